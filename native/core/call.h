@@ -1,0 +1,55 @@
+/*
+ * call.h - one POSIX-like call in flight. Lives on the caller's stack; belongs to its thread.
+ */
+#ifndef DF_CORE_CALL_H
+#define DF_CORE_CALL_H
+
+#include <limits.h>
+#include <stdatomic.h>
+
+#include "core/ops.h"
+
+#define DF_LINKS_MAX 40 /* symlinks in one call before ELOOP: MAXSYMLINKS of the kernel */
+
+/* On whose behalf the call is made: what fuse_get_context() shows, what permissions are checked
+ * against. See caller.h for where it comes from. */
+struct df_caller {
+    uid_t uid; /* file system ids */
+    gid_t gid;
+    pid_t pid;
+    mode_t umask;
+    uint32_t group_count;
+    const gid_t *groups;  /* supplementary groups */
+    uint64_t lock_owner;  /* owner of its POSIX locks */
+    bool capable;         /* root's override of permission checks (CAP_DAC_OVERRIDE, CAP_FOWNER) */
+};
+
+struct df_call {
+    struct df_mount *mount;         /* whose op runs; pinned by the gate */
+    const struct df_caller *caller; /* valid for the length of the call */
+    uint32_t links;                 /* symlinks followed so far, over all mounts */
+    bool leave_second;              /* rename, link: it was the second path that left */
+    _Atomic uint32_t state;         /* completion word: 0 running, 1 complete, 2 a thread sleeps */
+    ssize_t result;                 /* valid once complete; written before `state` */
+    char leave[PATH_MAX];           /* absolute path to go on with after DF_LEAVE; uninitialised */
+};
+
+/*
+ * For a host whose walk leaves the mount: goes on at `target` (absolute) with `rest` (what remains
+ * of the name, may be empty) behind it. Counts one link when `link`; returns DF_LEAVE, -ELOOP or
+ * -ENAMETOOLONG.
+ */
+int df_call_leave(struct df_call *call, const char *target, size_t target_len, const char *rest,
+                  bool link);
+
+/* ".." above the root of the mount: goes on at the mountpoint's parent with `rest`. */
+int df_call_leave_up(struct df_call *call, const char *rest);
+
+/* Ends a call whose op returned DF_PENDING. Any thread, exactly once. */
+void df_call_complete(struct df_call *call, ssize_t result);
+
+/* Sleeps until df_call_complete(); returns its result. Not interrupted by signals: the op's own
+ * host decides what a signal means. */
+ssize_t df_call_wait(struct df_call *call);
+
+#endif

@@ -1,0 +1,44 @@
+/*
+ * file.h - an open file description: what open(2) makes and dup(2) shares.
+ *
+ * Memory of a df_file is type-stable: it is reused for other files but never returned to the
+ * system, so a reader that lost a race may touch `refs` of a dead one (fd.c relies on it).
+ */
+#ifndef DF_CORE_FILE_H
+#define DF_CORE_FILE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "core/ops.h"
+
+enum { /* df_file.kind: set by the host in open */
+       DF_KIND_REGULAR,
+       DF_KIND_DIRECTORY,
+       DF_KIND_OTHER, /* FIFO, device, socket, a symlink opened with O_PATH|O_NOFOLLOW */
+};
+
+enum { /* df_file.traits: set by the host in open */
+       DF_FILE_STREAM = 1 << 0,      /* no position at all: lseek, pread, pwrite give ESPIPE */
+       DF_FILE_NONSEEKABLE = 1 << 1, /* has a position that cannot be moved: lseek, pread: ESPIPE */
+       DF_FILE_NOFLUSH = 1 << 2,     /* flush need not be called */
+};
+
+#define DF_FILE_HOST_WORDS 8
+
+struct df_file {
+    _Atomic uint32_t refs; /* descriptors and calls in flight that hold it; 0: free memory */
+    _Atomic int flags;     /* open(2) status flags; F_SETFL changes O_APPEND, O_NONBLOCK ... */
+    uint8_t kind;          /* DF_KIND_*, fixed after open */
+    uint8_t traits;        /* DF_FILE_*, fixed after open */
+    struct df_fs *fs;      /* top of its mount's stack of wrappers; fixed after open */
+    struct df_mount *mount;
+    ino_t ino; /* as stat reports; the key of core-kept locks together with the mount */
+
+    pthread_mutex_t position_lock; /* protects position; held for read, write, lseek, getdents */
+    off_t position;                /* file offset, bytes; opaque cookie in a directory */
+
+    uint64_t host[DF_FILE_HOST_WORDS]; /* the host's own: no allocation is needed for an open */
+};
+
+#endif
