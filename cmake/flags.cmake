@@ -1,0 +1,63 @@
+# How all native code is compiled, and where things lie inside the installed package.
+#
+# Speed, with the reason for each:
+#   -O2 -g              RelWithDebInfo; backtraces of a plugin's crash are worth their bytes.
+#   hidden visibility   calls inside the library need no PLT and may be inlined.
+#   -fno-plt            calls out of it (libc, a plugin's functions) jump through the GOT at once.
+#   initial-exec TLS    a thread variable is one load from %fs; the default dialect calls
+#                       __tls_get_addr. The price is a few words of glibc's static TLS reserve when
+#                       the library is dlopen'ed. TLS descriptors would cost an indirect call, and
+#                       glibc before 2.39 may clobber vector registers in their slow path.
+# Not used: -D_FILE_OFFSET_BITS, -D_FORTIFY_SOURCE (both rename the very functions we define; off_t
+# is 64 bits wide on every platform we build for).
+
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS ON)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+
+add_library(df_flags INTERFACE)
+target_compile_definitions(df_flags INTERFACE _GNU_SOURCE)
+target_compile_options(df_flags INTERFACE -Wall -Wextra -fno-plt -ftls-model=initial-exec)
+if(DF_WERROR)
+  target_compile_options(df_flags INTERFACE -Werror)
+endif()
+
+if(DF_SANITIZE)
+  target_compile_options(df_flags INTERFACE -fsanitize=${DF_SANITIZE} -fno-omit-frame-pointer
+                                            -fno-sanitize-recover=all)
+  target_link_options(df_flags INTERFACE -fsanitize=${DF_SANITIZE})
+else()
+  target_link_options(df_flags INTERFACE -Wl,-z,relro -Wl,-z,now)
+endif()
+
+# ---- the package's own tree, the same below a build, a prefix and directfuse/_native ----
+set(DF_LIB_DIR lib)           # libdirectfuse.so, libdf3.so.3, pkgconfig/
+set(DF_BIN_DIR bin)           # backends as programs for the kernel, benchmark helper
+set(DF_PLUGIN_DIR backends)   # the same backends as plugins
+set(DF_INCLUDE_DIR include)   # directfuse.h
+
+if(SKBUILD)
+  set(DF_PREFIX directfuse/_native)
+  set(DF_MODULE_DIR directfuse)
+else()
+  set(DF_PREFIX .)
+  set(DF_MODULE_DIR python)
+endif()
+
+# df_place(target dir rpath): builds into <build>/stage/dir and installs into dir, finding its
+# libraries by a relative path, so that the tree can be moved.
+function(df_place target dir rpath)
+  set(stage ${PROJECT_BINARY_DIR}/stage/${dir})
+  set_target_properties(${target} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${stage}
+    LIBRARY_OUTPUT_DIRECTORY ${stage}
+    BUILD_WITH_INSTALL_RPATH ON
+    INSTALL_RPATH "$ORIGIN/${rpath}")
+  install(TARGETS ${target}
+    RUNTIME DESTINATION ${DF_PREFIX}/${dir}
+    LIBRARY DESTINATION ${DF_PREFIX}/${dir})
+endfunction()
