@@ -1,0 +1,83 @@
+"""Where the installed native files are: libraries, plugins, programs, the C header.
+
+    directfuse/_native/
+        lib/         libdirectfuse.so, libdf3.so.3 (what plugins link to), pkgconfig/
+        backends/    memfs.so, passthrough.so: the file systems we ship, as plugins
+        bin/         memfs, passthrough: the same, as programs that mount through the kernel
+        include/     directfuse.h
+"""
+
+import functools
+import sys
+from pathlib import Path
+
+__all__ = [
+    "LIBRARY",
+    "PLUGIN_LIBRARY",
+    "backend_names",
+    "include_dir",
+    "library",
+    "native_dir",
+    "pkgconfig_dir",
+    "plugin",
+    "plugin_library",
+    "program",
+]
+
+LIBRARY = "libdirectfuse.so"
+PLUGIN_LIBRARY = "libdf3.so.3"
+
+
+@functools.cache
+def native_dir() -> Path:
+    """The `_native` tree of this installation.
+
+    An editable installation has two package directories, the sources and the compiled files; only
+    the second holds the tree.
+    """
+    package = sys.modules[__package__]
+    for directory in package.__path__:
+        tree = Path(directory, "_native")
+        if tree.is_dir():
+            return tree
+    raise ImportError(
+        f"the native files of directfuse are missing beside {list(package.__path__)}: this looks "
+        "like an uncompiled source tree; install it with `pip install .` or `pip install -e .`"
+    )
+
+
+def library() -> Path:
+    """libdirectfuse.so, the core behind the Python package and the C API."""
+    return native_dir() / "lib" / LIBRARY
+
+
+def plugin_library() -> Path:
+    """libdf3.so.3, which plugins link to instead of libfuse3.so.3."""
+    return native_dir() / "lib" / PLUGIN_LIBRARY
+
+
+def include_dir() -> Path:
+    """The directory of directfuse.h."""
+    return native_dir() / "include"
+
+
+def pkgconfig_dir() -> Path:
+    """The directory of directfuse.pc and directfuse-plugin.pc."""
+    return native_dir() / "lib" / "pkgconfig"
+
+
+def backend_names() -> list[str]:
+    """Names of the built-in file systems, sorted."""
+    return sorted(path.stem for path in (native_dir() / "backends").glob("*.so"))
+
+
+def plugin(name: str) -> Path | None:
+    """The built-in file system `name` as a shared object, or None."""
+    path = native_dir() / "backends" / f"{name}.so"
+    return path if "/" not in name and path.is_file() else None
+
+
+def program(name: str) -> Path | None:
+    """The built-in file system `name` as a program that mounts through the kernel, or None."""
+    path = native_dir() / "bin" / name
+    return path if "/" not in name and path.is_file() else None
