@@ -249,27 +249,37 @@ static int rename_library(struct df_elf *elf)
     return 0;
 }
 
-static int undefine_copies(struct df_elf *elf)
+int df_elf_relocations(const struct df_elf *elf, int64_t table_tag, int64_t size_tag,
+                       const Elf64_Rela **table, size_t *count)
 {
-    const Elf64_Dyn *table = find_dynamic(elf, DT_RELA);
-    const Elf64_Dyn *table_size = find_dynamic(elf, DT_RELASZ);
-    if (!table || !table_size)
+    const Elf64_Dyn *where = find_dynamic(elf, table_tag);
+    const Elf64_Dyn *table_size = find_dynamic(elf, size_tag);
+    *count = 0;
+    if (!where || !table_size)
         return 0;
     size_t room;
-    const Elf64_Rela *relocations = at_address(elf, table->d_un.d_ptr, 8, &room);
-    if (!relocations || table_size->d_un.d_val > room)
+    *table = at_address(elf, where->d_un.d_ptr, 8, &room);
+    if (!*table || table_size->d_un.d_val > room)
         return -ENOEXEC;
-    size_t count = table_size->d_un.d_val / sizeof(Elf64_Rela);
-    for (size_t i = 0; i < count; i++) {
-        if (ELF64_R_TYPE(relocations[i].r_info) != COPY_RELOCATION)
+    *count = table_size->d_un.d_val / sizeof(Elf64_Rela);
+    return 0;
+}
+
+static int undefine_copies(struct df_elf *elf)
+{
+    const Elf64_Rela *table;
+    size_t count;
+    int error = df_elf_relocations(elf, DT_RELA, DT_RELASZ, &table, &count);
+    for (size_t i = 0; !error && i < count; i++) {
+        if (ELF64_R_TYPE(table[i].r_info) != COPY_RELOCATION)
             continue;
-        size_t index = ELF64_R_SYM(relocations[i].r_info);
+        size_t index = ELF64_R_SYM(table[i].r_info);
         if (index >= elf->symbols_room)
             return -ENOEXEC;
         elf->symbols[index].st_shndx = SHN_UNDEF;
         elf->symbols[index].st_value = 0;
     }
-    return 0;
+    return error;
 }
 
 int df_elf_patch(struct df_elf *elf)

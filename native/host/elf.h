@@ -17,6 +17,7 @@
 #include <elf.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* What an image is. Everything but DF_ELF_PROGRAM and DF_ELF_OBJECT is refused, before anything
  * runs. */
@@ -65,6 +66,11 @@ void df_elf_inspect(struct df_elf *elf, void *data, size_t size);
 /* Makes a DF_ELF_PROGRAM loadable: see above. Writes to the image.
  * Returns 0, or -ENOEXEC when a relocation or name points outside the image. */
 int df_elf_patch(struct df_elf *elf);
+
+/* The relocation table of a DT_RELA/DT_RELASZ or DT_JMPREL/DT_PLTRELSZ pair; count 0 when there is
+ * none. Returns 0, or -ENOEXEC when it is not inside the image. */
+int df_elf_relocations(const struct df_elf *elf, int64_t table_tag, int64_t size_tag,
+                       const Elf64_Rela **table, size_t *count);
 
 /* One clause for a message: "is statically linked", "has thread-local storage ...". */
 const char *df_elf_reason(enum df_elf_kind kind);
