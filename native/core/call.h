@@ -22,10 +22,12 @@ struct df_caller {
     const gid_t *groups;  /* supplementary groups */
     uint64_t lock_owner;  /* owner of its POSIX locks */
     bool capable;         /* root's override of permission checks (CAP_DAC_OVERRIDE, CAP_FOWNER) */
+    off_t size_limit;     /* RLIMIT_FSIZE, bytes; INT64_MAX: none */
 };
 
 struct df_call {
     struct df_mount *mount;         /* whose op runs; pinned by the gate */
+    struct df_thread *thread;       /* record of the thread that made the call (gate.h) */
     const struct df_caller *caller; /* valid for the length of the call */
     uint32_t links;                 /* symlinks followed so far, over all mounts */
     bool leave_second;              /* rename, link: it was the second path that left */

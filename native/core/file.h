@@ -12,6 +12,8 @@
 
 #include "core/ops.h"
 
+struct df_thread;
+
 enum { /* df_file.kind: set by the host in open */
        DF_KIND_REGULAR,
        DF_KIND_DIRECTORY,
@@ -32,7 +34,8 @@ struct df_file {
     uint8_t kind;          /* DF_KIND_*, fixed after open */
     uint8_t traits;        /* DF_FILE_*, fixed after open */
     struct df_fs *fs;      /* top of its mount's stack of wrappers; fixed after open */
-    struct df_mount *mount;
+    _Atomic(struct df_mount *) mount; /* NULL: free memory; until release has returned the file
+                                         counts as open on its mount. Hosts: call->mount */
     ino_t ino; /* as stat reports; the key of core-kept locks together with the mount */
 
     pthread_mutex_t position_lock; /* protects position; held for read, write, lseek, getdents */
@@ -40,5 +43,32 @@ struct df_file {
 
     uint64_t host[DF_FILE_HOST_WORDS]; /* the host's own: no allocation is needed for an open */
 };
+
+/* ---- for the core: memory and references (file.c) ---- */
+
+/* A file of the mount with one reference, zeroed but for that; NULL: no memory. */
+struct df_file *df_file_new(struct df_thread *thread, struct df_mount *mount, struct df_fs *fs,
+                            int flags);
+
+/* Gives back a file that was never opened: no release. */
+void df_file_discard(struct df_thread *thread, struct df_file *file);
+
+/* One more reference for somebody who has one. */
+static inline void df_file_hold(struct df_file *file)
+{
+    atomic_fetch_add_explicit(&file->refs, 1, memory_order_relaxed);
+}
+
+/* Ends a file whose last reference is gone. df_file_put() calls it. */
+void df_file_end(struct df_thread *thread, struct df_file *file);
+
+static inline void df_file_put(struct df_thread *thread, struct df_file *file)
+{
+    if (atomic_fetch_sub_explicit(&file->refs, 1, memory_order_acq_rel) == 1)
+        df_file_end(thread, file);
+}
+
+/* Number of files open on the mount (slow: looks at all). */
+unsigned df_file_count(const struct df_mount *mount);
 
 #endif

@@ -1,0 +1,39 @@
+/*
+ * calls.h - the core's side of every call in calls.def: df_call_<name>().
+ *
+ * Result: what the POSIX call returns on success, a negative errno, or DF_NOT_OURS when the path
+ * or descriptor belongs to the kernel. errno is neither read nor set. The door that gets
+ * DF_NOT_OURS makes the real call itself, with df_left_path() (route.h) in place of its own path
+ * when that is not NULL.
+ */
+#ifndef DF_CORE_CALLS_H
+#define DF_CORE_CALLS_H
+
+#include <poll.h>
+#include <stddef.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <time.h>
+
+#include "core/export.h"
+#include "core/ops.h" /* DF_NOT_OURS */
+
+struct df_read; /* include/directfuse.h */
+struct statx;   /* sys/stat.h, with _GNU_SOURCE */
+
+#define DF_CALL(type, name, parameters, arguments, level, note)                                    \
+    DF_PRIVATE_EXPORT type df_call_##name parameters;
+#include "core/calls.def"
+#undef DF_CALL
+
+/* A number for each call, in the order of the table: DF_NR_openat ... DF_NR_COUNT. */
+enum df_call_number {
+#define DF_CALL(type, name, parameters, arguments, level, note) DF_NR_##name,
+#include "core/calls.def"
+#undef DF_CALL
+    DF_NR_COUNT
+};
+
+#endif

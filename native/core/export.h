@@ -1,0 +1,15 @@
+/*
+ * export.h - who may see a symbol. Everything is hidden (-fvisibility=hidden) unless marked here
+ * and listed in directfuse.map.
+ */
+#ifndef DF_CORE_EXPORT_H
+#define DF_CORE_EXPORT_H
+
+/* Not public: for our own libraries beside libdirectfuse (the Python extension, the libfuse ABI
+ * library). Version node DIRECTFUSE_PRIVATE; may change with every release. */
+#define DF_PRIVATE_EXPORT __attribute__((visibility("default")))
+
+#define DF_LIKELY(x) __builtin_expect(!!(x), 1)
+#define DF_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+#endif

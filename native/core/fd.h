@@ -1,0 +1,52 @@
+/*
+ * fd.h - virtual descriptors: numbers from DF_FD_BASE up, far above any number the kernel hands
+ * out, so that "is it ours?" is one compare and a real call given one fails with EBADF.
+ *
+ * A slot holds a pointer to the df_file and the close-on-exec bit in one word. Readers take a
+ * reference on the file without a lock and look again whether the slot still holds it.
+ */
+#ifndef DF_CORE_FD_H
+#define DF_CORE_FD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/export.h"
+#include "core/file.h"
+
+struct df_thread;
+
+#define DF_FD_BASE (1 << 30)
+#define DF_FD_MAX (1 << 20) /* descriptors open at a time in one process; then EMFILE */
+
+static inline bool df_fd_ours(int fd)
+{
+    return fd >= DF_FD_BASE;
+}
+
+/* The file of a descriptor with one more reference (give it back with df_file_put), or NULL:
+ * EBADF. */
+struct df_file *df_fd_get(int fd);
+
+/* A descriptor for the file; takes over the caller's reference. Returns it, or -EMFILE (the
+ * reference stays with the caller). */
+int df_fd_install(struct df_thread *thread, struct df_file *file, bool cloexec);
+
+/* The lowest free descriptor >= least (itself virtual); for F_DUPFD. As df_fd_install. */
+int df_fd_install_from(struct df_file *file, int least, bool cloexec);
+
+/* Puts the file at fd; *old is what was there, with its reference, or NULL. Returns fd, or -EBADF
+ * when fd is out of range. For dup3(2). */
+int df_fd_replace(int fd, struct df_file *file, bool cloexec, struct df_file **old);
+
+/* Takes the file out of the table, with its reference; NULL: EBADF. */
+struct df_file *df_fd_take(struct df_thread *thread, int fd);
+
+/* Close-on-exec: 0 or 1, or -EBADF. Kept for F_GETFD; exec drops every virtual descriptor. */
+int df_fd_cloexec(int fd);
+int df_fd_set_cloexec(int fd, bool cloexec);
+
+/* Number of open descriptors (slow: counts). */
+DF_PRIVATE_EXPORT unsigned df_fd_count(void);
+
+#endif

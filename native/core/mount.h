@@ -1,0 +1,117 @@
+/*
+ * mount.h - the table of mounts: attach, detach, longest prefix.
+ *
+ * Readers see an immutable snapshot of the table, published by one pointer and read inside the
+ * gate; writers make a new one under a mutex and retire the old one.
+ *
+ * Life of a mount:   LIVE --detach--> CLOSING --no file, no call--> gone (ops->destroy)
+ *                                        \--files open--> LIVE, -EBUSY
+ *                    LIVE --lazy detach--> DETACHED --last file, last call--> gone
+ * While a mount is CLOSING new calls wait for the verdict.
+ */
+#ifndef DF_CORE_MOUNT_H
+#define DF_CORE_MOUNT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "core/export.h"
+#include "core/ops.h"
+
+enum { /* df_mount_spec.flags */
+       DF_ATTACH_READONLY = 1 << 0, /* calls that would change something: EROFS */
+};
+
+enum { /* df_mount_detach flags */
+       DF_DETACH_LAZY = 1 << 0, /* leave the table at once, end with the last file: MNT_DETACH */
+};
+
+struct df_mount_spec {
+    const char *point;   /* mountpoint; relative: to the working directory. Need not exist */
+    const char *fsname;  /* what is mounted, for listings; may be NULL */
+    const char *subtype; /* kind of file system, for listings; may be NULL */
+    unsigned flags;      /* DF_ATTACH_* */
+};
+
+/* Type-stable: reused for another mount, never freed, so a reader that lost a race may look at
+ * `live` of a dead one. All but `live` and `fs` is fixed while the mount lives. */
+struct df_mount {
+    _Atomic int live;             /* its id while LIVE, else 0 */
+    _Atomic(struct df_fs *) fs;   /* top of the stack of wrappers */
+    int id;                       /* > 0, never used again */
+    unsigned flags;               /* DF_ATTACH_* */
+    dev_t dev;                    /* st_dev of every file; a major number no kernel hands out */
+    uint32_t point_len;           /* bytes; 0 for "/" */
+    char *point;                  /* canonical, no trailing slash; "" for "/" */
+    char *alias;                  /* as the caller spelled it, if symlinks made that differ */
+    char *fsname;
+    char *subtype;
+    _Atomic uint32_t lock_count;  /* core-kept locks on its files (lock.c) */
+    int state;                    /* mount.c; under the table lock */
+    struct df_mount *next;        /* list of all, mount.c; under the table lock */
+};
+
+/*
+ * Attaches fs. On success the mount owns it and ends with fs->ops->destroy(fs); *out stays valid
+ * until then. Returns 0 or -errno: EBUSY (a mount is there), ENOTDIR (the mountpoint exists and is
+ * no directory), EINVAL (empty), ENAMETOOLONG, ENOMEM; fs is then the caller's.
+ */
+DF_PRIVATE_EXPORT int df_mount_attach(const struct df_mount_spec *spec, struct df_fs *fs,
+                                      struct df_mount **out);
+
+/*
+ * Detaches by id. Waits for calls in flight unless lazy. Returns 0 when ops->destroy has returned
+ * (lazy: when the mount has left the table), or -errno: EINVAL (no such mount), EBUSY (files are
+ * open; or called from inside one of the mount's own calls, not lazy).
+ */
+DF_PRIVATE_EXPORT int df_mount_detach(int id, unsigned flags);
+
+/* Sleeps until the mount `id` has ended: its destroy has returned. At once if there is none. */
+DF_PRIVATE_EXPORT void df_mount_wait(int id);
+
+/* Puts a wrapper on top of a live mount. make() gets the present top and returns the new one, or
+ * NULL (-ENOMEM). Calls that have begun end below it. Returns 0, -EINVAL (no such mount). */
+DF_PRIVATE_EXPORT int df_mount_wrap(int id, struct df_fs *(*make)(struct df_fs *below, void *arg),
+                                    void *arg);
+
+/* Calls visit for each mount in the table, under the table lock (visit must not mount). Stops when
+ * it returns false. */
+DF_PRIVATE_EXPORT void df_mount_each(bool (*visit)(const struct df_mount *mount, void *arg),
+                                     void *arg);
+
+/* ---- for the core ---- */
+
+/* A prefix that leads into a mount. */
+struct df_mount_entry {
+    const char *point; /* point_len bytes, then NUL */
+    uint32_t point_len;
+    int id;
+    struct df_mount *mount;
+};
+
+/* True if there is any mount; a hint that costs one load. */
+bool df_mount_any(void);
+
+/*
+ * Longest prefix of the canonical absolute path[0..len). Only inside the gate; the entry is valid
+ * until the thread leaves. Returns NULL when no mount covers the path.
+ */
+const struct df_mount_entry *df_mount_lookup(const char *path, size_t len);
+
+/* True if a relative path that begins with this component, from some real directory, could lead
+ * into a mount: the component occurs in a mountpoint, or a mountpoint exists on disk. */
+bool df_mount_may_begin(const char *component, size_t len);
+
+/* True if a mount lies below the canonical path (not at it). */
+bool df_mount_below(const char *path, size_t len);
+
+/* Sleeps while the mount is CLOSING; for a thread outside the gate, or nested. */
+void df_mount_await_verdict(const struct df_mount *mount);
+
+/* Ends mounts that can end now, wakes who waits for them. Outside the gate. */
+void df_mount_reap(void);
+
+#endif
