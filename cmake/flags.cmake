@@ -37,7 +37,7 @@ endif()
 # ---- the package's own tree, the same below a build, a prefix and directfuse/_native ----
 set(DF_LIB_DIR lib)           # libdirectfuse.so, libdf3.so.3, pkgconfig/
 set(DF_BIN_DIR bin)           # backends as programs for the kernel, benchmark helper
-set(DF_PLUGIN_DIR backends)   # the same backends as plugins
+set(DF_PLUGIN_DIR lib/backends) # the same backends as plugins, where df_mount() looks
 set(DF_INCLUDE_DIR include)   # directfuse.h
 
 if(SKBUILD)
