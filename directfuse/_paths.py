@@ -1,10 +1,12 @@
 """Where the installed native files are: libraries, plugins, programs, the C header.
 
     directfuse/_native/
-        lib/         libdirectfuse.so, libdf3.so.3 (what plugins link to), pkgconfig/
-        backends/    memfs.so, passthrough.so: the file systems we ship, as plugins
-        bin/         memfs, passthrough: the same, as programs that mount through the kernel
-        include/     directfuse.h
+        lib/             libdirectfuse.so, libdf3.so.3 (what plugins link to)
+        lib/backends/    memfs.so, passthrough.so: the file systems we ship, as plugins
+        lib/pkgconfig/   directfuse.pc, directfuse-plugin.pc
+        bin/             memfs, passthrough: the same, as programs that mount through the kernel
+        libexec/         df-bench, for `directfuse bench`
+        include/         directfuse.h
 """
 
 import functools
@@ -15,6 +17,7 @@ __all__ = [
     "LIBRARY",
     "PLUGIN_LIBRARY",
     "backend_names",
+    "bench_helper",
     "include_dir",
     "library",
     "native_dir",
@@ -68,13 +71,18 @@ def pkgconfig_dir() -> Path:
 
 def backend_names() -> list[str]:
     """Names of the built-in file systems, sorted."""
-    return sorted(path.stem for path in (native_dir() / "backends").glob("*.so"))
+    return sorted(path.stem for path in (native_dir() / "lib/backends").glob("*.so"))
 
 
 def plugin(name: str) -> Path | None:
     """The built-in file system `name` as a shared object, or None."""
-    path = native_dir() / "backends" / f"{name}.so"
+    path = native_dir() / "lib/backends" / f"{name}.so"
     return path if "/" not in name and path.is_file() else None
+
+
+def bench_helper() -> Path:
+    """df-bench, the native half of `directfuse bench`."""
+    return native_dir() / "libexec/df-bench"
 
 
 def program(name: str) -> Path | None:

@@ -1,0 +1,94 @@
+"""The command line: the group, its exit statuses, and where each command lives.
+
+Exit statuses: 0 done; 1 the answer is no (a check failed, trees differ); 125 directfuse itself
+failed or was used wrongly; 126, 127 the program cannot be executed, or is not found; 130 and 143
+interrupted; `mount` hands through the status of the file system's own program.
+"""
+
+import importlib
+import os
+import signal
+import sys
+from types import FrameType
+
+import click
+
+from directfuse._cli._failure import OWN_FAILURE
+
+__all__ = ["main"]
+
+# Name, module, one line for --help: a command's module is imported when the command runs.
+_COMMANDS = {
+    "mount": ("mount", "Mount a FUSE file system through the kernel."),
+    "unmount": ("mount", "Unmount a FUSE file system."),
+    "backends": ("backends", "List what can be mounted here."),
+    "doctor": ("doctor", "Tell what works on this machine and what is missing."),
+    "bench": ("bench", "Compare plain directory, kernel FUSE mount and inline."),
+    "tour": ("tour", "Take a real directory tree through memfs and back."),
+}
+
+
+class _Group(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module = importlib.import_module(f"directfuse._cli.{_COMMANDS[cmd_name][0]}")
+        command = getattr(module, cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, words) for name, (_, words) in _COMMANDS.items()])
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="directfuse", message="%(prog)s %(version)s")
+def directfuse() -> None:
+    """FUSE file systems as plugins: function calls in place of a kernel mount.
+
+    \b
+    Examples:
+      directfuse backends
+      directfuse tour ~/src
+      directfuse bench --quick
+      directfuse mount 'memfs /mnt/mem' && directfuse unmount /mnt/mem
+
+    Exit status: 0 done, 1 the answer is no, 125 directfuse itself failed, 126 and 127 as the shell.
+    """
+
+
+def main(name: str = "directfuse") -> None:
+    """Runs the command line and exits."""
+    signal.signal(signal.SIGTERM, _unwind)
+    signal.signal(signal.SIGHUP, _unwind)
+    sys.exit(_run(name))
+
+
+def _run(name: str) -> int:
+    try:
+        result = directfuse.main(prog_name=name, standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except click.ClickException as error:
+        error.show()
+        return OWN_FAILURE if isinstance(error, click.UsageError) else error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted.", err=True)
+        return 128 + signal.SIGINT
+    except BrokenPipeError:  # the reader of our output has gone: `directfuse backends | head -1`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    except OSError as error:
+        click.echo(f"Error: {error.filename or name}: {error.strerror or error}", err=True)
+        return OWN_FAILURE
+    return result if isinstance(result, int) else 0
+
+
+def _unwind(number: int, _frame: FrameType | None) -> None:
+    """Ends by exception, so that every mount and process of ours is cleaned up on the way."""
+    raise SystemExit(128 + number)

@@ -1,0 +1,17 @@
+"""What a command raises for the user's eyes: one message, one exit status, no traceback."""
+
+import click
+
+__all__ = ["CANNOT_EXECUTE", "NOT_FOUND", "OWN_FAILURE", "Failure"]
+
+OWN_FAILURE = 125  # as env(1) and timeout(1)
+CANNOT_EXECUTE = 126
+NOT_FOUND = 127
+
+
+class Failure(click.ClickException):
+    """Ends the command with `message` on standard error and `status`."""
+
+    def __init__(self, message: str, status: int = OWN_FAILURE) -> None:
+        super().__init__(message)
+        self.exit_code = status

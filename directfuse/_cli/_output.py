@@ -1,0 +1,67 @@
+"""How commands show things: a table on a terminal, tabs in a pipe, JSON on request."""
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+__all__ = ["duration", "json_option", "print_json", "print_table", "progress", "ratio"]
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def print_json(value: Any) -> None:
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", numbers: bool = False
+) -> None:
+    """A rich table on a terminal; lines with tabs elsewhere, so that cut(1) and awk(1) work.
+
+    numbers: every column but the first is aligned to the right.
+    """
+    if not sys.stdout.isatty():
+        for row in [[name.lower() for name in columns], *rows]:
+            click.echo("\t".join(row))
+        return
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, title=title or None, title_justify="left", pad_edge=False)
+    for index, name in enumerate(columns):
+        table.add_column(name, justify="right" if numbers and index else "left")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    Console().print(table)
+
+
+@contextmanager
+def progress(words: str) -> Iterator[None]:
+    """Shows that something is going on, on a terminal only."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(words):
+        yield
+
+
+def duration(nanoseconds: float) -> str:
+    """As a reader likes it: 34 ns, 1.2 µs, 18 µs, 3.4 ms, 1.20 s."""
+    for limit, unit, name in ((1e3, 1, "ns"), (1e6, 1e3, "µs"), (1e9, 1e6, "ms")):
+        if nanoseconds < limit:
+            value = nanoseconds / unit
+            return f"{value:.0f} {name}" if value >= 10 or unit == 1 else f"{value:.1f} {name}"
+    return f"{nanoseconds / 1e9:.2f} s"
+
+
+def ratio(value: float) -> str:
+    """1234×, 12.3×, 0.95×."""
+    return f"{value:,.0f}×" if value >= 100 else f"{value:.1f}×" if value >= 10 else f"{value:.2f}×"

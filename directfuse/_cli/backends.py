@@ -1,0 +1,99 @@
+"""`directfuse backends`: what can be mounted on this machine."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from directfuse import _paths
+from directfuse._cli._output import json_option, print_json, print_table
+
+__all__ = ["backends"]
+
+
+@click.command()
+@click.option("--path/--no-path", "on_path", default=True, help="Look for FUSE programs on PATH.")
+@json_option
+def backends(on_path: bool, as_json: bool) -> None:
+    """List what can be mounted here.
+
+    Built-in file systems mount inline (`directfuse.mount` in Python, `df_mount` in C) and through
+    the kernel (`directfuse mount`); FUSE programs found on PATH mount through the kernel.
+
+    \b
+    Examples:
+      directfuse backends
+      directfuse backends --json | jq -r '.[].name'
+    """
+    rows = [*_builtins(), *(_programs_on_path() if on_path else ())]
+    if as_json:
+        print_json(rows)
+        return
+    print_table(
+        ["Name", "API", "Inline", "Kernel", "From"],
+        [
+            [row["name"], row["api"], _yes(row["plugin"]), _yes(row["program"]), row["from"]]
+            for row in rows
+        ],
+    )
+
+
+def _builtins() -> Iterator[dict[str, str]]:
+    for name in _paths.backend_names():
+        plugin, program = _paths.plugin(name), _paths.program(name)
+        yield {
+            "name": name,
+            "api": fuse_api(plugin) if plugin else "",
+            "plugin": str(plugin or ""),
+            "program": str(program or ""),
+            "from": "directfuse",
+        }
+
+
+def _programs_on_path() -> Iterator[dict[str, str]]:
+    """Dynamic executables that need libfuse, each once, in the order a shell finds them."""
+    seen: set[str] = set()
+    for directory in dict.fromkeys(os.get_exec_path()):
+        try:
+            entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
+        except OSError:
+            continue
+        for entry in entries:
+            path = Path(entry.path)
+            if entry.name in seen or not os.access(path, os.X_OK) or not entry.is_file():
+                continue
+            seen.add(entry.name)
+            api = fuse_api(path)
+            if api:
+                row = {"name": entry.name, "api": api, "plugin": "", "program": entry.path}
+                yield row | {"from": directory}
+
+
+def fuse_api(path: Path) -> str:
+    """Which API of libfuse an ELF file is written against; "" when it does not serve one.
+
+    Told by the names in its dynamic string table: the library it needs and the calls it makes.
+    """
+    try:
+        with path.open("rb") as file:
+            if file.read(4) != b"\x7fELF":
+                return ""
+            data = file.read()
+    except OSError:
+        return ""
+    if b"libfuse3.so.3" in data or b"libfuse3.so.4" in data or b"libdf3.so.3" in data:
+        library = "libfuse 3"
+    elif b"libfuse.so.2" in data:
+        library = "libfuse 2"
+    else:
+        return ""
+    if any(name in data for name in (b"fuse_main_real", b"fuse_new", b"fuse_setup")):
+        return f"{library}, high-level"
+    if b"fuse_session_new" in data or b"fuse_lowlevel_new" in data:
+        return f"{library}, low-level"
+    return ""
+
+
+def _yes(path: str) -> str:
+    return "yes" if path else "no"

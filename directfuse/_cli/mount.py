@@ -1,0 +1,147 @@
+"""`directfuse mount` and `directfuse unmount`: mounts through the kernel."""
+
+import errno
+import os
+import shlex
+import shutil
+
+import click
+
+from directfuse import _kernel, _paths
+from directfuse._cli._failure import CANNOT_EXECUTE, NOT_FOUND, Failure
+from directfuse._cli._output import progress
+
+__all__ = ["mount", "unmount"]
+
+
+@click.command()
+@click.argument("command_line", metavar="'CMDLINE'")
+@click.option("-f", "--foreground", is_flag=True, help="Stay until it is unmounted; Ctrl-C unmounts.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0.1),
+    default=30.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long the file system may take to mount.",
+)
+def mount(command_line: str, foreground: bool, timeout: float) -> int:
+    """Mount a FUSE file system through the kernel.
+
+    CMDLINE is the file system's own command line in one word, mountpoint included. Its first word
+    is a built-in file system (see `directfuse backends`), a path, or a program on PATH. Returns
+    when the kernel lists the mount.
+
+    \b
+    Examples:
+      directfuse mount 'memfs /mnt/mem'
+      directfuse mount 'passthrough -o source=/srv/data /mnt/data'
+      directfuse mount -f 'sshfs host:/home /mnt/home -o reconnect'
+
+    \b
+    Exit status: 0 mounted; that of the program if it fails; 125 directfuse itself failed;
+    126 the program cannot be executed; 127 it is not found.
+    """
+    argv = resolve(split(command_line))
+    _refuse_occupied(argv)
+    if foreground:
+        return _stay(argv, timeout)
+    with _start(argv, keep=True) as program, progress("Mounting…"):
+        _wait(program, timeout)
+    return 0
+
+
+@click.command()
+@click.argument("mountpoint")
+@click.option("-l", "--lazy", is_flag=True, help="Detach now, even if files are open.")
+def unmount(mountpoint: str, lazy: bool) -> None:
+    """Unmount a FUSE file system that is mounted through the kernel.
+
+    \b
+    Examples:
+      directfuse unmount /mnt/mem
+      directfuse unmount --lazy /mnt/stuck
+    """
+    found = _kernel.mount_at(mountpoint)
+    if found is None:
+        raise Failure(f"{mountpoint}: nothing is mounted there (see `findmnt -t fuse`)")
+    if not found.is_fuse:
+        raise Failure(f"{mountpoint}: holds a file system of type {found.type}, not FUSE")
+    try:
+        _kernel.unmount(mountpoint, lazy=lazy)
+    except OSError as error:
+        hint = ""
+        if error.errno == errno.EBUSY:
+            hint = f"; `fuser -vm {shlex.quote(mountpoint)}` names its users, --lazy detaches it"
+        raise Failure(f"{mountpoint}: {error.strerror}{hint}") from error
+
+
+def split(command_line: str) -> list[str]:
+    """The words of a command line, as the shell splits them."""
+    try:
+        words = shlex.split(command_line)
+    except ValueError as error:
+        raise Failure(f"cannot split {command_line!r} into words: {error}") from error
+    if not words:
+        raise Failure("the command line is empty; for example: directfuse mount 'memfs /mnt/mem'")
+    return words
+
+
+def resolve(argv: list[str]) -> list[str]:
+    """The same command line with the path of the program as its first word."""
+    name = argv[0]
+    builtin = _paths.program(name)
+    found = str(builtin) if builtin else shutil.which(name)
+    if found is not None:
+        return [found, *argv[1:]]
+    if "/" in name and os.path.exists(name):
+        raise Failure(f"{name}: is not an executable file", CANNOT_EXECUTE)
+    known = ", ".join(_paths.backend_names())
+    raise Failure(
+        f"{name}: neither a built-in file system ({known}) nor a program on PATH", NOT_FOUND
+    )
+
+
+def _refuse_occupied(argv: list[str]) -> None:
+    """A second mount on top of the first would hide it without a word."""
+    words = _kernel.positional_words(argv)
+    occupied = _kernel.fuse_mount_at(words[-1]) if words else None
+    if occupied is not None:
+        point = shlex.quote(words[-1])
+        raise Failure(
+            f"{words[-1]}: {occupied.source} ({occupied.type}) is mounted there already; "
+            f"`directfuse unmount {point}` makes room"
+        )
+
+
+def _stay(argv: list[str], timeout: float) -> int:
+    if _links_libfuse(argv[0]):
+        argv = [*argv, "-f"]  # it then keeps its standard error, and Ctrl-C is ours alone
+    with _start(argv, quiet=False) as program:
+        _wait(program, timeout)
+        return program.wait_unmounted()
+
+
+def _start(argv: list[str], *, keep: bool = False, quiet: bool = True) -> _kernel.Program:
+    try:
+        return _kernel.Program(argv, adopt=True, keep=keep, quiet=quiet)
+    except OSError as error:
+        raise Failure(f"{argv[0]}: {error.strerror}", CANNOT_EXECUTE) from error
+
+
+def _wait(program: _kernel.Program, timeout: float) -> None:
+    try:
+        program.wait_mounted(timeout)
+    except _kernel.MountFailed as error:
+        status = error.status if error.status is not None and error.status > 0 else None
+        raise Failure(str(error), *([status] if status else [])) from error
+    except TimeoutError as error:
+        words = program.words()
+        raise Failure(f"{error}" + (f". It said:\n{words}" if words else "")) from error
+
+
+def _links_libfuse(path: str) -> bool:
+    """Whether a program takes libfuse's options: its dynamic section names the library."""
+    with open(path, "rb") as file:
+        data = file.read()
+    return data.startswith(b"\x7fELF") and (b"libfuse3.so." in data or b"libfuse.so." in data)
