@@ -1,0 +1,1 @@
+"""House rules: what keeps the code's shape true is tested like what it does."""

@@ -1,0 +1,49 @@
+"""Exported symbols: what the libraries offer is what the version scripts and the header say."""
+
+import re
+
+import pytest
+
+from .tree import HEADER, NATIVE, exported_by, exported_by_map, files, prototypes
+
+_paths = pytest.importorskip("directfuse._paths")
+
+PUBLIC_MAP = NATIVE / "directfuse.map"
+
+
+def is_private(node):
+    return "PRIVATE" in node
+
+
+@pytest.fixture(scope="module")
+def public_map():
+    return exported_by_map(PUBLIC_MAP)
+
+
+def test_the_version_scripts_end_closed():
+    for path in files("*.map", under="native"):
+        assert re.search(r"local\s*:\s*\*\s*;", path.read_text()), path
+
+
+def test_the_library_exports_its_version_script(public_map):
+    wanted = {(name, node) for node, names in public_map.items() for name in names}
+    nodes = {(node, node) for node in public_map}
+    assert exported_by(_paths.library()) - nodes == wanted
+
+
+def test_the_public_symbols_are_the_documented_ones(public_map):
+    exported = {name for node, names in public_map.items() for name in names if not is_private(node)}
+    assert exported == set(prototypes(HEADER.read_text()))
+
+
+def test_every_exported_name_is_ours(public_map):
+    names = {name for names in public_map.values() for name in names}
+    assert {name for name in names if not name.startswith("df_")} == set()
+
+
+def test_every_prototype_is_documented():
+    text = HEADER.read_text()
+    blocks = re.split(r"\n\s*\n", text)
+    for name in prototypes(text):
+        (block,) = [part for part in blocks if re.search(rf"\b{name}\(", re.sub(r"/\*.*?\*/", "", part, flags=re.DOTALL))][:1]
+        assert "/*" in block, f"{name} stands without a word"
