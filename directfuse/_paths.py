@@ -1,12 +1,12 @@
 """Where the installed native files are: libraries, plugins, programs, the C header.
 
-    directfuse/_native/
-        lib/             libdirectfuse.so, libdf3.so.3 (what plugins link to)
-        lib/backends/    memfs.so, passthrough.so: the file systems we ship, as plugins
-        lib/pkgconfig/   directfuse.pc, directfuse-plugin.pc
-        bin/             memfs, passthrough: the same, as programs that mount through the kernel
-        libexec/         df-bench, for `directfuse bench`
-        include/         directfuse.h
+directfuse/_native/
+    lib/             libdirectfuse.so, libdf3.so.3 (what plugins link to)
+    lib/backends/    memfs.so, passthrough.so: the file systems we ship, as plugins
+    lib/pkgconfig/   directfuse.pc, directfuse-plugin.pc
+    bin/             memfs, passthrough: the same, as programs that mount through the kernel
+    libexec/         df-bench, for `directfuse bench`
+    include/         directfuse.h
 """
 
 import functools

@@ -1,7 +1,7 @@
 """Writes docs/compat.md: the table of calls from native/core/calls.def, then what people wrote.
 
-    python docs/make_compat.py            # writes docs/compat.md
-    python docs/make_compat.py --check    # exits with 1 when it is not up to date
+python docs/make_compat.py            # writes docs/compat.md
+python docs/make_compat.py --check    # exits with 1 when it is not up to date
 """
 
 import argparse
@@ -17,7 +17,7 @@ DUTIES = ROOT / "docs/compat_duties.md"
 OUTPUT = ROOT / "docs/compat.md"
 
 HEAD = """\
-<!-- Made by docs/make_compat.py from native/core/calls.def and docs/compat_duties.md: edit those. -->
+<!-- Made by docs/make_compat.py from native/core/calls.def and docs/compat_duties.md. -->
 # What is compatible, and what is not
 
 Measured against Linux on a local file system; where FUSE itself differs, against the same file
@@ -62,9 +62,7 @@ def _rows(text: str) -> Iterator[Call]:
         else:
             parameters = " ".join(match["parameters"].split())
             note = "".join(re.findall(r'"([^"]*)"', match["note"]))
-            yield Call(
-                family, file, match["type"], match["name"], parameters, match["level"], note
-            )
+            yield Call(family, file, match["type"], match["name"], parameters, match["level"], note)
 
 
 def render(calls: list[Call], duties: str) -> str:

@@ -13,7 +13,7 @@ from types import FrameType
 
 import click
 
-from directfuse._cli._failure import OWN_FAILURE
+from directfuse._cli._failure import OWN_FAILURE, Failure
 
 __all__ = ["main"]
 
@@ -23,6 +23,7 @@ _COMMANDS = {
     "unmount": ("mount", "Unmount a FUSE file system."),
     "backends": ("backends", "List what can be mounted here."),
     "doctor": ("doctor", "Tell what works on this machine and what is missing."),
+    "paths": ("paths", "Tell where libraries, headers and pkg-config files are."),
     "bench": ("bench", "Compare plain directory, kernel FUSE mount and inline."),
     "tour": ("tour", "Take a real directory tree through memfs and back."),
 }
@@ -76,7 +77,7 @@ def _run(name: str) -> int:
         return end.exit_code
     except click.ClickException as error:
         error.show()
-        return OWN_FAILURE if isinstance(error, click.UsageError) else error.exit_code
+        return error.status if isinstance(error, Failure) else OWN_FAILURE
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted.", err=True)
         return 128 + signal.SIGINT

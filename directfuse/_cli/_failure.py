@@ -14,4 +14,4 @@ class Failure(click.ClickException):
 
     def __init__(self, message: str, status: int = OWN_FAILURE) -> None:
         super().__init__(message)
-        self.exit_code = status
+        self.status = status

@@ -8,6 +8,8 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
 from typing import Literal
 
 import click
@@ -68,11 +70,11 @@ def _detail(finding: Finding) -> str:
 def _inline() -> Iterator[Finding]:
     reinstall = "Reinstall: pip install --force-reinstall directfuse"
     for name in ("_fast", "_cffi"):
-        yield _check("inline", f"module {name}", lambda name=name: _import(name), reinstall, True)
+        yield _check("inline", f"module {name}", partial(_import, name), reinstall, True)
     for library in (_paths.library, _paths.plugin_library):
-        yield _check("inline", library.__name__, lambda f=library: _file(f()), reinstall, True)
+        yield _check("inline", library.__name__, partial(_file, library), reinstall, True)
     for name in _paths.backend_names():
-        yield _check("inline", name, lambda name=name: _mount_inline(name), reinstall, True)
+        yield _check("inline", name, partial(_mount_inline, name), reinstall, True)
 
 
 def _check(
@@ -90,7 +92,8 @@ def _import(name: str) -> str:
     return str(module.__file__)
 
 
-def _file(path: os.PathLike[str]) -> str:
+def _file(place: Callable[[], Path]) -> str:
+    path = place()
     os.stat(path)
     return str(path)
 

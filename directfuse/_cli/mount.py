@@ -16,7 +16,9 @@ __all__ = ["mount", "unmount"]
 
 @click.command()
 @click.argument("command_line", metavar="'CMDLINE'")
-@click.option("-f", "--foreground", is_flag=True, help="Stay until it is unmounted; Ctrl-C unmounts.")
+@click.option(
+    "-f", "--foreground", is_flag=True, help="Stay until it is unmounted; Ctrl-C unmounts."
+)
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0.1),

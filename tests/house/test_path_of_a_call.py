@@ -24,7 +24,8 @@ def test_a_hop_exists(file, function):
     assert path.is_file(), f"{file} does not exist"
     text = path.read_text()
     if path.suffix == ".py":
-        defined = re.search(rf"^\s*(?:async )?(?:def|class) {function}\b|^{function}\b.*=", text, re.M)
+        pattern = rf"^\s*(?:async )?(?:def|class) {function}\b|^{function}\b.*="
+        defined = re.search(pattern, text, re.MULTILINE)
     else:
         defined = re.search(rf"\b{function}\b\s*[(=\[]", without_comments(text))
     assert defined, f"{file} has no {function}"

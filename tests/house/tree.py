@@ -47,7 +47,9 @@ def prototypes(text: str) -> dict[str, str]:
     found = {}
     for statement in text.split(";"):
         match = re.fullmatch(
-            r"\s*((?:[A-Za-z_]\w*[\s*]+)+)(df_\w+)\s*\((.*)\)\s*(?:DF_\w+\s*)?", statement, re.DOTALL
+            r"\s*((?:[A-Za-z_]\w*[\s*]+)+)(df_\w+)\s*\((.*)\)\s*(?:DF_\w+\s*)?",
+            statement,
+            re.DOTALL,
         )
         if match and "typedef" not in match[1]:
             kind = re.sub(r"\b(?:extern|DF_API|DF_PUBLIC)\b", "", match[1])
