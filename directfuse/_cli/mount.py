@@ -15,7 +15,7 @@ __all__ = ["mount", "unmount"]
 
 
 @click.command()
-@click.argument("command_line", metavar="'CMDLINE'")
+@click.argument("command_line", metavar="CMDLINE")
 @click.option(
     "-f", "--foreground", is_flag=True, help="Stay until it is unmounted; Ctrl-C unmounts."
 )
