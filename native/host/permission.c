@@ -1,0 +1,133 @@
+/*
+ * permission.c - mode bits against the caller. See permission.h.
+ */
+#include "host/permission.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "core/call.h"
+#include "core/caller.h"
+#include "core/ops.h"
+
+static bool is_owner(const struct df_caller *caller, const struct stat *st)
+{
+    return caller->uid == st->st_uid || caller->capable;
+}
+
+int df_permission_check(const struct df_caller *caller, const struct stat *st, int mask)
+{
+    unsigned granted;
+
+    if (caller->capable) /* root executes only what somebody may execute */
+        return mask & X_OK && !S_ISDIR(st->st_mode) && !(st->st_mode & 0111) ? -EACCES : 0;
+    if (caller->uid == st->st_uid)
+        granted = st->st_mode >> 6;
+    else if (df_caller_in_group(caller, st->st_gid))
+        granted = st->st_mode >> 3;
+    else
+        granted = st->st_mode;
+    return (unsigned) mask & ~granted & 7 ? -EACCES : 0;
+}
+
+int df_permission_of_open(int flags)
+{
+    static const int masks[] = {R_OK, W_OK, R_OK | W_OK, R_OK | W_OK};
+    return masks[flags & O_ACCMODE] | (flags & O_TRUNC ? W_OK : 0);
+}
+
+int df_permission_remove(const struct df_caller *caller, const struct stat *dir,
+                         const struct stat *victim)
+{
+    int result = df_permission_check(caller, dir, W_OK | X_OK);
+
+    if (result)
+        return result;
+    if (dir->st_mode & S_ISVTX && !is_owner(caller, victim) && !is_owner(caller, dir))
+        return -EPERM;
+    return 0;
+}
+
+static int check_owners(const struct df_caller *caller, const struct stat *st,
+                        const struct df_setattr *set)
+{
+    bool mine = caller->uid == st->st_uid;
+
+    if (set->valid & DF_SET_UID && !caller->capable && !(mine && set->uid == st->st_uid))
+        return -EPERM;
+    if (set->valid & DF_SET_GID && !caller->capable &&
+        !(mine && (set->gid == st->st_gid || df_caller_in_group(caller, set->gid))))
+        return -EPERM;
+    return 0;
+}
+
+static int check_mode(const struct df_caller *caller, const struct stat *st,
+                      struct df_setattr *set)
+{
+    gid_t gid = set->valid & DF_SET_GID ? set->gid : st->st_gid;
+
+    if (!(set->valid & DF_SET_MODE))
+        return 0;
+    if (!is_owner(caller, st))
+        return -EPERM;
+    if (!caller->capable && !df_caller_in_group(caller, gid))
+        set->mode &= ~(mode_t) S_ISGID;
+    return 0;
+}
+
+/* "Now" for both is touch(1): whoever may write may do that. */
+static int check_times(const struct df_caller *caller, const struct stat *st,
+                       const struct df_setattr *set)
+{
+    const uint32_t touch = DF_SET_ATIME | DF_SET_MTIME | DF_SET_ATIME_NOW | DF_SET_MTIME_NOW;
+
+    if (!(set->valid & (DF_SET_ATIME | DF_SET_MTIME)) || is_owner(caller, st))
+        return 0;
+    if ((set->valid & touch) == touch)
+        return df_permission_check(caller, st, W_OK);
+    return -EPERM;
+}
+
+int df_permission_setattr(const struct df_caller *caller, const struct stat *st, bool by_name,
+                          struct df_setattr *set)
+{
+    int result = 0;
+
+    if (set->valid & DF_SET_SIZE && by_name)
+        result = df_permission_check(caller, st, W_OK);
+    if (result == 0)
+        result = check_owners(caller, st, set);
+    if (result == 0)
+        result = check_mode(caller, st, set);
+    if (result == 0)
+        result = check_times(caller, st, set);
+    return result;
+}
+
+static bool is_in(const char *name, const char *space)
+{
+    return strncmp(name, space, strlen(space)) == 0;
+}
+
+int df_permission_xattr(const struct df_caller *caller, const struct stat *st, const char *name,
+                        bool write)
+{
+    if (is_in(name, "trusted."))
+        return caller->capable ? 0 : write ? -EPERM : -ENODATA;
+    if (!is_in(name, "user."))
+        return 0;
+    if (!S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode))
+        return write ? -EPERM : -ENODATA;
+    if (S_ISDIR(st->st_mode) && st->st_mode & S_ISVTX && write && !is_owner(caller, st))
+        return -EPERM;
+    return 0;
+}
+
+mode_t df_permission_strip(mode_t mode)
+{
+    mode &= ~(mode_t) S_ISUID;
+    if (mode & S_IXGRP)
+        mode &= ~(mode_t) S_ISGID;
+    return mode;
+}

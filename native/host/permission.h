@@ -1,0 +1,47 @@
+/*
+ * permission.h - what the kernel checks for a file system mounted with default_permissions: mode
+ * bits against the caller, as in fs/namei.c and fs/attr.c of Linux. For both lanes.
+ *
+ * POSIX ACLs are not consulted: neither lane offers FUSE_CAP_POSIX_ACL, so a plugin that wants
+ * them enforced checks them itself. The group class of a file with an ACL shows the ACL's mask in
+ * its mode, so the answer here can be more generous than the ACL, as it is on a kernel mount
+ * without that capability.
+ */
+#ifndef DF_HOST_PERMISSION_H
+#define DF_HOST_PERMISSION_H
+
+#include <stdbool.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct df_caller;
+struct df_setattr;
+
+/* May the caller read, write, execute or search (R_OK, W_OK, X_OK, or'ed)? 0 or -EACCES. */
+int df_permission_check(const struct df_caller *caller, const struct stat *st, int mask);
+
+/* What open(2) with these flags asks of a file, as a mask for df_permission_check(). */
+int df_permission_of_open(int flags);
+
+/* May the caller remove or replace `victim`, an entry of `dir`? -EACCES; -EPERM: sticky. */
+int df_permission_remove(const struct df_caller *caller, const struct stat *dir,
+                         const struct stat *victim);
+
+/*
+ * May the caller set these attributes? chown(2), chmod(2), utimensat(2), and truncate(2) when
+ * `by_name` (ftruncate asked at open). Takes S_ISGID out of set->mode where chmod would.
+ * -EPERM or -EACCES.
+ */
+int df_permission_setattr(const struct df_caller *caller, const struct stat *st, bool by_name,
+                          struct df_setattr *set);
+
+/* The rules of the name spaces in xattr(7), for reading or writing `name`: they hold for every
+ * file system. `st`: at least type, sticky bit and owner. -EPERM; -ENODATA when reading. */
+int df_permission_xattr(const struct df_caller *caller, const struct stat *st, const char *name,
+                        bool write);
+
+/* The mode without the bits that writing, truncating or chown takes from it (setuid, and setgid
+ * where the group may execute); equal to `mode` when there is nothing to take. */
+mode_t df_permission_strip(mode_t mode);
+
+#endif
