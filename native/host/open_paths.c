@@ -1,0 +1,438 @@
+/*
+ * open_paths.c - the table of open files' paths: entering, holding, claiming, leaving. Renames are
+ * in open_paths_rename.c.
+ */
+#include "host/open_paths.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/open_paths_table.h"
+
+#define CHAINS_FIRST 8
+
+/* Inode numbers come from a seed of their own, the same in every mount: a path shows the same
+ * number after the next mount. */
+static const struct df_path_seed ino_seed = {
+    {0x9e3779b97f4a7c15, 0xd1b54a32d192ed03, 0x8cb92ba72f3d8dd7, 0xabc98388fb8fac03}};
+
+void df_open_paths_init(struct df_open_paths *table, const struct df_path_seed *seed)
+{
+    memset(table, 0, sizeof(*table));
+    table->seed = seed;
+    for (int i = 0; i < DF_OPEN_PATHS_SHARDS; i++)
+        pthread_mutex_init(&table->shards[i].lock, NULL);
+    pthread_mutex_init(&table->rename_lock, NULL);
+    pthread_mutex_init(&table->gate, NULL);
+    pthread_cond_init(&table->gate_open, NULL);
+    pthread_mutex_init(&table->displaced_lock, NULL);
+}
+
+static void free_path(struct df_open_path *node)
+{
+    if (node->path != node->inline_path)
+        free(node->path);
+    node->path = node->inline_path;
+    node->room = sizeof(node->inline_path);
+}
+
+static void free_node(struct df_open_path *node)
+{
+    free_path(node);
+    pthread_rwlock_destroy(&node->lock);
+    pthread_mutex_destroy(&node->turn);
+    pthread_mutex_destroy(&node->data_lock);
+    free(node);
+}
+
+void df_open_paths_destroy(struct df_open_paths *table)
+{
+    for (int i = 0; i < DF_OPEN_PATHS_SHARDS; i++) {
+        struct df_open_paths_shard *shard = &table->shards[i];
+        while (shard->free) {
+            struct df_open_path *node = shard->free;
+            shard->free = node->next;
+            free_node(node);
+        }
+        free(shard->chains);
+        pthread_mutex_destroy(&shard->lock);
+    }
+    pthread_mutex_destroy(&table->rename_lock);
+    pthread_mutex_destroy(&table->gate);
+    pthread_cond_destroy(&table->gate_open);
+    pthread_mutex_destroy(&table->displaced_lock);
+}
+
+/* ---- inode numbers ---- */
+
+static ino_t ino_of_path(const char *path, uint32_t len)
+{
+    ino_t ino = df_path_hash(&ino_seed, path, len).low;
+    return ino < 2 ? ino + 2 : ino; /* 0 means "none" to readdir(3) */
+}
+
+static bool has_key(const struct df_open_path *node, struct df_path_hash key)
+{
+    return df_path_hash_equal(df_open_path_key(node), key);
+}
+
+ino_t df_open_paths_ino(struct df_open_paths *table, const char *path, uint32_t len,
+                        struct df_path_hash key)
+{
+    ino_t ino = ino_of_path(path, len);
+
+    if (atomic_load(&table->displaced_count) == 0)
+        return ino;
+    pthread_mutex_lock(&table->displaced_lock);
+    for (struct df_open_path *node = table->displaced; node; node = node->next_displaced) {
+        if (has_key(node, key)) {
+            ino = node->ino;
+            break;
+        }
+        if (node->ino == ino) /* an open file that has left this path still shows the number */
+            ino = (ino * 0x9e3779b97f4a7c15) | 2;
+    }
+    pthread_mutex_unlock(&table->displaced_lock);
+    return ino;
+}
+
+void df_open_paths_place_ino(struct df_open_paths *table, struct df_open_path *node)
+{
+    bool fits = !node->removed && !node->hidden && node->ino == ino_of_path(node->path, node->len);
+
+    if (!table->numbers || node->displaced || fits)
+        return;
+    pthread_mutex_lock(&table->displaced_lock);
+    node->displaced = true;
+    node->next_displaced = table->displaced;
+    table->displaced = node;
+    atomic_fetch_add(&table->displaced_count, 1);
+    pthread_mutex_unlock(&table->displaced_lock);
+}
+
+static void forget_ino(struct df_open_paths *table, struct df_open_path *node)
+{
+    if (!node->displaced)
+        return;
+    pthread_mutex_lock(&table->displaced_lock);
+    struct df_open_path **link = &table->displaced;
+    while (*link != node)
+        link = &(*link)->next_displaced;
+    *link = node->next_displaced;
+    node->displaced = false;
+    atomic_fetch_sub(&table->displaced_count, 1);
+    pthread_mutex_unlock(&table->displaced_lock);
+}
+
+/* ---- chains (all under the shard's lock) ---- */
+
+static struct df_open_path **chain_of(struct df_open_paths_shard *shard, struct df_path_hash key)
+{
+    return &shard->chains[(uint32_t) (key.high >> 32) & (shard->chain_count - 1)];
+}
+
+void df_open_paths_chain(struct df_open_paths_shard *shard, struct df_open_path *node,
+                         struct df_path_hash key)
+{
+    struct df_open_path **chain = chain_of(shard, key);
+    node->next = *chain;
+    *chain = node;
+    shard->count++;
+}
+
+void df_open_paths_unchain(struct df_open_paths_shard *shard, struct df_open_path *node)
+{
+    struct df_open_path **link = chain_of(shard, df_open_path_key(node));
+    while (*link != node)
+        link = &(*link)->next;
+    *link = node->next;
+    shard->count--;
+}
+
+/* Doubles the chains when they get long; without memory they just stay long. Each shard has some
+ * from its first node on. */
+static int grow(struct df_open_paths_shard *shard)
+{
+    uint32_t chain_count = shard->chain_count ? 2 * shard->chain_count : CHAINS_FIRST;
+    struct df_open_paths_shard old = *shard;
+    struct df_open_path **chains;
+
+    if (shard->count < 2 * shard->chain_count)
+        return 0;
+    chains = calloc(chain_count, sizeof(struct df_open_path *));
+    if (!chains)
+        return shard->chains ? 0 : -ENOMEM;
+    shard->chains = chains;
+    shard->chain_count = chain_count;
+    shard->count = 0;
+    for (uint32_t i = 0; i < old.chain_count; i++) {
+        for (struct df_open_path *node = old.chains[i], *next; node; node = next) {
+            next = node->next;
+            df_open_paths_chain(shard, node, df_open_path_key(node));
+        }
+    }
+    free(old.chains);
+    return 0;
+}
+
+static struct df_open_path *find(struct df_open_paths_shard *shard, const char *path, uint32_t len,
+                                 struct df_path_hash key)
+{
+    if (!shard->chains)
+        return NULL;
+    for (struct df_open_path *node = *chain_of(shard, key); node; node = node->next) {
+        if (!node->removed && has_key(node, key) && node->len == len &&
+            memcmp(node->path, path, len) == 0)
+            return node;
+    }
+    return NULL;
+}
+
+static struct df_open_path *make_node(struct df_open_paths_shard *shard)
+{
+    struct df_open_path *node = shard->free;
+
+    if (node) {
+        shard->free = node->next;
+        return node;
+    }
+    node = calloc(1, sizeof(*node));
+    if (!node)
+        return NULL;
+    pthread_rwlock_init(&node->lock, NULL);
+    pthread_mutex_init(&node->turn, NULL);
+    pthread_mutex_init(&node->data_lock, NULL);
+    free_path(node);
+    return node;
+}
+
+/* More memory for the path; under the shard's lock, for find() reads paths under it. */
+static void replace_path(struct df_open_path *node, char *path, uint32_t room)
+{
+    memcpy(path, node->path, node->len + 1);
+    free_path(node);
+    node->path = path;
+    node->room = room;
+}
+
+void df_open_path_set(struct df_open_path *node, const char *path, uint32_t len,
+                      struct df_path_hash key)
+{
+    atomic_fetch_add_explicit(&node->version, 1, memory_order_relaxed);
+    atomic_store_explicit(&node->key_low, key.low, memory_order_release);
+    atomic_store_explicit(&node->key_high, key.high, memory_order_release);
+    atomic_fetch_add_explicit(&node->version, 1, memory_order_release);
+    memmove(node->path, path, len);
+    node->path[len] = '\0';
+    node->len = len;
+}
+
+static struct df_open_path *add(struct df_open_paths *table, struct df_open_paths_shard *shard,
+                                const char *path, uint32_t len, struct df_path_hash key)
+{
+    struct df_open_path *node = grow(shard) ? NULL : make_node(shard);
+    char *memory = NULL;
+
+    if (node && len >= node->room)
+        memory = malloc(len + 1);
+    if (node && len >= node->room && !memory) {
+        node->next = shard->free;
+        shard->free = node;
+        node = NULL;
+    }
+    if (!node)
+        return NULL;
+    node->len = 0;
+    if (memory)
+        replace_path(node, memory, len + 1);
+    node->hidden = node->removed = false;
+    atomic_store_explicit(&node->opens, 0, memory_order_relaxed);
+    atomic_store_explicit(&node->shard, (uint32_t) (shard - table->shards), memory_order_relaxed);
+    df_open_path_set(node, path, len, key);
+    node->ino = table->numbers ? df_open_paths_ino(table, path, len, key) : 0;
+    df_open_paths_chain(shard, node, key);
+    atomic_fetch_add(&table->count, 1);
+    df_open_paths_place_ino(table, node);
+    return node;
+}
+
+struct df_open_path *df_open_paths_get(struct df_open_paths *table, const char *path, uint32_t len,
+                                       struct df_path_hash key)
+{
+    struct df_open_paths_shard *shard = df_open_paths_shard(table, key);
+
+    pthread_mutex_lock(&shard->lock);
+    struct df_open_path *node = find(shard, path, len, key);
+    if (!node)
+        node = add(table, shard, path, len, key);
+    if (node)
+        atomic_fetch_add(&node->refs, 1);
+    pthread_mutex_unlock(&shard->lock);
+    return node;
+}
+
+/* The shard that has the node, locked. A rename may move the node while we wait. */
+static struct df_open_paths_shard *lock_shard_of(struct df_open_paths *table,
+                                                 const struct df_open_path *node)
+{
+    for (;;) {
+        uint32_t index = atomic_load(&node->shard);
+        pthread_mutex_lock(&table->shards[index].lock);
+        if (atomic_load(&node->shard) == index)
+            return &table->shards[index];
+        pthread_mutex_unlock(&table->shards[index].lock);
+    }
+}
+
+void df_open_paths_put(struct df_open_paths *table, struct df_open_path *node)
+{
+    uint32_t refs = atomic_load(&node->refs);
+
+    while (refs > 1) {
+        if (atomic_compare_exchange_weak(&node->refs, &refs, refs - 1))
+            return;
+    }
+    struct df_open_paths_shard *shard = lock_shard_of(table, node);
+    if (atomic_fetch_sub(&node->refs, 1) == 1) {
+        forget_ino(table, node);
+        df_open_paths_unchain(shard, node);
+        free_path(node);
+        node->next = shard->free;
+        shard->free = node;
+        atomic_fetch_sub(&table->count, 1);
+    }
+    pthread_mutex_unlock(&shard->lock);
+}
+
+/* ---- locks of a node ---- */
+
+const char *df_open_path_hold(struct df_open_path *node, bool alone)
+{
+    if (alone && atomic_load_explicit(&node->waiting, memory_order_relaxed)) {
+        pthread_mutex_lock(&node->turn);
+        pthread_mutex_unlock(&node->turn);
+    }
+    pthread_rwlock_rdlock(&node->lock);
+    return node->removed ? NULL : node->path;
+}
+
+void df_open_path_unhold(struct df_open_path *node)
+{
+    pthread_rwlock_unlock(&node->lock);
+}
+
+void df_open_path_lock(struct df_open_path *node)
+{
+    atomic_fetch_add_explicit(&node->waiting, 1, memory_order_relaxed);
+    pthread_mutex_lock(&node->turn);
+    pthread_rwlock_wrlock(&node->lock);
+    pthread_mutex_unlock(&node->turn);
+    atomic_fetch_sub_explicit(&node->waiting, 1, memory_order_relaxed);
+}
+
+void df_open_path_wait(struct df_open_path *node)
+{
+    df_open_path_lock(node);
+    pthread_rwlock_unlock(&node->lock);
+}
+
+struct df_path_hash df_open_path_key(const struct df_open_path *node)
+{
+    struct df_path_hash key;
+    uint32_t version;
+
+    do {
+        version = atomic_load_explicit(&node->version, memory_order_acquire);
+        key.low = atomic_load_explicit(&node->key_low, memory_order_acquire);
+        key.high = atomic_load_explicit(&node->key_high, memory_order_acquire);
+    } while (version & 1 || atomic_load_explicit(&node->version, memory_order_relaxed) != version);
+    return key;
+}
+
+/* Under any lock of the node: it still is what a path leads to. */
+static bool is_at(const struct df_open_path *node, struct df_path_hash key)
+{
+    return !node->removed && has_key(node, key);
+}
+
+int df_open_paths_enter(struct df_open_paths *table, const char *path, uint32_t len,
+                        struct df_path_hash key, bool alone, struct df_open_path **out)
+{
+    for (;;) {
+        struct df_open_path *node = df_open_paths_get(table, path, len, key);
+        if (!node)
+            return -ENOMEM;
+        if (!df_open_paths_wait_rename(table, path, len)) {
+            df_open_path_hold(node, alone);
+            if (is_at(node, key)) {
+                *out = node;
+                return 0;
+            }
+            df_open_path_unhold(node);
+        }
+        df_open_paths_put(table, node);
+    }
+}
+
+void df_open_path_opened(struct df_open_path *node)
+{
+    atomic_fetch_add(&node->opens, 1);
+}
+
+bool df_open_path_closed(struct df_open_path *node)
+{
+    if (atomic_fetch_sub(&node->opens, 1) != 1)
+        return false;
+    df_open_path_hold(node, true);
+    bool hidden = node->hidden && !node->removed;
+    df_open_path_unhold(node);
+    return hidden;
+}
+
+int df_open_paths_claim(struct df_open_paths *table, const char *path, uint32_t len,
+                        struct df_path_hash key, bool wait, struct df_open_path **out)
+{
+    for (;;) {
+        struct df_open_path *node = df_open_paths_get(table, path, len, key);
+        if (!node)
+            return -ENOMEM;
+        *out = node;
+        if (wait)
+            df_open_path_lock(node);
+        else if (pthread_rwlock_trywrlock(&node->lock) != 0)
+            return -EAGAIN;
+        if (is_at(node, key))
+            return 0;
+        pthread_rwlock_unlock(&node->lock);
+        df_open_paths_put(table, node);
+    }
+}
+
+void df_open_path_mark_removed(struct df_open_paths *table, struct df_open_path *node)
+{
+    struct df_open_paths_shard *shard = lock_shard_of(table, node);
+    node->removed = true;
+    pthread_mutex_unlock(&shard->lock);
+}
+
+int df_open_path_reserve(struct df_open_paths *table, struct df_open_path *node, uint32_t len)
+{
+    if (len < node->room)
+        return 0;
+    char *path = malloc(len + 1);
+    if (!path)
+        return -ENOMEM;
+    struct df_open_paths_shard *shard = lock_shard_of(table, node);
+    replace_path(node, path, len + 1);
+    pthread_mutex_unlock(&shard->lock);
+    return 0;
+}
+
+void df_open_paths_release(struct df_open_paths *table, struct df_open_path *node)
+{
+    if (atomic_load(&node->refs) > 1) /* somebody has it open under its old number */
+        df_open_paths_place_ino(table, node);
+    pthread_rwlock_unlock(&node->lock);
+    df_open_paths_put(table, node);
+}

@@ -1,0 +1,180 @@
+/*
+ * open_paths.h - the current path of every open file of a mount of whole-path plugins.
+ *
+ * The kernel gives a file system nodes; libfuse turns them into paths by a tree of names. We have
+ * no tree: open files, and only those, are entered here under their path, and a rename moves them
+ * and whatever is open below them. One df_open_path stands for one path, shared by every open file
+ * that was opened (or has been moved) there; hard links are different paths, as in libfuse.
+ *
+ * Locks, and who waits for whom
+ *   lock (in each node)  Readers: operations on open files that tell the plugin a path, opening, and
+ *       names relative to an open directory. Writers: unlink, rmdir and rename of that path. So a
+ *       path never changes, and an open file never loses its name, under a running operation.
+ *       A reader may hold several of these locks. A writer holds none while it waits: it takes all
+ *       it needs or none, and begins again. Hence no cycle, in whatever order readers come.
+ *   turn (in each node)  Held by a writer while it waits for `lock`; readers that hold no other
+ *       node pass through it first when a writer waits, or a file read without pause could never be
+ *       removed.
+ *   rename_lock          One rename at a time (as the kernel's s_vfs_rename_mutex). Taken before
+ *       the names are resolved, so that the paths of directories stand still meanwhile.
+ *   gate                 Path prefixes under rename; opening below them waits. Innermost but shard.
+ *   shard locks          Hash chains and counts. Innermost, two in index order.
+ *   data_lock (in each node)  Around writes, so that an append finds the end where it looked for it.
+ *       Taken inside `lock`.
+ * A plugin's operation runs under `lock`, rename_lock or data_lock, never under gate or a shard.
+ */
+#ifndef DF_HOST_OPEN_PATHS_H
+#define DF_HOST_OPEN_PATHS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "host/path_hash.h"
+
+#define DF_OPEN_PATHS_SHARDS 64
+#define DF_OPEN_PATH_INLINE  120 /* bytes: longer paths are allocated */
+
+struct df_open_path {
+    pthread_rwlock_t lock;
+    pthread_mutex_t turn;
+    _Atomic uint32_t waiting; /* writers that wait for `lock` */
+    pthread_mutex_t data_lock;
+
+    _Atomic uint32_t refs;  /* to 0 only under the shard's lock */
+    _Atomic uint32_t opens; /* open files of the plugin; grows under a read lock only */
+    bool hidden;            /* under lock: renamed to .fuse_hidden, to go with the last of opens */
+    bool removed;           /* under lock, and shard: the path is no longer this file's */
+    bool displaced;         /* under displaced_lock: is in the table's list */
+
+    ino_t ino; /* number made from the path it had when it was entered, or 0; fixed */
+    struct df_open_path *next_displaced;
+
+    /* Changed under lock (write) and shard; the key also to be read without: df_open_path_key(). */
+    char *path;
+    uint32_t len;
+    uint32_t room;            /* bytes of memory behind `path` */
+    _Atomic uint32_t version; /* odd: the key is changing */
+    _Atomic uint64_t key_low, key_high;
+    _Atomic uint32_t shard;
+
+    struct df_open_path *next; /* chain, or list of free nodes; under the shard's lock */
+    char inline_path[DF_OPEN_PATH_INLINE];
+};
+
+struct df_open_paths_shard {
+    _Alignas(64) pthread_mutex_t lock;
+    struct df_open_path **chains;
+    uint32_t chain_count; /* power of two */
+    uint32_t count;
+    struct df_open_path *free;
+};
+
+struct df_open_paths {
+    struct df_open_paths_shard shards[DF_OPEN_PATHS_SHARDS];
+    const struct df_path_seed *seed; /* of the keys: the entry cache's */
+    bool numbers;                    /* invent inode numbers; fixed before the first open */
+    _Atomic uint32_t count;          /* nodes in use */
+
+    pthread_mutex_t rename_lock;
+
+    _Atomic bool renaming;       /* `below` is in force */
+    pthread_mutex_t gate;        /* protects `below` */
+    pthread_cond_t gate_open;    /* renaming became false */
+    struct {
+        const char *path;
+        uint32_t len;
+    } below[2];
+
+    _Atomic uint32_t displaced_count;
+    pthread_mutex_t displaced_lock; /* protects the list of nodes whose ino is not their path's */
+    struct df_open_path *displaced;
+};
+
+void df_open_paths_init(struct df_open_paths *table, const struct df_path_seed *seed);
+
+/* No node may be in use. */
+void df_open_paths_destroy(struct df_open_paths *table);
+
+/* ---- opening ---- */
+
+/* The node of a path with one more reference and its lock read-held, made when there is none; waits
+ * while the path is being renamed or removed. `alone`: the caller holds no other node. Returns 0
+ * or -ENOMEM. */
+int df_open_paths_enter(struct df_open_paths *table, const char *path, uint32_t len,
+                        struct df_path_hash key, bool alone, struct df_open_path **out);
+
+/* One open file more, under a read lock; one less. True: it was the last of a hidden file, which is
+ * now the caller's to remove. */
+void df_open_path_opened(struct df_open_path *node);
+bool df_open_path_closed(struct df_open_path *node);
+
+/* Gives a reference back. */
+void df_open_paths_put(struct df_open_paths *table, struct df_open_path *node);
+
+/* ---- operations on open files ---- */
+
+/* Read-locks; returns the path, NULL when it is gone. `alone`: the caller holds no other node. */
+const char *df_open_path_hold(struct df_open_path *node, bool alone);
+void df_open_path_unhold(struct df_open_path *node);
+
+/* The entry cache's key of its path at this moment, without a lock. */
+struct df_path_hash df_open_path_key(const struct df_open_path *node);
+
+/* The inode number to show for a path when the plugin has none: of the open file there, or made
+ * from the path so that no other open file shows the same. */
+ino_t df_open_paths_ino(struct df_open_paths *table, const char *path, uint32_t len,
+                        struct df_path_hash key);
+
+/* ---- unlink, rmdir ---- */
+
+/*
+ * The node of a path with one more reference, write-locked. With wait == false (the caller holds
+ * another node) it may return -EAGAIN and a referenced node that is not locked: let go of
+ * everything, df_open_path_wait() for it, and begin again. Or -ENOMEM.
+ */
+int df_open_paths_claim(struct df_open_paths *table, const char *path, uint32_t len,
+                        struct df_path_hash key, bool wait, struct df_open_path **out);
+
+/* Sleeps until the node could be write-locked. */
+void df_open_path_wait(struct df_open_path *node);
+
+/* Under the write lock: its path is gone. */
+void df_open_path_mark_removed(struct df_open_paths *table, struct df_open_path *node);
+
+/* Under the write lock: makes sure that a path of len bytes fits. 0 or -ENOMEM. */
+int df_open_path_reserve(struct df_open_paths *table, struct df_open_path *node, uint32_t len);
+
+/* Under the write lock, after a reserve: it is called `path` now. */
+void df_open_paths_move(struct df_open_paths *table, struct df_open_path *node, const char *path,
+                        uint32_t len);
+
+/* Ends a claim. */
+void df_open_paths_release(struct df_open_paths *table, struct df_open_path *node);
+
+/* ---- rename ---- */
+
+struct df_rename {
+    struct df_open_paths *table;
+    const char *from, *to; /* the caller's, until the end */
+    uint32_t from_len, to_len;
+    struct df_open_path **nodes; /* [0]: from, [1]: to, then what is open below them */
+    uint32_t count, room;
+};
+
+/* Under rename_lock: write-locks both paths and all that is open below them. Returns 0 or
+ * -ENOMEM. */
+int df_open_paths_rename_begin(struct df_open_paths *table, struct df_rename *rename,
+                               const char *from, uint32_t from_len, const char *to,
+                               uint32_t to_len);
+
+/* The plugin has renamed: `from` is called `to`, what was there is gone; or the two have been
+ * exchanged. */
+void df_open_paths_renamed(struct df_rename *rename);
+void df_open_paths_exchanged(struct df_rename *rename);
+
+void df_open_paths_rename_end(struct df_rename *rename);
+
+#endif
