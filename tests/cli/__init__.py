@@ -1,0 +1,1 @@
+"""The command line, met as a user meets it: as a process."""

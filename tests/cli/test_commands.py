@@ -1,0 +1,88 @@
+"""The group and the commands that only look: help, backends, doctor, paths."""
+
+import json
+import os
+import subprocess
+
+import pytest
+
+from directfuse import _paths
+
+from .conftest import COMMAND, said_clearly
+
+NAMES = ["mount", "unmount", "backends", "doctor", "paths", "bench", "tour"]
+
+
+def test_help_lists_every_command(run):
+    done = run("--help")
+    assert done.returncode == 0
+    listed = [line.split()[0] for line in done.stdout.partition("Commands:")[2].splitlines()[1:]]
+    assert listed == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_command_has_help_with_examples(run, name):
+    done = run(name, "--help")
+    assert done.returncode == 0
+    assert f"directfuse {name}" in done.stdout.partition("Examples:")[2]
+
+
+def test_version(run):
+    done = run("--version")
+    assert done.stdout.split()[-1] == "0.1.0"
+
+
+@pytest.mark.parametrize("words", [["frobnicate"], ["mount"], ["mount", "-x", "y"], ["bench", "z"]])
+def test_wrong_use(run, words):
+    done = run(*words)
+    assert done.returncode == 125
+    assert said_clearly(done)
+
+
+def test_backends_in_a_pipe_is_tabs(run):
+    done = run("backends", "--no-path")
+    assert done.returncode == 0
+    rows = [line.split("\t") for line in done.stdout.splitlines()]
+    assert rows[0] == ["name", "api", "inline", "kernel", "from"]
+    assert ["memfs", "libfuse 3, low-level", "yes", "yes", "directfuse"] in rows
+    assert ["passthrough", "libfuse 3, high-level", "yes", "yes", "directfuse"] in rows
+
+
+def test_backends_as_json_names_files_that_exist(run):
+    for row in json.loads(run("backends", "--json").stdout):
+        assert row["name"]
+        assert row["api"]
+        for key in ("plugin", "program"):
+            assert not row[key] or os.access(row[key], os.R_OK)
+
+
+def test_a_reader_that_goes_away_is_no_error():
+    process = subprocess.Popen(
+        [*COMMAND, "backends"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    process.stdout.close()
+    _, words = process.communicate(timeout=50)
+    assert words == b""
+    assert process.returncode == 141
+
+
+def test_doctor_finds_inline_mounts_working(run):
+    done = run("doctor", "--json")
+    findings = {finding["name"]: finding for finding in json.loads(done.stdout)}
+    assert done.returncode == 0, done.stdout
+    for name in _paths.backend_names():
+        assert findings[name]["state"] == "ok" or findings[name]["purpose"] != "inline"
+    assert all(finding["remedy"] for finding in findings.values() if finding["state"] != "ok")
+
+
+def test_doctor_names_the_package_that_is_missing(run):
+    done = run("doctor", "--json", env=os.environ | {"PATH": "/nonexistent"})
+    findings = {finding["name"]: finding for finding in json.loads(done.stdout)}
+    assert findings["pkg-config"]["state"] == "missing"
+    assert "apt install pkg-config" in findings["pkg-config"]["remedy"]
+
+
+def test_paths_exist(run):
+    for place in json.loads(run("paths", "--json").stdout).values():
+        assert os.path.exists(place)
+    assert run("paths", "include").stdout.strip() == str(_paths.include_dir())

@@ -1,0 +1,168 @@
+"""`directfuse mount` and `directfuse unmount`."""
+
+import os
+import select
+import signal
+import stat
+import subprocess
+
+import pytest
+
+from directfuse import _kernel
+
+from .conftest import COMMAND, said_clearly
+
+pytestmark = pytest.mark.kernel_fuse
+
+
+def mounted(point):
+    return _kernel.fuse_mount_at(str(point)) is not None
+
+
+def test_mount_returns_when_mounted_and_unmount_takes_it_away(run, point):
+    done = run("mount", f"memfs {point}")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert mounted(point)
+    (point / "file").write_bytes(b"bytes")
+    assert run("unmount", point).returncode == 0
+    assert not mounted(point)
+    assert not (point / "file").exists()
+
+
+def test_a_relative_mountpoint_with_a_space(run, kernel, tmp_path):
+    (tmp_path / "a b").mkdir()
+    assert run("mount", "memfs 'a b'").returncode == 0
+    try:
+        assert mounted(tmp_path / "a b")
+    finally:
+        assert run("unmount", "a b").returncode == 0
+
+
+def test_passthrough_serves_its_source(run, point, tmp_path):
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "file").write_text("words")
+    assert run("mount", f"passthrough -o source={source} {point}").returncode == 0
+    assert (point / "file").read_text() == "words"
+    assert run("unmount", point).returncode == 0
+
+
+def test_a_second_mount_on_top_is_refused(run, point):
+    assert run("mount", f"memfs {point}").returncode == 0
+    again = run("mount", f"memfs {point}")
+    assert again.returncode == 125
+    assert said_clearly(again)
+    assert "mounted there already" in again.stderr
+    assert run("unmount", point).returncode == 0
+    assert not mounted(point)
+
+
+def test_a_busy_mount_is_kept_unless_lazy(run, point):
+    assert run("mount", f"memfs {point}").returncode == 0
+    with open(point / "held", "w"):
+        busy = run("unmount", point)
+        assert busy.returncode == 125
+        assert said_clearly(busy)
+        assert "--lazy" in busy.stderr
+        assert mounted(point)
+        assert run("unmount", "--lazy", point).returncode == 0
+        assert not mounted(point)
+
+
+def test_a_failing_program_gives_its_words_and_status(run, kernel, tmp_path):
+    done = run("mount", f"memfs {tmp_path}/missing")
+    assert done.returncode not in (0, 125)
+    assert said_clearly(done)
+    assert "missing" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "words"),
+    [
+        ("no-such-file-system /x", 127, "no-such-file-system"),
+        ("./plain.txt /x", 126, "not an executable"),
+        ("memfs 'x", 125, "quotation"),
+        ("", 125, "empty"),
+        ("true /x", 125, "mounted nothing"),
+        ("false /x", 1, "status 1"),
+    ],
+)
+def test_what_cannot_be_mounted(run, tmp_path, command, status, words):
+    (tmp_path / "plain.txt").write_text("text")
+    done = run("mount", command)
+    assert done.returncode == status
+    assert said_clearly(done)
+    assert words in done.stderr
+
+
+def script(path, body):
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+def test_a_program_that_never_mounts_is_ended(run, tmp_path):
+    pidfile = tmp_path / "pid"
+    slow = script(tmp_path / "slow", f"echo $$ > {pidfile}; echo waiting; exec sleep 1000")
+    done = run("mount", "--timeout", "0.5", f"{slow} /x")
+    assert done.returncode == 125
+    assert "waiting" in done.stderr
+    assert not os.path.exists(f"/proc/{pidfile.read_text().strip()}")
+
+
+def test_a_background_process_that_never_mounts_is_ended(run, tmp_path):
+    pidfile = tmp_path / "pid"
+    slow = script(
+        tmp_path / "slow", f"setsid sh -c 'echo $$ > {pidfile}; exec sleep 1000' & sleep 0.2"
+    )
+    done = run("mount", "--timeout", "1", f"{slow} /x")
+    assert done.returncode == 125
+    assert not os.path.exists(f"/proc/{pidfile.read_text().strip()}")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_foreground_stays_until_a_signal_and_unmounts(point, number):
+    process = subprocess.Popen([*COMMAND, "mount", "-f", f"memfs {point}"], stderr=subprocess.PIPE)
+    try:
+        wait_until_mounted(point)
+        assert process.poll() is None
+        process.send_signal(number)
+        process.communicate(timeout=20)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 128 + number
+    assert not mounted(point)
+
+
+def test_foreground_ends_when_somebody_unmounts(run, point):
+    process = subprocess.Popen([*COMMAND, "mount", "-f", f"memfs {point}"], stderr=subprocess.PIPE)
+    try:
+        wait_until_mounted(point)
+        assert run("unmount", point).returncode == 0
+        process.communicate(timeout=20)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 0
+
+
+def wait_until_mounted(point):
+    """Sleeps on the kernel's word: mountinfo is readable (POLLPRI) when the table changes."""
+    with open("/proc/self/mountinfo") as table:
+        poll = select.poll()
+        poll.register(table, select.POLLPRI)
+        while not mounted(point):
+            assert poll.poll(20_000), "not mounted within 20 s"
+
+
+@pytest.mark.parametrize(
+    ("where", "words"),
+    [("plain", "nothing is mounted"), ("/proc", "not FUSE"), ("none", "nothing")],
+)
+def test_unmount_of_what_is_no_fuse_mount(run, tmp_path, where, words):
+    (tmp_path / "plain").mkdir()
+    done = run("unmount", where)
+    assert done.returncode == 125
+    assert said_clearly(done)
+    assert words in done.stderr
