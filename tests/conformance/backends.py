@@ -1,0 +1,41 @@
+"""Where the backends' executables are, and how their command lines read."""
+
+import os
+import shutil
+
+ENVIRONMENT = "DIRECTFUSE_BACKENDS_DIR"
+
+#: What both routes ask of a backend, so that both see the same file system: everybody may enter,
+#: mode bits decide.
+OPTIONS = ("allow_other", "default_permissions")
+
+
+class Backend:
+    """One file system we ship; `source` says whether its command line names a directory."""
+
+    def __init__(self, name, *, source):
+        self.name = name
+        self.source = source
+
+    def command(self, mountpoint, source, *, readonly=False):
+        """The command line: words, the first one the name of the backend."""
+        options = ",".join((*OPTIONS, *(["ro"] if readonly else [])))
+        where = [source, mountpoint] if self.source else [mountpoint]
+        return [self.name, *where, "-o", options]
+
+    def executable(self):
+        """Path of the executable, or None when it is not built."""
+        if directory := os.environ.get(ENVIRONMENT):
+            return shutil.which(self.name, path=directory)
+        try:
+            from directfuse._paths import program
+
+            return program(self.name)
+        except ImportError:
+            return None
+
+
+BACKENDS = {
+    backend.name: backend
+    for backend in (Backend("memfs", source=False), Backend("passthrough", source=True))
+}

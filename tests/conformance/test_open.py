@@ -1,0 +1,503 @@
+"""open(2): the matrix of flags and what each allows afterwards."""
+
+import errno
+import fcntl
+import os
+import stat
+
+import pytest
+
+from .expect import fails, kind, mode
+
+CREATE = os.O_CREAT | os.O_RDWR
+EXCLUSIVE = CREATE | os.O_EXCL
+
+
+# ---- O_CREAT, O_EXCL ---------------------------------------------------------------------------
+
+
+def test_create_makes_an_empty_file(fs):
+    status = fs.os.fstat(fs.open(fs.path("f"), CREATE))
+    assert (kind(status), status.st_size, status.st_nlink) == (stat.S_IFREG, 0, 1)
+    assert fs.names() == ["f"]
+
+
+def test_create_opens_what_exists(fs):
+    path = fs.make("f", b"content", 0o640)
+    fd = fs.open(path, CREATE, 0o600)
+    assert fs.os.read(fd, 100) == b"content"
+    assert mode(fs.os.stat(path)) == 0o640
+
+
+@pytest.mark.parametrize("asked", [0o000, 0o400, 0o644, 0o666, 0o777, 0o1777, 0o2755, 0o4711])
+def test_create_takes_the_mode(fs, asked):
+    fs.os.umask(0)
+    fd = fs.open(fs.path("f"), CREATE, asked)
+    assert mode(fs.os.fstat(fd)) == asked
+
+
+def test_descriptor_outlives_the_mode_it_created(fs):
+    fd = fs.open(fs.path("f"), EXCLUSIVE, 0o000)
+    assert fs.os.write(fd, b"x") == 1
+    assert fs.os.pread(fd, 1, 0) == b"x"
+
+
+def test_create_belongs_to_the_caller(fs):
+    status = fs.os.fstat(fs.open(fs.path("f"), CREATE))
+    assert (status.st_uid, status.st_gid) == (os.geteuid(), os.getegid())
+
+
+def test_exclusive_create_of_a_new_name(fs):
+    fs.open(fs.path("f"), EXCLUSIVE)
+    assert fs.names() == ["f"]
+
+
+def test_exclusive_create_of_a_file_is_eexist(fs):
+    path = fs.make("f", b"content")
+    with fails(errno.EEXIST, path):
+        fs.open(path, EXCLUSIVE | os.O_TRUNC)
+    assert fs.data(path) == b"content"
+
+
+def test_exclusive_create_of_a_directory_is_eexist(fs):
+    path = fs.mkdir("d")
+    with fails(errno.EEXIST, path):
+        fs.open(path, EXCLUSIVE)
+
+
+@pytest.mark.parametrize("target", ["f", "missing", "d", "link"])
+def test_exclusive_create_of_any_symlink_is_eexist(fs, target):
+    fs.make("f")
+    fs.mkdir("d")
+    path = fs.symlink(target, "link")
+    with fails(errno.EEXIST, path):
+        fs.open(path, EXCLUSIVE)
+    assert "missing" not in fs.names()
+
+
+def test_create_through_a_dangling_symlink_makes_the_target(fs):
+    link = fs.symlink("target", "link")
+    fs.open(link, CREATE)
+    assert fs.names() == ["link", "target"]
+    assert kind(fs.os.lstat(fs.path("target"))) == stat.S_IFREG
+
+
+def test_create_through_a_symlink_into_another_directory(fs):
+    fs.mkdir("d")
+    link = fs.symlink("d/target", "link")
+    fs.open(link, CREATE)
+    assert fs.names(fs.path("d")) == ["target"]
+
+
+def test_create_through_a_symlink_into_a_missing_directory_is_enoent(fs):
+    link = fs.symlink("missing/target", "link")
+    with fails(errno.ENOENT, link):
+        fs.open(link, CREATE)
+
+
+def test_create_of_a_directory_is_eisdir(fs):
+    path = fs.mkdir("d")
+    with fails(errno.EISDIR, path):
+        fs.open(path, CREATE)
+    with fails(errno.EISDIR, path):
+        fs.open(path, os.O_CREAT | os.O_RDONLY)
+
+
+# ---- O_TRUNC -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("access", [os.O_WRONLY, os.O_RDWR], ids=["wronly", "rdwr"])
+@pytest.mark.parametrize("create", [0, os.O_CREAT], ids=["alone", "create"])
+def test_trunc_empties(fs, access, create):
+    path = fs.make("f", b"content", 0o640)
+    fd = fs.open(path, access | create | os.O_TRUNC)
+    assert fs.os.fstat(fd).st_size == 0
+    assert fs.data(path) == b""
+    assert mode(fs.os.stat(path)) == 0o640
+
+
+def test_trunc_is_seen_by_other_descriptors(fs):
+    path = fs.make("f", b"content")
+    reader = fs.open(path)
+    assert fs.os.read(reader, 3) == b"con"
+    fs.open(path, os.O_WRONLY | os.O_TRUNC)
+    assert fs.os.read(reader, 3) == b""
+
+
+def test_trunc_through_a_symlink(fs):
+    path = fs.make("f", b"content")
+    fs.open(fs.symlink("f", "link"), os.O_WRONLY | os.O_TRUNC)
+    assert fs.os.stat(path).st_size == 0
+
+
+def test_trunc_of_a_directory_is_eisdir(fs):
+    path = fs.mkdir("d")
+    with fails(errno.EISDIR, path):
+        fs.open(path, os.O_WRONLY | os.O_TRUNC)
+
+
+def test_trunc_keeps_the_inode(fs):
+    path = fs.make("f", b"content")
+    before = fs.os.stat(path)
+    fs.open(path, os.O_WRONLY | os.O_TRUNC)
+    assert os.path.samestat(before, fs.os.stat(path))
+
+
+# ---- O_APPEND ----------------------------------------------------------------------------------
+
+
+def test_append_writes_at_the_end(fs):
+    path = fs.make("f", b"abc")
+    fd = fs.open(path, os.O_WRONLY | os.O_APPEND)
+    fs.os.write(fd, b"def")
+    assert fs.data(path) == b"abcdef"
+
+
+def test_append_ignores_the_offset(fs):
+    path = fs.make("f", b"abc")
+    fd = fs.open(path, os.O_RDWR | os.O_APPEND)
+    fs.os.lseek(fd, 0, os.SEEK_SET)
+    fs.os.write(fd, b"def")
+    assert fs.os.lseek(fd, 0, os.SEEK_CUR) == 6
+    assert fs.data(path) == b"abcdef"
+
+
+def test_append_reads_at_the_offset(fs):
+    fd = fs.open(fs.make("f", b"abc"), os.O_RDWR | os.O_APPEND)
+    assert fs.os.read(fd, 2) == b"ab"
+    fs.os.write(fd, b"d")
+    assert fs.os.read(fd, 2) == b""
+    assert fs.os.lseek(fd, 0, os.SEEK_CUR) == 4
+
+
+def test_appends_of_two_descriptors_do_not_overwrite(fs):
+    path = fs.make("f")
+    one = fs.open(path, os.O_WRONLY | os.O_APPEND)
+    two = fs.open(path, os.O_WRONLY | os.O_APPEND)
+    for number in range(10):
+        fs.os.write((one, two)[number % 2], b"%d" % number)
+    assert fs.data(path) == b"0123456789"
+
+
+def test_append_follows_an_ordinary_write(fs):
+    path = fs.make("f")
+    appender = fs.open(path, os.O_WRONLY | os.O_APPEND)
+    writer = fs.open(path, os.O_WRONLY)
+    fs.os.pwrite(writer, b"x" * 10, 90)
+    fs.os.write(appender, b"end")
+    assert fs.os.stat(path).st_size == 103
+
+
+def test_append_after_truncate_starts_at_the_new_end(fs):
+    path = fs.make("f", b"0123456789")
+    fd = fs.open(path, os.O_WRONLY | os.O_APPEND)
+    fs.os.write(fd, b"x")
+    fs.os.truncate(path, 2)
+    fs.os.write(fd, b"y")
+    assert fs.data(path) == b"01y"
+
+
+def test_pwrite_on_an_appending_descriptor_appends(fs):
+    """pwrite(2), BUGS: Linux appends, whatever the offset."""
+    path = fs.make("f", b"abc")
+    fd = fs.open(path, os.O_WRONLY | os.O_APPEND)
+    assert fs.os.pwrite(fd, b"def", 0) == 3
+    assert fs.data(path) == b"abcdef"
+
+
+def test_pwrite_on_an_appending_descriptor_leaves_the_offset(fs):
+    fd = fs.open(fs.make("f", b"abc"), os.O_RDWR | os.O_APPEND)
+    fs.os.pwrite(fd, b"def", 0)
+    assert fs.os.lseek(fd, 0, os.SEEK_CUR) == 0
+
+
+def test_writev_appends_in_one_piece(fs):
+    path = fs.make("f", b"abc")
+    fd = fs.open(path, os.O_WRONLY | os.O_APPEND)
+    assert fs.os.writev(fd, [b"de", b"f"]) == 3
+    assert fs.data(path) == b"abcdef"
+
+
+# ---- O_DIRECTORY, O_NOFOLLOW, directories ------------------------------------------------------
+
+
+def test_directory_flag_opens_a_directory(fs):
+    fd = fs.open(fs.mkdir("d"), os.O_DIRECTORY)
+    assert kind(fs.os.fstat(fd)) == stat.S_IFDIR
+
+
+def test_directory_flag_follows_a_symlink(fs):
+    fs.mkdir("d")
+    fd = fs.open(fs.symlink("d", "link"), os.O_DIRECTORY)
+    assert kind(fs.os.fstat(fd)) == stat.S_IFDIR
+
+
+def test_directory_flag_on_a_file_is_enotdir(fs):
+    path = fs.make("f")
+    with fails(errno.ENOTDIR, path):
+        fs.open(path, os.O_DIRECTORY)
+
+
+def test_directory_flag_on_a_symlink_to_a_file_is_enotdir(fs):
+    fs.make("f")
+    path = fs.symlink("f", "link")
+    with fails(errno.ENOTDIR, path):
+        fs.open(path, os.O_DIRECTORY)
+
+
+@pytest.mark.parametrize("target", ["f", "d", "missing"])
+def test_nofollow_on_a_symlink_is_eloop(fs, target):
+    fs.make("f")
+    fs.mkdir("d")
+    path = fs.symlink(target, "link")
+    with fails(errno.ELOOP, path):
+        fs.open(path, os.O_NOFOLLOW)
+
+
+def test_nofollow_with_directory_on_a_symlink_is_enotdir(fs):
+    fs.mkdir("d")
+    path = fs.symlink("d", "link")
+    with fails(errno.ENOTDIR, path):
+        fs.open(path, os.O_NOFOLLOW | os.O_DIRECTORY)
+
+
+def test_nofollow_still_follows_on_the_way(fs):
+    fs.mkdir("d")
+    fs.make("d/f", b"x")
+    fs.symlink("d", "link")
+    assert fs.os.read(fs.open(fs.path("link/f"), os.O_NOFOLLOW), 1) == b"x"
+
+
+def test_nofollow_with_create_on_a_symlink_is_eloop(fs):
+    path = fs.symlink("missing", "link")
+    with fails(errno.ELOOP, path):
+        fs.open(path, CREATE | os.O_NOFOLLOW)
+    assert fs.names() == ["link"]
+
+
+@pytest.mark.parametrize("access", [os.O_WRONLY, os.O_RDWR], ids=["wronly", "rdwr"])
+def test_directory_opened_for_writing_is_eisdir(fs, access):
+    path = fs.mkdir("d")
+    with fails(errno.EISDIR, path):
+        fs.open(path, access)
+
+
+@pytest.mark.parametrize(
+    "call, code",
+    [
+        (lambda os_, fd: os_.read(fd, 1), errno.EISDIR),
+        (lambda os_, fd: os_.pread(fd, 1, 0), errno.EISDIR),
+        (lambda os_, fd: os_.write(fd, b"x"), errno.EBADF),
+        (lambda os_, fd: os_.pwrite(fd, b"x", 0), errno.EBADF),
+        (lambda os_, fd: os_.ftruncate(fd, 0), errno.EINVAL),
+        (lambda os_, fd: os_.fallocate(fd, 0, 0, 1), errno.EBADF),
+    ],
+    ids=["read", "pread", "write", "pwrite", "ftruncate", "fallocate"],
+)
+def test_data_calls_on_a_directory(fs, call, code):
+    fd = fs.open(fs.mkdir("d"))
+    with fails(code):
+        call(fs.os, fd)
+
+
+# ---- access mode -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda os_, fd: os_.read(fd, 1),
+        lambda os_, fd: os_.pread(fd, 1, 0),
+        lambda os_, fd: os_.readv(fd, [bytearray(1)]),
+        lambda os_, fd: os_.preadv(fd, [bytearray(1)], 0),
+    ],
+    ids=["read", "pread", "readv", "preadv"],
+)
+def test_reading_a_write_only_descriptor_is_ebadf(fs, call):
+    fd = fs.open(fs.make("f", b"x"), os.O_WRONLY)
+    with fails(errno.EBADF):
+        call(fs.os, fd)
+
+
+@pytest.mark.parametrize(
+    "call, code",
+    [
+        (lambda os_, fd: os_.write(fd, b"x"), errno.EBADF),
+        (lambda os_, fd: os_.pwrite(fd, b"x", 0), errno.EBADF),
+        (lambda os_, fd: os_.writev(fd, [b"x"]), errno.EBADF),
+        (lambda os_, fd: os_.pwritev(fd, [b"x"], 0), errno.EBADF),
+        (lambda os_, fd: os_.ftruncate(fd, 0), errno.EINVAL),
+        (lambda os_, fd: os_.fallocate(fd, 0, 0, 1), errno.EBADF),
+        (lambda os_, fd: os_.posix_fallocate(fd, 0, 1), errno.EBADF),
+    ],
+    ids=["write", "pwrite", "writev", "pwritev", "ftruncate", "fallocate", "posix_fallocate"],
+)
+def test_writing_a_read_only_descriptor_fails(fs, call, code):
+    path = fs.make("f", b"content")
+    fd = fs.open(path)
+    with fails(code):
+        call(fs.os, fd)
+    assert fs.data(path) == b"content"
+
+
+def test_access_mode_outlives_chmod(fs):
+    path = fs.make("f", b"x")
+    fd = fs.open(path, os.O_RDWR)
+    fs.os.chmod(path, 0)
+    assert fs.os.read(fd, 1) == b"x"
+    assert fs.os.write(fd, b"y") == 1
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda os_, fd: os_.read(fd, 1),
+        lambda os_, fd: os_.write(fd, b"x"),
+        lambda os_, fd: os_.fstat(fd),
+        lambda os_, fd: os_.lseek(fd, 0, os.SEEK_SET),
+        lambda os_, fd: os_.ftruncate(fd, 0),
+        lambda os_, fd: os_.fsync(fd),
+        lambda os_, fd: os_.dup(fd),
+        lambda os_, fd: os_.fchmod(fd, 0o600),
+        lambda os_, fd: os_.fchown(fd, -1, -1),
+        lambda os_, fd: os_.fstatvfs(fd),
+        lambda os_, fd: os_.flock(fd, fcntl.LOCK_SH),
+        lambda os_, fd: os_.fcntl(fd, fcntl.F_GETFL),
+        lambda os_, fd: os_.listdir(fd),
+        lambda os_, fd: os_.getxattr(fd, "user.a"),
+        lambda os_, fd: os_.utime(fd),
+        lambda os_, fd: os_.close(fd),
+    ],
+    ids=[
+        "read", "write", "fstat", "lseek", "ftruncate", "fsync", "dup", "fchmod", "fchown",
+        "fstatvfs", "flock", "fcntl", "listdir", "getxattr", "utime", "close",
+    ],
+)  # fmt: skip
+def test_closed_descriptor_is_ebadf(fs, call):
+    fd = fs.os.os_open(fs.make("f"), os.O_RDWR)
+    fs.os.close(fd)
+    with fails(errno.EBADF):
+        call(fs.os, fd)
+
+
+# ---- what the descriptor says of itself --------------------------------------------------------
+
+
+@pytest.mark.parametrize("access", [os.O_RDONLY, os.O_WRONLY, os.O_RDWR])
+@pytest.mark.parametrize("extra", [0, os.O_APPEND, os.O_NONBLOCK])
+def test_getfl_reports_the_flags(fs, access, extra):
+    fd = fs.open(fs.make("f"), access | extra | os.O_CREAT | os.O_TRUNC)
+    flags = fs.os.fcntl(fd, fcntl.F_GETFL)
+    assert flags & os.O_ACCMODE == access
+    assert flags & (os.O_APPEND | os.O_NONBLOCK) == extra
+    assert flags & (os.O_CREAT | os.O_TRUNC | os.O_EXCL) == 0
+
+
+def test_setfl_turns_append_on_and_off(fs):
+    path = fs.make("f", b"abc")
+    fd = fs.open(path, os.O_WRONLY)
+    fs.os.fcntl(fd, fcntl.F_SETFL, os.O_APPEND)
+    fs.os.write(fd, b"d")
+    fs.os.fcntl(fd, fcntl.F_SETFL, 0)
+    fs.os.pwrite(fd, b"A", 0)
+    assert fs.data(path) == b"Abcd"
+
+
+def test_setfl_leaves_the_access_mode(fs):
+    fd = fs.open(fs.make("f"))
+    fs.os.fcntl(fd, fcntl.F_SETFL, os.O_RDWR)
+    with fails(errno.EBADF):
+        fs.os.write(fd, b"x")
+
+
+def test_descriptors_are_closed_on_exec(fs):
+    fd = fs.open(fs.make("f"))
+    assert fs.os.fcntl(fd, fcntl.F_GETFD) & fcntl.FD_CLOEXEC
+
+
+def test_setfd_changes_close_on_exec(fs):
+    fd = fs.open(fs.make("f"))
+    fs.os.fcntl(fd, fcntl.F_SETFD, 0)
+    assert fs.os.fcntl(fd, fcntl.F_GETFD) == 0
+
+
+def test_descriptors_of_one_file_have_their_own_offsets(fs):
+    path = fs.make("f", b"abcdef")
+    one, two = fs.open(path), fs.open(path)
+    assert fs.os.read(one, 3) == b"abc"
+    assert fs.os.read(two, 3) == b"abc"
+
+
+# ---- O_PATH, O_TMPFILE -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda os_, fd: os_.read(fd, 1),
+        lambda os_, fd: os_.write(fd, b"x"),
+        lambda os_, fd: os_.lseek(fd, 0, os.SEEK_SET),
+        lambda os_, fd: os_.ftruncate(fd, 0),
+        lambda os_, fd: os_.fchmod(fd, 0o600),
+        lambda os_, fd: os_.fchown(fd, -1, -1),
+        lambda os_, fd: os_.fsync(fd),
+        lambda os_, fd: os_.getxattr(fd, "user.a"),
+    ],
+    ids=["read", "write", "lseek", "ftruncate", "fchmod", "fchown", "fsync", "getxattr"],
+)
+def test_path_descriptor_gives_no_access(fs, call):
+    fd = fs.open(fs.make("f", b"x"), os.O_PATH)
+    with fails(errno.EBADF):
+        call(fs.os, fd)
+
+
+def test_path_descriptor_can_be_statted(fs):
+    path = fs.make("f", b"x")
+    fd = fs.open(path, os.O_PATH)
+    assert os.path.samestat(fs.os.fstat(fd), fs.os.stat(path))
+
+
+def test_path_descriptor_of_a_symlink(fs):
+    link = fs.symlink("missing", "link")
+    fd = fs.open(link, os.O_PATH | os.O_NOFOLLOW)
+    assert kind(fs.os.fstat(fd)) == stat.S_IFLNK
+    assert fs.os.readlink("", dir_fd=fd) == "missing"
+
+
+def test_path_descriptor_of_a_directory_starts_walks(fs):
+    fs.mkdir("d")
+    fs.make("d/f", b"x")
+    fd = fs.open(fs.path("d"), os.O_PATH | os.O_DIRECTORY)
+    assert fs.os.stat("f", dir_fd=fd).st_size == 1
+
+
+def test_path_descriptor_does_not_truncate(fs):
+    path = fs.make("f", b"content")
+    fs.open(path, os.O_PATH | os.O_TRUNC | os.O_CREAT)
+    assert fs.data(path) == b"content"
+
+
+def test_path_descriptor_of_a_missing_name_is_enoent(fs):
+    path = fs.path("missing")
+    with fails(errno.ENOENT, path):
+        fs.open(path, os.O_PATH | os.O_CREAT)
+    assert fs.names() == []
+
+
+def test_tmpfile_is_nameless_or_refused(fs):
+    try:
+        fd = fs.open(fs.root, os.O_TMPFILE | os.O_RDWR)
+    except OSError as error:
+        assert error.errno == errno.EOPNOTSUPP
+    else:
+        assert fs.os.write(fd, b"x") == 1
+        assert fs.os.fstat(fd).st_nlink == 0
+    assert fs.names() == []
+
+
+def test_special_flags_are_harmless(fs):
+    path = fs.make("f", b"x")
+    for flag in (os.O_SYNC, os.O_DSYNC, os.O_NONBLOCK, os.O_NOCTTY, os.O_LARGEFILE, os.O_NOATIME):
+        fd = fs.open(path, os.O_RDWR | flag)
+        assert fs.os.pwrite(fd, b"y", 0) == 1
+        assert fs.os.pread(fd, 1, 0) == b"y"

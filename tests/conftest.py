@@ -1,0 +1,101 @@
+"""What holds for every test: its own time-out, and nothing left behind.
+
+Time-outs are two. pytest-timeout's `signal` method fails the one test that hangs and lets the
+session go on; but its handler runs in Python, so it cannot end a call that hangs inside native
+code. For that there is a watchdog (faulthandler's C thread, which needs no GIL; pytest-timeout's
+`thread` method does) that prints every thread's stack and ends the process GRACE seconds later.
+"""
+
+import faulthandler
+import os
+import uuid
+
+import pytest
+
+DEFAULT_SECONDS = 60
+GRACE_SECONDS = 15
+
+#: In the environment of every process that the tests start.
+TOKEN = "DIRECTFUSE_TEST_SESSION"
+
+
+def pytest_configure(config):
+    # Capturing is suspended here, so this is the terminal and not a test's stderr.
+    config.stash[STDERR] = open(os.dup(2), "w")
+
+
+def pytest_unconfigure(config):
+    config.stash[STDERR].close()
+
+
+STDERR = pytest.StashKey()
+
+
+def _limit(item):
+    """Seconds that pytest-timeout allows the test."""
+    marker = item.get_closest_marker("timeout")
+    if marker:
+        return float(marker.args[0] if marker.args else marker.kwargs["timeout"])
+    return float(item.config.getini("timeout") or DEFAULT_SECONDS)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item):
+    """The watchdog for hangs in native code."""
+    seconds = _limit(item) + GRACE_SECONDS
+    faulthandler.dump_traceback_later(seconds, exit=True, file=item.config.stash[STDERR])
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.get_closest_marker("timeout") is None and not item.config.getini("timeout"):
+            item.add_marker(pytest.mark.timeout(DEFAULT_SECONDS, method="signal"))
+
+
+# ---- nothing is left behind --------------------------------------------------------------------
+
+
+def _fuse_mounts(directories):
+    """FUSE mounts in the directories of this session; others may run beside it."""
+    with open("/proc/self/mountinfo") as table:
+        fields = [line.split(" - ", 1) for line in table]
+    mounts = {left.split()[4] for left, right in fields if right.startswith("fuse")}
+    return {mount for mount in mounts if any(part in mount for part in directories)}
+
+
+def _processes(token):
+    """Processes that carry the token in their environment, as "pid command"."""
+    found = set()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                environment = file.read().split(b"\0")
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                command = file.read().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:  # it has ended, or is another user's
+            continue
+        if f"{TOKEN}={token}".encode() in environment:
+            found.add(f"{pid} {command}")
+    return found
+
+
+def _children():
+    with open(f"/proc/self/task/{os.getpid()}/children") as file:
+        return set(file.read().split())
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_left_behind(tmp_path_factory):
+    """No FUSE mount and no process outlives the tests that made it."""
+    token = os.environ[TOKEN] = uuid.uuid4().hex
+    directories = (f"directfuse-test-{os.getpid()}-", str(tmp_path_factory.getbasetemp()))
+    children = _children()
+    yield
+    del os.environ[TOKEN]
+    assert _fuse_mounts(directories) == set()
+    assert _processes(token) == set()
+    assert _children() - children == set()

@@ -1,0 +1,1 @@
+"""Random call sequences against an oracle."""
