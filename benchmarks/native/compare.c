@@ -207,8 +207,7 @@ static int prepare(struct bench *bench)
     for (int r = 0; r < bench->route_count; r++) {
         struct route *route = &bench->routes[r];
         route->samples = calloc(bench->rounds, sizeof(double));
-        if (route->samples == NULL ||
-            site_prepare(&route->site, route->door, route->root) != 0) {
+        if (route->samples == NULL || site_prepare(&route->site, route->door, route->root) != 0) {
             return fail("making files", route->root);
         }
     }

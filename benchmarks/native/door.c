@@ -3,8 +3,8 @@
  */
 #include "door.h"
 
-#include <dirent.h>
 #include <directfuse.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -1,0 +1,271 @@
+/*
+ * dispatch.c - df-dispatch: what a call costs above the file system's own function. Its file system
+ * answers at once, so the time of a df_* call is the way there: door, gate, route, descriptors.
+ *
+ *     df-dispatch [ROUNDS]
+ *
+ * Prints the 10th percentile of alternating rounds in ns: the bare op by pointer, the same op
+ * through the C door from one thread, and from two threads on files of their own.
+ */
+#include <directfuse.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/call.h"
+#include "core/file.h"
+#include "core/mount.h"
+#include "core/ops.h"
+
+enum { ROUNDS = 21, COUNT = 100000, THREADS_MAX = 2 };
+
+static const char path[] = "/directfuse-dispatch/directory/file";
+
+/* ---- a file system that does nothing ---- */
+
+static int null_getattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                        struct stat *st)
+{
+    (void)fs, (void)call, (void)where;
+    st->st_mode = S_IFREG | 0600;
+    return 0;
+}
+
+static int null_open(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                     struct df_file *file, int flags, mode_t mode)
+{
+    (void)fs, (void)call, (void)where, (void)flags, (void)mode;
+    file->kind = DF_KIND_REGULAR;
+    file->traits = DF_FILE_NOFLUSH;
+    return 0;
+}
+
+static ssize_t null_read(struct df_fs *fs, struct df_call *call, struct df_file *file,
+                         const struct iovec *iov, int iovcnt, off_t offset)
+{
+    (void)fs, (void)call, (void)file, (void)iovcnt, (void)offset;
+    return (ssize_t)iov[0].iov_len;
+}
+
+static int null_flush(struct df_fs *fs, struct df_call *call, struct df_file *file, uint64_t owner)
+{
+    (void)fs, (void)call, (void)file, (void)owner;
+    return 0;
+}
+
+static void null_release(struct df_fs *fs, struct df_call *call, struct df_file *file)
+{
+    (void)fs, (void)call, (void)file;
+}
+
+static void null_destroy(struct df_fs *fs)
+{
+    (void)fs;
+}
+
+/* No df_ops_complete(): these are all the ops that the calls below reach. */
+static const struct df_ops null_ops = {
+    .version = DF_OPS_VERSION,
+    .size = sizeof(struct df_ops),
+    .getattr = null_getattr,
+    .open = null_open,
+    .flush = null_flush,
+    .release = null_release,
+    .read = null_read,
+    .destroy = null_destroy,
+};
+
+static struct df_fs null_fs = {.ops = &null_ops};
+
+/* ---- what is timed: each returns ns an operation, or exits ---- */
+
+static double now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static void must(int ok, const char *what)
+{
+    if (!ok) {
+        fprintf(stderr, "df-dispatch: %s: %s\n", what, strerror(errno));
+        exit(1);
+    }
+}
+
+static double bare_pread(void)
+{
+    struct df_fs *volatile fs = &null_fs; /* volatile: the compiler must not see through it */
+    struct df_file file = {0};
+    char byte;
+    struct iovec iov = {&byte, 1};
+    double start = now_ns();
+    for (int i = 0; i < COUNT; i++) {
+        struct df_fs *here = fs;
+        must(here->ops->read(here, NULL, &file, &iov, 1, 0) == 1, "read");
+    }
+    return (now_ns() - start) / COUNT;
+}
+
+static double bare_stat(void)
+{
+    struct df_fs *volatile fs = &null_fs;
+    struct stat st;
+    struct df_where where = {.name = "/directory/file", .len = 15};
+    double start = now_ns();
+    for (int i = 0; i < COUNT; i++) {
+        struct df_fs *here = fs;
+        must(here->ops->getattr(here, NULL, &where, &st) == 0, "getattr");
+    }
+    return (now_ns() - start) / COUNT;
+}
+
+static double bare_open(void)
+{
+    struct df_fs *volatile fs = &null_fs;
+    struct df_file file = {0};
+    struct df_where where = {.name = "/directory/file", .len = 15};
+    double start = now_ns();
+    for (int i = 0; i < COUNT; i++) {
+        struct df_fs *here = fs;
+        must(here->ops->open(here, NULL, &where, &file, O_RDONLY, 0) == 0, "open");
+        here->ops->release(here, NULL, &file);
+    }
+    return (now_ns() - start) / COUNT;
+}
+
+static double door_pread(void)
+{
+    int fd = df_open(path, O_RDONLY, 0);
+    must(fd >= 0, "df_open");
+    char byte;
+    double start = now_ns();
+    for (int i = 0; i < COUNT; i++) {
+        must(df_pread(fd, &byte, 1, 0) == 1, "df_pread");
+    }
+    double ns = (now_ns() - start) / COUNT;
+    df_close(fd);
+    return ns;
+}
+
+static double door_stat(void)
+{
+    struct stat st;
+    double start = now_ns();
+    for (int i = 0; i < COUNT; i++) {
+        must(df_stat(path, &st) == 0, "df_stat");
+    }
+    return (now_ns() - start) / COUNT;
+}
+
+static double door_open(void)
+{
+    double start = now_ns();
+    for (int i = 0; i < COUNT; i++) {
+        int fd = df_open(path, O_RDONLY | O_CLOEXEC, 0);
+        must(fd >= 0 && df_close(fd) == 0, "df_open");
+    }
+    return (now_ns() - start) / COUNT;
+}
+
+static const struct {
+    const char *name;
+    double (*bare)(void);
+    double (*door)(void);
+} rows[] = {
+    {"pread", bare_pread, door_pread},
+    {"stat, depth 2", bare_stat, door_stat},
+    {"open+close", bare_open, door_open},
+};
+enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
+
+/* ---- rounds ---- */
+
+struct worker {
+    pthread_t thread;
+    pthread_barrier_t *start;
+    double (*run)(void);
+    double ns;
+};
+
+static void *work(void *arg)
+{
+    struct worker *worker = arg;
+    pthread_barrier_wait(worker->start);
+    worker->ns = worker->run();
+    return NULL;
+}
+
+/* The slower of two threads that run at the same time. */
+static double together(double (*run)(void))
+{
+    struct worker workers[THREADS_MAX];
+    pthread_barrier_t start;
+    pthread_barrier_init(&start, NULL, THREADS_MAX);
+    for (int i = 0; i < THREADS_MAX; i++) {
+        workers[i] = (struct worker){.start = &start, .run = run};
+        must(pthread_create(&workers[i].thread, NULL, work, &workers[i]) == 0, "pthread_create");
+    }
+    double slowest = 0;
+    for (int i = 0; i < THREADS_MAX; i++) {
+        pthread_join(workers[i].thread, NULL);
+        slowest = workers[i].ns > slowest ? workers[i].ns : slowest;
+    }
+    pthread_barrier_destroy(&start);
+    return slowest;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double p10(double *samples, int count)
+{
+    qsort(samples, count, sizeof(*samples), ascending);
+    return samples[count / 10];
+}
+
+static void report(int rounds)
+{
+    double *samples = calloc((size_t)rounds * ROWS * 3, sizeof(*samples));
+    must(samples != NULL, "calloc");
+    for (int round = 0; round < rounds; round++) {
+        for (int row = 0; row < ROWS; row++) {
+            double *mine = samples + (size_t)row * 3 * rounds;
+            mine[round] = rows[row].bare();
+            mine[rounds + round] = rows[row].door();
+            mine[2 * rounds + round] = together(rows[row].door);
+        }
+    }
+    printf("operation\top alone\tthrough the door\tabove\ttwo threads\n");
+    for (int row = 0; row < ROWS; row++) {
+        double *mine = samples + (size_t)row * 3 * rounds;
+        double bare = p10(mine, rounds), door = p10(mine + rounds, rounds);
+        printf("%s\t%.1f\t%.1f\t%.1f\t%.1f\n", rows[row].name, bare, door, door - bare,
+               p10(mine + 2 * rounds, rounds));
+    }
+    free(samples);
+}
+
+int main(int argc, char **argv)
+{
+    int rounds = argc > 1 ? atoi(argv[1]) : ROUNDS;
+    if (rounds < 1) {
+        fprintf(stderr, "usage: df-dispatch [ROUNDS]\n");
+        return 2;
+    }
+    struct df_mount *mount;
+    struct df_mount_spec spec = {.point = "/directfuse-dispatch"};
+    errno = -df_mount_attach(&spec, &null_fs, &mount);
+    must(errno == 0, "df_mount_attach");
+    report(rounds);
+    errno = -df_mount_detach(mount->id, 0);
+    must(errno == 0, "df_mount_detach");
+    return 0;
+}
