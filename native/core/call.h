@@ -23,6 +23,8 @@ struct df_caller {
     uint64_t lock_owner;  /* owner of its POSIX locks */
     bool capable;         /* root's override of permission checks (CAP_DAC_OVERRIDE, CAP_FOWNER) */
     off_t size_limit;     /* RLIMIT_FSIZE, bytes; INT64_MAX: none */
+    uid_t real_uid;       /* access(2) asks for these, not for the file system ids */
+    gid_t real_gid;
 };
 
 struct df_call {
@@ -35,6 +37,10 @@ struct df_call {
     ssize_t result;                 /* valid once complete; written before `state` */
     char leave[PATH_MAX];           /* absolute path to go on with after DF_LEAVE; uninitialised */
 };
+
+/* Begins a call of a thread that is inside; the mount may be unknown yet (NULL). Touches little of
+ * the struct: `leave` stays as the stack had it. */
+void df_call_start(struct df_call *call, struct df_thread *thread, struct df_mount *mount);
 
 /*
  * For a host whose walk leaves the mount: goes on at `target` (absolute) with `rest` (what remains
@@ -53,5 +59,11 @@ void df_call_complete(struct df_call *call, ssize_t result);
 /* Sleeps until df_call_complete(); returns its result. Not interrupted by signals: the op's own
  * host decides what a signal means. */
 ssize_t df_call_wait(struct df_call *call);
+
+/* The result of an op, whether it came at once or late. */
+static inline ssize_t df_call_result(struct df_call *call, ssize_t result)
+{
+    return __builtin_expect(result == DF_PENDING, 0) ? df_call_wait(call) : result;
+}
 
 #endif

@@ -5,13 +5,22 @@
 #ifndef DF_CORE_CALLER_H
 #define DF_CORE_CALLER_H
 
+#include <stdatomic.h>
+
 #include "core/call.h"
 #include "core/export.h"
+#include "core/gate.h"
 
-struct df_thread;
+/* The process's identity: immutable, replaced as a whole. Read inside the gate. */
+extern _Atomic(const struct df_caller *) df_caller_process;
 
 /* The identity for a call of this thread; valid until it leaves the gate. */
-const struct df_caller *df_caller_of(const struct df_thread *thread);
+static inline const struct df_caller *df_caller_of(const struct df_thread *thread)
+{
+    return DF_UNLIKELY(thread->caller)
+               ? thread->caller
+               : atomic_load_explicit(&df_caller_process, memory_order_acquire);
+}
 
 /* Gives the calling thread an identity of its own; NULL: back to the process's. `caller` is the
  * owner's and must live until it is taken back. Returns 0 or -ENOMEM. */
@@ -20,10 +29,17 @@ DF_PRIVATE_EXPORT int df_caller_set(const struct df_caller *caller);
 /* Reads ids, groups, capability, umask and RLIMIT_FSIZE of the process again. 0 or -errno. */
 DF_PRIVATE_EXPORT int df_caller_refresh(void);
 
+/* The first reading, once. 0 or -errno. */
+int df_caller_ensure(void);
+
 /* Sets the process's umask and ours; returns the old one as umask(2). */
 DF_PRIVATE_EXPORT mode_t df_caller_umask(mode_t mask);
 
 /* True if the caller is in the group. */
 DF_PRIVATE_EXPORT bool df_caller_in_group(const struct df_caller *caller, gid_t gid);
+
+void df_caller_lock(void); /* for fork.c */
+void df_caller_unlock(void);
+void df_caller_after_fork(void); /* in the child: another pid, another owner of locks */
 
 #endif

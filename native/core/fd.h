@@ -28,15 +28,19 @@ static inline bool df_fd_ours(int fd)
  * EBADF. */
 struct df_file *df_fd_get(int fd);
 
-/* A descriptor for the file; takes over the caller's reference. Returns it, or -EMFILE (the
- * reference stays with the caller). */
-int df_fd_install(struct df_thread *thread, struct df_file *file, bool cloexec);
+/* A free descriptor, kept for the caller until he installs a file or gives it back; as Linux does,
+ * before the file is opened. Returns it, or -EMFILE. */
+int df_fd_reserve(struct df_thread *thread);
+void df_fd_install(int fd, struct df_file *file, bool cloexec); /* takes over the reference */
+void df_fd_give_back(struct df_thread *thread, int fd);
 
-/* The lowest free descriptor >= least (itself virtual); for F_DUPFD. As df_fd_install. */
+/* Installs the file, with the caller's reference, at the lowest free descriptor >= least (itself
+ * virtual), for F_DUPFD. Returns it, or -EMFILE or -EINVAL (out of range): the reference stays. */
 int df_fd_install_from(struct df_file *file, int least, bool cloexec);
 
-/* Puts the file at fd; *old is what was there, with its reference, or NULL. Returns fd, or -EBADF
- * when fd is out of range. For dup3(2). */
+/* Puts the file, with the caller's reference, at fd; *old is what was there, with its reference,
+ * or NULL. For dup3(2). Returns fd, or (the reference stays) -EBADF: out of range, -EBUSY: reserved
+ * by an open in progress. */
 int df_fd_replace(int fd, struct df_file *file, bool cloexec, struct df_file **old);
 
 /* Takes the file out of the table, with its reference; NULL: EBADF. */
@@ -48,5 +52,11 @@ int df_fd_set_cloexec(int fd, bool cloexec);
 
 /* Number of open descriptors (slow: counts). */
 DF_PRIVATE_EXPORT unsigned df_fd_count(void);
+
+/* The free descriptors kept by a thread that ends go back to all. */
+void df_fd_unstash(struct df_thread *thread);
+
+void df_fd_lock(void); /* for fork.c */
+void df_fd_unlock(void);
 
 #endif

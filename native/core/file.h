@@ -46,11 +46,17 @@ struct df_file {
 
 /* ---- for the core: memory and references (file.c) ---- */
 
-/* A file of the mount with one reference, zeroed but for that; NULL: no memory. */
+/*
+ * Memory for a file to be opened on the mount: no reference yet, host words zero. The opener ends
+ * it with df_file_opened() or df_file_discard(). NULL: no memory.
+ */
 struct df_file *df_file_new(struct df_thread *thread, struct df_mount *mount, struct df_fs *fs,
                             int flags);
 
-/* Gives back a file that was never opened: no release. */
+/* ops->open has succeeded: one reference, the caller's. */
+void df_file_opened(struct df_file *file);
+
+/* ops->open has failed: no release. */
 void df_file_discard(struct df_thread *thread, struct df_file *file);
 
 /* One more reference for somebody who has one. */
@@ -59,9 +65,22 @@ static inline void df_file_hold(struct df_file *file)
     atomic_fetch_add_explicit(&file->refs, 1, memory_order_relaxed);
 }
 
-/* Ends a file whose last reference is gone. df_file_put() calls it. */
+/* One more reference unless the file is dead; of any df_file that ever was. */
+static inline bool df_file_hold_if_alive(struct df_file *file)
+{
+    uint32_t refs = atomic_load_explicit(&file->refs, memory_order_relaxed);
+
+    while (refs != 0)
+        if (atomic_compare_exchange_weak_explicit(&file->refs, &refs, refs + 1,
+                                                  memory_order_acquire, memory_order_relaxed))
+            return true;
+    return false;
+}
+
+/* The last reference is gone: locks, release, memory. Of df_file_put(). */
 void df_file_end(struct df_thread *thread, struct df_file *file);
 
+/* Inside the gate only. */
 static inline void df_file_put(struct df_thread *thread, struct df_file *file)
 {
     if (atomic_fetch_sub_explicit(&file->refs, 1, memory_order_acq_rel) == 1)
@@ -70,5 +89,12 @@ static inline void df_file_put(struct df_thread *thread, struct df_file *file)
 
 /* Number of files open on the mount (slow: looks at all). */
 unsigned df_file_count(const struct df_mount *mount);
+
+/* The free memory kept by a thread that ends goes back to all. */
+void df_file_unstash(struct df_thread *thread);
+
+void df_file_lock(void); /* for fork.c */
+void df_file_unlock(void);
+void df_file_after_fork(void); /* in the child: position locks held by threads that are gone */
 
 #endif

@@ -54,6 +54,7 @@ struct df_thread {
     uint8_t fd_count;               /* entries in fds */
     uint8_t file_count;             /* entries in files */
     const struct df_caller *caller; /* NULL: the process's (caller.h) */
+    uint64_t seen;                  /* passage when waiting objects were retired; retire lock */
 
     uint32_t fds[DF_STASH_MAX];           /* free descriptor indexes (fd.c) */
     struct df_file *files[DF_STASH_MAX];  /* free df_file memory (file.c) */
@@ -74,14 +75,21 @@ DF_PRIVATE_EXPORT struct df_thread *df_gate_thread(void);
 struct df_thread *df_gate_enter(int *error);
 
 /*
- * Pins `mount` for the innermost call, in place of what it pinned before (NULL: nothing). Returns
- * false, with nothing pinned, when the mount is not, or no longer, the live mount `id`.
+ * Pins `mount` for the innermost call, which pins nothing now. Returns false, with nothing pinned,
+ * when the mount is not, or no longer, the live mount `id`. A mount that is closing is still pinned
+ * for a thread that pins it in an outer call: the one who closes waits for that call.
  */
 bool df_gate_pin(struct df_thread *thread, struct df_mount *mount, int id);
+
+/* Ends the innermost call's pin, if any. */
 void df_gate_unpin(struct df_thread *thread);
 
-/* True if an outer call of this thread pins the mount. */
-bool df_gate_pinned_by_outer(const struct df_thread *thread, const struct df_mount *mount);
+/* Something of this thread (a pin, a file) has just ceased to keep the mount: tells whoever waits
+ * for that. The mount may be gone; the light barrier stands before this. */
+void df_gate_kept(struct df_thread *thread, struct df_mount *mount);
+
+/* True if the calling thread pins the mount. */
+bool df_gate_pins(const struct df_thread *thread, const struct df_mount *mount);
 
 /* Ends the innermost call. */
 void df_gate_leave(struct df_thread *thread);
@@ -115,14 +123,33 @@ DF_PRIVATE_EXPORT void df_gate_drain(void);
 
 /* ---- slow side, for the core ---- */
 
-/* Full barrier on every CPU that runs this process; pairs with the light one in enter and pin. */
+/* The fast side's half of the barrier: orders a store to the own record (or file) before a load. */
+void df_gate_light_barrier(void);
+
+/* The slow side's half: a full barrier on every CPU that runs this process. */
 void df_gate_barrier(void);
 
-/* True if a thread other than the caller's pins the mount. */
+/* True if any thread pins the mount. */
 bool df_gate_is_pinned(const struct df_mount *mount);
+
+/* fork.c: no new call gets in; waits (at most `patience` ns) until the calls of all other threads
+ * are over. Calls wait until df_gate_open(). */
+void df_gate_close(int64_t patience);
+void df_gate_open(void);
+/* In the child: the other threads do not exist. */
+void df_gate_forget_others(void);
+void df_gate_lock(void);   /* the registry's and the retired objects' locks, for fork.c */
+void df_gate_unlock(void);
 
 /* Calls visit(record) for each record ever made. */
 DF_PRIVATE_EXPORT void df_gate_each_thread(void (*visit)(struct df_thread *, void *), void *arg);
+
+/* Adds to a counter that one thread writes and others read. */
+static inline void df_gate_add(_Atomic uint64_t *counter, uint64_t n)
+{
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
+                          memory_order_relaxed);
+}
 
 /* Counts one call of this thread that a door passed on to the kernel. */
 DF_PRIVATE_EXPORT void df_gate_count_passed(enum df_call_number number);

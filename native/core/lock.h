@@ -25,6 +25,10 @@ void df_lock_close(struct df_file *file, uint64_t owner);
 /* The last reference is gone: OFD and flock locks of this file go. */
 void df_lock_release(struct df_file *file);
 
+void df_lock_lock_all(void); /* all shards, for fork.c */
+void df_lock_unlock_all(void);
+void df_lock_after_fork(uint64_t parent_owner); /* POSIX locks are not inherited: fork(2) */
+
 /* The owner under which a file's OFD and flock locks stand. */
 uint64_t df_lock_file_owner(const struct df_file *file);
 

@@ -49,9 +49,11 @@ struct df_mount {
     char *alias;                  /* as the caller spelled it, if symlinks made that differ */
     char *fsname;
     char *subtype;
+    bool on_disk;                 /* the mountpoint existed when it was mounted */
     _Atomic uint32_t lock_count;  /* core-kept locks on its files (lock.c) */
+    bool prompt;                  /* df_mount_set_prompt(); under the table lock */
     int state;                    /* mount.c; under the table lock */
-    struct df_mount *next;        /* list of all, mount.c; under the table lock */
+    struct df_mount *next;        /* list of all or of free ones; under the table lock */
 };
 
 /*
@@ -76,6 +78,16 @@ DF_PRIVATE_EXPORT void df_mount_wait(int id);
  * NULL (-ENOMEM). Calls that have begun end below it. Returns 0, -EINVAL (no such mount). */
 DF_PRIVATE_EXPORT int df_mount_wrap(int id, struct df_fs *(*make)(struct df_fs *below, void *arg),
                                     void *arg);
+
+/*
+ * Whoever made the mount knows that its file system never waits for anything but its own short
+ * locks: no network, no disk, no other thread's reply. Doors that hold something while they call
+ * (Python its GIL) may then go on holding it. Returns 0, -EINVAL (no such mount).
+ */
+DF_PRIVATE_EXPORT int df_mount_set_prompt(int id);
+
+/* True if some mount is not known to be prompt. Costs one load. */
+DF_PRIVATE_EXPORT bool df_mount_any_may_wait(void);
 
 /* Calls visit for each mount in the table, under the table lock (visit must not mount). Stops when
  * it returns false. */
@@ -108,10 +120,17 @@ bool df_mount_may_begin(const char *component, size_t len);
 /* True if a mount lies below the canonical path (not at it). */
 bool df_mount_below(const char *path, size_t len);
 
-/* Sleeps while the mount is CLOSING; for a thread outside the gate, or nested. */
-void df_mount_await_verdict(const struct df_mount *mount);
+/* Sleeps while the mount `id` is CLOSING. */
+void df_mount_await_verdict(int id);
 
-/* Ends mounts that can end now, wakes who waits for them. Outside the gate. */
+/* Something that kept a mount has gone: wakes who waits for it. */
+void df_mount_notify(void);
+
+/* Ends the detached mounts that nothing keeps any more. Outside the gate only. */
 void df_mount_reap(void);
+
+void df_mount_lock(void); /* the table lock, for fork.c */
+void df_mount_unlock(void);
+void df_mount_after_fork(void); /* in the child: who was closing a mount is gone */
 
 #endif

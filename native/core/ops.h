@@ -110,6 +110,7 @@ struct df_dirbuf {
     char *data;
     size_t size; /* capacity, bytes */
     size_t used; /* bytes filled so far */
+    off_t next;  /* d_off of the last record; set by df_dirbuf_add */
 };
 
 /* One piece of a batch read: result is the count of bytes read or a negative errno. */

@@ -17,9 +17,8 @@
 
 #include "core/call.h"
 #include "core/export.h"
+#include "core/gate.h"
 #include "core/ops.h"
-
-struct df_thread;
 
 enum { /* how a path is meant */
        DF_ROUTE_NOFOLLOW = 1 << 0, /* a final symlink is the object */
@@ -36,20 +35,22 @@ enum df_last { /* what the last component is; matters to those that make, remove
 
 /* One path of a call. */
 struct df_leg {
+    struct df_mount *mount;
+    struct df_where where; /* name points into path, joined or text */
     int dirfd;
-    const char *path; /* where to go on: the caller's string or call.leave */
+    const char *path; /* where to go on: the caller's string or joined */
     unsigned flags;   /* DF_ROUTE_* */
     enum df_last last;
-    bool slash; /* the path ended in '/' */
-    bool left;  /* the path is the rest of a way that left a mount */
-    struct df_mount *mount;
-    struct df_where where; /* name points into path or text */
-    char text[PATH_MAX];   /* canonical form when `path` is not; uninitialised */
+    bool slash;            /* the path ended in '/' or "." */
+    bool left;             /* path is the rest of a way that left a mount */
+    struct df_file *base;  /* the file of a virtual dirfd, with a reference */
+    char joined[PATH_MAX]; /* a path the core has put together; uninitialised */
+    char text[PATH_MAX];   /* canonical form when path is not; uninitialised */
 };
 
 struct df_way {
-    struct df_thread *thread;
-    struct df_fs *fs; /* of leg.mount */
+    struct df_thread *thread; /* NULL: df_way_begin() failed */
+    struct df_fs *fs;         /* of leg.mount; NULL: not routed yet */
     struct df_leg leg;
     struct df_call call;
 };
@@ -57,7 +58,7 @@ struct df_way {
 /* For rename and link. */
 struct df_way_pair {
     struct df_thread *thread;
-    struct df_fs *fs; /* of the mount both legs are in */
+    struct df_fs *fs; /* of the mount both legs are in; NULL: not routed yet */
     struct df_leg from, to;
     struct df_call call;
 };

@@ -1,0 +1,489 @@
+/*
+ * gate.c - records of threads, entering and leaving, pins, and memory that waits for readers.
+ * The protocol is described in gate.h.
+ */
+#include "core/gate.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/caller.h"
+#include "core/fd.h"
+#include "core/file.h"
+#include "core/fork.h"
+#include "core/mount.h"
+
+#if defined(__SANITIZE_THREAD__)
+#define DF_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define DF_TSAN 1
+#endif
+#endif
+
+#define RETIRE_BATCH 32     /* objects retired between two looks at who is inside */
+#define POLL_NS 50000       /* between two looks of somebody who waits for threads to leave */
+#define RECORD_ALIGN 128    /* two cache lines: the adjacent-line prefetcher pairs them */
+
+/* initial-exec: one load instead of a call. The library needs eight bytes of the static TLS that
+ * glibc keeps for objects loaded at run time. */
+static _Thread_local struct df_thread *self __attribute__((tls_model("initial-exec")));
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t exit_key;                /* its destructor gives the record back */
+static int init_error;                        /* of the one initialisation */
+static bool asymmetric;                       /* membarrier works; fixed by `once` */
+static _Atomic(struct df_thread *) threads;   /* all records; grows only */
+static _Atomic uint32_t thread_count;
+static _Atomic uint32_t closed;               /* futex: 1 while a fork is in progress */
+
+/* ---- barriers ------------------------------------------------------------------------------ */
+
+static int membarrier(int command)
+{
+    return (int)syscall(SYS_membarrier, command, 0, 0);
+}
+
+/* Thread sanitizer understands no fences: there, every announcement is an atomic exchange. */
+static inline void announce(_Atomic uint64_t *word, uint64_t value)
+{
+#ifdef DF_TSAN
+    atomic_exchange(word, value);
+#else
+    atomic_store_explicit(word, value, memory_order_relaxed);
+    df_gate_light_barrier();
+#endif
+}
+
+void df_gate_light_barrier(void)
+{
+#ifndef DF_TSAN
+    if (DF_LIKELY(asymmetric))
+        atomic_signal_fence(memory_order_seq_cst);
+    else
+        atomic_thread_fence(memory_order_seq_cst);
+#endif
+}
+
+void df_gate_barrier(void)
+{
+#ifndef DF_TSAN
+    atomic_thread_fence(memory_order_seq_cst);
+    if (asymmetric)
+        membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+#endif
+}
+
+static void pause_briefly(void)
+{
+    struct timespec pause = {.tv_nsec = POLL_NS};
+
+    nanosleep(&pause, NULL);
+}
+
+/* ---- records ------------------------------------------------------------------------------- */
+
+/* Gives the record to the next thread. Also when the thread ends in the middle of a call. */
+static void give_back(void *record)
+{
+    struct df_thread *thread = record;
+    uint64_t passage = atomic_load_explicit(&thread->passage, memory_order_relaxed);
+
+    df_fd_unstash(thread);
+    df_file_unstash(thread);
+    for (unsigned i = 0; i < DF_GATE_DEPTH; i++)
+        atomic_store_explicit(&thread->pins[i], NULL, memory_order_release);
+    atomic_store_explicit(&thread->passage, (passage + 1) & ~UINT64_C(1), memory_order_release);
+    thread->depth = 0;
+    thread->caller = NULL;
+    thread->follow_real_links = false;
+    self = NULL;
+    atomic_store_explicit(&thread->used, false, memory_order_release);
+}
+
+static void initialise(void)
+{
+    asymmetric = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+    init_error = pthread_key_create(&exit_key, give_back);
+    if (init_error == 0)
+        init_error = df_fork_register();
+}
+
+static struct df_thread *claim_record(void)
+{
+    for (struct df_thread *t = atomic_load(&threads); t; t = t->next) {
+        bool expected = false;
+
+        if (!atomic_load_explicit(&t->used, memory_order_relaxed) &&
+            atomic_compare_exchange_strong(&t->used, &expected, true))
+            return t;
+    }
+    return NULL;
+}
+
+static struct df_thread *make_record(void)
+{
+    size_t size = (sizeof(struct df_thread) + RECORD_ALIGN - 1) & ~(size_t)(RECORD_ALIGN - 1);
+    struct df_thread *thread = aligned_alloc(RECORD_ALIGN, size);
+
+    if (!thread)
+        return NULL;
+    memset(thread, 0, sizeof(*thread));
+    atomic_init(&thread->used, true);
+    thread->index = atomic_fetch_add(&thread_count, 1);
+    thread->next = atomic_load(&threads);
+    while (!atomic_compare_exchange_weak(&threads, &thread->next, thread))
+        ;
+    return thread;
+}
+
+/* A failure is reported at every try: the next one may have more memory. */
+static struct df_thread *first_call(void)
+{
+    struct df_thread *thread;
+
+    pthread_once(&once, initialise);
+    if (init_error != 0 || df_caller_ensure() < 0)
+        return NULL;
+    thread = claim_record();
+    if (!thread)
+        thread = make_record();
+    if (!thread)
+        return NULL;
+    if (pthread_setspecific(exit_key, thread) != 0) {
+        atomic_store_explicit(&thread->used, false, memory_order_release);
+        return NULL;
+    }
+    self = thread;
+    return thread;
+}
+
+struct df_thread *df_gate_thread(void)
+{
+    return DF_LIKELY(self) ? self : first_call();
+}
+
+void df_gate_each_thread(void (*visit)(struct df_thread *, void *), void *arg)
+{
+    for (struct df_thread *t = atomic_load(&threads); t; t = t->next)
+        visit(t, arg);
+}
+
+void df_gate_count_passed(enum df_call_number number)
+{
+    struct df_thread *thread = df_gate_thread();
+
+    if (thread)
+        df_gate_add(&thread->passed[number], 1);
+}
+
+/* ---- entering and leaving ------------------------------------------------------------------ */
+
+static void await_open(void)
+{
+    while (atomic_load(&closed))
+        syscall(SYS_futex, &closed, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static void begin_passage(struct df_thread *thread)
+{
+    uint64_t passage = atomic_load_explicit(&thread->passage, memory_order_relaxed);
+
+    for (;;) {
+        announce(&thread->passage, ++passage);
+        if (DF_LIKELY(!atomic_load_explicit(&closed, memory_order_acquire)))
+            return;
+        atomic_store_explicit(&thread->passage, ++passage, memory_order_release);
+        await_open();
+    }
+}
+
+static void end_passage(struct df_thread *thread)
+{
+    uint64_t passage = atomic_load_explicit(&thread->passage, memory_order_relaxed);
+
+    atomic_store_explicit(&thread->passage, passage + 1, memory_order_release);
+}
+
+struct df_thread *df_gate_enter(int *error)
+{
+    struct df_thread *thread = df_gate_thread();
+
+    if (DF_UNLIKELY(!thread)) {
+        *error = -ENOMEM;
+        return NULL;
+    }
+    if (DF_UNLIKELY(thread->depth == DF_GATE_DEPTH)) {
+        *error = -ELOOP;
+        return NULL;
+    }
+    if (DF_LIKELY(thread->depth == 0))
+        begin_passage(thread);
+    thread->depth++;
+    return thread;
+}
+
+/* Outside now: ends mounts that only this thread's last call kept. */
+static void reap(struct df_thread *thread)
+{
+    thread->reap = false;
+    df_mount_reap();
+}
+
+void df_gate_leave(struct df_thread *thread)
+{
+    df_gate_unpin(thread);
+    if (DF_UNLIKELY(--thread->depth > 0))
+        return;
+    end_passage(thread);
+    if (DF_UNLIKELY(thread->reap))
+        reap(thread);
+}
+
+void df_gate_sleep(struct df_thread *thread)
+{
+    if (thread->depth == 1)
+        end_passage(thread);
+}
+
+void df_gate_awake(struct df_thread *thread)
+{
+    if (thread->depth == 1)
+        begin_passage(thread);
+}
+
+/* ---- pins ---------------------------------------------------------------------------------- */
+
+bool df_gate_pins(const struct df_thread *thread, const struct df_mount *mount)
+{
+    for (unsigned i = 0; i < thread->depth; i++)
+        if (atomic_load_explicit(&thread->pins[i], memory_order_relaxed) == mount)
+            return true;
+    return false;
+}
+
+bool df_gate_pin(struct df_thread *thread, struct df_mount *mount, int id)
+{
+    _Atomic(struct df_mount *) *pin = &thread->pins[thread->depth - 1];
+    bool pinned_outside = thread->depth > 1 && df_gate_pins(thread, mount);
+
+#ifdef DF_TSAN
+    atomic_exchange(pin, mount);
+#else
+    atomic_store_explicit(pin, mount, memory_order_relaxed);
+    df_gate_light_barrier();
+#endif
+    if (DF_LIKELY(atomic_load_explicit(&mount->live, memory_order_acquire) == id))
+        return true;
+    if (pinned_outside && mount->id == id)
+        return true;
+    df_gate_unpin(thread);
+    return false;
+}
+
+/* Whoever waits for the mount has set live to 0 before he looked at the pins, so either he saw
+ * this pin gone or we see the 0. */
+void df_gate_unpin(struct df_thread *thread)
+{
+    _Atomic(struct df_mount *) *pin = &thread->pins[thread->depth - 1];
+    struct df_mount *mount = atomic_load_explicit(pin, memory_order_relaxed);
+
+    if (!mount)
+        return;
+#ifdef DF_TSAN
+    atomic_exchange(pin, NULL);
+#else
+    atomic_store_explicit(pin, NULL, memory_order_release);
+    df_gate_light_barrier();
+#endif
+    df_gate_kept(thread, mount);
+}
+
+void df_gate_kept(struct df_thread *thread, struct df_mount *mount)
+{
+    if (DF_LIKELY(atomic_load_explicit(&mount->live, memory_order_relaxed) != 0))
+        return;
+    thread->reap = true;
+    df_mount_notify();
+}
+
+bool df_gate_is_pinned(const struct df_mount *mount)
+{
+    for (struct df_thread *t = atomic_load(&threads); t; t = t->next)
+        for (unsigned i = 0; i < DF_GATE_DEPTH; i++)
+            if (atomic_load(&t->pins[i]) == mount)
+                return true;
+    return false;
+}
+
+/* ---- retired objects ----------------------------------------------------------------------- */
+
+/* Objects go from `fresh` to `waiting` to free(), first in, first out; one batch at a time. */
+static pthread_mutex_t retire_lock = PTHREAD_MUTEX_INITIALIZER; /* protects what follows */
+static struct df_retired *fresh;
+static struct df_retired *waiting;  /* free when every passage in df_thread.seen has ended */
+static bool freeing;                /* a thread runs free() on the former `waiting` */
+static uint64_t retired_count;      /* ever */
+static uint64_t waiting_until;      /* value of retired_count when `waiting` was fresh */
+static uint64_t freed_until;        /* all objects up to this count have been freed */
+
+static bool all_have_left(void)
+{
+    for (struct df_thread *t = atomic_load(&threads); t; t = t->next)
+        if ((t->seen & 1) && atomic_load_explicit(&t->passage, memory_order_acquire) == t->seen)
+            return false;
+    return true;
+}
+
+/* Under retire_lock. */
+static void fresh_to_waiting(void)
+{
+    waiting = fresh;
+    waiting_until = retired_count;
+    fresh = NULL;
+    df_gate_barrier();
+    for (struct df_thread *t = atomic_load(&threads); t; t = t->next)
+        t->seen = atomic_load(&t->passage);
+}
+
+/* Under retire_lock, which is released while objects are freed. */
+static void free_waiting(void)
+{
+    struct df_retired *list = waiting;
+
+    waiting = NULL;
+    freeing = true;
+    pthread_mutex_unlock(&retire_lock);
+    while (list) {
+        struct df_retired *next = list->next;
+
+        list->free(list);
+        list = next;
+    }
+    pthread_mutex_lock(&retire_lock);
+    freeing = false;
+    freed_until = waiting_until;
+}
+
+/* Under retire_lock: frees what can be freed. */
+static void advance(void)
+{
+    if (freeing)
+        return;
+    if (!waiting && fresh)
+        fresh_to_waiting();
+    if (waiting && all_have_left())
+        free_waiting();
+}
+
+void df_gate_retire_node(struct df_retired *node, void (*free_fn)(struct df_retired *self))
+{
+    node->free = free_fn;
+    pthread_mutex_lock(&retire_lock);
+    node->next = fresh;
+    fresh = node;
+    if (++retired_count % RETIRE_BATCH == 0)
+        advance();
+    pthread_mutex_unlock(&retire_lock);
+}
+
+struct retired_object {
+    struct df_retired node;
+    void (*free_fn)(void *);
+    void *object;
+};
+
+static void free_object(struct df_retired *node)
+{
+    struct retired_object *retired = (struct retired_object *)node;
+
+    retired->free_fn(retired->object);
+    free(retired);
+}
+
+int df_gate_retire(void (*free_fn)(void *), void *object)
+{
+    struct retired_object *retired = malloc(sizeof(*retired));
+
+    if (!retired)
+        return -ENOMEM;
+    retired->free_fn = free_fn;
+    retired->object = object;
+    df_gate_retire_node(&retired->node, free_object);
+    return 0;
+}
+
+void df_gate_drain(void)
+{
+    uint64_t until;
+
+    assert(!self || self->depth == 0);
+    pthread_mutex_lock(&retire_lock);
+    until = retired_count;
+    for (advance(); freed_until < until; advance()) {
+        pthread_mutex_unlock(&retire_lock);
+        pause_briefly();
+        pthread_mutex_lock(&retire_lock);
+    }
+    pthread_mutex_unlock(&retire_lock);
+}
+
+/* ---- fork ---------------------------------------------------------------------------------- */
+
+static bool others_inside(void)
+{
+    for (struct df_thread *t = atomic_load(&threads); t; t = t->next)
+        if (t != self && (atomic_load(&t->passage) & 1))
+            return true;
+    return false;
+}
+
+void df_gate_close(int64_t patience)
+{
+    atomic_store(&closed, 1);
+    df_gate_barrier();
+    for (; patience > 0 && others_inside(); patience -= POLL_NS)
+        pause_briefly();
+}
+
+void df_gate_open(void)
+{
+    atomic_store(&closed, 0);
+    syscall(SYS_futex, &closed, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+}
+
+/* What a thread kept that was inside when its process was forked cannot be trusted: left alone. */
+void df_gate_forget_others(void)
+{
+    struct df_thread *mine = self;
+
+    for (struct df_thread *t = atomic_load(&threads); t; t = t->next) {
+        if (t == mine || !atomic_load(&t->used))
+            continue;
+        if (atomic_load(&t->passage) & 1)
+            t->fd_count = t->file_count = 0;
+        give_back(t);
+    }
+    self = mine;
+    freeing = false;
+    asymmetric = asymmetric && membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+}
+
+void df_gate_lock(void)
+{
+    pthread_mutex_lock(&retire_lock);
+}
+
+void df_gate_unlock(void)
+{
+    pthread_mutex_unlock(&retire_lock);
+}
