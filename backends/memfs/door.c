@@ -1,0 +1,398 @@
+/*
+ * door.c - FUSE low-level requests about names, attributes and extended attributes.
+ *
+ * Every request is answered before the op returns. What is left to the kernel, or to whoever plays
+ * its part:
+ *   - permissions: the mount option default_permissions is always set;
+ *   - clearing suid and sgid where capabilities decide: FUSE_CAP_HANDLE_KILLPRIV is declined, for
+ *     with it the kernel would go on to run a file by its stale mode. What can be told by the
+ *     caller's uid is done here all the same;
+ *   - POSIX and flock locks: nobody but this one kernel sees the files, so its own locks are right,
+ *     and they cost no request;
+ *   - flush, release, fsync, access: there is nothing to do, so there is no op.
+ */
+#include "door.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- replies ---------------------------------------------------------------------------- */
+
+static struct stat stat_of(const struct inode *inode, const struct attr *attr)
+{
+    return (struct stat){
+        .st_ino = inode->ino,
+        .st_mode = attr->mode,
+        .st_nlink = attr->nlink,
+        .st_uid = attr->uid,
+        .st_gid = attr->gid,
+        .st_rdev = inode->type == DT_CHR || inode->type == DT_BLK ? inode->rdev : 0,
+        .st_size = attr->size,
+        .st_blksize = PAGE,
+        .st_blocks = attr->used / 512,
+        .st_atim = attr->atime,
+        .st_mtim = attr->mtime,
+        .st_ctim = attr->ctime,
+    };
+}
+
+struct fuse_entry_param door_entry(const struct door *door, struct inode *inode)
+{
+    struct attr attr = inode_attr(inode);
+    return (struct fuse_entry_param){
+        .ino = (fuse_ino_t)(uintptr_t)inode,
+        .generation = inode->ino,
+        .attr = stat_of(inode, &attr),
+        .attr_timeout = door->timeout,
+        .entry_timeout = door->timeout,
+    };
+}
+
+/* Hands the caller's reference to the kernel, if it still wants it. */
+static void reply_entry(fuse_req_t req, const struct door *door, struct inode *inode)
+{
+    struct fuse_entry_param entry = door_entry(door, inode);
+    if (fuse_reply_entry(req, &entry) != 0)
+        inode_put(door->store, inode, 1);
+}
+
+static void reply_attr(fuse_req_t req, const struct door *door, struct inode *inode)
+{
+    struct attr attr = inode_attr(inode);
+    struct stat st = stat_of(inode, &attr);
+    fuse_reply_attr(req, &st, door->timeout);
+}
+
+/* Entry or error, after `error` and inode of a tree_* call. */
+static void reply_new(fuse_req_t req, const struct door *door, int error, struct inode *inode)
+{
+    if (error)
+        fuse_reply_err(req, -error);
+    else
+        reply_entry(req, door, inode);
+}
+
+/* ---- session ---------------------------------------------------------------------------- */
+
+static void want(struct fuse_conn_info *conn, unsigned capability, bool wanted)
+{
+    conn->want &= ~capability;
+    if (wanted)
+        conn->want |= conn->capable & capability;
+}
+
+static void door_init(void *userdata, struct fuse_conn_info *conn)
+{
+    const struct door *door = userdata;
+
+    want(conn, FUSE_CAP_HANDLE_KILLPRIV, false);
+    want(conn, FUSE_CAP_WRITEBACK_CACHE, door->writeback);
+    want(conn, FUSE_CAP_CACHE_SYMLINKS, door->timeout > 0); /* a target never changes */
+    /* Data changes only through the kernel, so a new mtime is no reason to drop its pages. */
+    want(conn, FUSE_CAP_AUTO_INVAL_DATA, false);
+    want(conn, FUSE_CAP_EXPLICIT_INVAL_DATA, true);
+    /* Replies come from memory: a pipe would only add a copy. */
+    want(conn, FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE, false);
+}
+
+/* ---- nodes ------------------------------------------------------------------------------ */
+
+static void door_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+    const struct door *door = door_of(req);
+    struct inode *inode;
+    int error = tree_lookup(door->store, door_inode(door, parent), name, &inode);
+
+    if (error == -ENOENT && door->timeout > 0) {
+        /* Node 0: the kernel remembers that there is no such name. */
+        struct fuse_entry_param absent = {.entry_timeout = door->timeout};
+        fuse_reply_entry(req, &absent);
+        return;
+    }
+    reply_new(req, door, error, inode);
+}
+
+static void forget(const struct door *door, fuse_ino_t ino, uint64_t count)
+{
+    if (ino != FUSE_ROOT_ID && count)
+        inode_put(door->store, door_inode(door, ino), count);
+}
+
+static void door_forget(fuse_req_t req, fuse_ino_t ino, uint64_t count)
+{
+    forget(door_of(req), ino, count);
+    fuse_reply_none(req);
+}
+
+static void door_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets)
+{
+    const struct door *door = door_of(req);
+    for (size_t i = 0; i < count; i++)
+        forget(door, forgets[i].ino, forgets[i].nlookup);
+    fuse_reply_none(req);
+}
+
+static void door_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    const struct door *door = door_of(req);
+    (void)fi;
+    reply_attr(req, door, door_inode(door, ino));
+}
+
+/* FUSE_SET_ATTR_* as ATTR_*. */
+static unsigned change_of(int to_set)
+{
+    static const struct {
+        int fuse;
+        unsigned ours;
+    } pairs[] = {
+        {FUSE_SET_ATTR_MODE, ATTR_MODE},   {FUSE_SET_ATTR_UID, ATTR_UID},
+        {FUSE_SET_ATTR_GID, ATTR_GID},     {FUSE_SET_ATTR_SIZE, ATTR_SIZE},
+        {FUSE_SET_ATTR_ATIME, ATTR_ATIME}, {FUSE_SET_ATTR_ATIME_NOW, ATTR_ATIME_NOW},
+        {FUSE_SET_ATTR_MTIME, ATTR_MTIME}, {FUSE_SET_ATTR_MTIME_NOW, ATTR_MTIME_NOW},
+        {FUSE_SET_ATTR_CTIME, ATTR_CTIME},
+    };
+    unsigned valid = 0;
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
+        valid |= to_set & pairs[i].fuse ? pairs[i].ours : 0;
+    return valid;
+}
+
+static void door_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
+                         struct fuse_file_info *fi)
+{
+    const struct door *door = door_of(req);
+    struct inode *inode = door_inode(door, ino);
+    struct attr_change change = {
+        .valid = change_of(to_set),
+        .to = {.size = st->st_size,
+               .mode = st->st_mode,
+               .uid = st->st_uid,
+               .gid = st->st_gid,
+               .atime = st->st_atim,
+               .mtime = st->st_mtim,
+               .ctime = st->st_ctim},
+        .caller = fuse_req_ctx(req)->uid,
+    };
+    int error = attr_set(door->store, inode, &change);
+    (void)fi;
+
+    if (error)
+        fuse_reply_err(req, -error);
+    else
+        reply_attr(req, door, inode);
+}
+
+static void door_readlink(fuse_req_t req, fuse_ino_t ino)
+{
+    const struct door *door = door_of(req);
+    struct inode *inode = door_inode(door, ino);
+
+    if (inode->type != DT_LNK) {
+        fuse_reply_err(req, EINVAL);
+        return;
+    }
+    inode_lock_accessed(door->store, inode);
+    lock_read_done(&inode->lock); /* the target never changes */
+    fuse_reply_readlink(req, inode->target);
+}
+
+static void door_statfs(fuse_req_t req, fuse_ino_t ino)
+{
+    struct statvfs st;
+    (void)ino;
+    store_statfs(door_of(req)->store, &st);
+    fuse_reply_statfs(req, &st);
+}
+
+/* ---- names ------------------------------------------------------------------------------ */
+
+static int create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev,
+                  const char *target, struct inode **out)
+{
+    const struct door *door = door_of(req);
+    const struct fuse_ctx *caller = fuse_req_ctx(req);
+    struct tree_new what = {mode, caller->uid, caller->gid, rdev, target};
+    return tree_create(door->store, door_inode(door, parent), name, &what, out);
+}
+
+static void door_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
+{
+    struct inode *inode;
+    int error =
+        create(req, parent, name, mode & S_IFMT ? mode : S_IFREG | mode, rdev, NULL, &inode);
+    reply_new(req, door_of(req), error, inode);
+}
+
+static void door_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
+{
+    struct inode *inode;
+    int error = create(req, parent, name, S_IFDIR | (mode & 07777), 0, NULL, &inode);
+    reply_new(req, door_of(req), error, inode);
+}
+
+static void door_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
+{
+    struct inode *inode;
+    int error = create(req, parent, name, S_IFLNK | 0777, 0, target, &inode);
+    reply_new(req, door_of(req), error, inode);
+}
+
+/* Another thread may have made the file since the kernel found none: then open that one. */
+static int open_existing(fuse_req_t req, fuse_ino_t parent, const char *name, int flags,
+                         struct inode **out)
+{
+    const struct door *door = door_of(req);
+    int error = tree_lookup(door->store, door_inode(door, parent), name, out);
+    if (error)
+        return error;
+    if ((*out)->type == DT_REG)
+        error = door_data_truncate(req, *out, flags);
+    else
+        error = (*out)->type == DT_DIR ? -EISDIR : -EEXIST;
+    if (error)
+        inode_put(door->store, *out, 1);
+    return error;
+}
+
+static void door_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+                        struct fuse_file_info *fi)
+{
+    const struct door *door = door_of(req);
+    struct inode *inode;
+    int error = create(req, parent, name, S_IFREG | (mode & 07777), 0, NULL, &inode);
+
+    if (error == -EEXIST && !(fi->flags & O_EXCL))
+        error = open_existing(req, parent, name, fi->flags, &inode);
+    if (error) {
+        fuse_reply_err(req, -error);
+        return;
+    }
+    struct fuse_entry_param entry = door_entry(door, inode);
+    door_data_file_info(door, fi);
+    if (fuse_reply_create(req, &entry, fi) != 0)
+        inode_put(door->store, inode, 1);
+}
+
+static void door_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name)
+{
+    const struct door *door = door_of(req);
+    struct inode *inode = door_inode(door, ino);
+    int error = tree_link(door->store, inode, door_inode(door, parent), name);
+
+    if (!error)
+        inode_get(inode); /* the kernel's, whatever happens to the new name meanwhile */
+    reply_new(req, door, error, inode);
+}
+
+static void door_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+    const struct door *door = door_of(req);
+    fuse_reply_err(req, -tree_unlink(door->store, door_inode(door, parent), name));
+}
+
+static void door_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+    const struct door *door = door_of(req);
+    fuse_reply_err(req, -tree_rmdir(door->store, door_inode(door, parent), name));
+}
+
+static void door_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t newparent,
+                        const char *newname, unsigned flags)
+{
+    const struct door *door = door_of(req);
+    fuse_reply_err(req, -rename_entry(door->store, door_inode(door, parent), name,
+                                      door_inode(door, newparent), newname, flags));
+}
+
+/* ---- extended attributes ---------------------------------------------------------------- */
+
+static void door_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
+                          size_t size, int flags)
+{
+    const struct door *door = door_of(req);
+    fuse_reply_err(req, -xattr_set(door->store, door_inode(door, ino), name, value, size, flags));
+}
+
+static void door_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
+{
+    struct inode *inode = door_inode(door_of(req), ino);
+    const void *value;
+    size_t have;
+
+    lock_read(&inode->lock);
+    int error = xattr_get(inode, name, &value, &have);
+    if (!error && size && size < have)
+        error = -ERANGE;
+    if (error)
+        fuse_reply_err(req, -error);
+    else if (size == 0)
+        fuse_reply_xattr(req, have);
+    else
+        fuse_reply_buf(req, value, have);
+    lock_read_done(&inode->lock);
+}
+
+static void door_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
+{
+    struct inode *inode = door_inode(door_of(req), ino);
+    bool privileged = fuse_req_ctx(req)->uid == 0;
+    char *list = NULL;
+
+    lock_read(&inode->lock);
+    size_t have = xattr_list(inode, NULL, privileged);
+    if (size >= have && have && (list = malloc(have)))
+        xattr_list(inode, list, privileged);
+    lock_read_done(&inode->lock);
+
+    if (size == 0)
+        fuse_reply_xattr(req, have);
+    else if (size < have)
+        fuse_reply_err(req, ERANGE);
+    else if (have && !list)
+        fuse_reply_err(req, ENOMEM);
+    else
+        fuse_reply_buf(req, list, have);
+    free(list);
+}
+
+static void door_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
+{
+    const struct door *door = door_of(req);
+    fuse_reply_err(req, -xattr_remove(door->store, door_inode(door, ino), name));
+}
+
+/* ---- the table -------------------------------------------------------------------------- */
+
+const struct fuse_lowlevel_ops door_ops = {
+    .init = door_init,
+    .lookup = door_lookup,
+    .forget = door_forget,
+    .forget_multi = door_forget_multi,
+    .getattr = door_getattr,
+    .setattr = door_setattr,
+    .readlink = door_readlink,
+    .mknod = door_mknod,
+    .mkdir = door_mkdir,
+    .unlink = door_unlink,
+    .rmdir = door_rmdir,
+    .symlink = door_symlink,
+    .rename = door_rename,
+    .link = door_link,
+    .create = door_create,
+    .open = door_data_open,
+    .read = door_data_read,
+    .write_buf = door_data_write_buf,
+    .fallocate = door_data_fallocate,
+    .copy_file_range = door_data_copy,
+    .lseek = door_data_lseek,
+    .opendir = door_list_opendir,
+    .readdir = door_list_readdir,
+    .readdirplus = door_list_readdirplus,
+    .statfs = door_statfs,
+    .setxattr = door_setxattr,
+    .getxattr = door_getxattr,
+    .listxattr = door_listxattr,
+    .removexattr = door_removexattr,
+};

@@ -1,0 +1,486 @@
+/*
+ * store.h - the file system itself, without FUSE: inodes, directories, data, extended attributes.
+ *
+ * The door (door*.c) turns FUSE requests into these calls; tests call them directly. A function's
+ * prefix names its file. Results are a count or 0, or a negative errno. All functions may be called
+ * from any thread unless they say which lock the caller holds.
+ *
+ * Lock order, complete; a thread takes locks only downwards in this list
+ *   1. store->rename           held by renames from one directory to another: the tree stands still
+ *   2. parent directories      ancestor before descendant; two unrelated ones by address (only
+ *                              under 1, where nobody else can want them the other way round)
+ *   3. directories named by the entries, by address
+ *   4. other inodes, by address
+ *   5. a shard of inodes, the quotas, the pools of memory: leaves, nothing is taken below them
+ *
+ * What protects what
+ *   - inode->lock of a directory: its table of entries, its extended attributes.
+ *   - inode->lock of a file: its data and extended attributes.
+ *   - inode->attr is written under inode->lock held for writing; it is read under the lock, or
+ *     without any through inode_attr(), which retries while a writer is at work. So stat(2) writes
+ *     to no shared memory.
+ *   - inode->refs keeps the inode: one for every lookup the kernel has not forgotten, one while
+ *     the inode has a name, one for each child directory that points to it as its parent. FUSE
+ *     forgets a file only after it has released it (<fuse_lowlevel.h>, forget), so open files
+ *     need no count of their own.
+ */
+#ifndef MEMFS_STORE_H
+#define MEMFS_STORE_H
+
+#include <dirent.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <time.h>
+
+#include "lock.h"
+
+#pragma GCC visibility push(hidden)
+
+enum {
+    PAGE = 4096,     /* granule of holes and of accounting, bytes */
+    CHUNK = 2 << 20, /* most bytes of a file that lie in one piece: a huge page */
+    CHUNK_PAGES = CHUNK / PAGE,
+    CACHE_LINE = 64,
+    NAME_LIMIT = 255, /* NAME_MAX */
+};
+
+struct inode;
+
+/* ---- types ------------------------------------------------------------------------------ */
+
+/* What changes about an inode and is told by stat(2). Copied as 64-bit words, see inode_attr(). */
+struct attr {
+    int64_t size; /* bytes; of a directory as tmpfs counts, 20 for each entry */
+    int64_t used; /* bytes charged to the quota */
+    struct timespec atime, mtime, ctime;
+    uint32_t mode; /* type and permissions */
+    uint32_t nlink;
+    uint32_t uid, gid;
+};
+
+enum { ATTR_WORDS = sizeof(struct attr) / 8 };
+_Static_assert(sizeof(struct attr) % 8 == 0, "attributes are copied in whole words");
+
+/*
+ * Sparse array of pointers by a 64-bit key: a radix tree that is as high as its largest key. One
+ * word, the address of a value or node with the height in its low bits; 0 is an empty map.
+ */
+struct map {
+    uintptr_t root;
+};
+
+struct inode {
+    struct lock lock;
+    _Atomic uint32_t version; /* odd while attr is being written */
+    uint64_t ino;             /* st_ino, and the FUSE generation: never used twice */
+    _Atomic uint64_t refs;    /* see above; 0 in a free inode */
+    uint8_t type;             /* DT_*, never changes */
+    _Atomic bool seen;        /* attr has been told since it changed; see stamp.c */
+    union {
+        struct attr attr;
+        uint64_t attr_words[ATTR_WORDS];
+    };
+    union {
+        struct dir *dir;    /* DT_DIR */
+        char *target;       /* DT_LNK, NUL-terminated, never changes */
+        dev_t rdev;         /* DT_CHR, DT_BLK; never changes */
+        struct map chunks;  /* DT_REG: struct chunk by offset / CHUNK; never an empty chunk */
+        struct inode *next; /* of a free inode */
+    };
+    struct xattr *xattrs; /* singly linked */
+} __attribute__((aligned(2 * CACHE_LINE)));
+
+_Static_assert(sizeof(struct inode) == 128, "an inode is two cache lines");
+
+/* A stretch of a file, CHUNK bytes long and aligned to it in the file. */
+struct chunk {
+    unsigned char *mem;
+    uint32_t cap;     /* bytes of mem: a power of two; what lies behind is a hole */
+    uint16_t charged; /* count of pages charged: the bits of the second map */
+    uint8_t words;    /* of each of the two maps of pages below */
+    uint8_t kind;     /* enum chunk_kind: where mem comes from */
+    uint64_t maps[];  /* pages filled with data, then pages charged (a superset: fallocate) */
+};
+
+enum chunk_kind {
+    CHUNK_FITTING, /* malloc, as large as need be */
+    CHUNK_WHOLE,   /* the pool of small pages */
+    CHUNK_HUGE,    /* the pool of huge pages */
+};
+
+struct dentry {
+    struct inode *inode;
+    uint8_t len;
+    char name[]; /* len bytes and a NUL */
+};
+
+/* A name that is looked for. */
+struct name {
+    const char *text;
+    uint32_t len;
+    uint32_t hash;
+};
+
+/* An entry's place in the order of readdir. The cookie only grows along the array. */
+struct slot {
+    struct dentry *dentry; /* NULL: unlinked */
+    uint64_t cookie;
+};
+
+struct cell {
+    uint32_t hash;
+    uint32_t slot; /* plus one; 0: free */
+};
+
+/* Entries of a directory: in the order of their creation, and by hash. */
+struct dir {
+    struct inode *parent; /* holds a reference; the root's is itself, without one */
+    struct slot *slots;   /* `used` of `cap`, `live` of them with an entry */
+    struct cell *cells;   /* open addressing, `mask` + 1 */
+    uint32_t used, cap, live, mask;
+    uint64_t next_cookie;
+};
+
+struct xattr {
+    struct xattr *next;
+    uint32_t size;
+    uint8_t len;
+    char data[]; /* name of len bytes, NUL, value of size bytes */
+};
+
+/* A limited amount, handed out by batches to the CPUs so that they share no cache line. */
+struct quota_shard {
+    _Atomic int64_t credit;
+} __attribute__((aligned(CACHE_LINE)));
+
+struct quota {
+    int64_t limit;        /* INT64_MAX / 2: none */
+    int64_t batch;        /* what a shard fetches or returns at once */
+    struct lock lock;     /* whoever takes from pool holds it */
+    _Atomic int64_t pool; /* in no shard and not taken */
+    struct quota_shard *shards;
+    unsigned mask; /* shards - 1 */
+};
+
+/* Inodes of a CPU. */
+struct shard {
+    struct lock lock;          /* protects the rest */
+    struct inode *free;        /* singly linked */
+    struct inode *fresh, *end; /* of the newest slab, never used */
+    uint64_t ino, ino_end;     /* numbers reserved for this shard */
+} __attribute__((aligned(CACHE_LINE)));
+
+/* Memory of whole chunks. */
+struct pool {
+    struct lock lock; /* protects the rest; not held during system calls that free memory */
+    void **warm;      /* free chunks that still have their memory */
+    void **cold;      /* free chunks that are address space only */
+    size_t nwarm, ncold;
+    void **arenas; /* start of every mapping */
+    size_t narenas;
+    bool huge; /* ask for huge pages */
+};
+
+struct store {
+    struct inode *root;
+    struct lock rename;
+    bool noatime;
+    uint64_t seed; /* of name hashes, random */
+    struct quota bytes, inodes;
+    struct pool pools[2]; /* small pages, huge pages */
+    struct shard *shards;
+    unsigned shard_mask;
+    struct lock slabs_lock;
+    struct slab *slabs; /* all memory of inodes */
+    _Atomic uint64_t next_ino __attribute__((aligned(CACHE_LINE)));
+    _Atomic int64_t floor __attribute__((aligned(CACHE_LINE))); /* see stamp.c */
+};
+
+struct store_options {
+    int64_t size;   /* bytes of data, 0: no limit */
+    int64_t inodes; /* inodes and further links, 0: no limit */
+    mode_t mode;    /* permissions of the root */
+    uid_t uid;
+    gid_t gid;
+    bool noatime;
+};
+
+/* ---- store.c ---------------------------------------------------------------------------- */
+
+/* NULL when there is no memory. */
+struct store *store_new(const struct store_options *options);
+/* Nobody may be inside or come back. */
+void store_free(struct store *store);
+void store_statfs(struct store *store, struct statvfs *out);
+
+/* ---- quota.c ---------------------------------------------------------------------------- */
+
+/* A limit of 0 means none. -ENOMEM */
+int quota_init(struct quota *quota, int64_t limit, int64_t batch);
+void quota_free(struct quota *quota);
+/* False when less than `amount` is left. */
+bool quota_take(struct quota *quota, int64_t amount);
+void quota_give(struct quota *quota, int64_t amount);
+/* What is left; exact when nobody takes or gives at the moment. */
+int64_t quota_left(struct quota *quota);
+/* The number of CPUs rounded up to a power of two: how many shards things have. */
+unsigned quota_shards(void);
+
+/* ---- stamp.c ---------------------------------------------------------------------------- */
+
+/* The time for a change; `distinct`: finer than the clock tick. */
+struct timespec stamp_now(struct store *store, bool distinct);
+/* The time for a change of `inode`, whose lock is held for writing: later than any told before. */
+struct timespec stamp_for(struct store *store, struct inode *inode);
+
+/* ---- inode.c ---------------------------------------------------------------------------- */
+
+/* One reference, for its name; nlink is 1. NULL and *error is -ENOSPC or -ENOMEM. */
+struct inode *inode_new(struct store *store, mode_t mode, uid_t uid, gid_t gid, int *error);
+/* The caller holds a reference, or a lock that keeps the inode's name. */
+static inline void inode_get(struct inode *inode)
+{
+    atomic_fetch_add_explicit(&inode->refs, 1, memory_order_relaxed);
+}
+/* Gives up `count` references; the last one frees the inode. No lock of an inode may be held. */
+void inode_put(struct store *store, struct inode *inode, uint64_t count);
+/* A consistent copy of the attributes, without a lock; they count as seen. */
+static inline struct attr inode_attr(struct inode *inode);
+/* Replaces the attributes. The lock is held for writing. */
+static inline void inode_set_attr(struct inode *inode, const struct attr *attr);
+/* Sets mtime and ctime to now. The lock is held for writing. */
+void inode_modified(struct store *store, struct inode *inode);
+/* Takes the lock for reading on behalf of somebody who reads the contents: atime by relatime. */
+void inode_lock_accessed(struct store *store, struct inode *inode);
+/* Frees all inodes whatever their references, and the slabs. For store_free(). */
+void inode_free_all(struct store *store);
+
+/* ---- attr.c ----------------------------------------------------------------------------- */
+
+enum { /* attr_change.valid; without ..._CTIME the ctime is now */
+       ATTR_MODE = 1 << 0,
+       ATTR_UID = 1 << 1,
+       ATTR_GID = 1 << 2,
+       ATTR_SIZE = 1 << 3,
+       ATTR_ATIME = 1 << 4,
+       ATTR_MTIME = 1 << 5,
+       ATTR_CTIME = 1 << 6,
+       ATTR_ATIME_NOW = 1 << 7,
+       ATTR_MTIME_NOW = 1 << 8,
+};
+
+struct attr_change {
+    unsigned valid; /* ATTR_* */
+    struct attr to;
+    uid_t caller; /* a change of size by others than root clears suid and sgid */
+};
+
+/* -EISDIR, -EINVAL: a size for what has none. -EFBIG, -ENOSPC, -ENOMEM. All or nothing. */
+int attr_set(struct store *store, struct inode *inode, const struct attr_change *change);
+/* Clears suid and, where the group may execute, sgid of a file; chown(2), write(2). */
+void attr_drop_suid(struct attr *attr);
+
+/* ---- dir.c: all under the directory's lock ---------------------------------------------- */
+
+struct dir *dir_new(struct inode *parent);
+void dir_free(struct dir *dir);
+/* -ENAMETOOLONG, -ENOENT (an empty name), -EINVAL ("." and "..") */
+int dir_name(const struct store *store, const char *text, struct name *name);
+struct dentry *dir_find(const struct dir *dir, const struct name *name);
+/* The name is not there yet. -ENOMEM */
+int dir_insert(struct dir *dir, const struct name *name, struct inode *inode);
+/* The name is there. Never fails. */
+void dir_remove(struct dir *dir, const struct name *name);
+/* Position of the first entry behind `cookie` (0: the first of all). */
+uint32_t dir_seek(const struct dir *dir, uint64_t cookie);
+/* The entry at or behind *pos, NULL at the end; *pos goes behind it, *cookie becomes its own. */
+const struct dentry *dir_step(const struct dir *dir, uint32_t *pos, uint64_t *cookie);
+
+/* Cookies of "." and ".."; those of entries are larger. */
+enum { DIR_DOT = 1, DIR_DOTDOT = 2 };
+
+/* ---- tree.c ----------------------------------------------------------------------------- */
+
+/*
+ * Parents that are no directory: -ENOTDIR; removed ones: -ENOENT. An inode handed out carries a
+ * reference that the caller gives back with inode_put().
+ */
+
+struct tree_new { /* what to create */
+    mode_t mode;  /* type and permissions */
+    uid_t uid;
+    gid_t gid; /* unless the parent is setgid */
+    dev_t rdev;
+    const char *target; /* of a symlink */
+};
+
+/* -ENOENT, -ENAMETOOLONG */
+int tree_lookup(struct store *store, struct inode *parent, const char *name, struct inode **out);
+/* -EEXIST, -ENAMETOOLONG, -ENOSPC, -ENOMEM, -EMLINK */
+int tree_create(struct store *store, struct inode *parent, const char *name,
+                const struct tree_new *what, struct inode **out);
+/* -EEXIST, -ENAMETOOLONG, -EPERM (a directory), -ENOENT (no link left), -ENOSPC, -EMLINK */
+int tree_link(struct store *store, struct inode *inode, struct inode *parent, const char *name);
+/* -ENOENT, -EISDIR */
+int tree_unlink(struct store *store, struct inode *parent, const char *name);
+/* -ENOENT, -ENOTDIR, -ENOTEMPTY */
+int tree_rmdir(struct store *store, struct inode *parent, const char *name);
+
+/*
+ * For rename.c. An inode loses one of its names, a directory its only one; its lock is held for
+ * writing. tree_put_link() follows when no lock is held, with what this returned.
+ */
+bool tree_drop_link(struct store *store, struct inode *inode);
+void tree_put_link(struct store *store, struct inode *inode, bool last);
+/* For rename.c. Entries of `parent` change by `entries`, subdirectories by `subdirs`, now. */
+void tree_parent_changed(struct store *store, struct inode *parent, int entries, int subdirs);
+
+/* ---- rename.c --------------------------------------------------------------------------- */
+
+/* `flags`: 0, RENAME_NOREPLACE or RENAME_EXCHANGE. Errors as rename(2). */
+int rename_entry(struct store *store, struct inode *from, const char *old, struct inode *to,
+                 const char *new, unsigned flags);
+
+/* ---- map.c ------------------------------------------------------------------------------ */
+
+void *map_get(const struct map *map, uint64_t key);
+/* -ENOMEM */
+int map_set(struct map *map, uint64_t key, void *value);
+void map_erase(struct map *map, uint64_t key);
+/* The value with the smallest key not below *key, which becomes its key. NULL: none. */
+void *map_next(const struct map *map, uint64_t *key);
+
+/* ---- pool.c ----------------------------------------------------------------------------- */
+
+void pool_init(struct pool *pool, bool huge);
+void pool_free(struct pool *pool);
+/* CHUNK bytes, aligned to CHUNK, of undefined contents. NULL: no memory. */
+void *pool_take(struct pool *pool);
+void pool_give(struct pool *pool, void *mem);
+
+/* ---- chunk.c: all under the file's lock -------------------------------------------------- */
+
+/*
+ * The chunk (NULL: a new one) with memory for at least `end` bytes; `kind` is what large ones
+ * should be made of. NULL: no memory, and the chunk is as it was.
+ */
+struct chunk *chunk_grow(struct store *store, struct chunk *chunk, uint32_t end,
+                         enum chunk_kind kind);
+/* Gives memory behind `end` back if that is much. */
+void chunk_trim(struct chunk *chunk, uint32_t end);
+void chunk_free(struct store *store, struct chunk *chunk);
+/* Length of the run from `off`, at most `len`, that is all data (*data) or all hole. */
+uint32_t chunk_run(const struct chunk *chunk, uint32_t off, uint32_t len, bool *data);
+/* Count of pages of the range that are not charged. */
+uint32_t chunk_uncharged(const struct chunk *chunk, uint32_t off, uint32_t len);
+/* Marks the range charged; the caller has paid. */
+void chunk_charge(struct chunk *chunk, uint32_t off, uint32_t len);
+/* The range has been copied into mem: new pages are zeroed around it and become data. */
+void chunk_filled(struct chunk *chunk, uint32_t off, uint32_t len);
+/* Frees whole pages of the range and zeroes the rest. Count of pages no longer charged. */
+uint32_t chunk_punch(struct chunk *chunk, uint32_t off, uint32_t len);
+/* Is every page data? */
+bool chunk_is_full(const struct chunk *chunk);
+
+/* ---- data.c ----------------------------------------------------------------------------- */
+
+/*
+ * Copies `size` bytes of what is to be written to `to`; count, which may be short, or negative
+ * errno. Called once for each piece, in order.
+ */
+typedef ssize_t data_source(void *from, void *to, size_t size);
+
+/* Count of bytes written, or -ENOSPC, -EFBIG, -ENOMEM, -EINVAL, or the source's error. */
+ssize_t data_write(struct store *store, struct inode *inode, int64_t off, size_t size,
+                   data_source *source, void *from, uid_t caller);
+/*
+ * Points at most *count vectors at the bytes from `off`, at most `size`, and not behind the end of
+ * the file. Sum of their lengths. The file's lock is held as long as they are used.
+ */
+size_t data_read(const struct inode *inode, int64_t off, size_t size, struct iovec *iov,
+                 int *count);
+/* Frees all data of an inode that nobody can reach. */
+void data_free(struct store *store, struct inode *inode);
+
+/* For attr.c and space.c: parts of a change. The lock is held for writing, *attr is set later. */
+
+/* As data_write(), and sets size and use. */
+ssize_t data_put(struct store *store, struct inode *inode, int64_t off, size_t size,
+                 data_source *source, void *from, struct attr *attr);
+/* Sets the size and frees what lies behind. */
+void data_resize(struct store *store, struct inode *inode, int64_t size, struct attr *attr);
+/* Makes a hole; sets use. */
+void data_punch(struct store *store, struct inode *inode, int64_t off, int64_t len,
+                struct attr *attr);
+/* The chunk at `key` with memory for `end` bytes of it, made if need be. NULL: no memory. */
+struct chunk *data_chunk(struct store *store, struct inode *inode, uint64_t key, uint32_t end);
+/* Forgets a chunk in which nothing is charged any more. */
+void data_settle(struct store *store, struct inode *inode, uint64_t key, struct chunk *chunk);
+
+/* ---- space.c ---------------------------------------------------------------------------- */
+
+/* The next data or hole (SEEK_DATA, SEEK_HOLE) from `off`. -ENXIO, -EINVAL */
+int64_t space_seek(struct inode *inode, int64_t off, int whence);
+/* fallocate(2): 0, KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE. -EOPNOTSUPP, -ENOSPC, -EFBIG, -ENOMEM */
+int space_allocate(struct store *store, struct inode *inode, int mode, int64_t off, int64_t len,
+                   uid_t caller);
+/* Count of bytes copied, or as data_write(). Holes stay holes. */
+ssize_t space_copy(struct store *store, struct inode *in, int64_t off_in, struct inode *out,
+                   int64_t off_out, size_t size, uid_t caller);
+
+/* ---- xattr.c ---------------------------------------------------------------------------- */
+
+/* `flags`: 0, XATTR_CREATE, XATTR_REPLACE. Errors as setxattr(2). */
+int xattr_set(struct store *store, struct inode *inode, const char *name, const void *value,
+              size_t size, int flags);
+/* The file's lock is held as long as the value is used. -ENODATA, -EOPNOTSUPP */
+int xattr_get(const struct inode *inode, const char *name, const void **value, size_t *size);
+/* Bytes of all names, each with its NUL, copied to `list` if not NULL. The lock is held. */
+size_t xattr_list(const struct inode *inode, char *list, bool privileged);
+/* -ENODATA */
+int xattr_remove(struct store *store, struct inode *inode, const char *name);
+void xattr_free_all(struct store *store, struct inode *inode);
+
+/* ---- inline ----------------------------------------------------------------------------- */
+
+static inline struct attr inode_attr(struct inode *inode)
+{
+    union {
+        struct attr attr;
+        uint64_t words[ATTR_WORDS];
+    } copy;
+    uint32_t version, again;
+
+    if (!atomic_load_explicit(&inode->seen, memory_order_relaxed))
+        atomic_store_explicit(&inode->seen, true, memory_order_relaxed);
+    do {
+        version = atomic_load_explicit(&inode->version, memory_order_acquire);
+        for (int i = 0; i < ATTR_WORDS; i++)
+            copy.words[i] = __atomic_load_n(&inode->attr_words[i], __ATOMIC_ACQUIRE);
+        again = atomic_load_explicit(&inode->version, memory_order_relaxed);
+    } while ((version & 1) || again != version);
+    return copy.attr;
+}
+
+static inline void inode_set_attr(struct inode *inode, const struct attr *attr)
+{
+    union {
+        struct attr attr;
+        uint64_t words[ATTR_WORDS];
+    } copy = {.attr = *attr};
+    uint32_t version = atomic_load_explicit(&inode->version, memory_order_relaxed);
+
+    lock_assert_write(&inode->lock);
+    atomic_store_explicit(&inode->version, version + 1, memory_order_relaxed);
+    for (int i = 0; i < ATTR_WORDS; i++)
+        __atomic_store_n(&inode->attr_words[i], copy.words[i], __ATOMIC_RELEASE);
+    atomic_store_explicit(&inode->version, version + 2, memory_order_release);
+}
+
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,188 @@
+/*
+ * xattr.c - extended attributes: a short list for each inode.
+ *
+ * Namespaces: user, trusted and security, whose rules the kernel enforces before it asks us.
+ * system.* is refused, as the only names in it are access control lists, which nobody here obeys.
+ * Attributes are charged to the quota of bytes. Everything is under the inode's lock.
+ */
+#include <errno.h>
+#include <linux/limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/xattr.h>
+
+#include "store.h"
+
+enum { VALUES_LIMIT = 1 << 20 }; /* bytes of all values of an inode */
+
+static int64_t cost(const struct xattr *xattr)
+{
+    return (int64_t)(sizeof(*xattr) + xattr->len + 1 + xattr->size);
+}
+
+static bool has_prefix(const char *name, const char *prefix)
+{
+    return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+static int check_name(const char *name)
+{
+    if (strlen(name) > XATTR_NAME_MAX)
+        return -ERANGE;
+    if (has_prefix(name, "user.") || has_prefix(name, "trusted.") || has_prefix(name, "security."))
+        return 0;
+    return -EOPNOTSUPP;
+}
+
+/* Where the attribute hangs, or where a new one would. */
+static struct xattr **find(struct inode *inode, const char *name)
+{
+    struct xattr **at = &inode->xattrs;
+    size_t len = strlen(name);
+
+    while (*at && !((*at)->len == len && memcmp((*at)->data, name, len) == 0))
+        at = &(*at)->next;
+    return at;
+}
+
+static struct xattr *new_xattr(const char *name, const void *value, size_t size)
+{
+    size_t len = strlen(name);
+    struct xattr *xattr = malloc(sizeof(*xattr) + len + 1 + size);
+    if (!xattr)
+        return NULL;
+    xattr->size = (uint32_t)size;
+    xattr->len = (uint8_t)len;
+    memcpy(xattr->data, name, len + 1);
+    if (size)
+        memcpy(xattr->data + len + 1, value, size);
+    return xattr;
+}
+
+/* Would the inode have more than listxattr(2) can tell, or more than its share? */
+static bool is_too_much(const struct inode *inode, const struct xattr *added,
+                        const struct xattr *removed)
+{
+    size_t names = added->len + 1u, values = added->size;
+
+    for (const struct xattr *x = inode->xattrs; x; x = x->next) {
+        if (x == removed)
+            continue;
+        names += x->len + 1u;
+        values += x->size;
+    }
+    return names > XATTR_LIST_MAX || values > VALUES_LIMIT;
+}
+
+static void changed(struct store *store, struct inode *inode)
+{
+    struct attr attr = inode->attr;
+    attr.ctime = stamp_for(store, inode);
+    inode_set_attr(inode, &attr);
+}
+
+/* Puts `added` in the place `at`. The one that was there, or NULL, is *removed. */
+static int replace(struct store *store, struct inode *inode, struct xattr **at, struct xattr *added,
+                   int flags, struct xattr **removed)
+{
+    struct xattr *old = *at;
+
+    *removed = NULL;
+    if (old && (flags & XATTR_CREATE))
+        return -EEXIST;
+    if (!old && (flags & XATTR_REPLACE))
+        return -ENODATA;
+    if (is_too_much(inode, added, old) || !quota_take(&store->bytes, cost(added)))
+        return -ENOSPC;
+    added->next = old ? old->next : NULL;
+    *at = added;
+    *removed = old;
+    changed(store, inode);
+    return 0;
+}
+
+int xattr_set(struct store *store, struct inode *inode, const char *name, const void *value,
+              size_t size, int flags)
+{
+    struct xattr *removed;
+    int error = check_name(name);
+
+    if (error)
+        return error;
+    if (size > XATTR_SIZE_MAX)
+        return -E2BIG;
+    if (flags & ~(XATTR_CREATE | XATTR_REPLACE))
+        return -EINVAL;
+    struct xattr *added = new_xattr(name, value, size);
+    if (!added)
+        return -ENOMEM;
+
+    lock_write(&inode->lock);
+    error = replace(store, inode, find(inode, name), added, flags, &removed);
+    lock_write_done(&inode->lock);
+
+    if (removed)
+        quota_give(&store->bytes, cost(removed));
+    free(error ? added : removed);
+    return error;
+}
+
+int xattr_get(const struct inode *inode, const char *name, const void **value, size_t *size)
+{
+    size_t len = strlen(name);
+
+    for (const struct xattr *x = inode->xattrs; x; x = x->next) {
+        if (x->len == len && memcmp(x->data, name, len) == 0) {
+            *value = x->data + len + 1;
+            *size = x->size;
+            return 0;
+        }
+    }
+    int error = check_name(name);
+    return error ? error : -ENODATA;
+}
+
+size_t xattr_list(const struct inode *inode, char *list, bool privileged)
+{
+    size_t size = 0;
+
+    for (const struct xattr *x = inode->xattrs; x; x = x->next) {
+        if (!privileged && has_prefix(x->data, "trusted."))
+            continue;
+        if (list)
+            memcpy(list + size, x->data, x->len + 1u);
+        size += x->len + 1u;
+    }
+    return size;
+}
+
+int xattr_remove(struct store *store, struct inode *inode, const char *name)
+{
+    int error = check_name(name);
+    if (error)
+        return error;
+
+    lock_write(&inode->lock);
+    struct xattr **at = find(inode, name), *removed = *at;
+    if (removed) {
+        *at = removed->next;
+        changed(store, inode);
+    }
+    lock_write_done(&inode->lock);
+
+    if (!removed)
+        return -ENODATA;
+    quota_give(&store->bytes, cost(removed));
+    free(removed);
+    return 0;
+}
+
+void xattr_free_all(struct store *store, struct inode *inode)
+{
+    while (inode->xattrs) {
+        struct xattr *xattr = inode->xattrs;
+        inode->xattrs = xattr->next;
+        quota_give(&store->bytes, cost(xattr));
+        free(xattr);
+    }
+}
