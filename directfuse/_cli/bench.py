@@ -25,8 +25,12 @@ __all__ = ["bench"]
 
 PLAIN, UNCACHED, CACHED, INLINE = "plain directory", "kernel FUSE", "kernel FUSE cached", "inline"
 
-#: Options that make the kernel ask the file system every time, as an uncached mount does.
-_NO_CACHE = "entry_timeout=0,attr_timeout=0,negative_timeout=0,direct_io"
+#: Options that make the kernel ask the file system every time: memfs has its own, a high-level file
+#: system has libfuse's.
+_NO_CACHE = {
+    "memfs": "timeout=0,direct_io",
+    "passthrough": "entry_timeout=0,attr_timeout=0,negative_timeout=0,direct_io",
+}
 
 _PAGE = 4096
 
@@ -122,7 +126,7 @@ def _native(
     argv = [str(_paths.bench_helper()), *effort]
     argv += ["--mount", *_command(name, name, base, "inline", inline), "--"]
     argv += [f"{PLAIN}=kernel:{plain}"]
-    for route, options in ((UNCACHED, _NO_CACHE), (CACHED, "")) if kernel else ():
+    for route, options in _kernel_routes(name) if kernel else ():
         try:
             point = _kernel_mount(name, base, route.replace(" ", "-"), options, stack)
         except (OSError, _kernel.MountFailed) as error:
@@ -131,6 +135,12 @@ def _native(
         argv.append(f"{route}=kernel:{point}")
     argv.append(f"{INLINE}=inline:{inline}")
     return _rows(argv)
+
+
+def _kernel_routes(name: str) -> list[tuple[str, str]]:
+    """Names of the kernel routes, and the mount options that make them."""
+    uncached = _NO_CACHE.get(name)
+    return [*([(UNCACHED, uncached)] if uncached else []), (CACHED, "")]
 
 
 def _rows(argv: list[str]) -> list[dict[str, Any]]:
