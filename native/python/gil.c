@@ -1,0 +1,36 @@
+/*
+ * gil.c - what the mounting side tells about a mount and the GIL; the rule is in gil.h.
+ */
+#include "python/gil.h"
+
+int df_gil_mounts_expected;
+
+static PyObject *expect_mount(PyObject *module, PyObject *arg)
+{
+    (void)module;
+    int truth = PyObject_IsTrue(arg);
+    if (truth < 0)
+        return NULL;
+    df_gil_mounts_expected += truth ? 1 : -1;
+    Py_RETURN_NONE;
+}
+
+static PyObject *declare_prompt(PyObject *module, PyObject *arg)
+{
+    (void)module;
+    int id = 0;
+    if (!df_args_int(arg, &id)) {
+        PyErr_SetString(PyExc_TypeError, "declare_prompt() takes the number of a mount");
+        return NULL;
+    }
+    df_mount_set_prompt(id);
+    Py_RETURN_NONE;
+}
+
+PyMethodDef df_gil_methods[] = {
+    {"expect_mount", expect_mount, METH_O,
+     PyDoc_STR("expect_mount(begin, /)\n--\n\nTells that a df_mount() begins, or has ended.")},
+    {"declare_prompt", declare_prompt, METH_O,
+     PyDoc_STR("declare_prompt(mount_id, /)\n--\n\nTells that the mount's plugin never sleeps.")},
+    {NULL, NULL, 0, NULL},
+};

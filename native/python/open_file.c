@@ -1,0 +1,346 @@
+/*
+ * open_file.c - directfuse.open: builtins.open for files in mounts. Raw file in C, the standard
+ * buffered and text layers on top; everything else goes to builtins.open itself.
+ */
+#include <string.h>
+
+#include "core/fd.h"
+#include "python/file_type.h"
+#include "python/gil.h"
+
+/* What builtins.open builds with. Set once. */
+static struct {
+    PyObject *reader;
+    PyObject *writer;
+    PyObject *random;
+    PyObject *text;
+    PyObject *mode; /* interned "mode" */
+    Py_ssize_t buffer_size;
+} layers;
+
+enum slot { FILE_SLOT, MODE, BUFFERING, ENCODING, ERRORS, NEWLINE, CLOSEFD, OPENER };
+
+struct file_request {
+    struct df_request request;
+    PyObject *slots[DF_ARGS_MAX];
+    struct df_path path;
+    int open_flags; /* O_* */
+    int open_mode;  /* DF_FILE_MODE_* */
+    int buffering;
+    bool text;
+    bool closefd;
+};
+
+static bool given(PyObject *slot)
+{
+    return slot && slot != Py_None;
+}
+
+/* ---- the mode string ---- */
+
+static bool has(const char *mode, char letter)
+{
+    return strchr(mode, letter) != NULL;
+}
+
+static bool is_valid_mode(const char *mode)
+{
+    for (const char *c = mode; *c; c++) {
+        if (!has("rwxabt+", *c) || has(c + 1, *c))
+            return false;
+    }
+    int kinds = has(mode, 'r') + has(mode, 'w') + has(mode, 'x') + has(mode, 'a');
+    return kinds == 1 && !(has(mode, 'b') && has(mode, 't'));
+}
+
+static void set_mode(struct file_request *file, const char *mode)
+{
+    bool update = has(mode, '+');
+    bool read = has(mode, 'r');
+    file->text = !has(mode, 'b');
+    file->open_mode =
+        (read || update ? DF_FILE_MODE_READ : 0) | (!read || update ? DF_FILE_MODE_WRITE : 0) |
+        (has(mode, 'a') ? DF_FILE_MODE_APPEND : 0) | (has(mode, 'x') ? DF_FILE_MODE_CREATE_NEW : 0);
+    file->open_flags = O_CLOEXEC | (update ? O_RDWR : read ? O_RDONLY : O_WRONLY);
+    if (has(mode, 'w'))
+        file->open_flags |= O_CREAT | O_TRUNC;
+    if (has(mode, 'x'))
+        file->open_flags |= O_CREAT | O_EXCL;
+    if (has(mode, 'a'))
+        file->open_flags |= O_CREAT | O_APPEND;
+}
+
+static bool read_mode(struct file_request *file, PyObject *mode)
+{
+    Py_ssize_t size;
+    if (!mode) {
+        set_mode(file, "r");
+        return true;
+    }
+    const char *text = PyUnicode_Check(mode) ? PyUnicode_AsUTF8AndSize(mode, &size) : NULL;
+    if (!text || strlen(text) != (size_t)size || !is_valid_mode(text)) {
+        PyErr_Clear();
+        return false;
+    }
+    set_mode(file, text);
+    return true;
+}
+
+static bool is_text_or_none(PyObject *slot)
+{
+    return !given(slot) || PyUnicode_Check(slot);
+}
+
+/* False: builtins.open is to complain, which it does before it opens anything. */
+static bool read_arguments(struct file_request *file)
+{
+    PyObject **slots = file->slots;
+    if (!df_args_read(&file->request.args, slots) || !read_mode(file, slots[MODE]) ||
+        !df_args_int(slots[BUFFERING], &file->buffering) ||
+        !df_args_flag(slots[CLOSEFD], &file->closefd))
+        return false;
+    for (int i = ENCODING; i <= NEWLINE; i++) {
+        if (!is_text_or_none(slots[i]) || (given(slots[i]) && !file->text))
+            return false;
+    }
+    return true;
+}
+
+/* ---- the layers ---- */
+
+/* After an error: closes `layer`, keeps the exception. Takes the reference. */
+static PyObject *abandon(PyObject *layer)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *result = PyObject_CallMethod(layer, "close", NULL);
+    if (!result)
+        PyErr_Clear();
+    Py_XDECREF(result);
+    Py_DECREF(layer);
+    PyErr_Restore(type, value, traceback);
+    return NULL;
+}
+
+/* Bytes have no lines; builtins.open says so in these words. */
+static int warn_of_line_buffering(const struct file_request *file)
+{
+    if (file->text || file->buffering != 1)
+        return 0;
+    return PyErr_WarnEx(PyExc_RuntimeWarning,
+                        "line buffering (buffering=1) isn't supported in binary mode, the default "
+                        "buffer size will be used",
+                        1);
+}
+
+static PyObject *add_buffer(const struct file_request *file, PyObject *raw, Py_ssize_t block_size)
+{
+    if (warn_of_line_buffering(file) < 0)
+        return abandon(raw);
+    bool updates = (file->open_mode & DF_FILE_MODE_READ) && (file->open_mode & DF_FILE_MODE_WRITE);
+    PyObject *type = updates                                 ? layers.random
+                     : (file->open_mode & DF_FILE_MODE_READ) ? layers.reader
+                                                             : layers.writer;
+    Py_ssize_t size = file->buffering;
+    if (size < 0 || size == 1)
+        size = block_size > layers.buffer_size ? block_size : layers.buffer_size;
+    PyObject *number = PyLong_FromSsize_t(size);
+    PyObject *buffer = number ? PyObject_CallFunctionObjArgs(type, raw, number, NULL) : NULL;
+    Py_XDECREF(number);
+    if (!buffer)
+        return abandon(raw);
+    Py_DECREF(raw);
+    return buffer;
+}
+
+static PyObject *add_text(const struct file_request *file, PyObject *buffer)
+{
+    PyObject *const *slots = file->slots;
+    PyObject *text = PyObject_CallFunctionObjArgs(
+        layers.text, buffer, slots[ENCODING] ? slots[ENCODING] : Py_None,
+        slots[ERRORS] ? slots[ERRORS] : Py_None, slots[NEWLINE] ? slots[NEWLINE] : Py_None,
+        file->buffering == 1 ? Py_True : Py_False, NULL);
+    if (!text)
+        return abandon(buffer);
+    Py_DECREF(buffer);
+    PyObject *mode = slots[MODE] ? Py_NewRef(slots[MODE]) : PyUnicode_FromString("r");
+    if (!mode || PyObject_SetAttr(text, layers.mode, mode) < 0) {
+        Py_XDECREF(mode);
+        return abandon(text);
+    }
+    Py_DECREF(mode);
+    return text;
+}
+
+static PyObject *add_layers(const struct file_request *file, PyObject *raw, Py_ssize_t block_size)
+{
+    if (file->buffering == 0)
+        return raw;
+    PyObject *buffer = add_buffer(file, raw, block_size);
+    return buffer && file->text ? add_text(file, buffer) : buffer;
+}
+
+/* The file object of a virtual descriptor that is ours to close. */
+static PyObject *wrap_new_descriptor(const struct file_request *file, int fd, PyObject *name)
+{
+    Py_ssize_t block_size;
+    PyObject *raw = df_file_type_new(fd, name, file->open_mode, true, &block_size);
+    if (raw)
+        return add_layers(file, raw, block_size);
+    df_open_close(fd);
+    return NULL;
+}
+
+/* ---- by path, by descriptor, by an opener ---- */
+
+static PyObject *try_open_file(struct df_request *request)
+{
+    struct file_request *file = (struct file_request *)request;
+    int fd;
+    DF_GIL_CALL(fd, 0, df_call_openat(AT_FDCWD, file->path.text, file->open_flags, 0666));
+    request->not_ours = fd == DF_NOT_OURS;
+    if (fd >= 0)
+        return wrap_new_descriptor(file, fd, file->path.object);
+    return request->not_ours ? NULL : df_error_raise(fd, file->path.object, NULL);
+}
+
+static PyObject *open_path(struct file_request *file)
+{
+    if (!file->closefd)
+        return df_os_call(&file->request.args); /* ValueError: it needs a descriptor */
+    if (df_path_read(&file->path, file->slots[FILE_SLOT]) < 0)
+        return NULL;
+    PyObject *result = NULL;
+    if (!file->path.text) {
+        result = df_os_call(&file->request.args);
+    } else {
+        result = try_open_file(&file->request);
+        if (file->request.not_ours)
+            result = df_os_by_path(&file->request);
+    }
+    df_path_clear(&file->path);
+    return result;
+}
+
+/* On failure a descriptor that was given stays open, as with builtins.open. */
+static PyObject *open_descriptor(struct file_request *file)
+{
+    PyObject *number = file->slots[FILE_SLOT];
+    Py_ssize_t block_size;
+    int fd;
+    if (!df_args_fd(number, &fd) || !df_fd_ours(fd))
+        return df_os_call(&file->request.args);
+    PyObject *raw = df_file_type_new(fd, number, file->open_mode, file->closefd, &block_size);
+    return raw ? add_layers(file, raw, block_size) : NULL;
+}
+
+/* An opener for builtins.open that has opened already: `self` is the descriptor. */
+static PyObject *opened_already(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return Py_NewRef(self);
+}
+
+static PyMethodDef opened_method = {"opener", opened_already, METH_VARARGS, NULL};
+
+/* The opener gave a descriptor of the kernel. */
+static PyObject *open_real(struct file_request *file, PyObject *number)
+{
+    PyObject *const *s = file->slots;
+    PyObject *opener = PyCFunction_NewEx(&opened_method, number, NULL);
+    PyObject *mode = s[MODE] ? Py_NewRef(s[MODE]) : PyUnicode_FromString("r");
+    PyObject *result = NULL;
+    if (opener && mode)
+        result = PyObject_CallFunction(
+            file->request.args.signature->os_function, "OOiOOOOO", s[FILE_SLOT], mode,
+            file->buffering, s[ENCODING] ? s[ENCODING] : Py_None, s[ERRORS] ? s[ERRORS] : Py_None,
+            s[NEWLINE] ? s[NEWLINE] : Py_None, file->closefd ? Py_True : Py_False, opener);
+    Py_XDECREF(opener);
+    Py_XDECREF(mode);
+    return result;
+}
+
+/* The opener decides what the file is; we see by its descriptor. */
+static PyObject *open_by_opener(struct file_request *file)
+{
+    PyObject *name = file->slots[FILE_SLOT];
+    int fd;
+    if (PyLong_Check(name) || !file->closefd)
+        return df_os_call(&file->request.args); /* a descriptor needs no opener */
+    PyObject *number = PyObject_CallFunction(file->slots[OPENER], "Oi", name, file->open_flags);
+    if (!number)
+        return NULL;
+    PyObject *result = df_args_fd(number, &fd) && df_fd_ours(fd)
+                           ? wrap_new_descriptor(file, fd, name)
+                           : open_real(file, number);
+    Py_DECREF(number);
+    return result;
+}
+
+/* ---- the call ---- */
+
+static struct df_signature open_signature = {
+    .module_name = "builtins",
+    .os_name = "open",
+    .names = {"file", "mode", "buffering", "encoding", "errors", "newline", "closefd", "opener"},
+    .total = 8,
+    .positional = 8,
+    .required = 1,
+};
+
+static PyObject *fast_open_file(PyObject *module, PyObject *const *values, Py_ssize_t count,
+                                PyObject *names)
+{
+    (void)module;
+    struct file_request file = {
+        .request = {.args = {&open_signature, values, count, names}, .try_ours = try_open_file},
+        .buffering = -1,
+        .closefd = true,
+    };
+    if (!read_arguments(&file))
+        return df_os_call(&file.request.args);
+    if (file.text && file.buffering == 0) {
+        PyErr_SetString(PyExc_ValueError, "can't have unbuffered text I/O");
+        return NULL;
+    }
+    if (given(file.slots[OPENER]))
+        return open_by_opener(&file);
+    return PyLong_Check(file.slots[FILE_SLOT]) ? open_descriptor(&file) : open_path(&file);
+}
+
+/* ---- the module ---- */
+
+static PyObject *attribute_of(const char *module_name, const char *name)
+{
+    PyObject *module = PyImport_ImportModule(module_name);
+    PyObject *value = module ? PyObject_GetAttrString(module, name) : NULL;
+    Py_XDECREF(module);
+    return value;
+}
+
+int df_open_file_prepare(void)
+{
+    PyObject *size = attribute_of("io", "DEFAULT_BUFFER_SIZE");
+    layers.buffer_size = size ? PyLong_AsSsize_t(size) : -1;
+    Py_XDECREF(size);
+    layers.reader = attribute_of("io", "BufferedReader");
+    layers.writer = attribute_of("io", "BufferedWriter");
+    layers.random = attribute_of("io", "BufferedRandom");
+    layers.text = attribute_of("io", "TextIOWrapper");
+    layers.mode = PyUnicode_InternFromString("mode");
+    if (layers.buffer_size < 0 || !layers.reader || !layers.writer || !layers.random ||
+        !layers.text || !layers.mode)
+        return -1;
+    return df_args_prepare(&open_signature);
+}
+
+PyMethodDef df_open_file_methods[] = {
+    DF_FAST_METHOD("open", fast_open_file, METH_FASTCALL | METH_KEYWORDS,
+                   "open($module, /, file, mode='r', buffering=-1, encoding=None,\n"
+                   "     errors=None, newline=None, closefd=True, opener=None)\n--\n\n"
+                   "builtins.open, for files in mounts too: a raw, buffered or text file object.\n"
+                   "\n"
+                   "fileno() of a file in a mount raises io.UnsupportedOperation. A path or\n"
+                   "descriptor outside every mount gives the object of builtins.open."),
+    {NULL, NULL, 0, NULL},
+};
