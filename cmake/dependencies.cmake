@@ -6,9 +6,9 @@ if(NOT PkgConfig_FOUND)
   message(FATAL_ERROR "pkg-config is missing. Debian: apt install pkg-config")
 endif()
 
-pkg_check_modules(FUSE3 QUIET IMPORTED_TARGET fuse3>=3.10)
+pkg_check_modules(FUSE3 QUIET IMPORTED_TARGET fuse3>=3.14)
 if(NOT FUSE3_FOUND)
-  message(FATAL_ERROR "The headers of libfuse 3 (at least 3.10) are missing. "
+  message(FATAL_ERROR "The headers of libfuse 3 (at least 3.14) are missing. "
                       "Debian: apt install libfuse3-dev")
 endif()
 

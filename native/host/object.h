@@ -1,0 +1,40 @@
+/*
+ * object.h - the shared object of a plugin: found fit, copied, loaded.
+ *
+ * Each load maps a copy of its own (a memfd), so two mounts of one plugin share no globals. Whether
+ * an object can be loaded is read from its bytes (elf.h) before the dynamic linker sees it.
+ */
+#ifndef DF_HOST_OBJECT_H
+#define DF_HOST_OBJECT_H
+
+#include <stddef.h>
+
+struct df_object {
+    int fd;          /* the memfd; open as long as it is loaded, see object.c */
+    void *handle;    /* of dlopen */
+    const void *map; /* its struct link_map: which object an address belongs to */
+    int (*main)(int argc, char **argv, char **environment);
+};
+
+/*
+ * Reads the file into a private copy and checks that it is a plugin: a shared object for this
+ * machine, linked to our libfuse ABI and not to the real one, with a main(). Nothing of it runs.
+ * Returns 0, or -errno with one line in `message` that names the file, the reason and the remedy:
+ * as open(2); -ENOEXEC; -ENOMEM.
+ */
+int df_object_read(struct df_object *object, const char *path, char *message, size_t size);
+
+/*
+ * Loads the copy, after our libfuse ABI library; its constructors run. `path` is for messages.
+ * Returns 0, or -ENOEXEC with a message: a symbol is missing, or the real libfuse would come first.
+ */
+int df_object_open(struct df_object *object, const char *path, char *message, size_t size);
+
+/* Unloads what is loaded (destructors and atexit handlers run) and drops the copy. Nothing of it
+ * may be running, on any thread. */
+void df_object_close(struct df_object *object);
+
+/* The struct link_map of the object that holds `address`; NULL if none does. */
+const void *df_object_map_of(const void *address);
+
+#endif

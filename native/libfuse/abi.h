@@ -1,0 +1,144 @@
+/*
+ * abi.h - what the files of the libfuse ABI library share: the objects behind libfuse's opaque
+ * types.
+ *
+ *   plugin      this library                              below
+ *   main()      opt.c, cmdline.c, help.c                  -
+ *   fuse_new    highlevel.c, stack.c, module*.c  ------>  host/highlevel.h
+ *   session_new session.c, mount_opts.c          ------>  host/lowlevel.h
+ *   loop        loop.c                           ------>  host/plugin.h: df_plugin_serve()
+ *   in an op    reply.c, notify.c, buf.c         ------>  host/lowlevel.h
+ *
+ * A plugin's objects belong to the plugin's threads as libfuse's do: nothing here is locked but
+ * what says so. All functions of one public header live in files named after what they do; the
+ * symbol versions are in versions.map, and where one name has several meanings, in versions.c.
+ */
+#ifndef DF_LIBFUSE_ABI_H
+#define DF_LIBFUSE_ABI_H
+
+#define FUSE_USE_VERSION 312 /* FUSE_MAKE_VERSION(3, 12) */
+
+#include <cuse_lowlevel.h>
+#include <fuse.h>
+#include <fuse_lowlevel.h>
+
+/* Names of the ABI that the headers show to older (or newer) FUSE_USE_VERSIONs only. */
+struct fuse *fuse_new_30(struct fuse_args *args, const struct fuse_operations *op, size_t op_size,
+                         void *user_data);
+struct fuse *fuse_new_31(struct fuse_args *args, const struct fuse_operations *op, size_t op_size,
+                         void *user_data);
+int fuse_loop_mt_31(struct fuse *f, int clone_fd);
+int fuse_loop_mt_32(struct fuse *f, struct fuse_loop_config_v1 *config);
+int fuse_loop_mt_312(struct fuse *f, struct fuse_loop_config *config);
+int fuse_session_loop_mt_31(struct fuse_session *se, int clone_fd);
+int fuse_session_loop_mt_32(struct fuse_session *se, struct fuse_loop_config_v1 *config);
+int fuse_session_loop_mt_312(struct fuse_session *se, struct fuse_loop_config *config);
+int fuse_parse_cmdline_30(struct fuse_args *args, struct fuse_cmdline_opts *opts);
+int fuse_parse_cmdline_312(struct fuse_args *args, struct fuse_cmdline_opts *opts);
+int fuse_set_fail_signal_handlers(struct fuse_session *se);
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "host/plugin.h"
+
+#if FUSE_VERSION < FUSE_MAKE_VERSION(3, 14) || FUSE_VERSION >= FUSE_MAKE_VERSION(3, 17)
+#error "use headers of libfuse 3.14 to 3.16: later ones make entry points inline functions"
+#endif
+
+struct df_fs;
+
+/* What the mount options said beside what struct df_session carries. */
+struct df_mount_words {
+    char *fsname;
+    char *subtype;
+};
+
+/* A session is one mount to be: made by fuse_session_new() or, inside, by fuse_new(). */
+struct fuse_session {
+    struct df_session mount;     /* what the host reads; fixed once serving */
+    struct df_mount_words words; /* owns the strings that `mount` points to */
+    char *mountpoint;            /* owned; what `mount` points to */
+    bool mounted;                /* fuse_session_mount() was called, fuse_session_unmount() not */
+    bool initialised;            /* the file system's init has run, so destroy is due */
+    struct df_plugin *plugin;    /* whose code made it; NULL outside of any plugin */
+    struct df_fs *fs;            /* the host's adapter; owned */
+    struct fuse *fuse;           /* the high-level handle above; NULL in a low-level session */
+    _Atomic bool exited;         /* set from any thread: fuse_session_exit() */
+    int fd;                      /* what fuse_session_fd() shows; -1 until asked for */
+    int debug;                   /* -d, -o debug */
+};
+
+/* One layer of a stack: the plugin's operations, or a module's above it. */
+struct fuse_fs {
+    struct fuse_operations ops; /* zero where the layer was built against fewer */
+    void *user_data;
+    struct fuse_fs *below;            /* the layer this one was pushed onto; NULL: the plugin's */
+    void (*discard)(void *user_data); /* frees user_data when destroy never ran; may be NULL */
+};
+
+struct fuse {
+    struct fuse_session *session; /* owned */
+    struct fuse_fs *top;          /* the stack; owned */
+    struct fuse_config config;    /* as the options said; the host has its own copy */
+};
+
+/* ---- log.c ---- */
+
+/* Help and version texts: libfuse prints them to stdout; here they become the plugin's words. */
+void df_abi_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The plugin that the code at `address` belongs to, or whose thread this is; NULL if none. */
+struct df_plugin *df_abi_plugin(const void *address);
+
+/* Says that memory is short; returns -1. */
+int df_abi_no_memory(void);
+
+/* ---- mount_opts.c ---- */
+
+/* Takes libfuse's and the kernel's mount options out of args. Returns 0, or -1 after logging. */
+int df_abi_parse_mount_opts(struct fuse_args *args, struct fuse_session *se);
+
+/* ---- session.c ---- */
+
+/* A session without a host adapter; options taken out of args, none may be left over. */
+struct fuse_session *df_abi_session_new(struct fuse_args *args, struct df_plugin *plugin);
+void df_abi_session_free(struct fuse_session *se);
+
+/* `path` from the working directory on, on the heap; NULL with errno. */
+char *df_abi_absolute(const char *path);
+
+/* ---- cmdline.c ---- */
+
+int df_abi_parse_cmdline(struct fuse_args *args, struct fuse_cmdline_opts *opts);
+
+/* ---- highlevel.c ---- */
+
+struct fuse *df_abi_fuse_new(struct fuse_args *args, const struct fuse_operations *op,
+                             size_t op_size, void *user_data, struct df_plugin *plugin);
+
+/* ---- loop.c ---- */
+
+/* Attaches the session's mount and sleeps until it has ended; 0 or what libfuse's loops return. */
+int df_abi_loop(struct fuse_session *se, bool serial);
+
+/* The same for a loop with threads; config may be NULL. -EINVAL when it was not made by
+ * fuse_loop_cfg_create(). */
+int df_abi_loop_mt(struct fuse_session *se, const struct fuse_loop_config *config);
+
+/* As df_abi_loop(), but stays exited: for a program's own loop. */
+int df_abi_serve(struct fuse_session *se, bool serial);
+
+/* ---- stack.c, module.c ---- */
+
+/* Frees a stack that was never initialised, so no destroy operation is due. */
+void df_abi_stack_discard(struct fuse_fs *top);
+
+/* Puts the module `name` on top of *top with its options from args. Returns 0, or -1 after
+ * logging. */
+int df_abi_push_module(struct fuse_fs **top, const char *name, struct fuse_args *args);
+
+/* Prints the help of the built-in modules. */
+void df_abi_modules_help(void);
+
+#endif

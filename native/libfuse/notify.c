@@ -1,0 +1,62 @@
+/*
+ * notify.c - fuse_lowlevel_notify_*: what a low-level file system tells of changes that did not
+ * come through its mount. Any thread.
+ */
+#include <errno.h>
+
+#include "host/lowlevel.h"
+#include "host/pollhandle.h"
+#include "libfuse/abi.h"
+
+/* A session of the high-level API has no nodes that its program could name. */
+static struct df_fs *nodes_of(struct fuse_session *se)
+{
+    return se && !se->fuse ? se->fs : NULL;
+}
+
+int fuse_lowlevel_notify_poll(struct fuse_pollhandle *ph)
+{
+    return ph ? df_pollhandle_notify(ph) : 0;
+}
+
+int fuse_lowlevel_notify_inval_inode(struct fuse_session *se, fuse_ino_t ino, off_t off, off_t len)
+{
+    struct df_fs *fs = nodes_of(se);
+    return fs ? df_notify_inval_inode(fs, ino, off, len) : -EINVAL;
+}
+
+int fuse_lowlevel_notify_inval_entry(struct fuse_session *se, fuse_ino_t parent, const char *name,
+                                     size_t namelen)
+{
+    struct df_fs *fs = nodes_of(se);
+    return fs ? df_notify_inval_entry(fs, parent, name, namelen) : -EINVAL;
+}
+
+/* Nothing can be mounted on top of an entry, so expiring it is invalidating it. */
+int fuse_lowlevel_notify_expire_entry(struct fuse_session *se, fuse_ino_t parent, const char *name,
+                                      size_t namelen, enum fuse_expire_flags flags)
+{
+    (void)flags; /* which of the two */
+    return fuse_lowlevel_notify_inval_entry(se, parent, name, namelen);
+}
+
+int fuse_lowlevel_notify_delete(struct fuse_session *se, fuse_ino_t parent, fuse_ino_t child,
+                                const char *name, size_t namelen)
+{
+    struct df_fs *fs = nodes_of(se);
+    return fs ? df_notify_delete(fs, parent, child, name, namelen) : -EINVAL;
+}
+
+int fuse_lowlevel_notify_store(struct fuse_session *se, fuse_ino_t ino, off_t offset,
+                               struct fuse_bufvec *bufv, enum fuse_buf_copy_flags flags)
+{
+    struct df_fs *fs = nodes_of(se);
+    return fs ? df_notify_store(fs, ino, offset, bufv, flags) : -EINVAL;
+}
+
+int fuse_lowlevel_notify_retrieve(struct fuse_session *se, fuse_ino_t ino, size_t size,
+                                  off_t offset, void *cookie)
+{
+    struct df_fs *fs = nodes_of(se);
+    return fs ? df_notify_retrieve(fs, ino, size, offset, cookie) : -EINVAL;
+}

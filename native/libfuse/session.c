@@ -1,0 +1,220 @@
+/*
+ * session.c - struct fuse_session: made from options, mounted, ended, asked for. Its loops are in
+ * loop.c.
+ */
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "host/lowlevel.h"
+#include "libfuse/abi.h"
+
+char *df_abi_absolute(const char *path)
+{
+    char *full;
+
+    if (path[0] == '/')
+        return strdup(path);
+    char *cwd = getcwd(NULL, 0);
+    if (!cwd)
+        return NULL;
+    int length = asprintf(&full, "%s/%s", cwd, path);
+    free(cwd);
+    return length < 0 ? NULL : full;
+}
+
+/* ---- making one -------------------------------------------------------------------------- */
+
+/* Says which arguments nobody took, in one line. */
+static void refuse_rest(const struct fuse_args *args)
+{
+    char *list = NULL;
+    size_t size;
+    FILE *text = open_memstream(&list, &size);
+    if (!text) {
+        df_abi_no_memory();
+        return;
+    }
+    for (int i = 1; i < args->argc; i++)
+        fprintf(text, "%s%s", i > 1 ? " " : "", args->argv[i]);
+    fclose(text);
+    fuse_log(FUSE_LOG_ERR, "fuse: unknown option(s): `%s'\n", list);
+    free(list);
+}
+
+struct fuse_session *df_abi_session_new(struct fuse_args *args, struct df_plugin *plugin)
+{
+    if (args->argc == 0) {
+        fuse_log(FUSE_LOG_ERR, "fuse: the argument vector is empty: it must have a program name\n");
+        return NULL;
+    }
+    struct fuse_session *se = calloc(1, sizeof(*se));
+    if (!se) {
+        df_abi_no_memory();
+        return NULL;
+    }
+    se->plugin = plugin;
+    se->fd = -1;
+    se->mount.owner_uid = getuid();
+    se->mount.owner_gid = getgid();
+    if (df_abi_parse_mount_opts(args, se) == 0) {
+        if (args->argc == 1)
+            return se;
+        refuse_rest(args);
+    }
+    df_abi_session_free(se);
+    return NULL;
+}
+
+void df_abi_session_free(struct fuse_session *se)
+{
+    if (se->fd >= 0)
+        close(se->fd);
+    free(se->words.fsname);
+    free(se->words.subtype);
+    free(se->mountpoint);
+    free(se);
+}
+
+struct fuse_session *fuse_session_new(struct fuse_args *args, const struct fuse_lowlevel_ops *op,
+                                      size_t op_size, void *userdata)
+{
+    struct df_plugin *plugin = df_abi_plugin(__builtin_return_address(0));
+    struct fuse_session *se = df_abi_session_new(args, plugin);
+    if (!se)
+        return NULL;
+    se->fs = df_lowlevel_new(op, op_size, userdata, &se->mount, plugin);
+    if (!se->fs) {
+        df_abi_no_memory();
+        df_abi_session_free(se);
+        return NULL;
+    }
+    return se;
+}
+
+void fuse_session_destroy(struct fuse_session *se)
+{
+    df_lowlevel_free(se->fs); /* calls the file system's destroy */
+    df_abi_session_free(se);
+}
+
+/* ---- mounting ---------------------------------------------------------------------------- */
+
+/* The mountpoint is remembered; the mount is attached when the loop begins, for before that nobody
+ * would answer. */
+int fuse_session_mount(struct fuse_session *se, const char *mountpoint)
+{
+    if (!se->plugin) {
+        fuse_log(FUSE_LOG_ERR,
+                 "fuse: this program is linked to directfuse's libdf3.so.3, which mounts inside a "
+                 "process that loads it: use directfuse.mount(), or link it to libfuse3 to run it "
+                 "by itself\n");
+        return -1;
+    }
+    if (strncmp(mountpoint, "/dev/fd/", strlen("/dev/fd/")) == 0) {
+        fuse_log(FUSE_LOG_ERR,
+                 "fuse: %s stands for a mount made by somebody else, which nothing inside this "
+                 "process could answer: name a directory\n",
+                 mountpoint);
+        return -1;
+    }
+    char *full = df_abi_absolute(mountpoint);
+    if (!full) {
+        fuse_log(FUSE_LOG_ERR, "fuse: bad mount point `%s': %s\n", mountpoint, strerror(errno));
+        return -1;
+    }
+    free(se->mountpoint);
+    se->mountpoint = full;
+    se->mount.mountpoint = full;
+    se->mounted = true;
+    return 0;
+}
+
+/* Also called by a thread that wants to end the loop of another. */
+void fuse_session_unmount(struct fuse_session *se)
+{
+    if (!se->mounted)
+        return;
+    se->mounted = false;
+    df_plugin_exit(se->plugin);
+}
+
+/* ---- ending ------------------------------------------------------------------------------ */
+
+/* From any thread, from inside an operation, and from a signal handler. */
+void fuse_session_exit(struct fuse_session *se)
+{
+    atomic_store(&se->exited, true);
+    if (se->plugin)
+        df_plugin_exit(se->plugin);
+}
+
+int fuse_session_exited(struct fuse_session *se)
+{
+    return atomic_load(&se->exited);
+}
+
+void fuse_session_reset(struct fuse_session *se)
+{
+    atomic_store(&se->exited, false);
+    if (se->plugin)
+        df_plugin_stay(se->plugin);
+}
+
+/* ---- for a program with a loop of its own -------------------------------------------------- */
+
+/*
+ * Such a program waits until the descriptor is readable, receives a request and processes it.
+ * Requests come as calls here, so the descriptor is always readable, and receiving serves the mount
+ * until it has ended. Other events of that loop wait until then.
+ */
+int fuse_session_fd(struct fuse_session *se)
+{
+    if (se->fd < 0 && se->mounted)
+        se->fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+    return se->fd;
+}
+
+int fuse_session_receive_buf(struct fuse_session *se, struct fuse_buf *buf)
+{
+    buf->size = 0;
+    if (fuse_session_exited(se))
+        return 0;
+    int error = df_abi_serve(se, true);
+    return error == -EINTR ? -EIO : error;
+}
+
+/* There is never a request to process: receiving has done it. */
+void fuse_session_process_buf(struct fuse_session *se, const struct fuse_buf *buf)
+{
+    (void)se;
+    if (buf->size > 0)
+        fuse_log(FUSE_LOG_ERR,
+                 "fuse: a request of %zu bytes came from somewhere else and cannot "
+                 "be processed\n",
+                 buf->size);
+}
+
+int fuse_session_custom_io(struct fuse_session *se, const struct fuse_custom_io *io, int fd)
+{
+    (void)se;
+    if (fd < 0)
+        return -EBADF;
+    if (!io || !io->read || !io->writev)
+        return -EINVAL;
+    fuse_log(FUSE_LOG_ERR, "fuse: requests do not come through a descriptor here, so a transport "
+                           "of the program's own cannot be used\n");
+    return -ENOSYS;
+}
+
+int fuse_open_channel(const char *mountpoint, const char *options)
+{
+    (void)options;
+    fuse_log(FUSE_LOG_ERR, "fuse: %s: a channel to the kernel cannot be opened here\n", mountpoint);
+    errno = ENOSYS;
+    return -1;
+}

@@ -1,0 +1,53 @@
+"""Our libfuse ABI library offers every symbol, in every version, that libfuse3.so.3 offers."""
+
+import ctypes.util
+import subprocess
+
+import pytest
+
+_paths = pytest.importorskip("directfuse._paths")
+
+#: Names that later versions of libfuse have, for plugins built against them.
+LATER = {"fuse_set_fail_signal_handlers@@FUSE_3.17"}
+
+
+def functions(library):
+    """Functions that a library defines: name@version, or name@@version for the default one."""
+    command = ["nm", "-D", "--defined-only", "--with-symbol-versions", str(library)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return {line.split()[2] for line in done.stdout.splitlines() if line.split()[1] == "T"}
+
+
+def loaded_from(name):
+    """The file that the dynamic linker takes for a library's name."""
+    maps = f"import ctypes; ctypes.CDLL({name!r}); print(open('/proc/self/maps').read())"
+    done = subprocess.run(["python3", "-c", maps], capture_output=True, text=True, check=True)
+    return next(line.split()[-1] for line in done.stdout.splitlines() if "/libfuse3.so" in line)
+
+
+@pytest.fixture(scope="module")
+def ours():
+    return functions(_paths.plugin_library())
+
+
+def test_exports_are_those_of_libfuse(ours):
+    if not ctypes.util.find_library("fuse3"):
+        pytest.skip("libfuse3.so.3 is not installed (Debian: apt install libfuse3-3)")
+    theirs = functions(loaded_from("libfuse3.so.3"))
+    assert theirs - ours == set(), "missing, or with another version"
+    assert ours - theirs <= LATER
+
+
+def test_names_with_several_versions(ours):
+    """What a binary binds is its own version's meaning of the name."""
+    for name, versions in {
+        "fuse_new": ("@FUSE_3.0", "@@FUSE_3.1"),
+        "fuse_loop_mt": ("@FUSE_3.0", "@FUSE_3.2", "@@FUSE_3.12"),
+        "fuse_session_loop_mt": ("@FUSE_3.0", "@FUSE_3.2", "@@FUSE_3.12"),
+        "fuse_parse_cmdline": ("@FUSE_3.0", "@@FUSE_3.12"),
+    }.items():
+        assert {name + version for version in versions} <= ours
+
+
+def test_nothing_else_is_exported(ours):
+    assert {name for name in ours if not name.startswith(("fuse_", "cuse_"))} == set()
