@@ -2,14 +2,21 @@
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import click
 
 from directfuse import _paths
+from directfuse._cli._elf import read_linkage
 from directfuse._cli._output import json_option, print_json, print_table
 
-__all__ = ["backends"]
+__all__ = ["backends", "fuse_api"]
+
+_LIBRARIES = {
+    "libdf3.so.3": "libfuse 3",
+    "libfuse3.so.3": "libfuse 3",
+    "libfuse3.so.4": "libfuse 3",
+    "libfuse.so.2": "libfuse 2",
+}
 
 
 @click.command()
@@ -44,7 +51,7 @@ def _builtins() -> Iterator[dict[str, str]]:
         plugin, program = _paths.plugin(name), _paths.program(name)
         yield {
             "name": name,
-            "api": fuse_api(plugin) if plugin else "",
+            "api": fuse_api(str(plugin)) if plugin else "",
             "plugin": str(plugin or ""),
             "program": str(program or ""),
             "from": "directfuse",
@@ -60,37 +67,26 @@ def _programs_on_path() -> Iterator[dict[str, str]]:
         except OSError:
             continue
         for entry in entries:
-            path = Path(entry.path)
-            if entry.name in seen or not os.access(path, os.X_OK) or not entry.is_file():
+            if entry.name in seen or not os.access(entry.path, os.X_OK):
                 continue
             seen.add(entry.name)
-            api = fuse_api(path)
+            api = fuse_api(entry.path)
             if api:
                 row = {"name": entry.name, "api": api, "plugin": "", "program": entry.path}
                 yield row | {"from": directory}
 
 
-def fuse_api(path: Path) -> str:
-    """Which API of libfuse an ELF file is written against; "" when it does not serve one.
-
-    Told by the names in its dynamic string table: the library it needs and the calls it makes.
-    """
-    try:
-        with path.open("rb") as file:
-            if file.read(4) != b"\x7fELF":
-                return ""
-            data = file.read()
-    except OSError:
+def fuse_api(path: str) -> str:
+    """Which API of libfuse an ELF file is written against; "" when it serves none."""
+    linkage = read_linkage(path)
+    if linkage is None:
         return ""
-    if b"libfuse3.so.3" in data or b"libfuse3.so.4" in data or b"libdf3.so.3" in data:
-        library = "libfuse 3"
-    elif b"libfuse.so.2" in data:
-        library = "libfuse 2"
-    else:
+    library = next((_LIBRARIES[name] for name in linkage.needed if name in _LIBRARIES), None)
+    if library is None:
         return ""
-    if any(name in data for name in (b"fuse_main_real", b"fuse_new", b"fuse_setup")):
+    if linkage.strings & {b"fuse_main_real", b"fuse_new", b"fuse_new_31", b"fuse_setup"}:
         return f"{library}, high-level"
-    if b"fuse_session_new" in data or b"fuse_lowlevel_new" in data:
+    if linkage.strings & {b"fuse_session_new", b"fuse_lowlevel_new"}:
         return f"{library}, low-level"
     return ""
 

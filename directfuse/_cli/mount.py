@@ -10,8 +10,12 @@ import click
 from directfuse import _kernel, _paths
 from directfuse._cli._failure import CANNOT_EXECUTE, NOT_FOUND, Failure
 from directfuse._cli._output import progress
+from directfuse._cli.backends import fuse_api
 
 __all__ = ["mount", "unmount"]
+
+#: Words by which a program is asked about itself: it answers and mounts nothing.
+_QUESTIONS = frozenset({"-h", "--help", "-V", "--version"})
 
 
 @click.command()
@@ -45,6 +49,8 @@ def mount(command_line: str, foreground: bool, timeout: float) -> int:
     126 the program cannot be executed; 127 it is not found.
     """
     argv = resolve(split(command_line))
+    if _QUESTIONS.intersection(argv):
+        os.execv(argv[0], argv)
     _refuse_occupied(argv)
     if foreground:
         return _stay(argv, timeout)
@@ -117,7 +123,7 @@ def _refuse_occupied(argv: list[str]) -> None:
 
 
 def _stay(argv: list[str], timeout: float) -> int:
-    if _links_libfuse(argv[0]):
+    if fuse_api(argv[0]):
         argv = [*argv, "-f"]  # it then keeps its standard error, and Ctrl-C is ours alone
     with _start(argv, quiet=False) as program:
         _wait(program, timeout)
@@ -140,10 +146,3 @@ def _wait(program: _kernel.Program, timeout: float) -> None:
     except TimeoutError as error:
         words = program.words()
         raise Failure(f"{error}" + (f". It said:\n{words}" if words else "")) from error
-
-
-def _links_libfuse(path: str) -> bool:
-    """Whether a program takes libfuse's options: its dynamic section names the library."""
-    with open(path, "rb") as file:
-        data = file.read()
-    return data.startswith(b"\x7fELF") and (b"libfuse3.so." in data or b"libfuse.so." in data)

@@ -1,0 +1,76 @@
+"""Reads what an ELF file links to: the libraries it needs and its dynamic string table."""
+
+import os
+import struct
+from dataclasses import dataclass
+
+__all__ = ["Linkage", "read_linkage"]
+
+# elf(5), 64-bit little-endian: the only kind that runs where we do.
+_IDENT = b"\x7fELF\x02\x01"
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SEGMENT = struct.Struct("<IIQQQQQQ")
+_DYNAMIC = struct.Struct("<qQ")
+_PT_LOAD, _PT_DYNAMIC = 1, 2
+_DT_NEEDED, _DT_STRTAB, _DT_STRSZ = 1, 5, 10
+
+
+@dataclass(frozen=True, slots=True)
+class Linkage:
+    """needed: SONAMEs; strings: every name of the dynamic symbol table, and more."""
+
+    needed: frozenset[str]
+    strings: frozenset[bytes]
+
+
+def read_linkage(path: str) -> Linkage | None:
+    """The linkage of a dynamic ELF file; None for any other file, or one that cannot be read."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        return _read(fd)
+    except (OSError, struct.error):  # cut short, or no regular file
+        return None
+    finally:
+        os.close(fd)
+
+
+def _read(fd: int) -> Linkage | None:
+    head = os.pread(fd, _HEADER.size, 0)
+    if not head.startswith(_IDENT):
+        return None
+    _, _, _, _, _, table, _, _, _, size, count, *_ = _HEADER.unpack(head)
+    if size != _SEGMENT.size:
+        return None
+    segments = list(_SEGMENT.iter_unpack(os.pread(fd, size * count, table)))
+    for kind, _, offset, _, _, length, _, _ in segments:
+        if kind == _PT_DYNAMIC:
+            return _linkage(fd, segments, os.pread(fd, length, offset))
+    return None
+
+
+def _linkage(fd: int, segments: list[tuple[int, ...]], dynamic: bytes) -> Linkage | None:
+    whole = len(dynamic) - len(dynamic) % _DYNAMIC.size
+    entries = list(_DYNAMIC.iter_unpack(dynamic[:whole]))
+    values = dict(entries)
+    if _DT_STRTAB not in values or _DT_STRSZ not in values:
+        return None
+    offset = _offset_of(segments, values[_DT_STRTAB])
+    if offset is None:
+        return None
+    strings = os.pread(fd, values[_DT_STRSZ], offset)
+    needed = frozenset(_string(strings, value) for tag, value in entries if tag == _DT_NEEDED)
+    return Linkage(needed, frozenset(strings.split(b"\0")))
+
+
+def _offset_of(segments: list[tuple[int, ...]], address: int) -> int | None:
+    for kind, _, offset, start, _, length, _, _ in segments:
+        if kind == _PT_LOAD and start <= address < start + length:
+            return address - start + offset
+    return None
+
+
+def _string(strings: bytes, at: int) -> str:
+    return strings[at:].partition(b"\0")[0].decode(errors="replace")
