@@ -8,9 +8,13 @@ code. For that there is a watchdog (faulthandler's C thread, which needs no GIL;
 
 import faulthandler
 import os
+import sys
 import uuid
 
 import pytest
+
+# tests/state takes its routes from tests/conformance.
+sys.path.append(os.path.dirname(__file__))
 
 DEFAULT_SECONDS = 60
 GRACE_SECONDS = 15

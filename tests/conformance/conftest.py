@@ -5,7 +5,8 @@ import os
 import pytest
 
 from .deviations import deviation
-from .routes import WHERE, Unavailable, open_route, user_xattrs, where_id
+from .mounts import user_xattrs
+from .routes import WHERE, Unavailable, open_route, where_id
 
 MARKS = {"kernel": [pytest.mark.kernel_fuse]}
 PARAMS = [pytest.param(where, id=where_id(where), marks=MARKS.get(where[0], [])) for where in WHERE]

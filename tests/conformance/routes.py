@@ -6,31 +6,33 @@ a subclass of Route, a line in ROUTES, its deviations from Linux in deviations.p
 """
 
 import contextlib
-import ctypes
-import errno
 import itertools
 import os
-import pickle
 import select
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
-import traceback
 
 from . import linux
 from .backends import BACKENDS
+from .child import die_with_parent, in_child
+from .fs import Fs
+from .mounts import (
+    MNT_DETACH,
+    MS_BIND,
+    MS_RDONLY,
+    MS_REMOUNT,
+    memory_directory,
+    mount,
+    mounted,
+    umount,
+)
 
 #: Of every directory the routes make; tests/conftest.py knows our mounts by it.
 PREFIX = f"directfuse-test-{os.getpid()}-"
 
 MOUNT_SECONDS = 10
-CLOCK_REALTIME_COARSE = 5  # clock_gettime(2); file systems of the kernel stamp with it
-PR_SET_PDEATHSIG = 1  # prctl(2)
-MS_RDONLY, MS_REMOUNT, MS_BIND, MNT_DETACH = 1, 32, 4096, 2  # mount(2), umount2(2)
-
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Unavailable(Exception):
@@ -39,92 +41,6 @@ class Unavailable(Exception):
 
 class NotUsed(AssertionError):
     """The calls did not travel by the route they were meant to."""
-
-
-# ---- the file system as a case sees it ---------------------------------------------------------
-
-
-class Fs:
-    """What a case gets: `root`, an empty directory, `os` to reach it, and short forms."""
-
-    def __init__(self, route, root):
-        self.root = root
-        self.os = route.os
-        self._route = route
-        self._descriptors = []
-
-    def proof(self):
-        """Raises NotUsed unless the route was used."""
-        self._route.proof()
-
-    def as_user(self, uid, gid, func, groups=()):
-        """func() as another user, in a forked child; its value or its OSError.
-
-        What the child changes in the tree need not reach the parent: judge it inside func.
-        """
-        return self._route.as_user(uid, gid, func, groups)
-
-    def path(self, *names):
-        return "/".join((self.root, *names))
-
-    def open(self, path, flags=os.O_RDONLY, mode=0o666, **dir_fd):
-        """A descriptor that is closed at the end of the case."""
-        return self.adopt(self.os.os_open(path, flags, mode, **dir_fd))
-
-    def adopt(self, fd):
-        """Close this descriptor at the end of the case, unless the case did."""
-        self._descriptors.append(fd)
-        return fd
-
-    def make(self, name, data=b"", mode=0o644):
-        """A file below the root; its path."""
-        path = self.path(name)
-        fd = self.os.os_open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-        try:
-            self.os.fchmod(fd, mode)
-            if data:
-                assert self.os.write(fd, data) == len(data)
-        finally:
-            self.os.close(fd)
-        return path
-
-    def mkdir(self, name, mode=0o755):
-        """A directory below the root; its path."""
-        path = self.path(name)
-        self.os.mkdir(path, mode)
-        self.os.chmod(path, mode)
-        return path
-
-    def symlink(self, target, name):
-        """A symlink below the root; its path."""
-        path = self.path(name)
-        self.os.symlink(target, path)
-        return path
-
-    def data(self, path):
-        """All bytes of a file."""
-        fd = self.os.os_open(path, os.O_RDONLY)
-        try:
-            return b"".join(iter(lambda: self.os.read(fd, 1 << 20), b""))
-        finally:
-            self.os.close(fd)
-
-    def names(self, path=None):
-        return sorted(self.os.listdir(self.root if path is None else path))
-
-    def tick(self):
-        """Returns when the clock that stamps files has moved on (some milliseconds)."""
-        start = time.clock_gettime_ns(CLOCK_REALTIME_COARSE)
-        while time.clock_gettime_ns(CLOCK_REALTIME_COARSE) == start:
-            pass
-
-    def close(self):
-        for fd in self._descriptors:
-            with contextlib.suppress(OSError):
-                self.os.close(fd)
-
-
-# ---- routes ------------------------------------------------------------------------------------
 
 
 class Route:
@@ -170,7 +86,7 @@ class Route:
     def as_user(self, uid, gid, func, groups):
         if os.geteuid() != 0:
             raise Unavailable("acting as another user needs root")
-        return _in_child(lambda: self._become(uid, gid, groups), func)
+        return in_child(lambda: self._become(uid, gid, groups), func)
 
     def _become(self, uid, gid, groups):
         os.setgroups(list(groups))
@@ -214,15 +130,15 @@ class Plain(Route):
             raise Unavailable("a read-only directory needs root (bind mount)")
         target = self._directory("readonly")
         try:
-            _mount(self.source, target, MS_BIND)
-            _mount(None, target, MS_REMOUNT | MS_BIND | MS_RDONLY)
+            mount(self.source, target, MS_BIND)
+            mount(None, target, MS_REMOUNT | MS_BIND | MS_RDONLY)
         except PermissionError as error:
             raise Unavailable(f"a read-only directory needs CAP_SYS_ADMIN: {error}") from error
         return target
 
     def _stop(self):
         if self.readonly:
-            _umount(self.base)
+            umount(self.base)
 
     def proof(self):
         if os.stat(self.base).st_dev != os.stat(self.source).st_dev:
@@ -246,7 +162,7 @@ class Kernel(Route):
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=self._log,
-            preexec_fn=_die_with_parent,
+            preexec_fn=die_with_parent,
         )
         try:
             self._wait_until_mounted(mountpoint)
@@ -296,7 +212,7 @@ class Kernel(Route):
 
     def _stop(self):
         try:
-            _umount(self.base)  # EBUSY would be a descriptor that a case left open
+            umount(self.base)  # EBUSY would be a descriptor that a case left open
             status = self._daemon.wait(MOUNT_SECONDS)
         except BaseException:
             self._end_daemon(self.base)
@@ -309,7 +225,7 @@ class Kernel(Route):
         self._daemon.kill()
         self._daemon.wait()
         if mounted(mountpoint):
-            _umount(mountpoint, MNT_DETACH)
+            umount(mountpoint, MNT_DETACH)
         self._log.close()
 
     def proof(self):
@@ -363,113 +279,3 @@ def open_route(name, backend, *, readonly=False):
 def where_id(where):
     route, backend = where
     return f"{route}-{backend}" if backend else route
-
-
-# ---- the machine -------------------------------------------------------------------------------
-
-
-def memory_directory():
-    """A writable directory on tmpfs, or the ordinary temporary directory."""
-    for directory in ("/dev/shm", tempfile.gettempdir()):
-        if os.access(directory, os.W_OK) and _file_system_of(directory) == "tmpfs":
-            return directory
-    return tempfile.gettempdir()
-
-
-def _mount_table():
-    """(mountpoint, type) of every mount, oldest first."""
-    with open("/proc/self/mountinfo") as table:
-        for line in table:
-            left, right = line.split(" - ", 1)
-            mountpoint = left.split()[4].encode().decode("unicode_escape")
-            yield mountpoint, right.split()[0]
-
-
-def mounted(path):
-    """The types of what is mounted exactly at path."""
-    return [kind for mountpoint, kind in _mount_table() if mountpoint == path]
-
-
-def _file_system_of(path):
-    path = os.path.realpath(path)
-    holders = [
-        (len(point), number, kind)
-        for number, (point, kind) in enumerate(_mount_table())
-        if path == point or path.startswith(point.rstrip("/") + "/")
-    ]
-    return max(holders)[2]
-
-
-def _check(result, path):
-    if result < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code), path)
-
-
-def _mount(source, target, flags):
-    source = None if source is None else os.fsencode(source)
-    _check(_libc.mount(source, os.fsencode(target), None, ctypes.c_ulong(flags), None), target)
-
-
-def _umount(path, flags=0):
-    if os.geteuid() == 0:
-        _check(_libc.umount2(os.fsencode(path), flags), path)
-    else:
-        lazy = ["-z"] if flags & MNT_DETACH else []
-        subprocess.run(["fusermount3", "-u", *lazy, path], check=True)
-
-
-def _die_with_parent(sig=signal.SIGTERM):
-    _libc.prctl(PR_SET_PDEATHSIG, int(sig), 0, 0, 0)
-
-
-# ---- another user ------------------------------------------------------------------------------
-
-
-def _in_child(before, func):
-    """func() in a forked child after before(); its value, or its exception raised here."""
-    read_end, write_end = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        _child(before, func, write_end)
-    os.close(write_end)
-    try:
-        with open(read_end, "rb") as pipe:
-            answer = pipe.read()
-    except BaseException:  # the time-out of the case
-        os.kill(pid, signal.SIGKILL)
-        raise
-    finally:
-        _, status = os.waitpid(pid, 0)
-    if not answer:
-        raise AssertionError(f"the child ended without an answer, wait status {status}")
-    failed, value = pickle.loads(answer)
-    if failed:
-        raise value
-    return value
-
-
-def _child(before, func, write_end):
-    """Never returns."""
-    try:
-        try:
-            before()
-            _die_with_parent(signal.SIGKILL)
-            answer = (False, func())
-        except OSError as error:
-            answer = (True, error)
-        except BaseException:
-            answer = (True, AssertionError(traceback.format_exc()))
-        with open(write_end, "wb") as pipe:
-            pipe.write(pickle.dumps(answer))
-    finally:
-        os._exit(0)
-
-
-def user_xattrs(directory):
-    """Whether the file system of this real directory keeps user.* attributes (tmpfs: Linux 6.6)."""
-    try:
-        os.getxattr(directory, "user.probe")
-    except OSError as error:
-        return error.errno == errno.ENODATA
-    return True

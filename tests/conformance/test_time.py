@@ -83,12 +83,6 @@ def test_read_updates_an_old_atime(fs, old):
     assert watch.changed() == {"atime"}
 
 
-def test_truncate_to_the_same_size_still_stamps(fs, old):
-    watch = Watch(fs, old)
-    fs.os.truncate(old, 6)
-    assert watch.changed() == {"mtime", "ctime"}
-
-
 def test_renamed_file_gets_a_new_ctime(fs, old):
     before = fs.os.stat(old)
     fs.tick()

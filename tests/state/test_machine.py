@@ -1,0 +1,54 @@
+"""Random call sequences: every route against a plain directory."""
+
+import hypothesis
+import pytest
+from conformance.mounts import user_xattrs
+from conformance.routes import WHERE, Unavailable, open_route, where_id
+from hypothesis.stateful import run_state_machine_as_test
+
+from .machine import Machine
+
+# The short run is the same every time; the sweep looks further each time and prints the
+# @reproduce_failure line of what it finds.
+SHORT = hypothesis.settings(
+    max_examples=400, stateful_step_count=50, derandomize=True, deadline=None, database=None
+)
+SWEEP = hypothesis.settings(
+    SHORT, max_examples=2_000, stateful_step_count=100, derandomize=False, print_blob=True
+)
+
+WHERES = pytest.mark.parametrize(
+    "where",
+    [
+        pytest.param(
+            where,
+            id=where_id(where),
+            marks=[pytest.mark.kernel_fuse] if where[0] == "kernel" else [],
+        )
+        for where in WHERE
+    ],
+)
+
+
+def compare(where, settings):
+    """The machine on this route, its oracle a plain directory."""
+    try:
+        with open_route("plain", None) as oracle, open_route(*where) as subject:
+            bound = type("Machine", (Machine,), {"oracle": oracle, "subject": subject})
+            bound.has_xattrs = user_xattrs(oracle.source)
+            run_state_machine_as_test(bound, settings=settings)
+            subject.proof()
+    except Unavailable as error:
+        pytest.skip(f"{where_id(where)}: {error}")
+
+
+@WHERES
+def test_random_calls_end_as_on_linux(where):
+    compare(where, SHORT)
+
+
+@pytest.mark.sweep
+@pytest.mark.timeout(3600)
+@WHERES
+def test_random_calls_end_as_on_linux_for_long(where):
+    compare(where, SWEEP)
