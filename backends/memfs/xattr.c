@@ -25,12 +25,16 @@ static bool has_prefix(const char *name, const char *prefix)
     return strncmp(name, prefix, strlen(prefix)) == 0;
 }
 
+/* As xattr_resolve_name() in the kernel's fs/xattr.c, which leaves FUSE's names alone. */
 static int check_name(const char *name)
 {
+    static const char *const namespaces[] = {"user.", "trusted.", "security."};
+
     if (strlen(name) > XATTR_NAME_MAX)
         return -ERANGE;
-    if (has_prefix(name, "user.") || has_prefix(name, "trusted.") || has_prefix(name, "security."))
-        return 0;
+    for (size_t i = 0; i < sizeof(namespaces) / sizeof(namespaces[0]); i++)
+        if (has_prefix(name, namespaces[i]))
+            return name[strlen(namespaces[i])] ? 0 : -EINVAL;
     return -EOPNOTSUPP;
 }
 
