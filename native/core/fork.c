@@ -61,6 +61,7 @@ static void in_child(void)
     df_gate_forget_others();
     df_caller_after_fork();
     df_mount_after_fork();
+    df_map_after_fork();
     df_gate_open();
     pthread_mutex_unlock(&fork_lock);
 }

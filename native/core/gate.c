@@ -186,6 +186,15 @@ void df_gate_count_passed(enum df_call_number number)
         df_gate_add(&thread->passed[number], 1);
 }
 
+int df_gate_refuse(enum df_call_number number, int error)
+{
+    struct df_thread *thread = df_gate_thread();
+
+    if (thread)
+        df_gate_add(&thread->refused[number], 1);
+    return error;
+}
+
 /* ---- entering and leaving ------------------------------------------------------------------ */
 
 static void await_open(void)

@@ -154,4 +154,7 @@ static inline void df_gate_add(_Atomic uint64_t *counter, uint64_t n)
 /* Counts one call of this thread that a door passed on to the kernel. */
 DF_PRIVATE_EXPORT void df_gate_count_passed(enum df_call_number number);
 
+/* Counts one call that the core refuses because it cannot be served; returns error. */
+int df_gate_refuse(enum df_call_number number, int error);
+
 #endif

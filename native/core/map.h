@@ -6,5 +6,6 @@
 
 void df_map_lock(void); /* for fork.c */
 void df_map_unlock(void);
+void df_map_after_fork(void); /* in the child */
 
 #endif

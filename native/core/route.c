@@ -436,7 +436,7 @@ bool df_way_step(struct df_way *way, ssize_t *ret)
     if (*ret == DF_LEAVE) {
         leave(&way->leg, &way->call);
         df_gate_unpin(way->thread);
-        *ret = 0;
+        way->fs = NULL;
     } else if (way->fs || *ret < 0) {
         return false;
     }
@@ -504,7 +504,7 @@ bool df_way_pair_next(struct df_way_pair *way, ssize_t *ret)
         leave(way->call.leave_second ? &way->to : &way->from, &way->call);
         way->call.leave_second = false;
         df_gate_unpin(way->thread);
-        *ret = 0;
+        way->fs = NULL;
     } else if (way->fs || *ret < 0) {
         return false;
     }

@@ -1,0 +1,39 @@
+/*
+ * calls_dir.c - getdents.
+ */
+#include <errno.h>
+#include <limits.h>
+
+#include "core/calls.h"
+#include "core/use.h"
+
+/* Under position_lock. */
+static ssize_t fill(struct df_use *use, void *buf, size_t size)
+{
+    struct df_dirbuf records = {.data = buf, .size = size < INT_MAX ? size : INT_MAX};
+    struct df_file *file = use->file;
+    ssize_t ret;
+
+    ret = use->fs->ops->readdir(use->fs, &use->call, file, file->position, &records);
+    ret = df_call_result(&use->call, ret);
+    if (ret < 0 && records.used == 0)
+        return ret;
+    if (records.used > 0)
+        file->position = records.next;
+    return (ssize_t)records.used;
+}
+
+ssize_t df_call_getdents(int fd, void *buf, size_t size)
+{
+    struct df_use use;
+    ssize_t ret = df_use_begin(&use, fd);
+
+    if (ret < 0)
+        return ret;
+    if (use.file->kind != DF_KIND_DIRECTORY)
+        return df_use_end(&use, -ENOTDIR);
+    pthread_mutex_lock(&use.file->position_lock);
+    ret = fill(&use, buf, size);
+    pthread_mutex_unlock(&use.file->position_lock);
+    return df_use_end(&use, ret);
+}

@@ -1,0 +1,214 @@
+/*
+ * calls_fcntl.c - fcntl: duplicates, flags, record locks.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "core/calls.h"
+#include "core/lock.h"
+#include "core/use.h"
+
+#define KERNEL_O_LARGEFILE 0100000 /* what F_GETFL of a 64-bit kernel shows for every file */
+
+/* What F_SETFL changes: fcntl(2). */
+#define SETTABLE (O_APPEND | O_NONBLOCK | O_DIRECT | O_NOATIME | O_ASYNC)
+
+/* ---- duplicates and flags ------------------------------------------------------------------ */
+
+static int duplicate(struct df_use *use, long least, bool cloexec)
+{
+    int fd;
+
+    if (least < 0 || least >= (long)DF_FD_BASE + DF_FD_MAX)
+        return -EINVAL;
+    if (least > DF_FD_BASE) {
+        df_file_hold(use->file);
+        fd = df_fd_install_from(use->file, (int)least, cloexec);
+        if (fd < 0)
+            df_file_put(use->thread, use->file);
+        return fd;
+    }
+    fd = df_fd_reserve(use->thread);
+    if (fd >= 0) {
+        df_file_hold(use->file);
+        df_fd_install(fd, use->file, cloexec);
+    }
+    return fd;
+}
+
+/* O_NOATIME is for the owner: fcntl(2), EPERM. */
+static int check_noatime(struct df_use *use, int flags)
+{
+    const struct df_caller *caller = use->call.caller;
+    struct df_where where = df_use_itself(use);
+    struct stat st;
+    ssize_t ret;
+
+    if (!(flags & ~df_use_flags(use) & O_NOATIME) || caller->capable)
+        return 0;
+    ret = df_call_result(&use->call, use->fs->ops->getattr(use->fs, &use->call, &where, &st));
+    if (ret < 0)
+        return (int)ret;
+    return st.st_uid == caller->uid ? 0 : -EPERM;
+}
+
+static int set_flags(struct df_use *use, int flags)
+{
+    int ret = check_noatime(use, flags);
+    int old = df_use_flags(use);
+
+    if (ret < 0)
+        return ret;
+    while (!atomic_compare_exchange_weak(&use->file->flags, &old,
+                                         (old & ~SETTABLE) | (flags & SETTABLE)))
+        ;
+    return 0;
+}
+
+/* ---- record locks -------------------------------------------------------------------------- */
+
+static ssize_t lock_base(struct df_use *use, int whence, off_t *base)
+{
+    struct df_where where = df_use_itself(use);
+    struct stat st;
+    ssize_t ret;
+
+    switch (whence) {
+    case SEEK_SET:
+        *base = 0;
+        return 0;
+    case SEEK_CUR:
+        pthread_mutex_lock(&use->file->position_lock);
+        *base = use->file->position;
+        pthread_mutex_unlock(&use->file->position_lock);
+        return 0;
+    case SEEK_END:
+        ret = df_call_result(&use->call, use->fs->ops->getattr(use->fs, &use->call, &where, &st));
+        *base = ret < 0 ? 0 : st.st_size;
+        return ret;
+    default:
+        return -EINVAL;
+    }
+}
+
+/* flock_to_posix_lock() of the kernel. */
+static ssize_t lock_range(struct df_use *use, const struct flock *f, struct df_lock *lock)
+{
+    off_t base;
+    ssize_t ret = lock_base(use, f->l_whence, &base);
+
+    if (ret < 0)
+        return ret;
+    if (__builtin_add_overflow(base, f->l_start, &lock->start))
+        return -EOVERFLOW;
+    if (lock->start < 0)
+        return -EINVAL;
+    lock->end = INT64_MAX;
+    if (f->l_len > 0) {
+        if (__builtin_add_overflow(lock->start, f->l_len - 1, &lock->end))
+            return -EOVERFLOW;
+    } else if (f->l_len < 0) {
+        if (lock->start + f->l_len < 0)
+            return -EINVAL;
+        lock->end = lock->start - 1;
+        lock->start += f->l_len;
+    }
+    return 0;
+}
+
+static int check_lock(const struct df_use *use, const struct flock *f, bool test, bool ofd)
+{
+    if (ofd && f->l_pid != 0)
+        return -EINVAL;
+    switch (f->l_type) {
+    case F_RDLCK:
+        return test || df_use_readable(use) ? 0 : -EBADF;
+    case F_WRLCK:
+        return test || df_use_writable(use) ? 0 : -EBADF;
+    case F_UNLCK:
+        return test ? -EINVAL : 0;
+    default:
+        return -EINVAL;
+    }
+}
+
+static void show_lock(struct flock *f, const struct df_lock *lock)
+{
+    f->l_type = lock->type;
+    if (lock->type == F_UNLCK)
+        return;
+    f->l_whence = SEEK_SET;
+    f->l_start = lock->start;
+    f->l_len = lock->end == INT64_MAX ? 0 : lock->end - lock->start + 1;
+    f->l_pid = lock->pid;
+}
+
+static int record_lock(struct df_use *use, int command, struct flock *f)
+{
+    bool ofd = command == F_OFD_GETLK || command == F_OFD_SETLK || command == F_OFD_SETLKW;
+    struct df_lock lock = {
+        .test = command == F_GETLK || command == F_OFD_GETLK,
+        .wait = command == F_SETLKW || command == F_OFD_SETLKW,
+        .owner = ofd ? df_lock_file_owner(use->file) : use->call.caller->lock_owner,
+        .pid = ofd ? -1 : use->call.caller->pid,
+    };
+    ssize_t ret;
+
+    if (!f)
+        return -EFAULT;
+    lock.type = f->l_type;
+    if ((ret = check_lock(use, f, lock.test, ofd)) < 0 || (ret = lock_range(use, f, &lock)) < 0)
+        return (int)ret;
+    ret = df_call_result(&use->call, use->fs->ops->lock(use->fs, &use->call, use->file, &lock));
+    if (ret == DF_NOT_OURS)
+        ret = df_lock_range(use->thread, use->file, &lock);
+    if (ret == 0 && lock.test)
+        show_lock(f, &lock);
+    return (int)ret;
+}
+
+/* ---- fcntl --------------------------------------------------------------------------------- */
+
+/* The commands an O_PATH descriptor takes: open(2). */
+static bool is_for_any(int command)
+{
+    return command == F_DUPFD || command == F_DUPFD_CLOEXEC || command == F_GETFD ||
+           command == F_SETFD || command == F_GETFL;
+}
+
+static int run(struct df_use *use, int fd, int command, long arg)
+{
+    switch (command) {
+    case F_DUPFD:
+    case F_DUPFD_CLOEXEC:
+        return duplicate(use, arg, command == F_DUPFD_CLOEXEC);
+    case F_GETFD:
+        return df_fd_cloexec(fd);
+    case F_SETFD:
+        return df_fd_set_cloexec(fd, arg & FD_CLOEXEC);
+    case F_GETFL:
+        return df_use_flags(use) | KERNEL_O_LARGEFILE;
+    case F_SETFL:
+        return set_flags(use, (int)arg);
+    case F_GETLK:
+    case F_SETLK:
+    case F_SETLKW:
+    case F_OFD_GETLK:
+    case F_OFD_SETLK:
+    case F_OFD_SETLKW:
+        return record_lock(use, command, (struct flock *)arg);
+    default:
+        return df_gate_refuse(DF_NR_fcntl, -EINVAL);
+    }
+}
+
+int df_call_fcntl(int fd, int command, long arg)
+{
+    struct df_use use;
+    int ret = is_for_any(command) ? df_use_begin_any(&use, fd) : df_use_begin(&use, fd);
+
+    if (ret < 0)
+        return ret;
+    return (int)df_use_end(&use, run(&use, fd, command, arg));
+}

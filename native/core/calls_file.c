@@ -1,0 +1,392 @@
+/*
+ * calls_file.c - what else can be done to an open file: lseek, copy_file_range, fsync, ftruncate,
+ * fallocate, fadvise, ioctl.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "core/calls.h"
+#include "core/use.h"
+
+#define COPY_BUFFER ((size_t)128 << 10)
+#define COPY_MAX ((size_t)0x7ffff000) /* of one call, as of a read */
+
+static ssize_t get_size(struct df_use *use, struct df_file *file, off_t *size)
+{
+    struct df_where where = {.base = file, .name = ""};
+    struct stat st;
+    ssize_t ret =
+        df_call_result(&use->call, use->fs->ops->getattr(use->fs, &use->call, &where, &st));
+
+    if (ret == 0)
+        *size = st.st_size;
+    return ret;
+}
+
+/* ---- lseek --------------------------------------------------------------------------------- */
+
+/* Under position_lock: the new position, or an error. */
+static off_t new_position(struct df_use *use, off_t offset, int whence)
+{
+    off_t base = 0, position;
+    ssize_t ret;
+
+    switch (whence) {
+    case SEEK_SET:
+        break;
+    case SEEK_CUR:
+        base = use->file->position;
+        break;
+    case SEEK_END:
+        if ((ret = get_size(use, use->file, &base)) < 0)
+            return ret;
+        break;
+    default: /* SEEK_DATA, SEEK_HOLE */
+        if (offset < 0)
+            return -ENXIO;
+        ret = use->fs->ops->lseek(use->fs, &use->call, use->file, offset, whence);
+        return df_call_result(&use->call, ret);
+    }
+    if (__builtin_add_overflow(base, offset, &position) || position < 0)
+        return -EINVAL;
+    return position;
+}
+
+off_t df_call_lseek(int fd, off_t offset, int whence)
+{
+    struct df_use use;
+    off_t ret = df_use_begin(&use, fd);
+
+    if (ret < 0)
+        return ret;
+    if (whence < SEEK_SET || whence > SEEK_HOLE)
+        return df_use_end(&use, -EINVAL);
+    if (use.file->traits & (DF_FILE_STREAM | DF_FILE_NONSEEKABLE))
+        return df_use_end(&use, -ESPIPE);
+    pthread_mutex_lock(&use.file->position_lock);
+    ret = new_position(&use, offset, whence);
+    if (ret >= 0)
+        use.file->position = ret;
+    pthread_mutex_unlock(&use.file->position_lock);
+    return df_use_end(&use, ret);
+}
+
+/* ---- copy_file_range ----------------------------------------------------------------------- */
+
+/* One end of the copy; `out` borrows the call of `in`. */
+struct end {
+    struct df_file *file;
+    off_t *given; /* the caller's offset, or NULL: the file's position */
+    off_t offset;
+};
+
+static off_t position_of(struct df_file *file)
+{
+    off_t position;
+
+    pthread_mutex_lock(&file->position_lock);
+    position = file->position;
+    pthread_mutex_unlock(&file->position_lock);
+    return position;
+}
+
+static void move_end(struct end *end, ssize_t size)
+{
+    if (end->given) {
+        *end->given = end->offset + size;
+        return;
+    }
+    pthread_mutex_lock(&end->file->position_lock);
+    end->file->position = end->offset + size;
+    pthread_mutex_unlock(&end->file->position_lock);
+}
+
+/* generic_file_rw_checks() of the kernel. */
+static int check_ends(const struct df_use *in, const struct df_use *out)
+{
+    if (in->file->kind == DF_KIND_DIRECTORY || out->file->kind == DF_KIND_DIRECTORY)
+        return -EISDIR;
+    if (in->file->kind != DF_KIND_REGULAR || out->file->kind != DF_KIND_REGULAR)
+        return -EINVAL;
+    if (!df_use_readable(in) || !df_use_writable(out) || (df_use_flags(out) & O_APPEND))
+        return -EBADF;
+    return in->call.mount == out->call.mount ? 0 : -EXDEV;
+}
+
+/* generic_copy_file_checks(): shortens *size to what the source has. */
+static ssize_t check_copy(struct df_use *use, const struct end *in, const struct end *out,
+                          size_t *size)
+{
+    off_t end_in, end_out, limit = use->call.caller->size_limit, in_size;
+    ssize_t ret;
+
+    if (in->offset < 0 || out->offset < 0)
+        return -EINVAL;
+    if (*size > COPY_MAX)
+        *size = COPY_MAX;
+    if (__builtin_add_overflow(in->offset, (off_t)*size, &end_in) ||
+        __builtin_add_overflow(out->offset, (off_t)*size, &end_out))
+        return -EOVERFLOW;
+    if ((ret = get_size(use, in->file, &in_size)) < 0)
+        return ret;
+    if (in->offset >= in_size)
+        *size = 0;
+    else if ((off_t)*size > in_size - in->offset)
+        *size = (size_t)(in_size - in->offset);
+    if (*size > 0 && out->offset >= limit)
+        return -EFBIG;
+    if ((off_t)*size > limit - out->offset)
+        *size = (size_t)(limit - out->offset);
+    if (in->file->ino == out->file->ino && out->offset + (off_t)*size > in->offset &&
+        in->offset + (off_t)*size > out->offset)
+        return -EINVAL; /* the ranges overlap */
+    return 0;
+}
+
+/* One bufferful. */
+static ssize_t copy_piece(struct df_use *use, const struct end *in, const struct end *out,
+                          char *buffer, size_t done, size_t size)
+{
+    struct iovec iov = {buffer, size};
+    off_t to = out->offset + (off_t)done;
+    struct df_fs *fs = use->fs;
+    ssize_t ret;
+
+    ret = fs->ops->read(fs, &use->call, in->file, &iov, 1, in->offset + (off_t)done);
+    ret = df_call_result(&use->call, ret);
+    if (ret <= 0)
+        return ret;
+    iov.iov_len = (size_t)ret;
+    return df_call_result(&use->call, fs->ops->write(fs, &use->call, out->file, &iov, 1, &to));
+}
+
+static ssize_t copy_by_buffer(struct df_use *use, const struct end *in, const struct end *out,
+                              size_t size)
+{
+    size_t done = 0, piece = size < COPY_BUFFER ? size : COPY_BUFFER;
+    char *buffer = malloc(piece);
+    ssize_t ret = 1;
+
+    if (!buffer)
+        return -ENOMEM;
+    while (done < size && ret > 0) {
+        ret = copy_piece(use, in, out, buffer, done, size - done < piece ? size - done : piece);
+        if (ret > 0)
+            done += (size_t)ret;
+    }
+    free(buffer);
+    return done > 0 ? (ssize_t)done : ret;
+}
+
+static ssize_t copy(struct df_use *use, struct end *in, struct end *out, size_t size)
+{
+    struct df_fs *fs = use->fs;
+    ssize_t ret;
+
+    in->offset = in->given ? *in->given : position_of(in->file);
+    out->offset = out->given ? *out->given : position_of(out->file);
+    ret = check_copy(use, in, out, &size);
+    if (ret < 0 || size == 0)
+        return ret;
+    ret = fs->ops->copy_file_range(fs, &use->call, in->file, in->offset, out->file, out->offset,
+                                   size, 0);
+    ret = df_call_result(&use->call, ret);
+    if (ret == -EOPNOTSUPP)
+        ret = copy_by_buffer(use, in, out, size);
+    if (ret > 0) {
+        move_end(in, ret);
+        move_end(out, ret);
+    }
+    return ret;
+}
+
+ssize_t df_call_copy_file_range(int fd_in, off_t *off_in, int fd_out, off_t *off_out, size_t size,
+                                unsigned flags)
+{
+    struct df_use use_in, use_out;
+    ssize_t ret;
+
+    if (!df_fd_ours(fd_in) && !df_fd_ours(fd_out))
+        return DF_NOT_OURS;
+    if (flags != 0)
+        return -EINVAL;
+    if (!df_fd_ours(fd_in) || !df_fd_ours(fd_out))
+        return df_gate_refuse(DF_NR_copy_file_range, -EXDEV);
+    if ((ret = df_use_begin(&use_in, fd_in)) < 0)
+        return ret;
+    if ((ret = df_use_begin(&use_out, fd_out)) == 0) {
+        struct end in = {use_in.file, off_in, 0}, out = {use_out.file, off_out, 0};
+
+        ret = check_ends(&use_in, &use_out);
+        if (ret == 0)
+            ret = copy(&use_in, &in, &out, size);
+        df_use_end(&use_out, 0);
+    }
+    return df_use_end(&use_in, ret);
+}
+
+/* ---- to storage ---------------------------------------------------------------------------- */
+
+static int sync_file(int fd, bool datasync)
+{
+    struct df_use use;
+    ssize_t ret = df_use_begin(&use, fd);
+
+    if (ret < 0)
+        return (int)ret;
+    ret = use.fs->ops->fsync(use.fs, &use.call, use.file, datasync);
+    return (int)df_use_end(&use, ret);
+}
+
+int df_call_fsync(int fd)
+{
+    return sync_file(fd, false);
+}
+
+int df_call_fdatasync(int fd)
+{
+    return sync_file(fd, true);
+}
+
+/* ---- size ---------------------------------------------------------------------------------- */
+
+int df_call_ftruncate(int fd, off_t size)
+{
+    struct df_setattr set = {.valid = DF_SET_SIZE, .size = size};
+    struct df_where where;
+    struct df_use use;
+    struct stat st;
+    ssize_t ret = df_use_begin(&use, fd);
+
+    if (ret < 0)
+        return (int)ret;
+    where = df_use_itself(&use);
+    if (size < 0 || use.file->kind != DF_KIND_REGULAR || !df_use_writable(&use))
+        ret = -EINVAL;
+    else if (size > use.call.caller->size_limit)
+        ret = -EFBIG;
+    else
+        ret = use.fs->ops->setattr(use.fs, &use.call, &where, &set, &st);
+    return (int)df_use_end(&use, df_call_result(&use.call, ret));
+}
+
+/* The combinations of vfs_fallocate(). */
+static int check_mode(int mode)
+{
+    const int special = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_ZERO_RANGE |
+                        FALLOC_FL_INSERT_RANGE | FALLOC_FL_UNSHARE_RANGE;
+    int kind = mode & special;
+
+    if (mode & ~(special | FALLOC_FL_KEEP_SIZE))
+        return -EOPNOTSUPP;
+    if (kind == (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE) ||
+        ((kind & FALLOC_FL_PUNCH_HOLE) && !(mode & FALLOC_FL_KEEP_SIZE)))
+        return -EOPNOTSUPP;
+    if ((kind & (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE)) && (mode & (mode - 1)))
+        return -EINVAL;
+    return 0;
+}
+
+static int check_fallocate(const struct df_use *use, int mode, off_t offset, off_t length)
+{
+    off_t end;
+    int ret;
+
+    if (offset < 0 || length <= 0)
+        return -EINVAL;
+    if ((ret = check_mode(mode)) < 0)
+        return ret;
+    if (!df_use_writable(use))
+        return -EBADF;
+    if (use->file->kind != DF_KIND_REGULAR)
+        return use->file->kind == DF_KIND_DIRECTORY ? -EISDIR : -ENODEV;
+    if (__builtin_add_overflow(offset, length, &end))
+        return -EFBIG;
+    return !(mode & FALLOC_FL_KEEP_SIZE) && end > use->call.caller->size_limit ? -EFBIG : 0;
+}
+
+int df_call_fallocate(int fd, int mode, off_t offset, off_t length)
+{
+    struct df_use use;
+    ssize_t ret = df_use_begin(&use, fd);
+
+    if (ret < 0)
+        return (int)ret;
+    ret = check_fallocate(&use, mode, offset, length);
+    if (ret == 0)
+        ret = use.fs->ops->fallocate(use.fs, &use.call, use.file, mode, offset, length);
+    return (int)df_use_end(&use, ret);
+}
+
+/* ---- hints and controls -------------------------------------------------------------------- */
+
+int df_call_fadvise(int fd, off_t offset, off_t length, int advice)
+{
+    struct df_use use;
+    ssize_t ret = df_use_begin(&use, fd);
+
+    if (ret < 0)
+        return (int)ret;
+    if (use.file->traits & DF_FILE_STREAM)
+        ret = -ESPIPE;
+    else if (length < 0 || advice < POSIX_FADV_NORMAL || advice > POSIX_FADV_NOREUSE)
+        ret = -EINVAL;
+    else
+        ret = use.fs->ops->advise(use.fs, &use.call, use.file, offset, length, advice);
+    return (int)df_use_end(&use, ret);
+}
+
+static int set_nonblock(struct df_file *file, const int *on)
+{
+    if (!on)
+        return -EFAULT;
+    if (*on)
+        atomic_fetch_or(&file->flags, O_NONBLOCK);
+    else
+        atomic_fetch_and(&file->flags, ~O_NONBLOCK);
+    return 0;
+}
+
+/* Bytes between the position and the end: ioctl_fionread(2) of a regular file. */
+static ssize_t bytes_left(struct df_use *use, int *left)
+{
+    off_t size;
+    ssize_t ret = get_size(use, use->file, &size);
+
+    if (ret == 0)
+        *left = (int)(size - position_of(use->file));
+    return ret;
+}
+
+/* do_vfs_ioctl(): what the kernel answers before it asks the file system. */
+static ssize_t run_ioctl(struct df_use *use, int fd, unsigned long request, void *arg)
+{
+    switch (request) {
+    case FIOCLEX:
+    case FIONCLEX:
+        return df_fd_set_cloexec(fd, request == FIOCLEX);
+    case FIONBIO:
+        return set_nonblock(use->file, arg);
+    case FIONREAD:
+        if (use->file->kind == DF_KIND_REGULAR)
+            return arg ? bytes_left(use, arg) : -EFAULT;
+        break;
+    default:
+        break;
+    }
+    return use->fs->ops->ioctl(use->fs, &use->call, use->file, request, arg);
+}
+
+int df_call_ioctl(int fd, unsigned long request, void *arg)
+{
+    struct df_use use;
+    ssize_t ret = df_use_begin(&use, fd);
+
+    if (ret < 0)
+        return (int)ret;
+    return (int)df_use_end(&use, run_ioctl(&use, fd, request, arg));
+}

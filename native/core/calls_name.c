@@ -1,0 +1,353 @@
+/*
+ * calls_name.c - entries of directories: mkdirat, mknodat, unlinkat, renameat2, linkat, symlinkat,
+ * readlinkat.
+ *
+ * A host sees only plain names to make, remove or move: what POSIX says of ".", "..", a mountpoint
+ * and a trailing slash is answered here, after a look whether the way there exists, as Linux does
+ * (filename_create(), do_unlinkat(), do_renameat2()).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/calls.h"
+#include "core/check.h"
+#include "core/route.h"
+#include "core/use.h"
+
+/* ---- making -------------------------------------------------------------------------------- */
+
+/* 0: the host may make the entry. */
+static ssize_t check_new(struct df_way *way, bool directory)
+{
+    bool odd = way->leg.last != DF_LAST_NAME || (way->leg.slash && !directory);
+    struct stat st;
+    ssize_t ret;
+
+    if (DF_LIKELY(!odd && !df_check_read_only(way->leg.mount)))
+        return 0;
+    ret = df_check_entry(way->fs, &way->call, &way->leg.where, false, &st);
+    if (ret < 0)
+        return ret;
+    if (ret == 0 || way->leg.last != DF_LAST_NAME)
+        return -EEXIST;
+    return odd ? -ENOENT : -EROFS;
+}
+
+int df_call_mkdirat(int dirfd, const char *path, mode_t mode)
+{
+    struct df_way way;
+    ssize_t ret = df_way_begin(&way, dirfd, path, DF_ROUTE_PARENT);
+
+    while (df_way_next(&way, &ret))
+        if ((ret = check_new(&way, true)) == 0)
+            ret = way.fs->ops->mkdir(way.fs, &way.call, &way.leg.where, mode & 01777);
+    return (int)df_way_end(&way, ret);
+}
+
+/* may_mknod() and vfs_mknod(): 0, or why not. */
+static int check_type(mode_t mode, const struct df_caller *caller)
+{
+    switch (mode & S_IFMT) {
+    case 0:
+    case S_IFREG:
+    case S_IFIFO:
+    case S_IFSOCK:
+        return 0;
+    case S_IFCHR:
+    case S_IFBLK:
+        return caller->capable ? 0 : -EPERM;
+    case S_IFDIR:
+        return -EPERM;
+    default:
+        return -EINVAL;
+    }
+}
+
+static ssize_t mknod_there(struct df_way *way, mode_t mode, dev_t rdev)
+{
+    ssize_t ret = check_type(mode, way->call.caller);
+
+    if (ret < 0 || (ret = check_new(way, false)) < 0)
+        return ret;
+    if ((mode & S_IFMT) == 0)
+        mode |= S_IFREG;
+    return way->fs->ops->mknod(way->fs, &way->call, &way->leg.where, mode & (S_IFMT | 07777), rdev);
+}
+
+int df_call_mknodat(int dirfd, const char *path, mode_t mode, dev_t rdev)
+{
+    struct df_way way;
+    ssize_t ret = df_way_begin(&way, dirfd, path, DF_ROUTE_PARENT);
+
+    while (df_way_next(&way, &ret))
+        ret = mknod_there(&way, mode, rdev);
+    return (int)df_way_end(&way, ret);
+}
+
+int df_call_symlinkat(const char *target, int dirfd, const char *path)
+{
+    struct df_way way;
+    ssize_t ret = df_way_begin(&way, dirfd, path, DF_ROUTE_PARENT);
+
+    while (df_way_next(&way, &ret)) {
+        if (!target)
+            ret = -EFAULT;
+        else if (target[0] == '\0')
+            ret = -ENOENT;
+        else if (strnlen(target, PATH_MAX) == PATH_MAX)
+            ret = -ENAMETOOLONG;
+        else if ((ret = check_new(&way, false)) == 0)
+            ret = way.fs->ops->symlink(way.fs, &way.call, target, &way.leg.where);
+    }
+    return (int)df_way_end(&way, ret);
+}
+
+/* ---- removing ------------------------------------------------------------------------------ */
+
+/* EROFS comes before the question whether the entry exists: do_unlinkat(). */
+static ssize_t check_read_only(struct df_way *way)
+{
+    ssize_t ret;
+
+    if (DF_LIKELY(!df_check_read_only(way->leg.mount)))
+        return 0;
+    ret = df_check_parent(way->fs, &way->call, &way->leg.where);
+    return ret < 0 ? ret : -EROFS;
+}
+
+static ssize_t rmdir_there(struct df_way *way)
+{
+    static const int refusal[] = {
+        [DF_LAST_DOT] = -EINVAL, [DF_LAST_DOTDOT] = -ENOTEMPTY, [DF_LAST_ROOT] = -EBUSY};
+    struct stat st;
+    ssize_t ret;
+
+    if (way->leg.last != DF_LAST_NAME) {
+        ret = df_check_entry(way->fs, &way->call, &way->leg.where, false, &st);
+        return ret < 0 ? ret : refusal[way->leg.last];
+    }
+    ret = check_read_only(way);
+    return ret < 0 ? ret : way->fs->ops->rmdir(way->fs, &way->call, &way->leg.where);
+}
+
+static ssize_t unlink_there(struct df_way *way)
+{
+    struct stat st;
+    ssize_t ret;
+
+    if (way->leg.last == DF_LAST_NAME) {
+        ret = check_read_only(way);
+        if (ret < 0)
+            return ret;
+        if (DF_LIKELY(!way->leg.slash))
+            return way->fs->ops->unlink(way->fs, &way->call, &way->leg.where);
+    }
+    ret = df_check_entry(way->fs, &way->call, &way->leg.where, false, &st);
+    if (ret != 0)
+        return ret < 0 ? ret : -ENOENT;
+    return S_ISDIR(st.st_mode) ? -EISDIR : -ENOTDIR;
+}
+
+int df_call_unlinkat(int dirfd, const char *path, int flags)
+{
+    struct df_way way;
+    ssize_t ret = df_way_begin(&way, dirfd, path, DF_ROUTE_PARENT);
+
+    while (df_way_next(&way, &ret)) {
+        if (flags & ~AT_REMOVEDIR)
+            ret = -EINVAL;
+        else
+            ret = flags & AT_REMOVEDIR ? rmdir_there(&way) : unlink_there(&way);
+    }
+    return (int)df_way_end(&way, ret);
+}
+
+/* ---- renaming ------------------------------------------------------------------------------ */
+
+/* A directory that has a mountpoint below it would take the mount along; it stays where it is. */
+static bool carries_mount(const struct df_leg *leg)
+{
+    char path[2 * PATH_MAX];
+
+    if (leg->where.base || leg->mount->point_len + leg->where.len >= sizeof(path))
+        return false;
+    memcpy(path, leg->mount->point, leg->mount->point_len);
+    memcpy(path + leg->mount->point_len, leg->where.name, leg->where.len);
+    return df_mount_below(path, leg->mount->point_len + leg->where.len);
+}
+
+static ssize_t check_parents(struct df_way_pair *way)
+{
+    ssize_t ret = df_check_parent(way->fs, &way->call, &way->from.where);
+
+    if (ret == 0 && (ret = df_check_parent(way->fs, &way->call, &way->to.where)) == DF_LEAVE)
+        way->call.leave_second = true;
+    return ret;
+}
+
+/* Neither side may be ".", ".." or a mountpoint; after the ways there have been walked. */
+static ssize_t check_last(struct df_way_pair *way, unsigned flags)
+{
+    ssize_t ret;
+
+    if (DF_LIKELY(way->from.last == DF_LAST_NAME && way->to.last == DF_LAST_NAME &&
+                  !df_check_read_only(way->from.mount)))
+        return 0;
+    if ((ret = check_parents(way)) < 0)
+        return ret;
+    if (way->from.last != DF_LAST_NAME)
+        return -EBUSY;
+    if (way->to.last != DF_LAST_NAME)
+        return flags & RENAME_NOREPLACE ? -EEXIST : -EBUSY;
+    return -EROFS;
+}
+
+/* A trailing slash on either side asks for a directory: do_renameat2(). */
+static ssize_t check_slash(struct df_way_pair *way, unsigned flags)
+{
+    struct stat st;
+    ssize_t ret;
+
+    if (DF_LIKELY(!way->from.slash && !way->to.slash) || (flags & RENAME_EXCHANGE))
+        return 0;
+    ret = df_check_entry(way->fs, &way->call, &way->from.where, false, &st);
+    if (ret != 0)
+        return ret < 0 ? ret : -ENOENT;
+    return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+}
+
+static ssize_t rename_there(struct df_way_pair *way, unsigned flags)
+{
+    ssize_t ret;
+
+    if ((flags & ~(RENAME_NOREPLACE | RENAME_EXCHANGE)) ||
+        (flags & (RENAME_NOREPLACE | RENAME_EXCHANGE)) == (RENAME_NOREPLACE | RENAME_EXCHANGE))
+        return -EINVAL;
+    if ((ret = check_last(way, flags)) < 0 || (ret = check_slash(way, flags)) < 0)
+        return ret;
+    if (carries_mount(&way->from) || carries_mount(&way->to))
+        return df_gate_refuse(DF_NR_renameat2, -EBUSY);
+    return way->fs->ops->rename(way->fs, &way->call, &way->from.where, &way->to.where, flags);
+}
+
+/* The directory of a path that is in one of our mounts; 0 for one that is not. For EXDEV. */
+static ssize_t look_at_parent(int dirfd, const char *path)
+{
+    struct df_way way;
+    ssize_t ret = df_way_begin(&way, dirfd, path, DF_ROUTE_PARENT);
+
+    while (df_way_next(&way, &ret))
+        ret = df_check_parent(way.fs, &way.call, &way.leg.where);
+    ret = df_way_end(&way, ret);
+    return ret == DF_NOT_OURS ? 0 : ret;
+}
+
+int df_call_renameat2(int from_dirfd, const char *from, int to_dirfd, const char *to,
+                      unsigned flags)
+{
+    struct df_way_pair way;
+    ssize_t ret = df_way_pair_begin(&way, from_dirfd, from, DF_ROUTE_PARENT, to_dirfd, to,
+                                    DF_ROUTE_PARENT);
+    bool other_device;
+
+    while (df_way_pair_next(&way, &ret))
+        ret = rename_there(&way, flags);
+    other_device = ret == -EXDEV && !way.fs;
+    ret = df_way_pair_end(&way, ret);
+    if (other_device && (ret = look_at_parent(from_dirfd, from)) == 0 &&
+        (ret = look_at_parent(to_dirfd, to)) == 0)
+        ret = -EXDEV;
+    return (int)ret;
+}
+
+/* ---- linking ------------------------------------------------------------------------------- */
+
+/* The new name, as check_new() for a way of two. */
+static ssize_t check_link(struct df_way_pair *way)
+{
+    bool odd = way->to.last != DF_LAST_NAME || way->to.slash;
+    struct stat st;
+    ssize_t ret;
+
+    if (DF_LIKELY(!odd && !df_check_read_only(way->to.mount)))
+        return 0;
+    ret = way->fs->ops->getattr(way->fs, &way->call, &way->from.where, &st);
+    if ((ret = df_call_result(&way->call, ret)) < 0)
+        return ret;
+    ret = df_check_entry(way->fs, &way->call, &way->to.where, false, &st);
+    if (ret < 0) {
+        way->call.leave_second = ret == DF_LEAVE;
+        return ret;
+    }
+    if (ret == 0 || way->to.last != DF_LAST_NAME)
+        return -EEXIST;
+    return odd ? -ENOENT : -EROFS;
+}
+
+static ssize_t link_there(struct df_way_pair *way, int flags)
+{
+    ssize_t ret;
+
+    if (flags & ~(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH))
+        return -EINVAL;
+    if (way->from.where.len == 0 && (flags & AT_EMPTY_PATH) && !way->call.caller->capable)
+        return -ENOENT; /* linkat(2): CAP_DAC_READ_SEARCH */
+    if ((ret = check_link(way)) < 0)
+        return ret;
+    return way->fs->ops->link(way->fs, &way->call, &way->from.where, &way->to.where);
+}
+
+/* What Linux finds before EXDEV: no old file, or a new name that is taken. */
+static ssize_t look_at_link(int from_dirfd, const char *from, int to_dirfd, const char *to,
+                            int flags)
+{
+    struct df_way way;
+    struct stat st;
+    ssize_t ret = df_call_fstatat(from_dirfd, from, &st,
+                                  flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW);
+
+    if (ret < 0 && ret != DF_NOT_OURS)
+        return ret;
+    ret = df_way_begin(&way, to_dirfd, to, DF_ROUTE_PARENT);
+    while (df_way_next(&way, &ret))
+        if ((ret = df_check_entry(way.fs, &way.call, &way.leg.where, false, &st)) >= 0)
+            ret = ret == 0 ? -EEXIST : 0;
+    ret = df_way_end(&way, ret);
+    return ret == DF_NOT_OURS ? 0 : ret;
+}
+
+int df_call_linkat(int from_dirfd, const char *from, int to_dirfd, const char *to, int flags)
+{
+    unsigned from_flags = (flags & AT_SYMLINK_FOLLOW ? 0 : DF_ROUTE_NOFOLLOW) |
+                          (flags & AT_EMPTY_PATH ? DF_ROUTE_EMPTY : 0);
+    struct df_way_pair way;
+    ssize_t ret =
+        df_way_pair_begin(&way, from_dirfd, from, from_flags, to_dirfd, to, DF_ROUTE_PARENT);
+    bool other_device;
+
+    while (df_way_pair_next(&way, &ret))
+        ret = link_there(&way, flags);
+    other_device = ret == -EXDEV && !way.fs;
+    ret = df_way_pair_end(&way, ret);
+    if (other_device && (ret = look_at_link(from_dirfd, from, to_dirfd, to, flags)) == 0)
+        ret = -EXDEV;
+    return (int)ret;
+}
+
+/* ---- readlink ------------------------------------------------------------------------------ */
+
+ssize_t df_call_readlinkat(int dirfd, const char *path, char *buf, size_t size)
+{
+    struct df_way way;
+    ssize_t ret = df_way_begin(&way, dirfd, path, DF_ROUTE_NOFOLLOW | DF_ROUTE_EMPTY);
+
+    while (df_way_next(&way, &ret)) {
+        if (size == 0 || size > INT32_MAX) /* the system call takes an int */
+            ret = -EINVAL;
+        else
+            ret = way.fs->ops->readlink(way.fs, &way.call, &way.leg.where, buf, size);
+    }
+    return df_way_end(&way, ret);
+}

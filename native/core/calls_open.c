@@ -1,0 +1,218 @@
+/*
+ * calls_open.c - openat, close, dup, dup3.
+ */
+#include <errno.h>
+#include <fcntl.h>
+
+#include "core/calls.h"
+#include "core/check.h"
+#include "core/close.h"
+#include "core/lock.h"
+#include "core/route.h"
+#include "core/use.h"
+
+/* ---- openat -------------------------------------------------------------------------------- */
+
+/* What F_GETFL does not show: open(2), "file creation flags". */
+#define CREATION_FLAGS (O_CLOEXEC | O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC)
+
+struct opening {
+    int flags;
+    mode_t mode;
+    int fd;               /* reserved; negative: not yet */
+    struct df_file *file; /* being opened */
+};
+
+/* build_open_flags() of the kernel. */
+static int check_flags(int *flags)
+{
+    if ((*flags & O_TMPFILE) == O_TMPFILE)
+        return df_gate_refuse(DF_NR_openat, -EOPNOTSUPP);
+    if (*flags & O_PATH)
+        *flags &= O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    if ((*flags & (O_CREAT | O_DIRECTORY)) == (O_CREAT | O_DIRECTORY))
+        return -EINVAL;
+    return 0;
+}
+
+static bool nofollow(int flags)
+{
+    return (flags & O_NOFOLLOW) || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
+}
+
+static bool writes(int flags)
+{
+    return (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC);
+}
+
+/* On a read-only mount: everything Linux finds wrong before EROFS, then EROFS; 0 when the file is
+ * there and is only read (O_CREAT has no meaning then). */
+static ssize_t check_read_only(struct df_way *way, int *flags)
+{
+    struct stat st;
+    ssize_t ret;
+
+    if (!writes(*flags) && !(*flags & O_CREAT))
+        return 0;
+    ret = df_check_entry(way->fs, &way->call, &way->leg.where, !nofollow(*flags), &st);
+    if (ret != 0)
+        return ret < 0 ? ret : (*flags & O_CREAT) ? -EROFS : -ENOENT;
+    if ((*flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
+        return -EEXIST;
+    if (S_ISLNK(st.st_mode))
+        return -ELOOP;
+    if (S_ISDIR(st.st_mode))
+        return -EISDIR;
+    if (writes(*flags) && S_ISREG(st.st_mode))
+        return -EROFS;
+    *flags &= ~O_CREAT;
+    return 0;
+}
+
+/* O_CREAT of "name/", ".", ".." or the root of the mount: open(2), EISDIR. */
+static ssize_t check_creatable(struct df_way *way, int flags)
+{
+    struct stat st;
+    ssize_t ret;
+
+    if (!(flags & O_CREAT) || (way->leg.last == DF_LAST_NAME && !way->leg.slash))
+        return 0;
+    ret = df_check_entry(way->fs, &way->call, &way->leg.where, true, &st);
+    if (ret < 0)
+        return ret;
+    if (way->leg.last != DF_LAST_NAME && (flags & O_EXCL))
+        return -EEXIST;
+    return -EISDIR;
+}
+
+/* As Linux does, the descriptor comes before the file: EMFILE leaves nothing behind. */
+static ssize_t prepare(struct df_way *way, struct opening *o)
+{
+    int flags = o->flags & ~CREATION_FLAGS;
+
+    if (o->fd < 0 && (o->fd = df_fd_reserve(way->thread)) < 0)
+        return o->fd;
+    if (o->file) /* the way left the mount it was for */
+        df_file_discard(way->thread, o->file);
+    o->file = df_file_new(way->thread, way->leg.mount, way->fs, flags);
+    return o->file ? 0 : -ENOMEM;
+}
+
+static ssize_t open_there(struct df_way *way, struct opening *o)
+{
+    int flags = o->flags;
+    ssize_t ret;
+
+    if ((ret = check_flags(&flags)) < 0 || (ret = check_creatable(way, flags)) < 0)
+        return ret;
+    if (DF_UNLIKELY(df_check_read_only(way->leg.mount)) &&
+        (ret = check_read_only(way, &flags)) < 0)
+        return ret;
+    if ((ret = prepare(way, o)) < 0)
+        return ret;
+    return way->fs->ops->open(way->fs, &way->call, &way->leg.where, o->file, flags, o->mode);
+}
+
+/* Gives the reserved number its file, or both back. */
+static ssize_t finish(struct df_way *way, struct opening *o, ssize_t ret)
+{
+    if (DF_LIKELY(ret >= 0)) {
+        df_file_opened(o->file);
+        df_fd_install(o->fd, o->file, o->flags & O_CLOEXEC);
+        return o->fd;
+    }
+    if (o->file)
+        df_file_discard(way->thread, o->file);
+    if (o->fd >= 0)
+        df_fd_give_back(way->thread, o->fd);
+    return ret;
+}
+
+int df_call_openat(int dirfd, const char *path, int flags, mode_t mode)
+{
+    struct opening o = {.flags = flags, .mode = mode & 07777, .fd = -1};
+    struct df_way way;
+    ssize_t ret = df_way_begin(&way, dirfd, path, nofollow(flags) ? DF_ROUTE_NOFOLLOW : 0);
+
+    while (df_way_next(&way, &ret))
+        ret = open_there(&way, &o);
+    ret = finish(&way, &o, ret);
+    return (int)df_way_end(&way, ret);
+}
+
+/* ---- close --------------------------------------------------------------------------------- */
+
+int df_close_file(struct df_thread *thread, struct df_file *file)
+{
+    struct df_call call;
+    ssize_t ret = 0;
+
+    df_call_start(&call, thread, atomic_load_explicit(&file->mount, memory_order_relaxed));
+    if (!(atomic_load_explicit(&file->flags, memory_order_relaxed) & O_PATH)) {
+        uint64_t owner = call.caller->lock_owner;
+
+        if (!(file->traits & DF_FILE_NOFLUSH))
+            ret = df_call_result(&call, file->fs->ops->flush(file->fs, &call, file, owner));
+        df_lock_close(file, owner);
+    }
+    df_file_put(thread, file);
+    return (int)ret;
+}
+
+int df_call_close(int fd)
+{
+    struct df_thread *thread;
+    struct df_file *file;
+    int ret;
+
+    if (!df_fd_ours(fd))
+        return DF_NOT_OURS;
+    thread = df_gate_enter(&ret);
+    if (!thread)
+        return ret;
+    file = df_fd_take(thread, fd);
+    ret = file ? df_close_file(thread, file) : -EBADF;
+    df_gate_leave(thread);
+    return ret;
+}
+
+/* ---- dup ----------------------------------------------------------------------------------- */
+
+int df_call_dup(int fd)
+{
+    struct df_use use;
+    int copy, ret = df_use_begin_any(&use, fd);
+
+    if (ret < 0)
+        return ret;
+    copy = df_fd_reserve(use.thread);
+    if (copy >= 0) {
+        df_file_hold(use.file);
+        df_fd_install(copy, use.file, false);
+    }
+    return (int)df_use_end(&use, copy);
+}
+
+int df_call_dup3(int fd, int newfd, int flags)
+{
+    struct df_use use;
+    struct df_file *old = NULL;
+    int ret;
+
+    if (!df_fd_ours(fd) && !df_fd_ours(newfd))
+        return DF_NOT_OURS;
+    if ((flags & ~O_CLOEXEC) || fd == newfd)
+        return -EINVAL;
+    if (!df_fd_ours(fd) || !df_fd_ours(newfd))
+        return df_gate_refuse(DF_NR_dup3, -EXDEV);
+    ret = df_use_begin_any(&use, fd);
+    if (ret < 0)
+        return ret;
+    df_file_hold(use.file);
+    ret = df_fd_replace(newfd, use.file, flags & O_CLOEXEC, &old);
+    if (ret < 0)
+        df_file_put(use.thread, use.file);
+    else if (old)
+        df_close_file(use.thread, old); /* its error is lost: dup(2) */
+    return (int)df_use_end(&use, ret);
+}

@@ -1,0 +1,55 @@
+/*
+ * check.c - looks at an entry before a call is refused.
+ */
+#include "core/check.h"
+
+#include <errno.h>
+#include <string.h>
+
+static ssize_t look(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                    struct stat *st)
+{
+    return df_call_result(call, fs->ops->getattr(fs, call, where, st));
+}
+
+/* The directory of `where` as a where of its own; `name` holds the copy. */
+static struct df_where parent_of(const struct df_where *where, char name[PATH_MAX])
+{
+    struct df_where parent = *where;
+    const char *slash = strrchr(where->name, '/');
+
+    parent.len = slash ? (uint32_t)(slash - where->name) : 0;
+    if (slash == where->name)
+        parent.len = 1; /* the root */
+    memcpy(name, where->name, parent.len);
+    name[parent.len] = '\0';
+    parent.name = name;
+    parent.flags &= DF_WHERE_DOTDOT;
+    return parent;
+}
+
+ssize_t df_check_parent(struct df_fs *fs, struct df_call *call, const struct df_where *where)
+{
+    char name[PATH_MAX];
+    struct df_where parent = parent_of(where, name);
+    struct stat st;
+    ssize_t ret = look(fs, call, &parent, &st);
+
+    if (ret < 0)
+        return ret;
+    return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+}
+
+ssize_t df_check_entry(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                       bool follow, struct stat *st)
+{
+    struct df_where entry = *where;
+    ssize_t ret;
+
+    entry.flags = (where->flags & DF_WHERE_DOTDOT) | (follow ? 0 : DF_WHERE_NOFOLLOW);
+    ret = look(fs, call, &entry, st);
+    if (ret != -ENOENT)
+        return ret;
+    ret = df_check_parent(fs, call, where);
+    return ret < 0 ? ret : 1;
+}

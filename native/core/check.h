@@ -1,0 +1,29 @@
+/*
+ * check.h - questions about an entry that a call must answer before it refuses: Linux reports a
+ * missing directory or an existing entry before it says EROFS, EXDEV, EISDIR.
+ * Only refusals ask; a call that goes well pays nothing.
+ */
+#ifndef DF_CORE_CHECK_H
+#define DF_CORE_CHECK_H
+
+#include "core/call.h"
+#include "core/mount.h"
+#include "core/route.h"
+
+/*
+ * Looks at what `where` names, whatever its flags mean to the op: a final symlink is followed if
+ * `follow`. Returns 0: it exists, *st is filled; 1: it does not, but its directory does; or the
+ * error (or DF_LEAVE) of the way there.
+ */
+ssize_t df_check_entry(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                       bool follow, struct stat *st);
+
+/* 0 if the directory that holds the entry exists, else the error (or DF_LEAVE). */
+ssize_t df_check_parent(struct df_fs *fs, struct df_call *call, const struct df_where *where);
+
+static inline bool df_check_read_only(const struct df_mount *mount)
+{
+    return (mount->flags & DF_ATTACH_READONLY) != 0;
+}
+
+#endif
