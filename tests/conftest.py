@@ -13,8 +13,9 @@ import uuid
 
 import pytest
 
-# tests/state takes its routes from tests/conformance.
+# The routes and their deviations from Linux serve more than the suite they live in.
 sys.path.append(os.path.dirname(__file__))
+from conformance.deviations import expect_deviations  # noqa: E402
 
 DEFAULT_SECONDS = 60
 GRACE_SECONDS = 15
@@ -55,6 +56,7 @@ def pytest_runtest_protocol(item):
 
 
 def pytest_collection_modifyitems(items):
+    expect_deviations(items)
     for item in items:
         if item.get_closest_marker("timeout") is None and not item.config.getini("timeout"):
             item.add_marker(pytest.mark.timeout(DEFAULT_SECONDS, method="signal"))

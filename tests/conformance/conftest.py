@@ -4,7 +4,6 @@ import os
 
 import pytest
 
-from .deviations import deviation
 from .mounts import user_xattrs
 from .routes import WHERE, Unavailable, open_route, where_id
 
@@ -59,23 +58,3 @@ def xattrs(route):
     """Skips where the directory behind the route keeps no user attributes."""
     if (route.backend is None or route.backend.source) and not user_xattrs(route.source):
         pytest.skip("the temporary directory keeps no user.* attributes (tmpfs: Linux 6.6)")
-
-
-def _case(item):
-    """(route, backend, "file::name[parameters]") of a case, or None."""
-    callspec = getattr(item, "callspec", None)
-    if callspec is None or "where" not in callspec.params:
-        return None
-    route, backend = callspec.params["where"]
-    own = where_id((route, backend))
-    rest = callspec.id.removeprefix(own).removesuffix(own).strip("-")
-    name = f"{item.path.name}::{item.originalname}" + (f"[{rest}]" if rest else "")
-    return route, backend or "", name
-
-
-def pytest_collection_modifyitems(items):
-    for item in items:
-        case = _case(item)
-        reason = deviation(*case) if case else None
-        if reason:
-            item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
