@@ -3,7 +3,7 @@
 Time-outs are two. pytest-timeout's `signal` method fails the one test that hangs and lets the
 session go on; but its handler runs in Python, so it cannot end a call that hangs inside native
 code. For that there is a watchdog (faulthandler's C thread, which needs no GIL; pytest-timeout's
-`thread` method does) that prints every thread's stack and ends the process GRACE seconds later.
+`thread` method does) that prints every thread's stack and ends the process some seconds later.
 """
 
 import faulthandler
@@ -15,13 +15,13 @@ import pytest
 
 # The routes and their deviations from Linux serve more than the suite they live in.
 sys.path.append(os.path.dirname(__file__))
-from conformance.deviations import expect_deviations  # noqa: E402
+from conformance.deviations import expect_deviations
 
-DEFAULT_SECONDS = 60
 GRACE_SECONDS = 15
 
 #: In the environment of every process that the tests start.
 TOKEN = "DIRECTFUSE_TEST_SESSION"
+STDERR = pytest.StashKey()
 
 
 def pytest_configure(config):
@@ -33,22 +33,25 @@ def pytest_unconfigure(config):
     config.stash[STDERR].close()
 
 
-STDERR = pytest.StashKey()
-
-
 def _limit(item):
-    """Seconds that pytest-timeout allows the test."""
+    """Seconds that pytest-timeout allows the test; 0: no limit."""
+    option = item.config.getoption("timeout")
+    if option is not None:
+        return float(option)
     marker = item.get_closest_marker("timeout")
     if marker:
         return float(marker.args[0] if marker.args else marker.kwargs["timeout"])
-    return float(item.config.getini("timeout") or DEFAULT_SECONDS)
+    return float(item.config.getini("timeout") or 0)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item):
     """The watchdog for hangs in native code."""
-    seconds = _limit(item) + GRACE_SECONDS
-    faulthandler.dump_traceback_later(seconds, exit=True, file=item.config.stash[STDERR])
+    limit = _limit(item)
+    if not limit or item.config.getoption("usepdb"):
+        return (yield)
+    stderr = item.config.stash[STDERR]
+    faulthandler.dump_traceback_later(limit + GRACE_SECONDS, exit=True, file=stderr)
     try:
         return (yield)
     finally:
@@ -57,9 +60,6 @@ def pytest_runtest_protocol(item):
 
 def pytest_collection_modifyitems(items):
     expect_deviations(items)
-    for item in items:
-        if item.get_closest_marker("timeout") is None and not item.config.getini("timeout"):
-            item.add_marker(pytest.mark.timeout(DEFAULT_SECONDS, method="signal"))
 
 
 # ---- nothing is left behind --------------------------------------------------------------------
