@@ -85,7 +85,7 @@ static PyObject *use_descriptor(struct directory_request *directory)
     int fd;
     DF_GIL_CALL(fd, 0, df_call_fcntl(directory->given_fd, F_DUPFD_CLOEXEC, DF_FD_BASE));
     if (fd < 0)
-        return df_error_raise(fd, directory->argument, NULL);
+        return df_error_raise(fd, NULL, NULL);
     return directory->use(directory, fd);
 }
 
@@ -159,7 +159,7 @@ static PyObject *list_directory(struct directory_request *directory, int fd)
     if (error == 0)
         return list;
     Py_XDECREF(list);
-    return df_error_raise(error, directory->argument, NULL);
+    return df_error_raise(error, directory->path.object, NULL);
 }
 
 static struct df_signature listdir_signature = {

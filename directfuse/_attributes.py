@@ -1,0 +1,347 @@
+"""Calls on attributes: mode, owner, times, size, extended attributes, the file system's figures."""
+
+import errno
+import math
+import os
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from directfuse._call import (
+    AT_FDCWD,
+    AT_SYMLINK_NOFOLLOW,
+    Path,
+    at,
+    by_path,
+    checked,
+    encode,
+    is_ours,
+    mode_bits,
+    until_done,
+)
+from directfuse._native import ffi, lib
+
+__all__ = [
+    "chmod",
+    "chown",
+    "fchmod",
+    "fchown",
+    "fstatvfs",
+    "ftruncate",
+    "getxattr",
+    "lchown",
+    "listxattr",
+    "removexattr",
+    "setxattr",
+    "statvfs",
+    "truncate",
+    "utime",
+]
+
+Target: TypeAlias = Path | int
+"""A path, or an open descriptor where `os` takes one too."""
+
+_NANO = 1_000_000_000
+_XATTR_SMALL = 128  # bytes; as os.getxattr tries first
+_XATTR_MAX = 65536  # XATTR_SIZE_MAX, XATTR_LIST_MAX of <linux/limits.h>
+
+
+# ---- mode and owner ------------------------------------------------------------------------------
+
+
+def _no_follow(follow_symlinks: bool) -> int:
+    return 0 if follow_symlinks else AT_SYMLINK_NOFOLLOW
+
+
+def chmod(
+    path: Target, mode: int, *, dir_fd: int | None = None, follow_symlinks: bool = True
+) -> None:
+    """os.chmod: sets the permission bits. Source: chmod(2)."""
+    if isinstance(path, int):
+        if is_ours(path) and dir_fd is None and follow_symlinks:
+            checked(until_done(lambda: lib.df_call_fchmod(path, mode_bits(mode))), path)
+        else:
+            os.chmod(path, mode, dir_fd=dir_fd, follow_symlinks=follow_symlinks)
+        return
+    flags = _no_follow(follow_symlinks)
+    by_path(
+        lambda text: lib.df_call_fchmodat(at(dir_fd), text, mode_bits(mode), flags),
+        lambda real: os.chmod(real, mode, dir_fd=dir_fd, follow_symlinks=follow_symlinks),
+        path,
+    )
+
+
+def fchmod(fd: int, mode: int) -> None:
+    """os.fchmod: chmod() of an open descriptor."""
+    if is_ours(fd):
+        checked(until_done(lambda: lib.df_call_fchmod(fd, mode_bits(mode))))
+    else:
+        os.fchmod(fd, mode)
+
+
+def _id(value: int) -> int:
+    """A uid or gid for C; os turns -1, which leaves it as it is, into the largest."""
+    return 0xFFFFFFFF if value == -1 else value
+
+
+def chown(
+    path: Target, uid: int, gid: int, *, dir_fd: int | None = None, follow_symlinks: bool = True
+) -> None:
+    """os.chown: sets owner and group, -1 leaves one as it is. Source: chown(2)."""
+    if isinstance(path, int):
+        if is_ours(path) and dir_fd is None and follow_symlinks:
+            checked(until_done(lambda: lib.df_call_fchown(path, _id(uid), _id(gid))), path)
+        else:
+            os.chown(path, uid, gid, dir_fd=dir_fd, follow_symlinks=follow_symlinks)
+        return
+    flags = _no_follow(follow_symlinks)
+    by_path(
+        lambda text: lib.df_call_fchownat(at(dir_fd), text, _id(uid), _id(gid), flags),
+        lambda real: os.chown(real, uid, gid, dir_fd=dir_fd, follow_symlinks=follow_symlinks),
+        path,
+    )
+
+
+def lchown(path: Path, uid: int, gid: int) -> None:
+    """os.lchown: chown() of a symlink itself."""
+    by_path(
+        lambda text: lib.df_call_fchownat(AT_FDCWD, text, _id(uid), _id(gid), AT_SYMLINK_NOFOLLOW),
+        lambda real: os.lchown(real, uid, gid),
+        path,
+    )
+
+
+def fchown(fd: int, uid: int, gid: int) -> None:
+    """os.fchown: chown() of an open descriptor."""
+    if is_ours(fd):
+        checked(until_done(lambda: lib.df_call_fchown(fd, _id(uid), _id(gid))))
+    else:
+        os.fchown(fd, uid, gid)
+
+
+# ---- times ---------------------------------------------------------------------------------------
+
+
+def _timespec(seconds: float) -> tuple[int, int]:
+    """Seconds as (seconds, nanoseconds), rounded down as os.utime does."""
+    if isinstance(seconds, int):
+        return seconds, 0
+    fraction, whole = math.modf(seconds)
+    nanoseconds = math.floor(fraction * _NANO)
+    carry, nanoseconds = divmod(nanoseconds, _NANO)
+    return int(whole) + carry, nanoseconds
+
+
+def _timespecs(times: tuple[float, float] | None, ns: tuple[int, int] | None) -> Any:
+    """struct timespec[2], or NULL for now."""
+    if times is not None:
+        return ffi.new("struct timespec[2]", [_timespec(time) for time in times])
+    if ns is not None:
+        return ffi.new("struct timespec[2]", [divmod(time, _NANO) for time in ns])
+    return ffi.NULL
+
+
+def _pair(value: object) -> bool:
+    return isinstance(value, tuple) and len(value) == 2
+
+
+def utime(
+    path: Target,
+    times: tuple[float, float] | None = None,
+    *,
+    ns: tuple[int, int] | None = None,
+    dir_fd: int | None = None,
+    follow_symlinks: bool = True,
+) -> None:
+    """os.utime: sets the times of access and modification. Source: utimensat(2).
+
+    times: (atime, mtime) in seconds; ns: the same in nanoseconds; neither: now.
+    """
+
+    def real(target: Any) -> None:
+        if ns is None:
+            os.utime(target, times, dir_fd=dir_fd, follow_symlinks=follow_symlinks)
+        else:
+            os.utime(target, times, ns=ns, dir_fd=dir_fd, follow_symlinks=follow_symlinks)
+
+    odd = (times is not None and not _pair(times)) or (ns is not None and not _pair(ns))
+    if odd or (times is not None and ns is not None):
+        real(path)  # os finds the words
+        return
+    pair = _timespecs(times, ns)
+    if isinstance(path, int):
+        if is_ours(path) and dir_fd is None and follow_symlinks:
+            checked(until_done(lambda: lib.df_call_futimens(path, pair)), path)
+        else:
+            real(path)
+        return
+    flags = _no_follow(follow_symlinks)
+    by_path(lambda text: lib.df_call_utimensat(at(dir_fd), text, pair, flags), real, path)
+
+
+# ---- size ----------------------------------------------------------------------------------------
+
+
+def truncate(path: Target, length: int) -> None:
+    """os.truncate: sets the size to length bytes. Source: truncate(2)."""
+    if isinstance(path, int):
+        if is_ours(path):
+            checked(until_done(lambda: lib.df_call_ftruncate(path, length)))
+        else:
+            os.truncate(path, length)
+        return
+    by_path(
+        lambda text: lib.df_call_truncate(text, length),
+        lambda real: os.truncate(real, length),
+        path,
+    )
+
+
+def ftruncate(fd: int, length: int, /) -> None:
+    """os.ftruncate: truncate() of an open descriptor."""
+    if is_ours(fd):
+        checked(until_done(lambda: lib.df_call_ftruncate(fd, length)))
+    else:
+        os.ftruncate(fd, length)
+
+
+# ---- figures of the file system ------------------------------------------------------------------
+
+
+def _statvfs_result(figures: Any) -> os.statvfs_result:
+    names = ("bsize", "frsize", "blocks", "bfree", "bavail", "files", "ffree", "favail")
+    values = [getattr(figures, f"f_{name}") for name in names]
+    return os.statvfs_result((*values, figures.f_flag, figures.f_namemax, figures.f_fsid))
+
+
+def statvfs(path: Target) -> os.statvfs_result:
+    """os.statvfs: figures of the file system that holds the path. Source: statvfs(3)."""
+    if isinstance(path, int):
+        return fstatvfs(path) if is_ours(path) else os.statvfs(path)
+    figures = ffi.new("struct statvfs *")
+    return by_path(
+        lambda text: lib.df_call_statvfs(text, figures),
+        os.statvfs,
+        path,
+        done=lambda _: _statvfs_result(figures),
+    )
+
+
+def fstatvfs(fd: int, /) -> os.statvfs_result:
+    """os.fstatvfs: statvfs() of an open descriptor."""
+    if not is_ours(fd):
+        return os.fstatvfs(fd)
+    figures = ffi.new("struct statvfs *")
+    checked(until_done(lambda: lib.df_call_fstatvfs(fd, figures)))
+    return _statvfs_result(figures)
+
+
+# ---- extended attributes: xattr(7) ---------------------------------------------------------------
+
+
+def _xattr(
+    name: str,
+    path: Target,
+    follow_symlinks: bool,
+    arguments: tuple[Any, ...],
+    real: Callable[[Any], Any],
+    done: Callable[[int], Any],
+) -> Any:
+    """One of the family: df_call_<name>, l<name> for a link itself, f<name> for a descriptor."""
+    if isinstance(path, int):
+        if not is_ours(path) or not follow_symlinks:
+            return real(path)
+        by_fd = getattr(lib, f"df_call_f{name}")
+        return done(checked(until_done(lambda: by_fd(path, *arguments)), path))
+    function = getattr(lib, f"df_call_{name}" if follow_symlinks else f"df_call_l{name}")
+    return by_path(lambda text: function(text, *arguments), real, path, done=done)
+
+
+def _fetch(
+    name: str,
+    path: Target,
+    follow_symlinks: bool,
+    first: tuple[Any, ...],
+    real: Callable[[Any], Any],
+    done: Callable[[bytes], Any],
+) -> Any:
+    """A value of unknown size: into a small buffer, then into the largest there can be."""
+
+    def fetch(size: int) -> Any:
+        buffer = ffi.new("char[]", size)
+        arguments = (*first, buffer, size)
+        return _xattr(
+            name,
+            path,
+            follow_symlinks,
+            arguments,
+            real,
+            lambda count: done(ffi.buffer(buffer, count)[:]),
+        )
+
+    try:
+        return fetch(_XATTR_SMALL)
+    except OSError as error:
+        if error.errno != errno.ERANGE:
+            raise
+    return fetch(_XATTR_MAX)
+
+
+def getxattr(path: Target, attribute: Path, *, follow_symlinks: bool = True) -> bytes:
+    """os.getxattr: the value of an extended attribute. Source: getxattr(2)."""
+
+    def real(target: Any) -> bytes:
+        return os.getxattr(target, attribute, follow_symlinks=follow_symlinks)
+
+    name = encode(attribute)
+    if name is None:
+        return real(path)
+    value: bytes = _fetch("getxattr", path, follow_symlinks, (name,), real, bytes)
+    return value
+
+
+def listxattr(path: Target | None = None, *, follow_symlinks: bool = True) -> list[str]:
+    """os.listxattr: the names of the extended attributes. Source: listxattr(2)."""
+
+    def names(data: bytes) -> list[str]:
+        return [os.fsdecode(name) for name in data.split(b"\0")[:-1]]
+
+    found: list[str] = _fetch(
+        "listxattr",
+        "." if path is None else path,
+        follow_symlinks,
+        (),
+        lambda target: os.listxattr(target, follow_symlinks=follow_symlinks),
+        names,
+    )
+    return found
+
+
+def setxattr(
+    path: Target, attribute: Path, value: Any, flags: int = 0, *, follow_symlinks: bool = True
+) -> None:
+    """os.setxattr: sets an extended attribute; flags os.XATTR_CREATE or _REPLACE. Source:
+    setxattr(2)."""
+
+    def real(target: Any) -> None:
+        os.setxattr(target, attribute, value, flags, follow_symlinks=follow_symlinks)
+
+    name = encode(attribute)
+    if name is None or isinstance(value, str):
+        real(path)
+        return
+    data = ffi.from_buffer("char[]", value)
+    arguments = (name, data, len(data), flags)
+    _xattr("setxattr", path, follow_symlinks, arguments, real, lambda _: None)
+
+
+def removexattr(path: Target, attribute: Path, *, follow_symlinks: bool = True) -> None:
+    """os.removexattr: removes an extended attribute. Source: removexattr(2)."""
+
+    def real(target: Any) -> None:
+        os.removexattr(target, attribute, follow_symlinks=follow_symlinks)
+
+    name = encode(attribute)
+    if name is None:
+        real(path)
+        return
+    _xattr("removexattr", path, follow_symlinks, (name,), real, lambda _: None)

@@ -1,0 +1,108 @@
+"""Writes the C source of `directfuse._cffi`, the control side of the package (API mode of cffi).
+
+python directfuse/_build_cffi.py FILE
+
+The calls are declared from the rows of `native/core/calls.def`, so a new call needs no second list
+here; what concerns mounts is written out below and checked by the C compiler against the headers.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+import cffi
+
+NATIVE = Path(__file__).resolve().parent.parent / "native"
+
+SOURCE = """
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <directfuse.h>
+#include "core/calls.h"
+#include "core/fd.h"
+#include "core/route.h"
+"""
+
+DECLARATIONS = """
+typedef int... mode_t;
+typedef int... uid_t;
+typedef int... gid_t;
+typedef int... dev_t;
+typedef int... off_t;
+typedef int... nfds_t;
+typedef int... time_t;
+
+struct timespec { time_t tv_sec; long tv_nsec; };
+struct pollfd { int fd; short events; short revents; };
+struct statvfs {
+    unsigned long f_bsize, f_frsize;
+    unsigned long f_blocks, f_bfree, f_bavail, f_files, f_ffree, f_favail;
+    unsigned long f_fsid, f_flag, f_namemax;
+    ...;
+};
+struct stat;
+struct statx;
+struct iovec;
+struct df_read;
+
+#define DF_FD_BASE ...
+#define DF_NOT_OURS ...
+#define DF_MOUNT_TIMING ...
+#define DF_MOUNT_NOSTATS ...
+#define DF_UNMOUNT_LAZY ...
+
+int df_mount(const char *library, int argc, char *const argv[], unsigned flags, char *message,
+             size_t size);
+int df_unmount(int mount, unsigned flags);
+
+struct df_mount_info {
+    int id;
+    unsigned read_only;
+    dev_t dev;
+    char fsname[64];
+    char subtype[64];
+    char mountpoint[4096];
+};
+int df_mounts(struct df_mount_info *list, size_t count);
+
+struct df_op_stats {
+    const char *name;
+    uint64_t calls, errors, bytes, nanoseconds;
+};
+int df_stats(int mount, struct df_op_stats *stats, size_t count);
+
+struct df_call_stats {
+    const char *name;
+    uint64_t passed, refused;
+};
+int df_call_stats(struct df_call_stats *stats, size_t count);
+
+mode_t df_umask(mode_t mask);
+int df_identity_refresh(void);
+
+int df_fallocate(int fd, int mode, off_t offset, off_t length);
+int df_renameat2(int from_dirfd, const char *from, int to_dirfd, const char *to, unsigned flags);
+
+const char *df_left_path(int which);
+bool df_retry_begin(int error);
+void df_retry_end(void);
+"""
+
+_ROW = re.compile(r"^DF_CALL\((\w+),\s*(\w+),\s*\(([^()]*)\)", re.MULTILINE)
+
+
+def read_calls(table: str) -> str:
+    """The prototype of df_call_<name> for each row of calls.def."""
+    return "\n".join(f"{kind} df_call_{name}({args});" for kind, name, args in _ROW.findall(table))
+
+
+def builder() -> cffi.FFI:
+    """The declarations and the source, ready to be written out."""
+    ffi = cffi.FFI()
+    ffi.cdef(DECLARATIONS + read_calls((NATIVE / "core/calls.def").read_text()))
+    ffi.set_source("directfuse._cffi", SOURCE, py_limited_api=True)
+    return ffi
+
+
+if __name__ == "__main__":
+    builder().emit_c_code(sys.argv[1])

@@ -1,0 +1,168 @@
+"""How a rare call is made: ours by cffi, else the function of `os` with the same arguments.
+
+The steps are those of native/python/os.c, which does the same for the hot calls: try ours; when
+the answer is NOT_OURS call the real function, with the path by which a walk left a mount in place
+of the caller's; when that one finds nothing, a real symlink may lead into a mount, so try ours once
+more.
+"""
+
+import os
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypeVar
+
+from directfuse._native import FD_BASE, NOT_OURS, left_path, lib
+
+__all__ = [
+    "AT_FDCWD",
+    "AT_REMOVEDIR",
+    "AT_SYMLINK_FOLLOW",
+    "AT_SYMLINK_NOFOLLOW",
+    "Path",
+    "at",
+    "by_path",
+    "by_paths",
+    "checked",
+    "descriptor_of",
+    "encode",
+    "is_ours",
+    "mode_bits",
+    "until_done",
+]
+
+Path: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+T = TypeVar("T")
+
+# <fcntl.h>, the same on every architecture of Linux.
+AT_FDCWD = -100
+AT_SYMLINK_NOFOLLOW = 0x100
+AT_SYMLINK_FOLLOW = 0x400
+AT_REMOVEDIR = 0x200
+
+_EINTR = -4
+
+
+def is_ours(fd: object) -> bool:
+    """Whether it is a virtual descriptor, open or not."""
+    return isinstance(fd, int) and fd >= FD_BASE
+
+
+def at(dir_fd: int | None) -> int:
+    """The dirfd of an *at() call."""
+    return AT_FDCWD if dir_fd is None else dir_fd
+
+
+def mode_bits(mode: int) -> int:
+    """A mode for C, which has no negative ones; os takes them."""
+    return mode & 0xFFFFFFFF
+
+
+def descriptor_of(file: Any) -> int:
+    """The descriptor of what `os` and `fcntl` take for one: a number or a file object.
+
+    A file object of a mount has no fileno(), but its raw file knows its virtual descriptor.
+    """
+    if isinstance(file, int):
+        return file
+    raw = getattr(file, "buffer", file)
+    raw = getattr(raw, "raw", raw)
+    descriptor = getattr(raw, "descriptor", None)
+    if isinstance(descriptor, int):
+        return descriptor
+    number = file.fileno()
+    if not isinstance(number, int):
+        raise TypeError("fileno() returned a non-integer")
+    return number
+
+
+def until_done(attempt: Callable[[], int]) -> int:
+    """The call's result; again after a signal, whose handlers ran in between (PEP 475)."""
+    while (result := attempt()) == _EINTR:
+        pass
+    return result
+
+
+def checked(result: int, *names: object) -> int:
+    """The result; or its OSError, with up to two file names."""
+    if result >= 0:
+        return result
+    if len(names) == 2:
+        raise OSError(-result, os.strerror(-result), names[0], None, names[1])
+    raise OSError(-result, os.strerror(-result), *names)
+
+
+def encode(path: Path) -> bytes | None:
+    """The path as the kernel would see it; None: `os` is to say what is wrong with it."""
+    try:
+        text = os.fsencode(path)
+    except (TypeError, UnicodeError):
+        return None
+    return None if b"\0" in text else text
+
+
+def left(which: int, path: T) -> Any:
+    """The path to give to the kernel: where the walk left a mount, or the caller's own."""
+    text = left_path(which)
+    if text is None:
+        return path
+    return text if isinstance(path, bytes) else os.fsdecode(text)
+
+
+def by_path(
+    attempt: Callable[[bytes], int],
+    real: Callable[[Any], T],
+    path: Path,
+    *,
+    done: Callable[[int], T] | None = None,
+    names: tuple[object, ...] | None = None,
+) -> T:
+    """A call on one path.
+
+    attempt makes the raw call with the encoded path; real calls `os` with a path; done makes the
+    Python result of the raw one (None when it is missing); names are the file names of an OSError,
+    by default the path.
+    """
+    text = encode(path)
+    if text is None:
+        return real(path)
+    result = until_done(lambda: attempt(text))
+    if result == NOT_OURS:
+        try:
+            return real(left(0, path))
+        except (FileNotFoundError, NotADirectoryError) as error:
+            result = _retry(lambda: attempt(text), error)
+            if result == NOT_OURS:
+                raise
+    checked(result, *(names or (os.fspath(path),)))
+    return done(result) if done else None  # type: ignore[return-value]
+
+
+def by_paths(
+    attempt: Callable[[bytes, bytes], int],
+    real: Callable[[Any, Any], None],
+    source: Path,
+    target: Path,
+) -> None:
+    """A call on two paths, as by_path()."""
+    first, second = encode(source), encode(target)
+    if first is None or second is None:
+        real(source, target)
+        return
+    result = until_done(lambda: attempt(first, second))
+    if result == NOT_OURS:
+        try:
+            real(left(0, source), left(1, target))
+            return
+        except (FileNotFoundError, NotADirectoryError) as error:
+            result = _retry(lambda: attempt(first, second), error)
+            if result == NOT_OURS:
+                raise
+    checked(result, os.fspath(source), os.fspath(target))
+
+
+def _retry(attempt: Callable[[], int], error: OSError) -> int:
+    if not lib.df_retry_begin(error.errno):
+        return NOT_OURS
+    try:
+        return until_done(attempt)
+    finally:
+        lib.df_retry_end()

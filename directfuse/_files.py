@@ -1,0 +1,219 @@
+"""Rare calls on descriptors: duplicates, flags, locks, readiness, syncing, allocating, copying."""
+
+import errno
+import fcntl as _fcntl
+import os
+import select
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+from directfuse._call import checked, descriptor_of, is_ours, until_done
+from directfuse._native import FD_BASE, ffi, lib
+
+__all__ = [
+    "copy_file_range",
+    "dup",
+    "dup2",
+    "fallocate",
+    "fcntl",
+    "fdatasync",
+    "flock",
+    "fsync",
+    "ioctl",
+    "lockf",
+    "poll",
+    "posix_fadvise",
+    "posix_fallocate",
+]
+
+
+# ---- duplicates ----------------------------------------------------------------------------------
+
+
+def dup(fd: int, /) -> int:
+    """os.dup: another, not inheritable descriptor of the same open file. Source: dup(2)."""
+    if not is_ours(fd):
+        return os.dup(fd)
+    return checked(until_done(lambda: lib.df_call_fcntl(fd, _fcntl.F_DUPFD_CLOEXEC, FD_BASE)))
+
+
+def dup2(fd: int, fd2: int, inheritable: bool = True) -> int:
+    """os.dup2: makes fd2 a descriptor of fd's open file. Source: dup(2).
+
+    Both virtual or both real, else EXDEV. Virtual descriptors do not survive exec(3), whatever
+    inheritable says.
+    """
+    if not is_ours(fd) and not is_ours(fd2):
+        return os.dup2(fd, fd2, inheritable)
+    if fd == fd2:  # dup2(2): nothing to do, but fd must be open
+        checked(until_done(lambda: lib.df_call_fcntl(fd, _fcntl.F_GETFD, 0)))
+        return fd2
+    flags = 0 if inheritable else os.O_CLOEXEC
+    return _mixed(until_done(lambda: lib.df_call_dup3(fd, fd2, flags)))
+
+
+def _mixed(result: int) -> int:
+    """The result of a call on two descriptors; one real and one virtual have none."""
+    return checked(-errno.EXDEV if result <= -4096 else result)
+
+
+# ---- fcntl and ioctl -----------------------------------------------------------------------------
+
+
+def fcntl(fd: Any, cmd: int, arg: int | bytes | str = 0, /) -> Any:
+    """fcntl.fcntl: flags and locks of an open file. Source: fcntl(2), docs/compat.md.
+
+    arg and result are ints, or bytes that hold a C struct (1024 bytes at most).
+    """
+    number = descriptor_of(fd)
+    if not is_ours(number):
+        return _fcntl.fcntl(number, cmd, arg)
+    if isinstance(arg, int):
+        return checked(until_done(lambda: lib.df_call_fcntl(number, cmd, arg)))
+    data = arg.encode() if isinstance(arg, str) else bytes(arg)
+    if len(data) > 1024:
+        raise ValueError("fcntl string arg too long")
+    buffer = ffi.new("char[]", 1024)
+    ffi.buffer(buffer, len(data))[:] = data
+    address = int(ffi.cast("intptr_t", buffer))
+    checked(until_done(lambda: lib.df_call_fcntl(number, cmd, address)))
+    return ffi.buffer(buffer, len(data))[:]
+
+
+def flock(fd: Any, operation: int, /) -> None:
+    """fcntl.flock: a lock on the whole open file. Source: flock(2)."""
+    number = descriptor_of(fd)
+    if is_ours(number):
+        checked(until_done(lambda: lib.df_call_flock(number, operation)))
+    else:
+        _fcntl.flock(number, operation)
+
+
+def lockf(fd: Any, cmd: int, len: int = 0, start: int = 0, whence: int = 0, /) -> None:
+    """fcntl.lockf: a POSIX lock on a range of bytes, LOCK_NB in cmd to not wait for it."""
+    number = descriptor_of(fd)
+    if not is_ours(number):
+        _fcntl.lockf(number, cmd, len, start, whence)
+        return
+    kinds = {
+        _fcntl.LOCK_UN: _fcntl.F_UNLCK,
+        _fcntl.LOCK_SH: _fcntl.F_RDLCK,
+        _fcntl.LOCK_EX: _fcntl.F_WRLCK,
+    }
+    kind = kinds.get(cmd & ~_fcntl.LOCK_NB)
+    if kind is None:
+        raise ValueError("unrecognized lockf argument")
+    lock = struct.pack("hhqqi4x", kind, whence, start, len, 0)  # struct flock
+    fcntl(number, _fcntl.F_SETLK if cmd & _fcntl.LOCK_NB else _fcntl.F_SETLKW, lock)
+
+
+def ioctl(fd: Any, request: int, arg: Any = 0, mutate_flag: bool = True, /) -> Any:
+    """fcntl.ioctl: a request to the file system. Source: ioctl(2).
+
+    arg is an int; bytes, of which a changed copy is the result; or a writable buffer, which is
+    changed in place when mutate_flag is true and the result is the plugin's.
+    """
+    number = descriptor_of(fd)
+    if not is_ours(number):
+        return _fcntl.ioctl(number, request, arg, mutate_flag)
+    code = request & 0xFFFFFFFF
+    if isinstance(arg, int):
+        pointer = ffi.cast("void *", arg)
+        return checked(until_done(lambda: lib.df_call_ioctl(number, code, pointer)))
+    if mutate_flag and not isinstance(arg, bytes | str):
+        memory = ffi.from_buffer("char[]", arg, require_writable=True)
+        return checked(until_done(lambda: lib.df_call_ioctl(number, code, memory)))
+    data = arg.encode() if isinstance(arg, str) else bytes(arg)
+    buffer = ffi.new("char[]", max(len(data), 1024))
+    ffi.buffer(buffer, len(data))[:] = data
+    checked(until_done(lambda: lib.df_call_ioctl(number, code, buffer)))
+    return ffi.buffer(buffer, len(data))[:]
+
+
+def poll(fds: Sequence[tuple[Any, int]], timeout: float | None = None) -> list[tuple[int, int]]:
+    """Waits until a descriptor is ready: what select.poll() does in three steps. Source: poll(2).
+
+    fds: (descriptor, events) each, all virtual or all real, else EINVAL; timeout: milliseconds,
+    None for ever. Returns (descriptor, events that happened) of those that are ready.
+    """
+    pairs = [(descriptor_of(fd), events) for fd, events in fds]
+    if not any(is_ours(fd) for fd, _ in pairs):
+        poller = select.poll()
+        for fd, events in pairs:
+            poller.register(fd, events)
+        return poller.poll(timeout)
+    array = ffi.new("struct pollfd[]", [(fd, events, 0) for fd, events in pairs])
+    wait = -1 if timeout is None or timeout < 0 else int(timeout)
+    result = until_done(lambda: lib.df_call_poll(array, len(pairs), wait))
+    checked(-errno.EINVAL if result <= -4096 else result)
+    return [(entry.fd, entry.revents) for entry in array if entry.revents]
+
+
+# ---- syncing, allocating, copying ----------------------------------------------------------------
+
+
+def fsync(fd: Any) -> None:
+    """os.fsync: what was written is on stable storage. Source: fsync(2)."""
+    number = descriptor_of(fd)
+    if is_ours(number):
+        checked(until_done(lambda: lib.df_call_fsync(number)))
+    else:
+        os.fsync(number)
+
+
+def fdatasync(fd: Any) -> None:
+    """os.fdatasync: fsync() without attributes that reading does not need."""
+    number = descriptor_of(fd)
+    if is_ours(number):
+        checked(until_done(lambda: lib.df_call_fdatasync(number)))
+    else:
+        os.fdatasync(number)
+
+
+def fallocate(fd: int, mode: int, offset: int, length: int, /) -> None:
+    """fallocate(2), which `os` does not have: allocates, punches, zeroes a range of bytes.
+
+    mode: FALLOC_FL_* of <linux/falloc.h>. Serves real descriptors too.
+    """
+    if lib.df_fallocate(fd, mode, offset, length) < 0:
+        checked(-ffi.errno)
+
+
+def posix_fallocate(fd: int, offset: int, length: int, /) -> None:
+    """os.posix_fallocate: room for a range of bytes is sure. Source: posix_fallocate(3)."""
+    if not is_ours(fd):
+        os.posix_fallocate(fd, offset, length)
+    else:
+        checked(until_done(lambda: lib.df_call_fallocate(fd, 0, offset, length)))
+
+
+def posix_fadvise(fd: int, offset: int, length: int, advice: int, /) -> None:
+    """os.posix_fadvise: a hint how a range will be used. Source: posix_fadvise(2)."""
+    if not is_ours(fd):
+        os.posix_fadvise(fd, offset, length, advice)
+    else:
+        checked(until_done(lambda: lib.df_call_fadvise(fd, offset, length, advice)))
+
+
+def copy_file_range(
+    src: int,
+    dst: int,
+    count: int,
+    offset_src: int | None = None,
+    offset_dst: int | None = None,
+) -> int:
+    """os.copy_file_range: copies at most count bytes inside the file system; bytes copied.
+
+    Offsets in bytes, None: from the position, which moves. Across mounts, or between a mount and
+    the kernel: EXDEV. Source: copy_file_range(2).
+    """
+    if not is_ours(src) and not is_ours(dst):
+        return os.copy_file_range(src, dst, count, offset_src, offset_dst)
+    if count < 0:
+        raise ValueError("negative value for 'count' not allowed")
+    source = ffi.NULL if offset_src is None else ffi.new("off_t *", offset_src)
+    target = ffi.NULL if offset_dst is None else ffi.new("off_t *", offset_dst)
+    return _mixed(
+        until_done(lambda: lib.df_call_copy_file_range(src, source, dst, target, count, 0))
+    )

@@ -1,0 +1,67 @@
+"""Bytes of a file as memory: mmap and borrow."""
+
+import mmap as _mmap
+from typing import Any
+
+from directfuse._call import is_ours
+from directfuse._fast import Mapping, fstat
+
+__all__ = ["Mapping", "borrow", "mmap"]
+
+_ACCESS = {
+    _mmap.ACCESS_READ: (_mmap.MAP_SHARED, _mmap.PROT_READ),
+    _mmap.ACCESS_WRITE: (_mmap.MAP_SHARED, _mmap.PROT_READ | _mmap.PROT_WRITE),
+    _mmap.ACCESS_COPY: (_mmap.MAP_PRIVATE, _mmap.PROT_READ | _mmap.PROT_WRITE),
+}
+
+
+def mmap(
+    fileno: int,
+    length: int,
+    flags: int = _mmap.MAP_SHARED,
+    prot: int = _mmap.PROT_READ | _mmap.PROT_WRITE,
+    access: int = _mmap.ACCESS_DEFAULT,
+    offset: int = 0,
+) -> Any:
+    """mmap.mmap: length bytes of an open file from offset on as memory, all when length is 0.
+
+    A real descriptor gives an mmap.mmap, a virtual one a Mapping: use it as a buffer (memoryview,
+    numpy.frombuffer), index it, flush() and close() it. A shared writable Mapping is written back
+    by flush() and close(), and is not coherent with other mappings or with write() in between.
+    """
+    if not is_ours(fileno):
+        return _mmap.mmap(fileno, length, flags, prot, access, offset)
+    if access != _mmap.ACCESS_DEFAULT:
+        if access not in _ACCESS:
+            raise ValueError("mmap invalid access parameter.")
+        flags, prot = _ACCESS[access]
+    if length < 0 or offset < 0:
+        raise OverflowError("memory mapped length and offset must be positive or 0")
+    size = fstat(fileno).st_size
+    if length == 0 and offset >= size:
+        raise ValueError("mmap offset is greater than file size")
+    if offset + length > size:
+        raise ValueError("mmap length is greater than file size")
+    return Mapping(fileno, length or size - offset, prot, flags, offset)
+
+
+def borrow(fd: int, size: int | None = None, offset: int = 0) -> memoryview:
+    """Bytes of an open file to look at, without a copy where the plugin can lend them.
+
+    size and offset in bytes; fewer at the end of the file, all up to it when size is None. The view
+    is read-only; what is written to the file while it is held may or may not show in it. Release it
+    (`with borrow(...) as view`) or drop it to give the bytes back.
+    """
+    end = fstat(fd).st_size
+    length = max(0, min(end - offset, end if size is None else size))
+    if offset < 0 or (size is not None and size < 0):
+        raise ValueError("size and offset must not be negative")
+    if length == 0:
+        return memoryview(b"")
+    if is_ours(fd):
+        return memoryview(Mapping(fd, length, _mmap.PROT_READ, _mmap.MAP_PRIVATE, offset))
+    ahead = offset % _mmap.ALLOCATIONGRANULARITY
+    mapping = _mmap.mmap(
+        fd, length + ahead, _mmap.MAP_PRIVATE, _mmap.PROT_READ, offset=offset - ahead
+    )
+    return memoryview(mapping)[ahead:]

@@ -1,0 +1,371 @@
+"""Mounts: from a command line to a file system in this process, and its end.
+
+The command line is the one the file system's user knows; the plugin parses it and names the
+mountpoint. What is left mounted at the exit of the interpreter is unmounted then, so that a plugin
+that writes its data at unmount has written them.
+"""
+
+import atexit
+import errno
+import os
+import shlex
+import shutil
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self, TypeAlias
+
+from directfuse import _fast, _native, _paths
+from directfuse._errors import DirectfuseError, MountError, NotSupportedError, UnmountError
+
+__all__ = ["Mount", "OpStats", "Stats", "mount", "mounts", "unmount"]
+
+Placement: TypeAlias = Literal["auto", "inline", "server"]
+Command: TypeAlias = str | Sequence[str | os.PathLike[str]]
+
+#: Built-in file systems that wait for nothing but their own short locks (native/python/gil.h).
+_PROMPT = frozenset({"memfs"})
+
+_lock = threading.Lock()  # protects _ours
+_ours: dict[int, "Mount"] = {}  # mounts that this module made and has not unmounted
+
+
+# ---- statistics ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class OpStats:
+    """What one operation of the plugin did since the mount."""
+
+    calls: int = 0
+    errors: int = 0
+    bytes: int = 0
+    nanoseconds: int = 0  # spent in the plugin; 0 unless mounted with timing=True
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What a mount did: sums, and each operation that was called."""
+
+    calls: int
+    errors: int
+    bytes: int
+    nanoseconds: int
+    ops: dict[str, OpStats] = field(repr=False)
+
+
+def _make_stats(rows: list[_native.OpCounters]) -> Stats:
+    ops = {row.name: OpStats(*row[1:]) for row in rows if row.calls}
+    return Stats(
+        calls=sum(op.calls for op in ops.values()),
+        errors=sum(op.errors for op in ops.values()),
+        bytes=sum(op.bytes for op in ops.values()),
+        nanoseconds=sum(op.nanoseconds for op in ops.values()),
+        ops=ops,
+    )
+
+
+# ---- the mount -----------------------------------------------------------------------------------
+
+
+class Mount:
+    """A file system of this process. A context manager: leaving it unmounts.
+
+    After os.fork() the child has its own copy of the file system as it was then; what either
+    changes the other does not see.
+    """
+
+    def __init__(
+        self, entry: _native.MountEntry, command: list[str] | None = None, log: str = ""
+    ) -> None:
+        self._entry = entry
+        self._pid = os.getpid()
+        self._ended: Stats | None = None
+        self.command = command
+        self.log = log
+        self.placement: Placement = "inline"
+
+    @property
+    def id(self) -> int:
+        """The number of the mount, never used again in this process."""
+        return self._entry.id
+
+    @property
+    def mountpoint(self) -> str:
+        """Where it is mounted: absolute, without symlinks."""
+        return self._entry.mountpoint
+
+    @property
+    def read_only(self) -> bool:
+        """Whether it was mounted with -o ro."""
+        return self._entry.read_only
+
+    @property
+    def device(self) -> int:
+        """st_dev of its files."""
+        return self._entry.dev
+
+    @property
+    def fsname(self) -> str:
+        """What is mounted, as the plugin says."""
+        return self._entry.fsname
+
+    @property
+    def subtype(self) -> str:
+        """The kind of file system, as the plugin says."""
+        return self._entry.subtype
+
+    @property
+    def mounted(self) -> bool:
+        """Whether paths lead into it."""
+        return any(entry.id == self.id for entry in _native.list_mounts())
+
+    def stats(self) -> Stats:
+        """Calls, errors, bytes and time by operation; those at the end once it is unmounted.
+
+        Raises DirectfuseError (EINVAL) when it was mounted with count=False.
+        """
+        rows = _native.op_stats(self.id)
+        if rows is not None:
+            return _make_stats(rows)
+        if self._ended is None:
+            raise DirectfuseError(
+                errno.EINVAL, "nothing was counted: mounted with count=False", self.mountpoint
+            )
+        return self._ended
+
+    def unmount(self, *, lazy: bool = False) -> None:
+        """Ends the mount: calls in flight are waited for, then the plugin ends.
+
+        lazy: leaves the name space at once, the plugin ends with the last open file.
+        Raises UnmountError: EBUSY when files are open, EINVAL when it is unmounted already.
+        """
+        sys.audit("directfuse.unmount", self.mountpoint)
+        rows = _native.op_stats(self.id)
+        code = _native.unmount(self.id, lazy=lazy)
+        if code:
+            raise UnmountError(code, _unmount_words(code), self.mountpoint)
+        if rows is not None:
+            self._ended = _make_stats(rows)
+        with _lock:
+            _ours.pop(self.id, None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        """Unmounts, unless that was done. When an exception passes, files that it left open do not
+        replace it by their EBUSY: the mount is detached lazily."""
+        if not self.mounted:
+            return
+        try:
+            self.unmount()
+        except UnmountError as busy:
+            if kind is None or busy.errno != errno.EBUSY:
+                raise
+            self.unmount(lazy=True)
+
+    def __repr__(self) -> str:
+        what = shlex.join(self.command) if self.command else self.subtype or self.fsname
+        state = "" if self.mounted else ", unmounted"
+        return f"<directfuse.Mount {what!r} at {self.mountpoint!r}, {self.placement}{state}>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "cannot pickle a Mount: its file system lives in this process; mount again where it is "
+            f"needed, with directfuse.mount({self.command!r})"
+        )
+
+
+def _unmount_words(code: int) -> str:
+    if code == errno.EBUSY:
+        return "files are open in it; close them, or unmount(lazy=True) to end with the last"
+    if code == errno.EINVAL:
+        return "it is not mounted (any more)"
+    return os.strerror(code)
+
+
+# ---- mounting ------------------------------------------------------------------------------------
+
+
+def mount(
+    command: Command,
+    *,
+    mountpoint: str | os.PathLike[str] | None = None,
+    placement: Placement = "auto",
+    timing: bool = False,
+    count: bool = True,
+    may_wait: bool | None = None,
+) -> Mount:
+    """Mounts a FUSE file system in this process, without the kernel and without privilege.
+
+    command: the file system's own command line, as one string or as words: "memfs /mem",
+        ["passthrough", source, target]. Its first word is a built-in file system (`directfuse
+        backends` lists them) or the path of a shared object that holds a FUSE program. The
+        mountpoint need not exist.
+    mountpoint: put behind the command line as its last word, when given.
+    placement: "inline" runs the file system in this process; "auto" chooses (today: inline).
+    timing: stats() tells the time spent in the plugin, for about 50 ns an operation.
+    count: stats() counts; False spares a few ns an operation.
+    may_wait: whether the plugin may wait for a network, a disk or another thread. Unless it is
+        False for every mount of the process, calls release the GIL. None: known for what is built
+        in, True for all else.
+
+    Raises MountError, whose text has the plugin's own words: ENOENT (no such file system), ENOEXEC
+    (no FUSE program, or one that cannot be loaded safely), EBUSY (something is mounted there),
+    EINVAL, EIO (the program ended before it mounted); NotSupportedError for what comes later.
+    """
+    argv = _words(command)
+    if mountpoint is not None:
+        argv.append(os.fspath(mountpoint))
+    _check_placement(placement, argv)
+    library = _library(argv)
+    sys.audit("directfuse.mount", shlex.join(argv))
+    made = Mount(*_start(argv, library, count=count, timing=timing))
+    if may_wait is None:
+        may_wait = argv[0] not in _PROMPT
+    if not may_wait:
+        _fast.declare_prompt(made.id)
+    with _lock:
+        _ours[made.id] = made
+    return made
+
+
+def _words(command: Command) -> list[str]:
+    """The command line as words."""
+    if isinstance(command, str):
+        try:
+            words = shlex.split(command)
+        except ValueError as error:
+            raise MountError(
+                errno.EINVAL, f"cannot split the command line into words: {error}", command
+            ) from None
+    elif isinstance(command, Sequence) and not isinstance(command, bytes | bytearray | memoryview):
+        words = [os.fspath(word) for word in command]
+        if not all(isinstance(word, str) for word in words):
+            raise TypeError("the words of a command line are str or os.PathLike[str]")
+    elif isinstance(command, bytes | bytearray | memoryview | os.PathLike):
+        raise TypeError("a command line is a str or a sequence of words")
+    else:
+        raise NotSupportedError(
+            errno.ENOTSUP,
+            "Python file systems (objects with operations) cannot be mounted yet; a FUSE program "
+            "compiled as a shared object can: directfuse.mount(['./fs.so', '/mountpoint'])",
+            type(command).__name__,
+        )
+    if not words or not words[0]:
+        raise MountError(
+            errno.EINVAL, "the command line is empty; for example: directfuse.mount('memfs /mem')"
+        )
+    for word in words:
+        if "\0" in word:
+            raise ValueError("embedded null byte")
+    return words
+
+
+def _check_placement(placement: Placement, argv: list[str]) -> None:
+    if placement == "server":
+        raise NotSupportedError(
+            errno.ENOTSUP,
+            "placement 'server' is not available yet; 'inline' runs the file system in this "
+            "process, `directfuse mount` mounts it through the kernel for all processes",
+            argv[0],
+        )
+    if placement not in ("auto", "inline"):
+        raise ValueError(f"placement is 'auto', 'inline' or 'server', not {placement!r}")
+
+
+def _library(argv: list[str]) -> str:
+    """The shared object that the first word means."""
+    name = argv[0]
+    builtin = _paths.plugin(name)
+    if builtin is not None:
+        return os.fspath(builtin)
+    kernel = f"`directfuse mount {shlex.quote(shlex.join(argv))}` mounts it through the kernel"
+    if ":" in name and "/" not in name:
+        raise NotSupportedError(
+            errno.ENOTSUP, "Python file systems (module:Class) cannot be mounted yet", name
+        )
+    if "/" not in name and not os.path.isfile(name):
+        found = shutil.which(name)
+        if found is None:
+            known = ", ".join(_paths.backend_names())
+            raise MountError(
+                errno.ENOENT,
+                f"neither a built-in file system ({known}) nor a program on PATH; a plugin of your "
+                "own is named by its path, with a slash",
+                name,
+            )
+        name = found
+    if not os.path.exists(name):
+        raise MountError(errno.ENOENT, "no such file", name)
+    if not os.path.isfile(name):
+        raise MountError(errno.ENOEXEC, "not a file, so no FUSE program", name)
+    if not _is_shared_object(name):
+        raise NotSupportedError(
+            errno.ENOEXEC, f"unmodified executables are not loadable inline yet; {kernel}", name
+        )
+    return os.path.abspath(name)
+
+
+def _is_shared_object(path: str) -> bool:
+    """By its name, as the dynamic linker's users know it: fs.so, fs.so.1."""
+    name = os.path.basename(path)
+    return name.endswith(".so") or ".so." in name
+
+
+def _start(
+    argv: list[str], library: str, *, count: bool, timing: bool
+) -> tuple[_native.MountEntry, list[str], str]:
+    _fast.expect_mount(True)
+    try:
+        code, words = _native.mount(library, argv, count=count, timing=timing)
+    finally:
+        _fast.expect_mount(False)
+    if code < 0:
+        raise MountError(-code, words, shlex.join(argv))
+    for entry in _native.list_mounts():
+        if entry.id == code:
+            return entry, argv, words
+    raise MountError(errno.EIO, "the file system unmounted itself at once", shlex.join(argv))
+
+
+# ---- listing, unmounting by path -----------------------------------------------------------------
+
+
+def mounts() -> list[Mount]:
+    """All mounts of this process, those that C code made too, in no particular order."""
+    entries = _native.list_mounts()
+    with _lock:
+        return [_ours.get(entry.id) or Mount(entry) for entry in entries]
+
+
+def unmount(mountpoint: str | os.PathLike[str], *, lazy: bool = False) -> None:
+    """Unmounts what is mounted at a path; see Mount.unmount().
+
+    Raises UnmountError (EINVAL) when no mount of this process is there.
+    """
+    wanted = os.path.realpath(mountpoint)
+    for found in mounts():
+        if found.mountpoint == wanted:
+            found.unmount(lazy=lazy)
+            return
+    raise UnmountError(
+        errno.EINVAL,
+        "nothing is mounted there by this process (`directfuse unmount` is for kernel mounts)",
+        os.fspath(mountpoint),
+    )
+
+
+# ---- the end of the interpreter ------------------------------------------------------------------
+
+
+@atexit.register
+def _unmount_all() -> None:
+    """Lazily where files are still open. A forked child leaves its parent's file systems alone."""
+    with _lock:
+        left = [found for found in _ours.values() if found._pid == os.getpid()]
+    for found in reversed(left):
+        if _native.unmount(found.id, lazy=False) == errno.EBUSY:
+            _native.unmount(found.id, lazy=True)

@@ -1,0 +1,154 @@
+"""The one module that touches cffi: mounts and their statistics, and the raw calls of the core.
+
+A raw call is `lib.df_call_<name>`, one for each row of native/core/calls.def: it returns what the
+POSIX call returns, or a negative errno, or NOT_OURS. cffi releases the GIL around each.
+"""
+
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from directfuse._cffi import ffi, lib
+
+__all__ = [
+    "FD_BASE",
+    "NOT_OURS",
+    "MountEntry",
+    "OpCounters",
+    "call_stats",
+    "ffi",
+    "identity_refresh",
+    "left_path",
+    "lib",
+    "list_mounts",
+    "mount",
+    "op_stats",
+    "umask",
+    "unmount",
+]
+
+FD_BASE: int = lib.DF_FD_BASE
+"""Descriptors from here up are virtual; the kernel gives out none so high."""
+
+NOT_OURS: int = lib.DF_NOT_OURS
+"""A raw call's answer: the path or descriptor belongs to the kernel."""
+
+_WORDS = 4096  # bytes kept of what a plugin says while it mounts
+
+
+class MountEntry(NamedTuple):
+    """One line of the mount table."""
+
+    id: int
+    read_only: bool
+    dev: int
+    fsname: str
+    subtype: str
+    mountpoint: str
+
+
+class OpCounters(NamedTuple):
+    """Counters of one operation of a mount."""
+
+    name: str
+    calls: int
+    errors: int
+    bytes: int
+    nanoseconds: int
+
+
+def mount(
+    library: str | None, argv: Sequence[str], *, count: bool, timing: bool
+) -> tuple[int, str]:
+    """Number of the new mount, and what the plugin said; or minus the errno, and why."""
+    words = [ffi.new("char[]", os.fsencode(word)) for word in argv]
+    array = ffi.new("char *[]", [*words, ffi.NULL])
+    message = ffi.new("char[]", _WORDS)
+    flags = (lib.DF_MOUNT_TIMING if timing else 0) | (0 if count else lib.DF_MOUNT_NOSTATS)
+    name = ffi.NULL if library is None else os.fsencode(library)
+    result = lib.df_mount(name, len(words), array, flags, message, _WORDS)
+    code = result if result > 0 else -ffi.errno
+    return code, ffi.string(message).decode(errors="replace").strip()
+
+
+def unmount(mount_id: int, *, lazy: bool) -> int:
+    """0, or the errno."""
+    if lib.df_unmount(mount_id, lib.DF_UNMOUNT_LAZY if lazy else 0) == 0:
+        return 0
+    code: int = ffi.errno
+    return code
+
+
+def list_mounts() -> list[MountEntry]:
+    """All mounts of this process, those that C code made too."""
+    room = 0
+    while (count := lib.df_mounts(ffi.NULL, 0)) > room:
+        room = count
+        entries = ffi.new("struct df_mount_info[]", room)
+        count = lib.df_mounts(entries, room)
+        if count <= room:
+            return [_mount_entry(entries[i]) for i in range(count)]
+    return []
+
+
+def _mount_entry(info: Any) -> MountEntry:
+    return MountEntry(
+        info.id,
+        bool(info.read_only),
+        info.dev,
+        _text(info.fsname),
+        _text(info.subtype),
+        _text(info.mountpoint),
+    )
+
+
+def _text(array: Any) -> str:
+    return os.fsdecode(ffi.string(array))
+
+
+def op_stats(mount_id: int) -> list[OpCounters] | None:
+    """Counters of all operations; None when nothing is counted or the mount is gone."""
+    count = lib.df_stats(mount_id, ffi.NULL, 0)
+    if count < 0:
+        return None
+    rows = ffi.new("struct df_op_stats[]", count)
+    if lib.df_stats(mount_id, rows, count) < 0:
+        return None
+    return [
+        OpCounters(_text(row.name), row.calls, row.errors, row.bytes, row.nanoseconds)
+        for row in rows
+    ]
+
+
+def call_stats() -> dict[str, tuple[int, int]]:
+    """Calls that reached no plugin: name -> (handed to the kernel, refused)."""
+    count = lib.df_call_stats(ffi.NULL, 0)
+    rows = ffi.new("struct df_call_stats[]", count)
+    lib.df_call_stats(rows, count)
+    return {_text(row.name): (row.passed, row.refused) for row in rows}
+
+
+def umask(mask: int) -> int:
+    """Sets the mask for the process and for mounts; the former one."""
+    former: int = lib.df_umask(mask)
+    return former
+
+
+def identity_refresh() -> int:
+    """0, or the errno."""
+    if lib.df_identity_refresh() == 0:
+        return 0
+    code: int = ffi.errno
+    return code
+
+
+def left_path(which: int) -> bytes | None:
+    """After NOT_OURS: where the call's first (0) or second path left a mount to; None: it did not.
+
+    Ask at once: the next call of the thread forgets it.
+    """
+    text = lib.df_left_path(which)
+    if text == ffi.NULL:
+        return None
+    path: bytes = ffi.string(text)
+    return path

@@ -1,0 +1,183 @@
+"""Calls on trees: makedirs, removedirs, renames, walk, fwalk - as in `os`, over our calls."""
+
+import os
+import stat as _stat
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from directfuse import path as _path
+from directfuse._call import Path
+from directfuse._fast import close, lstat, os_open, scandir, stat
+from directfuse._names import mkdir, rename, rmdir
+
+__all__ = ["fwalk", "makedirs", "removedirs", "renames", "walk"]
+
+OnError = Callable[[OSError], object]
+
+
+def makedirs(name: Path, mode: int = 0o777, exist_ok: bool = False) -> None:
+    """os.makedirs: makes a directory and those above it; mode is that of the last."""
+    head, tail = _path.split(os.fspath(name))
+    if not tail:
+        head, tail = _path.split(head)
+    if head and tail and not _path.exists(head):
+        try:
+            makedirs(head, exist_ok=exist_ok)
+        except FileExistsError:  # made by somebody else meanwhile
+            pass
+        if tail in (os.curdir, os.fsencode(os.curdir)):
+            return
+    try:
+        mkdir(name, mode)
+    except OSError:
+        if not exist_ok or not _path.isdir(name):
+            raise
+
+
+def removedirs(name: Path) -> None:
+    """os.removedirs: removes an empty directory and those above it that this makes empty."""
+    rmdir(name)
+    head, tail = _path.split(os.fspath(name))
+    if not tail:
+        head, tail = _path.split(head)
+    while head and tail:
+        try:
+            rmdir(head)
+        except OSError:
+            break
+        head, tail = _path.split(head)
+
+
+def renames(old: Path, new: Path) -> None:
+    """os.renames: rename() that makes the directories of new and removes those of old if empty."""
+    head, tail = _path.split(os.fspath(new))
+    if head and tail and not _path.exists(head):
+        makedirs(head)
+    rename(old, new)
+    head, tail = _path.split(os.fspath(old))
+    if head and tail:
+        try:
+            removedirs(head)
+        except OSError:
+            pass
+
+
+def _list(top: Any, onerror: OnError | None) -> tuple[list[Any], list[Any], set[Any]] | None:
+    """Names of directories and of all else in top, and which of the former are symlinks."""
+    dirs: list[Any] = []
+    nondirs: list[Any] = []
+    links: set[Any] = set()
+    try:
+        with scandir(top) as entries:
+            for entry in entries:
+                if _is_dir(entry):
+                    dirs.append(entry.name)
+                    if entry.is_symlink():
+                        links.add(entry.name)
+                else:
+                    nondirs.append(entry.name)
+    except OSError as error:
+        if onerror is not None:
+            onerror(error)
+        return None
+    return dirs, nondirs, links
+
+
+def _is_dir(entry: Any) -> bool:
+    """A symlink that cannot be followed is no directory, as in os.walk."""
+    try:
+        return bool(entry.is_dir())
+    except OSError:
+        return False
+
+
+def walk(
+    top: Path,
+    topdown: bool = True,
+    onerror: OnError | None = None,
+    followlinks: bool = False,
+) -> Iterator[tuple[Any, list[Any], list[Any]]]:
+    """os.walk: (directory, names of directories in it, other names) for a whole tree.
+
+    When topdown, what the caller removes from the second list is not entered.
+    """
+    pending: list[Any] = [os.fspath(top)]
+    while pending:
+        current = pending.pop()
+        if isinstance(current, tuple):
+            yield current
+            continue
+        found = _list(current, onerror)
+        if found is None:
+            continue
+        dirs, nondirs, links = found
+        if topdown:
+            yield current, dirs, nondirs
+            # Looked at again: the caller may have replaced names.
+            below = [_path.join(current, name) for name in dirs]
+            pending += [sub for sub in reversed(below) if followlinks or not _path.islink(sub)]
+        else:
+            pending.append((current, dirs, nondirs))
+            pending += [
+                _path.join(current, name)
+                for name in reversed(dirs)
+                if followlinks or name not in links
+            ]
+
+
+def fwalk(
+    top: Path = ".",
+    topdown: bool = True,
+    onerror: OnError | None = None,
+    *,
+    follow_symlinks: bool = False,
+    dir_fd: int | None = None,
+) -> Iterator[tuple[Any, list[Any], list[Any], int]]:
+    """os.fwalk: walk() with a descriptor of each directory as fourth item, valid until the next."""
+    return _fwalk(os.fspath(top), dir_fd, os.fspath(top), topdown, onerror, follow_symlinks)
+
+
+def _fwalk(
+    name: Any,
+    dir_fd: int | None,
+    shown: Any,
+    topdown: bool,
+    onerror: OnError | None,
+    follow_symlinks: bool,
+) -> Iterator[tuple[Any, list[Any], list[Any], int]]:
+    try:
+        fd = _enter(name, dir_fd, follow_symlinks)
+    except OSError as error:
+        if onerror is not None:
+            onerror(error)
+        return
+    if fd is None:
+        return
+    try:
+        found = _list(fd, onerror)
+        if found is None:
+            return
+        dirs, nondirs, _ = found
+        if isinstance(shown, bytes):
+            dirs, nondirs = [*map(os.fsencode, dirs)], [*map(os.fsencode, nondirs)]
+        if topdown:
+            yield shown, dirs, nondirs, fd
+        for child in dirs:
+            below = _path.join(shown, child)
+            yield from _fwalk(child, fd, below, topdown, onerror, follow_symlinks)
+        if not topdown:
+            yield shown, dirs, nondirs, fd
+    finally:
+        close(fd)
+
+
+def _enter(name: Any, dir_fd: int | None, follow_symlinks: bool) -> int | None:
+    """A descriptor of a directory; None when a symlink, or a swap behind our back, stands there."""
+    before = None if follow_symlinks else lstat(name, dir_fd=dir_fd)
+    if before is not None and not _stat.S_ISDIR(before.st_mode):
+        return None
+    fd = os_open(name, os.O_RDONLY | os.O_NONBLOCK, dir_fd=dir_fd)
+    if before is not None and not _path.samestat(before, stat(fd)):
+        close(fd)
+        return None
+    return fd
