@@ -19,48 +19,54 @@
 
 /* ---- replies ---------------------------------------------------------------------------- */
 
-static struct stat stat_of(const struct inode *inode, const struct attr *attr)
+/*
+ * The fields that matter, in a struct that was cleared by halves: in one piece, GCC would clear it
+ * with "rep stos", which takes longer than the rest of the op.
+ */
+static void fill_stat(struct stat *st, struct inode *inode)
 {
-    return (struct stat){
-        .st_ino = inode->ino,
-        .st_mode = attr->mode,
-        .st_nlink = attr->nlink,
-        .st_uid = attr->uid,
-        .st_gid = attr->gid,
-        .st_rdev = inode->type == DT_CHR || inode->type == DT_BLK ? inode->rdev : 0,
-        .st_size = attr->size,
-        .st_blksize = PAGE,
-        .st_blocks = attr->used / 512,
-        .st_atim = attr->atime,
-        .st_mtim = attr->mtime,
-        .st_ctim = attr->ctime,
-    };
+    enum { HALF = sizeof(*st) / 2 };
+    struct attr attr = inode_attr(inode);
+
+    memset(st, 0, HALF);
+    memset((char *)st + HALF, 0, sizeof(*st) - HALF);
+    st->st_ino = inode->ino;
+    st->st_mode = attr.mode;
+    st->st_nlink = attr.nlink;
+    st->st_uid = attr.uid;
+    st->st_gid = attr.gid;
+    if (inode->type == DT_CHR || inode->type == DT_BLK)
+        st->st_rdev = inode->rdev;
+    st->st_size = attr.size;
+    st->st_blksize = PAGE;
+    st->st_blocks = attr.used / 512;
+    st->st_atim = attr.atime;
+    st->st_mtim = attr.mtime;
+    st->st_ctim = attr.ctime;
 }
 
-struct fuse_entry_param door_entry(const struct door *door, struct inode *inode)
+void door_entry(const struct door *door, struct inode *inode, struct fuse_entry_param *entry)
 {
-    struct attr attr = inode_attr(inode);
-    return (struct fuse_entry_param){
-        .ino = (fuse_ino_t)(uintptr_t)inode,
-        .generation = inode->ino,
-        .attr = stat_of(inode, &attr),
-        .attr_timeout = door->timeout,
-        .entry_timeout = door->timeout,
-    };
+    entry->ino = (fuse_ino_t)(uintptr_t)inode;
+    entry->generation = inode->ino;
+    entry->attr_timeout = door->timeout;
+    entry->entry_timeout = door->timeout;
+    fill_stat(&entry->attr, inode);
 }
 
 /* Hands the caller's reference to the kernel, if it still wants it. */
 static void reply_entry(fuse_req_t req, const struct door *door, struct inode *inode)
 {
-    struct fuse_entry_param entry = door_entry(door, inode);
+    struct fuse_entry_param entry;
+    door_entry(door, inode, &entry);
     if (fuse_reply_entry(req, &entry) != 0)
         inode_put(door->store, inode, 1);
 }
 
 static void reply_attr(fuse_req_t req, const struct door *door, struct inode *inode)
 {
-    struct attr attr = inode_attr(inode);
-    struct stat st = stat_of(inode, &attr);
+    struct stat st;
+    fill_stat(&st, inode);
     fuse_reply_attr(req, &st, door->timeout);
 }
 
@@ -105,9 +111,7 @@ static void door_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
     int error = tree_lookup(door->store, door_inode(door, parent), name, &inode);
 
     if (error == -ENOENT && door->timeout > 0) {
-        /* Node 0: the kernel remembers that there is no such name. */
-        struct fuse_entry_param absent = {.entry_timeout = door->timeout};
-        fuse_reply_entry(req, &absent);
+        fuse_reply_entry(req, &door->absent);
         return;
     }
     reply_new(req, door, error, inode);
@@ -269,7 +273,8 @@ static void door_create(fuse_req_t req, fuse_ino_t parent, const char *name, mod
         fuse_reply_err(req, -error);
         return;
     }
-    struct fuse_entry_param entry = door_entry(door, inode);
+    struct fuse_entry_param entry;
+    door_entry(door, inode, &entry);
     door_data_file_info(door, fi);
     if (fuse_reply_create(req, &entry, fi) != 0)
         inode_put(door->store, inode, 1);

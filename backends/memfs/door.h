@@ -18,6 +18,7 @@ struct door {
     bool direct_io;  /* no page cache */
     bool keep_cache; /* the page cache survives close */
     bool writeback;  /* the kernel may collect writes */
+    struct fuse_entry_param absent; /* how a name that is not there is answered */
 };
 
 extern const struct fuse_lowlevel_ops door_ops;
@@ -48,7 +49,7 @@ void door_data_file_info(const struct door *door, struct fuse_file_info *fi);
 /* Truncates for O_TRUNC in `flags`. */
 int door_data_truncate(fuse_req_t req, struct inode *inode, int flags);
 /* An entry as lookup answers it; its reference belongs to the kernel once the reply is sent. */
-struct fuse_entry_param door_entry(const struct door *door, struct inode *inode);
+void door_entry(const struct door *door, struct inode *inode, struct fuse_entry_param *entry);
 
 static inline const struct door *door_of(fuse_req_t req)
 {

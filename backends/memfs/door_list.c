@@ -63,7 +63,8 @@ static bool add_entry(struct listing *list, const struct dentry *dentry, uint64_
     if (!list->plus)
         return add_plain(list, dentry->name, dentry->inode, (off_t)cookie);
 
-    struct fuse_entry_param entry = door_entry(list->door, dentry->inode);
+    struct fuse_entry_param entry;
+    door_entry(list->door, dentry->inode, &entry);
     if (!add_full(list, dentry->name, &entry, (off_t)cookie))
         return false;
     inode_get(dentry->inode);

@@ -42,7 +42,7 @@ struct slab {
 
 /* ---- memory ----------------------------------------------------------------------------- */
 
-/* A new slab for the shard, whose lock is held. False: no memory. */
+/* A new slab for the shard, which has been entered. False: no memory. */
 static bool add_slab(struct store *store, struct shard *shard)
 {
     struct slab *slab = aligned_alloc(_Alignof(struct slab), sizeof(*slab));
@@ -60,18 +60,31 @@ static bool add_slab(struct store *store, struct shard *shard)
     return true;
 }
 
-static inline struct shard *my_shard(struct store *store)
+/* A shard that was not busy, preferably of this CPU. */
+static struct shard *enter_shard(struct store *store)
 {
-    return &store->shards[(unsigned)sched_getcpu() & store->shard_mask];
+    unsigned first = (unsigned)sched_getcpu();
+
+    for (unsigned i = 0;; i++) {
+        struct shard *shard = &store->shards[(first + i) & store->shard_mask];
+        if (!atomic_exchange_explicit(&shard->busy, true, memory_order_acquire))
+            return shard;
+        if (i >= store->shard_mask)
+            sched_yield();
+    }
+}
+
+static inline void leave_shard(struct shard *shard)
+{
+    atomic_store_explicit(&shard->busy, false, memory_order_release);
 }
 
 /* An inode with nothing set but its number. */
 static struct inode *take_inode(struct store *store)
 {
-    struct shard *shard = my_shard(store);
+    struct shard *shard = enter_shard(store);
     struct inode *inode = NULL;
 
-    lock_write(&shard->lock);
     if (shard->free) {
         inode = shard->free;
         shard->free = inode->next;
@@ -87,24 +100,24 @@ static struct inode *take_inode(struct store *store)
         inode->ino = shard->ino++;
         UNPOISON(inode);
     }
-    lock_write_done(&shard->lock);
+    leave_shard(shard);
     return inode;
 }
 
 static void give_inode(struct store *store, struct inode *inode)
 {
-    struct shard *shard = my_shard(store);
+    struct shard *shard = enter_shard(store);
 
     POISON(inode);
-    lock_write(&shard->lock);
     inode->next = shard->free;
     shard->free = inode;
-    lock_write_done(&shard->lock);
+    leave_shard(shard);
 }
 
 /* ---- life ------------------------------------------------------------------------------- */
 
-struct inode *inode_new(struct store *store, mode_t mode, uid_t uid, gid_t gid, int *error)
+struct inode *inode_new(struct store *store, mode_t mode, uid_t uid, gid_t gid,
+                        const struct timespec *now, int *error)
 {
     if (!quota_take(&store->inodes, 1)) {
         *error = -ENOSPC;
@@ -117,7 +130,6 @@ struct inode *inode_new(struct store *store, mode_t mode, uid_t uid, gid_t gid, 
         return NULL;
     }
 
-    struct timespec now = stamp_now(store, false);
     atomic_init(&inode->lock.word, 0);
     atomic_init(&inode->version, 0);
     atomic_init(&inode->refs, 1);
@@ -128,9 +140,9 @@ struct inode *inode_new(struct store *store, mode_t mode, uid_t uid, gid_t gid, 
         .nlink = 1,
         .uid = uid,
         .gid = gid,
-        .atime = now,
-        .mtime = now,
-        .ctime = now,
+        .atime = *now,
+        .mtime = *now,
+        .ctime = *now,
     };
     inode->dir = NULL;
     inode->xattrs = NULL;
@@ -160,10 +172,15 @@ void inode_put(struct store *store, struct inode *inode, uint64_t count)
 {
     /* A loop: a directory may have been the last to keep its removed parent. */
     while (inode) {
-        uint64_t refs = atomic_fetch_sub_explicit(&inode->refs, count, memory_order_acq_rel);
+        /* Whoever holds all references that are left needs no atomic operation: only a holder, or
+           a name, which is one, could make more. */
+        uint64_t refs = atomic_load_explicit(&inode->refs, memory_order_acquire);
+        if (refs != count)
+            refs = atomic_fetch_sub_explicit(&inode->refs, count, memory_order_acq_rel);
         assert(refs >= count);
         if (refs != count)
             return;
+        atomic_store_explicit(&inode->refs, 0, memory_order_relaxed);
         struct inode *parent = free_contents(store, inode);
         give_inode(store, inode);
         quota_give(&store->inodes, 1);
@@ -186,14 +203,15 @@ void inode_free_all(struct store *store)
     }
 }
 
-/* ---- times ------------------------------------------------------------------------------ */
-
-void inode_modified(struct store *store, struct inode *inode)
+struct attr inode_attr_locked(struct inode *inode)
 {
+    lock_read(&inode->lock);
     struct attr attr = inode->attr;
-    attr.mtime = attr.ctime = stamp_for(store, inode);
-    inode_set_attr(inode, &attr);
+    lock_read_done(&inode->lock);
+    return attr;
 }
+
+/* ---- times ------------------------------------------------------------------------------ */
 
 /* Not younger, as relatime asks. */
 static bool is_older(const struct timespec *a, const struct timespec *b)

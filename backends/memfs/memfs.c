@@ -182,6 +182,7 @@ static int run(struct fuse_args *args, const struct options *options)
         .direct_io = options->direct_io,
         .keep_cache = options->keep_cache,
         .writeback = options->writeback,
+        .absent = {.entry_timeout = options->timeout}, /* node 0: to be remembered as absent */
     };
 
     if (options->cmdline.show_help)

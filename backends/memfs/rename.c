@@ -131,11 +131,21 @@ static int check_links(const struct rename *r)
 
 /* ---- changes ---------------------------------------------------------------------------- */
 
-static void changed(struct store *store, struct inode *inode)
+static void set_ctime(struct inode *inode, const struct timespec *now)
 {
     struct attr attr = inode->attr;
-    attr.ctime = stamp_for(store, inode);
+    attr.ctime = *now;
     inode_set_attr(inode, &attr);
+}
+
+/* The time for everything that the rename changes. All four locks are held. */
+static struct timespec stamp(struct store *store, const struct rename *r)
+{
+    bool seen = atomic_load_explicit(&r->from->seen, memory_order_relaxed) ||
+                atomic_load_explicit(&r->to->seen, memory_order_relaxed) ||
+                atomic_load_explicit(&r->source->inode->seen, memory_order_relaxed) ||
+                (r->target && atomic_load_explicit(&r->target->inode->seen, memory_order_relaxed));
+    return stamp_now(store, seen);
 }
 
 /* The references that children hold to their parents: one moves from a directory to another. */
@@ -145,68 +155,87 @@ static void move_reference(struct rename *r, struct inode *from, struct inode *t
     r->parent = from; /* given back when no lock is held */
 }
 
+/* Two directories, or one and another file, change places between the parents. */
+static void exchange_parents(struct rename *r, struct inode *source, struct inode *target,
+                             const struct timespec *now)
+{
+    int source_is_dir = source->type == DT_DIR, target_is_dir = target->type == DT_DIR;
+
+    if (source_is_dir)
+        source->dir->parent = r->to;
+    if (target_is_dir)
+        target->dir->parent = r->from;
+    if (source_is_dir && !target_is_dir)
+        move_reference(r, r->from, r->to);
+    if (target_is_dir && !source_is_dir)
+        move_reference(r, r->to, r->from);
+    tree_parent_changed(r->from, 0, target_is_dir - source_is_dir, now);
+    tree_parent_changed(r->to, 0, source_is_dir - target_is_dir, now);
+}
+
 static int exchange(struct store *store, struct rename *r)
 {
     struct inode *source = r->source->inode, *target = r->target->inode;
-    int source_is_dir = source->type == DT_DIR, target_is_dir = target->type == DT_DIR;
 
     lock_children(source, target);
+    struct timespec now = stamp(store, r);
     r->source->inode = target;
     r->target->inode = source;
-    if (r->from != r->to) {
-        if (source_is_dir)
-            source->dir->parent = r->to;
-        if (target_is_dir)
-            target->dir->parent = r->from;
-        if (source_is_dir && !target_is_dir)
-            move_reference(r, r->from, r->to);
-        if (target_is_dir && !source_is_dir)
-            move_reference(r, r->to, r->from);
-        tree_parent_changed(store, r->to, 0, source_is_dir - target_is_dir);
-    }
-    tree_parent_changed(store, r->from, 0, r->from == r->to ? 0 : target_is_dir - source_is_dir);
-    changed(store, source);
-    changed(store, target);
+    if (r->from == r->to)
+        tree_parent_changed(r->from, 0, 0, &now);
+    else
+        exchange_parents(r, source, target, &now);
+    set_ctime(source, &now);
+    set_ctime(target, &now);
     unlock_children(source, target);
     return 0;
 }
 
-/* The target's name now means the source; it may be a new name. -ENOMEM, -ENOTEMPTY */
+/* The new name now means the source. -ENOMEM, -ENOTEMPTY */
 static int take_name(struct store *store, struct rename *r, struct inode *source,
-                     struct inode *target)
+                     struct inode *target, const struct timespec *now)
 {
     if (!target)
         return dir_insert(r->to->dir, &r->new, source);
     if (target->type == DT_DIR && target->dir->live)
         return -ENOTEMPTY;
     r->target->inode = source;
-    r->last = tree_drop_link(store, target);
+    r->last = tree_drop_link(store, target, now);
     r->dropped = target;
     return 0;
+}
+
+/* The old name goes. `lost`: a directory has been replaced. */
+static void leave_name(struct rename *r, struct inode *source, bool new_name, int lost,
+                       const struct timespec *now)
+{
+    int dir = source->type == DT_DIR;
+
+    dir_remove(r->from->dir, &r->old);
+    if (r->from == r->to) {
+        tree_parent_changed(r->from, new_name ? 0 : -1, -lost, now);
+        return;
+    }
+    if (dir) {
+        source->dir->parent = r->to;
+        move_reference(r, r->from, r->to);
+    }
+    tree_parent_changed(r->from, -1, -dir, now);
+    tree_parent_changed(r->to, new_name, dir - lost, now);
 }
 
 static int move(struct store *store, struct rename *r)
 {
     struct inode *source = r->source->inode;
     struct inode *target = r->target ? r->target->inode : NULL;
-    int dir = source->type == DT_DIR;
-    int lost = target && target->type == DT_DIR;
+    bool lost = target && target->type == DT_DIR;
 
     lock_children(source, target);
-    int error = take_name(store, r, source, target);
+    struct timespec now = stamp(store, r);
+    int error = take_name(store, r, source, target, &now);
     if (!error) {
-        dir_remove(r->from->dir, &r->old);
-        if (r->from == r->to) {
-            tree_parent_changed(store, r->from, target ? -1 : 0, -lost);
-        } else {
-            if (dir) {
-                source->dir->parent = r->to;
-                move_reference(r, r->from, r->to);
-            }
-            tree_parent_changed(store, r->from, -1, -dir);
-            tree_parent_changed(store, r->to, target ? 0 : 1, dir - lost);
-        }
-        changed(store, source);
+        leave_name(r, source, !target, lost, &now);
+        set_ctime(source, &now);
     }
     unlock_children(source, target);
     return error;

@@ -46,10 +46,7 @@ struct timespec stamp_now(struct store *store, bool distinct)
     return now;
 }
 
-struct timespec stamp_for(struct store *store, struct inode *inode)
+struct timespec stamp_for(struct store *store, const struct inode *inode)
 {
-    bool seen = atomic_load_explicit(&inode->seen, memory_order_relaxed);
-    if (seen)
-        atomic_store_explicit(&inode->seen, false, memory_order_relaxed);
-    return stamp_now(store, seen);
+    return stamp_now(store, atomic_load_explicit(&inode->seen, memory_order_relaxed));
 }

@@ -35,8 +35,9 @@ static bool init_shards(struct store *store)
 static bool make_root(struct store *store, const struct store_options *options)
 {
     mode_t mode = S_IFDIR | (options->mode & 07777);
+    struct timespec now = stamp_now(store, false);
     int error;
-    struct inode *root = inode_new(store, mode, options->uid, options->gid, &error);
+    struct inode *root = inode_new(store, mode, options->uid, options->gid, &now, &error);
     if (!root)
         return false;
     store->root = root;

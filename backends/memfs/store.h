@@ -17,8 +17,8 @@
  *   - inode->lock of a directory: its table of entries, its extended attributes.
  *   - inode->lock of a file: its data and extended attributes.
  *   - inode->attr is written under inode->lock held for writing; it is read under the lock, or
- *     without any through inode_attr(), which retries while a writer is at work. So stat(2) writes
- *     to no shared memory.
+ *     through inode_attr(), which does without while no writer is at work. So stat(2) writes to no
+ *     shared memory.
  *   - inode->refs keeps the inode: one for every lookup the kernel has not forgotten, one while
  *     the inode has a name, one for each child directory that points to it as its parent. FUSE
  *     forgets a file only after it has released it (<fuse_lowlevel.h>, forget), so open files
@@ -37,14 +37,12 @@
 #include <sys/uio.h>
 #include <time.h>
 
+#include "data.h"
 #include "lock.h"
 
 #pragma GCC visibility push(hidden)
 
 enum {
-    PAGE = 4096,     /* granule of holes and of accounting, bytes */
-    CHUNK = 2 << 20, /* most bytes of a file that lie in one piece: a huge page */
-    CHUNK_PAGES = CHUNK / PAGE,
     CACHE_LINE = 64,
     NAME_LIMIT = 255, /* NAME_MAX */
 };
@@ -65,14 +63,6 @@ struct attr {
 
 enum { ATTR_WORDS = sizeof(struct attr) / 8 };
 _Static_assert(sizeof(struct attr) % 8 == 0, "attributes are copied in whole words");
-
-/*
- * Sparse array of pointers by a 64-bit key: a radix tree that is as high as its largest key. One
- * word, the address of a value or node with the height in its low bits; 0 is an empty map.
- */
-struct map {
-    uintptr_t root;
-};
 
 struct inode {
     struct lock lock;
@@ -96,22 +86,6 @@ struct inode {
 } __attribute__((aligned(2 * CACHE_LINE)));
 
 _Static_assert(sizeof(struct inode) == 128, "an inode is two cache lines");
-
-/* A stretch of a file, CHUNK bytes long and aligned to it in the file. */
-struct chunk {
-    unsigned char *mem;
-    uint32_t cap;     /* bytes of mem: a power of two; what lies behind is a hole */
-    uint16_t charged; /* count of pages charged: the bits of the second map */
-    uint8_t words;    /* of each of the two maps of pages below */
-    uint8_t kind;     /* enum chunk_kind: where mem comes from */
-    uint64_t maps[];  /* pages filled with data, then pages charged (a superset: fallocate) */
-};
-
-enum chunk_kind {
-    CHUNK_FITTING, /* malloc, as large as need be */
-    CHUNK_WHOLE,   /* the pool of small pages */
-    CHUNK_HUGE,    /* the pool of huge pages */
-};
 
 struct dentry {
     struct inode *inode;
@@ -167,24 +141,13 @@ struct quota {
     unsigned mask; /* shards - 1 */
 };
 
-/* Inodes of a CPU. */
+/* Inodes of a CPU. Whoever finds a shard busy takes the next one instead of waiting. */
 struct shard {
-    struct lock lock;          /* protects the rest */
+    atomic_bool busy;          /* protects the rest */
     struct inode *free;        /* singly linked */
     struct inode *fresh, *end; /* of the newest slab, never used */
     uint64_t ino, ino_end;     /* numbers reserved for this shard */
 } __attribute__((aligned(CACHE_LINE)));
-
-/* Memory of whole chunks. */
-struct pool {
-    struct lock lock; /* protects the rest; not held during system calls that free memory */
-    void **warm;      /* free chunks that still have their memory */
-    void **cold;      /* free chunks that are address space only */
-    size_t nwarm, ncold;
-    void **arenas; /* start of every mapping */
-    size_t narenas;
-    bool huge; /* ask for huge pages */
-};
 
 struct store {
     struct inode *root;
@@ -236,12 +199,13 @@ unsigned quota_shards(void);
 /* The time for a change; `distinct`: finer than the clock tick. */
 struct timespec stamp_now(struct store *store, bool distinct);
 /* The time for a change of `inode`, whose lock is held for writing: later than any told before. */
-struct timespec stamp_for(struct store *store, struct inode *inode);
+struct timespec stamp_for(struct store *store, const struct inode *inode);
 
 /* ---- inode.c ---------------------------------------------------------------------------- */
 
 /* One reference, for its name; nlink is 1. NULL and *error is -ENOSPC or -ENOMEM. */
-struct inode *inode_new(struct store *store, mode_t mode, uid_t uid, gid_t gid, int *error);
+struct inode *inode_new(struct store *store, mode_t mode, uid_t uid, gid_t gid,
+                        const struct timespec *now, int *error);
 /* The caller holds a reference, or a lock that keeps the inode's name. */
 static inline void inode_get(struct inode *inode)
 {
@@ -249,12 +213,11 @@ static inline void inode_get(struct inode *inode)
 }
 /* Gives up `count` references; the last one frees the inode. No lock of an inode may be held. */
 void inode_put(struct store *store, struct inode *inode, uint64_t count);
-/* A consistent copy of the attributes, without a lock; they count as seen. */
+/* A consistent copy of the attributes, nearly always without the lock; they count as seen. */
 static inline struct attr inode_attr(struct inode *inode);
+struct attr inode_attr_locked(struct inode *inode);
 /* Replaces the attributes. The lock is held for writing. */
 static inline void inode_set_attr(struct inode *inode, const struct attr *attr);
-/* Sets mtime and ctime to now. The lock is held for writing. */
-void inode_modified(struct store *store, struct inode *inode);
 /* Takes the lock for reading on behalf of somebody who reads the contents: atime by relatime. */
 void inode_lock_accessed(struct store *store, struct inode *inode);
 /* Frees all inodes whatever their references, and the slabs. For store_free(). */
@@ -335,103 +298,17 @@ int tree_rmdir(struct store *store, struct inode *parent, const char *name);
  * For rename.c. An inode loses one of its names, a directory its only one; its lock is held for
  * writing. tree_put_link() follows when no lock is held, with what this returned.
  */
-bool tree_drop_link(struct store *store, struct inode *inode);
+bool tree_drop_link(struct store *store, struct inode *inode, const struct timespec *now);
 void tree_put_link(struct store *store, struct inode *inode, bool last);
-/* For rename.c. Entries of `parent` change by `entries`, subdirectories by `subdirs`, now. */
-void tree_parent_changed(struct store *store, struct inode *parent, int entries, int subdirs);
+/* For rename.c. Entries of `parent` change by `entries`, subdirectories by `subdirs`. */
+void tree_parent_changed(struct inode *parent, int entries, int subdirs,
+                         const struct timespec *now);
 
 /* ---- rename.c --------------------------------------------------------------------------- */
 
 /* `flags`: 0, RENAME_NOREPLACE or RENAME_EXCHANGE. Errors as rename(2). */
 int rename_entry(struct store *store, struct inode *from, const char *old, struct inode *to,
                  const char *new, unsigned flags);
-
-/* ---- map.c ------------------------------------------------------------------------------ */
-
-void *map_get(const struct map *map, uint64_t key);
-/* -ENOMEM */
-int map_set(struct map *map, uint64_t key, void *value);
-void map_erase(struct map *map, uint64_t key);
-/* The value with the smallest key not below *key, which becomes its key. NULL: none. */
-void *map_next(const struct map *map, uint64_t *key);
-
-/* ---- pool.c ----------------------------------------------------------------------------- */
-
-void pool_init(struct pool *pool, bool huge);
-void pool_free(struct pool *pool);
-/* CHUNK bytes, aligned to CHUNK, of undefined contents. NULL: no memory. */
-void *pool_take(struct pool *pool);
-void pool_give(struct pool *pool, void *mem);
-
-/* ---- chunk.c: all under the file's lock -------------------------------------------------- */
-
-/*
- * The chunk (NULL: a new one) with memory for at least `end` bytes; `kind` is what large ones
- * should be made of. NULL: no memory, and the chunk is as it was.
- */
-struct chunk *chunk_grow(struct store *store, struct chunk *chunk, uint32_t end,
-                         enum chunk_kind kind);
-/* Gives memory behind `end` back if that is much. */
-void chunk_trim(struct chunk *chunk, uint32_t end);
-void chunk_free(struct store *store, struct chunk *chunk);
-/* Length of the run from `off`, at most `len`, that is all data (*data) or all hole. */
-uint32_t chunk_run(const struct chunk *chunk, uint32_t off, uint32_t len, bool *data);
-/* Count of pages of the range that are not charged. */
-uint32_t chunk_uncharged(const struct chunk *chunk, uint32_t off, uint32_t len);
-/* Marks the range charged; the caller has paid. */
-void chunk_charge(struct chunk *chunk, uint32_t off, uint32_t len);
-/* The range has been copied into mem: new pages are zeroed around it and become data. */
-void chunk_filled(struct chunk *chunk, uint32_t off, uint32_t len);
-/* Frees whole pages of the range and zeroes the rest. Count of pages no longer charged. */
-uint32_t chunk_punch(struct chunk *chunk, uint32_t off, uint32_t len);
-/* Is every page data? */
-bool chunk_is_full(const struct chunk *chunk);
-
-/* ---- data.c ----------------------------------------------------------------------------- */
-
-/*
- * Copies `size` bytes of what is to be written to `to`; count, which may be short, or negative
- * errno. Called once for each piece, in order.
- */
-typedef ssize_t data_source(void *from, void *to, size_t size);
-
-/* Count of bytes written, or -ENOSPC, -EFBIG, -ENOMEM, -EINVAL, or the source's error. */
-ssize_t data_write(struct store *store, struct inode *inode, int64_t off, size_t size,
-                   data_source *source, void *from, uid_t caller);
-/*
- * Points at most *count vectors at the bytes from `off`, at most `size`, and not behind the end of
- * the file. Sum of their lengths. The file's lock is held as long as they are used.
- */
-size_t data_read(const struct inode *inode, int64_t off, size_t size, struct iovec *iov,
-                 int *count);
-/* Frees all data of an inode that nobody can reach. */
-void data_free(struct store *store, struct inode *inode);
-
-/* For attr.c and space.c: parts of a change. The lock is held for writing, *attr is set later. */
-
-/* As data_write(), and sets size and use. */
-ssize_t data_put(struct store *store, struct inode *inode, int64_t off, size_t size,
-                 data_source *source, void *from, struct attr *attr);
-/* Sets the size and frees what lies behind. */
-void data_resize(struct store *store, struct inode *inode, int64_t size, struct attr *attr);
-/* Makes a hole; sets use. */
-void data_punch(struct store *store, struct inode *inode, int64_t off, int64_t len,
-                struct attr *attr);
-/* The chunk at `key` with memory for `end` bytes of it, made if need be. NULL: no memory. */
-struct chunk *data_chunk(struct store *store, struct inode *inode, uint64_t key, uint32_t end);
-/* Forgets a chunk in which nothing is charged any more. */
-void data_settle(struct store *store, struct inode *inode, uint64_t key, struct chunk *chunk);
-
-/* ---- space.c ---------------------------------------------------------------------------- */
-
-/* The next data or hole (SEEK_DATA, SEEK_HOLE) from `off`. -ENXIO, -EINVAL */
-int64_t space_seek(struct inode *inode, int64_t off, int whence);
-/* fallocate(2): 0, KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE. -EOPNOTSUPP, -ENOSPC, -EFBIG, -ENOMEM */
-int space_allocate(struct store *store, struct inode *inode, int mode, int64_t off, int64_t len,
-                   uid_t caller);
-/* Count of bytes copied, or as data_write(). Holes stay holes. */
-ssize_t space_copy(struct store *store, struct inode *in, int64_t off_in, struct inode *out,
-                   int64_t off_out, size_t size, uid_t caller);
 
 /* ---- xattr.c ---------------------------------------------------------------------------- */
 
@@ -454,16 +331,15 @@ static inline struct attr inode_attr(struct inode *inode)
         struct attr attr;
         uint64_t words[ATTR_WORDS];
     } copy;
-    uint32_t version, again;
 
     if (!atomic_load_explicit(&inode->seen, memory_order_relaxed))
         atomic_store_explicit(&inode->seen, true, memory_order_relaxed);
-    do {
-        version = atomic_load_explicit(&inode->version, memory_order_acquire);
-        for (int i = 0; i < ATTR_WORDS; i++)
-            copy.words[i] = __atomic_load_n(&inode->attr_words[i], __ATOMIC_ACQUIRE);
-        again = atomic_load_explicit(&inode->version, memory_order_relaxed);
-    } while ((version & 1) || again != version);
+    uint32_t version = atomic_load_explicit(&inode->version, memory_order_acquire);
+#pragma GCC unroll 16
+    for (int i = 0; i < ATTR_WORDS; i++)
+        copy.words[i] = __atomic_load_n(&inode->attr_words[i], __ATOMIC_ACQUIRE);
+    if ((version & 1) || atomic_load_explicit(&inode->version, memory_order_relaxed) != version)
+        return inode_attr_locked(inode); /* changed meanwhile */
     return copy.attr;
 }
 
@@ -476,7 +352,11 @@ static inline void inode_set_attr(struct inode *inode, const struct attr *attr)
     uint32_t version = atomic_load_explicit(&inode->version, memory_order_relaxed);
 
     lock_assert_write(&inode->lock);
+    if (attr->ctime.tv_nsec != inode->attr.ctime.tv_nsec ||
+        attr->ctime.tv_sec != inode->attr.ctime.tv_sec)
+        atomic_store_explicit(&inode->seen, false, memory_order_relaxed);
     atomic_store_explicit(&inode->version, version + 1, memory_order_relaxed);
+#pragma GCC unroll 16
     for (int i = 0; i < ATTR_WORDS; i++)
         __atomic_store_n(&inode->attr_words[i], copy.words[i], __ATOMIC_RELEASE);
     atomic_store_explicit(&inode->version, version + 2, memory_order_release);

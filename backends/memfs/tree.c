@@ -44,12 +44,12 @@ int tree_lookup(struct store *store, struct inode *parent, const char *name, str
 
 /* ---- create ----------------------------------------------------------------------------- */
 
-void tree_parent_changed(struct store *store, struct inode *parent, int entries, int subdirs)
+void tree_parent_changed(struct inode *parent, int entries, int subdirs, const struct timespec *now)
 {
     struct attr attr = parent->attr;
     attr.size += entries * ENTRY_SIZE;
     attr.nlink += (uint32_t)subdirs;
-    attr.mtime = attr.ctime = stamp_for(store, parent);
+    attr.mtime = attr.ctime = *now;
     inode_set_attr(parent, &attr);
 }
 
@@ -92,7 +92,7 @@ static int give_contents(struct store *store, struct inode *inode, struct inode 
 
 /* A new inode below `parent`, whose lock is held: it hands down its group, see chmod(1). */
 static struct inode *make_inode(struct store *store, struct inode *parent,
-                                const struct tree_new *what, int *error)
+                                const struct tree_new *what, const struct timespec *now, int *error)
 {
     mode_t mode = what->mode;
     gid_t gid = what->gid;
@@ -102,7 +102,7 @@ static struct inode *make_inode(struct store *store, struct inode *parent,
         if (S_ISDIR(mode))
             mode |= S_ISGID;
     }
-    struct inode *inode = inode_new(store, mode, what->uid, gid, error);
+    struct inode *inode = inode_new(store, mode, what->uid, gid, now, error);
     if (!inode)
         return NULL;
     *error = give_contents(store, inode, parent, what);
@@ -125,7 +125,8 @@ static int create_locked(struct store *store, struct inode *parent, const struct
         return -EEXIST;
     if (is_dir && parent->attr.nlink == UINT32_MAX)
         return -EMLINK;
-    struct inode *inode = make_inode(store, parent, what, &error);
+    struct timespec now = stamp_for(store, parent);
+    struct inode *inode = make_inode(store, parent, what, &now, &error);
     if (!inode)
         return error;
     atomic_store_explicit(&inode->refs, 2, memory_order_relaxed); /* its name and the caller */
@@ -134,7 +135,7 @@ static int create_locked(struct store *store, struct inode *parent, const struct
         inode_put(store, inode, 2);
         return error;
     }
-    tree_parent_changed(store, parent, 1, is_dir);
+    tree_parent_changed(parent, 1, is_dir, &now);
     *out = inode;
     return 0;
 }
@@ -181,7 +182,8 @@ static int link_locked(struct store *store, struct inode *inode, struct inode *p
     attr.nlink++;
     attr.ctime = stamp_for(store, inode);
     inode_set_attr(inode, &attr);
-    tree_parent_changed(store, parent, 1, 0);
+    struct timespec now = stamp_for(store, parent);
+    tree_parent_changed(parent, 1, 0, &now);
     return 0;
 }
 
@@ -206,12 +208,12 @@ int tree_link(struct store *store, struct inode *inode, struct inode *parent, co
 
 /* ---- remove ----------------------------------------------------------------------------- */
 
-bool tree_drop_link(struct store *store, struct inode *inode)
+bool tree_drop_link(struct store *store, struct inode *inode, const struct timespec *now)
 {
     struct attr attr = inode->attr;
     attr.nlink = inode->type == DT_DIR ? 0 : attr.nlink - 1;
     /* Who still has a file without names open need not tell this ctime from the last. */
-    attr.ctime = attr.nlink ? stamp_for(store, inode) : stamp_now(store, false);
+    attr.ctime = attr.nlink ? stamp_for(store, inode) : *now;
     inode_set_attr(inode, &attr);
     return attr.nlink == 0;
 }
@@ -235,16 +237,17 @@ static int remove_locked(struct store *store, struct inode *parent, const struct
     if ((inode->type == DT_DIR) != dir)
         return dir ? -ENOTDIR : -EISDIR;
 
+    struct timespec now = stamp_for(store, parent);
     lock_write(&inode->lock);
     bool empty = !dir || !inode->dir->live;
     if (empty)
-        *last = tree_drop_link(store, inode);
+        *last = tree_drop_link(store, inode, &now);
     lock_write_done(&inode->lock);
     if (!empty)
         return -ENOTEMPTY;
 
     dir_remove(parent->dir, name);
-    tree_parent_changed(store, parent, -1, dir ? -1 : 0);
+    tree_parent_changed(parent, -1, dir ? -1 : 0, &now);
     return 0;
 }
 
