@@ -72,7 +72,7 @@ static inline void put(struct df_entry_slot *slot, int word, uint64_t value)
 
 static inline uint64_t pack(uint32_t high, uint32_t low)
 {
-    return (uint64_t) high << 32 | low;
+    return (uint64_t)high << 32 | low;
 }
 
 static inline bool unchanged(const struct df_entry_slot *slot, uint64_t state)
@@ -83,13 +83,13 @@ static inline bool unchanged(const struct df_entry_slot *slot, uint64_t state)
 /* One more change. A store that is busy, or about to begin with an older ticket, will notice. */
 static inline uint64_t bump(uint64_t state, uint32_t generation)
 {
-    return pack(generation, (uint32_t) state + STATE_STEP);
+    return pack(generation, (uint32_t)state + STATE_STEP);
 }
 
 /* The same, with a new content or none. */
 static inline uint64_t settle(uint64_t state, uint32_t generation)
 {
-    return bump(state & ~(uint64_t) (STATE_BUSY | STATE_BARE), generation);
+    return bump(state & ~(uint64_t)(STATE_BUSY | STATE_BARE), generation);
 }
 
 static inline bool holds(const struct df_entry_slot *slot, struct df_path_hash key)
@@ -111,6 +111,8 @@ int df_entry_cache_init(struct df_entry_cache *cache)
     }
     cache->slots = slots;
     atomic_init(&cache->generation, 1);
+    atomic_init(&cache->listings, 0);
+    atomic_init(&cache->changes, 0);
     return 0;
 }
 
@@ -137,7 +139,7 @@ void df_entry_cache_look(struct df_entry_cache *cache, struct df_path_hash key, 
     uint64_t ino = get(slot, WORD_INO);
     if (!unchanged(slot, state))
         return;
-    entry->mode = (mode_t) mode;
+    entry->mode = (mode_t)mode;
     entry->ino = ino;
     entry->expiry = expiry;
     entry->attributes = mode != 0 && attributes > now && !(state & STATE_BARE);
@@ -154,17 +156,17 @@ bool df_entry_cache_stat(struct df_entry_cache *cache, struct df_path_hash key,
 
     *st = (struct stat){
         .st_ino = get(slot, WORD_INO),
-        .st_mode = (mode_t) (mode_nlink >> 32),
-        .st_nlink = (uint32_t) mode_nlink,
-        .st_uid = (uid_t) (uid_gid >> 32),
-        .st_gid = (gid_t) uid_gid,
+        .st_mode = (mode_t)(mode_nlink >> 32),
+        .st_nlink = (uint32_t)mode_nlink,
+        .st_uid = (uid_t)(uid_gid >> 32),
+        .st_gid = (gid_t)uid_gid,
         .st_rdev = get(slot, WORD_RDEV),
-        .st_size = (off_t) get(slot, WORD_SIZE),
-        .st_blksize = (uint32_t) rest,
-        .st_blocks = (blkcnt_t) get(slot, WORD_BLOCKS),
-        .st_atim = {(time_t) get(slot, WORD_ATIME), (long) (nsec >> 32)},
-        .st_mtim = {(time_t) get(slot, WORD_MTIME), (uint32_t) nsec},
-        .st_ctim = {(time_t) get(slot, WORD_CTIME), (long) (rest >> 32)},
+        .st_size = (off_t)get(slot, WORD_SIZE),
+        .st_blksize = (uint32_t)rest,
+        .st_blocks = (blkcnt_t)get(slot, WORD_BLOCKS),
+        .st_atim = {(time_t)get(slot, WORD_ATIME), (long)(nsec >> 32)},
+        .st_mtim = {(time_t)get(slot, WORD_MTIME), (uint32_t)nsec},
+        .st_ctim = {(time_t)get(slot, WORD_CTIME), (long)(rest >> 32)},
     };
     return unchanged(slot, entry->ticket.state);
 }
@@ -195,15 +197,15 @@ static void put_stat(struct df_entry_slot *slot, const struct stat *st)
 {
     put(slot, WORD_UID_GID, pack(st->st_uid, st->st_gid));
     put(slot, WORD_RDEV, st->st_rdev);
-    put(slot, WORD_SIZE, (uint64_t) st->st_size);
-    put(slot, WORD_BLOCKS, (uint64_t) st->st_blocks);
-    put(slot, WORD_ATIME, (uint64_t) st->st_atim.tv_sec);
-    put(slot, WORD_MTIME, (uint64_t) st->st_mtim.tv_sec);
-    put(slot, WORD_CTIME, (uint64_t) st->st_ctim.tv_sec);
+    put(slot, WORD_SIZE, (uint64_t)st->st_size);
+    put(slot, WORD_BLOCKS, (uint64_t)st->st_blocks);
+    put(slot, WORD_ATIME, (uint64_t)st->st_atim.tv_sec);
+    put(slot, WORD_MTIME, (uint64_t)st->st_mtim.tv_sec);
+    put(slot, WORD_CTIME, (uint64_t)st->st_ctim.tv_sec);
     put(slot, WORD_ATIME_MTIME_NSEC,
-        pack((uint32_t) st->st_atim.tv_nsec, (uint32_t) st->st_mtim.tv_nsec));
+        pack((uint32_t)st->st_atim.tv_nsec, (uint32_t)st->st_mtim.tv_nsec));
     put(slot, WORD_CTIME_NSEC_BLKSIZE,
-        pack((uint32_t) st->st_ctim.tv_nsec, (uint32_t) st->st_blksize));
+        pack((uint32_t)st->st_ctim.tv_nsec, (uint32_t)st->st_blksize));
 }
 
 void df_entry_cache_store(struct df_entry_cache *cache, struct df_path_hash key,
@@ -218,7 +220,7 @@ void df_entry_cache_store(struct df_entry_cache *cache, struct df_path_hash key,
     put(slot, WORD_TAG_HIGH, key.high);
     put(slot, WORD_EXPIRY, expiry);
     put(slot, WORD_ATTRIBUTES, attributes);
-    put(slot, WORD_MODE_NLINK, pack(st->st_mode, (uint32_t) st->st_nlink));
+    put(slot, WORD_MODE_NLINK, pack(st->st_mode, (uint32_t)st->st_nlink));
     put(slot, WORD_INO, st->st_ino);
     if (attributes)
         put_stat(slot, st);
@@ -232,15 +234,44 @@ void df_entry_cache_store_absent(struct df_entry_cache *cache, struct df_path_ha
     df_entry_cache_store(cache, key, ticket, &absent, expiry, 0);
 }
 
+/* ---- listings ---- */
+
+uint32_t df_entry_cache_list_begin(struct df_entry_cache *cache)
+{
+    atomic_fetch_add(&cache->listings, 1);
+    return atomic_load(&cache->changes);
+}
+
+bool df_entry_cache_listed(const struct df_entry_cache *cache, uint32_t begin)
+{
+    return atomic_load(&cache->changes) == begin;
+}
+
+void df_entry_cache_list_end(struct df_entry_cache *cache)
+{
+    atomic_fetch_sub(&cache->listings, 1);
+}
+
+/* Before a slot is told to forget. Whoever sees no listing here has changed the plugin's state
+ * before that listing began. */
+static void tell_listings(struct df_entry_cache *cache)
+{
+    if (atomic_load(&cache->listings))
+        atomic_fetch_add(&cache->changes, 1);
+}
+
+/* ---- forgetting ---- */
+
 bool df_entry_cache_forget(struct df_entry_cache *cache, struct df_path_hash key)
 {
     struct df_entry_slot *slot = slot_of(cache, key);
     uint64_t state = atomic_load_explicit(&slot->state, memory_order_acquire), next;
     bool held;
 
+    tell_listings(cache);
     do {
         held = holds(slot, key);
-        next = bump(state, held ? 0 : (uint32_t) (state >> 32));
+        next = bump(state, held ? 0 : (uint32_t)(state >> 32));
     } while (!atomic_compare_exchange_weak_explicit(&slot->state, &state, next,
                                                     memory_order_acq_rel, memory_order_acquire));
     return held && state >> 32 == atomic_load_explicit(&cache->generation, memory_order_relaxed);
@@ -251,8 +282,9 @@ void df_entry_cache_forget_attributes(struct df_entry_cache *cache, struct df_pa
     struct df_entry_slot *slot = slot_of(cache, key);
     uint64_t state = atomic_load_explicit(&slot->state, memory_order_acquire), next;
 
+    tell_listings(cache);
     do {
-        next = bump(state, (uint32_t) (state >> 32));
+        next = bump(state, (uint32_t)(state >> 32));
         if (holds(slot, key))
             next |= STATE_BARE;
     } while (!atomic_compare_exchange_weak_explicit(&slot->state, &state, next,
@@ -263,6 +295,7 @@ void df_entry_cache_flush(struct df_entry_cache *cache)
 {
     uint32_t old = atomic_load_explicit(&cache->generation, memory_order_relaxed), next;
 
+    tell_listings(cache);
     do {
         next = old + 1 ? old + 1 : 1;
     } while (!atomic_compare_exchange_weak_explicit(&cache->generation, &old, next,

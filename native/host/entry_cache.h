@@ -11,6 +11,8 @@
  *     still true succeeds; every forget changes the state, also of a slot that holds another path.
  *   - df_entry_cache_flush() starts a new generation; a ticket carries the generation it saw.
  * So: look, ask the plugin, store - and: change through the plugin, then forget.
+ * A listing brings attributes of objects that nobody has looked for; it takes no tickets before it
+ * asks, so it stores nothing any more once something was forgotten meanwhile.
  */
 #ifndef DF_HOST_ENTRY_CACHE_H
 #define DF_HOST_ENTRY_CACHE_H
@@ -33,6 +35,8 @@ struct df_entry_cache {
     struct df_entry_slot *slots;
     struct df_path_seed seed;    /* random, fixed */
     _Atomic uint32_t generation; /* never 0: that marks a dead slot */
+    _Atomic uint32_t listings;   /* listings in progress */
+    _Atomic uint32_t changes;    /* forgets that met a listing; else not written to */
 };
 
 struct df_entry_ticket {
@@ -82,6 +86,12 @@ void df_entry_cache_store(struct df_entry_cache *cache, struct df_path_hash key,
 
 void df_entry_cache_store_absent(struct df_entry_cache *cache, struct df_path_hash key,
                                  struct df_entry_ticket ticket, uint64_t expiry);
+
+/* Around a listing: the result of begin goes to df_entry_cache_listed(), which is asked between
+ * look and store whether the listing is still true. */
+uint32_t df_entry_cache_list_begin(struct df_entry_cache *cache);
+bool df_entry_cache_listed(const struct df_entry_cache *cache, uint32_t begin);
+void df_entry_cache_list_end(struct df_entry_cache *cache);
 
 /* Forgets the entry and its attributes; true if something live (by its generation) was there. */
 bool df_entry_cache_forget(struct df_entry_cache *cache, struct df_path_hash key);

@@ -8,8 +8,8 @@
  *   fuse_mount      session.mountpoint is known
  *   fuse_loop[_mt]  session.serial is known
  *                   df_highlevel_init(fs, fuse, &conn)     ops->init runs here, on this thread
- *                   df_plugin_serve(plugin, &session, fs)  fs is destroyed by the core at unmount
- *   fuse_destroy    df_highlevel_free(fs) only when fs was never attached
+ *                   df_plugin_serve(plugin, &session, fs)  returns when the mount has ended
+ *   fuse_destroy    df_highlevel_free(fs)                  ops->destroy runs here, on this thread
  */
 #ifndef DF_HOST_HIGHLEVEL_H
 #define DF_HOST_HIGHLEVEL_H
@@ -21,6 +21,7 @@
 #endif
 #include <fuse.h>
 
+#include "core/export.h"
 #include "core/ops.h"
 #include "host/plugin.h"
 
@@ -38,12 +39,13 @@ struct df_caller;
  * unset, intr_signal SIGUSR1.
  * Returns NULL when memory is short.
  */
-struct df_fs *df_highlevel_new(const struct fuse_operations *ops, size_t op_size, void *user_data,
-                               const struct df_session *session, struct df_plugin *plugin);
+DF_PRIVATE_EXPORT struct df_fs *df_highlevel_new(const struct fuse_operations *ops, size_t op_size,
+                                                 void *user_data, const struct df_session *session,
+                                                 struct df_plugin *plugin);
 
 /* The configuration that the option parser fills and ops->init may change; fixed after
  * df_highlevel_init(). */
-struct fuse_config *df_highlevel_config(struct df_fs *fs);
+DF_PRIVATE_EXPORT struct fuse_config *df_highlevel_config(struct df_fs *fs);
 
 /*
  * FUSE_INIT: offers the plugin in conn->capable what this lane does, sets conn->want to libfuse's
@@ -53,25 +55,26 @@ struct fuse_config *df_highlevel_config(struct df_fs *fs);
  * `fuse` is what fuse_get_context()->fuse shows. Called once, before the fs is attached.
  * Returns 0, or -EPROTO when conn->want has a bit that was not offered.
  */
-int df_highlevel_init(struct df_fs *fs, struct fuse *fuse, struct fuse_conn_info *conn);
+DF_PRIVATE_EXPORT int df_highlevel_init(struct df_fs *fs, struct fuse *fuse,
+                                        struct fuse_conn_info *conn);
 
 /* ops->destroy (only when ops->init's turn has come), then frees. The same function stands in
- * fs->ops->destroy, so an attached fs is freed by the core and must not be freed here. */
-void df_highlevel_free(struct df_fs *fs);
+ * fs->ops->destroy for a user of the core without a plugin; df_plugin_serve() gives fs back. */
+DF_PRIVATE_EXPORT void df_highlevel_free(struct df_fs *fs);
 
 /*
  * fuse_get_context(): the operation running on this thread, NULL outside of any. The structure may
  * be written (a module stack swaps private_data) and is valid until the operation returns.
  */
-struct fuse_context *df_highlevel_context(void);
+DF_PRIVATE_EXPORT struct fuse_context *df_highlevel_context(void);
 
 /* Who makes the call that runs on this thread (fuse_getgroups); NULL outside of an operation and
- * in init, destroy and release after the last close. */
-const struct df_caller *df_highlevel_caller(void);
+ * in init and destroy. */
+DF_PRIVATE_EXPORT const struct df_caller *df_highlevel_caller(void);
 
 /* fuse_invalidate_path(): forgets what is cached of `path`. 0, or -ENOENT when nothing was.
  * Any thread, also from inside an operation. */
-int df_highlevel_invalidate(struct df_fs *fs, const char *path);
+DF_PRIVATE_EXPORT int df_highlevel_invalidate(struct df_fs *fs, const char *path);
 
 /* fuse_notify_poll() and fuse_pollhandle_destroy() are in host/pollhandle.h. */
 

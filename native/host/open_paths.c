@@ -129,7 +129,7 @@ static void forget_ino(struct df_open_paths *table, struct df_open_path *node)
 
 static struct df_open_path **chain_of(struct df_open_paths_shard *shard, struct df_path_hash key)
 {
-    return &shard->chains[(uint32_t) (key.high >> 32) & (shard->chain_count - 1)];
+    return &shard->chains[(uint32_t)(key.high >> 32) & (shard->chain_count - 1)];
 }
 
 void df_open_paths_chain(struct df_open_paths_shard *shard, struct df_open_path *node,
@@ -248,7 +248,7 @@ static struct df_open_path *add(struct df_open_paths *table, struct df_open_path
         replace_path(node, memory, len + 1);
     node->hidden = node->removed = false;
     atomic_store_explicit(&node->opens, 0, memory_order_relaxed);
-    atomic_store_explicit(&node->shard, (uint32_t) (shard - table->shards), memory_order_relaxed);
+    atomic_store_explicit(&node->shard, (uint32_t)(shard - table->shards), memory_order_relaxed);
     df_open_path_set(node, path, len, key);
     node->ino = table->numbers ? df_open_paths_ino(table, path, len, key) : 0;
     df_open_paths_chain(shard, node, key);
@@ -409,11 +409,9 @@ int df_open_paths_claim(struct df_open_paths *table, const char *path, uint32_t 
     }
 }
 
-void df_open_path_mark_removed(struct df_open_paths *table, struct df_open_path *node)
+void df_open_path_mark_removed(struct df_open_path *node)
 {
-    struct df_open_paths_shard *shard = lock_shard_of(table, node);
-    node->removed = true;
-    pthread_mutex_unlock(&shard->lock);
+    atomic_store(&node->removed, true);
 }
 
 int df_open_path_reserve(struct df_open_paths *table, struct df_open_path *node, uint32_t len)

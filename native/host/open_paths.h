@@ -7,8 +7,8 @@
  * that was opened (or has been moved) there; hard links are different paths, as in libfuse.
  *
  * Locks, and who waits for whom
- *   lock (in each node)  Readers: operations on open files that tell the plugin a path, opening, and
- *       names relative to an open directory. Writers: unlink, rmdir and rename of that path. So a
+ *   lock (in each node)  Readers: operations on open files that tell the plugin a path, opening,
+ * and names relative to an open directory. Writers: unlink, rmdir and rename of that path. So a
  *       path never changes, and an open file never loses its name, under a running operation.
  *       A reader may hold several of these locks. A writer holds none while it waits: it takes all
  *       it needs or none, and begins again. Hence no cycle, in whatever order readers come.
@@ -19,9 +19,9 @@
  *       the names are resolved, so that the paths of directories stand still meanwhile.
  *   gate                 Path prefixes under rename; opening below them waits. Innermost but shard.
  *   shard locks          Hash chains and counts. Innermost, two in index order.
- *   data_lock (in each node)  Around writes, so that an append finds the end where it looked for it.
- *       Taken inside `lock`.
- * A plugin's operation runs under `lock`, rename_lock or data_lock, never under gate or a shard.
+ *   data_lock (in each node)  Around writes, so that an append finds the end where it looked for
+ * it. Taken inside `lock`. A plugin's operation runs under `lock`, rename_lock or data_lock, never
+ * under gate or a shard.
  */
 #ifndef DF_HOST_OPEN_PATHS_H
 #define DF_HOST_OPEN_PATHS_H
@@ -45,9 +45,9 @@ struct df_open_path {
 
     _Atomic uint32_t refs;  /* to 0 only under the shard's lock */
     _Atomic uint32_t opens; /* open files of the plugin; grows under a read lock only */
-    bool hidden;            /* under lock: renamed to .fuse_hidden, to go with the last of opens */
-    bool removed;           /* under lock, and shard: the path is no longer this file's */
-    bool displaced;         /* under displaced_lock: is in the table's list */
+    _Atomic bool hidden;  /* set under lock: is called .fuse_hidden..., to go with the last open */
+    _Atomic bool removed; /* set under lock: the path is no longer this file's */
+    bool displaced;       /* under displaced_lock: is in the table's list */
 
     ino_t ino; /* number made from the path it had when it was entered, or 0; fixed */
     struct df_open_path *next_displaced;
@@ -80,9 +80,9 @@ struct df_open_paths {
 
     pthread_mutex_t rename_lock;
 
-    _Atomic bool renaming;       /* `below` is in force */
-    pthread_mutex_t gate;        /* protects `below` */
-    pthread_cond_t gate_open;    /* renaming became false */
+    _Atomic bool renaming;    /* `below` is in force */
+    pthread_mutex_t gate;     /* protects `below` */
+    pthread_cond_t gate_open; /* renaming became false */
     struct {
         const char *path;
         uint32_t len;
@@ -141,8 +141,8 @@ int df_open_paths_claim(struct df_open_paths *table, const char *path, uint32_t 
 /* Sleeps until the node could be write-locked. */
 void df_open_path_wait(struct df_open_path *node);
 
-/* Under the write lock: its path is gone. */
-void df_open_path_mark_removed(struct df_open_paths *table, struct df_open_path *node);
+/* Under the write lock, before the entry cache forgets the path: the path is gone. */
+void df_open_path_mark_removed(struct df_open_path *node);
 
 /* Under the write lock: makes sure that a path of len bytes fits. 0 or -ENOMEM. */
 int df_open_path_reserve(struct df_open_paths *table, struct df_open_path *node, uint32_t len);

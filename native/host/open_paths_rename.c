@@ -118,8 +118,8 @@ static int collect(struct df_rename *rename)
     int result = 0;
 
     for (int i = 0; i < 2 && result == 0; i++) {
-        struct df_open_path *node = df_open_paths_get(
-            table, paths[i], lens[i], df_path_hash(table->seed, paths[i], lens[i]));
+        struct df_open_path *node = df_open_paths_get(table, paths[i], lens[i],
+                                                      df_path_hash(table->seed, paths[i], lens[i]));
         result = node ? append(rename, node) : -ENOMEM;
         if (result && node)
             df_open_paths_put(table, node);
@@ -170,14 +170,13 @@ static int reserve_all(struct df_rename *rename)
     int result = 0;
 
     for (uint32_t i = 0; i < rename->count && result == 0; i++)
-        result = df_open_path_reserve(rename->table, rename->nodes[i],
-                                      rename->nodes[i]->len + longest);
+        result =
+            df_open_path_reserve(rename->table, rename->nodes[i], rename->nodes[i]->len + longest);
     return result;
 }
 
 int df_open_paths_rename_begin(struct df_open_paths *table, struct df_rename *rename,
-                               const char *from, uint32_t from_len, const char *to,
-                               uint32_t to_len)
+                               const char *from, uint32_t from_len, const char *to, uint32_t to_len)
 {
     *rename = (struct df_rename){
         .table = table, .from = from, .to = to, .from_len = from_len, .to_len = to_len};
@@ -231,7 +230,7 @@ void df_open_paths_move(struct df_open_paths *table, struct df_open_path *node, 
     lock_shards(from, to);
     df_open_paths_unchain(from, node);
     df_open_path_set(node, path, len, key);
-    atomic_store(&node->shard, (uint32_t) (to - table->shards));
+    atomic_store(&node->shard, (uint32_t)(to - table->shards));
     df_open_paths_chain(to, node, key);
     pthread_mutex_unlock(&from->lock);
     if (from != to)
@@ -255,14 +254,15 @@ static void move_prefix(struct df_rename *rename, struct df_open_path *node, uin
 
 static bool is_at_or_below(const struct df_open_path *node, const char *top, uint32_t len)
 {
-    return is_called(node, top, len) || (!node->removed && is_below(node->path, node->len, top, len));
+    return is_called(node, top, len) ||
+           (!node->removed && is_below(node->path, node->len, top, len));
 }
 
 void df_open_paths_renamed(struct df_rename *rename)
 {
     for (uint32_t i = 0; i < rename->count; i++) {
         if (is_at_or_below(rename->nodes[i], rename->to, rename->to_len))
-            df_open_path_mark_removed(rename->table, rename->nodes[i]);
+            df_open_path_mark_removed(rename->nodes[i]);
     }
     for (uint32_t i = 0; i < rename->count; i++) {
         if (is_at_or_below(rename->nodes[i], rename->from, rename->from_len))

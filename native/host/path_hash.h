@@ -22,8 +22,8 @@ struct df_path_hash {
 
 static inline uint64_t df_path_fold(uint64_t a, uint64_t b)
 {
-    unsigned __int128 product = (unsigned __int128) a * b;
-    return (uint64_t) product ^ (uint64_t) (product >> 64);
+    unsigned __int128 product = (unsigned __int128)a * b;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
 /* The bytes p[0..n), 1 <= n <= 16, as two words. Never reads outside of them. */
@@ -39,8 +39,7 @@ static inline void df_path_tail(const char *p, size_t n, uint64_t *a, uint64_t *
         *a = first;
         *b = last;
     } else {
-        *a = (uint64_t) (uint8_t) p[0] << 16 | (uint64_t) (uint8_t) p[n >> 1] << 8 |
-             (uint8_t) p[n - 1];
+        *a = (uint64_t)(uint8_t)p[0] << 16 | (uint64_t)(uint8_t)p[n >> 1] << 8 | (uint8_t)p[n - 1];
         *b = 0;
     }
 }

@@ -28,7 +28,7 @@ int df_permission_check(const struct df_caller *caller, const struct stat *st, i
         granted = st->st_mode >> 3;
     else
         granted = st->st_mode;
-    return (unsigned) mask & ~granted & 7 ? -EACCES : 0;
+    return (unsigned)mask & ~granted & 7 ? -EACCES : 0;
 }
 
 int df_permission_of_open(int flags)
@@ -62,8 +62,7 @@ static int check_owners(const struct df_caller *caller, const struct stat *st,
     return 0;
 }
 
-static int check_mode(const struct df_caller *caller, const struct stat *st,
-                      struct df_setattr *set)
+static int check_mode(const struct df_caller *caller, const struct stat *st, struct df_setattr *set)
 {
     gid_t gid = set->valid & DF_SET_GID ? set->gid : st->st_gid;
 
@@ -72,7 +71,7 @@ static int check_mode(const struct df_caller *caller, const struct stat *st,
     if (!is_owner(caller, st))
         return -EPERM;
     if (!caller->capable && !df_caller_in_group(caller, gid))
-        set->mode &= ~(mode_t) S_ISGID;
+        set->mode &= ~(mode_t)S_ISGID;
     return 0;
 }
 
@@ -126,8 +125,8 @@ int df_permission_xattr(const struct df_caller *caller, const struct stat *st, c
 
 mode_t df_permission_strip(mode_t mode)
 {
-    mode &= ~(mode_t) S_ISUID;
+    mode &= ~(mode_t)S_ISUID;
     if (mode & S_IXGRP)
-        mode &= ~(mode_t) S_ISGID;
+        mode &= ~(mode_t)S_ISGID;
     return mode;
 }

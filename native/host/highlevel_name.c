@@ -1,0 +1,285 @@
+/*
+ * highlevel_name.c - making and removing names: mknod, mkdir, symlink, link, unlink, rmdir.
+ * Renaming, and hiding what is open, is in highlevel_rename.c.
+ */
+#include <fcntl.h>
+#include <string.h>
+
+#include "host/highlevel_private.h"
+#include "host/highlevel_rename.h"
+#include "host/permission.h"
+
+/* ---- making ---- */
+
+/*
+ * Walks to a name that must not exist yet. As in filename_create(): what exists is EEXIST, whoever
+ * may not write gets EACCES only behind that, and only directories are made under "name/".
+ */
+static int reach_new(struct df_frame *frame, const struct df_where *where, bool directory,
+                     struct df_place *place)
+{
+    int result = df_walk(frame, where, DF_WALK_PARENT, place, NULL);
+
+    if (result == 0 && place->special)
+        result = -EEXIST;
+    if (result == 0)
+        result = df_walk_look(frame, place, false);
+    if (result == 0 && place->entry.kind == DF_ENTRY_PRESENT)
+        result = -EEXIST;
+    if (result == 0 && !directory && where->flags & DF_WHERE_DIRECTORY)
+        result = -ENOENT;
+    return result ? result : df_walk_may_create(frame, place);
+}
+
+/* libfuse makes regular files with create, which plugins do better than mknod, and releases them
+ * at once. */
+static int make_regular(struct df_highlevel *hl, const char *path, mode_t mode)
+{
+    union df_file_info fi;
+
+    if (!hl->ops.create)
+        return -ENOSYS;
+    memset(&fi, 0, sizeof(fi));
+    fi.info.flags = O_CREAT | O_EXCL | O_WRONLY;
+    int result = hl->ops.create(path, mode, &fi.info);
+    if (result == 0 && hl->ops.release)
+        hl->ops.release(path, &fi.info);
+    return result;
+}
+
+static int make_node(struct df_highlevel *hl, const char *path, mode_t mode, dev_t rdev)
+{
+    int result = S_ISREG(mode) ? make_regular(hl, path, mode) : -ENOSYS;
+
+    if (result == -ENOSYS && hl->ops.mknod)
+        result = hl->ops.mknod(path, mode, rdev);
+    return result;
+}
+
+static int mknod_where(struct df_frame *frame, const struct df_where *where, mode_t mode,
+                       dev_t rdev)
+{
+    struct df_place place;
+
+    if (!(mode & S_IFMT))
+        mode |= S_IFREG;
+    int result = reach_new(frame, where, false, &place);
+    if (result == 0) {
+        result = make_node(frame->hl, place.path, df_frame_mode(frame, mode), rdev);
+        df_place_changed(frame, &place);
+    }
+    df_walk_end(frame, &place);
+    return result;
+}
+
+int df_highlevel_mknod(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                       mode_t mode, dev_t rdev)
+{
+    struct df_frame frame;
+
+    df_frame_enter(&frame, df_highlevel_of(fs), call);
+    int result = DF_RETRY_STALE(frame.hl, mknod_where(&frame, where, mode, rdev));
+    df_frame_leave(&frame);
+    return result;
+}
+
+static int mkdir_where(struct df_frame *frame, const struct df_where *where, mode_t mode)
+{
+    struct df_highlevel *hl = frame->hl;
+    struct df_place place;
+
+    int result = reach_new(frame, where, true, &place);
+    if (result == 0) {
+        mode = df_frame_mode(frame, mode & 01777);
+        result = hl->ops.mkdir ? hl->ops.mkdir(place.path, mode) : -ENOSYS;
+        df_place_changed(frame, &place);
+    }
+    df_walk_end(frame, &place);
+    return result;
+}
+
+int df_highlevel_mkdir(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                       mode_t mode)
+{
+    struct df_frame frame;
+
+    df_frame_enter(&frame, df_highlevel_of(fs), call);
+    int result = DF_RETRY_STALE(frame.hl, mkdir_where(&frame, where, mode));
+    df_frame_leave(&frame);
+    return result;
+}
+
+static int symlink_where(struct df_frame *frame, const char *target, const struct df_where *where)
+{
+    struct df_highlevel *hl = frame->hl;
+    struct df_place place;
+
+    int result = reach_new(frame, where, false, &place);
+    if (result == 0) {
+        result = hl->ops.symlink ? hl->ops.symlink(target, place.path) : -ENOSYS;
+        df_place_changed(frame, &place);
+    }
+    df_walk_end(frame, &place);
+    return result;
+}
+
+int df_highlevel_symlink(struct df_fs *fs, struct df_call *call, const char *target,
+                         const struct df_where *where)
+{
+    struct df_frame frame;
+
+    df_frame_enter(&frame, df_highlevel_of(fs), call);
+    int result = DF_RETRY_STALE(frame.hl, symlink_where(&frame, target, where));
+    df_frame_leave(&frame);
+    return result;
+}
+
+static int link_places(struct df_frame *frame, const struct df_where *where,
+                       const struct df_place *from)
+{
+    struct df_highlevel *hl = frame->hl;
+    struct df_place to;
+
+    int result = reach_new(frame, where, false, &to);
+    if (result == DF_LEAVE)
+        frame->call->leave_second = true;
+    if (result == 0 && S_ISDIR(from->entry.mode))
+        result = -EPERM;
+    if (result == 0) {
+        result = hl->ops.link ? hl->ops.link(from->path, to.path) : -ENOSYS;
+        df_place_changed(frame, &to);
+        df_entry_cache_forget_attributes(&hl->cache, from->key); /* nlink, ctime */
+    }
+    df_walk_end(frame, &to);
+    return result;
+}
+
+static int link_where(struct df_frame *frame, const struct df_where *from,
+                      const struct df_where *to)
+{
+    struct df_place place;
+
+    int result = df_walk(frame, from, 0, &place, NULL);
+    if (result == 0)
+        result = link_places(frame, to, &place);
+    df_walk_end(frame, &place);
+    return result;
+}
+
+int df_highlevel_link(struct df_fs *fs, struct df_call *call, const struct df_where *from,
+                      const struct df_where *to)
+{
+    struct df_frame frame;
+
+    df_frame_enter(&frame, df_highlevel_of(fs), call);
+    int result = DF_RETRY_STALE(frame.hl, link_where(&frame, from, to));
+    df_frame_leave(&frame);
+    return result;
+}
+
+/* ---- removing ---- */
+
+/* The object is known: may this caller remove it so? */
+static int may_remove(struct df_frame *frame, const struct df_where *where, struct df_place *place,
+                      bool directory)
+{
+    struct stat parent;
+    int result = df_walk_look(frame, place, df_frame_checks(frame));
+
+    if (result)
+        return result;
+    if (place->entry.kind == DF_ENTRY_ABSENT)
+        return -ENOENT;
+    if (df_frame_checks(frame)) {
+        result = df_walk_stat_parent(frame, place, &parent);
+        if (result == 0)
+            result = df_permission_remove(frame->caller, &parent, place->st);
+    }
+    if (result == 0 && directory && !S_ISDIR(place->entry.mode))
+        result = -ENOTDIR;
+    if (result == 0 && !directory && S_ISDIR(place->entry.mode))
+        result = -EISDIR;
+    if (result == 0 && !directory && where->flags & DF_WHERE_DIRECTORY)
+        result = -ENOTDIR;
+    return result;
+}
+
+/* Under the node's write lock: nobody opens the file now, nobody uses its path. */
+static int remove_claimed(struct df_frame *frame, struct df_place *place, struct df_open_path *node,
+                          bool directory)
+{
+    struct df_highlevel *hl = frame->hl;
+    int (*op)(const char *) = directory ? hl->ops.rmdir : hl->ops.unlink;
+    int result;
+
+    if (!directory && !hl->config.hard_remove && atomic_load(&node->opens)) {
+        result = df_highlevel_hide(frame, node, place->path, place->len);
+    } else {
+        result = op ? op(place->path) : -ENOSYS;
+        if (result == 0)
+            df_open_path_mark_removed(node);
+    }
+    df_place_changed(frame, place);
+    return result;
+}
+
+/* One attempt. -EAGAIN: *busy is used by somebody, to be waited for with nothing held. */
+static int remove_once(struct df_frame *frame, const struct df_where *where, bool directory,
+                       struct df_open_path **busy)
+{
+    struct df_open_paths *table = &frame->hl->open_paths;
+    struct df_open_path *node;
+    struct df_place place;
+
+    int result = df_walk(frame, where, DF_WALK_PARENT, &place, NULL);
+    if (result == 0 && place.special)
+        result = !directory ? -EISDIR : place.len == 1 ? -EBUSY : -ENOTEMPTY;
+    if (result == 0) {
+        result =
+            df_open_paths_claim(table, place.path, place.len, place.key, frame->held == 0, &node);
+        if (result == -EAGAIN)
+            *busy = node;
+    }
+    if (result == 0) {
+        result = may_remove(frame, where, &place, directory);
+        if (result == 0)
+            result = remove_claimed(frame, &place, node, directory);
+        df_open_paths_release(table, node);
+    }
+    df_walk_end(frame, &place);
+    return result;
+}
+
+static int remove_where(struct df_frame *frame, const struct df_where *where, bool directory)
+{
+    struct df_open_path *busy = NULL;
+
+    for (;;) {
+        int result = remove_once(frame, where, directory, &busy);
+        if (!busy)
+            return result;
+        df_open_path_wait(busy);
+        df_open_paths_put(&frame->hl->open_paths, busy);
+        busy = NULL;
+    }
+}
+
+int df_highlevel_unlink(struct df_fs *fs, struct df_call *call, const struct df_where *where)
+{
+    struct df_frame frame;
+
+    df_frame_enter(&frame, df_highlevel_of(fs), call);
+    int result = DF_RETRY_STALE(frame.hl, remove_where(&frame, where, false));
+    df_frame_leave(&frame);
+    return result;
+}
+
+int df_highlevel_rmdir(struct df_fs *fs, struct df_call *call, const struct df_where *where)
+{
+    struct df_frame frame;
+
+    df_frame_enter(&frame, df_highlevel_of(fs), call);
+    int result = DF_RETRY_STALE(frame.hl, remove_where(&frame, where, true));
+    df_frame_leave(&frame);
+    return result;
+}

@@ -1,0 +1,419 @@
+/*
+ * highlevel_open.c - open, create, flush, release; and what the other files know of a handle.
+ *
+ * The kernel knows what it opens before it sends OPEN or OPENDIR, and creates only after a negative
+ * lookup; so does this lane, from the entry cache or by one getattr.
+ */
+#include <fcntl.h>
+#include <string.h>
+
+#include "host/highlevel_private.h"
+#include "host/permission.h"
+#include "host/pollhandle.h"
+
+/* Status flags that fcntl(2) can change: the open file description has the present ones. */
+#define SETTABLE (O_APPEND | O_NONBLOCK | O_DIRECT | O_NOATIME | O_ASYNC)
+
+/* ---- handles ---- */
+
+void df_handle_info(const struct df_frame *frame, struct df_file *file, union df_file_info *fi)
+{
+    const struct df_handle *handle = df_handle_of(file);
+    int flags = atomic_load_explicit(&file->flags, memory_order_relaxed);
+
+    memset(fi, 0, sizeof(*fi));
+    fi->info.flags = (handle->flags & ~SETTABLE) | (flags & SETTABLE);
+    fi->info.fh = handle->fh;
+    fi->info.lock_owner = frame->caller->lock_owner;
+}
+
+const char *df_handle_hold(struct df_frame *frame, struct df_file *file)
+{
+    if (frame->hl->config.nullpath_ok)
+        return NULL;
+    return df_frame_hold(frame, df_handle_of(file)->node);
+}
+
+void df_handle_unhold(struct df_frame *frame, struct df_file *file)
+{
+    if (!frame->hl->config.nullpath_ok)
+        df_frame_unhold(frame, df_handle_of(file)->node);
+}
+
+void df_handle_changed(const struct df_frame *frame, struct df_file *file)
+{
+    if (frame->hl->attr_ns)
+        df_entry_cache_forget_attributes(&frame->hl->cache,
+                                         df_open_path_key(df_handle_of(file)->node));
+}
+
+/* ---- opening what exists ---- */
+
+/* Before the plugin is asked: may an object of this type be opened so? The order of errors is that
+ * of do_open() and may_open() in fs/namei.c. */
+static int check_type(mode_t mode, int flags)
+{
+    if (flags & O_PATH)
+        return flags & O_DIRECTORY && !S_ISDIR(mode) ? -ENOTDIR : 0;
+    if (flags & O_CREAT && flags & O_EXCL)
+        return -EEXIST;
+    if (flags & O_CREAT && S_ISDIR(mode))
+        return -EISDIR;
+    if (flags & O_DIRECTORY && !S_ISDIR(mode))
+        return -ENOTDIR;
+    if (S_ISLNK(mode))
+        return -ELOOP;
+    if (S_ISDIR(mode) && ((flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC))
+        return -EISDIR;
+    return S_ISDIR(mode) || S_ISREG(mode) ? 0 : -ENXIO;
+}
+
+/* O_NOATIME is for owners, on every file system (open(2)). */
+static int check_noatime(struct df_frame *frame, struct df_place *place, int flags)
+{
+    if (!(flags & O_NOATIME) || frame->caller->capable)
+        return 0;
+    int result = df_walk_look(frame, place, true);
+    if (result == 0 && place->entry.kind == DF_ENTRY_ABSENT)
+        result = -ENOENT;
+    if (result == 0 && place->st->st_uid != frame->caller->uid)
+        result = -EPERM;
+    return result;
+}
+
+/* What the plugin sees of the flags. */
+static int plugin_flags(const struct df_highlevel *hl, int flags)
+{
+    flags &= ~(O_CREAT | O_EXCL | O_NOCTTY);
+    if (!(hl->want & FUSE_CAP_ATOMIC_O_TRUNC))
+        flags &= ~O_TRUNC;
+    return flags;
+}
+
+/* Asks the plugin; fills handle->fh and handle->bits. Without such an op there is nothing to ask,
+ * but release is due, as in libfuse; after ENOSYS neither, as in the kernel. */
+static int ask(struct df_highlevel *hl, const char *path, bool directory, struct df_handle *handle,
+               struct fuse_file_info *fi)
+{
+    uint32_t missing = directory ? DF_MISSING_OPENDIR : DF_MISSING_OPEN;
+    int (*op)(const char *, struct fuse_file_info *) = directory ? hl->ops.opendir : hl->ops.open;
+
+    if (!op) {
+        handle->bits = DF_HANDLE_RELEASE;
+        return 0;
+    }
+    if (df_highlevel_lacks(hl, missing))
+        return 0;
+    int result = op(path, fi);
+    if (result == -ENOSYS) {
+        df_highlevel_miss(hl, missing);
+        return 0;
+    }
+    handle->fh = fi->fh;
+    handle->bits = DF_HANDLE_PLUGIN | DF_HANDLE_RELEASE;
+    return result;
+}
+
+/* Takes over what the plugin said about the open file. */
+static void settle(struct df_frame *frame, const struct df_place *place, struct df_file *file,
+                   const struct fuse_file_info *fi)
+{
+    const struct df_highlevel *hl = frame->hl;
+    struct df_handle *handle = df_handle_of(file);
+    bool no_flush = !hl->ops.flush && !(hl->ops.lock && hl->want & FUSE_CAP_POSIX_LOCKS);
+
+    file->ino = hl->config.use_ino ? place->entry.ino : handle->node->ino;
+    if (file->kind != DF_KIND_REGULAR)
+        return;
+    if (fi->nonseekable)
+        file->traits |= DF_FILE_NONSEEKABLE;
+    if (fi->noflush || no_flush ||
+        (hl->config.no_rofd_flush && (handle->flags & O_ACCMODE) == O_RDONLY))
+        file->traits |= DF_FILE_NOFLUSH;
+    handle->bits |= DF_HANDLE_COUNTED;
+    if ((handle->flags & O_ACCMODE) != O_RDONLY && df_frame_strips(frame))
+        handle->bits |= DF_HANDLE_STRIPS;
+    df_open_path_opened(handle->node);
+}
+
+static int release_plugin(struct df_highlevel *hl, const char *path, bool directory,
+                          struct fuse_file_info *fi)
+{
+    int (*op)(const char *, struct fuse_file_info *) =
+        directory ? hl->ops.releasedir : hl->ops.release;
+    return op ? op(path, fi) : 0;
+}
+
+/* O_TRUNC beside the open: takes setuid away where that is ours, and truncates when the plugin does
+ * not want the flag itself. The kernel truncates behind the OPEN, by name. */
+static int truncate_opened(struct df_frame *frame, struct df_place *place)
+{
+    struct df_highlevel *hl = frame->hl;
+    int result = 0;
+
+    if (df_frame_strips(frame)) {
+        result = df_walk_look(frame, place, true);
+        mode_t mode = place->st->st_mode;
+        if (result == 0 && df_permission_strip(mode) != mode && hl->ops.chmod)
+            result = hl->ops.chmod(place->path, df_permission_strip(mode), NULL);
+    }
+    if (result == 0 && !(hl->want & FUSE_CAP_ATOMIC_O_TRUNC))
+        result = hl->ops.truncate ? hl->ops.truncate(place->path, 0, NULL) : -ENOSYS;
+    df_entry_cache_forget_attributes(&hl->cache, place->key);
+    return result;
+}
+
+/* Under the node's read lock. */
+static int open_node(struct df_frame *frame, struct df_place *place, struct df_file *file,
+                     int flags)
+{
+    struct df_highlevel *hl = frame->hl;
+    struct df_handle *handle = df_handle_of(file);
+    bool directory = S_ISDIR(place->entry.mode);
+    union df_file_info fi;
+
+    file->kind = directory ? DF_KIND_DIRECTORY : DF_KIND_REGULAR;
+    handle->flags = plugin_flags(hl, flags);
+    memset(&fi, 0, sizeof(fi));
+    fi.info.flags = handle->flags;
+    int result = ask(hl, place->path, directory, handle, &fi.info);
+    if (result)
+        return df_place_result(frame, place, result);
+    if (flags & O_TRUNC)
+        result = truncate_opened(frame, place);
+    if (result) {
+        fi.info.fh = handle->fh;
+        if (handle->bits & DF_HANDLE_RELEASE)
+            release_plugin(hl, place->path, directory, &fi.info);
+        return result;
+    }
+    settle(frame, place, file, &fi.info);
+    return 0;
+}
+
+static int enter(struct df_frame *frame, const struct df_place *place, struct df_handle *handle)
+{
+    return df_open_paths_enter(&frame->hl->open_paths, place->path, place->len, place->key,
+                               frame->held == 0, &handle->node);
+}
+
+/* Ends enter(): the handle keeps its node only if the open has succeeded. */
+static int leave(struct df_frame *frame, struct df_handle *handle, int result)
+{
+    df_frame_unhold(frame, handle->node);
+    if (result) {
+        df_open_paths_put(&frame->hl->open_paths, handle->node);
+        memset(handle, 0, sizeof(*handle));
+    }
+    return result;
+}
+
+static int open_existing(struct df_frame *frame, struct df_place *place, struct df_file *file,
+                         int flags)
+{
+    struct df_handle *handle = df_handle_of(file);
+    mode_t mode = place->entry.mode;
+    int result = check_type(mode, flags);
+
+    if (result == 0 && !(flags & O_PATH))
+        result = df_walk_may(frame, place, df_permission_of_open(flags));
+    if (result == 0 && !(flags & O_PATH))
+        result = check_noatime(frame, place, flags);
+    if (result == 0)
+        result = enter(frame, place, handle);
+    if (result)
+        return result;
+    if (flags & O_PATH) {
+        file->kind = S_ISDIR(mode)   ? DF_KIND_DIRECTORY
+                     : S_ISREG(mode) ? DF_KIND_REGULAR
+                                     : DF_KIND_OTHER;
+        handle->bits = DF_HANDLE_PATH;
+        file->ino = frame->hl->config.use_ino ? place->entry.ino : handle->node->ino;
+    } else {
+        result = open_node(frame, place, file, flags);
+    }
+    return leave(frame, handle, result);
+}
+
+/* ---- creating ---- */
+
+/* The plugin's create. It has made a regular file, or the answer is EIO. */
+static int create_node(struct df_frame *frame, struct df_place *place, struct df_file *file,
+                       int flags, mode_t mode)
+{
+    struct df_highlevel *hl = frame->hl;
+    struct df_handle *handle = df_handle_of(file);
+    union df_file_info fi;
+
+    memset(&fi, 0, sizeof(fi));
+    fi.info.flags = flags & ~O_NOCTTY;
+    int result = hl->ops.create(place->path, mode, &fi.info);
+    if (result)
+        return result;
+    handle->fh = fi.info.fh;
+    handle->flags = flags & ~(O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC);
+    handle->bits = DF_HANDLE_PLUGIN | DF_HANDLE_RELEASE;
+    union df_file_info copy = fi;
+    result = df_walk_learn(frame, place, &copy.info);
+    if (result == 0 && !S_ISREG(place->entry.mode))
+        result = -EIO;
+    if (result) {
+        release_plugin(hl, place->path, false, &fi.info);
+        return result;
+    }
+    file->kind = DF_KIND_REGULAR;
+    settle(frame, place, file, &fi.info);
+    return 0;
+}
+
+static int mknod_and_open(struct df_frame *frame, struct df_place *place, struct df_file *file,
+                          int flags, mode_t mode)
+{
+    struct df_highlevel *hl = frame->hl;
+    int result = hl->ops.mknod ? hl->ops.mknod(place->path, mode, 0) : -ENOSYS;
+
+    if (result == 0)
+        result = df_walk_learn(frame, place, NULL);
+    if (result == 0 && !S_ISREG(place->entry.mode))
+        result = -EIO;
+    return result ? result : open_node(frame, place, file, flags & ~(O_CREAT | O_EXCL | O_TRUNC));
+}
+
+static int create(struct df_frame *frame, struct df_place *place, struct df_file *file, int flags,
+                  mode_t mode)
+{
+    struct df_highlevel *hl = frame->hl;
+    struct df_handle *handle = df_handle_of(file);
+    int result = flags & O_DIRECTORY ? -EINVAL : df_walk_may_create(frame, place);
+
+    if (result == 0)
+        result = enter(frame, place, handle);
+    if (result)
+        return result;
+    mode = S_IFREG | (df_frame_mode(frame, mode) & 07777);
+    result = -ENOSYS;
+    if (hl->ops.create && !df_highlevel_lacks(hl, DF_MISSING_CREATE)) {
+        result = create_node(frame, place, file, flags, mode);
+        if (result == -ENOSYS)
+            df_highlevel_miss(hl, DF_MISSING_CREATE);
+    }
+    if (result == -ENOSYS)
+        result = mknod_and_open(frame, place, file, flags, mode);
+    return leave(frame, handle, result);
+}
+
+static int open_where(struct df_frame *frame, const struct df_where *given, struct df_file *file,
+                      int flags, mode_t mode)
+{
+    struct df_where where = *given;
+    struct df_place place;
+
+    if (flags & O_NOFOLLOW || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
+        where.flags |= DF_WHERE_NOFOLLOW;
+    int result =
+        df_walk(frame, &where, flags & O_CREAT ? DF_WALK_ABSENT | DF_WALK_CREATE : 0, &place, NULL);
+    if (result == 0)
+        result = place.entry.kind == DF_ENTRY_ABSENT ? create(frame, &place, file, flags, mode)
+                                                     : open_existing(frame, &place, file, flags);
+    df_walk_end(frame, &place);
+    return result;
+}
+
+int df_highlevel_open(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                      struct df_file *file, int flags, mode_t mode)
+{
+    struct df_frame frame;
+
+    df_frame_enter(&frame, df_highlevel_of(fs), call);
+    int result = DF_RETRY_STALE(frame.hl, open_where(&frame, where, file, flags, mode));
+    df_frame_leave(&frame);
+    return result;
+}
+
+/* ---- closing ---- */
+
+static int flush(struct df_frame *frame, struct df_file *file, uint64_t owner)
+{
+    struct df_highlevel *hl = frame->hl;
+    bool locks = hl->ops.lock && hl->want & FUSE_CAP_POSIX_LOCKS;
+    struct flock all = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+    union df_file_info fi;
+    int result = 0;
+
+    df_handle_info(frame, file, &fi);
+    fi.info.flush = 1;
+    fi.info.lock_owner = owner;
+    const char *path = df_handle_hold(frame, file);
+    if (hl->ops.flush && !df_highlevel_lacks(hl, DF_MISSING_FLUSH)) {
+        union df_file_info copy = fi;
+        result = hl->ops.flush(path, &copy.info);
+        if (result == -ENOSYS) {
+            df_highlevel_miss(hl, DF_MISSING_FLUSH);
+            result = 0;
+        }
+    }
+    if (locks)
+        hl->ops.lock(path, &fi.info, F_SETLK, &all);
+    df_handle_unhold(frame, file);
+    return result;
+}
+
+int df_highlevel_flush(struct df_fs *fs, struct df_call *call, struct df_file *file, uint64_t owner)
+{
+    struct df_frame frame;
+
+    if (file->kind != DF_KIND_REGULAR || df_handle_of(file)->bits & DF_HANDLE_PATH)
+        return 0;
+    df_frame_enter(&frame, df_highlevel_of(fs), call);
+    int result = flush(&frame, file, owner);
+    df_frame_leave(&frame);
+    return result;
+}
+
+static void end_attachment(struct df_file *file)
+{
+    if (file->kind == DF_KIND_DIRECTORY)
+        df_highlevel_end_dirstream(file);
+    else
+        df_pollnode_release(atomic_load(&df_handle_of(file)->attachment));
+}
+
+/* The last of a hidden file was closed: now it goes. */
+static void unlink_hidden(struct df_frame *frame, struct df_open_path *node)
+{
+    struct df_entry_cache *cache = &frame->hl->cache;
+    const char *path = df_frame_hold(frame, node);
+
+    if (path && frame->hl->ops.unlink) {
+        frame->hl->ops.unlink(path);
+        df_entry_cache_forget(cache, df_open_path_key(node));
+    }
+    df_frame_unhold(frame, node);
+}
+
+static void release(struct df_frame *frame, struct df_file *file)
+{
+    struct df_handle *handle = df_handle_of(file);
+    union df_file_info fi;
+
+    if (handle->bits & DF_HANDLE_RELEASE) {
+        df_handle_info(frame, file, &fi);
+        fi.info.flock_release = !!(handle->bits & DF_HANDLE_FLOCKED);
+        const char *path = df_handle_hold(frame, file);
+        release_plugin(frame->hl, path, file->kind == DF_KIND_DIRECTORY, &fi.info);
+        df_handle_unhold(frame, file);
+    }
+    end_attachment(file);
+    if (handle->bits & DF_HANDLE_COUNTED && df_open_path_closed(handle->node))
+        unlink_hidden(frame, handle->node);
+    df_open_paths_put(&frame->hl->open_paths, handle->node);
+}
+
+void df_highlevel_release(struct df_fs *fs, struct df_call *call, struct df_file *file)
+{
+    struct df_frame frame;
+
+    df_frame_enter(&frame, df_highlevel_of(fs), call);
+    release(&frame, file);
+    df_frame_leave(&frame);
+}

@@ -1,0 +1,263 @@
+/*
+ * highlevel_rename.c - moving names: rename, exchange, and hiding what is open.
+ */
+#include "host/highlevel_rename.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "host/permission.h"
+
+/* ---- hiding ---- */
+
+#define HIDDEN_NAME_LEN 32 /* ".fuse_hidden" and two numbers of eight digits, with room */
+#define HIDE_TRIES      10
+
+/* A path beside `path` that the plugin knows nothing of. */
+static int hidden_path(struct df_highlevel *hl, const char *path, uint32_t len, char *hidden)
+{
+    uint32_t dir_len = (uint32_t)((const char *)memrchr(path, '/', len) - path);
+    uint32_t hash = (uint32_t)df_entry_cache_key(&hl->cache, path, len).low;
+    struct stat st;
+
+    if (dir_len + HIDDEN_NAME_LEN >= PATH_MAX)
+        return -ENAMETOOLONG;
+    if (!hl->ops.getattr)
+        return -ENOSYS;
+    memcpy(hidden, path, dir_len);
+    for (int i = 0; i < HIDE_TRIES; i++) {
+        uint32_t count = atomic_fetch_add(&hl->hide_count, 1) + 1;
+        snprintf(hidden + dir_len, HIDDEN_NAME_LEN, "/.fuse_hidden%08x%08x", hash, count);
+        memset(&st, 0, sizeof(st));
+        int result = hl->ops.getattr(hidden, &st, NULL);
+        if (result == -ENOENT)
+            return 0;
+        if (result)
+            return -EBUSY;
+    }
+    return -EBUSY;
+}
+
+int df_highlevel_hide(struct df_frame *frame, struct df_open_path *node, const char *path,
+                      uint32_t len)
+{
+    struct df_highlevel *hl = frame->hl;
+    char hidden[PATH_MAX];
+
+    int result = hidden_path(hl, path, len, hidden);
+    uint32_t hidden_len = result ? 0 : (uint32_t)strlen(hidden);
+    if (result == 0)
+        result = df_open_path_reserve(&hl->open_paths, node, hidden_len);
+    if (result == 0)
+        result = hl->ops.rename ? hl->ops.rename(path, hidden, 0) : -ENOSYS;
+    if (result)
+        return result;
+    atomic_store(&node->hidden, true);
+    df_open_paths_move(&hl->open_paths, node, hidden, hidden_len);
+    df_entry_cache_forget(&hl->cache, df_open_path_key(node));
+    return 0;
+}
+
+/* ---- rename ---- */
+
+/* Everything about one rename. */
+struct move {
+    struct df_place from, to;
+    const struct df_where *from_where, *to_where;
+    unsigned flags;
+};
+
+static int walk_both(struct df_frame *frame, struct move *move)
+{
+    int result = df_walk(frame, move->from_where, DF_WALK_PARENT, &move->from, NULL);
+
+    if (result == 0) {
+        result = df_walk(frame, move->to_where, DF_WALK_PARENT, &move->to, NULL);
+        if (result == DF_LEAVE)
+            frame->call->leave_second = true;
+    }
+    if (result == 0 && (move->from.special || move->to.special))
+        result = -EBUSY;
+    return result;
+}
+
+/* The paths are needed when nothing is held any more: a writer must hold no other node. */
+static void let_go(struct df_frame *frame, struct df_place *place)
+{
+    if (place->held && place->path && place->path != place->buf) {
+        memcpy(place->buf, place->path, place->len + 1);
+        place->path = place->buf;
+    }
+    df_walk_end(frame, place);
+}
+
+static bool is_below(const struct df_place *place, const struct df_place *top)
+{
+    return place->len > top->len && place->path[top->len] == '/' &&
+           memcmp(place->path, top->path, top->len) == 0;
+}
+
+/* What the two names lead to. */
+static int look_at_both(struct df_frame *frame, struct move *move)
+{
+    bool attributes = df_frame_checks(frame);
+    int result = df_walk_look(frame, &move->from, attributes);
+
+    if (result == 0 && move->from.entry.kind == DF_ENTRY_ABSENT)
+        result = -ENOENT;
+    return result ? result : df_walk_look(frame, &move->to, attributes);
+}
+
+/* Which of the two is wrong, in the order of do_renameat2() and vfs_rename(). */
+static int check_types(const struct move *move)
+{
+    bool from_dir = S_ISDIR(move->from.entry.mode), to_dir = S_ISDIR(move->to.entry.mode);
+    bool replaces = move->to.entry.kind == DF_ENTRY_PRESENT;
+    bool exchange = move->flags & RENAME_EXCHANGE;
+
+    if (move->flags & RENAME_NOREPLACE && replaces)
+        return -EEXIST;
+    if (exchange && !replaces)
+        return -ENOENT;
+    if (!from_dir && move->from_where->flags & DF_WHERE_DIRECTORY)
+        return -ENOTDIR;
+    if (move->to_where->flags & DF_WHERE_DIRECTORY && !(exchange ? to_dir : from_dir))
+        return -ENOTDIR;
+    if (is_below(&move->to, &move->from))
+        return -EINVAL;
+    if (is_below(&move->from, &move->to))
+        return exchange ? -EINVAL : -ENOTEMPTY;
+    if (!replaces || exchange)
+        return 0;
+    return from_dir == to_dir ? 0 : from_dir ? -ENOTDIR : -EISDIR;
+}
+
+static int may_move_one(struct df_frame *frame, struct df_place *place, bool replaced)
+{
+    struct stat parent;
+    int result = df_walk_stat_parent(frame, place, &parent);
+
+    if (result)
+        return result;
+    if (replaced)
+        return df_permission_remove(frame->caller, &parent, place->st);
+    return df_permission_check(frame->caller, &parent, W_OK | X_OK);
+}
+
+/* A directory that moves to another parent has its ".." changed: that takes the right to write it,
+ * too. */
+static int may_move(struct df_frame *frame, struct move *move)
+{
+    bool replaces = move->to.entry.kind == DF_ENTRY_PRESENT;
+    bool same_parent = move->from.parent_len == move->to.parent_len &&
+                       memcmp(move->from.path, move->to.path, move->from.parent_len) == 0;
+    int result = 0;
+
+    if (!df_frame_checks(frame))
+        return 0;
+    result = may_move_one(frame, &move->from, true);
+    if (result == 0)
+        result = may_move_one(frame, &move->to, replaces);
+    if (result == 0 && !same_parent && S_ISDIR(move->from.entry.mode))
+        result = df_walk_may(frame, &move->from, W_OK);
+    if (result == 0 && !same_parent && move->flags & RENAME_EXCHANGE &&
+        S_ISDIR(move->to.entry.mode))
+        result = df_walk_may(frame, &move->to, W_OK);
+    return result;
+}
+
+/* What the cache knew of the two, and of everything below a directory, is no longer so. */
+static void moved(struct df_frame *frame, const struct move *move)
+{
+    bool exchange = move->flags & RENAME_EXCHANGE;
+
+    if (S_ISDIR(move->from.entry.mode) || (exchange && S_ISDIR(move->to.entry.mode)))
+        df_entry_cache_flush(&frame->hl->cache);
+    df_place_changed(frame, &move->from);
+    df_place_changed(frame, &move->to);
+}
+
+/* Both nodes and all below are locked: their types stand still. */
+static int rename_locked(struct df_frame *frame, struct move *move, struct df_rename *rename)
+{
+    struct df_highlevel *hl = frame->hl;
+    struct df_open_path *target = rename->nodes[1];
+    bool exchange = move->flags & RENAME_EXCHANGE;
+    int result = look_at_both(frame, move);
+
+    if (result == 0)
+        result = check_types(move);
+    if (result == 0)
+        result = may_move(frame, move);
+    if (result)
+        return result;
+    if (!exchange && !hl->config.hard_remove && atomic_load(&target->opens))
+        result = df_highlevel_hide(frame, target, move->to.path, move->to.len);
+    if (result == 0)
+        result =
+            hl->ops.rename ? hl->ops.rename(move->from.path, move->to.path, move->flags) : -ENOSYS;
+    if (result == 0 && exchange)
+        df_open_paths_exchanged(rename);
+    else if (result == 0)
+        df_open_paths_renamed(rename);
+    moved(frame, move);
+    return result == -ENOSYS && move->flags ? -EINVAL : result; /* as RENAME2 */
+}
+
+static bool is_same(const struct move *move)
+{
+    return move->from.len == move->to.len &&
+           memcmp(move->from.path, move->to.path, move->from.len) == 0;
+}
+
+/* Under rename_lock, so the directories of both names stay where they are. */
+static int rename_names(struct df_frame *frame, struct move *move)
+{
+    struct df_rename rename;
+
+    int result = walk_both(frame, move);
+    let_go(frame, &move->to);
+    let_go(frame, &move->from);
+    if (result)
+        return result;
+    if (is_same(move) || is_below(&move->to, &move->from) || is_below(&move->from, &move->to)) {
+        result = look_at_both(frame, move);
+        return result ? result : check_types(move); /* nothing to do, or EINVAL, ENOTEMPTY */
+    }
+    result = df_open_paths_rename_begin(&frame->hl->open_paths, &rename, move->from.path,
+                                        move->from.len, move->to.path, move->to.len);
+    if (result)
+        return result;
+    result = rename_locked(frame, move, &rename);
+    df_open_paths_rename_end(&rename);
+    return result;
+}
+
+static int rename_where(struct df_frame *frame, const struct df_where *from,
+                        const struct df_where *to, unsigned flags)
+{
+    struct move move;
+
+    move.from_where = from;
+    move.to_where = to;
+    move.flags = flags;
+    move.from.held = move.to.held = NULL;
+    return rename_names(frame, &move);
+}
+
+int df_highlevel_rename(struct df_fs *fs, struct df_call *call, const struct df_where *from,
+                        const struct df_where *to, unsigned flags)
+{
+    struct df_highlevel *hl = df_highlevel_of(fs);
+    struct df_frame frame;
+
+    if (flags & ~(unsigned)(RENAME_NOREPLACE | RENAME_EXCHANGE) ||
+        flags == (RENAME_NOREPLACE | RENAME_EXCHANGE))
+        return -EINVAL;
+    df_frame_enter(&frame, hl, call);
+    pthread_mutex_lock(&hl->open_paths.rename_lock);
+    int result = DF_RETRY_STALE(hl, rename_where(&frame, from, to, flags));
+    pthread_mutex_unlock(&hl->open_paths.rename_lock);
+    df_frame_leave(&frame);
+    return result;
+}
