@@ -42,17 +42,37 @@ void df_abi_stack_discard(struct fuse_fs *top)
     }
 }
 
-/* Outside of an operation there is no context, and nothing to tell the layer with. */
-static void enter(const struct fuse_fs *fs)
+/*
+ * Makes the layer's user data private_data and returns what it was. Unlike libfuse we put that back
+ * afterwards: a caller may run several operations of the top layer in one context. Outside of an
+ * operation there is no context, and nothing to tell the layer with.
+ */
+static void *enter(const struct fuse_fs *fs)
+{
+    struct fuse_context *context = df_highlevel_context();
+    if (!context)
+        return NULL;
+    void *before = context->private_data;
+    context->private_data = fs->user_data;
+    return before;
+}
+
+static void leave(void *before)
 {
     struct fuse_context *context = df_highlevel_context();
     if (context)
-        context->private_data = fs->user_data;
+        context->private_data = before;
 }
 
 /* The layer's operation, or `missing` when it has none. */
 #define CALL_OR(missing, fs, op, ...)                                                              \
-    (enter(fs), (fs)->ops.op ? (fs)->ops.op(__VA_ARGS__) : (missing))
+    ({                                                                                             \
+        void *before = enter(fs);                                                                  \
+        __auto_type result = (fs)->ops.op ? (fs)->ops.op(__VA_ARGS__)                              \
+                                          : (__typeof__((fs)->ops.op(__VA_ARGS__)))(missing);      \
+        leave(before);                                                                             \
+        result;                                                                                    \
+    })
 #define CALL(fs, op, ...) CALL_OR(-ENOSYS, fs, op, __VA_ARGS__)
 
 /* ---- by path ---------------------------------------------------------------------------- */
@@ -288,20 +308,14 @@ static void free_vector(struct fuse_bufvec *vector)
     free(vector);
 }
 
-int fuse_fs_read_buf(struct fuse_fs *fs, const char *path, struct fuse_bufvec **bufp, size_t size,
-                     off_t off, struct fuse_file_info *fi)
+/* For a layer that has read() only. */
+static int read_new_buf(struct fuse_fs *fs, const char *path, struct fuse_bufvec **bufp,
+                        size_t size, off_t off, struct fuse_file_info *fi)
 {
-    enter(fs);
-    if (fs->ops.read_buf) {
-        int result = fs->ops.read_buf(path, bufp, size, off, fi);
-        return result < 0 ? result : 0;
-    }
-    if (!fs->ops.read)
-        return -ENOSYS;
     struct fuse_bufvec *vector = new_vector(size);
     if (!vector)
         return -ENOMEM;
-    int count = fs->ops.read(path, vector->buf[0].mem, size, off, fi);
+    int count = CALL(fs, read, path, vector->buf[0].mem, size, off, fi);
     if (count < 0) {
         free_vector(vector);
         return count;
@@ -311,14 +325,22 @@ int fuse_fs_read_buf(struct fuse_fs *fs, const char *path, struct fuse_bufvec **
     return 0;
 }
 
+int fuse_fs_read_buf(struct fuse_fs *fs, const char *path, struct fuse_bufvec **bufp, size_t size,
+                     off_t off, struct fuse_file_info *fi)
+{
+    if (!fs->ops.read_buf)
+        return read_new_buf(fs, path, bufp, size, off, fi);
+    int result = CALL(fs, read_buf, path, bufp, size, off, fi);
+    return result < 0 ? result : 0;
+}
+
 int fuse_fs_read(struct fuse_fs *fs, const char *path, char *buf, size_t size, off_t off,
                  struct fuse_file_info *fi)
 {
-    enter(fs);
     if (!fs->ops.read_buf)
-        return fs->ops.read ? fs->ops.read(path, buf, size, off, fi) : -ENOSYS;
+        return CALL(fs, read, path, buf, size, off, fi);
     struct fuse_bufvec *vector = NULL;
-    int result = fs->ops.read_buf(path, &vector, size, off, fi);
+    int result = CALL(fs, read_buf, path, &vector, size, off, fi);
     if (result == 0) {
         struct fuse_bufvec to = FUSE_BUFVEC_INIT(size);
         to.buf[0].mem = buf;
@@ -328,19 +350,19 @@ int fuse_fs_read(struct fuse_fs *fs, const char *path, char *buf, size_t size, o
     return result;
 }
 
-/* For a layer that takes plain memory only. */
+/* For a layer that has write() only, which takes plain memory. */
 static int write_flat(struct fuse_fs *fs, const char *path, struct fuse_bufvec *buf, off_t off,
                       struct fuse_file_info *fi)
 {
     if (buf->count == 1 && !(buf->buf[0].flags & FUSE_BUF_IS_FD))
-        return fs->ops.write(path, (char *)buf->buf[0].mem + buf->off, buf->buf[0].size - buf->off,
-                             off, fi);
+        return CALL(fs, write, path, (char *)buf->buf[0].mem + buf->off,
+                    buf->buf[0].size - buf->off, off, fi);
     struct fuse_bufvec *flat = new_vector(fuse_buf_size(buf));
     if (!flat)
         return -ENOMEM;
     ssize_t count = fuse_buf_copy(flat, buf, 0);
     if (count > 0)
-        count = fs->ops.write(path, flat->buf[0].mem, (size_t)count, off, fi);
+        count = CALL(fs, write, path, flat->buf[0].mem, (size_t)count, off, fi);
     free_vector(flat);
     return (int)count;
 }
@@ -348,10 +370,8 @@ static int write_flat(struct fuse_fs *fs, const char *path, struct fuse_bufvec *
 int fuse_fs_write_buf(struct fuse_fs *fs, const char *path, struct fuse_bufvec *buf, off_t off,
                       struct fuse_file_info *fi)
 {
-    enter(fs);
-    if (fs->ops.write_buf)
-        return fs->ops.write_buf(path, buf, off, fi);
-    return fs->ops.write ? write_flat(fs, path, buf, off, fi) : -ENOSYS;
+    return fs->ops.write_buf ? CALL(fs, write_buf, path, buf, off, fi)
+                             : write_flat(fs, path, buf, off, fi);
 }
 
 int fuse_fs_write(struct fuse_fs *fs, const char *path, const char *buf, size_t size, off_t off,
@@ -366,7 +386,6 @@ int fuse_fs_write(struct fuse_fs *fs, const char *path, const char *buf, size_t 
 
 void fuse_fs_init(struct fuse_fs *fs, struct fuse_conn_info *conn, struct fuse_config *cfg)
 {
-    enter(fs);
     if (!fs->ops.write_buf)
         conn->want &= ~FUSE_CAP_SPLICE_READ;
     if (!fs->ops.lock)
@@ -374,13 +393,14 @@ void fuse_fs_init(struct fuse_fs *fs, struct fuse_conn_info *conn, struct fuse_c
     if (!fs->ops.flock)
         conn->want &= ~FUSE_CAP_FLOCK_LOCKS;
     if (fs->ops.init)
-        fs->user_data = fs->ops.init(conn, cfg);
+        fs->user_data = CALL_OR(NULL, fs, init, conn, cfg);
 }
 
 void fuse_fs_destroy(struct fuse_fs *fs)
 {
-    enter(fs);
+    void *before = enter(fs);
     if (fs->ops.destroy)
         fs->ops.destroy(fs->user_data);
+    leave(before);
     free(fs);
 }
