@@ -68,20 +68,24 @@ static int copy_file(const char *path)
 
 /* ---- what it is, from its bytes ----------------------------------------------------------- */
 
-/* True if the object defines the function `name`. The dynamic symbols end where their names begin:
- * every linker lays the two tables out so. */
-static bool defines(const struct df_elf *elf, const char *name)
+/* Finds a dynamic symbol that has this name, defined or not as asked. The symbols end where their
+ * names begin: every linker lays the two tables out so. */
+static bool has_symbol(const struct df_elf *elf, const char *name, bool defined)
 {
     const char *end = elf->strings;
     for (size_t i = 0; i < elf->symbols_room && (char *)(elf->symbols + i + 1) <= end; i++) {
         const Elf64_Sym *symbol = &elf->symbols[i];
-        if (symbol->st_shndx == SHN_UNDEF || ELF64_ST_TYPE(symbol->st_info) != STT_FUNC)
-            continue;
-        if (symbol->st_name < elf->strings_size &&
+        if ((symbol->st_shndx != SHN_UNDEF) == defined && symbol->st_name < elf->strings_size &&
             strncmp(elf->strings + symbol->st_name, name, elf->strings_size - symbol->st_name) == 0)
             return true;
     }
     return false;
+}
+
+static bool imports_getopt(const struct df_elf *elf)
+{
+    return has_symbol(elf, "getopt", false) || has_symbol(elf, "getopt_long", false) ||
+           has_symbol(elf, "getopt_long_only", false);
 }
 
 /* "libm.so.6, libc.so.6": what it is linked to. */
@@ -126,7 +130,7 @@ static int refuse(const struct df_elf *elf, const char *path, char *message, siz
     return -ENOEXEC;
 }
 
-static int check(const struct df_object *object, const char *path, char *message, size_t size)
+static int check(struct df_object *object, const char *path, char *message, size_t size)
 {
     struct stat st;
     struct df_elf elf;
@@ -141,10 +145,12 @@ static int check(const struct df_object *object, const char *path, char *message
     int error = 0;
     if (elf.kind != DF_ELF_OBJECT) {
         error = refuse(&elf, path, message, size);
-    } else if (!defines(&elf, "main")) {
+    } else if (!has_symbol(&elf, "main", true)) {
         snprintf(message, size, "%s has no main(): it must be a whole FUSE program; %s", path,
                  BUILD_IT);
         error = -ENOEXEC;
+    } else {
+        object->uses_getopt = imports_getopt(&elf);
     }
     if (data)
         munmap(data, (size_t)st.st_size);
@@ -167,8 +173,10 @@ int df_object_read(struct df_object *object, const char *path, char *message, si
 
 /* ---- our library before it ---------------------------------------------------------------- */
 
-static pthread_mutex_t library_lock = PTHREAD_MUTEX_INITIALIZER;
-static void *library; /* under library_lock: our ABI library; loaded once and never unloaded */
+/* One object is loaded or unloaded at a time, as in the dynamic linker itself. Recursive: a
+ * constructor may load another one. */
+static pthread_mutex_t load_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static void *library; /* under load_lock: our ABI library; loaded once and never unloaded */
 
 /* It lies beside this library. Test programs that contain this code find it by their run path. */
 static void *load_library(void)
@@ -187,15 +195,13 @@ static void *load_library(void)
 
 static int need_library(const char *plugin, char *message, size_t size)
 {
-    pthread_mutex_lock(&library_lock);
     if (!library)
         library = load_library();
-    bool loaded = library;
-    if (!loaded)
-        snprintf(message, size, "%s cannot be loaded, for our own library cannot: %s", plugin,
-                 dlerror());
-    pthread_mutex_unlock(&library_lock);
-    return loaded ? 0 : -ENOEXEC;
+    if (library)
+        return 0;
+    snprintf(message, size, "%s cannot be loaded, for our own library cannot: %s", plugin,
+             dlerror());
+    return -ENOEXEC;
 }
 
 const void *df_object_map_of(const void *address)
@@ -236,7 +242,7 @@ static void *open_copy(struct df_object *object)
     }
 }
 
-int df_object_open(struct df_object *object, const char *path, char *message, size_t size)
+static int load(struct df_object *object, const char *path, char *message, size_t size)
 {
     int error = need_library(path, message, size);
     if (error)
@@ -267,10 +273,21 @@ int df_object_open(struct df_object *object, const char *path, char *message, si
     return object->main ? 0 : -ENOEXEC;
 }
 
+int df_object_open(struct df_object *object, const char *path, char *message, size_t size)
+{
+    pthread_mutex_lock(&load_lock);
+    int error = load(object, path, message, size);
+    pthread_mutex_unlock(&load_lock);
+    return error;
+}
+
 void df_object_close(struct df_object *object)
 {
-    if (object->handle)
+    if (object->handle) {
+        pthread_mutex_lock(&load_lock);
         dlclose(object->handle);
+        pthread_mutex_unlock(&load_lock);
+    }
     if (object->fd >= 0)
         close(object->fd);
     *object = (struct df_object){.fd = -1};

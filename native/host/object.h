@@ -7,12 +7,14 @@
 #ifndef DF_HOST_OBJECT_H
 #define DF_HOST_OBJECT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct df_object {
-    int fd;          /* the memfd; open as long as it is loaded, see object.c */
-    void *handle;    /* of dlopen */
-    const void *map; /* its struct link_map: which object an address belongs to */
+    int fd;           /* the memfd; open as long as it is loaded, see object.c */
+    bool uses_getopt; /* calls getopt(3), whose place is in globals of libc */
+    void *handle;     /* of dlopen */
+    const void *map;  /* its struct link_map: which object an address belongs to */
     int (*main)(int argc, char **argv, char **environment);
 };
 

@@ -116,6 +116,31 @@ static void delist(struct df_plugin *plugin)
     pthread_mutex_unlock(&list_lock);
 }
 
+/* ---- fork(2): no lock may be held by a thread that the child does not have ---- */
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&list_lock);
+    for (struct df_plugin *plugin = list; plugin; plugin = plugin->next) {
+        pthread_mutex_lock(&plugin->lock);
+        pthread_mutex_lock(&plugin->log_lock);
+    }
+}
+
+static void after_fork(void)
+{
+    for (struct df_plugin *plugin = list; plugin; plugin = plugin->next) {
+        pthread_mutex_unlock(&plugin->log_lock);
+        pthread_mutex_unlock(&plugin->lock);
+    }
+    pthread_mutex_unlock(&list_lock);
+}
+
+static void register_fork(void)
+{
+    pthread_atfork(before_fork, after_fork, after_fork);
+}
+
 /* ---- what it says -------------------------------------------------------------------------- */
 
 /* Makes room for `size` bytes (at most the whole log) by dropping the oldest lines. */
@@ -255,12 +280,13 @@ static int load(struct df_plugin *plugin)
 
 /*
  * Hooks for exit(3) and abort(3) will return here with their status; today a plugin that calls them
- * ends the process. getopt(3) keeps its place in globals of libc: it starts anew for each plugin,
- * though two plugins that parse at the same moment still disturb each other.
+ * ends the process. getopt(3) keeps its place in globals of libc, which the hooks will part, too:
+ * today it starts anew for a plugin that calls it, and disturbs others that parse at that moment.
  */
 static int run_main(struct df_plugin *plugin)
 {
-    optind = 0;
+    if (plugin->object.uses_getopt)
+        optind = 0;
     return plugin->object.main(plugin->argc, plugin->argv, environ);
 }
 
@@ -344,7 +370,9 @@ static int launch(struct df_plugin *plugin)
 int df_plugin_start(const char *library, int argc, char *const argv[], struct df_plugin **out,
                     char *message, size_t size)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     char reason[REASON_SIZE];
+    pthread_once(&once, register_fork);
     struct df_plugin *plugin = create(library, argc, argv);
     if (!plugin) {
         snprintf(message, size, "%s: memory is short", library);

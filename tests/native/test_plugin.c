@@ -488,6 +488,10 @@ static void test_mains_surroundings(void **state)
     for (int signal = 1; signal < SIGRTMAX; signal++)
         assert_int_equal(sigismember(&before, signal), sigismember(&after, signal));
 
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(start(&plugin, "odd", "-a", "-b", "5", NULL), -EIO);
+        assert_non_null(strstr(message, "returned 66"));
+    }
     char *argv[] = {"odd", strdup("arguments"), "x", NULL};
     assert_int_equal(df_plugin_start(PLUGINS "odd.so", 3, argv, &plugin, message, sizeof(message)),
                      -EIO);
@@ -527,12 +531,12 @@ static void test_objects_that_are_no_plugins(void **state)
 {
     (void)state;
     assert_refused("without_main", -ENOEXEC, "has no main()");
-    assert_refused("without_fuse", -ENOEXEC, "is not linked to libdf3.so.3 but to libc.so.6");
+    assert_refused("without_fuse", -ENOEXEC, "is not linked to libdf3.so.3 but to lib");
     assert_refused("real_fuse", -ENOEXEC, "would make a kernel mount");
     assert_refused("unresolved", -ENOEXEC, "function_that_nobody_has");
     assert_refused(STAGE_LIB "libdf3.so.3", -ENOEXEC, "is not linked to libdf3.so.3");
     assert_refused(STAGE_LIB "libdirectfuse.so", -ENOEXEC, "is not linked to libdf3.so.3");
-    assert_refused("/bin/true", -ENOEXEC, "is not linked to libdf3.so.3 but to libc.so.6");
+    assert_refused("/bin/true", -ENOEXEC, "is not linked to libdf3.so.3 but to lib");
 }
 
 static void test_files_that_are_no_objects(void **state)
@@ -578,6 +582,37 @@ static void test_truncated_and_foreign_objects(void **state)
     free(data);
 }
 
+/* Runs in a child with libfuse3 in its global scope, where its functions would come first. */
+static int refuses_beside_libfuse(void)
+{
+    struct df_plugin *plugin;
+    if (start(&plugin, "hello_high", "/t-plugin/beside", NULL) != -ENOEXEC)
+        return 1;
+    return strstr(message, "itself linked to libfuse3") ? 0 : 2;
+}
+
+static void test_process_that_is_linked_to_libfuse(void **state)
+{
+    (void)state;
+    void *real = dlopen("libfuse3.so.3", RTLD_NOW | RTLD_LOCAL);
+    if (!real) {
+        print_message("libfuse3.so.3 is not installed (apt-get install libfuse3-3)\n");
+        skip();
+    }
+    dlclose(real);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        setenv("LD_PRELOAD", "libfuse3.so.3", 1);
+        setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 1);
+        execl("/proc/self/exe", "test_plugin", "beside-libfuse", NULL);
+        _exit(127);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 /* ---- threads --------------------------------------------------------------------------------- */
 
 static void *mount_and_unmount(void *argument)
@@ -615,8 +650,10 @@ static void test_mounts_from_many_threads(void **state)
     }
 }
 
-int main(void)
+int main(int argc, char *argv[])
 {
+    if (argc > 1 && strcmp(argv[1], "beside-libfuse") == 0)
+        return refuses_beside_libfuse();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_main_fails),
         cmocka_unit_test(test_help_and_version_are_in_the_message),
@@ -626,6 +663,7 @@ int main(void)
         cmocka_unit_test(test_objects_that_are_no_plugins),
         cmocka_unit_test(test_files_that_are_no_objects),
         cmocka_unit_test(test_truncated_and_foreign_objects),
+        cmocka_unit_test(test_process_that_is_linked_to_libfuse),
         cmocka_unit_test(test_high_level_program_answers),
         cmocka_unit_test(test_low_level_program_answers),
         cmocka_unit_test(test_replies_from_another_thread),

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int log_and_fail(void)
 {
@@ -46,6 +47,15 @@ static int mount_on_descriptor(void)
     return result;
 }
 
+/* getopt(3) begins at the beginning for each program. */
+static int parse_options(int argc, char *argv[])
+{
+    int option, sum = 60;
+    while ((option = getopt(argc, argv, "ab:")) != -1)
+        sum += option == 'a' ? 1 : option == 'b' ? atoi(optarg) : 100;
+    return sum;
+}
+
 static void own_log(enum fuse_log_level level, const char *format, va_list args)
 {
     (void)level;
@@ -71,6 +81,8 @@ int main(int argc, char *argv[])
         fuse_set_log_func(own_log);
         return log_and_fail();
     }
+    if (strcmp(what, "-a") == 0)
+        return parse_options(argc, argv);
     if (strcmp(what, "arguments") == 0) { /* they are its own to change */
         argv[1][0] = 'A';
         return argv[argc] == NULL ? argc : -1;
