@@ -2,6 +2,7 @@
  * highlevel.c - struct fuse, the handle of the high-level API: from options and operations to a
  * file system of the path lane.
  */
+#include <errno.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -153,7 +154,7 @@ int fuse_getgroups(int size, gid_t list[])
 {
     const struct df_caller *caller = df_highlevel_caller();
     if (!caller)
-        return -1;
+        return -EINVAL;
     for (uint32_t i = 0; i < caller->group_count && (int)i < size; i++)
         list[i] = caller->groups[i];
     return (int)caller->group_count;

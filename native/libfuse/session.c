@@ -115,6 +115,10 @@ int fuse_session_mount(struct fuse_session *se, const char *mountpoint)
                  "by itself\n");
         return -1;
     }
+    if (!mountpoint) {
+        fuse_log(FUSE_LOG_ERR, "fuse: no mountpoint specified\n");
+        return -1;
+    }
     if (strncmp(mountpoint, "/dev/fd/", strlen("/dev/fd/")) == 0) {
         fuse_log(FUSE_LOG_ERR,
                  "fuse: %s stands for a mount made by somebody else, which nothing inside this "
