@@ -9,8 +9,8 @@
  *   fuse_session_mount      session.mountpoint is known
  *   fuse_session_loop[_mt]  session.serial is known
  *                           df_lowlevel_init(fs, &conn)            ops->init runs here, this thread
- *                           df_plugin_serve(plugin, &session, fs)  fs is destroyed by the core
- *   fuse_session_destroy    df_lowlevel_free(fs) only when fs was never attached
+ *                           df_plugin_serve(plugin, &session, fs)  returns at the mount's end
+ *   fuse_session_destroy    df_lowlevel_free(fs)                   ops->destroy runs here
  *
  * Requests. A struct fuse_req lives on the stack of the thread that makes the call. The plugin
  * replies exactly once: inside the operation, which costs no atomic instruction, or later and from
@@ -66,7 +66,8 @@ DF_PRIVATE_EXPORT int df_lowlevel_init(struct df_fs *fs, struct fuse_conn_info *
 /*
  * FUSE_DESTROY: ops->destroy once (only when df_lowlevel_init() has run), after all RELEASEs.
  * Lookup counts that are left drop to zero without FORGETs, as at an unmount of the kernel. Then
- * frees. The same function stands in fs->ops->destroy, so an attached fs is freed by the core.
+ * frees. The same function stands in fs->ops->destroy for a user of the core without a plugin;
+ * df_plugin_serve() gives fs back instead.
  */
 DF_PRIVATE_EXPORT void df_lowlevel_free(struct df_fs *fs);
 
