@@ -15,6 +15,9 @@ enum {
     HUGE_FROM_CHUNK = 4, /* a file this long may waste most of a huge page at its end */
 };
 
+/* Behind the last page of the largest file, which INT64_MAX bytes do not fill. */
+static const uint64_t END_OF_ALL = (uint64_t)INT64_MAX + 1;
+
 static unsigned char zeroes[ZEROES]; /* never written */
 
 static inline int64_t smaller(int64_t a, int64_t b)
@@ -184,16 +187,16 @@ static void uncharge(struct store *store, uint32_t pages, int64_t *used)
     *used -= (int64_t)pages * PAGE;
 }
 
-void data_punch(struct store *store, struct inode *inode, int64_t off, int64_t len,
+void data_punch(struct store *store, struct inode *inode, uint64_t off, uint64_t end,
                 struct attr *attr)
 {
-    uint64_t key = (uint64_t)off / CHUNK, last = ((uint64_t)off + (uint64_t)len - 1) / CHUNK;
+    uint64_t key = off / CHUNK;
     struct chunk *chunk;
 
-    for (; key <= last && (chunk = map_next(&inode->chunks, &key)) && key <= last; key++) {
-        int64_t start = (int64_t)key * CHUNK;
-        uint32_t from = (uint32_t)(off > start ? off - start : 0);
-        uint32_t to = (uint32_t)smaller(off - start + len, CHUNK);
+    for (; (chunk = map_next(&inode->chunks, &key)) && key * CHUNK < end; key++) {
+        uint64_t start = key * CHUNK;
+        uint32_t from = off > start ? (uint32_t)(off - start) : 0;
+        uint32_t to = end - start < CHUNK ? (uint32_t)(end - start) : CHUNK;
         uncharge(store, chunk_punch(chunk, from, to - from), &attr->used);
         data_settle(store, inode, key, chunk);
     }
@@ -202,7 +205,7 @@ void data_punch(struct store *store, struct inode *inode, int64_t off, int64_t l
 void data_resize(struct store *store, struct inode *inode, int64_t size, struct attr *attr)
 {
     if (size <= attr->size && attr->used) {
-        data_punch(store, inode, size, INT64_MAX - size, attr);
+        data_punch(store, inode, (uint64_t)size, END_OF_ALL, attr);
         struct chunk *chunk = map_get(&inode->chunks, (uint64_t)size / CHUNK);
         if (chunk)
             chunk_trim(chunk, (uint32_t)(size % CHUNK));
@@ -214,6 +217,6 @@ void data_free(struct store *store, struct inode *inode)
 {
     struct attr attr = inode->attr;
     if (inode->chunks.root)
-        data_punch(store, inode, 0, INT64_MAX, &attr);
+        data_punch(store, inode, 0, END_OF_ALL, &attr);
     assert(attr.used == 0);
 }

@@ -131,8 +131,8 @@ ssize_t data_put(struct store *store, struct inode *inode, int64_t off, size_t s
                  data_source *source, void *from, struct attr *attr);
 /* Sets the size and frees what lies behind. */
 void data_resize(struct store *store, struct inode *inode, int64_t size, struct attr *attr);
-/* Makes a hole; sets use. */
-void data_punch(struct store *store, struct inode *inode, int64_t off, int64_t len,
+/* Makes a hole from `off` up to, not including, `end`; sets use. */
+void data_punch(struct store *store, struct inode *inode, uint64_t off, uint64_t end,
                 struct attr *attr);
 /* The chunk at `key` with memory for `end` bytes of it, made if need be. NULL: no memory. */
 struct chunk *data_chunk(struct store *store, struct inode *inode, uint64_t key, uint32_t end);

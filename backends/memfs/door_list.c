@@ -14,7 +14,7 @@ struct listing {
     const struct door *door;
     bool plus; /* with attributes, and a reference for each entry */
     size_t size, used, entries;
-    char buf[LISTING];
+    _Alignas(8) char buf[LISTING]; /* libfuse writes records of that alignment */
 };
 
 /* False when it does not fit. */

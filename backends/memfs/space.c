@@ -119,7 +119,7 @@ static int allocate_locked(struct store *store, struct inode *inode, int mode, i
                            int64_t len, struct attr *attr)
 {
     if (mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))
-        data_punch(store, inode, off, len, attr);
+        data_punch(store, inode, (uint64_t)off, (uint64_t)(off + len), attr);
     if (mode & FALLOC_FL_PUNCH_HOLE)
         return 0;
     int error = reserve(store, inode, off, len, attr);
@@ -198,7 +198,8 @@ static ssize_t copy_locked(struct store *store, struct copy *copy, struct inode 
                 break;
             done += n;
         } else {
-            data_punch(store, out, off_out + done, run, attr);
+            data_punch(store, out, (uint64_t)(off_out + done), (uint64_t)(off_out + done + run),
+                       attr);
             copy->off += run;
             done += run;
             if (off_out + done > attr->size)
