@@ -165,6 +165,16 @@ int df_caller_ensure(void)
     return df_caller_refresh();
 }
 
+/* write_lock keeps the original: the thread need not be inside the gate. */
+void df_caller_copy_process(struct df_caller *copy)
+{
+    pthread_mutex_lock(&write_lock);
+    *copy = *atomic_load(&df_caller_process);
+    pthread_mutex_unlock(&write_lock);
+    copy->groups = NULL;
+    copy->group_count = 0;
+}
+
 static struct identity *copy_identity(const struct df_caller *from)
 {
     struct identity *copy = make_identity((int)from->group_count);

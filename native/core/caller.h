@@ -32,6 +32,9 @@ DF_PRIVATE_EXPORT int df_caller_refresh(void);
 /* The first reading, once. 0 or -errno. */
 int df_caller_ensure(void);
 
+/* The process's identity, without its groups. After df_caller_ensure(). */
+void df_caller_copy_process(struct df_caller *copy);
+
 /* Sets the process's umask and ours; returns the old one as umask(2). */
 DF_PRIVATE_EXPORT mode_t df_caller_umask(mode_t mask);
 

@@ -28,10 +28,8 @@ static ssize_t check_new(struct df_way *way, bool directory)
     if (DF_LIKELY(!odd && !df_check_read_only(way->leg.mount)))
         return 0;
     ret = df_check_entry(way->fs, &way->call, &way->leg.where, false, &st);
-    if (ret < 0)
-        return ret;
-    if (ret == 0 || way->leg.last != DF_LAST_NAME)
-        return -EEXIST;
+    if (ret <= 0)
+        return ret < 0 ? ret : -EEXIST;
     return odd ? -ENOENT : -EROFS;
 }
 
@@ -126,7 +124,9 @@ static ssize_t rmdir_there(struct df_way *way)
 
     if (way->leg.last != DF_LAST_NAME) {
         ret = df_check_entry(way->fs, &way->call, &way->leg.where, false, &st);
-        return ret < 0 ? ret : refusal[way->leg.last];
+        if (ret != 0)
+            return ret < 0 ? ret : -ENOENT;
+        return refusal[way->leg.last];
     }
     ret = check_read_only(way);
     return ret < 0 ? ret : way->fs->ops->rmdir(way->fs, &way->call, &way->leg.where);
@@ -178,11 +178,23 @@ static bool carries_mount(const struct df_leg *leg)
     return df_mount_below(path, leg->mount->point_len + leg->where.len);
 }
 
-static ssize_t check_parents(struct df_way_pair *way)
+/* The way to a name is its directory; that to "." or ".." is itself. */
+static ssize_t check_leg(struct df_way_pair *way, const struct df_leg *leg)
 {
-    ssize_t ret = df_check_parent(way->fs, &way->call, &way->from.where);
+    struct stat st;
+    ssize_t ret;
 
-    if (ret == 0 && (ret = df_check_parent(way->fs, &way->call, &way->to.where)) == DF_LEAVE)
+    if (leg->last == DF_LAST_NAME)
+        return df_check_parent(way->fs, &way->call, &leg->where);
+    ret = df_check_entry(way->fs, &way->call, &leg->where, false, &st);
+    return ret > 0 ? -ENOENT : ret;
+}
+
+static ssize_t check_legs(struct df_way_pair *way)
+{
+    ssize_t ret = check_leg(way, &way->from);
+
+    if (ret == 0 && (ret = check_leg(way, &way->to)) == DF_LEAVE)
         way->call.leave_second = true;
     return ret;
 }
@@ -195,7 +207,7 @@ static ssize_t check_last(struct df_way_pair *way, unsigned flags)
     if (DF_LIKELY(way->from.last == DF_LAST_NAME && way->to.last == DF_LAST_NAME &&
                   !df_check_read_only(way->from.mount)))
         return 0;
-    if ((ret = check_parents(way)) < 0)
+    if ((ret = check_legs(way)) < 0)
         return ret;
     if (way->from.last != DF_LAST_NAME)
         return -EBUSY;
@@ -281,7 +293,7 @@ static ssize_t check_link(struct df_way_pair *way)
         way->call.leave_second = ret == DF_LEAVE;
         return ret;
     }
-    if (ret == 0 || way->to.last != DF_LAST_NAME)
+    if (ret == 0)
         return -EEXIST;
     return odd ? -ENOENT : -EROFS;
 }

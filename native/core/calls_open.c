@@ -80,9 +80,11 @@ static ssize_t check_creatable(struct df_way *way, int flags)
     ret = df_check_entry(way->fs, &way->call, &way->leg.where, true, &st);
     if (ret < 0)
         return ret;
-    if (way->leg.last != DF_LAST_NAME && (flags & O_EXCL))
-        return -EEXIST;
-    return -EISDIR;
+    if (way->leg.last == DF_LAST_NAME)
+        return -EISDIR;
+    if (ret > 0)
+        return -ENOENT;
+    return flags & O_EXCL ? -EEXIST : -EISDIR;
 }
 
 /* As Linux does, the descriptor comes before the file: EMFILE leaves nothing behind. */

@@ -184,7 +184,7 @@ DF_PUBLIC int df_fsync(int fd);
 DF_PUBLIC int df_fdatasync(int fd);
 DF_PUBLIC int df_ftruncate(int fd, off_t size);
 DF_PUBLIC int df_fallocate(int fd, int mode, off_t offset, off_t length);
-/* posix_fadvise(2): returns the error number itself, or 0. */
+/* posix_fadvise(2), but with the error in errno. */
 DF_PUBLIC int df_fadvise(int fd, off_t offset, off_t length, int advice);
 DF_PUBLIC int df_ioctl(int fd, unsigned long request, void *arg);
 

@@ -1,0 +1,310 @@
+/*
+ * mount.c - df_mount() and what can be asked of mounts: a plugin, its mount and its counters under
+ * one number.
+ */
+#include "directfuse.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/gate.h"
+#include "core/mount.h"
+#include "host/plugin.h"
+#include "wrap/count.h"
+
+/* A mount made by df_mount(), until df_unmount(), also when its program has ended by itself. */
+struct mounted {
+    struct mounted *next;
+    int id;
+    struct df_plugin *plugin;
+    struct df_counters *counters; /* with a reference; NULL: DF_MOUNT_NOSTATS */
+    bool unmounting;              /* a thread is in df_plugin_stop() */
+};
+
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER; /* protects the list and its items */
+static struct mounted *list;
+
+static int result(int ret)
+{
+    if (ret >= 0)
+        return ret;
+    errno = -ret;
+    return -1;
+}
+
+/* ---- mounting ------------------------------------------------------------------------------ */
+
+/* <directory of this library>/backends/<name>.so */
+static int find_backend(const char *name, char out[PATH_MAX])
+{
+    Dl_info info;
+    const char *slash;
+    int len;
+
+    if (!dladdr((void *)find_backend, &info) || !(slash = strrchr(info.dli_fname, '/')))
+        return -ENOENT;
+    len = snprintf(out, PATH_MAX, "%.*s/backends/%s.so", (int)(slash - info.dli_fname),
+                   info.dli_fname, name);
+    return len < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+static int find_library(const char *library, int argc, char *const argv[], char out[PATH_MAX])
+{
+    if (argc < 1 || !argv || !argv[0] || !argv[0][0])
+        return -EINVAL;
+    if (!library && !strchr(argv[0], '/'))
+        return find_backend(argv[0], out);
+    if (!library)
+        library = argv[0];
+    if (strlen(library) >= PATH_MAX)
+        return -ENAMETOOLONG;
+    strcpy(out, library);
+    return 0;
+}
+
+static struct df_fs *make_counting(struct df_fs *below, void *counters)
+{
+    return df_count_wrap(below, counters);
+}
+
+/* Puts the counters around the mount, if they are wanted. */
+static int count_calls(struct mounted *mounted, unsigned flags)
+{
+    if (flags & DF_MOUNT_NOSTATS)
+        return 0;
+    mounted->counters = df_count_new(flags & DF_MOUNT_TIMING);
+    if (!mounted->counters)
+        return -ENOMEM;
+    return df_mount_wrap(mounted->id, make_counting, mounted->counters);
+}
+
+static void free_mounted(struct mounted *mounted)
+{
+    if (mounted->counters)
+        df_count_drop(mounted->counters);
+    free(mounted);
+}
+
+static void say(char *message, size_t size, const char *words)
+{
+    if (message && size > 0)
+        snprintf(message, size, "%s", words);
+}
+
+static int start(struct mounted *mounted, const char *library, int argc, char *const argv[],
+                 char *message, size_t size)
+{
+    struct df_mount *mount;
+    int ret = df_plugin_start(library, argc, argv, &mounted->plugin, message, size);
+
+    if (ret < 0)
+        return ret;
+    mount = df_plugin_mount_of(mounted->plugin);
+    mounted->id = mount ? mount->id : 0;
+    if (mounted->id != 0)
+        return 0;
+    say(message, size, "the program ended as soon as it had mounted");
+    df_plugin_stop(mounted->plugin, true, &ret);
+    return -EIO;
+}
+
+static int mount_it(struct mounted *mounted, const char *library, int argc, char *const argv[],
+                    unsigned flags, char *message, size_t size)
+{
+    int status, ret = start(mounted, library, argc, argv, message, size);
+
+    if (ret < 0)
+        return ret;
+    ret = count_calls(mounted, flags);
+    if (ret < 0 && ret != -EINVAL) { /* EINVAL: it has ended by itself; df_unmount() takes the rest */
+        say(message, size, "no memory for the statistics");
+        df_plugin_stop(mounted->plugin, true, &status);
+        return ret;
+    }
+    pthread_mutex_lock(&list_lock);
+    mounted->next = list;
+    list = mounted;
+    pthread_mutex_unlock(&list_lock);
+    return mounted->id;
+}
+
+int df_mount(const char *library, int argc, char *const argv[], unsigned flags, char *message,
+             size_t size)
+{
+    char path[PATH_MAX];
+    struct mounted *mounted;
+    int ret;
+
+    say(message, size, "");
+    if (flags & ~(unsigned)(DF_MOUNT_TIMING | DF_MOUNT_NOSTATS))
+        return result(-EINVAL);
+    if ((ret = find_library(library, argc, argv, path)) < 0)
+        return result(ret);
+    mounted = calloc(1, sizeof(*mounted));
+    if (!mounted)
+        return result(-ENOMEM);
+    ret = mount_it(mounted, path, argc, argv, flags, message, size);
+    if (ret < 0)
+        free_mounted(mounted);
+    return result(ret);
+}
+
+/* ---- unmounting ---------------------------------------------------------------------------- */
+
+/* Under list_lock. */
+static struct mounted *find(int id)
+{
+    for (struct mounted *m = list; m; m = m->next)
+        if (m->id == id)
+            return m;
+    return NULL;
+}
+
+/* Marks it as ours to unmount. NULL and *error = 0: it was not made by df_mount(). */
+static struct mounted *claim(int id, int *error)
+{
+    struct mounted *mounted;
+
+    pthread_mutex_lock(&list_lock);
+    mounted = find(id);
+    *error = mounted && mounted->unmounting ? -EBUSY : 0;
+    if (*error < 0)
+        mounted = NULL;
+    if (mounted)
+        mounted->unmounting = true;
+    pthread_mutex_unlock(&list_lock);
+    return mounted;
+}
+
+static void remove_mounted(struct mounted *mounted)
+{
+    struct mounted **at = &list;
+
+    pthread_mutex_lock(&list_lock);
+    while (*at != mounted)
+        at = &(*at)->next;
+    *at = mounted->next;
+    pthread_mutex_unlock(&list_lock);
+    free_mounted(mounted);
+}
+
+static void give_up(struct mounted *mounted)
+{
+    pthread_mutex_lock(&list_lock);
+    mounted->unmounting = false;
+    pthread_mutex_unlock(&list_lock);
+}
+
+int df_unmount(int mount, unsigned flags)
+{
+    struct mounted *mounted;
+    bool lazy = flags & DF_UNMOUNT_LAZY;
+    int status, ret;
+
+    if (flags & ~(unsigned)DF_UNMOUNT_LAZY)
+        return result(-EINVAL);
+    mounted = claim(mount, &ret);
+    if (ret < 0)
+        return result(ret);
+    if (!mounted)
+        return result(df_mount_detach(mount, lazy ? DF_DETACH_LAZY : 0));
+    ret = df_plugin_stop(mounted->plugin, lazy, &status);
+    if (ret < 0)
+        give_up(mounted);
+    else
+        remove_mounted(mounted);
+    return result(ret);
+}
+
+/* ---- asking -------------------------------------------------------------------------------- */
+
+struct listing {
+    struct df_mount_info *list;
+    size_t count;
+    int found;
+};
+
+static void copy_text(char *to, size_t size, const char *from)
+{
+    snprintf(to, size, "%s", from ? from : "");
+}
+
+static bool list_mount(const struct df_mount *mount, void *arg)
+{
+    struct listing *l = arg;
+    struct df_mount_info *info = &l->list[l->found];
+
+    if ((size_t)l->found++ >= l->count)
+        return true;
+    info->id = mount->id;
+    info->read_only = (mount->flags & DF_ATTACH_READONLY) != 0;
+    info->dev = mount->dev;
+    copy_text(info->fsname, sizeof(info->fsname), mount->fsname);
+    copy_text(info->subtype, sizeof(info->subtype), mount->subtype);
+    copy_text(info->mountpoint, sizeof(info->mountpoint), mount->point[0] ? mount->point : "/");
+    return true;
+}
+
+int df_mounts(struct df_mount_info *infos, size_t count)
+{
+    struct listing l = {infos, infos ? count : 0, 0};
+
+    df_mount_each(list_mount, &l);
+    return l.found;
+}
+
+int df_stats(int mount, struct df_op_stats *stats, size_t count)
+{
+    struct df_op_total totals[DF_OP_COUNT];
+    struct mounted *mounted;
+    bool counted = false;
+
+    pthread_mutex_lock(&list_lock);
+    mounted = find(mount);
+    if (mounted && mounted->counters) {
+        df_count_sum(mounted->counters, totals);
+        counted = true;
+    }
+    pthread_mutex_unlock(&list_lock);
+    if (!counted)
+        return result(-EINVAL);
+    for (unsigned i = 0; stats && i < count && i < DF_OP_COUNT; i++)
+        stats[i] = (struct df_op_stats){df_count_op_name(i), totals[i].calls, totals[i].errors,
+                                        totals[i].bytes, totals[i].nanoseconds};
+    return DF_OP_COUNT;
+}
+
+struct call_sums {
+    uint64_t passed[DF_NR_COUNT];
+    uint64_t refused[DF_NR_COUNT];
+};
+
+static void add_thread(struct df_thread *thread, void *arg)
+{
+    struct call_sums *sums = arg;
+
+    for (unsigned i = 0; i < DF_NR_COUNT; i++) {
+        sums->passed[i] += atomic_load_explicit(&thread->passed[i], memory_order_relaxed);
+        sums->refused[i] += atomic_load_explicit(&thread->refused[i], memory_order_relaxed);
+    }
+}
+
+int df_call_stats(struct df_call_stats *stats, size_t count)
+{
+    static const char *const names[] = {
+#define DF_CALL(type, name, parameters, arguments, level, note) #name,
+#include "core/calls.def"
+#undef DF_CALL
+    };
+    struct call_sums sums = {0};
+
+    df_gate_each_thread(add_thread, &sums);
+    for (unsigned i = 0; stats && i < count && i < DF_NR_COUNT; i++)
+        stats[i] = (struct df_call_stats){names[i], sums.passed[i], sums.refused[i]};
+    return DF_NR_COUNT;
+}

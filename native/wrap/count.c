@@ -1,0 +1,314 @@
+/*
+ * count.c - counts the calls of each op of one mount, on their way to the file system below.
+ */
+#include "wrap/count.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/call.h"
+#include "core/gate.h"
+
+#define FANOUT 256 /* threads with counters of their own: FANOUT * FANOUT */
+
+struct counter {
+    _Atomic uint64_t calls;
+    _Atomic uint64_t errors;
+    _Atomic uint64_t bytes;
+    _Atomic uint64_t nanoseconds;
+};
+
+/* One thread's; written by it alone. */
+struct block {
+    _Alignas(64) struct counter ops[DF_OP_COUNT];
+};
+
+struct leaf {
+    _Atomic(struct block *) blocks[FANOUT];
+};
+
+struct df_counters {
+    _Atomic uint32_t refs;
+    bool timing;                         /* fixed */
+    _Atomic(struct leaf *) leaves[FANOUT]; /* by df_thread.index; grow only */
+    struct block shared;                 /* of threads for whom there was no memory; atomic adds */
+};
+
+struct counting {
+    struct df_fs fs;
+    struct df_fs *below;
+    struct df_counters *counters;
+};
+
+/* ---- counters ------------------------------------------------------------------------------ */
+
+struct df_counters *df_count_new(bool timing)
+{
+    struct df_counters *counters = aligned_alloc(64, sizeof(*counters));
+
+    if (!counters)
+        return NULL;
+    memset(counters, 0, sizeof(*counters));
+    atomic_init(&counters->refs, 1);
+    counters->timing = timing;
+    return counters;
+}
+
+void df_count_hold(struct df_counters *counters)
+{
+    atomic_fetch_add(&counters->refs, 1);
+}
+
+static void free_leaf(struct leaf *leaf)
+{
+    for (unsigned i = 0; leaf && i < FANOUT; i++)
+        free(atomic_load(&leaf->blocks[i]));
+    free(leaf);
+}
+
+void df_count_drop(struct df_counters *counters)
+{
+    if (atomic_fetch_sub(&counters->refs, 1) != 1)
+        return;
+    for (unsigned i = 0; i < FANOUT; i++)
+        free_leaf(atomic_load(&counters->leaves[i]));
+    free(counters);
+}
+
+/* Two threads may make one leaf at once: the second finds the first one's. */
+static struct leaf *leaf_of(struct df_counters *counters, uint32_t at)
+{
+    struct leaf *leaf = atomic_load_explicit(&counters->leaves[at], memory_order_acquire);
+    struct leaf *made;
+
+    if (DF_LIKELY(leaf) || !(made = calloc(1, sizeof(*made))))
+        return leaf;
+    if (atomic_compare_exchange_strong(&counters->leaves[at], &leaf, made))
+        return made;
+    free(made);
+    return leaf;
+}
+
+static struct block *make_block(struct leaf *leaf, uint32_t at)
+{
+    struct block *block = aligned_alloc(64, sizeof(*block));
+
+    if (!block)
+        return NULL;
+    memset(block, 0, sizeof(*block));
+    atomic_store_explicit(&leaf->blocks[at], block, memory_order_release);
+    return block;
+}
+
+static struct block *block_of(struct df_counters *counters, const struct df_thread *thread)
+{
+    uint32_t index = thread->index;
+    struct leaf *leaf = NULL;
+    struct block *block = NULL;
+
+    if (DF_LIKELY(index < FANOUT * FANOUT))
+        leaf = leaf_of(counters, index / FANOUT);
+    if (DF_LIKELY(leaf)) {
+        block = atomic_load_explicit(&leaf->blocks[index % FANOUT], memory_order_relaxed);
+        if (DF_UNLIKELY(!block))
+            block = make_block(leaf, index % FANOUT);
+    }
+    return DF_LIKELY(block) ? block : &counters->shared;
+}
+
+static void add(bool shared, _Atomic uint64_t *counter, uint64_t n)
+{
+    if (DF_UNLIKELY(shared))
+        atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
+    else
+        df_gate_add(counter, n);
+}
+
+static void add_block(struct df_op_total totals[DF_OP_COUNT], const struct block *block)
+{
+    for (unsigned i = 0; i < DF_OP_COUNT; i++) {
+        const struct counter *c = &block->ops[i];
+
+        totals[i].calls += atomic_load_explicit(&c->calls, memory_order_relaxed);
+        totals[i].errors += atomic_load_explicit(&c->errors, memory_order_relaxed);
+        totals[i].bytes += atomic_load_explicit(&c->bytes, memory_order_relaxed);
+        totals[i].nanoseconds += atomic_load_explicit(&c->nanoseconds, memory_order_relaxed);
+    }
+}
+
+void df_count_sum(struct df_counters *counters, struct df_op_total totals[DF_OP_COUNT])
+{
+    memset(totals, 0, DF_OP_COUNT * sizeof(totals[0]));
+    add_block(totals, &counters->shared);
+    for (unsigned i = 0; i < FANOUT; i++) {
+        struct leaf *leaf = atomic_load_explicit(&counters->leaves[i], memory_order_acquire);
+
+        for (unsigned j = 0; leaf && j < FANOUT; j++) {
+            struct block *block = atomic_load_explicit(&leaf->blocks[j], memory_order_acquire);
+
+            if (block)
+                add_block(totals, block);
+        }
+    }
+}
+
+const char *df_count_op_name(unsigned number)
+{
+    static const char *const names[] = {
+#define DF_OP(name) #name,
+#include "core/ops.def"
+#undef DF_OP
+    };
+
+    return number < DF_OP_COUNT ? names[number] : NULL;
+}
+
+/* ---- around an op -------------------------------------------------------------------------- */
+
+static uint64_t now(const struct df_counters *counters)
+{
+    struct timespec time;
+
+    if (DF_LIKELY(!counters->timing))
+        return 0;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+/* DF_LEAVE and DF_NOT_OURS are answers, not errors. */
+static bool is_error(ssize_t result)
+{
+    return DF_UNLIKELY(result < 0) && result >= -4095;
+}
+
+static inline void count(struct counting *self, struct df_call *call, enum df_op_number op,
+                         ssize_t result, size_t bytes, uint64_t start)
+{
+    struct df_counters *counters = self->counters;
+    struct block *block = block_of(counters, call->thread);
+    struct counter *c = &block->ops[op];
+    bool shared = block == &counters->shared;
+
+    add(shared, &c->calls, 1);
+    if (is_error(result))
+        add(shared, &c->errors, 1);
+    if (bytes > 0)
+        add(shared, &c->bytes, bytes);
+    if (DF_UNLIKELY(counters->timing))
+        add(shared, &c->nanoseconds, now(counters) - start);
+}
+
+#define NONE(ret) ((size_t)0)
+#define MOVED(ret) ((ret) > 0 ? (size_t)(ret) : 0)
+
+/* A late result is waited for here, so that it can be counted; the core would wait as well. */
+#define COUNTED(type, name, parameters, arguments, bytes)                                          \
+    static type count_##name parameters                                                            \
+    {                                                                                              \
+        struct counting *self = (struct counting *)fs;                                             \
+        struct df_fs *below = self->below;                                                         \
+        uint64_t start = now(self->counters);                                                      \
+        type ret = (type)df_call_result(call, below->ops->name arguments);                         \
+                                                                                                   \
+        count(self, call, DF_OP_##name, ret, bytes(ret), start);                                   \
+        return ret;                                                                                \
+    }
+
+#define FS struct df_fs *fs, struct df_call *call
+#define WHERE const struct df_where *where
+#define FILE_ struct df_file *file
+
+/* clang-format off */
+COUNTED(int, getattr, (FS, WHERE, struct stat *st), (below, call, where, st), NONE)
+COUNTED(int, setattr, (FS, WHERE, const struct df_setattr *set, struct stat *st), (below, call, where, set, st), NONE)
+COUNTED(int, access, (FS, WHERE, int mask), (below, call, where, mask), NONE)
+COUNTED(ssize_t, readlink, (FS, WHERE, char *buf, size_t size), (below, call, where, buf, size), NONE)
+COUNTED(ssize_t, getxattr, (FS, WHERE, const char *name, void *value, size_t size), (below, call, where, name, value, size), NONE)
+COUNTED(ssize_t, listxattr, (FS, WHERE, char *list, size_t size), (below, call, where, list, size), NONE)
+COUNTED(int, setxattr, (FS, WHERE, const char *name, const void *value, size_t size, int flags), (below, call, where, name, value, size, flags), NONE)
+COUNTED(int, removexattr, (FS, WHERE, const char *name), (below, call, where, name), NONE)
+COUNTED(int, statfs, (FS, WHERE, struct statvfs *out), (below, call, where, out), NONE)
+COUNTED(int, mknod, (FS, WHERE, mode_t mode, dev_t rdev), (below, call, where, mode, rdev), NONE)
+COUNTED(int, mkdir, (FS, WHERE, mode_t mode), (below, call, where, mode), NONE)
+COUNTED(int, symlink, (FS, const char *target, WHERE), (below, call, target, where), NONE)
+COUNTED(int, unlink, (FS, WHERE), (below, call, where), NONE)
+COUNTED(int, rmdir, (FS, WHERE), (below, call, where), NONE)
+COUNTED(int, rename, (FS, const struct df_where *from, const struct df_where *to, unsigned flags), (below, call, from, to, flags), NONE)
+COUNTED(int, link, (FS, const struct df_where *from, const struct df_where *to), (below, call, from, to), NONE)
+COUNTED(int, open, (FS, WHERE, FILE_, int flags, mode_t mode), (below, call, where, file, flags, mode), NONE)
+COUNTED(int, flush, (FS, FILE_, uint64_t owner), (below, call, file, owner), NONE)
+COUNTED(ssize_t, read, (FS, FILE_, const struct iovec *iov, int iovcnt, off_t offset), (below, call, file, iov, iovcnt, offset), MOVED)
+COUNTED(ssize_t, write, (FS, FILE_, const struct iovec *iov, int iovcnt, off_t *offset), (below, call, file, iov, iovcnt, offset), MOVED)
+COUNTED(off_t, lseek, (FS, FILE_, off_t offset, int whence), (below, call, file, offset, whence), NONE)
+COUNTED(int, fsync, (FS, FILE_, bool datasync), (below, call, file, datasync), NONE)
+COUNTED(int, fallocate, (FS, FILE_, int mode, off_t offset, off_t length), (below, call, file, mode, offset, length), NONE)
+COUNTED(ssize_t, copy_file_range, (FS, struct df_file *in, off_t offset_in, struct df_file *out, off_t offset_out, size_t size, unsigned flags), (below, call, in, offset_in, out, offset_out, size, flags), MOVED)
+COUNTED(int, readdir, (FS, FILE_, off_t offset, struct df_dirbuf *buf), (below, call, file, offset, buf), NONE)
+COUNTED(int, ioctl, (FS, FILE_, unsigned long request, void *arg), (below, call, file, request, arg), NONE)
+COUNTED(int, poll, (FS, FILE_, int events, struct df_wake *wake), (below, call, file, events, wake), NONE)
+COUNTED(int, lock, (FS, FILE_, struct df_lock *lock), (below, call, file, lock), NONE)
+COUNTED(int, flock, (FS, FILE_, int operation, uint64_t owner), (below, call, file, operation, owner), NONE)
+COUNTED(int, advise, (FS, FILE_, off_t offset, off_t length, int advice), (below, call, file, offset, length, advice), NONE)
+COUNTED(ssize_t, borrow, (FS, FILE_, off_t offset, size_t size, const void **ptr), (below, call, file, offset, size, ptr), MOVED)
+/* clang-format on */
+
+static int count_read_batch(FS, struct df_extent *extents, size_t n)
+{
+    struct counting *self = (struct counting *)fs;
+    uint64_t start = now(self->counters);
+    int ret =
+        (int)df_call_result(call, self->below->ops->read_batch(self->below, call, extents, n));
+    size_t bytes = 0;
+
+    for (size_t i = 0; ret == 0 && i < n; i++)
+        bytes += MOVED(extents[i].result);
+    count(self, call, DF_OP_read_batch, ret, bytes, start);
+    return ret;
+}
+
+static void count_release(FS, FILE_)
+{
+    struct counting *self = (struct counting *)fs;
+    uint64_t start = now(self->counters);
+
+    self->below->ops->release(self->below, call, file);
+    count(self, call, DF_OP_release, 0, 0, start);
+}
+
+static void count_unborrow(FS, FILE_, const void *ptr, size_t size)
+{
+    struct counting *self = (struct counting *)fs;
+    uint64_t start = now(self->counters);
+
+    self->below->ops->unborrow(self->below, call, file, ptr, size);
+    count(self, call, DF_OP_unborrow, 0, 0, start);
+}
+
+static void count_destroy(struct df_fs *fs)
+{
+    struct counting *self = (struct counting *)fs;
+
+    self->below->ops->destroy(self->below);
+    df_count_drop(self->counters);
+    free(self);
+}
+
+static const struct df_ops count_ops = {
+    .version = DF_OPS_VERSION,
+    .size = sizeof(struct df_ops),
+#define DF_OP(name) .name = count_##name,
+#include "core/ops.def"
+#undef DF_OP
+};
+
+struct df_fs *df_count_wrap(struct df_fs *below, struct df_counters *counters)
+{
+    struct counting *self = malloc(sizeof(*self));
+
+    if (!self)
+        return NULL;
+    df_count_hold(counters);
+    *self = (struct counting){{&count_ops}, below, counters};
+    return &self->fs;
+}

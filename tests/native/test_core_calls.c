@@ -1,0 +1,827 @@
+/*
+ * test_core_calls.c - every family of calls, through the C door, on a RAM file system: what the
+ * core itself adds (checks in Linux's order, positions, routing, read-only mounts, st_dev).
+ */
+#include <directfuse.h>
+#include <errno.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/fd.h"
+#include "core/mount.h"
+#include "ramfs.h"
+
+#define POINT "/df-test-calls"
+
+static struct ramfs_probe probe;
+static int mount_id;
+
+static int attach(const char *point, unsigned flags, struct df_fs *fs)
+{
+    struct df_mount_spec spec = {.point = point, .flags = flags};
+    struct df_mount *mount;
+
+    assert_non_null(fs);
+    assert_int_equal(df_mount_attach(&spec, fs, &mount), 0);
+    return mount->id;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    memset(&probe, 0, sizeof(probe));
+    mount_id = attach(POINT, 0, ramfs_new(&probe));
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    assert_int_equal(df_unmount(mount_id, 0), 0);
+    assert_int_equal(probe.destroyed, 1);
+    assert_int_equal(probe.opened, probe.released);
+    assert_int_equal(probe.nodes, 0);
+    assert_int_equal(df_fd_count(), 0);
+    return 0;
+}
+
+#define assert_fails(expression, error)                                                            \
+    do {                                                                                           \
+        errno = 0;                                                                                 \
+        assert_int_equal(expression, -1);                                                          \
+        assert_int_equal(errno, error);                                                            \
+    } while (0)
+
+static int make_file(const char *path, const char *text)
+{
+    int fd = df_open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
+
+    assert_true(fd >= DF_FD_BASE);
+    assert_int_equal(df_write(fd, text, strlen(text)), strlen(text));
+    return fd;
+}
+
+static void make_closed(const char *path, const char *text)
+{
+    assert_int_equal(df_close(make_file(path, text)), 0);
+}
+
+static void assert_reads(int fd, off_t offset, const char *text)
+{
+    char buf[256] = "";
+
+    assert_int_equal(df_pread(fd, buf, sizeof(buf), offset), strlen(text));
+    assert_string_equal(buf, text);
+}
+
+/* ---- opening ---- */
+
+static void opens_and_closes(void **state)
+{
+    int fd;
+
+    (void)state;
+    assert_fails(df_open(POINT "/f", O_RDONLY, 0), ENOENT);
+    fd = make_file(POINT "/f", "hello");
+    assert_reads(fd, 0, "hello");
+    assert_int_equal(df_close(fd), 0);
+    assert_fails(df_close(fd), EBADF);
+    assert_int_equal(close(fd), -1); /* the kernel knows no such number */
+    assert_int_equal(probe.flushed, 1);
+    assert_fails(df_open(POINT "/f", O_CREAT | O_EXCL | O_RDWR, 0644), EEXIST);
+    assert_fails(df_open(POINT "/f", O_DIRECTORY, 0), ENOTDIR);
+    assert_fails(df_open(POINT, O_RDWR, 0), EISDIR);
+    assert_fails(df_open(POINT "/new", O_CREAT | O_DIRECTORY | O_RDWR, 0644), EINVAL);
+    assert_fails(df_open(POINT, O_TMPFILE | O_RDWR, 0644), EOPNOTSUPP);
+    assert_fails(df_open(POINT "/new/", O_CREAT | O_RDWR, 0644), EISDIR);
+    assert_fails(df_open(POINT "/none/new/", O_CREAT | O_RDWR, 0644), ENOENT);
+    assert_fails(df_open(POINT, O_CREAT | O_EXCL, 0644), EEXIST);
+    assert_fails(df_open(POINT, O_CREAT, 0644), EISDIR);
+    assert_fails(df_open("", O_RDONLY, 0), ENOENT);
+    assert_fails(df_open(NULL, O_RDONLY, 0), EFAULT);
+}
+
+static void path_descriptor_allows_little(void **state)
+{
+    char buf[8];
+    struct stat st;
+    int fd, copy;
+
+    (void)state;
+    make_closed(POINT "/f", "hello");
+    fd = df_open(POINT "/f", O_PATH | O_RDWR, 0);
+    assert_true(fd >= 0);
+    assert_fails(df_read(fd, buf, 1), EBADF);
+    assert_fails(df_fchmod(fd, 0600), EBADF);
+    assert_fails(df_ioctl(fd, FIONREAD, buf), EBADF);
+    assert_int_equal(df_fstat(fd, &st), 0);
+    assert_int_equal(st.st_size, 5);
+    copy = df_dup(fd);
+    assert_true(copy >= 0);
+    assert_int_equal(df_close(copy), 0);
+    assert_int_equal(df_close(fd), 0);
+    assert_int_equal(probe.flushed, 1); /* that of make_closed alone */
+}
+
+static void descriptors_share_a_file(void **state)
+{
+    char buf[8] = "";
+    int fd, copy, far = DF_FD_BASE + 5000;
+
+    (void)state;
+    fd = make_file(POINT "/f", "abcdef");
+    copy = df_dup(fd);
+    assert_int_equal(df_lseek(copy, 2, SEEK_SET), 2);
+    assert_int_equal(df_read(fd, buf, 2), 2);
+    assert_string_equal(buf, "cd");
+    assert_int_equal(df_lseek(copy, 0, SEEK_CUR), 4);
+    assert_int_equal(df_close(fd), 0);
+    assert_int_equal(df_read(copy, buf, 2), 2);
+    assert_string_equal(buf, "ef");
+    assert_int_equal(df_dup2(copy, far), far);
+    assert_int_equal(df_dup2(copy, copy), copy);
+    assert_fails(df_dup2(fd, fd), EBADF);
+    assert_fails(df_dup3(copy, copy, 0), EINVAL);
+    assert_fails(df_dup3(copy, far, O_APPEND), EINVAL);
+    assert_fails(df_dup2(copy, 1), EXDEV);
+    assert_fails(df_dup2(1, copy), EXDEV);
+    assert_int_equal(df_fcntl(copy, F_DUPFD, far), far + 1);
+    assert_int_equal(df_fcntl(far, F_GETFD, 0), 0);
+    assert_int_equal(df_fcntl(far, F_SETFD, FD_CLOEXEC), 0);
+    assert_int_equal(df_fcntl(far, F_GETFD, 0), FD_CLOEXEC);
+    assert_int_equal(df_dup3(copy, far, 0), far);
+    assert_int_equal(df_fcntl(far, F_GETFD, 0), 0);
+    assert_int_equal(probe.released, 0);
+    assert_int_equal(df_close(copy), 0);
+    assert_int_equal(df_close(far), 0);
+    assert_int_equal(df_close(far + 1), 0);
+    assert_int_equal(probe.released, 1);
+}
+
+static void flags_of_the_file_change(void **state)
+{
+    int fd;
+
+    (void)state;
+    fd = df_open(POINT "/f", O_CREAT | O_RDWR | O_CLOEXEC | O_TRUNC | O_EXCL, 0600);
+    assert_int_equal(df_fcntl(fd, F_GETFL, 0) & ~0100000, O_RDWR);
+    assert_int_equal(df_fcntl(fd, F_GETFD, 0), FD_CLOEXEC);
+    assert_int_equal(df_fcntl(fd, F_SETFL, O_APPEND | O_WRONLY), 0);
+    assert_int_equal(df_fcntl(fd, F_GETFL, 0) & ~0100000, O_RDWR | O_APPEND);
+    assert_int_equal(df_write(fd, "ab", 2), 2);
+    assert_int_equal(df_lseek(fd, 0, SEEK_SET), 0);
+    assert_int_equal(df_write(fd, "cd", 2), 2);
+    assert_int_equal(df_lseek(fd, 0, SEEK_CUR), 4);
+    assert_reads(fd, 0, "abcd");
+    assert_fails(df_fcntl(fd, F_GETPIPE_SZ, 0), EINVAL);
+    assert_fails(df_fcntl(fd, F_DUPFD, -1), EINVAL);
+    assert_int_equal(df_close(fd), 0);
+}
+
+/* ---- data ---- */
+
+static void reads_and_writes(void **state)
+{
+    char a[4] = "", b[4] = "";
+    struct iovec iov[2] = {{a, 3}, {b, 3}};
+    int fd;
+
+    (void)state;
+    fd = make_file(POINT "/f", "0123456789");
+    assert_int_equal(df_preadv(fd, iov, 2, 2), 6);
+    assert_string_equal(a, "234");
+    assert_string_equal(b, "567");
+    assert_int_equal(df_pwritev(fd, iov, 2, 0), 6);
+    assert_reads(fd, 0, "2345676789");
+    assert_int_equal(df_lseek(fd, 8, SEEK_SET), 8);
+    assert_int_equal(df_readv(fd, iov, 2), 2);
+    assert_int_equal(df_readv(fd, iov, 2), 0);
+    assert_int_equal(df_writev(fd, iov, 1), 3);
+    assert_int_equal(df_lseek(fd, 0, SEEK_CUR), 13);
+    assert_int_equal(df_pwrite(fd, "X", 1, 20), 1);
+    assert_int_equal(df_lseek(fd, 0, SEEK_END), 21);
+    assert_int_equal(df_read(fd, a, 0), 0);
+    assert_int_equal(df_close(fd), 0);
+}
+
+static void refuses_bad_arguments(void **state)
+{
+    char buf[8];
+    struct iovec many[IOV_MAX + 1] = {{buf, 1}};
+    struct iovec negative[2] = {{buf, 1}, {buf, (size_t)-1}};
+    int fd, dir, wr;
+
+    (void)state;
+    fd = make_file(POINT "/f", "hello");
+    dir = df_open(POINT, O_RDONLY, 0);
+    wr = df_open(POINT "/f", O_WRONLY, 0);
+    assert_fails(df_pread(fd, buf, 1, -1), EINVAL);
+    assert_fails(df_pwrite(fd, buf, 1, -1), EINVAL);
+    assert_fails(df_pread(fd, buf, (size_t)-1, 0), EINVAL);
+    assert_fails(df_pread(fd, buf, 2, INT64_MAX), EINVAL);
+    assert_fails(df_readv(fd, many, IOV_MAX + 1), EINVAL);
+    assert_fails(df_readv(fd, many, -1), EINVAL);
+    assert_fails(df_readv(fd, negative, 2), EINVAL);
+    assert_int_equal(df_readv(fd, many, 0), 0);
+    assert_fails(df_read(wr, buf, 1), EBADF);
+    assert_fails(df_read(dir, buf, 1), EISDIR);
+    assert_fails(df_write(dir, buf, 1), EBADF);
+    assert_fails(df_lseek(fd, -1, SEEK_SET), EINVAL);
+    assert_fails(df_lseek(fd, INT64_MAX, SEEK_END), EINVAL);
+    assert_fails(df_lseek(fd, 0, 17), EINVAL);
+    assert_fails(df_lseek(fd, 5, SEEK_DATA), ENXIO);
+    assert_int_equal(df_lseek(fd, 2, SEEK_DATA), 2);
+    assert_int_equal(df_lseek(fd, 2, SEEK_HOLE), 5);
+    assert_fails(df_ftruncate(fd, -1), EINVAL);
+    assert_fails(df_ftruncate(dir, 0), EINVAL);
+    assert_fails(df_fallocate(fd, 0, 0, 0), EINVAL);
+    assert_fails(df_fallocate(fd, 0, -1, 5), EINVAL);
+    assert_fails(df_fallocate(fd, 0x1000, 0, 5), EOPNOTSUPP);
+    assert_fails(df_fallocate(dir, 0, 0, 5), EBADF);
+    assert_fails(df_fadvise(fd, 0, -1, POSIX_FADV_NORMAL), EINVAL);
+    assert_fails(df_fadvise(fd, 0, 0, 99), EINVAL);
+    assert_fails(df_read(DF_FD_BASE + 99999, buf, 1), EBADF);
+    assert_fails(df_read(INT_MAX, buf, 1), EBADF);
+    assert_int_equal(df_close(wr), 0);
+    assert_int_equal(df_close(dir), 0);
+    assert_int_equal(df_close(fd), 0);
+}
+
+static void reads_a_batch(void **state)
+{
+    char buf[5][8] = {"", "", "", "", ""};
+    FILE *real = tmpfile();
+    struct df_read reads[5];
+    int fd;
+
+    (void)state;
+    assert_int_equal(pwrite(fileno(real), "real", 4, 0), 4);
+    fd = make_file(POINT "/f", "0123456789");
+    for (int i = 0; i < 5; i++)
+        reads[i] = (struct df_read){.fd = fd, .buf = buf[i], .size = 3, .offset = i};
+    reads[1].fd = fileno(real);
+    reads[2].fd = DF_FD_BASE + 99999;
+    reads[3].offset = -1;
+    assert_int_equal(df_read_batch(reads, 5), 0);
+    assert_int_equal(reads[0].result, 3);
+    assert_string_equal(buf[0], "012");
+    assert_int_equal(reads[1].result, 3);
+    assert_string_equal(buf[1], "eal");
+    assert_int_equal(reads[2].result, -EBADF);
+    assert_int_equal(reads[3].result, -EINVAL);
+    assert_string_equal(buf[4], "456");
+    assert_int_equal(df_read_batch(NULL, 0), 0);
+    assert_fails(df_read_batch(reads, (size_t)1 << 30), EINVAL);
+    fclose(real);
+    assert_int_equal(df_close(fd), 0);
+}
+
+static void copies_a_range(void **state)
+{
+    off_t from = 2, to = 1;
+    int a, b, append;
+
+    (void)state;
+    a = make_file(POINT "/a", "0123456789");
+    b = make_file(POINT "/b", "abc");
+    append = df_open(POINT "/b", O_WRONLY | O_APPEND, 0);
+    assert_int_equal(df_copy_file_range(a, &from, b, &to, 100, 0), 8);
+    assert_int_equal(from, 10);
+    assert_int_equal(to, 9);
+    assert_reads(b, 0, "a23456789");
+    assert_int_equal(df_lseek(a, 0, SEEK_SET), 0);
+    assert_int_equal(df_lseek(b, 0, SEEK_END), 9);
+    assert_int_equal(df_copy_file_range(a, NULL, b, NULL, 3, 0), 3);
+    assert_reads(b, 8, "9012");
+    assert_int_equal(df_lseek(a, 0, SEEK_CUR), 3);
+    assert_fails(df_copy_file_range(a, NULL, append, NULL, 3, 0), EBADF);
+    assert_fails(df_copy_file_range(a, NULL, b, NULL, 3, 1), EINVAL);
+    assert_fails(df_copy_file_range(a, NULL, 1, NULL, 3, 0), EXDEV);
+    from = 0;
+    to = 2;
+    assert_fails(df_copy_file_range(a, &from, a, &to, 3, 0), EINVAL);
+    assert_int_equal(df_close(append), 0);
+    assert_int_equal(df_close(a), 0);
+    assert_int_equal(df_close(b), 0);
+}
+
+static void respects_the_size_limit(void **state)
+{
+    struct rlimit old, small = {8, RLIM_INFINITY};
+    int fd, append;
+
+    (void)state;
+    fd = make_file(POINT "/f", "0123");
+    append = df_open(POINT "/f", O_WRONLY | O_APPEND, 0);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    small.rlim_max = old.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    assert_int_equal(df_identity_refresh(), 0);
+    assert_int_equal(df_pwrite(fd, "abcdef", 6, 5), 3);
+    assert_fails(df_pwrite(fd, "x", 1, 8), EFBIG);
+    assert_fails(df_write(append, "x", 1), EFBIG);
+    assert_fails(df_ftruncate(fd, 9), EFBIG);
+    assert_fails(df_truncate(POINT "/f", 9), EFBIG);
+    assert_fails(df_fallocate(fd, 0, 0, 9), EFBIG);
+    assert_int_equal(df_ftruncate(fd, 6), 0);
+    assert_int_equal(df_write(append, "xyz", 3), 2);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    assert_int_equal(df_identity_refresh(), 0);
+    assert_int_equal(df_close(append), 0);
+    assert_int_equal(df_close(fd), 0);
+}
+
+/* ---- attributes ---- */
+
+static void shows_attributes(void **state)
+{
+    struct stat st, root;
+    struct statx stx;
+    struct statvfs vfs;
+    int fd;
+
+    (void)state;
+    fd = make_file(POINT "/f", "hello");
+    assert_int_equal(df_stat(POINT, &root), 0);
+    assert_int_equal(df_stat(POINT "/f", &st), 0);
+    assert_int_equal(st.st_size, 5);
+    assert_int_equal(st.st_dev, root.st_dev);
+    assert_int_equal(df_fstat(fd, &st), 0);
+    assert_int_equal(st.st_dev, root.st_dev);
+    assert_int_equal(df_statx(AT_FDCWD, POINT "/f", 0, STATX_BASIC_STATS, &stx), 0);
+    assert_int_equal(stx.stx_size, 5);
+    assert_int_equal(df_statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &stx), 0);
+    assert_int_equal(stx.stx_ino, st.st_ino);
+    assert_fails(df_statx(fd, "", AT_EMPTY_PATH, STATX__RESERVED, &stx), EINVAL);
+    assert_fails(df_fstatat(AT_FDCWD, POINT, &st, 0x40000000), EINVAL);
+    assert_fails(df_fstatat(fd, "", &st, 0), ENOENT);
+    assert_int_equal(df_access(POINT "/f", R_OK | W_OK), 0);
+    assert_fails(df_access(POINT "/f", 8), EINVAL);
+    assert_fails(df_faccessat(AT_FDCWD, POINT "/f", R_OK, 0x1), EINVAL);
+    assert_int_equal(df_statvfs(POINT, &vfs), 0);
+    assert_int_equal(vfs.f_namemax, 255);
+    assert_int_equal(df_fstatvfs(fd, &vfs), 0);
+    assert_int_equal(df_close(fd), 0);
+}
+
+static void sets_attributes(void **state)
+{
+    struct timespec bad[2] = {{0, 2000000000}, {0, 0}}, omit[2] = {{0, UTIME_OMIT}, {0, UTIME_OMIT}};
+    struct timespec times[2] = {{1, 2}, {3, 4}};
+    struct stat st;
+    int fd;
+
+    (void)state;
+    fd = make_file(POINT "/f", "hello");
+    assert_int_equal(df_chmod(POINT "/f", 0640), 0);
+    assert_int_equal(df_fchmod(fd, 0100604), 0);
+    assert_int_equal(df_fstat(fd, &st), 0);
+    assert_int_equal(st.st_mode, S_IFREG | 0604);
+    assert_int_equal(df_chown(POINT "/f", 42, (gid_t)-1), 0);
+    assert_int_equal(df_fstat(fd, &st), 0);
+    assert_int_equal(st.st_uid, 42);
+    assert_int_equal(df_chown(POINT "/f", (uid_t)-1, (gid_t)-1), 0);
+    assert_fails(df_chown(POINT "/none", (uid_t)-1, (gid_t)-1), ENOENT);
+    assert_fails(df_utimensat(AT_FDCWD, POINT "/f", bad, 0), EINVAL);
+    assert_fails(df_futimens(fd, bad), EINVAL);
+    assert_int_equal(df_utimensat(AT_FDCWD, POINT "/none", omit, 0), 0);
+    assert_int_equal(df_futimens(fd, times), 0);
+    assert_int_equal(df_fstat(fd, &st), 0);
+    assert_int_equal(st.st_mtim.tv_sec, 3);
+    assert_int_equal(st.st_mtim.tv_nsec, 4);
+    assert_int_equal(df_truncate(POINT "/f", 2), 0);
+    assert_int_equal(df_ftruncate(fd, 3), 0);
+    assert_int_equal(df_lseek(fd, 0, SEEK_END), 3);
+    assert_fails(df_truncate(POINT "/f", -1), EINVAL);
+    assert_fails(df_truncate(POINT, 0), EISDIR);
+    assert_int_equal(df_symlink("f", POINT "/l"), 0);
+    assert_fails(df_fchmodat(AT_FDCWD, POINT "/l", 0600, AT_SYMLINK_NOFOLLOW), EOPNOTSUPP);
+    assert_int_equal(df_fchmodat(AT_FDCWD, POINT "/f", 0600, AT_SYMLINK_NOFOLLOW), 0);
+    assert_int_equal(df_close(fd), 0);
+}
+
+static void checks_xattr_arguments(void **state)
+{
+    char name[300], value[8];
+
+    (void)state;
+    make_closed(POINT "/f", "");
+    memset(name, 'n', sizeof(name) - 1);
+    name[sizeof(name) - 1] = '\0';
+    assert_fails(df_getxattr(POINT "/f", name, value, 8), ERANGE);
+    assert_fails(df_getxattr(POINT "/f", "", value, 8), ERANGE);
+    assert_fails(df_getxattr(POINT "/f", "user.a", value, 8), EOPNOTSUPP);
+    assert_fails(df_setxattr(POINT "/f", "user.a", value, 1 << 20, 0), E2BIG);
+    assert_fails(df_setxattr(POINT "/f", "user.a", value, 1, 64), EINVAL);
+    assert_fails(df_setxattr(POINT "/f", "user.a", value, 1, XATTR_CREATE), EOPNOTSUPP);
+    assert_int_equal(df_symlink("f", POINT "/l"), 0);
+    assert_fails(df_lsetxattr(POINT "/l", "user.a", value, 1, 0), EPERM);
+    assert_fails(df_lremovexattr(POINT "/l", "user.a"), EPERM);
+    assert_fails(df_llistxattr(POINT "/l", value, 1), EOPNOTSUPP);
+    assert_fails(df_setxattr(POINT "/none", "user.a", value, 1, 0), ENOENT);
+}
+
+/* ---- names ---- */
+
+static void makes_entries(void **state)
+{
+    struct stat st;
+    mode_t old = df_umask(027);
+
+    (void)state;
+    assert_int_equal(df_mkdir(POINT "/d/", 0777), 0);
+    assert_int_equal(df_stat(POINT "/d", &st), 0);
+    assert_int_equal(st.st_mode, S_IFDIR | 0750);
+    assert_int_equal(df_umask(old), 027);
+    assert_fails(df_mkdir(POINT "/d", 0777), EEXIST);
+    assert_fails(df_mkdir(POINT "/d/.", 0777), EEXIST);
+    assert_fails(df_mkdir(POINT "/d/..", 0777), EEXIST);
+    assert_fails(df_mkdir(POINT, 0777), EEXIST);
+    assert_fails(df_mkdir(POINT "/none/.", 0777), ENOENT);
+    assert_fails(df_mkdir(POINT "/none/x", 0777), ENOENT);
+    assert_fails(df_symlink("x", POINT "/l/"), ENOENT);
+    assert_fails(df_symlink("x", POINT "/d/"), EEXIST);
+    assert_fails(df_symlink("", POINT "/l"), ENOENT);
+    assert_int_equal(df_mknod(POINT "/n", 0644, 0), 0);
+    assert_int_equal(df_stat(POINT "/n", &st), 0);
+    assert_true(S_ISREG(st.st_mode));
+    assert_fails(df_mknod(POINT "/m", S_IFDIR | 0755, 0), EPERM);
+    assert_fails(df_mknod(POINT "/m", S_IFMT, 0), EINVAL);
+    assert_int_equal(df_link(POINT "/n", POINT "/m"), 0);
+    assert_int_equal(df_stat(POINT "/m", &st), 0);
+    assert_int_equal(st.st_nlink, 2);
+    assert_fails(df_link(POINT "/n", POINT "/m"), EEXIST);
+    assert_fails(df_link(POINT "/d", POINT "/e"), EPERM);
+    assert_fails(df_link(POINT "/n", POINT "/x/"), ENOENT);
+    assert_fails(df_link(POINT "/n", POINT "/d/.."), EEXIST);
+    assert_fails(df_linkat(AT_FDCWD, POINT "/n", AT_FDCWD, POINT "/x", 1), EINVAL);
+}
+
+static void removes_entries(void **state)
+{
+    (void)state;
+    assert_int_equal(df_mkdir(POINT "/d", 0777), 0);
+    make_closed(POINT "/d/f", "");
+    assert_fails(df_rmdir(POINT "/d"), ENOTEMPTY);
+    assert_fails(df_rmdir(POINT "/d/."), EINVAL);
+    assert_fails(df_rmdir(POINT "/d/.."), ENOTEMPTY);
+    assert_fails(df_rmdir(POINT), EBUSY);
+    assert_fails(df_rmdir(POINT "/d/f"), ENOTDIR);
+    assert_fails(df_unlink(POINT), EISDIR);
+    assert_fails(df_unlink(POINT "/d"), EISDIR);
+    assert_fails(df_unlink(POINT "/d/"), EISDIR);
+    assert_fails(df_unlink(POINT "/d/f/"), ENOTDIR);
+    assert_fails(df_unlink(POINT "/none/"), ENOENT);
+    assert_fails(df_unlinkat(AT_FDCWD, POINT "/d/f", 1), EINVAL);
+    assert_int_equal(df_unlink(POINT "/d/f"), 0);
+    assert_int_equal(df_rmdir(POINT "/d/"), 0);
+}
+
+static void renames(void **state)
+{
+    struct stat st;
+
+    (void)state;
+    assert_int_equal(df_mkdir(POINT "/d", 0777), 0);
+    make_closed(POINT "/f", "text");
+    assert_int_equal(df_rename(POINT "/f", POINT "/d/g"), 0);
+    assert_int_equal(df_stat(POINT "/d/g", &st), 0);
+    assert_fails(df_rename(POINT "/f", POINT "/h"), ENOENT);
+    assert_fails(df_rename(POINT "/d/g/", POINT "/h"), ENOTDIR);
+    assert_fails(df_rename(POINT "/d/g", POINT "/h/"), ENOTDIR);
+    assert_int_equal(df_rename(POINT "/d/", POINT "/e/"), 0);
+    assert_fails(df_rename(POINT "/e/.", POINT "/x"), EBUSY);
+    assert_fails(df_rename(POINT, POINT "/x"), EBUSY);
+    assert_fails(df_rename(POINT "/e", POINT "/."), EBUSY);
+    assert_fails(df_renameat2(AT_FDCWD, POINT "/e", AT_FDCWD, POINT "/e/..", RENAME_NOREPLACE),
+                 EEXIST);
+    assert_fails(df_renameat2(AT_FDCWD, POINT "/e", AT_FDCWD, POINT "/x", 64), EINVAL);
+    assert_fails(df_renameat2(AT_FDCWD, POINT "/e", AT_FDCWD, POINT "/x",
+                              RENAME_NOREPLACE | RENAME_EXCHANGE),
+                 EINVAL);
+}
+
+static void crosses_no_device(void **state)
+{
+    struct ramfs_probe other = {0};
+    int id = attach(POINT "-two", 0, ramfs_new(&other));
+
+    (void)state;
+    make_closed(POINT "/f", "");
+    make_closed(POINT "-two/f", "");
+    assert_fails(df_rename(POINT "/f", POINT "-two/g"), EXDEV);
+    assert_fails(df_rename(POINT "/f", "/tmp/df-test-g"), EXDEV);
+    assert_fails(df_rename("/tmp/df-test-none", POINT "/g"), EXDEV);
+    assert_fails(df_rename(POINT "/none/f", "/tmp/g"), ENOENT);
+    assert_fails(df_rename("/tmp/none", POINT "/none/f"), ENOENT);
+    assert_fails(df_link(POINT "/f", POINT "-two/g"), EXDEV);
+    assert_fails(df_link(POINT "/f", POINT "-two/f"), EEXIST);
+    assert_fails(df_link(POINT "/none", POINT "-two/f"), ENOENT);
+    assert_int_equal(df_unmount(id, 0), 0);
+    assert_int_equal(other.nodes, 0);
+}
+
+static void reads_links(void **state)
+{
+    char buf[16] = "";
+
+    (void)state;
+    assert_int_equal(df_symlink("target", POINT "/l"), 0);
+    assert_int_equal(df_readlink(POINT "/l", buf, 16), 6);
+    assert_string_equal(buf, "target");
+    assert_int_equal(df_readlink(POINT "/l", buf, 3), 3);
+    assert_fails(df_readlink(POINT "/l", buf, 0), EINVAL);
+    assert_fails(df_readlink(POINT, buf, 16), EINVAL);
+}
+
+/* ---- directories ---- */
+
+static void lists_a_directory(void **state)
+{
+    struct dirent *entry;
+    df_dir *dir;
+    char name[32];
+    long at = -1;
+    int count = 0;
+
+    (void)state;
+    for (int i = 0; i < 2000; i++) {
+        snprintf(name, sizeof(name), POINT "/file-%d", i);
+        make_closed(name, "");
+    }
+    dir = df_opendir(POINT);
+    assert_non_null(dir);
+    errno = 0;
+    while ((entry = df_readdir(dir))) {
+        if (strcmp(entry->d_name, "file-1500") == 0)
+            at = df_telldir(dir);
+        count++;
+    }
+    assert_int_equal(errno, 0);
+    assert_int_equal(count, 2002);
+    df_seekdir(dir, at);
+    assert_string_equal(df_readdir(dir)->d_name, "file-1501");
+    df_rewinddir(dir);
+    assert_string_equal(df_readdir(dir)->d_name, ".");
+    assert_true(df_dirfd(dir) >= DF_FD_BASE);
+    assert_fails(df_getdents(df_dirfd(dir), name, 4), EINVAL);
+    assert_int_equal(df_closedir(dir), 0);
+    assert_null(df_opendir(POINT "/file-1"));
+    assert_int_equal(errno, ENOTDIR);
+}
+
+/* ---- relative to a descriptor ---- */
+
+static void works_relative_to_a_descriptor(void **state)
+{
+    struct stat st, same;
+    int dir, fd;
+
+    (void)state;
+    assert_int_equal(df_mkdir(POINT "/d", 0777), 0);
+    dir = df_open(POINT "/d", O_RDONLY | O_DIRECTORY, 0);
+    fd = df_openat(dir, "f", O_CREAT | O_RDWR, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(df_fstatat(dir, "./f", &st, 0), 0);
+    assert_int_equal(df_stat(POINT "/d/f", &same), 0);
+    assert_int_equal(st.st_ino, same.st_ino);
+    assert_int_equal(df_fstatat(dir, "..", &st, 0), 0);
+    assert_int_equal(df_stat(POINT, &same), 0);
+    assert_int_equal(st.st_ino, same.st_ino);
+    assert_int_equal(df_fstatat(dir, ".", &st, 0), 0);
+    assert_int_equal(df_fstatat(dir, "", &same, AT_EMPTY_PATH), 0);
+    assert_int_equal(st.st_ino, same.st_ino);
+    assert_int_equal(df_fstatat(dir, "../..", &st, 0), 0); /* the real root */
+    assert_int_equal(stat("/", &same), 0);
+    assert_int_equal(st.st_ino, same.st_ino);
+    assert_int_equal(df_fstatat(dir, "/", &st, 0), 0);
+    assert_int_equal(st.st_ino, same.st_ino);
+    assert_fails(df_fstatat(fd, "x", &st, 0), ENOTDIR);
+    assert_fails(df_mkdirat(dir, ".", 0777), EEXIST);
+    assert_int_equal(df_renameat(dir, "f", dir, "../g"), 0);
+    assert_int_equal(df_unlinkat(dir, "../g", 0), 0);
+    assert_int_equal(df_close(fd), 0);
+    assert_int_equal(df_close(dir), 0);
+    assert_fails(df_fstatat(dir, "f", &st, 0), EBADF);
+    assert_int_equal(df_fstatat(dir, POINT, &st, 0), 0); /* dirfd does not matter */
+}
+
+/* ---- read-only mounts ---- */
+
+static int read_only_id;
+
+static void make_read_only(struct ramfs_probe *p)
+{
+    struct df_fs *fs = ramfs_new(p);
+
+    read_only_id = attach(POINT "-ro", 0, fs);
+    make_closed(POINT "-ro/f", "text");
+    assert_int_equal(df_mkdir(POINT "-ro/d", 0755), 0);
+    assert_int_equal(df_symlink("f", POINT "-ro/l"), 0);
+}
+
+static bool set_read_only(const struct df_mount *mount, void *arg)
+{
+    (void)arg;
+    if (mount->id == read_only_id)
+        ((struct df_mount *)mount)->flags |= DF_ATTACH_READONLY;
+    return true;
+}
+
+static void keeps_a_read_only_mount(void **state)
+{
+    struct ramfs_probe p = {0};
+    struct statvfs vfs;
+    int fd;
+
+    (void)state;
+    make_read_only(&p);
+    df_mount_each(set_read_only, NULL);
+    fd = df_open(POINT "-ro/f", O_RDONLY | O_CREAT, 0644);
+    assert_true(fd >= 0);
+    assert_reads(fd, 0, "text");
+    assert_fails(df_fchmod(fd, 0600), EROFS);
+    assert_int_equal(df_close(fd), 0);
+    assert_fails(df_open(POINT "-ro/f", O_RDWR, 0), EROFS);
+    assert_fails(df_open(POINT "-ro/l", O_WRONLY, 0), EROFS);
+    assert_fails(df_open(POINT "-ro/l", O_WRONLY | O_NOFOLLOW, 0), ELOOP);
+    assert_fails(df_open(POINT "-ro/f", O_RDONLY | O_TRUNC, 0), EROFS);
+    assert_fails(df_open(POINT "-ro/f", O_CREAT | O_EXCL, 0), EEXIST);
+    assert_fails(df_open(POINT "-ro/n", O_CREAT, 0644), EROFS);
+    assert_fails(df_open(POINT "-ro/n", O_RDWR, 0644), ENOENT);
+    assert_fails(df_open(POINT "-ro/x/n", O_CREAT, 0644), ENOENT);
+    assert_fails(df_open(POINT "-ro/d", O_RDWR, 0), EISDIR);
+    assert_fails(df_mkdir(POINT "-ro/d", 0755), EEXIST);
+    assert_fails(df_mkdir(POINT "-ro/n", 0755), EROFS);
+    assert_fails(df_mkdir(POINT "-ro/x/n", 0755), ENOENT);
+    assert_fails(df_unlink(POINT "-ro/none"), EROFS);
+    assert_fails(df_unlink(POINT "-ro/x/none"), ENOENT);
+    assert_fails(df_rmdir(POINT "-ro/d"), EROFS);
+    assert_fails(df_rename(POINT "-ro/f", POINT "-ro/g"), EROFS);
+    assert_fails(df_link(POINT "-ro/f", POINT "-ro/g"), EROFS);
+    assert_fails(df_link(POINT "-ro/f", POINT "-ro/d"), EEXIST);
+    assert_fails(df_symlink("x", POINT "-ro/g"), EROFS);
+    assert_fails(df_chmod(POINT "-ro/f", 0600), EROFS);
+    assert_fails(df_chmod(POINT "-ro/none", 0600), ENOENT);
+    assert_fails(df_truncate(POINT "-ro/d", 0), EISDIR);
+    assert_fails(df_truncate(POINT "-ro/f", 0), EROFS);
+    assert_fails(df_setxattr(POINT "-ro/f", "user.a", "x", 1, 0), EROFS);
+    assert_fails(df_access(POINT "-ro/f", W_OK), EROFS);
+    assert_int_equal(df_access(POINT "-ro/f", R_OK), 0);
+    assert_int_equal(df_statvfs(POINT "-ro", &vfs), 0);
+    assert_true(vfs.f_flag & ST_RDONLY);
+    assert_int_equal(df_unmount(read_only_id, 0), 0);
+}
+
+/* ---- memory ---- */
+
+static void lends_bytes(void **state)
+{
+    void *p = NULL;
+    int fd;
+
+    (void)state;
+    fd = make_file(POINT "/f", "0123456789");
+    assert_int_equal(df_mmap(&p, 10, PROT_READ, MAP_SHARED, fd, 0), 0);
+    assert_int_equal(probe.borrowed, 1);
+    assert_memory_equal(p, "0123456789", 10);
+    assert_int_equal(df_close(fd), 0);
+    assert_fails(df_unmount(mount_id, 0), EBUSY);
+    assert_fails(df_munmap((char *)p + 1, 3), EINVAL);
+    assert_int_equal(df_munmap(p, 10), 0);
+    assert_int_equal(probe.borrowed, 0);
+}
+
+static void writes_changes_back(void **state)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *p = NULL;
+    int fd;
+
+    (void)state;
+    fd = make_file(POINT "/f", "0123456789");
+    assert_int_equal(df_mmap((void **)&p, 10, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), 0);
+    assert_memory_equal(p, "0123456789\0\0", 12);
+    p[3] = 'X';
+    assert_int_equal(df_pwrite(fd, "YZ", 2, 8), 2); /* not touched by the mapping: stays */
+    assert_int_equal(df_msync(p, 10, MS_SYNC), 0);
+    assert_reads(fd, 0, "012X4567YZ");
+    p[4] = 'W';
+    p[page - 1] = 'n'; /* behind the end: never written */
+    assert_int_equal(df_munmap(p, 10), 0);
+    assert_reads(fd, 0, "012XW567YZ");
+    p = NULL;
+    assert_int_equal(df_mmap((void **)&p, page, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0), 0);
+    p[0] = '!';
+    assert_int_equal(df_munmap(p, page), 0);
+    assert_reads(fd, 0, "012XW567YZ");
+    assert_int_equal(df_close(fd), 0);
+}
+
+static void refuses_bad_mappings(void **state)
+{
+    void *p = NULL, *hint = &p;
+    int fd, wr, dir;
+
+    (void)state;
+    fd = df_open(POINT "/f", O_CREAT | O_RDONLY, 0644);
+    wr = df_open(POINT "/f", O_WRONLY, 0);
+    dir = df_open(POINT, O_RDONLY, 0);
+    assert_fails(df_mmap(&p, 0, PROT_READ, MAP_SHARED, fd, 0), EINVAL);
+    assert_fails(df_mmap(&p, 1, PROT_READ, MAP_SHARED, fd, 1), EINVAL);
+    assert_fails(df_mmap(&p, 1, PROT_READ, 0, fd, 0), EINVAL);
+    assert_fails(df_mmap(&p, 1, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0), EINVAL);
+    assert_fails(df_mmap(&hint, 1, PROT_READ, MAP_SHARED, fd, 0), EINVAL);
+    assert_fails(df_mmap(&p, 1, PROT_WRITE, MAP_SHARED, fd, 0), EACCES);
+    assert_fails(df_mmap(&p, 1, PROT_READ, MAP_PRIVATE, wr, 0), EACCES);
+    assert_fails(df_mmap(&p, 1, PROT_READ, MAP_PRIVATE, dir, 0), ENODEV);
+    assert_int_equal(df_close(fd), 0);
+    assert_int_equal(df_close(wr), 0);
+    assert_int_equal(df_close(dir), 0);
+}
+
+/* ---- what is not ours ---- */
+
+static void passes_to_the_kernel(void **state)
+{
+    char path[] = "/tmp/df-test-XXXXXX", link[64], buf[8] = "";
+    struct df_call_stats before[100], after[100];
+    struct stat st, real;
+    int fd = mkstemp(path);
+
+    (void)state;
+    assert_true(df_call_stats(before, 100) < 100);
+    assert_int_equal(df_write(fd, "real", 4), 4);
+    assert_int_equal(df_pread(fd, buf, 8, 0), 4);
+    assert_string_equal(buf, "real");
+    assert_int_equal(df_stat(path, &st), 0);
+    assert_int_equal(stat(path, &real), 0);
+    assert_int_equal(st.st_ino, real.st_ino);
+    assert_int_equal(st.st_dev, real.st_dev);
+    df_call_stats(after, 100);
+    for (int i = 0; i < 100; i++)
+        if (strcmp(after[i].name, "fstatat") == 0) {
+            assert_int_equal(after[i].passed, before[i].passed + 1);
+            break;
+        }
+    /* A link from a mount to the real file system, and one from there into a mount. */
+    assert_int_equal(df_symlink(path, POINT "/out"), 0);
+    assert_int_equal(df_stat(POINT "/out", &st), 0);
+    assert_int_equal(st.st_ino, real.st_ino);
+    make_closed(POINT "/f", "inside");
+    snprintf(link, sizeof(link), "%s-link", path);
+    assert_int_equal(symlink(POINT, link), 0);
+    strcat(link, "/f");
+    assert_int_equal(df_stat(link, &st), 0);
+    assert_int_equal(st.st_size, 6);
+    *strrchr(link, '/') = '\0';
+    assert_int_equal(unlink(link), 0);
+    assert_int_equal(close(fd), 0);
+    assert_int_equal(unlink(path), 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(opens_and_closes),
+        TEST(path_descriptor_allows_little),
+        TEST(descriptors_share_a_file),
+        TEST(flags_of_the_file_change),
+        TEST(reads_and_writes),
+        TEST(refuses_bad_arguments),
+        TEST(reads_a_batch),
+        TEST(copies_a_range),
+        TEST(respects_the_size_limit),
+        TEST(shows_attributes),
+        TEST(sets_attributes),
+        TEST(checks_xattr_arguments),
+        TEST(makes_entries),
+        TEST(removes_entries),
+        TEST(renames),
+        TEST(crosses_no_device),
+        TEST(reads_links),
+        TEST(lists_a_directory),
+        TEST(works_relative_to_a_descriptor),
+        TEST(keeps_a_read_only_mount),
+        TEST(lends_bytes),
+        TEST(writes_changes_back),
+        TEST(refuses_bad_mappings),
+        TEST(passes_to_the_kernel),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
