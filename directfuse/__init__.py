@@ -185,3 +185,15 @@ __all__ = [
     "identity_refresh",
     "umask",
 ]
+
+for _public in (
+    DirectfuseError,
+    Mount,
+    MountError,
+    NotSupportedError,
+    OpStats,
+    Stats,
+    UnmountError,
+):
+    _public.__module__ = __name__  # as users know them, in tracebacks and pickles
+del _public

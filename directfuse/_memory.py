@@ -25,6 +25,8 @@ def mmap(
 ) -> Any:
     """mmap.mmap: length bytes of an open file from offset on as memory, all when length is 0.
 
+    offset is a multiple of mmap.ALLOCATIONGRANULARITY, as with mmap.mmap.
+
     A real descriptor gives an mmap.mmap, a virtual one a Mapping: use it as a buffer (memoryview,
     numpy.frombuffer), index it, flush() and close() it. A shared writable Mapping is written back
     by flush() and close(), and is not coherent with other mappings or with write() in between.
@@ -58,10 +60,10 @@ def borrow(fd: int, size: int | None = None, offset: int = 0) -> memoryview:
         raise ValueError("size and offset must not be negative")
     if length == 0:
         return memoryview(b"")
+    ahead = offset % _mmap.ALLOCATIONGRANULARITY  # offsets of mmap(2) are whole pages
+    start, length = offset - ahead, length + ahead
     if is_ours(fd):
-        return memoryview(Mapping(fd, length, _mmap.PROT_READ, _mmap.MAP_PRIVATE, offset))
-    ahead = offset % _mmap.ALLOCATIONGRANULARITY
-    mapping = _mmap.mmap(
-        fd, length + ahead, _mmap.MAP_PRIVATE, _mmap.PROT_READ, offset=offset - ahead
-    )
+        mapping: Any = Mapping(fd, length, _mmap.PROT_READ, _mmap.MAP_PRIVATE, start)
+    else:
+        mapping = _mmap.mmap(fd, length, _mmap.MAP_PRIVATE, _mmap.PROT_READ, offset=start)
     return memoryview(mapping)[ahead:]

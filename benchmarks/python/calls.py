@@ -1,0 +1,181 @@
+"""What a Python call costs: directfuse on memfs inline against `os` on a plain file, same bytes.
+
+python benchmarks/python/calls.py [--rounds N] [--directory DIR] [--json]
+
+Both take turns in every round; the 10th percentile of the rounds is shown, in ns a call, with the
+cost of the empty loop subtracted. The directory should be on tmpfs, so that no disk is measured.
+`beside` rows run with a second thread that only computes: what holding the GIL is worth.
+"""
+
+import argparse
+import builtins
+import json
+import os
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import directfuse
+
+PAGE = 4096
+GOALS = {"pread 4 KiB": 3.0, "stat": 4.0}
+"""How many times faster directfuse must be, at least."""
+
+Call = Callable[[int], None]
+
+
+def timed(code: str, **names: Any) -> Call:
+    """A function that runs the code so many times, as the body of a loop."""
+    source = f"def run(count):\n    for _ in range(count):\n        {code}\n"
+    exec(source, names)
+    run: Call = names["run"]
+    return run
+
+
+EMPTY = timed("pass")
+
+
+def rows(plain: str, ours: str) -> Iterator[tuple[str, Call, Call]]:
+    """(name, by os, by directfuse) of each operation; the file has one page."""
+    table = {
+        "stat": "stat(path)",
+        "stat, keyword": "stat(path, follow_symlinks=False)",
+        "fstat": "fstat(fd)",
+        "access": "access(path, 4)",
+        "os_open, close": "close(os_open(path, 524288))",
+        "pread 4 KiB": "pread(fd, 4096, 0)",
+        "pread 64 B": "pread(fd, 64, 0)",
+        "pread 256 KiB": "pread(big, 262144, 0)",
+        "preadv 4 KiB": "preadv(fd, buffers, 0)",
+        "pwrite 4 KiB": "pwrite(fd, page, 0)",
+        "lseek": "lseek(fd, 0, 0)",
+        "listdir of 100": "listdir(directory)",
+        "scandir of 100, is_file": "[entry.is_file() for entry in scandir(directory)]",
+        "mkdir, rmdir": "mkdir(new); rmdir(new)",
+        "open rb, read, close": "file = open(path, 'rb'); file.read(); file.close()",
+        "open r, read, close": "file = open(path); file.read(); file.close()",
+    }
+    os_names = {name: getattr(os, name) for name in dir(os) if not name.startswith("_")}
+    sides = [
+        (os_names | {"os_open": os.open, "open": builtins.open}, plain),
+        ({name: getattr(directfuse, name) for name in directfuse.__all__}, ours),
+    ]
+    for names, path in sides:
+        names["path"] = path
+        names["fd"] = names["os_open"](path, os.O_RDWR | os.O_CLOEXEC)
+        names["big"] = names["os_open"](f"{path}.big", os.O_RDONLY | os.O_CLOEXEC)
+        names["buffers"] = [bytearray(PAGE)]
+        names["page"] = bytes(PAGE)
+        names["directory"] = f"{path}.directory"
+        names["new"] = f"{path}.new"
+    try:
+        for name, code in table.items():
+            first, second = (timed(code, **names) for names, _ in sides)
+            yield name, first, second
+    finally:
+        for names, _ in sides:
+            names["close"](names["fd"])
+            names["close"](names["big"])
+
+
+def prepare(functions: Any, opener: Callable[..., Any], path: str) -> None:
+    """A file of one page, one of 256 KiB, a directory of 100 names."""
+    for name, size in ((path, PAGE), (f"{path}.big", 256 << 10)):
+        with opener(name, "wb") as file:
+            file.write(b"x" * size)
+    functions.mkdir(f"{path}.directory")
+    for number in range(100):
+        functions.mknod(f"{path}.directory/a-file-{number}")
+
+
+def count_for(call: Call, nanoseconds: int = 2_000_000) -> int:
+    """Turns that take about so long."""
+    count = 1
+    while True:
+        start = time.perf_counter_ns()
+        call(count)
+        spent = time.perf_counter_ns() - start
+        if spent > nanoseconds // 4:
+            return max(1, count * nanoseconds // spent)
+        count *= 4
+
+
+def compare(first: Call, second: Call, rounds: int) -> tuple[float, float]:
+    """ns a call of each, the rounds of both alternating."""
+    samples: list[list[float]] = [[], []]
+    counts = [count_for(first), count_for(second)]
+    for _ in range(rounds):
+        for call, count, sample in zip((first, second), counts, samples, strict=True):
+            start = time.perf_counter_ns()
+            EMPTY(count)
+            middle = time.perf_counter_ns()
+            call(count)
+            end = time.perf_counter_ns()
+            sample.append(((end - middle) - (middle - start)) / count)
+    theirs, ours = (statistics.quantiles(sample, n=10)[0] for sample in samples)
+    return theirs, ours
+
+
+@contextmanager
+def a_thread_that_computes() -> Iterator[None]:
+    stop = False
+
+    def work() -> None:
+        while not stop:
+            sum(range(1000))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop = True
+        thread.join()
+
+
+def measure(directory: str | None, rounds: int) -> list[dict[str, Any]]:
+    """All rows."""
+    found = []
+    with tempfile.TemporaryDirectory(dir=directory) as base:
+        plain, ours = f"{base}/file", f"{base}/inline/file"
+        with directfuse.mount(["memfs", f"{base}/inline"]):
+            prepare(os, builtins.open, plain)
+            prepare(directfuse, directfuse.open, ours)
+            for name, first, second in rows(plain, ours):
+                os_ns, own_ns = compare(first, second, rounds)
+                found.append({"op": name, "os": os_ns, "directfuse": own_ns})
+                if name in GOALS:
+                    with a_thread_that_computes():
+                        os_ns, own_ns = compare(first, second, max(rounds // 4, 3))
+                    found.append({"op": f"{name}, beside", "os": os_ns, "directfuse": own_ns})
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--directory", default="/dev/shm" if os.path.isdir("/dev/shm") else None)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    found = measure(options.directory, options.rounds)
+    if options.json:
+        print(json.dumps({"python": sys.version, "load": os.getloadavg()[0], "rows": found}))
+    else:
+        print(f"{'':28}{'os, ns':>10}{'directfuse':>12}{'faster':>9}")
+        for row in found:
+            times = row["os"] / row["directfuse"]
+            goal = f"  (goal {GOALS[row['op']]:.0f})" if row["op"] in GOALS else ""
+            print(f"{row['op']:28}{row['os']:10.0f}{row['directfuse']:12.0f}{times:8.1f}x{goal}")
+    missed = [row["op"] for row in found if row["os"] < GOALS.get(row["op"], 0) * row["directfuse"]]
+    if missed:
+        print(f"goals missed: {', '.join(missed)}", file=sys.stderr)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

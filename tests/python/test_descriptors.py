@@ -1,0 +1,355 @@
+"""Calls on descriptors: bytes that move, sizes that make no sense, descriptors that are gone."""
+
+import errno
+import fcntl
+import gc
+import os
+import select
+
+import pytest
+
+import directfuse
+
+
+@pytest.fixture
+def fd(root, opened):
+    """An open file with ten bytes, read and write, at position 0."""
+    number = opened(f"{root}/f")
+    directfuse.pwrite(number, b"0123456789", 0)
+    return number
+
+
+def code_of(function, *args):
+    """The errno a call raises, or None."""
+    try:
+        function(*args)
+    except OSError as error:
+        return error.errno
+    return None
+
+
+def test_numbers_are_far_from_real_ones(fd):
+    assert fd >= 1 << 30
+
+
+def test_read_and_position(fd):
+    assert directfuse.read(fd, 4) == b"0123"
+    assert directfuse.lseek(fd, 0, os.SEEK_CUR) == 4
+    assert directfuse.pread(fd, 3, 8) == b"89"
+    assert directfuse.lseek(fd, 0, os.SEEK_CUR) == 4
+    assert directfuse.lseek(fd, -1, os.SEEK_END) == 9
+    assert directfuse.read(fd, 100) == b"9"
+    assert directfuse.read(fd, 100) == b""
+
+
+def test_write(fd):
+    assert directfuse.write(fd, bytearray(b"ab")) == 2
+    assert directfuse.write(fd, memoryview(b"xcdx")[1:3]) == 2
+    assert directfuse.pwrite(fd, b"end", 8) == 3
+    assert directfuse.pread(fd, 100, 0) == b"abcd4567end"
+
+
+def test_write_takes_bytes_only(fd):
+    with pytest.raises(TypeError):
+        directfuse.write(fd, "text")
+    with pytest.raises(TypeError):
+        directfuse.pwrite(fd, 5, 0)
+    with pytest.raises(BufferError):
+        directfuse.write(fd, memoryview(bytes(8))[::2])
+
+
+def test_vectors(fd):
+    one, many = bytearray(3), [bytearray(1) for _ in range(20)]
+    assert directfuse.readv(fd, [one, bytearray(2)]) == 5
+    assert one == b"012"
+    assert directfuse.preadv(fd, many, 2) == 8
+    assert b"".join(many[:8]) == b"23456789"
+    assert directfuse.writev(fd, (b"AB", bytearray(b"C"))) == 3
+    assert directfuse.pwritev(fd, [b"x"] * 20, 0) == 20
+    assert directfuse.pread(fd, 100, 0) == b"x" * 20
+    assert directfuse.readv(fd, []) == 0
+    assert code_of(directfuse.readv, fd, [bytearray(1)] * 2000) == errno.EINVAL
+
+
+def test_vectors_say_what_is_wrong_and_hold_nothing(fd):
+    good = bytearray(4)
+    with pytest.raises(TypeError):
+        directfuse.readv(fd, [good, "text"])
+    with pytest.raises(BufferError):
+        directfuse.readv(fd, [good, b"read-only"])
+    good.extend(b"a buffer still exported could not grow")
+    assert code_of(directfuse.preadv, fd, [good], 0, os.RWF_NOWAIT) == errno.EOPNOTSUPP
+    assert code_of(directfuse.preadv, fd, [good], -1) == errno.EINVAL
+
+
+@pytest.mark.parametrize(
+    ("call", "args"),
+    [
+        ("read", (-1,)),
+        ("pread", (-1, 0)),
+        ("pread", (1, -1)),
+        ("pwrite", (b"x", -1)),
+        ("lseek", (-1, os.SEEK_SET)),
+        ("lseek", (0, 99)),
+        ("ftruncate", (-1,)),
+        ("posix_fallocate", (0, 0)),
+    ],
+)
+def test_sizes_and_offsets_that_make_no_sense(fd, call, args):
+    assert code_of(getattr(directfuse, call), fd, *args) == errno.EINVAL
+    assert directfuse.pread(fd, 100, 0) == b"0123456789"
+
+
+def test_counts_beyond_memory(fd):
+    with pytest.raises(MemoryError):
+        directfuse.read(fd, 1 << 60)
+    with pytest.raises(OverflowError):
+        directfuse.read(fd, 1 << 70)
+    with pytest.raises(OverflowError):
+        directfuse.pread(fd, 1, 1 << 70)
+    assert directfuse.read(fd, 1 << 28) == b"0123456789"
+    assert directfuse.pread(fd, 5, (1 << 62)) == b""
+
+
+CLOSED = [
+    ("read", (1,)),
+    ("pread", (1, 0)),
+    ("write", (b"x",)),
+    ("pwrite", (b"x", 0)),
+    ("readv", ([bytearray(1)],)),
+    ("lseek", (0, 0)),
+    ("fstat", ()),
+    ("stat", ()),
+    ("close", ()),
+    ("fsync", ()),
+    ("fdatasync", ()),
+    ("ftruncate", (0,)),
+    ("truncate", (0,)),
+    ("fchmod", (0,)),
+    ("chmod", (0,)),
+    ("fchown", (0, 0)),
+    ("chown", (0, 0)),
+    ("utime", ()),
+    ("listdir", ()),
+    ("scandir", ()),
+    ("dup", ()),
+    ("dup2", (1 << 30,)),
+    ("fstatvfs", ()),
+    ("statvfs", ()),
+    ("getxattr", ("user.x",)),
+    ("listxattr", ()),
+    ("flock", (fcntl.LOCK_SH,)),
+    ("fcntl", (fcntl.F_GETFL,)),
+    ("posix_fadvise", (0, 0, 0)),
+    ("posix_fallocate", (0, 1)),
+    ("fallocate", (0, 0, 1)),
+    ("open", ()),
+]
+
+
+@pytest.mark.parametrize(("call", "args"), CLOSED)
+def test_a_closed_descriptor(root, call, args):
+    number = directfuse.os_open(f"{root}/f", os.O_RDWR | os.O_CREAT)
+    directfuse.close(number)
+    assert code_of(getattr(directfuse, call), number, *args) == errno.EBADF
+    assert code_of(getattr(directfuse, call), (1 << 31) - 1, *args) == errno.EBADF
+
+
+def test_modes_are_kept(root, opened):
+    opened(f"{root}/f")
+    reader, writer = opened(f"{root}/f", os.O_RDONLY), opened(f"{root}/f", os.O_WRONLY)
+    assert code_of(directfuse.write, reader, b"x") == errno.EBADF
+    assert code_of(directfuse.read, writer, 1) == errno.EBADF
+
+
+def test_dup_shares_the_position(fd, opened):
+    other = directfuse.dup(fd)
+    directfuse.lseek(fd, 5, os.SEEK_SET)
+    assert directfuse.read(other, 2) == b"56"
+    target = directfuse.dup(fd)
+    assert directfuse.dup2(other, target) == target
+    directfuse.close(other)
+    assert directfuse.read(target, 1) == b"7"
+    directfuse.close(target)
+    assert code_of(directfuse.dup2, fd, 1) == errno.EXDEV
+    assert directfuse.dup2(fd, fd) == fd
+
+
+def test_flags(fd):
+    assert directfuse.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDWR
+    assert directfuse.fcntl(fd, fcntl.F_GETFD) == fcntl.FD_CLOEXEC
+    directfuse.fcntl(fd, fcntl.F_SETFL, os.O_APPEND)
+    directfuse.lseek(fd, 0, os.SEEK_SET)
+    directfuse.write(fd, b"!")
+    assert directfuse.pread(fd, 100, 0) == b"0123456789!"
+
+
+def test_locks(root, fd, opened):
+    other = opened(f"{root}/f")
+    directfuse.flock(fd, fcntl.LOCK_EX)
+    assert code_of(directfuse.flock, other, fcntl.LOCK_SH | fcntl.LOCK_NB) == errno.EWOULDBLOCK
+    directfuse.flock(fd, fcntl.LOCK_UN)
+    directfuse.flock(other, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    directfuse.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 4, 2)
+    with pytest.raises(ValueError, match="lockf"):
+        directfuse.lockf(fd, 77)
+    with directfuse.open(f"{root}/f", "r+") as file:  # file objects too, without a fileno()
+        directfuse.flock(file, fcntl.LOCK_SH)
+        directfuse.fsync(file)
+
+
+def test_poll(fd):
+    assert directfuse.poll([(fd, select.POLLIN | select.POLLOUT)], 0) == [
+        (fd, select.POLLIN | select.POLLOUT)
+    ]
+    read_end, write_end = os.pipe()
+    assert directfuse.poll([(read_end, select.POLLIN)], 0) == []
+    assert code_of(directfuse.poll, [(fd, 1), (read_end, 1)], 0) == errno.EINVAL
+    os.close(read_end)
+    os.close(write_end)
+
+
+def test_copy_file_range(root, fd, opened):
+    target = opened(f"{root}/g")
+    assert directfuse.copy_file_range(fd, target, 4, 2) == 4
+    assert directfuse.pread(target, 100, 0) == b"2345"
+    assert directfuse.copy_file_range(fd, target, 100, 0, 1) == 10
+    assert directfuse.lseek(fd, 0, os.SEEK_CUR) == 0
+    real = os.open(os.devnull, os.O_WRONLY)
+    assert code_of(directfuse.copy_file_range, fd, real, 1) == errno.EXDEV
+    os.close(real)
+
+
+def test_truncate_and_allocate(root, fd):
+    directfuse.ftruncate(fd, 3)
+    directfuse.truncate(f"{root}/f", 5)
+    assert directfuse.pread(fd, 100, 0) == b"012\0\0"
+    directfuse.posix_fallocate(fd, 0, 8)
+    assert directfuse.fstat(fd).st_size == 8
+    directfuse.posix_fadvise(fd, 0, 0, os.POSIX_FADV_SEQUENTIAL)
+    directfuse.fsync(fd)
+    directfuse.fdatasync(fd)
+
+
+def test_unlinked_files_live_on(root, fd):
+    directfuse.unlink(f"{root}/f")
+    assert directfuse.pread(fd, 100, 0) == b"0123456789"
+    directfuse.pwrite(fd, b"x", 10)
+    assert directfuse.fstat(fd).st_size == 11
+
+
+# ---- many reads in one call --------------------------------------------------------------------
+
+
+def test_read_many(root, fd, opened):
+    other = opened(f"{root}/g")
+    directfuse.write(other, b"abc")
+    requests = [(fd, 3, 0), (other, 10, 1), (fd, 2, 8), (fd, 5, 100), (other, 0, 0)]
+    assert directfuse.read_many(requests) == [b"012", b"bc", b"89", b"", b""]
+    assert directfuse.read_many(iter(requests)) == directfuse.read_many(tuple(requests))
+    assert directfuse.read_many([]) == []
+
+
+def test_read_many_into_one_buffer(fd):
+    into = bytearray(b"." * 10)
+    assert directfuse.read_many([(fd, 4, 0), (fd, 4, 8)], into) == [4, 2]
+    assert into == b"012389...."
+    with pytest.raises(ValueError, match="asked for"):
+        directfuse.read_many([(fd, 11, 0)], into)
+    with pytest.raises(BufferError):
+        directfuse.read_many([(fd, 1, 0)], b"read-only")
+
+
+def test_read_many_into_buffers(fd):
+    buffers = [bytearray(4), memoryview(bytearray(2))]
+    assert directfuse.read_many([(fd, 4, 1), (fd, 2, 0)], buffers) == [4, 2]
+    assert (bytes(buffers[0]), bytes(buffers[1])) == (b"1234", b"01")
+    with pytest.raises(ValueError, match="1 requests, but 2 buffers"):
+        directfuse.read_many([(fd, 4, 1)], buffers)
+    with pytest.raises(ValueError, match="asked for"):
+        directfuse.read_many([(fd, 4, 1), (fd, 3, 0)], buffers)
+
+
+def test_read_many_of_real_descriptors(fd, tmp_path):
+    path = tmp_path / "real"
+    path.write_bytes(b"real")
+    with open(path, "rb") as file:
+        assert directfuse.read_many([(file.fileno(), 9, 1), (fd, 1, 0)]) == [b"eal", b"0"]
+
+
+def test_read_many_says_which_request_failed(fd):
+    with pytest.raises(OSError, match="Bad file descriptor") as caught:
+        directfuse.read_many([(fd, 1, 0), ((1 << 30) + 77777, 4, 2)])
+    assert caught.value.errno == errno.EBADF
+    assert caught.value.__notes__ == ["request 1: descriptor 1073819601, 4 bytes at 2"]
+
+
+@pytest.mark.parametrize("request_", [5, (1, 2), ("x", 1, 2), (1, 2, 3, 4), "abc"])
+def test_read_many_refuses_what_is_no_request(request_):
+    with pytest.raises(TypeError):
+        directfuse.read_many([request_])
+    with pytest.raises(TypeError):
+        directfuse.read_many(request_ if isinstance(request_, int) else 5)
+
+
+# ---- memory ------------------------------------------------------------------------------------
+
+
+def test_borrow(fd, tmp_path):
+    with directfuse.borrow(fd) as view:
+        assert view == b"0123456789" and view.readonly
+    assert bytes(directfuse.borrow(fd, 3, 8)) == b"89"
+    assert bytes(directfuse.borrow(fd, 3, 100)) == b""
+    path = tmp_path / "real"
+    path.write_bytes(bytes(5000) + b"real")
+    with open(path, "rb") as file:
+        assert bytes(directfuse.borrow(file.fileno(), offset=5000)) == b"real"
+    with pytest.raises(ValueError, match="negative"):
+        directfuse.borrow(fd, -1)
+
+
+def test_mmap_reads(fd):
+    with directfuse.mmap(fd, 0, prot=1) as mapped:
+        assert len(mapped) == 10 and mapped[2] == ord("2") and mapped[3:5] == b"34"
+        assert bytes(memoryview(mapped)) == b"0123456789"
+        with pytest.raises(TypeError):
+            mapped[0] = 1
+    assert mapped.closed
+    with pytest.raises(ValueError, match="closed"):
+        len(mapped)
+
+
+def test_mmap_writes_back(fd):
+    mapped = directfuse.mmap(fd, 6)
+    mapped[2:4] = b"AB"
+    mapped.flush()
+    assert directfuse.pread(fd, 100, 0) == b"01AB456789"
+    mapped[5] = ord("D")
+    view = memoryview(mapped)
+    with pytest.raises(BufferError):
+        mapped.close()
+    view.release()
+    mapped.close()
+    mapped.close()
+    assert directfuse.pread(fd, 100, 0) == b"01AB4D6789"
+
+
+def test_mmap_says_what_is_wrong(fd):
+    with pytest.raises(ValueError, match="greater than file size"):
+        directfuse.mmap(fd, 11)
+    with pytest.raises(OverflowError):
+        directfuse.mmap(fd, -1)
+    with pytest.raises(ValueError, match="access"):
+        directfuse.mmap(fd, 1, access=99)
+    assert code_of(directfuse.mmap, fd, 1, 1, 1, 0, 5) == errno.EINVAL
+
+
+def test_a_view_outlives_its_file(root, fill):
+    path = fill(f"{root}/view", b"bytes that stay")
+    number = directfuse.os_open(path, os.O_RDONLY)
+    view = directfuse.borrow(number)
+    directfuse.close(number)
+    directfuse.unlink(path)
+    gc.collect()
+    assert bytes(view) == b"bytes that stay"
+    view.release()

@@ -1,0 +1,261 @@
+"""scandir, listdir, walk, fwalk and directfuse.path."""
+
+import gc
+import os
+import pickle
+import stat
+import threading
+
+import pytest
+
+import directfuse
+
+
+@pytest.fixture
+def tree(root, fill):
+    """a/ (f, sub/ (g)), b (a file), link -> a, dangling -> none"""
+    directfuse.makedirs(f"{root}/a/sub")
+    fill(f"{root}/a/f", b"1")
+    fill(f"{root}/a/sub/g", b"22")
+    fill(f"{root}/b", b"333")
+    directfuse.symlink("a", f"{root}/link")
+    directfuse.symlink("none", f"{root}/dangling")
+    return root
+
+
+def entries_of(path):
+    with directfuse.scandir(path) as scan:
+        return {entry.name: entry for entry in scan}
+
+
+def test_entries(tree):
+    entries = entries_of(tree)
+    assert sorted(entries) == ["a", "b", "dangling", "link"]
+    a, b, link, dangling = (entries[name] for name in ("a", "b", "link", "dangling"))
+    assert (a.is_dir(), a.is_file(), a.is_symlink()) == (True, False, False)
+    assert (b.is_dir(), b.is_file(), b.is_symlink()) == (False, True, False)
+    assert (link.is_dir(), link.is_symlink()) == (True, True)
+    assert (link.is_dir(follow_symlinks=False), link.is_file()) == (False, False)
+    assert (dangling.is_dir(), dangling.is_file(), dangling.is_symlink()) == (False, False, True)
+    assert b.stat().st_size == 3 and b.stat() is b.stat()
+    assert b.inode() == b.stat().st_ino == directfuse.stat(f"{tree}/b").st_ino
+    assert stat.S_ISLNK(link.stat(follow_symlinks=False).st_mode)
+    assert stat.S_ISDIR(link.stat().st_mode)
+    with pytest.raises(FileNotFoundError) as caught:
+        dangling.stat()
+    assert caught.value.filename == f"{tree}/dangling"
+    assert b.path == os.fspath(b) == f"{tree}/b"
+    assert repr(b) == "<DirEntry 'b'>" and not b.is_junction()
+    assert directfuse.stat(b).st_size == 3
+
+
+def test_entries_take_their_arguments_as_those_of_os(tree):
+    entry = entries_of(tree)["b"]
+    for call in (entry.is_dir, entry.is_file, entry.stat):
+        with pytest.raises(TypeError):
+            call(True)
+        with pytest.raises(TypeError):
+            call(unknown=True)
+    with pytest.raises(AttributeError):
+        entry.name = "x"
+    with pytest.raises(TypeError, match="pickle"):
+        pickle.dumps(entry)
+    with pytest.raises(TypeError):
+        directfuse.DirEntry()
+    assert directfuse.DirEntry[str]
+
+
+def test_paths_of_entries(tree):
+    assert sorted(entry.path for entry in directfuse.scandir(f"{tree}/a/")) == [
+        f"{tree}/a/f",
+        f"{tree}/a/sub",
+    ]
+    in_bytes = entries_of(os.fsencode(tree))
+    assert in_bytes[b"b"].path == os.fsencode(tree) + b"/b" and in_bytes[b"b"].is_file()
+
+
+def test_scandir_of_a_descriptor(tree, opened):
+    fd = opened(tree, os.O_RDONLY | os.O_DIRECTORY)
+    for _ in range(2):  # the descriptor stays open, at its start
+        entries = entries_of(fd)
+        assert sorted(entries) == ["a", "b", "dangling", "link"]
+        assert entries["b"].path == "b" and entries["b"].stat().st_size == 3
+        assert entries["link"].is_dir()
+        assert sorted(directfuse.listdir(fd)) == sorted(entries)
+
+
+def test_a_scan_ends_once(tree):
+    scan = directfuse.scandir(tree)
+    assert len([*scan]) == 4 and [*scan] == []
+    scan.close()
+    with directfuse.scandir(tree) as scan:
+        next(scan)
+    with pytest.raises(StopIteration):
+        next(scan)
+    with pytest.raises(TypeError, match="pickle"):
+        pickle.dumps(scan)
+
+
+def test_a_forgotten_scan_warns_and_is_closed(tree):
+    scan = directfuse.scandir(tree)
+    next(scan)
+    with pytest.warns(ResourceWarning, match="unclosed scandir iterator"):
+        del scan
+        gc.collect()
+    directfuse.unmount(tree)
+
+
+def test_many_entries(root, fill):
+    directfuse.mkdir(f"{root}/many")
+    names = {f"a-name-that-is-not-quite-short-{number:05}" for number in range(3000)}
+    for name in names:
+        directfuse.mknod(f"{root}/many/{name}")
+    listed = directfuse.listdir(f"{root}/many")
+    assert len(listed) == 3000 and set(listed) == names
+    assert {entry.name for entry in directfuse.scandir(f"{root}/many")} == names
+
+
+def test_threads_cannot_share_a_scan_but_do_not_crash(root):
+    for number in range(2000):
+        directfuse.mknod(f"{root}/{number}")
+    scan = directfuse.scandir(root)
+    found, refused = [], []
+
+    def take():
+        while True:
+            try:
+                found.append(next(scan).name)
+            except StopIteration:
+                return
+            except ValueError as error:
+                refused.append(error)
+
+    threads = [threading.Thread(target=take) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(found, key=int) == [str(number) for number in range(2000)]
+    assert all("another thread" in str(error) for error in refused)
+
+
+def test_not_a_directory(tree):
+    for call in (directfuse.listdir, directfuse.scandir):
+        with pytest.raises(NotADirectoryError) as caught:
+            call(f"{tree}/b")
+        assert caught.value.filename == f"{tree}/b"
+
+
+# ---- trees -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def twin(tree, tmp_path):
+    """The same tree in a real directory."""
+    real = tmp_path / "twin"
+    (real / "a/sub").mkdir(parents=True)
+    (real / "a/f").write_bytes(b"1")
+    (real / "a/sub/g").write_bytes(b"22")
+    (real / "b").write_bytes(b"333")
+    (real / "link").symlink_to("a")
+    (real / "dangling").symlink_to("none")
+    return str(real)
+
+
+def walked(walk, top, **options):
+    return [
+        (step[0].replace(top, "TOP"), sorted(step[1]), sorted(step[2]))
+        for step in walk(top, **options)
+    ]
+
+
+@pytest.mark.parametrize("topdown", [True, False])
+@pytest.mark.parametrize("followlinks", [True, False])
+def test_walk(tree, twin, topdown, followlinks):
+    options = {"topdown": topdown, "followlinks": followlinks}
+    assert sorted(walked(directfuse.walk, tree, **options)) == sorted(
+        walked(os.walk, twin, **options)
+    )
+    options = {"topdown": topdown, "follow_symlinks": followlinks}
+    assert sorted(walked(directfuse.fwalk, tree, **options)) == sorted(
+        walked(os.fwalk, twin, **options)
+    )
+
+
+def test_walk_order_and_pruning(tree):
+    assert [step[0] for step in directfuse.walk(f"{tree}/a")] == [f"{tree}/a", f"{tree}/a/sub"]
+    assert [step[0] for step in directfuse.walk(f"{tree}/a", topdown=False)] == [
+        f"{tree}/a/sub",
+        f"{tree}/a",
+    ]
+    for top, dirs, _ in directfuse.walk(tree):
+        dirs[:] = []
+        assert top == tree
+    assert [type(step[0]) for step in directfuse.walk(os.fsencode(tree))] == [bytes] * 3
+
+
+def test_walk_tells_of_errors(tree):
+    errors = []
+    assert [*directfuse.walk(f"{tree}/none", onerror=errors.append)] == []
+    assert [*directfuse.walk(f"{tree}/none")] == []
+    assert [error.filename for error in errors] == [f"{tree}/none"]
+    assert [*directfuse.fwalk(f"{tree}/none", onerror=errors.append)] == []
+    assert len(errors) == 2
+
+
+def test_fwalk_descriptors(tree):
+    for top, _, files, fd in directfuse.fwalk(tree):
+        for name in files:
+            if name != "dangling":
+                assert directfuse.stat(name, dir_fd=fd) == directfuse.stat(f"{top}/{name}")
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        directfuse.fstat(fd)
+
+
+# ---- directfuse.path ---------------------------------------------------------------------------
+
+QUESTIONS = ["exists", "lexists", "isfile", "isdir", "islink", "getsize", "ismount", "realpath"]
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize(
+    "name",
+    ["a", "a/", "b", "link", "link/f", "dangling", "none", "a/../b", "b/x", "a\0b", "link/.."],
+)
+def test_path_answers_as_os_path(tree, twin, question, name):
+    def answer(module, root):
+        try:
+            value = getattr(module, question)(f"{root}/{name}")
+        except (OSError, ValueError) as error:
+            return type(error)
+        return value.replace(root, "TOP") if isinstance(value, str) else value
+
+    if question == "ismount" and name == "link/..":
+        pytest.skip("the root of the mount is one, the real directory is none")
+    if question == "getsize" and name in ("a", "a/", "link", "link/.."):
+        pytest.skip("the size of a directory is the file system's own")
+    assert answer(directfuse.path, tree) == answer(os.path, twin)
+
+
+def test_path_of_mounts(tree, opened):
+    assert directfuse.path.ismount(tree) and not directfuse.path.ismount(f"{tree}/a")
+    assert directfuse.path.ismount("/") and directfuse.path.ismount(os.fsencode(tree))
+    assert directfuse.path.samefile(f"{tree}/link/f", f"{tree}/a/f")
+    assert not directfuse.path.samefile(tree, "/")
+    one, two = opened(f"{tree}/b", os.O_RDONLY), opened(f"{tree}/b", os.O_RDONLY)
+    assert directfuse.path.sameopenfile(one, two) and directfuse.path.exists(one)
+    assert directfuse.path.getmtime(f"{tree}/b") == directfuse.stat(f"{tree}/b").st_mtime
+    assert directfuse.path.realpath(f"{tree}/link/../b") == f"{tree}/b"
+    directfuse.symlink("loop", f"{tree}/loop")
+    directfuse.path.realpath(f"{tree}/loop")
+    with pytest.raises(OSError, match="Too many levels"):
+        directfuse.path.realpath(f"{tree}/loop", strict=True)
+
+
+def test_path_has_all_of_os_path():
+    import posixpath
+
+    missing = set(posixpath.__all__) - set(directfuse.path.__all__)
+    assert missing <= {"splitroot", "isjunction", "isreserved", "isdevdrive", "ALLOW_MISSING"} | {
+        "supports_unicode_filenames"
+    }

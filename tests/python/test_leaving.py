@@ -1,0 +1,123 @@
+"""Ways between mounts and the real file system: symlinks and ".." in both directions."""
+
+import os
+
+import pytest
+
+import directfuse
+
+
+@pytest.fixture
+def real(tmp_path):
+    """A real directory with `file` (bytes b"real") and `sub`."""
+    directory = tmp_path / "real"
+    (directory / "sub").mkdir(parents=True)
+    (directory / "file").write_bytes(b"real")
+    return str(directory)
+
+
+@pytest.fixture
+def out(root, real):
+    """A symlink in the mount to the real directory."""
+    directfuse.symlink(real, f"{root}/out")
+    return f"{root}/out"
+
+
+def test_reading_through_a_link_out(out, real):
+    assert directfuse.stat(f"{out}/file") == os.stat(f"{real}/file")
+    assert directfuse.lstat(f"{out}/file").st_ino == os.stat(f"{real}/file").st_ino
+    assert directfuse.access(f"{out}/file", os.R_OK)
+    assert not directfuse.access(f"{out}/none", os.R_OK)
+    assert sorted(directfuse.listdir(out)) == ["file", "sub"]
+    assert sorted(entry.name for entry in directfuse.scandir(out)) == ["file", "sub"]
+    with directfuse.open(f"{out}/file", "rb") as file:
+        assert file.read() == b"real"
+    fd = directfuse.os_open(f"{out}/file", os.O_RDONLY)
+    assert fd < 1 << 30 and directfuse.read(fd, 9) == b"real"
+    directfuse.close(fd)
+    assert directfuse.stat(os.fsencode(f"{out}/file")).st_size == 4
+
+
+def test_the_link_itself_is_ours(out, root, real):
+    assert directfuse.readlink(out) == real
+    assert directfuse.lstat(out).st_dev == directfuse.stat(root).st_dev
+    assert directfuse.path.islink(out)
+    directfuse.unlink(out)
+    assert os.path.exists(real)
+
+
+def test_changing_through_a_link_out(out, real):
+    directfuse.mkdir(f"{out}/made")
+    directfuse.symlink("made", f"{out}/link")
+    assert directfuse.readlink(f"{out}/link") == "made"
+    directfuse.rename(f"{out}/file", f"{out}/renamed")
+    directfuse.link(f"{out}/renamed", f"{out}/second")
+    directfuse.chmod(f"{out}/second", 0o640)
+    directfuse.truncate(f"{out}/second", 2)
+    directfuse.utime(f"{out}/second", ns=(1, 2))
+    directfuse.unlink(f"{out}/second")
+    directfuse.rmdir(f"{out}/sub")
+    directfuse.makedirs(f"{out}/a/b")
+    assert sorted(os.listdir(real)) == ["a", "link", "made", "renamed"]
+    found = os.stat(f"{real}/renamed")
+    assert (found.st_size, found.st_mode & 0o777, found.st_mtime_ns) == (2, 0o640, 2)
+
+
+def test_errors_outside(out):
+    with pytest.raises(FileNotFoundError):
+        directfuse.stat(f"{out}/none")
+    with pytest.raises(FileExistsError):
+        directfuse.mkdir(f"{out}/sub")
+    with pytest.raises(OSError, match="Invalid cross-device link"):
+        directfuse.rename(f"{out}/file", f"{os.path.dirname(out)}/inside")
+
+
+def test_dotdot_above_the_root(root, real):
+    name = os.path.basename(real)
+    assert directfuse.stat(f"{root}/../{name}/file") == os.stat(f"{real}/file")
+    assert name in directfuse.listdir(f"{root}/..")
+
+
+def test_a_real_link_into_a_mount(root, tmp_path, fill):
+    fill(f"{root}/inside", b"inside")
+    link = tmp_path / "link"
+    link.symlink_to(root)
+    assert directfuse.stat(link / "inside").st_size == 6
+    assert directfuse.access(link / "inside", os.F_OK)
+    assert not directfuse.access(link / "none", os.F_OK)
+    assert directfuse.listdir(link) == ["inside"]
+    assert [entry.name for entry in directfuse.scandir(link)] == ["inside"]
+    with directfuse.open(link / "inside") as file:
+        assert file.read() == "inside"
+    directfuse.mkdir(link / "made")
+    directfuse.rename(link / "inside", link / "moved")
+    assert sorted(directfuse.listdir(root)) == ["made", "moved"]
+    with pytest.raises(FileNotFoundError):
+        directfuse.stat(link / "none")
+    with pytest.raises(FileNotFoundError):
+        directfuse.stat(tmp_path / "none")
+
+
+def test_entries_that_lead_out(out, root, real):
+    entry = next(entry for entry in directfuse.scandir(root) if entry.name == "out")
+    assert entry.is_symlink() and entry.is_dir()
+    assert entry.stat().st_ino == os.stat(real).st_ino
+    assert [*directfuse.walk(root, followlinks=True)][1][0] == out
+
+
+def test_from_one_mount_to_another(mount_of, fill):
+    one, other = mount_of("memfs", "one").mountpoint, mount_of("passthrough", "other").mountpoint
+    fill(f"{other}/f", b"other")
+    directfuse.symlink(other, f"{one}/link")
+    assert directfuse.stat(f"{one}/link/f").st_dev == directfuse.stat(other).st_dev
+    with pytest.raises(OSError, match="cross-device"):
+        directfuse.rename(f"{one}/link/f", f"{one}/f")
+
+
+def test_a_mount_inside_a_mount(mount_of, fill):
+    outer = mount_of("memfs", "outer").mountpoint
+    directfuse.mkdir(f"{outer}/below")
+    with directfuse.mount(["memfs", f"{outer}/below"]):
+        fill(f"{outer}/below/f", b"inner")
+        assert directfuse.listdir(f"{outer}/below") == ["f"]
+    assert directfuse.listdir(f"{outer}/below") == []

@@ -1,0 +1,329 @@
+"""The calls look like those of `os`: signatures, argument errors, results."""
+
+import inspect
+import os
+from pathlib import Path
+
+import pytest
+
+import directfuse
+
+#: Public names that are functions of os under the same name.
+OF_OS = sorted(
+    name
+    for name in directfuse.__all__
+    if inspect.isroutine(getattr(os, name, None)) and name not in ("open", "lockf")  # fcntl.lockf
+)
+
+
+def spelled(function):
+    """(name, kind, default) of each parameter; names that no caller can use change with Python."""
+    return [
+        (
+            None if parameter.kind is parameter.POSITIONAL_ONLY else parameter.name,
+            parameter.kind,
+            parameter.default,
+        )
+        for parameter in inspect.signature(function).parameters.values()
+    ]
+
+
+def has_signature(name):
+    try:
+        inspect.signature(getattr(os, name))
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", [name for name in OF_OS if has_signature(name)])
+def test_signature_is_that_of_os(name):
+    assert spelled(getattr(directfuse, name)) == spelled(getattr(os, name))
+
+
+def test_open_and_os_open_have_their_signatures():
+    assert spelled(directfuse.open) == spelled(open)
+    assert spelled(directfuse.os_open) == spelled(os.open)
+
+
+@pytest.mark.parametrize("name", directfuse.__all__)
+def test_everything_public_is_documented(name):
+    assert inspect.getdoc(getattr(directfuse, name))
+
+
+def raised(function, *args, **options):
+    """Type and words of what a call raises, without the name of the function in them."""
+    try:
+        function(*args, **options)
+    except Exception as error:
+        return type(error), str(error).replace("os_open", "open")
+    return None
+
+
+WRONG = [
+    ("stat", (), {}),
+    ("stat", ("/", 1), {}),
+    ("stat", ("/",), {"unknown": 1}),
+    ("stat", ("/",), {"path": "/"}),
+    ("stat", ([],), {}),
+    ("stat", (1.5,), {}),
+    ("stat", ("a\0b",), {}),
+    ("stat", (b"a\0b",), {}),
+    ("stat", (1 << 70,), {}),
+    ("stat", (0,), {"dir_fd": 0}),
+    ("stat", (0,), {"follow_symlinks": False}),
+    ("stat", ("x",), {"dir_fd": "y"}),
+    ("lstat", (3,), {}),
+    ("fstat", ("x",), {}),
+    ("fstat", (-1,), {}),
+    ("access", ("/",), {}),
+    ("access", ("/", "r"), {}),
+    ("read", (0,), {}),
+    ("read", (0, 1, 2), {}),
+    ("read", (1 << 30, "x"), {}),
+    ("read", (1 << 30, 1 << 70), {}),
+    ("pread", (1 << 30, 1), {}),
+    ("write", (1 << 30,), {}),
+    ("write", ("x", b""), {}),
+    ("lseek", (1 << 30, 0), {}),
+    ("close", (), {}),
+    ("close", ("x",), {}),
+    ("listdir", (1.5,), {}),
+    ("listdir", ("/nonexistent",), {}),
+    ("scandir", ("a\0b",), {}),
+    ("readv", (1 << 30, 5), {}),
+    ("preadv", (1 << 30, []), {}),
+    ("mkdir", (5,), {}),
+    ("mkdir", ("a\0b",), {}),
+    ("unlink", (None,), {}),
+    ("rename", ("a\0b", "y"), {}),
+    ("symlink", (5, "x"), {}),
+    ("truncate", ("/nonexistent", 1), {}),
+    ("utime", ("/", 1), {}),
+    ("utime", ("/", (1, 2)), {"ns": (1, 2)}),
+    ("getxattr", ("/nonexistent", "user.x"), {}),
+    ("chmod", ("/nonexistent", 0o600), {}),
+    ("statvfs", ("/nonexistent",), {}),
+]
+
+
+@pytest.mark.parametrize(("name", "args", "options"), WRONG)
+def test_wrong_arguments_raise_what_os_raises(name, args, options):
+    assert raised(getattr(directfuse, name), *args, **options) == raised(
+        getattr(os, name), *args, **options
+    )
+
+
+@pytest.mark.parametrize(
+    ("args", "options"),
+    [
+        ((), {}),
+        (("x", "rw"), {}),
+        (("x", "rr"), {}),
+        (("x", "rbt"), {}),
+        (("x", "rb"), {"encoding": "utf-8"}),
+        (("x", "rb"), {"newline": "\n"}),
+        (("x", 5), {}),
+        (("x",), {"closefd": False}),
+        (("x",), {"unknown": 1}),
+        (("a\0b",), {}),
+        ((1.5,), {}),
+        (("nonexistent",), {}),
+    ],
+)
+def test_wrong_arguments_of_open_raise_what_open_raises(args, options, mem, monkeypatch):
+    monkeypatch.chdir("/")
+    assert raised(directfuse.open, *args, **options) == raised(open, *args, **options)
+    if args and isinstance(args[0], str) and args[0] == "x":  # and for a file in a mount
+        in_mount = (f"{mem}/x", *args[1:])
+        assert raised(directfuse.open, *in_mount, **options) == raised(open, *args, **options)
+        assert not directfuse.path.exists(f"{mem}/x")
+
+
+# ---- results: the same calls on a mount and on a real directory --------------------------------
+
+
+@pytest.fixture
+def both(mem, tmp_path):
+    """(functions, root) of a real directory and of a mount."""
+    real = tmp_path / "real"
+    real.mkdir()
+    return [(os, str(real)), (directfuse, mem)]
+
+
+def outcomes(both, act):
+    """What act(functions, root) gives for each, paths made comparable."""
+    found = []
+    for functions, root in both:
+        try:
+            value = act(functions, root)
+        except OSError as error:
+            names = [str(name).replace(root, "R") for name in (error.filename, error.filename2)]
+            value = (type(error), error.errno, names)
+        found.append(value)
+    return found
+
+
+ACTS = {
+    "mkdir twice": lambda o, r: [o.mkdir(f"{r}/d"), o.mkdir(f"{r}/d")],
+    "rmdir nothing": lambda o, r: o.rmdir(f"{r}/none"),
+    "rename nothing": lambda o, r: o.rename(f"{r}/none", f"{r}/other"),
+    "link nothing": lambda o, r: o.link(f"{r}/none", f"{r}/other"),
+    "readlink of a directory": lambda o, r: o.readlink(r),
+    "symlink and readlink": lambda o, r: [o.symlink("t", f"{r}/l"), o.readlink(f"{r}/l")],
+    "readlink of bytes": lambda o, r: [
+        o.symlink(b"t", f"{r}/l".encode()),
+        o.readlink(f"{r}/l".encode()),
+    ],
+    "symlink over a name": lambda o, r: [o.symlink("t", f"{r}/l"), o.symlink("t", f"{r}/l")],
+    "listdir": lambda o, r: [o.mkdir(f"{r}/d"), o.listdir(r), o.listdir(r.encode())],
+    "listdir of nothing": lambda o, r: o.listdir(f"{r}/none"),
+    "scandir of nothing": lambda o, r: o.scandir(f"{r}/none"),
+    "stat of nothing": lambda o, r: o.stat(f"{r}/none"),
+    "stat of nothing by Path": lambda o, r: o.stat(Path(r) / "none"),
+    "stat of nothing by bytes": lambda o, r: isinstance(o.stat(f"{r}/none".encode()), tuple),
+    "access": lambda o, r: [o.access(r, os.R_OK), o.access(f"{r}/none", os.F_OK)],
+    "truncate of a directory": lambda o, r: o.truncate(r, 0),
+    "utime": lambda o, r: [o.utime(r, ns=(1, 2)), o.stat(r).st_mtime_ns, o.stat(r).st_atime],
+    "utime of floats": lambda o, r: [o.utime(r, (1.25, -1.5)), o.stat(r).st_mtime_ns],
+    "chmod": lambda o, r: [o.chmod(r, 0o705), oct(o.stat(r).st_mode)],
+    "xattr": lambda o, r: [
+        o.setxattr(r, "user.a", b"value"),
+        o.getxattr(r, b"user.a"),
+        o.listxattr(r),
+        o.removexattr(r, "user.a"),
+        o.listxattr(r),
+    ],
+    "long xattr": lambda o, r: [o.setxattr(r, "user.a", bytes(1000)), len(o.getxattr(r, "user.a"))],
+    "no xattr": lambda o, r: o.getxattr(r, "user.none"),
+    "makedirs": lambda o, r: [
+        o.makedirs(f"{r}/a/b/c"),
+        o.makedirs(f"{r}/a/b/c", exist_ok=True),
+        o.makedirs(f"{r}/a/b/c"),
+    ],
+    "removedirs": lambda o, r: [
+        o.makedirs(f"{r}/a/b"),
+        o.mkdir(f"{r}/k"),
+        o.removedirs(f"{r}/a/b"),
+    ],
+    "renames": lambda o, r: [
+        o.makedirs(f"{r}/a/b"),
+        o.mkdir(f"{r}/keep"),
+        o.renames(f"{r}/a/b", f"{r}/x/y"),
+        sorted(o.listdir(r)),
+    ],
+    "a file as a directory": lambda o, r: [o.mknod(f"{r}/f"), o.stat(f"{r}/f/x")],
+    "mkfifo": lambda o, r: [o.mkfifo(f"{r}/p"), oct(o.stat(f"{r}/p").st_mode)],
+}
+
+
+@pytest.mark.parametrize("name", ACTS)
+def test_a_call_ends_as_on_a_real_directory(name, both):
+    real, ours = outcomes(both, ACTS[name])
+    assert ours == real
+
+
+def test_stat_result_has_every_field(mem, fill):
+    path = fill(f"{mem}/f", b"12345")
+    os_result, ours = os.stat("/"), directfuse.stat(path)
+    assert type(ours) is os.stat_result
+    for name in (name for name in dir(os_result) if name.startswith("st_")):
+        assert type(getattr(ours, name)) is type(getattr(os_result, name)), name
+    assert (ours.st_size, ours[6]) == (5, 5)
+    assert ours.st_mtime_ns // 10**9 == ours[8] == int(ours.st_mtime)
+
+
+@pytest.mark.parametrize("ns", [0, 1, -1, 10**18, -(10**18), (1 << 34) * 10**9 - 1, 2**62])
+def test_times_keep_their_nanoseconds(mem, ns):
+    directfuse.utime(mem, ns=(ns, ns + 5))
+    result = directfuse.stat(mem)
+    assert (result.st_atime_ns, result.st_mtime_ns) == (ns, ns + 5)
+    assert (result[7], result[8]) == (ns // 10**9, (ns + 5) // 10**9)
+
+
+def test_errors_keep_the_name_as_it_was_given(mem):
+    for name in (f"{mem}/none", f"{mem}/none".encode()):
+        with pytest.raises(FileNotFoundError) as caught:
+            directfuse.stat(name)
+        assert caught.value.filename == name
+    with pytest.raises(FileNotFoundError) as caught:
+        directfuse.rename(f"{mem}/a", f"{mem}/b")
+    assert (caught.value.filename, caught.value.filename2) == (f"{mem}/a", f"{mem}/b")
+
+
+def test_paths_may_be_objects(mem):
+    class Named:
+        def __fspath__(self):
+            return f"{mem}/named"
+
+    directfuse.mkdir(Named())
+    assert directfuse.stat(Named()).st_ino == directfuse.stat(Path(mem, "named")).st_ino
+    assert directfuse.listdir(Path(mem)) == ["named"]
+
+
+def test_a_failing_fspath_is_not_swallowed():
+    class Broken:
+        def __fspath__(self):
+            raise RuntimeError("broken")
+
+    for call in (directfuse.stat, directfuse.listdir, directfuse.mkdir, directfuse.open):
+        with pytest.raises(RuntimeError, match="broken"):
+            call(Broken())
+
+
+def test_names_that_are_no_text_come_back(mem):
+    name = os.fsdecode(b"\xff-\xe4-name")
+    with directfuse.open(f"{mem}/{name}", "w") as file:
+        file.write("x")
+    assert directfuse.listdir(mem) == [name]
+    assert directfuse.listdir(os.fsencode(mem)) == [os.fsencode(name)]
+    assert [entry.path for entry in directfuse.scandir(mem)] == [f"{mem}/{name}"]
+    assert directfuse.stat(f"{mem}/{name}").st_size == 1
+    directfuse.unlink(f"{mem}/{name}")
+
+
+def test_names_in_any_script(mem, fill):
+    for name in ("ö", "日本", "🐍", "a b"):
+        fill(f"{mem}/{name}", name.encode())
+    assert sorted(directfuse.listdir(mem)) == sorted(("ö", "日本", "🐍", "a b"))
+    with directfuse.open(f"{mem}/日本", encoding="utf-8") as file:
+        assert file.read() == "日本"
+
+
+def test_real_paths_are_served_by_os(tmp_path, memfs):
+    path = tmp_path / "real.txt"
+    path.write_text("real")
+    assert directfuse.stat(path) == os.stat(path)
+    with directfuse.open(path) as file:
+        assert type(file.buffer.raw).__module__ == "_io" and file.read() == "real"
+    fd = directfuse.os_open(path, os.O_RDONLY)
+    assert fd < 1 << 30 and directfuse.pread(fd, 2, 1) == b"ea"
+    directfuse.close(fd)
+    with directfuse.scandir(tmp_path) as entries:
+        assert type(next(entries)) is os.DirEntry
+    assert memfs.stats().ops.get("read") is None
+
+
+def test_dir_fd(mem, fill, opened):
+    directfuse.mkdir(f"{mem}/d")
+    fill(f"{mem}/d/f", b"1")
+    dir_fd = opened(f"{mem}/d", os.O_RDONLY | os.O_DIRECTORY)
+    assert directfuse.stat("f", dir_fd=dir_fd).st_size == 1
+    assert directfuse.access("f", os.F_OK, dir_fd=dir_fd)
+    assert directfuse.read(opened("f", os.O_RDONLY, dir_fd=dir_fd), 9) == b"1"
+    directfuse.mkdir("sub", dir_fd=dir_fd)
+    directfuse.symlink("f", "l", dir_fd=dir_fd)
+    assert directfuse.readlink("l", dir_fd=dir_fd) == "f"
+    directfuse.rename("f", "g", src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
+    directfuse.unlink("l", dir_fd=dir_fd)
+    directfuse.rmdir("sub", dir_fd=dir_fd)
+    assert directfuse.listdir(dir_fd) == ["g"]
+    assert directfuse.stat("/", dir_fd=dir_fd) == os.stat("/")  # an absolute path ignores it
+
+
+def test_relative_paths(mem, fill, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    fill("mnt/relative", b"12")
+    assert directfuse.stat("mnt/relative").st_size == 2
+    assert directfuse.stat("./mnt/../mnt/relative").st_size == 2
+    assert directfuse.listdir("mnt") == ["relative"]
