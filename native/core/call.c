@@ -14,16 +14,6 @@
 
 enum { RUNNING, COMPLETE, ASLEEP }; /* df_call.state */
 
-void df_call_start(struct df_call *call, struct df_thread *thread, struct df_mount *mount)
-{
-    call->mount = mount;
-    call->thread = thread;
-    call->caller = df_caller_of(thread);
-    call->links = 0;
-    call->leave_second = false;
-    atomic_store_explicit(&call->state, RUNNING, memory_order_relaxed);
-}
-
 /* ---- leaving ------------------------------------------------------------------------------- */
 
 /* A "//" that arises is the router's to remove. */

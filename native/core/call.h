@@ -33,14 +33,10 @@ struct df_call {
     const struct df_caller *caller; /* valid for the length of the call */
     uint32_t links;                 /* symlinks followed so far, over all mounts */
     bool leave_second;              /* rename, link: it was the second path that left */
-    _Atomic uint32_t state;         /* completion word: 0 running, 1 complete, 2 a thread sleeps */
+    _Atomic uint32_t state;         /* completion word: 0 running, 1 complete, 2 a thread sleeps; starts at 0 */
     ssize_t result;                 /* valid once complete; written before `state` */
     char leave[PATH_MAX];           /* absolute path to go on with after DF_LEAVE; uninitialised */
 };
-
-/* Begins a call of a thread that is inside; the mount may be unknown yet (NULL). Touches little of
- * the struct: `leave` stays as the stack had it. */
-void df_call_start(struct df_call *call, struct df_thread *thread, struct df_mount *mount);
 
 /*
  * For a host whose walk leaves the mount: goes on at `target` (absolute) with `rest` (what remains

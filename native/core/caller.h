@@ -22,6 +22,19 @@ static inline const struct df_caller *df_caller_of(const struct df_thread *threa
                : atomic_load_explicit(&df_caller_process, memory_order_acquire);
 }
 
+/* Begins a call of a thread that is inside; the mount may be unknown yet (NULL). Touches little of
+ * the struct: `leave` stays as the stack had it. */
+static inline void df_call_start(struct df_call *call, struct df_thread *thread,
+                                 struct df_mount *mount)
+{
+    call->mount = mount;
+    call->thread = thread;
+    call->caller = df_caller_of(thread);
+    call->links = 0;
+    call->leave_second = false;
+    atomic_store_explicit(&call->state, 0, memory_order_relaxed);
+}
+
 /* Gives the calling thread an identity of its own; NULL: back to the process's. `caller` is the
  * owner's and must live until it is taken back. Returns 0 or -ENOMEM. */
 DF_PRIVATE_EXPORT int df_caller_set(const struct df_caller *caller);

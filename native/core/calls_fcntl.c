@@ -22,18 +22,14 @@ static int duplicate(struct df_use *use, long least, bool cloexec)
 
     if (least < 0 || least >= (long)DF_FD_BASE + DF_FD_MAX)
         return -EINVAL;
-    if (least > DF_FD_BASE) {
-        df_file_hold(use->file);
+    if (!df_file_hold(use->file)) /* closed meanwhile */
+        return -EBADF;
+    if (least > DF_FD_BASE)
         fd = df_fd_install_from(use->file, (int)least, cloexec);
-        if (fd < 0)
-            df_file_put(use->thread, use->file);
-        return fd;
-    }
-    fd = df_fd_reserve(use->thread);
-    if (fd >= 0) {
-        df_file_hold(use->file);
+    else if ((fd = df_fd_reserve(use->thread)) >= 0)
         df_fd_install(fd, use->file, cloexec);
-    }
+    if (fd < 0)
+        df_file_put(use->thread, use->file);
     return fd;
 }
 

@@ -318,7 +318,7 @@ ssize_t df_call_write(int fd, const void *buf, size_t size)
 /* As df_call_pread would check it; on success e->file has a reference. */
 static ssize_t begin_extent(struct df_thread *thread, const struct df_read *r, struct df_extent *e)
 {
-    struct df_use use = {.file = df_fd_get(r->fd)};
+    struct df_use use = {.file = df_fd_get(thread, r->fd)};
     ssize_t ret;
 
     *e = (struct df_extent){use.file, r->buf, r->size, r->offset, 0};

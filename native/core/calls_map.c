@@ -225,9 +225,30 @@ static int make(struct df_use *use, struct map *map, int prot, int flags)
     return ret;
 }
 
+/* The mapping has a reference of its own: the descriptor may be closed before it ends. */
+static int add_map(struct df_use *use, void **address, size_t length, int prot, int flags,
+                   off_t offset)
+{
+    struct map *map = calloc(1, sizeof(*map));
+    int ret;
+
+    if (!map)
+        return -ENOMEM;
+    *map = (struct map){.length = length, .offset = offset, .file = use->file};
+    ret = df_file_hold(use->file) ? 0 : -EBADF; /* closed meanwhile */
+    if (ret == 0 && (ret = make(use, map, prot, flags)) < 0)
+        df_file_put(use->thread, use->file);
+    if (ret < 0) {
+        free(map);
+        return ret;
+    }
+    *address = map->address;
+    add(map);
+    return 0;
+}
+
 int df_call_mmap(void **address, size_t length, int prot, int flags, int fd, off_t offset)
 {
-    struct map *map = NULL;
     struct df_use use;
     int ret;
 
@@ -236,21 +257,8 @@ int df_call_mmap(void **address, size_t length, int prot, int flags, int fd, off
     if ((ret = df_use_begin(&use, fd)) < 0)
         return ret;
     ret = check(&use, *address, length, prot, flags, offset);
-    if (ret == 0 && !(map = calloc(1, sizeof(*map))))
-        ret = -ENOMEM;
-    if (ret == 0) {
-        map->length = length;
-        map->offset = offset;
-        map->file = use.file;
-        ret = make(&use, map, prot, flags);
-    }
-    if (ret == 0) {
-        df_file_hold(use.file);
-        *address = map->address;
-        add(map);
-    } else {
-        free(map);
-    }
+    if (ret == 0)
+        ret = add_map(&use, address, length, prot, flags, offset);
     return (int)df_use_end(&use, ret);
 }
 

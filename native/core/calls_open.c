@@ -187,11 +187,13 @@ int df_call_dup(int fd)
 
     if (ret < 0)
         return ret;
+    if (!df_file_hold(use.file)) /* closed meanwhile */
+        return (int)df_use_end(&use, -EBADF);
     copy = df_fd_reserve(use.thread);
-    if (copy >= 0) {
-        df_file_hold(use.file);
+    if (copy >= 0)
         df_fd_install(copy, use.file, false);
-    }
+    else
+        df_file_put(use.thread, use.file);
     return (int)df_use_end(&use, copy);
 }
 
@@ -210,7 +212,8 @@ int df_call_dup3(int fd, int newfd, int flags)
     ret = df_use_begin_any(&use, fd);
     if (ret < 0)
         return ret;
-    df_file_hold(use.file);
+    if (!df_file_hold(use.file)) /* closed meanwhile */
+        return (int)df_use_end(&use, -EBADF);
     ret = df_fd_replace(newfd, use.file, flags & O_CLOEXEC, &old);
     if (ret < 0)
         df_file_put(use.thread, use.file);

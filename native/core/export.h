@@ -12,4 +12,13 @@
 #define DF_LIKELY(x) __builtin_expect(!!(x), 1)
 #define DF_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
+/* Built with thread sanitizer? (gcc and clang say so differently.) */
+#if defined(__SANITIZE_THREAD__)
+#define DF_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define DF_TSAN 1
+#endif
+#endif
+
 #endif

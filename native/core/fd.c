@@ -50,23 +50,47 @@ static inline _Atomic uint64_t *slot_at(int fd)
     return DF_LIKELY(index < DF_FD_MAX) ? &slots[index] : NULL;
 }
 
-struct df_file *df_fd_get(int fd)
+/*
+ * Use, barrier, validate. The slot and the bias are looked at after the use is announced (and, for
+ * a thread new to the file, after the file is marked as shared): if both are as before, this is the
+ * file that was found, and whoever takes its last reference away will see the use.
+ */
+struct df_file *df_fd_use(struct df_thread *thread, int fd)
 {
     _Atomic uint64_t *at = slot_at(fd);
+    struct df_file *file;
+    uint64_t bias;
 
     if (!at)
         return NULL;
-    for (;;) {
-        struct df_file *file = file_of(atomic_load_explicit(at, memory_order_acquire));
-
-        if (DF_UNLIKELY(!file))
-            return NULL;
-        if (DF_UNLIKELY(!df_file_hold_if_alive(file)))
-            continue; /* just closed: the slot has changed */
-        if (DF_LIKELY(file_of(atomic_load_explicit(at, memory_order_acquire)) == file))
-            return file;
-        df_file_put(df_gate_thread(), file);
+    while ((file = file_of(atomic_load_explicit(at, memory_order_acquire)))) {
+        df_gate_use(thread, file);
+        bias = atomic_load_explicit(&file->bias, memory_order_acquire);
+        if (DF_UNLIKELY(!df_file_is_known(file, bias, thread->index)))
+            df_file_share(file, bias);
+        if (DF_LIKELY(file_of(atomic_load(at)) == file &&
+                      atomic_load_explicit(&file->bias, memory_order_relaxed) == bias))
+            break;
+        df_gate_unuse(thread);
     }
+    return file;
+}
+
+struct df_file *df_fd_get(struct df_thread *thread, int fd)
+{
+    _Atomic uint64_t *at = slot_at(fd);
+    struct df_file *file;
+
+    if (!at)
+        return NULL;
+    while ((file = file_of(atomic_load_explicit(at, memory_order_acquire)))) {
+        if (!df_file_hold(file))
+            continue; /* just closed: the slot has changed */
+        if (file_of(atomic_load(at)) == file)
+            break;
+        df_file_put(thread, file);
+    }
+    return file;
 }
 
 /* ---- free indexes -------------------------------------------------------------------------- */

@@ -2,8 +2,9 @@
  * fd.h - virtual descriptors: numbers from DF_FD_BASE up, far above any number the kernel hands
  * out, so that "is it ours?" is one compare and a real call given one fails with EBADF.
  *
- * A slot holds a pointer to the df_file and the close-on-exec bit in one word. Readers take a
- * reference on the file without a lock and look again whether the slot still holds it.
+ * A slot holds a pointer to the df_file and the close-on-exec bit in one word. Readers take the
+ * file without a lock, keep it (by a use or a reference), and look again whether the slot still
+ * holds it.
  */
 #ifndef DF_CORE_FD_H
 #define DF_CORE_FD_H
@@ -24,9 +25,12 @@ static inline bool df_fd_ours(int fd)
     return fd >= DF_FD_BASE;
 }
 
-/* The file of a descriptor with one more reference (give it back with df_file_put), or NULL:
- * EBADF. */
-struct df_file *df_fd_get(int fd);
+/* The file of a descriptor, in use by the thread's innermost call until that ends (or
+ * df_gate_unuse()); that call uses no other yet. NULL: EBADF. */
+struct df_file *df_fd_use(struct df_thread *thread, int fd);
+
+/* The same with a reference, which lasts (give it back with df_file_put). */
+struct df_file *df_fd_get(struct df_thread *thread, int fd);
 
 /* A free descriptor, kept for the caller until he installs a file or gives it back; as Linux does,
  * before the file is opened. Returns it, or -EMFILE. */

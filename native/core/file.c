@@ -34,6 +34,8 @@ static _Atomic(struct chunk *) chunks; /* grows only */
 static pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER; /* protects free_files */
 static struct df_file *free_files;                            /* linked by host[0] */
 
+static pthread_mutex_t orphan_lock = PTHREAD_MUTEX_INITIALIZER; /* decides who ends an orphan */
+
 static void push_free(struct df_file *file)
 {
     file->host[0] = (uint64_t)(uintptr_t)free_files;
@@ -85,6 +87,16 @@ static void free_file(struct df_thread *thread, struct df_file *file)
     thread->files[thread->file_count++] = file;
 }
 
+/* Once more than any value this memory had. A record whose index does not fit is nobody's: its
+ * files count as shared from the start. */
+static uint64_t next_bias(const struct df_file *file, const struct df_thread *thread)
+{
+    const uint64_t nobody = (UINT64_C(1) << DF_FILE_OPENER_BITS) - 1;
+    uint64_t last = atomic_load_explicit(&file->bias, memory_order_relaxed);
+
+    return (last | nobody) + 1 + (thread->index < nobody ? thread->index : nobody);
+}
+
 struct df_file *df_file_new(struct df_thread *thread, struct df_mount *mount, struct df_fs *fs,
                             int flags)
 {
@@ -96,6 +108,7 @@ struct df_file *df_file_new(struct df_thread *thread, struct df_mount *mount, st
             return NULL;
     }
     file = thread->files[--thread->file_count];
+    atomic_store_explicit(&file->bias, next_bias(file, thread), memory_order_release);
     atomic_store_explicit(&file->flags, flags, memory_order_relaxed);
     file->kind = DF_KIND_REGULAR;
     file->traits = 0;
@@ -128,8 +141,10 @@ void df_file_discard(struct df_thread *thread, struct df_file *file)
     free_file(thread, file);
 }
 
+/* ---- the end ------------------------------------------------------------------------------- */
+
 /* In the order of the kernel's __fput(). */
-void df_file_end(struct df_thread *thread, struct df_file *file)
+static void finish(struct df_thread *thread, struct df_file *file)
 {
     struct df_call call;
 
@@ -137,6 +152,59 @@ void df_file_end(struct df_thread *thread, struct df_file *file)
     df_call_start(&call, thread, atomic_load_explicit(&file->mount, memory_order_relaxed));
     file->fs->ops->release(file->fs, &call, file);
     df_file_discard(thread, file);
+}
+
+/* Only a later bias of the same memory is greater: then the caller finds out that it lost a race.
+ * The exchange is a full barrier: after it the caller looks whether the descriptor still leads
+ * here, and who closes looks at `shared` after he has taken the descriptor away. */
+void df_file_share(struct df_file *file, uint64_t bias)
+{
+    uint64_t shared = atomic_load(&file->shared);
+
+    while (shared < bias && !atomic_compare_exchange_weak(&file->shared, &shared, bias))
+        ;
+}
+
+static bool used_by(const struct df_thread *thread, const struct df_file *file)
+{
+    for (unsigned i = 0; i < thread->depth; i++)
+        if (atomic_load_explicit(&thread->levels[i].use, memory_order_relaxed) == file)
+            return true;
+    return false;
+}
+
+static bool may_be_used(const struct df_thread *thread, struct df_file *file)
+{
+    uint64_t bias = atomic_load_explicit(&file->bias, memory_order_relaxed);
+
+    return !((bias & ((1U << DF_FILE_OPENER_BITS) - 1)) == thread->index) ||
+           atomic_load(&file->shared) == bias || used_by(thread, file);
+}
+
+void df_file_end(struct df_thread *thread, struct df_file *file)
+{
+    if (DF_LIKELY(!may_be_used(thread, file))) {
+        finish(thread, file);
+        return;
+    }
+    atomic_store(&file->orphan, true);
+    df_gate_barrier();
+    df_file_end_orphan(thread, file);
+}
+
+/* The one who gave the last reference back and all who end a use come here; one of them finds the
+ * file unused and takes it. */
+void df_file_end_orphan(struct df_thread *thread, struct df_file *file)
+{
+    bool mine;
+
+    pthread_mutex_lock(&orphan_lock);
+    mine = atomic_load(&file->orphan) && !df_gate_is_used(file);
+    if (mine)
+        atomic_store(&file->orphan, false);
+    pthread_mutex_unlock(&orphan_lock);
+    if (mine)
+        finish(thread, file);
 }
 
 unsigned df_file_count(const struct df_mount *mount)
@@ -156,12 +224,14 @@ void df_file_unstash(struct df_thread *thread)
 
 void df_file_lock(void)
 {
+    pthread_mutex_lock(&orphan_lock);
     pthread_mutex_lock(&free_lock);
 }
 
 void df_file_unlock(void)
 {
     pthread_mutex_unlock(&free_lock);
+    pthread_mutex_unlock(&orphan_lock);
 }
 
 void df_file_after_fork(void)

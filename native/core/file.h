@@ -2,7 +2,16 @@
  * file.h - an open file description: what open(2) makes and dup(2) shares.
  *
  * Memory of a df_file is type-stable: it is reused for other files but never returned to the
- * system, so a reader that lost a race may touch `refs` of a dead one (fd.c relies on it).
+ * system, so a reader that lost a race may look at a dead one (fd.c relies on it).
+ *
+ * What keeps a file: references, counted (descriptors, mappings, extents of a batch), and uses,
+ * not counted: a call by descriptor announces the file in its thread's record (df_fd_use()) and
+ * writes nothing to the file. Who gives back the last reference has to look for uses; that costs a
+ * membarrier(2), so it is done only for files that somebody else than their opener has used:
+ *
+ *   bias    generation of this memory and the thread that opened the file; a new value each time
+ *   shared  equals bias once another thread has used the file, or is about to
+ *   orphan  the last reference has gone while somebody used it: who ends the last use ends the file
  */
 #ifndef DF_CORE_FILE_H
 #define DF_CORE_FILE_H
@@ -29,11 +38,14 @@ enum { /* df_file.traits: set by the host in open */
 #define DF_FILE_HOST_WORDS 8
 
 struct df_file {
-    _Atomic uint32_t refs; /* descriptors and calls in flight that hold it; 0: free memory */
-    _Atomic int flags;     /* open(2) status flags; F_SETFL changes O_APPEND, O_NONBLOCK ... */
-    uint8_t kind;          /* DF_KIND_*, fixed after open */
-    uint8_t traits;        /* DF_FILE_*, fixed after open */
-    struct df_fs *fs;      /* top of its mount's stack of wrappers; fixed after open */
+    _Atomic uint32_t refs;   /* 0: free memory, being opened, or an orphan */
+    _Atomic int flags;       /* open(2) status flags; F_SETFL changes O_APPEND, O_NONBLOCK ... */
+    _Atomic uint64_t bias;   /* file.c */
+    _Atomic uint64_t shared; /* file.c */
+    _Atomic bool orphan;     /* file.c */
+    uint8_t kind;            /* DF_KIND_*, fixed after open */
+    uint8_t traits;          /* DF_FILE_*, fixed after open */
+    struct df_fs *fs;        /* top of its mount's stack of wrappers; fixed after open */
     _Atomic(struct df_mount *) mount; /* NULL: free memory; until release has returned the file
                                          counts as open on its mount. Hosts: call->mount */
     ino_t ino; /* as stat reports; the key of core-kept locks together with the mount */
@@ -59,33 +71,41 @@ void df_file_opened(struct df_file *file);
 /* ops->open has failed: no release. */
 void df_file_discard(struct df_thread *thread, struct df_file *file);
 
-/* One more reference for somebody who has one. */
-static inline void df_file_hold(struct df_file *file)
-{
-    atomic_fetch_add_explicit(&file->refs, 1, memory_order_relaxed);
-}
-
-/* One more reference unless the file is dead; of any df_file that ever was. */
-static inline bool df_file_hold_if_alive(struct df_file *file)
+/* One more reference, unless the last one has gone: of any df_file that ever was. */
+static inline bool df_file_hold(struct df_file *file)
 {
     uint32_t refs = atomic_load_explicit(&file->refs, memory_order_relaxed);
 
     while (refs != 0)
-        if (atomic_compare_exchange_weak_explicit(&file->refs, &refs, refs + 1,
-                                                  memory_order_acquire, memory_order_relaxed))
+        if (atomic_compare_exchange_weak(&file->refs, &refs, refs + 1))
             return true;
     return false;
 }
 
-/* The last reference is gone: locks, release, memory. Of df_file_put(). */
+/* The last reference is gone. Of df_file_put(). */
 void df_file_end(struct df_thread *thread, struct df_file *file);
 
 /* Inside the gate only. */
 static inline void df_file_put(struct df_thread *thread, struct df_file *file)
 {
-    if (atomic_fetch_sub_explicit(&file->refs, 1, memory_order_acq_rel) == 1)
+    if (atomic_fetch_sub(&file->refs, 1) == 1)
         df_file_end(thread, file);
 }
+
+/* Ends an orphan that nobody uses any more. */
+void df_file_end_orphan(struct df_thread *thread, struct df_file *file);
+
+#define DF_FILE_OPENER_BITS 20 /* of bias: index of the opener's record, or all ones: nobody's */
+
+/* True if the thread may use the file of this bias without telling its opener. */
+static inline bool df_file_is_known(struct df_file *file, uint64_t bias, uint32_t thread_index)
+{
+    return (bias & ((1U << DF_FILE_OPENER_BITS) - 1)) == thread_index ||
+           atomic_load(&file->shared) == bias;
+}
+
+/* Tells that another thread than the opener is about to use it. */
+void df_file_share(struct df_file *file, uint64_t bias);
 
 /* Number of files open on the mount (slow: looks at all). */
 unsigned df_file_count(const struct df_mount *mount);

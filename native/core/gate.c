@@ -22,29 +22,18 @@
 #include "core/fork.h"
 #include "core/mount.h"
 
-#if defined(__SANITIZE_THREAD__)
-#define DF_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define DF_TSAN 1
-#endif
-#endif
-
 #define RETIRE_BATCH 32     /* objects retired between two looks at who is inside */
 #define POLL_NS 50000       /* between two looks of somebody who waits for threads to leave */
 #define RECORD_ALIGN 128    /* two cache lines: the adjacent-line prefetcher pairs them */
 
-/* initial-exec: one load instead of a call. The library needs eight bytes of the static TLS that
- * glibc keeps for objects loaded at run time. */
-static _Thread_local struct df_thread *self __attribute__((tls_model("initial-exec")));
+_Thread_local struct df_thread *df_gate_self;
+struct df_gate df_gate;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t exit_key;                /* its destructor gives the record back */
 static int init_error;                        /* of the one initialisation */
-static bool asymmetric;                       /* membarrier works; fixed by `once` */
 static _Atomic(struct df_thread *) threads;   /* all records; grows only */
 static _Atomic uint32_t thread_count;
-static _Atomic uint32_t closed;               /* futex: 1 while a fork is in progress */
 
 /* ---- barriers ------------------------------------------------------------------------------ */
 
@@ -53,32 +42,11 @@ static int membarrier(int command)
     return (int)syscall(SYS_membarrier, command, 0, 0);
 }
 
-/* Thread sanitizer understands no fences: there, every announcement is an atomic exchange. */
-static inline void announce(_Atomic uint64_t *word, uint64_t value)
-{
-#ifdef DF_TSAN
-    atomic_exchange(word, value);
-#else
-    atomic_store_explicit(word, value, memory_order_relaxed);
-    df_gate_light_barrier();
-#endif
-}
-
-void df_gate_light_barrier(void)
-{
-#ifndef DF_TSAN
-    if (DF_LIKELY(asymmetric))
-        atomic_signal_fence(memory_order_seq_cst);
-    else
-        atomic_thread_fence(memory_order_seq_cst);
-#endif
-}
-
 void df_gate_barrier(void)
 {
 #ifndef DF_TSAN
     atomic_thread_fence(memory_order_seq_cst);
-    if (asymmetric)
+    if (df_gate.asymmetric)
         membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
 #endif
 }
@@ -100,19 +68,21 @@ static void give_back(void *record)
 
     df_fd_unstash(thread);
     df_file_unstash(thread);
-    for (unsigned i = 0; i < DF_GATE_DEPTH; i++)
-        atomic_store_explicit(&thread->pins[i], NULL, memory_order_release);
+    for (unsigned i = 0; i < DF_GATE_DEPTH; i++) {
+        atomic_store_explicit(&thread->levels[i].pin, NULL, memory_order_release);
+        atomic_store_explicit(&thread->levels[i].use, NULL, memory_order_release);
+    }
     atomic_store_explicit(&thread->passage, (passage + 1) & ~UINT64_C(1), memory_order_release);
     thread->depth = 0;
     thread->caller = NULL;
     thread->follow_real_links = false;
-    self = NULL;
+    df_gate_self = NULL;
     atomic_store_explicit(&thread->used, false, memory_order_release);
 }
 
 static void initialise(void)
 {
-    asymmetric = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+    df_gate.asymmetric = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
     init_error = pthread_key_create(&exit_key, give_back);
     if (init_error == 0)
         init_error = df_fork_register();
@@ -163,13 +133,13 @@ static struct df_thread *first_call(void)
         atomic_store_explicit(&thread->used, false, memory_order_release);
         return NULL;
     }
-    self = thread;
+    df_gate_self = thread;
     return thread;
 }
 
 struct df_thread *df_gate_thread(void)
 {
-    return DF_LIKELY(self) ? self : first_call();
+    return DF_LIKELY(df_gate_self) ? df_gate_self : first_call();
 }
 
 void df_gate_each_thread(void (*visit)(struct df_thread *, void *), void *arg)
@@ -199,8 +169,8 @@ int df_gate_refuse(enum df_call_number number, int error)
 
 static void await_open(void)
 {
-    while (atomic_load(&closed))
-        syscall(SYS_futex, &closed, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
+    while (atomic_load(&df_gate.closed))
+        syscall(SYS_futex, &df_gate.closed, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
 }
 
 static void begin_passage(struct df_thread *thread)
@@ -208,60 +178,45 @@ static void begin_passage(struct df_thread *thread)
     uint64_t passage = atomic_load_explicit(&thread->passage, memory_order_relaxed);
 
     for (;;) {
-        announce(&thread->passage, ++passage);
-        if (DF_LIKELY(!atomic_load_explicit(&closed, memory_order_acquire)))
+        DF_GATE_ANNOUNCE(&thread->passage, ++passage);
+        if (!atomic_load_explicit(&df_gate.closed, memory_order_acquire))
             return;
         atomic_store_explicit(&thread->passage, ++passage, memory_order_release);
         await_open();
     }
 }
 
-static void end_passage(struct df_thread *thread)
-{
-    uint64_t passage = atomic_load_explicit(&thread->passage, memory_order_relaxed);
-
-    atomic_store_explicit(&thread->passage, passage + 1, memory_order_release);
-}
-
-struct df_thread *df_gate_enter(int *error)
+struct df_thread *df_gate_enter_slowly(int *error)
 {
     struct df_thread *thread = df_gate_thread();
 
-    if (DF_UNLIKELY(!thread)) {
+    if (!thread) {
         *error = -ENOMEM;
         return NULL;
     }
-    if (DF_UNLIKELY(thread->depth == DF_GATE_DEPTH)) {
+    if (thread->depth == DF_GATE_DEPTH) {
         *error = -ELOOP;
         return NULL;
     }
-    if (DF_LIKELY(thread->depth == 0))
+    if (thread->depth == 0)
         begin_passage(thread);
     thread->depth++;
     return thread;
 }
 
 /* Outside now: ends mounts that only this thread's last call kept. */
-static void reap(struct df_thread *thread)
+void df_gate_leave_slowly(struct df_thread *thread)
 {
     thread->reap = false;
     df_mount_reap();
 }
 
-void df_gate_leave(struct df_thread *thread)
-{
-    df_gate_unpin(thread);
-    if (DF_UNLIKELY(--thread->depth > 0))
-        return;
-    end_passage(thread);
-    if (DF_UNLIKELY(thread->reap))
-        reap(thread);
-}
-
 void df_gate_sleep(struct df_thread *thread)
 {
+    uint64_t passage = atomic_load_explicit(&thread->passage, memory_order_relaxed);
+
     if (thread->depth == 1)
-        end_passage(thread);
+        atomic_store_explicit(&thread->passage, passage + 1, memory_order_release);
 }
 
 void df_gate_awake(struct df_thread *thread)
@@ -275,22 +230,16 @@ void df_gate_awake(struct df_thread *thread)
 bool df_gate_pins(const struct df_thread *thread, const struct df_mount *mount)
 {
     for (unsigned i = 0; i < thread->depth; i++)
-        if (atomic_load_explicit(&thread->pins[i], memory_order_relaxed) == mount)
+        if (atomic_load_explicit(&thread->levels[i].pin, memory_order_relaxed) == mount)
             return true;
     return false;
 }
 
 bool df_gate_pin(struct df_thread *thread, struct df_mount *mount, int id)
 {
-    _Atomic(struct df_mount *) *pin = &thread->pins[thread->depth - 1];
     bool pinned_outside = thread->depth > 1 && df_gate_pins(thread, mount);
 
-#ifdef DF_TSAN
-    atomic_exchange(pin, mount);
-#else
-    atomic_store_explicit(pin, mount, memory_order_relaxed);
-    df_gate_light_barrier();
-#endif
+    DF_GATE_ANNOUNCE(&thread->levels[thread->depth - 1].pin, mount);
     if (DF_LIKELY(atomic_load_explicit(&mount->live, memory_order_acquire) == id))
         return true;
     if (pinned_outside && mount->id == id)
@@ -303,18 +252,27 @@ bool df_gate_pin(struct df_thread *thread, struct df_mount *mount, int id)
  * this pin gone or we see the 0. */
 void df_gate_unpin(struct df_thread *thread)
 {
-    _Atomic(struct df_mount *) *pin = &thread->pins[thread->depth - 1];
+    _Atomic(struct df_mount *) *pin = &thread->levels[thread->depth - 1].pin;
     struct df_mount *mount = atomic_load_explicit(pin, memory_order_relaxed);
 
     if (!mount)
         return;
-#ifdef DF_TSAN
-    atomic_exchange(pin, NULL);
-#else
-    atomic_store_explicit(pin, NULL, memory_order_release);
-    df_gate_light_barrier();
-#endif
+    DF_GATE_ANNOUNCE(pin, NULL);
     df_gate_kept(thread, mount);
+}
+
+/* The same with a file whose last reference has gone meanwhile: it is an orphan, or nobody has
+ * seen this use. */
+void df_gate_unuse(struct df_thread *thread)
+{
+    _Atomic(struct df_file *) *use = &thread->levels[thread->depth - 1].use;
+    struct df_file *file = atomic_load_explicit(use, memory_order_relaxed);
+
+    if (!file)
+        return;
+    DF_GATE_ANNOUNCE(use, NULL);
+    if (DF_UNLIKELY(atomic_load_explicit(&file->orphan, memory_order_acquire)))
+        df_file_end_orphan(thread, file);
 }
 
 void df_gate_kept(struct df_thread *thread, struct df_mount *mount)
@@ -329,7 +287,16 @@ bool df_gate_is_pinned(const struct df_mount *mount)
 {
     for (struct df_thread *t = atomic_load(&threads); t; t = t->next)
         for (unsigned i = 0; i < DF_GATE_DEPTH; i++)
-            if (atomic_load(&t->pins[i]) == mount)
+            if (atomic_load(&t->levels[i].pin) == mount)
+                return true;
+    return false;
+}
+
+bool df_gate_is_used(const struct df_file *file)
+{
+    for (struct df_thread *t = atomic_load(&threads); t; t = t->next)
+        for (unsigned i = 0; i < DF_GATE_DEPTH; i++)
+            if (atomic_load(&t->levels[i].use) == file)
                 return true;
     return false;
 }
@@ -435,7 +402,7 @@ void df_gate_drain(void)
 {
     uint64_t until;
 
-    assert(!self || self->depth == 0);
+    assert(!df_gate_self || df_gate_self->depth == 0);
     pthread_mutex_lock(&retire_lock);
     until = retired_count;
     for (advance(); freed_until < until; advance()) {
@@ -451,14 +418,14 @@ void df_gate_drain(void)
 static bool others_inside(void)
 {
     for (struct df_thread *t = atomic_load(&threads); t; t = t->next)
-        if (t != self && (atomic_load(&t->passage) & 1))
+        if (t != df_gate_self && (atomic_load(&t->passage) & 1))
             return true;
     return false;
 }
 
 void df_gate_close(int64_t patience)
 {
-    atomic_store(&closed, 1);
+    atomic_store(&df_gate.closed, 1);
     df_gate_barrier();
     for (; patience > 0 && others_inside(); patience -= POLL_NS)
         pause_briefly();
@@ -466,14 +433,14 @@ void df_gate_close(int64_t patience)
 
 void df_gate_open(void)
 {
-    atomic_store(&closed, 0);
-    syscall(SYS_futex, &closed, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+    atomic_store(&df_gate.closed, 0);
+    syscall(SYS_futex, &df_gate.closed, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
 
 /* What a thread kept that was inside when its process was forked cannot be trusted: left alone. */
 void df_gate_forget_others(void)
 {
-    struct df_thread *mine = self;
+    struct df_thread *mine = df_gate_self;
 
     for (struct df_thread *t = atomic_load(&threads); t; t = t->next) {
         if (t == mine || !atomic_load(&t->used))
@@ -482,9 +449,10 @@ void df_gate_forget_others(void)
             t->fd_count = t->file_count = 0;
         give_back(t);
     }
-    self = mine;
+    df_gate_self = mine;
     freeing = false;
-    asymmetric = asymmetric && membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+    if (df_gate.asymmetric)
+        df_gate.asymmetric = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
 }
 
 void df_gate_lock(void)

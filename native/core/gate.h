@@ -10,8 +10,11 @@
  *   passage  odd while the thread is inside. Memory retired while a passage is odd is freed only
  *            when that passage has ended: what a call reads from a lock-free structure stays valid
  *            until the call is over.
- *   pins     the mount of each nested call (a plugin may itself call df_*). A pinned mount is not
- *            destroyed. Pin, barrier, validate: see df_gate_pin().
+ *   pin      the mount of a call by path. A pinned mount is not destroyed. Pin, barrier, validate:
+ *            see df_gate_pin().
+ *   use      the file of a call by descriptor. A file in use is not released; see df_fd_use().
+ *
+ * Calls nest (a plugin may itself call df_*): pin and use stand once for each level.
  *
  * Lock order of the core (outermost first): fork, mount table, lock shards in index order, memory
  * maps, descriptor table, thread registry, retired objects, caller. A file's position_lock comes
@@ -40,24 +43,27 @@ struct df_mount;
  * about other threads are touched by the owner alone.
  */
 struct df_thread {
-    /* read by the slow side */
-    _Atomic uint64_t passage;                       /* odd: inside. Written by the owner */
-    _Atomic(struct df_mount *) pins[DF_GATE_DEPTH]; /* written by the owner */
-    _Atomic bool used;                              /* false: free for the next thread */
-    struct df_thread *next;                         /* registry; fixed once linked */
-    uint32_t index;                                 /* dense number of the record, fixed */
-
-    uint32_t depth;                 /* calls nested now */
-    bool reap;                      /* a mount may have become free to end: look when outside */
-    bool follow_real_links;         /* df_retry_begin() */
-    uint8_t left_paths;             /* bit n: left[n] is set, see df_left_path() */
-    uint8_t fd_count;               /* entries in fds */
-    uint8_t file_count;             /* entries in files */
+    _Atomic uint64_t passage;       /* odd: inside. Read by the slow side */
     const struct df_caller *caller; /* NULL: the process's (caller.h) */
-    uint64_t seen;                  /* passage when waiting objects were retired; retire lock */
+    uint32_t depth;                 /* calls nested now */
+    uint32_t index;                 /* dense number of the record, fixed */
+    struct {
+        _Atomic(struct df_mount *) pin;
+        _Atomic(struct df_file *) use;
+    } levels[DF_GATE_DEPTH]; /* [0 .. depth): read by the slow side */
 
-    uint32_t fds[DF_STASH_MAX];           /* free descriptor indexes (fd.c) */
-    struct df_file *files[DF_STASH_MAX];  /* free df_file memory (file.c) */
+    _Atomic bool used;      /* false: free for the next thread */
+    struct df_thread *next; /* registry; fixed once linked */
+    uint64_t seen;          /* passage when waiting objects were retired; retire lock */
+
+    bool reap;              /* a mount may have become free to end: look when outside */
+    bool follow_real_links; /* df_retry_begin() */
+    uint8_t left_paths;     /* bit n: left[n] is set, see df_left_path() */
+    uint8_t fd_count;       /* entries in fds */
+    uint8_t file_count;     /* entries in files */
+
+    uint32_t fds[DF_STASH_MAX];          /* free descriptor indexes (fd.c) */
+    struct df_file *files[DF_STASH_MAX]; /* free df_file memory (file.c) */
 
     /* Single writer, summed by df_gate_each_thread() readers. */
     _Atomic uint64_t passed[DF_NR_COUNT];  /* calls handed to the kernel */
@@ -70,9 +76,61 @@ struct df_thread {
 /* The calling thread's record, made on its first call. NULL: no memory. */
 DF_PRIVATE_EXPORT struct df_thread *df_gate_thread(void);
 
+/* The state that every call reads and almost none writes. */
+struct df_gate {
+    bool asymmetric;         /* membarrier works; fixed before the first record is made */
+    _Atomic uint32_t closed; /* futex: 1 while a fork is in progress */
+};
+extern struct df_gate df_gate;
+
+/* The calling thread's record, or NULL. initial-exec: one load instead of a call; the library needs
+ * eight bytes of the static TLS that glibc keeps for objects loaded at run time. */
+extern _Thread_local struct df_thread *df_gate_self __attribute__((tls_model("initial-exec")));
+
+/* The fast side's half of the barrier: orders a store to the own record before a load. */
+static inline void df_gate_light_barrier(void)
+{
+#ifndef DF_TSAN /* it understands no fences; there, announcements are exchanges */
+    if (DF_LIKELY(df_gate.asymmetric))
+        atomic_signal_fence(memory_order_seq_cst);
+    else
+        atomic_thread_fence(memory_order_seq_cst);
+#endif
+}
+
+/* Stores for the slow side to see, before anything is read. */
+#ifdef DF_TSAN
+#define DF_GATE_ANNOUNCE(at, value) ((void)atomic_exchange(at, value))
+#else
+#define DF_GATE_ANNOUNCE(at, value)                                                                \
+    do {                                                                                           \
+        atomic_store_explicit(at, value, memory_order_release);                                    \
+        df_gate_light_barrier();                                                                   \
+    } while (0)
+#endif
+
+/* Slow halves of what follows. */
+struct df_thread *df_gate_enter_slowly(int *error);
+void df_gate_leave_slowly(struct df_thread *thread);
+
 /* Inside from here on; nests. Sleeps while a fork is in progress, unless nested.
  * Returns the record, or NULL and *error = -ENOMEM or -ELOOP (nested too deep). */
-struct df_thread *df_gate_enter(int *error);
+static inline struct df_thread *df_gate_enter(int *error)
+{
+    struct df_thread *thread = df_gate_self;
+
+    if (DF_LIKELY(thread && thread->depth == 0)) {
+        uint64_t passage = atomic_load_explicit(&thread->passage, memory_order_relaxed);
+
+        DF_GATE_ANNOUNCE(&thread->passage, passage + 1);
+        if (DF_LIKELY(!atomic_load_explicit(&df_gate.closed, memory_order_acquire))) {
+            thread->depth = 1;
+            return thread;
+        }
+        atomic_store_explicit(&thread->passage, passage + 2, memory_order_release);
+    }
+    return df_gate_enter_slowly(error);
+}
 
 /*
  * Pins `mount` for the innermost call, which pins nothing now. Returns false, with nothing pinned,
@@ -84,6 +142,15 @@ bool df_gate_pin(struct df_thread *thread, struct df_mount *mount, int id);
 /* Ends the innermost call's pin, if any. */
 void df_gate_unpin(struct df_thread *thread);
 
+/* Announces that the innermost call uses the file; the caller validates. */
+static inline void df_gate_use(struct df_thread *thread, struct df_file *file)
+{
+    DF_GATE_ANNOUNCE(&thread->levels[thread->depth - 1].use, file);
+}
+
+/* Ends the innermost call's use, if any. */
+void df_gate_unuse(struct df_thread *thread);
+
 /* Something of this thread (a pin, a file) has just ceased to keep the mount: tells whoever waits
  * for that. The mount may be gone; the light barrier stands before this. */
 void df_gate_kept(struct df_thread *thread, struct df_mount *mount);
@@ -92,7 +159,23 @@ void df_gate_kept(struct df_thread *thread, struct df_mount *mount);
 bool df_gate_pins(const struct df_thread *thread, const struct df_mount *mount);
 
 /* Ends the innermost call. */
-void df_gate_leave(struct df_thread *thread);
+static inline void df_gate_leave(struct df_thread *thread)
+{
+    unsigned level = thread->depth - 1;
+
+    if (atomic_load_explicit(&thread->levels[level].pin, memory_order_relaxed))
+        df_gate_unpin(thread);
+    if (atomic_load_explicit(&thread->levels[level].use, memory_order_relaxed))
+        df_gate_unuse(thread);
+    thread->depth = level;
+    if (DF_LIKELY(level == 0)) {
+        uint64_t passage = atomic_load_explicit(&thread->passage, memory_order_relaxed);
+
+        atomic_store_explicit(&thread->passage, passage + 1, memory_order_release);
+        if (DF_UNLIKELY(thread->reap))
+            df_gate_leave_slowly(thread);
+    }
+}
 
 /*
  * Around a sleep in the core (lock, poll): the thread counts as outside, so that neither fork nor
@@ -123,14 +206,12 @@ DF_PRIVATE_EXPORT void df_gate_drain(void);
 
 /* ---- slow side, for the core ---- */
 
-/* The fast side's half of the barrier: orders a store to the own record (or file) before a load. */
-void df_gate_light_barrier(void);
-
-/* The slow side's half: a full barrier on every CPU that runs this process. */
+/* The other half of df_gate_light_barrier(): a full barrier on every CPU that runs this process. */
 void df_gate_barrier(void);
 
-/* True if any thread pins the mount. */
+/* True if any thread pins the mount, or uses the file. */
 bool df_gate_is_pinned(const struct df_mount *mount);
+bool df_gate_is_used(const struct df_file *file);
 
 /* fork.c: no new call gets in; waits (at most `patience` ns) until the calls of all other threads
  * are over. Calls wait until df_gate_open(). */

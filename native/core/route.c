@@ -25,6 +25,9 @@
 #include "core/file.h"
 #include "core/mount.h"
 
+/* Beside DF_ROUTE_*: a leg of two, whose base needs a reference because a call uses one file. */
+#define ROUTE_PAIR (1U << 31)
+
 /* ---- scanning ------------------------------------------------------------------------------ */
 
 struct scan {
@@ -269,7 +272,7 @@ static bool pin(struct df_thread *thread, const struct df_mount_entry *entry)
 {
     int id = entry->id;
 
-    if (atomic_load_explicit(&thread->pins[thread->depth - 1], memory_order_relaxed))
+    if (atomic_load_explicit(&thread->levels[thread->depth - 1].pin, memory_order_relaxed))
         return true;
     if (DF_LIKELY(df_gate_pin(thread, entry->mount, id)))
         return true;
@@ -311,12 +314,13 @@ static int route_absolute(struct df_thread *thread, struct df_leg *leg, const ch
     return 0;
 }
 
-static int route_from_file(struct df_leg *leg)
+static int route_from_file(struct df_thread *thread, struct df_leg *leg)
 {
     struct scan s = {.text = "", .last = DF_LAST_DOT};
 
     if (!leg->base)
-        leg->base = df_fd_get(leg->dirfd);
+        leg->base = leg->flags & ROUTE_PAIR ? df_fd_get(thread, leg->dirfd)
+                                            : df_fd_use(thread, leg->dirfd);
     if (!leg->base)
         return -EBADF;
     leg->mount = atomic_load_explicit(&leg->base->mount, memory_order_relaxed);
@@ -369,7 +373,7 @@ static int route(struct df_thread *thread, struct df_leg *leg)
     if (leg->path[0] == '\0' && !(leg->flags & DF_ROUTE_EMPTY))
         return -ENOENT;
     if (df_fd_ours(leg->dirfd))
-        return route_from_file(leg);
+        return route_from_file(thread, leg);
     return leg->path[0] == '\0' ? DF_NOT_OURS : route_from_real(thread, leg);
 }
 
@@ -395,7 +399,7 @@ static void leave(struct df_leg *leg, const struct df_call *call)
 
 static void end_leg(struct df_thread *thread, struct df_leg *leg)
 {
-    if (leg->base)
+    if (leg->base && (leg->flags & ROUTE_PAIR))
         df_file_put(thread, leg->base);
 }
 
@@ -473,8 +477,8 @@ ssize_t df_way_pair_begin(struct df_way_pair *way, int from_dirfd, const char *f
     if (!way->thread)
         return error;
     way->thread->left_paths = 0;
-    start_leg(&way->from, from_dirfd, from, from_flags);
-    start_leg(&way->to, to_dirfd, to, to_flags);
+    start_leg(&way->from, from_dirfd, from, from_flags | ROUTE_PAIR);
+    start_leg(&way->to, to_dirfd, to, to_flags | ROUTE_PAIR);
     df_call_start(&way->call, way->thread, NULL);
     return 0;
 }

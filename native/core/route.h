@@ -43,7 +43,8 @@ struct df_leg {
     enum df_last last;
     bool slash;            /* the path ended in '/' or "." */
     bool left;             /* path is the rest of a way that left a mount */
-    struct df_file *base;  /* the file of a virtual dirfd, with a reference */
+    struct df_file *base;  /* the file of a virtual dirfd, with a reference, or (of a call with
+                              one path) in use */
     char joined[PATH_MAX]; /* a path the core has put together; uninitialised */
     char text[PATH_MAX];   /* canonical form when path is not; uninitialised */
 };

@@ -11,7 +11,7 @@ int df_use_enter(struct df_use *use, int fd, bool any)
 
     if (DF_UNLIKELY(!thread))
         return error;
-    file = df_fd_get(fd);
+    file = df_fd_use(thread, fd);
     if (DF_UNLIKELY(!file)) {
         df_gate_leave(thread);
         return -EBADF;
@@ -28,7 +28,6 @@ int df_use_enter(struct df_use *use, int fd, bool any)
 ssize_t df_use_end(struct df_use *use, ssize_t ret)
 {
     ret = df_call_result(&use->call, ret);
-    df_file_put(use->thread, use->file);
     df_gate_leave(use->thread);
     return ret;
 }

@@ -22,7 +22,7 @@
 
 struct df_use {
     struct df_thread *thread;
-    struct df_file *file; /* with a reference */
+    struct df_file *file; /* in use until df_use_end() */
     struct df_fs *fs;
     struct df_call call;
 };
