@@ -155,9 +155,12 @@ class Mount:
         return self
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
-        """Unmounts, unless that was done. When an exception passes, files that it left open do not
-        replace it by their EBUSY: the mount is detached lazily."""
-        if not self.mounted:
+        """Unmounts, unless that was done, or this is a forked child: the mount is its parent's.
+
+        When an exception passes, files that it left open do not replace it by their EBUSY: the
+        mount is detached lazily.
+        """
+        if self._pid != os.getpid() or not self.mounted:
             return
         try:
             self.unmount()
@@ -328,6 +331,7 @@ def _start(
     for entry in _native.list_mounts():
         if entry.id == code:
             return entry, argv, words
+    _native.unmount(code, lazy=True)  # takes what the program left
     raise MountError(errno.EIO, "the file system unmounted itself at once", shlex.join(argv))
 
 

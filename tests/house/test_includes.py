@@ -14,7 +14,7 @@ ROOMS = {
     "host": {"core"},
     "api": {"core", "host", "wrap", "include"},
     "libfuse": {"host", "core"},
-    "python": {"include"},
+    "python": {"core", "include"},  # a door, like api, that must see DF_NOT_OURS
 }
 
 #: From the rooms that mount, only the headers meant for them.
