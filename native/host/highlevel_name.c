@@ -223,9 +223,17 @@ static int remove_claimed(struct df_frame *frame, struct df_place *place, struct
     return result;
 }
 
-/* One attempt. -EAGAIN: *busy is used by somebody, to be waited for with nothing held. */
+/* The root, or a name that ends in "..". */
+static int refuse_special(const struct df_where *where, bool directory)
+{
+    if (!directory)
+        return -EISDIR;
+    return where->len == 1 && !where->base ? -EBUSY : -ENOTEMPTY;
+}
+
+/* With `let_go` the name's base is released first, so that its node, too, can be claimed. */
 static int remove_once(struct df_frame *frame, const struct df_where *where, bool directory,
-                       struct df_open_path **busy)
+                       bool let_go)
 {
     struct df_open_paths *table = &frame->hl->open_paths;
     struct df_open_path *node;
@@ -233,13 +241,12 @@ static int remove_once(struct df_frame *frame, const struct df_where *where, boo
 
     int result = df_walk(frame, where, DF_WALK_PARENT, &place, NULL);
     if (result == 0 && place.special)
-        result = !directory ? -EISDIR : place.len == 1 ? -EBUSY : -ENOTEMPTY;
-    if (result == 0) {
+        result = refuse_special(where, directory);
+    if (let_go)
+        df_walk_let_go(frame, &place);
+    if (result == 0)
         result =
             df_open_paths_claim(table, place.path, place.len, place.key, frame->held == 0, &node);
-        if (result == -EAGAIN)
-            *busy = node;
-    }
     if (result == 0) {
         result = may_remove(frame, where, &place, directory);
         if (result == 0)
@@ -250,18 +257,18 @@ static int remove_once(struct df_frame *frame, const struct df_where *where, boo
     return result;
 }
 
+/* A name below an open directory that is in use itself, or is that directory ("../it"), cannot be
+ * waited for with the directory held. It is let go then, under rename_lock: nobody moves it. */
 static int remove_where(struct df_frame *frame, const struct df_where *where, bool directory)
 {
-    struct df_open_path *busy = NULL;
+    int result = remove_once(frame, where, directory, false);
 
-    for (;;) {
-        int result = remove_once(frame, where, directory, &busy);
-        if (!busy)
-            return result;
-        df_open_path_wait(busy);
-        df_open_paths_put(&frame->hl->open_paths, busy);
-        busy = NULL;
-    }
+    if (result != -EAGAIN || !where->base)
+        return result;
+    pthread_mutex_lock(&frame->hl->open_paths.rename_lock);
+    result = remove_once(frame, where, directory, true);
+    pthread_mutex_unlock(&frame->hl->open_paths.rename_lock);
+    return result;
 }
 
 int df_highlevel_unlink(struct df_fs *fs, struct df_call *call, const struct df_where *where)

@@ -296,6 +296,9 @@ int df_walk(struct df_frame *frame, const struct df_where *where, unsigned how,
             struct df_place *place, struct stat *st);
 void df_walk_end(struct df_frame *frame, struct df_place *place);
 
+/* Releases the base already; the place's path stays. */
+void df_walk_let_go(struct df_frame *frame, struct df_place *place);
+
 /* Looks at the place's object: cache, or plugin. entry.kind becomes PRESENT or ABSENT. */
 int df_walk_look(struct df_frame *frame, struct df_place *place, bool attributes);
 

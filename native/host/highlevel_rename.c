@@ -81,16 +81,6 @@ static int walk_both(struct df_frame *frame, struct move *move)
     return result;
 }
 
-/* The paths are needed when nothing is held any more: a writer must hold no other node. */
-static void let_go(struct df_frame *frame, struct df_place *place)
-{
-    if (place->held && place->path && place->path != place->buf) {
-        memcpy(place->buf, place->path, place->len + 1);
-        place->path = place->buf;
-    }
-    df_walk_end(frame, place);
-}
-
 static bool is_below(const struct df_place *place, const struct df_place *top)
 {
     return place->len > top->len && place->path[top->len] == '/' &&
@@ -216,8 +206,8 @@ static int rename_names(struct df_frame *frame, struct move *move)
     struct df_rename rename;
 
     int result = walk_both(frame, move);
-    let_go(frame, &move->to);
-    let_go(frame, &move->from);
+    df_walk_let_go(frame, &move->to); /* a writer holds no other node */
+    df_walk_let_go(frame, &move->from);
     if (result)
         return result;
     if (is_same(move) || is_below(&move->to, &move->from) || is_below(&move->from, &move->to)) {

@@ -525,6 +525,15 @@ void df_walk_end(struct df_frame *frame, struct df_place *place)
     place->held = NULL;
 }
 
+void df_walk_let_go(struct df_frame *frame, struct df_place *place)
+{
+    if (place->held && place->path && place->path != place->buf) {
+        memcpy(place->buf, place->path, place->len + 1);
+        place->path = place->buf;
+    }
+    df_walk_end(frame, place);
+}
+
 /* ---- after the plugin has answered ---- */
 
 void df_place_changed(const struct df_frame *frame, const struct df_place *place)

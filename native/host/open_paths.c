@@ -10,8 +10,6 @@
 
 #include "host/open_paths_table.h"
 
-#define CHAINS_FIRST 8
-
 /* Inode numbers come from a seed of their own, the same in every mount: a path shows the same
  * number after the next mount. */
 static const struct df_path_seed ino_seed = {
@@ -21,8 +19,12 @@ void df_open_paths_init(struct df_open_paths *table, const struct df_path_seed *
 {
     memset(table, 0, sizeof(*table));
     table->seed = seed;
-    for (int i = 0; i < DF_OPEN_PATHS_SHARDS; i++)
-        pthread_mutex_init(&table->shards[i].lock, NULL);
+    for (int i = 0; i < DF_OPEN_PATHS_SHARDS; i++) {
+        struct df_open_paths_shard *shard = &table->shards[i];
+        pthread_mutex_init(&shard->lock, NULL);
+        shard->chains = shard->first_chains;
+        shard->chain_count = DF_OPEN_PATHS_CHAINS;
+    }
     pthread_mutex_init(&table->rename_lock, NULL);
     pthread_mutex_init(&table->gate, NULL);
     pthread_cond_init(&table->gate_open, NULL);
@@ -40,8 +42,6 @@ static void free_path(struct df_open_path *node)
 static void free_node(struct df_open_path *node)
 {
     free_path(node);
-    pthread_rwlock_destroy(&node->lock);
-    pthread_mutex_destroy(&node->turn);
     pthread_mutex_destroy(&node->data_lock);
     free(node);
 }
@@ -55,7 +55,8 @@ void df_open_paths_destroy(struct df_open_paths *table)
             shard->free = node->next;
             free_node(node);
         }
-        free(shard->chains);
+        if (shard->chains != shard->first_chains)
+            free(shard->chains);
         pthread_mutex_destroy(&shard->lock);
     }
     pthread_mutex_destroy(&table->rename_lock);
@@ -150,37 +151,33 @@ void df_open_paths_unchain(struct df_open_paths_shard *shard, struct df_open_pat
     shard->count--;
 }
 
-/* Doubles the chains when they get long; without memory they just stay long. Each shard has some
- * from its first node on. */
-static int grow(struct df_open_paths_shard *shard)
+/* Doubles the chains when they get long; without memory they just stay long. */
+static void grow(struct df_open_paths_shard *shard)
 {
-    uint32_t chain_count = shard->chain_count ? 2 * shard->chain_count : CHAINS_FIRST;
-    struct df_open_paths_shard old = *shard;
-    struct df_open_path **chains;
+    uint32_t old_count = shard->chain_count;
+    struct df_open_path **old = shard->chains, **chains;
 
-    if (shard->count < 2 * shard->chain_count)
-        return 0;
-    chains = calloc(chain_count, sizeof(struct df_open_path *));
+    if (shard->count < 2 * old_count)
+        return;
+    chains = calloc(2 * old_count, sizeof(struct df_open_path *));
     if (!chains)
-        return shard->chains ? 0 : -ENOMEM;
+        return;
     shard->chains = chains;
-    shard->chain_count = chain_count;
+    shard->chain_count = 2 * old_count;
     shard->count = 0;
-    for (uint32_t i = 0; i < old.chain_count; i++) {
-        for (struct df_open_path *node = old.chains[i], *next; node; node = next) {
+    for (uint32_t i = 0; i < old_count; i++) {
+        for (struct df_open_path *node = old[i], *next; node; node = next) {
             next = node->next;
             df_open_paths_chain(shard, node, df_open_path_key(node));
         }
     }
-    free(old.chains);
-    return 0;
+    if (old != shard->first_chains)
+        free(old);
 }
 
 static struct df_open_path *find(struct df_open_paths_shard *shard, const char *path, uint32_t len,
                                  struct df_path_hash key)
 {
-    if (!shard->chains)
-        return NULL;
     for (struct df_open_path *node = *chain_of(shard, key); node; node = node->next) {
         if (!node->removed && has_key(node, key) && node->len == len &&
             memcmp(node->path, path, len) == 0)
@@ -200,8 +197,6 @@ static struct df_open_path *make_node(struct df_open_paths_shard *shard)
     node = calloc(1, sizeof(*node));
     if (!node)
         return NULL;
-    pthread_rwlock_init(&node->lock, NULL);
-    pthread_mutex_init(&node->turn, NULL);
     pthread_mutex_init(&node->data_lock, NULL);
     free_path(node);
     return node;
@@ -231,7 +226,7 @@ void df_open_path_set(struct df_open_path *node, const char *path, uint32_t len,
 static struct df_open_path *add(struct df_open_paths *table, struct df_open_paths_shard *shard,
                                 const char *path, uint32_t len, struct df_path_hash key)
 {
-    struct df_open_path *node = grow(shard) ? NULL : make_node(shard);
+    struct df_open_path *node = make_node(shard);
     char *memory = NULL;
 
     if (node && len >= node->room)
@@ -250,6 +245,7 @@ static struct df_open_path *add(struct df_open_paths *table, struct df_open_path
     atomic_store_explicit(&node->opens, 0, memory_order_relaxed);
     atomic_store_explicit(&node->shard, (uint32_t)(shard - table->shards), memory_order_relaxed);
     df_open_path_set(node, path, len, key);
+    grow(shard);
     node->ino = table->numbers ? df_open_paths_ino(table, path, len, key) : 0;
     df_open_paths_chain(shard, node, key);
     atomic_fetch_add(&table->count, 1);
@@ -309,32 +305,13 @@ void df_open_paths_put(struct df_open_paths *table, struct df_open_path *node)
 
 const char *df_open_path_hold(struct df_open_path *node, bool alone)
 {
-    if (alone && atomic_load_explicit(&node->waiting, memory_order_relaxed)) {
-        pthread_mutex_lock(&node->turn);
-        pthread_mutex_unlock(&node->turn);
-    }
-    pthread_rwlock_rdlock(&node->lock);
+    df_path_lock_read(&node->lock, alone);
     return node->removed ? NULL : node->path;
 }
 
 void df_open_path_unhold(struct df_open_path *node)
 {
-    pthread_rwlock_unlock(&node->lock);
-}
-
-void df_open_path_lock(struct df_open_path *node)
-{
-    atomic_fetch_add_explicit(&node->waiting, 1, memory_order_relaxed);
-    pthread_mutex_lock(&node->turn);
-    pthread_rwlock_wrlock(&node->lock);
-    pthread_mutex_unlock(&node->turn);
-    atomic_fetch_sub_explicit(&node->waiting, 1, memory_order_relaxed);
-}
-
-void df_open_path_wait(struct df_open_path *node)
-{
-    df_open_path_lock(node);
-    pthread_rwlock_unlock(&node->lock);
+    df_path_lock_end_read(&node->lock);
 }
 
 struct df_path_hash df_open_path_key(const struct df_open_path *node)
@@ -397,14 +374,17 @@ int df_open_paths_claim(struct df_open_paths *table, const char *path, uint32_t 
         struct df_open_path *node = df_open_paths_get(table, path, len, key);
         if (!node)
             return -ENOMEM;
-        *out = node;
-        if (wait)
-            df_open_path_lock(node);
-        else if (pthread_rwlock_trywrlock(&node->lock) != 0)
+        if (wait) {
+            df_path_lock_write(&node->lock);
+        } else if (!df_path_lock_try_write(&node->lock)) {
+            df_open_paths_put(table, node);
             return -EAGAIN;
-        if (is_at(node, key))
+        }
+        if (is_at(node, key)) {
+            *out = node;
             return 0;
-        pthread_rwlock_unlock(&node->lock);
+        }
+        df_path_lock_end_write(&node->lock);
         df_open_paths_put(table, node);
     }
 }
@@ -431,6 +411,6 @@ void df_open_paths_release(struct df_open_paths *table, struct df_open_path *nod
 {
     if (atomic_load(&node->refs) > 1) /* somebody has it open under its old number */
         df_open_paths_place_ino(table, node);
-    pthread_rwlock_unlock(&node->lock);
+    df_path_lock_end_write(&node->lock);
     df_open_paths_put(table, node);
 }

@@ -10,11 +10,9 @@
  *   lock (in each node)  Readers: operations on open files that tell the plugin a path, opening,
  * and names relative to an open directory. Writers: unlink, rmdir and rename of that path. So a
  *       path never changes, and an open file never loses its name, under a running operation.
- *       A reader may hold several of these locks. A writer holds none while it waits: it takes all
- *       it needs or none, and begins again. Hence no cycle, in whatever order readers come.
- *   turn (in each node)  Held by a writer while it waits for `lock`; readers that hold no other
- *       node pass through it first when a writer waits, or a file read without pause could never be
- *       removed.
+ *       A reader may hold several of these locks; it then passes by waiting writers. A writer holds
+ *       none while it waits: it takes all it needs or none, and begins again. Hence no cycle, in
+ *       whatever order readers come.
  *   rename_lock          One rename at a time (as the kernel's s_vfs_rename_mutex). Taken before
  *       the names are resolved, so that the paths of directories stand still meanwhile.
  *   gate                 Path prefixes under rename; opening below them waits. Innermost but shard.
@@ -33,14 +31,14 @@
 #include <sys/types.h>
 
 #include "host/path_hash.h"
+#include "host/path_lock.h"
 
 #define DF_OPEN_PATHS_SHARDS 64
+#define DF_OPEN_PATHS_CHAINS 4   /* of a shard, at first */
 #define DF_OPEN_PATH_INLINE  120 /* bytes: longer paths are allocated */
 
 struct df_open_path {
-    pthread_rwlock_t lock;
-    pthread_mutex_t turn;
-    _Atomic uint32_t waiting; /* writers that wait for `lock` */
+    struct df_path_lock lock;
     pthread_mutex_t data_lock;
 
     _Atomic uint32_t refs;  /* to 0 only under the shard's lock */
@@ -67,8 +65,9 @@ struct df_open_path {
 struct df_open_paths_shard {
     _Alignas(64) pthread_mutex_t lock;
     struct df_open_path **chains;
-    uint32_t chain_count; /* power of two */
-    uint32_t count;
+    uint32_t chain_count;                                    /* power of two */
+    uint32_t count;                                          /* nodes in them */
+    struct df_open_path *first_chains[DF_OPEN_PATHS_CHAINS]; /* before they grow */
     struct df_open_path *free;
 };
 
@@ -130,16 +129,10 @@ ino_t df_open_paths_ino(struct df_open_paths *table, const char *path, uint32_t 
 
 /* ---- unlink, rmdir ---- */
 
-/*
- * The node of a path with one more reference, write-locked. With wait == false (the caller holds
- * another node) it may return -EAGAIN and a referenced node that is not locked: let go of
- * everything, df_open_path_wait() for it, and begin again. Or -ENOMEM.
- */
+/* The node of a path with one more reference, write-locked. Returns 0 or -ENOMEM; without `wait`,
+ * which a caller with another node in hand must not, also -EAGAIN. */
 int df_open_paths_claim(struct df_open_paths *table, const char *path, uint32_t len,
                         struct df_path_hash key, bool wait, struct df_open_path **out);
-
-/* Sleeps until the node could be write-locked. */
-void df_open_path_wait(struct df_open_path *node);
 
 /* Under the write lock, before the entry cache forgets the path: the path is gone. */
 void df_open_path_mark_removed(struct df_open_path *node);

@@ -136,7 +136,7 @@ static int collect(struct df_rename *rename)
 static void unlock_all(struct df_rename *rename, uint32_t from, uint32_t to)
 {
     for (uint32_t i = from; i < to; i++)
-        pthread_rwlock_unlock(&rename->nodes[i]->lock);
+        df_path_lock_end_write(&rename->nodes[i]->lock);
 }
 
 /* Write-locks all nodes, waiting for one at a time with no other in hand. */
@@ -145,9 +145,9 @@ static void lock_all(struct df_rename *rename)
     uint32_t first = 0, i = 0;
 
     while (i < rename->count) {
-        df_open_path_lock(rename->nodes[first]);
+        df_path_lock_write(&rename->nodes[first]->lock);
         for (i = 0; i < rename->count; i++) {
-            if (i != first && pthread_rwlock_trywrlock(&rename->nodes[i]->lock) != 0)
+            if (i != first && !df_path_lock_try_write(&rename->nodes[i]->lock))
                 break;
         }
         if (i < rename->count) {

@@ -25,9 +25,6 @@ void df_open_path_set(struct df_open_path *node, const char *path, uint32_t len,
 struct df_open_path *df_open_paths_get(struct df_open_paths *table, const char *path, uint32_t len,
                                        struct df_path_hash key);
 
-/* Write-locks a node, waiting for readers. The caller holds no other. */
-void df_open_path_lock(struct df_open_path *node);
-
 /* Under the write lock: lists the node when its number no longer is the one of its path. */
 void df_open_paths_place_ino(struct df_open_paths *table, struct df_open_path *node);
 
