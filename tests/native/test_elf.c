@@ -142,7 +142,8 @@ static void hostile_bytes_are_survived(void **state)
         memcpy(hostile, data, size);
         for (int flips = 1 + round % 4; flips > 0; flips--) {
             bool in_headers = rand_r(&seed) % 2;
-            size_t at = in_headers ? rand_r(&seed) % 1024 : dynamic + rand_r(&seed) % dynamic_size;
+            size_t at =
+                in_headers ? (size_t)rand_r(&seed) % 1024 : dynamic + rand_r(&seed) % dynamic_size;
             static const unsigned char nasty[] = {0x00, 0xff, 0x7f, 0x80, 0x01, 0x05};
             hostile[at] = nasty[rand_r(&seed) % sizeof(nasty)];
         }
