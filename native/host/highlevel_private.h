@@ -3,9 +3,11 @@
  *
  *   highlevel.c        life: new, init, destroy; the table of ops
  *   highlevel_walk.c   from a df_where to a verified path
- *   highlevel_attr.c   getattr, setattr, access, readlink, statfs, extended attributes
+ *   highlevel_look.c   what stands at a path: cache or plugin; permission
+ *   highlevel_attr.c   getattr, setattr, access, readlink, statfs
+ *   highlevel_xattr.c  extended attributes
  *   highlevel_open.c   open, create, flush, release
- *   highlevel_io.c     read, write, lseek, fallocate, copy_file_range, fsync
+ *   highlevel_io.c     read, lseek, fsync; highlevel_write.c: write, fallocate, copy_file_range
  *   highlevel_file.c   what else an open file can do: locks, ioctl, poll
  *   highlevel_name.c   making and removing names; highlevel_rename.c: moving them
  *   highlevel_dir.c    reading directories
@@ -313,6 +315,9 @@ int df_walk_learn(struct df_frame *frame, struct df_place *place, struct fuse_fi
  * case. Reads *place->st. */
 int df_walk_may(struct df_frame *frame, struct df_place *place, int mask);
 int df_walk_permit(struct df_frame *frame, struct df_place *place, int mask);
+
+/* df_walk_may() for a directory on the way. */
+int df_walk_may_directory(struct df_frame *frame, const char *path, uint32_t len, int mask);
 
 /* Permission to make a name in the place's directory, likewise. */
 int df_walk_may_create(struct df_frame *frame, const struct df_place *place);

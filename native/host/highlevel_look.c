@@ -1,0 +1,202 @@
+/*
+ * highlevel_look.c - what stands at a path: from the entry cache or by the plugin's getattr, with
+ * the permission to do something to it; and what the cache has to forget after a change.
+ */
+#include <string.h>
+
+#include "host/highlevel_private.h"
+#include "host/permission.h"
+
+int df_highlevel_fix_stat(const struct df_frame *frame, struct df_open_path *node, const char *path,
+                          uint32_t len, struct df_path_hash key, struct stat *st)
+{
+    struct df_highlevel *hl = frame->hl;
+    const struct fuse_config *config = &hl->config;
+
+    if (!(st->st_mode & S_IFMT) || st->st_size < 0)
+        return -EIO;
+    if (!config->use_ino)
+        st->st_ino = node ? node->ino : df_open_paths_ino(&hl->open_paths, path, len, key);
+    if (st->st_blksize == 0)
+        st->st_blksize = 4096;
+    if (DF_UNLIKELY(hl->overrides)) {
+        if (config->set_mode)
+            st->st_mode = (st->st_mode & S_IFMT) | (0777 & ~config->umask);
+        if (config->set_uid)
+            st->st_uid = config->uid;
+        if (config->set_gid)
+            st->st_gid = config->gid;
+    }
+    return 0;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Keeps what the plugin said of the place. */
+static void store(struct df_frame *frame, struct df_place *place, const struct stat *st)
+{
+    struct df_highlevel *hl = frame->hl;
+    struct df_entry *entry = &place->entry;
+    bool same = entry->kind == DF_ENTRY_PRESENT && entry->mode == st->st_mode;
+
+    if (!same) /* else the entry lives on as long as it did: attributes do not prolong it */
+        entry->expiry = df_frame_until(frame, hl->entry_ns);
+    if (!same && S_ISDIR(st->st_mode))
+        entry->expiry = earlier(entry->expiry, place->parent_expiry);
+    if (hl->attr_ns || (!same && entry->expiry))
+        df_entry_cache_store(&hl->cache, place->key, entry->ticket, st, entry->expiry,
+                             df_frame_until(frame, hl->attr_ns));
+}
+
+static int not_there(struct df_frame *frame, struct df_place *place)
+{
+    struct df_highlevel *hl = frame->hl;
+
+    if (hl->negative_ns)
+        df_entry_cache_store_absent(&hl->cache, place->key, place->entry.ticket,
+                                    df_frame_until(frame, hl->negative_ns));
+    else if (place->entry.kind == DF_ENTRY_PRESENT)
+        df_entry_cache_forget(&hl->cache, place->key);
+    place->entry.kind = DF_ENTRY_ABSENT;
+    return 0;
+}
+
+static int ask(struct df_frame *frame, struct df_place *place, struct fuse_file_info *fi)
+{
+    struct df_highlevel *hl = frame->hl;
+    struct stat *st = place->st;
+
+    if (!hl->ops.getattr)
+        return -ENOSYS;
+    memset(st, 0, sizeof(*st));
+    place->asked = true;
+    int result = hl->ops.getattr(place->path, st, fi);
+    if (result == -ENOENT)
+        return not_there(frame, place);
+    if (result == 0)
+        result = df_highlevel_fix_stat(frame, NULL, place->path, place->len, place->key, st);
+    if (DF_UNLIKELY(result)) {
+        df_entry_cache_forget(&hl->cache, place->key);
+        return result;
+    }
+    store(frame, place, st);
+    place->entry.kind = DF_ENTRY_PRESENT;
+    place->entry.mode = st->st_mode;
+    place->entry.ino = st->st_ino;
+    return 0;
+}
+
+int df_walk_look(struct df_frame *frame, struct df_place *place, bool attributes)
+{
+    struct df_entry_cache *cache = &frame->hl->cache;
+    struct df_entry *entry = &place->entry;
+
+    place->asked = false;
+    df_entry_cache_look(cache, place->key, frame->now, entry);
+    if (entry->kind == DF_ENTRY_ABSENT)
+        return 0;
+    if (entry->kind == DF_ENTRY_PRESENT) {
+        if (!attributes)
+            return 0;
+        if (entry->attributes && df_entry_cache_stat(cache, place->key, entry, place->st))
+            return 0;
+    }
+    return ask(frame, place, NULL);
+}
+
+int df_walk_learn(struct df_frame *frame, struct df_place *place, struct fuse_file_info *fi)
+{
+    df_place_changed(frame, place);
+    df_entry_cache_look(&frame->hl->cache, place->key, frame->now, &place->entry);
+    int result = ask(frame, place, fi);
+    return result == 0 && place->entry.kind == DF_ENTRY_ABSENT ? -ENOENT : result;
+}
+
+/* ---- permission ---- */
+
+int df_walk_may(struct df_frame *frame, struct df_place *place, int mask)
+{
+    return df_frame_checks(frame) ? df_walk_permit(frame, place, mask) : 0;
+}
+
+/* Mode bits change behind cached attributes: what they refuse is asked once more, as
+ * fuse_permission() does. */
+int df_walk_permit(struct df_frame *frame, struct df_place *place, int mask)
+{
+    int result;
+
+    for (;;) {
+        result = df_walk_look(frame, place, true);
+        if (result == 0 && place->entry.kind != DF_ENTRY_PRESENT)
+            result = -ENOENT;
+        if (result)
+            return result;
+        result = df_permission_check(frame->caller, place->st, mask);
+        if (result == 0 || place->asked)
+            return result;
+        df_entry_cache_forget_attributes(&frame->hl->cache, place->key);
+    }
+}
+
+/* A place for the first `len` bytes of a path: a directory on the way, or the parent. */
+static void place_directory(struct df_frame *frame, struct df_place *dir, const char *path,
+                            uint32_t len)
+{
+    memcpy(dir->buf, path, len);
+    dir->buf[len] = '\0';
+    dir->path = dir->buf;
+    dir->len = len;
+    dir->st = &dir->own;
+    dir->parent_expiry = 0;
+    dir->key = df_entry_cache_key(&frame->hl->cache, dir->path, len);
+}
+
+int df_walk_may_directory(struct df_frame *frame, const char *path, uint32_t len, int mask)
+{
+    struct df_place dir;
+
+    place_directory(frame, &dir, path, len);
+    return df_walk_may(frame, &dir, mask);
+}
+
+int df_walk_may_create(struct df_frame *frame, const struct df_place *place)
+{
+    if (!df_frame_checks(frame))
+        return 0;
+    return df_walk_may_directory(frame, place->path, place->parent_len, W_OK | X_OK);
+}
+
+int df_walk_stat_parent(struct df_frame *frame, const struct df_place *place, struct stat *st)
+{
+    struct df_place dir;
+
+    place_directory(frame, &dir, place->path, place->parent_len);
+    dir.st = st;
+    int result = df_walk_look(frame, &dir, true);
+    if (result == 0 && dir.entry.kind != DF_ENTRY_PRESENT)
+        result = -ENOENT;
+    return result;
+}
+
+/* ---- after the plugin has answered ---- */
+
+void df_place_changed(const struct df_frame *frame, const struct df_place *place)
+{
+    struct df_entry_cache *cache = &frame->hl->cache;
+
+    if (!frame->hl->caches)
+        return;
+    df_entry_cache_forget(cache, place->key);
+    df_entry_cache_forget_attributes(cache,
+                                     df_entry_cache_key(cache, place->path, place->parent_len));
+}
+
+int df_place_result(const struct df_frame *frame, const struct df_place *place, int result)
+{
+    if (DF_UNLIKELY(result == -ENOENT))
+        df_entry_cache_forget(&frame->hl->cache, place->key);
+    return result;
+}
