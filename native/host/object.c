@@ -82,11 +82,34 @@ static bool has_symbol(const struct df_elf *elf, const char *name, bool defined)
     return false;
 }
 
-static bool imports_getopt(const struct df_elf *elf)
+static bool imports_one_of(const struct df_elf *elf, const char *const names[])
 {
-    return has_symbol(elf, "getopt", false) || has_symbol(elf, "getopt_long", false) ||
-           has_symbol(elf, "getopt_long_only", false);
+    for (; *names; names++)
+        if (has_symbol(elf, *names, false))
+            return true;
+    return false;
 }
+
+static const char *const getopt_functions[] = {
+    "getopt",
+    "getopt_long",
+    "getopt_long_only",
+    NULL,
+};
+
+/* What leaves a way into a program's code behind: a thread, a destructor of thread-specific values,
+ * a signal's handler, a timer. The kernel ends all of them with the process; dlclose ends none. */
+static const char *const lingering_functions[] = {
+    "pthread_create",
+    "thrd_create",
+    "_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE",
+    "pthread_key_create",
+    "tss_create",
+    "signal",
+    "sigaction",
+    "timer_create",
+    NULL,
+};
 
 /* "libm.so.6, libc.so.6": what it is linked to. */
 static void list_needed(const struct df_elf *elf, char *list, size_t size)
@@ -150,7 +173,8 @@ static int check(struct df_object *object, const char *path, char *message, size
                  BUILD_IT);
         error = -ENOEXEC;
     } else {
-        object->uses_getopt = imports_getopt(&elf);
+        object->uses_getopt = imports_one_of(&elf, getopt_functions);
+        object->lingers = imports_one_of(&elf, lingering_functions);
     }
     if (data)
         munmap(data, (size_t)st.st_size);
@@ -283,7 +307,7 @@ int df_object_open(struct df_object *object, const char *path, char *message, si
 
 void df_object_close(struct df_object *object)
 {
-    if (object->handle) {
+    if (object->handle && !object->lingers) {
         pthread_mutex_lock(&load_lock);
         dlclose(object->handle);
         pthread_mutex_unlock(&load_lock);

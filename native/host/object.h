@@ -13,6 +13,7 @@
 struct df_object {
     int fd;           /* the memfd; open as long as it is loaded, see object.c */
     bool uses_getopt; /* calls getopt(3), whose place is in globals of libc */
+    bool lingers;     /* its code may run after main has returned: threads, handlers */
     void *handle;     /* of dlopen */
     const void *map;  /* its struct link_map: which object an address belongs to */
     int (*main)(int argc, char **argv, char **environment);
@@ -32,8 +33,8 @@ int df_object_read(struct df_object *object, const char *path, char *message, si
  */
 int df_object_open(struct df_object *object, const char *path, char *message, size_t size);
 
-/* Unloads what is loaded (destructors and atexit handlers run) and drops the copy. Nothing of it
- * may be running, on any thread. */
+/* Unloads what is loaded (destructors and atexit handlers run) and drops the copy. One that lingers
+ * stays mapped until the process ends. */
 void df_object_close(struct df_object *object);
 
 /* The struct link_map of the object that holds `address`; NULL if none does. */

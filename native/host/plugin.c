@@ -64,13 +64,14 @@ struct df_plugin {
 
     pthread_mutex_t log_lock; /* protects the next two */
     size_t log_size;          /* bytes */
-    char log[DF_PLUGIN_LOG_SIZE];
+    char *log;                /* DF_PLUGIN_LOG_SIZE bytes */
 };
 
 static _Thread_local struct df_plugin *self;
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct df_plugin *list; /* plugins whose code may run; under list_lock */
+static struct df_plugin *list;      /* plugins whose main may run; under list_lock */
+static struct df_plugin *lingering; /* plugins that have ended and linger; under list_lock */
 
 /* ---- which plugin ------------------------------------------------------------------------- */
 
@@ -89,6 +90,11 @@ struct df_plugin *df_plugin_of_code(const void *address)
             break;
     pthread_mutex_unlock(&list_lock);
     return plugin;
+}
+
+bool df_plugin_lingers(const struct df_plugin *plugin)
+{
+    return plugin->object.lingers;
 }
 
 _Atomic(void *) *df_plugin_slot(struct df_plugin *plugin)
@@ -175,7 +181,7 @@ void df_plugin_log(struct df_plugin *plugin, const char *line)
 bool df_plugin_log_all(const char *line)
 {
     pthread_mutex_lock(&list_lock);
-    bool any = list;
+    bool any = list || lingering; /* what has ended has nobody to tell */
     for (struct df_plugin *plugin = list; plugin; plugin = plugin->next)
         df_plugin_log(plugin, line);
     pthread_mutex_unlock(&list_lock);
@@ -217,21 +223,40 @@ static char **copy_vector(int argc, char *const argv[])
     return copy;
 }
 
-static void dispose(struct df_plugin *plugin)
+static void free_plugin(struct df_plugin *plugin)
 {
-    struct df_plugin *before = self;
-    self = plugin; /* its destructors may have something to say */
-    df_object_close(&plugin->object);
-    self = before;
-    delist(plugin);
     for (int i = 0; plugin->argv && i < plugin->argc; i++)
         free(plugin->argv[i]);
     free(plugin->argv);
-    free(plugin->library);
     pthread_mutex_destroy(&plugin->lock);
     pthread_mutex_destroy(&plugin->log_lock);
     pthread_cond_destroy(&plugin->changed);
     free(plugin);
+}
+
+/* A program that lingers may still look at its arguments, or say that it wants to end. */
+static void keep_plugin(struct df_plugin *plugin)
+{
+    pthread_mutex_lock(&list_lock);
+    plugin->next = lingering;
+    lingering = plugin;
+    pthread_mutex_unlock(&list_lock);
+}
+
+static void dispose(struct df_plugin *plugin)
+{
+    struct df_plugin *before = self;
+    bool lingers = plugin->object.handle && plugin->object.lingers;
+    self = plugin; /* its destructors may have something to say */
+    df_object_close(&plugin->object);
+    self = before;
+    delist(plugin);
+    free(plugin->library);
+    free(plugin->log);
+    if (lingers)
+        keep_plugin(plugin);
+    else
+        free_plugin(plugin);
 }
 
 static struct df_plugin *create(const char *library, int argc, char *const argv[])
@@ -247,7 +272,8 @@ static struct df_plugin *create(const char *library, int argc, char *const argv[
     plugin->library = strdup(library);
     plugin->argc = argc;
     plugin->argv = copy_vector(argc, argv);
-    if (plugin->library && plugin->argv)
+    plugin->log = malloc(DF_PLUGIN_LOG_SIZE);
+    if (plugin->library && plugin->argv && plugin->log)
         return plugin;
     dispose(plugin);
     return NULL;

@@ -83,6 +83,10 @@ DF_PRIVATE_EXPORT struct df_plugin *df_plugin_self(void);
 /* The plugin whose code `address` is in; NULL if none. Any thread. */
 DF_PRIVATE_EXPORT struct df_plugin *df_plugin_of_code(const void *address);
 
+/* True if code of the plugin may run after its main has returned: it makes threads, or installs
+ * handlers. What such code may still name must stay valid until the process ends. */
+DF_PRIVATE_EXPORT bool df_plugin_lingers(const struct df_plugin *plugin);
+
 /* One word that the ABI library keeps for each plugin; zero at first. */
 DF_PRIVATE_EXPORT _Atomic(void *) *df_plugin_slot(struct df_plugin *plugin);
 
@@ -91,7 +95,7 @@ DF_PRIVATE_EXPORT _Atomic(void *) *df_plugin_slot(struct df_plugin *plugin);
 enum { DF_PLUGIN_LOG_SIZE = 16 * 1024 };
 DF_PRIVATE_EXPORT void df_plugin_log(struct df_plugin *plugin, const char *line);
 
-/* The same for every plugin that runs; false when there is none. */
+/* The same for every plugin that runs; false when there has never been one in this process. */
 DF_PRIVATE_EXPORT bool df_plugin_log_all(const char *line);
 
 /*

@@ -37,6 +37,7 @@ int fuse_parse_cmdline_30(struct fuse_args *args, struct fuse_cmdline_opts *opts
 int fuse_parse_cmdline_312(struct fuse_args *args, struct fuse_cmdline_opts *opts);
 int fuse_set_fail_signal_handlers(struct fuse_session *se);
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -62,11 +63,13 @@ struct fuse_session {
     bool mounted;                /* fuse_session_mount() was called, fuse_session_unmount() not */
     bool initialised;            /* the file system's init has run, so destroy is due */
     struct df_plugin *plugin;    /* whose code made it; NULL outside of any plugin */
-    struct df_fs *fs;            /* the host's adapter; owned */
+    pthread_rwlock_t fs_lock;    /* `fs` against its end, for threads other than the loop's */
+    struct df_fs *fs;            /* the host's adapter; owned. NULL when it has ended */
     struct fuse *fuse;           /* the high-level handle above; NULL in a low-level session */
     _Atomic bool exited;         /* set from any thread: fuse_session_exit() */
     int fd;                      /* what fuse_session_fd() shows; -1 until asked for */
     int debug;                   /* -d, -o debug */
+    struct fuse_session *next_kept; /* session.c */
 };
 
 /* One layer of a stack: the plugin's operations, or a module's above it. */
@@ -104,6 +107,21 @@ int df_abi_parse_mount_opts(struct fuse_args *args, struct fuse_session *se);
 /* A session without a host adapter; options taken out of args, none may be left over. */
 struct fuse_session *df_abi_session_new(struct fuse_args *args, struct df_plugin *plugin);
 void df_abi_session_free(struct fuse_session *se);
+
+/*
+ * The session's adapter for a thread that notifies; NULL when it has ended, else to be followed by
+ * df_abi_session_leave(). A program's threads may go on after its main has destroyed the session:
+ * with the kernel the end of the process stops them. So a session of such a program keeps its
+ * memory.
+ */
+struct df_fs *df_abi_session_enter(struct fuse_session *se);
+void df_abi_session_leave(struct fuse_session *se);
+
+/* Takes the adapter out of the session, to end it; waits for threads that have entered. */
+struct df_fs *df_abi_session_take(struct fuse_session *se);
+
+/* True if the program may name the session, and what points to it, after its end. */
+bool df_abi_must_keep(const struct fuse_session *se);
 
 /* `path` from the working directory on, on the heap; NULL with errno. */
 char *df_abi_absolute(const char *path);

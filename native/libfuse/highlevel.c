@@ -114,13 +114,16 @@ void fuse_destroy(struct fuse *f)
         return;
     struct fuse_session *se = f->session;
     bool initialised = se && se->initialised;
-    if (se && se->fs)
-        df_highlevel_free(se->fs); /* calls the file system's destroy */
+    bool must_keep = se && df_abi_must_keep(se);
+    struct df_fs *fs = se ? df_abi_session_take(se) : NULL;
+    if (fs)
+        df_highlevel_free(fs); /* calls the file system's destroy */
     free_stack(f, initialised);
     if (se)
         df_abi_session_free(se);
     free(f->config.modules);
-    free(f);
+    if (!must_keep)
+        free(f);
 }
 
 struct fuse_session *fuse_get_session(struct fuse *f)
@@ -169,7 +172,13 @@ int fuse_interrupted(void)
 
 int fuse_invalidate_path(struct fuse *f, const char *path)
 {
-    return df_highlevel_invalidate(f->session->fs, path);
+    struct fuse_session *se = f->session;
+    struct df_fs *fs = df_abi_session_enter(se);
+    if (!fs)
+        return -ENOENT;
+    int result = df_highlevel_invalidate(fs, path);
+    df_abi_session_leave(se);
+    return result;
 }
 
 int fuse_notify_poll(struct fuse_pollhandle *ph)

@@ -8,11 +8,21 @@
 #include "host/pollhandle.h"
 #include "libfuse/abi.h"
 
-/* A session of the high-level API has no nodes that its program could name. */
-static struct df_fs *nodes_of(struct fuse_session *se)
-{
-    return se && !se->fuse ? se->fs : NULL;
-}
+/*
+ * Evaluates `call` with `fs`, the nodes of a session. -ENOENT when the file system has ended; a
+ * session of the high-level API has no nodes that its program could name.
+ */
+#define WITH_NODES(se, call)                                                                       \
+    ({                                                                                             \
+        int result = -EINVAL;                                                                      \
+        if (se && !se->fuse) {                                                                     \
+            struct df_fs *fs = df_abi_session_enter(se);                                           \
+            result = fs ? (call) : -ENOENT;                                                        \
+            if (fs)                                                                                \
+                df_abi_session_leave(se);                                                          \
+        }                                                                                          \
+        result;                                                                                    \
+    })
 
 int fuse_lowlevel_notify_poll(struct fuse_pollhandle *ph)
 {
@@ -21,15 +31,13 @@ int fuse_lowlevel_notify_poll(struct fuse_pollhandle *ph)
 
 int fuse_lowlevel_notify_inval_inode(struct fuse_session *se, fuse_ino_t ino, off_t off, off_t len)
 {
-    struct df_fs *fs = nodes_of(se);
-    return fs ? df_notify_inval_inode(fs, ino, off, len) : -EINVAL;
+    return WITH_NODES(se, df_notify_inval_inode(fs, ino, off, len));
 }
 
 int fuse_lowlevel_notify_inval_entry(struct fuse_session *se, fuse_ino_t parent, const char *name,
                                      size_t namelen)
 {
-    struct df_fs *fs = nodes_of(se);
-    return fs ? df_notify_inval_entry(fs, parent, name, namelen) : -EINVAL;
+    return WITH_NODES(se, df_notify_inval_entry(fs, parent, name, namelen));
 }
 
 /* Nothing can be mounted on top of an entry, so expiring it is invalidating it. */
@@ -43,20 +51,17 @@ int fuse_lowlevel_notify_expire_entry(struct fuse_session *se, fuse_ino_t parent
 int fuse_lowlevel_notify_delete(struct fuse_session *se, fuse_ino_t parent, fuse_ino_t child,
                                 const char *name, size_t namelen)
 {
-    struct df_fs *fs = nodes_of(se);
-    return fs ? df_notify_delete(fs, parent, child, name, namelen) : -EINVAL;
+    return WITH_NODES(se, df_notify_delete(fs, parent, child, name, namelen));
 }
 
 int fuse_lowlevel_notify_store(struct fuse_session *se, fuse_ino_t ino, off_t offset,
                                struct fuse_bufvec *bufv, enum fuse_buf_copy_flags flags)
 {
-    struct df_fs *fs = nodes_of(se);
-    return fs ? df_notify_store(fs, ino, offset, bufv, flags) : -EINVAL;
+    return WITH_NODES(se, df_notify_store(fs, ino, offset, bufv, flags));
 }
 
 int fuse_lowlevel_notify_retrieve(struct fuse_session *se, fuse_ino_t ino, size_t size,
                                   off_t offset, void *cookie)
 {
-    struct df_fs *fs = nodes_of(se);
-    return fs ? df_notify_retrieve(fs, ino, size, offset, cookie) : -EINVAL;
+    return WITH_NODES(se, df_notify_retrieve(fs, ino, size, offset, cookie));
 }

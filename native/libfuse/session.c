@@ -57,6 +57,7 @@ struct fuse_session *df_abi_session_new(struct fuse_args *args, struct df_plugin
         df_abi_no_memory();
         return NULL;
     }
+    pthread_rwlock_init(&se->fs_lock, NULL);
     se->plugin = plugin;
     se->fd = -1;
     se->mount.owner_uid = getuid();
@@ -70,6 +71,22 @@ struct fuse_session *df_abi_session_new(struct fuse_args *args, struct df_plugin
     return NULL;
 }
 
+static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct fuse_session *kept; /* under kept_lock: sessions that have ended; for leak checkers */
+
+static void keep(struct fuse_session *se)
+{
+    pthread_mutex_lock(&kept_lock);
+    se->next_kept = kept;
+    kept = se;
+    pthread_mutex_unlock(&kept_lock);
+}
+
+bool df_abi_must_keep(const struct fuse_session *se)
+{
+    return se->plugin && df_plugin_lingers(se->plugin);
+}
+
 void df_abi_session_free(struct fuse_session *se)
 {
     if (se->fd >= 0)
@@ -77,7 +94,37 @@ void df_abi_session_free(struct fuse_session *se)
     free(se->words.fsname);
     free(se->words.subtype);
     free(se->mountpoint);
-    free(se);
+    se->fd = -1;
+    se->mounted = false;
+    se->words = (struct df_mount_words){0};
+    se->mountpoint = NULL;
+    if (df_abi_must_keep(se))
+        keep(se);
+    else
+        free(se);
+}
+
+struct df_fs *df_abi_session_enter(struct fuse_session *se)
+{
+    pthread_rwlock_rdlock(&se->fs_lock);
+    struct df_fs *fs = se->fs;
+    if (!fs)
+        pthread_rwlock_unlock(&se->fs_lock);
+    return fs;
+}
+
+void df_abi_session_leave(struct fuse_session *se)
+{
+    pthread_rwlock_unlock(&se->fs_lock);
+}
+
+struct df_fs *df_abi_session_take(struct fuse_session *se)
+{
+    pthread_rwlock_wrlock(&se->fs_lock);
+    struct df_fs *fs = se->fs;
+    se->fs = NULL;
+    pthread_rwlock_unlock(&se->fs_lock);
+    return fs;
 }
 
 struct fuse_session *fuse_session_new(struct fuse_args *args, const struct fuse_lowlevel_ops *op,
@@ -98,7 +145,7 @@ struct fuse_session *fuse_session_new(struct fuse_args *args, const struct fuse_
 
 void fuse_session_destroy(struct fuse_session *se)
 {
-    df_lowlevel_free(se->fs); /* calls the file system's destroy */
+    df_lowlevel_free(df_abi_session_take(se)); /* calls the file system's destroy */
     df_abi_session_free(se);
 }
 

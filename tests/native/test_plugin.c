@@ -399,6 +399,25 @@ static void test_a_hundred_mounts_leave_nothing(void **state)
     assert_int_equal(count_entries("/proc/self/task"), threads);
 }
 
+/* Its code, its session and its mount's struct must still be there. */
+static void test_program_leaves_a_thread_behind(void **state)
+{
+    (void)state;
+    struct df_plugin *plugin;
+    int pipes[2];
+    char option[32], byte;
+    int threads = count_entries("/proc/self/task");
+    assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+    snprintf(option, sizeof(option), "-otell=%d,text=stray", pipes[1]);
+    assert_started(&plugin, "hello_low", option, "/t-plugin/stray");
+    assert_content("/t-plugin/stray/text", "stray");
+    stop(plugin, 0);
+    assert_int_equal(read(pipes[0], &byte, 1), 1);
+    await_threads(threads);
+    close(pipes[0]);
+    close(pipes[1]);
+}
+
 /* main's thread does not exist in the child: stopping there must neither wait nor run the plugin's
  * end a second time. */
 static void test_stop_in_a_forked_child(void **state)
@@ -588,7 +607,10 @@ static int refuses_beside_libfuse(void)
     struct df_plugin *plugin;
     if (start(&plugin, "hello_high", "/t-plugin/beside", NULL) != -ENOEXEC)
         return 1;
-    return strstr(message, "itself linked to libfuse3") ? 0 : 2;
+    if (strstr(message, "itself linked to libfuse3"))
+        return 0;
+    fprintf(stderr, "%s\n", message);
+    return 2;
 }
 
 static void test_process_that_is_linked_to_libfuse(void **state)
@@ -652,6 +674,11 @@ static void test_mounts_from_many_threads(void **state)
 
 int main(int argc, char *argv[])
 {
+    /* This program contains the library's code, but does not lie beside the ABI library. */
+    if (!dlopen(STAGE_LIB "libdf3.so.3", RTLD_NOW | RTLD_LOCAL)) {
+        fprintf(stderr, "%s\n", dlerror());
+        return 1;
+    }
     if (argc > 1 && strcmp(argv[1], "beside-libfuse") == 0)
         return refuses_beside_libfuse();
     const struct CMUnitTest tests[] = {
@@ -680,6 +707,7 @@ int main(int argc, char *argv[])
         cmocka_unit_test(test_program_ends_itself_from_an_operation),
         cmocka_unit_test(test_program_ends_itself_before_it_serves),
         cmocka_unit_test(test_mountpoint_in_use),
+        cmocka_unit_test(test_program_leaves_a_thread_behind),
         cmocka_unit_test(test_a_hundred_mounts_leave_nothing),
         cmocka_unit_test(test_stop_in_a_forked_child),
         cmocka_unit_test(test_mounts_from_many_threads),

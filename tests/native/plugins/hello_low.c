@@ -1,14 +1,17 @@
 /*
  * hello_low.c - a small file system on libfuse's low-level API, for test_plugin.c: /text holds what
- * -o text= said. With -o later it answers reads from another thread.
+ * -o text= said. With -o later it answers reads from another thread. With -o tell=FD it leaves a
+ * thread behind, which writes to that descriptor when it has seen the file system end.
  */
 #define FUSE_USE_VERSION 312
 #include <errno.h>
 #include <fuse_lowlevel.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { TEXT_INO = 2 };
 
@@ -16,12 +19,14 @@ static struct {
     char *text;
     int later;
     int own_loop;
+    int tell;
 } options;
 
 static const struct fuse_opt templates[] = {
     {"text=%s", offsetof(__typeof__(options), text), 0},
     {"later", offsetof(__typeof__(options), later), 1},
     {"own_loop", offsetof(__typeof__(options), own_loop), 1},
+    {"tell=%d", offsetof(__typeof__(options), tell), 0},
     FUSE_OPT_END,
 };
 
@@ -141,6 +146,25 @@ static const struct fuse_lowlevel_ops operations = {
     .read = hello_read,
 };
 
+/* Goes on after main has returned, as threads may that the end of a process would stop. */
+static void *stray(void *argument)
+{
+    struct fuse_session *se = argument;
+    while (fuse_lowlevel_notify_inval_inode(se, FUSE_ROOT_ID, 0, 0) != -ENOENT)
+        sched_yield();
+    fuse_session_exit(se);
+    fuse_log(FUSE_LOG_INFO, "the file system has ended\n");
+    if (write(options.tell, "x", 1) != 1)
+        abort();
+    return NULL;
+}
+
+static int start_stray(struct fuse_session *se)
+{
+    pthread_t thread;
+    return pthread_create(&thread, NULL, stray, se) == 0 ? pthread_detach(thread) : -1;
+}
+
 /* A program that drives the session itself. */
 static int own_loop(struct fuse_session *se)
 {
@@ -161,6 +185,8 @@ static int own_loop(struct fuse_session *se)
 
 static int serve(struct fuse_session *se, const struct fuse_cmdline_opts *opts)
 {
+    if (options.tell && start_stray(se) != 0)
+        return -1;
     if (options.own_loop)
         return own_loop(se);
     if (opts->singlethread)
