@@ -7,6 +7,7 @@ more.
 """
 
 import os
+import sys
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar
 
@@ -39,6 +40,7 @@ AT_SYMLINK_FOLLOW = 0x400
 AT_REMOVEDIR = 0x200
 
 _EINTR = -4
+_UTF8 = sys.getfilesystemencoding() == "utf-8"
 
 
 def is_ours(fd: object) -> bool:
@@ -93,13 +95,15 @@ def checked(result: int, *names: object) -> int:
 def encode(path: Path) -> bytes | None:
     """The path as the kernel would see it; None: `os` is to say what is wrong with it."""
     try:
+        text = path.encode() if type(path) is str and _UTF8 else os.fsencode(path)
+    except UnicodeError:  # lone surrogates stand for bytes (PEP 383)
         text = os.fsencode(path)
-    except (TypeError, UnicodeError):
+    except TypeError:
         return None
     return None if b"\0" in text else text
 
 
-def left(which: int, path: T) -> Any:
+def left(which: int, path: Any) -> Any:
     """The path to give to the kernel: where the walk left a mount, or the caller's own."""
     text = left_path(which)
     if text is None:
@@ -124,15 +128,20 @@ def by_path(
     text = encode(path)
     if text is None:
         return real(path)
-    result = until_done(lambda: attempt(text))
+    while (result := attempt(text)) == _EINTR:  # the handlers ran meanwhile (PEP 475)
+        pass
     if result == NOT_OURS:
+        there = left(0, path)
         try:
-            return real(left(0, path))
-        except (FileNotFoundError, NotADirectoryError) as error:
+            return real(there)
+        except OSError as error:
             result = _retry(lambda: attempt(text), error)
             if result == NOT_OURS:
+                if there is not path:
+                    _rename(error, names or (os.fspath(path),))
                 raise
-    checked(result, *(names or (os.fspath(path),)))
+    if result < 0:
+        checked(result, *(names or (os.fspath(path),)))
     return done(result) if done else None  # type: ignore[return-value]
 
 
@@ -147,19 +156,33 @@ def by_paths(
     if first is None or second is None:
         real(source, target)
         return
-    result = until_done(lambda: attempt(first, second))
+    while (result := attempt(first, second)) == _EINTR:
+        pass
     if result == NOT_OURS:
+        there = left(0, source), left(1, target)
         try:
-            real(left(0, source), left(1, target))
+            real(*there)
             return
-        except (FileNotFoundError, NotADirectoryError) as error:
+        except OSError as error:
             result = _retry(lambda: attempt(first, second), error)
             if result == NOT_OURS:
+                if there != (source, target):
+                    _rename(error, (os.fspath(source), os.fspath(target)))
                 raise
     checked(result, os.fspath(source), os.fspath(target))
 
 
+def _rename(error: OSError, names: tuple[object, ...]) -> None:
+    """An OSError names paths as the caller gave them."""
+    error.filename = names[0]
+    if len(names) > 1:
+        error.filename2 = names[1]
+
+
 def _retry(attempt: Callable[[], int], error: OSError) -> int:
+    """Ours once more, where a real symlink may be what the kernel could not follow."""
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        return NOT_OURS
     if not lib.df_retry_begin(error.errno):
         return NOT_OURS
     try:

@@ -86,6 +86,21 @@ static Py_ssize_t index_of_path(const struct df_request *request)
     return -1;
 }
 
+/* An OSError names the path as the caller gave it. */
+static void name_in_error(PyObject *path)
+{
+    PyObject *type, *value, *traceback;
+    if (!PyErr_ExceptionMatches(PyExc_OSError))
+        return;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    PyObject *name = PyOS_FSPath(path);
+    if (!name || PyObject_SetAttrString(value, "filename", name) < 0)
+        PyErr_Clear(); /* the error itself matters more than its name */
+    Py_XDECREF(name);
+    PyErr_Restore(type, value, traceback);
+}
+
 static PyObject *call_with_path(const struct df_request *request, const char *text)
 {
     PyObject *values[DF_ARGS_MAX];
@@ -94,13 +109,16 @@ static PyObject *call_with_path(const struct df_request *request, const char *te
     Py_ssize_t total = args.count + (args.names ? PyTuple_Size(args.names) : 0);
     for (Py_ssize_t i = 0; i < total; i++)
         values[i] = args.values[i];
-    PyObject *path = left_path(text, values[index]);
+    PyObject *given = values[index];
+    PyObject *path = left_path(text, given);
     if (!path)
         return NULL;
     values[index] = path;
     args.values = values;
     PyObject *result = df_os_call(&args);
     Py_DECREF(path);
+    if (!result)
+        name_in_error(given);
     return result;
 }
 
@@ -138,9 +156,8 @@ static PyObject *retry_ours(struct df_request *request, int error)
 PyObject *df_os_by_path(struct df_request *request)
 {
     const char *left = df_left_path(0);
-    if (left && index_of_path(request) >= 0)
-        return call_with_path(request, left);
-    PyObject *result = df_os_call(&request->args);
+    bool leaves = left && index_of_path(request) >= 0;
+    PyObject *result = leaves ? call_with_path(request, left) : df_os_call(&request->args);
     int error = result ? 0 : errno_of_exception();
     return error ? retry_ours(request, error) : result;
 }

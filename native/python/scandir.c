@@ -21,6 +21,8 @@ const struct dirent64 *df_scan_next(struct df_reader *reader, ssize_t *error)
         if (reader->next >= reader->used) {
             ssize_t used;
             DF_GIL_CALL(used, 0, df_call_getdents(reader->fd, reader->buffer, DF_SCAN_BUFFER));
+            if (used == -ENOENT) /* the directory was removed: it is empty (glibc's readdir) */
+                used = 0;
             *error = used < 0 ? used : 0;
             if (used <= 0)
                 return NULL;
