@@ -29,7 +29,7 @@ system mounted through the kernel.
 does not exist in directfuse.
 """
 
-_FAMILY = re.compile(r"/\* --- (?P<title>[^:]+): (?P<file>\S+) --- \*/")
+_FAMILY = re.compile(r"/\* --- (?:(?P<title>[^:*\n]+): )?(?P<file>\S+) --- \*/")
 _ROW = re.compile(
     r"DF_CALL\(\s*(?P<type>[\w *]+?)\s*,\s*(?P<name>\w+)\s*,\s*\((?P<parameters>[^()]*)\)\s*,"
     r"\s*\((?P<arguments>[^()]*)\)\s*,\s*(?P<level>FULL|PARTIAL)\s*,\s*(?P<note>(?:\"[^\"]*\"\s*)+)\)"
@@ -57,8 +57,8 @@ def read_calls(text: str) -> list[Call]:
 def _rows(text: str) -> Iterator[Call]:
     family = file = ""
     for match in re.finditer(f"{_FAMILY.pattern}|{_ROW.pattern}", text):
-        if match["title"]:
-            family, file = match["title"], match["file"]
+        if match["file"]:  # without a title: the family goes on in another file
+            family, file = match["title"] or family, match["file"]
         else:
             parameters = " ".join(match["parameters"].split())
             note = "".join(re.findall(r'"([^"]*)"', match["note"]))
@@ -68,14 +68,12 @@ def _rows(text: str) -> Iterator[Call]:
 def render(calls: list[Call], duties: str) -> str:
     """The page."""
     parts = [HEAD]
-    family = ""
-    for call in calls:
-        if call.family != family:
-            family = call.family
-            title = family[0].upper() + family[1:]
-            parts.append(f"\n### {title} (`native/core/{call.file}`)\n\n")
-            parts.append("| call | support | note |\n|---|---|---|\n")
-        parts.append(f"| `df_{call.name}` | {call.level.lower()} | {call.note} |\n")
+    for family in dict.fromkeys(call.family for call in calls):
+        rows = [call for call in calls if call.family == family]
+        where = ", ".join(dict.fromkeys(f"`native/core/{call.file}`" for call in rows))
+        parts.append(f"\n### {family[0].upper()}{family[1:]} ({where})\n\n")
+        parts.append("| call | support | note |\n|---|---|---|\n")
+        parts += [f"| `df_{row.name}` | {row.level.lower()} | {row.note} |\n" for row in rows]
     return "".join(parts) + "\n" + duties
 
 

@@ -71,7 +71,9 @@ def main(name: str = "directfuse") -> None:
 
 def _run(name: str) -> int:
     try:
-        result = directfuse.main(prog_name=name, standalone_mode=False)
+        # Not directfuse.main(): it turns a closed pipe into status 1, our "the answer is no".
+        with directfuse.make_context(name, sys.argv[1:]) as context:
+            result = directfuse.invoke(context)
         sys.stdout.flush()
     except click.exceptions.Exit as end:
         return end.exit_code

@@ -25,7 +25,7 @@ def print_table(
     numbers: every column but the first is aligned to the right.
     """
     if not sys.stdout.isatty():
-        for row in [[name.lower() for name in columns], *rows]:
+        for row in (columns, *rows):
             click.echo("\t".join(row))
         return
     from rich.box import SIMPLE_HEAD

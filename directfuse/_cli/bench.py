@@ -36,7 +36,7 @@ _PAGE = 4096
 
 
 @click.command()
-@click.option("--quick", is_flag=True, help="About ten seconds instead of a minute.")
+@click.option("--quick", is_flag=True, help="Some seconds instead of a minute.")
 @click.option(
     "--backend",
     "names",
@@ -75,8 +75,8 @@ def bench(
     unknown = sorted(set(names) - set(known))
     if unknown:
         raise Failure(f"{unknown[0]}: no built-in file system; there are {', '.join(known)}")
-    effort = ["--rounds", "11", "--sample-us", "500"] if quick else ["--rounds", "31"]
-    effort += [] if quick else ["--sample-us", "2000"]
+    rounds, sample = (21, 1000) if quick else (51, 5000)
+    effort = ["--rounds", str(rounds), "--sample-us", str(sample)]
     notes: list[str] = []
     results: dict[str, Any] = {"conditions": _conditions(directory)}
     for name in names or known:
@@ -85,7 +85,7 @@ def bench(
             results[name] = _native(name, base, effort, kernel, stack, notes)
     if with_python and "memfs" in (names or known):
         with progress("Timing Python calls…"):
-            results["python"] = _python(directory, rounds=11 if quick else 31)
+            results["python"] = _python(directory, rounds)
     if as_json:
         print_json(results | {"notes": notes})
         return
@@ -263,7 +263,7 @@ def _print(results: dict[str, Any], notes: list[str]) -> None:
 
 def _print_rows(title: str, rows: list[dict[str, Any]], own: str) -> None:
     others = [route for route in rows[0]["ns"] if route != own]
-    columns = ["Operation", own.capitalize()]
+    columns = ["Operation", own]
     for route in others:
         columns += [route, "÷ " + own]
     cells = []

@@ -43,7 +43,7 @@ def test_backends_in_a_pipe_is_tabs(run):
     done = run("backends", "--no-path")
     assert done.returncode == 0
     rows = [line.split("\t") for line in done.stdout.splitlines()]
-    assert rows[0] == ["name", "api", "inline", "kernel", "from"]
+    assert rows[0] == ["Name", "API", "Inline", "Kernel", "From"]
     assert ["memfs", "libfuse 3, low-level", "yes", "yes", "directfuse"] in rows
     assert ["passthrough", "libfuse 3, high-level", "yes", "yes", "directfuse"] in rows
 

@@ -157,12 +157,12 @@ def wait_until_mounted(point):
 
 
 @pytest.mark.parametrize(
-    ("where", "words"),
+    ("place", "words"),
     [("plain", "nothing is mounted"), ("/proc", "not FUSE"), ("none", "nothing")],
 )
-def test_unmount_of_what_is_no_fuse_mount(run, tmp_path, where, words):
+def test_unmount_of_what_is_no_fuse_mount(run, tmp_path, place, words):
     (tmp_path / "plain").mkdir()
-    done = run("unmount", where)
+    done = run("unmount", place)
     assert done.returncode == 125
     assert said_clearly(done)
     assert words in done.stderr

@@ -39,7 +39,7 @@ def test_tour_compares_with_the_kernel(run, kernel, tree):
     assert done.returncode == 0, done.stderr
     assert "equal." in done.stdout
     header = done.stdout.splitlines()[-6].split("\t")
-    assert "kernel fuse" in header
+    assert "kernel FUSE" in header
 
 
 def test_tour_of_too_much(run, tmp_path):

@@ -25,10 +25,26 @@ def test_the_version_scripts_end_closed():
         assert re.search(r"local\s*:\s*\*\s*;", path.read_text()), path
 
 
+def exported(node):
+    return {name for name, version in exported_by(_paths.library()) if version == node} - {node}
+
+
 def test_the_library_exports_its_version_script(public_map):
-    wanted = {(name, node) for node, names in public_map.items() for name in names}
-    nodes = {(node, node) for node in public_map}
-    assert exported_by(_paths.library()) - nodes == wanted
+    for node, names in public_map.items():
+        if not is_private(node):
+            assert exported(node) == names
+
+
+def test_private_exports_are_marked_in_a_header(public_map):
+    """The private node takes what the source marks: nothing is exported by accident."""
+    text = "".join(path.read_text() for path in files("*.h", under="native"))
+    marked = set(re.findall(r"DF_PRIVATE_EXPORT\b[^;{]*?\b(df_\w+)\s*\(", text))
+    (node,) = filter(is_private, public_map)
+    rows = (NATIVE / "core/calls.def").read_text()  # calls.h marks each
+    calls = {
+        f"df_call_{name}" for name in re.findall(r"^DF_CALL\([\w ]+, (\w+)", rows, re.MULTILINE)
+    }
+    assert exported(node) <= marked | calls
 
 
 def test_the_public_symbols_are_the_documented_ones(public_map):
