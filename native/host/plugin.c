@@ -1,6 +1,6 @@
 /*
- * plugin.c - a FUSE program running inside this process: its thread, its mount, what it says; see
- * plugin.h for the picture.
+ * plugin.c - a FUSE program running inside this process: its thread and what it says; see plugin.h
+ * for the picture. Its mount is in plugin_mount.c.
  *
  * A plugin's main() believes that it owns its process. Containing what it does to the process
  * (exit, chdir, umask, signal handlers, getopt's globals, threads it leaves behind, thread-specific
@@ -11,61 +11,16 @@
 #include "host/plugin.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include "core/mount.h"
-#include "host/object.h"
+#include "host/plugin_private.h"
 
-enum {
-    STACK_SIZE = 8 * 1024 * 1024, /* bytes; what a program's first thread has by default */
-    REASON_SIZE = 1024,           /* bytes; one message of ours */
-};
-
-enum {                     /* df_plugin.wake */
-       WAKE_EXIT = 1 << 0, /* the plugin wants its mount to end */
-       WAKE_GONE = 1 << 1, /* the mount has ended */
-};
-
-enum phase { STARTING, MOUNTED, ENDED };
-
-struct df_plugin {
-    struct df_ops ops;              /* fs->ops while serving: the host's, with a destroy of ours */
-    const struct df_ops *given_ops; /* the host's own table */
-    struct df_plugin *next;         /* list of plugins; under list_lock */
-
-    char *library; /* fixed from here to `slot` once main's thread runs */
-    int argc;
-    char **argv; /* main's to modify */
-    pid_t pid;   /* the process that main's thread exists in */
-    pthread_t thread;
-    struct df_object object; /* `map` is written under list_lock */
-    _Atomic(void *) slot;    /* the ABI library's */
-
-    _Atomic uint32_t wake; /* futex; WAKE_* */
-
-    pthread_mutex_t lock;   /* protects the next six */
-    pthread_cond_t changed; /* phase */
-    enum phase phase;
-    bool was_mounted;       /* it has served once */
-    int mount_error;        /* why df_plugin_serve() could not attach; 0 or -errno */
-    int mount_id;           /* 0: not serving */
-    struct df_mount *mount; /* NULL: not serving */
-
-    int load_error; /* main's thread until ENDED, then the joiner: 0 or -errno */
-    int status;     /* the same: what main returned */
-
-    pthread_mutex_t log_lock; /* protects the next two */
-    size_t log_size;          /* bytes */
-    char *log;                /* DF_PLUGIN_LOG_SIZE bytes */
-};
+enum { STACK_SIZE = 8 * 1024 * 1024 }; /* bytes; what a program's first thread has by default */
 
 static _Thread_local struct df_plugin *self;
 
@@ -129,14 +84,14 @@ static void before_fork(void)
     pthread_mutex_lock(&list_lock);
     for (struct df_plugin *plugin = list; plugin; plugin = plugin->next) {
         pthread_mutex_lock(&plugin->lock);
-        pthread_mutex_lock(&plugin->log_lock);
+        pthread_mutex_lock(&plugin->log.lock);
     }
 }
 
 static void after_fork(void)
 {
     for (struct df_plugin *plugin = list; plugin; plugin = plugin->next) {
-        pthread_mutex_unlock(&plugin->log_lock);
+        pthread_mutex_unlock(&plugin->log.lock);
         pthread_mutex_unlock(&plugin->lock);
     }
     pthread_mutex_unlock(&list_lock);
@@ -149,33 +104,9 @@ static void register_fork(void)
 
 /* ---- what it says -------------------------------------------------------------------------- */
 
-/* Makes room for `size` bytes (at most the whole log) by dropping the oldest lines. */
-static void drop_oldest(struct df_plugin *plugin, size_t size)
-{
-    size_t drop = plugin->log_size + size - DF_PLUGIN_LOG_SIZE;
-    const char *end = memchr(plugin->log + drop - 1, '\n', plugin->log_size - (drop - 1));
-    if (end)
-        drop = (size_t)(end + 1 - plugin->log);
-    plugin->log_size -= drop;
-    memmove(plugin->log, plugin->log + drop, plugin->log_size);
-}
-
 void df_plugin_log(struct df_plugin *plugin, const char *line)
 {
-    size_t size = strlen(line);
-    if (size > 0 && line[size - 1] == '\n')
-        size--;
-    if (size >= DF_PLUGIN_LOG_SIZE) { /* the end of it must do */
-        line += size - (DF_PLUGIN_LOG_SIZE - 1);
-        size = DF_PLUGIN_LOG_SIZE - 1;
-    }
-    pthread_mutex_lock(&plugin->log_lock);
-    if (plugin->log_size + size + 1 > DF_PLUGIN_LOG_SIZE)
-        drop_oldest(plugin, size + 1);
-    memcpy(plugin->log + plugin->log_size, line, size);
-    plugin->log[plugin->log_size + size] = '\n';
-    plugin->log_size += size + 1;
-    pthread_mutex_unlock(&plugin->log_lock);
+    df_log_add(&plugin->log, line);
 }
 
 bool df_plugin_log_all(const char *line)
@@ -190,20 +121,7 @@ bool df_plugin_log_all(const char *line)
 
 void df_plugin_text(struct df_plugin *plugin, char *text, size_t size)
 {
-    if (size == 0)
-        return;
-    pthread_mutex_lock(&plugin->log_lock);
-    const char *from = plugin->log;
-    size_t used = plugin->log_size;
-    if (used > 0)
-        used--; /* the last newline */
-    if (used >= size) {
-        from += used - (size - 1);
-        used = size - 1;
-    }
-    memcpy(text, from, used);
-    text[used] = '\0';
-    pthread_mutex_unlock(&plugin->log_lock);
+    df_log_copy(&plugin->log, text, size);
 }
 
 /* ---- life --------------------------------------------------------------------------------- */
@@ -229,7 +147,6 @@ static void free_plugin(struct df_plugin *plugin)
         free(plugin->argv[i]);
     free(plugin->argv);
     pthread_mutex_destroy(&plugin->lock);
-    pthread_mutex_destroy(&plugin->log_lock);
     pthread_cond_destroy(&plugin->changed);
     free(plugin);
 }
@@ -252,7 +169,7 @@ static void dispose(struct df_plugin *plugin)
     self = before;
     delist(plugin);
     free(plugin->library);
-    free(plugin->log);
+    df_log_destroy(&plugin->log);
     if (lingers)
         keep_plugin(plugin);
     else
@@ -265,25 +182,24 @@ static struct df_plugin *create(const char *library, int argc, char *const argv[
     if (!plugin)
         return NULL;
     pthread_mutex_init(&plugin->lock, NULL);
-    pthread_mutex_init(&plugin->log_lock, NULL);
     pthread_cond_init(&plugin->changed, NULL);
     plugin->object.fd = -1;
     plugin->pid = getpid();
     plugin->library = strdup(library);
     plugin->argc = argc;
     plugin->argv = copy_vector(argc, argv);
-    plugin->log = malloc(DF_PLUGIN_LOG_SIZE);
-    if (plugin->library && plugin->argv && plugin->log)
+    bool logs = df_log_init(&plugin->log, DF_PLUGIN_LOG_SIZE) == 0;
+    if (plugin->library && plugin->argv && logs)
         return plugin;
     dispose(plugin);
     return NULL;
 }
 
-static void set_phase(struct df_plugin *plugin, enum phase phase)
+void df_plugin_set_phase(struct df_plugin *plugin, enum df_plugin_phase phase)
 {
     pthread_mutex_lock(&plugin->lock);
     plugin->phase = phase;
-    if (phase == MOUNTED)
+    if (phase == DF_PLUGIN_MOUNTED)
         plugin->was_mounted = true;
     pthread_cond_broadcast(&plugin->changed);
     pthread_mutex_unlock(&plugin->lock);
@@ -293,7 +209,7 @@ static void set_phase(struct df_plugin *plugin, enum phase phase)
 
 static int load(struct df_plugin *plugin)
 {
-    char reason[REASON_SIZE] = "";
+    char reason[DF_PLUGIN_REASON_SIZE] = "";
     struct df_object object = plugin->object;
     int error = df_object_open(&object, plugin->library, reason, sizeof(reason));
     pthread_mutex_lock(&list_lock);
@@ -323,7 +239,7 @@ static void *plugin_thread(void *argument)
     plugin->load_error = load(plugin);
     if (!plugin->load_error)
         plugin->status = run_main(plugin);
-    set_phase(plugin, ENDED);
+    df_plugin_set_phase(plugin, DF_PLUGIN_ENDED);
     return NULL;
 }
 
@@ -358,7 +274,7 @@ static int create_thread(pthread_t *thread, size_t stack_size, void *(*run)(void
 static bool wait_mounted(struct df_plugin *plugin)
 {
     pthread_mutex_lock(&plugin->lock);
-    while (plugin->phase == STARTING)
+    while (plugin->phase == DF_PLUGIN_STARTING)
         pthread_cond_wait(&plugin->changed, &plugin->lock);
     bool mounted = plugin->was_mounted;
     pthread_mutex_unlock(&plugin->lock);
@@ -368,7 +284,7 @@ static bool wait_mounted(struct df_plugin *plugin)
 /* After main's end: why there is no mount. */
 static int start_error(struct df_plugin *plugin)
 {
-    char reason[REASON_SIZE];
+    char reason[DF_PLUGIN_REASON_SIZE];
     if (plugin->load_error)
         return plugin->load_error;
     if (plugin->mount_error)
@@ -397,7 +313,7 @@ int df_plugin_start(const char *library, int argc, char *const argv[], struct df
                     char *message, size_t size)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    char reason[REASON_SIZE];
+    char reason[DF_PLUGIN_REASON_SIZE];
     pthread_once(&once, register_fork);
     struct df_plugin *plugin = create(library, argc, argv);
     if (!plugin) {
@@ -417,148 +333,7 @@ int df_plugin_start(const char *library, int argc, char *const argv[], struct df
     return error;
 }
 
-/* ---- the mount ------------------------------------------------------------------------------ */
-
-static void wake_up(struct df_plugin *plugin, uint32_t why)
-{
-    atomic_fetch_or(&plugin->wake, why);
-    syscall(SYS_futex, &plugin->wake, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
-}
-
-/* In the place of the host's destroy: the core is done with fs, its owner not yet. */
-static void mount_gone(struct df_fs *fs)
-{
-    struct df_plugin *plugin =
-        (struct df_plugin *)((char *)fs->ops - offsetof(struct df_plugin, ops));
-    fs->ops = plugin->given_ops;
-    wake_up(plugin, WAKE_GONE);
-}
-
-/* Claims the plugin's one mount for fs. */
-static int begin_serving(struct df_plugin *plugin, struct df_fs *fs)
-{
-    pthread_mutex_lock(&plugin->lock);
-    bool busy = plugin->given_ops;
-    if (!busy)
-        plugin->given_ops = fs->ops;
-    pthread_mutex_unlock(&plugin->lock);
-    if (busy) {
-        df_plugin_log(plugin, "a program can have one mount at a time");
-        return -EBUSY;
-    }
-    plugin->ops = *fs->ops;
-    plugin->ops.destroy = mount_gone;
-    fs->ops = &plugin->ops;
-    return 0;
-}
-
-static void end_serving(struct df_plugin *plugin)
-{
-    pthread_mutex_lock(&plugin->lock);
-    plugin->mount = NULL;
-    plugin->mount_id = 0;
-    plugin->given_ops = NULL;
-    pthread_mutex_unlock(&plugin->lock);
-    atomic_store(&plugin->wake, 0);
-}
-
-static int attach(struct df_plugin *plugin, const struct df_session *session, struct df_fs *fs)
-{
-    char reason[REASON_SIZE];
-    struct df_mount *mount;
-    const struct df_mount_spec spec = {
-        .point = session->mountpoint,
-        .fsname = session->fsname,
-        .subtype = session->subtype,
-        .flags = session->readonly ? DF_ATTACH_READONLY : 0,
-    };
-    int error = df_mount_attach(&spec, fs, &mount);
-    if (error) {
-        snprintf(reason, sizeof(reason), "%s cannot be mounted on: %s", session->mountpoint,
-                 error == -EBUSY ? "something is mounted there, unmount it first"
-                                 : strerror(-error));
-        df_plugin_log(plugin, reason);
-    }
-    pthread_mutex_lock(&plugin->lock);
-    plugin->mount_error = error;
-    plugin->mount = error ? NULL : mount;
-    plugin->mount_id = error ? 0 : mount->id;
-    pthread_mutex_unlock(&plugin->lock);
-    return error;
-}
-
-/* Sleeps until the mount has ended; ends it when the plugin wishes so. */
-static void wait_gone(struct df_plugin *plugin, int id)
-{
-    uint32_t wake;
-    bool detached = false;
-    while (!((wake = atomic_load(&plugin->wake)) & WAKE_GONE)) {
-        if (wake & WAKE_EXIT && !detached) {
-            df_mount_detach(id, DF_DETACH_LAZY); /* or somebody else has just done it */
-            detached = true;
-            continue;
-        }
-        syscall(SYS_futex, &plugin->wake, FUTEX_WAIT_PRIVATE, wake, NULL, NULL, 0);
-    }
-    df_mount_wait(id); /* mount_gone() has returned */
-}
-
-int df_plugin_serve(struct df_plugin *plugin, const struct df_session *session, struct df_fs *fs)
-{
-    int error = begin_serving(plugin, fs);
-    if (error)
-        return error;
-    error = attach(plugin, session, fs);
-    if (error) {
-        fs->ops = plugin->given_ops;
-    } else {
-        int id = plugin->mount_id;
-        set_phase(plugin, MOUNTED);
-        wait_gone(plugin, id);
-    }
-    end_serving(plugin);
-    return error;
-}
-
-void df_plugin_exit(struct df_plugin *plugin)
-{
-    wake_up(plugin, WAKE_EXIT);
-}
-
-void df_plugin_stay(struct df_plugin *plugin)
-{
-    atomic_fetch_and(&plugin->wake, ~(uint32_t)WAKE_EXIT);
-}
-
-struct df_mount *df_plugin_mount_of(struct df_plugin *plugin)
-{
-    pthread_mutex_lock(&plugin->lock);
-    struct df_mount *mount = plugin->mount;
-    pthread_mutex_unlock(&plugin->lock);
-    return mount;
-}
-
 /* ---- stopping ------------------------------------------------------------------------------- */
-
-static int detach(struct df_plugin *plugin, bool lazy)
-{
-    pthread_mutex_lock(&plugin->lock);
-    int id = plugin->mount_id;
-    pthread_mutex_unlock(&plugin->lock);
-    if (id == 0)
-        return 0;
-    int error = df_mount_detach(id, lazy ? DF_DETACH_LAZY : 0);
-    return error == -EINVAL ? 0 : error; /* the plugin has ended it */
-}
-
-/* True while files or calls keep a lazily detached mount: main returns only after them. */
-static bool is_kept(struct df_plugin *plugin)
-{
-    pthread_mutex_lock(&plugin->lock);
-    bool serving = plugin->mount_id != 0;
-    pthread_mutex_unlock(&plugin->lock);
-    return serving && !(atomic_load(&plugin->wake) & WAKE_GONE);
-}
 
 static void *reaper_thread(void *argument)
 {
@@ -582,14 +357,14 @@ int df_plugin_stop(struct df_plugin *plugin, bool lazy, int *status)
     bool forked = plugin->pid != getpid();
     if (!forked && pthread_equal(pthread_self(), plugin->thread))
         return -EDEADLK;
-    int error = detach(plugin, lazy);
+    int error = df_plugin_detach(plugin, lazy);
     if (error)
         return error;
     if (forked) {
         *status = 0;
         return 0;
     }
-    if (lazy && is_kept(plugin)) {
+    if (lazy && df_plugin_is_kept(plugin)) {
         *status = -1;
         leave_to_reaper(plugin);
         return 0;

@@ -1,0 +1,62 @@
+/*
+ * plugin_private.h - struct df_plugin, shared by plugin.c (its life) and plugin_mount.c (its
+ * mount).
+ */
+#ifndef DF_HOST_PLUGIN_PRIVATE_H
+#define DF_HOST_PLUGIN_PRIVATE_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "host/log.h"
+#include "host/object.h"
+#include "host/plugin.h"
+
+enum { DF_PLUGIN_REASON_SIZE = 1024 }; /* bytes; one message of ours */
+
+enum {                        /* df_plugin.wake */
+       DF_WAKE_EXIT = 1 << 0, /* the plugin wants its mount to end */
+       DF_WAKE_GONE = 1 << 1, /* the mount has ended */
+};
+
+enum df_plugin_phase { DF_PLUGIN_STARTING, DF_PLUGIN_MOUNTED, DF_PLUGIN_ENDED };
+
+struct df_plugin {
+    struct df_ops ops;              /* fs->ops while serving: the host's, with a destroy of ours */
+    const struct df_ops *given_ops; /* the host's own table */
+    struct df_plugin *next;         /* list of plugins; under list_lock */
+
+    char *library; /* fixed from here to `slot` once main's thread runs */
+    int argc;
+    char **argv; /* main's to modify */
+    pid_t pid;   /* the process that main's thread exists in */
+    pthread_t thread;
+    struct df_object object; /* `map` is written under list_lock */
+    _Atomic(void *) slot;    /* the ABI library's */
+
+    _Atomic uint32_t wake; /* futex; DF_WAKE_* */
+
+    pthread_mutex_t lock;   /* protects the next six */
+    pthread_cond_t changed; /* phase */
+    enum df_plugin_phase phase;
+    bool was_mounted;       /* it has served once */
+    int mount_error;        /* why df_plugin_serve() could not attach; 0 or -errno */
+    int mount_id;           /* 0: not serving */
+    struct df_mount *mount; /* NULL: not serving */
+
+    int load_error; /* main's thread until ENDED, then the joiner: 0 or -errno */
+    int status;     /* the same: what main returned */
+
+    struct df_log log;
+};
+
+/* Tells df_plugin_start() how far the plugin is. */
+void df_plugin_set_phase(struct df_plugin *plugin, enum df_plugin_phase phase);
+
+/* Detaches its mount, if it has one. 0 or -errno, as df_mount_detach(). */
+int df_plugin_detach(struct df_plugin *plugin, bool lazy);
+
+/* True while files or calls keep a lazily detached mount: main returns only after them. */
+bool df_plugin_is_kept(struct df_plugin *plugin);
+
+#endif
