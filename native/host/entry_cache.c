@@ -19,6 +19,7 @@
 #include "host/entry_cache.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 
@@ -154,20 +155,19 @@ bool df_entry_cache_stat(struct df_entry_cache *cache, struct df_path_hash key,
     uint64_t mode_nlink = get(slot, WORD_MODE_NLINK), uid_gid = get(slot, WORD_UID_GID);
     uint64_t nsec = get(slot, WORD_ATIME_MTIME_NSEC), rest = get(slot, WORD_CTIME_NSEC_BLKSIZE);
 
-    *st = (struct stat){
-        .st_ino = get(slot, WORD_INO),
-        .st_mode = (mode_t)(mode_nlink >> 32),
-        .st_nlink = (uint32_t)mode_nlink,
-        .st_uid = (uid_t)(uid_gid >> 32),
-        .st_gid = (gid_t)uid_gid,
-        .st_rdev = get(slot, WORD_RDEV),
-        .st_size = (off_t)get(slot, WORD_SIZE),
-        .st_blksize = (uint32_t)rest,
-        .st_blocks = (blkcnt_t)get(slot, WORD_BLOCKS),
-        .st_atim = {(time_t)get(slot, WORD_ATIME), (long)(nsec >> 32)},
-        .st_mtim = {(time_t)get(slot, WORD_MTIME), (uint32_t)nsec},
-        .st_ctim = {(time_t)get(slot, WORD_CTIME), (long)(rest >> 32)},
-    };
+    memset(st, 0, sizeof(*st)); /* the words the kernel keeps for later */
+    st->st_ino = get(slot, WORD_INO);
+    st->st_mode = (mode_t)(mode_nlink >> 32);
+    st->st_nlink = (uint32_t)mode_nlink;
+    st->st_uid = (uid_t)(uid_gid >> 32);
+    st->st_gid = (gid_t)uid_gid;
+    st->st_rdev = get(slot, WORD_RDEV);
+    st->st_size = (off_t)get(slot, WORD_SIZE);
+    st->st_blksize = (uint32_t)rest;
+    st->st_blocks = (blkcnt_t)get(slot, WORD_BLOCKS);
+    st->st_atim = (struct timespec){(time_t)get(slot, WORD_ATIME), (long)(nsec >> 32)};
+    st->st_mtim = (struct timespec){(time_t)get(slot, WORD_MTIME), (uint32_t)nsec};
+    st->st_ctim = (struct timespec){(time_t)get(slot, WORD_CTIME), (long)(rest >> 32)};
     return unchanged(slot, entry->ticket.state);
 }
 

@@ -31,7 +31,7 @@ static int ask_file(struct df_frame *frame, struct df_file *file, const struct d
         result = df_highlevel_fix_stat(frame, node, NULL, 0, key, st);
     if (result)
         return result;
-    if (atomic_load(&node->hidden)) {
+    if (df_open_path_is_hidden(node)) {
         if (st->st_nlink > 0)
             st->st_nlink--;
     } else if (entry && hl->attr_ns) {
@@ -65,7 +65,7 @@ int df_highlevel_stat_file(struct df_frame *frame, struct df_file *file, struct 
     if (!frame->hl->attr_ns)
         return ask_file(frame, file, NULL, key, st);
     df_entry_cache_look(cache, key, frame->now, &entry);
-    if (atomic_load(&handle->node->removed) || atomic_load(&handle->node->hidden))
+    if (atomic_load(&handle->node->removed) || df_open_path_is_hidden(handle->node))
         return ask_file(frame, file, NULL, key, st);
     if (entry.attributes && df_entry_cache_stat(cache, key, &entry, st))
         return 0;

@@ -212,7 +212,7 @@ static int remove_claimed(struct df_frame *frame, struct df_place *place, struct
     int (*op)(const char *) = directory ? hl->ops.rmdir : hl->ops.unlink;
     int result;
 
-    if (!directory && !hl->config.hard_remove && atomic_load(&node->opens)) {
+    if (!directory && !hl->config.hard_remove && df_open_path_begin_hide(node)) {
         result = df_highlevel_hide(frame, node, place->path, place->len);
     } else {
         result = op ? op(place->path) : -ENOSYS;

@@ -47,6 +47,13 @@ void df_handle_changed(const struct df_frame *frame, struct df_file *file)
                                          df_open_path_key(df_handle_of(file)->node));
 }
 
+/* Adds bits before anybody else knows the handle. */
+static void set_bits(struct df_handle *handle, uint32_t bits)
+{
+    bits |= atomic_load_explicit(&handle->bits, memory_order_relaxed);
+    atomic_store_explicit(&handle->bits, bits, memory_order_relaxed);
+}
+
 /* ---- opening what exists ---- */
 
 /* Before the plugin is asked: may an object of this type be opened so? The order of errors is that
@@ -99,7 +106,7 @@ static int ask(struct df_highlevel *hl, const char *path, bool directory, struct
     int (*op)(const char *, struct fuse_file_info *) = directory ? hl->ops.opendir : hl->ops.open;
 
     if (!op) {
-        handle->bits = DF_HANDLE_RELEASE;
+        set_bits(handle, DF_HANDLE_RELEASE);
         return 0;
     }
     if (df_highlevel_lacks(hl, missing))
@@ -110,7 +117,7 @@ static int ask(struct df_highlevel *hl, const char *path, bool directory, struct
         return 0;
     }
     handle->fh = fi->fh;
-    handle->bits = DF_HANDLE_PLUGIN | DF_HANDLE_RELEASE;
+    set_bits(handle, DF_HANDLE_PLUGIN | DF_HANDLE_RELEASE);
     return result;
 }
 
@@ -130,9 +137,10 @@ static void settle(struct df_frame *frame, const struct df_place *place, struct 
     if (fi->noflush || no_flush ||
         (hl->config.no_rofd_flush && (handle->flags & O_ACCMODE) == O_RDONLY))
         file->traits |= DF_FILE_NOFLUSH;
-    handle->bits |= DF_HANDLE_COUNTED;
+    uint32_t bits = DF_HANDLE_COUNTED;
     if ((handle->flags & O_ACCMODE) != O_RDONLY && df_frame_strips(frame))
-        handle->bits |= DF_HANDLE_STRIPS;
+        bits |= DF_HANDLE_STRIPS;
+    set_bits(handle, bits);
     df_open_path_opened(handle->node);
 }
 
@@ -227,7 +235,7 @@ static int open_existing(struct df_frame *frame, struct df_place *place, struct 
         file->kind = S_ISDIR(mode)   ? DF_KIND_DIRECTORY
                      : S_ISREG(mode) ? DF_KIND_REGULAR
                                      : DF_KIND_OTHER;
-        handle->bits = DF_HANDLE_PATH;
+        set_bits(handle, DF_HANDLE_PATH);
         file->ino = frame->hl->config.use_ino ? place->entry.ino : handle->node->ino;
     } else {
         result = open_node(frame, place, file, flags);
@@ -252,7 +260,7 @@ static int create_node(struct df_frame *frame, struct df_place *place, struct df
         return result;
     handle->fh = fi.info.fh;
     handle->flags = flags & ~(O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC);
-    handle->bits = DF_HANDLE_PLUGIN | DF_HANDLE_RELEASE;
+    set_bits(handle, DF_HANDLE_PLUGIN | DF_HANDLE_RELEASE);
     union df_file_info copy = fi;
     result = df_walk_learn(frame, place, &copy.info);
     if (result == 0 && !S_ISREG(place->entry.mode))
@@ -384,7 +392,7 @@ static void unlink_hidden(struct df_frame *frame, struct df_open_path *node)
     struct df_entry_cache *cache = &frame->hl->cache;
     const char *path = df_frame_hold(frame, node);
 
-    if (path && frame->hl->ops.unlink) {
+    if (path && df_open_path_is_hidden(node) && frame->hl->ops.unlink) {
         frame->hl->ops.unlink(path);
         df_entry_cache_forget(cache, df_open_path_key(node));
     }

@@ -50,9 +50,10 @@ int df_highlevel_hide(struct df_frame *frame, struct df_open_path *node, const c
         result = df_open_path_reserve(&hl->open_paths, node, hidden_len);
     if (result == 0)
         result = hl->ops.rename ? hl->ops.rename(path, hidden, 0) : -ENOSYS;
-    if (result)
+    if (result) {
+        df_open_path_cancel_hide(node);
         return result;
-    atomic_store(&node->hidden, true);
+    }
     df_open_paths_move(&hl->open_paths, node, hidden, hidden_len);
     df_entry_cache_forget(&hl->cache, df_open_path_key(node));
     return 0;
@@ -181,7 +182,7 @@ static int rename_locked(struct df_frame *frame, struct move *move, struct df_re
         result = may_move(frame, move);
     if (result)
         return result;
-    if (!exchange && !hl->config.hard_remove && atomic_load(&target->opens))
+    if (!exchange && !hl->config.hard_remove && df_open_path_begin_hide(target))
         result = df_highlevel_hide(frame, target, move->to.path, move->to.len);
     if (result == 0)
         result =

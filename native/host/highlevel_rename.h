@@ -8,7 +8,8 @@
 
 /*
  * Renames an open file to .fuse_hidden<hash><count> in its directory, as libfuse does instead of
- * removing it; it goes with the last open file. Under the node's write lock. -EBUSY when no free
+ * removing it; it goes with the last open file. Under the node's write lock, after
+ * df_open_path_begin_hide(), which a failure takes back. -EBUSY when no free
  * name was found, or what the plugin's rename says.
  */
 int df_highlevel_hide(struct df_frame *frame, struct df_open_path *node, const char *path,

@@ -65,6 +65,15 @@ void df_open_paths_destroy(struct df_open_paths *table)
     pthread_mutex_destroy(&table->displaced_lock);
 }
 
+uint32_t df_open_paths_count(struct df_open_paths *table)
+{
+    uint32_t count = 0;
+
+    for (int i = 0; i < DF_OPEN_PATHS_SHARDS; i++)
+        count += atomic_load(&table->shards[i].count);
+    return count;
+}
+
 /* ---- inode numbers ---- */
 
 static ino_t ino_of_path(const char *path, uint32_t len)
@@ -100,9 +109,10 @@ ino_t df_open_paths_ino(struct df_open_paths *table, const char *path, uint32_t 
 
 void df_open_paths_place_ino(struct df_open_paths *table, struct df_open_path *node)
 {
-    bool fits = !node->removed && !node->hidden && node->ino == ino_of_path(node->path, node->len);
-
-    if (!table->numbers || node->displaced || fits)
+    if (!table->numbers || node->displaced)
+        return;
+    if (!node->removed && !df_open_path_is_hidden(node) &&
+        node->ino == ino_of_path(node->path, node->len))
         return;
     pthread_mutex_lock(&table->displaced_lock);
     node->displaced = true;
@@ -139,7 +149,7 @@ void df_open_paths_chain(struct df_open_paths_shard *shard, struct df_open_path 
     struct df_open_path **chain = chain_of(shard, key);
     node->next = *chain;
     *chain = node;
-    shard->count++;
+    atomic_store(&shard->count, shard->count + 1); /* seen by a rename, or sees that rename */
 }
 
 void df_open_paths_unchain(struct df_open_paths_shard *shard, struct df_open_path *node)
@@ -148,7 +158,7 @@ void df_open_paths_unchain(struct df_open_paths_shard *shard, struct df_open_pat
     while (*link != node)
         link = &(*link)->next;
     *link = node->next;
-    shard->count--;
+    atomic_store_explicit(&shard->count, shard->count - 1, memory_order_relaxed);
 }
 
 /* Doubles the chains when they get long; without memory they just stay long. */
@@ -194,9 +204,10 @@ static struct df_open_path *make_node(struct df_open_paths_shard *shard)
         shard->free = node->next;
         return node;
     }
-    node = calloc(1, sizeof(*node));
+    node = aligned_alloc(64, sizeof(*node)); /* two files share no cache line */
     if (!node)
         return NULL;
+    memset(node, 0, sizeof(*node));
     pthread_mutex_init(&node->data_lock, NULL);
     free_path(node);
     return node;
@@ -214,10 +225,12 @@ static void replace_path(struct df_open_path *node, char *path, uint32_t room)
 void df_open_path_set(struct df_open_path *node, const char *path, uint32_t len,
                       struct df_path_hash key)
 {
-    atomic_fetch_add_explicit(&node->version, 1, memory_order_relaxed);
+    uint32_t version = atomic_load_explicit(&node->version, memory_order_relaxed);
+
+    atomic_store_explicit(&node->version, version + 1, memory_order_relaxed);
     atomic_store_explicit(&node->key_low, key.low, memory_order_release);
     atomic_store_explicit(&node->key_high, key.high, memory_order_release);
-    atomic_fetch_add_explicit(&node->version, 1, memory_order_release);
+    atomic_store_explicit(&node->version, version + 2, memory_order_release);
     memmove(node->path, path, len);
     node->path[len] = '\0';
     node->len = len;
@@ -241,14 +254,13 @@ static struct df_open_path *add(struct df_open_paths *table, struct df_open_path
     node->len = 0;
     if (memory)
         replace_path(node, memory, len + 1);
-    node->hidden = node->removed = false;
+    atomic_store_explicit(&node->removed, false, memory_order_relaxed);
     atomic_store_explicit(&node->opens, 0, memory_order_relaxed);
     atomic_store_explicit(&node->shard, (uint32_t)(shard - table->shards), memory_order_relaxed);
     df_open_path_set(node, path, len, key);
     grow(shard);
     node->ino = table->numbers ? df_open_paths_ino(table, path, len, key) : 0;
     df_open_paths_chain(shard, node, key);
-    atomic_fetch_add(&table->count, 1);
     df_open_paths_place_ino(table, node);
     return node;
 }
@@ -296,7 +308,6 @@ void df_open_paths_put(struct df_open_paths *table, struct df_open_path *node)
         free_path(node);
         node->next = shard->free;
         shard->free = node;
-        atomic_fetch_sub(&table->count, 1);
     }
     pthread_mutex_unlock(&shard->lock);
 }
@@ -352,19 +363,20 @@ int df_open_paths_enter(struct df_open_paths *table, const char *path, uint32_t 
     }
 }
 
-void df_open_path_opened(struct df_open_path *node)
+bool df_open_path_begin_hide(struct df_open_path *node)
 {
-    atomic_fetch_add(&node->opens, 1);
+    uint32_t opens = atomic_load(&node->opens);
+
+    do {
+        if ((opens & ~DF_OPEN_PATH_HIDDEN) == 0)
+            return false;
+    } while (!atomic_compare_exchange_weak(&node->opens, &opens, opens | DF_OPEN_PATH_HIDDEN));
+    return true;
 }
 
-bool df_open_path_closed(struct df_open_path *node)
+void df_open_path_cancel_hide(struct df_open_path *node)
 {
-    if (atomic_fetch_sub(&node->opens, 1) != 1)
-        return false;
-    df_open_path_hold(node, true);
-    bool hidden = node->hidden && !node->removed;
-    df_open_path_unhold(node);
-    return hidden;
+    atomic_fetch_and(&node->opens, ~DF_OPEN_PATH_HIDDEN);
 }
 
 int df_open_paths_claim(struct df_open_paths *table, const char *path, uint32_t len,

@@ -34,18 +34,19 @@
 #include "host/path_lock.h"
 
 #define DF_OPEN_PATHS_SHARDS 64
-#define DF_OPEN_PATHS_CHAINS 4   /* of a shard, at first */
+#define DF_OPEN_PATHS_CHAINS 4 /* of a shard, at first */
+#define DF_OPEN_PATH_HIDDEN  (1u << 31)
 #define DF_OPEN_PATH_INLINE  120 /* bytes: longer paths are allocated */
 
 struct df_open_path {
-    struct df_path_lock lock;
+    _Alignas(64) struct df_path_lock lock;
     pthread_mutex_t data_lock;
 
     _Atomic uint32_t refs;  /* to 0 only under the shard's lock */
-    _Atomic uint32_t opens; /* open files of the plugin; grows under a read lock only */
-    _Atomic bool hidden;  /* set under lock: is called .fuse_hidden..., to go with the last open */
-    _Atomic bool removed; /* set under lock: the path is no longer this file's */
-    bool displaced;       /* under displaced_lock: is in the table's list */
+    _Atomic uint32_t opens; /* open files of the plugin, and DF_OPEN_PATH_HIDDEN: it is called
+                               .fuse_hidden..., or about to be; grows under a read lock only */
+    _Atomic bool removed;   /* set under lock: the path is no longer this file's */
+    bool displaced;         /* under displaced_lock: is in the table's list */
 
     ino_t ino; /* number made from the path it had when it was entered, or 0; fixed */
     struct df_open_path *next_displaced;
@@ -75,7 +76,6 @@ struct df_open_paths {
     struct df_open_paths_shard shards[DF_OPEN_PATHS_SHARDS];
     const struct df_path_seed *seed; /* of the keys: the entry cache's */
     bool numbers;                    /* invent inode numbers; fixed before the first open */
-    _Atomic uint32_t count;          /* nodes in use */
 
     pthread_mutex_t rename_lock;
 
@@ -97,6 +97,9 @@ void df_open_paths_init(struct df_open_paths *table, const struct df_path_seed *
 /* No node may be in use. */
 void df_open_paths_destroy(struct df_open_paths *table);
 
+/* Nodes in use: exact when nobody opens or closes. */
+uint32_t df_open_paths_count(struct df_open_paths *table);
+
 /* ---- opening ---- */
 
 /* The node of a path with one more reference and its lock read-held, made when there is none; waits
@@ -105,10 +108,22 @@ void df_open_paths_destroy(struct df_open_paths *table);
 int df_open_paths_enter(struct df_open_paths *table, const char *path, uint32_t len,
                         struct df_path_hash key, bool alone, struct df_open_path **out);
 
-/* One open file more, under a read lock; one less. True: it was the last of a hidden file, which is
- * now the caller's to remove. */
-void df_open_path_opened(struct df_open_path *node);
-bool df_open_path_closed(struct df_open_path *node);
+/* One open file more, under a read lock; one less. True: it was the last of a hidden file: hold it
+ * (it may still be on its way), and remove it if it still is one. */
+static inline void df_open_path_opened(struct df_open_path *node)
+{
+    atomic_fetch_add(&node->opens, 1);
+}
+
+static inline bool df_open_path_closed(struct df_open_path *node)
+{
+    return atomic_fetch_sub(&node->opens, 1) == (DF_OPEN_PATH_HIDDEN | 1);
+}
+
+static inline bool df_open_path_is_hidden(const struct df_open_path *node)
+{
+    return atomic_load(&node->opens) & DF_OPEN_PATH_HIDDEN;
+}
 
 /* Gives a reference back. */
 void df_open_paths_put(struct df_open_paths *table, struct df_open_path *node);
@@ -133,6 +148,11 @@ ino_t df_open_paths_ino(struct df_open_paths *table, const char *path, uint32_t 
  * which a caller with another node in hand must not, also -EAGAIN. */
 int df_open_paths_claim(struct df_open_paths *table, const char *path, uint32_t len,
                         struct df_path_hash key, bool wait, struct df_open_path **out);
+
+/* Under the write lock: marks an open file as hidden before it is renamed; false when it is not
+ * open. Takes the mark away when that has failed. */
+bool df_open_path_begin_hide(struct df_open_path *node);
+void df_open_path_cancel_hide(struct df_open_path *node);
 
 /* Under the write lock, before the entry cache forgets the path: the path is gone. */
 void df_open_path_mark_removed(struct df_open_path *node);

@@ -124,10 +124,12 @@ static int collect(struct df_rename *rename)
         if (result && node)
             df_open_paths_put(table, node);
     }
-    if (result || atomic_load(&table->count) <= 2)
+    if (result || df_open_paths_count(table) <= 2)
         return result;
-    for (int i = 0; i < DF_OPEN_PATHS_SHARDS && result == 0; i++)
-        result = collect_shard(rename, &table->shards[i]);
+    for (int i = 0; i < DF_OPEN_PATHS_SHARDS && result == 0; i++) {
+        if (atomic_load(&table->shards[i].count))
+            result = collect_shard(rename, &table->shards[i]);
+    }
     return result;
 }
 

@@ -293,7 +293,7 @@ static void a_failure_anywhere_leaves_nothing_behind(void **state)
             assert_int_equal(failures, 0);
             operations = rig->ram.total;
         }
-        assert_int_equal(atomic_load(&df_highlevel_of(rig->fs)->open_paths.count), 0);
+        assert_int_equal(df_open_paths_count(&df_highlevel_of(rig->fs)->open_paths), 0);
         rig_end(rig); /* looks for handles that were not released */
     }
     assert_true(operations > 20);

@@ -257,7 +257,7 @@ static void paths_stay_true_under_renames_of_other_threads(void **state)
         assert_null(result);
     }
     rig->ram.yields = false;
-    assert_int_equal(atomic_load(&df_highlevel_of(rig->fs)->open_paths.count), 0);
+    assert_int_equal(df_open_paths_count(&df_highlevel_of(rig->fs)->open_paths), 0);
     rig_end(rig);
 }
 

@@ -376,7 +376,7 @@ static void a_failed_open_leaves_nothing_behind(void **state)
     assert_int_equal(rig_open(rig, "/dir/file", O_RDONLY, 0, &file), -ENOENT);
     assert_int_equal(rig_count(rig, RAM_GETATTR), 1);
     rig->ram.fail_error[RAM_OPEN] = 0;
-    assert_int_equal(atomic_load(&df_highlevel_of(rig->fs)->open_paths.count), 0);
+    assert_int_equal(df_open_paths_count(&df_highlevel_of(rig->fs)->open_paths), 0);
     rig_end(rig);
 }
 
