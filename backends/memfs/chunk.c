@@ -273,12 +273,13 @@ uint32_t chunk_punch(struct chunk *chunk, uint32_t off, uint32_t len)
     zero(chunk, off, first * PAGE);
     zero(chunk, last * PAGE, end);
 
-    if (count_bits(chunk, filled_map(chunk), first, last))
-        release(chunk, first * PAGE, last * PAGE);
+    bool filled = count_bits(chunk, filled_map(chunk), first, last) > 0;
     uint32_t freed = count_bits(chunk, charged_map(chunk), first, last);
     clear_bits(chunk, filled_map(chunk), first, last);
     clear_bits(chunk, charged_map(chunk), first, last);
     chunk->charged -= (uint16_t)freed;
+    if (filled && chunk->charged) /* else the caller frees all of it */
+        release(chunk, first * PAGE, last * PAGE);
     return freed;
 }
 

@@ -56,12 +56,12 @@ size_t data_read(const struct inode *inode, int64_t off, size_t size, struct iov
 /* ---- write ------------------------------------------------------------------------------ */
 
 /* What a new chunk is made of: a file that grew without holes is likely to grow on. */
-static enum chunk_kind kind_for(const struct inode *inode, uint64_t key)
+static enum chunk_kind kind_for(const struct store *store, const struct inode *inode, uint64_t key)
 {
     const struct chunk *before = key ? map_get(&inode->chunks, key - 1) : NULL;
     if (!before || !chunk_is_full(before))
         return CHUNK_FITTING;
-    return key < HUGE_FROM_CHUNK ? CHUNK_WHOLE : CHUNK_HUGE;
+    return store->huge && key >= HUGE_FROM_CHUNK ? CHUNK_HUGE : CHUNK_WHOLE;
 }
 
 struct chunk *data_chunk(struct store *store, struct inode *inode, uint64_t key, uint32_t end)
@@ -70,7 +70,7 @@ struct chunk *data_chunk(struct store *store, struct inode *inode, uint64_t key,
     if (chunk && end <= chunk->cap)
         return chunk;
 
-    enum chunk_kind kind = chunk ? CHUNK_FITTING : kind_for(inode, key);
+    enum chunk_kind kind = chunk ? CHUNK_FITTING : kind_for(store, inode, key);
     struct chunk *grown = chunk_grow(store, chunk, end, kind);
     if (!grown)
         return NULL;

@@ -18,7 +18,7 @@ struct options {
     char *inodes;
     unsigned mode, uid, gid;
     double timeout;
-    int direct_io, writeback, keep_cache, noatime;
+    int direct_io, writeback, keep_cache, noatime, huge;
     struct fuse_cmdline_opts cmdline;
 };
 
@@ -37,6 +37,7 @@ static const struct fuse_opt option_table[] = {
     OPTION("kernel_cache", keep_cache, 1),
     OPTION("no_kernel_cache", keep_cache, 0),
     OPTION("writeback_cache", writeback, 1),
+    OPTION("huge", huge, 1),
     FUSE_OPT_KEY("noatime", KEY_NOATIME),
     FUSE_OPT_END,
 };
@@ -59,6 +60,7 @@ static const char usage[] =
     "    -o direct_io           no page cache at all\n"
     "    -o writeback_cache     let the kernel collect small writes\n"
     "    -o noatime             never change access times (default: relatime)\n"
+    "    -o huge                ask for huge pages for files from 8 MiB on\n"
     "\n"
     "Always set: default_permissions. Further options:\n";
 
@@ -130,6 +132,7 @@ static struct store *make_store(const struct options *options)
         .uid = options->uid,
         .gid = options->gid,
         .noatime = options->noatime,
+        .huge = options->huge,
     };
 
     if (options->size && !parse_amount("size", options->size, ram(), &store_options.size))
@@ -148,6 +151,8 @@ static int loop(struct fuse_session *session, const struct fuse_cmdline_opts *cm
         return fuse_session_loop(session);
 
     struct fuse_loop_config *config = fuse_loop_cfg_create();
+    if (!config)
+        return -1;
     fuse_loop_cfg_set_clone_fd(config, (unsigned)cmdline->clone_fd);
     fuse_loop_cfg_set_max_threads(config, cmdline->max_threads);
     fuse_loop_cfg_set_idle_threads(config, cmdline->max_idle_threads);

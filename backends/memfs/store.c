@@ -54,6 +54,7 @@ struct store *store_new(const struct store_options *options)
         return NULL;
     memset(store, 0, sizeof(*store));
     store->noatime = options->noatime;
+    store->huge = options->huge;
     atomic_init(&store->next_ino, 1);
     pool_init(&store->pools[0], false);
     pool_init(&store->pools[1], true);

@@ -153,6 +153,7 @@ struct store {
     struct inode *root;
     struct lock rename;
     bool noatime;
+    bool huge;     /* large files from huge pages */
     uint64_t seed; /* of name hashes, random */
     struct quota bytes, inodes;
     struct pool pools[2]; /* small pages, huge pages */
@@ -171,6 +172,7 @@ struct store_options {
     uid_t uid;
     gid_t gid;
     bool noatime;
+    bool huge;
 };
 
 /* ---- store.c ---------------------------------------------------------------------------- */

@@ -28,8 +28,12 @@ static inline unsigned random_below(unsigned limit)
 
 static inline int make_store(void **state)
 {
-    struct store_options options = {
-        .size = (int64_t)PAGES * PAGE, .inodes = INODES, .mode = 0755, .uid = 1, .gid = 2};
+    struct store_options options = {.size = (int64_t)PAGES * PAGE,
+                                    .inodes = INODES,
+                                    .mode = 0755,
+                                    .uid = 1,
+                                    .gid = 2,
+                                    .huge = true};
     (void)state;
     random_state = SEED;
     store = store_new(&options);
