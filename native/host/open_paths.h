@@ -66,8 +66,8 @@ struct df_open_path {
 struct df_open_paths_shard {
     _Alignas(64) pthread_mutex_t lock;
     struct df_open_path **chains;
-    uint32_t chain_count;                                    /* power of two */
-    uint32_t count;                                          /* nodes in them */
+    uint32_t chain_count;   /* power of two */
+    _Atomic uint32_t count; /* nodes in them; also looked at without the lock */
     struct df_open_path *first_chains[DF_OPEN_PATHS_CHAINS]; /* before they grow */
     struct df_open_path *free;
 };
