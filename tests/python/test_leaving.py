@@ -99,7 +99,7 @@ def test_a_real_link_into_a_mount(root, tmp_path, fill):
 
 
 def test_entries_that_lead_out(out, root, real):
-    entry = next(entry for entry in directfuse.scandir(root) if entry.name == "out")
+    [entry] = [entry for entry in directfuse.scandir(root) if entry.name == "out"]
     assert entry.is_symlink() and entry.is_dir()
     assert entry.stat().st_ino == os.stat(real).st_ino
     assert [*directfuse.walk(root, followlinks=True)][1][0] == out

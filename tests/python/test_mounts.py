@@ -299,7 +299,8 @@ def test_a_process_may_end_with_mounts_alive(script, tmp_path):
             fd = directfuse.os_open({str(tmp_path / "a" / "f")!r}, 66)
             file = directfuse.open({str(tmp_path / "b" / "f")!r}, "w")
             print(directfuse.write(fd, b"left open"))
-            """
+            """,
+            "-Wignore::ResourceWarning",
         )
         == "9"
     )
