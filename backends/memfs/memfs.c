@@ -6,6 +6,7 @@
  */
 #include "door.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -155,7 +156,8 @@ static int loop(struct fuse_session *session, const struct fuse_cmdline_opts *cm
         return -1;
     fuse_loop_cfg_set_clone_fd(config, (unsigned)cmdline->clone_fd);
     fuse_loop_cfg_set_max_threads(config, cmdline->max_threads);
-    fuse_loop_cfg_set_idle_threads(config, cmdline->max_idle_threads);
+    if (cmdline->max_idle_threads != UINT_MAX) /* not given: libfuse 3.14 would complain */
+        fuse_loop_cfg_set_idle_threads(config, cmdline->max_idle_threads);
     int result = fuse_session_loop_mt(session, config);
     fuse_loop_cfg_destroy(config);
     return result;
