@@ -29,6 +29,33 @@ struct mounted {
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER; /* protects the list and its items */
 static struct mounted *list;
 
+/* ---- fork ---- */
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&list_lock);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&list_lock);
+}
+
+/* Who was unmounting does not exist in the child. */
+static void in_child(void)
+{
+    for (struct mounted *m = list; m; m = m->next)
+        m->unmounting = false;
+    after_fork();
+}
+
+static void register_fork(void)
+{
+    pthread_atfork(before_fork, after_fork, in_child);
+}
+
 static int result(int ret)
 {
     if (ret >= 0)
@@ -126,6 +153,7 @@ static int mount_it(struct mounted *mounted, const char *library, int argc, char
         df_plugin_stop(mounted->plugin, true, &status);
         return ret;
     }
+    pthread_once(&once, register_fork);
     pthread_mutex_lock(&list_lock);
     mounted->next = list;
     list = mounted;

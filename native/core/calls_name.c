@@ -18,16 +18,25 @@
 
 /* ---- making -------------------------------------------------------------------------------- */
 
+/* 0: the new name exists; 1: it does not, but its directory does; or the error of the way. */
+static ssize_t look_at_new(struct df_fs *fs, struct df_call *call, const struct df_leg *leg)
+{
+    struct stat st;
+
+    if (leg->last != DF_LAST_NAME)
+        return df_check_walked(fs, call, &leg->where);
+    return df_check_entry(fs, call, &leg->where, false, &st);
+}
+
 /* 0: the host may make the entry. */
 static ssize_t check_new(struct df_way *way, bool directory)
 {
     bool odd = way->leg.last != DF_LAST_NAME || (way->leg.slash && !directory);
-    struct stat st;
     ssize_t ret;
 
     if (DF_LIKELY(!odd && !df_check_read_only(way->leg.mount)))
         return 0;
-    ret = df_check_entry(way->fs, &way->call, &way->leg.where, false, &st);
+    ret = look_at_new(way->fs, &way->call, &way->leg);
     if (ret <= 0)
         return ret < 0 ? ret : -EEXIST;
     return odd ? -ENOENT : -EROFS;
@@ -119,14 +128,11 @@ static ssize_t rmdir_there(struct df_way *way)
 {
     static const int refusal[] = {
         [DF_LAST_DOT] = -EINVAL, [DF_LAST_DOTDOT] = -ENOTEMPTY, [DF_LAST_ROOT] = -EBUSY};
-    struct stat st;
     ssize_t ret;
 
     if (way->leg.last != DF_LAST_NAME) {
-        ret = df_check_entry(way->fs, &way->call, &way->leg.where, false, &st);
-        if (ret != 0)
-            return ret < 0 ? ret : -ENOENT;
-        return refusal[way->leg.last];
+        ret = df_check_walked(way->fs, &way->call, &way->leg.where);
+        return ret < 0 ? ret : refusal[way->leg.last];
     }
     ret = check_read_only(way);
     return ret < 0 ? ret : way->fs->ops->rmdir(way->fs, &way->call, &way->leg.where);
@@ -137,13 +143,15 @@ static ssize_t unlink_there(struct df_way *way)
     struct stat st;
     ssize_t ret;
 
-    if (way->leg.last == DF_LAST_NAME) {
-        ret = check_read_only(way);
-        if (ret < 0)
-            return ret;
-        if (DF_LIKELY(!way->leg.slash))
-            return way->fs->ops->unlink(way->fs, &way->call, &way->leg.where);
+    if (way->leg.last != DF_LAST_NAME) {
+        ret = df_check_walked(way->fs, &way->call, &way->leg.where);
+        return ret < 0 ? ret : -EISDIR;
     }
+    ret = check_read_only(way);
+    if (ret < 0)
+        return ret;
+    if (DF_LIKELY(!way->leg.slash))
+        return way->fs->ops->unlink(way->fs, &way->call, &way->leg.where);
     ret = df_check_entry(way->fs, &way->call, &way->leg.where, false, &st);
     if (ret != 0)
         return ret < 0 ? ret : -ENOENT;
@@ -181,13 +189,9 @@ static bool carries_mount(const struct df_leg *leg)
 /* The way to a name is its directory; that to "." or ".." is itself. */
 static ssize_t check_leg(struct df_way_pair *way, const struct df_leg *leg)
 {
-    struct stat st;
-    ssize_t ret;
-
     if (leg->last == DF_LAST_NAME)
         return df_check_parent(way->fs, &way->call, &leg->where);
-    ret = df_check_entry(way->fs, &way->call, &leg->where, false, &st);
-    return ret > 0 ? -ENOENT : ret;
+    return df_check_walked(way->fs, &way->call, &leg->where);
 }
 
 static ssize_t check_legs(struct df_way_pair *way)
@@ -288,7 +292,7 @@ static ssize_t check_link(struct df_way_pair *way)
     ret = way->fs->ops->getattr(way->fs, &way->call, &way->from.where, &st);
     if ((ret = df_call_result(&way->call, ret)) < 0)
         return ret;
-    ret = df_check_entry(way->fs, &way->call, &way->to.where, false, &st);
+    ret = look_at_new(way->fs, &way->call, &way->to);
     if (ret < 0) {
         way->call.leave_second = ret == DF_LEAVE;
         return ret;

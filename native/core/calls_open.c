@@ -77,13 +77,13 @@ static ssize_t check_creatable(struct df_way *way, int flags)
 
     if (!(flags & O_CREAT) || (way->leg.last == DF_LAST_NAME && !way->leg.slash))
         return 0;
-    ret = df_check_entry(way->fs, &way->call, &way->leg.where, true, &st);
+    if (way->leg.last == DF_LAST_NAME) {
+        ret = df_check_entry(way->fs, &way->call, &way->leg.where, true, &st);
+        return ret < 0 ? ret : -EISDIR;
+    }
+    ret = df_check_walked(way->fs, &way->call, &way->leg.where);
     if (ret < 0)
         return ret;
-    if (way->leg.last == DF_LAST_NAME)
-        return -EISDIR;
-    if (ret > 0)
-        return -ENOENT;
     return flags & O_EXCL ? -EEXIST : -EISDIR;
 }
 

@@ -40,6 +40,19 @@ ssize_t df_check_parent(struct df_fs *fs, struct df_call *call, const struct df_
     return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
 }
 
+ssize_t df_check_walked(struct df_fs *fs, struct df_call *call, const struct df_where *where)
+{
+    struct df_where itself = *where;
+    struct stat st;
+    ssize_t ret;
+
+    itself.flags &= DF_WHERE_DOTDOT;
+    ret = look(fs, call, &itself, &st);
+    if (ret < 0)
+        return ret;
+    return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+}
+
 ssize_t df_check_entry(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                        bool follow, struct stat *st)
 {

@@ -21,6 +21,10 @@ ssize_t df_check_entry(struct df_fs *fs, struct df_call *call, const struct df_w
 /* 0 if the directory that holds the entry exists, else the error (or DF_LEAVE). */
 ssize_t df_check_parent(struct df_fs *fs, struct df_call *call, const struct df_where *where);
 
+/* 0 if `where`, whose path ended in "." or "..", is a directory; else the error (or DF_LEAVE) of
+ * the way into it, on which symlinks are followed. */
+ssize_t df_check_walked(struct df_fs *fs, struct df_call *call, const struct df_where *where);
+
 static inline bool df_check_read_only(const struct df_mount *mount)
 {
     return (mount->flags & DF_ATTACH_READONLY) != 0;

@@ -18,7 +18,7 @@
 #include "core/gate.h"
 #include "core/mount.h"
 
-#define SHARDS 64
+#define SHARDS 16
 #define CHAIN_MAX 10 /* steps of deadlock detection: MAX_DEADLK_ITERATIONS of the kernel */
 
 /* A byte-range lock, or (whole) a flock(2) lock of its file. */
@@ -76,7 +76,7 @@ static struct shard *shard_of(const struct df_file *file)
 {
     uint64_t key = (uint64_t)(uintptr_t)mount_of(file) ^ (uint64_t)file->ino;
 
-    return &shards[key * UINT64_C(0x9E3779B97F4A7C15) >> 58];
+    return &shards[key * UINT64_C(0x9E3779B97F4A7C15) >> 60];
 }
 
 static struct inode *find_inode(struct shard *shard, const struct df_file *file)
