@@ -2,10 +2,11 @@
  * object.c - reads, checks and loads a plugin's shared object; see object.h.
  *
  * The name given to dlopen. glibc compares it with the names of everything loaded before it opens
- * anything, so a name used twice gives back the older object. The copy is opened as
- * /proc/PID/fd/N (not /proc/self, so that debuggers and profilers can follow the name), and N stays
- * open, and so cannot be used again, until the object is unloaded. Should somebody close
- * descriptors that are not his and N return, RTLD_NOLOAD notices, and another number is taken.
+ * anything, so a name used twice gives back the older object; and a dlopen that fails because
+ * memory is short leaves a name that is never good again. So no name is used twice: the copy is
+ * opened as /proc/PID/fd/N, with a serial number spelled into it as "/./" and "//", which mean
+ * nothing to the kernel. (Not /proc/self, so that debuggers and profilers can follow the name; for
+ * them the descriptor stays open as long as the object is loaded.)
  */
 #include "host/object.h"
 
@@ -249,21 +250,15 @@ static bool leads_to_us(void *scope)
 
 /* ---- loading ------------------------------------------------------------------------------ */
 
-static void *open_copy(struct df_object *object)
+static void *open_copy(const struct df_object *object)
 {
-    char name[64];
-    for (;;) {
-        snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)getpid(), object->fd);
-        void *older = dlopen(name, RTLD_NOW | RTLD_NOLOAD);
-        if (!older)
-            return dlopen(name, RTLD_NOW | RTLD_LOCAL);
-        dlclose(older);
-        int other = fcntl(object->fd, F_DUPFD_CLOEXEC, object->fd + 1);
-        if (other < 0)
-            return NULL;
-        close(object->fd);
-        object->fd = other;
-    }
+    static unsigned long last_serial; /* under load_lock */
+    char name[256];
+    int used = snprintf(name, sizeof(name), "/proc/%d/fd/", (int)getpid());
+    for (unsigned long serial = ++last_serial; serial > 0; serial >>= 1)
+        used += snprintf(name + used, sizeof(name) - (size_t)used, "%s", serial & 1 ? "./" : "/");
+    snprintf(name + used, sizeof(name) - (size_t)used, "%d", object->fd);
+    return dlopen(name, RTLD_NOW | RTLD_LOCAL);
 }
 
 static int load(struct df_object *object, const char *path, char *message, size_t size)

@@ -163,9 +163,13 @@ static void keep_plugin(struct df_plugin *plugin)
 static void dispose(struct df_plugin *plugin)
 {
     struct df_plugin *before = self;
-    bool lingers = plugin->object.handle && plugin->object.lingers;
+    struct df_object object = plugin->object;
+    pthread_mutex_lock(&list_lock);
+    plugin->object.map = NULL;
+    pthread_mutex_unlock(&list_lock);
+    bool lingers = object.handle && object.lingers;
     self = plugin; /* its destructors may have something to say */
-    df_object_close(&plugin->object);
+    df_object_close(&object);
     self = before;
     delist(plugin);
     free(plugin->library);

@@ -171,6 +171,7 @@ int fuse_main_real(int argc, char *argv[], const struct fuse_operations *op, siz
 
     if (df_abi_parse_cmdline(&args, &opts) != 0) {
         free(opts.mountpoint);
+        fuse_opt_free_args(&args);
         return MAIN_BAD_OPTIONS;
     }
     if (opts.show_version) {

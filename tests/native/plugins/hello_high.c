@@ -146,11 +146,12 @@ static const struct fuse_operations operations = {
 int main(int argc, char *argv[])
 {
     struct fuse_args args = FUSE_ARGS_INIT(argc, argv);
-    if (fuse_opt_parse(&args, &options, templates, NULL) == -1)
-        return 1;
+    int status = 1;
     main_thread = pthread_self();
-    int status = fuse_main(args.argc, args.argv, &operations, NULL);
-    testify("returns");
+    if (fuse_opt_parse(&args, &options, templates, NULL) == 0) {
+        status = fuse_main(args.argc, args.argv, &operations, NULL);
+        testify("returns");
+    }
     fuse_opt_free_args(&args);
     free(options.text);
     free(options.witness);

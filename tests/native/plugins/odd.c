@@ -41,8 +41,9 @@ static int mount_on_descriptor(void)
     char *argv[] = {"odd", NULL};
     struct fuse_args args = FUSE_ARGS_INIT(1, argv);
     struct fuse_session *se = fuse_session_new(&args, &ops, sizeof(ops), NULL);
-    int result = fuse_session_mount(se, "/dev/fd/3") == -1 ? 50 : 51;
-    fuse_session_destroy(se);
+    int result = se && fuse_session_mount(se, "/dev/fd/3") == -1 ? 50 : 51;
+    if (se)
+        fuse_session_destroy(se);
     fuse_opt_free_args(&args);
     return result;
 }
