@@ -67,15 +67,17 @@ bool df_args_read(const struct df_args *args, PyObject *slots[DF_ARGS_MAX])
     return true;
 }
 
-/* An int, or what has __index__; *failed tells an error from the value -1. */
-static long long read_number(PyObject *value, bool *failed)
+/* An int, or what has __index__; *failed tells an error from the value -1. PyLong_AsLong, for
+ * PyLong_AsLongLong is slow for numbers of more than 30 bits, as virtual descriptors are. */
+static long read_number(PyObject *value, bool *failed)
 {
-    long long number;
+    _Static_assert(sizeof(long) == sizeof(off_t), "a long holds an offset");
+    long number;
     if (PyLong_Check(value)) {
-        number = PyLong_AsLongLong(value);
+        number = PyLong_AsLong(value);
     } else {
         PyObject *index = PyNumber_Index(value);
-        number = index ? PyLong_AsLongLong(index) : -1;
+        number = index ? PyLong_AsLong(index) : -1;
         Py_XDECREF(index);
     }
     *failed = number == -1 && PyErr_Occurred();
