@@ -1,0 +1,181 @@
+/*
+ * node_attr.c - the attributes of a node: what an answer or a change does to them.
+ */
+#include "host/node_attr.h"
+
+#include <errno.h>
+#include <sched.h>
+
+_Static_assert((sizeof(struct timespec) + offsetof(struct stat, st_ctim) -
+                offsetof(struct stat, st_ino)) % 8 == 0,
+               "attributes are cached in whole words");
+
+#define SIZE_WORD ((offsetof(struct stat, st_size) - offsetof(struct stat, st_ino)) / 8)
+
+_Static_assert(sizeof(off_t) == 8 &&
+                   (offsetof(struct stat, st_size) - offsetof(struct stat, st_ino)) % 8 == 0,
+               "the size is a word of its own");
+
+/* A writer is between two stores, or was taken off its processor there. */
+void df_node_attr_pause(void)
+{
+    sched_yield();
+}
+
+static uint32_t begin(struct df_node *node)
+{
+    uint32_t seq = atomic_load_explicit(&node->seq, memory_order_relaxed);
+
+    for (;;) {
+        if (seq & 1) {
+            df_node_attr_pause();
+            seq = atomic_load_explicit(&node->seq, memory_order_relaxed);
+        } else if (atomic_compare_exchange_weak_explicit(
+                       &node->seq, &seq, seq + 1, memory_order_acquire, memory_order_relaxed)) {
+            return seq + 1;
+        }
+    }
+}
+
+static void end(struct df_node *node, uint32_t seq)
+{
+    atomic_store_explicit(&node->seq, seq + 1, memory_order_release);
+}
+
+/* Release, so that a reader who sees the word sees seq odd or later as well. */
+static void put_word(struct df_node *node, size_t i, uint64_t word)
+{
+    atomic_store_explicit(&node->attr[i], word, memory_order_release);
+}
+
+static void put_stat(struct df_node *node, const struct stat *st, uint64_t expiry)
+{
+    const char *in = (const char *)st + offsetof(struct stat, st_ino);
+
+    for (size_t i = 0; i < DF_NODE_ATTR_WORDS; i++) {
+        uint64_t word;
+
+        memcpy(&word, in + 8 * i, 8);
+        put_word(node, i, word);
+    }
+    atomic_store_explicit(&node->expiry, expiry, memory_order_release);
+    atomic_store_explicit(&node->stale, 0, memory_order_release);
+}
+
+static void get_stat(const struct df_node *node, struct stat *st)
+{
+    char *out = (char *)st + offsetof(struct stat, st_ino);
+
+    memset(st, 0, sizeof(*st));
+    for (size_t i = 0; i < DF_NODE_ATTR_WORDS; i++) {
+        uint64_t word = atomic_load_explicit(&node->attr[i], memory_order_acquire);
+
+        memcpy(out + 8 * i, &word, 8);
+    }
+}
+
+/* Between begin and end. */
+static void note_change(struct df_node *node, uint32_t parts)
+{
+    uint32_t stale = atomic_load_explicit(&node->stale, memory_order_relaxed);
+    uint32_t changes = atomic_load_explicit(&node->changes, memory_order_relaxed);
+
+    atomic_store_explicit(&node->changes, changes + 1, memory_order_release);
+    atomic_store_explicit(&node->changed_at, df_node_now(), memory_order_release);
+    atomic_store_explicit(&node->stale, stale | parts, memory_order_release);
+}
+
+void df_node_attr_last(const struct df_node *node, struct stat *st)
+{
+    uint32_t seq;
+
+    do {
+        while ((seq = atomic_load_explicit(&node->seq, memory_order_acquire)) & 1)
+            df_node_attr_pause();
+        get_stat(node, st);
+    } while (atomic_load_explicit(&node->seq, memory_order_relaxed) != seq);
+}
+
+/* ---- answers ------------------------------------------------------------------------------- */
+
+static int check(struct df_node *node, const struct stat *st)
+{
+    if (df_node_sane(st) && node->type == (st->st_mode & S_IFMT))
+        return 0;
+    df_node_attr_spoil(node);
+    return -EIO;
+}
+
+int df_node_attr_store(struct df_node *node, const struct stat *st, uint64_t expiry,
+                       uint32_t changes)
+{
+    uint32_t seq;
+
+    if (check(node, st) < 0)
+        return -EIO;
+    seq = begin(node);
+    if (atomic_load_explicit(&node->changes, memory_order_relaxed) == changes)
+        put_stat(node, st, expiry);
+    end(node, seq);
+    return 0;
+}
+
+void df_node_attr_meet(struct df_node *node, const struct stat *st, uint64_t expiry, uint64_t asked,
+                       bool is_new)
+{
+    uint32_t seq = begin(node);
+
+    if (is_new || atomic_load_explicit(&node->changed_at, memory_order_relaxed) < asked)
+        put_stat(node, st, expiry);
+    end(node, seq);
+}
+
+int df_node_attr_changed(struct df_node *node, const struct stat *st, uint64_t expiry)
+{
+    uint32_t seq;
+
+    if (check(node, st) < 0)
+        return -EIO;
+    seq = begin(node);
+    note_change(node, 0);
+    put_stat(node, st, expiry);
+    end(node, seq);
+    return 0;
+}
+
+/* ---- changes ------------------------------------------------------------------------------- */
+
+void df_node_attr_forget(struct df_node *node, uint32_t parts)
+{
+    uint32_t seq = begin(node);
+
+    note_change(node, parts);
+    end(node, seq);
+}
+
+void df_node_attr_spoil(struct df_node *node)
+{
+    df_node_set(node, DF_NODE_BAD);
+    df_node_attr_forget(node, DF_ATTR_ALL);
+}
+
+/* The size we know changes with it; what else a write changes, only the plugin knows. */
+static void change_size(struct df_node *node, off_t size, bool shrink)
+{
+    uint32_t seq = begin(node);
+
+    if (shrink || (off_t)atomic_load_explicit(&node->attr[SIZE_WORD], memory_order_relaxed) < size)
+        put_word(node, SIZE_WORD, (uint64_t)size);
+    note_change(node, DF_ATTR_TIMES);
+    end(node, seq);
+}
+
+void df_node_attr_wrote(struct df_node *node, off_t end_of_write)
+{
+    change_size(node, end_of_write, false);
+}
+
+void df_node_attr_truncated(struct df_node *node)
+{
+    change_size(node, 0, true);
+}

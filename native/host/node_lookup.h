@@ -1,0 +1,54 @@
+/*
+ * node_lookup.h - entries that must be asked for: LOOKUP, revalidation, and what to do with a node
+ * that an answer brings. The directory is locked (node.h).
+ */
+#ifndef DF_HOST_NODE_LOOKUP_H
+#define DF_HOST_NODE_LOOKUP_H
+
+#include "host/node_attr.h"
+#include "host/node_cache.h"
+
+enum { /* how */
+       DF_LOOKUP_SHARED = 1 << 0, /* the lock is held shared */
+       DF_LOOKUP_FRESH = 1 << 1,  /* ask even if the entry is valid: LOOKUP_EXCL, LOOKUP_REVAL */
+       DF_LOOKUP_REPLACE = 1 << 2, /* second try after DF_LOOKUP_AGAIN: the entry was asked about */
+};
+
+#define DF_LOOKUP_AGAIN 1 /* result: an entry must go; come again with the lock held exclusively */
+
+/*
+ * Finds `name` in the locked directory: in the cache, or by asking. *entry is the entry, present or
+ * absent, and NULL for a name that is absent and not cached. An entry is good for this call even if
+ * it has expired already. `drops` gets what the caller drops when the lock is released.
+ * Returns 0, DF_LOOKUP_AGAIN (only if shared) or a negative errno: -ENOMEM, -EIO for a reply that
+ * cannot be, -ELOOP for a directory inside itself, else what the plugin says.
+ */
+int df_node_lookup(struct df_nodes *nodes, struct df_call *call, struct df_node *dir,
+                   const struct df_node_name *name, unsigned how, struct df_node_entry **entry,
+                   struct df_node_drops *drops);
+
+/*
+ * Enters a node that the plugin has just made as `name`, in the exclusively locked directory:
+ * `entry` is the absent entry that df_node_lookup() gave, or one made by df_node_cache_new() that is
+ * in no table (fresh). Takes over the reference. Returns 0, or -ENOMEM or -ELOOP: the reference
+ * goes to `drops`, a fresh entry stays the caller's.
+ */
+int df_node_lookup_enter(struct df_nodes *nodes, struct df_node *dir, struct df_node_entry *entry,
+                         bool fresh, struct df_node *node, double entry_timeout,
+                         struct df_node_drops *drops);
+
+/* Enters what READDIRPLUS told of an entry; the lock is held shared or exclusively. `asked`: the
+ * time before the request. What cannot be entered is forgotten again. */
+void df_node_lookup_learn(struct df_nodes *nodes, struct df_node *dir,
+                          const struct df_node_name *name, const struct df_node_found *found,
+                          uint64_t asked, struct df_node_drops *drops);
+
+/* True if `node` is `dir` or a directory above it. */
+bool df_node_lookup_is_above(struct df_nodes *nodes, const struct df_node *node,
+                             const struct df_node *dir);
+
+/* The directory has moved: to another parent. The old one's reference goes to `drops`. */
+void df_node_lookup_move(struct df_nodes *nodes, struct df_node *node, struct df_node *parent,
+                         struct df_node_drops *drops);
+
+#endif

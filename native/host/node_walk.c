@@ -1,0 +1,454 @@
+/*
+ * node_walk.c - walking a name, warm and cold. The rules are in node_walk.h.
+ */
+#include "host/node_walk.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "host/node_link.h"
+#include "host/node_lookup.h"
+
+#define TRIES_MAX 100 /* a walk that meets that many directories being forgotten gives up */
+
+/* Bytes up to the next slash; eight at a time where that does not read past the end. */
+static inline size_t component_len(const char *at, size_t left)
+{
+    size_t len = 0;
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    for (; left - len >= 8; len += 8) {
+        const uint64_t ones = UINT64_C(0x0101010101010101);
+        uint64_t word, zero;
+
+        memcpy(&word, at + len, 8);
+        word ^= ones * '/';
+        zero = (word - ones) & ~word & (ones << 7);
+        if (zero)
+            return len + ((size_t)__builtin_ctzll(zero) >> 3);
+    }
+#endif
+    while (len < left && at[len] != '/')
+        len++;
+    return len;
+}
+
+/* A node that came with READDIRPLUS is used for the first time: it was worth it. */
+static void used_after_plus(struct df_node *dir, struct df_node *node)
+{
+    df_node_clear(node, DF_NODE_VIA_PLUS);
+    df_node_set(dir, DF_NODE_WANT_PLUS);
+}
+
+/* What the cache says for certain about the name in dir: 0 and the child, -ENOENT or COLD. */
+static inline int peek(struct df_node *dir, const struct df_node_name *name,
+                       struct df_node_clock *clock, struct df_node **child)
+{
+    struct df_node_entry *entry = df_node_cache_find(dir, name);
+    struct df_node *node;
+
+    if (DF_UNLIKELY(!entry) ||
+        !df_node_live(clock, atomic_load_explicit(&entry->expiry, memory_order_acquire)))
+        return DF_NODE_COLD;
+    df_node_cache_touch(entry);
+    node = atomic_load_explicit(&entry->node, memory_order_acquire);
+    if (!node)
+        return -ENOENT;
+    if (DF_UNLIKELY(df_node_has(node, DF_NODE_BAD | DF_NODE_VIA_PLUS))) {
+        if (df_node_has(node, DF_NODE_BAD))
+            return DF_NODE_COLD;
+        used_after_plus(dir, node);
+    }
+    *child = node;
+    return 0;
+}
+
+int df_node_walk_warm(struct df_nodes *nodes, struct df_call *call, const struct df_where *where,
+                      struct df_node_clock *clock, struct df_node **out)
+{
+    struct df_node *node = where->base ? df_node_of_file(where->base) : nodes->root;
+    size_t skip = where->base ? 0 : 1;
+    const char *at = where->name + skip;
+    size_t left = where->len - skip;
+
+    if (DF_UNLIKELY(where->flags & DF_WHERE_DOTDOT))
+        return DF_NODE_COLD;
+    while (left > 0) {
+        size_t len = component_len(at, left);
+        struct df_node_name name;
+        int result;
+
+        if (!df_node_is_dir(node) || len > NAME_MAX)
+            return DF_NODE_COLD;
+        if (nodes->source->search && (result = nodes->source->search(nodes, call, node)) != 0)
+            return result;
+        name = df_node_cache_name(nodes, at, len);
+        result = peek(node, &name, clock, &node);
+        if (result != 0)
+            return result;
+        at += len;
+        left -= len;
+        if (left > 0) {
+            at++;
+            left--;
+        }
+    }
+    if (DF_UNLIKELY(S_ISLNK(node->type)) && (!(where->flags & DF_WHERE_NOFOLLOW) ||
+                                             (where->flags & DF_WHERE_DIRECTORY)))
+        return DF_NODE_COLD;
+    if (DF_UNLIKELY(where->flags & DF_WHERE_DIRECTORY) && !df_node_is_dir(node))
+        return -ENOTDIR;
+    *out = node;
+    return 0;
+}
+
+/* ---- one step ------------------------------------------------------------------------------ */
+
+/* Asks. The child is readable until the call ends. */
+static int step_cold(struct df_node_walk *walk, const struct df_node_name *name,
+                     struct df_node **child)
+{
+    struct df_node *dir = walk->dir;
+    struct df_node_drops drops = {0};
+    struct df_node_entry *entry = NULL;
+    unsigned how = (walk->nodes->parallel ? DF_LOOKUP_SHARED : 0) |
+                   (walk->revalidate ? DF_LOOKUP_FRESH : 0);
+    bool shared;
+    int result;
+
+    do {
+        shared = how & DF_LOOKUP_SHARED;
+        shared ? df_node_lock_shared(&dir->lock) : df_node_lock(&dir->lock);
+        if (!df_node_alive(dir))
+            result = DF_NODE_COLD;
+        else if (df_node_has(dir, DF_NODE_REMOVED))
+            result = -ENOENT;
+        else
+            result = df_node_lookup(walk->nodes, walk->call, dir, name, how, &entry, &drops);
+        *child = entry ? atomic_load_explicit(&entry->node, memory_order_relaxed) : NULL;
+        shared ? df_node_unlock_shared(&dir->lock) : df_node_unlock(&dir->lock);
+        df_node_cache_drop(walk->nodes, &drops);
+        how = (how & ~DF_LOOKUP_SHARED) | DF_LOOKUP_REPLACE;
+    } while (shared && result == DF_LOOKUP_AGAIN && df_node_alive(dir));
+    if (result == 0 && !*child)
+        return -ENOENT;
+    return result;
+}
+
+static int step(struct df_node_walk *walk, const struct df_node_name *name, struct df_node **child)
+{
+    int result = DF_NODE_COLD;
+
+    if (!walk->revalidate)
+        result = peek(walk->dir, name, &walk->clock, child);
+    return result == DF_NODE_COLD ? step_cold(walk, name, child) : result;
+}
+
+/* ---- leaving the mount --------------------------------------------------------------------- */
+
+/* What remains of the name, with the slash that the core took off its end. */
+static int rest_of(const struct df_node_walk *walk, char rest[PATH_MAX])
+{
+    size_t len = (size_t)(walk->end - walk->at);
+
+    if (len + 2 > PATH_MAX)
+        return -ENAMETOOLONG;
+    memcpy(rest, walk->at, len);
+    if (walk->must_be_dir)
+        rest[len++] = '/';
+    rest[len] = '\0';
+    return 0;
+}
+
+static int leave(struct df_node_walk *walk, const char *target, size_t len)
+{
+    char rest[PATH_MAX];
+    int result = rest_of(walk, rest);
+
+    return result < 0 ? result : df_call_leave(walk->call, target, len, rest, true);
+}
+
+static int leave_up(struct df_node_walk *walk)
+{
+    char rest[PATH_MAX];
+    int result = rest_of(walk, rest);
+
+    return result < 0 ? result : df_call_leave_up(walk->call, rest);
+}
+
+/* ---- symlinks ------------------------------------------------------------------------------ */
+
+/* The walk goes on with the target of a link in its directory, and what remains behind that. What
+ * remains is at the end of walk->text already if this is not the first link. */
+static int expand(struct df_node_walk *walk, const char *target, size_t len)
+{
+    size_t rest = (size_t)(walk->end - walk->at);
+    char *end = walk->text + sizeof(walk->text) - 1;
+
+    if (++walk->call->links > DF_LINKS_MAX)
+        return -ELOOP;
+    if (len + rest >= sizeof(walk->text))
+        return -ENAMETOOLONG;
+    if (walk->end != end)
+        memcpy(end - rest, walk->at, rest);
+    memcpy(end - rest - len, target, len);
+    *end = '\0';
+    walk->at = end - rest - len;
+    walk->end = end;
+    return 0;
+}
+
+/* Reads the link, which the caller holds. */
+static int follow(struct df_node_walk *walk, struct df_node *link)
+{
+    char target[PATH_MAX];
+    ssize_t len = df_node_link_read(walk->nodes, walk->call, link, target, sizeof(target) - 1);
+
+    if (len <= 0)
+        return len < 0 ? (int)len : -ENOENT;
+    if (target[0] == '/')
+        return leave(walk, target, (size_t)len);
+    return expand(walk, target, (size_t)len);
+}
+
+static int hold_and_follow(struct df_node_walk *walk, struct df_node *link)
+{
+    int result;
+
+    if (!df_node_try_hold(link))
+        return DF_NODE_COLD;
+    result = follow(walk, link);
+    df_node_put(walk->nodes, link);
+    return result;
+}
+
+/* ---- the walk to the last component -------------------------------------------------------- */
+
+static int check_search(struct df_node_walk *walk, size_t len)
+{
+    int result = 0;
+
+    if (!df_node_is_dir(walk->dir))
+        return -ENOTDIR;
+    if (walk->nodes->source->search)
+        result = walk->nodes->source->search(walk->nodes, walk->call, walk->dir);
+    if (result == 0 && len > NAME_MAX)
+        return -ENAMETOOLONG;
+    return result;
+}
+
+static bool is_dotdot(const char *name, size_t len)
+{
+    return len == 2 && name[0] == '.' && name[1] == '.';
+}
+
+static int up(struct df_node_walk *walk)
+{
+    if (walk->dir == walk->nodes->root)
+        return leave_up(walk);
+    walk->dir = atomic_load_explicit(&walk->dir->parent, memory_order_acquire);
+    return 0;
+}
+
+/* A component with more behind it. */
+static int pass_through(struct df_node_walk *walk, const char *name, size_t len)
+{
+    struct df_node_name component;
+    struct df_node *child;
+    int result;
+
+    if (is_dotdot(name, len))
+        return up(walk);
+    if (len == 1 && name[0] == '.')
+        return 0;
+    component = df_node_cache_name(walk->nodes, name, len);
+    result = step(walk, &component, &child);
+    if (result != 0)
+        return result;
+    if (S_ISLNK(child->type))
+        return hold_and_follow(walk, child);
+    if (!df_node_is_dir(child))
+        return -ENOTDIR;
+    walk->dir = child;
+    return 0;
+}
+
+static void end_with(struct df_node_walk *walk, const char *name, size_t len)
+{
+    walk->kind = DF_END_NAME;
+    if (is_dotdot(name, len))
+        walk->kind = DF_END_DOTDOT;
+    else if (len == 1 && name[0] == '.')
+        walk->kind = DF_END_DOT;
+    else
+        walk->last = df_node_cache_name(walk->nodes, name, len);
+}
+
+static size_t slashes(const char *at, const char *end)
+{
+    size_t count = 0;
+
+    while (at + count < end && at[count] == '/')
+        count++;
+    return count;
+}
+
+/* Goes on from walk->dir with walk->at. Keeps `last` valid: it points into the name or walk->text. */
+static int run(struct df_node_walk *walk)
+{
+    for (;;) {
+        const char *name = walk->at + slashes(walk->at, walk->end);
+        size_t len = component_len(name, (size_t)(walk->end - name));
+        size_t behind = slashes(name + len, walk->end);
+        int result;
+
+        if (len == 0) {
+            walk->kind = DF_END_ROOT;
+            return 0;
+        }
+        result = check_search(walk, len);
+        if (result != 0)
+            return result;
+        walk->at = name + len;
+        if (walk->at + behind == walk->end) {
+            walk->at = walk->end;
+            walk->must_be_dir |= behind > 0;
+            end_with(walk, name, len);
+            return 0;
+        }
+        result = pass_through(walk, name, len);
+        if (result != 0)
+            return result;
+    }
+}
+
+static int begin(struct df_node_walk *walk)
+{
+    const struct df_where *where = walk->where;
+
+    walk->must_be_dir = where->flags & DF_WHERE_DIRECTORY;
+    walk->dir = where->base ? df_node_of_file(where->base) : walk->nodes->root;
+    walk->at = where->name;
+    walk->end = where->name + where->len;
+    walk->call->links = walk->links;
+    return run(walk);
+}
+
+int df_node_walk_again(struct df_node_walk *walk)
+{
+    int result;
+
+    do {
+        if (++walk->tries > TRIES_MAX)
+            return -ESTALE;
+        result = begin(walk);
+    } while (result == DF_NODE_COLD);
+    return result;
+}
+
+int df_node_walk_parent(struct df_node_walk *walk, struct df_nodes *nodes, struct df_call *call,
+                        const struct df_where *where, bool revalidate)
+{
+    int result;
+
+    walk->nodes = nodes;
+    walk->call = call;
+    walk->where = where;
+    walk->revalidate = revalidate;
+    walk->links = call->links;
+    walk->tries = 0;
+    walk->clock.now = 0;
+    result = begin(walk);
+    return result == DF_NODE_COLD ? df_node_walk_again(walk) : result;
+}
+
+int df_node_walk_follow(struct df_node_walk *walk, struct df_node *link)
+{
+    int result = follow(walk, link);
+
+    if (result == 0)
+        result = run(walk);
+    return result == DF_NODE_COLD ? df_node_walk_again(walk) : result;
+}
+
+int df_node_walk_lock(struct df_node_walk *walk)
+{
+    int result = 0;
+
+    df_node_lock(&walk->dir->lock);
+    if (!df_node_alive(walk->dir))
+        result = DF_NODE_COLD;
+    else if (df_node_has(walk->dir, DF_NODE_REMOVED))
+        result = -ENOENT;
+    if (result != 0)
+        df_node_unlock(&walk->dir->lock);
+    return result;
+}
+
+/* ---- the walk to an object ----------------------------------------------------------------- */
+
+static bool follows(const struct df_node_walk *walk)
+{
+    return walk->must_be_dir || !(walk->where->flags & DF_WHERE_NOFOLLOW);
+}
+
+/* From the last component to the object, through symlinks. A bare pointer. */
+static int last_step(struct df_node_walk *walk, struct df_node **node)
+{
+    for (;;) {
+        int result = 0;
+
+        *node = walk->dir;
+        if (walk->kind == DF_END_DOTDOT) {
+            result = up(walk);
+            *node = walk->dir;
+        } else if (walk->kind == DF_END_NAME) {
+            result = step(walk, &walk->last, node);
+        }
+        if (result != 0)
+            return result;
+        if (!S_ISLNK((*node)->type) || !follows(walk))
+            return walk->must_be_dir && !df_node_is_dir(*node) ? -ENOTDIR : 0;
+        result = hold_and_follow(walk, *node);
+        if (result == 0)
+            result = run(walk);
+        if (result != 0)
+            return result;
+    }
+}
+
+static int walk_cold(struct df_nodes *nodes, struct df_call *call, const struct df_where *where,
+                     bool revalidate, struct df_node **node)
+{
+    struct df_node_walk walk;
+    int result = df_node_walk_parent(&walk, nodes, call, where, revalidate);
+
+    while (result == 0) {
+        result = last_step(&walk, node);
+        if (result == 0 && df_node_try_hold(*node))
+            return 0;
+        if (result == 0 || result == DF_NODE_COLD)
+            result = df_node_walk_again(&walk);
+    }
+    return result;
+}
+
+int df_node_walk_object(struct df_nodes *nodes, struct df_call *call, const struct df_where *where,
+                        bool revalidate, struct df_node_spot *spot)
+{
+    struct df_node_clock clock = {0};
+    int result = DF_NODE_COLD;
+
+    spot->held = !where->base || where->len > 0;
+    if (!spot->held) {
+        spot->node = df_node_of_file(where->base);
+        return 0;
+    }
+    if (!revalidate)
+        result = df_node_walk_warm(nodes, call, where, &clock, &spot->node);
+    if (result == 0 && df_node_try_hold(spot->node))
+        return 0;
+    if (result < 0)
+        return result;
+    return walk_cold(nodes, call, where, revalidate, &spot->node);
+}
