@@ -365,6 +365,10 @@ static size_t collect(struct df_thread *thread, struct df_read *reads, size_t co
         reads[i].result = df_fd_ours(reads[i].fd) ? begin_extent(thread, &reads[i], e) : DF_NOT_OURS;
         if (reads[i].result < 0)
             continue;
+        if (e->size == 0) {
+            df_file_put(thread, e->file);
+            continue;
+        }
         if (*taken > 0 && e->file->fs != extents[0].file->fs) {
             df_file_put(thread, e->file);
             break;
