@@ -248,6 +248,47 @@ def test_hard_link_from_a_trailing_slash_is_enotdir(fs):
         fs.os.link(path + "/", fs.path("g"))
 
 
+# Calls that make, remove or move an entry, each with what "." at the end means to it.
+ENTRY_CALLS = {
+    "mkdir": (lambda os_, path: os_.mkdir(path), errno.EEXIST),
+    "mknod": (lambda os_, path: os_.mknod(path), errno.EEXIST),
+    "symlink": (lambda os_, path: os_.symlink("target", path), errno.EEXIST),
+    "link": (lambda os_, path: os_.link(path.rsplit("/", 2)[0] + "/f", path), errno.EEXIST),
+    "create": (lambda os_, path: os_.os_open(path, os.O_CREAT | os.O_WRONLY), errno.EISDIR),
+    "unlink": (lambda os_, path: os_.unlink(path), errno.EISDIR),
+    "rmdir": (lambda os_, path: os_.rmdir(path), errno.EINVAL),
+    "rename-from": (lambda os_, path: os_.rename(path, path + "new"), errno.EBUSY),
+    "rename-to": (
+        lambda os_, path: os_.rename(path.rsplit("/", 2)[0] + "/f", path),
+        errno.EBUSY,
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "name, code",
+    [
+        ("f", errno.ENOTDIR),
+        ("missing", errno.ENOENT),
+        ("dangling", errno.ENOENT),
+        ("to-file", errno.ENOTDIR),
+        ("d", None),
+        ("to-dir", None),
+    ],
+)
+@pytest.mark.parametrize("call, refusal", ENTRY_CALLS.values(), ids=ENTRY_CALLS)
+def test_dot_at_the_end_walks_into_what_is_before_it(fs, call, refusal, name, code):
+    fs.make("f")
+    fs.mkdir("d")
+    fs.symlink("missing", "dangling")
+    fs.symlink("f", "to-file")
+    fs.symlink("d", "to-dir")
+    before = fs.names()
+    with fails(code or refusal):
+        call(fs.os, fs.path(name, "."))
+    assert fs.names() == before
+
+
 # ---- names come and go: no stale answer --------------------------------------------------------
 
 
