@@ -1,229 +1,169 @@
 /*
- * names.c - passthrough's operations on names, and on attributes by name or handle.
+ * names.c - objects by their names: looking at them, making, moving and removing them.
  */
-#include <errno.h>
+#include "passthrough.h"
+
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
-#include "passthrough.h"
-
 #ifndef SYS_fchmodat2
-#define SYS_fchmodat2 452 /* Linux 6.6 */
+#define SYS_fchmodat2 452
 #endif
 
-int result(int returned)
+bool passthrough_absolute(const struct passthrough *fs, const char *path, char out[PATH_MAX])
 {
-    return returned == -1 ? -errno : 0;
+    size_t proc = strlen(fs->proc), len = strlen(path);
+
+    if (proc + len + 2 > PATH_MAX)
+        return false;
+    memcpy(out, fs->proc, proc);
+    memcpy(out + proc, path, len + 1); /* begins with a slash */
+    if (len == 1)
+        memcpy(out + proc, "/.", 3); /* the directory, not the link to it */
+    return true;
 }
 
-/* ---- what was made ---------------------------------------------------------------------- */
+/* ---- whose, and with what mode ---- */
 
-/* chmod(2) that does not follow a link; on kernels without fchmodat2 it is never asked to. */
-static int change_mode(const char *path, mode_t mode)
+/*
+ * Where our own umask is the caller's - in the caller's own process it is - the mode goes on as it
+ * is, and the backing file system applies umask or default ACL, whichever it has. Elsewhere the
+ * caller's umask is applied here.
+ */
+mode_t passthrough_mode(const struct passthrough *fs, mode_t mode)
 {
-    int ret = (int)syscall(SYS_fchmodat2, passthrough.root, relative(path), mode,
-                           AT_SYMLINK_NOFOLLOW);
-    if (ret == -1 && errno == ENOSYS)
-        ret = fchmodat(passthrough.root, relative(path), mode, 0);
-    return result(ret);
+    mode_t mask = fuse_get_context()->umask;
+    return mask == fs->umask ? mode : mode & ~mask;
 }
 
-/* In a directory with the setgid bit what is made belongs to the directory's group. */
-static gid_t group_for(const char *path, gid_t gid)
+int passthrough_set_mode(const struct passthrough *fs, const char *path, mode_t mode)
 {
-    char parent[PATH_MAX];
+    const char *relative = passthrough_relative(path);
+    long result = syscall(SYS_fchmodat2, fs->root, relative, mode & 07777, AT_SYMLINK_NOFOLLOW);
+
+    if (result < 0 && errno == ENOSYS)
+        result = fchmodat(fs->root, relative, mode & 07777, 0);
+    return passthrough_result(result);
+}
+
+/* The group stays where a setgid directory has given its own; root's files have root's else. */
+static int give(const struct passthrough *fs, const char *path, mode_t mode)
+{
+    const struct fuse_context *context = fuse_get_context();
+    const char *relative = passthrough_relative(path);
     struct stat st;
-    const char *slash = strrchr(path, '/');
-    size_t length = slash == path ? 1 : (size_t)(slash - path);
-    memcpy(parent, path, length);
-    parent[length] = '\0';
-    if (fstatat(passthrough.root, relative(parent), &st, AT_SYMLINK_NOFOLLOW) != 0)
-        return gid;
-    return st.st_mode & S_ISGID ? (gid_t)-1 : gid;
-}
 
-static int give_away(const char *path, int fd)
-{
-    const struct fuse_context *caller = fuse_get_context();
-    if (caller->uid == geteuid() && caller->gid == getegid())
-        return 0;
-    gid_t gid = group_for(path, caller->gid);
-    if (fd >= 0)
-        return result(fchown(fd, caller->uid, gid));
-    return result(
-        fchownat(passthrough.root, relative(path), caller->uid, gid, AT_SYMLINK_NOFOLLOW));
-}
-
-int settle(const char *path, int fd, mode_t mode)
-{
-    int error = passthrough.give_files ? give_away(path, fd) : 0;
-    if (error || S_ISLNK(mode) || !(mode & passthrough.umask))
-        return error;
-    return fd >= 0 ? result(fchmod(fd, mode & 07777)) : change_mode(path, mode & 07777);
-}
-
-/* ---- attributes ------------------------------------------------------------------------- */
-
-static int do_getattr(const char *path, struct stat *st, struct fuse_file_info *fi)
-{
-    if (fi)
-        return result(fstat((int)fi->fh, st));
-    return result(fstatat(passthrough.root, relative(path), st, AT_SYMLINK_NOFOLLOW));
-}
-
-static int do_chmod(const char *path, mode_t mode, struct fuse_file_info *fi)
-{
-    return fi ? result(fchmod((int)fi->fh, mode)) : change_mode(path, mode);
-}
-
-static int do_chown(const char *path, uid_t uid, gid_t gid, struct fuse_file_info *fi)
-{
-    if (fi)
-        return result(fchown((int)fi->fh, uid, gid));
-    return result(fchownat(passthrough.root, relative(path), uid, gid, AT_SYMLINK_NOFOLLOW));
-}
-
-static int do_utimens(const char *path, const struct timespec times[2], struct fuse_file_info *fi)
-{
-    if (fi)
-        return result(futimens((int)fi->fh, times));
-    return result(utimensat(passthrough.root, relative(path), times, AT_SYMLINK_NOFOLLOW));
-}
-
-/* For calls that have no *at form. */
-static const char *full_path(const char *path, char buffer[PATH_MAX])
-{
-    int length =
-        snprintf(buffer, PATH_MAX, "/proc/self/fd/%d/%s", passthrough.root, relative(path));
-    return length < PATH_MAX ? buffer : NULL;
-}
-
-#define BY_FULL_PATH(call)                                                                         \
-    do {                                                                                           \
-        char buffer[PATH_MAX];                                                                     \
-        const char *full = full_path(path, buffer);                                                \
-        if (!full)                                                                                 \
-            return -ENAMETOOLONG;                                                                  \
-        ssize_t ret = (call);                                                                      \
-        return ret == -1 ? -errno : (int)ret;                                                      \
-    } while (0)
-
-static int do_truncate(const char *path, off_t size, struct fuse_file_info *fi)
-{
-    if (fi)
-        return result(ftruncate((int)fi->fh, size));
-    BY_FULL_PATH(truncate(full, size));
-}
-
-static int do_access(const char *path, int mask)
-{
-    return result(faccessat(passthrough.root, relative(path), mask, 0));
-}
-
-static int do_statfs(const char *path, struct statvfs *out)
-{
-    (void)path;
-    return result(fstatvfs(passthrough.root, out));
-}
-
-/* ---- extended attributes ---------------------------------------------------------------- */
-
-static int do_getxattr(const char *path, const char *name, char *value, size_t size)
-{
-    BY_FULL_PATH(lgetxattr(full, name, value, size));
-}
-
-static int do_setxattr(const char *path, const char *name, const char *value, size_t size,
-                       int flags)
-{
-    BY_FULL_PATH(lsetxattr(full, name, value, size, flags));
-}
-
-static int do_listxattr(const char *path, char *list, size_t size)
-{
-    BY_FULL_PATH(llistxattr(full, list, size));
-}
-
-static int do_removexattr(const char *path, const char *name)
-{
-    BY_FULL_PATH(lremovexattr(full, name));
-}
-
-/* ---- entries ---------------------------------------------------------------------------- */
-
-static int do_readlink(const char *path, char *target, size_t size)
-{
-    ssize_t length = readlinkat(passthrough.root, relative(path), target, size - 1);
-    if (length == -1)
+    if (fstatat(fs->root, relative, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return -errno;
-    target[length] = '\0';
+    gid_t gid = st.st_gid == fs->gid ? context->gid : st.st_gid;
+    if (st.st_uid == context->uid && st.st_gid == gid)
+        return 0;
+    if (fchownat(fs->root, relative, context->uid, gid, AT_SYMLINK_NOFOLLOW) < 0)
+        return -errno;
+    if (mode & (S_ISUID | S_ISGID) && !S_ISLNK(st.st_mode)) /* chown has taken them */
+        return passthrough_set_mode(fs, path, st.st_mode);
     return 0;
 }
 
-static int do_mknod(const char *path, mode_t mode, dev_t device)
+int passthrough_adopt(const struct passthrough *fs, const char *path, mode_t mode)
 {
-    int error = result(mknodat(passthrough.root, relative(path), mode, device));
-    return error ? error : settle(path, -1, mode);
+    const struct fuse_context *context = fuse_get_context();
+    int result = 0;
+
+    if (!S_ISLNK(mode) && context->umask != fs->umask) {
+        mode_t wanted = mode & 07777 & ~context->umask;
+        if (wanted & fs->umask) /* ours has taken bits that the caller's leaves */
+            result = passthrough_set_mode(fs, path, wanted);
+    }
+    if (result == 0 && fs->for_others && (context->uid != fs->uid || context->gid != fs->gid))
+        result = give(fs, path, mode);
+    return result;
 }
 
-static int do_mkdir(const char *path, mode_t mode)
+/* What was made but could not be given away must not stay root's. */
+static int adopt_or_remove(const struct passthrough *fs, const char *path, mode_t mode, int flags)
 {
-    int error = result(mkdirat(passthrough.root, relative(path), mode));
-    return error ? error : settle(path, -1, mode);
+    int result = passthrough_adopt(fs, path, mode);
+
+    if (result)
+        unlinkat(fs->root, passthrough_relative(path), flags);
+    return result;
 }
 
-static int do_symlink(const char *target, const char *path)
+/* ---- the operations ---- */
+
+int passthrough_getattr(const char *path, struct stat *st, struct fuse_file_info *fi)
 {
-    int error = result(symlinkat(target, passthrough.root, relative(path)));
-    return error ? error : settle(path, -1, S_IFLNK);
+    if (fi)
+        return passthrough_result(fstat((int)fi->fh, st));
+    return passthrough_result(
+        fstatat(passthrough_here()->root, passthrough_relative(path), st, AT_SYMLINK_NOFOLLOW));
 }
 
-static int do_unlink(const char *path)
+int passthrough_readlink(const char *path, char *buf, size_t size)
 {
-    return result(unlinkat(passthrough.root, relative(path), 0));
+    ssize_t len = readlinkat(passthrough_here()->root, passthrough_relative(path), buf, size - 1);
+
+    if (len < 0)
+        return -errno;
+    buf[len] = '\0';
+    return 0;
 }
 
-static int do_rmdir(const char *path)
+int passthrough_mknod(const char *path, mode_t mode, dev_t rdev)
 {
-    return result(unlinkat(passthrough.root, relative(path), AT_REMOVEDIR));
+    const struct passthrough *fs = passthrough_here();
+
+    if (mknodat(fs->root, passthrough_relative(path), passthrough_mode(fs, mode), rdev) < 0)
+        return -errno;
+    return adopt_or_remove(fs, path, mode, 0);
 }
 
-static int do_rename(const char *from, const char *to, unsigned flags)
+int passthrough_mkdir(const char *path, mode_t mode)
 {
-    return result(
-        renameat2(passthrough.root, relative(from), passthrough.root, relative(to), flags));
+    const struct passthrough *fs = passthrough_here();
+
+    if (mkdirat(fs->root, passthrough_relative(path), passthrough_mode(fs, mode)) < 0)
+        return -errno;
+    return adopt_or_remove(fs, path, mode, AT_REMOVEDIR);
 }
 
-static int do_link(const char *from, const char *to)
+int passthrough_symlink(const char *target, const char *path)
 {
-    return result(linkat(passthrough.root, relative(from), passthrough.root, relative(to), 0));
+    const struct passthrough *fs = passthrough_here();
+
+    if (symlinkat(target, fs->root, passthrough_relative(path)) < 0)
+        return -errno;
+    return adopt_or_remove(fs, path, S_IFLNK, 0);
 }
 
-void add_name_operations(struct fuse_operations *ops)
+int passthrough_link(const char *from, const char *to)
 {
-    ops->getattr = do_getattr;
-    ops->chmod = do_chmod;
-    ops->chown = do_chown;
-    ops->utimens = do_utimens;
-    ops->truncate = do_truncate;
-    ops->access = do_access;
-    ops->statfs = do_statfs;
-    ops->getxattr = do_getxattr;
-    ops->setxattr = do_setxattr;
-    ops->listxattr = do_listxattr;
-    ops->removexattr = do_removexattr;
-    ops->readlink = do_readlink;
-    ops->mknod = do_mknod;
-    ops->mkdir = do_mkdir;
-    ops->symlink = do_symlink;
-    ops->unlink = do_unlink;
-    ops->rmdir = do_rmdir;
-    ops->rename = do_rename;
-    ops->link = do_link;
+    int root = passthrough_here()->root;
+
+    return passthrough_result(
+        linkat(root, passthrough_relative(from), root, passthrough_relative(to), 0));
+}
+
+int passthrough_unlink(const char *path)
+{
+    return passthrough_result(unlinkat(passthrough_here()->root, passthrough_relative(path), 0));
+}
+
+int passthrough_rmdir(const char *path)
+{
+    return passthrough_result(
+        unlinkat(passthrough_here()->root, passthrough_relative(path), AT_REMOVEDIR));
+}
+
+int passthrough_rename(const char *from, const char *to, unsigned flags)
+{
+    int root = passthrough_here()->root;
+
+    return passthrough_result(
+        renameat2(root, passthrough_relative(from), root, passthrough_relative(to), flags));
 }

@@ -1,44 +1,120 @@
 /*
- * passthrough.h - a directory served as it is, through libfuse's high-level API.
+ * passthrough.h - what the files of the passthrough file system share.
  *
- *   passthrough.c  command line, options, main
- *   names.c        operations on names: attributes, entries, links, extended attributes
- *   files.c        operations on open files and directories
- *
- * Every operation is one system call, relative to the source directory's descriptor or on the
- * handle. Paths that arrive here hold no symlinks but as their last component: the kernel, or
- * whoever calls instead of it, has walked them.
+ * A directory of the real file system, served through as it is. libfuse's high-level API and
+ * nothing else: the same source mounts through the kernel and runs inside a process.
  */
 #ifndef PASSTHROUGH_H
 #define PASSTHROUGH_H
 
-#define FUSE_USE_VERSION 312
+#define FUSE_USE_VERSION FUSE_MAKE_VERSION(3, 12)
 #include <fuse.h>
+
+#include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
 
 struct passthrough {
-    int root;        /* the source directory, O_PATH; fixed once serving */
-    mode_t umask;    /* of this process: what the system takes from modes behind our back */
-    bool give_files; /* we are root: what a caller makes becomes the caller's */
+    char *source; /* as on the command line, for messages; owned */
+    int root;     /* descriptor of the source directory, O_PATH; paths are relative to it */
+    uid_t uid;    /* whose rights the backing calls have */
+    gid_t gid;
+    mode_t umask;    /* of this process when it was mounted */
+    bool for_others; /* root serves other users: what they make is given to them */
+    bool flushes;    /* close(2) may fail late on the backing file system: ask at each flush */
+    char proc[32];   /* "/proc/self/fd/<root>": for calls that have no *at form */
 };
 
-extern struct passthrough passthrough;
+/* The file system of the operation that runs on this thread. */
+static inline const struct passthrough *passthrough_here(void)
+{
+    return fuse_get_context()->private_data;
+}
 
-/* "/a/b" as the *at calls want it, relative to the root. */
-static inline const char *relative(const char *path)
+/* A path of the mount as one relative to the source directory. */
+static inline const char *passthrough_relative(const char *path)
 {
     return path[1] ? path + 1 : ".";
 }
 
-/* 0 or -errno for a call that returned 0 or -1. */
-int result(int returned);
+/* The result of a system call as the operations return it. */
+static inline int passthrough_result(long result)
+{
+    return result < 0 ? -errno : 0;
+}
 
-/* After something was made: restores mode bits that our umask took, gives it to the caller. Returns
- * 0 or -errno. `fd` is the new file, or -1 to go by path. */
-int settle(const char *path, int fd, mode_t mode);
+/* The same object by a path for calls that take nothing else; false when it gets too long. */
+bool passthrough_absolute(const struct passthrough *fs, const char *path, char out[PATH_MAX]);
 
-/* The tables' parts. */
-void add_name_operations(struct fuse_operations *ops);
-void add_file_operations(struct fuse_operations *ops);
+/* chmod(2) of a path that must not be a link: one that has come up since is not followed where the
+ * kernel can (6.6). names.c */
+int passthrough_set_mode(const struct passthrough *fs, const char *path, mode_t mode);
+
+/*
+ * After an object was made with `mode`: gives it to the caller when root serves others, and makes
+ * up for mode bits that our own umask has taken (names.c).
+ */
+int passthrough_adopt(const struct passthrough *fs, const char *path, mode_t mode);
+
+/* The mode to make an object with, so that the caller's umask holds, and default ACLs where they
+ * can (names.c). */
+mode_t passthrough_mode(const struct passthrough *fs, mode_t mode);
+
+/* ---- names.c ---- */
+int passthrough_getattr(const char *path, struct stat *st, struct fuse_file_info *fi);
+int passthrough_readlink(const char *path, char *buf, size_t size);
+int passthrough_mknod(const char *path, mode_t mode, dev_t rdev);
+int passthrough_mkdir(const char *path, mode_t mode);
+int passthrough_symlink(const char *target, const char *path);
+int passthrough_link(const char *from, const char *to);
+int passthrough_unlink(const char *path);
+int passthrough_rmdir(const char *path);
+int passthrough_rename(const char *from, const char *to, unsigned flags);
+
+/* ---- attr.c ---- */
+int passthrough_access(const char *path, int mask);
+int passthrough_chmod(const char *path, mode_t mode, struct fuse_file_info *fi);
+int passthrough_chown(const char *path, uid_t uid, gid_t gid, struct fuse_file_info *fi);
+int passthrough_truncate(const char *path, off_t size, struct fuse_file_info *fi);
+int passthrough_utimens(const char *path, const struct timespec times[2],
+                        struct fuse_file_info *fi);
+int passthrough_statfs(const char *path, struct statvfs *out);
+int passthrough_getxattr(const char *path, const char *name, char *value, size_t size);
+int passthrough_setxattr(const char *path, const char *name, const char *value, size_t size,
+                         int flags);
+int passthrough_listxattr(const char *path, char *list, size_t size);
+int passthrough_removexattr(const char *path, const char *name);
+
+/* ---- file.c ---- */
+int passthrough_create(const char *path, mode_t mode, struct fuse_file_info *fi);
+int passthrough_open(const char *path, struct fuse_file_info *fi);
+int passthrough_read(const char *path, char *buf, size_t size, off_t offset,
+                     struct fuse_file_info *fi);
+int passthrough_read_buf(const char *path, struct fuse_bufvec **out, size_t size, off_t offset,
+                         struct fuse_file_info *fi);
+int passthrough_write(const char *path, const char *buf, size_t size, off_t offset,
+                      struct fuse_file_info *fi);
+int passthrough_write_buf(const char *path, struct fuse_bufvec *buf, off_t offset,
+                          struct fuse_file_info *fi);
+int passthrough_flush(const char *path, struct fuse_file_info *fi);
+int passthrough_release(const char *path, struct fuse_file_info *fi);
+int passthrough_fsync(const char *path, int datasync, struct fuse_file_info *fi);
+int passthrough_flock(const char *path, struct fuse_file_info *fi, int operation);
+int passthrough_fallocate(const char *path, int mode, off_t offset, off_t length,
+                          struct fuse_file_info *fi);
+ssize_t passthrough_copy_file_range(const char *path_in, struct fuse_file_info *fi_in,
+                                    off_t offset_in, const char *path_out,
+                                    struct fuse_file_info *fi_out, off_t offset_out, size_t size,
+                                    int flags);
+off_t passthrough_lseek(const char *path, off_t offset, int whence, struct fuse_file_info *fi);
+
+/* ---- dir.c ---- */
+int passthrough_opendir(const char *path, struct fuse_file_info *fi);
+int passthrough_readdir(const char *path, void *buf, fuse_fill_dir_t fill, off_t offset,
+                        struct fuse_file_info *fi, enum fuse_readdir_flags flags);
+int passthrough_releasedir(const char *path, struct fuse_file_info *fi);
+int passthrough_fsyncdir(const char *path, int datasync, struct fuse_file_info *fi);
 
 #endif

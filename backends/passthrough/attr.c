@@ -1,0 +1,101 @@
+/*
+ * attr.c - attributes of objects: by their open file where there is one, else by name.
+ */
+#include "passthrough.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+int passthrough_access(const char *path, int mask)
+{
+    return passthrough_result(faccessat(passthrough_here()->root, passthrough_relative(path), mask,
+                                        AT_EACCESS | AT_SYMLINK_NOFOLLOW));
+}
+
+int passthrough_chmod(const char *path, mode_t mode, struct fuse_file_info *fi)
+{
+    if (fi)
+        return passthrough_result(fchmod((int)fi->fh, mode & 07777));
+    return passthrough_set_mode(passthrough_here(), path, mode);
+}
+
+int passthrough_chown(const char *path, uid_t uid, gid_t gid, struct fuse_file_info *fi)
+{
+    if (fi)
+        return passthrough_result(fchown((int)fi->fh, uid, gid));
+    return passthrough_result(fchownat(passthrough_here()->root, passthrough_relative(path), uid,
+                                       gid, AT_SYMLINK_NOFOLLOW));
+}
+
+int passthrough_truncate(const char *path, off_t size, struct fuse_file_info *fi)
+{
+    char absolute[PATH_MAX];
+
+    if (fi)
+        return passthrough_result(ftruncate((int)fi->fh, size));
+    if (!passthrough_absolute(passthrough_here(), path, absolute))
+        return -ENAMETOOLONG;
+    return passthrough_result(truncate(absolute, size));
+}
+
+int passthrough_utimens(const char *path, const struct timespec times[2], struct fuse_file_info *fi)
+{
+    if (fi)
+        return passthrough_result(futimens((int)fi->fh, times));
+    return passthrough_result(utimensat(passthrough_here()->root, passthrough_relative(path), times,
+                                        AT_SYMLINK_NOFOLLOW));
+}
+
+/* Of the object's own file system: another one may be mounted inside the source. */
+int passthrough_statfs(const char *path, struct statvfs *out)
+{
+    char absolute[PATH_MAX];
+
+    if (!passthrough_absolute(passthrough_here(), path, absolute))
+        return -ENAMETOOLONG;
+    return passthrough_result(statvfs(absolute, out));
+}
+
+/* ---- extended attributes ---- */
+
+int passthrough_getxattr(const char *path, const char *name, char *value, size_t size)
+{
+    char absolute[PATH_MAX];
+
+    if (!passthrough_absolute(passthrough_here(), path, absolute))
+        return -ENAMETOOLONG;
+    ssize_t len = lgetxattr(absolute, name, value, size);
+    return len < 0 ? -errno : (int)len;
+}
+
+int passthrough_setxattr(const char *path, const char *name, const char *value, size_t size,
+                         int flags)
+{
+    char absolute[PATH_MAX];
+
+    if (!passthrough_absolute(passthrough_here(), path, absolute))
+        return -ENAMETOOLONG;
+    return passthrough_result(lsetxattr(absolute, name, value, size, flags));
+}
+
+int passthrough_listxattr(const char *path, char *list, size_t size)
+{
+    char absolute[PATH_MAX];
+
+    if (!passthrough_absolute(passthrough_here(), path, absolute))
+        return -ENAMETOOLONG;
+    ssize_t len = llistxattr(absolute, list, size);
+    return len < 0 ? -errno : (int)len;
+}
+
+int passthrough_removexattr(const char *path, const char *name)
+{
+    char absolute[PATH_MAX];
+
+    if (!passthrough_absolute(passthrough_here(), path, absolute))
+        return -ENAMETOOLONG;
+    return passthrough_result(lremovexattr(absolute, name));
+}

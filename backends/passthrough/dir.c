@@ -1,0 +1,126 @@
+/*
+ * dir.c - reading directories: a handle is a descriptor and a buffer of getdents64(2), whose
+ * offsets go through as they are.
+ */
+#include "passthrough.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define BUFFER_SIZE (32 * 1024) /* as glibc's readdir */
+
+struct directory {
+    int fd;
+    off_t next; /* offset of the entry at `at`; who asks for it goes on in the buffer */
+    size_t at;  /* bytes of the buffer that were handed out */
+    size_t filled;
+    char entries[BUFFER_SIZE]; /* struct dirent64 */
+};
+
+static struct directory *directory_of(const struct fuse_file_info *fi)
+{
+    return (struct directory *)(uintptr_t)fi->fh;
+}
+
+int passthrough_opendir(const char *path, struct fuse_file_info *fi)
+{
+    struct directory *dir = malloc(sizeof(*dir));
+
+    if (!dir)
+        return -ENOMEM;
+    dir->next = 0;
+    dir->at = dir->filled = 0;
+    dir->fd = openat(passthrough_here()->root, passthrough_relative(path),
+                     O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir->fd < 0) {
+        int error = errno;
+        free(dir);
+        return -error;
+    }
+    fi->fh = (uint64_t)(uintptr_t)dir;
+    return 0;
+}
+
+int passthrough_releasedir(const char *path, struct fuse_file_info *fi)
+{
+    struct directory *dir = directory_of(fi);
+
+    (void)path;
+    close(dir->fd);
+    free(dir);
+    return 0;
+}
+
+int passthrough_fsyncdir(const char *path, int datasync, struct fuse_file_info *fi)
+{
+    int fd = directory_of(fi)->fd;
+
+    (void)path;
+    return passthrough_result(datasync ? fdatasync(fd) : fsync(fd));
+}
+
+/* Makes the buffer begin at an offset: the start anew, or where somebody was before. */
+static int seek_to(struct directory *dir, off_t offset)
+{
+    if (offset != 0 && offset == dir->next)
+        return 0;
+    if (!(offset == 0 && dir->next == 0 && dir->filled == 0) &&
+        lseek(dir->fd, offset, SEEK_SET) < 0)
+        return -errno;
+    dir->next = offset;
+    dir->at = dir->filled = 0;
+    return 0;
+}
+
+/* The entry at dir->next, read when the buffer is used up. NULL: the end, or an error. */
+static const struct dirent64 *next_entry(struct directory *dir, int *error)
+{
+    *error = 0;
+    if (dir->at == dir->filled) {
+        ssize_t got = getdents64(dir->fd, dir->entries, sizeof(dir->entries));
+        dir->at = 0;
+        dir->filled = got < 0 ? 0 : (size_t)got;
+        if (got <= 0) {
+            *error = got < 0 ? -errno : 0;
+            return NULL;
+        }
+    }
+    return (const struct dirent64 *)(dir->entries + dir->at);
+}
+
+/* Type and number as getdents64 gives them; all attributes when they are asked for. */
+static enum fuse_fill_dir_flags describe(const struct directory *dir, const struct dirent64 *entry,
+                                         bool plus, struct stat *st)
+{
+    if (plus && fstatat(dir->fd, entry->d_name, st, AT_SYMLINK_NOFOLLOW) == 0)
+        return FUSE_FILL_DIR_PLUS;
+    memset(st, 0, sizeof(*st));
+    st->st_ino = entry->d_ino;
+    st->st_mode = DTTOIF(entry->d_type);
+    return 0;
+}
+
+int passthrough_readdir(const char *path, void *buf, fuse_fill_dir_t fill, off_t offset,
+                        struct fuse_file_info *fi, enum fuse_readdir_flags flags)
+{
+    struct directory *dir = directory_of(fi);
+    const struct dirent64 *entry;
+    struct stat st;
+    int result = seek_to(dir, offset);
+
+    (void)path;
+    if (result)
+        return result;
+    while ((entry = next_entry(dir, &result))) {
+        enum fuse_fill_dir_flags known = describe(dir, entry, flags & FUSE_READDIR_PLUS, &st);
+        if (fill(buf, entry->d_name, &st, entry->d_off, known))
+            break;
+        dir->at += entry->d_reclen;
+        dir->next = entry->d_off;
+    }
+    return result;
+}
