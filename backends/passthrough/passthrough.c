@@ -41,7 +41,6 @@ static const struct fuse_opt option_table[] = {
     FUSE_OPT_KEY("--help", KEY_HELP),
     FUSE_OPT_KEY("-V", KEY_VERSION),
     FUSE_OPT_KEY("--version", KEY_VERSION),
-    FUSE_OPT_KEY("hard_remove", KEY_HARD_REMOVE),
     FUSE_OPT_KEY("allow_other", KEY_ALLOW_OTHER),
     FUSE_OPT_END,
 };
@@ -73,9 +72,6 @@ static int take_option(void *data, const char *arg, int key, struct fuse_args *r
             return 1;
         options->source = strdup(arg);
         return options->source ? 0 : -1;
-    case KEY_HARD_REMOVE:
-        passthrough.hard_remove = true;
-        return 0;
     default:
         return 1;
     }
