@@ -87,10 +87,11 @@ static void default_config(struct fuse_config *config)
 struct df_fs *df_highlevel_new(const struct fuse_operations *ops, size_t op_size, void *user_data,
                                const struct df_session *session, struct df_plugin *plugin)
 {
-    struct df_highlevel *hl = calloc(1, sizeof(*hl));
+    struct df_highlevel *hl = aligned_alloc(_Alignof(struct df_highlevel), sizeof(*hl));
 
     if (!hl)
         return NULL;
+    memset(hl, 0, sizeof(*hl));
     if (df_entry_cache_init(&hl->cache) != 0) {
         free(hl);
         return NULL;
