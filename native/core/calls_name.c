@@ -268,8 +268,10 @@ int df_call_renameat2(int from_dirfd, const char *from, int to_dirfd, const char
                                     DF_ROUTE_PARENT);
     bool other_device;
 
-    while (df_way_pair_next(&way, &ret))
-        ret = rename_there(&way, flags);
+    do {
+        while (df_way_pair_next(&way, &ret))
+            ret = rename_there(&way, flags);
+    } while (df_way_pair_settle(&way, &ret));
     other_device = ret == -EXDEV && !way.fs;
     ret = df_way_pair_end(&way, ret);
     if (other_device && (ret = look_at_parent(from_dirfd, from)) == 0 &&
@@ -343,8 +345,10 @@ int df_call_linkat(int from_dirfd, const char *from, int to_dirfd, const char *t
         df_way_pair_begin(&way, from_dirfd, from, from_flags, to_dirfd, to, DF_ROUTE_PARENT);
     bool other_device;
 
-    while (df_way_pair_next(&way, &ret))
-        ret = link_there(&way, flags);
+    do {
+        while (df_way_pair_next(&way, &ret))
+            ret = link_there(&way, flags);
+    } while (df_way_pair_settle(&way, &ret));
     other_device = ret == -EXDEV && !way.fs;
     ret = df_way_pair_end(&way, ret);
     if (other_device && (ret = look_at_link(from_dirfd, from, to_dirfd, to, flags)) == 0)

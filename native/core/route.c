@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "core/caller.h"
+#include "core/check.h"
 #include "core/fd.h"
 #include "core/file.h"
 #include "core/mount.h"
@@ -518,6 +519,54 @@ bool df_way_pair_next(struct df_way_pair *way, ssize_t *ret)
     way->call.mount = way->from.mount;
     way->call.caller = df_caller_of(way->thread);
     way->fs = atomic_load_explicit(&way->from.mount->fs, memory_order_acquire);
+    return true;
+}
+
+/* The directory of an entry is outside: puts the entry's name behind it. */
+static bool add_last_name(char leave[PATH_MAX], const char *name)
+{
+    const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
+    size_t len = strlen(leave);
+
+    if (len + 1 + strlen(last) >= PATH_MAX)
+        return false;
+    leave[len++] = '/';
+    strcpy(leave + len, last);
+    return true;
+}
+
+/* Whether the way of one leg leaves its mount; the leg then goes on outside. */
+static bool leg_leaves(struct df_way_pair *way, struct df_leg *leg)
+{
+    const bool by_parent = leg->flags & (DF_ROUTE_PARENT | DF_ROUTE_NOFOLLOW);
+    struct df_fs *fs;
+    struct stat st;
+    ssize_t ret;
+
+    df_gate_unpin(way->thread);
+    if (route(way->thread, leg) < 0)
+        return false;
+    way->call.mount = leg->mount;
+    way->call.caller = df_caller_of(way->thread);
+    fs = atomic_load_explicit(&leg->mount->fs, memory_order_acquire);
+    if (by_parent)
+        ret = df_check_parent(fs, &way->call, &leg->where);
+    else
+        ret = df_check_entry(fs, &way->call, &leg->where, true, &st);
+    if (ret != DF_LEAVE || (by_parent && !add_last_name(way->call.leave, leg->where.name)))
+        return false;
+    leave(leg, &way->call);
+    return true;
+}
+
+bool df_way_pair_settle(struct df_way_pair *way, ssize_t *ret)
+{
+    if (way->fs || *ret != -EXDEV)
+        return false;
+    if (!leg_leaves(way, &way->from) && !leg_leaves(way, &way->to))
+        return false;
+    df_gate_unpin(way->thread);
+    *ret = 0;
     return true;
 }
 

@@ -85,6 +85,13 @@ ssize_t df_way_pair_begin(struct df_way_pair *way, int from_dirfd, const char *f
                           unsigned from_flags, int to_dirfd, const char *to, unsigned to_flags);
 /* As df_way_next; -EXDEV when the two lead to different file systems. */
 bool df_way_pair_next(struct df_way_pair *way, ssize_t *ret);
+
+/*
+ * After -EXDEV: looks whether the directory of one of the two (the object itself, if a final
+ * symlink is to be followed) lies outside the mount its path leads to at first. True: it does;
+ * *ret is 0 and the loop goes on from there.
+ */
+bool df_way_pair_settle(struct df_way_pair *way, ssize_t *ret);
 ssize_t df_way_pair_end(struct df_way_pair *way, ssize_t ret);
 
 /* ---- for doors ---- */
