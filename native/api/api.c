@@ -9,7 +9,8 @@
 #include "core/gate.h"
 #include "core/route.h"
 
-/* A real symlink may lead into a mount: then the kernel finds nothing and the core is asked again. */
+/* A real symlink may lead into a mount: then the kernel finds nothing and the core is asked again.
+ */
 #define DF_CALL(type, name, parameters, arguments, level, note)                                    \
     static __attribute__((noinline)) type pass_##name parameters                                   \
     {                                                                                              \

@@ -148,7 +148,8 @@ static int mount_it(struct mounted *mounted, const char *library, int argc, char
     if (ret < 0)
         return ret;
     ret = count_calls(mounted, flags);
-    if (ret < 0 && ret != -EINVAL) { /* EINVAL: it has ended by itself; df_unmount() takes the rest */
+    if (ret < 0 &&
+        ret != -EINVAL) { /* EINVAL: it has ended by itself; df_unmount() takes the rest */
         say(message, size, "no memory for the statistics");
         df_plugin_stop(mounted->plugin, true, &status);
         return ret;

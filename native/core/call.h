@@ -19,11 +19,11 @@ struct df_caller {
     pid_t pid;
     mode_t umask;
     uint32_t group_count;
-    const gid_t *groups;  /* supplementary groups */
-    uint64_t lock_owner;  /* owner of its POSIX locks */
-    bool capable;         /* root's override of permission checks (CAP_DAC_OVERRIDE, CAP_FOWNER) */
-    off_t size_limit;     /* RLIMIT_FSIZE, bytes; INT64_MAX: none */
-    uid_t real_uid;       /* access(2) asks for these, not for the file system ids */
+    const gid_t *groups; /* supplementary groups */
+    uint64_t lock_owner; /* owner of its POSIX locks */
+    bool capable;        /* root's override of permission checks (CAP_DAC_OVERRIDE, CAP_FOWNER) */
+    off_t size_limit;    /* RLIMIT_FSIZE, bytes; INT64_MAX: none */
+    uid_t real_uid;      /* access(2) asks for these, not for the file system ids */
     gid_t real_gid;
 };
 
@@ -33,9 +33,10 @@ struct df_call {
     const struct df_caller *caller; /* valid for the length of the call */
     uint32_t links;                 /* symlinks followed so far, over all mounts */
     bool leave_second;              /* rename, link: it was the second path that left */
-    _Atomic uint32_t state;         /* completion word: 0 running, 1 complete, 2 a thread sleeps; starts at 0 */
-    ssize_t result;                 /* valid once complete; written before `state` */
-    char leave[PATH_MAX];           /* absolute path to go on with after DF_LEAVE; uninitialised */
+    _Atomic uint32_t
+        state;      /* completion word: 0 running, 1 complete, 2 a thread sleeps; starts at 0 */
+    ssize_t result; /* valid once complete; written before `state` */
+    char leave[PATH_MAX]; /* absolute path to go on with after DF_LEAVE; uninitialised */
 };
 
 /*

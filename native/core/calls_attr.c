@@ -173,8 +173,8 @@ static ssize_t set_there(struct df_way *way, const struct df_setattr *set)
         return ret < 0 || set->valid == 0 ? ret : -EROFS;
     }
     /* `st` lives until a late result is there. */
-    return df_call_result(&way->call, way->fs->ops->setattr(way->fs, &way->call, &way->leg.where,
-                                                            set, &st));
+    return df_call_result(&way->call,
+                          way->fs->ops->setattr(way->fs, &way->call, &way->leg.where, set, &st));
 }
 
 /* By descriptor. */

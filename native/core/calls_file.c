@@ -13,7 +13,7 @@
 #include "core/use.h"
 
 #define COPY_BUFFER ((size_t)128 << 10)
-#define COPY_MAX ((size_t)0x7ffff000) /* of one call, as of a read */
+#define COPY_MAX    ((size_t)0x7ffff000) /* of one call, as of a read */
 
 static ssize_t get_size(struct df_use *use, struct df_file *file, off_t *size)
 {

@@ -13,8 +13,8 @@
 #include "directfuse.h"
 
 #define MAX_RW_SIZE ((size_t)0x7ffff000) /* of one call: read(2), NOTES */
-#define BATCH_MAX ((size_t)1 << 20)
-#define BATCH_RUN 64 /* extents handed to one op: a frame of 4 KiB, no allocation */
+#define BATCH_MAX   ((size_t)1 << 20)
+#define BATCH_RUN   64 /* extents handed to one op: a frame of 4 KiB, no allocation */
 
 /* ---- checks -------------------------------------------------------------------------------- */
 
@@ -142,7 +142,8 @@ ssize_t df_call_pread(int fd, void *buf, size_t size, off_t offset)
 
     if (DF_UNLIKELY(ret < 0))
         return ret;
-    if (DF_LIKELY((ret = check_positioned(&use, offset)) == 0 && (ret = check_readable(&use)) == 0)) {
+    if (DF_LIKELY((ret = check_positioned(&use, offset)) == 0 &&
+                  (ret = check_readable(&use)) == 0)) {
         if (DF_UNLIKELY(size > MAX_RW_SIZE && (ssize_t)size > 0))
             iov.iov_len = v.size = MAX_RW_SIZE;
         ret = read_at(&use, &v, offset);
@@ -362,7 +363,8 @@ static size_t collect(struct df_thread *thread, struct df_read *reads, size_t co
     for (i = 0; i < count && *taken < BATCH_RUN; i++) {
         struct df_extent *e = &extents[*taken];
 
-        reads[i].result = df_fd_ours(reads[i].fd) ? begin_extent(thread, &reads[i], e) : DF_NOT_OURS;
+        reads[i].result =
+            df_fd_ours(reads[i].fd) ? begin_extent(thread, &reads[i], e) : DF_NOT_OURS;
         if (reads[i].result < 0)
             continue;
         if (e->size == 0) {

@@ -19,8 +19,8 @@
 struct map {
     struct map *next;
     char *address;
-    size_t length;        /* as the caller gave it */
-    size_t size;          /* bytes mapped: whole pages, or bytes lent */
+    size_t length; /* as the caller gave it */
+    size_t size;   /* bytes mapped: whole pages, or bytes lent */
     bool lent;
     bool busy;            /* being written back or ended; under maps_lock */
     char *pristine;       /* of a shared writable copy: `size` bytes; else NULL */
@@ -144,8 +144,8 @@ static int check(const struct df_use *use, const void *address, size_t length, i
 static int lend(struct df_use *use, struct map *map)
 {
     const void *bytes;
-    ssize_t got = use->fs->ops->borrow(use->fs, &use->call, use->file, map->offset, map->length,
-                                       &bytes);
+    ssize_t got =
+        use->fs->ops->borrow(use->fs, &use->call, use->file, map->offset, map->length, &bytes);
 
     got = df_call_result(&use->call, got);
     if (got <= 0)
@@ -169,8 +169,8 @@ static ssize_t fill(struct df_use *use, const struct map *map)
     while (done < map->size && ret > 0) {
         struct iovec iov = {map->address + done, map->size - done};
 
-        ret = use->fs->ops->read(use->fs, &use->call, use->file, &iov, 1,
-                                 map->offset + (off_t)done);
+        ret =
+            use->fs->ops->read(use->fs, &use->call, use->file, &iov, 1, map->offset + (off_t)done);
         ret = df_call_result(&use->call, ret);
         if (ret > 0)
             done += (size_t)ret;
@@ -180,8 +180,7 @@ static ssize_t fill(struct df_use *use, const struct map *map)
 
 static char *new_pages(size_t size)
 {
-    char *pages =
-        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     return pages == MAP_FAILED ? NULL : pages;
 }
@@ -271,8 +270,7 @@ static ssize_t write_range(struct df_call *call, struct map *map, size_t from, s
     while (from < to) {
         struct iovec iov = {map->address + from, to - from};
         off_t offset = map->offset + (off_t)from;
-        ssize_t ret =
-            df_call_result(call, fs->ops->write(fs, call, map->file, &iov, 1, &offset));
+        ssize_t ret = df_call_result(call, fs->ops->write(fs, call, map->file, &iov, 1, &offset));
 
         if (ret < 0)
             return ret;

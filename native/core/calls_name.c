@@ -264,8 +264,8 @@ int df_call_renameat2(int from_dirfd, const char *from, int to_dirfd, const char
                       unsigned flags)
 {
     struct df_way_pair way;
-    ssize_t ret = df_way_pair_begin(&way, from_dirfd, from, DF_ROUTE_PARENT, to_dirfd, to,
-                                    DF_ROUTE_PARENT);
+    ssize_t ret =
+        df_way_pair_begin(&way, from_dirfd, from, DF_ROUTE_PARENT, to_dirfd, to, DF_ROUTE_PARENT);
     bool other_device;
 
     do {
@@ -323,8 +323,8 @@ static ssize_t look_at_link(int from_dirfd, const char *from, int to_dirfd, cons
 {
     struct df_way way;
     struct stat st;
-    ssize_t ret = df_call_fstatat(from_dirfd, from, &st,
-                                  flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW);
+    ssize_t ret =
+        df_call_fstatat(from_dirfd, from, &st, flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW);
 
     if (ret < 0 && ret != DF_NOT_OURS)
         return ret;

@@ -107,8 +107,7 @@ static ssize_t open_there(struct df_way *way, struct opening *o)
 
     if ((ret = check_flags(&flags)) < 0 || (ret = check_creatable(way, flags)) < 0)
         return ret;
-    if (DF_UNLIKELY(df_check_read_only(way->leg.mount)) &&
-        (ret = check_read_only(way, &flags)) < 0)
+    if (DF_UNLIKELY(df_check_read_only(way->leg.mount)) && (ret = check_read_only(way, &flags)) < 0)
         return ret;
     if ((ret = prepare(way, o)) < 0)
         return ret;

@@ -11,7 +11,7 @@
 #include "core/route.h"
 #include "core/use.h"
 
-#define NAME_SIZE_MAX 255   /* XATTR_NAME_MAX of linux/limits.h */
+#define NAME_SIZE_MAX  255   /* XATTR_NAME_MAX of linux/limits.h */
 #define VALUE_SIZE_MAX 65536 /* XATTR_SIZE_MAX, XATTR_LIST_MAX */
 
 /* ---- checks: xattr.c of the kernel ----------------------------------------------------------- */

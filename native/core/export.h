@@ -9,8 +9,8 @@
  * library). Version node DIRECTFUSE_PRIVATE; may change with every release. */
 #define DF_PRIVATE_EXPORT __attribute__((visibility("default")))
 
-#define DF_LIKELY(x) __builtin_expect(!!(x), 1)
-#define DF_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define DF_LIKELY(x)      __builtin_expect(!!(x), 1)
+#define DF_UNLIKELY(x)    __builtin_expect(!!(x), 0)
 
 /* Built with thread sanitizer? (gcc and clang say so differently.) */
 #if defined(__SANITIZE_THREAD__)

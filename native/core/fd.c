@@ -17,12 +17,12 @@
 
 #include "core/gate.h"
 
-#define CLOEXEC UINT64_C(1)
-#define LISTED UINT64_C(2)
-#define RESERVED UINT64_C(4)
+#define CLOEXEC   UINT64_C(1)
+#define LISTED    UINT64_C(2)
+#define RESERVED  UINT64_C(4)
 #define FILE_MASK (~UINT64_C(63))
 
-#define REFILL (DF_STASH_MAX / 2) /* eight slots: one cache line */
+#define REFILL    (DF_STASH_MAX / 2) /* eight slots: one cache line */
 
 /* Zero pages until touched. */
 static _Atomic uint64_t slots[DF_FD_MAX] __attribute__((aligned(64)));

@@ -18,7 +18,7 @@
 struct df_thread;
 
 #define DF_FD_BASE (1 << 30)
-#define DF_FD_MAX (1 << 20) /* descriptors open at a time in one process; then EMFILE */
+#define DF_FD_MAX  (1 << 20) /* descriptors open at a time in one process; then EMFILE */
 
 static inline bool df_fd_ours(int fd)
 {

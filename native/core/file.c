@@ -16,7 +16,7 @@
 #include "core/mount.h"
 
 #define CHUNK_FILES 64
-#define REFILL (DF_STASH_MAX / 2)
+#define REFILL      (DF_STASH_MAX / 2)
 
 /* Two threads' files share no cache line; low bits of the address are free for fd.c. */
 union slot {

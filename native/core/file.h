@@ -29,7 +29,7 @@ enum { /* df_file.kind: set by the host in open */
        DF_KIND_OTHER, /* FIFO, device, socket, a symlink opened with O_PATH|O_NOFOLLOW */
 };
 
-enum { /* df_file.traits: set by the host in open */
+enum {                               /* df_file.traits: set by the host in open */
        DF_FILE_STREAM = 1 << 0,      /* no position at all: lseek, pread, pwrite give ESPIPE */
        DF_FILE_NONSEEKABLE = 1 << 1, /* has a position that cannot be moved: lseek, pread: ESPIPE */
        DF_FILE_NOFLUSH = 1 << 2,     /* flush need not be called */

@@ -22,17 +22,17 @@
 #include "core/fork.h"
 #include "core/mount.h"
 
-#define RETIRE_BATCH 32     /* objects retired between two looks at who is inside */
-#define POLL_NS 50000       /* between two looks of somebody who waits for threads to leave */
-#define RECORD_ALIGN 128    /* two cache lines: the adjacent-line prefetcher pairs them */
+#define RETIRE_BATCH 32    /* objects retired between two looks at who is inside */
+#define POLL_NS      50000 /* between two looks of somebody who waits for threads to leave */
+#define RECORD_ALIGN 128   /* two cache lines: the adjacent-line prefetcher pairs them */
 
 _Thread_local struct df_thread *df_gate_self;
 struct df_gate df_gate;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_key_t exit_key;                /* its destructor gives the record back */
-static int init_error;                        /* of the one initialisation */
-static _Atomic(struct df_thread *) threads;   /* all records; grows only */
+static pthread_key_t exit_key;              /* its destructor gives the record back */
+static int init_error;                      /* of the one initialisation */
+static _Atomic(struct df_thread *) threads; /* all records; grows only */
 static _Atomic uint32_t thread_count;
 
 /* ---- barriers ------------------------------------------------------------------------------ */
@@ -306,11 +306,11 @@ bool df_gate_is_used(const struct df_file *file)
 /* Objects go from `fresh` to `waiting` to free(), first in, first out; one batch at a time. */
 static pthread_mutex_t retire_lock = PTHREAD_MUTEX_INITIALIZER; /* protects what follows */
 static struct df_retired *fresh;
-static struct df_retired *waiting;  /* free when every passage in df_thread.seen has ended */
-static bool freeing;                /* a thread runs free() on the former `waiting` */
-static uint64_t retired_count;      /* ever */
-static uint64_t waiting_until;      /* value of retired_count when `waiting` was fresh */
-static uint64_t freed_until;        /* all objects up to this count have been freed */
+static struct df_retired *waiting; /* free when every passage in df_thread.seen has ended */
+static bool freeing;               /* a thread runs free() on the former `waiting` */
+static uint64_t retired_count;     /* ever */
+static uint64_t waiting_until;     /* value of retired_count when `waiting` was fresh */
+static uint64_t freed_until;       /* all objects up to this count have been freed */
 
 static bool all_have_left(void)
 {

@@ -36,7 +36,7 @@ struct df_file;
 struct df_mount;
 
 #define DF_GATE_DEPTH 16 /* calls nested in one thread, a plugin calling df_* inside an op */
-#define DF_STASH_MAX 16  /* free descriptors, free files a thread keeps for itself */
+#define DF_STASH_MAX  16 /* free descriptors, free files a thread keeps for itself */
 
 /*
  * A thread's record. Type-stable: reused by a later thread, never freed. Fields without a word
@@ -219,7 +219,7 @@ void df_gate_close(int64_t patience);
 void df_gate_open(void);
 /* In the child: the other threads do not exist. */
 void df_gate_forget_others(void);
-void df_gate_lock(void);   /* the registry's and the retired objects' locks, for fork.c */
+void df_gate_lock(void); /* the registry's and the retired objects' locks, for fork.c */
 void df_gate_unlock(void);
 
 /* Calls visit(record) for each record ever made. */

@@ -18,7 +18,7 @@
 #include "core/gate.h"
 #include "core/mount.h"
 
-#define SHARDS 16
+#define SHARDS    16
 #define CHAIN_MAX 10 /* steps of deadlock detection: MAX_DEADLK_ITERATIONS of the kernel */
 
 /* A byte-range lock, or (whole) a flock(2) lock of its file. */

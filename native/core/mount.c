@@ -187,7 +187,8 @@ static int make_canonical(const char *point, char out[PATH_MAX])
             return -ENAMETOOLONG;
         strcat(strcat(text, "/"), point);
     }
-    for (char *state, *name = strtok_r(text, "/", &state); name; name = strtok_r(NULL, "/", &state)) {
+    for (char *state, *name = strtok_r(text, "/", &state); name;
+         name = strtok_r(NULL, "/", &state)) {
         if (strcmp(name, ".") == 0)
             continue;
         if (strcmp(name, "..") == 0) {

@@ -21,11 +21,11 @@
 #include "core/export.h"
 #include "core/ops.h"
 
-enum { /* df_mount_spec.flags */
+enum {                              /* df_mount_spec.flags */
        DF_ATTACH_READONLY = 1 << 0, /* calls that would change something: EROFS */
 };
 
-enum { /* df_mount_detach flags */
+enum {                          /* df_mount_detach flags */
        DF_DETACH_LAZY = 1 << 0, /* leave the table at once, end with the last file: MNT_DETACH */
 };
 
@@ -39,21 +39,21 @@ struct df_mount_spec {
 /* Type-stable: reused for another mount, never freed, so a reader that lost a race may look at
  * `live` of a dead one. All but `live` and `fs` is fixed while the mount lives. */
 struct df_mount {
-    _Atomic int live;             /* its id while LIVE, else 0 */
-    _Atomic(struct df_fs *) fs;   /* top of the stack of wrappers */
-    int id;                       /* > 0, never used again */
-    unsigned flags;               /* DF_ATTACH_* */
-    dev_t dev;                    /* st_dev of every file; a major number no kernel hands out */
-    uint32_t point_len;           /* bytes; 0 for "/" */
-    char *point;                  /* canonical, no trailing slash; "" for "/" */
-    char *alias;                  /* as the caller spelled it, if symlinks made that differ */
+    _Atomic int live;           /* its id while LIVE, else 0 */
+    _Atomic(struct df_fs *) fs; /* top of the stack of wrappers */
+    int id;                     /* > 0, never used again */
+    unsigned flags;             /* DF_ATTACH_* */
+    dev_t dev;                  /* st_dev of every file; a major number no kernel hands out */
+    uint32_t point_len;         /* bytes; 0 for "/" */
+    char *point;                /* canonical, no trailing slash; "" for "/" */
+    char *alias;                /* as the caller spelled it, if symlinks made that differ */
     char *fsname;
     char *subtype;
-    bool on_disk;                 /* the mountpoint existed when it was mounted */
-    _Atomic uint32_t lock_count;  /* core-kept locks on its files (lock.c) */
-    bool prompt;                  /* df_mount_set_prompt(); under the table lock */
-    int state;                    /* mount.c; under the table lock */
-    struct df_mount *next;        /* list of all or of free ones; under the table lock */
+    bool on_disk;                /* the mountpoint existed when it was mounted */
+    _Atomic uint32_t lock_count; /* core-kept locks on its files (lock.c) */
+    bool prompt;                 /* df_mount_set_prompt(); under the table lock */
+    int state;                   /* mount.c; under the table lock */
+    struct df_mount *next;       /* list of all or of free ones; under the table lock */
 };
 
 /*

@@ -90,8 +90,8 @@ static int default_setxattr(struct df_fs *fs, struct df_call *call, const struct
     return -EOPNOTSUPP;
 }
 
-static int default_removexattr(struct df_fs *fs, struct df_call *call,
-                               const struct df_where *where, const char *name)
+static int default_removexattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                               const char *name)
 {
     (void)fs, (void)call, (void)where, (void)name;
     return -EOPNOTSUPP;
@@ -323,16 +323,17 @@ int df_ops_complete(struct df_ops *full, const struct df_ops *given)
 }
 
 #define DF_OP(name) +1
-_Static_assert(sizeof(struct df_ops) == offsetof(struct df_ops, getattr) +
-                                            (0
+_Static_assert(sizeof(struct df_ops) ==
+                   offsetof(struct df_ops, getattr) + (0
 #include "core/ops.def"
-                                             ) * sizeof(void (*)(void)),
+                                                       ) * sizeof(void (*)(void)),
                "ops.def and struct df_ops list the same ops");
 #undef DF_OP
 
 /* ---- directory records --------------------------------------------------------------------- */
 
-/* The caller of getdents may pass a buffer of any alignment, so the record is put together aside. */
+/* The caller of getdents may pass a buffer of any alignment, so the record is put together aside.
+ */
 bool df_dirbuf_add(struct df_dirbuf *buf, const char *name, size_t len, ino_t ino, off_t next,
                    unsigned char type)
 {

@@ -320,8 +320,8 @@ static int route_from_file(struct df_thread *thread, struct df_leg *leg)
     struct scan s = {.text = "", .last = DF_LAST_DOT};
 
     if (!leg->base)
-        leg->base = leg->flags & ROUTE_PAIR ? df_fd_get(thread, leg->dirfd)
-                                            : df_fd_use(thread, leg->dirfd);
+        leg->base =
+            leg->flags & ROUTE_PAIR ? df_fd_get(thread, leg->dirfd) : df_fd_use(thread, leg->dirfd);
     if (!leg->base)
         return -EBADF;
     leg->mount = atomic_load_explicit(&leg->base->mount, memory_order_relaxed);

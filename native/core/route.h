@@ -20,7 +20,7 @@
 #include "core/gate.h"
 #include "core/ops.h"
 
-enum { /* how a path is meant */
+enum {                             /* how a path is meant */
        DF_ROUTE_NOFOLLOW = 1 << 0, /* a final symlink is the object */
        DF_ROUTE_PARENT = 1 << 1,   /* the last component is an entry to make, remove or move */
        DF_ROUTE_EMPTY = 1 << 2,    /* AT_EMPTY_PATH: "" is dirfd itself */

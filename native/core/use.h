@@ -14,8 +14,8 @@
 #include <errno.h>
 
 #include "core/call.h"
-#include "core/calls.h"
 #include "core/caller.h"
+#include "core/calls.h"
 #include "core/fd.h"
 #include "core/file.h"
 #include "core/gate.h"

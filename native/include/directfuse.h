@@ -47,12 +47,12 @@ struct statx;
 
 /* ---- mounts ------------------------------------------------------------------------------- */
 
-enum { /* df_mount() */
+enum {                            /* df_mount() */
        DF_MOUNT_TIMING = 1 << 0,  /* df_stats() also measures time (about 50 ns an operation) */
        DF_MOUNT_NOSTATS = 1 << 1, /* do not count operations */
 };
 
-enum { /* df_unmount() */
+enum {                           /* df_unmount() */
        DF_UNMOUNT_LAZY = 1 << 0, /* leave the name space now, end with the last open file */
 };
 
@@ -82,10 +82,10 @@ DF_PUBLIC int df_unmount(int mount, unsigned flags);
 
 struct df_mount_info {
     int id;
-    unsigned read_only;   /* 0 or 1 */
-    dev_t dev;            /* st_dev of its files */
-    char fsname[64];      /* what is mounted, as the program says; may be cut short */
-    char subtype[64];     /* kind of file system, likewise */
+    unsigned read_only;    /* 0 or 1 */
+    dev_t dev;             /* st_dev of its files */
+    char fsname[64];       /* what is mounted, as the program says; may be cut short */
+    char subtype[64];      /* kind of file system, likewise */
     char mountpoint[4096]; /* absolute, without symlinks */
 };
 
@@ -127,8 +127,8 @@ struct df_identity {
     uid_t uid; /* file system ids */
     gid_t gid;
     mode_t umask;
-    int privileged;      /* 1: permission checks are overridden, as root's are */
-    size_t group_count;  /* supplementary groups */
+    int privileged;     /* 1: permission checks are overridden, as root's are */
+    size_t group_count; /* supplementary groups */
     const gid_t *groups;
 };
 

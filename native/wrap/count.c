@@ -30,9 +30,9 @@ struct leaf {
 
 struct df_counters {
     _Atomic uint32_t refs;
-    bool timing;                         /* fixed */
+    bool timing;                           /* fixed */
     _Atomic(struct leaf *) leaves[FANOUT]; /* by df_thread.index; grow only */
-    struct block shared;                 /* of threads for whom there was no memory; atomic adds */
+    struct block shared; /* of threads for whom there was no memory; atomic adds */
 };
 
 struct counting {
@@ -199,7 +199,7 @@ static inline void count(struct counting *self, struct df_call *call, enum df_op
         add(shared, &c->nanoseconds, now(counters) - start);
 }
 
-#define NONE(ret) ((size_t)0)
+#define NONE(ret)  ((size_t)0)
 #define MOVED(ret) ((ret) > 0 ? (size_t)(ret) : 0)
 
 /* A late result is waited for here, so that it can be counted; the core would wait as well. */
@@ -215,7 +215,7 @@ static inline void count(struct counting *self, struct df_call *call, enum df_op
         return ret;                                                                                \
     }
 
-#define FS struct df_fs *fs, struct df_call *call
+#define FS    struct df_fs *fs, struct df_call *call
 #define WHERE const struct df_where *where
 #define FILE_ struct df_file *file
 

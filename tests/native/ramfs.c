@@ -46,9 +46,9 @@ struct place {
     char name[NAME_MAX + 1];
 };
 
-#define CALL struct df_fs *fs, struct df_call *call
+#define CALL  struct df_fs *fs, struct df_call *call
 #define WHERE const struct df_where *where
-#define OPEN struct df_file *file
+#define OPEN  struct df_file *file
 
 static void unlock(struct ramfs **ram)
 {
@@ -512,11 +512,10 @@ struct df_fs *ramfs_new(struct ramfs_probe *probe)
 {
 #define DF_RAM(name) .name = ram_##name
     static const struct df_ops ops = {
-        DF_OPS_VERSION,   sizeof(struct df_ops), DF_RAM(getattr),  DF_RAM(setattr),
-        DF_RAM(readlink), DF_RAM(mknod),         DF_RAM(mkdir),    DF_RAM(symlink),
-        DF_RAM(unlink),   DF_RAM(rmdir),         DF_RAM(rename),   DF_RAM(link),
-        DF_RAM(open),     DF_RAM(flush),         DF_RAM(release),  DF_RAM(read),
-        DF_RAM(write),    DF_RAM(readdir),       DF_RAM(borrow),   DF_RAM(unborrow),
+        DF_OPS_VERSION,  sizeof(struct df_ops), DF_RAM(getattr), DF_RAM(setattr), DF_RAM(readlink),
+        DF_RAM(mknod),   DF_RAM(mkdir),         DF_RAM(symlink), DF_RAM(unlink),  DF_RAM(rmdir),
+        DF_RAM(rename),  DF_RAM(link),          DF_RAM(open),    DF_RAM(flush),   DF_RAM(release),
+        DF_RAM(read),    DF_RAM(write),         DF_RAM(readdir), DF_RAM(borrow),  DF_RAM(unborrow),
         DF_RAM(destroy),
     };
     static struct ramfs_probe nobody;

@@ -379,7 +379,8 @@ static void shows_attributes(void **state)
 
 static void sets_attributes(void **state)
 {
-    struct timespec bad[2] = {{0, 2000000000}, {0, 0}}, omit[2] = {{0, UTIME_OMIT}, {0, UTIME_OMIT}};
+    struct timespec bad[2] = {{0, 2000000000}, {0, 0}},
+                    omit[2] = {{0, UTIME_OMIT}, {0, UTIME_OMIT}};
     struct timespec times[2] = {{1, 2}, {3, 4}};
     struct stat st;
     int fd;

@@ -193,7 +193,7 @@ static void flock_belongs_to_the_file(void **state)
     assert_int_equal(df_flock(b, LOCK_SH | LOCK_NB), 0);
     assert_int_equal(df_flock(a, LOCK_EX | LOCK_NB), -1);
     assert_int_equal(errno, EWOULDBLOCK);
-    assert_int_equal(df_flock(b, LOCK_EX | LOCK_NB), 0); /* a lost its own: flock(2) */
+    assert_int_equal(df_flock(b, LOCK_EX | LOCK_NB), 0);  /* a lost its own: flock(2) */
     assert_int_equal(lock(a, F_SETLK, F_WRLCK, 0, 0), 0); /* they do not see each other */
     assert_int_equal(df_flock(b, LOCK_UN), 0);
     assert_int_equal(df_flock(a, LOCK_EX | LOCK_NB), 0);
@@ -478,16 +478,11 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(ranges_split_and_merge),
-        TEST(owners_conflict),
-        TEST(checks_what_is_asked),
-        TEST(open_file_locks_belong_to_the_file),
-        TEST(flock_belongs_to_the_file),
-        TEST(a_waiter_gets_the_lock),
-        TEST(a_signal_ends_the_wait),
-        TEST(a_deadlock_is_found),
-        TEST(poll_answers_at_once),
-        TEST(poll_sleeps_until_woken),
+        TEST(ranges_split_and_merge),    TEST(owners_conflict),
+        TEST(checks_what_is_asked),      TEST(open_file_locks_belong_to_the_file),
+        TEST(flock_belongs_to_the_file), TEST(a_waiter_gets_the_lock),
+        TEST(a_signal_ends_the_wait),    TEST(a_deadlock_is_found),
+        TEST(poll_answers_at_once),      TEST(poll_sleeps_until_woken),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

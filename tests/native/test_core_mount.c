@@ -1,5 +1,6 @@
 /*
- * test_core_mount.c - attaching, detaching, waiting, wrapping; and the gate that all of it stands on.
+ * test_core_mount.c - attaching, detaching, waiting, wrapping; and the gate that all of it stands
+ * on.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -293,7 +294,7 @@ static void waits_for_calls_in_flight(void **state)
     pthread_create(&detaching.thread, NULL, detach_it, &detaching);
     await_closing(detaching.id);
     assert_int_equal(df_mount_detach(detaching.id, 0), -EBUSY); /* one is enough */
-    pthread_create(&late, NULL, stat_slow, &late_result); /* waits for the verdict */
+    pthread_create(&late, NULL, stat_slow, &late_result);       /* waits for the verdict */
     assert_int_equal(slow.destroyed, 0);
     slow.waits = false;
     pthread_barrier_wait(&slow.go_on);

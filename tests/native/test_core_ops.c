@@ -176,12 +176,9 @@ static void records_fill_a_buffer(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refuses_what_it_does_not_know),
-        cmocka_unit_test(fills_a_short_table),
-        cmocka_unit_test(access_follows_mode_bits),
-        cmocka_unit_test(seeks_without_holes),
-        cmocka_unit_test(a_batch_is_read_one_by_one),
-        cmocka_unit_test(other_defaults),
+        cmocka_unit_test(refuses_what_it_does_not_know), cmocka_unit_test(fills_a_short_table),
+        cmocka_unit_test(access_follows_mode_bits),      cmocka_unit_test(seeks_without_holes),
+        cmocka_unit_test(a_batch_is_read_one_by_one),    cmocka_unit_test(other_defaults),
         cmocka_unit_test(records_fill_a_buffer),
     };
 

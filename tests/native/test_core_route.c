@@ -368,15 +368,13 @@ static void routes_two_paths(void **state)
     /* The second path leaves: into the same mount, another one, the real file system. */
     outer.answer = leave_name_out;
     leave_target = at("/outer/c");
-    assert_int_equal(df_call_renameat2(AT_FDCWD, at("/outer/a"), AT_FDCWD, at("/outer/out"), 0),
-                     0);
+    assert_int_equal(df_call_renameat2(AT_FDCWD, at("/outer/a"), AT_FDCWD, at("/outer/out"), 0), 0);
     assert_string_equal(outer.name, "/c");
     leave_target = inner_point;
     assert_int_equal(df_call_renameat2(AT_FDCWD, at("/outer/a"), AT_FDCWD, at("/outer/out"), 0),
                      -EXDEV);
     leave_target = "/etc/x";
-    assert_int_equal(df_call_renameat2(AT_FDCWD, at("/outer/out"), AT_FDCWD, at("/y"), 0),
-                     -EXDEV);
+    assert_int_equal(df_call_renameat2(AT_FDCWD, at("/outer/out"), AT_FDCWD, at("/y"), 0), -EXDEV);
     /* A directory does not take a mount along. */
     outer.answer = NULL;
     assert_int_equal(df_call_renameat2(AT_FDCWD, at("/outer/in"), AT_FDCWD, at("/outer/on"), 0),

@@ -294,8 +294,10 @@ static void a_child_inherits_no_lock(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mounts_come_and_go),       cmocka_unit_test(threads_share_descriptors),
-        cmocka_unit_test(threads_end),              cmocka_unit_test(forks_while_others_call),
+        cmocka_unit_test(mounts_come_and_go),
+        cmocka_unit_test(threads_share_descriptors),
+        cmocka_unit_test(threads_end),
+        cmocka_unit_test(forks_while_others_call),
         cmocka_unit_test(a_child_inherits_no_lock),
     };
 
