@@ -52,6 +52,7 @@ static bool fails(const void *caller)
     return true;
 }
 
+#pragma GCC visibility push(default) /* for all libraries of the process */
 void *malloc(size_t size)
 {
     return fails(__builtin_return_address(0)) ? NULL : __libc_malloc(size);
@@ -66,6 +67,7 @@ void *realloc(void *memory, size_t size)
 {
     return fails(__builtin_return_address(0)) ? NULL : __libc_realloc(memory, size);
 }
+#pragma GCC visibility pop
 #endif
 
 static int find_linker(void **state)
