@@ -14,6 +14,7 @@
 #include "core/calls.h"
 #include "core/check.h"
 #include "core/route.h"
+#include "core/table.h"
 #include "core/use.h"
 
 /* ---- making -------------------------------------------------------------------------------- */
@@ -183,7 +184,7 @@ static bool carries_mount(const struct df_leg *leg)
         return false;
     memcpy(path, leg->mount->point, leg->mount->point_len);
     memcpy(path + leg->mount->point_len, leg->where.name, leg->where.len);
-    return df_mount_below(path, leg->mount->point_len + leg->where.len);
+    return df_table_below(path, leg->mount->point_len + leg->where.len);
 }
 
 /* The way to a name is its directory; that to "." or ".." is itself. */
@@ -220,7 +221,23 @@ static ssize_t check_last(struct df_way_pair *way, unsigned flags)
     return -EROFS;
 }
 
-/* A trailing slash on either side asks for a directory: do_renameat2(). */
+/* What do_renameat2() says of a slash behind what is no directory; both ways there are walked. */
+static ssize_t refuse_slash(struct df_way_pair *way, unsigned flags)
+{
+    struct stat st;
+    ssize_t ret;
+
+    if (!(flags & RENAME_NOREPLACE))
+        return -ENOTDIR;
+    ret = df_check_entry(way->fs, &way->call, &way->to.where, false, &st);
+    if (ret == DF_LEAVE)
+        way->call.leave_second = true;
+    if (ret < 0)
+        return ret;
+    return ret == 0 ? -EEXIST : -ENOTDIR;
+}
+
+/* A trailing slash on either side asks for a directory. */
 static ssize_t check_slash(struct df_way_pair *way, unsigned flags)
 {
     struct stat st;
@@ -228,10 +245,12 @@ static ssize_t check_slash(struct df_way_pair *way, unsigned flags)
 
     if (DF_LIKELY(!way->from.slash && !way->to.slash) || (flags & RENAME_EXCHANGE))
         return 0;
+    if ((ret = check_legs(way)) < 0)
+        return ret;
     ret = df_check_entry(way->fs, &way->call, &way->from.where, false, &st);
     if (ret != 0)
         return ret < 0 ? ret : -ENOENT;
-    return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+    return S_ISDIR(st.st_mode) ? 0 : refuse_slash(way, flags);
 }
 
 static ssize_t rename_there(struct df_way_pair *way, unsigned flags)

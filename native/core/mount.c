@@ -1,5 +1,5 @@
 /*
- * mount.c - the table of mounts. Lives and states are described in mount.h.
+ * mount.c - the life of mounts; its states are described in mount.h.
  */
 #include "core/mount.h"
 
@@ -8,27 +8,17 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <unistd.h>
 
 #include "core/file.h"
 #include "core/gate.h"
+#include "core/mountpoint.h"
+#include "core/table.h"
 
 /* Major number of st_dev: a kernel's has 12 bits, so no real file's device equals ours. */
 #define DEV_MAJOR 0xDF00
 
 enum { LIVE, CLOSING, DETACHED, ENDING }; /* df_mount.state */
-
-/* A snapshot: entries, longest first, and behind them the strings they point to. */
-struct table {
-    struct df_retired retired;
-    uint32_t count;
-    bool on_disk; /* a mountpoint exists on disk: a working directory may lie below it */
-    struct df_mount_entry entries[];
-};
-
-static _Atomic(struct table *) table; /* NULL: no mounts. Old ones are retired */
 
 /* Mounts, attached or detached lazily, that are not prompt. Counted up before one can be found. */
 static _Atomic int may_wait;
@@ -39,206 +29,16 @@ static struct df_mount *mounts;                                /* all that have 
 static struct df_mount *free_mounts;
 static int last_id;
 
-/* ---- readers ------------------------------------------------------------------------------- */
-
-bool df_mount_any(void)
-{
-    return atomic_load_explicit(&table, memory_order_relaxed) != NULL;
-}
-
 bool df_mount_any_may_wait(void)
 {
     return atomic_load_explicit(&may_wait, memory_order_relaxed) != 0;
-}
-
-static inline bool covers(const struct df_mount_entry *entry, const char *path, size_t len)
-{
-    uint32_t n = entry->point_len;
-
-    if (n > len || (path[n] != '/' && path[n] != '\0'))
-        return false;
-    return memcmp(path, entry->point, n) == 0;
-}
-
-const struct df_mount_entry *df_mount_lookup(const char *path, size_t len)
-{
-    const struct table *t = atomic_load_explicit(&table, memory_order_acquire);
-
-    if (!t)
-        return NULL;
-    for (uint32_t i = 0; i < t->count; i++)
-        if (covers(&t->entries[i], path, len))
-            return &t->entries[i];
-    return NULL;
-}
-
-static bool has_component(const char *point, const char *component, size_t len)
-{
-    for (const char *p = point; *p == '/'; p += strcspn(p, "/"))
-        if (strncmp(++p, component, len) == 0 && (p[len] == '/' || p[len] == '\0'))
-            return true;
-    return false;
-}
-
-bool df_mount_may_begin(const char *component, size_t len)
-{
-    const struct table *t = atomic_load_explicit(&table, memory_order_acquire);
-
-    if (!t)
-        return false;
-    for (uint32_t i = 0; i < t->count; i++)
-        if (t->on_disk || has_component(t->entries[i].point, component, len))
-            return true;
-    return false;
-}
-
-bool df_mount_below(const char *path, size_t len)
-{
-    const struct table *t = atomic_load_explicit(&table, memory_order_acquire);
-
-    for (uint32_t i = 0; t && i < t->count; i++) {
-        const struct df_mount_entry *entry = &t->entries[i];
-
-        if (entry->point_len > len && entry->point[len] == '/' &&
-            memcmp(entry->point, path, len) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* ---- the snapshot -------------------------------------------------------------------------- */
-
-static void free_table(struct df_retired *retired)
-{
-    free(retired);
-}
-
-static void add_entry(struct table *t, struct df_mount *mount, const char *point, char **strings)
-{
-    struct df_mount_entry entry = {*strings, (uint32_t)strlen(point), mount->id, mount};
-    uint32_t at = t->count++;
-
-    *strings = stpcpy(*strings, point) + 1;
-    for (; at > 0 && t->entries[at - 1].point_len < entry.point_len; at--)
-        t->entries[at] = t->entries[at - 1];
-    t->entries[at] = entry;
-}
-
-/* Under table_lock: the table of all live mounts but `without`, with `with`. NULL and *error = 0
- * when there are none. */
-static struct table *make_table(const struct df_mount *without, struct df_mount *with, int *error)
-{
-    size_t count = 0, bytes = 0;
-    struct table *t;
-    char *strings;
-
-    if (with)
-        with->next = mounts;
-    for (struct df_mount *m = with ? with : mounts; m; m = m->next) {
-        count += m->alias ? 2 : 1;
-        bytes += strlen(m->point) + 1 + (m->alias ? strlen(m->alias) + 1 : 0);
-    }
-    t = malloc(sizeof(*t) + count * sizeof(t->entries[0]) + bytes);
-    *error = t ? 0 : -ENOMEM;
-    if (!t)
-        return NULL;
-    t->count = 0;
-    t->on_disk = false;
-    strings = (char *)&t->entries[count];
-    for (struct df_mount *m = with ? with : mounts; m; m = m->next) {
-        if (m == without || m->state == DETACHED || m->state == ENDING)
-            continue;
-        add_entry(t, m, m->point, &strings);
-        if (m->alias)
-            add_entry(t, m, m->alias, &strings);
-        t->on_disk = t->on_disk || m->on_disk;
-    }
-    if (t->count == 0) {
-        free(t);
-        t = NULL;
-    }
-    return t;
-}
-
-/* Under table_lock. */
-static void publish(struct table *t)
-{
-    struct table *old = atomic_exchange(&table, t);
-
-    if (old)
-        df_gate_retire_node(&old->retired, free_table);
-}
-
-/* ---- mountpoints --------------------------------------------------------------------------- */
-
-/* Absolute, without "//", "." and trailing '/', by text alone; ".." takes back a component. */
-static int make_canonical(const char *point, char out[PATH_MAX])
-{
-    char text[PATH_MAX], *end = out;
-
-    if (point[0] == '/') {
-        if (strlen(point) >= sizeof(text))
-            return -ENAMETOOLONG;
-        strcpy(text, point);
-    } else {
-        if (!getcwd(text, sizeof(text)))
-            return -errno;
-        if (strlen(text) + 1 + strlen(point) >= sizeof(text))
-            return -ENAMETOOLONG;
-        strcat(strcat(text, "/"), point);
-    }
-    for (char *state, *name = strtok_r(text, "/", &state); name;
-         name = strtok_r(NULL, "/", &state)) {
-        if (strcmp(name, ".") == 0)
-            continue;
-        if (strcmp(name, "..") == 0) {
-            while (end > out && *--end != '/')
-                ;
-            continue;
-        }
-        *end++ = '/';
-        end = stpcpy(end, name);
-    }
-    *end = '\0';
-    return 0;
-}
-
-/* Resolves the symlinks of the part that exists on disk; the rest stays as it is. */
-static int make_physical(const char *canonical, char out[PATH_MAX])
-{
-    char head[PATH_MAX], real[PATH_MAX];
-    size_t len = strlen(canonical);
-
-    strcpy(head, canonical);
-    while (len > 0 && !realpath(head, real)) {
-        if (errno == ELOOP || errno == ENAMETOOLONG)
-            return -errno;
-        while (head[--len] != '/')
-            ;
-        head[len] = '\0';
-    }
-    if (len == 0 || strcmp(real, "/") == 0)
-        real[0] = '\0';
-    if (strlen(real) + strlen(canonical + len) >= PATH_MAX)
-        return -ENAMETOOLONG;
-    strcpy(stpcpy(out, real), canonical + len);
-    return 0;
-}
-
-/* A mountpoint need not exist; if it does it is a directory. */
-static int look_at(const char *point, bool *on_disk)
-{
-    struct stat st;
-
-    *on_disk = stat(point[0] ? point : "/", &st) == 0;
-    return *on_disk && !S_ISDIR(st.st_mode) ? -ENOTDIR : 0;
 }
 
 /* Under table_lock. */
 static bool in_use(const char *point)
 {
     for (struct df_mount *m = mounts; m; m = m->next) {
-        if (m->state == DETACHED || m->state == ENDING)
+        if (!m->listed)
             continue;
         if (strcmp(m->point, point) == 0 || (m->alias && strcmp(m->alias, point) == 0))
             return true;
@@ -298,14 +98,16 @@ static void push_free(struct df_mount *mount)
 /* Under table_lock: all that can fail, then what cannot. */
 static int attach(struct df_mount *mount, struct df_fs *fs, unsigned flags)
 {
-    struct table *t;
+    struct df_table *t;
     int error;
 
     if (in_use(mount->point) || (mount->alias && in_use(mount->alias)))
         return -EBUSY;
     mount->id = last_id + 1;
     mount->state = LIVE;
-    t = make_table(NULL, mount, &error);
+    mount->listed = true;
+    mount->next = mounts;
+    t = df_table_make(mount, &error);
     if (!t)
         return error;
     last_id++;
@@ -318,7 +120,7 @@ static int attach(struct df_mount *mount, struct df_fs *fs, unsigned flags)
     atomic_store(&mount->lock_count, 0);
     atomic_store(&mount->live, mount->id);
     mounts = mount;
-    publish(t);
+    df_table_publish(t);
     return 0;
 }
 
@@ -334,8 +136,9 @@ int df_mount_attach(const struct df_mount_spec *spec, struct df_fs *fs, struct d
         return -ENOMEM;
     if (!spec->point || !spec->point[0])
         return -EINVAL;
-    if ((ret = make_canonical(spec->point, canonical)) < 0 ||
-        (ret = make_physical(canonical, physical)) < 0 || (ret = look_at(physical, &on_disk)) < 0)
+    if ((ret = df_mountpoint_canonical(spec->point, canonical)) < 0 ||
+        (ret = df_mountpoint_physical(canonical, physical)) < 0 ||
+        (ret = df_mountpoint_look(physical, &on_disk)) < 0)
         return ret;
     alias = strcmp(canonical, physical) != 0 ? canonical : NULL;
 
@@ -404,6 +207,7 @@ static void stop_readers(struct df_mount *mount, int state)
 static void reopen(struct df_mount *mount)
 {
     mount->state = LIVE;
+    mount->listed = true;
     atomic_store(&mount->live, mount->id);
     pthread_cond_broadcast(&changed);
 }
@@ -411,15 +215,16 @@ static void reopen(struct df_mount *mount)
 /* Under table_lock, which is released during waits. */
 static int detach_now(struct df_mount *mount)
 {
-    struct table *t;
+    struct df_table *t;
     int error;
 
     stop_readers(mount, CLOSING);
     while (df_gate_is_pinned(mount))
         pthread_cond_wait(&changed, &table_lock);
-    t = make_table(mount, NULL, &error);
+    mount->listed = false;
+    t = df_table_make(mounts, &error);
     if (error == 0 && df_file_count(mount) > 0) {
-        free(t);
+        df_table_free(t);
         error = -EBUSY;
     }
     if (error < 0) {
@@ -427,7 +232,7 @@ static int detach_now(struct df_mount *mount)
         return error;
     }
     mount->state = ENDING;
-    publish(t);
+    df_table_publish(t);
     pthread_cond_broadcast(&changed); /* those who wait for the verdict */
     end(mount);
     return 0;
@@ -436,12 +241,16 @@ static int detach_now(struct df_mount *mount)
 /* Under table_lock. */
 static int detach_lazily(struct df_mount *mount)
 {
+    struct df_table *t;
     int error;
-    struct table *t = make_table(mount, NULL, &error);
 
-    if (error < 0)
+    mount->listed = false;
+    t = df_table_make(mounts, &error);
+    if (error < 0) {
+        mount->listed = true;
         return error;
-    publish(t);
+    }
+    df_table_publish(t);
     stop_readers(mount, DETACHED);
     return 0;
 }
@@ -565,7 +374,7 @@ void df_mount_each(bool (*visit)(const struct df_mount *mount, void *arg), void 
 {
     pthread_mutex_lock(&table_lock);
     for (struct df_mount *m = mounts; m; m = m->next)
-        if ((m->state == LIVE || m->state == CLOSING) && !visit(m, arg))
+        if (m->listed && !visit(m, arg))
             break;
     pthread_mutex_unlock(&table_lock);
 }

@@ -1,8 +1,5 @@
 /*
- * mount.h - the table of mounts: attach, detach, longest prefix.
- *
- * Readers see an immutable snapshot of the table, published by one pointer and read inside the
- * gate; writers make a new one under a mutex and retire the old one.
+ * mount.h - the life of mounts: attach, detach, wrap, end.
  *
  * Life of a mount:   LIVE --detach--> CLOSING --no file, no call--> gone (ops->destroy)
  *                                        \--files open--> LIVE, -EBUSY
@@ -52,6 +49,7 @@ struct df_mount {
     bool on_disk;                /* the mountpoint existed when it was mounted */
     _Atomic uint32_t lock_count; /* core-kept locks on its files (lock.c) */
     bool prompt;                 /* df_mount_set_prompt(); under the table lock */
+    bool listed;                 /* paths lead to it; under the table lock */
     int state;                   /* mount.c; under the table lock */
     struct df_mount *next;       /* list of all or of free ones; under the table lock */
 };
@@ -95,30 +93,6 @@ DF_PRIVATE_EXPORT void df_mount_each(bool (*visit)(const struct df_mount *mount,
                                      void *arg);
 
 /* ---- for the core ---- */
-
-/* A prefix that leads into a mount. */
-struct df_mount_entry {
-    const char *point; /* point_len bytes, then NUL */
-    uint32_t point_len;
-    int id;
-    struct df_mount *mount;
-};
-
-/* True if there is any mount; a hint that costs one load. */
-bool df_mount_any(void);
-
-/*
- * Longest prefix of the canonical absolute path[0..len). Only inside the gate; the entry is valid
- * until the thread leaves. Returns NULL when no mount covers the path.
- */
-const struct df_mount_entry *df_mount_lookup(const char *path, size_t len);
-
-/* True if a relative path that begins with this component, from some real directory, could lead
- * into a mount: the component occurs in a mountpoint, or a mountpoint exists on disk. */
-bool df_mount_may_begin(const char *component, size_t len);
-
-/* True if a mount lies below the canonical path (not at it). */
-bool df_mount_below(const char *path, size_t len);
 
 /* Sleeps while the mount `id` is CLOSING. */
 void df_mount_await_verdict(int id);

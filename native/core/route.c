@@ -15,238 +15,23 @@
 #include "core/route.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "core/caller.h"
 #include "core/check.h"
 #include "core/fd.h"
 #include "core/file.h"
 #include "core/mount.h"
+#include "core/scan.h"
+#include "core/table.h"
+#include "core/walk.h"
 
 /* Beside DF_ROUTE_*: a leg of two, whose base needs a reference because a call uses one file. */
 #define ROUTE_PAIR (1U << 31)
 
-/* ---- scanning ------------------------------------------------------------------------------ */
-
-struct scan {
-    const char *text; /* canonical */
-    size_t len;
-    size_t plain; /* length of the part before the first "..", or len */
-    enum df_last last;
-    bool up;    /* it has ".." */
-    bool slash; /* it ended in '/' or "." */
-};
-
-/* 1: "."; 2: ".."; 0: a name. `name` ends at '/' or NUL. */
-static inline unsigned dots(const char *name)
-{
-    if (DF_LIKELY(name[0] != '.'))
-        return 0;
-    if (name[1] == '/' || name[1] == '\0')
-        return 1;
-    return name[1] == '.' && (name[2] == '/' || name[2] == '\0') ? 2 : 0;
-}
-
-static inline const char *component_end(const char *name)
-{
-    while (*name != '/' && *name != '\0')
-        name++;
-    return name;
-}
-
-/* Copies the components, each behind one '/', that of a relative path's first one left out. */
-static int scan_copy(const char *path, char *buf, struct scan *s)
-{
-    bool absolute = path[0] == '/';
-    char *out = buf;
-
-    if (strnlen(path, PATH_MAX) == PATH_MAX)
-        return -ENAMETOOLONG;
-    *s = (struct scan){.text = buf, .last = DF_LAST_ROOT};
-    for (;;) {
-        const char *end;
-        unsigned n;
-
-        s->slash = *path == '/';
-        while (*path == '/')
-            path++;
-        if (*path == '\0')
-            break;
-        end = component_end(path);
-        n = dots(path);
-        s->last = n == 0 ? DF_LAST_NAME : n == 1 ? DF_LAST_DOT : DF_LAST_DOTDOT;
-        if (n == 2 && !s->up) {
-            s->up = true;
-            s->plain = (size_t)(out - buf);
-        }
-        if (n != 1) {
-            if (absolute || out != buf)
-                *out++ = '/';
-            out = mempcpy(out, path, (size_t)(end - path));
-        }
-        path = end;
-    }
-    if (absolute && out == buf)
-        *out++ = '/';
-    *out = '\0';
-    s->len = (size_t)(out - buf);
-    s->plain = s->up ? s->plain : s->len;
-    s->slash = s->slash || s->last == DF_LAST_DOT;
-    return 0;
-}
-
-/* No copy as long as each component begins as one should. `path` is not empty. */
-static int scan(const char *path, char *buf, struct scan *s)
-{
-    const char *name = path + (path[0] == '/');
-
-    *s = (struct scan){.text = path, .last = DF_LAST_NAME};
-    for (;;) {
-        unsigned n = dots(name);
-
-        if (DF_UNLIKELY(*name == '/' || *name == '\0' || n == 1))
-            return scan_copy(path, buf, s);
-        if (DF_UNLIKELY(n == 2) && !s->up) {
-            s->up = true;
-            s->plain = name == path ? 0 : (size_t)(name - 1 - path);
-        }
-        name = component_end(name);
-        if (*name == '\0') {
-            s->last = n == 2 ? DF_LAST_DOTDOT : DF_LAST_NAME;
-            break;
-        }
-        name++;
-    }
-    s->len = (size_t)(name - path);
-    s->plain = s->up ? s->plain : s->len;
-    return s->len < PATH_MAX ? 0 : -ENAMETOOLONG;
-}
-
-/* ---- the real file system's part of a way -------------------------------------------------- */
-
-/* dir and rest, with one '/' between if there is a rest. Either may lie in out. */
-static int join(char out[PATH_MAX], const char *dir, size_t dir_len, const char *rest)
-{
-    size_t rest_len = strlen(rest);
-    bool slash = rest_len > 0 && rest[0] != '/';
-
-    if (dir_len + slash + rest_len >= PATH_MAX)
-        return -ENAMETOOLONG;
-    memmove(out + dir_len + slash, rest, rest_len + 1);
-    memmove(out, dir, dir_len);
-    if (slash)
-        out[dir_len] = '/';
-    return 0;
-}
-
-/* A walk through real directories: `done` is physical, `rest` is still to go. */
-struct walk {
-    char done[PATH_MAX];
-    char rest[PATH_MAX];
-    size_t len; /* of done */
-    uint32_t links;
-};
-
-static void walk_up(struct walk *w)
-{
-    while (w->len > 0 && w->done[--w->len] != '/')
-        ;
-    w->done[w->len] = '\0';
-}
-
-/* The symlink at the end of `done` is replaced by its target. */
-static int walk_follow(struct walk *w, char target[PATH_MAX], size_t len)
-{
-    if (++w->links > DF_LINKS_MAX)
-        return -ELOOP;
-    target[len] = '\0';
-    if (target[0] == '/')
-        w->len = 0;
-    else
-        walk_up(w);
-    return join(w->rest, target, len, w->rest);
-}
-
-/* One component. Returns 1 when `done` has come to a mount, 0 to go on, negative: no way there. */
-static int walk_step(struct walk *w, const char *name, size_t len, const char *rest, bool follow)
-{
-    char target[PATH_MAX];
-    ssize_t size;
-
-    if (dots(name) == 2) {
-        walk_up(w);
-        memmove(w->rest, rest, strlen(rest) + 1);
-        return 0;
-    }
-    if (w->len + 1 + len >= PATH_MAX)
-        return -ENAMETOOLONG;
-    w->done[w->len] = '/';
-    memcpy(w->done + w->len + 1, name, len);
-    w->len += 1 + len;
-    w->done[w->len] = '\0';
-    memmove(w->rest, rest, strlen(rest) + 1);
-    if (df_mount_lookup(w->done, w->len))
-        return 1;
-    size = readlink(w->done, target, sizeof(target) - 1);
-    if (size < 0)
-        return errno == EINVAL ? 0 : -errno;
-    return follow || w->rest[0] ? walk_follow(w, target, (size_t)size) : -ENOENT;
-}
-
-/*
- * Follows `path` (absolute, in no mount by its text) through real symlinks and "..". Returns 0 when
- * it came to a mount, with the path to go on with in leg->joined; else DF_NOT_OURS.
- */
-static int walk_real(struct df_leg *leg, const char *path)
-{
-    bool follow = !(leg->flags & (DF_ROUTE_NOFOLLOW | DF_ROUTE_PARENT)) || leg->slash;
-    int saved = errno, ret = 0;
-    struct walk w;
-
-    w.len = 0;
-    w.links = 0;
-    strcpy(w.rest, path);
-    while (ret == 0) {
-        const char *name = w.rest + strspn(w.rest, "/"), *end = component_end(name);
-
-        if (name == end)
-            ret = -ENOENT;
-        else if (dots(name) == 1)
-            memmove(w.rest, end, strlen(end) + 1);
-        else
-            ret = walk_step(&w, name, (size_t)(end - name), end, follow);
-    }
-    errno = saved;
-    if (ret < 0 || join(leg->joined, w.done, w.len, w.rest) < 0)
-        return DF_NOT_OURS;
-    return 0;
-}
-
-/* The kernel's name of a real directory, its length, 0 for "/"; -1 when none can be used. */
-static ssize_t directory_name(int dirfd, char out[PATH_MAX])
-{
-    char link[sizeof("/proc/self/fd/-2147483648")];
-    int saved = errno;
-    ssize_t len;
-
-    if (dirfd == AT_FDCWD) {
-        len = syscall(SYS_getcwd, out, PATH_MAX) - 1;
-    } else {
-        snprintf(link, sizeof(link), "/proc/self/fd/%d", dirfd);
-        len = readlink(link, out, PATH_MAX - 1);
-    }
-    errno = saved;
-    if (len <= 0 || len >= PATH_MAX || out[0] != '/')
-        return -1;
-    return len == 1 ? 0 : len;
-}
-
 /* ---- routing ------------------------------------------------------------------------------- */
 
-static void set_where(struct df_leg *leg, const struct scan *s, struct df_file *base,
+static void set_where(struct df_leg *leg, const struct df_scan *s, struct df_file *base,
                       const char *name)
 {
     uint32_t flags = 0;
@@ -269,7 +54,7 @@ static void set_where(struct df_leg *leg, const struct scan *s, struct df_file *
 
 /* Pins the entry's mount, unless this call pins one already (of the other leg: the same one, or
  * the answer will be EXDEV). Sleeps out a verdict. False: look it up again. */
-static bool pin(struct df_thread *thread, const struct df_mount_entry *entry)
+static bool pin(struct df_thread *thread, const struct df_table_entry *entry)
 {
     int id = entry->id;
 
@@ -283,21 +68,27 @@ static bool pin(struct df_thread *thread, const struct df_mount_entry *entry)
     return false;
 }
 
+/* Is a final symlink followed? One with a slash behind it always is. */
+static bool follows(const struct df_leg *leg)
+{
+    return leg->slash || !(leg->flags & (DF_ROUTE_NOFOLLOW | DF_ROUTE_PARENT));
+}
+
 static int route_absolute(struct df_thread *thread, struct df_leg *leg, const char *path)
 {
-    const struct df_mount_entry *entry;
-    struct scan s;
-    int ret = scan(path, leg->text, &s);
+    const struct df_table_entry *entry;
+    struct df_scan s;
+    int ret = df_scan(path, leg->text, &s);
 
     if (ret < 0)
         return ret;
     do {
-        entry = df_mount_lookup(s.text, s.plain);
+        entry = df_table_lookup(s.text, s.plain);
         if (DF_UNLIKELY(!entry)) {
-            if (!df_mount_any() || (!s.up && !thread->follow_real_links))
+            if (!df_table_any() || (!s.up && !thread->follow_real_links))
                 return DF_NOT_OURS;
             leg->slash = leg->slash || s.slash;
-            ret = walk_real(leg, s.text);
+            ret = df_walk_real(s.text, follows(leg), leg->joined);
             return ret < 0 ? ret : route_absolute(thread, leg, leg->joined);
         }
     } while (DF_UNLIKELY(!pin(thread, entry)));
@@ -317,7 +108,7 @@ static int route_absolute(struct df_thread *thread, struct df_leg *leg, const ch
 
 static int route_from_file(struct df_thread *thread, struct df_leg *leg)
 {
-    struct scan s = {.text = "", .last = DF_LAST_DOT};
+    struct df_scan s = {.text = "", .last = DF_LAST_DOT};
 
     if (!leg->base)
         leg->base =
@@ -326,7 +117,7 @@ static int route_from_file(struct df_thread *thread, struct df_leg *leg)
         return -EBADF;
     leg->mount = atomic_load_explicit(&leg->base->mount, memory_order_relaxed);
     if (leg->path[0] != '\0') {
-        int ret = scan(leg->path, leg->text, &s);
+        int ret = df_scan(leg->path, leg->text, &s);
 
         if (ret < 0)
             return ret;
@@ -342,15 +133,15 @@ static bool may_lead(const struct df_thread *thread, const char *path)
 {
     const char *name = path, *end;
 
-    if (!df_mount_any())
+    if (!df_table_any())
         return false;
-    while (dots(name) == 1)
+    while (df_scan_dots(name) == 1)
         name += 1 + strspn(name + 1, "/");
-    end = component_end(name);
-    if (thread->follow_real_links || df_mount_may_begin(name, (size_t)(end - name)))
+    end = df_scan_end(name);
+    if (thread->follow_real_links || df_table_may_begin(name, (size_t)(end - name)))
         return true;
     for (const char *up = strstr(path, ".."); up; up = strstr(up + 1, ".."))
-        if ((up == path || up[-1] == '/') && dots(up) == 2)
+        if ((up == path || up[-1] == '/') && df_scan_dots(up) == 2)
             return true;
     return false;
 }
@@ -361,8 +152,8 @@ static int route_from_real(struct df_thread *thread, struct df_leg *leg)
 
     if (!may_lead(thread, leg->path))
         return DF_NOT_OURS;
-    len = directory_name(leg->dirfd, leg->joined);
-    if (len < 0 || join(leg->joined, leg->joined, (size_t)len, leg->path) < 0)
+    len = df_walk_directory_name(leg->dirfd, leg->joined);
+    if (len < 0 || df_walk_join(leg->joined, leg->joined, (size_t)len, leg->path) < 0)
         return DF_NOT_OURS;
     return route_absolute(thread, leg, leg->joined);
 }
@@ -593,7 +384,7 @@ bool df_retry_begin(int error)
 {
     struct df_thread *thread;
 
-    if ((error != ENOENT && error != ENOTDIR) || !df_mount_any() || !(thread = df_gate_thread()))
+    if ((error != ENOENT && error != ENOTDIR) || !df_table_any() || !(thread = df_gate_thread()))
         return false;
     thread->follow_real_links = true;
     return true;

@@ -18,6 +18,7 @@
 #include "core/fd.h"
 #include "core/gate.h"
 #include "core/mount.h"
+#include "core/table.h"
 #include "ramfs.h"
 #include "wrap/count.h"
 
@@ -181,7 +182,7 @@ static void every_allocation_may_fail(void **state)
         assert_int_equal(probe.nodes, 0);
         assert_int_equal(probe.borrowed, 0);
         assert_int_equal(df_fd_count(), 0);
-        assert_false(df_mount_any());
+        assert_false(df_table_any());
         df_gate_drain();
     } while (left < 0); /* until there are fewer than n */
     assert_in_range(n, 30, 1000);

@@ -21,6 +21,7 @@
 #include "core/fd.h"
 #include "core/gate.h"
 #include "core/mount.h"
+#include "core/table.h"
 #include "ramfs.h"
 
 #define POINT "/df-test-mount"
@@ -154,7 +155,7 @@ static void holds_many(void **state)
         assert_int_equal(df_mount_detach(ids[i], 0), 0);
     }
     assert_int_equal(probe.destroyed, 50);
-    assert_false(df_mount_any());
+    assert_false(df_table_any());
 }
 
 /* ---- busy and lazy ---- */

@@ -20,6 +20,7 @@
 #include "core/export.h"
 #include "core/fd.h"
 #include "core/mount.h"
+#include "core/table.h"
 #include "ramfs.h"
 
 #define POINT "/df-test-threads"
@@ -48,7 +49,7 @@ static void assert_clean(void)
     assert_int_equal(probe.opened, probe.released);
     assert_int_equal(probe.nodes, 0);
     assert_int_equal(df_fd_count(), 0);
-    assert_false(df_mount_any());
+    assert_false(df_table_any());
 }
 
 /* ---- workers ---- */

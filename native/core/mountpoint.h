@@ -1,0 +1,21 @@
+/*
+ * mountpoint.h - from what a user calls a mountpoint to the names it is kept by. It need not exist.
+ */
+#ifndef DF_CORE_MOUNTPOINT_H
+#define DF_CORE_MOUNTPOINT_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+/* Absolute, without "//", "." and trailing '/', by text alone; ".." takes back a component; "" for
+ * the root. 0 or -errno: ENAMETOOLONG, those of getcwd(2). */
+int df_mountpoint_canonical(const char *point, char out[PATH_MAX]);
+
+/* The canonical name with the symlinks of the part that exists on disk resolved. 0, -ELOOP or
+ * -ENAMETOOLONG. */
+int df_mountpoint_physical(const char *canonical, char out[PATH_MAX]);
+
+/* *on_disk: does it exist? Then it has to be a directory: 0 or -ENOTDIR. */
+int df_mountpoint_look(const char *point, bool *on_disk);
+
+#endif

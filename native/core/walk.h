@@ -1,0 +1,27 @@
+/*
+ * walk.h - asks the kernel where a path leads that its text alone does not tell.
+ */
+#ifndef DF_CORE_WALK_H
+#define DF_CORE_WALK_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* dir and rest, with one '/' between if there is a rest. Either may lie in out. 0 or
+ * -ENAMETOOLONG. */
+int df_walk_join(char out[PATH_MAX], const char *dir, size_t dir_len, const char *rest);
+
+/*
+ * Follows `path` (absolute, in no mount by its text) through real symlinks and ".."; a final
+ * symlink if `follow`. Returns 0 when it came to a mount, with the path to go on with in out; else
+ * DF_NOT_OURS, with out as it was. `path` may be out. Inside the gate; errno stays.
+ */
+int df_walk_real(const char *path, bool follow, char out[PATH_MAX]);
+
+/* The kernel's name of a real directory (or AT_FDCWD). Returns its length, 0 for "/"; -1 when it
+ * has none that can be used. errno stays. */
+ssize_t df_walk_directory_name(int dirfd, char out[PATH_MAX]);
+
+#endif
