@@ -383,6 +383,10 @@ def test_exchange_keeps_link_counts(fs):
         ("full/inner", "full", RENAME_EXCHANGE, errno.EINVAL),
         ("file", "dir", RENAME_EXCHANGE | RENAME_NOREPLACE, errno.EINVAL),
         ("file", "new", 1 << 10, errno.EINVAL),
+        ("file", "dir/", RENAME_NOREPLACE, errno.EEXIST),
+        ("file", "new/", RENAME_NOREPLACE, errno.ENOTDIR),
+        ("file", "missing/new/", RENAME_NOREPLACE, errno.ENOENT),
+        ("file/", "missing/new", 0, errno.ENOENT),
     ],
 )
 def test_flags_refused(tree, source, target, flags, code):

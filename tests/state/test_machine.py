@@ -42,6 +42,7 @@ def compare(where, settings):
         pytest.skip(f"{where_id(where)}: {error}")
 
 
+@pytest.mark.timeout(300)  # seconds; one that passes takes ten, one that fails has to shrink
 @WHERES
 def test_random_calls_end_as_on_linux(where):
     compare(where, SHORT)
