@@ -215,43 +215,13 @@ static inline void count(struct counting *self, struct df_call *call, enum df_op
         return ret;                                                                                \
     }
 
-#define FS    struct df_fs *fs, struct df_call *call
-#define WHERE const struct df_where *where
-#define FILE_ struct df_file *file
+#define DF_OP_CALL(type, name, parameters, arguments, bytes)                                       \
+    COUNTED(type, name, parameters, arguments, bytes)
+#include "core/ops_calls.def"
+#undef DF_OP_CALL
 
-/* clang-format off */
-COUNTED(int, getattr, (FS, WHERE, struct stat *st), (below, call, where, st), NONE)
-COUNTED(int, setattr, (FS, WHERE, const struct df_setattr *set, struct stat *st), (below, call, where, set, st), NONE)
-COUNTED(int, access, (FS, WHERE, int mask), (below, call, where, mask), NONE)
-COUNTED(ssize_t, readlink, (FS, WHERE, char *buf, size_t size), (below, call, where, buf, size), NONE)
-COUNTED(ssize_t, getxattr, (FS, WHERE, const char *name, void *value, size_t size), (below, call, where, name, value, size), NONE)
-COUNTED(ssize_t, listxattr, (FS, WHERE, char *list, size_t size), (below, call, where, list, size), NONE)
-COUNTED(int, setxattr, (FS, WHERE, const char *name, const void *value, size_t size, int flags), (below, call, where, name, value, size, flags), NONE)
-COUNTED(int, removexattr, (FS, WHERE, const char *name), (below, call, where, name), NONE)
-COUNTED(int, statfs, (FS, WHERE, struct statvfs *out), (below, call, where, out), NONE)
-COUNTED(int, mknod, (FS, WHERE, mode_t mode, dev_t rdev), (below, call, where, mode, rdev), NONE)
-COUNTED(int, mkdir, (FS, WHERE, mode_t mode), (below, call, where, mode), NONE)
-COUNTED(int, symlink, (FS, const char *target, WHERE), (below, call, target, where), NONE)
-COUNTED(int, unlink, (FS, WHERE), (below, call, where), NONE)
-COUNTED(int, rmdir, (FS, WHERE), (below, call, where), NONE)
-COUNTED(int, rename, (FS, const struct df_where *from, const struct df_where *to, unsigned flags), (below, call, from, to, flags), NONE)
-COUNTED(int, link, (FS, const struct df_where *from, const struct df_where *to), (below, call, from, to), NONE)
-COUNTED(int, open, (FS, WHERE, FILE_, int flags, mode_t mode), (below, call, where, file, flags, mode), NONE)
-COUNTED(int, flush, (FS, FILE_, uint64_t owner), (below, call, file, owner), NONE)
-COUNTED(ssize_t, read, (FS, FILE_, const struct iovec *iov, int iovcnt, off_t offset), (below, call, file, iov, iovcnt, offset), MOVED)
-COUNTED(ssize_t, write, (FS, FILE_, const struct iovec *iov, int iovcnt, off_t *offset), (below, call, file, iov, iovcnt, offset), MOVED)
-COUNTED(off_t, lseek, (FS, FILE_, off_t offset, int whence), (below, call, file, offset, whence), NONE)
-COUNTED(int, fsync, (FS, FILE_, bool datasync), (below, call, file, datasync), NONE)
-COUNTED(int, fallocate, (FS, FILE_, int mode, off_t offset, off_t length), (below, call, file, mode, offset, length), NONE)
-COUNTED(ssize_t, copy_file_range, (FS, struct df_file *in, off_t offset_in, struct df_file *out, off_t offset_out, size_t size, unsigned flags), (below, call, in, offset_in, out, offset_out, size, flags), MOVED)
-COUNTED(int, readdir, (FS, FILE_, off_t offset, struct df_dirbuf *buf), (below, call, file, offset, buf), NONE)
-COUNTED(int, ioctl, (FS, FILE_, unsigned long request, void *arg), (below, call, file, request, arg), NONE)
-COUNTED(int, poll, (FS, FILE_, int events, struct df_wake *wake), (below, call, file, events, wake), NONE)
-COUNTED(int, lock, (FS, FILE_, struct df_lock *lock), (below, call, file, lock), NONE)
-COUNTED(int, flock, (FS, FILE_, int operation, uint64_t owner), (below, call, file, operation, owner), NONE)
-COUNTED(int, advise, (FS, FILE_, off_t offset, off_t length, int advice), (below, call, file, offset, length, advice), NONE)
-COUNTED(ssize_t, borrow, (FS, FILE_, off_t offset, size_t size, const void **ptr), (below, call, file, offset, size, ptr), MOVED)
-/* clang-format on */
+#define FS    struct df_fs *fs, struct df_call *call
+#define FILE_ struct df_file *file
 
 static int count_read_batch(FS, struct df_extent *extents, size_t n)
 {
