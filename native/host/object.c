@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "host/elf.h"
+#include "host/hooks.h"
 
 #define OUR_LIBRARY "libdf3.so.3"
 #define BUILD_IT                                                                                   \
@@ -91,23 +92,15 @@ static bool imports_one_of(const struct df_elf *elf, const char *const names[])
     return false;
 }
 
-static const char *const getopt_functions[] = {
-    "getopt",
-    "getopt_long",
-    "getopt_long_only",
-    NULL,
-};
-
 /* What leaves a way into a program's code behind: a thread, a destructor of thread-specific values,
- * a signal's handler, a timer. The kernel ends all of them with the process; dlclose ends none. */
+ * a timer. The kernel ends all of them with the process; dlclose ends none. (Signal handlers never
+ * come so far: hooks_process.c.) */
 static const char *const lingering_functions[] = {
     "pthread_create",
     "thrd_create",
     "_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE",
     "pthread_key_create",
     "tss_create",
-    "signal",
-    "sigaction",
     "timer_create",
     NULL,
 };
@@ -130,10 +123,6 @@ static int refuse(const struct df_elf *elf, const char *path, char *message, siz
 {
     char list[256];
     switch (elf->kind) {
-    case DF_ELF_PROGRAM:
-        snprintf(message, size, "%s is an executable linked to %s: %s", path,
-                 df_elf_library(elf->abi), BUILD_IT);
-        break;
     case DF_ELF_REAL_FUSE:
         snprintf(message, size, "%s is linked to %s, which would make a kernel mount: %s", path,
                  df_elf_library(elf->abi), BUILD_IT);
@@ -145,40 +134,66 @@ static int refuse(const struct df_elf *elf, const char *path, char *message, siz
         break;
     case DF_ELF_MALFORMED:
     case DF_ELF_NOT_ELF:
-        snprintf(message, size, "%s %s: name a plugin's shared object", path,
+        snprintf(message, size, "%s %s: name a FUSE program or a plugin's shared object", path,
                  df_elf_reason(elf->kind));
         break;
     default:
-        snprintf(message, size, "%s %s: %s", path, df_elf_reason(elf->kind), BUILD_IT);
+        snprintf(message, size,
+                 "%s %s: it cannot be loaded into a process; mount it through the kernel with "
+                 "`directfuse mount`",
+                 path, df_elf_reason(elf->kind));
     }
+    return -ENOEXEC;
+}
+
+/* The copy is mapped shared: patching writes to it. */
+static int map_copy(const struct df_object *object, void **data, size_t *size)
+{
+    struct stat st;
+    if (fstat(object->fd, &st) != 0)
+        return -errno;
+    *size = (size_t)st.st_size;
+    *data = NULL;
+    if (*size == 0)
+        return 0;
+    *data = mmap(NULL, *size, PROT_READ | PROT_WRITE, MAP_SHARED, object->fd, 0);
+    return *data == MAP_FAILED ? -errno : 0;
+}
+
+static int check_elf(struct df_object *object, struct df_elf *elf, const char *path, char *message,
+                     size_t size)
+{
+    object->kind = elf->kind;
+    object->abi = elf->abi;
+    if (elf->kind == DF_ELF_PROGRAM) {
+        object->entry = ((const Elf64_Ehdr *)elf->data)->e_entry;
+        if (df_elf_patch(elf) == 0)
+            return 0;
+        elf->kind = DF_ELF_MALFORMED;
+    }
+    if (elf->kind != DF_ELF_OBJECT)
+        return refuse(elf, path, message, size);
+    if (has_symbol(elf, "main", true))
+        return 0;
+    snprintf(message, size, "%s has no main(): it must be a whole FUSE program; %s", path,
+             BUILD_IT);
     return -ENOEXEC;
 }
 
 static int check(struct df_object *object, const char *path, char *message, size_t size)
 {
-    struct stat st;
+    void *data;
+    size_t length;
     struct df_elf elf;
-    if (fstat(object->fd, &st) != 0)
-        return -errno;
-    void *data = st.st_size == 0
-                     ? NULL
-                     : mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, object->fd, 0);
-    if (data == MAP_FAILED)
-        return -errno;
-    df_elf_inspect(&elf, data, (size_t)st.st_size);
-    int error = 0;
-    if (elf.kind != DF_ELF_OBJECT) {
-        error = refuse(&elf, path, message, size);
-    } else if (!has_symbol(&elf, "main", true)) {
-        snprintf(message, size, "%s has no main(): it must be a whole FUSE program; %s", path,
-                 BUILD_IT);
-        error = -ENOEXEC;
-    } else {
-        object->uses_getopt = imports_one_of(&elf, getopt_functions);
+    int error = map_copy(object, &data, &length);
+    if (error)
+        return error;
+    df_elf_inspect(&elf, data, length);
+    error = check_elf(object, &elf, path, message, size);
+    if (!error)
         object->lingers = imports_one_of(&elf, lingering_functions);
-    }
     if (data)
-        munmap(data, (size_t)st.st_size);
+        munmap(data, length);
     return error;
 }
 
@@ -196,33 +211,37 @@ int df_object_read(struct df_object *object, const char *path, char *message, si
     return error;
 }
 
-/* ---- our library before it ---------------------------------------------------------------- */
+/* ---- our libraries before it --------------------------------------------------------------- */
 
 /* One object is loaded or unloaded at a time, as in the dynamic linker itself. Recursive: a
  * constructor may load another one. */
 static pthread_mutex_t load_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-static void *library; /* under load_lock: our ABI library; loaded once and never unloaded */
+/* Under load_lock: our ABI libraries by df_elf_abi; loaded once and never unloaded. */
+static void *libraries[DF_ELF_ABI_FUSE34 + 1];
 
 /* It lies beside this library. Test programs that contain this code find it by their run path. */
-static void *load_library(void)
+static void *load_library(const char *name)
 {
     char path[PATH_MAX];
     Dl_info here;
     if (dladdr((void *)load_library, &here) && here.dli_fname) {
         const char *slash = strrchr(here.dli_fname, '/');
         int dir_len = slash ? (int)(slash + 1 - here.dli_fname) : 0;
-        snprintf(path, sizeof(path), "%.*s%s", dir_len, here.dli_fname, OUR_LIBRARY);
+        snprintf(path, sizeof(path), "%.*s%s", dir_len, here.dli_fname, name);
         if (access(path, R_OK) == 0)
             return dlopen(path, RTLD_NOW | RTLD_LOCAL);
     }
-    return dlopen(OUR_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    return dlopen(name, RTLD_NOW | RTLD_LOCAL);
 }
 
-static int need_library(const char *plugin, char *message, size_t size)
+/* Objects are linked to that of FUSE 3; the others are translators above it. */
+static int need_library(enum df_elf_abi abi, const char *plugin, char *message, size_t size)
 {
-    if (!library)
-        library = load_library();
-    if (library)
+    if (abi == DF_ELF_ABI_NONE)
+        abi = DF_ELF_ABI_FUSE3;
+    if (!libraries[abi])
+        libraries[abi] = load_library(df_elf_our_library(abi));
+    if (libraries[abi])
         return 0;
     snprintf(message, size, "%s cannot be loaded, for our own library cannot: %s", plugin,
              dlerror());
@@ -239,13 +258,12 @@ const void *df_object_map_of(const void *address)
 /* True unless `scope` leads to an entry point of libfuse that is not ours. */
 static bool leads_to_us(void *scope)
 {
-    static const char *const entries[] = {"fuse_main_real", "fuse_session_new"};
-    for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
-        void *found = dlsym(scope, entries[i]);
-        if (found && df_object_map_of(found) != df_object_map_of(dlsym(library, entries[i])))
-            return false;
-    }
-    return true;
+    void *found = dlsym(scope, "fuse_main_real");
+    for (size_t abi = 0; found && abi < sizeof(libraries) / sizeof(libraries[0]); abi++)
+        if (libraries[abi] &&
+            df_object_map_of(found) == df_object_map_of(dlsym(libraries[abi], "fuse_main_real")))
+            return true;
+    return !found;
 }
 
 /* ---- loading ------------------------------------------------------------------------------ */
@@ -261,9 +279,38 @@ static void *open_copy(const struct df_object *object)
     return dlopen(name, RTLD_NOW | RTLD_LOCAL);
 }
 
-static int load(struct df_object *object, const char *path, char *message, size_t size)
+/* Points the imports of the loaded object at the hooks. */
+static int hook(const struct df_object *object, struct df_guest *guest)
 {
-    int error = need_library(path, message, size);
+    void *data;
+    size_t length;
+    struct df_elf elf;
+    int error = map_copy(object, &data, &length);
+    if (error)
+        return error;
+    df_elf_inspect(&elf, data, length);
+    error = df_hooks_apply(object->map, &elf, &guest->globals);
+    if (!error)
+        df_guest_redirect(guest);
+    munmap(data, length);
+    return error;
+}
+
+/* Where it begins. */
+static int find_start(struct df_object *object)
+{
+    const struct link_map *map = object->map;
+    if (object->kind == DF_ELF_PROGRAM)
+        object->start = (void *)(map->l_addr + object->entry);
+    else
+        *(void **)&object->main = dlsym(object->handle, "main");
+    return object->start || object->main ? 0 : -ENOEXEC;
+}
+
+static int load(struct df_object *object, struct df_guest *guest, const char *path, char *message,
+                size_t size)
+{
+    int error = need_library(object->abi, path, message, size);
     if (error)
         return error;
     if (!leads_to_us(RTLD_DEFAULT)) {
@@ -288,14 +335,15 @@ static int load(struct df_object *object, const char *path, char *message, size_
                  path, OUR_LIBRARY);
         return -ENOEXEC;
     }
-    *(void **)&object->main = dlsym(object->handle, "main");
-    return object->main ? 0 : -ENOEXEC;
+    error = hook(object, guest);
+    return error ? error : find_start(object);
 }
 
-int df_object_open(struct df_object *object, const char *path, char *message, size_t size)
+int df_object_open(struct df_object *object, struct df_guest *guest, const char *path,
+                   char *message, size_t size)
 {
     pthread_mutex_lock(&load_lock);
-    int error = load(object, path, message, size);
+    int error = load(object, guest, path, message, size);
     pthread_mutex_unlock(&load_lock);
     return error;
 }

@@ -1,5 +1,6 @@
 /*
- * object.h - the shared object of a plugin: found fit, copied, loaded.
+ * object.h - the code of a plugin: found fit, copied, loaded. Either a shared object linked to our
+ * libfuse ABI, or an unmodified FUSE program, whose copy is patched (elf.h).
  *
  * Each load maps a copy of its own (a memfd), so two mounts of one plugin share no globals. Whether
  * an object can be loaded is read from its bytes (elf.h) before the dynamic linker sees it.
@@ -10,28 +11,38 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "host/elf.h"
+#include "host/guest.h"
+#include "host/program.h"
+
 struct df_object {
-    int fd;           /* the memfd; open as long as it is loaded, see object.c */
-    bool uses_getopt; /* calls getopt(3), whose place is in globals of libc */
-    bool lingers;     /* its code may run after main has returned: threads, handlers */
-    void *handle;     /* of dlopen */
-    const void *map;  /* its struct link_map: which object an address belongs to */
-    int (*main)(int argc, char **argv, char **environment);
+    int fd;                /* the memfd; open as long as it is loaded, see object.c */
+    enum df_elf_kind kind; /* DF_ELF_OBJECT or DF_ELF_PROGRAM */
+    enum df_elf_abi abi;   /* of a program: which libfuse it was linked to */
+    size_t entry;          /* of a program: its _start, from the load address on */
+    bool lingers;          /* its code may run after main has returned: threads, keys */
+    void *handle;          /* of dlopen */
+    const void *map;       /* its struct link_map: which object an address belongs to */
+    df_main_function main; /* of an object */
+    void *start;           /* of a program: its _start */
 };
 
 /*
- * Reads the file into a private copy and checks that it is a plugin: a shared object for this
- * machine, linked to our libfuse ABI and not to the real one, with a main(). Nothing of it runs.
+ * Reads the file into a private copy and checks that it is a plugin for this machine: a shared
+ * object, linked to our libfuse ABI and not to the real one, with a main(); or a dynamic
+ * position-independent program linked to the real one, whose copy is made ours. Nothing of it runs.
  * Returns 0, or -errno with one line in `message` that names the file, the reason and the remedy:
  * as open(2); -ENOEXEC; -ENOMEM.
  */
 int df_object_read(struct df_object *object, const char *path, char *message, size_t size);
 
 /*
- * Loads the copy, after our libfuse ABI library; its constructors run. `path` is for messages.
+ * Loads the copy, after our libfuse ABI library; its constructors run. Then its imports are hooked
+ * for `guest` (hooks.h). `path` is for messages.
  * Returns 0, or -ENOEXEC with a message: a symbol is missing, or the real libfuse would come first.
  */
-int df_object_open(struct df_object *object, const char *path, char *message, size_t size);
+int df_object_open(struct df_object *object, struct df_guest *guest, const char *path,
+                   char *message, size_t size);
 
 /* Unloads what is loaded (destructors and atexit handlers run) and drops the copy. One that lingers
  * stays mapped until the process ends. */

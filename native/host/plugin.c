@@ -2,11 +2,10 @@
  * plugin.c - a FUSE program running inside this process: its thread and what it says; see plugin.h
  * for the picture. Its mount is in plugin_mount.c.
  *
- * A plugin's main() believes that it owns its process. Containing what it does to the process
- * (exit, chdir, umask, signal handlers, getopt's globals, threads it leaves behind, thread-specific
- * keys whose destructors lie in its code) is the business of hooks around run_main(); what is here
- * is: it has a thread of its own, it gets no asynchronous signal there, and nothing of libfuse
- * touches the process.
+ * A plugin's main() believes that it owns its process. What it does to the process (exit, chdir,
+ * umask, signal handlers, getopt's globals) is contained by hooks for its guest (guest.h, hooks.h);
+ * what is here is: it has a thread of its own, it gets no asynchronous signal there, and nothing of
+ * libfuse touches the process.
  */
 #include "host/plugin.h"
 
@@ -19,6 +18,7 @@
 #include <unistd.h>
 
 #include "host/plugin_private.h"
+#include "host/program.h"
 
 enum { STACK_SIZE = 8 * 1024 * 1024 }; /* bytes; what a program's first thread has by default */
 
@@ -148,6 +148,7 @@ static void free_plugin(struct df_plugin *plugin)
     free(plugin->argv);
     pthread_mutex_destroy(&plugin->lock);
     pthread_cond_destroy(&plugin->changed);
+    df_guest_destroy(&plugin->guest);
     free(plugin);
 }
 
@@ -174,6 +175,7 @@ static void dispose(struct df_plugin *plugin)
     delist(plugin);
     free(plugin->library);
     df_log_destroy(&plugin->log);
+    df_guest_retire(&plugin->guest);
     if (lingers)
         keep_plugin(plugin);
     else
@@ -188,12 +190,13 @@ static struct df_plugin *create(const char *library, int argc, char *const argv[
     pthread_mutex_init(&plugin->lock, NULL);
     pthread_cond_init(&plugin->changed, NULL);
     plugin->object.fd = -1;
+    plugin->guest.cwd_fd = -1;
     plugin->pid = getpid();
     plugin->library = strdup(library);
     plugin->argc = argc;
     plugin->argv = copy_vector(argc, argv);
     bool logs = df_log_init(&plugin->log, DF_PLUGIN_LOG_SIZE) == 0;
-    if (plugin->library && plugin->argv && logs)
+    if (plugin->library && plugin->argv && logs && df_guest_init(&plugin->guest, plugin) == 0)
         return plugin;
     dispose(plugin);
     return NULL;
@@ -215,7 +218,7 @@ static int load(struct df_plugin *plugin)
 {
     char reason[DF_PLUGIN_REASON_SIZE] = "";
     struct df_object object = plugin->object;
-    int error = df_object_open(&object, plugin->library, reason, sizeof(reason));
+    int error = df_object_open(&object, &plugin->guest, plugin->library, reason, sizeof(reason));
     pthread_mutex_lock(&list_lock);
     plugin->object = object;
     pthread_mutex_unlock(&list_lock);
@@ -224,16 +227,10 @@ static int load(struct df_plugin *plugin)
     return error;
 }
 
-/*
- * Hooks for exit(3) and abort(3) will return here with their status; today a plugin that calls them
- * ends the process. getopt(3) keeps its place in globals of libc, which the hooks will part, too:
- * today it starts anew for a plugin that calls it, and disturbs others that parse at that moment.
- */
 static int run_main(struct df_plugin *plugin)
 {
-    if (plugin->object.uses_getopt)
-        optind = 0;
-    return plugin->object.main(plugin->argc, plugin->argv, environ);
+    return df_program_run(plugin->object.main, plugin->object.start, &plugin->guest, plugin->argc,
+                          plugin->argv);
 }
 
 static void *plugin_thread(void *argument)

@@ -9,11 +9,13 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/mount.h"
+#include "host/guarded.h"
 #include "host/plugin_private.h"
 
 static void wake_up(struct df_plugin *plugin, uint32_t why)
@@ -105,8 +107,13 @@ int df_plugin_serve(struct df_plugin *plugin, const struct df_session *session, 
     int error = begin_serving(plugin, fs);
     if (error)
         return error;
-    error = attach(plugin, session, fs);
+    struct df_fs *front = fs;
+    if (plugin->object.kind == DF_ELF_PROGRAM)
+        front = df_guarded_new(fs, &plugin->guest);
+    error = front ? attach(plugin, session, front) : -ENOMEM;
     if (error) {
+        if (front != fs)
+            free(front);
         fs->ops = plugin->given_ops;
     } else {
         int id = plugin->mount_id;

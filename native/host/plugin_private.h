@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
+#include "host/guest.h"
 #include "host/log.h"
 #include "host/object.h"
 #include "host/plugin.h"
@@ -32,6 +33,7 @@ struct df_plugin {
     pid_t pid;   /* the process that main's thread exists in */
     pthread_t thread;
     struct df_object object; /* `map` is written under list_lock */
+    struct df_guest guest;   /* what main takes for its process; as long as its code may run */
     _Atomic(void *) slot;    /* the ABI library's */
 
     _Atomic uint32_t wake; /* futex; DF_WAKE_* */

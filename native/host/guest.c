@@ -1,0 +1,109 @@
+/*
+ * guest.c - a loaded program's own working directory, umask and output; see guest.h.
+ */
+#include "host/guest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/caller.h"
+#include "core/gate.h"
+#include "host/plugin.h"
+
+/* initial-exec: one load instead of a call, eight bytes of the static TLS that glibc keeps for
+ * objects loaded at run time. */
+static _Thread_local struct df_guest *current __attribute__((tls_model("initial-exec")));
+
+/* stdio hands over whole lines where it can (the stream is line-buffered). */
+static ssize_t write_log(void *cookie, const char *data, size_t size)
+{
+    struct df_guest *guest = cookie;
+    size_t from = 0;
+    while (from < size) {
+        const char *end = memchr(data + from, '\n', size - from);
+        size_t length = end ? (size_t)(end - data) - from : size - from;
+        char *line = strndup(data + from, length);
+        if (!line)
+            return -1;
+        if (length > 0)
+            df_plugin_log(guest->plugin, line);
+        free(line);
+        from += length + 1;
+    }
+    return (ssize_t)size;
+}
+
+int df_guest_init(struct df_guest *guest, struct df_plugin *plugin)
+{
+    *guest = (struct df_guest){.plugin = plugin, .cwd_fd = -1};
+    guest->umask = df_caller_of(df_gate_thread())->umask;
+    guest->cwd_fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (guest->cwd_fd < 0)
+        return -errno;
+    guest->output = fopencookie(guest, "w", (cookie_io_functions_t){.write = write_log});
+    if (!guest->output) {
+        close(guest->cwd_fd);
+        return -ENOMEM;
+    }
+    setvbuf(guest->output, NULL, _IOLBF, BUFSIZ);
+    pthread_mutex_init(&guest->lock, NULL);
+    return 0;
+}
+
+void df_guest_retire(struct df_guest *guest)
+{
+    if (!guest->output)
+        return;
+    pthread_mutex_lock(&guest->lock);
+    close(guest->cwd_fd);
+    guest->cwd_fd = -1;
+    pthread_mutex_unlock(&guest->lock);
+}
+
+void df_guest_destroy(struct df_guest *guest)
+{
+    if (!guest->output)
+        return;
+    fclose(guest->output);
+    if (guest->cwd_fd >= 0)
+        close(guest->cwd_fd);
+    pthread_mutex_destroy(&guest->lock);
+    guest->output = NULL;
+}
+
+void df_guest_redirect(struct df_guest *guest)
+{
+    if (guest->globals.stdout_stream)
+        *guest->globals.stdout_stream = guest->output;
+    if (guest->globals.stderr_stream)
+        *guest->globals.stderr_stream = guest->output;
+}
+
+struct df_guest *df_guest_enter(struct df_guest *guest)
+{
+    struct df_guest *before = current;
+    current = guest;
+    return before;
+}
+
+struct df_guest *df_guest_current(void)
+{
+    return current;
+}
+
+const char *df_guest_path(struct df_guest *guest, const char *path, char buffer[DF_GUEST_PATH_ROOM])
+{
+    if (!guest || !path || path[0] == '/' || path[0] == '\0')
+        return path;
+    pthread_mutex_lock(&guest->lock);
+    int fd = guest->cwd_fd;
+    pthread_mutex_unlock(&guest->lock);
+    if (fd < 0)
+        return path;
+    int length = snprintf(buffer, DF_GUEST_PATH_ROOM, "/proc/self/fd/%d/%s", fd, path);
+    return length < DF_GUEST_PATH_ROOM ? buffer : path; /* too long: the kernel will say so */
+}

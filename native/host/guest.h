@@ -1,0 +1,60 @@
+/*
+ * guest.h - what a loaded program takes for its own process: working directory, umask, standard
+ * output, the process it believes to be. One per plugin; the hooks look it up by thread.
+ *
+ * A thread works for a guest while it runs its main(), while it is a thread that the guest made,
+ * and while it is inside one of its ops (guarded.h). A child that the guest forks works for nobody.
+ */
+#ifndef DF_HOST_GUEST_H
+#define DF_HOST_GUEST_H
+
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+struct df_plugin;
+
+/* The program's own copies of libc's globals, by COPY relocation; NULL where it has none. */
+struct df_guest_globals {
+    char **optarg;
+    int *optind;
+    int *opterr;
+    int *optopt;
+    FILE **stdout_stream;
+    FILE **stderr_stream;
+};
+
+struct df_guest {
+    struct df_plugin *plugin;        /* receives what it prints; told when it exits */
+    FILE *output;                    /* its stdout and stderr: lines go to df_plugin_log */
+    struct df_guest_globals globals; /* written while loading, then by the guest's own main */
+
+    pthread_mutex_t lock; /* protects the two below */
+    int cwd_fd;           /* its working directory, O_PATH; -1: the process's own */
+    mode_t umask;
+};
+
+/* Takes the process's working directory and umask as the guest's first. 0 or -errno. */
+int df_guest_init(struct df_guest *guest, struct df_plugin *plugin);
+void df_guest_destroy(struct df_guest *guest);
+
+/* Its main has returned, but threads of its own may go on: gives back its directory. */
+void df_guest_retire(struct df_guest *guest);
+
+/* Points the guest's own `stdout` and `stderr` at its log, once its globals are known. */
+void df_guest_redirect(struct df_guest *guest);
+
+/* Makes this thread work for `guest` (NULL: for nobody); returns whom it worked for. */
+struct df_guest *df_guest_enter(struct df_guest *guest);
+
+/* The guest this thread works for; NULL: nobody, and every hook is the real function. */
+struct df_guest *df_guest_current(void);
+
+enum { DF_GUEST_PATH_ROOM = 4096 + 64 };
+
+/* `path` as the process must say it to mean what the guest means by it: an absolute path unchanged,
+ * a relative one from the guest's working directory, written to buffer. */
+const char *df_guest_path(struct df_guest *guest, const char *path,
+                          char buffer[DF_GUEST_PATH_ROOM]);
+
+#endif

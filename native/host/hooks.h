@@ -1,0 +1,33 @@
+/*
+ * hooks.h - what a loaded program calls instead of libc where libc would reach the whole process.
+ *
+ * A FUSE program believes that it owns its process: it exits, daemonizes, changes directory and
+ * umask, installs signal handlers. Its own GOT (and nobody else's) is pointed at functions that
+ * give it what it expects and leave the host process alone.
+ */
+#ifndef DF_HOST_HOOKS_H
+#define DF_HOST_HOOKS_H
+
+#include <link.h>
+
+#include "host/elf.h"
+#include "host/guest.h"
+
+/* Redirects the GOT entries of the loaded object `map`, whose patched image is `elf`, and notes
+ * where it keeps its copies of libc's globals.
+ * Returns 0, or -ENOEXEC when a relocation table points outside the image. */
+int df_hooks_apply(const struct link_map *map, const struct df_elf *elf,
+                   struct df_guest_globals *globals);
+
+/* One row of a hook table: a name as the program imports it, and what it gets. */
+struct df_hook {
+    const char *name;
+    void *function;
+};
+
+extern const struct df_hook df_hooks_process[]; /* hooks_process.c; ends with a NULL name */
+extern const struct df_hook df_hooks_getopt[];  /* hooks_getopt.c */
+extern const struct df_hook df_hooks_path[];    /* hooks_path.c */
+extern const struct df_hook df_hooks_output[];  /* hooks_output.c */
+
+#endif
