@@ -280,12 +280,12 @@ def _check_placement(placement: Placement, argv: list[str]) -> None:
 
 
 def _library(argv: list[str]) -> str:
-    """The shared object that the first word means."""
+    """The file that the first word means: a plugin's shared object or a FUSE program. What it is,
+    and whether it can be loaded, is found out from its bytes (native/host/object.c)."""
     name = argv[0]
     builtin = _paths.plugin(name)
     if builtin is not None:
         return os.fspath(builtin)
-    kernel = f"`directfuse mount {shlex.quote(shlex.join(argv))}` mounts it through the kernel"
     if ":" in name and "/" not in name:
         raise NotSupportedError(
             errno.ENOTSUP, "Python file systems (module:Class) cannot be mounted yet", name
@@ -305,17 +305,7 @@ def _library(argv: list[str]) -> str:
         raise MountError(errno.ENOENT, "no such file", name)
     if not os.path.isfile(name):
         raise MountError(errno.ENOEXEC, "not a file, so no FUSE program", name)
-    if not _is_shared_object(name):
-        raise NotSupportedError(
-            errno.ENOEXEC, f"unmodified executables are not loadable inline yet; {kernel}", name
-        )
     return os.path.abspath(name)
-
-
-def _is_shared_object(path: str) -> bool:
-    """By its name, as the dynamic linker's users know it: fs.so, fs.so.1."""
-    name = os.path.basename(path)
-    return name.endswith(".so") or ".so." in name
 
 
 def _start(

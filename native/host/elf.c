@@ -217,7 +217,8 @@ static enum df_elf_kind inspect(struct df_elf *elf)
     bool ours;
     if (!read_dynamic(elf, dynamic) || !read_tables(elf) || !read_needed(elf, &ours))
         return DF_ELF_MALFORMED;
-    if (!is_executable(elf)) {
+    elf->executable = is_executable(elf);
+    if (!elf->executable) {
         if (elf->abi != DF_ELF_ABI_NONE)
             return DF_ELF_REAL_FUSE;
         return ours ? DF_ELF_OBJECT : DF_ELF_NO_FUSE;

@@ -49,6 +49,7 @@ struct df_elf {
     size_t size; /* bytes */
     enum df_elf_kind kind;
     enum df_elf_abi abi;
+    bool executable; /* a program, not a shared object; known once its tables were read */
     const Elf64_Phdr *segments;
     size_t segment_count;
     Elf64_Dyn *dynamic;

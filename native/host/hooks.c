@@ -78,8 +78,17 @@ static void note_global(struct df_guest_globals *globals, const char *name, void
         globals->stderr_stream = address;
 }
 
+/* What the slot of an imported name is to hold; NULL: what it holds. Code that reaches `stdout`
+ * through the GOT, as all of a shared object does, finds the guest's own pointer. */
+static void *replacement(const char *name, struct df_guest *guest)
+{
+    if (strcmp(name, "stdout") == 0 || strcmp(name, "stderr") == 0)
+        return &guest->output;
+    return find_hook(name);
+}
+
 static int apply_table(const struct link_map *map, const struct df_elf *elf,
-                       const Elf64_Rela *table, size_t count, struct df_guest_globals *globals)
+                       const Elf64_Rela *table, size_t count, struct df_guest *guest)
 {
     for (size_t i = 0; i < count; i++) {
         const char *name = name_of(elf, &table[i]);
@@ -88,19 +97,18 @@ static int apply_table(const struct link_map *map, const struct df_elf *elf,
         if (!name)
             continue;
         if (type == COPY_RELOCATION)
-            note_global(globals, name, (void *)address);
+            note_global(&guest->globals, name, (void *)address);
         if (!SLOT_RELOCATION(type) && type != POINTER_RELOCATION)
             continue;
-        void *hook = find_hook(name);
-        int error = hook ? write_slot(address, hook, map, elf) : 0;
+        void *value = replacement(name, guest);
+        int error = value ? write_slot(address, value, map, elf) : 0;
         if (error)
             return error;
     }
     return 0;
 }
 
-int df_hooks_apply(const struct link_map *map, const struct df_elf *elf,
-                   struct df_guest_globals *globals)
+int df_hooks_apply(const struct link_map *map, const struct df_elf *elf, struct df_guest *guest)
 {
     static const struct {
         int64_t table, size;
@@ -111,7 +119,7 @@ int df_hooks_apply(const struct link_map *map, const struct df_elf *elf,
         size_t count;
         int error = df_elf_relocations(elf, kinds[i].table, kinds[i].size, &table, &count);
         if (!error)
-            error = apply_table(map, elf, table, count, globals);
+            error = apply_table(map, elf, table, count, guest);
         if (error)
             return error;
     }

@@ -13,11 +13,10 @@
 #include "host/elf.h"
 #include "host/guest.h"
 
-/* Redirects the GOT entries of the loaded object `map`, whose patched image is `elf`, and notes
- * where it keeps its copies of libc's globals.
+/* Redirects the GOT entries of the loaded object `map`, whose patched image is `elf`, for
+ * `guest`, and notes where it keeps its copies of libc's globals.
  * Returns 0, or -ENOEXEC when a relocation table points outside the image. */
-int df_hooks_apply(const struct link_map *map, const struct df_elf *elf,
-                   struct df_guest_globals *globals);
+int df_hooks_apply(const struct link_map *map, const struct df_elf *elf, struct df_guest *guest);
 
 /* One row of a hook table: a name as the program imports it, and what it gets. */
 struct df_hook {

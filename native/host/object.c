@@ -128,6 +128,14 @@ static int refuse(const struct df_elf *elf, const char *path, char *message, siz
                  df_elf_library(elf->abi), BUILD_IT);
         break;
     case DF_ELF_NO_FUSE:
+        if (elf->executable) {
+            snprintf(message, size,
+                     "%s does not link to libfuse: it is no FUSE program, or has a libfuse of its "
+                     "own inside; the latter can be mounted through the kernel with `directfuse "
+                     "mount`",
+                     path);
+            break;
+        }
         list_needed(elf, list, sizeof(list));
         snprintf(message, size, "%s is not linked to %s but to %s: %s", path, OUR_LIBRARY,
                  list[0] ? list : "nothing", BUILD_IT);
@@ -289,7 +297,7 @@ static int hook(const struct df_object *object, struct df_guest *guest)
     if (error)
         return error;
     df_elf_inspect(&elf, data, length);
-    error = df_hooks_apply(object->map, &elf, &guest->globals);
+    error = df_hooks_apply(object->map, &elf, guest);
     if (!error)
         df_guest_redirect(guest);
     munmap(data, length);

@@ -1,0 +1,254 @@
+"""Unmodified FUSE programs, libfuse 2 and 3, high-level and low-level, loaded into this process.
+
+Nothing here is mounted: each test proves it by asking the kernel's list of mounts, and the mount's
+own counters.
+"""
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import directfuse
+
+from .conftest import need, read_tree, tree_of
+
+
+def commands(name, source, request, tmp_path):
+    """The command line of a program that shows `source` at tmp_path/"m", and that path."""
+    point = tmp_path / "m"
+    if name.startswith("squashfuse"):
+        program, _, compressor = name.partition(":")
+        need(program, "mksquashfs")
+        return [program, request.getfixturevalue("image")(compressor), point], point
+    need(name)
+    if name in ("fuse-zip", "archivemount"):
+        need("zip")
+        point.mkdir()  # archivemount itself wants to see its mountpoint
+        return [name, request.getfixturevalue("archive"), point], point
+    if name == "bindfs":
+        point.mkdir()  # bindfs itself wants to see its mountpoint
+        return [name, source, point], point
+    if name == "unionfs":
+        return [name, f"{source}=RO", point], point
+    assert name == "fuse-overlayfs"
+    return [name, "-o", f"lowerdir={source}", point], point
+
+
+PROGRAMS = [
+    "squashfuse:gzip",
+    "squashfuse:xz",
+    "squashfuse:zstd",
+    "squashfuse:lz4",
+    "squashfuse_ll:zstd",
+    "bindfs",
+    "unionfs",
+    "fuse-overlayfs",
+    "fuse-zip",
+    "archivemount",
+]
+
+
+@pytest.fixture(params=PROGRAMS)
+def shown(request, source, tmp_path):
+    command, point = commands(request.param, source, request, tmp_path)
+    with directfuse.mount([os.fspath(word) for word in command]) as mount:
+        yield mount, str(point)
+        assert mount.stats().calls > 0
+        with open("/proc/self/mountinfo") as mounts:
+            assert str(point) not in mounts.read()
+
+
+def test_content_equals_the_source(shown, source):
+    _, point = shown
+    assert read_tree(point) == tree_of(source)
+
+
+def test_names_and_sizes_equal_the_source(shown, source):
+    _, point = shown
+    for path in source.rglob("*"):
+        there = directfuse.stat(os.path.join(point, path.relative_to(source)))
+        assert there.st_mode & 0o170000 == path.stat().st_mode & 0o170000
+        if path.is_file():
+            assert there.st_size == path.stat().st_size
+
+
+def test_what_is_not_there_is_enoent(shown):
+    _, point = shown
+    with pytest.raises(FileNotFoundError) as caught:
+        directfuse.open(point + "/sub/none")
+    assert caught.value.filename == point + "/sub/none"
+
+
+def test_eight_threads_read(shown, source):
+    _, point = shown
+    expected = (source / "sub/large").read_bytes()
+    wrong = []
+
+    def read():
+        with directfuse.open(point + "/sub/large", "rb") as file:
+            if file.read() != expected:
+                wrong.append(threading.get_ident())
+
+    threads = [threading.Thread(target=read) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_two_instances_of_one_program(image, source, tmp_path):
+    need("squashfuse", "mksquashfs")
+    one, two = str(tmp_path / "one"), str(tmp_path / "two")
+    with (
+        directfuse.mount(["squashfuse", str(image("gzip")), one]),
+        directfuse.mount(["squashfuse", str(image("zstd")), two]),
+    ):
+        assert read_tree(one) == read_tree(two) == tree_of(source)
+
+
+def test_an_archive_is_rewritten_at_unmount(archive, tmp_path):
+    need("fuse-zip", "zip", "unzip")
+    point = str(tmp_path / "m")
+    with directfuse.mount(["fuse-zip", str(archive), point]):
+        with directfuse.open(point + "/added", "w") as file:
+            file.write("new content")
+        directfuse.rename(point + "/text", point + "/sub/moved")
+        directfuse.unlink(point + "/empty")
+    listing = subprocess.run(
+        ["unzip", "-Z1", archive], check=True, capture_output=True, text=True
+    ).stdout.split("\n")
+    assert "added" in listing and "sub/moved" in listing
+    assert "text" not in listing and "empty" not in listing
+    content = subprocess.run(["unzip", "-p", archive, "added"], check=True, capture_output=True)
+    assert content.stdout == b"new content"
+
+
+def test_bindfs_writes_through(tmp_path):
+    need("bindfs")
+    below, point = tmp_path / "below", tmp_path / "m"
+    below.mkdir()
+    point.mkdir()
+    with directfuse.mount(["bindfs", str(below), str(point)]):
+        directfuse.makedirs(f"{point}/a/b")
+        with directfuse.open(f"{point}/a/b/file", "w") as file:
+            file.write("through")
+        directfuse.rename(f"{point}/a/b/file", f"{point}/a/moved")
+        directfuse.chmod(f"{point}/a/moved", 0o640)
+    assert (below / "a/moved").read_text() == "through"
+    assert (below / "a/moved").stat().st_mode & 0o777 == 0o640
+    assert list(point.iterdir()) == []
+
+
+def our_descriptors(of_the_program):
+    """Where this process's descriptors lead, without what the program itself never closes."""
+    links = []
+    for number in os.listdir("/proc/self/fd"):
+        try:
+            links.append(os.readlink(f"/proc/self/fd/{number}"))
+        except FileNotFoundError:
+            pass  # the one that listed them
+    return sorted(link for link in links if link != str(of_the_program))
+
+
+def test_many_mounts_and_unmounts_keep_nothing(image, tmp_path):
+    need("squashfuse", "mksquashfs")
+    point = str(tmp_path / "m")
+
+    def cycle():
+        with directfuse.mount(["squashfuse", str(image("gzip")), point]):
+            assert directfuse.stat(point + "/text").st_size == 6
+
+    cycle()
+    descriptors = our_descriptors(image("gzip"))
+    threads = len(os.listdir("/proc/self/task"))
+    for _ in range(100):
+        cycle()
+    assert our_descriptors(image("gzip")) == descriptors
+    assert len(os.listdir("/proc/self/task")) == threads
+
+
+# ---- what fails says why, and harms nobody ----
+
+
+def refusal(*command):
+    with pytest.raises(directfuse.MountError) as caught:
+        directfuse.mount([str(word) for word in command])
+    return caught.value
+
+
+def test_the_programs_own_words_are_reported(tmp_path, capfd):
+    need("squashfuse")
+    error = refusal("squashfuse", tmp_path / "none.sqfs", tmp_path / "m")
+    assert "Can't open squashfs image" in str(error) and "returned" in str(error)
+    (tmp_path / "text").write_text("no image" * 100)
+    assert "squashfs image" in str(refusal("squashfuse", tmp_path / "text", tmp_path / "m"))
+    assert capfd.readouterr() == ("", "")
+
+
+def test_help_is_reported(tmp_path):
+    need("bindfs")
+    assert "--mirror" in str(refusal("bindfs", "--help"))
+
+
+def test_a_program_that_exits_leaves_the_process(tmp_path):
+    need("bindfs")
+    error = refusal("bindfs", tmp_path / "none", tmp_path)
+    assert error.errno == errno.EIO and str(tmp_path / "none") in str(error)
+
+
+def test_the_host_can_mount_again_after_a_failure(image, tmp_path):
+    need("squashfuse", "mksquashfs")
+    refusal("squashfuse", tmp_path / "none.sqfs", tmp_path / "m")
+    with directfuse.mount(["squashfuse", str(image("gzip")), str(tmp_path / "m")]):
+        assert "text" in directfuse.listdir(tmp_path / "m")
+
+
+def test_a_truncated_program_is_refused(tmp_path):
+    need("squashfuse")
+    whole = open(shutil.which("squashfuse"), "rb").read()
+    for size in (10, 70, 500, 5000, len(whole) // 2):
+        path = tmp_path / f"cut-{size}"
+        path.write_bytes(whole[:size])
+        assert refusal(path, tmp_path / "m").errno == errno.ENOEXEC
+
+
+def test_a_script_is_refused(tmp_path):
+    path = tmp_path / "fs"
+    path.write_text("#!/bin/sh\n")
+    assert "script" in str(refusal(path, tmp_path / "m"))
+
+
+# ---- without any privilege ----
+
+UNPRIVILEGED = """
+import sys, directfuse
+with directfuse.mount(["squashfuse", sys.argv[1], "/no/such/place"]):
+    assert directfuse.open("/no/such/place/text").read() == "hello\\n"
+    print(len(directfuse.listdir("/no/such/place/sub")))
+"""
+
+
+def test_a_user_without_any_capability(image, tmp_path_factory):
+    need("squashfuse", "mksquashfs", "setpriv")
+    if os.geteuid() != 0:
+        pytest.skip("only root can become somebody else")
+    path = image("zstd")
+    path.chmod(0o644)
+    for directory in list(path.parents)[:-2]:
+        if not directory.stat().st_mode & 0o001:
+            directory.chmod(0o711)
+    drop = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all"]
+    drop += ["--inh-caps=-all", "--no-new-privs"]
+    if subprocess.run([*drop, sys.executable, "-c", "import directfuse"]).returncode != 0:
+        pytest.skip("this Python is not readable for other users")
+    done = subprocess.run(
+        [*drop, sys.executable, "-c", UNPRIVILEGED, path], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) == 302
