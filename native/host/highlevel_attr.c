@@ -13,8 +13,8 @@
 
 /* The plugin's answer through a file's handle. A hidden file has one link more than its owner
  * thinks. `entry`: what the cache said before; NULL: the answer is not to be kept. */
-static int ask_file(struct df_frame *frame, struct df_file *file, const struct df_entry *entry,
-                    struct df_path_hash key, struct stat *st)
+static DF_FLAT int ask_file(struct df_frame *frame, struct df_file *file,
+                            const struct df_entry *entry, struct df_path_hash key, struct stat *st)
 {
     struct df_highlevel *hl = frame->hl;
     struct df_open_path *node = df_handle_of(file)->node;
@@ -34,7 +34,7 @@ static int ask_file(struct df_frame *frame, struct df_file *file, const struct d
     if (df_open_path_is_hidden(node)) {
         if (st->st_nlink > 0)
             st->st_nlink--;
-    } else if (entry && hl->attr_ns) {
+    } else if (entry) {
         df_entry_cache_store(&hl->cache, key, entry->ticket, st,
                              entry->kind == DF_ENTRY_PRESENT ? entry->expiry : 0,
                              df_frame_until(frame, hl->attr_ns));
@@ -51,31 +51,36 @@ static int stat_by_path(struct df_frame *frame, const struct df_where *where, st
     return result;
 }
 
-int df_highlevel_stat_file(struct df_frame *frame, struct df_file *file, struct stat *st)
+static DF_FLAT int stat_file(struct df_frame *frame, struct df_file *file, struct stat *st)
 {
-    struct df_entry_cache *cache = &frame->hl->cache;
+    struct df_highlevel *hl = frame->hl;
     struct df_handle *handle = df_handle_of(file);
-    struct df_entry entry;
+    struct df_entry entry, *keep = NULL;
 
     /* A directory's handle is for readdir alone; libfuse never shows it to getattr. */
     if (file->kind != DF_KIND_REGULAR || !(handle->bits & DF_HANDLE_PLUGIN))
         return stat_by_path(frame, &(struct df_where){.base = file, .name = ""}, st);
-    df_frame_clock(frame);
     struct df_path_hash key = df_open_path_key(handle->node);
-    if (!frame->hl->attr_ns)
-        return ask_file(frame, file, NULL, key, st);
-    df_entry_cache_look(cache, key, frame->now, &entry);
-    if (atomic_load(&handle->node->removed) || df_open_path_is_hidden(handle->node))
-        return ask_file(frame, file, NULL, key, st);
-    if (entry.attributes && df_entry_cache_stat(cache, key, &entry, st))
-        return 0;
-    return ask_file(frame, file, &entry, key, st);
+    if (hl->attr_ns) {
+        df_frame_clock(frame);
+        df_entry_cache_look(&hl->cache, key, frame->now, &entry);
+        if (!atomic_load(&handle->node->removed) && !df_open_path_is_hidden(handle->node))
+            keep = &entry;
+        if (keep && entry.attributes && df_entry_cache_stat(&hl->cache, key, &entry, st))
+            return 0;
+    }
+    return ask_file(frame, file, keep, key, st);
 }
 
-static int stat_where(struct df_frame *frame, const struct df_where *where, struct stat *st)
+int df_highlevel_stat_file(struct df_frame *frame, struct df_file *file, struct stat *st)
+{
+    return stat_file(frame, file, st);
+}
+
+static DF_FLAT int stat_where(struct df_frame *frame, const struct df_where *where, struct stat *st)
 {
     if (where->base && where->len == 0)
-        return df_highlevel_stat_file(frame, where->base, st);
+        return stat_file(frame, where->base, st);
     return stat_by_path(frame, where, st);
 }
 

@@ -16,7 +16,7 @@ struct access {
     const char *path; /* for the plugin; held */
 };
 
-static ssize_t read_one(struct access *access, char *buf, size_t size, off_t offset)
+static DF_FLAT ssize_t read_one(struct access *access, char *buf, size_t size, off_t offset)
 {
     union df_file_info fi;
 

@@ -7,27 +7,16 @@
 #include "host/highlevel_private.h"
 #include "host/permission.h"
 
-int df_highlevel_fix_stat(const struct df_frame *frame, struct df_open_path *node, const char *path,
-                          uint32_t len, struct df_path_hash key, struct stat *st)
+void df_highlevel_override(const struct df_frame *frame, struct stat *st)
 {
-    struct df_highlevel *hl = frame->hl;
-    const struct fuse_config *config = &hl->config;
+    const struct fuse_config *config = &frame->hl->config;
 
-    if (!(st->st_mode & S_IFMT) || st->st_size < 0)
-        return -EIO;
-    if (!config->use_ino)
-        st->st_ino = node ? node->ino : df_open_paths_ino(&hl->open_paths, path, len, key);
-    if (st->st_blksize == 0)
-        st->st_blksize = 4096;
-    if (DF_UNLIKELY(hl->overrides)) {
-        if (config->set_mode)
-            st->st_mode = (st->st_mode & S_IFMT) | (0777 & ~config->umask);
-        if (config->set_uid)
-            st->st_uid = config->uid;
-        if (config->set_gid)
-            st->st_gid = config->gid;
-    }
-    return 0;
+    if (config->set_mode)
+        st->st_mode = (st->st_mode & S_IFMT) | (0777 & ~config->umask);
+    if (config->set_uid)
+        st->st_uid = config->uid;
+    if (config->set_gid)
+        st->st_gid = config->gid;
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b)

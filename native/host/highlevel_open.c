@@ -11,42 +11,6 @@
 #include "host/permission.h"
 #include "host/pollhandle.h"
 
-/* Status flags that fcntl(2) can change: the open file description has the present ones. */
-#define SETTABLE (O_APPEND | O_NONBLOCK | O_DIRECT | O_NOATIME | O_ASYNC)
-
-/* ---- handles ---- */
-
-void df_handle_info(const struct df_frame *frame, struct df_file *file, union df_file_info *fi)
-{
-    const struct df_handle *handle = df_handle_of(file);
-    int flags = atomic_load_explicit(&file->flags, memory_order_relaxed);
-
-    memset(fi, 0, sizeof(*fi));
-    fi->info.flags = (handle->flags & ~SETTABLE) | (flags & SETTABLE);
-    fi->info.fh = handle->fh;
-    fi->info.lock_owner = frame->caller->lock_owner;
-}
-
-const char *df_handle_hold(struct df_frame *frame, struct df_file *file)
-{
-    if (frame->hl->config.nullpath_ok)
-        return NULL;
-    return df_frame_hold(frame, df_handle_of(file)->node);
-}
-
-void df_handle_unhold(struct df_frame *frame, struct df_file *file)
-{
-    if (!frame->hl->config.nullpath_ok)
-        df_frame_unhold(frame, df_handle_of(file)->node);
-}
-
-void df_handle_changed(const struct df_frame *frame, struct df_file *file)
-{
-    if (frame->hl->attr_ns)
-        df_entry_cache_forget_attributes(&frame->hl->cache,
-                                         df_open_path_key(df_handle_of(file)->node));
-}
-
 /* Adds bits before anybody else knows the handle. */
 static void set_bits(struct df_handle *handle, uint32_t bits)
 {
@@ -99,8 +63,8 @@ static int plugin_flags(const struct df_highlevel *hl, int flags)
 
 /* Asks the plugin; fills handle->fh and handle->bits. Without such an op there is nothing to ask,
  * but release is due, as in libfuse; after ENOSYS neither, as in the kernel. */
-static int ask(struct df_highlevel *hl, const char *path, bool directory, struct df_handle *handle,
-               struct fuse_file_info *fi)
+static DF_FLAT int ask(struct df_highlevel *hl, const char *path, bool directory,
+                       struct df_handle *handle, struct fuse_file_info *fi)
 {
     uint32_t missing = directory ? DF_MISSING_OPENDIR : DF_MISSING_OPEN;
     int (*op)(const char *, struct fuse_file_info *) = directory ? hl->ops.opendir : hl->ops.open;
@@ -127,14 +91,15 @@ static void settle(struct df_frame *frame, const struct df_place *place, struct 
 {
     const struct df_highlevel *hl = frame->hl;
     struct df_handle *handle = df_handle_of(file);
-    bool no_flush = !hl->ops.flush && !(hl->ops.lock && hl->want & FUSE_CAP_POSIX_LOCKS);
+    bool flushes = hl->ops.flush && !df_highlevel_lacks(hl, DF_MISSING_FLUSH);
+    bool locks = hl->ops.lock && hl->want & FUSE_CAP_POSIX_LOCKS;
 
     file->ino = hl->config.use_ino ? place->entry.ino : handle->node->ino;
     if (file->kind != DF_KIND_REGULAR)
         return;
     if (fi->nonseekable)
         file->traits |= DF_FILE_NONSEEKABLE;
-    if (fi->noflush || no_flush ||
+    if (fi->noflush || !(flushes || locks) ||
         (hl->config.no_rofd_flush && (handle->flags & O_ACCMODE) == O_RDONLY))
         file->traits |= DF_FILE_NOFLUSH;
     uint32_t bits = DF_HANDLE_COUNTED;
@@ -144,8 +109,8 @@ static void settle(struct df_frame *frame, const struct df_place *place, struct 
     df_open_path_opened(handle->node);
 }
 
-static int release_plugin(struct df_highlevel *hl, const char *path, bool directory,
-                          struct fuse_file_info *fi)
+static DF_FLAT int release_plugin(struct df_highlevel *hl, const char *path, bool directory,
+                                  struct fuse_file_info *fi)
 {
     int (*op)(const char *, struct fuse_file_info *) =
         directory ? hl->ops.releasedir : hl->ops.release;
@@ -172,8 +137,8 @@ static int truncate_opened(struct df_frame *frame, struct df_place *place)
 }
 
 /* Under the node's read lock. */
-static int open_node(struct df_frame *frame, struct df_place *place, struct df_file *file,
-                     int flags)
+static DF_FLAT int open_node(struct df_frame *frame, struct df_place *place, struct df_file *file,
+                             int flags)
 {
     struct df_highlevel *hl = frame->hl;
     struct df_handle *handle = df_handle_of(file);
@@ -216,8 +181,8 @@ static int leave(struct df_frame *frame, struct df_handle *handle, int result)
     return result;
 }
 
-static int open_existing(struct df_frame *frame, struct df_place *place, struct df_file *file,
-                         int flags)
+static DF_FLAT int open_existing(struct df_frame *frame, struct df_place *place,
+                                 struct df_file *file, int flags)
 {
     struct df_handle *handle = df_handle_of(file);
     mode_t mode = place->entry.mode;
@@ -287,8 +252,8 @@ static int mknod_and_open(struct df_frame *frame, struct df_place *place, struct
     return result ? result : open_node(frame, place, file, flags & ~(O_CREAT | O_EXCL | O_TRUNC));
 }
 
-static int create(struct df_frame *frame, struct df_place *place, struct df_file *file, int flags,
-                  mode_t mode)
+static __attribute__((noinline)) int create(struct df_frame *frame, struct df_place *place,
+                                            struct df_file *file, int flags, mode_t mode)
 {
     struct df_highlevel *hl = frame->hl;
     struct df_handle *handle = df_handle_of(file);
@@ -310,8 +275,8 @@ static int create(struct df_frame *frame, struct df_place *place, struct df_file
     return leave(frame, handle, result);
 }
 
-static int open_where(struct df_frame *frame, const struct df_where *given, struct df_file *file,
-                      int flags, mode_t mode)
+static DF_FLAT int open_where(struct df_frame *frame, const struct df_where *given,
+                              struct df_file *file, int flags, mode_t mode)
 {
     struct df_where where = *given;
     struct df_place place;
@@ -399,7 +364,7 @@ static void unlink_hidden(struct df_frame *frame, struct df_open_path *node)
     df_frame_unhold(frame, node);
 }
 
-static void release(struct df_frame *frame, struct df_file *file)
+static DF_FLAT void release(struct df_frame *frame, struct df_file *file)
 {
     struct df_handle *handle = df_handle_of(file);
     union df_file_info fi;

@@ -20,9 +20,11 @@
 #define DF_HOST_HIGHLEVEL_PRIVATE_H
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <time.h>
 
 #include "core/call.h"
@@ -209,13 +211,20 @@ static inline void df_highlevel_miss(struct df_highlevel *hl, uint32_t missing)
  */
 #define DF_RETRY_STALE(hl, expression)                                                             \
     ({                                                                                             \
-        __typeof__(expression) result_ = (expression);                                             \
-        if (DF_UNLIKELY(result_ == -ESTALE)) {                                                     \
-            df_entry_cache_flush(&(hl)->cache);                                                    \
+        __typeof__(expression) result_;                                                            \
+        for (int try_ = 0;; try_++) {                                                              \
             result_ = (expression);                                                                \
+            if (DF_LIKELY(result_ != -ESTALE) || try_ == 1)                                        \
+                break;                                                                             \
+            df_entry_cache_flush(&(hl)->cache);                                                    \
         }                                                                                          \
         result_;                                                                                   \
     })
+
+/* A function that stands between a hot op and the plugin, and is no frame of its own: each frame
+ * that is on the stack during a plugin's system call costs a mispredicted return where the kernel
+ * guards its own returns (safe RET, RSB filling). */
+#define DF_FLAT inline __attribute__((always_inline))
 
 /* ---- open files: df_file.host[] ---- */
 
@@ -250,16 +259,44 @@ union df_file_info {
     char reserve[sizeof(struct fuse_file_info) + 24];
 };
 
+/* Status flags that fcntl(2) can change: the open file description has the present ones. */
+#define DF_SETTABLE_FLAGS (O_APPEND | O_NONBLOCK | O_DIRECT | O_NOATIME | O_ASYNC)
+
 /* A copy for one operation: what the plugin writes into it is forgotten. */
-void df_handle_info(const struct df_frame *frame, struct df_file *file, union df_file_info *fi);
+static inline void df_handle_info(const struct df_frame *frame, struct df_file *file,
+                                  union df_file_info *fi)
+{
+    const struct df_handle *handle = df_handle_of(file);
+    int flags = atomic_load_explicit(&file->flags, memory_order_relaxed);
+
+    memset(fi, 0, sizeof(*fi));
+    fi->info.flags = (handle->flags & ~DF_SETTABLE_FLAGS) | (flags & DF_SETTABLE_FLAGS);
+    fi->info.fh = handle->fh;
+    fi->info.lock_owner = frame->caller->lock_owner;
+}
 
 /* The path to tell the plugin beside a handle: NULL with nullpath_ok or when it is gone. Ended by
  * df_handle_unhold(). */
-const char *df_handle_hold(struct df_frame *frame, struct df_file *file);
-void df_handle_unhold(struct df_frame *frame, struct df_file *file);
+static inline const char *df_handle_hold(struct df_frame *frame, struct df_file *file)
+{
+    if (frame->hl->config.nullpath_ok)
+        return NULL;
+    return df_frame_hold(frame, df_handle_of(file)->node);
+}
+
+static inline void df_handle_unhold(struct df_frame *frame, struct df_file *file)
+{
+    if (!frame->hl->config.nullpath_ok)
+        df_frame_unhold(frame, df_handle_of(file)->node);
+}
 
 /* An open file has changed: its cached attributes are void. */
-void df_handle_changed(const struct df_frame *frame, struct df_file *file);
+static inline void df_handle_changed(const struct df_frame *frame, struct df_file *file)
+{
+    if (frame->hl->attr_ns)
+        df_entry_cache_forget_attributes(&frame->hl->cache,
+                                         df_open_path_key(df_handle_of(file)->node));
+}
 
 /* ---- walking ---- */
 
@@ -322,10 +359,27 @@ int df_walk_may_directory(struct df_frame *frame, const char *path, uint32_t len
 /* Permission to make a name in the place's directory, likewise. */
 int df_walk_may_create(struct df_frame *frame, const struct df_place *place);
 
+/* Configured owner and mode in place of the plugin's. */
+void df_highlevel_override(const struct df_frame *frame, struct stat *st);
+
 /* The plugin's answer as stat(2) reports it; -EIO when it makes no sense. `node`: of the open file
- * it was asked of, or NULL. */
-int df_highlevel_fix_stat(const struct df_frame *frame, struct df_open_path *node, const char *path,
-                          uint32_t len, struct df_path_hash key, struct stat *st);
+ * it was asked of, or NULL: of the path. */
+static inline int df_highlevel_fix_stat(const struct df_frame *frame, struct df_open_path *node,
+                                        const char *path, uint32_t len, struct df_path_hash key,
+                                        struct stat *st)
+{
+    struct df_highlevel *hl = frame->hl;
+
+    if (DF_UNLIKELY(!(st->st_mode & S_IFMT) || st->st_size < 0))
+        return -EIO;
+    if (!hl->config.use_ino)
+        st->st_ino = node ? node->ino : df_open_paths_ino(&hl->open_paths, path, len, key);
+    if (st->st_blksize == 0)
+        st->st_blksize = 4096;
+    if (DF_UNLIKELY(hl->overrides))
+        df_highlevel_override(frame, st);
+    return 0;
+}
 
 static inline struct df_path_hash df_place_parent_key(const struct df_frame *frame,
                                                       const struct df_place *place)

@@ -83,6 +83,11 @@ static ssize_t write_piece(struct access *access, struct df_iov_piece *piece, of
 
 /* A plugin that took fewer bytes than it got has written those; none at all is EIO, as in
  * fuse_perform_write(). */
+static ssize_t written(ssize_t put, size_t size)
+{
+    return put == 0 || (put > 0 && (size_t)put > size) ? -EIO : put;
+}
+
 static ssize_t write_pieces(struct access *access, const struct iovec *iov, int count, off_t offset)
 {
     struct df_iov_rest rest = {.iov = iov, .count = count};
@@ -93,9 +98,7 @@ static ssize_t write_pieces(struct access *access, const struct iovec *iov, int 
         df_iov_cut(&piece, &rest, access->frame->hl->max_write);
         if (piece.size == 0)
             break;
-        ssize_t put = write_piece(access, &piece, offset + (off_t)done);
-        if (put == 0 || (put > 0 && (size_t)put > piece.size))
-            put = -EIO;
+        ssize_t put = written(write_piece(access, &piece, offset + (off_t)done), piece.size);
         if (put < 0)
             return done ? (ssize_t)done : put;
         done += (size_t)put;
@@ -105,16 +108,27 @@ static ssize_t write_pieces(struct access *access, const struct iovec *iov, int 
     return (ssize_t)done;
 }
 
+/* The usual write: one buffer, one operation. */
+static DF_FLAT ssize_t write_all(struct access *access, const struct iovec *iov, int count,
+                                 off_t offset)
+{
+    struct df_highlevel *hl = access->frame->hl;
+    size_t size = iov->iov_len;
+
+    if (DF_UNLIKELY(count != 1 || !hl->ops.write || size == 0 || size > hl->max_write))
+        return write_pieces(access, iov, count, offset);
+    return written(hl->ops.write(access->path, iov->iov_base, size, offset, &access->fi.info),
+                   size);
+}
+
 /* Before the first write through a handle that strips_privileges: setuid and setgid go. */
-static int strip_privileges(struct df_frame *frame, struct df_file *file)
+static __attribute__((noinline)) int strip(struct df_frame *frame, struct df_file *file)
 {
     struct df_handle *handle = df_handle_of(file);
     struct df_highlevel *hl = frame->hl;
     union df_file_info fi;
     struct stat st;
 
-    if (!(handle->bits & DF_HANDLE_STRIPS))
-        return 0;
     int result = df_highlevel_stat_file(frame, file, &st);
     if (result == 0 && df_permission_strip(st.st_mode) != st.st_mode && hl->ops.chmod) {
         df_handle_info(frame, file, &fi);
@@ -129,9 +143,14 @@ static int strip_privileges(struct df_frame *frame, struct df_file *file)
     return result;
 }
 
+static DF_FLAT int strip_privileges(struct df_frame *frame, struct df_file *file)
+{
+    return df_handle_of(file)->bits & DF_HANDLE_STRIPS ? strip(frame, file) : 0;
+}
+
 /* Holds the path when the plugin gets one, or when the file has no handle but its path; and the
  * data. */
-static void begin_change(struct access *access)
+static DF_FLAT void begin_change(struct access *access)
 {
     struct df_handle *handle = df_handle_of(access->file);
     bool nullpath = access->frame->hl->config.nullpath_ok;
@@ -143,7 +162,7 @@ static void begin_change(struct access *access)
     pthread_mutex_lock(&handle->node->data_lock);
 }
 
-static void end_change(struct access *access)
+static DF_FLAT void end_change(struct access *access)
 {
     struct df_handle *handle = df_handle_of(access->file);
 
@@ -153,8 +172,8 @@ static void end_change(struct access *access)
         df_frame_unhold(access->frame, handle->node);
 }
 
-static ssize_t write_file(struct df_frame *frame, struct df_file *file, const struct iovec *iov,
-                          int iovcnt, off_t *offset)
+static DF_FLAT ssize_t write_file(struct df_frame *frame, struct df_file *file,
+                                  const struct iovec *iov, int iovcnt, off_t *offset)
 {
     struct access access = {.frame = frame, .file = file};
     ssize_t result = strip_privileges(frame, file);
@@ -168,7 +187,7 @@ static ssize_t write_file(struct df_frame *frame, struct df_file *file, const st
         *offset = size < 0 ? *offset : size;
     }
     if (result == 0)
-        result = write_pieces(&access, iov, iovcnt, *offset);
+        result = write_all(&access, iov, iovcnt, *offset);
     end_change(&access);
     return result;
 }

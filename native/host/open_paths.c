@@ -314,30 +314,6 @@ void df_open_paths_put(struct df_open_paths *table, struct df_open_path *node)
 
 /* ---- locks of a node ---- */
 
-const char *df_open_path_hold(struct df_open_path *node, bool alone)
-{
-    df_path_lock_read(&node->lock, alone);
-    return node->removed ? NULL : node->path;
-}
-
-void df_open_path_unhold(struct df_open_path *node)
-{
-    df_path_lock_end_read(&node->lock);
-}
-
-struct df_path_hash df_open_path_key(const struct df_open_path *node)
-{
-    struct df_path_hash key;
-    uint32_t version;
-
-    do {
-        version = atomic_load_explicit(&node->version, memory_order_acquire);
-        key.low = atomic_load_explicit(&node->key_low, memory_order_acquire);
-        key.high = atomic_load_explicit(&node->key_high, memory_order_acquire);
-    } while (version & 1 || atomic_load_explicit(&node->version, memory_order_relaxed) != version);
-    return key;
-}
-
 /* Under any lock of the node: it still is what a path leads to. */
 static bool is_at(const struct df_open_path *node, struct df_path_hash key)
 {

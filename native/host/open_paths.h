@@ -131,11 +131,30 @@ void df_open_paths_put(struct df_open_paths *table, struct df_open_path *node);
 /* ---- operations on open files ---- */
 
 /* Read-locks; returns the path, NULL when it is gone. `alone`: the caller holds no other node. */
-const char *df_open_path_hold(struct df_open_path *node, bool alone);
-void df_open_path_unhold(struct df_open_path *node);
+static inline const char *df_open_path_hold(struct df_open_path *node, bool alone)
+{
+    df_path_lock_read(&node->lock, alone);
+    return atomic_load_explicit(&node->removed, memory_order_relaxed) ? NULL : node->path;
+}
+
+static inline void df_open_path_unhold(struct df_open_path *node)
+{
+    df_path_lock_end_read(&node->lock);
+}
 
 /* The entry cache's key of its path at this moment, without a lock. */
-struct df_path_hash df_open_path_key(const struct df_open_path *node);
+static inline struct df_path_hash df_open_path_key(const struct df_open_path *node)
+{
+    struct df_path_hash key;
+    uint32_t version;
+
+    do {
+        version = atomic_load_explicit(&node->version, memory_order_acquire);
+        key.low = atomic_load_explicit(&node->key_low, memory_order_acquire);
+        key.high = atomic_load_explicit(&node->key_high, memory_order_acquire);
+    } while (version & 1 || atomic_load_explicit(&node->version, memory_order_relaxed) != version);
+    return key;
+}
 
 /* The inode number to show for a path when the plugin has none: of the open file there, or made
  * from the path so that no other open file shows the same. */
