@@ -9,9 +9,12 @@
 #include <string.h>
 
 #include "core/caller.h"
+#include "core/gate.h"
 
-/* A thread's own identity. */
+/* A thread's own identity. Retired, not freed: it may be changed from inside an op, and the calls
+ * around that one still point to it. */
 struct own {
+    struct df_retired retired;
     struct df_caller caller; /* groups point behind */
     gid_t groups[];
 };
@@ -20,15 +23,26 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key; /* the thread's struct own */
 static int key_error;
 
-static void free_own(void *own)
+static void free_retired(struct df_retired *retired)
+{
+    free(retired);
+}
+
+static void retire(struct own *own)
+{
+    if (own)
+        df_gate_retire_node(&own->retired, free_retired);
+}
+
+static void end_thread(void *own)
 {
     df_caller_set(NULL);
-    free(own);
+    retire(own);
 }
 
 static void make_key(void)
 {
-    key_error = pthread_key_create(&key, free_own);
+    key_error = pthread_key_create(&key, end_thread);
 }
 
 static int result(int ret)
@@ -85,7 +99,7 @@ static int set(const struct df_identity *identity)
         free(own);
         return -ENOMEM;
     }
-    free(old);
+    retire(old);
     return 0;
 }
 

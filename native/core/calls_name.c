@@ -81,7 +81,8 @@ static ssize_t mknod_there(struct df_way *way, mode_t mode, dev_t rdev)
         return ret;
     if ((mode & S_IFMT) == 0)
         mode |= S_IFREG;
-    return way->fs->ops->mknod(way->fs, &way->call, &way->leg.where, mode & (S_IFMT | 07777), rdev);
+    mode = df_check_new_mode(way->fs, &way->call, &way->leg.where, mode & (S_IFMT | 07777));
+    return way->fs->ops->mknod(way->fs, &way->call, &way->leg.where, mode, rdev);
 }
 
 int df_call_mknodat(int dirfd, const char *path, mode_t mode, dev_t rdev)

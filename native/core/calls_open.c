@@ -103,6 +103,7 @@ static ssize_t prepare(struct df_way *way, struct opening *o)
 static ssize_t open_there(struct df_way *way, struct opening *o)
 {
     int flags = o->flags;
+    mode_t mode = o->mode;
     ssize_t ret;
 
     if ((ret = check_flags(&flags)) < 0 || (ret = check_creatable(way, flags)) < 0)
@@ -111,7 +112,9 @@ static ssize_t open_there(struct df_way *way, struct opening *o)
         return ret;
     if ((ret = prepare(way, o)) < 0)
         return ret;
-    return way->fs->ops->open(way->fs, &way->call, &way->leg.where, o->file, flags, o->mode);
+    if (flags & O_CREAT)
+        mode = df_check_new_mode(way->fs, &way->call, &way->leg.where, mode);
+    return way->fs->ops->open(way->fs, &way->call, &way->leg.where, o->file, flags, mode);
 }
 
 /* Gives the reserved number its file, or both back. */

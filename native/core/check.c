@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/caller.h"
+
 static ssize_t look(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                     struct stat *st)
 {
@@ -28,16 +30,38 @@ static struct df_where parent_of(const struct df_where *where, char name[PATH_MA
     return parent;
 }
 
-ssize_t df_check_parent(struct df_fs *fs, struct df_call *call, const struct df_where *where)
+static ssize_t look_at_parent(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                              struct stat *st)
 {
     char name[PATH_MAX];
     struct df_where parent = parent_of(where, name);
-    struct stat st;
-    ssize_t ret = look(fs, call, &parent, &st);
+    ssize_t ret = look(fs, call, &parent, st);
 
     if (ret < 0)
         return ret;
-    return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+    return S_ISDIR(st->st_mode) ? 0 : -ENOTDIR;
+}
+
+ssize_t df_check_parent(struct df_fs *fs, struct df_call *call, const struct df_where *where)
+{
+    struct stat st;
+
+    return look_at_parent(fs, call, where, &st);
+}
+
+/* What goes wrong here goes wrong in the op as well, which says so. */
+mode_t df_check_new_mode(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                         mode_t mode)
+{
+    const mode_t sgid = S_ISGID | S_IXGRP;
+    struct stat st;
+
+    if (DF_LIKELY((mode & sgid) != sgid) || call->caller->capable)
+        return mode;
+    if (look_at_parent(fs, call, where, &st) < 0 || !(st.st_mode & S_ISGID) ||
+        df_caller_in_group(call->caller, st.st_gid))
+        return mode;
+    return mode & ~(mode_t)S_ISGID;
 }
 
 ssize_t df_check_walked(struct df_fs *fs, struct df_call *call, const struct df_where *where)

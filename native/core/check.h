@@ -25,6 +25,14 @@ ssize_t df_check_parent(struct df_fs *fs, struct df_call *call, const struct df_
  * the way into it, on which symlinks are followed. */
 ssize_t df_check_walked(struct df_fs *fs, struct df_call *call, const struct df_where *where);
 
+/*
+ * The mode of a new file, without S_ISGID if that would give the file to a group the caller is not
+ * in: vfs_prepare_mode(), mode_strip_sgid() of the kernel. Asks for the directory only if the mode
+ * has S_ISGID and S_IXGRP. Directories keep it.
+ */
+mode_t df_check_new_mode(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                         mode_t mode);
+
 static inline bool df_check_read_only(const struct df_mount *mount)
 {
     return (mount->flags & DF_ATTACH_READONLY) != 0;

@@ -64,6 +64,8 @@ enum {
     DF_WHERE_DIRECTORY = 1 << 1, /* the caller wrote a trailing slash or ".": must be a directory */
     DF_WHERE_DOTDOT = 1 << 2,    /* `name` has ".." components */
     DF_WHERE_PARENT = 1 << 3,    /* the last component names an entry to make, remove or move */
+    DF_WHERE_DOT = 1 << 4,       /* the path ended in ".": the caller must be allowed to search the
+                                    directory itself, as for any name in it */
 };
 
 /*

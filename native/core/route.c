@@ -46,6 +46,8 @@ static void set_where(struct df_leg *leg, const struct df_scan *s, struct df_fil
         flags |= DF_WHERE_DIRECTORY;
     if (s->up)
         flags |= DF_WHERE_DOTDOT;
+    if (s->last == DF_LAST_DOT && leg->path[0] != '\0')
+        flags |= DF_WHERE_DOT;
     leg->where.base = base;
     leg->where.name = name;
     leg->where.len = (uint32_t)(s->text + s->len - name);

@@ -435,6 +435,53 @@ static void checks_xattr_arguments(void **state)
     assert_fails(df_setxattr(POINT "/none", "user.a", value, 1, 0), ENOENT);
 }
 
+/* ---- identity ---- */
+
+static void reads_the_identity_again(void **state)
+{
+    struct stat st;
+    mode_t old = umask(077);
+
+    (void)state;
+    assert_int_equal(df_identity_refresh(), 0); /* umask(2) was called behind our back */
+    assert_int_equal(df_mkdir(POINT "/a", 0777), 0);
+    assert_int_equal(df_stat(POINT "/a", &st), 0);
+    assert_int_equal(st.st_mode, S_IFDIR | 0700);
+    assert_int_equal(df_umask(0), 077); /* both at once */
+    assert_int_equal(df_mkdir(POINT "/b", 0777), 0);
+    assert_int_equal(df_stat(POINT "/b", &st), 0);
+    assert_int_equal(st.st_mode, S_IFDIR | 0777);
+    assert_int_equal(umask(old), 0);
+    assert_int_equal(df_identity_refresh(), 0);
+}
+
+static void an_outsider_makes_no_setgid_file(void **state)
+{
+    gid_t groups[] = {0};
+    struct df_identity outsider = {.uid = 1000, .gid = 1000, .groups = groups};
+    struct stat st;
+
+    (void)state;
+    assert_int_equal(df_mkdir(POINT "/d", 0777), 0);
+    assert_int_equal(df_chmod(POINT "/d", 02777), 0); /* group 0 */
+    assert_int_equal(df_identity_set(&outsider), 0);
+    assert_int_equal(df_mknod(POINT "/d/a", S_IFREG | 02755, 0), 0);
+    assert_int_equal(df_close(df_open(POINT "/d/b", O_CREAT | O_WRONLY, 02755)), 0);
+    assert_int_equal(df_close(df_open(POINT "/c", O_CREAT | O_WRONLY, 02755)), 0);
+    outsider.group_count = 1;
+    assert_int_equal(df_identity_set(&outsider), 0);
+    assert_int_equal(df_mknod(POINT "/d/e", S_IFREG | 02755, 0), 0);
+    assert_int_equal(df_identity_set(NULL), 0);
+    assert_int_equal(df_stat(POINT "/d/a", &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0755);
+    assert_int_equal(df_stat(POINT "/d/b", &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0755);
+    assert_int_equal(df_stat(POINT "/c", &st), 0);
+    assert_int_equal(st.st_mode & 07777, 02755); /* the directory is not setgid */
+    assert_int_equal(df_stat(POINT "/d/e", &st), 0);
+    assert_int_equal(st.st_mode & 07777, 02755); /* a member may */
+}
+
 /* ---- names ---- */
 
 static void makes_entries(void **state)
@@ -810,6 +857,8 @@ int main(void)
         TEST(shows_attributes),
         TEST(sets_attributes),
         TEST(checks_xattr_arguments),
+        TEST(reads_the_identity_again),
+        TEST(an_outsider_makes_no_setgid_file),
         TEST(makes_entries),
         TEST(removes_entries),
         TEST(renames),

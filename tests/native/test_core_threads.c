@@ -19,6 +19,7 @@
 
 #include "core/export.h"
 #include "core/fd.h"
+#include "core/gate.h"
 #include "core/mount.h"
 #include "core/table.h"
 #include "ramfs.h"
@@ -134,7 +135,18 @@ static void mounts_come_and_go(void **state)
     }
     join(threads);
     assert_int_equal(probe.destroyed, 100 * SCALE);
+    probe.destroyed = 0;
     assert_clean();
+}
+
+/* Where membarrier(2) is refused both sides of the gate use fences. */
+static void mounts_come_and_go_without_membarrier(void **state)
+{
+    bool asymmetric = df_gate.asymmetric;
+
+    df_gate.asymmetric = false;
+    mounts_come_and_go(state);
+    df_gate.asymmetric = asymmetric;
 }
 
 /* Threads share descriptors, and close them under each other. */
@@ -272,6 +284,60 @@ static void forks_while_others_call(void **state)
     assert_clean();
 }
 
+/* A call that sits in its plugin holds a fork up for some time only. */
+static pthread_barrier_t inside;
+
+static int stuck_getattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                         struct stat *st)
+{
+    (void)fs, (void)call, (void)where;
+    memset(st, 0, sizeof(*st));
+    pthread_barrier_wait(&inside); /* it is in here, and the test has forked */
+    pthread_barrier_wait(&inside);
+    return 0;
+}
+
+static void *stat_stuck(void *arg)
+{
+    struct stat st;
+
+    return df_stat(POINT "-stuck", &st) == 0 ? NULL : arg;
+}
+
+static void a_stuck_call_does_not_stop_a_fork(void **state)
+{
+    struct df_ops ops,
+        given = {.version = DF_OPS_VERSION, .size = sizeof(given), .getattr = stuck_getattr};
+    struct df_fs fs = {.ops = &ops};
+    struct df_mount_spec spec = {.point = POINT "-stuck"};
+    int id = attach(), fd = df_open(POINT "/kept", O_CREAT | O_RDWR, 0644), status;
+    struct df_mount *mount;
+    pthread_t thread;
+    void *failed;
+    pid_t pid;
+
+    (void)state;
+    assert_int_equal(df_write(fd, "kept", 4), 4);
+    assert_int_equal(df_ops_complete(&ops, &given), 0);
+    assert_int_equal(df_mount_attach(&spec, &fs, &mount), 0);
+    pthread_barrier_init(&inside, NULL, 2);
+    pthread_create(&thread, NULL, stat_stuck, &inside);
+    pthread_barrier_wait(&inside);
+    pid = fork();
+    if (pid == 0) /* nobody is inside here */
+        _exit(in_child(fd) == 0 && df_unmount(mount->id, 0) == 0 ? 0 : 1);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    pthread_barrier_wait(&inside);
+    pthread_join(thread, &failed);
+    assert_null(failed);
+    pthread_barrier_destroy(&inside);
+    assert_int_equal(df_unmount(mount->id, 0), 0);
+    assert_int_equal(df_close(fd), 0);
+    assert_int_equal(df_unmount(id, 0), 0);
+    assert_clean();
+}
+
 /* POSIX locks stay with the parent; the child is another process to them. */
 static void a_child_inherits_no_lock(void **state)
 {
@@ -296,9 +362,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mounts_come_and_go),
+        cmocka_unit_test(mounts_come_and_go_without_membarrier),
         cmocka_unit_test(threads_share_descriptors),
         cmocka_unit_test(threads_end),
         cmocka_unit_test(forks_while_others_call),
+        cmocka_unit_test(a_stuck_call_does_not_stop_a_fork),
         cmocka_unit_test(a_child_inherits_no_lock),
     };
 
