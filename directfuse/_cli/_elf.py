@@ -1,26 +1,30 @@
-"""Reads what an ELF file links to: the libraries it needs and its dynamic string table."""
+"""Reads what an ELF file links to, and whether it could be loaded into another process."""
 
 import os
 import struct
 from dataclasses import dataclass
 
-__all__ = ["Linkage", "read_linkage"]
+__all__ = ["Linkage", "read_linkage", "read_loadable"]
 
 # elf(5), 64-bit little-endian: the only kind that runs where we do.
 _IDENT = b"\x7fELF\x02\x01"
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SEGMENT = struct.Struct("<IIQQQQQQ")
 _DYNAMIC = struct.Struct("<qQ")
-_PT_LOAD, _PT_DYNAMIC = 1, 2
+_PT_LOAD, _PT_DYNAMIC, _PT_TLS = 1, 2, 7
+_ET_DYN = 3
 _DT_NEEDED, _DT_STRTAB, _DT_STRSZ = 1, 5, 10
 
 
 @dataclass(frozen=True, slots=True)
 class Linkage:
-    """needed: SONAMEs; strings: every name of the dynamic symbol table, and more."""
+    """needed: SONAMEs; strings: every name of the dynamic symbol table, and more; movable: runs at
+    any address; tls: has thread-local storage of its own."""
 
     needed: frozenset[str]
     strings: frozenset[bytes]
+    movable: bool
+    tls: bool
 
 
 def read_linkage(path: str) -> Linkage | None:
@@ -37,32 +41,45 @@ def read_linkage(path: str) -> Linkage | None:
         os.close(fd)
 
 
+def read_loadable(path: str) -> bool:
+    """Whether a FUSE program can be loaded into a process: position-independent, without
+    thread-local storage. native/host/elf.c decides by the same fields, and is asked last."""
+    with open(path, "rb") as file:
+        head = file.read(_HEADER.size)
+        _, kind, _, _, _, table, _, _, _, size, count, *_ = _HEADER.unpack(head)
+        file.seek(table)
+        segments = _SEGMENT.iter_unpack(file.read(size * count))
+        return kind == _ET_DYN and all(segment[0] != _PT_TLS for segment in segments)
+
+
 def _read(fd: int) -> Linkage | None:
     head = os.pread(fd, _HEADER.size, 0)
     if not head.startswith(_IDENT):
         return None
-    _, _, _, _, _, table, _, _, _, size, count, *_ = _HEADER.unpack(head)
+    _, kind, _, _, _, table, _, _, _, size, count, *_ = _HEADER.unpack(head)
     if size != _SEGMENT.size:
         return None
     segments = list(_SEGMENT.iter_unpack(os.pread(fd, size * count, table)))
-    for kind, _, offset, _, _, length, _, _ in segments:
-        if kind == _PT_DYNAMIC:
-            return _linkage(fd, segments, os.pread(fd, length, offset))
-    return None
-
-
-def _linkage(fd: int, segments: list[tuple[int, ...]], dynamic: bytes) -> Linkage | None:
-    whole = len(dynamic) - len(dynamic) % _DYNAMIC.size
-    entries = list(_DYNAMIC.iter_unpack(dynamic[:whole]))
-    values = dict(entries)
-    if _DT_STRTAB not in values or _DT_STRSZ not in values:
-        return None
-    offset = _offset_of(segments, values[_DT_STRTAB])
+    dynamic = _dynamic(fd, segments)
+    values = dict(dynamic)
+    offset = _offset_of(segments, values.get(_DT_STRTAB, 0))
     if offset is None:
         return None
-    strings = os.pread(fd, values[_DT_STRSZ], offset)
-    needed = frozenset(_string(strings, value) for tag, value in entries if tag == _DT_NEEDED)
-    return Linkage(needed, frozenset(strings.split(b"\0")))
+    strings = os.pread(fd, values.get(_DT_STRSZ, 0), offset)
+    return Linkage(
+        needed=frozenset(_string(strings, value) for tag, value in dynamic if tag == _DT_NEEDED),
+        strings=frozenset(strings.split(b"\0")),
+        movable=kind == _ET_DYN,
+        tls=any(segment[0] == _PT_TLS for segment in segments),
+    )
+
+
+def _dynamic(fd: int, segments: list[tuple[int, ...]]) -> list[tuple[int, int]]:
+    for kind, _, offset, _, _, length, _, _ in segments:
+        if kind == _PT_DYNAMIC:
+            whole = os.pread(fd, length - length % _DYNAMIC.size, offset)
+            return list(_DYNAMIC.iter_unpack(whole))
+    return []
 
 
 def _offset_of(segments: list[tuple[int, ...]], address: int) -> int | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import click
 
 from directfuse import _paths
-from directfuse._cli._elf import read_linkage
+from directfuse._cli._elf import read_linkage, read_loadable
 from directfuse._cli._output import json_option, print_json, print_table
 
 __all__ = ["backends", "fuse_api"]
@@ -25,8 +25,9 @@ _LIBRARIES = {
 def backends(on_path: bool, as_json: bool) -> None:
     """List what can be mounted here.
 
-    Built-in file systems mount inline (`directfuse.mount` in Python, `df_mount` in C) and through
-    the kernel (`directfuse mount`); FUSE programs found on PATH mount through the kernel.
+    Inline: in your process (`directfuse.mount` in Python, `df_mount` in C). Kernel: `directfuse
+    mount`. FUSE programs found on PATH are loaded inline as they are, if they are dynamic and
+    position-independent and have no thread-local storage of their own.
 
     \b
     Examples:
@@ -72,7 +73,8 @@ def _programs_on_path() -> Iterator[dict[str, str]]:
             seen.add(entry.name)
             api = fuse_api(entry.path)
             if api:
-                row = {"name": entry.name, "api": api, "plugin": "", "program": entry.path}
+                inline = entry.path if read_loadable(entry.path) else ""
+                row = {"name": entry.name, "api": api, "plugin": inline, "program": entry.path}
                 yield row | {"from": directory}
 
 

@@ -160,11 +160,12 @@ def _rows(argv: list[str]) -> list[dict[str, Any]]:
 def _command(name: str, program: str, base: str, label: str, point: str, *more: str) -> list[str]:
     """The command line of a backend; passthrough gets a directory of its own to pass through."""
     options = [option for option in more if option]
+    words = [program]
     if name == "passthrough":
         source = f"{base}/source-{label}"
         os.mkdir(source)
-        options.append(f"source={source}")
-    return [program, *(["-o", ",".join(options)] if options else []), point]
+        words.append(source)
+    return [*words, point, *(["-o", ",".join(options)] if options else [])]
 
 
 def _kernel_mount(name: str, base: str, label: str, options: str, stack: ExitStack) -> str:

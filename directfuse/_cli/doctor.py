@@ -110,7 +110,7 @@ def _mount_inline(name: str) -> str:
 
 def example_command(name: str, point: str, source: str) -> list[str]:
     """A command line that mounts a built-in file system at `point`."""
-    return [name, *(["-o", f"source={source}"] if name == "passthrough" else []), point]
+    return [name, *([source] if name == "passthrough" else []), point]
 
 
 # ---- kernel mounts: for comparison and for other programs ------------------------------------

@@ -41,7 +41,7 @@ def mount(command_line: str, foreground: bool, timeout: float) -> int:
     \b
     Examples:
       directfuse mount 'memfs /mnt/mem'
-      directfuse mount 'passthrough -o source=/srv/data /mnt/data'
+      directfuse mount 'passthrough /srv/data /mnt/data'
       directfuse mount -f 'sshfs host:/home /mnt/home -o reconnect'
 
     \b
