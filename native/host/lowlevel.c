@@ -221,7 +221,6 @@ void df_lowlevel_free(struct df_fs *fs)
         if (lane->ops.destroy)
             lane->ops.destroy(lane->userdata);
     }
-    df_gate_drain();
     df_nodes_destroy(&lane->nodes);
     pthread_mutex_destroy(&lane->serial_lock);
     free(lane);

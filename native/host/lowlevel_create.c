@@ -20,21 +20,19 @@ static int send_create(const struct df_opening *opening, const struct df_place *
     df_request_begin(&req, opening->lane, opening->call, DF_TAKES_CREATE);
     req.found = found;
     req.fi = fi;
-    result = (int)DF_REQUEST(&req, create, place->dir->id, place->text, S_IFREG | mode, fi);
+    result = (int)DF_REQUEST(&req, create, place->dir->id, place->name.text, S_IFREG | mode, fi);
     if (result == -ENOSYS)
         df_lowlevel_note_lack(opening->lane, DF_LACKS_CREATE);
     return result;
 }
 
 /* CREATE: 0 when the file is open. */
-static int create_open(const struct df_opening *opening, struct df_place *place,
-                       struct df_node_entry *spare)
+static int create_open(const struct df_opening *opening, struct df_place *place)
 {
     int flags = opening->flags & ~O_NOCTTY;
     struct df_node_found found;
     union df_file_info info;
     struct df_node *node;
-    uint64_t asked = df_node_now();
     int result;
 
     memset(&info, 0, sizeof(info));
@@ -43,13 +41,12 @@ static int create_open(const struct df_opening *opening, struct df_place *place,
     if (result < 0)
         return result;
     flags &= ~(O_CREAT | O_EXCL | O_TRUNC);
-    result = df_lowlevel_enter_made(place, spare, &found, S_IFREG, asked, &node);
+    result = df_lowlevel_enter_made(place, &found, S_IFREG, true, &node);
     if (result < 0) { /* the file is open all the same */
         info.fi.flags = flags;
         df_lowlevel_send_release(opening->lane, opening->call, found.id, false, &info.fi);
         return result;
     }
-    df_node_hold(node);
     df_lowlevel_fill_file(opening, node, flags, &info.fi, true);
     return 0;
 }
@@ -64,37 +61,30 @@ static int send_mknod(const struct df_opening *opening, const struct df_place *p
         return -ENOSYS;
     df_request_begin(&req, opening->lane, opening->call, DF_TAKES_ENTRY);
     req.found = found;
-    return (int)DF_REQUEST(&req, mknod, place->dir->id, place->text, S_IFREG | mode, 0);
+    return (int)DF_REQUEST(&req, mknod, place->dir->id, place->name.text, S_IFREG | mode, 0);
 }
 
 /* MKNOD: 0 and the node, with a reference, still to be opened. */
 static int create_closed(const struct df_opening *opening, struct df_place *place,
-                         struct df_node_entry *spare, struct df_node **node)
+                         struct df_node **node)
 {
-    uint64_t asked = df_node_now();
     struct df_node_found found;
     int result = send_mknod(opening, place, &found);
 
     if (result == 0)
-        result = df_lowlevel_enter_made(place, spare, &found, S_IFREG, asked, node);
-    if (result == 0)
-        df_node_hold(*node);
+        result = df_lowlevel_enter_made(place, &found, S_IFREG, true, node);
     return result;
 }
 
 /* In the locked directory. 0: open, or *node (referenced) is to be opened. */
 static int create(const struct df_opening *opening, struct df_place *place, struct df_node **node)
 {
-    struct df_node_entry *spare;
     int result = df_lowlevel_permit(opening->lane, opening->call, place->dir, W_OK | X_OK);
 
-    if (result < 0 || (result = df_lowlevel_spare(place, &spare)) < 0)
-        return result;
-    result = create_open(opening, place, spare);
+    if (result == 0)
+        result = create_open(opening, place);
     if (result == -ENOSYS)
-        result = create_closed(opening, place, spare, node);
-    if (result < 0)
-        df_node_cache_discard(spare);
+        result = create_closed(opening, place, node);
     return result;
 }
 
@@ -156,13 +146,25 @@ static int in_directory(const struct df_opening *opening, struct df_node_walk *w
     return result;
 }
 
+/* What is known to be there needs no lock of its directory. */
+static struct df_node *peek(const struct df_opening *opening, struct df_node_walk *walk)
+{
+    struct df_node *node;
+
+    if (walk->kind != DF_END_NAME || walk->must_be_dir || walk->revalidate ||
+        (opening->flags & O_EXCL) || df_node_walk_peek(walk, &node) != 0 ||
+        !df_node_try_hold(node))
+        return NULL;
+    return node;
+}
+
 /* From the last component to an open file, over symlinks. */
 static int create_at(const struct df_opening *opening, struct df_node_walk *walk)
 {
     for (;;) {
-        struct df_node *node = NULL;
+        struct df_node *node = peek(opening, walk);
         bool made = false;
-        int result = in_directory(opening, walk, &made, &node);
+        int result = node ? 0 : in_directory(opening, walk, &made, &node);
 
         if (result != 0 || !node)
             return result;

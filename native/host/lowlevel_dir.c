@@ -22,7 +22,7 @@ struct listing {
     off_t offset;
     bool plus;
     bool full;      /* the caller's buffer; what remains is only learned */
-    uint64_t asked; /* time before the request */
+    uint64_t asked; /* before the request: node_attr.h */
     struct df_dirbuf *out;
     struct df_node_drops drops;
 };
@@ -202,7 +202,7 @@ static int list(struct listing *listing)
     if (df_node_has(listing->dir, DF_NODE_REMOVED))
         return -ENOENT;
     listing->plus = wants_plus(listing);
-    listing->asked = df_node_now();
+    listing->asked = df_node_attr_asking_many();
     if (listing->out->size - listing->out->used < SCRATCH_SIZE)
         return list_aside(listing);
     return list_in_place(listing);

@@ -40,19 +40,14 @@ static int check_new(struct df_place *place)
 static int make(struct df_place *place, void *arg)
 {
     struct making *making = arg;
-    uint64_t asked = df_node_now();
-    struct df_node_entry *spare;
     struct df_node_found found;
     int result = check_new(place);
 
-    if (result < 0 || (result = df_lowlevel_spare(place, &spare)) < 0)
-        return result;
-    result = making->send(place, making, &found);
     if (result == 0)
-        result = df_lowlevel_enter_made(place, spare, &found, making->type, asked, &making->made);
-    if (result < 0)
-        df_node_cache_discard(spare);
-    else if (making->old)
+        result = making->send(place, making, &found);
+    if (result == 0)
+        result = df_lowlevel_enter_made(place, &found, making->type, false, &making->made);
+    if (result == 0 && making->old)
         note_link(making, &found);
     return result;
 }
@@ -71,7 +66,7 @@ static int send_mknod(const struct df_place *place, const struct making *making,
     if (!place->lane->ops.mknod)
         return -ENOSYS;
     begin(&req, place, found);
-    return (int)DF_REQUEST(&req, mknod, place->dir->id, place->text, making->mode, making->rdev);
+    return (int)DF_REQUEST(&req, mknod, place->dir->id, place->name.text, making->mode, making->rdev);
 }
 
 int df_lowlevel_mknod(struct df_fs *fs, struct df_call *call, const struct df_where *where,
@@ -95,7 +90,7 @@ static int send_mkdir(const struct df_place *place, const struct making *making,
     if (!place->lane->ops.mkdir)
         return -ENOSYS;
     begin(&req, place, found);
-    return (int)DF_REQUEST(&req, mkdir, place->dir->id, place->text, making->mode);
+    return (int)DF_REQUEST(&req, mkdir, place->dir->id, place->name.text, making->mode);
 }
 
 int df_lowlevel_mkdir(struct df_fs *fs, struct df_call *call, const struct df_where *where,
@@ -118,7 +113,7 @@ static int send_symlink(const struct df_place *place, const struct making *makin
     if (!place->lane->ops.symlink)
         return -ENOSYS;
     begin(&req, place, found);
-    return (int)DF_REQUEST(&req, symlink, making->target, place->dir->id, place->text);
+    return (int)DF_REQUEST(&req, symlink, making->target, place->dir->id, place->name.text);
 }
 
 int df_lowlevel_symlink(struct df_fs *fs, struct df_call *call, const char *target,
@@ -141,7 +136,7 @@ static int send_link(const struct df_place *place, const struct making *making,
     if (!place->lane->ops.link)
         return -ENOSYS;
     begin(&req, place, found);
-    return (int)DF_REQUEST(&req, link, making->old->id, place->dir->id, place->text);
+    return (int)DF_REQUEST(&req, link, making->old->id, place->dir->id, place->name.text);
 }
 
 struct linking {
@@ -187,16 +182,15 @@ static int check_removal(struct df_place *place, bool dir)
 }
 
 /* After a removal that was interrupted nobody knows whether the entry is there. */
-static void removed(struct df_place *place, int result)
+static bool is_removed(struct df_place *place, int result)
 {
     if (result == -EINTR)
         df_node_cache_expire(place->entry);
     if (result < 0)
-        return;
-    df_node_attr_forget(place->node, DF_ATTR_ALL);
+        return false;
     df_node_attr_forget(place->dir, DF_ATTR_ALL);
     df_node_cache_remove(&place->lane->nodes, place->dir, place->entry);
-    df_node_cache_drop_later(&place->drops, place->entry);
+    return true;
 }
 
 static int unlink_here(struct df_place *place, void *arg)
@@ -210,8 +204,9 @@ static int unlink_here(struct df_place *place, void *arg)
     if (!place->lane->ops.unlink)
         return -ENOSYS;
     df_request_begin(&req, place->lane, place->call, DF_TAKES_OK);
-    result = (int)DF_REQUEST(&req, unlink, place->dir->id, place->text);
-    removed(place, result);
+    result = (int)DF_REQUEST(&req, unlink, place->dir->id, place->name.text);
+    if (is_removed(place, result) && df_node_cache_drop_now(&place->drops, place->entry))
+        df_node_attr_forget(place->node, DF_ATTR_ALL);
     return result;
 }
 
@@ -233,11 +228,14 @@ static int rmdir_here(struct df_place *place, void *arg)
         return -ENOSYS;
     df_request_begin(&req, place->lane, place->call, DF_TAKES_OK);
     df_node_lock(&place->node->lock);
-    result = (int)DF_REQUEST(&req, rmdir, place->dir->id, place->text);
+    result = (int)DF_REQUEST(&req, rmdir, place->dir->id, place->name.text);
     if (result == 0)
         df_node_set(place->node, DF_NODE_REMOVED);
     df_node_unlock(&place->node->lock);
-    removed(place, result);
+    if (is_removed(place, result)) {
+        df_node_attr_forget(place->node, DF_ATTR_ALL);
+        df_node_cache_drop_later(&place->drops, place->entry);
+    }
     return result;
 }
 

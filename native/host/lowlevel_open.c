@@ -206,21 +206,10 @@ static int open_object(const struct df_opening *opening, const struct df_where *
 
 /* ---- the ops ------------------------------------------------------------------------------- */
 
-/* A file that is known to be there needs no lock of its directory. */
-static bool is_known(const struct df_opening *opening, const struct df_where *where)
-{
-    struct df_node_clock clock = {0};
-    struct df_node *node;
-
-    return !(opening->flags & O_EXCL) &&
-           df_node_walk_warm(&opening->lane->nodes, opening->call, where, &clock, &node) == 0;
-}
-
 static int open_once(const struct df_opening *opening, const struct df_where *where, bool revalidate)
 {
-    if (!(opening->flags & O_CREAT) || (!revalidate && is_known(opening, where)))
-        return open_object(opening, where, revalidate);
-    return df_lowlevel_open_creating(opening, where, revalidate);
+    return opening->flags & O_CREAT ? df_lowlevel_open_creating(opening, where, revalidate)
+                                    : open_object(opening, where, revalidate);
 }
 
 int df_lowlevel_open(struct df_fs *fs, struct df_call *call, const struct df_where *where,

@@ -243,11 +243,10 @@ struct df_place {
     struct df_lowlevel *lane;
     struct df_call *call;
     struct df_node *dir;
-    struct df_node_name name;    /* points into text */
+    struct df_node_name name;    /* NUL-terminated */
     struct df_node_entry *entry; /* present or absent; NULL: absent and not cached */
     struct df_node *node;        /* present: the node it leads to */
     struct df_node_drops drops;
-    char text[NAME_MAX + 1]; /* NUL-terminated */
 };
 
 void df_lowlevel_begin_place(struct df_place *place, struct df_lowlevel *lane, struct df_call *call);
@@ -264,16 +263,11 @@ int df_lowlevel_on_entry(struct df_fs *fs, struct df_call *call, const struct df
 
 /*
  * Enters what the plugin has made at the place: checks the answer (EIO unless it is a `type`),
- * counts the lookup, invalidates the directory's attributes. `spare` is the entry from
- * df_lowlevel_spare(). The node is pinned by the entry as long as the lock is held.
+ * counts the lookup, invalidates the directory's attributes. *node comes with a reference if `hold`;
+ * else it is pinned by the entry as long as the lock is held.
  */
-int df_lowlevel_enter_made(struct df_place *place, struct df_node_entry *spare,
-                           const struct df_node_found *found, mode_t type, uint64_t asked,
-                           struct df_node **node);
-
-/* Makes the entry that a new name will need, before the plugin is asked; *spare is NULL when the
- * place has an absent one. Returns 0 or -ENOMEM. */
-int df_lowlevel_spare(const struct df_place *place, struct df_node_entry **spare);
+int df_lowlevel_enter_made(struct df_place *place, const struct df_node_found *found, mode_t type,
+                           bool hold, struct df_node **node);
 
 /* ---- lowlevel_node.c ---- */
 

@@ -15,10 +15,8 @@
 struct side {
     struct df_node_walk walk;
     struct df_node *dir;
-    struct df_node_name name;
     struct df_node_entry *entry; /* NULL: absent and not cached */
     struct df_node *node;        /* NULL: absent */
-    char text[NAME_MAX + 1];
 };
 
 struct renaming {
@@ -76,12 +74,8 @@ static int look_up(struct renaming *renaming, struct side *side, unsigned how)
 
     if (side->walk.kind != DF_END_NAME)
         return -EBUSY; /* the core has an answer of its own to these */
-    side->name = side->walk.last;
-    memcpy(side->text, side->name.text, side->name.len);
-    side->text[side->name.len] = '\0';
-    side->name.text = side->text;
-    result = df_node_lookup(&renaming->lane->nodes, renaming->call, side->dir, &side->name, how,
-                            &side->entry, &renaming->drops);
+    result = df_node_lookup(&renaming->lane->nodes, renaming->call, side->dir, &side->walk.last,
+                            how, &side->entry, &renaming->drops);
     side->node = result == 0 && side->entry
                      ? atomic_load_explicit(&side->entry->node, memory_order_relaxed)
                      : NULL;
@@ -90,7 +84,7 @@ static int look_up(struct renaming *renaming, struct side *side, unsigned how)
 
 static bool is_same_name(const struct renaming *renaming)
 {
-    const struct df_node_name *from = &renaming->from.name, *to = &renaming->to.walk.last;
+    const struct df_node_name *from = &renaming->from.walk.last, *to = &renaming->to.walk.last;
 
     return renaming->from.dir == renaming->to.dir && renaming->to.walk.kind == DF_END_NAME &&
            from->len == to->len && memcmp(from->text, to->text, from->len) == 0;
@@ -167,8 +161,8 @@ static int send_rename(struct renaming *renaming)
         return -EINVAL;
     if (lane->ops.rename) {
         df_request_begin(&req, lane, renaming->call, DF_TAKES_OK);
-        result = (int)DF_REQUEST(&req, rename, renaming->from.dir->id, renaming->from.text,
-                                 renaming->to.dir->id, renaming->to.text, renaming->flags);
+        result = (int)DF_REQUEST(&req, rename, renaming->from.dir->id, renaming->from.walk.last.text,
+                                 renaming->to.dir->id, renaming->to.walk.last.text, renaming->flags);
     }
     if (result == -ENOSYS && renaming->flags) {
         df_lowlevel_note_lack(lane, DF_LACKS_RENAME_FLAGS);
@@ -253,7 +247,7 @@ static int make_spare(struct renaming *renaming)
 {
     if ((renaming->flags & RENAME_EXCHANGE) || (renaming->to.entry && !renaming->to.node))
         return 0;
-    renaming->spare = df_node_cache_new(&renaming->to.name);
+    renaming->spare = df_node_cache_new(&renaming->to.walk.last, NULL);
     return renaming->spare ? 0 : -ENOMEM;
 }
 
@@ -335,8 +329,7 @@ int df_lowlevel_rename(struct df_fs *fs, struct df_call *call, const struct df_w
     renaming.call = call;
     renaming.flags = flags;
     renaming.spare = renaming.left = NULL;
-    renaming.drops.entries = NULL;
-    renaming.drops.node_count = 0;
+    df_node_cache_begin_drops(&renaming.drops);
     result = df_lowlevel_enter(renaming.lane, call);
     if (result < 0)
         return result;

@@ -45,8 +45,7 @@ void df_lowlevel_begin_place(struct df_place *place, struct df_lowlevel *lane, s
 {
     place->lane = lane;
     place->call = call;
-    place->drops.entries = NULL;
-    place->drops.node_count = 0;
+    df_node_cache_begin_drops(&place->drops);
 }
 
 int df_lowlevel_look_up(struct df_place *place, const struct df_node_walk *walk, unsigned how)
@@ -55,9 +54,6 @@ int df_lowlevel_look_up(struct df_place *place, const struct df_node_walk *walk,
 
     place->dir = walk->dir;
     place->name = walk->last;
-    memcpy(place->text, walk->last.text, walk->last.len);
-    place->text[walk->last.len] = '\0';
-    place->name.text = place->text;
     result = df_node_lookup(&place->lane->nodes, place->call, place->dir, &place->name, how,
                             &place->entry, &place->drops);
     place->node = result == 0 && place->entry
@@ -107,20 +103,11 @@ int df_lowlevel_on_entry(struct df_fs *fs, struct df_call *call, const struct df
 
 /* ---- what was made ------------------------------------------------------------------------- */
 
-int df_lowlevel_spare(const struct df_place *place, struct df_node_entry **spare)
-{
-    *spare = NULL;
-    if (place->entry)
-        return 0;
-    *spare = df_node_cache_new(&place->name);
-    return *spare ? 0 : -ENOMEM;
-}
-
-int df_lowlevel_enter_made(struct df_place *place, struct df_node_entry *spare,
-                           const struct df_node_found *found, mode_t type, uint64_t asked,
-                           struct df_node **node)
+int df_lowlevel_enter_made(struct df_place *place, const struct df_node_found *found, mode_t type,
+                           bool hold, struct df_node **node)
 {
     struct df_nodes *nodes = &place->lane->nodes;
+    bool is_new;
     int result;
 
     df_node_attr_forget(place->dir, DF_ATTR_ALL);
@@ -130,9 +117,12 @@ int df_lowlevel_enter_made(struct df_place *place, struct df_node_entry *spare,
         df_node_forget_one(nodes, found->id);
         return -EIO;
     }
-    result = df_node_get(nodes, found, asked, node);
+    result = df_node_get(nodes, found, 0, hold ? 2 : 1, node, &is_new);
     if (result < 0)
         return result;
-    return df_node_lookup_enter(nodes, place->dir, spare ? spare : place->entry, spare != NULL,
-                                *node, found->entry_timeout, &place->drops);
+    result = df_node_lookup_enter(nodes, place->dir, &place->name, *node, is_new,
+                                  found->entry_timeout, &place->entry, &place->drops);
+    if (result < 0 && hold)
+        df_node_cache_put_later(&place->drops, *node);
+    return result;
 }

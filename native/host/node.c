@@ -82,33 +82,69 @@ static void chain_remove(struct df_node_shard *shard, uint64_t hash, struct df_n
 
 /* ---- limbo: dead objects that readers may still see ---------------------------------------- */
 
-static void free_object(struct df_node_limbo *limbo)
+static struct df_node *node_of(struct df_node_limbo *limbo)
 {
-    if (limbo->is_node)
-        df_node_cache_free_node((struct df_node *)((char *)limbo - offsetof(struct df_node, limbo)));
-    else
-        df_node_cache_free_entry(limbo);
+    return (struct df_node *)((char *)limbo - offsetof(struct df_node, limbo));
 }
 
-static void free_batch(struct df_node_limbo *batch)
+/* Under the shard's lock. Making and removing files again and again should not send memory to and
+ * fro between us and the system. */
+static bool keep_spare(struct df_node_shard *shard, struct df_node *node)
 {
-    while (batch) {
-        struct df_node_limbo *link = batch->link;
+    if (shard->spare_count == DF_NODE_SPARES)
+        return false;
+    df_node_cache_empty_node(node);
+    node->chain = shard->spares;
+    shard->spares = node;
+    shard->spare_count++;
+    return true;
+}
 
-        free_object(batch);
-        batch = link;
+/* Under the shard's lock: keeps what can be used again. Returns the rest of the batch. */
+static struct df_node_limbo *sort_out(struct df_node_shard *shard, struct df_node_limbo *batch)
+{
+    struct df_node_limbo *rest = NULL;
+
+    for (struct df_node_limbo *link; batch; batch = link) {
+        link = batch->link;
+        if ((batch->home & 1) && keep_spare(shard, node_of(batch)))
+            continue;
+        batch->link = rest;
+        rest = batch;
+    }
+    return rest;
+}
+
+static void free_all(struct df_node_limbo *batch)
+{
+    for (struct df_node_limbo *link; batch; batch = link) {
+        link = batch->link;
+        if (batch->home & 1)
+            df_node_cache_free_node(node_of(batch));
+        else
+            df_node_cache_free_entry(batch);
     }
 }
 
-static void free_retired(struct df_retired *retired)
+/* Readers have left. */
+static void free_batch(struct df_retired *retired)
 {
-    free_batch((struct df_node_limbo *)((char *)retired - offsetof(struct df_node_limbo, retired)));
+    struct df_node_limbo *batch =
+        (struct df_node_limbo *)((char *)retired - offsetof(struct df_node_limbo, retired));
+    struct df_node_shard *shard = (struct df_node_shard *)(batch->home & ~(uintptr_t)1);
+
+    df_node_lock(&shard->lock);
+    batch = sort_out(shard, batch);
+    df_node_unlock(&shard->lock);
+    free_all(batch);
 }
 
 /* Under the shard's lock. The gate takes a global lock and, at times, a system call for each object
- * it is given; sixteen at once make that cheap. Returns a full batch, for df_gate_retire_node(). */
-static struct df_node_limbo *limbo_add(struct df_node_shard *shard, struct df_node_limbo *limbo)
+ * it is given; sixteen at once make that cheap. Returns a full batch, for retire_batch(). */
+static struct df_node_limbo *limbo_add(struct df_node_shard *shard, struct df_node_limbo *limbo,
+                                       bool is_node)
 {
+    limbo->home = (uintptr_t)shard | is_node;
     limbo->link = shard->limbo;
     shard->limbo = limbo;
     if (++shard->limbo_count < DF_NODE_LIMBO)
@@ -121,43 +157,64 @@ static struct df_node_limbo *limbo_add(struct df_node_shard *shard, struct df_no
 static void retire_batch(struct df_node_limbo *batch)
 {
     if (batch)
-        df_gate_retire_node(&batch->retired, free_retired);
+        df_gate_retire_node(&batch->retired, free_batch);
 }
 
-void df_node_retire(struct df_nodes *nodes, struct df_node_limbo *limbo, uint64_t hash)
+/* An entry and a node, or one of them; the node leaves its chain. */
+static void retire(struct df_nodes *nodes, uint64_t hash, struct df_node *node,
+                   struct df_node_limbo *entry)
 {
-    struct df_node_shard *shard = shard_of(nodes, spread(hash));
-    struct df_node_limbo *batch;
+    struct df_node_shard *shard = shard_of(nodes, hash);
+    struct df_node_limbo *first = NULL, *second = NULL;
 
     df_node_lock(&shard->lock);
-    batch = limbo_add(shard, limbo);
+    if (node) {
+        chain_remove(shard, hash, node);
+        first = limbo_add(shard, &node->limbo, true);
+    }
+    if (entry)
+        second = limbo_add(shard, entry, false);
     df_node_unlock(&shard->lock);
-    retire_batch(batch);
+    retire_batch(first);
+    retire_batch(second);
+}
+
+void df_node_retire(struct df_nodes *nodes, struct df_node_limbo *entry, uint64_t hash)
+{
+    retire(nodes, spread(hash), NULL, entry);
 }
 
 /* ---- making and finding -------------------------------------------------------------------- */
 
-static struct df_node *node_new(uint64_t id, uint64_t generation, mode_t type)
+/* Under the shard's lock. */
+static struct df_node *take_spare(struct df_node_shard *shard)
 {
-    struct df_node *node = calloc(1, sizeof(*node));
+    struct df_node *node = shard->spares;
 
     if (!node)
-        return NULL;
-    node->id = id;
-    node->generation = generation;
-    node->type = type;
-    node->limbo.is_node = true;
-    atomic_store_explicit(&node->stale, DF_ATTR_ALL, memory_order_relaxed);
-    atomic_store_explicit(&node->refs, 1, memory_order_relaxed);
+        return malloc(sizeof(*node) + DF_NODE_OWN_NAME);
+    shard->spares = node->chain;
+    shard->spare_count--;
     return node;
 }
 
-bool df_node_try_hold(struct df_node *node)
+static void node_begin(struct df_node *node, uint64_t id, uint64_t generation, mode_t type,
+                       uint32_t refs)
+{
+    memset(node, 0, offsetof(struct df_node, own));
+    node->id = id;
+    node->generation = generation;
+    node->type = type;
+    atomic_store_explicit(&node->stale, DF_ATTR_ALL, memory_order_relaxed);
+    atomic_store_explicit(&node->refs, refs, memory_order_relaxed);
+}
+
+bool df_node_try_hold_many(struct df_node *node, uint32_t more)
 {
     uint32_t refs = atomic_load_explicit(&node->refs, memory_order_relaxed);
 
     while (refs > 0)
-        if (atomic_compare_exchange_weak_explicit(&node->refs, &refs, refs + 1,
+        if (atomic_compare_exchange_weak_explicit(&node->refs, &refs, refs + more,
                                                   memory_order_acquire, memory_order_relaxed))
             return true;
     return false;
@@ -208,48 +265,51 @@ bool df_node_sane(const struct stat *attr)
 /* Under the shard's lock. A node that the reply contradicts stays with whoever holds it, marked bad
  * and out of the table: the number means something else now. */
 static struct df_node *find_matching(struct df_node_shard *shard, uint64_t hash,
-                                     const struct df_node_found *found)
+                                     const struct df_node_found *found, uint32_t refs)
 {
     struct df_node *node = chain_find(shard, hash, found->id);
 
     if (!node)
         return NULL;
     if (!df_node_has(node, DF_NODE_BAD) && node->generation == found->generation &&
-        node->type == (found->attr.st_mode & S_IFMT))
-        return df_node_try_hold(node) ? node : NULL;
+        node->type == (found->attr.st_mode & S_IFMT)) {
+        if (!df_node_try_hold_many(node, refs))
+            return NULL;
+        df_node_count_lookup(node);
+        return node;
+    }
     df_node_attr_spoil(node);
     chain_remove(shard, hash, node);
     return NULL;
 }
 
-static struct df_node *find_or_add(struct df_node_shard *shard, uint64_t hash,
-                                   const struct df_node_found *found, bool *is_new)
+/* Under the shard's lock. Nobody sees the node before it is complete. */
+static struct df_node *add_new(struct df_node_shard *shard, uint64_t hash,
+                               const struct df_node_found *found, uint32_t refs)
 {
     struct df_node *node;
 
-    df_node_lock(&shard->lock);
     make_room(shard);
-    node = find_matching(shard, hash, found);
-    *is_new = !node;
-    if (!node && shard->chains)
-        node = node_new(found->id, found->generation, found->attr.st_mode & S_IFMT);
-    if (node && *is_new) {
-        node->chain = *chain_of(shard, hash);
-        *chain_of(shard, hash) = node;
-        shard->count++;
-    }
-    if (node)
-        df_node_count_lookup(node);
-    df_node_unlock(&shard->lock);
+    if (!shard->chains)
+        return NULL;
+    node = take_spare(shard);
+    if (!node)
+        return NULL;
+    node_begin(node, found->id, found->generation, found->attr.st_mode & S_IFMT, refs);
+    atomic_store_explicit(&node->lookups, 1, memory_order_relaxed);
+    df_node_attr_first(node, &found->attr, df_node_expiry(found->attr_timeout));
+    node->chain = *chain_of(shard, hash);
+    *chain_of(shard, hash) = node;
+    shard->count++;
     return node;
 }
 
 int df_node_get(struct df_nodes *nodes, const struct df_node_found *found, uint64_t asked,
-                struct df_node **out)
+                uint32_t refs, struct df_node **out, bool *is_new)
 {
     uint64_t hash = spread(found->id);
-    struct df_node *node;
-    bool is_new;
+    struct df_node_shard *shard = shard_of(nodes, hash);
+    struct df_node *known;
 
     if (!df_node_sane(&found->attr)) {
         df_node_forget_one(nodes, found->id);
@@ -257,14 +317,17 @@ int df_node_get(struct df_nodes *nodes, const struct df_node_found *found, uint6
     }
     if (found->id == ROOT_ID)
         return -EIO;
-    node = find_or_add(shard_of(nodes, hash), hash, found, &is_new);
-    if (!node) {
-        df_node_forget_one(nodes, found->id);
-        return -ENOMEM;
-    }
-    df_node_attr_meet(node, &found->attr, df_node_expiry(found->attr_timeout), asked, is_new);
-    *out = node;
-    return 0;
+    df_node_lock(&shard->lock);
+    known = find_matching(shard, hash, found, refs);
+    *out = known ? known : add_new(shard, hash, found, refs);
+    *is_new = !known;
+    df_node_unlock(&shard->lock);
+    if (known)
+        df_node_attr_meet(known, &found->attr, df_node_expiry(found->attr_timeout), asked);
+    if (*out)
+        return 0;
+    df_node_forget_one(nodes, found->id);
+    return -ENOMEM;
 }
 
 /* ---- forgetting ---------------------------------------------------------------------------- */
@@ -293,35 +356,34 @@ static bool die(struct df_node *node)
     return mine;
 }
 
-/* Takes a dead node away; returns the parent whose reference it held. */
-static struct df_node *bury(struct df_nodes *nodes, struct df_node *node,
-                            struct df_node_forgets *forgets)
+struct df_node *df_node_bury(struct df_nodes *nodes, struct df_node *node,
+                             struct df_node_forgets *forgets, struct df_node_limbo *entry)
 {
-    uint64_t hash = spread(node->id);
-    struct df_node_shard *shard = shard_of(nodes, hash);
     struct df_node *parent = atomic_load_explicit(&node->parent, memory_order_relaxed);
     uint64_t lookups = atomic_load_explicit(&node->lookups, memory_order_relaxed);
-    struct df_node_limbo *batch;
 
     if (lookups > 0)
         forgets->list[forgets->count++] = (struct df_node_forget){node->id, lookups};
     if (df_node_is_dir(node))
         df_node_cache_leave_ring(nodes, node);
-    df_node_lock(&shard->lock);
-    chain_remove(shard, hash, node);
-    batch = limbo_add(shard, &node->limbo);
-    df_node_unlock(&shard->lock);
-    retire_batch(batch);
+    retire(nodes, spread(node->id), node, entry);
     if (forgets->count == DF_NODE_FORGETS)
         df_node_send_forgets(nodes, forgets);
     return parent;
 }
 
-void df_node_put_among(struct df_nodes *nodes, struct df_node *node,
-                       struct df_node_forgets *forgets)
+static bool drop_ref(struct df_node *node)
 {
-    while (node && atomic_fetch_sub_explicit(&node->refs, 1, memory_order_acq_rel) == 1)
-        node = die(node) ? bury(nodes, node, forgets) : NULL;
+    return atomic_fetch_sub_explicit(&node->refs, 1, memory_order_acq_rel) == 1 && die(node);
+}
+
+void df_node_put_among(struct df_nodes *nodes, struct df_node *node,
+                       struct df_node_forgets *forgets, struct df_node_limbo *entry)
+{
+    for (; node && drop_ref(node); entry = NULL)
+        node = df_node_bury(nodes, node, forgets, entry);
+    if (entry)
+        df_node_retire(nodes, entry, (uint64_t)(uintptr_t)entry);
 }
 
 void df_node_send_forgets(struct df_nodes *nodes, struct df_node_forgets *forgets)
@@ -335,13 +397,12 @@ void df_node_put(struct df_nodes *nodes, struct df_node *node)
 {
     struct df_node_forgets forgets;
 
-    if (DF_LIKELY(atomic_fetch_sub_explicit(&node->refs, 1, memory_order_acq_rel) > 1) ||
-        !die(node))
+    if (DF_LIKELY(!drop_ref(node)))
         return;
     forgets.count = 0;
-    node = bury(nodes, node, &forgets);
+    node = df_node_bury(nodes, node, &forgets, NULL);
     if (node)
-        df_node_put_among(nodes, node, &forgets);
+        df_node_put_among(nodes, node, &forgets, NULL);
     df_node_send_forgets(nodes, &forgets);
 }
 
@@ -352,9 +413,10 @@ int df_nodes_init(struct df_nodes *nodes, const struct df_node_source *source)
     memset(nodes, 0, sizeof(*nodes));
     nodes->source = source;
     df_nodes_set_capacity(nodes, DF_NODE_CAPACITY);
-    nodes->root = node_new(ROOT_ID, 0, S_IFDIR);
+    nodes->root = malloc(sizeof(*nodes->root) + DF_NODE_OWN_NAME);
     if (!nodes->root)
         return -ENOMEM;
+    node_begin(nodes->root, ROOT_ID, 0, S_IFDIR, 1);
     if (getrandom(&nodes->seed, sizeof(nodes->seed), GRND_NONBLOCK) != sizeof(nodes->seed))
         nodes->seed = spread((uint64_t)(uintptr_t)nodes); /* early at boot: layout is random too */
     return 0;
@@ -371,18 +433,28 @@ void df_nodes_forget_all(struct df_nodes *nodes)
     df_node_cache_prune(nodes, nodes->root);
 }
 
+static void free_chain(struct df_node *node)
+{
+    for (struct df_node *next; node; node = next) {
+        next = node->chain;
+        df_node_cache_free_node(node);
+    }
+}
+
 void df_nodes_destroy(struct df_nodes *nodes)
 {
+    df_gate_drain(); /* batches on their way come back to their shards */
     for (unsigned i = 0; i < DF_NODE_SHARDS; i++) {
         struct df_node_shard *shard = &nodes->shards[i];
 
         for (uint32_t c = 0; shard->chains && c <= shard->mask; c++)
-            for (struct df_node *node = shard->chains[c], *next; node; node = next) {
-                next = node->chain;
-                df_node_cache_free_node(node);
-            }
+            free_chain(shard->chains[c]);
         free(shard->chains);
-        free_batch(shard->limbo);
+        free_all(shard->limbo);
+        for (struct df_node *spare = shard->spares, *next; spare; spare = next) {
+            next = spare->chain;
+            free(spare);
+        }
     }
     df_node_cache_free_node(nodes->root);
 }

@@ -53,9 +53,10 @@ struct df_caller;
 struct df_nodes;
 
 #define DF_NODE_SHARDS   64u
-#define DF_NODE_CAPACITY 262144u /* entries kept; about 256 + 56 + a name's length bytes for each */
+#define DF_NODE_CAPACITY 262144u /* entries kept; about 400 bytes for each with its node */
 #define DF_NODE_FOREVER  UINT64_MAX
 #define DF_NODE_LIMBO    16u     /* dead objects a shard keeps before it retires them together */
+#define DF_NODE_SPARES   32u     /* nodes' memory that a shard keeps to use again */
 #define DF_NODE_FORGETS  32u     /* FORGETs sent together */
 
 /* The part of struct stat that is cached: from st_ino to st_ctim, in words. st_dev is the core's. */
@@ -79,14 +80,32 @@ enum { /* parts of the attributes; df_node.stale says which must not be believed
        DF_ATTR_OWNER = 1 << 3, /* mode, uid, gid */
        DF_ATTR_COUNT = 1 << 4, /* nlink */
        DF_ATTR_ALL = (1 << 5) - 1,
+       DF_ATTR_ASKED = 1 << 5, /* an answer may be on its way */
 };
 
-/* A dead object on its way to the gate. */
+/* A dead node or entry on its way through the gate, in a batch of a shard. */
 struct df_node_limbo {
-    struct df_retired retired;
+    struct df_retired retired; /* of the batch, in its first object */
     struct df_node_limbo *link;
-    bool is_node;
+    uintptr_t home; /* the shard's address, low bit set in a node */
 };
+
+struct df_node;
+
+/* (directory, name) -> node, or known absent. See node_cache.h. */
+struct df_node_entry {
+    struct df_node_limbo limbo; /* dead: on its way; removed: list */
+    _Atomic(struct df_node_entry *) next;
+    _Atomic(struct df_node *) node; /* referenced; NULL: known absent */
+    _Atomic uint64_t expiry;        /* ns; read before node */
+    uint32_t hash;
+    uint8_t len;
+    bool own;          /* is part of the node it was made with: df_node.own */
+    _Atomic bool used; /* since eviction last came by */
+    char name[];       /* NUL-terminated */
+};
+
+#define DF_NODE_OWN_NAME 32 /* bytes of a name in a node's own entry, with its NUL */
 
 struct df_node {
     union {
@@ -106,17 +125,21 @@ struct df_node {
 
     /* Attributes: written by whoever made seq odd, read again when seq has changed. */
     _Atomic uint32_t seq;
-    _Atomic uint32_t stale;  /* DF_ATTR_* */
+    _Atomic uint32_t stale;  /* DF_ATTR_*; bits are also set by who does not write */
     _Atomic uint64_t expiry; /* of the attributes, ns; 0 is in the past */
     _Atomic uint64_t attr[DF_NODE_ATTR_WORDS];
     _Atomic uint32_t changes;    /* counts changes that make attributes asked for before them stale */
-    _Atomic uint64_t changed_at; /* when that was last, ns */
+    _Atomic uint64_t changed_in; /* the era of the last of these, node_attr.h; 0: never */
 
     _Atomic uint64_t lookups;        /* answered by the plugin, not yet forgotten */
     struct df_node *chain;           /* shard's lock: hash chain */
     struct df_node *ring[2];         /* ring_lock: next and previous directory with entries */
     uint32_t hand;                   /* evict_lock: where eviction goes on in this directory */
     struct df_node_limbo limbo;
+
+    /* The entry that the node is first found by, if the name is short, so that most files need one
+     * piece of memory. Used once; freed with the node, which no entry outlives. */
+    struct df_node_entry own;
 };
 
 /* A plugin's answer to LOOKUP, MKDIR and the like. id 0: absent, and may be kept as such. */
@@ -152,6 +175,8 @@ struct df_node_shard {
     struct df_node **chains;
     struct df_node_limbo *limbo;
     uint32_t limbo_count;
+    uint32_t spare_count;
+    struct df_node *spares; /* linked by chain */
 };
 
 /* All nodes of one mount. */
@@ -204,9 +229,10 @@ int df_nodes_init(struct df_nodes *nodes, const struct df_node_source *source);
 /* Before the first call; DF_NODE_CAPACITY at first. */
 void df_nodes_set_capacity(struct df_nodes *nodes, uint32_t entries);
 
-/* Forgets every node but the root, children first, and frees all. No call is in flight, no file is
- * open. The source is used a last time. */
+/* Forgets every node but the root, children first. No call is in flight, no file is open. */
 void df_nodes_forget_all(struct df_nodes *nodes);
+
+/* Frees all. Outside the gate. */
 void df_nodes_destroy(struct df_nodes *nodes);
 
 /* ---- one of them ---- */
@@ -217,8 +243,13 @@ static inline void df_node_hold(struct df_node *node)
     atomic_fetch_add_explicit(&node->refs, 1, memory_order_relaxed);
 }
 
-/* A reference for somebody with a bare pointer; false when the node is being forgotten. */
-bool df_node_try_hold(struct df_node *node);
+/* References for somebody with a bare pointer; false when the node is being forgotten. */
+bool df_node_try_hold_many(struct df_node *node, uint32_t refs);
+
+static inline bool df_node_try_hold(struct df_node *node)
+{
+    return df_node_try_hold_many(node, 1);
+}
 
 static inline bool df_node_alive(const struct df_node *node)
 {
@@ -234,22 +265,29 @@ struct df_node_forgets {
     size_t count;
 };
 
-/* The same for many nodes. */
+/* The same for many nodes. `entry` (or NULL) has led to the node and is retired along with it, or
+ * without it. */
 void df_node_put_among(struct df_nodes *nodes, struct df_node *node,
-                       struct df_node_forgets *forgets);
+                       struct df_node_forgets *forgets, struct df_node_limbo *entry);
+
+/* Takes a node that has lost its last reference away; returns the parent whose reference it held
+ * (of directories). For node_cache.c. */
+struct df_node *df_node_bury(struct df_nodes *nodes, struct df_node *node,
+                             struct df_node_forgets *forgets, struct df_node_limbo *entry);
 void df_node_send_forgets(struct df_nodes *nodes, struct df_node_forgets *forgets);
 
 /* The node with this number, for a look; readable until the call ends. NULL: not known. */
 struct df_node *df_node_find(struct df_nodes *nodes, uint64_t id);
 
 /*
- * The node that a reply speaks of, with one more lookup and one more reference: the one we know, or
- * a new one. `asked` is the time before the request was sent (node_attr.h). A node whose generation
- * or type the reply contradicts is replaced.
+ * The node that a reply speaks of, with one more lookup and `refs` more references: the one we know,
+ * or a new one. `asked` is from before the request was sent (node_attr.h), 0 if the node should be
+ * new. A node whose generation or type the reply contradicts is replaced. *is_new: nobody else has
+ * seen it, and its own entry is free.
  * Returns 0, -EIO (attributes that cannot be: forgotten again) or -ENOMEM (forgotten again).
  */
 int df_node_get(struct df_nodes *nodes, const struct df_node_found *found, uint64_t asked,
-                struct df_node **out);
+                uint32_t refs, struct df_node **out, bool *is_new);
 
 /* Attributes that no file system can mean: an unknown type, a negative size. */
 bool df_node_sane(const struct stat *attr);
@@ -266,7 +304,7 @@ void df_node_forget_one(struct df_nodes *nodes, uint64_t id);
 /* Takes the node out of the table of numbers, so that the next answer makes another. */
 void df_node_unhash(struct df_nodes *nodes, struct df_node *node);
 
-/* Gives the object to the gate, in company. */
-void df_node_retire(struct df_nodes *nodes, struct df_node_limbo *limbo, uint64_t spread);
+/* Gives a dead entry to the gate, in company; `hash` spreads them. */
+void df_node_retire(struct df_nodes *nodes, struct df_node_limbo *entry, uint64_t hash);
 
 #endif

@@ -16,6 +16,16 @@ _Static_assert(sizeof(off_t) == 8 &&
                    (offsetof(struct stat, st_size) - offsetof(struct stat, st_ino)) % 8 == 0,
                "the size is a word of its own");
 
+_Alignas(64) _Atomic uint64_t df_node_attr_era;
+
+/* The era a change falls into: the first one makes it odd. */
+static uint64_t changing(void)
+{
+    uint64_t era = atomic_load_explicit(&df_node_attr_era, memory_order_acquire);
+
+    return DF_LIKELY(era & 1) ? era : atomic_fetch_or(&df_node_attr_era, 1) | 1;
+}
+
 /* A writer is between two stores, or was taken off its processor there. */
 void df_node_attr_pause(void)
 {
@@ -77,12 +87,12 @@ static void get_stat(const struct df_node *node, struct stat *st)
 /* Between begin and end. */
 static void note_change(struct df_node *node, uint32_t parts)
 {
-    uint32_t stale = atomic_load_explicit(&node->stale, memory_order_relaxed);
     uint32_t changes = atomic_load_explicit(&node->changes, memory_order_relaxed);
 
     atomic_store_explicit(&node->changes, changes + 1, memory_order_release);
-    atomic_store_explicit(&node->changed_at, df_node_now(), memory_order_release);
-    atomic_store_explicit(&node->stale, stale | parts, memory_order_release);
+    atomic_store_explicit(&node->changed_in, changing(), memory_order_release);
+    if ((atomic_load_explicit(&node->stale, memory_order_relaxed) & parts) != parts)
+        atomic_fetch_or_explicit(&node->stale, parts, memory_order_release);
 }
 
 void df_node_attr_last(const struct df_node *node, struct stat *st)
@@ -120,14 +130,21 @@ int df_node_attr_store(struct df_node *node, const struct stat *st, uint64_t exp
     return 0;
 }
 
-void df_node_attr_meet(struct df_node *node, const struct stat *st, uint64_t expiry, uint64_t asked,
-                       bool is_new)
+void df_node_attr_meet(struct df_node *node, const struct stat *st, uint64_t expiry, uint64_t asked)
 {
     uint32_t seq = begin(node);
 
-    if (is_new || atomic_load_explicit(&node->changed_at, memory_order_relaxed) < asked)
+    if (atomic_load_explicit(&node->changed_in, memory_order_relaxed) < asked)
         put_stat(node, st, expiry);
     end(node, seq);
+}
+
+void df_node_attr_first(struct df_node *node, const struct stat *st, uint64_t expiry)
+{
+    memcpy((void *)node->attr, (const char *)st + offsetof(struct stat, st_ino),
+           sizeof(node->attr));
+    atomic_store_explicit(&node->expiry, expiry, memory_order_relaxed);
+    atomic_store_explicit(&node->stale, 0, memory_order_relaxed);
 }
 
 int df_node_attr_changed(struct df_node *node, const struct stat *st, uint64_t expiry)
@@ -145,7 +162,7 @@ int df_node_attr_changed(struct df_node *node, const struct stat *st, uint64_t e
 
 /* ---- changes ------------------------------------------------------------------------------- */
 
-void df_node_attr_forget(struct df_node *node, uint32_t parts)
+void df_node_attr_forget_known(struct df_node *node, uint32_t parts)
 {
     uint32_t seq = begin(node);
 

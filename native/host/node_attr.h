@@ -8,8 +8,10 @@
  * Two things end belief: time (expiry, from the plugin's attr_timeout), and a change that went
  * through us (stale, by parts, as the kernel's inval_mask). An answer that was asked for before a
  * change and arrives after it must not be believed again. Who asks about a node it knows remembers
- * `changes`; an answer about a node that turns out to be known already (READDIRPLUS, a hard link)
- * is compared by time, on the safe side.
+ * `changes`. An answer about a node that turns out to be known already (READDIRPLUS, a hard link) is
+ * told by eras: READDIRPLUS begins a new one if there was any change in the last, a change writes
+ * down the era it falls into, and what was changed in the era of the question, or later, is not
+ * believed. So neither writes to the shared counter as long as the other does not.
  */
 #ifndef DF_HOST_NODE_ATTR_H
 #define DF_HOST_NODE_ATTR_H
@@ -54,6 +56,26 @@ static inline uint64_t df_node_expiry(double timeout)
     return df_node_now() + (uint64_t)(timeout * 1e9);
 }
 
+/* ---- eras: even until the first change, odd from then on ---- */
+
+extern _Atomic uint64_t df_node_attr_era __attribute__((visibility("hidden")));
+
+/* Before a request whose answer may be about a node that is not known yet. */
+static inline uint64_t df_node_attr_asking(void)
+{
+    return atomic_load_explicit(&df_node_attr_era, memory_order_acquire);
+}
+
+/* The same before a request that tells of many: earlier changes are told from later ones. */
+static inline uint64_t df_node_attr_asking_many(void)
+{
+    uint64_t era = df_node_attr_asking();
+
+    if ((era & 1) && atomic_compare_exchange_strong(&df_node_attr_era, &era, era + 1))
+        era++;
+    return era;
+}
+
 /* ---- reading ---- */
 
 void df_node_attr_pause(void);
@@ -92,9 +114,11 @@ static inline bool df_node_attr_read(const struct df_node *node, uint32_t need,
 /* The attributes as last heard of, however old. */
 void df_node_attr_last(const struct df_node *node, struct stat *st);
 
-/* Remembers the state for df_node_attr_store(). */
-static inline uint32_t df_node_attr_changes(const struct df_node *node)
+/* Before a request about the node: the state for df_node_attr_store(). */
+static inline uint32_t df_node_attr_changes(struct df_node *node)
 {
+    if (!(atomic_load_explicit(&node->stale, memory_order_acquire) & DF_ATTR_ASKED))
+        atomic_fetch_or(&node->stale, DF_ATTR_ASKED);
     return atomic_load_explicit(&node->changes, memory_order_acquire);
 }
 
@@ -105,17 +129,32 @@ static inline uint32_t df_node_attr_changes(const struct df_node *node)
 int df_node_attr_store(struct df_node *node, const struct stat *st, uint64_t expiry,
                        uint32_t changes);
 
-/* The same for a node that was not known when the request was sent, at `asked`. */
-void df_node_attr_meet(struct df_node *node, const struct stat *st, uint64_t expiry, uint64_t asked,
-                       bool is_new);
+/* The same for a node that was not known to be the one when the request was sent; `asked` is from
+ * df_node_attr_asking(), 0: nothing is believed. */
+void df_node_attr_meet(struct df_node *node, const struct stat *st, uint64_t expiry,
+                       uint64_t asked);
+
+/* The first attributes of a node that nobody else has seen. */
+void df_node_attr_first(struct df_node *node, const struct stat *st, uint64_t expiry);
 
 /* Believes the answer to a change of our own (SETATTR), whatever happened meanwhile. */
 int df_node_attr_changed(struct df_node *node, const struct stat *st, uint64_t expiry);
 
 /* ---- changes that went through us ---- */
 
-/* Parts of the attributes are no longer known. */
-void df_node_attr_forget(struct df_node *node, uint32_t parts);
+void df_node_attr_forget_known(struct df_node *node, uint32_t parts);
+
+/* Parts of the attributes are no longer known. Nothing to do if they are not known anyway, nobody is
+ * being told, and whoever asks from now on begins in another era. */
+static inline void df_node_attr_forget(struct df_node *node, uint32_t parts)
+{
+    uint64_t era = atomic_load_explicit(&df_node_attr_era, memory_order_acquire);
+    uint32_t stale = atomic_load_explicit(&node->stale, memory_order_acquire);
+
+    if ((stale & (parts | DF_ATTR_ASKED)) != parts || !(era & 1) ||
+        atomic_load_explicit(&node->changed_in, memory_order_relaxed) != era)
+        df_node_attr_forget_known(node, parts);
+}
 
 /* The plugin contradicts itself about the node: EIO from now on. */
 void df_node_attr_spoil(struct df_node *node);

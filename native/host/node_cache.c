@@ -18,19 +18,17 @@ struct table_head {
 
 /* ---- entries ------------------------------------------------------------------------------- */
 
-struct df_node_entry *df_node_cache_new(const struct df_node_name *name)
+struct df_node_entry *df_node_cache_new(const struct df_node_name *name, struct df_node *fresh)
 {
-    struct df_node_entry *entry = malloc(sizeof(*entry) + name->len + 1);
+    bool own = fresh && name->len < DF_NODE_OWN_NAME;
+    struct df_node_entry *entry = own ? &fresh->own : malloc(sizeof(*entry) + name->len + 1);
 
     if (!entry)
         return NULL;
-    entry->limbo.is_node = false;
-    atomic_init(&entry->next, NULL);
-    atomic_init(&entry->node, NULL);
-    atomic_init(&entry->expiry, 0);
     atomic_init(&entry->used, true);
     entry->hash = name->hash;
-    entry->len = (uint16_t)name->len;
+    entry->len = (uint8_t)name->len;
+    entry->own = own;
     memcpy(entry->name, name->text, name->len);
     entry->name[name->len] = '\0';
     return entry;
@@ -38,7 +36,8 @@ struct df_node_entry *df_node_cache_new(const struct df_node_name *name)
 
 void df_node_cache_discard(struct df_node_entry *entry)
 {
-    free(entry);
+    if (entry && !entry->own)
+        free(entry);
 }
 
 void df_node_cache_free_entry(struct df_node_limbo *limbo)
@@ -48,7 +47,8 @@ void df_node_cache_free_entry(struct df_node_limbo *limbo)
 
 void df_node_cache_retire(struct df_nodes *nodes, struct df_node_entry *entry)
 {
-    df_node_retire(nodes, &entry->limbo, entry->hash);
+    if (!entry->own)
+        df_node_retire(nodes, &entry->limbo, entry->hash);
 }
 
 /* ---- tables -------------------------------------------------------------------------------- */
@@ -106,12 +106,12 @@ static void grow(struct df_node *dir, uintptr_t old)
     df_gate_retire_node(&head_of(old)->retired, free_table);
 }
 
-/* Counts for the bound on all entries. A directory reports in steps of an eighth of what it has, so
- * that making and removing files in it does not touch a counter shared by all. */
+/* Counts for the bound on all entries. A directory reports in steps of two and an eighth of what it
+ * has, so that making and removing files in it does not touch a counter shared by all. */
 static void publish(struct df_nodes *nodes, struct df_node *dir)
 {
     int64_t delta = (int64_t)dir->entries - dir->published;
-    int64_t step = 1 + dir->published / 8;
+    int64_t step = 2 + dir->published / 8;
 
     if (delta < step && -delta < step)
         return;
@@ -269,9 +269,7 @@ static void drop_list(struct df_nodes *nodes, struct df_node_limbo *list,
         if (list != first)
             continue;
         list = first->link;
-        if (node)
-            df_node_put_among(nodes, node, forgets);
-        df_node_cache_retire(nodes, entry_of(first));
+        df_node_put_among(nodes, node, forgets, entry_of(first)->own ? NULL : first);
     }
 }
 
@@ -279,6 +277,20 @@ void df_node_cache_drop_later(struct df_node_drops *drops, struct df_node_entry 
 {
     entry->limbo.link = drops->entries;
     drops->entries = &entry->limbo;
+}
+
+bool df_node_cache_drop_now(struct df_node_drops *drops, struct df_node_entry *entry)
+{
+    struct df_node *node = atomic_load_explicit(&entry->node, memory_order_relaxed);
+
+    assert(!drops->dead && !df_node_is_dir(node));
+    if (atomic_fetch_sub_explicit(&node->refs, 1, memory_order_acq_rel) == 1) {
+        drops->dead = entry;
+        return false;
+    }
+    atomic_store_explicit(&entry->node, NULL, memory_order_release); /* its reference is gone */
+    df_node_cache_drop_later(drops, entry);
+    return true;
 }
 
 void df_node_cache_put_later(struct df_node_drops *drops, struct df_node *node)
@@ -292,10 +304,13 @@ void df_node_cache_drop_all(struct df_nodes *nodes, struct df_node_drops *drops)
     struct df_node_forgets forgets;
 
     forgets.count = 0;
+    if (drops->dead)
+        df_node_bury(nodes, atomic_load_explicit(&drops->dead->node, memory_order_relaxed),
+                     &forgets, drops->dead->own ? NULL : &drops->dead->limbo);
     drop_list(nodes, drops->entries, &forgets);
     while (drops->node_count > 0)
-        df_node_put_among(nodes, drops->nodes[--drops->node_count], &forgets);
-    drops->entries = NULL;
+        df_node_put_among(nodes, drops->nodes[--drops->node_count], &forgets, NULL);
+    df_node_cache_begin_drops(drops);
     df_node_send_forgets(nodes, &forgets);
 }
 
@@ -328,7 +343,7 @@ void df_node_cache_expire_other(struct df_node *dir, const struct df_node *node,
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
-void df_node_cache_free_node(struct df_node *node)
+void df_node_cache_empty_node(struct df_node *node)
 {
     uintptr_t table;
 
@@ -339,5 +354,10 @@ void df_node_cache_free_node(struct df_node *node)
     } else if (S_ISLNK(node->type)) {
         df_node_link_free(node);
     }
+}
+
+void df_node_cache_free_node(struct df_node *node)
+{
+    df_node_cache_empty_node(node);
     free(node);
 }

@@ -14,20 +14,9 @@
 #include "host/node.h"
 #include "host/path_hash.h"
 
-struct df_node_entry {
-    struct df_node_limbo limbo; /* dead: on its way; alive and detached: list */
-    _Atomic(struct df_node_entry *) next;
-    _Atomic(struct df_node *) node; /* referenced; NULL: known absent */
-    _Atomic uint64_t expiry;        /* ns; read before node */
-    uint32_t hash;
-    uint16_t len;
-    _Atomic bool used; /* since eviction last came by */
-    char name[];       /* NUL-terminated */
-};
-
-/* One component of a name; text need not be NUL-terminated. */
+/* One component of a name. */
 struct df_node_name {
-    const char *text;
+    const char *text; /* NUL-terminated only where that is said */
     uint32_t len; /* 1 .. NAME_MAX */
     uint32_t hash;
 };
@@ -113,8 +102,9 @@ static inline void df_node_cache_expire(struct df_node_entry *entry)
 
 /* ---- changing a table, under the lock of the directory ---- */
 
-/* An entry that is in no table yet; NULL when memory is short. */
-struct df_node_entry *df_node_cache_new(const struct df_node_name *name);
+/* An entry that is in no table yet; NULL when memory is short. `fresh`: a node that nobody else has
+ * seen and that the entry will lead to, or NULL. */
+struct df_node_entry *df_node_cache_new(const struct df_node_name *name, struct df_node *fresh);
 
 /* Gives back an entry that never was in a table. NULL is allowed. */
 void df_node_cache_discard(struct df_node_entry *entry);
@@ -133,15 +123,27 @@ void df_node_cache_remove(struct df_nodes *nodes, struct df_node *dir, struct df
 
 #define DF_NODE_DROPS 8 /* a lookup or an entering leaves two at most */
 
-/* What is to be dropped once no lock is held. Zeroed, it is empty. */
+/* What is to be dropped once no lock is held. Begin with df_node_cache_begin_drops(). */
 struct df_node_drops {
+    struct df_node_entry *dead;           /* its node has lost the last reference already */
     struct df_node_limbo *entries;        /* removed ones, with their references */
     struct df_node *nodes[DF_NODE_DROPS]; /* a reference of each */
     unsigned node_count;
 };
 
+static inline void df_node_cache_begin_drops(struct df_node_drops *drops)
+{
+    drops->dead = NULL;
+    drops->entries = NULL;
+    drops->node_count = 0;
+}
+
 void df_node_cache_drop_later(struct df_node_drops *drops, struct df_node_entry *entry);
 void df_node_cache_put_later(struct df_node_drops *drops, struct df_node *node);
+
+/* A removed entry of something else than a directory: drops its reference at once. True if others
+ * hold the node; else it is buried later, and nobody will look at it again. One for each drops. */
+bool df_node_cache_drop_now(struct df_node_drops *drops, struct df_node_entry *entry);
 
 /* ---- with no lock of a directory held ---- */
 
@@ -150,7 +152,7 @@ void df_node_cache_drop_all(struct df_nodes *nodes, struct df_node_drops *drops)
 
 static inline void df_node_cache_drop(struct df_nodes *nodes, struct df_node_drops *drops)
 {
-    if (drops->entries || drops->node_count > 0)
+    if (drops->dead || drops->entries || drops->node_count > 0)
         df_node_cache_drop_all(nodes, drops);
 }
 
@@ -171,6 +173,9 @@ void df_node_cache_expire_other(struct df_node *dir, const struct df_node *node,
 bool df_node_cache_unpin(struct df_node *dir);
 
 void df_node_cache_leave_ring(struct df_nodes *nodes, struct df_node *dir);
+
+/* Frees what hangs on a dead node; then it itself. */
+void df_node_cache_empty_node(struct df_node *node);
 void df_node_cache_free_node(struct df_node *node);
 void df_node_cache_free_entry(struct df_node_limbo *limbo);
 

@@ -73,126 +73,122 @@ static int adopt(struct df_nodes *nodes, struct df_node *dir, struct df_node *no
 
 /* ---- entering ------------------------------------------------------------------------------ */
 
-int df_node_lookup_enter(struct df_nodes *nodes, struct df_node *dir, struct df_node_entry *entry,
-                         bool fresh, struct df_node *node, double entry_timeout,
+/* *entry is set only if it goes well. */
+static int add(struct df_nodes *nodes, struct df_node *dir, const struct df_node_name *name,
+               struct df_node *node, bool is_new, uint64_t expiry, struct df_node_entry **entry)
+{
+    struct df_node_entry *made = df_node_cache_new(name, is_new ? node : NULL);
+    int error = made ? df_node_cache_add(nodes, dir, made, node, expiry) : -ENOMEM;
+
+    if (error < 0)
+        df_node_cache_discard(made);
+    else
+        *entry = made;
+    return error;
+}
+
+int df_node_lookup_enter(struct df_nodes *nodes, struct df_node *dir,
+                         const struct df_node_name *name, struct df_node *node, bool is_new,
+                         double entry_timeout, struct df_node_entry **entry,
                          struct df_node_drops *drops)
 {
     uint64_t expiry = df_node_expiry(entry_timeout);
     int error = df_node_is_dir(node) ? adopt(nodes, dir, node, drops) : 0;
 
-    if (error == 0 && fresh)
-        error = df_node_cache_add(nodes, dir, entry, node, expiry);
+    if (error == 0 && !*entry)
+        error = add(nodes, dir, name, node, is_new, expiry, entry);
     else if (error == 0)
-        df_node_cache_fill(entry, node, expiry);
+        df_node_cache_fill(*entry, node, expiry);
     if (error < 0)
         df_node_cache_put_later(drops, node);
     return error;
 }
 
-/* The entry is there already: another call has been faster, or it was absent. */
-static int enter_existing(struct df_nodes *nodes, struct df_node *dir, struct df_node_entry *entry,
-                          struct df_node *node, double entry_timeout, struct df_node_drops *drops)
+/* Before something is entered: under a shared lock, another call may have been faster. */
+static void begin_entering(struct df_node *dir, const struct df_node_name *name, bool shared,
+                           struct df_node_entry **entry)
 {
-    struct df_node *known = atomic_load_explicit(&entry->node, memory_order_relaxed);
-
-    if (!known)
-        return df_node_lookup_enter(nodes, dir, entry, false, node, entry_timeout, drops);
-    if (known != node) {
-        df_node_cache_put_later(drops, node);
-        df_node_cache_expire(entry);
-        return DF_LOOKUP_AGAIN;
-    }
-    df_node_put(nodes, node); /* not the last one: the entry has another */
-    atomic_store_explicit(&entry->expiry, df_node_expiry(entry_timeout), memory_order_release);
-    return 0;
+    if (!shared)
+        return;
+    df_node_lock(&dir->insert_lock);
+    if (!*entry)
+        *entry = df_node_cache_find(dir, name);
 }
 
-/* Takes over the reference to `node`. *entry: the one that was found before asking, or NULL. */
+static void end_entering(struct df_node *dir, bool shared)
+{
+    if (shared)
+        df_node_unlock(&dir->insert_lock);
+}
+
+/* Takes over the reference. *entry: the one that was found before asking, or NULL. `shared`: how the
+ * directory is locked. */
 static int enter_found(struct df_nodes *nodes, struct df_node *dir, const struct df_node_name *name,
-                       struct df_node *node, double entry_timeout, unsigned how,
+                       struct df_node *node, bool is_new, double entry_timeout, bool shared,
                        struct df_node_entry **entry, struct df_node_drops *drops)
 {
-    struct df_node_entry *made;
-    int result;
+    struct df_node *known;
+    int result = 0;
 
-    if (how & DF_LOOKUP_SHARED) {
-        df_node_lock(&dir->insert_lock);
-        if (!*entry)
-            *entry = df_node_cache_find(dir, name);
-    }
-    if (*entry) {
-        result = enter_existing(nodes, dir, *entry, node, entry_timeout, drops);
-    } else if ((made = df_node_cache_new(name))) {
-        result = df_node_lookup_enter(nodes, dir, made, true, node, entry_timeout, drops);
-        if (result < 0)
-            df_node_cache_discard(made);
-        else
-            *entry = made;
+    begin_entering(dir, name, shared, entry);
+    known = *entry ? atomic_load_explicit(&(*entry)->node, memory_order_relaxed) : NULL;
+    if (!known) {
+        result = df_node_lookup_enter(nodes, dir, name, node, is_new, entry_timeout, entry, drops);
+    } else if (known == node) {
+        df_node_put(nodes, node); /* not the last one: the entry has another */
+        atomic_store_explicit(&(*entry)->expiry, df_node_expiry(entry_timeout),
+                              memory_order_release);
     } else {
         df_node_cache_put_later(drops, node);
-        result = -ENOMEM;
+        df_node_cache_expire(*entry);
+        result = DF_LOOKUP_AGAIN;
     }
-    if (how & DF_LOOKUP_SHARED)
-        df_node_unlock(&dir->insert_lock);
+    end_entering(dir, shared);
     return result;
 }
 
 /* The name is absent. That is worth an entry if it may be believed later; not having the memory for
  * one costs another LOOKUP. */
 static void enter_absent(struct df_nodes *nodes, struct df_node *dir,
-                         const struct df_node_name *name, double entry_timeout, unsigned how,
+                         const struct df_node_name *name, double entry_timeout, bool shared,
                          struct df_node_entry **entry)
 {
     uint64_t expiry = df_node_expiry(entry_timeout);
-    struct df_node_entry *made;
 
     if (expiry == 0 && !*entry)
         return;
-    if (how & DF_LOOKUP_SHARED) {
-        df_node_lock(&dir->insert_lock);
-        if (!*entry)
-            *entry = df_node_cache_find(dir, name);
-    }
-    if (*entry) {
-        if (!atomic_load_explicit(&(*entry)->node, memory_order_relaxed))
-            atomic_store_explicit(&(*entry)->expiry, expiry, memory_order_release);
-    } else if ((made = df_node_cache_new(name))) {
-        if (df_node_cache_add(nodes, dir, made, NULL, expiry) == 0)
-            *entry = made;
-        else
-            df_node_cache_discard(made);
-    }
-    if (how & DF_LOOKUP_SHARED)
-        df_node_unlock(&dir->insert_lock);
+    begin_entering(dir, name, shared, entry);
+    if (!*entry)
+        add(nodes, dir, name, NULL, false, expiry, entry);
+    else if (!atomic_load_explicit(&(*entry)->node, memory_order_relaxed))
+        atomic_store_explicit(&(*entry)->expiry, expiry, memory_order_release);
+    end_entering(dir, shared);
 }
 
 /* ---- asking -------------------------------------------------------------------------------- */
 
-/* *entry: NULL, or an absent one that has expired. */
+/* *entry: NULL, or an absent one that is not believed. */
 static int ask(struct df_nodes *nodes, struct df_call *call, struct df_node *dir,
-               const struct df_node_name *name, unsigned how, struct df_node_entry **entry,
+               const struct df_node_name *name, bool shared, struct df_node_entry **entry,
                struct df_node_drops *drops)
 {
-    uint64_t asked = df_node_now();
+    uint64_t asked = df_node_attr_asking();
     struct df_node_found found;
     struct df_node *node;
-    char text[NAME_MAX + 1];
-    int result;
+    bool is_new;
+    int result = nodes->source->lookup(nodes, call, dir, name->text, &found);
 
-    memcpy(text, name->text, name->len);
-    text[name->len] = '\0';
-    result = nodes->source->lookup(nodes, call, dir, text, &found);
     if (result < 0 && result != -ENOENT)
         return result;
     if (result < 0 || found.id == 0) {
-        enter_absent(nodes, dir, name, result < 0 ? 0 : found.entry_timeout, how, entry);
+        enter_absent(nodes, dir, name, result < 0 ? 0 : found.entry_timeout, shared, entry);
         return 0;
     }
-    result = df_node_get(nodes, &found, asked, &node);
+    result = df_node_get(nodes, &found, asked, 1, &node, &is_new);
     if (result < 0)
         return result;
     df_node_set(dir, DF_NODE_WANT_PLUS);
-    return enter_found(nodes, dir, name, node, found.entry_timeout, how, entry, drops);
+    return enter_found(nodes, dir, name, node, is_new, found.entry_timeout, shared, entry, drops);
 }
 
 /* The entry has expired. 1: it is what it was; 0: it must go; or an error for the caller. */
@@ -228,43 +224,56 @@ static bool is_valid(struct df_node_entry *entry, struct df_node *node)
     return df_node_live(&clock, expiry) && !(node && df_node_has(node, DF_NODE_BAD));
 }
 
+/* What is to be done about a present entry: 0: nothing, it is good; 1: it must go; or an error. */
+static int judge(struct df_nodes *nodes, struct df_call *call, struct df_node *dir,
+                 struct df_node_entry *entry, struct df_node *node, unsigned how)
+{
+    int same;
+
+    if (df_node_has(node, DF_NODE_BAD) || (how & DF_LOOKUP_REPLACE))
+        return 1;
+    same = revalidate(nodes, call, dir, entry, node);
+    return same < 0 ? same : !same;
+}
+
 int df_node_lookup(struct df_nodes *nodes, struct df_call *call, struct df_node *dir,
-                   const struct df_node_name *name, unsigned how, struct df_node_entry **entry,
+                   const struct df_node_name *name, unsigned how, struct df_node_entry **out,
                    struct df_node_drops *drops)
 {
-    struct df_node *node;
-    int result = 0;
+    struct df_node_entry *entry = df_node_cache_find(dir, name);
+    struct df_node *node =
+        entry ? atomic_load_explicit(&entry->node, memory_order_acquire) : NULL;
+    bool shared = how & DF_LOOKUP_SHARED;
+    int result;
 
-    *entry = df_node_cache_find(dir, name);
-    if (!*entry)
-        return ask(nodes, call, dir, name, how, entry, drops);
-    node = atomic_load_explicit(&(*entry)->node, memory_order_acquire);
-    if (is_valid(*entry, node) && (!(how & DF_LOOKUP_FRESH) || (how & DF_LOOKUP_REPLACE)))
-        return 0; /* valid after all: another call has replaced it */
-    if (!node)
-        return ask(nodes, call, dir, name, how, entry, drops);
-    if (!df_node_has(node, DF_NODE_BAD) && !(how & DF_LOOKUP_REPLACE))
-        result = revalidate(nodes, call, dir, *entry, node);
-    if (result != 0)
-        return result < 0 ? result : 0;
-    df_node_cache_expire(*entry);
-    if (how & DF_LOOKUP_SHARED)
-        return DF_LOOKUP_AGAIN;
-    df_node_cache_remove(nodes, dir, *entry);
-    df_node_cache_drop_later(drops, *entry);
-    *entry = NULL;
-    return ask(nodes, call, dir, name, how, entry, drops);
+    *out = entry;
+    if (entry && is_valid(entry, node) &&
+        (!(how & DF_LOOKUP_FRESH) || (how & DF_LOOKUP_REPLACE)))
+        return 0; /* perhaps after all: another call has replaced it */
+    if (node) {
+        result = judge(nodes, call, dir, entry, node, how);
+        if (result <= 0)
+            return result;
+        df_node_cache_expire(entry);
+        if (shared)
+            return DF_LOOKUP_AGAIN;
+        df_node_cache_remove(nodes, dir, entry);
+        df_node_cache_drop_later(drops, entry);
+        *out = NULL;
+    }
+    return ask(nodes, call, dir, name, shared, out, drops);
 }
 
 void df_node_lookup_learn(struct df_nodes *nodes, struct df_node *dir,
                           const struct df_node_name *name, const struct df_node_found *found,
                           uint64_t asked, struct df_node_drops *drops)
 {
-    struct df_node_entry *entry = df_node_cache_find(dir, name);
+    struct df_node_entry *entry = NULL;
     struct df_node *node;
+    bool is_new;
 
-    if (df_node_get(nodes, found, asked, &node) < 0)
+    if (df_node_get(nodes, found, asked, 1, &node, &is_new) < 0)
         return;
     df_node_set(node, DF_NODE_VIA_PLUS);
-    enter_found(nodes, dir, name, node, found->entry_timeout, DF_LOOKUP_SHARED, &entry, drops);
+    enter_found(nodes, dir, name, node, is_new, found->entry_timeout, true, &entry, drops);
 }

@@ -17,7 +17,7 @@ enum { /* how */
 #define DF_LOOKUP_AGAIN 1 /* result: an entry must go; come again with the lock held exclusively */
 
 /*
- * Finds `name` in the locked directory: in the cache, or by asking. *entry is the entry, present or
+ * Finds `name` (NUL-terminated) in the locked directory: in the cache, or by asking. *entry is the entry, present or
  * absent, and NULL for a name that is absent and not cached. An entry is good for this call even if
  * it has expired already. `drops` gets what the caller drops when the lock is released.
  * Returns 0, DF_LOOKUP_AGAIN (only if shared) or a negative errno: -ENOMEM, -EIO for a reply that
@@ -28,17 +28,17 @@ int df_node_lookup(struct df_nodes *nodes, struct df_call *call, struct df_node 
                    struct df_node_drops *drops);
 
 /*
- * Enters a node that the plugin has just made as `name`, in the exclusively locked directory:
- * `entry` is the absent entry that df_node_lookup() gave, or one made by df_node_cache_new() that is
- * in no table (fresh). Takes over the reference. Returns 0, or -ENOMEM or -ELOOP: the reference
- * goes to `drops`, a fresh entry stays the caller's.
+ * Enters a node that an answer brought as `name`, in the exclusively locked directory. *entry: the
+ * absent entry that df_node_lookup() gave, or NULL: it is made. `is_new` as from df_node_get(). Takes
+ * over the reference. Returns 0, or -ENOMEM or -ELOOP: the reference goes to `drops`.
  */
-int df_node_lookup_enter(struct df_nodes *nodes, struct df_node *dir, struct df_node_entry *entry,
-                         bool fresh, struct df_node *node, double entry_timeout,
+int df_node_lookup_enter(struct df_nodes *nodes, struct df_node *dir,
+                         const struct df_node_name *name, struct df_node *node, bool is_new,
+                         double entry_timeout, struct df_node_entry **entry,
                          struct df_node_drops *drops);
 
-/* Enters what READDIRPLUS told of an entry; the lock is held shared or exclusively. `asked`: the
- * time before the request. What cannot be entered is forgotten again. */
+/* Enters what READDIRPLUS told of an entry; the lock is held shared or exclusively. `asked`: as for
+ * df_node_get(). What cannot be entered is forgotten again. */
 void df_node_lookup_learn(struct df_nodes *nodes, struct df_node *dir,
                           const struct df_node_name *name, const struct df_node_found *found,
                           uint64_t asked, struct df_node_drops *drops);

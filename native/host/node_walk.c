@@ -63,35 +63,73 @@ static inline int peek(struct df_node *dir, const struct df_node_name *name,
     return 0;
 }
 
-int df_node_walk_warm(struct df_nodes *nodes, struct df_call *call, const struct df_where *where,
-                      struct df_node_clock *clock, struct df_node **out)
-{
-    struct df_node *node = where->base ? df_node_of_file(where->base) : nodes->root;
-    size_t skip = where->base ? 0 : 1;
-    const char *at = where->name + skip;
-    size_t left = where->len - skip;
+/* A walk that knows its way. */
+struct stroll {
+    struct df_nodes *nodes;
+    struct df_call *call;
+    struct df_node_clock *clock;
+    struct df_node *dir;
+    const char *at; /* what remains: names with one slash between them */
+    size_t left;
+};
 
-    if (DF_UNLIKELY(where->flags & DF_WHERE_DOTDOT))
-        return DF_NODE_COLD;
-    while (left > 0) {
-        size_t len = component_len(at, left);
+/* Up to the last component, which is at `at` then, or until the cache does not know. */
+static inline int stroll_to_last(struct stroll *s)
+{
+    for (;;) {
+        size_t len = component_len(s->at, s->left);
         struct df_node_name name;
         int result;
 
-        if (!df_node_is_dir(node) || len > NAME_MAX)
+        if (!df_node_is_dir(s->dir) || len > NAME_MAX)
             return DF_NODE_COLD;
-        if (nodes->source->search && (result = nodes->source->search(nodes, call, node)) != 0)
+        if (s->nodes->source->search &&
+            (result = s->nodes->source->search(s->nodes, s->call, s->dir)) != 0)
             return result;
-        name = df_node_cache_name(nodes, at, len);
-        result = peek(node, &name, clock, &node);
+        if (len == s->left)
+            return 0;
+        name = df_node_cache_name(s->nodes, s->at, len);
+        result = peek(s->dir, &name, s->clock, &s->dir);
         if (result != 0)
             return result;
-        at += len;
-        left -= len;
-        if (left > 0) {
-            at++;
-            left--;
-        }
+        s->at += len + 1;
+        s->left -= len + 1;
+    }
+}
+
+static inline struct stroll begin_stroll(struct df_nodes *nodes, struct df_call *call,
+                                         const struct df_where *where, struct df_node_clock *clock)
+{
+    size_t skip = where->base ? 0 : 1;
+
+    return (struct stroll){
+        .nodes = nodes,
+        .call = call,
+        .clock = clock,
+        .dir = where->base ? df_node_of_file(where->base) : nodes->root,
+        .at = where->name + skip,
+        .left = where->len - skip,
+    };
+}
+
+int df_node_walk_warm(struct df_nodes *nodes, struct df_call *call, const struct df_where *where,
+                      struct df_node_clock *clock, struct df_node **out)
+{
+    struct stroll s = begin_stroll(nodes, call, where, clock);
+    struct df_node *node = s.dir;
+    struct df_node_name name;
+    int result;
+
+    if (DF_UNLIKELY(where->flags & DF_WHERE_DOTDOT))
+        return DF_NODE_COLD;
+    if (s.left > 0) {
+        result = stroll_to_last(&s);
+        if (result != 0)
+            return result;
+        name = df_node_cache_name(nodes, s.at, s.left);
+        result = peek(s.dir, &name, clock, &node);
+        if (result != 0)
+            return result;
     }
     if (DF_UNLIKELY(S_ISLNK(node->type)) && (!(where->flags & DF_WHERE_NOFOLLOW) ||
                                              (where->flags & DF_WHERE_DIRECTORY)))
@@ -109,13 +147,19 @@ static int step_cold(struct df_node_walk *walk, const struct df_node_name *name,
                      struct df_node **child)
 {
     struct df_node *dir = walk->dir;
-    struct df_node_drops drops = {0};
+    struct df_node_name terminated = *name;
+    struct df_node_drops drops;
     struct df_node_entry *entry = NULL;
+    char text[NAME_MAX + 1];
     unsigned how = (walk->nodes->parallel ? DF_LOOKUP_SHARED : 0) |
                    (walk->revalidate ? DF_LOOKUP_FRESH : 0);
     bool shared;
     int result;
 
+    memcpy(text, name->text, name->len);
+    text[name->len] = '\0';
+    terminated.text = text;
+    df_node_cache_begin_drops(&drops);
     do {
         shared = how & DF_LOOKUP_SHARED;
         shared ? df_node_lock_shared(&dir->lock) : df_node_lock(&dir->lock);
@@ -124,7 +168,8 @@ static int step_cold(struct df_node_walk *walk, const struct df_node_name *name,
         else if (df_node_has(dir, DF_NODE_REMOVED))
             result = -ENOENT;
         else
-            result = df_node_lookup(walk->nodes, walk->call, dir, name, how, &entry, &drops);
+            result = df_node_lookup(walk->nodes, walk->call, dir, &terminated, how, &entry,
+                                    &drops);
         *child = entry ? atomic_load_explicit(&entry->node, memory_order_relaxed) : NULL;
         shared ? df_node_unlock_shared(&dir->lock) : df_node_unlock(&dir->lock);
         df_node_cache_drop(walk->nodes, &drops);
@@ -273,8 +318,12 @@ static int pass_through(struct df_node_walk *walk, const char *name, size_t len)
     return 0;
 }
 
+/* The name ends here, so it is NUL-terminated, but for slashes in a symlink's target, which is in
+ * walk->text. */
 static void end_with(struct df_node_walk *walk, const char *name, size_t len)
 {
+    if (name[len] != '\0')
+        walk->text[name + len - walk->text] = '\0';
     walk->kind = DF_END_NAME;
     if (is_dotdot(name, len))
         walk->kind = DF_END_DOTDOT;
@@ -322,6 +371,21 @@ static int run(struct df_node_walk *walk)
     }
 }
 
+/* The way to the last component is known: that is all of the walk. */
+static bool is_known(struct df_node_walk *walk)
+{
+    struct stroll s = begin_stroll(walk->nodes, walk->call, walk->where, &walk->clock);
+
+    if (walk->revalidate || (walk->where->flags & DF_WHERE_DOTDOT) || s.left == 0 ||
+        stroll_to_last(&s) != 0)
+        return false;
+    walk->dir = s.dir;
+    walk->kind = DF_END_NAME;
+    walk->last = df_node_cache_name(walk->nodes, s.at, s.left);
+    walk->at = walk->end;
+    return true;
+}
+
 static int begin(struct df_node_walk *walk)
 {
     const struct df_where *where = walk->where;
@@ -331,7 +395,7 @@ static int begin(struct df_node_walk *walk)
     walk->at = where->name;
     walk->end = where->name + where->len;
     walk->call->links = walk->links;
-    return run(walk);
+    return is_known(walk) ? 0 : run(walk);
 }
 
 int df_node_walk_again(struct df_node_walk *walk)
@@ -360,6 +424,11 @@ int df_node_walk_parent(struct df_node_walk *walk, struct df_nodes *nodes, struc
     walk->clock.now = 0;
     result = begin(walk);
     return result == DF_NODE_COLD ? df_node_walk_again(walk) : result;
+}
+
+int df_node_walk_peek(struct df_node_walk *walk, struct df_node **node)
+{
+    return peek(walk->dir, &walk->last, &walk->clock, node);
 }
 
 int df_node_walk_follow(struct df_node_walk *walk, struct df_node *link)

@@ -63,7 +63,7 @@ struct df_node_walk {
     bool must_be_dir;         /* slashes behind the last component */
     enum df_node_end kind;   /* of the last component */
     struct df_node *dir;      /* where it stands; not referenced: lock it and look if it is alive */
-    struct df_node_name last; /* the last component, if it is normal */
+    struct df_node_name last; /* the last component, if it is a name; NUL-terminated */
     struct df_node_clock clock;
     const char *at; /* what remains of the name, up to end */
     const char *end;
@@ -75,6 +75,10 @@ struct df_node_walk {
 /* Walks to the directory that holds the last component, and parses that. */
 int df_node_walk_parent(struct df_node_walk *walk, struct df_nodes *nodes, struct df_call *call,
                         const struct df_where *where, bool revalidate);
+
+/* What the cache says for certain about the last component: 0 and a node (readable until the call
+ * ends), -ENOENT, or DF_NODE_COLD. */
+int df_node_walk_peek(struct df_node_walk *walk, struct df_node **node);
 
 /* The last component turned out to be this symlink, which the caller holds, and is followed: goes on
  * to the directory and last component that it leads to. */
