@@ -7,6 +7,9 @@ import pytest
 
 _paths = pytest.importorskip("directfuse._paths")
 
+#: Second names of the same functions, for our own libdf2.so.2 (native/libfuse2/real.h).
+PRIVATE = "@@DIRECTFUSE_3"
+
 #: Names that later versions of libfuse have, for plugins built against them.
 LATER = {"fuse_set_fail_signal_handlers@@FUSE_3.17"}
 
@@ -15,7 +18,8 @@ def functions(library):
     """Functions that a library defines: name@version, or name@@version for the default one."""
     command = ["nm", "-D", "--defined-only", "--with-symbol-versions", str(library)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return {line.split()[2] for line in done.stdout.splitlines() if line.split()[1] == "T"}
+    names = (line.split()[2] for line in done.stdout.splitlines() if line.split()[1] == "T")
+    return {name for name in names if not name.endswith(PRIVATE)}
 
 
 def loaded_from(name):
