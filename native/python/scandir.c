@@ -2,6 +2,7 @@
  * scandir.c - listdir and the iterator of scandir.
  */
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/fd.h"
 #include "python/gil.h"
@@ -81,11 +82,23 @@ static PyObject *try_directory(struct df_request *request)
     return request->not_ours ? NULL : df_error_raise(fd, directory->path.object, NULL);
 }
 
+/* A duplicate of the descriptor of a directory; as fdopendir(3), ENOTDIR for any other. */
+static int duplicate_directory(int given)
+{
+    struct stat st;
+    int result;
+    DF_GIL_CALL(result, 0, df_call_fstat(given, &st));
+    if (result == 0 && !S_ISDIR(st.st_mode))
+        result = -ENOTDIR;
+    if (result == 0)
+        DF_GIL_CALL(result, 0, df_call_fcntl(given, F_DUPFD_CLOEXEC, DF_FD_BASE));
+    return result;
+}
+
 /* Reads through a duplicate, as os does: the given descriptor stays open, its position moves. */
 static PyObject *use_descriptor(struct directory_request *directory)
 {
-    int fd;
-    DF_GIL_CALL(fd, 0, df_call_fcntl(directory->given_fd, F_DUPFD_CLOEXEC, DF_FD_BASE));
+    int fd = duplicate_directory(directory->given_fd);
     if (fd < 0)
         return df_error_raise(fd, NULL, NULL);
     return directory->use(directory, fd);
