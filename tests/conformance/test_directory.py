@@ -146,9 +146,19 @@ def test_listing_of_a_descriptor_starts_over(fs):
     assert sorted(fs.os.listdir(fd)) == ["a", "b"]
 
 
-def test_listing_of_a_files_descriptor_is_enotdir(fs):
+@pytest.mark.parametrize("call", ["listdir", "scandir"])
+def test_listing_of_a_files_descriptor_is_enotdir_and_nothing_else(fs, call):
+    fd = fs.open(fs.make("f", b"abcdef"))
+    fs.os.lseek(fd, 3, os.SEEK_SET)
     with fails(errno.ENOTDIR):
-        fs.os.listdir(fs.open(fs.make("f")))
+        getattr(fs.os, call)(fd)
+    assert fs.os.lseek(fd, 0, os.SEEK_CUR) == 3
+
+
+def test_listing_of_a_path_descriptor_is_ebadf(fs):
+    fd = fs.open(fs.root, os.O_PATH)
+    with fails(errno.EBADF):
+        fs.os.listdir(fd)
 
 
 def test_listing_through_a_symlink(fs):
