@@ -11,12 +11,16 @@
 
 #include "host/lowlevel_private.h"
 
+#define TRIES_MAX 100 /* as in a walk */
+
 /* One of the two names. */
 struct side {
     struct df_node_walk walk;
     struct df_node *dir;
     struct df_node_entry *entry; /* NULL: absent and not cached */
     struct df_node *node;        /* NULL: absent */
+    struct df_node_entry *spare; /* in no table: for the name's next node */
+    struct df_node_entry *left;  /* out of its table, its reference has moved on */
 };
 
 struct renaming {
@@ -24,8 +28,6 @@ struct renaming {
     struct df_call *call;
     unsigned flags;
     struct side from, to;
-    struct df_node_entry *spare; /* for the new name */
-    struct df_node_entry *left;  /* the old name's, out of its table; its reference has moved */
     struct df_node_drops drops;
 };
 
@@ -187,45 +189,42 @@ static int send_locked(struct renaming *renaming)
     return result;
 }
 
-static void move_dir(struct renaming *renaming, struct df_node *node, struct df_node *parent)
-{
-    if (df_node_is_dir(node) && renaming->from.dir != renaming->to.dir)
-        df_node_lookup_move(&renaming->lane->nodes, node, parent, &renaming->drops);
-}
-
-/* Each entry keeps its name and gets the other's node, with its reference and validity. */
-static void exchange(struct renaming *renaming)
-{
-    struct df_node_entry *from = renaming->from.entry, *to = renaming->to.entry;
-    uint64_t from_expiry = atomic_load_explicit(&from->expiry, memory_order_relaxed);
-    uint64_t to_expiry = atomic_load_explicit(&to->expiry, memory_order_relaxed);
-
-    df_node_cache_fill(from, renaming->to.node, to_expiry);
-    df_node_cache_fill(to, renaming->from.node, from_expiry);
-    move_dir(renaming, renaming->from.node, renaming->to.dir);
-    move_dir(renaming, renaming->to.node, renaming->from.dir);
-}
-
-/* The new name is as valid as the old one was. */
-static void move(struct renaming *renaming)
+/* The node gets the name of this side, as valid as its old one was. */
+static void enter(struct renaming *renaming, struct side *side, struct df_node *node,
+                  uint64_t expiry)
 {
     struct df_nodes *nodes = &renaming->lane->nodes;
-    struct df_node *node = renaming->from.node;
-    uint64_t expiry = atomic_load_explicit(&renaming->from.entry->expiry, memory_order_relaxed);
 
-    df_node_cache_remove(nodes, renaming->from.dir, renaming->from.entry);
-    renaming->left = renaming->from.entry;
-    if (renaming->to.node) {
-        df_node_cache_remove(nodes, renaming->to.dir, renaming->to.entry);
-        df_node_cache_drop_later(&renaming->drops, renaming->to.entry);
-    }
-    if (!renaming->spare)
-        df_node_cache_fill(renaming->to.entry, node, expiry);
-    else if (df_node_cache_add(nodes, renaming->to.dir, renaming->spare, node, expiry) == 0)
-        renaming->spare = NULL;
+    if (!side->spare)
+        df_node_cache_fill(side->entry, node, expiry);
+    else if (df_node_cache_add(nodes, side->dir, side->spare, node, expiry) == 0)
+        side->spare = NULL;
     else
         df_node_cache_put_later(&renaming->drops, node); /* will be looked up again */
-    move_dir(renaming, node, renaming->to.dir);
+    if (df_node_is_dir(node) && renaming->from.dir != renaming->to.dir)
+        df_node_lookup_move(nodes, node, side->dir, &renaming->drops);
+}
+
+/* Takes the entry out of its table; its reference moves on. */
+static uint64_t leave(struct renaming *renaming, struct side *side)
+{
+    df_node_cache_remove(&renaming->lane->nodes, side->dir, side->entry);
+    side->left = side->entry;
+    return atomic_load_explicit(&side->entry->expiry, memory_order_relaxed);
+}
+
+static void move(struct renaming *renaming)
+{
+    uint64_t expiry = leave(renaming, &renaming->from), other;
+
+    if (renaming->flags & RENAME_EXCHANGE) {
+        other = leave(renaming, &renaming->to);
+        enter(renaming, &renaming->from, renaming->to.node, other);
+    } else if (renaming->to.node) {
+        df_node_cache_remove(&renaming->lane->nodes, renaming->to.dir, renaming->to.entry);
+        df_node_cache_drop_later(&renaming->drops, renaming->to.entry);
+    }
+    enter(renaming, &renaming->to, renaming->from.node, expiry);
 }
 
 static void renamed(struct renaming *renaming)
@@ -236,19 +235,26 @@ static void renamed(struct renaming *renaming)
         df_node_attr_forget(renaming->to.dir, DF_ATTR_ALL);
     if (renaming->to.node)
         df_node_attr_forget(renaming->to.node, DF_ATTR_ALL);
-    if (renaming->flags & RENAME_EXCHANGE)
-        exchange(renaming);
-    else
-        move(renaming);
+    move(renaming);
 }
 
-/* The entry for the new name, unless an absent one is there, which turns present. */
-static int make_spare(struct renaming *renaming)
+/* The entry that a name will need, before the plugin is asked; an absent one that is there turns
+ * present. */
+static int make_spare(struct side *side)
 {
-    if ((renaming->flags & RENAME_EXCHANGE) || (renaming->to.entry && !renaming->to.node))
+    if (side->entry && !side->node)
         return 0;
-    renaming->spare = df_node_cache_new(&renaming->to.walk.last, NULL);
-    return renaming->spare ? 0 : -ENOMEM;
+    side->spare = df_node_cache_new(&side->walk.last, NULL);
+    return side->spare ? 0 : -ENOMEM;
+}
+
+static int make_spares(struct renaming *renaming)
+{
+    int result = make_spare(&renaming->to);
+
+    if (result == 0 && (renaming->flags & RENAME_EXCHANGE))
+        result = make_spare(&renaming->from);
+    return result;
 }
 
 static int rename_locked(struct renaming *renaming, unsigned how)
@@ -266,7 +272,7 @@ static int rename_locked(struct renaming *renaming, unsigned how)
         return result; /* two names of one file: rename(2) does nothing */
     result = check_permissions(renaming);
     if (result == 0)
-        result = make_spare(renaming);
+        result = make_spares(renaming);
     if (result == 0)
         result = send_locked(renaming);
     if (result == 0) {
@@ -297,6 +303,14 @@ static int walk_both(struct renaming *renaming, const struct df_where *from,
     return result;
 }
 
+static void clean_up(struct renaming *renaming, struct side *side)
+{
+    df_node_cache_discard(side->spare);
+    if (side->left)
+        df_node_cache_retire(&renaming->lane->nodes, side->left);
+    side->spare = side->left = NULL;
+}
+
 static int rename_once(struct renaming *renaming, const struct df_where *from,
                        const struct df_where *to, bool revalidate)
 {
@@ -311,12 +325,26 @@ static int rename_once(struct renaming *renaming, const struct df_where *from,
     if (result == 0)
         result = rename_locked(renaming, revalidate ? DF_LOOKUP_FRESH : 0);
     unlock_dirs(renaming);
-    df_node_cache_discard(renaming->spare);
-    renaming->spare = NULL;
-    if (renaming->left)
-        df_node_cache_retire(&renaming->lane->nodes, renaming->left);
+    clean_up(renaming, &renaming->from);
+    clean_up(renaming, &renaming->to);
     df_node_cache_drop(&renaming->lane->nodes, &renaming->drops);
-    return result == DF_NODE_COLD ? -ESTALE : result; /* a directory went away: walk again */
+    return result;
+}
+
+/* A directory that is being forgotten when its turn comes is walked to again. */
+static int rename_alive(struct renaming *renaming, const struct df_where *from,
+                        const struct df_where *to, bool revalidate)
+{
+    uint32_t links = renaming->call->links;
+
+    for (int tries = 0; tries < TRIES_MAX; tries++) {
+        int result = rename_once(renaming, from, to, revalidate);
+
+        if (result != DF_NODE_COLD)
+            return result;
+        renaming->call->links = links;
+    }
+    return -ESTALE;
 }
 
 int df_lowlevel_rename(struct df_fs *fs, struct df_call *call, const struct df_where *from,
@@ -328,14 +356,15 @@ int df_lowlevel_rename(struct df_fs *fs, struct df_call *call, const struct df_w
     renaming.lane = df_lowlevel_of(fs);
     renaming.call = call;
     renaming.flags = flags;
-    renaming.spare = renaming.left = NULL;
+    renaming.from.spare = renaming.from.left = NULL;
+    renaming.to.spare = renaming.to.left = NULL;
     df_node_cache_begin_drops(&renaming.drops);
     result = df_lowlevel_enter(renaming.lane, call);
     if (result < 0)
         return result;
-    result = rename_once(&renaming, from, to, false);
+    result = rename_alive(&renaming, from, to, false);
     if (result == -ESTALE)
-        result = rename_once(&renaming, from, to, true);
+        result = rename_alive(&renaming, from, to, true);
     df_lowlevel_leave(renaming.lane);
     return result;
 }

@@ -121,6 +121,7 @@ static void unmount_it(void)
 
 static const char point[] = "/df-requests";
 static struct df_session session;
+static struct df_fs *mounted;
 static int mount_id;
 
 static int can_mount(void **state)
@@ -147,12 +148,20 @@ static void mount_options(const char *options)
         .owner_uid = getuid(),
         .owner_gid = getgid(),
         .default_permissions = strstr(options, "default_permissions") != NULL,
+        .serial = strstr(options, "serial") != NULL,
     };
     lane = df_lowlevel_new(&traced_ops, sizeof(traced_ops), fs, &session, NULL);
     assert_non_null(lane);
     assert_int_equal(df_lowlevel_init(lane, &conn), 0);
     assert_int_equal(df_mount_attach(&spec, lane, &mount), 0);
     mount_id = mount->id;
+    mounted = lane;
+}
+
+/* The lane itself, for tests that look inside (host/lowlevel_private.h). */
+static inline struct df_lowlevel *lane_of_mount(void)
+{
+    return (struct df_lowlevel *)mounted;
 }
 
 static void unmount_it(void)
@@ -163,7 +172,7 @@ static void unmount_it(void)
 #endif
 
 /* A path inside the mount; valid for the next seven calls. */
-static const char *at(const char *path)
+static inline const char *at(const char *path)
 {
     static char text[8][512];
     static unsigned turn;
@@ -173,7 +182,7 @@ static const char *at(const char *path)
     return out;
 }
 
-static void expect_log(const char *expected, const char *file, int line)
+static inline void expect_log(const char *expected, const char *file, int line)
 {
     const char *log = traced_log(fs, expected);
 

@@ -51,12 +51,38 @@ static void add_entry(struct traced *t, uint64_t parent, const char *name, uint6
     abort();
 }
 
+static bool is_full(struct traced *t)
+{
+    bool node = t->next < TRACED_NODES, entry = false;
+
+    for (int i = 2; i < TRACED_NODES && !node; i++)
+        node = !t->nodes[i].alive;
+    for (int i = 0; i < TRACED_ENTRIES && !entry; i++)
+        entry = t->entries[i].parent == 0;
+    return !node || !entry;
+}
+
 static bool has_children(struct traced *t, uint64_t dir)
 {
     for (int i = 0; i < TRACED_ENTRIES; i++)
         if (t->entries[i].parent == dir)
             return true;
     return false;
+}
+
+static bool is_below(struct traced *t, uint64_t node, uint64_t dir)
+{
+    while (node != FUSE_ROOT_ID && node != dir) {
+        uint64_t parent = 0;
+
+        for (int i = 0; i < TRACED_ENTRIES && parent == 0; i++)
+            if (t->entries[i].parent && t->entries[i].child == node)
+                parent = t->entries[i].parent;
+        if (parent == 0)
+            return false;
+        node = parent;
+    }
+    return node == dir;
 }
 
 static void bury_if_dead(struct traced *t, uint64_t number)
@@ -473,6 +499,8 @@ static void make_entry(fuse_req_t req, uint64_t parent, const char *name, mode_t
     node_of(t, parent);
     if (a.error == 0 && find(t, parent, name))
         a.error = EEXIST;
+    if (a.error == 0 && is_full(t))
+        a.error = ENOSPC;
     if (a.error == 0) {
         uint64_t number = make(t, parent, name, mode);
 
@@ -521,6 +549,8 @@ static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const cha
 
     begin_answer(&a, req, ENTRY,
                  begin(req, "LINK", "%ju %ju/%s", (uintmax_t)ino, (uintmax_t)parent, name));
+    if (a.error == 0 && is_full(t))
+        a.error = ENOSPC;
     if (a.error == 0) {
         node_of(t, ino)->st.st_nlink++;
         add_entry(t, parent, name, ino);
@@ -578,6 +608,11 @@ static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
                                                     : ""));
     from = find(t, parent, name);
     to = find(t, newparent, newname);
+    if (from && is_below(t, newparent, from->child)) {
+        t->errors++; /* the kernel prevents it */
+        snprintf(t->error, sizeof(t->error), "%s moves into itself", name);
+        a.error = EINVAL;
+    }
     if (a.error == 0 && !from)
         a.error = ENOENT;
     if (a.error == 0 && to && !(flags & RENAME_EXCHANGE) &&
