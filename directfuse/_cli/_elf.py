@@ -4,7 +4,7 @@ import os
 import struct
 from dataclasses import dataclass
 
-__all__ = ["Linkage", "read_linkage", "read_loadable"]
+__all__ = ["Linkage", "read_linkage"]
 
 # elf(5), 64-bit little-endian: the only kind that runs where we do.
 _IDENT = b"\x7fELF\x02\x01"
@@ -39,17 +39,6 @@ def read_linkage(path: str) -> Linkage | None:
         return None
     finally:
         os.close(fd)
-
-
-def read_loadable(path: str) -> bool:
-    """Whether a FUSE program can be loaded into a process: position-independent, without
-    thread-local storage. native/host/elf.c decides by the same fields, and is asked last."""
-    with open(path, "rb") as file:
-        head = file.read(_HEADER.size)
-        _, kind, _, _, _, table, _, _, _, size, count, *_ = _HEADER.unpack(head)
-        file.seek(table)
-        segments = _SEGMENT.iter_unpack(file.read(size * count))
-        return kind == _ET_DYN and all(segment[0] != _PT_TLS for segment in segments)
 
 
 def _read(fd: int) -> Linkage | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import click
 
 from directfuse import _paths
-from directfuse._cli._elf import read_linkage, read_loadable
+from directfuse._cli._elf import Linkage, read_linkage
 from directfuse._cli._output import json_option, print_json, print_table
 
 __all__ = ["backends", "fuse_api"]
@@ -41,7 +41,7 @@ def backends(on_path: bool, as_json: bool) -> None:
     print_table(
         ["Name", "API", "Inline", "Kernel", "From"],
         [
-            [row["name"], row["api"], _yes(row["plugin"]), _yes(row["program"]), row["from"]]
+            [row["name"], row["api"], row["inline"], _yes(row["program"]), row["from"]]
             for row in rows
         ],
     )
@@ -49,12 +49,12 @@ def backends(on_path: bool, as_json: bool) -> None:
 
 def _builtins() -> Iterator[dict[str, str]]:
     for name in _paths.backend_names():
-        plugin, program = _paths.plugin(name), _paths.program(name)
         yield {
             "name": name,
-            "api": fuse_api(str(plugin)) if plugin else "",
-            "plugin": str(plugin or ""),
-            "program": str(program or ""),
+            "api": fuse_api(read_linkage(str(_paths.plugin(name)))),
+            "inline": "yes",
+            "plugin": str(_paths.plugin(name)),
+            "program": str(_paths.program(name) or ""),
             "from": "directfuse",
         }
 
@@ -71,16 +71,29 @@ def _programs_on_path() -> Iterator[dict[str, str]]:
             if entry.name in seen or not os.access(entry.path, os.X_OK):
                 continue
             seen.add(entry.name)
-            api = fuse_api(entry.path)
-            if api:
-                inline = entry.path if read_loadable(entry.path) else ""
-                row = {"name": entry.name, "api": api, "plugin": inline, "program": entry.path}
-                yield row | {"from": directory}
+            linkage = read_linkage(entry.path)
+            if linkage is not None and fuse_api(linkage):
+                inline = _inline(linkage)
+                yield {
+                    "name": entry.name,
+                    "api": fuse_api(linkage),
+                    "inline": inline,
+                    "plugin": entry.path if inline == "yes" else "",
+                    "program": entry.path,
+                    "from": directory,
+                }
 
 
-def fuse_api(path: str) -> str:
+def _inline(linkage: Linkage) -> str:
+    """Whether a program can be loaded into a process; native/host/elf.c decides by the same fields,
+    and has the last word."""
+    if not linkage.movable:
+        return "no: fixed addresses"
+    return "no: thread-local storage" if linkage.tls else "yes"
+
+
+def fuse_api(linkage: Linkage | None) -> str:
     """Which API of libfuse an ELF file is written against; "" when it serves none."""
-    linkage = read_linkage(path)
     if linkage is None:
         return ""
     library = next((_LIBRARIES[name] for name in linkage.needed if name in _LIBRARIES), None)

@@ -8,6 +8,7 @@ import shutil
 import click
 
 from directfuse import _kernel, _paths
+from directfuse._cli._elf import read_linkage
 from directfuse._cli._failure import CANNOT_EXECUTE, NOT_FOUND, Failure
 from directfuse._cli._output import progress
 from directfuse._cli.backends import fuse_api
@@ -123,7 +124,7 @@ def _refuse_occupied(argv: list[str]) -> None:
 
 
 def _stay(argv: list[str], timeout: float) -> int:
-    if fuse_api(argv[0]):
+    if fuse_api(read_linkage(argv[0])):
         argv = [*argv, "-f"]  # it then keeps its standard error, and Ctrl-C is ours alone
     with _start(argv, quiet=False) as program:
         _wait(program, timeout)
