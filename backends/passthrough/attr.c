@@ -30,13 +30,44 @@ int passthrough_chown(const char *path, uid_t uid, gid_t gid, struct fuse_file_i
                                        gid, AT_SYMLINK_NOFOLLOW));
 }
 
+void passthrough_strip(const struct passthrough *fs, int fd)
+{
+    struct stat st;
+
+    if (!fs->for_others || fuse_get_context()->uid == fs->uid || fstat(fd, &st) < 0)
+        return;
+    mode_t mode = st.st_mode & ~(mode_t)S_ISUID;
+    if (mode & S_IXGRP) /* without it setgid is no privilege */
+        mode &= ~(mode_t)S_ISGID;
+    if (mode != st.st_mode)
+        fchmod(fd, mode & 07777);
+}
+
+/* By name for others: through a descriptor, to strip what is cut. */
+static int truncate_for_others(const struct passthrough *fs, const char *path, off_t size)
+{
+    int fd = openat(fs->root, passthrough_relative(path), O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (fd < 0)
+        return -errno;
+    passthrough_strip(fs, fd);
+    int result = passthrough_result(ftruncate(fd, size));
+    close(fd);
+    return result;
+}
+
 int passthrough_truncate(const char *path, off_t size, struct fuse_file_info *fi)
 {
+    const struct passthrough *fs = passthrough_here();
     char absolute[PATH_MAX];
 
-    if (fi)
+    if (fi) {
+        passthrough_strip(fs, (int)fi->fh);
         return passthrough_result(ftruncate((int)fi->fh, size));
-    if (!passthrough_absolute(passthrough_here(), path, absolute))
+    }
+    if (fs->for_others)
+        return truncate_for_others(fs, path, size);
+    if (!passthrough_absolute(fs, path, absolute))
         return -ENAMETOOLONG;
     return passthrough_result(truncate(absolute, size));
 }

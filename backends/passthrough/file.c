@@ -42,10 +42,13 @@ int passthrough_create(const char *path, mode_t mode, struct fuse_file_info *fi)
 
 int passthrough_open(const char *path, struct fuse_file_info *fi)
 {
-    int fd = openat(passthrough_here()->root, passthrough_relative(path), backing_flags(fi->flags));
+    const struct passthrough *fs = passthrough_here();
+    int fd = openat(fs->root, passthrough_relative(path), backing_flags(fi->flags));
 
     if (fd < 0)
         return -errno;
+    if (fi->flags & O_TRUNC)
+        passthrough_strip(fs, fd);
     fi->fh = (uint64_t)fd;
     return 0;
 }
@@ -110,6 +113,7 @@ int passthrough_read_buf(const char *path, struct fuse_bufvec **out, size_t size
 static ssize_t write_iov(const struct fuse_file_info *fi, const struct iovec *iov, int count,
                          off_t offset)
 {
+    passthrough_strip(passthrough_here(), (int)fi->fh);
     ssize_t put = pwritev2((int)fi->fh, iov, count, offset, fi->flags & O_APPEND ? RWF_APPEND : 0);
     return put < 0 ? -errno : put;
 }
@@ -119,6 +123,7 @@ int passthrough_write(const char *path, const char *buf, size_t size, off_t offs
 {
     (void)path;
     if (!(fi->flags & O_APPEND)) {
+        passthrough_strip(passthrough_here(), (int)fi->fh);
         ssize_t put = pwrite((int)fi->fh, buf, size, offset);
         return put < 0 ? -errno : (int)put;
     }
@@ -177,6 +182,7 @@ int passthrough_write_buf(const char *path, struct fuse_bufvec *buf, off_t offse
         return write_memory(buf, offset, fi);
     if (fi->flags & O_APPEND)
         return append_copy(buf, offset, fi);
+    passthrough_strip(passthrough_here(), (int)fi->fh);
     to.buf[0].flags = FUSE_BUF_IS_FD | FUSE_BUF_FD_SEEK;
     to.buf[0].fd = (int)fi->fh;
     to.buf[0].pos = offset;
@@ -187,6 +193,7 @@ int passthrough_fallocate(const char *path, int mode, off_t offset, off_t length
                           struct fuse_file_info *fi)
 {
     (void)path;
+    passthrough_strip(passthrough_here(), (int)fi->fh);
     return passthrough_result(fallocate((int)fi->fh, mode, offset, length));
 }
 
@@ -196,6 +203,7 @@ ssize_t passthrough_copy_file_range(const char *path_in, struct fuse_file_info *
                                     int flags)
 {
     (void)path_in, (void)path_out;
+    passthrough_strip(passthrough_here(), (int)fi_out->fh);
     ssize_t copied = copy_file_range((int)fi_in->fh, &offset_in, (int)fi_out->fh, &offset_out, size,
                                      (unsigned)flags);
     return copied < 0 ? -errno : copied;

@@ -136,16 +136,11 @@ static bool open_source(struct passthrough *fs)
 
 static void *passthrough_init(struct fuse_conn_info *conn, struct fuse_config *config)
 {
-    struct passthrough *fs = fuse_get_context()->private_data;
-
     config->use_ino = 1;     /* the backing numbers */
     config->nullpath_ok = 1; /* open files have descriptors */
-    conn->want |= conn->capable & FUSE_CAP_DONT_MASK;
-    /* The backing file system takes setuid bits away as it should, unless it takes root's word for
-     * somebody else's. */
-    if (!fs->for_others)
-        conn->want |= conn->capable & FUSE_CAP_HANDLE_KILLPRIV;
-    return fs;
+    /* passthrough_mode() and passthrough_strip() see to these. */
+    conn->want |= conn->capable & (FUSE_CAP_DONT_MASK | FUSE_CAP_HANDLE_KILLPRIV);
+    return fuse_get_context()->private_data;
 }
 
 static const struct fuse_operations operations = {

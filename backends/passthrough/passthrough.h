@@ -58,6 +58,12 @@ int passthrough_set_mode(const struct passthrough *fs, const char *path, mode_t 
  */
 int passthrough_adopt(const struct passthrough *fs, const char *path, mode_t mode);
 
+/*
+ * Before a file is written to or cut: setuid and setgid go, as the backing file system sees to for
+ * whoever it takes us for. It takes root for root, also where root serves others. attr.c
+ */
+void passthrough_strip(const struct passthrough *fs, int fd);
+
 /* The mode to make an object with, so that the caller's umask holds, and default ACLs where they
  * can (names.c). */
 mode_t passthrough_mode(const struct passthrough *fs, mode_t mode);

@@ -42,7 +42,7 @@ int df_highlevel_lock(struct df_fs *fs, struct df_call *call, struct df_file *fi
     struct df_frame frame;
     union df_file_info fi;
 
-    if (!hl->ops.lock || !(hl->want & FUSE_CAP_POSIX_LOCKS))
+    if (!hl->ops.lock || !(hl->want & FUSE_CAP_POSIX_LOCKS) || file->kind != DF_KIND_REGULAR)
         return DF_NOT_OURS;
     df_frame_enter(&frame, hl, call);
     struct flock range = flock_of(lock, frame.caller->pid);
@@ -64,7 +64,8 @@ int df_highlevel_flock(struct df_fs *fs, struct df_call *call, struct df_file *f
     struct df_frame frame;
     union df_file_info fi;
 
-    if (!hl->ops.flock || !(hl->want & FUSE_CAP_FLOCK_LOCKS))
+    /* On directories Linux keeps them itself: fuse_dir_operations has no flock. */
+    if (!hl->ops.flock || !(hl->want & FUSE_CAP_FLOCK_LOCKS) || file->kind != DF_KIND_REGULAR)
         return DF_NOT_OURS;
     df_frame_enter(&frame, hl, call);
     df_handle_info(&frame, file, &fi);

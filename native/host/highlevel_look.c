@@ -53,6 +53,14 @@ static int not_there(struct df_frame *frame, struct df_place *place)
     return 0;
 }
 
+/* A name that is replaced while its file is open is gone for a moment (the file is hidden first);
+ * who saw that looks again. */
+static bool was_replaced(struct df_frame *frame, const struct df_place *place)
+{
+    return !frame->writes &&
+           df_open_paths_settle(&frame->hl->open_paths, place->path, place->len, place->key);
+}
+
 static int ask(struct df_frame *frame, struct df_place *place, struct fuse_file_info *fi)
 {
     struct df_highlevel *hl = frame->hl;
@@ -60,9 +68,12 @@ static int ask(struct df_frame *frame, struct df_place *place, struct fuse_file_
 
     if (!hl->ops.getattr)
         return -ENOSYS;
-    memset(st, 0, sizeof(*st));
+    int result;
+    do {
+        memset(st, 0, sizeof(*st));
+        result = hl->ops.getattr(place->path, st, fi);
+    } while (DF_UNLIKELY(result == -ENOENT) && was_replaced(frame, place));
     place->asked = true;
-    int result = hl->ops.getattr(place->path, st, fi);
     if (result == -ENOENT)
         return not_there(frame, place);
     if (result == 0)

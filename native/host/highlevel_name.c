@@ -248,10 +248,12 @@ static int remove_once(struct df_frame *frame, const struct df_where *where, boo
         result =
             df_open_paths_claim(table, place.path, place.len, place.key, frame->held == 0, &node);
     if (result == 0) {
+        frame->writes = true;
         result = may_remove(frame, where, &place, directory);
         if (result == 0)
             result = remove_claimed(frame, &place, node, directory);
         df_open_paths_release(table, node);
+        frame->writes = false;
     }
     df_walk_end(frame, &place);
     return result;

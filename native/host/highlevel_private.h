@@ -111,6 +111,7 @@ struct df_frame {
     struct df_frame *outer; /* the op whose plugin called us, on this or another mount */
     uint64_t now;           /* ns of CLOCK_MONOTONIC_COARSE, read when first needed; else 0 */
     uint32_t held;          /* nodes of open_paths.h that this thread has read-locked */
+    bool writes;            /* it has some write-locked */
 };
 
 extern _Thread_local struct df_frame *df_highlevel_frame; /* innermost of this thread */
@@ -134,6 +135,7 @@ static inline void df_frame_enter(struct df_frame *frame, struct df_highlevel *h
     frame->now = 0;
     frame->outer = df_highlevel_frame;
     frame->held = frame->outer ? frame->outer->held : 0;
+    frame->writes = frame->outer && frame->outer->writes;
     if (DF_UNLIKELY(hl->serial))
         pthread_mutex_lock(&hl->serial_lock);
     df_highlevel_frame = frame;

@@ -219,8 +219,10 @@ static int rename_names(struct df_frame *frame, struct move *move)
                                         move->from.len, move->to.path, move->to.len);
     if (result)
         return result;
+    frame->writes = true;
     result = rename_locked(frame, move, &rename);
     df_open_paths_rename_end(&rename);
+    frame->writes = false;
     return result;
 }
 

@@ -339,6 +339,28 @@ int df_open_paths_enter(struct df_open_paths *table, const char *path, uint32_t 
     }
 }
 
+bool df_open_paths_settle(struct df_open_paths *table, const char *path, uint32_t len,
+                          struct df_path_hash key)
+{
+    struct df_open_paths_shard *shard = df_open_paths_shard(table, key);
+    bool busy;
+
+    if (atomic_load(&shard->count) == 0) /* a writer's node is there before it changes anything */
+        return false;
+    pthread_mutex_lock(&shard->lock);
+    struct df_open_path *node = find(shard, path, len, key);
+    busy = node && df_path_lock_has_writer(&node->lock);
+    if (busy)
+        atomic_fetch_add(&node->refs, 1);
+    pthread_mutex_unlock(&shard->lock);
+    if (busy) {
+        df_open_path_hold(node, false);
+        df_open_path_unhold(node);
+        df_open_paths_put(table, node);
+    }
+    return busy;
+}
+
 bool df_open_path_begin_hide(struct df_open_path *node)
 {
     uint32_t opens = atomic_load(&node->opens);

@@ -161,6 +161,11 @@ static inline struct df_path_hash df_open_path_key(const struct df_open_path *no
 ino_t df_open_paths_ino(struct df_open_paths *table, const char *path, uint32_t len,
                         struct df_path_hash key);
 
+/* True if the path was being renamed, removed or replaced; that has ended now. Not with a write
+ * lock in hand. */
+bool df_open_paths_settle(struct df_open_paths *table, const char *path, uint32_t len,
+                          struct df_path_hash key);
+
 /* ---- unlink, rmdir ---- */
 
 /* The node of a path with one more reference, write-locked. Returns 0 or -ENOMEM; without `wait`,

@@ -181,6 +181,9 @@ static void locks_are_the_plugins_if_it_has_them(void **state)
     assert_int_equal(lock.end, 14);
     assert_int_equal(lock.pid, 99);
     assert_int_equal(rig->fs->ops->flock(rig->fs, rig_call(rig), &file, LOCK_EX, 5), 0);
+    assert_int_equal(rig_open(rig, "/dir", O_RDONLY, 0, &other), 0);
+    assert_int_equal(rig->fs->ops->flock(rig->fs, rig_call(rig), &other, LOCK_EX, 5), DF_NOT_OURS);
+    rig_close(rig, &other);
     rig_total(rig);
     rig_close(rig, &file);
     assert_int_equal(rig_count(rig, RAM_LOCK), 1); /* a close takes the locks away */

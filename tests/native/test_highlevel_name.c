@@ -1,6 +1,7 @@
 /*
  * test_highlevel_name.c - making, removing and moving names through the path lane.
  */
+#include <semaphore.h>
 #include <sys/stat.h>
 
 #include "ram_table.h"
@@ -305,6 +306,62 @@ static void open_files_survive_unlinks_of_other_threads(void **state)
     rig_end(rig);
 }
 
+/* A rename over an open file hides that first: for a moment the name is gone. Between the plugin's
+ * two renames another thread looks at it and is told ENOENT. */
+static sem_t told_absent;
+static pthread_t looker;
+static int looker_result;
+
+static void *look_at_file(void *arg)
+{
+    struct rig *rig = arg;
+    struct df_call call = {.mount = &rig->mount, .caller = &rig->caller};
+    struct rig_where where;
+    struct stat seen;
+
+    looker_result =
+        rig->fs->ops->getattr(rig->fs, &call, rig_where(&where, NULL, "/dir/file", 0), &seen);
+    return NULL;
+}
+
+static int getattr_and_tell(const char *path, struct stat *out, struct fuse_file_info *fi)
+{
+    int result = ram_getattr(path, out, fi);
+
+    if (result == -ENOENT && path && strcmp(path, "/dir/file") == 0)
+        sem_post(&told_absent);
+    return result;
+}
+
+static int rename_and_be_seen(const char *from, const char *to, unsigned flags)
+{
+    if (strcmp(to, "/dir/file") == 0) {
+        pthread_create(&looker, NULL, look_at_file, rig_here);
+        sem_wait(&told_absent);
+    }
+    return ram_rename(from, to, flags);
+}
+
+static void a_name_that_is_replaced_is_always_there(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+
+    sem_init(&told_absent, 0, 0);
+    rig->config.entry_timeout = rig->config.attr_timeout = 0; /* ask each time */
+    rig->ops.getattr = getattr_and_tell;
+    rig->ops.rename = rename_and_be_seen;
+    assert_int_equal(rig_start(rig), 0);
+    assert_int_equal(rig_mknod(rig, "/dir/next", S_IFREG | 0600), 0);
+    assert_int_equal(rig_open(rig, "/dir/file", O_RDONLY, 0, &file), 0);
+    assert_int_equal(rig_rename(rig, "/dir/next", "/dir/file", 0), 0);
+    pthread_join(looker, NULL);
+    assert_int_equal(looker_result, 0);
+    rig_close(rig, &file);
+    rig_end(rig);
+    sem_destroy(&told_absent);
+}
+
 /* Names relative to open directories, in opposite order, while those directories move. */
 struct linker {
     struct rig *rig;
@@ -375,6 +432,7 @@ int main(void)
         cmocka_unit_test(long_paths_move_too),
         cmocka_unit_test(paths_stay_true_under_renames_of_other_threads),
         cmocka_unit_test(open_files_survive_unlinks_of_other_threads),
+        cmocka_unit_test(a_name_that_is_replaced_is_always_there),
         cmocka_unit_test(relative_names_and_renames_do_not_deadlock),
     };
     return cmocka_run_group_tests(tests, watchdog, NULL);
