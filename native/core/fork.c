@@ -32,14 +32,14 @@ static void before(void)
     df_map_lock();
     df_fd_lock();
     df_file_lock();
-    df_gate_lock();
     df_caller_lock();
+    df_gate_lock();
 }
 
 static void unlock_all(void)
 {
-    df_caller_unlock();
     df_gate_unlock();
+    df_caller_unlock();
     df_file_unlock();
     df_fd_unlock();
     df_map_unlock();

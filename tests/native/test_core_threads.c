@@ -78,6 +78,8 @@ static void *work(void *arg)
         int fd = df_open(path, O_CREAT | O_RDWR, 0644), copy;
 
         check(fd, ENOENT);
+        if (!arg)
+            check(df_identity_refresh(), 0);
         check(df_stat(POINT, &st), ENOENT);
         if (fd < 0)
             continue;
