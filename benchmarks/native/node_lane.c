@@ -5,8 +5,8 @@
  *
  *     node_lane
  *
- * The ns include the plugin's operations, which only reply. Rounds with and without the call alternate
- * and what the gate and the frame of a call cost, which are the core's, is taken off.
+ * The ns include the plugin's operations, which only reply. Rounds with and without the call
+ * alternate and what the gate and the frame of a call cost, which are the core's, is taken off.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -185,7 +185,8 @@ static void do_open(struct worker *w)
 
 static void do_create(struct worker *w)
 {
-    struct df_where where = where_of("/dir/name", 0), entry = where_of("/dir/name", DF_WHERE_PARENT);
+    struct df_where where = where_of("/dir/name", 0),
+                    entry = where_of("/dir/name", DF_WHERE_PARENT);
 
     if (fs->ops->open(fs, &w->call, &where, &w->file, O_RDWR | O_CREAT, 0644) != 0)
         abort();

@@ -76,7 +76,7 @@ def bench(
     unknown = sorted(set(names) - set(known))
     if unknown:
         raise Failure(f"{unknown[0]}: no built-in file system; there are {', '.join(known)}")
-    rounds, sample = (21, 1000) if quick else (51, 5000)
+    rounds, sample = (25, 500) if quick else (101, 1000)
     effort = ["--rounds", str(rounds), "--sample-us", str(sample)]
     notes: list[str] = []
     results: dict[str, Any] = {"conditions": _conditions(directory)}
