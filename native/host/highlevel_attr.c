@@ -208,7 +208,7 @@ static int apply_to_place(struct df_frame *frame, const struct df_place *place,
 
     if (set->valid & DF_SET_SIZE)
         result = df_open_paths_enter(table, place->path, place->len, place->key, frame->held == 0,
-                                     &node);
+                                     place->held, &node);
     if (result)
         return result;
     if (node) {

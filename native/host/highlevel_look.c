@@ -54,11 +54,16 @@ static int not_there(struct df_frame *frame, struct df_place *place)
 }
 
 /* A name that is replaced while its file is open is gone for a moment (the file is hidden first);
- * who saw that looks again. */
-static bool was_replaced(struct df_frame *frame, const struct df_place *place)
+ * who saw that, while a rename was under way or has come to its end, looks again. */
+static bool was_replaced(struct df_frame *frame, const struct df_place *place, uint32_t renames)
 {
-    return !frame->writes &&
-           df_open_paths_settle(&frame->hl->open_paths, place->path, place->len, place->key);
+    struct df_open_paths *table = &frame->hl->open_paths;
+
+    if (frame->writes)
+        return false;
+    return df_open_paths_wait_rename(table, place->path, place->len, frame->held == 0,
+                                     place->held) ||
+           atomic_load(&table->renames) != renames;
 }
 
 static int ask(struct df_frame *frame, struct df_place *place, struct fuse_file_info *fi)
@@ -68,11 +73,13 @@ static int ask(struct df_frame *frame, struct df_place *place, struct fuse_file_
 
     if (!hl->ops.getattr)
         return -ENOSYS;
+    uint32_t renames;
     int result;
     do {
+        renames = atomic_load(&hl->open_paths.renames);
         memset(st, 0, sizeof(*st));
         result = hl->ops.getattr(place->path, st, fi);
-    } while (DF_UNLIKELY(result == -ENOENT) && was_replaced(frame, place));
+    } while (DF_UNLIKELY(result == -ENOENT) && was_replaced(frame, place, renames));
     place->asked = true;
     if (result == -ENOENT)
         return not_there(frame, place);
@@ -148,6 +155,7 @@ static void place_directory(struct df_frame *frame, struct df_place *dir, const 
     memcpy(dir->buf, path, len);
     dir->buf[len] = '\0';
     dir->path = dir->buf;
+    dir->held = NULL;
     dir->len = len;
     dir->st = &dir->own;
     dir->parent_expiry = 0;

@@ -167,7 +167,7 @@ static DF_FLAT int open_node(struct df_frame *frame, struct df_place *place, str
 static int enter(struct df_frame *frame, const struct df_place *place, struct df_handle *handle)
 {
     return df_open_paths_enter(&frame->hl->open_paths, place->path, place->len, place->key,
-                               frame->held == 0, &handle->node);
+                               frame->held == 0, place->held, &handle->node);
 }
 
 /* Ends enter(): the handle keeps its node only if the open has succeeded. */

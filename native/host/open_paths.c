@@ -321,13 +321,14 @@ static bool is_at(const struct df_open_path *node, struct df_path_hash key)
 }
 
 int df_open_paths_enter(struct df_open_paths *table, const char *path, uint32_t len,
-                        struct df_path_hash key, bool alone, struct df_open_path **out)
+                        struct df_path_hash key, bool alone, const struct df_open_path *base,
+                        struct df_open_path **out)
 {
     for (;;) {
         struct df_open_path *node = df_open_paths_get(table, path, len, key);
         if (!node)
             return -ENOMEM;
-        if (!df_open_paths_wait_rename(table, path, len)) {
+        if (!df_open_paths_wait_rename(table, path, len, alone, base)) {
             df_open_path_hold(node, alone);
             if (is_at(node, key)) {
                 *out = node;
@@ -337,28 +338,6 @@ int df_open_paths_enter(struct df_open_paths *table, const char *path, uint32_t 
         }
         df_open_paths_put(table, node);
     }
-}
-
-bool df_open_paths_settle(struct df_open_paths *table, const char *path, uint32_t len,
-                          struct df_path_hash key)
-{
-    struct df_open_paths_shard *shard = df_open_paths_shard(table, key);
-    bool busy;
-
-    if (atomic_load(&shard->count) == 0) /* a writer's node is there before it changes anything */
-        return false;
-    pthread_mutex_lock(&shard->lock);
-    struct df_open_path *node = find(shard, path, len, key);
-    busy = node && df_path_lock_has_writer(&node->lock);
-    if (busy)
-        atomic_fetch_add(&node->refs, 1);
-    pthread_mutex_unlock(&shard->lock);
-    if (busy) {
-        df_open_path_hold(node, false);
-        df_open_path_unhold(node);
-        df_open_paths_put(table, node);
-    }
-    return busy;
 }
 
 bool df_open_path_begin_hide(struct df_open_path *node)
@@ -377,6 +356,14 @@ void df_open_path_cancel_hide(struct df_open_path *node)
     atomic_fetch_and(&node->opens, ~DF_OPEN_PATH_HIDDEN);
 }
 
+static bool lock_to_claim(struct df_open_path *node, bool wait)
+{
+    if (!wait)
+        return df_path_lock_try_write(&node->lock);
+    df_path_lock_write(&node->lock);
+    return true;
+}
+
 int df_open_paths_claim(struct df_open_paths *table, const char *path, uint32_t len,
                         struct df_path_hash key, bool wait, struct df_open_path **out)
 {
@@ -384,17 +371,17 @@ int df_open_paths_claim(struct df_open_paths *table, const char *path, uint32_t 
         struct df_open_path *node = df_open_paths_get(table, path, len, key);
         if (!node)
             return -ENOMEM;
-        if (wait) {
-            df_path_lock_write(&node->lock);
-        } else if (!df_path_lock_try_write(&node->lock)) {
+        bool renamed = wait && df_open_paths_wait_rename(table, path, len, true, NULL);
+        if (!renamed && !lock_to_claim(node, wait)) {
             df_open_paths_put(table, node);
             return -EAGAIN;
         }
-        if (is_at(node, key)) {
+        if (!renamed && is_at(node, key)) {
             *out = node;
             return 0;
         }
-        df_path_lock_end_write(&node->lock);
+        if (!renamed)
+            df_path_lock_end_write(&node->lock);
         df_open_paths_put(table, node);
     }
 }

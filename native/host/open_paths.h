@@ -15,7 +15,8 @@
  *       whatever order readers come.
  *   rename_lock          One rename at a time (as the kernel's s_vfs_rename_mutex). Taken before
  *       the names are resolved, so that the paths of directories stand still meanwhile.
- *   gate                 Path prefixes under rename; opening below them waits. Innermost but shard.
+ *   gate                 Paths under rename: whoever opens, removes or misses something there
+ * waits, unless it holds a node there itself, which the rename waits for. Innermost but shard.
  *   shard locks          Hash chains and counts. Innermost, two in index order.
  *   data_lock (in each node)  Around writes, so that an append finds the end where it looked for
  * it. Taken inside `lock`. A plugin's operation runs under `lock`, rename_lock or data_lock, never
@@ -46,6 +47,7 @@ struct df_open_path {
     _Atomic uint32_t opens; /* open files of the plugin, and DF_OPEN_PATH_HIDDEN: it is called
                                .fuse_hidden..., or about to be; grows under a read lock only */
     _Atomic bool removed;   /* set under lock: the path is no longer this file's */
+    bool in_rename;         /* under lock (write): listed in the struct df_rename that has it */
     bool displaced;         /* under displaced_lock: is in the table's list */
 
     ino_t ino; /* number made from the path it had when it was entered, or 0; fixed */
@@ -80,6 +82,7 @@ struct df_open_paths {
     pthread_mutex_t rename_lock;
 
     _Atomic bool renaming;    /* `below` is in force */
+    _Atomic uint32_t renames; /* that have ended */
     pthread_mutex_t gate;     /* protects `below` */
     pthread_cond_t gate_open; /* renaming became false */
     struct {
@@ -102,11 +105,14 @@ uint32_t df_open_paths_count(struct df_open_paths *table);
 
 /* ---- opening ---- */
 
-/* The node of a path with one more reference and its lock read-held, made when there is none; waits
- * while the path is being renamed or removed. `alone`: the caller holds no other node. Returns 0
- * or -ENOMEM. */
+/*
+ * The node of a path with one more reference and its lock read-held, made when there is none; waits
+ * while the path is being renamed or removed. `alone`: the caller holds no other node; else `base`
+ * is the one it holds. Returns 0 or -ENOMEM.
+ */
 int df_open_paths_enter(struct df_open_paths *table, const char *path, uint32_t len,
-                        struct df_path_hash key, bool alone, struct df_open_path **out);
+                        struct df_path_hash key, bool alone, const struct df_open_path *base,
+                        struct df_open_path **out);
 
 /* One open file more, under a read lock; one less. True: it was the last of a hidden file: hold it
  * (it may still be on its way), and remove it if it still is one. */
@@ -161,10 +167,10 @@ static inline struct df_path_hash df_open_path_key(const struct df_open_path *no
 ino_t df_open_paths_ino(struct df_open_paths *table, const char *path, uint32_t len,
                         struct df_path_hash key);
 
-/* True if the path was being renamed, removed or replaced; that has ended now. Not with a write
- * lock in hand. */
-bool df_open_paths_settle(struct df_open_paths *table, const char *path, uint32_t len,
-                          struct df_path_hash key);
+/* Sleeps while a rename concerns the path; true if it had to. `alone` and `base` as in enter. Not
+ * with a write lock in hand. */
+bool df_open_paths_wait_rename(struct df_open_paths *table, const char *path, uint32_t len,
+                               bool alone, const struct df_open_path *base);
 
 /* ---- unlink, rmdir ---- */
 

@@ -36,28 +36,39 @@ static void publish(struct df_rename *rename)
 static void unpublish(struct df_open_paths *table)
 {
     pthread_mutex_lock(&table->gate);
+    atomic_fetch_add(&table->renames, 1);
     atomic_store(&table->renaming, false);
     pthread_cond_broadcast(&table->gate_open);
     pthread_mutex_unlock(&table->gate);
 }
 
+static bool is_at_or_below(const char *path, uint32_t len, const char *top, uint32_t top_len)
+{
+    return (len == top_len && memcmp(path, top, len) == 0) || is_below(path, len, top, top_len);
+}
+
+/* Under the gate's lock. */
 static bool is_gated(const struct df_open_paths *table, const char *path, uint32_t len)
 {
     return atomic_load(&table->renaming) &&
-           (is_below(path, len, table->below[0].path, table->below[0].len) ||
-            is_below(path, len, table->below[1].path, table->below[1].len));
+           (is_at_or_below(path, len, table->below[0].path, table->below[0].len) ||
+            is_at_or_below(path, len, table->below[1].path, table->below[1].len));
 }
 
-bool df_open_paths_wait_rename(struct df_open_paths *table, const char *path, uint32_t len)
+bool df_open_paths_wait_rename(struct df_open_paths *table, const char *path, uint32_t len,
+                               bool alone, const struct df_open_path *base)
 {
     bool waited = false;
 
-    if (!atomic_load(&table->renaming))
+    if (!atomic_load(&table->renaming) || (!alone && !base))
         return false;
     pthread_mutex_lock(&table->gate);
-    while (is_gated(table, path, len)) {
-        pthread_cond_wait(&table->gate_open, &table->gate);
-        waited = true;
+    /* A rename of the base itself, or above it, has to wait for its holder. */
+    if (alone || !is_gated(table, base->path, base->len)) {
+        while (is_gated(table, path, len)) {
+            pthread_cond_wait(&table->gate_open, &table->gate);
+            waited = true;
+        }
     }
     pthread_mutex_unlock(&table->gate);
     return waited;
@@ -166,6 +177,42 @@ static bool is_called(const struct df_open_path *node, const char *path, uint32_
     return !node->removed && node->len == len && memcmp(node->path, path, len) == 0;
 }
 
+static void mark(struct df_rename *rename, bool in_rename)
+{
+    for (uint32_t i = 0; i < rename->count; i++)
+        rename->nodes[i]->in_rename = in_rename;
+}
+
+static bool shard_has_new(const struct df_rename *rename, struct df_open_paths_shard *shard)
+{
+    bool found = false;
+
+    pthread_mutex_lock(&shard->lock);
+    for (uint32_t i = 0; i < shard->chain_count && !found; i++) {
+        for (struct df_open_path *node = shard->chains[i]; node && !found; node = node->next)
+            found = is_concerned(rename, node) && !node->in_rename;
+    }
+    pthread_mutex_unlock(&shard->lock);
+    return found;
+}
+
+/* Whoever held a directory below passed the gate, and may have opened something there since the
+ * table was searched. Now that all directories are ours nobody can any more. */
+static bool has_new(struct df_rename *rename)
+{
+    bool found = false;
+
+    if (df_open_paths_count(rename->table) == rename->count)
+        return false;
+    mark(rename, true);
+    for (int i = 0; i < DF_OPEN_PATHS_SHARDS && !found; i++) {
+        if (atomic_load(&rename->table->shards[i].count))
+            found = shard_has_new(rename, &rename->table->shards[i]);
+    }
+    mark(rename, false);
+    return found;
+}
+
 static int reserve_all(struct df_rename *rename)
 {
     uint32_t longest = rename->from_len > rename->to_len ? rename->from_len : rename->to_len;
@@ -189,7 +236,7 @@ int df_open_paths_rename_begin(struct df_open_paths *table, struct df_rename *re
             lock_all(rename);
             /* Either may have been removed, or hidden, while we waited for it. */
             bool same = is_called(rename->nodes[0], from, from_len) &&
-                        is_called(rename->nodes[1], to, to_len);
+                        is_called(rename->nodes[1], to, to_len) && !has_new(rename);
             if (same)
                 result = reserve_all(rename);
             if (same && result == 0)
@@ -254,20 +301,19 @@ static void move_prefix(struct df_rename *rename, struct df_open_path *node, uin
     df_open_paths_move(rename->table, node, path, new_len + rest);
 }
 
-static bool is_at_or_below(const struct df_open_path *node, const char *top, uint32_t len)
+static bool is_node_in(const struct df_open_path *node, const char *top, uint32_t len)
 {
-    return is_called(node, top, len) ||
-           (!node->removed && is_below(node->path, node->len, top, len));
+    return !node->removed && is_at_or_below(node->path, node->len, top, len);
 }
 
 void df_open_paths_renamed(struct df_rename *rename)
 {
     for (uint32_t i = 0; i < rename->count; i++) {
-        if (is_at_or_below(rename->nodes[i], rename->to, rename->to_len))
+        if (is_node_in(rename->nodes[i], rename->to, rename->to_len))
             df_open_path_mark_removed(rename->nodes[i]);
     }
     for (uint32_t i = 0; i < rename->count; i++) {
-        if (is_at_or_below(rename->nodes[i], rename->from, rename->from_len))
+        if (is_node_in(rename->nodes[i], rename->from, rename->from_len))
             move_prefix(rename, rename->nodes[i], rename->from_len, rename->to, rename->to_len);
     }
 }
@@ -276,9 +322,9 @@ void df_open_paths_exchanged(struct df_rename *rename)
 {
     for (uint32_t i = 0; i < rename->count; i++) {
         struct df_open_path *node = rename->nodes[i];
-        if (is_at_or_below(node, rename->from, rename->from_len))
+        if (is_node_in(node, rename->from, rename->from_len))
             move_prefix(rename, node, rename->from_len, rename->to, rename->to_len);
-        else if (is_at_or_below(node, rename->to, rename->to_len))
+        else if (is_node_in(node, rename->to, rename->to_len))
             move_prefix(rename, node, rename->to_len, rename->from, rename->from_len);
     }
 }

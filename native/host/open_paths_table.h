@@ -28,7 +28,4 @@ struct df_open_path *df_open_paths_get(struct df_open_paths *table, const char *
 /* Under the write lock: lists the node when its number no longer is the one of its path. */
 void df_open_paths_place_ino(struct df_open_paths *table, struct df_open_path *node);
 
-/* Sleeps while something above the path is being renamed; true if it had to. */
-bool df_open_paths_wait_rename(struct df_open_paths *table, const char *path, uint32_t len);
-
 #endif

@@ -62,11 +62,6 @@ static inline bool df_path_lock_try_write(struct df_path_lock *lock)
                                                    memory_order_acquire, memory_order_relaxed);
 }
 
-static inline bool df_path_lock_has_writer(struct df_path_lock *lock)
-{
-    return atomic_load(&lock->word) & DF_PATH_LOCK_WRITER;
-}
-
 /* The caller holds no other lock of this kind. */
 void df_path_lock_write(struct df_path_lock *lock);
 

@@ -411,6 +411,58 @@ static void relative_names_and_renames_do_not_deadlock(void **state)
     rig_end(rig);
 }
 
+/* Opens by a name below an open directory that is being moved: the rename waits for whoever holds
+ * the directory, and finds what was opened there. */
+static void *open_below_and_read(void *arg)
+{
+    struct linker *opener = arg;
+    struct rig *rig = opener->rig;
+    struct df_call call = {.mount = &rig->mount, .caller = &rig->caller};
+    struct rig_where where;
+    char byte;
+    struct iovec iov = {&byte, 1};
+
+    for (int i = 0; i < ROUNDS; i++) {
+        struct df_file opened;
+        memset(&opened, 0, sizeof(opened));
+        if (rig->fs->ops->open(rig->fs, &call, rig_where(&where, opener->from, "file", 0), &opened,
+                               O_RDONLY, 0))
+            return "not found below its directory";
+        if (rig->fs->ops->read(rig->fs, &call, &opened, &iov, 1, 3) != 1 || byte != '3')
+            return "read something else";
+        rig->fs->ops->release(rig->fs, &call, &opened);
+    }
+    return NULL;
+}
+
+static void what_is_opened_below_a_moving_directory_moves_with_it(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+    struct df_file dir;
+    pthread_t threads[3];
+    void *result;
+
+    rig->ops.read = read_by_path;
+    assert_int_equal(rig_start(rig), 0);
+    assert_int_equal(rig_open(rig, "/dir", O_RDONLY, 0, &dir), 0);
+    struct linker opener = {rig, &dir, NULL};
+    struct mover mover = {rig, "/dir", "/elsewhere"};
+    rig->ram.yields = true;
+    pthread_create(&threads[0], NULL, move_to_and_fro, &mover);
+    for (int i = 1; i < 3; i++)
+        pthread_create(&threads[i], NULL, open_below_and_read, &opener);
+    pthread_join(threads[0], NULL);
+    for (int i = 1; i < 3; i++) {
+        pthread_join(threads[i], &result);
+        assert_null(result);
+    }
+    rig->ram.yields = false;
+    rig_close(rig, &dir);
+    assert_int_equal(df_open_paths_count(&df_highlevel_of(rig->fs)->open_paths), 0);
+    rig_end(rig);
+}
+
 static int watchdog(void **state)
 {
     (void)state;
@@ -433,6 +485,7 @@ int main(void)
         cmocka_unit_test(paths_stay_true_under_renames_of_other_threads),
         cmocka_unit_test(open_files_survive_unlinks_of_other_threads),
         cmocka_unit_test(a_name_that_is_replaced_is_always_there),
+        cmocka_unit_test(what_is_opened_below_a_moving_directory_moves_with_it),
         cmocka_unit_test(relative_names_and_renames_do_not_deadlock),
     };
     return cmocka_run_group_tests(tests, watchdog, NULL);
