@@ -222,36 +222,42 @@ static ssize_t check_last(struct df_way_pair *way, unsigned flags)
     return -EROFS;
 }
 
-/* What do_renameat2() says of a slash behind what is no directory; both ways there are walked. */
-static ssize_t refuse_slash(struct df_way_pair *way, unsigned flags)
+/* The second name, after the ways to both have been walked: 0, or what stands before a slash. */
+static ssize_t check_second(struct df_way_pair *way, unsigned flags, bool *directory)
 {
     struct stat st;
-    ssize_t ret;
+    ssize_t ret = df_check_entry(way->fs, &way->call, &way->to.where, false, &st);
 
-    if (!(flags & RENAME_NOREPLACE))
-        return -ENOTDIR;
-    ret = df_check_entry(way->fs, &way->call, &way->to.where, false, &st);
     if (ret == DF_LEAVE)
         way->call.leave_second = true;
     if (ret < 0)
         return ret;
-    return ret == 0 ? -EEXIST : -ENOTDIR;
+    *directory = ret == 0 && S_ISDIR(st.st_mode);
+    if (ret == 0)
+        return flags & RENAME_NOREPLACE ? -EEXIST : 0;
+    return flags & RENAME_EXCHANGE ? -ENOENT : 0;
 }
 
-/* A trailing slash on either side asks for a directory. */
+/* A trailing slash on either side asks for a directory: do_renameat2(). */
 static ssize_t check_slash(struct df_way_pair *way, unsigned flags)
 {
+    bool first, second;
     struct stat st;
     ssize_t ret;
 
-    if (DF_LIKELY(!way->from.slash && !way->to.slash) || (flags & RENAME_EXCHANGE))
+    if (DF_LIKELY(!way->from.slash && !way->to.slash))
         return 0;
     if ((ret = check_legs(way)) < 0)
         return ret;
     ret = df_check_entry(way->fs, &way->call, &way->from.where, false, &st);
     if (ret != 0)
         return ret < 0 ? ret : -ENOENT;
-    return S_ISDIR(st.st_mode) ? 0 : refuse_slash(way, flags);
+    first = S_ISDIR(st.st_mode);
+    if ((ret = check_second(way, flags, &second)) < 0)
+        return ret;
+    if (flags & RENAME_EXCHANGE)
+        return (way->from.slash && !first) || (way->to.slash && !second) ? -ENOTDIR : 0;
+    return first ? 0 : -ENOTDIR;
 }
 
 static ssize_t rename_there(struct df_way_pair *way, unsigned flags)

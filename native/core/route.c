@@ -37,7 +37,7 @@ static void set_where(struct df_leg *leg, const struct df_scan *s, struct df_fil
     uint32_t flags = 0;
 
     leg->slash = leg->slash || s->slash;
-    leg->last = s->last;
+    leg->last = leg->walked != DF_LAST_NAME ? leg->walked : s->last;
     if (leg->flags & DF_ROUTE_NOFOLLOW)
         flags |= DF_WHERE_NOFOLLOW;
     if (leg->flags & DF_ROUTE_PARENT)
@@ -76,6 +76,14 @@ static bool follows(const struct df_leg *leg)
     return leg->slash || !(leg->flags & (DF_ROUTE_NOFOLLOW | DF_ROUTE_PARENT));
 }
 
+/* The path may go on elsewhere without its final "." (a symlink before it leaves the mount) or
+ * ".." (it leads above the mount); it stays one that makes, removes and moves nothing. */
+static void note_walked(struct df_leg *leg, const struct df_scan *s)
+{
+    if (s->last == DF_LAST_DOT || s->last == DF_LAST_DOTDOT)
+        leg->walked = s->last;
+}
+
 static int route_absolute(struct df_thread *thread, struct df_leg *leg, const char *path)
 {
     const struct df_table_entry *entry;
@@ -84,6 +92,7 @@ static int route_absolute(struct df_thread *thread, struct df_leg *leg, const ch
 
     if (ret < 0)
         return ret;
+    note_walked(leg, &s);
     do {
         entry = df_table_lookup(s.text, s.plain);
         if (DF_UNLIKELY(!entry)) {
@@ -103,8 +112,8 @@ static int route_absolute(struct df_thread *thread, struct df_leg *leg, const ch
         s.len = 1;
         set_where(leg, &s, NULL, s.text);
     }
-    if (leg->where.len == 1 && leg->last != DF_LAST_DOTDOT)
-        leg->last = s.last == DF_LAST_DOT ? DF_LAST_DOT : DF_LAST_ROOT;
+    if (leg->where.len == 1 && leg->last == DF_LAST_NAME)
+        leg->last = DF_LAST_ROOT;
     return 0;
 }
 
@@ -123,6 +132,7 @@ static int route_from_file(struct df_thread *thread, struct df_leg *leg)
 
         if (ret < 0)
             return ret;
+        note_walked(leg, &s);
         if (leg->base->kind != DF_KIND_DIRECTORY)
             return -ENOTDIR;
     }
@@ -179,6 +189,7 @@ static void start_leg(struct df_leg *leg, int dirfd, const char *path, unsigned 
     leg->dirfd = dirfd;
     leg->path = path;
     leg->flags = flags;
+    leg->walked = DF_LAST_NAME;
     leg->slash = false;
     leg->left = false;
     leg->base = NULL;
@@ -197,17 +208,19 @@ static void end_leg(struct df_thread *thread, struct df_leg *leg)
         df_file_put(thread, leg->base);
 }
 
-/* The kernel goes on: with the caller's own path, or with what a mount has led to. */
+/* The kernel goes on: with the caller's own path, or with what a mount has led to. A final ".."
+ * that is gone by then is handed over as ".", which is refused as well. */
 static void hand_over(struct df_thread *thread, struct df_leg *leg, int which)
 {
+    const char *end = leg->walked != DF_LAST_NAME ? "/." : leg->slash ? "/" : "";
     size_t len;
 
     if (!leg->left)
         return;
     len = strlen(leg->path);
     memcpy(thread->left[which], leg->path, len + 1);
-    if (leg->slash && len > 0 && len + 1 < PATH_MAX && leg->path[len - 1] != '/')
-        strcpy(thread->left[which] + len, "/");
+    if (len > 0 && len + strlen(end) < PATH_MAX)
+        strcpy(thread->left[which] + len, end);
     thread->left_paths |= (uint8_t)(1 << which);
 }
 

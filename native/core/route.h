@@ -41,6 +41,8 @@ struct df_leg {
     const char *path; /* where to go on: the caller's string or joined */
     unsigned flags;   /* DF_ROUTE_* */
     enum df_last last;
+    enum df_last walked;   /* DOT or DOTDOT if the caller's path ended so, also when it goes on
+                              elsewhere; else NAME */
     bool slash;            /* the path ended in '/' or "." */
     bool left;             /* path is the rest of a way that left a mount */
     struct df_file *base;  /* the file of a virtual dirfd, with a reference, or (of a call with
