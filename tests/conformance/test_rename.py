@@ -387,6 +387,9 @@ def test_exchange_keeps_link_counts(fs):
         ("file", "new/", RENAME_NOREPLACE, errno.ENOTDIR),
         ("file", "missing/new/", RENAME_NOREPLACE, errno.ENOENT),
         ("file/", "missing/new", 0, errno.ENOENT),
+        ("file/", "file", RENAME_EXCHANGE, errno.ENOTDIR),
+        ("dir", "file/", RENAME_EXCHANGE, errno.ENOTDIR),
+        ("file", "missing/", RENAME_EXCHANGE, errno.ENOENT),
     ],
 )
 def test_flags_refused(tree, source, target, flags, code):

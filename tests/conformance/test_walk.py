@@ -4,6 +4,8 @@ import errno
 import os
 import stat
 
+import pytest
+
 from .expect import fails, kind
 
 
@@ -168,3 +170,33 @@ def test_symlinks_inside_and_outside_count_together(fs, tmp_path):
     assert kind(fs.os.stat(fs.root + "/link" * 20)) == stat.S_IFDIR
     with fails(errno.ELOOP):
         fs.os.stat(fs.root + "/link" * 21)
+
+
+@pytest.mark.parametrize(
+    "call, code",
+    [
+        (lambda os_, path: os_.rmdir(path), errno.EINVAL),
+        (lambda os_, path: os_.mkdir(path), errno.EEXIST),
+        (lambda os_, path: os_.unlink(path), errno.EISDIR),
+        (lambda os_, path: os_.rename(path, path + "2"), errno.EBUSY),
+        (lambda os_, path: os_.os_open(path, os.O_CREAT | os.O_WRONLY), errno.EISDIR),
+    ],
+    ids=["rmdir", "mkdir", "unlink", "rename", "create"],
+)
+def test_final_dot_behind_a_symlink_that_leaves_protects_the_target(fs, tmp_path, call, code):
+    """Whether it leads to an ordinary directory or back into the file system."""
+    (tmp_path / "ordinary").mkdir()
+    for target in (str(tmp_path / "ordinary"), fs.mkdir("d")):
+        link = fs.symlink(target, "link")
+        with fails(code):
+            call(fs.os, link + "/.")
+        fs.os.unlink(link)
+    assert (tmp_path / "ordinary").is_dir()
+    assert fs.names() == ["d"]
+
+
+def test_directory_above_the_file_system_stays_where_it_is(fs):
+    with fails((errno.EBUSY, errno.EXDEV)):
+        fs.os.rename(fs.root + "/../..", fs.path("new"))
+    with fails(errno.ENOTEMPTY):
+        fs.os.rmdir(fs.root + "/..")
