@@ -172,23 +172,21 @@ static ssize_t set_there(struct df_way *way, const struct df_setattr *set)
         ret = df_call_result(&way->call, ret);
         return ret < 0 || set->valid == 0 ? ret : -EROFS;
     }
-    /* `st` lives until a late result is there. */
     return df_call_result(&way->call,
-                          way->fs->ops->setattr(way->fs, &way->call, &way->leg.where, set, &st));
+                          way->fs->ops->setattr(way->fs, &way->call, &way->leg.where, set, NULL));
 }
 
 /* By descriptor. */
 static ssize_t set_itself(struct df_use *use, const struct df_setattr *set)
 {
     struct df_where where = df_use_itself(use);
-    struct stat st;
     ssize_t ret;
 
     if (df_check_read_only(use->call.mount))
         return -EROFS;
     if (set->valid == 0)
         return 0;
-    ret = use->fs->ops->setattr(use->fs, &use->call, &where, set, &st);
+    ret = use->fs->ops->setattr(use->fs, &use->call, &where, set, NULL);
     return df_call_result(&use->call, ret);
 }
 

@@ -259,7 +259,6 @@ int df_call_ftruncate(int fd, off_t size)
     struct df_setattr set = {.valid = DF_SET_SIZE, .size = size};
     struct df_where where;
     struct df_use use;
-    struct stat st;
     ssize_t ret = df_use_begin(&use, fd);
 
     if (ret < 0)
@@ -270,7 +269,7 @@ int df_call_ftruncate(int fd, off_t size)
     else if (size > use.call.caller->size_limit)
         ret = -EFBIG;
     else
-        ret = use.fs->ops->setattr(use.fs, &use.call, &where, &set, &st);
+        ret = use.fs->ops->setattr(use.fs, &use.call, &where, &set, NULL);
     return (int)df_use_end(&use, df_call_result(&use.call, ret));
 }
 

@@ -137,7 +137,7 @@ static int send_setattr(const struct df_target *target, const struct df_setattr 
     result = (int)DF_REQUEST(&req, setattr, target->node->id, &st, to_set(set->valid), fi);
     if (result == 0)
         result = df_node_attr_changed(target->node, &reply.st, df_node_expiry(reply.timeout));
-    if (result == 0)
+    if (result == 0 && out)
         *out = reply.st;
     return result;
 }
