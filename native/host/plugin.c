@@ -126,25 +126,26 @@ void df_plugin_text(struct df_plugin *plugin, char *text, size_t size)
 
 /* ---- life --------------------------------------------------------------------------------- */
 
+/* One block: main may do with the pointers what it likes (fusefat moves them). */
 static char **copy_vector(int argc, char *const argv[])
 {
-    char **copy = calloc((size_t)argc + 1, sizeof(*copy));
-    for (int i = 0; copy && i < argc; i++) {
-        copy[i] = strdup(argv[i]);
-        if (!copy[i]) {
-            while (i-- > 0)
-                free(copy[i]);
-            free(copy);
-            return NULL;
-        }
+    size_t size = ((size_t)argc + 1) * sizeof(char *);
+    for (int i = 0; i < argc; i++)
+        size += strlen(argv[i]) + 1;
+    char **copy = malloc(size);
+    if (!copy)
+        return NULL;
+    char *text = (char *)(copy + argc + 1);
+    for (int i = 0; i < argc; i++) {
+        copy[i] = text;
+        text = stpcpy(text, argv[i]) + 1;
     }
+    copy[argc] = NULL;
     return copy;
 }
 
 static void free_plugin(struct df_plugin *plugin)
 {
-    for (int i = 0; plugin->argv && i < plugin->argc; i++)
-        free(plugin->argv[i]);
     free(plugin->argv);
     pthread_mutex_destroy(&plugin->lock);
     pthread_cond_destroy(&plugin->changed);
