@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/export.h"
 #include "libfuse/abi.h"
 
 /* ---- the argument vector ---------------------------------------------------------------- */
@@ -182,6 +183,7 @@ struct parser {
     const struct fuse_opt *opts;
     fuse_opt_proc_t proc;
     void *data;
+    bool keeps; /* what a "%s" variable held before is not freed: see fuse_opt_parse_2() */
 };
 
 static int call_proc(struct parser *parser, const char *arg, int key, bool grouped)
@@ -197,13 +199,15 @@ static int call_proc(struct parser *parser, const char *arg, int key, bool group
                    : fuse_opt_add_arg(&parser->out, arg);
 }
 
-static int store_parameter(void *variable, const char *format, const char *param, const char *arg)
+static int store_parameter(const struct parser *parser, void *variable, const char *format,
+                           const char *param, const char *arg)
 {
     if (format[1] == 's') {
         char *copy = strdup(param);
         if (!copy)
             return df_abi_no_memory();
-        free(*(char **)variable);
+        if (!parser->keeps)
+            free(*(char **)variable);
         *(char **)variable = copy;
         return 0;
     }
@@ -225,7 +229,7 @@ static int apply(struct parser *parser, const struct fuse_opt *opt, size_t param
         *(int *)variable = opt->value;
         return 0;
     }
-    return store_parameter(variable, format, arg + param + (opt->templ[param] == '='), arg);
+    return store_parameter(parser, variable, format, arg + param + (opt->templ[param] == '='), arg);
 }
 
 static const char *next_argument(struct parser *parser, const char *option)
@@ -328,12 +332,12 @@ static int parse(struct parser *parser)
     return 0;
 }
 
-int fuse_opt_parse(struct fuse_args *args, void *data, const struct fuse_opt opts[],
-                   fuse_opt_proc_t proc)
+static int parse_all(struct fuse_args *args, void *data, const struct fuse_opt opts[],
+                     fuse_opt_proc_t proc, bool keeps)
 {
     if (!args || !args->argv || args->argc == 0)
         return 0;
-    struct parser parser = {.in = args, .opts = opts, .proc = proc, .data = data};
+    struct parser parser = {.in = args, .opts = opts, .proc = proc, .data = data, .keeps = keeps};
     int result = parse(&parser);
     free(parser.group);
     if (result == 0) {
@@ -343,4 +347,20 @@ int fuse_opt_parse(struct fuse_args *args, void *data, const struct fuse_opt opt
         fuse_opt_free_args(&parser.out);
     }
     return result;
+}
+
+int fuse_opt_parse(struct fuse_args *args, void *data, const struct fuse_opt opts[],
+                   fuse_opt_proc_t proc)
+{
+    return parse_all(args, data, opts, proc, false);
+}
+
+/* As in libfuse 2 (libdf2.so.2's fuse_opt_parse): the variable of a "%s" may hold a literal. */
+int fuse_opt_parse_2(struct fuse_args *args, void *data, const struct fuse_opt opts[],
+                     fuse_opt_proc_t proc);
+DF_PRIVATE_EXPORT
+int fuse_opt_parse_2(struct fuse_args *args, void *data, const struct fuse_opt opts[],
+                     fuse_opt_proc_t proc)
+{
+    return parse_all(args, data, opts, proc, true);
 }
