@@ -81,6 +81,9 @@ void df_guest_redirect(struct df_guest *guest)
         *guest->globals.stdout_stream = guest->output;
     if (guest->globals.stderr_stream)
         *guest->globals.stderr_stream = guest->output;
+    for (size_t i = 0; i < 3; i++)
+        if (guest->globals.cxx_streams[i])
+            df_cxx_redirect(guest->globals.cxx_streams[i], guest->cxx_buffers[i], guest->output);
 }
 
 struct df_guest *df_guest_enter(struct df_guest *guest)

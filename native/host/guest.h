@@ -9,8 +9,11 @@
 #define DF_HOST_GUEST_H
 
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <sys/types.h>
+
+#include "host/cxx.h"
 
 struct df_plugin;
 
@@ -22,11 +25,13 @@ struct df_guest_globals {
     int *optopt;
     FILE **stdout_stream;
     FILE **stderr_stream;
+    void *cxx_streams[3]; /* cout, cerr, clog: std::ostream */
 };
 
 struct df_guest {
-    struct df_plugin *plugin;        /* receives what it prints; told when it exits */
-    FILE *output;                    /* its stdout and stderr: lines go to df_plugin_log */
+    struct df_plugin *plugin; /* receives what it prints; told when it exits */
+    FILE *output;             /* its stdout and stderr: lines go to df_plugin_log */
+    max_align_t cxx_buffers[3][DF_CXX_BUFFER_ROOM / sizeof(max_align_t)]; /* of cxx_streams */
     struct df_guest_globals globals; /* written while loading, then by the guest's own main */
 
     pthread_mutex_t lock; /* protects the two below */

@@ -76,6 +76,12 @@ static void note_global(struct df_guest_globals *globals, const char *name, void
         globals->stdout_stream = address;
     else if (strcmp(name, "stderr") == 0)
         globals->stderr_stream = address;
+    else if (strcmp(name, "_ZSt4cout") == 0)
+        globals->cxx_streams[0] = address;
+    else if (strcmp(name, "_ZSt4cerr") == 0)
+        globals->cxx_streams[1] = address;
+    else if (strcmp(name, "_ZSt4clog") == 0)
+        globals->cxx_streams[2] = address;
 }
 
 /* What the slot of an imported name is to hold; NULL: what it holds. Code that reaches `stdout`

@@ -23,6 +23,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "host/cxx.h"
 #include "host/elf.h"
 #include "host/hooks.h"
 
@@ -119,6 +120,17 @@ static void list_needed(const struct df_elf *elf, char *list, size_t size)
     }
 }
 
+static bool needs(const struct df_elf *elf, const char *library)
+{
+    for (size_t i = 0; i < elf->dynamic_count; i++) {
+        const Elf64_Dyn *entry = &elf->dynamic[i];
+        if (entry->d_tag == DT_NEEDED && entry->d_un.d_val < elf->strings_size &&
+            strcmp(elf->strings + entry->d_un.d_val, library) == 0)
+            return true;
+    }
+    return false;
+}
+
 static int refuse(const struct df_elf *elf, const char *path, char *message, size_t size)
 {
     char list[256];
@@ -130,8 +142,9 @@ static int refuse(const struct df_elf *elf, const char *path, char *message, siz
     case DF_ELF_NO_FUSE:
         if (elf->executable) {
             snprintf(message, size,
-                     "%s does not link to libfuse: it is no FUSE program, or has a libfuse of its "
-                     "own inside; the latter can be mounted through the kernel with `directfuse "
+                     "%s does not link to libfuse itself: it is no FUSE program, or leaves FUSE to "
+                     "a library or has a libfuse of its own inside; the latter two can be mounted "
+                     "through the kernel with `directfuse "
                      "mount`",
                      path);
             break;
@@ -198,6 +211,7 @@ static int check(struct df_object *object, const char *path, char *message, size
         return error;
     df_elf_inspect(&elf, data, length);
     error = check_elf(object, &elf, path, message, size);
+    object->cxx = !error && needs(&elf, "libstdc++.so.6");
     if (!error)
         object->lingers = imports_one_of(&elf, lingering_functions);
     if (data)
@@ -284,7 +298,13 @@ static void *open_copy(const struct df_object *object)
     for (unsigned long serial = ++last_serial; serial > 0; serial >>= 1)
         used += snprintf(name + used, sizeof(name) - (size_t)used, "%s", serial & 1 ? "./" : "/");
     snprintf(name + used, sizeof(name) - (size_t)used, "%d", object->fd);
-    return dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    struct df_cxx cxx = {0};
+    if (object->cxx)
+        df_cxx_begin(&cxx);
+    void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (object->cxx)
+        df_cxx_end(&cxx);
+    return handle;
 }
 
 /* Points the imports of the loaded object at the hooks. */

@@ -20,6 +20,7 @@ struct df_object {
     enum df_elf_kind kind; /* DF_ELF_OBJECT or DF_ELF_PROGRAM */
     enum df_elf_abi abi;   /* of a program: which libfuse it was linked to */
     size_t entry;          /* of a program: its _start, from the load address on */
+    bool cxx;              /* needs libstdc++: see cxx.h */
     bool lingers;          /* its code may run after main has returned: threads, keys */
     void *handle;          /* of dlopen */
     const void *map;       /* its struct link_map: which object an address belongs to */
