@@ -32,6 +32,8 @@ def need(*programs):
         "mksquashfs": "squashfs-tools",
         "squashfuse_ll": "squashfuse",
         "unionfs": "unionfs-fuse",
+        "mkfs.ext4": "e2fsprogs",
+        "convmvfs": "fuse-convmvfs",
     }
     for program in programs:
         if shutil.which(program) is None:
@@ -58,6 +60,13 @@ def image(source, tmp_path_factory):
 def archive(source, tmp_path):
     path = tmp_path / "tree.zip"
     subprocess.run(["zip", "-qr", path, "."], cwd=source, check=True)
+    return path
+
+
+@pytest.fixture(scope="session")
+def iso(source, tmp_path_factory):
+    path = tmp_path_factory.mktemp("iso") / "tree.iso"
+    subprocess.run(["genisoimage", "-quiet", "-R", "-o", path, source], check=True)
     return path
 
 

@@ -7,6 +7,7 @@ own counters.
 import errno
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -30,9 +31,14 @@ def commands(name, source, request, tmp_path):
         need("zip")
         point.mkdir()  # archivemount itself wants to see its mountpoint
         return [name, request.getfixturevalue("archive"), point], point
-    if name == "bindfs":
+    if name in ("bindfs", "disorderfs"):
         point.mkdir()  # bindfs itself wants to see its mountpoint
         return [name, source, point], point
+    if name == "fuseiso":
+        need("genisoimage")
+        return [name, request.getfixturevalue("iso"), point], point
+    if name == "convmvfs":
+        return [name, "-o", f"srcdir={source}", point], point
     if name == "unionfs":
         return [name, f"{source}=RO", point], point
     assert name == "fuse-overlayfs"
@@ -50,6 +56,9 @@ PROGRAMS = [
     "fuse-overlayfs",
     "fuse-zip",
     "archivemount",
+    "fuseiso",
+    "disorderfs",  # C++, with std::cout and std::clog of its own
+    "convmvfs",
 ]
 
 
@@ -145,6 +154,23 @@ def test_bindfs_writes_through(tmp_path):
     assert list(point.iterdir()) == []
 
 
+def test_an_ext4_image_is_written(tmp_path):
+    need("fuse2fs", "mkfs.ext4")
+    image, point = tmp_path / "image", str(tmp_path / "m")
+    with open(image, "wb") as file:
+        file.truncate(16 << 20)
+    subprocess.run(["mkfs.ext4", "-q", "-F", image], check=True)
+    command = ["fuse2fs", str(image), point, "-o", "fakeroot"]
+    content = os.urandom(300_000)
+    with directfuse.mount(command):
+        directfuse.mkdir(point + "/sub")
+        with directfuse.open(point + "/sub/file", "wb") as file:
+            file.write(content)
+    with directfuse.mount(command):
+        assert directfuse.open(point + "/sub/file", "rb").read() == content
+    subprocess.run(["e2fsck", "-fn", image], check=True, capture_output=True)
+
+
 def our_descriptors(of_the_program):
     """Where this process's descriptors lead, without what the program itself never closes."""
     links = []
@@ -194,6 +220,27 @@ def test_the_programs_own_words_are_reported(tmp_path, capfd):
 def test_help_is_reported(tmp_path):
     need("bindfs")
     assert "--mirror" in str(refusal("bindfs", "--help"))
+
+
+def test_what_a_cxx_program_prints_is_reported(capfd):
+    need("disorderfs")
+    assert "--shuffle-dirents" in str(refusal("disorderfs", "--help"))
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_refused_ssh_connection_is_reported(tmp_path):
+    need("sshfs", "ssh")
+    (tmp_path / "m").mkdir()
+    with socket.socket() as closed:  # bound, not listening: nobody else takes the port
+        closed.bind(("127.0.0.1", 0))
+        port = str(closed.getsockname()[1])
+        error = refusal("sshfs", "-p", port, "127.0.0.1:/", tmp_path / "m")
+    assert "reset by peer" in str(error) and "returned 1" in str(error)
+
+
+def test_a_program_that_moves_its_arguments(tmp_path):
+    need("fusefat")
+    assert "experimental" in str(refusal("fusefat", tmp_path / "none", tmp_path / "m"))
 
 
 def test_a_program_that_exits_leaves_the_process(tmp_path):
