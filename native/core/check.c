@@ -42,11 +42,25 @@ static ssize_t look_at_parent(struct df_fs *fs, struct df_call *call, const stru
     return S_ISDIR(st->st_mode) ? 0 : -ENOTDIR;
 }
 
+/* The way to the directory has left the mount, and with it the way to the entry. */
+static ssize_t leave_with_entry(struct df_call *call, const struct df_where *where)
+{
+    const char *slash = strrchr(where->name, '/'), *last = slash ? slash + 1 : where->name;
+    size_t len = strlen(call->leave);
+
+    if (len + 1 + strlen(last) >= sizeof(call->leave))
+        return -ENAMETOOLONG;
+    call->leave[len] = '/';
+    strcpy(call->leave + len + 1, last);
+    return DF_LEAVE;
+}
+
 ssize_t df_check_parent(struct df_fs *fs, struct df_call *call, const struct df_where *where)
 {
     struct stat st;
+    ssize_t ret = look_at_parent(fs, call, where, &st);
 
-    return look_at_parent(fs, call, where, &st);
+    return ret == DF_LEAVE ? leave_with_entry(call, where) : ret;
 }
 
 /* What goes wrong here goes wrong in the op as well, which says so. */

@@ -18,7 +18,7 @@
 ssize_t df_check_entry(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                        bool follow, struct stat *st);
 
-/* 0 if the directory that holds the entry exists, else the error (or DF_LEAVE). */
+/* 0 if the directory that holds the entry exists, else the error (or DF_LEAVE, to the entry). */
 ssize_t df_check_parent(struct df_fs *fs, struct df_call *call, const struct df_where *where);
 
 /* 0 if `where`, whose path ended in "." or "..", is a directory; else the error (or DF_LEAVE) of

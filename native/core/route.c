@@ -328,19 +328,6 @@ bool df_way_pair_next(struct df_way_pair *way, ssize_t *ret)
     return true;
 }
 
-/* The directory of an entry is outside: puts the entry's name behind it. */
-static bool add_last_name(char leave[PATH_MAX], const char *name)
-{
-    const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
-    size_t len = strlen(leave);
-
-    if (len + 1 + strlen(last) >= PATH_MAX)
-        return false;
-    leave[len++] = '/';
-    strcpy(leave + len, last);
-    return true;
-}
-
 /* Whether the way of one leg leaves its mount; the leg then goes on outside. */
 static bool leg_leaves(struct df_way_pair *way, struct df_leg *leg)
 {
@@ -359,7 +346,7 @@ static bool leg_leaves(struct df_way_pair *way, struct df_leg *leg)
         ret = df_check_parent(fs, &way->call, &leg->where);
     else
         ret = df_check_entry(fs, &way->call, &leg->where, true, &st);
-    if (ret != DF_LEAVE || (by_parent && !add_last_name(way->call.leave, leg->where.name)))
+    if (ret != DF_LEAVE)
         return false;
     leave(leg, &way->call);
     return true;
