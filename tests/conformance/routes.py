@@ -44,7 +44,8 @@ class NotUsed(AssertionError):
 
 
 class Route:
-    """What all routes share: a private real directory `area`, fresh roots, other users."""
+    """What all routes share: a private real directory `area` with `source` (for backends that serve
+    one) and `outside` (of every file system under test), fresh roots, other users."""
 
     name = ""
     os = linux
@@ -58,6 +59,7 @@ class Route:
         self.area = tempfile.mkdtemp(prefix=PREFIX, dir=memory_directory())
         os.chmod(self.area, 0o755)
         self.source = self._directory("source")
+        self.outside = self._directory("outside")
         self.existing = self._populate()
         try:
             self.base = self._start()
@@ -105,6 +107,7 @@ class Route:
             return None
         with open(os.path.join(self.source, "existing"), "wb") as file:
             file.write(b"content")
+        os.symlink(self.outside, os.path.join(self.source, "way-out"))
         return "existing"
 
     def _start(self):

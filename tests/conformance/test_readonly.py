@@ -2,6 +2,7 @@
 
 import errno
 import os
+import pathlib
 
 import pytest
 
@@ -50,7 +51,7 @@ def test_change_is_erofs(readonly, call):
 def test_change_of_a_file_is_erofs(readonly, existing, call):
     with fails(errno.EROFS):
         call(readonly.os, existing)
-    assert readonly.os.listdir(readonly.base) == ["existing"]
+    assert sorted(readonly.os.listdir(readonly.base)) == ["existing", "way-out"]
 
 
 def test_missing_name_stays_enoent_for_readers(readonly):
@@ -88,3 +89,16 @@ def test_write_access_is_denied_to_all(readonly):
 
 def test_statvfs_says_so(readonly):
     assert readonly.os.statvfs(readonly.base).f_flag & os.ST_RDONLY
+
+
+@pytest.mark.parametrize("call", ["rmdir", "rename"])
+def test_what_a_symlink_leads_to_is_not_read_only(readonly, existing, call):
+    outside = pathlib.Path(readonly.outside)
+    (outside / "d").mkdir()
+    path = f"{readonly.base}/way-out/d"
+    if call == "rmdir":
+        readonly.os.rmdir(path)
+    else:
+        readonly.os.rename(path, f"{readonly.base}/way-out/e")
+        (outside / "e").rmdir()
+    assert list(outside.iterdir()) == []

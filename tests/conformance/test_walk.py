@@ -200,3 +200,27 @@ def test_directory_above_the_file_system_stays_where_it_is(fs):
         fs.os.rename(fs.root + "/../..", fs.path("new"))
     with fails(errno.ENOTEMPTY):
         fs.os.rmdir(fs.root + "/..")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda os_, path: os_.stat(path + "/f"),
+        lambda os_, path: os_.close(os_.os_open(path + "/new", os.O_CREAT | os.O_EXCL)),
+        lambda os_, path: os_.mkdir(path + "/new"),
+        lambda os_, path: os_.mknod(path + "/new"),
+        lambda os_, path: os_.symlink("x", path + "/new"),
+        lambda os_, path: os_.link(path + "/f", path + "/new"),
+        lambda os_, path: os_.rename(path + "/f", path + "/new"),
+        lambda os_, path: os_.unlink(path + "/f"),
+        lambda os_, path: os_.rmdir(path + "/d"),
+    ],
+    ids=["stat", "create", "mkdir", "mknod", "symlink", "link", "rename", "unlink", "rmdir"],
+)
+def test_every_call_follows_forty_symlinks(fs, call):
+    directory = fs.mkdir("target")
+    fs.os.chmod(directory, 0o2777)
+    fs.make("target/f")
+    fs.mkdir("target/d")
+    fs.symlink(".", "link")
+    call(fs.os, fs.root + "/link" * 40 + "/target")
