@@ -45,6 +45,7 @@ static int create_open(const struct df_opening *opening, struct df_place *place)
     if (result < 0) { /* the file is open all the same */
         info.fi.flags = flags;
         df_lowlevel_send_release(opening->lane, opening->call, found.id, false, &info.fi);
+        df_lowlevel_disown(place, &found);
         return result;
     }
     df_lowlevel_fill_file(opening, node, flags, &info.fi, true);
@@ -71,8 +72,11 @@ static int create_closed(const struct df_opening *opening, struct df_place *plac
     struct df_node_found found;
     int result = send_mknod(opening, place, &found);
 
-    if (result == 0)
-        result = df_lowlevel_enter_made(place, &found, S_IFREG, true, node);
+    if (result < 0)
+        return result;
+    result = df_lowlevel_enter_made(place, &found, S_IFREG, true, node);
+    if (result < 0)
+        df_lowlevel_disown(place, &found);
     return result;
 }
 

@@ -45,9 +45,12 @@ static int make(struct df_place *place, void *arg)
 
     if (result == 0)
         result = making->send(place, making, &found);
-    if (result == 0)
-        result = df_lowlevel_enter_made(place, &found, making->type, false, &making->made);
-    if (result == 0 && making->old)
+    if (result < 0)
+        return result;
+    result = df_lowlevel_enter_made(place, &found, making->type, false, &making->made);
+    if (result < 0)
+        df_lowlevel_disown(place, &found);
+    else if (making->old)
         note_link(making, &found);
     return result;
 }

@@ -246,6 +246,7 @@ struct df_place {
     struct df_node_name name;    /* NUL-terminated */
     struct df_node_entry *entry; /* present or absent; NULL: absent and not cached */
     struct df_node *node;        /* present: the node it leads to */
+    bool disowned;               /* what was made is no node of ours: its lookup is to be forgotten */
     struct df_node_drops drops;
 };
 
@@ -264,10 +265,12 @@ int df_lowlevel_on_entry(struct df_fs *fs, struct df_call *call, const struct df
 /*
  * Enters what the plugin has made at the place: checks the answer (EIO unless it is a `type`),
  * counts the lookup, invalidates the directory's attributes. *node comes with a reference if `hold`;
- * else it is pinned by the entry as long as the lock is held.
+ * else it is pinned by the entry as long as the lock is held. If this fails the caller calls
+ * df_lowlevel_disown(), when whatever else was made is undone.
  */
 int df_lowlevel_enter_made(struct df_place *place, const struct df_node_found *found, mode_t type,
                            bool hold, struct df_node **node);
+void df_lowlevel_disown(const struct df_place *place, const struct df_node_found *found);
 
 /* ---- lowlevel_node.c ---- */
 

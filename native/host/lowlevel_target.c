@@ -108,16 +108,12 @@ int df_lowlevel_enter_made(struct df_place *place, const struct df_node_found *f
 {
     struct df_nodes *nodes = &place->lane->nodes;
     bool is_new;
-    int result;
+    int result = -EIO;
 
     df_node_attr_forget(place->dir, DF_ATTR_ALL);
-    if (found->id == 0)
-        return -EIO;
-    if ((found->attr.st_mode & S_IFMT) != type) {
-        df_node_forget_one(nodes, found->id);
-        return -EIO;
-    }
-    result = df_node_get(nodes, found, 0, hold ? 2 : 1, node, &is_new);
+    if (found->id != 0 && (found->attr.st_mode & S_IFMT) == type)
+        result = df_node_get(nodes, found, 0, hold ? 2 : 1, node, &is_new);
+    place->disowned = result < 0 && found->id != 0;
     if (result < 0)
         return result;
     result = df_node_lookup_enter(nodes, place->dir, &place->name, *node, is_new,
@@ -125,4 +121,10 @@ int df_lowlevel_enter_made(struct df_place *place, const struct df_node_found *f
     if (result < 0 && hold)
         df_node_cache_put_later(&place->drops, *node);
     return result;
+}
+
+void df_lowlevel_disown(const struct df_place *place, const struct df_node_found *found)
+{
+    if (place->disowned)
+        df_node_forget_one(&place->lane->nodes, found->id);
 }

@@ -311,11 +311,7 @@ int df_node_get(struct df_nodes *nodes, const struct df_node_found *found, uint6
     struct df_node_shard *shard = shard_of(nodes, hash);
     struct df_node *known;
 
-    if (!df_node_sane(&found->attr)) {
-        df_node_forget_one(nodes, found->id);
-        return -EIO;
-    }
-    if (found->id == ROOT_ID)
+    if (!df_node_sane(&found->attr) || found->id == ROOT_ID)
         return -EIO;
     df_node_lock(&shard->lock);
     known = find_matching(shard, hash, found, refs);
@@ -324,10 +320,7 @@ int df_node_get(struct df_nodes *nodes, const struct df_node_found *found, uint6
     df_node_unlock(&shard->lock);
     if (known)
         df_node_attr_meet(known, &found->attr, df_node_expiry(found->attr_timeout), asked);
-    if (*out)
-        return 0;
-    df_node_forget_one(nodes, found->id);
-    return -ENOMEM;
+    return *out ? 0 : -ENOMEM;
 }
 
 /* ---- forgetting ---------------------------------------------------------------------------- */

@@ -284,7 +284,8 @@ struct df_node *df_node_find(struct df_nodes *nodes, uint64_t id);
  * or a new one. `asked` is from before the request was sent (node_attr.h), 0 if the node should be
  * new. A node whose generation or type the reply contradicts is replaced. *is_new: nobody else has
  * seen it, and its own entry is free.
- * Returns 0, -EIO (attributes that cannot be: forgotten again) or -ENOMEM (forgotten again).
+ * Returns 0, -EIO (attributes or a number that cannot be) or -ENOMEM; then the caller takes the
+ * lookup back, with df_node_forget_one().
  */
 int df_node_get(struct df_nodes *nodes, const struct df_node_found *found, uint64_t asked,
                 uint32_t refs, struct df_node **out, bool *is_new);
@@ -298,7 +299,7 @@ static inline void df_node_count_lookup(struct df_node *node)
     atomic_fetch_add_explicit(&node->lookups, 1, memory_order_relaxed);
 }
 
-/* Takes back one lookup that was answered with a node we do not keep. Not for the root. */
+/* Takes back one lookup that was answered with a node we do not keep. The root is not forgotten. */
 void df_node_forget_one(struct df_nodes *nodes, uint64_t id);
 
 /* Takes the node out of the table of numbers, so that the next answer makes another. */

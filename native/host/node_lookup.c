@@ -185,8 +185,10 @@ static int ask(struct df_nodes *nodes, struct df_call *call, struct df_node *dir
         return 0;
     }
     result = df_node_get(nodes, &found, asked, 1, &node, &is_new);
-    if (result < 0)
+    if (result < 0) {
+        df_node_forget_one(nodes, found.id);
         return result;
+    }
     df_node_set(dir, DF_NODE_WANT_PLUS);
     return enter_found(nodes, dir, name, node, is_new, found.entry_timeout, shared, entry, drops);
 }
@@ -272,8 +274,10 @@ void df_node_lookup_learn(struct df_nodes *nodes, struct df_node *dir,
     struct df_node *node;
     bool is_new;
 
-    if (df_node_get(nodes, found, asked, 1, &node, &is_new) < 0)
+    if (df_node_get(nodes, found, asked, 1, &node, &is_new) < 0) {
+        df_node_forget_one(nodes, found->id);
         return;
+    }
     df_node_set(node, DF_NODE_VIA_PLUS);
     enter_found(nodes, dir, name, node, is_new, found->entry_timeout, true, &entry, drops);
 }

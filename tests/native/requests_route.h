@@ -149,6 +149,7 @@ static void mount_options(const char *options)
         .owner_gid = getgid(),
         .default_permissions = strstr(options, "default_permissions") != NULL,
         .serial = strstr(options, "serial") != NULL,
+        .allow_other = strstr(options, "allow_other") != NULL,
     };
     lane = df_lowlevel_new(&traced_ops, sizeof(traced_ops), fs, &session, NULL);
     assert_non_null(lane);
@@ -202,7 +203,7 @@ static inline void expect_log(const char *expected, const char *file, int line)
         assert_int_equal(errno, error);                                                            \
     } while (0)
 
-static int new_fs(void **state)
+static inline int new_fs(void **state)
 {
     (void)state;
     fs = traced_new();
@@ -210,7 +211,7 @@ static int new_fs(void **state)
 }
 
 /* Every lookup is forgotten, every open file released. */
-static int end_fs(void **state)
+static inline int end_fs(void **state)
 {
     (void)state;
     unmount_it();

@@ -1,0 +1,424 @@
+/*
+ * test_lowlevel_control.c - INIT and DESTROY, extended attributes, ioctl, poll, locks, holes: what a
+ * plugin may leave out, and what it gets when it does not.
+ */
+#include <linux/falloc.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/statvfs.h>
+
+#include "host/lowlevel_private.h"
+#include "host/pollhandle.h"
+#include "lone_file.h"
+
+static unsigned requests;
+
+/* ---- life ---- */
+
+static unsigned want_on, destroyed, max_write, new_max_read;
+static struct fuse_conn_info seen;
+
+static void op_init(void *userdata, struct fuse_conn_info *conn)
+{
+    assert_ptr_equal(userdata, &lone_data);
+    seen = *conn;
+    conn->want |= want_on;
+    if (max_write)
+        conn->max_write = max_write;
+    if (new_max_read)
+        conn->max_read = new_max_read;
+}
+
+static void op_destroy(void *userdata)
+{
+    assert_ptr_equal(userdata, &lone_data);
+    destroyed++;
+}
+
+static int init_with(unsigned on, unsigned read_limit)
+{
+    struct fuse_conn_info conn = {0};
+    struct df_fs *fs =
+        lone_new((struct fuse_lowlevel_ops){.init = op_init, .destroy = op_destroy});
+    int result;
+
+    want_on = on;
+    new_max_read = read_limit;
+    destroyed = 0;
+    result = df_lowlevel_init(fs, &conn);
+    df_lowlevel_free(fs);
+    assert_int_equal(destroyed, 1);
+    new_max_read = 0;
+    want_on = 0;
+    return result;
+}
+
+static void init_offers_and_checks(void **state)
+{
+    (void)state;
+    assert_int_equal(init_with(0, 0), 0);
+    assert_true(seen.capable & FUSE_CAP_CACHE_SYMLINKS);
+    assert_false(seen.capable & (FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_POSIX_ACL));
+    assert_int_equal(seen.want & ~seen.capable, 0);
+    assert_int_equal(seen.proto_major, 7);
+    assert_int_equal(seen.max_write, 1 << 20);
+    assert_int_equal(init_with(FUSE_CAP_DONT_MASK, 0), 0);
+    assert_int_equal(init_with(FUSE_CAP_WRITEBACK_CACHE, 0), -EPROTO);
+    assert_int_equal(init_with(0, 4096), -EPROTO); /* not what the mount option said */
+}
+
+static void a_plugin_that_was_not_initialised_is_not_destroyed(void **state)
+{
+    (void)state;
+    destroyed = 0;
+    df_lowlevel_free(lone_new((struct fuse_lowlevel_ops){.destroy = op_destroy}));
+    assert_int_equal(destroyed, 0);
+}
+
+/* Only the first operations are known to an older program. */
+static void an_older_table_is_shorter(void **state)
+{
+    struct fuse_lowlevel_ops ops = {.lookup = lone_lookup, .getattr = lone_getattr};
+    struct df_fs *fs;
+
+    (void)state;
+    memset((char *)&ops + offsetof(struct fuse_lowlevel_ops, readlink), 0xee,
+           sizeof(ops) - offsetof(struct fuse_lowlevel_ops, readlink));
+    fs = df_lowlevel_new(&ops, offsetof(struct fuse_lowlevel_ops, readlink), NULL, NULL, NULL);
+    assert_non_null(fs);
+    assert_null(((struct df_lowlevel *)fs)->ops.readlink);
+    assert_null(((struct df_lowlevel *)fs)->ops.lseek);
+    df_lowlevel_free(fs);
+}
+
+/* ---- what is left out ---- */
+
+static void what_a_plugin_lacks_has_linux_defaults(void **state)
+{
+    struct statvfs out;
+    struct stat st;
+    char buf[10];
+    int fd, number = 0;
+
+    (void)state;
+    lone_mount((struct fuse_lowlevel_ops){0}, 0, 0);
+    fd = df_open(FILE_, O_RDWR, 0);
+    assert_true(fd >= 0);
+    fails(df_pread(fd, buf, 10, 0), ENOSYS);
+    fails(df_pwrite(fd, buf, 10, 0), ENOSYS);
+    assert_int_equal(df_fsync(fd), 0);
+    assert_int_equal(df_access(FILE_, R_OK), 0);
+    fails(df_fallocate(fd, 0, 0, 10), EOPNOTSUPP);
+    fails(df_getxattr(FILE_, "user.x", buf, 10), EOPNOTSUPP);
+    fails(df_setxattr(FILE_, "user.x", "y", 1, 0), EOPNOTSUPP);
+    fails(df_listxattr(FILE_, buf, 10), EOPNOTSUPP);
+    fails(df_removexattr(FILE_, "user.x"), EOPNOTSUPP);
+    fails(df_ioctl(fd, _IOR('f', 9, int), &number), ENOTTY);
+    fails(df_chmod(FILE_, 0600), ENOSYS);
+    fails(df_unlink(FILE_), ENOSYS);
+    fails(df_mkdir(POINT "/d", 0755), ENOSYS);
+    fails(df_open(POINT "/g", O_CREAT | O_WRONLY, 0644), ENOSYS);
+    fails(df_rename(FILE_, POINT "/g"), ENOSYS);
+    fails(df_renameat2(AT_FDCWD, FILE_, AT_FDCWD, POINT "/g", RENAME_NOREPLACE), EINVAL);
+    assert_int_equal(df_statvfs(FILE_, &out), 0);
+    assert_int_equal(out.f_namemax, 255);
+    assert_int_equal(out.f_bsize, 512);
+    lone_size = 100;
+    assert_int_equal(df_lseek(fd, 10, SEEK_DATA), 10);
+    assert_int_equal(df_lseek(fd, 10, SEEK_HOLE), 100);
+    fails(df_lseek(fd, 100, SEEK_DATA), ENXIO);
+    assert_int_equal(df_stat(FILE_, &st), 0);
+    assert_int_equal(st.st_blksize, 4096);
+    assert_int_equal(df_close(fd), 0);
+    lone_unmount();
+}
+
+/* ---- extended attributes ---- */
+
+static const char *value = "value";
+static bool unknown;
+
+static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
+{
+    (void)ino, (void)name;
+    requests++;
+    if (unknown)
+        df_reply_err(req, ENOSYS);
+    else if (size == 0)
+        df_reply_xattr(req, strlen(value));
+    else if (size < strlen(value))
+        df_reply_err(req, ERANGE);
+    else
+        df_reply_buf(req, value, strlen(value));
+}
+
+static char list[16] = "user.a\0user.b";
+static size_t list_size = 14;
+
+static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
+{
+    (void)ino;
+    if (size == 0)
+        df_reply_xattr(req, list_size);
+    else
+        df_reply_buf(req, list, list_size);
+}
+
+static void extended_attributes_are_probed(void **state)
+{
+    char buf[32];
+
+    (void)state;
+    lone_mount((struct fuse_lowlevel_ops){.getxattr = op_getxattr, .listxattr = op_listxattr}, 0,
+               0);
+    assert_int_equal(df_getxattr(FILE_, "user.x", NULL, 0), 5);
+    assert_int_equal(df_getxattr(FILE_, "user.x", buf, 32), 5);
+    assert_memory_equal(buf, "value", 5);
+    fails(df_getxattr(FILE_, "user.x", buf, 4), ERANGE);
+    assert_int_equal(df_listxattr(FILE_, NULL, 0), 14);
+    assert_int_equal(df_listxattr(FILE_, buf, 32), 14);
+    list_size = 12; /* cut off: the caller would read past it */
+    fails(df_listxattr(FILE_, buf, 32), EIO);
+    list_size = 14;
+    requests = 0;
+    unknown = true;
+    fails(df_getxattr(FILE_, "user.x", buf, 32), EOPNOTSUPP);
+    unknown = false;
+    fails(df_getxattr(FILE_, "user.x", buf, 32), EOPNOTSUPP);
+    assert_int_equal(requests, 1);
+    lone_unmount();
+}
+
+/* ---- ioctl ---- */
+
+static void op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned command, void *arg,
+                     struct fuse_file_info *fi, unsigned flags, const void *in, size_t in_size,
+                     size_t out_size)
+{
+    int number;
+
+    (void)ino, (void)arg, (void)fi, (void)flags;
+    if (command == _IO('f', 2)) {
+        df_reply_ioctl_retry(req, NULL, 0, NULL, 0);
+        return;
+    }
+    if (command != _IOWR('f', 1, int)) {
+        df_reply_err(req, ENOTTY);
+        return;
+    }
+    assert_int_equal(in_size, sizeof(int));
+    assert_int_equal(out_size, sizeof(int));
+    memcpy(&number, in, sizeof(number));
+    number *= 2;
+    df_reply_ioctl(req, 7, &number, sizeof(number));
+}
+
+static void ioctl_sizes_are_those_of_the_command(void **state)
+{
+    int number = 21, fd;
+
+    (void)state;
+    lone_mount((struct fuse_lowlevel_ops){.ioctl = op_ioctl}, 0, 0);
+    fd = df_open(FILE_, O_RDWR, 0);
+    assert_int_equal(df_ioctl(fd, _IOWR('f', 1, int), &number), 7);
+    assert_int_equal(number, 42);
+    fails(df_ioctl(fd, _IO('f', 2), NULL), EIO);
+    fails(df_ioctl(fd, _IO('f', 3), NULL), ENOTTY);
+    df_close(fd);
+    lone_unmount();
+}
+
+/* ---- poll ---- */
+
+static _Atomic int ready;
+static _Atomic(struct fuse_pollhandle *) handle;
+
+static void op_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi,
+                    struct fuse_pollhandle *ph)
+{
+    (void)ino;
+    assert_true(fi->poll_events & POLLIN);
+    if (ph)
+        df_pollhandle_destroy(atomic_exchange(&handle, ph));
+    df_reply_poll(req, (unsigned)ready);
+}
+
+static void *make_ready(void *arg)
+{
+    (void)arg;
+    while (!handle)
+        sched_yield();
+    ready = POLLIN;
+    df_pollhandle_notify(handle);
+    return NULL;
+}
+
+static void poll_waits_for_a_notification(void **state)
+{
+    struct pollfd entry = {.events = POLLIN};
+    pthread_t thread;
+
+    (void)state;
+    ready = 0;
+    lone_mount((struct fuse_lowlevel_ops){.poll = op_poll}, 0, 0);
+    entry.fd = df_open(FILE_, O_RDWR, 0);
+    assert_int_equal(df_poll(&entry, 1, 0), 0);
+    pthread_create(&thread, NULL, make_ready, NULL);
+    assert_int_equal(df_poll(&entry, 1, 30000), 1);
+    assert_int_equal(entry.revents, POLLIN);
+    pthread_join(thread, NULL);
+    df_pollhandle_destroy(atomic_exchange(&handle, NULL));
+    df_close(entry.fd);
+    lone_unmount();
+}
+
+static void a_file_without_poll_is_ready(void **state)
+{
+    struct pollfd entry = {.events = POLLIN | POLLOUT};
+
+    (void)state;
+    lone_mount((struct fuse_lowlevel_ops){0}, 0, 0);
+    entry.fd = df_open(FILE_, O_RDWR, 0);
+    assert_int_equal(df_poll(&entry, 1, -1), 1);
+    assert_int_equal(entry.revents, POLLIN | POLLOUT);
+    df_close(entry.fd);
+    lone_unmount();
+}
+
+/* ---- locks ---- */
+
+static struct flock held;
+static uint64_t owner, released_owner;
+static int flocked, flock_released;
+
+static void op_getlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lock)
+{
+    struct flock found = {.l_type = F_WRLCK, .l_start = 10, .l_len = 5, .l_pid = 99};
+
+    (void)ino;
+    owner = fi->lock_owner;
+    held = *lock;
+    df_reply_lock(req, &found);
+}
+
+static void op_setlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lock,
+                     int sleep)
+{
+    (void)ino;
+    owner = fi->lock_owner;
+    held = *lock;
+    df_reply_err(req, sleep ? 0 : EAGAIN);
+}
+
+static void op_flock(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, int operation)
+{
+    (void)ino;
+    owner = fi->lock_owner;
+    flocked = operation;
+    df_reply_err(req, 0);
+}
+
+static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    (void)ino;
+    flock_released = fi->flock_release;
+    released_owner = fi->lock_owner;
+    df_reply_err(req, 0);
+}
+
+static void locks_of_a_plugin_are_its_own(void **state)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_start = 3, .l_len = 4};
+    uint64_t first;
+    int fd;
+
+    (void)state;
+    lone_mount((struct fuse_lowlevel_ops){.getlk = op_getlk,
+                                          .setlk = op_setlk,
+                                          .flock = op_flock,
+                                          .release = op_release},
+               0, 0);
+    fd = df_open(FILE_, O_RDWR, 0);
+    fails(df_fcntl(fd, F_SETLK, (long)&lock), EAGAIN);
+    assert_int_equal(held.l_start, 3);
+    assert_int_equal(held.l_len, 4);
+    first = owner;
+    assert_int_equal(df_fcntl(fd, F_SETLKW, (long)&lock), 0);
+    assert_true(owner == first);
+    assert_int_equal(df_fcntl(fd, F_GETLK, (long)&lock), 0);
+    assert_int_equal(lock.l_start, 10);
+    assert_int_equal(lock.l_len, 5);
+    assert_int_equal(lock.l_pid, 99);
+    assert_int_equal(df_flock(fd, LOCK_EX), 0);
+    assert_int_equal(flocked, LOCK_EX);
+    first = owner;
+    df_close(fd);
+    assert_int_equal(flock_released, 1);
+    assert_true(released_owner == first);
+    lone_unmount();
+}
+
+static void locks_are_ours_when_a_plugin_has_none(void **state)
+{
+    struct flock lock = {.l_type = F_WRLCK};
+    int a, b;
+
+    (void)state;
+    lone_mount((struct fuse_lowlevel_ops){0}, 0, 0);
+    a = df_open(FILE_, O_RDWR, 0);
+    b = df_open(FILE_, O_RDWR, 0);
+    assert_int_equal(df_fcntl(a, F_OFD_SETLK, (long)&lock), 0);
+    fails(df_fcntl(b, F_OFD_SETLK, (long)&lock), EAGAIN);
+    assert_int_equal(df_flock(a, LOCK_EX | LOCK_NB), 0);
+    fails(df_flock(b, LOCK_EX | LOCK_NB), EWOULDBLOCK);
+    df_close(a);
+    assert_int_equal(df_flock(b, LOCK_EX | LOCK_NB), 0);
+    df_close(b);
+    lone_unmount();
+}
+
+/* ---- traits of open files ---- */
+
+static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    (void)ino;
+    fi->nonseekable = 1;
+    df_reply_open(req, fi);
+}
+
+static void a_file_may_be_without_positions(void **state)
+{
+    char byte;
+    int fd;
+
+    (void)state;
+    lone_mount((struct fuse_lowlevel_ops){.open = op_open}, 0, 0);
+    fd = df_open(FILE_, O_RDONLY, 0);
+    fails(df_lseek(fd, 0, SEEK_SET), ESPIPE);
+    fails(df_pread(fd, &byte, 1, 0), ESPIPE);
+    df_close(fd);
+    lone_unmount();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(init_offers_and_checks),
+        cmocka_unit_test(a_plugin_that_was_not_initialised_is_not_destroyed),
+        cmocka_unit_test(an_older_table_is_shorter),
+        cmocka_unit_test(what_a_plugin_lacks_has_linux_defaults),
+        cmocka_unit_test(extended_attributes_are_probed),
+        cmocka_unit_test(ioctl_sizes_are_those_of_the_command),
+        cmocka_unit_test(poll_waits_for_a_notification),
+        cmocka_unit_test(a_file_without_poll_is_ready),
+        cmocka_unit_test(locks_of_a_plugin_are_its_own),
+        cmocka_unit_test(locks_are_ours_when_a_plugin_has_none),
+        cmocka_unit_test(a_file_may_be_without_positions),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
