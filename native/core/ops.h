@@ -152,9 +152,9 @@ struct df_ops {
     int (*getattr)(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                    struct stat *st);
 
-    /* Sets the attributes in set->valid and stores the new ones in *st; st may be NULL (nobody wants
-     * them). chmod, chown, utimensat, truncate. EISDIR/EINVAL for truncating what is no regular
-     * file; EPERM, EROFS. Default: EROFS. */
+    /* Sets the attributes in set->valid and stores the new ones in *st; st may be NULL (nobody
+     * wants them). chmod, chown, utimensat, truncate. EISDIR/EINVAL for truncating what is no
+     * regular file; EPERM, EROFS. Default: EROFS. */
     int (*setattr)(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                    const struct df_setattr *set, struct stat *st);
 

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #if defined(__x86_64__)
-#define OUR_MACHINE EM_X86_64
+#define OUR_MACHINE     EM_X86_64
 #define COPY_RELOCATION R_X86_64_COPY
 #elif defined(__aarch64__)
-#define OUR_MACHINE EM_AARCH64
+#define OUR_MACHINE     EM_AARCH64
 #define COPY_RELOCATION R_AARCH64_COPY
 #else
 #error "no ELF machine known for this architecture"
@@ -68,7 +68,8 @@ const char *df_elf_reason(enum df_elf_kind kind)
 
 /* ---- the image, with every access checked ----------------------------------------------- */
 
-/* `count` elements of `each` bytes at file offset `offset`, suitably aligned; NULL if not inside. */
+/* `count` elements of `each` bytes at file offset `offset`, suitably aligned; NULL if not inside.
+ */
 static void *at_offset(const struct df_elf *elf, uint64_t offset, uint64_t count, size_t each,
                        size_t align)
 {

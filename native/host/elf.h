@@ -7,9 +7,9 @@
  *   - the DT_NEEDED name of libfuse, which must become ours: with the real library behind it the
  *     program would make a real mount;
  *   - COPY relocations. glibc skips the object itself in the look-up only for the main program, so
- *     in a dlopen'ed one a COPY finds its own zeros (a NULL stdout). Marked undefined, the symbol is
- *     found where it was meant to be.
- * The image is hostile until proven otherwise: every offset is checked against its size.
+ *     in a dlopen'ed one a COPY finds its own zeros (a NULL stdout). Marked undefined, the symbol
+ * is found where it was meant to be. The image is hostile until proven otherwise: every offset is
+ * checked against its size.
  */
 #ifndef DF_HOST_ELF_H
 #define DF_HOST_ELF_H

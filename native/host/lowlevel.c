@@ -8,7 +8,7 @@
 
 #include "host/lowlevel_private.h"
 
-#define PROTO_MINOR 38 /* the protocol we speak as the kernel's side: Linux 6.2 */
+#define PROTO_MINOR      38 /* the protocol we speak as the kernel's side: Linux 6.2 */
 
 #define SIZE_MAX_DEFAULT (1024u * 1024u) /* bytes of one READ or WRITE: the kernel's 256 pages */
 #define WRITE_MIN        4096u           /* the kernel never asks for less */
@@ -79,8 +79,7 @@ static uint32_t lacking(const struct fuse_lowlevel_ops *ops)
            (ops->poll ? 0 : DF_LACKS_POLL) | (ops->getxattr ? 0 : DF_LACKS_GETXATTR) |
            (ops->setxattr ? 0 : DF_LACKS_SETXATTR) | (ops->listxattr ? 0 : DF_LACKS_LISTXATTR) |
            (ops->removexattr ? 0 : DF_LACKS_REMOVEXATTR) |
-           (ops->fallocate ? 0 : DF_LACKS_FALLOCATE) |
-           (ops->copy_file_range ? 0 : DF_LACKS_COPY);
+           (ops->fallocate ? 0 : DF_LACKS_FALLOCATE) | (ops->copy_file_range ? 0 : DF_LACKS_COPY);
 }
 
 /* ---- new ----------------------------------------------------------------------------------- */

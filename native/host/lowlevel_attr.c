@@ -164,8 +164,8 @@ int df_lowlevel_strip(const struct df_target *target)
 
     if (target->lane->handles_killpriv || target->call->caller->capable)
         return 0;
-    result = df_lowlevel_attr(target->lane, target->call, target->node, target->file,
-                              DF_ATTR_OWNER, &st);
+    result = df_lowlevel_attr(target->lane, target->call, target->node, target->file, DF_ATTR_OWNER,
+                              &st);
     if (result < 0 || df_permission_strip(st.st_mode) == st.st_mode)
         return result;
     result = df_lowlevel_ask_attr(target->lane, target->call, target->node, target->file, &st);

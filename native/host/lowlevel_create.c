@@ -1,6 +1,6 @@
 /*
- * lowlevel_create.c - open with O_CREAT: the entry is looked up first and CREATE is sent only for one
- * that is absent, so O_EXCL is answered here, as by the kernel.
+ * lowlevel_create.c - open with O_CREAT: the entry is looked up first and CREATE is sent only for
+ * one that is absent, so O_EXCL is answered here, as by the kernel.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -156,8 +156,7 @@ static struct df_node *peek(const struct df_opening *opening, struct df_node_wal
     struct df_node *node;
 
     if (walk->kind != DF_END_NAME || walk->must_be_dir || walk->revalidate ||
-        (opening->flags & O_EXCL) || df_node_walk_peek(walk, &node) != 0 ||
-        !df_node_try_hold(node))
+        (opening->flags & O_EXCL) || df_node_walk_peek(walk, &node) != 0 || !df_node_try_hold(node))
         return NULL;
     return node;
 }
@@ -186,7 +185,8 @@ int df_lowlevel_open_creating(const struct df_opening *opening, const struct df_
                               bool revalidate)
 {
     struct df_node_walk walk;
-    int result = df_node_walk_parent(&walk, &opening->lane->nodes, opening->call, where, revalidate);
+    int result =
+        df_node_walk_parent(&walk, &opening->lane->nodes, opening->call, where, revalidate);
 
     return result != 0 ? result : create_at(opening, &walk);
 }

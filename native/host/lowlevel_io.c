@@ -222,8 +222,8 @@ static ssize_t write_all(struct df_lowlevel *lane, struct df_call *call, struct 
 static int find_end(const struct df_target *target, off_t *offset)
 {
     struct stat st;
-    int result = df_lowlevel_attr(target->lane, target->call, target->node, target->file,
-                                  DF_ATTR_SIZE, &st);
+    int result =
+        df_lowlevel_attr(target->lane, target->call, target->node, target->file, DF_ATTR_SIZE, &st);
 
     if (result == 0)
         *offset = st.st_size;

@@ -12,7 +12,7 @@ struct making {
     mode_t type; /* of the node that must come back */
     mode_t mode;
     dev_t rdev;
-    const char *target; /* symlink */
+    const char *target;   /* symlink */
     struct df_node *old;  /* link */
     struct df_node *made; /* pinned by its entry */
     int (*send)(const struct df_place *place, const struct making *making,
@@ -69,7 +69,8 @@ static int send_mknod(const struct df_place *place, const struct making *making,
     if (!place->lane->ops.mknod)
         return -ENOSYS;
     begin(&req, place, found);
-    return (int)DF_REQUEST(&req, mknod, place->dir->id, place->name.text, making->mode, making->rdev);
+    return (int)DF_REQUEST(&req, mknod, place->dir->id, place->name.text, making->mode,
+                           making->rdev);
 }
 
 int df_lowlevel_mknod(struct df_fs *fs, struct df_call *call, const struct df_where *where,
@@ -151,8 +152,8 @@ static ssize_t link_target(const struct df_target *target, void *arg)
 {
     const struct linking *linking = arg;
     struct making making = {.type = target->node->type, .old = target->node, .send = send_link};
-    int result = df_lowlevel_on_entry(linking->fs, target->call, linking->to, DF_LOOKUP_FRESH,
-                                      make, &making);
+    int result = df_lowlevel_on_entry(linking->fs, target->call, linking->to, DF_LOOKUP_FRESH, make,
+                                      &making);
 
     if (result == DF_LEAVE)
         target->call->leave_second = true;

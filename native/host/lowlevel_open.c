@@ -71,8 +71,8 @@ static int send_open(const struct df_opening *opening, struct df_node *node,
         return 0;
     df_request_begin(&req, lane, opening->call, DF_TAKES_OPEN);
     req.fi = fi;
-    result = (int)(dir ? DF_REQUEST(&req, opendir, node->id, fi)
-                       : DF_REQUEST(&req, open, node->id, fi));
+    result =
+        (int)(dir ? DF_REQUEST(&req, opendir, node->id, fi) : DF_REQUEST(&req, open, node->id, fi));
     if (result != -ENOSYS)
         return result;
     df_lowlevel_note_lack(lane, lack);
@@ -187,7 +187,8 @@ static int open_path(const struct df_opening *opening, struct df_node *node)
     return 0;
 }
 
-static int open_object(const struct df_opening *opening, const struct df_where *where, bool revalidate)
+static int open_object(const struct df_opening *opening, const struct df_where *where,
+                       bool revalidate)
 {
     struct df_nodes *nodes = &opening->lane->nodes;
     struct df_node_spot spot;
@@ -206,7 +207,8 @@ static int open_object(const struct df_opening *opening, const struct df_where *
 
 /* ---- the ops ------------------------------------------------------------------------------- */
 
-static int open_once(const struct df_opening *opening, const struct df_where *where, bool revalidate)
+static int open_once(const struct df_opening *opening, const struct df_where *where,
+                     bool revalidate)
 {
     return opening->flags & O_CREAT ? df_lowlevel_open_creating(opening, where, revalidate)
                                     : open_object(opening, where, revalidate);

@@ -44,10 +44,10 @@ enum {
     DF_LACKS_FSYNC = 1 << 4,
     DF_LACKS_FSYNCDIR = 1 << 5,
     DF_LACKS_ACCESS = 1 << 6,
-    DF_LACKS_LSEEK = 1 << 7,       /* no holes */
-    DF_LACKS_POLL = 1 << 8,        /* always ready */
+    DF_LACKS_LSEEK = 1 << 7,        /* no holes */
+    DF_LACKS_POLL = 1 << 8,         /* always ready */
     DF_LACKS_RENAME_FLAGS = 1 << 9, /* EINVAL */
-    DF_LACKS_GETXATTR = 1 << 10,   /* this and the next six: EOPNOTSUPP */
+    DF_LACKS_GETXATTR = 1 << 10,    /* this and the next six: EOPNOTSUPP */
     DF_LACKS_SETXATTR = 1 << 11,
     DF_LACKS_LISTXATTR = 1 << 12,
     DF_LACKS_REMOVEXATTR = 1 << 13,
@@ -108,8 +108,8 @@ static inline int df_lowlevel_enter(const struct df_lowlevel *lane, const struct
 {
     const struct df_session *session = lane->session;
 
-    if (DF_LIKELY(!lane->guarded) || (call->caller->uid == session->owner_uid &&
-                                      call->caller->gid == session->owner_gid))
+    if (DF_LIKELY(!lane->guarded) ||
+        (call->caller->uid == session->owner_uid && call->caller->gid == session->owner_gid))
         return 0;
     return session->allow_root && call->caller->uid == 0 ? 0 : -EACCES;
 }
@@ -246,11 +246,12 @@ struct df_place {
     struct df_node_name name;    /* NUL-terminated */
     struct df_node_entry *entry; /* present or absent; NULL: absent and not cached */
     struct df_node *node;        /* present: the node it leads to */
-    bool disowned;               /* what was made is no node of ours: its lookup is to be forgotten */
+    bool disowned; /* what was made is no node of ours: its lookup is to be forgotten */
     struct df_node_drops drops;
 };
 
-void df_lowlevel_begin_place(struct df_place *place, struct df_lowlevel *lane, struct df_call *call);
+void df_lowlevel_begin_place(struct df_place *place, struct df_lowlevel *lane,
+                             struct df_call *call);
 
 /* Looks up the last component of a walk whose directory is locked: fills the place. */
 int df_lowlevel_look_up(struct df_place *place, const struct df_node_walk *walk, unsigned how);
@@ -264,9 +265,9 @@ int df_lowlevel_on_entry(struct df_fs *fs, struct df_call *call, const struct df
 
 /*
  * Enters what the plugin has made at the place: checks the answer (EIO unless it is a `type`),
- * counts the lookup, invalidates the directory's attributes. *node comes with a reference if `hold`;
- * else it is pinned by the entry as long as the lock is held. If this fails the caller calls
- * df_lowlevel_disown(), when whatever else was made is undone.
+ * counts the lookup, invalidates the directory's attributes. *node comes with a reference if
+ * `hold`; else it is pinned by the entry as long as the lock is held. If this fails the caller
+ * calls df_lowlevel_disown(), when whatever else was made is undone.
  */
 int df_lowlevel_enter_made(struct df_place *place, const struct df_node_found *found, mode_t type,
                            bool hold, struct df_node **node);
@@ -314,12 +315,13 @@ enum {
     DF_FILE_POLL,                     /* _Atomic(void *): df_pollnode */
 };
 
-enum { /* df_file.host[DF_FILE_BITS] */
+enum {                              /* df_file.host[DF_FILE_BITS] */
        DF_FILE_HAS_HANDLE = 1 << 0, /* RELEASE is due */
        DF_FILE_HAS_FLOCK = 1 << 1,  /* flock(2) went to the plugin */
 };
 
-/* From libfuse 3.17 on the struct has 64 bytes, and a program built with that may write them all. */
+/* From libfuse 3.17 on the struct has 64 bytes, and a program built with that may write them all.
+ */
 union df_file_info {
     struct fuse_file_info fi;
     char room[sizeof(struct fuse_file_info) > 64 ? sizeof(struct fuse_file_info) : 64];

@@ -163,8 +163,9 @@ static int send_rename(struct renaming *renaming)
         return -EINVAL;
     if (lane->ops.rename) {
         df_request_begin(&req, lane, renaming->call, DF_TAKES_OK);
-        result = (int)DF_REQUEST(&req, rename, renaming->from.dir->id, renaming->from.walk.last.text,
-                                 renaming->to.dir->id, renaming->to.walk.last.text, renaming->flags);
+        result =
+            (int)DF_REQUEST(&req, rename, renaming->from.dir->id, renaming->from.walk.last.text,
+                            renaming->to.dir->id, renaming->to.walk.last.text, renaming->flags);
     }
     if (result == -ENOSYS && renaming->flags) {
         df_lowlevel_note_lack(lane, DF_LACKS_RENAME_FLAGS);

@@ -2,8 +2,8 @@
  * lowlevel_reply.c - fuse_reply_*: a reply goes straight to where the request wants it, then the
  * request is the caller's again.
  */
-#include <linux/futex.h>
 #include <linux/fuse.h>
+#include <linux/futex.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -42,8 +42,7 @@ static int refuse(struct fuse_req *req)
 /* 0: go on. A second reply or one of a kind that the request does not take ends here. */
 static inline int begin(struct fuse_req *req, uint32_t kind)
 {
-    if (DF_UNLIKELY(atomic_load_explicit(&req->state, memory_order_relaxed) ==
-                    DF_REQUEST_REPLIED))
+    if (DF_UNLIKELY(atomic_load_explicit(&req->state, memory_order_relaxed) == DF_REQUEST_REPLIED))
         return -ENOENT;
     return DF_LIKELY(req->takes & kind) ? 0 : refuse(req);
 }

@@ -17,8 +17,7 @@ static off_t seek_generic(struct df_lowlevel *lane, struct df_call *call, struct
                           off_t offset, int whence)
 {
     struct stat st;
-    int result =
-        df_lowlevel_attr(lane, call, df_node_of_file(file), file, DF_ATTR_SIZE, &st);
+    int result = df_lowlevel_attr(lane, call, df_node_of_file(file), file, DF_ATTR_SIZE, &st);
 
     if (result < 0)
         return result;

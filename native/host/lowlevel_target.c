@@ -1,6 +1,6 @@
 /*
- * lowlevel_target.c - what operations by name have in common: the walk to an object or an entry, the
- * second try after ESTALE, entering what was made.
+ * lowlevel_target.c - what operations by name have in common: the walk to an object or an entry,
+ * the second try after ESTALE, entering what was made.
  */
 #include <string.h>
 

@@ -35,8 +35,8 @@ static int check(const struct df_target *target, const char *name, bool write)
 
     if (strncmp(name, "user.", 5) != 0 && strncmp(name, "trusted.", 8) != 0)
         return 0;
-    result = df_lowlevel_attr(target->lane, target->call, target->node, target->file,
-                              DF_ATTR_OWNER, &st);
+    result = df_lowlevel_attr(target->lane, target->call, target->node, target->file, DF_ATTR_OWNER,
+                              &st);
     if (result == 0)
         result = df_permission_xattr(target->call->caller, &st, name, write);
     if (result == 0)

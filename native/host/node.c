@@ -11,7 +11,7 @@
 #include "host/node_attr.h"
 #include "host/node_cache.h"
 
-#define ROOT_ID     1u
+#define ROOT_ID      1u
 #define FIRST_CHAINS 8u
 
 /* ---- shards -------------------------------------------------------------------------------- */

@@ -12,9 +12,9 @@
  *
  * What may be read without a lock. Every operation runs inside the core's gate, and nodes, entries
  * and tables of entries that go away are retired through it: a pointer read from the tables stays
- * readable until the call ends. A warm walk and a warm stat therefore take no lock, no reference and
- * write to no memory that another thread reads. What such a pointer names may have been forgotten
- * meanwhile; who sends a request about a node needs a reference or the directory's lock.
+ * readable until the call ends. A warm walk and a warm stat therefore take no lock, no reference
+ * and write to no memory that another thread reads. What such a pointer names may have been
+ * forgotten meanwhile; who sends a request about a node needs a reference or the directory's lock.
  *
  * References (df_node.refs). One for each entry that leads to the node, each open file, each call
  * that sends a request about it; for a directory also one for each directory below it and one while
@@ -55,19 +55,20 @@ struct df_nodes;
 #define DF_NODE_SHARDS   64u
 #define DF_NODE_CAPACITY 262144u /* entries kept; about 400 bytes for each with its node */
 #define DF_NODE_FOREVER  UINT64_MAX
-#define DF_NODE_LIMBO    16u     /* dead objects a shard keeps before it retires them together */
-#define DF_NODE_SPARES   32u     /* nodes' memory that a shard keeps to use again */
-#define DF_NODE_FORGETS  32u     /* FORGETs sent together */
+#define DF_NODE_LIMBO    16u /* dead objects a shard keeps before it retires them together */
+#define DF_NODE_SPARES   32u /* nodes' memory that a shard keeps to use again */
+#define DF_NODE_FORGETS  32u /* FORGETs sent together */
 
-/* The part of struct stat that is cached: from st_ino to st_ctim, in words. st_dev is the core's. */
+/* The part of struct stat that is cached: from st_ino to st_ctim, in words. st_dev is the core's.
+ */
 #define DF_NODE_ATTR_WORDS                                                                         \
     ((offsetof(struct stat, st_ctim) + sizeof(struct timespec) - offsetof(struct stat, st_ino)) / 8)
 
-enum { /* df_node.flags */
-       DF_NODE_BAD = 1 << 0,       /* the plugin contradicted itself about it: EIO until replaced */
-       DF_NODE_REMOVED = 1 << 1,   /* directory: rmdir has succeeded; set under its lock */
-       DF_NODE_PINNED = 1 << 2,    /* directory: its table holds a reference on it; under its lock */
-       DF_NODE_IN_RING = 1 << 3,   /* directory: under ring_lock */
+enum {                           /* df_node.flags */
+       DF_NODE_BAD = 1 << 0,     /* the plugin contradicted itself about it: EIO until replaced */
+       DF_NODE_REMOVED = 1 << 1, /* directory: rmdir has succeeded; set under its lock */
+       DF_NODE_PINNED = 1 << 2,  /* directory: its table holds a reference on it; under its lock */
+       DF_NODE_IN_RING = 1 << 3, /* directory: under ring_lock */
        DF_NODE_WANT_PLUS = 1 << 4, /* directory: an entry was looked up since the last READDIR */
        DF_NODE_VIA_PLUS = 1 << 5,  /* came with READDIRPLUS and was not used since */
        DF_NODE_DEAD = 1 << 6,      /* directory: being forgotten; set under its lock */
@@ -109,7 +110,7 @@ struct df_node_entry {
 
 struct df_node {
     union {
-        _Atomic uintptr_t table;      /* directory: node_cache.c; 0: none yet */
+        _Atomic uintptr_t table;             /* directory: node_cache.c; 0: none yet */
         _Atomic(struct df_node_link *) link; /* symlink: its target, where that may be kept */
     };
     uint64_t id; /* the plugin's number. This and the next two are fixed */
@@ -128,13 +129,13 @@ struct df_node {
     _Atomic uint32_t stale;  /* DF_ATTR_*; bits are also set by who does not write */
     _Atomic uint64_t expiry; /* of the attributes, ns; 0 is in the past */
     _Atomic uint64_t attr[DF_NODE_ATTR_WORDS];
-    _Atomic uint32_t changes;    /* counts changes that make attributes asked for before them stale */
+    _Atomic uint32_t changes; /* counts changes that make attributes asked for before them stale */
     _Atomic uint64_t changed_in; /* the era of the last of these, node_attr.h; 0: never */
 
-    _Atomic uint64_t lookups;        /* answered by the plugin, not yet forgotten */
-    struct df_node *chain;           /* shard's lock: hash chain */
-    struct df_node *ring[2];         /* ring_lock: next and previous directory with entries */
-    uint32_t hand;                   /* evict_lock: where eviction goes on in this directory */
+    _Atomic uint64_t lookups; /* answered by the plugin, not yet forgotten */
+    struct df_node *chain;    /* shard's lock: hash chain */
+    struct df_node *ring[2];  /* ring_lock: next and previous directory with entries */
+    uint32_t hand;            /* evict_lock: where eviction goes on in this directory */
     struct df_node_limbo limbo;
 
     /* The entry that the node is first found by, if the name is short, so that most files need one
@@ -182,16 +183,16 @@ struct df_node_shard {
 /* All nodes of one mount. */
 struct df_nodes {
     const struct df_node_source *source;
-    struct df_node *root;   /* id 1; one reference of its own */
-    uint64_t seed;          /* of the hash of names */
-    bool parallel;          /* LOOKUP and READDIR of one directory may run at the same time */
-    bool keep_links;        /* targets of symlinks may be kept */
-    uint32_t capacity;      /* entries that should be enough */
+    struct df_node *root;       /* id 1; one reference of its own */
+    uint64_t seed;              /* of the hash of names */
+    bool parallel;              /* LOOKUP and READDIR of one directory may run at the same time */
+    bool keep_links;            /* targets of symlinks may be kept */
+    uint32_t capacity;          /* entries that should be enough */
     _Atomic int64_t population; /* entries, as published by their directories: within an eighth */
     _Atomic bool crowded;       /* population is over the limit: somebody should evict */
     _Atomic int64_t limit;      /* of population: capacity, or more when all is in use */
-    struct df_node_lock evict_lock; /* one thread evicts at a time; protects df_node.hand, and */
-    uint64_t idle_turns;            /* entries seen since one was last dropped */
+    struct df_node_lock evict_lock;   /* one thread evicts at a time; protects df_node.hand, and */
+    uint64_t idle_turns;              /* entries seen since one was last dropped */
     struct df_node_lock rename_lock;  /* one rename between directories at a time */
     struct df_node_lock parents_lock; /* protects df_node.parent of all */
     struct df_node_lock ring_lock;    /* protects the ring of directories that may have entries */
@@ -280,12 +281,11 @@ void df_node_send_forgets(struct df_nodes *nodes, struct df_node_forgets *forget
 struct df_node *df_node_find(struct df_nodes *nodes, uint64_t id);
 
 /*
- * The node that a reply speaks of, with one more lookup and `refs` more references: the one we know,
- * or a new one. `asked` is from before the request was sent (node_attr.h), 0 if the node should be
- * new. A node whose generation or type the reply contradicts is replaced. *is_new: nobody else has
- * seen it, and its own entry is free.
- * Returns 0, -EIO (attributes or a number that cannot be) or -ENOMEM; then the caller takes the
- * lookup back, with df_node_forget_one().
+ * The node that a reply speaks of, with one more lookup and `refs` more references: the one we
+ * know, or a new one. `asked` is from before the request was sent (node_attr.h), 0 if the node
+ * should be new. A node whose generation or type the reply contradicts is replaced. *is_new: nobody
+ * else has seen it, and its own entry is free. Returns 0, -EIO (attributes or a number that cannot
+ * be) or -ENOMEM; then the caller takes the lookup back, with df_node_forget_one().
  */
 int df_node_get(struct df_nodes *nodes, const struct df_node_found *found, uint64_t asked,
                 uint32_t refs, struct df_node **out, bool *is_new);

@@ -7,7 +7,9 @@
 #include <sched.h>
 
 _Static_assert((sizeof(struct timespec) + offsetof(struct stat, st_ctim) -
-                offsetof(struct stat, st_ino)) % 8 == 0,
+                offsetof(struct stat, st_ino)) %
+                       8 ==
+                   0,
                "attributes are cached in whole words");
 
 #define SIZE_WORD ((offsetof(struct stat, st_size) - offsetof(struct stat, st_ino)) / 8)

@@ -1,17 +1,17 @@
 /*
  * node_attr.h - the attributes of a node and until when they may be believed.
  *
- * Readers copy the words between two looks at df_node.seq and write nothing; a writer makes seq odd,
- * which also keeps other writers out. Every word is an atomic of its own and read with acquire, so
- * no fence is needed and no reader sees a mixture.
+ * Readers copy the words between two looks at df_node.seq and write nothing; a writer makes seq
+ * odd, which also keeps other writers out. Every word is an atomic of its own and read with
+ * acquire, so no fence is needed and no reader sees a mixture.
  *
  * Two things end belief: time (expiry, from the plugin's attr_timeout), and a change that went
  * through us (stale, by parts, as the kernel's inval_mask). An answer that was asked for before a
  * change and arrives after it must not be believed again. Who asks about a node it knows remembers
- * `changes`. An answer about a node that turns out to be known already (READDIRPLUS, a hard link) is
- * told by eras: READDIRPLUS begins a new one if there was any change in the last, a change writes
- * down the era it falls into, and what was changed in the era of the question, or later, is not
- * believed. So neither writes to the shared counter as long as the other does not.
+ * `changes`. An answer about a node that turns out to be known already (READDIRPLUS, a hard link)
+ * is told by eras: READDIRPLUS begins a new one if there was any change in the last, a change
+ * writes down the era it falls into, and what was changed in the era of the question, or later, is
+ * not believed. So neither writes to the shared counter as long as the other does not.
  */
 #ifndef DF_HOST_NODE_ATTR_H
 #define DF_HOST_NODE_ATTR_H
@@ -21,7 +21,8 @@
 
 #include "host/node.h"
 
-/* ---- time: ns of CLOCK_MONOTONIC_COARSE, as fine as the kernel's jiffies and no system call ---- */
+/* ---- time: ns of CLOCK_MONOTONIC_COARSE, as fine as the kernel's jiffies and no system call ----
+ */
 
 static inline uint64_t df_node_now(void)
 {
@@ -144,8 +145,8 @@ int df_node_attr_changed(struct df_node *node, const struct stat *st, uint64_t e
 
 void df_node_attr_forget_known(struct df_node *node, uint32_t parts);
 
-/* Parts of the attributes are no longer known. Nothing to do if they are not known anyway, nobody is
- * being told, and whoever asks from now on begins in another era. */
+/* Parts of the attributes are no longer known. Nothing to do if they are not known anyway, nobody
+ * is being told, and whoever asks from now on begins in another era. */
 static inline void df_node_attr_forget(struct df_node *node, uint32_t parts)
 {
     uint64_t era = atomic_load_explicit(&df_node_attr_era, memory_order_acquire);

@@ -202,8 +202,8 @@ void df_node_cache_fill(struct df_node_entry *entry, struct df_node *node, uint6
 
 void df_node_cache_remove(struct df_nodes *nodes, struct df_node *dir, struct df_node_entry *entry)
 {
-    _Atomic(struct df_node_entry *) *at = df_node_cache_chain(
-        atomic_load_explicit(&dir->table, memory_order_relaxed), entry->hash);
+    _Atomic(struct df_node_entry *) *at =
+        df_node_cache_chain(atomic_load_explicit(&dir->table, memory_order_relaxed), entry->hash);
     struct df_node_entry *next;
 
     while ((next = atomic_load_explicit(at, memory_order_relaxed)) != entry)
@@ -261,8 +261,7 @@ static void drop_list(struct df_nodes *nodes, struct df_node_limbo *list,
 {
     while (list) {
         struct df_node_limbo *first = list;
-        struct df_node *node =
-            atomic_load_explicit(&entry_of(first)->node, memory_order_relaxed);
+        struct df_node *node = atomic_load_explicit(&entry_of(first)->node, memory_order_relaxed);
 
         if (node && df_node_is_dir(node))
             detach_all(nodes, node, &list);
@@ -335,8 +334,7 @@ void df_node_cache_expire_other(struct df_node *dir, const struct df_node *node,
             atomic_load_explicit(df_node_cache_chain(table, i), memory_order_acquire);
 
         for (; entry; entry = atomic_load_explicit(&entry->next, memory_order_acquire))
-            if (entry != except &&
-                atomic_load_explicit(&entry->node, memory_order_relaxed) == node)
+            if (entry != except && atomic_load_explicit(&entry->node, memory_order_relaxed) == node)
                 df_node_cache_expire(entry);
     }
 }

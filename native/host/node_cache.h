@@ -17,11 +17,12 @@
 /* One component of a name. */
 struct df_node_name {
     const char *text; /* NUL-terminated only where that is said */
-    uint32_t len; /* 1 .. NAME_MAX */
+    uint32_t len;     /* 1 .. NAME_MAX */
     uint32_t hash;
 };
 
-static inline uint32_t df_node_cache_hash(const struct df_nodes *nodes, const char *text, size_t len)
+static inline uint32_t df_node_cache_hash(const struct df_nodes *nodes, const char *text,
+                                          size_t len)
 {
     uint64_t state = nodes->seed ^ len, a, b;
 
@@ -117,8 +118,8 @@ int df_node_cache_add(struct df_nodes *nodes, struct df_node *dir, struct df_nod
 /* An absent entry turns present; takes over the caller's reference. */
 void df_node_cache_fill(struct df_node_entry *entry, struct df_node *node, uint64_t expiry);
 
-/* Takes the entry out of the table; it keeps its reference. Then df_node_cache_drop_later() or, when
- * the lock is released, df_node_cache_retire(). */
+/* Takes the entry out of the table; it keeps its reference. Then df_node_cache_drop_later() or,
+ * when the lock is released, df_node_cache_retire(). */
 void df_node_cache_remove(struct df_nodes *nodes, struct df_node *dir, struct df_node_entry *entry);
 
 #define DF_NODE_DROPS 8 /* a lookup or an entering leaves two at most */

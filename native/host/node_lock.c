@@ -35,8 +35,8 @@ void df_node_lock_shared_slow(struct df_node_lock *lock)
 {
     for (bool waited = false;; waited = true) {
         uint32_t word = atomic_load(&lock->word);
-        uint32_t blocking = waited ? DF_NODE_LOCK_WRITER
-                                   : DF_NODE_LOCK_WRITER | DF_NODE_LOCK_WAITERS;
+        uint32_t blocking =
+            waited ? DF_NODE_LOCK_WRITER : DF_NODE_LOCK_WRITER | DF_NODE_LOCK_WAITERS;
 
         while (!(word & blocking))
             if (atomic_compare_exchange_weak(&lock->word, &word, word + 1))

@@ -121,8 +121,8 @@ static void end_entering(struct df_node *dir, bool shared)
         df_node_unlock(&dir->insert_lock);
 }
 
-/* Takes over the reference. *entry: the one that was found before asking, or NULL. `shared`: how the
- * directory is locked. */
+/* Takes over the reference. *entry: the one that was found before asking, or NULL. `shared`: how
+ * the directory is locked. */
 static int enter_found(struct df_nodes *nodes, struct df_node *dir, const struct df_node_name *name,
                        struct df_node *node, bool is_new, double entry_timeout, bool shared,
                        struct df_node_entry **entry, struct df_node_drops *drops)
@@ -243,14 +243,12 @@ int df_node_lookup(struct df_nodes *nodes, struct df_call *call, struct df_node 
                    struct df_node_drops *drops)
 {
     struct df_node_entry *entry = df_node_cache_find(dir, name);
-    struct df_node *node =
-        entry ? atomic_load_explicit(&entry->node, memory_order_acquire) : NULL;
+    struct df_node *node = entry ? atomic_load_explicit(&entry->node, memory_order_acquire) : NULL;
     bool shared = how & DF_LOOKUP_SHARED;
     int result;
 
     *out = entry;
-    if (entry && is_valid(entry, node) &&
-        (!(how & DF_LOOKUP_FRESH) || (how & DF_LOOKUP_REPLACE)))
+    if (entry && is_valid(entry, node) && (!(how & DF_LOOKUP_FRESH) || (how & DF_LOOKUP_REPLACE)))
         return 0; /* perhaps after all: another call has replaced it */
     if (node) {
         result = judge(nodes, call, dir, entry, node, how);

@@ -8,20 +8,21 @@
 #include "host/node_attr.h"
 #include "host/node_cache.h"
 
-enum { /* how */
-       DF_LOOKUP_SHARED = 1 << 0, /* the lock is held shared */
-       DF_LOOKUP_FRESH = 1 << 1,  /* ask even if the entry is valid: LOOKUP_EXCL, LOOKUP_REVAL */
+enum {                             /* how */
+       DF_LOOKUP_SHARED = 1 << 0,  /* the lock is held shared */
+       DF_LOOKUP_FRESH = 1 << 1,   /* ask even if the entry is valid: LOOKUP_EXCL, LOOKUP_REVAL */
        DF_LOOKUP_REPLACE = 1 << 2, /* second try after DF_LOOKUP_AGAIN: the entry was asked about */
 };
 
-#define DF_LOOKUP_AGAIN 1 /* result: an entry must go; come again with the lock held exclusively */
+#define DF_LOOKUP_AGAIN 1 /* result: an entry must go; come again with the lock held exclusively   \
+                           */
 
 /*
- * Finds `name` (NUL-terminated) in the locked directory: in the cache, or by asking. *entry is the entry, present or
- * absent, and NULL for a name that is absent and not cached. An entry is good for this call even if
- * it has expired already. `drops` gets what the caller drops when the lock is released.
- * Returns 0, DF_LOOKUP_AGAIN (only if shared) or a negative errno: -ENOMEM, -EIO for a reply that
- * cannot be, -ELOOP for a directory inside itself, else what the plugin says.
+ * Finds `name` (NUL-terminated) in the locked directory: in the cache, or by asking. *entry is the
+ * entry, present or absent, and NULL for a name that is absent and not cached. An entry is good for
+ * this call even if it has expired already. `drops` gets what the caller drops when the lock is
+ * released. Returns 0, DF_LOOKUP_AGAIN (only if shared) or a negative errno: -ENOMEM, -EIO for a
+ * reply that cannot be, -ELOOP for a directory inside itself, else what the plugin says.
  */
 int df_node_lookup(struct df_nodes *nodes, struct df_call *call, struct df_node *dir,
                    const struct df_node_name *name, unsigned how, struct df_node_entry **entry,
@@ -29,8 +30,8 @@ int df_node_lookup(struct df_nodes *nodes, struct df_call *call, struct df_node 
 
 /*
  * Enters a node that an answer brought as `name`, in the exclusively locked directory. *entry: the
- * absent entry that df_node_lookup() gave, or NULL: it is made. `is_new` as from df_node_get(). Takes
- * over the reference. Returns 0, or -ENOMEM or -ELOOP: the reference goes to `drops`.
+ * absent entry that df_node_lookup() gave, or NULL: it is made. `is_new` as from df_node_get().
+ * Takes over the reference. Returns 0, or -ENOMEM or -ELOOP: the reference goes to `drops`.
  */
 int df_node_lookup_enter(struct df_nodes *nodes, struct df_node *dir,
                          const struct df_node_name *name, struct df_node *node, bool is_new,

@@ -131,8 +131,8 @@ int df_node_walk_warm(struct df_nodes *nodes, struct df_call *call, const struct
         if (result != 0)
             return result;
     }
-    if (DF_UNLIKELY(S_ISLNK(node->type)) && (!(where->flags & DF_WHERE_NOFOLLOW) ||
-                                             (where->flags & DF_WHERE_DIRECTORY)))
+    if (DF_UNLIKELY(S_ISLNK(node->type)) &&
+        (!(where->flags & DF_WHERE_NOFOLLOW) || (where->flags & DF_WHERE_DIRECTORY)))
         return DF_NODE_COLD;
     if (DF_UNLIKELY(where->flags & DF_WHERE_DIRECTORY) && !df_node_is_dir(node))
         return -ENOTDIR;
@@ -151,8 +151,8 @@ static int step_cold(struct df_node_walk *walk, const struct df_node_name *name,
     struct df_node_drops drops;
     struct df_node_entry *entry = NULL;
     char text[NAME_MAX + 1];
-    unsigned how = (walk->nodes->parallel ? DF_LOOKUP_SHARED : 0) |
-                   (walk->revalidate ? DF_LOOKUP_FRESH : 0);
+    unsigned how =
+        (walk->nodes->parallel ? DF_LOOKUP_SHARED : 0) | (walk->revalidate ? DF_LOOKUP_FRESH : 0);
     bool shared;
     int result;
 
@@ -168,8 +168,7 @@ static int step_cold(struct df_node_walk *walk, const struct df_node_name *name,
         else if (df_node_has(dir, DF_NODE_REMOVED))
             result = -ENOENT;
         else
-            result = df_node_lookup(walk->nodes, walk->call, dir, &terminated, how, &entry,
-                                    &drops);
+            result = df_node_lookup(walk->nodes, walk->call, dir, &terminated, how, &entry, &drops);
         *child = entry ? atomic_load_explicit(&entry->node, memory_order_relaxed) : NULL;
         shared ? df_node_unlock_shared(&dir->lock) : df_node_unlock(&dir->lock);
         df_node_cache_drop(walk->nodes, &drops);
@@ -342,7 +341,8 @@ static size_t slashes(const char *at, const char *end)
     return count;
 }
 
-/* Goes on from walk->dir with walk->at. Keeps `last` valid: it points into the name or walk->text. */
+/* Goes on from walk->dir with walk->at. Keeps `last` valid: it points into the name or walk->text.
+ */
 static int run(struct df_node_walk *walk)
 {
     for (;;) {

@@ -2,9 +2,9 @@
  * node_walk.h - a whole name: from a df_where to a node, or to a directory and a last component.
  *
  * The rules are those of path_resolution(7): every component but the last must be a directory the
- * caller may search, symlinks in between are followed, at most 40 in one call, relative ones inside,
- * absolute ones and ".." above the root through df_call_leave*(). Errors are found in the order of
- * the components.
+ * caller may search, symlinks in between are followed, at most 40 in one call, relative ones
+ * inside, absolute ones and ".." above the root through df_call_leave*(). Errors are found in the
+ * order of the components.
  */
 #ifndef DF_HOST_NODE_WALK_H
 #define DF_HOST_NODE_WALK_H
@@ -48,10 +48,10 @@ static inline void df_node_walk_done(struct df_nodes *nodes, struct df_node_spot
 }
 
 enum df_node_end { /* what a name ends with */
-    DF_END_NAME,
-    DF_END_DOT,    /* only from the target of a symlink */
-    DF_END_DOTDOT,
-    DF_END_ROOT,   /* nothing: the root of the mount, or the open file itself */
+                   DF_END_NAME,
+                   DF_END_DOT, /* only from the target of a symlink */
+                   DF_END_DOTDOT,
+                   DF_END_ROOT, /* nothing: the root of the mount, or the open file itself */
 };
 
 /* A walk to the last component. */
@@ -61,14 +61,14 @@ struct df_node_walk {
     const struct df_where *where;
     bool revalidate;
     bool must_be_dir;         /* slashes behind the last component */
-    enum df_node_end kind;   /* of the last component */
+    enum df_node_end kind;    /* of the last component */
     struct df_node *dir;      /* where it stands; not referenced: lock it and look if it is alive */
     struct df_node_name last; /* the last component, if it is a name; NUL-terminated */
     struct df_node_clock clock;
     const char *at; /* what remains of the name, up to end */
     const char *end;
-    uint32_t links; /* of the call, when it began */
-    unsigned tries; /* times it began again */
+    uint32_t links;      /* of the call, when it began */
+    unsigned tries;      /* times it began again */
     char text[PATH_MAX]; /* a symlink's target and what remains behind it, at the end */
 };
 
@@ -80,15 +80,16 @@ int df_node_walk_parent(struct df_node_walk *walk, struct df_nodes *nodes, struc
  * ends), -ENOENT, or DF_NODE_COLD. */
 int df_node_walk_peek(struct df_node_walk *walk, struct df_node **node);
 
-/* The last component turned out to be this symlink, which the caller holds, and is followed: goes on
- * to the directory and last component that it leads to. */
+/* The last component turned out to be this symlink, which the caller holds, and is followed: goes
+ * on to the directory and last component that it leads to. */
 int df_node_walk_follow(struct df_node_walk *walk, struct df_node *link);
 
 /* Begins again: the directory was found dead. -ESTALE when that happens too often. */
 int df_node_walk_again(struct df_node_walk *walk);
 
 /* The directory of the walk, locked exclusively and alive. Returns 0, or -ENOENT for one that rmdir
- * has removed, or DF_NODE_COLD for one that is dead: df_node_walk_again(). Then it is not locked. */
+ * has removed, or DF_NODE_COLD for one that is dead: df_node_walk_again(). Then it is not locked.
+ */
 int df_node_walk_lock(struct df_node_walk *walk);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * lone_file.h - a mount of the node lane with one file, "/f" (node 2), whose other operations a test
- * brings along.
+ * lone_file.h - a mount of the node lane with one file, "/f" (node 2), whose other operations a
+ * test brings along.
  */
 #ifndef DF_TESTS_LONE_FILE_H
 #define DF_TESTS_LONE_FILE_H
@@ -27,7 +27,7 @@
 
 static int lone_id;
 static off_t lone_size; /* bytes, as attributes say */
-static char lone_data; /* userdata: its address */
+static char lone_data;  /* userdata: its address */
 
 static void lone_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {

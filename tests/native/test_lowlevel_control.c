@@ -1,6 +1,6 @@
 /*
- * test_lowlevel_control.c - INIT and DESTROY, extended attributes, ioctl, poll, locks, holes: what a
- * plugin may leave out, and what it gets when it does not.
+ * test_lowlevel_control.c - INIT and DESTROY, extended attributes, ioctl, poll, locks, holes: what
+ * a plugin may leave out, and what it gets when it does not.
  */
 #include <linux/falloc.h>
 #include <poll.h>
@@ -42,8 +42,7 @@ static void op_destroy(void *userdata)
 static int init_with(unsigned on, unsigned read_limit)
 {
     struct fuse_conn_info conn = {0};
-    struct df_fs *fs =
-        lone_new((struct fuse_lowlevel_ops){.init = op_init, .destroy = op_destroy});
+    struct df_fs *fs = lone_new((struct fuse_lowlevel_ops){.init = op_init, .destroy = op_destroy});
     int result;
 
     want_on = on;
@@ -337,11 +336,10 @@ static void locks_of_a_plugin_are_its_own(void **state)
     int fd;
 
     (void)state;
-    lone_mount((struct fuse_lowlevel_ops){.getlk = op_getlk,
-                                          .setlk = op_setlk,
-                                          .flock = op_flock,
-                                          .release = op_release},
-               0, 0);
+    lone_mount(
+        (struct fuse_lowlevel_ops){
+            .getlk = op_getlk, .setlk = op_setlk, .flock = op_flock, .release = op_release},
+        0, 0);
     fd = df_open(FILE_, O_RDWR, 0);
     fails(df_fcntl(fd, F_SETLK, (long)&lock), EAGAIN);
     assert_int_equal(held.l_start, 3);

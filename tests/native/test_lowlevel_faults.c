@@ -1,6 +1,6 @@
 /*
- * test_lowlevel_faults.c - each request of a session fails in turn, with different errors, then each
- * allocation: nothing is lost, every lookup is forgotten, every open file released.
+ * test_lowlevel_faults.c - each request of a session fails in turn, with different errors, then
+ * each allocation: nothing is lost, every lookup is forgotten, every open file released.
  *
  * Linked with --wrap for malloc and its kin.
  */

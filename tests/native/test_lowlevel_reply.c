@@ -1,6 +1,6 @@
 /*
- * test_lowlevel_reply.c - replies: once, of the right kind and size, from any thread, and their data
- * straight to where the caller wants them.
+ * test_lowlevel_reply.c - replies: once, of the right kind and size, from any thread, and their
+ * data straight to where the caller wants them.
  */
 #include <pthread.h>
 #include <stdatomic.h>

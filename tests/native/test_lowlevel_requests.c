@@ -12,7 +12,8 @@ static struct stat st;
 static void mount_it(void)
 {
     mount_options("rw");
-    df_stat(at(""), &st); /* the root's attributes, wherever the kernel has asked for them already */
+    df_stat(at(""),
+            &st); /* the root's attributes, wherever the kernel has asked for them already */
     traced_log(fs, "");
 }
 
@@ -321,7 +322,8 @@ static void a_directory_does_not_move_into_itself(void **state)
 
 static void a_moved_directory_takes_its_entries_along(void **state)
 {
-    uint64_t a = traced_make(fs, 1, "a", S_IFDIR | 0755), b = traced_make(fs, 1, "b", S_IFDIR | 0755);
+    uint64_t a = traced_make(fs, 1, "a", S_IFDIR | 0755),
+             b = traced_make(fs, 1, "b", S_IFDIR | 0755);
     uint64_t sub = traced_make(fs, a, "sub", S_IFDIR | 0755);
 
     (void)state;

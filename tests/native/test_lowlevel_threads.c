@@ -227,12 +227,8 @@ static void under_invalidation(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        test(with_long_timeouts),
-        test(with_no_timeouts),
-        test(with_few_entries),
-        test(with_default_permissions),
-        test(one_operation_at_a_time),
-        test(under_invalidation),
+        test(with_long_timeouts),       test(with_no_timeouts),        test(with_few_entries),
+        test(with_default_permissions), test(one_operation_at_a_time), test(under_invalidation),
     };
 
     return cmocka_run_group_tests(tests, can_mount, end_mounts);

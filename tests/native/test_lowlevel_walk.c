@@ -31,7 +31,8 @@ static ino_t ino_of(const char *path)
 
 static void targets_are_walked_from_where_the_link_is(void **state)
 {
-    uint64_t a = traced_make(fs, 1, "a", S_IFDIR | 0755), b = traced_make(fs, a, "b", S_IFDIR | 0755);
+    uint64_t a = traced_make(fs, 1, "a", S_IFDIR | 0755),
+             b = traced_make(fs, a, "b", S_IFDIR | 0755);
     uint64_t file = traced_make(fs, b, "file", S_IFREG | 0644);
 
     (void)state;
@@ -142,7 +143,8 @@ static void long_names_are_refused(void **state)
 
 static void an_open_directory_keeps_its_place(void **state)
 {
-    uint64_t a = traced_make(fs, 1, "a", S_IFDIR | 0755), b = traced_make(fs, 1, "b", S_IFDIR | 0755);
+    uint64_t a = traced_make(fs, 1, "a", S_IFDIR | 0755),
+             b = traced_make(fs, 1, "b", S_IFDIR | 0755);
     uint64_t dir = traced_make(fs, a, "dir", S_IFDIR | 0755);
     int fd;
 

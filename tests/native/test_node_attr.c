@@ -1,6 +1,6 @@
 /*
- * test_node_attr.c - when the attributes of a node may be believed: time, changes, answers that were
- * overtaken by changes.
+ * test_node_attr.c - when the attributes of a node may be believed: time, changes, answers that
+ * were overtaken by changes.
  */
 #include <errno.h>
 #include <setjmp.h>

@@ -82,8 +82,8 @@ static struct df_node *enter(struct df_node *dir, const char *text, uint64_t id,
     df_node_cache_begin_drops(&drops);
     df_node_lock(&dir->lock);
     assert_int_equal(df_node_get(&nodes, &found, 0, 1, &node, &is_new), 0);
-    assert_int_equal(
-        df_node_lookup_enter(&nodes, dir, &name, node, is_new, 1e9, &entry, &drops), 0);
+    assert_int_equal(df_node_lookup_enter(&nodes, dir, &name, node, is_new, 1e9, &entry, &drops),
+                     0);
     df_node_unlock(&dir->lock);
     df_node_cache_drop(&nodes, &drops);
     return node;
@@ -113,11 +113,23 @@ static void drop(struct df_node *dir, const char *text)
 
 static void names_are_compared_in_full(void **state)
 {
-    static const char *const texts[] = {
-        "a", "b", "ab", "ba", "abc", "abd", "abcdefgh", "abcdefgi", "abcdefghi", "bbcdefghi",
-        "0123456789abcdef", "0123456789abcdeg", "0123456789abcdef0", "0123456789abcdef1",
-        "0123456789abcdef0123456789abcdef", "0123456789abcdef0123456789abcdeg",
-        "1123456789abcdef0123456789abcdef"};
+    static const char *const texts[] = {"a",
+                                        "b",
+                                        "ab",
+                                        "ba",
+                                        "abc",
+                                        "abd",
+                                        "abcdefgh",
+                                        "abcdefgi",
+                                        "abcdefghi",
+                                        "bbcdefghi",
+                                        "0123456789abcdef",
+                                        "0123456789abcdeg",
+                                        "0123456789abcdef0",
+                                        "0123456789abcdef1",
+                                        "0123456789abcdef0123456789abcdef",
+                                        "0123456789abcdef0123456789abcdeg",
+                                        "1123456789abcdef0123456789abcdef"};
 
     (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)

@@ -276,8 +276,12 @@ struct answer {
 
 static void give(struct answer *a)
 {
-    struct statvfs st = {.f_bsize = 4096, .f_frsize = 4096, .f_blocks = 1000, .f_bfree = 500,
-                         .f_bavail = 400, .f_namemax = 255};
+    struct statvfs st = {.f_bsize = 4096,
+                         .f_frsize = 4096,
+                         .f_blocks = 1000,
+                         .f_bfree = 500,
+                         .f_bavail = 400,
+                         .f_namemax = 255};
 
     if (a->error || a->kind == ERR)
         fuse_reply_err(a->req, a->error);
@@ -405,8 +409,7 @@ static void forget(struct traced *t, uint64_t number, uint64_t count)
     }
     if (node->opens > 0 && node->lookups == count) {
         t->errors++;
-        snprintf(t->error, sizeof(t->error), "node %ju is forgotten while open",
-                 (uintmax_t)number);
+        snprintf(t->error, sizeof(t->error), "node %ju is forgotten while open", (uintmax_t)number);
     }
     node->lookups -= count;
     bury_if_dead(t, number);
@@ -451,14 +454,13 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to
     struct answer a;
     struct stat *st;
 
-    begin_answer(&a, req, ATTR,
-                 begin(req, "SETATTR", "%ju%s%s%s%s%s%s%s", (uintmax_t)ino,
-                       to_set & FUSE_SET_ATTR_MODE ? " mode" : "",
-                       to_set & FUSE_SET_ATTR_UID ? " uid" : "",
-                       to_set & FUSE_SET_ATTR_GID ? " gid" : "",
-                       to_set & FUSE_SET_ATTR_SIZE ? " size" : "",
-                       to_set & FUSE_SET_ATTR_ATIME ? " atime" : "",
-                       to_set & FUSE_SET_ATTR_MTIME ? " mtime" : "", fi ? " fh" : ""));
+    begin_answer(
+        &a, req, ATTR,
+        begin(req, "SETATTR", "%ju%s%s%s%s%s%s%s", (uintmax_t)ino,
+              to_set & FUSE_SET_ATTR_MODE ? " mode" : "", to_set & FUSE_SET_ATTR_UID ? " uid" : "",
+              to_set & FUSE_SET_ATTR_GID ? " gid" : "", to_set & FUSE_SET_ATTR_SIZE ? " size" : "",
+              to_set & FUSE_SET_ATTR_ATIME ? " atime" : "",
+              to_set & FUSE_SET_ATTR_MTIME ? " mtime" : "", fi ? " fh" : ""));
     st = &node_of(t, ino)->st;
     if (a.error == 0) {
         if (to_set & FUSE_SET_ATTR_MODE)
@@ -603,9 +605,9 @@ static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
     begin_answer(&a, req, ERR,
                  begin(req, "RENAME", "%ju/%s %ju/%s%s", (uintmax_t)parent, name,
                        (uintmax_t)newparent, newname,
-                       flags & RENAME_EXCHANGE      ? " exchange"
+                       flags & RENAME_EXCHANGE    ? " exchange"
                        : flags & RENAME_NOREPLACE ? " noreplace"
-                                                    : ""));
+                                                  : ""));
     from = find(t, parent, name);
     to = find(t, newparent, newname);
     if (from && is_below(t, newparent, from->child)) {
@@ -650,8 +652,8 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
     struct answer a;
 
     begin_answer(&a, req, OPEN,
-                 begin(req, "OPEN", "%ju%s%s%s", (uintmax_t)ino, fi->flags & O_TRUNC ? " trunc" : "",
-                       fi->flags & O_APPEND ? " append" : "",
+                 begin(req, "OPEN", "%ju%s%s%s", (uintmax_t)ino,
+                       fi->flags & O_TRUNC ? " trunc" : "", fi->flags & O_APPEND ? " append" : "",
                        fi->flags & (O_CREAT | O_EXCL) ? " creat" : ""));
     answer_open(of(req), &a, ino, fi);
     if (a.error == 0 && (fi->flags & O_TRUNC))

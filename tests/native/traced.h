@@ -34,15 +34,15 @@ struct traced_entry {
 };
 
 struct traced {
-    pthread_mutex_t lock; /* protects all */
-    pthread_cond_t asked; /* a request was written down */
+    pthread_mutex_t lock;                   /* protects all */
+    pthread_cond_t asked;                   /* a request was written down */
     struct traced_node nodes[TRACED_NODES]; /* index: number */
     struct traced_entry entries[TRACED_ENTRIES];
     uint64_t next; /* number of the next node */
 
     /* how it answers */
     double entry_timeout, attr_timeout;
-    double negative_timeout; /* < 0: ENOENT; else a negative entry */
+    double negative_timeout;    /* < 0: ENOENT; else a negative entry */
     unsigned want_off, want_on; /* capabilities changed in init */
     bool late;                  /* answer from another thread, after the operation has returned */
     bool quiet;                 /* write nothing down */
