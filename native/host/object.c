@@ -142,7 +142,7 @@ static int refuse(const struct df_elf *elf, const char *path, char *message, siz
     case DF_ELF_NO_FUSE:
         if (elf->executable) {
             snprintf(message, size,
-                     "%s does not link to libfuse itself: it is no FUSE program, or leaves FUSE to "
+                     "%s does not link to libfuse: it is no FUSE program, or leaves FUSE to "
                      "a library or has a libfuse of its own inside; the latter two can be mounted "
                      "through the kernel with `directfuse "
                      "mount`",

@@ -330,7 +330,7 @@ static void goes_on_where_a_mount_is_left(void **state)
     assert_null(df_left_path(0));
     outer.answer = leave_upwards;
     assert_int_equal(stat_at(AT_FDCWD, at("/outer/.."), 0), DF_NOT_OURS);
-    assert_string_equal(df_left_path(0), at("/rest"));
+    assert_string_equal(df_left_path(0), at("/rest/.")); /* ".." is a directory */
     inner.answer = leave_upwards;
     outer.answer = NULL;
     assert_int_equal(stat_at(AT_FDCWD, at("/outer/in/ner/.."), 0), 0);

@@ -1,7 +1,7 @@
 /*
  * test_highlevel_dir.c - reading directories through the path lane, in both of libfuse's modes.
  */
-#include "ram_table.h"
+#include "ram_rig.h"
 
 static struct stat st;
 static struct df_file dir, other;

@@ -5,7 +5,7 @@
 #include <poll.h>
 #include <sys/ioctl.h>
 
-#include "ram_table.h"
+#include "ram_rig.h"
 
 static struct stat st;
 static struct df_file file, other;

@@ -3,7 +3,7 @@
  */
 #include <sys/stat.h>
 
-#include "ram_table.h"
+#include "ram_rig.h"
 
 static struct stat st;
 static struct df_file file, other;

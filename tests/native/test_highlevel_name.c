@@ -4,7 +4,7 @@
 #include <semaphore.h>
 #include <sys/stat.h>
 
-#include "ram_table.h"
+#include "ram_rig.h"
 
 static struct stat st;
 static struct df_file file;

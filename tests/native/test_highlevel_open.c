@@ -2,7 +2,7 @@
  * test_highlevel_open.c - opening, creating, closing through the path lane: flags as the plugin
  * sees them, ENOSYS that is remembered, files that lose their name while open.
  */
-#include "ram_table.h"
+#include "ram_rig.h"
 
 static struct stat st;
 static struct df_file file, other;

@@ -2,7 +2,7 @@
  * test_highlevel_walk.c - what the path lane asks a plugin to verify a path, and when it need not:
  * the kernel's sequence of lookups, honouring the entry and attribute time-outs.
  */
-#include "ram_table.h"
+#include "ram_rig.h"
 
 static struct stat st;
 
