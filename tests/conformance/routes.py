@@ -244,8 +244,10 @@ class Inline(Route):
     def _start(self):
         try:
             import directfuse
-        except ImportError as error:
-            raise Unavailable(f"the package is not installed: {error}") from error
+        except ModuleNotFoundError as error:
+            if error.name != "directfuse":  # installed, and broken: that is a failure
+                raise
+            raise Unavailable("the package is not installed") from error
         self.os = directfuse
         mountpoint = os.path.join(self.area, "mnt")
         command = self.backend.command(mountpoint, self.source, readonly=self.readonly)
