@@ -11,11 +11,14 @@ OPTIONS = ("allow_other", "default_permissions")
 
 
 class Backend:
-    """One file system we ship; `source` says whether its command line names a directory."""
+    """One file system we ship: `source` says whether its command line names a directory,
+    `keeps_names` whether an open file that is unlinked is renamed until it is closed (libfuse's
+    high-level API: .fuse_hidden)."""
 
-    def __init__(self, name, *, source):
+    def __init__(self, name, *, source, keeps_names):
         self.name = name
         self.source = source
+        self.keeps_names = keeps_names
 
     def command(self, mountpoint, source, *, readonly=False):
         """The command line: words, the first one the name of the backend."""
@@ -37,5 +40,8 @@ class Backend:
 
 BACKENDS = {
     backend.name: backend
-    for backend in (Backend("memfs", source=False), Backend("passthrough", source=True))
+    for backend in (
+        Backend("memfs", source=False, keeps_names=False),
+        Backend("passthrough", source=True, keeps_names=True),
+    )
 }

@@ -27,6 +27,10 @@ class Fs:
         """
         return self._route.as_user(uid, gid, func, groups)
 
+    def refresh(self):
+        """To be called when identity or limits of this process have changed."""
+        self._route.refresh()
+
     def path(self, *names):
         return "/".join((self.root, *names))
 

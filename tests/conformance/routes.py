@@ -94,6 +94,10 @@ class Route:
         os.setgroups(list(groups))
         os.setresgid(gid, gid, gid)
         os.setresuid(uid, uid, uid)
+        self.refresh()
+
+    def refresh(self):
+        """Identity or limits of this process have changed; some routes have to be told."""
 
     def _directory(self, name):
         path = os.path.join(self.area, name)
@@ -257,8 +261,7 @@ class Inline(Route):
     def _stop(self):
         self._mount.unmount()  # EBUSY would be a descriptor that a case left open
 
-    def _become(self, uid, gid, groups):
-        super()._become(uid, gid, groups)
+    def refresh(self):
         self.os.identity_refresh()
 
     def proof(self):

@@ -357,12 +357,14 @@ def test_seek_data_in_an_empty_file_is_enxio(fs):
 
 
 @pytest.fixture
-def file_size_limit():
+def file_size_limit(fs):
     """RLIMIT_FSIZE of one MiB; Python ignores SIGXFSZ."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (MIB, hard))
+    fs.refresh()
     yield MIB
     resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    fs.refresh()
 
 
 def test_write_past_the_file_size_limit_is_efbig(fs, file_size_limit):

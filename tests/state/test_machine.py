@@ -36,6 +36,7 @@ def compare(where, settings):
         with open_route("plain", None) as oracle, open_route(*where) as subject:
             bound = type("Machine", (Machine,), {"oracle": oracle, "subject": subject})
             bound.has_xattrs = user_xattrs(oracle.source)
+            bound.keeps_names = bool(subject.backend and subject.backend.keeps_names)
             run_state_machine_as_test(bound, settings=settings)
             subject.proof()
     except Unavailable as error:
