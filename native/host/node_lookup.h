@@ -14,8 +14,9 @@ enum {                             /* how */
        DF_LOOKUP_REPLACE = 1 << 2, /* second try after DF_LOOKUP_AGAIN: the entry was asked about */
 };
 
-#define DF_LOOKUP_AGAIN 1 /* result: an entry must go; come again with the lock held exclusively   \
-                           */
+#define DF_LOOKUP_AGAIN                                                                            \
+    1 /* result: an entry must go; come again with the lock held exclusively                       \
+       */
 
 /*
  * Finds `name` (NUL-terminated) in the locked directory: in the cache, or by asking. *entry is the

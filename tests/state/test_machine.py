@@ -8,14 +8,12 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from .machine import Machine
 
-# The short run is the same every time; the sweep looks further each time and prints the
-# @reproduce_failure line of what it finds.
+# Both runs are the same every time: what lands is decided by the change, not by chance. The sweep
+# looks further and prints the @reproduce_failure line of what it finds.
 SHORT = hypothesis.settings(
     max_examples=400, stateful_step_count=50, derandomize=True, deadline=None, database=None
 )
-SWEEP = hypothesis.settings(
-    SHORT, max_examples=2_000, stateful_step_count=100, derandomize=False, print_blob=True
-)
+SWEEP = hypothesis.settings(SHORT, max_examples=1_000, stateful_step_count=100, print_blob=True)
 
 WHERES = pytest.mark.parametrize(
     "where",
