@@ -13,7 +13,7 @@ from .machine import Machine
 SHORT = hypothesis.settings(
     max_examples=400, stateful_step_count=50, derandomize=True, deadline=None, database=None
 )
-SWEEP = hypothesis.settings(SHORT, max_examples=1_000, stateful_step_count=100, print_blob=True)
+SWEEP = hypothesis.settings(SHORT, max_examples=400, stateful_step_count=100, print_blob=True)
 
 WHERES = pytest.mark.parametrize(
     "where",
