@@ -1,13 +1,14 @@
 /*
  * test_permission.c - mode bits against a caller: the rules of Linux, row by row.
  */
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <cmocka.h>
 
 #include "core/call.h"
 #include "core/ops.h"
