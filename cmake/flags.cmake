@@ -37,6 +37,13 @@ else()
   target_link_options(df_flags INTERFACE -Wl,-z,relro -Wl,-z,now)
 endif()
 
+# For shared libraries: a function that nobody defines is an error of the linker, not of the user's
+# first call. A sanitizer's own functions come from the program or from a preload.
+add_library(df_closed INTERFACE)
+if(NOT DF_SANITIZE)
+  target_link_options(df_closed INTERFACE -Wl,-z,defs)
+endif()
+
 add_library(df_lto INTERFACE)
 if(DF_LTO AND CMAKE_C_COMPILER_ID STREQUAL "GNU" AND NOT DF_SANITIZE
    AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
