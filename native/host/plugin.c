@@ -147,13 +147,14 @@ static char **copy_vector(int argc, char *const argv[])
 static void free_plugin(struct df_plugin *plugin)
 {
     free(plugin->argv);
+    df_log_destroy(&plugin->log);
     pthread_mutex_destroy(&plugin->lock);
     pthread_cond_destroy(&plugin->changed);
     df_guest_destroy(&plugin->guest);
     free(plugin);
 }
 
-/* A program that lingers may still look at its arguments, or say that it wants to end. */
+/* A program that lingers may still look at its arguments, log, or say that it wants to end. */
 static void keep_plugin(struct df_plugin *plugin)
 {
     pthread_mutex_lock(&list_lock);
@@ -175,7 +176,6 @@ static void dispose(struct df_plugin *plugin)
     self = before;
     delist(plugin);
     free(plugin->library);
-    df_log_destroy(&plugin->log);
     df_guest_retire(&plugin->guest);
     if (lingers)
         keep_plugin(plugin);
