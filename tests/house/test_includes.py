@@ -14,6 +14,7 @@ ROOMS = {
     "host": {"core"},
     "api": {"core", "host", "wrap", "include"},
     "libfuse": {"host", "core"},
+    "intercept": {"channel"},  # lives in other programs: no core, no libc
     "python": {"core", "include"},  # a door, like api, that must see DF_NOT_OURS
 }
 

@@ -1,0 +1,39 @@
+/*
+ * dispatch.c - from the number of a system call to its handler: the table of syscalls.def.
+ */
+#include "intercept/intercept.h"
+
+/* Declares a handler by the name that its row gives; the same declaration may come twice. */
+#define DFI_CALL(name, kind, handler, level, note) long handler(struct dfi_frame *frame);
+#include "intercept/syscalls.def"
+#undef DFI_CALL
+
+const struct dfi_call dfi_calls[DFI_CALLS_MAX] = {
+#define DFI_CALL(name, kind, handler, level, note)                                                 \
+    [__NR_##name] = {#name, handler, DFI_##kind, DFI_##level, note},
+#include "intercept/syscalls.def"
+#undef DFI_CALL
+};
+
+long dfi_pass(struct dfi_frame *frame)
+{
+    (void)frame;
+    return DFI_PASS;
+}
+
+long dfi_refuse(struct dfi_frame *frame)
+{
+    (void)frame;
+    return -ENOSYS;
+}
+
+long dfi_dispatch(struct dfi_frame *frame)
+{
+    unsigned long nr = (unsigned long)frame->nr;
+
+    if (nr >= DFI_CALLS_MAX || dfi_calls[nr].handler == NULL) {
+        dfi_count(DFI_EVENT_UNKNOWN);
+        return DFI_PASS;
+    }
+    return dfi_calls[nr].handler(frame);
+}

@@ -1,0 +1,273 @@
+/*
+ * intercept.h - the contract inside the core of intercepted programs: how a system call arrives,
+ * what a handler may do with it, and what it may use.
+ *
+ * The core is freestanding: no libc, no thread-local storage, no vector registers, none of the
+ * program's memory but what its arguments name. It runs in the program's threads, on a stack of
+ * its own, with the program's signals held back until it is left. Results are what the kernel
+ * would return: a count, 0, or a negative errno.
+ *
+ * The way of a call: a rewritten site jumps to (or SIGSYS sends the thread to) the entry of
+ * entry.S, which fills a struct dfi_frame at the top of the thread's core stack and calls
+ * dfi_dispatch(). The table of calls is syscalls.def; a handler is `long dfi_do_<name>(struct
+ * dfi_frame *)`, and dfi_pass where the kernel is to answer.
+ *
+ * Three ways to the kernel, and no other:
+ *   return DFI_PASS       the program's own call, with frame->nr and frame->args as they now are,
+ *                         is made after the core has been left: signals, restarts and blocking are
+ *                         the kernel's as without us. Arguments may be changed, but must not point
+ *                         into the core's stack. What every call that is not ours should do.
+ *   dfi_kernel(...)       made here and now. Signals wait until the core is left: for calls that
+ *                         cannot block for long.
+ *   dfi_kernel_wait(...)  made here, and may block: a signal of the program ends it with -EINTR
+ *                         (also one that came just before). Return that -EINTR: if the program's
+ *                         handler was installed with SA_RESTART the whole call is made again, from
+ *                         dfi_dispatch(), after the handler has run.
+ */
+#ifndef DF_INTERCEPT_INTERCEPT_H
+#define DF_INTERCEPT_INTERCEPT_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <asm/unistd.h>
+#include <linux/errno.h>
+
+/* The answer of a handler that leaves the call to the kernel. No kernel result has this value. */
+#define DFI_PASS LONG_MIN
+
+/* Numbers of system calls the dispatch array has room for; higher ones are passed and counted. */
+#define DFI_CALLS_MAX 512
+
+/*
+ * One system call of the program. Stands at the top of the thread's core stack; its layout is
+ * known to entry.S (offsets.h).
+ */
+struct dfi_frame {
+    long nr;                 /* number of the call, as in rax */
+    unsigned long args[6];   /* rdi, rsi, rdx, r10, r8, r9; a handler that passes may change them */
+    long result;             /* written by the entry after dfi_dispatch() */
+    uintptr_t ip;            /* where the program goes on: the instruction after its syscall */
+    uintptr_t sp;            /* the program's stack pointer */
+    unsigned long flags;     /* ah and al as lahf and seto left them */
+    unsigned long saved[6];  /* the argument registers as the program had them */
+    unsigned long callee[6]; /* rbx, rbp, r12 to r15 */
+};
+
+/* ---- dispatch.c ---- */
+
+/* Runs the call's handler; the result, or DFI_PASS. */
+long dfi_dispatch(struct dfi_frame *frame);
+
+/* The handler of rows that are the kernel's: DFI_PASS. */
+long dfi_pass(struct dfi_frame *frame);
+
+/* The handler of rows that are refused so that programs fall back: -ENOSYS. */
+long dfi_refuse(struct dfi_frame *frame);
+
+/* What a call's arguments are, for the dispatch and the page of calls. */
+enum dfi_kind {
+    DFI_NONE,  /* neither path nor descriptor */
+    DFI_FD,    /* args[0] is a descriptor */
+    DFI_FD_FD, /* args[0] and another one are descriptors */
+    DFI_PATH,  /* args[0] is a path */
+    DFI_PATH_PATH,
+    DFI_AT_PATH, /* args[0] is a directory's descriptor or AT_FDCWD, args[1] a path below it */
+    DFI_AT_AT,   /* two of those */
+    DFI_MEMORY,  /* mappings */
+    DFI_SIGNAL,  /* dispositions, masks, waiting with a mask */
+    DFI_PROCESS, /* creation, execution and end of processes and threads */
+};
+
+enum dfi_level {
+    DFI_HANDLED, /* as Linux on a local file system */
+    DFI_PARTIAL, /* the note says what differs */
+    DFI_PASSED,  /* the kernel's own */
+    DFI_REFUSED, /* a documented errno */
+};
+
+struct dfi_call {
+    const char *name;
+    long (*handler)(struct dfi_frame *frame);
+    unsigned char kind;  /* enum dfi_kind */
+    unsigned char level; /* enum dfi_level */
+    const char *note;
+};
+
+/* By number; a row without handler is a number that the table does not know. */
+extern const struct dfi_call dfi_calls[DFI_CALLS_MAX];
+
+/* ---- the kernel: raw.h, entry.S ---- */
+
+/* A call of the core to the kernel. Program's signals stay pending meanwhile. */
+static inline long dfi_kernel6(long nr, unsigned long a, unsigned long b, unsigned long c,
+                               unsigned long d, unsigned long e, unsigned long f)
+{
+    long result;
+    register unsigned long r10 __asm__("r10") = d;
+    register unsigned long r8 __asm__("r8") = e;
+    register unsigned long r9 __asm__("r9") = f;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "0"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
+/* The same, ended with -EINTR by a signal for which the program has a handler. */
+long dfi_kernel_wait6(long nr, unsigned long a, unsigned long b, unsigned long c, unsigned long d,
+                      unsigned long e, unsigned long f);
+
+/* dfi_kernel(nr, ...) and dfi_kernel_wait(nr, ...): up to six arguments of any scalar type. */
+#define DFI_WORD(x)                 ((unsigned long)(x))
+#define DFI_KERNEL_1(f, n)          f(n, 0, 0, 0, 0, 0, 0)
+#define DFI_KERNEL_2(f, n, a)       f(n, DFI_WORD(a), 0, 0, 0, 0, 0)
+#define DFI_KERNEL_3(f, n, a, b)    f(n, DFI_WORD(a), DFI_WORD(b), 0, 0, 0, 0)
+#define DFI_KERNEL_4(f, n, a, b, c) f(n, DFI_WORD(a), DFI_WORD(b), DFI_WORD(c), 0, 0, 0)
+#define DFI_KERNEL_5(f, n, a, b, c, d)                                                             \
+    f(n, DFI_WORD(a), DFI_WORD(b), DFI_WORD(c), DFI_WORD(d), 0, 0)
+#define DFI_KERNEL_6(f, n, a, b, c, d, e)                                                          \
+    f(n, DFI_WORD(a), DFI_WORD(b), DFI_WORD(c), DFI_WORD(d), DFI_WORD(e), 0)
+#define DFI_KERNEL_7(f, n, a, b, c, d, e, g)                                                       \
+    f(n, DFI_WORD(a), DFI_WORD(b), DFI_WORD(c), DFI_WORD(d), DFI_WORD(e), DFI_WORD(g))
+#define DFI_KERNEL_PICK(_1, _2, _3, _4, _5, _6, _7, name, ...) name
+#define DFI_KERNEL_BY(...)                                                                         \
+    DFI_KERNEL_PICK(__VA_ARGS__, DFI_KERNEL_7, DFI_KERNEL_6, DFI_KERNEL_5, DFI_KERNEL_4,           \
+                    DFI_KERNEL_3, DFI_KERNEL_2, DFI_KERNEL_1, 0)
+#define dfi_kernel(...)      DFI_KERNEL_BY(__VA_ARGS__)(dfi_kernel6, __VA_ARGS__)
+#define dfi_kernel_wait(...) DFI_KERNEL_BY(__VA_ARGS__)(dfi_kernel_wait6, __VA_ARGS__)
+
+/* ---- the program's memory: fault.c ---- */
+
+/* Copies size bytes; 0, or -EFAULT, in which case a part may have been copied. */
+long dfi_copy_from(void *to, const void *program, size_t size);
+long dfi_copy_to(void *program, const void *from, size_t size);
+
+/* As the above; the bytes that were copied before a fault, size when there was none. */
+size_t dfi_copy_some(void *to, const void *from, size_t size);
+
+/* Length of a string copied with its NUL; -EFAULT; -ENAMETOOLONG when it does not fit. */
+long dfi_copy_path(char *to, const char *program, size_t size);
+
+/* ---- memory of the core: alloc.c. Of the process: shared by its threads. ---- */
+
+/* Zeroed, aligned to 16 bytes; NULL when the kernel has none. Safe in every thread. */
+void *dfi_alloc(size_t size);
+void dfi_free(void *memory);
+
+/* ---- locks: lock.c ---- */
+
+/*
+ * A lock of the core. Its holder cannot be interrupted by the program's signals. Every lock that
+ * may be held while another thread forks has to be in dfi_fork_locks (lock.c), in lock order.
+ */
+struct dfi_lock {
+    int word; /* 0 free, 1 held, 2 held and waited for */
+};
+void dfi_lock(struct dfi_lock *lock);
+void dfi_unlock(struct dfi_lock *lock);
+
+/* ---- threads and processes: thread.c, process.c ---- */
+
+#define DFI_HIDDEN_MAX 32
+
+struct dfi_action; /* signal.h */
+struct dfi_files;  /* files.h: what the handlers of paths and descriptors know */
+
+/*
+ * All that belongs to a process. A child that shares our memory but not our descriptors or
+ * dispositions (vfork, posix_spawn) gets a copy: reach it through dfi_self() only.
+ */
+struct dfi_process {
+    int pid;
+    int threads;                /* sharing this object; under thread.c's lock */
+    struct dfi_action *actions; /* by signal, as the program set them */
+    struct dfi_files *files;    /* made, copied and ended by dfi_files_*() below */
+    int hidden[DFI_HIDDEN_MAX]; /* descriptors that are ours: the program's calls get EBADF */
+    int hidden_count;
+    char exe[PATH_MAX]; /* of the program, for /proc/self/exe */
+};
+
+/* What the core knows of a thread. Found by the base of %gs, which is ours alone. */
+struct dfi_thread {
+    struct dfi_thread *self; /* %gs:0 */
+    unsigned char in_core;   /* signals wait while this is set */
+    unsigned char deferred;  /* a signal waits */
+    unsigned char pad[6];
+    struct dfi_frame *frame; /* at the top of the core stack */
+    struct dfi_process *process;
+    struct dfi_counts *counts; /* counters of this thread, in shared memory */
+    int tid;
+    unsigned files_word[4];      /* free for the handlers of paths and descriptors */
+    struct dfi_pending *pending; /* signal.c */
+    struct dfi_thread *next;     /* of the list of all, under thread.c's lock */
+};
+
+static inline struct dfi_thread *dfi_self(void)
+{
+    struct dfi_thread *self;
+    __asm__("movq %%gs:0, %0" : "=r"(self));
+    return self;
+}
+
+static inline struct dfi_process *dfi_process(void)
+{
+    return dfi_self()->process;
+}
+
+/*
+ * Moves a descriptor of ours out of the program's way (or adds one): its new number, high and
+ * recorded in process->hidden, or a negative errno. The old number is closed.
+ */
+int dfi_hide_fd(struct dfi_process *process, int fd);
+bool dfi_is_hidden(const struct dfi_process *process, int fd);
+
+/* ---- what process creation and execution ask the handlers of paths and descriptors ---- */
+
+/* At start, after exec too: from the configuration text. 0 or a negative errno (nothing is run). */
+int dfi_files_begin(struct dfi_process *process, const char *config, size_t size);
+
+/* A child with a copy of our descriptors that shares our memory: its own struct dfi_files. */
+struct dfi_files *dfi_files_copy(const struct dfi_files *files);
+void dfi_files_free(struct dfi_files *files);
+
+/* Around fork: all locks taken; then released in the parent, made new in the child. */
+void dfi_files_fork_prepare(void);
+void dfi_files_fork_parent(void);
+void dfi_files_fork_child(struct dfi_process *process);
+
+/* Before execve: what the next program has to be told, put into text; its size or -errno. */
+long dfi_files_exec(struct dfi_process *process, char *text, size_t size);
+
+/* Before the process ends by exit_group, or its last thread by exit. */
+void dfi_files_end(struct dfi_process *process);
+
+/*
+ * A program to execute: a descriptor of a real file with its bytes, opened read-only and to be
+ * closed, or a negative errno as execve's. *virtual says that it came from a mount; then the
+ * permission to execute has been checked.
+ */
+int dfi_files_program(int dirfd, const char *path, int flags, bool *virtual);
+
+/* ---- counting: stats.c ---- */
+
+enum dfi_event {
+    DFI_EVENT_TRAPPED,   /* calls that came by SIGSYS */
+    DFI_EVENT_REWRITTEN, /* sites */
+    DFI_EVENT_KEPT,      /* sites that cannot be rewritten */
+    DFI_EVENT_ESCAPED,   /* programs run uninterposed (set-user-id) */
+    DFI_EVENT_EXECS,
+    DFI_EVENT_FORKS,
+    DFI_EVENT_THREADS,
+    DFI_EVENT_UNKNOWN, /* calls whose number is not in the table */
+    DFI_EVENTS
+};
+
+void dfi_count(enum dfi_event event);
+
+/* One line to the log of the run (--verbose), never to the program's descriptors. */
+void dfi_note(const char *text);
+
+#endif

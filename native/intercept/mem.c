@@ -1,0 +1,47 @@
+/*
+ * mem.c - the four functions of memory that a compiler may call even where there is no libc.
+ */
+#include "intercept/mem.h"
+
+void *memcpy(void *restrict to, const void *restrict from, size_t size)
+{
+    void *start = to;
+    __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(size) : : "memory");
+    return start;
+}
+
+void *memmove(void *to, const void *from, size_t size)
+{
+    if ((uintptr_t)to - (uintptr_t)from >= size)
+        return memcpy(to, from, size);
+    unsigned char *end = (unsigned char *)to + size;
+    const unsigned char *source = (const unsigned char *)from + size;
+    while (size-- > 0)
+        *--end = *--source;
+    return to;
+}
+
+void *memset(void *to, int byte, size_t size)
+{
+    void *start = to;
+    __asm__ volatile("rep stosb" : "+D"(to), "+c"(size) : "a"(byte) : "memory");
+    return start;
+}
+
+int memcmp(const void *left, const void *right, size_t size)
+{
+    const unsigned char *a = left, *b = right;
+    for (size_t i = 0; i < size; i++) {
+        if (a[i] != b[i])
+            return a[i] < b[i] ? -1 : 1;
+    }
+    return 0;
+}
+
+size_t strlen(const char *text)
+{
+    size_t size = 0;
+    while (text[size] != '\0')
+        size++;
+    return size;
+}
