@@ -32,8 +32,8 @@ ssize_t df_call_getdents(int fd, void *buf, size_t size)
         return ret;
     if (use.file->kind != DF_KIND_DIRECTORY)
         return df_use_end(&use, -ENOTDIR);
-    pthread_mutex_lock(&use.file->position_lock);
+    df_file_lock_position(use.file);
     ret = fill(&use, buf, size);
-    pthread_mutex_unlock(&use.file->position_lock);
+    df_file_unlock_position(use.file);
     return df_use_end(&use, ret);
 }

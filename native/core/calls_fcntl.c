@@ -75,9 +75,9 @@ static ssize_t lock_base(struct df_use *use, int whence, off_t *base)
         *base = 0;
         return 0;
     case SEEK_CUR:
-        pthread_mutex_lock(&use->file->position_lock);
+        df_file_lock_position(use->file);
         *base = use->file->position;
-        pthread_mutex_unlock(&use->file->position_lock);
+        df_file_unlock_position(use->file);
         return 0;
     case SEEK_END:
         ret = df_call_result(&use->call, use->fs->ops->getattr(use->fs, &use->call, &where, &st));

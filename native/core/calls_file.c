@@ -67,11 +67,11 @@ off_t df_call_lseek(int fd, off_t offset, int whence)
         return df_use_end(&use, -EINVAL);
     if (use.file->traits & (DF_FILE_STREAM | DF_FILE_NONSEEKABLE))
         return df_use_end(&use, -ESPIPE);
-    pthread_mutex_lock(&use.file->position_lock);
+    df_file_lock_position(use.file);
     ret = new_position(&use, offset, whence);
     if (ret >= 0)
         use.file->position = ret;
-    pthread_mutex_unlock(&use.file->position_lock);
+    df_file_unlock_position(use.file);
     return df_use_end(&use, ret);
 }
 
@@ -88,9 +88,9 @@ static off_t position_of(struct df_file *file)
 {
     off_t position;
 
-    pthread_mutex_lock(&file->position_lock);
+    df_file_lock_position(file);
     position = file->position;
-    pthread_mutex_unlock(&file->position_lock);
+    df_file_unlock_position(file);
     return position;
 }
 
@@ -100,9 +100,9 @@ static void move_end(struct end *end, ssize_t size)
         *end->given = end->offset + size;
         return;
     }
-    pthread_mutex_lock(&end->file->position_lock);
+    df_file_lock_position(end->file);
     end->file->position = end->offset + size;
-    pthread_mutex_unlock(&end->file->position_lock);
+    df_file_unlock_position(end->file);
 }
 
 /* generic_file_rw_checks() of the kernel. */

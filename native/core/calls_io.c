@@ -125,11 +125,11 @@ static ssize_t read_on(struct df_use *use, const struct vector *v)
 
     if (DF_UNLIKELY(file->traits & DF_FILE_STREAM))
         return read_at(use, v, 0);
-    pthread_mutex_lock(&file->position_lock);
+    df_file_lock_position(file);
     ret = df_call_result(&use->call, read_at(use, v, file->position));
     if (ret > 0)
         file->position += ret;
-    pthread_mutex_unlock(&file->position_lock);
+    df_file_unlock_position(file);
     return ret;
 }
 
@@ -260,12 +260,12 @@ static ssize_t write_on(struct df_use *use, struct vector *v)
 
     if (DF_UNLIKELY(file->traits & DF_FILE_STREAM))
         return write_at(use, v, &offset);
-    pthread_mutex_lock(&file->position_lock);
+    df_file_lock_position(file);
     offset = file->position;
     ret = write_at(use, v, &offset);
     if (ret > 0)
         file->position = offset + ret;
-    pthread_mutex_unlock(&file->position_lock);
+    df_file_unlock_position(file);
     return ret;
 }
 

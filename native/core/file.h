@@ -56,6 +56,22 @@ struct df_file {
     uint64_t host[DF_FILE_HOST_WORDS]; /* the host's own: no allocation is needed for an open */
 };
 
+/* Of position. With DF_FREESTANDING (native/intercept) processes share it. */
+#ifdef DF_FREESTANDING
+void df_file_lock_position(struct df_file *file);
+void df_file_unlock_position(struct df_file *file);
+#else
+static inline void df_file_lock_position(struct df_file *file)
+{
+    pthread_mutex_lock(&file->position_lock);
+}
+
+static inline void df_file_unlock_position(struct df_file *file)
+{
+    pthread_mutex_unlock(&file->position_lock);
+}
+#endif
+
 /* ---- for the core: memory and references (file.c) ---- */
 
 /*

@@ -83,9 +83,11 @@ struct df_gate {
 };
 extern struct df_gate df_gate;
 
+#ifndef DF_FREESTANDING
 /* The calling thread's record, or NULL. initial-exec: one load instead of a call; the library needs
  * eight bytes of the static TLS that glibc keeps for objects loaded at run time. */
 extern _Thread_local struct df_thread *df_gate_self __attribute__((tls_model("initial-exec")));
+#endif
 
 /* The fast side's half of the barrier: orders a store to the own record before a load. */
 static inline void df_gate_light_barrier(void)
@@ -115,6 +117,9 @@ void df_gate_leave_slowly(struct df_thread *thread);
 
 /* Inside from here on; nests. Sleeps while a fork is in progress, unless nested.
  * Returns the record, or NULL and *error = -ENOMEM or -ELOOP (nested too deep). */
+#ifdef DF_FREESTANDING /* native/intercept has no thread-local storage, and its own gate */
+struct df_thread *df_gate_enter(int *error);
+#else
 static inline struct df_thread *df_gate_enter(int *error)
 {
     struct df_thread *thread = df_gate_self;
@@ -131,6 +136,7 @@ static inline struct df_thread *df_gate_enter(int *error)
     }
     return df_gate_enter_slowly(error);
 }
+#endif
 
 /*
  * Pins `mount` for the innermost call, which pins nothing now. Returns false, with nothing pinned,
@@ -159,6 +165,9 @@ void df_gate_kept(struct df_thread *thread, struct df_mount *mount);
 bool df_gate_pins(const struct df_thread *thread, const struct df_mount *mount);
 
 /* Ends the innermost call. */
+#ifdef DF_FREESTANDING
+void df_gate_leave(struct df_thread *thread);
+#else
 static inline void df_gate_leave(struct df_thread *thread)
 {
     unsigned level = thread->depth - 1;
@@ -176,6 +185,7 @@ static inline void df_gate_leave(struct df_thread *thread)
             df_gate_leave_slowly(thread);
     }
 }
+#endif
 
 /*
  * Around a sleep in the core (lock, poll): the thread counts as outside, so that neither fork nor
