@@ -3,14 +3,16 @@
  */
 #include "intercept/intercept.h"
 
-/* Declares a handler by the name that its row gives; the same declaration may come twice. */
-#define DFI_CALL(name, kind, handler, level, note) long handler(struct dfi_frame *frame);
+/* Declares a handler by the name that its row gives; the same declaration may come twice. Weak: a
+ * door may be built that has not all of them; what has no handler is the kernel's, and counted. */
+#define DFI_CALL(number, name, arguments, level, handler, error, note)                             \
+    long handler(struct dfi_frame *frame) __attribute__((weak));
 #include "intercept/syscalls.def"
 #undef DFI_CALL
 
 const struct dfi_call dfi_calls[DFI_CALLS_MAX] = {
-#define DFI_CALL(name, kind, handler, level, note)                                                 \
-    [__NR_##name] = {#name, handler, DFI_##kind, DFI_##level, note},
+#define DFI_CALL(number, name, arguments, level, handler, error, note)                             \
+    [number] = {#name, arguments, handler, error, DFI_##level},
 #include "intercept/syscalls.def"
 #undef DFI_CALL
 };
@@ -23,8 +25,7 @@ long dfi_pass(struct dfi_frame *frame)
 
 long dfi_refuse(struct dfi_frame *frame)
 {
-    (void)frame;
-    return -ENOSYS;
+    return -dfi_calls[frame->nr].error;
 }
 
 long dfi_dispatch(struct dfi_frame *frame)

@@ -64,22 +64,11 @@ long dfi_dispatch(struct dfi_frame *frame);
 /* The handler of rows that are the kernel's: DFI_PASS. */
 long dfi_pass(struct dfi_frame *frame);
 
-/* The handler of rows that are refused so that programs fall back: -ENOSYS. */
+/* The handler of rows that are refused so that programs fall back: minus the row's error. */
 long dfi_refuse(struct dfi_frame *frame);
 
-/* What a call's arguments are, for the dispatch and the page of calls. */
-enum dfi_kind {
-    DFI_NONE,  /* neither path nor descriptor */
-    DFI_FD,    /* args[0] is a descriptor */
-    DFI_FD_FD, /* args[0] and another one are descriptors */
-    DFI_PATH,  /* args[0] is a path */
-    DFI_PATH_PATH,
-    DFI_AT_PATH, /* args[0] is a directory's descriptor or AT_FDCWD, args[1] a path below it */
-    DFI_AT_AT,   /* two of those */
-    DFI_MEMORY,  /* mappings */
-    DFI_SIGNAL,  /* dispositions, masks, waiting with a mask */
-    DFI_PROCESS, /* creation, execution and end of processes and threads */
-};
+/* The same, when an argument leads to a mount; else DFI_PASS. */
+long dfi_refuse_ours(struct dfi_frame *frame);
 
 enum dfi_level {
     DFI_HANDLED, /* as Linux on a local file system */
@@ -90,10 +79,10 @@ enum dfi_level {
 
 struct dfi_call {
     const char *name;
+    const char *arguments; /* syscalls.def: a letter for each */
     long (*handler)(struct dfi_frame *frame);
-    unsigned char kind;  /* enum dfi_kind */
+    short error;         /* of a call that is refused, positive */
     unsigned char level; /* enum dfi_level */
-    const char *note;
 };
 
 /* By number; a row without handler is a number that the table does not know. */
