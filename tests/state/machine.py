@@ -20,6 +20,7 @@ from hypothesis.stateful import (
     rule,
 )
 
+DEPTH = 12  # each step up takes a symlink of its own, and a name for it that is free
 RENAME_NOREPLACE, RENAME_EXCHANGE = 1, 2
 PUNCH_HOLE_KEEP_SIZE = 3
 
@@ -67,9 +68,8 @@ def link_target(fs, path):
     return fs.os.readlink(path).replace(fs.root, "ROOT")
 
 
-def tree(fs, path=None, prefix=""):
+def tree(fs, path, prefix=""):
     """Every name below path with its attributes and its bytes or target."""
-    path = fs.root if path is None else path
     found = {}
     for name in fs.os.listdir(path):
         child = f"{path}/{name}"
@@ -85,11 +85,11 @@ def tree(fs, path=None, prefix=""):
     return found
 
 
-def groups(fs, found):
-    """The names of `found` that share an inode, as a set of sets."""
+def groups(fs, path, found):
+    """The names of `found`, below path, that share an inode, as a set of sets."""
     inodes = {}
     for name in found:
-        status = fs.os.lstat(fs.path(name))
+        status = fs.os.lstat(f"{path}/{name}")
         inodes.setdefault((status.st_dev, status.st_ino), set()).add(name)
     return {frozenset(names) for names in inodes.values()}
 
@@ -106,9 +106,12 @@ class Machine(RuleBasedStateMachine):
         super().__init__()
         self._contexts = [self.oracle.fresh(), self.subject.fresh()]
         self.worlds = [context.__enter__() for context in self._contexts]
+        self._tops = [fs.root for fs in self.worlds]
         self.seed = 0
         self.open_pairs = set()
         for fs in self.worlds:
+            for _ in range(DEPTH):
+                fs.root = fs.mkdir("d")
             fs.mkdir("a")
             fs.mkdir("a/b")
             fs.os.link(fs.make("a/c", pattern(0, 10_000)), fs.path("b"))
@@ -127,9 +130,12 @@ class Machine(RuleBasedStateMachine):
     def teardown(self):
         try:
             self.close_all()
-            one, two = (tree(fs) for fs in self.worlds)
+            one, two = (tree(fs, top) for fs, top in zip(self.worlds, self._tops, strict=True))
             assert two == one
-            assert groups(self.worlds[1], two) == groups(self.worlds[0], one)
+            inodes = [
+                groups(*world) for world in zip(self.worlds, self._tops, (one, two), strict=True)
+            ]
+            assert inodes[1] == inodes[0]
         finally:
             for context in self._contexts:
                 context.__exit__(None, None, None)

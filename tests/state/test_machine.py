@@ -8,8 +8,9 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from .machine import Machine
 
-# Both runs are the same every time: what lands is decided by the change, not by chance. The sweep
-# looks further and prints the @reproduce_failure line of what it finds.
+# Both runs are the same every time, as long as the test modules that pytest has collected are
+# (hypothesis tries the constants it finds in them): what lands is decided by the change, not by
+# chance. The sweep looks further and prints the @reproduce_failure line of what it finds.
 SHORT = hypothesis.settings(
     max_examples=400, stateful_step_count=50, derandomize=True, deadline=None, database=None
 )
