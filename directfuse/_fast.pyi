@@ -60,13 +60,31 @@ def writev(fd: int, buffers: Sequence[ReadableBuffer], /) -> int: ...
 def preadv(fd: int, buffers: Sequence[WriteableBuffer], offset: int, flags: int = 0, /) -> int: ...
 def pwritev(fd: int, buffers: Sequence[ReadableBuffer], offset: int, flags: int = 0, /) -> int: ...
 def lseek(fd: int, position: int, whence: int, /) -> int: ...
-@overload
-def read_many(requests: Iterable[tuple[int, int, int]], into: None = None) -> list[bytes]: ...
+
+_Request: TypeAlias = _File | tuple[_File, int, int | None]
+
 @overload
 def read_many(
-    requests: Iterable[tuple[int, int, int]],
+    requests: Iterable[_Request], into: None = None, *, errors: Literal["raise"] = "raise"
+) -> list[bytes]: ...
+@overload
+def read_many(
+    requests: Iterable[_Request], into: None = None, *, errors: str
+) -> list[bytes | OSError]: ...
+@overload
+def read_many(
+    requests: Iterable[_Request],
     into: WriteableBuffer | list[WriteableBuffer] | tuple[WriteableBuffer, ...],
+    *,
+    errors: Literal["raise"] = "raise",
 ) -> list[int]: ...
+@overload
+def read_many(
+    requests: Iterable[_Request],
+    into: WriteableBuffer | list[WriteableBuffer] | tuple[WriteableBuffer, ...],
+    *,
+    errors: str,
+) -> list[int | OSError]: ...
 
 # file objects: the overloads are those of builtins.open in typeshed
 @overload

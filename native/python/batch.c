@@ -1,262 +1,382 @@
 /*
- * batch.c - read_many: many reads, of any descriptors, in one call and one release of the GIL.
+ * batch.c - read_many: many reads, of any files, in one call: run by run they are opened, read by
+ * one df_read_batch() that the plugin may overlap, and closed.
  */
 #include <errno.h>
+#include <string.h>
 
 #include <directfuse.h>
 
 #include "core/fd.h"
+#include "python/batch.h"
 #include "python/gil.h"
 
 struct batch {
-    struct df_read *reads;
-    Py_ssize_t count;
-    size_t size;       /* bytes in all */
-    bool real;         /* a descriptor of the kernel is among them: may wait for a disk */
-    PyObject *results; /* list of bytes, when there is no `into` */
-    Py_buffer *views;  /* exported buffers of `into` */
-    Py_ssize_t view_count;
+    PyObject *module;
+    PyObject *requests; /* a tuple */
+    PyObject *results;  /* a list: bytes, counts, or exceptions */
+    PyObject *buffers;  /* list or tuple of buffers, borrowed; or NULL */
+    Py_buffer view;     /* of the one buffer; obj NULL: there is none */
+    size_t used;        /* bytes of it that are given away */
+    bool return_errors;
 };
 
-static void batch_clear(struct batch *batch)
-{
-    for (Py_ssize_t i = 0; i < batch->view_count; i++)
-        PyBuffer_Release(&batch->views[i]);
-    PyMem_Free(batch->views);
-    PyMem_Free(batch->reads);
-    Py_CLEAR(batch->results);
-}
+/* A run: requests first .. first + count - 1 of the batch. */
+struct run {
+    struct df_piece pieces[DF_BATCH_RUN];
+    PyObject *bytes[DF_BATCH_RUN]; /* new objects to read into, or NULL */
+    Py_buffer views[DF_BATCH_RUN]; /* of a list of buffers; obj NULL: none */
+    struct df_read reads[DF_BATCH_RUN];
+    Py_ssize_t at[DF_BATCH_RUN]; /* which piece a read belongs to */
+    Py_ssize_t first, count;
+};
 
-/* ---- what is asked for ---- */
-
-static int read_request(PyObject *request, struct df_read *read)
+static bool failed(const struct df_piece *piece)
 {
-    Py_ssize_t size = 0;
-    off_t offset = 0;
-    int fd = -1;
-    PyObject *items = PySequence_Tuple(request);
-    if (!items)
-        return -1;
-    bool good = PyTuple_Size(items) == 3 && df_args_fd(PyTuple_GetItem(items, 0), &fd) &&
-                df_args_size(PyTuple_GetItem(items, 1), &size) &&
-                df_args_offset(PyTuple_GetItem(items, 2), &offset);
-    Py_DECREF(items);
-    if (!good) {
-        PyErr_Format(PyExc_TypeError, "a request is (descriptor, size, offset), not %R", request);
-        return -1;
-    }
-    if (size < 0 || offset < 0) {
-        df_error_raise(-EINVAL, NULL, NULL);
-        return -1;
-    }
-    *read = (struct df_read){.fd = fd, .size = (size_t)size, .offset = offset};
-    return 0;
-}
-
-/* `requests` is a tuple. */
-static int read_requests(struct batch *batch, PyObject *requests)
-{
-    batch->count = PyTuple_Size(requests);
-    batch->reads = PyMem_Calloc((size_t)batch->count + 1, sizeof(*batch->reads));
-    if (!batch->reads) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    for (Py_ssize_t i = 0; i < batch->count; i++) {
-        struct df_read *read = &batch->reads[i];
-        if (read_request(PyTuple_GetItem(requests, i), read) < 0)
-            return -1;
-        batch->real = batch->real || read->fd < DF_FD_BASE;
-        if (__builtin_add_overflow(batch->size, read->size, &batch->size)) {
-            PyErr_SetString(PyExc_OverflowError, "the requests are too large together");
-            return -1;
-        }
-    }
-    return 0;
+    return piece->failure || piece->fd < 0 || piece->result < 0;
 }
 
 /* ---- where it goes ---- */
 
-/* New bytes objects. */
-static int aim_at_results(struct batch *batch)
+static int refuse_size(Py_ssize_t index, size_t needed, size_t room)
 {
-    batch->results = PyList_New(batch->count);
-    if (!batch->results)
-        return -1;
-    for (Py_ssize_t i = 0; i < batch->count; i++) {
-        PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)batch->reads[i].size);
-        if (!bytes)
-            return -1;
-        batch->reads[i].buf = PyBytes_AsString(bytes);
-        PyList_SetItem(batch->results, i, bytes);
-    }
-    return 0;
-}
-
-static int add_view(struct batch *batch, PyObject *buffer)
-{
-    Py_buffer *view = &batch->views[batch->view_count];
-    if (!buffer || PyObject_GetBuffer(buffer, view, PyBUF_WRITABLE) < 0)
-        return -1;
-    batch->view_count++;
-    return 0;
-}
-
-static int refuse_size(size_t needed, Py_ssize_t there)
-{
-    PyErr_Format(PyExc_ValueError, "%zu bytes are asked for, the buffer has %zd", needed, there);
+    PyErr_Format(PyExc_ValueError, "request %zd is for %zu bytes, the buffer has room for %zu",
+                 index, needed, room);
     return -1;
 }
 
-/* One buffer, filled piece by piece: each request has its own place. */
-static int aim_at_buffer(struct batch *batch, PyObject *into)
+static int aim_at_bytes(struct run *run, Py_ssize_t i)
 {
-    batch->views = PyMem_Calloc(1, sizeof(*batch->views));
-    if (!batch->views) {
-        PyErr_NoMemory();
+    run->bytes[i] = PyBytes_FromStringAndSize(NULL, run->pieces[i].size);
+    if (!run->bytes[i])
         return -1;
-    }
-    if (add_view(batch, into) < 0)
-        return -1;
-    if (batch->size > (size_t)batch->views[0].len)
-        return refuse_size(batch->size, batch->views[0].len);
-    char *next = batch->views[0].buf;
-    for (Py_ssize_t i = 0; i < batch->count; i++) {
-        batch->reads[i].buf = next;
-        next += batch->reads[i].size;
-    }
+    run->pieces[i].buf = PyBytes_AsString(run->bytes[i]);
     return 0;
 }
 
-/* A buffer for each request. */
-static int aim_at_buffers(struct batch *batch, PyObject *into)
+/* The next piece of the one buffer. A file that tells no size gets the room that is left. */
+static int aim_at_rest(struct batch *batch, struct run *run, Py_ssize_t i)
 {
-    Py_ssize_t there = PySequence_Size(into);
-    if (there < 0)
+    struct df_piece *piece = &run->pieces[i];
+    size_t room = (size_t)batch->view.len - batch->used;
+    if (piece->whole && piece->size == 0)
+        piece->size = (Py_ssize_t)room;
+    else if ((size_t)piece->size > room)
+        return refuse_size(run->first + i, (size_t)piece->size, room);
+    piece->buf = (char *)batch->view.buf + batch->used;
+    batch->used += (size_t)piece->size;
+    return 0;
+}
+
+/* Its own buffer, which a request for a whole file fills at most. */
+static int aim_at_own(struct batch *batch, struct run *run, Py_ssize_t i)
+{
+    struct df_piece *piece = &run->pieces[i];
+    PyObject *buffer = PySequence_GetItem(batch->buffers, run->first + i);
+    int error = buffer ? PyObject_GetBuffer(buffer, &run->views[i], PyBUF_WRITABLE) : -1;
+    Py_XDECREF(buffer);
+    if (error < 0)
         return -1;
-    if (there != batch->count) {
-        PyErr_Format(PyExc_ValueError, "%zd requests, but %zd buffers", batch->count, there);
-        return -1;
-    }
-    batch->views = PyMem_Calloc((size_t)there + 1, sizeof(*batch->views));
-    if (!batch->views) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    for (Py_ssize_t i = 0; i < there; i++) {
-        PyObject *buffer = PySequence_GetItem(into, i);
-        int error = add_view(batch, buffer);
-        Py_XDECREF(buffer);
+    if (piece->whole)
+        piece->size = run->views[i].len;
+    if (piece->size > run->views[i].len)
+        return refuse_size(run->first + i, (size_t)piece->size, (size_t)run->views[i].len);
+    piece->buf = run->views[i].buf;
+    return 0;
+}
+
+static int aim(struct batch *batch, struct run *run)
+{
+    for (Py_ssize_t i = 0; i < run->count; i++) {
+        if (failed(&run->pieces[i]))
+            continue;
+        int error = batch->buffers    ? aim_at_own(batch, run, i)
+                    : batch->view.obj ? aim_at_rest(batch, run, i)
+                                      : aim_at_bytes(run, i);
         if (error < 0)
             return -1;
-        if (batch->reads[i].size > (size_t)batch->views[i].len)
-            return refuse_size(batch->reads[i].size, batch->views[i].len);
-        batch->reads[i].buf = batch->views[i].buf;
     }
     return 0;
 }
 
-static int aim(struct batch *batch, PyObject *into)
+/* ---- reading ---- */
+
+/* Those that are to be read: all at first, then those that a signal interrupted. */
+static size_t collect(struct run *run, bool again)
 {
-    if (!into || into == Py_None)
-        return aim_at_results(batch);
-    if (PyList_Check(into) || PyTuple_Check(into))
-        return aim_at_buffers(batch, into);
-    return aim_at_buffer(batch, into);
+    size_t count = 0;
+    for (Py_ssize_t i = 0; i < run->count; i++) {
+        const struct df_piece *piece = &run->pieces[i];
+        if (piece->failure || piece->fd < 0 ||
+            (again ? piece->result != -EINTR : piece->result < 0))
+            continue;
+        run->at[count] = i;
+        run->reads[count++] =
+            (struct df_read){piece->fd, piece->buf, (size_t)piece->size, piece->offset, 0};
+    }
+    return count;
+}
+
+static int read_collected(struct run *run, size_t count)
+{
+    int error = 0;
+    size_t size = 0;
+    bool real = false; /* the kernel's: may wait for a disk */
+    for (size_t i = 0; i < count; i++) {
+        size += run->reads[i].size;
+        real = real || !df_fd_ours(run->reads[i].fd);
+    }
+    PyThreadState *state = !real && df_gil_keep(size) ? NULL : PyEval_SaveThread();
+    if (df_read_batch(run->reads, count) < 0)
+        error = -errno;
+    if (state)
+        PyEval_RestoreThread(state);
+    for (size_t i = 0; !error && i < count; i++)
+        run->pieces[run->at[i]].result = run->reads[i].result;
+    return error;
+}
+
+static int read_run(struct run *run)
+{
+    bool again = false;
+    for (size_t count; (count = collect(run, again)) > 0; again = true) {
+        int error = read_collected(run, count);
+        if (error < 0) {
+            df_error_raise(error, NULL, NULL);
+            return -1;
+        }
+        if (PyErr_CheckSignals() < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static void close_run(struct run *run)
+{
+    bool work = false, real = false;
+    for (Py_ssize_t i = 0; i < run->count; i++) {
+        work = work || run->pieces[i].opened;
+        real = real || (run->pieces[i].opened && !df_fd_ours(run->pieces[i].fd));
+    }
+    if (!work)
+        return;
+    PyThreadState *state = !real && df_gil_keep(0) ? NULL : PyEval_SaveThread();
+    df_piece_close(run->pieces, run->count);
+    if (state)
+        PyEval_RestoreThread(state);
 }
 
 /* ---- what came ---- */
 
-/* Says in a note which request it was. */
-static PyObject *raise_for(const struct batch *batch, Py_ssize_t index)
+/* The exception of a request, with a note that names it. */
+static PyObject *failure_of(struct df_piece *piece, Py_ssize_t index)
 {
-    const struct df_read *read = &batch->reads[index];
-    df_error_raise(read->result, NULL, NULL);
     PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    PyErr_NormalizeException(&type, &value, &traceback);
-    PyObject *note = PyUnicode_FromFormat("request %zd: descriptor %d, %zu bytes at %lld", index,
-                                          read->fd, read->size, (long long)read->offset);
+    if (piece->failure) {
+        value = Py_NewRef(piece->failure);
+    } else {
+        df_error_raise(piece->result < 0 ? piece->result : piece->fd, piece->path.object, NULL);
+        PyErr_Fetch(&type, &value, &traceback);
+        PyErr_NormalizeException(&type, &value, &traceback);
+        Py_XDECREF(type);
+        Py_XDECREF(traceback);
+    }
+    PyObject *note = piece->size < 0
+                         ? PyUnicode_FromFormat("request %zd: %R", index, piece->file)
+                         : PyUnicode_FromFormat("request %zd: %R, %zd bytes at %lld", index,
+                                                piece->file, piece->size, (long long)piece->offset);
     PyObject *done = note ? PyObject_CallMethod(value, "add_note", "O", note) : NULL;
     PyErr_Clear(); /* the error itself matters more than its note */
     Py_XDECREF(note);
     Py_XDECREF(done);
-    PyErr_Restore(type, value, traceback);
-    return NULL;
+    return value;
 }
 
-static PyObject *counts_of(const struct batch *batch)
+/* A file of the kind that says 0 bytes and has more (as those of /proc): read to its end. */
+static PyObject *read_sizeless(const struct batch *batch, const struct df_piece *piece)
 {
-    PyObject *counts = PyList_New(batch->count);
-    for (Py_ssize_t i = 0; counts && i < batch->count; i++) {
-        PyObject *count = PyLong_FromSsize_t(batch->reads[i].result);
-        if (!count || PyList_SetItem(counts, i, count) < 0)
-            Py_CLEAR(counts);
+    PyObject *arguments = Py_BuildValue("(Osi)", piece->file, "rb", 0);
+    PyObject *open = arguments ? PyObject_GetAttrString(batch->module, "open") : NULL;
+    PyObject *file = open ? PyObject_Call(open, arguments, NULL) : NULL;
+    PyObject *moved = NULL, *bytes = NULL;
+    if (file && piece->offset > 0)
+        moved = PyObject_CallMethod(file, "seek", "L", (long long)piece->offset);
+    if (file && !PyErr_Occurred())
+        bytes = PyObject_CallMethod(file, "readall", NULL);
+    PyObject *closed = file && !PyErr_Occurred() ? PyObject_CallMethod(file, "close", NULL) : NULL;
+    if (!closed)
+        Py_CLEAR(bytes);
+    Py_XDECREF(closed);
+    Py_XDECREF(moved);
+    Py_XDECREF(file);
+    Py_XDECREF(open);
+    Py_XDECREF(arguments);
+    return bytes;
+}
+
+static PyObject *result_of(const struct batch *batch, struct run *run, Py_ssize_t i)
+{
+    struct df_piece *piece = &run->pieces[i];
+    if (failed(piece))
+        return failure_of(piece, run->first + i);
+    if (!run->bytes[i])
+        return PyLong_FromSsize_t(piece->result);
+    if (piece->whole && piece->size == 0 && piece->path.object)
+        return read_sizeless(batch, piece);
+    if (piece->result == piece->size)
+        return Py_NewRef(run->bytes[i]);
+    return PyBytes_FromStringAndSize(piece->buf, piece->result);
+}
+
+static int store_results(struct batch *batch, struct run *run)
+{
+    for (Py_ssize_t i = 0; i < run->count; i++) {
+        PyObject *result = result_of(batch, run, i);
+        if (!result)
+            return -1;
+        if (failed(&run->pieces[i]) && !batch->return_errors) {
+            PyErr_SetObject((PyObject *)Py_TYPE(result), result);
+            Py_DECREF(result);
+            return -1;
+        }
+        PyList_SetItem(batch->results, run->first + i, result);
     }
-    return counts;
+    return 0;
 }
 
-static PyObject *results_of(struct batch *batch)
+/* ---- a run ---- */
+
+static int parse_run(struct batch *batch, struct run *run, Py_ssize_t first)
 {
-    for (Py_ssize_t i = 0; i < batch->count; i++) {
-        const struct df_read *read = &batch->reads[i];
-        if (read->result == (ssize_t)read->size)
-            continue;
-        PyObject *shorter = PyBytes_FromStringAndSize(read->buf, read->result);
-        if (!shorter || PyList_SetItem(batch->results, i, shorter) < 0)
-            return NULL;
+    Py_ssize_t left = PyTuple_Size(batch->requests) - first;
+    Py_ssize_t wanted = left < DF_BATCH_RUN ? left : DF_BATCH_RUN;
+    run->first = first;
+    for (run->count = 0; run->count < wanted;) {
+        PyObject *request = PyTuple_GetItem(batch->requests, first + run->count);
+        if (df_piece_read(&run->pieces[run->count++], request) < 0)
+            return -1;
     }
-    return Py_NewRef(batch->results);
+    return 0;
 }
 
-static PyObject *batch_run(struct batch *batch)
+static void clear_run(struct run *run)
 {
+    close_run(run);
+    for (Py_ssize_t i = 0; i < run->count; i++) {
+        Py_CLEAR(run->bytes[i]);
+        if (run->views[i].obj)
+            PyBuffer_Release(&run->views[i]);
+    }
+    df_piece_clear(run->pieces, run->count);
+}
+
+static int do_run(struct batch *batch, struct run *run, Py_ssize_t first)
+{
+    memset(run->bytes, 0, sizeof(run->bytes));
+    memset(run->views, 0, sizeof(run->views));
+    int error = parse_run(batch, run, first);
+    if (error == 0)
+        error = df_piece_open(run->pieces, run->count);
+    if (error == 0)
+        error = aim(batch, run);
+    if (error == 0)
+        error = read_run(run);
+    if (error == 0)
+        close_run(run);
+    if (error == 0)
+        error = store_results(batch, run);
+    if (error < 0) { /* whatever clearing does, this is the exception */
+        PyObject *type, *value, *traceback;
+        PyErr_Fetch(&type, &value, &traceback);
+        clear_run(run);
+        PyErr_Restore(type, value, traceback);
+    } else {
+        clear_run(run);
+    }
+    return error;
+}
+
+static int do_runs(struct batch *batch)
+{
+    struct run *run = PyMem_Malloc(sizeof(*run));
+    Py_ssize_t total = PyTuple_Size(batch->requests);
     int error = 0;
-    bool keep = !batch->real && df_gil_keep(batch->size);
-    PyThreadState *state = keep ? NULL : PyEval_SaveThread();
-    if (df_read_batch(batch->reads, (size_t)batch->count) < 0)
-        error = -errno;
-    if (state)
-        PyEval_RestoreThread(state);
-    if (error)
-        return df_error_raise(error, NULL, NULL);
-    for (Py_ssize_t i = 0; i < batch->count; i++) {
-        if (batch->reads[i].result < 0)
-            return raise_for(batch, i);
+    if (!run) {
+        PyErr_NoMemory();
+        return -1;
     }
-    return batch->results ? results_of(batch) : counts_of(batch);
+    for (Py_ssize_t first = 0; error == 0 && first < total; first += run->count)
+        error = do_run(batch, run, first);
+    PyMem_Free(run);
+    return error;
 }
 
 /* ---- the call ---- */
 
+static int take_into(struct batch *batch, PyObject *into)
+{
+    if (!into || into == Py_None)
+        return 0;
+    if (!PyList_Check(into) && !PyTuple_Check(into))
+        return PyObject_GetBuffer(into, &batch->view, PyBUF_WRITABLE);
+    Py_ssize_t there = PySequence_Size(into), wanted = PyTuple_Size(batch->requests);
+    if (there != wanted) {
+        PyErr_Format(PyExc_ValueError, "%zd requests, but %zd buffers", wanted, there);
+        return -1;
+    }
+    batch->buffers = into;
+    return 0;
+}
+
+static int take_errors(struct batch *batch, const char *errors)
+{
+    batch->return_errors = strcmp(errors, "return") == 0;
+    if (batch->return_errors || strcmp(errors, "raise") == 0)
+        return 0;
+    PyErr_Format(PyExc_ValueError, "errors is 'raise' or 'return', not '%s'", errors);
+    return -1;
+}
+
 static PyObject *read_many(PyObject *module, PyObject *args, PyObject *options)
 {
-    (void)module;
-    static char *names[] = {"requests", "into", NULL};
-    PyObject *requests, *into = NULL, *result = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, options, "O|O:read_many", names, &requests, &into))
+    static char *names[] = {"requests", "into", "errors", NULL};
+    struct batch batch = {.module = module};
+    PyObject *requests, *into = NULL;
+    const char *errors = "raise";
+    if (!PyArg_ParseTupleAndKeywords(args, options, "O|O$s:read_many", names, &requests, &into,
+                                     &errors) ||
+        take_errors(&batch, errors) < 0)
         return NULL;
-    struct batch batch = {0};
-    PyObject *tuple = PySequence_Tuple(requests);
-    if (tuple && read_requests(&batch, tuple) == 0 && aim(&batch, into) == 0)
-        result = batch_run(&batch);
-    batch_clear(&batch);
-    Py_XDECREF(tuple);
-    return result;
+    if (PyUnicode_Check(requests) || PyBytes_Check(requests)) {
+        PyErr_SetString(PyExc_TypeError, "requests is a sequence of paths or (file, offset, "
+                                         "length), not one path");
+        return NULL;
+    }
+    batch.requests = PySequence_Tuple(requests);
+    if (batch.requests && take_into(&batch, into) == 0)
+        batch.results = PyList_New(PyTuple_Size(batch.requests));
+    if (batch.results && do_runs(&batch) < 0)
+        Py_CLEAR(batch.results);
+    if (batch.view.obj)
+        PyBuffer_Release(&batch.view);
+    Py_XDECREF(batch.requests);
+    return batch.results;
 }
 
 PyMethodDef df_batch_methods[] = {
     DF_FAST_METHOD(
         "read_many", read_many, METH_VARARGS | METH_KEYWORDS,
-        "read_many($module, /, requests, into=None)\n--\n\n"
-        "Many reads in one call, which a plugin may overlap.\n\n"
-        "requests: (descriptor, size in bytes, offset in bytes) each; real descriptors\n"
-        "    serve too.\n"
+        "read_many($module, /, requests, into=None, *, errors='raise')\n--\n\n"
+        "Many reads of many files in one call, which a plugin may overlap.\n\n"
+        "requests: of each, a path or descriptor, read to its end; or (path or\n"
+        "    descriptor, offset in bytes, length in bytes or None: to the end). Files of\n"
+        "    the ordinary file system serve too. A path is opened for the call.\n"
         "into: None for new bytes objects; a writable buffer, filled from its start,\n"
-        "    each request at the sum of the sizes before it; or a list or tuple of\n"
-        "    buffers, one for each request.\n\n"
+        "    each request at the sum of the lengths before it; or a list or tuple of\n"
+        "    buffers, one for each request, which a whole file fills at most.\n"
+        "errors: 'raise' raises the OSError of the first request that failed, with a\n"
+        "    note that names it; 'return' puts it into the list.\n\n"
         "Returns a list: the bytes, or with `into` the count of bytes, of each request;\n"
-        "fewer than asked for at the end of a file. Raises the OSError of the first\n"
-        "request that failed, with a note that names it."),
+        "fewer than asked for at the end of a file."),
     {NULL, NULL, 0, NULL},
 };

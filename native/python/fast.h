@@ -147,6 +147,9 @@ PyObject *df_fdio_write_buffer(int fd, PyObject *data, off_t at);
  * after EINTR: the descriptor is gone. */
 int df_open_close(int fd);
 
+/* os_open(path, flags) for any path: the descriptor as an int. */
+PyObject *df_open_path(PyObject *path, int flags);
+
 /* ---- tables of functions, each in the file it names, ended by a NULL name ---- */
 extern PyMethodDef df_stat_methods[];
 extern PyMethodDef df_fdio_methods[];

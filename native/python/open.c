@@ -61,6 +61,15 @@ static PyObject *fast_open(PyObject *module, PyObject *const *values, Py_ssize_t
     return fd;
 }
 
+PyObject *df_open_path(PyObject *path, int flags)
+{
+    PyObject *number = PyLong_FromLong(flags);
+    PyObject *values[] = {path, number};
+    PyObject *fd = number ? fast_open(NULL, values, 2, NULL) : NULL;
+    Py_XDECREF(number);
+    return fd;
+}
+
 /* ---- close ---- */
 
 static struct df_signature close_signature = {

@@ -238,60 +238,6 @@ def test_unlinked_files_live_on(root, fd):
     assert directfuse.fstat(fd).st_size == 11
 
 
-# ---- many reads in one call --------------------------------------------------------------------
-
-
-def test_read_many(root, fd, opened):
-    other = opened(f"{root}/g")
-    directfuse.write(other, b"abc")
-    requests = [(fd, 3, 0), (other, 10, 1), (fd, 2, 8), (fd, 5, 100), (other, 0, 0)]
-    assert directfuse.read_many(requests) == [b"012", b"bc", b"89", b"", b""]
-    assert directfuse.read_many(iter(requests)) == directfuse.read_many(tuple(requests))
-    assert directfuse.read_many([]) == []
-
-
-def test_read_many_into_one_buffer(fd):
-    into = bytearray(b"." * 10)
-    assert directfuse.read_many([(fd, 4, 0), (fd, 4, 8)], into) == [4, 2]
-    assert into == b"012389...."
-    with pytest.raises(ValueError, match="asked for"):
-        directfuse.read_many([(fd, 11, 0)], into)
-    with pytest.raises(BufferError):
-        directfuse.read_many([(fd, 1, 0)], b"read-only")
-
-
-def test_read_many_into_buffers(fd):
-    buffers = [bytearray(4), memoryview(bytearray(2))]
-    assert directfuse.read_many([(fd, 4, 1), (fd, 2, 0)], buffers) == [4, 2]
-    assert (bytes(buffers[0]), bytes(buffers[1])) == (b"1234", b"01")
-    with pytest.raises(ValueError, match="1 requests, but 2 buffers"):
-        directfuse.read_many([(fd, 4, 1)], buffers)
-    with pytest.raises(ValueError, match="asked for"):
-        directfuse.read_many([(fd, 4, 1), (fd, 3, 0)], buffers)
-
-
-def test_read_many_of_real_descriptors(fd, tmp_path):
-    path = tmp_path / "real"
-    path.write_bytes(b"real")
-    with open(path, "rb") as file:
-        assert directfuse.read_many([(file.fileno(), 9, 1), (fd, 1, 0)]) == [b"eal", b"0"]
-
-
-def test_read_many_says_which_request_failed(fd):
-    with pytest.raises(OSError, match="Bad file descriptor") as caught:
-        directfuse.read_many([(fd, 1, 0), ((1 << 30) + 77777, 4, 2)])
-    assert caught.value.errno == errno.EBADF
-    assert caught.value.__notes__ == ["request 1: descriptor 1073819601, 4 bytes at 2"]
-
-
-@pytest.mark.parametrize("request_", [5, (1, 2), ("x", 1, 2), (1, 2, 3, 4), "abc"])
-def test_read_many_refuses_what_is_no_request(request_):
-    with pytest.raises(TypeError):
-        directfuse.read_many([request_])
-    with pytest.raises(TypeError):
-        directfuse.read_many(request_ if isinstance(request_, int) else 5)
-
-
 # ---- memory ------------------------------------------------------------------------------------
 
 

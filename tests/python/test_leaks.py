@@ -98,10 +98,14 @@ CALLS = {
     ],
     "walk": lambda m, fd: [*directfuse.walk(m)],
     "fwalk": lambda m, fd: [*directfuse.fwalk(m)],
-    "read_many": lambda m, fd: directfuse.read_many([(fd, 50, 0), (fd, 80, 60)]),
-    "read_many into": lambda m, fd: directfuse.read_many([(fd, 5, 0)], [bytearray(9)]),
+    "read_many": lambda m, fd: directfuse.read_many([(fd, 0, 50), (f"{m}/f", 60, 80), f"{m}/f"]),
+    "read_many into": lambda m, fd: directfuse.read_many([(fd, 0, 5)], [bytearray(9)]),
+    "read_many into one": lambda m, fd: directfuse.read_many([f"{m}/f"], bytearray(9000)),
+    "read_many of errors": lambda m, fd: directfuse.read_many(
+        [f"{m}/none", b"/none", (fd, 0, None), (fd, 0, 3)], errors="return"
+    ),
     "read_many that fails": lambda m, fd: failing(
-        lambda: directfuse.read_many([(fd, 5, 0), ((1 << 30) + 99999, 5, 0)])
+        lambda: directfuse.read_many([(fd, 0, 5), ((1 << 30) + 99999, 0, 5)])
     ),
     "read_many of nonsense": lambda m, fd: failing(lambda: directfuse.read_many([(fd, 5)])),
     "borrow": lambda m, fd: directfuse.borrow(fd).release(),
