@@ -19,7 +19,7 @@ from typing import Any, Literal, Self, TypeAlias
 from directfuse import _fast, _native, _paths
 from directfuse._errors import DirectfuseError, MountError, NotSupportedError, UnmountError
 
-__all__ = ["Mount", "OpStats", "Stats", "mount", "mounts", "unmount"]
+__all__ = ["Command", "Mount", "OpStats", "Stats", "find_mount", "mount", "mounts", "unmount"]
 
 Placement: TypeAlias = Literal["auto", "inline", "server"]
 Command: TypeAlias = str | Sequence[str | os.PathLike[str]]
@@ -27,8 +27,13 @@ Command: TypeAlias = str | Sequence[str | os.PathLike[str]]
 #: Built-in file systems that wait for nothing but their own short locks (native/python/gil.h).
 _PROMPT = frozenset({"memfs"})
 
-_lock = threading.Lock()  # protects _ours
+_lock = threading.RLock()  # protects _ours
 _ours: dict[int, "Mount"] = {}  # mounts that this module made and has not unmounted
+
+# A thread that is inside the lock when another one forks does not exist in the child.
+os.register_at_fork(
+    before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+)
 
 
 # ---- statistics ----------------------------------------------------------------------------------
@@ -323,6 +328,16 @@ def _start(
             return entry, argv, words
     _native.unmount(code, lazy=True)  # takes what the program left
     raise MountError(errno.EIO, "the file system unmounted itself at once", shlex.join(argv))
+
+
+def find_mount(command: Command, mountpoint: str | os.PathLike[str] | None = None) -> Mount | None:
+    """The mount of this process that mount() made of the same words, if it still is one."""
+    argv = _words(command)
+    if mountpoint is not None:
+        argv.append(os.fspath(mountpoint))
+    with _lock:
+        alike = [found for found in _ours.values() if found.command == argv]
+    return next((found for found in alike if found.mounted), None)
 
 
 # ---- listing, unmounting by path -----------------------------------------------------------------

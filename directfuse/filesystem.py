@@ -1,0 +1,396 @@
+"""The fsspec file system "directfuse": every mount of this process, and the ordinary files too.
+
+    fsspec.open("directfuse:///data/train/0001.png")
+    fs = fsspec.filesystem("directfuse", command="squashfuse data.sqfs /data")
+
+Paths are absolute and mean what they mean to directfuse.open(). With a command the file system is
+mounted when the instance is made, unless this process has made that very mount already; a pickled
+instance carries the command, so it works in workers of every kind (docs/python.md).
+
+fsspec is not a dependency: `pip install fsspec` brings it.
+"""
+
+import datetime
+import errno
+import os
+import shutil
+import stat as _stat
+from typing import Any
+
+try:
+    from fsspec.spec import AbstractFileSystem
+    from fsspec.utils import stringify_path
+except ImportError as error:
+    raise ImportError(
+        "directfuse.filesystem is a file system for fsspec, which is not installed: "
+        "pip install fsspec"
+    ) from error
+
+from directfuse import _attributes, _fast, _files, _names, _tree
+from directfuse import path as _path
+from directfuse._attach import attach
+from directfuse._call import descriptor_of
+from directfuse._spec_file import open_file
+
+__all__ = ["DirectFuseFileSystem"]
+
+_COPY_SIZE = 1 << 22  # bytes copied at once
+
+
+class DirectFuseFileSystem(AbstractFileSystem):
+    """Files of directfuse's mounts under the names and semantics of fsspec.
+
+    command: mounted by the instance when it is not None, as directfuse.mount() does it.
+    mountpoint, placement, may_wait: of that mount.
+    auto_mkdir: writing a file makes the directories above it.
+    """
+
+    protocol = ("directfuse",)
+    root_marker = "/"
+
+    def __init__(
+        self,
+        command: str | list[str] | None = None,
+        mountpoint: str | None = None,
+        placement: str = "auto",
+        may_wait: bool | None = None,
+        auto_mkdir: bool = False,
+        **options: Any,
+    ) -> None:
+        if self._cached:
+            return
+        if options.get("asynchronous"):
+            raise ValueError(
+                "directfuse answers in the calling thread; for a coroutine interface wrap it: "
+                "fsspec.implementations.asyn_wrapper.AsyncFileSystemWrapper(fs)"
+            )
+        if command is None and mountpoint is not None:
+            raise ValueError("mountpoint is a part of a command line, and there is no command")
+        super().__init__(**options)
+        self.auto_mkdir = auto_mkdir
+        self.mount = None
+        if command is not None:
+            self.mount = attach(
+                command, mountpoint=mountpoint, placement=placement, may_wait=may_wait
+            )
+
+    @property
+    def fsid(self) -> str:
+        """Mounts are the process's own: what is equal elsewhere is another file."""
+        return f"directfuse-{os.getpid()}"
+
+    # ---- paths -----------------------------------------------------------------------------------
+
+    @classmethod
+    def _strip_protocol(cls, path: Any) -> Any:
+        """directfuse:///a, directfuse://a and directfuse:/a are /a; a bare a is relative to the
+        working directory, as everywhere."""
+        if type(path) is not str:
+            if isinstance(path, list | tuple | set):
+                return [cls._strip_protocol(one) for one in path]
+            path = stringify_path(path)
+            if not isinstance(path, str):
+                raise TypeError(f"a path is str or os.PathLike[str], not {type(path).__name__}")
+        if path.startswith("directfuse:"):
+            path = "/" + path[11:].lstrip("/")
+        elif not path.startswith("/"):
+            path = os.path.join(os.getcwd(), "" if path == "." else path.removeprefix("./"))
+        return path.rstrip("/") or "/"
+
+    @classmethod
+    def _parent(cls, path: Any) -> str:
+        stripped: str = cls._strip_protocol(path)
+        return stripped.rpartition("/")[0] or "/"
+
+    def unstrip_protocol(self, name: Any) -> str:
+        return f"directfuse://{self._strip_protocol(name)}"
+
+    # ---- what is there ---------------------------------------------------------------------------
+
+    def info(self, path: Any, **options: Any) -> dict[str, Any]:
+        """name, size (bytes), type, mode, uid, gid, mtime, created (st_ctime), ino, nlink, islink;
+        of what a symlink leads to, and then destination too."""
+        name = self._strip_protocol(path)
+        return _info(name, _fast.lstat(name))
+
+    def ls(self, path: Any, detail: bool = True, **options: Any) -> list[Any]:
+        """Names, or info() of each, of a directory's entries; of a file, itself."""
+        name = self._strip_protocol(path)
+        try:
+            scan = _fast.scandir(name)
+        except NotADirectoryError:
+            return [self.info(name)] if detail else [name]
+        prefix = name if name == "/" else name + "/"
+        found: list[Any] = []
+        with scan:
+            for entry in scan:
+                try:
+                    one = prefix + entry.name
+                    found.append(_info(one, entry.stat(follow_symlinks=False)) if detail else one)
+                except FileNotFoundError:
+                    pass  # removed since it was listed
+        return found
+
+    def exists(self, path: Any, **options: Any) -> bool:
+        return _path.exists(self._strip_protocol(path))
+
+    def lexists(self, path: Any, **options: Any) -> bool:
+        return _path.lexists(self._strip_protocol(path))
+
+    def isfile(self, path: Any) -> bool:
+        return _path.isfile(self._strip_protocol(path))
+
+    def isdir(self, path: Any) -> bool:
+        return _path.isdir(self._strip_protocol(path))
+
+    def islink(self, path: Any) -> bool:
+        return _path.islink(self._strip_protocol(path))
+
+    def size(self, path: Any) -> int:
+        return _fast.stat(self._strip_protocol(path)).st_size
+
+    def created(self, path: Any) -> datetime.datetime:
+        return _utc(_fast.stat(self._strip_protocol(path)).st_ctime)
+
+    def modified(self, path: Any) -> datetime.datetime:
+        return _utc(_fast.stat(self._strip_protocol(path)).st_mtime)
+
+    # ---- contents --------------------------------------------------------------------------------
+
+    def _open(
+        self,
+        path: Any,
+        mode: str = "rb",
+        block_size: int | None = None,
+        autocommit: bool = True,
+        cache_options: Any = None,
+        cache_type: Any = None,
+        size: int | None = None,
+        **options: Any,
+    ) -> Any:
+        """A buffered file of io. Of fsspec's own caches none is used: memory is near already."""
+        if options:
+            raise TypeError(f"directfuse knows no option {', '.join(sorted(options))} of open()")
+        if self.auto_mkdir and "r" not in mode:
+            self.makedirs(self._parent(path), exist_ok=True)
+        return open_file(self, path, mode, block_size, autocommit)
+
+    def cat_file(
+        self, path: Any, start: int | None = None, end: int | None = None, **options: Any
+    ) -> bytes:
+        """Bytes of a file from start to end; negative ones count from the end of the file."""
+        with _fast.open(self._strip_protocol(path), "rb", buffering=0) as file:
+            if start is None and end is None:
+                return file.readall()
+            size = file.seek(0, os.SEEK_END)
+            begin, stop, _ = slice(start, end).indices(size)
+            file.seek(begin)
+            return _read_exactly(file, max(0, stop - begin))
+
+    def cat_ranges(
+        self,
+        paths: Any,
+        starts: Any,
+        ends: Any,
+        max_gap: int | None = None,
+        on_error: str = "return",
+        **options: Any,
+    ) -> list[Any]:
+        """Many ranges by one read_many(): see there."""
+        if not isinstance(paths, list):
+            raise TypeError("paths is a list")
+        begins = starts if isinstance(starts, list) else [starts] * len(paths)
+        stops = ends if isinstance(ends, list) else [ends] * len(paths)
+        if not len(paths) == len(begins) == len(stops):
+            raise ValueError("paths, starts and ends have different lengths")
+        return self._read_many(paths, begins, stops, on_error)
+
+    def _read_many(
+        self, paths: list[Any], starts: list[Any], ends: list[Any], on_error: str
+    ) -> list[Any]:
+        requests: list[Any] = []
+        for path, start, end in zip(paths, starts, ends, strict=True):
+            begin, stop = start or 0, end
+            if begin < 0 or (stop is not None and stop < 0):
+                begin, stop, _ = slice(start, end).indices(self.size(path))
+            length = None if stop is None else max(0, stop - begin)
+            requests.append((self._strip_protocol(path), begin, length))
+        return _fast.read_many(requests, errors="raise" if on_error == "raise" else "return")
+
+    def pipe_file(self, path: Any, value: Any, mode: str = "overwrite", **options: Any) -> None:
+        """Makes a file of these bytes; mode "create" raises FileExistsError when there is one."""
+        with self.open(path, "xb" if mode == "create" else "wb", **options) as file:
+            file.write(value)
+
+    def touch(self, path: Any, truncate: bool = True, **options: Any) -> None:
+        name = self._strip_protocol(path)
+        if self.auto_mkdir:
+            self.makedirs(self._parent(name), exist_ok=True)
+        _fast.open(name, "wb" if truncate else "ab").close()
+        _attributes.utime(name)
+
+    def cp_file(self, path1: Any, path2: Any, **options: Any) -> None:
+        source, target = self._strip_protocol(path1), self._strip_protocol(path2)
+        if self.auto_mkdir:
+            self.makedirs(self._parent(target), exist_ok=True)
+        if _path.isdir(source):
+            self.makedirs(target, exist_ok=True)
+            return
+        with _fast.open(source, "rb", buffering=0) as read:
+            if _path.exists(target) and _path.samefile(source, target):
+                raise shutil.SameFileError(f"{source!r} and {target!r} are the same file")
+            with _fast.open(target, "wb", buffering=0) as write:
+                _copy(read, write)
+
+    # ---- names -----------------------------------------------------------------------------------
+
+    def mkdir(self, path: Any, create_parents: bool = True, **options: Any) -> None:
+        name = self._strip_protocol(path)
+        if create_parents:
+            _tree.makedirs(self._parent(name), exist_ok=True)
+        _names.mkdir(name)
+
+    def makedirs(self, path: Any, exist_ok: bool = False) -> None:
+        _tree.makedirs(self._strip_protocol(path), exist_ok=exist_ok)
+
+    def rmdir(self, path: Any) -> None:
+        _names.rmdir(self._strip_protocol(path))
+
+    def rm_file(self, path: Any) -> None:
+        _names.unlink(self._strip_protocol(path))
+
+    _rm = rm_file
+
+    def rm(self, path: Any, recursive: bool = False, maxdepth: int | None = None) -> None:
+        """Files, and with recursive directories with all below them."""
+        if maxdepth is not None:
+            super().rm(path, recursive=recursive, maxdepth=maxdepth)
+            return
+        for one in path if isinstance(path, list | tuple) else [path]:
+            name = self._strip_protocol(one)
+            if not _stat.S_ISDIR(_fast.lstat(name).st_mode):
+                _names.unlink(name)
+            elif recursive:
+                _remove_tree(name)
+            else:
+                raise IsADirectoryError(f"{name!r} is a directory: recursive=True removes it")
+
+    def mv(
+        self,
+        path1: Any,
+        path2: Any,
+        recursive: bool = False,
+        maxdepth: int | None = None,
+        **options: Any,
+    ) -> None:
+        """rename(2) where it serves; between mounts a copy, then the removal of the source."""
+        source, target = self._strip_protocol(path1), self._strip_protocol(path2)
+        if self.auto_mkdir:
+            self.makedirs(self._parent(target), exist_ok=True)
+        if _path.isdir(target) and not _path.samefile(source, target):
+            target = f"{target}/{source.rpartition('/')[2]}"
+        try:
+            _names.rename(source, target)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            self._move_by_copy(source, target)
+
+    def _move_by_copy(self, source: str, target: str) -> None:
+        directory = _path.isdir(source)
+        self.copy(source, target, recursive=directory, on_error="raise")
+        self.rm(source, recursive=directory)
+
+    def chmod(self, path: Any, mode: int) -> None:
+        _attributes.chmod(self._strip_protocol(path), mode)
+
+    def link(self, src: Any, dst: Any, **options: Any) -> None:
+        _names.link(self._strip_protocol(src), self._strip_protocol(dst))
+
+    def symlink(self, src: Any, dst: Any, **options: Any) -> None:
+        """Makes dst a symlink to src."""
+        _names.symlink(self._strip_protocol(src), self._strip_protocol(dst))
+
+    def _isfilestore(self) -> bool:
+        return True
+
+
+# ---- steps of the above --------------------------------------------------------------------------
+
+
+def _info(name: str, st: os.stat_result) -> dict[str, Any]:
+    link = _stat.S_ISLNK(st.st_mode)
+    destination = None
+    if link:
+        destination = _names.readlink(name)
+        try:
+            st = _fast.stat(name)
+        except OSError:
+            pass  # it leads nowhere: the link itself is described
+    kind = st.st_mode & 0o170000
+    info = {
+        "name": name,
+        "size": st.st_size,
+        "type": _TYPES.get(kind, "other"),
+        "created": st.st_ctime,
+        "islink": link,
+        "mode": st.st_mode,
+        "uid": st.st_uid,
+        "gid": st.st_gid,
+        "mtime": st.st_mtime,
+        "ino": st.st_ino,
+        "nlink": st.st_nlink,
+    }
+    if link:
+        info["destination"] = destination
+    return info
+
+
+_TYPES = {_stat.S_IFREG: "file", _stat.S_IFDIR: "directory"}
+
+
+def _utc(seconds: float) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(seconds, tz=datetime.UTC)
+
+
+def _read_exactly(file: Any, size: int) -> bytes:
+    """size bytes; fewer at the end of the file only."""
+    data: bytes = file.read(size)
+    if len(data) == size or not data:
+        return data
+    parts = [data]
+    left = size - len(data)
+    while left and (data := file.read(left)):
+        parts.append(data)
+        left -= len(data)
+    return b"".join(parts)
+
+
+def _copy(source: Any, target: Any) -> None:
+    """All bytes, inside the file system where it can."""
+    try:
+        while _files.copy_file_range(descriptor_of(source), descriptor_of(target), _COPY_SIZE):
+            pass
+    except OSError as error:
+        if error.errno not in _COPY_BY_HAND:
+            raise
+    while data := source.read(_COPY_SIZE):
+        view = memoryview(data)
+        while view:
+            view = view[target.write(view) :]
+
+
+_COPY_BY_HAND = {errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF}
+
+
+def _remove_tree(top: str) -> None:
+    def stop(error: OSError) -> None:
+        raise error
+
+    for directory, below, files in _tree.walk(top, topdown=False, onerror=stop):
+        for name in files:
+            _names.unlink(f"{directory}/{name}")
+        for name in below:
+            inner = f"{directory}/{name}"
+            (_names.unlink if _path.islink(inner) else _names.rmdir)(inner)
+    _names.rmdir(top)

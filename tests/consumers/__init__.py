@@ -1,0 +1,1 @@
+"""Libraries that Python programs read data with, over mounts."""

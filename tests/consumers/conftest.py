@@ -1,0 +1,93 @@
+"""Fixtures for libraries that read data: the roots they read from, and scripts of their own."""
+
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+directfuse = pytest.importorskip("directfuse", reason="the package is not built")
+
+
+@pytest.fixture
+def memory(tmp_path):
+    """The root of a fresh memfs."""
+    with directfuse.mount(["memfs", tmp_path / "memory"]) as mounted:
+        yield mounted.mountpoint
+
+
+@pytest.fixture
+def image_of(tmp_path):
+    """image_of(directory): a squashfs image of it, the path of the file."""
+    tool = shutil.which("mksquashfs")
+    if tool is None:
+        pytest.skip("mksquashfs is missing (Debian: apt install squashfs-tools)")
+    if shutil.which("squashfuse") is None:
+        pytest.skip("squashfuse is missing (Debian: apt install squashfuse)")
+
+    def make(directory):
+        image = tmp_path / "data.sqfs"
+        words = [tool, directory, image, "-noappend", "-no-progress", "-quiet", "-processors", "1"]
+        subprocess.run(words, check=True, timeout=30, stdout=subprocess.DEVNULL)
+        return image
+
+    return make
+
+
+@pytest.fixture(params=["memfs", "squashfuse"])
+def published(request, tmp_path, image_of):
+    """published(directory): the root of a mount that holds what the directory does."""
+    made = []
+
+    def make(directory):
+        point = tmp_path / "published"
+        if request.param == "memfs":
+            mounted = directfuse.mount(["memfs", point])
+            copy_tree(directory, mounted.mountpoint)
+        else:
+            mounted = directfuse.mount(["squashfuse", image_of(directory), point])
+        made.append(mounted)
+        return mounted.mountpoint
+
+    yield make
+    for mounted in made:
+        calls = mounted.stats().ops
+        assert calls["read"].calls + calls.get("read_batch", calls["read"]).calls > 0
+        mounted.unmount()
+
+
+def copy_tree(source, target):
+    """A plain directory into a mount."""
+    for directory, below, files in os.walk(source):
+        there = os.path.normpath(os.path.join(target, os.path.relpath(directory, source)))
+        for name in below:
+            directfuse.mkdir(os.path.join(there, name))
+        for name in files:
+            with open(os.path.join(directory, name), "rb") as file:
+                data = file.read()
+            with directfuse.open(os.path.join(there, name), "wb") as file:
+                file.write(data)
+
+
+@pytest.fixture
+def script(tmp_path):
+    """script(text, *arguments): runs Python code in a process of its own; its standard output."""
+
+    def run(text, *arguments, environment=None):
+        path = tmp_path / "script.py"
+        path.write_text(textwrap.dedent(text))
+        done = subprocess.run(
+            [sys.executable, path, *arguments],
+            capture_output=True,
+            text=True,
+            timeout=50,
+            cwd=tmp_path,
+            env={**os.environ, **(environment or {})},
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    return run

@@ -1,0 +1,391 @@
+"""The fsspec file system "directfuse": what fsspec's own suite does not ask."""
+
+import asyncio
+import os
+import pickle
+import threading
+
+import pytest
+
+fsspec = pytest.importorskip(
+    "fsspec", reason="fsspec is not installed (pip install directfuse[consumers])"
+)
+
+import directfuse  # noqa: E402
+
+
+@pytest.fixture
+def fs():
+    return fsspec.filesystem("directfuse")
+
+
+@pytest.fixture
+def tree(memory, fs):
+    """/one (3 bytes), /d/two, /d/link -> two, /broken."""
+    directfuse.mkdir(f"{memory}/d")
+    fs.pipe({f"{memory}/one": b"one", f"{memory}/d/two": b"two"})
+    fs.symlink(f"{memory}/d/two", f"{memory}/d/link")
+    fs.symlink(f"{memory}/nowhere", f"{memory}/broken")
+    return memory
+
+
+# ---- names -------------------------------------------------------------------------------------
+
+
+def test_the_protocol_is_known(memory):
+    with fsspec.open(f"directfuse://{memory}/x", "wb") as file:
+        file.write(b"by url")
+    assert fsspec.open(f"directfuse://{memory}/x", "rt").open().read() == "by url"
+    with directfuse.open(f"{memory}/x") as file:
+        assert file.read() == "by url"
+
+
+@pytest.mark.parametrize(
+    "url", ["directfuse:///a/b", "directfuse://a/b/", "directfuse:/a/b", "/a/b"]
+)
+def test_urls(fs, url):
+    assert fs._strip_protocol(url) == "/a/b"
+    assert fs.unstrip_protocol(url) == "directfuse:///a/b"
+    assert fs._parent(url) == "/a" and fs._parent("directfuse:///a") == "/"
+
+
+def test_other_names(fs):
+    assert fs._strip_protocol("directfuse://") == "/"
+    assert fs._strip_protocol("a") == os.path.join(os.getcwd(), "a")
+    assert fs._strip_protocol(["directfuse:///a", "/b"]) == ["/a", "/b"]
+    with pytest.raises(TypeError, match="a path is str"):
+        fs._strip_protocol(5)
+
+
+# ---- what is there -----------------------------------------------------------------------------
+
+
+def test_info(fs, tree):
+    info = fs.info(f"{tree}/one")
+    st = directfuse.stat(f"{tree}/one")
+    assert (info["size"], info["type"], info["islink"], info["ino"]) == (
+        3,
+        "file",
+        False,
+        st.st_ino,
+    )
+    assert info["mtime"] == st.st_mtime
+    assert fs.modified(f"{tree}/one").timestamp() == pytest.approx(st.st_mtime, abs=1e-6)
+    assert fs.created(f"{tree}/one").timestamp() == pytest.approx(st.st_ctime, abs=1e-6)
+    assert fs.info(tree)["type"] == "directory"
+    link = fs.info(f"{tree}/d/link")
+    assert (link["type"], link["islink"], link["destination"]) == ("file", True, f"{tree}/d/two")
+    assert fs.info(f"{tree}/broken")["type"] == "other" and not fs.exists(f"{tree}/broken")
+    assert fs.lexists(f"{tree}/broken") and fs.islink(f"{tree}/broken")
+
+
+def test_listing(fs, tree):
+    assert sorted(fs.ls(tree, detail=False)) == [f"{tree}/{n}" for n in ("broken", "d", "one")]
+    assert fs.ls(f"{tree}/one", detail=False) == [f"{tree}/one"]
+    assert [one["name"] for one in fs.ls(f"{tree}/one")] == [f"{tree}/one"]
+    assert fs.glob(f"{tree}/*/t*") == [f"{tree}/d/two"]
+    assert fs.find(f"{tree}/d") == [f"{tree}/d/link", f"{tree}/d/two"]
+    assert fs.du(f"{tree}/d") == 6
+    with pytest.raises(FileNotFoundError) as caught:
+        fs.ls(f"{tree}/none")
+    assert caught.value.filename == f"{tree}/none"
+
+
+def test_the_real_file_system_too(fs, tmp_path):
+    (tmp_path / "real").write_bytes(b"real")
+    assert fs.cat(str(tmp_path / "real")) == b"real"
+    assert fs.size(tmp_path / "real") == 4
+
+
+# ---- contents ----------------------------------------------------------------------------------
+
+
+def test_cat_file_and_ranges(fs, memory):
+    path = f"{memory}/f"
+    fs.pipe(path, b"0123456789")
+    ends = [None, 0, 3, 10, 20, -1, -20]
+    for start in ends:
+        for end in ends:
+            assert fs.cat_file(path, start, end) == b"0123456789"[start:end]
+            assert fs.cat_ranges([path], start, end) == [b"0123456789"[start:end]]
+    found = fs.cat_ranges([path, f"{memory}/none"], [2, 0], [4, 1])
+    assert found[0] == b"23" and isinstance(found[1], FileNotFoundError)
+    with pytest.raises(FileNotFoundError):
+        fs.cat_ranges([f"{memory}/none"], 0, 1, on_error="raise")
+
+
+def test_files_are_files(fs, memory):
+    with fs.open(f"{memory}/f", "wb") as file:
+        assert file.write(b"a\nb\n") == 4 and file.path == f"{memory}/f"
+    with fs.open(f"{memory}/f", "rb") as file:
+        assert (file.size, file.full_name) == (4, f"directfuse://{memory}/f")
+        assert file.readlines() == [b"a\n", b"b\n"] and file.tell() == 4
+    with fs.open(f"{memory}/f", "r+b") as file:
+        file.seek(2)
+        file.write(b"c")
+    with fs.open(f"{memory}/f", "a", encoding="latin-1") as file:
+        file.write("ä")
+    assert fs.cat(f"{memory}/f") == b"a\nc\n\xe4"
+    with pytest.raises(FileExistsError):
+        fs.open(f"{memory}/f", "xb")
+    with pytest.raises(FileExistsError):
+        fs.pipe_file(f"{memory}/f", b"", mode="create")
+
+
+def test_compression(fs, memory):
+    with fs.open(f"{memory}/f.gz", "wb", compression="infer") as file:
+        file.write(b"x" * 1000)
+    assert fs.size(f"{memory}/f.gz") < 100
+    with fs.open(f"{memory}/f.gz", "rb", compression="gzip") as file:
+        assert file.read() == b"x" * 1000
+
+
+def test_transactions(fs, memory):
+    fs.pipe(f"{memory}/old", b"old")
+    with fs.transaction:
+        with fs.open(f"{memory}/new", "wb") as file:
+            file.write(b"new")
+        with fs.open(f"{memory}/old", "ab") as file:
+            file.write(b"er")
+        assert not fs.exists(f"{memory}/new") and fs.cat(f"{memory}/old") == b"old"
+    assert fs.cat(f"{memory}/new") == b"new" and fs.cat(f"{memory}/old") == b"older"
+    with pytest.raises(KeyError):
+        with fs.transaction:
+            fs.pipe(f"{memory}/never", b"")
+            raise KeyError
+    assert sorted(fs.ls(memory, detail=False)) == [f"{memory}/new", f"{memory}/old"]
+
+
+# ---- names that change -------------------------------------------------------------------------
+
+
+def test_copy_move_remove(fs, tree, tmp_path):
+    fs.cp(f"{tree}/one", f"{tree}/copy")
+    fs.mv(f"{tree}/copy", f"{tree}/moved")
+    assert fs.cat(f"{tree}/moved") == b"one" and not fs.exists(f"{tree}/copy")
+    with directfuse.mount(["memfs", tmp_path / "other"]) as other:
+        fs.mv(f"{tree}/moved", f"{other.mountpoint}/there")  # rename says EXDEV
+        assert fs.cat(f"{other.mountpoint}/there") == b"one" and not fs.exists(f"{tree}/moved")
+    with pytest.raises(IsADirectoryError, match="recursive=True"):
+        fs.rm(f"{tree}/d")
+    fs.rm([f"{tree}/d", f"{tree}/broken"], recursive=True)
+    assert fs.ls(tree, detail=False) == [f"{tree}/one"]
+
+
+def test_directories(fs, memory):
+    fs.mkdir(f"{memory}/a/b/c")
+    with pytest.raises(FileExistsError):
+        fs.mkdir(f"{memory}/a/b/c")
+    with pytest.raises(FileNotFoundError):
+        fs.mkdir(f"{memory}/x/y", create_parents=False)
+    fs.rmdir(f"{memory}/a/b/c")
+    with pytest.raises(OSError, match="not empty"):
+        fs.rmdir(f"{memory}/a")
+
+
+# ---- mounts by storage options -----------------------------------------------------------------
+
+
+def test_a_mount_by_configuration(tmp_path):
+    point = tmp_path / "by-options"
+    options = {"command": f"memfs {point}"}
+    fs = fsspec.filesystem("directfuse", **options)
+    try:
+        with fsspec.open(f"directfuse://{point}/x", "wb", **options) as file:
+            file.write(b"x")
+        assert fs.mount.mountpoint == str(point)
+        found = []
+        thread = threading.Thread(
+            target=lambda: found.append(fsspec.filesystem("directfuse", **options))
+        )
+        thread.start()
+        thread.join()
+        assert found[0].mount is fs.mount  # instances are kept by thread, the mount is one
+        assert pickle.loads(pickle.dumps(fs)).cat(f"{point}/x") == b"x"
+        assert fsspec.AbstractFileSystem.from_json(fs.to_json()).cat(f"{point}/x") == b"x"
+    finally:
+        fs.mount.unmount()
+        type(fs).clear_instance_cache()
+
+
+def test_a_mount_that_fails_says_why():
+    with pytest.raises(directfuse.MountError, match="neither a built-in file system"):
+        fsspec.filesystem("directfuse", command="no-such-file-system /x")
+    with pytest.raises(ValueError, match="there is no command"):
+        fsspec.filesystem("directfuse", mountpoint="/x")
+
+
+def test_instances_are_cached(fs):
+    assert fsspec.filesystem("directfuse") is fs
+    assert fsspec.filesystem("directfuse", auto_mkdir=True) is not fs
+    assert pickle.loads(pickle.dumps(fs)) is fs
+
+
+def test_open_files_are_pickled_by_path(fs, memory):
+    fs.pipe(f"{memory}/f", b"0123456789")
+    with fs.open(f"{memory}/f") as file:
+        file.seek(3)
+        with pickle.loads(pickle.dumps(file)) as again:
+            assert again.read(2) == b"34"
+        assert file.read(2) == b"34"
+    with fs.open(f"{memory}/g", "wb") as file, pytest.raises(TypeError, match="close it"):
+        pickle.dumps(file)
+    opened = fsspec.open(f"directfuse://{memory}/f")
+    with pickle.loads(pickle.dumps(opened)) as file:
+        assert file.read() == b"0123456789"
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_workers_of_every_kind(image_of, tmp_path, script, method):
+    """A worker gets the file system by pickle, and reads; no function prepares it."""
+    (tmp_path / "data").mkdir()
+    for n in range(20):
+        (tmp_path / "data" / str(n)).write_text(str(n))
+    image = image_of(tmp_path / "data")
+    assert script(
+        """
+        import multiprocessing, sys
+        import fsspec
+
+        def read(work):
+            fs, path = work
+            return int(fs.cat(path))
+
+        if __name__ == "__main__":
+            fs = fsspec.filesystem("directfuse", command=["squashfuse", sys.argv[2], "/data"])
+            assert fs.cat("/data/7") == b"7"
+            context = multiprocessing.get_context(sys.argv[1])
+            with context.Pool(2) as pool:
+                print(sum(pool.map(read, [(fs, f"/data/{n}") for n in range(20)])))
+        """,
+        method,
+        image,
+    ) == str(sum(range(20)))
+
+
+# ---- layers over it ----------------------------------------------------------------------------
+
+
+def test_filecache(memory, fs, tmp_path):
+    fs.pipe(f"{memory}/f", b"cached")
+    options = {"cache_storage": str(tmp_path / "cache")}
+    url = f"filecache::directfuse://{memory}/f"
+    with fsspec.open(url, filecache=options) as file:
+        assert file.read() == b"cached"
+    fs.pipe(f"{memory}/f", b"changed")
+    with fsspec.open(url, filecache=options) as file:
+        assert file.read() == b"cached"
+    assert os.path.exists(fsspec.open_local(url, filecache=options))
+
+
+def test_simplecache(memory, fs, tmp_path):
+    fs.pipe(f"{memory}/f", bytes(range(256)) * 100)
+    options = {"cache_storage": str(tmp_path / "cache")}
+    with fsspec.open(f"simplecache::directfuse://{memory}/f", simplecache=options) as file:
+        file.seek(1000)
+        assert file.read(3) == bytes([232, 233, 234])
+
+
+def test_archives_inside_it(memory, fs):
+    import zipfile
+
+    with fs.open(f"{memory}/a.zip", "wb") as file, zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("inner/x", b"zipped")
+    with fsspec.open(f"zip://inner/x::directfuse://{memory}/a.zip") as file:
+        assert file.read() == b"zipped"
+
+
+def test_mapper(memory, fs):
+    mapper = fsspec.get_mapper(f"directfuse://{memory}/map", create=True)
+    mapper["a/b"] = b"1"
+    assert dict(mapper) == {"a/b": b"1"} and fs.cat(f"{memory}/map/a/b") == b"1"
+
+
+def test_coroutines(memory, fs):
+    wrapper = pytest.importorskip("fsspec.implementations.asyn_wrapper")
+
+    async def use():
+        wrapped = wrapper.AsyncFileSystemWrapper(fs, asynchronous=True)
+        await wrapped._pipe_file(f"{memory}/f", b"async")
+        return await asyncio.gather(*(wrapped._cat_file(f"{memory}/f") for _ in range(20)))
+
+    assert asyncio.run(use()) == [b"async"] * 20
+    with pytest.raises(ValueError, match="AsyncFileSystemWrapper"):
+        fsspec.filesystem("directfuse", asynchronous=True)
+
+
+# ---- bad input ---------------------------------------------------------------------------------
+
+
+def test_bad_arguments(fs, memory):
+    fs.pipe(f"{memory}/f", b"x")
+    with pytest.raises(ValueError, match="invalid mode"):
+        fs.open(f"{memory}/f", "qb")
+    with pytest.raises(ValueError, match="block_size"):
+        fs.open(f"{memory}/f", block_size=-1)
+    with pytest.raises(TypeError, match="no option cache_tipe"):
+        fs.open(f"{memory}/f", cache_tipe="x")
+    with pytest.raises(IsADirectoryError):
+        fs.open(memory)
+    with pytest.raises(TypeError, match="paths is a list"):
+        fs.cat_ranges(f"{memory}/f", 0, 1)
+    with pytest.raises(ValueError, match="different lengths"):
+        fs.cat_ranges([f"{memory}/f"], [0, 1], 1)
+
+
+def test_the_message_without_fsspec(script):
+    said = script(
+        """
+        import sys
+        sys.modules["fsspec"] = None
+        sys.modules["upath"] = None
+        for name in ("directfuse.filesystem", "directfuse.upath"):
+            try:
+                __import__(name)
+            except ImportError as error:
+                print(error)
+        """
+    )
+    assert "pip install fsspec" in said and "pip install universal_pathlib" in said
+
+
+def test_it_costs_little(memory, fs):
+    """At most 10 µs a call over the os-like call; measured 2."""
+    import timeit
+
+    fs.pipe(f"{memory}/f", b"x")
+    path = f"{memory}/f"
+    pairs = [
+        (lambda: fs.info(path), lambda: directfuse.stat(path)),
+        (lambda: fs.open(path).close(), lambda: directfuse.open(path, "rb").close()),
+        (lambda: fs.cat_file(path), lambda: directfuse.read_many([path])),
+        (lambda: fs.exists(path), lambda: directfuse.path.exists(path)),
+    ]
+    for ours, like_os in pairs:
+        costs = [min(timeit.repeat(call, number=200, repeat=20)) / 200 for call in (ours, like_os)]
+        assert costs[0] - costs[1] < 10e-6
+
+
+# ---- universal_pathlib -------------------------------------------------------------------------
+
+
+def test_upath(memory, tmp_path):
+    upath = pytest.importorskip("upath", reason="universal_pathlib is not installed")
+    top = upath.UPath(f"directfuse://{memory}")
+    assert type(top).__name__ == "DirectFusePath"
+    (top / "d").mkdir()
+    (top / "d" / "x.txt").write_text("text")
+    assert (top / "d" / "x.txt").read_bytes() == b"text"
+    assert [str(one) for one in top.rglob("*.txt")] == [f"directfuse://{memory}/d/x.txt"]
+    assert (top / "d").is_dir() and (top / "d" / "x.txt").stat().st_size == 4
+    assert (top / "d" / "x.txt").parent == top / "d" and (top / "d" / "x.txt").suffix == ".txt"
+    (top / "d" / "x.txt").rename(top / "d" / "y.txt")
+    assert [one.name for one in (top / "d").iterdir()] == ["y.txt"]
+    assert pickle.loads(pickle.dumps(top / "d")) == top / "d"
+    (top / "d" / "y.txt").unlink()
+    (top / "d").rmdir()
+    assert list(top.iterdir()) == []
+    other = upath.UPath("/data", protocol="directfuse", command=f"memfs {tmp_path}/upath")
+    assert other.fs.mount.mounted
+    other.fs.mount.unmount()
+    type(other.fs).clear_instance_cache()
