@@ -113,6 +113,11 @@ struct fuse_config *df_highlevel_config(struct df_fs *fs)
     return &df_highlevel_of(fs)->config;
 }
 
+void df_highlevel_need_paths(struct df_fs *fs)
+{
+    df_highlevel_of(fs)->needs_paths = true;
+}
+
 /* A time-out in seconds as nanoseconds; what is not a positive number is 0. */
 static uint64_t nanoseconds(double seconds)
 {

@@ -47,6 +47,10 @@ DF_PRIVATE_EXPORT struct df_fs *df_highlevel_new(const struct fuse_operations *o
  * df_highlevel_init(). */
 DF_PRIVATE_EXPORT struct fuse_config *df_highlevel_config(struct df_fs *fs);
 
+/* For a plugin whose chmod, chown and utimens take no handle (FUSE 2): they get a path also with
+ * nullpath_ok. Before df_highlevel_init(). */
+DF_PRIVATE_EXPORT void df_highlevel_need_paths(struct df_fs *fs);
+
 /*
  * FUSE_INIT: offers the plugin in conn->capable what this lane does, sets conn->want to libfuse's
  * defaults, calls ops->init(conn, config) and obeys conn->want, max_read, max_write afterwards.

@@ -265,12 +265,12 @@ static int set_by_handle(struct df_frame *frame, struct df_file *file,
     df_handle_info(frame, file, &fi);
     struct target target = {.fi = &fi.info, .mode = now.st_mode};
     struct df_open_path *node = df_handle_of(file)->node;
-    target.path = df_handle_hold(frame, file);
+    target.path = df_handle_hold_to_set(frame, file);
     pthread_mutex_lock(&node->data_lock);
-    result = target.path || frame->hl->config.nullpath_ok ? apply(&frame->hl->ops, &target, &set)
-                                                          : -ENOENT;
+    bool named = target.path || (frame->hl->config.nullpath_ok && !frame->hl->needs_paths);
+    result = named ? apply(&frame->hl->ops, &target, &set) : -ENOENT;
     pthread_mutex_unlock(&node->data_lock);
-    df_handle_unhold(frame, file);
+    df_handle_unhold_to_set(frame, file);
     df_handle_changed(frame, file);
     return result == 0 && st ? df_highlevel_stat_file(frame, file, st) : result;
 }

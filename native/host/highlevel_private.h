@@ -80,6 +80,7 @@ struct df_highlevel {
     bool caches;      /* some time-out is not 0 */
     bool plus;        /* readdir with attributes is worth asking for */
     bool initialised; /* ops->init has run, so ops->destroy is due */
+    bool needs_paths; /* chmod, chown and utimens get a path, whatever nullpath_ok says */
 
     const struct df_session *session;
     struct df_plugin *plugin;
@@ -289,6 +290,20 @@ static inline const char *df_handle_hold(struct df_frame *frame, struct df_file 
 static inline void df_handle_unhold(struct df_frame *frame, struct df_file *file)
 {
     if (!frame->hl->config.nullpath_ok)
+        df_frame_unhold(frame, df_handle_of(file)->node);
+}
+
+/* The same for chmod, chown and utimens, which in FUSE 2 take no handle. */
+static inline const char *df_handle_hold_to_set(struct df_frame *frame, struct df_file *file)
+{
+    if (frame->hl->config.nullpath_ok && !frame->hl->needs_paths)
+        return NULL;
+    return df_frame_hold(frame, df_handle_of(file)->node);
+}
+
+static inline void df_handle_unhold_to_set(struct df_frame *frame, struct df_file *file)
+{
+    if (!frame->hl->config.nullpath_ok || frame->hl->needs_paths)
         df_frame_unhold(frame, df_handle_of(file)->node);
 }
 

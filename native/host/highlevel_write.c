@@ -134,8 +134,9 @@ static __attribute__((noinline)) int strip(struct df_frame *frame, struct df_fil
         df_handle_info(frame, file, &fi);
         const char *path = df_frame_hold(frame, handle->node);
         bool by_handle = handle->bits & DF_HANDLE_PLUGIN;
-        result = hl->ops.chmod(by_handle && hl->config.nullpath_ok ? NULL : path,
-                               df_permission_strip(st.st_mode), by_handle ? &fi.info : NULL);
+        bool nullpath = by_handle && hl->config.nullpath_ok && !hl->needs_paths;
+        result = hl->ops.chmod(nullpath ? NULL : path, df_permission_strip(st.st_mode),
+                               by_handle ? &fi.info : NULL);
         df_frame_unhold(frame, handle->node);
         df_handle_changed(frame, file);
     }

@@ -52,9 +52,9 @@ bool df_plugin_lingers(const struct df_plugin *plugin)
     return plugin->object.lingers;
 }
 
-_Atomic(void *) *df_plugin_slot(struct df_plugin *plugin)
+_Atomic(void *) *df_plugin_word(struct df_plugin *plugin, enum df_plugin_word word)
 {
-    return &plugin->slot;
+    return &plugin->words[word];
 }
 
 static void enlist(struct df_plugin *plugin)

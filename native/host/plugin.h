@@ -87,8 +87,14 @@ DF_PRIVATE_EXPORT struct df_plugin *df_plugin_of_code(const void *address);
  * handlers. What such code may still name must stay valid until the process ends. */
 DF_PRIVATE_EXPORT bool df_plugin_lingers(const struct df_plugin *plugin);
 
-/* One word that the ABI library keeps for each plugin; zero at first. */
-DF_PRIVATE_EXPORT _Atomic(void *) *df_plugin_slot(struct df_plugin *plugin);
+/* Words that the ABI library keeps for each plugin; zero at first. */
+enum df_plugin_word {
+    DF_PLUGIN_LOG_FUNCTION, /* what fuse_set_log_func() was given */
+    DF_PLUGIN_MODULES,      /* what fuse_register_module() was given */
+    DF_PLUGIN_WORDS,
+};
+DF_PRIVATE_EXPORT _Atomic(void *) *df_plugin_word(struct df_plugin *plugin,
+                                                  enum df_plugin_word word);
 
 /* Keeps a line (or several) of the plugin's or of ours for `message` and the mount's log. The
  * newest DF_PLUGIN_LOG_SIZE bytes are kept. Any thread. */

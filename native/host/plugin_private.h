@@ -27,14 +27,14 @@ struct df_plugin {
     const struct df_ops *given_ops; /* the host's own table */
     struct df_plugin *next;         /* list of plugins; under list_lock */
 
-    char *library; /* fixed from here to `slot` once main's thread runs */
+    char *library; /* fixed from here to `words` once main's thread runs */
     int argc;
     char **argv; /* main's to modify */
     pid_t pid;   /* the process that main's thread exists in */
     pthread_t thread;
     struct df_object object; /* `map` is written under list_lock */
     struct df_guest guest;   /* what main takes for its process; as long as its code may run */
-    _Atomic(void *) slot;    /* the ABI library's */
+    _Atomic(void *) words[DF_PLUGIN_WORDS]; /* the ABI library's */
 
     _Atomic uint32_t wake; /* futex; DF_WAKE_* */
 

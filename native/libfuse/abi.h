@@ -84,6 +84,7 @@ struct fuse {
     struct fuse_session *session; /* owned */
     struct fuse_fs *top;          /* the stack; owned */
     struct fuse_config config;    /* as the options said; the host has its own copy */
+    void *above;                  /* translator.h: FUSE 2's handle; NULL in a FUSE 3 program */
 };
 
 /* ---- log.c ---- */

@@ -16,7 +16,7 @@
 
 enum { LINE_SIZE = 1024 }; /* bytes; longer lines are formatted on the heap */
 
-/* One word of memory per plugin and one for outside of any holds the function that it set. */
+/* A word of each plugin, and this one outside of any, holds the function that was set. */
 static _Atomic(void *) outside;
 
 struct df_plugin *df_abi_plugin(const void *address)
@@ -27,7 +27,7 @@ struct df_plugin *df_abi_plugin(const void *address)
 
 static _Atomic(void *) *function_of(struct df_plugin *plugin)
 {
-    return plugin ? df_plugin_slot(plugin) : &outside;
+    return plugin ? df_plugin_word(plugin, DF_PLUGIN_LOG_FUNCTION) : &outside;
 }
 
 static void print(struct df_plugin *plugin, FILE *stream, const char *format, va_list args)

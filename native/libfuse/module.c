@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "host/highlevel.h"
+#include "libfuse/translator.h"
 
 static struct df_layer *layer_here(void)
 {
@@ -395,21 +396,29 @@ static const struct {
 
 enum { MODULE_COUNT = sizeof(modules) / sizeof(modules[0]) };
 
-/* libfuse would load libfusemod_<name>.so, which is linked to the real libfuse. */
-int df_abi_push_module(struct fuse_fs **top, const char *name, struct fuse_args *args)
+/* One that the program registered, or one of ours; NULL after logging. */
+static struct fuse_fs *push(struct fuse_fs *below, const char *name, struct fuse_args *args)
 {
-    for (int i = 0; i < MODULE_COUNT; i++) {
-        if (strcmp(modules[i].name, name) != 0)
-            continue;
-        struct fuse_fs *fs = modules[i].push(args, *top);
-        if (!fs)
-            return -1;
-        *top = fs;
-        return 0;
-    }
+    struct fuse_fs *layers[] = {below, NULL};
+    const struct df3_module *registered = df3_find_module(name);
+    if (registered)
+        return registered->factory(args, layers);
+    for (int i = 0; i < MODULE_COUNT; i++)
+        if (strcmp(modules[i].name, name) == 0)
+            return modules[i].push(args, below);
     fuse_log(FUSE_LOG_ERR, "fuse: there is no module `%s': the modules are subdir and iconv\n",
              name);
-    return -1;
+    return NULL;
+}
+
+/* libfuse would also load libfusemod_<name>.so, which is linked to the real libfuse. */
+int df_abi_push_module(struct fuse_fs **top, const char *name, struct fuse_args *args)
+{
+    struct fuse_fs *fs = push(*top, name, args);
+    if (!fs)
+        return -1;
+    *top = fs;
+    return 0;
 }
 
 void df_abi_modules_help(void)

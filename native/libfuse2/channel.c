@@ -1,6 +1,6 @@
 /*
- * channel.c - struct fuse_chan and struct fuse_session: the mount that comes first, the session
- * that takes it, its loops and its end.
+ * channel.c - struct fuse_chan: the mount that comes first, known by its descriptor to programs of
+ * before 2.6; and channels of a program's own, over which it moves messages itself.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -43,30 +43,63 @@ struct fuse2_chan *df2_chan_of_fd(int fd)
     return found;
 }
 
+/* For a program that ends its mount by the mountpoint alone, from any thread. */
+void df2_chan_end(const char *mountpoint)
+{
+    pthread_mutex_lock(&channels_lock);
+    for (int i = 0; i < CHANNEL_MAX; i++) {
+        const struct fuse2_chan *chan = channels[i];
+        if (chan && strcmp(chan->mountpoint, mountpoint) == 0 && chan->session &&
+            chan->session->real)
+            fuse_session_unmount(chan->session->real);
+    }
+    pthread_mutex_unlock(&channels_lock);
+}
+
+/* 128 KiB: the largest request of the kernel to libfuse 2, and so the largest that its programs
+ * have met. The option is given first; a later one of the program's wins. */
+#define LARGEST_READ "-omax_read=131072"
+
+/* The program's name, our options, those of the mount in args. */
+static int collect_options(struct fuse2_chan *chan, struct fuse_args *args)
+{
+    const char *program = args && args->argc > 0 ? args->argv[0] : "fuse";
+    if (fuse_opt_add_arg(&chan->options, program) == -1 ||
+        fuse_opt_add_arg(&chan->options, LARGEST_READ) == -1)
+        return -1;
+    return args ? df2_take_mount_options(args, &chan->options) : 0;
+}
+
 struct fuse2_chan *df2_chan_new(const char *mountpoint, struct fuse_args *args)
 {
+    if (!mountpoint) {
+        fuse_log(FUSE_LOG_ERR, "fuse: missing mountpoint parameter\n");
+        return NULL;
+    }
     struct fuse2_chan *chan = calloc(1, sizeof(*chan));
     if (!chan)
         return NULL;
     chan->options = (struct fuse_args)FUSE_ARGS_INIT(0, NULL);
+    chan->size = 0x21000; /* as libfuse 2.9: 128 KiB and a page for the header */
     chan->fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
-    chan->mountpoint = mountpoint ? strdup(mountpoint) : NULL;
-    const char *program = args && args->argc > 0 ? args->argv[0] : "fuse";
-    if (chan->fd < 0 || !chan->mountpoint || fuse_opt_add_arg(&chan->options, program) == -1 ||
-        (args && df2_take_mount_options(args, &chan->options) == -1) || replace(NULL, chan) != 0) {
-        df2_chan_free(chan);
-        return NULL;
-    }
-    return chan;
+    chan->mountpoint = strdup(mountpoint);
+    if (chan->fd >= 0 && chan->mountpoint && collect_options(chan, args) == 0 &&
+        replace(NULL, chan) == 0)
+        return chan;
+    df2_chan_free(chan);
+    return NULL;
 }
 
 void df2_chan_free(struct fuse2_chan *chan)
 {
-    replace(chan, NULL);
-    if (chan->session)
-        chan->session->chan = NULL;
-    if (chan->fd >= 0)
-        close(chan->fd);
+    fuse2_session_remove_chan(chan);
+    if (chan->mountpoint) {
+        replace(chan, NULL);
+        if (chan->fd >= 0)
+            close(chan->fd);
+    }
+    if (chan->ops.destroy)
+        chan->ops.destroy(chan);
     fuse_opt_free_args(&chan->options);
     free(chan->mountpoint);
     free(chan);
@@ -81,8 +114,7 @@ EXPORT(fuse2_mount, "fuse_mount@@FUSE_2.6");
 /* Also called by a thread that wants to end the loop of another. */
 void fuse2_unmount(const char *mountpoint, struct fuse2_chan *chan)
 {
-    (void)mountpoint;
-    if (!chan)
+    if (!mountpoint || !chan)
         return;
     if (chan->session && chan->session->real)
         fuse_session_unmount(chan->session->real);
@@ -90,11 +122,70 @@ void fuse2_unmount(const char *mountpoint, struct fuse2_chan *chan)
 }
 EXPORT(fuse2_unmount, "fuse_unmount@@FUSE_2.6");
 
+/* The channel of a descriptor that fuse_mount() of 2.5 and before has returned. */
+struct fuse2_chan *fuse2_kern_chan_new(int fd)
+{
+    struct fuse2_chan *chan = df2_chan_of_fd(fd);
+    if (!chan)
+        fuse_log(FUSE_LOG_ERR,
+                 "fuse: descriptor %d is not one of fuse_mount(): a mount made by somebody else "
+                 "could not be answered inside this process\n",
+                 fd);
+    return chan;
+}
+EXPORT(fuse2_kern_chan_new, "fuse_kern_chan_new@@FUSE_2.4");
+
+/* ---- channels of the program's own ---------------------------------------------------------- */
+
+static struct fuse2_chan *new_custom(int fd, size_t size, void *data)
+{
+    struct fuse2_chan *chan = calloc(1, sizeof(*chan));
+    if (!chan) {
+        fuse_log(FUSE_LOG_ERR, "fuse: failed to allocate channel\n");
+        return NULL;
+    }
+    chan->options = (struct fuse_args)FUSE_ARGS_INIT(0, NULL);
+    chan->fd = fd;
+    chan->size = size;
+    chan->data = data;
+    return chan;
+}
+
+struct fuse2_chan *fuse2_chan_new(const struct fuse2_chan_ops *ops, int fd, size_t size, void *data)
+{
+    struct fuse2_chan *chan = new_custom(fd, size, data);
+    if (chan)
+        chan->ops = *ops;
+    return chan;
+}
+EXPORT(fuse2_chan_new, "fuse_chan_new@@FUSE_2.6");
+
+struct chan_ops_24 {
+    int (*receive)(struct fuse2_chan *chan, char *buf, size_t size);
+    int (*send)(struct fuse2_chan *chan, const struct iovec iov[], size_t count);
+    void (*destroy)(struct fuse2_chan *chan);
+};
+
+struct fuse2_chan *fuse2_chan_new_24(const struct chan_ops_24 *ops, int fd, size_t size, void *data)
+{
+    struct fuse2_chan *chan = new_custom(fd, size, data);
+    if (chan) {
+        chan->receive_24 = ops->receive;
+        chan->ops.send = ops->send;
+        chan->ops.destroy = ops->destroy;
+    }
+    return chan;
+}
+EXPORT(fuse2_chan_new_24, "fuse_chan_new@FUSE_2.4");
+EXPORT_ALSO(fuse2_chan_new_24, fuse2_chan_new_compat24, "fuse_chan_new_compat24@@FUSE_2.6");
+
 void fuse2_chan_destroy(struct fuse2_chan *chan)
 {
     df2_chan_free(chan);
 }
 EXPORT(fuse2_chan_destroy, "fuse_chan_destroy@@FUSE_2.4");
+
+/* ---- what they are, and what goes over them -------------------------------------------------- */
 
 int fuse2_chan_fd(struct fuse2_chan *chan)
 {
@@ -102,18 +193,15 @@ int fuse2_chan_fd(struct fuse2_chan *chan)
 }
 EXPORT(fuse2_chan_fd, "fuse_chan_fd@@FUSE_2.4");
 
-/* A buffer of this size is always enough, for nothing is ever read into it. */
 size_t fuse2_chan_bufsize(struct fuse2_chan *chan)
 {
-    (void)chan;
-    return 0x21000; /* bytes; as libfuse 2.9: 128 KiB and a page for the header */
+    return chan->size;
 }
 EXPORT(fuse2_chan_bufsize, "fuse_chan_bufsize@@FUSE_2.4");
 
 void *fuse2_chan_data(struct fuse2_chan *chan)
 {
-    (void)chan;
-    return NULL;
+    return chan->data;
 }
 EXPORT(fuse2_chan_data, "fuse_chan_data@@FUSE_2.4");
 
@@ -123,184 +211,32 @@ struct fuse2_session *fuse2_chan_session(struct fuse2_chan *chan)
 }
 EXPORT(fuse2_chan_session, "fuse_chan_session@@FUSE_2.4");
 
-/* ---- sessions --------------------------------------------------------------------------- */
-
-void fuse2_session_add_chan(struct fuse2_session *se, struct fuse2_chan *chan)
+/* Over a mount no message ever comes: receiving serves it until it has ended. */
+int fuse2_chan_recv(struct fuse2_chan **chan, char *buf, size_t size)
 {
-    se->chan = chan;
-    chan->session = se;
-}
-EXPORT(fuse2_session_add_chan, "fuse_session_add_chan@@FUSE_2.4");
-
-void fuse2_session_remove_chan(struct fuse2_chan *chan)
-{
-    if (chan->session)
-        chan->session->chan = NULL;
-    chan->session = NULL;
-}
-EXPORT(fuse2_session_remove_chan, "fuse_session_remove_chan@@FUSE_2.6");
-
-struct fuse2_chan *fuse2_session_next_chan(struct fuse2_session *se, struct fuse2_chan *chan)
-{
-    return chan ? NULL : se->chan;
-}
-EXPORT(fuse2_session_next_chan, "fuse_session_next_chan@@FUSE_2.4");
-
-void *fuse2_session_data(struct fuse2_session *se)
-{
-    return se->high ? (void *)se->high : se->userdata;
-}
-EXPORT(fuse2_session_data, "fuse_session_data@@FUSE_2.8");
-
-void fuse2_session_exit(struct fuse2_session *se)
-{
-    se->exited = true;
-    if (se->real)
-        fuse_session_exit(se->real);
-}
-EXPORT(fuse2_session_exit, "fuse_session_exit@@FUSE_2.4");
-
-int fuse2_session_exited(struct fuse2_session *se)
-{
-    return se->real ? fuse_session_exited(se->real) : se->exited;
-}
-EXPORT(fuse2_session_exited, "fuse_session_exited@@FUSE_2.4");
-
-void fuse2_session_reset(struct fuse2_session *se)
-{
-    se->exited = false;
-    if (se->real)
-        fuse_session_reset(se->real);
-}
-EXPORT(fuse2_session_reset, "fuse_session_reset@@FUSE_2.4");
-
-int fuse2_session_loop(struct fuse2_session *se)
-{
-    if (se->exited)
-        return 0;
-    if (!se->real && df2_lowlevel_start(se) != 0)
-        return -1;
-    return fuse_session_loop(se->real) == 0 ? 0 : -1;
-}
-EXPORT(fuse2_session_loop, "fuse_session_loop@@FUSE_2.4");
-
-int fuse2_session_loop_mt(struct fuse2_session *se)
-{
-    if (se->exited)
-        return 0;
-    if (!se->real && df2_lowlevel_start(se) != 0)
-        return -1;
-    return df3_session_loop_mt(se->real, NULL) == 0 ? 0 : -1;
-}
-EXPORT(fuse2_session_loop_mt, "fuse_session_loop_mt@@FUSE_2.4");
-
-/* A program with a loop of its own: receiving serves the mount until it has ended. */
-int fuse2_session_receive_buf(struct fuse2_session *se, struct fuse_buf *buf,
-                              struct fuse2_chan **chan)
-{
-    (void)chan;
-    if (!se->real && df2_lowlevel_start(se) != 0)
-        return -EIO;
-    return fuse_session_receive_buf(se->real, buf);
-}
-EXPORT(fuse2_session_receive_buf, "fuse_session_receive_buf@@FUSE_2.9");
-
-int fuse2_chan_recv(struct fuse2_chan **chan, char *data, size_t size)
-{
-    (void)data;
-    (void)size;
+    struct fuse2_chan *from = *chan;
     struct fuse_buf none = {0};
-    return fuse2_session_receive_buf((*chan)->session, &none, chan);
+    if (from->receive_24)
+        return from->receive_24(from, buf, size);
+    if (from->ops.receive)
+        return from->ops.receive(chan, buf, size);
+    return from->session ? fuse2_session_receive_buf(from->session, &none, chan) : -EINVAL;
 }
 EXPORT(fuse2_chan_recv, "fuse_chan_recv@@FUSE_2.6");
 
-/* There is never a request to process: receiving has done it. */
-void fuse2_session_process(struct fuse2_session *se, const char *data, size_t size,
-                           struct fuse2_chan *chan)
+/* Before 2.6: 0 is "nothing came, try again". */
+int fuse2_chan_receive(struct fuse2_chan *chan, char *buf, size_t size)
 {
-    (void)se;
-    (void)data;
-    (void)size;
-    (void)chan;
+    int result = fuse2_chan_recv(&chan, buf, size);
+    if (result >= 0)
+        return result;
+    return result == -EINTR || result == -EAGAIN ? 0 : -1;
 }
-EXPORT(fuse2_session_process, "fuse_session_process@@FUSE_2.4");
+EXPORT(fuse2_chan_receive, "fuse_chan_receive@@FUSE_2.4");
 
-void fuse2_session_process_buf(struct fuse2_session *se, const struct fuse_buf *buf,
-                               struct fuse2_chan *chan)
+/* Nobody waits for an answer over a mount, which the kernel says in these words. */
+int fuse2_chan_send(struct fuse2_chan *chan, const struct iovec iov[], size_t count)
 {
-    (void)se;
-    (void)buf;
-    (void)chan;
+    return chan->ops.send ? chan->ops.send(chan, iov, count) : -ENOENT;
 }
-EXPORT(fuse2_session_process_buf, "fuse_session_process_buf@@FUSE_2.9");
-
-void fuse2_session_destroy(struct fuse2_session *se)
-{
-    if (se->chan)
-        df2_chan_free(se->chan);
-    if (se->real)
-        fuse_session_destroy(se->real); /* calls the file system's destroy */
-    fuse_opt_free_args(&se->options);
-    free(se);
-}
-EXPORT(fuse2_session_destroy, "fuse_session_destroy@@FUSE_2.4");
-
-/* Signal handlers are the host's. */
-int fuse2_set_signal_handlers(struct fuse2_session *se)
-{
-    (void)se;
-    return 0;
-}
-EXPORT(fuse2_set_signal_handlers, "fuse_set_signal_handlers@@FUSE_2.5");
-
-void fuse2_remove_signal_handlers(struct fuse2_session *se)
-{
-    (void)se;
-}
-EXPORT(fuse2_remove_signal_handlers, "fuse_remove_signal_handlers@@FUSE_2.5");
-
-/* ---- notifications go through a channel ------------------------------------------------- */
-
-static struct fuse_session *session_of(struct fuse2_chan *chan)
-{
-    return chan && chan->session ? chan->session->real : NULL;
-}
-
-int fuse2_notify_inval_inode(struct fuse2_chan *chan, fuse_ino_t ino, off_t off, off_t len)
-{
-    struct fuse_session *se = session_of(chan);
-    return se ? fuse_lowlevel_notify_inval_inode(se, ino, off, len) : -EINVAL;
-}
-EXPORT(fuse2_notify_inval_inode, "fuse_lowlevel_notify_inval_inode@@FUSE_2.8");
-
-int fuse2_notify_inval_entry(struct fuse2_chan *chan, fuse_ino_t parent, const char *name,
-                             size_t len)
-{
-    struct fuse_session *se = session_of(chan);
-    return se ? fuse_lowlevel_notify_inval_entry(se, parent, name, len) : -EINVAL;
-}
-EXPORT(fuse2_notify_inval_entry, "fuse_lowlevel_notify_inval_entry@@FUSE_2.8");
-
-int fuse2_notify_delete(struct fuse2_chan *chan, fuse_ino_t parent, fuse_ino_t child,
-                        const char *name, size_t len)
-{
-    struct fuse_session *se = session_of(chan);
-    return se ? fuse_lowlevel_notify_delete(se, parent, child, name, len) : -EINVAL;
-}
-EXPORT(fuse2_notify_delete, "fuse_lowlevel_notify_delete@@FUSE_2.9");
-
-int fuse2_notify_store(struct fuse2_chan *chan, fuse_ino_t ino, off_t offset,
-                       struct fuse_bufvec *buf, enum fuse_buf_copy_flags flags)
-{
-    struct fuse_session *se = session_of(chan);
-    return se ? fuse_lowlevel_notify_store(se, ino, offset, buf, flags) : -EINVAL;
-}
-EXPORT(fuse2_notify_store, "fuse_lowlevel_notify_store@@FUSE_2.9");
-
-int fuse2_notify_retrieve(struct fuse2_chan *chan, fuse_ino_t ino, size_t size, off_t offset,
-                          void *cookie)
-{
-    struct fuse_session *se = session_of(chan);
-    return se ? fuse_lowlevel_notify_retrieve(se, ino, size, offset, cookie) : -EINVAL;
-}
-EXPORT(fuse2_notify_retrieve, "fuse_lowlevel_notify_retrieve@@FUSE_2.9");
+EXPORT(fuse2_chan_send, "fuse_chan_send@@FUSE_2.4");

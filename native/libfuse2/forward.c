@@ -2,6 +2,9 @@
  * forward.c - what has not changed between FUSE 2 and FUSE 3: each call goes to libdf3.so.3 as it
  * is.
  */
+#include <limits.h>
+#include <stdint.h>
+#include <string.h>
 #include <sys/statvfs.h>
 
 #include "libfuse2/abi2.h"
@@ -26,11 +29,7 @@ FORWARD(int, opt_insert_arg, "FUSE_2.6", (struct fuse_args * args, int pos, cons
 FORWARD(void, opt_free_args, "FUSE_2.5", (struct fuse_args * args), (args));
 FORWARD(int, opt_match, "FUSE_2.5", (const struct fuse_opt opts[], const char *opt), (opts, opt));
 
-int fuse2_opt_insert_arg_25(struct fuse_args *args, int pos, const char *arg)
-{
-    return fuse_opt_insert_arg(args, pos, arg);
-}
-EXPORT(fuse2_opt_insert_arg_25, "fuse_opt_insert_arg@FUSE_2.5");
+EXPORT_ALSO(fuse2_opt_insert_arg, fuse2_opt_insert_arg_25, "fuse_opt_insert_arg@FUSE_2.5");
 
 /* ---- process ---- */
 FORWARD(int, daemonize, "FUSE_2.6", (int foreground), (foreground));
@@ -60,12 +59,7 @@ FORWARD(int, req_interrupted, "FUSE_2.6", (fuse_req_t req), (req));
 FORWARD(void, req_interrupt_func, "FUSE_2.6",
         (fuse_req_t req, fuse_interrupt_func_t func, void *data), (req, func, data));
 FORWARD(const struct fuse_ctx *, req_ctx, "FUSE_2.8", (fuse_req_t req), (req));
-
-const struct fuse_ctx *fuse2_req_ctx_24(fuse_req_t req)
-{
-    return fuse_req_ctx(req);
-}
-EXPORT(fuse2_req_ctx_24, "fuse_req_ctx@FUSE_2.4");
+EXPORT_ALSO(fuse2_req_ctx, fuse2_req_ctx_24, "fuse_req_ctx@FUSE_2.4");
 
 /* ---- replies ---- */
 FORWARD(int, reply_err, "FUSE_2.4", (fuse_req_t req, int err), (req, err));
@@ -101,3 +95,45 @@ FORWARD(size_t, add_direntry, "FUSE_2.6",
         (fuse_req_t req, char *buf, size_t size, const char *name, const struct stat *st,
          off_t off),
         (req, buf, size, name, st, off));
+
+/* Before 2.6: the size of an entry, and the entry, for which the caller has made sure of room. */
+size_t fuse2_dirent_size(size_t name_length)
+{
+    char name[NAME_MAX + 1];
+    if (name_length > NAME_MAX)
+        name_length = NAME_MAX;
+    memset(name, 'x', name_length);
+    name[name_length] = '\0';
+    return fuse_add_direntry(NULL, NULL, 0, name, NULL, 0);
+}
+EXPORT(fuse2_dirent_size, "fuse_dirent_size@@FUSE_2.4");
+
+char *fuse2_add_dirent(char *buf, const char *name, const struct stat *st, off_t off)
+{
+    return buf + fuse_add_direntry(NULL, buf, SIZE_MAX, name, st, off);
+}
+EXPORT(fuse2_add_dirent, "fuse_add_dirent@@FUSE_2.4");
+
+/* ---- character devices ---- */
+
+/* FORWARD() for names without "fuse_". */
+#define FORWARD_CUSE(type, name, parameters, arguments)                                            \
+    type fuse2_##name parameters                                                                   \
+    {                                                                                              \
+        return df3_##name arguments;                                                               \
+    }                                                                                              \
+    EXPORT(fuse2_##name, #name "@@FUSE_2.8")
+
+FORWARD_CUSE(struct fuse_session *, cuse_lowlevel_new,
+             (struct fuse_args * args, const struct cuse_info *info,
+              const struct cuse_lowlevel_ops *ops, void *userdata),
+             (args, info, ops, userdata));
+FORWARD_CUSE(struct fuse_session *, cuse_lowlevel_setup,
+             (int argc, char *argv[], const struct cuse_info *info,
+              const struct cuse_lowlevel_ops *ops, int *multithreaded, void *userdata),
+             (argc, argv, info, ops, multithreaded, userdata));
+FORWARD_CUSE(void, cuse_lowlevel_teardown, (struct fuse_session * se), (se));
+FORWARD_CUSE(int, cuse_lowlevel_main,
+             (int argc, char *argv[], const struct cuse_info *info,
+              const struct cuse_lowlevel_ops *ops, void *userdata),
+             (argc, argv, info, ops, userdata));

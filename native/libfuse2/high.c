@@ -1,6 +1,5 @@
 /*
- * high.c - FUSE 2's struct fuse: new, loop, end; fuse_main and its parts; the versions of 2.2 and
- * 2.5, which know a mount by its descriptor.
+ * high.c - FUSE 2's struct fuse: new, loop, end; fuse_main and its parts.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,41 +13,57 @@
 static struct fuse *make_real(struct fuse2 *f, struct fuse2_chan *chan, struct fuse_args *args)
 {
     struct fuse_args all;
+    struct fuse_operations ops = df2_translate(&f->layer);
     static char *const nothing[] = {(char *)"fuse", NULL};
     struct fuse_args empty = FUSE_ARGS_INIT(1, (char **)nothing);
     struct fuse *real = NULL;
     if (df2_join(&all, &chan->options, args ? args : &empty) == 0)
-        real = df3_new(&all, &f->translated, sizeof(f->translated), f);
+        real = df3_new(&all, &ops, sizeof(ops), &f->layer);
     fuse_opt_free_args(&all);
+    if (real)
+        df3_adopt(real, f);
     return real;
 }
 
-static struct fuse2 *make(struct fuse2_chan *chan, struct fuse_args *args, const void *op,
-                          size_t op_size, void *user_data, bool old_handles)
+static int mount_real(struct fuse2 *f, struct fuse2_chan *chan, struct fuse_args *args)
 {
-    struct fuse2 *f = chan ? calloc(1, sizeof(*f)) : NULL;
-    if (!f)
-        return NULL;
-    if (op_size > sizeof(f->ops))
-        op_size = sizeof(f->ops);
-    memcpy(&f->ops, op, op_size);
-    f->private_data = user_data;
-    f->old_handles = old_handles;
-    if (args && df2_take_high_options(args, f) == -1)
-        goto fail;
-    df2_translate(f);
     f->real = make_real(f, chan, args);
     if (!f->real)
-        goto fail;
+        return -1;
     f->session.high = f;
     f->session.real = fuse_get_session(f->real);
     f->session.chan = chan;
     chan->session = &f->session;
     if (fuse_mount(f->real, chan->mountpoint) == 0)
-        return f;
+        return 0;
     chan->session = NULL;
     fuse_destroy(f->real);
-fail:
+    return -1;
+}
+
+/* A mount that is served is needed: a channel of the program's own brings nothing. */
+static bool has_mountpoint(const struct fuse2_chan *chan)
+{
+    if (chan && chan->mountpoint)
+        return true;
+    fuse_log(FUSE_LOG_ERR, "fuse: a file system needs a channel that fuse_mount() has made\n");
+    return false;
+}
+
+struct fuse2 *df2_new(struct fuse2_chan *chan, struct fuse_args *args, const void *op,
+                      size_t op_size, void *user_data, enum fuse2_generation generation)
+{
+    struct fuse2 *f = has_mountpoint(chan) ? calloc(1, sizeof(*f)) : NULL;
+    if (!f)
+        return NULL;
+    if (op_size > sizeof(f->layer.ops))
+        op_size = sizeof(f->layer.ops);
+    memcpy(&f->layer.ops, op, op_size);
+    f->layer.private_data = user_data;
+    f->layer.generation = generation;
+    f->layer.fuse = f;
+    if ((!args || df2_take_high_options(args, f) == 0) && mount_real(f, chan, args) == 0)
+        return f;
     free(f);
     return NULL;
 }
@@ -56,7 +71,7 @@ fail:
 struct fuse2 *fuse2_new(struct fuse2_chan *chan, struct fuse_args *args, const void *op,
                         size_t op_size, void *user_data)
 {
-    return make(chan, args, op, op_size, user_data, false);
+    return df2_new(chan, args, op, op_size, user_data, FUSE_26);
 }
 EXPORT(fuse2_new, "fuse_new@@FUSE_2.6");
 
@@ -91,6 +106,7 @@ int fuse2_loop_mt_proc(struct fuse2 *f, void *processor, void *data)
     return fuse2_loop_mt(f);
 }
 EXPORT(fuse2_loop_mt_proc, "fuse_loop_mt_proc@@FUSE_2.2");
+EXPORT_ALSO(fuse2_loop_mt_proc, fuse2_loop_mt_21, "__fuse_loop_mt@");
 
 void *fuse2_read_cmd(struct fuse2 *f)
 {
@@ -98,6 +114,7 @@ void *fuse2_read_cmd(struct fuse2 *f)
     return NULL;
 }
 EXPORT(fuse2_read_cmd, "fuse_read_cmd@@FUSE_2.2");
+EXPORT_ALSO(fuse2_read_cmd, fuse2_read_cmd_21, "__fuse_read_cmd@");
 
 void fuse2_process_cmd(struct fuse2 *f, void *command)
 {
@@ -105,6 +122,7 @@ void fuse2_process_cmd(struct fuse2 *f, void *command)
     (void)command;
 }
 EXPORT(fuse2_process_cmd, "fuse_process_cmd@@FUSE_2.2");
+EXPORT_ALSO(fuse2_process_cmd, fuse2_process_cmd_21, "__fuse_process_cmd@");
 
 void fuse2_exit(struct fuse2 *f)
 {
@@ -117,6 +135,7 @@ int fuse2_exited(struct fuse2 *f)
     return fuse2_session_exited(&f->session);
 }
 EXPORT(fuse2_exited, "fuse_exited@@FUSE_2.2");
+EXPORT_ALSO(fuse2_exited, fuse2_exited_21, "__fuse_exited@");
 
 struct fuse2_session *fuse2_get_session(struct fuse2 *f)
 {
@@ -138,6 +157,7 @@ void fuse2_set_getcontext_func(void *function)
     (void)function;
 }
 EXPORT(fuse2_set_getcontext_func, "fuse_set_getcontext_func@@FUSE_2.2");
+EXPORT_ALSO(fuse2_set_getcontext_func, fuse2_set_getcontext_func_21, "__fuse_set_getcontext_func@");
 
 int fuse2_start_cleanup_thread(struct fuse2 *f)
 {
@@ -157,7 +177,7 @@ int fuse2_clean_cache(struct fuse2 *f)
 }
 EXPORT(fuse2_clean_cache, "fuse_clean_cache@@FUSE_2.9");
 
-/* The context shows the plugin its own objects. Outside of an operation it is all zero. */
+/* The context shows the program its own objects. Outside of an operation it is all zero. */
 struct fuse_context *fuse2_get_context(void)
 {
     static _Thread_local struct fuse_context shown;
@@ -166,19 +186,14 @@ struct fuse_context *fuse2_get_context(void)
         memset(&shown, 0, sizeof(shown));
         return &shown;
     }
-    struct fuse2 *f = real->private_data;
+    const struct fuse2_layer *layer = real->private_data;
     shown = *real;
-    shown.fuse = (struct fuse *)f;
-    shown.private_data = f->private_data;
+    shown.fuse = df3_adopter(real->fuse);
+    shown.private_data = layer->private_data;
     return &shown;
 }
 EXPORT(fuse2_get_context, "fuse_get_context@@FUSE_2.8");
-
-struct fuse_context *fuse2_get_context_22(void)
-{
-    return fuse2_get_context();
-}
-EXPORT(fuse2_get_context_22, "fuse_get_context@FUSE_2.2");
+EXPORT_ALSO(fuse2_get_context, fuse2_get_context_22, "fuse_get_context@FUSE_2.2");
 
 /* ---- fuse_main and its parts ------------------------------------------------------------ */
 
@@ -208,9 +223,9 @@ int fuse2_parse_cmdline(struct fuse_args *args, char **mountpoint, int *multithr
 }
 EXPORT(fuse2_parse_cmdline, "fuse_parse_cmdline@@FUSE_2.5");
 
-static struct fuse2 *setup(int argc, char *argv[], const void *op, size_t op_size,
-                           char **mountpoint, int *multithreaded, struct fuse2_chan **chan,
-                           void *user_data, bool old_handles)
+struct fuse2 *df2_setup(int argc, char *argv[], const void *op, size_t op_size, char **mountpoint,
+                        int *multithreaded, struct fuse2_chan **chan, void *user_data,
+                        enum fuse2_generation generation)
 {
     struct fuse_args args = FUSE_ARGS_INIT(argc, argv);
     struct fuse2 *f = NULL;
@@ -221,7 +236,7 @@ static struct fuse2 *setup(int argc, char *argv[], const void *op, size_t op_siz
     else if (!*mountpoint)
         fuse_log(FUSE_LOG_ERR, "fuse: no mountpoint was given\n");
     if (*chan)
-        f = make(*chan, &args, op, op_size, user_data, old_handles);
+        f = df2_new(*chan, &args, op, op_size, user_data, generation);
     if (!f && *chan)
         df2_chan_free(*chan);
     if (!f)
@@ -234,7 +249,7 @@ struct fuse2 *fuse2_setup(int argc, char *argv[], const void *op, size_t op_size
                           int *multithreaded, void *user_data)
 {
     struct fuse2_chan *chan;
-    return setup(argc, argv, op, op_size, mountpoint, multithreaded, &chan, user_data, false);
+    return df2_setup(argc, argv, op, op_size, mountpoint, multithreaded, &chan, user_data, FUSE_26);
 }
 EXPORT(fuse2_setup, "fuse_setup@@FUSE_2.6");
 
@@ -245,15 +260,16 @@ void fuse2_teardown(struct fuse2 *f, char *mountpoint)
     free(mountpoint);
 }
 EXPORT(fuse2_teardown, "fuse_teardown@@FUSE_2.6");
+EXPORT_ALSO(fuse2_teardown, fuse2_teardown_21, "__fuse_teardown@");
 
-static int run_main(int argc, char *argv[], const void *op, size_t op_size, void *user_data,
-                    bool old_handles)
+int df2_main(int argc, char *argv[], const void *op, size_t op_size, void *user_data,
+             enum fuse2_generation generation)
 {
     char *mountpoint;
     int multithreaded;
     struct fuse2_chan *chan;
-    struct fuse2 *f =
-        setup(argc, argv, op, op_size, &mountpoint, &multithreaded, &chan, user_data, old_handles);
+    struct fuse2 *f = df2_setup(argc, argv, op, op_size, &mountpoint, &multithreaded, &chan,
+                                user_data, generation);
     if (!f)
         return 1;
     int result = multithreaded ? fuse2_loop_mt(f) : fuse2_loop(f);
@@ -263,165 +279,6 @@ static int run_main(int argc, char *argv[], const void *op, size_t op_size, void
 
 int fuse2_main_real(int argc, char *argv[], const void *op, size_t op_size, void *user_data)
 {
-    return run_main(argc, argv, op, op_size, user_data, false);
+    return df2_main(argc, argv, op, op_size, user_data, FUSE_26);
 }
 EXPORT(fuse2_main_real, "fuse_main_real@@FUSE_2.6");
-
-/* ---- 2.5 and 2.2 ------------------------------------------------------------------------ */
-
-int fuse2_main_real_25(int argc, char *argv[], const void *op, size_t op_size)
-{
-    return run_main(argc, argv, op, op_size, NULL, false);
-}
-EXPORT(fuse2_main_real_25, "fuse_main_real@FUSE_2.5");
-
-int fuse2_main_real_compat25(int argc, char *argv[], const void *op, size_t op_size)
-{
-    return run_main(argc, argv, op, op_size, NULL, false);
-}
-EXPORT(fuse2_main_real_compat25, "fuse_main_real_compat25@@FUSE_2.6");
-
-int fuse2_main_real_22(int argc, char *argv[], const void *op, size_t op_size)
-{
-    return run_main(argc, argv, op, op_size, NULL, true);
-}
-EXPORT(fuse2_main_real_22, "fuse_main_real@FUSE_2.2");
-
-int fuse2_main_real_compat22(int argc, char *argv[], const void *op, size_t op_size)
-{
-    return run_main(argc, argv, op, op_size, NULL, true);
-}
-EXPORT(fuse2_main_real_compat22, "fuse_main_real_compat22@@FUSE_2.5");
-
-int fuse2_mount_25(const char *mountpoint, struct fuse_args *args)
-{
-    struct fuse2_chan *chan = df2_chan_new(mountpoint, args);
-    return chan ? chan->fd : -1;
-}
-EXPORT(fuse2_mount_25, "fuse_mount@FUSE_2.5");
-
-int fuse2_mount_compat25(const char *mountpoint, struct fuse_args *args)
-{
-    return fuse2_mount_25(mountpoint, args);
-}
-EXPORT(fuse2_mount_compat25, "fuse_mount_compat25@@FUSE_2.6");
-
-/* "allow_other,ro": a list of options instead of arguments. */
-static int arguments_of(const char *options, struct fuse_args *args)
-{
-    *args = (struct fuse_args)FUSE_ARGS_INIT(0, NULL);
-    if (fuse_opt_add_arg(args, "fuse") == -1)
-        return -1;
-    if (!options || !options[0])
-        return 0;
-    return fuse_opt_add_arg(args, "-o") == -1 ? -1 : fuse_opt_add_arg(args, options);
-}
-
-int fuse2_mount_22(const char *mountpoint, const char *options)
-{
-    struct fuse_args args;
-    int fd = arguments_of(options, &args) == 0 ? fuse2_mount_25(mountpoint, &args) : -1;
-    fuse_opt_free_args(&args);
-    return fd;
-}
-EXPORT(fuse2_mount_22, "fuse_mount@FUSE_2.2");
-
-int fuse2_mount_compat22(const char *mountpoint, const char *options)
-{
-    return fuse2_mount_22(mountpoint, options);
-}
-EXPORT(fuse2_mount_compat22, "fuse_mount_compat22@@FUSE_2.5");
-
-struct fuse2 *fuse2_new_25(int fd, struct fuse_args *args, const void *op, size_t op_size)
-{
-    return make(df2_chan_of_fd(fd), args, op, op_size, NULL, false);
-}
-EXPORT(fuse2_new_25, "fuse_new@FUSE_2.5");
-
-struct fuse2 *fuse2_new_compat25(int fd, struct fuse_args *args, const void *op, size_t op_size)
-{
-    return fuse2_new_25(fd, args, op, op_size);
-}
-EXPORT(fuse2_new_compat25, "fuse_new_compat25@@FUSE_2.6");
-
-struct fuse2 *fuse2_new_22(int fd, const char *options, const void *op, size_t op_size)
-{
-    struct fuse_args args;
-    struct fuse2 *f = NULL;
-    if (arguments_of(options, &args) == 0)
-        f = make(df2_chan_of_fd(fd), &args, op, op_size, NULL, true);
-    fuse_opt_free_args(&args);
-    return f;
-}
-EXPORT(fuse2_new_22, "fuse_new@FUSE_2.2");
-
-struct fuse2 *fuse2_new_compat22(int fd, const char *options, const void *op, size_t op_size)
-{
-    return fuse2_new_22(fd, options, op, op_size);
-}
-EXPORT(fuse2_new_compat22, "fuse_new_compat22@@FUSE_2.5");
-
-static struct fuse2 *setup_fd(int argc, char *argv[], const void *op, size_t op_size,
-                              char **mountpoint, int *multithreaded, int *fd, bool old_handles)
-{
-    struct fuse2_chan *chan;
-    struct fuse2 *f =
-        setup(argc, argv, op, op_size, mountpoint, multithreaded, &chan, NULL, old_handles);
-    if (f)
-        *fd = chan->fd;
-    return f;
-}
-
-struct fuse2 *fuse2_setup_25(int argc, char *argv[], const void *op, size_t op_size,
-                             char **mountpoint, int *multithreaded, int *fd)
-{
-    return setup_fd(argc, argv, op, op_size, mountpoint, multithreaded, fd, false);
-}
-EXPORT(fuse2_setup_25, "fuse_setup@FUSE_2.5");
-
-struct fuse2 *fuse2_setup_compat25(int argc, char *argv[], const void *op, size_t op_size,
-                                   char **mountpoint, int *multithreaded, int *fd)
-{
-    return setup_fd(argc, argv, op, op_size, mountpoint, multithreaded, fd, false);
-}
-EXPORT(fuse2_setup_compat25, "fuse_setup_compat25@@FUSE_2.6");
-
-struct fuse2 *fuse2_setup_22(int argc, char *argv[], const void *op, size_t op_size,
-                             char **mountpoint, int *multithreaded, int *fd)
-{
-    return setup_fd(argc, argv, op, op_size, mountpoint, multithreaded, fd, true);
-}
-EXPORT(fuse2_setup_22, "fuse_setup@FUSE_2.2");
-
-struct fuse2 *fuse2_setup_compat22(int argc, char *argv[], const void *op, size_t op_size,
-                                   char **mountpoint, int *multithreaded, int *fd)
-{
-    return setup_fd(argc, argv, op, op_size, mountpoint, multithreaded, fd, true);
-}
-EXPORT(fuse2_setup_compat22, "fuse_setup_compat22@@FUSE_2.5");
-
-void fuse2_teardown_22(struct fuse2 *f, int fd, char *mountpoint)
-{
-    (void)fd;
-    fuse2_teardown(f, mountpoint);
-}
-EXPORT(fuse2_teardown_22, "fuse_teardown@FUSE_2.2");
-
-void fuse2_teardown_compat22(struct fuse2 *f, int fd, char *mountpoint)
-{
-    fuse2_teardown_22(f, fd, mountpoint);
-}
-EXPORT(fuse2_teardown_compat22, "fuse_teardown_compat22@@FUSE_2.6");
-
-/* Knows the mount by its mountpoint alone, and is called after the loop, whose mount has ended. */
-void fuse2_unmount_22(const char *mountpoint)
-{
-    (void)mountpoint;
-}
-EXPORT(fuse2_unmount_22, "fuse_unmount@FUSE_2.2");
-
-void fuse2_unmount_compat22(const char *mountpoint)
-{
-    fuse2_unmount_22(mountpoint);
-}
-EXPORT(fuse2_unmount_compat22, "fuse_unmount_compat22@@FUSE_2.6");

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
 
 #include "libfuse2/abi2.h"
 
@@ -15,11 +17,11 @@ static struct fuse2_session *session_of(fuse_req_t req)
 static void do_init(void *data, struct fuse_conn_info *conn)
 {
     struct fuse2_session *se = data;
-    struct fuse2_conn_info conn2 = df2_conn_in(conn);
-    if (!se->ops.init)
-        return;
-    se->ops.init(se->userdata, &conn2);
-    df2_conn_out(conn, &conn2);
+    struct fuse2_conn_info shown =
+        df2_conn_in(conn, &se->conn, se->ops.getlk && se->ops.setlk, se->ops.flock != NULL);
+    if (se->ops.init)
+        se->ops.init(se->userdata, &shown);
+    df2_conn_out(conn, &shown);
 }
 
 static void do_destroy(void *data)
@@ -174,7 +176,6 @@ int df2_lowlevel_start(struct fuse2_session *se)
 struct fuse2_session *fuse2_lowlevel_new(struct fuse_args *args, const void *op, size_t op_size,
                                          void *userdata)
 {
-    struct fuse2 ignored = {0}; /* options of requests to the kernel, which there are none of */
     struct fuse_args none = FUSE_ARGS_INIT(0, NULL);
     struct fuse2_session *se = calloc(1, sizeof(*se));
     if (!se)
@@ -183,7 +184,7 @@ struct fuse2_session *fuse2_lowlevel_new(struct fuse_args *args, const void *op,
         op_size = sizeof(se->ops);
     memcpy(&se->ops, op, op_size);
     se->userdata = userdata;
-    if (df2_take_high_options(args, &ignored) == 0 && df2_join(&se->options, args, &none) == 0)
+    if (df2_take_conn_options(args, &se->conn) == 0 && df2_join(&se->options, args, &none) == 0)
         return se;
     fuse_opt_free_args(&se->options);
     free(se);
@@ -191,19 +192,24 @@ struct fuse2_session *fuse2_lowlevel_new(struct fuse_args *args, const void *op,
 }
 EXPORT(fuse2_lowlevel_new, "fuse_lowlevel_new@@FUSE_2.6");
 
-struct fuse2_session *fuse2_lowlevel_new_25(struct fuse_args *args, const void *op, size_t op_size,
+/* Operations of 2.5 take what those of 2.9 take, or less. */
+EXPORT_ALSO(fuse2_lowlevel_new, fuse2_lowlevel_new_25, "fuse_lowlevel_new@FUSE_2.5");
+EXPORT_ALSO(fuse2_lowlevel_new, fuse2_lowlevel_new_compat25,
+            "fuse_lowlevel_new_compat25@@FUSE_2.6");
+
+/* Handles of 2.4 are in fh_old, where df2_info_in() puts them too. */
+struct fuse2_session *fuse2_lowlevel_new_24(const char *options, const void *op, size_t op_size,
                                             void *userdata)
 {
-    return fuse2_lowlevel_new(args, op, op_size, userdata);
+    struct fuse_args args;
+    struct fuse2_session *se = NULL;
+    if (df2_arguments_of(options, &args) == 0)
+        se = fuse2_lowlevel_new(&args, op, op_size, userdata);
+    fuse_opt_free_args(&args);
+    return se;
 }
-EXPORT(fuse2_lowlevel_new_25, "fuse_lowlevel_new@FUSE_2.5");
-
-struct fuse2_session *fuse2_lowlevel_new_compat25(struct fuse_args *args, const void *op,
-                                                  size_t op_size, void *userdata)
-{
-    return fuse2_lowlevel_new(args, op, op_size, userdata);
-}
-EXPORT(fuse2_lowlevel_new_compat25, "fuse_lowlevel_new_compat25@@FUSE_2.6");
+EXPORT(fuse2_lowlevel_new_24, "fuse_lowlevel_new@FUSE_2.4");
+EXPORT_ALSO(fuse2_lowlevel_new_24, fuse2_lowlevel_new_compat, "fuse_lowlevel_new_compat@@FUSE_2.5");
 
 /* ---- what differs in replies and requests ----------------------------------------------- */
 
@@ -213,24 +219,37 @@ void *fuse2_req_userdata(fuse_req_t req)
 }
 EXPORT(fuse2_req_userdata, "fuse_req_userdata@@FUSE_2.4");
 
-static struct fuse_file_info info3(const struct fuse2_file_info *info)
-{
-    struct fuse_file_info fi = {.flags = info->flags, .lock_owner = info->lock_owner};
-    df2_info_out(&fi, info, false);
-    return fi;
-}
-
 int fuse2_reply_open(fuse_req_t req, const struct fuse2_file_info *info)
 {
-    struct fuse_file_info fi = info3(info);
+    struct fuse_file_info fi = df2_info_3(info);
     return fuse_reply_open(req, &fi);
 }
 EXPORT(fuse2_reply_open, "fuse_reply_open@@FUSE_2.5");
 
+int fuse2_reply_open_24(fuse_req_t req, const struct fuse2_file_info *info)
+{
+    struct fuse_file_info fi = {
+        .fh = info->fh_old,
+        .direct_io = info->direct_io,
+        .keep_cache = info->keep_cache,
+    };
+    return fuse_reply_open(req, &fi);
+}
+EXPORT(fuse2_reply_open_24, "fuse_reply_open@FUSE_2.4");
+EXPORT_ALSO(fuse2_reply_open_24, fuse2_reply_open_compat, "fuse_reply_open_compat@@FUSE_2.5");
+
+int fuse2_reply_statfs_24(fuse_req_t req, const struct statfs *st)
+{
+    struct statvfs out = df2_statvfs_of(st);
+    return fuse_reply_statfs(req, &out);
+}
+EXPORT(fuse2_reply_statfs_24, "fuse_reply_statfs@FUSE_2.4");
+EXPORT_ALSO(fuse2_reply_statfs_24, fuse2_reply_statfs_compat, "fuse_reply_statfs_compat@@FUSE_2.5");
+
 int fuse2_reply_create(fuse_req_t req, const struct fuse_entry_param *entry,
                        const struct fuse2_file_info *info)
 {
-    struct fuse_file_info fi = info3(info);
+    struct fuse_file_info fi = df2_info_3(info);
     return fuse_reply_create(req, entry, &fi);
 }
 EXPORT(fuse2_reply_create, "fuse_reply_create@@FUSE_2.5");

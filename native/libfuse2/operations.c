@@ -6,69 +6,12 @@
  * argument of those that work on attributes.
  */
 #include <errno.h>
-#include <string.h>
-#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <time.h>
 
 #include "libfuse2/abi2.h"
 
-/* ---- structures there and back ---------------------------------------------------------- */
-
-struct fuse2_file_info df2_info_in(const struct fuse_file_info *fi)
-{
-    return (struct fuse2_file_info){
-        .flags = fi->flags,
-        .fh_old = fi->fh,
-        .writepage = fi->writepage,
-        .direct_io = fi->direct_io,
-        .keep_cache = fi->keep_cache,
-        .flush = fi->flush,
-        .nonseekable = fi->nonseekable,
-        .flock_release = fi->flock_release,
-        .fh = fi->fh,
-        .lock_owner = fi->lock_owner,
-    };
-}
-
-void df2_info_out(struct fuse_file_info *fi, const struct fuse2_file_info *from, bool old)
-{
-    fi->fh = old ? from->fh_old : from->fh;
-    fi->direct_io = from->direct_io;
-    fi->keep_cache = from->keep_cache;
-    if (!old)
-        fi->nonseekable = from->nonseekable;
-}
-
-struct fuse2_conn_info df2_conn_in(const struct fuse_conn_info *conn)
-{
-    return (struct fuse2_conn_info){
-        .proto_major = conn->proto_major,
-        .proto_minor = conn->proto_minor,
-        .async_read = !!(conn->want & FUSE_CAP_ASYNC_READ),
-        .max_write = conn->max_write,
-        .max_readahead = conn->max_readahead,
-        .capable = (conn->capable & FUSE2_CAP_MASK) | FUSE2_CAP_BIG_WRITES,
-        .want = conn->want & FUSE2_CAP_MASK,
-        .max_background = conn->max_background,
-        .congestion_threshold = conn->congestion_threshold,
-    };
-}
-
-void df2_conn_out(struct fuse_conn_info *conn, const struct fuse2_conn_info *from)
-{
-    unsigned want = from->want & FUSE2_CAP_MASK & ~FUSE2_CAP_BIG_WRITES;
-    if (!from->async_read)
-        want &= ~FUSE_CAP_ASYNC_READ;
-    conn->want = (conn->want & ~(unsigned)FUSE2_CAP_MASK) | (want & conn->capable);
-    conn->max_write = from->max_write;
-    conn->max_readahead = from->max_readahead;
-    conn->max_background = from->max_background;
-    conn->congestion_threshold = from->congestion_threshold;
-}
-
-/* The file system whose operation runs on this thread. */
-static struct fuse2 *here(void)
+struct fuse2_layer *df2_layer_here(void)
 {
     return fuse_get_context()->private_data;
 }
@@ -77,39 +20,16 @@ static struct fuse2 *here(void)
 
 static void *do_init(struct fuse_conn_info *conn, struct fuse_config *config)
 {
-    struct fuse2 *f = here();
-    struct fuse2_conn_info conn2 = df2_conn_in(conn);
-    bool no_paths = f->ops.flag_nullpath_ok || f->ops.flag_nopath || f->config.nopath;
-
-    config->hard_remove = f->config.hard_remove;
-    config->use_ino = f->config.use_ino;
-    config->readdir_ino = f->config.readdir_ino;
-    config->direct_io = f->config.direct_io;
-    config->intr = f->config.intr;
-    if (f->config.intr_signal)
-        config->intr_signal = f->config.intr_signal;
-    /* Without these two an operation on a handle becomes one on a path, which must then be there.
-     */
-    config->nullpath_ok = no_paths && f->ops.fgetattr && f->ops.ftruncate;
-    if (f->ops.init) {
-        f->private_data = f->ops.init(&conn2);
-        df2_conn_out(conn, &conn2);
-    }
-    return f;
-}
-
-static void do_destroy(void *data)
-{
-    struct fuse2 *f = data;
-    if (f->ops.destroy)
-        f->ops.destroy(f->private_data);
+    struct fuse2_layer *layer = df2_layer_here();
+    df2_layer_init(layer, conn, config);
+    return layer;
 }
 
 /* ---- attributes ------------------------------------------------------------------------- */
 
 static int do_getattr(const char *path, struct stat *st, struct fuse_file_info *fi)
 {
-    struct fuse2 *f = here();
+    const struct fuse2_layer *f = df2_layer_here();
     if (!fi || !f->ops.fgetattr)
         return f->ops.getattr(path, st);
     struct fuse2_file_info info = df2_info_in(fi);
@@ -119,18 +39,18 @@ static int do_getattr(const char *path, struct stat *st, struct fuse_file_info *
 static int do_chmod(const char *path, mode_t mode, struct fuse_file_info *fi)
 {
     (void)fi;
-    return here()->ops.chmod(path, mode);
+    return df2_layer_here()->ops.chmod(path, mode);
 }
 
 static int do_chown(const char *path, uid_t uid, gid_t gid, struct fuse_file_info *fi)
 {
     (void)fi;
-    return here()->ops.chown(path, uid, gid);
+    return df2_layer_here()->ops.chown(path, uid, gid);
 }
 
 static int do_truncate(const char *path, off_t size, struct fuse_file_info *fi)
 {
-    struct fuse2 *f = here();
+    const struct fuse2_layer *f = df2_layer_here();
     if (!fi || !f->ops.ftruncate)
         return f->ops.truncate ? f->ops.truncate(path, size) : -ENOSYS;
     struct fuse2_file_info info = df2_info_in(fi);
@@ -138,7 +58,7 @@ static int do_truncate(const char *path, off_t size, struct fuse_file_info *fi)
 }
 
 /* UTIME_NOW and UTIME_OMIT as times, for a file system that knows neither. */
-static int spell_out(struct fuse2 *f, const char *path, struct timespec times[2])
+static int spell_out(const struct fuse2_layer *f, const char *path, struct timespec times[2])
 {
     struct stat st = {0};
     if (times[0].tv_nsec == UTIME_OMIT || times[1].tv_nsec == UTIME_OMIT) {
@@ -158,7 +78,7 @@ static int spell_out(struct fuse2 *f, const char *path, struct timespec times[2]
 static int do_utimens(const char *path, const struct timespec given[2], struct fuse_file_info *fi)
 {
     (void)fi;
-    struct fuse2 *f = here();
+    const struct fuse2_layer *f = df2_layer_here();
     if (f->ops.utimens && f->ops.flag_utime_omit_ok)
         return f->ops.utimens(path, given);
     struct timespec times[2] = {given[0], given[1]};
@@ -171,61 +91,39 @@ static int do_utimens(const char *path, const struct timespec given[2], struct f
     return f->ops.utime(path, &seconds);
 }
 
-/* Before 2.5 the result was a struct statfs. */
-static int do_statfs(const char *path, struct statvfs *out)
-{
-    struct fuse2 *f = here();
-    if (!f->old_handles)
-        return f->ops.statfs(path, out);
-    struct statfs st = {0};
-    int error = f->ops.statfs(path, &st);
-    *out = (struct statvfs){
-        .f_bsize = st.f_bsize,
-        .f_frsize = st.f_bsize,
-        .f_blocks = st.f_blocks,
-        .f_bfree = st.f_bfree,
-        .f_bavail = st.f_bavail,
-        .f_files = st.f_files,
-        .f_ffree = st.f_ffree,
-        .f_favail = st.f_ffree,
-        .f_namemax = st.f_namelen,
-    };
-    return error;
-}
-
 /* ---- names ------------------------------------------------------------------------------ */
 
 static int do_rename(const char *from, const char *to, unsigned flags)
 {
-    return flags ? -EINVAL : here()->ops.rename(from, to);
+    return flags ? -EINVAL : df2_layer_here()->ops.rename(from, to);
 }
 
 /* ---- open files ------------------------------------------------------------------------- */
 
 static int do_open(const char *path, struct fuse_file_info *fi)
 {
-    struct fuse2 *f = here();
+    const struct fuse2_layer *f = df2_layer_here();
     struct fuse2_file_info info = df2_info_in(fi);
     int result = f->ops.open(path, &info);
-    df2_info_out(fi, &info, f->old_handles);
+    df2_info_out(fi, &info, f->generation <= FUSE_22);
     return result;
 }
 
 static int do_create(const char *path, mode_t mode, struct fuse_file_info *fi)
 {
-    struct fuse2 *f = here();
+    const struct fuse2_layer *f = df2_layer_here();
     struct fuse2_file_info info = df2_info_in(fi);
     int result = f->ops.create(path, mode, &info);
-    df2_info_out(fi, &info, f->old_handles);
+    df2_info_out(fi, &info, f->generation <= FUSE_22);
     return result;
 }
 
 static int do_opendir(const char *path, struct fuse_file_info *fi)
 {
-    struct fuse2 *f = here();
+    const struct fuse2_layer *f = df2_layer_here();
     struct fuse2_file_info info = df2_info_in(fi);
     int result = f->ops.opendir(path, &info);
-    df2_info_out(fi, &info, f->old_handles);
+    df2_info_out(fi, &info, f->generation <= FUSE_22);
     return result;
 }
 
@@ -234,7 +132,7 @@ static int do_opendir(const char *path, struct fuse_file_info *fi)
     static int do_##name parameters                                                                \
     {                                                                                              \
         struct fuse2_file_info info = df2_info_in(fi);                                             \
-        return here()->ops.name arguments;                                                         \
+        return df2_layer_here()->ops.name arguments;                                               \
     }
 
 ON_HANDLE(read, (const char *path, char *buf, size_t size, off_t off, struct fuse_file_info *fi),
@@ -274,19 +172,13 @@ ON_HANDLE(fallocate,
 
 /* ---- directories ------------------------------------------------------------------------ */
 
-struct filler {
-    fuse_fill_dir_t fill;
-    void *buf;
-};
-
 static int fill_entry(void *data, const char *name, const struct stat *st, off_t off)
 {
-    const struct filler *filler = data;
+    const struct fuse2_filler *filler = data;
     return filler->fill(filler->buf, name, st, off, 0);
 }
 
-/* Of getdir: a type as in struct dirent, no offsets. */
-static int fill_typed(void *data, const char *name, int type, ino_t ino)
+int df2_fill_typed(void *data, const char *name, int type, ino_t ino)
 {
     struct stat st = {.st_ino = ino, .st_mode = (mode_t)type << 12};
     return fill_entry(data, name, &st, 0) ? -ENOMEM : 0;
@@ -296,24 +188,22 @@ static int do_readdir(const char *path, void *buf, fuse_fill_dir_t fill, off_t o
                       struct fuse_file_info *fi, enum fuse_readdir_flags flags)
 {
     (void)flags;
-    struct fuse2 *f = here();
-    struct filler filler = {fill, buf};
+    const struct fuse2_layer *f = df2_layer_here();
+    struct fuse2_filler filler = {fill, buf};
     struct fuse2_file_info info = df2_info_in(fi);
     if (f->ops.readdir)
         return f->ops.readdir(path, &filler, fill_entry, off, &info);
-    return f->ops.getdir(path, &filler, fill_typed);
+    return f->ops.getdir(path, &filler, df2_fill_typed);
 }
 
 /* ---- the table -------------------------------------------------------------------------- */
 
-void df2_translate(struct fuse2 *f)
+struct fuse_operations df2_translate(const struct fuse2_layer *layer)
 {
-    struct fuse_operations *to = &f->translated;
-    const struct fuse2_operations *from = &f->ops;
+    struct fuse_operations to = {.init = do_init, .destroy = df2_layer_destroy};
+    const struct fuse2_operations *from = &layer->ops;
 
-    to->init = do_init;
-    to->destroy = do_destroy;
-#define SAME(name) to->name = from->name
+#define SAME(name) to.name = from->name
     SAME(readlink);
     SAME(mknod);
     SAME(mkdir);
@@ -327,12 +217,12 @@ void df2_translate(struct fuse2 *f)
     SAME(removexattr);
     SAME(access);
     SAME(bmap);
+    SAME(statfs);
 #undef SAME
-#define IF_PRESENT(name) to->name = from->name ? do_##name : NULL
+#define IF_PRESENT(name) to.name = from->name ? do_##name : NULL
     IF_PRESENT(getattr);
     IF_PRESENT(chmod);
     IF_PRESENT(chown);
-    IF_PRESENT(statfs);
     IF_PRESENT(rename);
     IF_PRESENT(open);
     IF_PRESENT(create);
@@ -352,7 +242,10 @@ void df2_translate(struct fuse2 *f)
     IF_PRESENT(poll);
     IF_PRESENT(fallocate);
 #undef IF_PRESENT
-    to->truncate = from->truncate || from->ftruncate ? do_truncate : NULL;
-    to->utimens = from->utimens || from->utime ? do_utimens : NULL;
-    to->readdir = from->readdir || from->getdir ? do_readdir : NULL;
+    to.truncate = from->truncate || from->ftruncate ? do_truncate : NULL;
+    to.utimens = from->utimens || from->utime ? do_utimens : NULL;
+    to.readdir = from->readdir || from->getdir ? do_readdir : NULL;
+    if (layer->generation < FUSE_26)
+        df2_translate_old(&to, layer->generation, from);
+    return to;
 }

@@ -56,29 +56,53 @@ static const struct fuse_opt high_opts[] = {
     SET("intr", intr, 1),
     SET("intr_signal=%d", intr_signal, 0),
     SET("nopath", nopath, 1),
-    GONE("big_writes"), /* always on since FUSE 3 */
-    GONE("max_write="), /* the size of a request to the kernel: there are none */
-    GONE("max_readahead="),
-    GONE("max_background="),
-    GONE("congestion_threshold="),
-    GONE("async_read"),
-    GONE("sync_read"),
-    GONE("atomic_o_trunc"),
-    GONE("no_remote_lock"),
-    GONE("no_remote_flock"),
-    GONE("no_remote_posix_lock"),
-    GONE("splice_write"),
-    GONE("no_splice_write"),
-    GONE("splice_move"),
-    GONE("no_splice_move"),
-    GONE("splice_read"),
-    GONE("no_splice_read"),
     FUSE_OPT_END,
 };
 
+#define CONN(template, member, value) {template, offsetof(struct fuse2_conn_opts, member), value}
+
+static const struct fuse_opt conn_opts[] = {
+    CONN("max_write=%u", max_write, 0),
+    CONN("max_readahead=%u", max_readahead, 0),
+    CONN("max_background=%u", max_background, 0),
+    CONN("congestion_threshold=%u", congestion_threshold, 0),
+    CONN("async_read", sync_read, 0),
+    CONN("sync_read", sync_read, 1),
+    CONN("atomic_o_trunc", atomic_o_trunc, 1),
+    CONN("no_remote_lock", no_posix_lock, 1),
+    CONN("no_remote_lock", no_flock, 1),
+    CONN("no_remote_posix_lock", no_posix_lock, 1),
+    CONN("no_remote_flock", no_flock, 1),
+    CONN("big_writes", big_writes, 1),
+    CONN("splice_write", splice_write, 1),
+    CONN("no_splice_write", no_splice_write, 1),
+    CONN("splice_move", splice_move, 1),
+    CONN("no_splice_move", no_splice_move, 1),
+    CONN("splice_read", splice_read, 1),
+    CONN("no_splice_read", no_splice_read, 1),
+    FUSE_OPT_END,
+};
+
+int df2_take_conn_options(struct fuse_args *args, struct fuse2_conn_opts *opts)
+{
+    return fuse_opt_parse(args, opts, conn_opts, NULL);
+}
+
 int df2_take_high_options(struct fuse_args *args, struct fuse2 *f)
 {
-    return fuse_opt_parse(args, f, high_opts, NULL);
+    if (fuse_opt_parse(args, f, high_opts, NULL) == -1)
+        return -1;
+    return df2_take_conn_options(args, &f->conn);
+}
+
+int df2_arguments_of(const char *options, struct fuse_args *args)
+{
+    *args = (struct fuse_args)FUSE_ARGS_INIT(0, NULL);
+    if (fuse_opt_add_arg(args, "fuse") == -1)
+        return -1;
+    if (!options || !options[0])
+        return 0;
+    return fuse_opt_add_arg(args, "-o") == -1 ? -1 : fuse_opt_add_arg(args, options);
 }
 
 int df2_join(struct fuse_args *out, const struct fuse_args *first, const struct fuse_args *more)
@@ -116,12 +140,13 @@ static const struct fuse_opt kept_high_opts[] = {
 
 int fuse2_lowlevel_is_lib_option(const char *opt)
 {
-    return is_known(low_opts, opt) || is_known(high_opts, opt);
+    return is_known(low_opts, opt) || is_known(conn_opts, opt);
 }
 EXPORT(fuse2_lowlevel_is_lib_option, "fuse_lowlevel_is_lib_option@@FUSE_2.4");
 
 int fuse2_is_lib_option(const char *opt)
 {
-    return fuse2_lowlevel_is_lib_option(opt) || is_known(kept_high_opts, opt);
+    return fuse2_lowlevel_is_lib_option(opt) || is_known(high_opts, opt) ||
+           is_known(kept_high_opts, opt);
 }
 EXPORT(fuse2_is_lib_option, "fuse_is_lib_option@@FUSE_2.2");

@@ -9,8 +9,11 @@
 #define DF_LIBFUSE2_REAL_H
 
 #define FUSE_USE_VERSION 312
+#include <cuse_lowlevel.h>
 #include <fuse.h>
 #include <fuse_lowlevel.h>
+
+#include "libfuse/translator.h"
 
 #define REAL(name) extern __typeof__(fuse_##name) df3_##name
 
@@ -21,6 +24,46 @@ REAL(clean_cache);
 REAL(cmdline_help);
 REAL(daemonize);
 REAL(destroy);
+REAL(fs_access);
+REAL(fs_bmap);
+REAL(fs_chmod);
+REAL(fs_chown);
+REAL(fs_create);
+REAL(fs_destroy);
+REAL(fs_fallocate);
+REAL(fs_flock);
+REAL(fs_flush);
+REAL(fs_fsync);
+REAL(fs_fsyncdir);
+REAL(fs_getattr);
+REAL(fs_getxattr);
+REAL(fs_init);
+REAL(fs_ioctl);
+REAL(fs_link);
+REAL(fs_listxattr);
+REAL(fs_lock);
+REAL(fs_mkdir);
+REAL(fs_mknod);
+REAL(fs_open);
+REAL(fs_opendir);
+REAL(fs_poll);
+REAL(fs_read);
+REAL(fs_read_buf);
+REAL(fs_readdir);
+REAL(fs_readlink);
+REAL(fs_release);
+REAL(fs_releasedir);
+REAL(fs_removexattr);
+REAL(fs_rename);
+REAL(fs_rmdir);
+REAL(fs_setxattr);
+REAL(fs_statfs);
+REAL(fs_symlink);
+REAL(fs_truncate);
+REAL(fs_unlink);
+REAL(fs_utimens);
+REAL(fs_write);
+REAL(fs_write_buf);
 REAL(get_context);
 REAL(get_session);
 REAL(getgroups);
@@ -87,6 +130,46 @@ REAL(stop_cleanup_thread);
 #define fuse_cmdline_help                df3_cmdline_help
 #define fuse_daemonize                   df3_daemonize
 #define fuse_destroy                     df3_destroy
+#define fuse_fs_access                   df3_fs_access
+#define fuse_fs_bmap                     df3_fs_bmap
+#define fuse_fs_chmod                    df3_fs_chmod
+#define fuse_fs_chown                    df3_fs_chown
+#define fuse_fs_create                   df3_fs_create
+#define fuse_fs_destroy                  df3_fs_destroy
+#define fuse_fs_fallocate                df3_fs_fallocate
+#define fuse_fs_flock                    df3_fs_flock
+#define fuse_fs_flush                    df3_fs_flush
+#define fuse_fs_fsync                    df3_fs_fsync
+#define fuse_fs_fsyncdir                 df3_fs_fsyncdir
+#define fuse_fs_getattr                  df3_fs_getattr
+#define fuse_fs_getxattr                 df3_fs_getxattr
+#define fuse_fs_init                     df3_fs_init
+#define fuse_fs_ioctl                    df3_fs_ioctl
+#define fuse_fs_link                     df3_fs_link
+#define fuse_fs_listxattr                df3_fs_listxattr
+#define fuse_fs_lock                     df3_fs_lock
+#define fuse_fs_mkdir                    df3_fs_mkdir
+#define fuse_fs_mknod                    df3_fs_mknod
+#define fuse_fs_open                     df3_fs_open
+#define fuse_fs_opendir                  df3_fs_opendir
+#define fuse_fs_poll                     df3_fs_poll
+#define fuse_fs_read                     df3_fs_read
+#define fuse_fs_read_buf                 df3_fs_read_buf
+#define fuse_fs_readdir                  df3_fs_readdir
+#define fuse_fs_readlink                 df3_fs_readlink
+#define fuse_fs_release                  df3_fs_release
+#define fuse_fs_releasedir               df3_fs_releasedir
+#define fuse_fs_removexattr              df3_fs_removexattr
+#define fuse_fs_rename                   df3_fs_rename
+#define fuse_fs_rmdir                    df3_fs_rmdir
+#define fuse_fs_setxattr                 df3_fs_setxattr
+#define fuse_fs_statfs                   df3_fs_statfs
+#define fuse_fs_symlink                  df3_fs_symlink
+#define fuse_fs_truncate                 df3_fs_truncate
+#define fuse_fs_unlink                   df3_fs_unlink
+#define fuse_fs_utimens                  df3_fs_utimens
+#define fuse_fs_write                    df3_fs_write
+#define fuse_fs_write_buf                df3_fs_write_buf
 #define fuse_get_context                 df3_get_context
 #define fuse_get_session                 df3_get_session
 #define fuse_getgroups                   df3_getgroups
@@ -145,6 +228,12 @@ REAL(stop_cleanup_thread);
 #define fuse_session_unmount             df3_session_unmount
 #define fuse_start_cleanup_thread        df3_start_cleanup_thread
 #define fuse_stop_cleanup_thread         df3_stop_cleanup_thread
+
+/* Under their own names: there is a fuse_lowlevel_new() as well. */
+extern __typeof__(cuse_lowlevel_main) df3_cuse_lowlevel_main;
+extern __typeof__(cuse_lowlevel_new) df3_cuse_lowlevel_new;
+extern __typeof__(cuse_lowlevel_setup) df3_cuse_lowlevel_setup;
+extern __typeof__(cuse_lowlevel_teardown) df3_cuse_lowlevel_teardown;
 
 /* These have several versions in libdf3.so.3: the newest. */
 extern struct fuse *df3_new(struct fuse_args *args, const struct fuse_operations *op,
