@@ -11,8 +11,10 @@ ROOMS = {
     "include": set(),
     "core": {"include"},
     "wrap": {"core"},
-    "host": {"core"},
-    "api": {"core", "host", "wrap", "include"},
+    "channel": {"core"},  # what a message is made of: ops.h, call.h
+    "host": {"core", "channel"},  # remote.c is a host whose plugin is a server
+    "server": {"core", "host", "wrap", "channel"},
+    "api": {"core", "host", "wrap", "server", "include"},
     "libfuse": {"host", "core"},
     "intercept": {"channel"},  # lives in other programs: no core, no libc
     "python": {"core", "include"},  # a door, like api, that must see DF_NOT_OURS

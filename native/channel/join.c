@@ -1,0 +1,131 @@
+/*
+ * join.c - the client's half of joining. Freestanding.
+ */
+#include "channel/join.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include "channel/sys.h"
+
+/* A message with room for one descriptor. */
+struct packet {
+    struct df_join_message body;
+    struct iovec iov;
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct msghdr header;
+};
+
+static void pack(struct packet *p, bool with_descriptor)
+{
+    p->iov = (struct iovec){&p->body, sizeof(p->body)};
+    p->header = (struct msghdr){.msg_iov = &p->iov, .msg_iovlen = 1};
+    if (with_descriptor) {
+        p->header.msg_control = &p->control;
+        p->header.msg_controllen = sizeof(p->control);
+    }
+}
+
+/* fd < 0: without. */
+static long send_packet(int socket, enum df_join_kind kind, uint32_t client, int fd)
+{
+    struct packet p = {.body = {.magic = DF_JOIN_MAGIC, .kind = kind, .client = client}};
+
+    pack(&p, fd >= 0);
+    if (fd >= 0) {
+        p.control.header = (struct cmsghdr){
+            .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+        *(int *)CMSG_DATA(&p.control.header) = fd;
+    }
+    return df_sys3(SYS_sendmsg, socket, (long)&p.header, MSG_NOSIGNAL);
+}
+
+/* The answer: *memory receives the segment's memfd. */
+static long receive_welcome(int socket, struct df_join_message *body, int *memory)
+{
+    struct packet p = {0};
+    long ret;
+
+    pack(&p, true);
+    do
+        ret = df_sys3(SYS_recvmsg, socket, (long)&p.header, MSG_CMSG_CLOEXEC);
+    while (ret == -EINTR);
+    if (ret < 0)
+        return ret == -ECONNRESET ? -ENOTCONN : ret;
+    *memory = -1;
+    if (p.header.msg_controllen >= sizeof(p.control.header) &&
+        p.control.header.cmsg_type == SCM_RIGHTS)
+        *memory = *(int *)CMSG_DATA(&p.control.header);
+    *body = p.body;
+    if (ret == 0)
+        return -ENOTCONN;
+    if (ret != sizeof(*body) || body->magic != DF_JOIN_MAGIC || body->kind != DF_JOIN_WELCOME)
+        return -EPROTO;
+    return body->error < 0 ? body->error : *memory < 0 ? -EMFILE : 0;
+}
+
+static void close_fd(int fd)
+{
+    if (fd >= 0)
+        df_sys3(SYS_close, fd, 0, 0);
+}
+
+static long map(struct df_link *link, const struct df_join_message *body, int memory)
+{
+    long at = df_sys6(SYS_mmap, 0, (long)body->size, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_NORESERVE, memory, 0);
+    long ret;
+
+    if (at < 0 && at > -4096)
+        return at;
+    ret = df_link_init(link, (void *)at, body->size);
+    if (ret < 0)
+        df_sys3(SYS_munmap, at, (long)body->size, 0);
+    return ret;
+}
+
+static long hello(struct df_link *link, int socket, const int pair[2])
+{
+    struct df_join_message body;
+    int memory = -1;
+    long ret = send_packet(socket, DF_JOIN_HELLO, 0, pair[1]);
+
+    close_fd(pair[1]); /* the server has it: when it ends we shall see the end */
+    if (ret < 0)
+        return ret == -EPIPE || ret == -ECONNRESET ? -ENOTCONN : ret;
+    ret = receive_welcome(pair[0], &body, &memory);
+    if (ret == 0)
+        ret = map(link, &body, memory);
+    if (ret < 0) {
+        close_fd(memory);
+        return ret;
+    }
+    link->client = body.client;
+    link->control = pair[0];
+    link->memory = memory;
+    return 0;
+}
+
+int df_join_hello(struct df_link *link, int socket)
+{
+    int pair[2];
+    long ret = df_sys6(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, (long)pair, 0, 0);
+
+    if (ret < 0)
+        return (int)ret;
+    ret = hello(link, socket, pair);
+    if (ret < 0)
+        close_fd(pair[0]);
+    return (int)ret;
+}
+
+int df_join_born(struct df_link *link, uint32_t client)
+{
+    link->client = client;
+    return (int)(send_packet(link->control, DF_JOIN_BORN, client, -1) < 0 ? -ENOTCONN : 0);
+}

@@ -1,0 +1,198 @@
+/*
+ * layout.h - what a mount server and its clients share: one segment of memory, by offsets.
+ *
+ *   struct df_segment   header: sizes, life of the server, doorbell
+ *   mounts              what is mounted where
+ *   ofds                open file descriptions: the server's open files, positions and all
+ *   slots               one for each call in flight: request and reply
+ *   areas               one for each slot: names, groups, payload; sparse
+ *   cache               what clients may read without a trip (cache.h); may be absent
+ *
+ * The segment is a memfd of fixed size, mapped whole by everybody; pages that nobody has touched
+ * cost nothing. Everything in it is plain data and _Atomic words: no pointers, no libc objects.
+ * Nobody but processes of one user has it, but a client may be killed at any instant and its stores
+ * stop anywhere: the server checks what it reads, and copies it before it checks.
+ *
+ * A change of any struct here is a new DF_SEGMENT_VERSION: client and server are of one build.
+ */
+#ifndef DF_CHANNEL_LAYOUT_H
+#define DF_CHANNEL_LAYOUT_H
+
+#include <limits.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "channel/message.h"
+
+#define DF_SEGMENT_MAGIC   UINT64_C(0x746d6573736664) /* "dfssemt" */
+#define DF_SEGMENT_VERSION 1
+
+#define DF_SLOT_COUNT      128
+#define DF_MOUNT_COUNT     64
+#define DF_OFD_COUNT       65536
+
+/* ---- header --------------------------------------------------------------------------------- */
+
+struct df_segment {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t cpus; /* usable by the server; with one, nobody spins */
+    uint64_t size; /* of the whole segment, bytes */
+    uint64_t mounts_at, ofds_at, slots_at, areas_at;
+    uint64_t cache_at, cache_size; /* size 0: there is no cache */
+    int32_t server_pid;            /* as the server sees itself; for messages to people */
+
+    /* The id of a thread of the server while it lives; it is on that thread's robust futex list
+     * (get_robust_list(2)), so the kernel itself sets FUTEX_OWNER_DIED when the server is gone. */
+    _Alignas(64) _Atomic uint32_t life;
+    _Atomic uint32_t mounts_changed; /* counts changes of the mount table */
+
+    _Alignas(64) _Atomic uint32_t doorbell; /* futex: counts rings */
+    _Atomic uint32_t spinning;              /* workers that look at `pending` without being told */
+    _Atomic uint32_t asleep;                /* workers that sleep on the doorbell */
+
+    _Alignas(64) _Atomic uint64_t pending[DF_SLOT_COUNT / 64]; /* bit: slot is submitted */
+    _Atomic uint64_t signals[DF_SLOT_COUNT / 64];              /* bit: its client has a signal */
+
+    _Alignas(64) _Atomic uint32_t freed; /* futex: counts slots freed while somebody waited */
+    _Atomic uint32_t slot_waiters;       /* clients that wait for a slot */
+};
+
+/* ---- mounts --------------------------------------------------------------------------------- */
+
+enum {                               /* df_shared_mount.flags */
+       DF_SHARED_READONLY = 1 << 0,  /* calls that would change something: EROFS */
+       DF_SHARED_CACHEABLE = 1 << 1, /* the cache may hold something of it */
+};
+
+struct df_shared_mount {
+    _Atomic int32_t live; /* its id (> 0), or 0: free, or its unmount has begun */
+    uint32_t flags;       /* DF_SHARED_*; this to subtype is fixed while live */
+    uint64_t dev;         /* st_dev of its files */
+    uint32_t point_len;
+    char point[PATH_MAX]; /* mountpoint: canonical, no trailing slash; "" for "/" */
+    char fsname[256];     /* for listings */
+    char subtype[64];
+    _Atomic uint32_t locked; /* 1 once a POSIX lock was taken: from then on every close is told */
+};
+
+/* ---- open file descriptions -------------------------------------------------------------------
+ */
+
+/*
+ * One for each file open on the server, found by the low half of its handle. Made by the server in
+ * open, gone when the last client process has dropped it (trip.h). `handle` says whether it is
+ * still the file one means: it never comes back with the same value.
+ *
+ * position, directory_skip and pass_size are protected by position_lock (ofd.h).
+ */
+struct df_ofd {
+    _Alignas(64) _Atomic uint64_t handle; /* 0: free */
+    _Atomic uint32_t flags;               /* open(2) status flags; F_SETFL changes them */
+    int32_t mount;                        /* id; this to `ino` is fixed while open */
+    uint8_t kind;                         /* DF_KIND_* (core/file.h) */
+    uint8_t traits;                       /* DF_FILE_* (core/file.h), as the plugin has it */
+    uint16_t reserved;
+    _Atomic uint32_t position_lock; /* 0, or client id | DF_OFD_WAITED */
+    uint64_t ino;
+    int64_t position; /* bytes; opaque cookie in a directory */
+    uint64_t door[2]; /* the client side's own: a shadow file's number, say */
+};
+
+#define DF_OFD_WAITED (UINT32_C(1) << 31)
+
+/* A handle: generation << 32 | index. Never 0. */
+static inline uint32_t df_handle_index(uint64_t handle)
+{
+    return (uint32_t)handle;
+}
+
+/* ---- slots ---------------------------------------------------------------------------------- */
+
+/*
+ * FREE --client--> CLAIMED --client--> SUBMITTED --worker--> RUNNING --worker--> DONE --client-->
+ * FREE
+ *                                          \--client or reaper--> FREE  \--client or reaper-->
+ * ABANDONED
+ *                                                                                    --worker-->
+ * FREE The word carries who claimed it, so that the reaper of a dead client finds its slots.
+ */
+enum df_slot_state {
+    DF_SLOT_FREE,
+    DF_SLOT_CLAIMED,
+    DF_SLOT_SUBMITTED,
+    DF_SLOT_RUNNING,
+    DF_SLOT_DONE,
+    DF_SLOT_ABANDONED,
+};
+
+#define DF_CLIENT_BITS 28 /* of a client id; > 0 */
+
+static inline uint32_t df_slot_word(uint32_t client, enum df_slot_state state)
+{
+    return client << 4 | (uint32_t)state;
+}
+
+static inline enum df_slot_state df_slot_state(uint32_t word)
+{
+    return (enum df_slot_state)(word & 15);
+}
+
+static inline uint32_t df_slot_client(uint32_t word)
+{
+    return word >> 4;
+}
+
+struct df_slot {
+    _Alignas(64) _Atomic uint32_t word; /* futex of the client; df_slot_word() */
+    _Atomic uint32_t waiting;           /* 1: the client sleeps on it */
+    struct df_message message;
+};
+
+#define DF_KEY_SIZE     256        /* name of an extended attribute, with NUL */
+#define DF_GROUPS_MAX   65536      /* NGROUPS_MAX */
+#define DF_PAYLOAD_SIZE (1U << 20) /* bytes of one message */
+
+struct df_area {
+    _Alignas(4096) char names[2][PATH_MAX]; /* of the wheres, NUL-terminated; reply: leave in [0] */
+    char key[DF_KEY_SIZE];
+    uint32_t groups[DF_GROUPS_MAX];
+    _Alignas(4096) char payload[DF_PAYLOAD_SIZE]; /* data of either direction */
+};
+
+/* ---- finding -------------------------------------------------------------------------------- */
+
+static inline struct df_shared_mount *df_segment_mounts(const struct df_segment *segment)
+{
+    return (struct df_shared_mount *)((char *)segment + segment->mounts_at);
+}
+
+static inline struct df_ofd *df_segment_ofds(const struct df_segment *segment)
+{
+    return (struct df_ofd *)((char *)segment + segment->ofds_at);
+}
+
+static inline struct df_slot *df_segment_slots(const struct df_segment *segment)
+{
+    return (struct df_slot *)((char *)segment + segment->slots_at);
+}
+
+static inline struct df_area *df_segment_areas(const struct df_segment *segment)
+{
+    return (struct df_area *)((char *)segment + segment->areas_at);
+}
+
+/* The open file description of a handle, or NULL: it is closed, or is no handle at all. */
+static inline struct df_ofd *df_segment_ofd(const struct df_segment *segment, uint64_t handle)
+{
+    uint32_t index = df_handle_index(handle);
+    struct df_ofd *ofd;
+
+    if (index >= DF_OFD_COUNT || handle == 0)
+        return NULL;
+    ofd = &df_segment_ofds(segment)[index];
+    return atomic_load_explicit(&ofd->handle, memory_order_acquire) == handle ? ofd : NULL;
+}
+
+#endif

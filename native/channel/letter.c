@@ -1,0 +1,138 @@
+/*
+ * letter.c - a message on its way: made, signed, sent, answered. Freestanding.
+ */
+#include "channel/letter.h"
+
+#include <errno.h>
+
+#include "channel/sys.h"
+
+static void sign(struct df_letter *l, const struct df_caller *caller)
+{
+    struct df_message_caller *to = &l->message->caller;
+    uint32_t groups = caller->group_count < DF_GROUPS_MAX ? caller->group_count : DF_GROUPS_MAX;
+
+    *to = (struct df_message_caller){
+        .uid = caller->uid,
+        .gid = caller->gid,
+        .real_uid = caller->real_uid,
+        .real_gid = caller->real_gid,
+        .pid = caller->pid,
+        .umask = caller->umask,
+        .group_count = groups,
+        .capable = caller->capable,
+        .lock_owner = caller->lock_owner,
+        .size_limit = caller->size_limit,
+    };
+    if (groups > 0)
+        df_sys_copy(l->area->groups, caller->groups, groups * sizeof(uint32_t));
+}
+
+int df_letter_begin_plain(struct df_letter *l, struct df_trip *trip, enum df_message_op op)
+{
+    int error = 0;
+
+    l->trip = trip;
+    l->slot = df_link_claim(trip->link, &error);
+    if (!l->slot)
+        return error;
+    l->area = df_link_area(trip->link, l->slot);
+    l->message = &l->slot->message;
+    l->message->op = op;
+    l->message->mount = trip->mount;
+    l->message->links = trip->links;
+    l->message->files[0] = l->message->files[1] = 0;
+    l->message->wheres[0] = l->message->wheres[1] = (struct df_message_where){0};
+    return 0;
+}
+
+int df_letter_begin(struct df_letter *l, struct df_trip *trip, enum df_message_op op)
+{
+    int error = df_letter_begin_plain(l, trip, op);
+
+    if (error == 0)
+        sign(l, trip->caller);
+    return error;
+}
+
+int df_letter_begin_file(struct df_letter *l, struct df_trip *trip, enum df_message_op op,
+                         uint64_t file)
+{
+    int error = df_letter_begin(l, trip, op);
+
+    if (error == 0)
+        l->message->files[0] = file;
+    return error;
+}
+
+void df_letter_put_where(struct df_letter *l, unsigned i, const struct df_trip_where *where)
+{
+    uint32_t len = where->len < PATH_MAX ? where->len : PATH_MAX - 1;
+
+    l->message->wheres[i] = (struct df_message_where){where->base, len, where->flags};
+    df_sys_copy(l->area->names[i], where->name, len);
+    l->area->names[i][len] = '\0';
+}
+
+int df_letter_begin_where(struct df_letter *l, struct df_trip *trip, enum df_message_op op,
+                          const struct df_trip_where *where)
+{
+    int error = df_letter_begin(l, trip, op);
+
+    if (error == 0)
+        df_letter_put_where(l, 0, where);
+    return error;
+}
+
+int64_t df_letter_finish(struct df_letter *l, int64_t result)
+{
+    df_link_free(l->trip->link, l->slot);
+    return result;
+}
+
+static int64_t take_leave(struct df_letter *l)
+{
+    if (!l->trip->leave)
+        return -EXDEV;
+    df_sys_copy(l->trip->leave, l->area->names[0], PATH_MAX);
+    l->trip->leave[PATH_MAX - 1] = '\0';
+    l->trip->leave_second = l->message->leave_second;
+    return DF_LEAVE;
+}
+
+/* The reply's result; the letter is then still to be finished. Without a reply *error < 0, and it
+ * is finished. */
+int64_t df_letter_send(struct df_letter *l, int *error)
+{
+    int64_t result;
+
+    *error = df_link_run(l->trip->link, l->slot);
+    if (*error < 0)
+        return *error;
+    l->trip->links = l->message->links;
+    result = l->message->result;
+    return result == DF_LEAVE ? take_leave(l) : result;
+}
+
+/* For letters whose answer is the result alone. */
+int64_t df_letter_send_and_finish(struct df_letter *l)
+{
+    int error;
+    int64_t result = df_letter_send(l, &error);
+
+    return error < 0 ? error : df_letter_finish(l, result);
+}
+
+/* For letters that bring bytes: as many as the result says, at most size. */
+int64_t df_letter_send_for_bytes(struct df_letter *l, void *to, size_t size)
+{
+    int error;
+    int64_t result = df_letter_send(l, &error);
+    long copied = 0;
+
+    if (error < 0)
+        return error;
+    if (result > 0 && (size_t)result <= size)
+        copied = df_channel_user_copy(to, l->area->payload, (size_t)result);
+    return df_letter_finish(l, copied < 0 ? copied : result);
+}

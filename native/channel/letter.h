@@ -1,0 +1,46 @@
+/*
+ * letter.h - what all trips have in common: a message being made and its answer. Of trip*.c.
+ *
+ *     error = df_letter_begin_where(&l, trip, DF_MESSAGE_access, where);
+ *     if (error < 0)
+ *         return error;
+ *     l.message->args.access.mask = mask;
+ *     return df_letter_send_and_finish(&l);
+ */
+#ifndef DF_CHANNEL_LETTER_H
+#define DF_CHANNEL_LETTER_H
+
+#include "channel/trip.h"
+
+struct df_letter {
+    struct df_trip *trip;
+    struct df_slot *slot;
+    struct df_message *message;
+    struct df_area *area;
+};
+
+/* Claims a slot. 0, -ENOTCONN, -ETIMEDOUT. `plain`: signed by nobody. */
+int df_letter_begin_plain(struct df_letter *l, struct df_trip *trip, enum df_message_op op);
+int df_letter_begin(struct df_letter *l, struct df_trip *trip, enum df_message_op op);
+int df_letter_begin_file(struct df_letter *l, struct df_trip *trip, enum df_message_op op,
+                         uint64_t file);
+int df_letter_begin_where(struct df_letter *l, struct df_trip *trip, enum df_message_op op,
+                          const struct df_trip_where *where);
+
+/* Puts in the name of wheres[i]. */
+void df_letter_put_where(struct df_letter *l, unsigned i, const struct df_trip_where *where);
+
+/* The reply's result; the letter is then still to be finished. Without a reply *error < 0, and it
+ * is finished. */
+int64_t df_letter_send(struct df_letter *l, int *error);
+
+/* Gives the slot back; returns result. */
+int64_t df_letter_finish(struct df_letter *l, int64_t result);
+
+/* For letters whose answer is the result alone. */
+int64_t df_letter_send_and_finish(struct df_letter *l);
+
+/* For letters that bring bytes: as many as the result says, at most size. */
+int64_t df_letter_send_for_bytes(struct df_letter *l, void *to, size_t size);
+
+#endif

@@ -1,0 +1,73 @@
+/*
+ * link.h - one process's end of the channel to a mount server: claim a slot, send it, await the
+ * answer.
+ *
+ * Freestanding: this, link.c, trip.c and ofd.c use neither libc nor thread-local storage nor a
+ * lock, so they work in native/intercept, in a signal handler, and between vfork and execve. What
+ * the compiler itself may call (memcpy, memset) must be there.
+ *
+ * A df_link is private memory of its process. fork copies it: the parent asks for the child's id
+ * before (df_trip_fork), the child stores it in `client` and tells the server who it is
+ * (join.h, df_join_born). No lock is held by a thread that the child has not.
+ */
+#ifndef DF_CHANNEL_LINK_H
+#define DF_CHANNEL_LINK_H
+
+#include <linux/futex.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "channel/layout.h"
+
+struct df_link {
+    struct df_segment *segment; /* NULL: not connected */
+    uint32_t client;            /* id of this process; 0: not registered */
+    int control;                /* socket to the server; -1: none any more */
+    int memory;                 /* the segment's memfd; -1: closed after it was mapped */
+    int64_t patience;           /* ns that a call waits before it gives up; < 0: for ever */
+
+    _Atomic uint32_t hint;   /* slot that was free last; a guess */
+    _Atomic uint32_t budget; /* ticks >> 6 that a spin is worth at present */
+    _Atomic uint32_t told;   /* 1: somebody has said that the server is gone */
+
+    /* Statistics: every call, those answered while spinning, those that slept. Not exact. */
+    _Atomic uint64_t trips, spun, slept;
+};
+
+/* Makes a link to a mapped segment. 0, or -EPROTO: it is not one of this build. */
+int df_link_init(struct df_link *link, void *mapped, uint64_t size);
+
+/* False once the server's process is gone. One load. */
+static inline bool df_link_alive(const struct df_link *link)
+{
+    uint32_t life = atomic_load_explicit(&link->segment->life, memory_order_relaxed);
+
+    return life != 0 && !(life & FUTEX_OWNER_DIED);
+}
+
+/* A slot to fill, or NULL and *error: -ENOTCONN (the server is gone), -ETIMEDOUT (all slots were
+ * taken for the whole of link->patience). */
+struct df_slot *df_link_claim(struct df_link *link, int *error);
+
+/* The area that belongs to the slot. */
+static inline struct df_area *df_link_area(const struct df_link *link, const struct df_slot *slot)
+{
+    return &df_segment_areas(link->segment)[slot - df_segment_slots(link->segment)];
+}
+
+/*
+ * Sends the message and waits for the reply. A signal during the wait is passed on to the server,
+ * where the op ends with -EINTR if it is one that can be interrupted; the wait goes on.
+ * 0: the reply is in the slot, df_link_free() it. -ENOTCONN, -ETIMEDOUT: the slot is no longer the
+ * caller's.
+ */
+int df_link_run(struct df_link *link, struct df_slot *slot);
+
+/* Gives the slot back. */
+void df_link_free(struct df_link *link, struct df_slot *slot);
+
+/* For the server: makes a slot free, whoever had it. */
+void df_link_release(struct df_segment *segment, struct df_slot *slot);
+
+#endif

@@ -1,0 +1,184 @@
+/*
+ * message.h - what one call of an op looks like on its way to the server and back.
+ *
+ * One message is one call of an op of struct df_ops. Its number is the op's place in
+ * core/ops.def; the numbers behind them are the channel's own. Both sides use the same named
+ * members of df_arguments and df_results, and both make their tables from ops.def, so neither can
+ * know an op, or an argument, that the other does not.
+ */
+#ifndef DF_CHANNEL_MESSAGE_H
+#define DF_CHANNEL_MESSAGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include "core/ops.h"
+
+enum df_message_op {
+#define DF_OP(name) DF_MESSAGE_##name,
+#include "core/ops.def"
+#undef DF_OP
+    /* One more process has the file: it got a descriptor by SCM_RIGHTS. -EBADF: it is closed. */
+    DF_MESSAGE_ADOPT,
+    /* The client process has no descriptor of the file any more. */
+    DF_MESSAGE_DROP,
+    /* After execve: of all files, the client keeps those listed (payload: handles). */
+    DF_MESSAGE_KEEP,
+    /* Before fork: result is the id of the child to be, which has the parent's files. */
+    DF_MESSAGE_FORK,
+    /* The child of that id was not made. */
+    DF_MESSAGE_UNFORK,
+    /* Of a mount: unmount it. args.unmount. */
+    DF_MESSAGE_UNMOUNT,
+    /* Nothing, there and back. */
+    DF_MESSAGE_NOTHING,
+    DF_MESSAGE_COUNT
+};
+
+/* A df_where: the name itself lies in df_area.names[i], `base` is a handle. */
+struct df_message_where {
+    uint64_t base; /* 0: the root of the mount */
+    uint32_t len;  /* bytes of the name, < PATH_MAX */
+    uint32_t flags;
+};
+
+/* On whose behalf: struct df_caller; groups lie in df_area.groups. */
+struct df_message_caller {
+    uint32_t uid, gid;
+    uint32_t real_uid, real_gid;
+    int32_t pid;
+    uint32_t umask;
+    uint32_t group_count;
+    uint32_t capable;
+    uint64_t lock_owner;
+    int64_t size_limit;
+};
+
+/* What is neither a where nor bytes. `size` of an op that fills a buffer is the room for it; of one
+ * that takes bytes, how many lie in the payload. */
+union df_arguments {
+    struct {
+        struct df_setattr set;
+        bool wants_stat;
+    } setattr;
+    struct {
+        int32_t mask;
+    } access;
+    struct {
+        uint64_t size;
+    } readlink, listxattr, symlink, keep;
+    struct {
+        uint64_t size; /* the attribute's name is in df_area.key */
+        int32_t flags; /* setxattr */
+    } getxattr, setxattr;
+    struct {
+        uint32_t mode;
+        uint64_t rdev;
+    } mknod, mkdir;
+    struct {
+        uint32_t flags;
+    } rename;
+    struct {
+        int32_t flags;
+        uint32_t mode;
+    } open;
+    struct {
+        uint64_t owner;
+        bool drop; /* then as DF_MESSAGE_DROP: a close is one trip */
+    } flush;
+    struct {
+        uint64_t size;
+        int64_t offset;
+        int32_t flags; /* write: O_APPEND or 0, as the caller's file has it at this moment */
+    } read, write;
+    struct {
+        uint64_t count; /* of struct df_message_extent, at the start of the payload */
+    } read_batch;
+    struct {
+        int64_t offset;
+        int32_t whence;
+    } lseek;
+    struct {
+        bool datasync;
+    } fsync;
+    struct {
+        int64_t offset, length;
+        int32_t mode;
+    } fallocate, advise;
+    struct {
+        int64_t in, out;
+        uint64_t size;
+        uint32_t flags;
+    } copy_file_range;
+    struct {
+        int64_t offset;
+        uint64_t size;
+    } readdir;
+    struct {
+        uint64_t request;
+        uint64_t argument; /* where the request has no size: the value itself */
+    } ioctl;
+    struct {
+        int32_t events;
+    } poll;
+    struct {
+        struct df_lock lock;
+    } lock;
+    struct {
+        int32_t operation;
+        uint64_t owner;
+    } flock;
+    struct {
+        uint32_t client;
+    } unfork;
+    struct {
+        bool lazy;
+    } unmount;
+};
+
+/* What an open file is; the same stands in its df_ofd. */
+struct df_message_file {
+    uint64_t handle;
+    uint64_t ino;
+    uint8_t kind;
+    uint8_t traits;
+};
+
+union df_results {
+    struct stat st;
+    struct statvfs statvfs;
+    struct df_message_file file;
+    struct df_lock lock;
+    int64_t offset; /* write: where the bytes went */
+    struct {
+        int64_t next;  /* where to go on */
+        uint64_t used; /* bytes of records in the payload */
+    } readdir;
+};
+
+/* One piece of a batch, in the payload; the bytes of all follow the last, each rounded up to 8. */
+struct df_message_extent {
+    uint64_t handle;
+    uint64_t size;
+    int64_t offset;
+    int64_t result;
+};
+
+struct df_message {
+    uint32_t op;   /* df_message_op */
+    int32_t mount; /* id; 0 where a handle or nothing is meant */
+    uint64_t files[2];
+    struct df_message_where wheres[2];
+    struct df_message_caller caller;
+    union df_arguments args;
+
+    uint32_t links; /* symlinks followed so far: there and back */
+    /* the reply */
+    bool leave_second;
+    int64_t result;
+    union df_results out;
+};
+
+#endif

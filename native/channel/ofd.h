@@ -1,0 +1,23 @@
+/*
+ * ofd.h - open file descriptions shared by processes: the position and its lock. Freestanding.
+ *
+ * As the kernel's f_pos_lock: held for read, write, lseek and getdents64, so that two processes
+ * that share a descriptor never read the same bytes. The server releases the locks of a process
+ * that dies; the position is then where the last finished call left it.
+ */
+#ifndef DF_CHANNEL_OFD_H
+#define DF_CHANNEL_OFD_H
+
+#include "channel/link.h"
+
+/* Holds the position for this process. 0; -EINTR: a signal came first, and `interruptible` is set;
+ * -ENOTCONN: the server is gone. Not recursive: a signal handler of the holder that takes it again
+ * would sleep for ever, as in the kernel. */
+int df_ofd_lock(struct df_link *link, struct df_ofd *ofd, bool interruptible);
+
+void df_ofd_unlock(struct df_link *link, struct df_ofd *ofd);
+
+/* For the server: releases it if `client`, which is dead, holds it. */
+void df_ofd_break(struct df_ofd *ofd, uint32_t client);
+
+#endif

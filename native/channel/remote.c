@@ -1,0 +1,341 @@
+/*
+ * remote.c - struct df_ops over a channel. Freestanding.
+ */
+#include "channel/remote.h"
+
+#include <errno.h>
+
+#include "channel/sys.h"
+
+#define BATCH_RUN 32                /* extents of one trip; on the stack */
+#define LOOK_NS   INT64_C(10000000) /* between two looks of poll */
+
+static struct df_remote *remote_of(struct df_fs *fs)
+{
+    return (struct df_remote *)fs;
+}
+
+static struct df_trip trip_of(struct df_fs *fs, struct df_call *call)
+{
+    return (struct df_trip){
+        .link = remote_of(fs)->link,
+        .caller = call->caller,
+        .mount = remote_of(fs)->mount,
+        .links = call->links,
+        .leave = call->leave,
+    };
+}
+
+static uint64_t handle_of(const struct df_file *file)
+{
+    return file->host[DF_REMOTE_HANDLE];
+}
+
+static struct df_trip_where where_of(const struct df_where *where)
+{
+    return (struct df_trip_where){
+        .base = where->base ? handle_of(where->base) : 0,
+        .name = where->name,
+        .len = where->len,
+        .flags = where->flags,
+    };
+}
+
+/* What the call is to know of the trip; the server's end is told once. */
+static int64_t back(struct df_fs *fs, struct df_call *call, const struct df_trip *trip,
+                    int64_t result)
+{
+    struct df_remote *remote = remote_of(fs);
+
+    call->links = trip->links;
+    call->leave_second = trip->leave_second;
+    if (__builtin_expect(result == -ENOTCONN, 0) && remote->gone && !df_link_alive(trip->link) &&
+        atomic_exchange(&trip->link->told, 1) == 0)
+        remote->gone(remote);
+    return result;
+}
+
+/* One op: its trip begins, `ask` is the trip's function called with trip and where. */
+#define TRIP(ask)                                                                                  \
+    struct df_trip trip = trip_of(fs, call);                                                       \
+    int64_t result = (ask);                                                                        \
+    return (__typeof__(ask))back(fs, call, &trip, result)
+
+#define TRIP_BY_NAME(ask)                                                                          \
+    struct df_trip_where at = where_of(where);                                                     \
+    TRIP(ask)
+
+/* ---- by name --------------------------------------------------------------------------------- */
+
+#define FS    struct df_fs *fs, struct df_call *call
+#define WHERE const struct df_where *where
+
+static int remote_getattr(FS, WHERE, struct stat *st)
+{
+    TRIP_BY_NAME(df_trip_getattr(&trip, &at, st));
+}
+
+static int remote_setattr(FS, WHERE, const struct df_setattr *set, struct stat *st)
+{
+    TRIP_BY_NAME(df_trip_setattr(&trip, &at, set, st));
+}
+
+static int remote_access(FS, WHERE, int mask)
+{
+    TRIP_BY_NAME(df_trip_access(&trip, &at, mask));
+}
+
+static ssize_t remote_readlink(FS, WHERE, char *buf, size_t size)
+{
+    TRIP_BY_NAME(df_trip_readlink(&trip, &at, buf, size));
+}
+
+static ssize_t remote_getxattr(FS, WHERE, const char *name, void *value, size_t size)
+{
+    TRIP_BY_NAME(df_trip_getxattr(&trip, &at, name, value, size));
+}
+
+static ssize_t remote_listxattr(FS, WHERE, char *list, size_t size)
+{
+    TRIP_BY_NAME(df_trip_listxattr(&trip, &at, list, size));
+}
+
+static int remote_setxattr(FS, WHERE, const char *name, const void *value, size_t size, int flags)
+{
+    TRIP_BY_NAME(df_trip_setxattr(&trip, &at, name, value, size, flags));
+}
+
+static int remote_removexattr(FS, WHERE, const char *name)
+{
+    TRIP_BY_NAME(df_trip_removexattr(&trip, &at, name));
+}
+
+static int remote_statfs(FS, WHERE, struct statvfs *out)
+{
+    TRIP_BY_NAME(df_trip_statfs(&trip, &at, out));
+}
+
+static int remote_mknod(FS, WHERE, mode_t mode, dev_t rdev)
+{
+    TRIP_BY_NAME(df_trip_mknod(&trip, &at, mode, rdev));
+}
+
+static int remote_mkdir(FS, WHERE, mode_t mode)
+{
+    TRIP_BY_NAME(df_trip_mkdir(&trip, &at, mode));
+}
+
+static int remote_symlink(FS, const char *target, WHERE)
+{
+    TRIP_BY_NAME(df_trip_symlink(&trip, target, &at));
+}
+
+static int remote_unlink(FS, WHERE)
+{
+    TRIP_BY_NAME(df_trip_unlink(&trip, &at));
+}
+
+static int remote_rmdir(FS, WHERE)
+{
+    TRIP_BY_NAME(df_trip_rmdir(&trip, &at));
+}
+
+static int remote_rename(FS, const struct df_where *from, const struct df_where *to, unsigned flags)
+{
+    struct df_trip_where source = where_of(from), target = where_of(to);
+
+    TRIP(df_trip_rename(&trip, &source, &target, flags));
+}
+
+static int remote_link(FS, const struct df_where *from, const struct df_where *to)
+{
+    struct df_trip_where source = where_of(from), target = where_of(to);
+
+    TRIP(df_trip_link(&trip, &source, &target));
+}
+
+/* ---- open files --------------------------------------------------------------------------------
+ */
+
+#define FILE_ struct df_file *file
+
+static int remote_open(FS, WHERE, FILE_, int flags, mode_t mode)
+{
+    struct df_trip trip = trip_of(fs, call);
+    struct df_trip_where at = where_of(where);
+    struct df_message_file opened;
+    int64_t result = df_trip_open(&trip, &at, flags, mode, &opened);
+
+    if (result == 0) {
+        file->host[DF_REMOTE_HANDLE] = opened.handle;
+        file->ino = opened.ino;
+        file->kind = opened.kind;
+        file->host[DF_REMOTE_TRAITS] = opened.traits;
+        file->traits = opened.traits & (uint8_t)~DF_FILE_NOFLUSH; /* see remote_flush() */
+    }
+    return (int)back(fs, call, &trip, result);
+}
+
+/* A close that the plugin does not want to hear of is told only where it may release a lock: those
+ * are kept over there. */
+static bool is_told(const struct df_remote *remote, const struct df_file *file)
+{
+    return !(file->host[DF_REMOTE_TRAITS] & DF_FILE_NOFLUSH) || !remote->shared ||
+           atomic_load_explicit(&remote->shared->locked, memory_order_relaxed);
+}
+
+static int remote_flush(FS, FILE_, uint64_t owner)
+{
+    if (!is_told(remote_of(fs), file))
+        return 0;
+    TRIP(df_trip_flush(&trip, handle_of(file), owner, false));
+}
+
+static void remote_release(FS, FILE_)
+{
+    struct df_trip trip = trip_of(fs, call);
+
+    back(fs, call, &trip, df_trip_drop(&trip, handle_of(file)));
+}
+
+static ssize_t remote_read(FS, FILE_, const struct iovec *iov, int iovcnt, off_t offset)
+{
+    TRIP(df_trip_read(&trip, handle_of(file), iov, iovcnt, offset));
+}
+
+static ssize_t remote_write(FS, FILE_, const struct iovec *iov, int iovcnt, off_t *offset)
+{
+    int flags = atomic_load_explicit(&file->flags, memory_order_relaxed);
+
+    TRIP(df_trip_write(&trip, handle_of(file), flags, iov, iovcnt, offset));
+}
+
+static int batch_run(struct df_trip *trip, struct df_extent *extents, size_t count)
+{
+    struct df_trip_extent run[BATCH_RUN];
+    int ret;
+
+    for (size_t i = 0; i < count; i++)
+        run[i] = (struct df_trip_extent){handle_of(extents[i].file), extents[i].buf,
+                                         extents[i].size, extents[i].offset, 0};
+    ret = df_trip_read_batch(trip, run, count);
+    for (size_t i = 0; i < count; i++)
+        extents[i].result = ret < 0 ? ret : run[i].result;
+    return ret;
+}
+
+static int remote_read_batch(FS, struct df_extent *extents, size_t count)
+{
+    struct df_trip trip = trip_of(fs, call);
+    int64_t result = 0;
+
+    for (size_t done = 0; done < count; done += BATCH_RUN) {
+        size_t left = count - done;
+        int ret = batch_run(&trip, extents + done, left < BATCH_RUN ? left : BATCH_RUN);
+
+        if (ret < 0)
+            result = ret;
+    }
+    back(fs, call, &trip, result);
+    return 0; /* each extent has its own result */
+}
+
+static off_t remote_lseek(FS, FILE_, off_t offset, int whence)
+{
+    TRIP(df_trip_lseek(&trip, handle_of(file), offset, whence));
+}
+
+static int remote_fsync(FS, FILE_, bool datasync)
+{
+    TRIP(df_trip_fsync(&trip, handle_of(file), datasync));
+}
+
+static int remote_fallocate(FS, FILE_, int mode, off_t offset, off_t length)
+{
+    TRIP(df_trip_fallocate(&trip, handle_of(file), mode, offset, length));
+}
+
+static ssize_t remote_copy_file_range(FS, struct df_file *in, off_t offset_in, struct df_file *out,
+                                      off_t offset_out, size_t size, unsigned flags)
+{
+    TRIP(df_trip_copy_file_range(&trip, handle_of(in), offset_in, handle_of(out), offset_out, size,
+                                 flags));
+}
+
+static int remote_readdir(FS, FILE_, off_t offset, struct df_dirbuf *buf)
+{
+    TRIP(df_trip_readdir(&trip, handle_of(file), offset, buf));
+}
+
+static int remote_ioctl(FS, FILE_, unsigned long request, void *arg)
+{
+    TRIP(df_trip_ioctl(&trip, handle_of(file), request, arg));
+}
+
+/* Nobody over there can wake a poller here: who waits looks again every LOOK_NS. */
+static int remote_poll(FS, FILE_, int events, struct df_wake *wake)
+{
+    struct df_trip trip = trip_of(fs, call);
+    int64_t ready = df_trip_poll(&trip, handle_of(file), events);
+    _Atomic uint32_t nothing = 0;
+
+    if (ready == 0 && wake) {
+        df_sys_wait(&nothing, 0, LOOK_NS);
+        df_wake(wake);
+    }
+    return (int)back(fs, call, &trip, ready);
+}
+
+static int remote_lock(FS, FILE_, struct df_lock *lock)
+{
+    TRIP(df_trip_lock(&trip, handle_of(file), lock));
+}
+
+static int remote_flock(FS, FILE_, int operation, uint64_t owner)
+{
+    TRIP(df_trip_flock(&trip, handle_of(file), operation, owner));
+}
+
+static int remote_advise(FS, FILE_, off_t offset, off_t length, int advice)
+{
+    TRIP(df_trip_advise(&trip, handle_of(file), offset, length, advice));
+}
+
+/* The bytes are in another process. */
+static ssize_t remote_borrow(FS, FILE_, off_t offset, size_t size, const void **ptr)
+{
+    (void)fs, (void)call, (void)file, (void)offset, (void)size, (void)ptr;
+    return -EOPNOTSUPP;
+}
+
+static void remote_unborrow(FS, FILE_, const void *ptr, size_t size)
+{
+    (void)fs, (void)call, (void)file, (void)ptr, (void)size;
+}
+
+static void remote_destroy(struct df_fs *fs)
+{
+    if (remote_of(fs)->end)
+        remote_of(fs)->end(remote_of(fs));
+}
+
+/* ---- the table ---------------------------------------------------------------------------------
+ */
+
+const struct df_ops df_remote_ops = {
+    .version = DF_OPS_VERSION,
+    .size = sizeof(struct df_ops),
+#define DF_OP(name) .name = remote_##name,
+#include "core/ops.def"
+#undef DF_OP
+};
+
+void df_remote_init(struct df_remote *remote, struct df_link *link, int32_t mount)
+{
+    struct df_shared_mount *mounts = df_segment_mounts(link->segment);
+
+    *remote = (struct df_remote){.fs = {&df_remote_ops}, .link = link, .mount = mount};
+    for (unsigned i = 0; i < DF_MOUNT_COUNT; i++)
+        if (atomic_load_explicit(&mounts[i].live, memory_order_acquire) == mount)
+            remote->shared = &mounts[i];
+}

@@ -1,0 +1,116 @@
+/*
+ * sys.h - the few system calls of the channel, without libc: no errno, no cancellation, no TLS.
+ *
+ * A result is what the kernel returned: a count, 0 or a negative errno.
+ */
+#ifndef DF_CHANNEL_SYS_H
+#define DF_CHANNEL_SYS_H
+
+#include <linux/futex.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#if defined(__x86_64__)
+static inline long df_sys6(long number, long a, long b, long c, long d, long e, long f)
+{
+    register long r10 __asm__("r10") = d;
+    register long r8 __asm__("r8") = e;
+    register long r9 __asm__("r9") = f;
+    long ret;
+
+    __asm__ volatile("syscall"
+                     : "=a"(ret)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    return ret;
+}
+#elif defined(__aarch64__)
+static inline long df_sys6(long number, long a, long b, long c, long d, long e, long f)
+{
+    register long x8 __asm__("x8") = number;
+    register long x0 __asm__("x0") = a;
+    register long x1 __asm__("x1") = b;
+    register long x2 __asm__("x2") = c;
+    register long x3 __asm__("x3") = d;
+    register long x4 __asm__("x4") = e;
+    register long x5 __asm__("x5") = f;
+
+    __asm__ volatile("svc 0"
+                     : "+r"(x0)
+                     : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+                     : "memory");
+    return x0;
+}
+#else
+#error "system calls of this machine are not known to the channel"
+#endif
+
+static inline long df_sys3(long number, long a, long b, long c)
+{
+    return df_sys6(number, a, b, c, 0, 0, 0);
+}
+
+/* Sleeps while *word == value, at most `nanoseconds` (< 0: for ever). Shared between processes.
+ * 0, -EAGAIN (it has another value), -ETIMEDOUT, -EINTR. */
+static inline long df_sys_wait(_Atomic uint32_t *word, uint32_t value, int64_t nanoseconds)
+{
+    struct timespec limit = {nanoseconds / 1000000000, nanoseconds % 1000000000};
+
+    return df_sys6(SYS_futex, (long)word, FUTEX_WAIT, (long)value,
+                   nanoseconds < 0 ? 0 : (long)&limit, 0, 0);
+}
+
+static inline void df_sys_wake(_Atomic uint32_t *word, int count)
+{
+    df_sys6(SYS_futex, (long)word, FUTEX_WAKE, count, 0, 0, 0);
+}
+
+/* One step of a spin. */
+static inline void df_sys_relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#else
+    __asm__ volatile("yield" ::: "memory");
+#endif
+}
+
+/* Ticks of a cheap clock of constant rate: for the length of spins only. */
+static inline uint64_t df_sys_ticks(void)
+{
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#else
+    uint64_t ticks;
+
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+#endif
+}
+
+/* Bytes: the compiler's own copy where there is a libc, a string instruction where there is none.
+ */
+static inline void df_sys_copy(void *to, const void *from, size_t size)
+{
+#if __STDC_HOSTED__ || !defined(__x86_64__)
+    __builtin_memcpy(to, from, size);
+#else
+    __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(size) : : "memory");
+#endif
+}
+
+/* The same from or to memory of the program's own, which may not be there. Who catches the fault
+ * (native/intercept) defines DF_CHANNEL_USER_COPY and this function. 0 or -EFAULT. */
+#ifdef DF_CHANNEL_USER_COPY
+long df_channel_user_copy(void *to, const void *from, size_t size);
+#else
+static inline long df_channel_user_copy(void *to, const void *from, size_t size)
+{
+    df_sys_copy(to, from, size);
+    return 0;
+}
+#endif
+
+#endif

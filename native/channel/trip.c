@@ -1,0 +1,506 @@
+/*
+ * trip.c - fills a message for each op, sends it, and unpacks the reply. Freestanding.
+ */
+#include "channel/trip.h"
+
+#include <errno.h>
+#include <linux/ioctl.h>
+
+#include "channel/letter.h"
+#include "channel/sys.h"
+
+/* ---- by name --------------------------------------------------------------------------------- */
+
+int df_trip_getattr(struct df_trip *trip, const struct df_trip_where *where, struct stat *st)
+{
+    struct df_letter l;
+    int64_t result;
+    int error = df_letter_begin_where(&l, trip, DF_MESSAGE_getattr, where);
+
+    if (error < 0)
+        return error;
+    result = df_letter_send(&l, &error);
+    if (error < 0)
+        return error;
+    if (result == 0)
+        *st = l.message->out.st;
+    return (int)df_letter_finish(&l, result);
+}
+
+int df_trip_setattr(struct df_trip *trip, const struct df_trip_where *where,
+                    const struct df_setattr *set, struct stat *st)
+{
+    struct df_letter l;
+    int64_t result;
+    int error = df_letter_begin_where(&l, trip, DF_MESSAGE_setattr, where);
+
+    if (error < 0)
+        return error;
+    l.message->args.setattr.set = *set;
+    l.message->args.setattr.wants_stat = st != NULL;
+    result = df_letter_send(&l, &error);
+    if (error < 0)
+        return error;
+    if (result == 0 && st)
+        *st = l.message->out.st;
+    return (int)df_letter_finish(&l, result);
+}
+
+int df_trip_access(struct df_trip *trip, const struct df_trip_where *where, int mask)
+{
+    struct df_letter l;
+    int error = df_letter_begin_where(&l, trip, DF_MESSAGE_access, where);
+
+    if (error < 0)
+        return error;
+    l.message->args.access.mask = mask;
+    return (int)df_letter_send_and_finish(&l);
+}
+
+ssize_t df_trip_readlink(struct df_trip *trip, const struct df_trip_where *where, char *buf,
+                         size_t size)
+{
+    struct df_letter l;
+    int error = df_letter_begin_where(&l, trip, DF_MESSAGE_readlink, where);
+
+    if (error < 0)
+        return error;
+    l.message->args.readlink.size = size < DF_PAYLOAD_SIZE ? size : DF_PAYLOAD_SIZE;
+    return df_letter_send_for_bytes(&l, buf, size);
+}
+
+/* False: longer than any name of an attribute. */
+static bool put_key(struct df_letter *l, const char *name)
+{
+    size_t len = 0;
+
+    while (len < DF_KEY_SIZE && name[len])
+        len++;
+    if (len == DF_KEY_SIZE)
+        return false;
+    df_sys_copy(l->area->key, name, len + 1);
+    return true;
+}
+
+static int begin_key(struct df_letter *l, struct df_trip *trip, enum df_message_op op,
+                     const struct df_trip_where *where, const char *name)
+{
+    int error = df_letter_begin_where(l, trip, op, where);
+
+    if (error == 0 && !put_key(l, name))
+        return (int)df_letter_finish(l, -ERANGE);
+    return error;
+}
+
+ssize_t df_trip_getxattr(struct df_trip *trip, const struct df_trip_where *where, const char *name,
+                         void *value, size_t size)
+{
+    struct df_letter l;
+    int error = begin_key(&l, trip, DF_MESSAGE_getxattr, where, name);
+
+    if (error < 0)
+        return error;
+    l.message->args.getxattr.size = size < DF_PAYLOAD_SIZE ? size : DF_PAYLOAD_SIZE;
+    return df_letter_send_for_bytes(&l, value, size);
+}
+
+ssize_t df_trip_listxattr(struct df_trip *trip, const struct df_trip_where *where, char *list,
+                          size_t size)
+{
+    struct df_letter l;
+    int error = df_letter_begin_where(&l, trip, DF_MESSAGE_listxattr, where);
+
+    if (error < 0)
+        return error;
+    l.message->args.listxattr.size = size < DF_PAYLOAD_SIZE ? size : DF_PAYLOAD_SIZE;
+    return df_letter_send_for_bytes(&l, list, size);
+}
+
+int df_trip_setxattr(struct df_trip *trip, const struct df_trip_where *where, const char *name,
+                     const void *value, size_t size, int flags)
+{
+    struct df_letter l;
+    long copied;
+    int error;
+
+    if (size > DF_PAYLOAD_SIZE)
+        return -E2BIG;
+    error = begin_key(&l, trip, DF_MESSAGE_setxattr, where, name);
+    if (error < 0)
+        return error;
+    copied = df_channel_user_copy(l.area->payload, value, size);
+    if (copied < 0)
+        return (int)df_letter_finish(&l, copied);
+    l.message->args.setxattr.size = size;
+    l.message->args.setxattr.flags = flags;
+    return (int)df_letter_send_and_finish(&l);
+}
+
+int df_trip_removexattr(struct df_trip *trip, const struct df_trip_where *where, const char *name)
+{
+    struct df_letter l;
+    int error = begin_key(&l, trip, DF_MESSAGE_removexattr, where, name);
+
+    return error < 0 ? error : (int)df_letter_send_and_finish(&l);
+}
+
+int df_trip_statfs(struct df_trip *trip, const struct df_trip_where *where, struct statvfs *out)
+{
+    struct df_letter l;
+    int64_t result;
+    int error = df_letter_begin_where(&l, trip, DF_MESSAGE_statfs, where);
+
+    if (error < 0)
+        return error;
+    result = df_letter_send(&l, &error);
+    if (error < 0)
+        return error;
+    if (result == 0)
+        *out = l.message->out.statvfs;
+    return (int)df_letter_finish(&l, result);
+}
+
+/* ---- entries -----------------------------------------------------------------------------------
+ */
+
+int df_trip_mknod(struct df_trip *trip, const struct df_trip_where *where, mode_t mode, dev_t rdev)
+{
+    struct df_letter l;
+    int error = df_letter_begin_where(&l, trip, DF_MESSAGE_mknod, where);
+
+    if (error < 0)
+        return error;
+    l.message->args.mknod.mode = mode;
+    l.message->args.mknod.rdev = rdev;
+    return (int)df_letter_send_and_finish(&l);
+}
+
+int df_trip_mkdir(struct df_trip *trip, const struct df_trip_where *where, mode_t mode)
+{
+    struct df_letter l;
+    int error = df_letter_begin_where(&l, trip, DF_MESSAGE_mkdir, where);
+
+    if (error < 0)
+        return error;
+    l.message->args.mkdir.mode = mode;
+    return (int)df_letter_send_and_finish(&l);
+}
+
+int df_trip_symlink(struct df_trip *trip, const char *target, const struct df_trip_where *where)
+{
+    struct df_letter l;
+    size_t len = 0;
+    int error;
+
+    while (len < PATH_MAX && target[len])
+        len++;
+    if (len == PATH_MAX)
+        return -ENAMETOOLONG;
+    error = df_letter_begin_where(&l, trip, DF_MESSAGE_symlink, where);
+    if (error < 0)
+        return error;
+    df_sys_copy(l.area->payload, target, len);
+    l.message->args.symlink.size = len;
+    return (int)df_letter_send_and_finish(&l);
+}
+
+int df_trip_unlink(struct df_trip *trip, const struct df_trip_where *where)
+{
+    struct df_letter l;
+    int error = df_letter_begin_where(&l, trip, DF_MESSAGE_unlink, where);
+
+    return error < 0 ? error : (int)df_letter_send_and_finish(&l);
+}
+
+int df_trip_rmdir(struct df_trip *trip, const struct df_trip_where *where)
+{
+    struct df_letter l;
+    int error = df_letter_begin_where(&l, trip, DF_MESSAGE_rmdir, where);
+
+    return error < 0 ? error : (int)df_letter_send_and_finish(&l);
+}
+
+int df_trip_rename(struct df_trip *trip, const struct df_trip_where *from,
+                   const struct df_trip_where *to, unsigned flags)
+{
+    struct df_letter l;
+    int error = df_letter_begin_where(&l, trip, DF_MESSAGE_rename, from);
+
+    if (error < 0)
+        return error;
+    df_letter_put_where(&l, 1, to);
+    l.message->args.rename.flags = flags;
+    return (int)df_letter_send_and_finish(&l);
+}
+
+int df_trip_link(struct df_trip *trip, const struct df_trip_where *from,
+                 const struct df_trip_where *to)
+{
+    struct df_letter l;
+    int error = df_letter_begin_where(&l, trip, DF_MESSAGE_link, from);
+
+    if (error < 0)
+        return error;
+    df_letter_put_where(&l, 1, to);
+    return (int)df_letter_send_and_finish(&l);
+}
+
+/* ---- open files --------------------------------------------------------------------------------
+ */
+
+int df_trip_open(struct df_trip *trip, const struct df_trip_where *where, int flags, mode_t mode,
+                 struct df_message_file *out)
+{
+    struct df_letter l;
+    int64_t result;
+    int error = df_letter_begin_where(&l, trip, DF_MESSAGE_open, where);
+
+    if (error < 0)
+        return error;
+    l.message->args.open.flags = flags;
+    l.message->args.open.mode = mode;
+    result = df_letter_send(&l, &error);
+    if (error < 0)
+        return error;
+    if (result == 0)
+        *out = l.message->out.file;
+    return (int)df_letter_finish(&l, result);
+}
+
+int df_trip_flush(struct df_trip *trip, uint64_t file, uint64_t owner, bool drop)
+{
+    struct df_letter l;
+    int error = df_letter_begin_file(&l, trip, DF_MESSAGE_flush, file);
+
+    if (error < 0)
+        return error;
+    l.message->args.flush.owner = owner;
+    l.message->args.flush.drop = drop;
+    return (int)df_letter_send_and_finish(&l);
+}
+
+off_t df_trip_lseek(struct df_trip *trip, uint64_t file, off_t offset, int whence)
+{
+    struct df_letter l;
+    int error = df_letter_begin_file(&l, trip, DF_MESSAGE_lseek, file);
+
+    if (error < 0)
+        return error;
+    l.message->args.lseek.offset = offset;
+    l.message->args.lseek.whence = whence;
+    return df_letter_send_and_finish(&l);
+}
+
+int df_trip_fsync(struct df_trip *trip, uint64_t file, bool datasync)
+{
+    struct df_letter l;
+    int error = df_letter_begin_file(&l, trip, DF_MESSAGE_fsync, file);
+
+    if (error < 0)
+        return error;
+    l.message->args.fsync.datasync = datasync;
+    return (int)df_letter_send_and_finish(&l);
+}
+
+int df_trip_fallocate(struct df_trip *trip, uint64_t file, int mode, off_t offset, off_t length)
+{
+    struct df_letter l;
+    int error = df_letter_begin_file(&l, trip, DF_MESSAGE_fallocate, file);
+
+    if (error < 0)
+        return error;
+    l.message->args.fallocate.mode = mode;
+    l.message->args.fallocate.offset = offset;
+    l.message->args.fallocate.length = length;
+    return (int)df_letter_send_and_finish(&l);
+}
+
+ssize_t df_trip_copy_file_range(struct df_trip *trip, uint64_t in, off_t offset_in, uint64_t out,
+                                off_t offset_out, size_t size, unsigned flags)
+{
+    struct df_letter l;
+    int error = df_letter_begin_file(&l, trip, DF_MESSAGE_copy_file_range, in);
+
+    if (error < 0)
+        return error;
+    l.message->files[1] = out;
+    l.message->args.copy_file_range.in = offset_in;
+    l.message->args.copy_file_range.out = offset_out;
+    l.message->args.copy_file_range.size = size;
+    l.message->args.copy_file_range.flags = flags;
+    return df_letter_send_and_finish(&l);
+}
+
+int df_trip_readdir(struct df_trip *trip, uint64_t file, off_t offset, struct df_dirbuf *buf)
+{
+    struct df_letter l;
+    size_t room = buf->size - buf->used, used;
+    int64_t result;
+    long copied;
+    int error = df_letter_begin_file(&l, trip, DF_MESSAGE_readdir, file);
+
+    if (error < 0)
+        return error;
+    l.message->args.readdir.offset = offset;
+    l.message->args.readdir.size = room < DF_PAYLOAD_SIZE ? room : DF_PAYLOAD_SIZE;
+    result = df_letter_send(&l, &error);
+    if (error < 0)
+        return error;
+    used = l.message->out.readdir.used;
+    if (result < 0 || used == 0 || used > room)
+        return (int)df_letter_finish(&l, result);
+    copied = df_channel_user_copy(buf->data + buf->used, l.area->payload, used);
+    if (copied < 0)
+        return (int)df_letter_finish(&l, copied);
+    buf->used += used;
+    buf->next = l.message->out.readdir.next;
+    return (int)df_letter_finish(&l, result);
+}
+
+int df_trip_ioctl(struct df_trip *trip, uint64_t file, unsigned long request, void *arg)
+{
+    struct df_letter l;
+    size_t size = _IOC_SIZE(request);
+    int64_t result;
+    long copied = 0;
+    int error = df_letter_begin_file(&l, trip, DF_MESSAGE_ioctl, file);
+
+    if (error < 0)
+        return error;
+    l.message->args.ioctl.request = request;
+    l.message->args.ioctl.argument = (uintptr_t)arg;
+    if (_IOC_DIR(request) & _IOC_WRITE)
+        copied = df_channel_user_copy(l.area->payload, arg, size);
+    if (copied < 0)
+        return (int)df_letter_finish(&l, copied);
+    result = df_letter_send(&l, &error);
+    if (error < 0)
+        return error;
+    if (result >= 0 && _IOC_DIR(request) & _IOC_READ)
+        copied = df_channel_user_copy(arg, l.area->payload, size);
+    return (int)df_letter_finish(&l, copied < 0 ? copied : result);
+}
+
+int df_trip_poll(struct df_trip *trip, uint64_t file, int events)
+{
+    struct df_letter l;
+    int error = df_letter_begin_file(&l, trip, DF_MESSAGE_poll, file);
+
+    if (error < 0)
+        return error;
+    l.message->args.poll.events = events;
+    return (int)df_letter_send_and_finish(&l);
+}
+
+int df_trip_lock(struct df_trip *trip, uint64_t file, struct df_lock *lock)
+{
+    struct df_letter l;
+    int64_t result;
+    int error = df_letter_begin_file(&l, trip, DF_MESSAGE_lock, file);
+
+    if (error < 0)
+        return error;
+    l.message->args.lock.lock = *lock;
+    result = df_letter_send(&l, &error);
+    if (error < 0)
+        return error;
+    if (result == 0 && lock->test)
+        *lock = l.message->out.lock;
+    return (int)df_letter_finish(&l, result);
+}
+
+int df_trip_flock(struct df_trip *trip, uint64_t file, int operation, uint64_t owner)
+{
+    struct df_letter l;
+    int error = df_letter_begin_file(&l, trip, DF_MESSAGE_flock, file);
+
+    if (error < 0)
+        return error;
+    l.message->args.flock.operation = operation;
+    l.message->args.flock.owner = owner;
+    return (int)df_letter_send_and_finish(&l);
+}
+
+int df_trip_advise(struct df_trip *trip, uint64_t file, off_t offset, off_t length, int advice)
+{
+    struct df_letter l;
+    int error = df_letter_begin_file(&l, trip, DF_MESSAGE_advise, file);
+
+    if (error < 0)
+        return error;
+    l.message->args.advise.offset = offset;
+    l.message->args.advise.length = length;
+    l.message->args.advise.mode = advice;
+    return (int)df_letter_send_and_finish(&l);
+}
+
+/* ---- processes ---------------------------------------------------------------------------------
+ */
+
+static int64_t tell(struct df_trip *trip, enum df_message_op op, uint64_t file)
+{
+    struct df_letter l;
+    int error = df_letter_begin_plain(&l, trip, op);
+
+    if (error < 0)
+        return error;
+    l.message->files[0] = file;
+    return df_letter_send_and_finish(&l);
+}
+
+int df_trip_adopt(struct df_trip *trip, uint64_t file)
+{
+    return (int)tell(trip, DF_MESSAGE_ADOPT, file);
+}
+
+int df_trip_drop(struct df_trip *trip, uint64_t file)
+{
+    return (int)tell(trip, DF_MESSAGE_DROP, file);
+}
+
+int df_trip_keep(struct df_trip *trip, const uint64_t files[], size_t count)
+{
+    struct df_letter l;
+    int error;
+
+    if (count > DF_PAYLOAD_SIZE / sizeof(files[0]))
+        return -E2BIG;
+    error = df_letter_begin_plain(&l, trip, DF_MESSAGE_KEEP);
+    if (error < 0)
+        return error;
+    df_sys_copy(l.area->payload, files, count * sizeof(files[0]));
+    l.message->args.keep.size = count * sizeof(files[0]);
+    return (int)df_letter_send_and_finish(&l);
+}
+
+int64_t df_trip_fork(struct df_trip *trip)
+{
+    return tell(trip, DF_MESSAGE_FORK, 0);
+}
+
+int df_trip_unfork(struct df_trip *trip, uint32_t client)
+{
+    struct df_letter l;
+    int error = df_letter_begin_plain(&l, trip, DF_MESSAGE_UNFORK);
+
+    if (error < 0)
+        return error;
+    l.message->args.unfork.client = client;
+    return (int)df_letter_send_and_finish(&l);
+}
+
+int df_trip_unmount(struct df_trip *trip, bool lazy)
+{
+    struct df_letter l;
+    int error = df_letter_begin_plain(&l, trip, DF_MESSAGE_UNMOUNT);
+
+    if (error < 0)
+        return error;
+    l.message->args.unmount.lazy = lazy;
+    return (int)df_letter_send_and_finish(&l);
+}
+
+int df_trip_nothing(struct df_trip *trip)
+{
+    return (int)tell(trip, DF_MESSAGE_NOTHING, 0);
+}

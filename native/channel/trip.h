@@ -1,0 +1,123 @@
+/*
+ * trip.h - every op of struct df_ops as one trip to the server. Freestanding.
+ *
+ *     struct df_trip trip = {.link = link, .mount = mount, .caller = &who};
+ *     struct df_trip_where where = {.name = "/a/b", .len = 4};
+ *     int64_t ret = df_trip_getattr(&trip, &where, &st);
+ *
+ * What core/ops.h says of an op holds here, with a handle in the place of a df_file. Beside the
+ * op's own results:
+ *   DF_LEAVE    the path leads out of the mount: trip->leave has the rest, as df_call.leave
+ *   -ENOTCONN   the server is gone
+ *   -ETIMEDOUT  no answer within link->patience
+ *   -EBADF      the handle is closed
+ *   -EFAULT     memory of the caller's is not there (with DF_CHANNEL_USER_COPY only, sys.h)
+ * st_dev is filled in, as the core does.
+ *
+ * A transfer larger than DF_PAYLOAD_SIZE takes one trip for each such piece, and is not atomic
+ * against others then. Files are counted by process: open counts the caller's process, df_trip_drop
+ * or df_trip_flush(drop) takes it back.
+ */
+#ifndef DF_CHANNEL_TRIP_H
+#define DF_CHANNEL_TRIP_H
+
+#include "channel/link.h"
+#include "core/call.h"
+
+struct df_trip {
+    struct df_link *link;
+    const struct df_caller *caller; /* on whose behalf */
+    int32_t mount;                  /* id: where paths from the root go */
+    uint32_t links;                 /* symlinks followed so far in this call: in and out */
+    bool leave_second;              /* out: rename, link */
+    char *leave; /* out: room for PATH_MAX bytes; NULL: DF_LEAVE becomes -EXDEV */
+};
+
+/* A df_where. */
+struct df_trip_where {
+    uint64_t base; /* handle; 0: the root of the mount */
+    const char *name;
+    uint32_t len;   /* strlen(name), < PATH_MAX */
+    uint32_t flags; /* DF_WHERE_* */
+};
+
+/* --- by name, or by handle with an empty name --- */
+int df_trip_getattr(struct df_trip *trip, const struct df_trip_where *where, struct stat *st);
+int df_trip_setattr(struct df_trip *trip, const struct df_trip_where *where,
+                    const struct df_setattr *set, struct stat *st);
+int df_trip_access(struct df_trip *trip, const struct df_trip_where *where, int mask);
+ssize_t df_trip_readlink(struct df_trip *trip, const struct df_trip_where *where, char *buf,
+                         size_t size);
+ssize_t df_trip_getxattr(struct df_trip *trip, const struct df_trip_where *where, const char *name,
+                         void *value, size_t size);
+ssize_t df_trip_listxattr(struct df_trip *trip, const struct df_trip_where *where, char *list,
+                          size_t size);
+int df_trip_setxattr(struct df_trip *trip, const struct df_trip_where *where, const char *name,
+                     const void *value, size_t size, int flags);
+int df_trip_removexattr(struct df_trip *trip, const struct df_trip_where *where, const char *name);
+int df_trip_statfs(struct df_trip *trip, const struct df_trip_where *where, struct statvfs *out);
+int df_trip_mknod(struct df_trip *trip, const struct df_trip_where *where, mode_t mode, dev_t rdev);
+int df_trip_mkdir(struct df_trip *trip, const struct df_trip_where *where, mode_t mode);
+int df_trip_symlink(struct df_trip *trip, const char *target, const struct df_trip_where *where);
+int df_trip_unlink(struct df_trip *trip, const struct df_trip_where *where);
+int df_trip_rmdir(struct df_trip *trip, const struct df_trip_where *where);
+int df_trip_rename(struct df_trip *trip, const struct df_trip_where *from,
+                   const struct df_trip_where *to, unsigned flags);
+int df_trip_link(struct df_trip *trip, const struct df_trip_where *from,
+                 const struct df_trip_where *to);
+
+/* --- open files --- */
+
+/* The file's df_ofd is ready; *out says what it is. */
+int df_trip_open(struct df_trip *trip, const struct df_trip_where *where, int flags, mode_t mode,
+                 struct df_message_file *out);
+/* close(2) of a descriptor; with `drop`, of the process's last. The file is dropped also when the
+ * result is an error. */
+int df_trip_flush(struct df_trip *trip, uint64_t file, uint64_t owner, bool drop);
+ssize_t df_trip_read(struct df_trip *trip, uint64_t file, const struct iovec *iov, int iovcnt,
+                     off_t offset);
+/* flags: the file's status flags at this moment; O_APPEND is what counts. */
+ssize_t df_trip_write(struct df_trip *trip, uint64_t file, int flags, const struct iovec *iov,
+                      int iovcnt, off_t *offset);
+/* In struct df_message_extent's place a df_trip_extent; results are filled in. 0. */
+struct df_trip_extent {
+    uint64_t file;
+    void *buf;
+    size_t size;
+    off_t offset;
+    ssize_t result;
+};
+int df_trip_read_batch(struct df_trip *trip, struct df_trip_extent *extents, size_t count);
+off_t df_trip_lseek(struct df_trip *trip, uint64_t file, off_t offset, int whence);
+int df_trip_fsync(struct df_trip *trip, uint64_t file, bool datasync);
+int df_trip_fallocate(struct df_trip *trip, uint64_t file, int mode, off_t offset, off_t length);
+ssize_t df_trip_copy_file_range(struct df_trip *trip, uint64_t in, off_t offset_in, uint64_t out,
+                                off_t offset_out, size_t size, unsigned flags);
+int df_trip_readdir(struct df_trip *trip, uint64_t file, off_t offset, struct df_dirbuf *buf);
+int df_trip_ioctl(struct df_trip *trip, uint64_t file, unsigned long request, void *arg);
+/* Never sleeps and wakes nobody. */
+int df_trip_poll(struct df_trip *trip, uint64_t file, int events);
+/* The server keeps the locks of a file system that has none. */
+int df_trip_lock(struct df_trip *trip, uint64_t file, struct df_lock *lock);
+int df_trip_flock(struct df_trip *trip, uint64_t file, int operation, uint64_t owner);
+int df_trip_advise(struct df_trip *trip, uint64_t file, off_t offset, off_t length, int advice);
+
+/* --- processes: trip->caller and trip->mount are not looked at --- */
+
+/* This process has one more file: its descriptor came by SCM_RIGHTS. 0, -EBADF. */
+int df_trip_adopt(struct df_trip *trip, uint64_t file);
+/* This process has no descriptor of the file any more. 0, -EBADF. */
+int df_trip_drop(struct df_trip *trip, uint64_t file);
+/* After execve: the files that are left. 0. At most DF_PAYLOAD_SIZE / 8 of them. */
+int df_trip_keep(struct df_trip *trip, const uint64_t files[], size_t count);
+/* Before fork: > 0, the client id of the child, or -errno. The child has the files that the parent
+ * has at this moment. */
+int64_t df_trip_fork(struct df_trip *trip);
+/* The fork failed. */
+int df_trip_unfork(struct df_trip *trip, uint32_t client);
+/* Unmounts trip->mount, on the server, for everybody. 0, -EBUSY, -EINVAL. */
+int df_trip_unmount(struct df_trip *trip, bool lazy);
+/* There and back: what a trip costs; and whether the server answers. 0. */
+int df_trip_nothing(struct df_trip *trip);
+
+#endif

@@ -1,0 +1,244 @@
+/*
+ * trip_data.c - read, write and the batch read: trips that move bytes between a payload and
+ * scattered memory. Freestanding.
+ */
+#include <errno.h>
+
+#include "channel/letter.h"
+#include "channel/sys.h"
+
+/* A place in a vector. */
+struct cursor {
+    const struct iovec *iov;
+    int count;
+    size_t skip; /* bytes of iov[0] that are done */
+};
+
+static size_t left_in(const struct cursor *c)
+{
+    size_t sum = 0;
+
+    for (int i = 0; i < c->count; i++)
+        sum += c->iov[i].iov_len;
+    return sum - (c->count > 0 ? c->skip : 0);
+}
+
+/* The next run of bytes, at most `size`; *memory says where. */
+static size_t next_run(struct cursor *c, size_t size, void **memory)
+{
+    size_t run;
+
+    while (c->count > 0 && c->iov->iov_len == c->skip) {
+        c->iov++;
+        c->count--;
+        c->skip = 0;
+    }
+    if (c->count == 0)
+        return 0;
+    run = c->iov->iov_len - c->skip;
+    if (run > size)
+        run = size;
+    *memory = (char *)c->iov->iov_base + c->skip;
+    c->skip += run;
+    return run;
+}
+
+/* Moves `size` bytes between the payload and the vector. 0 or -EFAULT. */
+static long move(struct cursor *c, char *payload, size_t size, bool to_payload)
+{
+    void *memory;
+    size_t run;
+
+    for (size_t done = 0; done < size && (run = next_run(c, size - done, &memory)) > 0;
+         done += run) {
+        long ret = to_payload ? df_channel_user_copy(payload + done, memory, run)
+                              : df_channel_user_copy(memory, payload + done, run);
+
+        if (ret < 0)
+            return ret;
+    }
+    return 0;
+}
+
+/* ---- read ------------------------------------------------------------------------------------ */
+
+static ssize_t read_piece(struct df_trip *trip, uint64_t file, struct cursor *c, size_t size,
+                          off_t offset)
+{
+    struct df_letter l;
+    int64_t result;
+    long moved = 0;
+    int error = df_letter_begin_file(&l, trip, DF_MESSAGE_read, file);
+
+    if (error < 0)
+        return error;
+    l.message->args.read.size = size;
+    l.message->args.read.offset = offset;
+    result = df_letter_send(&l, &error);
+    if (error < 0)
+        return error;
+    if (result > 0 && (size_t)result <= size)
+        moved = move(c, l.area->payload, (size_t)result, false);
+    return df_letter_finish(&l, moved < 0 ? moved : result);
+}
+
+ssize_t df_trip_read(struct df_trip *trip, uint64_t file, const struct iovec *iov, int iovcnt,
+                     off_t offset)
+{
+    struct cursor c = {iov, iovcnt, 0};
+    size_t left = left_in(&c);
+    ssize_t done = 0;
+
+    do {
+        size_t size = left < DF_PAYLOAD_SIZE ? left : DF_PAYLOAD_SIZE;
+        ssize_t ret = read_piece(trip, file, &c, size, offset + done);
+
+        if (ret < 0)
+            return done > 0 ? done : ret;
+        done += ret;
+        left -= size;
+        if ((size_t)ret < size)
+            break;
+    } while (left > 0);
+    return done;
+}
+
+/* ---- write ----------------------------------------------------------------------------------- */
+
+static ssize_t write_piece(struct df_trip *trip, uint64_t file, int flags, struct cursor *c,
+                           size_t size, off_t *offset)
+{
+    struct df_letter l;
+    int64_t result;
+    long moved;
+    int error = df_letter_begin_file(&l, trip, DF_MESSAGE_write, file);
+
+    if (error < 0)
+        return error;
+    l.message->args.write.size = size;
+    l.message->args.write.offset = *offset;
+    l.message->args.write.flags = flags;
+    moved = move(c, l.area->payload, size, true);
+    if (moved < 0)
+        return df_letter_finish(&l, moved);
+    result = df_letter_send(&l, &error);
+    if (error < 0)
+        return error;
+    *offset = l.message->out.offset;
+    return df_letter_finish(&l, result);
+}
+
+ssize_t df_trip_write(struct df_trip *trip, uint64_t file, int flags, const struct iovec *iov,
+                      int iovcnt, off_t *offset)
+{
+    struct cursor c = {iov, iovcnt, 0};
+    size_t left = left_in(&c);
+    off_t at = *offset;
+    ssize_t done = 0;
+
+    do {
+        size_t size = left < DF_PAYLOAD_SIZE ? left : DF_PAYLOAD_SIZE;
+        ssize_t ret = write_piece(trip, file, flags, &c, size, &at);
+
+        if (ret < 0)
+            return done > 0 ? done : ret;
+        if (done == 0)
+            *offset = at;
+        done += ret;
+        at += ret;
+        left -= size;
+        if ((size_t)ret < size)
+            break;
+    } while (left > 0);
+    return done;
+}
+
+/* ---- batch ----------------------------------------------------------------------------------- */
+
+#define BATCH_MAX 1024 /* extents of one message */
+
+static size_t rounded(size_t size)
+{
+    return (size + 7) & ~(size_t)7;
+}
+
+/* How many extents go into one message, the first of them perhaps cut short. */
+static size_t fit(const struct df_trip_extent *extents, size_t count)
+{
+    size_t used = 0, n = 0;
+
+    while (n < count && n < BATCH_MAX) {
+        used += sizeof(struct df_message_extent) + rounded(extents[n].size);
+        if (used > DF_PAYLOAD_SIZE)
+            break;
+        n++;
+    }
+    return n;
+}
+
+static void read_alone(struct df_trip *trip, struct df_trip_extent *extent)
+{
+    struct iovec iov = {extent->buf, extent->size};
+
+    extent->result = df_trip_read(trip, extent->file, &iov, 1, extent->offset);
+}
+
+static void put_extents(struct df_letter *l, const struct df_trip_extent *extents, size_t count)
+{
+    struct df_message_extent *to = (struct df_message_extent *)l->area->payload;
+
+    for (size_t i = 0; i < count; i++)
+        to[i] =
+            (struct df_message_extent){extents[i].file, extents[i].size, extents[i].offset, -EIO};
+    l->message->args.read_batch.count = count;
+}
+
+static void take_extents(struct df_letter *l, struct df_trip_extent *extents, size_t count)
+{
+    const struct df_message_extent *from = (const struct df_message_extent *)l->area->payload;
+    const char *bytes = (const char *)(from + count);
+
+    for (size_t i = 0; i < count; i++) {
+        int64_t result = from[i].result;
+        long moved = 0;
+
+        if (result > 0 && (size_t)result <= extents[i].size)
+            moved = df_channel_user_copy(extents[i].buf, bytes, (size_t)result);
+        extents[i].result = moved < 0 ? moved : result;
+        bytes += rounded(extents[i].size);
+    }
+}
+
+static int read_together(struct df_trip *trip, struct df_trip_extent *extents, size_t count)
+{
+    struct df_letter l;
+    int64_t result;
+    int error = df_letter_begin(&l, trip, DF_MESSAGE_read_batch);
+
+    if (error < 0)
+        return error;
+    put_extents(&l, extents, count);
+    result = df_letter_send(&l, &error);
+    if (error < 0)
+        return error;
+    if (result == 0)
+        take_extents(&l, extents, count);
+    return (int)df_letter_finish(&l, result);
+}
+
+int df_trip_read_batch(struct df_trip *trip, struct df_trip_extent *extents, size_t count)
+{
+    for (size_t done = 0; done < count;) {
+        size_t n = fit(extents + done, count - done);
+        int ret = 0;
+
+        if (n == 0)
+            read_alone(trip, &extents[done++]);
+        else
+            ret = read_together(trip, extents + done, n);
+        if (ret < 0)
+            return ret;
+        done += n;
+    }
+    return 0;
+}

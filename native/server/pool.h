@@ -1,0 +1,54 @@
+/*
+ * pool.h - the server's worker threads: who takes which slot, and when there are more of them.
+ *
+ * Each takes submitted slots and serves them one after the other. There is always one more than
+ * are busy, up to one for each slot: an op that blocks blocks nobody else.
+ */
+#ifndef DF_SERVER_POOL_H
+#define DF_SERVER_POOL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "channel/layout.h"
+
+#define DF_POOL_MAX (DF_SLOT_COUNT + 1)
+
+/* Serves the slot's message: fills in result and what belongs to it. Any worker thread. */
+typedef void df_pool_serve(void *arg, struct df_slot *slot, struct df_area *area);
+
+struct df_pool {
+    struct df_segment *segment; /* this to arg: fixed */
+    df_pool_serve *serve;
+    void *arg;
+
+    _Atomic uint32_t idle;   /* workers that look for something to do, or sleep */
+    _Atomic uint32_t budget; /* ticks >> 6 that a spin is worth at present */
+    _Atomic bool stopping;
+
+    pthread_mutex_t lock;              /* protects what follows */
+    pthread_cond_t ended;              /* a worker has ended */
+    uint32_t count;                    /* workers there are */
+    pthread_t sleepers[DF_SLOT_COUNT]; /* workers in an op that a signal shall interrupt */
+    bool sleeping[DF_SLOT_COUNT];
+};
+
+/* 0 or -errno: not one thread could be made. */
+int df_pool_start(struct df_pool *pool, struct df_segment *segment, df_pool_serve *serve,
+                  void *arg);
+
+/* Ends the workers; waits for what they are at. */
+void df_pool_stop(struct df_pool *pool);
+
+/* Around an op that sleeps in the core: when the client has a signal in the meantime, the worker
+ * gets DF_POOL_SIGNAL, and the op ends with -EINTR. */
+void df_pool_sleep_begin(struct df_pool *pool, const struct df_slot *slot);
+void df_pool_sleep_end(struct df_pool *pool, const struct df_slot *slot);
+
+/* Number of workers that are in such an op now. */
+uint32_t df_pool_sleeping(struct df_pool *pool);
+
+/* The signal's handler does nothing; it is set by df_pool_start. */
+#define DF_POOL_SIGNAL SIGURG
+
+#endif

@@ -1,0 +1,26 @@
+/*
+ * segment.h - the server's side of the shared segment: made, and proved to be alive.
+ */
+#ifndef DF_SERVER_SEGMENT_H
+#define DF_SERVER_SEGMENT_H
+
+#include <pthread.h>
+
+#include "channel/layout.h"
+
+struct df_own_segment {
+    struct df_segment *segment;
+    int memory; /* its memfd; clients get copies */
+    pthread_t life;
+    _Atomic uint32_t ending; /* futex: 1 when the thread of life shall end */
+};
+
+/* Makes the memfd, maps it, and starts the thread whose life stands for the server's. 0 or -errno.
+ * Clients may be let in afterwards. */
+int df_segment_create(struct df_own_segment *own, size_t cache_size);
+
+/* From here on clients find the server gone. The mapping and the memfd stay until free. */
+void df_segment_end(struct df_own_segment *own);
+void df_segment_free(struct df_own_segment *own);
+
+#endif

@@ -1,0 +1,439 @@
+/*
+ * test_channel.c - the transport between a mount server and its clients, in one process: messages
+ * there and back, both ways of waiting, slots that run out, who dies when.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "channel/ofd.h"
+#include "channel/sys.h"
+#include "channel/trip.h"
+#include "core/file.h"
+#include "server/pool.h"
+#include "server/segment.h"
+
+/* A server that answers by itself, without a file system. */
+struct rig {
+    struct df_own_segment own;
+    struct df_pool pool;
+    struct df_link link;
+    struct df_trip trip;
+    struct df_caller caller;
+    gid_t groups[2];
+    char leave[PATH_MAX];
+    _Atomic uint32_t gate; /* futex: ops named "/wait" return when it is 1 */
+    _Atomic uint32_t entered;
+};
+
+static int64_t answer(struct rig *rig, struct df_message *m, struct df_area *area)
+{
+    switch (m->op) {
+    case DF_MESSAGE_getattr:
+        if (strcmp(area->names[0], "/wait") == 0) {
+            atomic_fetch_add(&rig->entered, 1);
+            while (atomic_load(&rig->gate) == 0)
+                df_sys_wait(&rig->gate, 0, -1);
+        }
+        if (strcmp(area->names[0], "/out") == 0) {
+            strcpy(area->names[0], "/elsewhere");
+            m->leave_second = true;
+            return DF_LEAVE;
+        }
+        m->out.st = (struct stat){.st_size = m->wheres[0].len,
+                                  .st_uid = m->caller.uid,
+                                  .st_gid = m->caller.group_count ? area->groups[1] : 0};
+        return 0;
+    case DF_MESSAGE_read:
+        memset(area->payload, (int)(m->args.read.offset >> 20) + 'a', m->args.read.size);
+        return (int64_t)m->args.read.size;
+    case DF_MESSAGE_write:
+        m->out.offset = m->args.write.offset + 1000;
+        return area->payload[0] == 'w' ? (int64_t)m->args.write.size : -EIO;
+    case DF_MESSAGE_read_batch: {
+        struct df_message_extent *e = (struct df_message_extent *)area->payload;
+        char *bytes = (char *)(e + m->args.read_batch.count);
+
+        for (uint64_t i = 0; i < m->args.read_batch.count; i++) {
+            memset(bytes, 'A' + (int)e[i].handle, e[i].size);
+            bytes += (e[i].size + 7) & ~UINT64_C(7);
+            e[i].result = (int64_t)e[i].size;
+        }
+        return 0;
+    }
+    case DF_MESSAGE_NOTHING:
+        return 0;
+    default:
+        return -ENOSYS;
+    }
+}
+
+static void serve(void *arg, struct df_slot *slot, struct df_area *area)
+{
+    slot->message.result = answer(arg, &slot->message, area);
+}
+
+static int set_up(void **state)
+{
+    struct rig *rig = calloc(1, sizeof(*rig));
+
+    rig->groups[1] = 77;
+    rig->caller = (struct df_caller){.uid = 5, .group_count = 2, .groups = rig->groups};
+    assert_int_equal(df_segment_create(&rig->own, 0), 0);
+    assert_int_equal(df_pool_start(&rig->pool, rig->own.segment, serve, rig), 0);
+    assert_int_equal(df_link_init(&rig->link, rig->own.segment, rig->own.segment->size), 0);
+    rig->link.client = 1;
+    rig->trip = (struct df_trip){
+        .link = &rig->link, .caller = &rig->caller, .mount = 1, .leave = rig->leave};
+    *state = rig;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct rig *rig = *state;
+
+    atomic_store(&rig->gate, 1);
+    df_sys_wake(&rig->gate, INT_MAX);
+    df_pool_stop(&rig->pool);
+    df_segment_end(&rig->own);
+    df_segment_free(&rig->own);
+    free(rig);
+    return 0;
+}
+
+static struct df_trip_where named(const char *name)
+{
+    return (struct df_trip_where){.name = name, .len = (uint32_t)strlen(name)};
+}
+
+static unsigned busy_slots(struct rig *rig)
+{
+    unsigned busy = 0;
+
+    for (unsigned i = 0; i < DF_SLOT_COUNT; i++)
+        busy += atomic_load(&df_segment_slots(rig->own.segment)[i].word) != DF_SLOT_FREE;
+    return busy;
+}
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+static void a_message_brings_names_and_identity(void **state)
+{
+    struct rig *rig = *state;
+    struct df_trip_where where = named("/some/name");
+    struct stat st;
+
+    assert_int_equal(df_trip_getattr(&rig->trip, &where, &st), 0);
+    assert_int_equal(st.st_size, where.len);
+    assert_int_equal(st.st_uid, 5);
+    assert_int_equal(st.st_gid, 77);
+    assert_int_equal(busy_slots(rig), 0);
+}
+
+static void a_way_out_comes_back_with_its_path(void **state)
+{
+    struct rig *rig = *state;
+    struct df_trip_where where = named("/out");
+    struct stat st;
+
+    assert_int_equal(df_trip_getattr(&rig->trip, &where, &st), DF_LEAVE);
+    assert_string_equal(rig->leave, "/elsewhere");
+    assert_true(rig->trip.leave_second);
+}
+
+static void what_the_server_refuses_is_handed_through(void **state)
+{
+    struct rig *rig = *state;
+
+    assert_int_equal(df_trip_fsync(&rig->trip, 1, false), -ENOSYS);
+    assert_int_equal(busy_slots(rig), 0);
+}
+
+static void large_reads_take_several_trips(void **state)
+{
+    struct rig *rig = *state;
+    size_t size = 2 * DF_PAYLOAD_SIZE + 5;
+    char *bytes = malloc(size);
+    struct iovec iov[2] = {{bytes, 3}, {bytes + 3, size - 3}};
+    uint64_t before = rig->link.trips;
+
+    assert_int_equal(df_trip_read(&rig->trip, 1, iov, 2, 0), size);
+    assert_int_equal(rig->link.trips - before, 3);
+    assert_int_equal(bytes[0], 'a');
+    assert_int_equal(bytes[DF_PAYLOAD_SIZE], 'b');
+    assert_int_equal(bytes[size - 1], 'c');
+    free(bytes);
+}
+
+static void a_write_tells_where_it_went(void **state)
+{
+    struct rig *rig = *state;
+    struct iovec iov = {(char[]){"what"}, 4};
+    off_t offset = 10;
+
+    assert_int_equal(df_trip_write(&rig->trip, 1, O_APPEND, &iov, 1, &offset), 4);
+    assert_int_equal(offset, 1010);
+}
+
+static void a_batch_is_one_trip(void **state)
+{
+    struct rig *rig = *state;
+    char a[5], b[9];
+    struct df_trip_extent extents[] = {{1, a, sizeof(a), 0, 0}, {2, b, sizeof(b), 0, 0}};
+    uint64_t before = rig->link.trips;
+
+    assert_int_equal(df_trip_read_batch(&rig->trip, extents, 2), 0);
+    assert_int_equal(rig->link.trips - before, 1);
+    assert_int_equal(extents[1].result, 9);
+    assert_int_equal(a[4], 'B');
+    assert_int_equal(b[8], 'C');
+}
+
+/* ---- many at once ------------------------------------------------------------------------------
+ */
+
+static void *ask_and_wait(void *argument)
+{
+    struct rig *rig = argument;
+    struct df_trip trip = rig->trip;
+    struct df_trip_where where = named("/wait");
+    struct stat st;
+
+    return (void *)(intptr_t)df_trip_getattr(&trip, &where, &st);
+}
+
+static void await_entered(struct rig *rig, uint32_t count)
+{
+    while (atomic_load(&rig->entered) < count)
+        sched_yield();
+}
+
+static void blocked_ops_block_nobody_else(void **state)
+{
+    struct rig *rig = *state;
+    pthread_t threads[20];
+    void *result;
+
+    for (int i = 0; i < 20; i++)
+        pthread_create(&threads[i], NULL, ask_and_wait, rig);
+    await_entered(rig, 20);
+    assert_int_equal(df_trip_nothing(&rig->trip), 0);
+    atomic_store(&rig->gate, 1);
+    df_sys_wake(&rig->gate, INT_MAX);
+    for (int i = 0; i < 20; i++) {
+        pthread_join(threads[i], &result);
+        assert_null(result);
+    }
+}
+
+static void a_call_waits_for_a_slot(void **state)
+{
+    struct rig *rig = *state;
+    pthread_t threads[DF_SLOT_COUNT + 2];
+    struct df_trip trip = rig->trip;
+    struct df_link hasty = rig->link;
+    void *result;
+
+    for (int i = 0; i < DF_SLOT_COUNT + 2; i++)
+        pthread_create(&threads[i], NULL, ask_and_wait, rig);
+    await_entered(rig, DF_SLOT_COUNT);
+    hasty.patience = 100000000;
+    trip.link = &hasty;
+    assert_int_equal(df_trip_nothing(&trip), -ETIMEDOUT);
+    atomic_store(&rig->gate, 1);
+    df_sys_wake(&rig->gate, INT_MAX);
+    for (int i = 0; i < DF_SLOT_COUNT + 2; i++) {
+        pthread_join(threads[i], &result);
+        assert_null(result);
+    }
+    assert_int_equal(busy_slots(rig), 0);
+}
+
+static void *ask_much(void *argument)
+{
+    struct rig *rig = argument;
+    struct df_trip trip = rig->trip;
+    intptr_t wrong = 0;
+
+    for (int i = 0; i < 2000; i++) {
+        char name[32];
+        struct df_trip_where where;
+        struct stat st;
+
+        snprintf(name, sizeof(name), "/%0*d", 1 + i % 20, i);
+        where = named(name);
+        wrong += df_trip_getattr(&trip, &where, &st) != 0 || st.st_size != where.len;
+    }
+    return (void *)wrong;
+}
+
+static void threads_never_get_each_others_answers(void **state)
+{
+    struct rig *rig = *state;
+    pthread_t threads[4];
+    void *wrong;
+
+    for (int i = 0; i < 4; i++)
+        pthread_create(&threads[i], NULL, ask_much, rig);
+    for (int i = 0; i < 4; i++) {
+        pthread_join(threads[i], &wrong);
+        assert_null(wrong);
+    }
+    assert_int_equal(busy_slots(rig), 0);
+}
+
+/* ---- faults ------------------------------------------------------------------------------------
+ */
+
+static void a_call_gives_up_when_its_patience_ends(void **state)
+{
+    struct rig *rig = *state;
+
+    rig->link.patience = 100000000;
+    assert_int_equal((intptr_t)ask_and_wait(rig), -ETIMEDOUT);
+    assert_int_equal(busy_slots(rig), 1);
+    atomic_store(&rig->gate, 1); /* the worker gives the slot back */
+    df_sys_wake(&rig->gate, INT_MAX);
+    while (busy_slots(rig) > 0)
+        sched_yield();
+}
+
+static void serve_by_dying(void *arg, struct df_slot *slot, struct df_area *area)
+{
+    (void)arg, (void)slot, (void)area;
+    raise(SIGKILL);
+}
+
+/* A server in a process of its own, which dies of its first op. Returns its pid; *memory: its
+ * segment. */
+static pid_t fork_mortal_server(int *memory)
+{
+    struct df_own_segment own;
+    struct df_pool pool;
+    char path[64];
+    int ready[2], fd;
+    pid_t server;
+
+    assert_int_equal(pipe(ready), 0);
+    server = fork();
+    if (server == 0) {
+        if (df_segment_create(&own, 0) < 0 ||
+            df_pool_start(&pool, own.segment, serve_by_dying, NULL) < 0 ||
+            write(ready[1], &own.memory, sizeof(int)) != sizeof(int))
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    assert_int_equal(read(ready[0], &fd, sizeof(fd)), sizeof(fd));
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", server, fd);
+    *memory = open(path, O_RDWR | O_CLOEXEC);
+    assert_true(*memory >= 0);
+    close(ready[0]);
+    close(ready[1]);
+    return server;
+}
+
+static void a_killed_server_is_noticed(void **state)
+{
+#ifdef __SANITIZE_THREAD__
+    print_message("skipped: ThreadSanitizer allows no threads after fork\n");
+    skip();
+#endif
+    struct rig *rig = *state;
+    struct df_trip trip = rig->trip;
+    struct df_link link;
+    int memory;
+    pid_t server = fork_mortal_server(&memory);
+    uint64_t size = rig->own.segment->size;
+    void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+
+    assert_int_equal(df_link_init(&link, at, size), 0);
+    assert_true(df_link_alive(&link));
+    link.client = 1;
+    trip.link = &link;
+    assert_int_equal(df_trip_nothing(&trip), -ENOTCONN); /* it dies meanwhile */
+    assert_false(df_link_alive(&link));
+    assert_int_equal(df_trip_nothing(&trip), -ENOTCONN); /* at once */
+    waitpid(server, NULL, 0);
+    munmap(at, size);
+    close(memory);
+}
+
+/* ---- positions ---------------------------------------------------------------------------------
+ */
+
+static void *add_to_position(void *argument)
+{
+    struct rig *rig = argument;
+    struct df_ofd *ofd = df_segment_ofds(rig->own.segment);
+
+    for (int i = 0; i < 5000; i++) {
+        if (df_ofd_lock(&rig->link, ofd, false) < 0)
+            return (void *)1;
+        ofd->position++;
+        df_ofd_unlock(&rig->link, ofd);
+    }
+    return NULL;
+}
+
+static void a_position_has_one_holder(void **state)
+{
+    struct rig *rig = *state;
+    pthread_t threads[4];
+
+    for (int i = 0; i < 4; i++)
+        pthread_create(&threads[i], NULL, add_to_position, rig);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(df_segment_ofds(rig->own.segment)->position, 20000);
+}
+
+static void a_dead_holders_position_is_freed(void **state)
+{
+    struct rig *rig = *state;
+    struct df_ofd *ofd = df_segment_ofds(rig->own.segment);
+    struct df_link dead = rig->link;
+
+    dead.client = 9;
+    assert_int_equal(df_ofd_lock(&dead, ofd, false), 0);
+    df_ofd_break(ofd, 8); /* another's death changes nothing */
+    assert_int_equal(atomic_load(&ofd->position_lock), 9);
+    df_ofd_break(ofd, 9);
+    assert_int_equal(df_ofd_lock(&rig->link, ofd, false), 0);
+    df_ofd_unlock(&rig->link, ofd);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+        TEST(a_message_brings_names_and_identity),
+        TEST(a_way_out_comes_back_with_its_path),
+        TEST(what_the_server_refuses_is_handed_through),
+        TEST(large_reads_take_several_trips),
+        TEST(a_write_tells_where_it_went),
+        TEST(a_batch_is_one_trip),
+        TEST(blocked_ops_block_nobody_else),
+        TEST(a_call_waits_for_a_slot),
+        TEST(threads_never_get_each_others_answers),
+        TEST(a_call_gives_up_when_its_patience_ends),
+        TEST(a_killed_server_is_noticed),
+        TEST(a_position_has_one_holder),
+        TEST(a_dead_holders_position_is_freed),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
