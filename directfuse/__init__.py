@@ -184,7 +184,11 @@ __all__ = [
     # identity
     "identity_refresh",
     "umask",
+    # the standard library's own names
+    "patch",
 ]
+
+from directfuse._patch import patch  # it reads the list above
 
 for _public in (
     DirectfuseError,
@@ -194,6 +198,7 @@ for _public in (
     OpStats,
     Stats,
     UnmountError,
+    patch,
 ):
     _public.__module__ = __name__  # as users know them, in tracebacks and pickles
 del _public

@@ -2,7 +2,6 @@
 
 import errno
 import math
-import os
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -19,6 +18,7 @@ from directfuse._call import (
     until_done,
 )
 from directfuse._native import ffi, lib
+from directfuse._real import os
 
 __all__ = [
     "chmod",

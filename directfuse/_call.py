@@ -6,12 +6,12 @@ of the caller's; when that one finds nothing, a real symlink may lead into a mou
 more.
 """
 
-import os
 import sys
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar
 
 from directfuse._native import FD_BASE, NOT_OURS, left_path, lib
+from directfuse._real import os
 
 __all__ = [
     "AT_FDCWD",

@@ -1,8 +1,6 @@
 """Rare calls on descriptors: duplicates, flags, locks, readiness, syncing, allocating, copying."""
 
 import errno
-import fcntl as _fcntl
-import os
 import select
 import struct
 from collections.abc import Sequence
@@ -10,6 +8,8 @@ from typing import Any
 
 from directfuse._call import checked, descriptor_of, is_ours, until_done
 from directfuse._native import FD_BASE, ffi, lib
+from directfuse._real import fcntl as _fcntl
+from directfuse._real import os
 
 __all__ = [
     "copy_file_range",

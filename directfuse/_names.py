@@ -1,6 +1,5 @@
 """Calls on names: mkdir, mknod, unlink, rmdir, rename, link, symlink, readlink and their kin."""
 
-import os
 import stat
 from typing import Any
 
@@ -15,6 +14,7 @@ from directfuse._call import (
     mode_bits,
 )
 from directfuse._native import ffi, lib
+from directfuse._real import os
 
 __all__ = [
     "link",

@@ -1,0 +1,291 @@
+"""patch(): `open`, `os`, `io` and `fcntl` see the mounts, in this process and without LD_PRELOAD.
+
+The modules' own names are replaced, and what other modules took from them before
+(`from os import stat`, `tarfile.bltn_open`): a name that holds os.stat then holds directfuse.stat.
+Ours serve real paths and descriptors with the very function that they stand in for, so it does no
+harm where another thread, or code that nobody thought of, calls them.
+"""
+
+import builtins
+import contextlib
+import errno
+import fcntl
+import functools
+import io
+import os
+import sys
+import threading
+import types
+from collections.abc import Callable
+from typing import Any
+
+import directfuse
+from directfuse import _real
+from directfuse._call import is_ours
+
+__all__ = ["patch"]
+
+_lock = threading.Lock()  # protects the two below
+_depth = 0  # patch() contexts in force
+_undo: list[tuple[dict[str, Any], str, Any, Any]] = []  # (names, name, before, ours)
+
+os.register_at_fork(
+    before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+)
+
+
+class patch(contextlib.ContextDecorator):  # noqa: N801  # it is used as a function is
+    """While it is in force, `open`, `os.*`, `pathlib` and what is built on them see the mounts.
+
+        with directfuse.mount("squashfuse data.sqfs /data"), directfuse.patch():
+            pathlib.Path("/data").rglob("*.png")
+
+    A context manager and a decorator. It acts on the whole process, all threads included; it nests,
+    and the last one out restores what was. What is not covered: docs/python.md.
+    """
+
+    def __enter__(self) -> None:
+        global _depth
+        with _lock:
+            if _depth == 0:
+                _install()
+            _depth += 1
+
+    def __exit__(self, *error: object) -> None:
+        global _depth
+        with _lock:
+            _depth -= 1
+            if _depth == 0:
+                _restore()
+
+
+# ---- what stands in for what ---------------------------------------------------------------------
+
+#: Names of directfuse that are also names in os, but of something else.
+_NOT_OF_OS = {"DirEntry", "fcntl", "flock", "ioctl", "lockf", "mmap", "open", "path", "poll"}
+
+#: Calls after which the identity of the process has to be read again.
+_IDENTITY = [
+    "initgroups",
+    "setegid",
+    "seteuid",
+    "setgid",
+    "setgroups",
+    "setregid",
+    "setresgid",
+    "setresuid",
+    "setreuid",
+    "setuid",
+]
+
+
+def _replacements() -> list[tuple[Any, str, Any]]:
+    """(module, name, ours)."""
+    rows: list[tuple[Any, str, Any]] = [
+        (builtins, "open", directfuse.open),
+        (io, "open", directfuse.open),
+        (os, "open", directfuse.os_open),
+        (os, "chdir", _chdir),
+        (os, "fchdir", _fchdir),
+        (os, "lockf", _lockf),
+        (os, "get_inheritable", _get_inheritable),
+        (os, "set_inheritable", _set_inheritable),
+        (os, "get_blocking", _get_blocking),
+        (os, "set_blocking", _set_blocking),
+        (os, "sendfile", _sendfile),
+    ]
+    shared = [name for name in directfuse.__all__ if name not in _NOT_OF_OS]
+    rows += [(os, name, getattr(directfuse, name)) for name in shared if hasattr(_real.os, name)]
+    rows += [(fcntl, name, getattr(directfuse, name)) for name in _FCNTL]
+    rows += [(os, name, _then_refresh(getattr(_real.os, name))) for name in _IDENTITY]
+    return rows
+
+
+_FCNTL = ("fcntl", "flock", "ioctl", "lockf")
+
+
+# ---- installing and restoring --------------------------------------------------------------------
+
+
+def _install() -> None:
+    """The lock is held."""
+    ours: dict[int, Any] = {}
+    for module, name, function in _replacements():
+        before = getattr(module, name)
+        ours[id(before)] = function
+        _put(vars(module), name, before, function)
+    for module in list(sys.modules.values()):
+        if isinstance(module, types.ModuleType) and not _is_left_alone(module.__name__):
+            _replace_in(vars(module), ours)
+    for names in (os.supports_dir_fd, os.supports_fd, os.supports_follow_symlinks):
+        _extend(names, ours)
+    _extend(os.supports_effective_ids, ours)
+    _install_tempfile(ours)
+
+
+def _is_left_alone(name: str) -> bool:
+    """Our own modules call both worlds by name; the import system reads the real one."""
+    return name.split(".")[0] in _LEFT_ALONE
+
+
+_LEFT_ALONE = {
+    "directfuse",
+    "posix",
+    "_io",
+    "_frozen_importlib",
+    "_frozen_importlib_external",
+    "importlib",
+    "zipimport",
+}
+
+
+def _replace_in(names: dict[str, Any], ours: dict[int, Any]) -> None:
+    for name, value in list(names.items()):
+        if isinstance(value, types.BuiltinFunctionType | types.FunctionType) and id(value) in ours:
+            _put(names, name, value, ours[id(value)])
+
+
+def _put(names: dict[str, Any], name: str, before: Any, function: Any) -> None:
+    names[name] = function
+    _undo.append((names, name, before, function))
+
+
+_added: list[tuple[set[Any], Any]] = []  # to os.supports_*
+
+
+def _extend(names: set[Any], ours: dict[int, Any]) -> None:
+    """os.supports_dir_fd and its like hold the functions themselves."""
+    for function in [ours[id(one)] for one in names if id(one) in ours]:
+        if function not in names:
+            names.add(function)
+            _added.append((names, function))
+
+
+def _install_tempfile(ours: dict[int, Any]) -> None:
+    """A temporary file keeps the function that will remove it in a default argument."""
+    closer = getattr(sys.modules.get("tempfile"), "_TemporaryFileCloser", None)
+    for name in ("close", "cleanup"):
+        method = getattr(closer, name, None)
+        defaults = getattr(method, "__defaults__", None)
+        if defaults:
+            changed = tuple(ours.get(id(one), one) for one in defaults)
+            _defaults.append((method, defaults))
+            method.__defaults__ = changed  # type: ignore[union-attr]
+
+
+_defaults: list[tuple[Any, Any]] = []
+
+
+def _restore() -> None:
+    """What somebody else has replaced in the meantime is left as it is. The lock is held."""
+    for names, name, before, function in reversed(_undo):
+        if names.get(name) is function:
+            names[name] = before
+    for known, function in _added:
+        known.discard(function)
+    for method, defaults in _defaults:
+        method.__defaults__ = defaults
+    for done in (_undo, _added, _defaults):
+        done.clear()
+
+
+# ---- functions of os that have no namesake in the package ----------------------------------------
+
+
+def _refuse(what: str, subject: Any) -> OSError:
+    return OSError(
+        errno.EOPNOTSUPP, f"{what} (a mount of this process, not of the kernel)", subject
+    )
+
+
+@functools.wraps(os.chdir)
+def _chdir(path: Any) -> None:
+    if isinstance(path, int):
+        _fchdir(path)
+        return
+    try:
+        fd = directfuse.os_open(path, os.O_PATH | os.O_DIRECTORY)
+    except (OSError, TypeError, ValueError):
+        fd = -1
+    try:
+        if is_ours(fd):
+            raise _refuse("a mount cannot be the working directory", path)
+    finally:
+        if fd >= 0:
+            directfuse.close(fd)
+    _real.os.chdir(path)
+
+
+@functools.wraps(os.fchdir)
+def _fchdir(fd: int) -> None:
+    if is_ours(fd):
+        raise _refuse("a mount cannot be the working directory", fd)
+    _real.os.fchdir(fd)
+
+
+@functools.wraps(os.lockf)
+def _lockf(fd: int, command: int, length: int, /) -> None:
+    if not is_ours(fd):
+        _real.os.lockf(fd, command, length)
+        return
+    kinds = {
+        os.F_LOCK: fcntl.LOCK_EX,
+        os.F_TLOCK: fcntl.LOCK_EX | fcntl.LOCK_NB,
+        os.F_ULOCK: fcntl.LOCK_UN,
+    }
+    if command not in kinds:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+    directfuse.lockf(fd, kinds[command], length, 0, os.SEEK_CUR)
+
+
+@functools.wraps(os.get_inheritable)
+def _get_inheritable(fd: int, /) -> bool:
+    if not is_ours(fd):
+        return _real.os.get_inheritable(fd)
+    return not directfuse.fcntl(fd, fcntl.F_GETFD) & fcntl.FD_CLOEXEC
+
+
+@functools.wraps(os.set_inheritable)
+def _set_inheritable(fd: int, inheritable: bool, /) -> None:
+    if not is_ours(fd):
+        _real.os.set_inheritable(fd, inheritable)
+    elif inheritable:
+        raise _refuse("no other program can inherit the descriptor", fd)
+
+
+@functools.wraps(os.get_blocking)
+def _get_blocking(fd: int, /) -> bool:
+    if not is_ours(fd):
+        return _real.os.get_blocking(fd)
+    return not directfuse.fcntl(fd, fcntl.F_GETFL) & os.O_NONBLOCK
+
+
+@functools.wraps(os.set_blocking)
+def _set_blocking(fd: int, blocking: bool, /) -> None:
+    if not is_ours(fd):
+        _real.os.set_blocking(fd, blocking)
+        return
+    flags = directfuse.fcntl(fd, fcntl.F_GETFL)
+    wanted = flags & ~os.O_NONBLOCK if blocking else flags | os.O_NONBLOCK
+    directfuse.fcntl(fd, fcntl.F_SETFL, wanted)
+
+
+@functools.wraps(os.sendfile)
+def _sendfile(out_fd: int, in_fd: int, offset: int | None, count: int) -> int:
+    """Between a mount and anything else the bytes go through a buffer."""
+    if not is_ours(out_fd) and not is_ours(in_fd):
+        return _real.os.sendfile(out_fd, in_fd, offset, count)
+    if offset is None:
+        data = directfuse.read(in_fd, min(count, 1 << 20))
+    else:
+        data = directfuse.pread(in_fd, min(count, 1 << 20), offset)
+    return directfuse.write(out_fd, data) if data else 0
+
+
+def _then_refresh(real: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(real)
+    def change(*arguments: Any) -> None:
+        real(*arguments)
+        directfuse.identity_refresh()
+
+    return change
