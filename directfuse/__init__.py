@@ -19,6 +19,7 @@ inside a mount raises no event, what leads outside raises that of the `os` funct
 """
 
 from directfuse import path
+from directfuse._attach import attach
 from directfuse._attributes import (
     chmod,
     chown,
@@ -98,6 +99,7 @@ __all__ = [
     "Mount",
     "OpStats",
     "Stats",
+    "attach",
     "mount",
     "mounts",
     "unmount",

@@ -5,7 +5,8 @@
 
 Paths are absolute and mean what they mean to directfuse.open(). With a command the file system is
 mounted when the instance is made, unless this process has made that very mount already; a pickled
-instance carries the command, so it works in workers of every kind (docs/python.md).
+instance carries the command, so it works in workers of every kind (docs/python.md). Calls answer in
+the calling thread; AsyncFileSystemWrapper of fsspec makes coroutines of them.
 
 fsspec is not a dependency: `pip install fsspec` brings it.
 """
@@ -28,7 +29,7 @@ except ImportError as error:
 
 from directfuse import _attributes, _fast, _files, _names, _tree
 from directfuse import path as _path
-from directfuse._attach import attach
+from directfuse._attach import attach, revive
 from directfuse._call import descriptor_of
 from directfuse._spec_file import open_file
 
@@ -59,11 +60,6 @@ class DirectFuseFileSystem(AbstractFileSystem):
     ) -> None:
         if self._cached:
             return
-        if options.get("asynchronous"):
-            raise ValueError(
-                "directfuse answers in the calling thread; for a coroutine interface wrap it: "
-                "fsspec.implementations.asyn_wrapper.AsyncFileSystemWrapper(fs)"
-            )
         if command is None and mountpoint is not None:
             raise ValueError("mountpoint is a part of a command line, and there is no command")
         super().__init__(**options)
@@ -73,6 +69,9 @@ class DirectFuseFileSystem(AbstractFileSystem):
             self.mount = attach(
                 command, mountpoint=mountpoint, placement=placement, may_wait=may_wait
             )
+
+    def __reduce__(self) -> Any:
+        return _revive, (type(self), self.storage_args, self.storage_options)
 
     @property
     def fsid(self) -> str:
@@ -313,6 +312,21 @@ class DirectFuseFileSystem(AbstractFileSystem):
 
     def _isfilestore(self) -> bool:
         return True
+
+
+# ---- pickling ------------------------------------------------------------------------------------
+
+
+def _revive(cls: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """An instance by its configuration: that of this process, which mounts when it has to."""
+    given = dict(zip(_PARAMETERS, args, strict=False)) | options
+    if given.get("command") is not None:
+        revive(given["command"], **{key: given[key] for key in _OF_MOUNT if key in given})
+    return cls(*args, **options)
+
+
+_PARAMETERS = ("command", "mountpoint", "placement", "may_wait", "auto_mkdir")
+_OF_MOUNT = ("mountpoint", "placement", "may_wait")
 
 
 # ---- steps of the above --------------------------------------------------------------------------

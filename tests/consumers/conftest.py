@@ -53,9 +53,8 @@ def published(request, tmp_path, image_of):
 
     yield make
     for mounted in made:
-        calls = mounted.stats().ops
-        assert calls["read"].calls + calls.get("read_batch", calls["read"]).calls > 0
-        mounted.unmount()
+        assert {"read", "read_batch", "borrow"} & set(mounted.stats().ops)
+        mounted.unmount(lazy=True)  # pyarrow's threads let go of files when they like
 
 
 def copy_tree(source, target):

@@ -263,6 +263,41 @@ def test_workers_of_every_kind(image_of, tmp_path, script, method):
     ) == str(sum(range(20)))
 
 
+def test_a_worker_that_would_find_nothing_says_so(tmp_path, script):
+    """memfs has its files in one process: fork copies them, spawn cannot."""
+    assert (
+        script(
+            """
+        import multiprocessing, pickle, sys
+        import fsspec
+
+        def read(fs):
+            return fs.cat("/mem/x").decode()
+
+        if __name__ == "__main__":
+            fs = fsspec.filesystem("directfuse", command="memfs /mem")
+            fs.pipe("/mem/x", b"copied")
+            with multiprocessing.get_context("fork").Pool(1) as pool:
+                print(pool.apply(read, [fs]))
+            sys.stdout.flush()
+            with open("pickled", "wb") as file:
+                pickle.dump(fs, file)
+        """
+        )
+        == "copied"
+    )
+    said = script(
+        """
+        import pickle
+        try:
+            pickle.load(open("pickled", "rb"))
+        except OSError as error:
+            print(error)
+        """
+    )
+    assert "memfs keeps its files in the process that mounted it" in said
+
+
 # ---- layers over it ----------------------------------------------------------------------------
 
 
@@ -310,8 +345,6 @@ def test_coroutines(memory, fs):
         return await asyncio.gather(*(wrapped._cat_file(f"{memory}/f") for _ in range(20)))
 
     assert asyncio.run(use()) == [b"async"] * 20
-    with pytest.raises(ValueError, match="AsyncFileSystemWrapper"):
-        fsspec.filesystem("directfuse", asynchronous=True)
 
 
 # ---- bad input ---------------------------------------------------------------------------------
