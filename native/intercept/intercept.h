@@ -54,6 +54,7 @@ struct dfi_frame {
     unsigned long flags;     /* ah and al as lahf and seto left them */
     unsigned long saved[6];  /* the argument registers as the program had them */
     unsigned long callee[6]; /* rbx, rbp, r12 to r15 */
+    long saved_nr;           /* nr as the program had it */
 };
 
 /* ---- dispatch.c ---- */
@@ -130,6 +131,9 @@ long dfi_kernel_wait6(long nr, unsigned long a, unsigned long b, unsigned long c
 
 /* ---- the program's memory: fault.c ---- */
 
+#define DFI_PAGE     4096ul
+#define DFI_USER_END 0x7ffffffff000ul /* end of user addresses with four levels of page tables */
+
 /* Copies size bytes; 0, or -EFAULT, in which case a part may have been copied. */
 long dfi_copy_from(void *to, const void *program, size_t size);
 long dfi_copy_to(void *program, const void *from, size_t size);
@@ -189,9 +193,11 @@ struct dfi_thread {
     struct dfi_process *process;
     struct dfi_counts *counts; /* counters of this thread, in shared memory */
     int tid;
-    unsigned files_word[4];      /* free for the handlers of paths and descriptors */
-    struct dfi_pending *pending; /* signal.c */
-    struct dfi_thread *next;     /* of the list of all, under thread.c's lock */
+    unsigned files_word[4]; /* free for the handlers of paths and descriptors */
+    unsigned char shares_memory, shares_process; /* with whom it was born from */
+    unsigned long birth_mask;                    /* the program's signal mask at birth */
+    struct dfi_pending *pending;                 /* signal.c */
+    struct dfi_thread *next;                     /* of the list of all, under thread.c's lock */
 };
 
 static inline struct dfi_thread *dfi_self(void)
@@ -215,8 +221,13 @@ bool dfi_is_hidden(const struct dfi_process *process, int fd);
 
 /* ---- what process creation and execution ask the handlers of paths and descriptors ---- */
 
-/* At start, after exec too: from the configuration text. 0 or a negative errno (nothing is run). */
-int dfi_files_begin(struct dfi_process *process, const char *config, size_t size);
+/*
+ * At start: from the configuration text of the run. After execve too, then with the text that
+ * dfi_files_exec() made in the program before; NULL at first. 0 or a negative errno: nothing is
+ * run.
+ */
+int dfi_files_begin(struct dfi_process *process, const char *config, size_t size, const char *text,
+                    size_t text_size);
 
 /* A child with a copy of our descriptors that shares our memory: its own struct dfi_files. */
 struct dfi_files *dfi_files_copy(const struct dfi_files *files);
@@ -239,6 +250,9 @@ void dfi_files_end(struct dfi_process *process);
  * permission to execute has been checked.
  */
 int dfi_files_program(int dirfd, const char *path, int flags, bool *virtual);
+
+/* The same for a path that is the kernel's: program.c. */
+long dfi_program_open(int dirfd, const char *path, int flags);
 
 /* ---- counting: stats.c ---- */
 

@@ -1,0 +1,99 @@
+/*
+ * alloc.c - memory of the core: powers of two cut from mapped chunks, larger blocks mapped alone.
+ *
+ * The program's allocator is not ours to call, its brk is not ours to move. Freed blocks are kept
+ * in a list for each size. A block's first 16 bytes say its size.
+ */
+#include "intercept/lock.h"
+#include "intercept/mem.h"
+
+#define CLASS_MIN 5  /* 32 bytes, header included */
+#define CLASS_MAX 15 /* 32 KiB */
+#define CHUNK     (256 * 1024ul)
+#define PAGE      4096ul
+
+#define PROT_RW   3    /* PROT_READ | PROT_WRITE */
+#define MAP_ANON  0x22 /* MAP_PRIVATE | MAP_ANONYMOUS */
+
+struct block {
+    size_t size; /* of the block with this header */
+    struct block *next;
+};
+
+struct dfi_lock dfi_alloc_lock;
+
+static struct block *free_blocks[CLASS_MAX + 1]; /* all under dfi_alloc_lock */
+static char *chunk;
+static size_t chunk_left;
+
+static void *map(size_t size)
+{
+    long at = dfi_kernel(__NR_mmap, 0, size, PROT_RW, MAP_ANON, -1, 0);
+    return at < 0 && at > -4096 ? NULL : (void *)at;
+}
+
+static struct block *cut(size_t size)
+{
+    if (chunk_left < size) {
+        chunk = map(CHUNK);
+        chunk_left = chunk == NULL ? 0 : CHUNK;
+        if (chunk == NULL)
+            return NULL;
+    }
+    struct block *block = (struct block *)chunk;
+    chunk += size;
+    chunk_left -= size;
+    return block;
+}
+
+static struct block *small(int class)
+{
+    dfi_lock(&dfi_alloc_lock);
+    struct block *block = free_blocks[class];
+    if (block != NULL)
+        free_blocks[class] = block->next;
+    else
+        block = cut((size_t)1 << class);
+    dfi_unlock(&dfi_alloc_lock);
+    return block;
+}
+
+void *dfi_alloc(size_t size)
+{
+    struct block *block;
+    if (size > SIZE_MAX / 2)
+        return NULL;
+    size += sizeof *block;
+    if (size > (size_t)1 << CLASS_MAX) {
+        size = (size + PAGE - 1) & -PAGE;
+        block = map(size);
+    } else {
+        int class = CLASS_MIN;
+        while ((size_t)1 << class < size)
+            class++;
+        size = (size_t)1 << class;
+        block = small(class);
+        if (block != NULL)
+            memset(block, 0, size);
+    }
+    if (block == NULL)
+        return NULL;
+    block->size = size;
+    return block + 1;
+}
+
+void dfi_free(void *memory)
+{
+    if (memory == NULL)
+        return;
+    struct block *block = (struct block *)memory - 1;
+    if (block->size > (size_t)1 << CLASS_MAX) {
+        dfi_kernel(__NR_munmap, block, block->size);
+        return;
+    }
+    int class = __builtin_ctzl(block->size);
+    dfi_lock(&dfi_alloc_lock);
+    block->next = free_blocks[class];
+    free_blocks[class] = block;
+    dfi_unlock(&dfi_alloc_lock);
+}

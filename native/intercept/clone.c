@@ -1,0 +1,197 @@
+/*
+ * clone.c - fork, vfork, clone, clone3, exit: new threads and processes enter life inside the core.
+ *
+ * The kernel call is made with the caller's own core stack and the child leaves that stack with its
+ * first instruction (dfi_clone in entry.S): it goes to the stack of its own struct dfi_thread,
+ * where a copy of the frame waits. So a child that shares our memory, with a stack of its own or
+ * (vfork) without, never touches what the parent still needs, and needs no stack of the program at
+ * all. Syscall User Dispatch is not inherited; the child arms itself before it sees the program.
+ */
+#include "intercept/lock.h"
+#include "intercept/mem.h"
+#include "intercept/run.h"
+#include "intercept/signal.h"
+#include "intercept/thread.h"
+
+#include <linux/sched.h>
+
+long dfi_clone(long nr, unsigned long a, unsigned long b, unsigned long c, unsigned long d,
+               struct dfi_thread *child, unsigned long e);
+
+/* A birth under way: what the child is told by its struct dfi_thread. */
+struct birth {
+    unsigned long flags; /* CLONE_* */
+    uintptr_t sp;        /* the program's stack for the child; 0: as the parent's */
+    unsigned long mask;  /* the program's signal mask */
+};
+
+static bool shares_process(unsigned long flags)
+{
+    return (flags & CLONE_THREAD) != 0;
+}
+
+/* First code of the child, on its own core stack, %gs set, every signal blocked. */
+void dfi_thread_born(struct dfi_thread *self);
+void dfi_thread_born(struct dfi_thread *self)
+{
+    self->tid = (int)dfi_kernel(__NR_gettid);
+    if (!self->shares_memory) {
+        self->process->pid = (int)dfi_kernel(__NR_getpid);
+        self->process->threads = 1;
+        dfi_fork_child(self->process);
+        dfi_threads_forked(self);
+    } else if (!self->shares_process) {
+        self->process->pid = (int)dfi_kernel(__NR_getpid);
+    }
+    self->counts = dfi_counts_take(self->tid);
+    if (dfi_thread_arm() < 0) { /* it was possible before: this cannot go on unseen */
+        dfi_note("a child cannot be interposed: it is ended");
+        dfi_kernel(__NR_exit_group, 125);
+    }
+    dfi_signals_unblock(self->birth_mask);
+}
+
+/* The child's thread: its own for one that shares our memory, else the very same, copied. */
+static struct dfi_thread *prepare(struct dfi_frame *frame, const struct birth *birth)
+{
+    struct dfi_thread *self = dfi_self(), *child = self;
+    if ((birth->flags & CLONE_VM) != 0) {
+        struct dfi_process *process = self->process;
+        if (!shares_process(birth->flags))
+            process = dfi_process_copy(process);
+        child = process == NULL ? NULL : dfi_thread_new(process);
+        if (child == NULL) {
+            if (process != NULL && process != self->process)
+                dfi_process_free(process);
+            return NULL;
+        }
+        child->pending->sigsys_blocked = self->pending->sigsys_blocked;
+        memcpy(child->frame, frame, sizeof *frame);
+    }
+    if (birth->sp != 0)
+        child->frame->sp = birth->sp;
+    child->frame->result = 0;
+    child->shares_memory = (birth->flags & CLONE_VM) != 0;
+    child->shares_process = shares_process(birth->flags);
+    child->birth_mask = birth->mask;
+    return child;
+}
+
+/* A child that shared our memory for a time, or that was never born. */
+static void discard(struct dfi_thread *self, struct dfi_thread *child)
+{
+    if (child == self)
+        return;
+    if (child->process != self->process)
+        dfi_process_free(child->process);
+    if (child->counts != NULL && child->counts->owner == child->tid)
+        dfi_counts_give(child->counts);
+    dfi_thread_free(child);
+}
+
+static void count_birth(const struct dfi_thread *child, unsigned long flags)
+{
+    dfi_count((flags & CLONE_THREAD) != 0 ? DFI_EVENT_THREADS : DFI_EVENT_FORKS);
+    if (child->shares_process)
+        __atomic_fetch_add(&child->process->threads, 1, __ATOMIC_RELAXED);
+}
+
+/* The kernel call of a birth: number and arguments, without the child's stack. */
+struct kernel_call {
+    long nr;
+    unsigned long args[5];
+};
+
+static long give_birth(struct dfi_frame *frame, struct birth *birth, const struct kernel_call *call)
+{
+    struct dfi_thread *self = dfi_self();
+    bool forks = (birth->flags & CLONE_VM) == 0;
+    birth->mask = dfi_signals_block();
+    if (self->deferred) /* the mask is not the program's: once more, behind its handler */
+        return DFI_PASS;
+    uintptr_t sp = frame->sp;
+    struct dfi_thread *child = prepare(frame, birth);
+    if (child == NULL) {
+        dfi_signals_unblock(birth->mask);
+        return -ENOMEM;
+    }
+    count_birth(child, birth->flags);
+    if (forks)
+        dfi_fork_prepare();
+    long result = dfi_clone(call->nr, call->args[0], call->args[1], call->args[2], call->args[3],
+                            child, call->args[4]);
+    if (forks)
+        dfi_fork_parent();
+    frame->sp = sp;
+    if (result < 0 && child->shares_process)
+        __atomic_fetch_sub(&child->process->threads, 1, __ATOMIC_RELAXED);
+    if (result < 0 || (birth->flags & CLONE_VFORK) != 0)
+        discard(self, child);
+    dfi_signals_unblock(birth->mask);
+    return result;
+}
+
+long dfi_do_clone(struct dfi_frame *frame)
+{
+    struct birth birth = {.flags = frame->args[0] & ~0xfful, .sp = frame->args[1]};
+    struct kernel_call call = {__NR_clone,
+                               {frame->args[0], 0, frame->args[2], frame->args[3], frame->args[4]}};
+    return give_birth(frame, &birth, &call);
+}
+
+long dfi_do_fork(struct dfi_frame *frame)
+{
+    struct birth birth = {.flags = 0};
+    struct kernel_call call = {__NR_clone, {SIGCHLD}};
+    return give_birth(frame, &birth, &call);
+}
+
+long dfi_do_vfork(struct dfi_frame *frame)
+{
+    struct birth birth = {.flags = CLONE_VM | CLONE_VFORK};
+    struct kernel_call call = {__NR_clone, {CLONE_VM | CLONE_VFORK | SIGCHLD}};
+    return give_birth(frame, &birth, &call);
+}
+
+long dfi_do_clone3(struct dfi_frame *frame)
+{
+    struct {
+        struct clone_args known;
+        unsigned long later[16]; /* fields of kernels to come: handed through */
+    } args = {0};
+    size_t size = frame->args[1];
+    if (size < CLONE_ARGS_SIZE_VER0 || size > sizeof args)
+        return size > sizeof args ? -E2BIG : -EINVAL;
+    if (dfi_copy_from(&args, (const void *)frame->args[0], size) < 0)
+        return -EFAULT;
+    if ((args.known.stack == 0) != (args.known.stack_size == 0))
+        return -EINVAL;
+    struct birth birth = {.flags = args.known.flags,
+                          .sp = args.known.stack + args.known.stack_size};
+    args.known.stack = 0;
+    args.known.stack_size = 0;
+    struct kernel_call call = {__NR_clone3, {(unsigned long)&args, size}};
+    return give_birth(frame, &birth, &call);
+}
+
+/* ---- the end ---- */
+
+long dfi_do_exit_group(struct dfi_frame *frame)
+{
+    (void)frame;
+    dfi_files_end(dfi_process());
+    dfi_counts_give(dfi_self()->counts);
+    return DFI_PASS;
+}
+
+long dfi_do_exit(struct dfi_frame *frame)
+{
+    struct dfi_thread *self = dfi_self();
+    struct dfi_process *process = self->process;
+    dfi_signals_block();
+    if (__atomic_sub_fetch(&process->threads, 1, __ATOMIC_RELAXED) == 0)
+        dfi_files_end(process);
+    if (self->shares_memory && !self->shares_process) /* the parent frees what is left */
+        dfi_kernel(__NR_exit, frame->args[0]);
+    dfi_thread_end(self, (long)frame->args[0]);
+}

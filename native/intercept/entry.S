@@ -1,0 +1,368 @@
+/*
+ * entry.S - the only ways into the core and out of it: a call's entry, the three exits, signals.
+ *
+ * Registers at dfi_entry are those of a syscall instruction, and %rcx is the address behind it, as
+ * the instruction itself leaves it. %rcx and %r11 are the kernel's to destroy, so they are ours.
+ *
+ * What makes this safe against signals: everything of a call that is not finished lies in the
+ * program's registers, on the program's stack, or is guarded by T_IN_CORE. While T_IN_CORE is set,
+ * signal.c holds the program's signals back. The exits are restartable: a signal that arrives
+ * between the look at T_DEFERRED and the moment the core is left sends the thread back to
+ * dfi_leave_begin or dfi_pass_begin (dfi_signal_pick()).
+ */
+#include "intercept/offsets.h"
+
+        .text
+
+/* ---- in ---- */
+
+        .globl  dfi_entry
+        .hidden dfi_entry
+        .type   dfi_entry, @function
+dfi_entry:
+        movb    $1, %gs:T_IN_CORE
+        movq    %rsp, %r11
+        movq    %gs:T_FRAME, %rsp
+        movq    %rax, F_NR(%rsp)
+        movq    %rax, F_ORIGIN(%rsp)
+        movq    %rdi, F_ARGS(%rsp)
+        movq    %rsi, F_ARGS+8(%rsp)
+        movq    %rdx, F_ARGS+16(%rsp)
+        movq    %r10, F_ARGS+24(%rsp)
+        movq    %r8, F_ARGS+32(%rsp)
+        movq    %r9, F_ARGS+40(%rsp)
+        movq    %rcx, F_IP(%rsp)
+        movq    %r11, F_SP(%rsp)
+        lahf
+        seto    %al
+        movq    %rax, F_FLAGS(%rsp)
+        movq    %rdi, F_SAVED(%rsp)
+        movq    %rsi, F_SAVED+8(%rsp)
+        movq    %rdx, F_SAVED+16(%rsp)
+        movq    %r10, F_SAVED+24(%rsp)
+        movq    %r8, F_SAVED+32(%rsp)
+        movq    %r9, F_SAVED+40(%rsp)
+        movq    %rbx, F_CALLEE(%rsp)
+        movq    %rbp, F_CALLEE+8(%rsp)
+        movq    %r12, F_CALLEE+16(%rsp)
+        movq    %r13, F_CALLEE+24(%rsp)
+        movq    %r14, F_CALLEE+32(%rsp)
+        movq    %r15, F_CALLEE+40(%rsp)
+        cld
+        movq    %rsp, %rdi
+        call    dfi_enter
+        cmpq    $1, %rax                /* overflows for DFI_PASS alone */
+        jo      dfi_pass_begin
+        movq    %rax, F_RESULT(%rsp)
+        /* falls through */
+
+/* ---- out, with a result ---- */
+
+        .globl  dfi_leave_begin
+        .hidden dfi_leave_begin
+dfi_leave_begin:
+        movq    %gs:T_FRAME, %rsp
+        cmpb    $0, %gs:T_DEFERRED
+        jne     leave_deferred
+        movq    F_SAVED(%rsp), %rdi
+        movq    F_SAVED+8(%rsp), %rsi
+        movq    F_SAVED+16(%rsp), %rdx
+        movq    F_SAVED+24(%rsp), %r10
+        movq    F_SAVED+32(%rsp), %r8
+        movq    F_SAVED+40(%rsp), %r9
+        movq    F_FLAGS(%rsp), %rax
+        addb    $127, %al
+        sahf
+        movq    F_RESULT(%rsp), %rax
+        movq    F_IP(%rsp), %rcx
+        movq    F_SP(%rsp), %rsp
+        movb    $0, %gs:T_IN_CORE
+        .globl  dfi_leave_end
+        .hidden dfi_leave_end
+dfi_leave_end:
+        jmp     *%rcx
+
+/*
+ * ---- out, and the program's call is made for it ----
+ * Below the program's red zone: where to go on, and the argument registers as they were.
+ */
+#define PASS_ROOM (RED_ZONE + 56)
+
+        .globl  dfi_pass_begin
+        .hidden dfi_pass_begin
+dfi_pass_begin:
+        movq    %gs:T_FRAME, %rsp
+        cmpb    $0, %gs:T_DEFERRED
+        jne     pass_deferred
+        movq    F_SP(%rsp), %r11
+        subq    $PASS_ROOM, %r11
+        movq    F_IP(%rsp), %rcx
+        movq    %rcx, (%r11)
+        movq    F_SAVED(%rsp), %rdi
+        movq    %rdi, 8(%r11)
+        movq    F_SAVED+8(%rsp), %rsi
+        movq    %rsi, 16(%r11)
+        movq    F_SAVED+16(%rsp), %rdx
+        movq    %rdx, 24(%r11)
+        movq    F_SAVED+24(%rsp), %r10
+        movq    %r10, 32(%r11)
+        movq    F_SAVED+32(%rsp), %r8
+        movq    %r8, 40(%r11)
+        movq    F_SAVED+40(%rsp), %r9
+        movq    %r9, 48(%r11)
+        movq    F_ARGS(%rsp), %rdi
+        movq    F_ARGS+8(%rsp), %rsi
+        movq    F_ARGS+16(%rsp), %rdx
+        movq    F_ARGS+24(%rsp), %r10
+        movq    F_ARGS+32(%rsp), %r8
+        movq    F_ARGS+40(%rsp), %r9
+        movq    F_FLAGS(%rsp), %rax
+        addb    $127, %al
+        sahf
+        movq    F_NR(%rsp), %rax
+        movq    %r11, %rsp
+        movb    $0, %gs:T_IN_CORE
+        .globl  dfi_pass_end
+        .hidden dfi_pass_end
+dfi_pass_end:
+        syscall
+        movq    (%rsp), %rcx
+        movq    8(%rsp), %rdi
+        movq    16(%rsp), %rsi
+        movq    24(%rsp), %rdx
+        movq    32(%rsp), %r10
+        movq    40(%rsp), %r8
+        movq    48(%rsp), %r9
+        leaq    PASS_ROOM(%rsp), %rsp
+        jmp     *%rcx
+
+/*
+ * ---- out, and a signal has been waiting ----
+ * dfi_signal_release() queues the signal again; it is delivered when the program's mask is set
+ * again, which is done where nothing of the core is in use: on the program's stack. After the
+ * program's handler either the result is handed over, or the call is made anew.
+ */
+#define D_TARGET 0
+#define D_IP     8
+#define D_RAX    16
+#define D_FLAGS  24
+#define D_SAVED  32
+#define D_MASK   80
+#define D_ROOM   (RED_ZONE + 96)
+
+pass_deferred:
+        movq    $1, %rsi
+        jmp     1f
+leave_deferred:
+        xorl    %esi, %esi
+1:      movq    %rsp, %rdi
+        movq    F_SP(%rsp), %rdx
+        leaq    D_MASK-D_ROOM(%rdx), %rdx
+        call    dfi_signal_release      /* (frame, is a pass, where the mask goes): is to be redone */
+        movq    F_SP(%rsp), %r11
+        subq    $D_ROOM, %r11
+        movq    F_IP(%rsp), %rcx
+        movq    %rcx, D_IP(%r11)
+        movq    F_RESULT(%rsp), %rdx
+        testl   %eax, %eax
+        jz      2f
+        leaq    dfi_entry(%rip), %rcx
+        movq    F_ORIGIN(%rsp), %rdx
+2:      movq    %rcx, D_TARGET(%r11)
+        movq    %rdx, D_RAX(%r11)
+        movq    F_FLAGS(%rsp), %rax
+        movq    %rax, D_FLAGS(%r11)
+        movq    F_SAVED(%rsp), %rax
+        movq    %rax, D_SAVED(%r11)
+        movq    F_SAVED+8(%rsp), %rax
+        movq    %rax, D_SAVED+8(%r11)
+        movq    F_SAVED+16(%rsp), %rax
+        movq    %rax, D_SAVED+16(%r11)
+        movq    F_SAVED+24(%rsp), %rax
+        movq    %rax, D_SAVED+24(%r11)
+        movq    F_SAVED+32(%rsp), %rax
+        movq    %rax, D_SAVED+32(%r11)
+        movq    F_SAVED+40(%rsp), %rax
+        movq    %rax, D_SAVED+40(%r11)
+        movq    %r11, %rsp
+        movb    $0, %gs:T_DEFERRED
+        movb    $0, %gs:T_IN_CORE
+        movl    $14, %eax               /* rt_sigprocmask(SIG_SETMASK, mask, NULL, 8) */
+        movl    $2, %edi
+        leaq    D_MASK(%rsp), %rsi
+        xorl    %edx, %edx
+        movl    $8, %r10d
+        syscall
+        movq    D_SAVED(%rsp), %rdi
+        movq    D_SAVED+8(%rsp), %rsi
+        movq    D_SAVED+16(%rsp), %rdx
+        movq    D_SAVED+24(%rsp), %r10
+        movq    D_SAVED+32(%rsp), %r8
+        movq    D_SAVED+40(%rsp), %r9
+        movq    D_FLAGS(%rsp), %rax
+        addb    $127, %al
+        sahf
+        movq    D_RAX(%rsp), %rax
+        movq    D_IP(%rsp), %rcx
+        movq    D_TARGET(%rsp), %r11
+        leaq    D_ROOM(%rsp), %rsp
+        jmp     *%r11
+
+/* ---- a call of the core that a signal ends: dfi_kernel_wait6() ---- */
+
+        .globl  dfi_kernel_wait6
+        .hidden dfi_kernel_wait6
+        .type   dfi_kernel_wait6, @function
+dfi_kernel_wait6:
+        movq    %rdi, %rax
+        movq    %rsi, %rdi
+        movq    %rdx, %rsi
+        movq    %rcx, %rdx
+        movq    %r8, %r10
+        movq    %r9, %r8
+        movq    8(%rsp), %r9
+        .globl  dfi_wait_begin
+        .hidden dfi_wait_begin
+dfi_wait_begin:
+        cmpb    $0, %gs:T_DEFERRED
+        jne     dfi_wait_interrupted
+        syscall
+        .globl  dfi_wait_end
+        .hidden dfi_wait_end
+dfi_wait_end:
+        ret
+        .globl  dfi_wait_interrupted
+        .hidden dfi_wait_interrupted
+dfi_wait_interrupted:
+        movq    $-4, %rax               /* -EINTR */
+        ret
+
+/* ---- new threads and processes ---- */
+
+/*
+ * long dfi_clone(nr, a, b, c, d, struct dfi_thread *child, e): in the parent it returns. The child
+ * comes out of the kernel with the parent's registers and must not use the parent's stack.
+ */
+        .globl  dfi_clone
+        .hidden dfi_clone
+        .type   dfi_clone, @function
+dfi_clone:
+        pushq   %r12
+        movq    %rdi, %rax
+        movq    %rsi, %rdi
+        movq    %rdx, %rsi
+        movq    %rcx, %rdx
+        movq    %r8, %r10
+        movq    %r9, %r12
+        movq    16(%rsp), %r8
+        syscall
+        testq   %rax, %rax
+        jz      1f
+        popq    %r12
+        ret
+1:      movl    $158, %eax              /* arch_prctl(ARCH_SET_GS, child) */
+        movl    $0x1001, %edi
+        movq    %r12, %rsi
+        syscall
+        movq    T_FRAME(%r12), %rsp
+        movq    %r12, %rdi
+        call    dfi_thread_born
+        movq    F_CALLEE(%rsp), %rbx
+        movq    F_CALLEE+8(%rsp), %rbp
+        movq    F_CALLEE+16(%rsp), %r12
+        movq    F_CALLEE+24(%rsp), %r13
+        movq    F_CALLEE+32(%rsp), %r14
+        movq    F_CALLEE+40(%rsp), %r15
+        jmp     dfi_leave_begin
+
+/* void dfi_thread_exit(status, int *state): state becomes 0 when the stack is used no more. */
+        .globl  dfi_thread_exit
+        .hidden dfi_thread_exit
+dfi_thread_exit:
+        movl    $60, %eax
+        movl    $0, (%rsi)
+        syscall
+        ud2
+
+/* void dfi_sigreturn(sp): rt_sigreturn of the program, from the frame at sp. */
+        .globl  dfi_sigreturn
+        .hidden dfi_sigreturn
+dfi_sigreturn:
+        movq    %rdi, %rsp
+        movb    $0, %gs:T_DEFERRED
+        movb    $0, %gs:T_IN_CORE
+        movl    $15, %eax
+        syscall
+        ud2
+
+/* ---- copying what may not be there: size_t dfi_copy_some(to, from, size) ---- */
+
+        .globl  dfi_copy_some
+        .hidden dfi_copy_some
+        .type   dfi_copy_some, @function
+dfi_copy_some:
+        movq    %rdx, %rcx
+        movq    %rdx, %rax
+        .globl  dfi_copy_insn
+        .hidden dfi_copy_insn
+dfi_copy_insn:
+        rep movsb
+        .globl  dfi_copy_fault
+        .hidden dfi_copy_fault
+dfi_copy_fault:                         /* signal.c sends a fault at dfi_copy_insn to here */
+        subq    %rcx, %rax
+        ret
+
+/* ---- signals: what the kernel calls ---- */
+
+/* SIGSYS. The core stack is free: only the program's own instructions trap. */
+        .globl  dfi_trap_entry
+        .hidden dfi_trap_entry
+dfi_trap_entry:
+        pushq   %rdi
+        pushq   %rsi
+        pushq   %rdx
+        pushq   %rbx
+        movq    %rsp, %rbx
+        movq    %gs:T_FRAME, %rsp
+        call    dfi_trap                /* (signal, info, ucontext): a handler of the program, or 0 */
+        movq    %rbx, %rsp
+        popq    %rbx
+        popq    %rdx
+        popq    %rsi
+        popq    %rdi
+        movq    %rax, %r11
+        xorl    %eax, %eax
+        testq   %r11, %r11
+        jz      1f
+        jmp     *%r11
+1:      ret
+
+/* Every signal for which the program has a handler, and SIGSEGV and SIGBUS. */
+        .globl  dfi_signal_entry
+        .hidden dfi_signal_entry
+dfi_signal_entry:
+        pushq   %rdi                    /* the stack is as after a call: 8 bytes off 16 */
+        pushq   %rsi
+        pushq   %rdx
+        call    dfi_signal_pick         /* (signal, info, ucontext): the program's handler, or 0 */
+        popq    %rdx
+        popq    %rsi
+        popq    %rdi
+        movq    %rax, %r11
+        xorl    %eax, %eax
+        testq   %r11, %r11
+        jz      1f
+        jmp     *%r11
+1:      ret
+
+/* What handlers return to. Unwinders know a signal's frame by these very nine bytes. */
+        .globl  dfi_restorer
+        .hidden dfi_restorer
+        .balign 16
+        nop
+dfi_restorer:
+        movq    $15, %rax
+        syscall
+        ud2
+        .section .note.GNU-stack,"",@progbits

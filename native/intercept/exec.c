@@ -1,0 +1,431 @@
+/*
+ * exec.c - execve and execveat: whatever is started is started through the loader.
+ *
+ * Everything that can be refused is refused here, while the old program still lives: the loader's
+ * failures would come too late. The image is opened (by the handlers of paths: it may lie in a
+ * mount), looked at, and handed to the loader as a descriptor. The loader is this very file,
+ * /proc/self/exe. One string is added behind the program's environment (exec.h).
+ */
+#include "intercept/exec.h"
+
+#include "intercept/mem.h"
+#include "intercept/run.h"
+#include "intercept/signal.h"
+#include "intercept/text.h"
+
+#include <linux/elf.h>
+#include <linux/fcntl.h>
+#include <linux/prctl.h>
+
+#define S_ISUID      04000 /* linux/stat.h hides them where glibc is installed */
+#define S_ISGID      02000
+#define S_IXGRP      00010
+
+#define SCRIPT_DEPTH 5 /* as the kernel: interpreters of interpreters */
+#define ARGS_MAX     (1ul << 20)
+#define MARKER_SIZE  (3 * PATH_MAX)
+
+struct kernel_stat { /* struct stat of asm/stat.h, as newfstatat fills it */
+    unsigned long dev, ino, nlink;
+    unsigned mode, uid, gid, pad;
+    unsigned long rest[16];
+};
+
+/* One execution: what was asked, and what it became on the way through scripts. */
+struct order {
+    const struct dfi_exec *asked;
+    int fd;      /* of the image; -1: none */
+    char *path;  /* PATH_MAX: for AT_EXECFN, and of a script for its interpreter */
+    char **head; /* words of interpreters that come before argv; argv[0] is dropped then */
+    size_t head_count;
+    char *words; /* the memory of head's strings */
+    size_t words_used;
+    bool outside; /* to be run by the kernel alone */
+};
+
+#define HEAD_WORDS (3 * SCRIPT_DEPTH)
+#define WORDS_SIZE (2 * PATH_MAX + SCRIPT_DEPTH * DFI_HEAD)
+
+/* ---- what is it ---- */
+
+static bool is_native_elf(const char *head)
+{
+    const Elf64_Ehdr *elf = (const Elf64_Ehdr *)head;
+    return elf->e_ident[EI_CLASS] == ELFCLASS64 && elf->e_ident[EI_DATA] == ELFDATA2LSB &&
+           elf->e_machine == EM_X86_64 && (elf->e_type == ET_EXEC || elf->e_type == ET_DYN) &&
+           elf->e_phentsize == sizeof(Elf64_Phdr);
+}
+
+/* Finds PT_INTERP; no interpreter is an empty string. */
+static long find_interpreter(int fd, const Elf64_Ehdr *elf, char *interpreter)
+{
+    interpreter[0] = '\0';
+    for (unsigned i = 0; i < elf->e_phnum; i++) {
+        Elf64_Phdr segment;
+        if (dfi_kernel(__NR_pread64, fd, &segment, sizeof segment,
+                       elf->e_phoff + i * sizeof segment) != sizeof segment)
+            return -ENOEXEC;
+        if (segment.p_type != PT_INTERP)
+            continue;
+        if (segment.p_filesz < 2 || segment.p_filesz > PATH_MAX)
+            return -ENOEXEC;
+        long size = dfi_kernel(__NR_pread64, fd, interpreter, segment.p_filesz, segment.p_offset);
+        bool whole = size == (long)segment.p_filesz && interpreter[size - 1] == '\0';
+        return whole ? 0 : -ENOEXEC;
+    }
+    return 0;
+}
+
+enum dfi_image dfi_image_look(int fd, char *head, size_t size, char *interpreter)
+{
+    memset(head, 0, size);
+    long got = dfi_kernel(__NR_pread64, fd, head, size - 1, 0);
+    if (got >= 2 && head[0] == '#' && head[1] == '!')
+        return DFI_IMAGE_SCRIPT;
+    if (got < (long)sizeof(Elf64_Ehdr) || memcmp(head, ELFMAG, SELFMAG) != 0)
+        return DFI_IMAGE_UNKNOWN;
+    if (!is_native_elf(head))
+        return DFI_IMAGE_FOREIGN;
+    if (find_interpreter(fd, (const Elf64_Ehdr *)head, interpreter) < 0)
+        return DFI_IMAGE_UNKNOWN;
+    return DFI_IMAGE_ELF;
+}
+
+/* Whether the kernel would give the program rights that this process has not. */
+static bool gains_rights(int fd)
+{
+    struct kernel_stat st;
+    char byte;
+    if (dfi_kernel(__NR_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
+        return false;
+    if (dfi_kernel(__NR_fstat, fd, &st) < 0)
+        return false;
+    if ((st.mode & S_ISUID) != 0 && (long)st.uid != dfi_kernel(__NR_geteuid))
+        return true;
+    if ((st.mode & S_ISGID) != 0 && (st.mode & S_IXGRP) != 0 &&
+        (long)st.gid != dfi_kernel(__NR_getegid))
+        return true;
+    return dfi_kernel(__NR_geteuid) != 0 &&
+           dfi_kernel(__NR_fgetxattr, fd, "security.capability", &byte, 0) > 0;
+}
+
+/* ---- scripts ---- */
+
+static char *keep_word(struct order *order, const char *word, size_t size)
+{
+    if (size + 1 > WORDS_SIZE - order->words_used)
+        return NULL;
+    char *kept = order->words + order->words_used;
+    memcpy(kept, word, size);
+    kept[size] = '\0';
+    order->words_used += size + 1;
+    return kept;
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+/* Takes "#! interpreter [argument]" apart: execve(2). */
+static long split_script(struct order *order, char *line, char **words)
+{
+    char *at = line + 2, *end = line + 2;
+    while (*end != '\0' && *end != '\n')
+        end++;
+    bool cut = *end == '\0'; /* the line is longer than what the kernel reads */
+    while (end > at && is_blank(end[-1]))
+        end--;
+    while (at < end && is_blank(*at))
+        at++;
+    char *name = at;
+    while (at < end && !is_blank(*at))
+        at++;
+    if (at == name || (cut && at == end && end - line >= DFI_HEAD - 1))
+        return -ENOEXEC;
+    words[0] = keep_word(order, name, (size_t)(at - name));
+    while (at < end && is_blank(*at))
+        at++;
+    words[1] = at < end ? keep_word(order, at, (size_t)(end - at)) : NULL;
+    return words[0] == NULL ? -E2BIG : 0;
+}
+
+/* The interpreter becomes the program; its words go in front of the script's path. */
+static long enter_script(struct order *order, char *line)
+{
+    char *words[2];
+    char *script = keep_word(order, order->path, strlen(order->path));
+    long result = script == NULL ? -E2BIG : split_script(order, line, words);
+    if (result < 0)
+        return result;
+    size_t count = words[1] == NULL ? 1 : 2;
+    if (order->head_count == 0)
+        order->head[order->head_count++] = script; /* in place of argv[0] */
+    else
+        order->head[0] = script;
+    memmove(order->head + count, order->head, order->head_count * sizeof *order->head);
+    memcpy(order->head, words, count * sizeof *words);
+    order->head_count += count;
+    memcpy(order->path, words[0], strlen(words[0]) + 1);
+    dfi_kernel(__NR_close, order->fd);
+    bool virtual;
+    order->fd = dfi_files_program(AT_FDCWD, order->path, 0, &virtual);
+    return order->fd < 0 ? order->fd : 0;
+}
+
+/* ---- may we ---- */
+
+static long check_interpreter(const char *interpreter)
+{
+    bool virtual;
+    if (interpreter[0] == '\0')
+        return 0;
+    long fd = dfi_files_program(AT_FDCWD, interpreter, 0, &virtual);
+    if (fd < 0)
+        return fd;
+    dfi_kernel(__NR_close, fd);
+    return 0;
+}
+
+static long leave_outside(struct order *order, const char *why)
+{
+    if ((dfi_run->flags & DFI_RUN_STRICT) != 0)
+        return -EPERM;
+    char line[PATH_MAX + 64];
+    struct dfi_text text = DFI_TEXT(line);
+    dfi_text_add(&text, "run without its mounts (");
+    dfi_text_add(&text, why);
+    dfi_text_add(&text, "): ");
+    dfi_text_add(&text, order->path);
+    dfi_note(line);
+    order->outside = true;
+    return 0;
+}
+
+/* From the opened file to an ELF program that can be loaded; or order->outside. */
+static long resolve(struct order *order, char *head, char *interpreter)
+{
+    for (int depth = 0; depth <= SCRIPT_DEPTH; depth++) {
+        if (gains_rights(order->fd) && depth == 0)
+            return leave_outside(order, "set-user-id, set-group-id or capabilities");
+        long result;
+        switch (dfi_image_look(order->fd, head, DFI_HEAD, interpreter)) {
+        case DFI_IMAGE_ELF:
+            if (gains_rights(order->fd))
+                return leave_outside(order, "its interpreter gains rights");
+            return check_interpreter(interpreter);
+        case DFI_IMAGE_SCRIPT:
+            result = enter_script(order, head);
+            if (result < 0)
+                return result;
+            break;
+        case DFI_IMAGE_FOREIGN:
+            return leave_outside(order, "a program for another ABI");
+        case DFI_IMAGE_UNKNOWN:
+            return leave_outside(order, "not an ELF program");
+        }
+    }
+    return -ELOOP;
+}
+
+/* ---- words ---- */
+
+static long count_words(unsigned long array)
+{
+    unsigned long word;
+    for (unsigned long count = 0; array != 0; count++) {
+        if (dfi_copy_from(&word, (const void *)(array + count * sizeof word), sizeof word) < 0)
+            return -EFAULT;
+        if (word == 0)
+            return (long)count;
+        if (count == ARGS_MAX)
+            return -E2BIG;
+    }
+    return 0;
+}
+
+/* argv with the interpreters' words in front of it; NULL: no memory. */
+static char **make_argv(const struct order *order, long count)
+{
+    size_t skip = order->head_count > 0 && count > 0 ? 1 : 0;
+    char **argv = dfi_alloc((order->head_count + (size_t)count - skip + 1) * sizeof *argv);
+    if (argv == NULL)
+        return NULL;
+    memcpy(argv, order->head, order->head_count * sizeof *argv);
+    size_t size = ((size_t)count - skip) * sizeof *argv;
+    if (dfi_copy_from(argv + order->head_count, (char **)order->asked->argv + skip, size) < 0) {
+        dfi_free(argv);
+        return NULL;
+    }
+    return argv;
+}
+
+static char **make_envp(const struct order *order, long count, char *marker)
+{
+    char **envp = dfi_alloc(((size_t)count + 2) * sizeof *envp);
+    if (envp == NULL)
+        return NULL;
+    if (dfi_copy_from(envp, (const void *)order->asked->envp, (size_t)count * sizeof *envp) < 0) {
+        dfi_free(envp);
+        return NULL;
+    }
+    envp[count] = marker;
+    return envp;
+}
+
+static long make_marker(const struct order *order, char *marker, char *scratch)
+{
+    long size = dfi_files_exec(order->asked->process, scratch, PATH_MAX);
+    if (size < 0)
+        return size;
+    struct dfi_text text = {.start = marker, .size = MARKER_SIZE};
+    dfi_text_add(&text, DFI_MARKER);
+    dfi_text_add_number(&text, (unsigned long)dfi_run_fd);
+    dfi_text_add(&text, " ");
+    dfi_text_add_number(&text, (unsigned long)order->fd);
+    dfi_text_add(&text, " ");
+    dfi_text_add_number(&text, order->asked->mask);
+    dfi_text_add(&text, " ");
+    dfi_text_add_number(&text, (unsigned long)size);
+    dfi_text_add(&text, " ");
+    dfi_text_add_size(&text, scratch, (size_t)size);
+    dfi_text_add(&text, order->path);
+    return text.full ? -ENAMETOOLONG : 0;
+}
+
+/* ---- do it ---- */
+
+#define F_SETFD 2
+
+static long kernel_exec(struct order *order, char **argv, char **envp)
+{
+    dfi_kernel(__NR_fcntl, order->fd, F_SETFD, 0); /* the loader needs it */
+    dfi_signals_exec(order->asked->process, true);
+    dfi_count(DFI_EVENT_EXECS);
+    long result = dfi_kernel(__NR_execve, "/proc/self/exe", argv, envp);
+    if (result == -ENOENT || result == -EACCES) /* no /proc here */
+        result = dfi_kernel(__NR_execve, dfi_run->loader, argv, envp);
+    dfi_signals_exec(order->asked->process, false);
+    return result;
+}
+
+static long load(struct order *order, char *marker, char *scratch)
+{
+    long argc = count_words(order->asked->argv), envc = count_words(order->asked->envp);
+    if (argc < 0 || envc < 0)
+        return argc < 0 ? argc : envc;
+    long result = make_marker(order, marker, scratch);
+    if (result < 0)
+        return result;
+    char **argv = make_argv(order, argc), **envp = make_envp(order, envc, marker);
+    result = argv == NULL || envp == NULL ? -ENOMEM : kernel_exec(order, argv, envp);
+    dfi_free(argv);
+    dfi_free(envp);
+    return result;
+}
+
+/* The name by which the kernel calls a program that was given by descriptor: execveat(2). */
+static void name_image(struct order *order, int dirfd, const char *path)
+{
+    struct dfi_text text = {.start = order->path, .size = PATH_MAX};
+    if (dirfd == AT_FDCWD || path[0] == '/') {
+        dfi_text_add(&text, path);
+        return;
+    }
+    dfi_text_add(&text, "/dev/fd/");
+    dfi_text_add_number(&text, (unsigned long)dirfd);
+    if (path[0] != '\0') {
+        dfi_text_add(&text, "/");
+        dfi_text_add(&text, path);
+    }
+}
+
+/* Memory of one execution, taken at once. */
+struct room {
+    char path[PATH_MAX], interpreter[PATH_MAX + 1], scratch[PATH_MAX], marker[MARKER_SIZE];
+    char words[WORDS_SIZE], head[DFI_HEAD + 8];
+    char *head_words[HEAD_WORDS + 3];
+};
+
+static long execute(struct order *order, struct room *room)
+{
+    long result = resolve(order, room->head, room->interpreter);
+    if (result < 0)
+        return result;
+    if (!order->outside)
+        return load(order, room->marker, room->scratch);
+    return DFI_PASS;
+}
+
+long dfi_exec(const struct dfi_exec *asked)
+{
+    bool virtual = false;
+    long fd = dfi_files_program(asked->dirfd, asked->path, asked->flags, &virtual);
+    if (fd < 0)
+        return fd;
+    struct room *room = dfi_alloc(sizeof *room);
+    if (room == NULL) {
+        dfi_kernel(__NR_close, fd);
+        return -ENOMEM;
+    }
+    struct order order = {.asked = asked,
+                          .fd = (int)fd,
+                          .path = room->path,
+                          .head = room->head_words,
+                          .words = room->words};
+    name_image(&order, asked->dirfd, asked->path);
+    long result = execute(&order, room);
+    if (result == DFI_PASS && virtual)
+        result = -ENOEXEC; /* the kernel cannot run it for us */
+    if (order.fd >= 0)
+        dfi_kernel(__NR_close, order.fd);
+    dfi_free(room);
+    return result;
+}
+
+/* A program left to the kernel is counted as escaped; when it does not start, it has not. */
+static long outside(const struct dfi_frame *frame)
+{
+    dfi_count(DFI_EVENT_ESCAPED);
+    long result = dfi_kernel6(frame->nr, frame->args[0], frame->args[1], frame->args[2],
+                              frame->args[3], frame->args[4], 0);
+    __atomic_fetch_sub(&dfi_run->events[DFI_EVENT_ESCAPED], 1, __ATOMIC_RELAXED);
+    return result;
+}
+
+static long exec_call(struct dfi_frame *frame, unsigned long path, struct dfi_exec asked)
+{
+    struct dfi_thread *self = dfi_self();
+    char *name = dfi_alloc(PATH_MAX);
+    if (name == NULL)
+        return -ENOMEM;
+    asked.process = self->process;
+    asked.path = name;
+    long result = dfi_copy_path(name, (const char *)path, PATH_MAX);
+    asked.mask = dfi_signals_block();
+    if (self->deferred) { /* that was not the program's mask: once more, behind its handler */
+        dfi_free(name);
+        return DFI_PASS;
+    }
+    if (result >= 0)
+        result = dfi_exec(&asked);
+    dfi_signals_unblock(asked.mask);
+    dfi_free(name);
+    return result == DFI_PASS ? outside(frame) : result;
+}
+
+long dfi_do_execve(struct dfi_frame *frame)
+{
+    return exec_call(
+        frame, frame->args[0],
+        (struct dfi_exec){.dirfd = AT_FDCWD, .argv = frame->args[1], .envp = frame->args[2]});
+}
+
+long dfi_do_execveat(struct dfi_frame *frame)
+{
+    return exec_call(frame, frame->args[1],
+                     (struct dfi_exec){.dirfd = (int)frame->args[0],
+                                       .flags = (int)frame->args[4],
+                                       .argv = frame->args[2],
+                                       .envp = frame->args[3]});
+}

@@ -1,0 +1,42 @@
+/*
+ * exec.h - starting another program inside: what execve checks, and what the loader is told.
+ */
+#ifndef DF_INTERCEPT_EXEC_H
+#define DF_INTERCEPT_EXEC_H
+
+#include "intercept/intercept.h"
+
+/*
+ * The last string of the environment that a loader finds, and takes out: DFI_MARKER, then
+ * "<run> <program> <mask> <size of text> <text><path>": descriptors of the run and of the program's
+ * file, the program's signal mask (execve is made with all blocked: a signal that the core held
+ * back would be lost), what dfi_files_exec() wrote, and the path for AT_EXECFN.
+ */
+#define DFI_MARKER "DIRECTFUSE_EXEC="
+
+/* What an image is to execve(2). */
+enum dfi_image {
+    DFI_IMAGE_ELF,     /* for this machine, 64 bits: ours to load */
+    DFI_IMAGE_SCRIPT,  /* "#!" */
+    DFI_IMAGE_FOREIGN, /* an ELF file for another ABI, which the kernel may know */
+    DFI_IMAGE_UNKNOWN,
+};
+
+/* Where the interpreter of an ELF file is named; *interpreter is empty for a static program. */
+enum dfi_image dfi_image_look(int fd, char *head, size_t size, char *interpreter);
+
+#define DFI_HEAD 256 /* bytes of a file that decide what it is: BINPRM_BUF_SIZE */
+
+/* What dfi_exec() is asked for. */
+struct dfi_exec {
+    struct dfi_process *process;
+    int dirfd, flags;
+    const char *path;
+    unsigned long argv, envp; /* of the program's memory */
+    unsigned long mask;       /* the program's signal mask; all are blocked */
+};
+
+/* execve as asked; returns only when it failed, or DFI_PASS: it is to be left to the kernel. */
+long dfi_exec(const struct dfi_exec *asked);
+
+#endif

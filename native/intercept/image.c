@@ -1,0 +1,174 @@
+/*
+ * image.c - mapping an ELF program or its interpreter, as execve(2) does.
+ *
+ * A position-independent image gets one reservation of its whole span, aligned as its segments
+ * want, and its segments are placed in it. A fixed one is placed where it says, or not at all.
+ */
+#include "intercept/image.h"
+
+#include "intercept/exec.h"
+#include "intercept/mem.h"
+
+#include <linux/elf.h>
+
+#define PROT_READ           1
+#define PROT_WRITE          2
+#define PROT_EXEC           4
+
+#define MAP_PRIVATE         0x02
+#define MAP_FIXED           0x10
+#define MAP_ANONYMOUS       0x20
+#define MAP_NORESERVE       0x4000
+#define MAP_FIXED_NOREPLACE 0x100000
+
+#define SEGMENTS_MAX        128
+
+struct image {
+    int fd;
+    Elf64_Ehdr elf;
+    Elf64_Phdr segments[SEGMENTS_MAX];
+    uintptr_t low, high, align; /* of all PT_LOAD, as the file says */
+    uintptr_t base;
+};
+
+static uintptr_t down(uintptr_t at)
+{
+    return at & -DFI_PAGE;
+}
+
+static uintptr_t up(uintptr_t at)
+{
+    return down(at + DFI_PAGE - 1);
+}
+
+static bool is_error(long result)
+{
+    return result < 0 && result > -4096;
+}
+
+static long read_headers(struct image *image, struct dfi_map *map)
+{
+    char head[DFI_HEAD];
+    if (dfi_image_look(image->fd, head, sizeof head, map->interpreter) != DFI_IMAGE_ELF)
+        return -ENOEXEC;
+    memcpy(&image->elf, head, sizeof image->elf);
+    size_t size = image->elf.e_phnum * sizeof(Elf64_Phdr);
+    if (image->elf.e_phnum == 0 || image->elf.e_phnum > SEGMENTS_MAX)
+        return -ENOEXEC;
+    long got = dfi_kernel(__NR_pread64, image->fd, image->segments, size, image->elf.e_phoff);
+    return got == (long)size ? 0 : -ENOEXEC;
+}
+
+static long measure(struct image *image)
+{
+    image->low = UINTPTR_MAX;
+    image->align = DFI_PAGE;
+    for (unsigned i = 0; i < image->elf.e_phnum; i++) {
+        const Elf64_Phdr *segment = &image->segments[i];
+        if (segment->p_type != PT_LOAD)
+            continue;
+        uintptr_t end = segment->p_vaddr + segment->p_memsz;
+        if (end < segment->p_vaddr || end > DFI_USER_END || segment->p_filesz > segment->p_memsz)
+            return -ENOEXEC;
+        if (down(segment->p_vaddr) < image->low)
+            image->low = down(segment->p_vaddr);
+        if (up(end) > image->high)
+            image->high = up(end);
+        bool power = (segment->p_align & (segment->p_align - 1)) == 0;
+        if (power && segment->p_align > image->align)
+            image->align = segment->p_align;
+    }
+    return image->low < image->high ? 0 : -ENOEXEC;
+}
+
+/* A place for the whole image; what alignment took too much is given back. */
+static long reserve(struct image *image)
+{
+    if (image->elf.e_type == ET_EXEC)
+        return 0;
+    size_t size = image->high - image->low, slack = image->align - DFI_PAGE;
+    long at = dfi_kernel(__NR_mmap, 0, size + slack, 0, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                         -1, 0);
+    if (is_error(at))
+        return at;
+    uintptr_t start = ((uintptr_t)at + slack) & -image->align;
+    if (start > (uintptr_t)at)
+        dfi_kernel(__NR_munmap, at, start - (uintptr_t)at);
+    if (start + size < (uintptr_t)at + size + slack)
+        dfi_kernel(__NR_munmap, start + size, (uintptr_t)at + slack - start);
+    image->base = start - image->low;
+    return 0;
+}
+
+static int protection(const Elf64_Phdr *segment)
+{
+    return ((segment->p_flags & PF_R) != 0 ? PROT_READ : 0) |
+           ((segment->p_flags & PF_W) != 0 ? PROT_WRITE : 0) |
+           ((segment->p_flags & PF_X) != 0 ? PROT_EXEC : 0);
+}
+
+static long place(const struct image *image, uintptr_t at, size_t size, int prot, long flags,
+                  uintptr_t offset)
+{
+    flags |= image->elf.e_type == ET_EXEC ? MAP_FIXED_NOREPLACE : MAP_FIXED;
+    int fd = (flags & MAP_ANONYMOUS) != 0 ? -1 : image->fd;
+    long got = dfi_kernel(__NR_mmap, at, size, prot, flags, fd, offset);
+    return is_error(got) ? got : 0;
+}
+
+/* The file's bytes, then zeros: in what is left of the last page, and on pages of their own. */
+static long map_segment(const struct image *image, const Elf64_Phdr *segment)
+{
+    uintptr_t start = image->base + segment->p_vaddr, page = down(start);
+    uintptr_t file_end = start + segment->p_filesz, end = start + segment->p_memsz;
+    int prot = protection(segment);
+    long result = 0;
+    if (segment->p_filesz > 0)
+        result = place(image, page, up(file_end) - page, prot, MAP_PRIVATE,
+                       segment->p_offset - (start - page));
+    if (result < 0 || end == file_end)
+        return result;
+    uintptr_t zeros = segment->p_filesz > 0 ? up(file_end) : page;
+    if (segment->p_filesz > 0 && (prot & PROT_WRITE) != 0)
+        memset((void *)file_end, 0, zeros - file_end);
+    if (up(end) > zeros)
+        result = place(image, zeros, up(end) - zeros, prot, MAP_PRIVATE | MAP_ANONYMOUS, 0);
+    return result;
+}
+
+static void describe(const struct image *image, struct dfi_map *map)
+{
+    map->base = image->base;
+    map->entry = image->base + image->elf.e_entry;
+    map->headers_count = image->elf.e_phnum;
+    for (unsigned i = 0; i < image->elf.e_phnum; i++) {
+        const Elf64_Phdr *segment = &image->segments[i];
+        Elf64_Off offset = image->elf.e_phoff;
+        if (segment->p_type == PT_GNU_STACK)
+            map->executable_stack = (segment->p_flags & PF_X) != 0;
+        if (segment->p_type == PT_LOAD && segment->p_offset <= offset &&
+            offset < segment->p_offset + segment->p_filesz)
+            map->headers = image->base + segment->p_vaddr + offset - segment->p_offset;
+    }
+}
+
+long dfi_map_image(int fd, struct dfi_map *map)
+{
+    struct image *image = dfi_alloc(sizeof *image);
+    if (image == NULL)
+        return -ENOMEM;
+    image->fd = fd;
+    long result = read_headers(image, map);
+    if (result == 0)
+        result = measure(image);
+    if (result == 0)
+        result = reserve(image);
+    for (unsigned i = 0; i < image->elf.e_phnum && result == 0; i++) {
+        if (image->segments[i].p_type == PT_LOAD)
+            result = map_segment(image, &image->segments[i]);
+    }
+    if (result == 0)
+        describe(image, map);
+    dfi_free(image);
+    return result;
+}

@@ -1,0 +1,39 @@
+/*
+ * loader.S - the first and the last instructions of directfuse-exec.
+ */
+#include "intercept/offsets.h"
+
+        .text
+        .globl  dfi_loader_start
+        .hidden dfi_loader_start
+dfi_loader_start:
+        xorl    %ebp, %ebp
+        movq    %rsp, %rdi
+        andq    $-16, %rsp
+        call    dfi_loader
+        ud2
+
+/* void dfi_loader_jump(sp, entry): the program begins, with the registers that execve leaves. */
+        .globl  dfi_loader_jump
+        .hidden dfi_loader_jump
+dfi_loader_jump:
+        movb    $0, %gs:T_IN_CORE
+        movq    %rdi, %rsp
+        movq    %rsi, %r11
+        xorl    %eax, %eax
+        xorl    %ebx, %ebx
+        xorl    %ecx, %ecx
+        xorl    %edx, %edx
+        xorl    %esi, %esi
+        xorl    %edi, %edi
+        xorl    %ebp, %ebp
+        xorl    %r8d, %r8d
+        xorl    %r9d, %r9d
+        xorl    %r10d, %r10d
+        xorl    %r12d, %r12d
+        xorl    %r13d, %r13d
+        xorl    %r14d, %r14d
+        xorl    %r15d, %r15d
+        jmp     *%r11
+
+        .section .note.GNU-stack,"",@progbits

@@ -1,0 +1,328 @@
+/*
+ * loader.c - directfuse-exec: maps a program and its interpreter and starts it inside.
+ *
+ * The kernel has made the stack: arguments and environment as the program shall find them, but for
+ * the marker (exec.h), the last string of the environment. Without a marker the program is started
+ * by `directfuse run`: directfuse-exec RUN COMMAND [ARGUMENT...], RUN the descriptor of the run;
+ * then COMMAND is executed as execvp(3) would, which comes back here with a marker.
+ */
+#include "intercept/exec.h"
+#include "intercept/image.h"
+#include "intercept/mem.h"
+#include "intercept/run.h"
+#include "intercept/signal.h"
+#include "intercept/start.h"
+#include "intercept/text.h"
+#include "intercept/thread.h"
+
+#include <linux/auxvec.h>
+#include <linux/elf.h>
+#include <linux/fcntl.h>
+
+#define OWN_FAILURE    125 /* env(1), timeout(1) */
+#define NOT_EXECUTABLE 126
+#define NOT_FOUND      127
+
+#define PR_SET_NAME    15
+#define PROT_RWX_GROWS 0x01000007 /* PROT_READ | PROT_WRITE | PROT_EXEC | PROT_GROWSDOWN */
+
+struct auxv {
+    unsigned long type, value;
+};
+
+struct stack {
+    unsigned long *top; /* argc, argv, NULL, environment, NULL, auxiliary vector */
+    char **argv, **envp;
+    unsigned long argc, envc;
+    struct auxv *auxv;
+};
+
+/* What the marker says. */
+struct marker {
+    int run_fd, program_fd;
+    unsigned long mask;
+    const char *text, *path;
+    size_t text_size;
+};
+
+extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+extern const Elf64_Dyn _DYNAMIC[] __attribute__((visibility("hidden")));
+
+_Noreturn void dfi_loader_jump(uintptr_t sp, uintptr_t entry);
+
+/* Nobody has relocated this image: pointers in data hold addresses as if it began at 0. */
+static void relocate(void)
+{
+    uintptr_t base = (uintptr_t)__ehdr_start;
+    const Elf64_Rela *rela = NULL;
+    size_t size = 0;
+    for (const Elf64_Dyn *at = _DYNAMIC; at->d_tag != DT_NULL; at++) {
+        if (at->d_tag == DT_RELA)
+            rela = (const Elf64_Rela *)(base + at->d_un.d_ptr);
+        if (at->d_tag == DT_RELASZ)
+            size = at->d_un.d_val;
+    }
+    for (size_t i = 0; i < size / sizeof *rela; i++)
+        *(uintptr_t *)(base + rela[i].r_offset) = base + (uintptr_t)rela[i].r_addend;
+}
+
+static struct stack read_stack(unsigned long *top)
+{
+    struct stack stack = {.top = top, .argc = top[0], .argv = (char **)top + 1};
+    stack.envp = stack.argv + stack.argc + 1;
+    while (stack.envp[stack.envc] != NULL)
+        stack.envc++;
+    stack.auxv = (struct auxv *)(stack.envp + stack.envc + 1);
+    return stack;
+}
+
+static void say(const char *subject, const char *what)
+{
+    char line[PATH_MAX + 128];
+    struct dfi_text text = DFI_TEXT(line);
+    dfi_text_add(&text, "directfuse: ");
+    dfi_text_add(&text, subject);
+    dfi_text_add(&text, ": ");
+    dfi_text_add(&text, what);
+    dfi_text_add(&text, "\n");
+    dfi_kernel(__NR_write, 2, line, text.used);
+}
+
+static _Noreturn void end(int status)
+{
+    for (;;)
+        dfi_kernel(__NR_exit_group, status);
+}
+
+static _Noreturn void fail(const char *subject, const char *what, long error)
+{
+    char line[64];
+    struct dfi_text text = DFI_TEXT(line);
+    dfi_text_add(&text, what);
+    dfi_text_add(&text, " (errno ");
+    dfi_text_add_number(&text, (unsigned long)-error);
+    dfi_text_add(&text, ")");
+    say(subject, line);
+    end(OWN_FAILURE);
+}
+
+/* ---- a program that was executed: with a marker ---- */
+
+static struct marker read_marker(const char *text)
+{
+    struct marker marker;
+    text += strlen(DFI_MARKER);
+    marker.run_fd = (int)dfi_text_number(&text);
+    marker.program_fd = (int)dfi_text_number(&text);
+    marker.mask = dfi_text_number(&text);
+    marker.text_size = dfi_text_number(&text);
+    marker.text = text;
+    marker.path = text + marker.text_size;
+    return marker;
+}
+
+/* The environment ends one string earlier, and what lies behind it moves down. */
+static void hide_marker(struct stack *stack)
+{
+    size_t count = 0;
+    while (stack->auxv[count++].type != AT_NULL)
+        continue;
+    stack->envp[--stack->envc] = NULL;
+    struct auxv *auxv = (struct auxv *)(stack->envp + stack->envc + 1);
+    memmove(auxv, stack->auxv, count * sizeof *auxv);
+    stack->auxv = auxv;
+}
+
+static void set_auxv(const struct stack *stack, const struct dfi_map *program, uintptr_t base,
+                     const char *path)
+{
+    for (struct auxv *at = stack->auxv; at->type != AT_NULL; at++) {
+        switch (at->type) {
+        case AT_PHDR:
+            at->value = program->headers;
+            break;
+        case AT_PHNUM:
+            at->value = program->headers_count;
+            break;
+        case AT_ENTRY:
+            at->value = program->entry;
+            break;
+        case AT_BASE:
+            at->value = base;
+            break;
+        case AT_EXECFN:
+            at->value = (uintptr_t)path;
+            break;
+        default:
+            break;
+        }
+    }
+}
+
+/* For /proc/self/exe: the file's own name, whatever links led to it. */
+static void name_program(struct dfi_process *process, const struct marker *marker)
+{
+    char link[40];
+    struct dfi_text text = DFI_TEXT(link);
+    dfi_text_add(&text, "/proc/self/fd/");
+    dfi_text_add_number(&text, (unsigned long)marker->program_fd);
+    long size = dfi_kernel(__NR_readlink, link, process->exe, sizeof process->exe - 1);
+    if (size < 0 || process->exe[0] != '/' || dfi_text_begins(process->exe, "/memfd:")) {
+        size = (long)strlen(marker->path);
+        memcpy(process->exe, marker->path, (size_t)size);
+    }
+    process->exe[size] = '\0';
+    dfi_kernel(__NR_prctl, PR_SET_NAME, dfi_text_base(marker->path), 0, 0, 0);
+}
+
+static void map_or_fail(int fd, struct dfi_map *map, const char *path)
+{
+    long result = fd < 0 ? fd : dfi_map_image(fd, map);
+    if (result < 0)
+        fail(path, "cannot be loaded", result);
+    dfi_kernel(__NR_close, fd);
+}
+
+static _Noreturn void run(struct stack *stack, const struct marker *marker)
+{
+    long error;
+    struct dfi_thread *self = dfi_start(marker->run_fd, marker->text, marker->text_size, &error);
+    if (self == NULL)
+        fail(marker->path, "the run that it belongs to cannot be joined", error);
+    hide_marker(stack);
+    name_program(self->process, marker);
+
+    struct dfi_map *program = dfi_alloc(2 * sizeof *program), *interpreter = program + 1;
+    bool virtual;
+    if (program == NULL)
+        fail(marker->path, "cannot be loaded", -ENOMEM);
+    map_or_fail(marker->program_fd, program, marker->path);
+    bool dynamic = program->interpreter[0] != '\0';
+    if (dynamic)
+        map_or_fail(dfi_files_program(AT_FDCWD, program->interpreter, 0, &virtual), interpreter,
+                    program->interpreter);
+    if (program->executable_stack)
+        dfi_kernel(__NR_mprotect, (uintptr_t)stack->top & -DFI_PAGE, DFI_PAGE, PROT_RWX_GROWS);
+    set_auxv(stack, program, dynamic ? interpreter->base : 0, marker->path);
+
+    error = dfi_thread_arm();
+    if (error < 0)
+        fail(marker->path, "this kernel has no Syscall User Dispatch", error);
+    uintptr_t entry = dynamic ? interpreter->entry : program->entry;
+    dfi_free(program);
+    dfi_signals_unblock(marker->mask & ~DFI_BIT(SIGSYS));
+    dfi_loader_jump((uintptr_t)stack->top, entry);
+}
+
+/* ---- the first program of a run: without ---- */
+
+struct command {
+    struct dfi_exec exec;
+    char **argv;
+    char path[PATH_MAX];
+};
+
+/* One place where the command may be; as execvp(3), a file that is no program is a shell's. */
+static long try(struct command *command)
+{
+    command->exec.path = command->path;
+    command->exec.argv = (unsigned long)command->argv;
+    long error = dfi_exec(&command->exec);
+    if (error != DFI_PASS && error != -ENOEXEC)
+        return error;
+    if (error == DFI_PASS) {
+        dfi_count(DFI_EVENT_ESCAPED);
+        dfi_signals_unblock(command->exec.mask);
+        error = dfi_kernel(__NR_execve, command->path, command->argv, command->exec.envp);
+        if (error != -ENOEXEC)
+            return error;
+        __atomic_fetch_sub(&dfi_run->events[DFI_EVENT_ESCAPED], 1, __ATOMIC_RELAXED);
+    }
+    char **words = command->argv - 1; /* RUN's place: the arguments move up by the script's path */
+    words[0] = (char *)"sh";
+    words[1] = command->path;
+    command->exec.path = "/bin/sh";
+    command->exec.argv = (unsigned long)words;
+    return dfi_exec(&command->exec);
+}
+
+static const char *search_path(const struct stack *stack)
+{
+    for (unsigned long i = 0; i < stack->envc; i++) {
+        if (dfi_text_begins(stack->envp[i], "PATH="))
+            return stack->envp[i] + 5;
+    }
+    return "/usr/local/bin:/usr/bin:/bin";
+}
+
+static long search(struct command *command, const char *name, const char *places)
+{
+    long result = -ENOENT;
+    for (;;) {
+        struct dfi_text text = DFI_TEXT(command->path);
+        size_t size = 0;
+        while (places[size] != '\0' && places[size] != ':')
+            size++;
+        dfi_text_add_size(&text, places, size);
+        dfi_text_add(&text, size > 0 ? "/" : "");
+        dfi_text_add(&text, name);
+        long error = text.full ? -ENAMETOOLONG : try(command);
+        if (error == -EACCES)
+            result = error;
+        else if (error != -ENOENT && error != -ENOTDIR && error != -ENAMETOOLONG)
+            return error;
+        if (places[size] == '\0')
+            return result;
+        places += size + 1;
+    }
+}
+
+static bool has_slash(const char *name)
+{
+    return dfi_text_base(name) != name;
+}
+
+static _Noreturn void begin(struct stack *stack)
+{
+    if (stack->argc < 3) {
+        say("directfuse-exec", "is started by directfuse run");
+        end(OWN_FAILURE);
+    }
+    const char *number = stack->argv[1], *name = stack->argv[2];
+    long error;
+    struct dfi_thread *self = dfi_start((int)dfi_text_number(&number), NULL, 0, &error);
+    if (self == NULL)
+        fail(name, "the run cannot be joined", error);
+    struct command *command = dfi_alloc(sizeof *command);
+    if (command == NULL)
+        fail(name, "cannot be started", -ENOMEM);
+    command->argv = stack->argv + 2;
+    command->exec = (struct dfi_exec){.process = self->process,
+                                      .dirfd = AT_FDCWD,
+                                      .envp = (unsigned long)stack->envp,
+                                      .mask = dfi_signals_block()};
+    if (has_slash(name) && strlen(name) < sizeof command->path) {
+        memcpy(command->path, name, strlen(name) + 1);
+        error = try(command);
+    } else {
+        error = name[0] == '\0' ? -ENOENT : search(command, name, search_path(stack));
+    }
+    if (error == -ENOENT || error == -ENOTDIR) {
+        say(name, "command not found");
+        end(NOT_FOUND);
+    }
+    say(name, error == -EACCES ? "permission denied" : "cannot be executed");
+    end(NOT_EXECUTABLE);
+}
+
+_Noreturn void dfi_loader(unsigned long *top);
+_Noreturn void dfi_loader(unsigned long *top)
+{
+    relocate();
+    struct stack stack = read_stack(top);
+    const char *last = stack.envc > 0 ? stack.envp[stack.envc - 1] : "";
+    if (!dfi_text_begins(last, DFI_MARKER))
+        begin(&stack);
+    struct marker marker = read_marker(last);
+    run(&stack, &marker);
+}

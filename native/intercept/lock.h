@@ -1,0 +1,19 @@
+/*
+ * lock.h - the locks of the mechanism, in lock order, and what fork does with them.
+ */
+#ifndef DF_INTERCEPT_LOCK_H
+#define DF_INTERCEPT_LOCK_H
+
+#include "intercept/intercept.h"
+
+extern struct dfi_lock dfi_rewrite_lock; /* sites and trampolines: rewrite.c */
+extern struct dfi_lock dfi_action_lock;  /* dispositions: signal.c */
+extern struct dfi_lock dfi_thread_lock;  /* the threads and their memory: thread.c */
+extern struct dfi_lock dfi_alloc_lock;   /* alloc.c */
+
+/* Around fork, in this order: all locks taken; released by the parent, made new in the child. */
+void dfi_fork_prepare(void);
+void dfi_fork_parent(void);
+void dfi_fork_child(struct dfi_process *process);
+
+#endif

@@ -1,0 +1,28 @@
+/*
+ * offsets.h - where entry.S finds the fields of struct dfi_thread and struct dfi_frame. thread.c
+ * asserts that each of them is there.
+ */
+#ifndef DF_INTERCEPT_OFFSETS_H
+#define DF_INTERCEPT_OFFSETS_H
+
+/* struct dfi_thread, from the base of %gs */
+#define T_SELF     0
+#define T_IN_CORE  8
+#define T_DEFERRED 9
+#define T_FRAME    16
+
+/* struct dfi_frame */
+#define F_NR     0
+#define F_ARGS   8
+#define F_RESULT 56
+#define F_IP     64
+#define F_SP     72
+#define F_FLAGS  80
+#define F_SAVED  88
+#define F_CALLEE 136
+#define F_ORIGIN 184 /* saved_nr */
+#define F_SIZE   192 /* a multiple of 16, as stacks are aligned */
+
+#define RED_ZONE 128 /* bytes below the stack pointer that belong to the program (x86-64 ABI) */
+
+#endif

@@ -1,0 +1,68 @@
+/*
+ * process.c - descriptors that are ours, and the calls that would take away what the core stands
+ * on.
+ */
+#include "intercept/intercept.h"
+
+#define F_GETFD       1
+#define F_DUPFD       0
+#define RLIMIT_NOFILE 7
+#define HIGH_FD     1024 /* below: where select(2) and small limits reach, and fork copies little */
+#define ARCH_SET_GS 0x1001
+#define ARCH_GET_GS 0x1004
+#define PR_SET_SYSCALL_USER_DISPATCH 59
+
+bool dfi_is_hidden(const struct dfi_process *process, int fd)
+{
+    for (int i = 0; i < process->hidden_count; i++) {
+        if (process->hidden[i] == fd)
+            return true;
+    }
+    return false;
+}
+
+static int highest_free(void)
+{
+    unsigned long limit[2] = {HIGH_FD, HIGH_FD};
+    dfi_kernel(__NR_prlimit64, 0, RLIMIT_NOFILE, 0, limit);
+    int fd = (int)(limit[0] < HIGH_FD ? limit[0] : HIGH_FD) - 1;
+    while (fd > 2 && dfi_kernel(__NR_fcntl, fd, F_GETFD) >= 0)
+        fd--;
+    return fd;
+}
+
+int dfi_hide_fd(struct dfi_process *process, int fd)
+{
+    int at = 0;
+    while (at < process->hidden_count && process->hidden[at] != fd)
+        at++;
+    if (at == DFI_HIDDEN_MAX)
+        return -EMFILE;
+    int wanted = highest_free();
+    long flags = dfi_kernel(__NR_fcntl, fd, F_GETFD);
+    long moved = flags < 0 ? flags : dfi_kernel(__NR_dup3, fd, wanted, flags != 0 ? 02000000 : 0);
+    if (moved < 0)
+        return (int)moved;
+    dfi_kernel(__NR_close, fd);
+    process->hidden[at] = (int)moved;
+    if (at == process->hidden_count)
+        process->hidden_count++;
+    return (int)moved;
+}
+
+/* The base of %gs is where a thread finds itself. */
+long dfi_do_arch_prctl(struct dfi_frame *frame)
+{
+    static const unsigned long none;
+    if (frame->args[0] == ARCH_SET_GS)
+        return -EPERM;
+    if (frame->args[0] == ARCH_GET_GS)
+        return dfi_copy_to((void *)frame->args[1], &none, sizeof none);
+    return DFI_PASS;
+}
+
+/* As a kernel without Syscall User Dispatch answers. */
+long dfi_do_prctl(struct dfi_frame *frame)
+{
+    return frame->args[0] == PR_SET_SYSCALL_USER_DISPATCH ? -EINVAL : DFI_PASS;
+}

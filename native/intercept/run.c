@@ -1,0 +1,99 @@
+/*
+ * run.c - the memory that all processes of a run share: events, counters, the log.
+ */
+#include "intercept/run.h"
+
+#include "intercept/mem.h"
+
+#define PROT_RW    3 /* PROT_READ | PROT_WRITE */
+#define MAP_SHARED 1
+
+struct dfi_run *dfi_run;
+int dfi_run_fd = -1;
+
+/* A thread before it has counters, or beyond the number of slots. */
+static struct dfi_counts nobodys;
+
+static void *map(int fd, size_t size)
+{
+    long at = dfi_kernel(__NR_mmap, 0, size, PROT_RW, MAP_SHARED, fd, 0);
+    return at < 0 && at > -4096 ? NULL : (void *)at;
+}
+
+int dfi_run_open(int fd)
+{
+    struct dfi_run *run = map(fd, sizeof *run);
+    if (run == NULL)
+        return -EBADF;
+    unsigned long size = run->size;
+    bool ours = run->magic == DFI_RUN_MAGIC && run->version == DFI_RUN_VERSION;
+    dfi_kernel(__NR_munmap, run, sizeof *run);
+    if (!ours)
+        return -EINVAL;
+    run = map(fd, size);
+    if (run == NULL)
+        return -ENOMEM;
+    dfi_run = run;
+    dfi_run_fd = fd;
+    return 0;
+}
+
+static struct dfi_counts *slot(unsigned long index)
+{
+    return (struct dfi_counts *)((char *)dfi_run + dfi_run->slots_offset) + index;
+}
+
+/* Whether the owner of a slot still lives; threads that were killed do not give theirs back. */
+static bool is_left(int owner)
+{
+    return owner != 0 && dfi_kernel(__NR_tkill, owner, 0) == -ESRCH;
+}
+
+static bool take(struct dfi_counts *counts, int owner, int tid)
+{
+    return __atomic_compare_exchange_n(&counts->owner, &owner, tid, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_RELAXED);
+}
+
+struct dfi_counts *dfi_counts_take(int tid)
+{
+    if (dfi_run == NULL)
+        return &nobodys;
+    unsigned long count = dfi_run->slots_count - 1, start = (unsigned)tid % count;
+    for (unsigned long i = 0; i < count; i++) {
+        struct dfi_counts *counts = slot((start + i) % count);
+        if (counts->owner == 0 && take(counts, 0, tid))
+            return counts;
+    }
+    for (unsigned long i = 0; i < count; i++) {
+        struct dfi_counts *counts = slot(i);
+        int owner = counts->owner;
+        if (is_left(owner) && take(counts, owner, tid))
+            return counts;
+    }
+    return slot(count); /* shared: may lose counts, which beats stopping the program */
+}
+
+void dfi_counts_give(struct dfi_counts *counts)
+{
+    __atomic_store_n(&counts->owner, 0, __ATOMIC_RELEASE);
+}
+
+void dfi_count(enum dfi_event event)
+{
+    if (dfi_run != NULL)
+        __atomic_fetch_add(&dfi_run->events[event], 1, __ATOMIC_RELAXED);
+}
+
+void dfi_note(const char *text)
+{
+    if (dfi_run == NULL || (dfi_run->flags & DFI_RUN_VERBOSE) == 0)
+        return;
+    size_t size = strlen(text);
+    size_t at = __atomic_fetch_add(&dfi_run->log_used, size + 1, __ATOMIC_RELAXED);
+    if (at + size + 1 > dfi_run->log_size)
+        return;
+    char *line = (char *)dfi_run + dfi_run->log_offset + at;
+    memcpy(line, text, size);
+    line[size] = '\n';
+}

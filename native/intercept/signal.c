@@ -1,0 +1,332 @@
+/*
+ * signal.c - delivery: the program's handler at once, or, while its thread is in the core, later.
+ *
+ * For every signal that the program handles the kernel calls dfi_signal_entry. A thread that is in
+ * the core remembers the signal, blocks all others in the mask it returns with, and has the signal
+ * queued again when it leaves (dfi_signal_release): the kernel then delivers it to the program as
+ * if it had arrived behind the call. Nothing here is shared between threads but the dispositions.
+ */
+#include "intercept/signal.h"
+
+#include "intercept/lock.h"
+#include "intercept/mem.h"
+
+#define ALL  ~(DFI_BIT(SIGSYS))
+#define SYNC (DFI_BIT(SIGSEGV) | DFI_BIT(SIGBUS)) /* faults of dfi_copy_some */
+
+struct dfi_lock dfi_action_lock;
+
+unsigned long dfi_signals_block(void)
+{
+    unsigned long mask = ALL & ~SYNC, old = 0;
+    dfi_kernel(__NR_rt_sigprocmask, SIG_SETMASK, &mask, &old, sizeof mask);
+    return old;
+}
+
+void dfi_signals_unblock(unsigned long mask)
+{
+    dfi_kernel(__NR_rt_sigprocmask, SIG_SETMASK, &mask, 0, sizeof mask);
+}
+
+static long set_kernel(int signal, __sighandler_t handler, unsigned long flags, unsigned long mask)
+{
+    struct sigaction action = {.sa_handler = handler,
+                               .sa_flags = flags,
+                               .sa_restorer = (__sigrestore_t)dfi_restorer,
+                               .sa_mask = mask};
+    return dfi_kernel(__NR_rt_sigaction, signal, &action, 0, sizeof action.sa_mask);
+}
+
+static bool is_function(__sighandler_t handler)
+{
+    return handler != SIG_DFL && handler != SIG_IGN;
+}
+
+/* Signals whose kernel disposition is always ours. */
+static bool is_ours(int signal)
+{
+    return signal == SIGSYS || signal == SIGSEGV || signal == SIGBUS;
+}
+
+static long install(int signal, const struct sigaction *set)
+{
+    unsigned long flags = SA_SIGINFO | SA_RESTORER;
+    if (signal == SIGSYS)
+        return set_kernel(signal, (__sighandler_t)dfi_trap_entry, flags | SA_ONSTACK, ALL);
+    if (is_function(set->sa_handler)) {
+        flags |= set->sa_flags & ~(unsigned long)SA_RESETHAND;
+        return set_kernel(signal, (__sighandler_t)dfi_signal_entry, flags, set->sa_mask & ALL);
+    }
+    if (is_ours(signal))
+        return set_kernel(signal, (__sighandler_t)dfi_signal_entry, flags | SA_ONSTACK, 0);
+    return dfi_kernel(__NR_rt_sigaction, signal, set, 0, sizeof set->sa_mask);
+}
+
+static long ask_kernel(int signal, struct sigaction *set)
+{
+    return dfi_kernel(__NR_rt_sigaction, signal, 0, set, sizeof set->sa_mask);
+}
+
+long dfi_signals_begin(struct dfi_process *process)
+{
+    static const int ours[] = {SIGSYS, SIGSEGV, SIGBUS};
+    long result = 0;
+    for (size_t i = 0; i < 3 && result == 0; i++) {
+        struct dfi_action *action = &process->actions[ours[i]];
+        ask_kernel(ours[i], &action->set);
+        action->known = 1;
+        result = install(ours[i], &action->set);
+    }
+    return result;
+}
+
+void dfi_signals_exec(struct dfi_process *process, bool before)
+{
+    static const int ours[] = {SIGSYS, SIGSEGV, SIGBUS};
+    for (size_t i = 0; i < 3; i++) {
+        const struct sigaction *set = &process->actions[ours[i]].set;
+        if (set->sa_handler != SIG_IGN)
+            continue;
+        if (before)
+            set_kernel(ours[i], SIG_IGN, 0, 0);
+        else
+            install(ours[i], set);
+    }
+}
+
+/* ---- delivery ---- */
+
+/* The default action, taken by the kernel when the handler returns. */
+static void default_action(int signal, const siginfo_t *info)
+{
+    set_kernel(signal, SIG_DFL, SA_RESTORER, 0);
+    if (info->si_code <= 0)
+        dfi_kernel(__NR_rt_tgsigqueueinfo, dfi_kernel(__NR_getpid), dfi_kernel(__NR_gettid), signal,
+                   info);
+}
+
+static __sighandler_t handler_of(struct dfi_process *process, int signal, const siginfo_t *info)
+{
+    struct dfi_action *action = &process->actions[signal];
+    __sighandler_t handler = action->set.sa_handler;
+    if (is_function(handler)) {
+        if (action->set.sa_flags & SA_RESETHAND) {
+            action->set.sa_handler = SIG_DFL;
+            if (!is_ours(signal))
+                set_kernel(signal, SIG_DFL, SA_RESTORER, 0);
+        }
+        return handler;
+    }
+    if (!is_ours(signal)) /* another thread has just reset it */
+        return action->entry;
+    if (handler == SIG_DFL || info->si_code > 0)
+        default_action(signal, info);
+    return NULL;
+}
+
+__sighandler_t dfi_signal_foreign(int signal, siginfo_t *info, struct ucontext *context)
+{
+    (void)context;
+    return handler_of(dfi_process(), signal, info);
+}
+
+static bool between(unsigned long ip, const char *start, const char *end)
+{
+    return ip >= (uintptr_t)start && ip < (uintptr_t)end;
+}
+
+/* A thread on its way out, or about to sleep, has to look at T_DEFERRED again. */
+static void send_back(struct sigcontext *at)
+{
+    if (between(at->rip, dfi_leave_begin, dfi_leave_end))
+        at->rip = (uintptr_t)dfi_leave_begin;
+    else if (between(at->rip, dfi_pass_begin, dfi_pass_end))
+        at->rip = (uintptr_t)dfi_pass_begin;
+    else if (between(at->rip, dfi_wait_begin, dfi_wait_end))
+        at->rip = (uintptr_t)dfi_wait_interrupted;
+}
+
+static void defer(struct dfi_thread *self, int signal, const siginfo_t *info,
+                  struct ucontext *context)
+{
+    struct dfi_pending *pending = self->pending;
+    memcpy(&pending->info, info, sizeof *info);
+    pending->signal = signal;
+    pending->mask = context->uc_sigmask;
+    context->uc_sigmask = ALL & ~SYNC;
+    self->deferred = 1;
+    send_back((struct sigcontext *)&context->uc_mcontext);
+}
+
+/* Called by dfi_signal_entry: the function to go on with, or NULL to return. */
+__sighandler_t dfi_signal_pick(int signal, siginfo_t *info, struct ucontext *context);
+__sighandler_t dfi_signal_pick(int signal, siginfo_t *info, struct ucontext *context)
+{
+    struct dfi_thread *self = dfi_self();
+    if (!self->in_core)
+        return handler_of(self->process, signal, info);
+    struct sigcontext *at = (struct sigcontext *)&context->uc_mcontext;
+    if ((signal == SIGSEGV || signal == SIGBUS) && info->si_code > 0) {
+        if (at->rip == (uintptr_t)dfi_copy_insn)
+            at->rip = (uintptr_t)dfi_copy_fault;
+        else
+            default_action(signal, info); /* a fault of ours: die where it happened */
+        return NULL;
+    }
+    if (self->deferred) /* SIGSEGV sent by kill(2): it alone can come twice */
+        dfi_kernel(__NR_rt_tgsigqueueinfo, self->process->pid, self->tid, signal, info);
+    else
+        defer(self, signal, info, context);
+    return NULL;
+}
+
+/* Calls that a signal always ends, whatever SA_RESTART says: signal(7). */
+static bool is_never_restarted(long nr)
+{
+    switch (nr) {
+    case __NR_poll:
+    case __NR_ppoll:
+    case __NR_select:
+    case __NR_pselect6:
+    case __NR_epoll_wait:
+    case __NR_epoll_pwait:
+    case __NR_epoll_pwait2:
+    case __NR_nanosleep:
+    case __NR_clock_nanosleep:
+    case __NR_pause:
+    case __NR_rt_sigsuspend:
+    case __NR_rt_sigtimedwait:
+    case __NR_semop:
+    case __NR_semtimedop:
+    case __NR_msgrcv:
+    case __NR_msgsnd:
+    case __NR_io_getevents:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/*
+ * Called on the way out of the core: queues the signal that waits; the mask that lets it in is
+ * written to where the exit reads it. Whether the call is to be made again after the handler.
+ */
+int dfi_signal_release(struct dfi_frame *frame, long is_pass, unsigned long *mask);
+int dfi_signal_release(struct dfi_frame *frame, long is_pass, unsigned long *mask)
+{
+    struct dfi_thread *self = dfi_self();
+    struct dfi_pending *pending = self->pending;
+    dfi_kernel(__NR_rt_tgsigqueueinfo, dfi_kernel(__NR_getpid), self->tid, pending->signal,
+               &pending->info);
+    *mask = pending->mask;
+    if (is_pass)
+        return 1;
+    const struct dfi_action *action = &self->process->actions[pending->signal];
+    return frame->result == -EINTR && (action->set.sa_flags & SA_RESTART) != 0 &&
+           !is_never_restarted(frame->saved_nr);
+}
+
+/* ---- the calls of signals ---- */
+
+static long set_action(struct dfi_process *process, int signal, const struct sigaction *set)
+{
+    struct dfi_action *action = &process->actions[signal];
+    if (!is_function(set->sa_handler)) { /* first the kernel: no signal may find no function */
+        long result = install(signal, set);
+        if (result == 0)
+            action->set = *set;
+        return result;
+    }
+    struct sigaction before = action->set;
+    action->set = *set;
+    action->entry = set->sa_handler;
+    long result = install(signal, set);
+    if (result < 0)
+        action->set = before;
+    return result;
+}
+
+long dfi_do_rt_sigaction(struct dfi_frame *frame)
+{
+    unsigned long signal = frame->args[0];
+    const void *new = (const void *)frame->args[1];
+    void *old = (void *)frame->args[2];
+    struct sigaction set, was;
+    if (frame->args[3] != sizeof set.sa_mask || signal < 1 || signal >= DFI_SIGNALS)
+        return -EINVAL;
+    if (new != NULL && (signal == SIGKILL || signal == SIGSTOP))
+        return -EINVAL;
+    if (new != NULL && dfi_copy_from(&set, new, sizeof set) < 0)
+        return -EFAULT;
+
+    struct dfi_process *process = dfi_process();
+    struct dfi_action *action = &process->actions[signal];
+    dfi_lock(&dfi_action_lock);
+    if (!action->known) {
+        ask_kernel((int)signal, &action->set);
+        action->known = 1;
+    }
+    was = action->set;
+    long result = new == NULL ? 0 : set_action(process, (int)signal, &set);
+    dfi_unlock(&dfi_action_lock);
+    if (result == 0 && old != NULL && dfi_copy_to(old, &was, sizeof was) < 0)
+        return -EFAULT;
+    return result;
+}
+
+/* What rt_sigprocmask(2) makes of a mask; *mask is left alone for a bad how. */
+static long change_mask(long how, unsigned long set, unsigned long *mask)
+{
+    switch (how) {
+    case SIG_BLOCK:
+        *mask |= set;
+        return 0;
+    case SIG_UNBLOCK:
+        *mask &= ~set;
+        return 0;
+    case SIG_SETMASK:
+        *mask = set;
+        return 0;
+    default:
+        return -EINVAL;
+    }
+}
+
+/*
+ * The kernel never sees SIGSYS blocked: a trap would end the process. The program sees what it set.
+ * The usual call has nothing to do with SIGSYS and is the kernel's.
+ */
+long dfi_do_rt_sigprocmask(struct dfi_frame *frame)
+{
+    const void *new = (const void *)frame->args[1];
+    void *old = (void *)frame->args[2];
+    struct dfi_thread *self = dfi_self();
+    unsigned long set = 0;
+    if (frame->args[3] != sizeof set)
+        return -EINVAL;
+    if (new != NULL && dfi_copy_from(&set, new, sizeof set) < 0)
+        return -EFAULT;
+    if ((set & DFI_BIT(SIGSYS)) == 0 && !self->pending->sigsys_blocked)
+        return DFI_PASS;
+
+    unsigned long mask = dfi_signals_block();
+    if (self->deferred) /* then this was not the program's mask: once more, behind the handler */
+        return DFI_PASS;
+    unsigned long was = mask | (self->pending->sigsys_blocked ? DFI_BIT(SIGSYS) : 0), now = was;
+    long result = new == NULL ? 0 : change_mask((int)frame->args[0], set, &now);
+    self->pending->sigsys_blocked = (now & DFI_BIT(SIGSYS)) != 0;
+    dfi_signals_unblock(now & ALL);
+    if (result == 0 && old != NULL)
+        result = dfi_copy_to(old, &was, sizeof was);
+    return result;
+}
+
+long dfi_do_rt_sigreturn(struct dfi_frame *frame)
+{
+    struct dfi_thread *self = dfi_self();
+    unsigned long ignored;
+    dfi_signals_block();
+    if (self->deferred) /* the frame's mask lets it in */
+        dfi_signal_release(frame, 1, &ignored);
+    dfi_sigreturn(frame->sp);
+}

@@ -1,0 +1,61 @@
+/*
+ * signal.h - signals of the program: dispositions as it sees them, and holding back while the core
+ * is entered.
+ */
+#ifndef DF_INTERCEPT_SIGNAL_H
+#define DF_INTERCEPT_SIGNAL_H
+
+#include "intercept/intercept.h"
+
+#include <asm/signal.h>
+
+#include <asm/sigcontext.h>
+#include <asm/siginfo.h>
+
+#include <asm/ucontext.h>
+
+#define DFI_SIGNALS     65 /* 1 to 64 */
+
+#define DFI_BIT(signal) (1ul << ((signal) - 1))
+
+/* A disposition of the program. Under dfi_action_lock; handlers are read without. */
+struct dfi_action {
+    struct sigaction set; /* as rt_sigaction(2) gave it, valid when known */
+    __sighandler_t entry; /* the last function that was set: a signal may be on its way to it */
+    unsigned char known;
+};
+
+/* The signal that waits until a thread leaves the core. One is enough: all others are blocked. */
+struct dfi_pending {
+    siginfo_t info;
+    int signal;
+    unsigned long mask;        /* the program's, to be set again */
+    unsigned long scratch[16]; /* masks without SIGSYS, for calls under way */
+    unsigned scratch_next;
+    bool sigsys_blocked; /* the program believes so */
+};
+
+/* Takes over SIGSYS, SIGSEGV and SIGBUS. 0 or a negative errno. */
+long dfi_signals_begin(struct dfi_process *process);
+
+/* entry.S */
+extern const char dfi_entry[], dfi_leave_begin[], dfi_leave_end[], dfi_pass_begin[], dfi_pass_end[],
+    dfi_wait_begin[], dfi_wait_end[], dfi_wait_interrupted[], dfi_copy_insn[], dfi_copy_fault[],
+    dfi_signal_entry[], dfi_trap_entry[], dfi_restorer[];
+_Noreturn void dfi_sigreturn(uintptr_t sp);
+_Noreturn void dfi_thread_exit(long status, int *state);
+
+/* Blocks every signal that can be; the mask before. */
+unsigned long dfi_signals_block(void);
+void dfi_signals_unblock(unsigned long mask);
+
+/* Takes SIGSYS out of the mask of a pair (pointer to mask, size) in the program; DFI_PASS. */
+long dfi_signal_mask_pair(unsigned long *argument);
+
+/* The program's handler of a SIGSYS that no system call of ours caused; NULL: nothing to call. */
+__sighandler_t dfi_signal_foreign(int signal, siginfo_t *info, struct ucontext *context);
+
+/* For the kernel before execve: signals that the next program shall find ignored. */
+void dfi_signals_exec(struct dfi_process *process, bool before);
+
+#endif

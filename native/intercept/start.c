@@ -1,0 +1,39 @@
+/*
+ * start.c - the core comes to life in a process: what both doors do.
+ */
+#include "intercept/start.h"
+
+#include "intercept/rewrite.h"
+#include "intercept/run.h"
+#include "intercept/signal.h"
+#include "intercept/thread.h"
+
+static struct dfi_thread *first_thread(long *error)
+{
+    struct dfi_process *process = dfi_process_new();
+    struct dfi_thread *self = process == NULL ? NULL : dfi_thread_new(process);
+    *error = self == NULL ? -ENOMEM : dfi_thread_adopt(self);
+    if (*error < 0)
+        return NULL;
+    self->shares_process = 1;
+    self->counts = dfi_counts_take(self->tid);
+    return self;
+}
+
+struct dfi_thread *dfi_start(int run_fd, const char *text, size_t size, long *error)
+{
+    *error = dfi_run_open(run_fd);
+    if (*error < 0)
+        return NULL;
+    struct dfi_thread *self = first_thread(error);
+    if (self == NULL)
+        return NULL;
+    self->process->hidden[self->process->hidden_count++] = run_fd;
+    *error = dfi_signals_begin(self->process);
+    if (*error == 0) {
+        const char *config = (const char *)dfi_run + dfi_run->config_offset;
+        *error = dfi_files_begin(self->process, config, dfi_run->config_size, text, size);
+    }
+    dfi_rewrite_on = (dfi_run->flags & DFI_RUN_NOREWRITE) == 0;
+    return *error == 0 ? self : NULL;
+}

@@ -1,0 +1,173 @@
+/*
+ * thread.c - what the core keeps for each thread: its stack, its state at the base of %gs.
+ *
+ * A thread cannot unmap the stack it ends on. It marks its memory as unused with its very last
+ * instruction but one (dfi_thread_exit), and the next thread to be made takes it over.
+ */
+#include "intercept/thread.h"
+
+#include "intercept/lock.h"
+#include "intercept/mem.h"
+#include "intercept/offsets.h"
+#include "intercept/run.h"
+#include "intercept/signal.h"
+
+#define STACK_SIZE  (256 * 1024ul) /* touched as far as it is used; the lowest page is a guard */
+
+#define PROT_RW     3       /* PROT_READ | PROT_WRITE */
+#define MAP_STACK   0x24022 /* PRIVATE | ANONYMOUS | NORESERVE | STACK */
+#define ARCH_SET_GS 0x1001
+#define PR_SET_SYSCALL_USER_DISPATCH 59
+
+/* The linker's: the core's code lies between them. */
+extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+extern const char etext[] __attribute__((visibility("hidden")));
+
+_Static_assert(offsetof(struct dfi_thread, self) == T_SELF, "offsets.h");
+_Static_assert(offsetof(struct dfi_thread, in_core) == T_IN_CORE, "offsets.h");
+_Static_assert(offsetof(struct dfi_thread, deferred) == T_DEFERRED, "offsets.h");
+_Static_assert(offsetof(struct dfi_thread, frame) == T_FRAME, "offsets.h");
+_Static_assert(offsetof(struct dfi_frame, args) == F_ARGS, "offsets.h");
+_Static_assert(offsetof(struct dfi_frame, result) == F_RESULT, "offsets.h");
+_Static_assert(offsetof(struct dfi_frame, ip) == F_IP, "offsets.h");
+_Static_assert(offsetof(struct dfi_frame, sp) == F_SP, "offsets.h");
+_Static_assert(offsetof(struct dfi_frame, flags) == F_FLAGS, "offsets.h");
+_Static_assert(offsetof(struct dfi_frame, saved) == F_SAVED, "offsets.h");
+_Static_assert(offsetof(struct dfi_frame, callee) == F_CALLEE, "offsets.h");
+_Static_assert(offsetof(struct dfi_frame, saved_nr) == F_ORIGIN, "offsets.h");
+_Static_assert(sizeof(struct dfi_frame) == F_SIZE, "offsets.h");
+
+/* What lies at the top of a thread's mapping; the core stack grows down from the frame. */
+struct memory {
+    struct dfi_frame frame;
+    struct dfi_thread thread;
+    struct dfi_pending pending;
+    int running; /* 0 when the thread has ended */
+} __attribute__((aligned(16)));
+
+struct dfi_lock dfi_thread_lock;
+
+static struct dfi_thread *threads; /* all that have memory, under dfi_thread_lock */
+
+static struct memory *memory_of(struct dfi_thread *thread)
+{
+    return (struct memory *)((char *)thread - offsetof(struct memory, thread));
+}
+
+static struct memory *unused(void)
+{
+    dfi_lock(&dfi_thread_lock);
+    struct memory *memory = NULL;
+    for (struct dfi_thread *at = threads; at != NULL && memory == NULL; at = at->next) {
+        if (__atomic_load_n(&memory_of(at)->running, __ATOMIC_ACQUIRE) == 0)
+            memory = memory_of(at);
+    }
+    if (memory != NULL)
+        memory->running = 1;
+    dfi_unlock(&dfi_thread_lock);
+    return memory;
+}
+
+static struct memory *map(void)
+{
+    long at = dfi_kernel(__NR_mmap, 0, STACK_SIZE, PROT_RW, MAP_STACK, -1, 0);
+    if (at < 0 && at > -4096)
+        return NULL;
+    dfi_kernel(__NR_mprotect, at, DFI_PAGE, 0);
+    struct memory *memory = (struct memory *)(at + STACK_SIZE - sizeof *memory);
+    memory->running = 1;
+    dfi_lock(&dfi_thread_lock);
+    memory->thread.next = threads;
+    threads = &memory->thread;
+    dfi_unlock(&dfi_thread_lock);
+    return memory;
+}
+
+struct dfi_thread *dfi_thread_new(struct dfi_process *process)
+{
+    struct memory *memory = unused();
+    if (memory == NULL)
+        memory = map();
+    if (memory == NULL)
+        return NULL;
+    struct dfi_thread *thread = &memory->thread, *next = thread->next;
+    memset(thread, 0, sizeof *thread);
+    *thread = (struct dfi_thread){.self = thread,
+                                  .in_core = 1,
+                                  .frame = &memory->frame,
+                                  .process = process,
+                                  .pending = &memory->pending,
+                                  .next = next};
+    return thread;
+}
+
+void dfi_thread_free(struct dfi_thread *thread)
+{
+    __atomic_store_n(&memory_of(thread)->running, 0, __ATOMIC_RELEASE);
+}
+
+_Noreturn void dfi_thread_end(struct dfi_thread *self, long status)
+{
+    dfi_counts_give(self->counts);
+    dfi_thread_exit(status, &memory_of(self)->running);
+}
+
+void dfi_threads_forked(struct dfi_thread *self)
+{
+    for (struct dfi_thread *at = threads; at != NULL; at = at->next)
+        memory_of(at)->running = at == self;
+}
+
+long dfi_thread_adopt(struct dfi_thread *thread)
+{
+    long result = dfi_kernel(__NR_arch_prctl, ARCH_SET_GS, thread);
+    thread->tid = (int)dfi_kernel(__NR_gettid);
+    return result;
+}
+
+long dfi_thread_arm(void)
+{
+    return dfi_kernel(__NR_prctl, PR_SET_SYSCALL_USER_DISPATCH, 1, __ehdr_start,
+                      etext - __ehdr_start, 0);
+}
+
+struct dfi_process *dfi_process_new(void)
+{
+    struct dfi_process *process = dfi_alloc(sizeof *process);
+    struct dfi_action *actions = dfi_alloc(DFI_SIGNALS * sizeof *actions);
+    if (process == NULL || actions == NULL) {
+        dfi_free(process);
+        dfi_free(actions);
+        return NULL;
+    }
+    process->actions = actions;
+    process->pid = (int)dfi_kernel(__NR_getpid);
+    process->threads = 1;
+    return process;
+}
+
+struct dfi_process *dfi_process_copy(const struct dfi_process *process)
+{
+    struct dfi_process *copy = dfi_process_new();
+    if (copy == NULL)
+        return NULL;
+    struct dfi_action *actions = copy->actions;
+    memcpy(actions, process->actions, DFI_SIGNALS * sizeof *actions);
+    memcpy(copy, process, sizeof *copy);
+    copy->actions = actions;
+    copy->threads = 1;
+    copy->files = dfi_files_copy(process->files);
+    if (process->files != NULL && copy->files == NULL) {
+        dfi_process_free(copy);
+        return NULL;
+    }
+    return copy;
+}
+
+void dfi_process_free(struct dfi_process *process)
+{
+    if (process->files != NULL)
+        dfi_files_free(process->files);
+    dfi_free(process->actions);
+    dfi_free(process);
+}
