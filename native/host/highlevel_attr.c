@@ -265,12 +265,13 @@ static int set_by_handle(struct df_frame *frame, struct df_file *file,
     df_handle_info(frame, file, &fi);
     struct target target = {.fi = &fi.info, .mode = now.st_mode};
     struct df_open_path *node = df_handle_of(file)->node;
-    target.path = df_handle_hold_to_set(frame, file);
+    bool by_path = frame->hl->needs_paths && set.valid & ~(unsigned)DF_SET_SIZE;
+    target.path = df_handle_hold_to_set(frame, file, by_path);
     pthread_mutex_lock(&node->data_lock);
-    bool named = target.path || (frame->hl->config.nullpath_ok && !frame->hl->needs_paths);
-    result = named ? apply(&frame->hl->ops, &target, &set) : -ENOENT;
+    bool nullpath_ok = frame->hl->config.nullpath_ok && !by_path;
+    result = target.path || nullpath_ok ? apply(&frame->hl->ops, &target, &set) : -ENOENT;
     pthread_mutex_unlock(&node->data_lock);
-    df_handle_unhold_to_set(frame, file);
+    df_handle_unhold_to_set(frame, file, by_path);
     df_handle_changed(frame, file);
     return result == 0 && st ? df_highlevel_stat_file(frame, file, st) : result;
 }

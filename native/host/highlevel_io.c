@@ -91,7 +91,9 @@ ssize_t df_highlevel_read(struct df_fs *fs, struct df_call *call, struct df_file
 
     df_frame_enter(&frame, hl, call);
     access.path = df_handle_hold(&frame, file);
-    if (DF_LIKELY(iovcnt == 1 && hl->ops.read && iov->iov_len <= hl->max_read))
+    if (df_handle_lost(&frame, access.path))
+        result = -ENOENT;
+    else if (DF_LIKELY(iovcnt == 1 && hl->ops.read && iov->iov_len <= hl->max_read))
         result = iov->iov_len ? read_one(&access, iov->iov_base, iov->iov_len, offset) : 0;
     else if (hl->ops.read || hl->ops.read_buf)
         result = read_pieces(&access, iov, iovcnt, offset);
@@ -159,7 +161,7 @@ int df_highlevel_fsync(struct df_fs *fs, struct df_call *call, struct df_file *f
     df_frame_enter(&frame, hl, call);
     df_handle_info(&frame, file, &fi);
     const char *path = df_handle_hold(&frame, file);
-    int result = op(path, datasync, &fi.info);
+    int result = df_handle_lost(&frame, path) ? -ENOENT : op(path, datasync, &fi.info);
     df_handle_unhold(&frame, file);
     df_frame_leave(&frame);
     if (result == -ENOSYS) {

@@ -317,7 +317,10 @@ static int flush(struct df_frame *frame, struct df_file *file, uint64_t owner)
     fi.info.flush = 1;
     fi.info.lock_owner = owner;
     const char *path = df_handle_hold(frame, file);
-    if (hl->ops.flush && !df_highlevel_lacks(hl, DF_MISSING_FLUSH)) {
+    bool lost = df_handle_lost(frame, path);
+    if (lost)
+        result = -ENOENT;
+    else if (hl->ops.flush && !df_highlevel_lacks(hl, DF_MISSING_FLUSH)) {
         union df_file_info copy = fi;
         result = hl->ops.flush(path, &copy.info);
         if (result == -ENOSYS) {
@@ -325,7 +328,7 @@ static int flush(struct df_frame *frame, struct df_file *file, uint64_t owner)
             result = 0;
         }
     }
-    if (locks)
+    if (locks && !lost)
         hl->ops.lock(path, &fi.info, F_SETLK, &all);
     df_handle_unhold(frame, file);
     return result;

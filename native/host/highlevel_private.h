@@ -293,17 +293,25 @@ static inline void df_handle_unhold(struct df_frame *frame, struct df_file *file
         df_frame_unhold(frame, df_handle_of(file)->node);
 }
 
-/* The same for chmod, chown and utimens, which in FUSE 2 take no handle. */
-static inline const char *df_handle_hold_to_set(struct df_frame *frame, struct df_file *file)
+/* A plugin that needs a path is not called without one, as after a removal with hard_remove. */
+static inline bool df_handle_lost(const struct df_frame *frame, const char *path)
 {
-    if (frame->hl->config.nullpath_ok && !frame->hl->needs_paths)
+    return DF_UNLIKELY(!path) && !frame->hl->config.nullpath_ok;
+}
+
+/* The same for chmod, chown and utimens, which in FUSE 2 take no handle: then `by_path` is true. */
+static inline const char *df_handle_hold_to_set(struct df_frame *frame, struct df_file *file,
+                                                bool by_path)
+{
+    if (frame->hl->config.nullpath_ok && !by_path)
         return NULL;
     return df_frame_hold(frame, df_handle_of(file)->node);
 }
 
-static inline void df_handle_unhold_to_set(struct df_frame *frame, struct df_file *file)
+static inline void df_handle_unhold_to_set(struct df_frame *frame, struct df_file *file,
+                                           bool by_path)
 {
-    if (!frame->hl->config.nullpath_ok || frame->hl->needs_paths)
+    if (!frame->hl->config.nullpath_ok || by_path)
         df_frame_unhold(frame, df_handle_of(file)->node);
 }
 

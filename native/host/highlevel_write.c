@@ -163,6 +163,12 @@ static DF_FLAT void begin_change(struct access *access)
     pthread_mutex_lock(&handle->node->data_lock);
 }
 
+/* begin_change() found no path for a plugin that needs one. */
+static DF_FLAT bool lost(const struct access *access)
+{
+    return df_handle_lost(access->frame, access->path);
+}
+
 static DF_FLAT void end_change(struct access *access)
 {
     struct df_handle *handle = df_handle_of(access->file);
@@ -182,7 +188,9 @@ static DF_FLAT ssize_t write_file(struct df_frame *frame, struct df_file *file,
     if (result)
         return result;
     begin_change(&access);
-    if (access.fi.info.flags & O_APPEND) {
+    if (lost(&access)) {
+        result = -ENOENT;
+    } else if (access.fi.info.flags & O_APPEND) {
         off_t size = size_now(&access);
         result = size < 0 ? size : 0;
         *offset = size < 0 ? *offset : size;
@@ -219,7 +227,8 @@ static int allocate(struct df_frame *frame, struct df_file *file, int mode, off_
     if (result)
         return result;
     begin_change(&access);
-    result = hl->ops.fallocate(access.path, mode, offset, length, &access.fi.info);
+    result = lost(&access) ? -ENOENT
+                           : hl->ops.fallocate(access.path, mode, offset, length, &access.fi.info);
     end_change(&access);
     if (result == -ENOSYS) {
         df_highlevel_miss(hl, DF_MISSING_FALLOCATE);
@@ -256,8 +265,10 @@ static ssize_t copy(struct df_frame *frame, struct df_file *in, off_t offset_in,
     df_handle_info(frame, in, &fi_in);
     begin_change(&access);
     const char *path_in = held ? df_frame_hold(frame, node_in) : access.path;
-    ssize_t result = hl->ops.copy_file_range(path_in, &fi_in.info, offset_in, access.path,
-                                             &access.fi.info, offset_out, size, (int)flags);
+    ssize_t result = -ENOENT;
+    if (!lost(&access) && !df_handle_lost(frame, path_in))
+        result = hl->ops.copy_file_range(path_in, &fi_in.info, offset_in, access.path,
+                                         &access.fi.info, offset_out, size, (int)flags);
     if (held)
         df_frame_unhold(frame, node_in);
     end_change(&access);

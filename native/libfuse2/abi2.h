@@ -289,6 +289,8 @@ struct statvfs df2_statvfs_of(const struct statfs *st);
 /* stack.c: init() of a layer; what libdf3 negotiates with, for fuse_fs_init() inside. */
 void df2_layer_init(struct fuse2_layer *layer, struct fuse_conn_info *conn,
                     struct fuse_config *config);
+/* stack.c: true if the program knows that a path may be NULL. */
+bool df2_layer_takes_null(const struct fuse2_layer *layer);
 /* stack.c: destroy() of a layer. */
 void df2_layer_destroy(void *layer);
 

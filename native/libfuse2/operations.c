@@ -127,6 +127,12 @@ static int do_opendir(const char *path, struct fuse_file_info *fi)
     return result;
 }
 
+/* What FUSE 2 tells a program that does not expect NULL of a file that has no name any more. */
+static const char *path_or_dash(const char *path)
+{
+    return path || df2_layer_takes_null(df2_layer_here()) ? path : "-";
+}
+
 /* An operation on a handle, the same in both versions but for the info. */
 #define ON_HANDLE(name, parameters, arguments)                                                     \
     static int do_##name parameters                                                                \
@@ -148,10 +154,10 @@ ON_HANDLE(write_buf,
           (const char *path, struct fuse_bufvec *buf, off_t off, struct fuse_file_info *fi),
           (path, buf, off, &info))
 ON_HANDLE(flush, (const char *path, struct fuse_file_info *fi), (path, &info))
-ON_HANDLE(release, (const char *path, struct fuse_file_info *fi), (path, &info))
+ON_HANDLE(release, (const char *path, struct fuse_file_info *fi), (path_or_dash(path), &info))
 ON_HANDLE(fsync, (const char *path, int datasync, struct fuse_file_info *fi),
           (path, datasync, &info))
-ON_HANDLE(releasedir, (const char *path, struct fuse_file_info *fi), (path, &info))
+ON_HANDLE(releasedir, (const char *path, struct fuse_file_info *fi), (path_or_dash(path), &info))
 ON_HANDLE(fsyncdir, (const char *path, int datasync, struct fuse_file_info *fi),
           (path, datasync, &info))
 ON_HANDLE(lock, (const char *path, struct fuse_file_info *fi, int command, struct flock *lock),

@@ -54,12 +54,16 @@ static _Thread_local struct {
     struct fuse_config *config;
 } negotiation;
 
+bool df2_layer_takes_null(const struct fuse2_layer *layer)
+{
+    bool nopath = layer->fuse && layer->fuse->config.nopath;
+    return layer->ops.flag_nullpath_ok || layer->ops.flag_nopath || nopath;
+}
+
 /* Without these two an operation on a handle becomes one on a path, which must then be there. */
 static bool bears_null_paths(const struct fuse2_layer *layer)
 {
-    bool nopath = layer->fuse && layer->fuse->config.nopath;
-    return (layer->ops.flag_nullpath_ok || layer->ops.flag_nopath || nopath) &&
-           layer->ops.fgetattr && layer->ops.ftruncate;
+    return df2_layer_takes_null(layer) && layer->ops.fgetattr && layer->ops.ftruncate;
 }
 
 static void configure(const struct fuse2_layer *layer, struct fuse_config *config)

@@ -1,0 +1,271 @@
+"""Programs written against every version of libfuse's API, loaded into this process unmodified.
+
+One source (sources/every_api.c) is compiled for each FUSE_USE_VERSION and linked to the real
+libfuse. What the kernel mount of the very same executable does is what we must do: results, errors,
+and the operations that the program saw, in their order.
+"""
+
+import errno
+import os
+import subprocess
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import directfuse
+from directfuse._kernel import Program
+
+SOURCES = Path(__file__).parent / "sources"
+
+#: FUSE_USE_VERSION, the pkg-config name of its library.
+VERSIONS = [(v, "fuse") for v in (11, 21, 22, 25, 26)] + [
+    (v, "fuse3") for v in (30, 31, 32, 35, 312)
+]
+
+NO_CACHE = "attr_timeout=0,entry_timeout=0"
+
+
+def flags_of(package):
+    try:
+        done = subprocess.run(
+            ["pkg-config", "--cflags", "--libs", package],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip(f"{package}'s headers are not installed (apt install lib{package}-dev)")
+    return done.stdout.split()
+
+
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory):
+    """Compiles a source, once for each set of definitions: the path of the executable."""
+    directory = tmp_path_factory.mktemp("programs")
+
+    def compile_(source, version, package, *definitions):
+        name = "-".join([source, str(version), *definitions]).replace("=", "")
+        path = directory / name
+        if not path.exists():
+            command = ["cc", "-w", "-O1", "-D_GNU_SOURCE", "-D_FILE_OFFSET_BITS=64"]
+            command += [f"-D{word}" for word in (f"FUSE_USE_VERSION={version}", *definitions)]
+            command += [SOURCES / f"{source}.c", "-o", path, *flags_of(package), "-lpthread"]
+            subprocess.run(command, check=True)
+        return str(path)
+
+    return compile_
+
+
+@contextmanager
+def inline(command, root):
+    with directfuse.mount([*command, root]) as mount:
+        yield directfuse
+        calls = mount.stats().calls
+    assert calls > 0, "the mount was not used"
+
+
+class Kernel:
+    """os, by the names of directfuse."""
+
+    def __getattr__(self, name):
+        return getattr(os, name.removeprefix("os_"))
+
+
+@contextmanager
+def through_kernel(command, root):
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        pytest.skip("/dev/fuse cannot be opened")
+    os.makedirs(root, exist_ok=True)
+    with Program([*command, root]) as program:
+        program.wait_mounted(10)
+        yield Kernel()
+
+
+def code(function, *args):
+    """What the call returns, or the name of its error."""
+    try:
+        return function(*args)
+    except OSError as error:
+        return errno.errorcode[error.errno]
+
+
+class Scenario:
+    """The same calls on every mount; what they return is kept."""
+
+    def __init__(self, fs, root):
+        self.fs, self.root, self.seen = fs, root, {}
+
+    def at(self, name):
+        return f"{self.root}/{name}"
+
+    def read(self, name):
+        fd = self.fs.os_open(self.at(name), os.O_RDONLY)
+        parts = []
+        while part := self.fs.pread(fd, 4096, sum(map(len, parts))):
+            parts.append(part)
+        self.fs.close(fd)
+        return b"".join(parts)
+
+    def change_content(self):
+        fs, seen = self.fs, self.seen
+        fd = fs.os_open(self.at("file"), os.O_RDWR)
+        seen["pwrite"] = fs.pwrite(fd, b"CON", 0)
+        seen["pread"] = fs.pread(fd, 100, 2)
+        fs.fsync(fd)
+        fs.ftruncate(fd, 5)
+        seen["fstat"] = fs.fstat(fd).st_size
+        fs.close(fd)
+        fs.truncate(self.at("file"), 4)
+        seen["content"] = self.read("file")
+        fs.close(fs.os_open(self.at("file"), os.O_WRONLY | os.O_TRUNC))
+        seen["truncated"] = fs.stat(self.at("file")).st_size
+
+    def change_attributes(self):
+        fs, seen = self.fs, self.seen
+        fs.chmod(self.at("file"), 0o640)
+        seen["mode"] = oct(fs.stat(self.at("file")).st_mode)
+        fs.utime(self.at("file"), ns=(1_000_000_500, 2_000_000_600))
+        st = fs.stat(self.at("file"))
+        seen["times"] = (st.st_atime_ns, st.st_mtime_ns)
+        seen["owner"] = (st.st_uid, st.st_gid)
+        seen["ino"] = st.st_ino == 77  # what the program says
+        fd = fs.os_open(self.at("file"), os.O_RDWR)
+        seen["fchmod"] = code(fs.fchmod, fd, 0o600)
+        fs.close(fd)
+
+    def change_names(self):
+        fs, seen = self.fs, self.seen
+        flags = os.O_CREAT | os.O_EXCL | os.O_RDWR
+        fd = fs.os_open(self.at("new"), flags, 0o644)
+        fs.pwrite(fd, b"x" * 3000, 0)
+        fs.close(fd)
+        seen["exists"] = code(fs.os_open, self.at("new"), flags)
+        fs.rename(self.at("new"), self.at("other"))
+        seen["names"] = sorted(fs.listdir(self.root))
+        fd = fs.os_open(self.at("other"), os.O_RDWR)
+        fs.unlink(self.at("other"))
+        seen["left"] = sorted(name[:12] for name in fs.listdir(self.root))
+        seen["unlinked"] = code(fs.pread, fd, 4096, 2998)
+        seen["unlinked stat"] = code(lambda: fs.fstat(fd).st_size)
+        fs.close(fd)
+        seen["after"] = sorted(fs.listdir(self.root))
+
+    def run(self):
+        fs, seen = self.fs, self.seen
+        seen["first"] = (sorted(fs.listdir(self.root)), self.read("file"))
+        self.change_content()
+        self.change_attributes()
+        self.change_names()
+        space = fs.statvfs(self.root)
+        seen["space"] = (space.f_blocks, space.f_bsize, space.f_namemax)
+        seen["missing"] = code(fs.os_open, self.at("missing"), os.O_RDONLY)
+        seen["no"] = code(fs.os_open, self.at("trace"), os.O_WRONLY)
+        trace = self.read("trace").decode().splitlines()
+        return seen, [line for line in trace if not line.startswith("statfs")]
+
+
+def without_misplaced(seen, trace):
+    """libfuse looks for the last operations of a table of 1.x where later ones have them, and calls
+    fsync for release; we find them."""
+    return seen, [line for line in trace if not line.startswith(("fsync", "release"))]
+
+
+def outcome(route, command, root):
+    with route(command, str(root)) as fs:
+        return Scenario(fs, str(root)).run()
+
+
+def compare(command, tmp_path):
+    ours = outcome(inline, command, tmp_path / "inline")
+    theirs = outcome(through_kernel, command, tmp_path / "kernel")
+    return ours, theirs
+
+
+@pytest.mark.parametrize("by_hand", [(), ("BY_HAND",)], ids=["main", "by_hand"])
+@pytest.mark.parametrize(("version", "package"), VERSIONS)
+def test_is_served_as_by_the_kernel(version, package, by_hand, compiled, tmp_path):
+    program = compiled("every_api", version, package, *by_hand)
+    command = [program] if version <= 22 and by_hand else [program, "-f", "-o", NO_CACHE]
+    ours, theirs = compare(command, tmp_path)
+    if version == 11:
+        assert "release /file 2" in ours[1]
+        ours, theirs = without_misplaced(*ours), without_misplaced(*theirs)
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("flag", ["OMIT_OK", "NULLPATH_OK"])
+def test_flags_of_fuse_2_operations(flag, compiled, tmp_path):
+    """Without a path for operations on a handle, chmod of an open file gets one all the same."""
+    ours, theirs = compare(
+        [compiled("every_api", 26, "fuse", flag), "-f", "-o", NO_CACHE], tmp_path
+    )
+    assert ours == theirs
+    assert ("write (null) 3 0" in ours[1]) == (flag == "NULLPATH_OK")
+
+
+BOTH = [
+    "kernel_cache",
+    "auto_cache",
+    "noauto_cache",
+    "ac_attr_timeout=2",
+    "negative_timeout=1",
+    "umask=027",
+    "uid=1234,gid=1235",
+    "noforget",
+    "remember=5",
+    "modules=subdir,subdir=/",
+    "default_permissions",
+    "allow_other",
+    "fsname=x,subtype=y",
+]
+ONLY_2 = [
+    "hard_remove",
+    "use_ino",
+    "readdir_ino",
+    "direct_io",
+    "nopath",
+    "intr",
+    "intr_signal=12",
+    "atomic_o_trunc",
+    "big_writes",
+    "max_write=4096",
+    "max_readahead=0",
+    "max_background=3",
+    "congestion_threshold=2",
+    "async_read",
+    "sync_read",
+    "no_remote_lock",
+    "no_remote_flock",
+    "no_remote_posix_lock",
+    "splice_write",
+    "no_splice_write",
+    "splice_move",
+    "no_splice_move",
+    "splice_read",
+    "no_splice_read",
+    "max_read=4096",
+]
+ONLY_3 = ["clone_fd", "max_idle_threads=3", "max_threads=1", "auto_unmount"]
+
+
+@pytest.mark.parametrize(
+    ("version", "package", "option"),
+    [(26, "fuse", option) for option in BOTH + ONLY_2]
+    + [(312, "fuse3", option) for option in BOTH + ONLY_3],
+)
+def test_option_does_what_it_does_with_the_kernel(version, package, option, compiled, tmp_path):
+    command = [compiled("every_api", version, package), "-f", "-o", f"{NO_CACHE},{option}"]
+    ours, theirs = compare(command, tmp_path)
+    assert ours == theirs
+
+
+@pytest.mark.parametrize(
+    ("version", "package", "option"),
+    [(312, "fuse3", option) for option in ONLY_2 if not option.startswith("max_read=")]
+    + [(26, "fuse", "no_such_option")],
+)
+def test_option_of_the_other_version_is_refused(version, package, option, compiled, tmp_path):
+    program = compiled("every_api", version, package)
+    with pytest.raises(directfuse.MountError, match=option.partition("=")[0]):
+        directfuse.mount([program, "-f", "-o", option, str(tmp_path / "m")])
