@@ -1,15 +1,267 @@
 /*
- * rewrite.c - placeholder of step one: nothing is rewritten.
+ * rewrite.c - a site that has trapped a few times becomes a jump to a trampoline of its own.
+ *
+ * The trampoline runs the moved instructions (site.c), puts the address behind the syscall into
+ * %rcx and jumps to dfi_entry. The syscall instruction itself is left alone, for threads that are
+ * just before it, or inside the call.
+ *
+ * Other threads may be executing the bytes. A jump that lies within an aligned word is stored at
+ * once. Where it does not, the four bytes of the displacement are stored first: a "mov $n, %eax"
+ * then loads nonsense for a moment, the call behind it traps, and the site's record says what n
+ * was. Then, when every processor has seen that (membarrier), the opcode. An instruction that is
+ * not a mov with a number is only rewritten in one store, or while the process has one thread.
+ *
+ * Memory that is both writable and executable exists for the time of a store. Where it is refused
+ * (SELinux, PR_SET_MDWE), nothing is rewritten any more: calls trap.
  */
 #include "intercept/rewrite.h"
 
 #include "intercept/lock.h"
+#include "intercept/maps.h"
+#include "intercept/mem.h"
+#include "intercept/signal.h"
+#include "intercept/site.h"
+
+#define HITS_TO_REWRITE          3 /* a trap costs 2 microseconds, a rewriting as much as a few */
+#define SITES                    4096 /* a power of two; sites beyond trap for ever */
+#define ARENA_SIZE               (64 * 1024ul)
+#define ARENAS                   64
+#define NEAR                     0x7f000000l /* what a 32-bit displacement reaches, with a margin */
+#define TRAMPOLINE_MAX           96
+
+#define PROT_RX                  5
+#define PROT_RWX                 7
+
+#define MAP_TRAMPOLINES          0x100022 /* PRIVATE | ANONYMOUS | FIXED_NOREPLACE */
+
+#define MEMBARRIER_SYNC_CORE     (1 << 5) /* MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE */
+#define MEMBARRIER_SYNC_REGISTER (1 << 6)
+
+enum state { COUNTED, KEPT, REWRITTEN };
+
+struct site {
+    uintptr_t at; /* 0: no site */
+    unsigned hits, nr;
+    enum state state;
+};
+
+struct arena {
+    uintptr_t start;
+    size_t used;
+};
 
 struct dfi_lock dfi_rewrite_lock;
 bool dfi_rewrite_on;
 
-void dfi_rewrite_hit(uintptr_t site, unsigned long *nr)
+static struct site sites[SITES]; /* all under dfi_rewrite_lock */
+static unsigned sites_used;
+static struct arena arenas[ARENAS];
+static unsigned arenas_used;
+
+static struct site *find_site(uintptr_t at)
 {
-    (void)site;
-    (void)nr;
+    size_t index = (at * 0x9e3779b97f4a7c15ul) >> 52;
+    while (sites[index].at != 0 && sites[index].at != at)
+        index = (index + 1) % SITES;
+    if (sites[index].at == 0) {
+        if (sites_used == SITES / 2)
+            return NULL;
+        sites_used++;
+        sites[index].at = at;
+    }
+    return &sites[index];
+}
+
+/* ---- trampolines ---- */
+
+static bool is_near(uintptr_t left, uintptr_t right)
+{
+    long distance = (long)(left - right);
+    return distance > -NEAR && distance < NEAR;
+}
+
+static uintptr_t map_arena_at(uintptr_t at)
+{
+    long got = dfi_kernel(__NR_mmap, at, ARENA_SIZE, PROT_RX, MAP_TRAMPOLINES, -1, 0);
+    if (got > 0 && (uintptr_t)got != at) /* a kernel that takes the address for a wish */
+        dfi_kernel(__NR_munmap, got, ARENA_SIZE);
+    return (uintptr_t)got == at ? at : 0;
+}
+
+/* Free memory near a site: below it first, where nothing grows into. */
+static struct arena *new_arena(uintptr_t site)
+{
+    if (arenas_used == ARENAS)
+        return NULL;
+    uintptr_t start = site & -ARENA_SIZE, step = 32 * ARENA_SIZE, found = 0;
+    for (uintptr_t way = step; way < (uintptr_t)NEAR && found == 0; way += step) {
+        if (start > way + ARENA_SIZE)
+            found = map_arena_at(start - way);
+        if (found == 0 && start + way < DFI_USER_END - ARENA_SIZE)
+            found = map_arena_at(start + way);
+    }
+    if (found == 0)
+        return NULL;
+    arenas[arenas_used] = (struct arena){.start = found};
+    return &arenas[arenas_used++];
+}
+
+static struct arena *arena_near(uintptr_t site)
+{
+    for (unsigned i = 0; i < arenas_used; i++) {
+        if (is_near(arenas[i].start, site) && arenas[i].used + TRAMPOLINE_MAX <= ARENA_SIZE)
+            return &arenas[i];
+    }
+    return new_arena(site);
+}
+
+static void put_displacement(unsigned char *end, uintptr_t from, uintptr_t to)
+{
+    int distance = (int)(to - from);
+    memcpy(end - 4, &distance, sizeof distance);
+}
+
+/* Writes a trampoline that will stand at `at`; its size. */
+static size_t make_trampoline(unsigned char *code, uintptr_t at, const struct dfi_plan *plan,
+                              uintptr_t behind)
+{
+    static const unsigned char load[] = {0x48, 0x8d, 0x0d}, /* lea n(%rip), %rcx */
+        jump[] = {0xff, 0x25, 0, 0, 0, 0};                  /* jmp *0(%rip) */
+    const uintptr_t entry = (uintptr_t)dfi_entry;
+    size_t size = plan->moved_size;
+    memcpy(code, plan->moved, size);
+    if (plan->branch >= 0)
+        put_displacement(code + plan->branch, at + (uintptr_t)plan->branch, plan->target);
+    if (plan->address >= 0)
+        put_displacement(code + plan->address, at + (uintptr_t)plan->address_end, plan->operand);
+    memcpy(code + size, load, sizeof load);
+    size += sizeof load + 4;
+    put_displacement(code + size, at + size, behind);
+    if (is_near(at, entry)) {
+        code[size] = 0xe9;
+        size += DFI_JUMP_SIZE;
+        put_displacement(code + size, at + size, entry);
+        return size;
+    }
+    memcpy(code + size, jump, sizeof jump);
+    memcpy(code + size + sizeof jump, &entry, sizeof entry);
+    return size + sizeof jump + sizeof entry;
+}
+
+static bool is_reachable(const struct dfi_plan *plan, uintptr_t at)
+{
+    return (plan->branch < 0 || is_near(plan->target, at)) &&
+           (plan->address < 0 || is_near(plan->operand, at));
+}
+
+/* Makes a range of code writable, or no longer so. */
+static bool open_code(uintptr_t start, size_t size, bool open)
+{
+    uintptr_t page = start & -DFI_PAGE, end = (start + size + DFI_PAGE - 1) & -DFI_PAGE;
+    return dfi_kernel(__NR_mprotect, page, end - page, open ? PROT_RWX : PROT_RX) == 0;
+}
+
+/* The trampoline's address; 0: no memory for it. */
+static uintptr_t add_trampoline(const struct dfi_plan *plan, uintptr_t site)
+{
+    unsigned char code[TRAMPOLINE_MAX];
+    struct arena *arena = arena_near(site);
+    if (arena == NULL)
+        return 0;
+    uintptr_t at = arena->start + arena->used;
+    if (!is_reachable(plan, at) || !open_code(at, sizeof code, true))
+        return 0;
+    size_t size = make_trampoline(code, at, plan, site + 2);
+    memcpy((void *)at, code, size);
+    open_code(at, sizeof code, false);
+    arena->used += (size + 15) & -16ul;
+    return at;
+}
+
+/* ---- the store ---- */
+
+/* Every processor that runs this process has seen the stores before, and fetches anew. */
+static bool sync_cores(void)
+{
+    if (dfi_kernel(__NR_membarrier, MEMBARRIER_SYNC_CORE, 0, 0) == 0)
+        return true;
+    dfi_kernel(__NR_membarrier, MEMBARRIER_SYNC_REGISTER, 0, 0);
+    return dfi_kernel(__NR_membarrier, MEMBARRIER_SYNC_CORE, 0, 0) == 0;
+}
+
+static void store_word(uintptr_t at, const unsigned char *jump)
+{
+    uint64_t *word = (uint64_t *)(at & -8ul), value = *word;
+    memcpy((unsigned char *)&value + (at & 7), jump, DFI_JUMP_SIZE);
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
+}
+
+static bool store_in_two(uintptr_t at, const unsigned char *jump)
+{
+    if (!sync_cores()) /* registered now, or never */
+        return false;
+    for (size_t i = 1; i < DFI_JUMP_SIZE; i++)
+        __atomic_store_n((unsigned char *)at + i, jump[i], __ATOMIC_RELEASE);
+    sync_cores();
+    __atomic_store_n((unsigned char *)at, jump[0], __ATOMIC_RELEASE);
+    return true;
+}
+
+static bool store_jump(uintptr_t at, uintptr_t target, bool is_number)
+{
+    unsigned char jump[DFI_JUMP_SIZE] = {0xe9};
+    put_displacement(jump + DFI_JUMP_SIZE, at + DFI_JUMP_SIZE, target);
+    if ((at & 7) + DFI_JUMP_SIZE <= 8) {
+        store_word(at, jump);
+        sync_cores();
+        return true;
+    }
+    if (dfi_process()->threads > 1 || dfi_self()->shares_memory)
+        return is_number && store_in_two(at, jump);
+    memcpy((void *)at, jump, sizeof jump);
+    return true;
+}
+
+/* ---- deciding ---- */
+
+static bool rewrite(struct site *site, unsigned long nr)
+{
+    struct dfi_plan plan;
+    size_t readable = dfi_maps_code_before(site->at, DFI_BEFORE_MAX);
+    dfi_site_plan((const unsigned char *)site->at, readable, nr, &plan);
+    if (plan.size == 0 || nr == __NR_rt_sigreturn) /* unwinders know its site by its bytes */
+        return false;
+    uintptr_t at = site->at - plan.size;
+    uintptr_t trampoline = add_trampoline(&plan, site->at);
+    if (trampoline == 0 || !open_code(at, DFI_JUMP_SIZE, true)) {
+        dfi_rewrite_on = trampoline != 0 ? false : dfi_rewrite_on;
+        return false;
+    }
+    site->nr = (unsigned)nr;
+    bool is_number = plan.moved[0] == 0xb8;
+    bool stored = store_jump(at, trampoline, is_number);
+    open_code(at, DFI_JUMP_SIZE, false);
+    return stored;
+}
+
+/* A record of a site that has become a jump, but still traps: threads on their way, or new code. */
+static void correct(const struct site *site, unsigned long *nr)
+{
+    if (*nr >= DFI_CALLS_MAX)
+        *nr = site->nr;
+}
+
+void dfi_rewrite_hit(uintptr_t at, unsigned long *nr)
+{
+    if (!dfi_rewrite_on)
+        return;
+    dfi_lock(&dfi_rewrite_lock);
+    struct site *site = find_site(at);
+    if (site != NULL && site->state == REWRITTEN) {
+        correct(site, nr);
+    } else if (site != NULL && site->state == COUNTED && ++site->hits == HITS_TO_REWRITE) {
+        site->state = rewrite(site, *nr) ? REWRITTEN : KEPT;
+        dfi_count(site->state == REWRITTEN ? DFI_EVENT_REWRITTEN : DFI_EVENT_KEPT);
+    }
+    dfi_unlock(&dfi_rewrite_lock);
 }

@@ -7,12 +7,12 @@
 #include "intercept/intercept.h"
 
 /*
- * A syscall instruction has trapped. Rewrites its site when that is worth it and possible. *nr is
- * corrected when the trap came from a site that another thread is rewriting this moment.
+ * The syscall instruction at site has trapped with *nr in %rax. Rewrites the site when that is
+ * worth it and possible. *nr is corrected when another thread is rewriting the site this moment.
  */
 void dfi_rewrite_hit(uintptr_t site, unsigned long *nr);
 
-/* Whether sites are rewritten in this process; decided at start. */
+/* Whether sites are rewritten in this process: switched off by the run, or by what is refused. */
 extern bool dfi_rewrite_on;
 
 #endif

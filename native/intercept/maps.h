@@ -1,0 +1,14 @@
+/*
+ * maps.h - which addresses are code from a file, neither writable nor shared: what may be
+ * rewritten.
+ */
+#ifndef DF_INTERCEPT_MAPS_H
+#define DF_INTERCEPT_MAPS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* How many bytes before `at`, max at most, are such code, with `at` itself; 0: it is not. */
+size_t dfi_maps_code_before(uintptr_t at, size_t max);
+
+#endif

@@ -1,0 +1,233 @@
+/*
+ * site.c - the instructions before a syscall instruction: which of them can become a jump.
+ *
+ * A jump takes five bytes, a syscall instruction has two, and the bytes behind it may be about to
+ * be executed by a thread that is inside the call. So one instruction of at least five bytes BEFORE
+ * it is replaced, and all from there to the syscall are moved. The others stay in place untouched:
+ * a thread that is just between them, or jumps there, goes on as before and traps.
+ *
+ * x86 cannot be decoded backwards. Two kinds of evidence for where an instruction begins are taken:
+ * "mov $n, %eax" with the very n that %rax had in the trap, from which known instructions lead
+ * exactly to the syscall; and the sequences that glibc's read(3) is made of.
+ */
+#include "intercept/site.h"
+
+#include <stdbool.h>
+
+#include "intercept/mem.h"
+
+#define CALLS_MAX 1024 /* above any system call's number */
+
+/* ---- lengths of the instructions that may be moved: none depends on where it stands ---- */
+
+/* ModRM, SIB and displacement; 0: relative to %rip. */
+static size_t operand_size(const unsigned char *at)
+{
+    unsigned mode = at[0] >> 6, rm = at[0] & 7;
+    if (mode == 3)
+        return 1;
+    if (mode == 0 && rm == 5)
+        return 0;
+    size_t size = 1 + (rm == 4);
+    if (mode == 1)
+        return size + 1;
+    bool wide = mode == 2 || (mode == 0 && rm == 4 && (at[1] & 7) == 5);
+    return size + (wide ? 4 : 0);
+}
+
+static size_t with_operand(size_t before, const unsigned char *operand, size_t immediate)
+{
+    size_t size = operand_size(operand);
+    return size == 0 ? 0 : before + size + immediate;
+}
+
+/* Opcodes of two bytes, 0f xx: conditional moves, setcc, long nops. */
+static size_t two_byte_size(const unsigned char *at)
+{
+    if ((at[1] & 0xf0) == 0x40 || (at[1] & 0xf0) == 0x90 || at[1] == 0x1f)
+        return with_operand(2, at + 2, 0);
+    return 0;
+}
+
+static size_t opcode_size(const unsigned char *at)
+{
+    switch (at[0]) {
+    case 0x89:
+    case 0x8b:
+    case 0x8d: /* mov, lea */
+    case 0x01:
+    case 0x03:
+    case 0x09:
+    case 0x0b:
+    case 0x21:
+    case 0x23:
+    case 0x29:
+    case 0x2b:
+    case 0x31:
+    case 0x33:
+    case 0x39:
+    case 0x3b:
+    case 0x85: /* arithmetic */
+        return with_operand(1, at + 1, 0);
+    case 0x83:
+    case 0x80:
+    case 0xc1:
+    case 0xc6: /* with a byte */
+        return with_operand(1, at + 1, 1);
+    case 0x81:
+    case 0xc7: /* with four */
+        return with_operand(1, at + 1, 4);
+    case 0xf7: /* not, neg */
+        return (at[1] & 0x30) == 0x10 ? with_operand(1, at + 1, 0) : 0;
+    case 0x90:
+        return 1;
+    case 0x0f:
+        return two_byte_size(at);
+    default:
+        return at[0] >= 0xb8 && at[0] <= 0xbf ? 5 : 0; /* mov $n, %reg */
+    }
+}
+
+static size_t instruction_size(const unsigned char *at)
+{
+    size_t prefixes = 0;
+    while (at[prefixes] == 0x66 || at[prefixes] == 0x64) /* 16 bits; %fs */
+        prefixes++;
+    bool rex = (at[prefixes] & 0xf0) == 0x40;
+    if (rex && (at[prefixes] & 8) != 0 && (at[prefixes + 1] & 0xf8) == 0xb8)
+        return 0; /* mov $n, %reg with eight bytes: never before a syscall */
+    prefixes += rex;
+    size_t size = opcode_size(at + prefixes);
+    if (prefixes > 0 && at[0] == 0x66 && size > 4)
+        return 0; /* immediates of 16 bits */
+    return size == 0 ? 0 : prefixes + size;
+}
+
+static bool leads_to(const unsigned char *at, const unsigned char *site)
+{
+    while (at < site) {
+        size_t size = instruction_size(at);
+        if (size == 0)
+            return false;
+        at += size;
+    }
+    return at == site;
+}
+
+/* ---- mov $n, %eax ---- */
+
+static unsigned long little(const unsigned char *at)
+{
+    return at[0] | (unsigned long)at[1] << 8 | (unsigned long)at[2] << 16 |
+           (unsigned long)at[3] << 24;
+}
+
+/* b8 as the tail of a longer instruction: a register of REX.B, a displacement of -72. */
+static bool is_tail(const unsigned char *at, size_t before)
+{
+    if (before >= 1 && (at[-1] & 0xf1) == 0x41)
+        return true;
+    bool short_operand = before >= 2 && (at[-1] & 0xc0) == 0x40;
+    bool sib_operand = before >= 3 && (at[-2] & 0xc7) == 0x44;
+    unsigned char opcode = short_operand ? at[-2] : 0, far = sib_operand ? at[-3] : 0;
+    return opcode == 0xc7 || opcode == 0x81 || opcode == 0x69 || opcode == 0xf7 || far == 0xc7 ||
+           far == 0x81 || far == 0x69 || far == 0xf7;
+}
+
+/* The bytes from the number's instruction to the syscall; 0: not found. */
+static size_t find_number(const unsigned char *site, size_t readable, unsigned long rax)
+{
+    if (rax >= CALLS_MAX)
+        return 0;
+    for (size_t back = DFI_JUMP_SIZE; back <= 24 && back <= readable; back++) {
+        const unsigned char *at = site - back;
+        if (at[0] != 0xb8 || little(at + 1) != rax || is_tail(at, readable - back))
+            continue;
+        if (leads_to(at + DFI_JUMP_SIZE, site))
+            return back;
+    }
+    return 0;
+}
+
+/* mov $n, %rax with a sign-extended number: 48 c7 c0 n. */
+static bool is_long_number(const unsigned char *site, size_t readable, unsigned long rax)
+{
+    const unsigned char *at = site - 7;
+    return readable >= 7 && at[0] == 0x48 && at[1] == 0xc7 && at[2] == 0xc0 &&
+           little(at + 3) == rax;
+}
+
+/* ---- sequences of glibc ---- */
+
+/* cmpb $0, __libc_single_threaded; je ...; xor %eax, %eax: the fast way of read(3). */
+static bool is_read(const unsigned char *site, size_t readable)
+{
+    const unsigned char *at = site - 11;
+    return readable >= 11 && at[0] == 0x80 && at[1] == 0x3d && at[6] == 0 && at[7] == 0x74 &&
+           at[9] == 0x31 && at[10] == 0xc0;
+}
+
+static void plan_read(const unsigned char *site, struct dfi_plan *plan)
+{
+    const unsigned char *at = site - 11;
+    memcpy(plan->moved, at, 7);
+    plan->moved[7] = 0x0f; /* je with 32 bits */
+    plan->moved[8] = 0x84;
+    plan->moved[13] = 0x31;
+    plan->moved[14] = 0xc0;
+    plan->moved_size = 15;
+    plan->address = 6;
+    plan->address_end = 7;
+    plan->operand = (uintptr_t)at + 7 + (uintptr_t)(long)(int)little(at + 2);
+    plan->branch = 13;
+    plan->target = (uintptr_t)at + 9 + (uintptr_t)(long)(signed char)at[8];
+    plan->size = 11;
+    plan->first = 7;
+}
+
+/* mov n(%rsp), %rsi; mov %eax, %r8d; mov n(%rsp), %edi; xor %eax, %eax: its way with threads. */
+static bool is_threaded_read(const unsigned char *site, size_t readable)
+{
+    static const unsigned char start[] = {0x48, 0x8b, 0x74, 0x24};
+    static const unsigned char middle[] = {0x41, 0x89, 0xc0, 0x8b, 0x7c, 0x24};
+    const unsigned char *at = site - 14;
+    return readable >= 14 && memcmp(at, start, sizeof start) == 0 &&
+           memcmp(at + 5, middle, sizeof middle) == 0 && at[12] == 0x31 && at[13] == 0xc0;
+}
+
+/* mov 8(%rsp), %r9: the last instruction of syscall(3). */
+static bool is_syscall_function(const unsigned char *site, size_t readable)
+{
+    static const unsigned char code[] = {0x4c, 0x8b, 0x4c, 0x24, 0x08};
+    return readable >= sizeof code && memcmp(site - sizeof code, code, sizeof code) == 0;
+}
+
+static size_t find_move(const unsigned char *site, size_t readable, unsigned long rax,
+                        size_t *first)
+{
+    *first = DFI_JUMP_SIZE;
+    size_t size = find_number(site, readable, rax);
+    if (size > 0)
+        return size;
+    if (is_long_number(site, readable, rax)) {
+        *first = 7;
+        return 7;
+    }
+    if (is_threaded_read(site, readable))
+        return 14;
+    return is_syscall_function(site, readable) ? 5 : 0;
+}
+
+void dfi_site_plan(const unsigned char *site, size_t readable, unsigned long rax,
+                   struct dfi_plan *plan)
+{
+    plan->branch = plan->address = -1;
+    plan->size = 0;
+    if (is_read(site, readable)) {
+        plan_read(site, plan);
+        return;
+    }
+    plan->size = find_move(site, readable, rax, &plan->first);
+    plan->moved_size = plan->size;
+    memcpy(plan->moved, site - plan->size, plan->size);
+}
