@@ -269,3 +269,100 @@ def test_option_of_the_other_version_is_refused(version, package, option, compil
     program = compiled("every_api", version, package)
     with pytest.raises(directfuse.MountError, match=option.partition("=")[0]):
         directfuse.mount([program, "-f", "-o", option, str(tmp_path / "m")])
+
+
+# ---- the low-level API ----
+
+
+def low_scenario(fs, root):
+    seen = {"names": sorted(fs.listdir(root))}
+    fd = fs.os_open(f"{root}/file", os.O_RDWR)
+    seen["content"] = fs.pread(fd, 100, 0)
+    seen["put"] = fs.pwrite(fd, b"more", 6)
+    fs.ftruncate(fd, 9)
+    fs.close(fd)
+    fs.chmod(f"{root}/file", 0o600)
+    st, space = fs.stat(f"{root}/file"), fs.statvfs(root)
+    seen["stat"] = (st.st_size, oct(st.st_mode), st.st_ino)
+    seen["space"] = (space.f_blocks, space.f_bsize, space.f_namemax)
+    seen["missing"] = code(fs.stat, f"{root}/missing")
+    return seen
+
+
+@pytest.mark.parametrize("own_loop", [(), ("OWN_LOOP",)], ids=["loop", "own_loop"])
+@pytest.mark.parametrize(
+    ("version", "package"), [(24, "fuse"), *(pair for pair in VERSIONS if pair[0] >= 25)]
+)
+def test_low_level_is_served_as_by_the_kernel(version, package, own_loop, compiled, tmp_path):
+    program = compiled("every_low_api", version, package, *own_loop)
+    command = [program] if version < 26 else [program, "-f"]
+    seen = []
+    for route in (inline, through_kernel):
+        root = str(tmp_path / route.__name__)
+        with route(command, root) as fs:
+            seen.append(low_scenario(fs, root))
+    assert seen[0] == seen[1]
+    assert seen[0]["names"] == ["file"]
+
+
+# ---- what only FUSE 2 has ----
+
+
+def tree(fs, root):
+    """Every path below root; the content of the files."""
+    found = {}
+    for name in fs.listdir(root):
+        path = f"{root}/{name}"
+        if fs.path.isdir(path):
+            found.update({f"{name}/{below}": data for below, data in tree(fs, path).items()})
+        else:
+            fd = fs.os_open(path, os.O_RDONLY)
+            found[name] = fs.pread(fd, 100, 1)
+            fs.close(fd)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("modules", "expected"),
+    [
+        ("loud", "SUB/FILE"),
+        ("loud,quiet", "sub/file"),
+        ("loud:subdir,subdir=/SUB", "FILE"),
+        ("subdir:loud,subdir=/sub", "FILE"),
+        ("subdir,subdir=/sub", "file"),
+        ("loud:loud", "SUB/FILE"),
+    ],
+)
+def test_modules_of_the_program_and_ours_stand_on_each_other(modules, expected, compiled, tmp_path):
+    command = [compiled("layers_2", 26, "fuse"), "-f", "-o", f"modules={modules}"]
+    seen = []
+    for route in (inline, through_kernel):
+        root = str(tmp_path / route.__name__)
+        with route(command, root) as fs:
+            top = f"{root}/{fs.listdir(root)[0]}"
+            calls = code(fs.getxattr, root, "user.calls")
+            seen.append((tree(fs, root), code(fs.chmod, top, 0o700), calls))
+    assert seen[0] == seen[1]
+    assert seen[0][0] == {expected: b"ello\n"}
+
+
+def test_modules_that_are_not_there(compiled, tmp_path):
+    command = [compiled("layers_2", 26, "fuse"), "-f", "-o", "modules=loud:quux"]
+    with pytest.raises(directfuse.MountError, match="quux"):
+        directfuse.mount([*command, str(tmp_path)])
+
+
+@pytest.mark.parametrize("argument", ["pump", "cuse"])
+def test_without_a_mount_the_program_says_the_same(argument, compiled):
+    program = compiled("own_channel_2", 26, "fuse")
+    if argument == "cuse" and os.path.exists("/dev/cuse"):
+        pytest.skip("here libfuse can make the character device")
+    alone = subprocess.run([program, argument], capture_output=True, text=True, check=False)
+    with pytest.raises(directfuse.MountError) as caught:
+        directfuse.mount([program, argument])
+    said = str(caught.value)
+    assert f"main() returned {alone.returncode} before" in said
+    if argument == "cuse":
+        assert "cuse: a character device needs the kernel" in said
+    for line in alone.stdout.splitlines():
+        assert line in said
