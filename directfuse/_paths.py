@@ -20,11 +20,13 @@ __all__ = [
     "bench_helper",
     "include_dir",
     "library",
+    "loader",
     "native_dir",
     "pkgconfig_dir",
     "plugin",
     "plugin_library",
     "program",
+    "server",
 ]
 
 LIBRARY = "libdirectfuse.so"
@@ -83,6 +85,16 @@ def plugin(name: str) -> Path | None:
 def bench_helper() -> Path:
     """df-bench, the native half of `directfuse bench`."""
     return native_dir() / "libexec/df-bench"
+
+
+def loader() -> Path:
+    """directfuse-exec, which starts the programs of `directfuse run`."""
+    return native_dir() / "libexec/directfuse-exec"
+
+
+def server() -> Path:
+    """directfuse-server, which hosts the file systems of a run."""
+    return native_dir() / "bin/directfuse-server"
 
 
 def program(name: str) -> Path | None:

@@ -5,6 +5,7 @@
  * the marker (exec.h), the last string of the environment. Without a marker the program is started
  * by `directfuse run`: directfuse-exec RUN COMMAND [ARGUMENT...], RUN the descriptor of the run;
  * then COMMAND is executed as execvp(3) would, which comes back here with a marker.
+ * directfuse-exec --calls lists the system calls it knows: number and name.
  */
 #include "intercept/exec.h"
 #include "intercept/image.h"
@@ -282,8 +283,26 @@ static bool has_slash(const char *name)
     return dfi_text_base(name) != name;
 }
 
+static _Noreturn void list_calls(void)
+{
+    for (unsigned long nr = 0; nr < DFI_CALLS_MAX; nr++) {
+        char line[80];
+        struct dfi_text text = DFI_TEXT(line);
+        if (dfi_calls[nr].name == NULL)
+            continue;
+        dfi_text_add_number(&text, nr);
+        dfi_text_add(&text, " ");
+        dfi_text_add(&text, dfi_calls[nr].name);
+        dfi_text_add(&text, "\n");
+        dfi_kernel(__NR_write, 1, line, text.used);
+    }
+    end(0);
+}
+
 static _Noreturn void begin(struct stack *stack)
 {
+    if (stack->argc == 2 && dfi_text_equal(stack->argv[1], "--calls"))
+        list_calls();
     if (stack->argc < 3) {
         say("directfuse-exec", "is started by directfuse run");
         end(OWN_FAILURE);

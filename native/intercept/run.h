@@ -1,6 +1,10 @@
 /*
  * run.h - what all processes of one run share: a memfd made by `directfuse run`, inherited at a
- * high descriptor, mapped by each. directfuse/_cli/_run_block.py writes and reads the same layout.
+ * high descriptor, mapped by each. directfuse/_run_block.py writes and reads the same layout.
+ *
+ * The configuration is text, lines of "key=value":
+ *   server   descriptor of the socket that leads to the mount server; it is inherited by all
+ *   shadow   the directory of shadow files, absolute
  */
 #ifndef DF_INTERCEPT_RUN_H
 #define DF_INTERCEPT_RUN_H

@@ -1,0 +1,178 @@
+"""`directfuse run`: a program, and whatever it starts, sees the mounts at their paths."""
+
+import json
+import os
+import tomllib
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import click
+
+from directfuse import _kernel, _paths
+from directfuse._cli._failure import Failure
+from directfuse._cli.mount import resolve, split
+from directfuse._run import ServerFailed, run_command, serving
+from directfuse._run_block import RunBlock, call_names
+
+__all__ = ["run"]
+
+_REFUSED = ("/", "/dev", "/proc", "/sys")
+_PLACEMENTS = ("auto", "inline", "server")
+
+
+@click.command(context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
+@click.option(
+    "-m",
+    "--mount",
+    "lines",
+    multiple=True,
+    metavar="CMDLINE",
+    help="A file system's command line, mountpoint included. May come several times.",
+)
+@click.option(
+    "--config",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="A TOML file with [[mount]] tables: command, placement.",
+)
+@click.option(
+    "--placement",
+    type=click.Choice(_PLACEMENTS),
+    default="auto",
+    show_default=True,
+    help="Where file systems run. Programs reach them in a mount server only.",
+)
+@click.option(
+    "--stats",
+    is_flag=False,
+    flag_value="-",
+    metavar="FILE",
+    help="What was called and by which way: a table on standard error, or JSON into FILE.",
+)
+@click.option("--verbose", is_flag=True, help="Say what was chosen, and why.")
+@click.option(
+    "--strict", is_flag=True, help="Refuse (EPERM) what could only be run without the mounts."
+)
+@click.option("--no-rewrite", is_flag=True, help="Change no code: every system call traps.")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def run(
+    lines: Sequence[str],
+    config: Path | None,
+    placement: str,
+    stats: str | None,
+    verbose: bool,
+    strict: bool,
+    no_rewrite: bool,
+    command: Sequence[str],
+) -> int:
+    """Run COMMAND with file systems mounted for it alone: no mount, no root, no /dev/fuse.
+
+    COMMAND and everything it starts see the file systems at their mountpoints, which need not
+    exist. The file systems run in a mount server that ends with the last of these programs.
+
+    \b
+    Examples:
+      directfuse run -m 'memfs /scratch' -- make -C /scratch/build
+      directfuse run -m 'squashfuse data.sqfs /data' -- python train.py /data
+      directfuse run --config mounts.toml --stats -- bash
+
+    \b
+    Exit status: that of COMMAND (128 + n if signal n ended it); 127 it is not found;
+    126 it cannot be executed; 125 directfuse failed: then nothing was started.
+    """
+    commands = [resolve(split(line)) for line in (*lines, *_configured(config, placement))]
+    _check_placement(placement)
+    for words in commands:
+        _check_mountpoint(words, verbose)
+    with ExitStack() as stack:
+        try:
+            text, fds = stack.enter_context(serving(commands))
+        except ServerFailed as error:
+            raise Failure(str(error)) from error
+        block = RunBlock(
+            text, _paths.loader(), verbose=verbose, strict=strict, norewrite=no_rewrite
+        )
+        stack.callback(block.close)
+        status = run_command(command, block, inherited=fds)
+        _report(block, stats)
+    return status
+
+
+def _configured(config: Path | None, placement: str) -> list[str]:
+    if config is None:
+        return []
+    try:
+        document = tomllib.loads(config.read_text())
+    except OSError as error:
+        raise Failure(f"{config}: {error.strerror}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise Failure(f"{config}: not TOML: {error}") from error
+    tables = document.get("mount")
+    if not isinstance(tables, list) or not tables:
+        raise Failure(f'{config}: no [[mount]] table; each needs: command = "memfs /scratch"')
+    return [_configured_line(config, number, table) for number, table in enumerate(tables, 1)]
+
+
+def _configured_line(config: Path, number: int, table: dict[str, Any]) -> str:
+    where = f"{config}: [[mount]] number {number}"
+    unknown = sorted(set(table) - {"command", "placement"})
+    if unknown:
+        raise Failure(f"{where}: unknown key {unknown[0]!r}; known: command, placement")
+    command = table.get("command")
+    if not isinstance(command, str):
+        raise Failure(f'{where}: command is missing; for example: command = "memfs /scratch"')
+    placement = table.get("placement", "auto")
+    if placement not in _PLACEMENTS:
+        raise Failure(f"{where}: placement is one of {', '.join(_PLACEMENTS)}")
+    _check_placement(placement)
+    return command
+
+
+def _check_placement(placement: str) -> None:
+    if placement == "inline":
+        raise Failure(
+            "placement inline is for a process's own mounts (Python, C): programs share a file "
+            "system through a mount server; use server or auto"
+        )
+
+
+def _check_mountpoint(words: Sequence[str], verbose: bool) -> None:
+    positional = _kernel.positional_words(words)
+    point = os.path.normpath(os.path.join(os.getcwd(), positional[-1])) if positional else ""
+    if point in _REFUSED:
+        raise Failure(f"{point}: cannot be a mountpoint of programs, which need what is there")
+    if verbose and os.path.isdir(point) and os.listdir(point):
+        click.echo(f"directfuse: {point}: hides the directory of that name", err=True)
+
+
+# ---- what was done -------------------------------------------------------------------------------
+
+
+def _report(block: RunBlock, stats: str | None) -> None:
+    for note in block.notes():
+        click.echo(f"directfuse: {note}", err=True)
+    if stats is None:
+        return
+    report = _statistics(block)
+    if stats != "-":
+        Path(stats).write_text(json.dumps(report, indent=2) + "\n")
+        return
+    for name, count in report["events"].items():
+        click.echo(f"{name}\t{count}", err=True)
+    click.echo("call\tcalls\tpassed", err=True)
+    for name, row in report["calls"].items():
+        click.echo(f"{name}\t{row['calls']}\t{row['passed']}", err=True)
+
+
+def _statistics(block: RunBlock) -> dict[str, Any]:
+    names = call_names()
+    counts = sorted(block.calls().items(), key=lambda item: -item[1].calls)
+    return {
+        "events": block.events(),
+        "calls": {
+            names.get(number, str(number)): {"calls": count.calls, "passed": count.passed}
+            for number, count in counts
+        },
+    }

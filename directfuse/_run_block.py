@@ -1,0 +1,131 @@
+"""The memory that all programs of one `directfuse run` share: configuration, counters, log.
+
+native/intercept/run.h has the same layout.
+"""
+
+import mmap
+import os
+import struct
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+from directfuse import _paths
+
+__all__ = ["EVENTS", "CallCount", "RunBlock", "call_names"]
+
+_MAGIC = 0x31304E5552464544  # "DEFRUN01"
+_VERSION = 1
+_HEADER = struct.Struct("<QIIQQQQQQQQ")
+_LOG_USED = 72  # offset of the last field of the header
+_EVENTS_AT = _HEADER.size
+_EVENTS_ROOM = 32
+_LOADER_ROOM = os.pathconf("/", "PC_PATH_MAX")
+
+_CALLS_MAX = 512
+_SLOT = struct.Struct(f"<ii{_CALLS_MAX}Q{_CALLS_MAX}Q")
+_SLOT_COUNT = 256
+_LOG_SIZE = 1 << 20
+_PAGE = mmap.PAGESIZE
+
+#: What is counted beside calls, in the order of enum dfi_event.
+EVENTS = (
+    "trapped",
+    "rewritten",
+    "kept",
+    "escaped",
+    "execs",
+    "forks",
+    "threads",
+    "unknown",
+)
+
+_FLAGS = {"verbose": 1, "strict": 2, "norewrite": 4}
+
+
+class CallCount(NamedTuple):
+    """How often a system call was made, and how often it was left to the kernel."""
+
+    calls: int
+    passed: int
+
+
+def _aligned(offset: int) -> int:
+    return -(-offset // _PAGE) * _PAGE
+
+
+class RunBlock:
+    """One run: a memfd that its programs inherit."""
+
+    def __init__(self, config: str, loader: Path, **flags: bool) -> None:
+        text = config.encode()
+        self._slots_at = _aligned(_EVENTS_AT + 8 * _EVENTS_ROOM + _LOADER_ROOM)
+        self._log_at = _aligned(self._slots_at + _SLOT_COUNT * _SLOT.size)
+        config_at = self._log_at + _LOG_SIZE
+        size = _aligned(config_at + len(text) + 1)
+        self.fd = os.memfd_create("directfuse-run")
+        os.ftruncate(self.fd, size)
+        self._memory = mmap.mmap(self.fd, size)
+        header = _HEADER.pack(
+            _MAGIC,
+            _VERSION,
+            sum(_FLAGS[name] for name, on in flags.items() if on),
+            size,
+            config_at,
+            len(text),
+            self._slots_at,
+            _SLOT_COUNT,
+            self._log_at,
+            _LOG_SIZE,
+            0,
+        )
+        self._put(0, header)
+        self._put(_EVENTS_AT + 8 * _EVENTS_ROOM, os.fsencode(loader) + b"\0")
+        self._put(config_at, text)
+
+    def _put(self, offset: int, data: bytes) -> None:
+        self._memory[offset : offset + len(data)] = data
+
+    def close(self) -> None:
+        self._memory.close()
+        os.close(self.fd)
+
+    def events(self) -> dict[str, int]:
+        """How often each of EVENTS happened."""
+        counts = struct.unpack_from(f"<{len(EVENTS)}Q", self._memory, _EVENTS_AT)
+        return dict(zip(EVENTS, counts, strict=True))
+
+    def calls(self) -> dict[int, CallCount]:
+        """By number, those that were made."""
+        made, passed = [0] * _CALLS_MAX, [0] * _CALLS_MAX
+        for slot in range(_SLOT_COUNT):
+            words = self._slot(slot)
+            if any(words[2:]):
+                made = [a + b for a, b in zip(made, words[2 : 2 + _CALLS_MAX], strict=True)]
+                passed = [a + b for a, b in zip(passed, words[2 + _CALLS_MAX :], strict=True)]
+        pairs = enumerate(zip(made, passed, strict=True))
+        return {number: CallCount(*pair) for number, pair in pairs if pair[0]}
+
+    def has_programs(self) -> bool:
+        """Whether a thread of the run still lives."""
+        return any(_lives(self._slot(slot)[0]) for slot in range(_SLOT_COUNT))
+
+    def _slot(self, index: int) -> tuple[int, ...]:
+        return _SLOT.unpack_from(self._memory, self._slots_at + index * _SLOT.size)
+
+    def notes(self) -> list[str]:
+        """The log, line by line."""
+        (used,) = struct.unpack_from("<Q", self._memory, _LOG_USED)
+        text = self._memory[self._log_at : self._log_at + min(used, _LOG_SIZE)]
+        return [line for line in text.decode(errors="replace").split("\n") if line.strip("\0")]
+
+
+def _lives(thread: int) -> bool:
+    return thread != 0 and os.path.exists(f"/proc/{thread}")
+
+
+def call_names() -> dict[int, str]:
+    """The names of system calls by number, as the core's table has them."""
+    command = [str(_paths.loader()), "--calls"]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    return {int(number): name for number, name in (line.split() for line in lines)}

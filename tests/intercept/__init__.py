@@ -1,0 +1,1 @@
+"""The mechanism of `directfuse run`, with every call left to the kernel."""

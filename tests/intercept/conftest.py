@@ -1,0 +1,95 @@
+"""Runs a program plainly and inside, and compares."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+
+import pytest
+
+from directfuse import _paths
+
+#: Runs a command inside a run without mounts and writes what was counted: its own process, so that
+#: signals and descriptors are those of a command line.
+STARTER = """
+import json, sys
+from directfuse import _paths
+from directfuse._run import run_command
+from directfuse._run_block import RunBlock, call_names
+report, flags, *command = sys.argv[1:]
+block = RunBlock("", _paths.loader(), **{name: True for name in flags.split()})
+status = run_command(command, block)
+names = call_names()
+with open(report, "w") as file:
+    calls = {names[number]: count for number, count in block.calls().items()}
+    json.dump({"events": block.events(), "calls": calls, "notes": block.notes()}, file)
+sys.exit(status)
+"""
+
+
+@dataclass
+class Outcome:
+    """What a command did."""
+
+    status: int
+    out: bytes
+    err: bytes
+    events: dict = field(default_factory=dict)
+    calls: dict = field(default_factory=dict)
+    notes: list = field(default_factory=list)
+
+    def seen(self):
+        return self.status, self.out, self.err
+
+
+@pytest.fixture(autouse=True)
+def _loader():
+    if not _paths.loader().is_file():
+        pytest.skip("directfuse run is built for x86-64 only")
+
+
+def environment():
+    return os.environ | {"LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+@pytest.fixture
+def plain(tmp_path):
+    """Runs a command without us."""
+
+    def call(*command, **options):
+        directory = tmp_path / "plain"
+        directory.mkdir(exist_ok=True)
+        done = subprocess.run(
+            command,
+            cwd=directory,
+            capture_output=True,
+            env=environment(),
+            check=False,
+            **({"timeout": 50, "stdin": subprocess.DEVNULL} | options),
+        )
+        status = done.returncode if done.returncode >= 0 else 128 - done.returncode
+        return Outcome(status, done.stdout, done.stderr)
+
+    return call
+
+
+@pytest.fixture
+def inside(tmp_path):
+    """Runs a command inside; flags are those of RunBlock."""
+
+    def call(*command, flags="verbose", **options):
+        directory = tmp_path / "inside"
+        directory.mkdir(exist_ok=True)
+        report = tmp_path / "report.json"
+        done = subprocess.run(
+            [sys.executable, "-c", STARTER, report, flags, *command],
+            cwd=directory,
+            capture_output=True,
+            env=environment(),
+            check=False,
+            **({"timeout": 50, "stdin": subprocess.DEVNULL} | options),
+        )
+        return Outcome(done.returncode, done.stdout, done.stderr, **json.loads(report.read_text()))
+
+    return call
