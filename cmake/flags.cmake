@@ -4,6 +4,8 @@
 #   -O2 -g              RelWithDebInfo; backtraces of a plugin's crash are worth their bytes.
 #   hidden visibility   calls inside the library need no PLT and may be inlined.
 #   -fno-plt            calls out of it (libc, a plugin's functions) jump through the GOT at once.
+#   -fno-semantic-      nobody replaces what the library exports (it is linked -Bsymbolic-functions
+#   interposition       as well), so the compiler may inline that, too.
 #   initial-exec TLS    a thread variable is one load from %fs; the default dialect calls
 #                       __tls_get_addr. The price is a few words of glibc's static TLS reserve when
 #                       the library is dlopen'ed. TLS descriptors would cost an indirect call, and
@@ -24,7 +26,8 @@ set(THREADS_PREFER_PTHREAD_FLAG ON)
 
 add_library(df_flags INTERFACE)
 target_compile_definitions(df_flags INTERFACE _GNU_SOURCE)
-target_compile_options(df_flags INTERFACE -Wall -Wextra -fno-plt -ftls-model=initial-exec)
+target_compile_options(df_flags INTERFACE -Wall -Wextra -fno-plt -ftls-model=initial-exec
+                                          -fno-semantic-interposition)
 if(DF_WERROR)
   target_compile_options(df_flags INTERFACE -Werror)
 endif()
@@ -48,8 +51,8 @@ add_library(df_lto INTERFACE)
 if(DF_LTO AND CMAKE_C_COMPILER_ID STREQUAL "GNU" AND NOT DF_SANITIZE
    AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
   target_compile_options(df_lto INTERFACE -flto=auto -ffat-lto-objects)
-  target_link_options(df_lto INTERFACE -O2 -flto=auto)
-  target_link_options(df_flags INTERFACE -fno-lto) # df_lto comes behind it, and wins
+  # -fno-lto would win over any -flto, wherever it stands.
+  target_link_options(df_flags INTERFACE $<IF:$<BOOL:$<TARGET_PROPERTY:DF_LINK_LTO>>,-flto=auto,-fno-lto>)
 endif()
 
 # ---- the package's own tree, the same below a build, a prefix and directfuse/_native ----

@@ -11,6 +11,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "sys.h"
+
 #define IOV_AT_ONCE 64
 
 /* Appending is decided by each write (RWF_APPEND): F_SETFL may change it while the file is open.
@@ -43,10 +45,10 @@ int passthrough_create(const char *path, mode_t mode, struct fuse_file_info *fi)
 int passthrough_open(const char *path, struct fuse_file_info *fi)
 {
     const struct passthrough *fs = passthrough_here();
-    int fd = openat(fs->root, passthrough_relative(path), backing_flags(fi->flags));
+    int fd = sys_openat(fs->root, passthrough_relative(path), backing_flags(fi->flags));
 
     if (fd < 0)
-        return -errno;
+        return fd;
     if (fi->flags & O_TRUNC)
         passthrough_strip(fs, fd);
     fi->fh = (uint64_t)fd;
@@ -67,7 +69,7 @@ int passthrough_flush(const char *path, struct fuse_file_info *fi)
 int passthrough_release(const char *path, struct fuse_file_info *fi)
 {
     (void)path;
-    close((int)fi->fh);
+    sys_close((int)fi->fh);
     return 0;
 }
 
@@ -89,8 +91,7 @@ int passthrough_read(const char *path, char *buf, size_t size, off_t offset,
                      struct fuse_file_info *fi)
 {
     (void)path;
-    ssize_t got = pread((int)fi->fh, buf, size, offset);
-    return got < 0 ? -errno : (int)got;
+    return (int)sys_pread((int)fi->fh, buf, size, offset);
 }
 
 /* Says where the bytes are; who asked moves them from there, by splice(2) to the kernel. */
@@ -124,8 +125,7 @@ int passthrough_write(const char *path, const char *buf, size_t size, off_t offs
     (void)path;
     if (!(fi->flags & O_APPEND)) {
         passthrough_strip(passthrough_here(), (int)fi->fh);
-        ssize_t put = pwrite((int)fi->fh, buf, size, offset);
-        return put < 0 ? -errno : (int)put;
+        return (int)sys_pwrite((int)fi->fh, buf, size, offset);
     }
     struct iovec iov = {.iov_base = (void *)buf, .iov_len = size};
     return (int)write_iov(fi, &iov, 1, offset);

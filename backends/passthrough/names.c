@@ -10,6 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "sys.h"
+
 #ifndef SYS_fchmodat2
 #define SYS_fchmodat2 452
 #endif
@@ -99,9 +101,9 @@ static int adopt_or_remove(const struct passthrough *fs, const char *path, mode_
 int passthrough_getattr(const char *path, struct stat *st, struct fuse_file_info *fi)
 {
     if (fi)
-        return passthrough_result(fstat((int)fi->fh, st));
-    return passthrough_result(
-        fstatat(passthrough_here()->root, passthrough_relative(path), st, AT_SYMLINK_NOFOLLOW));
+        return sys_fstat((int)fi->fh, st);
+    return sys_fstatat(passthrough_here()->root, passthrough_relative(path), st,
+                       AT_SYMLINK_NOFOLLOW);
 }
 
 int passthrough_readlink(const char *path, char *buf, size_t size)
@@ -151,7 +153,7 @@ int passthrough_link(const char *from, const char *to)
 
 int passthrough_unlink(const char *path)
 {
-    return passthrough_result(unlinkat(passthrough_here()->root, passthrough_relative(path), 0));
+    return sys_unlinkat(passthrough_here()->root, passthrough_relative(path), 0);
 }
 
 int passthrough_rmdir(const char *path)

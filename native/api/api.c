@@ -9,10 +9,20 @@
 #include "core/gate.h"
 #include "core/route.h"
 
+/* The hottest calls are one function with what they call in the core, where link-time optimisation
+ * sees both. (Not all: what is cold would grow into it as well.) */
+#define FLAT __attribute__((flatten))
+FLAT int df_openat(int dirfd, const char *path, int flags, mode_t mode);
+FLAT int df_close(int fd);
+FLAT int df_fstatat(int dirfd, const char *path, struct stat *st, int flags);
+FLAT int df_fstat(int fd, struct stat *st);
+FLAT ssize_t df_pread(int fd, void *buf, size_t size, off_t offset);
+FLAT ssize_t df_pwrite(int fd, const void *buf, size_t size, off_t offset);
+
 /* A real symlink may lead into a mount: then the kernel finds nothing and the core is asked again.
  */
 #define DF_CALL(type, name, parameters, arguments, level, note)                                    \
-    static __attribute__((noinline)) type pass_##name parameters                                   \
+    static DF_COLD type pass_##name parameters                                                     \
     {                                                                                              \
         int saved = errno;                                                                         \
         type ret = df_kernel_##name arguments;                                                     \

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdatomic.h>
 
+#include "core/export.h"
 #include "core/ops.h"
 
 #define DF_LINKS_MAX 40 /* symlinks in one call before ELOOP: MAXSYMLINKS of the kernel */
@@ -55,7 +56,7 @@ void df_call_complete(struct df_call *call, ssize_t result);
 
 /* Sleeps until df_call_complete(); returns its result. Not interrupted by signals: the op's own
  * host decides what a signal means. */
-ssize_t df_call_wait(struct df_call *call);
+DF_COLD ssize_t df_call_wait(struct df_call *call);
 
 /* The result of an op, whether it came at once or late. */
 static inline ssize_t df_call_result(struct df_call *call, ssize_t result)

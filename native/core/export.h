@@ -12,6 +12,9 @@
 #define DF_LIKELY(x)      __builtin_expect(!!(x), 1)
 #define DF_UNLIKELY(x)    __builtin_expect(!!(x), 0)
 
+/* A slow half: never part of the function that calls it. */
+#define DF_COLD __attribute__((noinline, cold))
+
 /* Built with thread sanitizer? (gcc and clang say so differently.) */
 #if defined(__SANITIZE_THREAD__)
 #define DF_TSAN 1

@@ -19,6 +19,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "core/export.h"
 #include "core/ops.h"
 
 struct df_thread;
@@ -109,7 +110,7 @@ static inline void df_file_put(struct df_thread *thread, struct df_file *file)
 }
 
 /* Ends an orphan that nobody uses any more. */
-void df_file_end_orphan(struct df_thread *thread, struct df_file *file);
+DF_COLD void df_file_end_orphan(struct df_thread *thread, struct df_file *file);
 
 #define DF_FILE_OPENER_BITS 20 /* of bias: index of the opener's record, or all ones: nobody's */
 
@@ -121,7 +122,7 @@ static inline bool df_file_is_known(struct df_file *file, uint64_t bias, uint32_
 }
 
 /* Tells that another thread than the opener is about to use it. */
-void df_file_share(struct df_file *file, uint64_t bias);
+DF_COLD void df_file_share(struct df_file *file, uint64_t bias);
 
 /* Number of files open on the mount (slow: looks at all). */
 unsigned df_file_count(const struct df_mount *mount);

@@ -361,15 +361,25 @@ static void advance(void)
         free_waiting();
 }
 
-void df_gate_retire_node(struct df_retired *node, void (*free_fn)(struct df_retired *self))
+void df_gate_retire_nodes(struct df_retired *node, void (*free_fn)(struct df_retired *self),
+                          unsigned count)
 {
+    uint64_t before;
+
     node->free = free_fn;
     pthread_mutex_lock(&retire_lock);
     node->next = fresh;
     fresh = node;
-    if (++retired_count % RETIRE_BATCH == 0)
+    before = retired_count;
+    retired_count += count;
+    if (before / RETIRE_BATCH != retired_count / RETIRE_BATCH)
         advance();
     pthread_mutex_unlock(&retire_lock);
+}
+
+void df_gate_retire_node(struct df_retired *node, void (*free_fn)(struct df_retired *self))
+{
+    df_gate_retire_nodes(node, free_fn, 1);
 }
 
 struct retired_object {

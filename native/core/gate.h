@@ -112,8 +112,8 @@ static inline void df_gate_light_barrier(void)
 #endif
 
 /* Slow halves of what follows. */
-struct df_thread *df_gate_enter_slowly(int *error);
-void df_gate_leave_slowly(struct df_thread *thread);
+DF_COLD struct df_thread *df_gate_enter_slowly(int *error);
+DF_COLD void df_gate_leave_slowly(struct df_thread *thread);
 
 /* Inside from here on; nests. Sleeps while a fork is in progress, unless nested.
  * Returns the record, or NULL and *error = -ENOMEM or -ELOOP (nested too deep). */
@@ -207,6 +207,10 @@ struct df_retired {
  * that retires or drains. */
 DF_PRIVATE_EXPORT void df_gate_retire_node(struct df_retired *node,
                                            void (*free_fn)(struct df_retired *self));
+
+/* The same for a batch that hangs on this one, counted as so many objects. */
+void df_gate_retire_nodes(struct df_retired *node, void (*free_fn)(struct df_retired *self),
+                          unsigned count);
 
 /* The same for an object without a df_retired in it. Returns 0, or -ENOMEM: nothing happened. */
 DF_PRIVATE_EXPORT int df_gate_retire(void (*free_fn)(void *), void *object);

@@ -96,7 +96,8 @@ static int create(const struct df_opening *opening, struct df_place *place, stru
 static int create_or_find(const struct df_opening *opening, const struct df_node_walk *walk,
                           struct df_place *place, bool *made, struct df_node **node)
 {
-    unsigned how = (opening->flags & O_EXCL) || walk->revalidate ? DF_LOOKUP_FRESH : 0;
+    unsigned how =
+        DF_LOOKUP_ABSENT | ((opening->flags & O_EXCL) || walk->revalidate ? DF_LOOKUP_FRESH : 0);
     int result = df_lowlevel_look_up(place, walk, how);
 
     if (result < 0)

@@ -83,7 +83,7 @@ int df_lowlevel_mknod(struct df_fs *fs, struct df_call *call, const struct df_wh
         .send = send_mknod,
     };
 
-    return df_lowlevel_on_entry(fs, call, where, DF_LOOKUP_FRESH, make, &making);
+    return df_lowlevel_on_entry(fs, call, where, DF_LOOKUP_MAKE, make, &making);
 }
 
 static int send_mkdir(const struct df_place *place, const struct making *making,
@@ -106,7 +106,7 @@ int df_lowlevel_mkdir(struct df_fs *fs, struct df_call *call, const struct df_wh
         .send = send_mkdir,
     };
 
-    return df_lowlevel_on_entry(fs, call, where, DF_LOOKUP_FRESH, make, &making);
+    return df_lowlevel_on_entry(fs, call, where, DF_LOOKUP_MAKE, make, &making);
 }
 
 static int send_symlink(const struct df_place *place, const struct making *making,
@@ -125,7 +125,7 @@ int df_lowlevel_symlink(struct df_fs *fs, struct df_call *call, const char *targ
 {
     struct making making = {.type = S_IFLNK, .target = target, .send = send_symlink};
 
-    return df_lowlevel_on_entry(fs, call, where, DF_LOOKUP_FRESH, make, &making);
+    return df_lowlevel_on_entry(fs, call, where, DF_LOOKUP_MAKE, make, &making);
 }
 
 /* ---- link ---------------------------------------------------------------------------------- */
@@ -152,8 +152,8 @@ static ssize_t link_target(const struct df_target *target, void *arg)
 {
     const struct linking *linking = arg;
     struct making making = {.type = target->node->type, .old = target->node, .send = send_link};
-    int result = df_lowlevel_on_entry(linking->fs, target->call, linking->to, DF_LOOKUP_FRESH, make,
-                                      &making);
+    int result =
+        df_lowlevel_on_entry(linking->fs, target->call, linking->to, DF_LOOKUP_MAKE, make, &making);
 
     if (result == DF_LEAVE)
         target->call->leave_second = true;
@@ -192,7 +192,7 @@ static bool is_removed(struct df_place *place, int result)
         df_node_cache_expire(place->entry);
     if (result < 0)
         return false;
-    df_node_attr_forget(place->dir, DF_ATTR_ALL);
+    df_node_attr_forget(place->dir, DF_ATTR_ENTRIES);
     df_node_cache_remove(&place->lane->nodes, place->dir, place->entry);
     return true;
 }

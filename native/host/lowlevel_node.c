@@ -154,8 +154,9 @@ static bool granted(const struct df_call *call, const struct df_node *node, int 
 int df_lowlevel_permit(struct df_lowlevel *lane, struct df_call *call, struct df_node *node,
                        int mask)
 {
-    if (!lane->default_permissions || (call->caller->capable && !(mask & X_OK)) ||
-        granted(call, node, mask))
+    bool override = call->caller->capable && (!(mask & X_OK) || df_node_is_dir(node));
+
+    if (!lane->default_permissions || override || granted(call, node, mask))
         return 0;
     return ask_permission(lane, call, node, mask);
 }

@@ -231,9 +231,9 @@ static void move(struct renaming *renaming)
 static void renamed(struct renaming *renaming)
 {
     df_node_attr_forget(renaming->from.node, DF_ATTR_ALL);
-    df_node_attr_forget(renaming->from.dir, DF_ATTR_ALL);
+    df_node_attr_forget(renaming->from.dir, DF_ATTR_ENTRIES);
     if (renaming->to.dir != renaming->from.dir)
-        df_node_attr_forget(renaming->to.dir, DF_ATTR_ALL);
+        df_node_attr_forget(renaming->to.dir, DF_ATTR_ENTRIES);
     if (renaming->to.node)
         df_node_attr_forget(renaming->to.node, DF_ATTR_ALL);
     move(renaming);

@@ -110,7 +110,7 @@ int df_lowlevel_enter_made(struct df_place *place, const struct df_node_found *f
     bool is_new;
     int result = -EIO;
 
-    df_node_attr_forget(place->dir, DF_ATTR_ALL);
+    df_node_attr_forget(place->dir, DF_ATTR_ENTRIES);
     if (found->id != 0 && (found->attr.st_mode & S_IFMT) == type)
         result = df_node_get(nodes, found, 0, hold ? 2 : 1, node, &is_new);
     place->disowned = result < 0 && found->id != 0;

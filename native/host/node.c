@@ -13,6 +13,9 @@
 
 #define ROOT_ID      1u
 #define FIRST_CHAINS 8u
+#define LIMBO_WEIGHT                                                                               \
+    4u /* of a batch for the gate, in objects: what it holds back stays small enough               \
+          for a processor's cache */
 
 /* ---- shards -------------------------------------------------------------------------------- */
 
@@ -157,7 +160,7 @@ static struct df_node_limbo *limbo_add(struct df_node_shard *shard, struct df_no
 static void retire_batch(struct df_node_limbo *batch)
 {
     if (batch)
-        df_gate_retire_node(&batch->retired, free_batch);
+        df_gate_retire_nodes(&batch->retired, free_batch, LIMBO_WEIGHT);
 }
 
 /* An entry and a node, or one of them; the node leaves its chain. */

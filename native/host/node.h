@@ -56,8 +56,10 @@ struct df_nodes;
 #define DF_NODE_CAPACITY 262144u /* entries kept; about 400 bytes for each with its node */
 #define DF_NODE_FOREVER  UINT64_MAX
 #define DF_NODE_LIMBO    16u /* dead objects a shard keeps before it retires them together */
-#define DF_NODE_SPARES   32u /* nodes' memory that a shard keeps to use again */
-#define DF_NODE_FORGETS  32u /* FORGETs sent together */
+#define DF_NODE_SPARES                                                                             \
+    160u                    /* nodes' memory that a shard keeps to use again: what the gate        \
+                               gives back at once, and some */
+#define DF_NODE_FORGETS 32u /* FORGETs sent together */
 
 /* The part of struct stat that is cached: from st_ino to st_ctim, in words. st_dev is the core's.
  */
@@ -81,7 +83,9 @@ enum { /* parts of the attributes; df_node.stale says which must not be believed
        DF_ATTR_OWNER = 1 << 3, /* mode, uid, gid */
        DF_ATTR_COUNT = 1 << 4, /* nlink */
        DF_ATTR_ALL = (1 << 5) - 1,
-       DF_ATTR_ASKED = 1 << 5, /* an answer may be on its way */
+       DF_ATTR_ENTRIES = DF_ATTR_ALL & ~DF_ATTR_OWNER, /* what a change of its entries changes in a
+                                                          directory; the kernel forgets all */
+       DF_ATTR_ASKED = 1 << 5,                         /* an answer may be on its way */
 };
 
 /* A dead node or entry on its way through the gate, in a batch of a shard. */

@@ -169,9 +169,10 @@ static void enter_absent(struct df_nodes *nodes, struct df_node *dir,
 
 /* *entry: NULL, or an absent one that is not believed. */
 static int ask(struct df_nodes *nodes, struct df_call *call, struct df_node *dir,
-               const struct df_node_name *name, bool shared, struct df_node_entry **entry,
+               const struct df_node_name *name, unsigned how, struct df_node_entry **entry,
                struct df_node_drops *drops)
 {
+    bool shared = how & DF_LOOKUP_SHARED;
     uint64_t asked = df_node_attr_asking();
     struct df_node_found found;
     struct df_node *node;
@@ -181,7 +182,8 @@ static int ask(struct df_nodes *nodes, struct df_call *call, struct df_node *dir
     if (result < 0 && result != -ENOENT)
         return result;
     if (result < 0 || found.id == 0) {
-        enter_absent(nodes, dir, name, result < 0 ? 0 : found.entry_timeout, shared, entry);
+        if (!(how & DF_LOOKUP_ABSENT))
+            enter_absent(nodes, dir, name, result < 0 ? 0 : found.entry_timeout, shared, entry);
         return 0;
     }
     result = df_node_get(nodes, &found, asked, 1, &node, &is_new);
@@ -244,7 +246,6 @@ int df_node_lookup(struct df_nodes *nodes, struct df_call *call, struct df_node 
 {
     struct df_node_entry *entry = df_node_cache_find(dir, name);
     struct df_node *node = entry ? atomic_load_explicit(&entry->node, memory_order_acquire) : NULL;
-    bool shared = how & DF_LOOKUP_SHARED;
     int result;
 
     *out = entry;
@@ -255,13 +256,13 @@ int df_node_lookup(struct df_nodes *nodes, struct df_call *call, struct df_node 
         if (result <= 0)
             return result;
         df_node_cache_expire(entry);
-        if (shared)
+        if (how & DF_LOOKUP_SHARED)
             return DF_LOOKUP_AGAIN;
         df_node_cache_remove(nodes, dir, entry);
         df_node_cache_drop_later(drops, entry);
         *out = NULL;
     }
-    return ask(nodes, call, dir, name, shared, out, drops);
+    return ask(nodes, call, dir, name, how, out, drops);
 }
 
 void df_node_lookup_learn(struct df_nodes *nodes, struct df_node *dir,

@@ -12,6 +12,8 @@ enum {                             /* how */
        DF_LOOKUP_SHARED = 1 << 0,  /* the lock is held shared */
        DF_LOOKUP_FRESH = 1 << 1,   /* ask even if the entry is valid: LOOKUP_EXCL, LOOKUP_REVAL */
        DF_LOOKUP_REPLACE = 1 << 2, /* second try after DF_LOOKUP_AGAIN: the entry was asked about */
+       DF_LOOKUP_ABSENT = 1 << 3,  /* an absent name is about to be made: it needs no entry */
+       DF_LOOKUP_MAKE = DF_LOOKUP_FRESH | DF_LOOKUP_ABSENT,
 };
 
 #define DF_LOOKUP_AGAIN                                                                            \
