@@ -150,7 +150,7 @@ int df_lowlevel_lock(struct df_fs *fs, struct df_call *call, struct df_file *fil
 {
     struct df_lowlevel *lane = df_lowlevel_of(fs);
 
-    if (!lane->posix_locks)
+    if (!lane->posix_locks || df_node_is_dir(df_node_of_file(file)))
         return DF_NOT_OURS;
     return lock->test ? get_lock(lane, call, file, lock) : set_lock(lane, call, file, lock);
 }
@@ -164,8 +164,8 @@ int df_lowlevel_flock(struct df_fs *fs, struct df_call *call, struct df_file *fi
     struct fuse_file_info *fi = df_lowlevel_handle(&info, file);
     struct fuse_req req;
 
-    if (!lane->flock_locks)
-        return DF_NOT_OURS;
+    if (!lane->flock_locks || df_node_is_dir(df_node_of_file(file)))
+        return DF_NOT_OURS; /* Linux asks no file system about locks of a directory */
     if (!lane->ops.flock)
         return -ENOSYS;
     __atomic_store_n(&file->host[DF_FILE_FLOCK_OWNER], owner, __ATOMIC_RELAXED);
