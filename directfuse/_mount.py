@@ -21,7 +21,7 @@ from directfuse._errors import DirectfuseError, MountError, NotSupportedError, U
 
 __all__ = ["Command", "Mount", "OpStats", "Stats", "find_mount", "mount", "mounts", "unmount"]
 
-Placement: TypeAlias = Literal["auto", "inline", "server"]
+Placement: TypeAlias = Literal["auto", "inline", "helper", "server"]
 Command: TypeAlias = str | Sequence[str | os.PathLike[str]]
 
 #: Built-in file systems that wait for nothing but their own short locks (native/python/gil.h).
@@ -90,6 +90,7 @@ class Mount:
         self.command = command
         self.log = log
         self.placement: Placement = "inline"
+        self.reason = ""  #: why it is not inline
 
     @property
     def id(self) -> int:
@@ -213,7 +214,9 @@ def mount(
         backends` lists them) or the path of a shared object that holds a FUSE program. The
         mountpoint need not exist.
     mountpoint: put behind the command line as its last word, when given.
-    placement: "inline" runs the file system in this process; "auto" chooses (today: inline).
+    placement: "inline" runs the file system in this process; "helper" runs the program as it is in
+        a process of its own, which speaks the FUSE protocol to this one; "auto" is inline where the
+        program can be loaded, else helper. The mount's `placement` and `reason` tell which.
     timing: stats() tells the time spent in the plugin, for about 50 ns an operation.
     count: stats() counts; False spares a few ns an operation.
     may_wait: whether the plugin may wait for a network, a disk or another thread. Unless it is
@@ -230,7 +233,7 @@ def mount(
     _check_placement(placement, argv)
     library = _library(argv)
     sys.audit("directfuse.mount", shlex.join(argv))
-    made = Mount(*_start(argv, library, count=count, timing=timing))
+    made = _place(argv, library, placement, count=count, timing=timing)
     if may_wait is None:
         may_wait = argv[0] not in _PROMPT
     if not may_wait:
@@ -280,8 +283,8 @@ def _check_placement(placement: Placement, argv: list[str]) -> None:
             "process, `directfuse mount` mounts it through the kernel for all processes",
             argv[0],
         )
-    if placement not in ("auto", "inline"):
-        raise ValueError(f"placement is 'auto', 'inline' or 'server', not {placement!r}")
+    if placement not in ("auto", "inline", "helper"):
+        raise ValueError(f"placement is 'auto', 'inline', 'helper' or 'server', not {placement!r}")
 
 
 def _library(argv: list[str]) -> str:
@@ -311,6 +314,42 @@ def _library(argv: list[str]) -> str:
     if not os.path.isfile(name):
         raise MountError(errno.ENOEXEC, "not a file, so no FUSE program", name)
     return os.path.abspath(name)
+
+
+def _place(
+    argv: list[str], library: str, placement: Placement, *, count: bool, timing: bool
+) -> Mount:
+    """Mounts where it was asked for, or where it can be (docs/programs.md has the rule)."""
+    if placement == "helper":
+        return _start_helper(argv, library, "asked for", count=count, timing=timing)
+    try:
+        return Mount(*_start(argv, library, count=count, timing=timing))
+    except MountError as refusal:
+        # ENOEXEC: found out before anything of it ran. A shared object is no program to start.
+        if placement != "auto" or refusal.errno != errno.ENOEXEC or not _is_program(library):
+            raise
+        return _start_helper(argv, library, str(refusal.strerror), count=count, timing=timing)
+
+
+def _is_program(path: str) -> bool:
+    return os.access(path, os.X_OK) and not path.endswith(".so")
+
+
+def _start_helper(
+    argv: list[str], library: str, reason: str, *, count: bool, timing: bool
+) -> Mount:
+    helper = _paths.plugin(_paths.HELPER)
+    if _paths.plugin(argv[0]) is not None:
+        library = os.fspath(_paths.program(argv[0]) or library)
+    if helper is None or library.endswith(".so"):
+        raise MountError(
+            errno.ENOEXEC, "a shared object is no program that a helper could start", library
+        )
+    words = [_paths.HELPER, library, *argv[1:]]
+    entry, _, log = _start(words, os.fspath(helper), count=count, timing=timing)
+    made = Mount(entry, argv, log)
+    made.placement, made.reason = "helper", reason
+    return made
 
 
 def _start(

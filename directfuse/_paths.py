@@ -6,6 +6,7 @@ directfuse/_native/
     lib/pkgconfig/   directfuse.pc, directfuse-plugin.pc
     bin/             memfs, passthrough: the same, as programs that mount through the kernel
     libexec/         df-bench, for `directfuse bench`
+    libexec/helper/  what a helper process is given: a preloaded library, a stand-in for fusermount
     include/         directfuse.h
 """
 
@@ -14,6 +15,7 @@ import sys
 from pathlib import Path
 
 __all__ = [
+    "HELPER",
     "LIBRARY",
     "PLUGIN_LIBRARY",
     "backend_names",
@@ -31,6 +33,7 @@ __all__ = [
 
 LIBRARY = "libdirectfuse.so"
 PLUGIN_LIBRARY = "libdf3.so.3"
+HELPER = "helper"  #: the plugin that serves other processes' file systems
 
 
 @functools.cache
@@ -72,8 +75,9 @@ def pkgconfig_dir() -> Path:
 
 
 def backend_names() -> list[str]:
-    """Names of the built-in file systems, sorted."""
-    return sorted(path.stem for path in (native_dir() / "lib/backends").glob("*.so"))
+    """Names of the built-in file systems, sorted; helper is none by itself."""
+    names = {path.stem for path in (native_dir() / "lib/backends").glob("*.so")}
+    return sorted(names - {HELPER})
 
 
 def plugin(name: str) -> Path | None:

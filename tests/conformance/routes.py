@@ -16,7 +16,7 @@ import time
 
 from . import linux
 from .backends import BACKENDS
-from .child import die_with_parent, in_child
+from .child import die_with_parent, in_child, in_thread, set_thread_identity
 from .fs import Fs
 from .mounts import (
     MNT_DETACH,
@@ -33,6 +33,7 @@ from .mounts import (
 PREFIX = f"directfuse-test-{os.getpid()}-"
 
 MOUNT_SECONDS = 10
+FIRST_DESCRIPTOR = 1 << 30  # native/include/directfuse.h
 
 
 class Unavailable(Exception):
@@ -255,8 +256,11 @@ class Inline(Route):
         self.os = directfuse
         mountpoint = os.path.join(self.area, "mnt")
         command = self.backend.command(mountpoint, self.source, readonly=self.readonly)
-        self._mount = directfuse.mount(command)
+        self._mount = self._mounted(command)
         return mountpoint
+
+    def _mounted(self, command):
+        return self.os.mount(command)
 
     def _stop(self):
         self._mount.unmount()  # EBUSY would be a descriptor that a case left open
@@ -271,7 +275,50 @@ class Inline(Route):
             raise NotUsed("the mount has counted no calls")
 
 
-ROUTES = {route.name: route for route in (Plain, Kernel, Inline)}
+class Helper(Inline):
+    """The backend's executable in a process of its own, speaking the FUSE protocol to us: no
+    /dev/fuse, no mount."""
+
+    name = "helper"
+
+    def _mounted(self, command):
+        executable = self.backend.executable()
+        if executable is None:
+            raise Unavailable(f"the backend {self.backend.name} is not built")
+        return self.os.mount([str(executable), *command[1:]], placement="helper")
+
+    def as_user(self, uid, gid, func, groups):
+        """In a thread: a forked child has no connection to the helper."""
+        if os.geteuid() != 0:
+            raise Unavailable("acting as another user needs root")
+        before = self._descriptors()
+        try:
+            return in_thread(lambda: self._become_in_thread(uid, gid, groups), func)
+        finally:
+            self.refresh()
+            for fd in self._descriptors() - before:  # the end of a child would have closed them
+                self.os.close(fd)
+
+    def _descriptors(self):
+        """Open descriptors, as far as a case gets; they are numbered from the lowest on."""
+        found = set()
+        for fd in range(FIRST_DESCRIPTOR, FIRST_DESCRIPTOR + 200):
+            with contextlib.suppress(OSError):
+                self.os.fstat(fd)
+                found.add(fd)
+        return found
+
+    def _become_in_thread(self, uid, gid, groups):
+        set_thread_identity(uid, gid, groups)
+        self.refresh()
+
+    def proof(self):
+        super().proof()
+        if self._mount.placement != "helper" or mounted(self.base):
+            raise NotUsed("the mount is not served by a helper")
+
+
+ROUTES = {route.name: route for route in (Plain, Kernel, Inline, Helper)}
 
 #: Every (route, backend) that the suite runs on.
 WHERE = [("plain", None)] + [

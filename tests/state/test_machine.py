@@ -14,6 +14,7 @@ from .machine import Machine
 SHORT = hypothesis.settings(
     max_examples=400, stateful_step_count=50, derandomize=True, deadline=None, database=None
 )
+SLOW = hypothesis.settings(SHORT, max_examples=100)  # where a call takes a trip to another process
 SWEEP = hypothesis.settings(SHORT, max_examples=400, stateful_step_count=100, print_blob=True)
 
 WHERES = pytest.mark.parametrize(
@@ -45,7 +46,7 @@ def compare(where, settings):
 @pytest.mark.timeout(300)  # seconds; one that passes takes ten, one that fails has to shrink
 @WHERES
 def test_random_calls_end_as_on_linux(where):
-    compare(where, SHORT)
+    compare(where, SLOW if where[0] == "helper" else SHORT)
 
 
 @pytest.mark.sweep

@@ -1,0 +1,118 @@
+/*
+ * channel.h - the kernel's end of a FUSE connection, over a SOCK_SEQPACKET socket: requests out,
+ * replies and notifications in, one message each.
+ *
+ * A request is sent by the thread that made the call. If nobody else is reading, that thread reads
+ * until its own reply is there, so that a single-threaded caller needs no second thread; else it
+ * leaves, and whoever reads replies for it. A relief thread reads when callers have left replies
+ * outstanding, and for notifications while nothing happens.
+ */
+#ifndef HELPER_CHANNEL_H
+#define HELPER_CHANNEL_H
+
+#ifndef FUSE_USE_VERSION
+#define FUSE_USE_VERSION 312
+#endif
+#include <fuse_lowlevel.h>
+#include <linux/fuse.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+enum { CHANNEL_REQUESTS = 4096 }; /* in flight; more wait for a slot */
+
+/* One request that awaits its reply. */
+struct pending {
+    fuse_req_t req; /* NULL: the slot is free */
+    uint32_t opcode;
+    uint32_t generation; /* of the slot: a late second reply finds nothing */
+    uint32_t next_free;
+    size_t room;              /* bytes of data that the caller takes */
+    struct fuse_file_info fi; /* OPEN, OPENDIR, CREATE */
+};
+
+/* What is sent: a header made from the first members, then the parts. */
+struct message {
+    uint32_t opcode;
+    uint64_t node;
+    const struct fuse_file_info *fi; /* kept for the reply; may be NULL */
+    size_t room;
+    struct iovec part[4]; /* the first is the header's place */
+    int count;            /* of parts, the header's included */
+};
+
+struct poll_handles;
+
+struct channel {
+    int fd;
+    pid_t process;      /* who may use it: not a forked child */
+    size_t limit;       /* bytes of the largest message */
+    uint32_t minor;     /* of the protocol that both sides speak */
+    uint32_t flags;     /* FUSE_* of INIT that both sides agreed on */
+    uint32_t max_write; /* bytes of data in one WRITE */
+    uint32_t max_read;  /* ... in one reply */
+    uint32_t max_readahead;
+    uint16_t max_background, congestion_threshold;
+    uint32_t time_gran;           /* nanoseconds */
+    struct fuse_session *session; /* set before the first request */
+    struct poll_handles *polls;   /* notify.c */
+    char *buffer;                 /* `limit` bytes; of the reader */
+
+    pthread_mutex_t lock;   /* protects what follows */
+    pthread_cond_t freed;   /* a slot */
+    pthread_cond_t relieve; /* wakes the relief thread */
+    bool reading;           /* somebody reads, and owns `buffer` */
+    bool dead;              /* the server is gone */
+    bool ending;            /* the relief thread is to end */
+    uint32_t in_flight, first_free;
+    struct pending *slots; /* CHANNEL_REQUESTS of them */
+    pthread_t relief;
+    bool has_relief;
+};
+
+/* ---- life ---- */
+
+/* Makes the pair: *theirs is the server's end. NULL with errno. */
+struct channel *channel_new(int *theirs);
+
+/* INIT, before anything else, with what the helper can pass on. *server is the process that
+ * answered (0: not told). 0, or -1 after a message. */
+int channel_greet(struct channel *channel, pid_t *server);
+
+/* Starts the relief thread; from here on requests may be sent. 0 or an errno. */
+int channel_start(struct channel *channel, struct fuse_session *session);
+
+/* DESTROY, if the server is still there. */
+void channel_say_goodbye(struct channel *channel);
+
+/* Ends the connection: the server reads its end. No request is in flight. */
+void channel_free(struct channel *channel);
+
+/* ---- requests ---- */
+
+/* Sends a message on behalf of req, which is answered now, by another thread, or with an error. */
+void channel_send(struct channel *channel, fuse_req_t req, struct message *message);
+
+/* Sends one that has no answer (FORGET, BATCH_FORGET). */
+void channel_tell(struct channel *channel, fuse_req_t req, struct message *message);
+
+/* ---- reply.c, notify.c ---- */
+
+/* Hands a reply's body to the request. */
+void reply_pass_on(const struct pending *pending, const char *body, size_t size);
+
+/* A message with no request: FUSE_NOTIFY_*. */
+void notify_pass_on(struct channel *channel, int code, const char *body, size_t size);
+
+/* The number that POLL is sent with, so that a notification finds `handle` again; takes it. One for
+ * each open file `fh`: an older one is dropped. 0: no memory, and nobody will be told. */
+uint64_t notify_remember_poll(struct channel *channel, uint64_t fh, struct fuse_pollhandle *handle);
+
+/* The open file is gone. */
+void notify_forget_poll(struct channel *channel, uint64_t fh);
+
+/* Frees all of them. */
+void notify_free(struct channel *channel);
+
+#endif

@@ -1,0 +1,241 @@
+/*
+ * preload.c - libdf-helper.so, loaded into a server with LD_PRELOAD: "/dev/fuse" opens the helper's
+ * channel, mounting a FUSE type tells the helper where, and nothing is mounted.
+ *
+ * Everything else passes. A process whose environment names no helper is left alone.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fuse.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "control.h"
+
+#define PUBLIC __attribute__((visibility("default")))
+
+/* Linux gives FUSE_DEV_IOC_CLONE this number; older headers lack the name. */
+#define CLONE_REQUEST 0x8004e500UL
+
+static pthread_mutex_t channel_lock = PTHREAD_MUTEX_INITIALIZER;
+static int channel = -1; /* under channel_lock: what "/dev/fuse" was opened as first */
+
+/* The C library's own function behind one of ours. */
+#define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+/* ---- the device ---------------------------------------------------------------------------- */
+
+/* The helper hands its channel out once; a second open (one for each thread, say) is a copy. */
+static int open_channel(void)
+{
+    const struct control_message message = {.kind = CONTROL_OPEN, .way = CONTROL_PRELOAD};
+    int error = 0, fd = -1;
+
+    pthread_mutex_lock(&channel_lock);
+    if (channel >= 0)
+        fd = fcntl(channel, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0) {
+        error = control_ask(&message, &fd);
+        channel = fd;
+    }
+    pthread_mutex_unlock(&channel_lock);
+    if (error)
+        errno = error;
+    return error ? -1 : fd;
+}
+
+static bool is_device(const char *path)
+{
+    return path && strcmp(path, "/dev/fuse") == 0 && getenv(CONTROL_VARIABLE);
+}
+
+static bool takes_mode(int flags)
+{
+    return flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE;
+}
+
+#define OPEN(name)                                                                                 \
+    PUBLIC int name(const char *path, int flags, ...)                                              \
+    {                                                                                              \
+        mode_t mode = 0;                                                                           \
+        if (is_device(path))                                                                       \
+            return open_channel();                                                                 \
+        if (takes_mode(flags)) {                                                                   \
+            va_list rest;                                                                          \
+            va_start(rest, flags);                                                                 \
+            mode = va_arg(rest, mode_t);                                                           \
+            va_end(rest);                                                                          \
+        }                                                                                          \
+        return NEXT(name)(path, flags, mode);                                                      \
+    }
+
+#define OPENAT(name)                                                                               \
+    PUBLIC int name(int dir, const char *path, int flags, ...)                                     \
+    {                                                                                              \
+        mode_t mode = 0;                                                                           \
+        if (is_device(path))                                                                       \
+            return open_channel();                                                                 \
+        if (takes_mode(flags)) {                                                                   \
+            va_list rest;                                                                          \
+            va_start(rest, flags);                                                                 \
+            mode = va_arg(rest, mode_t);                                                           \
+            va_end(rest);                                                                          \
+        }                                                                                          \
+        return NEXT(name)(dir, path, flags, mode);                                                 \
+    }
+
+/* The names that fortified programs call. */
+int __open_2(const char *path, int flags);
+int __open64_2(const char *path, int flags);
+
+#define OPEN_2(name)                                                                               \
+    PUBLIC int name(const char *path, int flags)                                                   \
+    {                                                                                              \
+        return is_device(path) ? open_channel() : NEXT(name)(path, flags);                         \
+    }
+
+OPEN(open)
+OPEN(open64)
+OPENAT(openat)
+OPENAT(openat64)
+OPEN_2(__open_2)
+OPEN_2(__open64_2)
+
+static bool is_channel(int fd)
+{
+    int type = 0;
+    socklen_t size = sizeof(type);
+
+    pthread_mutex_lock(&channel_lock);
+    bool known = channel >= 0;
+    pthread_mutex_unlock(&channel_lock);
+    return known && getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 &&
+           type == SOCK_SEQPACKET;
+}
+
+/* A clone of the device is a copy of the descriptor already. */
+PUBLIC int ioctl(int fd, unsigned long request, ...)
+{
+    va_list rest;
+
+    va_start(rest, request);
+    void *argument = va_arg(rest, void *);
+    va_end(rest);
+    if (request == CLONE_REQUEST && is_channel(fd))
+        return 0;
+    return NEXT(ioctl)(fd, request, argument);
+}
+
+/* ---- mounting ------------------------------------------------------------------------------ */
+
+static bool is_fuse(const char *type)
+{
+    return type && (strcmp(type, "fuse") == 0 || strncmp(type, "fuse.", 5) == 0);
+}
+
+static void copy_text(char *to, size_t size, const char *from)
+{
+    snprintf(to, size, "%s", from ? from : "");
+}
+
+static int tell(enum control_kind kind, const char *target, const char *source, const char *type,
+                const char *options)
+{
+    struct control_message message = {.kind = (uint8_t)kind, .way = CONTROL_PRELOAD};
+    int fd = -1;
+
+    copy_text(message.target, sizeof(message.target), target);
+    copy_text(message.source, sizeof(message.source), source);
+    copy_text(message.type, sizeof(message.type), type);
+    copy_text(message.options, sizeof(message.options), options);
+    int error = control_ask(&message, &fd);
+    if (error)
+        errno = error;
+    return error ? -1 : 0;
+}
+
+PUBLIC int mount(const char *source, const char *target, const char *type, unsigned long flags,
+                 const void *data)
+{
+    char options[4096];
+
+    if (!is_fuse(type) || !getenv(CONTROL_VARIABLE))
+        return NEXT(mount)(source, target, type, flags, data);
+    snprintf(options, sizeof(options), "%s%s%s", flags & MS_RDONLY ? "ro" : "rw",
+             data && *(const char *)data ? "," : "", data ? (const char *)data : "");
+    return tell(CONTROL_MOUNT, target, source, type, options);
+}
+
+/* The server unmounts what it believes to have mounted. */
+static bool unmounts_ours(const char *target)
+{
+    return getenv(CONTROL_VARIABLE) && tell(CONTROL_UNMOUNT, target, NULL, NULL, NULL) == 0;
+}
+
+PUBLIC int umount(const char *target)
+{
+    return unmounts_ours(target) ? 0 : NEXT(umount)(target);
+}
+
+PUBLIC int umount2(const char *target, int flags)
+{
+    return unmounts_ours(target) ? 0 : NEXT(umount2)(target, flags);
+}
+
+/* ---- splice(2): one message stays one message ---------------------------------------------- */
+
+static ssize_t pipe_to_channel(int from, int to, size_t size)
+{
+    char *buffer = malloc(size);
+    size_t used = 0;
+
+    if (!buffer)
+        return -1;
+    while (used < size) {
+        ssize_t got = read(from, buffer + used, size - used);
+        if (got <= 0)
+            break;
+        used += (size_t)got;
+    }
+    ssize_t sent = send(to, buffer, used, MSG_NOSIGNAL);
+    free(buffer);
+    return sent;
+}
+
+static ssize_t channel_to_pipe(int from, int to, size_t size)
+{
+    char *buffer = malloc(size);
+
+    if (!buffer)
+        return -1;
+    ssize_t got = recv(from, buffer, size, 0);
+    for (ssize_t used = 0; used < got;) {
+        ssize_t put = write(to, buffer + used, (size_t)(got - used));
+        if (put < 0) {
+            got = -1;
+            break;
+        }
+        used += put;
+    }
+    free(buffer);
+    return got;
+}
+
+PUBLIC ssize_t splice(int from, off64_t *from_offset, int to, off64_t *to_offset, size_t size,
+                      unsigned flags)
+{
+    if (!to_offset && is_channel(to))
+        return pipe_to_channel(from, to, size);
+    if (!from_offset && is_channel(from))
+        return channel_to_pipe(from, to, size);
+    return NEXT(splice)(from, from_offset, to, to_offset, size, flags);
+}

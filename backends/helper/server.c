@@ -1,0 +1,516 @@
+/*
+ * server.c - starting a FUSE server that never meets the kernel's FUSE, and ending it.
+ *
+ * The server gets two doors to the helper, and takes the one it knows: libdf-helper.so, preloaded,
+ * answers open("/dev/fuse") and mount(2) of a dynamically linked program; a stand-in for fusermount
+ * comes first on its PATH, which is how programs in Go mount.
+ */
+#include "server.h"
+
+#ifndef FUSE_USE_VERSION
+#define FUSE_USE_VERSION 312
+#endif
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fuse_lowlevel.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+#define LOOK_AROUND 200 /* ms between looks for a mount that is none of ours */
+
+static int fail(const char *what, const char *name, int error)
+{
+    fuse_log(FUSE_LOG_ERR, "helper: %s %s: %s\n", what, name, strerror(error));
+    return -1;
+}
+
+/* ---- where our own files are -------------------------------------------------------------------
+ */
+
+/* <tree>/libexec/helper, beside the library that we run with, or beside the program that we are. */
+static bool find_tools(char *path, size_t size)
+{
+    char self[PATH_MAX];
+    Dl_info info;
+
+    if (dladdr((void *)(uintptr_t)fuse_session_new, &info) && info.dli_fname[0] == '/') {
+        snprintf(path, size, "%.*s/../libexec/helper",
+                 (int)(strrchr(info.dli_fname, '/') - info.dli_fname), info.dli_fname);
+        if (access(path, F_OK) == 0)
+            return true;
+    }
+    ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    if (length <= 0)
+        return false;
+    self[length] = '\0';
+    *strrchr(self, '/') = '\0';
+    snprintf(path, size, "%s/../libexec/helper", self);
+    return access(path, F_OK) == 0;
+}
+
+/* ---- the environment of the server --------------------------------------------------------------
+ */
+
+/* NAME=FIRST, followed by what NAME was: one more entry of a list. */
+static char *listed(const char *name, const char *first, const char *separator)
+{
+    const char *old = getenv(name);
+    char *text;
+
+    return asprintf(&text, "%s=%s%s%s", name, first, old && *old ? separator : "", old ? old : "") <
+                   0
+               ? NULL
+               : text;
+}
+
+static bool is_named(const char *entry, const char *name)
+{
+    size_t length = strlen(name);
+
+    return strncmp(entry, name, length) == 0 && entry[length] == '=';
+}
+
+struct environment {
+    char **entries;
+    char *made[3]; /* those of the entries that are ours to free */
+};
+
+static void free_environment(struct environment *environment)
+{
+    for (int i = 0; i < 3; i++)
+        free(environment->made[i]);
+    free(environment->entries);
+}
+
+static bool make_environment(struct environment *out, const struct server *server,
+                             const char *tools)
+{
+    static const char *const names[3] = {"LD_PRELOAD", "PATH", CONTROL_VARIABLE};
+    char preload[2 * PATH_MAX + 32];
+    size_t count = 0;
+
+    *out = (struct environment){0};
+    while (environ[count])
+        count++;
+    snprintf(preload, sizeof(preload), "%s/libdf-helper.so", tools);
+    out->entries = calloc(count + 4, sizeof(char *));
+    out->made[0] = listed(names[0], preload, ":");
+    out->made[1] = listed(names[1], tools, ":");
+    if (asprintf(&out->made[2], "%s=%s/control", names[2], server->directory) < 0)
+        out->made[2] = NULL;
+    if (!out->entries || !out->made[0] || !out->made[1] || !out->made[2]) {
+        free_environment(out);
+        return false;
+    }
+    size_t used = 3;
+    memcpy(out->entries, out->made, sizeof(out->made));
+    for (size_t i = 0; i < count; i++) {
+        if (!is_named(environ[i], names[0]) && !is_named(environ[i], names[1]) &&
+            !is_named(environ[i], names[2]))
+            out->entries[used++] = environ[i];
+    }
+    return true;
+}
+
+/* ---- the mountpoint -----------------------------------------------------------------------------
+ */
+
+static bool is_empty_directory(const char *path)
+{
+    DIR *dir = opendir(path);
+    int count = 0;
+
+    while (dir && readdir(dir))
+        count++;
+    if (dir)
+        closedir(dir);
+    return dir && count <= 2; /* "." and ".." */
+}
+
+static bool is_path(char *const argv[], int i)
+{
+    return argv[i][0] != '-' && strcmp(argv[i - 1], "-o") != 0 && strchr(argv[i], '/') &&
+           !strpbrk(argv[i], ": ");
+}
+
+/*
+ * The mountpoint may be missing on disk, unlike all else that a server is likely to be told: the
+ * last path that names nothing; else the last that names an empty directory. "host:/path" and
+ * "--option=/path" are no paths, nor are the words of a shell. 0: there is none.
+ */
+static int find_mountpoint(int argc, char *const argv[])
+{
+    int missing = 0, empty = 0;
+
+    for (int i = 1; i < argc; i++) {
+        if (is_path(argv, i) && access(argv[i], F_OK) < 0)
+            missing = i;
+        else if (is_path(argv, i) && is_empty_directory(argv[i]))
+            empty = i;
+    }
+    return missing ? missing : empty;
+}
+
+static char *absolute(const char *path)
+{
+    char *text = NULL, *cwd = NULL;
+
+    if (path[0] == '/')
+        return strdup(path);
+    cwd = getcwd(NULL, 0);
+    if (cwd && asprintf(&text, "%s/%s", cwd, path) < 0)
+        text = NULL;
+    free(cwd);
+    return text;
+}
+
+/* A server looks at its mountpoint before it asks for it, and ours need not exist. Returns the word
+ * to use; `shown` is room for it. */
+static char *show_mountpoint(struct server *server, char *word, char *shown, size_t size)
+{
+    snprintf(shown, size, "%s/mnt", server->directory);
+    if (mkdir(shown, 0700) < 0)
+        return word; /* it will say itself that it has no mountpoint */
+    server->mountpoint = absolute(word);
+    return shown;
+}
+
+/* ---- starting -----------------------------------------------------------------------------------
+ */
+
+/* A session of its own, so that the terminal's signals are not for it; none blocked or ignored. */
+static int set_attributes(posix_spawnattr_t *attributes)
+{
+    sigset_t none, all;
+
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_setsigmask(attributes, &none);
+    posix_spawnattr_setsigdefault(attributes, &all);
+    return posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                                    POSIX_SPAWN_SETSID);
+}
+
+static int spawn(struct server *server, char *const argv[], char *const environment[], int output)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attributes);
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, output, 1);
+    posix_spawn_file_actions_adddup2(&actions, output, 2);
+    set_attributes(&attributes);
+    int error = posix_spawnp(&server->pid, argv[0], &actions, &attributes, argv, environment);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    return error;
+}
+
+static void *print_output(void *argument)
+{
+    struct server *server = argument;
+    FILE *lines = fdopen(server->output, "r");
+    char *line = NULL;
+    size_t size = 0;
+
+    while (lines && getline(&line, &size, lines) > 0)
+        fuse_log(FUSE_LOG_INFO, "%s", line);
+    free(line);
+    if (lines)
+        fclose(lines);
+    else
+        close(server->output);
+    return NULL;
+}
+
+static int run(struct server *server, char *const argv[], const char *tools)
+{
+    struct environment environment;
+    int pipes[2];
+
+    if (!make_environment(&environment, server, tools))
+        return ENOMEM;
+    int error = pipe2(pipes, O_CLOEXEC) < 0 ? errno : 0;
+    if (!error) {
+        error = spawn(server, argv, environment.entries, pipes[1]);
+        close(pipes[1]);
+        server->output = pipes[0];
+        server->prints = pthread_create(&server->printer, NULL, print_output, server) == 0;
+        if (!server->prints)
+            close(pipes[0]);
+    }
+    free_environment(&environment);
+    return error;
+}
+
+static int make_directory(struct server *server)
+{
+    const char *base = secure_getenv("TMPDIR");
+
+    if (!base || strlen(base) > sizeof(server->directory) - sizeof("/directfuse-XXXXXX"))
+        base = "/tmp";
+    snprintf(server->directory, sizeof(server->directory), "%s/directfuse-XXXXXX", base);
+    return mkdtemp(server->directory) ? 0 : errno;
+}
+
+int server_start(struct server *server, int argc, char *const argv[], int channel)
+{
+    char tools[2 * PATH_MAX], path[96], shown[96];
+    char **words = calloc((size_t)argc + 1, sizeof(char *));
+    int place = find_mountpoint(argc, argv), error;
+
+    *server = (struct server){.channel = channel, .listener = -1, .daemon = -1};
+    if (!words)
+        return fail("cannot start", argv[0], ENOMEM);
+    memcpy(words, argv, (size_t)argc * sizeof(char *));
+    if (!find_tools(tools, sizeof(tools)))
+        error = ENOENT;
+    else if (!(error = make_directory(server))) {
+        snprintf(path, sizeof(path), "%s/control", server->directory);
+        server->listener = control_listen(path);
+        error = server->listener < 0 ? errno : 0;
+    }
+    if (!error && place)
+        words[place] = show_mountpoint(server, words[place], shown, sizeof(shown));
+    if (!error)
+        error = run(server, words, tools);
+    free(words);
+    return error ? fail("cannot start", argv[0], error) : 0;
+}
+
+/* ---- until it is mounted ------------------------------------------------------------------------
+ */
+
+/* The channel is handed out once, then only the server has it: its death is seen. */
+static void answer_open(struct server *server, int connection)
+{
+    int error = server->channel < 0 ? EBUSY : 0;
+
+    if (control_answer(connection, error, server->channel) == 0 && !error) {
+        close(server->channel);
+        server->channel = -1;
+    }
+}
+
+/* go-fuse opens and polls this name below a new mountpoint, so that Go's runtime learns that files
+ * there cannot be polled. A plain file in our directory serves. */
+static const char poll_file[] = "mnt/.go-fuse-epoll-hack";
+
+static void show_poll_file(const struct server *server)
+{
+    char path[128];
+
+    snprintf(path, sizeof(path), "%s/%s", server->directory, poll_file);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        close(fd);
+}
+
+/* Answers one question; true: it was the one to be mounted. */
+static bool answer(struct server *server)
+{
+    struct control_message message;
+    int connection = control_take(server->listener, &message);
+    bool mounts = connection >= 0 && message.kind == CONTROL_MOUNT;
+
+    if (connection < 0)
+        return false;
+    if (message.kind == CONTROL_OPEN) {
+        answer_open(server, connection);
+        return false;
+    }
+    if (mounts) {
+        server->mount = message;
+        show_poll_file(server);
+    }
+    control_answer(connection, 0, -1);
+    if (message.kind == CONTROL_UNMOUNT && server->session)
+        fuse_session_exit(server->session);
+    return mounts;
+}
+
+static bool reap(struct server *server, int options)
+{
+    if (server->pid > 0 && waitpid(server->pid, &server->status, options) != 0)
+        server->pid = 0; /* or somebody else in this process has waited for it */
+    return server->pid == 0;
+}
+
+static void explain_end(const struct server *server)
+{
+    if (WIFSIGNALED(server->status))
+        fuse_log(FUSE_LOG_ERR, "helper: the program was ended by signal %d before it mounted\n",
+                 WTERMSIG(server->status));
+    else
+        fuse_log(FUSE_LOG_ERR,
+                 "helper: the program ended with status %d before it mounted anything through "
+                 "/dev/fuse or fusermount\n",
+                 WEXITSTATUS(server->status));
+}
+
+/* A static program that knows no fusermount cannot be reached; with the right to mount it would do
+ * so for real, on the directory that it was shown. */
+static bool mounted_for_real(const struct server *server)
+{
+    FILE *mounts = fopen("/proc/self/mountinfo", "re");
+    char *line = NULL;
+    size_t size = 0;
+    bool found = false;
+
+    while (mounts && !found && getline(&line, &size, mounts) > 0)
+        found = strstr(line, server->directory);
+    free(line);
+    if (mounts)
+        fclose(mounts);
+    return found;
+}
+
+static void undo_mount(const struct server *server)
+{
+    char path[96];
+
+    snprintf(path, sizeof(path), "%s/mnt", server->directory);
+    umount2(path, MNT_DETACH);
+    kill(server->pid, SIGTERM);
+    fuse_log(FUSE_LOG_ERR, "helper: the program opens /dev/fuse and mounts by itself, past the "
+                           "C library and fusermount; it can only be mounted through the kernel "
+                           "(`directfuse mount`); what it had mounted is unmounted\n");
+}
+
+int server_await_mount(struct server *server)
+{
+    int child = (int)syscall(SYS_pidfd_open, server->pid, 0);
+    struct pollfd events[2] = {{.fd = server->listener, .events = POLLIN},
+                               {.fd = child, .events = POLLIN}};
+    int result = -1;
+
+    for (;;) {
+        int ready = poll(events, 2, LOOK_AROUND);
+        if (ready < 0 && errno != EINTR)
+            break;
+        if (ready == 0 && mounted_for_real(server)) {
+            undo_mount(server);
+            break;
+        }
+        if (ready <= 0)
+            continue;
+        if (events[0].revents) {
+            if (answer(server)) {
+                result = 0;
+                break;
+            }
+        } else if (events[1].revents && reap(server, WNOHANG)) {
+            explain_end(server);
+            break;
+        }
+    }
+    if (child >= 0)
+        close(child);
+    return result;
+}
+
+/* ---- while it is mounted ------------------------------------------------------------------------
+ */
+
+/* A socket that is shut down accepts nothing more: that ends it. */
+static void *watch_control(void *argument)
+{
+    struct server *server = argument;
+    struct pollfd event = {.fd = server->listener, .events = POLLIN};
+
+    for (;;) {
+        if (poll(&event, 1, -1) < 0 && errno != EINTR)
+            return NULL;
+        if (event.revents & (POLLHUP | POLLERR | POLLNVAL))
+            return NULL;
+        if (event.revents & POLLIN)
+            answer(server);
+    }
+}
+
+void server_watch(struct server *server, struct fuse_session *session, pid_t answers)
+{
+    server->session = session;
+    if (answers > 0 && answers != server->pid)
+        server->daemon = (int)syscall(SYS_pidfd_open, answers, 0);
+    server->watched = pthread_create(&server->watcher, NULL, watch_control, server) == 0;
+}
+
+/* ---- the end ------------------------------------------------------------------------------------
+ */
+
+/* Waits for the end of a process, asking ever more firmly: a server that was told by its channel
+ * needs the time to write its data. */
+static void see_off(int pidfd)
+{
+    static const struct {
+        int patience; /* ms */
+        int signal;   /* after that */
+    } steps[] = {{10000, SIGTERM}, {5000, SIGKILL}, {1000, 0}};
+
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        struct pollfd ended = {.fd = pidfd, .events = POLLIN};
+        if (poll(&ended, 1, steps[i].patience) > 0)
+            return;
+        syscall(SYS_pidfd_send_signal, pidfd, steps[i].signal, NULL, 0);
+    }
+}
+
+static void remove_directory(const struct server *server)
+{
+    char path[128];
+
+    if (!server->directory[0])
+        return;
+    snprintf(path, sizeof(path), "%s/%s", server->directory, poll_file);
+    unlink(path);
+    snprintf(path, sizeof(path), "%s/control", server->directory);
+    unlink(path);
+    snprintf(path, sizeof(path), "%s/mnt", server->directory);
+    rmdir(path);
+    rmdir(server->directory);
+}
+
+int server_end(struct server *server)
+{
+    int child = server->pid > 0 ? (int)syscall(SYS_pidfd_open, server->pid, 0) : -1;
+
+    if (server->channel >= 0)
+        close(server->channel);
+    if (child >= 0) {
+        see_off(child);
+        close(child);
+    }
+    if (server->daemon >= 0) {
+        see_off(server->daemon);
+        close(server->daemon);
+    }
+    reap(server, 0);
+    if (server->watched) {
+        shutdown(server->listener, SHUT_RDWR);
+        pthread_join(server->watcher, NULL);
+    }
+    if (server->listener >= 0)
+        close(server->listener);
+    if (server->prints)
+        pthread_join(server->printer, NULL);
+    remove_directory(server);
+    free(server->mountpoint);
+    return WIFEXITED(server->status) ? WEXITSTATUS(server->status) : 1;
+}

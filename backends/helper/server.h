@@ -1,0 +1,49 @@
+/*
+ * server.h - the FUSE server in a process of its own: started, listened to, ended.
+ */
+#ifndef HELPER_SERVER_H
+#define HELPER_SERVER_H
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "control.h"
+
+struct fuse_session;
+
+struct server {
+    char directory[64]; /* of our own, mode 0700: the control socket, a mountpoint to show */
+    char *mountpoint;   /* what the user calls it: absolute */
+    int listener;       /* the control socket */
+    int channel;        /* the server's end, until it was handed out; -1 */
+    int output;         /* read end of the pipe that it prints to */
+    pid_t pid;          /* our child; 0: reaped */
+    int status;         /* of the child, as waitpid(2) gives it */
+    int daemon;         /* pidfd of the process that answers, when that is another; -1 */
+    struct control_message mount; /* what it asked for */
+    struct fuse_session *session; /* ended when the server wants that; set by server_watch() */
+    pthread_t printer, watcher;
+    bool prints, watched;
+};
+
+/*
+ * Starts argv (argc words, the first looked for on PATH) so that its "/dev/fuse" or fusermount is
+ * ours; takes `channel` over. The word of argv that names the mountpoint, if no such directory
+ * exists, is replaced by a directory of ours. 0, or -1 after a message.
+ */
+int server_start(struct server *server, int argc, char *const argv[], int channel);
+
+/* Waits until it asks to be mounted. 0, or -1 after a message: it ended, or cannot be served. */
+int server_await_mount(struct server *server);
+
+/* From here on the session ends when the server unmounts itself. `answers` is the process that
+ * answered INIT, or 0. */
+void server_watch(struct server *server, struct fuse_session *session, pid_t answers);
+
+/* Waits for its end, which the closed channel has told it, with less and less patience. Returns the
+ * exit status of the program that was started. */
+int server_end(struct server *server);
+
+#endif

@@ -1,0 +1,124 @@
+"""What a server may get wrong, and what its helper makes of it."""
+
+import errno
+import os
+import sys
+
+import pytest
+
+import directfuse
+
+from .conftest import SERVER
+
+
+def code_of(call):
+    with pytest.raises(OSError) as caught:
+        call()
+    return caught.value.errno
+
+
+def read(mount):
+    with directfuse.open(f"{mount.mountpoint}/file", "rb", buffering=0) as file:
+        return file.read(100)
+
+
+def test_content(serve):
+    assert read(serve("good")) == b"content\n"
+
+
+def test_absent_name_is_remembered(serve):
+    mount = serve("good")
+    for _ in range(3):
+        assert code_of(lambda: directfuse.stat(f"{mount.mountpoint}/no")) == errno.ENOENT
+
+
+def test_reply_shorter_than_its_struct(serve):
+    mount = serve("short")
+    assert code_of(lambda: directfuse.stat(f"{mount.mountpoint}/file")) == errno.EIO
+
+
+def test_more_data_than_were_asked_for(serve):
+    assert code_of(lambda: read(serve("huge"))) == errno.EIO
+
+
+def test_messages_that_are_none(serve):
+    mount = serve("garbage")
+    assert read(mount) == b"content\n"
+    assert read(mount) == b"content\n"
+
+
+def test_error_with_the_wrong_sign(serve):
+    assert code_of(lambda: read(serve("positive"))) == errno.ERANGE
+
+
+def test_notification_drops_a_name(serve):
+    mount = serve("notify")
+    assert not directfuse.path.exists(f"{mount.mountpoint}/late")
+    assert not directfuse.path.exists(f"{mount.mountpoint}/late")  # from the cache
+    assert read(mount) == b"content\n"  # the notification comes before the data
+    assert directfuse.path.exists(f"{mount.mountpoint}/late")
+
+
+def test_server_dies_in_a_call(serve):
+    mount = serve("die")
+    file = directfuse.open(f"{mount.mountpoint}/file", "rb", buffering=0)
+    assert code_of(lambda: file.read(1)) == errno.ECONNABORTED
+    assert code_of(file.close) == errno.ENOTCONN
+    assert code_of(lambda: directfuse.listdir(mount.mountpoint)) == errno.ENOTCONN
+    mount.unmount()
+
+
+def test_call_in_a_forked_child(serve):
+    mount = serve("good")
+    pid = os.fork()
+    if pid == 0:
+        try:
+            directfuse.listdir(mount.mountpoint)
+            os._exit(0)
+        except OSError as error:
+            os._exit(error.errno)
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == errno.ENOTCONN
+    assert read(mount) == b"content\n"
+
+
+# ---- mounting that fails -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        ("refuse", "the remote host does not answer"),
+        ("old", "speaks FUSE 7.8"),
+        ("leave", "ended before it answered INIT"),
+    ],
+)
+def test_reason_is_told(serve, mode, words):
+    with pytest.raises(directfuse.MountError, match=words) as caught:
+        serve(mode)
+    assert caught.value.errno == errno.EIO
+
+
+def test_program_that_is_no_server():
+    with pytest.raises(directfuse.MountError, match="before it mounted anything"):
+        directfuse.mount(["true", "/nowhere/at/all"], placement="helper")
+
+
+def test_library_is_no_program():
+    with pytest.raises(
+        directfuse.MountError, match="no program that a helper could start"
+    ) as caught:
+        directfuse.mount([sys.modules["directfuse._fast"].__file__, "/m"], placement="helper")
+    assert caught.value.errno == errno.ENOEXEC
+
+
+def test_nothing_is_left_behind(serve, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    before = set(os.listdir("/proc/self/fd"))
+    mount = directfuse.mount(
+        [sys.executable, SERVER, "good", str(tmp_path / "nowhere")], placement="helper"
+    )
+    assert read(mount) == b"content\n"
+    mount.unmount()
+    assert set(os.listdir("/proc/self/fd")) == before
+    assert os.listdir(tmp_path) == []

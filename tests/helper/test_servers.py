@@ -1,0 +1,178 @@
+"""Unmodified FUSE servers that no process could load: another language, thread-local storage, a
+libfuse of their own inside. Each runs in a process of its own, with no kernel mount."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+
+import pytest
+
+import directfuse
+
+PACKAGES = {"squashfuse_ll": "squashfuse", "mksquashfs": "squashfs-tools"}
+
+
+def need(*programs):
+    for program in programs:
+        if shutil.which(program) is None:
+            package = PACKAGES.get(program, program)
+            pytest.skip(f"{program} is not installed (apt-get install {package})")
+
+
+@pytest.fixture
+def source(tmp_path):
+    root = tmp_path / "source"
+    (root / "sub").mkdir(parents=True)
+    (root / "text").write_text("hello\n")
+    (root / "sub/large").write_bytes(os.urandom(1_300_000))
+    (root / "sub/name with spaces").write_bytes(bytes(range(256)) * 40)
+    return root
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("CRYFS_FRONTEND", "noninteractive")
+    monkeypatch.setenv("CRYFS_NO_UPDATE_CHECK", "true")
+    return tmp_path
+
+
+def rclone(command, source, home):
+    need("rclone")
+    (home / "rclone.conf").touch()
+    options = ["--config", str(home / "rclone.conf"), "--vfs-cache-mode", "writes"]
+    return ["rclone", command, str(source), str(home / "m"), *options]
+
+
+def gocryptfs(home):
+    need("gocryptfs")
+    (home / "password").write_text("secret\n")
+    (home / "cipher").mkdir()
+    password = ["-q", "-passfile", str(home / "password")]
+    subprocess.run(["gocryptfs", "-init", *password, str(home / "cipher")], check=True)
+    return ["gocryptfs", *password, str(home / "cipher"), str(home / "m")]
+
+
+def cryfs(home):
+    need("cryfs")
+    script = home / "mount-cryfs"
+    (home / "cipher").mkdir()
+    script.write_text(f'#!/bin/sh\necho secret | exec cryfs {home}/cipher "$1"\n')
+    script.chmod(0o755)
+    return [str(script), str(home / "m")]
+
+
+WRITABLE = {
+    "rclone mount": lambda source, home: rclone("mount", source, home),
+    "rclone mount2": lambda source, home: rclone("mount2", source, home),
+    "gocryptfs": lambda source, home: gocryptfs(home),
+    "cryfs": lambda source, home: cryfs(home),
+    "mergerfs": lambda source, home: ["mergerfs", str(source), str(home / "m")],
+    "bindfs": lambda source, home: ["bindfs", str(source), str(home / "m")],
+}
+
+
+def mount(name, source, home, placement="auto"):
+    need(name.split()[0])
+    return directfuse.mount(WRITABLE[name](source, home), placement=placement)
+
+
+def copy_in(source, point):
+    """The tree below `source`, for those that start empty."""
+    if directfuse.path.exists(f"{point}/text"):
+        return
+    directfuse.mkdir(f"{point}/sub")
+    for name in ("text", "sub/large", "sub/name with spaces"):
+        with directfuse.open(f"{point}/{name}", "wb") as file:
+            file.write((source / name).read_bytes())
+
+
+@pytest.mark.parametrize("name", WRITABLE)
+def test_content_can_be_written_and_read(name, source, home):
+    placement = "helper" if name == "bindfs" else "auto"
+    with mount(name, source, home, placement) as m:
+        assert m.placement == "helper"
+        assert m.reason
+        copy_in(source, m.mountpoint)
+        for name in ("text", "sub/large", "sub/name with spaces"):
+            with directfuse.open(f"{m.mountpoint}/{name}", "rb") as file:
+                assert file.read() == (source / name).read_bytes()
+        directfuse.rename(f"{m.mountpoint}/text", f"{m.mountpoint}/other")
+        assert sorted(directfuse.listdir(m.mountpoint)) == ["other", "sub"]
+        directfuse.unlink(f"{m.mountpoint}/other")
+        assert not directfuse.path.exists(f"{m.mountpoint}/other")
+        assert m.stats().calls
+        with open("/proc/self/mountinfo") as mounts:
+            assert m.mountpoint not in mounts.read()
+
+
+@pytest.mark.parametrize("program", ["squashfuse", "squashfuse_ll"])
+def test_image_is_read_by_eight_threads(program, source, home):
+    need(program, "mksquashfs")
+    image = home / "image.sqfs"
+    subprocess.run(["mksquashfs", source, image, "-quiet", "-no-progress"], check=True)
+    wrong = []
+    with directfuse.mount([program, str(image), str(home / "m")], placement="helper") as m:
+
+        def check():
+            for _ in range(5):
+                for name in ("text", "sub/large", "sub/name with spaces"):
+                    with directfuse.open(f"{m.mountpoint}/{name}", "rb") as file:
+                        if file.read() != (source / name).read_bytes():
+                            wrong.append(name)
+
+        threads = [threading.Thread(target=check) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not wrong
+
+
+def test_archive_is_rewritten_at_unmount(home):
+    need("fuse-zip", "unzip")
+    archive = home / "new.zip"
+    with directfuse.mount(["fuse-zip", str(archive), str(home / "m")], placement="helper") as m:
+        with directfuse.open(f"{m.mountpoint}/file", "w") as file:
+            file.write("kept")
+    listed = subprocess.run(["unzip", "-p", archive, "file"], check=True, capture_output=True)
+    assert listed.stdout == b"kept"
+
+
+def test_two_servers_at_a_time(source, home):
+    need("mergerfs")
+    commands = [["mergerfs", str(source), str(home / name)] for name in ("a", "b")]
+    with directfuse.mount(commands[0]) as a, directfuse.mount(commands[1]) as b:
+        assert directfuse.listdir(a.mountpoint) == directfuse.listdir(b.mountpoint)
+
+
+@pytest.fixture
+def public():
+    """A directory that anybody can read, which pytest's are not."""
+    with tempfile.TemporaryDirectory() as directory:
+        os.chmod(directory, 0o755)
+        yield directory
+
+
+def test_no_right_is_needed(public):
+    """As nobody, without capabilities and without access to /dev/fuse."""
+    need("setpriv", "bindfs")
+    if os.geteuid() != 0:
+        pytest.skip("becoming somebody without any right needs root")
+    drop = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--no-new-privs"]
+    drop += ["--bounding-set=-all", sys.executable, "-c"]
+    if subprocess.run([*drop, "import directfuse"], cwd="/", capture_output=True).returncode:
+        pytest.skip("the package cannot be read by nobody")
+    with open(f"{public}/text", "w") as file:
+        file.write("hello")
+    code = (
+        "import directfuse, sys\n"
+        "with directfuse.mount(['bindfs', sys.argv[1], '/nobody'], placement='helper'):\n"
+        "    print(directfuse.open('/nobody/text').read())"
+    )
+    done = subprocess.run([*drop, code, public], capture_output=True, text=True, cwd="/")
+    assert done.stdout == "hello\n", done.stderr
