@@ -122,11 +122,11 @@ int channel_greet(struct channel *channel, pid_t *server)
     *server = 0;
     setsockopt(channel->fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
     int error = send_init(channel);
-    if (error) {
+    if (error && error != EPIPE) {
         fuse_log(FUSE_LOG_ERR, "helper: cannot send INIT: %s\n", strerror(error));
         return -1;
     }
-    ssize_t got = receive_init(channel, server);
+    ssize_t got = error ? 0 : receive_init(channel, server);
     setsockopt(channel->fd, SOL_SOCKET, SO_PASSCRED, &off, sizeof(off));
     return judge(channel, got);
 }
