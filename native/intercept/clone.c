@@ -42,6 +42,7 @@ void dfi_thread_born(struct dfi_thread *self)
         dfi_threads_forked(self);
     } else if (!self->shares_process) {
         self->process->pid = (int)dfi_kernel(__NR_getpid);
+        dfi_files_born(self->process);
     }
     self->counts = dfi_counts_take(self->tid);
     if (dfi_thread_arm() < 0) { /* it was possible before: this cannot go on unseen */
@@ -121,7 +122,7 @@ static long give_birth(struct dfi_frame *frame, struct birth *birth, const struc
     long result = dfi_clone(call->nr, call->args[0], call->args[1], call->args[2], call->args[3],
                             child, call->args[4]);
     if (forks)
-        dfi_fork_parent();
+        dfi_fork_parent(result >= 0);
     frame->sp = sp;
     if (result < 0 && child->shares_process)
         __atomic_fetch_sub(&child->process->threads, 1, __ATOMIC_RELAXED);

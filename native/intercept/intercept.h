@@ -235,8 +235,11 @@ void dfi_files_free(struct dfi_files *files);
 
 /* Around fork: all locks taken; then released in the parent, made new in the child. */
 void dfi_files_fork_prepare(void);
-void dfi_files_fork_parent(void);
+void dfi_files_fork_parent(bool born); /* false: there is no child */
 void dfi_files_fork_child(struct dfi_process *process);
+
+/* First act of a child that has a copy (dfi_files_copy) and shares our memory. */
+void dfi_files_born(struct dfi_process *process);
 
 /* Before execve: what the next program has to be told, put into text; its size or -errno. */
 long dfi_files_exec(struct dfi_process *process, char *text, size_t size);

@@ -34,11 +34,11 @@ void dfi_fork_prepare(void)
         dfi_lock(fork_locks[i]);
 }
 
-void dfi_fork_parent(void)
+void dfi_fork_parent(bool born)
 {
     for (size_t i = FORK_LOCKS; i-- > 0;)
         dfi_unlock(fork_locks[i]);
-    dfi_files_fork_parent();
+    dfi_files_fork_parent(born);
 }
 
 void dfi_fork_child(struct dfi_process *process)

@@ -13,7 +13,7 @@ extern struct dfi_lock dfi_alloc_lock;   /* alloc.c */
 
 /* Around fork, in this order: all locks taken; released by the parent, made new in the child. */
 void dfi_fork_prepare(void);
-void dfi_fork_parent(void);
+void dfi_fork_parent(bool born);
 void dfi_fork_child(struct dfi_process *process);
 
 #endif

@@ -1,0 +1,35 @@
+/*
+ * libc.c - what else the calls of native/core ask of a libc: memory, device numbers; and the copy
+ * that the channel makes from and to the program's memory.
+ */
+#include <stdlib.h>
+#include <sys/sysmacros.h>
+
+#include "channel/sys.h"
+#include "intercept/intercept.h"
+
+void *malloc(size_t size)
+{
+    return dfi_alloc(size);
+}
+
+void free(void *memory)
+{
+    dfi_free(memory);
+}
+
+unsigned gnu_dev_major(dev_t device)
+{
+    return (unsigned)((device >> 8 & 0xfff) | (device >> 32 & ~UINT64_C(0xfff)));
+}
+
+unsigned gnu_dev_minor(dev_t device)
+{
+    return (unsigned)((device & 0xff) | (device >> 12 & ~UINT64_C(0xff)));
+}
+
+/* Bytes of the core itself are copied the same way: nothing tells them apart. */
+long df_channel_user_copy(void *to, const void *from, size_t size)
+{
+    return dfi_copy_some(to, from, size) == size ? 0 : -EFAULT;
+}

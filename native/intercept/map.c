@@ -1,0 +1,242 @@
+/*
+ * map.c - the list of a process's shared mappings, and writing them back.
+ */
+#include "intercept/map.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+#include "intercept/shadow.h"
+
+#define PAGE  4096
+#define CHUNK ((size_t)256 << 10) /* compared at a time */
+
+void dfi_maps_lock(struct dfi_files *files)
+{
+    dfi_lock(&files->maps_lock);
+}
+
+void dfi_maps_unlock(struct dfi_files *files)
+{
+    dfi_unlock(&files->maps_lock);
+}
+
+void dfi_maps_free(struct dfi_maps *maps)
+{
+    dfi_free(maps);
+}
+
+/* ---- the list -------------------------------------------------------------------------------- */
+
+/* Under the lock. */
+static long grow(struct dfi_files *files)
+{
+    struct dfi_maps *old = files->maps, *new;
+    size_t room = old ? old->room * 2 : 16;
+
+    if (old && old->count < old->room)
+        return 0;
+    new = dfi_alloc(sizeof(*new) + room * sizeof(new->list[0]));
+    if (!new)
+        return -ENOMEM;
+    if (old)
+        memcpy(new, old, sizeof(*old) + old->count * sizeof(old->list[0]));
+    new->room = room;
+    files->maps = new;
+    dfi_free(old);
+    return 0;
+}
+
+long dfi_maps_add(struct dfi_files *files, const struct dfi_mapping *mapping)
+{
+    long ret;
+
+    dfi_maps_lock(files);
+    ret = grow(files);
+    if (ret == 0)
+        files->maps->list[files->maps->count++] = *mapping;
+    dfi_maps_unlock(files);
+    return ret;
+}
+
+/* The i-th mapping of the range, cut to it; false: there is none behind. Under the lock. */
+static bool part(const struct dfi_files *files, size_t i, uintptr_t start, uintptr_t end,
+                 struct dfi_mapping *out)
+{
+    const struct dfi_mapping *m = &files->maps->list[i];
+
+    if (m->end <= start || m->start >= end)
+        return false;
+    *out = *m;
+    if (out->start < start) {
+        out->offset += (off_t)(start - out->start);
+        out->start = start;
+    }
+    if (out->end > end)
+        out->end = end;
+    return true;
+}
+
+/* Takes [start, end) out of the i-th mapping. Under the lock. True: the whole of it is gone. */
+static bool take_out(struct dfi_files *files, size_t i, uintptr_t start, uintptr_t end)
+{
+    struct dfi_mapping *m = &files->maps->list[i], behind = *m;
+
+    if (m->start < start && m->end > end) { /* two are left */
+        behind.offset += (off_t)(end - m->start);
+        behind.start = end;
+        m->end = start;
+        if (grow(files) == 0) {
+            dfi_fd_hold(files, behind.handle);
+            files->maps->list[files->maps->count++] = behind;
+        }
+        return false;
+    }
+    if (m->start < start) {
+        m->end = start;
+        return false;
+    }
+    if (m->end > end) {
+        m->offset += (off_t)(end - m->start);
+        m->start = end;
+        return false;
+    }
+    *m = files->maps->list[--files->maps->count];
+    return true;
+}
+
+/* ---- writing back ---------------------------------------------------------------------------- */
+
+static long write_range(struct df_trip *trip, uint64_t handle, const char *bytes, size_t size,
+                        off_t offset)
+{
+    struct iovec iov = {(void *)bytes, size};
+    ssize_t ret = df_trip_write(trip, handle, 0, &iov, 1, &offset);
+
+    return ret < 0 ? ret : 0;
+}
+
+/* The runs of pages that differ. */
+static long write_changed(struct df_trip *trip, uint64_t handle, const char *now, const char *then,
+                          size_t size, off_t offset)
+{
+    size_t from = 0;
+    long ret = 0;
+
+    while (from < size && ret == 0) {
+        size_t end = from, step;
+
+        while (end < size && (step = size - end < PAGE ? size - end : PAGE) > 0 &&
+               memcmp(now + end, then + end, step) != 0)
+            end += step;
+        if (end > from)
+            ret = write_range(trip, handle, now + from, end - from, offset + (off_t)from);
+        from = end > from ? end : from + PAGE;
+    }
+    return ret;
+}
+
+/* One chunk. `then` is what the mount has; a file does not grow by being mapped. */
+static long write_chunk(struct df_trip *trip, uint64_t handle, int shadow, char *buffer,
+                        size_t size, off_t offset)
+{
+    char *now = buffer, *then = buffer + CHUNK;
+    struct iovec iov = {then, size};
+    ssize_t had = df_trip_read(trip, handle, &iov, 1, offset);
+    long got;
+
+    if (had <= 0)
+        return had;
+    got = dfi_kernel(__NR_pread64, shadow, now, had, offset);
+    if (got < 0)
+        return got;
+    return write_changed(trip, handle, now, then, (size_t)(got < had ? got : had), offset);
+}
+
+static long write_mapping(struct dfi_files *files, const struct dfi_mapping *m)
+{
+    struct df_trip trip = {.link = &files->link, .caller = &files->caller};
+    const struct df_ofd *ofd = dfi_ofd(files, m->handle);
+    size_t size = m->end - m->start;
+    char name[DFI_SHADOW_NAME_MAX], *buffer;
+    long shadow, ret = 0;
+
+    if (!ofd || (atomic_load(&ofd->flags) & O_ACCMODE) != O_RDWR)
+        return 0;
+    dfi_shadow_name(files, 'f', (uint32_t)ofd->mount, ofd->ino, name);
+    shadow = dfi_kernel(__NR_open, name, O_RDONLY | O_CLOEXEC, 0);
+    if (shadow < 0)
+        return shadow;
+    buffer = dfi_alloc(2 * CHUNK);
+    if (!buffer)
+        ret = -ENOMEM;
+    for (size_t at = 0; at < size && ret == 0; at += CHUNK)
+        ret = write_chunk(&trip, m->handle, (int)shadow, buffer,
+                          size - at < CHUNK ? size - at : CHUNK, m->offset + (off_t)at);
+    dfi_free(buffer);
+    dfi_kernel(__NR_close, shadow);
+    return ret;
+}
+
+long dfi_maps_write_back(struct dfi_files *files, uintptr_t start, uintptr_t end)
+{
+    struct dfi_mapping m;
+    long ret = 0, one;
+
+    if (!__atomic_load_n(&files->maps, __ATOMIC_ACQUIRE))
+        return 0;
+    dfi_maps_lock(files);
+    for (size_t i = 0; i < files->maps->count; i++)
+        if (part(files, i, start, end, &m) && (one = write_mapping(files, &m)) < 0 && ret == 0)
+            ret = one;
+    dfi_maps_unlock(files);
+    return ret;
+}
+
+void dfi_maps_sync(struct dfi_files *files)
+{
+    dfi_maps_write_back(files, 0, UINTPTR_MAX);
+}
+
+long dfi_maps_cut(struct dfi_files *files, uintptr_t start, uintptr_t end)
+{
+    struct dfi_mapping m;
+    long ret;
+
+    if (!__atomic_load_n(&files->maps, __ATOMIC_ACQUIRE))
+        return 0;
+    ret = dfi_maps_write_back(files, start, end);
+    dfi_maps_lock(files);
+    for (size_t i = files->maps->count; i-- > 0;)
+        if (part(files, i, start, end, &m) && take_out(files, i, start, end))
+            dfi_fd_drop(files, m.handle, false);
+    dfi_maps_unlock(files);
+    return ret;
+}
+
+void dfi_maps_move(struct dfi_files *files, uintptr_t from, size_t old, uintptr_t to, size_t size)
+{
+    struct dfi_mapping m, found[8];
+    size_t count = 0;
+
+    if (!__atomic_load_n(&files->maps, __ATOMIC_ACQUIRE))
+        return;
+    dfi_maps_lock(files);
+    for (size_t i = 0; i < files->maps->count && count < 8; i++)
+        if (part(files, i, from, from + old, &m))
+            found[count++] = m;
+    for (size_t i = 0; i < count; i++)
+        dfi_fd_hold(files, found[i].handle);
+    dfi_maps_unlock(files);
+    dfi_maps_cut(files, from, from + old);
+    for (size_t i = 0; i < count; i++) {
+        size_t at = found[i].start - from, length = found[i].end - found[i].start;
+
+        if (found[i].end == from + old) /* the last one grows or shrinks */
+            length = size > at ? size - at : 0;
+        found[i].start = to + at;
+        found[i].end = found[i].start + length;
+        if (length == 0 || dfi_maps_add(files, &found[i]) < 0)
+            dfi_fd_drop(files, found[i].handle, false);
+    }
+}

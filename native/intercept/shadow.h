@@ -1,0 +1,57 @@
+/*
+ * shadow.h - the shadow directory of a job: real files that stand in for those of mounts.
+ *
+ *   f/<mount>.<ino>   regular file, one for each file of a mount that was opened. A placeholder is
+ *                     an open() of it: a descriptor that the kernel can duplicate, pass on, lock
+ * and map. Its position in the kernel is the handle of the open file, so whoever comes by the
+ * descriptor finds the file. p/<handle>        the same for O_PATH, which has no position; gone
+ * when it is opened t/<path>          a directory for each working directory, and above mountpoints
+ * (cwd.h) s/<mount>.<ino>   FIFOs and sockets (node.h) shared            struct dfi_shared
+ */
+#ifndef DF_INTERCEPT_SHADOW_H
+#define DF_INTERCEPT_SHADOW_H
+
+#include "core/file.h"
+#include "intercept/files.h"
+#include "intercept/record.h"
+
+#define DFI_SHADOW_MAPPED   UINT64_C(1) /* of df_ofd.door[0]: bytes are those of the shadow file */
+
+#define DFI_SHADOW_NAME_MAX 160 /* bytes: files->shadow, a letter, two numbers */
+
+/* Makes what is missing of the shadow directory and maps `shared`. 0 or -errno. */
+long dfi_shadow_begin(struct dfi_files *files);
+
+/* <shadow>/<letter>/<mount>.<number> */
+void dfi_shadow_name(const struct dfi_files *files, char letter, uint64_t mount, uint64_t number,
+                     char name[DFI_SHADOW_NAME_MAX]);
+
+/* A descriptor that stands in for the open file; flags are those of its open(2). Or -errno. */
+long dfi_shadow_open(struct dfi_files *files, uint64_t handle, int flags);
+
+/* The handle of a descriptor if it is a placeholder of this job, else 0. */
+uint64_t dfi_shadow_handle(const struct dfi_files *files, int fd);
+
+/* ---- shared mappings: shadow_map.c ---- */
+
+static inline bool dfi_shadow_mapped(const struct df_file *file)
+{
+    const struct df_ofd *ofd = (const struct df_ofd *)file->host[DFI_HOST_OFD];
+
+    return ofd && (__atomic_load_n(&ofd->door[0], __ATOMIC_ACQUIRE) & DFI_SHADOW_MAPPED);
+}
+
+/* From now on the file's bytes are those of its shadow file, which has them all: for every
+ * process. `fd` is a placeholder of it. 0 or -errno. */
+long dfi_shadow_map(struct dfi_files *files, uint64_t handle, int fd);
+
+/* After open: the file may be mapped by others already. */
+void dfi_shadow_opened(struct dfi_files *files, uint64_t handle);
+
+/* As the ops of these names, for a mapped file: on its shadow file. */
+ssize_t dfi_shadow_read(struct df_file *file, const struct iovec *iov, int iovcnt, off_t offset);
+void dfi_shadow_write(struct df_file *file, const struct iovec *iov, int iovcnt, off_t offset,
+                      ssize_t size);
+void dfi_shadow_resize(struct df_file *file, off_t size);
+
+#endif

@@ -1,0 +1,178 @@
+/*
+ * shadow_map.c - files that are mapped shared: their bytes are those of their shadow file.
+ *
+ * Once some program of the job has mapped a file shared, and as long as anybody has it open, every
+ * open file description of it is marked: reads come from the shadow file, writes and changes of
+ * size go to both. So all programs see what others store in memory, at once.
+ */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "intercept/shadow.h"
+
+/* ---- marks ----------------------------------------------------------------------------------- */
+
+static void mark(struct df_ofd *ofd)
+{
+    __atomic_fetch_or(&ofd->door[0], DFI_SHADOW_MAPPED, __ATOMIC_ACQ_REL);
+}
+
+static bool same_file(const struct df_ofd *a, const struct df_ofd *b)
+{
+    return atomic_load(&a->handle) != 0 && a->mount == b->mount && a->ino == b->ino;
+}
+
+/* Marks all that are open of the file. Whoever opens it from now on sees shared->mapped, and looks.
+ */
+static void mark_all(struct dfi_files *files, struct df_ofd *ofd)
+{
+    struct df_ofd *all = df_segment_ofds(files->link.segment);
+    uint32_t top;
+
+    mark(ofd);
+    atomic_fetch_add(&files->shared->mapped, 1);
+    top = atomic_load(&files->shared->top);
+    for (uint32_t i = 0; i < top && i < DF_OFD_COUNT; i++)
+        if (same_file(&all[i], ofd))
+            mark(&all[i]);
+}
+
+void dfi_shadow_opened(struct dfi_files *files, uint64_t handle)
+{
+    struct df_ofd *all = df_segment_ofds(files->link.segment), *ofd = dfi_ofd(files, handle);
+    uint32_t top;
+
+    if (!ofd)
+        return;
+    __atomic_store_n(&ofd->door[0], 0, __ATOMIC_RELEASE);
+    if (atomic_load(&files->shared->mapped) == 0)
+        return;
+    top = atomic_load(&files->shared->top);
+    for (uint32_t i = 0; i < top && i < DF_OFD_COUNT; i++)
+        if (&all[i] != ofd && same_file(&all[i], ofd) &&
+            __atomic_load_n(&all[i].door[0], __ATOMIC_ACQUIRE) & DFI_SHADOW_MAPPED) {
+            mark(ofd);
+            return;
+        }
+}
+
+/* ---- the first mapping -------------------------------------------------------------------------
+ */
+
+static long fill(struct df_trip *trip, uint64_t handle, char *memory, off_t size)
+{
+    off_t done = 0;
+
+    while (done < size) {
+        struct iovec iov = {memory + done, (size_t)(size - done)};
+        ssize_t ret = df_trip_read(trip, handle, &iov, 1, done);
+
+        if (ret <= 0)
+            return ret;
+        done += ret;
+    }
+    return 0;
+}
+
+/* Under the lock of the job. */
+static long populate(struct dfi_files *files, uint64_t handle, int shadow)
+{
+    struct df_trip trip = {.link = &files->link, .caller = &files->caller};
+    struct df_trip_where where = {.base = handle, .name = ""};
+    struct stat st;
+    long at, ret = df_trip_getattr(&trip, &where, &st);
+
+    if (ret < 0)
+        return ret;
+    ret = dfi_kernel(__NR_ftruncate, shadow, 0);
+    if (ret == 0)
+        ret = dfi_kernel(__NR_ftruncate, shadow, st.st_size);
+    if (ret < 0 || st.st_size == 0)
+        return ret;
+    at = dfi_kernel(__NR_mmap, 0, st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, shadow, 0);
+    if (at < 0 && at > -4096)
+        return at;
+    ret = fill(&trip, handle, (char *)at, st.st_size);
+    dfi_kernel(__NR_munmap, at, st.st_size);
+    return ret;
+}
+
+/* Only one with O_RDWR or O_RDONLY can be read from. */
+static long map_under_lock(struct dfi_files *files, uint64_t handle, struct df_ofd *ofd)
+{
+    char name[DFI_SHADOW_NAME_MAX];
+    long shadow, ret;
+
+    if (__atomic_load_n(&ofd->door[0], __ATOMIC_ACQUIRE) & DFI_SHADOW_MAPPED)
+        return 0;
+    dfi_shadow_name(files, 'f', (uint32_t)ofd->mount, ofd->ino, name);
+    shadow = dfi_kernel(__NR_open, name, O_RDWR | O_CLOEXEC, 0);
+    if (shadow < 0)
+        return shadow;
+    ret = populate(files, handle, (int)shadow);
+    if (ret == 0)
+        mark_all(files, ofd);
+    dfi_kernel(__NR_close, shadow);
+    return ret;
+}
+
+long dfi_shadow_map(struct dfi_files *files, uint64_t handle, int fd)
+{
+    struct df_ofd *ofd = dfi_ofd(files, handle);
+    char path[DFI_SHADOW_NAME_MAX];
+    long lock, ret;
+
+    (void)fd;
+    if (!ofd)
+        return -EBADF;
+    strcpy(mempcpy(path, files->shadow, files->shadow_len), "/shared");
+    lock = dfi_kernel(__NR_open, path, O_RDONLY | O_CLOEXEC, 0);
+    if (lock < 0)
+        return lock;
+    ret = dfi_kernel(__NR_flock, lock, LOCK_EX);
+    if (ret == 0)
+        ret = map_under_lock(files, handle, ofd);
+    dfi_kernel(__NR_close, lock);
+    return ret;
+}
+
+/* ---- data -------------------------------------------------------------------------------------
+ */
+
+ssize_t dfi_shadow_read(struct df_file *file, const struct iovec *iov, int iovcnt, off_t offset)
+{
+    return dfi_kernel(__NR_preadv, file->host[DFI_HOST_FD], iov, iovcnt, offset, 0);
+}
+
+/* pwritev2(2) would append where the placeholder has O_APPEND: the shadow file is opened anew. */
+void dfi_shadow_write(struct df_file *file, const struct iovec *iov, int iovcnt, off_t offset,
+                      ssize_t size)
+{
+    const struct df_ofd *ofd = (const struct df_ofd *)file->host[DFI_HOST_OFD];
+    char name[DFI_SHADOW_NAME_MAX];
+    long fd;
+
+    dfi_shadow_name(dfi_record_now()->files, 'f', (uint32_t)ofd->mount, ofd->ino, name);
+    fd = dfi_kernel(__NR_open, name, O_WRONLY | O_CLOEXEC, 0);
+    for (int i = 0; fd >= 0 && i < iovcnt && size > 0; i++) {
+        size_t run = (ssize_t)iov[i].iov_len < size ? iov[i].iov_len : (size_t)size;
+
+        dfi_kernel(__NR_pwrite64, fd, iov[i].iov_base, run, offset);
+        offset += (off_t)run;
+        size -= (ssize_t)run;
+    }
+    if (fd >= 0)
+        dfi_kernel(__NR_close, fd);
+}
+
+void dfi_shadow_resize(struct df_file *file, off_t size)
+{
+    const struct df_ofd *ofd = (const struct df_ofd *)file->host[DFI_HOST_OFD];
+    char name[DFI_SHADOW_NAME_MAX];
+
+    dfi_shadow_name(dfi_record_now()->files, 'f', (uint32_t)ofd->mount, ofd->ino, name);
+    dfi_kernel(__NR_truncate, name, size);
+}

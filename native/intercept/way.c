@@ -1,0 +1,318 @@
+/*
+ * way.c - takes the paths of a call from the program, and asks mounts and kernel in turn.
+ */
+#include "intercept/way.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+#include "core/fd.h"
+#include "core/route.h"
+#include "core/scan.h"
+#include "core/table.h"
+#include "core/walk.h"
+#include "intercept/cwd.h"
+#include "intercept/proc.h"
+#include "intercept/table.h"
+
+enum { FIRST, KERNEL, AGAIN, DONE }; /* dfi_way.state: what comes next */
+
+/* ---- taking paths ---------------------------------------------------------------------------- */
+
+/* The rest behind /proc/self/fd/5 and its like begins at the object itself. */
+static void begin_at_fd(struct dfi_leg *leg, int fd, const char *rest)
+{
+    while (*rest == '/')
+        rest++;
+    leg->dirfd = DF_FD_BASE + fd;
+    leg->empty = *rest == '\0';
+    leg->path = rest;
+    leg->changed = true;
+}
+
+static int begin_at(struct dfi_leg *leg, const char *dir, size_t len, const char *rest)
+{
+    leg->changed = true;
+    return df_walk_join(leg->text, dir, len, rest) < 0 ? -ENAMETOOLONG : 0;
+}
+
+static int take_proc(struct dfi_way *way, struct dfi_leg *leg)
+{
+    struct dfi_files *files = way->record.files;
+    const char *rest, *exe = dfi_process()->exe;
+    char text[PATH_MAX];
+    int fd;
+
+    switch (dfi_proc_look(files, leg->text, &fd, &rest)) {
+    case DFI_PROC_FD:
+        begin_at_fd(leg, fd, rest);
+        return 0;
+    case DFI_PROC_CWD:
+        strcpy(text, rest);
+        leg->changed = true;
+        return dfi_cwd_join(files, text, leg->text) < 0 ? -ENOENT : 0;
+    case DFI_PROC_EXE:
+        return begin_at(leg, exe, strlen(exe), rest);
+    default:
+        return 0;
+    }
+}
+
+static int take_relative(struct dfi_way *way, struct dfi_leg *leg)
+{
+    int ret;
+
+    if (leg->dirfd != AT_FDCWD) {
+        if (dfi_file_of(way->record.files, leg->dirfd))
+            leg->dirfd += DF_FD_BASE;
+        return 0;
+    }
+    ret = dfi_cwd_join(way->record.files, leg->text, leg->text);
+    leg->changed = ret > 0;
+    return ret < 0 ? ret : 0;
+}
+
+static int take(struct dfi_way *way, struct dfi_leg *leg)
+{
+    const char *program = (const char *)way->frame->args[leg->name];
+    long len;
+
+    leg->dirfd = leg->at >= 0 ? (int)way->frame->args[leg->at] : AT_FDCWD;
+    leg->path = NULL;
+    leg->empty = leg->changed = false;
+    if (!program) {
+        if (dfi_file_of(way->record.files, leg->dirfd))
+            leg->dirfd += DF_FD_BASE;
+        leg->text[0] = '\0';
+        return 0;
+    }
+    len = dfi_copy_path(leg->text, program, PATH_MAX);
+    if (len < 0)
+        return (int)len;
+    leg->path = leg->text;
+    if (leg->text[0] == '/')
+        return leg->text[1] == 'p' || leg->text[1] == 'd' ? take_proc(way, leg) : 0;
+    if (len == 0 && leg->dirfd == AT_FDCWD)
+        return 0; /* the call's own error, or AT_EMPTY_PATH */
+    return take_relative(way, leg);
+}
+
+long dfi_way_begin(struct dfi_way *way, struct dfi_frame *frame)
+{
+    const char *letters = dfi_calls[frame->nr].arguments;
+    int ret = 0;
+
+    way->frame = frame;
+    way->legs = 0;
+    way->state = FIRST;
+    way->blocks = way->ours = false;
+    dfi_record_begin(&way->record);
+    dfi_table_refresh(way->record.files->link.segment);
+    for (int i = 0; letters[i] != '\0' && ret == 0; i++)
+        if (letters[i] == 'p') {
+            struct dfi_leg *leg = &way->leg[way->legs++];
+
+            leg->at = i > 0 && letters[i - 1] == 'd' ? (signed char)(i - 1) : -1;
+            leg->name = (signed char)i;
+            ret = take(way, leg);
+        }
+    return ret;
+}
+
+long dfi_way_end(struct dfi_way *way, long ret)
+{
+    dfi_record_end(&way->record);
+    return ret;
+}
+
+int dfi_way_flags(const struct dfi_leg *leg)
+{
+    return leg->empty ? AT_EMPTY_PATH : 0;
+}
+
+/* ---- the kernel ------------------------------------------------------------------------------ */
+
+/* The call with `paths` in the places of its own; NULL: as the caller wrote it. */
+static long ask_kernel(const struct dfi_way *way, const char *const paths[2])
+{
+    const struct dfi_frame *f = way->frame;
+    unsigned long args[6];
+
+    memcpy(args, f->args, sizeof(args));
+    for (unsigned i = 0; i < way->legs; i++) {
+        if (!paths[i])
+            continue;
+        args[way->leg[i].name] = (unsigned long)paths[i];
+        if (way->leg[i].at >= 0)
+            args[way->leg[i].at] = (unsigned long)AT_FDCWD;
+    }
+    return (way->blocks ? dfi_kernel_wait6 : dfi_kernel6)(f->nr, args[0], args[1], args[2], args[3],
+                                                          args[4], args[5]);
+}
+
+static long ask_kernel_first(const struct dfi_way *way)
+{
+    const char *paths[2] = {NULL, NULL};
+
+    for (unsigned i = 0; i < way->legs; i++) {
+        const struct dfi_leg *leg = &way->leg[i];
+
+        paths[i] = df_left_path((int)i);
+        if (!paths[i] && leg->changed && leg->dirfd == AT_FDCWD)
+            paths[i] = leg->text;
+    }
+    return ask_kernel(way, paths);
+}
+
+/* ---- once more ------------------------------------------------------------------------------- */
+
+bool dfi_way_above(const struct dfi_files *files, const char *path, char out[PATH_MAX])
+{
+    char text[PATH_MAX];
+    struct df_scan scan;
+
+    if (path[0] != '/' || df_scan(path, text, &scan) < 0 || scan.up)
+        return false;
+    return df_table_below(scan.text, scan.len) &&
+           dfi_cwd_shadow(files, scan.text, scan.len, out) == 0;
+}
+
+/* Directories above mountpoints that are not on disk can be looked at; they cannot be changed. */
+static bool only_looks(long nr)
+{
+    switch (nr) {
+    case __NR_open:
+    case __NR_openat:
+    case __NR_stat:
+    case __NR_lstat:
+    case __NR_newfstatat:
+    case __NR_statx:
+    case __NR_access:
+    case __NR_faccessat:
+    case __NR_faccessat2:
+    case __NR_readlink:
+    case __NR_readlinkat:
+    case __NR_statfs:
+    case __NR_chdir:
+    case __NR_mkdir:
+    case __NR_mkdirat:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool look_above(struct dfi_way *way, long *ret)
+{
+    char out[PATH_MAX];
+    const char *paths[2] = {out, NULL};
+    const struct dfi_leg *leg = &way->leg[0];
+
+    if (way->legs != 1 || !leg->path || !only_looks(way->frame->nr) ||
+        !dfi_way_above(way->record.files, leg->path, out))
+        return false;
+    *ret = ask_kernel(way, paths);
+    return true;
+}
+
+/* Could a real symlink on this path lead to a mount? Most that is not found has a directory. */
+static bool may_lead(const struct dfi_leg *leg)
+{
+    char parent[PATH_MAX], target[1];
+    char *slash;
+    int dirfd = leg->at >= 0 ? leg->dirfd : AT_FDCWD;
+    long ret;
+
+    if (!leg->path || leg->path[0] == '\0' || dirfd >= DF_FD_BASE)
+        return false;
+    ret = dfi_kernel(__NR_readlinkat, dirfd, leg->path, target, 1);
+    if (ret != -ENOENT)
+        return ret >= 0 || ret == -ENOTDIR;
+    strcpy(parent, leg->path);
+    slash = strrchr(parent, '/');
+    if (!slash || slash == parent)
+        return false;
+    *slash = '\0';
+    return dfi_kernel(__NR_faccessat, dirfd, parent, 0) < 0;
+}
+
+static bool try_again(struct dfi_way *way, long *ret)
+{
+    bool may = false;
+
+    if (way->first != -ENOENT && way->first != -ENOTDIR)
+        return false;
+    if (look_above(way, ret))
+        return false;
+    for (unsigned i = 0; i < way->legs; i++)
+        may = may || may_lead(&way->leg[i]);
+    way->record.thread.follow_real_links = may;
+    return may;
+}
+
+bool dfi_way_next(struct dfi_way *way, long *ret)
+{
+    switch (way->state) {
+    case FIRST:
+        way->state = *ret < 0 ? DONE : KERNEL;
+        return *ret == 0;
+    case KERNEL:
+        way->state = DONE;
+        way->ours = *ret != DF_NOT_OURS;
+        if (way->ours)
+            return false;
+        way->first = *ret = ask_kernel_first(way);
+        if (!try_again(way, ret))
+            return false;
+        way->state = AGAIN;
+        return true;
+    case AGAIN:
+        way->record.thread.follow_real_links = false;
+        way->state = DONE;
+        way->ours = *ret != DF_NOT_OURS;
+        if (!way->ours)
+            *ret = way->first;
+        return false;
+    default:
+        return false;
+    }
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static bool absolute_from_fd(const struct dfi_way *way, const struct dfi_leg *leg,
+                             char out[PATH_MAX])
+{
+    const struct dfi_files *files = way->record.files;
+    uint64_t handle = dfi_file_of(files, leg->dirfd - DF_FD_BASE);
+    const char *name;
+
+    if (!handle)
+        return false;
+    name = files->shared->names[df_handle_index(handle)];
+    return name[0] == '/' && df_walk_join(out, name, strlen(name), leg->path) == 0;
+}
+
+bool dfi_way_absolute(struct dfi_way *way, const struct dfi_leg *leg, char out[PATH_MAX])
+{
+    char text[PATH_MAX];
+    struct df_scan scan;
+
+    if (!leg->path)
+        return false;
+    if (leg->path[0] == '/') {
+        strcpy(text, leg->path);
+    } else if (leg->dirfd >= DF_FD_BASE) {
+        if (!absolute_from_fd(way, leg, text))
+            return false;
+    } else {
+        ssize_t len = df_walk_directory_name(leg->dirfd, text);
+
+        if (len < 0 || df_walk_join(text, text, (size_t)len, leg->path) < 0)
+            return false;
+    }
+    if (df_scan(text, out, &scan) < 0 || scan.up)
+        return false;
+    memmove(out, scan.text, scan.len + 1);
+    return true;
+}
