@@ -82,7 +82,7 @@ def run(
     Exit status: that of COMMAND (128 + n if signal n ended it); 127 it is not found;
     126 it cannot be executed; 125 directfuse failed: then nothing was started.
     """
-    commands = [resolve(split(line)) for line in (*lines, *_configured(config, placement))]
+    commands = [resolve(split(line)) for line in (*lines, *_configured(config))]
     _check_placement(placement)
     for words in commands:
         _check_mountpoint(words, verbose)
@@ -100,7 +100,7 @@ def run(
     return status
 
 
-def _configured(config: Path | None, placement: str) -> list[str]:
+def _configured(config: Path | None) -> list[str]:
     if config is None:
         return []
     try:

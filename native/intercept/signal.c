@@ -146,15 +146,26 @@ static void send_back(struct sigcontext *at)
         at->rip = (uintptr_t)dfi_wait_interrupted;
 }
 
+/*
+ * Remembers a signal, every other one being blocked. The kernel may have made frames for several
+ * before the first handler ran: the last to get here has the frame that was made first, with the
+ * program's own mask and the place where the core was interrupted. What was remembered before it is
+ * as good as any other; this one is queued again.
+ */
 static void defer(struct dfi_thread *self, int signal, const siginfo_t *info,
                   struct ucontext *context)
 {
     struct dfi_pending *pending = self->pending;
-    memcpy(&pending->info, info, sizeof *info);
-    pending->signal = signal;
+    dfi_signals_block();
+    if (self->deferred) {
+        dfi_kernel(__NR_rt_tgsigqueueinfo, dfi_kernel(__NR_getpid), self->tid, signal, info);
+    } else {
+        memcpy(&pending->info, info, sizeof *info);
+        pending->signal = signal;
+        self->deferred = 1;
+    }
     pending->mask = context->uc_sigmask;
     context->uc_sigmask = ALL & ~SYNC;
-    self->deferred = 1;
     send_back((struct sigcontext *)&context->uc_mcontext);
 }
 
@@ -173,10 +184,7 @@ __sighandler_t dfi_signal_pick(int signal, siginfo_t *info, struct ucontext *con
             default_action(signal, info); /* a fault of ours: die where it happened */
         return NULL;
     }
-    if (self->deferred) /* SIGSEGV sent by kill(2): it alone can come twice */
-        dfi_kernel(__NR_rt_tgsigqueueinfo, self->process->pid, self->tid, signal, info);
-    else
-        defer(self, signal, info, context);
+    defer(self, signal, info, context);
     return NULL;
 }
 
