@@ -286,6 +286,8 @@ static int undefine_copies(struct df_elf *elf)
 
 int df_elf_patch(struct df_elf *elf)
 {
+    if (elf->kind == DF_ELF_REAL_FUSE)
+        return rename_library(elf);
     if (elf->kind != DF_ELF_PROGRAM)
         return -ENOEXEC;
     Elf64_Dyn *flags = find_dynamic(elf, DT_FLAGS_1);

@@ -64,7 +64,8 @@ struct df_elf {
 /* Looks at an image and says in elf->kind what it is. Never fails, never writes. */
 void df_elf_inspect(struct df_elf *elf, void *data, size_t size);
 
-/* Makes a DF_ELF_PROGRAM loadable: see above. Writes to the image.
+/* Makes a DF_ELF_PROGRAM loadable: see above. Of a DF_ELF_REAL_FUSE, a library that such a program
+ * loads, libfuse becomes ours. Writes to the image.
  * Returns 0, or -ENOEXEC when a relocation or name points outside the image. */
 int df_elf_patch(struct df_elf *elf);
 

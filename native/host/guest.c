@@ -19,9 +19,8 @@
 static _Thread_local struct df_guest *current __attribute__((tls_model("initial-exec")));
 
 /* stdio hands over whole lines where it can (the stream is line-buffered). */
-static ssize_t write_log(void *cookie, const char *data, size_t size)
+static ssize_t log_lines(struct df_guest *guest, const char *data, size_t size)
 {
-    struct df_guest *guest = cookie;
     size_t from = 0;
     while (from < size) {
         const char *end = memchr(data + from, '\n', size - from);
@@ -37,9 +36,16 @@ static ssize_t write_log(void *cookie, const char *data, size_t size)
     return (ssize_t)size;
 }
 
+static ssize_t write_log(void *cookie, const char *data, size_t size)
+{
+    df_guest_drain(cookie); /* what a child said before */
+    return log_lines(cookie, data, size);
+}
+
 int df_guest_init(struct df_guest *guest, struct df_plugin *plugin)
 {
-    *guest = (struct df_guest){.plugin = plugin, .cwd_fd = -1};
+    *guest = (struct df_guest){
+        .plugin = plugin, .users = 1, .pid = getpid(), .cwd_fd = -1, .child_output = {-1, -1}};
     guest->umask = df_caller_of(df_gate_thread())->umask;
     guest->cwd_fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (guest->cwd_fd < 0)
@@ -51,16 +57,28 @@ int df_guest_init(struct df_guest *guest, struct df_plugin *plugin)
     }
     setvbuf(guest->output, NULL, _IOLBF, BUFSIZ);
     pthread_mutex_init(&guest->lock, NULL);
+    df_belongings_init(&guest->belongings);
     return 0;
 }
 
-void df_guest_retire(struct df_guest *guest)
+/* Under the lock. */
+static void close_fd(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+void df_guest_retire(struct df_guest *guest, bool lingers)
 {
     if (!guest->output)
         return;
+    df_belongings_let_go(&guest->belongings, lingers);
+    df_guest_drain(guest);
     pthread_mutex_lock(&guest->lock);
-    close(guest->cwd_fd);
-    guest->cwd_fd = -1;
+    close_fd(&guest->cwd_fd);
+    close_fd(&guest->child_output[0]);
+    close_fd(&guest->child_output[1]);
     pthread_mutex_unlock(&guest->lock);
 }
 
@@ -69,9 +87,9 @@ void df_guest_destroy(struct df_guest *guest)
     if (!guest->output)
         return;
     fclose(guest->output);
-    if (guest->cwd_fd >= 0)
-        close(guest->cwd_fd);
+    close_fd(&guest->cwd_fd);
     pthread_mutex_destroy(&guest->lock);
+    df_belongings_destroy(&guest->belongings);
     guest->output = NULL;
 }
 
@@ -84,6 +102,44 @@ void df_guest_redirect(struct df_guest *guest)
     for (size_t i = 0; i < 3; i++)
         if (guest->globals.cxx_streams[i])
             df_cxx_redirect(guest->globals.cxx_streams[i], guest->cxx_buffers[i], guest->output);
+}
+
+/* ---- its children -------------------------------------------------------------------------- */
+
+/* Nobody reads the pipe all the time, so a child must never wait for a reader: what does not fit
+ * into the pipe is lost. */
+int df_guest_child_output(struct df_guest *guest)
+{
+    pthread_mutex_lock(&guest->lock);
+    if (guest->child_output[1] < 0 && pipe2(guest->child_output, O_CLOEXEC | O_NONBLOCK) != 0)
+        guest->child_output[0] = guest->child_output[1] = -1;
+    int output = guest->child_output[1];
+    pthread_mutex_unlock(&guest->lock);
+    return output;
+}
+
+void df_guest_become_process(struct df_guest *guest, int output)
+{
+    if (guest->cwd_fd >= 0 && fchdir(guest->cwd_fd) != 0 && output >= 0)
+        dprintf(output, "the working directory cannot be entered: %s\n", strerror(errno));
+    umask(guest->umask);
+    if (output >= 0) {
+        dup2(output, STDOUT_FILENO);
+        dup2(output, STDERR_FILENO);
+    }
+}
+
+void df_guest_drain(struct df_guest *guest)
+{
+    char said[4096];
+    ssize_t size = 0;
+    do {
+        pthread_mutex_lock(&guest->lock);
+        size = guest->child_output[0] < 0 ? 0 : read(guest->child_output[0], said, sizeof(said));
+        pthread_mutex_unlock(&guest->lock);
+        if (size > 0)
+            log_lines(guest, said, (size_t)size);
+    } while (size > 0);
 }
 
 struct df_guest *df_guest_enter(struct df_guest *guest)

@@ -9,10 +9,13 @@
 #define DF_HOST_GUEST_H
 
 #include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "host/belongings.h"
 #include "host/cxx.h"
 
 struct df_plugin;
@@ -30,21 +33,39 @@ struct df_guest_globals {
 
 struct df_guest {
     struct df_plugin *plugin; /* receives what it prints; told when it exits */
+    const void *map;          /* its struct link_map, once it is loaded */
     FILE *output;             /* its stdout and stderr: lines go to df_plugin_log */
     max_align_t cxx_buffers[3][DF_CXX_BUFFER_ROOM / sizeof(max_align_t)]; /* of cxx_streams */
     struct df_guest_globals globals; /* written while loading, then by the guest's own main */
 
-    pthread_mutex_t lock; /* protects the two below */
+    struct df_belongings belongings; /* connections and children */
+    pid_t pid;                       /* the process that it was loaded into */
+
+    _Atomic unsigned users;          /* threads that run its code: main's and those it made */
+
+    pthread_mutex_t lock; /* protects all below */
     int cwd_fd;           /* its working directory, O_PATH; -1: the process's own */
     mode_t umask;
+    int child_output[2];             /* a pipe: what its children print; -1 until it forks */
+    struct sigaction actions[_NSIG]; /* for signals that it sends to itself */
 };
 
 /* Takes the process's working directory and umask as the guest's first. 0 or -errno. */
 int df_guest_init(struct df_guest *guest, struct df_plugin *plugin);
 void df_guest_destroy(struct df_guest *guest);
 
-/* Its main has returned, but threads of its own may go on: gives back its directory. */
-void df_guest_retire(struct df_guest *guest);
+/* Its main has returned, but threads of its own may go on (`lingers`): gives back its directory,
+ * its connections and its children. */
+void df_guest_retire(struct df_guest *guest, bool lingers);
+
+/* Before it forks: where the child's stdout and stderr are to lead; -1: where the host's do. */
+int df_guest_child_output(struct df_guest *guest);
+
+/* In a child that it forked: makes real what it believes of its process. */
+void df_guest_become_process(struct df_guest *guest, int output);
+
+/* Moves what its children have printed since to its log. */
+void df_guest_drain(struct df_guest *guest);
 
 /* Points the guest's own `stdout` and `stderr` at its log, once its globals are known. */
 void df_guest_redirect(struct df_guest *guest);

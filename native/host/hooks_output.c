@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <syslog.h>
 #include <unistd.h>
 
 #include "host/guest.h"
@@ -73,7 +74,7 @@ static ssize_t hook_write(int fd, const void *data, size_t size)
 {
     struct df_guest *guest = df_guest_current();
     if (!guest || (fd != STDOUT_FILENO && fd != STDERR_FILENO))
-        return write(fd, data, size);
+        return df_hooks_write_connection(fd, data, size);
     return (ssize_t)fwrite(data, 1, size, guest->output);
 }
 
@@ -90,9 +91,10 @@ static void report(int error, const char *format, va_list arguments)
 
 static void end(int status)
 {
-    for (const struct df_hook *hook = df_hooks_process; hook->name; hook++)
-        if (strcmp(hook->name, "exit") == 0)
-            ((void (*)(int))hook->function)(status);
+    struct df_guest *guest = df_guest_current();
+    if (guest)
+        df_hooks_end(guest, status & 0xff);
+    _exit(status);
 }
 
 #define REPORT(error)                                                                              \
@@ -133,6 +135,54 @@ static void hook_error(int status, int error, const char *format, ...)
         end(status);
 }
 
+/* ---- the system's log: openlog(3) keeps pointers into the program, for the whole process ----- */
+
+static void hook_openlog(const char *name, int option, int facility)
+{
+    if (!df_guest_current())
+        openlog(name, option, facility);
+}
+
+static void hook_closelog(void)
+{
+    if (!df_guest_current())
+        closelog();
+}
+
+static void hook_vsyslog(int priority, const char *format, va_list arguments)
+{
+    struct df_guest *guest = df_guest_current();
+    if (!guest) {
+        vsyslog(priority, format, arguments);
+        return;
+    }
+    vfprintf(guest->output, format, arguments); /* glibc's printf knows %m, too */
+    fputc('\n', guest->output);
+}
+
+static void hook_syslog(int priority, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    hook_vsyslog(priority, format, arguments);
+    va_end(arguments);
+}
+
+static void hook_vsyslog_chk(int priority, int flag, const char *format, va_list arguments)
+{
+    (void)flag;
+    hook_vsyslog(priority, format, arguments);
+}
+
+static void hook_syslog_chk(int priority, int flag, const char *format, ...)
+{
+    (void)flag;
+    va_list arguments;
+    va_start(arguments, format);
+    hook_vsyslog(priority, format, arguments);
+    va_end(arguments);
+}
+
 const struct df_hook df_hooks_output[] = {
     {"printf", hook_printf},
     {"vprintf", hook_vprintf},
@@ -147,5 +197,11 @@ const struct df_hook df_hooks_output[] = {
     {"err", hook_err},
     {"errx", hook_errx},
     {"error", hook_error},
+    {"openlog", hook_openlog},
+    {"closelog", hook_closelog},
+    {"syslog", hook_syslog},
+    {"vsyslog", hook_vsyslog},
+    {"__syslog_chk", hook_syslog_chk},
+    {"__vsyslog_chk", hook_vsyslog_chk},
     {NULL, NULL},
 };

@@ -1,18 +1,16 @@
 /*
- * hooks_process.c - a guest's process: its end, its threads, its signals, its session, its ids.
+ * hooks_process.c - a guest's process: its end, its threads, its session, its ids.
  *
  * In a child that the guest forked there is no guest (df_guest_current() is NULL): there every hook
- * is the real function, so that fork and exec (sshfs and its ssh) work as written.
+ * is the real function.
  */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/time.h>
+#include <threads.h>
 #include <unistd.h>
 
 #include "host/guarded.h"
@@ -28,7 +26,7 @@
  * application: the op fails. On the thread of main: df_program_run() returns with the status. Else
  * it is a thread of the guest's own.
  */
-static _Noreturn void end_guest(struct df_guest *guest, int status)
+_Noreturn void df_hooks_end(struct df_guest *guest, int status)
 {
     fflush(guest->output);
     df_plugin_exit(guest->plugin);
@@ -41,7 +39,7 @@ static void hook_exit(int status)
 {
     struct df_guest *guest = df_guest_current();
     if (guest)
-        end_guest(guest, status & 0xff);
+        df_hooks_end(guest, status & 0xff);
     _exit(status); /* a forked child: the host's atexit handlers and stdio are not its own */
 }
 
@@ -51,7 +49,7 @@ static void hook_abort(void)
     if (!guest)
         abort();
     df_plugin_log(guest->plugin, "the plugin called abort()");
-    end_guest(guest, DF_PROGRAM_ABORTED);
+    df_hooks_end(guest, DF_PROGRAM_KILLED + SIGABRT);
 }
 
 static void hook_assert_fail(const char *assertion, const char *file, unsigned line,
@@ -69,18 +67,6 @@ static int hook_libc_start_main(df_main_function main)
     df_program_enter(main);
 }
 
-/* ---- its children ----------------------------------------------------------------------- */
-
-/* In the child there is no guest. vfork(2) cannot be called through a function of ours: the child
- * would return into a frame that the parent uses again; fork(2) is what it promises. */
-static pid_t hook_fork(void)
-{
-    pid_t pid = fork();
-    if (pid == 0)
-        df_guest_enter(NULL);
-    return pid;
-}
-
 /* ---- its threads ------------------------------------------------------------------------ */
 
 struct start {
@@ -89,16 +75,36 @@ struct start {
     void *argument;
 };
 
+static void thread_ended(void *guest)
+{
+    df_guest_enter(NULL);
+    df_plugin_put(((struct df_guest *)guest)->plugin);
+}
+
 static void *run_thread(void *data)
 {
     struct start start = *(struct start *)data;
+    void *result;
     free(data);
     df_guest_enter(start.guest);
-    return start.function(start.argument);
+    pthread_cleanup_push(thread_ended, start.guest); /* also after pthread_exit, cancellation */
+    result = start.function(start.argument);
+    pthread_cleanup_pop(1);
+    return result;
 }
 
-/* A thread of the guest works for the guest. Signals are the host's: it is born with all blocked.
- */
+/* Signals are the host's: the thread is born with all blocked. */
+static int create_blocked(pthread_t *thread, const pthread_attr_t *attributes, struct start *start)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(thread, attributes, run_thread, start);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
+/* A thread of the guest works for the guest. */
 static int hook_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                                void *(*function)(void *), void *argument)
 {
@@ -109,56 +115,22 @@ static int hook_pthread_create(pthread_t *thread, const pthread_attr_t *attribut
     if (!start)
         return EAGAIN;
     *start = (struct start){guest, function, argument};
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(thread, attributes, run_thread, start);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (error)
+    atomic_fetch_add(&guest->users, 1);
+    int error = create_blocked(thread, attributes, start);
+    if (error) {
+        atomic_fetch_sub(&guest->users, 1); /* the calling thread is one, too */
         free(start);
+    }
     return error;
 }
 
-/* ---- its signals: handlers and masks belong to the host --------------------------------- */
-
-static int hook_sigaction(int signal, const struct sigaction *new, struct sigaction *old)
+/* C11's, whose function returns an int; thrd_join(3) takes it from the pointer. */
+static int hook_thrd_create(thrd_t *thread, thrd_start_t function, void *argument)
 {
     if (!df_guest_current())
-        return sigaction(signal, new, old);
-    if (old)
-        memset(old, 0, sizeof(*old));
-    return 0;
-}
-
-static sighandler_t hook_signal(int number, sighandler_t handler)
-{
-    return df_guest_current() ? SIG_DFL : signal(number, handler);
-}
-
-/* It may look, and is told that it changed what it did not. */
-static int hook_sigprocmask(int how, const sigset_t *set, sigset_t *old)
-{
-    return sigprocmask(how, df_guest_current() ? NULL : set, old);
-}
-
-static int hook_pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
-{
-    return hook_sigprocmask(how, set, old);
-}
-
-static unsigned hook_alarm(unsigned seconds)
-{
-    return df_guest_current() ? 0 : alarm(seconds);
-}
-
-static int hook_setitimer(__itimer_which_t which, const struct itimerval *value,
-                          struct itimerval *old)
-{
-    if (!df_guest_current())
-        return setitimer(which, value, old);
-    if (old)
-        memset(old, 0, sizeof(*old));
-    return 0;
+        return thrd_create(thread, function, argument);
+    int error = hook_pthread_create(thread, NULL, (void *(*)(void *))(void *)function, argument);
+    return error == 0 ? thrd_success : error == ENOMEM ? thrd_nomem : thrd_error;
 }
 
 /* ---- its session ------------------------------------------------------------------------ */
@@ -253,16 +225,8 @@ const struct df_hook df_hooks_process[] = {
     {"quick_exit", hook_exit},
     {"abort", hook_abort},
     {"__assert_fail", hook_assert_fail},
-    {"fork", hook_fork},
-    {"vfork", hook_fork},
     {"pthread_create", hook_pthread_create},
-    {"sigaction", hook_sigaction},
-    {"signal", hook_signal},
-    {"__sysv_signal", hook_signal},
-    {"sigprocmask", hook_sigprocmask},
-    {"pthread_sigmask", hook_pthread_sigmask},
-    {"alarm", hook_alarm},
-    {"setitimer", hook_setitimer},
+    {"thrd_create", hook_thrd_create},
     {"daemon", hook_daemon},
     {"setsid", hook_setsid},
     {"setpgid", hook_setpgid},

@@ -49,7 +49,4 @@ int df_object_open(struct df_object *object, struct df_guest *guest, const char 
  * stays mapped until the process ends. */
 void df_object_close(struct df_object *object);
 
-/* The struct link_map of the object that holds `address`; NULL if none does. */
-const void *df_object_map_of(const void *address);
-
 #endif

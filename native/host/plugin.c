@@ -17,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "host/library.h"
 #include "host/plugin_private.h"
 #include "host/program.h"
 
@@ -37,7 +38,7 @@ struct df_plugin *df_plugin_self(void)
 
 struct df_plugin *df_plugin_of_code(const void *address)
 {
-    const void *map = df_object_map_of(address);
+    const void *map = df_library_map_of(address);
     struct df_plugin *plugin;
     pthread_mutex_lock(&list_lock);
     for (plugin = list; plugin; plugin = plugin->next)
@@ -49,7 +50,7 @@ struct df_plugin *df_plugin_of_code(const void *address)
 
 bool df_plugin_lingers(const struct df_plugin *plugin)
 {
-    return plugin->object.lingers;
+    return plugin->object.lingers || atomic_load(&plugin->guest.users) > 1;
 }
 
 _Atomic(void *) *df_plugin_word(struct df_plugin *plugin, enum df_plugin_word word)
@@ -65,15 +66,20 @@ static void enlist(struct df_plugin *plugin)
     pthread_mutex_unlock(&list_lock);
 }
 
+/* Under list_lock. */
+static void remove_from(struct df_plugin **at, struct df_plugin *plugin)
+{
+    while (*at && *at != plugin)
+        at = &(*at)->next;
+    if (*at)
+        *at = plugin->next;
+}
+
 static void delist(struct df_plugin *plugin)
 {
     pthread_mutex_lock(&list_lock);
-    for (struct df_plugin **at = &list; *at; at = &(*at)->next) {
-        if (*at == plugin) {
-            *at = plugin->next;
-            break;
-        }
-    }
+    remove_from(&list, plugin);
+    remove_from(&lingering, plugin);
     pthread_mutex_unlock(&list_lock);
 }
 
@@ -121,6 +127,8 @@ bool df_plugin_log_all(const char *line)
 
 void df_plugin_text(struct df_plugin *plugin, char *text, size_t size)
 {
+    if (plugin->guest.output)
+        df_guest_drain(&plugin->guest);
     df_log_copy(&plugin->log, text, size);
 }
 
@@ -146,6 +154,7 @@ static char **copy_vector(int argc, char *const argv[])
 
 static void free_plugin(struct df_plugin *plugin)
 {
+    free(plugin->library);
     free(plugin->argv);
     df_log_destroy(&plugin->log);
     pthread_mutex_destroy(&plugin->lock);
@@ -163,24 +172,45 @@ static void keep_plugin(struct df_plugin *plugin)
     pthread_mutex_unlock(&list_lock);
 }
 
-static void dispose(struct df_plugin *plugin)
+static void unload(struct df_plugin *plugin)
 {
     struct df_plugin *before = self;
     struct df_object object = plugin->object;
     pthread_mutex_lock(&list_lock);
     plugin->object.map = NULL;
     pthread_mutex_unlock(&list_lock);
-    bool lingers = object.handle && object.lingers;
     self = plugin; /* its destructors may have something to say */
+    struct df_guest *guest_before = df_guest_enter(plugin->guest.output ? &plugin->guest : NULL);
     df_object_close(&object);
+    df_guest_enter(guest_before);
     self = before;
+}
+
+/* Main has returned. Its code is unloaded now, or with the last thread that it made, or never. */
+static void dispose(struct df_plugin *plugin)
+{
+    bool threads = atomic_load(&plugin->guest.users) > 1;
+    bool lingers = plugin->object.handle && plugin->object.lingers;
+    if (!threads)
+        unload(plugin); /* while its connections are open: destructors may write */
+    df_guest_retire(&plugin->guest, threads || lingers);
     delist(plugin);
-    free(plugin->library);
-    df_guest_retire(&plugin->guest);
-    if (lingers)
+    if (threads || lingers)
         keep_plugin(plugin);
-    else
-        free_plugin(plugin);
+    df_plugin_put(plugin);
+}
+
+void df_plugin_put(struct df_plugin *plugin)
+{
+    if (atomic_fetch_sub(&plugin->guest.users, 1) > 1)
+        return;
+    bool lingers = plugin->object.handle && plugin->object.lingers;
+    unload(plugin); /* if that has not been done yet */
+    if (lingers)
+        return;
+    df_guest_retire(&plugin->guest, false);
+    delist(plugin);
+    free_plugin(plugin);
 }
 
 static struct df_plugin *create(const char *library, int argc, char *const argv[])
@@ -192,6 +222,7 @@ static struct df_plugin *create(const char *library, int argc, char *const argv[
     pthread_cond_init(&plugin->changed, NULL);
     plugin->object.fd = -1;
     plugin->guest.cwd_fd = -1;
+    plugin->guest.users = 1;
     plugin->pid = getpid();
     plugin->library = strdup(library);
     plugin->argc = argc;

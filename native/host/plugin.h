@@ -118,6 +118,9 @@ DF_PRIVATE_EXPORT int df_plugin_serve(struct df_plugin *plugin, const struct df_
  * op, from a signal handler. */
 DF_PRIVATE_EXPORT void df_plugin_exit(struct df_plugin *plugin);
 
+/* A thread that the plugin made has come to its end, or its main (see df_guest.users). */
+void df_plugin_put(struct df_plugin *plugin);
+
 /* Takes a wish to end back that no df_plugin_serve() has met yet. */
 DF_PRIVATE_EXPORT void df_plugin_stay(struct df_plugin *plugin);
 

@@ -102,5 +102,7 @@ int df_program_run(df_main_function main, void *entry, struct df_guest *guest, i
     running = NULL;
     df_guest_enter(before);
     fflush(guest->output);
+    if (getpid() != guest->pid)
+        _exit(run.status); /* a child that it forked has come to its end: nothing here is its own */
     return run.status;
 }

@@ -16,12 +16,12 @@ typedef int (*df_main_function)(int argc, char **argv, char **environment);
 /*
  * Runs main(argc, argv, environ), or where main is NULL the program whose _start is `entry`, for
  * `guest`. argv is the program's to modify. Returns its status, 0 to 255, also when it ended with
- * exit(3) on this thread; DF_PROGRAM_ABORTED after abort(3) or a failed assertion.
+ * exit(3) on this thread; DF_PROGRAM_KILLED + SIGABRT after abort(3) or a failed assertion.
  */
 int df_program_run(df_main_function main, void *entry, struct df_guest *guest, int argc,
                    char **argv);
 
-enum { DF_PROGRAM_ABORTED = 256 + 6 }; /* 256 + SIGABRT */
+enum { DF_PROGRAM_KILLED = 256 }; /* + the signal that would have killed its process */
 
 /* For the hooks of exit and abort: ends df_program_run() on this thread with `status`. Returns only
  * where this thread runs no program. */

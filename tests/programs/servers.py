@@ -1,0 +1,50 @@
+"""Servers of our own on loopback, for programs that need one: each a context manager."""
+
+import contextlib
+import getpass
+import os
+import shutil
+import socket
+import subprocess
+
+from tests.conformance.child import die_with_parent
+
+
+class CannotServe(Exception):
+    """This machine cannot run the server; the text says why."""
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+@contextlib.contextmanager
+def sshd(directory):
+    """An SSH server with keys of its own in `directory`; yields the words with which sshfs reaches
+    it: options, and "user@host:"."""
+    for name in ("host", "user"):
+        command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", directory / name]
+        subprocess.run(command, check=True)
+    port = free_port()
+    (directory / "config").write_text(
+        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {directory}/host\n"
+        f"AuthorizedKeysFile {directory}/user.pub\nPidFile none\nStrictModes no\nUsePAM no\n"
+        "Subsystem sftp internal-sftp\n"
+    )
+    if os.geteuid() == 0:
+        os.makedirs("/run/sshd", mode=0o755, exist_ok=True)  # where sshd locks itself in
+    command = [shutil.which("sshd"), "-D", "-e", "-f", directory / "config"]
+    server = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=die_with_parent
+    )
+    try:
+        if not any("listening" in line for line in server.stderr):
+            raise CannotServe("sshd does not start here")
+        options = ["-p", str(port), "-o", f"IdentityFile={directory}/user"]
+        options += ["-o", "StrictHostKeyChecking=no", "-o", f"UserKnownHostsFile={directory}/known"]
+        yield [*options, "-F", "none"], f"{getpass.getuser()}@127.0.0.1:"
+    finally:
+        server.kill()
+        server.communicate()
