@@ -7,6 +7,7 @@ that writes its data at unmount has written them.
 
 import atexit
 import errno
+import math
 import os
 import shlex
 import shutil
@@ -206,6 +207,7 @@ def mount(
     timing: bool = False,
     count: bool = True,
     may_wait: bool | None = None,
+    timeout: float | None = None,
 ) -> Mount:
     """Mounts a FUSE file system in this process, without the kernel and without privilege.
 
@@ -222,6 +224,8 @@ def mount(
     may_wait: whether the plugin may wait for a network, a disk or another thread. Unless it is
         False for every mount of the process, calls release the GIL. None: known for what is built
         in, True for all else.
+    timeout: seconds that the program may take until it is mounted, rounded up, at most 65535; then
+        it is left behind and ETIMEDOUT raised. None: no limit.
 
     Raises MountError, whose text has the plugin's own words: ENOENT (no such file system), ENOEXEC
     (no FUSE program, or one that cannot be loaded safely), EBUSY (something is mounted there),
@@ -233,7 +237,8 @@ def mount(
     _check_placement(placement, argv)
     library = _library(argv)
     sys.audit("directfuse.mount", shlex.join(argv))
-    made = _place(argv, library, placement, count=count, timing=timing)
+    seconds = _seconds(timeout)
+    made = _place(argv, library, placement, count=count, timing=timing, seconds=seconds)
     if may_wait is None:
         may_wait = argv[0] not in _PROMPT
     if not may_wait:
@@ -317,18 +322,22 @@ def _library(argv: list[str]) -> str:
 
 
 def _place(
-    argv: list[str], library: str, placement: Placement, *, count: bool, timing: bool
+    argv: list[str], library: str, placement: Placement, *, count: bool, timing: bool, seconds: int
 ) -> Mount:
     """Mounts where it was asked for, or where it can be (docs/programs.md has the rule)."""
     if placement == "helper":
-        return _start_helper(argv, library, "asked for", count=count, timing=timing)
+        return _start_helper(
+            argv, library, "asked for", count=count, timing=timing, seconds=seconds
+        )
     try:
-        return Mount(*_start(argv, library, count=count, timing=timing))
+        return Mount(*_start(argv, library, count=count, timing=timing, seconds=seconds))
     except MountError as refusal:
         # ENOEXEC: found out before anything of it ran. A shared object is no program to start.
         if placement != "auto" or refusal.errno != errno.ENOEXEC or not _is_program(library):
             raise
-        return _start_helper(argv, library, str(refusal.strerror), count=count, timing=timing)
+        return _start_helper(
+            argv, library, str(refusal.strerror), count=count, timing=timing, seconds=seconds
+        )
 
 
 def _is_program(path: str) -> bool:
@@ -336,7 +345,7 @@ def _is_program(path: str) -> bool:
 
 
 def _start_helper(
-    argv: list[str], library: str, reason: str, *, count: bool, timing: bool
+    argv: list[str], library: str, reason: str, *, count: bool, timing: bool, seconds: int
 ) -> Mount:
     helper = _paths.plugin(_paths.HELPER)
     if _paths.plugin(argv[0]) is not None:
@@ -346,18 +355,26 @@ def _start_helper(
             errno.ENOEXEC, "a shared object is no program that a helper could start", library
         )
     words = [_paths.HELPER, library, *argv[1:]]
-    entry, _, log = _start(words, os.fspath(helper), count=count, timing=timing)
+    entry, _, log = _start(words, os.fspath(helper), count=count, timing=timing, seconds=seconds)
     made = Mount(entry, argv, log)
     made.placement, made.reason = "helper", reason
     return made
 
 
+def _seconds(timeout: float | None) -> int:
+    if timeout is None:
+        return 0
+    if not 0 < timeout <= 65535:
+        raise ValueError("a timeout is more than 0 and at most 65535 seconds")
+    return math.ceil(timeout)
+
+
 def _start(
-    argv: list[str], library: str, *, count: bool, timing: bool
+    argv: list[str], library: str, *, count: bool, timing: bool, seconds: int
 ) -> tuple[_native.MountEntry, list[str], str]:
     _fast.expect_mount(True)
     try:
-        code, words = _native.mount(library, argv, count=count, timing=timing)
+        code, words = _native.mount(library, argv, count=count, timing=timing, seconds=seconds)
     finally:
         _fast.expect_mount(False)
     if code < 0:

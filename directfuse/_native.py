@@ -58,13 +58,14 @@ class OpCounters(NamedTuple):
 
 
 def mount(
-    library: str | None, argv: Sequence[str], *, count: bool, timing: bool
+    library: str | None, argv: Sequence[str], *, count: bool, timing: bool, seconds: int
 ) -> tuple[int, str]:
     """Number of the new mount, and what the plugin said; or minus the errno, and why."""
     words = [ffi.new("char[]", os.fsencode(word)) for word in argv]
     array = ffi.new("char *[]", [*words, ffi.NULL])
     message = ffi.new("char[]", _WORDS)
     flags = (lib.DF_MOUNT_TIMING if timing else 0) | (0 if count else lib.DF_MOUNT_NOSTATS)
+    flags |= seconds << 16  # DF_MOUNT_SECONDS
     name = ffi.NULL if library is None else os.fsencode(library)
     result = lib.df_mount(name, len(words), array, flags, message, _WORDS)
     code = result if result > 0 else -ffi.errno

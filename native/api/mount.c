@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/gate.h"
 #include "core/mount.h"
@@ -23,6 +24,7 @@ struct mounted {
     int id;
     struct df_plugin *plugin;
     struct df_counters *counters; /* with a reference; NULL: DF_MOUNT_NOSTATS */
+    pid_t pid;                    /* the process that mounted it */
     bool unmounting;              /* a thread is in df_plugin_stop() */
 };
 
@@ -51,9 +53,12 @@ static void in_child(void)
     after_fork();
 }
 
-static void register_fork(void)
+static void unmount_all(void);
+
+static void register_once(void)
 {
     pthread_atfork(before_fork, after_fork, in_child);
+    atexit(unmount_all);
 }
 
 static int result(int ret)
@@ -124,10 +129,11 @@ static void say(char *message, size_t size, const char *words)
 }
 
 static int start(struct mounted *mounted, const char *library, int argc, char *const argv[],
-                 char *message, size_t size)
+                 unsigned flags, char *message, size_t size)
 {
     struct df_mount *mount;
-    int ret = df_plugin_start(library, argc, argv, &mounted->plugin, message, size);
+    int ret = df_plugin_start_within(flags / DF_MOUNT_SECONDS(1), library, argc, argv,
+                                     &mounted->plugin, message, size);
 
     if (ret < 0)
         return ret;
@@ -143,7 +149,7 @@ static int start(struct mounted *mounted, const char *library, int argc, char *c
 static int mount_it(struct mounted *mounted, const char *library, int argc, char *const argv[],
                     unsigned flags, char *message, size_t size)
 {
-    int status, ret = start(mounted, library, argc, argv, message, size);
+    int status, ret = start(mounted, library, argc, argv, flags, message, size);
 
     if (ret < 0)
         return ret;
@@ -154,8 +160,9 @@ static int mount_it(struct mounted *mounted, const char *library, int argc, char
         df_plugin_stop(mounted->plugin, true, &status);
         return ret;
     }
-    pthread_once(&once, register_fork);
+    pthread_once(&once, register_once);
     pthread_mutex_lock(&list_lock);
+    mounted->pid = getpid();
     mounted->next = list;
     list = mounted;
     pthread_mutex_unlock(&list_lock);
@@ -170,7 +177,7 @@ int df_mount(const char *library, int argc, char *const argv[], unsigned flags, 
     int ret;
 
     say(message, size, "");
-    if (flags & ~(unsigned)(DF_MOUNT_TIMING | DF_MOUNT_NOSTATS))
+    if (flags & (DF_MOUNT_SECONDS(1) - 1) & ~(unsigned)(DF_MOUNT_TIMING | DF_MOUNT_NOSTATS))
         return result(-EINVAL);
     if ((ret = find_library(library, argc, argv, path)) < 0)
         return result(ret);
@@ -248,6 +255,35 @@ int df_unmount(int mount, unsigned flags)
     else
         remove_mounted(mounted);
     return result(ret);
+}
+
+/* ---- the end of the process ---------------------------------------------------------------- */
+
+/* The newest mount of this process that nobody is unmounting; 0: there is none. */
+static int newest(void)
+{
+    int id = 0;
+
+    pthread_mutex_lock(&list_lock);
+    for (struct mounted *m = list; m && id == 0; m = m->next)
+        if (!m->unmounting && m->pid == getpid())
+            id = m->id;
+    pthread_mutex_unlock(&list_lock);
+    return id;
+}
+
+/* Programs write at their end what they hold (docs/decisions/013). A mount whose files are open is
+ * detached; its program ends with them if the process lives that long, and it does not. */
+static void unmount_all(void)
+{
+    int id;
+
+    while ((id = newest()) != 0) {
+        if (df_unmount(id, 0) == 0)
+            continue;
+        if (errno != EBUSY || df_unmount(id, DF_UNMOUNT_LAZY) != 0)
+            break;
+    }
 }
 
 /* ---- asking -------------------------------------------------------------------------------- */

@@ -133,6 +133,16 @@ void df_belongings_add_child(struct df_belongings *belongings, pid_t pid)
     errno = saved;
 }
 
+bool df_belongings_any_child(struct df_belongings *belongings)
+{
+    bool any = false;
+    pthread_mutex_lock(&belongings->lock);
+    for (size_t i = 0; i < belongings->count && !any; i++)
+        any = belongings->items[i].kind == CHILD;
+    pthread_mutex_unlock(&belongings->lock);
+    return any;
+}
+
 static int status_of(const siginfo_t *info)
 {
     if (info->si_code == CLD_EXITED)

@@ -35,6 +35,9 @@ bool df_belongings_have_socket(struct df_belongings *belongings, int fd);
 /* Remembers a child of this process. errno is kept. */
 void df_belongings_add_child(struct df_belongings *belongings, pid_t pid);
 
+/* True if it has started children and not waited for all of them. */
+bool df_belongings_any_child(struct df_belongings *belongings);
+
 /*
  * waitid(P_ALL) among these children only: fills *status as wait(2) does and returns the pid; 0 if
  * none has ended and `options` has WNOHANG; -ECHILD, -EINTR.

@@ -41,7 +41,7 @@ struct df_guest {
     struct df_belongings belongings; /* connections and children */
     pid_t pid;                       /* the process that it was loaded into */
 
-    _Atomic unsigned users;          /* threads that run its code: main's and those it made */
+    _Atomic unsigned users; /* threads that run its code: main's and those it made */
 
     pthread_mutex_t lock; /* protects all below */
     int cwd_fd;           /* its working directory, O_PATH; -1: the process's own */

@@ -106,7 +106,7 @@ static bool refuses(const char *what)
     char line[512];
     snprintf(line, sizeof(line),
              "the program wanted to become %s (exec), which would replace this process: mount it "
-             "through the kernel with `directfuse mount`",
+             "with placement \"helper\", in a process of its own",
              what ? what : "another one");
     df_plugin_log(guest->plugin, line);
     errno = EPERM;

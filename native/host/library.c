@@ -165,7 +165,7 @@ static void *load_as_it_is(const char *name, int flags, char *message, size_t si
     dlclose(handle);
     snprintf(message, size,
              "%s needs a library that is linked to the real libfuse, which would make a kernel "
-             "mount: mount the program through the kernel with `directfuse mount`",
+             "mount: mount the program with placement \"helper\", in a process of its own",
              name);
     return NULL;
 }

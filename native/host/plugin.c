@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "host/library.h"
@@ -178,6 +179,8 @@ static void unload(struct df_plugin *plugin)
     struct df_object object = plugin->object;
     pthread_mutex_lock(&list_lock);
     plugin->object.map = NULL;
+    plugin->object.handle = NULL;
+    plugin->object.fd = -1;
     pthread_mutex_unlock(&list_lock);
     self = plugin; /* its destructors may have something to say */
     struct df_guest *guest_before = df_guest_enter(plugin->guest.output ? &plugin->guest : NULL);
@@ -191,23 +194,21 @@ static void dispose(struct df_plugin *plugin)
 {
     bool threads = atomic_load(&plugin->guest.users) > 1;
     bool lingers = plugin->object.handle && plugin->object.lingers;
-    if (!threads)
+    if (lingers || !threads)
         unload(plugin); /* while its connections are open: destructors may write */
     df_guest_retire(&plugin->guest, threads || lingers);
     delist(plugin);
     if (threads || lingers)
         keep_plugin(plugin);
-    df_plugin_put(plugin);
+    if (!lingers)
+        df_plugin_put(plugin);
 }
 
 void df_plugin_put(struct df_plugin *plugin)
 {
     if (atomic_fetch_sub(&plugin->guest.users, 1) > 1)
         return;
-    bool lingers = plugin->object.handle && plugin->object.lingers;
     unload(plugin); /* if that has not been done yet */
-    if (lingers)
-        return;
     df_guest_retire(&plugin->guest, false);
     delist(plugin);
     free_plugin(plugin);
@@ -219,7 +220,11 @@ static struct df_plugin *create(const char *library, int argc, char *const argv[
     if (!plugin)
         return NULL;
     pthread_mutex_init(&plugin->lock, NULL);
-    pthread_cond_init(&plugin->changed, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&plugin->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     plugin->object.fd = -1;
     plugin->guest.cwd_fd = -1;
     plugin->guest.users = 1;
@@ -273,6 +278,8 @@ static void *plugin_thread(void *argument)
     if (!plugin->load_error)
         plugin->status = run_main(plugin);
     df_plugin_set_phase(plugin, DF_PLUGIN_ENDED);
+    if (plugin->abandoned) /* no longer written to: it has ended */
+        dispose(plugin);
     return NULL;
 }
 
@@ -303,13 +310,27 @@ static int create_thread(pthread_t *thread, size_t stack_size, void *(*run)(void
 
 /* ---- starting ------------------------------------------------------------------------------ */
 
-/* True if it was mounted, though it may have ended by itself since then. */
-static bool wait_mounted(struct df_plugin *plugin)
+/* Waits for its mount, or its end. Returns false when the time is over: it is abandoned then. */
+static bool wait_started(struct df_plugin *plugin, unsigned seconds)
+{
+    struct timespec until;
+    int error = 0;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += seconds;
+    pthread_mutex_lock(&plugin->lock);
+    while (plugin->phase == DF_PLUGIN_STARTING && error != ETIMEDOUT)
+        error = seconds ? pthread_cond_timedwait(&plugin->changed, &plugin->lock, &until)
+                        : pthread_cond_wait(&plugin->changed, &plugin->lock);
+    bool started = plugin->phase != DF_PLUGIN_STARTING;
+    plugin->abandoned = !started;
+    pthread_mutex_unlock(&plugin->lock);
+    return started;
+}
+
+static bool was_mounted(struct df_plugin *plugin)
 {
     pthread_mutex_lock(&plugin->lock);
-    while (plugin->phase == DF_PLUGIN_STARTING)
-        pthread_cond_wait(&plugin->changed, &plugin->lock);
-    bool mounted = plugin->was_mounted;
+    bool mounted = plugin->was_mounted; /* though it may have ended by itself since then */
     pthread_mutex_unlock(&plugin->lock);
     return mounted;
 }
@@ -322,13 +343,19 @@ static int start_error(struct df_plugin *plugin)
         return plugin->load_error;
     if (plugin->mount_error)
         return plugin->mount_error;
-    snprintf(reason, sizeof(reason), "%s: main() returned %d before it mounted anything",
-             plugin->library, plugin->status);
+    snprintf(reason, sizeof(reason), "%s: main() returned %d before it mounted anything%s",
+             plugin->library, plugin->status,
+             plugin->status == 0 && df_belongings_any_child(&plugin->guest.belongings)
+                 ? "; it has started a child, perhaps to live on in the background: give it its "
+                   "option to stay in the foreground (often -f)"
+                 : "");
     df_plugin_log(plugin, reason);
     return -EIO;
 }
 
-static int launch(struct df_plugin *plugin)
+enum { ABANDONED = 0x10000 }; /* no errno: those may come from the mount */
+
+static int launch(struct df_plugin *plugin, unsigned seconds)
 {
     enlist(plugin);
     int error = create_thread(&plugin->thread, STACK_SIZE, plugin_thread, plugin);
@@ -336,14 +363,19 @@ static int launch(struct df_plugin *plugin)
         df_plugin_log(plugin, "no thread can be made for the plugin: too many, or no memory");
         return error;
     }
-    if (wait_mounted(plugin))
+    pthread_t thread = plugin->thread;
+    if (!wait_started(plugin, seconds)) {
+        pthread_detach(thread); /* the plugin may be gone by now */
+        return -ABANDONED;
+    }
+    if (was_mounted(plugin))
         return 0;
     pthread_join(plugin->thread, NULL);
     return start_error(plugin);
 }
 
-int df_plugin_start(const char *library, int argc, char *const argv[], struct df_plugin **out,
-                    char *message, size_t size)
+int df_plugin_start_within(unsigned seconds, const char *library, int argc, char *const argv[],
+                           struct df_plugin **out, char *message, size_t size)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     char reason[DF_PLUGIN_REASON_SIZE];
@@ -357,13 +389,26 @@ int df_plugin_start(const char *library, int argc, char *const argv[], struct df
     if (error)
         df_plugin_log(plugin, reason);
     else
-        error = launch(plugin);
+        error = launch(plugin, seconds);
+    if (error == -ABANDONED) { /* the plugin is its own thread's, or gone */
+        snprintf(message, size,
+                 "%s has not mounted anything within %u seconds; it is left behind, and what it "
+                 "would mount later is refused",
+                 library, seconds);
+        return -ETIMEDOUT;
+    }
     df_plugin_text(plugin, message, size);
     if (error)
         dispose(plugin);
     else
         *out = plugin;
     return error;
+}
+
+int df_plugin_start(const char *library, int argc, char *const argv[], struct df_plugin **out,
+                    char *message, size_t size)
+{
+    return df_plugin_start_within(0, library, argc, argv, out, message, size);
 }
 
 /* ---- stopping ------------------------------------------------------------------------------- */

@@ -58,6 +58,12 @@ struct df_session {
 DF_PRIVATE_EXPORT int df_plugin_start(const char *library, int argc, char *const argv[],
                                       struct df_plugin **out, char *message, size_t size);
 
+/* The same with a limit, in seconds; 0: none. ETIMEDOUT: main is left to itself, and refused what
+ * it would mount. */
+DF_PRIVATE_EXPORT int df_plugin_start_within(unsigned seconds, const char *library, int argc,
+                                             char *const argv[], struct df_plugin **out,
+                                             char *message, size_t size);
+
 /*
  * Unmounts, waits until main has returned, stores its status and frees the plugin.
  * Lazy, while files are open or calls run: leaves the table of mounts at once and stores -1; the

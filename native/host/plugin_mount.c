@@ -37,14 +37,14 @@ static void mount_gone(struct df_fs *fs)
 static int begin_serving(struct df_plugin *plugin, struct df_fs *fs)
 {
     pthread_mutex_lock(&plugin->lock);
-    bool busy = plugin->given_ops;
-    if (!busy)
+    int error = plugin->abandoned ? -ETIMEDOUT : plugin->given_ops ? -EBUSY : 0;
+    if (!error)
         plugin->given_ops = fs->ops;
     pthread_mutex_unlock(&plugin->lock);
-    if (busy) {
+    if (error == -EBUSY)
         df_plugin_log(plugin, "a program can have one mount at a time");
-        return -EBUSY;
-    }
+    if (error)
+        return error;
     plugin->ops = *fs->ops;
     plugin->ops.destroy = mount_gone;
     fs->ops = &plugin->ops;
@@ -104,6 +104,8 @@ static void wait_gone(struct df_plugin *plugin, int id)
 
 int df_plugin_serve(struct df_plugin *plugin, const struct df_session *session, struct df_fs *fs)
 {
+    if (plugin->pid != getpid())
+        return -ENOTSUP; /* a child that it forked: a mount there would be nobody's */
     int error = begin_serving(plugin, fs);
     if (error)
         return error;

@@ -38,10 +38,11 @@ struct df_plugin {
 
     _Atomic uint32_t wake; /* futex; DF_WAKE_* */
 
-    pthread_mutex_t lock;   /* protects the next six */
+    pthread_mutex_t lock;   /* protects the next seven */
     pthread_cond_t changed; /* phase */
     enum df_plugin_phase phase;
     bool was_mounted;       /* it has served once */
+    bool abandoned;         /* nobody waits for it any more: its own thread frees it */
     int mount_error;        /* why df_plugin_serve() could not attach; 0 or -errno */
     int mount_id;           /* 0: not serving */
     struct df_mount *mount; /* NULL: not serving */

@@ -56,6 +56,10 @@ enum {                           /* df_unmount() */
        DF_UNMOUNT_LAZY = 1 << 0, /* leave the name space now, end with the last open file */
 };
 
+/* In the flags of df_mount(): how long the program may take until it is mounted, 1 to 65535
+ * seconds. Without it there is no limit. */
+#define DF_MOUNT_SECONDS(seconds) ((unsigned)(seconds) << 16)
+
 /*
  * Loads a FUSE program and mounts what it serves, in this process. argv is its command line as a
  * shell user would type it; the program parses it, and finds the mountpoint in it itself. The
@@ -63,13 +67,18 @@ enum {                           /* df_unmount() */
  *
  *   library  the shared object that holds the program; NULL: argv[0] names it: a path when it has
  *            a slash, else <argv[0]>.so in the directory "backends" beside this library
- *   flags    DF_MOUNT_*
+ *   flags    DF_MOUNT_*, DF_MOUNT_SECONDS()
  *   message  receives the program's own words and ours when it fails (NUL-terminated, at most size
  *            bytes); may be NULL
  *
  * Returns the number of the mount (> 0), or -1 and errno: ENOENT (no such library), ENOEXEC (no
  * FUSE program, or one that cannot be loaded safely), EBUSY (something is mounted there), ENOTDIR,
- * EINVAL, EIO (the program ended before it mounted), ENOMEM.
+ * EINVAL, EIO (the program ended before it mounted), ETIMEDOUT (the program is left behind, and
+ * what it would mount later is refused), ENOMEM.
+ *
+ * What is still mounted when the process ends by exit(3) or by returning from main is unmounted
+ * then, so that programs that write at their end (fuse-zip) have written; not at _exit(2) or a
+ * signal, and not in a child of fork(2), whose mounts are its parent's.
  */
 DF_PUBLIC int df_mount(const char *library, int argc, char *const argv[], unsigned flags,
                        char *message, size_t size);

@@ -9,6 +9,8 @@ import pytest
 
 import directfuse
 
+from .servers import CannotServe, sshd
+
 
 @pytest.fixture(scope="session")
 def source(tmp_path_factory):
@@ -34,6 +36,9 @@ def need(*programs):
         "unionfs": "unionfs-fuse",
         "mkfs.ext4": "e2fsprogs",
         "convmvfs": "fuse-convmvfs",
+        "sshd": "openssh-server",
+        "ssh-keygen": "openssh-client",
+        "ssh": "openssh-client",
     }
     for program in programs:
         if shutil.which(program) is None:
@@ -68,6 +73,17 @@ def iso(source, tmp_path_factory):
     path = tmp_path_factory.mktemp("iso") / "tree.iso"
     subprocess.run(["genisoimage", "-quiet", "-R", "-o", path, source], check=True)
     return path
+
+
+@pytest.fixture(scope="session")
+def ssh(tmp_path_factory):
+    """An SSH server of our own: (options, "user@host:") for sshfs."""
+    need("sshfs", "ssh", "ssh-keygen", "sshd")
+    try:
+        with sshd(tmp_path_factory.mktemp("ssh")) as words:
+            yield words
+    except CannotServe as error:
+        pytest.skip(str(error))
 
 
 def read_tree(root):

@@ -37,7 +37,11 @@ def sshd(directory):
         os.makedirs("/run/sshd", mode=0o755, exist_ok=True)  # where sshd locks itself in
     command = [shutil.which("sshd"), "-D", "-e", "-f", directory / "config"]
     server = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=die_with_parent
+        command,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=die_with_parent,
     )
     try:
         if not any("listening" in line for line in server.stderr):

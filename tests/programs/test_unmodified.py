@@ -6,6 +6,7 @@ own counters.
 
 import errno
 import os
+import select
 import shutil
 import socket
 import subprocess
@@ -15,6 +16,7 @@ import threading
 import pytest
 
 import directfuse
+from directfuse import _paths
 
 from .conftest import need, read_tree, tree_of
 
@@ -39,6 +41,10 @@ def commands(name, source, request, tmp_path):
         return [name, request.getfixturevalue("iso"), point], point
     if name == "convmvfs":
         return [name, "-o", f"srcdir={source}", point], point
+    if name == "sshfs":
+        point.mkdir()  # sshfs itself wants to see its mountpoint
+        options, host = request.getfixturevalue("ssh")
+        return [name, *options, f"{host}{source}", point], point
     if name == "unionfs":
         return [name, f"{source}=RO", point], point
     assert name == "fuse-overlayfs"
@@ -59,6 +65,7 @@ PROGRAMS = [
     "fuseiso",
     "disorderfs",  # C++, with std::cout and std::clog of its own
     "convmvfs",
+    "sshfs",
 ]
 
 
@@ -169,6 +176,40 @@ def test_an_ext4_image_is_written(tmp_path):
     with directfuse.mount(command):
         assert directfuse.open(point + "/sub/file", "rb").read() == content
     subprocess.run(["e2fsck", "-fn", image], check=True, capture_output=True)
+
+
+def ssh_clients(of):
+    """Processes of ssh that name the key file directory `of`."""
+    found = []
+    for pid in filter(str.isdecimal, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                words = file.read().split(b"\0")
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if words[0].endswith(b"ssh") and any(of.encode() in word for word in words):
+            found.append(int(pid))
+    return found
+
+
+def test_sshfs_writes_through_and_leaves_nothing(ssh, tmp_path):
+    options, host = ssh
+    keys = next(word.partition("=")[2] for word in options if word.startswith("IdentityFile"))
+    below, point = tmp_path / "below", tmp_path / "m"
+    below.mkdir()
+    point.mkdir()
+    before = our_descriptors(None)
+    with directfuse.mount(["sshfs", *options, f"{host}{below}", str(point)]):
+        with directfuse.open(f"{point}/file", "w") as file:
+            file.write("through")
+        directfuse.rename(f"{point}/file", f"{point}/moved")
+        clients = [os.pidfd_open(pid) for pid in ssh_clients(keys)]
+        assert len(clients) == 1
+    assert (below / "moved").read_text() == "through"
+    for client in clients:  # it sees its connection end, and ends
+        assert select.select([client], [], [], 20)[0]
+        os.close(client)
+    assert our_descriptors(None) == before
 
 
 def our_descriptors(of_the_program):
@@ -299,3 +340,52 @@ def test_a_user_without_any_capability(image, tmp_path_factory):
     )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) == 302
+
+
+# ---- what is still mounted when the process ends ----
+
+LEAVES_MOUNTED = {
+    "python": """
+import sys, directfuse
+directfuse.mount(sys.argv[2:])
+with directfuse.open(sys.argv[-1] + "/added", "w") as file:
+    file.write("new content")
+""",
+    "c": """
+import ctypes, os, sys
+library = ctypes.CDLL(sys.argv[1], use_errno=True)
+words = [os.fsencode(word) for word in sys.argv[2:]]
+argv = (ctypes.c_char_p * (len(words) + 1))(*words, None)
+text = ctypes.create_string_buffer(4096)
+assert library.df_mount(b"/usr/bin/" + words[0], len(words), argv, 0, text, 4096) > 0, text.value
+fd = library.df_open(words[-1] + b"/added", os.O_WRONLY | os.O_CREAT, 0o644)
+assert library.df_write(fd, b"new content", 11) == 11
+assert library.df_close(fd) == 0
+""",
+}
+
+
+@pytest.mark.parametrize("door", LEAVES_MOUNTED)
+@pytest.mark.parametrize("program", ["fuse-zip", "archivemount"])
+def test_a_process_that_just_ends_loses_nothing(program, door, request, source, tmp_path):
+    need(program)
+    if not os.path.exists(f"/usr/bin/{program}"):
+        pytest.skip("not in /usr/bin")
+    point = tmp_path / "m"
+    point.mkdir()
+    if program == "fuse-zip":
+        need("zip", "unzip")
+        archive = request.getfixturevalue("archive")
+        show = ["unzip", "-p", archive, "added"]
+    else:
+        archive = tmp_path / "tree.tar"  # archivemount writes tar, whatever it has read
+        subprocess.run(["tar", "-cf", archive, "-C", source, "."], check=True)
+        show = ["tar", "-xOf", archive, "--wildcards", "*added"]
+    done = subprocess.run(
+        [sys.executable, "-c", LEAVES_MOUNTED[door], _paths.library(), program, archive, point],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert subprocess.run(show, check=True, capture_output=True).stdout == b"new content"

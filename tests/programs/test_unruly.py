@@ -1,0 +1,193 @@
+"""Programs that end, replace, signal or block their process: the host lives on, and can mount
+again. The program is compiled here, against the real libfuse (unruly.c)."""
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import directfuse
+
+HERE = Path(__file__).parent
+FUSE3 = ["-D_FILE_OFFSET_BITS=64", "-I/usr/include/fuse3", "-lfuse3"]
+
+
+def compiled(source, target, *options):
+    if shutil.which("gcc") is None or not os.path.exists("/usr/include/fuse3/fuse.h"):
+        pytest.skip("needs gcc and libfuse3-dev")
+    command = ["gcc", "-O1", HERE / source, "-o", target, *options, *FUSE3]
+    subprocess.run(command, check=True, capture_output=True)
+    return target
+
+
+@pytest.fixture(scope="session")
+def unruly(tmp_path_factory):
+    return compiled("unruly.c", tmp_path_factory.mktemp("unruly") / "unruly", "-pie", "-fPIE")
+
+
+@pytest.fixture
+def point(tmp_path):
+    return str(tmp_path / "m")
+
+
+def text_of(path):
+    fd = directfuse.os_open(path, os.O_RDONLY)
+    try:
+        return directfuse.pread(fd, 4096, 0).decode()
+    finally:
+        directfuse.close(fd)
+
+
+ENDS = ["exit", "_exit", "quick_exit", "exit_group", "abort", "assert", "raise", "kill"]
+
+
+@pytest.mark.parametrize("deed", ENDS)
+def test_an_end_inside_an_op_is_an_error_of_that_call(unruly, point, deed):
+    mount = directfuse.mount([unruly, point])
+    fd = directfuse.os_open(f"{point}/{deed}", os.O_RDONLY)
+    with pytest.raises(OSError) as caught:
+        directfuse.pread(fd, 100, 0)
+    assert caught.value.errno == errno.EIO
+    directfuse.close(fd)
+    if mount.mounted:
+        mount.unmount(lazy=True)
+    with directfuse.mount([unruly, point]):
+        assert text_of(f"{point}/nothing") == "harmless"
+
+
+@pytest.mark.parametrize("deed", ENDS)
+def test_an_end_before_the_loop_is_reported(unruly, point, deed):
+    with pytest.raises(directfuse.MountError) as caught:
+        directfuse.mount([unruly, "--before", deed, point])
+    assert caught.value.errno == errno.EIO
+    assert "before it mounted" in str(caught.value)
+    if deed == "assert":
+        assert "a wish" in str(caught.value)
+
+
+@pytest.mark.parametrize("deed", ["unmount", "terminate"])
+def test_a_program_that_unmounts_itself(unruly, point, deed):
+    mount = directfuse.mount([unruly, point])
+    assert text_of(f"{point}/{deed}") == "harmless"  # the op itself is answered
+    with pytest.raises(FileNotFoundError):
+        while True:  # the mount goes at once, or with this very call
+            directfuse.stat(point)
+    assert not mount.mounted
+    mount.unmount(lazy=True)
+    with directfuse.mount([unruly, point]):
+        assert text_of(f"{point}/nothing") == "harmless"
+
+
+@pytest.mark.parametrize(
+    ("deed", "said"),
+    [("exec", str(errno.EPERM)), ("handler", "1"), ("child", "3"), ("system", "4")],
+)
+def test_processes_and_signals(unruly, point, deed, said):
+    with directfuse.mount([unruly, point]):
+        assert text_of(f"{point}/{deed}") == said
+
+
+def test_children_of_the_host_are_not_reaped(unruly, point):
+    child = subprocess.Popen([sys.executable, "-c", "raise SystemExit(5)"])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    with directfuse.mount([unruly, point]):
+        assert text_of(f"{point}/child") == "3"
+    assert child.wait() == 5
+
+
+def test_what_a_child_prints_is_reported(unruly, point, capfd):
+    with pytest.raises(directfuse.MountError) as caught:
+        directfuse.mount([unruly, "--before", "child", "--help"])
+    assert "words of a child" in str(caught.value)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_what_is_meant_for_the_systems_log_is_reported(unruly, point):
+    with pytest.raises(directfuse.MountError) as caught:
+        directfuse.mount([unruly, "--before", "syslog", "--help"])
+    assert "words for the system's log" in str(caught.value)
+
+
+def test_a_library_linked_to_libfuse_gets_ours(unruly, point, tmp_path, monkeypatch):
+    path = compiled("linked.c", tmp_path / "liblinked.so", "-shared", "-fPIC")
+    monkeypatch.setenv("UNRULY_LIBRARY", str(path))
+    with directfuse.mount([unruly, point]):
+        assert "libdf3.so.3" in text_of(f"{point}/library")
+    with open("/proc/self/maps") as maps:
+        assert "libfuse3" not in maps.read()
+
+
+def test_a_library_that_brings_libfuse_with_it_is_not_loaded(unruly, point, tmp_path, monkeypatch):
+    compiled("linked.c", tmp_path / "liblinked.so", "-shared", "-fPIC")
+    (tmp_path / "above.c").write_text(
+        "extern void *where_fuse_is(void);\nvoid *p(void) { return where_fuse_is(); }"
+    )
+    path = tmp_path / "libabove.so"
+    command = ["gcc", "-shared", "-fPIC", tmp_path / "above.c", "-o", path, f"-L{tmp_path}"]
+    subprocess.run([*command, "-llinked", f"-Wl,-rpath,{tmp_path}"], check=True)
+    monkeypatch.setenv("UNRULY_LIBRARY", str(path))
+    with directfuse.mount([unruly, point]):
+        assert "real libfuse" in text_of(f"{point}/library")
+
+
+def test_a_program_that_puts_itself_into_the_background(unruly, point):
+    with pytest.raises(directfuse.MountError) as caught:
+        directfuse.mount([unruly, "--before", "daemon", point])
+    assert "-f" in str(caught.value)
+
+
+def test_a_program_that_never_reaches_its_loop(unruly, point):
+    with pytest.raises(directfuse.MountError) as caught:
+        directfuse.mount([unruly, "--before", "hang", point], timeout=1)
+    assert caught.value.errno == errno.ETIMEDOUT
+    with directfuse.mount([unruly, point]):
+        assert text_of(f"{point}/nothing") == "harmless"
+
+
+def test_a_thread_that_never_ends(unruly, point):
+    for _ in range(3):
+        with directfuse.mount([unruly, point]):
+            text_of(f"{point}/thread")
+    assert threading.active_count() >= 1
+
+
+# ---- what cannot be loaded ----
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["-no-pie", "-fno-pie"], "position-independent"),
+        (["-pie", "-fPIE", "-DTLS"], "thread-local"),
+    ],
+)
+def test_programs_that_cannot_be_loaded(tmp_path, point, options, reason):
+    source = (HERE / "unruly.c").read_text()
+    if "-DTLS" in options:
+        source += "_Thread_local int here = 1; int *tls(void);\nint *tls(void) { return &here; }\n"
+    (tmp_path / "it.c").write_text(source)
+    path = compiled(tmp_path / "it.c", tmp_path / "it", *options)
+    with pytest.raises(directfuse.MountError) as caught:
+        directfuse.mount([path, point], placement="inline")
+    assert caught.value.errno == errno.ENOEXEC
+    assert reason in str(caught.value)
+
+
+def test_a_program_that_is_no_file_system(point):
+    with pytest.raises(directfuse.MountError) as caught:
+        directfuse.mount(["/bin/ls", point], placement="inline")
+    assert caught.value.errno == errno.ENOEXEC
+
+
+def test_a_library_that_is_no_file_system(point):
+    path = next(Path("/usr/lib").rglob("libz.so.1"), None)
+    if path is None:
+        pytest.skip("no libz.so.1 here")
+    with pytest.raises(directfuse.MountError) as caught:
+        directfuse.mount([path, point])
+    assert caught.value.errno == errno.ENOEXEC and "libdf3" in str(caught.value)

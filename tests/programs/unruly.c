@@ -1,0 +1,150 @@
+/*
+ * unruly.c - a FUSE program that does to its process what a guest must not do to its host. Each
+ * file is a misdeed: reading it commits it; "--before MISDEED" commits it before the loop.
+ */
+#define FUSE_USE_VERSION 31
+#define _GNU_SOURCE
+#include <assert.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fuse.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <syslog.h>
+#include <unistd.h>
+
+static const char *library;
+static char answer[256] = "harmless";
+static volatile sig_atomic_t signalled;
+
+static void handler(int number)
+{
+    signalled = number;
+}
+
+static void exec_child(void)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        execl("/bin/sh", "sh", "-c", "echo words of a child; exit 3", NULL);
+        _exit(127);
+    }
+    int status = 0;
+    pid_t ended = wait(&status);
+    snprintf(answer, sizeof(answer), "%d", ended == pid ? WEXITSTATUS(status) : -1);
+}
+
+static void load(void)
+{
+    void *handle = library ? dlopen(library, RTLD_NOW) : NULL;
+    void *found = handle ? dlsym(handle, "where_fuse_is") : NULL;
+    Dl_info info;
+    if (found && dladdr(((void *(*)(void))found)(), &info))
+        snprintf(answer, sizeof(answer), "%s", info.dli_fname);
+    else
+        snprintf(answer, sizeof(answer), "%s", dlerror());
+}
+
+static void *sleep_for_ever(void *unused)
+{
+    for (;;)
+        pause();
+    return unused;
+}
+
+static void commit(const char *deed)
+{
+    pthread_t thread;
+    if (strcmp(deed, "exit") == 0)
+        exit(7);
+    if (strcmp(deed, "_exit") == 0)
+        _exit(7);
+    if (strcmp(deed, "quick_exit") == 0)
+        quick_exit(7);
+    if (strcmp(deed, "exit_group") == 0)
+        syscall(SYS_exit_group, 7);
+    if (strcmp(deed, "abort") == 0)
+        abort();
+    if (strcmp(deed, "assert") == 0)
+        assert(!"a wish");
+    if (strcmp(deed, "raise") == 0)
+        raise(SIGKILL);
+    if (strcmp(deed, "kill") == 0)
+        kill(getpid(), SIGABRT);
+    if (strcmp(deed, "terminate") == 0)
+        kill(getpid(), SIGTERM);
+    if (strcmp(deed, "exec") == 0 && execl("/bin/true", "true", NULL) < 0)
+        snprintf(answer, sizeof(answer), "%d", errno);
+    if (strcmp(deed, "handler") == 0) {
+        signal(SIGUSR1, handler);
+        kill(getpid(), SIGUSR1);
+        snprintf(answer, sizeof(answer), "%d", signalled == SIGUSR1);
+    }
+    if (strcmp(deed, "child") == 0)
+        exec_child();
+    if (strcmp(deed, "system") == 0)
+        snprintf(answer, sizeof(answer), "%d", WEXITSTATUS(system("exit 4")));
+    if (strcmp(deed, "library") == 0)
+        load();
+    if (strcmp(deed, "unmount") == 0)
+        fuse_exit(fuse_get_context()->fuse);
+    if (strcmp(deed, "syslog") == 0)
+        syslog(LOG_ERR, "words for the system's log");
+    if (strcmp(deed, "thread") == 0)
+        pthread_create(&thread, NULL, sleep_for_ever, NULL);
+    if (strcmp(deed, "hang") == 0)
+        sleep_for_ever(NULL);
+    if (strcmp(deed, "daemon") == 0 && fork() > 0)
+        exit(0);
+}
+
+static int get_attr(const char *path, struct stat *st, struct fuse_file_info *fi)
+{
+    (void)fi;
+    memset(st, 0, sizeof(*st));
+    st->st_mode = path[1] ? S_IFREG | 0444 : S_IFDIR | 0755;
+    st->st_nlink = 1;
+    return 0;
+}
+
+static int open_it(const char *path, struct fuse_file_info *fi)
+{
+    (void)path;
+    fi->direct_io = 1;
+    return 0;
+}
+
+static int read_it(const char *path, char *data, size_t size, off_t at, struct fuse_file_info *fi)
+{
+    (void)fi;
+    if (at > 0)
+        return 0;
+    commit(path + 1);
+    size_t length = strlen(answer);
+    memcpy(data, answer, length < size ? length : size);
+    return (int)(length < size ? length : size);
+}
+
+static const struct fuse_operations operations = {
+    .getattr = get_attr,
+    .open = open_it,
+    .read = read_it,
+};
+
+int main(int argc, char *argv[])
+{
+    library = getenv("UNRULY_LIBRARY");
+    if (argc > 2 && strcmp(argv[1], "--before") == 0) {
+        commit(argv[2]);
+        argv[2] = argv[0];
+        argc -= 2;
+        argv += 2;
+    }
+    return fuse_main(argc, argv, &operations, NULL);
+}
