@@ -23,7 +23,7 @@ static const struct {
 } libraries[] = {
     [DF_ELF_ABI_FUSE2] = {"libfuse.so.2", "libdf2.so.2"},
     [DF_ELF_ABI_FUSE3] = {"libfuse3.so.3", "libdf3.so.3"},
-    [DF_ELF_ABI_FUSE34] = {"libfuse3.so.4", "libdf3.so.4"},
+    [DF_ELF_ABI_FUSE34] = {"libfuse3.so.4", "libdf4.so.4"},
 };
 
 enum { ABI_COUNT = sizeof(libraries) / sizeof(libraries[0]) };
@@ -174,9 +174,8 @@ static bool read_tables(struct df_elf *elf)
 }
 
 /* Finds the libfuse among the needed libraries. Returns false when a name is not inside. */
-static bool read_needed(struct df_elf *elf, bool *ours)
+static bool read_needed(struct df_elf *elf)
 {
-    *ours = false;
     for (size_t i = 0; i < elf->dynamic_count; i++) {
         if (elf->dynamic[i].d_tag != DT_NEEDED)
             continue;
@@ -185,7 +184,7 @@ static bool read_needed(struct df_elf *elf, bool *ours)
             return false;
         for (size_t abi = DF_ELF_ABI_FUSE2; abi < ABI_COUNT; abi++) {
             if (strcmp(name, libraries[abi].ours) == 0)
-                *ours = true;
+                elf->ours = (enum df_elf_abi)abi;
             if (strcmp(name, libraries[abi].real) == 0) {
                 elf->abi = (enum df_elf_abi)abi;
                 elf->needed = elf->dynamic[i].d_un.d_val;
@@ -215,14 +214,13 @@ static enum df_elf_kind inspect(struct df_elf *elf)
         return DF_ELF_MALFORMED;
     if (!dynamic)
         return DF_ELF_STATIC;
-    bool ours;
-    if (!read_dynamic(elf, dynamic) || !read_tables(elf) || !read_needed(elf, &ours))
+    if (!read_dynamic(elf, dynamic) || !read_tables(elf) || !read_needed(elf))
         return DF_ELF_MALFORMED;
     elf->executable = is_executable(elf);
     if (!elf->executable) {
         if (elf->abi != DF_ELF_ABI_NONE)
             return DF_ELF_REAL_FUSE;
-        return ours ? DF_ELF_OBJECT : DF_ELF_NO_FUSE;
+        return elf->ours != DF_ELF_ABI_NONE ? DF_ELF_OBJECT : DF_ELF_NO_FUSE;
     }
     if (!find_segment(elf, PT_INTERP))
         return DF_ELF_STATIC;

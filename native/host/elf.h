@@ -48,8 +48,9 @@ struct df_elf {
     unsigned char *data;
     size_t size; /* bytes */
     enum df_elf_kind kind;
-    enum df_elf_abi abi;
-    bool executable; /* a program, not a shared object; known once its tables were read */
+    enum df_elf_abi abi;  /* the real libfuse that it links to */
+    enum df_elf_abi ours; /* our libfuse that it links to, as a shared object built for us does */
+    bool executable;      /* a program, not a shared object; known once its tables were read */
     const Elf64_Phdr *segments;
     size_t segment_count;
     Elf64_Dyn *dynamic;

@@ -113,6 +113,12 @@ struct fuse_config *df_highlevel_config(struct df_fs *fs)
     return &df_highlevel_of(fs)->config;
 }
 
+void df_highlevel_set_masks(struct df_fs *fs, unsigned fmask, unsigned dmask)
+{
+    df_highlevel_of(fs)->fmask = fmask;
+    df_highlevel_of(fs)->dmask = dmask;
+}
+
 void df_highlevel_need_paths(struct df_fs *fs)
 {
     df_highlevel_of(fs)->needs_paths = true;

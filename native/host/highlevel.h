@@ -47,6 +47,10 @@ DF_PRIVATE_EXPORT struct df_fs *df_highlevel_new(const struct fuse_operations *o
  * df_highlevel_init(). */
 DF_PRIVATE_EXPORT struct fuse_config *df_highlevel_config(struct df_fs *fs);
 
+/* -o fmask= and dmask=: permission bits to hide of files and of directories, before config->umask
+ * where they are not 0; config->set_mode must be set. Also from ops->init. */
+DF_PRIVATE_EXPORT void df_highlevel_set_masks(struct df_fs *fs, unsigned fmask, unsigned dmask);
+
 /* For a plugin whose chmod, chown and utimens take no handle (FUSE 2): they get a path also with
  * nullpath_ok. Before df_highlevel_init(). */
 DF_PRIVATE_EXPORT void df_highlevel_need_paths(struct df_fs *fs);

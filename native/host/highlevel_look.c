@@ -11,8 +11,10 @@ void df_highlevel_override(const struct df_frame *frame, struct stat *st)
 {
     const struct fuse_config *config = &frame->hl->config;
 
-    if (config->set_mode)
-        st->st_mode = (st->st_mode & S_IFMT) | (0777 & ~config->umask);
+    if (config->set_mode) {
+        uint32_t own = S_ISDIR(st->st_mode) ? frame->hl->dmask : frame->hl->fmask;
+        st->st_mode = (st->st_mode & S_IFMT) | (0777 & ~(own ? own : config->umask));
+    }
     if (config->set_uid)
         st->st_uid = config->uid;
     if (config->set_gid)

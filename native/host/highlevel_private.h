@@ -80,6 +80,8 @@ struct df_highlevel {
     bool caches;      /* some time-out is not 0 */
     bool plus;        /* readdir with attributes is worth asking for */
     bool initialised; /* ops->init has run, so ops->destroy is due */
+    uint32_t fmask;   /* instead of config.umask for files, if not 0 */
+    uint32_t dmask;   /* for directories */
     bool needs_paths; /* chmod, chown and utimens get a path, whatever nullpath_ok says */
 
     const struct df_session *session;

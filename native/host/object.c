@@ -128,7 +128,7 @@ static int check_elf(struct df_object *object, struct df_elf *elf, const char *p
                      size_t size)
 {
     object->kind = elf->kind;
-    object->abi = elf->abi;
+    object->abi = elf->abi != DF_ELF_ABI_NONE ? elf->abi : elf->ours;
     if (elf->kind == DF_ELF_PROGRAM) {
         object->entry = ((const Elf64_Ehdr *)elf->data)->e_entry;
         if (df_elf_patch(elf) == 0)

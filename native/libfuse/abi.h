@@ -66,6 +66,7 @@ struct fuse_session {
     pthread_rwlock_t fs_lock;    /* `fs` against its end, for threads other than the loop's */
     struct df_fs *fs;            /* the host's adapter; owned. NULL when it has ended */
     struct fuse *fuse;           /* the high-level handle above; NULL in a low-level session */
+    void *later;                 /* versions4.c's, owned: memory of a low-level session */
     _Atomic bool exited;         /* set from any thread: fuse_session_exit() */
     int fd;                      /* what fuse_session_fd() shows; -1 until asked for */
     int debug;                   /* -d, -o debug */
@@ -85,6 +86,7 @@ struct fuse {
     struct fuse_fs *top;          /* the stack; owned */
     struct fuse_config config;    /* as the options said; the host has its own copy */
     void *above;                  /* translator.h: FUSE 2's handle; NULL in a FUSE 3 program */
+    unsigned fmask, dmask;        /* of files and directories, before umask; 0: not given */
 };
 
 /* ---- log.c ---- */
@@ -127,14 +129,38 @@ bool df_abi_must_keep(const struct fuse_session *se);
 /* `path` from the working directory on, on the heap; NULL with errno. */
 char *df_abi_absolute(const char *path);
 
+/* fuse_session_new() for the plugin. */
+struct fuse_session *df_abi_lowlevel_session(struct fuse_args *args,
+                                             const struct fuse_lowlevel_ops *op, size_t op_size,
+                                             void *userdata, struct df_plugin *plugin);
+
+/* fuse_session_custom_io(): checks and refuses. */
+int df_abi_custom_io(const struct fuse_custom_io *io, int fd);
+
+/* ---- notify.c, buf.c: functions whose structures are others in libfuse3.so.4 ---- */
+
+int df_abi_notify_store(struct fuse_session *se, fuse_ino_t ino, off_t offset,
+                        struct fuse_bufvec *bufv, enum fuse_buf_copy_flags flags);
+size_t df_abi_buf_size(const struct fuse_bufvec *bufv);
+ssize_t df_abi_buf_copy(struct fuse_bufvec *dst, struct fuse_bufvec *src,
+                        enum fuse_buf_copy_flags flags);
+
 /* ---- cmdline.c ---- */
 
 int df_abi_parse_cmdline(struct fuse_args *args, struct fuse_cmdline_opts *opts);
+
+/* fuse_main_real() for the plugin. */
+int df_abi_main(int argc, char *argv[], const struct fuse_operations *op, size_t op_size,
+                void *user_data, struct df_plugin *plugin);
 
 /* ---- highlevel.c ---- */
 
 struct fuse *df_abi_fuse_new(struct fuse_args *args, const struct fuse_operations *op,
                              size_t op_size, void *user_data, struct df_plugin *plugin);
+
+/* versions.c: the same, which prints the help itself and fails when args ask for it. */
+struct fuse *df_abi_fuse_new_30(struct fuse_args *args, const struct fuse_operations *op,
+                                size_t op_size, void *user_data, struct df_plugin *plugin);
 
 /* ---- loop.c ---- */
 
@@ -150,6 +176,14 @@ int df_abi_serve(struct fuse_session *se, bool serial);
 
 /* ---- stack.c, module.c ---- */
 
+/* fuse_fs_*() of the same names, with our own structures. */
+struct fuse_fs *df_abi_fs_new(const struct fuse_operations *op, size_t op_size, void *user_data);
+void df_abi_fs_init(struct fuse_fs *fs, struct fuse_conn_info *conn, struct fuse_config *config);
+int df_abi_fs_read_buf(struct fuse_fs *fs, const char *path, struct fuse_bufvec **bufp, size_t size,
+                       off_t off, struct fuse_file_info *fi);
+int df_abi_fs_write_buf(struct fuse_fs *fs, const char *path, struct fuse_bufvec *buf, off_t off,
+                        struct fuse_file_info *fi);
+
 /* Frees a stack that was never initialised, so no destroy operation is due. */
 void df_abi_stack_discard(struct fuse_fs *top);
 
@@ -159,5 +193,25 @@ int df_abi_push_module(struct fuse_fs **top, const char *name, struct fuse_args 
 
 /* Prints the help of the built-in modules. */
 void df_abi_modules_help(void);
+
+/* ---- versions3.c or versions4.c: what differs between libfuse3.so.3 and libfuse3.so.4 ---- */
+
+struct df_abi_version {
+    int number;       /* fuse_version() */
+    const char *name; /* fuse_pkgversion() */
+    const char *help; /* options beside those of both */
+};
+extern const struct df_abi_version df_abi_version;
+
+/* The layer of a program's operations, which are as its library version has them. */
+struct fuse_fs *df_abi_layer_new(const struct fuse_operations *op, size_t op_size, void *user_data);
+
+/* Makes a layer of the program's own above layers[0]; NULL when it cannot. */
+typedef struct fuse_fs *df_abi_factory(struct fuse_args *args, struct fuse_fs *layers[]);
+/* That of a module that the program has registered; NULL. */
+df_abi_factory *df_abi_find_factory(const char *name);
+
+/* Takes options that only one of the versions has out of args. 0 or -1. */
+int df_abi_take_later_options(struct fuse_args *args, struct fuse *f);
 
 #endif

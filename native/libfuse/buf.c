@@ -12,7 +12,7 @@
 
 enum { BOUNCE_SIZE = 64 * 1024 }; /* bytes carried at a time between two descriptors */
 
-size_t fuse_buf_size(const struct fuse_bufvec *bufv)
+size_t df_abi_buf_size(const struct fuse_bufvec *bufv)
 {
     size_t size = 0;
     for (size_t i = 0; i < bufv->count; i++)
@@ -189,15 +189,15 @@ static bool advance(struct fuse_bufvec *bufv, size_t count)
     return true;
 }
 
-ssize_t fuse_buf_copy(struct fuse_bufvec *dst, struct fuse_bufvec *src,
-                      enum fuse_buf_copy_flags flags)
+ssize_t df_abi_buf_copy(struct fuse_bufvec *dst, struct fuse_bufvec *src,
+                        enum fuse_buf_copy_flags flags)
 {
     struct stretch to, from;
     size_t to_left, from_left;
     size_t done = 0;
 
     if (dst == src)
-        return (ssize_t)fuse_buf_size(dst);
+        return (ssize_t)df_abi_buf_size(dst);
     while (current(dst, &to, &to_left) && current(src, &from, &from_left)) {
         size_t size = to_left < from_left ? to_left : from_left;
         ssize_t count = copy_stretch(to, from, size, flags);

@@ -161,10 +161,9 @@ static int mount_and_serve(struct fuse_args *args, const struct fuse_cmdline_opt
     return status;
 }
 
-int fuse_main_real(int argc, char *argv[], const struct fuse_operations *op, size_t op_size,
-                   void *user_data)
+int df_abi_main(int argc, char *argv[], const struct fuse_operations *op, size_t op_size,
+                void *user_data, struct df_plugin *plugin)
 {
-    struct df_plugin *plugin = df_abi_plugin(__builtin_return_address(0));
     struct fuse_args args = FUSE_ARGS_INIT(argc, argv);
     struct fuse_cmdline_opts opts;
     int status = MAIN_OK;
@@ -187,4 +186,11 @@ int fuse_main_real(int argc, char *argv[], const struct fuse_operations *op, siz
     free(opts.mountpoint);
     fuse_opt_free_args(&args);
     return status;
+}
+
+int fuse_main_real(int argc, char *argv[], const struct fuse_operations *op, size_t op_size,
+                   void *user_data)
+{
+    return df_abi_main(argc, argv, op, op_size, user_data,
+                       df_abi_plugin(__builtin_return_address(0)));
 }

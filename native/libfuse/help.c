@@ -3,18 +3,14 @@
  */
 #include "libfuse/abi.h"
 
-#define TEXT_OF(x) #x
-#define TEXT(x)    TEXT_OF(x)
-
-/* The ABI that this library offers is that of the headers it was built with. */
 int fuse_version(void)
 {
-    return FUSE_VERSION;
+    return df_abi_version.number;
 }
 
 const char *fuse_pkgversion(void)
 {
-    return TEXT(FUSE_MAJOR_VERSION) "." TEXT(FUSE_MINOR_VERSION) ".0";
+    return df_abi_version.name;
 }
 
 void fuse_lowlevel_version(void)
@@ -61,6 +57,7 @@ void fuse_lib_help(struct fuse_args *args)
                  "    -o noforget            inode numbers never change\n"
                  "    -o remember=T          inode numbers stay for T seconds (0)\n"
                  "    -o modules=M1[:M2...]  modules to stack onto the file system\n");
+    df_abi_print("%s", df_abi_version.help);
     fuse_lowlevel_help();
     df_abi_modules_help();
 }

@@ -74,6 +74,7 @@ static int make_host(struct fuse *f, struct df_plugin *plugin)
     if (!se->fs)
         return df_abi_no_memory();
     *df_highlevel_config(se->fs) = f->config;
+    df_highlevel_set_masks(se->fs, f->fmask, f->dmask);
     return 0;
 }
 
@@ -85,9 +86,9 @@ struct fuse *df_abi_fuse_new(struct fuse_args *args, const struct fuse_operation
         df_abi_no_memory();
         return NULL;
     }
-    if (parse_config(f, args) != 0)
+    if (parse_config(f, args) != 0 || df_abi_take_later_options(args, f) != 0)
         goto fail;
-    f->top = fuse_fs_new(op, op_size, user_data);
+    f->top = df_abi_layer_new(op, op_size, user_data);
     if (!f->top || push_modules(f, args) != 0)
         goto fail;
     f->session = df_abi_session_new(args, plugin);
@@ -147,11 +148,6 @@ void fuse_exit(struct fuse *f)
 }
 
 /* ---- inside an operation ----------------------------------------------------------------- */
-
-struct fuse_context *fuse_get_context(void)
-{
-    return df_highlevel_context();
-}
 
 int fuse_getgroups(int size, gid_t list[])
 {

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "host/highlevel.h"
-#include "libfuse/translator.h"
 
 static struct df_layer *layer_here(void)
 {
@@ -186,13 +185,13 @@ static int layer_open(const char *path, struct fuse_file_info *fi)
 static int layer_read_buf(const char *path, struct fuse_bufvec **bufp, size_t size, off_t offset,
                           struct fuse_file_info *fi)
 {
-    return WITH_PATH(fuse_fs_read_buf(layer->next, down, bufp, size, offset, fi));
+    return WITH_PATH(df_abi_fs_read_buf(layer->next, down, bufp, size, offset, fi));
 }
 
 static int layer_write_buf(const char *path, struct fuse_bufvec *buf, off_t offset,
                            struct fuse_file_info *fi)
 {
-    return WITH_PATH(fuse_fs_write_buf(layer->next, down, buf, offset, fi));
+    return WITH_PATH(df_abi_fs_write_buf(layer->next, down, buf, offset, fi));
 }
 
 static int layer_flush(const char *path, struct fuse_file_info *fi)
@@ -305,7 +304,7 @@ static int layer_releasedir(const char *path, struct fuse_file_info *fi)
 static void *layer_init(struct fuse_conn_info *conn, struct fuse_config *config)
 {
     struct df_layer *layer = layer_here();
-    fuse_fs_init(layer->next, conn, config);
+    df_abi_fs_init(layer->next, conn, config);
     return layer;
 }
 
@@ -375,7 +374,7 @@ static struct fuse_operations operations_above(const struct fuse_operations *bel
 struct fuse_fs *df_layer_push(struct df_layer *layer, struct fuse_fs *below)
 {
     struct fuse_operations ops = operations_above(&below->ops);
-    struct fuse_fs *fs = fuse_fs_new(&ops, sizeof(ops), layer);
+    struct fuse_fs *fs = df_abi_fs_new(&ops, sizeof(ops), layer);
     if (!fs)
         return NULL;
     layer->next = below;
@@ -400,9 +399,9 @@ enum { MODULE_COUNT = sizeof(modules) / sizeof(modules[0]) };
 static struct fuse_fs *push(struct fuse_fs *below, const char *name, struct fuse_args *args)
 {
     struct fuse_fs *layers[] = {below, NULL};
-    const struct df3_module *registered = df3_find_module(name);
+    df_abi_factory *registered = df_abi_find_factory(name);
     if (registered)
-        return registered->factory(args, layers);
+        return registered(args, layers);
     for (int i = 0; i < MODULE_COUNT; i++)
         if (strcmp(modules[i].name, name) == 0)
             return modules[i].push(args, below);

@@ -40,22 +40,14 @@ int fuse_lowlevel_notify_inval_entry(struct fuse_session *se, fuse_ino_t parent,
     return WITH_NODES(se, df_notify_inval_entry(fs, parent, name, namelen));
 }
 
-/* Nothing can be mounted on top of an entry, so expiring it is invalidating it. */
-int fuse_lowlevel_notify_expire_entry(struct fuse_session *se, fuse_ino_t parent, const char *name,
-                                      size_t namelen, enum fuse_expire_flags flags)
-{
-    (void)flags; /* which of the two */
-    return fuse_lowlevel_notify_inval_entry(se, parent, name, namelen);
-}
-
 int fuse_lowlevel_notify_delete(struct fuse_session *se, fuse_ino_t parent, fuse_ino_t child,
                                 const char *name, size_t namelen)
 {
     return WITH_NODES(se, df_notify_delete(fs, parent, child, name, namelen));
 }
 
-int fuse_lowlevel_notify_store(struct fuse_session *se, fuse_ino_t ino, off_t offset,
-                               struct fuse_bufvec *bufv, enum fuse_buf_copy_flags flags)
+int df_abi_notify_store(struct fuse_session *se, fuse_ino_t ino, off_t offset,
+                        struct fuse_bufvec *bufv, enum fuse_buf_copy_flags flags)
 {
     return WITH_NODES(se, df_notify_store(fs, ino, offset, bufv, flags));
 }

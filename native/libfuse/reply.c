@@ -51,11 +51,6 @@ int fuse_reply_buf(fuse_req_t req, const char *buf, size_t size)
     return df_reply_buf(req, buf, size);
 }
 
-int fuse_reply_data(fuse_req_t req, struct fuse_bufvec *bufv, enum fuse_buf_copy_flags flags)
-{
-    return df_reply_data(req, bufv, flags);
-}
-
 int fuse_reply_iov(fuse_req_t req, const struct iovec *iov, int count)
 {
     return df_reply_iov(req, iov, count);
@@ -122,11 +117,6 @@ size_t fuse_add_direntry_plus(fuse_req_t req, char *buf, size_t bufsize, const c
 }
 
 /* ---- the request -------------------------------------------------------------------------- */
-
-void *fuse_req_userdata(fuse_req_t req)
-{
-    return df_req_userdata(req);
-}
 
 const struct fuse_ctx *fuse_req_ctx(fuse_req_t req)
 {

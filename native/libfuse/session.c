@@ -94,8 +94,10 @@ void df_abi_session_free(struct fuse_session *se)
     free(se->words.fsname);
     free(se->words.subtype);
     free(se->mountpoint);
+    free(se->later);
     se->fd = -1;
     se->mounted = false;
+    se->later = NULL;
     se->words = (struct df_mount_words){0};
     se->mountpoint = NULL;
     if (df_abi_must_keep(se))
@@ -127,10 +129,10 @@ struct df_fs *df_abi_session_take(struct fuse_session *se)
     return fs;
 }
 
-struct fuse_session *fuse_session_new(struct fuse_args *args, const struct fuse_lowlevel_ops *op,
-                                      size_t op_size, void *userdata)
+struct fuse_session *df_abi_lowlevel_session(struct fuse_args *args,
+                                             const struct fuse_lowlevel_ops *op, size_t op_size,
+                                             void *userdata, struct df_plugin *plugin)
 {
-    struct df_plugin *plugin = df_abi_plugin(__builtin_return_address(0));
     struct fuse_session *se = df_abi_session_new(args, plugin);
     if (!se)
         return NULL;
@@ -250,9 +252,8 @@ void fuse_session_process_buf(struct fuse_session *se, const struct fuse_buf *bu
                  buf->size);
 }
 
-int fuse_session_custom_io(struct fuse_session *se, const struct fuse_custom_io *io, int fd)
+int df_abi_custom_io(const struct fuse_custom_io *io, int fd)
 {
-    (void)se;
     if (fd < 0)
         return -EBADF;
     if (!io || !io->read || !io->writev)

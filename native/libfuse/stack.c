@@ -11,7 +11,7 @@
 #include "host/highlevel.h"
 #include "libfuse/abi.h"
 
-struct fuse_fs *fuse_fs_new(const struct fuse_operations *op, size_t op_size, void *private_data)
+struct fuse_fs *df_abi_fs_new(const struct fuse_operations *op, size_t op_size, void *private_data)
 {
     if (op_size > sizeof(*op)) {
         fuse_log(FUSE_LOG_ERR,
@@ -325,8 +325,8 @@ static int read_new_buf(struct fuse_fs *fs, const char *path, struct fuse_bufvec
     return 0;
 }
 
-int fuse_fs_read_buf(struct fuse_fs *fs, const char *path, struct fuse_bufvec **bufp, size_t size,
-                     off_t off, struct fuse_file_info *fi)
+int df_abi_fs_read_buf(struct fuse_fs *fs, const char *path, struct fuse_bufvec **bufp, size_t size,
+                       off_t off, struct fuse_file_info *fi)
 {
     if (!fs->ops.read_buf)
         return read_new_buf(fs, path, bufp, size, off, fi);
@@ -344,7 +344,7 @@ int fuse_fs_read(struct fuse_fs *fs, const char *path, char *buf, size_t size, o
     if (result == 0) {
         struct fuse_bufvec to = FUSE_BUFVEC_INIT(size);
         to.buf[0].mem = buf;
-        result = (int)fuse_buf_copy(&to, vector, 0);
+        result = (int)df_abi_buf_copy(&to, vector, 0);
     }
     free_vector(vector);
     return result;
@@ -357,18 +357,18 @@ static int write_flat(struct fuse_fs *fs, const char *path, struct fuse_bufvec *
     if (buf->count == 1 && !(buf->buf[0].flags & FUSE_BUF_IS_FD))
         return CALL(fs, write, path, (char *)buf->buf[0].mem + buf->off,
                     buf->buf[0].size - buf->off, off, fi);
-    struct fuse_bufvec *flat = new_vector(fuse_buf_size(buf));
+    struct fuse_bufvec *flat = new_vector(df_abi_buf_size(buf));
     if (!flat)
         return -ENOMEM;
-    ssize_t count = fuse_buf_copy(flat, buf, 0);
+    ssize_t count = df_abi_buf_copy(flat, buf, 0);
     if (count > 0)
         count = CALL(fs, write, path, flat->buf[0].mem, (size_t)count, off, fi);
     free_vector(flat);
     return (int)count;
 }
 
-int fuse_fs_write_buf(struct fuse_fs *fs, const char *path, struct fuse_bufvec *buf, off_t off,
-                      struct fuse_file_info *fi)
+int df_abi_fs_write_buf(struct fuse_fs *fs, const char *path, struct fuse_bufvec *buf, off_t off,
+                        struct fuse_file_info *fi)
 {
     return fs->ops.write_buf ? CALL(fs, write_buf, path, buf, off, fi)
                              : write_flat(fs, path, buf, off, fi);
@@ -379,12 +379,12 @@ int fuse_fs_write(struct fuse_fs *fs, const char *path, const char *buf, size_t 
 {
     struct fuse_bufvec vector = FUSE_BUFVEC_INIT(size);
     vector.buf[0].mem = (void *)buf;
-    return fuse_fs_write_buf(fs, path, &vector, off, fi);
+    return df_abi_fs_write_buf(fs, path, &vector, off, fi);
 }
 
 /* ---- life ------------------------------------------------------------------------------- */
 
-void fuse_fs_init(struct fuse_fs *fs, struct fuse_conn_info *conn, struct fuse_config *cfg)
+void df_abi_fs_init(struct fuse_fs *fs, struct fuse_conn_info *conn, struct fuse_config *cfg)
 {
     if (!fs->ops.write_buf)
         conn->want &= ~FUSE_CAP_SPLICE_READ;

@@ -11,7 +11,7 @@
 struct fuse_fs *df3_layer_new(const struct fuse_operations *op, size_t op_size, void *user_data,
                               void (*discard)(void *user_data))
 {
-    struct fuse_fs *fs = fuse_fs_new(op, op_size, user_data);
+    struct fuse_fs *fs = df_abi_fs_new(op, op_size, user_data);
     if (fs)
         fs->discard = discard;
     return fs;

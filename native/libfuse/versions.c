@@ -1,6 +1,7 @@
 /*
  * versions.c - names that mean different things in different versions of the ABI. A program says
- * with its symbol's version (name@FUSE_3.0) which one it was built against.
+ * with its symbol's version (name@FUSE_3.0) which one it was built against. What differs between
+ * the two libraries, libfuse3.so.3 and libfuse3.so.4, is in versions3.c and versions4.c.
  *
  *   name                  @FUSE_3.0   @FUSE_3.1  @FUSE_3.2  @@FUSE_3.12   differs in
  *   fuse_new              _30         @@ _31                              --help is handled inside
@@ -19,9 +20,6 @@
 
 /* ---- fuse_new ---------------------------------------------------------------------------- */
 
-VERSION(fuse_new_30, "fuse_new@FUSE_3.0");
-VERSION(fuse_new_31, "fuse_new@@FUSE_3.1");
-
 static const struct fuse_opt help_opts[] = {
     {"-h", 0, 1},
     {"--help", 0, 1},
@@ -29,10 +27,9 @@ static const struct fuse_opt help_opts[] = {
 };
 
 /* Before 3.1 it was fuse_new() that printed the help, and failed. */
-struct fuse *fuse_new_30(struct fuse_args *args, const struct fuse_operations *op, size_t op_size,
-                         void *user_data)
+struct fuse *df_abi_fuse_new_30(struct fuse_args *args, const struct fuse_operations *op,
+                                size_t op_size, void *user_data, struct df_plugin *plugin)
 {
-    struct df_plugin *plugin = df_abi_plugin(__builtin_return_address(0));
     int help = 0;
     if (fuse_opt_parse(args, &help, help_opts, NULL) == -1)
         return NULL;
@@ -40,13 +37,6 @@ struct fuse *fuse_new_30(struct fuse_args *args, const struct fuse_operations *o
         return df_abi_fuse_new(args, op, op_size, user_data, plugin);
     fuse_lib_help(args);
     return NULL;
-}
-
-struct fuse *fuse_new_31(struct fuse_args *args, const struct fuse_operations *op, size_t op_size,
-                         void *user_data)
-{
-    return df_abi_fuse_new(args, op, op_size, user_data,
-                           df_abi_plugin(__builtin_return_address(0)));
 }
 
 /* ---- fuse_session_loop_mt, fuse_loop_mt --------------------------------------------------- */

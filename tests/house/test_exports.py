@@ -2,6 +2,7 @@
 
 import ctypes.util
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -63,3 +64,19 @@ def test_exports_for_programs_of_libfuse_2():
         pytest.skip("libfuse.so.2 is not installed (Debian: apt install libfuse2)")
     theirs = functions(loaded_from("libfuse.so.2"))
     assert ours ^ theirs == set(), "missing, too many, or with another version"
+
+
+def test_exports_for_programs_of_libfuse_3_17():
+    """libfuse3.so.4, which few have: its list is kept beside this file, from libfuse 3.18.2."""
+    ours = functions(_paths.plugin_library().with_name("libdf4.so.4"))
+    kept = set(Path(__file__).with_name("libfuse3.so.4.symbols").read_text().split())
+    assert ours ^ kept == set(), "missing, too many, or with another version"
+
+
+def test_the_kept_list_is_that_of_the_library():
+    try:
+        theirs = functions(loaded_from("libfuse3.so.4"))
+    except (subprocess.CalledProcessError, StopIteration):
+        pytest.skip("libfuse3.so.4 is not installed (libfuse 3.17 or later)")
+    kept = set(Path(__file__).with_name("libfuse3.so.4.symbols").read_text().split())
+    assert theirs - kept == set(), "names that libdf4.so.4 lacks"

@@ -7,6 +7,7 @@ and the operations that the program saw, in their order.
 
 import errno
 import os
+import shutil
 import subprocess
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,9 +19,16 @@ from directfuse._kernel import Program
 
 SOURCES = Path(__file__).parent / "sources"
 
+
+def later():
+    """What headers of libfuse 3.17 and later know; programs made with them want libfuse3.so.4."""
+    query = ["pkg-config", "--atleast-version=3.17", "fuse3"]
+    return [317] if shutil.which(query[0]) and subprocess.run(query).returncode == 0 else []
+
+
 #: FUSE_USE_VERSION, the pkg-config name of its library.
 VERSIONS = [(v, "fuse") for v in (11, 21, 22, 25, 26)] + [
-    (v, "fuse3") for v in (30, 31, 32, 35, 312)
+    (v, "fuse3") for v in (30, 31, 32, 35, 312, *later())
 ]
 
 NO_CACHE = "attr_timeout=0,entry_timeout=0"
