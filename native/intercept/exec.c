@@ -4,7 +4,8 @@
  * Everything that can be refused is refused here, while the old program still lives: the loader's
  * failures would come too late. The image is opened (by the handlers of paths: it may lie in a
  * mount), looked at, and handed to the loader as a descriptor. The loader is this very file,
- * /proc/self/exe. One string is added behind the program's environment (exec.h).
+ * /proc/self/exe, or the one that the run names. One string is added behind the program's
+ * environment (exec.h).
  */
 #include "intercept/exec.h"
 
@@ -45,6 +46,8 @@ struct order {
 
 #define HEAD_WORDS (3 * SCRIPT_DEPTH)
 #define WORDS_SIZE (2 * PATH_MAX + SCRIPT_DEPTH * DFI_HEAD)
+
+bool dfi_loader_is_self = true;
 
 /* ---- what is it ---- */
 
@@ -302,8 +305,10 @@ static long kernel_exec(struct order *order, char **argv, char **envp)
     dfi_kernel(__NR_fcntl, order->fd, F_SETFD, 0); /* the loader needs it */
     dfi_signals_exec(order->asked->process, true);
     dfi_count(DFI_EVENT_EXECS);
-    long result = dfi_kernel(__NR_execve, "/proc/self/exe", argv, envp);
-    if (result == -ENOENT || result == -EACCES) /* no /proc here */
+    long result = -ENOENT;
+    if (dfi_loader_is_self)
+        result = dfi_kernel(__NR_execve, "/proc/self/exe", argv, envp);
+    if (result == -ENOENT || result == -EACCES) /* or there is no /proc */
         result = dfi_kernel(__NR_execve, dfi_run->loader, argv, envp);
     dfi_signals_exec(order->asked->process, false);
     return result;

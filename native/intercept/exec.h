@@ -27,6 +27,9 @@ enum dfi_image dfi_image_look(int fd, char *head, size_t size, char *interpreter
 
 #define DFI_HEAD 256 /* bytes of a file that decide what it is: BINPRM_BUF_SIZE */
 
+/* Whether /proc/self/exe is the loader; not so in a program that was entered by LD_PRELOAD. */
+extern bool dfi_loader_is_self;
+
 /* What dfi_exec() is asked for. */
 struct dfi_exec {
     struct dfi_process *process;

@@ -217,7 +217,13 @@ static inline struct dfi_process *dfi_process(void)
  * recorded in process->hidden, or a negative errno. The old number is closed.
  */
 int dfi_hide_fd(struct dfi_process *process, int fd);
+
+/* The same without a process to record it. */
+int dfi_move_high(int fd);
 bool dfi_is_hidden(const struct dfi_process *process, int fd);
+
+/* prctl(2) with this option answers 1 inside, EINVAL elsewhere. */
+#define DFI_PR_INSIDE 0x64664931
 
 /* ---- what process creation and execution ask the handlers of paths and descriptors ---- */
 

@@ -4,8 +4,8 @@
  */
 #include "intercept/intercept.h"
 
-#define F_GETFD       1
-#define F_DUPFD       0
+#include <linux/fcntl.h>
+
 #define RLIMIT_NOFILE 7
 #define HIGH_FD     1024 /* below: where select(2) and small limits reach, and fork copies little */
 #define ARCH_SET_GS 0x1001
@@ -31,6 +31,17 @@ static int highest_free(void)
     return fd;
 }
 
+int dfi_move_high(int fd)
+{
+    long flags = dfi_kernel(__NR_fcntl, fd, F_GETFD);
+    if (flags < 0)
+        return (int)flags;
+    long moved = dfi_kernel(__NR_dup3, fd, highest_free(), flags != 0 ? O_CLOEXEC : 0);
+    if (moved >= 0)
+        dfi_kernel(__NR_close, fd);
+    return (int)moved;
+}
+
 int dfi_hide_fd(struct dfi_process *process, int fd)
 {
     int at = 0;
@@ -38,16 +49,13 @@ int dfi_hide_fd(struct dfi_process *process, int fd)
         at++;
     if (at == DFI_HIDDEN_MAX)
         return -EMFILE;
-    int wanted = highest_free();
-    long flags = dfi_kernel(__NR_fcntl, fd, F_GETFD);
-    long moved = flags < 0 ? flags : dfi_kernel(__NR_dup3, fd, wanted, flags != 0 ? 02000000 : 0);
+    int moved = dfi_move_high(fd);
     if (moved < 0)
-        return (int)moved;
-    dfi_kernel(__NR_close, fd);
-    process->hidden[at] = (int)moved;
+        return moved;
+    process->hidden[at] = moved;
     if (at == process->hidden_count)
         process->hidden_count++;
-    return (int)moved;
+    return moved;
 }
 
 /* The base of %gs is where a thread finds itself. */
@@ -64,5 +72,7 @@ long dfi_do_arch_prctl(struct dfi_frame *frame)
 /* As a kernel without Syscall User Dispatch answers. */
 long dfi_do_prctl(struct dfi_frame *frame)
 {
+    if (frame->args[0] == DFI_PR_INSIDE)
+        return 1;
     return frame->args[0] == PR_SET_SYSCALL_USER_DISPATCH ? -EINVAL : DFI_PASS;
 }

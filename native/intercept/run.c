@@ -4,6 +4,7 @@
 #include "intercept/run.h"
 
 #include "intercept/mem.h"
+#include "intercept/text.h"
 
 #define PROT_RW    3 /* PROT_READ | PROT_WRITE */
 #define MAP_SHARED 1
@@ -36,6 +37,15 @@ int dfi_run_open(int fd)
     dfi_run = run;
     dfi_run_fd = fd;
     return 0;
+}
+
+int dfi_run_server_fd(void)
+{
+    const char *config = (const char *)dfi_run + dfi_run->config_offset, *key = "server=";
+    if (dfi_run->config_size == 0 || !dfi_text_begins(config, key)) /* it is the first line */
+        return -1;
+    config += strlen(key);
+    return (int)dfi_text_number(&config);
 }
 
 static struct dfi_counts *slot(unsigned long index)

@@ -46,6 +46,9 @@ extern int dfi_run_fd;
 /* Maps the run of a descriptor; 0, or a negative errno. */
 int dfi_run_open(int fd);
 
+/* The descriptor that the configuration names for the way to the server; -1: a run without one. */
+int dfi_run_server_fd(void);
+
 /* A slot of counters for a thread, and its return. */
 struct dfi_counts *dfi_counts_take(int tid);
 void dfi_counts_give(struct dfi_counts *counts);

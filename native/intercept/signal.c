@@ -80,6 +80,21 @@ long dfi_signals_begin(struct dfi_process *process)
     return result;
 }
 
+long dfi_signals_adopt(struct dfi_process *process)
+{
+    long result = 0;
+    for (int signal = 1; signal < DFI_SIGNALS && result == 0; signal++) {
+        struct dfi_action *action = &process->actions[signal];
+        if (action->known || ask_kernel(signal, &action->set) < 0)
+            continue;
+        action->known = 1;
+        action->entry = action->set.sa_handler;
+        if (is_function(action->set.sa_handler))
+            result = install(signal, &action->set);
+    }
+    return result;
+}
+
 void dfi_signals_exec(struct dfi_process *process, bool before)
 {
     static const int ours[] = {SIGSYS, SIGSEGV, SIGBUS};

@@ -38,6 +38,9 @@ struct dfi_pending {
 /* Takes over SIGSYS, SIGSEGV and SIGBUS. 0 or a negative errno. */
 long dfi_signals_begin(struct dfi_process *process);
 
+/* Takes over handlers that were installed before the core was there. 0 or a negative errno. */
+long dfi_signals_adopt(struct dfi_process *process);
+
 /* entry.S */
 extern const char dfi_entry[], dfi_leave_begin[], dfi_leave_end[], dfi_pass_begin[], dfi_pass_end[],
     dfi_wait_begin[], dfi_wait_end[], dfi_wait_interrupted[], dfi_copy_insn[], dfi_copy_fault[],
