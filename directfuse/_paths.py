@@ -27,6 +27,7 @@ __all__ = [
     "pkgconfig_dir",
     "plugin",
     "plugin_library",
+    "preload_library",
     "program",
     "server",
 ]
@@ -99,6 +100,11 @@ def loader() -> Path:
 def server() -> Path:
     """directfuse-server, which hosts the file systems of a run."""
     return native_dir() / "bin/directfuse-server"
+
+
+def preload_library() -> Path:
+    """libdirectfuse-preload.so, which programs are entered by when LD_PRELOAD names it."""
+    return native_dir() / "lib/libdirectfuse-preload.so"
 
 
 def program(name: str) -> Path | None:

@@ -55,15 +55,20 @@ def _aligned(offset: int) -> int:
 
 
 class RunBlock:
-    """One run: a memfd that its programs inherit."""
+    """One run: a memfd that its programs inherit, or a file that they open."""
 
-    def __init__(self, config: str, loader: Path, **flags: bool) -> None:
+    def __init__(
+        self, config: str, loader: Path, *, file: Path | None = None, **flags: bool
+    ) -> None:
         text = config.encode()
         self._slots_at = _aligned(_EVENTS_AT + 8 * _EVENTS_ROOM + _LOADER_ROOM)
         self._log_at = _aligned(self._slots_at + _SLOT_COUNT * _SLOT.size)
         config_at = self._log_at + _LOG_SIZE
         size = _aligned(config_at + len(text) + 1)
-        self.fd = os.memfd_create("directfuse-run")
+        if file is None:
+            self.fd = os.memfd_create("directfuse-run")
+        else:
+            self.fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         os.ftruncate(self.fd, size)
         self._memory = mmap.mmap(self.fd, size)
         header = _HEADER.pack(

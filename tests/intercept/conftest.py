@@ -13,13 +13,25 @@ from directfuse import _paths
 #: Runs a command inside a run without mounts and writes what was counted: its own process, so that
 #: signals and descriptors are those of a command line.
 STARTER = """
-import json, sys
+import json, os, sys
 from directfuse import _paths
 from directfuse._run import run_command
 from directfuse._run_block import RunBlock, call_names
 report, flags, *command = sys.argv[1:]
-block = RunBlock("", _paths.loader(), **{name: True for name in flags.split()})
-status = run_command(command, block)
+words = set(flags.split())
+file = report + ".run" if "preload" in words else None
+options = {name: True for name in words - {"preload"}}
+block = RunBlock("", _paths.loader(), file=file, **options)
+if file:
+    library = str(_paths.preload_library())
+    pid = os.posix_spawnp(
+        command[0], command, os.environ | {"LD_PRELOAD": library, "DIRECTFUSE_RUN": file}
+    )
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    status = code if code >= 0 else 128 - code
+    os.unlink(file)
+else:
+    status = run_command(command, block)
 names = call_names()
 with open(report, "w") as file:
     calls = {names[number]: count for number, count in block.calls().items()}
@@ -76,7 +88,7 @@ def plain(tmp_path):
 
 @pytest.fixture
 def inside(tmp_path):
-    """Runs a command inside; flags are those of RunBlock."""
+    """Runs a command inside; flags are those of RunBlock, and preload: by that door."""
 
     def call(*command, flags="verbose", **options):
         directory = tmp_path / "inside"

@@ -22,3 +22,26 @@ def test_the_same_without_changing_code(plain, inside, name):
     assert found.seen() == wanted.seen()
     assert found.events["rewritten"] == 0
     assert found.events["trapped"] == sum(calls for calls, _ in found.calls.values())
+
+
+#: What shows LD_PRELOAD and our own variable, or depends on how the very first program was started.
+_BY_LOADER_ONLY = {"environment"}
+
+
+@pytest.mark.parametrize(
+    "name", ["status", "killed", "pipeline", "git", "static program", "subprocess", "asyncio"]
+)
+def test_the_same_by_the_environment(plain, inside, name):
+    wanted = plain("/bin/sh", "-c", SCRIPTS[name])
+    found = inside("/bin/sh", "-c", SCRIPTS[name], flags="preload")
+    assert found.seen() == wanted.seen()
+    assert found.events["escaped"] == 0
+    assert sum(calls for calls, _ in found.calls.values()) > 10
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("flags", ["norewrite", "preload"])
+@pytest.mark.parametrize("name", sorted(set(SCRIPTS) - _BY_LOADER_ONLY))
+def test_every_program_by_every_way(plain, inside, name, flags):
+    wanted = plain("/bin/sh", "-c", SCRIPTS[name])
+    assert inside("/bin/sh", "-c", SCRIPTS[name], flags=flags).seen() == wanted.seen()
