@@ -300,9 +300,9 @@ class Helper(Inline):
                 self.os.close(fd)
 
     def _descriptors(self):
-        """Open descriptors, as far as a case gets; they are numbered from the lowest on."""
+        """Open descriptors, the first few thousand there may be."""
         found = set()
-        for fd in range(FIRST_DESCRIPTOR, FIRST_DESCRIPTOR + 200):
+        for fd in range(FIRST_DESCRIPTOR, FIRST_DESCRIPTOR + 5000):
             with contextlib.suppress(OSError):
                 self.os.fstat(fd)
                 found.add(fd)

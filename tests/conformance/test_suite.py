@@ -43,6 +43,6 @@ def test_bodies_name_neither_route_nor_backend(path):
 
 def test_deviations_name_routes_and_backends_that_exist():
     for route, backend, _, reason in [*DEVIATIONS, *SOMETIMES]:
-        assert route in {*ROUTES, "*"}
+        assert {*ROUTES, "*"}.issuperset(route if isinstance(route, tuple) else (route,))
         assert backend in {*BACKENDS, "*"}
         assert reason
