@@ -189,6 +189,11 @@ class Program:
         if self._adopt:
             _adopt_orphans(False)
 
+    @property
+    def pid(self) -> int:
+        """The process that was started; the one that serves, unless it went into the background."""
+        return self._process.pid
+
     def wait_mounted(self, timeout: float) -> Mount:
         """Returns once the kernel lists the mount; raises MountFailed when the program ends
         without one, TimeoutError after `timeout` seconds."""

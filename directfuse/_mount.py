@@ -235,7 +235,7 @@ def mount(
     if mountpoint is not None:
         argv.append(os.fspath(mountpoint))
     _check_placement(placement, argv)
-    library = _library(argv)
+    library = library_of(argv)
     sys.audit("directfuse.mount", shlex.join(argv))
     seconds = _seconds(timeout)
     made = _place(argv, library, placement, count=count, timing=timing, seconds=seconds)
@@ -292,7 +292,7 @@ def _check_placement(placement: Placement, argv: list[str]) -> None:
         raise ValueError(f"placement is 'auto', 'inline', 'helper' or 'server', not {placement!r}")
 
 
-def _library(argv: list[str]) -> str:
+def library_of(argv: list[str]) -> str:
     """The file that the first word means: a plugin's shared object or a FUSE program. What it is,
     and whether it can be loaded, is found out from its bytes (native/host/object.c)."""
     name = argv[0]

@@ -6,6 +6,8 @@
 #include <directfuse.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 static int kernel_openat(int dirfd, const char *path, int flags, mode_t mode)
@@ -26,9 +28,12 @@ const struct door door_kernel = {
     .fstatat = fstatat,
     .mkdirat = mkdirat,
     .unlinkat = unlinkat,
+    .renameat = renameat,
     .pread = pread,
     .pwrite = pwrite,
     .getdents = kernel_getdents,
+    .getxattr = getxattr,
+    .setxattr = setxattr,
 };
 
 const struct door door_inline = {
@@ -39,7 +44,10 @@ const struct door door_inline = {
     .fstatat = df_fstatat,
     .mkdirat = df_mkdirat,
     .unlinkat = df_unlinkat,
+    .renameat = df_renameat,
     .pread = df_pread,
     .pwrite = df_pwrite,
     .getdents = df_getdents,
+    .getxattr = df_getxattr,
+    .setxattr = df_setxattr,
 };

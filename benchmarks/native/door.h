@@ -16,9 +16,12 @@ struct door {
     int (*fstatat)(int dirfd, const char *path, struct stat *st, int flags);
     int (*mkdirat)(int dirfd, const char *path, mode_t mode);
     int (*unlinkat)(int dirfd, const char *path, int flags);
+    int (*renameat)(int from_dirfd, const char *from, int to_dirfd, const char *to);
     ssize_t (*pread)(int fd, void *buf, size_t size, off_t offset);
     ssize_t (*pwrite)(int fd, const void *buf, size_t size, off_t offset);
     ssize_t (*getdents)(int fd, void *buf, size_t size); /* linux_dirent64 records */
+    ssize_t (*getxattr)(const char *path, const char *name, void *value, size_t size);
+    int (*setxattr)(const char *path, const char *name, const void *value, size_t size, int flags);
 };
 
 extern const struct door door_kernel; /* libc */

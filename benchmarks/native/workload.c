@@ -3,246 +3,269 @@
  */
 #include "workload.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { PAGE = 4096 };
-
-/* Page-aligned offsets in an order that no readahead guesses: a full-period linear congruence. */
-static off_t scattered(uint64_t i)
-{
-    return (off_t)((i * 1103515245 + 12345) % (SITE_DATA / PAGE)) * PAGE;
-}
+/* ---- names and attributes
+ * ------------------------------------------------------------------------ */
 
 static int stat_path(const struct door *door, const char *path, uint64_t count)
 {
     struct stat st;
+
     for (uint64_t i = 0; i < count; i++) {
-        if (door->fstatat(AT_FDCWD, path, &st, 0) != 0) {
+        if (door->fstatat(AT_FDCWD, path, &st, 0) != 0)
             return -1;
-        }
     }
     return 0;
 }
 
-static int stat_2(struct site *site, uint64_t count)
+static int stat_2(const struct workload *self, struct site *site, uint64_t count)
 {
+    (void)self;
     return stat_path(site->door, site->deep2, count);
 }
 
-static int stat_4(struct site *site, uint64_t count)
+static int stat_4(const struct workload *self, struct site *site, uint64_t count)
 {
+    (void)self;
     return stat_path(site->door, site->deep4, count);
 }
 
-static int fstat_open(struct site *site, uint64_t count)
+static int fstat_open(const struct workload *self, struct site *site, uint64_t count)
 {
     struct stat st;
+
+    (void)self;
     for (uint64_t i = 0; i < count; i++) {
-        if (site->door->fstat(site->fd, &st) != 0) {
+        if (site->door->fstat(site->fd, &st) != 0)
             return -1;
-        }
     }
     return 0;
 }
 
-static int open_close(struct site *site, uint64_t count)
+static int open_close(const struct workload *self, struct site *site, uint64_t count)
 {
     const struct door *door = site->door;
+
+    (void)self;
     for (uint64_t i = 0; i < count; i++) {
         int fd = door->openat(AT_FDCWD, site->deep2, O_RDONLY | O_CLOEXEC, 0);
-        if (fd < 0 || door->close(fd) != 0) {
+        if (fd < 0 || door->close(fd) != 0)
             return -1;
-        }
     }
     return 0;
 }
 
-static int create_unlink(struct site *site, uint64_t count)
+static int create(const struct door *door, const char *path)
+{
+    int fd = door->openat(AT_FDCWD, path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+
+    return fd < 0 ? -1 : door->close(fd);
+}
+
+static int create_unlink(const struct workload *self, struct site *site, uint64_t count)
 {
     const struct door *door = site->door;
+
+    (void)self;
     for (uint64_t i = 0; i < count; i++) {
-        int fd = door->openat(AT_FDCWD, site->fresh, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
-        if (fd < 0 || door->close(fd) != 0 || door->unlinkat(AT_FDCWD, site->fresh, 0) != 0) {
+        if (create(door, site->fresh) != 0 || door->unlinkat(AT_FDCWD, site->fresh, 0) != 0)
             return -1;
-        }
     }
     return 0;
 }
 
-/* What a data loader does with a small file. */
-static int open_read_close(struct site *site, uint64_t count)
+/* There and back: two renames an operation. */
+static int rename_twice(const struct workload *self, struct site *site, uint64_t count)
 {
     const struct door *door = site->door;
-    struct stat st;
-    for (uint64_t i = 0; i < count; i++) {
-        int fd = door->openat(AT_FDCWD, site->deep2, O_RDONLY | O_CLOEXEC, 0);
-        if (fd < 0 || door->fstat(fd, &st) != 0 || door->pread(fd, site->buf, PAGE, 0) != PAGE ||
-            door->close(fd) != 0) {
-            return -1;
-        }
-    }
-    return 0;
-}
 
-static int pread_page(struct site *site, uint64_t count)
-{
-    for (uint64_t i = 0; i < count; i++) {
-        if (site->door->pread(site->fd, site->buf, PAGE, scattered(i)) != PAGE) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
-static int pwrite_page(struct site *site, uint64_t count)
-{
-    for (uint64_t i = 0; i < count; i++) {
-        if (site->door->pwrite(site->fd, site->buf, PAGE, scattered(i)) != PAGE) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
-static int pread_block(struct site *site, uint64_t count)
-{
-    for (uint64_t i = 0; i < count; i++) {
-        off_t offset = (off_t)(i % (SITE_DATA / SITE_BLOCK)) * SITE_BLOCK;
-        if (site->door->pread(site->fd, site->buf, SITE_BLOCK, offset) != SITE_BLOCK) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
-static int list_once(const struct door *door, const char *path, char *buf)
-{
-    int fd = door->openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-    if (fd < 0) {
+    (void)self;
+    if (create(door, site->fresh) != 0)
         return -1;
+    for (uint64_t i = 0; i < count; i++) {
+        if (door->renameat(AT_FDCWD, site->fresh, AT_FDCWD, site->other) != 0 ||
+            door->renameat(AT_FDCWD, site->other, AT_FDCWD, site->fresh) != 0)
+            return -1;
     }
-    ssize_t got;
-    do {
-        got = door->getdents(fd, buf, 32768); /* what readdir(3) asks for */
-    } while (got > 0);
-    return door->close(fd) != 0 || got < 0 ? -1 : 0;
+    return door->unlinkat(AT_FDCWD, site->fresh, 0);
 }
 
-static int read_directory(struct site *site, uint64_t count)
+static int mkdir_rmdir(const struct workload *self, struct site *site, uint64_t count)
 {
+    const struct door *door = site->door;
+
+    (void)self;
     for (uint64_t i = 0; i < count; i++) {
-        if (list_once(site->door, site->crowd, site->buf) != 0) {
+        if (door->mkdirat(AT_FDCWD, site->fresh, 0700) != 0 ||
+            door->unlinkat(AT_FDCWD, site->fresh, AT_REMOVEDIR) != 0)
             return -1;
-        }
     }
     return 0;
 }
+
+static int set_get_xattr(const struct workload *self, struct site *site, uint64_t count)
+{
+    const struct door *door = site->door;
+    char value[16];
+
+    (void)self;
+    for (uint64_t i = 0; i < count; i++) {
+        if (door->setxattr(site->deep2, "user.bench", "0123456789abcdef", sizeof(value), 0) != 0 ||
+            door->getxattr(site->deep2, "user.bench", value, sizeof(value)) != sizeof(value))
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- directories
+ * ---------------------------------------------------------------------------------- */
+
+/* Calls see() for each record of the directory, if there is one. */
+static int list(struct site *site, int (*see)(struct site *, int fd, const struct dirent64 *))
+{
+    const struct door *door = site->door;
+    int fd = door->openat(AT_FDCWD, site->crowd, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), result = 0;
+    ssize_t got = 0;
+
+    if (fd < 0)
+        return -1;
+    while (result == 0 && (got = door->getdents(fd, site->buf, 32768)) > 0) { /* as readdir(3) */
+        for (ssize_t at = 0; see && result == 0 && at < got;) {
+            const struct dirent64 *entry = (const struct dirent64 *)(site->buf + at);
+            result = see(site, fd, entry);
+            at += entry->d_reclen;
+        }
+    }
+    return door->close(fd) != 0 || got < 0 ? -1 : result;
+}
+
+static int stat_entry(struct site *site, int fd, const struct dirent64 *entry)
+{
+    struct stat st;
+
+    return site->door->fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW);
+}
+
+static int read_directory(const struct workload *self, struct site *site, uint64_t count)
+{
+    (void)self;
+    for (uint64_t i = 0; i < count; i++) {
+        if (list(site, NULL) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int list_long(const struct workload *self, struct site *site, uint64_t count)
+{
+    (void)self;
+    for (uint64_t i = 0; i < count; i++) {
+        if (list(site, stat_entry) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- data
+ * ------------------------------------------------------------------------------------------ */
+
+/* The offset of piece i: in order, or by a full-period linear congruence. */
+static off_t offset_of(const struct workload *self, const struct site *site, uint64_t i)
+{
+    uint64_t pieces = (uint64_t)site->data_size / self->size;
+
+    if (pieces == 0)
+        return 0;
+    return (off_t)((self->scattered ? i * 1103515245 + 12345 : i) % pieces * self->size);
+}
+
+static int read_pieces(const struct workload *self, struct site *site, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        if (site->door->pread(site->fd, site->buf, self->size, offset_of(self, site, i)) <= 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int write_pieces(const struct workload *self, struct site *site, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        if (site->door->pwrite(site->fd, site->buf, self->size, offset_of(self, site, i)) !=
+            (ssize_t)self->size)
+            return -1;
+    }
+    return 0;
+}
+
+/* What a data loader does with a sample. */
+static int read_file(const struct workload *self, struct site *site, uint64_t count)
+{
+    const struct door *door = site->door;
+    const char *path = self->size == SITE_SMALL ? site->deep2 : site->large;
+    struct stat st;
+
+    for (uint64_t i = 0; i < count; i++) {
+        int fd = door->openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+        if (fd < 0 || door->fstat(fd, &st) != 0 || door->pread(fd, site->buf, self->size, 0) < 0 ||
+            door->close(fd) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- the table
+ * ------------------------------------------------------------------------------------- */
+
+enum { KIB = 1024, MIB = 1024 * KIB };
+
+#define READS(name, bytes)                                                                         \
+    {name ", sequential", read_pieces, .size = (bytes)},                                           \
+    {                                                                                              \
+        name ", random", read_pieces, .size = (bytes), .scattered = true                           \
+    }
+#define WRITES(name, bytes)                                                                        \
+    {name ", sequential", write_pieces, .size = (bytes), .writes = true},                          \
+    {                                                                                              \
+        name ", random", write_pieces, .size = (bytes), .scattered = true, .writes = true          \
+    }
 
 const struct workload workloads[] = {
-    {"stat, depth 2", stat_2},
-    {"stat, depth 4", stat_4},
-    {"fstat", fstat_open},
-    {"open+close", open_close},
-    {"create+unlink", create_unlink},
-    {"open+fstat+read 4 KiB+close", open_read_close},
-    {"pread 4 KiB", pread_page},
-    {"pwrite 4 KiB", pwrite_page},
-    {"pread 1 MiB", pread_block},
-    {"readdir of 1000", read_directory},
+    {"stat, depth 2", stat_2, .size = 0},
+    {"stat, depth 4", stat_4, .size = 0},
+    {"fstat", fstat_open, .size = 0},
+    {"open+close", open_close, .size = 0},
+    {"create+unlink", create_unlink, .writes = true},
+    {"rename, there and back", rename_twice, .writes = true},
+    {"mkdir+rmdir", mkdir_rmdir, .writes = true},
+    {"setxattr+getxattr", set_get_xattr, .writes = true},
+    {"readdir of 1000", read_directory, .size = 0},
+    {"ls -l of 1000", list_long, .size = 0},
+    {"open+fstat+read 4 KiB+close", read_file, .size = SITE_SMALL},
+    {"open+fstat+read 100 KiB+close", read_file, .size = SITE_LARGE},
+    READS("pread 4 KiB", 4 * KIB),
+    READS("pread 16 KiB", 16 * KIB),
+    READS("pread 64 KiB", 64 * KIB),
+    READS("pread 256 KiB", 256 * KIB),
+    READS("pread 1 MiB", MIB),
+    WRITES("pwrite 4 KiB", 4 * KIB),
+    WRITES("pwrite 16 KiB", 16 * KIB),
+    WRITES("pwrite 64 KiB", 64 * KIB),
+    WRITES("pwrite 256 KiB", 256 * KIB),
+    WRITES("pwrite 1 MiB", MIB),
 };
 const int workload_count = sizeof(workloads) / sizeof(workloads[0]);
 
-/* ---- the tree they work on ---- */
-
-static char *below(const char *root, const char *name)
+const struct workload *workload_find(const char *name)
 {
-    char *path = NULL;
-    return asprintf(&path, "%s/%s", root, name) < 0 ? NULL : path;
-}
-
-static int make_directory(const struct door *door, const char *root, const char *name)
-{
-    char *path = below(root, name);
-    int result = path == NULL ? -1 : door->mkdirat(AT_FDCWD, path, 0700);
-    free(path);
-    return result;
-}
-
-/* A file of `size` bytes; returns its descriptor. */
-static int make_file(struct site *site, const char *path, off_t size)
-{
-    int fd = site->door->openat(AT_FDCWD, path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
-    for (off_t at = 0; fd >= 0 && at < size; at += PAGE) {
-        if (site->door->pwrite(fd, site->buf, PAGE, at) != PAGE) {
-            site->door->close(fd);
-            return -1;
-        }
+    for (int i = 0; i < workload_count; i++) {
+        if (strcmp(workloads[i].name, name) == 0)
+            return &workloads[i];
     }
-    return fd;
-}
-
-static int make_closed(struct site *site, const char *path, off_t size)
-{
-    int fd = make_file(site, path, size);
-    return fd < 0 ? -1 : site->door->close(fd);
-}
-
-static int make_crowd(struct site *site)
-{
-    for (int i = 0; i < SITE_CROWD; i++) {
-        char name[32];
-        snprintf(name, sizeof(name), "file-%04d", i);
-        char *path = below(site->crowd, name);
-        int result = path == NULL ? -1 : make_closed(site, path, 0);
-        free(path);
-        if (result != 0) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
-int site_prepare(struct site *site, const struct door *door, const char *root)
-{
-    *site = (struct site){.door = door, .fd = -1};
-    site->deep2 = below(root, "a/file");
-    site->deep4 = below(root, "a/b/c/file");
-    site->fresh = below(root, "a/fresh");
-    site->crowd = below(root, "crowd");
-    site->buf = malloc(SITE_BLOCK);
-    char *data = below(root, "data");
-    int result = -1;
-    if (site->deep2 == NULL || site->deep4 == NULL || site->fresh == NULL || site->crowd == NULL ||
-        site->buf == NULL || data == NULL) {
-        errno = ENOMEM;
-        goto out;
-    }
-    memset(site->buf, 'x', SITE_BLOCK);
-    if (make_directory(door, root, "a") != 0 || make_directory(door, root, "a/b") != 0 ||
-        make_directory(door, root, "a/b/c") != 0 || make_directory(door, root, "crowd") != 0 ||
-        make_closed(site, site->deep2, PAGE) != 0 || make_closed(site, site->deep4, PAGE) != 0 ||
-        make_crowd(site) != 0) {
-        goto out;
-    }
-    site->fd = make_file(site, data, SITE_DATA);
-    result = site->fd < 0 ? -1 : 0;
-out:
-    free(data);
-    return result;
-}
-
-void site_release(struct site *site)
-{
-    if (site->fd >= 0) {
-        site->door->close(site->fd);
-    }
-    free(site->deep2);
-    free(site->deep4);
-    free(site->fresh);
-    free(site->crowd);
-    free(site->buf);
+    return NULL;
 }

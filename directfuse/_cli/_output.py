@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -42,15 +42,16 @@ def print_table(
 
 
 @contextmanager
-def progress(words: str) -> Iterator[None]:
-    """Shows that something is going on, on a terminal only."""
+def progress(words: str) -> Iterator[Callable[[str], None]]:
+    """Shows that something is going on, on a terminal only; yields what changes the words."""
     if not sys.stderr.isatty():
-        yield
+        yield lambda _: None
         return
     from rich.console import Console
+    from rich.text import Text
 
-    with Console(stderr=True).status(words):
-        yield
+    with Console(stderr=True).status(words) as status:
+        yield lambda words: status.update(Text(words))
 
 
 def duration(nanoseconds: float) -> str:

@@ -1,0 +1,46 @@
+/*
+ * site.h - what the workloads of one thread work on: files made for the purpose, or found in a file
+ * system that is there already.
+ */
+#ifndef BENCH_SITE_H
+#define BENCH_SITE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "door.h"
+
+struct site {
+    const struct door *door;
+    char *deep2; /* root/a/file: 4 KiB */
+    char *deep4; /* root/a/b/c/file */
+    char *large; /* root/large: SITE_LARGE bytes */
+    char *data;  /* root/data: SITE_DATA bytes */
+    char *crowd; /* root/crowd: a directory of SITE_CROWD files */
+    char *fresh; /* root/a/fresh, root/a/other: made and removed; NULL when found */
+    char *other;
+    int fd;          /* `data`, open for reading, and writing unless found */
+    off_t data_size; /* bytes */
+    char *buf;       /* SITE_BUFFER bytes */
+    bool found;      /* nothing is written */
+};
+
+enum {
+    SITE_DATA = 8 << 20,
+    SITE_BUFFER = 1 << 20,
+    SITE_LARGE = 100 << 10,
+    SITE_SMALL = 4 << 10,
+    SITE_CROWD = 1000,
+};
+
+/* Builds the tree in the existing directory `root`. 0, or -1 with errno. */
+int site_make(struct site *site, const struct door *door, const char *root);
+
+/* Looks around below `root`, at most a few thousand entries: the first file, the deepest, the
+ * largest, the fullest directory. 0, or -1 with errno (ENOENT: there is no file). */
+int site_find(struct site *site, const struct door *door, const char *root);
+
+/* Closes what is open and frees memory; what was made stays for its owner to remove. */
+void site_release(struct site *site);
+
+#endif
