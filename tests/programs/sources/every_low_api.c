@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fuse_lowlevel.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,14 +23,17 @@ enum { NODE = 2, ROOM = 8192, HANDLE = 4711 };
 static char data[ROOM] = "content\n";
 static size_t size = 8;
 static mode_t mode = 0644;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects those three */
 static int userdata, initialised;
 
 static struct stat stat_of(fuse_ino_t ino)
 {
     struct stat st = {.st_ino = ino, .st_uid = getuid(), .st_gid = getgid()};
+    pthread_mutex_lock(&lock);
     st.st_mode = ino == FUSE_ROOT_ID ? S_IFDIR | 0755 : S_IFREG | mode;
     st.st_nlink = ino == FUSE_ROOT_ID ? 2 : 1;
     st.st_size = ino == FUSE_ROOT_ID ? 0 : (off_t)size;
+    pthread_mutex_unlock(&lock);
     return st;
 }
 
@@ -71,10 +75,12 @@ static void do_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to
         fuse_reply_err(req, EPERM);
         return;
     }
+    pthread_mutex_lock(&lock);
     if (to_set & FUSE_SET_ATTR_MODE)
         mode = attr->st_mode & 07777;
     if (to_set & FUSE_SET_ATTR_SIZE)
         size = (size_t)attr->st_size;
+    pthread_mutex_unlock(&lock);
     do_getattr(req, ino, NULL);
 }
 
@@ -89,12 +95,15 @@ static void do_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 static void do_read(fuse_req_t req, fuse_ino_t ino, size_t wanted, off_t off,
                     struct fuse_file_info *fi)
 {
-    size_t left = (size_t)off < size ? size - (size_t)off : 0;
     (void)ino;
-    if (fi->fh != HANDLE)
+    if (fi->fh != HANDLE) {
         fuse_reply_err(req, EBADF);
-    else
-        fuse_reply_buf(req, data + off, left < wanted ? left : wanted);
+        return;
+    }
+    pthread_mutex_lock(&lock);
+    size_t left = (size_t)off < size ? size - (size_t)off : 0;
+    fuse_reply_buf(req, data + off, left < wanted ? left : wanted);
+    pthread_mutex_unlock(&lock);
 }
 
 static void do_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t count, off_t off,
@@ -105,9 +114,11 @@ static void do_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t cou
         fuse_reply_err(req, EBADF);
         return;
     }
+    pthread_mutex_lock(&lock);
     memcpy(data + off, buf, count);
     if (size < count + (size_t)off)
         size = count + (size_t)off;
+    pthread_mutex_unlock(&lock);
     fuse_reply_write(req, count);
 }
 

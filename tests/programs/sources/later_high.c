@@ -4,7 +4,9 @@
  * several buffers, checks what it is handed, and shows in / what it found wrong: one directory
  * entry each.
  */
+#ifndef FUSE_USE_VERSION
 #define FUSE_USE_VERSION 312
+#endif
 #include <errno.h>
 #include <fuse.h>
 #include <stdbool.h>
