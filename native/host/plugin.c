@@ -322,7 +322,8 @@ static bool wait_started(struct df_plugin *plugin, unsigned seconds)
         error = seconds ? pthread_cond_timedwait(&plugin->changed, &plugin->lock, &until)
                         : pthread_cond_wait(&plugin->changed, &plugin->lock);
     bool started = plugin->phase != DF_PLUGIN_STARTING;
-    plugin->abandoned = !started;
+    if (!started) /* else its thread may be past looking, and holds no lock for that */
+        plugin->abandoned = true;
     pthread_mutex_unlock(&plugin->lock);
     return started;
 }
