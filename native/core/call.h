@@ -32,8 +32,10 @@ struct df_call {
     struct df_mount *mount;         /* whose op runs; pinned by the gate */
     struct df_thread *thread;       /* record of the thread that made the call (gate.h) */
     const struct df_caller *caller; /* valid for the length of the call */
-    uint32_t links;                 /* symlinks followed so far, over all mounts */
-    bool leave_second;              /* rename, link: it was the second path that left */
+    uint32_t links;        /* symlinks of the path followed before this op, over all mounts; after
+                              DF_LEAVE: of the path that left, by now */
+    uint32_t second_links; /* the same of the second path of rename and link */
+    bool leave_second;     /* rename, link: it was the second path that left */
     _Atomic uint32_t
         state;      /* completion word: 0 running, 1 complete, 2 a thread sleeps; starts at 0 */
     ssize_t result; /* valid once complete; written before `state` */
@@ -50,6 +52,25 @@ int df_call_leave(struct df_call *call, const char *target, size_t target_len, c
 
 /* ".." above the root of the mount: goes on at the mountpoint's parent with `rest`. */
 int df_call_leave_up(struct df_call *call, const char *rest);
+
+/* Rename and link, around the walk of the second path: each path may follow DF_LINKS_MAX links. */
+static inline void df_call_begin_second(struct df_call *call)
+{
+    uint32_t links = call->links;
+
+    call->links = call->second_links;
+    call->second_links = links;
+}
+
+/* `result` is the walk's, and is returned. */
+static inline ssize_t df_call_end_second(struct df_call *call, ssize_t result)
+{
+    if (__builtin_expect(result == DF_LEAVE, 0))
+        call->leave_second = true;
+    else
+        df_call_begin_second(call);
+    return result;
+}
 
 /* Ends a call whose op returned DF_PENDING. Any thread, exactly once. */
 void df_call_complete(struct df_call *call, ssize_t result);

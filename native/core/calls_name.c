@@ -200,9 +200,10 @@ static ssize_t check_legs(struct df_way_pair *way)
 {
     ssize_t ret = check_leg(way, &way->from);
 
-    if (ret == 0 && (ret = check_leg(way, &way->to)) == DF_LEAVE)
-        way->call.leave_second = true;
-    return ret;
+    if (ret < 0)
+        return ret;
+    df_call_begin_second(&way->call);
+    return df_call_end_second(&way->call, check_leg(way, &way->to));
 }
 
 /* Neither side may be ".", ".." or a mountpoint; after the ways there have been walked. */
@@ -226,10 +227,11 @@ static ssize_t check_last(struct df_way_pair *way, unsigned flags)
 static ssize_t check_second(struct df_way_pair *way, unsigned flags, bool *directory)
 {
     struct stat st;
-    ssize_t ret = df_check_entry(way->fs, &way->call, &way->to.where, false, &st);
+    ssize_t ret;
 
-    if (ret == DF_LEAVE)
-        way->call.leave_second = true;
+    df_call_begin_second(&way->call);
+    ret = df_check_entry(way->fs, &way->call, &way->to.where, false, &st);
+    ret = df_call_end_second(&way->call, ret);
     if (ret < 0)
         return ret;
     *directory = ret == 0 && S_ISDIR(st.st_mode);
@@ -320,11 +322,10 @@ static ssize_t check_link(struct df_way_pair *way)
     ret = way->fs->ops->getattr(way->fs, &way->call, &way->from.where, &st);
     if ((ret = df_call_result(&way->call, ret)) < 0)
         return ret;
-    ret = look_at_new(way->fs, &way->call, &way->to);
-    if (ret < 0) {
-        way->call.leave_second = ret == DF_LEAVE;
+    df_call_begin_second(&way->call);
+    ret = df_call_end_second(&way->call, look_at_new(way->fs, &way->call, &way->to));
+    if (ret < 0)
         return ret;
-    }
     if (ret == 0)
         return -EEXIST;
     return odd ? -ENOENT : -EROFS;

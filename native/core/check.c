@@ -84,7 +84,7 @@ ssize_t df_check_walked(struct df_fs *fs, struct df_call *call, const struct df_
     struct stat st;
     ssize_t ret;
 
-    itself.flags &= DF_WHERE_DOTDOT;
+    itself.flags &= DF_WHERE_DOTDOT | DF_WHERE_DOT;
     ret = look(fs, call, &itself, &st);
     if (ret < 0)
         return ret;

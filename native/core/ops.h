@@ -140,7 +140,8 @@ struct df_lock {
 /*
  * Errors common to all ops that take a where, in the order they are checked: ENAMETOOLONG,
  * ENOENT (a component, or an empty name where none is allowed), ENOTDIR, EACCES (search), ELOOP
- * (40 links in one call, counted in df_call), then those of the op.
+ * (40 links in one path of a call: df_call.links), then those of the op. Unless it returns DF_LEAVE
+ * an op leaves df_call.links as it was, so that the core may look before it calls.
  */
 struct df_ops {
     uint32_t version; /* DF_OPS_VERSION */

@@ -99,7 +99,7 @@ static int route_absolute(struct df_thread *thread, struct df_leg *leg, const ch
             if (!df_table_any() || (!s.up && !thread->follow_real_links))
                 return DF_NOT_OURS;
             leg->slash = leg->slash || s.slash;
-            ret = df_walk_real(s.text, follows(leg), leg->joined);
+            ret = df_walk_real(s.text, follows(leg), leg->joined, &leg->links);
             return ret < 0 ? ret : route_absolute(thread, leg, leg->joined);
         }
     } while (DF_UNLIKELY(!pin(thread, entry)));
@@ -189,6 +189,7 @@ static void start_leg(struct df_leg *leg, int dirfd, const char *path, unsigned 
     leg->dirfd = dirfd;
     leg->path = path;
     leg->flags = flags;
+    leg->links = 0;
     leg->walked = DF_LAST_NAME;
     leg->slash = false;
     leg->left = false;
@@ -198,6 +199,7 @@ static void start_leg(struct df_leg *leg, int dirfd, const char *path, unsigned 
 static void leave(struct df_leg *leg, const struct df_call *call)
 {
     strcpy(leg->joined, call->leave);
+    leg->links = call->links;
     leg->path = leg->joined;
     leg->left = true;
 }
@@ -258,6 +260,7 @@ bool df_way_step(struct df_way *way, ssize_t *ret)
         return false;
     }
     way->call.mount = way->leg.mount;
+    way->call.links = way->leg.links;
     way->call.caller = df_caller_of(way->thread); /* routing may have slept outside the gate */
     way->fs = atomic_load_explicit(&way->leg.mount->fs, memory_order_acquire);
     return true;
@@ -323,6 +326,8 @@ bool df_way_pair_next(struct df_way_pair *way, ssize_t *ret)
     if (*ret < 0)
         return false;
     way->call.mount = way->from.mount;
+    way->call.links = way->from.links;
+    way->call.second_links = way->to.links;
     way->call.caller = df_caller_of(way->thread);
     way->fs = atomic_load_explicit(&way->from.mount->fs, memory_order_acquire);
     return true;
@@ -340,6 +345,7 @@ static bool leg_leaves(struct df_way_pair *way, struct df_leg *leg)
     if (route(way->thread, leg) < 0)
         return false;
     way->call.mount = leg->mount;
+    way->call.links = leg->links;
     way->call.caller = df_caller_of(way->thread);
     fs = atomic_load_explicit(&leg->mount->fs, memory_order_acquire);
     if (by_parent)

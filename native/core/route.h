@@ -40,6 +40,7 @@ struct df_leg {
     int dirfd;
     const char *path; /* where to go on: the caller's string or joined */
     unsigned flags;   /* DF_ROUTE_* */
+    uint32_t links;   /* symlinks followed up to `path` */
     enum df_last last;
     enum df_last walked;   /* DOT or DOTDOT if the caller's path ended so, also when it goes on
                               elsewhere; else NAME */

@@ -83,17 +83,13 @@ static int walk_step(struct walk *w, const char *name, size_t len, const char *r
     return follow || w->rest[0] ? walk_follow(w, target, (size_t)size) : -ENOENT;
 }
 
-/*
- * Follows `path` (absolute, in no mount by its text) through real symlinks and "..". Returns 0 when
- * it came to a mount, with the path to go on with in out; else DF_NOT_OURS.
- */
-int df_walk_real(const char *path, bool follow, char out[PATH_MAX])
+int df_walk_real(const char *path, bool follow, char out[PATH_MAX], uint32_t *links)
 {
     int saved = errno, ret = 0;
     struct walk w;
 
     w.len = 0;
-    w.links = 0;
+    w.links = *links;
     strcpy(w.rest, path);
     while (ret == 0) {
         const char *name = w.rest + strspn(w.rest, "/"), *end = df_scan_end(name);
@@ -106,8 +102,11 @@ int df_walk_real(const char *path, bool follow, char out[PATH_MAX])
             ret = walk_step(&w, name, (size_t)(end - name), end, follow);
     }
     errno = saved;
+    if (ret == -ELOOP)
+        return ret;
     if (ret < 0 || df_walk_join(out, w.done, w.len, w.rest) < 0)
         return DF_NOT_OURS;
+    *links = w.links;
     return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* dir and rest, with one '/' between if there is a rest. Either may lie in out. 0 or
@@ -16,9 +17,10 @@ int df_walk_join(char out[PATH_MAX], const char *dir, size_t dir_len, const char
 /*
  * Follows `path` (absolute, in no mount by its text) through real symlinks and ".."; a final
  * symlink if `follow`. Returns 0 when it came to a mount, with the path to go on with in out; else
- * DF_NOT_OURS, with out as it was. `path` may be out. Inside the gate; errno stays.
+ * DF_NOT_OURS, with out as it was, or -ELOOP. Counts in *links. `path` may be out. Inside the gate;
+ * errno stays.
  */
-int df_walk_real(const char *path, bool follow, char out[PATH_MAX]);
+int df_walk_real(const char *path, bool follow, char out[PATH_MAX], uint32_t *links);
 
 /* The kernel's name of a real directory (or AT_FDCWD). Returns its length, 0 for "/"; -1 when it
  * has none that can be used. errno stays. */

@@ -140,9 +140,8 @@ static int link_places(struct df_frame *frame, const struct df_where *where,
     struct df_highlevel *hl = frame->hl;
     struct df_place to;
 
-    int result = reach_new(frame, where, false, &to);
-    if (result == DF_LEAVE)
-        frame->call->leave_second = true;
+    df_call_begin_second(frame->call);
+    int result = (int)df_call_end_second(frame->call, reach_new(frame, where, false, &to));
     if (result == 0 && S_ISDIR(from->entry.mode))
         result = -EPERM;
     if (result == 0) {

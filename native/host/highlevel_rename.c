@@ -73,9 +73,9 @@ static int walk_both(struct df_frame *frame, struct move *move)
     int result = df_walk(frame, move->from_where, DF_WALK_PARENT, &move->from, NULL);
 
     if (result == 0) {
+        df_call_begin_second(frame->call);
         result = df_walk(frame, move->to_where, DF_WALK_PARENT, &move->to, NULL);
-        if (result == DF_LEAVE)
-            frame->call->leave_second = true;
+        result = (int)df_call_end_second(frame->call, result);
     }
     if (result == 0 && (move->from.special || move->to.special))
         result = -EBUSY;

@@ -10,6 +10,7 @@
  * way. Other objects' entries have the full time-out: nothing is below them.
  */
 #include <string.h>
+#include <unistd.h>
 
 #include "host/highlevel_private.h"
 
@@ -191,6 +192,8 @@ static int step(struct walk *walk)
         result = result ? result : pop(walk);
         return result ? result : 1;
     }
+    if (result == 0 && last && walk->directory && walk->how & DF_WALK_CREATE)
+        return -EISDIR; /* open_last_lookups() does not even look */
     result = result ? result : push(walk, name, len);
     if (result || (last && walk->how & DF_WALK_PARENT))
         return result;
@@ -332,8 +335,14 @@ int df_walk(struct df_frame *frame, const struct df_where *where, unsigned how,
     int result = df_frame_admit(frame);
     if (DF_UNLIKELY(result))
         return result;
-    return where->base ? walk_from_base(frame, where, how, place)
-                       : walk_from_root(frame, where, how, place);
+    uint32_t links = frame->call->links;
+    result = where->base ? walk_from_base(frame, where, how, place)
+                         : walk_from_root(frame, where, how, place);
+    if (result != DF_LEAVE)
+        frame->call->links = links;
+    if (DF_UNLIKELY(where->flags & DF_WHERE_DOT) && result == 0)
+        result = df_walk_may(frame, place, X_OK);
+    return result;
 }
 
 void df_walk_end(struct df_frame *frame, struct df_place *place)

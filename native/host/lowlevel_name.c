@@ -152,12 +152,12 @@ static ssize_t link_target(const struct df_target *target, void *arg)
 {
     const struct linking *linking = arg;
     struct making making = {.type = target->node->type, .old = target->node, .send = send_link};
-    int result =
-        df_lowlevel_on_entry(linking->fs, target->call, linking->to, DF_LOOKUP_MAKE, make, &making);
+    int result;
 
-    if (result == DF_LEAVE)
-        target->call->leave_second = true;
-    return result;
+    df_call_begin_second(target->call);
+    result =
+        df_lowlevel_on_entry(linking->fs, target->call, linking->to, DF_LOOKUP_MAKE, make, &making);
+    return df_call_end_second(target->call, result);
 }
 
 int df_lowlevel_link(struct df_fs *fs, struct df_call *call, const struct df_where *from,

@@ -295,9 +295,9 @@ static int walk_both(struct renaming *renaming, const struct df_where *from,
     int result = df_node_walk_parent(&renaming->from.walk, nodes, renaming->call, from, revalidate);
 
     if (result == 0) {
+        df_call_begin_second(renaming->call);
         result = df_node_walk_parent(&renaming->to.walk, nodes, renaming->call, to, revalidate);
-        if (result == DF_LEAVE)
-            renaming->call->leave_second = true;
+        result = (int)df_call_end_second(renaming->call, result);
     }
     renaming->from.dir = renaming->from.walk.dir;
     renaming->to.dir = renaming->to.walk.dir;
@@ -336,14 +336,11 @@ static int rename_once(struct renaming *renaming, const struct df_where *from,
 static int rename_alive(struct renaming *renaming, const struct df_where *from,
                         const struct df_where *to, bool revalidate)
 {
-    uint32_t links = renaming->call->links;
-
     for (int tries = 0; tries < TRIES_MAX; tries++) {
         int result = rename_once(renaming, from, to, revalidate);
 
         if (result != DF_NODE_COLD)
             return result;
-        renaming->call->links = links;
     }
     return -ESTALE;
 }

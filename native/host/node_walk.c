@@ -120,7 +120,7 @@ int df_node_walk_warm(struct df_nodes *nodes, struct df_call *call, const struct
     struct df_node_name name;
     int result;
 
-    if (DF_UNLIKELY(where->flags & DF_WHERE_DOTDOT))
+    if (DF_UNLIKELY(where->flags & (DF_WHERE_DOTDOT | DF_WHERE_DOT)))
         return DF_NODE_COLD;
     if (s.left > 0) {
         result = stroll_to_last(&s);
@@ -209,7 +209,10 @@ static int leave(struct df_node_walk *walk, const char *target, size_t len)
     char rest[PATH_MAX];
     int result = rest_of(walk, rest);
 
-    return result < 0 ? result : df_call_leave(walk->call, target, len, rest, true);
+    if (result < 0)
+        return result;
+    walk->call->links = walk->links;
+    return df_call_leave(walk->call, target, len, rest, true);
 }
 
 static int leave_up(struct df_node_walk *walk)
@@ -217,7 +220,10 @@ static int leave_up(struct df_node_walk *walk)
     char rest[PATH_MAX];
     int result = rest_of(walk, rest);
 
-    return result < 0 ? result : df_call_leave_up(walk->call, rest);
+    if (result < 0)
+        return result;
+    walk->call->links = walk->links;
+    return df_call_leave_up(walk->call, rest);
 }
 
 /* ---- symlinks ------------------------------------------------------------------------------ */
@@ -229,7 +235,7 @@ static int expand(struct df_node_walk *walk, const char *target, size_t len)
     size_t rest = (size_t)(walk->end - walk->at);
     char *end = walk->text + sizeof(walk->text) - 1;
 
-    if (++walk->call->links > DF_LINKS_MAX)
+    if (++walk->links > DF_LINKS_MAX)
         return -ELOOP;
     if (len + rest >= sizeof(walk->text))
         return -ENAMETOOLONG;
@@ -394,7 +400,7 @@ static int begin(struct df_node_walk *walk)
     walk->dir = where->base ? df_node_of_file(where->base) : walk->nodes->root;
     walk->at = where->name;
     walk->end = where->name + where->len;
-    walk->call->links = walk->links;
+    walk->links = walk->call->links;
     return is_known(walk) ? 0 : run(walk);
 }
 
@@ -419,7 +425,6 @@ int df_node_walk_parent(struct df_node_walk *walk, struct df_nodes *nodes, struc
     walk->call = call;
     walk->where = where;
     walk->revalidate = revalidate;
-    walk->links = call->links;
     walk->tries = 0;
     walk->clock.now = 0;
     result = begin(walk);
@@ -502,6 +507,20 @@ static int walk_cold(struct df_nodes *nodes, struct df_call *call, const struct 
     return result;
 }
 
+/* A final "." asks whether the directory itself may be searched. It is held by now. */
+static int search_dot(struct df_node_spot *spot, struct df_nodes *nodes, struct df_call *call,
+                      const struct df_where *where)
+{
+    int result;
+
+    if (DF_LIKELY(!(where->flags & DF_WHERE_DOT)) || !nodes->source->search)
+        return 0;
+    result = nodes->source->search(nodes, call, spot->node);
+    if (result != 0)
+        df_node_walk_done(nodes, spot);
+    return result;
+}
+
 int df_node_walk_object(struct df_nodes *nodes, struct df_call *call, const struct df_where *where,
                         bool revalidate, struct df_node_spot *spot)
 {
@@ -511,7 +530,7 @@ int df_node_walk_object(struct df_nodes *nodes, struct df_call *call, const stru
     spot->held = !where->base || where->len > 0;
     if (!spot->held) {
         spot->node = df_node_of_file(where->base);
-        return 0;
+        return search_dot(spot, nodes, call, where);
     }
     if (!revalidate)
         result = df_node_walk_warm(nodes, call, where, &clock, &spot->node);
@@ -519,5 +538,6 @@ int df_node_walk_object(struct df_nodes *nodes, struct df_call *call, const stru
         return 0;
     if (result < 0)
         return result;
-    return walk_cold(nodes, call, where, revalidate, &spot->node);
+    result = walk_cold(nodes, call, where, revalidate, &spot->node);
+    return result == 0 ? search_dot(spot, nodes, call, where) : result;
 }

@@ -67,7 +67,7 @@ struct df_node_walk {
     struct df_node_clock clock;
     const char *at; /* what remains of the name, up to end */
     const char *end;
-    uint32_t links;      /* of the call, when it began */
+    uint32_t links;      /* followed by now, with those of df_call.links */
     unsigned tries;      /* times it began again */
     char text[PATH_MAX]; /* a symlink's target and what remains behind it, at the end */
 };

@@ -89,13 +89,13 @@ static int walk_step(struct walk *w, const char *name, size_t len, const char *r
     return follow || w->rest[0] ? walk_follow(w, target, (size_t)size) : -ENOENT;
 }
 
-int df_walk_real(const char *path, bool follow, char out[PATH_MAX])
+int df_walk_real(const char *path, bool follow, char out[PATH_MAX], uint32_t *links)
 {
     struct walk w;
     int ret = 0;
 
     w.len = 0;
-    w.links = 0;
+    w.links = *links;
     strcpy(w.rest, path);
     while (ret == 0) {
         const char *name = w.rest + strspn(w.rest, "/"), *end = df_scan_end(name);
@@ -107,8 +107,11 @@ int df_walk_real(const char *path, bool follow, char out[PATH_MAX])
         else
             ret = walk_step(&w, name, (size_t)(end - name), end, follow);
     }
+    if (ret == -ELOOP)
+        return ret;
     if (ret < 0 || df_walk_join(out, w.done, w.len, w.rest) < 0)
         return DF_NOT_OURS;
+    *links = w.links;
     return 0;
 }
 

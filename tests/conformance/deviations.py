@@ -15,10 +15,6 @@ HIDDEN = (
     "there until the last close"
 )
 BY_PATH = "a plugin that is asked by path has none for a directory that was removed"
-FINAL_DOT = (
-    'the core drops a final ".", and with it the question whether the directory may be walked'
-)
-LINKS = "the links of both paths of a call, or of kernel and mount, are not counted as Linux does"
 
 #: The routes that go through our core.
 OURS = ("inline", "helper")
@@ -33,10 +29,6 @@ DEVIATIONS: list[tuple[str | tuple[str, ...], str, str, str]] = [
     ("*", "passthrough", "test_unlinked.py::test_removed_directory_lists_nothing", BY_PATH),
     ("kernel", "passthrough", "test_unlinked.py::test_removed_directory_takes_no_entries", BY_PATH),
     ("kernel", "passthrough", "test_unlinked.py::test_name_of_a_removed_directory_*", BY_PATH),
-    (OURS, "*", "test_permission.py::test_walk_needs_the_x_bit[dot]", FINAL_DOT),
-    (OURS, "*", "test_walk.py::test_symlinks_inside_and_outside_count_together", LINKS),
-    (OURS, "*", "test_walk.py::test_every_call_follows_forty_symlinks[link]", LINKS),
-    (OURS, "*", "test_walk.py::test_every_call_follows_forty_symlinks[rename]", LINKS),
 ]
 
 # Races: the same, but the moment may be missed, so that a pass proves nothing.

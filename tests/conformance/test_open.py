@@ -345,3 +345,15 @@ def test_access_mode_outlives_chmod(fs):
     fs.os.chmod(path, 0)
     assert fs.os.read(fd, 1) == b"x"
     assert fs.os.write(fd, b"y") == 1
+
+
+def test_creating_what_a_symlink_says_is_a_directory_looks_at_nothing(fs):
+    """Its target has a slash behind it: whatever is there, even the symlink itself."""
+    link = fs.symlink("link/", "link")
+    with fails(errno.EISDIR):
+        fs.os.os_open(link, os.O_WRONLY | os.O_CREAT)
+    fs.os.unlink(link)
+    link = fs.symlink("missing/", "link")
+    with fails(errno.EISDIR):
+        fs.os.os_open(link, os.O_WRONLY | os.O_CREAT)
+    assert fs.names() == ["link"]

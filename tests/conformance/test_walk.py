@@ -224,3 +224,17 @@ def test_every_call_follows_forty_symlinks(fs, call):
     fs.mkdir("target/d")
     fs.symlink(".", "link")
     call(fs.os, fs.root + "/link" * 40 + "/target")
+
+
+def test_the_paths_of_a_rename_count_apart_when_they_leave(fs, tmp_path):
+    """Each goes out of the file system and comes back; together they meet 62 symlinks."""
+    (tmp_path / "back").symlink_to(fs.root)
+    fs.symlink(str(tmp_path / "back"), "out")
+    fs.symlink(".", "link")
+    fs.make("f", b"content")
+    way = fs.root + "/link" * 10 + "/out" * 10 + "/link"
+    fs.os.rename(way + "/f", way + "/g")
+    fs.os.link(way + "/g", way + "/h")
+    assert fs.names() == ["g", "h", "link", "out"]
+    with fails(errno.ELOOP):
+        fs.os.rename(way + "/g", way + "/link" * 10 + "/i")
