@@ -16,9 +16,6 @@ HIDDEN = (
 )
 BY_PATH = "a plugin that is asked by path has none for a directory that was removed"
 
-#: The routes that go through our core.
-OURS = ("inline", "helper")
-
 # (route or routes, backend, case, reason)
 DEVIATIONS: list[tuple[str | tuple[str, ...], str, str, str]] = [
     ("*", "passthrough", "test_unlinked.py::test_directory_shows_nothing", HIDDEN),
