@@ -1,0 +1,1 @@
+"""File systems written in Python that come with the package."""
