@@ -40,7 +40,7 @@ EVENTS = (
     "unknown",
 )
 
-_FLAGS = {"verbose": 1, "strict": 2, "norewrite": 4}
+_FLAGS = {"verbose": 1, "strict": 2, "norewrite": 4, "seccomp": 8}
 
 
 class CallCount(NamedTuple):

@@ -8,6 +8,7 @@
  * directfuse-exec --calls lists the system calls it knows: number and name.
  */
 #include "intercept/exec.h"
+#include "intercept/filter.h"
 #include "intercept/image.h"
 #include "intercept/mem.h"
 #include "intercept/run.h"
@@ -46,6 +47,10 @@ struct marker {
     size_t text_size;
 };
 
+#ifndef DFI_FIXED
+#define DFI_FIXED 0 /* 1 in directfuse-exec-fixed: linked to a fixed address, for filter.c */
+#endif
+
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern const Elf64_Dyn _DYNAMIC[] __attribute__((visibility("hidden")));
 
@@ -54,6 +59,7 @@ _Noreturn void dfi_loader_jump(uintptr_t sp, uintptr_t entry);
 /* Nobody has relocated this image: pointers in data hold addresses as if it began at 0. */
 static void relocate(void)
 {
+#if !DFI_FIXED
     uintptr_t base = (uintptr_t)__ehdr_start;
     const Elf64_Rela *rela = NULL;
     size_t size = 0;
@@ -65,6 +71,7 @@ static void relocate(void)
     }
     for (size_t i = 0; i < size / sizeof *rela; i++)
         *(uintptr_t *)(base + rela[i].r_offset) = base + (uintptr_t)rela[i].r_addend;
+#endif
 }
 
 static struct stack read_stack(unsigned long *top)
@@ -206,6 +213,7 @@ static _Noreturn void run(struct stack *stack, const struct marker *marker)
         dfi_kernel(__NR_mprotect, (uintptr_t)stack->top & -DFI_PAGE, DFI_PAGE, PROT_RWX_GROWS);
     set_auxv(stack, program, dynamic ? interpreter->base : 0, marker->path);
 
+    dfi_filtered = DFI_FIXED;
     error = dfi_thread_arm();
     if (error < 0)
         fail(marker->path, "this kernel has no Syscall User Dispatch", error);
@@ -299,6 +307,33 @@ static _Noreturn void list_calls(void)
     end(0);
 }
 
+/*
+ * How calls are trapped is decided once for a run, here. Without Syscall User Dispatch the loader
+ * at a fixed address takes over: it has the same arguments, and comes here too.
+ */
+static void choose_trap(struct stack *stack)
+{
+    bool forced = (dfi_run->flags & DFI_RUN_SECCOMP) != 0;
+    if (!forced && dfi_dispatch_supported()) {
+        dfi_note("calls trap by Syscall User Dispatch");
+        return;
+    }
+    if (!DFI_FIXED) {
+        char path[PATH_MAX];
+        struct dfi_text text = DFI_TEXT(path);
+        dfi_text_add(&text, dfi_run->loader);
+        dfi_text_add(&text, "-fixed");
+        long error = dfi_kernel(__NR_execve, path, stack->argv, stack->envp);
+        fail(path, "is needed without Syscall User Dispatch, and cannot be started", error);
+    }
+    long error = dfi_filter_install();
+    if (error < 0)
+        fail(stack->argv[2], "cannot be interposed: neither Syscall User Dispatch nor seccomp",
+             error);
+    dfi_note(forced ? "calls trap by seccomp, as asked"
+                    : "calls trap by seccomp: this kernel has no Syscall User Dispatch");
+}
+
 static _Noreturn void begin(struct stack *stack)
 {
     if (stack->argc == 2 && dfi_text_equal(stack->argv[1], "--calls"))
@@ -308,8 +343,12 @@ static _Noreturn void begin(struct stack *stack)
         end(OWN_FAILURE);
     }
     const char *number = stack->argv[1], *name = stack->argv[2];
-    long error;
-    struct dfi_thread *self = dfi_start((int)dfi_text_number(&number), NULL, 0, &error);
+    int run_fd = (int)dfi_text_number(&number);
+    long error = dfi_run_open(run_fd);
+    if (error < 0)
+        fail(name, "the run cannot be joined", error);
+    choose_trap(stack);
+    struct dfi_thread *self = dfi_start(run_fd, NULL, 0, &error);
     if (self == NULL)
         fail(name, "the run cannot be joined", error);
     struct command *command = dfi_alloc(sizeof *command);

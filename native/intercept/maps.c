@@ -98,3 +98,11 @@ size_t dfi_maps_code_before(uintptr_t at, size_t max)
     }
     return at - range->start < max ? at - range->start : max;
 }
+
+size_t dfi_maps_code_behind(uintptr_t at, size_t max)
+{
+    const struct range *range = find(at);
+    if (range == NULL)
+        return 0;
+    return range->end - at < max ? range->end - at : max;
+}

@@ -11,4 +11,7 @@
 /* How many bytes before `at`, max at most, are such code, with `at` itself; 0: it is not. */
 size_t dfi_maps_code_before(uintptr_t at, size_t max);
 
+/* The same for the bytes from `at` on; `at` must be known from the function above. */
+size_t dfi_maps_code_behind(uintptr_t at, size_t max);
+
 #endif

@@ -11,6 +11,9 @@
  * was. Then, when every processor has seen that (membarrier), the opcode. An instruction that is
  * not a mov with a number is only rewritten in one store, or while the process has one thread.
  *
+ * Where there is no such instruction, the syscall itself becomes a short jump into padding
+ * (site.c).
+ *
  * Memory that is both writable and executable exists for the time of a store. Where it is refused
  * (SELinux, PR_SET_MDWE), nothing is rewritten any more: calls trap.
  */
@@ -154,11 +157,16 @@ static bool is_reachable(const struct dfi_plan *plan, uintptr_t at)
            (plan->address < 0 || is_near(plan->operand, at));
 }
 
-/* Makes a range of code writable, or no longer so. */
+/* Makes a range of code writable, or no longer so. Refused once, it is not tried again. */
 static bool open_code(uintptr_t start, size_t size, bool open)
 {
     uintptr_t page = start & -DFI_PAGE, end = (start + size + DFI_PAGE - 1) & -DFI_PAGE;
-    return dfi_kernel(__NR_mprotect, page, end - page, open ? PROT_RWX : PROT_RX) == 0;
+    bool done = dfi_kernel(__NR_mprotect, page, end - page, open ? PROT_RWX : PROT_RX) == 0;
+    if (!done && open) {
+        dfi_rewrite_on = false;
+        dfi_note("writable code is refused here: every system call traps");
+    }
+    return done;
 }
 
 /* The trampoline's address; 0: no memory for it. */
@@ -189,11 +197,27 @@ static bool sync_cores(void)
     return dfi_kernel(__NR_membarrier, MEMBARRIER_SYNC_CORE, 0, 0) == 0;
 }
 
-static void store_word(uintptr_t at, const unsigned char *jump)
+static bool lies_in_word(uintptr_t at, size_t size)
 {
+    return (at & 7) + size <= 8;
+}
+
+/* In one store where the bytes lie in one word. */
+static void store_bytes(uintptr_t at, const unsigned char *bytes, size_t size)
+{
+    if (!lies_in_word(at, size)) {
+        memcpy((void *)at, bytes, size);
+        return;
+    }
     uint64_t *word = (uint64_t *)(at & -8ul), value = *word;
-    memcpy((unsigned char *)&value + (at & 7), jump, DFI_JUMP_SIZE);
+    memcpy((unsigned char *)&value + (at & 7), bytes, size);
     __atomic_store_n(word, value, __ATOMIC_RELEASE);
+}
+
+/* No other thread can be executing what is written to. */
+static bool is_alone(void)
+{
+    return dfi_process()->threads == 1 && !dfi_self()->shares_memory;
 }
 
 static bool store_in_two(uintptr_t at, const unsigned char *jump)
@@ -211,37 +235,66 @@ static bool store_jump(uintptr_t at, uintptr_t target, bool is_number)
 {
     unsigned char jump[DFI_JUMP_SIZE] = {0xe9};
     put_displacement(jump + DFI_JUMP_SIZE, at + DFI_JUMP_SIZE, target);
-    if ((at & 7) + DFI_JUMP_SIZE <= 8) {
-        store_word(at, jump);
-        sync_cores();
-        return true;
-    }
-    if (dfi_process()->threads > 1 || dfi_self()->shares_memory)
+    if (!lies_in_word(at, DFI_JUMP_SIZE) && !is_alone())
         return is_number && store_in_two(at, jump);
-    memcpy((void *)at, jump, sizeof jump);
+    store_bytes(at, jump, sizeof jump);
+    if (!is_alone())
+        sync_cores();
     return true;
 }
 
 /* ---- deciding ---- */
 
+/* The instruction of five bytes or more before the syscall becomes the jump. */
+static bool rewrite_before(struct site *site, const struct dfi_plan *plan, uintptr_t trampoline)
+{
+    uintptr_t at = site->at - plan->size;
+    if (!open_code(at, DFI_JUMP_SIZE, true))
+        return false;
+    bool stored = store_jump(at, trampoline, plan->moved[0] == 0xb8);
+    open_code(at, DFI_JUMP_SIZE, false);
+    return stored;
+}
+
+/* Nobody executes the hole: it is filled first, and then the syscall leads there. */
+static bool rewrite_by_hole(struct site *site, uintptr_t hole, uintptr_t trampoline)
+{
+    uintptr_t start = hole < site->at ? hole : site->at;
+    uintptr_t end = hole < site->at ? site->at + DFI_SHORT_JUMP_SIZE : hole + DFI_JUMP_SIZE;
+    if ((!is_alone() && !lies_in_word(site->at, DFI_SHORT_JUMP_SIZE)) || !sync_cores() ||
+        !open_code(start, end - start, true))
+        return false;
+    unsigned char jump[DFI_JUMP_SIZE] = {0xe9};
+    unsigned char leap[] = {0xeb, (unsigned char)(hole - site->at - DFI_SHORT_JUMP_SIZE)};
+    put_displacement(jump + DFI_JUMP_SIZE, hole + DFI_JUMP_SIZE, trampoline);
+    memcpy((void *)hole, jump, sizeof jump);
+    sync_cores();
+    store_bytes(site->at, leap, sizeof leap);
+    sync_cores();
+    open_code(start, end - start, false);
+    return true;
+}
+
 static bool rewrite(struct site *site, unsigned long nr)
 {
     struct dfi_plan plan;
-    size_t readable = dfi_maps_code_before(site->at, DFI_BEFORE_MAX);
-    dfi_site_plan((const unsigned char *)site->at, readable, nr, &plan);
-    if (plan.size == 0 || nr == __NR_rt_sigreturn) /* unwinders know its site by its bytes */
+    size_t before = dfi_maps_code_before(site->at, DFI_SHORT_REACH);
+    const unsigned char *code = (const unsigned char *)site->at;
+    uintptr_t hole = 0;
+    if (before == 0 || nr == __NR_rt_sigreturn) /* unwinders know its site by its bytes */
         return false;
-    uintptr_t at = site->at - plan.size;
-    uintptr_t trampoline = add_trampoline(&plan, site->at);
-    if (trampoline == 0 || !open_code(at, DFI_JUMP_SIZE, true)) {
-        dfi_rewrite_on = trampoline != 0 ? false : dfi_rewrite_on;
-        return false;
+    dfi_site_plan(code, before < DFI_BEFORE_MAX ? before : DFI_BEFORE_MAX, nr, &plan);
+    if (plan.size == 0) {
+        hole = dfi_site_hole(code, before, dfi_maps_code_behind(site->at, DFI_SHORT_REACH));
+        if (hole == 0)
+            return false;
     }
+    uintptr_t trampoline = add_trampoline(&plan, site->at);
+    if (trampoline == 0)
+        return false;
     site->nr = (unsigned)nr;
-    bool is_number = plan.moved[0] == 0xb8;
-    bool stored = store_jump(at, trampoline, is_number);
-    open_code(at, DFI_JUMP_SIZE, false);
-    return stored;
+    return hole != 0 ? rewrite_by_hole(site, hole, trampoline)
+                     : rewrite_before(site, &plan, trampoline);
 }
 
 /* A record of a site that has become a jump, but still traps: threads on their way, or new code. */

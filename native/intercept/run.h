@@ -18,6 +18,7 @@
 #define DFI_RUN_VERBOSE   1u /* notes are written */
 #define DFI_RUN_STRICT    2u /* a program that would run uninterposed is refused: EPERM */
 #define DFI_RUN_NOREWRITE 4u /* every call traps */
+#define DFI_RUN_SECCOMP   8u /* as on a kernel without Syscall User Dispatch */
 
 /* Counters of one thread. Written by it alone; the sums over all slots are the run's. */
 struct dfi_counts {

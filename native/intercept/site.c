@@ -6,6 +6,8 @@
  * it is replaced, and all from there to the syscall are moved. The others stay in place untouched:
  * a thread that is just between them, or jumps there, goes on as before and traps.
  *
+ * Where that cannot be, the syscall's own two bytes may become a short jump into padding.
+ *
  * x86 cannot be decoded backwards. Two kinds of evidence for where an instruction begins are taken:
  * "mov $n, %eax" with the very n that %rax had in the trap, from which known instructions lead
  * exactly to the syscall; and the sequences that glibc's read(3) is made of.
@@ -230,4 +232,32 @@ void dfi_site_plan(const unsigned char *site, size_t readable, unsigned long rax
     plan->size = find_move(site, readable, rax, &plan->first);
     plan->moved_size = plan->size;
     memcpy(plan->moved, site - plan->size, plan->size);
+}
+
+/* ---- holes ---- */
+
+#define PADDING 0xcc /* int3: what Go and lld put between functions; never executed */
+#define ALIGNED 16   /* functions begin so, and padding ends there */
+
+static bool is_hole(const unsigned char *at)
+{
+    for (size_t i = 0; i < DFI_JUMP_SIZE; i++) {
+        if (at[i] != PADDING)
+            return false;
+    }
+    return true;
+}
+
+uintptr_t dfi_site_hole(const unsigned char *site, size_t readable_before, size_t readable_behind)
+{
+    size_t before = readable_before < DFI_SHORT_REACH ? readable_before : DFI_SHORT_REACH;
+    size_t behind = readable_behind < DFI_SHORT_REACH ? readable_behind : DFI_SHORT_REACH;
+    const unsigned char *end = site + behind;
+    uintptr_t first = ((uintptr_t)(site - before) + ALIGNED - 1) & -(uintptr_t)ALIGNED;
+    for (uintptr_t edge = first; edge <= (uintptr_t)end; edge += ALIGNED) {
+        const unsigned char *hole = (const unsigned char *)edge - DFI_JUMP_SIZE;
+        if (hole >= site - before && is_hole(hole))
+            return (uintptr_t)hole;
+    }
+    return 0;
 }

@@ -32,4 +32,15 @@ struct dfi_plan {
 void dfi_site_plan(const unsigned char *site, size_t readable, unsigned long rax,
                    struct dfi_plan *plan);
 
+/*
+ * The other way, for a syscall with only short instructions before it: its own two bytes become a
+ * short jump to a hole, five bytes of padding between functions within its reach, and that jumps
+ * on. Who is inside the call returns behind it, or (restarted) to it, and finds the jump. The
+ * hole's address, or 0: there is none among the bytes that may be read.
+ */
+uintptr_t dfi_site_hole(const unsigned char *site, size_t readable_before, size_t readable_behind);
+
+#define DFI_SHORT_JUMP_SIZE 2
+#define DFI_SHORT_REACH     120 /* bytes, on both sides */
+
 #endif

@@ -22,7 +22,7 @@ static struct dfi_thread *first_thread(long *error)
 
 struct dfi_thread *dfi_start(int run_fd, const char *text, size_t size, long *error)
 {
-    *error = dfi_run_open(run_fd);
+    *error = dfi_run == NULL ? dfi_run_open(run_fd) : 0;
     if (*error < 0)
         return NULL;
     struct dfi_thread *self = first_thread(error);

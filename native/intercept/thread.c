@@ -6,6 +6,7 @@
  */
 #include "intercept/thread.h"
 
+#include "intercept/filter.h"
 #include "intercept/lock.h"
 #include "intercept/mem.h"
 #include "intercept/offsets.h"
@@ -127,6 +128,8 @@ long dfi_thread_adopt(struct dfi_thread *thread)
 
 long dfi_thread_arm(void)
 {
+    if (dfi_filtered)
+        return 0;
     return dfi_kernel(__NR_prctl, PR_SET_SYSCALL_USER_DISPATCH, 1, __ehdr_start,
                       etext - __ehdr_start, 0);
 }

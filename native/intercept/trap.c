@@ -5,9 +5,12 @@
  * with the registers of the call, as if the site had jumped there. So the call itself runs outside
  * of any signal handler and on no stack of the program.
  */
+#include "intercept/filter.h"
 #include "intercept/rewrite.h"
 #include "intercept/run.h"
 #include "intercept/signal.h"
+
+#include <linux/audit.h>
 
 #ifndef SYS_USER_DISPATCH
 #define SYS_USER_DISPATCH 2 /* si_code: Syscall User Dispatch triggered */
@@ -15,13 +18,24 @@
 
 #define SYSCALL_SIZE 2 /* bytes of the instruction */
 
+/* A trap of ours; else the signal was sent by somebody, or by a filter of the program's own. */
+static bool is_ours(const siginfo_t *info)
+{
+    return info->si_code == SYS_USER_DISPATCH ||
+           (info->si_code == SYS_SECCOMP && info->si_errno == DFI_FILTER_DATA);
+}
+
 /* Called by dfi_trap_entry, with every signal blocked. A handler of the program to go on with. */
 __sighandler_t dfi_trap(int signal, siginfo_t *info, struct ucontext *context);
 __sighandler_t dfi_trap(int signal, siginfo_t *info, struct ucontext *context)
 {
-    if (info->si_code != SYS_USER_DISPATCH)
-        return dfi_signal_foreign(signal, info, context);
     struct sigcontext *at = (struct sigcontext *)&context->uc_mcontext;
+    if (!is_ours(info))
+        return dfi_signal_foreign(signal, info, context);
+    if (info->si_arch != AUDIT_ARCH_X86_64) { /* int $0x80: numbers of another table */
+        at->rax = (unsigned long)-ENOSYS;
+        return NULL;
+    }
     dfi_count(DFI_EVENT_TRAPPED);
     dfi_rewrite_hit(at->rip - SYSCALL_SIZE, (unsigned long *)&at->rax);
     at->rcx = at->rip;

@@ -1,5 +1,7 @@
 """Whole programs: the same output and the same status inside as without us, and none escapes."""
 
+import sys
+
 import pytest
 
 from .scripts import SCRIPTS
@@ -39,8 +41,31 @@ def test_the_same_by_the_environment(plain, inside, name):
     assert sum(calls for calls, _ in found.calls.values()) > 10
 
 
+@pytest.mark.parametrize("name", ["status", "pipeline", "static program", "threads", "asyncio"])
+def test_the_same_without_syscall_user_dispatch(plain, inside, name):
+    wanted = plain("/bin/sh", "-c", SCRIPTS[name])
+    found = inside("/bin/sh", "-c", SCRIPTS[name], flags="seccomp verbose")
+    assert found.seen() == wanted.seen()
+    assert found.notes == ["calls trap by seccomp, as asked"]
+
+
+def test_writable_code_may_be_refused(plain, inside):
+    """PR_SET_MDWE, as SELinux's execmem and execmod: calls trap, and it is said."""
+    script = (
+        "import ctypes, os, sys\n"
+        "if ctypes.CDLL(None).prctl(65, 1, 0, 0, 0): sys.exit(77)\n"
+        "os.execvp('sh', ['sh', '-c', 'for i in 1 2 3; do (echo $i) | cat; done'])"
+    )
+    wanted = plain(sys.executable, "-c", script)
+    if wanted.status == 77:
+        pytest.skip("this kernel has no PR_SET_MDWE")
+    found = inside(sys.executable, "-c", script)
+    assert found.seen() == wanted.seen()
+    assert "writable code is refused here: every system call traps" in found.notes
+
+
 @pytest.mark.sweep
-@pytest.mark.parametrize("flags", ["norewrite", "preload"])
+@pytest.mark.parametrize("flags", ["norewrite", "preload", "seccomp"])
 @pytest.mark.parametrize("name", sorted(set(SCRIPTS) - _BY_LOADER_ONLY))
 def test_every_program_by_every_way(plain, inside, name, flags):
     wanted = plain("/bin/sh", "-c", SCRIPTS[name])

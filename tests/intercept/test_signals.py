@@ -1,5 +1,7 @@
 """Signals and births, by programs that try what is hard."""
 
+import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -41,3 +43,40 @@ def test_a_storm_of_signals(inside, compiled, flags, threads):
 def test_a_long_storm(inside, compiled):
     found = inside(compiled("storm"), "12", "40000", timeout=180)
     assert (found.status, found.out) == (0, b"failures 0, handled enough 1\n")
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("flags", ["", "norewrite", "seccomp"])
+def test_a_go_program(plain, inside, tmp_path, flags):
+    if shutil.which("go") is None:
+        pytest.skip("no Go compiler. Debian: apt install golang-go")
+    program = tmp_path / "program"
+    environment = os.environ | {"CGO_ENABLED": "0", "GOCACHE": str(tmp_path / "cache")}
+    command = ["go", "build", "-o", program, PROGRAMS / "program.go"]
+    subprocess.run(command, check=True, env=environment, cwd=tmp_path)
+    found = inside(program, flags=flags)
+    assert found.seen() == plain(program).seen()
+    assert found.events["escaped"] == 0
+
+
+@pytest.mark.sweep
+def test_strace_and_gdb_see_it(inside):
+    for tool, words in {
+        "strace": ["strace", "-f", "-o", "trace", "/bin/sh", "-c", "echo traced; /bin/true"],
+        "gdb": [
+            "gdb",
+            "-batch",
+            "-ex",
+            "handle SIGSYS nostop noprint pass",
+            "-ex",
+            "run",
+            "--args",
+            "/bin/echo",
+            "traced",
+        ],
+    }.items():
+        if shutil.which(tool) is None:
+            pytest.skip(f"no {tool}")
+        found = inside(*words)
+        assert found.status == 0 and b"traced\n" in found.out
+        assert found.events["escaped"] == 0
