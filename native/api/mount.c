@@ -128,12 +128,22 @@ static void say(char *message, size_t size, const char *words)
         snprintf(message, size, "%s", words);
 }
 
-static int start(struct mounted *mounted, const char *library, int argc, char *const argv[],
-                 unsigned flags, char *message, size_t size)
+/* What is to be started: a library's main, or `run`. */
+struct program {
+    const char *library;
+    df_plugin_function run;
+    void *data;
+};
+
+static int start(struct mounted *mounted, const struct program *program, int argc,
+                 char *const argv[], unsigned flags, char *message, size_t size)
 {
+    unsigned seconds = flags / DF_MOUNT_SECONDS(1);
     struct df_mount *mount;
-    int ret = df_plugin_start_within(flags / DF_MOUNT_SECONDS(1), library, argc, argv,
-                                     &mounted->plugin, message, size);
+    int ret = program->run ? df_plugin_start_function(seconds, program->run, program->data, argc,
+                                                      argv, &mounted->plugin, message, size)
+                           : df_plugin_start_within(seconds, program->library, argc, argv,
+                                                    &mounted->plugin, message, size);
 
     if (ret < 0)
         return ret;
@@ -146,10 +156,10 @@ static int start(struct mounted *mounted, const char *library, int argc, char *c
     return -EIO;
 }
 
-static int mount_it(struct mounted *mounted, const char *library, int argc, char *const argv[],
-                    unsigned flags, char *message, size_t size)
+static int mount_it(struct mounted *mounted, const struct program *program, int argc,
+                    char *const argv[], unsigned flags, char *message, size_t size)
 {
-    int status, ret = start(mounted, library, argc, argv, flags, message, size);
+    int status, ret = start(mounted, program, argc, argv, flags, message, size);
 
     if (ret < 0)
         return ret;
@@ -169,25 +179,49 @@ static int mount_it(struct mounted *mounted, const char *library, int argc, char
     return mounted->id;
 }
 
+static int mount_program(const struct program *program, int argc, char *const argv[],
+                         unsigned flags, char *message, size_t size)
+{
+    struct mounted *mounted = calloc(1, sizeof(*mounted));
+    int ret;
+
+    if (!mounted)
+        return -ENOMEM;
+    ret = mount_it(mounted, program, argc, argv, flags, message, size);
+    if (ret < 0)
+        free_mounted(mounted);
+    return ret;
+}
+
+static bool flags_known(unsigned flags)
+{
+    return !(flags & (DF_MOUNT_SECONDS(1) - 1) & ~(unsigned)(DF_MOUNT_TIMING | DF_MOUNT_NOSTATS));
+}
+
 int df_mount(const char *library, int argc, char *const argv[], unsigned flags, char *message,
              size_t size)
 {
     char path[PATH_MAX];
-    struct mounted *mounted;
+    const struct program program = {.library = path};
     int ret;
 
     say(message, size, "");
-    if (flags & (DF_MOUNT_SECONDS(1) - 1) & ~(unsigned)(DF_MOUNT_TIMING | DF_MOUNT_NOSTATS))
+    if (!flags_known(flags))
         return result(-EINVAL);
     if ((ret = find_library(library, argc, argv, path)) < 0)
         return result(ret);
-    mounted = calloc(1, sizeof(*mounted));
-    if (!mounted)
-        return result(-ENOMEM);
-    ret = mount_it(mounted, path, argc, argv, flags, message, size);
-    if (ret < 0)
-        free_mounted(mounted);
-    return result(ret);
+    return result(mount_program(&program, argc, argv, flags, message, size));
+}
+
+int df_mount_function(int (*run)(int argc, char *argv[], void *data), void *data, int argc,
+                      char *const argv[], unsigned flags, char *message, size_t size)
+{
+    const struct program program = {.run = run, .data = data};
+
+    say(message, size, "");
+    if (!flags_known(flags) || !run || argc < 1 || !argv || !argv[0])
+        return result(-EINVAL);
+    return result(mount_program(&program, argc, argv, flags, message, size));
 }
 
 /* ---- unmounting ---------------------------------------------------------------------------- */

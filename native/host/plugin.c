@@ -266,6 +266,8 @@ static int load(struct df_plugin *plugin)
 
 static int run_main(struct df_plugin *plugin)
 {
+    if (plugin->run)
+        return plugin->run(plugin->argc, plugin->argv, plugin->run_data);
     return df_program_run(plugin->object.main, plugin->object.start, &plugin->guest, plugin->argc,
                           plugin->argv);
 }
@@ -274,7 +276,7 @@ static void *plugin_thread(void *argument)
 {
     struct df_plugin *plugin = argument;
     self = plugin;
-    plugin->load_error = load(plugin);
+    plugin->load_error = plugin->run ? 0 : load(plugin);
     if (!plugin->load_error)
         plugin->status = run_main(plugin);
     df_plugin_set_phase(plugin, DF_PLUGIN_ENDED);
@@ -375,27 +377,28 @@ static int launch(struct df_plugin *plugin, unsigned seconds)
     return start_error(plugin);
 }
 
-int df_plugin_start_within(unsigned seconds, const char *library, int argc, char *const argv[],
-                           struct df_plugin **out, char *message, size_t size)
+static struct df_plugin *prepare(const char *name, int argc, char *const argv[], char *message,
+                                 size_t size)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    char reason[DF_PLUGIN_REASON_SIZE];
     pthread_once(&once, register_fork);
-    struct df_plugin *plugin = create(library, argc, argv);
-    if (!plugin) {
-        snprintf(message, size, "%s: memory is short", library);
-        return -ENOMEM;
-    }
-    int error = df_object_read(&plugin->object, library, reason, sizeof(reason));
-    if (error)
-        df_plugin_log(plugin, reason);
-    else
+    struct df_plugin *plugin = create(name, argc, argv);
+    if (!plugin)
+        snprintf(message, size, "%s: memory is short", name);
+    return plugin;
+}
+
+/* Starts what is prepared; the plugin is the caller's when there is no error. */
+static int conclude(struct df_plugin *plugin, int error, const char *name, unsigned seconds,
+                    struct df_plugin **out, char *message, size_t size)
+{
+    if (!error)
         error = launch(plugin, seconds);
     if (error == -ABANDONED) { /* the plugin is its own thread's, or gone */
         snprintf(message, size,
                  "%s has not mounted anything within %u seconds; it is left behind, and what it "
                  "would mount later is refused",
-                 library, seconds);
+                 name, seconds);
         return -ETIMEDOUT;
     }
     df_plugin_text(plugin, message, size);
@@ -406,10 +409,35 @@ int df_plugin_start_within(unsigned seconds, const char *library, int argc, char
     return error;
 }
 
+int df_plugin_start_within(unsigned seconds, const char *library, int argc, char *const argv[],
+                           struct df_plugin **out, char *message, size_t size)
+{
+    char reason[DF_PLUGIN_REASON_SIZE];
+    struct df_plugin *plugin = prepare(library, argc, argv, message, size);
+    if (!plugin)
+        return -ENOMEM;
+    int error = df_object_read(&plugin->object, library, reason, sizeof(reason));
+    if (error)
+        df_plugin_log(plugin, reason);
+    return conclude(plugin, error, library, seconds, out, message, size);
+}
+
 int df_plugin_start(const char *library, int argc, char *const argv[], struct df_plugin **out,
                     char *message, size_t size)
 {
     return df_plugin_start_within(0, library, argc, argv, out, message, size);
+}
+
+int df_plugin_start_function(unsigned seconds, df_plugin_function run, void *data, int argc,
+                             char *const argv[], struct df_plugin **out, char *message, size_t size)
+{
+    struct df_plugin *plugin = prepare(argv[0], argc, argv, message, size);
+    if (!plugin)
+        return -ENOMEM;
+    plugin->run = run;
+    plugin->run_data = data;
+    plugin->object.kind = DF_ELF_OBJECT; /* nothing of it is patched */
+    return conclude(plugin, 0, argv[0], seconds, out, message, size);
 }
 
 /* ---- stopping ------------------------------------------------------------------------------- */

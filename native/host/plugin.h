@@ -64,6 +64,18 @@ DF_PRIVATE_EXPORT int df_plugin_start_within(unsigned seconds, const char *libra
                                              char *const argv[], struct df_plugin **out,
                                              char *message, size_t size);
 
+/* A main of this process. */
+typedef int (*df_plugin_function)(int argc, char *argv[], void *data);
+
+/*
+ * The same with a function of this process in place of a library: run(argc, argv, data) is called
+ * on the plugin's thread. It must not end the process or the thread. argv[0] is for messages.
+ * -ENOMEM, -EAGAIN, -EIO, -ETIMEDOUT and what attaching says, as above.
+ */
+DF_PRIVATE_EXPORT int df_plugin_start_function(unsigned seconds, df_plugin_function run, void *data,
+                                               int argc, char *const argv[], struct df_plugin **out,
+                                               char *message, size_t size);
+
 /*
  * Unmounts, waits until main has returned, stores its status and frees the plugin.
  * Lazy, while files are open or calls run: leaves the table of mounts at once and stores -1; the

@@ -27,7 +27,9 @@ struct df_plugin {
     const struct df_ops *given_ops; /* the host's own table */
     struct df_plugin *next;         /* list of plugins; under list_lock */
 
-    char *library; /* fixed from here to `words` once main's thread runs */
+    char *library;          /* fixed from here to `words` once main's thread runs */
+    df_plugin_function run; /* in place of a library's main; NULL: the library's */
+    void *run_data;
     int argc;
     char **argv; /* main's to modify */
     pid_t pid;   /* the process that main's thread exists in */

@@ -84,6 +84,16 @@ DF_PUBLIC int df_mount(const char *library, int argc, char *const argv[], unsign
                        char *message, size_t size);
 
 /*
+ * The same for a file system in this process: run(argc, argv, data) is called on a thread of its
+ * own, in place of a program's main(). It makes a FUSE session with the libfuse of this library
+ * (`pkg-config directfuse-plugin`) and runs its loop, which returns at the unmount. It must return,
+ * not exit. argv[0] names it in messages; argv is copied.
+ */
+DF_PUBLIC int df_mount_function(int (*run)(int argc, char *argv[], void *data), void *data,
+                                int argc, char *const argv[], unsigned flags, char *message,
+                                size_t size);
+
+/*
  * Unmounts; calls in flight are waited for, then the program ends. flags: DF_UNMOUNT_*.
  * Returns 0, or -1 and errno: EINVAL (no such mount), EBUSY (files are open).
  */
