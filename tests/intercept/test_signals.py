@@ -61,19 +61,10 @@ def test_a_go_program(plain, inside, tmp_path, flags):
 
 @pytest.mark.sweep
 def test_strace_and_gdb_see_it(inside):
+    quiet = ["-ex", "handle SIGSYS nostop noprint pass", "-ex", "run"]
     for tool, words in {
         "strace": ["strace", "-f", "-o", "trace", "/bin/sh", "-c", "echo traced; /bin/true"],
-        "gdb": [
-            "gdb",
-            "-batch",
-            "-ex",
-            "handle SIGSYS nostop noprint pass",
-            "-ex",
-            "run",
-            "--args",
-            "/bin/echo",
-            "traced",
-        ],
+        "gdb": ["gdb", "-batch", *quiet, "--args", "/bin/echo", "traced"],
     }.items():
         if shutil.which(tool) is None:
             pytest.skip(f"no {tool}")
