@@ -15,10 +15,14 @@ import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 from directfuse import _fast, _native, _paths
 from directfuse._errors import DirectfuseError, MountError, NotSupportedError, UnmountError
+from directfuse._python import meaning
+
+if TYPE_CHECKING:
+    from directfuse._python.programs import Program
 
 __all__ = ["Command", "Mount", "OpStats", "Stats", "find_mount", "mount", "mounts", "unmount"]
 
@@ -28,8 +32,21 @@ Command: TypeAlias = str | Sequence[str | os.PathLike[str]]
 #: Built-in file systems that wait for nothing but their own short locks (native/python/gil.h).
 _PROMPT = frozenset({"memfs"})
 
+#: How long a fork waits for calls that are inside a Python file system.
+_FORK_SECONDS = 1.0
+
 _lock = threading.RLock()  # protects _ours
 _ours: dict[int, "Mount"] = {}  # mounts that this module made and has not unmounted
+
+
+def _before_fork() -> None:
+    """Calls that are inside a Python file system end before the fork: that needs the GIL, which the
+    forking thread holds from here on."""
+    if any(found._program for found in list(_ours.values())):
+        _fast.quiesce(_FORK_SECONDS)
+
+
+os.register_at_fork(before=_before_fork)  # the first: it runs after those registered later
 
 # A thread that is inside the lock when another one forks does not exist in the child.
 os.register_at_fork(
@@ -59,9 +76,11 @@ class Stats:
     bytes: int
     nanoseconds: int
     ops: dict[str, OpStats] = field(repr=False)
+    driven: dict[str, str] = field(default_factory=dict, repr=False)
+    """Of a Python file system: how each of its operations runs, "inline" or "loop: why"."""
 
 
-def _make_stats(rows: list[_native.OpCounters]) -> Stats:
+def _make_stats(rows: list[_native.OpCounters], driven: dict[str, str]) -> Stats:
     ops = {row.name: OpStats(*row[1:]) for row in rows if row.calls}
     return Stats(
         calls=sum(op.calls for op in ops.values()),
@@ -69,6 +88,7 @@ def _make_stats(rows: list[_native.OpCounters]) -> Stats:
         bytes=sum(op.bytes for op in ops.values()),
         nanoseconds=sum(op.nanoseconds for op in ops.values()),
         ops=ops,
+        driven=driven,
     )
 
 
@@ -92,6 +112,7 @@ class Mount:
         self.log = log
         self.placement: Placement = "inline"
         self.reason = ""  #: why it is not inline
+        self._program: Program | None = None
 
     @property
     def id(self) -> int:
@@ -135,12 +156,16 @@ class Mount:
         """
         rows = _native.op_stats(self.id)
         if rows is not None:
-            return _make_stats(rows)
+            return _make_stats(rows, self._driven())
         if self._ended is None:
             raise DirectfuseError(
                 errno.EINVAL, "nothing was counted: mounted with count=False", self.mountpoint
             )
         return self._ended
+
+    def _driven(self) -> dict[str, str]:
+        host = self._program and self._program.host
+        return dict(host.driven) if host else {}
 
     def unmount(self, *, lazy: bool = False) -> None:
         """Ends the mount: calls in flight are waited for, then the plugin ends.
@@ -154,7 +179,7 @@ class Mount:
         if code:
             raise UnmountError(code, _unmount_words(code), self.mountpoint)
         if rows is not None:
-            self._ended = _make_stats(rows)
+            self._ended = _make_stats(rows, self._driven())
         with _lock:
             _ours.pop(self.id, None)
 
@@ -200,25 +225,31 @@ def _unmount_words(code: int) -> str:
 
 
 def mount(
-    command: Command,
-    *,
+    command: Command | object,
     mountpoint: str | os.PathLike[str] | None = None,
+    *,
     placement: Placement = "auto",
     timing: bool = False,
     count: bool = True,
     may_wait: bool | None = None,
     timeout: float | None = None,
+    options: Sequence[str] = (),
+    call_timeout: float | None = None,
 ) -> Mount:
     """Mounts a FUSE file system in this process, without the kernel and without privilege.
 
     command: the file system's own command line, as one string or as words: "memfs /mem",
-        ["passthrough", source, target]. Its first word is a built-in file system (`directfuse
-        backends` lists them) or the path of a shared object that holds a FUSE program. The
-        mountpoint need not exist.
-    mountpoint: put behind the command line as its last word, when given.
+        ["passthrough", source, target]. Its first word is, in this order: a built-in file system
+        (`directfuse backends` lists them); one that an installed package brings; module:Class, a
+        Python file system; a Python script, or the path or name of a FUSE program, or of a shared
+        object that holds one. The mountpoint need not exist.
+        Or a Python file system itself: an object (or its class) with the operations of pyfuse3,
+        fusepy, mfusepy or refuse.
+    mountpoint: put behind the command line as its last word, when given; an object needs it.
     placement: "inline" runs the file system in this process; "helper" runs the program as it is in
         a process of its own, which speaks the FUSE protocol to this one; "auto" is inline where the
-        program can be loaded, else helper. The mount's `placement` and `reason` tell which.
+        program can be loaded, else helper. The mount's `placement` and `reason` tell which. A
+        Python file system is inline.
     timing: stats() tells the time spent in the plugin, for about 50 ns an operation.
     count: stats() counts; False spares a few ns an operation.
     may_wait: whether the plugin may wait for a network, a disk or another thread. Unless it is
@@ -226,19 +257,23 @@ def mount(
         in, True for all else.
     timeout: seconds that the program may take until it is mounted, rounded up, at most 65535; then
         it is left behind and ETIMEDOUT raised. None: no limit.
+    options: mount options of an object, as behind -o: ["ro", "allow_other"].
+    call_timeout: of an object with pyfuse3's operations: seconds after which a call that its event
+        loop has not answered fails with ETIMEDOUT. What runs inline cannot be stopped.
 
     Raises MountError, whose text has the plugin's own words: ENOENT (no such file system), ENOEXEC
     (no FUSE program, or one that cannot be loaded safely), EBUSY (something is mounted there),
     EINVAL, EIO (the program ended before it mounted); NotSupportedError for what comes later.
     """
-    argv = _words(command)
-    if mountpoint is not None:
-        argv.append(os.fspath(mountpoint))
+    program, argv = _meaning(command, mountpoint, options, call_timeout)
     _check_placement(placement, argv)
-    library = library_of(argv)
+    library = "" if program else library_of(argv)
     sys.audit("directfuse.mount", shlex.join(argv))
     seconds = _seconds(timeout)
-    made = _place(argv, library, placement, count=count, timing=timing, seconds=seconds)
+    if program is None:
+        made = _place(argv, library, placement, count=count, timing=timing, seconds=seconds)
+    else:
+        made = _place_program(argv, program, placement, count=count, timing=timing, seconds=seconds)
     if may_wait is None:
         may_wait = argv[0] not in _PROMPT
     if not may_wait:
@@ -248,7 +283,29 @@ def mount(
     return made
 
 
-def _words(command: Command) -> list[str]:
+def _meaning(
+    command: Command | object,
+    mountpoint: str | os.PathLike[str] | None,
+    options: Sequence[str],
+    call_timeout: float | None,
+) -> tuple["Program | None", list[str]]:
+    """A Python program or None, and the words of the command line."""
+    if isinstance(command, str | bytes | bytearray | memoryview | os.PathLike | Sequence):
+        if options or call_timeout is not None:
+            raise TypeError("options and call_timeout are for objects; a command line has -o")
+        argv = _words(command)
+        if mountpoint is not None:
+            argv.append(os.fspath(mountpoint))
+        return (None if _paths.plugin(argv[0]) else meaning.find(argv)), argv
+    if mountpoint is None:
+        raise TypeError("an object needs a mountpoint: directfuse.mount(operations, '/m')")
+    from directfuse._python import programs
+
+    program = programs.of_object(command, os.path.abspath(mountpoint), list(options), call_timeout)
+    return program, program.words
+
+
+def _words(command: Any) -> list[str]:
     """The command line as words."""
     if isinstance(command, str):
         try:
@@ -261,15 +318,8 @@ def _words(command: Command) -> list[str]:
         words = [os.fspath(word) for word in command]
         if not all(isinstance(word, str) for word in words):
             raise TypeError("the words of a command line are str or os.PathLike[str]")
-    elif isinstance(command, bytes | bytearray | memoryview | os.PathLike):
-        raise TypeError("a command line is a str or a sequence of words")
     else:
-        raise NotSupportedError(
-            errno.ENOTSUP,
-            "Python file systems (objects with operations) cannot be mounted yet; a FUSE program "
-            "compiled as a shared object can: directfuse.mount(['./fs.so', '/mountpoint'])",
-            type(command).__name__,
-        )
+        raise TypeError("a command line is a str or a sequence of words")
     if not words or not words[0]:
         raise MountError(
             errno.EINVAL, "the command line is empty; for example: directfuse.mount('memfs /mem')"
@@ -299,14 +349,10 @@ def library_of(argv: list[str]) -> str:
     builtin = _paths.plugin(name)
     if builtin is not None:
         return os.fspath(builtin)
-    if ":" in name and "/" not in name:
-        raise NotSupportedError(
-            errno.ENOTSUP, "Python file systems (module:Class) cannot be mounted yet", name
-        )
     if "/" not in name and not os.path.isfile(name):
         found = shutil.which(name)
         if found is None:
-            known = ", ".join(_paths.backend_names())
+            known = ", ".join([*_paths.backend_names(), *meaning.names()])
             raise MountError(
                 errno.ENOENT,
                 f"neither a built-in file system ({known}) nor a program on PATH; a plugin of your "
@@ -340,6 +386,24 @@ def _place(
         )
 
 
+def _place_program(
+    argv: list[str],
+    program: "Program",
+    placement: Placement,
+    *,
+    count: bool,
+    timing: bool,
+    seconds: int,
+) -> Mount:
+    if placement == "helper":
+        raise NotSupportedError(
+            errno.ENOTSUP, "a Python file system runs in this process: placement='inline'", argv[0]
+        )
+    made = Mount(*_start(argv, program, count=count, timing=timing, seconds=seconds))
+    made._program = program
+    return made
+
+
 def _is_program(path: str) -> bool:
     return os.access(path, os.X_OK) and not path.endswith(".so")
 
@@ -370,15 +434,15 @@ def _seconds(timeout: float | None) -> int:
 
 
 def _start(
-    argv: list[str], library: str, *, count: bool, timing: bool, seconds: int
+    argv: list[str], what: "str | Program", *, count: bool, timing: bool, seconds: int
 ) -> tuple[_native.MountEntry, list[str], str]:
-    _fast.expect_mount(True)
-    try:
-        code, words = _native.mount(library, argv, count=count, timing=timing, seconds=seconds)
-    finally:
-        _fast.expect_mount(False)
-    if code < 0:
-        raise MountError(-code, words, shlex.join(argv))
+    flags = _native.mount_flags(count=count, timing=timing, seconds=seconds)
+    if isinstance(what, str):
+        code, words = _start_library(argv, what, flags)
+    else:
+        from directfuse._python import programs
+
+        code, words = programs.start(what, flags=flags)
     for entry in _native.list_mounts():
         if entry.id == code:
             return entry, argv, words
@@ -394,6 +458,17 @@ def find_mount(command: Command, mountpoint: str | os.PathLike[str] | None = Non
     with _lock:
         alike = [found for found in _ours.values() if found.command == argv]
     return next((found for found in alike if found.mounted), None)
+
+
+def _start_library(argv: list[str], library: str, flags: int) -> tuple[int, str]:
+    _fast.expect_mount(True)
+    try:
+        code, words = _native.mount(library, argv, flags)
+    finally:
+        _fast.expect_mount(False)
+    if code < 0:
+        raise MountError(-code, words, shlex.join(argv))
+    return code, words
 
 
 # ---- listing, unmounting by path -----------------------------------------------------------------
@@ -434,3 +509,5 @@ def _unmount_all() -> None:
     for found in reversed(left):
         if _native.unmount(found.id, lazy=False) == errno.EBUSY:
             _native.unmount(found.id, lazy=True)
+    if "directfuse._python.ends" in sys.modules:
+        sys.modules["directfuse._python.ends"].close()

@@ -22,6 +22,7 @@ __all__ = [
     "lib",
     "list_mounts",
     "mount",
+    "mount_flags",
     "op_stats",
     "umask",
     "unmount",
@@ -57,19 +58,24 @@ class OpCounters(NamedTuple):
     nanoseconds: int
 
 
-def mount(
-    library: str | None, argv: Sequence[str], *, count: bool, timing: bool, seconds: int
-) -> tuple[int, str]:
-    """Number of the new mount, and what the plugin said; or minus the errno, and why."""
+def mount(library: str | None, argv: Sequence[str], flags: int) -> tuple[int, str]:
+    """Number of the new mount, and what the plugin said; or minus the errno, and why.
+
+    flags: those of mount_flags().
+    """
     words = [ffi.new("char[]", os.fsencode(word)) for word in argv]
     array = ffi.new("char *[]", [*words, ffi.NULL])
     message = ffi.new("char[]", _WORDS)
-    flags = (lib.DF_MOUNT_TIMING if timing else 0) | (0 if count else lib.DF_MOUNT_NOSTATS)
-    flags |= seconds << 16  # DF_MOUNT_SECONDS
     name = ffi.NULL if library is None else os.fsencode(library)
     result = lib.df_mount(name, len(words), array, flags, message, _WORDS)
     code = result if result > 0 else -ffi.errno
     return code, ffi.string(message).decode(errors="replace").strip()
+
+
+def mount_flags(*, count: bool, timing: bool, seconds: int) -> int:
+    """DF_MOUNT_* of df_mount() and df_mount_function()."""
+    flags: int = (lib.DF_MOUNT_TIMING if timing else 0) | (0 if count else lib.DF_MOUNT_NOSTATS)
+    return flags | seconds << 16  # DF_MOUNT_SECONDS
 
 
 def unmount(mount_id: int, *, lazy: bool) -> int:

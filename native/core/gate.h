@@ -229,7 +229,7 @@ bool df_gate_is_used(const struct df_file *file);
 
 /* fork.c: no new call gets in; waits (at most `patience` ns) until the calls of all other threads
  * are over. Calls wait until df_gate_open(). */
-void df_gate_close(int64_t patience);
+DF_PRIVATE_EXPORT void df_gate_close(int64_t patience);
 void df_gate_open(void);
 /* In the child: the other threads do not exist. */
 void df_gate_forget_others(void);

@@ -3,6 +3,8 @@
  */
 #include "python/gil.h"
 
+#include "core/gate.h"
+
 int df_gil_mounts_expected;
 
 static PyObject *expect_mount(PyObject *module, PyObject *arg)
@@ -27,7 +29,24 @@ static PyObject *declare_prompt(PyObject *module, PyObject *arg)
     Py_RETURN_NONE;
 }
 
+/* pthread_atfork's handlers run with the GIL held, for which a call that is inside a Python file
+ * system would wait. So the gate is closed before them, without it; they open it again. */
+static PyObject *quiesce(PyObject *module, PyObject *arg)
+{
+    (void)module;
+    double seconds = PyFloat_AsDouble(arg);
+    if (seconds == -1 && PyErr_Occurred())
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    df_gate_close((int64_t)(seconds * 1e9));
+    Py_END_ALLOW_THREADS;
+    Py_RETURN_NONE;
+}
+
 PyMethodDef df_gil_methods[] = {
+    {"quiesce", quiesce, METH_O,
+     PyDoc_STR("quiesce(seconds, /)\n--\n\nJust before os.fork(): no call begins any more; waits "
+               "for those of other threads.")},
     {"expect_mount", expect_mount, METH_O,
      PyDoc_STR("expect_mount(begin, /)\n--\n\nTells that a df_mount() begins, or has ended.")},
     {"declare_prompt", declare_prompt, METH_O,

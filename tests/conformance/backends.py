@@ -2,8 +2,12 @@
 
 import os
 import shutil
+import sys
 
 ENVIRONMENT = "DIRECTFUSE_BACKENDS_DIR"
+
+#: A directory with the examples of pyfuse3's source distribution: they are tested then as well.
+EXAMPLES = "DIRECTFUSE_PYFUSE3_EXAMPLES"
 
 #: What both routes ask of a backend, so that both see the same file system: everybody may enter,
 #: mode bits decide.
@@ -15,6 +19,8 @@ class Backend:
     `keeps_names` whether an open file that is unlinked is renamed until it is closed (libfuse's
     high-level API: .fuse_hidden)."""
 
+    takes_options = True
+
     def __init__(self, name, *, source, keeps_names):
         self.name = name
         self.source = source
@@ -25,6 +31,11 @@ class Backend:
         options = ",".join((*OPTIONS, *(["ro"] if readonly else [])))
         where = [source, mountpoint] if self.source else [mountpoint]
         return [self.name, *where, "-o", options]
+
+    def daemon(self, words):
+        """The command line of the process that serves a kernel mount; None when it is not built."""
+        path = self.executable()
+        return [path, *words[1:], "-f"] if path else None
 
     def executable(self):
         """Path of the executable, or None when it is not built."""
@@ -38,6 +49,19 @@ class Backend:
             return None
 
 
+class Example(Backend):
+    """An example of pyfuse3's, as it is: it knows a mountpoint and, perhaps, a source."""
+
+    takes_options = False
+
+    def command(self, mountpoint, source, *, readonly=False):
+        path = os.path.join(os.environ[EXAMPLES], self.name)
+        return [path, *([source] if self.source else []), mountpoint]
+
+    def daemon(self, words):
+        return [sys.executable, *words]
+
+
 BACKENDS = {
     backend.name: backend
     for backend in (
@@ -45,3 +69,10 @@ BACKENDS = {
         Backend("passthrough", source=True, keeps_names=True),
     )
 }
+
+if EXAMPLES in os.environ:
+    for example in (
+        Example("tmpfs.py", source=False, keeps_names=False),
+        Example("passthroughfs.py", source=True, keeps_names=False),
+    ):
+        BACKENDS[example.name] = example

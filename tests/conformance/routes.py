@@ -6,6 +6,7 @@ a subclass of Route, a line in ROUTES, its deviations from Linux in deviations.p
 """
 
 import contextlib
+import errno
 import itertools
 import os
 import select
@@ -57,6 +58,8 @@ class Route:
         self._numbers = itertools.count()
 
     def __enter__(self):
+        if self.readonly and self.backend and not self.backend.takes_options:
+            raise Unavailable(f"{self.backend.name} cannot be mounted read-only")
         self.area = tempfile.mkdtemp(prefix=PREFIX, dir=memory_directory())
         os.chmod(self.area, 0o755)
         self.source = self._directory("source")
@@ -160,13 +163,26 @@ class Kernel(Route):
 
     name = "kernel"
 
+    @contextlib.contextmanager
+    def fresh(self):
+        """A daemon that an earlier case has ended is started again."""
+        if not self._serves():
+            self._end_daemon(self.base)
+            self._serve(self.base)
+        with super().fresh() as fs:
+            yield fs
+
     def _start(self):
-        command = self._command()
         mountpoint = self._directory("mnt")
+        self._serve(mountpoint)
+        return mountpoint
+
+    def _serve(self, mountpoint):
         words = self.backend.command(mountpoint, self.source, readonly=self.readonly)
+        command = self._command(words)
         self._log = tempfile.TemporaryFile()
         self._daemon = subprocess.Popen(
-            [command, *words[1:], "-f"],
+            command,
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=self._log,
@@ -177,10 +193,9 @@ class Kernel(Route):
         except BaseException:
             self._end_daemon(mountpoint)
             raise
-        return mountpoint
 
-    def _command(self):
-        command = self.backend.executable()
+    def _command(self, words):
+        command = self.backend.daemon(words)
         if command is None:
             raise Unavailable(f"the backend {self.backend.name} is not built")
         if not os.access("/dev/fuse", os.R_OK | os.W_OK):
@@ -208,6 +223,16 @@ class Kernel(Route):
         finally:
             os.close(process)
 
+    def _serves(self):
+        """Whether the daemon is there; one that ends leaves ENOTCONN behind."""
+        try:
+            os.statvfs(self.base)
+        except OSError as error:
+            if error.errno != errno.ENOTCONN:
+                raise
+            return False
+        return True
+
     def _refused(self):
         said = self._said()
         if "not permitted" in said or "user_allow_other" in said:
@@ -219,6 +244,9 @@ class Kernel(Route):
         return self._log.read().decode(errors="replace").strip()
 
     def _stop(self):
+        if not self.backend.takes_options and not self._serves():
+            self._end_daemon(self.base)  # an example that the last case has ended
+            return
         try:
             umount(self.base)  # EBUSY would be a descriptor that a case left open
             status = self._daemon.wait(MOUNT_SECONDS)

@@ -18,6 +18,7 @@ ROOMS = {
     "libfuse": {"host", "core"},
     "intercept": {"channel", "core"},  # lives in other programs: no libc
     "python": {"core", "include"},  # a door, like api, that must see DF_NOT_OURS
+    "pyhost": {"include"},  # a plugin: libfuse's API, and the function that mounts it
 }
 
 #: From the rooms that mount, only the headers meant for them.

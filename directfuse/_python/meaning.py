@@ -1,0 +1,95 @@
+"""What a command line means: a Python file system, or nothing that is Python.
+
+Light: it is asked about every command line whose first word is no built-in file system.
+"""
+
+import errno
+import importlib.metadata
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from directfuse._errors import NotSupportedError
+
+if TYPE_CHECKING:
+    from directfuse._python.programs import Program
+
+__all__ = ["GROUP", "find", "names"]
+
+#: Entry points that name file systems: a class, a function or an object, as module:Class does.
+GROUP = "directfuse.backends"
+
+
+def _shebang(path: str) -> list[str] | None:
+    """The interpreter's words of a script; None when it is none."""
+    with open(path, "rb") as file:
+        if file.read(2) != b"#!":
+            return None
+        line = file.readline(1024)
+    return line.decode(errors="replace").split()
+
+
+def _is_python(word: str) -> bool:
+    return os.path.basename(word).startswith("python")
+
+
+def _check_interpreter(words: list[str], path: str) -> None:
+    """A script of another environment would miss its libraries here."""
+    interpreter = words[0]
+    if os.path.basename(interpreter) == "env":
+        return
+    theirs = os.path.dirname(os.path.dirname(os.path.abspath(interpreter)))
+    installed = os.path.realpath(interpreter) == os.path.realpath(sys.executable)
+    if not os.path.samefile(theirs, sys.prefix) and not (
+        installed and not os.path.exists(os.path.join(theirs, "pyvenv.cfg"))
+    ):
+        raise NotSupportedError(
+            errno.ENOTSUP,
+            f"it belongs to another Python, {interpreter}; install it for this one, "
+            f"{sys.executable}, or mount it from there",
+            path,
+        )
+
+
+def _script(words: Sequence[str]) -> str | None:
+    """The path of a Python script that the first word means."""
+    path = words[0]
+    if "/" not in path and not os.path.isfile(path):
+        path = shutil.which(path) or path
+    if not os.path.isfile(path):
+        return None
+    interpreter = _shebang(path)
+    if interpreter and any(map(_is_python, interpreter)):
+        _check_interpreter(interpreter, path)
+    elif not path.endswith(".py"):
+        return None
+    return path
+
+
+def names() -> list[str]:
+    """File systems that installed packages bring, sorted."""
+    return sorted({point.name for point in importlib.metadata.entry_points(group=GROUP)})
+
+
+def find(words: Sequence[str]) -> "Program | None":
+    """The Python program that a command line means, or None: built-in file systems come before
+    it, executables that are no Python scripts after it; neither is looked for here."""
+    name = words[0]
+    points = tuple(importlib.metadata.entry_points(group=GROUP, name=name))
+    python = _is_python(os.path.basename(name)) and len(words) > 1
+    script = None if points or python else _script(words)
+    if not points and not python and script is None and (":" not in name or "/" in name):
+        return None
+    from directfuse._python import programs  # asyncio, sqlite3 and more
+
+    if points:
+        return programs.of_factory(words, points[0].load)
+    if script:
+        return programs.of_script(script, words)
+    if not python:
+        return programs.of_factory(words)
+    if words[1] == "-m" and len(words) > 2:
+        return programs.of_module(words)
+    return programs.of_script(words[1], words[1:])

@@ -1,0 +1,228 @@
+"""pyfuse3 file systems: the side of a session that is written in Python.
+
+A Host owns one session (native/pyhost/node_*.c). It says which operations are driven inline and
+which by the event loop, starts that loop when one is needed, and writes down what operations raise.
+"""
+
+import errno
+import inspect
+import logging
+import os
+import sqlite3
+import sys
+import threading
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+from directfuse import _pyhost
+from directfuse._python import loops, suspend
+
+__all__ = ["Host", "current", "hosts", "is_node_file_system", "wants_asyncio"]
+
+log = logging.getLogger("directfuse")
+
+OPERATIONS = (  # noqa: SIM905
+    "lookup forget getattr setattr readlink mknod mkdir unlink rmdir symlink rename link "
+    "open read write flush release fsync opendir readdir releasedir fsyncdir statfs "
+    "setxattr setxattr_flags getxattr listxattr removexattr access create poll"
+).split()
+
+_XATTR_CREATE, _XATTR_REPLACE = os.XATTR_CREATE, os.XATTR_REPLACE
+
+#: Every host whose session is open; for what acts on "the" file system, and for fork.
+hosts: "weakref.WeakSet[Host]" = weakref.WeakSet()
+
+
+def is_node_file_system(ops: object) -> bool:
+    """Whether the object (or class) has pyfuse3's operations: coroutines about inodes."""
+    return all(
+        inspect.iscoroutinefunction(getattr(ops, name, None)) for name in ("lookup", "getattr")
+    )
+
+
+def wants_asyncio() -> bool:
+    """Whether the program has called pyfuse3.asyncio.enable()."""
+    module = sys.modules.get("pyfuse3.asyncio")
+    return module is not None and sys.modules["pyfuse3"].trio is module
+
+
+class Host:
+    """One pyfuse3 file system: its session, its loop, its log."""
+
+    def __init__(self, ops: Any, *, timeout: float | None = None) -> None:
+        import pyfuse3
+
+        self.ops = ops
+        self.timeout = timeout
+        self.driven: dict[str, str] = {}
+        self.error: type[Exception] = pyfuse3.FUSEError
+        self.session = _pyhost.NodeSession(ops, self, pyfuse3)
+        self._loop: loops.Loop | None = None
+        self._own_loop = False
+        self._loop_lock = threading.Lock()
+        self._lost: str | None = None  # why operations that need the loop cannot be served
+
+    # ---- life ----
+
+    def open(self, mountpoint: str, options: Iterable[str]) -> None:
+        """Makes the session; on the plugin's thread. The mount comes with serve()."""
+        check_threads(self.ops)
+        words = ["pyfuse3"]
+        for option in options:
+            words += ["-o", option]
+        self.session.open(words, mountpoint)
+        hosts.add(self)
+
+    def serve(self) -> None:
+        """Serves until the unmount."""
+        result = self.session.loop()
+        if result:
+            raise OSError(-result, os.strerror(-result)) if result < 0 else RuntimeError(result)
+
+    def run(self, mountpoint: str, options: Iterable[str]) -> None:
+        """The whole life of a file system without a program: init(), mounted, served, ended."""
+        self.open(mountpoint, options)
+        try:
+            self.begin()
+            self.serve()
+        finally:
+            self.close()
+
+    def begin(self) -> None:
+        """init(), inside the loop where the file system needs one."""
+        suspends = [name for name in OPERATIONS if self._why(name, self._method(name))]
+        init = getattr(self.ops, "init", None)
+        if suspends or (init and suspend.why_touches(init, self.ops)):
+            loop = self._running_loop()
+            if init:
+                loop.call(init)
+        elif init:
+            init()
+        for name in OPERATIONS:  # for stats(); an operation is judged again when it is called first
+            if self._method(name):
+                self._record(name, self._why(name, self._method(name)))
+
+    def close(self) -> None:
+        """Ends the session, and the loop if it is ours."""
+        hosts.discard(self)
+        self.session.close()
+        with self._loop_lock:
+            loop, self._loop = self._loop, None
+        if loop and self._own_loop:
+            loop.stop()
+
+    # ---- inline, or in the loop ----
+
+    def judge(self, name: str, method: Any) -> bool:
+        """Whether an operation is driven inline; asked when the file system has a new method."""
+        why = self._why(name, method)
+        self._record(name, why)
+        return why is None
+
+    def _record(self, name: str, why: str | None) -> None:
+        self.driven[name] = f"loop: {why}" if why else "inline"
+
+    def _method(self, name: str) -> Any:
+        return getattr(self if name == "setxattr_flags" else self.ops, name, None)
+
+    def _why(self, name: str, method: Any) -> str | None:
+        if method is None:
+            return None
+        if name == "forget" and not inspect.iscoroutinefunction(method):
+            return suspend.why_touches(method, self.ops)
+        if name == "setxattr_flags":
+            both = (self._why(each, self._method(each)) for each in ("getxattr", "setxattr"))
+            return next(filter(None, both), None)
+        return suspend.why_suspends(method, self.ops)
+
+    async def setxattr_flags(
+        self, inode: int, name: bytes, value: bytes, flags: int, ctx: object
+    ) -> None:
+        """setxattr(2) with XATTR_CREATE or XATTR_REPLACE: pyfuse3 asks for the attribute first."""
+        try:
+            await self.ops.getxattr(inode, name, ctx)
+        except self.error as failure:
+            if flags & _XATTR_REPLACE or failure.errno != errno.ENODATA:  # type: ignore[attr-defined]
+                raise
+        else:
+            if flags & _XATTR_CREATE:
+                raise self.error(errno.EEXIST)
+        await self.ops.setxattr(inode, name, value, ctx)
+
+    def adopt(self, loop: loops.Loop | None) -> None:
+        """The program's own loop, as long as it runs."""
+        self._loop = loop
+
+    def post(self, job: _pyhost.Job) -> None:
+        """Hands a request to the loop."""
+        if self._lost:
+            log.error("%s: %s", job.operation, self._lost)
+            job.refuse(errno.EIO)
+            return
+        self._running_loop().post(job)
+
+    def _running_loop(self) -> loops.Loop:
+        with self._loop_lock:
+            if self._loop is None:
+                kind = loops.AsyncioLoop if wants_asyncio() else loops.TrioLoop
+                loop = kind(
+                    self.session.turn, f"directfuse {type(self.ops).__name__}", self.timeout
+                )
+                loop.start()
+                self._loop, self._own_loop = loop, True
+            return self._loop
+
+    # ---- what operations raise ----
+
+    def report(self, operation: str, error: BaseException) -> int:
+        """The errno that an exception stands for. Other than FUSEError they end a pyfuse3 program
+        that is mounted through the kernel; here the file system goes on, and the log has them."""
+        return report(self.ops, operation, error)
+
+    # ---- fork ----
+
+    def after_fork(self) -> None:
+        """In the child: threads other than this one, loops among them, do not exist."""
+        was_taken = self.session.turn.renew()
+        self._loop_lock = threading.Lock()
+        if self._loop is not None:
+            self._loop = None
+            if was_taken or not self._own_loop:
+                self._lost = (
+                    "its event loop is in the process that was forked; mount again in the child"
+                )
+
+
+def report(ops: object, operation: str, error: BaseException) -> int:
+    """Writes an exception down; the errno for the caller."""
+    name = f"{type(ops).__name__}.{operation}()"
+    if isinstance(error, OSError) and isinstance(error.errno, int) and error.errno > 0:
+        log.warning("%s raised %r", name, error, exc_info=error)
+        return error.errno
+    log.error("%s raised %r: EIO", name, error, exc_info=error)
+    return errno.EIO
+
+
+def check_threads(ops: object) -> None:
+    """Refuses what SQLite would refuse at the first call from another thread."""
+    for name, value in vars(ops).items() if hasattr(ops, "__dict__") else ():
+        if isinstance(value, sqlite3.Connection):
+            try:
+                value.cursor().close()
+            except sqlite3.ProgrammingError as error:
+                raise RuntimeError(
+                    f"{type(ops).__name__}.{name} is a connection to SQLite that serves the thread "
+                    "alone which made it; operations run on the threads of their callers, one at a "
+                    "time: connect with check_same_thread=False"
+                ) from error
+
+
+def current() -> Host | None:
+    """The file system that "the session" of pyfuse3 means: that whose code runs on this thread, or
+    the only one. None when there is none."""
+    found = list(hosts)
+    mine = [host for host in found if host.session.turn.is_mine()]
+    if len(mine or found) <= 1:
+        return next(iter(mine or found), None)
+    raise RuntimeError(f"{len(found)} pyfuse3 file systems are mounted: which one is meant?")

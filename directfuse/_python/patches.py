@@ -1,0 +1,343 @@
+"""What an unmodified Python program finds in the place of its FUSE library's entry points.
+
+The libraries stay as they are, types, constants and all; the few functions that would reach the
+kernel are replaced by ones that look who calls. On the thread of a program that directfuse runs,
+they mount here; everywhere else they are the library's own, so that a process may do both.
+"""
+
+import contextlib
+import ctypes
+import importlib.abc
+import importlib.machinery
+import os
+import signal
+import sqlite3
+import sys
+import threading
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from directfuse import _paths
+from directfuse._python import loops, nodes, paths
+from directfuse._python.suspend import LOOPS
+
+__all__ = ["install", "running"]
+
+#: Per thread: the program it runs. `hosts`: file systems that init() has made, newest last.
+running = threading.local()
+
+
+def _here() -> bool:
+    return getattr(running, "program", None) is not None
+
+
+# ---- pyfuse3 -------------------------------------------------------------------------------------
+
+_initialised: list[nodes.Host] = []  # by init(), until close(); protected by _lock
+_lock = threading.Lock()
+
+
+def _find(thread: int) -> nodes.Host | None:
+    """The host that a call of pyfuse3 in this thread means: that of init() in the same thread."""
+    with _lock:
+        mine = [host for host in _initialised if getattr(host, "thread", None) == thread]
+    return mine[-1] if mine else None
+
+
+async def _main(host: nodes.Host) -> None:
+    """pyfuse3.main(): serves inside the loop that the program runs."""
+    asynchronous = nodes.wants_asyncio()
+    manager: Any = loops.foreign_asyncio if asynchronous else loops.foreign_trio
+    async with manager(host.session.turn, host.timeout) as loop:
+        host.adopt(loop)
+        host.begin()
+        try:
+            await (_serve_asyncio if asynchronous else _serve_trio)(host)
+        finally:
+            host.adopt(None)
+
+
+async def _serve_trio(host: nodes.Host) -> None:
+    import trio
+
+    try:
+        await trio.to_thread.run_sync(host.serve, abandon_on_cancel=True)
+    except trio.Cancelled:
+        host.session.exit()
+        raise
+
+
+async def _serve_asyncio(host: nodes.Host) -> None:
+    import asyncio
+
+    served = asyncio.get_running_loop().run_in_executor(None, host.serve)
+    try:
+        await asyncio.shield(served)
+    except asyncio.CancelledError:
+        host.session.exit()
+        await served
+        raise
+
+
+def _check(code: int, what: str) -> None:
+    if code:
+        raise OSError(code, f"{what} returned: {os.strerror(code)}")
+
+
+def _patch_pyfuse3(pyfuse3: Any) -> None:
+    theirs = {
+        name: getattr(pyfuse3, name)
+        for name in (
+            (  # noqa: SIM905
+                "init main close terminate invalidate_inode invalidate_entry notify_store"
+            ).split()
+        )
+    }
+
+    def host() -> nodes.Host | None:
+        return _find(threading.get_ident())
+
+    def meant() -> nodes.Host | None:
+        return host() or nodes.current()
+
+    def init(
+        ops: Any, mountpoint: str, options: Any = pyfuse3.default_options, **others: Any
+    ) -> None:
+        if not _here():
+            theirs["init"](ops, mountpoint, options, **others)
+            return
+        made = nodes.Host(ops)
+        made.open(os.path.abspath(mountpoint), options)
+        made.thread = threading.get_ident()  # type: ignore[attr-defined]
+        with _lock:
+            _initialised.append(made)
+        running.program.host = made
+
+    async def main(min_tasks: int = 1, max_tasks: int = 99) -> None:
+        ours = host()
+        if ours is None:
+            await theirs["main"](min_tasks, max_tasks)
+        else:
+            await _main(ours)
+
+    def close(unmount: bool = True) -> None:
+        ours = host()
+        if ours is None:
+            theirs["close"](unmount)
+            return
+        with _lock:
+            _initialised.remove(ours)
+        ours.close()
+
+    def terminate() -> None:
+        ours = meant()
+        if ours is None:
+            theirs["terminate"]()
+        else:
+            ours.session.exit()
+
+    def invalidate_inode(inode: int, attr_only: bool = False) -> None:
+        ours = meant()
+        if ours is None:
+            theirs["invalidate_inode"](inode, attr_only)
+        else:
+            code = ours.session.invalidate_inode(inode, attr_only)
+            _check(code, "fuse_lowlevel_notify_inval_inode")
+
+    def invalidate_entry(inode_p: int, name: bytes, deleted: int = 0) -> None:
+        ours = meant()
+        if ours is None:
+            theirs["invalidate_entry"](inode_p, name, deleted)
+        else:
+            code = ours.session.invalidate_entry(inode_p, name, deleted)
+            _check(code, "fuse_lowlevel_notify_inval_entry")
+
+    def notify_store(inode: int, offset: int, data: Any) -> None:
+        ours = meant()
+        if ours is None:
+            theirs["notify_store"](inode, offset, data)
+        else:
+            _check(ours.session.store(inode, offset, data), "fuse_lowlevel_notify_store")
+
+    for function in (
+        init, main, close, terminate, invalidate_inode, invalidate_entry, notify_store
+    ):  # fmt: skip
+        function.__doc__ = theirs[function.__name__].__doc__
+        setattr(pyfuse3, function.__name__, function)
+
+
+# ---- fusepy, mfusepy, refuse ---------------------------------------------------------------------
+
+
+class _Library:
+    """Two libfuses under one name: ours where a program of ours runs, else the other."""
+
+    def __init__(self, theirs: Any, ours: Any) -> None:
+        self._theirs = theirs
+        self._ours = ours
+        ours.fuse_get_context.restype = theirs.fuse_get_context.restype
+
+    def fuse_get_context(self) -> Any:
+        """Ours knows a caller only while it is inside one of our operations."""
+        context = self._ours.fuse_get_context()
+        if context and context.contents.fuse:
+            return context
+        return self._theirs.fuse_get_context()
+
+    def fuse_exit(self, fuse: Any) -> None:
+        context = self._ours.fuse_get_context()
+        ours = context and context.contents.fuse == getattr(fuse, "value", fuse)
+        (self._ours if ours else self._theirs).fuse_exit(fuse)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ours if _here() else self._theirs, name)
+
+
+def _our_library(theirs: Any) -> Any:
+    """Ours with the interface of the one that the module was made for."""
+    version = theirs.fuse_version()
+    name = "libdf2.so.2" if version < 30 else _paths.PLUGIN_LIBRARY
+    return ctypes.CDLL(os.fspath(_paths.plugin_library().with_name(name)))
+
+
+def _patch_fuse(module: Any) -> None:
+    theirs = getattr(module, "_libfuse", None)
+    if not isinstance(theirs, ctypes.CDLL):
+        return  # no libfuse of theirs: another module of that name
+    library = _Library(theirs, _our_library(theirs))
+    module._libfuse = library
+    if hasattr(module, "fuse_main_real"):
+        module.fuse_main_real = lambda *arguments: library.fuse_main_real(*arguments)
+    _patch_class(module.FUSE)
+
+
+def _patch_class(kind: Any) -> None:
+    theirs: Callable[..., None] = kind.__init__
+
+    def __init__(  # noqa: N807
+        self: Any,
+        operations: Any,
+        mountpoint: str,
+        raw_fi: bool = False,
+        *rest: Any,
+        **options: Any,
+    ) -> None:
+        plain = options.get("encoding", "utf-8") == "utf-8" and not rest
+        if not _here() or not plain or paths.needs_ctypes(operations, raw_fi):
+            theirs(self, operations, mountpoint, raw_fi, *rest, **options)
+            return
+        for name in ("encoding", "errors"):
+            options.pop(name, None)
+        host = paths.Host(operations, options)
+        running.program.host = host
+        if status := host.run(mountpoint):
+            raise RuntimeError(status)
+
+    kind.__init__ = __init__
+
+
+# ---- installing ----------------------------------------------------------------------------------
+
+_PATCHES: dict[str, Callable[[Any], None]] = {
+    "pyfuse3": _patch_pyfuse3,
+    "mfusepy": _patch_fuse,
+    "fuse": _patch_fuse,
+    "refuse.high": _patch_fuse,
+}
+
+
+class _Loader(importlib.abc.Loader):
+    """Patches a library as soon as it is imported. fusepy, mfusepy and refuse need some libfuse to
+    be imported at all: where the system has none, ours."""
+
+    def __init__(self, name: str, inner: Any) -> None:
+        self.name = name
+        self.inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
+        module: ModuleType | None = self.inner.create_module(spec)
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        try:
+            self.inner.exec_module(module)
+        except OSError:
+            library = "libdf2.so.2" if self.name != "mfusepy" else _paths.PLUGIN_LIBRARY
+            path = os.fspath(_paths.plugin_library().with_name(library))
+            with _environment("FUSE_LIBRARY_PATH", path):
+                self.inner.exec_module(module)
+        _PATCHES[self.name](module)
+
+
+@contextlib.contextmanager
+def _environment(name: str, value: str) -> Any:
+    former = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if former is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = former
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        if name not in _PATCHES:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec and spec.loader:
+            spec.loader = _Loader(name, spec.loader)
+        return spec
+
+
+def _patch_signal() -> None:
+    theirs = signal.signal
+
+    def set_handler(number: int, handler: Any) -> Any:
+        """A program's own handlers: signals are the host's, and Python takes none off the main
+        thread. Event loops find out by this very error that they are off it."""
+        caller = sys._getframe(1).f_globals.get("__name__", "")
+        if _here() and caller.partition(".")[0] not in LOOPS:
+            return signal.SIG_DFL
+        return theirs(number, handler)
+
+    signal.signal = set_handler  # type: ignore[assignment]
+
+
+def _patch_sqlite() -> None:
+    theirs = sqlite3.connect
+
+    def connect(*arguments: Any, **options: Any) -> Any:
+        """A file system's connection serves its operations, which run on their callers' threads,
+        one at a time."""
+        if _here() and len(arguments) < 5:
+            options.setdefault("check_same_thread", False)
+        return theirs(*arguments, **options)
+
+    sqlite3.connect = connect
+    sqlite3.dbapi2.connect = connect
+
+
+_install_lock = threading.Lock()
+_installed = False
+
+
+def install() -> None:
+    """Once in a process, before the first Python file system."""
+    global _installed
+    with _install_lock:
+        if _installed:
+            return
+        _installed = True
+        sys.meta_path.insert(0, _Finder())
+        for name, patch in _PATCHES.items():
+            if name in sys.modules:
+                patch(sys.modules[name])
+        _patch_signal()
+        _patch_sqlite()

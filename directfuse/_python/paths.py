@@ -1,0 +1,134 @@
+"""Path-keyed Python file systems, with the operations of fusepy, mfusepy and refuse: the side of a
+session that is written in Python.
+
+Their methods are called from C, on the thread that made the call (native/pyhost/path_*.c). A file
+system that handles ctypes structures itself (raw_fi, lock, poll, read_buf ...) goes the long way:
+its own library's ctypes callbacks, through our libfuse.
+"""
+
+import inspect
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from directfuse import _pyhost
+from directfuse._python.nodes import report
+
+__all__ = ["Host", "fuse_words", "is_path_file_system", "needs_ctypes"]
+
+log = logging.getLogger("directfuse")
+
+OPERATIONS = frozenset(
+    (  # noqa: SIM905
+        "getattr access chmod chown truncate utimens statfs setxattr getxattr listxattr "
+        "removexattr mknod mkdir unlink rmdir symlink link rename readlink open create "
+        "opendir flush release releasedir fsync fsyncdir fallocate flock read write readdir "
+        "destroy"
+    ).split()
+)
+
+#: Operations whose arguments are ctypes objects of the library.
+CTYPES = ("lock", "poll", "read_buf", "write_buf", "ioctl", "init_with_config", "bmap")
+
+#: FUSE(...) options of libfuse 2 that are settings of libfuse 3, in the order begin() returns them.
+SETTINGS = ("use_ino", "readdir_ino", "direct_io", "hard_remove")
+
+#: FUSE(...) options that mean nothing any more.
+GONE = frozenset(
+    (  # noqa: SIM905
+        "nopath intr intr_signal big_writes large_read nonempty foreground debug nothreads"
+    ).split()
+)
+
+FLAGS = {"debug": "-d", "nothreads": "-s"}
+
+
+def is_path_file_system(ops: object) -> bool:
+    """Whether the object (or class) has methods getattr() and readdir() about paths."""
+    method = getattr(ops, "getattr", None)
+    lists = getattr(ops, "readdir", None) or getattr(ops, "readdir_with_offset", None)
+    return callable(method) and callable(lists) and not inspect.iscoroutinefunction(method)
+
+
+def implemented(ops: object, name: str) -> bool:
+    """Whether the file system has an operation; mfusepy marks those that it only declares."""
+    method = getattr(ops, name, None)
+    return callable(method) and not getattr(method, "libfuse_ignore", False)
+
+
+def needs_ctypes(ops: object, raw_fi: bool) -> bool:
+    """Whether an operation wants what only the library's own callbacks make."""
+    return raw_fi or any(implemented(ops, name) and not _of_base(ops, name) for name in CTYPES)
+
+
+def _of_base(ops: object, name: str) -> bool:
+    """Whether the method is the one that fusepy's Operations gives to everybody."""
+    for kind in type(ops).__mro__:
+        if name in kind.__dict__:
+            return kind.__name__ == "Operations" and kind.__module__ in ("fuse", "refuse.high")
+    return False
+
+
+def fuse_words(mountpoint: str, options: dict[str, Any]) -> list[str]:
+    """The command line of FUSE(operations, mountpoint, **options), for libfuse 3."""
+    words = ["fuse", *(flag for name, flag in FLAGS.items() if options.get(name))]
+    for name, value in options.items():
+        if name in GONE or name in SETTINGS or value is False:
+            continue
+        words += ["-o", name if value is True else f"{name}={value}"]
+    return [*words, mountpoint]
+
+
+class Host:
+    """One path-keyed file system."""
+
+    def __init__(self, ops: Any, options: dict[str, Any] | None = None) -> None:
+        self.ops = ops
+        self.options = {"fsname": type(ops).__name__} | (options or {})
+        self.failure: BaseException | None = None
+        methods = frozenset(name for name in OPERATIONS if implemented(ops, name))
+        self.driven = dict.fromkeys(sorted(methods), "inline")
+        self.session = _pyhost.PathSession(
+            ops,
+            self,
+            methods,
+            by_call=_wants_call(ops),
+            nanoseconds=bool(getattr(ops, "use_ns", False)),
+            create_flags=_create_takes_flags(ops),
+            readdir_offset=implemented(ops, "readdir_with_offset"),
+        )
+
+    def run(self, mountpoint: str, words: Iterable[str] = ()) -> int:
+        """Mounted, served, ended. Raises what the file system's init() raised."""
+        head, *rest = fuse_words(mountpoint, self.options)
+        status = self.session.run([head, *words, *rest])
+        if self.failure:
+            raise self.failure
+        return status
+
+    def begin(self) -> tuple[bool, ...]:
+        """init(); called when the mount begins. The settings that libfuse is to take."""
+        if implemented(self.ops, "init"):
+            self.ops.init("/")
+        return tuple(bool(self.options.get(name)) for name in SETTINGS)
+
+    def report(self, operation: str, error: BaseException) -> int:
+        """The errno that an exception stands for, after it is written down."""
+        return report(self.ops, operation, error)
+
+
+def _wants_call(ops: Any) -> bool:
+    """fusepy calls operations(name, ...), which LoggingMixIn and others redefine; its default only
+    finds the method. mfusepy ignores it."""
+    call = getattr(type(ops), "__call__", None)  # noqa: B004  # who defines it is what matters
+    if call is None or any(kind.__module__ == "mfusepy" for kind in type(ops).__mro__):
+        return False
+    defined = call.__qualname__ == "Operations.__call__"
+    return not (defined and call.__module__ in ("fuse", "refuse.high"))
+
+
+def _create_takes_flags(ops: Any) -> bool:
+    """mfusepy's create(path, mode, flags); fusepy's takes two, or a fuse_file_info by default."""
+    if not any(kind.__module__ == "mfusepy" for kind in type(ops).__mro__):
+        return False
+    return implemented(ops, "create") and len(inspect.signature(ops.create).parameters) != 2

@@ -1,0 +1,301 @@
+"""Python file systems as programs: made from an object or a command line; their main().
+
+A program runs on the plugin's thread (native/pyhost/run.c), as the main() of a C program does: it
+makes its file system there, serves, and returns after the unmount.
+"""
+
+import contextlib
+import errno
+import importlib
+import inspect
+import os
+import shlex
+import sys
+import threading
+import traceback
+import types
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TextIO
+
+from directfuse import _fast, _pyhost
+from directfuse._errors import MountError
+from directfuse._python import ends, nodes, patches, paths
+
+__all__ = ["Program", "of_factory", "of_module", "of_object", "of_script", "start"]
+
+_start_lock = threading.Lock()  # sys.argv is one for all: one program starts at a time
+
+
+class Program:
+    """A Python program that is to be a plugin."""
+
+    def __init__(self, words: Sequence[str], body: Callable[["Program"], None]) -> None:
+        self.words = list(words)
+        self.body = body
+        self.host: nodes.Host | paths.Host | None = None  # the file system, once it is made
+        self.failure: BaseException | None = None
+        self.said: list[str] = []  # what it printed until it was mounted
+
+    def main(self) -> int:
+        """The status, as a program's."""
+        patches.running.program = self
+        try:
+            self.body(self)
+        except SystemExit as ended:
+            return self._status(ended.code)
+        except BaseException as error:
+            self.failure = error
+            self.said.append("".join(traceback.format_exception_only(error)))
+            return 1
+        finally:
+            patches.running.program = None
+        return 0
+
+    def _status(self, code: object) -> int:
+        if code is None or isinstance(code, int):
+            return code or 0
+        self.said.append(str(code))
+        return 1
+
+
+# ---- objects -------------------------------------------------------------------------------------
+
+
+def of_object(
+    ops: Any, mountpoint: str, options: Sequence[str] = (), timeout: float | None = None
+) -> Program:
+    """The program of a file system that is an object, or a class to be made without arguments."""
+    check_object(ops)
+    name = getattr(ops, "__name__", type(ops).__name__)
+
+    def body(program: Program) -> None:
+        made = ops() if isinstance(ops, type) else ops
+        _serve(program, made, mountpoint, options, timeout)
+
+    return Program([name, mountpoint], body)
+
+
+def check_object(ops: Any) -> None:
+    """Refuses what is no file system."""
+    if nodes.is_node_file_system(ops) or paths.is_path_file_system(ops):
+        return
+    what = ops.__qualname__ if isinstance(ops, type) else f"an object of {type(ops).__qualname__}"
+    raise MountError(
+        errno.EINVAL,
+        f"{what} is no file system: neither pyfuse3's coroutines lookup() and getattr(), nor the "
+        "methods getattr() and readdir() of fusepy and mfusepy",
+        getattr(ops, "__name__", type(ops).__name__),
+    )
+
+
+def _serve(
+    program: Program, ops: Any, mountpoint: str, options: Sequence[str], timeout: float | None
+) -> None:
+    check_object(ops)
+    if nodes.is_node_file_system(ops):
+        import pyfuse3
+
+        host = nodes.Host(ops, timeout=timeout)
+        program.host = host
+        host.run(mountpoint, [*pyfuse3.default_options, *_defaults(ops, options), *options])
+        return
+    by_path = paths.Host(ops)
+    program.host = by_path
+    words = [word for option in options for word in ("-o", option)]
+    if status := by_path.run(mountpoint, words):
+        raise RuntimeError(f"fuse_main() returned {status}")
+
+
+def _defaults(ops: Any, options: Sequence[str]) -> list[str]:
+    named = any(part.startswith("fsname=") for text in options for part in text.split(","))
+    return [] if named else [f"fsname={type(ops).__name__}"]
+
+
+# ---- module:Class ARGUMENTS MOUNTPOINT -o OPTIONS ------------------------------------------------
+
+
+def of_factory(words: Sequence[str], load: Callable[[], Any] | None = None) -> Program:
+    """Of a class, a function or an object: what `load` returns, or module:attribute names."""
+
+    def body(program: Program) -> None:
+        made, mountpoint, options = _make(words, load() if load else _load_attribute(words[0]))
+        _serve(program, made, mountpoint, options, None)
+
+    return Program(words, body)
+
+
+def _make(words: Sequence[str], factory: Any) -> tuple[Any, str, list[str]]:
+    """The file system of a command line, its mountpoint, its options."""
+    rest, options = _split_options(words[1:])
+    if not rest:
+        raise MountError(errno.EINVAL, "the command line names no mountpoint", shlex.join(words))
+    *arguments, mountpoint = rest
+    keywords = dict(word[2:].split("=", 1) for word in arguments if _is_keyword(word))
+    positional = [word for word in arguments if not _is_keyword(word)]
+    if not callable(factory) or (not isinstance(factory, type) and _is_file_system(factory)):
+        if arguments:
+            raise MountError(
+                errno.EINVAL, f"{words[0]} is an object, which takes no arguments", *arguments[:1]
+            )
+        return factory, mountpoint, options
+    try:
+        inspect.signature(factory).bind(*positional, **keywords)
+    except TypeError as error:
+        raise MountError(errno.EINVAL, f"{words[0]}: {error}", shlex.join(words)) from None
+    return factory(*positional, **keywords), mountpoint, options
+
+
+def _is_keyword(word: str) -> bool:
+    name, equals, _ = word.removeprefix("--").partition("=")
+    return word.startswith("--") and bool(equals) and name.isidentifier()
+
+
+def _is_file_system(value: Any) -> bool:
+    return nodes.is_node_file_system(value) or paths.is_path_file_system(value)
+
+
+def _split_options(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    rest: list[str] = []
+    options: list[str] = []
+    pending = iter(words)
+    for word in pending:
+        if word == "-o":
+            options.append(next(pending, ""))
+        elif word.startswith("-o") and len(word) > 2:
+            options.append(word[2:])
+        else:
+            rest.append(word)
+    return rest, options
+
+
+def _load_attribute(name: str) -> Any:
+    module_name, _, attribute = name.partition(":")
+    try:
+        value = _import(module_name)
+    except ImportError as error:
+        raise MountError(errno.ENOENT, f"cannot import {module_name}: {error}", name) from error
+    for part in attribute.split("."):
+        if not hasattr(value, part):
+            raise MountError(errno.ENOENT, f"{module_name} has no {attribute}", name)
+        value = getattr(value, part)
+    return value
+
+
+def _import(name: str) -> types.ModuleType:
+    """As `python -m` finds it: the working directory counts."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name.partition(".")[0]:
+            raise
+        with _search_path(os.getcwd()):
+            return importlib.import_module(name)
+
+
+@contextlib.contextmanager
+def _search_path(directory: str) -> Iterator[None]:
+    sys.path.append(directory)
+    try:
+        yield
+    finally:
+        sys.path.remove(directory)
+
+
+# ---- scripts -------------------------------------------------------------------------------------
+
+
+def of_script(path: str, words: Sequence[str]) -> Program:
+    """python PATH WORDS..."""
+
+    def body(_: Program) -> None:
+        with open(path, "rb") as file:
+            code = compile(file.read(), path, "exec")
+        module = types.ModuleType("__main__")
+        module.__file__ = path
+        with _search_path(os.path.dirname(os.path.abspath(path))):
+            exec(code, module.__dict__)
+
+    return Program([path, *words[1:]], body)
+
+
+def of_module(words: Sequence[str]) -> Program:
+    """python -m NAME ARGUMENTS"""
+    name = words[2]
+
+    def body(_: Program) -> None:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            spec = importlib.util.find_spec(f"{name}.__main__")
+        loader: Any = spec.loader if spec else None
+        if spec is None or loader is None or not hasattr(loader, "get_code"):
+            raise MountError(errno.ENOENT, f"no module {name} that could be run", name)
+        module = types.ModuleType("__main__")
+        module.__file__ = spec.origin
+        module.__spec__ = spec
+        module.__package__ = spec.parent
+        exec(loader.get_code(spec.name), module.__dict__)
+
+    return Program([name, *words[3:]], body)
+
+
+# ---- starting ------------------------------------------------------------------------------------
+
+
+class _Voice:
+    """sys.stdout or sys.stderr while a program starts: what it prints becomes the mount's message,
+    what other threads print goes where it went."""
+
+    def __init__(self, program: Program, former: TextIO) -> None:
+        self.program = program
+        self.former = former
+        self.starting = True
+
+    def write(self, text: str) -> int:
+        if self.starting and getattr(patches.running, "program", None) is self.program:
+            self.program.said.append(text)
+            return len(text)
+        return self.former.write(text)
+
+    def flush(self) -> None:
+        if self.former:
+            self.former.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.former, name)
+
+
+@contextlib.contextmanager
+def _stage(program: Program) -> Iterator[None]:
+    """What a program takes for its own while it starts: its arguments, its voice."""
+    former = sys.argv, sys.stdout, sys.stderr
+    voices = _Voice(program, sys.stdout), _Voice(program, sys.stderr)
+    sys.argv = program.words
+    sys.stdout, sys.stderr = voices
+    try:
+        yield
+    finally:
+        for voice in voices:  # a logging handler may have kept it
+            voice.starting = False
+        if sys.stdout is voices[0]:
+            sys.stdout = former[1]
+        if sys.stderr is voices[1]:
+            sys.stderr = former[2]
+        sys.argv = former[0]
+
+
+def start(program: Program, *, flags: int) -> tuple[int, str]:
+    """Runs it until it has mounted: the mount's number, and what was said. Or MountError."""
+    patches.install()
+    ends.install()
+    with _start_lock, _stage(program):
+        _fast.expect_mount(True)
+        try:
+            code, words = _pyhost.mount(program.words, program.main, flags)
+        finally:
+            _fast.expect_mount(False)
+    words = "\n".join(filter(None, (words.strip(), "".join(program.said).strip())))
+    if code > 0:
+        return code, words
+    if isinstance(program.failure, MountError):
+        raise program.failure
+    raise MountError(-code, words, shlex.join(program.words)) from program.failure

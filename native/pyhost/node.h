@@ -1,0 +1,138 @@
+/*
+ * node.h - pyfuse3 file systems: what the node_*.c share.
+ *
+ *   node_session.c  the Python type: a session of libfuse's low-level API and its operations object
+ *   node_ops.c      struct fuse_lowlevel_ops: a request becomes the arguments of a method
+ *   node_call.c     the method is called: inline, or by the event loop
+ *   node_job.c      a request on its way through the event loop
+ *   node_reply.c    what the method returned, or raised, becomes a reply
+ *   node_types.c    pyfuse3's own types, read and written where they lie in memory
+ *   node_poll.c     what poll() gets to notify
+ */
+#ifndef DF_PYHOST_NODE_H
+#define DF_PYHOST_NODE_H
+
+#include "pyhost/pyhost.h"
+
+#include <fuse_lowlevel.h>
+
+enum df_node_op {
+    DF_NODE_LOOKUP,
+    DF_NODE_FORGET,
+    DF_NODE_GETATTR,
+    DF_NODE_SETATTR,
+    DF_NODE_READLINK,
+    DF_NODE_MKNOD,
+    DF_NODE_MKDIR,
+    DF_NODE_UNLINK,
+    DF_NODE_RMDIR,
+    DF_NODE_SYMLINK,
+    DF_NODE_RENAME,
+    DF_NODE_LINK,
+    DF_NODE_OPEN,
+    DF_NODE_READ,
+    DF_NODE_WRITE,
+    DF_NODE_FLUSH,
+    DF_NODE_RELEASE,
+    DF_NODE_FSYNC,
+    DF_NODE_OPENDIR,
+    DF_NODE_READDIR,
+    DF_NODE_RELEASEDIR,
+    DF_NODE_FSYNCDIR,
+    DF_NODE_STATFS,
+    DF_NODE_SETXATTR,
+    DF_NODE_SETXATTR_FLAGS, /* setxattr after getxattr: the helper's */
+    DF_NODE_GETXATTR,
+    DF_NODE_LISTXATTR,
+    DF_NODE_REMOVEXATTR,
+    DF_NODE_ACCESS,
+    DF_NODE_CREATE,
+    DF_NODE_POLL,
+    DF_NODE_OP_COUNT,
+};
+
+/* The method of an operation as it was when it was judged. */
+struct df_node_method {
+    PyObject *name;   /* interned */
+    PyObject *judged; /* the bound method; NULL: not yet */
+    bool inline_;     /* it cannot suspend, so it is driven on the caller's thread */
+};
+
+struct df_node_session {
+    PyObject ob_base;
+    PyObject *ops;    /* the file system */
+    PyObject *helper; /* directfuse._python.nodes.Host: judges, posts to the loop, reports */
+    PyObject *turn;
+    struct fuse_session *fuse; /* NULL: not open */
+    struct df_node_method methods[DF_NODE_OP_COUNT];
+};
+
+/* One request, while it is being served: on the stack, or in a job. Protected by the GIL. */
+struct df_node_request {
+    struct df_node_session *session;
+    fuse_req_t req; /* NULL once it is answered */
+    enum df_node_op op;
+    size_t size;              /* bytes of room: READ, READDIR, xattrs */
+    struct fuse_file_info fi; /* OPEN, CREATE, OPENDIR: to be filled */
+    PyObject *token;          /* READDIR: pyfuse3.ReaddirToken; owned */
+};
+
+/* ---- node_ops.c ---- */
+
+/* The name of a method; of the helper's, where it is not the file system's own. */
+const char *df_node_op_name(enum df_node_op op);
+
+/* The operations for which the file system has a method. -1 with an exception. */
+int df_node_ops_fill(struct fuse_lowlevel_ops *table, PyObject *ops);
+
+/* ---- node_call.c ---- */
+
+/* Calls the method with `args` (taken; NULL: they could not be made, the exception is set), and
+ * answers, or leaves that to the loop. */
+void df_node_call(struct df_node_request *request, PyObject *args);
+
+/* ---- node_job.c ---- */
+
+/* Moves the request into a job, which answers it at the latest when it is freed. */
+PyObject *df_node_job_new(struct df_node_request *request, PyObject *method, PyObject *args);
+
+/* ---- node_reply.c ---- */
+
+/* Answers with a result (borrowed). -1 with an exception when it is no result of this operation;
+ * the request is not answered then. */
+int df_node_reply(struct df_node_request *request, PyObject *result);
+
+/* Answers with the error that the exception stands for, and takes the exception. */
+void df_node_reply_exception(struct df_node_request *request);
+
+/* Answers with a negative errno. */
+void df_node_reply_error(struct df_node_request *request, int error);
+
+/* ---- node_types.c ---- */
+
+/*
+ * Finds pyfuse3's types and checks, by writing through Python and reading memory and the other way
+ * round, that each lies in memory as it is declared (pyfuse3 3.2 to 3.5). ImportError with the
+ * version when one does not.
+ */
+int df_node_types_prepare(PyObject *pyfuse3);
+
+PyObject *df_node_context(fuse_req_t req);                                  /* RequestContext */
+PyObject *df_node_attributes(const struct stat *attr, int to_set);          /* EntryAttributes */
+PyObject *df_node_fields(int to_set);                                       /* SetattrFields */
+PyObject *df_node_token(fuse_req_t req, size_t size);                       /* ReaddirToken */
+const char *df_node_token_data(PyObject *token, size_t room, size_t *size); /* what it holds */
+void df_node_token_end(PyObject *token);
+
+/* NULL with TypeError when it is something else. Borrowed from the object. */
+const struct fuse_entry_param *df_node_entry(PyObject *object);
+const struct statvfs *df_node_statvfs(PyObject *object);
+int df_node_file_info(PyObject *object, struct fuse_file_info *fi);
+
+extern PyObject *df_node_fuse_error; /* pyfuse3.FUSEError */
+
+/* ---- node_poll.c ---- */
+
+PyObject *df_node_poll_new(struct fuse_pollhandle *handle);
+
+#endif

@@ -1,0 +1,131 @@
+/*
+ * node_call.c - the method of a pyfuse3 file system is called: inline, or by its event loop.
+ *
+ * The helper judges a method once, and again when the file system has another one (a test may have
+ * replaced it): can its coroutine suspend? If it cannot it is driven here, to its end, on the
+ * thread that made the call and in the file system's turn. A coroutine that touches trio outside of
+ * its loop fails, perhaps after it has done half of its work, so there is no trying.
+ */
+#include <errno.h>
+
+#include "pyhost/node.h"
+#include "pyhost/turn.h"
+
+/* ---- judging ---- */
+
+static int judge(struct df_node_session *session, struct df_node_method *known, PyObject *method)
+{
+    PyObject *verdict = PyObject_CallMethod(session->helper, "judge", "OO", known->name, method);
+    int truth = verdict ? PyObject_IsTrue(verdict) : -1;
+    Py_XDECREF(verdict);
+    if (truth < 0)
+        return -1;
+    Py_INCREF(method);
+    Py_XDECREF(known->judged);
+    known->judged = method;
+    known->inline_ = truth;
+    return 0;
+}
+
+/* Each look-up makes another bound method; equal ones have the same function and object. */
+static int is_known(const struct df_node_method *known, PyObject *method)
+{
+    if (!known->judged)
+        return 0;
+    return PyObject_RichCompareBool(known->judged, method, Py_EQ);
+}
+
+static PyObject *find_method(struct df_node_request *request)
+{
+    struct df_node_session *session = request->session;
+    struct df_node_method *known = &session->methods[request->op];
+    PyObject *owner = request->op == DF_NODE_SETXATTR_FLAGS ? session->helper : session->ops;
+    PyObject *method = PyObject_GetAttr(owner, known->name);
+    int same = method ? is_known(known, method) : -1;
+
+    if (same == 0)
+        same = judge(session, known, method);
+    if (same < 0)
+        Py_CLEAR(method);
+    return method;
+}
+
+/* ---- inline ---- */
+
+/* It was judged wrongly: nobody may drive it any further. */
+static void note_suspension(struct df_node_request *request, PyObject *coroutine)
+{
+    PyObject *closed = PyObject_CallMethod(coroutine, "close", NULL);
+    if (!closed)
+        PyErr_Clear();
+    Py_XDECREF(closed);
+    request->session->methods[request->op].inline_ = false;
+    PyErr_Format(PyExc_RuntimeError,
+                 "%s suspended, though nothing in its code says that it could; from now on the "
+                 "event loop runs it",
+                 df_node_op_name(request->op));
+}
+
+/* Takes the coroutine. */
+static PyObject *drive(struct df_node_request *request, PyObject *coroutine)
+{
+    PyObject *result = NULL;
+    if (PyIter_Send(coroutine, Py_None, &result) == PYGEN_NEXT) {
+        Py_CLEAR(result);
+        note_suspension(request, coroutine);
+    }
+    Py_DECREF(coroutine);
+    return result;
+}
+
+static void call_inline(struct df_node_request *request, PyObject *method, PyObject *args)
+{
+    PyObject *turn = request->session->turn;
+    int error = df_turn_take(turn);
+    if (error < 0) {
+        PyErr_Format(PyExc_RuntimeError,
+                     "%s: the file system called into its own mount, and would wait for itself",
+                     df_node_op_name(request->op));
+        df_node_reply_exception(request);
+        return;
+    }
+    PyObject *result = PyObject_Call(method, args, NULL);
+    if (result && (result != Py_None || request->op != DF_NODE_FORGET)) /* forget may be plain */
+        result = drive(request, result);
+    df_turn_give(turn);
+    if (!result || df_node_reply(request, result) < 0)
+        df_node_reply_exception(request);
+    Py_XDECREF(result);
+}
+
+/* ---- by the loop ---- */
+
+static void call_later(struct df_node_request *request, PyObject *method, PyObject *args)
+{
+    PyObject *helper = request->session->helper;
+    PyObject *job = df_node_job_new(request, method, args);
+    PyObject *posted = job ? PyObject_CallMethod(helper, "post", "O", job) : NULL;
+    if (!posted && job) /* freeing the job answers */
+        PyErr_WriteUnraisable(helper);
+    else if (!posted)
+        df_node_reply_exception(request);
+    Py_XDECREF(posted);
+    Py_XDECREF(job);
+}
+
+void df_node_call(struct df_node_request *request, PyObject *args)
+{
+    PyObject *method = args ? find_method(request) : NULL;
+    if (!method)
+        df_node_reply_exception(request);
+    else if (request->session->methods[request->op].inline_)
+        call_inline(request, method, args);
+    else
+        call_later(request, method, args);
+    Py_XDECREF(method);
+    Py_XDECREF(args);
+    if (request->token) {
+        df_node_token_end(request->token);
+        Py_CLEAR(request->token);
+    }
+}

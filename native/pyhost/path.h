@@ -1,0 +1,68 @@
+/*
+ * path.h - file systems with the operations of fusepy, mfusepy and refuse: what the path_*.c share.
+ *
+ *   path_session.c  the Python type: a main() of libfuse's high-level API for an operations object
+ *   path_ops.c      struct fuse_operations: names and attributes
+ *   path_file.c     struct fuse_operations: open files and directories
+ *   path_types.c    dictionaries and times, read into C
+ */
+#ifndef DF_PYHOST_PATH_H
+#define DF_PYHOST_PATH_H
+
+#include "pyhost/pyhost.h"
+
+#include <fuse.h>
+
+struct df_path_session {
+    PyObject ob_base;
+    PyObject *ops;
+    PyObject *helper;  /* directfuse._python.paths.Host: reports */
+    PyObject *methods; /* names of what the file system implements */
+    bool by_call;      /* operations are called as ops(name, ...), as fusepy's LoggingMixIn wants */
+    bool nanoseconds;  /* times are ints, not floats: use_ns */
+    bool create_flags; /* create() takes the flags of open */
+    bool readdir_offset; /* readdir_with_offset() in place of readdir() */
+};
+
+/* ---- path_session.c: one operation ---- */
+
+struct df_path_call {
+    struct df_path_session *session;
+    const char *name;
+    struct df_thread_stay stay;
+};
+
+/* Of the session that the calling thread is in an operation of. False: the interpreter has gone. */
+bool df_path_begin(struct df_path_call *call, const char *name);
+
+/* Calls the method with `args` (taken; NULL: the exception is set). */
+PyObject *df_path_send(const struct df_path_call *call, PyObject *args);
+
+/* Ends the call: the negative errno of the exception, if one is set, else `result`. */
+int df_path_end(const struct df_path_call *call, long long result);
+
+/* The whole of a call whose result is a number, or nothing. */
+int df_path_do(const struct df_path_call *call, PyObject *args);
+
+/* ---- path_ops.c, path_file.c ---- */
+
+/* Each adds its operations, for those methods that are in session->methods. */
+void df_path_ops_fill(struct fuse_operations *table, const struct df_path_session *session);
+void df_path_file_fill(struct fuse_operations *table, const struct df_path_session *session);
+bool df_path_has(const struct df_path_session *session, const char *method);
+
+/* The path an operation got: None when libfuse leaves it out. */
+PyObject *df_path_text(const char *path);
+
+/* The handle as a method gets it. */
+PyObject *df_path_handle(const struct fuse_file_info *fi);
+
+/* ---- path_types.c ---- */
+
+int df_path_read_stat(PyObject *mapping, bool nanoseconds, struct stat *st);
+int df_path_read_statvfs(PyObject *mapping, struct statvfs *st);
+PyObject *df_path_time(const struct timespec *time, bool nanoseconds);
+
+int df_path_types_prepare(void);
+
+#endif

@@ -1,0 +1,279 @@
+/*
+ * path_file.c - open files and directories of a path-keyed Python file system.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "pyhost/path.h"
+
+/* ---- opening ---- */
+
+/* A method that opens returns the handle. */
+static int take_handle(const struct df_path_call *call, PyObject *args, struct fuse_file_info *fi)
+{
+    PyObject *result = df_path_send(call, args);
+    if (result)
+        df_args_unsigned(result, call->name, UINT64_MAX, &fi->fh);
+    Py_XDECREF(result);
+    return df_path_end(call, 0);
+}
+
+static int op_open(const char *path, struct fuse_file_info *fi)
+{
+    struct df_path_call call;
+    if (!df_path_begin(&call, "open"))
+        return -EIO;
+    return take_handle(&call, df_args_pack(2, df_path_text(path), PyLong_FromLong(fi->flags)), fi);
+}
+
+static int op_create(const char *path, mode_t mode, struct fuse_file_info *fi)
+{
+    struct df_path_call call;
+    if (!df_path_begin(&call, "create"))
+        return -EIO;
+    PyObject *bits = PyLong_FromUnsignedLong(mode);
+    PyObject *args = call.session->create_flags
+                         ? df_args_pack(3, df_path_text(path), bits, PyLong_FromLong(fi->flags))
+                         : df_args_pack(2, df_path_text(path), bits);
+    return take_handle(&call, args, fi);
+}
+
+static int op_opendir(const char *path, struct fuse_file_info *fi)
+{
+    struct df_path_call call;
+    if (!df_path_begin(&call, "opendir"))
+        return -EIO;
+    return take_handle(&call, df_args_pack(1, df_path_text(path)), fi);
+}
+
+/* ---- with a handle ---- */
+
+static int with_handle(const char *name, const char *path, struct fuse_file_info *fi)
+{
+    struct df_path_call call;
+    if (!df_path_begin(&call, name))
+        return -EIO;
+    return df_path_do(&call, df_args_pack(2, df_path_text(path), df_path_handle(fi)));
+}
+
+static int op_flush(const char *path, struct fuse_file_info *fi)
+{
+    return with_handle("flush", path, fi);
+}
+
+static int op_release(const char *path, struct fuse_file_info *fi)
+{
+    return with_handle("release", path, fi);
+}
+
+static int op_releasedir(const char *path, struct fuse_file_info *fi)
+{
+    return with_handle("releasedir", path, fi);
+}
+
+static int sync_it(const char *name, const char *path, int datasync, struct fuse_file_info *fi)
+{
+    struct df_path_call call;
+    if (!df_path_begin(&call, name))
+        return -EIO;
+    return df_path_do(
+        &call, df_args_pack(3, df_path_text(path), PyLong_FromLong(datasync), df_path_handle(fi)));
+}
+
+static int op_fsync(const char *path, int datasync, struct fuse_file_info *fi)
+{
+    return sync_it("fsync", path, datasync, fi);
+}
+
+static int op_fsyncdir(const char *path, int datasync, struct fuse_file_info *fi)
+{
+    return sync_it("fsyncdir", path, datasync, fi);
+}
+
+static int op_fallocate(const char *path, int mode, off_t offset, off_t size,
+                        struct fuse_file_info *fi)
+{
+    struct df_path_call call;
+    if (!df_path_begin(&call, "fallocate"))
+        return -EIO;
+    return df_path_do(&call, df_args_pack(5, df_path_text(path), PyLong_FromLong(mode),
+                                          PyLong_FromLongLong(offset), PyLong_FromLongLong(size),
+                                          df_path_handle(fi)));
+}
+
+static int op_flock(const char *path, struct fuse_file_info *fi, int operation)
+{
+    struct df_path_call call;
+    if (!df_path_begin(&call, "flock"))
+        return -EIO;
+    return df_path_do(
+        &call, df_args_pack(3, df_path_text(path), df_path_handle(fi), PyLong_FromLong(operation)));
+}
+
+/* ---- data ---- */
+
+static long long copy_data(PyObject *result, char *to, size_t room)
+{
+    Py_buffer data;
+    if (result == Py_None)
+        return 0;
+    if (PyObject_GetBuffer(result, &data, PyBUF_CONTIG_RO) < 0)
+        return 0;
+    Py_ssize_t size = data.len;
+    if ((size_t)size <= room)
+        memcpy(to, data.buf, (size_t)size);
+    else
+        PyErr_Format(PyExc_ValueError, "read returned %zd bytes where at most %zu were asked for",
+                     size, room);
+    PyBuffer_Release(&data);
+    return size;
+}
+
+static int op_read(const char *path, char *to, size_t size, off_t offset, struct fuse_file_info *fi)
+{
+    struct df_path_call call;
+    long long count = 0;
+    if (!df_path_begin(&call, "read"))
+        return -EIO;
+    PyObject *result =
+        df_path_send(&call, df_args_pack(4, df_path_text(path), PyLong_FromSize_t(size),
+                                         PyLong_FromLongLong(offset), df_path_handle(fi)));
+    if (result)
+        count = copy_data(result, to, size);
+    Py_XDECREF(result);
+    return df_path_end(&call, count);
+}
+
+static int op_write(const char *path, const char *from, size_t size, off_t offset,
+                    struct fuse_file_info *fi)
+{
+    struct df_path_call call;
+    uint64_t count = 0;
+    if (!df_path_begin(&call, "write"))
+        return -EIO;
+    PyObject *data = PyBytes_FromStringAndSize(from, (Py_ssize_t)size);
+    PyObject *result =
+        df_path_send(&call, df_args_pack(4, df_path_text(path), data, PyLong_FromLongLong(offset),
+                                         df_path_handle(fi)));
+    if (result)
+        df_args_unsigned(result, "write", size, &count);
+    Py_XDECREF(result);
+    return df_path_end(&call, (long long)count);
+}
+
+/* ---- directories ---- */
+
+/* Where entries go. */
+struct filling {
+    void *buffer;
+    fuse_fill_dir_t fill;
+    bool offsets;
+};
+
+/* Of what a method may say of an entry only the type and the number count: a mode, or a dict. */
+static int read_kind(PyObject *said, struct stat *st, bool *known)
+{
+    *known = said != Py_None;
+    memset(st, 0, sizeof(*st));
+    if (PyLong_Check(said)) {
+        st->st_mode = (mode_t)PyLong_AsUnsignedLongMask(said);
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    return *known ? df_path_read_stat(said, true, st) : 0;
+}
+
+static int split_entry(PyObject *entry, PyObject **name, struct stat *st, bool *known,
+                       long long *offset)
+{
+    PyObject *said = PySequence_GetItem(entry, 1);
+    PyObject *at = said ? PySequence_GetItem(entry, 2) : NULL;
+    int error = -1;
+    *name = at ? PySequence_GetItem(entry, 0) : NULL;
+    if (*name) {
+        *offset = PyLong_AsLongLong(at);
+        error = PyErr_Occurred() ? -1 : read_kind(said, st, known);
+    }
+    Py_XDECREF(at);
+    Py_XDECREF(said);
+    return error;
+}
+
+/* 1 when there is no more room, 0, or -1. */
+static int fill_one(const struct filling *to, PyObject *entry)
+{
+    PyObject *name = NULL, *encoded = NULL;
+    struct stat st;
+    bool known = false;
+    long long offset = 0;
+    int result = -1;
+
+    if (PyUnicode_Check(entry) || PyBytes_Check(entry))
+        name = Py_NewRef(entry);
+    else if (split_entry(entry, &name, &st, &known, &offset) < 0)
+        goto out;
+    if (PyUnicode_FSConverter(name, &encoded))
+        result = to->fill(to->buffer, PyBytes_AsString(encoded), known ? &st : NULL,
+                          to->offsets ? offset : 0, 0);
+out:
+    Py_XDECREF(encoded);
+    Py_XDECREF(name);
+    return result;
+}
+
+static void fill_all(const struct filling *to, PyObject *entries)
+{
+    PyObject *iterator = PyObject_GetIter(entries);
+    PyObject *entry;
+    int full = 0;
+    while (iterator && full == 0 && (entry = PyIter_Next(iterator))) {
+        full = fill_one(to, entry);
+        Py_DECREF(entry);
+    }
+    Py_XDECREF(iterator);
+}
+
+static int op_readdir(const char *path, void *buffer, fuse_fill_dir_t fill, off_t offset,
+                      struct fuse_file_info *fi, enum fuse_readdir_flags flags)
+{
+    struct df_path_call call;
+    (void)flags;
+    if (!df_path_begin(&call, "readdir"))
+        return -EIO;
+    bool offsets = call.session->readdir_offset;
+    if (offsets)
+        call.name = "readdir_with_offset";
+    PyObject *args = offsets ? df_args_pack(3, df_path_text(path), PyLong_FromLongLong(offset),
+                                            df_path_handle(fi))
+                             : df_args_pack(2, df_path_text(path), df_path_handle(fi));
+    PyObject *entries = df_path_send(&call, args);
+    if (entries)
+        fill_all(&(struct filling){buffer, fill, offsets}, entries);
+    Py_XDECREF(entries);
+    return df_path_end(&call, 0);
+}
+
+/* ---- the table ---- */
+
+#define ADD(table, session, member)                                                                \
+    do {                                                                                           \
+        if (df_path_has(session, #member))                                                         \
+            (table)->member = op_##member;                                                         \
+    } while (0)
+
+void df_path_file_fill(struct fuse_operations *table, const struct df_path_session *session)
+{
+    ADD(table, session, open);
+    ADD(table, session, create);
+    ADD(table, session, opendir);
+    ADD(table, session, flush);
+    ADD(table, session, release);
+    ADD(table, session, releasedir);
+    ADD(table, session, fsync);
+    ADD(table, session, fsyncdir);
+    ADD(table, session, fallocate);
+    ADD(table, session, flock);
+    ADD(table, session, read);
+    ADD(table, session, write);
+    if (df_path_has(session, "readdir") || session->readdir_offset)
+        table->readdir = op_readdir;
+}

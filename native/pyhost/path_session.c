@@ -1,0 +1,251 @@
+/*
+ * path_session.c - PathSession: a main() of libfuse's high-level API for the operations of fusepy,
+ * mfusepy and refuse; and what each of their operations does first and last.
+ *
+ * Unlike pyfuse3 these libraries promise nothing: operations run on several threads at a time,
+ * unless -s is among the words.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "pyhost/path.h"
+
+enum { ERRNO_MAX = 4095 };
+
+static struct df_path_session *session_of(PyObject *self)
+{
+    return (struct df_path_session *)self;
+}
+
+/* ---- one operation ---- */
+
+static bool enter(struct df_path_call *call, struct df_path_session *session, const char *name)
+{
+    call->session = session;
+    call->name = name;
+    return df_thread_enter(&call->stay);
+}
+
+bool df_path_begin(struct df_path_call *call, const char *name)
+{
+    return enter(call, fuse_get_context()->private_data, name);
+}
+
+static PyObject *by_name(const struct df_path_call *call, PyObject *args)
+{
+    PyObject *name = df_args_pack(1, PyUnicode_InternFromString(call->name));
+    PyObject *all = name ? PySequence_Concat(name, args) : NULL;
+    PyObject *result = all ? PyObject_Call(call->session->ops, all, NULL) : NULL;
+    Py_XDECREF(all);
+    Py_XDECREF(name);
+    return result;
+}
+
+PyObject *df_path_send(const struct df_path_call *call, PyObject *args)
+{
+    PyObject *result = NULL;
+    if (!args)
+        return NULL;
+    if (call->session->by_call) {
+        result = by_name(call, args);
+    } else {
+        PyObject *method = PyObject_GetAttrString(call->session->ops, call->name);
+        if (method)
+            result = PyObject_Call(method, args, NULL);
+        Py_XDECREF(method);
+    }
+    Py_DECREF(args);
+    return result;
+}
+
+/* The errno of an OSError, which is these libraries' way to fail; 0 for anything else. */
+static long errno_of(PyObject *error)
+{
+    PyObject *number = PyObject_GetAttrString(error, "errno");
+    long result = number && PyLong_Check(number) ? PyLong_AsLong(number) : 0;
+    Py_XDECREF(number);
+    PyErr_Clear();
+    return result > 0 && result <= ERRNO_MAX ? result : 0;
+}
+
+/* Takes the exception. */
+static int failure(const struct df_path_call *call)
+{
+    PyObject *type, *value, *traceback, *number = NULL;
+    if (df_thread_interrupted())
+        return -EINTR;
+    bool os_error = PyErr_ExceptionMatches(PyExc_OSError);
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    long error = os_error && value ? errno_of(value) : 0;
+    if (error == 0 && value) {
+        if (traceback)
+            PyException_SetTraceback(value, traceback);
+        number = PyObject_CallMethod(call->session->helper, "report", "sO", call->name, value);
+        error = number ? PyLong_AsLong(number) : EIO;
+        if (PyErr_Occurred())
+            PyErr_WriteUnraisable(call->session->helper);
+    }
+    Py_XDECREF(number);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    return error > 0 && error <= ERRNO_MAX ? -(int)error : -EIO;
+}
+
+int df_path_end(const struct df_path_call *call, long long result)
+{
+    int done = PyErr_Occurred() ? failure(call) : (int)result;
+    df_thread_leave(&call->stay);
+    return done;
+}
+
+int df_path_do(const struct df_path_call *call, PyObject *args)
+{
+    PyObject *result = df_path_send(call, args);
+    long number = 0;
+    if (result && PyLong_Check(result))
+        number = PyLong_AsLong(result);
+    Py_XDECREF(result);
+    return df_path_end(call, number);
+}
+
+/* ---- the table ---- */
+
+bool df_path_has(const struct df_path_session *session, const char *method)
+{
+    PyObject *name = PyUnicode_FromString(method);
+    int found = name ? PySequence_Contains(session->methods, name) : -1;
+    Py_XDECREF(name);
+    if (found < 0)
+        PyErr_Clear();
+    return found > 0;
+}
+
+/* helper.begin(), in the place of the file system's init: it reports what that raises. */
+static void *op_init(struct fuse_conn_info *conn, struct fuse_config *config)
+{
+    struct df_path_call call;
+    PyObject *self = fuse_get_context()->private_data;
+    (void)conn;
+    if (enter(&call, session_of(self), "init")) {
+        PyObject *options = PyObject_CallMethod(call.session->helper, "begin", NULL);
+        int number = 0, inode = 0, direct = 0, hard = 0;
+        if (options && PyArg_ParseTuple(options, "pppp", &number, &inode, &direct, &hard)) {
+            config->use_ino = number;
+            config->readdir_ino = inode;
+            config->direct_io = direct;
+            config->hard_remove = hard;
+        }
+        Py_XDECREF(options);
+        df_path_end(&call, 0);
+    }
+    return self;
+}
+
+static void op_destroy(void *self)
+{
+    struct df_path_call call;
+    if (!enter(&call, session_of(self), "destroy"))
+        return;
+    df_path_do(&call, df_args_pack(1, df_args_text("/")));
+}
+
+static PyObject *run(PyObject *self, PyObject *list)
+{
+    struct df_path_session *session = session_of(self);
+    struct fuse_operations table = {.init = op_init};
+    struct df_words words;
+
+    if (df_words_read(&words, list) < 0)
+        return NULL;
+    df_path_ops_fill(&table, session);
+    df_path_file_fill(&table, session);
+    if (df_path_has(session, "destroy"))
+        table.destroy = op_destroy;
+    PyThreadState *state = df_thread_rest();
+    int status = fuse_main_real(words.count, words.list, &table, sizeof(table), session);
+    df_thread_resume(state);
+    df_words_free(&words);
+    return PyLong_FromLong(status);
+}
+
+/* ---- the type ---- */
+
+static int init(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"ops",         "helper",       "methods",        "by_call",
+                            "nanoseconds", "create_flags", "readdir_offset", NULL};
+    struct df_path_session *session = session_of(self);
+    PyObject *ops, *helper, *methods;
+    int by_call = 0, nanoseconds = 0, create_flags = 0, readdir_offset = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOO|$pppp", names, &ops, &helper, &methods,
+                                     &by_call, &nanoseconds, &create_flags, &readdir_offset))
+        return -1;
+    session->ops = Py_NewRef(ops);
+    session->helper = Py_NewRef(helper);
+    session->methods = Py_NewRef(methods);
+    session->by_call = by_call;
+    session->nanoseconds = nanoseconds;
+    session->create_flags = create_flags;
+    session->readdir_offset = readdir_offset;
+    return 0;
+}
+
+static int traverse(PyObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT((PyObject *)Py_TYPE(self));
+    Py_VISIT(session_of(self)->ops);
+    Py_VISIT(session_of(self)->helper);
+    Py_VISIT(session_of(self)->methods);
+    return 0;
+}
+
+static int clear(PyObject *self)
+{
+    Py_CLEAR(session_of(self)->ops);
+    Py_CLEAR(session_of(self)->helper);
+    Py_CLEAR(session_of(self)->methods);
+    return 0;
+}
+
+static void dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    clear(self);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    release(self);
+    Py_DECREF(type);
+}
+
+static PyMethodDef methods[] = {
+    {"run", run, METH_O,
+     PyDoc_STR("run(words, /)\n--\n\nfuse_main() with these words; returns its status after the "
+               "unmount. On a plugin's thread.")},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_init, init},
+    {Py_tp_traverse, traverse},
+    {Py_tp_clear, clear},
+    {Py_tp_dealloc, dealloc},
+    {Py_tp_methods, methods},
+    {Py_tp_doc, "PathSession(ops, helper, methods): a path-keyed file system, to be mounted."},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "directfuse._pyhost.PathSession",
+    .basicsize = sizeof(struct df_path_session),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .slots = slots,
+};
+
+int df_path_session_prepare(PyObject *module)
+{
+    if (df_path_types_prepare() < 0)
+        return -1;
+    return df_type_add(module, &spec) ? 0 : -1;
+}

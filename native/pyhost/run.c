@@ -1,0 +1,123 @@
+/*
+ * run.c - a Python function in the place of a program's main(): mounting.
+ */
+#include "pyhost/pyhost.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "directfuse.h"
+
+enum {
+    MESSAGE_SIZE = 16384, /* bytes of what a file system says while it mounts */
+    STATUS_FAILED = 1,    /* what main returns when Python raised */
+};
+
+/* ---- words ---- */
+
+/* The encoded words, and the size of all of them. */
+static PyObject *encode(PyObject *sequence, size_t *size)
+{
+    PyObject *encoded = PySequence_List(sequence);
+    Py_ssize_t count = encoded ? PyList_Size(encoded) : 0;
+
+    *size = ((size_t)count + 1) * sizeof(char *);
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *word = NULL;
+        if (!PyUnicode_FSConverter(PyList_GetItem(encoded, i), &word)) {
+            Py_DECREF(encoded);
+            return NULL;
+        }
+        *size += (size_t)PyBytes_Size(word) + 1;
+        PyList_SetItem(encoded, i, word);
+    }
+    return encoded;
+}
+
+int df_words_read(struct df_words *words, PyObject *sequence)
+{
+    size_t size;
+    PyObject *encoded = encode(sequence, &size);
+    if (!encoded)
+        return -1;
+    words->list = malloc(size);
+    if (!words->list) {
+        Py_DECREF(encoded);
+        PyErr_NoMemory();
+        return -1;
+    }
+    words->count = (int)PyList_Size(encoded);
+    char *text = (char *)(words->list + words->count + 1);
+    for (int i = 0; i < words->count; i++) {
+        words->list[i] = text;
+        text = stpcpy(text, PyBytes_AsString(PyList_GetItem(encoded, i))) + 1;
+    }
+    words->list[words->count] = NULL;
+    Py_DECREF(encoded);
+    return 0;
+}
+
+void df_words_free(struct df_words *words)
+{
+    free(words->list);
+}
+
+/* ---- main ---- */
+
+/* On the plugin's thread. What the function raises it has written down itself. */
+static int run_python(int argc, char *argv[], void *function)
+{
+    struct df_thread_stay stay;
+    int status = STATUS_FAILED;
+
+    (void)argc, (void)argv;
+    if (!df_thread_enter(&stay))
+        return status;
+    PyObject *result = PyObject_CallNoArgs(function);
+    if (result && PyLong_Check(result))
+        status = (int)PyLong_AsLong(result) & 0xff;
+    else if (!result)
+        PyErr_WriteUnraisable(function);
+    Py_XDECREF(result);
+    Py_DECREF((PyObject *)function);
+    df_thread_leave(&stay);
+    return status;
+}
+
+static PyObject *mount(PyObject *module, PyObject *args)
+{
+    PyObject *list, *function;
+    unsigned flags;
+    struct df_words words;
+    char *message = NULL;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OOI", &list, &function, &flags) || df_words_read(&words, list) < 0)
+        return NULL;
+    message = calloc(1, MESSAGE_SIZE);
+    if (!message) {
+        df_words_free(&words);
+        return PyErr_NoMemory();
+    }
+    Py_INCREF(function); /* run_python()'s */
+    int id;
+    Py_BEGIN_ALLOW_THREADS;
+    id = df_mount_function(run_python, function, words.count, words.list, flags, message,
+                           MESSAGE_SIZE);
+    if (id < 0)
+        id = -errno;
+    Py_END_ALLOW_THREADS;
+    PyObject *text = PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "replace");
+    df_words_free(&words);
+    free(message);
+    return text ? Py_BuildValue("iN", id, text) : NULL;
+}
+
+PyMethodDef df_run_methods[] = {
+    {"mount", mount, METH_VARARGS,
+     PyDoc_STR("mount(words, function, flags, /)\n--\n\nRuns function() as a program's main on a "
+               "thread of its own and returns when it has mounted: the number of the mount and "
+               "what was said; or minus the errno, and why.")},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,21 @@
+/*
+ * turn.h - the lock of one pyfuse3 file system: what trio promises its authors.
+ *
+ * Between two points where a coroutine may suspend, nothing else of the file system runs.
+ * Operations driven inline hold the turn from their beginning to their end; the event loop holds it
+ * always but while it waits for events (directfuse/_python/loops.py). So a call from outside runs
+ * where the loop itself would have gone from one task to the next.
+ */
+#ifndef DF_PYHOST_TURN_H
+#define DF_PYHOST_TURN_H
+
+#include "pyhost/pyhost.h"
+
+/* Waits for the turn without the GIL. 0, or -EDEADLK (no exception): this thread has it, so the
+ * file system called itself. */
+int df_turn_take(PyObject *turn);
+void df_turn_give(PyObject *turn);
+
+PyObject *df_turn_new(void);
+
+#endif

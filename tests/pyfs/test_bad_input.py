@@ -1,0 +1,364 @@
+"""File systems that do not behave: the caller gets an error, the log the reason, others go on."""
+
+import errno
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+
+import pytest
+
+import directfuse
+
+pyfuse3 = pytest.importorskip("pyfuse3")
+trio = pytest.importorskip("trio")
+
+from .notes import Notes, Unmade  # noqa: E402  # needs pyfuse3
+
+
+class Raising(Notes):
+    error = None
+
+    async def read(self, fh, off, size):
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "logged"),
+    [
+        (lambda: pyfuse3.FUSEError(errno.EACCES), errno.EACCES, False),
+        (lambda: OSError(errno.ENOSPC, "full"), errno.ENOSPC, True),
+        (lambda: PermissionError(), errno.EIO, True),
+        (lambda: ValueError("what is this"), errno.EIO, True),
+        (lambda: pyfuse3.FUSEError(0), errno.EIO, True),
+        (lambda: SystemExit(3), errno.EIO, True),
+    ],
+)
+def test_what_an_operation_raises(error, code, logged, caplog):
+    raising = Raising()
+    with directfuse.mount(raising, "/bad-raises"):
+        raising.error = error()
+        fd = directfuse.os_open("/bad-raises/a", os.O_RDONLY)
+        with pytest.raises(OSError) as caught:
+            directfuse.read(fd, 10)
+        directfuse.close(fd)
+        assert caught.value.errno == code
+        assert directfuse.listdir("/bad-raises") == ["a"], "the file system goes on"
+    text = caplog.text
+    assert ("Raising.read() raised" in text) == logged
+    assert ("Traceback" in text) == logged
+
+
+@pytest.mark.parametrize("result", [None, 7, "text", b"x" * 11, object()])
+def test_a_wrong_result_of_read_is_eio(result, caplog):
+    class Wrong(Notes):
+        async def read(self, fh, off, size):
+            return result
+
+    with directfuse.mount(Wrong(), "/bad-result"):
+        fd = directfuse.os_open("/bad-result/a", os.O_RDONLY)
+        with pytest.raises(OSError) as caught:
+            directfuse.read(fd, 10)
+        directfuse.close(fd)
+    assert caught.value.errno == errno.EIO
+    assert "Wrong.read() raised" in caplog.text
+
+
+WRONG = {
+    "lookup": lambda: None,
+    "getattr": lambda: {"st_mode": 1},
+    "open": lambda: 3,
+    "write": lambda: 1000,
+    "statfs": lambda: os.statvfs("/"),
+    "create": lambda: (1,),
+    "getxattr": lambda: "text",
+    "listxattr": lambda: 5,
+    "opendir": lambda: -1,
+}
+
+
+def call(name, path):
+    if name == "lookup":
+        directfuse.stat(f"{path}/a")
+    elif name == "getattr":
+        directfuse.stat(path)
+    elif name == "open":
+        directfuse.open(f"{path}/a")
+    elif name == "write":
+        with directfuse.open(f"{path}/a", "wb", buffering=0) as file:
+            file.write(b"abc")
+    elif name == "statfs":
+        directfuse.statvfs(path)
+    elif name == "create":
+        directfuse.open(f"{path}/new", "x")
+    elif name == "opendir":
+        directfuse.listdir(path)
+    else:
+        getattr(directfuse, name)(f"{path}/a", *(["user.x"] if name == "getxattr" else []))
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_results_are_eio(name, caplog):
+    async def wrong(self, *arguments):
+        return WRONG[name]()
+
+    kind = type("Wrong", (Notes,), {name: wrong})
+    with directfuse.mount(kind(), "/bad-results"):
+        with pytest.raises(OSError) as caught:
+            call(name, "/bad-results")
+        assert caught.value.errno == errno.EIO
+    assert f"Wrong.{name}() raised" in caplog.text
+
+
+def test_a_plain_function_in_place_of_a_coroutine_is_eio(caplog):
+    class Plain(Notes):
+        def open(self, inode, flags, ctx):
+            return pyfuse3.FileInfo(fh=inode)
+
+    with directfuse.mount(Plain(), "/bad-plain"):
+        with pytest.raises(OSError) as caught:
+            directfuse.open("/bad-plain/a")
+    assert caught.value.errno == errno.EIO
+    assert "Plain.open() raised" in caplog.text
+
+
+@pytest.mark.parametrize("what", [Unmade, Unmade(), object(), 5, Notes.read])
+def test_what_is_no_file_system_is_refused(what):
+    with pytest.raises(directfuse.MountError, match="no file system") as caught:
+        directfuse.mount(what, "/bad-kind")
+    assert caught.value.errno == errno.EINVAL
+
+
+def test_an_init_that_raises_refuses_the_mount():
+    class Refuses(Notes):
+        def init(self):
+            raise RuntimeError("there is no data")
+
+    with pytest.raises(directfuse.MountError, match="there is no data"):
+        directfuse.mount(Refuses(), "/bad-init")
+    assert not directfuse.mounts()
+
+
+def test_a_connection_of_another_thread_is_refused_with_the_remedy():
+    import sqlite3
+
+    notes = Notes()
+    notes.database = sqlite3.connect(":memory:")
+    with pytest.raises(directfuse.MountError, match="check_same_thread=False"):
+        directfuse.mount(notes, "/bad-sqlite")
+    notes.database.close()
+
+
+def test_calling_its_own_mount_is_an_error_not_a_deadlock(caplog):
+    class Recursive(Notes):
+        async def read(self, fh, off, size):
+            directfuse.stat("/bad-recursive/a")
+            return b""
+
+    with directfuse.mount(Recursive(), "/bad-recursive"):
+        with pytest.raises(OSError):
+            directfuse.open("/bad-recursive/a").read()
+    assert "called into its own mount" in caplog.text
+
+
+# ---- blocking ------------------------------------------------------------------------------------
+
+
+class Blocking(Notes):
+    """read() never returns, in the loop; everything else does."""
+
+    def __init__(self):
+        super().__init__()
+        self.begun = threading.Event()
+
+    async def read(self, fh, off, size):
+        self.begun.set()
+        await trio.sleep_forever()
+
+
+def test_who_waits_for_ever_does_not_stop_the_others():
+    blocking = Blocking()
+    mount = directfuse.mount(blocking, "/bad-blocking")
+    fd = directfuse.os_open("/bad-blocking/a", os.O_RDONLY)
+    results = []
+
+    def read():
+        try:
+            directfuse.read(fd, 10)
+        except OSError as error:
+            results.append(error.errno)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    assert blocking.begun.wait(10)
+    assert directfuse.stat("/bad-blocking/a").st_size == 12
+    blocking_loop = mount._program.host._loop
+    blocking_loop._ask_to_stop()  # nobody would wait for it for ever: its loop ends
+    reader.join(10)
+    assert results == [errno.EIO]
+    directfuse.close(fd)
+    mount.unmount()
+
+
+def test_a_timeout_ends_what_waits_too_long():
+    with directfuse.mount(Blocking(), "/bad-timeout", call_timeout=0.05):
+        fd = directfuse.os_open("/bad-timeout/a", os.O_RDONLY)
+        with pytest.raises(TimeoutError):
+            directfuse.read(fd, 10)
+        directfuse.close(fd)
+
+
+class Suicidal(Notes):
+    async def read(self, fh, off, size):
+        await trio.sleep(0)
+        trio.lowlevel.current_root_task().parent_nursery  # noqa: B018  # touches trio
+        self.host._loop._nursery.cancel_scope.cancel()
+        await trio.sleep_forever()
+
+
+def test_an_operation_that_ends_its_own_loop():
+    notes = Suicidal()
+    mount = directfuse.mount(notes, "/bad-loop")
+    notes.host = mount._program.host
+    fd = directfuse.os_open("/bad-loop/a", os.O_RDONLY)
+    for _ in range(2):  # the one that ends it, and one that comes after
+        with pytest.raises(OSError) as caught:
+            directfuse.read(fd, 10)
+        assert caught.value.errno == errno.EIO
+    assert directfuse.listdir("/bad-loop") == ["a"], "what runs inline goes on"
+    directfuse.close(fd)
+    mount.unmount()
+
+
+# ---- fork, and the end of the interpreter --------------------------------------------------------
+
+
+def in_child(function):
+    """The exit status of function() in a forked child."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os._exit(function() or 0)
+        except BaseException:
+            os._exit(99)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def test_fork_while_other_threads_call():
+    stop = threading.Event()
+    with directfuse.mount(Notes(), "/bad-fork"):
+
+        def call():
+            while not stop.is_set():
+                directfuse.listdir("/bad-fork")
+
+        threads = [threading.Thread(target=call) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        try:
+            for _ in range(5):
+                assert in_child(lambda: directfuse.listdir("/bad-fork") != ["a"]) == 0
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
+
+
+def test_fork_while_an_operation_runs():
+    """The child does not have the thread; the file system serves it nevertheless."""
+
+    class Stuck(Notes):
+        inside, go = threading.Event(), threading.Event()
+
+        async def read(self, fh, off, size):
+            self.inside.set()
+            self.go.wait()
+            return b""
+
+    stuck = Stuck()
+    with directfuse.mount(stuck, "/bad-stuck"):
+        reader = threading.Thread(target=lambda: directfuse.open("/bad-stuck/a").read())
+        reader.start()
+        try:
+            assert stuck.inside.wait(10)
+            assert in_child(lambda: directfuse.listdir("/bad-stuck") != ["a"]) == 0
+        finally:
+            stuck.go.set()
+            reader.join()
+
+
+def test_the_loop_starts_again_in_a_child():
+    class Slow(Notes):
+        async def read(self, fh, off, size):
+            await trio.sleep(0)
+            return await super().read(fh, off, size)
+
+    with directfuse.mount(Slow(), "/bad-slow"):
+        assert directfuse.open("/bad-slow/a").read() == "content of a"
+        assert in_child(lambda: directfuse.open("/bad-slow/a").read() != "content of a") == 0
+        assert directfuse.open("/bad-slow/a").read() == "content of a"
+
+
+def run(code):
+    """A Python program of its own, from its text."""
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        cwd=os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
+    )
+
+
+@pytest.mark.parametrize("left", ["pass", "file = directfuse.open('/end/a')"])
+@pytest.mark.parametrize("kind", ["Notes", "Slow"])
+def test_the_interpreter_ends_with_mounts_alive(kind, left):
+    done = run(f"""
+        import atexit, directfuse, trio
+        from pyfs.notes import Notes
+        class Slow(Notes):
+            async def read(self, fh, off, size):
+                await trio.sleep(0)
+                return await super().read(fh, off, size)
+        mount = directfuse.mount({kind}(), "/end")
+        print(directfuse.open("/end/a").read())
+        {left}
+    """)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "content of a\n", "")
+
+
+def test_the_interpreter_ends_while_an_operation_blocks():
+    done = run("""
+        import directfuse, threading
+        from pyfs.test_bad_input import Blocking
+        blocking = Blocking()
+        directfuse.mount(blocking, "/end")
+        reader = threading.Thread(target=lambda: directfuse.open("/end/a").read(), daemon=True)
+        reader.start()
+        assert blocking.begun.wait(10)
+        print("ends")
+    """)
+    assert done.stdout == "ends\n"
+    assert done.returncode == 0, done.stderr
+
+
+def test_keyboard_interrupt_in_an_operation_reaches_the_caller():
+    done = run("""
+        import ctypes, directfuse, os, signal
+        from pyfs.notes import Notes
+        class Interrupted(Notes):
+            async def read(self, fh, off, size):
+                os.kill(os.getpid(), signal.SIGINT)
+                for _ in range(1000000):
+                    pass
+                return b""
+        with directfuse.mount(Interrupted(), "/interrupted"):
+            fd = directfuse.os_open("/interrupted/a", 0)
+            try:
+                directfuse.read(fd, 10)
+            except KeyboardInterrupt:
+                print("interrupted")
+            directfuse.close(fd)
+    """)
+    assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr

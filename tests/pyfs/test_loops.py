@@ -1,0 +1,226 @@
+"""Operations that may suspend: they run in an event loop, and nothing interleaves with them that
+the loop itself would not let in between."""
+
+import asyncio
+import sys
+import threading
+
+import pytest
+
+import directfuse
+from directfuse._python.suspend import why_suspends
+
+pytest.importorskip("pyfuse3")
+trio = pytest.importorskip("trio")
+
+from .notes import Notes  # noqa: E402  # needs pyfuse3
+
+
+class Slow(Notes):
+    """Suspends in lookup and read."""
+
+    async def lookup(self, parent_inode, name, ctx=None):
+        await trio.sleep(0)
+        self.thread = threading.current_thread()
+        return await super().lookup(parent_inode, name, ctx)
+
+    async def read(self, fh, off, size):
+        await trio.lowlevel.checkpoint()
+        return await super().read(fh, off, size)
+
+
+def test_operations_that_may_suspend_run_in_a_loop_thread():
+    slow = Slow()
+    with directfuse.mount(slow, "/loops-slow") as mount:
+        assert directfuse.open("/loops-slow/a").read() == "content of a"
+        driven = mount.stats().driven
+    assert slow.thread is not threading.current_thread()
+    assert driven["getattr"] == "inline"
+    assert driven["lookup"].startswith("loop: it ")
+    assert not slow.thread.is_alive(), "the loop outlives its mount"
+
+
+@pytest.fixture
+def asyncio_mode():
+    import pyfuse3.asyncio
+
+    pyfuse3.asyncio.enable()
+    yield
+    pyfuse3.asyncio.disable()
+
+
+class SlowAsyncio(Notes):
+    async def read(self, fh, off, size):
+        await asyncio.sleep(0)
+        self.loop = asyncio.get_running_loop()
+        return await super().read(fh, off, size)
+
+
+@pytest.mark.usefixtures("asyncio_mode")
+def test_a_program_that_wants_asyncio_gets_it():
+    slow = SlowAsyncio()
+    with directfuse.mount(slow, "/loops-asyncio"):
+        assert directfuse.open("/loops-asyncio/a").read() == "content of a"
+    assert isinstance(slow.loop, asyncio.AbstractEventLoop)
+    assert slow.loop.is_closed()
+
+
+class Torn(Notes):
+    """Between two suspensions an operation leaves something half done; nobody may see that."""
+
+    halves = 0
+    seen = False
+
+    async def getattr(self, inode, ctx=None):  # inline
+        self.seen = self.seen or self.halves % 2 == 1
+        return self.entry(inode)
+
+    async def read(self, fh, off, size):  # in the loop
+        for _ in range(20):
+            self.halves += 1
+            for _ in range(200):
+                self.seen = self.seen or self.halves % 2 == 0
+            self.halves += 1
+            await trio.sleep(0)
+        return b""
+
+
+def test_nothing_interleaves_that_trio_would_not_let_in_between():
+    torn = Torn()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)  # so that threads do interleave, where they may
+    try:
+        with directfuse.mount(torn, "/loops-torn") as mount:
+            descriptors = [directfuse.os_open("/loops-torn/a", 0) for _ in range(3)]
+
+            def read(descriptor):
+                for _ in range(3):
+                    directfuse.pread(descriptor, 10, 0)
+
+            def look(descriptor):
+                for _ in range(200):
+                    directfuse.fstat(descriptor)
+
+            threads = [threading.Thread(target=read, args=[descriptors[0]]) for _ in range(2)]
+            threads += [threading.Thread(target=look, args=[fd]) for fd in descriptors[1:]]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            for fd in descriptors:
+                directfuse.close(fd)
+            assert mount.stats().driven["getattr"] == "inline"
+            assert mount.stats().driven["read"] != "inline"
+    finally:
+        sys.setswitchinterval(interval)
+    assert not torn.seen
+
+
+# ---- the judgement -------------------------------------------------------------------------------
+
+
+async def elsewhere():
+    await trio.sleep(0)
+
+
+async def harmless():
+    return 1
+
+
+def notify():
+    trio.lowlevel.current_task()
+
+
+class Judged:
+    def __init__(self):
+        self.lock = trio.Lock()
+        self.plain = threading.Lock()
+        self.helper = Helper()
+
+    async def plainly(self):
+        with self.plain:
+            return [value + 1 for value in range(3)]
+
+    async def own(self):
+        return await self.plainly()
+
+    async def of_module(self):
+        return await harmless()
+
+    async def awaits_module(self):
+        return await elsewhere()
+
+    async def awaits_unknown(self, event):
+        await event.wait()
+
+    async def awaits_attribute(self):
+        async with self.lock:
+            pass
+
+    async def touches_lock(self):
+        self.lock.release()
+
+    async def touches_by_name(self, channel):
+        channel.send_nowait(1)
+
+    async def touches_by_function(self):
+        notify()
+
+    async def touches_by_helper(self):
+        self.helper.tell()
+
+    async def imports(self):
+        import trio.lowlevel as low
+
+        low.current_task()
+
+    async def iterates(self, source):
+        async for _ in source:
+            pass
+
+    async def nested(self):
+        def inner():
+            trio.sleep(0)
+
+        inner()
+
+
+class Helper:
+    def tell(self):
+        trio.lowlevel.current_task()
+
+
+SAFE = {"plainly", "own", "of_module"}
+NAMES = [name for name, member in vars(Judged).items() if asyncio.iscoroutinefunction(member)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_judgement(name):
+    judged = Judged()
+    why = why_suspends(getattr(judged, name), judged)
+    assert (why is None) == (name in SAFE), why
+
+
+def test_a_wrong_judgement_is_an_error_and_does_not_happen_again(caplog):
+
+    class Hidden(Notes):
+        async def read(self, fh, off, size):
+            return (await self.fetch(size))[off:]
+
+        async def fetch(self, size):
+            return b"fetched"
+
+    hidden = Hidden()
+    with directfuse.mount(hidden, "/loops-hidden") as mount:
+        assert directfuse.open("/loops-hidden/a").read() == "fetched"
+        assert mount.stats().driven["read"] == "inline"
+
+        async def suspends(size):
+            await trio.sleep(0)
+            return b"later"
+
+        hidden.fetch = suspends  # read() itself is the same as when it was judged
+        with pytest.raises(OSError, match="Input/output"):
+            directfuse.open("/loops-hidden/a").read()
+        assert "suspended" in caplog.text
+        assert directfuse.open("/loops-hidden/a").read() == "later"

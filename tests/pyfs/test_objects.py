@@ -1,0 +1,130 @@
+"""pyfuse3 file systems that are objects, mounted without a program around them."""
+
+import ctypes
+import os
+import threading
+
+import pytest
+
+import directfuse
+from directfuse import _paths
+
+pyfuse3 = pytest.importorskip("pyfuse3")
+
+from .notes import Notes  # noqa: E402  # needs pyfuse3
+
+
+def test_an_object_is_mounted_and_used():
+    with directfuse.mount(Notes("a", "b"), "/pyfs-object") as mount:
+        assert directfuse.listdir("/pyfs-object") == ["a", "b"]
+        with directfuse.open("/pyfs-object/c", "w") as file:
+            file.write("new")
+        with directfuse.open("/pyfs-object/c") as file:
+            assert file.read() == "new"
+        directfuse.remove("/pyfs-object/a")
+        assert directfuse.listdir("/pyfs-object") == ["b", "c"]
+        assert mount.stats().ops["read"].calls >= 1
+    assert not mount.mounted
+
+
+def test_a_class_is_made_on_mounting():
+    with directfuse.mount(Notes, "/pyfs-class"):
+        assert directfuse.listdir("/pyfs-class") == ["a"]
+
+
+def test_init_runs_once_before_the_first_call():
+    notes = Notes()
+    with directfuse.mount(notes, "/pyfs-init"):
+        assert notes.events == ["init"]
+
+
+def test_operations_that_cannot_suspend_run_on_the_callers_thread():
+    class Where(Notes):
+        async def read(self, fh, off, size):
+            self.thread = threading.get_ident()
+            return await super().read(fh, off, size)
+
+    where = Where()
+    with directfuse.mount(where, "/pyfs-inline") as mount:
+        assert directfuse.open("/pyfs-inline/a").read() == "content of a"
+        driven = mount.stats().driven
+    assert where.thread == threading.get_ident()
+    assert driven["read"] == driven["lookup"] == "inline"
+
+
+def test_the_caller_is_told():
+    class Asked(Notes):
+        async def open(self, inode, flags, ctx):
+            self.caller = ctx.uid, ctx.gid, ctx.pid
+            return await super().open(inode, flags, ctx)
+
+    asked = Asked()
+    with directfuse.mount(asked, "/pyfs-caller"):
+        directfuse.open("/pyfs-caller/a").close()
+    assert asked.caller == (os.getuid(), os.getgid(), os.getpid())
+
+
+def test_a_method_may_be_replaced_while_mounted(monkeypatch):
+    notes = Notes()
+    with directfuse.mount(notes, "/pyfs-replaced"):
+        assert directfuse.open("/pyfs-replaced/a").read() == "content of a"
+
+        async def read(fh, off, size):
+            return b"replaced"[off:]
+
+        monkeypatch.setattr(notes, "read", read)
+        assert directfuse.open("/pyfs-replaced/a").read() == "replaced"
+
+
+def test_a_large_directory_is_listed_whole():
+    names = [f"file {number:04}" for number in range(3000)]
+    with directfuse.mount(Notes(*names), "/pyfs-large"):
+        assert directfuse.listdir("/pyfs-large") == names
+
+
+def test_options_of_an_object():
+    with directfuse.mount(Notes(), "/pyfs-options", options=["ro", "fsname=mine"]) as mount:
+        assert mount.read_only
+        assert mount.fsname == "mine"
+        with pytest.raises(OSError, match="Read-only"):
+            directfuse.open("/pyfs-options/a", "w")
+
+
+def test_two_file_systems_side_by_side():
+    with directfuse.mount(Notes("x"), "/pyfs-one"), directfuse.mount(Notes("y"), "/pyfs-two"):
+        assert directfuse.listdir("/pyfs-one") == ["x"]
+        assert directfuse.listdir("/pyfs-two") == ["y"]
+
+
+def test_threads_that_python_does_not_know_call_too():
+    """pthread_create() itself runs df_opendir(): neither the thread nor the call is Python's."""
+    libc, library = ctypes.CDLL(None), ctypes.CDLL(os.fspath(_paths.library()))
+    with directfuse.mount(Notes(), "/pyfs-c") as mount:
+        path = ctypes.c_char_p(b"/pyfs-c")
+        threads = [ctypes.c_ulong() for _ in range(8)]
+        for thread in threads:
+            assert libc.pthread_create(ctypes.byref(thread), None, library.df_opendir, path) == 0
+        for thread in threads:
+            opened = ctypes.c_void_p()
+            assert libc.pthread_join(thread, ctypes.byref(opened)) == 0
+            assert opened.value
+            assert library.df_closedir(opened) == 0
+        assert mount.stats().ops["open"].calls == len(threads)
+
+
+def test_notifications_reach_the_mount():
+    class Cached(Notes):
+        def entry(self, inode):
+            entry = super().entry(inode)
+            entry.entry_timeout = entry.attr_timeout = 300
+            return entry
+
+    cached = Cached()
+    with directfuse.mount(cached, "/pyfs-notify"):
+        inode = directfuse.stat("/pyfs-notify/a").st_ino
+        cached.data[inode] += b" and more"
+        assert directfuse.stat("/pyfs-notify/a").st_size == len(b"content of a")
+        pyfuse3.invalidate_inode(inode, attr_only=True)
+        assert directfuse.stat("/pyfs-notify/a").st_size == len(b"content of a and more")
+        with pytest.raises(FileNotFoundError):
+            pyfuse3.invalidate_entry(pyfuse3.ROOT_INODE, b"unknown")
