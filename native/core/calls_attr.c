@@ -360,6 +360,7 @@ int df_call_truncate(const char *path, off_t size)
 
 static void complete_statvfs(struct statvfs *out, const struct df_mount *mount)
 {
+    out->f_flag &= ~(unsigned long)ST_RDONLY; /* the mount's word counts, as in Linux */
     if (df_check_read_only(mount))
         out->f_flag |= ST_RDONLY;
     if (out->f_frsize == 0) /* statfs(2) has it, FUSE servers often leave it out */

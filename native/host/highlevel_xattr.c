@@ -39,6 +39,20 @@ static ssize_t answer(struct df_frame *frame, const struct df_place *place, uint
     return df_place_result(frame, place, (int)result);
 }
 
+/* The plugin has no such op, but a path that leads nowhere is an error before that, as the kernel's
+ * walk makes it. */
+static ssize_t unsupported(struct df_frame *frame, const struct df_where *where)
+{
+    struct df_place place;
+    ssize_t result = df_walk(frame, where, 0, &place, NULL);
+    if (result == 0)
+        result = df_walk_look(frame, &place, false);
+    if (result == 0)
+        result = place.entry.kind == DF_ENTRY_ABSENT ? -ENOENT : -EOPNOTSUPP;
+    df_walk_end(frame, &place);
+    return result;
+}
+
 static ssize_t get(struct df_frame *frame, const struct df_where *where, const char *name,
                    void *value, size_t size)
 {
@@ -46,7 +60,7 @@ static ssize_t get(struct df_frame *frame, const struct df_where *where, const c
     struct df_place place;
 
     if (!hl->ops.getxattr || df_highlevel_lacks(hl, DF_MISSING_GETXATTR))
-        return -EOPNOTSUPP;
+        return unsupported(frame, where);
     ssize_t result = df_walk(frame, where, 0, &place, NULL);
     if (result == 0)
         result = may(frame, &place, name, false);
@@ -74,7 +88,7 @@ static ssize_t list(struct df_frame *frame, const struct df_where *where, char *
     struct df_place place;
 
     if (!hl->ops.listxattr || df_highlevel_lacks(hl, DF_MISSING_LISTXATTR))
-        return -EOPNOTSUPP;
+        return unsupported(frame, where);
     ssize_t result = df_walk(frame, where, 0, &place, NULL);
     if (result == 0)
         result = answer(frame, &place, DF_MISSING_LISTXATTR,
@@ -101,7 +115,7 @@ static int set(struct df_frame *frame, const struct df_where *where, const char 
     struct df_place place;
 
     if (!hl->ops.setxattr || df_highlevel_lacks(hl, DF_MISSING_SETXATTR))
-        return -EOPNOTSUPP;
+        return (int)unsupported(frame, where);
     int result = df_walk(frame, where, 0, &place, NULL);
     if (result == 0)
         result = may(frame, &place, name, true);
@@ -131,7 +145,7 @@ static int forget(struct df_frame *frame, const struct df_where *where, const ch
     struct df_place place;
 
     if (!hl->ops.removexattr || df_highlevel_lacks(hl, DF_MISSING_REMOVEXATTR))
-        return -EOPNOTSUPP;
+        return (int)unsupported(frame, where);
     int result = df_walk(frame, where, 0, &place, NULL);
     if (result == 0)
         result = may(frame, &place, name, true);

@@ -25,6 +25,7 @@ class Backend:
         self.name = name
         self.source = source
         self.keeps_names = keeps_names
+        self.needs_mountpoint = False  # the program itself looks at its mountpoint
 
     def command(self, mountpoint, source, *, readonly=False):
         """The command line: words, the first one the name of the backend."""

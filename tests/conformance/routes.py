@@ -29,6 +29,7 @@ from .mounts import (
     mounted,
     umount,
 )
+from .programs import PROGRAMS, chosen
 
 #: Of every directory the routes make; tests/conftest.py knows our mounts by it.
 PREFIX = f"directfuse-test-{os.getpid()}-"
@@ -53,7 +54,7 @@ class Route:
     os = linux
 
     def __init__(self, backend=None, *, readonly=False):
-        self.backend = BACKENDS[backend] if backend else None
+        self.backend = {**BACKENDS, **PROGRAMS}[backend] if backend else None
         self.readonly = readonly
         self._numbers = itertools.count()
 
@@ -283,6 +284,8 @@ class Inline(Route):
             raise Unavailable("the package is not installed") from error
         self.os = directfuse
         mountpoint = os.path.join(self.area, "mnt")
+        if self.backend.needs_mountpoint:
+            self._directory("mnt")
         command = self.backend.command(mountpoint, self.source, readonly=self.readonly)
         self._mount = self._mounted(command)
         return mountpoint
@@ -297,8 +300,10 @@ class Inline(Route):
         self.os.identity_refresh()
 
     def proof(self):
-        if os.path.lexists(self.base):
+        if os.path.lexists(self.base) and not self.backend.needs_mountpoint:
             raise NotUsed(f"{self.base} exists for the kernel")
+        if mounted(self.base) or (os.path.lexists(self.base) and os.listdir(self.base)):
+            raise NotUsed(f"{self.base} is a mount of the kernel, or was written to there")
         if not self._mount.stats().calls:
             raise NotUsed("the mount has counted no calls")
 
@@ -349,7 +354,7 @@ class Helper(Inline):
 ROUTES = {route.name: route for route in (Plain, Kernel, Inline, Helper)}
 
 #: Every (route, backend) that the suite runs on.
-WHERE = [("plain", None)] + [
+WHERE = chosen() or [("plain", None)] + [
     (route, backend) for route in ROUTES if route != "plain" for backend in BACKENDS
 ]
 

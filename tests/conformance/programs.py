@@ -1,0 +1,98 @@
+"""FUSE programs of the distribution as backends of the suite.
+
+They are held to themselves, not to Linux: the cases that fail through a kernel mount of the program
+fail inline, and no others (tests/programs/test_conformance.py). So they run only where asked for:
+
+    DIRECTFUSE_CONFORMANCE=inline:bindfs,kernel:bindfs pytest --runxfail tests/conformance
+"""
+
+import os
+import shutil
+import subprocess
+
+from .backends import OPTIONS, Backend
+
+#: "route:program" words, with commas between them: what the suite runs on instead.
+CHOICE = "DIRECTFUSE_CONFORMANCE"
+
+
+class Program(Backend):
+    """words: its command line; {source}, {mnt}, {area} and {options} stand for the route's."""
+
+    def __init__(
+        self, name, *words, package=None, needs_mountpoint=False, prepare=None, keeps=True
+    ):
+        super().__init__(name, source=True, keeps_names=keeps)
+        self.package = package or name
+        self.words = words
+        self.needs_mountpoint = needs_mountpoint
+        self._prepare = prepare
+
+    def command(self, mountpoint, source, *, readonly=False):
+        options = ",".join((*OPTIONS, *(["ro"] if readonly else [])))
+        area = os.path.dirname(source)
+        if self._prepare:
+            self._prepare(area)
+        places = {"mnt": mountpoint, "source": source, "area": area, "options": options}
+        return [self.name, *(word.format(**places) for word in self.words)]
+
+    def executable(self):
+        return shutil.which(self.name)
+
+
+def _directories(*names):
+    def prepare(area):
+        for name in names:
+            os.makedirs(os.path.join(area, name), exist_ok=True)
+
+    return prepare
+
+
+def _image(*make, size):
+    def prepare(area):
+        path = os.path.join(area, "image")
+        if not os.path.exists(path):
+            with open(path, "wb") as file:
+                file.truncate(size)
+            subprocess.run([*make, path], check=True, capture_output=True)
+
+    return prepare
+
+
+PROGRAMS = {
+    program.name: program
+    for program in (
+        Program("bindfs", "-o", "{options}", "{source}", "{mnt}", needs_mountpoint=True),
+        Program("unionfs", "-o", "{options},cow", "{source}=RW", "{mnt}", package="unionfs-fuse"),
+        Program(
+            "fuse-overlayfs",
+            "-o",
+            "{options},lowerdir={area}/lower,upperdir={source},workdir={area}/work",
+            "{mnt}",
+            prepare=_directories("lower", "work"),
+            keeps=False,
+        ),
+        Program("disorderfs", "-o", "{options}", "{source}", "{mnt}", needs_mountpoint=True),
+        Program(
+            "convmvfs",
+            "-o",
+            "{options},srcdir={source}",
+            "{mnt}",
+            package="fuse-convmvfs",
+        ),
+        Program(
+            "fuse2fs",
+            "-o",
+            "{options},fakeroot",
+            "{area}/image",
+            "{mnt}",
+            prepare=_image("mkfs.ext4", "-q", "-F", "-E", "root_owner=0:0", size=64 << 20),
+        ),
+    )
+}
+
+
+def chosen():
+    """(route, program or backend) of the environment; None: nothing was asked for."""
+    words = os.environ.get(CHOICE)
+    return words and [tuple(word.split(":", 1)) for word in words.split(",")]
