@@ -223,18 +223,17 @@ static long look(int dirfd, const char *path, int flags)
 static long name_of(const struct dfi_files *files, int fd, char out[PATH_MAX])
 {
     uint64_t handle = dfi_file_of(files, fd);
-    const struct df_ofd *ofd = handle ? dfi_ofd(files, handle) : NULL;
-    struct stat st;
-    int ret;
+    struct stat st, own;
+    int ret = df_call_fstat(DF_FD_BASE + fd, &own);
 
-    if (!ofd)
-        return -EBADF;
+    if (ret < 0)
+        return ret;
     memcpy(out, files->shared->names[df_handle_index(handle)], PATH_MAX);
     out[PATH_MAX - 1] = '\0';
     if (out[0] != '/')
         return -ENOENT;
     ret = df_call_fstatat(AT_FDCWD, out, &st, 0);
-    return ret < 0 || st.st_ino != ofd->ino ? -ENOENT : 0;
+    return ret < 0 || st.st_ino != own.st_ino ? -ENOENT : 0;
 }
 
 static long enter_fd(struct dfi_files *files, int fd)

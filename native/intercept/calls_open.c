@@ -62,12 +62,11 @@ static int open_again(struct dfi_way *way, int flags, mode_t mode)
     struct dfi_leg *leg = &way->leg[0];
     const struct dfi_files *files = way->record.files;
     uint64_t handle = dfi_file_of(files, leg->dirfd - DF_FD_BASE);
-    const struct df_ofd *ofd = handle ? dfi_ofd(files, handle) : NULL;
-    struct stat st;
-    int ret;
+    struct stat st, own;
+    int ret = df_call_fstat(leg->dirfd, &own);
 
-    if (!ofd)
-        return -ENOENT;
+    if (ret < 0)
+        return ret;
     strcpy(leg->text, files->shared->names[df_handle_index(handle)]);
     leg->path = leg->text;
     leg->dirfd = AT_FDCWD;
@@ -75,7 +74,7 @@ static int open_again(struct dfi_way *way, int flags, mode_t mode)
     ret = df_call_fstatat(AT_FDCWD, leg->path, &st, AT_SYMLINK_NOFOLLOW);
     if (ret < 0)
         return ret == DF_NOT_OURS ? -ENOENT : ret;
-    return st.st_ino == ofd->ino ? df_call_openat(AT_FDCWD, leg->path, flags, mode) : -ENOENT;
+    return st.st_ino == own.st_ino ? df_call_openat(AT_FDCWD, leg->path, flags, mode) : -ENOENT;
 }
 
 static int open_ours(struct dfi_way *way, int flags, mode_t mode)

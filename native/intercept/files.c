@@ -270,16 +270,25 @@ void dfi_files_fork_parent(bool born)
         df_trip_unfork(&trip, unborn);
 }
 
+/* The child's own socket takes the number of the parent's, which is hidden already. */
+static void move_control(struct df_link *link, int number)
+{
+    dfi_kernel(__NR_dup3, link->control, number, 0);
+    dfi_kernel(__NR_close, link->control);
+    link->control = number;
+}
+
 /* Without a server the link stays as it is: calls into mounts end with EIO. */
 static void be_born(struct dfi_process *process, uint32_t client)
 {
     struct dfi_files *files = process->files;
+    int control = files->link.control;
 
     files->caller.pid = process->pid;
     files->caller.lock_owner = client;
     files->unborn = false;
-    if (files->link.segment && client)
-        df_join_born(&files->link, client);
+    if (files->link.segment && client && df_join_born(&files->link, client) == 0)
+        move_control(&files->link, control);
 }
 
 void dfi_files_fork_child(struct dfi_process *process)

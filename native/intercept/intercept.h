@@ -263,6 +263,9 @@ int dfi_files_program(int dirfd, const char *path, int flags, bool *virtual);
 /* The same for a path that is the kernel's: program.c. */
 long dfi_program_open(int dirfd, const char *path, int flags);
 
+/* Makes process->exe absolute and canonical: the path of a program in a mount may be neither. */
+void dfi_files_name(struct dfi_process *process);
+
 /* ---- counting: stats.c ---- */
 
 enum dfi_event {

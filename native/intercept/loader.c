@@ -180,6 +180,7 @@ static void name_program(struct dfi_process *process, const struct marker *marke
         memcpy(process->exe, marker->path, (size_t)size);
     }
     process->exe[size] = '\0';
+    dfi_files_name(process);
     dfi_kernel(__NR_prctl, PR_SET_NAME, dfi_text_base(marker->path), 0, 0, 0);
 }
 

@@ -10,6 +10,7 @@
 #include "core/fd.h"
 #include "core/mount.h"
 #include "core/route.h"
+#include "core/scan.h"
 #include "core/walk.h"
 #include "intercept/cwd.h"
 #include "intercept/files.h"
@@ -191,6 +192,22 @@ static long ask(struct dfi_record *record, const struct program *p, bool *virtua
     }
     record->thread.follow_real_links = false;
     return ret;
+}
+
+void dfi_files_name(struct dfi_process *process)
+{
+    char path[PATH_MAX], text[PATH_MAX];
+    struct df_scan scan;
+    ssize_t len;
+
+    strcpy(path, process->exe);
+    if (path[0] != '/' && dfi_cwd_join(process->files, path, path) != 1) {
+        len = df_walk_directory_name(AT_FDCWD, text);
+        if (len < 0 || df_walk_join(path, text, (size_t)len, path) < 0)
+            return;
+    }
+    if (df_scan(path, text, &scan) == 0 && !scan.up)
+        memmove(process->exe, scan.text, scan.len + 1);
 }
 
 int dfi_files_program(int dirfd, const char *path, int flags, bool *virtual)

@@ -78,6 +78,7 @@ long dfi_shadow_begin(struct dfi_files *files)
 
     if (ret != -ENOENT)
         return ret;
+    dfi_kernel(__NR_chmod, files->shadow, 0711);
     for (unsigned i = 0; i < sizeof(directories) / sizeof(directories[0]); i++)
         if ((ret = make(files, directories[i], true)) < 0)
             return ret;
