@@ -92,16 +92,18 @@ static const struct dirent64 *next_entry(struct directory *dir, int *error)
     return (const struct dirent64 *)(dir->entries + dir->at);
 }
 
-/* Type and number as getdents64 gives them; all attributes when they are asked for. */
-static enum fuse_fill_dir_flags describe(const struct directory *dir, const struct dirent64 *entry,
-                                         bool plus, struct stat *st)
+/* One name: type and number as getdents64 gives them, in *brief (else zero); all attributes when
+ * they are asked for. */
+static int tell(const struct directory *dir, const struct dirent64 *entry, bool plus,
+                struct stat *brief, void *buf, fuse_fill_dir_t fill)
 {
-    if (plus && fstatat(dir->fd, entry->d_name, st, AT_SYMLINK_NOFOLLOW) == 0)
-        return FUSE_FILL_DIR_PLUS;
-    memset(st, 0, sizeof(*st));
-    st->st_ino = entry->d_ino;
-    st->st_mode = DTTOIF(entry->d_type);
-    return 0;
+    struct stat full;
+
+    if (plus && fstatat(dir->fd, entry->d_name, &full, AT_SYMLINK_NOFOLLOW) == 0)
+        return fill(buf, entry->d_name, &full, entry->d_off, FUSE_FILL_DIR_PLUS);
+    brief->st_ino = entry->d_ino;
+    brief->st_mode = DTTOIF(entry->d_type);
+    return fill(buf, entry->d_name, brief, entry->d_off, 0);
 }
 
 int passthrough_readdir(const char *path, void *buf, fuse_fill_dir_t fill, off_t offset,
@@ -109,15 +111,15 @@ int passthrough_readdir(const char *path, void *buf, fuse_fill_dir_t fill, off_t
 {
     struct directory *dir = directory_of(fi);
     const struct dirent64 *entry;
-    struct stat st;
+    struct stat brief;
     int result = seek_to(dir, offset);
 
     (void)path;
     if (result)
         return result;
+    memset(&brief, 0, sizeof(brief));
     while ((entry = next_entry(dir, &result))) {
-        enum fuse_fill_dir_flags known = describe(dir, entry, flags & FUSE_READDIR_PLUS, &st);
-        if (fill(buf, entry->d_name, &st, entry->d_off, known))
+        if (tell(dir, entry, flags & FUSE_READDIR_PLUS, &brief, buf, fill))
             break;
         dir->at += entry->d_reclen;
         dir->next = entry->d_off;

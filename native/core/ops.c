@@ -338,15 +338,18 @@ bool df_dirbuf_add(struct df_dirbuf *buf, const char *name, size_t len, ino_t in
                    unsigned char type)
 {
     size_t size = (NAME_OFFSET + len + 1 + 7) & ~(size_t)7;
-    struct dirent64 head = {.d_ino = ino, .d_off = next, .d_type = type};
+    struct dirent64 head; /* its name stays as it is: to clear it takes longer than all else */
     char *record = buf->data + buf->used;
 
     if (size > buf->size - buf->used)
         return false;
+    head.d_ino = ino;
+    head.d_off = next;
     head.d_reclen = (unsigned short)size;
+    head.d_type = type;
+    memset(record + size - 8, 0, 8); /* what is behind the name: one to eight bytes */
     memcpy(record, &head, NAME_OFFSET);
     memcpy(record + NAME_OFFSET, name, len);
-    memset(record + NAME_OFFSET + len, 0, size - NAME_OFFSET - len);
     buf->used += size;
     buf->next = next;
     return true;

@@ -187,11 +187,12 @@ static int fill_name(void *opaque, const char *name, const struct stat *st, off_
 {
     struct fill *fill = opaque;
     struct df_dirstream *stream = fill->stream;
-    size_t len = strlen(name);
+    const char *end = strchrnul(name, '/');
+    size_t len = (size_t)(end - name);
     bool mixed = offset ? stream->used != 0 : fill->offsets;
 
     if (flags & ~(unsigned)FUSE_FILL_DIR_PLUS || mixed || len == 0 || len > DF_NAME_MAX ||
-        memchr(name, '/', len))
+        *end != '\0')
         fill->error = -EIO; /* as libfuse and the kernel answer nonsense */
     if (fill->error || fill->full)
         return 1;
