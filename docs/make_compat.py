@@ -1,7 +1,8 @@
-"""Writes docs/compat.md: the table of calls from native/core/calls.def, then what people wrote.
+"""Writes docs/compat.md and docs/compat-run.md: the tables of calls from native/core/calls.def and
+native/intercept/syscalls.def, the first followed by what people wrote.
 
-python docs/make_compat.py            # writes docs/compat.md
-python docs/make_compat.py --check    # exits with 1 when it is not up to date
+python docs/make_compat.py            # writes both
+python docs/make_compat.py --check    # exits with 1 when one is not up to date
 """
 
 import argparse
@@ -15,6 +16,8 @@ ROOT = Path(__file__).resolve().parent.parent
 CALLS = ROOT / "native/core/calls.def"
 DUTIES = ROOT / "docs/compat_duties.md"
 OUTPUT = ROOT / "docs/compat.md"
+SYSCALLS = ROOT / "native/intercept/syscalls.def"
+RUN_OUTPUT = ROOT / "docs/compat-run.md"
 
 HEAD = """\
 <!-- Made by docs/make_compat.py from native/core/calls.def and docs/compat_duties.md. -->
@@ -27,6 +30,20 @@ system mounted through the kernel.
 
 `full`: as Linux does it. `partial`: as Linux, but for what the note says. Anything not listed here
 does not exist in directfuse.
+"""
+
+RUN_HEAD = """\
+<!-- Made by docs/make_compat.py from native/intercept/syscalls.def. -->
+# System calls of programs under `directfuse run`
+
+Every system call of Linux on x86-64, up to 6.18.
+
+- `handled`: when it concerns a mount, it is done here, as Linux does it on a local file system;
+  else it is the kernel's
+- `partial`: the same, but for what the note says
+- `passed`: always the kernel's
+- `refused`: when it concerns a mount (*always*: in any case) the answer is the error named; else it
+  is the kernel's
 """
 
 _FAMILY = re.compile(r"/\* --- (?:(?P<title>[^:*\n]+): )?(?P<file>\S+) --- \*/")
@@ -77,6 +94,72 @@ def render(calls: list[Call], duties: str) -> str:
     return "".join(parts) + "\n" + duties
 
 
+_SYSCALL = re.compile(
+    r"DFI_CALL\((?P<number>\d+), (?P<name>\w+), \"(?P<arguments>[fdp-]*)\", (?P<level>[A-Z]+), "
+    r"(?P<handler>\w+), (?P<error>\w+), \"(?P<note>[^\"]*)\"\)"
+)
+
+
+@dataclass(frozen=True)
+class SystemCall:
+    """One row of syscalls.def."""
+
+    family: str
+    number: int
+    name: str
+    arguments: str
+    level: str
+    handler: str
+    error: str
+    note: str
+
+
+def read_system_calls(text: str) -> list[SystemCall]:
+    """All rows, in the order of the file."""
+    return list(_system_call_rows(re.sub(r"^/\*\n.*?\*/", "", text, flags=re.DOTALL)))
+
+
+def _system_call_rows(text: str) -> Iterator[SystemCall]:
+    family = ""
+    for match in re.finditer(
+        rf"/\* --- (?P<title>[^:*\n]+?)(: \S+)? --- \*/|{_SYSCALL.pattern}", text
+    ):
+        if match["title"]:
+            family = match["title"]
+        else:
+            row = match.groupdict()
+            yield SystemCall(family, int(row["number"]), *(row[k] for k in _SYSCALL_TEXTS))
+
+
+_SYSCALL_TEXTS = ("name", "arguments", "level", "handler", "error", "note")
+
+
+def _answer(row: SystemCall) -> str:
+    if row.level != "REFUSED":
+        return row.note
+    always = ", always" if row.handler == "dfi_refuse" else ""
+    return f"{row.error}{always}" + (f": {row.note}" if row.note else "")
+
+
+def render_system_calls(rows: list[SystemCall]) -> str:
+    """The page of `directfuse run`."""
+    parts = [RUN_HEAD]
+    for family in dict.fromkeys(row.family for row in rows):
+        parts.append(f"\n## {family[0].upper()}{family[1:]}\n\n")
+        parts.append("| call | number | support | note |\n|---|---|---|---|\n")
+        parts += [
+            f"| `{row.name}` | {row.number} | {row.level.lower()} | {_answer(row)} |\n"
+            for row in rows
+            if row.family == family
+        ]
+    return "".join(parts)
+
+
+def run_page() -> str:
+    """What docs/compat-run.md should hold now."""
+    return render_system_calls(read_system_calls(SYSCALLS.read_text()))
+
+
 def page() -> str:
     """What docs/compat.md should hold now."""
     return render(read_calls(CALLS.read_text()), DUTIES.read_text())
@@ -86,14 +169,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--check", action="store_true", help="only tell whether it is up to date")
     check = parser.parse_args().check
-    wanted = page()
-    if check:
-        current = OUTPUT.read_text() if OUTPUT.exists() else ""
-        if current != wanted:
-            print("docs/compat.md is out of date: run python docs/make_compat.py", file=sys.stderr)
-        return int(current != wanted)
-    OUTPUT.write_text(wanted)
-    return 0
+    pages = {OUTPUT: page(), RUN_OUTPUT: run_page()}
+    if not check:
+        for path, wanted in pages.items():
+            path.write_text(wanted)
+        return 0
+    old = [p for p, wanted in pages.items() if not p.exists() or p.read_text() != wanted]
+    for path in old:
+        name = path.relative_to(ROOT)
+        print(f"{name} is out of date: run python docs/make_compat.py", file=sys.stderr)
+    return int(bool(old))
 
 
 if __name__ == "__main__":
