@@ -59,22 +59,27 @@ static bool is_native_elf(const char *head)
            elf->e_phentsize == sizeof(Elf64_Phdr);
 }
 
+static long read_interpreter(int fd, const Elf64_Phdr *segment, char *interpreter)
+{
+    if (segment->p_filesz < 2 || segment->p_filesz > PATH_MAX)
+        return -ENOEXEC;
+    long size = dfi_kernel(__NR_pread64, fd, interpreter, segment->p_filesz, segment->p_offset);
+    bool whole = size == (long)segment->p_filesz && interpreter[size - 1] == '\0';
+    return whole ? 0 : -ENOEXEC;
+}
+
 /* Finds PT_INTERP; no interpreter is an empty string. */
 static long find_interpreter(int fd, const Elf64_Ehdr *elf, char *interpreter)
 {
+    Elf64_Phdr segments[DFI_SEGMENTS_MAX];
+    size_t size = elf->e_phnum * sizeof *segments;
     interpreter[0] = '\0';
+    if (elf->e_phnum > DFI_SEGMENTS_MAX ||
+        dfi_kernel(__NR_pread64, fd, segments, size, elf->e_phoff) != (long)size)
+        return -ENOEXEC;
     for (unsigned i = 0; i < elf->e_phnum; i++) {
-        Elf64_Phdr segment;
-        if (dfi_kernel(__NR_pread64, fd, &segment, sizeof segment,
-                       elf->e_phoff + i * sizeof segment) != sizeof segment)
-            return -ENOEXEC;
-        if (segment.p_type != PT_INTERP)
-            continue;
-        if (segment.p_filesz < 2 || segment.p_filesz > PATH_MAX)
-            return -ENOEXEC;
-        long size = dfi_kernel(__NR_pread64, fd, interpreter, segment.p_filesz, segment.p_offset);
-        bool whole = size == (long)segment.p_filesz && interpreter[size - 1] == '\0';
-        return whole ? 0 : -ENOEXEC;
+        if (segments[i].p_type == PT_INTERP)
+            return read_interpreter(fd, &segments[i], interpreter);
     }
     return 0;
 }

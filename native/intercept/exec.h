@@ -25,7 +25,8 @@ enum dfi_image {
 /* Where the interpreter of an ELF file is named; *interpreter is empty for a static program. */
 enum dfi_image dfi_image_look(int fd, char *head, size_t size, char *interpreter);
 
-#define DFI_HEAD 256 /* bytes of a file that decide what it is: BINPRM_BUF_SIZE */
+#define DFI_SEGMENTS_MAX 128 /* program headers; more are refused: ENOEXEC */
+#define DFI_HEAD         256 /* bytes of a file that decide what it is: BINPRM_BUF_SIZE */
 
 /* Whether /proc/self/exe is the loader; not so in a program that was entered by LD_PRELOAD. */
 extern bool dfi_loader_is_self;

@@ -21,12 +21,12 @@
 #define MAP_NORESERVE       0x4000
 #define MAP_FIXED_NOREPLACE 0x100000
 
-#define SEGMENTS_MAX        128
+#define DFI_SEGMENTS_MAX    128
 
 struct image {
     int fd;
     Elf64_Ehdr elf;
-    Elf64_Phdr segments[SEGMENTS_MAX];
+    Elf64_Phdr segments[DFI_SEGMENTS_MAX];
     uintptr_t low, high, align; /* of all PT_LOAD, as the file says */
     uintptr_t base;
 };
@@ -53,7 +53,7 @@ static long read_headers(struct image *image, struct dfi_map *map)
         return -ENOEXEC;
     memcpy(&image->elf, head, sizeof image->elf);
     size_t size = image->elf.e_phnum * sizeof(Elf64_Phdr);
-    if (image->elf.e_phnum == 0 || image->elf.e_phnum > SEGMENTS_MAX)
+    if (image->elf.e_phnum == 0 || image->elf.e_phnum > DFI_SEGMENTS_MAX)
         return -ENOEXEC;
     long got = dfi_kernel(__NR_pread64, image->fd, image->segments, size, image->elf.e_phoff);
     return got == (long)size ? 0 : -ENOEXEC;

@@ -258,6 +258,7 @@ static long set_action(struct dfi_process *process, int signal, const struct sig
         long result = install(signal, set);
         if (result == 0)
             action->set = *set;
+        action->known = is_ours(signal); /* from now on the kernel may know better */
         return result;
     }
     struct sigaction before = action->set;
@@ -284,6 +285,9 @@ long dfi_do_rt_sigaction(struct dfi_frame *frame)
 
     struct dfi_process *process = dfi_process();
     struct dfi_action *action = &process->actions[signal];
+    if (!is_ours((int)signal) && !is_function(action->set.sa_handler) &&
+        (new == NULL || !is_function(set.sa_handler)))
+        return DFI_PASS; /* no function before, none after: the kernel knows it all */
     dfi_lock(&dfi_action_lock);
     if (!action->known) {
         ask_kernel((int)signal, &action->set);
