@@ -56,10 +56,20 @@ void df_guarded_leave(void)
     longjmp(landing->place, 1);
 }
 
+/* 0, or why no op may enter: the program has ended inside one, or this is a forked child that its
+ * threads did not come to. The kernel says ENOTCONN of a mount whose server is gone. */
+static inline int barred(const struct guarded *self)
+{
+    if (DF_UNLIKELY(atomic_load_explicit(&self->dead, memory_order_relaxed)))
+        return -EIO;
+    return DF_UNLIKELY(self->guest->severed) ? -ENOTCONN : 0;
+}
+
 #define GUARDED(here, self, ret, expression)                                                       \
     do {                                                                                           \
-        if (DF_UNLIKELY(atomic_load_explicit(&(self)->dead, memory_order_relaxed)))                \
-            return -EIO;                                                                           \
+        int barred_with = barred(self);                                                            \
+        if (DF_UNLIKELY(barred_with))                                                              \
+            return barred_with;                                                                    \
         enter(&(here), self);                                                                      \
         if (DF_LIKELY(_setjmp((here).place) == 0))                                                 \
             ret = (expression);                                                                    \

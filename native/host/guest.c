@@ -82,6 +82,11 @@ void df_guest_retire(struct df_guest *guest, bool lingers)
     pthread_mutex_unlock(&guest->lock);
 }
 
+void df_guest_after_fork(struct df_guest *guest)
+{
+    guest->severed = atomic_load(&guest->users) > 1;
+}
+
 void df_guest_destroy(struct df_guest *guest)
 {
     if (!guest->output)

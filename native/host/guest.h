@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/types.h>
@@ -43,6 +44,7 @@ struct df_guest {
 
     _Atomic unsigned users; /* threads that run its code: main's and those it made */
 
+    bool severed; /* in a forked child: it had threads, which are not here. Set before any call. */
     pthread_mutex_t lock; /* protects all below */
     int cwd_fd;           /* its working directory, O_PATH; -1: the process's own */
     mode_t umask;
@@ -69,6 +71,9 @@ void df_guest_drain(struct df_guest *guest);
 
 /* Points the guest's own `stdout` and `stderr` at its log, once its globals are known. */
 void df_guest_redirect(struct df_guest *guest);
+
+/* In a forked child. A program with threads of its own cannot go on: nobody is there to answer. */
+void df_guest_after_fork(struct df_guest *guest);
 
 /* Makes this thread work for `guest` (NULL: for nobody); returns whom it worked for. */
 struct df_guest *df_guest_enter(struct df_guest *guest);

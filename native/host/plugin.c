@@ -104,9 +104,16 @@ static void after_fork(void)
     pthread_mutex_unlock(&list_lock);
 }
 
+static void in_child(void)
+{
+    for (struct df_plugin *plugin = list; plugin; plugin = plugin->next)
+        df_guest_after_fork(&plugin->guest);
+    after_fork();
+}
+
 static void register_fork(void)
 {
-    pthread_atfork(before_fork, after_fork, after_fork);
+    pthread_atfork(before_fork, after_fork, in_child);
 }
 
 /* ---- what it says -------------------------------------------------------------------------- */

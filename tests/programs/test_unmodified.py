@@ -8,6 +8,7 @@ import errno
 import os
 import select
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -176,6 +177,25 @@ def test_an_ext4_image_is_written(tmp_path):
     with directfuse.mount(command):
         assert directfuse.open(point + "/sub/file", "rb").read() == content
     subprocess.run(["e2fsck", "-fn", image], check=True, capture_output=True)
+
+
+def test_a_forked_child(shown):
+    """It has its own copy. What a program's own threads would do nobody does: it is told so."""
+    mount, point = shown
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        try:
+            with directfuse.open(f"{point}/text") as file:
+                os._exit(0 if file.read() == "hello\n" else 1)
+        except OSError as error:
+            os._exit(error.errno)
+        finally:
+            os._exit(255)
+    wanted = errno.ENOTCONN if mount.command[0] in ("sshfs", "unionfs") else 0
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == wanted
+    with directfuse.open(f"{point}/text") as file:
+        assert file.read() == "hello\n"
 
 
 def ssh_clients(of):
