@@ -25,7 +25,7 @@
 #include "intercept/signal.h"
 #include "intercept/site.h"
 
-#define HITS_TO_REWRITE 4         3 /* a trap costs 2 microseconds, a rewriting as much as a few */
+#define HITS_TO_REWRITE          4 /* a trap costs 2 microseconds, a rewriting as much as a few */
 #define SITES                    4096 /* a power of two; sites beyond trap for ever */
 #define ARENA_SIZE               (64 * 1024ul)
 #define ARENAS                   64
