@@ -49,7 +49,9 @@ struct df_read;
 #define DF_NOT_OURS ...
 #define DF_MOUNT_TIMING ...
 #define DF_MOUNT_NOSTATS ...
+#define DF_MOUNT_SERVER ...
 #define DF_UNMOUNT_LAZY ...
+#define DF_UNMOUNT_LEAVE ...
 
 int df_mount(const char *library, int argc, char *const argv[], unsigned flags, char *message,
              size_t size);
@@ -70,6 +72,11 @@ struct df_op_stats {
     uint64_t calls, errors, bytes, nanoseconds;
 };
 int df_stats(int mount, struct df_op_stats *stats, size_t count);
+
+struct df_trip_stats {
+    uint64_t trips, spun, slept;
+};
+int df_trip_stats(int mount, struct df_trip_stats *stats);
 
 struct df_call_stats {
     const char *name;

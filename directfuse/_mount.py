@@ -78,9 +78,17 @@ class Stats:
     ops: dict[str, OpStats] = field(repr=False)
     driven: dict[str, str] = field(default_factory=dict, repr=False)
     """Of a Python file system: how each of its operations runs, "inline" or "loop: why"."""
+    trips: int = 0
+    """Messages to the mount server; 0 where it is inline."""
+    slept: int = 0
+    """For how many of them the caller slept."""
 
 
-def _make_stats(rows: list[_native.OpCounters], driven: dict[str, str]) -> Stats:
+def _make_stats(
+    rows: list[_native.OpCounters],
+    driven: dict[str, str],
+    trips: _native.TripCounters | None,
+) -> Stats:
     ops = {row.name: OpStats(*row[1:]) for row in rows if row.calls}
     return Stats(
         calls=sum(op.calls for op in ops.values()),
@@ -89,6 +97,8 @@ def _make_stats(rows: list[_native.OpCounters], driven: dict[str, str]) -> Stats
         nanoseconds=sum(op.nanoseconds for op in ops.values()),
         ops=ops,
         driven=driven,
+        trips=trips.trips if trips else 0,
+        slept=trips.slept if trips else 0,
     )
 
 
@@ -98,19 +108,24 @@ def _make_stats(rows: list[_native.OpCounters], driven: dict[str, str]) -> Stats
 class Mount:
     """A file system of this process. A context manager: leaving it unmounts.
 
-    After os.fork() the child has its own copy of the file system as it was then; what either
-    changes the other does not see.
+    After os.fork() the child has its own copy of an inline file system as it was then; what either
+    changes the other does not see. One in a mount server they share, with its open files; when the
+    child unmounts, only the child leaves.
     """
 
     def __init__(
-        self, entry: _native.MountEntry, command: list[str] | None = None, log: str = ""
+        self,
+        entry: _native.MountEntry,
+        command: list[str] | None = None,
+        log: str = "",
+        placement: Placement = "inline",
     ) -> None:
         self._entry = entry
         self._pid = os.getpid()
         self._ended: Stats | None = None
         self.command = command
         self.log = log
-        self.placement: Placement = "inline"
+        self.placement: Placement = placement
         self.reason = ""  #: why it is not inline
         self._program: Program | None = None
 
@@ -156,7 +171,7 @@ class Mount:
         """
         rows = _native.op_stats(self.id)
         if rows is not None:
-            return _make_stats(rows, self._driven())
+            return _make_stats(rows, self._driven(), _native.trip_stats(self.id))
         if self._ended is None:
             raise DirectfuseError(
                 errno.EINVAL, "nothing was counted: mounted with count=False", self.mountpoint
@@ -174,12 +189,12 @@ class Mount:
         Raises UnmountError: EBUSY when files are open, EINVAL when it is unmounted already.
         """
         sys.audit("directfuse.unmount", self.mountpoint)
-        rows = _native.op_stats(self.id)
+        rows, trips = _native.op_stats(self.id), _native.trip_stats(self.id)
         code = _native.unmount(self.id, lazy=lazy)
         if code:
             raise UnmountError(code, _unmount_words(code), self.mountpoint)
         if rows is not None:
-            self._ended = _make_stats(rows, self._driven())
+            self._ended = _make_stats(rows, self._driven(), trips)
         with _lock:
             _ours.pop(self.id, None)
 
@@ -246,10 +261,13 @@ def mount(
         Or a Python file system itself: an object (or its class) with the operations of pyfuse3,
         fusepy, mfusepy or refuse.
     mountpoint: put behind the command line as its last word, when given; an object needs it.
-    placement: "inline" runs the file system in this process; "helper" runs the program as it is in
-        a process of its own, which speaks the FUSE protocol to this one; "auto" is inline where the
-        program can be loaded, else helper. The mount's `placement` and `reason` tell which. A
-        Python file system is inline.
+    placement: "inline" runs the file system in this process, at the speed of a function call.
+        "server" runs it in a process of its own, a mount server, which ends with its last user:
+        forked processes share it, and its crash is an ENOTCONN here. "helper" runs the program as
+        it is in a process of its own, which speaks the FUSE protocol to this one. "auto" is inline
+        where the program can be loaded, else helper; a command line of one word "@NAME" joins the
+        server that `directfuse serve --name NAME` has started. The mount's `placement` and `reason`
+        tell which. A Python file system is inline.
     timing: stats() tells the time spent in the plugin, for about 50 ns an operation.
     count: stats() counts; False spares a few ns an operation.
     may_wait: whether the plugin may wait for a network, a disk or another thread. Unless it is
@@ -266,7 +284,7 @@ def mount(
     EINVAL, EIO (the program ended before it mounted); NotSupportedError for what comes later.
     """
     program, argv = _meaning(command, mountpoint, options, call_timeout)
-    _check_placement(placement, argv)
+    placement = _choose_placement(placement, argv)
     library = "" if program else library_of(argv)
     sys.audit("directfuse.mount", shlex.join(argv))
     seconds = _seconds(timeout)
@@ -275,7 +293,7 @@ def mount(
     else:
         made = _place_program(argv, program, placement, count=count, timing=timing, seconds=seconds)
     if may_wait is None:
-        may_wait = argv[0] not in _PROMPT
+        may_wait = made.placement == "server" or argv[0] not in _PROMPT
     if not may_wait:
         _fast.declare_prompt(made.id)
     with _lock:
@@ -296,7 +314,8 @@ def _meaning(
         argv = _words(command)
         if mountpoint is not None:
             argv.append(os.fspath(mountpoint))
-        return (None if _paths.plugin(argv[0]) else meaning.find(argv)), argv
+        known = argv[0].startswith("@") or _paths.plugin(argv[0])
+        return (None if known else meaning.find(argv)), argv
     if mountpoint is None:
         raise TypeError("an object needs a mountpoint: directfuse.mount(operations, '/m')")
     from directfuse._python import programs
@@ -330,22 +349,33 @@ def _words(command: Any) -> list[str]:
     return words
 
 
-def _check_placement(placement: Placement, argv: list[str]) -> None:
-    if placement == "server":
+def _choose_placement(placement: Placement, argv: list[str]) -> Placement:
+    """What is known before the program is looked at: a name joins a server."""
+    if placement not in ("auto", "inline", "helper", "server"):
+        raise ValueError(f"placement is 'auto', 'inline', 'helper' or 'server', not {placement!r}")
+    if not argv[0].startswith("@"):
+        return placement
+    if placement in ("inline", "helper"):
         raise NotSupportedError(
             errno.ENOTSUP,
-            "placement 'server' is not available yet; 'inline' runs the file system in this "
-            "process, `directfuse mount` mounts it through the kernel for all processes",
+            f"{argv[0]} names a mount server, it cannot be {placement}; leave placement out",
             argv[0],
         )
-    if placement not in ("auto", "inline", "helper"):
-        raise ValueError(f"placement is 'auto', 'inline', 'helper' or 'server', not {placement!r}")
+    if len(argv) > 1:
+        raise MountError(
+            errno.EINVAL,
+            f"{argv[0]} is mounted where its server has mounted it; leave the rest out",
+            shlex.join(argv),
+        )
+    return "server"
 
 
 def library_of(argv: list[str]) -> str:
     """The file that the first word means: a plugin's shared object or a FUSE program. What it is,
     and whether it can be loaded, is found out from its bytes (native/host/object.c)."""
     name = argv[0]
+    if name.startswith("@"):
+        return name
     builtin = _paths.plugin(name)
     if builtin is not None:
         return os.fspath(builtin)
@@ -371,18 +401,24 @@ def _place(
     argv: list[str], library: str, placement: Placement, *, count: bool, timing: bool, seconds: int
 ) -> Mount:
     """Mounts where it was asked for, or where it can be (docs/programs.md has the rule)."""
+    server = placement == "server"
     if placement == "helper":
         return _start_helper(
             argv, library, "asked for", count=count, timing=timing, seconds=seconds
         )
     try:
-        return Mount(*_start(argv, library, count=count, timing=timing, seconds=seconds))
+        entry, _, log = _start(
+            argv, library, server=server, count=count, timing=timing, seconds=seconds
+        )
+        return Mount(entry, argv, log, "server" if server else "inline")
     except MountError as refusal:
         # ENOEXEC: found out before anything of it ran. A shared object is no program to start.
-        if placement != "auto" or refusal.errno != errno.ENOEXEC or not _is_program(library):
+        inline = placement == "inline"
+        if inline or refusal.errno != errno.ENOEXEC or not _is_program(library):
             raise
+        reason = str(refusal.strerror)
         return _start_helper(
-            argv, library, str(refusal.strerror), count=count, timing=timing, seconds=seconds
+            argv, library, reason, server=server, count=count, timing=timing, seconds=seconds
         )
 
 
@@ -395,9 +431,11 @@ def _place_program(
     timing: bool,
     seconds: int,
 ) -> Mount:
-    if placement == "helper":
+    if placement in ("helper", "server"):
         raise NotSupportedError(
-            errno.ENOTSUP, "a Python file system runs in this process: placement='inline'", argv[0]
+            errno.ENOTSUP,
+            "a Python file system runs in this process, and in no other yet: placement='inline'",
+            argv[0],
         )
     made = Mount(*_start(argv, program, count=count, timing=timing, seconds=seconds))
     made._program = program
@@ -409,8 +447,16 @@ def _is_program(path: str) -> bool:
 
 
 def _start_helper(
-    argv: list[str], library: str, reason: str, *, count: bool, timing: bool, seconds: int
+    argv: list[str],
+    library: str,
+    reason: str,
+    *,
+    server: bool = False,
+    count: bool,
+    timing: bool,
+    seconds: int,
 ) -> Mount:
+    """server: the helper's own half runs in a mount server, so that processes share it."""
     helper = _paths.plugin(_paths.HELPER)
     if _paths.plugin(argv[0]) is not None:
         library = os.fspath(_paths.program(argv[0]) or library)
@@ -419,9 +465,11 @@ def _start_helper(
             errno.ENOEXEC, "a shared object is no program that a helper could start", library
         )
     words = [_paths.HELPER, library, *argv[1:]]
-    entry, _, log = _start(words, os.fspath(helper), count=count, timing=timing, seconds=seconds)
-    made = Mount(entry, argv, log)
-    made.placement, made.reason = "helper", reason
+    entry, _, log = _start(
+        words, os.fspath(helper), server=server, count=count, timing=timing, seconds=seconds
+    )
+    made = Mount(entry, argv, log, "server" if server else "helper")
+    made.reason = reason
     return made
 
 
@@ -434,9 +482,15 @@ def _seconds(timeout: float | None) -> int:
 
 
 def _start(
-    argv: list[str], what: "str | Program", *, count: bool, timing: bool, seconds: int
+    argv: list[str],
+    what: "str | Program",
+    *,
+    server: bool = False,
+    count: bool,
+    timing: bool,
+    seconds: int,
 ) -> tuple[_native.MountEntry, list[str], str]:
-    flags = _native.mount_flags(count=count, timing=timing, seconds=seconds)
+    flags = _native.mount_flags(count=count, timing=timing, seconds=seconds, server=server)
     if isinstance(what, str):
         code, words = _start_library(argv, what, flags)
     else:
@@ -507,7 +561,7 @@ def _unmount_all() -> None:
     with _lock:
         left = [found for found in _ours.values() if found._pid == os.getpid()]
     for found in reversed(left):
-        if _native.unmount(found.id, lazy=False) == errno.EBUSY:
-            _native.unmount(found.id, lazy=True)
+        if _native.unmount(found.id, lazy=False, leave=True) == errno.EBUSY:
+            _native.unmount(found.id, lazy=True, leave=True)
     if "directfuse._python.ends" in sys.modules:
         sys.modules["directfuse._python.ends"].close()

@@ -15,6 +15,7 @@ __all__ = [
     "NOT_OURS",
     "MountEntry",
     "OpCounters",
+    "TripCounters",
     "call_stats",
     "ffi",
     "identity_refresh",
@@ -24,6 +25,7 @@ __all__ = [
     "mount",
     "mount_flags",
     "op_stats",
+    "trip_stats",
     "umask",
     "unmount",
 ]
@@ -58,6 +60,14 @@ class OpCounters(NamedTuple):
     nanoseconds: int
 
 
+class TripCounters(NamedTuple):
+    """What calls into a mount server have cost."""
+
+    trips: int
+    spun: int
+    slept: int
+
+
 def mount(library: str | None, argv: Sequence[str], flags: int) -> tuple[int, str]:
     """Number of the new mount, and what the plugin said; or minus the errno, and why.
 
@@ -72,15 +82,17 @@ def mount(library: str | None, argv: Sequence[str], flags: int) -> tuple[int, st
     return code, ffi.string(message).decode(errors="replace").strip()
 
 
-def mount_flags(*, count: bool, timing: bool, seconds: int) -> int:
+def mount_flags(*, count: bool, timing: bool, seconds: int, server: bool = False) -> int:
     """DF_MOUNT_* of df_mount() and df_mount_function()."""
     flags: int = (lib.DF_MOUNT_TIMING if timing else 0) | (0 if count else lib.DF_MOUNT_NOSTATS)
+    flags |= lib.DF_MOUNT_SERVER if server else 0
     return flags | seconds << 16  # DF_MOUNT_SECONDS
 
 
-def unmount(mount_id: int, *, lazy: bool) -> int:
-    """0, or the errno."""
-    if lib.df_unmount(mount_id, lib.DF_UNMOUNT_LAZY if lazy else 0) == 0:
+def unmount(mount_id: int, *, lazy: bool, leave: bool = False) -> int:
+    """0, or the errno. leave: a mount in a server goes on there if others use it."""
+    flags = (lib.DF_UNMOUNT_LAZY if lazy else 0) | (lib.DF_UNMOUNT_LEAVE if leave else 0)
+    if lib.df_unmount(mount_id, flags) == 0:
         return 0
     code: int = ffi.errno
     return code
@@ -125,6 +137,14 @@ def op_stats(mount_id: int) -> list[OpCounters] | None:
         OpCounters(_text(row.name), row.calls, row.errors, row.bytes, row.nanoseconds)
         for row in rows
     ]
+
+
+def trip_stats(mount_id: int) -> TripCounters | None:
+    """Trips to the mount server; None when the mount is inline or gone."""
+    row = ffi.new("struct df_trip_stats *")
+    if lib.df_trip_stats(mount_id, row) < 0:
+        return None
+    return TripCounters(row.trips, row.spun, row.slept)
 
 
 def call_stats() -> dict[str, tuple[int, int]]:

@@ -15,6 +15,7 @@
 
 #include "core/gate.h"
 #include "core/mount.h"
+#include "host/joined.h"
 #include "host/plugin.h"
 #include "wrap/count.h"
 
@@ -22,10 +23,11 @@
 struct mounted {
     struct mounted *next;
     int id;
-    struct df_plugin *plugin;
+    struct df_plugin *plugin;     /* inline, or */
+    struct df_joined *joined;     /* in a mount server */
     struct df_counters *counters; /* with a reference; NULL: DF_MOUNT_NOSTATS */
     pid_t pid;                    /* the process that mounted it */
-    bool unmounting;              /* a thread is in df_plugin_stop() */
+    bool unmounting;              /* a thread is in stop() */
 };
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER; /* protects the list and its items */
@@ -89,6 +91,9 @@ static int find_library(const char *library, int argc, char *const argv[], char 
 {
     if (argc < 1 || !argv || !argv[0] || !argv[0][0])
         return -EINVAL;
+    out[0] = '\0';
+    if (argv[0][0] == '@') /* a server that is there */
+        return 0;
     if (!library && !strchr(argv[0], '/'))
         return find_backend(argv[0], out);
     if (!library)
@@ -135,8 +140,8 @@ struct program {
     void *data;
 };
 
-static int start(struct mounted *mounted, const struct program *program, int argc,
-                 char *const argv[], unsigned flags, char *message, size_t size)
+static int start_inline(struct mounted *mounted, const struct program *program, int argc,
+                        char *const argv[], unsigned flags, char *message, size_t size)
 {
     unsigned seconds = flags / DF_MOUNT_SECONDS(1);
     struct df_mount *mount;
@@ -156,10 +161,32 @@ static int start(struct mounted *mounted, const struct program *program, int arg
     return -EIO;
 }
 
+static int start(struct mounted *mounted, const struct program *program, int argc,
+                 char *const argv[], unsigned flags, char *message, size_t size)
+{
+    if (!program->run && argv[0][0] == '@')
+        return df_joined_find(argv[0] + 1, &mounted->joined, &mounted->id, message, size);
+    if (flags & DF_MOUNT_SERVER)
+        return df_joined_start(program->library, argc, argv, &mounted->joined, &mounted->id,
+                               message, size);
+    return start_inline(mounted, program, argc, argv, flags, message, size);
+}
+
+/* Ends what start() has begun. */
+static int stop(struct mounted *mounted, unsigned flags)
+{
+    bool lazy = flags & DF_UNMOUNT_LAZY;
+    int status;
+
+    if (mounted->joined)
+        return df_joined_leave(mounted->joined, lazy, flags & DF_UNMOUNT_LEAVE);
+    return df_plugin_stop(mounted->plugin, lazy, &status);
+}
+
 static int mount_it(struct mounted *mounted, const struct program *program, int argc,
                     char *const argv[], unsigned flags, char *message, size_t size)
 {
-    int status, ret = start(mounted, program, argc, argv, flags, message, size);
+    int ret = start(mounted, program, argc, argv, flags, message, size);
 
     if (ret < 0)
         return ret;
@@ -167,7 +194,7 @@ static int mount_it(struct mounted *mounted, const struct program *program, int 
     if (ret < 0 &&
         ret != -EINVAL) { /* EINVAL: it has ended by itself; df_unmount() takes the rest */
         say(message, size, "no memory for the statistics");
-        df_plugin_stop(mounted->plugin, true, &status);
+        stop(mounted, DF_UNMOUNT_LAZY);
         return ret;
     }
     pthread_once(&once, register_once);
@@ -195,7 +222,9 @@ static int mount_program(const struct program *program, int argc, char *const ar
 
 static bool flags_known(unsigned flags)
 {
-    return !(flags & (DF_MOUNT_SECONDS(1) - 1) & ~(unsigned)(DF_MOUNT_TIMING | DF_MOUNT_NOSTATS));
+    const unsigned known = DF_MOUNT_TIMING | DF_MOUNT_NOSTATS | DF_MOUNT_SERVER;
+
+    return !(flags & (DF_MOUNT_SECONDS(1) - 1) & ~known);
 }
 
 int df_mount(const char *library, int argc, char *const argv[], unsigned flags, char *message,
@@ -219,7 +248,7 @@ int df_mount_function(int (*run)(int argc, char *argv[], void *data), void *data
     const struct program program = {.run = run, .data = data};
 
     say(message, size, "");
-    if (!flags_known(flags) || !run || argc < 1 || !argv || !argv[0])
+    if (!flags_known(flags) || flags & DF_MOUNT_SERVER || !run || argc < 1 || !argv || !argv[0])
         return result(-EINVAL);
     return result(mount_program(&program, argc, argv, flags, message, size));
 }
@@ -274,16 +303,16 @@ int df_unmount(int mount, unsigned flags)
 {
     struct mounted *mounted;
     bool lazy = flags & DF_UNMOUNT_LAZY;
-    int status, ret;
+    int ret;
 
-    if (flags & ~(unsigned)DF_UNMOUNT_LAZY)
+    if (flags & ~(unsigned)(DF_UNMOUNT_LAZY | DF_UNMOUNT_LEAVE))
         return result(-EINVAL);
     mounted = claim(mount, &ret);
     if (ret < 0)
         return result(ret);
     if (!mounted)
         return result(df_mount_detach(mount, lazy ? DF_DETACH_LAZY : 0));
-    ret = df_plugin_stop(mounted->plugin, lazy, &status);
+    ret = stop(mounted, flags);
     if (ret < 0)
         give_up(mounted);
     else
@@ -313,9 +342,9 @@ static void unmount_all(void)
     int id;
 
     while ((id = newest()) != 0) {
-        if (df_unmount(id, 0) == 0)
+        if (df_unmount(id, DF_UNMOUNT_LEAVE) == 0)
             continue;
-        if (errno != EBUSY || df_unmount(id, DF_UNMOUNT_LAZY) != 0)
+        if (errno != EBUSY || df_unmount(id, DF_UNMOUNT_LEAVE | DF_UNMOUNT_LAZY) != 0)
             break;
     }
 }
@@ -376,6 +405,24 @@ int df_stats(int mount, struct df_op_stats *stats, size_t count)
         stats[i] = (struct df_op_stats){df_count_op_name(i), totals[i].calls, totals[i].errors,
                                         totals[i].bytes, totals[i].nanoseconds};
     return DF_OP_COUNT;
+}
+
+int df_trip_stats(int mount, struct df_trip_stats *stats)
+{
+    struct df_joined_stats sums;
+    struct mounted *mounted;
+    bool joined;
+
+    pthread_mutex_lock(&list_lock);
+    mounted = find(mount);
+    joined = mounted && mounted->joined && !mounted->unmounting;
+    if (joined)
+        df_joined_stats(mounted->joined, &sums);
+    pthread_mutex_unlock(&list_lock);
+    if (!joined)
+        return result(-EINVAL);
+    *stats = (struct df_trip_stats){sums.trips, sums.spun, sums.slept};
+    return 0;
 }
 
 struct call_sums {

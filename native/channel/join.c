@@ -111,10 +111,26 @@ static long hello(struct df_link *link, int socket, const int pair[2])
     return 0;
 }
 
+/* The far end is to tell who sends, also for messages sent before the server has it. */
+static long make_pair(int pair[2])
+{
+    const int on = 1;
+    long ret = df_sys6(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, (long)pair, 0, 0);
+
+    if (ret < 0)
+        return ret;
+    ret = df_sys6(SYS_setsockopt, pair[1], SOL_SOCKET, SO_PASSCRED, (long)&on, sizeof(on), 0);
+    if (ret < 0) {
+        close_fd(pair[0]);
+        close_fd(pair[1]);
+    }
+    return ret;
+}
+
 int df_join_hello(struct df_link *link, int socket)
 {
     int pair[2];
-    long ret = df_sys6(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, (long)pair, 0, 0);
+    long ret = make_pair(pair);
 
     if (ret < 0)
         return (int)ret;
@@ -126,6 +142,19 @@ int df_join_hello(struct df_link *link, int socket)
 
 int df_join_born(struct df_link *link, uint32_t client)
 {
+    int pair[2];
+    long ret = make_pair(pair);
+
+    if (ret < 0)
+        return (int)ret;
+    ret = send_packet(link->control, DF_JOIN_BORN, client, pair[1]);
+    close_fd(pair[1]);
+    if (ret < 0) {
+        close_fd(pair[0]);
+        return -ENOTCONN;
+    }
+    close_fd(link->control); /* the parent's end, else the server would not see the parent's end */
+    link->control = pair[0];
     link->client = client;
-    return (int)(send_packet(link->control, DF_JOIN_BORN, client, -1) < 0 ? -ENOTCONN : 0);
+    return 0;
 }

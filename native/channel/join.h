@@ -4,8 +4,11 @@
  * All it needs is one socket that leads to the server: inherited, or connected to a named server.
  * On it, it sends one end of a socketpair of its own, and on that the server answers: with the
  * process's client id and the segment's memfd. So a socket that many processes have inherited
- * serves them all, and none reads another's answer. The kernel says who sends (SCM_CREDENTIALS);
- * the server watches the process by a pidfd and drops what it had when it is gone.
+ * serves them all, and none reads another's answer. The kernel says who sends (SCM_CREDENTIALS).
+ *
+ * The socket of its own is how a process is known to live: when its last copy is closed the server
+ * drops what the process had. So it is close-on-exec unless the program that follows is still a
+ * client, a forked child gets one of its own, and nobody else may keep a copy.
  */
 #ifndef DF_CHANNEL_JOIN_H
 #define DF_CHANNEL_JOIN_H
@@ -16,8 +19,11 @@
 
 enum df_join_kind {
     DF_JOIN_HELLO, /* with a socket: to be a client. Answered there by DF_JOIN_WELCOME */
-    DF_JOIN_BORN,  /* the sender is the child whose id df_trip_fork() gave: `client`. No answer */
+    DF_JOIN_BORN,  /* with a socket: the sender is the child whose id df_trip_fork() gave. No answer
+                    */
     DF_JOIN_WELCOME,
+    DF_JOIN_READY, /* a server that was started, to who started it: `client` is the id of its first
+                      mount, or `error` why there is none; text may follow */
 };
 
 struct df_join_message {
@@ -36,8 +42,11 @@ struct df_join_message {
  */
 int df_join_hello(struct df_link *link, int socket);
 
-/* In a forked child: link is the parent's copy, client is what df_trip_fork() gave the parent. From
- * now on the link is the child's own. 0 or -errno. */
+/*
+ * In a forked child: link is the parent's copy, client is what df_trip_fork() gave the parent. From
+ * now on the link is the child's own; link->control is another descriptor, and the child's copy of
+ * the parent's is closed. 0 or -errno: then the child is no client.
+ */
 int df_join_born(struct df_link *link, uint32_t client);
 
 #endif

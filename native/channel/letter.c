@@ -41,6 +41,7 @@ int df_letter_begin_plain(struct df_letter *l, struct df_trip *trip, enum df_mes
     l->message->op = op;
     l->message->mount = trip->mount;
     l->message->links = trip->links;
+    l->message->second_links = trip->second_links;
     l->message->files[0] = l->message->files[1] = 0;
     l->message->wheres[0] = l->message->wheres[1] = (struct df_message_where){0};
     return 0;
@@ -110,6 +111,7 @@ int64_t df_letter_send(struct df_letter *l, int *error)
     if (*error < 0)
         return *error;
     l->trip->links = l->message->links;
+    l->trip->second_links = l->message->second_links;
     result = l->message->result;
     return result == DF_LEAVE ? take_leave(l) : result;
 }

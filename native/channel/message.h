@@ -135,6 +135,7 @@ union df_arguments {
     } unfork;
     struct {
         bool lazy;
+        bool alone; /* only if there is no other client */
     } unmount;
 };
 
@@ -174,7 +175,8 @@ struct df_message {
     struct df_message_caller caller;
     union df_arguments args;
 
-    uint32_t links; /* symlinks followed so far: there and back */
+    uint32_t links; /* df_call.links and second_links: there and back */
+    uint32_t second_links;
     /* the reply */
     bool leave_second;
     int64_t result;

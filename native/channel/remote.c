@@ -22,6 +22,7 @@ static struct df_trip trip_of(struct df_fs *fs, struct df_call *call)
         .caller = call->caller,
         .mount = remote_of(fs)->mount,
         .links = call->links,
+        .second_links = call->second_links,
         .leave = call->leave,
     };
 }
@@ -47,8 +48,11 @@ static int64_t back(struct df_fs *fs, struct df_call *call, const struct df_trip
 {
     struct df_remote *remote = remote_of(fs);
 
-    call->links = trip->links;
-    call->leave_second = trip->leave_second;
+    if (result == DF_LEAVE) {
+        call->links = trip->links;
+        call->second_links = trip->second_links;
+        call->leave_second = trip->leave_second;
+    }
     if (__builtin_expect(result == -ENOTCONN, 0) && remote->gone && !df_link_alive(trip->link) &&
         atomic_exchange(&trip->link->told, 1) == 0)
         remote->gone(remote);

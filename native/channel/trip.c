@@ -489,7 +489,7 @@ int df_trip_unfork(struct df_trip *trip, uint32_t client)
     return (int)df_letter_send_and_finish(&l);
 }
 
-int df_trip_unmount(struct df_trip *trip, bool lazy)
+int df_trip_unmount(struct df_trip *trip, bool lazy, bool alone)
 {
     struct df_letter l;
     int error = df_letter_begin_plain(&l, trip, DF_MESSAGE_UNMOUNT);
@@ -497,6 +497,7 @@ int df_trip_unmount(struct df_trip *trip, bool lazy)
     if (error < 0)
         return error;
     l.message->args.unmount.lazy = lazy;
+    l.message->args.unmount.alone = alone;
     return (int)df_letter_send_and_finish(&l);
 }
 

@@ -28,7 +28,8 @@ struct df_trip {
     struct df_link *link;
     const struct df_caller *caller; /* on whose behalf */
     int32_t mount;                  /* id: where paths from the root go */
-    uint32_t links;                 /* symlinks followed so far in this call: in and out */
+    uint32_t links;                 /* symlinks followed so far: as df_call.links; in and out */
+    uint32_t second_links;          /* as df_call.second_links */
     bool leave_second;              /* out: rename, link */
     char *leave; /* out: room for PATH_MAX bytes; NULL: DF_LEAVE becomes -EXDEV */
 };
@@ -115,8 +116,9 @@ int df_trip_keep(struct df_trip *trip, const uint64_t files[], size_t count);
 int64_t df_trip_fork(struct df_trip *trip);
 /* The fork failed. */
 int df_trip_unfork(struct df_trip *trip, uint32_t client);
-/* Unmounts trip->mount, on the server, for everybody. 0, -EBUSY, -EINVAL. */
-int df_trip_unmount(struct df_trip *trip, bool lazy);
+/* Unmounts trip->mount, on the server, for everybody. 0, -EBUSY, -EINVAL; -EUSERS: `alone`, and
+ * there are other clients. */
+int df_trip_unmount(struct df_trip *trip, bool lazy, bool alone);
 /* There and back: what a trip costs; and whether the server answers. 0. */
 int df_trip_nothing(struct df_trip *trip);
 

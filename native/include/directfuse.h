@@ -50,10 +50,12 @@ struct statx;
 enum {                            /* df_mount() */
        DF_MOUNT_TIMING = 1 << 0,  /* df_stats() also measures time (about 50 ns an operation) */
        DF_MOUNT_NOSTATS = 1 << 1, /* do not count operations */
+       DF_MOUNT_SERVER = 1 << 2,  /* in a process of its own: see below */
 };
 
-enum {                           /* df_unmount() */
-       DF_UNMOUNT_LAZY = 1 << 0, /* leave the name space now, end with the last open file */
+enum {                            /* df_unmount() */
+       DF_UNMOUNT_LAZY = 1 << 0,  /* leave the name space now, end with the last open file */
+       DF_UNMOUNT_LEAVE = 1 << 1, /* one in a server goes on there if others use it */
 };
 
 /* In the flags of df_mount(): how long the program may take until it is mounted, 1 to 65535
@@ -70,6 +72,11 @@ enum {                           /* df_unmount() */
  *   flags    DF_MOUNT_*, DF_MOUNT_SECONDS()
  *   message  receives the program's own words and ours when it fails (NUL-terminated, at most size
  *            bytes); may be NULL
+ *
+ * With DF_MOUNT_SERVER the program runs in a mount server, a process that ends with its last
+ * client. Processes forked from now on share the file system and its open files; a crash of the
+ * program ends in ENOTCONN here. An argv of "@name" joins the server that `directfuse serve --name
+ * name` has started.
  *
  * Returns the number of the mount (> 0), or -1 and errno: ENOENT (no such library), ENOEXEC (no
  * FUSE program, or one that cannot be loaded safely), EBUSY (something is mounted there), ENOTDIR,
@@ -94,7 +101,8 @@ DF_PUBLIC int df_mount_function(int (*run)(int argc, char *argv[], void *data), 
                                 size_t size);
 
 /*
- * Unmounts; calls in flight are waited for, then the program ends. flags: DF_UNMOUNT_*.
+ * Unmounts; calls in flight are waited for, then the program ends. flags: DF_UNMOUNT_*. A mount in
+ * a server ends for all its clients when the process unmounts that mounted it; others only leave.
  * Returns 0, or -1 and errno: EINVAL (no such mount), EBUSY (files are open).
  */
 DF_PUBLIC int df_unmount(int mount, unsigned flags);
@@ -122,6 +130,16 @@ struct df_op_stats {
 /* Operations of a mount since it was mounted; at most `count` entries. Returns the number of
  * operations there are, or -1 and errno EINVAL (no such mount, or DF_MOUNT_NOSTATS). */
 DF_PUBLIC int df_stats(int mount, struct df_op_stats *stats, size_t count);
+
+struct df_trip_stats {
+    uint64_t trips; /* messages to the mount server and back */
+    uint64_t spun;  /* of these, answered before the caller went to sleep */
+    uint64_t slept;
+};
+
+/* What the calls of this process into a mount with DF_MOUNT_SERVER have cost. Returns 0, or -1 and
+ * errno EINVAL: no such mount, or it is inline. */
+DF_PUBLIC int df_trip_stats(int mount, struct df_trip_stats *stats);
 
 struct df_call_stats {
     const char *name; /* "openat" ...; static */

@@ -85,6 +85,8 @@ static void give_back(struct df_pool *pool, struct df_slot *slot)
 
     if (df_slot_state(word) != DF_SLOT_RUNNING ||
         !atomic_compare_exchange_strong(&slot->word, &word, done)) {
+        if (pool->unheard)
+            pool->unheard(pool->arg, slot);
         df_link_release(pool->segment, slot);
         return;
     }
@@ -266,13 +268,14 @@ uint32_t df_pool_sleeping(struct df_pool *pool)
 /* ---- life ------------------------------------------------------------------------------------ */
 
 int df_pool_start(struct df_pool *pool, struct df_segment *segment, df_pool_serve *serve_slot,
-                  void *arg)
+                  df_pool_unheard *unheard, void *arg)
 {
     struct sigaction action = {.sa_handler = do_nothing}; /* no SA_RESTART: sleeps shall end */
 
     memset(pool, 0, sizeof(*pool));
     pool->segment = segment;
     pool->serve = serve_slot;
+    pool->unheard = unheard;
     pool->arg = arg;
     atomic_init(&pool->budget, BUDGET_START);
     pthread_mutex_init(&pool->lock, NULL);
@@ -289,6 +292,9 @@ void df_pool_stop(struct df_pool *pool)
     atomic_store(&pool->stopping, true);
     pthread_mutex_lock(&pool->lock);
     while (pool->count > 0) {
+        for (unsigned i = 0; i < DF_SLOT_COUNT; i++)
+            if (pool->sleeping[i])
+                pthread_kill(pool->sleepers[i], DF_POOL_SIGNAL);
         atomic_fetch_add(&pool->segment->doorbell, 1);
         df_sys_wake(&pool->segment->doorbell, INT_MAX);
         pthread_cond_wait(&pool->ended, &pool->lock);

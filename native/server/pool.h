@@ -17,9 +17,13 @@
 /* Serves the slot's message: fills in result and what belongs to it. Any worker thread. */
 typedef void df_pool_serve(void *arg, struct df_slot *slot, struct df_area *area);
 
+/* Nobody waits for the answer that was given: its client has given up, or is gone. */
+typedef void df_pool_unheard(void *arg, struct df_slot *slot);
+
 struct df_pool {
     struct df_segment *segment; /* this to arg: fixed */
     df_pool_serve *serve;
+    df_pool_unheard *unheard; /* may be NULL */
     void *arg;
 
     _Atomic uint32_t idle;   /* workers that look for something to do, or sleep */
@@ -35,7 +39,7 @@ struct df_pool {
 
 /* 0 or -errno: not one thread could be made. */
 int df_pool_start(struct df_pool *pool, struct df_segment *segment, df_pool_serve *serve,
-                  void *arg);
+                  df_pool_unheard *unheard, void *arg);
 
 /* Ends the workers; waits for what they are at. */
 void df_pool_stop(struct df_pool *pool);

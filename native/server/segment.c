@@ -54,7 +54,8 @@ static void *live(void *argument)
     syscall(SYS_set_robust_list, &life.head, sizeof(life.head));
     set(&given->begun, 1);
     wait_while(&own->ending, 0);
-    return NULL; /* and the kernel marks the word */
+    syscall(SYS_set_robust_list, NULL, sizeof(life.head)); /* it lies on this stack, which goes */
+    return NULL;
 }
 
 static int begin_life(struct df_own_segment *own)
@@ -138,6 +139,7 @@ void df_segment_end(struct df_own_segment *own)
 {
     set(&own->ending, 1);
     pthread_join(own->life, NULL);
+    atomic_fetch_or(&own->segment->life, FUTEX_OWNER_DIED);
 }
 
 void df_segment_free(struct df_own_segment *own)

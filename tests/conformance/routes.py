@@ -351,7 +351,21 @@ class Helper(Inline):
             raise NotUsed("the mount is not served by a helper")
 
 
-ROUTES = {route.name: route for route in (Plain, Kernel, Inline, Helper)}
+class Server(Inline):
+    """The backend in a mount server, reached through the Python package."""
+
+    name = "server"
+
+    def _mounted(self, command):
+        return self.os.mount(command, placement="server")
+
+    def proof(self):
+        super().proof()
+        if not self._mount.stats().trips:
+            raise NotUsed("no call has gone to the mount server")
+
+
+ROUTES = {route.name: route for route in (Plain, Kernel, Inline, Helper, Server)}
 
 #: Every (route, backend) that the suite runs on.
 WHERE = chosen() or [("plain", None)] + [

@@ -92,7 +92,7 @@ static int set_up(void **state)
     rig->groups[1] = 77;
     rig->caller = (struct df_caller){.uid = 5, .group_count = 2, .groups = rig->groups};
     assert_int_equal(df_segment_create(&rig->own, 0), 0);
-    assert_int_equal(df_pool_start(&rig->pool, rig->own.segment, serve, rig), 0);
+    assert_int_equal(df_pool_start(&rig->pool, rig->own.segment, serve, NULL, rig), 0);
     assert_int_equal(df_link_init(&rig->link, rig->own.segment, rig->own.segment->size), 0);
     rig->link.client = 1;
     rig->trip = (struct df_trip){
@@ -331,7 +331,7 @@ static pid_t fork_mortal_server(int *memory)
     server = fork();
     if (server == 0) {
         if (df_segment_create(&own, 0) < 0 ||
-            df_pool_start(&pool, own.segment, serve_by_dying, NULL) < 0 ||
+            df_pool_start(&pool, own.segment, serve_by_dying, NULL, NULL) < 0 ||
             write(ready[1], &own.memory, sizeof(int)) != sizeof(int))
             _exit(1);
         for (;;)

@@ -224,9 +224,16 @@ def test_commands_of_a_wrong_type():
         directfuse.mount(["memfs", "/m\0"])
 
 
-def test_what_comes_later_says_so():
+def test_what_comes_later_says_so(tmp_path):
+    class Operations:
+        def getattr(self, path, fh=None):
+            return {}
+
+        def readdir(self, path, fh):
+            return [".", ".."]
+
     with pytest.raises(NotImplementedError, match="yet"):
-        directfuse.mount("memfs /m", placement="server")
+        directfuse.mount(Operations(), mountpoint=tmp_path, placement="server")
     with pytest.raises(ValueError, match="placement"):
         directfuse.mount("memfs /m", placement="elsewhere")
 

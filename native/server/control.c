@@ -1,0 +1,314 @@
+/*
+ * control.c - one thread that reads the sockets: HELLO, BORN, and the end of each client.
+ */
+#include "server/control.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "channel/join.h"
+
+#define LOOK_MS 1000 /* between two looks for children that were never born */
+
+/* A socket that leads to us. */
+struct connection {
+    int fd;
+    uint32_t client; /* whose life it stands for; 0: nobody's, others join by it */
+};
+
+struct control {
+    struct df_server *server;
+    int epoll;
+    int signals;
+    unsigned connections;
+    bool over; /* a signal came */
+};
+
+/* A message as it came. */
+struct incoming {
+    struct df_join_message body;
+    struct ucred sender;
+    int fd; /* -1: none */
+};
+
+/* ---- connections ----------------------------------------------------------------------------- */
+
+static int watch(struct control *c, int fd, void *data)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = data};
+
+    return epoll_ctl(c->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+/* Takes over fd, also on failure. */
+static int add_connection(struct control *c, int fd, uint32_t client)
+{
+    struct connection *connection = malloc(sizeof(*connection));
+    const int on = 1;
+    int error;
+
+    if (!connection) {
+        close(fd);
+        return -ENOMEM;
+    }
+    *connection = (struct connection){fd, client};
+    setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
+    error = watch(c, fd, connection);
+    if (error < 0) {
+        close(fd);
+        free(connection);
+        return error;
+    }
+    c->connections++;
+    return 0;
+}
+
+static void end_connection(struct control *c, struct connection *connection)
+{
+    close(connection->fd);
+    if (connection->client)
+        df_execute_gone(c->server, connection->client);
+    free(connection);
+    c->connections--;
+}
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+static void read_control(struct incoming *in, struct msghdr *header)
+{
+    for (struct cmsghdr *h = CMSG_FIRSTHDR(header); h; h = CMSG_NXTHDR(header, h)) {
+        if (h->cmsg_level != SOL_SOCKET)
+            continue;
+        if (h->cmsg_type == SCM_CREDENTIALS)
+            memcpy(&in->sender, CMSG_DATA(h), sizeof(in->sender));
+        if (h->cmsg_type == SCM_RIGHTS)
+            memcpy(&in->fd, CMSG_DATA(h), sizeof(in->fd));
+    }
+}
+
+/* 1: a message; 0: the end; -EAGAIN: nothing now. */
+static int receive(int fd, struct incoming *in)
+{
+    union {
+        struct cmsghdr align;
+        char room[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec iov = {&in->body, sizeof(in->body)};
+    struct msghdr header = {.msg_iov = &iov,
+                            .msg_iovlen = 1,
+                            .msg_control = &control,
+                            .msg_controllen = sizeof(control)};
+    ssize_t size = recvmsg(fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+    in->fd = -1;
+    in->sender = (struct ucred){.uid = (uid_t)-1};
+    if (size < 0)
+        return errno == EAGAIN || errno == EINTR ? -EAGAIN : 0;
+    read_control(in, &header);
+    if (size == sizeof(in->body) && in->body.magic == DF_JOIN_MAGIC)
+        return 1;
+    if (in->fd >= 0)
+        close(in->fd);
+    return 0;
+}
+
+static bool may_join(const struct incoming *in)
+{
+    return in->sender.uid == geteuid() || in->sender.uid == 0;
+}
+
+static void send_welcome(struct control *c, int fd, uint32_t client, int error)
+{
+    struct df_join_message body = {.magic = DF_JOIN_MAGIC,
+                                   .kind = DF_JOIN_WELCOME,
+                                   .client = client,
+                                   .error = error,
+                                   .size = c->server->own.segment->size};
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = {
+        {.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
+    struct iovec iov = {&body, sizeof(body)};
+    struct msghdr header = {.msg_iov = &iov, .msg_iovlen = 1};
+
+    if (error == 0) {
+        memcpy(CMSG_DATA(&control.header), &c->server->own.memory, sizeof(int));
+        header.msg_control = &control;
+        header.msg_controllen = sizeof(control);
+    }
+    sendmsg(fd, &header, MSG_NOSIGNAL | MSG_DONTWAIT); /* who does not listen is gone */
+}
+
+static void welcome(struct control *c, const struct incoming *in)
+{
+    uint32_t client = may_join(in) ? df_files_client_new(&c->server->files) : 0;
+    int error = client ? 0 : may_join(in) ? -EAGAIN : -EACCES;
+
+    send_welcome(c, in->fd, client, error);
+    if (error < 0)
+        close(in->fd);
+    else if (add_connection(c, in->fd, client) < 0)
+        df_execute_gone(c->server, client);
+}
+
+static void birth(struct control *c, const struct incoming *in)
+{
+    if (!may_join(in) || !df_files_client_born(&c->server->files, in->body.client))
+        close(in->fd); /* it finds out: its calls are refused */
+    else if (add_connection(c, in->fd, in->body.client) < 0)
+        df_execute_gone(c->server, in->body.client);
+}
+
+static void take_message(struct control *c, const struct incoming *in)
+{
+    if (in->fd < 0)
+        return;
+    switch (in->body.kind) {
+    case DF_JOIN_HELLO:
+        welcome(c, in);
+        break;
+    case DF_JOIN_BORN:
+        birth(c, in);
+        break;
+    default:
+        close(in->fd);
+    }
+}
+
+static void read_connection(struct control *c, struct connection *connection)
+{
+    struct incoming in;
+    int ret;
+
+    while ((ret = receive(connection->fd, &in)) == 1)
+        take_message(c, &in);
+    if (ret == 0)
+        end_connection(c, connection);
+}
+
+/* ---- the loop -------------------------------------------------------------------------------- */
+
+static void accept_client(struct control *c)
+{
+    int fd = accept4(c->server->options->listener, NULL, NULL, SOCK_CLOEXEC);
+
+    if (fd >= 0)
+        add_connection(c, fd, 0);
+}
+
+static void drain(int fd)
+{
+    char bytes[sizeof(struct signalfd_siginfo)];
+
+    while (read(fd, bytes, sizeof(bytes)) > 0)
+        ;
+}
+
+static void take_event(struct control *c, void *data)
+{
+    if (data == &c->signals) {
+        drain(c->signals);
+        c->over = true;
+    } else if (data == &c->server->news) {
+        drain(c->server->news);
+    } else if (data == c) {
+        accept_client(c);
+    } else {
+        read_connection(c, data);
+    }
+}
+
+static int64_t now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+static void bury_unborn(struct control *c)
+{
+    uint32_t client;
+
+    while ((client = df_files_client_overdue(&c->server->files, now())))
+        df_execute_gone(c->server, client);
+}
+
+static bool is_over(const struct control *c)
+{
+    struct df_server *server = c->server;
+
+    if (c->over || atomic_load(&server->live_count) == 0)
+        return true;
+    return !server->options->stay && c->connections == 0 &&
+           df_files_client_count(&server->files) == 0;
+}
+
+static void loop(struct control *c)
+{
+    struct epoll_event events[16];
+
+    while (!is_over(c)) {
+        int count = epoll_wait(c->epoll, events, 16, LOOK_MS);
+
+        for (int i = 0; i < count; i++)
+            take_event(c, events[i].data.ptr);
+        df_server_end_unused(c->server);
+        bury_unborn(c);
+    }
+}
+
+static int begin(struct control *c)
+{
+    const struct df_serve_options *options = c->server->options;
+    sigset_t ends;
+    int error;
+
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGINT);
+    c->epoll = epoll_create1(EPOLL_CLOEXEC);
+    c->signals = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (c->epoll < 0 || c->signals < 0)
+        return -errno;
+    if ((error = watch(c, c->signals, &c->signals)) < 0 ||
+        (error = watch(c, c->server->news, &c->server->news)) < 0)
+        return error;
+    if (options->listener >= 0 && (error = watch(c, options->listener, c)) < 0)
+        return error;
+    return options->control >= 0 ? add_connection(c, options->control, 0) : 0;
+}
+
+static void tell_ready(struct control *c)
+{
+    struct df_join_message body = {
+        .magic = DF_JOIN_MAGIC, .kind = DF_JOIN_READY, .client = (uint32_t)c->server->mounts[0].id};
+
+    if (c->server->options->control >= 0)
+        send(c->server->options->control, &body, sizeof(body), MSG_NOSIGNAL);
+}
+
+/* The sockets that are left close with the process. */
+int df_control_run(struct df_server *server)
+{
+    struct control c = {.server = server, .epoll = -1, .signals = -1};
+    int error = begin(&c);
+
+    if (error == 0) {
+        tell_ready(&c);
+        loop(&c);
+    }
+    if (c.epoll >= 0)
+        close(c.epoll);
+    if (c.signals >= 0)
+        close(c.signals);
+    return error;
+}

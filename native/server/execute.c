@@ -1,0 +1,291 @@
+/*
+ * execute.c - one message: checked and copied, its op called in the client's name, answered.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "channel/link.h"
+#include "channel/ofd.h"
+#include "core/caller.h"
+#include "core/lock.h"
+#include "server/server_private.h"
+
+/* ---- the question ---------------------------------------------------------------------------- */
+
+static void take_caller(struct df_work *w)
+{
+    const struct df_message_caller *from = &w->message.caller;
+
+    w->caller = (struct df_caller){
+        .uid = from->uid,
+        .gid = from->gid,
+        .real_uid = from->real_uid,
+        .real_gid = from->real_gid,
+        .pid = from->pid,
+        .umask = from->umask & 0777,
+        .group_count = from->group_count < DF_GROUPS_MAX ? from->group_count : DF_GROUPS_MAX,
+        .groups = w->area->groups,
+        .capable = from->capable != 0,
+        .lock_owner = df_execute_owner(w->client),
+        .size_limit = from->size_limit,
+    };
+}
+
+/* A reference on each file that is named. 0 or -EBADF. */
+static int take_file(struct df_work *w, unsigned i, uint64_t handle)
+{
+    if (handle == 0)
+        return 0;
+    w->files[i] = df_files_get(&w->server->files, handle);
+    return w->files[i] ? 0 : -EBADF;
+}
+
+/* The name is copied before anybody looks at it. */
+static int take_where(struct df_work *w, unsigned i)
+{
+    const struct df_message_where *from = &w->message.wheres[i];
+
+    if (from->len >= PATH_MAX)
+        return -EPROTO;
+    memcpy(w->names[i], w->area->names[i], from->len);
+    w->names[i][from->len] = '\0';
+    if (memchr(w->names[i], '\0', from->len))
+        return -EPROTO;
+    w->wheres[i] = (struct df_where){NULL, w->names[i], from->len, from->flags};
+    if (from->base == 0)
+        return from->len == 0 ? -EPROTO : 0;
+    if (!w->files[i] && take_file(w, i, from->base) < 0)
+        return -EBADF;
+    w->wheres[i].base = w->files[i];
+    return 0;
+}
+
+static bool takes_where(uint32_t op)
+{
+    return op <= DF_MESSAGE_open;
+}
+
+static bool takes_two(uint32_t op)
+{
+    return op == DF_MESSAGE_rename || op == DF_MESSAGE_link;
+}
+
+/* Pins the mount, or finds that of the file. */
+static int find_fs(struct df_work *w)
+{
+    struct df_served *served;
+
+    if (w->files[0]) {
+        w->fs = w->files[0]->fs;
+        w->call.mount = atomic_load_explicit(&w->files[0]->mount, memory_order_relaxed);
+        return 0;
+    }
+    served = df_server_mount(w->server, w->message.mount);
+    if (!served || !atomic_load(&served->shared->live) ||
+        !df_gate_pin(w->thread, served->mount, served->id))
+        return -ENOTCONN;
+    w->fs = atomic_load(&served->mount->fs);
+    w->call.mount = served->mount;
+    return 0;
+}
+
+static int take_objects(struct df_work *w)
+{
+    uint32_t op = w->message.op;
+    int ret;
+
+    if (takes_where(op)) {
+        if ((ret = take_where(w, 0)) < 0 || (takes_two(op) && (ret = take_where(w, 1)) < 0))
+            return ret;
+        return find_fs(w);
+    }
+    if (op == DF_MESSAGE_read_batch || op > DF_MESSAGE_destroy)
+        return 0;
+    if (w->message.files[0] == 0)
+        return -EBADF;
+    if ((ret = take_file(w, 0, w->message.files[0])) < 0 ||
+        (ret = take_file(w, 1, w->message.files[1])) < 0)
+        return ret;
+    return find_fs(w);
+}
+
+/* ---- the answer ------------------------------------------------------------------------------ */
+
+static void put_files(struct df_work *w)
+{
+    for (unsigned i = 0; i < 2; i++)
+        if (w->files[i])
+            df_file_put(w->thread, w->files[i]);
+}
+
+static void answer(struct df_work *w, int64_t result)
+{
+    struct df_message *m = &w->slot->message;
+
+    m->links = w->call.links;
+    m->second_links = w->call.second_links;
+    m->leave_second = w->call.leave_second;
+    m->result = result;
+    if (result == DF_LEAVE)
+        memcpy(w->area->names[0], w->call.leave, PATH_MAX);
+}
+
+static int64_t run(struct df_work *w)
+{
+    int64_t ret = take_objects(w);
+
+    if (ret == 0)
+        ret = df_execute_ops[w->message.op](w);
+    return ret;
+}
+
+/* Inside the gate with the client's identity. */
+static int64_t run_inside(struct df_work *w)
+{
+    const struct df_caller *before;
+    int64_t ret;
+    int error;
+
+    w->thread = df_gate_enter(&error);
+    if (!w->thread)
+        return error;
+    before = w->thread->caller;
+    w->thread->caller = &w->caller;
+    df_call_start(&w->call, w->thread, NULL);
+    w->call.links = w->message.links;
+    w->call.second_links = w->message.second_links;
+    ret = run(w);
+    put_files(w);
+    w->thread->caller = before;
+    df_gate_leave(w->thread);
+    return ret;
+}
+
+/* Those that change mounts must not stand inside one. */
+static bool is_outside(uint32_t op)
+{
+    return op == DF_MESSAGE_UNMOUNT;
+}
+
+void df_execute(void *arg, struct df_slot *slot, struct df_area *area)
+{
+    struct df_work w;
+    int64_t ret;
+
+    w.server = arg;
+    w.slot = slot;
+    w.area = area;
+    w.client = df_slot_client(atomic_load(&slot->word));
+    memcpy(&w.message, &slot->message, offsetof(struct df_message, leave_second));
+    w.files[0] = w.files[1] = NULL;
+    w.call.links = w.call.second_links = 0;
+    w.call.leave_second = false;
+    take_caller(&w);
+    if (w.message.op >= DF_MESSAGE_COUNT)
+        ret = -ENOSYS;
+    else if (is_outside(w.message.op))
+        ret = df_execute_ops[w.message.op](&w);
+    else
+        ret = run_inside(&w);
+    answer(&w, ret);
+}
+
+/* ---- clients that are gone ------------------------------------------------------------------- */
+
+void df_execute_close(struct df_server *server, struct df_thread *thread, struct df_file *file)
+{
+    df_file_put(thread, file);
+    df_server_closed(server);
+}
+
+void df_execute_unheard(void *arg, struct df_slot *slot)
+{
+    struct df_server *server = arg;
+    uint32_t client = df_slot_client(atomic_load(&slot->word));
+    const struct df_message *m = &slot->message;
+    struct df_thread *thread;
+    struct df_file *last;
+    int error;
+
+    if (m->op != DF_MESSAGE_open || m->result != 0 || !(thread = df_gate_enter(&error)))
+        return;
+    if (df_files_drop(&server->files, client, m->out.file.handle, &last) == 0 && last)
+        df_execute_close(server, thread, last);
+    df_gate_leave(thread);
+}
+
+/* Slots that it had claimed, submitted, or not looked at again. Those that run are freed when the
+ * worker is done. */
+static void reap_slots(struct df_server *server, uint32_t client)
+{
+    struct df_segment *segment = server->own.segment;
+
+    for (unsigned i = 0; i < DF_SLOT_COUNT; i++) {
+        struct df_slot *slot = &df_segment_slots(segment)[i];
+        uint32_t word = atomic_load(&slot->word);
+        uint32_t abandoned = df_slot_word(client, DF_SLOT_ABANDONED);
+
+        if (df_slot_client(word) != client || df_slot_state(word) == DF_SLOT_FREE)
+            continue;
+        if (df_slot_state(word) == DF_SLOT_RUNNING &&
+            atomic_compare_exchange_strong(&slot->word, &word, abandoned))
+            continue;
+        if (df_slot_state(word) != DF_SLOT_ABANDONED &&
+            atomic_compare_exchange_strong(&slot->word, &word, DF_SLOT_FREE))
+            df_link_release(segment, slot);
+        else if (df_slot_state(word) != DF_SLOT_ABANDONED)
+            i--; /* it changed just now: look again */
+    }
+}
+
+/* What the kernel does when a process ends: each file is flushed, its POSIX locks go. */
+static void close_for(struct df_server *server, struct df_thread *thread, uint32_t client,
+                      uint32_t index)
+{
+    struct df_ofd *ofd = &df_segment_ofds(server->own.segment)[index];
+    struct df_file *file = df_files_get(&server->files, atomic_load(&ofd->handle));
+    struct df_file *last;
+
+    df_ofd_break(ofd, client);
+    if (file) {
+        struct df_call call;
+        uint64_t owner = df_execute_owner(client);
+
+        df_call_start(&call, thread, atomic_load_explicit(&file->mount, memory_order_relaxed));
+        if (!(atomic_load(&file->flags) & O_PATH)) {
+            if (!(file->traits & DF_FILE_NOFLUSH))
+                df_call_result(&call, file->fs->ops->flush(file->fs, &call, file, owner));
+            df_lock_close(file, owner);
+        }
+        df_file_put(thread, file);
+    }
+    df_files_drop_gone(&server->files, index, &last);
+    if (last)
+        df_execute_close(server, thread, last);
+}
+
+static void close_all(struct df_server *server, uint32_t client, const uint64_t *had)
+{
+    int error;
+    struct df_thread *thread = df_gate_enter(&error);
+
+    for (uint32_t i = 0; thread && i < DF_OFD_COUNT / 64; i++)
+        for (uint64_t bits = had[i]; bits != 0; bits &= bits - 1)
+            close_for(server, thread, client, i * 64 + (uint32_t)__builtin_ctzll(bits));
+    if (thread)
+        df_gate_leave(thread);
+}
+
+void df_execute_gone(struct df_server *server, uint32_t client)
+{
+    uint64_t *had;
+
+    if (!df_files_client_gone(&server->files, client, &had))
+        return;
+    if (!atomic_load(&server->pool.stopping)) /* at the end answers lie there that are wanted */
+        reap_slots(server, client);
+    if (had)
+        close_all(server, client, had);
+    free(had);
+}

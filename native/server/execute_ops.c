@@ -1,0 +1,508 @@
+/*
+ * execute_ops.c - each op of a message as the call of the same op of struct df_ops.
+ */
+#include <errno.h>
+#include <linux/ioctl.h>
+#include <string.h>
+#include <sys/file.h>
+
+#include "core/caller.h"
+#include "core/lock.h"
+#include "server/server_private.h"
+
+/* The answer's own part of the message. */
+static union df_results *out_of(struct df_work *w)
+{
+    return &w->slot->message.out;
+}
+
+static int64_t done(struct df_work *w, ssize_t ret)
+{
+    return df_call_result(&w->call, ret);
+}
+
+/* Calls the op: w->fs and w->call are its first arguments. */
+#define CALL(op, ...) done(w, w->fs->ops->op(w->fs, &w->call, __VA_ARGS__))
+
+static size_t at_most(uint64_t size, size_t limit)
+{
+    return size < limit ? size : limit;
+}
+
+/* ---- by name --------------------------------------------------------------------------------- */
+
+static int64_t do_getattr(struct df_work *w)
+{
+    struct stat st;
+    int64_t ret = CALL(getattr, &w->wheres[0], &st);
+
+    if (ret == 0) {
+        st.st_dev = w->call.mount->dev;
+        out_of(w)->st = st;
+    }
+    return ret;
+}
+
+static int64_t do_setattr(struct df_work *w)
+{
+    struct stat st;
+    bool wanted = w->message.args.setattr.wants_stat;
+    int64_t ret = CALL(setattr, &w->wheres[0], &w->message.args.setattr.set, wanted ? &st : NULL);
+
+    if (ret == 0 && wanted) {
+        st.st_dev = w->call.mount->dev;
+        out_of(w)->st = st;
+    }
+    return ret;
+}
+
+static int64_t do_access(struct df_work *w)
+{
+    return CALL(access, &w->wheres[0], w->message.args.access.mask);
+}
+
+static int64_t do_readlink(struct df_work *w)
+{
+    return CALL(readlink, &w->wheres[0], w->area->payload,
+                at_most(w->message.args.readlink.size, DF_PAYLOAD_SIZE));
+}
+
+static const char *key_of(struct df_work *w)
+{
+    memcpy(w->key, w->area->key, sizeof(w->key));
+    w->key[sizeof(w->key) - 1] = '\0';
+    return w->key;
+}
+
+static int64_t do_getxattr(struct df_work *w)
+{
+    return CALL(getxattr, &w->wheres[0], key_of(w), w->area->payload,
+                at_most(w->message.args.getxattr.size, DF_PAYLOAD_SIZE));
+}
+
+static int64_t do_listxattr(struct df_work *w)
+{
+    return CALL(listxattr, &w->wheres[0], w->area->payload,
+                at_most(w->message.args.listxattr.size, DF_PAYLOAD_SIZE));
+}
+
+static int64_t do_setxattr(struct df_work *w)
+{
+    return CALL(setxattr, &w->wheres[0], key_of(w), w->area->payload,
+                at_most(w->message.args.setxattr.size, DF_PAYLOAD_SIZE),
+                w->message.args.setxattr.flags);
+}
+
+static int64_t do_removexattr(struct df_work *w)
+{
+    return CALL(removexattr, &w->wheres[0], key_of(w));
+}
+
+static int64_t do_statfs(struct df_work *w)
+{
+    return CALL(statfs, &w->wheres[0], &out_of(w)->statvfs);
+}
+
+/* ---- entries --------------------------------------------------------------------------------- */
+
+static int64_t do_mknod(struct df_work *w)
+{
+    return CALL(mknod, &w->wheres[0], w->message.args.mknod.mode, w->message.args.mknod.rdev);
+}
+
+static int64_t do_mkdir(struct df_work *w)
+{
+    return CALL(mkdir, &w->wheres[0], w->message.args.mkdir.mode);
+}
+
+static int64_t do_symlink(struct df_work *w)
+{
+    size_t size = w->message.args.symlink.size;
+
+    if (size >= PATH_MAX)
+        return -ENAMETOOLONG;
+    memcpy(w->names[1], w->area->payload, size); /* a second where is not used here */
+    w->names[1][size] = '\0';
+    return CALL(symlink, w->names[1], &w->wheres[0]);
+}
+
+static int64_t do_unlink(struct df_work *w)
+{
+    return CALL(unlink, &w->wheres[0]);
+}
+
+static int64_t do_rmdir(struct df_work *w)
+{
+    return CALL(rmdir, &w->wheres[0]);
+}
+
+static int64_t do_rename(struct df_work *w)
+{
+    return CALL(rename, &w->wheres[0], &w->wheres[1], w->message.args.rename.flags);
+}
+
+static int64_t do_link(struct df_work *w)
+{
+    return CALL(link, &w->wheres[0], &w->wheres[1]);
+}
+
+/* ---- opening and closing -----------------------------------------------------------------------
+ */
+
+#define CREATION_FLAGS (O_CLOEXEC | O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC) /* open(2) */
+
+static int64_t register_file(struct df_work *w, struct df_file *file)
+{
+    uint64_t handle = df_files_add(&w->server->files, w->client, file, w->message.mount);
+
+    if (handle == 0) {
+        df_file_put(w->thread, file);
+        return -ENFILE;
+    }
+    out_of(w)->file = (struct df_message_file){handle, file->ino, file->kind, file->traits};
+    return 0;
+}
+
+static int64_t do_open(struct df_work *w)
+{
+    int flags = w->message.args.open.flags;
+    struct df_file *file = df_file_new(w->thread, w->call.mount, w->fs, flags & ~CREATION_FLAGS);
+    int64_t ret;
+
+    if (!file)
+        return -ENOMEM;
+    w->message.mount = w->call.mount->id;
+    ret = CALL(open, &w->wheres[0], file, flags, w->message.args.open.mode);
+    if (ret < 0) {
+        df_file_discard(w->thread, file);
+        return ret;
+    }
+    df_file_opened(file);
+    return register_file(w, file);
+}
+
+static int64_t drop(struct df_work *w, uint64_t handle)
+{
+    struct df_file *last;
+    int ret = df_files_drop(&w->server->files, w->client, handle, &last);
+
+    if (last)
+        df_execute_close(w->server, w->thread, last);
+    return ret;
+}
+
+static int64_t do_flush(struct df_work *w)
+{
+    struct df_file *file = w->files[0];
+    int64_t ret = 0;
+
+    if (!(atomic_load(&file->flags) & O_PATH)) {
+        if (!(file->traits & DF_FILE_NOFLUSH))
+            ret = CALL(flush, file, w->caller.lock_owner);
+        df_lock_close(file, w->caller.lock_owner);
+    }
+    if (w->message.args.flush.drop)
+        drop(w, w->message.files[0]);
+    return ret;
+}
+
+static int64_t do_release(struct df_work *w)
+{
+    return drop(w, w->message.files[0]);
+}
+
+/* ---- data ------------------------------------------------------------------------------------ */
+
+static int64_t do_read(struct df_work *w)
+{
+    struct iovec iov = {w->area->payload, at_most(w->message.args.read.size, DF_PAYLOAD_SIZE)};
+
+    return CALL(read, w->files[0], &iov, 1, w->message.args.read.offset);
+}
+
+#define SETTABLE (O_APPEND | O_NONBLOCK | O_DIRECT | O_NOATIME | O_ASYNC) /* F_SETFL */
+
+/* What fcntl(2) has changed over there holds from the next write on, for all who share the file. */
+static void take_flags(struct df_file *file, int flags)
+{
+    int have = atomic_load_explicit(&file->flags, memory_order_relaxed);
+
+    if ((have ^ flags) & SETTABLE)
+        atomic_store_explicit(&file->flags, (have & ~SETTABLE) | (flags & SETTABLE),
+                              memory_order_relaxed);
+}
+
+static int64_t do_write(struct df_work *w)
+{
+    struct iovec iov = {w->area->payload, at_most(w->message.args.write.size, DF_PAYLOAD_SIZE)};
+    off_t offset = w->message.args.write.offset;
+    int64_t ret;
+
+    take_flags(w->files[0], w->message.args.write.flags);
+    ret = CALL(write, w->files[0], &iov, 1, &offset);
+    out_of(w)->offset = offset;
+    return ret;
+}
+
+#define BATCH_RUN 64
+
+struct batch {
+    struct df_message_extent *extents; /* in the payload: the results go there */
+    char *bytes;                       /* of the next extent */
+    size_t room;                       /* bytes left behind it */
+    struct df_extent run[BATCH_RUN];
+    struct df_message_extent *from[BATCH_RUN];
+    size_t count;
+};
+
+static void batch_flush(struct df_work *w, struct batch *b)
+{
+    struct df_fs *fs;
+    int64_t ret;
+
+    if (b->count == 0)
+        return;
+    fs = b->run[0].file->fs;
+    w->call.mount = atomic_load_explicit(&b->run[0].file->mount, memory_order_relaxed);
+    ret = done(w, fs->ops->read_batch(fs, &w->call, b->run, b->count));
+    for (size_t i = 0; i < b->count; i++) {
+        b->from[i]->result = ret < 0 ? ret : b->run[i].result;
+        df_file_put(w->thread, b->run[i].file);
+    }
+    b->count = 0;
+}
+
+/* One extent more; false: it does not fit in the payload. */
+static bool batch_add(struct df_work *w, struct batch *b, struct df_message_extent *extent)
+{
+    struct df_message_extent e = *extent;
+    size_t size = (e.size + 7) & ~(size_t)7;
+    struct df_file *file;
+
+    if (e.size > DF_PAYLOAD_SIZE || size > b->room)
+        return false;
+    file = df_files_get(&w->server->files, e.handle);
+    extent->result = file ? 0 : -EBADF;
+    if (file) {
+        if (b->count == BATCH_RUN || (b->count > 0 && b->run[0].file->fs != file->fs))
+            batch_flush(w, b);
+        b->from[b->count] = extent;
+        b->run[b->count++] = (struct df_extent){file, b->bytes, e.size, e.offset, 0};
+    }
+    b->bytes += size;
+    b->room -= size;
+    return true;
+}
+
+static int64_t do_read_batch(struct df_work *w)
+{
+    struct batch b = {.extents = (struct df_message_extent *)w->area->payload};
+    uint64_t count = w->message.args.read_batch.count;
+    bool fits = true;
+
+    if (count > DF_PAYLOAD_SIZE / sizeof(b.extents[0]))
+        return -EPROTO;
+    b.bytes = (char *)&b.extents[count];
+    b.room = DF_PAYLOAD_SIZE - count * sizeof(b.extents[0]);
+    for (uint64_t i = 0; i < count && fits; i++)
+        fits = batch_add(w, &b, &b.extents[i]);
+    batch_flush(w, &b);
+    return fits ? 0 : -EPROTO;
+}
+
+static int64_t do_lseek(struct df_work *w)
+{
+    return CALL(lseek, w->files[0], w->message.args.lseek.offset, w->message.args.lseek.whence);
+}
+
+static int64_t do_fsync(struct df_work *w)
+{
+    return CALL(fsync, w->files[0], w->message.args.fsync.datasync);
+}
+
+static int64_t do_fallocate(struct df_work *w)
+{
+    return CALL(fallocate, w->files[0], w->message.args.fallocate.mode,
+                w->message.args.fallocate.offset, w->message.args.fallocate.length);
+}
+
+static int64_t do_copy_file_range(struct df_work *w)
+{
+    if (!w->files[1])
+        return -EBADF;
+    if (w->files[0]->fs != w->files[1]->fs)
+        return -EXDEV;
+    return CALL(copy_file_range, w->files[0], w->message.args.copy_file_range.in, w->files[1],
+                w->message.args.copy_file_range.out, w->message.args.copy_file_range.size,
+                w->message.args.copy_file_range.flags);
+}
+
+static int64_t do_readdir(struct df_work *w)
+{
+    struct df_dirbuf buf = {.data = w->area->payload,
+                            .size = at_most(w->message.args.readdir.size, DF_PAYLOAD_SIZE)};
+    int64_t ret = CALL(readdir, w->files[0], w->message.args.readdir.offset, &buf);
+
+    out_of(w)->readdir.used = buf.used;
+    out_of(w)->readdir.next = buf.next;
+    return ret;
+}
+
+static int64_t do_ioctl(struct df_work *w)
+{
+    unsigned long request = w->message.args.ioctl.request;
+    void *argument = _IOC_SIZE(request) > 0 ? (void *)w->area->payload
+                                            : (void *)(uintptr_t)w->message.args.ioctl.argument;
+
+    return CALL(ioctl, w->files[0], request, argument);
+}
+
+static int64_t do_poll(struct df_work *w)
+{
+    return CALL(poll, w->files[0], w->message.args.poll.events, NULL);
+}
+
+static int64_t do_advise(struct df_work *w)
+{
+    return CALL(advise, w->files[0], w->message.args.advise.offset, w->message.args.advise.length,
+                w->message.args.advise.mode);
+}
+
+/* ---- locks ----------------------------------------------------------------------------------- */
+
+#define SLEEPERS_MAX                                                                               \
+    (DF_SLOT_COUNT / 2) /* calls that wait for a lock: the others need slots too                   \
+                         */
+
+/* Waiting is refused where it would leave too few slots for those who hold the locks. */
+static bool may_wait(struct df_work *w, bool wait)
+{
+    return !wait || df_pool_sleeping(&w->server->pool) < SLEEPERS_MAX;
+}
+
+static int64_t lock_range(struct df_work *w, struct df_lock *lock)
+{
+    int64_t ret = CALL(lock, w->files[0], lock);
+
+    return ret == DF_NOT_OURS ? df_lock_range(w->thread, w->files[0], lock) : ret;
+}
+
+static void note_locks(struct df_work *w)
+{
+    struct df_served *served = df_server_mount(w->server, w->call.mount->id);
+
+    if (served)
+        atomic_store(&served->shared->locked, 1);
+}
+
+static int64_t do_lock(struct df_work *w)
+{
+    struct df_lock lock = w->message.args.lock.lock;
+    bool sleeps = lock.wait && !lock.test;
+    int64_t ret;
+
+    if (!may_wait(w, sleeps))
+        return -ENOLCK;
+    lock.owner = lock.pid == -1 ? df_lock_file_owner(w->files[0]) : w->caller.lock_owner;
+    note_locks(w);
+    if (sleeps)
+        df_pool_sleep_begin(&w->server->pool, w->slot);
+    ret = lock_range(w, &lock);
+    if (sleeps)
+        df_pool_sleep_end(&w->server->pool, w->slot);
+    out_of(w)->lock = lock;
+    return ret;
+}
+
+static int64_t do_flock(struct df_work *w)
+{
+    int operation = w->message.args.flock.operation;
+    bool sleeps = !(operation & (LOCK_NB | LOCK_UN));
+    int64_t ret;
+
+    if (!may_wait(w, sleeps))
+        return -ENOLCK;
+    if (sleeps)
+        df_pool_sleep_begin(&w->server->pool, w->slot);
+    ret = CALL(flock, w->files[0], operation, df_lock_file_owner(w->files[0]));
+    if (ret == DF_NOT_OURS)
+        ret = df_lock_flock(w->thread, w->files[0], operation);
+    if (sleeps)
+        df_pool_sleep_end(&w->server->pool, w->slot);
+    return ret;
+}
+
+/* ---- never asked for over a channel
+ * -------------------------------------------------------------- */
+
+static int64_t do_borrow(struct df_work *w)
+{
+    (void)w;
+    return -EOPNOTSUPP;
+}
+
+#define do_unborrow do_borrow
+#define do_destroy  do_borrow
+
+/* ---- processes ------------------------------------------------------------------------------- */
+
+static int64_t do_adopt(struct df_work *w)
+{
+    return df_files_adopt(&w->server->files, w->client, w->message.files[0]);
+}
+
+static int64_t do_drop(struct df_work *w)
+{
+    return drop(w, w->message.files[0]);
+}
+
+static int64_t do_keep(struct df_work *w)
+{
+    size_t count = at_most(w->message.args.keep.size, DF_PAYLOAD_SIZE) / sizeof(uint64_t);
+    uint64_t others[64];
+    size_t found;
+
+    do {
+        found = df_files_others(&w->server->files, w->client, (const uint64_t *)w->area->payload,
+                                count, others, 64);
+        for (size_t i = 0; i < found; i++)
+            drop(w, others[i]);
+    } while (found > 0);
+    return 0;
+}
+
+static int64_t do_fork(struct df_work *w)
+{
+    uint32_t child = df_files_client_fork(&w->server->files, w->client);
+
+    return child ? (int64_t)child : -EAGAIN;
+}
+
+static int64_t do_unfork(struct df_work *w)
+{
+    df_execute_gone(w->server, w->message.args.unfork.client);
+    return 0;
+}
+
+static int64_t do_unmount(struct df_work *w)
+{
+    if (w->message.args.unmount.alone && df_files_client_count(&w->server->files) > 1)
+        return -EUSERS;
+    return df_server_unmount(w->server, w->message.mount, w->message.args.unmount.lazy);
+}
+
+static int64_t do_nothing(struct df_work *w)
+{
+    (void)w;
+    return 0;
+}
+
+df_execute_op *const df_execute_ops[DF_MESSAGE_COUNT] = {
+#define DF_OP(name) [DF_MESSAGE_##name] = do_##name,
+#include "core/ops.def"
+#undef DF_OP
+    [DF_MESSAGE_ADOPT] = do_adopt,     [DF_MESSAGE_DROP] = do_drop,
+    [DF_MESSAGE_KEEP] = do_keep,       [DF_MESSAGE_FORK] = do_fork,
+    [DF_MESSAGE_UNFORK] = do_unfork,   [DF_MESSAGE_UNMOUNT] = do_unmount,
+    [DF_MESSAGE_NOTHING] = do_nothing,
+};

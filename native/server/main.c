@@ -1,0 +1,114 @@
+/*
+ * main.c - directfuse-server: one FUSE program in a process of its own, served to many.
+ *
+ *     directfuse-server [--control FD] [--listen FD] [--stay] [--library FILE] -- COMMAND [ARG...]
+ *
+ * Not for people: `directfuse serve` and df_mount(..., DF_MOUNT_SERVER) start it. The command line
+ * is the FUSE program's, as df_mount() takes it. What goes wrong is told by the control socket, or
+ * else on standard error. Exit status: 0, or 1: not mounted, 2: wrong arguments.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "channel/join.h"
+#include "directfuse.h"
+#include "server/server.h"
+
+struct arguments {
+    struct df_serve_options options;
+    const char *library;
+    int argc;
+    char **argv;
+};
+
+static int unmount(int mount)
+{
+    return df_unmount(mount, 0) < 0 ? -errno : 0;
+}
+
+static bool parse(int argc, char *argv[], struct arguments *out)
+{
+    int i;
+
+    *out = (struct arguments){.options = {.control = -1, .listener = -1, .unmount = unmount}};
+    for (i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "--stay") == 0)
+            out->options.stay = true;
+        else if (i + 1 == argc)
+            return false;
+        else if (strcmp(argv[i], "--control") == 0)
+            out->options.control = atoi(argv[++i]);
+        else if (strcmp(argv[i], "--listen") == 0)
+            out->options.listener = atoi(argv[++i]);
+        else if (strcmp(argv[i], "--library") == 0)
+            out->library = argv[++i];
+        else
+            return false;
+    }
+    out->argc = argc - i - 1;
+    out->argv = argv + i + 1;
+    return out->argc > 0;
+}
+
+static int report(const struct arguments *a, int error, const char *message)
+{
+    struct df_join_message body = {.magic = DF_JOIN_MAGIC, .kind = DF_JOIN_READY, .error = error};
+    struct iovec iov[] = {{&body, sizeof(body)}, {(char *)message, strlen(message)}};
+    struct msghdr header = {.msg_iov = iov, .msg_iovlen = 2};
+
+    if (a->options.control >= 0)
+        sendmsg(a->options.control, &header, MSG_NOSIGNAL);
+    else
+        fprintf(stderr, "directfuse-server: %s: %s\n", strerror(-error), message);
+    return 1;
+}
+
+/* Who started this waits for the process it made: that one ends here, and the server belongs to
+ * nobody whose wait() it could disturb. */
+static int detach(void)
+{
+    pid_t pid = fork();
+
+    if (pid > 0)
+        _exit(0);
+    return pid < 0 ? -errno : 0;
+}
+
+/* The server's own thread takes these; a terminal's hang-up is not its business. */
+static void block_signals(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    signal(SIGHUP, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+int main(int argc, char *argv[])
+{
+    struct arguments a;
+    char message[4096];
+    int error;
+
+    if (!parse(argc, argv, &a)) {
+        fprintf(stderr, "usage: directfuse-server [--control FD] [--listen FD] [--stay] "
+                        "[--library FILE] -- COMMAND [ARG...]\n");
+        return 2;
+    }
+    block_signals();
+    if (a.options.control >= 0 && (error = detach()) < 0)
+        return report(&a, error, "the server process cannot be made");
+    if (df_mount(a.library, a.argc, a.argv, 0, message, sizeof(message)) < 0)
+        return report(&a, -errno, message);
+    error = df_serve(&a.options);
+    return error < 0 ? report(&a, error, "the server could not begin") : 0;
+}

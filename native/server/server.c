@@ -1,0 +1,194 @@
+/*
+ * server.c - the life of a mount server: what it serves, unmounting, the end.
+ */
+#include "server/server.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "server/control.h"
+
+/* ---- mounts ---------------------------------------------------------------------------------- */
+
+static void copy_text(char *to, size_t size, const char *from)
+{
+    snprintf(to, size, "%s", from ? from : "");
+}
+
+/* For df_mount_each(): under the core's table lock. */
+static bool serve_mount(const struct df_mount *mount, void *arg)
+{
+    struct df_server *server = arg;
+    struct df_served *served = &server->mounts[server->mount_count];
+    struct df_shared_mount *shared = &df_segment_mounts(server->own.segment)[server->mount_count];
+
+    if (server->mount_count == DF_MOUNT_COUNT)
+        return false;
+    *served = (struct df_served){mount->id, (struct df_mount *)mount, shared, false};
+    shared->flags = mount->flags & DF_ATTACH_READONLY ? DF_SHARED_READONLY : 0;
+    shared->dev = mount->dev;
+    shared->point_len = mount->point_len;
+    copy_text(shared->point, sizeof(shared->point), mount->point);
+    copy_text(shared->fsname, sizeof(shared->fsname), mount->fsname);
+    copy_text(shared->subtype, sizeof(shared->subtype), mount->subtype);
+    atomic_store(&shared->live, mount->id);
+    server->mount_count++;
+    return true;
+}
+
+struct df_served *df_server_mount(struct df_server *server, int id)
+{
+    for (unsigned i = 0; i < server->mount_count; i++)
+        if (server->mounts[i].id == id)
+            return &server->mounts[i];
+    return NULL;
+}
+
+static void tell_news(struct df_server *server)
+{
+    const uint64_t one = 1;
+
+    if (write(server->news, &one, sizeof(one)) < 0)
+        return; /* the counter is full: it will be read */
+}
+
+/* ---- unmounting ------------------------------------------------------------------------------ */
+
+/* Under server->lock. A worker may still hold a reference on a file that no client has. */
+static int unmount_idle(struct df_server *server, struct df_served *served)
+{
+    int ret;
+
+    while ((ret = server->options->unmount(served->id)) == -EBUSY &&
+           !df_files_any(&server->files, served->id))
+        sched_yield();
+    return ret;
+}
+
+/* Under server->lock. */
+static int unmount(struct df_server *server, struct df_served *served)
+{
+    struct df_segment *segment = server->own.segment;
+    int ret;
+
+    if (df_files_any(&server->files, served->id))
+        return -EBUSY;
+    atomic_store(&served->shared->live, 0);
+    ret = unmount_idle(server, served);
+    if (ret < 0 && ret != -EINVAL) { /* EINVAL: it has ended by itself */
+        atomic_store(&served->shared->live, served->id);
+        return ret;
+    }
+    served->id = 0;
+    atomic_fetch_add(&segment->mounts_changed, 1);
+    atomic_fetch_sub(&server->live_count, 1);
+    tell_news(server);
+    return 0;
+}
+
+int df_server_unmount(struct df_server *server, int id, bool lazy)
+{
+    struct df_served *served;
+    int ret = 0;
+
+    pthread_mutex_lock(&server->lock);
+    served = df_server_mount(server, id);
+    if (!served || id == 0 || served->ending)
+        ret = -EINVAL;
+    else if (!lazy)
+        ret = unmount(server, served);
+    if (ret == 0 && lazy) {
+        served->ending = true;
+        atomic_fetch_add(&server->ending_count, 1);
+        atomic_store(&served->shared->live, 0);
+        tell_news(server);
+    }
+    pthread_mutex_unlock(&server->lock);
+    return ret;
+}
+
+void df_server_closed(struct df_server *server)
+{
+    if (atomic_load(&server->ending_count) > 0)
+        tell_news(server);
+}
+
+void df_server_end_unused(struct df_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    for (unsigned i = 0; i < server->mount_count; i++)
+        if (server->mounts[i].ending && server->mounts[i].id != 0 &&
+            unmount(server, &server->mounts[i]) == 0)
+            atomic_fetch_sub(&server->ending_count, 1);
+    pthread_mutex_unlock(&server->lock);
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+/* Clients may still be there (SIGTERM): they find the mounts gone. */
+static void end_clients(struct df_server *server)
+{
+    for (unsigned i = 0; i < DF_CLIENT_MAX; i++) {
+        uint32_t id = server->files.clients[i].id; /* nobody else is left who changes it */
+
+        if (id != 0)
+            df_execute_gone(server, id);
+    }
+}
+
+static void end(struct df_server *server)
+{
+    for (unsigned i = 0; i < server->mount_count; i++)
+        atomic_store(&server->mounts[i].shared->live, 0);
+    df_pool_stop(&server->pool);
+    end_clients(server);
+    for (unsigned i = 0; i < server->mount_count; i++)
+        if (server->mounts[i].id != 0)
+            server->options->unmount(server->mounts[i].id);
+}
+
+static int begin(struct df_server *server)
+{
+    int error = df_segment_create(&server->own, 0);
+
+    if (error < 0)
+        return error;
+    server->news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (server->news < 0)
+        return -errno;
+    if ((error = df_files_init(&server->files, server->own.segment)) < 0)
+        return error;
+    df_mount_each(serve_mount, server);
+    atomic_store(&server->live_count, server->mount_count);
+    return df_pool_start(&server->pool, server->own.segment, df_execute, df_execute_unheard,
+                         server);
+}
+
+/* What begin() has made stays when it fails: the process ends then. */
+int df_serve(const struct df_serve_options *options)
+{
+    struct df_server *server = calloc(1, sizeof(*server));
+    int ret;
+
+    if (!server)
+        return -ENOMEM;
+    server->options = options;
+    pthread_mutex_init(&server->lock, NULL);
+    ret = begin(server);
+    if (ret < 0)
+        return ret;
+    ret = df_control_run(server);
+    end(server);
+    df_segment_end(&server->own);
+    df_segment_free(&server->own);
+    df_files_free(&server->files);
+    close(server->news);
+    pthread_mutex_destroy(&server->lock);
+    free(server);
+    return ret;
+}

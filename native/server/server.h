@@ -1,0 +1,34 @@
+/*
+ * server.h - a mount server: the mounts of this process, served to the processes of one job.
+ *
+ *     control.c   sockets: who joins, who is gone
+ *     pool.c      worker threads
+ *     execute.c   one message: the op on the hosted df_fs, in the client's name
+ *     files.c     open files and who has them
+ *     segment.c   the shared memory
+ */
+#ifndef DF_SERVER_SERVER_H
+#define DF_SERVER_SERVER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "core/export.h"
+
+struct df_serve_options {
+    int control;  /* connected SOCK_SEQPACKET socket of who started it, which is told when it
+                     is ready (DF_JOIN_READY); -1: none */
+    int listener; /* listening SOCK_SEQPACKET socket, of a named server; -1: none */
+    bool stay;    /* go on when the last client has gone */
+    /* Unmounts for good, flushing: as df_unmount(mount, 0). 0 or -errno. */
+    int (*unmount)(int mount);
+};
+
+/*
+ * Serves every mount that this process has now, until all are unmounted by a client, the last
+ * client has gone, or SIGTERM or SIGINT comes; then unmounts what is left. Call it with these
+ * signals blocked in all threads. 0 or -errno: it could not begin.
+ */
+DF_PRIVATE_EXPORT int df_serve(const struct df_serve_options *options);
+
+#endif

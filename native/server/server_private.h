@@ -1,0 +1,93 @@
+/*
+ * server_private.h - one running server, shared by server.c, control.c and execute*.c.
+ */
+#ifndef DF_SERVER_PRIVATE_H
+#define DF_SERVER_PRIVATE_H
+
+#include "core/call.h"
+#include "core/gate.h"
+#include "core/mount.h"
+#include "server/files.h"
+#include "server/pool.h"
+#include "server/segment.h"
+#include "server/server.h"
+
+/* A mount that is served. Fixed but for `ending`. */
+struct df_served {
+    int id;
+    struct df_mount *mount;         /* type-stable; pinned with its id */
+    struct df_shared_mount *shared; /* its entry in the segment */
+    bool ending;                    /* under server->lock: unmount it with its last file */
+};
+
+struct df_server {
+    const struct df_serve_options *options;
+    struct df_own_segment own;
+    struct df_pool pool;
+    struct df_files files;
+    int news; /* eventfd: something may be over: look */
+
+    pthread_mutex_t lock; /* protects the mounts' `ending` and `live`; held during an unmount */
+    struct df_served mounts[DF_MOUNT_COUNT];
+    unsigned mount_count;          /* fixed */
+    _Atomic unsigned live_count;   /* mounts that are left */
+    _Atomic unsigned ending_count; /* of these, those that end with their last file */
+};
+
+/* One message being executed; on the worker's stack. */
+struct df_work {
+    struct df_server *server;
+    struct df_slot *slot;
+    struct df_area *area;
+    uint32_t client;
+    struct df_message message; /* a copy of the question */
+    struct df_thread *thread;
+    struct df_caller caller;
+    struct df_call call;
+    struct df_fs *fs;         /* whose op it is */
+    struct df_file *files[2]; /* with references */
+    struct df_where wheres[2];
+    char names[2][PATH_MAX];
+    char key[DF_KEY_SIZE];
+};
+
+/* ---- execute.c ---- */
+
+/* df_pool_serve; arg is the server. */
+void df_execute(void *arg, struct df_slot *slot, struct df_area *area);
+
+/* Nobody waits for the answer that df_execute() gave: what it opened is closed again. */
+void df_execute_unheard(void *arg, struct df_slot *slot);
+
+/* A client process is gone: its slots, its locks, its files. Any thread, outside the gate. */
+void df_execute_gone(struct df_server *server, uint32_t client);
+
+/* ---- execute_ops.c: each op of ops.def ---- */
+
+typedef int64_t df_execute_op(struct df_work *w);
+extern df_execute_op *const df_execute_ops[DF_MESSAGE_COUNT];
+
+/* The last reference of a client to the file has gone: releases it. */
+void df_execute_close(struct df_server *server, struct df_thread *thread, struct df_file *file);
+
+/* The owner under which a client's POSIX locks stand here. */
+static inline uint64_t df_execute_owner(uint32_t client)
+{
+    return (uint64_t)client << 1 | 1;
+}
+
+/* ---- server.c ---- */
+
+/* The served mount of that id, or NULL. */
+struct df_served *df_server_mount(struct df_server *server, int id);
+
+/* A client asks to unmount; lazily: it goes from the table now, and ends with its last file. */
+int df_server_unmount(struct df_server *server, int id, bool lazy);
+
+/* A file of the mount was closed: perhaps it was the last. */
+void df_server_closed(struct df_server *server);
+
+/* Unmounts those that are ending and have no file any more. */
+void df_server_end_unused(struct df_server *server);
+
+#endif

@@ -1,0 +1,1 @@
+"""Mount servers: lives, forks, faults."""

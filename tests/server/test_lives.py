@@ -1,0 +1,228 @@
+"""A mount server from its start to its end: who keeps it, who shares it, what it leaves behind."""
+
+import errno
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import directfuse
+
+
+def servers():
+    """Process ids of the servers that this test's mountpoints have."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+            started = (entry / "environ").read_bytes()
+        except OSError:
+            continue
+        mark = f"DF_TEST_SERVER={os.getpid()}\0".encode()
+        if words[0].endswith(b"directfuse-server") and mark in started:
+            found.add(int(entry.name))
+    return found
+
+
+def until(condition, seconds=10):
+    """Polls: there is no event for another user's process that is not a child."""
+    limit = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < limit, "it did not come to pass"
+        os.sched_yield()
+
+
+@pytest.fixture(autouse=True)
+def _marked(monkeypatch):
+    monkeypatch.setenv("DF_TEST_SERVER", str(os.getpid()))
+
+
+@pytest.fixture
+def point(tmp_path):
+    return str(tmp_path / "mnt")
+
+
+def in_fork(func):
+    """Wait status of a forked child that runs func."""
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            func()
+            status = 0
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def test_it_is_a_process_of_its_own_that_ends_at_unmount(point):
+    with directfuse.mount(["memfs", point], placement="server") as mount:
+        assert len(servers()) == 1
+        assert mount.placement == "server"
+        assert mount.stats().trips == 0
+        directfuse.mkdir(f"{point}/d")
+        assert mount.stats().trips > 0
+    until(lambda: not servers())
+
+
+def test_a_failed_mount_brings_the_plugins_words(point):
+    with pytest.raises(directfuse.MountError) as caught:
+        directfuse.mount(["memfs", "--nonsense", point], placement="server")
+    assert "nonsense" in str(caught.value)
+    until(lambda: not servers())
+
+
+def test_a_relative_mountpoint_is_the_callers(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with directfuse.mount("memfs here", placement="server") as mount:
+        assert mount.mountpoint == str(tmp_path / "here")
+
+
+def test_two_mounts_have_two_servers(point):
+    with (
+        directfuse.mount(["memfs", point + "1"], placement="server"),
+        directfuse.mount(["memfs", point + "2"], placement="server"),
+    ):
+        directfuse.mkdir(f"{point}1/only-here")
+        assert directfuse.listdir(f"{point}2") == []
+        assert len(servers()) == 2
+
+
+def test_a_forked_child_shares_the_file_system(point):
+    with directfuse.mount(["memfs", point], placement="server"):
+        assert in_fork(lambda: directfuse.mkdir(f"{point}/made")) == 0
+        assert directfuse.listdir(point) == ["made"]
+
+
+def test_a_forked_child_shares_open_files(point):
+    with directfuse.mount(["memfs", point], placement="server"):
+        fd = directfuse.os_open(f"{point}/f", os.O_CREAT | os.O_RDWR)
+        directfuse.unlink(f"{point}/f")
+        assert in_fork(lambda: directfuse.pwrite(fd, b"child", 0)) == 0
+        assert directfuse.pread(fd, 9, 0) == b"child"
+        directfuse.close(fd)
+
+
+def test_a_file_that_the_parent_closes_is_open_in_the_child(point):
+    with directfuse.mount(["memfs", point], placement="server"):
+        fd = directfuse.os_open(f"{point}/f", os.O_CREAT | os.O_RDWR)
+        directfuse.pwrite(fd, b"bytes", 0)
+        read_end, write_end = os.pipe()
+
+        def child():
+            os.read(read_end, 1)
+            assert directfuse.pread(fd, 9, 0) == b"bytes"
+
+        pid = os.fork()
+        if pid == 0:
+            try:
+                child()
+                os._exit(0)
+            finally:
+                os._exit(1)
+        directfuse.close(fd)
+        with pytest.raises(directfuse.UnmountError) as busy:
+            directfuse.unmount(point)
+        assert busy.value.errno == errno.EBUSY
+        os.write(write_end, b"x")
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        os.close(read_end)
+        os.close(write_end)
+        until(lambda: _unmounts(point))
+
+
+def _unmounts(point):
+    try:
+        directfuse.unmount(point)
+    except directfuse.UnmountError as error:
+        assert error.errno == errno.EBUSY  # the server has not seen yet that the child is gone
+        return False
+    return True
+
+
+def test_locks_of_processes_meet(point):
+    def try_lock():
+        fd = directfuse.os_open(f"{point}/f", os.O_RDWR)
+        with pytest.raises(BlockingIOError):
+            directfuse.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    with directfuse.mount(["memfs", point], placement="server"):
+        fd = directfuse.os_open(f"{point}/f", os.O_CREAT | os.O_RDWR)
+        directfuse.lockf(fd, fcntl.LOCK_EX)
+        assert in_fork(try_lock) == 0
+        directfuse.close(fd)
+
+
+def test_a_child_that_unmounts_only_leaves(point):
+    with directfuse.mount(["memfs", point], placement="server"):
+        assert in_fork(lambda: directfuse.unmount(point)) == 0
+        directfuse.mkdir(f"{point}/still-here")
+
+
+def test_it_ends_with_its_last_process(point):
+    program = (
+        "import directfuse, os\n"
+        f"directfuse.mount(['memfs', {point!r}], placement='server')\n"
+        "os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=30)
+    until(lambda: not servers())
+
+
+def test_a_lazy_unmount_ends_with_the_last_file(point):
+    mount = directfuse.mount(["memfs", point], placement="server")
+    fd = directfuse.os_open(f"{point}/f", os.O_CREAT | os.O_RDWR)
+    mount.unmount(lazy=True)
+    assert not directfuse.path.exists(f"{point}/f")
+    assert directfuse.pwrite(fd, b"late", 0) == 4
+    assert servers()
+    directfuse.close(fd)
+    until(lambda: not servers())
+
+
+def test_a_killed_server_is_enotconn_and_unmounts(point):
+    mount = directfuse.mount(["memfs", point], placement="server")
+    fd = directfuse.os_open(f"{point}/f", os.O_CREAT | os.O_RDWR)
+    (server,) = servers()
+    os.kill(server, signal.SIGKILL)
+    until(lambda: not servers())
+    for call in (lambda: directfuse.pread(fd, 1, 0), lambda: directfuse.stat(f"{point}/f")):
+        with pytest.raises(OSError) as caught:
+            call()
+        assert caught.value.errno == errno.ENOTCONN
+    directfuse.close(fd)
+    mount.unmount()
+
+
+def test_sigterm_writes_everything_and_ends(point, tmp_path):
+    source = tmp_path / "source"
+    source.mkdir()
+    mount = directfuse.mount(["passthrough", str(source), point], placement="server")
+    with directfuse.open(f"{point}/f", "w") as file:
+        file.write("kept")
+    (server,) = servers()
+    os.kill(server, signal.SIGTERM)
+    until(lambda: not servers())
+    assert (source / "f").read_text() == "kept"
+    with pytest.raises(OSError):
+        directfuse.listdir(point)
+    mount.unmount()
+
+
+def test_a_killed_client_leaves_nothing_behind(point):
+    with directfuse.mount(["memfs", point], placement="server"):
+        directfuse.close(directfuse.os_open(f"{point}/f", os.O_CREAT | os.O_RDWR))
+
+        def child():
+            directfuse.os_open(f"{point}/f", os.O_RDWR)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        assert in_fork(child) == -signal.SIGKILL
+        until(lambda: _unmounts(point))
