@@ -146,7 +146,8 @@ class Scenario:
         fs, seen = self.fs, self.seen
         flags = os.O_CREAT | os.O_EXCL | os.O_RDWR
         fd = fs.os_open(self.at("new"), flags, 0o644)
-        fs.pwrite(fd, b"x" * 3000, 0)
+        fs.pwrite(fd, b"x" * 7000, 0)
+        seen["large"] = len(fs.pread(fd, 7000, 0))
         fs.close(fd)
         seen["exists"] = code(fs.os_open, self.at("new"), flags)
         fs.rename(self.at("new"), self.at("other"))
@@ -154,7 +155,7 @@ class Scenario:
         fd = fs.os_open(self.at("other"), os.O_RDWR)
         fs.unlink(self.at("other"))
         seen["left"] = sorted(name[:12] for name in fs.listdir(self.root))
-        seen["unlinked"] = code(fs.pread, fd, 4096, 2998)
+        seen["unlinked"] = code(fs.pread, fd, 4096, 6998)
         seen["unlinked stat"] = code(lambda: fs.fstat(fd).st_size)
         fs.close(fd)
         seen["after"] = sorted(fs.listdir(self.root))
@@ -184,6 +185,11 @@ def outcome(route, command, root):
         return Scenario(fs, str(root)).run()
 
 
+def without_pieces(seen, trace):
+    """Through its page cache the kernel writes page by page, unless -o big_writes is given."""
+    return seen, [line for line in trace if not line.startswith("write /new")]
+
+
 def compare(command, tmp_path):
     ours = outcome(inline, command, tmp_path / "inline")
     theirs = outcome(through_kernel, command, tmp_path / "kernel")
@@ -196,6 +202,8 @@ def test_is_served_as_by_the_kernel(version, package, by_hand, compiled, tmp_pat
     program = compiled("every_api", version, package, *by_hand)
     command = [program] if version <= 22 and by_hand else [program, "-f", "-o", NO_CACHE]
     ours, theirs = compare(command, tmp_path)
+    if version <= 21:
+        ours, theirs = without_pieces(*ours), without_pieces(*theirs)
     if version == 11:
         assert "release /file 2" in ours[1]
         ours, theirs = without_misplaced(*ours), without_misplaced(*theirs)
