@@ -304,7 +304,7 @@ static int do_read(const char *path, char *buf, size_t size, off_t off FI)
     const struct file *file = FILE_OF(path);
     if (size > 1 << 17)
         return -EIO; /* larger than a request of the kernel to libfuse 2 */
-#if V >= 22 /* with direct_io, so that the page cache asks for nothing else */
+#if V >= 22          /* with direct_io, so that the page cache asks for nothing else */
     if (file && file->size == 7000)
         note("read %zu %ld\n", size, (long)off);
 #endif
