@@ -122,7 +122,11 @@ def test_a_background_process_that_never_mounts_is_ended(run, tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_foreground_stays_until_a_signal_and_unmounts(point, number):
-    process = subprocess.Popen([*COMMAND, "mount", "-f", f"memfs {point}"], stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [*COMMAND, "mount", "-f", f"memfs {point}"],
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # a shell's background ignores it
+    )
     try:
         wait_until_mounted(point)
         assert process.poll() is None
