@@ -1,5 +1,5 @@
 /*
- * door.c - the two fillings of the table.
+ * door.c - the fillings of the table.
  */
 #include "door.h"
 
@@ -23,6 +23,28 @@ static ssize_t kernel_getdents(int fd, void *buf, size_t size)
 const struct door door_kernel = {
     .name = "kernel",
     .openat = kernel_openat,
+    .close = close,
+    .fstat = fstat,
+    .fstatat = fstatat,
+    .mkdirat = mkdirat,
+    .unlinkat = unlinkat,
+    .renameat = renameat,
+    .pread = pread,
+    .pwrite = pwrite,
+    .getdents = kernel_getdents,
+    .getxattr = getxattr,
+    .setxattr = setxattr,
+};
+
+/* Reads that the page cache does not answer: open(2), O_DIRECT. */
+static int direct_openat(int dirfd, const char *path, int flags, mode_t mode)
+{
+    return openat(dirfd, path, flags & O_DIRECTORY ? flags : flags | O_DIRECT, mode);
+}
+
+const struct door door_direct = {
+    .name = "direct",
+    .openat = direct_openat,
     .close = close,
     .fstat = fstat,
     .fstatat = fstatat,

@@ -25,6 +25,7 @@ struct door {
 };
 
 extern const struct door door_kernel; /* libc */
+extern const struct door door_direct; /* libc; files are opened with O_DIRECT */
 extern const struct door door_inline; /* directfuse.h */
 
 #endif

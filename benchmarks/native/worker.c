@@ -5,9 +5,10 @@
  *     df-bench [--threads N] [--find] [--mount LIBRARY ARG0 ARG... --]... DOOR:DIRECTORY
  *     df-bench --list
  *
- * DOOR is kernel or inline. Each thread has a directory of its own in DIRECTORY, which is empty and
- * belongs to us; with --find nothing is made and only what reads is timed. Standard input has
- * orders, standard output a line of JSON for each, the first of which says that all is ready:
+ * DOOR is kernel, direct (the kernel's, files opened with O_DIRECT) or inline. Each thread has a
+ * directory of its own in DIRECTORY, which is empty and belongs to us; with --find nothing is made
+ * and only what reads is timed. Standard input has orders, standard output a line of JSON for each,
+ * the first of which says that all is ready:
  *
  *     THREADS COUNT WORKLOAD      -> {"ns": 35.1, "cpu_ns": 35.0, "switches": 0}
  *
@@ -249,16 +250,20 @@ static int prepare_one(struct worker *worker, int i, const struct door *door, co
 
 static int prepare(struct worker *worker, int threads, char *word)
 {
+    static const struct door *const doors[] = {&door_kernel, &door_direct, &door_inline};
     char *directory = strchr(word, ':');
-    bool is_inline = directory && strncmp(word, "inline", (size_t)(directory - word)) == 0;
+    const struct door *door = NULL;
 
-    if (!directory || (!is_inline && strncmp(word, "kernel", (size_t)(directory - word)) != 0)) {
-        fprintf(stderr, "df-bench: %s: wanted kernel:DIRECTORY or inline:DIRECTORY\n", word);
+    for (size_t i = 0; directory && i < sizeof(doors) / sizeof(doors[0]); i++)
+        if (strlen(doors[i]->name) == (size_t)(directory - word) &&
+            strncmp(word, doors[i]->name, (size_t)(directory - word)) == 0)
+            door = doors[i];
+    if (!door) {
+        fprintf(stderr, "df-bench: %s: wanted kernel:, direct: or inline:DIRECTORY\n", word);
         return -1;
     }
     for (; worker->threads < threads; worker->threads++) {
-        if (prepare_one(worker, worker->threads, is_inline ? &door_inline : &door_kernel,
-                        directory + 1) != 0) {
+        if (prepare_one(worker, worker->threads, door, directory + 1) != 0) {
             worker->threads++; /* to be released */
             return fail(worker->finds ? "no files found" : "making files", directory + 1);
         }

@@ -2,10 +2,13 @@
 
 import contextlib
 import getpass
+import importlib.util
 import os
 import shutil
 import socket
 import subprocess
+import sys
+import urllib.request
 
 from tests.conformance.child import die_with_parent
 
@@ -49,6 +52,36 @@ def sshd(directory):
         options = ["-p", str(port), "-o", f"IdentityFile={directory}/user"]
         options += ["-o", "StrictHostKeyChecking=no", "-o", f"UserKnownHostsFile={directory}/known"]
         yield [*options, "-F", "none"], f"{getpass.getuser()}@127.0.0.1:"
+    finally:
+        server.kill()
+        server.communicate()
+
+
+@contextlib.contextmanager
+def s3(directory):
+    """An S3 server (moto) with an empty bucket; yields the words with which s3fs reaches it: the
+    bucket and options."""
+    if importlib.util.find_spec("moto") is None:
+        raise CannotServe("moto is not installed (pip install 'moto[server]')")
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    server = subprocess.Popen(
+        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=die_with_parent,
+    )
+    keys = directory / "keys"
+    keys.write_text("test:test")
+    keys.chmod(0o600)
+    try:
+        if not any("Running on" in line for line in server.stderr):
+            raise CannotServe("moto's server does not start here")
+        request = urllib.request.Request(f"{url}/bucket", method="PUT")
+        urllib.request.urlopen(request, timeout=30).close()
+        yield "bucket", ["-o", f"url={url},use_path_request_style,passwd_file={keys},sigv2"]
     finally:
         server.kill()
         server.communicate()

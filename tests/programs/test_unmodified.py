@@ -19,55 +19,9 @@ import pytest
 import directfuse
 from directfuse import _paths
 
+from .catalog import PROGRAMS, commands
 from .conftest import need, read_tree, tree_of
-
-
-def commands(name, source, request, tmp_path):
-    """The command line of a program that shows `source` at tmp_path/"m", and that path."""
-    point = tmp_path / "m"
-    if name.startswith("squashfuse"):
-        program, _, compressor = name.partition(":")
-        need(program, "mksquashfs")
-        return [program, request.getfixturevalue("image")(compressor), point], point
-    need(name)
-    if name in ("fuse-zip", "archivemount"):
-        need("zip")
-        point.mkdir()  # archivemount itself wants to see its mountpoint
-        return [name, request.getfixturevalue("archive"), point], point
-    if name in ("bindfs", "disorderfs"):
-        point.mkdir()  # bindfs itself wants to see its mountpoint
-        return [name, source, point], point
-    if name == "fuseiso":
-        need("genisoimage")
-        return [name, request.getfixturevalue("iso"), point], point
-    if name == "convmvfs":
-        return [name, "-o", f"srcdir={source}", point], point
-    if name == "sshfs":
-        point.mkdir()  # sshfs itself wants to see its mountpoint
-        options, host = request.getfixturevalue("ssh")
-        return [name, *options, f"{host}{source}", point], point
-    if name == "unionfs":
-        return [name, f"{source}=RO", point], point
-    assert name == "fuse-overlayfs"
-    return [name, "-o", f"lowerdir={source}", point], point
-
-
-PROGRAMS = [
-    "squashfuse:gzip",
-    "squashfuse:xz",
-    "squashfuse:zstd",
-    "squashfuse:lz4",
-    "squashfuse_ll:zstd",
-    "bindfs",
-    "unionfs",
-    "fuse-overlayfs",
-    "fuse-zip",
-    "archivemount",
-    "fuseiso",
-    "disorderfs",  # C++, with std::cout and std::clog of its own
-    "convmvfs",
-    "sshfs",
-]
+from .servers import CannotServe, s3
 
 
 @pytest.fixture(params=PROGRAMS)
@@ -230,6 +184,27 @@ def test_sshfs_writes_through_and_leaves_nothing(ssh, tmp_path):
         assert select.select([client], [], [], 20)[0]
         os.close(client)
     assert our_descriptors(None) == before
+
+
+def test_s3fs_keeps_what_it_was_given(tmp_path):
+    need("s3fs")
+    point = tmp_path / "m"
+    point.mkdir()
+    content = os.urandom(300_000)
+    try:
+        with s3(tmp_path) as (bucket, options):
+            command = ["s3fs", bucket, str(point), *options]
+            with directfuse.mount(command):
+                directfuse.mkdir(f"{point}/sub")
+                with directfuse.open(f"{point}/sub/file", "wb") as file:
+                    file.write(content)
+                directfuse.rename(f"{point}/sub/file", f"{point}/moved")
+            with directfuse.mount(command):
+                assert directfuse.listdir(str(point)) == ["moved", "sub"]
+                with directfuse.open(f"{point}/moved", "rb") as file:
+                    assert file.read() == content
+    except CannotServe as error:
+        pytest.skip(str(error))
 
 
 def our_descriptors(of_the_program):
