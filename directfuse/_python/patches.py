@@ -176,19 +176,22 @@ class _Library:
     def __init__(self, theirs: Any, ours: Any) -> None:
         self._theirs = theirs
         self._ours = ours
-        ours.fuse_get_context.restype = theirs.fuse_get_context.restype
+        # Below both of ours; who calls is known there, whichever a session was made with.
+        self._base = ctypes.CDLL(os.fspath(_paths.plugin_library()))
+        self._base.fuse_get_context.restype = theirs.fuse_get_context.restype
+
+    def _inside(self) -> Any:
+        """The context of the operation of ours that this thread is in; None if it is in none."""
+        context = self._base.fuse_get_context()
+        return context if context and context.contents.fuse else None
 
     def fuse_get_context(self) -> Any:
-        """Ours knows a caller only while it is inside one of our operations."""
-        context = self._ours.fuse_get_context()
-        if context and context.contents.fuse:
-            return context
-        return self._theirs.fuse_get_context()
+        return self._inside() or self._theirs.fuse_get_context()
 
     def fuse_exit(self, fuse: Any) -> None:
-        context = self._ours.fuse_get_context()
+        context = self._inside()
         ours = context and context.contents.fuse == getattr(fuse, "value", fuse)
-        (self._ours if ours else self._theirs).fuse_exit(fuse)
+        (self._base if ours else self._theirs).fuse_exit(fuse)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._ours if _here() else self._theirs, name)

@@ -30,7 +30,7 @@ OPERATIONS = frozenset(
 #: Operations whose arguments are ctypes objects of the library.
 CTYPES = ("lock", "poll", "read_buf", "write_buf", "ioctl", "init_with_config", "bmap")
 
-#: FUSE(...) options of libfuse 2 that are settings of libfuse 3, in the order begin() returns them.
+#: Options of libfuse 2 that are settings of libfuse 3, in the order that settings() returns them.
 SETTINGS = ("use_ino", "readdir_ino", "direct_io", "hard_remove")
 
 #: FUSE(...) options that mean nothing any more.
@@ -85,7 +85,6 @@ class Host:
     def __init__(self, ops: Any, options: dict[str, Any] | None = None) -> None:
         self.ops = ops
         self.options = {"fsname": type(ops).__name__} | (options or {})
-        self.failure: BaseException | None = None
         methods = frozenset(name for name in OPERATIONS if implemented(ops, name))
         self.driven = dict.fromkeys(sorted(methods), "inline")
         self.session = _pyhost.PathSession(
@@ -99,17 +98,14 @@ class Host:
         )
 
     def run(self, mountpoint: str, words: Iterable[str] = ()) -> int:
-        """Mounted, served, ended. Raises what the file system's init() raised."""
-        head, *rest = fuse_words(mountpoint, self.options)
-        status = self.session.run([head, *words, *rest])
-        if self.failure:
-            raise self.failure
-        return status
-
-    def begin(self) -> tuple[bool, ...]:
-        """init(); called when the mount begins. The settings that libfuse is to take."""
+        """init(), mounted, served, ended; the status of fuse_main()."""
         if implemented(self.ops, "init"):
             self.ops.init("/")
+        head, *rest = fuse_words(mountpoint, self.options)
+        return self.session.run([head, *words, *rest])
+
+    def settings(self) -> tuple[bool, ...]:
+        """Of SETTINGS, what libfuse is to take; asked when the mount begins."""
         return tuple(bool(self.options.get(name)) for name in SETTINGS)
 
     def report(self, operation: str, error: BaseException) -> int:
@@ -120,11 +116,15 @@ class Host:
 def _wants_call(ops: Any) -> bool:
     """fusepy calls operations(name, ...), which LoggingMixIn and others redefine; its default only
     finds the method. mfusepy ignores it."""
-    call = getattr(type(ops), "__call__", None)  # noqa: B004  # who defines it is what matters
-    if call is None or any(kind.__module__ == "mfusepy" for kind in type(ops).__mro__):
-        return False
-    defined = call.__qualname__ == "Operations.__call__"
-    return not (defined and call.__module__ in ("fuse", "refuse.high"))
+    for kind in type(ops).__mro__:
+        if kind.__module__ == "mfusepy":
+            return False
+        if "__call__" in kind.__dict__:
+            return (kind.__module__, kind.__name__) not in (
+                ("fuse", "Operations"),
+                ("refuse.high", "Operations"),
+            )
+    return False
 
 
 def _create_takes_flags(ops: Any) -> bool:

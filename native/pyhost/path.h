@@ -26,23 +26,46 @@ struct df_path_session {
 
 /* ---- path_session.c: one operation ---- */
 
+/* The name of a method; its key is made by the first call. */
+struct df_path_name {
+    const char *text;
+    PyObject *key; /* interned; under the GIL */
+};
+
 struct df_path_call {
     struct df_path_session *session;
-    const char *name;
+    struct df_path_name *name;
     struct df_thread_stay stay;
 };
 
 /* Of the session that the calling thread is in an operation of. False: the interpreter has gone. */
-bool df_path_begin(struct df_path_call *call, const char *name);
+bool df_path_enter(struct df_path_call *call, struct df_path_name *name);
 
-/* Calls the method with `args` (taken; NULL: the exception is set). */
-PyObject *df_path_send(const struct df_path_call *call, PyObject *args);
+/* The same for a method that is named in place. */
+#define df_path_begin(call, method)                                                                \
+    ({                                                                                             \
+        static struct df_path_name df_path_method = {method, NULL};                                \
+        df_path_enter(call, &df_path_method);                                                      \
+    })
+
+/* Calls the method with the arguments, which it takes (NULL among them: the exception is set). */
+enum { DF_PATH_ARGS = 5 };
+PyObject *df_path_send_list(const struct df_path_call *call, int count,
+                            PyObject *args[DF_PATH_ARGS + 1]);
+#define DF_PATH_LIST(...)                                                                          \
+    (int)(sizeof((PyObject *[]){__VA_ARGS__}) / sizeof(PyObject *)),                               \
+        (PyObject * [DF_PATH_ARGS + 1])                                                            \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+#define df_path_send(call, ...) df_path_send_list(call, DF_PATH_LIST(__VA_ARGS__))
 
 /* Ends the call: the negative errno of the exception, if one is set, else `result`. */
 int df_path_end(const struct df_path_call *call, long long result);
 
 /* The whole of a call whose result is a number, or nothing. */
-int df_path_do(const struct df_path_call *call, PyObject *args);
+int df_path_do_list(const struct df_path_call *call, int count, PyObject *args[DF_PATH_ARGS + 1]);
+#define df_path_do(call, ...) df_path_do_list(call, DF_PATH_LIST(__VA_ARGS__))
 
 /* ---- path_ops.c, path_file.c ---- */
 

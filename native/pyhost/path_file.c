@@ -8,12 +8,11 @@
 
 /* ---- opening ---- */
 
-/* A method that opens returns the handle. */
-static int take_handle(const struct df_path_call *call, PyObject *args, struct fuse_file_info *fi)
+/* What a method that opens returns is the handle. */
+static int take_handle(const struct df_path_call *call, PyObject *result, struct fuse_file_info *fi)
 {
-    PyObject *result = df_path_send(call, args);
     if (result)
-        df_args_unsigned(result, call->name, UINT64_MAX, &fi->fh);
+        df_args_unsigned(result, call->name->text, UINT64_MAX, &fi->fh);
     Py_XDECREF(result);
     return df_path_end(call, 0);
 }
@@ -23,19 +22,22 @@ static int op_open(const char *path, struct fuse_file_info *fi)
     struct df_path_call call;
     if (!df_path_begin(&call, "open"))
         return -EIO;
-    return take_handle(&call, df_args_pack(2, df_path_text(path), PyLong_FromLong(fi->flags)), fi);
+    return take_handle(&call, df_path_send(&call, df_path_text(path), PyLong_FromLong(fi->flags)),
+                       fi);
 }
 
 static int op_create(const char *path, mode_t mode, struct fuse_file_info *fi)
 {
     struct df_path_call call;
+    PyObject *result;
     if (!df_path_begin(&call, "create"))
         return -EIO;
     PyObject *bits = PyLong_FromUnsignedLong(mode);
-    PyObject *args = call.session->create_flags
-                         ? df_args_pack(3, df_path_text(path), bits, PyLong_FromLong(fi->flags))
-                         : df_args_pack(2, df_path_text(path), bits);
-    return take_handle(&call, args, fi);
+    if (call.session->create_flags)
+        result = df_path_send(&call, df_path_text(path), bits, PyLong_FromLong(fi->flags));
+    else
+        result = df_path_send(&call, df_path_text(path), bits);
+    return take_handle(&call, result, fi);
 }
 
 static int op_opendir(const char *path, struct fuse_file_info *fi)
@@ -43,51 +45,56 @@ static int op_opendir(const char *path, struct fuse_file_info *fi)
     struct df_path_call call;
     if (!df_path_begin(&call, "opendir"))
         return -EIO;
-    return take_handle(&call, df_args_pack(1, df_path_text(path)), fi);
+    return take_handle(&call, df_path_send(&call, df_path_text(path)), fi);
 }
 
 /* ---- with a handle ---- */
 
-static int with_handle(const char *name, const char *path, struct fuse_file_info *fi)
+static int with_handle(struct df_path_name *name, const char *path, struct fuse_file_info *fi)
 {
     struct df_path_call call;
-    if (!df_path_begin(&call, name))
+    if (!df_path_enter(&call, name))
         return -EIO;
-    return df_path_do(&call, df_args_pack(2, df_path_text(path), df_path_handle(fi)));
+    return df_path_do(&call, df_path_text(path), df_path_handle(fi));
 }
 
 static int op_flush(const char *path, struct fuse_file_info *fi)
 {
-    return with_handle("flush", path, fi);
+    static struct df_path_name name = {"flush", NULL};
+    return with_handle(&name, path, fi);
 }
 
 static int op_release(const char *path, struct fuse_file_info *fi)
 {
-    return with_handle("release", path, fi);
+    static struct df_path_name name = {"release", NULL};
+    return with_handle(&name, path, fi);
 }
 
 static int op_releasedir(const char *path, struct fuse_file_info *fi)
 {
-    return with_handle("releasedir", path, fi);
+    static struct df_path_name name = {"releasedir", NULL};
+    return with_handle(&name, path, fi);
 }
 
-static int sync_it(const char *name, const char *path, int datasync, struct fuse_file_info *fi)
+static int sync_it(struct df_path_name *name, const char *path, int datasync,
+                   struct fuse_file_info *fi)
 {
     struct df_path_call call;
-    if (!df_path_begin(&call, name))
+    if (!df_path_enter(&call, name))
         return -EIO;
-    return df_path_do(
-        &call, df_args_pack(3, df_path_text(path), PyLong_FromLong(datasync), df_path_handle(fi)));
+    return df_path_do(&call, df_path_text(path), PyLong_FromLong(datasync), df_path_handle(fi));
 }
 
 static int op_fsync(const char *path, int datasync, struct fuse_file_info *fi)
 {
-    return sync_it("fsync", path, datasync, fi);
+    static struct df_path_name name = {"fsync", NULL};
+    return sync_it(&name, path, datasync, fi);
 }
 
 static int op_fsyncdir(const char *path, int datasync, struct fuse_file_info *fi)
 {
-    return sync_it("fsyncdir", path, datasync, fi);
+    static struct df_path_name name = {"fsyncdir", NULL};
+    return sync_it(&name, path, datasync, fi);
 }
 
 static int op_fallocate(const char *path, int mode, off_t offset, off_t size,
@@ -96,9 +103,8 @@ static int op_fallocate(const char *path, int mode, off_t offset, off_t size,
     struct df_path_call call;
     if (!df_path_begin(&call, "fallocate"))
         return -EIO;
-    return df_path_do(&call, df_args_pack(5, df_path_text(path), PyLong_FromLong(mode),
-                                          PyLong_FromLongLong(offset), PyLong_FromLongLong(size),
-                                          df_path_handle(fi)));
+    return df_path_do(&call, df_path_text(path), PyLong_FromLong(mode), PyLong_FromLongLong(offset),
+                      PyLong_FromLongLong(size), df_path_handle(fi));
 }
 
 static int op_flock(const char *path, struct fuse_file_info *fi, int operation)
@@ -106,8 +112,7 @@ static int op_flock(const char *path, struct fuse_file_info *fi, int operation)
     struct df_path_call call;
     if (!df_path_begin(&call, "flock"))
         return -EIO;
-    return df_path_do(
-        &call, df_args_pack(3, df_path_text(path), df_path_handle(fi), PyLong_FromLong(operation)));
+    return df_path_do(&call, df_path_text(path), df_path_handle(fi), PyLong_FromLong(operation));
 }
 
 /* ---- data ---- */
@@ -135,9 +140,8 @@ static int op_read(const char *path, char *to, size_t size, off_t offset, struct
     long long count = 0;
     if (!df_path_begin(&call, "read"))
         return -EIO;
-    PyObject *result =
-        df_path_send(&call, df_args_pack(4, df_path_text(path), PyLong_FromSize_t(size),
-                                         PyLong_FromLongLong(offset), df_path_handle(fi)));
+    PyObject *result = df_path_send(&call, df_path_text(path), PyLong_FromSize_t(size),
+                                    PyLong_FromLongLong(offset), df_path_handle(fi));
     if (result)
         count = copy_data(result, to, size);
     Py_XDECREF(result);
@@ -152,9 +156,8 @@ static int op_write(const char *path, const char *from, size_t size, off_t offse
     if (!df_path_begin(&call, "write"))
         return -EIO;
     PyObject *data = PyBytes_FromStringAndSize(from, (Py_ssize_t)size);
-    PyObject *result =
-        df_path_send(&call, df_args_pack(4, df_path_text(path), data, PyLong_FromLongLong(offset),
-                                         df_path_handle(fi)));
+    PyObject *result = df_path_send(&call, df_path_text(path), data, PyLong_FromLongLong(offset),
+                                    df_path_handle(fi));
     if (result)
         df_args_unsigned(result, "write", size, &count);
     Py_XDECREF(result);
@@ -235,17 +238,20 @@ static void fill_all(const struct filling *to, PyObject *entries)
 static int op_readdir(const char *path, void *buffer, fuse_fill_dir_t fill, off_t offset,
                       struct fuse_file_info *fi, enum fuse_readdir_flags flags)
 {
+    static struct df_path_name with_offset = {"readdir_with_offset", NULL};
     struct df_path_call call;
     (void)flags;
     if (!df_path_begin(&call, "readdir"))
         return -EIO;
     bool offsets = call.session->readdir_offset;
-    if (offsets)
-        call.name = "readdir_with_offset";
-    PyObject *args = offsets ? df_args_pack(3, df_path_text(path), PyLong_FromLongLong(offset),
-                                            df_path_handle(fi))
-                             : df_args_pack(2, df_path_text(path), df_path_handle(fi));
-    PyObject *entries = df_path_send(&call, args);
+    PyObject *entries;
+    if (offsets) {
+        call.name = &with_offset;
+        entries = df_path_send(&call, df_path_text(path), PyLong_FromLongLong(offset),
+                               df_path_handle(fi));
+    } else {
+        entries = df_path_send(&call, df_path_text(path), df_path_handle(fi));
+    }
     if (entries)
         fill_all(&(struct filling){buffer, fill, offsets}, entries);
     Py_XDECREF(entries);

@@ -8,9 +8,29 @@
 
 /* ---- arguments ---- */
 
+/* The last path, as who reads a file names it again and again; protected by the GIL. */
+static struct {
+    char text[256];
+    PyObject *object;
+} last;
+
 PyObject *df_path_text(const char *path)
 {
-    return path ? df_args_text(path) : Py_NewRef(Py_None);
+    size_t size = path ? strlen(path) + 1 : 0;
+    if (size == 0)
+        return Py_NewRef(Py_None);
+    if (size > sizeof(last.text))
+        return df_args_text(path);
+    if (!last.object || memcmp(last.text, path, size) != 0) {
+        PyObject *object = df_args_text(path);
+        if (!object)
+            return NULL;
+        memcpy(last.text, path, size);
+        PyObject *former = last.object;
+        last.object = object;
+        Py_XDECREF(former);
+    }
+    return Py_NewRef(last.object);
 }
 
 PyObject *df_path_handle(const struct fuse_file_info *fi)
@@ -36,7 +56,7 @@ static int op_getattr(const char *path, struct stat *st, struct fuse_file_info *
     struct df_path_call call;
     if (!df_path_begin(&call, "getattr"))
         return -EIO;
-    PyObject *result = df_path_send(&call, df_args_pack(2, df_path_text(path), df_path_handle(fi)));
+    PyObject *result = df_path_send(&call, df_path_text(path), df_path_handle(fi));
     if (result)
         df_path_read_stat(result, call.session->nanoseconds, st);
     Py_XDECREF(result);
@@ -48,7 +68,7 @@ static int op_access(const char *path, int mask)
     struct df_path_call call;
     if (!df_path_begin(&call, "access"))
         return -EIO;
-    return df_path_do(&call, df_args_pack(2, df_path_text(path), number((unsigned)mask)));
+    return df_path_do(&call, df_path_text(path), number((unsigned)mask));
 }
 
 static int op_chmod(const char *path, mode_t mode, struct fuse_file_info *fi)
@@ -57,7 +77,7 @@ static int op_chmod(const char *path, mode_t mode, struct fuse_file_info *fi)
     (void)fi;
     if (!df_path_begin(&call, "chmod"))
         return -EIO;
-    return df_path_do(&call, df_args_pack(2, df_path_text(path), number(mode)));
+    return df_path_do(&call, df_path_text(path), number(mode));
 }
 
 static int op_chown(const char *path, uid_t uid, gid_t gid, struct fuse_file_info *fi)
@@ -66,7 +86,7 @@ static int op_chown(const char *path, uid_t uid, gid_t gid, struct fuse_file_inf
     (void)fi;
     if (!df_path_begin(&call, "chown"))
         return -EIO;
-    return df_path_do(&call, df_args_pack(3, df_path_text(path), identity(uid), identity(gid)));
+    return df_path_do(&call, df_path_text(path), identity(uid), identity(gid));
 }
 
 static int op_truncate(const char *path, off_t size, struct fuse_file_info *fi)
@@ -75,17 +95,19 @@ static int op_truncate(const char *path, off_t size, struct fuse_file_info *fi)
     if (!df_path_begin(&call, "truncate"))
         return -EIO;
     PyObject *length = PyLong_FromLongLong(size);
-    return df_path_do(&call, fi ? df_args_pack(3, df_path_text(path), length, df_path_handle(fi))
-                                : df_args_pack(2, df_path_text(path), length));
+    if (fi)
+        return df_path_do(&call, df_path_text(path), length, df_path_handle(fi));
+    return df_path_do(&call, df_path_text(path), length);
 }
 
 /* What UTIME_OMIT leaves, for a method that sets both. */
 static int present_times(struct df_path_call *call, const char *path, struct timespec times[2])
 {
+    static struct df_path_name getattr_name = {"getattr", NULL};
     struct df_path_call ask = *call;
     struct stat st;
-    ask.name = "getattr";
-    PyObject *result = df_path_send(&ask, df_args_pack(2, df_path_text(path), Py_NewRef(Py_None)));
+    ask.name = &getattr_name;
+    PyObject *result = df_path_send(&ask, df_path_text(path), Py_NewRef(Py_None));
     int error = result ? df_path_read_stat(result, call->session->nanoseconds, &st) : -1;
     Py_XDECREF(result);
     if (error == 0) {
@@ -122,7 +144,7 @@ static int op_utimens(const char *path, const struct timespec times[2], struct f
     if (!df_path_begin(&call, "utimens"))
         return -EIO;
     PyObject *pair = new_times(&call, path, times);
-    return df_path_do(&call, df_args_pack(2, df_path_text(path), pair));
+    return df_path_do(&call, df_path_text(path), pair);
 }
 
 static int op_statfs(const char *path, struct statvfs *st)
@@ -130,7 +152,7 @@ static int op_statfs(const char *path, struct statvfs *st)
     struct df_path_call call;
     if (!df_path_begin(&call, "statfs"))
         return -EIO;
-    PyObject *result = df_path_send(&call, df_args_pack(1, df_path_text(path)));
+    PyObject *result = df_path_send(&call, df_path_text(path));
     if (result)
         df_path_read_statvfs(result, st);
     Py_XDECREF(result);
@@ -146,8 +168,7 @@ static int op_setxattr(const char *path, const char *name, const char *value, si
     if (!df_path_begin(&call, "setxattr"))
         return -EIO;
     PyObject *data = PyBytes_FromStringAndSize(value, (Py_ssize_t)size);
-    return df_path_do(&call, df_args_pack(4, df_path_text(path), df_args_text(name), data,
-                                          number((unsigned)flags)));
+    return df_path_do(&call, df_path_text(path), df_args_text(name), data, number((unsigned)flags));
 }
 
 /* A value as getxattr(2) wants it: its size, and itself where there is room. */
@@ -172,7 +193,7 @@ static int op_getxattr(const char *path, const char *name, char *value, size_t s
     long long given = 0;
     if (!df_path_begin(&call, "getxattr"))
         return -EIO;
-    PyObject *result = df_path_send(&call, df_args_pack(2, df_path_text(path), df_args_text(name)));
+    PyObject *result = df_path_send(&call, df_path_text(path), df_args_text(name));
     if (result)
         given = give(result, value, size);
     Py_XDECREF(result);
@@ -215,7 +236,7 @@ static int op_listxattr(const char *path, char *list, size_t size)
     long long given = 0;
     if (!df_path_begin(&call, "listxattr"))
         return -EIO;
-    PyObject *result = df_path_send(&call, df_args_pack(1, df_path_text(path)));
+    PyObject *result = df_path_send(&call, df_path_text(path));
     PyObject *joined = result && PyObject_IsTrue(result) > 0 ? join_names(result) : NULL;
     if (joined)
         given = give(joined, list, size);
@@ -229,7 +250,7 @@ static int op_removexattr(const char *path, const char *name)
     struct df_path_call call;
     if (!df_path_begin(&call, "removexattr"))
         return -EIO;
-    return df_path_do(&call, df_args_pack(2, df_path_text(path), df_args_text(name)));
+    return df_path_do(&call, df_path_text(path), df_args_text(name));
 }
 
 /* ---- names ---- */
@@ -239,7 +260,7 @@ static int op_mknod(const char *path, mode_t mode, dev_t rdev)
     struct df_path_call call;
     if (!df_path_begin(&call, "mknod"))
         return -EIO;
-    return df_path_do(&call, df_args_pack(3, df_path_text(path), number(mode), number(rdev)));
+    return df_path_do(&call, df_path_text(path), number(mode), number(rdev));
 }
 
 static int op_mkdir(const char *path, mode_t mode)
@@ -247,7 +268,7 @@ static int op_mkdir(const char *path, mode_t mode)
     struct df_path_call call;
     if (!df_path_begin(&call, "mkdir"))
         return -EIO;
-    return df_path_do(&call, df_args_pack(2, df_path_text(path), number(mode)));
+    return df_path_do(&call, df_path_text(path), number(mode));
 }
 
 static int op_unlink(const char *path)
@@ -255,7 +276,7 @@ static int op_unlink(const char *path)
     struct df_path_call call;
     if (!df_path_begin(&call, "unlink"))
         return -EIO;
-    return df_path_do(&call, df_args_pack(1, df_path_text(path)));
+    return df_path_do(&call, df_path_text(path));
 }
 
 static int op_rmdir(const char *path)
@@ -263,7 +284,7 @@ static int op_rmdir(const char *path)
     struct df_path_call call;
     if (!df_path_begin(&call, "rmdir"))
         return -EIO;
-    return df_path_do(&call, df_args_pack(1, df_path_text(path)));
+    return df_path_do(&call, df_path_text(path));
 }
 
 /* The methods take the new name first. */
@@ -272,7 +293,7 @@ static int op_symlink(const char *content, const char *path)
     struct df_path_call call;
     if (!df_path_begin(&call, "symlink"))
         return -EIO;
-    return df_path_do(&call, df_args_pack(2, df_path_text(path), df_path_text(content)));
+    return df_path_do(&call, df_path_text(path), df_path_text(content));
 }
 
 static int op_link(const char *from, const char *to)
@@ -280,7 +301,7 @@ static int op_link(const char *from, const char *to)
     struct df_path_call call;
     if (!df_path_begin(&call, "link"))
         return -EIO;
-    return df_path_do(&call, df_args_pack(2, df_path_text(to), df_path_text(from)));
+    return df_path_do(&call, df_path_text(to), df_path_text(from));
 }
 
 /* The methods know no flags: as with libfuse 2. */
@@ -291,7 +312,7 @@ static int op_rename(const char *from, const char *to, unsigned flags)
         return -EINVAL;
     if (!df_path_begin(&call, "rename"))
         return -EIO;
-    return df_path_do(&call, df_args_pack(2, df_path_text(from), df_path_text(to)));
+    return df_path_do(&call, df_path_text(from), df_path_text(to));
 }
 
 static int op_readlink(const char *path, char *target, size_t size)
@@ -300,7 +321,7 @@ static int op_readlink(const char *path, char *target, size_t size)
     PyObject *encoded = NULL;
     if (!df_path_begin(&call, "readlink"))
         return -EIO;
-    PyObject *result = df_path_send(&call, df_args_pack(1, df_path_text(path)));
+    PyObject *result = df_path_send(&call, df_path_text(path));
     if (result && PyUnicode_FSConverter(result, &encoded)) {
         size_t length = (size_t)PyBytes_Size(encoded);
         length = length < size ? length : size - 1;

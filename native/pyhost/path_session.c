@@ -19,42 +19,55 @@ static struct df_path_session *session_of(PyObject *self)
 
 /* ---- one operation ---- */
 
-static bool enter(struct df_path_call *call, struct df_path_session *session, const char *name)
+static bool enter(struct df_path_call *call, struct df_path_session *session,
+                  struct df_path_name *name)
 {
     call->session = session;
     call->name = name;
     return df_thread_enter(&call->stay);
 }
 
-bool df_path_begin(struct df_path_call *call, const char *name)
+bool df_path_enter(struct df_path_call *call, struct df_path_name *name)
 {
     return enter(call, fuse_get_context()->private_data, name);
 }
 
-static PyObject *by_name(const struct df_path_call *call, PyObject *args)
+static PyObject *key_of(struct df_path_name *name)
 {
-    PyObject *name = df_args_pack(1, PyUnicode_InternFromString(call->name));
-    PyObject *all = name ? PySequence_Concat(name, args) : NULL;
-    PyObject *result = all ? PyObject_Call(call->session->ops, all, NULL) : NULL;
+    if (!name->key)
+        name->key = PyUnicode_InternFromString(name->text);
+    return name->key;
+}
+
+static PyObject *by_name(const struct df_path_call *call, int count, PyObject *args[])
+{
+    PyObject *all = PyTuple_New(count + 1);
+    PyObject *result = NULL;
+    if (all) {
+        PyTuple_SetItem(all, 0, Py_NewRef(call->name->key));
+        for (int i = 0; i < count; i++)
+            PyTuple_SetItem(all, i + 1, Py_NewRef(args[i]));
+        result = PyObject_Call(call->session->ops, all, NULL);
+    }
     Py_XDECREF(all);
-    Py_XDECREF(name);
     return result;
 }
 
-PyObject *df_path_send(const struct df_path_call *call, PyObject *args)
+PyObject *df_path_send_list(const struct df_path_call *call, int count,
+                            PyObject *args[DF_PATH_ARGS + 1])
 {
     PyObject *result = NULL;
-    if (!args)
-        return NULL;
-    if (call->session->by_call) {
-        result = by_name(call, args);
-    } else {
-        PyObject *method = PyObject_GetAttrString(call->session->ops, call->name);
-        if (method)
-            result = PyObject_Call(method, args, NULL);
-        Py_XDECREF(method);
-    }
-    Py_DECREF(args);
+    bool complete = key_of(call->name) != NULL;
+
+    for (int i = 0; i < count; i++)
+        complete = complete && args[i];
+    if (complete && call->session->by_call)
+        result = by_name(call, count, args);
+    else if (complete) /* the first that is NULL ends the list */
+        result = PyObject_CallMethodObjArgs(call->session->ops, call->name->key, args[0], args[1],
+                                            args[2], args[3], args[4], NULL);
+    for (int i = 0; i < count; i++)
+        Py_XDECREF(args[i]);
     return result;
 }
 
@@ -81,7 +94,8 @@ static int failure(const struct df_path_call *call)
     if (error == 0 && value) {
         if (traceback)
             PyException_SetTraceback(value, traceback);
-        number = PyObject_CallMethod(call->session->helper, "report", "sO", call->name, value);
+        number =
+            PyObject_CallMethod(call->session->helper, "report", "sO", call->name->text, value);
         error = number ? PyLong_AsLong(number) : EIO;
         if (PyErr_Occurred())
             PyErr_WriteUnraisable(call->session->helper);
@@ -100,9 +114,9 @@ int df_path_end(const struct df_path_call *call, long long result)
     return done;
 }
 
-int df_path_do(const struct df_path_call *call, PyObject *args)
+int df_path_do_list(const struct df_path_call *call, int count, PyObject *args[DF_PATH_ARGS + 1])
 {
-    PyObject *result = df_path_send(call, args);
+    PyObject *result = df_path_send_list(call, count, args);
     long number = 0;
     if (result && PyLong_Check(result))
         number = PyLong_AsLong(result);
@@ -122,14 +136,16 @@ bool df_path_has(const struct df_path_session *session, const char *method)
     return found > 0;
 }
 
-/* helper.begin(), in the place of the file system's init: it reports what that raises. */
+/* The file system's own init has run before this: it may refuse the mount. */
+static struct df_path_name init_name = {"init", NULL}, destroy_name = {"destroy", NULL};
+
 static void *op_init(struct fuse_conn_info *conn, struct fuse_config *config)
 {
     struct df_path_call call;
     PyObject *self = fuse_get_context()->private_data;
     (void)conn;
-    if (enter(&call, session_of(self), "init")) {
-        PyObject *options = PyObject_CallMethod(call.session->helper, "begin", NULL);
+    if (enter(&call, session_of(self), &init_name)) {
+        PyObject *options = PyObject_CallMethod(call.session->helper, "settings", NULL);
         int number = 0, inode = 0, direct = 0, hard = 0;
         if (options && PyArg_ParseTuple(options, "pppp", &number, &inode, &direct, &hard)) {
             config->use_ino = number;
@@ -146,9 +162,9 @@ static void *op_init(struct fuse_conn_info *conn, struct fuse_config *config)
 static void op_destroy(void *self)
 {
     struct df_path_call call;
-    if (!enter(&call, session_of(self), "destroy"))
+    if (!enter(&call, session_of(self), &destroy_name))
         return;
-    df_path_do(&call, df_args_pack(1, df_args_text("/")));
+    df_path_do(&call, df_args_text("/"));
 }
 
 static PyObject *run(PyObject *self, PyObject *list)

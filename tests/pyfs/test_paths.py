@@ -1,0 +1,223 @@
+"""File systems of fusepy, mfusepy and refuse: objects, and what their libraries add."""
+
+import errno
+import logging
+import os
+import threading
+
+import pytest
+
+import directfuse
+
+from .memory import Memory
+
+LIBRARIES = {"mfusepy": "mfusepy", "fusepy": "fuse", "refuse": "refuse.high", "none": None}
+
+
+@pytest.fixture(params=LIBRARIES, name="kind")
+def _kind(request):
+    """The file system's class, as a user of the library writes it."""
+    name = LIBRARIES[request.param]
+    if name is None:
+        return Memory
+    library = pytest.importorskip(name)
+    return type("Memory", (Memory, library.Operations), {})
+
+
+def test_everything_a_file_does(kind):
+    memory = kind("a", "b")
+    with directfuse.mount(memory, "/paths") as mount:
+        assert directfuse.listdir("/paths") == ["a", "b"]
+        with directfuse.open("/paths/a", "rb") as file:
+            assert file.read() == b"content of a"
+        with directfuse.open("/paths/new", "wb") as file:
+            file.write(b"0123456789")
+        directfuse.truncate("/paths/new", 4)
+        directfuse.rename("/paths/new", "/paths/renamed")
+        assert memory.files["/renamed"] == b"0123"
+        directfuse.remove("/paths/b")
+        directfuse.symlink("a", "/paths/link")
+        assert directfuse.readlink("/paths/link") == "a"
+        assert directfuse.open("/paths/link").read() == "content of a"
+        assert directfuse.statvfs("/paths").f_blocks == 4096
+        directfuse.setxattr("/paths/a", "user.x", b"value")
+        assert directfuse.getxattr("/paths/a", "user.x") == b"value"
+        assert directfuse.listxattr("/paths/a") == ["user.x"]
+        directfuse.removexattr("/paths/a", "user.x")
+        assert directfuse.listxattr("/paths/a") == []
+        assert mount.stats().driven["read"] == "inline"
+        assert mount.fsname == "Memory"
+    assert memory.events == [("init", "/"), ("destroy", "/")]
+
+
+def test_times_are_nanoseconds(kind):
+    memory = kind()
+    with directfuse.mount(memory, "/paths-ns"):
+        directfuse.utime("/paths-ns/a", ns=(5_000_000_006, 7_000_000_008))
+        assert memory.times["/a"] == (5_000_000_006, 7_000_000_008)
+        found = directfuse.stat("/paths-ns/a")
+        assert (found.st_atime_ns, found.st_mtime_ns) == (5_000_000_006, 7_000_000_008)
+        directfuse.utime("/paths-ns/a")
+        assert memory.times["/a"] == (3, 4)
+
+
+@pytest.mark.filterwarnings("ignore:Time as floating point")
+def test_times_are_seconds_unless_use_ns():
+    class Seconds(Memory):
+        use_ns = False
+
+    seconds = Seconds()
+    with directfuse.mount(seconds, "/paths-s"):
+        directfuse.utime("/paths-s/a", ns=(5_500_000_000, -1_500_000_000))
+        assert seconds.times["/a"] == (5.5, -1.5)
+        found = directfuse.stat("/paths-s/a")
+        assert (found.st_atime_ns, found.st_mtime_ns) == (5_500_000_000, -1_500_000_000)
+
+
+@pytest.mark.parametrize("name", ["fuse", "mfusepy"])
+def test_logging_mix_in(name, caplog):
+    library = pytest.importorskip(name)
+    kind = type("Logged", (library.LoggingMixIn, Memory, library.Operations), {})
+    caplog.set_level(logging.DEBUG)
+    with directfuse.mount(kind(), "/paths-logged"):
+        assert directfuse.open("/paths-logged/a").read() == "content of a"
+    assert "read" in caplog.text and "/a" in caplog.text
+
+
+def test_operations_know_their_caller():
+    library = pytest.importorskip("mfusepy")
+
+    class Asking(Memory, library.Operations):
+        def open(self, path, flags):
+            self.caller = library.fuse_get_context()
+            return super().open(path, flags)
+
+    asking = Asking()
+    with directfuse.mount(asking, "/paths-caller"):
+        directfuse.open("/paths-caller/a").close()
+    assert asking.caller == (os.getuid(), os.getgid(), os.getpid())
+
+
+def test_ranges_of_a_directory_are_asked_for_by_offset():
+    library = pytest.importorskip("mfusepy")
+    names = [f"file {number:05}" for number in range(5000)]
+
+    class Ranges(Memory, library.Operations):
+        def readdir_with_offset(self, path, offset, fh):
+            self.asked = offset
+            for place, name in list(enumerate(names, 1))[offset:]:
+                yield name, {"st_mode": 0o100644}, place
+
+    with directfuse.mount(Ranges(), "/paths-ranges"):
+        assert directfuse.listdir("/paths-ranges") == names
+
+
+def test_nothreads_serialises():
+    """Unlike pyfuse3's, operations of these libraries run side by side, unless told otherwise."""
+    inside, most = [], []
+
+    class Watched(Memory):
+        def getattr(self, path, fh=None):
+            inside.append(path)
+            most.append(len(inside))
+            for _ in range(100):
+                pass
+            inside.remove(path)
+            return super().getattr(path, fh)
+
+    from directfuse._python import paths
+
+    assert paths.fuse_words("/m", {"nothreads": True, "ro": True, "fsname": "x"}) == [
+        "fuse", "-s", "-o", "ro", "-o", "fsname=x", "/m",
+    ]  # fmt: skip
+    with directfuse.mount(Watched(), "/paths-threads"):
+        threads = [
+            threading.Thread(
+                target=lambda: [directfuse.stat("/paths-threads/a") for _ in range(50)]
+            )
+            for _ in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert most
+
+
+# ---- bad input -----------------------------------------------------------------------------------
+
+
+class Wrong(Memory):
+    result = None
+
+    def read(self, path, size, offset, fh):
+        if isinstance(self.result, BaseException):
+            raise self.result
+        return self.result
+
+
+@pytest.mark.parametrize(
+    ("result", "code", "logged"),
+    [
+        (OSError(errno.EACCES, "no"), errno.EACCES, False),
+        (ValueError("what"), errno.EIO, True),
+        (OSError("without a number"), errno.EIO, True),
+        (7, errno.EIO, True),
+        ("text", errno.EIO, True),
+        (b"x" * 11, errno.EIO, True),
+    ],
+)
+def test_a_read_that_fails(result, code, logged, caplog):
+    wrong = Wrong()
+    wrong.result = result
+    with directfuse.mount(wrong, "/paths-wrong"):
+        fd = directfuse.os_open("/paths-wrong/a", os.O_RDONLY)
+        with pytest.raises(OSError) as caught:
+            directfuse.pread(fd, 10, 0)
+        directfuse.close(fd)
+        assert caught.value.errno == code
+        assert directfuse.listdir("/paths-wrong") == ["a"]
+    assert ("Wrong.read() raised" in caplog.text) == logged
+
+
+@pytest.mark.parametrize(
+    ("name", "result"),
+    [
+        ("getattr", 5),
+        ("getattr", {"st_mode": "text"}),
+        ("readdir", 5),
+        ("readdir", [5]),
+        ("readdir", [("a", 1)]),
+        ("open", "text"),
+        ("statfs", None),
+        ("readlink", b"\0".decode()),
+        ("listxattr", 5),
+    ],
+)
+def test_results_of_the_wrong_type_are_eio(name, result, caplog):
+    kind = type("Wrong", (Memory,), {name: lambda *_: result})
+    calls = {
+        "getattr": lambda: directfuse.stat("/paths-types"),
+        "readdir": lambda: directfuse.listdir("/paths-types"),
+        "open": lambda: directfuse.open("/paths-types/a"),
+        "statfs": lambda: directfuse.statvfs("/paths-types"),
+        "readlink": lambda: directfuse.readlink("/paths-types/link"),
+        "listxattr": lambda: directfuse.listxattr("/paths-types/a"),
+    }
+    memory = kind()
+    memory.links["/link"] = "a"
+    with directfuse.mount(memory, "/paths-types"):
+        with pytest.raises(OSError) as caught:
+            calls[name]()
+    assert caught.value.errno == errno.EIO
+    assert f"Wrong.{name}() raised" in caplog.text
+
+
+def test_an_init_that_raises_is_logged(caplog):
+    class Refuses(Memory):
+        def init(self, path):
+            raise RuntimeError("there is no data")
+
+    with pytest.raises(directfuse.MountError, match="there is no data"):
+        directfuse.mount(Refuses(), "/paths-init")
+    assert not directfuse.mounts()

@@ -1,0 +1,346 @@
+"""Unmodified Python programs, and the ways in which a command line names a Python file system."""
+
+import errno
+import os
+import shutil
+import sys
+import tarfile
+import textwrap
+import zipfile
+
+import pytest
+
+import directfuse
+from directfuse._python import meaning
+
+TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+@pytest.fixture
+def script(tmp_path):
+    """Writes a program; its path."""
+
+    def write(text, name="program.py", shebang=None):
+        path = tmp_path / name
+        first = f"#!{shebang}\n" if shebang else ""
+        path.write_text(
+            f"{first}import sys\nsys.path.insert(0, {TESTS!r})\n{textwrap.dedent(text)}"
+        )
+        path.chmod(0o755)
+        return os.fspath(path)
+
+    return write
+
+
+PYFUSE3 = """
+    import argparse, trio, pyfuse3
+    from pyfs.notes import Notes
+
+    def main():
+        parser = argparse.ArgumentParser()
+        parser.add_argument("mountpoint")
+        parser.add_argument("--names", default="a")
+        options = parser.parse_args()
+        print("a word of the program")
+        pyfuse3.init(Notes(*options.names.split(",")), options.mountpoint, {"fsname=notes"})
+        try:
+            trio.run(pyfuse3.main)
+        finally:
+            pyfuse3.close()
+
+    if __name__ == "__main__":
+        main()
+"""
+
+PYFUSE3_ASYNCIO = """
+    import asyncio, pyfuse3, pyfuse3.asyncio
+    from pyfs.notes import Notes
+
+    class Slow(Notes):
+        async def read(self, fh, off, size):
+            await asyncio.sleep(0)
+            return await super().read(fh, off, size)
+
+    pyfuse3.asyncio.enable()
+    try:
+        pyfuse3.init(Slow(), sys.argv[1])
+        asyncio.run(pyfuse3.main())
+        pyfuse3.close()
+    finally:
+        pyfuse3.asyncio.disable()
+"""
+
+MFUSEPY = """
+    import mfusepy
+    from pyfs.memory import Memory
+
+    class Fs(Memory, mfusepy.Operations):
+        pass
+
+    mfusepy.FUSE(Fs(), sys.argv[1], foreground=True, {options})
+"""
+
+FUSEPY = """
+    import fuse
+    from pyfs.memory import Memory
+
+    class Fs(fuse.LoggingMixIn, Memory, fuse.Operations):
+        pass
+
+    fuse.FUSE(Fs(), sys.argv[1], foreground=True, nothreads=True)
+"""
+
+
+# ---- pyfuse3 -------------------------------------------------------------------------------------
+
+
+def test_a_pyfuse3_program(script):
+    pytest.importorskip("pyfuse3")
+    with directfuse.mount([script(PYFUSE3), "/program", "--names", "x,y"]) as mount:
+        assert directfuse.listdir("/program") == ["x", "y"]
+        assert directfuse.open("/program/x").read() == "content of x"
+        assert mount.log == "a word of the program"
+        assert mount.fsname == "notes"
+        assert mount.stats().driven["read"] == "inline"
+    assert not directfuse.mounts()
+    assert sys.argv[0] != script(PYFUSE3), "the caller has its own arguments back"
+
+
+def test_a_pyfuse3_program_with_asyncio(script):
+    pytest.importorskip("pyfuse3")
+    with directfuse.mount([script(PYFUSE3_ASYNCIO), "/program-asyncio"]) as mount:
+        assert directfuse.open("/program-asyncio/a").read() == "content of a"
+        assert mount.stats().driven["read"].startswith("loop: ")
+
+
+def test_a_program_whose_operations_suspend_runs_in_its_own_loop(script):
+    pytest.importorskip("pyfuse3")
+    text = PYFUSE3.replace(
+        "    def main():",
+        """
+    class Notes(Notes):
+        async def read(self, fh, off, size):
+            await trio.sleep(0)
+            return await super().read(fh, off, size)
+
+    def main():""",
+        1,
+    )
+    with directfuse.mount([script(text), "/program-slow"]) as mount:
+        assert directfuse.open("/program-slow/a").read() == "content of a"
+        assert mount.stats().driven["read"].startswith("loop: ")
+
+
+def test_a_program_may_end_its_mount(script):
+    pytest.importorskip("pyfuse3")
+    text = PYFUSE3.replace(
+        "    def main():",
+        """
+    class Notes(Notes):
+        async def unlink(self, parent_inode, name, ctx):
+            pyfuse3.terminate()
+
+    def main():""",
+        1,
+    )
+    mount = directfuse.mount([script(text), "/program-ends"])
+    directfuse.remove("/program-ends/a")
+    mount.unmount()
+    assert not mount.mounted
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("raise RuntimeError('no data')", "RuntimeError: no data"),
+        ("sys.exit('usage: no mountpoint')", "usage: no mountpoint"),
+        ("print('I serve nothing')", "I serve nothing"),
+        (
+            "import argparse; argparse.ArgumentParser().parse_args()",
+            "unrecognized arguments: /none",
+        ),
+        ("this is no Python", "SyntaxError"),
+    ],
+)
+def test_a_program_that_does_not_mount_says_why(script, text, said):
+    with pytest.raises(directfuse.MountError) as caught:
+        directfuse.mount([script(text), "/none"])
+    assert caught.value.errno == errno.EIO
+    assert said in str(caught.value)
+
+
+# ---- fusepy and mfusepy --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", ["nothreads=True", "raw_fi=False, ro=True", "use_ino=True"])
+def test_an_mfusepy_program(script, options):
+    pytest.importorskip("mfusepy")
+    path = script(MFUSEPY.replace("{options}", options))
+    with directfuse.mount([path, "/program-mfusepy"]) as mount:
+        assert directfuse.open("/program-mfusepy/a").read() == "content of a"
+        assert mount.read_only == ("ro" in options)
+        assert mount.stats().driven["read"] == "inline"
+
+
+def test_an_mfusepy_program_that_wants_ctypes(script):
+    """Its own callbacks are called then, through our libfuse."""
+    pytest.importorskip("mfusepy")
+    text = MFUSEPY.replace("{options}", "raw_fi=True").replace(
+        "        pass",
+        """
+        def open(self, path, fi):
+            fi.fh = 6
+            return 0
+
+        def read(self, path, size, offset, fi):
+            return super().read(path, size, offset, fi.fh)
+    """,
+    )
+    with directfuse.mount([script(text), "/program-ctypes"]) as mount:
+        assert directfuse.open("/program-ctypes/a").read() == "content of a"
+        assert not mount.stats().driven
+
+
+def test_a_fusepy_program(script):
+    pytest.importorskip("fuse")
+    with directfuse.mount([script(FUSEPY), "/program-fusepy"]):
+        assert directfuse.open("/program-fusepy/a").read() == "content of a"
+
+
+# ---- names ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def importable(monkeypatch):
+    monkeypatch.syspath_prepend(TESTS)
+
+
+@pytest.mark.usefixtures("importable")
+def test_module_and_class():
+    pytest.importorskip("pyfuse3")
+    with directfuse.mount("pyfs.notes:Notes x y --content=about:{} /named -o ro") as mount:
+        assert directfuse.listdir("/named") == ["x", "y"]
+        assert directfuse.open("/named/x").read() == "about:x"
+        assert mount.read_only
+        assert mount.fsname == "Notes"
+
+
+@pytest.mark.usefixtures("importable")
+def test_the_working_directory_counts(tmp_path, monkeypatch):
+    (tmp_path / "here_only.py").write_text("from pyfs.memory import Memory as Fs\n")
+    monkeypatch.chdir(tmp_path)
+    with directfuse.mount("here_only:Fs /named-here"):
+        assert directfuse.listdir("/named-here") == ["a"]
+
+
+@pytest.mark.usefixtures("importable")
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("no_such_module:Fs /m", "cannot import no_such_module"),
+        ("pyfs.memory:Fs /m", "pyfs.memory has no Fs"),
+        ("pyfs.memory:Memory", "names no mountpoint"),
+        ("pyfs.memory:Memory --surprise=1 /m", "surprise"),
+        ("pyfs.memory:os /m", "no file system"),
+        ("os:getcwd /m", "no file system"),
+    ],
+)
+def test_names_that_mean_no_file_system(command, said):
+    with pytest.raises(directfuse.MountError, match=said):
+        directfuse.mount(command)
+
+
+def test_an_installed_package_brings_a_file_system(tmp_path, monkeypatch):
+    """Entry points of the group come before scripts on PATH, and after what is built in."""
+    (tmp_path / "brought.py").write_text("from pyfs.memory import Memory as Fs\n")
+    metadata = tmp_path / "brought-1.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: brought\nVersion: 1\n")
+    (metadata / "entry_points.txt").write_text(
+        f"[{meaning.GROUP}]\nbrought-fs = brought:Fs\nmemfs = brought:Fs\n"
+    )
+    monkeypatch.syspath_prepend(TESTS)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert "brought-fs" in meaning.names()
+    with directfuse.mount("brought-fs one two /brought"):
+        assert directfuse.listdir("/brought") == ["one", "two"]
+    with directfuse.mount("memfs /built-in") as mount:
+        assert mount.subtype == "memfs"
+
+
+@pytest.mark.usefixtures("importable")
+def test_python_runs_a_module(tmp_path, monkeypatch):
+    pytest.importorskip("pyfuse3")
+    (tmp_path / "a_program.py").write_text(textwrap.dedent(PYFUSE3))
+    monkeypatch.syspath_prepend(tmp_path)
+    with directfuse.mount("python3 -m a_program /as-module --names m"):
+        assert directfuse.listdir("/as-module") == ["m"]
+
+
+def test_a_script_on_path(script, monkeypatch):
+    pytest.importorskip("pyfuse3")
+    path = script(PYFUSE3, name="notes-fs", shebang=sys.executable)
+    monkeypatch.setenv("PATH", os.path.dirname(path), prepend=os.pathsep)
+    with directfuse.mount("notes-fs /on-path"):
+        assert directfuse.listdir("/on-path") == ["a"]
+
+
+def test_a_script_of_another_python_is_refused(script, tmp_path):
+    other = tmp_path / "other"
+    (other / "bin").mkdir(parents=True)
+    (other / "pyvenv.cfg").write_text("")
+    (other / "bin/python3").symlink_to(sys.executable)
+    path = script(PYFUSE3, name="theirs", shebang=other / "bin/python3")
+    with pytest.raises(directfuse.NotSupportedError, match="belongs to another Python"):
+        directfuse.mount([path, "/other"])
+
+
+def test_a_helper_is_no_place_for_python(script):
+    with pytest.raises(directfuse.NotSupportedError, match="inline"):
+        directfuse.mount([script(PYFUSE3), "/helper"], placement="helper")
+
+
+# ---- ratarmount ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def archives(tmp_path):
+    """tar, zip, and a tar that holds the first."""
+    tree = tmp_path / "tree"
+    (tree / "sub").mkdir(parents=True)
+    (tree / "f").write_text("content of f")
+    (tree / "sub/g").write_text("content of g" * 10_000)
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        archive.add(tree, ".")
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.write(tree / "f", "f")
+        archive.write(tree / "sub/g", "sub/g")
+    with tarfile.open(tmp_path / "nested.tar", "w") as archive:
+        archive.add(tmp_path / "a.tar", "a.tar")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "base"),
+    [
+        ("a.tar", [], ""),
+        ("a.zip", [], ""),
+        ("nested.tar", ["--recursive"], "/a.tar"),
+    ],
+)
+def test_ratarmount(archives, name, options, base):
+    """Its console script, unmodified: found by its shebang, run in this process."""
+    beside = os.path.join(os.path.dirname(sys.executable), "ratarmount")
+    program = beside if os.path.exists(beside) else shutil.which("ratarmount")
+    if program is None:
+        pytest.skip("ratarmount is not installed (PyPI: ratarmount)")
+    point = os.fspath(archives / "point")
+    archive = os.fspath(archives / name)
+    with directfuse.mount([program, "-f", *options, archive, point]) as mount:
+        assert sorted(directfuse.listdir(point + base)) == ["f", "sub"]
+        assert directfuse.open(f"{point}{base}/f").read() == "content of f"
+        assert directfuse.open(f"{point}{base}/sub/g").read() == "content of g" * 10_000
+        with pytest.raises(FileNotFoundError):
+            directfuse.stat(f"{point}/none")
+        assert mount.stats().ops["read"].calls > 0
+        assert os.listdir(point) == [], "nothing is mounted for the kernel"
