@@ -177,7 +177,9 @@ def measure(kind: str, rounds: int) -> list[dict[str, Any]]:
             samples: list[tuple[float, float]] = [
                 (timed(theirs[name], 100), timed(ours[name], 2000)) for _ in range(rounds)
             ]
-            kernel, inline = (statistics.quantiles(side, n=10)[0] for side in zip(*samples, strict=True))
+            kernel, inline = (
+                statistics.quantiles(side, n=10)[0] for side in zip(*samples, strict=True)
+            )
             rows.append({"kind": kind, "op": name, "kernel": kernel, "inline": inline})
         ours["close"](), theirs["close"]()
         assert mount.stats().ops["read"].calls >= 2000 * rounds
