@@ -102,7 +102,7 @@ class Host:
         if implemented(self.ops, "init"):
             self.ops.init("/")
         head, *rest = fuse_words(mountpoint, self.options)
-        return self.session.run([head, *words, *rest])
+        return self.session.run([head, *rest, *words])  # what the user says comes last, and wins
 
     def settings(self) -> tuple[bool, ...]:
         """Of SETTINGS, what libfuse is to take; asked when the mount begins."""

@@ -65,6 +65,7 @@ def of_object(
     ops: Any, mountpoint: str, options: Sequence[str] = (), timeout: float | None = None
 ) -> Program:
     """The program of a file system that is an object, or a class to be made without arguments."""
+    ops = _operations_of(ops)
     check_object(ops)
     name = getattr(ops, "__name__", type(ops).__name__)
 
@@ -73,6 +74,16 @@ def of_object(
         _serve(program, made, mountpoint, options, timeout)
 
     return Program([name, mountpoint], body)
+
+
+def _operations_of(ops: Any) -> Any:
+    """A file system of fsspec has operations of other names."""
+    fsspec = sys.modules.get("fsspec")
+    if fsspec is None or not isinstance(ops, fsspec.AbstractFileSystem):
+        return ops
+    from directfuse.backends.fsspec import FsspecOperations
+
+    return FsspecOperations(ops)
 
 
 def check_object(ops: Any) -> None:
@@ -125,7 +136,13 @@ def of_factory(words: Sequence[str], load: Callable[[], Any] | None = None) -> P
 
 
 def _make(words: Sequence[str], factory: Any) -> tuple[Any, str, list[str]]:
-    """The file system of a command line, its mountpoint, its options."""
+    """The file system of a command line, its mountpoint, its options.
+
+    A class may read its command line itself: from_command_line(words behind the first) returns
+    these three.
+    """
+    if callable(own := getattr(factory, "from_command_line", None)):
+        return own(words[1:])  # type: ignore[no-any-return]
     rest, options = _split_options(words[1:])
     if not rest:
         raise MountError(errno.EINVAL, "the command line names no mountpoint", shlex.join(words))

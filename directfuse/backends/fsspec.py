@@ -26,8 +26,9 @@ except ImportError as _error:
         "pip install fsspec"
     ) from _error
 
+from directfuse._errors import MountError
 from directfuse.backends._remote_file import Draft, Reader, Readers
-from directfuse.backends._remote_options import Options
+from directfuse.backends._remote_options import Options, parse
 
 __all__ = ["FsspecOperations"]
 
@@ -155,10 +156,28 @@ class FsspecOperations:
     def from_url(cls, url: str, options: Options | None = None) -> "FsspecOperations":
         """The directory that a URL of fsspec names. Raises OSError or ValueError, saying why."""
         options = options or Options()
-        fs, root = fsspec.core.url_to_fs(url, **options.storage)
+        fs, root = fsspec.core.url_to_fs(url, skip_instance_cache=True, **options.storage)
         made = cls(fs, root, options)
         made.check()
         return made
+
+    @classmethod
+    def from_command_line(cls, words: list[str]) -> tuple["FsspecOperations", str, list[str]]:
+        """(operations, mountpoint, options of FUSE) of `fsspec URL MOUNTPOINT -o ...`."""
+        url, mountpoint, options, fuse = parse(words)
+        try:
+            made = cls.from_url(url, options)
+        except (ImportError, TypeError, ValueError) as error:
+            raise MountError(errno.EINVAL, f"{type(error).__name__}: {error}", url) from error
+        except Exception as error:
+            code = _errno_of(error)
+            why = error.strerror if isinstance(error, OSError) else None
+            raise MountError(code, why or str(error) or os.strerror(code), url) from error
+        if made.read_only and "ro" not in fuse:
+            fuse.append("ro")
+        if not any(option.startswith("fsname=") for option in fuse):
+            fuse.append("fsname=" + url.replace("\\", "\\\\").replace(",", "\\,"))
+        return made, mountpoint, fuse
 
     def check(self) -> None:
         """Asks the file system whether its root is a directory, so that a wrong one is told now."""
@@ -213,7 +232,7 @@ class FsspecOperations:
             known = self._infos.get(path)
         if known and known[1] is not None:
             return str(known[1]["name"])
-        return f"{self.root}{path}" if self.root else path.removeprefix("/")
+        return self._target(path)
 
     def _forget(self, *paths: str) -> None:
         """They have changed."""
@@ -472,7 +491,7 @@ class FsspecOperations:
             self._store(draft)
 
     def _move(self, old: str, new: str, directory: bool) -> None:
-        source, target = self._name(old), f"{self.root}{new}" if self.root else new[1:]
+        source, target = self._name(old), self._target(new)
         if self.fs.exists(source):
             self.fs.mv(source, target, recursive=directory)
         with self._lock:
@@ -646,7 +665,10 @@ class FsspecOperations:
         self._forget(draft.name)
 
     def _target(self, path: str) -> str:
-        return f"{self.root}{path}" if self.root else path.removeprefix("/")
+        """The name of what may not be there yet."""
+        if self.root or self.fs.root_marker == "/":
+            return f"{self.root}{path}"
+        return path.removeprefix("/")
 
     @_operation
     def release(self, path: str, fh: int) -> int:
@@ -685,6 +707,7 @@ class FsspecOperations:
             except Exception:
                 logger.exception("%s could not be stored; its changes are lost", draft.name)
         self._readers.clear()
+        self._fs = None  # with it go the files that an archive is read from
 
 
 # ---- what fsspec says ----------------------------------------------------------------------------

@@ -1,0 +1,162 @@
+"""File systems of fsspec, mounted: every call of the package reaches them."""
+
+import errno
+import os
+import shutil
+import signal
+import threading
+import uuid
+import zipfile
+
+import pytest
+
+fsspec = pytest.importorskip(
+    "fsspec", reason="fsspec is not installed (pip install directfuse[consumers])"
+)
+
+import directfuse  # noqa: E402
+
+
+@pytest.fixture
+def name():
+    return uuid.uuid4().hex
+
+
+@pytest.fixture
+def memory_fs(name):
+    fs = fsspec.filesystem("memory")
+    fs.makedirs(f"/{name}")
+    yield fs
+    fs.rm(f"/{name}", recursive=True)
+
+
+@pytest.fixture
+def shown(name, memory_fs, tmp_path):
+    """The root of a mount of memory://NAME."""
+    with directfuse.mount(f"fsspec memory://{name} {tmp_path}/m") as mount:
+        yield mount.mountpoint
+        assert mount.stats().calls > 0
+
+
+def test_a_command_line(shown, memory_fs, name):
+    with directfuse.open(f"{shown}/x", "w") as file:
+        file.write("text")
+    assert memory_fs.cat(f"/{name}/x") == b"text"
+    assert directfuse.stat(f"{shown}/x").st_size == 4
+    directfuse.makedirs(f"{shown}/a/b")
+    directfuse.rename(f"{shown}/x", f"{shown}/a/b/y")
+    assert [*directfuse.walk(shown)] == [
+        (shown, ["a"], []),
+        (f"{shown}/a", ["b"], []),
+        (f"{shown}/a/b", [], ["y"]),
+    ]
+    with directfuse.open(f"{shown}/a/b/y", "r+") as file:
+        file.seek(0, 2)
+        file.write(" more")
+        file.seek(0)
+        assert file.read() == "text more"
+    assert directfuse.read_many([f"{shown}/a/b/y", (f"{shown}/a/b/y", 5, 2)]) == [
+        b"text more",
+        b"mo",
+    ]
+    directfuse.truncate(f"{shown}/a/b/y", 2)
+    assert memory_fs.cat(f"/{name}/a/b/y") == b"te"
+    with pytest.raises(OSError) as caught:
+        directfuse.rmdir(f"{shown}/a")
+    assert caught.value.errno == errno.ENOTEMPTY
+    with pytest.raises(FileNotFoundError):
+        directfuse.open(f"{shown}/none")
+
+
+def test_the_standard_library_on_it(shown, tmp_path):
+    tree = tmp_path / "tree"
+    (tree / "d").mkdir(parents=True)
+    (tree / "d" / "large").write_bytes(os.urandom(3_000_000))
+    with directfuse.patch():
+        shutil.copytree(tree, f"{shown}/copy", copy_function=shutil.copyfile)
+        shutil.make_archive(str(tmp_path / "archive"), "zip", f"{shown}/copy")
+        shutil.rmtree(f"{shown}/copy")
+        assert os.listdir(shown) == []
+    with zipfile.ZipFile(tmp_path / "archive.zip") as archive:
+        assert archive.read("d/large") == (tree / "d" / "large").read_bytes()
+
+
+def test_an_object(memory_fs, name, tmp_path):
+    memory_fs.pipe(f"/{name}/x", b"of an object")
+    with directfuse.mount(memory_fs, tmp_path / "m") as mount:
+        with directfuse.open(f"{mount.mountpoint}/{name}/x") as file:
+            assert file.read() == "of an object"
+
+
+def test_an_archive_inside_another_mount(shown, tmp_path):
+    """fsspec reads a mount, and is one: a zip in a memory:// in this process, twice over."""
+    with directfuse.open(f"{shown}/a.zip", "wb") as file, zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("d/x", "inner")
+    url = f"zip://::directfuse://{shown}/a.zip"
+    with directfuse.mount(["fsspec", url, f"{tmp_path}/zip"]) as mount:
+        assert mount.read_only and mount.fsname == url[:63]
+        with directfuse.open(f"{mount.mountpoint}/d/x") as file:
+            assert file.read() == "inner"
+        with pytest.raises(OSError) as caught:
+            directfuse.open(f"{mount.mountpoint}/y", "w")
+        assert caught.value.errno == errno.EROFS
+
+
+def test_threads(shown):
+    wrong = []
+
+    def work(number):
+        data = bytes([number]) * 10_000
+        for turn in range(5):
+            path = f"{shown}/{number}-{turn}"
+            with directfuse.open(path, "wb") as file:
+                file.write(data)
+            with directfuse.open(path, "rb") as file:
+                if file.read() != data:
+                    wrong.append(path)
+
+    threads = [threading.Thread(target=work, args=[n]) for n in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == [] and len(directfuse.listdir(shown)) == 30
+
+
+def test_a_forked_child(shown):
+    with directfuse.open(f"{shown}/x", "w") as file:
+        file.write("before")
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        try:
+            with directfuse.open(f"{shown}/x") as file:
+                os._exit(0 if file.read() == "before" else 1)
+        finally:
+            os._exit(255)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "words"),
+    [
+        ("fsspec", errno.EINVAL, "usage: fsspec URL MOUNTPOINT"),
+        ("fsspec memory://x", errno.EINVAL, "usage: fsspec URL MOUNTPOINT"),
+        ("fsspec nosuch://x /m", errno.EINVAL, "Protocol not known: nosuch"),
+        ("fsspec file:///no/such /m", errno.ENOENT, "-o create makes it"),
+        ("fsspec file:///etc/passwd /m", errno.ENOTDIR, "chain it"),
+        ("fsspec memory:// /m -o ttl=soon", errno.EINVAL, "ttl=soon makes no sense"),
+    ],
+)
+def test_bad_command_lines(command, code, words):
+    with pytest.raises(directfuse.MountError, match=words) as caught:
+        directfuse.mount(command).unmount()
+    assert caught.value.errno == code
+
+
+def test_consumers_on_it(shown):
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    table = pandas.DataFrame({"a": range(100)})
+    table.to_parquet(f"directfuse://{shown}/t.parquet")
+    assert pandas.read_parquet(f"directfuse://{shown}/t.parquet").equals(table)
