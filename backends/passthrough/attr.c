@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -90,43 +91,81 @@ int passthrough_statfs(const char *path, struct statvfs *out)
     return passthrough_result(statvfs(absolute, out));
 }
 
-/* ---- extended attributes ---- */
+/* ---- extended attributes: by the source's descriptor where the kernel can (6.13) ---- */
+
+#ifndef SYS_setxattrat
+#define SYS_setxattrat    463
+#define SYS_getxattrat    464
+#define SYS_listxattrat   465
+#define SYS_removexattrat 466
+#endif
+
+/* struct xattr_args of linux/xattr.h, which older headers lack. */
+struct value {
+    uint64_t bytes; /* address */
+    uint32_t size;
+    uint32_t flags;
+};
 
 int passthrough_getxattr(const char *path, const char *name, char *value, size_t size)
 {
+    const struct passthrough *fs = passthrough_here();
+    struct value out = {.bytes = (uintptr_t)value, .size = (uint32_t)size};
     char absolute[PATH_MAX];
+    long len = syscall(SYS_getxattrat, fs->root, passthrough_relative(path), AT_SYMLINK_NOFOLLOW,
+                       name, &out, sizeof(out));
 
-    if (!passthrough_absolute(passthrough_here(), path, absolute))
-        return -ENAMETOOLONG;
-    ssize_t len = lgetxattr(absolute, name, value, size);
+    if (len < 0 && errno == ENOSYS) {
+        if (!passthrough_absolute(fs, path, absolute))
+            return -ENAMETOOLONG;
+        len = lgetxattr(absolute, name, value, size);
+    }
     return len < 0 ? -errno : (int)len;
 }
 
 int passthrough_setxattr(const char *path, const char *name, const char *value, size_t size,
                          int flags)
 {
+    const struct passthrough *fs = passthrough_here();
+    struct value in = {.bytes = (uintptr_t)value, .size = (uint32_t)size, .flags = (uint32_t)flags};
     char absolute[PATH_MAX];
+    long result = syscall(SYS_setxattrat, fs->root, passthrough_relative(path), AT_SYMLINK_NOFOLLOW,
+                          name, &in, sizeof(in));
 
-    if (!passthrough_absolute(passthrough_here(), path, absolute))
-        return -ENAMETOOLONG;
-    return passthrough_result(lsetxattr(absolute, name, value, size, flags));
+    if (result < 0 && errno == ENOSYS) {
+        if (!passthrough_absolute(fs, path, absolute))
+            return -ENAMETOOLONG;
+        result = lsetxattr(absolute, name, value, size, flags);
+    }
+    return passthrough_result(result);
 }
 
 int passthrough_listxattr(const char *path, char *list, size_t size)
 {
+    const struct passthrough *fs = passthrough_here();
     char absolute[PATH_MAX];
+    long len = syscall(SYS_listxattrat, fs->root, passthrough_relative(path), AT_SYMLINK_NOFOLLOW,
+                       list, size);
 
-    if (!passthrough_absolute(passthrough_here(), path, absolute))
-        return -ENAMETOOLONG;
-    ssize_t len = llistxattr(absolute, list, size);
+    if (len < 0 && errno == ENOSYS) {
+        if (!passthrough_absolute(fs, path, absolute))
+            return -ENAMETOOLONG;
+        len = llistxattr(absolute, list, size);
+    }
     return len < 0 ? -errno : (int)len;
 }
 
 int passthrough_removexattr(const char *path, const char *name)
 {
+    const struct passthrough *fs = passthrough_here();
     char absolute[PATH_MAX];
+    long result =
+        syscall(SYS_removexattrat, fs->root, passthrough_relative(path), AT_SYMLINK_NOFOLLOW, name);
 
-    if (!passthrough_absolute(passthrough_here(), path, absolute))
-        return -ENAMETOOLONG;
-    return passthrough_result(lremovexattr(absolute, name));
+    if (result < 0 && errno == ENOSYS) {
+        if (!passthrough_absolute(fs, path, absolute))
+            return -ENAMETOOLONG;
+        result = lremovexattr(absolute, name);
+    }
+    return passthrough_result(result);
 }

@@ -204,6 +204,27 @@ void df_place_changed(const struct df_frame *frame, const struct df_place *place
                                      df_entry_cache_key(cache, place->path, place->parent_len));
 }
 
+/* What the ticket is from stands between the look and the operation; whoever removes the name
+ * meanwhile makes it void. Of a name that was known to be absent something must be kept. */
+void df_place_made(const struct df_frame *frame, const struct df_place *place, mode_t mode,
+                   ino_t ino, uint64_t expiry)
+{
+    struct df_entry_cache *cache = &frame->hl->cache;
+    const struct stat st = {.st_mode = mode, .st_ino = ino};
+    struct df_entry now;
+
+    if (!frame->hl->caches)
+        return;
+    df_entry_cache_forget_attributes(cache,
+                                     df_entry_cache_key(cache, place->path, place->parent_len));
+    if (S_ISDIR(mode))
+        expiry = earlier(expiry, place->parent_expiry);
+    df_entry_cache_store(cache, place->key, place->entry.ticket, &st, expiry, 0);
+    df_entry_cache_look(cache, place->key, frame->now, &now);
+    if (now.kind != DF_ENTRY_PRESENT)
+        df_entry_cache_forget(cache, place->key);
+}
+
 int df_place_result(const struct df_frame *frame, const struct df_place *place, int result)
 {
     if (DF_UNLIKELY(result == -ENOENT))

@@ -31,6 +31,17 @@ static int reach_new(struct df_frame *frame, const struct df_where *where, bool 
     return result ? result : df_walk_may_create(frame, place);
 }
 
+/* After the operation: what is known of the name, if it has succeeded or not. */
+static int made(struct df_frame *frame, const struct df_place *place, int result, mode_t mode,
+                ino_t ino)
+{
+    if (result == 0)
+        df_place_made(frame, place, mode, ino, df_frame_until(frame, frame->hl->entry_ns));
+    else
+        df_place_changed(frame, place);
+    return result;
+}
+
 /* libfuse makes regular files with create, which plugins do better than mknod, and releases them
  * at once. */
 static int make_regular(struct df_highlevel *hl, const char *path, mode_t mode)
@@ -66,7 +77,7 @@ static int mknod_where(struct df_frame *frame, const struct df_where *where, mod
     int result = reach_new(frame, where, false, &place);
     if (result == 0) {
         result = make_node(frame->hl, place.path, df_frame_mode(frame, mode), rdev);
-        df_place_changed(frame, &place);
+        made(frame, &place, result, mode, 0);
     }
     df_walk_end(frame, &place);
     return result;
@@ -92,7 +103,7 @@ static int mkdir_where(struct df_frame *frame, const struct df_where *where, mod
     if (result == 0) {
         mode = df_frame_mode(frame, mode & 01777);
         result = hl->ops.mkdir ? hl->ops.mkdir(place.path, mode) : -ENOSYS;
-        df_place_changed(frame, &place);
+        made(frame, &place, result, S_IFDIR | mode, 0);
     }
     df_walk_end(frame, &place);
     return result;
@@ -117,7 +128,7 @@ static int symlink_where(struct df_frame *frame, const char *target, const struc
     int result = reach_new(frame, where, false, &place);
     if (result == 0) {
         result = hl->ops.symlink ? hl->ops.symlink(target, place.path) : -ENOSYS;
-        df_place_changed(frame, &place);
+        made(frame, &place, result, S_IFLNK | 0777, 0);
     }
     df_walk_end(frame, &place);
     return result;
@@ -146,7 +157,7 @@ static int link_places(struct df_frame *frame, const struct df_where *where,
         result = -EPERM;
     if (result == 0) {
         result = hl->ops.link ? hl->ops.link(from->path, to.path) : -ENOSYS;
-        df_place_changed(frame, &to);
+        made(frame, &to, result, from->entry.mode, from->entry.ino);
         df_entry_cache_forget_attributes(&hl->cache, from->key); /* nlink, ctime */
     }
     df_walk_end(frame, &to);

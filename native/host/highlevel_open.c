@@ -164,6 +164,16 @@ static DF_FLAT int open_node(struct df_frame *frame, struct df_place *place, str
     return 0;
 }
 
+/* The number of what was made here may not be known yet; an open file shows it. */
+static int learn_ino(struct df_frame *frame, struct df_place *place)
+{
+    if (place->entry.ino || !frame->hl->config.use_ino)
+        return 0;
+    df_entry_cache_forget(&frame->hl->cache, place->key);
+    int result = df_walk_look(frame, place, true);
+    return result == 0 && place->entry.kind == DF_ENTRY_ABSENT ? -ENOENT : result;
+}
+
 static int enter(struct df_frame *frame, const struct df_place *place, struct df_handle *handle)
 {
     return df_open_paths_enter(&frame->hl->open_paths, place->path, place->len, place->key,
@@ -185,9 +195,11 @@ static DF_FLAT int open_existing(struct df_frame *frame, struct df_place *place,
                                  struct df_file *file, int flags)
 {
     struct df_handle *handle = df_handle_of(file);
+    int result = DF_LIKELY(place->entry.ino) ? 0 : learn_ino(frame, place);
     mode_t mode = place->entry.mode;
-    int result = check_type(mode, flags);
 
+    if (result == 0)
+        result = check_type(mode, flags);
     if (result == 0 && !(flags & O_PATH))
         result = df_walk_may(frame, place, df_permission_of_open(flags));
     if (result == 0 && !(flags & O_PATH))

@@ -417,6 +417,11 @@ static inline struct df_path_hash df_place_parent_key(const struct df_frame *fra
 /* A name was made or removed: entry and directory are not what they were. */
 void df_place_changed(const struct df_frame *frame, const struct df_place *place);
 
+/* The plugin has made the place's object, which was looked at before: its name is believed until
+ * `expiry`, as the kernel believes the answer to MKDIR. ino 0: not known. */
+void df_place_made(const struct df_frame *frame, const struct df_place *place, mode_t mode,
+                   ino_t ino, uint64_t expiry);
+
 /* Passes on a plugin's answer about the place; that it is gone is remembered. */
 int df_place_result(const struct df_frame *frame, const struct df_place *place, int result);
 

@@ -157,15 +157,21 @@ static int may_move(struct df_frame *frame, struct move *move)
     return result;
 }
 
-/* What the cache knew of the two, and of everything below a directory, is no longer so. */
-static void moved(struct df_frame *frame, const struct move *move)
+/* What the cache knew of the two, and of everything below a directory, is no longer so. A file that
+ * was moved is believed as long as under its old name. */
+static void moved(struct df_frame *frame, const struct move *move, int result)
 {
+    const struct df_entry *entry = &move->from.entry;
     bool exchange = move->flags & RENAME_EXCHANGE;
+    bool directory = S_ISDIR(entry->mode) || (exchange && S_ISDIR(move->to.entry.mode));
 
-    if (S_ISDIR(move->from.entry.mode) || (exchange && S_ISDIR(move->to.entry.mode)))
+    if (directory)
         df_entry_cache_flush(&frame->hl->cache);
     df_place_changed(frame, &move->from);
-    df_place_changed(frame, &move->to);
+    if (result == 0 && !exchange && !directory)
+        df_place_made(frame, &move->to, entry->mode, entry->ino, entry->expiry);
+    else
+        df_place_changed(frame, &move->to);
 }
 
 /* Both nodes and all below are locked: their types stand still. */
@@ -191,7 +197,7 @@ static int rename_locked(struct df_frame *frame, struct move *move, struct df_re
         df_open_paths_exchanged(rename);
     else if (result == 0)
         df_open_paths_renamed(rename);
-    moved(frame, move);
+    moved(frame, move, result);
     return result == -ENOSYS && move->flags ? -EINVAL : result; /* as RENAME2 */
 }
 
