@@ -5,23 +5,23 @@ last of them has ended; what it kept in memory is gone then.
 """
 
 import os
+import select
 import shutil
 import signal
 import socket
 import struct
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Self
 
 from directfuse import _paths
 from directfuse._run_block import RunBlock
 
-__all__ = ["MountServer", "ServerFailed", "high_fd", "run_command", "serving"]
+__all__ = ["MountServer", "ServerFailed", "Serving", "high_fd", "run_command"]
 
 _READY = struct.Struct("<IIIiQ")  # struct df_join_message of native/channel/join.h
+_UCRED = struct.Struct("iII")
 _WORDS = 4096  # bytes of what a server says when it fails
 _HIGH_FD = 1024  # descriptors of ours are below it: within the reach of small limits
 _FORWARDED = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
@@ -34,56 +34,114 @@ class ServerFailed(Exception):
 class MountServer:
     """The file systems of a run, in a process of their own."""
 
-    def __init__(self, command: Sequence[str]) -> None:
-        self.command = list(command)
-        ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.socket = ours
+    def __init__(self, command_lines: Sequence[Sequence[str]]) -> None:
+        self.socket, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._process = -1  # a descriptor of the server
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        counts = [word for line in command_lines for word in ("--words", str(len(line)))]
+        words = [word for line in command_lines for word in line]
         with its:
-            words = [str(_paths.server()), "--control", str(its.fileno()), "--", *command]
-            self.process = subprocess.Popen(
-                words, pass_fds=[its.fileno()], stdin=subprocess.DEVNULL, start_new_session=True
+            subprocess.run(
+                [_paths.server(), "--control", str(its.fileno()), *counts, "--", *words],
+                pass_fds=[its.fileno()],
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+                check=False,
             )
-        try:
-            self._await()
-        except BaseException:
-            self.close()
-            raise
+        self._await()
 
     def _await(self) -> None:
-        message = self.socket.recv(_READY.size + _WORDS)
+        room = _READY.size + _WORDS
+        message, ancillary, *_ = self.socket.recvmsg(room, socket.CMSG_SPACE(_UCRED.size))
         if len(message) < _READY.size:
-            raise ServerFailed(f"it ended with status {self.process.wait()} and said nothing")
+            raise ServerFailed("the mount server ended and said nothing")
         *_, error, _size = _READY.unpack_from(message)
         if error != 0:
             said = message[_READY.size :].decode(errors="replace").strip("\0\n ")
             raise ServerFailed(said or os.strerror(-error))
+        for level, kind, data in ancillary:
+            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS):
+                self._process = os.pidfd_open(_UCRED.unpack(data)[0])
 
     def leave(self) -> None:
-        """No program is started any more: the server ends with the last that runs."""
+        """No program is started from here any more: the server ends with the last that runs."""
         self.socket.close()
 
-    def close(self) -> None:
-        """Ends it, as SIGTERM does: what it has not written is written."""
+    def wait(self, seconds: float) -> bool:
+        """Whether it has ended, and written what it had to write, within that time."""
+        if self._process < 0:
+            return True
+        return bool(select.select([self._process], [], [], seconds)[0])
+
+    def terminate(self) -> None:
+        """Ends it although programs run: their files answer EIO."""
         self.leave()
-        self.process.terminate()
-        self.process.wait()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.leave()
+        if self._process >= 0 and not self.wait(0):
+            signal.pidfd_send_signal(self._process, signal.SIGTERM)
 
 
-@contextmanager
-def shadow_directory() -> Iterator[Path]:
-    """A directory for the placeholders of open files: on tmpfs where there is one."""
+class Serving:
+    """The file systems of a run and the directory of its programs' placeholders.
+
+    config: what programs are told. inherited: descriptors they need, and at which number.
+    """
+
+    def __init__(self, command_lines: Sequence[Sequence[str]]) -> None:
+        self.config = ""
+        self.inherited: dict[int, int] = {}
+        self._server: MountServer | None = None
+        self._shadow: Path | None = None
+        if not command_lines:
+            return
+        self._server = MountServer(command_lines)
+        self._shadow = _shadow_directory()
+        number = high_fd(())
+        self.inherited[self._server.socket.fileno()] = number
+        self.config = f"server={number}\nshadow={self._shadow}\n"
+
+    def end(self, has_programs: Callable[[], bool]) -> None:
+        """The command has ended. Waits until all is written, unless other programs still run."""
+        if self._server is None:
+            return
+        self._server.leave()
+        while not self._server.wait(0.02):
+            if has_programs():
+                self._end_later()
+                return
+        self._remove()
+
+    def _end_later(self) -> None:
+        """Leaves a process behind that removes the directory when the last program has ended."""
+        assert self._server is not None
+        if os.fork() != 0:
+            return
+        try:
+            os.setsid()
+            null = os.open(os.devnull, os.O_RDWR)
+            for fd in range(3):
+                os.dup2(null, fd)
+            while not self._server.wait(3600):
+                pass
+            self._remove()
+        finally:
+            os._exit(0)
+
+    def abandon(self) -> None:
+        """The command was not started, or we are interrupted."""
+        if self._server is not None:
+            self._server.terminate()
+            self._server.wait(10)
+        self._remove()
+
+    def _remove(self) -> None:
+        if self._shadow is not None:
+            shutil.rmtree(self._shadow, ignore_errors=True)
+
+
+def _shadow_directory() -> Path:
+    """On tmpfs where there is one."""
     base = "/dev/shm" if os.access("/dev/shm", os.W_OK | os.X_OK) else None
-    directory = Path(tempfile.mkdtemp(prefix="directfuse-", dir=base))
-    try:
-        yield directory
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix="directfuse-", dir=base))
 
 
 def run_command(
@@ -150,17 +208,3 @@ def _wait(pid: int, watched: frozenset[signal.Signals]) -> int:
         if ended == pid:
             code = os.waitstatus_to_exitcode(status)
             return code if code >= 0 else 128 - code
-
-
-@contextmanager
-def serving(command_lines: Sequence[Sequence[str]]) -> Iterator[tuple[str, dict[int, int]]]:
-    """Mounts; the configuration for the programs and the descriptors they inherit."""
-    with ExitStack() as stack:
-        config, fds = "", {}
-        if command_lines:
-            shadow = stack.enter_context(shadow_directory())
-            server = stack.enter_context(MountServer(command_lines[0]))
-            number = high_fd(())
-            fds[server.socket.fileno()] = number
-            config = f"server={number}\nshadow={shadow}\n"
-        yield config, fds

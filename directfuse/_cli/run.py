@@ -4,7 +4,6 @@ import json
 import os
 import tomllib
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import click
 from directfuse import _kernel, _paths
 from directfuse._cli._failure import Failure
 from directfuse._cli.mount import resolve, split
-from directfuse._run import ServerFailed, run_command, serving
+from directfuse._run import ServerFailed, Serving, run_command
 from directfuse._run_block import RunBlock, call_names
 
 __all__ = ["run"]
@@ -86,17 +85,20 @@ def run(
     _check_placement(placement)
     for words in commands:
         _check_mountpoint(words, verbose)
-    with ExitStack() as stack:
-        try:
-            text, fds = stack.enter_context(serving(commands))
-        except ServerFailed as error:
-            raise Failure(str(error)) from error
-        block = RunBlock(
-            text, _paths.loader(), verbose=verbose, strict=strict, norewrite=no_rewrite
-        )
-        stack.callback(block.close)
-        status = run_command(command, block, inherited=fds)
-        _report(block, stats)
+    try:
+        serving = Serving(commands)
+    except ServerFailed as error:
+        raise Failure(str(error)) from error
+    block = RunBlock(
+        serving.config, _paths.loader(), verbose=verbose, strict=strict, norewrite=no_rewrite
+    )
+    try:
+        status = run_command(command, block, inherited=serving.inherited)
+    except BaseException:
+        serving.abandon()
+        raise
+    serving.end(block.has_programs)
+    _report(block, stats)
     return status
 
 

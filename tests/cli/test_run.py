@@ -1,0 +1,160 @@
+"""`directfuse run`: exit statuses, bad input, signals, several mounts, what is left behind."""
+
+import json
+import signal
+import subprocess
+import time
+
+import pytest
+
+from directfuse import _paths
+
+from .conftest import COMMAND
+
+pytestmark = pytest.mark.skipif(
+    not _paths.loader().is_file(), reason="directfuse run is built for x86-64 only"
+)
+
+
+@pytest.fixture
+def memory(tmp_path):
+    """A mountpoint that does not exist, and the option that mounts memfs there."""
+    point = tmp_path / "scratch"
+    return point, ("-m", f"memfs {point}")
+
+
+def shell(script):
+    return ("--", "/bin/sh", "-c", script)
+
+
+def test_a_program_and_its_children_see_the_mount(run, memory):
+    point, mount = memory
+    done = run("run", *mount, *shell(f"echo hi >{point}/a; cat {point}/a; ls {point}"))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "hi\na\n", "")
+    assert not point.exists()
+
+
+def test_several_file_systems(run, memory, tmp_path):
+    point, mount = memory
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "f").write_text("from the passthrough\n")
+    other = tmp_path / "other"
+    line = f"passthrough {source} {other}"
+    done = run("run", *mount, "-m", line, *shell(f"cp {other}/f {point}/g; cat {point}/g"))
+    assert (done.returncode, done.stdout) == (0, "from the passthrough\n"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [
+        (["/bin/sh", "-c", "exit 7"], 7),
+        (["/bin/sh", "-c", "kill -TERM $$"], 128 + signal.SIGTERM),
+        (["no-such-command-of-ours"], 127),
+        (["/etc/passwd"], 126),
+        (["/etc"], 126),
+    ],
+)
+def test_the_status_is_the_commands(run, memory, command, status):
+    assert run("run", *memory[1], "--", *command).returncode == status
+
+
+def test_a_mount_that_fails_starts_nothing(run, tmp_path):
+    done = run("run", "-m", f"passthrough /nonexistent/source {tmp_path}/x", *shell("echo started"))
+    assert done.returncode == 125
+    assert done.stdout == ""
+    assert "/nonexistent/source" in done.stderr
+
+
+@pytest.mark.parametrize("point", ["/", "/proc", "/dev", "/dev/../dev"])
+def test_a_mountpoint_that_programs_need_is_refused(run, point):
+    done = run("run", "-m", f"memfs {point}", "--", "/bin/true")
+    assert done.returncode == 125
+    assert "mountpoint" in done.stderr
+
+
+def test_inline_is_refused_with_the_reason(run, memory):
+    done = run("run", *memory[1], "--placement", "inline", "--", "/bin/true")
+    assert done.returncode == 125
+    assert "mount server" in done.stderr
+
+
+def test_a_configuration_file(run, memory, tmp_path):
+    point, _ = memory
+    file = tmp_path / "mounts.toml"
+    file.write_text(f'[[mount]]\ncommand = "memfs {point}"\nplacement = "server"\n')
+    done = run("run", "--config", file, *shell(f"echo x >{point}/f; cat {point}/f"))
+    assert (done.returncode, done.stdout) == (0, "x\n"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("mount = 1", "[[mount]]"),
+        ("[[mount]]\nplacement = 'auto'", "command is missing"),
+        ("[[mount]]\ncommand = 'memfs /x'\ncolour = 1", "unknown key 'colour'"),
+        ("[[mount", "not TOML"),
+    ],
+)
+def test_a_bad_configuration_file(run, tmp_path, text, words):
+    file = tmp_path / "mounts.toml"
+    file.write_text(text)
+    done = run("run", "--config", file, "--", "/bin/true")
+    assert done.returncode == 125
+    assert words in done.stderr
+
+
+def test_statistics(run, memory, tmp_path):
+    point, mount = memory
+    file = tmp_path / "stats.json"
+    run("run", *mount, "--stats", file, *shell(f"echo x >{point}/f; cat {point}/f; /bin/true"))
+    report = json.loads(file.read_text())
+    assert report["events"]["execs"] == 3
+    assert report["events"]["escaped"] == 0
+    assert report["calls"]["openat"]["calls"] > report["calls"]["openat"]["passed"]
+
+
+def test_verbose_says_how_calls_trap(run, memory):
+    done = run("run", "--verbose", *memory[1], "--", "/bin/true")
+    assert "calls trap by" in done.stderr
+
+
+def _start(memory, script):
+    """A run in a session of its own; it has begun when its first line is read."""
+    process = subprocess.Popen(
+        [*COMMAND, "run", *memory[1], *shell(script)],
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert process.stdout.readline() == b"ready\n"
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_is_sent_on(memory, number):
+    process = _start(
+        memory, f"trap 'exit 9' {number.name[3:]}; echo ready; while :; do sleep 0.05; done"
+    )
+    process.send_signal(number)
+    process.stdout.close()
+    assert process.wait(20) == 9
+
+
+def test_what_runs_on_keeps_the_mount(memory, tmp_path):
+    point, _ = memory
+    late = tmp_path / "late"
+    script = (
+        f"echo ready; echo x >{point}/f; "
+        f"(while [ ! -e {tmp_path}/go ]; do sleep 0.02; done; cat {point}/f >{late}) &"
+    )
+    process = _start(memory, script)
+    process.stdout.close()
+    assert process.wait(20) == 0
+    (tmp_path / "go").touch()
+    _await(lambda: late.exists() and late.read_text() == "x\n")
+
+
+def _await(condition):
+    """Until it is so; the test's own time-out ends what never becomes so."""
+    while not condition():
+        time.sleep(0.01)
