@@ -19,6 +19,7 @@ __all__ = ["main"]
 
 # Name, module, one line for --help: a command's module is imported when the command runs.
 _COMMANDS = {
+    "run": ("run", "Run a program that sees file systems at their mountpoints."),
     "mount": ("mount", "Mount a FUSE file system through the kernel."),
     "unmount": ("mount", "Unmount a FUSE file system."),
     "backends": ("backends", "List what can be mounted here."),
@@ -53,6 +54,7 @@ def directfuse() -> None:
 
     \b
     Examples:
+      directfuse run -m 'memfs /scratch' -- make -C /scratch/build
       directfuse backends
       directfuse tour ~/src
       directfuse bench --quick

@@ -1,10 +1,12 @@
 /*
  * main.c - directfuse-server: one FUSE program in a process of its own, served to many.
  *
- *     directfuse-server [--control FD] [--listen FD] [--stay] [--library FILE] -- COMMAND [ARG...]
+ *     directfuse-server [--control FD] [--listen FD] [--stay] [--library FILE] [--words N]...
+ *                       -- COMMAND [ARG...]
  *
  * Not for people: `directfuse serve` and df_mount(..., DF_MOUNT_SERVER) start it. The command line
- * is the FUSE program's, as df_mount() takes it. What goes wrong is told by the control socket, or
+ * is the FUSE program's, as df_mount() takes it; with --words there are several, the first of them
+ * of N words, and so on. What goes wrong is told by the control socket, or
  * else on standard error. Exit status: 0, or 1: not mounted, 2: wrong arguments.
  */
 #include <errno.h>
@@ -23,13 +25,25 @@
 struct arguments {
     struct df_serve_options options;
     const char *library;
-    int argc;
-    char **argv;
+    int words[DF_MOUNT_COUNT]; /* of each command line */
+    int count;
+    char **argv; /* of all, one behind the other */
 };
 
 static int unmount(int mount)
 {
     return df_unmount(mount, 0) < 0 ? -errno : 0;
+}
+
+/* Every command line has a word, and all words belong to one. */
+static bool check_words(struct arguments *a, int total)
+{
+    if (a->count == 0)
+        a->words[a->count++] = total;
+    for (int i = 0; i < a->count; total -= a->words[i++])
+        if (a->words[i] <= 0)
+            return false;
+    return total == 0;
 }
 
 static bool parse(int argc, char *argv[], struct arguments *out)
@@ -48,12 +62,13 @@ static bool parse(int argc, char *argv[], struct arguments *out)
             out->options.listener = atoi(argv[++i]);
         else if (strcmp(argv[i], "--library") == 0)
             out->library = argv[++i];
+        else if (strcmp(argv[i], "--words") == 0 && out->count < DF_MOUNT_COUNT)
+            out->words[out->count++] = atoi(argv[++i]);
         else
             return false;
     }
-    out->argc = argc - i - 1;
     out->argv = argv + i + 1;
-    return out->argc > 0;
+    return check_words(out, argc - i - 1);
 }
 
 static int report(const struct arguments *a, int error, const char *message)
@@ -80,6 +95,22 @@ static int detach(void)
     return pid < 0 ? -errno : 0;
 }
 
+/* All or none: what is mounted already is unmounted again. */
+static int mount_all(const struct arguments *a, char *message, size_t size)
+{
+    int ids[DF_MOUNT_COUNT], error = 0, count = 0;
+    char **argv = a->argv;
+
+    for (; count < a->count && error == 0; argv += a->words[count++]) {
+        ids[count] = df_mount(a->library, a->words[count], argv, 0, message, size);
+        if (ids[count] < 0)
+            error = -errno;
+    }
+    for (int i = 0; error < 0 && i < count - 1; i++)
+        df_unmount(ids[i], 0);
+    return error;
+}
+
 /* The server's own thread takes these; a terminal's hang-up is not its business. */
 static void block_signals(void)
 {
@@ -101,14 +132,14 @@ int main(int argc, char *argv[])
 
     if (!parse(argc, argv, &a)) {
         fprintf(stderr, "usage: directfuse-server [--control FD] [--listen FD] [--stay] "
-                        "[--library FILE] -- COMMAND [ARG...]\n");
+                        "[--library FILE] [--words N]... -- COMMAND [ARG...]\n");
         return 2;
     }
     block_signals();
     if (a.options.control >= 0 && (error = detach()) < 0)
         return report(&a, error, "the server process cannot be made");
-    if (df_mount(a.library, a.argc, a.argv, 0, message, sizeof(message)) < 0)
-        return report(&a, -errno, message);
+    if ((error = mount_all(&a, message, sizeof(message))) < 0)
+        return report(&a, error, message);
     error = df_serve(&a.options);
     return error < 0 ? report(&a, error, "the server could not begin") : 0;
 }
