@@ -12,9 +12,9 @@
  *   lowlevel.c    struct fuse_lowlevel_ops, and its replies
  *   high.c        struct fuse: new, loop, destroy, main, setup
  *   channel.c     struct fuse_chan; session.c: struct fuse_session
- *   options.c     what FUSE 2 takes from the command line and FUSE 3 does not
- *   forward.c     what has not changed; versions.map: the version nodes
- *   compat.c      entry points of 1.x to 2.5
+ *   options.c     what FUSE 2 takes from the command line and FUSE 3 does not; cmdline.c: -f, -s
+ * ... forward.c     what has not changed; versions.map: the version nodes compat.c      entry
+ * points of 1.x to 2.5
  */
 #ifndef DF_LIBFUSE2_ABI2_H
 #define DF_LIBFUSE2_ABI2_H
@@ -318,6 +318,10 @@ struct fuse2 *df2_setup(int argc, char *argv[], const void *op, size_t op_size, 
 int df2_main(int argc, char *argv[], const void *op, size_t op_size, void *user_data,
              enum fuse2_generation generation);
 void fuse2_teardown(struct fuse2 *f, char *mountpoint);
+
+/* cmdline.c */
+int fuse2_parse_cmdline(struct fuse_args *args, char **mountpoint, int *multithreaded,
+                        int *foreground);
 
 /* channel.c */
 struct fuse2_chan *df2_chan_new(const char *mountpoint, struct fuse_args *args);

@@ -197,32 +197,6 @@ EXPORT_ALSO(fuse2_get_context, fuse2_get_context_22, "fuse_get_context@FUSE_2.2"
 
 /* ---- fuse_main and its parts ------------------------------------------------------------ */
 
-int fuse2_parse_cmdline(struct fuse_args *args, char **mountpoint, int *multithreaded,
-                        int *foreground)
-{
-    struct fuse_cmdline_opts opts;
-    if (df3_parse_cmdline(args, &opts) != 0)
-        return -1;
-    if (opts.show_help) {
-        fuse_cmdline_help();
-        fuse_lib_help(args);
-    }
-    if (opts.show_version)
-        fuse_lowlevel_version();
-    if (opts.show_help || opts.show_version || !mountpoint) {
-        free(opts.mountpoint);
-        opts.mountpoint = NULL;
-    }
-    if (mountpoint)
-        *mountpoint = opts.mountpoint;
-    if (multithreaded)
-        *multithreaded = !opts.singlethread;
-    if (foreground)
-        *foreground = opts.foreground;
-    return opts.show_help || opts.show_version ? -1 : 0;
-}
-EXPORT(fuse2_parse_cmdline, "fuse_parse_cmdline@@FUSE_2.5");
-
 struct fuse2 *df2_setup(int argc, char *argv[], const void *op, size_t op_size, char **mountpoint,
                         int *multithreaded, struct fuse2_chan **chan, void *user_data,
                         enum fuse2_generation generation)
@@ -231,10 +205,8 @@ struct fuse2 *df2_setup(int argc, char *argv[], const void *op, size_t op_size, 
     struct fuse2 *f = NULL;
     *mountpoint = NULL;
     *chan = NULL;
-    if (fuse2_parse_cmdline(&args, mountpoint, multithreaded, NULL) == 0 && *mountpoint)
+    if (fuse2_parse_cmdline(&args, mountpoint, multithreaded, NULL) == 0)
         *chan = df2_chan_new(*mountpoint, &args);
-    else if (!*mountpoint)
-        fuse_log(FUSE_LOG_ERR, "fuse: no mountpoint was given\n");
     if (*chan)
         f = df2_new(*chan, &args, op, op_size, user_data, generation);
     if (!f && *chan)

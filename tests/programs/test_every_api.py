@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import directfuse
-from directfuse._kernel import Program
+from directfuse._kernel import Program, fuse_mount_at, unmount
 
 SOURCES = Path(__file__).parent / "sources"
 
@@ -85,9 +85,13 @@ def through_kernel(command, root):
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
         pytest.skip("/dev/fuse cannot be opened")
     os.makedirs(root, exist_ok=True)
-    with Program([*command, root]) as program:
-        program.wait_mounted(10)
-        yield Kernel()
+    try:
+        with Program([*command, root]) as program:
+            program.wait_mounted(60)
+            yield Kernel()
+    finally:
+        if fuse_mount_at(root):  # one that came too late, and whose program was ended
+            unmount(root, lazy=True)
 
 
 def code(function, *args):
@@ -382,3 +386,23 @@ def test_without_a_mount_the_program_says_the_same(argument, compiled):
         assert "cuse: a character device needs the kernel" in said
     for line in alone.stdout.splitlines():
         assert line in said
+
+
+# ---- the command line of FUSE 2 programs ----
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["-h"], "hard_remove"),
+        (["-V"], "FUSE library version: 2.9"),
+        ([], "missing mountpoint"),
+        (["/a", "/b"], "invalid argument `/b'"),
+        ([""], "bad mount point"),
+        (["/a", "-o", "clone_fd"], "clone_fd"),  # FUSE 3's, which is the program's own here
+    ],
+)
+def test_command_lines_that_mount_nothing(words, said, compiled):
+    with pytest.raises(directfuse.MountError) as caught:
+        directfuse.mount([compiled("every_api", 26, "fuse"), *words])
+    assert said in str(caught.value)
