@@ -25,6 +25,7 @@ from directfuse._bench.subject import Subject
 __all__ = ["PROGRAMS", "measure_programs"]
 
 FILES, FILE_SIZE = 400, 20_000
+ROUNDS = 5
 
 #: Makes one route passable: subject, directory for what it needs, input, what ends it.
 _Make: TypeAlias = Callable[[Subject, str, str, ExitStack], "_Place"]
@@ -181,9 +182,13 @@ _PLACES: list[_Make] = [
 # ---- measuring -----------------------------------------------------------------------------------
 
 
-def _measure_one(program: Program, places: Sequence[_Place], rounds: int) -> dict[str, Any]:
+def _measure_one(program: Program, places: Sequence[_Place], seconds: float) -> dict[str, Any]:
+    """At least one round, at most ROUNDS, and none that begins when the seconds are over."""
     times: dict[str, list[float]] = {place.name: [] for place in places}
-    for number in range(rounds):
+    end = time.monotonic() + seconds
+    for number in range(ROUNDS):
+        if number > 0 and time.monotonic() > end:
+            break
         for turn in range(len(places)):
             place = places[(turn + number) % len(places)]
             times[place.name].append(place.once(program))
@@ -204,13 +209,13 @@ def _measure_one(program: Program, places: Sequence[_Place], rounds: int) -> dic
 def measure_programs(
     subject: Subject,
     base: str,
-    rounds: int,
     notes: list[str],
-    end: float,
+    seconds: float,
     progress: Callable[[str], None],
 ) -> list[dict[str, Any]]:
-    """A row for each program: seconds by route, and each route as a multiple of the first. Stops at
-    `end` (time.monotonic()). What is left out is said in `notes`."""
+    """A row for each program: seconds by route, and each route as a multiple of the first. No
+    program begins when the seconds are over. What is left out is said in `notes`."""
+    end = time.monotonic() + seconds
     given = f"{base}/input"
     os.mkdir(given)
     _make_input(given)
@@ -222,16 +227,17 @@ def measure_programs(
                 places.append(make(subject, base, given, stack))
             except Unavailable as error:
                 notes.append(f"programs on {subject.name}: a route is left out: {error}")
-        for program in PROGRAMS:
+        for index, program in enumerate(PROGRAMS):
+            share = (end - time.monotonic()) / (len(PROGRAMS) - index)
             missing = [name for name in program.needs if shutil.which(name) is None]
             if missing:
                 notes.append(f"{program.name}: left out: {', '.join(missing)} is not installed")
-            elif time.monotonic() > end:
+            elif share <= 0:
                 notes.append(f"{program.name} on {subject.name}: left out: the time was up")
             else:
                 progress(f"{subject.name}: {program.name}")
                 try:
-                    rows.append(_measure_one(program, places, rounds))
+                    rows.append(_measure_one(program, places, share))
                 except Unavailable as error:
                     notes.append(f"{program.name} on {subject.name}: failed: {error}")
     return rows

@@ -195,14 +195,12 @@ def _peak(pid: int) -> int:
 
 
 def _measure_programs(plan: Plan, notes: list[str]) -> dict[str, list[dict[str, Any]]]:
-    end = time.monotonic() + plan.seconds * 0.5
+    subjects = [subject for subject in plan.subjects if not subject.finds]
     tables = {}
-    for subject in plan.subjects:
-        if subject.finds:
-            continue
-        plan.progress(f"{subject.name}: programs")
+    for subject in subjects:
+        seconds = plan.seconds * 0.5 / len(subjects)
         with _base(plan.directory) as base:
-            tables[subject.name] = measure_programs(subject, base, 3, notes, end, plan.progress)
+            tables[subject.name] = measure_programs(subject, base, notes, seconds, plan.progress)
     return tables
 
 
