@@ -56,8 +56,8 @@ def text(results: dict) -> str:
     lines += [
         f"{where}, {machine['date']}, load {machine['load before']}; 10th percentile of",
         "alternating rounds, in brackets the multiple of inline. *kernel FUSE*: caches off;",
-        "*cached*: as the file system allows; *run*: an unmodified program under `directfuse run`. All rows,",
-        "intervals and pictures: [benchmarks/results](benchmarks/results/report.md).",
+        "*cached*: as the file system allows; *run*: an unmodified program under `directfuse run`.",
+        "All rows, intervals and pictures: [benchmarks/results](benchmarks/results/report.md).",
         "",
         END,
     ]
