@@ -1,5 +1,6 @@
 """`directfuse backends`: what can be mounted on this machine."""
 
+import importlib.metadata
 import os
 from collections.abc import Iterator
 
@@ -8,6 +9,7 @@ import click
 from directfuse import _paths
 from directfuse._cli._elf import Linkage, read_linkage
 from directfuse._cli._output import json_option, print_json, print_table
+from directfuse._python import meaning
 
 __all__ = ["backends", "fuse_api"]
 
@@ -34,7 +36,7 @@ def backends(on_path: bool, as_json: bool) -> None:
       directfuse backends
       directfuse backends --json | jq -r '.[].name'
     """
-    rows = [*_builtins(), *(_programs_on_path() if on_path else ())]
+    rows = [*_builtins(), *_of_packages(), *(_programs_on_path() if on_path else ())]
     if as_json:
         print_json(rows)
         return
@@ -56,6 +58,19 @@ def _builtins() -> Iterator[dict[str, str]]:
             "plugin": str(_paths.plugin(name)),
             "program": str(_paths.program(name) or ""),
             "from": "directfuse",
+        }
+
+
+def _of_packages() -> Iterator[dict[str, str]]:
+    """Python file systems that installed packages bring, by their entry points."""
+    for point in sorted(importlib.metadata.entry_points(group=meaning.GROUP)):
+        yield {
+            "name": point.name,
+            "api": "Python",
+            "inline": "yes",
+            "plugin": "",
+            "program": "",
+            "from": point.dist.name if point.dist else point.value,
         }
 
 

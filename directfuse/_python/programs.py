@@ -129,7 +129,8 @@ def of_factory(words: Sequence[str], load: Callable[[], Any] | None = None) -> P
     """Of a class, a function or an object: what `load` returns, or module:attribute names."""
 
     def body(program: Program) -> None:
-        made, mountpoint, options = _make(words, load() if load else _load_attribute(words[0]))
+        factory = _load_entry(words[0], load) if load else _load_attribute(words[0])
+        made, mountpoint, options = _make(words, factory)
         _serve(program, made, mountpoint, options, None)
 
     return Program(words, body)
@@ -183,6 +184,14 @@ def _split_options(words: Sequence[str]) -> tuple[list[str], list[str]]:
         else:
             rest.append(word)
     return rest, options
+
+
+def _load_entry(name: str, load: Callable[[], Any]) -> Any:
+    """An entry point may stand for more than is installed."""
+    try:
+        return load()
+    except ImportError as error:
+        raise MountError(errno.ENOENT, str(error), name) from error
 
 
 def _load_attribute(name: str) -> Any:

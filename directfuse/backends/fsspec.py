@@ -156,7 +156,8 @@ class FsspecOperations:
     def from_url(cls, url: str, options: Options | None = None) -> "FsspecOperations":
         """The directory that a URL of fsspec names. Raises OSError or ValueError, saying why."""
         options = options or Options()
-        fs, root = fsspec.core.url_to_fs(url, skip_instance_cache=True, **options.storage)
+        storage = {"skip_instance_cache": True} | options.storage
+        fs, root = fsspec.core.url_to_fs(url, **storage)
         made = cls(fs, root, options)
         made.check()
         return made

@@ -1,10 +1,13 @@
 """Fixtures for libraries that read data: the roots they read from, and scripts of their own."""
 
+import functools
+import http.server
 import os
 import shutil
 import subprocess
 import sys
 import textwrap
+import threading
 
 import pytest
 
@@ -90,3 +93,39 @@ def script(tmp_path):
         return done.stdout.strip()
 
     return run
+
+
+@pytest.fixture
+def server(tmp_path):
+    """An HTTP server of a directory; its URL."""
+    (tmp_path / "site" / "d").mkdir(parents=True)
+    (tmp_path / "site" / "d" / "x").write_bytes(b"over http")
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    handler = functools.partial(Quiet, directory=tmp_path / "site")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
+        thread = threading.Thread(target=running.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{running.server_port}"
+        running.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def s3():
+    """An S3 server in this process with an empty bucket "bucket"; its URL."""
+    moto = pytest.importorskip(
+        "moto.server", reason="moto is not installed (pip install moto[server])"
+    )
+    s3fs = pytest.importorskip("s3fs", reason="s3fs is not installed (pip install s3fs)")
+    running = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    running.start()
+    host, port = running.get_host_and_port()
+    url = f"http://{host}:{port}"
+    fs = s3fs.S3FileSystem(endpoint_url=url, key="key", secret="secret", skip_instance_cache=True)
+    fs.mkdir("bucket")
+    yield url
+    running.stop()

@@ -1,8 +1,6 @@
 """The backend "fsspec", called as a mount calls it: operations on whole paths."""
 
 import errno
-import functools
-import http.server
 import json
 import os
 import signal
@@ -430,25 +428,6 @@ def test_a_zip(tmp_path):
         (ops.utimens, "/d/x"),
     ]:
         refuses(errno.EROFS, call, *arguments)
-
-
-@pytest.fixture
-def server(tmp_path):
-    """An HTTP server of a directory; its URL."""
-    (tmp_path / "site" / "d").mkdir(parents=True)
-    (tmp_path / "site" / "d" / "x").write_bytes(b"over http")
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_):
-            pass
-
-    handler = functools.partial(Quiet, directory=tmp_path / "site")
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
-        thread = threading.Thread(target=running.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{running.server_port}"
-        running.shutdown()
-        thread.join()
 
 
 def test_http(server):

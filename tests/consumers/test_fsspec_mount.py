@@ -102,6 +102,44 @@ def test_an_archive_inside_another_mount(shown, tmp_path):
         assert caught.value.errno == errno.EROFS
 
 
+def test_http(server, tmp_path):
+    """A server in this very process: calls that wait release the GIL."""
+    pytest.importorskip("aiohttp", reason="aiohttp is not installed")
+    with directfuse.mount(f"fsspec {server} {tmp_path}/m -o block_size=64K") as mount:
+        root = mount.mountpoint
+        assert directfuse.listdir(f"{root}/d") == ["x"] and mount.read_only
+        with directfuse.open(f"{root}/d/x") as file:
+            assert file.read() == "over http"
+        assert directfuse.stat(f"{root}/d/x").st_size == 9
+        with pytest.raises(FileNotFoundError):
+            directfuse.stat(f"{root}/d/none")
+
+
+def test_s3(s3, tmp_path):
+    options = f"endpoint_url={s3},key=key,secret=secret,block_size=64K"
+    with directfuse.mount(f"fsspec s3://bucket {tmp_path}/m -o {options}") as mount:
+        root, data = mount.mountpoint, os.urandom(300_000)
+        assert directfuse.listdir(root) == []
+        directfuse.makedirs(f"{root}/a/b")
+        assert directfuse.listdir(f"{root}/a/b") == []  # S3 has no directories, a mount has
+        with directfuse.open(f"{root}/a/b/x", "wb") as file:
+            file.write(data)
+        with directfuse.open(f"{root}/a/b/x", "rb") as file:
+            file.seek(150_000)
+            assert file.read(1000) == data[150_000:151_000]
+            file.seek(0)
+            assert file.read() == data
+        directfuse.rename(f"{root}/a/b/x", f"{root}/y")
+        assert sorted(directfuse.listdir(root)) == ["a", "y"]
+        directfuse.rename(f"{root}/a", f"{root}/c")
+        with directfuse.open(f"{root}/y", "ab") as file:
+            file.write(b"end")
+        assert directfuse.stat(f"{root}/y").st_size == 300_003
+        directfuse.unlink(f"{root}/y")
+        directfuse.removedirs(f"{root}/c/b")
+        assert directfuse.listdir(root) == []
+
+
 def test_threads(shown):
     wrong = []
 
@@ -160,3 +198,18 @@ def test_consumers_on_it(shown):
     table = pandas.DataFrame({"a": range(100)})
     table.to_parquet(f"directfuse://{shown}/t.parquet")
     assert pandas.read_parquet(f"directfuse://{shown}/t.parquet").equals(table)
+
+
+def test_the_message_without_fsspec(script):
+    said = script(
+        """
+        import sys
+        sys.modules["fsspec"] = None
+        import directfuse
+        try:
+            directfuse.mount("fsspec memory:// /m")
+        except OSError as error:
+            print(error.errno, error)
+        """
+    )
+    assert said.startswith(f"{errno.ENOENT} ") and "pip install fsspec" in said
