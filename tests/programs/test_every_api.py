@@ -406,3 +406,21 @@ def test_command_lines_that_mount_nothing(words, said, compiled):
     with pytest.raises(directfuse.MountError) as caught:
         directfuse.mount([compiled("every_api", 26, "fuse"), *words])
     assert said in str(caught.value)
+
+
+# ---- what we lack ----
+
+
+@pytest.mark.parametrize("soname", ["libfuse.so.2", "libfuse3.so.3", "libfuse3.so.4"])
+def test_an_entry_point_that_we_lack_is_named(soname, tmp_path):
+    """The real library is not asked for it, though it has it."""
+    (tmp_path / "library.c").write_text("int fuse_of_tomorrow(void) { return 0; }")
+    (tmp_path / "program.c").write_text(
+        "int fuse_of_tomorrow(void); int main(void) { return fuse_of_tomorrow(); }"
+    )
+    library, program = tmp_path / soname, tmp_path / "program"
+    shared = ["cc", "-shared", "-fPIC", f"-Wl,-soname,{soname}", "-o", library]
+    subprocess.run([*shared, tmp_path / "library.c"], check=True)
+    subprocess.run(["cc", tmp_path / "program.c", library, "-o", program], check=True)
+    with pytest.raises(directfuse.MountError, match="fuse_of_tomorrow"):
+        directfuse.mount([str(program), "/tomorrow"], placement="inline")
