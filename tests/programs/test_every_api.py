@@ -67,7 +67,7 @@ def compiled(tmp_path_factory):
 
 @contextmanager
 def inline(command, root):
-    with directfuse.mount([*command, root]) as mount:
+    with directfuse.mount([*command, root], placement="inline") as mount:
         yield directfuse
         calls = mount.stats().calls
     assert calls > 0, "the mount was not used"

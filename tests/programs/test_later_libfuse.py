@@ -28,7 +28,7 @@ def program(tmp_path_factory):
 
 @pytest.fixture
 def mounted(program):
-    with directfuse.mount([program, "-f", "-o", OPTIONS, "/later"]) as mount:
+    with directfuse.mount([program, "-f", "-o", OPTIONS, "/later"], placement="inline") as mount:
         yield "/later"
         assert mount.stats().calls > 0
 
