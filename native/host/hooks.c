@@ -4,46 +4,61 @@
 #include "host/hooks.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#if defined(__x86_64__)
-#define SLOT_RELOCATION(type) ((type) == R_X86_64_JUMP_SLOT || (type) == R_X86_64_GLOB_DAT)
-#define POINTER_RELOCATION    R_X86_64_64
-#define COPY_RELOCATION       R_X86_64_COPY
-#elif defined(__aarch64__)
-#define SLOT_RELOCATION(type) ((type) == R_AARCH64_JUMP_SLOT || (type) == R_AARCH64_GLOB_DAT)
-#define POINTER_RELOCATION    R_AARCH64_ABS64
-#define COPY_RELOCATION       R_AARCH64_COPY
-#endif
 
 static const struct df_hook *const tables[] = {
     df_hooks_process, df_hooks_child,  df_hooks_signal, df_hooks_connection,
     df_hooks_library, df_hooks_getopt, df_hooks_path,   df_hooks_output,
 };
 
-static void *find_hook(const char *name)
+/* All rows, by name. */
+enum { HOOKS_MAX = 512 };
+static const struct df_hook *sorted[HOOKS_MAX];
+static size_t sorted_count;
+static pthread_once_t sorted_once = PTHREAD_ONCE_INIT;
+
+static int compare_rows(const void *one, const void *other)
 {
-    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
-        for (const struct df_hook *hook = tables[i]; hook->name; hook++)
-            if (strcmp(hook->name, name) == 0)
-                return hook->function;
-    return NULL;
+    return strcmp((*(const struct df_hook *const *)one)->name,
+                  (*(const struct df_hook *const *)other)->name);
 }
 
-/* The page may be read-only by now (RELRO); it is made so again. */
-static int write_slot(uintptr_t address, void *value, const struct link_map *map,
-                      const struct df_elf *elf)
+static void sort_hooks(void)
+{
+    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
+        for (const struct df_hook *hook = tables[i]; hook->name && sorted_count < HOOKS_MAX; hook++)
+            sorted[sorted_count++] = hook;
+    qsort(sorted, sorted_count, sizeof(sorted[0]), compare_rows);
+}
+
+static int compare_name(const void *name, const void *row)
+{
+    return strcmp(name, (*(const struct df_hook *const *)row)->name);
+}
+
+void *df_hooks_find(const char *name)
+{
+    pthread_once(&sorted_once, sort_hooks);
+    const struct df_hook *const *row =
+        bsearch(name, sorted, sorted_count, sizeof(sorted[0]), compare_name);
+    return row ? (*row)->function : NULL;
+}
+
+int df_hooks_write_slot(uintptr_t address, void *value, uintptr_t base, const Elf64_Phdr *segments,
+                        size_t count)
 {
     uintptr_t page = address & ~((uintptr_t)getpagesize() - 1);
     if (mprotect((void *)page, getpagesize(), PROT_READ | PROT_WRITE) != 0)
         return -errno;
-    *(void **)address = value;
-    for (size_t i = 0; i < elf->segment_count; i++) {
-        const Elf64_Phdr *relro = &elf->segments[i];
-        uintptr_t start = map->l_addr + relro->p_vaddr;
+    *(void *volatile *)address = value;
+    for (size_t i = 0; i < count; i++) {
+        const Elf64_Phdr *relro = &segments[i];
+        uintptr_t start = base + relro->p_vaddr;
         if (relro->p_type == PT_GNU_RELRO && address >= start && address < start + relro->p_memsz &&
             page >= (start & ~(uintptr_t)4095) && page + getpagesize() <= start + relro->p_memsz)
             mprotect((void *)page, getpagesize(), PROT_READ);
@@ -88,7 +103,7 @@ static void *replacement(const char *name, struct df_guest *guest)
 {
     if (strcmp(name, "stdout") == 0 || strcmp(name, "stderr") == 0)
         return &guest->output;
-    return find_hook(name);
+    return df_hooks_find(name);
 }
 
 static int apply_table(const struct link_map *map, const struct df_elf *elf,
@@ -105,7 +120,9 @@ static int apply_table(const struct link_map *map, const struct df_elf *elf,
         if (!SLOT_RELOCATION(type) && type != POINTER_RELOCATION)
             continue;
         void *value = replacement(name, guest);
-        int error = value ? write_slot(address, value, map, elf) : 0;
+        int error = value ? df_hooks_write_slot(address, value, map->l_addr, elf->segments,
+                                                elf->segment_count)
+                          : 0;
         if (error)
             return error;
     }

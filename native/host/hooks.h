@@ -9,6 +9,7 @@
 #define DF_HOST_HOOKS_H
 
 #include <link.h>
+#include <stdint.h>
 
 #include "host/elf.h"
 #include "host/guest.h"
@@ -17,6 +18,34 @@
  * `guest`, and notes where it keeps its copies of libc's globals.
  * Returns 0, or -ENOEXEC when a relocation table points outside the image. */
 int df_hooks_apply(const struct link_map *map, const struct df_elf *elf, struct df_guest *guest);
+
+/* The same for libraries that came with the guest. They are everybody's, and what is hooked is the
+ * real function for everybody but a guest. libstdc++, whoever has loaded it, has its abort hooked,
+ * which is how an exception that nobody catches ends. */
+struct df_hooks_before {
+    uintptr_t *bases; /* of what was loaded before the guest */
+    size_t count;
+};
+int df_hooks_look_before(struct df_hooks_before *before);   /* 0 or -ENOMEM */
+void df_hooks_apply_to_new(struct df_hooks_before *before); /* frees what `before` holds */
+
+/* What stands for an imported name; NULL: nothing does. */
+void *df_hooks_find(const char *name);
+
+/* Writes a slot of the object loaded at `base`. The page may be read-only by now (RELRO); it is
+ * made so again. 0 or -errno. */
+int df_hooks_write_slot(uintptr_t address, void *value, uintptr_t base, const Elf64_Phdr *segments,
+                        size_t count);
+
+#if defined(__x86_64__)
+#define SLOT_RELOCATION(type) ((type) == R_X86_64_JUMP_SLOT || (type) == R_X86_64_GLOB_DAT)
+#define POINTER_RELOCATION    R_X86_64_64
+#define COPY_RELOCATION       R_X86_64_COPY
+#elif defined(__aarch64__)
+#define SLOT_RELOCATION(type) ((type) == R_AARCH64_JUMP_SLOT || (type) == R_AARCH64_GLOB_DAT)
+#define POINTER_RELOCATION    R_AARCH64_ABS64
+#define COPY_RELOCATION       R_AARCH64_COPY
+#endif
 
 /* One row of a hook table: a name as the program imports it, and what it gets. */
 struct df_hook {

@@ -52,6 +52,74 @@ static int hook_printf_chk(int flag, const char *format, ...)
     return result;
 }
 
+/* ---- by streams: libraries name libc's own, the guest is given its log's (hooks.c) ------------
+ */
+
+static FILE *meant(FILE *out)
+{
+    struct df_guest *guest = df_guest_current();
+    return guest && (out == stdout || out == stderr) ? guest->output : out;
+}
+
+static int hook_vfprintf(FILE *out, const char *format, va_list arguments)
+{
+    return vfprintf(meant(out), format, arguments);
+}
+
+static int hook_fprintf(FILE *out, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int result = vfprintf(meant(out), format, arguments);
+    va_end(arguments);
+    return result;
+}
+
+static int hook_vfprintf_chk(FILE *out, int flag, const char *format, va_list arguments)
+{
+    (void)flag;
+    return vfprintf(meant(out), format, arguments);
+}
+
+static int hook_fprintf_chk(FILE *out, int flag, const char *format, ...)
+{
+    (void)flag;
+    va_list arguments;
+    va_start(arguments, format);
+    int result = vfprintf(meant(out), format, arguments);
+    va_end(arguments);
+    return result;
+}
+
+static int hook_fputs(const char *text, FILE *out)
+{
+    return fputs(text, meant(out));
+}
+
+static int hook_fputc(int byte, FILE *out)
+{
+    return fputc(byte, meant(out));
+}
+
+static size_t hook_fwrite(const void *data, size_t size, size_t count, FILE *out)
+{
+    return fwrite(data, size, count, meant(out));
+}
+
+static int hook_fflush(FILE *out)
+{
+    return fflush(out ? meant(out) : out);
+}
+
+/* The host's are not the guest's to close, and its log is needed to the end. */
+static int hook_fclose(FILE *out)
+{
+    struct df_guest *guest = df_guest_current();
+    if (guest && (out == stdin || out == stdout || out == stderr || out == guest->output))
+        return out == stdin ? 0 : fflush(meant(out));
+    return fclose(out);
+}
+
 static int hook_puts(const char *text)
 {
     return fprintf(stream(stdout), "%s\n", text);
@@ -188,6 +256,17 @@ const struct df_hook df_hooks_output[] = {
     {"vprintf", hook_vprintf},
     {"__printf_chk", hook_printf_chk},
     {"__vprintf_chk", hook_vprintf_chk},
+    {"vfprintf", hook_vfprintf},
+    {"fprintf", hook_fprintf},
+    {"__vfprintf_chk", hook_vfprintf_chk},
+    {"__fprintf_chk", hook_fprintf_chk},
+    {"fputs", hook_fputs},
+    {"fputc", hook_fputc},
+    {"putc", hook_fputc},
+    {"_IO_putc", hook_fputc},
+    {"fwrite", hook_fwrite},
+    {"fflush", hook_fflush},
+    {"fclose", hook_fclose},
     {"puts", hook_puts},
     {"putchar", hook_putchar},
     {"perror", hook_perror},

@@ -189,6 +189,23 @@ static void *open_copy(const struct df_object *object)
     return handle;
 }
 
+/* Loads it with the libraries it needs, and hooks those that it brings. */
+static int open_with_libraries(struct df_object *object, const char *path, char *message,
+                               size_t size)
+{
+    struct df_hooks_before before;
+    if (df_hooks_look_before(&before) != 0) {
+        snprintf(message, size, "%s cannot be loaded: memory is short", path);
+        return -ENOMEM;
+    }
+    object->handle = open_copy(object);
+    df_hooks_apply_to_new(&before);
+    if (object->handle)
+        return 0;
+    snprintf(message, size, "%s cannot be loaded: %s", path, dlerror());
+    return -ENOEXEC;
+}
+
 /* Points the imports of the loaded object at the hooks. */
 static int hook(const struct df_object *object, struct df_guest *guest)
 {
@@ -230,11 +247,9 @@ static int load(struct df_object *object, struct df_guest *guest, const char *pa
                  path);
         return -ENOEXEC;
     }
-    object->handle = open_copy(object);
-    if (!object->handle) {
-        snprintf(message, size, "%s cannot be loaded: %s", path, dlerror());
-        return -ENOEXEC;
-    }
+    error = open_with_libraries(object, path, message, size);
+    if (error)
+        return error;
     struct link_map *map;
     if (dlinfo(object->handle, RTLD_DI_LINKMAP, &map) == 0)
         guest->map = object->map = map;
