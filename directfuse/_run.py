@@ -18,7 +18,7 @@ from pathlib import Path
 from directfuse import _paths
 from directfuse._run_block import RunBlock
 
-__all__ = ["MountServer", "ServerFailed", "Serving", "high_fd", "run_command"]
+__all__ = ["MountServer", "ServerFailed", "Serving", "high_fd", "run_command", "shadow_directory"]
 
 _READY = struct.Struct("<IIIiQ")  # struct df_join_message of native/channel/join.h
 _UCRED = struct.Struct("iII")
@@ -34,17 +34,25 @@ class ServerFailed(Exception):
 class MountServer:
     """The file systems of a run, in a process of their own."""
 
-    def __init__(self, command_lines: Sequence[Sequence[str]]) -> None:
+    def __init__(
+        self, command_lines: Sequence[Sequence[str]], listener: socket.socket | None = None
+    ) -> None:
+        """listener: where others join it; then it stays until it is terminated."""
         self.socket, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.pid = 0
         self._process = -1  # a descriptor of the server
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         counts = [word for line in command_lines for word in ("--words", str(len(line)))]
         words = [word for line in command_lines for word in line]
+        named = ["--listen", str(listener.fileno()), "--stay"] if listener else []
+        fds = [its.fileno(), *([listener.fileno()] if listener else [])]
         with its:
             subprocess.run(
-                [_paths.server(), "--control", str(its.fileno()), *counts, "--", *words],
-                pass_fds=[its.fileno()],
+                [_paths.server(), "--control", str(its.fileno()), *named, *counts, "--", *words],
+                pass_fds=fds,
                 stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL if listener else 2,  # the command's output is its own
+                stderr=subprocess.DEVNULL if listener else None,
                 start_new_session=True,
                 check=False,
             )
@@ -61,7 +69,8 @@ class MountServer:
             raise ServerFailed(said or os.strerror(-error))
         for level, kind, data in ancillary:
             if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS):
-                self._process = os.pidfd_open(_UCRED.unpack(data)[0])
+                self.pid = _UCRED.unpack(data)[0]
+                self._process = os.pidfd_open(self.pid)
 
     def leave(self) -> None:
         """No program is started from here any more: the server ends with the last that runs."""
@@ -94,10 +103,14 @@ class Serving:
         if not command_lines:
             return
         self._server = MountServer(command_lines)
-        self._shadow = _shadow_directory()
+        self._shadow = shadow_directory()
         number = high_fd(())
         self.inherited[self._server.socket.fileno()] = number
         self.config = f"server={number}\nshadow={self._shadow}\n"
+
+    def has_failed(self) -> bool:
+        """Whether the file systems have ended before the programs."""
+        return self._server is not None and self._server.wait(0)
 
     def end(self, has_programs: Callable[[], bool]) -> None:
         """The command has ended. Waits until all is written, unless other programs still run."""
@@ -138,7 +151,7 @@ class Serving:
             shutil.rmtree(self._shadow, ignore_errors=True)
 
 
-def _shadow_directory() -> Path:
+def shadow_directory() -> Path:
     """On tmpfs where there is one."""
     base = "/dev/shm" if os.access("/dev/shm", os.W_OK | os.X_OK) else None
     return Path(tempfile.mkdtemp(prefix="directfuse-", dir=base))

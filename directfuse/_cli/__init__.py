@@ -20,6 +20,7 @@ __all__ = ["main"]
 # Name, module, one line for --help: a command's module is imported when the command runs.
 _COMMANDS = {
     "run": ("run", "Run a program that sees file systems at their mountpoints."),
+    "env": ("env", "Print what makes programs see file systems by their environment."),
     "mount": ("mount", "Mount a FUSE file system through the kernel."),
     "unmount": ("mount", "Unmount a FUSE file system."),
     "backends": ("backends", "List what can be mounted here."),

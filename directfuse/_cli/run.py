@@ -3,7 +3,7 @@
 import json
 import os
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,34 +15,43 @@ from directfuse._cli.mount import resolve, split
 from directfuse._run import ServerFailed, Serving, run_command
 from directfuse._run_block import RunBlock, call_names
 
-__all__ = ["run"]
+__all__ = ["mount_commands", "mount_options", "run"]
 
 _REFUSED = ("/", "/dev", "/proc", "/sys")
 _PLACEMENTS = ("auto", "inline", "server")
 
 
-@click.command(context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
-@click.option(
-    "-m",
-    "--mount",
-    "lines",
-    multiple=True,
-    metavar="CMDLINE",
-    help="A file system's command line, mountpoint included. May come several times.",
-)
-@click.option(
-    "--config",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="A TOML file with [[mount]] tables: command, placement.",
-)
-@click.option(
-    "--placement",
-    type=click.Choice(_PLACEMENTS),
-    default="auto",
-    show_default=True,
-    help="Where file systems run. Programs reach them in a mount server only.",
-)
+def mount_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """-m, --config, --placement: what is to be mounted."""
+    for option in (
+        click.option(
+            "--placement",
+            type=click.Choice(_PLACEMENTS),
+            default="auto",
+            show_default=True,
+            help="Where file systems run. Programs reach them in a mount server only.",
+        ),
+        click.option(
+            "--config",
+            type=click.Path(dir_okay=False, path_type=Path),
+            metavar="FILE",
+            help="A TOML file with [[mount]] tables: command, placement.",
+        ),
+        click.option(
+            "-m",
+            "--mount",
+            "lines",
+            multiple=True,
+            metavar="CMDLINE",
+            help="A file system's command line, mountpoint included. May come several times.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@mount_options
 @click.option(
     "--stats",
     is_flag=False,
@@ -81,10 +90,7 @@ def run(
     Exit status: that of COMMAND (128 + n if signal n ended it); 127 it is not found;
     126 it cannot be executed; 125 directfuse failed: then nothing was started.
     """
-    commands = [resolve(split(line)) for line in (*lines, *_configured(config))]
-    _check_placement(placement)
-    for words in commands:
-        _check_mountpoint(words, verbose)
+    commands = mount_commands(lines, config, placement, verbose)
     try:
         serving = Serving(commands)
     except ServerFailed as error:
@@ -97,9 +103,24 @@ def run(
     except BaseException:
         serving.abandon()
         raise
+    if serving.has_failed():
+        click.echo(
+            "directfuse: the mount server ended before COMMAND: files answered EIO", err=True
+        )
     serving.end(block.has_programs)
     _report(block, stats)
     return status
+
+
+def mount_commands(
+    lines: Sequence[str], config: Path | None, placement: str, verbose: bool
+) -> list[list[str]]:
+    """The command lines of all file systems, checked, their programs found."""
+    commands = [resolve(split(line)) for line in (*lines, *_configured(config))]
+    _check_placement(placement)
+    for words in commands:
+        _check_mountpoint(words, verbose)
+    return commands
 
 
 def _configured(config: Path | None) -> list[str]:

@@ -1,6 +1,7 @@
 """`directfuse run`: exit statuses, bad input, signals, several mounts, what is left behind."""
 
 import json
+import shlex
 import signal
 import subprocess
 import time
@@ -77,6 +78,38 @@ def test_inline_is_refused_with_the_reason(run, memory):
     done = run("run", *memory[1], "--placement", "inline", "--", "/bin/true")
     assert done.returncode == 125
     assert "mount server" in done.stderr
+
+
+def test_a_killed_server_is_eio_and_said(run, memory, tmp_path):
+    point, mount = memory
+    script = (
+        f"echo x >{point}/f; for p in /proc/[0-9]*; do "
+        "tr '\\0' ' ' <$p/cmdline 2>/dev/null | "
+        f"grep -q '^[^ ]*/directfuse-server .*memfs {point} ' "
+        f"&& kill -KILL ${{p#/proc/}}; done; cat {point}/f; echo $?; echo on"
+    )
+    done = run("run", *mount, *shell(script))
+    assert (done.returncode, done.stdout) == (0, "1\non\n")
+    assert "Input/output error" in done.stderr
+    assert "the mount server ended before COMMAND" in done.stderr
+
+
+def test_by_the_environment(memory):
+    point, (_, line) = memory
+    command = shlex.join(COMMAND)
+    script = (
+        f"eval \"$({command} env -m '{line}')\"; sh -c 'echo y >{point}/f'; cat {point}/f; "
+        f'd=${{DIRECTFUSE_RUN%/run}}; ls -d $d; eval "$({command} env --end)"; '
+        "echo $LD_PRELOAD$DIRECTFUSE_RUN; ls $d 2>&1 | wc -l; ls -d " + str(point)
+    )
+    done = subprocess.run(
+        ["/bin/sh", "-c", script], capture_output=True, text=True, check=False, timeout=50
+    )
+    first, directory, *rest = done.stdout.splitlines()
+    assert first == "y"
+    assert directory.startswith("/")
+    assert rest == ["", "1"]
+    assert done.returncode != 0  # the last ls: the mountpoint is gone
 
 
 def test_a_configuration_file(run, memory, tmp_path):

@@ -1,0 +1,90 @@
+"""`directfuse env`: mounts for programs that others start, by the environment."""
+
+import os
+import shlex
+import shutil
+import signal
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from directfuse import _paths
+from directfuse._cli._failure import Failure
+from directfuse._cli.run import mount_commands, mount_options
+from directfuse._run import MountServer, ServerFailed, high_fd, shadow_directory
+from directfuse._run_block import RunBlock
+
+__all__ = ["env"]
+
+_VARIABLE = "DIRECTFUSE_RUN"  # native/intercept/preload.c
+_SERVER = "server"  # in the run's directory: the process id of its mount server
+
+
+@click.command()
+@mount_options
+@click.option("--end", is_flag=True, help="End what the environment names: unmount, and unset it.")
+def env(lines: Sequence[str], config: Path | None, placement: str, end: bool) -> None:
+    """Print shell commands that make programs see file systems: for eval.
+
+    The programs are entered by LD_PRELOAD, where a launcher or a batch system lets only the
+    environment be set. `directfuse run` sees more: static programs, set-user-id ones and what a
+    program does before its first library is loaded are not interposed here, nor are threads
+    started by other libraries' constructors. The file systems stay until --end.
+
+    \b
+    Examples:
+      eval "$(directfuse env -m 'memfs /scratch')"
+      mpirun -x LD_PRELOAD -x DIRECTFUSE_RUN program /scratch
+      eval "$(directfuse env --end)"
+
+    \b
+    Exit status: 0; 125 nothing was mounted, and nothing is printed.
+    """
+    if end:
+        _end()
+        return
+    commands = mount_commands(lines, config, placement, verbose=False)
+    if not commands:
+        raise Failure("nothing to mount; for example: directfuse env -m 'memfs /scratch'")
+    directory = shadow_directory()
+    try:
+        _begin(directory, commands)
+    except BaseException:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
+    before = os.environ.get("LD_PRELOAD")
+    preload = f"{_paths.preload_library()}{':' + before if before else ''}"
+    click.echo(f"export {_VARIABLE}={shlex.quote(str(directory / 'run'))}")
+    click.echo(f"export LD_PRELOAD={shlex.quote(preload)}")
+
+
+def _begin(directory: Path, commands: Sequence[Sequence[str]]) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(str(directory / "run.socket"))
+        listener.listen()
+        try:
+            server = MountServer(commands, listener)
+        except ServerFailed as error:
+            raise Failure(str(error)) from error
+    server.leave()
+    (directory / _SERVER).write_text(f"{server.pid}\n")
+    text = f"server={high_fd(())}\nshadow={directory}\n"
+    RunBlock(text, _paths.loader(), file=directory / "run").close()
+
+
+def _end() -> None:
+    name = os.environ.get(_VARIABLE)
+    if name is None:
+        raise Failure(f"{_VARIABLE} is not set: there is nothing to end")
+    directory = Path(name).parent
+    try:
+        os.kill(int((directory / _SERVER).read_text()), signal.SIGTERM)
+    except (OSError, ValueError) as error:
+        raise Failure(f"{directory}: its mount server cannot be ended: {error}") from error
+    shutil.rmtree(directory, ignore_errors=True)
+    ours = str(_paths.preload_library())
+    rest = [word for word in os.environ.get("LD_PRELOAD", "").split(":") if word and word != ours]
+    click.echo(f"unset {_VARIABLE}")
+    click.echo(f"export LD_PRELOAD={shlex.quote(':'.join(rest))}" if rest else "unset LD_PRELOAD")
