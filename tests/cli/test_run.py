@@ -1,10 +1,12 @@
 """`directfuse run`: exit statuses, bad input, signals, several mounts, what is left behind."""
 
 import json
+import os
 import shlex
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -185,6 +187,19 @@ def test_what_runs_on_keeps_the_mount(memory, tmp_path):
     assert process.wait(20) == 0
     (tmp_path / "go").touch()
     _await(lambda: late.exists() and late.read_text() == "x\n")
+    _await(lambda: not _processes_that_name(point))
+
+
+def _processes_that_name(word):
+    """The mount server, and who removes its directory: both carry the mountpoint in their words."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if os.fsencode(word) in path.read_bytes():
+                found.append(path)
+        except OSError:  # it has just ended
+            continue
+    return found
 
 
 def _await(condition):
