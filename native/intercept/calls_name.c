@@ -10,6 +10,7 @@
 #include "core/route.h"
 #include "intercept/cwd.h"
 #include "intercept/proc.h"
+#include "intercept/shadow.h"
 #include "intercept/way.h"
 
 /* ---- making ---------------------------------------------------------------------------------- */
@@ -197,17 +198,22 @@ static bool read_proc(const char *path, char text[PATH_MAX], long *ret)
     return true;
 }
 
-/* The kernel may have named a directory that only stands in for one of a mount. */
-static long show_names(const struct dfi_files *files, unsigned long program, long len)
+/* The kernel may have named what only stands in for something of a mount. */
+static long show_names(const struct dfi_files *files, const char *link, unsigned long program,
+                       size_t size, long len)
 {
     char text[PATH_MAX];
     size_t shown;
 
-    if (len <= (long)files->shadow_len || len > (long)sizeof(text) ||
+    if (len <= (long)files->shadow_len || len >= (long)sizeof(text) ||
         dfi_copy_from(text, (const void *)program, (size_t)len) < 0)
         return len;
     shown = dfi_cwd_shown(files, text, (size_t)len);
-    return shown == (size_t)len ? len : show(program, shown, text, (long)shown);
+    if (shown < (size_t)len)
+        return show(program, size, text, (long)shown);
+    text[len] = '\0';
+    shown = dfi_shadow_shown(files, link, text);
+    return shown == 0 ? len : show(program, size, text, (long)shown);
 }
 
 static long read_link(struct dfi_frame *frame, unsigned long program, int size)
@@ -231,7 +237,7 @@ static long read_link(struct dfi_frame *frame, unsigned long program, int size)
             ret = show(program, (size_t)size, text, ret);
     }
     if (ret > 0 && !way.ours)
-        ret = show_names(way.record.files, program, ret);
+        ret = show_names(way.record.files, path, program, (size_t)size, ret);
     return dfi_way_end(&way, ret);
 }
 

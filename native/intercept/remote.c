@@ -7,6 +7,8 @@
 #include "intercept/remote.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <sys/syscall.h>
 
 #include "channel/trip.h"
@@ -23,6 +25,7 @@ static struct df_trip begin(struct df_call *call)
         .caller = call->caller,
         .mount = call->mount->id,
         .links = call->links,
+        .second_links = call->second_links,
         .leave = call->leave,
     };
 }
@@ -41,6 +44,7 @@ static struct df_trip_where place(const struct df_where *where)
 static int64_t end(struct df_call *call, const struct df_trip *trip, int64_t result)
 {
     call->links = trip->links;
+    call->second_links = trip->second_links;
     call->leave_second = trip->leave_second;
     return DF_UNLIKELY(result == -ENOTCONN) ? -EIO : result;
 }
@@ -70,12 +74,16 @@ static int remote_setattr(struct df_fs *fs, struct df_call *call, const struct d
 {
     struct df_trip trip = begin(call);
     struct df_trip_where at = place(where);
-    int ret = df_trip_setattr(&trip, &at, set, st);
+    bool resized = set->valid & DF_SET_SIZE && where->base && where->len == 0 &&
+                   dfi_shadow_mapped(where->base);
+    int ret;
 
     (void)fs;
-    if (ret == 0 && set->valid & DF_SET_SIZE && where->base && where->len == 0 &&
-        dfi_shadow_mapped(where->base))
-        dfi_shadow_resize(where->base, set->size);
+    if (resized)
+        dfi_shadow_resize(where->base, set->size, false);
+    ret = df_trip_setattr(&trip, &at, set, st);
+    if (ret == 0 && resized)
+        dfi_shadow_resize(where->base, set->size, true);
     return (int)end(call, &trip, ret);
 }
 
@@ -212,9 +220,11 @@ static ssize_t remote_write(struct df_fs *fs, struct df_call *call, struct df_fi
     ssize_t ret;
 
     (void)fs;
+    if (DF_UNLIKELY(mapped) && !(flags & O_APPEND)) /* who sees the new size has the memory too */
+        dfi_shadow_write(file, iov, iovcnt, *offset, SSIZE_MAX);
     ret = end(call, &trip,
               df_trip_write(&trip, file->host[DFI_HOST_HANDLE], flags, iov, iovcnt, offset));
-    if (DF_UNLIKELY(mapped) && ret > 0)
+    if (DF_UNLIKELY(mapped) && flags & O_APPEND && ret > 0)
         dfi_shadow_write(file, iov, iovcnt, *offset, ret);
     return ret;
 }

@@ -152,6 +152,49 @@ static uint64_t handle_in_name(const struct dfi_files *files, int fd)
     return dfi_number_get(&text);
 }
 
+/* Its position, by the directory fdinfo beside fd: proc(5). */
+static uint64_t position_of(const char *link)
+{
+    const char *fd = strstr(link, "/fd/");
+    char path[DFI_SHADOW_NAME_MAX], text[64];
+    long file, size;
+
+    if (!fd || strlen(link) + sizeof("info") > sizeof(path))
+        return 0;
+    strcpy(mempcpy(mempcpy(path, link, (size_t)(fd - link)), "/fdinfo/", 8), fd + 4);
+    file = dfi_kernel(__NR_open, path, O_RDONLY | O_CLOEXEC, 0);
+    if (file < 0)
+        return 0;
+    size = dfi_kernel(__NR_read, file, text, sizeof(text) - 1);
+    dfi_kernel(__NR_close, file);
+    if (size < 6 || strncmp(text, "pos:\t", 5) != 0)
+        return 0;
+    text[size] = '\0';
+    fd = text + 5;
+    return dfi_number_get(&fd);
+}
+
+size_t dfi_shadow_shown(const struct dfi_files *files, const char *link, char target[PATH_MAX])
+{
+    const char *name = target + files->shadow_len;
+    uint64_t handle;
+
+    if (strncmp(target, files->shadow, files->shadow_len) != 0)
+        return 0;
+    if (strncmp(name, "/f/", 3) == 0) {
+        handle = position_of(link);
+    } else if (strncmp(name, "/p/0.", 5) == 0) {
+        name += 5;
+        handle = dfi_number_get(&name);
+    } else {
+        return 0;
+    }
+    if (!dfi_ofd(files, handle))
+        return 0;
+    strcpy(target, files->shared->names[df_handle_index(handle)]);
+    return strlen(target);
+}
+
 uint64_t dfi_shadow_handle(const struct dfi_files *files, int fd)
 {
     struct stat st, shadow;

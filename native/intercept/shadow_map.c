@@ -168,11 +168,13 @@ void dfi_shadow_write(struct df_file *file, const struct iovec *iov, int iovcnt,
         dfi_kernel(__NR_close, fd);
 }
 
-void dfi_shadow_resize(struct df_file *file, off_t size)
+void dfi_shadow_resize(struct df_file *file, off_t size, bool shrink)
 {
     const struct df_ofd *ofd = (const struct df_ofd *)file->host[DFI_HOST_OFD];
     char name[DFI_SHADOW_NAME_MAX];
+    struct stat st;
 
     dfi_shadow_name(dfi_record_now()->files, 'f', (uint32_t)ofd->mount, ofd->ino, name);
-    dfi_kernel(__NR_truncate, name, size);
+    if (dfi_kernel(__NR_stat, name, &st) == 0 && (shrink || size > st.st_size))
+        dfi_kernel(__NR_truncate, name, size);
 }

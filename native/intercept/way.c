@@ -293,6 +293,29 @@ static bool absolute_from_fd(const struct dfi_way *way, const struct dfi_leg *le
     return name[0] == '/' && df_walk_join(out, name, strlen(name), leg->path) == 0;
 }
 
+/* ".." by text alone. Where a symlink stands before it the name is wrong: then there is no shadow
+ * of that name, or fchdir(2) finds another file there. */
+static void collapse(char *path)
+{
+    char *to = path;
+
+    for (const char *from = path; *from != '\0';) {
+        const char *end = df_scan_end(from + 1);
+
+        if (df_scan_dots(from + 1) == 2) {
+            while (to > path && *--to != '/')
+                ;
+        } else {
+            memmove(to, from, (size_t)(end - from));
+            to += end - from;
+        }
+        from = end;
+    }
+    if (to == path)
+        *to++ = '/';
+    *to = '\0';
+}
+
 bool dfi_way_absolute(struct dfi_way *way, const struct dfi_leg *leg, char out[PATH_MAX])
 {
     char text[PATH_MAX];
@@ -311,8 +334,10 @@ bool dfi_way_absolute(struct dfi_way *way, const struct dfi_leg *leg, char out[P
         if (len < 0 || df_walk_join(text, text, (size_t)len, leg->path) < 0)
             return false;
     }
-    if (df_scan(text, out, &scan) < 0 || scan.up)
+    if (df_scan(text, out, &scan) < 0)
         return false;
     memmove(out, scan.text, scan.len + 1);
+    if (scan.up)
+        collapse(out);
     return true;
 }

@@ -50,8 +50,7 @@ long dfi_way_end(struct dfi_way *way, long ret);
 /* AT_EMPTY_PATH if the path was another name for a descriptor. */
 int dfi_way_flags(const struct dfi_leg *leg);
 
-/* Absolute path of a leg by its text, for the names of shadows. False: it has none, or ".." in it.
- */
+/* Absolute path of a leg by its text, for the names of shadows. False: it has none. */
 bool dfi_way_absolute(struct dfi_way *way, const struct dfi_leg *leg, char out[PATH_MAX]);
 
 /*

@@ -1,0 +1,196 @@
+"""Programs that live on files: each runs in a directory of a mount and in a plain one.
+
+A script leaves what it likes in its working directory and prints nothing that depends on where it
+is, when it runs, or on inode numbers.
+"""
+
+_GIT = (
+    "export HOME=$PWD GIT_CONFIG_NOSYSTEM=1 GIT_AUTHOR_DATE='1000000000 +0000' GIT_COMMITTER_DATE='1000000000 +0000' "
+    "GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b; "
+    "git init -q -b main r; cd r; for i in 1 2 3; do seq $i 99 >f$i; git add .; git commit -qm $i; done; "
+)
+
+#: Name -> a script for /bin/sh.
+MOUNT_SCRIPTS = {
+    "redirections": (
+        "echo one >f; echo two >>f; cat <f; wc -c f; exec 3<>f; read a <&3; echo $a; echo TWO >&3; "
+        "exec 3>&-; cat f; (echo x; echo y) >g; tail -1 g; >f; wc -c <f; set -C; echo z >g; echo $?"
+    ),
+    "directories": (
+        "mkdir -p a/b/c; cd a/b/c; pwd -P | sed 's,.*/a,a,'; cd ..; ls; rmdir c; ls; cd ../..; mv a z; "
+        "ls -R; cd z/b; mv ../../z ../../y; pwd -P | sed 's,.*/y,y,'; cd ../..; rm -r y; ls -A"
+    ),
+    "working directory that moves": (
+        "mkdir d; (cd d && mkfifo p && { sed -n 1q <p; echo x >f; ls; } & "
+        "until [ -p d/p ]; do :; done; mv d e; echo go >e/p; wait); ls e"
+    ),
+    "links": (
+        "echo x >f; ln f g; ln -s f s; ln -s /nonexistent d; readlink s d; cat s; stat -c %h f; rm f; "
+        "cat g; cat s; echo $?; mkdir t; ln -s ../g t/u; cat t/u; cp -P t/u t/v; readlink t/v; [ -L d ]; "
+        "echo $?; ln -sf t tt; ls tt/; realpath --relative-to=. tt/u"
+    ),
+    "attributes": (
+        "umask 027; touch f; mkdir d; stat -c '%a %F' f d; chmod 4711 f; stat -c %a f; touch -d @77 f; "
+        "stat -c %Y f; touch -r f d; stat -c %Y d; truncate -s 5000 f; stat -c %s f; chmod -R a+rX d; "
+        "stat -c %a d; test -x f; echo $?; cp -p f g; stat -c '%a %Y %s' g; cp -a d e; stat -c %Y e"
+    ),
+    "listing": (
+        "seq 1 300 | while read i; do : >n$i; done; ls | wc -l; ls -U | sort | md5sum; find . -name 'n1*' | wc -l; "
+        "rm n*; ls -A | wc -l; mkdir -p x/y; touch x/y/z; find . | sort; du -a | cut -f2 | sort; rm -r x"
+    ),
+    "dd and sparse files": (
+        "dd if=/dev/zero of=f bs=4k count=300 status=none; dd if=f of=g bs=1M status=none; cmp f g; "
+        "echo end | dd of=f bs=1 seek=9000000 conv=notrunc status=none; stat -c %s f; tail -c 4 f; "
+        "head -c 100 /dev/zero | dd of=g oflag=append conv=notrunc status=none; stat -c %s g; "
+        "fallocate -l 20000 h; stat -c %s h; sync h; split -b 500k g; cat x* | cmp - g; echo $?"
+    ),
+    "text": (
+        "seq 1 2000 >f; grep -c 7 f; grep -rl 777 . ; sed -i s/1000/thousand/ f; grep -n thousand f; "
+        "sort -r f -o f; head -1 f; awk '{ s += $1 } END { print s }' f; join f f | wc -l; tac f | head -1; "
+        "diff f f && echo same; paste f f | cut -f2 | uniq | wc -l; shuf -n 3 f | wc -l; comm -12 f f 2>/dev/null | wc -l"
+    ),
+    "tar of a tree": (
+        "mkdir -p t/a/b; seq 1 5000 >t/a/f; ln t/a/f t/a/b/g; ln -s ../f t/a/b/s; chmod 700 t/a/b; "
+        "tar czf t.gz t; tar cJf t.xz t; rm -r t; tar xf t.gz; stat -c '%a %h' t/a/b t/a/f | head -2; "
+        "cat t/a/b/s | md5sum; tar df t.xz; echo $?; tar tf t.gz | sort"
+    ),
+    "compressors": (
+        "seq 1 9000 >f; for c in gzip bzip2 xz zstd; do command -v $c >/dev/null || continue; $c -qk f; "
+        "done; for z in f.*; do case $z in *.gz) gzip -dc $z;; *.bz2) bzip2 -dc $z;; *.xz) xz -dc $z;; "
+        "*.zst) zstd -qdc $z;; esac | cmp - f && echo ok; done | sort -u"
+    ),
+    "git branches": (
+        _GIT + "git checkout -qb b; echo b >b; git add b; git commit -qm b; git checkout -q main; "
+        "git merge -q --no-edit b; git rebase -q b; git log --format=%s; git status --short; "
+        "git stash -q 2>/dev/null; git worktree add -q ../w b 2>&1; ls ../w; git tag x; git describe --tags"
+    ),
+    "git clone": (
+        _GIT
+        + "git gc -q; git fsck 2>&1; git clone -q . ../c; cd ../c; git log --format=%H; echo x >>f1; "
+        "git commit -qam more; git push -q origin HEAD:other; git -C ../r branch; git diff --stat HEAD~1; "
+        "git grep -c 55; git archive HEAD | tar t"
+    ),
+    "sqlite rollback": (
+        "sqlite3 x 'create table t(a integer primary key, b); with recursive c(i) as (select 1 union all "
+        "select i + 1 from c where i < 2000) insert into t select i, hex(i) from c; "
+        "select sum(a), max(length(b)) from t; vacuum; pragma integrity_check;'; ls"
+    ),
+    "sqlite with writers": (
+        "sqlite3 x 'pragma journal_mode=wal; create table t(a);'; for i in 1 2 3; do (for j in 1 2 3 4 5; do "
+        "sqlite3 -cmd '.timeout 20000' x \"insert into t values ($i$j)\"; done) & done; wait; "
+        "sqlite3 x 'select count(*), sum(a) from t; pragma integrity_check'"
+    ),
+    "locks": (
+        "touch l; (flock 9; flock -n l true; echo $?; flock -u 9; flock -n l true; echo $?) 9>l; "
+        "flock l sh -c 'echo held; flock -n l echo no; echo $?'"
+    ),
+    "fifo": "mkfifo p; cat p & echo through >p; wait; test -p p; echo $?; rm p; ls -A",
+    "unix socket": (
+        'python3 -S -c \'\nimport socket, os\ns = socket.socket(socket.AF_UNIX); s.bind("s"); s.listen()\n'
+        'c = socket.socket(socket.AF_UNIX); c.connect("s"); d, _ = s.accept(); c.send(b"hi")\n'
+        'print(d.recv(9), s.getsockname(), c.getpeername(), os.listdir("."))\nos.unlink("s")\n'
+        'try: socket.socket(socket.AF_UNIX).connect("s")\nexcept OSError as e: print(e)\''
+    ),
+    "descriptor over a socket": (
+        "echo passed >f; python3 -S -c '\nimport socket, os\na, b = socket.socketpair()\n"
+        'if os.fork() == 0:\n fd = os.open("f", os.O_RDONLY); os.read(fd, 2)\n'
+        ' socket.send_fds(a, [b"x"], [fd]); os._exit(0)\nos.wait()\n'
+        "_, fds, _, _ = socket.recv_fds(b, 1, 1); print(os.read(fds[0], 99), os.fstat(fds[0]).st_size)'"
+    ),
+    "inherited position": (
+        "seq 1 9 >f; exec 3<f; head -c 2 <&3; sh -c 'head -c 2 <&3'; python3 -S -c 'import os; "
+        "print(os.read(3, 4), os.lseek(3, 0, 1))'; cat <&3; (echo a; echo b) >>f; tail -3 f"
+    ),
+    "mmap": (
+        'python3 -S -c \'\nimport mmap, os\nwith open("f", "wb") as f: f.write(b"0123456789" * 1000)\n'
+        'with open("f", "r+b") as f:\n m = mmap.mmap(f.fileno(), 0); m[3:6] = b"abc"; print(m[:8])\n'
+        ' if os.fork() == 0: print(m[2:7], flush=True); m[8:9] = b"X"; os._exit(0)\n os.wait()\n'
+        ' print(m[:10]); f.seek(0); print(f.read(10)); m.flush(); f.write(b"w"); f.flush(); print(m[10:12])\n'
+        ' m.close()\nprint(open("f", "rb").read(12), os.path.getsize("f"))\n'
+        'm = mmap.mmap(os.open("f", os.O_RDONLY), 0, prot=mmap.PROT_READ, flags=mmap.MAP_PRIVATE)\n'
+        "print(m[:12], len(m))'"
+    ),
+    "python files": (
+        'python3 -c \'\nimport os, shutil, pathlib, tempfile, glob, zipfile\nos.makedirs("a/b")\n'
+        'pathlib.Path("a/b/f").write_text("x" * 9999)\nshutil.copytree("a", "c"); shutil.move("c", "d")\n'
+        'print(sorted(glob.glob("**", recursive=True)))\nwith zipfile.ZipFile("z", "w") as z: z.write("a/b/f")\n'
+        'print(zipfile.ZipFile("z").namelist(), zipfile.ZipFile("z").testzip())\n'
+        't = tempfile.NamedTemporaryFile(dir="."); t.write(b"x"); print(os.path.exists(t.name)); t.close()\n'
+        'print([e.name for e in os.scandir("d")], os.path.samefile("a", "./a"), os.stat("a/b/f").st_size)\n'
+        'shutil.rmtree("a"); print(sorted(os.listdir())); fd = os.open("d", os.O_RDONLY)\n'
+        'print(os.stat("b/f", dir_fd=fd).st_size, os.listdir(fd)); os.rename("b", "q", src_dir_fd=fd, dst_dir_fd=fd)\n'
+        'print(os.listdir("d")); print([r for r, _, _ in os.walk(".")])\''
+    ),
+    "python copies": (
+        'python3 -S -c \'\nimport os, errno\nopen("f", "wb").write(os.urandom(300000))\n'
+        'a = os.open("f", os.O_RDONLY); b = os.open("g", os.O_RDWR | os.O_CREAT)\n'
+        "print(os.copy_file_range(a, b, 100000, 0, 0), os.sendfile(b, a, 100000, 100000))\n"
+        'r, w = os.pipe(); print(os.splice(a, w, 1000, offset_src=5) if hasattr(os, "splice") else 1000)\n'
+        'print(os.fstat(b).st_size, open("f", "rb").read(100000) == open("g", "rb").read(100000))\n'
+        "os.posix_fallocate(b, 0, 500000); os.ftruncate(b, 7); print(os.fstat(b).st_size)\n"
+        'print(os.preadv(a, [bytearray(5)], 299998), os.pwritev(b, [b"ab", b"cd"], 1), os.lseek(b, -2, 2))\n'
+        'try: os.open("f/x", 0)\nexcept OSError as e: print(e.strerror)\n'
+        "try: os.ttyname(a)\nexcept OSError as e: print(e.strerror)'"
+    ),
+    "python shelve and dbm": (
+        'python3 -c \'\nimport shelve, sqlite3, pickle\nwith shelve.open("s") as s: s["k"] = list(range(99))\n'
+        'with shelve.open("s") as s: print(sum(s["k"]))\nc = sqlite3.connect("q"); '
+        'c.execute("create table t(a)"); c.executemany("insert into t values (?)", [(i,) for i in range(500)]); '
+        'c.commit(); print(c.execute("select sum(a) from t").fetchone())\''
+    ),
+    "multiprocessing with a file": (
+        'printf \'import multiprocessing as m, os\\ndef f(i):\\n with open("log", "a") as f: f.write("%%d\\\\n" %% i)\\n'
+        " return os.getcwd() == CWD\\nCWD = os.getcwd()\\n"
+        'if __name__ == "__main__":\\n for how in ("fork", "spawn"):\\n'
+        "  with m.get_context(how).Pool(2) as p: print(all(p.map(f, range(20))))\\n' >x.py; python3 x.py; sort -n log | uniq -c | tail -2"
+    ),
+    "programs": (
+        "cp /bin/echo e; ./e copied; printf '#!/bin/sh\\necho script $#\\n' >s; chmod +x s; ./s a b; "
+        "PATH=$PWD:$PATH s; printf '#!./s\\n' >t; chmod +x t; ./t; chmod -x e; ./e; echo $?; mkdir d; cp s d; "
+        "cd d; exec ../d/s x"
+    ),
+    "compile and link": (
+        "printf '#include \"h.h\"\\nint f(void) { return N; }\\n' >l.c; echo '#define N 7' >h.h; "
+        'printf \'#include <stdio.h>\\n#include <dlfcn.h>\\nint f(void); int main(void) { void *h = dlopen("./l.so", 2);\\n'
+        'int (*g)(void) = dlsym(h, "f"); printf("%%d %%d\\\\n", f(), g()); return 0; }\\n\' >m.c; '
+        "gcc -shared -fPIC l.c -o l.so; gcc m.c ./l.so -o m -ldl; ./m; ar rcs l.a l.so; nm l.so | grep -c ' T f'; "
+        "printf 'm: m.c l.so\\n\\tgcc m.c ./l.so -o m\\n' >Makefile; make -s; touch -d @9999999999 m.c; make -n"
+    ),
+    "perl": (
+        'perl -e \'open F, ">", "f" or die; print F "$_\\n" for 1..99; close F; open F, "f"; my @l = <F>; '
+        'print scalar(@l), " ", -s "f", "\\n"; rename "f", "g"; opendir D, "."; print sort grep { !/^\\./ } readdir D; '
+        'utime 5, 6, "g"; print " ", (stat "g")[9], "\\n"; open F, "+<", "g"; seek F, 3, 0; truncate F, 10; print -s F; '
+        'unlink "g"; print -e "g" ? 1 : 0, "\\n"\'; seq 1 5 >f; perl -pi -e \'s/3/three/\' f; cat f'
+    ),
+    "editors": (
+        "seq 1 30 >f; printf '2d\\n$a\\nlast\\n.\\nw\\nq\\n' | ed -s f; tail -1 f; wc -l <f; "
+        "if command -v vim >/dev/null; then vim -es -u NONE -i NONE -c '%s/29/vim/' -c wq f; grep -n vim f; "
+        "else echo 27:vim; fi; ls -A"
+    ),
+    "archives": (
+        "mkdir d; seq 1 99 >d/f; find d | cpio -o 2>/dev/null >c; (cd d; rm f); cpio -i -u 2>/dev/null <c; wc -l <d/f; "
+        "busybox tar cf b.tar d 2>/dev/null; tar tf b.tar 2>/dev/null | sort"
+    ),
+    "xattr": (
+        'python3 -S -c \'\nimport os\nopen("f", "w").close()\nfor p in ("f", os.open("f", os.O_RDWR)):\n'
+        ' try: os.setxattr(p, "user.a", b"1"); print(os.getxattr(p, "user.a"), os.listxattr(p)); os.removexattr(p, "user.a")\n'
+        ' except OSError as e: print(e.strerror)\ntry: os.getxattr("f", "user.none")\nexcept OSError as e: print(e.strerror)\''
+    ),
+    "proc": (
+        "echo x >f; exec 4<f; readlink /proc/self/fd/0 | wc -l; cat /dev/fd/4; cat </proc/self/fd/4; cat /dev/stdin <f; "
+        "readlink /proc/$$/fd/4 | sed 's,.*/,,'; readlink /proc/self/cwd | sed 's,.*/\\(plain\\|mount\\),cwd,'"
+    ),
+    "file of many descriptors": (
+        'python3 -S -c \'\nimport os\nopen("f", "w").write("x" * 100)\nfds = [os.open("f", 0) for _ in range(200)]\n'
+        "print(len(set(fds)), fds == sorted(fds)); d = os.dup2(fds[0], 900); os.read(900, 7); print(os.lseek(fds[0], 0, 1))\n"
+        "os.closerange(fds[0], fds[-1] + 1)\ntry: os.read(fds[5], 1)\nexcept OSError as e: print(e.strerror)\n"
+        "print(os.read(900, 3)); os.set_inheritable(900, True); print(os.get_inheritable(900))'"
+    ),
+    "python sees errors": (
+        'python3 -S -c \'\nimport os, ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\nopen("f", "w").write("abc")\n'
+        'fd = os.open("f", os.O_RDWR)\nfor call in (lambda: libc.read(fd, ctypes.c_void_p(8), 3), lambda: libc.write(fd, ctypes.c_void_p(8), 3),\n'
+        ' lambda: libc.open(ctypes.c_void_p(8), 0), lambda: libc.stat(b"f", ctypes.c_void_p(8)), lambda: libc.mkdir(ctypes.c_void_p(8), 0),\n'
+        " lambda: libc.read(fd, ctypes.c_void_p(8), 0), lambda: libc.getdents64(fd, ctypes.c_void_p(8), 99)):\n"
+        " ctypes.set_errno(0); print(call(), os.strerror(ctypes.get_errno()))'"
+    ),
+}
