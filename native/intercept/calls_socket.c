@@ -255,14 +255,17 @@ static void hold_all(struct dfi_files *files, const struct msghdr *message, char
             for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++) {
                 uint64_t handle = dfi_file_of(files, fds[i]);
 
-                if (handle)
+                if (handle) {
                     dfi_fd_hold(files, handle);
+                    files->sent = true;
+                }
             }
         c = (struct cmsghdr *)((char *)c + CMSG_ALIGN(c->cmsg_len));
     }
 }
 
-/* A file that was sent stays this process's until it ends: nobody says when it has arrived. */
+/* A file that was sent stays this process's until it ends, and a little longer (files.c): nobody
+ * says when it has arrived. */
 long dfi_do_sendmsg(struct dfi_frame *frame)
 {
     char control[CONTROL_MAX] __attribute__((aligned(8)));

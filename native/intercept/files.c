@@ -396,6 +396,13 @@ long dfi_files_exec(struct dfi_process *process, char *out, size_t size)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
+static void keep_for_receivers(struct dfi_files *files)
+{
+    struct df_trip trip = trip_of(files);
+
+    df_trip_fork(&trip);
+}
+
 /* The server drops what a process had when it is gone; what close(2) would report is lost, as ever.
  * But a FLUSH has to come before whoever waits for the process goes on. */
 void dfi_files_end(struct dfi_process *process)
@@ -406,6 +413,8 @@ void dfi_files_end(struct dfi_process *process)
     if (!files->link.segment)
         return;
     dfi_maps_sync(files);
+    if (files->sent) /* a child that is never born keeps the files for the server's patience */
+        keep_for_receivers(files);
     for (int fd = 0; fd < top; fd++) {
         uint64_t handle = files->map[fd];
         const struct df_ofd *ofd = handle ? dfi_ofd(files, handle) : NULL;

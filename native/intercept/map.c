@@ -6,8 +6,6 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "intercept/shadow.h"
-
 #define PAGE  4096
 #define CHUNK ((size_t)256 << 10) /* compared at a time */
 
@@ -136,45 +134,39 @@ static long write_changed(struct df_trip *trip, uint64_t handle, const char *now
     return ret;
 }
 
-/* One chunk. `then` is what the mount has; a file does not grow by being mapped. */
-static long write_chunk(struct df_trip *trip, uint64_t handle, int shadow, char *buffer,
+/* One chunk of memory. `then` is what the mount has; a file does not grow by being mapped. Memory
+ * that cannot be read was not changed through this mapping. */
+static long write_chunk(struct df_trip *trip, uint64_t handle, uintptr_t memory, char *buffer,
                         size_t size, off_t offset)
 {
     char *now = buffer, *then = buffer + CHUNK;
     struct iovec iov = {then, size};
     ssize_t had = df_trip_read(trip, handle, &iov, 1, offset);
-    long got;
 
     if (had <= 0)
         return had;
-    got = dfi_kernel(__NR_pread64, shadow, now, had, offset);
-    if (got < 0)
-        return got;
-    return write_changed(trip, handle, now, then, (size_t)(got < had ? got : had), offset);
+    had = (ssize_t)dfi_copy_some(now, (const void *)memory, (size_t)had);
+    return write_changed(trip, handle, now, then, (size_t)had, offset);
 }
 
+/* The memory is read, not the shadow file: closing that would take the process's record locks. */
 static long write_mapping(struct dfi_files *files, const struct dfi_mapping *m)
 {
     struct df_trip trip = {.link = &files->link, .caller = &files->caller};
     const struct df_ofd *ofd = dfi_ofd(files, m->handle);
     size_t size = m->end - m->start;
-    char name[DFI_SHADOW_NAME_MAX], *buffer;
-    long shadow, ret = 0;
+    char *buffer;
+    long ret = 0;
 
     if (!ofd || (atomic_load(&ofd->flags) & O_ACCMODE) != O_RDWR)
         return 0;
-    dfi_shadow_name(files, 'f', (uint32_t)ofd->mount, ofd->ino, name);
-    shadow = dfi_kernel(__NR_open, name, O_RDONLY | O_CLOEXEC, 0);
-    if (shadow < 0)
-        return shadow;
     buffer = dfi_alloc(2 * CHUNK);
     if (!buffer)
-        ret = -ENOMEM;
+        return -ENOMEM;
     for (size_t at = 0; at < size && ret == 0; at += CHUNK)
-        ret = write_chunk(&trip, m->handle, (int)shadow, buffer,
+        ret = write_chunk(&trip, m->handle, m->start + at, buffer,
                           size - at < CHUNK ? size - at : CHUNK, m->offset + (off_t)at);
     dfi_free(buffer);
-    dfi_kernel(__NR_close, shadow);
     return ret;
 }
 

@@ -224,7 +224,7 @@ static ssize_t remote_write(struct df_fs *fs, struct df_call *call, struct df_fi
         dfi_shadow_write(file, iov, iovcnt, *offset, SSIZE_MAX);
     ret = end(call, &trip,
               df_trip_write(&trip, file->host[DFI_HOST_HANDLE], flags, iov, iovcnt, offset));
-    if (DF_UNLIKELY(mapped) && flags & O_APPEND && ret > 0)
+    if (DF_UNLIKELY(dfi_shadow_mapped(file)) && (!mapped || flags & O_APPEND) && ret > 0)
         dfi_shadow_write(file, iov, iovcnt, *offset, ret);
     return ret;
 }

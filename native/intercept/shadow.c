@@ -10,9 +10,9 @@
 
 #include "intercept/number.h"
 
-/* What an open(2) of a placeholder takes over from that of the file. O_DIRECT and the rest would
- * mean something to tmpfs; fcntl(F_GETFL) shows the file's own flags. */
-#define KEPT_FLAGS (O_ACCMODE | O_APPEND | O_NONBLOCK | O_CLOEXEC)
+/* What an open(2) of a placeholder takes over from that of the file: by its mode the kernel judges
+ * locks and mappings. fcntl(F_GETFL) shows the file's own flags. */
+#define KEPT_FLAGS (O_ACCMODE | O_CLOEXEC)
 
 void dfi_shadow_name(const struct dfi_files *files, char letter, uint64_t mount, uint64_t number,
                      char name[DFI_SHADOW_NAME_MAX])

@@ -100,22 +100,33 @@ static long populate(struct dfi_files *files, uint64_t handle, int shadow)
     return ret;
 }
 
-/* Only one with O_RDWR or O_RDONLY can be read from. */
-static long map_under_lock(struct dfi_files *files, uint64_t handle, struct df_ofd *ofd)
+/* The placeholder, if it can be written to; else a descriptor that is closed again, with which the
+ * process loses its record locks on this file: fcntl(2). */
+static long populate_by(struct dfi_files *files, uint64_t handle, const struct df_ofd *ofd, int fd)
 {
     char name[DFI_SHADOW_NAME_MAX];
     long shadow, ret;
 
-    if (__atomic_load_n(&ofd->door[0], __ATOMIC_ACQUIRE) & DFI_SHADOW_MAPPED)
-        return 0;
+    if ((atomic_load(&ofd->flags) & O_ACCMODE) == O_RDWR)
+        return populate(files, handle, fd);
     dfi_shadow_name(files, 'f', (uint32_t)ofd->mount, ofd->ino, name);
     shadow = dfi_kernel(__NR_open, name, O_RDWR | O_CLOEXEC, 0);
     if (shadow < 0)
         return shadow;
     ret = populate(files, handle, (int)shadow);
+    dfi_kernel(__NR_close, shadow);
+    return ret;
+}
+
+static long map_under_lock(struct dfi_files *files, uint64_t handle, struct df_ofd *ofd, int fd)
+{
+    long ret;
+
+    if (__atomic_load_n(&ofd->door[0], __ATOMIC_ACQUIRE) & DFI_SHADOW_MAPPED)
+        return 0;
+    ret = populate_by(files, handle, ofd, fd);
     if (ret == 0)
         mark_all(files, ofd);
-    dfi_kernel(__NR_close, shadow);
     return ret;
 }
 
@@ -125,7 +136,6 @@ long dfi_shadow_map(struct dfi_files *files, uint64_t handle, int fd)
     char path[DFI_SHADOW_NAME_MAX];
     long lock, ret;
 
-    (void)fd;
     if (!ofd)
         return -EBADF;
     strcpy(mempcpy(path, files->shadow, files->shadow_len), "/shared");
@@ -134,7 +144,7 @@ long dfi_shadow_map(struct dfi_files *files, uint64_t handle, int fd)
         return lock;
     ret = dfi_kernel(__NR_flock, lock, LOCK_EX);
     if (ret == 0)
-        ret = map_under_lock(files, handle, ofd);
+        ret = map_under_lock(files, handle, ofd, fd);
     dfi_kernel(__NR_close, lock);
     return ret;
 }
@@ -147,34 +157,24 @@ ssize_t dfi_shadow_read(struct df_file *file, const struct iovec *iov, int iovcn
     return dfi_kernel(__NR_preadv, file->host[DFI_HOST_FD], iov, iovcnt, offset, 0);
 }
 
-/* pwritev2(2) would append where the placeholder has O_APPEND: the shadow file is opened anew. */
+/* By the placeholder itself: closing another descriptor of the shadow file would take the locks of
+ * the process with it, fcntl(2). */
 void dfi_shadow_write(struct df_file *file, const struct iovec *iov, int iovcnt, off_t offset,
                       ssize_t size)
 {
-    const struct df_ofd *ofd = (const struct df_ofd *)file->host[DFI_HOST_OFD];
-    char name[DFI_SHADOW_NAME_MAX];
-    long fd;
-
-    dfi_shadow_name(dfi_record_now()->files, 'f', (uint32_t)ofd->mount, ofd->ino, name);
-    fd = dfi_kernel(__NR_open, name, O_WRONLY | O_CLOEXEC, 0);
-    for (int i = 0; fd >= 0 && i < iovcnt && size > 0; i++) {
+    for (int i = 0; i < iovcnt && size > 0; i++) {
         size_t run = (ssize_t)iov[i].iov_len < size ? iov[i].iov_len : (size_t)size;
 
-        dfi_kernel(__NR_pwrite64, fd, iov[i].iov_base, run, offset);
+        dfi_kernel(__NR_pwrite64, file->host[DFI_HOST_FD], iov[i].iov_base, run, offset);
         offset += (off_t)run;
         size -= (ssize_t)run;
     }
-    if (fd >= 0)
-        dfi_kernel(__NR_close, fd);
 }
 
 void dfi_shadow_resize(struct df_file *file, off_t size, bool shrink)
 {
-    const struct df_ofd *ofd = (const struct df_ofd *)file->host[DFI_HOST_OFD];
-    char name[DFI_SHADOW_NAME_MAX];
     struct stat st;
 
-    dfi_shadow_name(dfi_record_now()->files, 'f', (uint32_t)ofd->mount, ofd->ino, name);
-    if (dfi_kernel(__NR_stat, name, &st) == 0 && (shrink || size > st.st_size))
-        dfi_kernel(__NR_truncate, name, size);
+    if (dfi_kernel(__NR_fstat, file->host[DFI_HOST_FD], &st) == 0 && (shrink || size > st.st_size))
+        dfi_kernel(__NR_ftruncate, file->host[DFI_HOST_FD], size);
 }

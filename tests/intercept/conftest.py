@@ -105,3 +105,37 @@ def inside(tmp_path):
         return Outcome(done.returncode, done.stdout, done.stderr, **json.loads(report.read_text()))
 
     return call
+
+
+class Mounted:
+    """Runs a command by `directfuse run`, in a directory of a memfs; `point` is where it is mounted."""
+
+    def __init__(self, directory):
+        self.point = str(directory / "mount")
+        self.deep = str(directory / "no" / "such" / "mount")
+        self._report = directory / "report.json"
+
+    def __call__(self, *command, deep=False):
+        point = self.deep if deep else self.point
+        mount = f"memfs {point} -o allow_other,default_permissions"
+        if not deep:
+            go = 'cd "$0" && mkdir plain && cd plain && exec "$@"'
+            command = ["/bin/sh", "-c", go, point, *command]
+        options = ["-m", mount, f"--stats={self._report}"]
+        done = subprocess.run(
+            [sys.executable, "-m", "directfuse", "run", *options, "--", *command],
+            capture_output=True,
+            env=environment(),
+            check=False,
+            timeout=50,
+            stdin=subprocess.DEVNULL,
+        )
+        report = json.loads(self._report.read_text()) if self._report.exists() else {"calls": {}}
+        calls = {name: [row["calls"], row["passed"]] for name, row in report["calls"].items()}
+        return Outcome(done.returncode, done.stdout, done.stderr, calls=calls)
+
+
+@pytest.fixture
+def mounted(tmp_path):
+    """A command in a mount that does not exist on disk."""
+    return Mounted(tmp_path)

@@ -21,8 +21,8 @@ MOUNT_SCRIPTS = {
         "ls -R; cd z/b; mv ../../z ../../y; pwd -P | sed 's,.*/y,y,'; cd ../..; rm -r y; ls -A"
     ),
     "working directory that moves": (
-        "mkdir d; (cd d && mkfifo p && { sed -n 1q <p; echo x >f; ls; } & "
-        "until [ -p d/p ]; do :; done; mv d e; echo go >e/p; wait); ls e"
+        "mkdir d; mkfifo p q; exec 3<>p 4<>q; (cd d; echo in >&4; read x <&3; echo x >f; ls; ls ../e) & "
+        "read x <&4; mv d e; echo go >&3; wait; ls e"
     ),
     "links": (
         "echo x >f; ln f g; ln -s f s; ln -s /nonexistent d; readlink s d; cat s; stat -c %h f; rm f; "
@@ -154,7 +154,7 @@ MOUNT_SCRIPTS = {
         'printf \'#include <stdio.h>\\n#include <dlfcn.h>\\nint f(void); int main(void) { void *h = dlopen("./l.so", 2);\\n'
         'int (*g)(void) = dlsym(h, "f"); printf("%%d %%d\\\\n", f(), g()); return 0; }\\n\' >m.c; '
         "gcc -shared -fPIC l.c -o l.so; gcc m.c ./l.so -o m -ldl; ./m; ar rcs l.a l.so; nm l.so | grep -c ' T f'; "
-        "printf 'm: m.c l.so\\n\\tgcc m.c ./l.so -o m\\n' >Makefile; make -s; touch -d @9999999999 m.c; make -n"
+        "printf 'm: m.c l.so\\n\\tgcc m.c ./l.so -o m\\n' >Makefile; make -s; touch l.so; touch -d @9 m; make -n"
     ),
     "perl": (
         'perl -e \'open F, ">", "f" or die; print F "$_\\n" for 1..99; close F; open F, "f"; my @l = <F>; '

@@ -1,0 +1,77 @@
+"""Programs whose files are in a mount: the same output and the same status as in a plain directory,
+nothing at the real path, and every call that concerns the mount done by us."""
+
+import os
+
+import pytest
+
+from .mount_scripts import MOUNT_SCRIPTS
+from .scripts import SCRIPTS
+
+#: Long ones, and what another one shows too.
+_SWEEP = {
+    "asyncio", "background", "crash", "descriptors", "directory as a program", "environment",
+    "git", "gzip", "here document", "killed", "limited descriptors", "make", "multiprocessing",
+    "no environment", "not a program", "not executable", "not found", "pipeline", "script loop",
+    "script of a script", "script with an argument", "sed and awk", "session",
+    "signals of python", "socket", "sqlite", "status", "tar", "terminated", "text", "threads",
+    "timeout", "trap", "true", "python shelve and dbm", "archives", "git branches",
+    "multiprocessing with a file", "compile", "position-dependent program", "missing interpreter",
+    "python", "subprocess", "sqlite rollback", "compressors", "script",
+    "script without a first line", "find and xargs",
+}  # fmt: skip
+
+_ALL = MOUNT_SCRIPTS | {
+    (f"{name} of the program" if name in MOUNT_SCRIPTS else name): script
+    for name, script in SCRIPTS.items()
+    if name not in ("proc", "perl")  # they show where they run, or how they were started
+}
+
+_PARAMS = [pytest.param(name, marks=pytest.mark.sweep) if name in _SWEEP else name for name in _ALL]
+
+
+@pytest.mark.parametrize("name", _PARAMS)
+def test_a_program_does_the_same_in_a_mount(plain, mounted, name):
+    wanted = plain("/bin/sh", "-c", _ALL[name])
+    found = mounted("/bin/sh", "-c", _ALL[name])
+    assert found.seen() == wanted.seen()
+    assert found.calls["chdir"] == [1, 0] or found.calls["chdir"][0] > found.calls["chdir"][1]
+
+
+def test_nothing_reaches_the_real_path(mounted):
+    found = mounted("/bin/sh", "-c", "mkdir d; echo x >d/f; cp d/f g; ls; cat d/f g")
+    assert found.out == b"d\ng\nx\nx\n"
+    assert not os.path.lexists(mounted.point)
+    calls = found.calls
+    assert calls["mkdir"][0] > calls["mkdir"][1] == 0
+    assert calls["write"][0] > calls["write"][1]
+
+
+def test_way_in_and_out(mounted, tmp_path):
+    """Relative paths, "..", real symlinks into the mount and links of the mount to real files."""
+    (tmp_path / "real").write_text("real\n")
+    (tmp_path / "in").symlink_to(mounted.point)
+    script = (
+        f"cd {tmp_path}; echo mount >mount/f; cat mount/f in/f; cd mount; cat ../real; "
+        "ln -s ../real out; cat out; cd ..; cat mount/out; ls mount; cd -P in; pwd; cd ..; "
+        "ls -d mount; mkdir in/d; cat mount/../real in/../real; rm mount/out in/f; ls -A in"
+    )
+    found = mounted("/bin/sh", "-c", script)
+    point = os.fsencode(mounted.point)
+    assert found.err == b""
+    assert found.out == (
+        b"mount\nmount\nreal\nreal\nreal\nf\nout\nplain\n"
+        + point
+        + b"\nmount\nreal\nreal\nd\nplain\n"
+    )
+
+
+def test_directories_above_a_mountpoint_that_do_not_exist(mounted):
+    script = (
+        'cd "$1"; pwd; ls; cd mount; echo x >f; cd ..; cat mount/f; test -d "$1"; echo $?; '
+        'rmdir "$1" 2>/dev/null; echo $?'
+    )
+    found = mounted("/bin/sh", "-c", script, "sh", os.path.dirname(mounted.deep), deep=True)
+    above = os.fsencode(os.path.dirname(mounted.deep))
+    assert found.out == above + b"\nmount\nx\n0\n1\n"
+    assert not os.path.lexists(os.path.dirname(mounted.deep))
