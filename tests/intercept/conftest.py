@@ -108,7 +108,7 @@ def inside(tmp_path):
 
 
 class Mounted:
-    """Runs a command by `directfuse run`, in a directory of a memfs; `point` is where it is mounted."""
+    """Runs a command by `directfuse run`, in a directory of a memfs that is mounted at `point`."""
 
     def __init__(self, directory):
         self.point = str(directory / "mount")
