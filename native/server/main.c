@@ -95,6 +95,40 @@ static int detach(void)
     return pid < 0 ? -errno : 0;
 }
 
+/* A program that no process can load (Go, thread-local storage, a script) runs in one of its own,
+ * which our half of the helper serves here. A shared object is no program to start. */
+static int mount_by_helper(int argc, char **argv, char *message, size_t size)
+{
+    char **words = calloc((size_t)argc + 2, sizeof(*words));
+
+    if (!words)
+        return -1;
+    words[0] = (char[]){"helper"};
+    memcpy(words + 1, argv, (size_t)argc * sizeof(*words));
+    int id = df_mount(NULL, argc + 1, words, 0, message, size);
+    int error = errno;
+    free(words);
+    errno = error;
+    return id;
+}
+
+static bool is_program(const char *path)
+{
+    size_t length = strlen(path);
+
+    return access(path, X_OK) == 0 && (length < 3 || strcmp(path + length - 3, ".so") != 0);
+}
+
+/* Who names a library has looked at it before, and chosen. */
+static int mount_one(const char *library, int argc, char **argv, char *message, size_t size)
+{
+    int id = df_mount(library, argc, argv, 0, message, size);
+
+    if (id < 0 && errno == ENOEXEC && !library && is_program(argv[0]))
+        return mount_by_helper(argc, argv, message, size);
+    return id;
+}
+
 /* All or none: what is mounted already is unmounted again. */
 static int mount_all(const struct arguments *a, char *message, size_t size)
 {
@@ -102,7 +136,7 @@ static int mount_all(const struct arguments *a, char *message, size_t size)
     char **argv = a->argv;
 
     for (; count < a->count && error == 0; argv += a->words[count++]) {
-        ids[count] = df_mount(a->library, a->words[count], argv, 0, message, size);
+        ids[count] = mount_one(a->library, a->words[count], argv, message, size);
         if (ids[count] < 0)
             error = -errno;
     }

@@ -176,3 +176,12 @@ def test_no_right_is_needed(public):
     )
     done = subprocess.run([*drop, code, public], capture_output=True, text=True, cwd="/")
     assert done.stdout == "hello\n", done.stderr
+
+
+def test_programs_see_what_no_process_could_load(source, home):
+    """Under `directfuse run`: the mount server has the helper's other half."""
+    need("mergerfs")
+    words = [sys.executable, "-m", "directfuse", "run", "-m", f"mergerfs {source} {home}/m", "--"]
+    done = subprocess.run([*words, "cat", f"{home}/m/text"], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("hello\n", "")
+    assert not os.path.exists(f"{home}/m")
