@@ -29,50 +29,27 @@ except ImportError as _error:
 from directfuse._errors import MountError
 from directfuse.backends._remote_file import Draft, Reader, Readers
 from directfuse.backends._remote_options import Options, parse
+from directfuse.backends._remote_words import (
+    entries,
+    errno_of,
+    fail,
+    is_read_only,
+    nanoseconds,
+    protocols,
+    since_1970,
+    version,
+)
 
 __all__ = ["FsspecOperations"]
 
 logger = logging.getLogger("directfuse.fsspec")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-#: Protocols whose file systems cannot be written, told here so that open() says so and not close().
-_READ_ONLY = {"data", "git", "github", "http", "https", "libarchive", "reference", "tar"}
-
-#: What tells one version of a file from another, where a file system says it.
-_VERSION = (
-    *("size", "mtime", "etag", "ETag", "LastModified", "last_modified", "updated", "modified"),
-    *("generation", "version_id", "md5Hash", "sha", "checksum", "created", "date_time"),
-)
-
-_TIMES = ("mtime", "LastModified", "last_modified", "modified", "updated", "date_time", "created")
-
 #: Their path alone does not tell a directory: its parent's listing does.
 _LISTED = {"http", "https"}
 
 
-# ---- errors --------------------------------------------------------------------------------------
-
-_BY_TYPE: list[tuple[type[BaseException], int]] = [
-    (FileNotFoundError, errno.ENOENT),
-    (FileExistsError, errno.EEXIST),
-    (NotADirectoryError, errno.ENOTDIR),
-    (IsADirectoryError, errno.EISDIR),
-    (PermissionError, errno.EACCES),
-    (TimeoutError, errno.ETIMEDOUT),
-    (ConnectionError, errno.ECONNREFUSED),
-    (NotImplementedError, errno.EOPNOTSUPP),
-    (MemoryError, errno.ENOMEM),
-]
-
-
-def _errno_of(error: BaseException) -> int:
-    """fsspec's file systems raise the right types, but often without an errno."""
-    if isinstance(error, OSError) and isinstance(error.errno, int) and 0 < error.errno < 4096:
-        return error.errno
-    for kind, code in _BY_TYPE:
-        if isinstance(error, kind):
-            return code
-    return errno.EIO
+# ---- operations ----------------------------------------------------------------------------------
 
 
 def _operation(function: Function) -> Function:
@@ -83,16 +60,12 @@ def _operation(function: Function) -> Function:
         try:
             return function(self, path, *arguments)
         except Exception as error:
-            code = _errno_of(error)
+            code = errno_of(error)
             if code == errno.EIO:
                 logger.exception("%s of %s failed", function.__name__, path)
             raise OSError(code, os.strerror(code), path) from error
 
     return run  # type: ignore[return-value]
-
-
-def _fail(code: int) -> OSError:
-    return OSError(code, os.strerror(code))
 
 
 # ---- open files ----------------------------------------------------------------------------------
@@ -138,7 +111,7 @@ class FsspecOperations:
         self._fs_generation = 0
         self.root = root.rstrip("/")
         self.options = options or Options()
-        self.read_only = self.options.read_only or _is_read_only(fs)
+        self.read_only = self.options.read_only or is_read_only(fs)
         self._owner = (
             os.getuid() if self.options.uid is None else self.options.uid,
             os.getgid() if self.options.gid is None else self.options.gid,
@@ -171,7 +144,7 @@ class FsspecOperations:
         except (ImportError, TypeError, ValueError) as error:
             raise MountError(errno.EINVAL, f"{type(error).__name__}: {error}", url) from error
         except Exception as error:
-            code = _errno_of(error)
+            code = errno_of(error)
             why = error.strerror if isinstance(error, OSError) else None
             raise MountError(code, why or str(error) or os.strerror(code), url) from error
         if made.read_only and "ro" not in fuse:
@@ -267,13 +240,13 @@ class FsspecOperations:
             with self._lock:
                 self._infos[path] = (now + self.options.ttl, info)
         if info is None:
-            raise _fail(errno.ENOENT)
+            raise fail(errno.ENOENT)
         if info.get("size") is None and info["type"] == "file":
             info = self._measure(path, info)
         return info
 
     def _ask(self, path: str) -> dict[str, Any] | None:
-        if _protocols(self.fs) & _LISTED:
+        if protocols(self.fs) & _LISTED:
             listing = self._list(os.path.dirname(path))
             return listing.get(path.rpartition("/")[2])
         name = self._name(path)
@@ -305,7 +278,7 @@ class FsspecOperations:
         directory = info["type"] == "directory"
         kind, bits = (stat.S_IFDIR, 0o777) if directory else (stat.S_IFREG, 0o666)
         size = 0 if directory else int(info["size"] or 0)
-        when = _nanoseconds(info) or self._born
+        when = nanoseconds(info) or self._born
         allowed = 0o555 if self.read_only else 0o777
         return {
             "st_mode": kind | (bits & ~self.options.umask & allowed),
@@ -334,21 +307,21 @@ class FsspecOperations:
     def access(self, path: str, mode: int) -> int:
         self.getattr(path)
         if mode & os.W_OK and self.read_only:
-            raise _fail(errno.EROFS)
+            raise fail(errno.EROFS)
         return 0
 
     @_operation
     def chmod(self, path: str, mode: int, fh: int | None = None) -> int:
         """There is no place for a mode, so only the one that it has can be set."""
         if stat.S_IMODE(self.getattr(path)["st_mode"]) != stat.S_IMODE(mode):
-            raise _fail(errno.EROFS if self.read_only else errno.EOPNOTSUPP)
+            raise fail(errno.EROFS if self.read_only else errno.EOPNOTSUPP)
         return 0
 
     @_operation
     def chown(self, path: str, uid: int, gid: int, fh: int | None = None) -> int:
         keep = (-1, 0xFFFFFFFF)
         if (uid not in (*keep, self._owner[0])) or (gid not in (*keep, self._owner[1])):
-            raise _fail(errno.EROFS if self.read_only else errno.EOPNOTSUPP)
+            raise fail(errno.EROFS if self.read_only else errno.EOPNOTSUPP)
         return 0
 
     @_operation
@@ -356,9 +329,9 @@ class FsspecOperations:
         """Objects have the time of their storing. "Now" is let pass: touch(1) has just stored."""
         self.getattr(path)
         if self.read_only:
-            raise _fail(errno.EROFS)
-        if times is not None and abs(_as_nanoseconds(times[1]) - time.time_ns()) > 60 * 10**9:
-            raise _fail(errno.EOPNOTSUPP)
+            raise fail(errno.EROFS)
+        if times is not None and abs(since_1970(times[1]) - time.time_ns()) > 60 * 10**9:
+            raise fail(errno.EOPNOTSUPP)
         return 0
 
     @_operation
@@ -382,7 +355,7 @@ class FsspecOperations:
             if path not in self._made:
                 raise
             found = []
-        listing = _entries(name, found)
+        listing = entries(name, found)
         until = time.monotonic() + self.options.ttl
         with self._lock:
             self._listings[path] = (until, listing)
@@ -393,7 +366,7 @@ class FsspecOperations:
     @_operation
     def readdir(self, path: str, fh: int | None = None) -> list[Any]:
         if self._info(path)["type"] != "directory":
-            raise _fail(errno.ENOTDIR)
+            raise fail(errno.ENOTDIR)
         names = set(self._list(path))
         prefix = path.rstrip("/") + "/"
         with self._lock:
@@ -405,7 +378,7 @@ class FsspecOperations:
     def mkdir(self, path: str, mode: int) -> int:
         self._check_writable()
         if self._exists(path):
-            raise _fail(errno.EEXIST)
+            raise fail(errno.EEXIST)
         name = self._name(path)
         self.fs.mkdir(name, create_parents=False)
         self._forget(path)
@@ -418,7 +391,7 @@ class FsspecOperations:
     def rmdir(self, path: str) -> int:
         self._check_writable()
         if len(self.readdir(path)) > 2:
-            raise _fail(errno.ENOTEMPTY)
+            raise fail(errno.ENOTEMPTY)
         with self._lock:
             made = path in self._made
             self._made.discard(path)
@@ -432,7 +405,7 @@ class FsspecOperations:
 
     def _check_writable(self) -> None:
         if self.read_only:
-            raise _fail(errno.EROFS)
+            raise fail(errno.EROFS)
 
     def _exists(self, path: str) -> bool:
         try:
@@ -459,7 +432,7 @@ class FsspecOperations:
                 draft.dropped = True
         name = self._name(path)
         if draft is None and self._info(path)["type"] == "directory":
-            raise _fail(errno.EISDIR)
+            raise fail(errno.EISDIR)
         if draft is None or self.fs.exists(name):
             self.fs.rm_file(name)
         self._forget(path)
@@ -473,7 +446,7 @@ class FsspecOperations:
         if self._exists(new):
             there = stat.S_ISDIR(self.getattr(new)["st_mode"])
             if directory != there:
-                raise _fail(errno.EISDIR if there else errno.ENOTDIR)
+                raise fail(errno.EISDIR if there else errno.ENOTDIR)
             if there:
                 self.rmdir(new)
                 with self._lock:
@@ -547,10 +520,9 @@ class FsspecOperations:
     def _take_reader(self, path: str) -> Reader:
         info = self._info(path)
         if info["type"] == "directory":
-            raise _fail(errno.EISDIR)
+            raise fail(errno.EISDIR)
         name = info["name"]
-        version = tuple(str(info.get(key)) for key in _VERSION)
-        return self._readers.take(name, version, lambda: self._open_remote(name))
+        return self._readers.take(name, version(info), lambda: self._open_remote(name))
 
     def _open_remote(self, name: str) -> Any:
         file = self.fs.open(
@@ -583,7 +555,7 @@ class FsspecOperations:
         draft.modified = time.time_ns()
         if load:
             if self._info(path)["type"] == "directory":
-                raise _fail(errno.EISDIR)
+                raise fail(errno.EISDIR)
             with self.fs.open(self._name(path), "rb") as file:
                 draft.load(file)
         with self._lock:
@@ -596,7 +568,7 @@ class FsspecOperations:
         with self._lock:
             handle = self._handles.get(fh)
         if handle is None:
-            raise _fail(errno.EBADF)
+            raise fail(errno.EBADF)
         return handle
 
     @_operation
@@ -615,7 +587,7 @@ class FsspecOperations:
     def write(self, path: str, data: bytes, offset: int, fh: int) -> int:
         draft = self._handle(fh).draft
         if draft is None:
-            raise _fail(errno.EBADF)
+            raise fail(errno.EBADF)
         with draft.lock:
             draft.modified = time.time_ns()
             return draft.write(data, offset)
@@ -682,6 +654,9 @@ class FsspecOperations:
         if handle.draft is not None:
             try:
                 self._store(handle.draft)
+            except Exception:
+                logger.exception("%s could not be stored; its changes are lost", path)
+                raise
             finally:
                 self._drop_draft(handle.draft)
         return 0
@@ -711,62 +686,7 @@ class FsspecOperations:
         self._fs = None  # with it go the files that an archive is read from
 
 
-# ---- what fsspec says ----------------------------------------------------------------------------
-
-
-def _protocols(fs: Any) -> set[str]:
-    return {fs.protocol} if isinstance(fs.protocol, str) else set(fs.protocol)
-
-
-def _is_read_only(fs: Any) -> bool:
-    """Whether it is known to be: a kind that is never written, an archive open for reading."""
-    if _protocols(fs) & _READ_ONLY:
-        return True
-    if "zip" in _protocols(fs):
-        return str(getattr(fs, "mode", "r")) == "r"
-    below = getattr(fs, "fs", None)  # a cache over another
-    return isinstance(below, fsspec.AbstractFileSystem) and _is_read_only(below)
-
-
-def _entries(name: str, found: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Entries by their last component; a marker of the directory itself is none."""
-    own = name.strip("/")
-    entries = {}
-    for info in found:
-        full = str(info["name"]).strip("/")
-        if full != own:
-            entries[full.rpartition("/")[2]] = info
-    return entries
-
-
 def _moved(path: str, old: str, new: str) -> str:
     if path == old or path.startswith(old + "/"):
         return new + path[len(old) :]
     return path
-
-
-def _nanoseconds(info: dict[str, Any]) -> int:
-    """When it was last changed; 0: it does not say."""
-    for key in _TIMES:
-        value = info.get(key)
-        if value is not None:
-            try:
-                return _as_nanoseconds(value)
-            except (TypeError, ValueError):
-                continue
-    return 0
-
-
-def _as_nanoseconds(value: Any) -> int:
-    """Of a number of seconds or nanoseconds, a datetime, ISO text, a zip's tuple, a timespec."""
-    if isinstance(value, int) and abs(value) > 10**14:
-        return value
-    if isinstance(value, int | float):
-        return int(value * 1e9)
-    if isinstance(value, str):
-        import datetime
-
-        return int(datetime.datetime.fromisoformat(value).timestamp() * 1e9)
-    if isinstance(value, tuple):
-        return int(time.mktime((*value, 0, 0, -1)) * 1e9)
-    return int(value.timestamp() * 1e9)
