@@ -104,11 +104,19 @@ static int create_blocked(pthread_t *thread, const pthread_attr_t *attributes, s
     return error;
 }
 
+/* The guest that a new thread will work for. An op of a shared object runs on its caller's thread,
+ * which works for nobody; the object must stay loaded all the same. */
+static struct df_guest *guest_of(void *(*function)(void *))
+{
+    struct df_guest *guest = df_guest_current();
+    return guest ? guest : df_plugin_guest_of_code((void *)function);
+}
+
 /* A thread of the guest works for the guest. */
 static int hook_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                                void *(*function)(void *), void *argument)
 {
-    struct df_guest *guest = df_guest_current();
+    struct df_guest *guest = guest_of(function);
     if (!guest)
         return pthread_create(thread, attributes, function, argument);
     struct start *start = malloc(sizeof(*start));
@@ -127,7 +135,7 @@ static int hook_pthread_create(pthread_t *thread, const pthread_attr_t *attribut
 /* C11's, whose function returns an int; thrd_join(3) takes it from the pointer. */
 static int hook_thrd_create(thrd_t *thread, thrd_start_t function, void *argument)
 {
-    if (!df_guest_current())
+    if (!guest_of((void *(*)(void *))(void *)function))
         return thrd_create(thread, function, argument);
     int error = hook_pthread_create(thread, NULL, (void *(*)(void *))(void *)function, argument);
     return error == 0 ? thrd_success : error == ENOMEM ? thrd_nomem : thrd_error;

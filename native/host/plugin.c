@@ -49,6 +49,12 @@ struct df_plugin *df_plugin_of_code(const void *address)
     return plugin;
 }
 
+struct df_guest *df_plugin_guest_of_code(const void *address)
+{
+    struct df_plugin *plugin = df_plugin_of_code(address);
+    return plugin ? &plugin->guest : NULL;
+}
+
 bool df_plugin_lingers(const struct df_plugin *plugin)
 {
     return plugin->object.lingers || atomic_load(&plugin->guest.users) > 1;

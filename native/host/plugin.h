@@ -24,6 +24,7 @@
 #include "core/export.h"
 #include "core/ops.h"
 
+struct df_guest;
 struct df_mount;
 struct df_plugin;
 
@@ -138,6 +139,9 @@ DF_PRIVATE_EXPORT void df_plugin_exit(struct df_plugin *plugin);
 
 /* A thread that the plugin made has come to its end, or its main (see df_guest.users). */
 void df_plugin_put(struct df_plugin *plugin);
+
+/* The guest of the plugin whose code `address` is in; NULL if none. Any thread. */
+struct df_guest *df_plugin_guest_of_code(const void *address);
 
 /* Takes a wish to end back that no df_plugin_serve() has met yet. */
 DF_PRIVATE_EXPORT void df_plugin_stay(struct df_plugin *plugin);
