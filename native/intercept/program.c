@@ -6,9 +6,11 @@
 #include <linux/fcntl.h>
 #include <linux/stat.h>
 
-#define X_OK    1
-#define S_IFMT  0170000 /* linux/stat.h hides them where glibc is installed */
+#define X_OK 1
+#ifndef S_IFMT /* linux/stat.h hides them where glibc is installed */
+#define S_IFMT  0170000
 #define S_IFREG 0100000
+#endif
 
 /* The file type and mode, by statx(2): EACCES for what is no regular file, as execve says. */
 static long check_file(long fd)
