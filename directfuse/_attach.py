@@ -5,15 +5,16 @@ it - a worker made by spawn or forkserver - mounts there; a worker made by fork 
 already and finds it here.
 """
 
-import errno
 import os
+import pickle
+import sys
 import threading
 from typing import Any
 
 from directfuse._errors import MountError
 from directfuse._mount import Command, Mount, find_mount, mount
 
-__all__ = ["attach", "revive"]
+__all__ = ["attach", "check_travels", "revive"]
 
 #: Built-in file systems whose files are nowhere but in the process that mounted them.
 _VOLATILE = frozenset({"memfs"})
@@ -42,18 +43,41 @@ def attach(command: Command, **options: Any) -> Mount:
         return find_mount(command, mountpoint) or mount(command, **options)
 
 
+def check_travels(command: Command) -> None:
+    """Refuses, while an object is pickled for a process that is being made by spawn or forkserver,
+    a file system that would be empty there. (Pickling that goes elsewhere tells nothing: revive().)
+    """
+    context = sys.modules.get("multiprocessing.context")
+    if context is not None and context.get_spawning_popen() is not None and _is_volatile(command):
+        raise TypeError(_why(command))
+
+
 def revive(command: Command, **options: Any) -> Mount:
     """attach() for an object that comes from another process by pickle.
 
-    Raises MountError (ENOTSUP) where that would show other files than its maker saw.
+    Raises UnpicklingError where that would show other files than its maker saw, and where mounting
+    fails: multiprocessing's pools pass over an OSError without a word.
     """
-    first = command.split()[0] if isinstance(command, str) and command.strip() else command[0]
-    if first in _VOLATILE and find_mount(command, options.get("mountpoint")) is None:
-        raise MountError(
-            errno.ENOTSUP,
-            f"{first} keeps its files in the process that mounted it, and this one has not: "
-            "workers made by fork have a copy; for others use a file system whose files are "
-            "outside (squashfuse, passthrough ...), or mount it here before unpickling",
-            str(command),
-        )
-    return attach(command, **options)
+    if _is_volatile(command) and find_mount(command, options.get("mountpoint")) is None:
+        raise pickle.UnpicklingError(_why(command))
+    try:
+        return attach(command, **options)
+    except MountError as error:
+        raise pickle.UnpicklingError(str(error)) from error
+
+
+def _first_word(command: Command) -> str:
+    words = command.split() if isinstance(command, str) else [os.fspath(word) for word in command]
+    return words[0] if words else ""
+
+
+def _is_volatile(command: Command) -> bool:
+    return _first_word(command) in _VOLATILE
+
+
+def _why(command: Command) -> str:
+    return (
+        f"{_first_word(command)} keeps its files in the process that mounted it: a worker made by "
+        "fork has a copy, one made by spawn or forkserver would find it empty; use fork, or a file "
+        "system whose files are outside (squashfuse, passthrough ...)"
+    )

@@ -29,7 +29,7 @@ except ImportError as error:
 
 from directfuse import _attributes, _fast, _files, _names, _tree
 from directfuse import path as _path
-from directfuse._attach import attach, revive
+from directfuse._attach import attach, check_travels, revive
 from directfuse._call import descriptor_of
 from directfuse._spec_file import open_file
 
@@ -71,6 +71,9 @@ class DirectFuseFileSystem(AbstractFileSystem):
             )
 
     def __reduce__(self) -> Any:
+        command = _given(self.storage_args, self.storage_options).get("command")
+        if command is not None:
+            check_travels(command)
         return _revive, (type(self), self.storage_args, self.storage_options)
 
     @property
@@ -319,10 +322,14 @@ class DirectFuseFileSystem(AbstractFileSystem):
 
 def _revive(cls: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """An instance by its configuration: that of this process, which mounts when it has to."""
-    given = dict(zip(_PARAMETERS, args, strict=False)) | options
+    given = _given(args, options)
     if given.get("command") is not None:
         revive(given["command"], **{key: given[key] for key in _OF_MOUNT if key in given})
     return cls(*args, **options)
+
+
+def _given(args: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
+    return dict(zip(_PARAMETERS, args, strict=False)) | options
 
 
 _PARAMETERS = ("command", "mountpoint", "placement", "may_wait", "auto_mkdir")

@@ -291,11 +291,47 @@ def test_a_worker_that_would_find_nothing_says_so(tmp_path, script):
         import pickle
         try:
             pickle.load(open("pickled", "rb"))
-        except OSError as error:
+        except pickle.UnpicklingError as error:
             print(error)
         """
     )
     assert "memfs keeps its files in the process that mounted it" in said
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_starting_such_a_worker_is_refused(tmp_path, script, method):
+    said = script(
+        """
+        import multiprocessing, sys
+        import fsspec
+
+        if __name__ == "__main__":
+            fs = fsspec.filesystem("directfuse", command="memfs /mem")
+            context = multiprocessing.get_context(sys.argv[1])
+            try:
+                context.Process(target=print, args=(fs,)).start()
+            except TypeError as error:
+                print(error)
+        """,
+        method,
+    )
+    assert "one made by spawn or forkserver would find it empty" in said
+
+
+def test_what_cannot_be_mounted_cannot_be_unpickled(image_of, tmp_path):
+    (tmp_path / "data").mkdir()
+    image = image_of(tmp_path / "data")
+    command = ["squashfuse", str(image), str(tmp_path / "gone")]
+    fs = fsspec.filesystem("directfuse", command=command)
+    data = pickle.dumps(fs)
+    fs.mount.unmount()
+    type(fs).clear_instance_cache()
+    assert pickle.loads(data).mount.mounted  # mounted anew
+    directfuse.unmount(tmp_path / "gone")
+    type(fs).clear_instance_cache()
+    image.unlink()
+    with pytest.raises(pickle.UnpicklingError, match="squashfuse"):
+        pickle.loads(data)
 
 
 # ---- layers over it ----------------------------------------------------------------------------
