@@ -15,6 +15,7 @@
 #include "channel/trip.h"
 #include "intercept/intercept.h"
 
+#define DFI_KNOWN  64
 #define DFI_FD_MAX (1 << 20) /* descriptors from here on are the kernel's: no file of a mount */
 
 /*
@@ -50,6 +51,7 @@ struct dfi_files {
     struct dfi_cwd cwd;
     struct dfi_maps *maps; /* map.h; NULL: no shared mapping yet */
     struct dfi_lock maps_lock;
+    _Atomic uint64_t known[DFI_KNOWN]; /* way.c: real directories that are there */
     bool sent;   /* descriptors of files were sent to other processes: calls_socket.c */
     bool unborn; /* of a child that shares our memory and has not yet run */
 };

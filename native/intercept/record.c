@@ -66,9 +66,11 @@ struct df_thread *df_gate_enter(int *error)
     return thread;
 }
 
+/* The files of the call end with it; df_file_new()'s is still read by who opened it. */
 void df_gate_leave(struct df_thread *thread)
 {
-    thread->depth--;
+    if (--thread->depth == 0)
+        ((struct dfi_record *)thread)->used = 0;
 }
 
 bool df_gate_pin(struct df_thread *thread, struct df_mount *mount, int id)

@@ -215,8 +215,28 @@ static bool look_above(struct dfi_way *way, long *ret)
     return true;
 }
 
+/* Directories that were there once, by a hash of their names: programs look for what is missing in
+ * the same few. One that is replaced by a symlink into a mount meanwhile is taken for what it was.
+ */
+static bool exists(struct dfi_files *files, const char *directory)
+{
+    const char *name = directory;
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+    _Atomic uint64_t *slot;
+
+    for (; *directory != '\0'; directory++)
+        hash = (hash ^ (unsigned char)*directory) * UINT64_C(0x100000001b3);
+    slot = &files->known[hash % DFI_KNOWN];
+    if (atomic_load_explicit(slot, memory_order_relaxed) == hash)
+        return true;
+    if (dfi_kernel(__NR_access, name, 0) < 0)
+        return false;
+    atomic_store_explicit(slot, hash, memory_order_relaxed);
+    return true;
+}
+
 /* Could a real symlink on this path lead to a mount? Most that is not found has a directory. */
-static bool may_lead(const struct dfi_leg *leg)
+static bool may_lead(struct dfi_files *files, const struct dfi_leg *leg)
 {
     char parent[PATH_MAX], target[1];
     char *slash;
@@ -233,6 +253,8 @@ static bool may_lead(const struct dfi_leg *leg)
     if (!slash || slash == parent)
         return false;
     *slash = '\0';
+    if (parent[0] == '/')
+        return !exists(files, parent);
     return dfi_kernel(__NR_faccessat, dirfd, parent, 0) < 0;
 }
 
@@ -245,7 +267,7 @@ static bool try_again(struct dfi_way *way, long *ret)
     if (look_above(way, ret))
         return false;
     for (unsigned i = 0; i < way->legs; i++)
-        may = may || may_lead(&way->leg[i]);
+        may = may || may_lead(way->record.files, &way->leg[i]);
     way->record.thread.follow_real_links = may;
     return may;
 }

@@ -169,7 +169,7 @@ MOUNT_SCRIPTS = {
     ),
     "archives": (
         "mkdir d; seq 1 99 >d/f; find d | cpio -o 2>/dev/null >c; (cd d; rm f); cpio -i -u 2>/dev/null <c; wc -l <d/f; "
-        "busybox tar cf b.tar d 2>/dev/null; tar tf b.tar 2>/dev/null | sort"
+        "busybox cat d/f | tail -1; busybox tar cf b.tar d; tar tf b.tar | sort"
     ),
     "xattr": (
         'python3 -S -c \'\nimport os\nopen("f", "w").close()\nfor p in ("f", os.open("f", os.O_RDWR)):\n'
