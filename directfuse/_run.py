@@ -14,17 +14,34 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from directfuse import _paths
 from directfuse._run_block import RunBlock
 
-__all__ = ["MountServer", "ServerFailed", "Serving", "high_fd", "run_command", "shadow_directory"]
+__all__ = [
+    "MountServer",
+    "OpCount",
+    "ServerFailed",
+    "Serving",
+    "high_fd",
+    "run_command",
+    "shadow_directory",
+]
 
 _READY = struct.Struct("<IIIiQ")  # struct df_join_message of native/channel/join.h
 _UCRED = struct.Struct("iII")
 _WORDS = 4096  # bytes of what a server says when it fails
 _HIGH_FD = 1024  # descriptors of ours are below it: within the reach of small limits
 _FORWARDED = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
+
+
+class OpCount(NamedTuple):
+    """What one operation of a file system did."""
+
+    calls: int
+    errors: int
+    bytes: int
 
 
 class ServerFailed(Exception):
@@ -40,12 +57,14 @@ class MountServer:
         """listener: where others join it; then it stays until it is terminated."""
         self.socket, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.pid = 0
+        self._report = os.memfd_create("directfuse-report")
         self._process = -1  # a descriptor of the server
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         counts = [word for line in command_lines for word in ("--words", str(len(line)))]
         words = [word for line in command_lines for word in line]
         named = ["--listen", str(listener.fileno()), "--stay"] if listener else []
-        fds = [its.fileno(), *([listener.fileno()] if listener else [])]
+        named += ["--report", str(self._report)]
+        fds = [its.fileno(), self._report, *([listener.fileno()] if listener else [])]
         with its:
             subprocess.run(
                 [_paths.server(), "--control", str(its.fileno()), *named, *counts, "--", *words],
@@ -82,6 +101,18 @@ class MountServer:
             return True
         return bool(select.select([self._process], [], [], seconds)[0])
 
+    def report(self) -> dict[str, dict[str, OpCount]]:
+        """By mountpoint and operation, once it has ended; nothing before."""
+        mounts: dict[str, dict[str, OpCount]] = {}
+        size = os.fstat(self._report).st_size
+        for line in os.fsdecode(os.pread(self._report, size, 0)).splitlines():
+            name, _, rest = line.partition(" ")
+            if name == "mount":
+                ops = mounts[rest] = {}
+            else:
+                ops[name] = OpCount(*map(int, rest.split()))
+        return mounts
+
     def terminate(self) -> None:
         """Ends it although programs run: their files answer EIO."""
         self.leave()
@@ -107,6 +138,10 @@ class Serving:
         number = high_fd(())
         self.inherited[self._server.socket.fileno()] = number
         self.config = f"server={number}\nshadow={self._shadow}\n"
+
+    def report(self) -> dict[str, dict[str, OpCount]]:
+        """What each file system did, after the end; nothing while its server still runs."""
+        return self._server.report() if self._server is not None else {}
 
     def has_failed(self) -> bool:
         """Whether the file systems have ended before the programs."""

@@ -108,7 +108,7 @@ def run(
             "directfuse: the mount server ended before COMMAND: files answered EIO", err=True
         )
     serving.end(block.has_programs)
-    _report(block, stats)
+    _report(block, serving, stats)
     return status
 
 
@@ -173,29 +173,39 @@ def _check_mountpoint(words: Sequence[str], verbose: bool) -> None:
 # ---- what was done -------------------------------------------------------------------------------
 
 
-def _report(block: RunBlock, stats: str | None) -> None:
+def _report(block: RunBlock, serving: Serving, stats: str | None) -> None:
     for note in block.notes():
         click.echo(f"directfuse: {note}", err=True)
     if stats is None:
         return
-    report = _statistics(block)
-    if stats != "-":
+    report = _statistics(block, serving)
+    if stats == "-":
+        _print(report)
+    else:
         Path(stats).write_text(json.dumps(report, indent=2) + "\n")
-        return
-    for name, count in report["events"].items():
-        click.echo(f"{name}\t{count}", err=True)
-    click.echo("call\tcalls\tpassed", err=True)
-    for name, row in report["calls"].items():
-        click.echo(f"{name}\t{row['calls']}\t{row['passed']}", err=True)
 
 
-def _statistics(block: RunBlock) -> dict[str, Any]:
+def _statistics(block: RunBlock, serving: Serving) -> dict[str, Any]:
     names = call_names()
     counts = sorted(block.calls().items(), key=lambda item: -item[1].calls)
     return {
-        "events": block.events(),
-        "calls": {
-            names.get(number, str(number)): {"calls": count.calls, "passed": count.passed}
-            for number, count in counts
+        "mounts": {
+            point: {name: count._asdict() for name, count in ops.items()}
+            for point, ops in serving.report().items()
         },
+        "events": block.events(),
+        "calls": {names.get(number, str(number)): count._asdict() for number, count in counts},
     }
+
+
+def _print(report: dict[str, Any]) -> None:
+    """Three tables on standard error, columns between tabs."""
+    rows: list[tuple[str, ...]] = [("operation", "calls", "errors", "bytes", "mount")]
+    for point, ops in report["mounts"].items():
+        rows += [(name, *map(str, count.values()), point) for name, count in ops.items()]
+    rows.append(("system call", "calls", "passed to the kernel"))
+    rows += [(name, *map(str, count.values())) for name, count in report["calls"].items()]
+    rows.append(("event", "count"))
+    rows += [(name, str(count)) for name, count in report["events"].items()]
+    for row in rows:
+        click.echo("\t".join(row), err=True)

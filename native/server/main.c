@@ -2,7 +2,7 @@
  * main.c - directfuse-server: one FUSE program in a process of its own, served to many.
  *
  *     directfuse-server [--control FD] [--listen FD] [--stay] [--library FILE] [--words N]...
- *                       -- COMMAND [ARG...]
+ *                       [--report FD] -- COMMAND [ARG...]
  *
  * Not for people: `directfuse serve` and df_mount(..., DF_MOUNT_SERVER) start it. The command line
  * is the FUSE program's, as df_mount() takes it; with --words there are several, the first of them
@@ -20,6 +20,7 @@
 
 #include "channel/join.h"
 #include "directfuse.h"
+#include "server/report.h"
 #include "server/server.h"
 
 struct arguments {
@@ -30,8 +31,12 @@ struct arguments {
     char **argv; /* of all, one behind the other */
 };
 
+static int report_to = -1; /* --report: where each mount says what it has done, at its end */
+
 static int unmount(int mount)
 {
+    if (report_to >= 0)
+        df_report_write(report_to, mount);
     return df_unmount(mount, 0) < 0 ? -errno : 0;
 }
 
@@ -62,6 +67,8 @@ static bool parse(int argc, char *argv[], struct arguments *out)
             out->options.listener = atoi(argv[++i]);
         else if (strcmp(argv[i], "--library") == 0)
             out->library = argv[++i];
+        else if (strcmp(argv[i], "--report") == 0)
+            report_to = atoi(argv[++i]);
         else if (strcmp(argv[i], "--words") == 0 && out->count < DF_MOUNT_COUNT)
             out->words[out->count++] = atoi(argv[++i]);
         else
@@ -166,7 +173,7 @@ int main(int argc, char *argv[])
 
     if (!parse(argc, argv, &a)) {
         fprintf(stderr, "usage: directfuse-server [--control FD] [--listen FD] [--stay] "
-                        "[--library FILE] [--words N]... -- COMMAND [ARG...]\n");
+                        "[--library FILE] [--words N]... [--report FD] -- COMMAND [ARG...]\n");
         return 2;
     }
     block_signals();

@@ -147,6 +147,7 @@ def test_statistics(run, memory, tmp_path):
     assert report["events"]["execs"] == 3
     assert report["events"]["escaped"] == 0
     assert report["calls"]["openat"]["calls"] > report["calls"]["openat"]["passed"]
+    assert report["mounts"][str(point)]["write"] == {"calls": 1, "errors": 0, "bytes": 2}
 
 
 def test_verbose_says_how_calls_trap(run, memory):
