@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import time
@@ -174,6 +175,18 @@ def test_a_signal_is_sent_on(memory, number):
     process.send_signal(number)
     process.stdout.close()
     assert process.wait(20) == 9
+
+
+def test_births_beside_threads_that_use_the_mount(run, memory, tmp_path):
+    if shutil.which("gcc") is None:
+        pytest.skip("no gcc")
+    point, mount = memory
+    source = Path(__file__).parents[1] / "intercept/programs/births.c"
+    subprocess.run(["gcc", "-pthread", source, "-o", tmp_path / "births"], check=True)
+    done = run(
+        "run", *mount, *shell(f"mkdir {point}/d && ./births 10 {point}/d; ls {point}/d | wc -l")
+    )
+    assert (done.returncode, done.stdout) == (0, "failures 0\n3\n"), done.stderr
 
 
 def test_what_runs_on_keeps_the_mount(memory, tmp_path):

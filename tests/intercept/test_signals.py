@@ -38,6 +38,14 @@ def test_a_storm_of_signals(inside, compiled, flags, threads):
     assert (found.status, found.out) == (0, b"failures 0, handled enough 1\n")
 
 
+@pytest.mark.parametrize("flags", ["", "norewrite", "seccomp"])
+def test_births_beside_threads_that_work(inside, compiled, flags):
+    found = inside(compiled("births"), "10", ".", flags=flags)
+    assert (found.status, found.out) == (0, b"failures 0\n")
+    assert found.events["forks"] == 60
+    assert found.events["escaped"] == 0
+
+
 @pytest.mark.sweep
 @pytest.mark.timeout(200)
 def test_a_long_storm(inside, compiled):
