@@ -32,7 +32,7 @@ MOUNT_SCRIPTS = {
     "attributes": (
         "umask 027; touch f; mkdir d; stat -c '%a %F' f d; chmod 4711 f; stat -c %a f; touch -d @77 f; "
         "stat -c %Y f; touch -r f d; stat -c %Y d; truncate -s 5000 f; stat -c %s f; chmod -R a+rX d; "
-        "stat -c %a d; test -x f; echo $?; cp -p f g; stat -c '%a %Y %s' g; cp -a d e; stat -c %Y e"
+        "stat -c %a d; test -x f; echo $?; touch -d @88 f; cp -p f g; stat -c '%a %Y %s' g; cp -a d e; stat -c %Y e"
     ),
     "listing": (
         "seq 1 300 | while read i; do : >n$i; done; ls | wc -l; ls -U | sort | md5sum; find . -name 'n1*' | wc -l; "
