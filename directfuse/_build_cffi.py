@@ -74,7 +74,7 @@ struct df_op_stats {
 int df_stats(int mount, struct df_op_stats *stats, size_t count);
 
 struct df_trip_stats {
-    uint64_t trips, spun, slept;
+    uint64_t trips, spun, slept, hits;
 };
 int df_trip_stats(int mount, struct df_trip_stats *stats);
 

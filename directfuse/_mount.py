@@ -82,6 +82,8 @@ class Stats:
     """Messages to the mount server; 0 where it is inline."""
     slept: int = 0
     """For how many of them the caller slept."""
+    hits: int = 0
+    """Calls answered from memory shared with the server, without a message."""
 
 
 def _make_stats(
@@ -99,6 +101,7 @@ def _make_stats(
         driven=driven,
         trips=trips.trips if trips else 0,
         slept=trips.slept if trips else 0,
+        hits=trips.hits if trips else 0,
     )
 
 

@@ -66,6 +66,7 @@ class TripCounters(NamedTuple):
     trips: int
     spun: int
     slept: int
+    hits: int
 
 
 def mount(library: str | None, argv: Sequence[str], flags: int) -> tuple[int, str]:
@@ -144,7 +145,7 @@ def trip_stats(mount_id: int) -> TripCounters | None:
     row = ffi.new("struct df_trip_stats *")
     if lib.df_trip_stats(mount_id, row) < 0:
         return None
-    return TripCounters(row.trips, row.spun, row.slept)
+    return TripCounters(row.trips, row.spun, row.slept, row.hits)
 
 
 def call_stats() -> dict[str, tuple[int, int]]:

@@ -421,7 +421,7 @@ int df_trip_stats(int mount, struct df_trip_stats *stats)
     pthread_mutex_unlock(&list_lock);
     if (!joined)
         return result(-EINVAL);
-    *stats = (struct df_trip_stats){sums.trips, sums.spun, sums.slept};
+    *stats = (struct df_trip_stats){sums.trips, sums.spun, sums.slept, sums.hits};
     return 0;
 }
 

@@ -35,6 +35,7 @@ int df_link_init(struct df_link *link, void *mapped, uint64_t size)
     atomic_init(&link->trips, 0);
     atomic_init(&link->spun, 0);
     atomic_init(&link->slept, 0);
+    atomic_init(&link->hits, 0);
     return 0;
 }
 

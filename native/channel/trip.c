@@ -6,16 +6,50 @@
 #include <errno.h>
 #include <linux/ioctl.h>
 
+#include "channel/cache.h"
 #include "channel/letter.h"
 #include "channel/sys.h"
 
 /* ---- by name --------------------------------------------------------------------------------- */
 
+/* The index of the mount in the segment; DF_MOUNT_COUNT: it is not there. */
+static unsigned mount_index(const struct df_trip *trip)
+{
+    const struct df_shared_mount *mounts = df_segment_mounts(trip->link->segment);
+    unsigned i = 0;
+
+    while (i < DF_MOUNT_COUNT &&
+           atomic_load_explicit(&mounts[i].live, memory_order_relaxed) != trip->mount)
+        i++;
+    return i;
+}
+
+/* Without a trip. A server that is gone answers nothing any more. */
+static bool read_cached(struct df_trip *trip, const struct df_trip_where *where, int *result,
+                        struct stat *st)
+{
+    const struct df_segment *segment = trip->link->segment;
+    struct df_cache_key key;
+    unsigned index;
+
+    if (segment->cache_size == 0 || !df_link_alive(trip->link) ||
+        (index = mount_index(trip)) == DF_MOUNT_COUNT)
+        return false;
+    df_cache_key(df_cache_of(segment), trip->mount, trip->caller, where, &key);
+    return df_cache_read(df_cache_of(segment), index, &key, result, st);
+}
+
 int df_trip_getattr(struct df_trip *trip, const struct df_trip_where *where, struct stat *st)
 {
     struct df_letter l;
     int64_t result;
-    int error = df_letter_begin_where(&l, trip, DF_MESSAGE_getattr, where);
+    int error;
+
+    if (read_cached(trip, where, &error, st)) {
+        df_link_hit(trip->link);
+        return error;
+    }
+    error = df_letter_begin_where(&l, trip, DF_MESSAGE_getattr, where);
 
     if (error < 0)
         return error;

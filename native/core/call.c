@@ -7,6 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+_Atomic(void (*)(void)) df_call_listener;
+
 enum { RUNNING, COMPLETE, ASLEEP }; /* df_call.state */
 
 /* ---- late completion ----------------------------------------------------------------------- */

@@ -37,8 +37,11 @@ struct df_call {
     uint32_t second_links; /* the same of the second path of rename and link */
     bool leave_second;     /* rename, link: it was the second path that left */
     _Atomic uint32_t
-        state;      /* completion word: 0 running, 1 complete, 2 a thread sleeps; starts at 0 */
-    ssize_t result; /* valid once complete; written before `state` */
+        state;          /* completion word: 0 running, 1 complete, 2 a thread sleeps; starts at 0 */
+    ssize_t result;     /* valid once complete; written before `state` */
+    bool asks_validity; /* getattr: somebody would repeat the answer to others */
+    uint64_t valid_ns; /* then: for how long the plugin allows that, also of -ENOENT; 0: not at all;
+                          UINT64_MAX: until something changes */
     char leave[PATH_MAX]; /* absolute path to go on with after DF_LEAVE; uninitialised */
 };
 
@@ -70,6 +73,18 @@ static inline ssize_t df_call_end_second(struct df_call *call, ssize_t result)
     else
         df_call_begin_second(call);
     return result;
+}
+
+/* Set by who repeats answers of getattr (native/server), told by hosts: the plugin has notified
+ * that something is no longer as it said. Any thread. NULL: nobody listens. */
+extern _Atomic(void (*)(void)) df_call_listener;
+
+static inline void df_call_tell_change(void)
+{
+    void (*listener)(void) = atomic_load_explicit(&df_call_listener, memory_order_acquire);
+
+    if (listener)
+        listener();
 }
 
 /* Ends a call whose op returned DF_PENDING. Any thread, exactly once. */

@@ -256,6 +256,7 @@ int df_highlevel_invalidate(struct df_fs *fs, const char *path)
 
     if (len == 0)
         return -ENOENT;
+    df_call_tell_change();
     return df_entry_cache_forget(&hl->cache, df_entry_cache_key(&hl->cache, path, len)) ? 0
                                                                                         : -ENOENT;
 }

@@ -442,5 +442,6 @@ void df_joined_stats(const struct df_joined *joined, struct df_joined_stats *sta
         .trips = atomic_load_explicit(&link->trips, memory_order_relaxed),
         .spun = atomic_load_explicit(&link->spun, memory_order_relaxed),
         .slept = atomic_load_explicit(&link->slept, memory_order_relaxed),
+        .hits = atomic_load_explicit(&link->hits, memory_order_relaxed),
     };
 }

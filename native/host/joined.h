@@ -18,6 +18,7 @@ struct df_joined_stats {
     uint64_t trips; /* messages sent to the server */
     uint64_t spun;  /* answered while the caller spun */
     uint64_t slept; /* for which the caller slept */
+    uint64_t hits;  /* calls answered by the cache in shared memory, without a trip */
 };
 
 /*

@@ -113,6 +113,7 @@ int df_lowlevel_ask_attr(struct df_lowlevel *lane, struct df_call *call, struct 
     if (df_node_has(node, DF_NODE_BAD))
         return -EIO;
     result = send_getattr(lane, call, node, file, &reply);
+    df_node_given(&lane->nodes.shortest, result == 0 ? reply.timeout : 1e9);
     if (result == 0)
         result = df_node_attr_store(node, &reply.st, df_node_expiry(reply.timeout), changes);
     if (result == 0)

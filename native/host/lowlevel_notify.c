@@ -31,6 +31,7 @@ int df_notify_inval_inode(struct df_fs *fs, fuse_ino_t ino, off_t off, off_t len
         return result;
     result = inval_inode(&df_lowlevel_of(fs)->nodes, ino);
     df_gate_leave(thread);
+    df_call_tell_change();
     return result;
 }
 
@@ -68,6 +69,7 @@ static int notify_entry(struct df_fs *fs, fuse_ino_t parent, fuse_ino_t child, c
         return result;
     result = inval_entry(&df_lowlevel_of(fs)->nodes, parent, child, name, len);
     df_gate_leave(thread);
+    df_call_tell_change();
     return result;
 }
 
@@ -108,6 +110,7 @@ int df_notify_store(struct df_fs *fs, fuse_ino_t ino, off_t offset, struct fuse_
         size += bufv->buf[i].size - (i == bufv->idx ? bufv->off : 0);
     result = store(&df_lowlevel_of(fs)->nodes, ino, offset, size);
     df_gate_leave(thread);
+    df_call_tell_change();
     return result;
 }
 

@@ -316,6 +316,7 @@ int df_node_get(struct df_nodes *nodes, const struct df_node_found *found, uint6
 
     if (!df_node_sane(&found->attr) || found->id == ROOT_ID)
         return -EIO;
+    df_node_given(&nodes->shortest, found->attr_timeout);
     df_node_lock(&shard->lock);
     known = find_matching(shard, hash, found, refs);
     *out = known ? known : add_new(shard, hash, found, refs);
@@ -408,6 +409,7 @@ int df_nodes_init(struct df_nodes *nodes, const struct df_node_source *source)
 {
     memset(nodes, 0, sizeof(*nodes));
     nodes->source = source;
+    nodes->shortest = nodes->shortest_absent = DF_NODE_FOREVER;
     df_nodes_set_capacity(nodes, DF_NODE_CAPACITY);
     nodes->root = malloc(sizeof(*nodes->root) + DF_NODE_OWN_NAME);
     if (!nodes->root)

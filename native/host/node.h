@@ -187,8 +187,10 @@ struct df_node_shard {
 /* All nodes of one mount. */
 struct df_nodes {
     const struct df_node_source *source;
-    struct df_node *root;       /* id 1; one reference of its own */
-    uint64_t seed;              /* of the hash of names */
+    struct df_node *root;             /* id 1; one reference of its own */
+    uint64_t seed;                    /* of the hash of names */
+    _Atomic uint64_t shortest;        /* ns: of all time-outs ever given for names and attributes */
+    _Atomic uint64_t shortest_absent; /* the same for names that are absent */
     bool parallel;              /* LOOKUP and READDIR of one directory may run at the same time */
     bool keep_links;            /* targets of symlinks may be kept */
     uint32_t capacity;          /* entries that should be enough */

@@ -57,6 +57,16 @@ static inline uint64_t df_node_expiry(double timeout)
     return df_node_now() + (uint64_t)(timeout * 1e9);
 }
 
+/* Keeps the shortest time-out (seconds) that was ever given, in ns; DF_NODE_FOREVER at first. */
+static inline void df_node_given(_Atomic uint64_t *shortest, double timeout)
+{
+    uint64_t given = timeout >= 1e9 ? DF_NODE_FOREVER : timeout > 0 ? (uint64_t)(timeout * 1e9) : 0;
+    uint64_t known = atomic_load_explicit(shortest, memory_order_relaxed);
+
+    while (given < known && !atomic_compare_exchange_weak(shortest, &known, given))
+        ;
+}
+
 /* ---- eras: even until the first change, odd from then on ---- */
 
 extern _Atomic uint64_t df_node_attr_era __attribute__((visibility("hidden")));

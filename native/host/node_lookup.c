@@ -95,6 +95,7 @@ int df_node_lookup_enter(struct df_nodes *nodes, struct df_node *dir,
     uint64_t expiry = df_node_expiry(entry_timeout);
     int error = df_node_is_dir(node) ? adopt(nodes, dir, node, drops) : 0;
 
+    df_node_given(&nodes->shortest, entry_timeout);
     if (error == 0 && !*entry)
         error = add(nodes, dir, name, node, is_new, expiry, entry);
     else if (error == 0)
@@ -135,6 +136,7 @@ static int enter_found(struct df_nodes *nodes, struct df_node *dir, const struct
     if (!known) {
         result = df_node_lookup_enter(nodes, dir, name, node, is_new, entry_timeout, entry, drops);
     } else if (known == node) {
+        df_node_given(&nodes->shortest, entry_timeout);
         df_node_put(nodes, node); /* not the last one: the entry has another */
         atomic_store_explicit(&(*entry)->expiry, df_node_expiry(entry_timeout),
                               memory_order_release);
@@ -155,6 +157,7 @@ static void enter_absent(struct df_nodes *nodes, struct df_node *dir,
 {
     uint64_t expiry = df_node_expiry(entry_timeout);
 
+    df_node_given(&nodes->shortest_absent, entry_timeout);
     if (expiry == 0 && !*entry)
         return;
     begin_entering(dir, name, shared, entry);

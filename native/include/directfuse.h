@@ -135,6 +135,7 @@ struct df_trip_stats {
     uint64_t trips; /* messages to the mount server and back */
     uint64_t spun;  /* of these, answered before the caller went to sleep */
     uint64_t slept;
+    uint64_t hits; /* calls answered from shared memory, without a trip */
 };
 
 /* What the calls of this process into a mount with DF_MOUNT_SERVER have cost. Returns 0, or -1 and

@@ -131,12 +131,79 @@ static void answer(struct df_work *w, int64_t result)
         memcpy(w->area->names[0], w->call.leave, PATH_MAX);
 }
 
-static int64_t run(struct df_work *w)
+/* What the op may change of what stat shows. */
+static enum df_cache_change change_of(const struct df_message *m)
 {
-    int64_t ret = take_objects(w);
+    switch (m->op) {
+    case DF_MESSAGE_getattr:
+    case DF_MESSAGE_access:
+    case DF_MESSAGE_readlink: /* links are not kept */
+    case DF_MESSAGE_getxattr:
+    case DF_MESSAGE_listxattr:
+    case DF_MESSAGE_statfs:
+    case DF_MESSAGE_lseek:
+    case DF_MESSAGE_poll:
+    case DF_MESSAGE_lock:
+    case DF_MESSAGE_flock:
+    case DF_MESSAGE_advise:
+    case DF_MESSAGE_flush: /* as the kernel: what they write, a write has announced */
+    case DF_MESSAGE_release:
+    case DF_MESSAGE_fsync:
+        return DF_CACHE_NOTHING;
+    case DF_MESSAGE_open:
+        return m->args.open.flags & (O_CREAT | O_TRUNC) ? DF_CACHE_NAMES : DF_CACHE_NOTHING;
+    case DF_MESSAGE_setattr:
+        return m->args.setattr.set.valid & (DF_SET_MODE | DF_SET_UID | DF_SET_GID) ||
+                       m->wheres[0].base == 0 || m->wheres[0].len > 0
+                   ? DF_CACHE_NAMES
+                   : DF_CACHE_FILE;
+    case DF_MESSAGE_read:
+    case DF_MESSAGE_readdir:
+    case DF_MESSAGE_write:
+    case DF_MESSAGE_fallocate:
+    case DF_MESSAGE_ioctl:
+        return DF_CACHE_FILE;
+    default:
+        return m->op <= DF_MESSAGE_destroy ? DF_CACHE_NAMES : DF_CACHE_NOTHING;
+    }
+}
 
-    if (ret == 0)
-        ret = df_execute_ops[w->message.op](w);
+/* The inode number that stat shows of the file, asked for once; df_file.ino may be another. 0: it
+ * is not needed, or not known. */
+static uint64_t changed_ino(struct df_work *w, enum df_cache_change change)
+{
+    _Atomic uint64_t *known;
+    struct df_where itself = {.base = w->files[0], .name = ""};
+    struct stat st;
+    uint64_t ino;
+
+    if (change != DF_CACHE_FILE || !w->files[0] ||
+        !atomic_load_explicit(&w->server->cacher.mounts[w->index].kept, memory_order_relaxed))
+        return 0;
+    known = df_files_st_ino(&w->server->files,
+                            w->message.files[0] ? w->message.files[0] : w->message.wheres[0].base);
+    ino = atomic_load_explicit(known, memory_order_relaxed);
+    if (ino == 0 &&
+        df_call_result(&w->call, w->fs->ops->getattr(w->fs, &w->call, &itself, &st)) == 0)
+        atomic_store_explicit(known, ino = st.st_ino, memory_order_relaxed);
+    return ino;
+}
+
+static int64_t run_changing(struct df_work *w)
+{
+    enum df_cache_change change = change_of(&w->message);
+    int64_t ret = take_objects(w);
+    uint64_t ino;
+
+    if (ret < 0)
+        return ret;
+    w->index = w->call.mount ? df_server_index(w->server, w->call.mount->id) : 0;
+    if (w->index == DF_MOUNT_COUNT)
+        return df_execute_ops[w->message.op](w);
+    ino = changed_ino(w, change);
+    df_cacher_begin(&w->server->cacher, w->index, change);
+    ret = df_execute_ops[w->message.op](w);
+    df_cacher_end(&w->server->cacher, w->index, change, ino);
     return ret;
 }
 
@@ -155,7 +222,7 @@ static int64_t run_inside(struct df_work *w)
     df_call_start(&w->call, w->thread, NULL);
     w->call.links = w->message.links;
     w->call.second_links = w->message.second_links;
-    ret = run(w);
+    ret = run_changing(w);
     put_files(w);
     w->thread->caller = before;
     df_gate_leave(w->thread);

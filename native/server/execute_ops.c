@@ -31,15 +31,37 @@ static size_t at_most(uint64_t size, size_t limit)
 
 /* ---- by name --------------------------------------------------------------------------------- */
 
+/* Symlinks are not kept: reading one changes what stat shows, and is no reason to forget all. */
+static void keep_answer(struct df_work *w, struct df_cacher_ticket ticket, int ret,
+                        const struct stat *st)
+{
+    const struct df_message_where *where = &w->message.wheres[0];
+    struct df_trip_where question = {where->base, w->names[0], where->len, where->flags};
+    struct df_cacher *cacher = &w->server->cacher;
+    struct df_cache_key key;
+
+    if (!ticket.valid || (ret != 0 && ret != -ENOENT) || (ret == 0 && S_ISLNK(st->st_mode)))
+        return;
+    df_cache_key(cacher->cache, w->message.mount, &w->caller, &question, &key);
+    df_cacher_keep(cacher, w->index, ticket, &key, ret, st, w->call.valid_ns);
+}
+
 static int64_t do_getattr(struct df_work *w)
 {
+    struct df_cacher_ticket ticket = {0};
     struct stat st;
-    int64_t ret = CALL(getattr, &w->wheres[0], &st);
+    int64_t ret;
 
+    if (w->index < DF_MOUNT_COUNT)
+        ticket = df_cacher_ask(&w->server->cacher, w->index);
+    w->call.asks_validity = ticket.valid;
+    w->call.valid_ns = 0;
+    ret = CALL(getattr, &w->wheres[0], &st);
     if (ret == 0) {
         st.st_dev = w->call.mount->dev;
         out_of(w)->st = st;
     }
+    keep_answer(w, ticket, (int)ret, &st);
     return ret;
 }
 

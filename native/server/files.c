@@ -266,6 +266,7 @@ static uint64_t add_file(struct df_files *files, struct df_client *client, struc
         return 0;
     entry->generation++;
     entry->clients = 0;
+    atomic_store(&entry->st_ino, 0);
     if (!give(files, client, index)) {
         entry->next_free = files->first_free;
         files->first_free = index;
@@ -399,6 +400,11 @@ size_t df_files_others(struct df_files *files, uint32_t client, const uint64_t k
     }
     pthread_mutex_unlock(&files->lock);
     return found;
+}
+
+_Atomic uint64_t *df_files_st_ino(struct df_files *files, uint64_t handle)
+{
+    return &files->open[df_handle_index(handle) % DF_OFD_COUNT].st_ino;
 }
 
 bool df_files_any(struct df_files *files, int mount)

@@ -31,6 +31,7 @@ struct df_client {
 
 struct df_open_file {
     _Atomic(struct df_file *) file; /* NULL: free */
+    _Atomic uint64_t st_ino;        /* of stat; 0: not known yet (cache.h, stripes) */
     uint32_t generation;            /* of the handle */
     uint32_t clients;               /* that have it */
     uint32_t next_free;
@@ -91,6 +92,9 @@ void df_files_drop_gone(struct df_files *files, uint32_t index, struct df_file *
 /* Handles that the client has, but for those listed; at most `room`. Returns how many. */
 size_t df_files_others(struct df_files *files, uint32_t client, const uint64_t kept[], size_t count,
                        uint64_t others[], size_t room);
+
+/* Where st_ino of a file is kept, by its handle. */
+_Atomic uint64_t *df_files_st_ino(struct df_files *files, uint64_t handle);
 
 /* True if a file of that mount is open. */
 bool df_files_any(struct df_files *files, int mount);

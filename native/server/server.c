@@ -36,9 +36,18 @@ static bool serve_mount(const struct df_mount *mount, void *arg)
     copy_text(shared->point, sizeof(shared->point), mount->point);
     copy_text(shared->fsname, sizeof(shared->fsname), mount->fsname);
     copy_text(shared->subtype, sizeof(shared->subtype), mount->subtype);
+    df_cacher_mount(&server->cacher, server->mount_count);
     atomic_store(&shared->live, mount->id);
     server->mount_count++;
     return true;
+}
+
+unsigned df_server_index(struct df_server *server, int id)
+{
+    for (unsigned i = 0; i < server->mount_count; i++)
+        if (server->mounts[i].id == id)
+            return i;
+    return DF_MOUNT_COUNT;
 }
 
 struct df_served *df_server_mount(struct df_server *server, int id)
@@ -152,9 +161,20 @@ static void end(struct df_server *server)
             server->options->unmount(server->mounts[i].id);
 }
 
+/* The one server of the process, for notifications of its plugins. */
+static _Atomic(struct df_server *) listening;
+
+static void forget_cached(void)
+{
+    struct df_server *server = atomic_load(&listening);
+
+    if (server)
+        df_cacher_forget(&server->cacher);
+}
+
 static int begin(struct df_server *server)
 {
-    int error = df_segment_create(&server->own, 0);
+    int error = df_segment_create(&server->own, sizeof(struct df_cache));
 
     if (error < 0)
         return error;
@@ -163,6 +183,9 @@ static int begin(struct df_server *server)
         return -errno;
     if ((error = df_files_init(&server->files, server->own.segment)) < 0)
         return error;
+    df_cacher_init(&server->cacher, server->own.segment);
+    atomic_store(&listening, server);
+    atomic_store(&df_call_listener, forget_cached);
     df_mount_each(serve_mount, server);
     atomic_store(&server->live_count, server->mount_count);
     return df_pool_start(&server->pool, server->own.segment, df_execute, df_execute_unheard,
@@ -184,6 +207,8 @@ int df_serve(const struct df_serve_options *options)
         return ret;
     ret = df_control_run(server);
     end(server);
+    atomic_store(&df_call_listener, NULL); /* all plugins have ended */
+    atomic_store(&listening, NULL);
     df_segment_end(&server->own);
     df_segment_free(&server->own);
     df_files_free(&server->files);

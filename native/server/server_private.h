@@ -7,6 +7,7 @@
 #include "core/call.h"
 #include "core/gate.h"
 #include "core/mount.h"
+#include "server/cache.h"
 #include "server/files.h"
 #include "server/pool.h"
 #include "server/segment.h"
@@ -25,6 +26,7 @@ struct df_server {
     struct df_own_segment own;
     struct df_pool pool;
     struct df_files files;
+    struct df_cacher cacher;
     int news; /* eventfd: something may be over: look */
 
     pthread_mutex_t lock; /* protects the mounts' `ending` and `live`; held during an unmount */
@@ -44,7 +46,8 @@ struct df_work {
     struct df_thread *thread;
     struct df_caller caller;
     struct df_call call;
-    struct df_fs *fs;         /* whose op it is */
+    unsigned index;   /* of the mount, for the cache; DF_MOUNT_COUNT: it has gone from there */
+    struct df_fs *fs; /* whose op it is */
     struct df_file *files[2]; /* with references */
     struct df_where wheres[2];
     char names[2][PATH_MAX];
@@ -77,6 +80,9 @@ static inline uint64_t df_execute_owner(uint32_t client)
 }
 
 /* ---- server.c ---- */
+
+/* The place of a mount in the tables, or DF_MOUNT_COUNT. */
+unsigned df_server_index(struct df_server *server, int id);
 
 /* The served mount of that id, or NULL. */
 struct df_served *df_server_mount(struct df_server *server, int id);

@@ -226,3 +226,39 @@ def test_a_killed_client_leaves_nothing_behind(point):
 
         assert in_fork(child) == -signal.SIGKILL
         until(lambda: _unmounts(point))
+
+
+def test_what_was_asked_once_is_answered_without_a_trip(point):
+    with directfuse.mount(["memfs", point], placement="server") as mount:
+        directfuse.mkdir(f"{point}/d")
+        directfuse.stat(f"{point}/d")
+        before = mount.stats()
+        for _ in range(10):
+            directfuse.stat(f"{point}/d")
+        after = mount.stats()
+    assert after.trips == before.trips
+    assert after.hits == before.hits + 10
+
+
+def test_what_one_process_changes_the_others_see_at_once(point):
+    with directfuse.mount(["memfs", point], placement="server"):
+        fd = directfuse.os_open(f"{point}/f", os.O_CREAT | os.O_RDWR)
+        for size in range(1, 20):
+            assert directfuse.stat(f"{point}/f").st_size == size - 1
+            assert directfuse.fstat(fd).st_size == size - 1
+            assert in_fork(lambda size=size: directfuse.pwrite(fd, b"x" * size, 0)) == 0
+        assert directfuse.path.exists(f"{point}/f")
+        assert in_fork(lambda: directfuse.rename(f"{point}/f", f"{point}/g")) == 0
+        assert not directfuse.path.exists(f"{point}/f")
+        assert directfuse.path.exists(f"{point}/g")
+        directfuse.close(fd)
+
+
+def test_a_plugin_that_allows_no_caching_is_asked_each_time(point, tmp_path):
+    source = tmp_path / "source"
+    source.mkdir()
+    with directfuse.mount(["passthrough", str(source), point], placement="server") as mount:
+        for number in range(5):
+            (source / "f").write_bytes(b"x" * number)
+            assert directfuse.stat(f"{point}/f").st_size == number
+        assert mount.stats().hits == 0

@@ -1,0 +1,71 @@
+/*
+ * cache.h - answers of getattr that clients read in the segment, without a trip, a lock or a store.
+ * Freestanding.
+ *
+ * An entry is the answer to one question: mount, start, name, flags, and who asks (search
+ * permission is part of the answer). It stands under the hash of the question, 128 bits with a seed
+ * of the server's, in a set of four.
+ *
+ * It is believed while all of these hold:
+ *   - its sequence number is even and the same before and after the copy;
+ *   - the era of its mount is the one it was made in: every op that changes names, owners or modes
+ *     begins a new one, and so do notifications of the plugin;
+ *   - the count of its inode's stripe is the one it was made at: every op that changes what stat
+ *     shows of one file (write, read: the access time) counts it up;
+ *   - its time is not over: what the plugin allowed (df_call.valid_ns).
+ * Only the server writes; a client that is killed while it reads has changed nothing. Memory is
+ * never given back, so there is nothing to reclaim: an entry that is replaced fails the first test.
+ */
+#ifndef DF_CHANNEL_CACHE_H
+#define DF_CHANNEL_CACHE_H
+
+#include "channel/trip.h"
+
+#define DF_CACHE_SETS    8192 /* powers of two */
+#define DF_CACHE_WAYS    4
+#define DF_CACHE_STRIPES 4096
+#define DF_CACHE_WORDS   (sizeof(struct stat) / 8)
+
+struct df_cache_entry {
+    _Alignas(64) _Atomic uint32_t seq; /* odd: being written */
+    _Atomic int32_t result;            /* 0, or -ENOENT */
+    _Atomic uint64_t hash[2];          /* 0, 0: never used */
+    _Atomic uint64_t era;
+    _Atomic uint64_t until; /* ticks (df_sys_ticks()); UINT64_MAX: until something changes */
+    _Atomic uint32_t stripe, count;
+    _Atomic uint64_t st[DF_CACHE_WORDS];
+};
+
+struct df_cache {
+    uint64_t seed[2];
+    struct {
+        _Alignas(64) _Atomic uint64_t era; /* 0: nothing of the mount is believed */
+    } mounts[DF_MOUNT_COUNT];
+    _Alignas(64) _Atomic uint32_t stripes[DF_CACHE_STRIPES];
+    struct df_cache_entry entries[DF_CACHE_SETS][DF_CACHE_WAYS];
+};
+
+/* A question's hash. */
+struct df_cache_key {
+    uint64_t hash[2];
+};
+
+static inline struct df_cache *df_cache_of(const struct df_segment *segment)
+{
+    return (struct df_cache *)((char *)segment + segment->cache_at);
+}
+
+static inline uint32_t df_cache_stripe(uint64_t ino)
+{
+    return (uint32_t)(ino * UINT64_C(0x9e3779b97f4a7c15) >> 52) % DF_CACHE_STRIPES;
+}
+
+void df_cache_key(const struct df_cache *cache, int32_t mount, const struct df_caller *caller,
+                  const struct df_trip_where *where, struct df_cache_key *key);
+
+/* The answer, if it is there and believed: *result and, for 0, *st. `index`: of the mount's entry
+ * in the segment. */
+bool df_cache_read(const struct df_cache *cache, unsigned index, const struct df_cache_key *key,
+                   int *result, struct stat *st);
+
+#endif

@@ -1,0 +1,160 @@
+/*
+ * cache.c - fills the cache in the segment, and ends belief in what has changed.
+ */
+#include "server/cache.h"
+
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "channel/sys.h"
+
+#define CALIBRATION_NS INT64_C(10000000) /* the two clocks are compared over at least that time */
+
+static int64_t now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+void df_cacher_init(struct df_cacher *cacher, struct df_segment *segment)
+{
+    memset(cacher, 0, sizeof(*cacher));
+    if (segment->cache_size < sizeof(struct df_cache))
+        return;
+    cacher->cache = df_cache_of(segment);
+    if (getrandom(cacher->cache->seed, sizeof(cacher->cache->seed), 0) < 0)
+        cacher->cache->seed[0] = df_sys_ticks();
+    cacher->begun_ns = now();
+    cacher->begun_ticks = df_sys_ticks();
+}
+
+void df_cacher_mount(struct df_cacher *cacher, unsigned index)
+{
+    if (cacher->cache)
+        atomic_store(&cacher->cache->mounts[index].era, 1);
+}
+
+/* ---- changes --------------------------------------------------------------------------------- */
+
+void df_cacher_begin(struct df_cacher *cacher, unsigned index, enum df_cache_change change)
+{
+    if (change != DF_CACHE_NOTHING)
+        atomic_fetch_add(&cacher->mounts[index].changing, 1);
+}
+
+void df_cacher_end(struct df_cacher *cacher, unsigned index, enum df_cache_change change,
+                   uint64_t ino)
+{
+    struct df_cache *cache = cacher->cache;
+
+    if (change == DF_CACHE_NOTHING)
+        return;
+    atomic_fetch_add(&cacher->mounts[index].changes, 1);
+    if (cache && change == DF_CACHE_FILE && ino != 0)
+        atomic_fetch_add(&cache->stripes[df_cache_stripe(ino)], 1);
+    else if (cache)
+        atomic_fetch_add(&cache->mounts[index].era, 1);
+    atomic_fetch_sub(&cacher->mounts[index].changing, 1);
+}
+
+void df_cacher_forget(struct df_cacher *cacher)
+{
+    for (unsigned i = 0; cacher->cache && i < DF_MOUNT_COUNT; i++) {
+        atomic_fetch_add(&cacher->mounts[i].changes, 1);
+        if (atomic_load(&cacher->cache->mounts[i].era) != 0)
+            atomic_fetch_add(&cacher->cache->mounts[i].era, 1);
+    }
+}
+
+/* ---- keeping --------------------------------------------------------------------------------- */
+
+struct df_cacher_ticket df_cacher_ask(struct df_cacher *cacher, unsigned index)
+{
+    struct df_cacher_ticket ticket = {.changes = atomic_load(&cacher->mounts[index].changes)};
+
+    if (!cacher->cache || atomic_load(&cacher->mounts[index].changing) > 0)
+        return ticket;
+    ticket.era = atomic_load(&cacher->cache->mounts[index].era);
+    ticket.valid = ticket.era != 0;
+    return ticket;
+}
+
+/* 0: it cannot be told yet. */
+static uint64_t end_of(const struct df_cacher *cacher, uint64_t valid_ns)
+{
+    int64_t elapsed = now() - cacher->begun_ns;
+    uint64_t ticks = df_sys_ticks();
+
+    if (valid_ns == UINT64_MAX)
+        return UINT64_MAX;
+    if (elapsed < CALIBRATION_NS)
+        return 0;
+    return ticks +
+           (uint64_t)((double)valid_ns * (double)(ticks - cacher->begun_ticks) / (double)elapsed);
+}
+
+/* The question's own entry, or the one to give way: round and round by the clock. */
+static struct df_cache_entry *choose(struct df_cache *cache, const struct df_cache_key *key)
+{
+    struct df_cache_entry *set = cache->entries[key->hash[0] % DF_CACHE_SETS];
+
+    for (unsigned i = 0; i < DF_CACHE_WAYS; i++)
+        if (atomic_load_explicit(&set[i].hash[0], memory_order_relaxed) == key->hash[0] &&
+            atomic_load_explicit(&set[i].hash[1], memory_order_relaxed) == key->hash[1])
+            return &set[i];
+    for (unsigned i = 0; i < DF_CACHE_WAYS; i++)
+        if (atomic_load_explicit(&set[i].hash[0], memory_order_relaxed) == 0)
+            return &set[i];
+    return &set[(df_sys_ticks() >> 8) % DF_CACHE_WAYS];
+}
+
+/* Released, so that none is seen before the odd sequence number. */
+static void store(_Atomic uint64_t *to, uint64_t value)
+{
+    atomic_store_explicit(to, value, memory_order_release);
+}
+
+static void fill(struct df_cache_entry *e, const struct df_cache_key *key, uint64_t era,
+                 uint64_t until, uint32_t stripe, uint32_t count, int result, const struct stat *st)
+{
+    uint64_t words[DF_CACHE_WORDS];
+
+    memcpy(words, st, sizeof(words));
+    store(&e->hash[0], key->hash[0]);
+    store(&e->hash[1], key->hash[1]);
+    store(&e->era, era);
+    store(&e->until, until);
+    atomic_store_explicit(&e->result, result, memory_order_release);
+    atomic_store_explicit(&e->stripe, stripe, memory_order_release);
+    atomic_store_explicit(&e->count, count, memory_order_release);
+    for (unsigned i = 0; result == 0 && i < DF_CACHE_WORDS; i++)
+        store(&e->st[i], words[i]);
+}
+
+/* Somebody else is writing the entry: then theirs is as good. */
+void df_cacher_keep(struct df_cacher *cacher, unsigned index, struct df_cacher_ticket ticket,
+                    const struct df_cache_key *key, int result, const struct stat *st,
+                    uint64_t valid_ns)
+{
+    struct df_cache_state *state = &cacher->mounts[index];
+    uint64_t until = ticket.valid && valid_ns > 0 ? end_of(cacher, valid_ns) : 0;
+    uint32_t stripe = result == 0 ? df_cache_stripe(st->st_ino) : 0;
+    struct df_cache_entry *e;
+    uint32_t count, seq;
+
+    if (until == 0)
+        return;
+    count = atomic_load(&cacher->cache->stripes[stripe]);
+    if (atomic_load(&state->changing) > 0 || atomic_load(&state->changes) != ticket.changes)
+        return;
+    atomic_store_explicit(&state->kept, true, memory_order_relaxed);
+    e = choose(cacher->cache, key);
+    seq = atomic_load(&e->seq);
+    if (seq & 1 || !atomic_compare_exchange_strong(&e->seq, &seq, seq + 1))
+        return;
+    fill(e, key, ticket.era, until, stripe, count, result, st);
+    atomic_store_explicit(&e->seq, seq + 2, memory_order_release);
+}

@@ -1,0 +1,60 @@
+/*
+ * cache.h - the server's side of the cache in the segment: what is put in, and what ends belief.
+ *
+ * Why no stale answer is put in: an op that changes something is announced before it begins, and
+ * counted when it has ended. An answer is kept only if no change was under way when it was asked
+ * for, nor when it had come, and none ended in between; its era and count were read within that
+ * time. A change that begins later ends that era, or that count, before its caller is answered.
+ */
+#ifndef DF_SERVER_CACHE_H
+#define DF_SERVER_CACHE_H
+
+#include "channel/cache.h"
+
+/* Of one mount; private to the server. */
+struct df_cache_state {
+    _Alignas(64) _Atomic uint64_t changes; /* that have ended */
+    _Atomic uint32_t changing;             /* under way */
+    _Atomic bool kept;                     /* some answer has been kept */
+};
+
+struct df_cacher {
+    struct df_cache *cache; /* NULL: none */
+    struct df_cache_state mounts[DF_MOUNT_COUNT];
+    int64_t begun_ns; /* the two clocks at one moment */
+    uint64_t begun_ticks;
+};
+
+enum df_cache_change {
+    DF_CACHE_NOTHING, /* getattr and the like */
+    DF_CACHE_FILE,    /* what stat shows of one file */
+    DF_CACHE_NAMES,   /* names, owners, modes: everything */
+};
+
+void df_cacher_init(struct df_cacher *cacher, struct df_segment *segment);
+
+/* A mount (its index) is there: from now on its answers may be kept. */
+void df_cacher_mount(struct df_cacher *cacher, unsigned index);
+
+/* Around an op. */
+void df_cacher_begin(struct df_cacher *cacher, unsigned index, enum df_cache_change change);
+/* ino: of the file; 0: not known. */
+void df_cacher_end(struct df_cacher *cacher, unsigned index, enum df_cache_change change,
+                   uint64_t ino);
+
+/* Nothing of any mount is believed any more. */
+void df_cacher_forget(struct df_cacher *cacher);
+
+/* Before a getattr whose answer may be kept. */
+struct df_cacher_ticket {
+    bool valid;
+    uint64_t changes, era;
+};
+struct df_cacher_ticket df_cacher_ask(struct df_cacher *cacher, unsigned index);
+
+/* Keeps the answer: result 0 with *st, or -ENOENT. valid_ns: df_call.valid_ns. */
+void df_cacher_keep(struct df_cacher *cacher, unsigned index, struct df_cacher_ticket ticket,
+                    const struct df_cache_key *key, int result, const struct stat *st,
+                    uint64_t valid_ns);
+
+#endif

@@ -1,0 +1,290 @@
+/*
+ * test_cache.c - the cache in the segment: when an answer is kept, how long it is believed, and
+ * that nobody ever reads half of one.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "channel/sys.h"
+#include "server/cache.h"
+#include "server/segment.h"
+
+struct rig {
+    struct df_own_segment own;
+    struct df_cacher cacher;
+    struct df_caller caller;
+};
+
+static int set_up(void **state)
+{
+    struct rig *rig = calloc(1, sizeof(*rig));
+
+    assert_int_equal(df_segment_create(&rig->own, sizeof(struct df_cache)), 0);
+    df_cacher_init(&rig->cacher, rig->own.segment);
+    df_cacher_mount(&rig->cacher, 0);
+    *state = rig;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct rig *rig = *state;
+
+    df_segment_end(&rig->own);
+    df_segment_free(&rig->own);
+    free(rig);
+    return 0;
+}
+
+static struct df_cache_key key_of(struct rig *rig, const char *name, uint32_t flags)
+{
+    struct df_trip_where where = {.name = name, .len = (uint32_t)strlen(name), .flags = flags};
+    struct df_cache_key key;
+
+    df_cache_key(rig->cacher.cache, 1, &rig->caller, &where, &key);
+    return key;
+}
+
+static void keep(struct rig *rig, const char *name, int result, ino_t ino, uint64_t valid_ns)
+{
+    struct stat st = {.st_ino = ino, .st_size = 7};
+    struct df_cache_key key = key_of(rig, name, 0);
+
+    df_cacher_keep(&rig->cacher, 0, df_cacher_ask(&rig->cacher, 0), &key, result, &st, valid_ns);
+}
+
+static bool known(struct rig *rig, const char *name)
+{
+    struct df_cache_key key = key_of(rig, name, 0);
+    struct stat st;
+    int result;
+
+    return df_cache_read(rig->cacher.cache, 0, &key, &result, &st) &&
+           (result == -ENOENT || (result == 0 && st.st_size == 7));
+}
+
+static void change(struct rig *rig, enum df_cache_change kind, uint64_t ino)
+{
+    df_cacher_begin(&rig->cacher, 0, kind);
+    df_cacher_end(&rig->cacher, 0, kind, ino);
+}
+
+/* ---- what is asked
+ * ------------------------------------------------------------------------------- */
+
+static void an_answer_is_for_its_question(void **state)
+{
+    struct rig *rig = *state;
+    struct df_cache_key key;
+    struct stat st;
+    int result;
+
+    keep(rig, "/a/name", 0, 5, UINT64_MAX);
+    assert_true(known(rig, "/a/name"));
+    assert_false(known(rig, "/a/nam"));
+    assert_false(known(rig, "/a/name2"));
+    key = key_of(rig, "/a/name", DF_WHERE_NOFOLLOW);
+    assert_false(df_cache_read(rig->cacher.cache, 0, &key, &result, &st));
+}
+
+static void an_answer_is_for_who_asked(void **state)
+{
+    struct rig *rig = *state;
+    gid_t group = 4;
+
+    keep(rig, "/x", 0, 5, UINT64_MAX);
+    rig->caller.uid = 1;
+    assert_false(known(rig, "/x"));
+    rig->caller.uid = 0;
+    rig->caller.groups = &group;
+    rig->caller.group_count = 1;
+    assert_false(known(rig, "/x"));
+}
+
+static void that_there_is_none_is_an_answer(void **state)
+{
+    struct rig *rig = *state;
+
+    keep(rig, "/none", -ENOENT, 0, UINT64_MAX);
+    assert_true(known(rig, "/none"));
+    change(rig, DF_CACHE_NAMES, 0);
+    assert_false(known(rig, "/none"));
+}
+
+/* ---- how long
+ * ------------------------------------------------------------------------------------ */
+
+static void a_change_of_one_file_ends_its_answers(void **state)
+{
+    struct rig *rig = *state;
+
+    keep(rig, "/f", 0, 5, UINT64_MAX);
+    keep(rig, "/g", 0, 6, UINT64_MAX);
+    change(rig, DF_CACHE_FILE, 5);
+    assert_false(known(rig, "/f"));
+    assert_true(known(rig, "/g"));
+}
+
+static void a_change_of_names_ends_all(void **state)
+{
+    struct rig *rig = *state;
+
+    keep(rig, "/f", 0, 5, UINT64_MAX);
+    change(rig, DF_CACHE_NAMES, 0);
+    assert_false(known(rig, "/f"));
+    keep(rig, "/f", 0, 5, UINT64_MAX);
+    change(rig, DF_CACHE_FILE, 0); /* of a file that is not known */
+    assert_false(known(rig, "/f"));
+    keep(rig, "/f", 0, 5, UINT64_MAX);
+    df_cacher_forget(&rig->cacher);
+    assert_false(known(rig, "/f"));
+}
+
+static void an_answer_that_a_change_met_is_not_kept(void **state)
+{
+    struct rig *rig = *state;
+    struct df_cache_key key = key_of(rig, "/f", 0);
+    struct stat st = {.st_ino = 5, .st_size = 7};
+    struct df_cacher_ticket ticket = df_cacher_ask(&rig->cacher, 0);
+
+    change(rig, DF_CACHE_FILE, 5); /* began and ended meanwhile */
+    df_cacher_keep(&rig->cacher, 0, ticket, &key, 0, &st, UINT64_MAX);
+    assert_false(known(rig, "/f"));
+    ticket = df_cacher_ask(&rig->cacher, 0);
+    df_cacher_begin(&rig->cacher, 0, DF_CACHE_FILE); /* began meanwhile */
+    df_cacher_keep(&rig->cacher, 0, ticket, &key, 0, &st, UINT64_MAX);
+    assert_false(known(rig, "/f"));
+    ticket = df_cacher_ask(&rig->cacher, 0); /* was under way before */
+    df_cacher_end(&rig->cacher, 0, DF_CACHE_FILE, 5);
+    df_cacher_keep(&rig->cacher, 0, ticket, &key, 0, &st, UINT64_MAX);
+    assert_false(known(rig, "/f"));
+}
+
+static void belief_ends_with_the_time_the_plugin_gave(void **state)
+{
+    struct rig *rig = *state;
+    struct timespec begin, now;
+
+    keep(rig, "/f", 0, 5, 0);
+    assert_false(known(rig, "/f"));
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    do { /* the clocks are compared over ten milliseconds before a time can be told */
+        keep(rig, "/f", 0, 5, 20000000);
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while (!known(rig, "/f") && now.tv_sec - begin.tv_sec < 5);
+    assert_true(known(rig, "/f"));
+    while (known(rig, "/f") && now.tv_sec - begin.tv_sec < 5)
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    assert_false(known(rig, "/f"));
+}
+
+/* ---- many at once
+ * -------------------------------------------------------------------------------- */
+
+struct race {
+    struct rig *rig;
+    _Atomic bool over;
+    _Atomic unsigned torn, hits;
+};
+
+/* Every word of an answer is the same number. */
+static void *answer_all(void *argument)
+{
+    struct race *race = argument;
+    struct df_cache_key key = key_of(race->rig, "/same", 0);
+
+    for (int64_t i = 1; i < 20000; i++) {
+        struct stat st;
+        int64_t words[sizeof(st) / 8];
+
+        for (size_t w = 0; w < sizeof(words) / 8; w++)
+            words[w] = i;
+        memcpy(&st, words, sizeof(words));
+        df_cacher_keep(&race->rig->cacher, 0, df_cacher_ask(&race->rig->cacher, 0), &key, 0, &st,
+                       UINT64_MAX);
+    }
+    atomic_store(&race->over, true);
+    return NULL;
+}
+
+static void *read_all(void *argument)
+{
+    struct race *race = argument;
+    struct df_cache_key key = key_of(race->rig, "/same", 0);
+
+    while (!atomic_load(&race->over)) {
+        int64_t words[sizeof(struct stat) / 8];
+        struct stat st;
+        int result;
+
+        if (!df_cache_read(race->rig->cacher.cache, 0, &key, &result, &st) || result != 0)
+            continue;
+        atomic_fetch_add(&race->hits, 1);
+        memcpy(words, &st, sizeof(words));
+        for (size_t w = 1; w < sizeof(words) / 8; w++)
+            if (words[w] != words[0])
+                atomic_fetch_add(&race->torn, 1);
+    }
+    return NULL;
+}
+
+static void no_answer_is_read_in_half(void **state)
+{
+    struct race race = {.rig = *state};
+    pthread_t writers[2], readers[2];
+
+    keep(race.rig, "/same", -ENOENT, 0, UINT64_MAX);
+    for (int i = 0; i < 2; i++) {
+        pthread_create(&readers[i], NULL, read_all, &race);
+        pthread_create(&writers[i], NULL, answer_all, &race);
+    }
+    for (int i = 0; i < 2; i++) {
+        pthread_join(writers[i], NULL);
+        pthread_join(readers[i], NULL);
+    }
+    assert_int_equal(race.torn, 0);
+}
+
+static void it_is_bounded_and_replaces(void **state)
+{
+    struct rig *rig = *state;
+    unsigned found = 0;
+    char name[32];
+
+    for (int i = 0; i < 100000; i++) {
+        snprintf(name, sizeof(name), "/file-%d", i);
+        keep(rig, name, 0, (ino_t)i, UINT64_MAX);
+    }
+    assert_true(known(rig, name)); /* the newest */
+    for (int i = 0; i < 100000; i++) {
+        snprintf(name, sizeof(name), "/file-%d", i);
+        found += known(rig, name);
+    }
+    assert_in_range(found, DF_CACHE_SETS * DF_CACHE_WAYS / 2, DF_CACHE_SETS * DF_CACHE_WAYS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+        TEST(an_answer_is_for_its_question),
+        TEST(an_answer_is_for_who_asked),
+        TEST(that_there_is_none_is_an_answer),
+        TEST(a_change_of_one_file_ends_its_answers),
+        TEST(a_change_of_names_ends_all),
+        TEST(an_answer_that_a_change_met_is_not_kept),
+        TEST(belief_ends_with_the_time_the_plugin_gave),
+        TEST(no_answer_is_read_in_half),
+        TEST(it_is_bounded_and_replaces),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
