@@ -178,15 +178,50 @@ int df_object_read(struct df_object *object, const char *path, char *message, si
 
 /* ---- loading ------------------------------------------------------------------------------ */
 
+enum { LIBRARIES_MAX = 64 }; /* of one C++ program */
+
+/*
+ * Loads the libraries of a C++ program before the program, so that their constructors have run: a
+ * COPY relocation takes a constant as it is when the program is loaded, and one that is no plain
+ * data (a std::string) is made by a constructor. Returns the count of handles, to be closed. A
+ * library that cannot be loaded is the dynamic linker's to name, when it comes to the program.
+ */
+static size_t load_libraries(const struct df_object *object, void *handles[LIBRARIES_MAX])
+{
+    void *data;
+    size_t length, count = 0;
+    struct df_elf elf;
+    if (df_image_map(object->fd, &data, &length) != 0)
+        return 0;
+    df_elf_inspect(&elf, data, length);
+    for (size_t i = 0; i < elf.dynamic_count && count < LIBRARIES_MAX; i++) {
+        const Elf64_Dyn *entry = &elf.dynamic[i];
+        if (entry->d_tag != DT_NEEDED || entry->d_un.d_val >= elf.strings_size)
+            continue;
+        void *handle = dlopen(elf.strings + entry->d_un.d_val, RTLD_NOW | RTLD_LOCAL);
+        if (handle)
+            handles[count++] = handle;
+    }
+    munmap(data, length);
+    return count;
+}
+
+static void *open_cxx(const struct df_object *object)
+{
+    void *libraries[LIBRARIES_MAX];
+    struct df_cxx cxx;
+    df_cxx_begin(&cxx);
+    size_t count = load_libraries(object, libraries);
+    void *handle = df_image_load(object->fd, RTLD_NOW | RTLD_LOCAL);
+    while (count > 0)
+        dlclose(libraries[--count]);
+    df_cxx_end(&cxx);
+    return handle;
+}
+
 static void *open_copy(const struct df_object *object)
 {
-    struct df_cxx cxx = {0};
-    if (object->cxx)
-        df_cxx_begin(&cxx);
-    void *handle = df_image_load(object->fd, RTLD_NOW | RTLD_LOCAL);
-    if (object->cxx)
-        df_cxx_end(&cxx);
-    return handle;
+    return object->cxx ? open_cxx(object) : df_image_load(object->fd, RTLD_NOW | RTLD_LOCAL);
 }
 
 /* Loads it with the libraries it needs, and hooks those that it brings. */
