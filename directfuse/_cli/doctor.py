@@ -3,8 +3,10 @@
 import errno
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -39,7 +41,8 @@ class Finding:
 def doctor(as_json: bool) -> int:
     """Tell what works on this machine, what is missing, and which package brings it.
 
-    Mounts each built-in file system inline, and one through the kernel, and takes them away again.
+    Mounts each built-in file system inline, one for a program, and one through the kernel, and
+    takes them away again.
 
     \b
     Examples:
@@ -49,7 +52,7 @@ def doctor(as_json: bool) -> int:
     Exit status: 0 if inline mounts work, 1 if not; the rest of the report is advice.
     """
     with progress("Looking around…"):
-        findings = [*_inline(), *_kernel_mounts(), *_building(), *_testing()]
+        findings = [*_inline(), *_programs(), *_kernel_mounts(), *_building(), *_testing()]
     if as_json:
         print_json([asdict(finding) for finding in findings])
     else:
@@ -111,6 +114,33 @@ def _mount_inline(name: str) -> str:
 def example_command(name: str, point: str, source: str) -> list[str]:
     """A command line that mounts a built-in file system at `point`."""
     return [name, *([source] if name == "passthrough" else []), point]
+
+
+# ---- programs on mounts ----------------------------------------------------------------------
+
+
+def _programs() -> Iterator[Finding]:
+    remedy = "`directfuse run` needs x86-64 and Linux 5.11, or seccomp filters"
+    yield _check("directfuse run", "memfs", _run_on_mount, remedy)
+
+
+def _run_on_mount() -> str:
+    """A shell writes a file into a memfs that it alone sees; says how its calls trapped."""
+    with tempfile.TemporaryDirectory(prefix="directfuse-doctor.") as base:
+        point = f"{base}/mount"
+        script = f"echo written >{point}/file && cat {point}/file"
+        words = [sys.executable, "-m", "directfuse", "run", "--verbose", "-m", f"memfs {point}"]
+        done = subprocess.run(
+            [*words, "--", "/bin/sh", "-c", script],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+    if done.stdout != "written\n":
+        raise OSError(f"status {done.returncode}: {done.stderr.strip()}")
+    trap = re.search(r"calls trap by (.*)", done.stderr)
+    return f"a shell wrote and read a file; its calls trap by {trap[1] if trap else '?'}"
 
 
 # ---- kernel mounts: for comparison and for other programs ------------------------------------

@@ -3,14 +3,19 @@
  * on.
  */
 #include "intercept/intercept.h"
+#include "intercept/rewrite.h"
 
 #include <linux/fcntl.h>
+#include <linux/prctl.h>
+#include <linux/seccomp.h>
 
 #define RLIMIT_NOFILE 7
 #define HIGH_FD     1024 /* below: where select(2) and small limits reach, and fork copies little */
 #define ARCH_SET_GS 0x1001
 #define ARCH_GET_GS 0x1004
+#ifndef PR_SET_SYSCALL_USER_DISPATCH
 #define PR_SET_SYSCALL_USER_DISPATCH 59
+#endif
 
 bool dfi_is_hidden(const struct dfi_process *process, int fd)
 {
@@ -69,10 +74,36 @@ long dfi_do_arch_prctl(struct dfi_frame *frame)
     return DFI_PASS;
 }
 
-/* As a kernel without Syscall User Dispatch answers. */
+/*
+ * A filter of the program's own sees our calls too. Those of rewriting are none that it expects:
+ * from now on sites stay as they are.
+ */
+static void expect_filter(void)
+{
+    if (dfi_rewrite_on)
+        dfi_note("a program filters its system calls: it is rewritten no further");
+    dfi_rewrite_on = false;
+}
+
+/* PR_SET_SYSCALL_USER_DISPATCH: as a kernel without it answers. */
 long dfi_do_prctl(struct dfi_frame *frame)
 {
-    if (frame->args[0] == DFI_PR_INSIDE)
+    switch (frame->args[0]) {
+    case DFI_PR_INSIDE:
         return 1;
-    return frame->args[0] == PR_SET_SYSCALL_USER_DISPATCH ? -EINVAL : DFI_PASS;
+    case PR_SET_SYSCALL_USER_DISPATCH:
+        return -EINVAL;
+    case PR_SET_SECCOMP:
+        expect_filter();
+        return DFI_PASS;
+    default:
+        return DFI_PASS;
+    }
+}
+
+long dfi_do_seccomp(struct dfi_frame *frame)
+{
+    if (frame->args[0] == SECCOMP_SET_MODE_STRICT || frame->args[0] == SECCOMP_SET_MODE_FILTER)
+        expect_filter();
+    return DFI_PASS;
 }

@@ -46,6 +46,13 @@ def test_births_beside_threads_that_work(inside, compiled, flags):
     assert found.events["escaped"] == 0
 
 
+def test_a_program_that_filters_its_calls(plain, inside, compiled):
+    program = compiled("filter")
+    found = inside(program)
+    assert found.seen() == plain(program).seen()
+    assert "a program filters its system calls: it is rewritten no further" in found.notes
+
+
 @pytest.mark.sweep
 @pytest.mark.timeout(200)
 def test_a_long_storm(inside, compiled):
