@@ -209,16 +209,18 @@ class FsspecOperations:
         return self._target(path)
 
     def _forget(self, *paths: str) -> None:
-        """They have changed."""
+        """They have changed; with them those above, which an object store has or has not."""
         for path in paths:
-            name, parent = self._name(path), os.path.dirname(path)
+            name, above = self._name(path), _above(path)
             with self._lock:
                 for one in [p for p in self._infos if p == path or p.startswith(path + "/")]:
                     del self._infos[one]
-                self._listings.pop(path, None)
-                self._listings.pop(parent, None)
+                for one in (path, *above):
+                    self._infos.pop(one, None)
+                    self._listings.pop(one, None)
             self._readers.forget(name)
-            self.fs.invalidate_cache(self._name(parent))
+            for one in above:
+                self.fs.invalidate_cache(self._target(one) if one != "/" else self._name(one))
             self.fs.invalidate_cache(name)
 
     # ---- attributes ------------------------------------------------------------------------------
@@ -398,7 +400,7 @@ class FsspecOperations:
         if not made:
             self.fs.rmdir(self._name(path))
         self._forget(path)
-        self._keep_parent(path)
+        self._keep_parents(path)
         return 0
 
     # ---- names that change -----------------------------------------------------------------------
@@ -414,10 +416,12 @@ class FsspecOperations:
             return False
         return True
 
-    def _keep_parent(self, path: str) -> None:
-        """A directory of an object store ends with the last object in it; here it stays."""
-        parent = os.path.dirname(path)
-        if parent != "/" and parent not in self._made and not self.fs.isdir(self._name(parent)):
+    def _keep_parents(self, path: str) -> None:
+        """A directory of an object store ends with the last object below it; here it stays, and
+        those above it."""
+        for parent in _above(path)[:-1]:
+            if parent in self._made or self.fs.isdir(self._name(parent)):
+                return
             with self._lock:
                 self._made.add(parent)
                 self._infos.pop(parent, None)
@@ -436,7 +440,7 @@ class FsspecOperations:
         if draft is None or self.fs.exists(name):
             self.fs.rm_file(name)
         self._forget(path)
-        self._keep_parent(path)
+        self._keep_parents(path)
         return 0
 
     @_operation
@@ -454,7 +458,7 @@ class FsspecOperations:
         self._store_below(old)
         self._move(old, new, directory)
         self._forget(old, new)
-        self._keep_parent(old)
+        self._keep_parents(old)
         return 0
 
     def _store_below(self, path: str) -> None:
@@ -690,3 +694,12 @@ def _moved(path: str, old: str, new: str) -> str:
     if path == old or path.startswith(old + "/"):
         return new + path[len(old) :]
     return path
+
+
+def _above(path: str) -> list[str]:
+    """The directories above, the nearest first, "/" last."""
+    found = []
+    while path != "/":
+        path = os.path.dirname(path)
+        found.append(path)
+    return found
