@@ -23,6 +23,7 @@ _COMMANDS = {
     "env": ("env", "Print what makes programs see file systems by their environment."),
     "mount": ("mount", "Mount a FUSE file system through the kernel."),
     "unmount": ("mount", "Unmount a FUSE file system."),
+    "serve": ("serve", "Host a file system in a mount server that others join by name."),
     "backends": ("backends", "List what can be mounted here."),
     "doctor": ("doctor", "Tell what works on this machine and what is missing."),
     "paths": ("paths", "Tell where libraries, headers and pkg-config files are."),

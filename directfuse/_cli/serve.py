@@ -1,0 +1,105 @@
+"""`directfuse serve`: a mount server with a name, for processes that are not related."""
+
+import os
+import shlex
+import signal
+import socket
+import stat
+import subprocess
+from pathlib import Path
+
+import click
+
+from directfuse import _paths
+from directfuse._cli._failure import Failure
+from directfuse._cli.mount import split
+from directfuse._errors import DirectfuseError
+from directfuse._mount import library_of
+
+__all__ = ["serve"]
+
+
+@click.command()
+@click.argument("command_line", metavar="CMDLINE")
+@click.option("--name", required=True, help="What clients join it by: @NAME.")
+def serve(command_line: str, name: str) -> int:
+    """Host a FUSE file system in a mount server that others join by its name.
+
+    CMDLINE is the file system's own command line in one word, mountpoint included. Processes of the
+    same user join with the command line @NAME and see the file system at that mountpoint; nothing
+    is mounted. The server stays until it is ended (Ctrl-C, SIGTERM); then the file system writes
+    what it holds.
+
+    \b
+    Examples:
+      directfuse serve 'sshfs host:/data /data' --name data &
+      python -c "import directfuse; directfuse.mount('@data'); print(directfuse.listdir('/data'))"
+
+    \b
+    Exit status: 0 ended as asked; 1 not mounted; 125 directfuse itself failed.
+    """
+    argv = split(command_line)
+    library = _library(argv)
+    path = _socket_path(name)
+    listener = _listen(path, name)
+    try:
+        return _run(argv, library, listener)
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _library(argv: list[str]) -> str:
+    try:
+        return library_of(argv)
+    except DirectfuseError as error:
+        raise Failure(f"{error.filename or argv[0]}: {error.strerror}") from error
+
+
+def _socket_path(name: str) -> Path:
+    """The same that native/host/joined.c looks at."""
+    if not name or name.startswith(".") or "/" in name or len(name) > 63:
+        raise Failure(f"--name {name!r}: a name has up to 63 characters, no slash, no leading dot")
+    base = os.environ.get("XDG_RUNTIME_DIR", "")
+    if base.startswith("/"):
+        directory = Path(base, "directfuse")
+    else:
+        directory = Path(f"/tmp/directfuse-{os.geteuid()}")  # refused below unless it is ours alone
+    directory.mkdir(mode=0o700, exist_ok=True)
+    found = directory.lstat()
+    private = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+    if not private or found.st_mode & 0o077:
+        raise Failure(f"{directory}: must be a directory that only you can enter (mode 0700)")
+    return directory / f"{name}.socket"
+
+
+def _listen(path: Path, name: str) -> socket.socket:
+    """A name whose server is gone is taken over."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as probe:
+        try:
+            probe.connect(os.fspath(path))
+        except FileNotFoundError:
+            pass
+        except ConnectionRefusedError:
+            path.unlink(missing_ok=True)
+        else:
+            raise Failure(f"--name {name}: a mount server of that name is running")
+    listener.bind(os.fspath(path))
+    listener.listen(socket.SOMAXCONN)
+    return listener
+
+
+def _run(argv: list[str], library: str, listener: socket.socket) -> int:
+    number = listener.fileno()
+    words = ["--listen", str(number), "--stay", "--library", library, "--", *argv]
+    server = subprocess.Popen([_paths.server(), *words], pass_fds=[number], start_new_session=True)
+    listener.close()
+    try:
+        status = server.wait()
+    except BaseException:  # Ctrl-C, SIGTERM: as for the server
+        server.send_signal(signal.SIGTERM)
+        server.wait()
+        raise
+    if status < 0:
+        raise Failure(f"{shlex.join(argv)}: the mount server was ended by signal {-status}")
+    return status
