@@ -74,6 +74,17 @@ def test_way_in_and_out(mounted, tmp_path):
     )
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user needs root")
+def test_another_user_and_its_children(mounted):
+    script = (
+        "chmod 777 .; echo root >f; chmod 600 f; setpriv --reuid 4321 --clear-groups "
+        "sh -c 'cat f 2>/dev/null; echo $?; echo own >g; (cat g | cat); stat -c %u g; "
+        "mkdir d; cd d; ls -A ..'"
+    )
+    found = mounted("/bin/sh", "-c", script)
+    assert found.seen() == (0, b"1\nown\n4321\nd\nf\ng\n", b"")
+
+
 def test_directories_above_a_mountpoint_that_do_not_exist(mounted):
     script = (
         'cd "$1"; pwd; ls; cd mount; echo x >f; cd ..; cat mount/f; test -d "$1"; echo $?; '
