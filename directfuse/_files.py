@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from directfuse._call import checked, descriptor_of, is_ours, until_done
+from directfuse._fast import fstat, pread, pwrite
 from directfuse._native import FD_BASE, ffi, lib
 from directfuse._real import fcntl as _fcntl
 from directfuse._real import os
@@ -181,11 +182,27 @@ def fallocate(fd: int, mode: int, offset: int, length: int, /) -> None:
 
 
 def posix_fallocate(fd: int, offset: int, length: int, /) -> None:
-    """os.posix_fallocate: room for a range of bytes is sure. Source: posix_fallocate(3)."""
+    """os.posix_fallocate: room for a range of bytes is sure. Source: posix_fallocate(3).
+
+    Where the file system cannot, each block is written to, as glibc does.
+    """
     if not is_ours(fd):
         os.posix_fallocate(fd, offset, length)
+        return
+    result = until_done(lambda: lib.df_call_fallocate(fd, 0, offset, length))
+    if result == -errno.EOPNOTSUPP:
+        _touch_blocks(fd, offset, offset + length)
     else:
-        checked(until_done(lambda: lib.df_call_fallocate(fd, 0, offset, length)))
+        checked(result)
+
+
+def _touch_blocks(fd: int, start: int, end: int) -> None:
+    """Writes a byte of each block that has none yet, the last byte of the range among them."""
+    status = fstat(fd)
+    step = min(status.st_blksize or 512, 4096)
+    for at in range(start + (end - start - 1) % step, end, step):
+        if at >= status.st_size or pread(fd, 1, at) in (b"", b"\0"):
+            pwrite(fd, b"\0", at)
 
 
 def posix_fadvise(fd: int, offset: int, length: int, advice: int, /) -> None:

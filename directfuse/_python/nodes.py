@@ -17,6 +17,7 @@ from typing import Any
 
 from directfuse import _pyhost
 from directfuse._python import loops, suspend
+from directfuse._python.writeback import DEPENDS, WriteBack
 
 __all__ = ["Host", "current", "hosts", "is_node_file_system", "wants_asyncio"]
 
@@ -57,7 +58,9 @@ class Host:
         self.timeout = timeout
         self.driven: dict[str, str] = {}
         self.error: type[Exception] = pyfuse3.FUSEError
-        self.session = _pyhost.NodeSession(ops, self, pyfuse3)
+        self._writes_back = bool(getattr(ops, "enable_writeback_cache", False))
+        served = WriteBack(ops) if self._writes_back else ops
+        self.session = _pyhost.NodeSession(served, self, pyfuse3, self._writes_back)
         self._loop: loops.Loop | None = None
         self._own_loop = False
         self._loop_lock = threading.Lock()
@@ -129,6 +132,9 @@ class Host:
     def _why(self, name: str, method: Any) -> str | None:
         if method is None:
             return None
+        if self._writes_back and name in DEPENDS and method != getattr(self.ops, name):
+            parts = (self._why(part, self._method(part)) for part in DEPENDS[name])
+            return next(filter(None, parts), None)
         if name == "forget" and not inspect.iscoroutinefunction(method):
             return suspend.why_touches(method, self.ops)
         if name == "setxattr_flags":

@@ -99,6 +99,7 @@ class _Search:
     def function(self, function: types.FunctionType) -> str | None:
         if function.__code__ in self.seen:
             return None
+        self.seen.add(function.__code__)  # its closure may hold its own class
         cells = function.__closure__ or ()
         free = dict(zip(function.__code__.co_freevars, cells, strict=True))
         for name, cell in free.items():

@@ -1,7 +1,7 @@
 /*
  * module.c - the module directfuse._pyhost: Python file systems as plugins.
  */
-#include "pyhost/pyhost.h"
+#include "pyhost/node.h"
 
 PyTypeObject *df_type_add(PyObject *module, PyType_Spec *spec)
 {
@@ -14,7 +14,8 @@ PyTypeObject *df_type_add(PyObject *module, PyType_Spec *spec)
 static int prepare(PyObject *module)
 {
     if (PyModule_AddFunctions(module, df_thread_methods) < 0 ||
-        PyModule_AddFunctions(module, df_run_methods) < 0)
+        PyModule_AddFunctions(module, df_run_methods) < 0 ||
+        PyModule_AddFunctions(module, df_node_types_methods) < 0)
         return -1;
     if (df_turn_prepare(module) < 0 || df_node_job_prepare(module) < 0 ||
         df_node_poll_prepare(module) < 0 || df_node_session_prepare(module) < 0)

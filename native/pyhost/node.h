@@ -64,6 +64,7 @@ struct df_node_session {
     PyObject *helper; /* directfuse._python.nodes.Host: judges, posts to the loop, reports */
     PyObject *turn;
     struct fuse_session *fuse; /* NULL: not open */
+    bool writes_back;          /* the helper does what a write-back cache would: writeback.py */
     struct df_node_method methods[DF_NODE_OP_COUNT];
 };
 
@@ -117,8 +118,9 @@ void df_node_reply_error(struct df_node_request *request, int error);
  */
 int df_node_types_prepare(PyObject *pyfuse3);
 
-PyObject *df_node_context(fuse_req_t req);                                  /* RequestContext */
-PyObject *df_node_attributes(const struct stat *attr, int to_set);          /* EntryAttributes */
+PyObject *df_node_context(fuse_req_t req);                         /* RequestContext */
+PyObject *df_node_attributes(const struct stat *attr, int to_set); /* EntryAttributes */
+extern PyMethodDef df_node_types_methods[];
 PyObject *df_node_fields(int to_set);                                       /* SetattrFields */
 PyObject *df_node_token(fuse_req_t req, size_t size);                       /* ReaddirToken */
 const char *df_node_token_data(PyObject *token, size_t room, size_t *size); /* what it holds */

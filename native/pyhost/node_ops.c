@@ -418,10 +418,13 @@ static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t of
 
 /* ---- INIT, and the table ---- */
 
-/* What pyfuse3 sets: READDIRPLUS always, nothing adaptive. */
+/* What pyfuse3 sets: READDIRPLUS always, nothing adaptive. A file system that writes back does not
+ * look at O_TRUNC: the size is the cache's. */
 static void op_init(void *userdata, struct fuse_conn_info *conn)
 {
-    (void)userdata;
+    const struct df_node_session *session = userdata;
+    if (session->writes_back)
+        conn->want &= ~(unsigned)FUSE_CAP_ATOMIC_O_TRUNC;
     conn->want &= ~(unsigned)FUSE_CAP_READDIRPLUS_AUTO;
     conn->want |= conn->capable & FUSE_CAP_READDIRPLUS;
 }

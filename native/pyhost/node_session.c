@@ -1,7 +1,7 @@
 /*
  * node_session.c - NodeSession: a session of libfuse's low-level API for a pyfuse3 file system.
  *
- *     session = NodeSession(ops, helper, pyfuse3)
+ *     session = NodeSession(ops, helper, pyfuse3, writes_back)
  *     session.open(words, mountpoint)    fuse_session_new, fuse_session_mount; the plugin's thread
  *     session.loop()                     until the unmount
  *     session.close()
@@ -23,12 +23,14 @@ static int init(PyObject *self, PyObject *args, PyObject *keywords)
 {
     struct df_node_session *session = session_of(self);
     PyObject *ops, *helper, *pyfuse3;
+    int writes_back;
     (void)keywords;
-    if (!PyArg_ParseTuple(args, "OOO", &ops, &helper, &pyfuse3) ||
+    if (!PyArg_ParseTuple(args, "OOOp", &ops, &helper, &pyfuse3, &writes_back) ||
         df_node_types_prepare(pyfuse3) < 0)
         return -1;
     session->ops = Py_NewRef(ops);
     session->helper = Py_NewRef(helper);
+    session->writes_back = writes_back;
     session->turn = df_turn_new();
     for (int i = 0; session->turn && i < DF_NODE_OP_COUNT; i++) {
         session->methods[i].name = PyUnicode_InternFromString(df_node_op_name(i));

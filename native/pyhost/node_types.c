@@ -86,22 +86,46 @@ static void set_field(struct fields *fields, int index, bool wanted)
     Py_XDECREF(former);
 }
 
+static const int field_flags[7] = {
+    FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_ATIME_NOW,
+    FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_MTIME_NOW,
+    FUSE_SET_ATTR_CTIME,
+    FUSE_SET_ATTR_MODE,
+    FUSE_SET_ATTR_UID,
+    FUSE_SET_ATTR_GID,
+    FUSE_SET_ATTR_SIZE,
+};
+
 PyObject *df_node_fields(int to_set)
 {
-    static const int flags[7] = {
-        FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_ATIME_NOW,
-        FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_MTIME_NOW,
-        FUSE_SET_ATTR_CTIME,
-        FUSE_SET_ATTR_MODE,
-        FUSE_SET_ATTR_UID,
-        FUSE_SET_ATTR_GID,
-        FUSE_SET_ATTR_SIZE,
-    };
     struct fields *fields = make(fields_type);
     for (int i = 0; fields && i < 7; i++)
-        set_field(fields, i, to_set & flags[i]);
+        set_field(fields, i, to_set & field_flags[i]);
     return (PyObject *)fields;
 }
+
+static bool is_a(PyObject *object, PyTypeObject *type, const char *name);
+
+/* mark(fields, to_set): these are to be set as well. */
+static PyObject *mark(PyObject *module, PyObject *args)
+{
+    PyObject *fields;
+    int to_set;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "Oi", &fields, &to_set) ||
+        !is_a(fields, fields_type, "SetattrFields"))
+        return NULL;
+    for (int i = 0; i < 7; i++)
+        if (to_set & field_flags[i])
+            set_field((struct fields *)fields, i, true);
+    Py_RETURN_NONE;
+}
+
+PyMethodDef df_node_types_methods[] = {
+    {"mark", mark, METH_VARARGS,
+     PyDoc_STR("mark(fields, to_set, /)\n--\n\nSets fields of a SetattrFields: FUSE_SET_ATTR_*.")},
+    {NULL, NULL, 0, NULL},
+};
 
 PyObject *df_node_attributes(const struct stat *attr, int to_set)
 {

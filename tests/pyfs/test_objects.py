@@ -128,3 +128,48 @@ def test_notifications_reach_the_mount():
         assert directfuse.stat("/pyfs-notify/a").st_size == len(b"content of a and more")
         with pytest.raises(FileNotFoundError):
             pyfuse3.invalidate_entry(pyfuse3.ROOT_INODE, b"unknown")
+
+
+class WritesBack(Notes):
+    """Leaves sizes and times to the kernel's write-back cache, as that allows it to."""
+
+    enable_writeback_cache = True
+
+    def __init__(self, *names):
+        super().__init__(*names)
+        self.times = {}
+
+    def entry(self, inode):
+        entry = super().entry(inode)
+        entry.st_mtime_ns, entry.st_ctime_ns = self.times.get(inode, (0, 0))
+        return entry
+
+    async def setattr(self, inode, attr, fields, fh, ctx):
+        mtime, ctime = self.times.get(inode, (0, 0))
+        self.times[inode] = (
+            attr.st_mtime_ns if fields.update_mtime else mtime,
+            attr.st_ctime_ns if fields.update_ctime else ctime,
+        )
+        return await super().setattr(inode, attr, fields, fh, ctx)
+
+    async def write(self, fh, off, buf):
+        assert off <= len(self.data[fh]), "the kernel fills holes"
+        return await super().write(fh, off, buf)
+
+    async def rename(self, parent_old, name_old, parent_new, name_new, flags, ctx):
+        self.files[name_new] = self.files.pop(name_old)
+
+
+def test_the_duties_of_the_write_back_cache():
+    with directfuse.mount(WritesBack("a", "b"), "/pyfs-back") as mount:
+        fd = directfuse.os_open("/pyfs-back/a", os.O_RDWR | os.O_TRUNC)
+        assert directfuse.fstat(fd).st_size == 0
+        assert directfuse.pwrite(fd, b"end", 100) == 3
+        assert directfuse.pread(fd, 200, 0) == bytes(100) + b"end"
+        assert directfuse.fstat(fd).st_mtime_ns > 0
+        directfuse.close(fd)
+        assert directfuse.stat("/pyfs-back/b").st_ctime_ns == 0
+        directfuse.rename("/pyfs-back/b", "/pyfs-back/c")
+        assert directfuse.stat("/pyfs-back/c").st_ctime_ns > 0
+        directfuse.remove("/pyfs-back/c")
+        assert mount.stats().driven["write"] == "inline"

@@ -1,0 +1,98 @@
+"""pyfuse3's own examples pass inline the conformance cases that they pass on a kernel mount.
+
+A long test (`pytest -m sweep`): the suite runs over each example twice, in processes of its own.
+The examples come with pyfuse3's source distribution, which pip fetches.
+"""
+
+import os
+import subprocess
+import sys
+import tarfile
+import xml.etree.ElementTree as ElementTree
+from fnmatch import fnmatchcase
+
+import pytest
+
+pytest.importorskip("pyfuse3")
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+#: What the kernel does before the example is asked; and cases that need 4 GiB of an example.
+LEFT_OUT = "not four_gib and not 5368709120"
+
+SIZE = (
+    "the kernel asks for the size before it reads, and does not read behind it; the example keeps "
+    "one descriptor for an inode, and reads fail if its first opener only wrote"
+)
+NAMES = "the example forgets the paths of what is in a renamed directory, now and then"
+LINKS = "links of both paths of a call are not counted as Linux does (tests/conformance/deviations)"
+
+# (example, case, reason)
+DEVIATIONS = [
+    ("passthroughfs.py", "test_trunc_empties[*wronly]", SIZE),
+    ("passthroughfs.py", "test_shrink[*0-descriptor]", SIZE),
+    ("passthroughfs.py", "test_directory_takes_its_tree_along*", NAMES),
+    ("passthroughfs.py", "test_directory_is_renamed*", NAMES),
+    ("*", "test_every_call_follows_forty_symlinks*", LINKS),
+    ("*", "test_symlinks_inside_and_outside_count_together*", LINKS),
+    ("*", "test_walk_needs_the_x_bit[*dot]", LINKS),
+]
+
+
+@pytest.fixture(scope="module")
+def examples(tmp_path_factory):
+    """The directory of the examples of the installed version."""
+    from importlib.metadata import version
+
+    base = tmp_path_factory.mktemp("sdist")
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", "pyfuse3",
+         "-d", base, f"pyfuse3=={version('pyfuse3')}"],
+        capture_output=True,
+        text=True,
+    )  # fmt: skip
+    archives = list(base.glob("*.tar.gz"))
+    if not archives:
+        pytest.skip(f"pip cannot fetch pyfuse3's sources: {done.stderr.strip()[-200:]}")
+    with tarfile.open(archives[0]) as archive:
+        archive.extractall(base, filter="data")
+    return os.fspath(next(base.glob("*/examples")))
+
+
+def failures(route, example, examples, report):
+    """The cases that fail."""
+    subprocess.run(
+        [sys.executable, "-m", "pytest", "tests/conformance", "-q", "-p", "no:cacheprovider",
+         "-k", f"{route}-{example} and {LEFT_OUT}", "--runxfail", f"--junitxml={report}"],
+        cwd=ROOT,
+        env=os.environ | {"DIRECTFUSE_PYFUSE3_EXAMPLES": examples},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    cases = list(ElementTree.parse(report).iter("testcase"))
+    assert len(cases) > 1000, "the suite has not run"
+    return {
+        case.get("name").replace(f"{route}-{example}", "")
+        for case in cases
+        if case.find("failure") is not None or case.find("error") is not None
+    }
+
+
+@pytest.mark.sweep
+@pytest.mark.kernel_fuse
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("example", ["tmpfs.py", "passthroughfs.py"])
+def test_passes_what_it_passes_on_a_kernel_mount(example, examples, tmp_path):
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        pytest.skip("/dev/fuse cannot be opened")
+    ours = failures("inline", example, examples, tmp_path / "inline.xml")
+    theirs = failures("kernel", example, examples, tmp_path / "kernel.xml")
+    more = {
+        case
+        for case in ours - theirs
+        if not any(
+            fnmatchcase(example, kind) and fnmatchcase(case, pattern.replace("[", "[[]"))
+            for kind, pattern, _ in DEVIATIONS
+        )
+    }
+    assert not more
