@@ -213,9 +213,8 @@ class FsspecOperations:
         for path in paths:
             name, above = self._name(path), _above(path)
             with self._lock:
-                for one in [p for p in self._infos if p == path or p.startswith(path + "/")]:
-                    del self._infos[one]
-                for one in (path, *above):
+                below = [p for p in (*self._infos, *self._listings) if p.startswith(path + "/")]
+                for one in (path, *above, *below):
                     self._infos.pop(one, None)
                     self._listings.pop(one, None)
             self._readers.forget(name)
