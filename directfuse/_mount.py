@@ -270,7 +270,8 @@ def mount(
         it is in a process of its own, which speaks the FUSE protocol to this one. "auto" is inline
         where the program can be loaded, else helper; a command line of one word "@NAME" joins the
         server that `directfuse serve --name NAME` has started. The mount's `placement` and `reason`
-        tell which. A Python file system is inline.
+        tell which. A Python file system is inline; its command line (module:Class) may be placed
+        elsewhere.
     timing: stats() tells the time spent in the plugin, for about 50 ns an operation.
     count: stats() counts; False spares a few ns an operation.
     may_wait: whether the plugin may wait for a network, a disk or another thread. Unless it is
@@ -286,7 +287,8 @@ def mount(
     (no FUSE program, or one that cannot be loaded safely), EBUSY (something is mounted there),
     EINVAL, EIO (the program ended before it mounted); NotSupportedError for what comes later.
     """
-    program, argv = _meaning(command, mountpoint, options, call_timeout)
+    elsewhere = placement in ("helper", "server")
+    program, argv = _meaning(command, mountpoint, options, call_timeout, elsewhere)
     placement = _choose_placement(placement, argv)
     library = "" if program else library_of(argv)
     sys.audit("directfuse.mount", shlex.join(argv))
@@ -304,21 +306,28 @@ def mount(
     return made
 
 
+def _is_command(command: Command | object) -> bool:
+    return isinstance(command, str | bytes | bytearray | memoryview | os.PathLike | Sequence)
+
+
 def _meaning(
     command: Command | object,
     mountpoint: str | os.PathLike[str] | None,
     options: Sequence[str],
     call_timeout: float | None,
+    elsewhere: bool,
 ) -> tuple["Program | None", list[str]]:
-    """A Python program or None, and the words of the command line."""
-    if isinstance(command, str | bytes | bytearray | memoryview | os.PathLike | Sequence):
+    """A Python program for this process or None, and the words of the command line."""
+    if _is_command(command):
         if options or call_timeout is not None:
             raise TypeError("options and call_timeout are for objects; a command line has -o")
         argv = _words(command)
         if mountpoint is not None:
             argv.append(os.fspath(mountpoint))
         known = argv[0].startswith("@") or _paths.plugin(argv[0])
-        return (None if known else meaning.find(argv)), argv
+        if known or elsewhere:
+            return None, argv if known else meaning.outside(argv) or argv
+        return meaning.find(argv), argv
     if mountpoint is None:
         raise TypeError("an object needs a mountpoint: directfuse.mount(operations, '/m')")
     from directfuse._python import programs
@@ -437,7 +446,8 @@ def _place_program(
     if placement in ("helper", "server"):
         raise NotSupportedError(
             errno.ENOTSUP,
-            "a Python file system runs in this process, and in no other yet: placement='inline'",
+            "an object runs in the process it is in: placement='inline'; a command line, such as "
+            "module:Class, can run in others",
             argv[0],
         )
     made = Mount(*_start(argv, program, count=count, timing=timing, seconds=seconds))

@@ -12,6 +12,7 @@ import click
 from directfuse import _kernel, _paths
 from directfuse._cli._failure import Failure
 from directfuse._cli.mount import resolve, split
+from directfuse._python import meaning
 from directfuse._run import ServerFailed, Serving, run_command
 from directfuse._run_block import RunBlock, call_names
 
@@ -116,11 +117,16 @@ def mount_commands(
     lines: Sequence[str], config: Path | None, placement: str, verbose: bool
 ) -> list[list[str]]:
     """The command lines of all file systems, checked, their programs found."""
-    commands = [resolve(split(line)) for line in (*lines, *_configured(config))]
+    commands = [_command(line) for line in (*lines, *_configured(config))]
     _check_placement(placement)
     for words in commands:
         _check_mountpoint(words, verbose)
     return commands
+
+
+def _command(line: str) -> list[str]:
+    words = split(line)
+    return meaning.outside(words) or resolve(words)
 
 
 def _configured(config: Path | None) -> list[str]:

@@ -16,7 +16,7 @@ from directfuse._errors import NotSupportedError
 if TYPE_CHECKING:
     from directfuse._python.programs import Program
 
-__all__ = ["GROUP", "find", "names"]
+__all__ = ["GROUP", "find", "names", "outside"]
 
 #: Entry points that name file systems: a class, a function or an object, as module:Class does.
 GROUP = "directfuse.backends"
@@ -71,6 +71,17 @@ def _script(words: Sequence[str]) -> str | None:
 def names() -> list[str]:
     """File systems that installed packages bring, sorted."""
     return sorted({point.name for point in importlib.metadata.entry_points(group=GROUP)})
+
+
+def outside(words: Sequence[str]) -> list[str] | None:
+    """The command line that serves a Python file system from a process of its own; None when the
+    words mean nothing of ours: a script has an interpreter, which need not be this one."""
+    name = words[0]
+    if name in names() or (":" in name and "/" not in name and not name.startswith("@")):
+        return [sys.executable, "-m", "directfuse._python.outside", *words]
+    if name.endswith(".py") and os.path.isfile(name) and not os.access(name, os.X_OK):
+        return [sys.executable, *words]
+    return None
 
 
 def find(words: Sequence[str]) -> "Program | None":

@@ -129,14 +129,14 @@ def of_factory(words: Sequence[str], load: Callable[[], Any] | None = None) -> P
     """Of a class, a function or an object: what `load` returns, or module:attribute names."""
 
     def body(program: Program) -> None:
-        factory = _load_entry(words[0], load) if load else _load_attribute(words[0])
-        made, mountpoint, options = _make(words, factory)
+        factory = _load_entry(words[0], load) if load else load_attribute(words[0])
+        made, mountpoint, options = make_file_system(words, factory)
         _serve(program, made, mountpoint, options, None)
 
     return Program(words, body)
 
 
-def _make(words: Sequence[str], factory: Any) -> tuple[Any, str, list[str]]:
+def make_file_system(words: Sequence[str], factory: Any) -> tuple[Any, str, list[str]]:
     """The file system of a command line, its mountpoint, its options.
 
     A class may read its command line itself: from_command_line(words behind the first) returns
@@ -194,7 +194,7 @@ def _load_entry(name: str, load: Callable[[], Any]) -> Any:
         raise MountError(errno.ENOENT, str(error), name) from error
 
 
-def _load_attribute(name: str) -> Any:
+def load_attribute(name: str) -> Any:
     module_name, _, attribute = name.partition(":")
     try:
         value = _import(module_name)

@@ -70,8 +70,11 @@ static int add_connection(struct control *c, int fd, uint32_t client)
     return 0;
 }
 
+/* Taken out first: a copy of the descriptor, in a program that was just starting, would keep the
+ * epoll entry, and with it a pointer to what is freed here. */
 static void end_connection(struct control *c, struct connection *connection)
 {
+    epoll_ctl(c->epoll, EPOLL_CTL_DEL, connection->fd, NULL);
     close(connection->fd);
     if (connection->client)
         df_execute_gone(c->server, connection->client);

@@ -10,6 +10,7 @@
  * else on standard error. Exit status: 0, or 1: not mounted, 2: wrong arguments.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -152,6 +153,13 @@ static int mount_all(const struct arguments *a, char *message, size_t size)
     return error;
 }
 
+/* What we were given to inherit is not for the programs that we start. */
+static void keep_to_ourselves(int fd)
+{
+    if (fd >= 0)
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
 /* The server's own thread takes these; a terminal's hang-up is not its business. */
 static void block_signals(void)
 {
@@ -177,6 +185,8 @@ int main(int argc, char *argv[])
         return 2;
     }
     block_signals();
+    keep_to_ourselves(a.options.control);
+    keep_to_ourselves(a.options.listener);
     if (a.options.control >= 0 && (error = detach()) < 0)
         return report(&a, error, "the server process cannot be made");
     if ((error = mount_all(&a, message, sizeof(message))) < 0)

@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+import subprocess
 import sys
 import tarfile
 import textwrap
@@ -12,6 +13,8 @@ import pytest
 
 import directfuse
 from directfuse._python import meaning
+
+from .notes import Notes
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -295,9 +298,25 @@ def test_a_script_of_another_python_is_refused(script, tmp_path):
         directfuse.mount([path, "/other"])
 
 
-def test_a_helper_is_no_place_for_python(script):
+@pytest.mark.parametrize("placement", ["helper", "server"])
+def test_python_in_a_process_of_its_own(script, placement):
+    path = script(PYFUSE3, shebang=sys.executable)
+    with directfuse.mount([path, "/elsewhere"], placement=placement) as mount:
+        assert mount.placement == placement
+        assert directfuse.listdir("/elsewhere") == ["a"]
+
+
+def test_module_and_class_serve_other_programs(monkeypatch):
+    """`directfuse run` needs the interpreter in a process of its own; a fork shares it."""
+    monkeypatch.setenv("PYTHONPATH", TESTS)
+    words = [sys.executable, "-m", "directfuse", "run", "-m", "pyfs.notes:Notes /elsewhere", "--"]
+    done = subprocess.run([*words, "ls", "/elsewhere"], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("a\n", "")
+
+
+def test_an_object_stays_where_it_is():
     with pytest.raises(directfuse.NotSupportedError, match="inline"):
-        directfuse.mount([script(PYFUSE3), "/helper"], placement="helper")
+        directfuse.mount(Notes(), mountpoint="/elsewhere", placement="server")
 
 
 # ---- ratarmount ----------------------------------------------------------------------------------
