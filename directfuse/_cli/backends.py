@@ -27,9 +27,11 @@ _LIBRARIES = {
 def backends(on_path: bool, as_json: bool) -> None:
     """List what can be mounted here.
 
-    Inline: in your process (`directfuse.mount` in Python, `df_mount` in C). Kernel: `directfuse
-    mount`. FUSE programs found on PATH are loaded inline as they are, if they are dynamic and
-    position-independent and have no thread-local storage of their own.
+    Inline: in your process (`directfuse.mount` in Python, `df_mount` in C). Helper: the program in
+    a process of its own that speaks the FUSE protocol to yours (`placement="helper"`). Kernel:
+    `directfuse mount`. FUSE programs found on PATH are loaded inline as they are, if they are
+    dynamic and position-independent and have no thread-local storage of their own. Python file
+    systems of installed packages (entry points) are listed, too.
 
     \b
     Examples:
@@ -41,12 +43,14 @@ def backends(on_path: bool, as_json: bool) -> None:
         print_json(rows)
         return
     print_table(
-        ["Name", "API", "Inline", "Kernel", "From"],
-        [
-            [row["name"], row["api"], row["inline"], _yes(row["program"]), row["from"]]
-            for row in rows
-        ],
+        ["Name", "API", "Inline", "Helper", "Kernel", "From"],
+        [_columns(row) for row in rows],
     )
+
+
+def _columns(row: dict[str, str]) -> list[str]:
+    started = _yes(row["program"])
+    return [row["name"], row["api"], row["inline"], row["helper"], started, row["from"]]
 
 
 def _builtins() -> Iterator[dict[str, str]]:
@@ -55,6 +59,7 @@ def _builtins() -> Iterator[dict[str, str]]:
             "name": name,
             "api": fuse_api(read_linkage(str(_paths.plugin(name)))),
             "inline": "yes",
+            "helper": _yes(str(_paths.program(name) or "")),
             "plugin": str(_paths.plugin(name)),
             "program": str(_paths.program(name) or ""),
             "from": "directfuse",
@@ -68,6 +73,7 @@ def _of_packages() -> Iterator[dict[str, str]]:
             "name": point.name,
             "api": "Python",
             "inline": "yes",
+            "helper": "no",
             "plugin": "",
             "program": "",
             "from": point.dist.name if point.dist else point.value,
@@ -93,6 +99,7 @@ def _programs_on_path() -> Iterator[dict[str, str]]:
                     "name": entry.name,
                     "api": fuse_api(linkage),
                     "inline": inline,
+                    "helper": "yes",
                     "plugin": entry.path if inline == "yes" else "",
                     "program": entry.path,
                     "from": directory,

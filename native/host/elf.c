@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "host/elf_check.h"
+
 #if defined(__x86_64__)
 #define OUR_MACHINE     EM_X86_64
 #define COPY_RELOCATION R_X86_64_COPY
@@ -226,7 +228,9 @@ static enum df_elf_kind inspect(struct df_elf *elf)
         return DF_ELF_STATIC;
     if (elf->abi == DF_ELF_ABI_NONE)
         return DF_ELF_NO_FUSE;
-    return find_segment(elf, PT_TLS) ? DF_ELF_TLS : DF_ELF_PROGRAM;
+    if (find_segment(elf, PT_TLS))
+        return DF_ELF_TLS;
+    return df_elf_is_sound(elf) ? DF_ELF_PROGRAM : DF_ELF_MALFORMED;
 }
 
 void df_elf_inspect(struct df_elf *elf, void *data, size_t size)

@@ -12,6 +12,7 @@
 
 #include "core/caller.h"
 #include "core/gate.h"
+#include "host/hooks.h"
 #include "host/plugin.h"
 
 /* initial-exec: one load instead of a call, eight bytes of the static TLS that glibc keeps for
@@ -95,6 +96,7 @@ void df_guest_destroy(struct df_guest *guest)
     close_fd(&guest->cwd_fd);
     pthread_mutex_destroy(&guest->lock);
     df_belongings_destroy(&guest->belongings);
+    df_hooks_forget_environment(guest);
     guest->output = NULL;
 }
 
@@ -128,6 +130,7 @@ void df_guest_become_process(struct df_guest *guest, int output)
     if (guest->cwd_fd >= 0 && fchdir(guest->cwd_fd) != 0 && output >= 0)
         dprintf(output, "the working directory cannot be entered: %s\n", strerror(errno));
     umask(guest->umask);
+    df_hooks_apply_environment(guest);
     if (output >= 0) {
         dup2(output, STDOUT_FILENO);
         dup2(output, STDERR_FILENO);

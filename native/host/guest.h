@@ -20,6 +20,7 @@
 #include "host/cxx.h"
 
 struct df_plugin;
+struct df_variable;
 
 /* The program's own copies of libc's globals, by COPY relocation; NULL where it has none. */
 struct df_guest_globals {
@@ -48,6 +49,7 @@ struct df_guest {
     pthread_mutex_t lock; /* protects all below */
     int cwd_fd;           /* its working directory, O_PATH; -1: the process's own */
     mode_t umask;
+    struct df_variable *variables;   /* what it has changed of the environment, newest first */
     int child_output[2];             /* a pipe: what its children print; -1 until it forks */
     struct sigaction actions[_NSIG]; /* for signals that it sends to itself */
 };

@@ -53,14 +53,15 @@ struct df_hook {
     void *function;
 };
 
-extern const struct df_hook df_hooks_process[];    /* hooks_process.c; ends with a NULL name */
-extern const struct df_hook df_hooks_child[];      /* hooks_child.c */
-extern const struct df_hook df_hooks_signal[];     /* hooks_signal.c */
-extern const struct df_hook df_hooks_connection[]; /* hooks_connection.c */
-extern const struct df_hook df_hooks_library[];    /* hooks_library.c */
-extern const struct df_hook df_hooks_getopt[];     /* hooks_getopt.c */
-extern const struct df_hook df_hooks_path[];       /* hooks_path.c */
-extern const struct df_hook df_hooks_output[];     /* hooks_output.c */
+extern const struct df_hook df_hooks_process[];     /* hooks_process.c; ends with a NULL name */
+extern const struct df_hook df_hooks_child[];       /* hooks_child.c */
+extern const struct df_hook df_hooks_signal[];      /* hooks_signal.c */
+extern const struct df_hook df_hooks_connection[];  /* hooks_connection.c */
+extern const struct df_hook df_hooks_environment[]; /* hooks_environment.c */
+extern const struct df_hook df_hooks_library[];     /* hooks_library.c */
+extern const struct df_hook df_hooks_getopt[];      /* hooks_getopt.c */
+extern const struct df_hook df_hooks_path[];        /* hooks_path.c */
+extern const struct df_hook df_hooks_output[];      /* hooks_output.c */
 
 /*
  * The guest's process ends: the mount, and what this thread does for it. Inside an op, on a thread
@@ -68,6 +69,10 @@ extern const struct df_hook df_hooks_output[];     /* hooks_output.c */
  * it is a thread of the guest's own.
  */
 _Noreturn void df_hooks_end(struct df_guest *guest, int status);
+
+/* Of the guest's changes of its environment: makes them real, in a child; frees them. */
+void df_hooks_apply_environment(const struct df_guest *guest);
+void df_hooks_forget_environment(struct df_guest *guest);
 
 /* write(2) without SIGPIPE, where fd is one of the guest's sockets. */
 ssize_t df_hooks_write_connection(int fd, const void *data, size_t size);

@@ -1,10 +1,11 @@
 /*
  * hooks_needed.c - the libraries that a guest brings with it get the hooks, too: they print, exit,
- * close standard output and start threads for the guest as it would itself.
+ * close standard output and start threads for the guest as it would itself. They stay loaded.
  *
  * Their tables are read from memory, where the dynamic linker has checked and relocated them, and
  * under its lock (dl_iterate_phdr), so that none of them goes meanwhile.
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
 #include <stdlib.h>
@@ -140,9 +141,46 @@ static int hook_object(struct dl_phdr_info *info, size_t size, void *argument)
     return 0;
 }
 
+/* ---- they stay --------------------------------------------------------------------------- */
+
+enum { NAME_ROOM = 512, NAMES_MAX = 256 };
+
+struct names {
+    const struct df_hooks_before *before;
+    char (*list)[NAME_ROOM];
+    size_t count;
+};
+
+static int note_name(struct dl_phdr_info *info, size_t size, void *argument)
+{
+    struct names *names = argument;
+    (void)size;
+    if (names->count < NAMES_MAX && strlen(info->dlpi_name) < NAME_ROOM &&
+        !is_exempt(info->dlpi_name) && !was_before(names->before, info->dlpi_addr))
+        strcpy(names->list[names->count++], info->dlpi_name);
+    return 0;
+}
+
+/* A library may leave behind what leads back into its code: threads, destructors of
+ * thread-specific values, handlers in other libraries. All mounts share it, so it is kept once. */
+static void keep_new(const struct df_hooks_before *before)
+{
+    struct names names = {.before = before, .list = malloc(NAMES_MAX * sizeof(*names.list))};
+    if (!names.list)
+        return;
+    dl_iterate_phdr(note_name, &names);
+    for (size_t i = 0; i < names.count; i++) {
+        void *handle = dlopen(names.list[i], RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+        if (handle)
+            dlclose(handle);
+    }
+    free(names.list);
+}
+
 void df_hooks_apply_to_new(struct df_hooks_before *before)
 {
     df_hooks_find("abort"); /* sorts the tables, before the linker's lock is taken */
     dl_iterate_phdr(hook_object, before);
+    keep_new(before);
     free(before->bases);
 }

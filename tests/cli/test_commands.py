@@ -43,15 +43,17 @@ def test_backends_in_a_pipe_is_tabs(run):
     done = run("backends", "--no-path")
     assert done.returncode == 0
     rows = [line.split("\t") for line in done.stdout.splitlines()]
-    assert rows[0] == ["Name", "API", "Inline", "Kernel", "From"]
-    assert ["memfs", "libfuse 3, low-level", "yes", "yes", "directfuse"] in rows
-    assert ["passthrough", "libfuse 3, high-level", "yes", "yes", "directfuse"] in rows
+    assert rows[0] == ["Name", "API", "Inline", "Helper", "Kernel", "From"]
+    assert ["memfs", "libfuse 3, low-level", "yes", "yes", "yes", "directfuse"] in rows
+    assert ["passthrough", "libfuse 3, high-level", "yes", "yes", "yes", "directfuse"] in rows
 
 
 def test_backends_as_json_names_files_that_exist(run):
     for row in json.loads(run("backends", "--json").stdout):
         assert row["name"]
         assert row["api"]
+        assert row["helper"] in ("yes", "no")
+        assert row["inline"] == "yes" or row["inline"].startswith("no: ")
         for key in ("plugin", "program"):
             assert not row[key] or os.access(row[key], os.R_OK)
 

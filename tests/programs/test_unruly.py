@@ -1,6 +1,7 @@
 """Programs that end, replace, signal or block their process: the host lives on, and can mount
 again. The program is compiled here, against the real libfuse (unruly.c)."""
 
+import ctypes
 import errno
 import os
 import shutil
@@ -90,6 +91,16 @@ def test_a_program_that_unmounts_itself(unruly, point, deed):
 def test_processes_and_signals(unruly, point, deed, said):
     with directfuse.mount([unruly, point]):
         assert text_of(f"{point}/{deed}") == said
+
+
+def test_the_environment_of_the_host_stays(unruly, point):
+    libc = ctypes.CDLL(None)
+    libc.getenv.restype = ctypes.c_char_p
+    before = libc.getenv(b"PATH")
+    with directfuse.mount([unruly, point]):
+        assert text_of(f"{point}/environment") == "mine /nowhere"
+        assert libc.getenv(b"UNRULY_WORD") is None
+    assert libc.getenv(b"PATH") == before
 
 
 def test_children_of_the_host_are_not_reaped(unruly, point):

@@ -92,6 +92,12 @@ static void commit(const char *deed)
         snprintf(answer, sizeof(answer), "%d", WEXITSTATUS(system("exit 4")));
     if (strcmp(deed, "library") == 0)
         load();
+    if (strcmp(deed, "environment") == 0) {
+        static char text[] = "UNRULY_WORD=mine"; /* putenv(3) keeps the pointer */
+        putenv(text);
+        setenv("PATH", "/nowhere", 1);
+        snprintf(answer, sizeof(answer), "%s %s", getenv("UNRULY_WORD"), getenv("PATH"));
+    }
     if (strcmp(deed, "unmount") == 0)
         fuse_exit(fuse_get_context()->fuse);
     if (strcmp(deed, "syslog") == 0)
