@@ -8,8 +8,8 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "intercept/shadow.h"
 
@@ -62,28 +62,56 @@ void dfi_shadow_opened(struct dfi_files *files, uint64_t handle)
 /* ---- the first mapping -------------------------------------------------------------------------
  */
 
-static long fill(struct df_trip *trip, uint64_t handle, char *memory, off_t size)
+#define PIECE ((size_t)256 << 10) /* read at a time; one of zeros stays a hole of the shadow file  \
+                                   */
+
+static bool is_zero(const char *bytes, size_t size)
 {
-    off_t done = 0;
-
-    while (done < size) {
-        struct iovec iov = {memory + done, (size_t)(size - done)};
-        ssize_t ret = df_trip_read(trip, handle, &iov, 1, done);
-
-        if (ret <= 0)
-            return ret;
-        done += ret;
-    }
-    return 0;
+    return bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0;
 }
 
-/* Under the lock of the job. */
+static long fill_piece(struct df_trip *trip, uint64_t handle, int shadow, char *buffer, off_t at,
+                       size_t size)
+{
+    struct iovec iov = {buffer, size};
+    ssize_t got = df_trip_read(trip, handle, &iov, 1, at);
+    long ret;
+
+    if (got <= 0 || is_zero(buffer, (size_t)got))
+        return got;
+    ret = dfi_kernel(__NR_pwrite64, shadow, buffer, got, at);
+    return ret < 0 ? ret : got;
+}
+
+/* What the file system says is data. One that knows no holes has one piece of it. */
+static long fill(struct df_trip *trip, uint64_t handle, int shadow, char *buffer, off_t size)
+{
+    off_t at = df_trip_lseek(trip, handle, 0, SEEK_DATA);
+    long ret = 1;
+
+    while (ret > 0 && at >= 0 && at < size) {
+        off_t hole = df_trip_lseek(trip, handle, at, SEEK_HOLE);
+        off_t end = hole > at && hole < size ? hole : size;
+
+        while (ret > 0 && at < end) {
+            ret = fill_piece(trip, handle, shadow, buffer, at,
+                             (off_t)PIECE < end - at ? PIECE : (size_t)(end - at));
+            at += ret > 0 ? ret : 0;
+        }
+        if (ret > 0)
+            at = end < size ? df_trip_lseek(trip, handle, end, SEEK_DATA) : size;
+    }
+    return ret < 0 ? ret : at < 0 && at != -ENXIO ? at : 0;
+}
+
+/* Under the lock of the job. A shadow directory without room is no memory. */
 static long populate(struct dfi_files *files, uint64_t handle, int shadow)
 {
     struct df_trip trip = {.link = &files->link, .caller = &files->caller};
     struct df_trip_where where = {.base = handle, .name = ""};
     struct stat st;
-    long at, ret = df_trip_getattr(&trip, &where, &st);
+    long ret = df_trip_getattr(&trip, &where, &st);
+    char *buffer;
 
     if (ret < 0)
         return ret;
@@ -92,12 +120,13 @@ static long populate(struct dfi_files *files, uint64_t handle, int shadow)
         ret = dfi_kernel(__NR_ftruncate, shadow, st.st_size);
     if (ret < 0 || st.st_size == 0)
         return ret;
-    at = dfi_kernel(__NR_mmap, 0, st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, shadow, 0);
-    if (at < 0 && at > -4096)
-        return at;
-    ret = fill(&trip, handle, (char *)at, st.st_size);
-    dfi_kernel(__NR_munmap, at, st.st_size);
-    return ret;
+    if (!(buffer = dfi_alloc(PIECE)))
+        return -ENOMEM;
+    ret = fill(&trip, handle, shadow, buffer, st.st_size);
+    dfi_free(buffer);
+    if (ret < 0)
+        dfi_kernel(__NR_ftruncate, shadow, 0);
+    return ret == -ENOSPC ? -ENOMEM : ret;
 }
 
 /* The placeholder, if it can be written to; else a descriptor that is closed again, with which the
