@@ -100,9 +100,8 @@ static int refuse(const struct df_elf *elf, const char *path, char *message, siz
         if (elf->executable) {
             snprintf(message, size,
                      "%s does not link to libfuse: it is no FUSE program, or leaves FUSE to "
-                     "a library or has a libfuse of its own inside; the latter two can be mounted "
-                     "through the kernel with `directfuse "
-                     "mount`",
+                     "a library or has a libfuse of its own inside; the latter two run with "
+                     "placement \"helper\", in a process of their own",
                      path);
             break;
         }
@@ -117,8 +116,8 @@ static int refuse(const struct df_elf *elf, const char *path, char *message, siz
         break;
     default:
         snprintf(message, size,
-                 "%s %s: it cannot be loaded into a process; mount it through the kernel with "
-                 "`directfuse mount`",
+                 "%s %s: it cannot be loaded into a process; mount it with placement "
+                 "\"helper\", in a process of its own",
                  path, df_elf_reason(elf->kind));
     }
     return -ENOEXEC;
