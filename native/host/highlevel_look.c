@@ -221,7 +221,8 @@ void df_place_made(const struct df_frame *frame, const struct df_place *place, m
         expiry = earlier(expiry, place->parent_expiry);
     df_entry_cache_store(cache, place->key, place->entry.ticket, &st, expiry, 0);
     df_entry_cache_look(cache, place->key, frame->now, &now);
-    if (now.kind != DF_ENTRY_PRESENT)
+    /* What is there after a store that was refused is of the object that had the name before. */
+    if (now.kind != DF_ENTRY_PRESENT || now.attributes || now.ino != ino)
         df_entry_cache_forget(cache, place->key);
 }
 

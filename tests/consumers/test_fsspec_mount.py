@@ -68,6 +68,19 @@ def test_a_command_line(shown, memory_fs, name):
         directfuse.open(f"{shown}/none")
 
 
+def test_attributes_of_what_replaced_another(shown):
+    """The cache of the host had forgotten the replaced file, and learns of it while renaming."""
+    for name in ("a", "b", "b/x"):
+        directfuse.mkdir(f"{shown}/{name}")
+    for name, size in (("a/c", 13), ("a/a", 3)):
+        with directfuse.open(f"{shown}/{name}", "wb") as file:
+            file.write(bytes(size))
+    with pytest.raises(OSError, match="not empty"):
+        directfuse.rename(f"{shown}/a", f"{shown}/b")
+    directfuse.rename(f"{shown}/a/c", f"{shown}/a/a")
+    assert directfuse.stat(f"{shown}/a/a").st_size == 13
+
+
 def test_the_standard_library_on_it(shown, tmp_path):
     tree = tmp_path / "tree"
     (tree / "d").mkdir(parents=True)
