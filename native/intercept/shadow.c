@@ -88,6 +88,19 @@ long dfi_shadow_begin(struct dfi_files *files)
 
 /* ---- placeholders -------------------------------------------------------------------------- */
 
+/* Programs under other ids of the job open it too. */
+static long open_shadow(const char *name, int flags)
+{
+    long fd = dfi_kernel(__NR_open, name, flags | O_NOFOLLOW, 0);
+
+    if (fd != -ENOENT)
+        return fd;
+    fd = dfi_kernel(__NR_open, name, flags | O_CREAT | O_NOFOLLOW, 0666);
+    if (fd >= 0)
+        dfi_kernel(__NR_fchmod, fd, 0666);
+    return fd;
+}
+
 static long open_file(const struct dfi_files *files, const struct df_ofd *ofd, uint64_t handle,
                       int flags)
 {
@@ -95,11 +108,9 @@ static long open_file(const struct dfi_files *files, const struct df_ofd *ofd, u
     long fd, position;
 
     dfi_shadow_name(files, 'f', (uint32_t)ofd->mount, ofd->ino, name);
-    fd = dfi_kernel(__NR_open, name, (flags & KEPT_FLAGS) | O_CREAT | O_NOFOLLOW, 0666);
+    fd = open_shadow(name, flags & KEPT_FLAGS);
     if (fd < 0)
         return fd;
-    if (files->caller.capable) /* programs under other ids may follow */
-        dfi_kernel(__NR_fchmod, fd, 0666);
     position = dfi_kernel(__NR_lseek, fd, handle, SEEK_SET);
     if (position < 0) {
         dfi_kernel(__NR_close, fd);
