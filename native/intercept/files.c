@@ -197,7 +197,9 @@ static long begin_again(struct dfi_process *process, const char *text, size_t si
     }
     if (keep == KEEP_FIND)
         find_files(files);
-    return keep == KEEP_NONE ? 0 : keep_files(files);
+    if (keep != KEEP_NONE && (ret = keep_files(files)) == -ENOTCONN)
+        ret = 0; /* the server is gone: the program runs, its files answer EIO */
+    return ret;
 }
 
 static long begin(struct dfi_process *process, const char *config, size_t size, const char *text,

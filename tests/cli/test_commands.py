@@ -10,7 +10,7 @@ from directfuse import _paths
 
 from .conftest import COMMAND, said_clearly
 
-NAMES = "run env mount unmount serve backends doctor paths bench tour".split()
+NAMES = ["run", "env", "mount", "unmount", "serve", "backends", "doctor", "paths", "bench", "tour"]
 
 
 def test_help_lists_every_command(run):

@@ -3,6 +3,7 @@ nothing at the real path, and every call that concerns the mount done by us."""
 
 import os
 import shutil
+import sys
 
 import pytest
 
@@ -72,6 +73,38 @@ def test_way_in_and_out(mounted, tmp_path):
         + point
         + b"\nmount\nreal\nreal\nd\nplain\n"
     )
+
+
+#: Ends the server of the mount it stands in, then goes on.
+_KILLER = """
+import os, select, signal, subprocess, sys
+point = sys.argv[1].encode()
+open("f", "w").write("x")
+fd = os.open("f", os.O_RDONLY)
+for name in filter(str.isdigit, os.listdir("/proc")):
+    try:
+        words = open(f"/proc/{name}/cmdline", "rb").read().split(b"\\0")
+    except OSError:
+        continue
+    if words[0].endswith(b"/directfuse-server") and point in words:
+        end = select.poll()
+        end.register(os.pidfd_open(int(name)), select.POLLIN)
+        os.kill(int(name), signal.SIGKILL)
+        end.poll(10000)
+for call in (lambda: os.read(fd, 1), lambda: os.stat("f"), lambda: open("g", "w")):
+    try:
+        call()
+    except OSError as error:
+        print(error.strerror)
+os.chdir("/")
+print(subprocess.run(["echo", "goes on"], capture_output=True, check=True).stdout)
+"""
+
+
+def test_a_server_that_is_killed_is_an_io_error(mounted):
+    found = mounted(sys.executable, "-c", _KILLER, mounted.point)
+    assert found.status == 0
+    assert found.out == b"Input/output error\n" * 3 + b"b'goes on\\n'\n"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user needs root")
