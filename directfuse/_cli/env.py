@@ -83,7 +83,9 @@ def _end() -> None:
         os.kill(int((directory / _SERVER).read_text()), signal.SIGTERM)
     except (OSError, ValueError) as error:
         raise Failure(f"{directory}: its mount server cannot be ended: {error}") from error
-    shutil.rmtree(directory, ignore_errors=True)
+    # We are inside ourselves, and programs inside make what they miss there: not where it is gone.
+    gone = directory.rename(directory.with_name(directory.name + ".ended"))
+    shutil.rmtree(gone, ignore_errors=True)
     ours = str(_paths.preload_library())
     rest = [word for word in os.environ.get("LD_PRELOAD", "").split(":") if word and word != ours]
     click.echo(f"unset {_VARIABLE}")
