@@ -165,7 +165,7 @@ def test_an_unknown_file_system(tmp_path):
 def test_an_executable_that_is_no_fuse_program():
     error = refusal(["/bin/true", "/m"], placement="inline")
     assert error.errno == errno.ENOEXEC and "does not link to libfuse" in str(error)
-    assert "directfuse mount" in str(error)
+    assert 'placement "helper"' in str(error)
     assert refusal(["true", "/m"], placement="inline").errno == errno.ENOEXEC
     error = refusal(["true", "/m"])  # then a helper tries
     assert error.errno == errno.EIO and "before it mounted anything" in str(error)
