@@ -28,6 +28,7 @@ class Loop(Protocol):
     """Runs the operations that may suspend. `post` is called on any thread."""
 
     alive: bool
+    flying: set[Job]  # posted and not yet answered
 
     def post(self, job: Job) -> None:
         """Has the job answered, now or later. Never raises."""
@@ -39,7 +40,14 @@ class Loop(Protocol):
         """Ends the loop; what still runs is cancelled and answered with EIO."""
 
 
-async def _run(job: Job, timeout: Callable[[Any], Any]) -> None:
+async def _run(job: Job, timeout: Callable[[Any], Any], flying: set[Job]) -> None:
+    try:
+        await _answer(job, timeout)
+    finally:
+        flying.discard(job)
+
+
+async def _answer(job: Job, timeout: Callable[[Any], Any]) -> None:
     try:
         result = job.call()
         if inspect.isawaitable(result) or job.operation != "forget":
@@ -61,6 +69,7 @@ class _Thread:
         self.turn = turn
         self.timeout = timeout
         self.alive = False
+        self.flying: set[Job] = set()
         self._started = threading.Event()
         self._failure: BaseException | None = None
         # A daemon: the interpreter's end unmounts, which stops the loop, after it has joined others
@@ -83,6 +92,12 @@ class _Thread:
         finally:
             self.alive = False
             self._started.set()
+            for job in list(self.flying):  # what the loop has lost
+                self._drop(job)
+
+    def _drop(self, job: Job) -> None:
+        self.flying.discard(job)
+        job.refuse(errno.EIO)
 
     def _serve(self) -> None:
         raise NotImplementedError
@@ -91,11 +106,12 @@ class _Thread:
         raise NotImplementedError
 
     def post(self, job: Job) -> None:
+        self.flying.add(job)
         try:
             self._post(job)
         except RuntimeError:  # trio.RunFinishedError, "Event loop is closed"
             log.error("%s: the event loop of the file system has ended", job.operation)
-            job.refuse(errno.EIO)
+            self._drop(job)
 
     def _post(self, job: Job) -> None:
         raise NotImplementedError
@@ -192,10 +208,10 @@ class TrioLoop(_Thread):
 
     def _begin(self, job: Job) -> None:
         try:
-            self._nursery.start_soon(_run, job, self._timeout)
+            self._nursery.start_soon(_run, job, self._timeout, self.flying)
         except RuntimeError:  # the nursery has been closed
             log.error("%s: the event loop of the file system is ending", job.operation)
-            job.refuse(errno.EIO)
+            self._drop(job)
 
     def _post(self, job: Job) -> None:
         self._token.run_sync_soon(self._begin, job)
@@ -215,6 +231,7 @@ class foreign_trio:  # noqa: N801  # used as a function is
         import trio
 
         self.alive = True
+        self.flying: set[Job] = set()
         self._instrument: Any = _TurnInstrument(turn)
         self._timeout = _trio_timeout(timeout)
         self._token = trio.lowlevel.current_trio_token()
@@ -250,7 +267,7 @@ class foreign_trio:  # noqa: N801  # used as a function is
 
     def _begin(self, job: Job) -> None:
         if self.alive:
-            self._nursery.start_soon(_run, job, self._timeout)
+            self._nursery.start_soon(_run, job, self._timeout, self.flying)
         else:
             job.refuse(errno.EIO)
 
@@ -310,8 +327,11 @@ def _asyncio_timeout(seconds: float | None) -> Callable[[Any], Any]:
 class _Tasks:
     """Operations as tasks of an asyncio loop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, timeout: float | None) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, timeout: float | None, flying: set[Job]
+    ) -> None:
         self.loop = loop
+        self.flying = flying
         self.timeout = _asyncio_timeout(timeout)
         self.running: set[asyncio.Task[None]] = set()
 
@@ -319,7 +339,7 @@ class _Tasks:
         self.loop.call_soon_threadsafe(self._begin, job)
 
     def _begin(self, job: Job) -> None:
-        task = self.loop.create_task(_run(job, self.timeout))
+        task = self.loop.create_task(_run(job, self.timeout, self.flying))
         self.running.add(task)
         task.add_done_callback(self.running.discard)
 
@@ -336,7 +356,7 @@ class AsyncioLoop(_Thread):
     def _serve(self) -> None:
         selector = _TurnSelector(selectors.DefaultSelector(), self.turn)
         self._loop = asyncio.SelectorEventLoop(selector)
-        self._tasks = _Tasks(self._loop, self.timeout)
+        self._tasks = _Tasks(self._loop, self.timeout, self.flying)
         asyncio.set_event_loop(self._loop)
         self.turn.take()
         try:
@@ -370,7 +390,8 @@ class foreign_asyncio:  # noqa: N801  # used as a function is
         self.turn = turn
         self.alive = True
         self._loop: Any = asyncio.get_running_loop()
-        self._tasks = _Tasks(self._loop, timeout)
+        self.flying: set[Job] = set()
+        self._tasks = _Tasks(self._loop, timeout, self.flying)
 
     async def __aenter__(self) -> Self:
         selector = getattr(self._loop, "_selector", None)

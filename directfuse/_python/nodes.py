@@ -31,6 +31,10 @@ OPERATIONS = (  # noqa: SIM905
 
 _XATTR_CREATE, _XATTR_REPLACE = os.XATTR_CREATE, os.XATTR_REPLACE
 
+#: In a forked child, loops of the parent: never freed, for their requests lie on stacks of threads
+#: that do not exist, and would be answered.
+_left_behind: list[loops.Loop] = []
+
 #: Every host whose session is open; for what acts on "the" file system, and for fork.
 hosts: "weakref.WeakSet[Host]" = weakref.WeakSet()
 
@@ -193,8 +197,10 @@ class Host:
         was_taken = self.session.turn.renew()
         self._loop_lock = threading.Lock()
         if self._loop is not None:
+            flying = self._loop.flying
+            _left_behind.append(self._loop)
             self._loop = None
-            if was_taken or not self._own_loop:
+            if was_taken or flying or not self._own_loop:
                 self._lost = (
                     "its event loop is in the process that was forked; mount again in the child"
                 )

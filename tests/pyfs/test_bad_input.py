@@ -362,3 +362,35 @@ def test_keyboard_interrupt_in_an_operation_reaches_the_caller():
             directfuse.close(fd)
     """)
     assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr
+
+
+def test_fork_while_the_loop_has_work(caplog):
+    """The child cannot finish it: what needs the loop is refused there, what does not goes on."""
+    blocking = Blocking()
+    mount = directfuse.mount(blocking, "/bad-work")
+    fd = directfuse.os_open("/bad-work/a", os.O_RDONLY)
+
+    def read():
+        with pytest.raises(OSError, match="Input/output"):
+            directfuse.read(fd, 10)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    assert blocking.begun.wait(10)
+
+    def child():
+        if directfuse.listdir("/bad-work") != ["a"]:
+            return 1
+        try:
+            directfuse.open("/bad-work/a").read()
+        except OSError as error:
+            return 0 if error.errno == errno.EIO else 2
+        return 3
+
+    try:
+        assert in_child(child) == 0
+    finally:
+        mount._program.host._loop._ask_to_stop()
+        reader.join(10)
+        directfuse.close(fd)
+        mount.unmount()

@@ -224,3 +224,21 @@ def test_a_wrong_judgement_is_an_error_and_does_not_happen_again(caplog):
             directfuse.open("/loops-hidden/a").read()
         assert "suspended" in caplog.text
         assert directfuse.open("/loops-hidden/a").read() == "later"
+
+
+class Stopping(Notes):
+    async def read(self, fh, off, size):
+        await asyncio.sleep(0)
+        asyncio.get_running_loop().stop()
+        await asyncio.sleep(60)
+
+
+@pytest.mark.usefixtures("asyncio_mode")
+def test_an_operation_that_stops_its_own_loop():
+    with directfuse.mount(Stopping(), "/loops-stopping"):
+        fd = directfuse.os_open("/loops-stopping/a", 0)
+        for _ in range(2):  # the one that stops it, and one that comes after
+            with pytest.raises(OSError, match="Input/output"):
+                directfuse.read(fd, 10)
+        directfuse.close(fd)
+        assert directfuse.listdir("/loops-stopping") == ["a"], "what runs inline goes on"
