@@ -1,0 +1,102 @@
+"""Processes killed at any instant: what they leave, and that the others go on."""
+
+import errno
+import fcntl
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+import directfuse
+
+from .test_lives import _unmounts, point, servers, until  # noqa: F401
+
+KILLS = [25, pytest.param(1000, marks=pytest.mark.sweep)]
+
+
+@pytest.fixture(autouse=True)
+def _marked(monkeypatch):
+    monkeypatch.setenv("DF_TEST_SERVER", str(os.getpid()))
+
+
+def busy_client(point, ready):  # noqa: F811
+    """Everything that a server keeps something for, again and again."""
+    path = f"{point}/{os.getpid()}"
+    os.write(ready, b"x")
+    while True:
+        fd = directfuse.os_open(path, os.O_CREAT | os.O_RDWR)
+        directfuse.lockf(fd, fcntl.LOCK_EX)
+        directfuse.pwrite(fd, b"x" * 5000, 0)
+        directfuse.unlink(path)
+        shared = directfuse.os_open(f"{point}/shared", os.O_RDWR)
+        directfuse.flock(shared, fcntl.LOCK_EX)
+        directfuse.pread(shared, 100, 0)
+        directfuse.listdir(point)
+        directfuse.close(shared)
+        directfuse.close(fd)
+
+
+def killed_after(microseconds, point):  # noqa: F811
+    read_end, write_end = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            busy_client(point, write_end)
+        finally:
+            os._exit(1)
+    os.close(write_end)
+    os.read(read_end, 1)
+    os.close(read_end)
+    limit = time.perf_counter_ns() + microseconds * 1000
+    while time.perf_counter_ns() < limit:
+        pass
+    os.kill(pid, signal.SIGKILL)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("kills", KILLS)
+def test_killed_clients_leave_nothing(point, kills):  # noqa: F811
+    with directfuse.mount(["memfs", point], placement="server"):
+        directfuse.close(directfuse.os_open(f"{point}/shared", os.O_CREAT | os.O_RDWR))
+        for number in range(kills):
+            killed_after(number * 7 % 701, point)
+        fd = directfuse.os_open(f"{point}/shared", os.O_RDWR)
+        directfuse.flock(fd, fcntl.LOCK_EX)  # the last one's is released
+        directfuse.close(fd)
+        until(lambda: _unmounts(point), 20)
+    until(lambda: not servers())
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("kills", [5, pytest.param(100, marks=pytest.mark.sweep)])
+def test_a_server_that_is_killed_ends_every_call(point, kills):  # noqa: F811
+    """Calls of other threads are in flight, at another instant each time."""
+    for number in range(kills):
+        mount = directfuse.mount(["memfs", point], placement="server")
+        fd = directfuse.os_open(f"{point}/f", os.O_CREAT | os.O_RDWR)
+        seen = []
+
+        def work(fd=fd, seen=seen):
+            try:
+                while True:
+                    directfuse.pwrite(fd, b"x" * 4000, 0)
+            except OSError as error:
+                seen.append(error.errno)
+
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        limit = time.perf_counter_ns() + number * 13_000
+        while time.perf_counter_ns() < limit:
+            pass
+        (server,) = servers()
+        os.kill(server, signal.SIGKILL)
+        for thread in threads:
+            thread.join(20)
+        assert seen == [errno.ENOTCONN] * 3
+        directfuse.close(fd)
+        mount.unmount()
+        until(lambda: not servers())
