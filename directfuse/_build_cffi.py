@@ -76,6 +76,7 @@ int df_stats(int mount, struct df_op_stats *stats, size_t count);
 struct df_trip_stats {
     uint64_t trips, spun, slept, hits;
 };
+int df_set_call_timeout(int mount, unsigned milliseconds);
 int df_trip_stats(int mount, struct df_trip_stats *stats);
 
 struct df_call_stats {

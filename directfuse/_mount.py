@@ -281,7 +281,9 @@ def mount(
         it is left behind and ETIMEDOUT raised. None: no limit.
     options: mount options of an object, as behind -o: ["ro", "allow_other"].
     call_timeout: of an object with pyfuse3's operations: seconds after which a call that its event
-        loop has not answered fails with ETIMEDOUT. What runs inline cannot be stopped.
+        loop has not answered fails with ETIMEDOUT. What runs inline cannot be stopped. With
+        placement "server", of any call but one that waits for a lock; what it asked for may still
+        happen.
 
     Raises MountError, whose text has the plugin's own words: ENOENT (no such file system), ENOEXEC
     (no FUSE program, or one that cannot be loaded safely), EBUSY (something is mounted there),
@@ -291,12 +293,17 @@ def mount(
     program, argv = _meaning(command, mountpoint, options, call_timeout, elsewhere)
     placement = _choose_placement(placement, argv)
     library = "" if program else library_of(argv)
+    limited = _milliseconds(call_timeout) if _is_command(command) else 0
+    if limited and placement != "server":
+        raise TypeError("call_timeout is for placement='server' and for objects")
     sys.audit("directfuse.mount", shlex.join(argv))
     seconds = _seconds(timeout)
     if program is None:
         made = _place(argv, library, placement, count=count, timing=timing, seconds=seconds)
     else:
         made = _place_program(argv, program, placement, count=count, timing=timing, seconds=seconds)
+    if limited:
+        _native.set_call_timeout(made.id, limited)
     if may_wait is None:
         may_wait = made.placement == "server" or argv[0] not in _PROMPT
     if not may_wait:
@@ -319,8 +326,8 @@ def _meaning(
 ) -> tuple["Program | None", list[str]]:
     """A Python program for this process or None, and the words of the command line."""
     if _is_command(command):
-        if options or call_timeout is not None:
-            raise TypeError("options and call_timeout are for objects; a command line has -o")
+        if options:
+            raise TypeError("options are for objects; a command line has -o")
         argv = _words(command)
         if mountpoint is not None:
             argv.append(os.fspath(mountpoint))
@@ -484,6 +491,14 @@ def _start_helper(
     made = Mount(entry, argv, log, "server" if server else "helper")
     made.reason = reason
     return made
+
+
+def _milliseconds(timeout: float | None) -> int:
+    if timeout is None:
+        return 0
+    if not 0 < timeout <= 1e6:
+        raise ValueError("a call_timeout is more than 0 and at most a million seconds")
+    return math.ceil(timeout * 1000)
 
 
 def _seconds(timeout: float | None) -> int:

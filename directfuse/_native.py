@@ -25,6 +25,7 @@ __all__ = [
     "mount",
     "mount_flags",
     "op_stats",
+    "set_call_timeout",
     "trip_stats",
     "umask",
     "unmount",
@@ -146,6 +147,11 @@ def trip_stats(mount_id: int) -> TripCounters | None:
     if lib.df_trip_stats(mount_id, row) < 0:
         return None
     return TripCounters(row.trips, row.spun, row.slept, row.hits)
+
+
+def set_call_timeout(mount_id: int, milliseconds: int) -> None:
+    """Of a mount in a server; 0: none."""
+    lib.df_set_call_timeout(mount_id, milliseconds)
 
 
 def call_stats() -> dict[str, tuple[int, int]]:

@@ -425,6 +425,21 @@ int df_trip_stats(int mount, struct df_trip_stats *stats)
     return 0;
 }
 
+int df_set_call_timeout(int mount, unsigned milliseconds)
+{
+    struct mounted *mounted;
+    bool joined;
+
+    pthread_mutex_lock(&list_lock);
+    mounted = find(mount);
+    joined = mounted && mounted->joined && !mounted->unmounting;
+    if (joined)
+        df_joined_set_patience(mounted->joined,
+                               milliseconds ? (int64_t)milliseconds * 1000000 : -1);
+    pthread_mutex_unlock(&list_lock);
+    return result(joined ? 0 : -EINVAL);
+}
+
 struct call_sums {
     uint64_t passed[DF_NR_COUNT];
     uint64_t refused[DF_NR_COUNT];

@@ -17,6 +17,7 @@ struct df_letter {
     struct df_slot *slot;
     struct df_message *message;
     struct df_area *area;
+    bool patient; /* it waits for ever: what it waits for may well take longer */
 };
 
 /* Claims a slot. 0, -ENOTCONN, -ETIMEDOUT. `plain`: signed by nobody. */

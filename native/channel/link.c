@@ -28,7 +28,7 @@ int df_link_init(struct df_link *link, void *mapped, uint64_t size)
     link->segment = mapped;
     link->client = 0;
     link->control = link->memory = -1;
-    link->patience = -1;
+    atomic_init(&link->patience, -1);
     atomic_init(&link->hint, 0);
     atomic_init(&link->budget, BUDGET_START);
     atomic_init(&link->told, 0);
@@ -182,7 +182,8 @@ static bool abandon(struct df_link *link, struct df_slot *slot)
 }
 
 /* One sleep on the slot. 0: look again. */
-static int nap(struct df_link *link, struct df_slot *slot, uint32_t word, int64_t *waited)
+static int nap(struct df_link *link, struct df_slot *slot, uint32_t word, int64_t patience,
+               int64_t *waited)
 {
     long ret = df_sys_wait(&slot->word, word, LOOK_NS);
 
@@ -193,12 +194,12 @@ static int nap(struct df_link *link, struct df_slot *slot, uint32_t word, int64_
     *waited += LOOK_NS;
     if (!df_link_alive(link))
         return atomic_load(&slot->word) == df_slot_word(link->client, DF_SLOT_DONE) ? 0 : -ENOTCONN;
-    if (link->patience >= 0 && *waited >= link->patience && !abandon(link, slot))
+    if (patience >= 0 && *waited >= patience && !abandon(link, slot))
         return -ETIMEDOUT;
     return 0;
 }
 
-static int sleep_on(struct df_link *link, struct df_slot *slot, uint32_t done)
+static int sleep_on(struct df_link *link, struct df_slot *slot, uint32_t done, int64_t patience)
 {
     int64_t waited = 0;
     uint32_t word;
@@ -207,13 +208,13 @@ static int sleep_on(struct df_link *link, struct df_slot *slot, uint32_t done)
     count(&link->slept);
     atomic_store(&slot->waiting, 1);
     while (ret == 0 && (word = atomic_load(&slot->word)) != done)
-        ret = nap(link, slot, word, &waited);
+        ret = nap(link, slot, word, patience, &waited);
     if (ret == 0)
         atomic_store_explicit(&slot->waiting, 0, memory_order_relaxed);
     return ret;
 }
 
-int df_link_run(struct df_link *link, struct df_slot *slot)
+int df_link_run(struct df_link *link, struct df_slot *slot, int64_t patience)
 {
     uint32_t done = df_slot_word(link->client, DF_SLOT_DONE);
 
@@ -226,5 +227,5 @@ int df_link_run(struct df_link *link, struct df_slot *slot)
         count(&link->spun);
         return 0;
     }
-    return sleep_on(link, slot, done);
+    return sleep_on(link, slot, done, patience);
 }

@@ -25,7 +25,7 @@ struct df_link {
     uint32_t client;            /* id of this process; 0: not registered */
     int control;                /* socket to the server; -1: none any more */
     int memory;                 /* the segment's memfd; -1: closed after it was mapped */
-    int64_t patience;           /* ns that a call waits before it gives up; < 0: for ever */
+    _Atomic int64_t patience;   /* ns that a call waits before it gives up; < 0: for ever */
 
     _Atomic uint32_t hint;   /* slot that was free last; a guess */
     _Atomic uint32_t budget; /* ticks >> 6 that a spin is worth at present */
@@ -69,10 +69,10 @@ static inline struct df_area *df_link_area(const struct df_link *link, const str
 /*
  * Sends the message and waits for the reply. A signal during the wait is passed on to the server,
  * where the op ends with -EINTR if it is one that can be interrupted; the wait goes on.
- * 0: the reply is in the slot, df_link_free() it. -ENOTCONN, -ETIMEDOUT: the slot is no longer the
- * caller's.
+ * patience: ns, < 0: for ever. 0: the reply is in the slot, df_link_free() it. -ENOTCONN,
+ * -ETIMEDOUT: the slot is no longer the caller's.
  */
-int df_link_run(struct df_link *link, struct df_slot *slot);
+int df_link_run(struct df_link *link, struct df_slot *slot, int64_t patience);
 
 /* Gives the slot back. */
 void df_link_free(struct df_link *link, struct df_slot *slot);

@@ -435,6 +435,7 @@ int df_trip_lock(struct df_trip *trip, uint64_t file, struct df_lock *lock)
     if (error < 0)
         return error;
     l.message->args.lock.lock = *lock;
+    l.patient = lock->wait;
     result = df_letter_send(&l, &error);
     if (error < 0)
         return error;
@@ -451,6 +452,7 @@ int df_trip_flock(struct df_trip *trip, uint64_t file, int operation, uint64_t o
     if (error < 0)
         return error;
     l.message->args.flock.operation = operation;
+    l.patient = true;
     l.message->args.flock.owner = owner;
     return (int)df_letter_send_and_finish(&l);
 }
@@ -531,6 +533,7 @@ int df_trip_unmount(struct df_trip *trip, bool lazy, bool alone)
     if (error < 0)
         return error;
     l.message->args.unmount.lazy = lazy;
+    l.patient = true;
     l.message->args.unmount.alone = alone;
     return (int)df_letter_send_and_finish(&l);
 }

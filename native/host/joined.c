@@ -434,6 +434,11 @@ int df_joined_leave(struct df_joined *joined, bool lazy, bool alone)
     return df_mount_detach(id, lazy || joined->starter == getpid() ? DF_DETACH_LAZY : 0);
 }
 
+void df_joined_set_patience(struct df_joined *joined, int64_t patience)
+{
+    atomic_store(&joined->link.patience, patience);
+}
+
 void df_joined_stats(const struct df_joined *joined, struct df_joined_stats *stats)
 {
     const struct df_link *link = &joined->link;

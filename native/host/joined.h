@@ -40,6 +40,10 @@ int df_joined_find(const char *name, struct df_joined **out, int *mount_id, char
  */
 int df_joined_leave(struct df_joined *joined, bool lazy, bool alone);
 
+/* How long a call may take before it ends with ETIMEDOUT; what it asked for may still happen. ns,
+ * < 0: for ever. Waiting for locks is not limited. */
+void df_joined_set_patience(struct df_joined *joined, int64_t patience);
+
 void df_joined_stats(const struct df_joined *joined, struct df_joined_stats *stats);
 
 /* $XDG_RUNTIME_DIR/directfuse/<name>.socket, the directory made if `make`. Without that variable,

@@ -142,6 +142,11 @@ struct df_trip_stats {
  * errno EINVAL: no such mount, or it is inline. */
 DF_PUBLIC int df_trip_stats(int mount, struct df_trip_stats *stats);
 
+/* How long a call of this process into a mount with DF_MOUNT_SERVER may take, in milliseconds: then
+ * it ends with ETIMEDOUT, though what it asked for may still happen. 0: for ever. Waiting for locks
+ * is not limited. Returns 0, or -1 and errno EINVAL: no such mount, or it is inline. */
+DF_PUBLIC int df_set_call_timeout(int mount, unsigned milliseconds);
+
 struct df_call_stats {
     const char *name; /* "openat" ...; static */
     uint64_t passed;  /* handed to the kernel: not ours */

@@ -100,3 +100,18 @@ def test_a_server_that_is_killed_ends_every_call(point, kills):  # noqa: F811
         directfuse.close(fd)
         mount.unmount()
         until(lambda: not servers())
+
+
+def test_a_server_that_hangs_is_waited_for_as_long_as_asked(point):  # noqa: F811
+    with directfuse.mount(["memfs", point], placement="server", call_timeout=0.2):
+        (server,) = servers()
+        os.kill(server, signal.SIGSTOP)
+        try:
+            with pytest.raises(TimeoutError):
+                directfuse.mkdir(f"{point}/late")
+        finally:
+            os.kill(server, signal.SIGCONT)
+        directfuse.mkdir(f"{point}/in-time")
+        assert "in-time" in directfuse.listdir(point)
+    with pytest.raises(TypeError, match="server"):
+        directfuse.mount(["memfs", point], call_timeout=1)
