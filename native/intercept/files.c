@@ -16,6 +16,7 @@
 #include "channel/join.h"
 #include "intercept/cwd.h"
 #include "intercept/map.h"
+#include "intercept/run.h"
 #include "intercept/shadow.h"
 #include "intercept/table.h"
 #include "intercept/text.h"
@@ -225,7 +226,7 @@ static long begin(struct dfi_process *process, const char *config, size_t size, 
         socket = value_of(config, size, "server", &len);
         if (!socket)
             return -EINVAL;
-        ret = join(process, (int)dfi_text_number(&socket));
+        ret = join(process, dfi_run_socket >= 0 ? dfi_run_socket : (int)dfi_text_number(&socket));
         if (ret == 0)
             ret = dfi_shadow_begin(files);
     }

@@ -51,7 +51,7 @@ static void say(const char *path, const char *what, long error)
     dfi_kernel(__NR_write, 2, line, text.used);
 }
 
-/* A connection to the run's server, at the descriptor that the configuration names. */
+/* A connection to the run's server, if the configuration names one. */
 static long connect_server(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -67,10 +67,12 @@ static long connect_server(const char *path)
     if (fd < 0)
         return fd;
     long result = dfi_kernel(__NR_connect, fd, &address, sizeof address);
-    if (result == 0)
-        result = dfi_kernel(__NR_dup3, fd, number, 0);
-    dfi_kernel(__NR_close, fd);
-    return result < 0 ? result : 0;
+    if (result < 0) {
+        dfi_kernel(__NR_close, fd);
+        return result;
+    }
+    dfi_run_socket = (int)fd; /* the number in the configuration may be taken here */
+    return 0;
 }
 
 static long begin(const char *path)

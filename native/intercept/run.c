@@ -11,6 +11,7 @@
 
 struct dfi_run *dfi_run;
 int dfi_run_fd = -1;
+int dfi_run_socket = -1;
 
 /* A thread before it has counters, or beyond the number of slots. */
 static struct dfi_counts nobodys;

@@ -43,6 +43,7 @@ struct dfi_run {
 
 extern struct dfi_run *dfi_run;
 extern int dfi_run_fd;
+extern int dfi_run_socket; /* leads to the mount server; -1: at the number in the configuration */
 
 /* Maps the run of a descriptor; 0, or a negative errno. */
 int dfi_run_open(int fd);

@@ -3,10 +3,12 @@ nothing at the real path, and every call that concerns the mount done by us."""
 
 import os
 import shutil
+import subprocess
 import sys
 
 import pytest
 
+from .conftest import environment
 from .mount_scripts import MOUNT_SCRIPTS
 from .scripts import SCRIPTS
 
@@ -127,3 +129,26 @@ def test_directories_above_a_mountpoint_that_do_not_exist(mounted):
     above = os.fsencode(os.path.dirname(mounted.deep))
     assert found.out == above + b"\nmount\nx\n0\n1\n"
     assert not os.path.lexists(os.path.dirname(mounted.deep))
+
+
+def test_the_door_of_the_environment(tmp_path):
+    """Programs of one environment share a mount, whoever starts them."""
+    point = tmp_path / "mount"
+    command = [sys.executable, "-m", "directfuse", "env"]
+    words = subprocess.check_output([*command, "-m", f"memfs {point}"], text=True, timeout=50)
+    names = dict(line.removeprefix("export ").split("=", 1) for line in words.splitlines())
+    inside = environment() | names
+    try:
+        script = f"mkdir {point}/d; cd {point}/d; echo shared >f; (cat f | cat)"
+        for words, wanted in (
+            (script, "shared\n"),
+            (f"cat {point}/d/f; ls {point}", "shared\nd\n"),
+        ):
+            found = subprocess.check_output(
+                ["/bin/sh", "-c", words], env=inside, text=True, timeout=50
+            )
+            assert found == wanted
+    finally:
+        run = environment() | {"DIRECTFUSE_RUN": names["DIRECTFUSE_RUN"]}
+        subprocess.run([*command, "--end"], env=run, check=True, capture_output=True, timeout=50)
+    assert not os.path.lexists(point)
