@@ -13,6 +13,7 @@
  * Static programs do not look at LD_PRELOAD, set-user-id programs must not.
  */
 #include "intercept/exec.h"
+#include "intercept/filter.h"
 #include "intercept/mem.h"
 #include "intercept/run.h"
 #include "intercept/signal.h"
@@ -108,6 +109,10 @@ __attribute__((constructor)) static void preload(int argc, char **argv, char **e
         return;
     dfi_loader_is_self = false;
     long error = begin(path);
+    if (error < 0 && !dfi_dispatch_supported()) {
+        say(path, "this needs Syscall User Dispatch (Linux 5.11), use directfuse run", error);
+        dfi_kernel(__NR_exit_group, 125);
+    }
     if (error < 0) {
         say(path, "the run cannot be joined", error);
         dfi_kernel(__NR_exit_group, 125);
