@@ -14,7 +14,9 @@ import pytest
 import directfuse
 from directfuse._python import meaning
 
-from .notes import Notes
+pytest.importorskip("pyfuse3")
+
+from .notes import Notes  # needs pyfuse3
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 

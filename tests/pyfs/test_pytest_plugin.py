@@ -7,7 +7,9 @@ import sys
 
 import pytest
 
-from .notes import Notes
+pytest.importorskip("pyfuse3")
+
+from .notes import Notes  # needs pyfuse3
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
