@@ -4,6 +4,8 @@ import errno
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import threading
 import uuid
 import zipfile
@@ -211,6 +213,22 @@ def test_consumers_on_it(shown):
     table = pandas.DataFrame({"a": range(100)})
     table.to_parquet(f"directfuse://{shown}/t.parquet")
     assert pandas.read_parquet(f"directfuse://{shown}/t.parquet").equals(table)
+
+
+def test_other_programs(tmp_path):
+    """The interpreter runs in a helper, the program is the system's own."""
+    pytest.importorskip("mfusepy", reason="mfusepy is not installed (pip install mfusepy)")
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "x").write_text("by another program")
+    command = f"fsspec file://{tmp_path}/source /shown"
+    done = subprocess.run(
+        [sys.executable, "-m", "directfuse", "run", "-m", command, "--", "cat", "/shown/x"],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "by another program"), done.stderr
 
 
 def test_the_message_without_fsspec(script):
