@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
@@ -411,6 +412,17 @@ int df_joined_find(const char *name, struct df_joined **out, int *mount_id, char
 
 /* ---- leaving --------------------------------------------------------------------------------- */
 
+#define END_MS 5000 /* to wait for a server that has unmounted */
+
+/* Its process ends now, and with it our connection: who unmounts finds nothing of it any more. */
+static void await_end(const struct df_link *link)
+{
+    struct pollfd end = {.fd = link->control, .events = POLLRDHUP};
+
+    while (poll(&end, 1, END_MS) < 0 && errno == EINTR)
+        ;
+}
+
 /* On the server, by who started it. A server that is gone has unmounted. */
 static int unmount_there(struct df_joined *joined, bool lazy, bool alone)
 {
@@ -420,6 +432,8 @@ static int unmount_there(struct df_joined *joined, bool lazy, bool alone)
     if (joined->starter != getpid())
         return 0;
     ret = df_trip_unmount(&trip, lazy, alone);
+    if (ret == 0 && !lazy)
+        await_end(&joined->link);
     return ret == -ENOTCONN || ret == -EINVAL || ret == -EUSERS ? 0 : ret;
 }
 

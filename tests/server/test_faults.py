@@ -11,7 +11,7 @@ import pytest
 
 import directfuse
 
-from .test_lives import _unmounts, point, servers, until  # noqa: F401
+from .test_lives import _unmounts, point, servers, the_server, until  # noqa: F401
 
 KILLS = [25, pytest.param(1000, marks=pytest.mark.sweep)]
 
@@ -92,7 +92,7 @@ def test_a_server_that_is_killed_ends_every_call(point, kills):  # noqa: F811
         limit = time.perf_counter_ns() + number * 13_000
         while time.perf_counter_ns() < limit:
             pass
-        (server,) = servers()
+        server = the_server()
         os.kill(server, signal.SIGKILL)
         for thread in threads:
             thread.join(20)
@@ -104,7 +104,7 @@ def test_a_server_that_is_killed_ends_every_call(point, kills):  # noqa: F811
 
 def test_a_server_that_hangs_is_waited_for_as_long_as_asked(point):  # noqa: F811
     with directfuse.mount(["memfs", point], placement="server", call_timeout=0.2):
-        (server,) = servers()
+        server = the_server()
         os.kill(server, signal.SIGSTOP)
         try:
             with pytest.raises(TimeoutError):
