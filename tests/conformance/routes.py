@@ -299,6 +299,36 @@ class Inline(Route):
     def refresh(self):
         self.os.identity_refresh()
 
+    def as_user(self, uid, gid, func, groups):
+        """A program may have threads, which a forked child lacks."""
+        if self.backend.name in PROGRAMS:
+            return self._as_user_in_thread(uid, gid, func, groups)
+        return super().as_user(uid, gid, func, groups)
+
+    def _as_user_in_thread(self, uid, gid, func, groups):
+        if os.geteuid() != 0:
+            raise Unavailable("acting as another user needs root")
+        before = self._descriptors()
+        try:
+            return in_thread(lambda: self._become_in_thread(uid, gid, groups), func)
+        finally:
+            self.refresh()
+            for fd in self._descriptors() - before:  # the end of a child would have closed them
+                self.os.close(fd)
+
+    def _descriptors(self):
+        """Open descriptors, the first few thousand there may be."""
+        found = set()
+        for fd in range(FIRST_DESCRIPTOR, FIRST_DESCRIPTOR + 5000):
+            with contextlib.suppress(OSError):
+                self.os.fstat(fd)
+                found.add(fd)
+        return found
+
+    def _become_in_thread(self, uid, gid, groups):
+        set_thread_identity(uid, gid, groups)
+        self.refresh()
+
     def proof(self):
         if os.path.lexists(self.base) and not self.backend.needs_mountpoint:
             raise NotUsed(f"{self.base} exists for the kernel")
@@ -322,28 +352,7 @@ class Helper(Inline):
 
     def as_user(self, uid, gid, func, groups):
         """In a thread: a forked child has no connection to the helper."""
-        if os.geteuid() != 0:
-            raise Unavailable("acting as another user needs root")
-        before = self._descriptors()
-        try:
-            return in_thread(lambda: self._become_in_thread(uid, gid, groups), func)
-        finally:
-            self.refresh()
-            for fd in self._descriptors() - before:  # the end of a child would have closed them
-                self.os.close(fd)
-
-    def _descriptors(self):
-        """Open descriptors, the first few thousand there may be."""
-        found = set()
-        for fd in range(FIRST_DESCRIPTOR, FIRST_DESCRIPTOR + 5000):
-            with contextlib.suppress(OSError):
-                self.os.fstat(fd)
-                found.add(fd)
-        return found
-
-    def _become_in_thread(self, uid, gid, groups):
-        set_thread_identity(uid, gid, groups)
-        self.refresh()
+        return self._as_user_in_thread(uid, gid, func, groups)
 
     def proof(self):
         super().proof()

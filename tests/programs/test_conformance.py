@@ -29,6 +29,9 @@ EMULATED = "glibc writes zeros where posix_fallocate(3) is not supported; we say
 
 OPEN_QUESTION = "seen, not yet explained"
 
+#: Cases that crash the program by itself: its own paths are longer than its buffers.
+CRASHES = {"unionfs": "deep_path_near_the_limit", "convmvfs": "deep_path_near_the_limit"}
+
 #: (program, case, reason): what fails inline alone.
 INLINE_ALONE = [
     ("*", "test_mode::test_writing_clears_suid_and_sgid*", IDENTITY),
@@ -64,12 +67,15 @@ def outcomes(route, program, modules, report):
     where = f"{route}-{program}"
     files = [ROOT / "tests/conformance" / f"{name}.py" for name in modules]
     command = [sys.executable, "-m", "pytest", "-q", "--runxfail", "-p", "no:cacheprovider"]
+    if program in CRASHES:
+        command += ["-k", f"not {CRASHES[program]}"]
     done = subprocess.run(
         [*command, "--timeout=20", f"--junitxml={report}", *files],
         cwd=ROOT,
         env={**os.environ, CHOICE: f"{route}:{program}"},
         capture_output=True,
         text=True,
+        errors="replace",
         timeout=RUN_SECONDS,
     )
     assert done.returncode in (0, 1), done.stdout[-3000:] + done.stderr[-3000:]
