@@ -294,6 +294,7 @@ class Inline(Route):
         return self.os.mount(command)
 
     def _stop(self):
+        gc.collect()  # an exception's traceback may hold a file, in a cycle
         self._mount.unmount()  # EBUSY would be a descriptor that a case left open
 
     def refresh(self):
