@@ -7,6 +7,7 @@ a subclass of Route, a line in ROUTES, its deviations from Linux in deviations.p
 
 import contextlib
 import errno
+import gc
 import itertools
 import os
 import select
