@@ -59,12 +59,10 @@ void dfi_shadow_opened(struct dfi_files *files, uint64_t handle)
         }
 }
 
-/* ---- the first mapping -------------------------------------------------------------------------
- */
+/* ---- the first mapping ------------------------------------------------------------------------- */
 
-#define PIECE                                                                                      \
-    ((size_t)256 << 10) /* read at a time; one of zeros stays a hole of the shadow file            \
-                         */
+/* Bytes read at a time; a piece of zeros stays a hole of the shadow file. */
+#define PIECE ((size_t)256 << 10)
 
 static bool is_zero(const char *bytes, size_t size)
 {
