@@ -59,7 +59,7 @@ void dfi_shadow_opened(struct dfi_files *files, uint64_t handle)
         }
 }
 
-/* ---- the first mapping ------------------------------------------------------------------------- */
+/* ---- the first mapping ----------------------------------------------------------------------- */
 
 /* Bytes read at a time; a piece of zeros stays a hole of the shadow file. */
 #define PIECE ((size_t)256 << 10)
