@@ -155,7 +155,8 @@ class Program:
         self._adopt = adopt
         self._quiet = quiet
         self._candidates = {mount_point(word) for word in positional_words(argv)}
-        self._before = {mount.id for mount in mounts()}
+        # Both: the number of a mount that ends while the program starts is free for the new one.
+        self._before = {(mount.id, mount.point) for mount in mounts()}
         self._words = os.memfd_create("words", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         output = self._words if quiet else None
         _adopt_orphans(adopt)
@@ -250,12 +251,13 @@ class Program:
 
     def _find(self) -> Mount | None:
         for mount in reversed(mounts()):
-            if mount.is_fuse and mount.id not in self._before and mount.point in self._candidates:
+            new = (mount.id, mount.point) not in self._before
+            if mount.is_fuse and new and mount.point in self._candidates:
                 return mount
         return None
 
     def _still_mounted(self) -> bool:
-        return self.mounted is not None and any(m.id == self.mounted.id for m in mounts())
+        return self.mounted in mounts()
 
     def _alive(self) -> bool:
         """Whether any process of the program lives; reaps those that do not."""

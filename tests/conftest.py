@@ -8,6 +8,7 @@ code. For that there is a watchdog (faulthandler's C thread, which needs no GIL;
 
 import faulthandler
 import os
+import signal
 import sys
 import uuid
 
@@ -25,6 +26,9 @@ STDERR = pytest.StashKey()
 
 
 def pytest_configure(config):
+    # A shell has its background jobs ignore it, and what the tests start would inherit that.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     # Capturing is suspended here, so this is the terminal and not a test's stderr.
     config.stash[STDERR] = open(os.dup(2), "w")
 
