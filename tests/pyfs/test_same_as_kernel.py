@@ -33,6 +33,7 @@ DEVIATIONS = [
     ("passthroughfs.py", "test_shrink[*0-descriptor]", SIZE),
     ("passthroughfs.py", "test_directory_takes_its_tree_along*", NAMES),
     ("passthroughfs.py", "test_directory_is_renamed*", NAMES),
+    ("passthroughfs.py", "test_new_directory_of_the_old_name_is_empty*", NAMES),
     ("*", "test_every_call_follows_forty_symlinks*", LINKS),
     ("*", "test_symlinks_inside_and_outside_count_together*", LINKS),
     ("*", "test_walk_needs_the_x_bit[*dot]", LINKS),
@@ -85,14 +86,15 @@ def failures(route, example, examples, report):
 def test_passes_what_it_passes_on_a_kernel_mount(example, examples, tmp_path):
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
         pytest.skip("/dev/fuse cannot be opened")
-    ours = failures("inline", example, examples, tmp_path / "inline.xml")
     theirs = failures("kernel", example, examples, tmp_path / "kernel.xml")
     more = {
         case
-        for case in ours - theirs
+        for case in failures("inline", example, examples, tmp_path / "inline.xml") - theirs
         if not any(
             fnmatchcase(example, kind) and fnmatchcase(case, pattern.replace("[", "[[]"))
             for kind, pattern, _ in DEVIATIONS
         )
     }
+    if more:  # the examples' own races fail now and then, on both sides: ours fail always
+        more &= failures("inline", example, examples, tmp_path / "again.xml")
     assert not more
