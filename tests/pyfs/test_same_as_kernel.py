@@ -25,8 +25,8 @@ SIZE = (
     "one descriptor for an inode, and reads fail if its first opener only wrote"
 )
 FULL = (
-    "the example goes on when readdir_reply() says that there is no more room: a shorter name fits, "
-    "and those between are lost, depending on their order"
+    "the example goes on when readdir_reply() says that there is no more room: a shorter name "
+    "fits, and those between are lost, depending on their order"
 )
 NAMES = "the example forgets the paths of what is in a renamed directory, now and then"
 LINKS = "links of both paths of a call are not counted as Linux does (tests/conformance/deviations)"
