@@ -1,14 +1,11 @@
 /*
- * walk.c - the real file system's part of a way: symlinks, ".." and directories' names.
+ * walk.c - the real file system's part of a way, step by step: symlinks and "..". What the kernel
+ * is asked is in walk_kernel.c, and in native/intercept/walk.c for programs without libc.
  */
 #include "core/walk.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "core/call.h"
 #include "core/scan.h"
@@ -77,16 +74,16 @@ static int walk_step(struct walk *w, const char *name, size_t len, const char *r
     memmove(w->rest, rest, strlen(rest) + 1);
     if (df_table_lookup(w->done, w->len))
         return 1;
-    size = readlink(w->done, target, sizeof(target) - 1);
+    size = df_walk_link(w->done, target);
     if (size < 0)
-        return errno == EINVAL ? 0 : -errno;
+        return size == -EINVAL ? 0 : (int)size;
     return follow || w->rest[0] ? walk_follow(w, target, (size_t)size) : -ENOENT;
 }
 
 int df_walk_real(const char *path, bool follow, char out[PATH_MAX], uint32_t *links)
 {
-    int saved = errno, ret = 0;
     struct walk w;
+    int ret = 0;
 
     w.len = 0;
     w.links = *links;
@@ -101,30 +98,10 @@ int df_walk_real(const char *path, bool follow, char out[PATH_MAX], uint32_t *li
         else
             ret = walk_step(&w, name, (size_t)(end - name), end, follow);
     }
-    errno = saved;
     if (ret == -ELOOP)
         return ret;
     if (ret < 0 || df_walk_join(out, w.done, w.len, w.rest) < 0)
         return DF_NOT_OURS;
     *links = w.links;
     return 0;
-}
-
-/* The kernel's name of a real directory, its length, 0 for "/"; -1 when none can be used. */
-ssize_t df_walk_directory_name(int dirfd, char out[PATH_MAX])
-{
-    char link[sizeof("/proc/self/fd/-2147483648")];
-    int saved = errno;
-    ssize_t len;
-
-    if (dirfd == AT_FDCWD) {
-        len = syscall(SYS_getcwd, out, PATH_MAX) - 1;
-    } else {
-        snprintf(link, sizeof(link), "/proc/self/fd/%d", dirfd);
-        len = readlink(link, out, PATH_MAX - 1);
-    }
-    errno = saved;
-    if (len <= 0 || len >= PATH_MAX || out[0] != '/')
-        return -1;
-    return len == 1 ? 0 : len;
 }

@@ -22,6 +22,10 @@ int df_walk_join(char out[PATH_MAX], const char *dir, size_t dir_len, const char
  */
 int df_walk_real(const char *path, bool follow, char out[PATH_MAX], uint32_t *links);
 
+/* readlink(2): the length of the link's text, at most PATH_MAX - 1 bytes without a NUL, or -errno
+ * (EINVAL: no symlink). errno stays. */
+ssize_t df_walk_link(const char *path, char target[PATH_MAX]);
+
 /* The kernel's name of a real directory (or AT_FDCWD). Returns its length, 0 for "/"; -1 when it
  * has none that can be used. errno stays. */
 ssize_t df_walk_directory_name(int dirfd, char out[PATH_MAX]);

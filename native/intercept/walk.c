@@ -1,60 +1,14 @@
 /*
- * walk.c - the real file system's part of a way: core/walk.h without libc.
+ * walk.c - what a walk through real directories asks the kernel, without libc: core/walk_kernel.c
+ * for intercepted programs.
  */
 #include "core/walk.h"
 
 #include <fcntl.h>
-#include <string.h>
 
-#include "core/call.h"
-#include "core/scan.h"
-#include "core/table.h"
 #include "intercept/cwd.h"
 #include "intercept/files.h"
 #include "intercept/number.h"
-
-/* dir and rest, with one '/' between if there is a rest. Either may lie in out. */
-int df_walk_join(char out[PATH_MAX], const char *dir, size_t dir_len, const char *rest)
-{
-    size_t rest_len = strlen(rest);
-    bool slash = rest_len > 0 && rest[0] != '/';
-
-    if (dir_len + slash + rest_len >= PATH_MAX)
-        return -ENAMETOOLONG;
-    memmove(out + dir_len + slash, rest, rest_len + 1);
-    memmove(out, dir, dir_len);
-    if (slash)
-        out[dir_len] = '/';
-    return 0;
-}
-
-/* A walk through real directories: `done` is physical, `rest` is still to go. */
-struct walk {
-    char done[PATH_MAX];
-    char rest[PATH_MAX];
-    size_t len; /* of done */
-    uint32_t links;
-};
-
-static void walk_up(struct walk *w)
-{
-    while (w->len > 0 && w->done[--w->len] != '/')
-        ;
-    w->done[w->len] = '\0';
-}
-
-/* The symlink at the end of `done` is replaced by its target. */
-static int walk_follow(struct walk *w, char target[PATH_MAX], size_t len)
-{
-    if (++w->links > DF_LINKS_MAX)
-        return -ELOOP;
-    target[len] = '\0';
-    if (target[0] == '/')
-        w->len = 0;
-    else
-        walk_up(w);
-    return df_walk_join(w->rest, target, len, w->rest);
-}
 
 /* A link to a directory whose name is ours alone: that of a process's working directory, say. */
 static size_t shown(char *name, size_t len)
@@ -62,57 +16,11 @@ static size_t shown(char *name, size_t len)
     return dfi_cwd_shown(dfi_process()->files, name, len);
 }
 
-/* One component. Returns 1 when `done` has come to a mount, 0 to go on, negative: no way there. */
-static int walk_step(struct walk *w, const char *name, size_t len, const char *rest, bool follow)
+ssize_t df_walk_link(const char *path, char target[PATH_MAX])
 {
-    char target[PATH_MAX];
-    long size;
+    long size = dfi_kernel(__NR_readlink, path, target, PATH_MAX - 1);
 
-    if (df_scan_dots(name) == 2) {
-        walk_up(w);
-        memmove(w->rest, rest, strlen(rest) + 1);
-        return 0;
-    }
-    if (w->len + 1 + len >= PATH_MAX)
-        return -ENAMETOOLONG;
-    w->done[w->len] = '/';
-    memcpy(w->done + w->len + 1, name, len);
-    w->len += 1 + len;
-    w->done[w->len] = '\0';
-    memmove(w->rest, rest, strlen(rest) + 1);
-    if (df_table_lookup(w->done, w->len))
-        return 1;
-    size = dfi_kernel(__NR_readlink, w->done, target, sizeof(target) - 1);
-    if (size < 0)
-        return size == -EINVAL ? 0 : (int)size;
-    size = (long)shown(target, (size_t)size);
-    return follow || w->rest[0] ? walk_follow(w, target, (size_t)size) : -ENOENT;
-}
-
-int df_walk_real(const char *path, bool follow, char out[PATH_MAX], uint32_t *links)
-{
-    struct walk w;
-    int ret = 0;
-
-    w.len = 0;
-    w.links = *links;
-    strcpy(w.rest, path);
-    while (ret == 0) {
-        const char *name = w.rest + strspn(w.rest, "/"), *end = df_scan_end(name);
-
-        if (name == end)
-            ret = -ENOENT;
-        else if (df_scan_dots(name) == 1)
-            memmove(w.rest, end, strlen(end) + 1);
-        else
-            ret = walk_step(&w, name, (size_t)(end - name), end, follow);
-    }
-    if (ret == -ELOOP)
-        return ret;
-    if (ret < 0 || df_walk_join(out, w.done, w.len, w.rest) < 0)
-        return DF_NOT_OURS;
-    *links = w.links;
-    return 0;
+    return size < 0 ? size : (ssize_t)shown(target, (size_t)size);
 }
 
 ssize_t df_walk_directory_name(int dirfd, char out[PATH_MAX])
