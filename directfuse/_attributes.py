@@ -41,7 +41,7 @@ Target: TypeAlias = Path | int
 """A path, or an open descriptor where `os` takes one too."""
 
 _NANO = 1_000_000_000
-_XATTR_SMALL = 128  # bytes; as os.getxattr tries first
+_XATTR_SMALL = 256  # bytes; as os.listxattr tries first, which convmvfs depends on
 _XATTR_MAX = 65536  # XATTR_SIZE_MAX, XATTR_LIST_MAX of <linux/limits.h>
 
 

@@ -18,9 +18,11 @@ SOURCE = """
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <directfuse.h>
+#include "api/served.h"
 #include "core/calls.h"
 #include "core/fd.h"
 #include "core/route.h"
+#include "server/process.h"
 """
 
 DECLARATIONS = """
@@ -50,11 +52,16 @@ struct df_read;
 #define DF_MOUNT_TIMING ...
 #define DF_MOUNT_NOSTATS ...
 #define DF_MOUNT_SERVER ...
+#define DF_MOUNT_RESTART ...
 #define DF_UNMOUNT_LAZY ...
 #define DF_UNMOUNT_LEAVE ...
 
 int df_mount(const char *library, int argc, char *const argv[], unsigned flags, char *message,
              size_t size);
+int df_mount_served(int socket, unsigned flags, char *message, size_t size);
+struct df_kept;
+int df_server_process(int control, int listener, bool stay, int report,
+                      const struct df_kept *kept);
 int df_unmount(int mount, unsigned flags);
 
 struct df_mount_info {

@@ -7,6 +7,7 @@ that writes its data at unmount has written them.
 
 import atexit
 import errno
+import logging
 import math
 import os
 import shlex
@@ -23,10 +24,12 @@ from directfuse._python import meaning
 
 if TYPE_CHECKING:
     from directfuse._python.programs import Program
+    from directfuse._served import Given
 
 __all__ = ["Command", "Mount", "OpStats", "Stats", "find_mount", "mount", "mounts", "unmount"]
 
 Placement: TypeAlias = Literal["auto", "inline", "helper", "server"]
+Restart: TypeAlias = Literal["never", "on-failure"]
 Command: TypeAlias = str | Sequence[str | os.PathLike[str]]
 
 #: Built-in file systems that wait for nothing but their own short locks (native/python/gil.h).
@@ -37,6 +40,10 @@ _FORK_SECONDS = 1.0
 
 _lock = threading.RLock()  # protects _ours
 _ours: dict[int, "Mount"] = {}  # mounts that this module made and has not unmounted
+
+
+log = logging.getLogger("directfuse")
+_fast.listen_by(log.error)
 
 
 def _before_fork() -> None:
@@ -253,6 +260,7 @@ def mount(
     timeout: float | None = None,
     options: Sequence[str] = (),
     call_timeout: float | None = None,
+    restart: Restart = "never",
 ) -> Mount:
     """Mounts a FUSE file system in this process, without the kernel and without privilege.
 
@@ -270,8 +278,8 @@ def mount(
         it is in a process of its own, which speaks the FUSE protocol to this one. "auto" is inline
         where the program can be loaded, else helper; a command line of one word "@NAME" joins the
         server that `directfuse serve --name NAME` has started. The mount's `placement` and `reason`
-        tell which. A Python file system is inline; its command line (module:Class) may be placed
-        elsewhere.
+        tell which. A Python file system is inline; in a server, which is an interpreter then, its
+        command line is run, or a pickled copy of an object served.
     timing: stats() tells the time spent in the plugin, for about 50 ns an operation.
     count: stats() counts; False spares a few ns an operation.
     may_wait: whether the plugin may wait for a network, a disk or another thread. Unless it is
@@ -285,21 +293,31 @@ def mount(
         placement "server", of any call but one that waits for a lock; what it asked for may still
         happen.
 
+    restart: with placement "server" and a read-only file system (-o ro): "on-failure" starts the
+        server again when it dies or its file system crashes, at most five times a minute. Open
+        files stay open, calls wait meanwhile; locks are gone.
+
     Raises MountError, whose text has the plugin's own words: ENOENT (no such file system), ENOEXEC
     (no FUSE program, or one that cannot be loaded safely), EBUSY (something is mounted there),
     EINVAL, EIO (the program ended before it mounted); NotSupportedError for what comes later.
     """
-    elsewhere = placement in ("helper", "server")
-    program, argv = _meaning(command, mountpoint, options, call_timeout, elsewhere)
+    program, given, argv = _meaning(command, mountpoint, options, call_timeout, placement)
     placement = _choose_placement(placement, argv)
-    library = "" if program else library_of(argv)
-    limited = _milliseconds(call_timeout) if _is_command(command) else 0
+    library = "" if program or given else library_of(argv)
+    limited = _milliseconds(call_timeout) if given or _is_command(command) else 0
     if limited and placement != "server":
         raise TypeError("call_timeout is for placement='server' and for objects")
+    again = _is_restarted(restart, placement, argv)
+    if again and given is not None:
+        raise NotSupportedError(
+            errno.ENOTSUP, "restart='on-failure' is not for Python file systems", argv[0]
+        )
     sys.audit("directfuse.mount", shlex.join(argv))
     seconds = _seconds(timeout)
-    if program is None:
-        made = _place(argv, library, placement, count=count, timing=timing, seconds=seconds)
+    if given is not None:
+        made = Mount(*_start(argv, given, count=count, timing=timing, seconds=seconds), "server")
+    elif program is None:
+        made = _place(argv, library, placement, again, count=count, timing=timing, seconds=seconds)
     else:
         made = _place_program(argv, program, placement, count=count, timing=timing, seconds=seconds)
     if limited:
@@ -322,25 +340,39 @@ def _meaning(
     mountpoint: str | os.PathLike[str] | None,
     options: Sequence[str],
     call_timeout: float | None,
-    elsewhere: bool,
-) -> tuple["Program | None", list[str]]:
-    """A Python program for this process or None, and the words of the command line."""
+    placement: Placement,
+) -> tuple["Program | None", "Given | None", list[str]]:
+    """A Python program for this process, or what a Python server is to be given, or neither; and
+    the words of the command line."""
     if _is_command(command):
         if options:
             raise TypeError("options are for objects; a command line has -o")
         argv = _words(command)
         if mountpoint is not None:
             argv.append(os.fspath(mountpoint))
-        known = argv[0].startswith("@") or _paths.plugin(argv[0])
-        if known or elsewhere:
-            return None, argv if known else meaning.outside(argv) or argv
-        return meaning.find(argv), argv
+        if argv[0].startswith("@") or _paths.plugin(argv[0]):
+            return None, None, argv
+        if placement == "helper":
+            return None, None, meaning.outside(argv) or argv
+        if placement == "server":
+            return None, _given() if meaning.is_python(argv) else None, argv
+        return meaning.find(argv), None, argv
     if mountpoint is None:
         raise TypeError("an object needs a mountpoint: directfuse.mount(operations, '/m')")
     from directfuse._python import programs
 
-    program = programs.of_object(command, os.path.abspath(mountpoint), list(options), call_timeout)
-    return program, program.words
+    point = os.path.abspath(mountpoint)
+    program = programs.of_object(command, point, list(options), call_timeout)
+    if placement != "server":
+        return program, None, program.words
+    return None, _given(command, point, options), program.words
+
+
+def _given(*of_object: Any) -> "Given":
+    """What a Python server is given: to run a command line, or an object."""
+    from directfuse import _served  # sockets, processes
+
+    return _served.Given.of_object(*of_object) if of_object else _served.Given()
 
 
 def _words(command: Any) -> list[str]:
@@ -417,7 +449,14 @@ def library_of(argv: list[str]) -> str:
 
 
 def _place(
-    argv: list[str], library: str, placement: Placement, *, count: bool, timing: bool, seconds: int
+    argv: list[str],
+    library: str,
+    placement: Placement,
+    restart: bool,
+    *,
+    count: bool,
+    timing: bool,
+    seconds: int,
 ) -> Mount:
     """Mounts where it was asked for, or where it can be (docs/programs.md has the rule)."""
     server = placement == "server"
@@ -427,7 +466,13 @@ def _place(
         )
     try:
         entry, _, log = _start(
-            argv, library, server=server, count=count, timing=timing, seconds=seconds
+            argv,
+            library,
+            server=server,
+            restart=restart,
+            count=count,
+            timing=timing,
+            seconds=seconds,
         )
         return Mount(entry, argv, log, "server" if server else "inline")
     except MountError as refusal:
@@ -437,7 +482,14 @@ def _place(
             raise
         reason = str(refusal.strerror)
         return _start_helper(
-            argv, library, reason, server=server, count=count, timing=timing, seconds=seconds
+            argv,
+            library,
+            reason,
+            server=server,
+            restart=restart,
+            count=count,
+            timing=timing,
+            seconds=seconds,
         )
 
 
@@ -450,11 +502,11 @@ def _place_program(
     timing: bool,
     seconds: int,
 ) -> Mount:
-    if placement in ("helper", "server"):
+    if placement == "helper":
         raise NotSupportedError(
             errno.ENOTSUP,
-            "an object runs in the process it is in: placement='inline'; a command line, such as "
-            "module:Class, can run in others",
+            "an object is no program that a helper could start; placement='server' serves a copy "
+            "of it, placement='inline' itself",
             argv[0],
         )
     made = Mount(*_start(argv, program, count=count, timing=timing, seconds=seconds))
@@ -472,6 +524,7 @@ def _start_helper(
     reason: str,
     *,
     server: bool = False,
+    restart: bool = False,
     count: bool,
     timing: bool,
     seconds: int,
@@ -486,11 +539,30 @@ def _start_helper(
         )
     words = [_paths.HELPER, library, *argv[1:]]
     entry, _, log = _start(
-        words, os.fspath(helper), server=server, count=count, timing=timing, seconds=seconds
+        words,
+        os.fspath(helper),
+        server=server,
+        restart=restart,
+        count=count,
+        timing=timing,
+        seconds=seconds,
     )
     made = Mount(entry, argv, log, "server" if server else "helper")
     made.reason = reason
     return made
+
+
+def _is_restarted(restart: Restart, placement: Placement, argv: list[str]) -> bool:
+    if restart not in ("never", "on-failure"):
+        raise ValueError(f"restart is 'never' or 'on-failure', not {restart!r}")
+    if restart == "never":
+        return False
+    if placement != "server" or argv[0].startswith("@"):
+        raise TypeError(
+            "restart='on-failure' is for placement='server'; a named server is started so by "
+            "`directfuse serve --restart on-failure`"
+        )
+    return True
 
 
 def _milliseconds(timeout: float | None) -> int:
@@ -511,20 +583,21 @@ def _seconds(timeout: float | None) -> int:
 
 def _start(
     argv: list[str],
-    what: "str | Program",
+    what: "str | Program | Given",
     *,
     server: bool = False,
+    restart: bool = False,
     count: bool,
     timing: bool,
     seconds: int,
 ) -> tuple[_native.MountEntry, list[str], str]:
-    flags = _native.mount_flags(count=count, timing=timing, seconds=seconds, server=server)
+    flags = _native.mount_flags(
+        count=count, timing=timing, seconds=seconds, server=server, restart=restart
+    )
     if isinstance(what, str):
         code, words = _start_library(argv, what, flags)
     else:
-        from directfuse._python import programs
-
-        code, words = programs.start(what, flags=flags)
+        code, words = what.start(argv, flags=flags, seconds=seconds)
     for entry in _native.list_mounts():
         if entry.id == code:
             return entry, argv, words

@@ -24,7 +24,9 @@ __all__ = [
     "list_mounts",
     "mount",
     "mount_flags",
+    "mount_served",
     "op_stats",
+    "serve",
     "set_call_timeout",
     "trip_stats",
     "umask",
@@ -84,10 +86,29 @@ def mount(library: str | None, argv: Sequence[str], flags: int) -> tuple[int, st
     return code, ffi.string(message).decode(errors="replace").strip()
 
 
-def mount_flags(*, count: bool, timing: bool, seconds: int, server: bool = False) -> int:
+def mount_served(socket: int, flags: int) -> tuple[int, str]:
+    """mount() for a mount server that was started with the other end of this socket."""
+    message = ffi.new("char[]", _WORDS)
+    result = lib.df_mount_served(socket, flags, message, _WORDS)
+    code = result if result > 0 else -ffi.errno
+    return code, ffi.string(message).decode(errors="replace").strip()
+
+
+def serve(*, control: int, listener: int, stay: bool, report: int) -> int:
+    """Serves what this process has mounted until the end (native/server/process.h); 0 or the errno.
+
+    -1 stands for a descriptor that there is not.
+    """
+    return -int(lib.df_server_process(control, listener, stay, report, ffi.NULL))
+
+
+def mount_flags(
+    *, count: bool, timing: bool, seconds: int, server: bool = False, restart: bool = False
+) -> int:
     """DF_MOUNT_* of df_mount() and df_mount_function()."""
     flags: int = (lib.DF_MOUNT_TIMING if timing else 0) | (0 if count else lib.DF_MOUNT_NOSTATS)
     flags |= lib.DF_MOUNT_SERVER if server else 0
+    flags |= lib.DF_MOUNT_RESTART if restart else 0
     return flags | seconds << 16  # DF_MOUNT_SECONDS
 
 

@@ -12,12 +12,15 @@ import socket
 import struct
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from directfuse import _paths
 from directfuse._run_block import RunBlock
+from directfuse._served import READY, program_for
 
 __all__ = [
     "MountServer",
@@ -29,7 +32,6 @@ __all__ = [
     "shadow_directory",
 ]
 
-_READY = struct.Struct("<IIIiQ")  # struct df_join_message of native/channel/join.h
 _UCRED = struct.Struct("iII")
 _WORDS = 4096  # bytes of what a server says when it fails
 _HIGH_FD = 1024  # descriptors of ours are below it: within the reach of small limits
@@ -52,9 +54,16 @@ class MountServer:
     """The file systems of a run, in a process of their own."""
 
     def __init__(
-        self, command_lines: Sequence[Sequence[str]], listener: socket.socket | None = None
+        self,
+        command_lines: Sequence[Sequence[str]],
+        listener: socket.socket | None = None,
+        *,
+        restart: bool = False,
+        shadow: Path | None = None,
     ) -> None:
-        """listener: where others join it; then it stays until it is terminated."""
+        """listener: where others join it; then it stays until it is terminated. restart: it is
+        started again when it dies, and says so on standard error. shadow: the directory of the run
+        that it serves."""
         self.socket, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.pid = 0
         self._report = os.memfd_create("directfuse-report")
@@ -63,32 +72,35 @@ class MountServer:
         counts = [word for line in command_lines for word in ("--words", str(len(line)))]
         words = [word for line in command_lines for word in line]
         named = ["--listen", str(listener.fileno()), "--stay"] if listener else []
+        named += ["--restart", "--say"] if restart else []
         named += ["--report", str(self._report)]
         fds = [its.fileno(), self._report, *([listener.fileno()] if listener else [])]
+        program = program_for(command_lines)
         with its:
             subprocess.run(
-                [_paths.server(), "--control", str(its.fileno()), *named, *counts, "--", *words],
+                [*program, "--control", str(its.fileno()), *named, *counts, "--", *words],
                 pass_fds=fds,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL if listener else 2,  # the command's output is its own
                 stderr=subprocess.DEVNULL if listener else None,
                 start_new_session=True,
+                env=os.environ | ({"DIRECTFUSE_SHADOW": str(shadow)} if shadow else {}),
                 check=False,
             )
         self._await()
 
     def _await(self) -> None:
-        room = _READY.size + _WORDS
+        room = READY.size + _WORDS
         message, ancillary, *_ = self.socket.recvmsg(room, socket.CMSG_SPACE(_UCRED.size))
-        if len(message) < _READY.size:
+        if len(message) < READY.size:
             raise ServerFailed("the mount server ended and said nothing")
-        *_, error, _size = _READY.unpack_from(message)
+        *_, error, keeper = READY.unpack_from(message)
         if error != 0:
-            said = message[_READY.size :].decode(errors="replace").strip("\0\n ")
+            said = message[READY.size :].decode(errors="replace").strip("\0\n ")
             raise ServerFailed(said or os.strerror(-error))
         for level, kind, data in ancillary:
             if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS):
-                self.pid = _UCRED.unpack(data)[0]
+                self.pid = keeper or _UCRED.unpack(data)[0]
                 self._process = os.pidfd_open(self.pid)
 
     def leave(self) -> None:
@@ -101,12 +113,32 @@ class MountServer:
             return True
         return bool(select.select([self._process], [], [], seconds)[0])
 
+    def wait_or(self, other: int) -> bool:
+        """Whether it has ended before the other descriptor was ready."""
+        return self._process in select.select([self._process, other], [], [])[0]
+
+    def last_words(self) -> str:
+        """How it has ended, as far as it could tell (native/server/crash.h)."""
+        how, again = "has ended", ""
+        for line in self._report_lines():
+            if line.startswith("crash "):
+                number = int(line.removeprefix("crash "))
+                how = f"crashed in its file system ({signal.strsignal(number)})"
+            if line == "given up":
+                again = " too often and is not started again"
+        return how + again
+
+    def _report_lines(self) -> list[str]:
+        size = os.fstat(self._report).st_size
+        return os.fsdecode(os.pread(self._report, size, 0)).splitlines()
+
     def report(self) -> dict[str, dict[str, OpCount]]:
         """By mountpoint and operation, once it has ended; nothing before."""
         mounts: dict[str, dict[str, OpCount]] = {}
-        size = os.fstat(self._report).st_size
-        for line in os.fsdecode(os.pread(self._report, size, 0)).splitlines():
+        for line in self._report_lines():
             name, _, rest = line.partition(" ")
+            if name in ("crash", "given"):
+                continue
             if name == "mount":
                 ops = mounts[rest] = {}
             else:
@@ -126,15 +158,19 @@ class Serving:
     config: what programs are told. inherited: descriptors they need, and at which number.
     """
 
-    def __init__(self, command_lines: Sequence[Sequence[str]]) -> None:
+    def __init__(self, command_lines: Sequence[Sequence[str]], *, restart: bool = False) -> None:
         self.config = ""
         self.inherited: dict[int, int] = {}
         self._server: MountServer | None = None
         self._shadow: Path | None = None
         if not command_lines:
             return
-        self._server = MountServer(command_lines)
         self._shadow = shadow_directory()
+        try:
+            self._server = MountServer(command_lines, restart=restart, shadow=self._shadow)
+        except BaseException:
+            self._remove()
+            raise
         number = high_fd(())
         self.inherited[self._server.socket.fileno()] = number
         self.config = f"server={number}\nshadow={self._shadow}\n"
@@ -143,9 +179,30 @@ class Serving:
         """What each file system did, after the end; nothing while its server still runs."""
         return self._server.report() if self._server is not None else {}
 
-    def has_failed(self) -> bool:
-        """Whether the file systems have ended before the programs."""
-        return self._server is not None and self._server.wait(0)
+    @contextmanager
+    def watched(self, say: Callable[[str], None]) -> Iterator[None]:
+        """While programs run: says so, at once, when the file systems end before them."""
+        if self._server is None:
+            yield
+            return
+        over = os.eventfd(0, os.EFD_CLOEXEC)
+        watcher = threading.Thread(target=self._watch, args=(over, say))
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        try:
+            watcher.start()  # no signal is for it
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        try:
+            yield
+        finally:
+            os.eventfd_write(over, 1)
+            watcher.join()
+            os.close(over)
+
+    def _watch(self, over: int, say: Callable[[str], None]) -> None:
+        assert self._server is not None
+        if self._server.wait_or(over):
+            say(f"the mount server {self._server.last_words()}: files answer EIO from now on")
 
     def end(self, has_programs: Callable[[], bool]) -> None:
         """The command has ended. Waits until all is written, unless other programs still run."""

@@ -38,6 +38,8 @@ EVENTS = (
     "forks",
     "threads",
     "unknown",
+    "trips",
+    "hits",
 )
 
 _FLAGS = {"verbose": 1, "strict": 2, "norewrite": 4, "seccomp": 8}

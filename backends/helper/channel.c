@@ -4,15 +4,21 @@
 #include "channel.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #define MESSAGE_WANTED ((1u << 20) + (1u << 16)) /* bytes; as much of it as the system grants */
 #define RELIEF_PAUSE   20000000L /* ns that the relief thread stays away from a busy socket */
+
+/* A limit that is never met: with one, the kernel ends the wait at a signal whatever SA_RESTART
+ * says (signal(7)). */
+#define PATIENCE_S 3600
 
 enum { NO_SLOT = UINT32_MAX };
 
@@ -29,6 +35,14 @@ static size_t widen(int fd)
     if (getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, &length) < 0)
         return 0;
     return (size_t)size > MESSAGE_WANTED ? MESSAGE_WANTED : (size_t)size - 32; /* unix(7) */
+}
+
+/* 0 or an errno. */
+static int make_interruptible(int fd)
+{
+    const struct timeval limit = {.tv_sec = PATIENCE_S};
+
+    return setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) < 0 ? errno : 0;
 }
 
 static void link_slots(struct channel *channel)
@@ -50,7 +64,8 @@ struct channel *channel_new(int *theirs)
     channel->process = getpid();
     channel->fd = -1;
     channel->slots = calloc(CHANNEL_REQUESTS, sizeof(*channel->slots));
-    if (channel->slots && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0) {
+    if (channel->slots && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0 &&
+        make_interruptible(pair[0]) == 0) {
         size_t ours = widen(pair[0]), other = widen(pair[1]);
         channel->limit = ours < other ? ours : other;
         channel->buffer = malloc(channel->limit + 1); /* a link's target gets its NUL there */
@@ -139,6 +154,14 @@ static bool claim(struct channel *channel, uint64_t number, struct pending *out)
     return found;
 }
 
+/* The host has the reply: wakes the thread that sent the request. From the store on its futex,
+ * which lies on its stack, may be gone. */
+static void wake_sender(_Atomic uint32_t *replied)
+{
+    atomic_store(replied, 1);
+    syscall(SYS_futex, replied, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
 /* The server is gone: everybody who waits gets what the kernel says then. */
 static void bury(struct channel *channel)
 {
@@ -150,10 +173,57 @@ static void bury(struct channel *channel)
         fuse_req_t req = pending->req;
         if (!req)
             continue;
+        _Atomic uint32_t *replied = pending->replied;
         give_slot(channel, pending);
         fuse_reply_err(req, ECONNABORTED);
+        wake_sender(replied);
     }
     pthread_mutex_unlock(&channel->lock);
+}
+
+/* ---- interrupting ----------------------------------------------------------------------------
+ */
+
+/* Bit 0: the number of an INTERRUPT is that of its request, with it. */
+static void send_interrupt(struct channel *channel, uint64_t number)
+{
+    struct {
+        struct fuse_in_header header;
+        struct fuse_interrupt_in body;
+    } message = {{.len = sizeof(message), .opcode = FUSE_INTERRUPT, .unique = number | 1},
+                 {number}};
+    bool known;
+
+    pthread_mutex_lock(&channel->lock);
+    known = !channel->no_interrupt;
+    pthread_mutex_unlock(&channel->lock);
+    if (known)
+        send(channel->fd, &message, sizeof(message), MSG_NOSIGNAL);
+}
+
+static bool is_pending(struct channel *channel, uint64_t number)
+{
+    uint64_t index = (number >> 1 & UINT32_MAX) - 1;
+    bool found;
+
+    pthread_mutex_lock(&channel->lock);
+    found = index < CHANNEL_REQUESTS && channel->slots[index].req &&
+            number_of(channel, &channel->slots[index]) == number;
+    pthread_mutex_unlock(&channel->lock);
+    return found;
+}
+
+/* An INTERRUPT is answered only by a server that does not know it, or that has not yet seen the
+ * request it is about: then it gets it again. */
+static void take_interrupt_reply(struct channel *channel, uint64_t number, int error)
+{
+    if (error == -ENOSYS) {
+        pthread_mutex_lock(&channel->lock);
+        channel->no_interrupt = true;
+        pthread_mutex_unlock(&channel->lock);
+    } else if (error == -EAGAIN && is_pending(channel, number)) {
+        send_interrupt(channel, number);
+    }
 }
 
 /* ---- reading; by whoever has set `reading` -------------------------------------------------- */
@@ -172,21 +242,29 @@ static fuse_req_t take_message(struct channel *channel, size_t size)
         notify_pass_on(channel, header->error, body, size);
         return NULL;
     }
+    if (header->unique & 1) {
+        take_interrupt_reply(channel, header->unique & ~UINT64_C(1), header->error);
+        return NULL;
+    }
     if (!claim(channel, header->unique, &pending))
         return NULL;
     if (header->error)
         fuse_reply_err(pending.req, -header->error);
     else
         reply_pass_on(&pending, body, size);
+    wake_sender(pending.replied);
     return pending.req;
 }
 
-/* Reads until `own` is answered, or, without one, until nothing is there to read. */
-static void read_messages(struct channel *channel, fuse_req_t own)
+/* Reads until `own`, of that number, is answered, or, without one, until nothing is there to read.
+ */
+static void read_messages(struct channel *channel, fuse_req_t own, uint64_t number)
 {
     for (;;) {
         ssize_t got = recv(channel->fd, channel->buffer, channel->limit, own ? 0 : MSG_DONTWAIT);
-        if (got < 0 && errno == EINTR)
+        if (got < 0 && errno == EINTR && own)
+            send_interrupt(channel, number);
+        if (got < 0 && (errno == EINTR || (errno == EAGAIN && own)))
             continue;
         if (got < 0 && errno == EAGAIN)
             return;
@@ -242,7 +320,7 @@ static void *relief_thread(void *argument)
         go_on = !channel->ending && !channel->dead;
         pthread_mutex_unlock(&channel->lock);
         if (mine) {
-            read_messages(channel, NULL);
+            read_messages(channel, NULL, 0);
             stop_reading(channel);
         }
     }
@@ -288,12 +366,13 @@ static void fill_context(struct fuse_in_header *header, fuse_req_t req)
 
 /* Notes the request, so that its reply finds it. False: the server is gone. */
 static bool note(struct channel *channel, fuse_req_t req, const struct message *message,
-                 struct fuse_in_header *header)
+                 struct fuse_in_header *header, _Atomic uint32_t *replied)
 {
     pthread_mutex_lock(&channel->lock);
     struct pending *pending = take_slot(channel);
     if (pending) {
         pending->req = req;
+        pending->replied = replied;
         pending->opcode = message->opcode;
         pending->room = message->room;
         if (message->fi)
@@ -319,12 +398,24 @@ static bool start_reading(struct channel *channel, uint64_t number)
     return mine;
 }
 
+/* Somebody else reads. */
+static void await_reply(struct channel *channel, _Atomic uint32_t *replied, uint64_t number)
+{
+    const struct timespec limit = {.tv_sec = PATIENCE_S};
+
+    while (atomic_load(replied) == 0)
+        if (syscall(SYS_futex, replied, FUTEX_WAIT_PRIVATE, 0, &limit, NULL, 0) < 0 &&
+            errno == EINTR)
+            send_interrupt(channel, number);
+}
+
 void channel_send(struct channel *channel, fuse_req_t req, struct message *message)
 {
     struct fuse_in_header header = {0};
+    _Atomic uint32_t replied = 0;
     struct pending own;
 
-    if (channel->process != getpid() || !note(channel, req, message, &header)) {
+    if (channel->process != getpid() || !note(channel, req, message, &header, &replied)) {
         fuse_reply_err(req, ENOTCONN);
         return;
     }
@@ -334,8 +425,10 @@ void channel_send(struct channel *channel, fuse_req_t req, struct message *messa
         if (claim(channel, header.unique, &own))
             fuse_reply_err(req, error == EPIPE || error == ECONNRESET ? ENOTCONN : error);
     } else if (start_reading(channel, header.unique)) {
-        read_messages(channel, req);
+        read_messages(channel, req, header.unique);
         stop_reading(channel);
+    } else {
+        await_reply(channel, &replied, header.unique);
     }
 }
 

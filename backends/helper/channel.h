@@ -4,8 +4,11 @@
  *
  * A request is sent by the thread that made the call. If nobody else is reading, that thread reads
  * until its own reply is there, so that a single-threaded caller needs no second thread; else it
- * leaves, and whoever reads replies for it. A relief thread reads when callers have left replies
- * outstanding, and for notifications while nothing happens.
+ * sleeps until whoever reads has replied for it. A relief thread reads when a reader has left
+ * replies outstanding, and for notifications while nothing happens.
+ *
+ * A signal to a thread that waits, either way, sends FUSE_INTERRUPT for its request; what the
+ * server makes of it is the server's: the thread goes on waiting for the reply.
  */
 #ifndef HELPER_CHANNEL_H
 #define HELPER_CHANNEL_H
@@ -16,6 +19,7 @@
 #include <fuse_lowlevel.h>
 #include <linux/fuse.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/uio.h>
@@ -28,8 +32,9 @@ struct pending {
     uint32_t opcode;
     uint32_t generation; /* of the slot: a late second reply finds nothing */
     uint32_t next_free;
-    size_t room;              /* bytes of data that the caller takes */
-    struct fuse_file_info fi; /* OPEN, OPENDIR, CREATE */
+    _Atomic uint32_t *replied; /* futex of the thread that waits: 1 once it is */
+    size_t room;               /* bytes of data that the caller takes */
+    struct fuse_file_info fi;  /* OPEN, OPENDIR, CREATE */
 };
 
 /* What is sent: a header made from the first members, then the parts. */
@@ -64,6 +69,7 @@ struct channel {
     pthread_cond_t relieve; /* wakes the relief thread */
     bool reading;           /* somebody reads, and owns `buffer` */
     bool dead;              /* the server is gone */
+    bool no_interrupt;      /* it has said that it knows no FUSE_INTERRUPT */
     bool ending;            /* the relief thread is to end */
     uint32_t in_flight, first_free;
     struct pending *slots; /* CHANNEL_REQUESTS of them */

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "sys.h"
+
 #define BUFFER_SIZE (32 * 1024) /* as glibc's readdir */
 
 struct directory {
@@ -76,20 +78,15 @@ static int seek_to(struct directory *dir, off_t offset)
     return 0;
 }
 
-/* The entry at dir->next, read when the buffer is used up. NULL: the end, or an error. */
-static const struct dirent64 *next_entry(struct directory *dir, int *error)
+/* Reads more when the buffer is used up. 0 (also at the end) or an error. */
+static int fill_buffer(struct directory *dir)
 {
-    *error = 0;
-    if (dir->at == dir->filled) {
-        ssize_t got = getdents64(dir->fd, dir->entries, sizeof(dir->entries));
-        dir->at = 0;
-        dir->filled = got < 0 ? 0 : (size_t)got;
-        if (got <= 0) {
-            *error = got < 0 ? -errno : 0;
-            return NULL;
-        }
-    }
-    return (const struct dirent64 *)(dir->entries + dir->at);
+    if (dir->at < dir->filled)
+        return 0;
+    ssize_t got = getdents64(dir->fd, dir->entries, sizeof(dir->entries));
+    dir->at = 0;
+    dir->filled = got < 0 ? 0 : (size_t)got;
+    return got < 0 ? -errno : 0;
 }
 
 /* One name: type and number as getdents64 gives them, in *brief (else zero); all attributes when
@@ -106,19 +103,27 @@ static int tell(const struct directory *dir, const struct dirent64 *entry, bool 
     return fill(buf, entry->d_name, brief, entry->d_off, 0);
 }
 
+int directfuse_getattr_at(struct fuse_file_info *directory, const char *name, struct stat *st)
+{
+    int fd = directory_of(directory)->fd;
+
+    return *name ? sys_fstatat(fd, name, st, AT_SYMLINK_NOFOLLOW) : sys_fstat(fd, st);
+}
+
 int passthrough_readdir(const char *path, void *buf, fuse_fill_dir_t fill, off_t offset,
                         struct fuse_file_info *fi, enum fuse_readdir_flags flags)
 {
     struct directory *dir = directory_of(fi);
-    const struct dirent64 *entry;
     struct stat brief;
     int result = seek_to(dir, offset);
 
     (void)path;
-    if (result)
-        return result;
+    if (result == 0)
+        result = fill_buffer(dir);
     memset(&brief, 0, sizeof(brief));
-    while ((entry = next_entry(dir, &result))) {
+    /* What the buffer has is an answer; only an empty one is the end. */
+    while (result == 0 && dir->at < dir->filled) {
+        const struct dirent64 *entry = (const struct dirent64 *)(dir->entries + dir->at);
         if (tell(dir, entry, flags & FUSE_READDIR_PLUS, &brief, buf, fill))
             break;
         dir->at += entry->d_reclen;

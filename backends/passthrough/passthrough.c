@@ -143,6 +143,13 @@ static void *passthrough_init(struct fuse_conn_info *conn, struct fuse_config *c
     return fuse_get_context()->private_data;
 }
 
+/*
+ * For directfuse, which finds this (and directfuse_getattr_at) by its name; a constant like any
+ * other for everybody else. What makes, moves and removes names here are the calls of a POSIX
+ * system, which check by themselves what the kernel would look up for them (docs/decisions/014).
+ */
+const unsigned directfuse_posix_names = 1;
+
 static const struct fuse_operations operations = {
     .init = passthrough_init,
     .getattr = passthrough_getattr,

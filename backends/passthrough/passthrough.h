@@ -39,6 +39,10 @@ static inline const char *passthrough_relative(const char *path)
     return path[1] ? path + 1 : ".";
 }
 
+/* For directfuse, see passthrough.c: attributes of a name in an open directory. dir.c */
+extern const unsigned directfuse_posix_names;
+int directfuse_getattr_at(struct fuse_file_info *directory, const char *name, struct stat *st);
+
 /* The result of a system call as the operations return it. */
 static inline int passthrough_result(long result)
 {

@@ -6,6 +6,7 @@ a run in one direction only), ratios as the median of the rounds' ratios with a 
 order statistics, which supposes nothing of the distribution.
 """
 
+import contextlib
 import math
 import os
 import statistics
@@ -15,30 +16,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from directfuse._bench.routes import Route
-from directfuse._bench.worker import Refused
+from directfuse._bench.worker import Lanes, Refused
 
-__all__ = ["Clock", "Row", "interval", "measure"]
+__all__ = ["Row", "describe_times", "interval", "measure", "paired"]
 
 SAMPLE_SECONDS = 1e-3
+LEAST_ROUNDS = 5
+LATE_ROUNDS = 3  #: of a row that begins when its time is over
 
-
-@dataclass
-class Clock:
-    """A budget of time, in seconds, for `rows` rows."""
-
-    seconds: float
-    rows: int
-    end: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.end = time.monotonic() + self.seconds
-
-    def share(self) -> float:
-        """Seconds for the next row."""
-        left = self.end - time.monotonic()
-        share = left / max(self.rows, 1)
-        self.rows -= 1
-        return share
+Sample = dict[str, float]
 
 
 @dataclass
@@ -46,40 +32,50 @@ class Row:
     """One workload on all routes: samples by route, one for each round."""
 
     op: str
-    threads: int
-    samples: dict[str, list[dict[str, float]]]
-    daemon_cpu: dict[str, float]  #: ns of the daemon, an operation
-    left_out: dict[str, str]  #: route -> reason
+    lanes: Lanes
+    samples: dict[str, list[Sample]] = field(default_factory=dict)
+    daemons: dict[str, Sample] = field(default_factory=dict)  #: of other processes, an operation
+    left_out: dict[str, str] = field(default_factory=dict)  #: route -> reason
+
+    def leave_out(self, route: str, reason: str) -> None:
+        self.samples.pop(route, None)
+        self.left_out[route] = reason
 
     def summary(self, own: str | None) -> dict[str, Any]:
         """As it stands in the results. own: the route that ratios are taken against."""
         routes = {name: _describe(samples) for name, samples in self.samples.items()}
-        for name, cpu in self.daemon_cpu.items():
-            routes[name]["daemon_cpu_ns"] = round(cpu, 1)
+        for name, spent in self.daemons.items():
+            routes[name]["daemon_cpu_ns"] = round(spent["cpu_ns"], 1)
+            routes[name]["daemon_switches"] = round(spent["switches"], 5)
         ratios = {}
         if own in self.samples:
             ours = [sample["ns"] for sample in self.samples[own]]
             for name, samples in self.samples.items():
                 if name != own:
-                    theirs = [sample["ns"] for sample in samples]
-                    ratios[name] = [round(value, 4) for value in _paired(theirs, ours)]
+                    ratios[name] = paired([sample["ns"] for sample in samples], ours)
         return {
             "op": self.op,
-            "threads": self.threads,
+            "lanes": str(self.lanes),
             "routes": routes,
             "ratios": ratios,
             "left_out": self.left_out,
         }
 
 
-def _describe(samples: Sequence[dict[str, float]]) -> dict[str, Any]:
-    times = sorted(sample["ns"] for sample in samples)
+def describe_times(values: Sequence[float]) -> dict[str, Any]:
+    """Median, 10th percentile, quartiles and number."""
+    times = sorted(values)
     count = len(times)
     return {
         "median": round(statistics.median(times), 3),
         "p10": round(times[count // 10], 3),
         "spread": [round(times[count // 4], 3), round(times[count * 3 // 4], 3)],
         "rounds": count,
+    }
+
+
+def _describe(samples: Sequence[Sample]) -> dict[str, Any]:
+    return describe_times([sample["ns"] for sample in samples]) | {
         "cpu_ns": round(statistics.median(sample["cpu_ns"] for sample in samples), 3),
         "switches": round(statistics.fmean(sample["switches"] for sample in samples), 5),
     }
@@ -95,65 +91,71 @@ def interval(values: Sequence[float]) -> tuple[float, float, float]:
     return statistics.median(ordered), ordered[low], ordered[high]
 
 
-def _paired(theirs: Sequence[float], ours: Sequence[float]) -> tuple[float, float, float]:
-    return interval([a / b for a, b in zip(theirs, ours, strict=True) if b > 0])
+def paired(theirs: Sequence[float], ours: Sequence[float]) -> list[float]:
+    """Median and interval of the rounds' ratios, rounded for the results."""
+    ratios = [a / b for a, b in zip(theirs, ours, strict=True) if b > 0]
+    return [float(f"{value:.5g}") for value in interval(ratios)]
 
 
 # ---- measuring -----------------------------------------------------------------------------------
 
 
 def measure(
-    op: str, threads: int, routes: Sequence[Route], seconds: float, most_rounds: int
+    op: str, lanes: Lanes, routes: Sequence[Route], seconds: float, most_rounds: int
 ) -> Row:
-    """Times one workload on all routes for about `seconds`; at least five rounds."""
-    row = Row(op, threads, {}, {}, {})
+    """Times one workload on all routes for about `seconds`; some rounds at least. A route
+    that fails on the way is left out, the others go on."""
+    row = Row(op, lanes)
     counts: dict[str, int] = {}
     for route in routes:
         try:
-            counts[route.name] = _calibrate(route, op, threads)
+            counts[route.name] = _calibrate(route, op, lanes)
             row.samples[route.name] = []
         except Refused as error:
-            row.left_out[route.name] = str(error)
-    going = [route for route in routes if route.name in counts]
-    if not going:
-        return row
-    before = {route.name: _daemon_cpu(route) for route in going}
+            row.leave_out(route.name, str(error))
+    before = {route.name: _spent(route) for route in routes if route.name in counts}
     end = time.monotonic() + seconds
-    for round_number in range(most_rounds):
-        if round_number >= 5 and time.monotonic() > end:
+    for number in range(most_rounds):
+        going = [route for route in routes if route.name in row.samples]
+        least = LEAST_ROUNDS if seconds > 0 else LATE_ROUNDS
+        if not going or (number >= least and time.monotonic() > end):
             break
         for turn in range(len(going)):
-            route = going[(turn + round_number) % len(going)]
-            sample = route.worker.sample(op, counts[route.name], threads)
-            row.samples[route.name].append(sample)
-    for route in going:
-        done = counts[route.name] * threads * len(row.samples[route.name])
-        spent = _daemon_cpu(route) - before[route.name]
-        if route.daemon is not None:
-            row.daemon_cpu[route.name] = spent / done
+            route = going[(turn + number) % len(going)]
+            try:
+                sample = route.worker.sample(op, counts[route.name], lanes)
+                row.samples[route.name].append(sample)
+            except Refused as error:
+                row.leave_out(route.name, str(error))
+    for route in routes:
+        if route.daemons and route.name in row.samples:
+            done = counts[route.name] * lanes.number * len(row.samples[route.name])
+            row.daemons[route.name] = {
+                name: (value - before[route.name][name]) / done
+                for name, value in _spent(route).items()
+            }
     return row
 
 
-def _calibrate(route: Route, op: str, threads: int) -> int:
+def _calibrate(route: Route, op: str, lanes: Lanes) -> int:
     """How many operations fill a sample; warms caches on the way."""
     count = 1
     while True:
-        each = route.worker.sample(op, count, threads)["ns"]
+        each = route.worker.sample(op, count, lanes)["ns"]
         if each * count >= SAMPLE_SECONDS * 1e9 / 4:
             return max(1, int(SAMPLE_SECONDS * 1e9 / each))
         count *= 4
 
 
-def _daemon_cpu(route: Route) -> float:
-    """CPU time of a file system's process so far, ns; its threads' schedstat (proc(5))."""
-    if route.daemon is None:
-        return 0.0
-    total = 0.0
-    tasks = f"/proc/{route.daemon}/task"
-    try:
-        for task in os.listdir(tasks):
-            with open(f"{tasks}/{task}/schedstat") as file:
-                total += float(file.read().split()[0])
-    except OSError:
-        pass  # a thread ended while we looked
+def _spent(route: Route) -> Sample:
+    """CPU time, ns, of the route's other processes so far, and how often they were given a CPU:
+    their threads' schedstat, proc(5)."""
+    total = {"cpu_ns": 0.0, "switches": 0.0}
+    for pid in route.daemons:
+        with contextlib.suppress(OSError):  # it, or a thread of it, has ended
+            for task in os.listdir(f"/proc/{pid}/task"):
+                with open(f"/proc/{pid}/task/{task}/schedstat") as file:
+                    running, _, slices = file.read().split()
+                total["cpu_ns"] += float(running)
+                total["switches"] += float(slices)
     return total

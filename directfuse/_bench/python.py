@@ -69,7 +69,7 @@ def _compared(
     pairs = zip(samples["os"], samples["directfuse"], strict=True)
     return {
         "op": op,
-        "threads": 1,
+        "lanes": "1",
         "routes": {
             name: {
                 "median": round(sorted(values)[len(values) // 2], 1),

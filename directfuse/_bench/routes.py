@@ -1,20 +1,19 @@
-"""The ways to a file system. Each starts a worker that goes its way, and proves that it did."""
+"""The ways to a file system. Each starts a worker that goes its way, and proves that it did.
+
+Here is what they share; kernel_routes.py and own_routes.py have the ways, registry.py the list.
+"""
 
 import os
-import shlex
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import ClassVar
 
-from directfuse import _kernel, _paths
+from directfuse import _paths
 from directfuse._bench.subject import Subject
 from directfuse._bench.worker import Refused, Worker
 
-__all__ = ["ROUTES", "Route", "Unavailable", "describe", "mount_through_kernel", "run_prefix"]
-
-MOUNT_SECONDS = 15.0
+__all__ = ["Route", "Unavailable"]
 
 
 class Unavailable(Exception):
@@ -30,175 +29,44 @@ class Route(ABC):
 
     def __init__(self) -> None:
         self.worker: Worker
-        self.daemon: int | None = None  #: pid of the file system's process, if it has one
+        self.daemons: list[int] = []  #: pids of the other processes that serve it
 
     @abstractmethod
-    def start(self, subject: Subject, base: str, threads: int, stack: ExitStack) -> None:
+    def start(self, subject: Subject, base: str, lanes: int, stack: ExitStack) -> None:
         """Makes the way passable and enters the worker. Raises Unavailable."""
 
     @abstractmethod
     def proof(self) -> str:
-        """What shows that calls went this way; read when the worker has ended."""
+        """What shows that calls went this way; read when the worker has ended. Raises Unavailable
+        when nothing shows it."""
 
     def _worker(
         self,
         subject: Subject,
-        threads: int,
+        lanes: int,
         where: str,
         stack: ExitStack,
         *more: str,
         prefix: Sequence[str] = (),
+        program: Sequence[str] = (),
+        real: str = "",
     ) -> None:
-        words = ["--threads", str(threads), *(["--find"] if subject.finds else [])]
+        """program: what is started instead of df-bench. real: where the bytes are on disk."""
+        words = ["--lanes", str(lanes), *(["--real", real] if real else [])]
+        words += ["--find"] if subject.finds else []
+        words += ["--scribble"] if subject.scribble else []
+        argv = [*prefix, *(program or [os.fspath(_paths.bench_helper())]), *words, *more, where]
         try:
-            self.worker = stack.enter_context(Worker([*words, *more, where], prefix=prefix))
+            self.worker = stack.enter_context(Worker(argv))
         except Refused as error:
             raise Unavailable(str(error)) from error
+        self.daemons = self.worker.bystanders()
 
     def _directory(self, base: str, name: str) -> str:
-        path = f"{base}/{name}-{self.name.replace(' ', '-')}"
+        path = f"{base}/{name}-{self.name.replace(' ', '-').replace(',', '')}"
         os.mkdir(path)
         return path
 
-
-class Plain(Route):
-    name = "plain directory"
-    words = "the kernel's own file system, on tmpfs unless told otherwise"
-
-    def start(self, subject: Subject, base: str, threads: int, stack: ExitStack) -> None:
-        if subject.finds:
-            raise Unavailable("there is no plain copy of this file system's content")
-        self._path = self._directory(base, "files")
-        self._worker(subject, threads, f"kernel:{self._path}", stack)
-
-    def proof(self) -> str:
-        return f"no FUSE mount at {self._path}"
-
-
-def mount_through_kernel(
-    subject: Subject, point: str, source: str, options: str, stack: ExitStack
-) -> _kernel.Program:
-    """The subject's own program behind /dev/fuse, until the stack ends. Raises Unavailable."""
-    if subject.program is None:
-        raise Unavailable("a shared object cannot be mounted through the kernel")
-    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
-        raise Unavailable("/dev/fuse cannot be opened (root, or the package fuse3)")
-    argv = subject.command(point, source, options)
-    argv[0] = subject.program
-    program = stack.enter_context(_kernel.Program([*argv, "-f"]))
-    try:
-        program.wait_mounted(MOUNT_SECONDS)
-    except (OSError, _kernel.MountFailed) as error:
-        raise Unavailable(str(error)) from error
-    return program
-
-
-def run_prefix(command: list[str]) -> list[str]:
-    """What puts a program into `directfuse run` with one file system."""
-    directfuse = [sys.executable, "-m", "directfuse"]
-    return [*directfuse, "run", "-m", shlex.join(command), "--"]
-
-
-class KernelCached(Route):
-    name = "kernel FUSE cached"
-    words = "/dev/fuse, caches as the file system wants them"
-
-    def start(self, subject: Subject, base: str, threads: int, stack: ExitStack) -> None:
-        self._point = self._directory(base, "mount")
-        source = self._directory(base, "source") if subject.needs_source else ""
-        options = self._options(subject)
-        program = mount_through_kernel(subject, self._point, source, options, stack)
-        self.daemon = program.pid
-        self._worker(subject, threads, f"kernel:{self._point}", stack)
-        found = _kernel.fuse_mount_at(self._point)
-        if found is None:
-            raise Unavailable(f"no FUSE mount at {self._point}")
-        self._type = found.type
-
-    def _options(self, subject: Subject) -> str:
-        return ""
-
-    def proof(self) -> str:
-        return f"{self._type} mounted, served by a process of its own"
-
-
-class Kernel(KernelCached):
-    name = "kernel FUSE"
-    words = "/dev/fuse, entry, attribute and (where the file system can) page caches off"
-
-    def _options(self, subject: Subject) -> str:
-        return subject.uncached
-
-
-class IoUring(Route):
-    name = "kernel FUSE io_uring"
-    words = "FUSE over io_uring"
-
-    def start(self, subject: Subject, base: str, threads: int, stack: ExitStack) -> None:
-        switch = "/sys/module/fuse/parameters/enable_uring"
-        if not os.path.exists(switch):
-            raise Unavailable("this kernel has no FUSE over io_uring (Linux 6.14)")
-        raise Unavailable("the system's libfuse does not speak it (libfuse 3.18 would)")
-
-    def proof(self) -> str:
-        return ""
-
-
-class Inline(Route):
-    name = "inline"
-    words = "directfuse: the file system in the calling process"
-    ours = True
-
-    def start(self, subject: Subject, base: str, threads: int, stack: ExitStack) -> None:
-        point = f"{base}/nowhere-inline"
-        source = self._directory(base, "source") if subject.needs_source else ""
-        words = [subject.library, *subject.command(point, source)]
-        self._worker(subject, threads, f"inline:{point}", stack, "--mount", *words, "--")
-
-    def proof(self) -> str:
-        return f"{self.worker.calls} operations counted by the mount"
-
-
-class Helper(Route):
-    name = "helper"
-    words = "directfuse: the unmodified program in a process of its own, over the FUSE protocol"
-    ours = True
-
-    def start(self, subject: Subject, base: str, threads: int, stack: ExitStack) -> None:
-        helper = _paths.plugin(_paths.HELPER)
-        if subject.program is None or helper is None:
-            raise Unavailable("a shared object is no program that a helper could start")
-        point = f"{base}/nowhere-helper"
-        source = self._directory(base, "source") if subject.needs_source else ""
-        own = subject.command(point, source)
-        words = [os.fspath(helper), _paths.HELPER, subject.program, *own[1:]]
-        self._worker(subject, threads, f"inline:{point}", stack, "--mount", *words, "--")
-
-    def proof(self) -> str:
-        return f"{self.worker.calls} operations counted by the mount"
-
-
-class Run(Route):
-    name = "run"
-    words = "directfuse run: an unmodified program, its system calls intercepted; a mount server"
-    ours = True
-
-    def start(self, subject: Subject, base: str, threads: int, stack: ExitStack) -> None:
-        self._point = f"{base}/nowhere-run"
-        source = self._directory(base, "source") if subject.needs_source else ""
-        prefix = run_prefix(subject.command(self._point, source))
-        self._worker(subject, threads, f"kernel:{self._point}", stack, prefix=prefix)
-
-    def proof(self) -> str:
-        if os.path.lexists(self._point):
-            raise Unavailable(f"{self._point} exists for other programs")
-        return "its files were nowhere but in the mount server"
-
-
-ROUTES: dict[str, type[Route]] = {
-    route.name: route for route in (Plain, Kernel, KernelCached, IoUring, Inline, Helper, Run)
-}
-
-
-def describe() -> dict[str, str]:
-    return {name: route.words for name, route in ROUTES.items()}
+    def _source(self, subject: Subject, base: str) -> str:
+        """The directory that the file system serves, of one that does."""
+        return self._directory(base, "source") if subject.needs_source else ""

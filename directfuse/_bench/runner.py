@@ -3,8 +3,8 @@ system is (inside `directfuse run`, say). Standard library only; it is run as a 
 
     runner.py DIRECTORY INPUT
 
-Orders come as lines of JSON, {"name": ..., "before": ..., "script": ...}; each runs in a fresh
-directory and is answered with {"seconds": ...} or {"error": ...}.
+Orders come as lines of JSON, {"before": ..., "script": ...}; each runs in a fresh directory and is
+answered with {"seconds": ..., "output": ...} or {"error": ...}.
 """
 
 import json
@@ -17,7 +17,8 @@ import time
 SECONDS = 120
 
 
-def run(script: str, directory: str, given: str) -> None:
+def run(script: str, directory: str, given: str) -> str:
+    """What it printed."""
     done = subprocess.run(
         ["/bin/sh", "-ec", script],
         cwd=directory,
@@ -29,18 +30,20 @@ def run(script: str, directory: str, given: str) -> None:
         check=False,
     )
     if done.returncode:
-        raise RuntimeError(done.stderr.strip()[-300:] or f"status {done.returncode}")
+        words = (done.stderr.strip() or done.stdout.strip())[-300:]
+        raise RuntimeError(words or f"status {done.returncode}")
+    return done.stdout
 
 
-def once(order: dict[str, str], directory: str, given: str) -> float:
-    """Seconds of the script, without what comes before and after it."""
+def once(order: dict[str, str], directory: str, given: str) -> dict[str, object]:
+    """Seconds of the script, without what comes before and after it, and what it printed."""
     os.mkdir(directory)
     try:
         if order["before"]:
             run(order["before"], directory, given)
         start = time.perf_counter()
-        run(order["script"], directory, given)
-        return time.perf_counter() - start
+        output = run(order["script"], directory, given)
+        return {"seconds": time.perf_counter() - start, "output": output}
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 
@@ -49,8 +52,7 @@ def main(directory: str, given: str) -> None:
     print(json.dumps({"ready": True}), flush=True)
     for number, line in enumerate(sys.stdin):
         try:
-            seconds = once(json.loads(line), os.path.join(directory, str(number)), given)
-            answer: dict[str, object] = {"seconds": seconds}
+            answer = once(json.loads(line), os.path.join(directory, str(number)), given)
         except (OSError, RuntimeError, subprocess.SubprocessError) as error:
             answer = {"error": str(error)}
         print(json.dumps(answer), flush=True)

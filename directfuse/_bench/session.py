@@ -1,59 +1,40 @@
-"""One run of the benchmark: subjects, routes, rows; the results as they are kept in JSON."""
+"""One run of the benchmark: its parts, and the results as they are kept in JSON."""
 
+import dataclasses
 import os
-import platform
-import shutil
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
-from importlib.metadata import version
 from typing import Any
 
-from directfuse._bench.measure import Clock, measure
-from directfuse._bench.programs import measure_programs
+from directfuse._bench import breakdown
+from directfuse._bench.budget import Budget
+from directfuse._bench.fio import JOBS, measure_fio
+from directfuse._bench.machine import (
+    default_directory,
+    disk_directory,
+    file_system_of,
+    machine,
+)
+from directfuse._bench.programs import PROGRAMS, measure_programs
 from directfuse._bench.python import measure_python
-from directfuse._bench.routes import ROUTES, Route, Unavailable, describe
-from directfuse._bench.subject import Subject
-from directfuse._bench.worker import workloads
+from directfuse._bench.registry import describe
+from directfuse._bench.rows import Rows
+from directfuse._bench.subject import Subject, built_in
+from directfuse._bench.worker import Lanes
+from directfuse._bench.workload_sets import chosen
 
-__all__ = ["SETS", "Plan", "run_benchmark"]
+__all__ = ["LAYOUT", "PARTS", "Plan", "run_benchmark"]
 
 #: Version of the layout of the results.
-LAYOUT = 1
+LAYOUT = 2
 
-_FIGURES = [
-    f"{way} {size}, {order}"
-    for way in ("pread", "pwrite")
-    for size in ("4 KiB", "16 KiB", "64 KiB", "256 KiB", "1 MiB")
-    for order in ("sequential", "random")
-]
-
-#: Names for several workloads at once.
-SETS: dict[str, list[str]] = {
-    "micro": [
-        "stat, depth 2",
-        "stat, depth 4",
-        "fstat",
-        "open+close",
-        "create+unlink",
-        "rename, there and back",
-        "mkdir+rmdir",
-        "setxattr+getxattr",
-        "readdir of 1000",
-        "ls -l of 1000",
-        "open+fstat+read 4 KiB+close",
-        "open+fstat+read 100 KiB+close",
-        "pread 4 KiB, random",
-        "pread 1 MiB, sequential",
-        "pwrite 4 KiB, random",
-        "pwrite 1 MiB, sequential",
-    ],
-    "figures": _FIGURES,
-}
+#: What can be measured besides the workloads, and how many seconds it is worth.
+PARTS = {"programs": 60.0, "fio": 20.0, "figures": 30.0, "breakdown": 4.0, "python": 2.0}
+_ROWS_WEIGHT = 0.6  # for a workload on all routes
 
 
 @dataclass
@@ -63,182 +44,155 @@ class Plan:
     subjects: list[Subject]
     patterns: list[str]  #: names of sets or workloads, with * and ?
     routes: list[str]
-    threads: list[int]
+    lanes: list[Lanes]
     seconds: float
     most_rounds: int
-    programs: bool
-    python: bool
+    parts: set[str]
     directory: str | None = None
     progress: Callable[[str], None] = field(default=lambda _: None)
 
 
-def chosen(patterns: Sequence[str]) -> list[str]:
-    """Workloads by patterns, in their own order. Raises ValueError naming one that matches none."""
-    known = list(workloads())
-    names: set[str] = set()
-    for pattern in patterns:
-        found = SETS.get(pattern) or [name for name in known if fnmatchcase(name, pattern)]
-        if not found:
-            raise ValueError(pattern)
-        names.update(found)
-    return [name for name in known if name in names]
-
-
 def run_benchmark(plan: Plan) -> dict[str, Any]:
-    """Measures; nothing it started is left when it returns or raises."""
-    notes: list[str] = []
+    """Measures; nothing it started is left when it returns or raises. Interrupted by Ctrl-C it
+    returns what it has, with "interrupted" set."""
     results: dict[str, Any] = {
         "layout": LAYOUT,
         "machine": machine(plan.directory),
         "routes": describe(),
         "subjects": [],
-        "notes": notes,
+        "notes": [],
     }
-    ops = chosen(plan.patterns)
-    rows = len(plan.subjects) * len(ops) * len(plan.threads)
-    share = 0.5 if plan.programs else 1.0
-    clock = Clock(plan.seconds * share, rows)
-    for subject in plan.subjects:
-        with _base(plan.directory) as base:
-            results["subjects"].append(_measure_subject(plan, subject, base, ops, clock, notes))
-    if plan.programs:
-        results["programs"] = _measure_programs(plan, notes)
-    if plan.python:
-        plan.progress("Python calls")
-        with _base(plan.directory) as base:
-            results["python"] = measure_python(base, min(plan.most_rounds, 51))
+    budget = Budget(plan.seconds, _weights(plan))
+    try:
+        for subject in plan.subjects:
+            results["subjects"].append(_measure(plan, subject, plan.lanes, budget, results))
+        for name, measure in _MEASURES.items():
+            if name in plan.parts:
+                measure(plan, budget, results)
+    except KeyboardInterrupt:
+        results["interrupted"] = True
+        results["notes"].append("interrupted: what was not measured yet is missing")
     results["machine"]["load after"] = round(os.getloadavg()[0], 2)
     return results
 
 
+def _weights(plan: Plan) -> dict[str, float]:
+    rows = [len(chosen(subject.patterns or plan.patterns)) for subject in plan.subjects]
+    weights = {
+        f"rows of {subject.name}": _ROWS_WEIGHT * count * len(plan.lanes)
+        for subject, count in zip(plan.subjects, rows, strict=True)
+    }
+    return weights | {name: weight for name, weight in PARTS.items() if name in plan.parts}
+
+
 @contextmanager
 def _base(directory: str | None) -> Iterator[str]:
+    """A directory for all that is made, removed at the end."""
     with tempfile.TemporaryDirectory(
         prefix="directfuse-bench.", dir=directory or default_directory(), ignore_cleanup_errors=True
     ) as base:
         yield base
 
 
-def default_directory() -> str:
-    shared = "/dev/shm"
-    return shared if os.access(shared, os.W_OK) else tempfile.gettempdir()
-
-
-# ---- one subject ---------------------------------------------------------------------------------
-
-
-def _measure_subject(
-    plan: Plan, subject: Subject, base: str, ops: list[str], clock: Clock, notes: list[str]
+def _measure(
+    plan: Plan,
+    subject: Subject,
+    lanes: Sequence[Lanes],
+    budget: Budget,
+    results: dict[str, Any],
+    end: float | None = None,
 ) -> dict[str, Any]:
-    rows: list[dict[str, Any]] = []
-    with ExitStack() as stack:
-        routes = _start_routes(plan, subject, base, stack, notes)
-        site = routes[0].worker.site if routes else {}
-        own = next((route.name for route in routes if route.ours), None)
-        for op in ops:
-            for threads in plan.threads:
-                plan.progress(f"{subject.name}: {op}" + (f" × {threads}" if threads > 1 else ""))
-                row = measure(op, threads, routes, clock.share(), plan.most_rounds)
-                if row.samples:
-                    rows.append(row.summary(own))
-        memory = {route.name: _memory(route) for route in routes}
-    return {
-        "name": subject.name,
-        "own": own,
-        "site": site if subject.finds else {},
-        "proof": _proofs(routes, notes),
-        "memory_kib": memory,
-        "rows": rows,
-    }
+    """All workloads of one file system, until `end`."""
+    end = budget.part(f"rows of {subject.name}") if end is None else end
+    routes = [name for name in plan.routes if not subject.routes or name in subject.routes]
+    with _base(subject.directory or plan.directory) as base:
+        rows = Rows(subject, routes, base, lanes, results["notes"])
+        ops = chosen(subject.patterns or plan.patterns)
+        return rows.measure(ops, end, budget, plan.most_rounds, plan.progress)
 
 
-def _start_routes(
-    plan: Plan, subject: Subject, base: str, stack: ExitStack, notes: list[str]
-) -> list[Route]:
-    routes = []
-    for name in plan.routes:
-        plan.progress(f"{subject.name}: {name}")
-        route = ROUTES[name]()
-        try:
-            with ExitStack() as own:
-                route.start(subject, base, max(plan.threads), own)
-                stack.push(own.pop_all())
-            routes.append(route)
-        except (Unavailable, OSError) as error:
-            notes.append(f"{subject.name}, {name}: left out: {error}")
-    return routes
+# ---- the parts -----------------------------------------------------------------------------------
 
 
-def _proofs(routes: list[Route], notes: list[str]) -> dict[str, str]:
-    proofs = {}
-    for route in routes:
-        try:
-            proofs[route.name] = route.proof()
-        except Unavailable as error:
-            notes.append(f"{route.name}: NOT PROVEN to have been used: {error}")
-    return proofs
+def _programs(plan: Plan, budget: Budget, results: dict[str, Any]) -> None:
+    _on_places(plan, budget, results, "programs", len(PROGRAMS), measure_programs)
 
 
-def _memory(route: Route) -> dict[str, int]:
-    """Most memory that its processes had, KiB."""
-    pids = {"client": route.worker.pid, "daemon": route.daemon}
-    return {name: _peak(pid) for name, pid in pids.items() if pid is not None}
+def _fio(plan: Plan, budget: Budget, results: dict[str, Any]) -> None:
+    _on_places(plan, budget, results, "fio", len(JOBS), measure_fio)
 
 
-def _peak(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/status") as status:
-            lines = [line for line in status if line.startswith("VmHWM:")]
-    except OSError:
-        return 0
-    return int(lines[0].split()[1]) if lines else 0
-
-
-def _measure_programs(plan: Plan, notes: list[str]) -> dict[str, list[dict[str, Any]]]:
+def _on_places(
+    plan: Plan,
+    budget: Budget,
+    results: dict[str, Any],
+    part: str,
+    rows: int,
+    measure: Callable[..., list[dict[str, Any]]],
+) -> None:
     subjects = [subject for subject in plan.subjects if not subject.finds]
-    tables = {}
+    inner = Budget(
+        budget.part(part) - time.monotonic(), {subject.name: float(rows) for subject in subjects}
+    )
+    results[part] = {}
     for subject in subjects:
-        seconds = plan.seconds * 0.5 / len(subjects)
         with _base(plan.directory) as base:
-            tables[subject.name] = measure_programs(subject, base, notes, seconds, plan.progress)
-    return tables
+            results[part][subject.name] = measure(
+                subject,
+                plan.routes,
+                base,
+                results["notes"],
+                inner.part(subject.name),
+                plan.progress,
+            )
 
 
-# ---- the machine ---------------------------------------------------------------------------------
+def _figures(plan: Plan, budget: Budget, results: dict[str, Any]) -> None:
+    """Direct-FUSE's figures 5 to 8: passthrough on tmpfs and on a disk."""
+    passthrough = built_in("passthrough")
+    memory, disk = default_directory(), disk_directory()
+    wanted = [(memory, "sizes"), (disk, "disk")]
+    inner = Budget(budget.part("figures") - time.monotonic(), {"sizes": 1.0, "disk": 2.0})
+    results["figures"] = []
+    for directory, patterns in wanted:
+        end = inner.part(patterns)
+        if directory is None:
+            results["notes"].append("figures on a disk: left out: no disk can be written to here")
+            continue
+        subject = dataclasses.replace(
+            passthrough,
+            name=f"passthrough on {file_system_of(directory)}",
+            directory=directory,
+            patterns=(patterns,),
+            routes=("plain directory", "kernel FUSE", "kernel FUSE cached", "inline"),
+        )
+        found = _measure(plan, subject, [Lanes("1")], budget, results, end)
+        results["figures"].append(found)
 
 
-def machine(directory: str | None) -> dict[str, Any]:
-    """Where this was measured, and with what."""
-    return {
-        "processor": _processor(),
-        "cpus": os.cpu_count(),
-        "kernel": platform.release(),
-        "system": _system(),
-        "python": platform.python_version(),
-        "directfuse": version("directfuse"),
-        "libfuse": _libfuse(),
-        "plain directory": directory or default_directory(),
-        "date": time.strftime("%Y-%m-%d", time.gmtime()),
-        "load before": round(os.getloadavg()[0], 2),
-    }
-
-
-def _processor() -> str:
-    with open("/proc/cpuinfo") as file:
-        names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
-    return names[0] if names else platform.machine()
-
-
-def _system() -> str:
+def _breakdown(plan: Plan, budget: Budget, results: dict[str, Any]) -> None:
+    end = budget.part("breakdown")
+    plan.progress("breakdown of a call")
     try:
-        return platform.freedesktop_os_release().get("PRETTY_NAME", "")
-    except OSError:
-        return ""
+        dispatch = breakdown.measure_dispatch(min(plan.most_rounds, 101))
+    except (OSError, subprocess.CalledProcessError) as error:
+        results["notes"].append(f"breakdown: left out: df-dispatch: {error}")
+        return
+    found = _measure(plan, breakdown.dummy(), [Lanes("1")], budget, results, end)
+    results["breakdown"] = breakdown.breakdown_rows(dispatch, found["rows"])
 
 
-def _libfuse() -> str:
-    tool = shutil.which("fusermount3")
-    if tool is None:
-        return "no fusermount3"
-    done = subprocess.run([tool, "-V"], capture_output=True, text=True, check=False)
-    return done.stdout.strip().rpartition(" ")[2]
+def _python(plan: Plan, budget: Budget, results: dict[str, Any]) -> None:
+    budget.part("python")
+    plan.progress("Python calls")
+    with _base(plan.directory) as base:
+        results["python"] = measure_python(base, min(plan.most_rounds, 51))
+
+
+_MEASURES: dict[str, Callable[[Plan, Budget, dict[str, Any]], None]] = {
+    "programs": _programs,
+    "fio": _fio,
+    "figures": _figures,
+    "breakdown": _breakdown,
+    "python": _python,
+}

@@ -26,6 +26,11 @@ class Subject:
     finds: bool = False  #: it holds files already, and nothing is written to it
     needs_source: bool = False  #: its command line names a directory that it serves
     uncached: str = field(default="")  #: mount options
+    handles_are_files: bool = False  #: its file handles are descriptors of real files
+    scribble: bool = False  #: what it holds may be overwritten
+    directory: str | None = None  #: where its files are to live; None: as for all
+    routes: tuple[str, ...] = ()  #: only these; none: all
+    patterns: tuple[str, ...] = ()  #: workloads of its own; none: as for all
 
     POINT = "\0mountpoint"
     SOURCE = "\0source"
@@ -49,6 +54,7 @@ def built_in(name: str) -> Subject:
         library=os.fspath(library),
         program=os.fspath(program) if program else None,
         needs_source=needs_source,
+        handles_are_files=needs_source,
         uncached=_ASK_ALWAYS.get(name, _ASK_ALWAYS_HIGH_LEVEL),
     )
 

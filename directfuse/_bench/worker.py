@@ -1,13 +1,19 @@
-"""One df-bench process: a route's files, and a sample whenever it is asked for one."""
+"""One worker process: a route's files, and a sample whenever it is asked for one."""
 
+import contextlib
 import json
+import os
+import select
+import signal
 import subprocess
 from collections.abc import Sequence
 from typing import Any, Self
 
 from directfuse import _paths
 
-__all__ = ["Refused", "Worker", "workloads"]
+__all__ = ["Lanes", "Refused", "Worker", "workloads"]
+
+ANSWER_SECONDS = 60.0  #: longest silence of a worker; a file system that hangs is left out then
 
 
 class Refused(Exception):
@@ -23,14 +29,29 @@ def workloads() -> dict[str, bool]:
     return {name: kind == "writes" for kind, name in rows}
 
 
+class Lanes(str):
+    """How many do the same at the same time, as df-bench takes it: "2" threads, "2p" processes."""
+
+    @property
+    def number(self) -> int:
+        return int(self.rstrip("p"))
+
+    @property
+    def words(self) -> str:
+        """For a table; nothing for one."""
+        if self.number == 1:
+            return ""
+        return f" × {self.number} {'processes' if self.endswith('p') else 'threads'}"
+
+
 class Worker:
     """A context manager: the files are made (or found) when it is entered."""
 
-    def __init__(self, arguments: Sequence[str], *, prefix: Sequence[str] = ()) -> None:
-        """arguments: df-bench's. prefix: a command that runs the rest of its line."""
-        self._argv = [*prefix, str(_paths.bench_helper()), *arguments]
+    def __init__(self, argv: Sequence[str]) -> None:
+        """argv: df-bench or one that speaks like it, behind whatever it is to run in."""
+        self._argv = list(argv)
         self.site: dict[str, Any] = {}
-        self.calls = 0  #: what mounts of its own had served at the end
+        self.counts = {"calls": 0, "trips": 0, "hits": 0}  #: of mounts of its own, at the end
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(
@@ -51,40 +72,84 @@ class Worker:
 
     def __exit__(self, *exc_info: object) -> None:
         try:
-            out, _ = self._process.communicate(timeout=60)
-        except (subprocess.TimeoutExpired, KeyboardInterrupt):
+            out, _ = self._process.communicate(timeout=ANSWER_SECONDS)
+        except (subprocess.TimeoutExpired, KeyboardInterrupt) as error:
             self._kill()
-            raise
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            return
         lines = out.splitlines()
         if lines:
-            self.calls = json.loads(lines[-1]).get("calls", 0)
+            self.counts.update(json.loads(lines[-1]))
 
     @property
     def pid(self) -> int:
-        return self._process.pid
+        """The process that makes the calls."""
+        return int(self.site.get("pid", self._process.pid))
 
-    def sample(self, workload: str, count: int, threads: int = 1) -> dict[str, float]:
+    def bystanders(self) -> list[int]:
+        """Other processes of its session, its children, and those that have its directory in their
+        command line (a mount server)."""
+        others = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+        return [pid for pid in others if pid not in (self.pid, os.getpid()) and self._is_ours(pid)]
+
+    def _is_ours(self, pid: int) -> bool:
+        where = os.fsencode(self._argv[-1].partition(":")[2])
+        try:
+            if os.getsid(pid) == self._process.pid or _parent(pid) == self.pid:
+                return True
+            with open(f"/proc/{pid}/cmdline", "rb") as words:
+                return where in words.read()
+        except OSError:
+            return False  # it has ended
+
+    def sample(self, workload: str, count: int, lanes: str = "1") -> dict[str, float]:
         """ns, cpu_ns and switches an operation. Raises Refused."""
         assert self._process.stdin is not None
         try:
-            self._process.stdin.write(f"{threads} {count} {workload}\n")
+            self._process.stdin.write(f"{lanes} {count} {workload}\n")
             self._process.stdin.flush()
-        except BrokenPipeError:
+        except (BrokenPipeError, ValueError):
             pass  # the answer is missing, and its last words say why
         return self._answer()
 
     def _answer(self) -> dict[str, Any]:
         assert self._process.stdout is not None and self._process.stderr is not None
-        line = self._process.stdout.readline()
-        if not line:
-            words = self._process.stderr.read().strip()
-            status = self._process.wait()
-            raise Refused(words or f"df-bench ended with status {status}")
+        if not _readable(self._process.stdout.fileno()):
+            self._kill()
+            raise Refused(f"no answer for {ANSWER_SECONDS:.0f} s")
+        line = self._process.stdout.readline() if not self._process.stdout.closed else ""
+        if not line.endswith("\n"):
+            raise Refused(self._last_words())
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
             raise Refused(answer["error"])
         return answer
 
+    def _last_words(self) -> str:
+        assert self._process.stderr is not None
+        status = self._process.wait()
+        words = "" if self._process.stderr.closed else self._process.stderr.read().strip()
+        if words:
+            return words
+        if status < 0:
+            return f"the worker was killed by {signal.Signals(-status).name}"
+        return f"the worker ended with status {status}"
+
     def _kill(self) -> None:
-        self._process.kill()
+        """It and all of its session: what it started is nobody else's."""
+        for pid in [*self.bystanders(), self.pid, self._process.pid]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self._process.communicate()
+
+
+def _parent(pid: int) -> int:
+    with open(f"/proc/{pid}/stat") as file:
+        return int(file.read().rpartition(")")[2].split()[1])
+
+
+def _readable(fd: int) -> bool:
+    waiting = select.poll()
+    waiting.register(fd, select.POLLIN)
+    return bool(waiting.poll(ANSWER_SECONDS * 1000))

@@ -35,7 +35,7 @@ def print_table(
 
     table = Table(box=SIMPLE_HEAD, title=title or None, title_justify="left", pad_edge=False)
     for index, name in enumerate(columns):
-        table.add_column(name, justify="right" if numbers and index else "left")
+        table.add_column(name, justify="right" if numbers and index else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     Console().print(table)

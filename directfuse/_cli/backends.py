@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import os
+import re
 from collections.abc import Iterator
 
 import click
@@ -18,6 +19,12 @@ _LIBRARIES = {
     "libfuse3.so.3": "libfuse 3",
     "libfuse3.so.4": "libfuse 3",
     "libfuse.so.2": "libfuse 2",
+}
+_OF_A_VERSION = rb"(_\d+|_compat\d*|_versioned)*"
+#: API -> names with which a program enters it, whatever version of the headers it was built with.
+_ENTRY_POINTS = {
+    "high-level": re.compile(rb"_*fuse_(main|main_real|new|setup)" + _OF_A_VERSION),
+    "low-level": re.compile(rb"fuse_(session_new|lowlevel_new)" + _OF_A_VERSION),
 }
 
 
@@ -121,10 +128,9 @@ def fuse_api(linkage: Linkage | None) -> str:
     library = next((_LIBRARIES[name] for name in linkage.needed if name in _LIBRARIES), None)
     if library is None:
         return ""
-    if linkage.strings & {b"fuse_main_real", b"fuse_new", b"fuse_new_31", b"fuse_setup"}:
-        return f"{library}, high-level"
-    if linkage.strings & {b"fuse_session_new", b"fuse_lowlevel_new"}:
-        return f"{library}, low-level"
+    for api, entry_point in _ENTRY_POINTS.items():
+        if any(entry_point.fullmatch(name) for name in linkage.strings):
+            return f"{library}, {api}"
     return ""
 
 

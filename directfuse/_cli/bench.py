@@ -1,24 +1,29 @@
 """`directfuse bench`: the same work on every route, in turn."""
 
 import json
-import os
+import signal
 from pathlib import Path
 from typing import Any
 
 import click
 
 from directfuse import _paths
-from directfuse._bench.report import compare, sections, write_report
-from directfuse._bench.routes import ROUTES
-from directfuse._bench.session import SETS, Plan, chosen, run_benchmark
+from directfuse._bench.compare import compare
+from directfuse._bench.machine import busy_words
+from directfuse._bench.registry import ROUTES
+from directfuse._bench.report import write_report
+from directfuse._bench.session import LAYOUT, PARTS, Plan, run_benchmark
 from directfuse._bench.subject import Subject, built_in, from_command
+from directfuse._bench.tables import gain, sections
+from directfuse._bench.worker import Lanes
+from directfuse._bench.workload_sets import SETS, chosen
 from directfuse._cli._failure import Failure
 from directfuse._cli._output import json_option, print_json, print_table, progress
 from directfuse._errors import MountError
 
 __all__ = ["bench"]
 
-_BUSY = 0.5  # load for each CPU from which a machine is called busy
+_LANES = 16  # most threads or processes
 
 
 @click.command()
@@ -36,7 +41,7 @@ _BUSY = 0.5  # load for each CPU from which a machine is called busy
     "patterns",
     multiple=True,
     metavar="NAME",
-    help="Workloads: micro, figures, or a name with * and ? (repeatable).  [default: micro]",
+    help=f"Workloads: {', '.join(SETS)}, or a name with * and ? (repeatable).  [default: micro]",
 )
 @click.option(
     "--route",
@@ -47,13 +52,19 @@ _BUSY = 0.5  # load for each CPU from which a machine is called busy
 )
 @click.option("--kernel/--no-kernel", default=True, help="Compare with kernel FUSE mounts.")
 @click.option("--threads", default="1", metavar="N,N…", help="How many threads.  [default: 1]")
+@click.option(
+    "--processes", default="", metavar="N,N…", help="How many processes at the same time, too."
+)
 @click.option("--programs", is_flag=True, help="Whole programs too: untar, git, gcc, sqlite …")
+@click.option("--fio", is_flag=True, help="fio jobs too.")
+@click.option("--figures", is_flag=True, help="Direct-FUSE's figures 5 to 8, on tmpfs and on disk.")
+@click.option("--breakdown", is_flag=True, help="Where the time of one call goes.")
 @click.option("--python/--no-python", "with_python", default=True, help="Time Python calls too.")
 @click.option(
     "--budget",
     type=click.FloatRange(min=1),
     metavar="SECONDS",
-    help="Time for all rounds.  [default: 60, or 12 with --quick]",
+    help="Time for all of it.  [default: 60, 45 for a CMDLINE, 12 with --quick; more with parts]",
 )
 @click.option(
     "--directory",
@@ -83,7 +94,11 @@ def bench(
     routes: tuple[str, ...],
     kernel: bool,
     threads: str,
+    processes: str,
     programs: bool,
+    fio: bool,
+    figures: bool,
+    breakdown: bool,
     with_python: bool,
     budget: float | None,
     directory: str | None,
@@ -104,35 +119,44 @@ def bench(
     Examples:
       directfuse bench --quick
       directfuse bench 'squashfuse data.sqfs /data'
-      directfuse bench --backend memfs --only 'stat*' --only figures --threads 1,2
+      directfuse bench --backend memfs --only 'stat*' --only storm --threads 1,2 --processes 2
       directfuse bench --programs --report out
       directfuse bench --programs --compare out/results.json
 
     \b
-    Exit status: 0; 1 something is worse than in --compare's results; 125 directfuse itself failed.
+    Exit status: 0; 1 something is worse than in --compare's results; 125 directfuse itself failed;
+    130 interrupted by Ctrl-C: what was measured until then is shown.
     """
+    asked = {"programs": programs, "fio": fio, "figures": figures, "breakdown": breakdown}
+    asked["python"] = with_python and command_line is None and (not names or "memfs" in names)
+    parts = {name for name, is_asked in asked.items() if is_asked}
     plan = Plan(
         subjects=_subjects(command_line, names),
         patterns=_patterns(patterns),
         routes=_routes(routes, kernel),
-        threads=_threads(threads),
-        seconds=budget or (12.0 if quick else 60.0),
+        lanes=_lanes(threads, processes),
+        seconds=budget or _seconds(quick, command_line, parts),
         most_rounds=25 if quick else 201,
-        programs=programs,
-        python=with_python and command_line is None and (not names or "memfs" in names),
+        parts=parts,
         directory=directory,
     )
     earlier = _load(old) if old else None
-    _warn_if_busy()
+    warning = busy_words()
+    if warning:
+        click.echo(f"directfuse bench: {warning}", err=True)
     with progress("Measuring…") as show:
         plan.progress = show
         results = run_benchmark(plan)
+    if warning:
+        results["notes"].append(warning)
     if report_directory is not None:
         _write(results, report_directory)
     if as_json:
         print_json(results)
     else:
         _print(results)
+    if results.get("interrupted"):
+        return 128 + signal.SIGINT
     return _print_comparison(earlier, results, as_json) if earlier else 0
 
 
@@ -170,33 +194,41 @@ def _routes(routes: tuple[str, ...], kernel: bool) -> list[str]:
     return [name for name in wanted if kernel or not name.startswith("kernel")]
 
 
-def _threads(text: str) -> list[int]:
+def _lanes(threads: str, processes: str) -> list[Lanes]:
+    """Threads, then processes."""
+    found = [Lanes(str(number)) for number in _numbers("--threads", threads)]
+    if processes:
+        found += [Lanes(f"{number}p") for number in _numbers("--processes", processes)]
+    return found
+
+
+def _numbers(option: str, text: str) -> list[int]:
     try:
         numbers = [int(word) for word in text.split(",")]
     except ValueError:
         numbers = []
-    if not numbers or not all(1 <= number <= 16 for number in numbers):
-        raise Failure(f"--threads {text}: wanted numbers from 1 to 16, with commas between them")
+    if not numbers or not all(1 <= number <= _LANES for number in numbers):
+        raise Failure(f"{option} {text}: wanted numbers from 1 to {_LANES}, with commas between")
     return numbers
+
+
+def _seconds(quick: bool, command_line: str | None, parts: set[str]) -> float:
+    """A budget that leaves as much to the workloads, whatever else is asked for."""
+    if quick:
+        return 12.0
+    more = sum(PARTS[name] for name in parts if name != "python")
+    return (45.0 if command_line else 60.0) + more
 
 
 def _load(path: Path) -> dict[str, Any]:
     try:
         results: dict[str, Any] = json.loads(path.read_text())
-        results["subjects"]
+        layout = results["layout"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise Failure(f"{path}: not results of `directfuse bench --json`: {error}") from error
+    if layout != LAYOUT:
+        raise Failure(f"{path}: results of another release (layout {layout}, this has {LAYOUT})")
     return results
-
-
-def _warn_if_busy() -> None:
-    load, cpus = os.getloadavg()[0], os.cpu_count() or 1
-    if load > _BUSY * cpus:
-        click.echo(
-            f"directfuse bench: this machine is busy (load {load:.1f} on {cpus} CPUs): trust "
-            "ratios, and those with narrow intervals",
-            err=True,
-        )
 
 
 # ---- what is shown -------------------------------------------------------------------------------
@@ -212,6 +244,8 @@ def _write(results: dict[str, Any], directory: Path) -> None:
         results["notes"].append(
             "pictures: left out: matplotlib is missing: pip install directfuse[plot]"
         )
+    except OSError as error:
+        results["notes"].append(f"pictures: left out: {error.filename}: {error.strerror}")
     try:
         write_report(results, directory, pictures)
     except OSError as error:
@@ -222,11 +256,15 @@ def _print(results: dict[str, Any]) -> None:
     machine = results["machine"]
     click.echo(
         f"Linux {machine['kernel']}, {machine['cpus']} CPUs, load {machine['load before']}; plain "
-        f"directory on {machine['plain directory']}; 10th percentile of alternating rounds"
+        f"directory on {machine['plain directory']}; 10th percentile of alternating rounds, × as "
+        "long as our first route (~: 95 % interval wider than 1.5 times)"
     )
-    for title, columns, cells in sections(results):
-        click.echo(f"\n{title}")
-        print_table(columns, cells, numbers=True)
+    for section in sections(results, narrow=True):
+        click.echo(f"\n{section.title}")
+        print_table(section.columns, section.cells, numbers=True)
+    for subject in results["subjects"]:
+        if words := gain(subject):
+            click.echo(f"\n{subject['name']}. {words}.")
     for note in results["notes"]:
         click.echo(note, err=True)
 

@@ -65,7 +65,7 @@ def _begin(directory: Path, commands: Sequence[Sequence[str]]) -> None:
         listener.bind(str(directory / "run.socket"))
         listener.listen()
         try:
-            server = MountServer(commands, listener)
+            server = MountServer(commands, listener, shadow=directory)
         except ServerFailed as error:
             raise Failure(str(error)) from error
     server.leave()

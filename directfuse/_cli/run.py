@@ -16,10 +16,19 @@ from directfuse._python import meaning
 from directfuse._run import ServerFailed, Serving, run_command
 from directfuse._run_block import RunBlock, call_names
 
-__all__ = ["mount_commands", "mount_options", "run"]
+__all__ = ["check_restart", "mount_commands", "mount_options", "restart_option", "run"]
 
 _REFUSED = ("/", "/dev", "/proc", "/sys")
 _PLACEMENTS = ("auto", "inline", "server")
+
+
+restart_option = click.option(
+    "--restart",
+    type=click.Choice(("never", "on-failure")),
+    default=None,
+    help="on-failure: start the mount server again when it dies; for read-only file systems "
+    "(-o ro), whose open files stay open.",
+)
 
 
 def mount_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -36,7 +45,7 @@ def mount_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--config",
             type=click.Path(dir_okay=False, path_type=Path),
             metavar="FILE",
-            help="A TOML file with [[mount]] tables: command, placement.",
+            help="A TOML file with [[mount]] tables: command, placement; and restart.",
         ),
         click.option(
             "-m",
@@ -60,6 +69,7 @@ def mount_options(command: Callable[..., Any]) -> Callable[..., Any]:
     metavar="FILE",
     help="What was called and by which way: a table on standard error, or JSON into FILE.",
 )
+@restart_option
 @click.option("--verbose", is_flag=True, help="Say what was chosen, and why.")
 @click.option(
     "--strict", is_flag=True, help="Refuse (EPERM) what could only be run without the mounts."
@@ -71,6 +81,7 @@ def run(
     config: Path | None,
     placement: str,
     stats: str | None,
+    restart: str | None,
     verbose: bool,
     strict: bool,
     no_rewrite: bool,
@@ -93,21 +104,20 @@ def run(
     """
     commands = mount_commands(lines, config, placement, verbose)
     try:
-        serving = Serving(commands)
+        again = _is_restarted(restart, config)
+        check_restart(again, commands)
+        serving = Serving(commands, restart=again)
     except ServerFailed as error:
         raise Failure(str(error)) from error
     block = RunBlock(
         serving.config, _paths.loader(), verbose=verbose, strict=strict, norewrite=no_rewrite
     )
     try:
-        status = run_command(command, block, inherited=serving.inherited)
+        with serving.watched(lambda words: click.echo(f"directfuse: {words}", err=True)):
+            status = run_command(command, block, inherited=serving.inherited)
     except BaseException:
         serving.abandon()
         raise
-    if serving.has_failed():
-        click.echo(
-            "directfuse: the mount server ended before COMMAND: files answered EIO", err=True
-        )
     serving.end(block.has_programs)
     _report(block, serving, stats)
     return status
@@ -126,18 +136,38 @@ def mount_commands(
 
 def _command(line: str) -> list[str]:
     words = split(line)
-    return meaning.outside(words) or resolve(words)
+    return words if meaning.is_python(words) else resolve(words)
+
+
+def _read(config: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(config.read_text())
+    except OSError as error:
+        raise Failure(f"{config}: {error.strerror}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise Failure(f"{config}: not TOML: {error}") from error
+
+
+def check_restart(again: bool, commands: Sequence[Sequence[str]]) -> None:
+    """The server of a Python file system is an interpreter, which no keeper could fork afresh."""
+    for words in commands:
+        if again and meaning.is_python(words):
+            raise Failure(f"{words[0]}: --restart on-failure is not for Python file systems")
+
+
+def _is_restarted(asked: str | None, config: Path | None) -> bool:
+    """One server has all file systems of a run: the option, or the file's own key."""
+    if asked is None and config is not None:
+        asked = _read(config).get("restart", "never")
+        if asked not in ("never", "on-failure"):
+            raise Failure(f'{config}: restart is "never" or "on-failure"')
+    return asked == "on-failure"
 
 
 def _configured(config: Path | None) -> list[str]:
     if config is None:
         return []
-    try:
-        document = tomllib.loads(config.read_text())
-    except OSError as error:
-        raise Failure(f"{config}: {error.strerror}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise Failure(f"{config}: not TOML: {error}") from error
+    document = _read(config)
     tables = document.get("mount")
     if not isinstance(tables, list) or not tables:
         raise Failure(f'{config}: no [[mount]] table; each needs: command = "memfs /scratch"')

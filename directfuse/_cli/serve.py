@@ -10,11 +10,13 @@ from pathlib import Path
 
 import click
 
-from directfuse import _paths
 from directfuse._cli._failure import Failure
 from directfuse._cli.mount import split
+from directfuse._cli.run import check_restart, restart_option
 from directfuse._errors import DirectfuseError
 from directfuse._mount import library_of
+from directfuse._python import meaning
+from directfuse._served import program_for
 
 __all__ = ["serve"]
 
@@ -22,7 +24,8 @@ __all__ = ["serve"]
 @click.command()
 @click.argument("command_line", metavar="CMDLINE")
 @click.option("--name", required=True, help="What clients join it by: @NAME.")
-def serve(command_line: str, name: str) -> int:
+@restart_option
+def serve(command_line: str, name: str, restart: str) -> int:
     """Host a FUSE file system in a mount server that others join by its name.
 
     CMDLINE is the file system's own command line in one word, mountpoint included. Processes of the
@@ -39,18 +42,22 @@ def serve(command_line: str, name: str) -> int:
     Exit status: 0 ended as asked; 1 not mounted; 125 directfuse itself failed.
     """
     argv = split(command_line)
-    library = _library(argv)
+    check_restart(restart == "on-failure", [argv])
+    server = _server(argv)
     path = _socket_path(name)
     listener = _listen(path, name)
     try:
-        return _run(argv, library, listener)
+        return _run(server, argv, listener, restart == "on-failure")
     finally:
         path.unlink(missing_ok=True)
 
 
-def _library(argv: list[str]) -> str:
+def _server(argv: list[str]) -> list[str]:
+    """The first words of the server: its program, and the library it is to load."""
+    if meaning.is_python(argv):
+        return program_for([argv])
     try:
-        return library_of(argv)
+        return [*program_for([argv]), "--library", library_of(argv)]
     except DirectfuseError as error:
         raise Failure(f"{error.filename or argv[0]}: {error.strerror}") from error
 
@@ -89,10 +96,11 @@ def _listen(path: Path, name: str) -> socket.socket:
     return listener
 
 
-def _run(argv: list[str], library: str, listener: socket.socket) -> int:
+def _run(program: list[str], argv: list[str], listener: socket.socket, restart: bool) -> int:
     number = listener.fileno()
-    words = ["--listen", str(number), "--stay", "--library", library, "--", *argv]
-    server = subprocess.Popen([_paths.server(), *words], pass_fds=[number], start_new_session=True)
+    again = ["--restart", "--say"] if restart else []
+    words = [*program, "--listen", str(number), "--stay", *again, "--", *argv]
+    server = subprocess.Popen(words, pass_fds=[number], start_new_session=True)
     listener.close()
     try:
         status = server.wait()

@@ -11,12 +11,13 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from directfuse import _paths
 from directfuse._errors import NotSupportedError
 
 if TYPE_CHECKING:
     from directfuse._python.programs import Program
 
-__all__ = ["GROUP", "find", "names", "outside"]
+__all__ = ["GROUP", "find", "is_python", "names", "outside"]
 
 #: Entry points that name file systems: a class, a function or an object, as module:Class does.
 GROUP = "directfuse.backends"
@@ -77,11 +78,40 @@ def outside(words: Sequence[str]) -> list[str] | None:
     """The command line that serves a Python file system from a process of its own; None when the
     words mean nothing of ours: a script has an interpreter, which need not be this one."""
     name = words[0]
-    if name in names() or (":" in name and "/" not in name and not name.startswith("@")):
+    if name in names() or _is_attribute(name):
         return [sys.executable, "-m", "directfuse._python.outside", *words]
     if name.endswith(".py") and os.path.isfile(name) and not os.access(name, os.X_OK):
         return [sys.executable, *words]
     return None
+
+
+def _is_attribute(name: str) -> bool:
+    """module:Class"""
+    return ":" in name and "/" not in name and not name.startswith("@")
+
+
+def _is_interpreter(words: Sequence[str]) -> bool:
+    """python SCRIPT, python -m MODULE"""
+    return _is_python(os.path.basename(words[0])) and len(words) > 1
+
+
+def is_python(words: Sequence[str]) -> bool:
+    """Whether the words mean a Python file system that an interpreter like this one can run. What
+    belongs to another Python is a program like any other."""
+    name = words[0]
+    if _paths.plugin(name) is not None:
+        return False
+    if _is_attribute(name) or name in names():
+        return True
+    try:
+        if _is_interpreter(words):
+            path = shutil.which(name)
+            if path is not None:
+                _check_interpreter([path], path)
+            return path is not None
+        return _script(words) is not None
+    except NotSupportedError:
+        return False
 
 
 def find(words: Sequence[str]) -> "Program | None":
@@ -89,9 +119,9 @@ def find(words: Sequence[str]) -> "Program | None":
     it, executables that are no Python scripts after it; neither is looked for here."""
     name = words[0]
     points = tuple(importlib.metadata.entry_points(group=GROUP, name=name))
-    python = _is_python(os.path.basename(name)) and len(words) > 1
+    python = _is_interpreter(words)
     script = None if points or python else _script(words)
-    if not points and not python and script is None and (":" not in name or "/" in name):
+    if not points and not python and script is None and not _is_attribute(name):
         return None
     from directfuse._python import programs  # asyncio, sqlite3 and more
 

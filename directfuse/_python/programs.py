@@ -21,7 +21,7 @@ from directfuse import _fast, _pyhost
 from directfuse._errors import MountError
 from directfuse._python import ends, nodes, patches, paths
 
-__all__ = ["Program", "of_factory", "of_module", "of_object", "of_script", "start"]
+__all__ = ["Program", "of_factory", "of_module", "of_object", "of_script"]
 
 _start_lock = threading.Lock()  # sys.argv is one for all: one program starts at a time
 
@@ -50,6 +50,26 @@ class Program:
         finally:
             patches.running.program = None
         return 0
+
+    def start(self, _: Sequence[str], *, flags: int, seconds: int) -> tuple[int, str]:
+        """Runs it until it has mounted: the mount's number, and what was said. Or MountError.
+
+        (The words are our own, and the flags tell the seconds: so a server of one is started.)
+        """
+        patches.install()
+        ends.install()
+        with _start_lock, _stage(self):
+            _fast.expect_mount(True)
+            try:
+                code, words = _pyhost.mount(self.words, self.main, flags)
+            finally:
+                _fast.expect_mount(False)
+        words = "\n".join(filter(None, (words.strip(), "".join(self.said).strip())))
+        if code > 0:
+            return code, words
+        if isinstance(self.failure, MountError):
+            raise self.failure
+        raise MountError(-code, words, shlex.join(self.words)) from self.failure
 
     def _status(self, code: object) -> int:
         if code is None or isinstance(code, int):
@@ -307,21 +327,3 @@ def _stage(program: Program) -> Iterator[None]:
         if sys.stderr is voices[1]:
             sys.stderr = former[2]
         sys.argv = former[0]
-
-
-def start(program: Program, *, flags: int) -> tuple[int, str]:
-    """Runs it until it has mounted: the mount's number, and what was said. Or MountError."""
-    patches.install()
-    ends.install()
-    with _start_lock, _stage(program):
-        _fast.expect_mount(True)
-        try:
-            code, words = _pyhost.mount(program.words, program.main, flags)
-        finally:
-            _fast.expect_mount(False)
-    words = "\n".join(filter(None, (words.strip(), "".join(program.said).strip())))
-    if code > 0:
-        return code, words
-    if isinstance(program.failure, MountError):
-        raise program.failure
-    raise MountError(-code, words, shlex.join(program.words)) from program.failure

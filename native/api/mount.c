@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/served.h"
 #include "core/gate.h"
 #include "core/mount.h"
 #include "host/joined.h"
@@ -133,11 +134,13 @@ static void say(char *message, size_t size, const char *words)
         snprintf(message, size, "%s", words);
 }
 
-/* What is to be started: a library's main, or `run`. */
+/* What is to be started: a library's main, or `run`; or what was started: a server at `socket`. */
 struct program {
     const char *library;
     df_plugin_function run;
     void *data;
+    bool served;
+    int socket;
 };
 
 static int start_inline(struct mounted *mounted, const struct program *program, int argc,
@@ -164,11 +167,13 @@ static int start_inline(struct mounted *mounted, const struct program *program, 
 static int start(struct mounted *mounted, const struct program *program, int argc,
                  char *const argv[], unsigned flags, char *message, size_t size)
 {
+    if (program->served)
+        return df_joined_meet(program->socket, &mounted->joined, &mounted->id, message, size);
     if (!program->run && argv[0][0] == '@')
         return df_joined_find(argv[0] + 1, &mounted->joined, &mounted->id, message, size);
     if (flags & DF_MOUNT_SERVER)
-        return df_joined_start(program->library, argc, argv, &mounted->joined, &mounted->id,
-                               message, size);
+        return df_joined_start(program->library, argc, argv, flags & DF_MOUNT_RESTART,
+                               &mounted->joined, &mounted->id, message, size);
     return start_inline(mounted, program, argc, argv, flags, message, size);
 }
 
@@ -222,7 +227,10 @@ static int mount_program(const struct program *program, int argc, char *const ar
 
 static bool flags_known(unsigned flags)
 {
-    const unsigned known = DF_MOUNT_TIMING | DF_MOUNT_NOSTATS | DF_MOUNT_SERVER;
+    const unsigned known = DF_MOUNT_TIMING | DF_MOUNT_NOSTATS | DF_MOUNT_SERVER | DF_MOUNT_RESTART;
+
+    if (flags & DF_MOUNT_RESTART && !(flags & DF_MOUNT_SERVER))
+        return false;
 
     return !(flags & (DF_MOUNT_SECONDS(1) - 1) & ~known);
 }
@@ -251,6 +259,16 @@ int df_mount_function(int (*run)(int argc, char *argv[], void *data), void *data
     if (!flags_known(flags) || flags & DF_MOUNT_SERVER || !run || argc < 1 || !argv || !argv[0])
         return result(-EINVAL);
     return result(mount_program(&program, argc, argv, flags, message, size));
+}
+
+int df_mount_served(int socket, unsigned flags, char *message, size_t size)
+{
+    const struct program program = {.served = true, .socket = socket};
+
+    say(message, size, "");
+    if (!flags_known(flags))
+        return result(-EINVAL);
+    return result(mount_program(&program, 0, NULL, flags, message, size));
 }
 
 /* ---- unmounting ---------------------------------------------------------------------------- */
@@ -438,6 +456,11 @@ int df_set_call_timeout(int mount, unsigned milliseconds)
                                milliseconds ? (int64_t)milliseconds * 1000000 : -1);
     pthread_mutex_unlock(&list_lock);
     return result(joined ? 0 : -EINVAL);
+}
+
+void df_set_listener(void (*listener)(int mount, const char *words))
+{
+    df_joined_listen(listener);
 }
 
 struct call_sums {

@@ -47,13 +47,17 @@ static void mix_caller(struct df_cache_key *key, const struct df_caller *caller)
         mix(key, caller->groups[i]);
 }
 
+#define BY_CONTENT (UINT32_C(1) << 31) /* beside DF_WHERE_* */
+
 void df_cache_key(const struct df_cache *cache, int32_t mount, const struct df_caller *caller,
-                  const struct df_trip_where *where, struct df_cache_key *key)
+                  const struct df_trip_where *where, uint64_t content, struct df_cache_key *key)
 {
+    uint32_t flags = where->flags | (content ? BY_CONTENT : 0);
+
     key->hash[0] = cache->seed[0];
     key->hash[1] = cache->seed[1];
-    mix(key, (uint64_t)(uint32_t)mount << 32 | where->flags);
-    mix(key, where->base);
+    mix(key, (uint64_t)(uint32_t)mount << 32 | flags);
+    mix(key, content ? content : where->base);
     mix_caller(key, caller);
     mix_name(key, where->name, where->len);
 }

@@ -60,8 +60,10 @@ static inline uint32_t df_cache_stripe(uint64_t ino)
     return (uint32_t)(ino * UINT64_C(0x9e3779b97f4a7c15) >> 52) % DF_CACHE_STRIPES;
 }
 
+/* `content`: id of the start's content (df_content_id()), so that the answer is found by whoever
+ * has the same object open; 0: it has none, and the answer is the open file's own. */
 void df_cache_key(const struct df_cache *cache, int32_t mount, const struct df_caller *caller,
-                  const struct df_trip_where *where, struct df_cache_key *key);
+                  const struct df_trip_where *where, uint64_t content, struct df_cache_key *key);
 
 /* The answer, if it is there and believed: *result and, for 0, *st. `index`: of the mount's entry
  * in the segment. */

@@ -31,7 +31,8 @@ struct df_join_message {
     uint32_t kind;
     uint32_t client;
     int32_t error; /* of the welcome: 0 or a negative errno */
-    uint64_t size; /* of the welcome: of the segment, bytes */
+    uint64_t size; /* of the welcome: of the segment, bytes; DF_JOIN_READY: the process that stands
+                      for the server, 0: the sender */
 };
 
 /*

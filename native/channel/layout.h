@@ -6,7 +6,8 @@
  *   ofds                open file descriptions: the server's open files, positions and all
  *   slots               one for each call in flight: request and reply
  *   areas               one for each slot: names, groups, payload; sparse
- *   cache               what clients may read without a trip (cache.h); may be absent
+ *   cache               attributes that clients may read without a trip (cache.h); may be absent
+ *   frames              bytes of files and listings, the same (frames.h); may be absent
  *
  * The segment is a memfd of fixed size, mapped whole by everybody; pages that nobody has touched
  * cost nothing. Everything in it is plain data and _Atomic words: no pointers, no libc objects.
@@ -26,11 +27,18 @@
 #include "channel/message.h"
 
 #define DF_SEGMENT_MAGIC   UINT64_C(0x746d6573736664) /* "dfssemt" */
-#define DF_SEGMENT_VERSION 1
+#define DF_SEGMENT_VERSION 3
 
 #define DF_SLOT_COUNT      128
+#define DF_WORKER_COUNT    (DF_SLOT_COUNT + 1) /* threads of the server at most */
+#define DF_WORKER_WORDS    ((DF_WORKER_COUNT + 63) / 64)
 #define DF_MOUNT_COUNT     64
 #define DF_OFD_COUNT       65536
+
+enum {                  /* df_segment.end */
+       DF_END_NONE = 0, /* it lives, or was killed: nothing of it ran that could say so */
+       DF_END_ASKED = -1,
+};
 
 /* ---- header --------------------------------------------------------------------------------- */
 
@@ -40,24 +48,35 @@ struct df_segment {
     uint32_t cpus; /* usable by the server; with one, nobody spins */
     uint64_t size; /* of the whole segment, bytes */
     uint64_t mounts_at, ofds_at, slots_at, areas_at;
-    uint64_t cache_at, cache_size; /* size 0: there is no cache */
-    int32_t server_pid;            /* as the server sees itself; for messages to people */
+    uint64_t cache_at, cache_size;   /* size 0: there is no cache */
+    uint64_t frames_at, frames_size; /* the same */
+    int32_t server_pid;              /* as the server sees itself; for messages to people */
 
     /* The id of a thread of the server while it lives; it is on that thread's robust futex list
      * (get_robust_list(2)), so the kernel itself sets FUTEX_OWNER_DIED when the server is gone. */
     _Alignas(64) _Atomic uint32_t life;
+    _Atomic uint32_t keeper; /* the same of the process that starts the server again; 0: none */
+    _Atomic uint32_t starts; /* of servers; from the second on after the first had died */
     _Atomic uint32_t mounts_changed; /* counts changes of the mount table */
+    _Atomic int32_t end;      /* DF_END_*, or the signal of a crash; written before it ends */
+    _Atomic int32_t last_end; /* the same of the server before this one */
 
-    _Alignas(64) _Atomic uint32_t doorbell; /* futex: counts rings */
-    _Atomic uint32_t spinning;              /* workers that look at `pending` without being told */
-    _Atomic uint32_t asleep;                /* workers that sleep on the doorbell */
-
+    /* One line: what a client writes and reads when it submits, and a worker when it takes. */
     _Alignas(64) _Atomic uint64_t pending[DF_SLOT_COUNT / 64]; /* bit: slot is submitted */
     _Atomic uint64_t signals[DF_SLOT_COUNT / 64];              /* bit: its client has a signal */
+    _Atomic uint64_t asleep[DF_WORKER_WORDS]; /* bit: that worker sleeps on its doorbell */
+    _Atomic uint32_t spinning; /* 0, or DF_SPINNING_ON(CPU): a worker looks without being told */
+    _Atomic uint32_t worth;    /* ticks >> 6 that a client's spin is worth at present (spin.h) */
 
     _Alignas(64) _Atomic uint32_t freed; /* futex: counts slots freed while somebody waited */
     _Atomic uint32_t slot_waiters;       /* clients that wait for a slot */
+
+    struct {
+        _Alignas(64) _Atomic uint32_t rings; /* futex: counts them */
+    } doorbells[DF_WORKER_COUNT];            /* one for each worker */
 };
+
+#define DF_SPINNING_ON(cpu) ((cpu) + 1)
 
 /* ---- mounts --------------------------------------------------------------------------------- */
 
@@ -93,13 +112,16 @@ struct df_ofd {
     int32_t mount;                        /* id; this to `ino` is fixed while open */
     uint8_t kind;                         /* DF_KIND_* (core/file.h) */
     uint8_t traits;                       /* DF_FILE_* (core/file.h), as the plugin has it */
-    uint16_t reserved;
-    _Atomic uint32_t position_lock; /* 0, or client id | DF_OFD_WAITED */
+    _Atomic uint16_t content;             /* what frames.h knows of its bytes; 0: nothing */
+    _Atomic uint32_t position_lock;       /* 0, or client id | DF_OFD_WAITED */
+    uint32_t number; /* of the file among those open: the same in all its descriptions, and no other
+                        file's meanwhile; small numbers first */
     uint64_t ino;
     int64_t position; /* bytes; opaque cookie in a directory */
     uint64_t door[2]; /* the client side's own: a shadow file's number, say */
 };
 
+#define DF_OFD_MAPPED (UINT64_C(1)) /* of door[0]: some program has mapped the file */
 #define DF_OFD_WAITED (UINT32_C(1) << 31)
 
 /* A handle: generation << 32 | index. Never 0. */
@@ -111,12 +133,15 @@ static inline uint32_t df_handle_index(uint64_t handle)
 /* ---- slots ---------------------------------------------------------------------------------- */
 
 /*
- * FREE --client--> CLAIMED --client--> SUBMITTED --worker--> RUNNING --worker--> DONE --client-->
- * FREE
- *                                          \--client or reaper--> FREE  \--client or reaper-->
- * ABANDONED
- *                                                                                    --worker-->
- * FREE The word carries who claimed it, so that the reaper of a dead client finds its slots.
+ *   FREE       by the client, or by the worker that ends an ABANDONED one
+ *   CLAIMED    from FREE, by a client that fills it
+ *   SUBMITTED  from CLAIMED, by the client, which waits; back to FREE if it gives up
+ *   POSTED     from CLAIMED, by a client that does not wait for the answer
+ *   RUNNING    from SUBMITTED, by a worker
+ *   DONE       from RUNNING, by that worker: the answer is complete; then FREE, by the client
+ *   ABANDONED  from RUNNING, by a client that gives up or by the reaper; from POSTED, by a worker
+ *
+ * The word carries who claimed it, so that the reaper of a dead client finds its slots.
  */
 enum df_slot_state {
     DF_SLOT_FREE,
@@ -125,6 +150,7 @@ enum df_slot_state {
     DF_SLOT_RUNNING,
     DF_SLOT_DONE,
     DF_SLOT_ABANDONED,
+    DF_SLOT_POSTED,
 };
 
 #define DF_CLIENT_BITS 28 /* of a client id; > 0 */
@@ -147,6 +173,8 @@ static inline uint32_t df_slot_client(uint32_t word)
 struct df_slot {
     _Alignas(64) _Atomic uint32_t word; /* futex of the client; df_slot_word() */
     _Atomic uint32_t waiting;           /* 1: the client sleeps on it */
+    uint32_t cpu;                       /* where the client ran when it submitted (df_sys_clock) */
+    _Atomic uint32_t died;              /* servers that died while they were at it */
     struct df_message message;
 };
 
@@ -166,6 +194,17 @@ struct df_area {
 static inline struct df_shared_mount *df_segment_mounts(const struct df_segment *segment)
 {
     return (struct df_shared_mount *)((char *)segment + segment->mounts_at);
+}
+
+/* The index of the mount of that id; DF_MOUNT_COUNT: it is not there. */
+static inline unsigned df_segment_mount_index(const struct df_segment *segment, int32_t id)
+{
+    const struct df_shared_mount *mounts = df_segment_mounts(segment);
+    unsigned i = 0;
+
+    while (i < DF_MOUNT_COUNT && atomic_load_explicit(&mounts[i].live, memory_order_relaxed) != id)
+        i++;
+    return i;
 }
 
 static inline struct df_ofd *df_segment_ofds(const struct df_segment *segment)

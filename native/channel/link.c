@@ -2,21 +2,22 @@
  * link.c - claims slots, rings the doorbell, awaits replies. Freestanding.
  *
  * Why no wake-up is lost: the client sets its bit in `pending`, then reads `spinning` and `asleep`;
- * a worker writes those, then reads `pending` (server/worker.c). The client writes `waiting`, then
+ * a worker writes those, then reads `pending` (server/pool.c). The client writes `waiting`, then
  * reads the slot's word; the worker writes the word, then reads `waiting`. All sequentially
  * consistent, so one of the two always sees the other.
+ *
+ * A worker that spins may have lost its processor: who has spun in vain and finds its slot not even
+ * taken wakes another one.
  */
 #include "channel/link.h"
 
 #include <errno.h>
+#include <limits.h>
 
+#include "channel/spin.h"
 #include "channel/sys.h"
 
-#define BUDGET_START 256  /* of df_link.budget: ticks >> 6 */
-#define BUDGET_MIN   16   /* about 0.4 us at 2.5 GHz: a hot answer is still met */
-#define BUDGET_MAX   1024 /* about 26 us: beyond that sleeping is cheaper */
-
-#define LOOK_NS      INT64_C(50000000) /* between two looks whether the server lives */
+#define LOOK_NS INT64_C(50000000) /* between two looks whether the server lives */
 
 int df_link_init(struct df_link *link, void *mapped, uint64_t size)
 {
@@ -30,8 +31,10 @@ int df_link_init(struct df_link *link, void *mapped, uint64_t size)
     link->control = link->memory = -1;
     atomic_init(&link->patience, -1);
     atomic_init(&link->hint, 0);
-    atomic_init(&link->budget, BUDGET_START);
+    atomic_init(&link->posted, 0);
     atomic_init(&link->told, 0);
+    atomic_init(&link->starts, atomic_load(&segment->starts));
+    atomic_init(&link->late, 0);
     atomic_init(&link->trips, 0);
     atomic_init(&link->spun, 0);
     atomic_init(&link->slept, 0);
@@ -44,6 +47,15 @@ static void count(_Atomic uint64_t *counter)
 {
     atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + 1,
                           memory_order_relaxed);
+}
+
+/* Patience has come to its end. Returns -ETIMEDOUT; who hears of it: remote.c. */
+static int give_up(struct df_link *link)
+{
+    uint32_t never = 0;
+
+    atomic_compare_exchange_strong(&link->late, &never, 1);
+    return -ETIMEDOUT;
 }
 
 /* ---- claiming -------------------------------------------------------------------------------- */
@@ -78,9 +90,11 @@ static struct df_slot *claim_slowly(struct df_link *link, int *error)
 
         if ((slot = try_claim(link)))
             break;
-        *error = !df_link_alive(link)                              ? -ENOTCONN
+        *error = df_link_lost(link)                                ? -ENOTCONN
                  : link->patience >= 0 && waited >= link->patience ? -ETIMEDOUT
                                                                    : 0;
+        if (*error == -ETIMEDOUT)
+            give_up(link);
         if (*error < 0)
             break;
         if (df_sys_wait(&segment->freed, freed, LOOK_NS) == -ETIMEDOUT)
@@ -90,14 +104,60 @@ static struct df_slot *claim_slowly(struct df_link *link, int *error)
     return slot;
 }
 
+/* A slot of that word is one that this process has posted. */
+static bool is_posted(const struct df_link *link, uint32_t word)
+{
+    return df_slot_client(word) == link->client &&
+           (df_slot_state(word) == DF_SLOT_POSTED || df_slot_state(word) == DF_SLOT_ABANDONED);
+}
+
+/* Who frees it looks for waiters. */
+static void settle_slowly(struct df_link *link, const struct df_slot *slot)
+{
+    struct df_segment *segment = link->segment;
+    int64_t waited = 0;
+
+    atomic_fetch_add(&segment->slot_waiters, 1);
+    for (;;) {
+        uint32_t freed = atomic_load(&segment->freed);
+
+        if (!is_posted(link, atomic_load(&slot->word)) || !df_link_alive(link) ||
+            (link->patience >= 0 && waited >= link->patience))
+            break;
+        if (df_sys_wait(&segment->freed, freed, LOOK_NS) == -ETIMEDOUT)
+            waited += LOOK_NS;
+    }
+    atomic_fetch_sub(&segment->slot_waiters, 1);
+}
+
+void df_link_settle(struct df_link *link)
+{
+    uint32_t posted = atomic_load_explicit(&link->posted, memory_order_acquire);
+    struct df_segment *segment = link->segment;
+    const struct df_slot *slot;
+    struct df_spin spin;
+
+    if (posted == 0)
+        return;
+    slot = &df_segment_slots(segment)[posted - 1];
+    spin = df_spin_begin(&segment->worth, df_sys_ticks());
+    while (is_posted(link, atomic_load_explicit(&slot->word, memory_order_acquire)))
+        if (segment->cpus < 2 || !df_spin_on(&spin)) {
+            settle_slowly(link, slot);
+            break;
+        }
+    atomic_compare_exchange_strong(&link->posted, &posted, 0);
+}
+
 struct df_slot *df_link_claim(struct df_link *link, int *error)
 {
     struct df_slot *slot;
 
-    if (!df_link_alive(link)) {
+    if (df_link_lost(link)) {
         *error = -ENOTCONN;
         return NULL;
     }
+    df_link_settle(link);
     slot = try_claim(link);
     return slot ? slot : claim_slowly(link, error);
 }
@@ -114,18 +174,25 @@ void df_link_release(struct df_segment *segment, struct df_slot *slot)
     atomic_store(&slot->word, DF_SLOT_FREE);
     if (atomic_load(&segment->slot_waiters) > 0) {
         atomic_fetch_add(&segment->freed, 1);
-        df_sys_wake(&segment->freed, 1);
+        df_sys_wake(&segment->freed, INT_MAX); /* some wait for a certain one */
     }
 }
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-static void ring(struct df_segment *segment)
+void df_link_ring(struct df_segment *segment)
 {
-    if (atomic_load(&segment->spinning) > 0 || atomic_load(&segment->asleep) == 0)
-        return;
-    atomic_fetch_add(&segment->doorbell, 1);
-    df_sys_wake(&segment->doorbell, 1);
+    for (unsigned i = 0; i < DF_WORKER_WORDS; i++) {
+        uint64_t asleep = atomic_load(&segment->asleep[i]);
+
+        if (asleep != 0) {
+            unsigned worker = i * 64 + (unsigned)__builtin_ctzll(asleep);
+
+            atomic_fetch_add(&segment->doorbells[worker].rings, 1);
+            df_sys_wake(&segment->doorbells[worker].rings, 1);
+            return;
+        }
+    }
 }
 
 static void mark(struct df_link *link, _Atomic uint64_t *bits, const struct df_slot *slot)
@@ -133,39 +200,39 @@ static void mark(struct df_link *link, _Atomic uint64_t *bits, const struct df_s
     uint32_t index = (uint32_t)(slot - df_segment_slots(link->segment));
 
     atomic_fetch_or(&bits[index / 64], UINT64_C(1) << index % 64);
-    ring(link->segment);
+    if (atomic_load(&link->segment->spinning) == 0)
+        df_link_ring(link->segment);
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-/* Grows with success, shrinks twice as fast with failure: with busy cores spins soon are short. */
-static void learn(struct df_link *link, uint32_t budget, bool success)
+bool df_link_post(struct df_link *link, struct df_slot *slot)
 {
-    if (success)
-        budget += budget / 8;
-    else
-        budget -= budget / 4;
-    if (budget < BUDGET_MIN)
-        budget = BUDGET_MIN;
-    if (budget > BUDGET_MAX)
-        budget = BUDGET_MAX;
-    atomic_store_explicit(&link->budget, budget, memory_order_relaxed);
+    uint32_t none = 0, index = (uint32_t)(slot - df_segment_slots(link->segment));
+
+    if (!atomic_compare_exchange_strong(&link->posted, &none, index + 1))
+        return false;
+    count(&link->trips);
+    atomic_store_explicit(&link->hint, index, memory_order_relaxed);
+    df_sys_clock(&slot->cpu);
+    atomic_store_explicit(&slot->waiting, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->died, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->word, df_slot_word(link->client, DF_SLOT_POSTED),
+                          memory_order_release);
+    mark(link, link->segment->pending, slot);
+    return true;
 }
 
-static bool spin(struct df_link *link, struct df_slot *slot, uint32_t done)
+/* A worker that spins on this processor does not run: nothing to wait for. */
+static bool may_spin(const struct df_segment *segment, uint32_t cpu)
 {
-    uint32_t budget = atomic_load_explicit(&link->budget, memory_order_relaxed);
-    uint64_t begin = df_sys_ticks();
-    bool success = false;
+    return segment->cpus > 1 &&
+           atomic_load_explicit(&segment->spinning, memory_order_relaxed) != DF_SPINNING_ON(cpu);
+}
 
-    if (link->segment->cpus < 2)
-        return false;
-    do {
-        success = atomic_load_explicit(&slot->word, memory_order_acquire) == done;
-        df_sys_relax();
-    } while (!success && df_sys_ticks() - begin < (uint64_t)budget << 6);
-    learn(link, budget, success);
-    return success;
+static bool is_done(const struct df_slot *slot, uint32_t done)
+{
+    return atomic_load_explicit(&slot->word, memory_order_acquire) == done;
 }
 
 /* Nobody waits any more: the worker, or this, frees the slot. True if the reply came just now. */
@@ -192,10 +259,10 @@ static int nap(struct df_link *link, struct df_slot *slot, uint32_t word, int64_
     if (ret != -ETIMEDOUT)
         return 0;
     *waited += LOOK_NS;
-    if (!df_link_alive(link))
+    if (df_link_lost(link))
         return atomic_load(&slot->word) == df_slot_word(link->client, DF_SLOT_DONE) ? 0 : -ENOTCONN;
     if (patience >= 0 && *waited >= patience && !abandon(link, slot))
-        return -ETIMEDOUT;
+        return give_up(link);
     return 0;
 }
 
@@ -207,6 +274,8 @@ static int sleep_on(struct df_link *link, struct df_slot *slot, uint32_t done, i
 
     count(&link->slept);
     atomic_store(&slot->waiting, 1);
+    if (atomic_load(&slot->word) == df_slot_word(link->client, DF_SLOT_SUBMITTED))
+        df_link_ring(link->segment);
     while (ret == 0 && (word = atomic_load(&slot->word)) != done)
         ret = nap(link, slot, word, patience, &waited);
     if (ret == 0)
@@ -216,16 +285,27 @@ static int sleep_on(struct df_link *link, struct df_slot *slot, uint32_t done, i
 
 int df_link_run(struct df_link *link, struct df_slot *slot, int64_t patience)
 {
+    struct df_segment *segment = link->segment;
     uint32_t done = df_slot_word(link->client, DF_SLOT_DONE);
+    struct df_spin spin = df_spin_begin(&segment->worth, df_sys_clock(&slot->cpu));
+    uint32_t cpu = slot->cpu;
+    bool came = false;
+    int ret = 0;
 
     count(&link->trips);
     atomic_store_explicit(&slot->waiting, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->died, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->word, df_slot_word(link->client, DF_SLOT_SUBMITTED),
                           memory_order_release);
-    mark(link, link->segment->pending, slot);
-    if (spin(link, slot, done)) {
+    mark(link, segment->pending, slot);
+    if (may_spin(segment, cpu))
+        while (!(came = is_done(slot, done)) && df_spin_on(&spin))
+            ;
+    if (came)
         count(&link->spun);
-        return 0;
-    }
-    return sleep_on(link, slot, done, patience);
+    else
+        ret = sleep_on(link, slot, done, patience);
+    if (ret == 0 && segment->cpus > 1)
+        df_spin_learn(&segment->worth, &spin, !came);
+    return ret;
 }

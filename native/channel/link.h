@@ -28,8 +28,10 @@ struct df_link {
     _Atomic int64_t patience;   /* ns that a call waits before it gives up; < 0: for ever */
 
     _Atomic uint32_t hint;   /* slot that was free last; a guess */
-    _Atomic uint32_t budget; /* ticks >> 6 that a spin is worth at present */
+    _Atomic uint32_t posted; /* 1 + slot that was posted last and may not be done; 0: none */
     _Atomic uint32_t told;   /* 1: somebody has said that the server is gone */
+    _Atomic uint32_t starts; /* of the segment, as somebody has said */
+    _Atomic uint32_t late;   /* 1: a call has waited for all of patience; 2: somebody has said so */
 
     /* Statistics: every call, those answered while spinning, those that slept. Not exact. */
     _Atomic uint64_t trips, spun, slept;
@@ -45,6 +47,18 @@ static inline bool df_link_alive(const struct df_link *link)
     uint32_t life = atomic_load_explicit(&link->segment->life, memory_order_relaxed);
 
     return life != 0 && !(life & FUTEX_OWNER_DIED);
+}
+
+/* True when the server's process is gone and nobody starts it again. Until then what is asked waits
+ * in its slot for the next server. */
+static inline bool df_link_lost(const struct df_link *link)
+{
+    uint32_t keeper;
+
+    if (df_link_alive(link))
+        return false;
+    keeper = atomic_load_explicit(&link->segment->keeper, memory_order_relaxed);
+    return keeper == 0 || keeper & FUTEX_OWNER_DIED;
 }
 
 /* Counts a call that needed no trip. One line that the threads of a process share: a nanosecond
@@ -74,10 +88,23 @@ static inline struct df_area *df_link_area(const struct df_link *link, const str
  */
 int df_link_run(struct df_link *link, struct df_slot *slot, int64_t patience);
 
+/*
+ * Sends the message; nobody waits for the answer, and the slot is no longer the caller's. What this
+ * process sends later is begun when it has been done: df_link_claim() waits for it. False: another
+ * one is still on its way; df_link_run() it.
+ */
+bool df_link_post(struct df_link *link, struct df_slot *slot);
+
+/* Waits until what was posted is done: before this process ends, or is another program. */
+void df_link_settle(struct df_link *link);
+
 /* Gives the slot back. */
 void df_link_free(struct df_link *link, struct df_slot *slot);
 
 /* For the server: makes a slot free, whoever had it. */
 void df_link_release(struct df_segment *segment, struct df_slot *slot);
+
+/* Wakes a worker that sleeps, the same one each time if it can be: its memory is warm. */
+void df_link_ring(struct df_segment *segment);
 
 #endif

@@ -154,6 +154,9 @@ union df_results {
     struct df_lock lock;
     int64_t offset; /* write: where the bytes went */
     struct {
+        uint64_t at; /* where in the payload the bytes begin that were asked for */
+    } read;
+    struct {
         int64_t next;  /* where to go on */
         uint64_t used; /* bytes of records in the payload */
     } readdir;

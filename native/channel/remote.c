@@ -5,6 +5,7 @@
 
 #include <errno.h>
 
+#include "channel/ofd.h"
 #include "channel/sys.h"
 
 #define BATCH_RUN 32                /* extents of one trip; on the stack */
@@ -42,7 +43,33 @@ static struct df_trip_where where_of(const struct df_where *where)
     };
 }
 
-/* What the call is to know of the trip; the server's end is told once. */
+/* Each trouble is told once. */
+static void tell_trouble(struct df_remote *remote, int64_t error)
+{
+    struct df_link *link = remote->link;
+    uint32_t late = 1;
+
+    if (error == -ENOTCONN && df_link_lost(link) && atomic_exchange(&link->told, 1) == 0)
+        remote->tell(remote, DF_REMOTE_GONE);
+    if (error == -ETIMEDOUT && atomic_compare_exchange_strong(&link->late, &late, 2))
+        remote->tell(remote, DF_REMOTE_LATE);
+}
+
+static bool is_new_start(const struct df_link *link)
+{
+    return atomic_load_explicit(&link->starts, memory_order_relaxed) !=
+           atomic_load_explicit(&link->segment->starts, memory_order_relaxed);
+}
+
+static void tell_start(struct df_remote *remote)
+{
+    uint32_t starts = atomic_load(&remote->link->segment->starts);
+
+    if (atomic_exchange(&remote->link->starts, starts) != starts)
+        remote->tell(remote, DF_REMOTE_AGAIN);
+}
+
+/* What the call is to know of the trip. */
 static int64_t back(struct df_fs *fs, struct df_call *call, const struct df_trip *trip,
                     int64_t result)
 {
@@ -53,9 +80,10 @@ static int64_t back(struct df_fs *fs, struct df_call *call, const struct df_trip
         call->second_links = trip->second_links;
         call->leave_second = trip->leave_second;
     }
-    if (__builtin_expect(result == -ENOTCONN, 0) && remote->gone && !df_link_alive(trip->link) &&
-        atomic_exchange(&trip->link->told, 1) == 0)
-        remote->gone(remote);
+    if (__builtin_expect(result == -ENOTCONN || result == -ETIMEDOUT, 0) && remote->tell)
+        tell_trouble(remote, result);
+    if (__builtin_expect(is_new_start(trip->link), 0) && remote->tell)
+        tell_start(remote);
     return result;
 }
 
@@ -163,6 +191,57 @@ static int remote_link(FS, const struct df_where *from, const struct df_where *t
 
 #define FILE_ struct df_file *file
 
+static struct df_ofd *ofd_of(const struct df_file *file)
+{
+    return (struct df_ofd *)(uintptr_t)file->host[DF_REMOTE_OFD];
+}
+
+static struct df_link *link_of(const struct df_file *file)
+{
+    return (struct df_link *)(uintptr_t)file->host[DF_REMOTE_LINK];
+}
+
+/* A lock that cannot be had belongs to a server that is gone: so is the file. */
+static void far_lock(struct df_file *file)
+{
+    df_ofd_lock(link_of(file), ofd_of(file), false);
+    file->position = ofd_of(file)->position;
+}
+
+static void far_unlock(struct df_file *file)
+{
+    ofd_of(file)->position = file->position;
+    df_ofd_unlock(link_of(file), ofd_of(file));
+}
+
+static void far_look(struct df_file *file)
+{
+    int flags = (int)atomic_load_explicit(&ofd_of(file)->flags, memory_order_relaxed);
+
+    if (flags != atomic_load_explicit(&file->flags, memory_order_relaxed))
+        atomic_store_explicit(&file->flags, flags, memory_order_relaxed);
+}
+
+static void far_tell(struct df_file *file)
+{
+    int flags = atomic_load_explicit(&file->flags, memory_order_relaxed);
+
+    atomic_store_explicit(&ofd_of(file)->flags, (uint32_t)flags, memory_order_relaxed);
+}
+
+static const struct df_file_far shared_by_processes = {far_lock, far_unlock, far_look, far_tell};
+
+static void share(struct df_remote *remote, struct df_file *file)
+{
+    struct df_ofd *ofd = df_segment_ofd(remote->link->segment, handle_of(file));
+
+    file->host[DF_REMOTE_OFD] = (uintptr_t)ofd;
+    file->host[DF_REMOTE_LINK] = (uintptr_t)remote->link;
+    file->far = ofd ? &shared_by_processes : NULL; /* NULL: the server has just ended */
+    if (ofd)
+        far_tell(file);
+}
+
 static int remote_open(FS, WHERE, FILE_, int flags, mode_t mode)
 {
     struct df_trip trip = trip_of(fs, call);
@@ -176,6 +255,7 @@ static int remote_open(FS, WHERE, FILE_, int flags, mode_t mode)
         file->kind = opened.kind;
         file->host[DF_REMOTE_TRAITS] = opened.traits;
         file->traits = opened.traits & (uint8_t)~DF_FILE_NOFLUSH; /* see remote_flush() */
+        share(remote_of(fs), file);
     }
     return (int)back(fs, call, &trip, result);
 }

@@ -90,14 +90,54 @@ static inline uint64_t df_sys_ticks(void)
 #endif
 }
 
-/* Bytes: the compiler's own copy where there is a libc, a string instruction where there is none.
- */
+/* The same, and on which processor: one instruction where Linux has put the number beside the
+ * clock. UINT32_MAX: it cannot be told so cheaply. */
+static inline uint64_t df_sys_clock(uint32_t *cpu)
+{
+#if defined(__x86_64__)
+    uint64_t ticks = __builtin_ia32_rdtscp(cpu);
+
+    *cpu &= 0xfff; /* above it stands the node: vdso's getcpu() */
+    return ticks;
+#else
+    *cpu = UINT32_MAX;
+    return df_sys_ticks();
+#endif
+}
+
+/* Bytes. */
 static inline void df_sys_copy(void *to, const void *from, size_t size)
 {
-#if __STDC_HOSTED__ || !defined(__x86_64__)
     __builtin_memcpy(to, from, size);
-#else
+}
+
+/* Of bytes that somebody may be writing: who reads them looks afterwards whether that was so
+ * (frames.h). Out of the sight of what looks for data races. */
+static inline void df_sys_copy_unsure(void *to, const void *from, size_t size)
+{
+#if defined(__SANITIZE_THREAD__) && defined(__x86_64__)
     __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(size) : : "memory");
+#else
+    df_sys_copy(to, from, size);
+#endif
+}
+
+/* What was loaded before is not loaded after what follows; the same of stores. */
+static inline void df_sys_loads_before(void)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("" ::: "memory");
+#else
+    __asm__ volatile("dmb ishld" ::: "memory");
+#endif
+}
+
+static inline void df_sys_stores_before(void)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("" ::: "memory");
+#else
+    __asm__ volatile("dmb ishst" ::: "memory");
 #endif
 }
 
@@ -105,7 +145,14 @@ static inline void df_sys_copy(void *to, const void *from, size_t size)
  * (native/intercept) defines DF_CHANNEL_USER_COPY and this function. 0 or -EFAULT. */
 #ifdef DF_CHANNEL_USER_COPY
 long df_channel_user_copy(void *to, const void *from, size_t size);
+#define df_channel_user_copy_unsure df_channel_user_copy
 #else
+static inline long df_channel_user_copy_unsure(void *to, const void *from, size_t size)
+{
+    df_sys_copy_unsure(to, from, size);
+    return 0;
+}
+
 static inline long df_channel_user_copy(void *to, const void *from, size_t size)
 {
     df_sys_copy(to, from, size);

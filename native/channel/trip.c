@@ -7,22 +7,11 @@
 #include <linux/ioctl.h>
 
 #include "channel/cache.h"
+#include "channel/frames.h"
 #include "channel/letter.h"
 #include "channel/sys.h"
 
 /* ---- by name --------------------------------------------------------------------------------- */
-
-/* The index of the mount in the segment; DF_MOUNT_COUNT: it is not there. */
-static unsigned mount_index(const struct df_trip *trip)
-{
-    const struct df_shared_mount *mounts = df_segment_mounts(trip->link->segment);
-    unsigned i = 0;
-
-    while (i < DF_MOUNT_COUNT &&
-           atomic_load_explicit(&mounts[i].live, memory_order_relaxed) != trip->mount)
-        i++;
-    return i;
-}
 
 /* Without a trip. A server that is gone answers nothing any more. */
 static bool read_cached(struct df_trip *trip, const struct df_trip_where *where, int *result,
@@ -33,9 +22,10 @@ static bool read_cached(struct df_trip *trip, const struct df_trip_where *where,
     unsigned index;
 
     if (segment->cache_size == 0 || !df_link_alive(trip->link) ||
-        (index = mount_index(trip)) == DF_MOUNT_COUNT)
+        (index = df_segment_mount_index(segment, trip->mount)) == DF_MOUNT_COUNT)
         return false;
-    df_cache_key(df_cache_of(segment), trip->mount, trip->caller, where, &key);
+    df_cache_key(df_cache_of(segment), trip->mount, trip->caller, where,
+                 where->base ? df_content_id(segment, where->base) : 0, &key);
     return df_cache_read(df_cache_of(segment), index, &key, result, st);
 }
 
@@ -365,32 +355,6 @@ ssize_t df_trip_copy_file_range(struct df_trip *trip, uint64_t in, off_t offset_
     return df_letter_send_and_finish(&l);
 }
 
-int df_trip_readdir(struct df_trip *trip, uint64_t file, off_t offset, struct df_dirbuf *buf)
-{
-    struct df_letter l;
-    size_t room = buf->size - buf->used, used;
-    int64_t result;
-    long copied;
-    int error = df_letter_begin_file(&l, trip, DF_MESSAGE_readdir, file);
-
-    if (error < 0)
-        return error;
-    l.message->args.readdir.offset = offset;
-    l.message->args.readdir.size = room < DF_PAYLOAD_SIZE ? room : DF_PAYLOAD_SIZE;
-    result = df_letter_send(&l, &error);
-    if (error < 0)
-        return error;
-    used = l.message->out.readdir.used;
-    if (result < 0 || used == 0 || used > room)
-        return (int)df_letter_finish(&l, result);
-    copied = df_channel_user_copy(buf->data + buf->used, l.area->payload, used);
-    if (copied < 0)
-        return (int)df_letter_finish(&l, copied);
-    buf->used += used;
-    buf->next = l.message->out.readdir.next;
-    return (int)df_letter_finish(&l, result);
-}
-
 int df_trip_ioctl(struct df_trip *trip, uint64_t file, unsigned long request, void *arg)
 {
     struct df_letter l;
@@ -492,6 +456,17 @@ int df_trip_adopt(struct df_trip *trip, uint64_t file)
 int df_trip_drop(struct df_trip *trip, uint64_t file)
 {
     return (int)tell(trip, DF_MESSAGE_DROP, file);
+}
+
+void df_trip_drop_soon(struct df_trip *trip, uint64_t file)
+{
+    struct df_letter l;
+
+    if (df_letter_begin_plain(&l, trip, DF_MESSAGE_DROP) < 0)
+        return;
+    l.message->files[0] = file;
+    if (!df_link_post(trip->link, l.slot))
+        df_letter_send_and_finish(&l);
 }
 
 int df_trip_keep(struct df_trip *trip, const uint64_t files[], size_t count)

@@ -109,6 +109,9 @@ int df_trip_advise(struct df_trip *trip, uint64_t file, off_t offset, off_t leng
 int df_trip_adopt(struct df_trip *trip, uint64_t file);
 /* This process has no descriptor of the file any more. 0, -EBADF. */
 int df_trip_drop(struct df_trip *trip, uint64_t file);
+/* The same without waiting for it; what the process asks for later comes after it. Nobody learns
+ * its result. */
+void df_trip_drop_soon(struct df_trip *trip, uint64_t file);
 /* After execve: the files that are left. 0. At most DF_PAYLOAD_SIZE / 8 of them. */
 int df_trip_keep(struct df_trip *trip, const uint64_t files[], size_t count);
 /* Before fork: > 0, the client id of the child, or -errno. The child has the files that the parent

@@ -4,6 +4,8 @@
  */
 #include <errno.h>
 
+#include "channel/cache.h"
+#include "channel/frames.h"
 #include "channel/letter.h"
 #include "channel/sys.h"
 
@@ -60,6 +62,71 @@ static long move(struct cursor *c, char *payload, size_t size, bool to_payload)
     return 0;
 }
 
+/* ---- what is kept in the segment ------------------------------------------------------------- */
+
+/* The open file if something of it may be kept; a server that is gone answers nothing any more. */
+static const struct df_ofd *kept_file(const struct df_trip *trip, uint64_t file, uint32_t *content)
+{
+    const struct df_segment *segment = trip->link->segment;
+    const struct df_ofd *ofd = segment->frames_size == 0 || !df_link_alive(trip->link)
+                                   ? NULL
+                                   : df_segment_ofd(segment, file);
+
+    *content = ofd ? atomic_load_explicit(&ofd->content, memory_order_acquire) : 0;
+    return *content ? ofd : NULL;
+}
+
+/* The entry is still that file's: so what was read is its own. */
+static bool is_still(const struct df_ofd *ofd, uint64_t file)
+{
+    return atomic_load_explicit(&ofd->handle, memory_order_relaxed) == file;
+}
+
+/* Moves at most `size` bytes out of a frame. False: memory of the caller's is not there. */
+static bool move_frame(struct cursor *c, const char *bytes, size_t size)
+{
+    void *memory;
+    size_t run;
+
+    for (size_t done = 0; done < size && (run = next_run(c, size - done, &memory)) > 0; done += run)
+        if (df_channel_user_copy_unsure(memory, bytes + done, run) < 0)
+            return false;
+    return true;
+}
+
+/* Reads page after page without a trip, as far as they are kept. How many bytes; *end: there are no
+ * more in the file. The cursor stands behind them. */
+static size_t read_kept(const struct df_trip *trip, uint64_t file, struct cursor *c, size_t size,
+                        off_t offset, bool *end)
+{
+    uint32_t content;
+    const struct df_ofd *ofd = kept_file(trip, file, &content);
+    size_t done = 0;
+
+    while (ofd && done < size && !*end) {
+        size_t in = (size_t)(offset + (off_t)done) % DF_FRAME_SIZE, part = size - done;
+        uint64_t page = (uint64_t)(offset + (off_t)done) / DF_FRAME_SIZE;
+        struct cursor ahead = *c;
+        struct df_frame_view view;
+        bool last;
+
+        if (!df_frame_page(df_frames_of(trip->link->segment), content, page, &view))
+            break;
+        last = view.used < in + part && view.used < DF_FRAME_SIZE;
+        if (part > DF_FRAME_SIZE - in)
+            part = DF_FRAME_SIZE - in;
+        if (view.used < in + part)
+            part = view.used > in ? view.used - in : 0;
+        if (!move_frame(&ahead, view.bytes + in, part) || !df_frame_same(&view) ||
+            !is_still(ofd, file))
+            break;
+        *c = ahead;
+        *end = last;
+        done += part;
+    }
+    return done;
+}
+
 /* ---- read ------------------------------------------------------------------------------------ */
 
 static ssize_t read_piece(struct df_trip *trip, uint64_t file, struct cursor *c, size_t size,
@@ -77,8 +144,13 @@ static ssize_t read_piece(struct df_trip *trip, uint64_t file, struct cursor *c,
     result = df_letter_send(&l, &error);
     if (error < 0)
         return error;
-    if (result > 0 && (size_t)result <= size)
-        moved = move(c, l.area->payload, (size_t)result, false);
+    if (result > 0 && (size_t)result <= size) {
+        uint64_t at = l.message->out.read.at;
+
+        moved = at <= DF_PAYLOAD_SIZE - (size_t)result
+                    ? move(c, l.area->payload + at, (size_t)result, false)
+                    : -EPROTO;
+    }
     return df_letter_finish(&l, moved < 0 ? moved : result);
 }
 
@@ -87,8 +159,14 @@ ssize_t df_trip_read(struct df_trip *trip, uint64_t file, const struct iovec *io
 {
     struct cursor c = {iov, iovcnt, 0};
     size_t left = left_in(&c);
-    ssize_t done = 0;
+    bool end = false;
+    ssize_t done = (ssize_t)read_kept(trip, file, &c, left, offset, &end);
 
+    left -= (size_t)done;
+    if (end || (left == 0 && done > 0)) {
+        df_link_hit(trip->link);
+        return done;
+    }
     do {
         size_t size = left < DF_PAYLOAD_SIZE ? left : DF_PAYLOAD_SIZE;
         ssize_t ret = read_piece(trip, file, &c, size, offset + done);
@@ -162,6 +240,21 @@ static size_t rounded(size_t size)
     return (size + 7) & ~(size_t)7;
 }
 
+/* What is kept needs no room in a message. */
+static bool read_extent_kept(struct df_trip *trip, struct df_trip_extent *extent)
+{
+    struct iovec iov = {extent->buf, extent->size};
+    struct cursor c = {&iov, 1, 0};
+    bool end = false;
+    size_t got = read_kept(trip, extent->file, &c, extent->size, extent->offset, &end);
+
+    if (got < extent->size && !end)
+        return false;
+    extent->result = (ssize_t)got;
+    df_link_hit(trip->link);
+    return true;
+}
+
 /* How many extents go into one message, the first of them perhaps cut short. */
 static size_t fit(const struct df_trip_extent *extents, size_t count)
 {
@@ -232,6 +325,10 @@ int df_trip_read_batch(struct df_trip *trip, struct df_trip_extent *extents, siz
         size_t n = fit(extents + done, count - done);
         int ret = 0;
 
+        if (read_extent_kept(trip, &extents[done])) {
+            done++;
+            continue;
+        }
         if (n == 0)
             read_alone(trip, &extents[done++]);
         else

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "core/export.h"
+#include "core/file.h"
 #include "core/ops.h"
 
 #define DF_LINKS_MAX 40 /* symlinks in one call before ELOOP: MAXSYMLINKS of the kernel */
@@ -98,6 +99,22 @@ DF_COLD ssize_t df_call_wait(struct df_call *call);
 static inline ssize_t df_call_result(struct df_call *call, ssize_t result)
 {
     return __builtin_expect(result == DF_PENDING, 0) ? df_call_wait(call) : result;
+}
+
+/* Before file->ino is used: asks for it by getattr if the host left it out of open. 0, or what
+ * getattr says. */
+static inline int df_call_know_ino(struct df_call *call, struct df_file *file)
+{
+    const struct df_where itself = {.base = file, .name = ""};
+    struct stat st;
+    ssize_t ret;
+
+    if (DF_LIKELY(atomic_load_explicit(&file->ino, memory_order_relaxed) != 0))
+        return 0;
+    ret = df_call_result(call, file->fs->ops->getattr(file->fs, call, &itself, &st));
+    if (ret == 0)
+        atomic_store_explicit(&file->ino, st.st_ino, memory_order_relaxed);
+    return (int)ret;
 }
 
 #endif

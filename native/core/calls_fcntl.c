@@ -59,6 +59,8 @@ static int set_flags(struct df_use *use, int flags)
     while (!atomic_compare_exchange_weak(&use->file->flags, &old,
                                          (old & ~SETTABLE) | (flags & SETTABLE)))
         ;
+    if (use->file->far)
+        use->file->far->tell(use->file);
     return 0;
 }
 
@@ -123,7 +125,7 @@ static int check_lock(const struct df_use *use, const struct flock *f, bool test
     case F_WRLCK:
         return test || df_use_writable(use) ? 0 : -EBADF;
     case F_UNLCK:
-        return test ? -EINVAL : 0;
+        return test && !ofd ? -EINVAL : 0;
     default:
         return -EINVAL;
     }
@@ -158,7 +160,7 @@ static int record_lock(struct df_use *use, int command, struct flock *f)
         return (int)ret;
     ret = df_call_result(&use->call, use->fs->ops->lock(use->fs, &use->call, use->file, &lock));
     if (ret == DF_NOT_OURS)
-        ret = df_lock_range(use->thread, use->file, &lock);
+        ret = df_lock_range(&use->call, use->file, &lock);
     if (ret == 0 && lock.test)
         show_lock(f, &lock);
     return (int)ret;

@@ -117,6 +117,21 @@ static int check_ends(const struct df_use *in, const struct df_use *out)
     return in->call.mount == out->call.mount ? 0 : -EXDEV;
 }
 
+/* One file's ranges that overlap are EINVAL. */
+static ssize_t check_overlap(struct df_use *use, const struct end *in, const struct end *out,
+                             off_t size)
+{
+    ssize_t ret = 0;
+
+    if (out->offset + size <= in->offset || in->offset + size <= out->offset)
+        return 0;
+    if ((ret = df_call_know_ino(&use->call, in->file)) == 0)
+        ret = df_call_know_ino(&use->call, out->file);
+    if (ret == 0 && in->file->ino == out->file->ino)
+        ret = -EINVAL;
+    return ret;
+}
+
 /* generic_copy_file_checks(): shortens *size to what the source has. */
 static ssize_t check_copy(struct df_use *use, const struct end *in, const struct end *out,
                           size_t *size)
@@ -131,7 +146,7 @@ static ssize_t check_copy(struct df_use *use, const struct end *in, const struct
     if (__builtin_add_overflow(in->offset, (off_t)*size, &end_in) ||
         __builtin_add_overflow(out->offset, (off_t)*size, &end_out))
         return -EOVERFLOW;
-    if ((ret = get_size(use, in->file, &in_size)) < 0)
+    if ((ret = get_size(use, in->file, &in_size)) != 0)
         return ret;
     if (in->offset >= in_size)
         *size = 0;
@@ -141,10 +156,7 @@ static ssize_t check_copy(struct df_use *use, const struct end *in, const struct
         return -EFBIG;
     if ((off_t)*size > limit - out->offset)
         *size = (size_t)(limit - out->offset);
-    if (in->file->ino == out->file->ino && out->offset + (off_t)*size > in->offset &&
-        in->offset + (off_t)*size > out->offset)
-        return -EINVAL; /* the ranges overlap */
-    return 0;
+    return check_overlap(use, in, out, (off_t)*size);
 }
 
 /* One bufferful. */

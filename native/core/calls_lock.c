@@ -29,7 +29,7 @@ int df_call_flock(int fd, int operation)
     ret = use.fs->ops->flock(use.fs, &use.call, use.file, operation, df_lock_file_owner(use.file));
     ret = df_call_result(&use.call, ret);
     if (ret == DF_NOT_OURS)
-        ret = df_lock_flock(use.thread, use.file, operation);
+        ret = df_lock_flock(&use.call, use.file, operation);
     return (int)df_use_end(&use, ret);
 }
 

@@ -140,11 +140,24 @@ static ssize_t rmdir_there(struct df_way *way)
     return ret < 0 ? ret : way->fs->ops->rmdir(way->fs, &way->call, &way->leg.where);
 }
 
+/* A mountpoint: of a file system whose root may be a file. */
+static ssize_t unlink_root(struct df_way *way)
+{
+    struct stat st;
+    ssize_t ret = df_check_entry(way->fs, &way->call, &way->leg.where, false, &st);
+
+    if (ret != 0)
+        return ret < 0 ? ret : -ENOENT;
+    return S_ISDIR(st.st_mode) ? -EISDIR : way->leg.slash ? -ENOTDIR : -EBUSY;
+}
+
 static ssize_t unlink_there(struct df_way *way)
 {
     struct stat st;
     ssize_t ret;
 
+    if (way->leg.last == DF_LAST_ROOT)
+        return unlink_root(way);
     if (way->leg.last != DF_LAST_NAME) {
         ret = df_check_walked(way->fs, &way->call, &way->leg.where);
         return ret < 0 ? ret : -EISDIR;
@@ -188,11 +201,15 @@ static bool carries_mount(const struct df_leg *leg)
     return df_table_below(path, leg->mount->point_len + leg->where.len);
 }
 
-/* The way to a name is its directory; that to "." or ".." is itself. */
+/* The way to a name is its directory; that to "." or ".." is itself. A root may be a file. */
 static ssize_t check_leg(struct df_way_pair *way, const struct df_leg *leg)
 {
+    struct stat st;
+
     if (leg->last == DF_LAST_NAME)
         return df_check_parent(way->fs, &way->call, &leg->where);
+    if (leg->last == DF_LAST_ROOT && !leg->slash)
+        return df_check_entry(way->fs, &way->call, &leg->where, false, &st);
     return df_check_walked(way->fs, &way->call, &leg->where);
 }
 
@@ -276,14 +293,16 @@ static ssize_t rename_there(struct df_way_pair *way, unsigned flags)
     return way->fs->ops->rename(way->fs, &way->call, &way->from.where, &way->to.where, flags);
 }
 
-/* The directory of a path that is in one of our mounts; 0 for one that is not. For EXDEV. */
+/* The directory of a path that is in one of our mounts; 0 for one that is not. For EXDEV, before
+ * which a mountpoint is EBUSY. */
 static ssize_t look_at_parent(int dirfd, const char *path)
 {
     struct df_way way;
     ssize_t ret = df_way_begin(&way, dirfd, path, DF_ROUTE_PARENT);
 
     while (df_way_next(&way, &ret))
-        ret = df_check_parent(way.fs, &way.call, &way.leg.where);
+        ret = way.leg.last == DF_LAST_ROOT ? -EBUSY
+                                           : df_check_parent(way.fs, &way.call, &way.leg.where);
     ret = df_way_end(&way, ret);
     return ret == DF_NOT_OURS ? 0 : ret;
 }

@@ -157,7 +157,7 @@ int df_close_file(struct df_thread *thread, struct df_file *file)
 
         if (!(file->traits & DF_FILE_NOFLUSH))
             ret = df_call_result(&call, file->fs->ops->flush(file->fs, &call, file, owner));
-        df_lock_close(file, owner);
+        df_lock_close(&call, file, owner);
     }
     df_file_put(thread, file);
     return (int)ret;

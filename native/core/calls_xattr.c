@@ -33,22 +33,16 @@ static int check_set(const char *name, size_t size, int flags)
     return size > VALUE_SIZE_MAX ? -E2BIG : check_name(name);
 }
 
-/* Only regular files and directories have "user." attributes: xattr(7). EROFS comes first. */
-static ssize_t check_change(struct df_fs *fs, struct df_call *call, const struct df_where *where,
-                            const char *name)
+/* What is not there comes before EROFS; which object may have which name is the host's to know. */
+static ssize_t check_writable(struct df_fs *fs, struct df_call *call, const struct df_where *where)
 {
-    bool read_only = df_check_read_only(call->mount);
     struct stat st;
     ssize_t ret;
 
-    if (!read_only && strncmp(name, "user.", 5) != 0)
+    if (DF_LIKELY(!df_check_read_only(call->mount)))
         return 0;
     ret = df_call_result(call, fs->ops->getattr(fs, call, where, &st));
-    if (ret < 0)
-        return ret;
-    if (read_only)
-        return -EROFS;
-    return S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) ? 0 : -EPERM;
+    return ret < 0 ? ret : -EROFS;
 }
 
 static size_t at_most(size_t size)
@@ -77,7 +71,7 @@ static ssize_t set(struct df_fs *fs, struct df_call *call, const struct df_where
 {
     ssize_t ret = check_set(name, size, flags);
 
-    if (ret < 0 || (ret = check_change(fs, call, where, name)) < 0)
+    if (ret < 0 || (ret = check_writable(fs, call, where)) < 0)
         return ret;
     return fs->ops->setxattr(fs, call, where, name, value, size, flags);
 }
@@ -87,7 +81,7 @@ static ssize_t drop(struct df_fs *fs, struct df_call *call, const struct df_wher
 {
     ssize_t ret = check_name(name);
 
-    if (ret < 0 || (ret = check_change(fs, call, where, name)) < 0)
+    if (ret < 0 || (ret = check_writable(fs, call, where)) < 0)
         return ret;
     return fs->ops->removexattr(fs, call, where, name);
 }

@@ -112,8 +112,11 @@ struct df_file *df_file_new(struct df_thread *thread, struct df_mount *mount, st
     atomic_store_explicit(&file->flags, flags, memory_order_relaxed);
     file->kind = DF_KIND_REGULAR;
     file->traits = 0;
+    file->counted = false;
     file->fs = fs;
     file->ino = 0;
+    file->far = NULL;
+    file->body = 0;
     file->position = 0;
     memset(file->host, 0, sizeof(file->host));
     atomic_store_explicit(&file->mount, mount, memory_order_release);
@@ -123,6 +126,12 @@ struct df_file *df_file_new(struct df_thread *thread, struct df_mount *mount, st
 void df_file_opened(struct df_file *file)
 {
     atomic_store_explicit(&file->refs, 1, memory_order_release);
+}
+
+void df_file_opened_counted(struct df_file *file)
+{
+    file->counted = true;
+    df_file_opened(file);
 }
 
 /* The mount is told when it may be waiting for this file. */
@@ -183,7 +192,7 @@ static bool may_be_used(const struct df_thread *thread, struct df_file *file)
 
 void df_file_end(struct df_thread *thread, struct df_file *file)
 {
-    if (DF_LIKELY(!may_be_used(thread, file))) {
+    if (DF_LIKELY(file->counted || !may_be_used(thread, file))) {
         finish(thread, file);
         return;
     }

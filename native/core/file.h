@@ -12,6 +12,9 @@
  *   bias    generation of this memory and the thread that opened the file; a new value each time
  *   shared  equals bias once another thread has used the file, or is about to
  *   orphan  the last reference has gone while somebody used it: who ends the last use ends the file
+ *
+ * A mount server holds a reference for each message instead, so any of its threads may close what
+ * another has opened without a look at the others: `counted`.
  */
 #ifndef DF_CORE_FILE_H
 #define DF_CORE_FILE_H
@@ -34,9 +37,23 @@ enum {                               /* df_file.traits: set by the host in open 
        DF_FILE_STREAM = 1 << 0,      /* no position at all: lseek, pread, pwrite give ESPIPE */
        DF_FILE_NONSEEKABLE = 1 << 1, /* has a position that cannot be moved: lseek, pread: ESPIPE */
        DF_FILE_NOFLUSH = 1 << 2,     /* flush need not be called */
+       DF_FILE_DIRECT = 1 << 3,      /* direct_io: nobody may repeat to others what is read */
+       DF_FILE_KEEP = 1 << 4,  /* keep_cache: what was read before this open may be repeated */
+       DF_FILE_LISTS = 1 << 5, /* cache_readdir: so may what readdir answers */
 };
 
 #define DF_FILE_HOST_WORDS 8
+
+struct df_file;
+
+/* Of a file whose description other processes have too: how its position and its status flags are
+ * had from where they share it. Set by the host in open. */
+struct df_file_far {
+    void (*lock)(struct df_file *file);   /* under position_lock; brings file->position */
+    void (*unlock)(struct df_file *file); /* takes file->position */
+    void (*look)(struct df_file *file);   /* brings file->flags: F_SETFL of another process */
+    void (*tell)(struct df_file *file);   /* takes file->flags */
+};
 
 struct df_file {
     _Atomic uint32_t refs;   /* 0: free memory, being opened, or an orphan */
@@ -44,12 +61,17 @@ struct df_file {
     _Atomic uint64_t bias;   /* file.c */
     _Atomic uint64_t shared; /* file.c */
     _Atomic bool orphan;     /* file.c */
+    bool counted;            /* it is never used without a reference; fixed after open */
     uint8_t kind;            /* DF_KIND_*, fixed after open */
     uint8_t traits;          /* DF_FILE_*, fixed after open */
     struct df_fs *fs;        /* top of its mount's stack of wrappers; fixed after open */
     _Atomic(struct df_mount *) mount; /* NULL: free memory; until release has returned the file
                                          counts as open on its mount. Hosts: call->mount */
-    ino_t ino; /* as stat reports; the key of core-kept locks together with the mount */
+    _Atomic ino_t ino; /* as stat reports; the key of core-kept locks together with the mount. 0:
+                          the host has not said it, df_call_know_ino() asks */
+    const struct df_file_far *far; /* NULL: nobody else has it; fixed after open */
+    uint64_t body; /* of this object and of no other of the mount, ever: what is known of its bytes
+                      is known by it; 0: nothing may be. Fixed after open */
 
     pthread_mutex_t position_lock; /* protects position; held for read, write, lseek, getdents */
     off_t position;                /* file offset, bytes; opaque cookie in a directory */
@@ -65,10 +87,14 @@ void df_file_unlock_position(struct df_file *file);
 static inline void df_file_lock_position(struct df_file *file)
 {
     pthread_mutex_lock(&file->position_lock);
+    if (DF_UNLIKELY(file->far != NULL))
+        file->far->lock(file);
 }
 
 static inline void df_file_unlock_position(struct df_file *file)
 {
+    if (DF_UNLIKELY(file->far != NULL))
+        file->far->unlock(file);
     pthread_mutex_unlock(&file->position_lock);
 }
 #endif
@@ -84,6 +110,9 @@ struct df_file *df_file_new(struct df_thread *thread, struct df_mount *mount, st
 
 /* ops->open has succeeded: one reference, the caller's. */
 void df_file_opened(struct df_file *file);
+
+/* The same for one that has no descriptor here: whoever uses it holds a reference. */
+void df_file_opened_counted(struct df_file *file);
 
 /* ops->open has failed: no release. */
 void df_file_discard(struct df_thread *thread, struct df_file *file);

@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "core/call.h"
 #include "core/gate.h"
 #include "core/mount.h"
 
@@ -35,7 +36,8 @@ struct inode {
     struct inode *next;
     struct df_mount *mount;
     ino_t ino;
-    struct held *ranges; /* sorted by start */
+    struct held *ranges; /* owner by owner, in the order of their first locks; each sorted by start,
+                            none of which overlap: F_GETLK shows the first that conflicts */
     struct held *flocks;
 };
 
@@ -194,11 +196,20 @@ static bool overlaps(const struct held *held, const struct df_lock *lock)
     return held->start <= lock->end && held->end >= lock->start;
 }
 
+/* F_OFD_GETLK with F_UNLCK asks for the owner's own (Linux 6.5). */
+static bool conflicts(const struct held *held, const struct df_lock *lock)
+{
+    if (!overlaps(held, lock))
+        return false;
+    if (lock->type == F_UNLCK)
+        return held->owner == lock->owner;
+    return held->owner != lock->owner && (held->type == F_WRLCK || lock->type == F_WRLCK);
+}
+
 static struct held *find_conflict(struct inode *inode, const struct df_lock *lock)
 {
     for (struct held *h = inode->ranges; h; h = h->next)
-        if (h->owner != lock->owner && overlaps(h, lock) &&
-            (h->type == F_WRLCK || lock->type == F_WRLCK))
+        if (conflicts(h, lock))
             return h;
     return NULL;
 }
@@ -207,16 +218,19 @@ static void insert(struct inode *inode, struct held *held)
 {
     struct held **at = &inode->ranges;
 
-    while (*at && (*at)->start < held->start)
+    while (*at && (*at)->owner != held->owner)
+        at = &(*at)->next;
+    while (*at && (*at)->owner == held->owner && (*at)->start < held->start)
         at = &(*at)->next;
     held->next = *at;
     *at = held;
     atomic_fetch_add_explicit(&inode->mount->lock_count, 1, memory_order_relaxed);
 }
 
-/* Takes the lock's range out of what its owner holds. `spare` becomes the tail when one held lock
- * is cut in two; returns whether it was used. */
-static bool cut(struct inode *inode, const struct df_lock *lock, struct held *spare)
+/* Takes the lock's range out of what its owner holds, but for `made`. `spare` becomes the tail when
+ * one held lock is cut in two; returns whether it was used. */
+static bool cut(struct inode *inode, const struct df_lock *lock, const struct held *made,
+                struct held *spare)
 {
     struct held **at = &inode->ranges;
     bool used = false;
@@ -224,7 +238,7 @@ static bool cut(struct inode *inode, const struct df_lock *lock, struct held *sp
     while (*at) {
         struct held *h = *at;
 
-        if (h->owner != lock->owner || !overlaps(h, lock)) {
+        if (h == made || h->owner != lock->owner || !overlaps(h, lock)) {
             at = &h->next;
         } else if (h->start < lock->start && h->end > lock->end) {
             *spare = *h;
@@ -235,16 +249,12 @@ static bool cut(struct inode *inode, const struct df_lock *lock, struct held *sp
         } else if (h->start < lock->start) {
             h->end = lock->start - 1;
             at = &h->next;
+        } else if (h->end > lock->end) {
+            h->start = lock->end + 1;
+            at = &h->next;
         } else {
             *at = h->next;
-            if (h->end > lock->end) {
-                /* Its start moves: inserted again, in order. */
-                h->start = lock->end + 1;
-                atomic_fetch_sub_explicit(&inode->mount->lock_count, 1, memory_order_relaxed);
-                insert(inode, h);
-            } else {
-                free_held(inode, h);
-            }
+            free_held(inode, h);
         }
     }
     if (used)
@@ -277,19 +287,22 @@ static void merge(struct inode *inode, uint64_t owner)
 /* No conflict any more. The two spares are for the lock itself and for the tail of one it cuts. */
 static void apply(struct inode *inode, const struct df_lock *lock, struct held *spares[2])
 {
-    if (cut(inode, lock, spares[0]))
+    struct held *made = NULL;
+
+    if (lock->type != F_UNLCK) { /* before the cut: the owner keeps its place among the owners */
+        made = spares[1];
+        spares[1] = NULL;
+        *made = (struct held){
+            .owner = lock->owner,
+            .start = lock->start,
+            .end = lock->end,
+            .type = lock->type,
+            .pid = lock->pid,
+        };
+        insert(inode, made);
+    }
+    if (cut(inode, lock, made, spares[0]))
         spares[0] = NULL;
-    if (lock->type == F_UNLCK)
-        return;
-    *spares[1] = (struct held){
-        .owner = lock->owner,
-        .start = lock->start,
-        .end = lock->end,
-        .type = lock->type,
-        .pid = lock->pid,
-    };
-    insert(inode, spares[1]);
-    spares[1] = NULL;
     merge(inode, lock->owner);
 }
 
@@ -349,12 +362,15 @@ static int set(struct shard *shard, struct df_thread *thread, struct df_file *fi
     return 0;
 }
 
-int df_lock_range(struct df_thread *thread, struct df_file *file, struct df_lock *lock)
+int df_lock_range(struct df_call *call, struct df_file *file, struct df_lock *lock)
 {
     struct held *spares[2] = {NULL, NULL};
-    struct shard *shard = shard_of(file);
-    int ret;
+    struct shard *shard;
+    int ret = df_call_know_ino(call, file);
 
+    if (ret < 0)
+        return ret;
+    shard = shard_of(file);
     if (!lock->test) {
         spares[0] = malloc(sizeof(*spares[0]));
         spares[1] = malloc(sizeof(*spares[1]));
@@ -363,7 +379,7 @@ int df_lock_range(struct df_thread *thread, struct df_file *file, struct df_lock
     if (lock->test)
         ret = test(find_inode(shard, file), lock);
     else
-        ret = spares[0] && spares[1] ? set(shard, thread, file, lock, spares) : -ENOLCK;
+        ret = spares[0] && spares[1] ? set(shard, call->thread, file, lock, spares) : -ENOLCK;
     pthread_mutex_unlock(&shard->lock);
     free(spares[0]);
     free(spares[1]);
@@ -435,18 +451,21 @@ static void unset_flock(struct shard *shard, struct df_file *file)
     wake(shard);
 }
 
-int df_lock_flock(struct df_thread *thread, struct df_file *file, int operation)
+int df_lock_flock(struct df_call *call, struct df_file *file, int operation)
 {
     int type = (operation & ~LOCK_NB) == LOCK_EX ? F_WRLCK : F_RDLCK;
-    struct shard *shard = shard_of(file);
+    struct shard *shard;
     struct held *spare = NULL;
-    int ret = 0;
+    int ret = df_call_know_ino(call, file);
 
+    if (ret < 0)
+        return ret;
+    shard = shard_of(file);
     if ((operation & ~LOCK_NB) != LOCK_UN && !(spare = malloc(sizeof(*spare))))
         return -ENOLCK;
     pthread_mutex_lock(&shard->lock);
     if (spare)
-        ret = set_flock(shard, thread, file, type, !(operation & LOCK_NB), &spare);
+        ret = set_flock(shard, call->thread, file, type, !(operation & LOCK_NB), &spare);
     else
         unset_flock(shard, file);
     pthread_mutex_unlock(&shard->lock);
@@ -466,16 +485,17 @@ static void drop_owner(struct df_file *file, uint64_t owner)
     pthread_mutex_lock(&shard->lock);
     inode = find_inode(shard, file);
     if (inode) {
-        cut(inode, &all, NULL); /* covers every lock, so none is cut in two */
+        cut(inode, &all, NULL, NULL); /* covers every lock, so none is cut in two */
         drop_if_empty(shard, inode);
         wake(shard);
     }
     pthread_mutex_unlock(&shard->lock);
 }
 
-void df_lock_close(struct df_file *file, uint64_t owner)
+void df_lock_close(struct df_call *call, struct df_file *file, uint64_t owner)
 {
-    if (atomic_load_explicit(&mount_of(file)->lock_count, memory_order_relaxed) != 0)
+    if (atomic_load_explicit(&mount_of(file)->lock_count, memory_order_relaxed) != 0 &&
+        df_call_know_ino(call, file) == 0)
         drop_owner(file, owner);
 }
 
@@ -517,7 +537,7 @@ void df_lock_after_fork(uint64_t parent_owner)
         shards[i].sleeping = 0;
         for (struct inode *inode = shards[i].inodes, *next; inode; inode = next) {
             next = inode->next;
-            cut(inode, &all, NULL);
+            cut(inode, &all, NULL, NULL);
             drop_if_empty(&shards[i], inode);
         }
     }

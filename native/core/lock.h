@@ -10,17 +10,19 @@
 #include "core/file.h"
 #include "core/ops.h"
 
-struct df_thread;
+struct df_call;
 
 /* fcntl(2) locks: F_SETLK, F_SETLKW (lock->wait), F_GETLK (lock->test); POSIX and OFD differ only
- * in the owner. Sleeps outside the gate. Returns 0 or -EAGAIN, -EINTR, -EDEADLK, -ENOLCK. */
-int df_lock_range(struct df_thread *thread, struct df_file *file, struct df_lock *lock);
+ * in the owner. Sleeps outside the gate. Returns 0 or -EAGAIN, -EINTR, -EDEADLK, -ENOLCK, or what
+ * getattr says. */
+int df_lock_range(struct df_call *call, struct df_file *file, struct df_lock *lock);
 
-/* flock(2): LOCK_SH, LOCK_EX, LOCK_UN, with LOCK_NB. 0, -EWOULDBLOCK, -EINTR, -ENOLCK. */
-int df_lock_flock(struct df_thread *thread, struct df_file *file, int operation);
+/* flock(2): LOCK_SH, LOCK_EX, LOCK_UN, with LOCK_NB. 0, -EWOULDBLOCK, -EINTR, -ENOLCK, or what
+ * getattr says. */
+int df_lock_flock(struct df_call *call, struct df_file *file, int operation);
 
 /* close(2): the POSIX locks of `owner` on this inode go. */
-void df_lock_close(struct df_file *file, uint64_t owner);
+void df_lock_close(struct df_call *call, struct df_file *file, uint64_t owner);
 
 /* The last reference is gone: OFD and flock locks of this file go. */
 void df_lock_release(struct df_file *file);

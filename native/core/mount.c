@@ -129,7 +129,7 @@ int df_mount_attach(const struct df_mount_spec *spec, struct df_fs *fs, struct d
     char canonical[PATH_MAX], physical[PATH_MAX];
     const char *alias;
     struct df_mount *mount;
-    bool on_disk;
+    mode_t type;
     int ret;
 
     if (!df_gate_thread())
@@ -137,16 +137,16 @@ int df_mount_attach(const struct df_mount_spec *spec, struct df_fs *fs, struct d
     if (!spec->point || !spec->point[0])
         return -EINVAL;
     if ((ret = df_mountpoint_canonical(spec->point, canonical)) < 0 ||
-        (ret = df_mountpoint_physical(canonical, physical)) < 0 ||
-        (ret = df_mountpoint_look(physical, &on_disk)) < 0)
+        (ret = df_mountpoint_physical(canonical, physical)) < 0)
         return ret;
+    type = df_mountpoint_type(physical);
     alias = strcmp(canonical, physical) != 0 ? canonical : NULL;
 
     pthread_mutex_lock(&table_lock);
     mount = take_free();
     ret = mount && copy_strings(mount, spec, physical, alias) ? 0 : -ENOMEM;
     if (ret == 0) {
-        mount->on_disk = on_disk;
+        mount->covers = type;
         ret = attach(mount, fs, spec->flags);
     }
     if (ret < 0 && mount)

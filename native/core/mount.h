@@ -46,7 +46,7 @@ struct df_mount {
     char *alias;                /* as the caller spelled it, if symlinks made that differ */
     char *fsname;
     char *subtype;
-    bool on_disk;                /* the mountpoint existed when it was mounted */
+    mode_t covers;               /* type (S_IFDIR ...) of what was at the mountpoint; 0: nothing */
     _Atomic uint32_t lock_count; /* core-kept locks on its files (lock.c) */
     bool prompt;                 /* df_mount_set_prompt(); under the table lock */
     bool listed;                 /* paths lead to it; under the table lock */
@@ -56,8 +56,8 @@ struct df_mount {
 
 /*
  * Attaches fs. On success the mount owns it and ends with fs->ops->destroy(fs); *out stays valid
- * until then. Returns 0 or -errno: EBUSY (a mount is there), ENOTDIR (the mountpoint exists and is
- * no directory), EINVAL (empty), ENAMETOOLONG, ENOMEM; fs is then the caller's.
+ * until then. Returns 0 or -errno: EBUSY (a mount is there), EINVAL (empty), ENAMETOOLONG, ENOMEM;
+ * fs is then the caller's.
  */
 DF_PRIVATE_EXPORT int df_mount_attach(const struct df_mount_spec *spec, struct df_fs *fs,
                                       struct df_mount **out);

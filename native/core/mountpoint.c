@@ -63,11 +63,9 @@ int df_mountpoint_physical(const char *canonical, char out[PATH_MAX])
     return 0;
 }
 
-/* A mountpoint need not exist; if it does it is a directory. */
-int df_mountpoint_look(const char *point, bool *on_disk)
+mode_t df_mountpoint_type(const char *point)
 {
     struct stat st;
 
-    *on_disk = stat(point[0] ? point : "/", &st) == 0;
-    return *on_disk && !S_ISDIR(st.st_mode) ? -ENOTDIR : 0;
+    return stat(point[0] ? point : "/", &st) == 0 ? st.st_mode & S_IFMT : 0;
 }

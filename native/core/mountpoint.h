@@ -5,7 +5,7 @@
 #define DF_CORE_MOUNTPOINT_H
 
 #include <limits.h>
-#include <stdbool.h>
+#include <sys/types.h>
 
 /* Absolute, without "//", "." and trailing '/', by text alone; ".." takes back a component; "" for
  * the root. 0 or -errno: ENAMETOOLONG, those of getcwd(2). */
@@ -15,7 +15,7 @@ int df_mountpoint_canonical(const char *point, char out[PATH_MAX]);
  * -ENAMETOOLONG. */
 int df_mountpoint_physical(const char *canonical, char out[PATH_MAX]);
 
-/* *on_disk: does it exist? Then it has to be a directory: 0 or -ENOTDIR. */
-int df_mountpoint_look(const char *point, bool *on_disk);
+/* The type (S_IFDIR, S_IFREG ...) of what is there on disk; 0: nothing. */
+mode_t df_mountpoint_type(const char *point);
 
 #endif

@@ -83,18 +83,30 @@ static ssize_t default_listxattr(struct df_fs *fs, struct df_call *call,
     return -EOPNOTSUPP;
 }
 
+/* What is not there, or has no "user." attributes (xattr(7)), comes before that nothing has. */
+static int refuse_xattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                        const char *name)
+{
+    struct stat st;
+    int ret = (int)df_call_result(call, fs->ops->getattr(fs, call, where, &st));
+
+    if (ret < 0)
+        return ret;
+    bool any = strncmp(name, "user.", 5) != 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode);
+    return any ? -EOPNOTSUPP : -EPERM;
+}
+
 static int default_setxattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                             const char *name, const void *value, size_t size, int flags)
 {
-    (void)fs, (void)call, (void)where, (void)name, (void)value, (void)size, (void)flags;
-    return -EOPNOTSUPP;
+    (void)value, (void)size, (void)flags;
+    return refuse_xattr(fs, call, where, name);
 }
 
 static int default_removexattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                                const char *name)
 {
-    (void)fs, (void)call, (void)where, (void)name;
-    return -EOPNOTSUPP;
+    return refuse_xattr(fs, call, where, name);
 }
 
 static int default_statfs(struct df_fs *fs, struct df_call *call, const struct df_where *where,

@@ -172,7 +172,8 @@ struct df_ops {
                         const char *name, void *value, size_t size);
     ssize_t (*listxattr)(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                          char *list, size_t size);
-    /* flags: 0, XATTR_CREATE, XATTR_REPLACE. Default: EOPNOTSUPP. */
+    /* flags: 0, XATTR_CREATE, XATTR_REPLACE. The host knows what xattr(7) allows on which object.
+     * Default: EOPNOTSUPP. */
     int (*setxattr)(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                     const char *name, const void *value, size_t size, int flags);
     int (*removexattr)(struct df_fs *fs, struct df_call *call, const struct df_where *where,
@@ -205,7 +206,8 @@ struct df_ops {
     /*
      * open(2): flags as the caller's, O_CREAT, O_EXCL, O_TRUNC, O_DIRECTORY, O_NOFOLLOW, O_PATH
      * included; mode for O_CREAT. Opens directories too. On success the host has filled
-     * file->host[], file->ino, file->kind and any DF_FILE_* flags. Default: EOPNOTSUPP.
+     * file->host[], file->kind and any DF_FILE_* flags, and file->ino unless that would take a
+     * question of its own: then getattr tells it when it is needed. Default: EOPNOTSUPP.
      */
     int (*open)(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                 struct df_file *file, int flags, mode_t mode);

@@ -134,7 +134,7 @@ struct df_table *df_table_make(const struct df_mount *mounts, int *error)
         add_entry(t, m, m->point, &strings);
         if (m->alias)
             add_entry(t, m, m->alias, &strings);
-        t->on_disk = t->on_disk || m->on_disk;
+        t->on_disk = t->on_disk || m->covers != 0;
     }
     if (t && t->count == 0) {
         free(t);

@@ -20,6 +20,8 @@ int df_use_enter(struct df_use *use, int fd, bool any)
     use->file = file;
     use->fs = file->fs;
     df_call_start(&use->call, thread, atomic_load_explicit(&file->mount, memory_order_relaxed));
+    if (DF_UNLIKELY(file->far != NULL))
+        file->far->look(file);
     if (DF_UNLIKELY(df_use_flags(use) & O_PATH) && !any)
         return (int)df_use_end(use, -EBADF);
     return 0;

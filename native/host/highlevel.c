@@ -145,6 +145,19 @@ static uint32_t request_limit(unsigned a, unsigned b)
     return limit;
 }
 
+/* What the plugin exports beside its operations. Its getattr_at answers for its own getattr, not
+ * for one of a module or of a translator above. */
+static void take_extras(struct df_highlevel *hl)
+{
+    struct df_plugin *plugin = hl->plugin;
+
+    if (!plugin)
+        return;
+    hl->checks_names = df_plugin_checks_names(plugin);
+    if (df_plugin_of_code(*(void **)&hl->ops.getattr) == plugin)
+        *(void **)&hl->getattr_at = df_plugin_getattr_at(plugin);
+}
+
 /* Takes over what ops->init left in connection and configuration. */
 static void settle(struct df_highlevel *hl, const struct fuse_conn_info *conn)
 {
@@ -220,6 +233,7 @@ int df_highlevel_init(struct df_fs *fs, struct fuse *fuse, struct fuse_conn_info
         df_highlevel_frame = frame.outer;
     }
     settle(hl, conn);
+    take_extras(hl);
     return check_wanted(hl, conn);
 }
 

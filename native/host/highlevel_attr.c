@@ -6,7 +6,7 @@
 #include <sys/statvfs.h>
 #include <sys/xattr.h>
 
-#include "host/highlevel_private.h"
+#include "host/highlevel_ask.h"
 #include "host/permission.h"
 
 /* ---- getattr ---- */
@@ -25,7 +25,11 @@ static DF_FLAT int ask_file(struct df_frame *frame, struct df_file *file,
     memset(st, 0, sizeof(*st));
     df_handle_info(frame, file, &fi);
     const char *path = df_handle_hold(frame, file);
-    int result = path || hl->config.nullpath_ok ? hl->ops.getattr(path, st, &fi.info) : -ENOENT;
+    int result = -ENOENT;
+    if (file->kind == DF_KIND_DIRECTORY)
+        result = hl->getattr_at(&fi.info, "", st);
+    else if (path || hl->config.nullpath_ok)
+        result = hl->ops.getattr(path, st, &fi.info);
     df_handle_unhold(frame, file);
     if (result == 0)
         result = df_highlevel_fix_stat(frame, node, NULL, 0, key, st);
@@ -42,7 +46,8 @@ static DF_FLAT int ask_file(struct df_frame *frame, struct df_file *file,
     return 0;
 }
 
-static int stat_by_path(struct df_frame *frame, const struct df_where *where, struct stat *st)
+static DF_COLD int stat_by_walk(struct df_frame *frame, const struct df_where *where,
+                                struct stat *st)
 {
     struct df_place place;
 
@@ -51,17 +56,60 @@ static int stat_by_path(struct df_frame *frame, const struct df_where *where, st
     return result;
 }
 
+/* The object in a directory that is verified. It may be a symlink: of which nothing is said yet
+ * when it is to be followed. */
+static DF_FLAT int stat_in_directory(struct df_frame *frame, struct df_place *place, bool follow)
+{
+    struct df_entry_cache *cache = &frame->hl->cache;
+    struct df_entry *entry = &place->entry;
+    int result = 0;
+
+    df_walk_recall(frame, place);
+    if (entry->kind == DF_ENTRY_ABSENT)
+        return -ENOENT;
+    bool known = entry->kind == DF_ENTRY_PRESENT;
+    if (known && S_ISLNK(entry->mode) && follow)
+        return 0;
+    if (!(known && entry->attributes && df_entry_cache_stat(cache, place->key, entry, place->st)))
+        result = df_ask(frame, place, NULL);
+    return result == 0 && entry->kind == DF_ENTRY_ABSENT ? -ENOENT : result;
+}
+
+/* The walk ends at the directory: the functions that walk have returned when the plugin is asked
+ * (docs/decisions/013). */
+static DF_FLAT int stat_by_path(struct df_frame *frame, const struct df_where *where,
+                                struct stat *st)
+{
+    bool follow = !(where->flags & DF_WHERE_NOFOLLOW), again;
+    struct df_place place;
+
+    if (DF_UNLIKELY(where->len == 0 || where->flags & (DF_WHERE_DIRECTORY | DF_WHERE_DOT)))
+        return stat_by_walk(frame, where, st);
+    int result = df_walk(frame, where, DF_WALK_PARENT, &place, st);
+    again = result == 0 && place.special;
+    if (DF_LIKELY(result == 0 && !again)) {
+        result = stat_in_directory(frame, &place, follow);
+        again = result == 0 && follow && S_ISLNK(place.entry.mode);
+    }
+    df_walk_end(frame, &place);
+    return DF_UNLIKELY(again) ? stat_by_walk(frame, where, st) : result;
+}
+
 static DF_FLAT int stat_file(struct df_frame *frame, struct df_file *file, struct stat *st)
 {
     struct df_highlevel *hl = frame->hl;
     struct df_handle *handle = df_handle_of(file);
     struct df_entry entry, *keep = NULL;
 
-    /* A directory's handle is for readdir alone; libfuse never shows it to getattr. */
-    if (file->kind != DF_KIND_REGULAR || !(handle->bits & DF_HANDLE_PLUGIN))
+    /* A directory's handle is for readdir (and getattr_at) alone; libfuse never shows it to
+     * getattr. */
+    bool by_handle =
+        file->kind == DF_KIND_REGULAR || (file->kind == DF_KIND_DIRECTORY && hl->getattr_at);
+    if (!by_handle || !(handle->bits & DF_HANDLE_PLUGIN))
         return stat_by_path(frame, &(struct df_where){.base = file, .name = ""}, st);
-    struct df_path_hash key = df_open_path_key(handle->node);
+    struct df_path_hash key = {0};
     if (hl->attr_ns) {
+        key = df_open_path_key(handle->node);
         df_frame_clock(frame);
         df_entry_cache_look(&hl->cache, key, frame->now, &entry);
         if (!atomic_load(&handle->node->removed) && !df_open_path_is_hidden(handle->node))
@@ -95,11 +143,8 @@ static void tell_validity(const struct df_highlevel *hl, struct df_call *call, i
 int df_highlevel_getattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                          struct stat *st)
 {
-    struct df_frame frame;
+    int result = DF_IN_FRAME(fs, call, stat_where(&frame, where, st));
 
-    df_frame_enter(&frame, df_highlevel_of(fs), call);
-    int result = DF_RETRY_STALE(frame.hl, stat_where(&frame, where, st));
-    df_frame_leave(&frame);
     if (DF_UNLIKELY(call->asks_validity))
         tell_validity(df_highlevel_of(fs), call, result);
     return result;
@@ -299,12 +344,7 @@ static int set_where(struct df_frame *frame, const struct df_where *where,
 int df_highlevel_setattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                          const struct df_setattr *set, struct stat *st)
 {
-    struct df_frame frame;
-
-    df_frame_enter(&frame, df_highlevel_of(fs), call);
-    int result = DF_RETRY_STALE(frame.hl, set_where(&frame, where, set, st));
-    df_frame_leave(&frame);
-    return result;
+    return DF_IN_FRAME(fs, call, set_where(&frame, where, set, st));
 }
 
 /* ---- access, readlink, statfs ---- */
@@ -331,12 +371,7 @@ static int access_where(struct df_frame *frame, const struct df_where *where, in
 int df_highlevel_access(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                         int mask)
 {
-    struct df_frame frame;
-
-    df_frame_enter(&frame, df_highlevel_of(fs), call);
-    int result = DF_RETRY_STALE(frame.hl, access_where(&frame, where, mask));
-    df_frame_leave(&frame);
-    return result;
+    return DF_IN_FRAME(fs, call, access_where(&frame, where, mask));
 }
 
 static ssize_t readlink_where(struct df_frame *frame, const struct df_where *where, char *buf,
@@ -364,12 +399,7 @@ static ssize_t readlink_where(struct df_frame *frame, const struct df_where *whe
 ssize_t df_highlevel_readlink(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                               char *buf, size_t size)
 {
-    struct df_frame frame;
-
-    df_frame_enter(&frame, df_highlevel_of(fs), call);
-    ssize_t result = DF_RETRY_STALE(frame.hl, readlink_where(&frame, where, buf, size));
-    df_frame_leave(&frame);
-    return result;
+    return DF_IN_FRAME(fs, call, readlink_where(&frame, where, buf, size));
 }
 
 static int statfs_where(struct df_frame *frame, const struct df_where *where, struct statvfs *out)
@@ -392,10 +422,5 @@ static int statfs_where(struct df_frame *frame, const struct df_where *where, st
 int df_highlevel_statfs(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                         struct statvfs *out)
 {
-    struct df_frame frame;
-
-    df_frame_enter(&frame, df_highlevel_of(fs), call);
-    int result = DF_RETRY_STALE(frame.hl, statfs_where(&frame, where, out));
-    df_frame_leave(&frame);
-    return result;
+    return DF_IN_FRAME(fs, call, statfs_where(&frame, where, out));
 }

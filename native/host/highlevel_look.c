@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "host/highlevel_private.h"
+#include "host/highlevel_ask.h"
 #include "host/permission.h"
 
 void df_highlevel_override(const struct df_frame *frame, struct stat *st)
@@ -21,43 +21,7 @@ void df_highlevel_override(const struct df_frame *frame, struct stat *st)
         st->st_gid = config->gid;
 }
 
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-/* Keeps what the plugin said of the place. */
-static void store(struct df_frame *frame, struct df_place *place, const struct stat *st)
-{
-    struct df_highlevel *hl = frame->hl;
-    struct df_entry *entry = &place->entry;
-    bool same = entry->kind == DF_ENTRY_PRESENT && entry->mode == st->st_mode;
-
-    if (!same) /* else the entry lives on as long as it did: attributes do not prolong it */
-        entry->expiry = df_frame_until(frame, hl->entry_ns);
-    if (!same && S_ISDIR(st->st_mode))
-        entry->expiry = earlier(entry->expiry, place->parent_expiry);
-    if (hl->attr_ns || (!same && entry->expiry))
-        df_entry_cache_store(&hl->cache, place->key, entry->ticket, st, entry->expiry,
-                             df_frame_until(frame, hl->attr_ns));
-}
-
-static int not_there(struct df_frame *frame, struct df_place *place)
-{
-    struct df_highlevel *hl = frame->hl;
-
-    if (hl->negative_ns)
-        df_entry_cache_store_absent(&hl->cache, place->key, place->entry.ticket,
-                                    df_frame_until(frame, hl->negative_ns));
-    else if (place->entry.kind == DF_ENTRY_PRESENT)
-        df_entry_cache_forget(&hl->cache, place->key);
-    place->entry.kind = DF_ENTRY_ABSENT;
-    return 0;
-}
-
-/* A name that is replaced while its file is open is gone for a moment (the file is hidden first);
- * who saw that, while a rename was under way or has come to its end, looks again. */
-static bool was_replaced(struct df_frame *frame, const struct df_place *place, uint32_t renames)
+bool df_ask_replaced(struct df_frame *frame, const struct df_place *place, uint32_t renames)
 {
     struct df_open_paths *table = &frame->hl->open_paths;
 
@@ -68,43 +32,12 @@ static bool was_replaced(struct df_frame *frame, const struct df_place *place, u
            atomic_load(&table->renames) != renames;
 }
 
-static int ask(struct df_frame *frame, struct df_place *place, struct fuse_file_info *fi)
-{
-    struct df_highlevel *hl = frame->hl;
-    struct stat *st = place->st;
-
-    if (!hl->ops.getattr)
-        return -ENOSYS;
-    uint32_t renames;
-    int result;
-    do {
-        renames = atomic_load(&hl->open_paths.renames);
-        memset(st, 0, sizeof(*st));
-        result = hl->ops.getattr(place->path, st, fi);
-    } while (DF_UNLIKELY(result == -ENOENT) && was_replaced(frame, place, renames));
-    place->asked = true;
-    if (result == -ENOENT)
-        return not_there(frame, place);
-    if (result == 0)
-        result = df_highlevel_fix_stat(frame, NULL, place->path, place->len, place->key, st);
-    if (DF_UNLIKELY(result)) {
-        df_entry_cache_forget(&hl->cache, place->key);
-        return result;
-    }
-    store(frame, place, st);
-    place->entry.kind = DF_ENTRY_PRESENT;
-    place->entry.mode = st->st_mode;
-    place->entry.ino = st->st_ino;
-    return 0;
-}
-
 int df_walk_look(struct df_frame *frame, struct df_place *place, bool attributes)
 {
     struct df_entry_cache *cache = &frame->hl->cache;
     struct df_entry *entry = &place->entry;
 
-    place->asked = false;
-    df_entry_cache_look(cache, place->key, frame->now, entry);
+    df_walk_recall(frame, place);
     if (entry->kind == DF_ENTRY_ABSENT)
         return 0;
     if (entry->kind == DF_ENTRY_PRESENT) {
@@ -113,14 +46,14 @@ int df_walk_look(struct df_frame *frame, struct df_place *place, bool attributes
         if (entry->attributes && df_entry_cache_stat(cache, place->key, entry, place->st))
             return 0;
     }
-    return ask(frame, place, NULL);
+    return df_ask(frame, place, NULL);
 }
 
 int df_walk_learn(struct df_frame *frame, struct df_place *place, struct fuse_file_info *fi)
 {
     df_place_changed(frame, place);
     df_entry_cache_look(&frame->hl->cache, place->key, frame->now, &place->entry);
-    int result = ask(frame, place, fi);
+    int result = df_ask(frame, place, fi);
     return result == 0 && place->entry.kind == DF_ENTRY_ABSENT ? -ENOENT : result;
 }
 
@@ -158,6 +91,7 @@ static void place_directory(struct df_frame *frame, struct df_place *dir, const 
     dir->buf[len] = '\0';
     dir->path = dir->buf;
     dir->held = NULL;
+    dir->directory = NULL;
     dir->len = len;
     dir->st = &dir->own;
     dir->parent_expiry = 0;
@@ -218,7 +152,7 @@ void df_place_made(const struct df_frame *frame, const struct df_place *place, m
     df_entry_cache_forget_attributes(cache,
                                      df_entry_cache_key(cache, place->path, place->parent_len));
     if (S_ISDIR(mode))
-        expiry = earlier(expiry, place->parent_expiry);
+        expiry = df_ask_earlier(expiry, place->parent_expiry);
     df_entry_cache_store(cache, place->key, place->entry.ticket, &st, expiry, 0);
     df_entry_cache_look(cache, place->key, frame->now, &now);
     /* What is there after a store that was refused is of the object that had the name before. */

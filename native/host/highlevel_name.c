@@ -11,19 +11,13 @@
 
 /* ---- making ---- */
 
-/*
- * Walks to a name that must not exist yet. As in filename_create(): what exists is EEXIST, whoever
- * may not write gets EACCES only behind that, and only directories are made under "name/".
- */
-static int reach_new(struct df_frame *frame, const struct df_where *where, bool directory,
+/* As in filename_create(): what exists is EEXIST, whoever may not write gets EACCES only behind
+ * that, and only directories are made under "name/". */
+static int check_new(struct df_frame *frame, const struct df_where *where, bool directory,
                      struct df_place *place)
 {
-    int result = df_walk(frame, where, DF_WALK_PARENT, place, NULL);
+    int result = df_walk_look(frame, place, false);
 
-    if (result == 0 && place->special)
-        result = -EEXIST;
-    if (result == 0)
-        result = df_walk_look(frame, place, false);
     if (result == 0 && place->entry.kind == DF_ENTRY_PRESENT)
         result = -EEXIST;
     if (result == 0 && !directory && where->flags & DF_WHERE_DIRECTORY)
@@ -31,13 +25,31 @@ static int reach_new(struct df_frame *frame, const struct df_where *where, bool 
     return result ? result : df_walk_may_create(frame, place);
 }
 
+/* Walks to a name that must not exist yet. */
+static int reach_new(struct df_frame *frame, const struct df_where *where, bool directory,
+                     struct df_place *place)
+{
+    int result = df_walk(frame, where, DF_WALK_PARENT, place, NULL);
+
+    if (result)
+        return result;
+    if (place->special)
+        return -EEXIST;
+    if (!df_frame_goes_unseen(frame) || (!directory && where->flags & DF_WHERE_DIRECTORY))
+        return check_new(frame, where, directory, place);
+    df_walk_recall(frame, place);
+    return 0;
+}
+
 /* After the operation: what is known of the name, if it has succeeded or not. */
 static int made(struct df_frame *frame, const struct df_place *place, int result, mode_t mode,
                 ino_t ino)
 {
+    bool known = result == -EEXIST && place->entry.kind == DF_ENTRY_PRESENT;
+
     if (result == 0)
         df_place_made(frame, place, mode, ino, df_frame_until(frame, frame->hl->entry_ns));
-    else
+    else if (!known)
         df_place_changed(frame, place);
     return result;
 }
@@ -86,12 +98,7 @@ static int mknod_where(struct df_frame *frame, const struct df_where *where, mod
 int df_highlevel_mknod(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                        mode_t mode, dev_t rdev)
 {
-    struct df_frame frame;
-
-    df_frame_enter(&frame, df_highlevel_of(fs), call);
-    int result = DF_RETRY_STALE(frame.hl, mknod_where(&frame, where, mode, rdev));
-    df_frame_leave(&frame);
-    return result;
+    return DF_IN_FRAME(fs, call, mknod_where(&frame, where, mode, rdev));
 }
 
 static int mkdir_where(struct df_frame *frame, const struct df_where *where, mode_t mode)
@@ -112,12 +119,7 @@ static int mkdir_where(struct df_frame *frame, const struct df_where *where, mod
 int df_highlevel_mkdir(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                        mode_t mode)
 {
-    struct df_frame frame;
-
-    df_frame_enter(&frame, df_highlevel_of(fs), call);
-    int result = DF_RETRY_STALE(frame.hl, mkdir_where(&frame, where, mode));
-    df_frame_leave(&frame);
-    return result;
+    return DF_IN_FRAME(fs, call, mkdir_where(&frame, where, mode));
 }
 
 static int symlink_where(struct df_frame *frame, const char *target, const struct df_where *where)
@@ -137,12 +139,7 @@ static int symlink_where(struct df_frame *frame, const char *target, const struc
 int df_highlevel_symlink(struct df_fs *fs, struct df_call *call, const char *target,
                          const struct df_where *where)
 {
-    struct df_frame frame;
-
-    df_frame_enter(&frame, df_highlevel_of(fs), call);
-    int result = DF_RETRY_STALE(frame.hl, symlink_where(&frame, target, where));
-    df_frame_leave(&frame);
-    return result;
+    return DF_IN_FRAME(fs, call, symlink_where(&frame, target, where));
 }
 
 static int link_places(struct df_frame *frame, const struct df_where *where,
@@ -153,8 +150,10 @@ static int link_places(struct df_frame *frame, const struct df_where *where,
 
     df_call_begin_second(frame->call);
     int result = (int)df_call_end_second(frame->call, reach_new(frame, where, false, &to));
-    if (result == 0 && S_ISDIR(from->entry.mode))
-        result = -EPERM;
+    if (result == 0 && S_ISDIR(from->entry.mode)) {
+        result = check_new(frame, where, false, &to);
+        result = result ? result : -EPERM;
+    }
     if (result == 0) {
         result = hl->ops.link ? hl->ops.link(from->path, to.path) : -ENOSYS;
         made(frame, &to, result, from->entry.mode, from->entry.ino);
@@ -179,12 +178,7 @@ static int link_where(struct df_frame *frame, const struct df_where *from,
 int df_highlevel_link(struct df_fs *fs, struct df_call *call, const struct df_where *from,
                       const struct df_where *to)
 {
-    struct df_frame frame;
-
-    df_frame_enter(&frame, df_highlevel_of(fs), call);
-    int result = DF_RETRY_STALE(frame.hl, link_where(&frame, from, to));
-    df_frame_leave(&frame);
-    return result;
+    return DF_IN_FRAME(fs, call, link_where(&frame, from, to));
 }
 
 /* ---- removing ---- */
@@ -212,6 +206,14 @@ static int may_remove(struct df_frame *frame, const struct df_where *where, stru
     if (result == 0 && !directory && where->flags & DF_WHERE_DIRECTORY)
         result = -ENOTDIR;
     return result;
+}
+
+/* The plugin sees by itself what the object is, unless that is an open file, which is hidden. */
+static bool goes_unseen(const struct df_frame *frame, const struct df_where *where,
+                        const struct df_open_path *node, bool directory)
+{
+    return df_frame_goes_unseen(frame) && (directory || !(where->flags & DF_WHERE_DIRECTORY)) &&
+           atomic_load(&node->opens) == 0;
 }
 
 /* Under the node's write lock: nobody opens the file now, nobody uses its path. */
@@ -259,7 +261,8 @@ static int remove_once(struct df_frame *frame, const struct df_where *where, boo
             df_open_paths_claim(table, place.path, place.len, place.key, frame->held == 0, &node);
     if (result == 0) {
         frame->writes = true;
-        result = may_remove(frame, where, &place, directory);
+        if (!goes_unseen(frame, where, node, directory))
+            result = may_remove(frame, where, &place, directory);
         if (result == 0)
             result = remove_claimed(frame, &place, node, directory);
         df_open_paths_release(table, node);
@@ -285,20 +288,10 @@ static int remove_where(struct df_frame *frame, const struct df_where *where, bo
 
 int df_highlevel_unlink(struct df_fs *fs, struct df_call *call, const struct df_where *where)
 {
-    struct df_frame frame;
-
-    df_frame_enter(&frame, df_highlevel_of(fs), call);
-    int result = DF_RETRY_STALE(frame.hl, remove_where(&frame, where, false));
-    df_frame_leave(&frame);
-    return result;
+    return DF_IN_FRAME(fs, call, remove_where(&frame, where, false));
 }
 
 int df_highlevel_rmdir(struct df_fs *fs, struct df_call *call, const struct df_where *where)
 {
-    struct df_frame frame;
-
-    df_frame_enter(&frame, df_highlevel_of(fs), call);
-    int result = DF_RETRY_STALE(frame.hl, remove_where(&frame, where, true));
-    df_frame_leave(&frame);
-    return result;
+    return DF_IN_FRAME(fs, call, remove_where(&frame, where, true));
 }

@@ -85,6 +85,21 @@ static DF_FLAT int ask(struct df_highlevel *hl, const char *path, bool directory
     return result;
 }
 
+/* What FUSE_OPEN would say of caches; the options stand for every file, as in libfuse. Never
+ * auto_cache's: a node, and what is known by it, goes with its last open file. */
+static uint8_t cache_traits(const struct df_highlevel *hl, const struct fuse_file_info *fi)
+{
+    uint8_t traits = fi->direct_io || hl->config.direct_io ? DF_FILE_DIRECT : 0;
+
+    if (fi->keep_cache || hl->config.kernel_cache)
+        traits |= DF_FILE_KEEP;
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 5)
+    if (fi->cache_readdir)
+        traits |= DF_FILE_LISTS;
+#endif
+    return traits;
+}
+
 /* Takes over what the plugin said about the open file. */
 static void settle(struct df_frame *frame, const struct df_place *place, struct df_file *file,
                    const struct fuse_file_info *fi)
@@ -95,6 +110,8 @@ static void settle(struct df_frame *frame, const struct df_place *place, struct 
     bool locks = hl->ops.lock && hl->want & FUSE_CAP_POSIX_LOCKS;
 
     file->ino = hl->config.use_ino ? place->entry.ino : handle->node->ino;
+    file->body = handle->node->serial;
+    file->traits |= cache_traits(hl, fi);
     if (file->kind != DF_KIND_REGULAR)
         return;
     if (fi->nonseekable)
@@ -164,10 +181,11 @@ static DF_FLAT int open_node(struct df_frame *frame, struct df_place *place, str
     return 0;
 }
 
-/* The number of what was made here may not be known yet; an open file shows it. */
-static int learn_ino(struct df_frame *frame, struct df_place *place)
+/* The number of what was made here may not be known yet; an open file shows it, at the latest when
+ * it is needed (df_call_know_ino()) if it can be asked through its handle. */
+static DF_COLD int learn_ino(struct df_frame *frame, struct df_place *place)
 {
-    if (place->entry.ino || !frame->hl->config.use_ino)
+    if (!frame->hl->config.use_ino || (frame->hl->checks_names && S_ISREG(place->entry.mode)))
         return 0;
     df_entry_cache_forget(&frame->hl->cache, place->key);
     int result = df_walk_look(frame, place, true);
@@ -222,9 +240,25 @@ static DF_FLAT int open_existing(struct df_frame *frame, struct df_place *place,
 
 /* ---- creating ---- */
 
-/* The plugin's create. It has made a regular file, or the answer is EIO. */
+/* A name that the plugin's create has made: a regular file, or the answer is EIO. `unseen`: it
+ * vouches for that. */
+static int learn_created(struct df_frame *frame, struct df_place *place, mode_t mode, bool unseen,
+                         const struct fuse_file_info *fi)
+{
+    if (unseen) {
+        place->entry.mode = mode;
+        place->entry.ino = 0;
+        df_place_made(frame, place, mode, 0, df_frame_until(frame, frame->hl->entry_ns));
+        return 0;
+    }
+    union df_file_info copy = {.info = *fi};
+    int result = df_walk_learn(frame, place, &copy.info);
+    return result == 0 && !S_ISREG(place->entry.mode) ? -EIO : result;
+}
+
+/* The plugin's create. */
 static int create_node(struct df_frame *frame, struct df_place *place, struct df_file *file,
-                       int flags, mode_t mode)
+                       int flags, mode_t mode, bool unseen)
 {
     struct df_highlevel *hl = frame->hl;
     struct df_handle *handle = df_handle_of(file);
@@ -238,10 +272,7 @@ static int create_node(struct df_frame *frame, struct df_place *place, struct df
     handle->fh = fi.info.fh;
     handle->flags = flags & ~(O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC);
     set_bits(handle, DF_HANDLE_PLUGIN | DF_HANDLE_RELEASE);
-    union df_file_info copy = fi;
-    result = df_walk_learn(frame, place, &copy.info);
-    if (result == 0 && !S_ISREG(place->entry.mode))
-        result = -EIO;
+    result = learn_created(frame, place, mode, unseen, &fi.info);
     if (result) {
         release_plugin(hl, place->path, false, &fi.info);
         return result;
@@ -265,7 +296,8 @@ static int mknod_and_open(struct df_frame *frame, struct df_place *place, struct
 }
 
 static __attribute__((noinline)) int create(struct df_frame *frame, struct df_place *place,
-                                            struct df_file *file, int flags, mode_t mode)
+                                            struct df_file *file, int flags, mode_t mode,
+                                            bool unseen)
 {
     struct df_highlevel *hl = frame->hl;
     struct df_handle *handle = df_handle_of(file);
@@ -278,13 +310,34 @@ static __attribute__((noinline)) int create(struct df_frame *frame, struct df_pl
     mode = S_IFREG | (df_frame_mode(frame, mode) & 07777);
     result = -ENOSYS;
     if (hl->ops.create && !df_highlevel_lacks(hl, DF_MISSING_CREATE)) {
-        result = create_node(frame, place, file, flags, mode);
+        result = create_node(frame, place, file, flags, mode, unseen);
         if (result == -ENOSYS)
             df_highlevel_miss(hl, DF_MISSING_CREATE);
     }
     if (result == -ENOSYS)
         result = mknod_and_open(frame, place, file, flags, mode);
     return leave(frame, handle, result);
+}
+
+/* Without a look: what is there already, of whatever type, is EEXIST. */
+static __attribute__((noinline)) int create_unseen(struct df_frame *frame,
+                                                   const struct df_where *where,
+                                                   struct df_file *file, int flags, mode_t mode)
+{
+    struct df_place place;
+    int result = df_walk(frame, where, DF_WALK_PARENT, &place, NULL);
+
+    if (result == 0 && place.special)
+        result = -EEXIST;
+    if (result == 0) {
+        df_walk_recall(frame, &place);
+        if (!(flags & O_EXCL) && place.entry.kind == DF_ENTRY_PRESENT)
+            result = -EEXIST;
+        else
+            result = create(frame, &place, file, flags | O_EXCL, mode, true);
+    }
+    df_walk_end(frame, &place);
+    return result;
 }
 
 static DF_FLAT int open_where(struct df_frame *frame, const struct df_where *given,
@@ -295,11 +348,17 @@ static DF_FLAT int open_where(struct df_frame *frame, const struct df_where *giv
 
     if (flags & O_NOFOLLOW || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
         where.flags |= DF_WHERE_NOFOLLOW;
+    if (flags & O_CREAT && df_frame_goes_unseen(frame) && !(where.flags & DF_WHERE_DIRECTORY)) {
+        int result = create_unseen(frame, &where, file, flags, mode);
+        if (result != -EEXIST || flags & O_EXCL)
+            return result;
+    }
     int result =
         df_walk(frame, &where, flags & O_CREAT ? DF_WALK_ABSENT | DF_WALK_CREATE : 0, &place, NULL);
     if (result == 0)
-        result = place.entry.kind == DF_ENTRY_ABSENT ? create(frame, &place, file, flags, mode)
-                                                     : open_existing(frame, &place, file, flags);
+        result = place.entry.kind == DF_ENTRY_ABSENT
+                     ? create(frame, &place, file, flags, mode, false)
+                     : open_existing(frame, &place, file, flags);
     df_walk_end(frame, &place);
     return result;
 }
@@ -307,12 +366,7 @@ static DF_FLAT int open_where(struct df_frame *frame, const struct df_where *giv
 int df_highlevel_open(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                       struct df_file *file, int flags, mode_t mode)
 {
-    struct df_frame frame;
-
-    df_frame_enter(&frame, df_highlevel_of(fs), call);
-    int result = DF_RETRY_STALE(frame.hl, open_where(&frame, where, file, flags, mode));
-    df_frame_leave(&frame);
-    return result;
+    return DF_IN_FRAME(fs, call, open_where(&frame, where, file, flags, mode));
 }
 
 /* ---- closing ---- */

@@ -4,6 +4,7 @@
  *   highlevel.c        life: new, init, destroy; the table of ops
  *   highlevel_walk.c   from a df_where to a verified path
  *   highlevel_look.c   what stands at a path: cache or plugin; permission
+ *   highlevel_ask.h    the plugin's getattr, inline
  *   highlevel_attr.c   getattr, setattr, access, readlink, statfs
  *   highlevel_xattr.c  extended attributes
  *   highlevel_open.c   open, create, flush, release
@@ -71,17 +72,20 @@ struct df_highlevel {
     uint64_t negative_ns;
     uint32_t max_read; /* bytes in one operation */
     uint32_t max_write;
-    uint32_t want;    /* FUSE_CAP_* agreed on */
-    bool serial;      /* one operation at a time */
-    bool check;       /* default_permissions */
-    bool everybody;   /* allow_other */
-    bool root_too;    /* allow_root */
-    bool overrides;   /* the configuration overrides uid, gid or mode */
-    bool caches;      /* some time-out is not 0 */
-    bool plus;        /* readdir with attributes is worth asking for */
-    bool initialised; /* ops->init has run, so ops->destroy is due */
-    uint32_t fmask;   /* instead of config.umask for files, if not 0 */
-    uint32_t dmask;   /* for directories */
+    uint32_t want;     /* FUSE_CAP_* agreed on */
+    bool serial;       /* one operation at a time */
+    bool check;        /* default_permissions */
+    bool everybody;    /* allow_other */
+    bool root_too;     /* allow_root */
+    bool overrides;    /* the configuration overrides uid, gid or mode */
+    bool caches;       /* some time-out is not 0 */
+    bool plus;         /* readdir with attributes is worth asking for */
+    bool checks_names; /* the plugin does, as Linux would: docs/decisions/014 */
+    int (*getattr_at)(struct fuse_file_info *directory, const char *name,
+                      struct stat *st); /* or NULL: likewise */
+    bool initialised;                   /* ops->init has run, so ops->destroy is due */
+    uint32_t fmask;                     /* instead of config.umask for files, if not 0 */
+    uint32_t dmask;                     /* for directories */
     bool needs_paths; /* chmod, chown and utimens get a path, whatever nullpath_ok says */
 
     const struct df_session *session;
@@ -193,6 +197,12 @@ static inline bool df_frame_checks(const struct df_frame *frame)
     return frame->hl->check && !frame->caller->capable;
 }
 
+/* Names need not be looked at before the plugin makes, removes or moves them for this caller. */
+static inline bool df_frame_goes_unseen(const struct df_frame *frame)
+{
+    return frame->hl->checks_names && !df_frame_checks(frame);
+}
+
 static inline uint64_t df_frame_until(const struct df_frame *frame, uint64_t timeout)
 {
     if (timeout == 0)
@@ -224,6 +234,16 @@ static inline void df_highlevel_miss(struct df_highlevel *hl, uint32_t missing)
             df_entry_cache_flush(&(hl)->cache);                                                    \
         }                                                                                          \
         result_;                                                                                   \
+    })
+
+/* A whole op that walks: `expression` in a frame of its own, which it calls `frame`. */
+#define DF_IN_FRAME(fs, call, expression)                                                          \
+    ({                                                                                             \
+        struct df_frame frame;                                                                     \
+        df_frame_enter(&frame, df_highlevel_of(fs), call);                                         \
+        __auto_type outcome_ = DF_RETRY_STALE(frame.hl, expression);                               \
+        df_frame_leave(&frame);                                                                    \
+        outcome_;                                                                                  \
     })
 
 /* A function that stands between a hot op and the plugin, and is no frame of its own: each frame
@@ -344,6 +364,8 @@ struct df_place {
     struct df_path_hash key;
     uint64_t parent_expiry;    /* until when the parent is verified; 0: it is not */
     struct df_open_path *held; /* read-locked until df_walk_end() */
+    struct df_file *directory; /* open, the object is in it and may be asked for by it; or NULL */
+    uint32_t name_len;         /* then: of the path's last component */
 
     struct df_entry entry; /* kind PRESENT or ABSENT after a lookup, mode and ino */
     bool asked;            /* the plugin was asked in this walk, nothing came from the cache */
@@ -367,6 +389,13 @@ void df_walk_let_go(struct df_frame *frame, struct df_place *place);
 
 /* Looks at the place's object: cache, or plugin. entry.kind becomes PRESENT or ABSENT. */
 int df_walk_look(struct df_frame *frame, struct df_place *place, bool attributes);
+
+/* What the cache knows of the place, unasked: entry.kind may stay UNKNOWN. */
+static inline void df_walk_recall(struct df_frame *frame, struct df_place *place)
+{
+    place->asked = false;
+    df_entry_cache_look(&frame->hl->cache, place->key, frame->now, &place->entry);
+}
 
 /* The attributes of the place's directory, believed for their time-out. */
 int df_walk_stat_parent(struct df_frame *frame, const struct df_place *place, struct stat *st);
@@ -417,8 +446,8 @@ static inline struct df_path_hash df_place_parent_key(const struct df_frame *fra
 /* A name was made or removed: entry and directory are not what they were. */
 void df_place_changed(const struct df_frame *frame, const struct df_place *place);
 
-/* The plugin has made the place's object, which was looked at before: its name is believed until
- * `expiry`, as the kernel believes the answer to MKDIR. ino 0: not known. */
+/* The plugin has made the place's object, which was looked at (or recalled) before: its name is
+ * believed until `expiry`, as the kernel believes the answer to MKDIR. ino 0: not known. */
 void df_place_made(const struct df_frame *frame, const struct df_place *place, mode_t mode,
                    ino_t ino, uint64_t expiry);
 

@@ -174,18 +174,42 @@ static void moved(struct df_frame *frame, const struct move *move, int result)
         df_place_changed(frame, &move->to);
 }
 
+/* What they are decides, and is known afterwards. */
+static int check_both(struct df_frame *frame, struct move *move)
+{
+    int result = look_at_both(frame, move);
+
+    if (result == 0)
+        result = check_types(move);
+    return result ? result : may_move(frame, move);
+}
+
+/* The plugin checks by itself; whether a directory moves is all that has to be known here. A file
+ * that is replaced while open is to be hidden first. */
+static bool goes_unseen(const struct df_frame *frame, const struct move *move,
+                        const struct df_open_path *target)
+{
+    return df_frame_goes_unseen(frame) && move->flags == 0 &&
+           !((move->from_where->flags | move->to_where->flags) & DF_WHERE_DIRECTORY) &&
+           atomic_load(&target->opens) == 0;
+}
+
+static int recall_both(struct df_frame *frame, struct move *move)
+{
+    df_walk_recall(frame, &move->to);
+    int result = df_walk_look(frame, &move->from, false);
+    return result == 0 && move->from.entry.kind == DF_ENTRY_ABSENT ? -ENOENT : result;
+}
+
 /* Both nodes and all below are locked: their types stand still. */
 static int rename_locked(struct df_frame *frame, struct move *move, struct df_rename *rename)
 {
     struct df_highlevel *hl = frame->hl;
     struct df_open_path *target = rename->nodes[1];
     bool exchange = move->flags & RENAME_EXCHANGE;
-    int result = look_at_both(frame, move);
+    int result =
+        goes_unseen(frame, move, target) ? recall_both(frame, move) : check_both(frame, move);
 
-    if (result == 0)
-        result = check_types(move);
-    if (result == 0)
-        result = may_move(frame, move);
     if (result)
         return result;
     if (!exchange && !hl->config.hard_remove && df_open_path_begin_hide(target))

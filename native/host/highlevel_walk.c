@@ -87,16 +87,20 @@ static const char *left_over(struct walk *walk)
     return walk->expanded;
 }
 
+static uint64_t verified_key_until(struct df_frame *frame, struct df_path_hash key)
+{
+    struct df_entry entry;
+
+    df_entry_cache_look(&frame->hl->cache, key, frame->now, &entry);
+    return entry.kind == DF_ENTRY_PRESENT && S_ISDIR(entry.mode) ? entry.expiry : 0;
+}
+
 /* Until when the directory `path` is known to be one, with all above it. */
 static uint64_t verified_until(struct df_frame *frame, const char *path, uint32_t len)
 {
-    struct df_entry_cache *cache = &frame->hl->cache;
-    struct df_entry entry;
-
     if (len == 1)
         return DF_ENTRY_FOREVER;
-    df_entry_cache_look(cache, df_entry_cache_key(cache, path, len), frame->now, &entry);
-    return entry.kind == DF_ENTRY_PRESENT && S_ISDIR(entry.mode) ? entry.expiry : 0;
+    return verified_key_until(frame, df_entry_cache_key(&frame->hl->cache, path, len));
 }
 
 /* Goes up one directory, in the path: it has no symlinks. */
@@ -258,6 +262,7 @@ static int arrive(struct df_frame *frame, const struct df_where *where, unsigned
         (directory || !(where->flags & DF_WHERE_NOFOLLOW))) {
         if (place->path != place->buf)
             memcpy(place->buf, place->path, place->len + 1);
+        place->directory = NULL;
         return walk_on(frame, where, how, place, "", true);
     }
     return check_last(place, how, directory);
@@ -313,7 +318,8 @@ static int walk_from_base(struct df_frame *frame, const struct df_where *where, 
         return -ENAMETOOLONG;
     memcpy(place->buf, base->path, base->len + 1);
     place->parent_len = base->len;
-    place->parent_expiry = verified_until(frame, base->path, base->len);
+    place->parent_expiry =
+        base->len == 1 ? DF_ENTRY_FOREVER : verified_key_until(frame, df_open_path_key(base));
     if (where->flags & DF_WHERE_DOTDOT || df_frame_checks(frame) || where->len > DF_NAME_MAX ||
         strchr(where->name, '/'))
         return walk_on(frame, where, how, place, where->name, false);
@@ -321,6 +327,10 @@ static int walk_from_base(struct df_frame *frame, const struct df_where *where, 
     memcpy(place->buf + base->len + slash, where->name, where->len + 1);
     place->path = place->buf;
     place->len += slash + where->len;
+    if (frame->hl->getattr_at && df_handle_of(where->base)->bits & DF_HANDLE_PLUGIN) {
+        place->directory = where->base;
+        place->name_len = where->len;
+    }
     return arrive(frame, where, how, place);
 }
 
@@ -328,6 +338,7 @@ int df_walk(struct df_frame *frame, const struct df_where *where, unsigned how,
             struct df_place *place, struct stat *st)
 {
     place->held = NULL;
+    place->directory = NULL;
     place->special = false;
     place->asked = false;
     place->st = st ? st : &place->own;
@@ -358,5 +369,6 @@ void df_walk_let_go(struct df_frame *frame, struct df_place *place)
         memcpy(place->buf, place->path, place->len + 1);
         place->path = place->buf;
     }
+    place->directory = NULL; /* by its path from now on */
     df_walk_end(frame, place);
 }

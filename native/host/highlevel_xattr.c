@@ -39,17 +39,18 @@ static ssize_t answer(struct df_frame *frame, const struct df_place *place, uint
     return df_place_result(frame, place, (int)result);
 }
 
-/* The plugin has no such op, but a path that leads nowhere is an error before that, as the kernel's
- * walk makes it. */
-static ssize_t unsupported(struct df_frame *frame, const struct df_where *where)
+/* Walks to the object and sees that the attribute may be read or written (no name: any read). Who
+ * has no such op is not supported, but what is wrong with path or name comes first, as in the
+ * kernel. */
+static ssize_t reach(struct df_frame *frame, const struct df_where *where, const char *name,
+                     bool write, bool supported, struct df_place *place)
 {
-    struct df_place place;
-    ssize_t result = df_walk(frame, where, 0, &place, NULL);
-    if (result == 0)
-        result = df_walk_look(frame, &place, false);
-    if (result == 0)
-        result = place.entry.kind == DF_ENTRY_ABSENT ? -ENOENT : -EOPNOTSUPP;
-    df_walk_end(frame, &place);
+    ssize_t result = df_walk(frame, where, 0, place, NULL);
+
+    if (result == 0 && name)
+        result = may(frame, place, name, write);
+    if (result == 0 && !supported)
+        result = -EOPNOTSUPP;
     return result;
 }
 
@@ -59,11 +60,8 @@ static ssize_t get(struct df_frame *frame, const struct df_where *where, const c
     struct df_highlevel *hl = frame->hl;
     struct df_place place;
 
-    if (!hl->ops.getxattr || df_highlevel_lacks(hl, DF_MISSING_GETXATTR))
-        return unsupported(frame, where);
-    ssize_t result = df_walk(frame, where, 0, &place, NULL);
-    if (result == 0)
-        result = may(frame, &place, name, false);
+    bool supported = hl->ops.getxattr && !df_highlevel_lacks(hl, DF_MISSING_GETXATTR);
+    ssize_t result = reach(frame, where, name, false, supported, &place);
     if (result == 0)
         result = answer(frame, &place, DF_MISSING_GETXATTR,
                         hl->ops.getxattr(place.path, name, value, size), size);
@@ -74,12 +72,7 @@ static ssize_t get(struct df_frame *frame, const struct df_where *where, const c
 ssize_t df_highlevel_getxattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                               const char *name, void *value, size_t size)
 {
-    struct df_frame frame;
-
-    df_frame_enter(&frame, df_highlevel_of(fs), call);
-    ssize_t result = DF_RETRY_STALE(frame.hl, get(&frame, where, name, value, size));
-    df_frame_leave(&frame);
-    return result;
+    return DF_IN_FRAME(fs, call, get(&frame, where, name, value, size));
 }
 
 static ssize_t list(struct df_frame *frame, const struct df_where *where, char *names, size_t size)
@@ -87,9 +80,8 @@ static ssize_t list(struct df_frame *frame, const struct df_where *where, char *
     struct df_highlevel *hl = frame->hl;
     struct df_place place;
 
-    if (!hl->ops.listxattr || df_highlevel_lacks(hl, DF_MISSING_LISTXATTR))
-        return unsupported(frame, where);
-    ssize_t result = df_walk(frame, where, 0, &place, NULL);
+    bool supported = hl->ops.listxattr && !df_highlevel_lacks(hl, DF_MISSING_LISTXATTR);
+    ssize_t result = reach(frame, where, NULL, false, supported, &place);
     if (result == 0)
         result = answer(frame, &place, DF_MISSING_LISTXATTR,
                         hl->ops.listxattr(place.path, names, size), size);
@@ -100,12 +92,7 @@ static ssize_t list(struct df_frame *frame, const struct df_where *where, char *
 ssize_t df_highlevel_listxattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                                char *names, size_t size)
 {
-    struct df_frame frame;
-
-    df_frame_enter(&frame, df_highlevel_of(fs), call);
-    ssize_t result = DF_RETRY_STALE(frame.hl, list(&frame, where, names, size));
-    df_frame_leave(&frame);
-    return result;
+    return DF_IN_FRAME(fs, call, list(&frame, where, names, size));
 }
 
 static int set(struct df_frame *frame, const struct df_where *where, const char *name,
@@ -114,11 +101,8 @@ static int set(struct df_frame *frame, const struct df_where *where, const char 
     struct df_highlevel *hl = frame->hl;
     struct df_place place;
 
-    if (!hl->ops.setxattr || df_highlevel_lacks(hl, DF_MISSING_SETXATTR))
-        return (int)unsupported(frame, where);
-    int result = df_walk(frame, where, 0, &place, NULL);
-    if (result == 0)
-        result = may(frame, &place, name, true);
+    bool supported = hl->ops.setxattr && !df_highlevel_lacks(hl, DF_MISSING_SETXATTR);
+    int result = (int)reach(frame, where, name, true, supported, &place);
     if (result == 0) {
         result = (int)answer(frame, &place, DF_MISSING_SETXATTR,
                              hl->ops.setxattr(place.path, name, value, size, flags), 0);
@@ -131,12 +115,7 @@ static int set(struct df_frame *frame, const struct df_where *where, const char 
 int df_highlevel_setxattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                           const char *name, const void *value, size_t size, int flags)
 {
-    struct df_frame frame;
-
-    df_frame_enter(&frame, df_highlevel_of(fs), call);
-    int result = DF_RETRY_STALE(frame.hl, set(&frame, where, name, value, size, flags));
-    df_frame_leave(&frame);
-    return result;
+    return DF_IN_FRAME(fs, call, set(&frame, where, name, value, size, flags));
 }
 
 static int forget(struct df_frame *frame, const struct df_where *where, const char *name)
@@ -144,11 +123,8 @@ static int forget(struct df_frame *frame, const struct df_where *where, const ch
     struct df_highlevel *hl = frame->hl;
     struct df_place place;
 
-    if (!hl->ops.removexattr || df_highlevel_lacks(hl, DF_MISSING_REMOVEXATTR))
-        return (int)unsupported(frame, where);
-    int result = df_walk(frame, where, 0, &place, NULL);
-    if (result == 0)
-        result = may(frame, &place, name, true);
+    bool supported = hl->ops.removexattr && !df_highlevel_lacks(hl, DF_MISSING_REMOVEXATTR);
+    int result = (int)reach(frame, where, name, true, supported, &place);
     if (result == 0) {
         result = (int)answer(frame, &place, DF_MISSING_REMOVEXATTR,
                              hl->ops.removexattr(place.path, name), 0);
@@ -161,10 +137,5 @@ static int forget(struct df_frame *frame, const struct df_where *where, const ch
 int df_highlevel_removexattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                              const char *name)
 {
-    struct df_frame frame;
-
-    df_frame_enter(&frame, df_highlevel_of(fs), call);
-    int result = DF_RETRY_STALE(frame.hl, forget(&frame, where, name));
-    df_frame_leave(&frame);
-    return result;
+    return DF_IN_FRAME(fs, call, forget(&frame, where, name));
 }

@@ -98,6 +98,65 @@ static void delist(struct df_joined *joined)
     pthread_mutex_unlock(&list_lock);
 }
 
+/* ---- trouble --------------------------------------------------------------------------------- */
+
+static _Atomic(void (*)(int, const char *)) listener;
+
+void df_joined_listen(void (*function)(int mount, const char *words))
+{
+    atomic_store(&listener, function);
+}
+
+/* How it ended, as far as it could say. */
+static void describe_end(int end, char *out, size_t size)
+{
+    const char *signal = end > 0 ? sigdescr_np(end) : NULL;
+
+    if (end == DF_END_ASKED)
+        snprintf(out, size, "has ended");
+    else if (end > 0)
+        snprintf(out, size, "crashed in its file system (%s)", signal ? signal : "unknown signal");
+    else
+        snprintf(out, size, "was killed");
+}
+
+static void tell(struct df_remote *remote, enum df_remote_trouble trouble)
+{
+    void (*heard)(int, const char *) = atomic_load(&listener);
+    const struct df_joined *joined =
+        (struct df_joined *)((char *)remote - offsetof(struct df_joined, remote));
+    const struct df_segment *segment = joined->link.segment;
+    const char *point = remote->shared && remote->shared->point[0] ? remote->shared->point : "/";
+    char end[128], words[PATH_MAX + 256];
+
+    if (!heard)
+        return;
+    describe_end(atomic_load(trouble == DF_REMOTE_AGAIN ? &segment->last_end : &segment->end), end,
+                 sizeof(end));
+    switch (trouble) {
+    case DF_REMOTE_GONE:
+        snprintf(words, sizeof(words),
+                 "%s: its mount server (process %d) %s: calls end in ENOTCONN until it is mounted "
+                 "again",
+                 point, segment->server_pid, end);
+        break;
+    case DF_REMOTE_AGAIN:
+        snprintf(words, sizeof(words),
+                 "%s: its mount server %s and was started again (for the %u. time, process %d): "
+                 "calls went on",
+                 point, end, atomic_load(&segment->starts) - 1, segment->server_pid);
+        break;
+    case DF_REMOTE_LATE:
+        snprintf(
+            words, sizeof(words),
+            "%s: its mount server (process %d) has not answered within %g s: such calls end in "
+            "ETIMEDOUT",
+            point, segment->server_pid, (double)atomic_load(&joined->link.patience) / 1e9);
+        break;
+    }
+    heard(joined->mount_id, words);
+}
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
 static void disconnect(struct df_link *link)
@@ -156,6 +215,7 @@ static int attach(struct df_joined *joined, char *message, size_t size)
     }
     df_remote_init(&joined->remote, &joined->link, id);
     joined->remote.end = end;
+    joined->remote.tell = tell;
     const struct df_mount_spec spec = {
         .point = shared->point[0] ? shared->point : "/",
         .fsname = shared->fsname,
@@ -270,11 +330,12 @@ static void reap(pid_t pid)
         ;
 }
 
-static int launch(const char *library, int argc, char *const argv[], int control)
+static int launch(const char *library, int argc, char *const argv[], bool restart, int control)
 {
     char server[PATH_MAX];
-    const char *first[] = {"directfuse-server", "--control", "3", "--library", library, "--"};
-    const int count = sizeof(first) / sizeof(first[0]);
+    const char *first[] = {"directfuse-server",          "--control", "3", "--library", library,
+                           restart ? "--restart" : "--", "--"};
+    const int count = restart ? 7 : 6;
     char **vector = calloc((size_t)(argc + count + 1), sizeof(*vector));
     pid_t pid;
     int error;
@@ -316,22 +377,27 @@ static int await_ready(int socket, char *message, size_t size)
     return body.error;
 }
 
-int df_joined_start(const char *library, int argc, char *const argv[], struct df_joined **out,
-                    int *mount_id, char *message, size_t size)
+int df_joined_meet(int socket, struct df_joined **out, int *mount_id, char *message, size_t size)
+{
+    int error = await_ready(socket, message, size);
+
+    return error < 0 ? error : join(socket, getpid(), out, mount_id, message, size);
+}
+
+int df_joined_start(const char *library, int argc, char *const argv[], bool restart,
+                    struct df_joined **out, int *mount_id, char *message, size_t size)
 {
     int pair[2];
     int error;
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return -errno;
-    error = launch(library, argc, argv, pair[1]);
+    error = launch(library, argc, argv, restart, pair[1]);
     close(pair[1]);
     if (error < 0 && message)
         snprintf(message, size, "directfuse-server cannot be started: %s", strerror(-error));
     if (error == 0)
-        error = await_ready(pair[0], message, size);
-    if (error == 0)
-        error = join(pair[0], getpid(), out, mount_id, message, size);
+        error = df_joined_meet(pair[0], out, mount_id, message, size);
     close(pair[0]);
     return error;
 }

@@ -23,10 +23,15 @@ struct df_joined_stats {
 
 /*
  * Starts a server process that mounts what argv says (as df_plugin_start()), and joins it. It ends
- * with its last client. Returns 0 and the id of the mount here, or -errno; message then says why.
+ * with its last client; with `restart` it is started again when it dies (server/keeper.h). Returns
+ * 0 and the id of the mount here, or -errno; message then says why.
  */
-int df_joined_start(const char *library, int argc, char *const argv[], struct df_joined **out,
-                    int *mount_id, char *message, size_t size);
+int df_joined_start(const char *library, int argc, char *const argv[], bool restart,
+                    struct df_joined **out, int *mount_id, char *message, size_t size);
+
+/* The same for a server that the caller has started: `socket`, which stays the caller's, leads to
+ * it. Waits until it says that it is ready. */
+int df_joined_meet(int socket, struct df_joined **out, int *mount_id, char *message, size_t size);
 
 /* Joins the server of that name (`directfuse serve --name`). The same results; -ENOENT: there is no
  * such server. */
@@ -43,6 +48,10 @@ int df_joined_leave(struct df_joined *joined, bool lazy, bool alone);
 /* How long a call may take before it ends with ETIMEDOUT; what it asked for may still happen. ns,
  * < 0: for ever. Waiting for locks is not limited. */
 void df_joined_set_patience(struct df_joined *joined, int64_t patience);
+
+/* Who hears of servers that are gone, or do not answer: once of each, by the mount's id here and
+ * one line of words, in the thread and inside the call that found out. NULL: nobody. */
+void df_joined_listen(void (*listener)(int mount, const char *words));
 
 void df_joined_stats(const struct df_joined *joined, struct df_joined_stats *stats);
 

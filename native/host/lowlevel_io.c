@@ -113,6 +113,21 @@ static __attribute__((noinline)) ssize_t read_in_parts(struct df_lowlevel *lane,
     }
 }
 
+/* The kernel's page cache knows the size and asks for nothing behind it, so a plugin may have no
+ * good answer to that: a descriptor for each inode, say, which its first opener wanted for writing
+ * only. What it refused to read there is the end of the file. `error` is what it said. */
+static DF_COLD ssize_t refused(struct df_lowlevel *lane, struct df_call *call, struct df_file *file,
+                               off_t offset, ssize_t error)
+{
+    struct stat st;
+
+    if (error == DF_PENDING || error == -EINTR || (file->traits & DF_FILE_DIRECT))
+        return error;
+    if (df_lowlevel_ask_attr(lane, call, df_node_of_file(file), file, &st) < 0)
+        return error;
+    return S_ISREG(st.st_mode) && offset >= st.st_size ? 0 : error;
+}
+
 ssize_t df_lowlevel_read(struct df_fs *fs, struct df_call *call, struct df_file *file,
                          const struct iovec *iov, int iovcnt, off_t offset)
 {
@@ -131,6 +146,8 @@ ssize_t df_lowlevel_read(struct df_fs *fs, struct df_call *call, struct df_file 
     } else {
         result = read_in_parts(lane, call, file, iov, iovcnt, offset);
     }
+    if (DF_UNLIKELY(result < 0))
+        result = refused(lane, call, file, offset, result);
     df_node_attr_accessed(node);
     return result;
 }

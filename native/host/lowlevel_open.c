@@ -25,10 +25,26 @@ static uint8_t kind_of(const struct df_node *node)
     return df_node_is_dir(node) ? DF_KIND_DIRECTORY : DF_KIND_OTHER;
 }
 
-static uint8_t traits_of(const struct fuse_file_info *fi)
+/* What FUSE_OPEN says of caches. The kernel keeps what is opened without asking. */
+static uint8_t cache_traits(const struct fuse_file_info *fi, bool asked)
 {
-    uint8_t traits = fi->nonseekable ? DF_FILE_NONSEEKABLE : 0;
+    uint8_t traits = fi->direct_io ? DF_FILE_DIRECT : 0;
 
+    if (fi->keep_cache || !asked)
+        traits |= DF_FILE_KEEP;
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 5)
+    if (fi->cache_readdir || !asked)
+        traits |= DF_FILE_LISTS;
+#endif
+    return traits;
+}
+
+static uint8_t traits_of(const struct fuse_file_info *fi, bool asked)
+{
+    uint8_t traits = cache_traits(fi, asked);
+
+    if (fi->nonseekable)
+        traits |= DF_FILE_NONSEEKABLE;
 #if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 11)
     if (fi->noflush)
         traits |= DF_FILE_NOFLUSH;
@@ -48,8 +64,9 @@ void df_lowlevel_fill_file(const struct df_opening *opening, struct df_node *nod
     file->host[DF_FILE_FLOCK_OWNER] = 0;
     file->host[DF_FILE_POLL] = 0;
     file->kind = kind_of(node);
-    file->traits = traits_of(fi);
+    file->traits = traits_of(fi, has_handle);
     file->ino = node->id; /* files that share a node share their locks */
+    file->body = node->serial;
 }
 
 /* ---- OPEN, OPENDIR, RELEASE, RELEASEDIR ---------------------------------------------------- */

@@ -201,12 +201,15 @@ static struct df_node *take_spare(struct df_node_shard *shard)
     return node;
 }
 
+static _Atomic uint64_t serials; /* nodes that were ever made */
+
 static void node_begin(struct df_node *node, uint64_t id, uint64_t generation, mode_t type,
                        uint32_t refs)
 {
     memset(node, 0, offsetof(struct df_node, own));
     node->id = id;
     node->generation = generation;
+    node->serial = atomic_fetch_add_explicit(&serials, 1, memory_order_relaxed) + 1;
     node->type = type;
     atomic_store_explicit(&node->stale, DF_ATTR_ALL, memory_order_relaxed);
     atomic_store_explicit(&node->refs, refs, memory_order_relaxed);

@@ -117,8 +117,9 @@ struct df_node {
         _Atomic uintptr_t table;             /* directory: node_cache.c; 0: none yet */
         _Atomic(struct df_node_link *) link; /* symlink: its target, where that may be kept */
     };
-    uint64_t id; /* the plugin's number. This and the next two are fixed */
+    uint64_t id; /* the plugin's number. This and the next three are fixed */
     uint64_t generation;
+    uint64_t serial;        /* no other node of the process has or had it */
     mode_t type;            /* S_IFMT bits */
     _Atomic uint32_t flags; /* DF_NODE_* */
     _Atomic uint32_t refs;

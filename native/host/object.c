@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "host/cxx.h"
+#include "host/cxx_load.h"
 #include "host/elf.h"
 #include "host/hooks.h"
 #include "host/image.h"
@@ -177,50 +177,14 @@ int df_object_read(struct df_object *object, const char *path, char *message, si
 
 /* ---- loading ------------------------------------------------------------------------------ */
 
-enum { LIBRARIES_MAX = 64 }; /* of one C++ program */
-
-/*
- * Loads the libraries of a C++ program before the program, so that their constructors have run: a
- * COPY relocation takes a constant as it is when the program is loaded, and one that is no plain
- * data (a std::string) is made by a constructor. Returns the count of handles, to be closed. A
- * library that cannot be loaded is the dynamic linker's to name, when it comes to the program.
- */
-static size_t load_libraries(const struct df_object *object, void *handles[LIBRARIES_MAX])
+static void *open_copy(const struct df_object *object, char *reason, size_t size)
 {
-    void *data;
-    size_t length, count = 0;
-    struct df_elf elf;
-    if (df_image_map(object->fd, &data, &length) != 0)
-        return 0;
-    df_elf_inspect(&elf, data, length);
-    for (size_t i = 0; i < elf.dynamic_count && count < LIBRARIES_MAX; i++) {
-        const Elf64_Dyn *entry = &elf.dynamic[i];
-        if (entry->d_tag != DT_NEEDED || entry->d_un.d_val >= elf.strings_size)
-            continue;
-        void *handle = dlopen(elf.strings + entry->d_un.d_val, RTLD_NOW | RTLD_LOCAL);
-        if (handle)
-            handles[count++] = handle;
-    }
-    munmap(data, length);
-    return count;
-}
-
-static void *open_cxx(const struct df_object *object)
-{
-    void *libraries[LIBRARIES_MAX];
-    struct df_cxx cxx;
-    df_cxx_begin(&cxx);
-    size_t count = load_libraries(object, libraries);
+    if (object->cxx)
+        return df_cxx_load(object->fd, reason, size);
     void *handle = df_image_load(object->fd, RTLD_NOW | RTLD_LOCAL);
-    while (count > 0)
-        dlclose(libraries[--count]);
-    df_cxx_end(&cxx);
+    if (!handle)
+        snprintf(reason, size, "%s", dlerror());
     return handle;
-}
-
-static void *open_copy(const struct df_object *object)
-{
-    return object->cxx ? open_cxx(object) : df_image_load(object->fd, RTLD_NOW | RTLD_LOCAL);
 }
 
 /* Loads it with the libraries it needs, and hooks those that it brings. */
@@ -228,15 +192,16 @@ static int open_with_libraries(struct df_object *object, const char *path, char 
                                size_t size)
 {
     struct df_hooks_before before;
+    char reason[512] = "";
     if (df_hooks_look_before(&before) != 0) {
         snprintf(message, size, "%s cannot be loaded: memory is short", path);
         return -ENOMEM;
     }
-    object->handle = open_copy(object);
+    object->handle = open_copy(object, reason, sizeof(reason));
     df_hooks_apply_to_new(&before);
     if (object->handle)
         return 0;
-    snprintf(message, size, "%s cannot be loaded: %s", path, dlerror());
+    snprintf(message, size, "%s cannot be loaded: %s", path, reason);
     return -ENOEXEC;
 }
 
@@ -268,6 +233,14 @@ static int find_start(struct df_object *object)
     return object->start || object->main ? 0 : -ENOEXEC;
 }
 
+/* What it exports for us: docs/decisions/014. */
+static void find_extras(struct df_object *object)
+{
+    const unsigned *posix_names = dlsym(object->handle, "directfuse_posix_names");
+    object->checks_names = posix_names && *posix_names == 1;
+    object->getattr_at = dlsym(object->handle, "directfuse_getattr_at");
+}
+
 static int load(struct df_object *object, struct df_guest *guest, const char *path, char *message,
                 size_t size)
 {
@@ -294,6 +267,7 @@ static int load(struct df_object *object, struct df_guest *guest, const char *pa
                  path, OUR_LIBRARY);
         return -ENOEXEC;
     }
+    find_extras(object);
     error = hook(object, guest);
     return error ? error : find_start(object);
 }

@@ -21,6 +21,8 @@ struct df_object {
     enum df_elf_abi abi;   /* of a program: which libfuse it was linked to */
     size_t entry;          /* of a program: its _start, from the load address on */
     bool cxx;              /* needs libstdc++: see cxx.h */
+    bool checks_names;     /* it states that: docs/decisions/014 */
+    void *getattr_at;      /* its function of that name, or NULL: likewise */
     bool lingers;          /* its code may run after main has returned: threads, keys */
     void *handle;          /* of dlopen */
     const void *map;       /* its struct link_map: which object an address belongs to */

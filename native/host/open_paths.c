@@ -236,6 +236,8 @@ void df_open_path_set(struct df_open_path *node, const char *path, uint32_t len,
     node->len = len;
 }
 
+static _Atomic uint64_t serials; /* nodes that were ever entered */
+
 static struct df_open_path *add(struct df_open_paths *table, struct df_open_paths_shard *shard,
                                 const char *path, uint32_t len, struct df_path_hash key)
 {
@@ -259,6 +261,7 @@ static struct df_open_path *add(struct df_open_paths *table, struct df_open_path
     atomic_store_explicit(&node->shard, (uint32_t)(shard - table->shards), memory_order_relaxed);
     df_open_path_set(node, path, len, key);
     grow(shard);
+    node->serial = atomic_fetch_add_explicit(&serials, 1, memory_order_relaxed) + 1;
     node->ino = table->numbers ? df_open_paths_ino(table, path, len, key) : 0;
     df_open_paths_chain(shard, node, key);
     df_open_paths_place_ino(table, node);

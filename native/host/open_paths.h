@@ -50,7 +50,8 @@ struct df_open_path {
     bool in_rename;         /* under lock (write): listed in the struct df_rename that has it */
     bool displaced;         /* under displaced_lock: is in the table's list */
 
-    ino_t ino; /* number made from the path it had when it was entered, or 0; fixed */
+    uint64_t serial; /* no other node of the process has or had it; fixed */
+    ino_t ino;       /* number made from the path it had when it was entered, or 0; fixed */
     struct df_open_path *next_displaced;
 
     /* Changed under lock (write) and shard; the key also to be read without: df_open_path_key(). */

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -53,6 +54,16 @@ struct df_guest *df_plugin_guest_of_code(const void *address)
 {
     struct df_plugin *plugin = df_plugin_of_code(address);
     return plugin ? &plugin->guest : NULL;
+}
+
+bool df_plugin_checks_names(const struct df_plugin *plugin)
+{
+    return plugin->object.checks_names;
+}
+
+void *df_plugin_getattr_at(const struct df_plugin *plugin)
+{
+    return plugin->object.getattr_at;
 }
 
 bool df_plugin_lingers(const struct df_plugin *plugin)
@@ -277,6 +288,19 @@ static int load(struct df_plugin *plugin)
     return error;
 }
 
+static void free_stack(struct df_plugin *plugin)
+{
+    size_t guard = (size_t)sysconf(_SC_PAGESIZE);
+    munmap(plugin->stack - guard, guard + STACK_SIZE);
+    plugin->stack = NULL;
+}
+
+static void join_main(struct df_plugin *plugin)
+{
+    pthread_join(plugin->thread, NULL);
+    free_stack(plugin);
+}
+
 static int run_main(struct df_plugin *plugin)
 {
     if (plugin->run)
@@ -299,11 +323,31 @@ static void *plugin_thread(void *argument)
 }
 
 /*
+ * main's stack is ours and not libc's: after fork(2) the child's libc gives the stacks of threads
+ * that are no more to new ones, and what main keeps in its frame for the file system's functions,
+ * their userdata often, has to outlive it.
+ */
+static int make_stack(struct df_plugin *plugin)
+{
+    size_t guard = (size_t)sysconf(_SC_PAGESIZE);
+    char *memory = mmap(NULL, guard + STACK_SIZE, PROT_NONE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    if (memory == MAP_FAILED)
+        return -errno;
+    plugin->stack = memory + guard;
+    if (mprotect(plugin->stack, STACK_SIZE, PROT_READ | PROT_WRITE) == 0)
+        return 0;
+    int error = -errno;
+    free_stack(plugin);
+    return error;
+}
+
+/*
  * Asynchronous signals go to the host's threads, as they did before; faults must stay deliverable,
  * or the kernel would kill the process past the host's handler. A thread inherits the mask of its
- * maker, who has it for the length of one call.
+ * maker, who has it for the length of one call. stack: STACK_SIZE bytes, NULL: libc's.
  */
-static int create_thread(pthread_t *thread, size_t stack_size, void *(*run)(void *), void *argument)
+static int create_thread(pthread_t *thread, void *stack, void *(*run)(void *), void *argument)
 {
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
     sigset_t all, before;
@@ -315,7 +359,10 @@ static int create_thread(pthread_t *thread, size_t stack_size, void *(*run)(void
     int error = pthread_attr_init(&attributes);
     if (error)
         return -error;
-    pthread_attr_setstacksize(&attributes, stack_size);
+    if (stack)
+        pthread_attr_setstack(&attributes, stack, STACK_SIZE);
+    else
+        pthread_attr_setstacksize(&attributes, STACK_SIZE);
     pthread_sigmask(SIG_BLOCK, &all, &before);
     error = pthread_create(thread, &attributes, run, argument);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -374,19 +421,23 @@ enum { ABANDONED = 0x10000 }; /* no errno: those may come from the mount */
 static int launch(struct df_plugin *plugin, unsigned seconds)
 {
     enlist(plugin);
-    int error = create_thread(&plugin->thread, STACK_SIZE, plugin_thread, plugin);
+    int error = make_stack(plugin);
+    if (!error)
+        error = create_thread(&plugin->thread, plugin->stack, plugin_thread, plugin);
     if (error) {
+        if (plugin->stack)
+            free_stack(plugin);
         df_plugin_log(plugin, "no thread can be made for the plugin: too many, or no memory");
         return error;
     }
     pthread_t thread = plugin->thread;
     if (!wait_started(plugin, seconds)) {
-        pthread_detach(thread); /* the plugin may be gone by now */
+        pthread_detach(thread); /* the plugin may be gone by now; its stack stays */
         return -ABANDONED;
     }
     if (was_mounted(plugin))
         return 0;
-    pthread_join(plugin->thread, NULL);
+    join_main(plugin);
     return start_error(plugin);
 }
 
@@ -458,7 +509,7 @@ int df_plugin_start_function(unsigned seconds, df_plugin_function run, void *dat
 static void *reaper_thread(void *argument)
 {
     struct df_plugin *plugin = argument;
-    pthread_join(plugin->thread, NULL);
+    join_main(plugin);
     dispose(plugin);
     return NULL;
 }
@@ -468,7 +519,7 @@ static void *reaper_thread(void *argument)
 static void leave_to_reaper(struct df_plugin *plugin)
 {
     pthread_t reaper;
-    if (create_thread(&reaper, STACK_SIZE, reaper_thread, plugin) == 0)
+    if (create_thread(&reaper, NULL, reaper_thread, plugin) == 0)
         pthread_detach(reaper);
 }
 
@@ -489,7 +540,7 @@ int df_plugin_stop(struct df_plugin *plugin, bool lazy, int *status)
         leave_to_reaper(plugin);
         return 0;
     }
-    pthread_join(plugin->thread, NULL);
+    join_main(plugin);
     *status = plugin->status;
     dispose(plugin);
     return 0;

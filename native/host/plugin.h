@@ -102,6 +102,11 @@ DF_PRIVATE_EXPORT struct df_plugin *df_plugin_self(void);
 /* The plugin whose code `address` is in; NULL if none. Any thread. */
 DF_PRIVATE_EXPORT struct df_plugin *df_plugin_of_code(const void *address);
 
+/* What the plugin exports beside libfuse's API (docs/decisions/014): that it checks names itself;
+ * its getattr by an open directory, or NULL. */
+bool df_plugin_checks_names(const struct df_plugin *plugin);
+void *df_plugin_getattr_at(const struct df_plugin *plugin);
+
 /* True if code of the plugin may run after its main has returned: it makes threads, or installs
  * handlers. What such code may still name must stay valid until the process ends. */
 DF_PRIVATE_EXPORT bool df_plugin_lingers(const struct df_plugin *plugin);

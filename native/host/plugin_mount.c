@@ -7,13 +7,16 @@
  * (docs/decisions/005).
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "core/calls.h"
 #include "core/mount.h"
 #include "host/guarded.h"
 #include "host/plugin_private.h"
@@ -86,6 +89,23 @@ static int attach(struct df_plugin *plugin, const struct df_session *session, st
     return error;
 }
 
+/* A directory cannot cover a file, as in mount(2). The kernel takes the type of a FUSE root from
+ * the mountpoint and answers EIO later; here the root is asked, once. */
+static int check_root(struct df_plugin *plugin, const struct df_mount *mount)
+{
+    char reason[DF_PLUGIN_REASON_SIZE];
+    struct stat st;
+    if (mount->covers == 0 || S_ISDIR(mount->covers) ||
+        df_call_fstatat(AT_FDCWD, mount->point, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+        !S_ISDIR(st.st_mode))
+        return 0;
+    snprintf(reason, sizeof(reason), "%s is no directory, and the root of the file system is one",
+             mount->point);
+    df_plugin_log(plugin, reason);
+    plugin->mount_error = -ENOTDIR;
+    return -ENOTDIR;
+}
+
 /* Sleeps until the mount has ended; ends it when the plugin wishes so. */
 static void wait_gone(struct df_plugin *plugin, int id)
 {
@@ -119,7 +139,11 @@ int df_plugin_serve(struct df_plugin *plugin, const struct df_session *session, 
         fs->ops = plugin->given_ops;
     } else {
         int id = plugin->mount_id;
-        df_plugin_set_phase(plugin, DF_PLUGIN_MOUNTED);
+        error = check_root(plugin, plugin->mount);
+        if (error)
+            df_plugin_exit(plugin);
+        else
+            df_plugin_set_phase(plugin, DF_PLUGIN_MOUNTED);
         wait_gone(plugin, id);
     }
     end_serving(plugin);

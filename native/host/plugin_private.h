@@ -34,6 +34,7 @@ struct df_plugin {
     char **argv; /* main's to modify */
     pid_t pid;   /* the process that main's thread exists in */
     pthread_t thread;
+    char *stack;             /* main's: until main's thread has been joined */
     struct df_object object; /* `map` is written under list_lock */
     struct df_guest guest;   /* what main takes for its process; as long as its code may run */
     _Atomic(void *) words[DF_PLUGIN_WORDS]; /* the ABI library's */

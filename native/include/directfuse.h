@@ -51,6 +51,7 @@ enum {                            /* df_mount() */
        DF_MOUNT_TIMING = 1 << 0,  /* df_stats() also measures time (about 50 ns an operation) */
        DF_MOUNT_NOSTATS = 1 << 1, /* do not count operations */
        DF_MOUNT_SERVER = 1 << 2,  /* in a process of its own: see below */
+       DF_MOUNT_RESTART = 1 << 3, /* with DF_MOUNT_SERVER: it is started again when it dies */
 };
 
 enum {                            /* df_unmount() */
@@ -146,6 +147,12 @@ DF_PUBLIC int df_trip_stats(int mount, struct df_trip_stats *stats);
  * it ends with ETIMEDOUT, though what it asked for may still happen. 0: for ever. Waiting for locks
  * is not limited. Returns 0, or -1 and errno EINVAL: no such mount, or it is inline. */
 DF_PUBLIC int df_set_call_timeout(int mount, unsigned milliseconds);
+
+/* Who hears when a mount server of this process ends or does not answer in time: once for each
+ * mount, one line of words. It is called in the thread and inside the call that found out: it calls
+ * nothing of this library and takes no lock that its callers may hold. NULL: nobody, as at first.
+ */
+DF_PUBLIC void df_set_listener(void (*listener)(int mount, const char *words));
 
 struct df_call_stats {
     const char *name; /* "openat" ...; static */

@@ -36,7 +36,7 @@
         long ret;                                                                                  \
                                                                                                    \
         if (!dfi_fd_is_ours(a[0]))                                                                 \
-            return DFI_PASS;                                                                       \
+            return dfi_other_fd(a[0]);                                                             \
         dfi_record_begin(&record);                                                                 \
         ret = __VA_ARGS__;                                                                         \
         dfi_record_end(&record);                                                                   \
@@ -74,7 +74,33 @@ static long statx_leg(const struct dfi_leg *leg, int flags, unsigned mask, unsig
 DFI_BY_PATH(stat, stat_leg(leg, a[1], 0))
 DFI_BY_PATH(lstat, stat_leg(leg, a[1], AT_SYMLINK_NOFOLLOW))
 DFI_BY_FD(fstat, stat_fd(fd, a[1]))
-DFI_BY_PATH(newfstatat, stat_leg(leg, a[2], (int)a[3]))
+
+static long dfi_do_stat_by_name(struct dfi_frame *frame);
+
+DFI_BY_PATH(stat_by_name, stat_leg(leg, a[2], (int)a[3]))
+
+/* What libc's fstat() calls: an empty name, and a descriptor of ours. */
+static bool is_fstat(const unsigned long a[])
+{
+    char first;
+
+    return (int)a[3] == AT_EMPTY_PATH && dfi_fd_is_ours(a[0]) &&
+           dfi_copy_from(&first, (const void *)a[1], 1) == 0 && first == '\0';
+}
+
+long dfi_do_newfstatat(struct dfi_frame *frame)
+{
+    struct dfi_record record;
+    long ret;
+
+    if (!is_fstat(frame->args))
+        return dfi_do_stat_by_name(frame);
+    dfi_record_begin(&record);
+    ret = stat_fd(DF_FD_BASE + (int)frame->args[0], frame->args[2]);
+    dfi_record_end(&record);
+    return ret;
+}
+
 DFI_BY_PATH(statx, statx_leg(leg, (int)a[2], (unsigned)a[3], a[4]))
 
 /* ---- access ---------------------------------------------------------------------------------- */

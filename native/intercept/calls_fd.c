@@ -20,7 +20,7 @@ long dfi_do_close(struct dfi_frame *frame)
 
     if (dfi_fd_is_ours(frame->args[0]))
         return dfi_fd_close(dfi_process()->files, fd);
-    return dfi_is_hidden(dfi_process(), fd) ? -EBADF : DFI_PASS;
+    return dfi_other_fd(frame->args[0]);
 }
 
 /* The lowest descriptor of the core's own in the range; UINT_MAX: none. */
@@ -88,7 +88,7 @@ long dfi_do_dup(struct dfi_frame *frame)
 
     if (handle)
         return enter_copy(files, dfi_kernel(__NR_dup, frame->args[0]), handle);
-    return dfi_is_hidden(dfi_process(), (int)frame->args[0]) ? -EBADF : DFI_PASS;
+    return dfi_other_fd(frame->args[0]);
 }
 
 static long dup_to(struct dfi_frame *frame)
@@ -222,7 +222,9 @@ static long run_fcntl(struct dfi_frame *frame, struct dfi_files *files, int fd, 
         return record_lock(frame, fd, command);
     case F_SETLEASE:
     case F_GETLEASE:
-    case F_NOTIFY:
+        return -EINVAL;
+    case F_NOTIFY: /* without events it ends watching: there is nothing to end */
+        return (unsigned)frame->args[2] & ~DN_MULTISHOT ? -EINVAL : 0;
     case F_ADD_SEALS:
     case F_GET_SEALS:
         return -EINVAL;
@@ -240,7 +242,7 @@ long dfi_do_fcntl(struct dfi_frame *frame)
     long ret;
 
     if (!handle)
-        return dfi_is_hidden(dfi_process(), fd) ? -EBADF : DFI_PASS;
+        return dfi_other_fd(frame->args[0]);
     dfi_record_begin(&record);
     ret = run_fcntl(frame, files, fd, handle);
     dfi_record_end(&record);

@@ -1,8 +1,8 @@
 /*
  * calls_map.c - mmap, munmap, msync, mremap.
  *
- * A private mapping is anonymous memory, filled at once. A shared one is the kernel's mapping of
- * the shadow file, which then has the file's bytes (shadow_map.c).
+ * A private mapping of a small file is anonymous memory, filled at once. Any other is the kernel's
+ * mapping of the data file, which has the file's bytes, or will have them (shadow_map.c, map.h).
  */
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -43,7 +43,7 @@ static long check(const struct request *r, const struct df_ofd *ofd)
     return ofd->kind == DF_KIND_REGULAR ? 0 : -ENODEV;
 }
 
-/* Behind the end of the file it stays zero. */
+/* How many bytes the file had; behind them it stays zero. */
 static long fill(const struct request *r, char *memory)
 {
     size_t done = 0;
@@ -52,11 +52,28 @@ static long fill(const struct request *r, char *memory)
         ssize_t ret = df_call_pread(DF_FD_BASE + r->fd, memory + done, r->length - done,
                                     (off_t)(r->offset + done));
 
-        if (ret <= 0)
+        if (ret < 0)
             return ret;
+        if (ret == 0)
+            break;
         done += (size_t)ret;
     }
-    return 0;
+    return (long)done;
+}
+
+/* Pages behind the end of a file give SIGBUS, mmap(2): those of an empty file do. */
+static long end_memory(unsigned long from, unsigned long end, unsigned long prot)
+{
+    long empty, at;
+
+    if (from >= end)
+        return 0;
+    empty = dfi_kernel(__NR_memfd_create, "directfuse-end", MFD_CLOEXEC);
+    if (empty < 0)
+        return empty;
+    at = dfi_kernel(__NR_mmap, from, end - from, prot, MAP_PRIVATE | MAP_FIXED, empty, 0);
+    dfi_kernel(__NR_close, empty);
+    return IS_ERROR(at) ? at : 0;
 }
 
 static long map_private(const struct request *r)
@@ -69,6 +86,9 @@ static long map_private(const struct request *r)
     if (IS_ERROR(at))
         return at;
     ret = fill(r, (char *)at);
+    if (ret >= 0)
+        ret = end_memory((unsigned long)at + whole_pages((size_t)ret),
+                         (unsigned long)at + whole_pages(r->length), r->prot);
     if (ret == 0 && r->prot != (PROT_READ | PROT_WRITE))
         ret = dfi_kernel(__NR_mprotect, at, r->length, r->prot);
     if (ret < 0) {
@@ -78,14 +98,46 @@ static long map_private(const struct request *r)
     return at;
 }
 
-static long map_shared(struct dfi_files *files, const struct request *r)
+/* Whether its memory is brought when it is touched. Programs and libraries are copied. */
+static bool is_late(const struct request *r, const struct df_ofd *ofd)
 {
-    struct dfi_mapping m = {.handle = r->handle, .offset = (off_t)r->offset};
-    long at, ret = dfi_shadow_map(files, r->handle, r->fd);
+    return (__atomic_load_n(&ofd->door[0], __ATOMIC_ACQUIRE) & DFI_SHADOW_CHUNKED) &&
+           !(r->prot & PROT_EXEC);
+}
+
+/* The whole of it is there before anybody looks. */
+static long map_data(struct dfi_files *files, const struct request *r, const struct df_ofd *ofd,
+                     bool late)
+{
+    unsigned long prot = late ? PROT_NONE : r->prot;
+    unsigned long flags = late ? r->flags & ~(unsigned long)MAP_POPULATE : r->flags;
+    long data, at, ret = 0;
+
+    if (!late)
+        ret = dfi_shadow_ready(files, r->handle, (off_t)r->offset, r->length);
+    if (ret < 0)
+        return ret == -ENOSPC ? -ENOMEM : ret;
+    data = dfi_shadow_data(files, ofd,
+                           (atomic_load(&ofd->flags) & O_ACCMODE) == O_RDWR ? O_RDWR : O_RDONLY);
+    if (data < 0)
+        return data;
+    at = dfi_kernel(__NR_mmap, r->address, r->length, prot, flags, data, r->offset);
+    dfi_kernel(__NR_close, data);
+    return at;
+}
+
+static long map_file(struct dfi_files *files, const struct request *r, const struct df_ofd *ofd)
+{
+    struct dfi_mapping m = {.handle = r->handle,
+                            .offset = (off_t)r->offset,
+                            .prot = (int)r->prot,
+                            .shared = (r->flags & MAP_TYPE) != MAP_PRIVATE};
+    long at, ret = dfi_shadow_map(files, r->handle);
 
     if (ret < 0)
         return ret;
-    at = dfi_kernel(__NR_mmap, r->address, r->length, r->prot, r->flags, r->fd, r->offset);
+    m.late = is_late(r, ofd);
+    at = map_data(files, r, ofd, m.late);
     if (at == -EPERM && r->prot & PROT_EXEC) /* the shadow directory is mounted noexec */
         return map_private(r);
     if (IS_ERROR(at))
@@ -101,6 +153,12 @@ static long map_shared(struct dfi_files *files, const struct request *r)
     return at;
 }
 
+/* Copying a part of a large file is no waste: libraries are mapped so, and headers of archives. */
+static bool is_small(const struct request *r)
+{
+    return r->length <= (size_t)DFI_SHADOW_WHOLE || r->prot & PROT_EXEC;
+}
+
 static long map_ours(struct dfi_files *files, const struct request *r)
 {
     const struct df_ofd *ofd = dfi_ofd(files, r->handle);
@@ -110,8 +168,12 @@ static long map_ours(struct dfi_files *files, const struct request *r)
     if (ret < 0)
         return ret;
     if (type == MAP_PRIVATE)
-        return map_private(r);
-    return type == MAP_SHARED || type == MAP_SHARED_VALIDATE ? map_shared(files, r) : -EINVAL;
+        return is_small(r) ? map_private(r) : map_file(files, r, ofd);
+    if (type != MAP_SHARED && type != MAP_SHARED_VALIDATE)
+        return -EINVAL;
+    if (r->prot & PROT_WRITE && (atomic_load(&ofd->flags) & O_ACCMODE) != O_RDWR)
+        return -EACCES;
+    return map_file(files, r, ofd);
 }
 
 long dfi_do_mmap(struct dfi_frame *frame)
@@ -143,6 +205,15 @@ long dfi_do_munmap(struct dfi_frame *frame)
     return DFI_PASS;
 }
 
+long dfi_do_mprotect(struct dfi_frame *frame)
+{
+    const unsigned long *a = frame->args;
+
+    if (dfi_process()->late == 0 || a[0] & (PAGE - 1))
+        return DFI_PASS;
+    return dfi_maps_protect(dfi_process()->files, a[0], a[0] + whole_pages(a[1]), (int)a[2]);
+}
+
 long dfi_do_msync(struct dfi_frame *frame)
 {
     struct dfi_files *files = dfi_process()->files;
@@ -168,6 +239,7 @@ long dfi_do_mremap(struct dfi_frame *frame)
         return DFI_PASS;
     if (a[3] & MREMAP_FIXED)
         dfi_maps_cut(files, a[4], a[4] + whole_pages(a[2]));
+    dfi_maps_unready(files, a[0], a[0] + whole_pages(a[1]));
     at = dfi_kernel(__NR_mremap, a[0], a[1], a[2], a[3], a[4]);
     if (!IS_ERROR(at))
         dfi_maps_move(files, a[0], whole_pages(a[1]), (uintptr_t)at, whole_pages(a[2]));

@@ -41,7 +41,7 @@ static long install(struct dfi_way *way, int flags)
     long fd;
 
     keep_name(way, handle);
-    dfi_shadow_opened(files, handle);
+    dfi_shadow_opened(files, handle, flags & O_TRUNC);
     fd = dfi_shadow_open(files, handle, flags);
     if (fd >= DFI_FD_MAX) {
         dfi_kernel(__NR_close, fd);

@@ -66,7 +66,7 @@ static struct dfi_thread *prepare(struct dfi_frame *frame, const struct birth *b
                 dfi_process_free(process);
             return NULL;
         }
-        child->pending->sigsys_blocked = self->pending->sigsys_blocked;
+        child->pending->believed = self->pending->believed;
         memcpy(child->frame, frame, sizeof *frame);
     }
     if (birth->sp != 0)

@@ -42,6 +42,46 @@ int dfi_cwd_shadow(const struct dfi_files *files, const char *path, size_t len, 
     return 0;
 }
 
+/* ---- which there are ------------------------------------------------------------------------- */
+
+/* Most directories that are renamed or removed nobody ever stood in: then there is no shadow to
+ * follow, and the kernel need not be asked. */
+static uint32_t hash_of(const char *path, size_t len)
+{
+    uint32_t hash = 2166136261u;
+
+    for (size_t i = 0; i < len; i++)
+        hash = (hash ^ (unsigned char)path[i]) * 16777619u;
+    return hash % (DFI_ENTERED_WORDS * 64);
+}
+
+/* Before it is made. All above it are made with it. */
+static void note(const struct dfi_files *files, const char *path, size_t len)
+{
+    for (size_t end = len; end > 0; end--)
+        if (end == len || path[end] == '/') {
+            uint32_t bit = hash_of(path, end);
+
+            atomic_fetch_or(&files->shared->entered[bit / 64], UINT64_C(1) << bit % 64);
+        }
+}
+
+static bool may_exist(const struct dfi_files *files, const char *path)
+{
+    uint32_t bit = hash_of(path, strlen(path));
+
+    return atomic_load(&files->shared->entered[bit / 64]) >> bit % 64 & 1;
+}
+
+/* What lies below a directory that was renamed has names that nobody has noted. */
+static void note_all(const struct dfi_files *files)
+{
+    for (unsigned i = 0; i < DFI_ENTERED_WORDS; i++)
+        atomic_store(&files->shared->entered[i], UINT64_MAX);
+}
+
+/* ---- making them ----------------------------------------------------------------------------- */
+
 /* Programs under other ids of the job use it too. */
 static long make_one(const char *path)
 {
@@ -60,6 +100,7 @@ long dfi_cwd_make(const struct dfi_files *files, const char *path, size_t len)
 
     if (ret < 0)
         return ret;
+    note(files, path, len);
     if ((ret = make_one(out)) != -ENOENT)
         return ret;
     for (char *at = out + start; *at != '\0'; at++)
@@ -172,11 +213,12 @@ void dfi_cwd_renamed(struct dfi_files *files, const char *from, const char *to, 
 {
     char old[PATH_MAX], new[PATH_MAX];
 
-    if (dfi_cwd_shadow(files, from, strlen(from), old) < 0 ||
+    if (!may_exist(files, from) || dfi_cwd_shadow(files, from, strlen(from), old) < 0 ||
         dfi_cwd_shadow(files, to, strlen(to), new) < 0)
         return;
     if (dfi_kernel(__NR_renameat2, -100, old, -100, new, flags) < 0)
         return;
+    note_all(files);
     atomic_fetch_add(&files->shared->moved, 1);
 }
 
@@ -184,7 +226,7 @@ void dfi_cwd_removed(struct dfi_files *files, const char *path)
 {
     char shadow[PATH_MAX];
 
-    if (dfi_cwd_shadow(files, path, strlen(path), shadow) == 0 &&
+    if (may_exist(files, path) && dfi_cwd_shadow(files, path, strlen(path), shadow) == 0 &&
         dfi_kernel(__NR_rmdir, shadow) == 0)
         atomic_fetch_add(&files->shared->moved, 1);
 }

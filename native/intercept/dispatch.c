@@ -36,5 +36,7 @@ long dfi_dispatch(struct dfi_frame *frame)
         dfi_count(DFI_EVENT_UNKNOWN);
         return DFI_PASS;
     }
+    if (__builtin_expect(dfi_process()->late != 0, 0))
+        dfi_files_touch(frame);
     return dfi_calls[nr].handler(frame);
 }

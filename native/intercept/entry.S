@@ -303,13 +303,30 @@ dfi_sigreturn:
 dfi_copy_some:
         movq    %rdx, %rcx
         movq    %rdx, %rax
+        cmpq    $256, %rdx              /* a string instruction takes 20 ns to begin */
+        ja      dfi_copy_insn
+1:      cmpq    $8, %rcx
+        jb      dfi_copy_insn
+        .globl  dfi_copy_load
+        .hidden dfi_copy_load
+dfi_copy_load:
+        movq    (%rsi), %r8
+        .globl  dfi_copy_store
+        .hidden dfi_copy_store
+dfi_copy_store:
+        movq    %r8, (%rdi)
+        addq    $8, %rsi
+        addq    $8, %rdi
+        subq    $8, %rcx
+        jnz     1b
+        ret
         .globl  dfi_copy_insn
         .hidden dfi_copy_insn
 dfi_copy_insn:
         rep movsb
         .globl  dfi_copy_fault
         .hidden dfi_copy_fault
-dfi_copy_fault:                         /* signal.c sends a fault at dfi_copy_insn to here */
+dfi_copy_fault:                         /* signal.c sends a fault at one of the three to here */
         subq    %rcx, %rax
         ret
 
@@ -355,6 +372,18 @@ dfi_signal_entry:
         jz      1f
         jmp     *%r11
 1:      ret
+
+/* dfi_on_core_stack(first, second, function) */
+        .globl  dfi_on_core_stack
+        .hidden dfi_on_core_stack
+dfi_on_core_stack:
+        pushq   %rbx
+        movq    %rsp, %rbx
+        movq    %gs:T_FRAME, %rsp
+        call    *%rdx
+        movq    %rbx, %rsp
+        popq    %rbx
+        ret
 
 /* What handlers return to. Unwinders know a signal's frame by these very nine bytes. */
         .globl  dfi_restorer

@@ -46,7 +46,7 @@ long dfi_fd_drop(struct dfi_files *files, uint64_t handle, bool flush)
     if (flush)
         ret = df_trip_flush(&trip, handle, files->caller.lock_owner, last);
     else if (last)
-        ret = df_trip_drop(&trip, handle);
+        df_trip_drop_soon(&trip, handle);
     return ret == -ENOTCONN ? -EIO : ret;
 }
 
@@ -81,13 +81,11 @@ void dfi_fd_replace(struct dfi_files *files, int fd, uint64_t handle)
 long dfi_fd_close(struct dfi_files *files, int fd)
 {
     uint64_t handle = atomic_exchange(&files->map[fd], 0);
-    long ret;
 
     if (!handle)
         return -EBADF;
-    ret = dfi_fd_drop(files, handle, true);
-    dfi_kernel(__NR_close, fd);
-    return ret;
+    dfi_kernel(__NR_close, fd); /* first: with the file its shadow may become another one's */
+    return dfi_fd_drop(files, handle, true);
 }
 
 /* ---- fd.h and file.h of native/core ---------------------------------------------------------- */
@@ -105,6 +103,7 @@ static struct df_file *make_file(struct dfi_record *record, uint64_t handle, int
     atomic_init(&file->flags, (int)atomic_load_explicit(&ofd->flags, memory_order_relaxed));
     file->kind = ofd->kind;
     file->traits = ofd->traits;
+    file->far = NULL;
     file->fs = &dfi_remote;
     atomic_init(&file->mount, mount);
     file->ino = ofd->ino;
@@ -137,7 +136,8 @@ int df_fd_reserve(struct df_thread *thread)
 
     if (!((struct dfi_record *)thread)->changes)
         return DF_FD_BASE;
-    fd = dfi_kernel(__NR_eventfd2, 0, O_CLOEXEC);
+    fd = dfi_kernel(__NR_fcntl, ((struct dfi_record *)thread)->files->link.memory, F_DUPFD_CLOEXEC,
+                    0);
     if (fd >= 0)
         dfi_kernel(__NR_close, fd);
     return fd < 0 ? (int)fd : DF_FD_BASE;
@@ -210,9 +210,9 @@ void df_file_unlock_position(struct df_file *file)
 }
 
 /* Locks are the kernel's, on placeholders. */
-void df_lock_close(struct df_file *file, uint64_t owner)
+void df_lock_close(struct df_call *call, struct df_file *file, uint64_t owner)
 {
-    (void)file, (void)owner;
+    (void)call, (void)file, (void)owner;
 }
 
 /* ---- from elsewhere -------------------------------------------------------------------------- */

@@ -273,25 +273,53 @@ void dfi_files_fork_parent(bool born)
         df_trip_unfork(&trip, unborn);
 }
 
-/* The child's own socket takes the number of the parent's, which is hidden already. */
-static void move_control(struct df_link *link, int number)
+/* The child's own socket takes the number of the parent's, which is hidden already; unless limits
+ * have sunk below it since. */
+static void move_control(struct dfi_process *process, struct df_link *link, int number)
 {
-    dfi_kernel(__NR_dup3, link->control, number, 0);
+    if (dfi_kernel(__NR_dup3, link->control, number, 0) < 0) {
+        number = keep_fd(process, link->control);
+        link->control = number < 0 ? link->control : number;
+        return;
+    }
     dfi_kernel(__NR_close, link->control);
     link->control = number;
 }
 
-/* Without a server the link stays as it is: calls into mounts end with EIO. */
+/* What the program has asked of mounts is counted for the run. */
+static void count_link(struct df_link *link)
+{
+    dfi_count_more(DFI_EVENT_TRIPS, atomic_exchange(&link->trips, 0));
+    dfi_count_more(DFI_EVENT_HITS, atomic_exchange(&link->hits, 0));
+}
+
+/* Of the copy that a child has: its parent counts them. */
+static void count_anew(struct df_link *link)
+{
+    atomic_store(&link->trips, 0);
+    atomic_store(&link->hits, 0);
+}
+
+/* Without a server the link stays as it is: calls into mounts end with EIO. The parent may have
+ * used up its descriptors; where even the hard limit leaves none the child is nobody to the server:
+ * ENFILE for what it opens in a mount. */
 static void be_born(struct dfi_process *process, uint32_t client)
 {
     struct dfi_files *files = process->files;
     int control = files->link.control;
+    unsigned long limit;
 
     files->caller.pid = process->pid;
     files->caller.lock_owner = client;
     files->unborn = false;
-    if (files->link.segment && client && df_join_born(&files->link, client) == 0)
-        move_control(&files->link, control);
+    files->link.client = 0;
+    count_anew(&files->link);
+    if (!files->link.segment || !client)
+        return;
+    limit = dfi_limit_raise();
+    if (df_join_born(&files->link, client) == 0)
+        move_control(process, &files->link, control);
+    dfi_limit_restore(limit);
 }
 
 void dfi_files_fork_child(struct dfi_process *process)
@@ -384,6 +412,7 @@ long dfi_files_exec(struct dfi_process *process, char *out, size_t size)
     if (!files->link.segment)
         return 0;
     dfi_maps_sync(files);
+    df_link_settle(&files->link);
     add_number(&text, files->link.client);
     add_number(&text, (unsigned)files->link.control);
     add_number(&text, (unsigned)files->link.memory);
@@ -394,6 +423,7 @@ long dfi_files_exec(struct dfi_process *process, char *out, size_t size)
         text = start;
         add_number(&text, KEEP_FIND);
     }
+    count_link(&files->link);
     return text.full ? -E2BIG : (long)text.used;
 }
 
@@ -407,7 +437,8 @@ static void keep_for_receivers(struct dfi_files *files)
 }
 
 /* The server drops what a process had when it is gone; what close(2) would report is lost, as ever.
- * But a FLUSH has to come before whoever waits for the process goes on. */
+ * But a FLUSH, and what was closed before, has to come before whoever waits for the process goes
+ * on. */
 void dfi_files_end(struct dfi_process *process)
 {
     struct dfi_files *files = process->files;
@@ -423,6 +454,8 @@ void dfi_files_end(struct dfi_process *process)
         const struct df_ofd *ofd = handle ? dfi_ofd(files, handle) : NULL;
 
         if (ofd && !(ofd->traits & DF_FILE_NOFLUSH))
-            dfi_fd_replace(files, fd, 0);
+            dfi_fd_close(files, fd);
     }
+    df_link_settle(&files->link);
+    count_link(&files->link);
 }

@@ -15,7 +15,8 @@
 #include "channel/trip.h"
 #include "intercept/intercept.h"
 
-#define DFI_KNOWN  64
+#define DFI_KNOWN         64
+#define DFI_ENTERED_WORDS 64
 #define DFI_FD_MAX (1 << 20) /* descriptors from here on are the kernel's: no file of a mount */
 
 /*
@@ -28,6 +29,8 @@ struct dfi_shared {
     _Atomic uint32_t top;    /* more than any index of a df_ofd that was ever in use */
     _Atomic uint32_t moved;  /* counts renames of shadow directories: cwd.c */
     _Atomic uint32_t ways;   /* 1: the directories above mountpoints are made */
+    _Atomic uint64_t entered[DFI_ENTERED_WORDS]; /* bit: of the hash of a path: it, or one below it,
+                                                    may be a shadow directory: cwd.c */
     _Alignas(4096) char names[DF_OFD_COUNT][PATH_MAX]; /* path each was opened by, or "" */
 };
 

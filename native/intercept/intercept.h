@@ -180,6 +180,7 @@ struct dfi_process {
     struct dfi_files *files;    /* made, copied and ended by dfi_files_*() below */
     int hidden[DFI_HIDDEN_MAX]; /* descriptors that are ours: the program's calls get EBADF */
     int hidden_count;
+    int late; /* mappings whose memory is brought when it is touched: map.h; under their lock */
     char exe[PATH_MAX]; /* of the program, for /proc/self/exe */
 };
 
@@ -222,6 +223,13 @@ int dfi_hide_fd(struct dfi_process *process, int fd);
 int dfi_move_high(int fd);
 bool dfi_is_hidden(const struct dfi_process *process, int fd);
 
+/* What a call gets for a descriptor that is no file of a mount: DFI_PASS, or -EBADF: it is ours. */
+long dfi_other_fd(unsigned long argument);
+
+/* The soft limit of descriptors as high as it may be, for a moment; what it was, to be put back. */
+unsigned long dfi_limit_raise(void);
+void dfi_limit_restore(unsigned long soft);
+
 /* prctl(2) with this option answers 1 inside, EINVAL elsewhere. */
 #define DFI_PR_INSIDE 0x64664931
 
@@ -246,6 +254,12 @@ void dfi_files_fork_child(struct dfi_process *process);
 
 /* First act of a child that has a copy (dfi_files_copy) and shares our memory. */
 void dfi_files_born(struct dfi_process *process);
+
+/* Before a call of a process with late memory: what the arguments point to is there. */
+void dfi_files_touch(const struct dfi_frame *frame);
+
+/* A fault of the program (processor's error code): true when it may go on. On the core's stack. */
+bool dfi_files_fault(uintptr_t at, unsigned long error);
 
 /* Before execve: what the next program has to be told, put into text; its size or -errno. */
 long dfi_files_exec(struct dfi_process *process, char *text, size_t size);
@@ -277,10 +291,14 @@ enum dfi_event {
     DFI_EVENT_FORKS,
     DFI_EVENT_THREADS,
     DFI_EVENT_UNKNOWN, /* calls whose number is not in the table */
+    DFI_EVENT_TRIPS, /* messages to the mount server; told when a program ends, unless it is killed
+                      */
+    DFI_EVENT_HITS,  /* answers found in shared memory, without a trip; the same */
     DFI_EVENTS
 };
 
 void dfi_count(enum dfi_event event);
+void dfi_count_more(enum dfi_event event, unsigned long count);
 
 /* One line to the log of the run (--verbose), never to the program's descriptors. */
 void dfi_note(const char *text);

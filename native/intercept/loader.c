@@ -220,7 +220,7 @@ static _Noreturn void run(struct stack *stack, const struct marker *marker)
         fail(marker->path, "this kernel has no Syscall User Dispatch", error);
     uintptr_t entry = dynamic ? interpreter->entry : program->entry;
     dfi_free(program);
-    dfi_signals_unblock(marker->mask & ~DFI_BIT(SIGSYS));
+    dfi_signals_unblock(marker->mask & ~DFI_NEVER_BLOCKED);
     dfi_loader_jump((uintptr_t)stack->top, entry);
 }
 

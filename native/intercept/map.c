@@ -1,5 +1,5 @@
 /*
- * map.c - the list of a process's shared mappings, and writing them back.
+ * map.c - the list of a process's mappings of files of mounts, and writing shared ones back.
  */
 #include "intercept/map.h"
 
@@ -51,8 +51,11 @@ long dfi_maps_add(struct dfi_files *files, const struct dfi_mapping *mapping)
 
     dfi_maps_lock(files);
     ret = grow(files);
-    if (ret == 0)
+    if (ret == 0) {
         files->maps->list[files->maps->count++] = *mapping;
+        if (mapping->late)
+            dfi_process()->late++;
+    }
     dfi_maps_unlock(files);
     return ret;
 }
@@ -80,6 +83,7 @@ static bool take_out(struct dfi_files *files, size_t i, uintptr_t start, uintptr
 {
     struct dfi_mapping *m = &files->maps->list[i], behind = *m;
 
+    files->maps->brought_end = 0;
     if (m->start < start && m->end > end) { /* two are left */
         behind.offset += (off_t)(end - m->start);
         behind.start = end;
@@ -87,6 +91,7 @@ static bool take_out(struct dfi_files *files, size_t i, uintptr_t start, uintptr
         if (grow(files) == 0) {
             dfi_fd_hold(files, behind.handle);
             files->maps->list[files->maps->count++] = behind;
+            dfi_process()->late += behind.late;
         }
         return false;
     }
@@ -99,6 +104,7 @@ static bool take_out(struct dfi_files *files, size_t i, uintptr_t start, uintptr
         m->start = end;
         return false;
     }
+    dfi_process()->late -= behind.late;
     *m = files->maps->list[--files->maps->count];
     return true;
 }
@@ -140,16 +146,20 @@ static long write_chunk(struct df_trip *trip, uint64_t handle, uintptr_t memory,
                         size_t size, off_t offset)
 {
     char *now = buffer, *then = buffer + CHUNK;
-    struct iovec iov = {then, size};
-    ssize_t had = df_trip_read(trip, handle, &iov, 1, offset);
+    struct iovec iov = {then, dfi_copy_some(now, (const void *)memory, size)};
+    ssize_t had = iov.iov_len > 0 ? df_trip_read(trip, handle, &iov, 1, offset) : 0;
 
-    if (had <= 0)
-        return had;
-    had = (ssize_t)dfi_copy_some(now, (const void *)memory, (size_t)had);
-    return write_changed(trip, handle, now, then, (size_t)had, offset);
+    return had <= 0 ? had : write_changed(trip, handle, now, then, (size_t)had, offset);
 }
 
-/* The memory is read, not the shadow file: closing that would take the process's record locks. */
+/* To the next whole CHUNK of the file: what is brought together is compared together. */
+static size_t piece_of(size_t left, off_t offset)
+{
+    size_t piece = CHUNK - (size_t)offset % CHUNK;
+
+    return left < piece ? left : piece;
+}
+
 static long write_mapping(struct dfi_files *files, const struct dfi_mapping *m)
 {
     struct df_trip trip = {.link = &files->link, .caller = &files->caller};
@@ -158,14 +168,15 @@ static long write_mapping(struct dfi_files *files, const struct dfi_mapping *m)
     char *buffer;
     long ret = 0;
 
-    if (!ofd || (atomic_load(&ofd->flags) & O_ACCMODE) != O_RDWR)
+    if (!m->shared || !ofd || (atomic_load(&ofd->flags) & O_ACCMODE) != O_RDWR)
         return 0;
     buffer = dfi_alloc(2 * CHUNK);
     if (!buffer)
         return -ENOMEM;
-    for (size_t at = 0; at < size && ret == 0; at += CHUNK)
-        ret = write_chunk(&trip, m->handle, m->start + at, buffer,
-                          size - at < CHUNK ? size - at : CHUNK, m->offset + (off_t)at);
+    for (size_t at = 0, piece; at < size && ret == 0; at += piece) {
+        piece = piece_of(size - at, m->offset + (off_t)at);
+        ret = write_chunk(&trip, m->handle, m->start + at, buffer, piece, m->offset + (off_t)at);
+    }
     dfi_free(buffer);
     return ret;
 }

@@ -1,11 +1,15 @@
 /*
- * map.h - shared mappings of files of mounts: which memory shows which file, so that what programs
- * change there finds its way back.
+ * map.h - mappings of the data files of mounts (shadow_map.c): which memory shows which file, so
+ * that what programs change there finds its way back, and what is not there yet is brought.
  *
- * The mapping itself is the kernel's, of the file's shadow file: coherent between the programs of a
- * job. It is a use of the file: the open file description lives until munmap(2). Written back by
- * msync, munmap, exec and the end of the process, comparing with what the mount has, so that what
- * nobody changed is not written.
+ * The mapping itself is the kernel's: coherent between the programs of a job. It is a use of the
+ * file: the open file description lives until munmap(2). A shared one is written back by msync,
+ * munmap, exec and the end of the process, comparing with what the mount has, so that what nobody
+ * changed is not written.
+ *
+ * Memory of a file that is copied by chunks is PROT_NONE until it is touched. A touch is SIGSEGV,
+ * which dfi_maps_fault() answers; a system call must not fault in the kernel, so before each call
+ * of a process with such memory dfi_files_touch() brings what its arguments point to.
  */
 #ifndef DF_INTERCEPT_MAP_H
 #define DF_INTERCEPT_MAP_H
@@ -17,10 +21,14 @@ struct dfi_mapping {
     uintptr_t start, end;
     uint64_t handle;
     off_t offset;
+    int prot;    /* as the program wants it; of a late one */
+    bool shared; /* MAP_SHARED: written back */
+    bool late;   /* brought when it is touched */
 };
 
 struct dfi_maps {
     size_t count, room;
+    uintptr_t brought, brought_end; /* last for a system call: it is there */
     struct dfi_mapping list[];
 };
 
@@ -36,6 +44,16 @@ long dfi_maps_cut(struct dfi_files *files, uintptr_t start, uintptr_t end);
 
 /* What was at [from, from + old) is at [to, to + size) now: mremap(2). */
 void dfi_maps_move(struct dfi_files *files, uintptr_t from, size_t old, uintptr_t to, size_t size);
+
+/* A fault of the program at that address: true when the memory is there now, or will give SIGBUS.
+ * `error` is the processor's: what was tried. */
+bool dfi_maps_fault(struct dfi_files *files, uintptr_t at, unsigned long error);
+
+/* As mprotect(2), for a range in which there is late memory; else DFI_PASS. */
+long dfi_maps_protect(struct dfi_files *files, uintptr_t start, uintptr_t end, int prot);
+
+/* Late memory of the range becomes PROT_NONE throughout, as one mapping: for mremap(2). */
+void dfi_maps_unready(struct dfi_files *files, uintptr_t start, uintptr_t end);
 
 /* Writes back what shows in the range. 0 or the first error. */
 long dfi_maps_write_back(struct dfi_files *files, uintptr_t start, uintptr_t end);

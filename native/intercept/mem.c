@@ -3,9 +3,26 @@
  */
 #include "intercept/mem.h"
 
+#define WORDS_MAX 256 /* bytes: below that a string instruction's beginning costs more */
+
+typedef uint64_t word __attribute__((may_alias, aligned(1)));
+
 void *memcpy(void *restrict to, const void *restrict from, size_t size)
 {
     void *start = to;
+    if (size <= WORDS_MAX) {
+        const unsigned char *source = from;
+        unsigned char *target = to;
+        for (; size >= sizeof(word); size -= sizeof(word)) {
+            *(word *)target = *(const word *)source;
+            __asm__ volatile("" : : : "memory"); /* in this order: memmove() relies on it */
+            target += sizeof(word);
+            source += sizeof(word);
+        }
+        for (; size > 0; size--)
+            *target++ = *source++;
+        return start;
+    }
     __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(size) : : "memory");
     return start;
 }

@@ -26,6 +26,30 @@ bool dfi_is_hidden(const struct dfi_process *process, int fd)
     return false;
 }
 
+long dfi_other_fd(unsigned long argument)
+{
+    return dfi_is_hidden(dfi_process(), (int)argument) ? -EBADF : DFI_PASS;
+}
+
+unsigned long dfi_limit_raise(void)
+{
+    unsigned long limit[2] = {0, 0}, raised[2];
+    if (dfi_kernel(__NR_prlimit64, 0, RLIMIT_NOFILE, 0, limit) < 0)
+        return 0;
+    raised[0] = raised[1] = limit[1];
+    dfi_kernel(__NR_prlimit64, 0, RLIMIT_NOFILE, raised, 0);
+    return limit[0];
+}
+
+void dfi_limit_restore(unsigned long soft)
+{
+    unsigned long limit[2];
+    if (dfi_kernel(__NR_prlimit64, 0, RLIMIT_NOFILE, 0, limit) < 0)
+        return;
+    limit[0] = soft;
+    dfi_kernel(__NR_prlimit64, 0, RLIMIT_NOFILE, limit, 0);
+}
+
 static int highest_free(void)
 {
     unsigned long limit[2] = {HIGH_FD, HIGH_FD};

@@ -244,7 +244,7 @@ static int remote_fallocate(struct df_fs *fs, struct df_call *call, struct df_fi
                             off_t offset, off_t length)
 {
     if (DF_UNLIKELY(dfi_shadow_mapped(file)))
-        dfi_kernel(__NR_fallocate, file->host[DFI_HOST_FD], mode, offset, length);
+        dfi_shadow_allocate(file, mode, offset, length);
     REMOTE_FILE(fallocate, mode, offset, length);
 }
 

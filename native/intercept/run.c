@@ -90,10 +90,15 @@ void dfi_counts_give(struct dfi_counts *counts)
     __atomic_store_n(&counts->owner, 0, __ATOMIC_RELEASE);
 }
 
-void dfi_count(enum dfi_event event)
+void dfi_count_more(enum dfi_event event, unsigned long count)
 {
     if (dfi_run != NULL)
-        __atomic_fetch_add(&dfi_run->events[event], 1, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&dfi_run->events[event], count, __ATOMIC_RELAXED);
+}
+
+void dfi_count(enum dfi_event event)
+{
+    dfi_count_more(event, 1);
 }
 
 void dfi_note(const char *text)

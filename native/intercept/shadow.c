@@ -73,7 +73,7 @@ static long map_shared(struct dfi_files *files)
 
 long dfi_shadow_begin(struct dfi_files *files)
 {
-    static const char *const directories[] = {"/f", "/p", "/t", "/s"};
+    static const char *const directories[] = {"/f", "/p", "/t", "/s", "/d", "/b"};
     long ret = map_shared(files);
 
     if (ret != -ENOENT)
@@ -107,7 +107,7 @@ static long open_file(const struct dfi_files *files, const struct df_ofd *ofd, u
     char name[DFI_SHADOW_NAME_MAX];
     long fd, position;
 
-    dfi_shadow_name(files, 'f', (uint32_t)ofd->mount, ofd->ino, name);
+    dfi_shadow_name(files, 'f', 0, ofd->number, name);
     fd = open_shadow(name, flags & KEPT_FLAGS);
     if (fd < 0)
         return fd;

@@ -1,12 +1,18 @@
 /*
  * shadow.h - the shadow directory of a job: real files that stand in for those of mounts.
  *
- *   f/<mount>.<ino>   regular file, one for each file of a mount that was opened. A placeholder is
- *                     an open() of it: a descriptor that the kernel can duplicate, pass on, lock
- * and map. Its position in the kernel is the handle of the open file, so whoever comes by the
- * descriptor finds the file. p/<handle>        the same for O_PATH, which has no position; gone
- * when it is opened t/<path>          a directory for each working directory, and above mountpoints
- * (cwd.h) s/<mount>.<ino>   FIFOs and sockets (node.h) shared            struct dfi_shared
+ *   f/0.<number>     regular file, one for each file of a mount that is open (df_ofd.number).
+ *                    A placeholder is an open() of it: a descriptor that the kernel can
+ *                    duplicate, pass on and lock. Its position in the kernel is the handle of
+ *                    the open file, so whoever comes by the descriptor finds the file. When
+ *                    nobody has the file open any more the next one gets its number, for
+ *                    making files is what costs.
+ *   p/0.<handle>     the same for O_PATH, which has no position; gone when it is opened
+ *   t/<path>         a directory for each working directory, and above mountpoints (cwd.h)
+ *   s/<mount>.<ino>  FIFOs and sockets (node.h)
+ *   d/<mount>.<ino>  the bytes of a file that some program has mapped (shadow_map.c)
+ *   b/<mount>.<ino>  which chunks of d/ are there, for a large one
+ *   shared           struct dfi_shared
  */
 #ifndef DF_INTERCEPT_SHADOW_H
 #define DF_INTERCEPT_SHADOW_H
@@ -15,7 +21,11 @@
 #include "intercept/files.h"
 #include "intercept/record.h"
 
-#define DFI_SHADOW_MAPPED   UINT64_C(1) /* of df_ofd.door[0]: bytes are those of the shadow file */
+#define DFI_SHADOW_MAPPED   DF_OFD_MAPPED /* of df_ofd.door[0]: bytes are those of the data file */
+#define DFI_SHADOW_CHUNKED  UINT64_C(2)   /* as far as they are there */
+
+#define DFI_SHADOW_WHOLE    ((off_t)16 << 20) /* a larger file is copied by chunks */
+#define DFI_SHADOW_CHUNK    ((size_t)2 << 20)
 
 #define DFI_SHADOW_NAME_MAX 160 /* bytes: files->shadow, a letter, two numbers */
 
@@ -45,18 +55,24 @@ static inline bool dfi_shadow_mapped(const struct df_file *file)
     return ofd && (__atomic_load_n(&ofd->door[0], __ATOMIC_ACQUIRE) & DFI_SHADOW_MAPPED);
 }
 
-/* From now on the file's bytes are those of its shadow file, which has them all: for every
- * process. `fd` is a placeholder of it. 0 or -errno. */
-long dfi_shadow_map(struct dfi_files *files, uint64_t handle, int fd);
+/* From now on the file's bytes are those of its data file: for every process. 0 or -errno. */
+long dfi_shadow_map(struct dfi_files *files, uint64_t handle);
 
-/* After open: the file may be mapped by others already. */
-void dfi_shadow_opened(struct dfi_files *files, uint64_t handle);
+/* A descriptor of the data file of a mapped file, or -errno. */
+long dfi_shadow_data(const struct dfi_files *files, const struct df_ofd *ofd, int flags);
 
-/* As the ops of these names, for a mapped file: on its shadow file. */
+/* The data file of a mapped file has these bytes. 0 or -errno; -ENOSPC: there is no room. */
+long dfi_shadow_ready(struct dfi_files *files, uint64_t handle, off_t offset, size_t size);
+
+/* After open: the file may be mapped by others already. `emptied`: by O_TRUNC. */
+void dfi_shadow_opened(struct dfi_files *files, uint64_t handle, bool emptied);
+
+/* As the ops of these names, for a mapped file: on its data file. */
 ssize_t dfi_shadow_read(struct df_file *file, const struct iovec *iov, int iovcnt, off_t offset);
 void dfi_shadow_write(struct df_file *file, const struct iovec *iov, int iovcnt, off_t offset,
                       ssize_t size);
 /* `shrink`: as it is now on the mount; else it only grows, before the mount knows of it. */
 void dfi_shadow_resize(struct df_file *file, off_t size, bool shrink);
+void dfi_shadow_allocate(struct df_file *file, int mode, off_t offset, off_t length);
 
 #endif

@@ -11,7 +11,7 @@
 #include "intercept/lock.h"
 #include "intercept/mem.h"
 
-#define ALL  ~(DFI_BIT(SIGSYS))
+#define ALL  ~DFI_NEVER_BLOCKED
 #define SYNC (DFI_BIT(SIGSEGV) | DFI_BIT(SIGBUS)) /* faults of dfi_copy_some */
 
 struct dfi_lock dfi_action_lock;
@@ -124,6 +124,10 @@ static __sighandler_t handler_of(struct dfi_process *process, int signal, const 
 {
     struct dfi_action *action = &process->actions[signal];
     __sighandler_t handler = action->set.sa_handler;
+    if (info->si_code > 0 && dfi_self()->pending->believed & DFI_BIT(signal) && signal == SIGSEGV) {
+        default_action(signal, info); /* a fault that the program takes to be blocked ends it */
+        return NULL;
+    }
     if (is_function(handler)) {
         if (action->set.sa_flags & SA_RESETHAND) {
             action->set.sa_handler = SIG_DFL;
@@ -184,16 +188,35 @@ static void defer(struct dfi_thread *self, int signal, const siginfo_t *info,
     send_back((struct sigcontext *)&context->uc_mcontext);
 }
 
+/* Memory that is brought when it is touched. Every signal waits meanwhile, in the kernel. */
+static bool is_late_memory(struct dfi_thread *self, const siginfo_t *info,
+                           const struct ucontext *context)
+{
+    const struct sigcontext *at = (const struct sigcontext *)&context->uc_mcontext;
+    unsigned long mask = dfi_signals_block();
+    bool brought;
+    self->in_core = 1;
+    brought = dfi_on_core_stack((uintptr_t)info->si_addr, at->err, dfi_files_fault);
+    self->in_core = 0;
+    dfi_signals_unblock(mask);
+    return brought;
+}
+
 /* Called by dfi_signal_entry: the function to go on with, or NULL to return. */
 __sighandler_t dfi_signal_pick(int signal, siginfo_t *info, struct ucontext *context);
 __sighandler_t dfi_signal_pick(int signal, siginfo_t *info, struct ucontext *context)
 {
     struct dfi_thread *self = dfi_self();
-    if (!self->in_core)
+    if (!self->in_core) {
+        if (signal == SIGSEGV && info->si_code > 0 && self->process->late != 0 &&
+            is_late_memory(self, info, context))
+            return NULL;
         return handler_of(self->process, signal, info);
+    }
     struct sigcontext *at = (struct sigcontext *)&context->uc_mcontext;
     if ((signal == SIGSEGV || signal == SIGBUS) && info->si_code > 0) {
-        if (at->rip == (uintptr_t)dfi_copy_insn)
+        if (at->rip == (uintptr_t)dfi_copy_insn || at->rip == (uintptr_t)dfi_copy_load ||
+            at->rip == (uintptr_t)dfi_copy_store)
             at->rip = (uintptr_t)dfi_copy_fault;
         else
             default_action(signal, info); /* a fault of ours: die where it happened */
@@ -320,8 +343,8 @@ static long change_mask(long how, unsigned long set, unsigned long *mask)
 }
 
 /*
- * The kernel never sees SIGSYS blocked: a trap would end the process. The program sees what it set.
- * The usual call has nothing to do with SIGSYS and is the kernel's.
+ * The kernel never sees DFI_NEVER_BLOCKED blocked. The program sees what it set. The usual call has
+ * nothing to do with these and is the kernel's.
  */
 long dfi_do_rt_sigprocmask(struct dfi_frame *frame)
 {
@@ -333,15 +356,15 @@ long dfi_do_rt_sigprocmask(struct dfi_frame *frame)
         return -EINVAL;
     if (new != NULL && dfi_copy_from(&set, new, sizeof set) < 0)
         return -EFAULT;
-    if ((set & DFI_BIT(SIGSYS)) == 0 && !self->pending->sigsys_blocked)
+    if ((set & DFI_NEVER_BLOCKED) == 0 && self->pending->believed == 0)
         return DFI_PASS;
 
     unsigned long mask = dfi_signals_block();
     if (self->deferred) /* then this was not the program's mask: once more, behind the handler */
         return DFI_PASS;
-    unsigned long was = mask | (self->pending->sigsys_blocked ? DFI_BIT(SIGSYS) : 0), now = was;
+    unsigned long was = mask | self->pending->believed, now = was;
     long result = new == NULL ? 0 : change_mask((int)frame->args[0], set, &now);
-    self->pending->sigsys_blocked = (now & DFI_BIT(SIGSYS)) != 0;
+    self->pending->believed = now & DFI_NEVER_BLOCKED;
     dfi_signals_unblock(now & ALL);
     if (result == 0 && old != NULL)
         result = dfi_copy_to(old, &was, sizeof was);

@@ -18,6 +18,10 @@
 
 #define DFI_BIT(signal) (1ul << ((signal) - 1))
 
+/* A system call that traps, and memory that is brought when it is touched (map.h), must find the
+ * signal open: the kernel ends a process that blocks what a fault sends. */
+#define DFI_NEVER_BLOCKED (DFI_BIT(SIGSYS) | DFI_BIT(SIGSEGV))
+
 /* A disposition of the program. Under dfi_action_lock; handlers are read without. */
 struct dfi_action {
     struct sigaction set; /* as rt_sigaction(2) gave it, valid when known */
@@ -30,9 +34,9 @@ struct dfi_pending {
     siginfo_t info;
     int signal;
     unsigned long mask;        /* the program's, to be set again */
-    unsigned long scratch[16]; /* masks without SIGSYS, for calls under way */
+    unsigned long scratch[16]; /* masks without DFI_NEVER_BLOCKED, for calls under way */
     unsigned scratch_next;
-    bool sigsys_blocked; /* the program believes so */
+    unsigned long believed; /* of DFI_NEVER_BLOCKED, what the program takes to be blocked */
 };
 
 /* Takes over SIGSYS, SIGSEGV and SIGBUS. 0 or a negative errno. */
@@ -43,16 +47,20 @@ long dfi_signals_adopt(struct dfi_process *process);
 
 /* entry.S */
 extern const char dfi_entry[], dfi_leave_begin[], dfi_leave_end[], dfi_pass_begin[], dfi_pass_end[],
-    dfi_wait_begin[], dfi_wait_end[], dfi_wait_interrupted[], dfi_copy_insn[], dfi_copy_fault[],
-    dfi_signal_entry[], dfi_trap_entry[], dfi_restorer[];
+    dfi_wait_begin[], dfi_wait_end[], dfi_wait_interrupted[], dfi_copy_insn[], dfi_copy_load[],
+    dfi_copy_store[], dfi_copy_fault[], dfi_signal_entry[], dfi_trap_entry[], dfi_restorer[];
 _Noreturn void dfi_sigreturn(uintptr_t sp);
+/* Calls the function on the thread's core stack; the thread must not be in the core yet. */
+bool dfi_on_core_stack(uintptr_t first, unsigned long second,
+                       bool (*function)(uintptr_t, unsigned long));
 _Noreturn void dfi_thread_exit(long status, int *state);
 
 /* Blocks every signal that can be; the mask before. */
 unsigned long dfi_signals_block(void);
 void dfi_signals_unblock(unsigned long mask);
 
-/* Takes SIGSYS out of the mask of a pair (pointer to mask, size) in the program; DFI_PASS. */
+/* Takes DFI_NEVER_BLOCKED out of the mask of a pair (pointer to mask, size) in the program;
+ * DFI_PASS. */
 long dfi_signal_mask_pair(unsigned long *argument);
 
 /* The program's handler of a SIGSYS that no system call of ours caused; NULL: nothing to call. */

@@ -1,5 +1,5 @@
 /*
- * signal_mask.c - calls that wait with a signal mask: SIGSYS is taken out of it.
+ * signal_mask.c - calls that wait with a signal mask: DFI_NEVER_BLOCKED is taken out of it.
  *
  * The call itself is made outside the core, so the mask that the kernel reads must outlive the
  * handler: it is put into one of a thread's few places for that, used in turn. The kernel reads a
@@ -8,38 +8,38 @@
  */
 #include "intercept/signal.h"
 
-static long without_sigsys(unsigned long *pointer)
+static long opened(unsigned long *pointer)
 {
     struct dfi_pending *pending = dfi_self()->pending;
     unsigned long mask;
     if (*pointer == 0 || dfi_copy_from(&mask, (const void *)*pointer, sizeof mask) < 0)
         return DFI_PASS; /* the kernel says what is wrong */
-    if ((mask & DFI_BIT(SIGSYS)) == 0)
+    if ((mask & DFI_NEVER_BLOCKED) == 0)
         return DFI_PASS;
     unsigned long *place = &pending->scratch[pending->scratch_next++ % 16];
-    *place = mask & ~DFI_BIT(SIGSYS);
+    *place = mask & ~DFI_NEVER_BLOCKED;
     *pointer = (unsigned long)place;
     return DFI_PASS;
 }
 
 long dfi_do_rt_sigsuspend(struct dfi_frame *frame)
 {
-    return without_sigsys(&frame->args[0]);
+    return opened(&frame->args[0]);
 }
 
 long dfi_do_ppoll(struct dfi_frame *frame)
 {
-    return without_sigsys(&frame->args[3]);
+    return opened(&frame->args[3]);
 }
 
 long dfi_do_epoll_pwait(struct dfi_frame *frame)
 {
-    return without_sigsys(&frame->args[4]);
+    return opened(&frame->args[4]);
 }
 
 long dfi_do_epoll_pwait2(struct dfi_frame *frame)
 {
-    return without_sigsys(&frame->args[4]);
+    return opened(&frame->args[4]);
 }
 
 /* Its sixth argument points to a pointer to the mask and the mask's size. */
@@ -50,7 +50,7 @@ long dfi_signal_mask_pair(unsigned long *argument)
     if (*argument == 0 || dfi_copy_from(pair, (const void *)*argument, sizeof pair) < 0)
         return DFI_PASS;
     unsigned long before = pair[0];
-    without_sigsys(&pair[0]);
+    opened(&pair[0]);
     if (pair[0] == before)
         return DFI_PASS;
     unsigned at = pending->scratch_next;

@@ -65,6 +65,8 @@ static int take_relative(struct dfi_way *way, struct dfi_leg *leg)
     if (leg->dirfd != AT_FDCWD) {
         if (dfi_file_of(way->record.files, leg->dirfd))
             leg->dirfd += DF_FD_BASE;
+        else if (dfi_is_hidden(dfi_process(), leg->dirfd))
+            return -EBADF;
         return 0;
     }
     ret = dfi_cwd_join(way->record.files, leg->text, leg->text);

@@ -150,6 +150,15 @@ int df_open_close(int fd);
 /* os_open(path, flags) for any path: the descriptor as an int. */
 PyObject *df_open_path(PyObject *path, int flags);
 
+/* ---- unclosed.c ---- */
+
+/* The ResourceWarning that a file was not closed, if anybody wants it. 0, or -1 with an exception:
+ * a filter made it one. Called without an exception set. */
+int df_unclosed_warn(PyObject *file);
+
+/* Whether nobody does. */
+bool df_unclosed_is_ignored(void);
+
 /* ---- tables of functions, each in the file it names, ended by a NULL name ---- */
 extern PyMethodDef df_stat_methods[];
 extern PyMethodDef df_fdio_methods[];
@@ -159,6 +168,7 @@ extern PyMethodDef df_vector_methods[];
 extern PyMethodDef df_scandir_methods[];
 extern PyMethodDef df_batch_methods[];
 extern PyMethodDef df_gil_methods[];
+extern PyMethodDef df_listener_methods[];
 
 /* Each makes what its file needs, types included: 0, or -1 with an exception. */
 int df_stat_prepare(void);
@@ -166,9 +176,11 @@ int df_fdio_prepare(void);
 int df_open_prepare(void);
 int df_vector_prepare(void);
 int df_open_file_prepare(void);
+int df_unclosed_prepare(void);
 int df_file_type_prepare(PyObject *module);
 int df_scandir_prepare(PyObject *module);
 int df_dir_entry_prepare(PyObject *module);
 int df_mapping_prepare(PyObject *module);
+int df_dormant_prepare(PyObject *module);
 
 #endif

@@ -3,6 +3,7 @@
  * can do. The type itself is in file_type.c.
  */
 #include <sys/stat.h>
+#include <sys/uio.h>
 
 #include "core/fd.h"
 #include "python/file_type.h"
@@ -41,8 +42,7 @@ static PyObject *count_or_none(ssize_t count)
     return df_error_raise(count, NULL, NULL);
 }
 
-/* A failed read: None for EAGAIN. */
-static PyObject *bytes_or_none(PyObject *bytes)
+PyObject *df_file_io_bytes_or_none(PyObject *bytes)
 {
     if (bytes || !PyErr_ExceptionMatches(PyExc_BlockingIOError))
         return bytes;
@@ -110,28 +110,45 @@ static PyObject *read_growing(int fd, PyObject *first)
     return result;
 }
 
-/* What the size promises, then a byte to see whether there is more. */
-static PyObject *read_all(int fd)
+/* What was read is not what was expected: `count` bytes of `bytes`, which is consumed, and `more`
+ * behind them. */
+static PyObject *read_on(int fd, PyObject *bytes, Py_ssize_t count, char more)
 {
-    Py_ssize_t left;
-    DF_GIL_CALL(left, 0, bytes_left(fd));
-    PyObject *bytes = df_fdio_read_bytes(fd, left, -1);
+    Py_ssize_t size = PyBytes_Size(bytes);
+    PyObject *first =
+        PyBytes_FromStringAndSize(PyBytes_AsString(bytes), count < size ? count : size);
+    Py_DECREF(bytes);
+    if (first && count > size)
+        PyBytes_ConcatAndDel(&first, PyBytes_FromStringAndSize(&more, 1)); /* NULL when more is */
+    return first && count > 0 ? read_growing(fd, first) : first;
+}
+
+/* The expected bytes and one that is not there: so that was the end. Sizes are promises only. */
+PyObject *df_file_io_read_all(int fd, Py_ssize_t expected)
+{
+    ssize_t count = expected;
+    char more = 0;
+    if (count < 0)
+        DF_GIL_CALL(count, 0, bytes_left(fd));
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, count);
     if (!bytes)
         return NULL;
-    PyObject *more = df_fdio_read_bytes(fd, 1, -1);
-    if (more && PyBytes_Size(more) == 0) {
-        Py_DECREF(more);
+    const Py_ssize_t size = count;
+    const struct iovec iov[] = {{PyBytes_AsString(bytes), (size_t)size}, {&more, 1}};
+    DF_GIL_CALL(count, (size_t)size, df_call_readv(fd, iov, 2));
+    if (DF_LIKELY(count == size))
         return bytes;
-    }
-    PyBytes_ConcatAndDel(&bytes, more); /* NULL when more is */
-    return bytes ? read_growing(fd, bytes) : NULL;
+    if (count >= 0)
+        return read_on(fd, bytes, count, more);
+    Py_DECREF(bytes);
+    return df_error_raise(count, NULL, NULL);
 }
 
 static PyObject *file_readall(PyObject *self, PyObject *unused)
 {
     (void)unused;
     int fd = df_file_io_descriptor(self, DF_FILE_MODE_READ);
-    return fd < 0 ? NULL : bytes_or_none(read_all(fd));
+    return fd < 0 ? NULL : df_file_io_bytes_or_none(df_file_io_read_all(fd, -1));
 }
 
 /* An optional size argument: -1 for none, None or anything negative. */
@@ -154,7 +171,8 @@ static PyObject *file_read(PyObject *self, PyObject *const *values, Py_ssize_t c
     int fd = df_file_io_descriptor(self, DF_FILE_MODE_READ);
     if (fd < 0 || read_optional_size(values, count, &size) < 0)
         return NULL;
-    return bytes_or_none(size < 0 ? read_all(fd) : df_fdio_read_bytes(fd, size, -1));
+    return df_file_io_bytes_or_none(size < 0 ? df_file_io_read_all(fd, -1)
+                                             : df_fdio_read_bytes(fd, size, -1));
 }
 
 /* ---- writing ---- */
@@ -162,7 +180,7 @@ static PyObject *file_read(PyObject *self, PyObject *const *values, Py_ssize_t c
 static PyObject *file_write(PyObject *self, PyObject *data)
 {
     int fd = df_file_io_descriptor(self, DF_FILE_MODE_WRITE);
-    return fd < 0 ? NULL : bytes_or_none(df_fdio_write_buffer(fd, data, -1));
+    return fd < 0 ? NULL : df_file_io_bytes_or_none(df_fdio_write_buffer(fd, data, -1));
 }
 
 static PyObject *current_position(int fd)

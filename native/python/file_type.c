@@ -5,10 +5,8 @@
  * finalization are the standard ones. The limited API hides the size of that base; it is asked for
  * at run time and our fields lie behind it. What the methods do is in file_io.c.
  */
-#include <sys/stat.h>
-
-#include "core/fd.h"
 #include "python/file_type.h"
+#include "core/fd.h"
 #include "python/gil.h"
 
 Py_ssize_t df_file_type_offset;
@@ -18,17 +16,14 @@ static PyObject *base_close;
 
 /* ---- making one ---- */
 
-static int refuse_directory(int fd, PyObject *name, Py_ssize_t *block_size)
+int df_file_type_check(int fd, PyObject *name, struct stat *st)
 {
-    struct stat st;
     int result;
-    DF_GIL_CALL(result, 0, df_call_fstat(fd, &st));
-    if (result == 0 && S_ISDIR(st.st_mode))
+    DF_GIL_CALL(result, 0, df_call_fstat(fd, st));
+    if (result == 0 && S_ISDIR(st->st_mode))
         result = -EISDIR;
-    if (result == 0) {
-        *block_size = st.st_blksize;
+    if (result == 0)
         return 0;
-    }
     df_error_raise(result, name, NULL);
     return -1;
 }
@@ -44,24 +39,31 @@ static int seek_to_end(int fd, PyObject *name)
     return -1;
 }
 
-PyObject *df_file_type_new(int fd, PyObject *name, int open_mode, bool closefd,
-                           Py_ssize_t *block_size)
+PyObject *df_file_type_make(int fd, PyObject *name, int open_mode, bool closefd)
 {
-    if (refuse_directory(fd, name, block_size) < 0 ||
-        ((open_mode & DF_FILE_MODE_APPEND) && seek_to_end(fd, name) < 0))
-        return NULL;
     allocfunc allocate = (allocfunc)PyType_GetSlot(df_fast.file_io, Py_tp_alloc);
     PyObject *self = allocate(df_fast.file_io, 0);
     if (!self)
         return NULL;
     /* Without the descriptor until nothing can fail: who called closes it then. */
     *df_raw_file_of(self) = (struct df_raw_file){-1, open_mode, closefd, false, -1};
-    if (PyObject_SetAttr(self, df_fast.name, name) < 0) {
+    if (name && PyObject_SetAttr(self, df_fast.name, name) < 0) {
         Py_DECREF(self);
         return NULL;
     }
     df_raw_file_of(self)->fd = fd;
     return self;
+}
+
+PyObject *df_file_type_new(int fd, PyObject *name, int open_mode, bool closefd,
+                           Py_ssize_t *block_size)
+{
+    struct stat st;
+    if (df_file_type_check(fd, name, &st) < 0 ||
+        ((open_mode & DF_FILE_MODE_APPEND) && seek_to_end(fd, name) < 0))
+        return NULL;
+    *block_size = st.st_blksize;
+    return df_file_type_make(fd, name, open_mode, closefd);
 }
 
 /* ---- what it is ---- */
@@ -138,8 +140,7 @@ PyObject *df_file_type_getstate(PyObject *self, PyObject *unused)
 PyObject *df_file_type_dealloc_warn(PyObject *self, PyObject *source)
 {
     const struct df_raw_file *file = df_raw_file_of(self);
-    if (file->fd >= 0 && file->closefd &&
-        PyErr_ResourceWarning(source, 1, "unclosed file %R", source) < 0)
+    if (file->fd >= 0 && file->closefd && df_unclosed_warn(source) < 0)
         PyErr_WriteUnraisable(self);
     Py_RETURN_NONE;
 }

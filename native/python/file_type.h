@@ -6,6 +6,8 @@
 #ifndef DF_PYTHON_FILE_TYPE_H
 #define DF_PYTHON_FILE_TYPE_H
 
+#include <sys/stat.h>
+
 #include "python/fast.h"
 
 enum { /* how a file was opened */
@@ -44,7 +46,20 @@ PyObject *df_file_type_close(PyObject *self, PyObject *unused);
 PyObject *df_file_type_dealloc_warn(PyObject *self, PyObject *source);
 PyObject *df_file_type_getstate(PyObject *self, PyObject *unused);
 
+/* The same for what is known to be no directory: the object alone. The descriptor is its own. */
+PyObject *df_file_type_make(int fd, PyObject *name, int open_mode, bool closefd);
+
+/* 0 and what fstat() says, or -1 with an exception: EISDIR, or its error. */
+int df_file_type_check(int fd, PyObject *name, struct stat *st);
+
 /* ---- file_io.c ---- */
+
+/* All bytes from the position to the end, of which there are likely as many as expected; -1: it is
+ * looked up. */
+PyObject *df_file_io_read_all(int fd, Py_ssize_t expected);
+
+/* A failed read as io has it: None for EAGAIN. */
+PyObject *df_file_io_bytes_or_none(PyObject *bytes);
 
 extern PyMethodDef df_file_io_methods[];
 

@@ -40,16 +40,17 @@ static int prepare(PyObject *module)
 {
     PyMethodDef *tables[] = {df_stat_methods,   df_fdio_methods,    df_open_methods,
                              df_vector_methods, df_scandir_methods, df_open_file_methods,
-                             df_batch_methods,  df_gil_methods};
+                             df_batch_methods,  df_gil_methods,     df_listener_methods};
     for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++) {
         if (PyModule_AddFunctions(module, tables[i]) < 0)
             return -1;
     }
     if (prepare_constants() < 0 || df_stat_prepare() < 0 || df_fdio_prepare() < 0 ||
-        df_open_prepare() < 0 || df_vector_prepare() < 0 || df_open_file_prepare() < 0)
+        df_open_prepare() < 0 || df_vector_prepare() < 0 || df_open_file_prepare() < 0 ||
+        df_unclosed_prepare() < 0)
         return -1;
     if (df_file_type_prepare(module) < 0 || df_scandir_prepare(module) < 0 ||
-        df_dir_entry_prepare(module) < 0)
+        df_dir_entry_prepare(module) < 0 || df_dormant_prepare(module) < 0)
         return -1;
     return df_mapping_prepare(module);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/fd.h"
+#include "python/dormant.h"
 #include "python/file_type.h"
 #include "python/gil.h"
 
@@ -14,7 +15,8 @@ static struct {
     PyObject *writer;
     PyObject *random;
     PyObject *text;
-    PyObject *mode; /* interned "mode" */
+    PyObject *mode;      /* interned "mode" */
+    PyObject *read_mode; /* "r" */
     Py_ssize_t buffer_size;
 } layers;
 
@@ -133,6 +135,13 @@ static int warn_of_line_buffering(const struct file_request *file)
                         1);
 }
 
+static Py_ssize_t buffer_size(const struct file_request *file, Py_ssize_t block_size)
+{
+    if (file->buffering > 1)
+        return file->buffering;
+    return block_size > layers.buffer_size ? block_size : layers.buffer_size;
+}
+
 static PyObject *add_buffer(const struct file_request *file, PyObject *raw, Py_ssize_t block_size)
 {
     if (warn_of_line_buffering(file) < 0)
@@ -141,16 +150,19 @@ static PyObject *add_buffer(const struct file_request *file, PyObject *raw, Py_s
     PyObject *type = updates                                 ? layers.random
                      : (file->open_mode & DF_FILE_MODE_READ) ? layers.reader
                                                              : layers.writer;
-    Py_ssize_t size = file->buffering;
-    if (size < 0 || size == 1)
-        size = block_size > layers.buffer_size ? block_size : layers.buffer_size;
-    PyObject *number = PyLong_FromSsize_t(size);
+    PyObject *number = PyLong_FromSsize_t(buffer_size(file, block_size));
     PyObject *buffer = number ? PyObject_CallFunctionObjArgs(type, raw, number, NULL) : NULL;
     Py_XDECREF(number);
     if (!buffer)
         return abandon(raw);
     Py_DECREF(raw);
     return buffer;
+}
+
+/* As it was given; borrowed. */
+static PyObject *given_mode(const struct file_request *file)
+{
+    return file->slots[MODE] ? file->slots[MODE] : layers.read_mode;
 }
 
 static PyObject *add_text(const struct file_request *file, PyObject *buffer)
@@ -163,13 +175,7 @@ static PyObject *add_text(const struct file_request *file, PyObject *buffer)
     if (!text)
         return abandon(buffer);
     Py_DECREF(buffer);
-    PyObject *mode = slots[MODE] ? Py_NewRef(slots[MODE]) : PyUnicode_FromString("r");
-    if (!mode || PyObject_SetAttr(text, layers.mode, mode) < 0) {
-        Py_XDECREF(mode);
-        return abandon(text);
-    }
-    Py_DECREF(mode);
-    return text;
+    return PyObject_SetAttr(text, layers.mode, given_mode(file)) < 0 ? abandon(text) : text;
 }
 
 static PyObject *add_layers(const struct file_request *file, PyObject *raw, Py_ssize_t block_size)
@@ -180,15 +186,44 @@ static PyObject *add_layers(const struct file_request *file, PyObject *raw, Py_s
     return buffer && file->text ? add_text(file, buffer) : buffer;
 }
 
+/* Opened to be read, with what io does by default. */
+static bool may_sleep(const struct file_request *file)
+{
+    PyObject *const *slots = file->slots;
+    if (file->open_mode != DF_FILE_MODE_READ || file->buffering == 0 || file->buffering == 1)
+        return false;
+    return !file->text ||
+           (!given(slots[ERRORS]) && !given(slots[NEWLINE]) && df_dormant_is_utf8(slots[ENCODING]));
+}
+
+static PyObject *make_dormant(const struct file_request *file, int fd, PyObject *name)
+{
+    struct stat st;
+    if (df_file_type_check(fd, name, &st) < 0)
+        return NULL;
+    const struct df_dormant_plan plan = {
+        .fd = fd,
+        .expected = st.st_size,
+        .buffer_size = buffer_size(file, st.st_blksize),
+        .name = name,
+        .mode = !file->text ? NULL : given_mode(file),
+        .encoding = file->slots[ENCODING],
+    };
+    return df_dormant_new(&plan);
+}
+
 /* The file object of a virtual descriptor that is ours to close. */
 static PyObject *wrap_new_descriptor(const struct file_request *file, int fd, PyObject *name)
 {
     Py_ssize_t block_size;
-    PyObject *raw = df_file_type_new(fd, name, file->open_mode, true, &block_size);
-    if (raw)
-        return add_layers(file, raw, block_size);
-    df_open_close(fd);
-    return NULL;
+    PyObject *dormant = NULL, *raw = NULL;
+    if (may_sleep(file))
+        dormant = make_dormant(file, fd, name);
+    else
+        raw = df_file_type_new(fd, name, file->open_mode, true, &block_size);
+    if (!dormant && !raw)
+        df_open_close(fd);
+    return raw ? add_layers(file, raw, block_size) : dormant;
 }
 
 /* ---- by path, by descriptor, by an opener ---- */
@@ -328,8 +363,9 @@ int df_open_file_prepare(void)
     layers.random = attribute_of("io", "BufferedRandom");
     layers.text = attribute_of("io", "TextIOWrapper");
     layers.mode = PyUnicode_InternFromString("mode");
+    layers.read_mode = PyUnicode_InternFromString("r");
     if (layers.buffer_size < 0 || !layers.reader || !layers.writer || !layers.random ||
-        !layers.text || !layers.mode)
+        !layers.text || !layers.mode || !layers.read_mode)
         return -1;
     return df_args_prepare(&open_signature);
 }

@@ -25,16 +25,18 @@ void df_cacher_init(struct df_cacher *cacher, struct df_segment *segment)
     if (segment->cache_size < sizeof(struct df_cache))
         return;
     cacher->cache = df_cache_of(segment);
-    if (getrandom(cacher->cache->seed, sizeof(cacher->cache->seed), 0) < 0)
-        cacher->cache->seed[0] = df_sys_ticks();
     cacher->begun_ns = now();
     cacher->begun_ticks = df_sys_ticks();
+    if (cacher->cache->seed[0] != 0) /* of a server that has died */
+        return;
+    if (getrandom(cacher->cache->seed, sizeof(cacher->cache->seed), 0) < 0)
+        cacher->cache->seed[0] = df_sys_ticks();
 }
 
 void df_cacher_mount(struct df_cacher *cacher, unsigned index)
 {
     if (cacher->cache)
-        atomic_store(&cacher->cache->mounts[index].era, 1);
+        atomic_fetch_add(&cacher->cache->mounts[index].era, 1); /* of none that was before */
 }
 
 /* ---- changes --------------------------------------------------------------------------------- */
@@ -42,7 +44,7 @@ void df_cacher_mount(struct df_cacher *cacher, unsigned index)
 void df_cacher_begin(struct df_cacher *cacher, unsigned index, enum df_cache_change change)
 {
     if (change != DF_CACHE_NOTHING)
-        atomic_fetch_add(&cacher->mounts[index].changing, 1);
+        atomic_fetch_add(&cacher->mounts[index].changes[change].under_way, 1);
 }
 
 void df_cacher_end(struct df_cacher *cacher, unsigned index, enum df_cache_change change,
@@ -52,18 +54,18 @@ void df_cacher_end(struct df_cacher *cacher, unsigned index, enum df_cache_chang
 
     if (change == DF_CACHE_NOTHING)
         return;
-    atomic_fetch_add(&cacher->mounts[index].changes, 1);
+    atomic_fetch_add(&cacher->mounts[index].changes[change].ended, 1);
     if (cache && change == DF_CACHE_FILE && ino != 0)
         atomic_fetch_add(&cache->stripes[df_cache_stripe(ino)], 1);
     else if (cache)
         atomic_fetch_add(&cache->mounts[index].era, 1);
-    atomic_fetch_sub(&cacher->mounts[index].changing, 1);
+    atomic_fetch_sub(&cacher->mounts[index].changes[change].under_way, 1);
 }
 
 void df_cacher_forget(struct df_cacher *cacher)
 {
     for (unsigned i = 0; cacher->cache && i < DF_MOUNT_COUNT; i++) {
-        atomic_fetch_add(&cacher->mounts[i].changes, 1);
+        atomic_fetch_add(&cacher->mounts[i].changes[DF_CACHE_NAMES].ended, 1);
         if (atomic_load(&cacher->cache->mounts[i].era) != 0)
             atomic_fetch_add(&cacher->cache->mounts[i].era, 1);
     }
@@ -71,26 +73,61 @@ void df_cacher_forget(struct df_cacher *cacher)
 
 /* ---- keeping --------------------------------------------------------------------------------- */
 
-struct df_cacher_ticket df_cacher_ask(struct df_cacher *cacher, unsigned index)
+/* Of the kinds from `first` on. */
+static bool changing(const struct df_cache_state *state, enum df_cache_change first)
 {
-    struct df_cacher_ticket ticket = {.changes = atomic_load(&cacher->mounts[index].changes)};
+    return (first == DF_CACHE_FILE && atomic_load(&state->changes[DF_CACHE_FILE].under_way) > 0) ||
+           atomic_load(&state->changes[DF_CACHE_NAMES].under_way) > 0;
+}
 
-    if (!cacher->cache || atomic_load(&cacher->mounts[index].changing) > 0)
+static uint64_t ended(const struct df_cache_state *state, enum df_cache_change first)
+{
+    return atomic_load(&state->changes[DF_CACHE_NAMES].ended) +
+           (first == DF_CACHE_FILE ? atomic_load(&state->changes[DF_CACHE_FILE].ended) : 0);
+}
+
+static struct df_cacher_ticket ask(struct df_cacher *cacher, unsigned index,
+                                   enum df_cache_change first)
+{
+    const struct df_cache_state *state = &cacher->mounts[index];
+    struct df_cacher_ticket ticket = {.changes = ended(state, first)};
+
+    if (!cacher->cache || changing(state, first))
         return ticket;
     ticket.era = atomic_load(&cacher->cache->mounts[index].era);
     ticket.valid = ticket.era != 0;
     return ticket;
 }
 
-/* 0: it cannot be told yet. */
-static uint64_t end_of(const struct df_cacher *cacher, uint64_t valid_ns)
+struct df_cacher_ticket df_cacher_ask(struct df_cacher *cacher, unsigned index)
+{
+    return ask(cacher, index, DF_CACHE_FILE);
+}
+
+struct df_cacher_ticket df_cacher_ask_names(struct df_cacher *cacher, unsigned index)
+{
+    return ask(cacher, index, DF_CACHE_NAMES);
+}
+
+bool df_cacher_same_names(struct df_cacher *cacher, unsigned index, struct df_cacher_ticket ticket)
+{
+    struct df_cache_state *state = &cacher->mounts[index];
+
+    if (!ticket.valid || changing(state, DF_CACHE_NAMES) ||
+        ended(state, DF_CACHE_NAMES) != ticket.changes)
+        return false;
+    atomic_store_explicit(&state->kept, true, memory_order_relaxed);
+    return true;
+}
+
+uint64_t df_cacher_until(const struct df_cacher *cacher, uint64_t valid_ns)
 {
     int64_t elapsed = now() - cacher->begun_ns;
     uint64_t ticks = df_sys_ticks();
 
     if (valid_ns == UINT64_MAX)
         return UINT64_MAX;
-    if (elapsed < CALIBRATION_NS)
+    if (valid_ns == 0 || elapsed < CALIBRATION_NS)
         return 0;
     return ticks +
            (uint64_t)((double)valid_ns * (double)(ticks - cacher->begun_ticks) / (double)elapsed);
@@ -140,7 +177,7 @@ void df_cacher_keep(struct df_cacher *cacher, unsigned index, struct df_cacher_t
                     uint64_t valid_ns)
 {
     struct df_cache_state *state = &cacher->mounts[index];
-    uint64_t until = ticket.valid && valid_ns > 0 ? end_of(cacher, valid_ns) : 0;
+    uint64_t until = ticket.valid ? df_cacher_until(cacher, valid_ns) : 0;
     uint32_t stripe = result == 0 ? df_cache_stripe(st->st_ino) : 0;
     struct df_cache_entry *e;
     uint32_t count, seq;
@@ -148,7 +185,7 @@ void df_cacher_keep(struct df_cacher *cacher, unsigned index, struct df_cacher_t
     if (until == 0)
         return;
     count = atomic_load(&cacher->cache->stripes[stripe]);
-    if (atomic_load(&state->changing) > 0 || atomic_load(&state->changes) != ticket.changes)
+    if (changing(state, DF_CACHE_FILE) || ended(state, DF_CACHE_FILE) != ticket.changes)
         return;
     atomic_store_explicit(&state->kept, true, memory_order_relaxed);
     e = choose(cacher->cache, key);

@@ -11,11 +11,20 @@
 
 #include "channel/cache.h"
 
+enum df_cache_change {
+    DF_CACHE_NOTHING, /* getattr and the like */
+    DF_CACHE_FILE,    /* what stat shows of one file */
+    DF_CACHE_NAMES,   /* names, owners, modes: everything */
+    DF_CACHE_CHANGES, /* how many kinds */
+};
+
 /* Of one mount; private to the server. */
 struct df_cache_state {
-    _Alignas(64) _Atomic uint64_t changes; /* that have ended */
-    _Atomic uint32_t changing;             /* under way */
-    _Atomic bool kept;                     /* some answer has been kept */
+    struct {
+        _Alignas(64) _Atomic uint64_t ended; /* changes */
+        _Atomic uint32_t under_way;
+    } changes[DF_CACHE_CHANGES];
+    _Atomic bool kept; /* some answer has been kept */
 };
 
 struct df_cacher {
@@ -23,12 +32,6 @@ struct df_cacher {
     struct df_cache_state mounts[DF_MOUNT_COUNT];
     int64_t begun_ns; /* the two clocks at one moment */
     uint64_t begun_ticks;
-};
-
-enum df_cache_change {
-    DF_CACHE_NOTHING, /* getattr and the like */
-    DF_CACHE_FILE,    /* what stat shows of one file */
-    DF_CACHE_NAMES,   /* names, owners, modes: everything */
 };
 
 void df_cacher_init(struct df_cacher *cacher, struct df_segment *segment);
@@ -45,12 +48,19 @@ void df_cacher_end(struct df_cacher *cacher, unsigned index, enum df_cache_chang
 /* Nothing of any mount is believed any more. */
 void df_cacher_forget(struct df_cacher *cacher);
 
-/* Before a getattr whose answer may be kept. */
+/* Before a getattr whose answer may be kept, or a readdir: only changes of names matter to it. */
 struct df_cacher_ticket {
     bool valid;
     uint64_t changes, era;
 };
 struct df_cacher_ticket df_cacher_ask(struct df_cacher *cacher, unsigned index);
+struct df_cacher_ticket df_cacher_ask_names(struct df_cacher *cacher, unsigned index);
+
+/* After a readdir: nothing has changed, what was listed is of the ticket's era and may be kept. */
+bool df_cacher_same_names(struct df_cacher *cacher, unsigned index, struct df_cacher_ticket ticket);
+
+/* The end of a time that begins now, in ticks; 0: there is none, or it cannot be told yet. */
+uint64_t df_cacher_until(const struct df_cacher *cacher, uint64_t valid_ns);
 
 /* Keeps the answer: result 0 with *st, or -ENOENT. valid_ns: df_call.valid_ns. */
 void df_cacher_keep(struct df_cacher *cacher, unsigned index, struct df_cacher_ticket ticket,

@@ -15,12 +15,14 @@
 
 #include "channel/join.h"
 
+#define EVENTS  16   /* taken at a time */
 #define LOOK_MS 1000 /* between two looks for children that were never born */
 
 /* A socket that leads to us. */
 struct connection {
     int fd;
     uint32_t client; /* whose life it stands for; 0: nobody's, others join by it */
+    uid_t peer;      /* who connected to our name; (uid_t)-1: it was not made so */
 };
 
 struct control {
@@ -48,7 +50,7 @@ static int watch(struct control *c, int fd, void *data)
 }
 
 /* Takes over fd, also on failure. */
-static int add_connection(struct control *c, int fd, uint32_t client)
+static int add_connection(struct control *c, int fd, uint32_t client, uid_t peer)
 {
     struct connection *connection = malloc(sizeof(*connection));
     const int on = 1;
@@ -58,7 +60,7 @@ static int add_connection(struct control *c, int fd, uint32_t client)
         close(fd);
         return -ENOMEM;
     }
-    *connection = (struct connection){fd, client};
+    *connection = (struct connection){fd, client, peer};
     setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
     error = watch(c, fd, connection);
     if (error < 0) {
@@ -70,14 +72,22 @@ static int add_connection(struct control *c, int fd, uint32_t client)
     return 0;
 }
 
+static int add_client(struct control *c, int fd, uint32_t client)
+{
+    df_kept_client(c->server->options->kept, client, fd);
+    return add_connection(c, fd, client, (uid_t)-1);
+}
+
 /* Taken out first: a copy of the descriptor, in a program that was just starting, would keep the
  * epoll entry, and with it a pointer to what is freed here. */
 static void end_connection(struct control *c, struct connection *connection)
 {
     epoll_ctl(c->epoll, EPOLL_CTL_DEL, connection->fd, NULL);
     close(connection->fd);
-    if (connection->client)
+    if (connection->client) {
         df_execute_gone(c->server, connection->client);
+        df_kept_client(c->server->options->kept, connection->client, -1);
+    }
     free(connection);
     c->connections--;
 }
@@ -122,9 +132,12 @@ static int receive(int fd, struct incoming *in)
     return 0;
 }
 
-static bool may_join(const struct incoming *in)
+/* A message that comes between accept and SO_PASSCRED bears no sender: it is who connected. */
+static bool may_join(const struct connection *connection, const struct incoming *in)
 {
-    return in->sender.uid == geteuid() || in->sender.uid == 0;
+    uid_t uid = in->sender.uid == (uid_t)-1 ? connection->peer : in->sender.uid;
+
+    return uid == geteuid() || uid == 0;
 }
 
 static void send_welcome(struct control *c, int fd, uint32_t client, int error)
@@ -150,15 +163,16 @@ static void send_welcome(struct control *c, int fd, uint32_t client, int error)
     sendmsg(fd, &header, MSG_NOSIGNAL | MSG_DONTWAIT); /* who does not listen is gone */
 }
 
-static void welcome(struct control *c, const struct incoming *in)
+static void welcome(struct control *c, const struct connection *from, const struct incoming *in)
 {
-    uint32_t client = may_join(in) ? df_files_client_new(&c->server->files) : 0;
-    int error = client ? 0 : may_join(in) ? -EAGAIN : -EACCES;
+    bool may = may_join(from, in);
+    uint32_t client = may ? df_files_client_new(&c->server->files) : 0;
+    int error = client ? 0 : may ? -EAGAIN : -EACCES;
 
     send_welcome(c, in->fd, client, error);
     if (error < 0)
         close(in->fd);
-    else if (add_connection(c, in->fd, client) < 0)
+    else if (add_client(c, in->fd, client) < 0)
         df_execute_gone(c->server, client);
 }
 
@@ -167,17 +181,18 @@ static void birth(struct control *c, const struct incoming *in)
 {
     if (!df_files_client_born(&c->server->files, in->body.client))
         close(in->fd); /* it finds out: its calls are refused */
-    else if (add_connection(c, in->fd, in->body.client) < 0)
+    else if (add_client(c, in->fd, in->body.client) < 0)
         df_execute_gone(c->server, in->body.client);
 }
 
-static void take_message(struct control *c, const struct incoming *in)
+static void take_message(struct control *c, const struct connection *from,
+                         const struct incoming *in)
 {
     if (in->fd < 0)
         return;
     switch (in->body.kind) {
     case DF_JOIN_HELLO:
-        welcome(c, in);
+        welcome(c, from, in);
         break;
     case DF_JOIN_BORN:
         birth(c, in);
@@ -193,7 +208,7 @@ static void read_connection(struct control *c, struct connection *connection)
     int ret;
 
     while ((ret = receive(connection->fd, &in)) == 1)
-        take_message(c, &in);
+        take_message(c, connection, &in);
     if (ret == 0)
         end_connection(c, connection);
 }
@@ -203,9 +218,13 @@ static void read_connection(struct control *c, struct connection *connection)
 static void accept_client(struct control *c)
 {
     int fd = accept4(c->server->options->listener, NULL, NULL, SOCK_CLOEXEC);
+    struct ucred peer = {.uid = (uid_t)-1};
+    socklen_t size = sizeof(peer);
 
-    if (fd >= 0)
-        add_connection(c, fd, 0);
+    if (fd < 0)
+        return;
+    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size);
+    add_connection(c, fd, 0, peer.uid);
 }
 
 static void drain(int fd)
@@ -258,16 +277,38 @@ static bool is_over(const struct control *c)
 
 static void loop(struct control *c)
 {
-    struct epoll_event events[16];
+    struct epoll_event events[EVENTS];
 
     while (!is_over(c)) {
-        int count = epoll_wait(c->epoll, events, 16, LOOK_MS);
+        int count = epoll_wait(c->epoll, events, EVENTS, LOOK_MS);
 
         for (int i = 0; i < count; i++)
             take_event(c, events[i].data.ptr);
+        if (count < EVENTS)
+            df_server_seen(c->server);
         df_server_end_unused(c->server);
         bury_unborn(c);
     }
+}
+
+static bool is_kept(const struct df_kept *kept, uint32_t client)
+{
+    for (size_t i = 0; i < kept->count; i++)
+        if (kept->clients[i].client == client)
+            return true;
+    return false;
+}
+
+/* After a server that has died: its clients. Whose socket it could not hand on is gone. */
+static void take_clients(struct control *c, const struct df_kept *kept)
+{
+    struct df_files *files = &c->server->files;
+
+    for (size_t i = 0; i < kept->count; i++)
+        add_connection(c, kept->clients[i].fd, kept->clients[i].client, (uid_t)-1);
+    for (uint32_t id = 0; (id = df_files_client_next(files, id)) != 0;)
+        if (!is_kept(kept, id) && df_files_client_is_born(files, id))
+            df_execute_gone(c->server, id);
 }
 
 static int begin(struct control *c)
@@ -288,7 +329,9 @@ static int begin(struct control *c)
         return error;
     if (options->listener >= 0 && (error = watch(c, options->listener, c)) < 0)
         return error;
-    return options->control >= 0 ? add_connection(c, options->control, 0) : 0;
+    if (options->kept && options->kept->memory >= 0)
+        take_clients(c, options->kept);
+    return options->control >= 0 ? add_connection(c, options->control, 0, (uid_t)-1) : 0;
 }
 
 static void tell_ready(struct control *c)
@@ -296,6 +339,12 @@ static void tell_ready(struct control *c)
     struct df_join_message body = {
         .magic = DF_JOIN_MAGIC, .kind = DF_JOIN_READY, .client = (uint32_t)c->server->mounts[0].id};
 
+    const struct df_kept *kept = c->server->options->kept;
+
+    if (kept && kept->memory >= 0) /* that was told by the first */
+        return;
+    if (kept) /* that one outlives this process */
+        body.size = (uint64_t)getppid();
     if (c->server->options->control >= 0)
         send(c->server->options->control, &body, sizeof(body), MSG_NOSIGNAL);
 }

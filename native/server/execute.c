@@ -38,13 +38,16 @@ static int take_file(struct df_work *w, unsigned i, uint64_t handle)
     if (handle == 0)
         return 0;
     w->files[i] = df_files_get(&w->server->files, handle);
-    return w->files[i] ? 0 : -EBADF;
+    if (w->files[i])
+        return 0;
+    return df_files_lost(&w->server->files, handle) ? -ESTALE : -EBADF;
 }
 
 /* The name is copied before anybody looks at it. */
 static int take_where(struct df_work *w, unsigned i)
 {
     const struct df_message_where *from = &w->message.wheres[i];
+    int ret;
 
     if (from->len >= PATH_MAX)
         return -EPROTO;
@@ -55,8 +58,8 @@ static int take_where(struct df_work *w, unsigned i)
     w->wheres[i] = (struct df_where){NULL, w->names[i], from->len, from->flags};
     if (from->base == 0)
         return from->len == 0 ? -EPROTO : 0;
-    if (!w->files[i] && take_file(w, i, from->base) < 0)
-        return -EBADF;
+    if (!w->files[i] && (ret = take_file(w, i, from->base)) < 0)
+        return ret;
     w->wheres[i].base = w->files[i];
     return 0;
 }
@@ -180,8 +183,9 @@ static uint64_t changed_ino(struct df_work *w, enum df_cache_change change)
     if (change != DF_CACHE_FILE || !w->files[0] ||
         !atomic_load_explicit(&w->server->cacher.mounts[w->index].kept, memory_order_relaxed))
         return 0;
-    known = df_files_st_ino(&w->server->files,
-                            w->message.files[0] ? w->message.files[0] : w->message.wheres[0].base);
+    known = &df_files_entry(&w->server->files,
+                            w->message.files[0] ? w->message.files[0] : w->message.wheres[0].base)
+                 ->st_ino;
     ino = atomic_load_explicit(known, memory_order_relaxed);
     if (ino == 0 &&
         df_call_result(&w->call, w->fs->ops->getattr(w->fs, &w->call, &itself, &st)) == 0)
@@ -201,8 +205,11 @@ static int64_t run_changing(struct df_work *w)
     if (w->index == DF_MOUNT_COUNT)
         return df_execute_ops[w->message.op](w);
     ino = changed_ino(w, change);
+    df_execute_bytes(w);
     df_cacher_begin(&w->server->cacher, w->index, change);
+    df_framer_begin(&w->server->framer, &w->bytes);
     ret = df_execute_ops[w->message.op](w);
+    df_framer_end(&w->server->framer, &w->bytes);
     df_cacher_end(&w->server->cacher, w->index, change, ino);
     return ret;
 }
@@ -260,9 +267,13 @@ void df_execute(void *arg, struct df_slot *slot, struct df_area *area)
 
 /* ---- clients that are gone ------------------------------------------------------------------- */
 
-void df_execute_close(struct df_server *server, struct df_thread *thread, struct df_file *file)
+void df_execute_close(struct df_server *server, struct df_thread *thread,
+                      const struct df_last_file *last)
 {
-    df_file_put(thread, file);
+    df_framer_close(&server->framer, last->content, last->file->traits & DF_FILE_KEEP);
+    df_file_put(thread, last->file);
+    if (last->mapped)
+        df_mapped_closed(server, last->mount, last->ino);
     df_server_closed(server);
 }
 
@@ -272,13 +283,13 @@ void df_execute_unheard(void *arg, struct df_slot *slot)
     uint32_t client = df_slot_client(atomic_load(&slot->word));
     const struct df_message *m = &slot->message;
     struct df_thread *thread;
-    struct df_file *last;
+    struct df_last_file last;
     int error;
 
     if (m->op != DF_MESSAGE_open || m->result != 0 || !(thread = df_gate_enter(&error)))
         return;
-    if (df_files_drop(&server->files, client, m->out.file.handle, &last) == 0 && last)
-        df_execute_close(server, thread, last);
+    if (df_files_drop(&server->files, client, m->out.file.handle, &last) == 0 && last.file)
+        df_execute_close(server, thread, &last);
     df_gate_leave(thread);
 }
 
@@ -312,7 +323,7 @@ static void close_for(struct df_server *server, struct df_thread *thread, uint32
 {
     struct df_ofd *ofd = &df_segment_ofds(server->own.segment)[index];
     struct df_file *file = df_files_get(&server->files, atomic_load(&ofd->handle));
-    struct df_file *last;
+    struct df_last_file last;
 
     df_ofd_break(ofd, client);
     if (file) {
@@ -323,13 +334,13 @@ static void close_for(struct df_server *server, struct df_thread *thread, uint32
         if (!(atomic_load(&file->flags) & O_PATH)) {
             if (!(file->traits & DF_FILE_NOFLUSH))
                 df_call_result(&call, file->fs->ops->flush(file->fs, &call, file, owner));
-            df_lock_close(file, owner);
+            df_lock_close(&call, file, owner);
         }
         df_file_put(thread, file);
     }
     df_files_drop_gone(&server->files, index, &last);
-    if (last)
-        df_execute_close(server, thread, last);
+    if (last.file)
+        df_execute_close(server, thread, &last);
 }
 
 static void close_all(struct df_server *server, uint32_t client, const uint64_t *had)
@@ -352,7 +363,9 @@ void df_execute_gone(struct df_server *server, uint32_t client)
         return;
     if (!atomic_load(&server->pool.stopping)) /* at the end answers lie there that are wanted */
         reap_slots(server, client);
-    if (had)
+    if (had) {
+        df_mapped_gone(server, client, had);
         close_all(server, client, had);
-    free(had);
+    }
+    df_files_free_set(&server->files, had);
 }

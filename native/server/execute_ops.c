@@ -10,24 +10,16 @@
 #include "core/lock.h"
 #include "server/server_private.h"
 
-/* The answer's own part of the message. */
-static union df_results *out_of(struct df_work *w)
-{
-    return &w->slot->message.out;
-}
+#define out_of  df_execute_out
+#define CALL    DF_EXECUTE_CALL
+#define at_most df_execute_at_most
 
-static int64_t done(struct df_work *w, ssize_t ret)
-{
-    return df_call_result(&w->call, ret);
-}
-
-/* Calls the op: w->fs and w->call are its first arguments. */
-#define CALL(op, ...) done(w, w->fs->ops->op(w->fs, &w->call, __VA_ARGS__))
-
-static size_t at_most(uint64_t size, size_t limit)
-{
-    return size < limit ? size : limit;
-}
+/* Those of execute_data.c. */
+#define do_read       df_execute_read
+#define do_write      df_execute_write
+#define do_read_batch df_execute_read_batch
+#define do_readdir    df_execute_readdir
+#define do_advise     df_execute_advise
 
 /* ---- by name --------------------------------------------------------------------------------- */
 
@@ -42,7 +34,8 @@ static void keep_answer(struct df_work *w, struct df_cacher_ticket ticket, int r
 
     if (!ticket.valid || (ret != 0 && ret != -ENOENT) || (ret == 0 && S_ISLNK(st->st_mode)))
         return;
-    df_cache_key(cacher->cache, w->message.mount, &w->caller, &question, &key);
+    df_cache_key(cacher->cache, w->message.mount, &w->caller, &question,
+                 where->base ? df_content_id(w->server->own.segment, where->base) : 0, &key);
     df_cacher_keep(cacher, w->index, ticket, &key, ret, st, w->call.valid_ns);
 }
 
@@ -175,12 +168,16 @@ static int64_t do_link(struct df_work *w)
 
 static int64_t register_file(struct df_work *w, struct df_file *file)
 {
-    uint64_t handle = df_files_add(&w->server->files, w->client, file, w->message.mount);
+    uint16_t content = df_execute_content(w, file);
+    uint64_t handle = df_files_add(&w->server->files, w->client, file, w->message.mount, content);
 
     if (handle == 0) {
+        df_framer_close(&w->server->framer, content, true);
         df_file_put(w->thread, file);
         return -ENFILE;
     }
+    df_files_note(&w->server->files, handle, w->message.wheres[0].base, w->names[0],
+                  w->wheres[0].len, w->wheres[0].flags, w->message.args.open.flags);
     out_of(w)->file = (struct df_message_file){handle, file->ino, file->kind, file->traits};
     return 0;
 }
@@ -199,17 +196,22 @@ static int64_t do_open(struct df_work *w)
         df_file_discard(w->thread, file);
         return ret;
     }
-    df_file_opened(file);
+    df_file_opened_counted(file);
+    ret = df_call_know_ino(&w->call, file); /* clients name their placeholders by it */
+    if (ret < 0) {
+        df_file_put(w->thread, file);
+        return ret;
+    }
     return register_file(w, file);
 }
 
 static int64_t drop(struct df_work *w, uint64_t handle)
 {
-    struct df_file *last;
+    struct df_last_file last;
     int ret = df_files_drop(&w->server->files, w->client, handle, &last);
 
-    if (last)
-        df_execute_close(w->server, w->thread, last);
+    if (last.file)
+        df_execute_close(w->server, w->thread, &last);
     return ret;
 }
 
@@ -221,7 +223,7 @@ static int64_t do_flush(struct df_work *w)
     if (!(atomic_load(&file->flags) & O_PATH)) {
         if (!(file->traits & DF_FILE_NOFLUSH))
             ret = CALL(flush, file, w->caller.lock_owner);
-        df_lock_close(file, w->caller.lock_owner);
+        df_lock_close(&w->call, file, w->caller.lock_owner);
     }
     if (w->message.args.flush.drop)
         drop(w, w->message.files[0]);
@@ -234,103 +236,6 @@ static int64_t do_release(struct df_work *w)
 }
 
 /* ---- data ------------------------------------------------------------------------------------ */
-
-static int64_t do_read(struct df_work *w)
-{
-    struct iovec iov = {w->area->payload, at_most(w->message.args.read.size, DF_PAYLOAD_SIZE)};
-
-    return CALL(read, w->files[0], &iov, 1, w->message.args.read.offset);
-}
-
-#define SETTABLE (O_APPEND | O_NONBLOCK | O_DIRECT | O_NOATIME | O_ASYNC) /* F_SETFL */
-
-/* What fcntl(2) has changed over there holds from the next write on, for all who share the file. */
-static void take_flags(struct df_file *file, int flags)
-{
-    int have = atomic_load_explicit(&file->flags, memory_order_relaxed);
-
-    if ((have ^ flags) & SETTABLE)
-        atomic_store_explicit(&file->flags, (have & ~SETTABLE) | (flags & SETTABLE),
-                              memory_order_relaxed);
-}
-
-static int64_t do_write(struct df_work *w)
-{
-    struct iovec iov = {w->area->payload, at_most(w->message.args.write.size, DF_PAYLOAD_SIZE)};
-    off_t offset = w->message.args.write.offset;
-    int64_t ret;
-
-    take_flags(w->files[0], w->message.args.write.flags);
-    ret = CALL(write, w->files[0], &iov, 1, &offset);
-    out_of(w)->offset = offset;
-    return ret;
-}
-
-#define BATCH_RUN 64
-
-struct batch {
-    struct df_message_extent *extents; /* in the payload: the results go there */
-    char *bytes;                       /* of the next extent */
-    size_t room;                       /* bytes left behind it */
-    struct df_extent run[BATCH_RUN];
-    struct df_message_extent *from[BATCH_RUN];
-    size_t count;
-};
-
-static void batch_flush(struct df_work *w, struct batch *b)
-{
-    struct df_fs *fs;
-    int64_t ret;
-
-    if (b->count == 0)
-        return;
-    fs = b->run[0].file->fs;
-    w->call.mount = atomic_load_explicit(&b->run[0].file->mount, memory_order_relaxed);
-    ret = done(w, fs->ops->read_batch(fs, &w->call, b->run, b->count));
-    for (size_t i = 0; i < b->count; i++) {
-        b->from[i]->result = ret < 0 ? ret : b->run[i].result;
-        df_file_put(w->thread, b->run[i].file);
-    }
-    b->count = 0;
-}
-
-/* One extent more; false: it does not fit in the payload. */
-static bool batch_add(struct df_work *w, struct batch *b, struct df_message_extent *extent)
-{
-    struct df_message_extent e = *extent;
-    size_t size = (e.size + 7) & ~(size_t)7;
-    struct df_file *file;
-
-    if (e.size > DF_PAYLOAD_SIZE || size > b->room)
-        return false;
-    file = df_files_get(&w->server->files, e.handle);
-    extent->result = file ? 0 : -EBADF;
-    if (file) {
-        if (b->count == BATCH_RUN || (b->count > 0 && b->run[0].file->fs != file->fs))
-            batch_flush(w, b);
-        b->from[b->count] = extent;
-        b->run[b->count++] = (struct df_extent){file, b->bytes, e.size, e.offset, 0};
-    }
-    b->bytes += size;
-    b->room -= size;
-    return true;
-}
-
-static int64_t do_read_batch(struct df_work *w)
-{
-    struct batch b = {.extents = (struct df_message_extent *)w->area->payload};
-    uint64_t count = w->message.args.read_batch.count;
-    bool fits = true;
-
-    if (count > DF_PAYLOAD_SIZE / sizeof(b.extents[0]))
-        return -EPROTO;
-    b.bytes = (char *)&b.extents[count];
-    b.room = DF_PAYLOAD_SIZE - count * sizeof(b.extents[0]);
-    for (uint64_t i = 0; i < count && fits; i++)
-        fits = batch_add(w, &b, &b.extents[i]);
-    batch_flush(w, &b);
-    return fits ? 0 : -EPROTO;
-}
 
 static int64_t do_lseek(struct df_work *w)
 {
@@ -359,17 +264,6 @@ static int64_t do_copy_file_range(struct df_work *w)
                 w->message.args.copy_file_range.flags);
 }
 
-static int64_t do_readdir(struct df_work *w)
-{
-    struct df_dirbuf buf = {.data = w->area->payload,
-                            .size = at_most(w->message.args.readdir.size, DF_PAYLOAD_SIZE)};
-    int64_t ret = CALL(readdir, w->files[0], w->message.args.readdir.offset, &buf);
-
-    out_of(w)->readdir.used = buf.used;
-    out_of(w)->readdir.next = buf.next;
-    return ret;
-}
-
 static int64_t do_ioctl(struct df_work *w)
 {
     unsigned long request = w->message.args.ioctl.request;
@@ -382,12 +276,6 @@ static int64_t do_ioctl(struct df_work *w)
 static int64_t do_poll(struct df_work *w)
 {
     return CALL(poll, w->files[0], w->message.args.poll.events, NULL);
-}
-
-static int64_t do_advise(struct df_work *w)
-{
-    return CALL(advise, w->files[0], w->message.args.advise.offset, w->message.args.advise.length,
-                w->message.args.advise.mode);
 }
 
 /* ---- locks ----------------------------------------------------------------------------------- */
@@ -406,7 +294,7 @@ static int64_t lock_range(struct df_work *w, struct df_lock *lock)
 {
     int64_t ret = CALL(lock, w->files[0], lock);
 
-    return ret == DF_NOT_OURS ? df_lock_range(w->thread, w->files[0], lock) : ret;
+    return ret == DF_NOT_OURS ? df_lock_range(&w->call, w->files[0], lock) : ret;
 }
 
 static void note_locks(struct df_work *w)
@@ -448,7 +336,7 @@ static int64_t do_flock(struct df_work *w)
         df_pool_sleep_begin(&w->server->pool, w->slot);
     ret = CALL(flock, w->files[0], operation, df_lock_file_owner(w->files[0]));
     if (ret == DF_NOT_OURS)
-        ret = df_lock_flock(w->thread, w->files[0], operation);
+        ret = df_lock_flock(&w->call, w->files[0], operation);
     if (sleeps)
         df_pool_sleep_end(&w->server->pool, w->slot);
     return ret;

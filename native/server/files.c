@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "channel/ofd.h"
@@ -13,7 +14,7 @@
 
 #define BIRTH_NS        INT64_C(60000000000) /* between fork and the child's first word */
 #define ORPHAN_BIRTH_NS INT64_C(5000000000)  /* when the parent is gone */
-#define SET_SIZE        (DF_OFD_COUNT / 8)
+#define SET_SIZE        (DF_SET_WORDS * sizeof(uint64_t))
 
 static int64_t now(void)
 {
@@ -23,23 +24,44 @@ static int64_t now(void)
     return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
-int df_files_init(struct df_files *files, struct df_segment *segment)
+/* ---- sets ------------------------------------------------------------------------------------ */
+
+/* The client's place for a set: empty when nobody has it. */
+static uint64_t *set_of(struct df_files *files, const struct df_client *client)
+{
+    return files->ledger->sets[client - files->clients];
+}
+
+/* Zeroes again, and no memory. */
+static void empty_set(uint64_t *set)
+{
+    if (set)
+        madvise(set, SET_SIZE, MADV_REMOVE);
+}
+
+int df_files_init(struct df_files *files, struct df_segment *segment, struct df_ledger *ledger,
+                  bool noted)
 {
     memset(files, 0, sizeof(*files));
     files->segment = segment;
+    files->ledger = ledger;
+    files->noted = noted;
     files->open = calloc(DF_OFD_COUNT, sizeof(*files->open)); /* untouched pages cost nothing */
-    if (!files->open)
+    files->inodes = calloc(DF_OFD_COUNT, sizeof(*files->inodes));
+    if (!files->open || !files->inodes) {
+        free(files->open);
+        free(files->inodes);
         return -ENOMEM;
+    }
     pthread_mutex_init(&files->lock, NULL);
-    files->first_free = 1;
+    files->first_free = files->first_number = 1;
     return 0;
 }
 
 void df_files_free(struct df_files *files)
 {
-    for (unsigned i = 0; i < DF_CLIENT_MAX; i++)
-        free(files->clients[i].files);
     free(files->open);
+    free(files->inodes);
     pthread_mutex_destroy(&files->lock);
 }
 
@@ -53,6 +75,17 @@ static struct df_client *find(struct df_files *files, uint32_t id)
     return id != 0 && client->id == id ? client : NULL;
 }
 
+/* Under the lock: what the ledger has of it. */
+static void write_down(struct df_files *files, const struct df_client *client)
+{
+    struct df_ledger *ledger = files->ledger;
+    size_t i = (size_t)(client - files->clients);
+
+    ledger->clients[i].generation = client->generation;
+    ledger->clients[i].parent = client->parent;
+    ledger->clients[i].id = client->id;
+}
+
 /* Under the lock. Generations are never 0, so neither is an id. */
 static struct df_client *add_client(struct df_files *files)
 {
@@ -61,26 +94,27 @@ static struct df_client *add_client(struct df_files *files)
     for (uint32_t i = 0; i < DF_CLIENT_MAX; i++) {
         struct df_client *client = &files->clients[i];
 
-        if (client->id != 0)
+        if (client->id != 0 || client->files) /* files: of one that is gone, being dropped */
             continue;
         client->generation = client->generation % (generations - 1) + 1;
         client->id = client->generation * DF_CLIENT_MAX + i;
         client->parent = 0;
         client->count = 0;
         files->client_count++;
+        write_down(files, client);
         return client;
     }
     return NULL;
 }
 
-/* Under the lock. Frees the entry; the set is the caller's. */
+/* Under the lock. The entry is free when its set is, which is the caller's. */
 static uint64_t *remove_client(struct df_files *files, struct df_client *client)
 {
     uint64_t *had = client->files;
 
-    client->files = NULL;
     client->id = 0;
     files->client_count--;
+    write_down(files, client);
     return had;
 }
 
@@ -102,33 +136,28 @@ static bool has(const struct df_client *client, uint32_t index)
     return client->files && client->files[index / 64] >> index % 64 & 1;
 }
 
-/* Under the lock. False: no memory. */
-static bool give(struct df_files *files, struct df_client *client, uint32_t index)
+/* Under the lock. */
+static void give(struct df_files *files, struct df_client *client, uint32_t index)
 {
     if (has(client, index))
-        return true;
-    if (!client->files && !(client->files = calloc(1, SET_SIZE)))
-        return false;
+        return;
+    client->files = set_of(files, client);
     client->files[index / 64] |= UINT64_C(1) << index % 64;
     client->count++;
     files->open[index].clients++;
-    return true;
 }
 
 /* Under the lock. */
-static bool copy_set(struct df_files *files, const struct df_client *from, struct df_client *to)
+static void copy_set(struct df_files *files, const struct df_client *from, struct df_client *to)
 {
     if (from->count == 0)
-        return true;
-    to->files = malloc(SET_SIZE);
-    if (!to->files)
-        return false;
+        return;
+    to->files = set_of(files, to);
     memcpy(to->files, from->files, SET_SIZE);
     to->count = from->count;
     for (uint32_t i = 0; i < DF_OFD_COUNT / 64; i++)
         for (uint64_t bits = to->files[i]; bits != 0; bits &= bits - 1)
             files->open[i * 64 + (uint32_t)__builtin_ctzll(bits)].clients++;
-    return true;
 }
 
 /* Under the lock. */
@@ -139,12 +168,10 @@ static uint32_t fork_client(struct df_files *files, uint32_t parent)
 
     if (!to)
         return 0;
-    if (!copy_set(files, from, to)) {
-        remove_client(files, to);
-        return 0;
-    }
+    copy_set(files, from, to);
     to->parent = parent;
     to->expected = now() + BIRTH_NS;
+    write_down(files, to);
     return to->id;
 }
 
@@ -164,8 +191,10 @@ bool df_files_client_born(struct df_files *files, uint32_t id)
 
     pthread_mutex_lock(&files->lock);
     client = find(files, id);
-    if (client)
+    if (client) {
         client->parent = 0;
+        write_down(files, client);
+    }
     pthread_mutex_unlock(&files->lock);
     return client != NULL;
 }
@@ -196,6 +225,38 @@ bool df_files_client_gone(struct df_files *files, uint32_t id, uint64_t **had)
     }
     pthread_mutex_unlock(&files->lock);
     return client != NULL;
+}
+
+void df_files_free_set(struct df_files *files, uint64_t *had)
+{
+    pthread_mutex_lock(&files->lock);
+    empty_set(had);
+    if (had)
+        files->clients[(had - files->ledger->sets[0]) / DF_SET_WORDS].files = NULL;
+    pthread_mutex_unlock(&files->lock);
+}
+
+bool df_files_client_is_born(struct df_files *files, uint32_t id)
+{
+    const struct df_client *client;
+    bool born;
+
+    pthread_mutex_lock(&files->lock);
+    client = find(files, id);
+    born = client && client->parent == 0;
+    pthread_mutex_unlock(&files->lock);
+    return born;
+}
+
+uint32_t df_files_client_next(struct df_files *files, uint32_t id)
+{
+    uint32_t next = 0;
+
+    pthread_mutex_lock(&files->lock);
+    for (uint32_t i = id ? id % DF_CLIENT_MAX + 1 : 0; i < DF_CLIENT_MAX && next == 0; i++)
+        next = files->clients[i].id;
+    pthread_mutex_unlock(&files->lock);
+    return next;
 }
 
 uint32_t df_files_client_overdue(struct df_files *files, int64_t time)
@@ -241,13 +302,57 @@ static uint32_t take_index(struct df_files *files)
     return index;
 }
 
-static void fill_ofd(struct df_ofd *ofd, uint64_t handle, struct df_file *file, int mount)
+static uint32_t *chain_of(struct df_files *files, int mount, uint64_t ino)
+{
+    uint64_t hash = (ino + (uint64_t)mount) * UINT64_C(0x9e3779b97f4a7c15);
+
+    return &files->chains[hash >> 32 & (DF_INODE_CHAINS - 1)];
+}
+
+/* Under the lock. There are never more numbers in use than descriptions. */
+static uint32_t take_number(struct df_files *files, int mount, uint64_t ino)
+{
+    uint32_t *chain = chain_of(files, mount, ino), number;
+    struct df_open_inode *inode;
+
+    for (number = *chain; number != 0; number = files->inodes[number].next) {
+        inode = &files->inodes[number];
+        if (inode->mount == mount && inode->ino == ino) {
+            inode->count++;
+            return number;
+        }
+    }
+    number = files->first_number;
+    inode = &files->inodes[number];
+    files->first_number = inode->next ? inode->next : number + 1;
+    *inode = (struct df_open_inode){mount, 1, ino, *chain};
+    return *chain = number;
+}
+
+/* Under the lock. */
+static void give_number_back(struct df_files *files, uint32_t number)
+{
+    struct df_open_inode *inode = &files->inodes[number];
+    uint32_t *link = chain_of(files, inode->mount, inode->ino);
+
+    if (number == 0 || --inode->count > 0)
+        return;
+    while (*link != number)
+        link = &files->inodes[*link].next;
+    *link = inode->next;
+    inode->next = files->first_number;
+    files->first_number = number;
+}
+
+static void fill_ofd(struct df_ofd *ofd, uint64_t handle, struct df_file *file, int mount,
+                     uint16_t content)
 {
     atomic_store_explicit(&ofd->flags, (uint32_t)atomic_load(&file->flags), memory_order_relaxed);
     ofd->mount = mount;
     ofd->kind = file->kind;
     ofd->traits = file->traits;
     ofd->ino = file->ino;
+    atomic_store_explicit(&ofd->content, content, memory_order_relaxed);
     ofd->position = 0;
     ofd->door[0] = ofd->door[1] = 0;
     atomic_store_explicit(&ofd->position_lock, 0, memory_order_relaxed);
@@ -256,7 +361,7 @@ static void fill_ofd(struct df_ofd *ofd, uint64_t handle, struct df_file *file, 
 
 /* Under the lock. */
 static uint64_t add_file(struct df_files *files, struct df_client *client, struct df_file *file,
-                         int mount)
+                         int mount, uint16_t content)
 {
     uint32_t index = take_index(files);
     struct df_open_file *entry = &files->open[index];
@@ -265,21 +370,25 @@ static uint64_t add_file(struct df_files *files, struct df_client *client, struc
     if (index == 0)
         return 0;
     entry->generation++;
+    files->ledger->files[index].generation = entry->generation;
+    files->ledger->files[index].path_len = 0;
+    if (index >= files->ledger->used)
+        files->ledger->used = index + 1;
     entry->clients = 0;
     atomic_store(&entry->st_ino, 0);
-    if (!give(files, client, index)) {
-        entry->next_free = files->first_free;
-        files->first_free = index;
-        return 0;
-    }
+    atomic_store_explicit(&entry->ahead_of, 0, memory_order_relaxed);
+    atomic_store_explicit(&entry->ahead, 0, memory_order_relaxed);
+    give(files, client, index);
     handle = (uint64_t)entry->generation << 32 | index;
     atomic_store(&entry->file, file);
-    fill_ofd(ofd_at(files, index), handle, file, mount);
+    entry->number = ofd_at(files, index)->number = take_number(files, mount, file->ino);
+    fill_ofd(ofd_at(files, index), handle, file, mount, content);
     files->count++;
     return handle;
 }
 
-uint64_t df_files_add(struct df_files *files, uint32_t client, struct df_file *file, int mount)
+uint64_t df_files_add(struct df_files *files, uint32_t client, struct df_file *file, int mount,
+                      uint16_t content)
 {
     struct df_client *owner;
     uint64_t handle = 0;
@@ -287,7 +396,7 @@ uint64_t df_files_add(struct df_files *files, uint32_t client, struct df_file *f
     pthread_mutex_lock(&files->lock);
     owner = find(files, client);
     if (owner)
-        handle = add_file(files, owner, file, mount);
+        handle = add_file(files, owner, file, mount, content);
     pthread_mutex_unlock(&files->lock);
     return handle;
 }
@@ -325,34 +434,39 @@ int df_files_adopt(struct df_files *files, uint32_t client, uint64_t handle)
     owner = find(files, client);
     index = index_of(files, handle);
     if (owner && index != 0)
-        ret = give(files, owner, index) ? 0 : -ENOMEM;
+        give(files, owner, index), ret = 0;
     pthread_mutex_unlock(&files->lock);
     return ret;
 }
 
 /* Under the lock: one client less. */
-static struct df_file *take_from(struct df_files *files, uint32_t index)
+static struct df_last_file take_from(struct df_files *files, uint32_t index)
 {
     struct df_open_file *entry = &files->open[index];
-    struct df_file *file;
+    struct df_ofd *ofd = ofd_at(files, index);
+    struct df_last_file last = {.mount = ofd->mount, .ino = ofd->ino};
 
     if (--entry->clients > 0)
-        return NULL;
-    atomic_store(&ofd_at(files, index)->handle, 0);
-    file = atomic_exchange(&entry->file, NULL);
+        return last;
+    last.content = atomic_load_explicit(&ofd->content, memory_order_relaxed);
+    last.mapped = __atomic_load_n(&ofd->door[0], __ATOMIC_ACQUIRE) & DF_OFD_MAPPED;
+    atomic_store(&ofd->handle, 0);
+    give_number_back(files, entry->number);
+    last.file = atomic_exchange(&entry->file, NULL);
     entry->next_free = files->first_free;
     files->first_free = index;
     files->count--;
-    return file;
+    return last;
 }
 
-int df_files_drop(struct df_files *files, uint32_t client, uint64_t handle, struct df_file **last)
+int df_files_drop(struct df_files *files, uint32_t client, uint64_t handle,
+                  struct df_last_file *last)
 {
     struct df_client *owner;
     uint32_t index;
     int ret = -EBADF;
 
-    *last = NULL;
+    *last = (struct df_last_file){0};
     pthread_mutex_lock(&files->lock);
     owner = find(files, client);
     index = index_of(files, handle);
@@ -366,7 +480,7 @@ int df_files_drop(struct df_files *files, uint32_t client, uint64_t handle, stru
     return ret;
 }
 
-void df_files_drop_gone(struct df_files *files, uint32_t index, struct df_file **last)
+void df_files_drop_gone(struct df_files *files, uint32_t index, struct df_last_file *last)
 {
     pthread_mutex_lock(&files->lock);
     *last = take_from(files, index);
@@ -402,9 +516,9 @@ size_t df_files_others(struct df_files *files, uint32_t client, const uint64_t k
     return found;
 }
 
-_Atomic uint64_t *df_files_st_ino(struct df_files *files, uint64_t handle)
+struct df_open_file *df_files_entry(struct df_files *files, uint64_t handle)
 {
-    return &files->open[df_handle_index(handle) % DF_OFD_COUNT].st_ino;
+    return &files->open[df_handle_index(handle) % DF_OFD_COUNT];
 }
 
 bool df_files_any(struct df_files *files, int mount)
@@ -420,4 +534,127 @@ bool df_files_any(struct df_files *files, int mount)
     }
     pthread_mutex_unlock(&files->lock);
     return any;
+}
+
+/* ---- after a server has died ----------------------------------------------------------------- */
+
+void df_files_note(struct df_files *files, uint64_t handle, uint64_t base, const char *name,
+                   uint32_t len, uint32_t where_flags, int flags)
+{
+    struct df_ledger *ledger = files->ledger;
+    uint32_t index = df_handle_index(handle), base_index = df_handle_index(base) % DF_OFD_COUNT;
+    uint32_t base_len = base ? ledger->files[base_index].path_len : 0;
+    char *path;
+
+    if (!files->noted || (base && base_len == 0) || base_len + len + 2 > PATH_MAX)
+        return;
+    path = ledger->paths[index];
+    memcpy(path, ledger->paths[base_index], base_len);
+    if (len > 0 && name[0] != '/')
+        path[base_len++] = '/';
+    memcpy(path + base_len, name, len);
+    path[base_len + len] = '\0';
+    ledger->files[index].flags = flags;
+    ledger->files[index].where_flags = where_flags;
+    ledger->files[index].path_len = base_len + len;
+}
+
+void df_files_restore(struct df_files *files, uint32_t index, struct df_file *file)
+{
+    atomic_store(&files->open[index].file, file);
+}
+
+bool df_files_lost(struct df_files *files, uint64_t handle)
+{
+    return df_segment_ofd(files->segment, handle) &&
+           !atomic_load(&files->open[df_handle_index(handle)].file);
+}
+
+/* Its set without what is closed by now. */
+static void take_set(struct df_files *files, struct df_client *client, uint64_t *set)
+{
+    for (uint32_t i = 0; i < DF_SET_WORDS; i++)
+        for (uint64_t bits = set[i]; bits != 0; bits &= bits - 1) {
+            uint32_t index = i * 64 + (uint32_t)__builtin_ctzll(bits);
+
+            if (atomic_load(&ofd_at(files, index)->handle) == 0) {
+                set[i] &= ~(bits & -bits);
+                continue;
+            }
+            client->files = set;
+            client->count++;
+            files->open[index].clients++;
+        }
+}
+
+static void take_client(struct df_files *files, uint32_t i)
+{
+    struct df_ledger *ledger = files->ledger;
+    struct df_client *client = &files->clients[i];
+
+    client->generation = ledger->clients[i].generation;
+    client->id = ledger->clients[i].id;
+    client->parent = ledger->clients[i].parent;
+    client->expected = now() + BIRTH_NS;
+    if (client->id == 0) {
+        if (client->generation != 0)
+            empty_set(ledger->sets[i]);
+        return;
+    }
+    files->client_count++;
+    take_set(files, client, ledger->sets[i]);
+}
+
+/* Placeholders in the programs are named by it. */
+static void keep_number(struct df_files *files, uint32_t index)
+{
+    const struct df_ofd *ofd = ofd_at(files, index);
+    uint32_t number = ofd->number, *chain = chain_of(files, ofd->mount, ofd->ino);
+
+    if (number == 0 || number >= DF_OFD_COUNT)
+        return;
+    files->open[index].number = number;
+    if (files->inodes[number].count++ > 0)
+        return;
+    files->inodes[number] = (struct df_open_inode){ofd->mount, 1, ofd->ino, *chain};
+    *chain = number;
+    if (number >= files->first_number)
+        files->first_number = number + 1;
+}
+
+/* All are known: those between them are free. */
+static void find_free_numbers(struct df_files *files)
+{
+    for (uint32_t number = files->first_number; number > 1;)
+        if (files->inodes[--number].count == 0) {
+            files->inodes[number].next = files->first_number;
+            files->first_number = number;
+        }
+}
+
+/* A file that nobody has any more is closed; free ones are listed, the lowest first. */
+static void take_file(struct df_files *files, uint32_t index)
+{
+    struct df_open_file *entry = &files->open[index];
+
+    entry->generation = files->ledger->files[index].generation;
+    if (entry->clients > 0) {
+        files->count++;
+        keep_number(files, index);
+        atomic_store(&ofd_at(files, index)->content, 0); /* its number was the last server's */
+        return;
+    }
+    atomic_store(&ofd_at(files, index)->handle, 0);
+    entry->next_free = files->first_free;
+    files->first_free = index;
+}
+
+void df_files_take(struct df_files *files)
+{
+    for (uint32_t i = 0; i < DF_CLIENT_MAX; i++)
+        take_client(files, i);
+    files->first_free = files->ledger->used > 0 ? files->ledger->used : 1;
+    for (uint32_t i = files->ledger->used; i > 1;)
+        take_file(files, --i);
+    find_free_numbers(files);
 }

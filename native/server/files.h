@@ -4,6 +4,10 @@
  * A file is an entry of the df_ofd table in the segment and one of ours, at the same index. It is
  * open as long as some client has it. Each client has a set of files; a file counts its clients.
  *
+ * The sets, the ids of clients and the paths of files lie in a ledger, which outlives a server that
+ * may be started again. Nothing in it is more than one store away from being whole;
+ * what can be counted is counted again by the next server (df_files_take()).
+ *
  * One lock, held for a few instructions, protects sets, counts and the table. Lookups of a handle
  * take no lock: inside the gate a df_file may be looked at whatever became of it (core/file.h).
  */
@@ -16,9 +20,28 @@
 #include "channel/layout.h"
 #include "core/file.h"
 
-#define DF_CLIENT_MAX 4096 /* client processes at once; a power of two */
+#define DF_FILES_RANDOM UINT32_MAX /* of ahead: never */
+
+#define DF_CLIENT_MAX   4096 /* client processes at once; a power of two */
 
 struct df_thread;
+
+#define DF_SET_WORDS (DF_OFD_COUNT / 64)
+
+struct df_ledger {
+    struct {
+        uint32_t id, parent, generation; /* as in df_client */
+    } clients[DF_CLIENT_MAX];
+    struct {
+        uint32_t generation;
+        int32_t flags;        /* of open(2) */
+        uint32_t where_flags; /* DF_WHERE_* */
+        uint32_t path_len;    /* 0: not known, it cannot be opened again */
+    } files[DF_OFD_COUNT];
+    uint32_t used; /* no file of that index or a higher one ever was */
+    _Alignas(4096) uint64_t sets[DF_CLIENT_MAX][DF_SET_WORDS]; /* sparse */
+    char paths[DF_OFD_COUNT][PATH_MAX]; /* from the root of its mount; sparse */
+};
 
 struct df_client {
     uint32_t id;      /* generation << 12 | index; 0: free */
@@ -26,29 +49,54 @@ struct df_client {
     int64_t expected; /* ns, CLOCK_MONOTONIC: when it must be born at the latest */
     uint32_t generation;
     uint32_t count;  /* files it has */
-    uint64_t *files; /* bit: it has the file of that index; DF_OFD_COUNT bits, made when needed */
+    uint64_t *files; /* bit: it has the file of that index; in the ledger. NULL: never had any */
 };
+
+/* A file that is open, by whatever descriptions: found by its mount and inode number. */
+struct df_open_inode {
+    int mount;
+    uint32_t count; /* descriptions; 0: free */
+    uint64_t ino;
+    uint32_t next; /* of its chain, or of the free ones; 0: none */
+};
+
+#define DF_INODE_CHAINS 4096 /* a power of two */
 
 struct df_open_file {
     _Atomic(struct df_file *) file; /* NULL: free */
     _Atomic uint64_t st_ino;        /* of stat; 0: not known yet (cache.h, stripes) */
+    _Atomic int64_t ahead_of;       /* up to there it was read, or read ahead */
+    _Atomic uint32_t ahead;         /* bytes read ahead the last time, or DF_FILES_RANDOM */
     uint32_t generation;            /* of the handle */
+    uint32_t number;                /* as its df_ofd has it */
     uint32_t clients;               /* that have it */
     uint32_t next_free;
 };
 
 struct df_files {
     struct df_segment *segment;
-    pthread_mutex_t lock;      /* protects what follows but df_open_file.file, which it writes */
-    struct df_open_file *open; /* DF_OFD_COUNT */
-    uint32_t first_free;       /* index; 0 is never used */
-    uint32_t count;            /* open files */
-    uint32_t client_count;     /* clients there are, unborn ones too */
+    struct df_ledger *ledger;
+    bool noted;                   /* fixed: paths of files are */
+    pthread_mutex_t lock;         /* protects what follows but df_open_file.file, which it writes */
+    struct df_open_file *open;    /* DF_OFD_COUNT */
+    uint32_t first_free;          /* index; 0 is never used */
+    struct df_open_inode *inodes; /* DF_OFD_COUNT, by df_ofd.number; 0 is never used */
+    uint32_t chains[DF_INODE_CHAINS];
+    uint32_t first_number; /* free one; behind the last of the list, those never used */
+    uint32_t count;        /* open files */
+    uint32_t client_count; /* clients there are, unborn ones too */
     struct df_client clients[DF_CLIENT_MAX];
 };
 
-int df_files_init(struct df_files *files, struct df_segment *segment); /* 0, -ENOMEM */
+/* ledger: zeroes, or that of a server that has died; without `noted` it has no paths. 0, -ENOMEM.
+ */
+int df_files_init(struct df_files *files, struct df_segment *segment, struct df_ledger *ledger,
+                  bool noted);
 void df_files_free(struct df_files *files);
+
+/* After init with the ledger and the segment of a server that has died: its clients and files are
+ * there; the df_files are still to be opened (df_files_restore()). */
+void df_files_take(struct df_files *files);
 
 /* ---- clients ---- */
 
@@ -62,8 +110,15 @@ uint32_t df_files_client_fork(struct df_files *files, uint32_t parent);
 bool df_files_client_born(struct df_files *files, uint32_t id);
 
 /* Takes away the client; its files are left in *had (DF_OFD_COUNT bits, or NULL: none), for the
- * caller to df_files_drop_gone() and free. False: there is no such client. */
+ * caller to df_files_drop_gone() and df_files_free_set(). False: there is no such client. */
 bool df_files_client_gone(struct df_files *files, uint32_t id, uint64_t **had);
+void df_files_free_set(struct df_files *files, uint64_t *had);
+
+/* False: it is still to be born, or there is none. */
+bool df_files_client_is_born(struct df_files *files, uint32_t id);
+
+/* The id of the client that comes after that of `id` (0: of the first); 0: there is none. */
+uint32_t df_files_client_next(struct df_files *files, uint32_t id);
 
 /* An unborn client that was not born in time, or 0. */
 uint32_t df_files_client_overdue(struct df_files *files, int64_t now);
@@ -73,28 +128,51 @@ uint32_t df_files_client_count(struct df_files *files);
 /* ---- files ---- */
 
 /* A file just opened (one reference, which passes to the table) for a client: fills in its df_ofd.
- * The handle, or 0: the client is gone, or there are too many files; the caller puts the file. */
-uint64_t df_files_add(struct df_files *files, uint32_t client, struct df_file *file, int mount);
+ * The handle, or 0: the client is gone, or there are too many files; the caller puts the file.
+ * `content`: of server/frames.h. */
+uint64_t df_files_add(struct df_files *files, uint32_t client, struct df_file *file, int mount,
+                      uint16_t content);
 
 /* The file of the handle with a reference for the caller, or NULL: it is closed. In the gate. */
 struct df_file *df_files_get(struct df_files *files, uint64_t handle);
 
-/* One more client has it. 0, -EBADF, -ENOMEM. */
+/* Of a server that may be started again: by which path from the root of its mount, and how, the
+ * file was opened. base: the handle the name starts at, or 0. */
+void df_files_note(struct df_files *files, uint64_t handle, uint64_t base, const char *name,
+                   uint32_t len, uint32_t where_flags, int flags);
+
+/* After df_files_take(): the file of that index, opened again (one reference, which passes to the
+ * table). */
+void df_files_restore(struct df_files *files, uint32_t index, struct df_file *file);
+
+/* True if the handle is open, but could not be opened again. */
+bool df_files_lost(struct df_files *files, uint64_t handle);
+
+/* One more client has it. 0, -EBADF. */
 int df_files_adopt(struct df_files *files, uint32_t client, uint64_t handle);
 
-/* The client has it no more. *last: the file when nobody has it any more, with the reference that
- * was the table's, else NULL. 0, -EBADF. */
-int df_files_drop(struct df_files *files, uint32_t client, uint64_t handle, struct df_file **last);
+/* A file that nobody has any more, with the reference that was the table's; NULL: somebody has. */
+struct df_last_file {
+    struct df_file *file;
+    uint16_t content; /* what it was added with */
+    bool mapped;      /* some program had mapped it: then which file it is */
+    int32_t mount;
+    uint64_t ino;
+};
+
+/* The client has it no more. 0, -EBADF. */
+int df_files_drop(struct df_files *files, uint32_t client, uint64_t handle,
+                  struct df_last_file *last);
 
 /* The same for a client that is gone, by index. */
-void df_files_drop_gone(struct df_files *files, uint32_t index, struct df_file **last);
+void df_files_drop_gone(struct df_files *files, uint32_t index, struct df_last_file *last);
 
 /* Handles that the client has, but for those listed; at most `room`. Returns how many. */
 size_t df_files_others(struct df_files *files, uint32_t client, const uint64_t kept[], size_t count,
                        uint64_t others[], size_t room);
 
-/* Where st_ino of a file is kept, by its handle. */
-_Atomic uint64_t *df_files_st_ino(struct df_files *files, uint64_t handle);
+/* What is kept of a file beside its df_file, by its handle. */
+struct df_open_file *df_files_entry(struct df_files *files, uint64_t handle);
 
 /* True if a file of that mount is open. */
 bool df_files_any(struct df_files *files, int mount);

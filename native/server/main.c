@@ -2,7 +2,7 @@
  * main.c - directfuse-server: one FUSE program in a process of its own, served to many.
  *
  *     directfuse-server [--control FD] [--listen FD] [--stay] [--library FILE] [--words N]...
- *                       [--report FD] -- COMMAND [ARG...]
+ *                       [--report FD] [--restart [--say]] -- COMMAND [ARG...]
  *
  * Not for people: `directfuse serve` and df_mount(..., DF_MOUNT_SERVER) start it. The command line
  * is the FUSE program's, as df_mount() takes it; with --words there are several, the first of them
@@ -21,25 +21,20 @@
 
 #include "channel/join.h"
 #include "directfuse.h"
-#include "server/report.h"
-#include "server/server.h"
+#include "server/keeper.h"
+#include "server/process.h"
 
 struct arguments {
-    struct df_serve_options options;
+    int control; /* descriptors; -1: none */
+    int listener;
+    int report;
+    bool stay;
     const char *library;
+    bool restart, say;         /* started again when it fails; on standard error */
     int words[DF_MOUNT_COUNT]; /* of each command line */
     int count;
     char **argv; /* of all, one behind the other */
 };
-
-static int report_to = -1; /* --report: where each mount says what it has done, at its end */
-
-static int unmount(int mount)
-{
-    if (report_to >= 0)
-        df_report_write(report_to, mount);
-    return df_unmount(mount, 0) < 0 ? -errno : 0;
-}
 
 /* Every command line has a word, and all words belong to one. */
 static bool check_words(struct arguments *a, int total)
@@ -56,20 +51,24 @@ static bool parse(int argc, char *argv[], struct arguments *out)
 {
     int i;
 
-    *out = (struct arguments){.options = {.control = -1, .listener = -1, .unmount = unmount}};
+    *out = (struct arguments){.control = -1, .listener = -1, .report = -1};
     for (i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
         if (strcmp(argv[i], "--stay") == 0)
-            out->options.stay = true;
+            out->stay = true;
+        else if (strcmp(argv[i], "--restart") == 0)
+            out->restart = true;
+        else if (strcmp(argv[i], "--say") == 0)
+            out->say = true;
         else if (i + 1 == argc)
             return false;
         else if (strcmp(argv[i], "--control") == 0)
-            out->options.control = atoi(argv[++i]);
+            out->control = atoi(argv[++i]);
         else if (strcmp(argv[i], "--listen") == 0)
-            out->options.listener = atoi(argv[++i]);
+            out->listener = atoi(argv[++i]);
         else if (strcmp(argv[i], "--library") == 0)
             out->library = argv[++i];
         else if (strcmp(argv[i], "--report") == 0)
-            report_to = atoi(argv[++i]);
+            out->report = atoi(argv[++i]);
         else if (strcmp(argv[i], "--words") == 0 && out->count < DF_MOUNT_COUNT)
             out->words[out->count++] = atoi(argv[++i]);
         else
@@ -85,8 +84,8 @@ static int report(const struct arguments *a, int error, const char *message)
     struct iovec iov[] = {{&body, sizeof(body)}, {(char *)message, strlen(message)}};
     struct msghdr header = {.msg_iov = iov, .msg_iovlen = 2};
 
-    if (a->options.control >= 0)
-        sendmsg(a->options.control, &header, MSG_NOSIGNAL);
+    if (a->control >= 0)
+        sendmsg(a->control, &header, MSG_NOSIGNAL);
     else
         fprintf(stderr, "directfuse-server: %s: %s\n", strerror(-error), message);
     return 1;
@@ -173,24 +172,65 @@ static void block_signals(void)
     signal(SIGPIPE, SIG_IGN);
 }
 
-int main(int argc, char *argv[])
+/* restart: what is written is lost with a server that dies, so nothing may be. */
+static int check_read_only(char *message, size_t size)
 {
-    struct arguments a;
+    struct df_mount_info mounts[DF_MOUNT_COUNT];
+    int count = df_mounts(mounts, DF_MOUNT_COUNT);
+
+    for (int i = 0; i < count; i++)
+        if (!mounts[i].read_only) {
+            snprintf(message, size,
+                     "restart=on-failure is for file systems that cannot be written, whose state a "
+                     "crash does not lose: mount %s with -o ro",
+                     mounts[i].mountpoint);
+            return -EROFS;
+        }
+    return 0;
+}
+
+static void unmount_all(void)
+{
+    struct df_mount_info mounts[DF_MOUNT_COUNT];
+    int count = df_mounts(mounts, DF_MOUNT_COUNT);
+
+    for (int i = 0; i < count; i++)
+        df_unmount(mounts[i].id, 0);
+}
+
+/* Mounts everything and serves it. An exit status. */
+static int serve(const struct df_kept *kept, void *arg)
+{
+    struct arguments *a = arg;
     char message[4096];
     int error;
 
+    if ((error = mount_all(a, message, sizeof(message))) < 0)
+        return report(a, error, message);
+    if (kept && (error = check_read_only(message, sizeof(message))) < 0) {
+        unmount_all();
+        return report(a, error, message);
+    }
+    error = df_server_process(a->control, a->listener, a->stay, a->report, kept);
+    return error < 0 ? report(a, error, "the server could not begin") : 0;
+}
+
+int main(int argc, char *argv[])
+{
+    struct arguments a;
+    int error;
+
     if (!parse(argc, argv, &a)) {
-        fprintf(stderr, "usage: directfuse-server [--control FD] [--listen FD] [--stay] "
-                        "[--library FILE] [--words N]... [--report FD] -- COMMAND [ARG...]\n");
+        fprintf(stderr,
+                "usage: directfuse-server [--control FD] [--listen FD] [--stay] "
+                "[--library FILE] [--words N]... [--report FD] [--restart [--say]] -- COMMAND "
+                "[ARG...]\n");
         return 2;
     }
     block_signals();
-    keep_to_ourselves(a.options.control);
-    keep_to_ourselves(a.options.listener);
-    if (a.options.control >= 0 && (error = detach()) < 0)
+    keep_to_ourselves(a.control);
+    keep_to_ourselves(a.listener);
+    if (a.control >= 0 && (error = detach()) < 0)
         return report(&a, error, "the server process cannot be made");
-    if ((error = mount_all(&a, message, sizeof(message))) < 0)
-        return report(&a, error, message);
-    error = df_serve(&a.options);
-    return error < 0 ? report(&a, error, "the server could not begin") : 0;
+    return a.restart ? df_keep(serve, &a, a.say ? a.argv[0] : NULL, a.report) : serve(NULL, &a);
 }

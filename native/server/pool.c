@@ -4,6 +4,9 @@
  * A slot is never left lying: who submits it sets its bit, then looks whether anybody spins or
  * sleeps; a worker says that it does neither any more before it takes a slot, and looks for further
  * ones after that. See channel/link.c for the other half.
+ *
+ * Each sleeps on a doorbell of its own and the lowest is rung, so that one thread's stack and
+ * caches do what one can do.
  */
 #include "server/pool.h"
 
@@ -12,14 +15,12 @@
 #include <string.h>
 
 #include "channel/link.h"
+#include "channel/spin.h"
 #include "channel/sys.h"
 
-#define STACK_SIZE   (1 << 20) /* bytes; a plugin's functions run on it */
-#define IDLE_MAX     4         /* workers that may sleep; more of them end after a while */
-#define IDLE_NS      INT64_C(5000000000)
-#define BUDGET_START 512 /* ticks >> 6: about 13 us */
-#define BUDGET_MIN   32
-#define BUDGET_MAX   2048
+#define STACK_SIZE (1 << 20) /* bytes; a plugin's functions run on it */
+#define IDLE_MAX   4         /* workers that may sleep; more of them end after a while */
+#define IDLE_NS    INT64_C(5000000000)
 
 /* ---- taking ---------------------------------------------------------------------------------- */
 
@@ -55,6 +56,14 @@ static void pass_signal(struct df_pool *pool, int index)
     pthread_mutex_unlock(&pool->lock);
 }
 
+/* Of a slot that is taken; FREE: it is not for us any more. */
+static enum df_slot_state next_state(enum df_slot_state state)
+{
+    return state == DF_SLOT_SUBMITTED ? DF_SLOT_RUNNING
+           : state == DF_SLOT_POSTED  ? DF_SLOT_ABANDONED
+                                      : DF_SLOT_FREE;
+}
+
 /* A submitted slot, now running; NULL: there is none. */
 static struct df_slot *take(struct df_pool *pool)
 {
@@ -67,10 +76,11 @@ static struct df_slot *take(struct df_pool *pool)
         while ((index = take_bit(segment->pending, i)) >= 0) {
             struct df_slot *slot = &df_segment_slots(segment)[index];
             uint32_t word = atomic_load(&slot->word);
-            uint32_t running = df_slot_word(df_slot_client(word), DF_SLOT_RUNNING);
+            enum df_slot_state next = next_state(df_slot_state(word));
 
-            if (df_slot_state(word) == DF_SLOT_SUBMITTED &&
-                atomic_compare_exchange_strong(&slot->word, &word, running))
+            if (next != DF_SLOT_FREE &&
+                atomic_compare_exchange_strong(&slot->word, &word,
+                                               df_slot_word(df_slot_client(word), next)))
                 return slot;
         }
     }
@@ -96,34 +106,21 @@ static void give_back(struct df_pool *pool, struct df_slot *slot)
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-static void learn(struct df_pool *pool, uint32_t budget, bool success)
-{
-    budget = success ? budget + budget / 8 : budget - budget / 4;
-    if (budget < BUDGET_MIN)
-        budget = BUDGET_MIN;
-    if (budget > BUDGET_MAX)
-        budget = BUDGET_MAX;
-    atomic_store_explicit(&pool->budget, budget, memory_order_relaxed);
-}
-
-/* One worker spins at a time. True: there is something. */
-static bool spin(struct df_pool *pool)
+/* One worker spins at a time, and not where the client runs that it would spin for. True: there is
+ * something. */
+static bool spin(struct df_pool *pool, struct df_spin *s, uint32_t cpu, uint32_t client_cpu)
 {
     struct df_segment *segment = pool->segment;
     uint32_t nobody = 0;
-    uint32_t budget = atomic_load_explicit(&pool->budget, memory_order_relaxed);
-    uint64_t begin = df_sys_ticks();
-    bool success = false;
+    bool found;
 
-    if (segment->cpus < 2 || !atomic_compare_exchange_strong(&segment->spinning, &nobody, 1))
+    if (segment->cpus < 2 || cpu == client_cpu ||
+        !atomic_compare_exchange_strong(&segment->spinning, &nobody, DF_SPINNING_ON(cpu)))
         return false;
-    do {
-        success = any_pending(segment);
-        df_sys_relax();
-    } while (!success && df_sys_ticks() - begin < (uint64_t)budget << 6);
+    while (!(found = any_pending(segment)) && df_spin_on(s))
+        ;
     atomic_store(&segment->spinning, 0);
-    learn(pool, budget, success);
-    return success || any_pending(segment);
+    return found || any_pending(segment);
 }
 
 static bool may_end(struct df_pool *pool)
@@ -132,50 +129,80 @@ static bool may_end(struct df_pool *pool)
 }
 
 /* Until there is something, or the pool stops. False: this worker is one too many. */
-static bool await(struct df_pool *pool)
+static bool sleep_on(struct df_pool *pool, uint32_t index)
 {
     struct df_segment *segment = pool->segment;
+    _Atomic uint64_t *asleep = &segment->asleep[index / 64];
+    uint64_t bit = UINT64_C(1) << index % 64;
     bool stay = true;
 
-    if (spin(pool))
-        return true;
-    atomic_fetch_add(&segment->asleep, 1);
+    atomic_fetch_or(asleep, bit);
     for (;;) {
-        uint32_t rings = atomic_load(&segment->doorbell);
+        _Atomic uint32_t *doorbell = &segment->doorbells[index].rings;
+        uint32_t rings = atomic_load(doorbell);
 
         if (any_pending(segment) || atomic_load(&pool->stopping))
             break;
-        if (df_sys_wait(&segment->doorbell, rings, IDLE_NS) == -ETIMEDOUT && may_end(pool)) {
+        if (df_sys_wait(doorbell, rings, IDLE_NS) == -ETIMEDOUT && may_end(pool)) {
             stay = false;
             break;
         }
     }
-    atomic_fetch_sub(&segment->asleep, 1);
+    atomic_fetch_and(asleep, ~bit);
     return stay || any_pending(segment);
+}
+
+static bool await(struct df_pool *pool, uint32_t index, uint32_t client_cpu)
+{
+    uint32_t cpu;
+    struct df_spin s = df_spin_begin(&pool->worth, df_sys_clock(&cpu));
+    bool found = spin(pool, &s, cpu, client_cpu), stay = found || sleep_on(pool, index);
+
+    df_spin_learn(&pool->worth, &s, !found);
+    return stay;
 }
 
 /* ---- workers --------------------------------------------------------------------------------- */
 
 static void *work(void *argument);
 
-static bool add_worker(struct df_pool *pool)
+/* Under the lock. NULL: there are as many as there may be. */
+static struct df_worker *new_worker(struct df_pool *pool)
 {
+    for (uint32_t i = 0; i < DF_WORKER_COUNT; i++)
+        if (!pool->workers[i].used) {
+            pool->workers[i] = (struct df_worker){pool, i, true};
+            return &pool->workers[i];
+        }
+    return NULL;
+}
+
+/* Under the lock. */
+static bool start_worker(struct df_pool *pool)
+{
+    struct df_worker *worker = new_worker(pool);
     pthread_attr_t attributes;
     pthread_t thread;
-    bool made = false;
+
+    if (!worker || pthread_attr_init(&attributes) != 0)
+        return false;
+    pthread_attr_setstacksize(&attributes, STACK_SIZE);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    worker->used = pthread_create(&thread, &attributes, work, worker) == 0;
+    pthread_attr_destroy(&attributes);
+    return worker->used;
+}
+
+static bool add_worker(struct df_pool *pool)
+{
+    bool made;
 
     pthread_mutex_lock(&pool->lock);
-    if (pool->count < DF_POOL_MAX && !atomic_load(&pool->stopping) &&
-        pthread_attr_init(&attributes) == 0) {
-        pthread_attr_setstacksize(&attributes, STACK_SIZE);
-        pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-        atomic_fetch_add(&pool->idle, 1);
-        made = pthread_create(&thread, &attributes, work, pool) == 0;
-        pthread_attr_destroy(&attributes);
-        pool->count += made;
-        if (!made)
-            atomic_fetch_sub(&pool->idle, 1);
-    }
+    atomic_fetch_add(&pool->idle, 1);
+    made = !atomic_load(&pool->stopping) && start_worker(pool);
+    pool->count += made;
+    if (!made)
+        atomic_fetch_sub(&pool->idle, 1);
     pthread_mutex_unlock(&pool->lock);
     return made;
 }
@@ -183,31 +210,31 @@ static bool add_worker(struct df_pool *pool)
 /* Before this worker is busy: somebody else must see what comes. */
 static void delegate(struct df_pool *pool)
 {
-    struct df_segment *segment = pool->segment;
-
     if (atomic_load(&pool->idle) == 0)
         add_worker(pool);
-    else if (any_pending(segment) && atomic_load(&segment->asleep) > 0) {
-        atomic_fetch_add(&segment->doorbell, 1);
-        df_sys_wake(&segment->doorbell, 1);
-    }
+    else if (any_pending(pool->segment))
+        df_link_ring(pool->segment);
 }
 
-static void serve(struct df_pool *pool, struct df_slot *slot)
+/* Returns the processor that the client ran on. */
+static uint32_t serve(struct df_pool *pool, struct df_slot *slot)
 {
     struct df_segment *segment = pool->segment;
+    uint32_t cpu = slot->cpu;
 
     atomic_fetch_sub(&pool->idle, 1);
     delegate(pool);
     pool->serve(pool->arg, slot, &df_segment_areas(segment)[slot - df_segment_slots(segment)]);
     atomic_fetch_add(&pool->idle, 1);
     give_back(pool, slot);
+    return cpu;
 }
 
-static void end_worker(struct df_pool *pool)
+static void end_worker(struct df_pool *pool, struct df_worker *worker)
 {
     pthread_mutex_lock(&pool->lock);
     atomic_fetch_sub(&pool->idle, 1);
+    worker->used = false;
     pool->count--;
     pthread_cond_broadcast(&pool->ended);
     pthread_mutex_unlock(&pool->lock);
@@ -215,16 +242,18 @@ static void end_worker(struct df_pool *pool)
 
 static void *work(void *argument)
 {
-    struct df_pool *pool = argument;
+    struct df_worker *worker = argument;
+    struct df_pool *pool = worker->pool;
+    uint32_t client_cpu = UINT32_MAX;
     struct df_slot *slot;
     bool stay = true;
 
     while (stay) {
         while ((slot = take(pool)))
-            serve(pool, slot);
-        stay = !atomic_load(&pool->stopping) && await(pool);
+            client_cpu = serve(pool, slot);
+        stay = !atomic_load(&pool->stopping) && await(pool, worker->index, client_cpu);
     }
-    end_worker(pool);
+    end_worker(pool, worker);
     return NULL;
 }
 
@@ -277,7 +306,7 @@ int df_pool_start(struct df_pool *pool, struct df_segment *segment, df_pool_serv
     pool->serve = serve_slot;
     pool->unheard = unheard;
     pool->arg = arg;
-    atomic_init(&pool->budget, BUDGET_START);
+    atomic_init(&pool->worth, DF_SPIN_START);
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->ended, NULL);
     sigaction(DF_POOL_SIGNAL, &action, NULL);
@@ -285,6 +314,14 @@ int df_pool_start(struct df_pool *pool, struct df_segment *segment, df_pool_serv
         return -EAGAIN;
     add_worker(pool);
     return 0;
+}
+
+static void ring_all(struct df_segment *segment)
+{
+    for (unsigned i = 0; i < DF_WORKER_COUNT; i++) {
+        atomic_fetch_add(&segment->doorbells[i].rings, 1);
+        df_sys_wake(&segment->doorbells[i].rings, 1);
+    }
 }
 
 void df_pool_stop(struct df_pool *pool)
@@ -295,8 +332,7 @@ void df_pool_stop(struct df_pool *pool)
         for (unsigned i = 0; i < DF_SLOT_COUNT; i++)
             if (pool->sleeping[i])
                 pthread_kill(pool->sleepers[i], DF_POOL_SIGNAL);
-        atomic_fetch_add(&pool->segment->doorbell, 1);
-        df_sys_wake(&pool->segment->doorbell, INT_MAX);
+        ring_all(pool->segment);
         pthread_cond_wait(&pool->ended, &pool->lock);
     }
     pthread_mutex_unlock(&pool->lock);

@@ -12,13 +12,19 @@
 
 #include "channel/layout.h"
 
-#define DF_POOL_MAX (DF_SLOT_COUNT + 1)
-
 /* Serves the slot's message: fills in result and what belongs to it. Any worker thread. */
 typedef void df_pool_serve(void *arg, struct df_slot *slot, struct df_area *area);
 
 /* Nobody waits for the answer that was given: its client has given up, or is gone. */
 typedef void df_pool_unheard(void *arg, struct df_slot *slot);
+
+struct df_pool;
+
+struct df_worker {
+    struct df_pool *pool;
+    uint32_t index; /* of its doorbell; this and pool are fixed while it runs */
+    bool used;      /* under pool->lock */
+};
 
 struct df_pool {
     struct df_segment *segment; /* this to arg: fixed */
@@ -26,13 +32,14 @@ struct df_pool {
     df_pool_unheard *unheard; /* may be NULL */
     void *arg;
 
-    _Atomic uint32_t idle;   /* workers that look for something to do, or sleep */
-    _Atomic uint32_t budget; /* ticks >> 6 that a spin is worth at present */
+    _Atomic uint32_t idle;  /* workers that look for something to do, or sleep */
+    _Atomic uint32_t worth; /* ticks >> 6 that a worker's spin is worth at present (spin.h) */
     _Atomic bool stopping;
 
-    pthread_mutex_t lock;              /* protects what follows */
-    pthread_cond_t ended;              /* a worker has ended */
-    uint32_t count;                    /* workers there are */
+    pthread_mutex_t lock; /* protects what follows */
+    pthread_cond_t ended; /* a worker has ended */
+    uint32_t count;       /* workers there are */
+    struct df_worker workers[DF_WORKER_COUNT];
     pthread_t sleepers[DF_SLOT_COUNT]; /* workers in an op that a signal shall interrupt */
     bool sleeping[DF_SLOT_COUNT];
 };

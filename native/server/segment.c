@@ -12,10 +12,14 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "channel/frames.h"
 #include "channel/link.h"
+#include "channel/spin.h"
+#include "channel/sys.h"
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
@@ -78,7 +82,7 @@ static uint64_t aligned(uint64_t at)
 }
 
 /* Offsets of the parts, and the size of the whole. */
-static struct df_segment plan(size_t cache_size)
+static struct df_segment plan(size_t cache_size, const struct df_frames *frames)
 {
     struct df_segment s = {.magic = DF_SEGMENT_MAGIC, .version = DF_SEGMENT_VERSION};
 
@@ -88,7 +92,9 @@ static struct df_segment plan(size_t cache_size)
     s.areas_at = aligned(s.slots_at + DF_SLOT_COUNT * sizeof(struct df_slot));
     s.cache_at = s.areas_at + DF_SLOT_COUNT * sizeof(struct df_area);
     s.cache_size = aligned(cache_size);
-    s.size = s.cache_at + s.cache_size;
+    s.frames_at = s.cache_at + s.cache_size;
+    s.frames_size = frames->size;
+    s.size = s.frames_at + s.frames_size;
     return s;
 }
 
@@ -117,17 +123,100 @@ static int map(struct df_own_segment *own, const struct df_segment *planned)
     return 0;
 }
 
-int df_segment_create(struct df_own_segment *own, size_t cache_size)
+int df_segment_take(struct df_own_segment *own, int memory)
 {
-    struct df_segment planned = plan(cache_size);
+    struct df_segment *segment;
+    struct stat st;
+
+    own->memory = memory;
+    if (fstat(memory, &st) < 0)
+        return -errno;
+    segment = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                   memory, 0);
+    if (segment == MAP_FAILED)
+        return -errno;
+    own->segment = segment;
+    if (segment->magic != DF_SEGMENT_MAGIC || segment->version != DF_SEGMENT_VERSION ||
+        segment->size != (uint64_t)st.st_size)
+        return -EPROTO;
+    segment->cpus = count_cpus();
+    segment->server_pid = getpid();
+    atomic_fetch_add(&segment->starts, 1);
+    atomic_store(&segment->spinning, 0);
+    for (unsigned i = 0; i < DF_WORKER_WORDS; i++)
+        atomic_store(&segment->asleep[i], 0);
+    return 0;
+}
+
+/* What its workers were at is asked for once more: a mount that is kept can only be read. But what
+ * two servers have died of ends in EIO: it would be the death of all. */
+static void take_up(struct df_segment *segment, struct df_slot *slot, uint32_t word)
+{
+    bool deadly = atomic_fetch_add(&slot->died, 1) > 0;
+    enum df_slot_state state = deadly ? DF_SLOT_DONE : DF_SLOT_SUBMITTED;
+
+    if (deadly)
+        slot->message.result = -EIO;
+    if (!atomic_compare_exchange_strong(&slot->word, &word,
+                                        df_slot_word(df_slot_client(word), state)))
+        df_link_release(segment, slot); /* given up just now */
+    else if (deadly)
+        df_sys_wake(&slot->word, 1);
+}
+
+static bool is_sent(enum df_slot_state state)
+{
+    return state == DF_SLOT_SUBMITTED || state == DF_SLOT_POSTED;
+}
+
+static void submit_again(struct df_segment *segment, unsigned index)
+{
+    struct df_slot *slot = &df_segment_slots(segment)[index];
+    uint32_t word = atomic_load(&slot->word);
+
+    if (df_slot_state(word) == DF_SLOT_RUNNING)
+        take_up(segment, slot, word);
+    else if (df_slot_state(word) == DF_SLOT_ABANDONED && slot->message.op == DF_MESSAGE_DROP &&
+             atomic_fetch_add(&slot->died, 1) == 0) /* posted: it may not have been done */
+        atomic_store(&slot->word, df_slot_word(df_slot_client(word), DF_SLOT_POSTED));
+    else if (df_slot_state(word) == DF_SLOT_ABANDONED)
+        df_link_release(segment, slot);
+    if (is_sent(df_slot_state(atomic_load(&slot->word))))
+        atomic_fetch_or(&segment->pending[index / 64], UINT64_C(1) << index % 64);
+}
+
+int df_segment_resume(struct df_own_segment *own)
+{
+    struct df_segment *segment = own->segment;
+
+    atomic_store(&segment->spinning, 0); /* the workers that did are gone */
+    for (unsigned i = 0; i < DF_WORKER_WORDS; i++)
+        atomic_store(&segment->asleep[i], 0);
+    for (unsigned i = 0; i < DF_SLOT_COUNT; i++)
+        submit_again(segment, i);
+    atomic_store(&segment->last_end, atomic_exchange(&segment->end, DF_END_NONE));
+    return begin_life(own);
+}
+
+int df_segment_create(struct df_own_segment *own, size_t cache_size, size_t frames_size)
+{
+    struct df_frames frames = {.size = 0};
+    struct df_segment planned;
     int error;
 
+    if (frames_size > 0)
+        df_frames_plan(&frames, frames_size);
+    planned = plan(cache_size, &frames);
     own->segment = NULL;
     error = map(own, &planned);
     if (error == 0) {
         *own->segment = planned;
+        if (frames_size > 0)
+            *df_frames_of(own->segment) = frames;
         own->segment->cpus = count_cpus();
+        atomic_init(&own->segment->worth, DF_SPIN_START);
         own->segment->server_pid = getpid();
+        atomic_store(&own->segment->starts, 1);
         error = begin_life(own);
     }
     if (error < 0)
@@ -137,6 +226,7 @@ int df_segment_create(struct df_own_segment *own, size_t cache_size)
 
 void df_segment_end(struct df_own_segment *own)
 {
+    atomic_store(&own->segment->end, DF_END_ASKED);
     set(&own->ending, 1);
     pthread_join(own->life, NULL);
     atomic_fetch_or(&own->segment->life, FUTEX_OWNER_DIED);

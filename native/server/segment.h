@@ -15,9 +15,18 @@ struct df_own_segment {
     _Atomic uint32_t ending; /* futex: 1 when the thread of life shall end */
 };
 
-/* Makes the memfd, maps it, and starts the thread whose life stands for the server's. 0 or -errno.
+/* Makes the memfd, maps it, and starts the thread whose life stands for the server's. cache_size:
+ * bytes of struct df_cache; frames_size: of frames, at least that many. 0: without. 0 or -errno.
  * Clients may be let in afterwards. */
-int df_segment_create(struct df_own_segment *own, size_t cache_size);
+int df_segment_create(struct df_own_segment *own, size_t cache_size, size_t frames_size);
+
+/* The segment of a server that has died, by its memfd: mapped, but nobody lives yet. 0 or -errno.
+ */
+int df_segment_take(struct df_own_segment *own, int memory);
+
+/* Before workers begin, everything else being ready: what the clients have asked for lies there to
+ * be done, and this server lives. 0 or -errno. */
+int df_segment_resume(struct df_own_segment *own);
 
 /* From here on clients find the server gone. The mapping and the memfd stay until free. */
 void df_segment_end(struct df_own_segment *own);

@@ -4,20 +4,34 @@
 #include "server/server.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include "channel/sys.h"
 #include "server/control.h"
+#include "server/crash.h"
+#include "server/restore.h"
+
+#define SEEN_NS    INT64_C(10000000) /* between two looks whether the control loop has been round */
+#define SEEN_TRIES 100
 
 /* ---- mounts ---------------------------------------------------------------------------------- */
 
 static void copy_text(char *to, size_t size, const char *from)
 {
     snprintf(to, size, "%s", from ? from : "");
+}
+
+/* After one that has died. */
+static bool is_again(const struct df_server *server)
+{
+    return server->options->kept && server->options->kept->memory >= 0;
 }
 
 /* For df_mount_each(): under the core's table lock. */
@@ -30,15 +44,17 @@ static bool serve_mount(const struct df_mount *mount, void *arg)
     if (server->mount_count == DF_MOUNT_COUNT)
         return false;
     *served = (struct df_served){mount->id, (struct df_mount *)mount, shared, false};
+    server->mount_count++;
+    df_cacher_mount(&server->cacher, server->mount_count - 1);
+    if (is_again(server)) /* what the segment says of it holds */
+        return true;
     shared->flags = mount->flags & DF_ATTACH_READONLY ? DF_SHARED_READONLY : 0;
     shared->dev = mount->dev;
     shared->point_len = mount->point_len;
     copy_text(shared->point, sizeof(shared->point), mount->point);
     copy_text(shared->fsname, sizeof(shared->fsname), mount->fsname);
     copy_text(shared->subtype, sizeof(shared->subtype), mount->subtype);
-    df_cacher_mount(&server->cacher, server->mount_count);
     atomic_store(&shared->live, mount->id);
-    server->mount_count++;
     return true;
 }
 
@@ -100,7 +116,26 @@ static int unmount(struct df_server *server, struct df_served *served)
     return 0;
 }
 
-int df_server_unmount(struct df_server *server, int id, bool lazy)
+void df_server_seen(struct df_server *server)
+{
+    atomic_fetch_add(&server->rounds, 1);
+    df_sys_wake(&server->rounds, INT_MAX);
+}
+
+/* Until a round of the control loop that began after now has ended: so that processes that have
+ * ended hold nothing any more. Not for ever: the loop ends with the last mount. */
+static void see_the_ended(struct df_server *server)
+{
+    uint32_t begin = atomic_load(&server->rounds), seen = begin;
+
+    for (int tries = 0; seen - begin < 2 && tries < SEEN_TRIES; tries++) {
+        tell_news(server);
+        df_sys_wait(&server->rounds, seen, SEEN_NS);
+        seen = atomic_load(&server->rounds);
+    }
+}
+
+static int try_unmount(struct df_server *server, int id, bool lazy)
 {
     struct df_served *served;
     int ret = 0;
@@ -119,6 +154,16 @@ int df_server_unmount(struct df_server *server, int id, bool lazy)
     }
     pthread_mutex_unlock(&server->lock);
     return ret;
+}
+
+int df_server_unmount(struct df_server *server, int id, bool lazy)
+{
+    int ret = try_unmount(server, id, lazy);
+
+    if (ret != -EBUSY)
+        return ret;
+    see_the_ended(server);
+    return try_unmount(server, id, lazy);
 }
 
 void df_server_closed(struct df_server *server)
@@ -168,26 +213,76 @@ static void forget_cached(void)
 {
     struct df_server *server = atomic_load(&listening);
 
-    if (server)
-        df_cacher_forget(&server->cacher);
+    if (!server)
+        return;
+    df_cacher_forget(&server->cacher);
+    df_framer_forget(&server->framer);
+}
+
+/* What was unmounted before the death of the last server is so here, too. */
+static void unmount_again(struct df_server *server)
+{
+    for (unsigned i = 0; i < server->mount_count; i++) {
+        struct df_served *served = &server->mounts[i];
+
+        if (atomic_load(&served->shared->live) != 0)
+            continue;
+        server->options->unmount(served->id);
+        served->id = 0;
+        atomic_fetch_sub(&server->live_count, 1);
+    }
+}
+
+static int begin_files(struct df_server *server)
+{
+    const struct df_kept *kept = server->options->kept;
+    size_t size = kept ? sizeof(struct df_ledger) : offsetof(struct df_ledger, paths);
+    struct df_ledger *ledger =
+        mmap(NULL, size, PROT_READ | PROT_WRITE,
+             MAP_SHARED | MAP_NORESERVE | (kept ? 0 : MAP_ANONYMOUS), kept ? kept->ledger : -1, 0);
+
+    if (ledger == MAP_FAILED)
+        return -errno;
+    return df_files_init(&server->files, server->own.segment, ledger, kept != NULL);
+}
+
+static int begin_segment(struct df_server *server)
+{
+    int error;
+
+    if (is_again(server))
+        return df_segment_take(&server->own, server->options->kept->memory);
+    error = df_segment_create(&server->own, sizeof(struct df_cache), server->options->cache_size);
+    if (error == 0)
+        df_kept_memory(server->options->kept, server->own.memory);
+    return error;
 }
 
 static int begin(struct df_server *server)
 {
-    int error = df_segment_create(&server->own, sizeof(struct df_cache));
+    int error = begin_segment(server);
 
     if (error < 0)
         return error;
     server->news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (server->news < 0)
         return -errno;
-    if ((error = df_files_init(&server->files, server->own.segment)) < 0)
+    if ((error = begin_files(server)) < 0)
         return error;
     df_cacher_init(&server->cacher, server->own.segment);
+    df_crash_watch(server->own.segment, server->options->report);
+    df_framer_init(&server->framer, server->own.segment, &server->cacher);
     atomic_store(&listening, server);
     atomic_store(&df_call_listener, forget_cached);
     df_mount_each(serve_mount, server);
     atomic_store(&server->live_count, server->mount_count);
+    if (is_again(server)) {
+        unmount_again(server);
+        df_files_take(&server->files);
+        df_restore_files(server);
+        if ((error = df_segment_resume(&server->own)) < 0)
+            return error;
+    }
     return df_pool_start(&server->pool, server->own.segment, df_execute, df_execute_unheard,
                          server);
 }
@@ -209,9 +304,11 @@ int df_serve(const struct df_serve_options *options)
     end(server);
     atomic_store(&df_call_listener, NULL); /* all plugins have ended */
     atomic_store(&listening, NULL);
+    df_crash_watch(NULL, -1);
     df_segment_end(&server->own);
     df_segment_free(&server->own);
     df_files_free(&server->files);
+    df_framer_free(&server->framer);
     close(server->news);
     pthread_mutex_destroy(&server->lock);
     free(server);

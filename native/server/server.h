@@ -12,16 +12,22 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "core/export.h"
+#include "server/keeper.h"
 
 struct df_serve_options {
-    int control;  /* connected SOCK_SEQPACKET socket of who started it, which is told when it
-                     is ready (DF_JOIN_READY); -1: none */
-    int listener; /* listening SOCK_SEQPACKET socket, of a named server; -1: none */
-    bool stay;    /* go on when the last client has gone */
+    int control;        /* connected SOCK_SEQPACKET socket of who started it, which is told when it
+                           is ready (DF_JOIN_READY); -1: none */
+    int listener;       /* listening SOCK_SEQPACKET socket, of a named server; -1: none */
+    int report;         /* where a crash is told (crash.h); -1: nowhere */
+    bool stay;          /* go on when the last client has gone */
+    size_t cache_size;  /* bytes of files and listings that clients may find in memory; 0: none */
+    const char *shadow; /* directory of the run that it serves (mapped.c); NULL: none */
     /* Unmounts for good, flushing: as df_unmount(mount, 0). 0 or -errno. */
     int (*unmount)(int mount);
+    const struct df_kept *kept; /* keeper.h; NULL: nobody starts it again */
 };
 
 /*

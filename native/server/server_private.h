@@ -9,6 +9,7 @@
 #include "core/mount.h"
 #include "server/cache.h"
 #include "server/files.h"
+#include "server/frames.h"
 #include "server/pool.h"
 #include "server/segment.h"
 #include "server/server.h"
@@ -27,7 +28,9 @@ struct df_server {
     struct df_pool pool;
     struct df_files files;
     struct df_cacher cacher;
-    int news; /* eventfd: something may be over: look */
+    struct df_framer framer;
+    int news;                /* eventfd: something may be over: look */
+    _Atomic uint32_t rounds; /* futex: how often the control loop has seen all there was to see */
 
     pthread_mutex_t lock; /* protects the mounts' `ending` and `live`; held during an unmount */
     struct df_served mounts[DF_MOUNT_COUNT];
@@ -50,6 +53,7 @@ struct df_work {
     struct df_fs *fs; /* whose op it is */
     struct df_file *files[2]; /* with references */
     struct df_where wheres[2];
+    struct df_frames_changing bytes; /* what becomes of what is known of a file's bytes */
     char names[2][PATH_MAX];
     char key[DF_KEY_SIZE];
 };
@@ -65,13 +69,49 @@ void df_execute_unheard(void *arg, struct df_slot *slot);
 /* A client process is gone: its slots, its locks, its files. Any thread, outside the gate. */
 void df_execute_gone(struct df_server *server, uint32_t client);
 
+/* ---- mapped.c ---- */
+
+/* Before the files of a client that is gone are closed (their set): what it stored in memory of
+ * mapped files is written back. Outside the gate. */
+void df_mapped_gone(struct df_server *server, uint32_t client, const uint64_t *had);
+
+/* An open file description of a mapped file is no more. */
+void df_mapped_closed(struct df_server *server, int mount, uint64_t ino);
+
 /* ---- execute_ops.c: each op of ops.def ---- */
 
 typedef int64_t df_execute_op(struct df_work *w);
 extern df_execute_op *const df_execute_ops[DF_MESSAGE_COUNT];
 
+/* The answer's own part of the message. */
+static inline union df_results *df_execute_out(struct df_work *w)
+{
+    return &w->slot->message.out;
+}
+
+/* Calls the op: w->fs and w->call are its first arguments. */
+#define DF_EXECUTE_CALL(op, ...)                                                                   \
+    df_call_result(&w->call, w->fs->ops->op(w->fs, &w->call, __VA_ARGS__))
+
+static inline size_t df_execute_at_most(uint64_t size, size_t limit)
+{
+    return size < limit ? size : limit;
+}
+
+/* ---- execute_data.c: bytes of files and listings ---- */
+
+df_execute_op df_execute_read, df_execute_write, df_execute_read_batch, df_execute_readdir,
+    df_execute_advise;
+
+/* What the message may change of what is known of bytes: fills in w->bytes. */
+void df_execute_bytes(struct df_work *w);
+
+/* The content of a file just opened, which is closed with it; 0: nothing of it is kept. */
+uint16_t df_execute_content(struct df_work *w, const struct df_file *file);
+
 /* The last reference of a client to the file has gone: releases it. */
-void df_execute_close(struct df_server *server, struct df_thread *thread, struct df_file *file);
+void df_execute_close(struct df_server *server, struct df_thread *thread,
+                      const struct df_last_file *last);
 
 /* The owner under which a client's POSIX locks stand here. */
 static inline uint64_t df_execute_owner(uint32_t client)
@@ -89,6 +129,9 @@ struct df_served *df_server_mount(struct df_server *server, int id);
 
 /* A client asks to unmount; lazily: it goes from the table now, and ends with its last file. */
 int df_server_unmount(struct df_server *server, int id, bool lazy);
+
+/* The control loop has seen who came and who ended. */
+void df_server_seen(struct df_server *server);
 
 /* A file of the mount was closed: perhaps it was the last. */
 void df_server_closed(struct df_server *server);

@@ -7,6 +7,8 @@ import subprocess
 import pytest
 
 from directfuse import _paths
+from directfuse._cli._elf import Linkage
+from directfuse._cli.backends import fuse_api
 
 from .conftest import COMMAND, said_clearly
 
@@ -46,6 +48,27 @@ def test_backends_in_a_pipe_is_tabs(run):
     assert rows[0] == ["Name", "API", "Inline", "Helper", "Kernel", "From"]
     assert ["memfs", "libfuse 3, low-level", "yes", "yes", "yes", "directfuse"] in rows
     assert ["passthrough", "libfuse 3, high-level", "yes", "yes", "yes", "directfuse"] in rows
+
+
+@pytest.mark.parametrize(
+    "name, library, api",
+    [
+        ("fuse_main_real", "libfuse3.so.3", "libfuse 3, high-level"),
+        ("fuse_main_real_compat25", "libfuse.so.2", "libfuse 2, high-level"),
+        ("fuse_setup_compat22", "libfuse.so.2", "libfuse 2, high-level"),
+        ("_fuse_new_31", "libfuse3.so.4", "libfuse 3, high-level"),
+        ("fuse_lowlevel_new_compat25", "libfuse.so.2", "libfuse 2, low-level"),
+        ("fuse_session_new_versioned", "libfuse3.so.4", "libfuse 3, low-level"),
+        ("fuse_opt_parse", "libfuse3.so.3", ""),
+        ("cuse_lowlevel_main", "libfuse3.so.3", ""),
+        ("fuse_main_real", "libc.so.6", ""),
+    ],
+)
+def test_programs_of_every_version_are_known(name, library, api):
+    linkage = Linkage(
+        needed=frozenset([library]), strings=frozenset([name.encode()]), movable=True, tls=False
+    )
+    assert fuse_api(linkage) == api
 
 
 def test_backends_as_json_names_files_that_exist(run):

@@ -94,7 +94,7 @@ def test_a_killed_server_is_eio_and_said(run, memory, tmp_path):
     done = run("run", *mount, *shell(script))
     assert (done.returncode, done.stdout) == (0, "1\non\n")
     assert "Input/output error" in done.stderr
-    assert "the mount server ended before COMMAND" in done.stderr
+    assert "the mount server has ended: files answer EIO" in done.stderr
 
 
 def test_by_the_environment(memory):
@@ -149,6 +149,16 @@ def test_statistics(run, memory, tmp_path):
     assert report["events"]["escaped"] == 0
     assert report["calls"]["openat"]["calls"] > report["calls"]["openat"]["passed"]
     assert report["mounts"][str(point)]["write"] == {"calls": 1, "errors": 0, "bytes": 2}
+    assert report["events"]["trips"] > 0
+    run(
+        "run",
+        *mount,
+        "--stats",
+        file,
+        *shell(f"cd {point}; for i in 1 2 3 4 5 6 7 8 9; do test -e x; done"),
+    )
+    again = json.loads(file.read_text())
+    assert again["events"]["hits"] > report["events"]["hits"]
 
 
 def test_verbose_says_how_calls_trap(run, memory):
@@ -220,3 +230,52 @@ def _await(condition):
     """Until it is so; the test's own time-out ends what never becomes so."""
     while not condition():
         time.sleep(0.01)
+
+
+def test_a_mount_in_a_mount(run, memory):
+    point, mount = memory
+    script = (
+        f"cd {point}; mkdir inner || echo it is there; echo outer >f; echo x >inner/g; "
+        "cat inner/../f; cd inner; ls; cd ..; rmdir inner || echo it is busy; mv inner/g h; cat h"
+    )
+    done = run("run", *mount, "-m", f"memfs {point}/inner", *shell(script))
+    assert (done.returncode, done.stdout) == (0, "it is there\nouter\ng\nit is busy\nx\n")
+
+
+def with_shared_memory(options, command):
+    """Runs a command where /dev/shm is a tmpfs of its own."""
+    words = ["unshare", "--mount", "sh", "-c"]
+    mount = f"mount -t tmpfs -o {options} none /dev/shm"
+    if subprocess.run([*words, mount], check=False, capture_output=True).returncode != 0:
+        pytest.skip("mounting another /dev/shm is not permitted here")
+    return subprocess.run(
+        [*words, f'{mount} && exec "$@"', "sh", *COMMAND, *command],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=50,
+    )
+
+
+def test_shared_memory_that_is_mounted_noexec(memory):
+    """Programs and libraries in a mount are run all the same."""
+    point, mount = memory
+    library = "ldconfig -p | sed -n 's,.*=> \\(.*/libz.so.1\\),\\1,p' | head -1"
+    programs = f"cp /bin/echo e; ./e ran; cp $({library}) l.so; LD_PRELOAD=$PWD/l.so ./e loaded"
+    script = f"cd {point}; {programs}"
+    done = with_shared_memory("noexec", ["run", *mount, *shell(script)])
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ran\nloaded\n", "")
+
+
+def test_shared_memory_that_is_full(memory):
+    """What is mapped does not fit: SIGBUS when it is touched, as on a full tmpfs; files go on."""
+    point, mount = memory
+    python = (
+        "import mmap, os; m = mmap.mmap(os.open('f', os.O_RDWR), 0); print(m[:1], m.find(b'y'))"
+    )
+    script = (
+        f"cd {point}; head -c 30000000 /dev/zero | tr '\\0' x >f; ulimit -c 0; "
+        f'python3 -S -c "{python}"; echo $?; wc -c <f; echo more >>f; tail -c 5 f'
+    )
+    done = with_shared_memory("size=4m", ["run", *mount, *shell(script)])
+    assert (done.returncode, done.stdout) == (0, "135\n30000000\nmore\n"), done.stderr

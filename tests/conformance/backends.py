@@ -14,6 +14,10 @@ EXAMPLES = "DIRECTFUSE_PYFUSE3_EXAMPLES"
 OPTIONS = ("allow_other", "default_permissions")
 
 
+class Unavailable(Exception):
+    """This machine cannot run a route or a backend; the text says why."""
+
+
 class Backend:
     """One file system we ship: `source` says whether its command line names a directory,
     `keeps_names` whether an open file that is unlinked is renamed until it is closed (libfuse's

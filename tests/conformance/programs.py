@@ -6,10 +6,16 @@ fail inline, and no others (tests/programs/test_conformance.py). So they run onl
     DIRECTFUSE_CONFORMANCE=inline:bindfs,kernel:bindfs pytest --runxfail tests/conformance
 """
 
+import atexit
+import contextlib
+import functools
 import os
 import shutil
 import subprocess
+import tempfile
+from pathlib import Path
 
+from . import servers
 from .backends import OPTIONS, Backend
 
 #: "route:program" words, with commas between them: what the suite runs on instead.
@@ -17,16 +23,26 @@ CHOICE = "DIRECTFUSE_CONFORMANCE"
 
 
 class Program(Backend):
-    """words: its command line; {source}, {mnt}, {area} and {options} stand for the route's."""
+    """words: its command line; {source}, {mnt}, {area} and {options} stand for the route's.
+    `prepare` makes what it serves, from the route's area, and `reach` returns the words with which
+    it reaches a server that lives as long as this process; either raises Unavailable."""
 
     def __init__(
-        self, name, *words, package=None, needs_mountpoint=False, prepare=None, keeps=True
+        self,
+        name,
+        *words,
+        package=None,
+        needs_mountpoint=False,
+        prepare=None,
+        reach=None,
+        keeps=True,
     ):
         super().__init__(name, source=True, keeps_names=keeps)
         self.package = package or name
         self.words = words
         self.needs_mountpoint = needs_mountpoint
         self._prepare = prepare
+        self._reach = reach
 
     def command(self, mountpoint, source, *, readonly=False):
         options = ",".join((*OPTIONS, *(["ro"] if readonly else [])))
@@ -34,7 +50,8 @@ class Program(Backend):
         if self._prepare:
             self._prepare(area)
         places = {"mnt": mountpoint, "source": source, "area": area, "options": options}
-        return [self.name, *(word.format(**places) for word in self.words)]
+        server = self._reach() if self._reach else []
+        return [self.name, *(word.format(**places) for word in self.words), *server]
 
     def executable(self):
         return shutil.which(self.name)
@@ -57,6 +74,34 @@ def _image(*make, size):
             subprocess.run([*make, path], check=True, capture_output=True)
 
     return prepare
+
+
+def _archive(area):
+    """Of what is in the source: nothing, or the file of a read-only route."""
+    path = os.path.join(area, "archive")
+    if not os.path.exists(path + ".zip"):
+        shutil.make_archive(path, "zip", os.path.join(area, "source"))
+
+
+def _for_this_process(server):
+    """What the context manager server(directory) yields, until this process ends."""
+
+    @functools.cache
+    def start():
+        stack = contextlib.ExitStack()
+        atexit.register(stack.close)
+        directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="directfuse-test-"))
+        return stack.enter_context(server(Path(directory)))
+
+    return start
+
+
+_sshd = _for_this_process(servers.sshd)
+
+
+def _sshd_words():
+    options, _ = _sshd()
+    return options
 
 
 PROGRAMS = {
@@ -87,6 +132,34 @@ PROGRAMS = {
             "{area}/image",
             "{mnt}",
             prepare=_image("mkfs.ext4", "-q", "-F", "-E", "root_owner=0:0", size=64 << 20),
+        ),
+        Program("fuse-zip", "-o", "{options}", "{area}/archive.zip", "{mnt}", prepare=_archive),
+        Program(
+            "mhddfs",
+            "{source},{area}/more",
+            "{mnt}",
+            "-o",
+            "{options}",
+            prepare=_directories("more"),
+        ),
+        Program(
+            "mount.posixovl",
+            "-S",
+            "{source}",
+            "{mnt}",
+            "--",
+            "-o",
+            "{options}",
+            package="fuse-posixovl",
+        ),
+        Program(
+            "sshfs",
+            "-o",
+            "{options}",
+            "root@127.0.0.1:{source}",
+            "{mnt}",
+            needs_mountpoint=True,
+            reach=_sshd_words,
         ),
     )
 }

@@ -17,7 +17,7 @@ import tempfile
 import time
 
 from . import linux
-from .backends import BACKENDS
+from .backends import BACKENDS, Unavailable
 from .child import die_with_parent, in_child, in_thread, set_thread_identity
 from .fs import Fs
 from .mounts import (
@@ -37,10 +37,6 @@ PREFIX = f"directfuse-test-{os.getpid()}-"
 
 MOUNT_SECONDS = 10
 FIRST_DESCRIPTOR = 1 << 30  # native/include/directfuse.h
-
-
-class Unavailable(Exception):
-    """This machine cannot run the route; the text says why."""
 
 
 class NotUsed(AssertionError):

@@ -1,6 +1,8 @@
 """Libraries read what a memfs and a squashfs image hold, and write to the memfs."""
 
 import io
+import subprocess
+import sys
 import tarfile
 import zipfile
 
@@ -124,6 +126,36 @@ def test_numpy_memmap_needs_a_real_descriptor(source, published, tmp_path):
     assert numpy.memmap(real, dtype="int64", mode="r", offset=128).sum() == 499500
     real.close()
     assert numpy.load(io.BytesIO(directfuse.read_many([f"{root}/x.npy"])[0]))[1] == 1
+
+
+INTERPOSED = """
+import numpy, sqlite3, sys
+top = sys.argv[1]
+written = numpy.memmap(f"{top}/x", "int64", "w+", shape=(1000,))
+written[:] = range(1000)
+written.flush()
+numpy.save(f"{top}/y.npy", written)
+print(numpy.memmap(f"{top}/x", "int64", "r").sum(), numpy.load(f"{top}/y.npy", mmap_mode="r")[999])
+base = sqlite3.connect(f"{top}/base")
+base.execute("create table t(a)")
+base.execute("insert into t values (7)")
+base.commit()
+print(*sqlite3.connect(f"{top}/base").execute("select a from t"))
+"""
+
+
+def test_numpy_memmap_and_sqlite3_under_interposition():
+    """Descriptors are real there: what maps memory and locks ranges works."""
+    need("numpy")
+    words = [sys.executable, "-m", "directfuse", "run", "-m", "memfs /interposed", "--"]
+    done = subprocess.run(
+        [*words, sys.executable, "-c", INTERPOSED, "/interposed"],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert (done.stdout, done.returncode) == ("499500 999\n(7,)\n", 0), done.stderr
 
 
 def test_pil(source, published):

@@ -15,9 +15,9 @@ import struct
 import sys
 
 LOOKUP, FORGET, GETATTR, OPEN, READ, STATFS, RELEASE = 1, 2, 3, 14, 15, 17, 18
-FLUSH, INIT, OPENDIR, RELEASEDIR, DESTROY = 25, 26, 27, 29, 38
+FLUSH, INIT, OPENDIR, RELEASEDIR, INTERRUPT, DESTROY = 25, 26, 27, 29, 36, 38
 NOTIFY_INVAL_ENTRY = 3
-ENOENT, ENOSYS = 2, 38
+ENOENT, EINTR, EAGAIN, ENOSYS = 2, 4, 11, 38
 
 IN_HEADER = struct.Struct("<IIQQIIII")
 OUT_HEADER = struct.Struct("<IiQ")
@@ -61,6 +61,8 @@ class Server:
     def __init__(self, mode, channel):
         self.mode = mode
         self.channel = channel
+        self.to_block = {"block": 1, "block2": 2}.get(mode, 0)
+        self.blocked = set()
 
     def say(self, unique, body=b"", error=0, length=None):
         size = OUT_HEADER.size + len(body) if length is None else length
@@ -89,6 +91,8 @@ class Server:
             self.say(unique, struct.pack("<QII", 7, 0, 0))
         elif opcode == READ:
             self.read(unique)
+        elif opcode == INTERRUPT:
+            self.interrupt(unique, *struct.unpack("<Q", body))
         elif opcode in (RELEASE, RELEASEDIR, FLUSH):
             self.say(unique)
         else:
@@ -107,7 +111,22 @@ class Server:
         self.asked = getattr(self, "asked", 0) + 1
         return self.asked > 1
 
+    def interrupt(self, unique, which):
+        """The first is answered as by a server that has not seen the request yet, the second ends
+        the request with EINTR."""
+        assert unique == which | 1
+        self.interrupts = getattr(self, "interrupts", 0) + 1
+        if self.interrupts == 1:
+            self.say(unique, error=-EAGAIN)
+        elif which in self.blocked:
+            self.blocked.remove(which)
+            self.say(which, error=-EINTR)
+
     def read(self, unique):
+        if self.to_block > 0:
+            self.to_block -= 1
+            self.blocked.add(unique)  # until it is interrupted
+            return
         if self.mode == "huge":
             self.say(unique, b"x" * 100_000)
         elif self.mode == "garbage":

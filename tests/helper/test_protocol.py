@@ -2,7 +2,9 @@
 
 import errno
 import os
+import signal
 import sys
+import threading
 
 import pytest
 
@@ -45,6 +47,47 @@ def test_messages_that_are_none(serve):
     mount = serve("garbage")
     assert read(mount) == b"content\n"
     assert read(mount) == b"content\n"
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_signal_interrupts_the_request_of_its_thread(serve, restarts):
+    """Whatever SA_RESTART says; the first try of the server is answered by EINTR, as it wants."""
+    mount = serve("block")
+    before = signal.signal(signal.SIGALRM, lambda *_: None)
+    signal.siginterrupt(signal.SIGALRM, not restarts)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        assert _read_again(mount) == b"content\n"
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _read_again(mount):
+    """As programs do that are interrupted."""
+    while True:
+        try:
+            return read(mount)
+        except InterruptedError:
+            pass
+
+
+def test_a_signal_interrupts_a_thread_that_another_reads_for(serve):
+    mount = serve("block2")
+    done = []
+    threads = [threading.Thread(target=lambda: done.append(_read_again(mount))) for _ in range(2)]
+    before = signal.signal(signal.SIGUSR1, lambda *_: None)
+    try:
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            for thread in threads:
+                if thread.is_alive():
+                    signal.pthread_kill(thread.ident, signal.SIGUSR1)
+                thread.join(0.1)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert done == [b"content\n"] * 2
 
 
 def test_error_with_the_wrong_sign(serve):

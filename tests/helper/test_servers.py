@@ -11,6 +11,8 @@ import threading
 import pytest
 
 import directfuse
+from tests.conformance.backends import Unavailable
+from tests.conformance.servers import sshd
 
 PACKAGES = {"squashfuse_ll": "squashfuse", "mksquashfs": "squashfs-tools"}
 
@@ -20,6 +22,17 @@ def need(*programs):
         if shutil.which(program) is None:
             package = PACKAGES.get(program, program)
             pytest.skip(f"{program} is not installed (apt-get install {package})")
+
+
+@pytest.fixture(scope="module")
+def ssh(tmp_path_factory):
+    """An SSH server of our own: (options, "user@host:")."""
+    need("sshfs")
+    try:
+        with sshd(tmp_path_factory.mktemp("ssh")) as words:
+            yield words
+    except Unavailable as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture
@@ -108,6 +121,21 @@ def test_content_can_be_written_and_read(name, source, home):
         assert m.stats().calls
         with open("/proc/self/mountinfo") as mounts:
             assert m.mountpoint not in mounts.read()
+
+
+def test_sshfs_writes_through(ssh, source, home):
+    """Not loaded, as it would be by "auto", but in a process of its own."""
+    options, host = ssh
+    (home / "m").mkdir()  # sshfs itself wants to see its mountpoint
+    command = ["sshfs", *options, f"{host}{source}", str(home / "m")]
+    with directfuse.mount(command, placement="helper") as m:
+        assert m.placement == "helper"
+        assert sorted(directfuse.listdir(m.mountpoint)) == sorted(os.listdir(source))
+        with directfuse.open(f"{m.mountpoint}/sub/large", "rb") as file:
+            assert file.read() == (source / "sub/large").read_bytes()
+        with directfuse.open(f"{m.mountpoint}/written", "wb") as file:
+            file.write(b"over there")
+        assert (source / "written").read_bytes() == b"over there"
 
 
 @pytest.mark.parametrize("program", ["squashfuse", "squashfuse_ll"])

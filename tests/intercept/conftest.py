@@ -5,10 +5,13 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
 from directfuse import _paths
+
+PROGRAMS = Path(__file__).parent / "programs"
 
 #: Runs a command inside a run without mounts and writes what was counted: its own process, so that
 #: signals and descriptors are those of a command line.
@@ -65,6 +68,20 @@ def environment():
     return os.environ | {"LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("programs")
+
+    def call(name, *options):
+        target = directory / name
+        if not target.exists():
+            source = PROGRAMS / f"{name}.c"
+            subprocess.run(["gcc", "-O1", "-pthread", *options, source, "-o", target], check=True)
+        return target
+
+    return call
+
+
 @pytest.fixture
 def plain(tmp_path):
     """Runs a command without us."""
@@ -107,6 +124,10 @@ def inside(tmp_path):
     return call
 
 
+#: What a command is started by when it is to stand in a new directory of the mount $0.
+_STAND = 'cd "$0" && mkdir plain && cd plain && exec "$@"'
+
+
 class Mounted:
     """Runs a command by `directfuse run`, in a directory of a memfs that is mounted at `point`."""
 
@@ -115,24 +136,49 @@ class Mounted:
         self.deep = str(directory / "no" / "such" / "mount")
         self._report = directory / "report.json"
 
-    def __call__(self, *command, deep=False):
+    def __call__(self, *command, deep=False, timeout=50):
         point = self.deep if deep else self.point
         mount = f"memfs {point} -o allow_other,default_permissions"
         if not deep:
-            go = 'cd "$0" && mkdir plain && cd plain && exec "$@"'
-            command = ["/bin/sh", "-c", go, point, *command]
+            command = ["/bin/sh", "-c", _STAND, point, *command]
         options = ["-m", mount, f"--stats={self._report}"]
         done = subprocess.run(
             [sys.executable, "-m", "directfuse", "run", *options, "--", *command],
             capture_output=True,
             env=environment(),
             check=False,
-            timeout=50,
+            timeout=timeout,
             stdin=subprocess.DEVNULL,
         )
         report = json.loads(self._report.read_text()) if self._report.exists() else {"calls": {}}
         calls = {name: [row["calls"], row["passed"]] for name, row in report["calls"].items()}
         return Outcome(done.returncode, done.stdout, done.stderr, calls=calls)
+
+
+class ByEnvironment:
+    """The same by the door of the environment."""
+
+    def __init__(self, directory):
+        self.point = str(directory / "mount")
+
+    def __call__(self, *command, timeout=50):
+        env = [sys.executable, "-m", "directfuse", "env"]
+        mount = f"memfs {self.point} -o allow_other,default_permissions"
+        lines = subprocess.check_output([*env, "-m", mount], text=True, timeout=50)
+        names = dict(line.removeprefix("export ").split("=", 1) for line in lines.splitlines())
+        try:
+            done = subprocess.run(
+                ["/bin/sh", "-c", _STAND, self.point, *command],
+                capture_output=True,
+                env=environment() | names,
+                check=False,
+                timeout=timeout,
+                stdin=subprocess.DEVNULL,
+            )
+        finally:
+            run = environment() | {"DIRECTFUSE_RUN": names["DIRECTFUSE_RUN"]}
+            subprocess.run([*env, "--end"], env=run, check=True, capture_output=True, timeout=50)
+        return Outcome(done.returncode, done.stdout, done.stderr)
 
 
 @pytest.fixture

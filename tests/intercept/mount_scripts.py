@@ -193,4 +193,17 @@ MOUNT_SCRIPTS = {
         " lambda: libc.read(fd, ctypes.c_void_p(8), 0), lambda: libc.getdents64(fd, ctypes.c_void_p(8), 99)):\n"
         " ctypes.set_errno(0); print(call(), os.strerror(ctypes.get_errno()))'"
     ),
+    "our own descriptors are none of the program's": (
+        "python3 -S -c 'import os\ndef there(fd):\n try: os.fstat(fd)\n except OSError: return False\n return True\n"
+        "print([fd for fd in range(3, 1024) if there(fd)])\nfor fd in range(3, 1024):\n try: os.close(fd)\n except OSError: pass\n"
+        'print(os.system("echo child >f; cat f"))\''
+    ),
+    "no descriptor left": (
+        'python3 -S -c \'\nimport os, resource\nopen("f", "w").write("x" * 100)\n'
+        'resource.setrlimit(resource.RLIMIT_NOFILE, (30, 100))\nfds = []\ntry:\n while True: fds.append(os.open("f", 0))\n'
+        "except OSError as e: print(len(fds) > 9, e.strerror)\nif os.fork() == 0:\n"
+        ' print(os.stat("f").st_size, os.read(fds[0], 3), flush=True); os._exit(0)\nos.wait(); os.close(fds.pop())\n'
+        'print(len(os.listdir(".")), os.read(fds[0], 2)); os.set_inheritable(fds[0], True); os.close(fds.pop())\n'
+        'os.execlp("sh", "sh", "-c", f"head -c 4 <&{fds[0]}; cat f | wc -c")\''
+    ),
 }

@@ -3,25 +3,10 @@
 import os
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
-PROGRAMS = Path(__file__).parent / "programs"
-
-
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory):
-    directory = tmp_path_factory.mktemp("programs")
-
-    def call(name, *options):
-        target = directory / name
-        if not target.exists():
-            source = PROGRAMS / f"{name}.c"
-            subprocess.run(["gcc", "-O1", "-pthread", *options, source, "-o", target], check=True)
-        return target
-
-    return call
+from .conftest import PROGRAMS
 
 
 @pytest.mark.parametrize("flags", ["", "norewrite"])

@@ -4,10 +4,12 @@
  */
 #include <directfuse.h>
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -147,6 +149,49 @@ static void makes_files_in_another_name(void **state)
     assert_int_equal(df_unmount(id, 0), 0);
 }
 
+/* Fills the stack that this thread has been given, but for the last pages. */
+static void *fill_stack(void *size)
+{
+    volatile char *block = __builtin_alloca((size_t)size);
+
+    for (size_t i = 0; i < (size_t)size; i++)
+        block[i] = 0;
+    return NULL;
+}
+
+/* What main has in its frame is the plugin's for as long as it is mounted, also in a child, where
+ * main's thread is no more and libc has stacks to give away. */
+static void serves_a_child_that_makes_threads(void **state)
+{
+    struct stat st;
+    int id, status;
+    pid_t child;
+
+    (void)state;
+#ifdef __SANITIZE_THREAD__
+    skip(); /* its children cannot make threads */
+#endif
+    id = mount_memfs(POINT, 0);
+    assert_true(id > 0);
+    assert_int_equal(df_mkdir(POINT "/d", 0755), 0);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        pthread_t threads[4];
+
+        alarm(30);
+        for (int i = 0; i < 4; i++)
+            if (pthread_create(&threads[i], NULL, fill_stack, (void *)(size_t)(1 << 20)) != 0)
+                _exit(2);
+        for (int i = 0; i < 4; i++)
+            pthread_join(threads[i], NULL);
+        _exit(df_mkdir(POINT "/d/e", 0755) == 0 && df_stat(POINT "/d/e", &st) == 0 ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(df_unmount(id, 0), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -154,6 +199,7 @@ int main(void)
         cmocka_unit_test(unmounts_lazily),
         cmocka_unit_test(says_why_it_cannot_mount),
         cmocka_unit_test(makes_files_in_another_name),
+        cmocka_unit_test(serves_a_child_that_makes_threads),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,7 +27,7 @@ static int set_up(void **state)
 {
     struct rig *rig = calloc(1, sizeof(*rig));
 
-    assert_int_equal(df_segment_create(&rig->own, sizeof(struct df_cache)), 0);
+    assert_int_equal(df_segment_create(&rig->own, sizeof(struct df_cache), 0), 0);
     df_cacher_init(&rig->cacher, rig->own.segment);
     df_cacher_mount(&rig->cacher, 0);
     *state = rig;
@@ -49,7 +49,7 @@ static struct df_cache_key key_of(struct rig *rig, const char *name, uint32_t fl
     struct df_trip_where where = {.name = name, .len = (uint32_t)strlen(name), .flags = flags};
     struct df_cache_key key;
 
-    df_cache_key(rig->cacher.cache, 1, &rig->caller, &where, &key);
+    df_cache_key(rig->cacher.cache, 1, &rig->caller, &where, 0, &key);
     return key;
 }
 

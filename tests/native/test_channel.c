@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #include "channel/ofd.h"
+#include "channel/spin.h"
 #include "channel/sys.h"
 #include "channel/trip.h"
 #include "core/file.h"
@@ -36,6 +37,7 @@ struct rig {
     char leave[PATH_MAX];
     _Atomic uint32_t gate; /* futex: ops named "/wait" return when it is 1 */
     _Atomic uint32_t entered;
+    _Atomic uint64_t dropped; /* handle */
 };
 
 static int64_t answer(struct rig *rig, struct df_message *m, struct df_area *area)
@@ -73,6 +75,13 @@ static int64_t answer(struct rig *rig, struct df_message *m, struct df_area *are
         }
         return 0;
     }
+    case DF_MESSAGE_DROP:
+        for (int i = 0; i < 2000; i++)
+            df_sys_relax();
+        atomic_store(&rig->dropped, m->files[0]);
+        return 0;
+    case DF_MESSAGE_fsync:
+        return atomic_load(&rig->dropped) == m->files[0] ? 0 : -EBUSY;
     case DF_MESSAGE_NOTHING:
         return 0;
     default:
@@ -91,7 +100,7 @@ static int set_up(void **state)
 
     rig->groups[1] = 77;
     rig->caller = (struct df_caller){.uid = 5, .group_count = 2, .groups = rig->groups};
-    assert_int_equal(df_segment_create(&rig->own, 0), 0);
+    assert_int_equal(df_segment_create(&rig->own, 0, 0), 0);
     assert_int_equal(df_pool_start(&rig->pool, rig->own.segment, serve, NULL, rig), 0);
     assert_int_equal(df_link_init(&rig->link, rig->own.segment, rig->own.segment->size), 0);
     rig->link.client = 1;
@@ -158,7 +167,7 @@ static void what_the_server_refuses_is_handed_through(void **state)
 {
     struct rig *rig = *state;
 
-    assert_int_equal(df_trip_fsync(&rig->trip, 1, false), -ENOSYS);
+    assert_int_equal(df_trip_fallocate(&rig->trip, 1, 0, 0, 1), -ENOSYS);
     assert_int_equal(busy_slots(rig), 0);
 }
 
@@ -200,6 +209,50 @@ static void a_batch_is_one_trip(void **state)
     assert_int_equal(extents[1].result, 9);
     assert_int_equal(a[4], 'B');
     assert_int_equal(b[8], 'C');
+}
+
+static void what_is_posted_is_not_overtaken(void **state)
+{
+    struct rig *rig = *state;
+
+    for (uint64_t handle = 1; handle < 500; handle++) {
+        df_trip_drop_soon(&rig->trip, handle);
+        if (handle % 2)
+            df_link_settle(&rig->link);
+        else
+            assert_int_equal(df_trip_fsync(&rig->trip, handle, false), 0);
+        assert_int_equal(atomic_load(&rig->dropped), handle);
+        assert_int_equal(busy_slots(rig), 0);
+    }
+}
+
+static void *post_and_ask(void *argument)
+{
+    struct rig *rig = argument;
+    struct df_trip trip = rig->trip;
+    intptr_t wrong = 0;
+
+    for (int i = 0; i < 500; i++) {
+        df_trip_drop_soon(&trip, 1);
+        wrong += df_trip_fsync(&trip, 1, false) != 0;
+    }
+    return (void *)wrong;
+}
+
+static void threads_post_at_once(void **state)
+{
+    struct rig *rig = *state;
+    pthread_t threads[4];
+    void *wrong;
+
+    for (int i = 0; i < 4; i++)
+        pthread_create(&threads[i], NULL, post_and_ask, rig);
+    for (int i = 0; i < 4; i++) {
+        pthread_join(threads[i], &wrong);
+        assert_null(wrong);
+    }
+    df_link_settle(&rig->link);
+    assert_int_equal(busy_slots(rig), 0);
 }
 
 /* ---- many at once ------------------------------------------------------------------------------
@@ -295,6 +348,38 @@ static void threads_never_get_each_others_answers(void **state)
     assert_int_equal(busy_slots(rig), 0);
 }
 
+/* ---- spinning -------------------------------------------------------------------------------- */
+
+/* What a spin is worth after `times` waits of that many ticks. */
+static uint32_t worth_after(uint32_t worth, int times, uint64_t ticks, bool slept, bool torn)
+{
+    _Atomic uint32_t now = worth;
+
+    for (int i = 0; i < times; i++) {
+        struct df_spin spin = {.begin = df_sys_ticks() - ticks, .torn = torn};
+
+        df_spin_learn(&now, &spin, slept);
+    }
+    return now;
+}
+
+/* Two sides that have both come to sleep meet again. */
+static void short_waits_make_spins_long_though_they_were_slept_through(void **state)
+{
+    (void)state;
+    assert_int_equal(worth_after(DF_SPIN_MIN, 40, 0, true, false), DF_SPIN_MAX);
+    assert_int_equal(worth_after(DF_SPIN_MIN, 8, 0, false, false), DF_SPIN_MAX);
+}
+
+static void long_waits_and_lost_processors_make_spins_short(void **state)
+{
+    uint64_t long_ago = (uint64_t)DF_SPIN_MAX << 7;
+
+    (void)state;
+    assert_int_equal(worth_after(DF_SPIN_MAX, 8, long_ago, true, false), DF_SPIN_MIN);
+    assert_int_equal(worth_after(DF_SPIN_MAX, 8, 0, false, true), DF_SPIN_MIN);
+}
+
 /* ---- faults ------------------------------------------------------------------------------------
  */
 
@@ -330,7 +415,7 @@ static pid_t fork_mortal_server(int *memory)
     assert_int_equal(pipe(ready), 0);
     server = fork();
     if (server == 0) {
-        if (df_segment_create(&own, 0) < 0 ||
+        if (df_segment_create(&own, 0, 0) < 0 ||
             df_pool_start(&pool, own.segment, serve_by_dying, NULL, NULL) < 0 ||
             write(ready[1], &own.memory, sizeof(int)) != sizeof(int))
             _exit(1);
@@ -426,9 +511,13 @@ int main(void)
         TEST(large_reads_take_several_trips),
         TEST(a_write_tells_where_it_went),
         TEST(a_batch_is_one_trip),
+        TEST(what_is_posted_is_not_overtaken),
+        TEST(threads_post_at_once),
         TEST(blocked_ops_block_nobody_else),
         TEST(a_call_waits_for_a_slot),
         TEST(threads_never_get_each_others_answers),
+        TEST(short_waits_make_spins_long_though_they_were_slept_through),
+        TEST(long_waits_and_lost_processors_make_spins_short),
         TEST(a_call_gives_up_when_its_patience_ends),
         TEST(a_killed_server_is_noticed),
         TEST(a_position_has_one_holder),

@@ -7,7 +7,6 @@
 
 #include "ram_rig.h"
 
-static struct stat st;
 static struct df_file file, other;
 static struct rig_where where;
 
@@ -248,60 +247,6 @@ static void poll_asks_and_is_notified(void **state)
     rig_end(rig);
 }
 
-/* Every operation fails once, at each place where it can: nothing leaks (the table's handles and
- * the paths of open files are counted), and the next attempt works. */
-static int scenario(struct rig *rig)
-{
-    struct df_file a, d;
-    char names[512], buf[4];
-    int failures = 0;
-
-    failures += rig_mkdir(rig, "/s", 0755) != 0;
-    int opened = rig_open(rig, "/s/f", O_RDWR | O_CREAT, 0600, &a);
-    failures += opened != 0;
-    if (opened == 0) {
-        failures += rig_pwrite(rig, &a, "abcd", 4, 0) != 4;
-        failures += rig_pread(rig, &a, buf, 4, 0) != 4;
-        failures += rig_fstat(rig, &a, &st) != 0;
-        failures += rig_rename(rig, "/s/f", "/s/g", 0) != 0;
-        failures += rig_link(rig, "/s/g", "/s/h") != 0;
-        failures += rig_unlink(rig, "/s/g") != 0; /* hides */
-        rig_close(rig, &a);
-    }
-    opened = rig_open(rig, "/s", O_RDONLY, 0, &d);
-    failures += opened != 0;
-    if (opened == 0) {
-        failures += rig_list(rig, &d, 0, 0, names, NULL) != 0;
-        rig_close(rig, &d);
-    }
-    failures += rig_symlink(rig, "h", "/s/l") != 0;
-    failures += rig_stat(rig, "/s/l", &st) != 0;
-    failures += rig_rename(rig, "/s", "/t", 0) != 0;
-    return failures;
-}
-
-static void a_failure_anywhere_leaves_nothing_behind(void **state)
-{
-    (void)state;
-    unsigned operations = 1;
-
-    for (unsigned n = 0; n <= operations; n++) {
-        struct rig *rig = rig_new();
-        rig->config.entry_timeout = n % 2; /* with and without help from the cache */
-        rig->config.attr_timeout = n % 3;
-        assert_int_equal(rig_start(rig), 0);
-        rig->ram.fail_at = n;
-        int failures = scenario(rig);
-        if (n == 0) {
-            assert_int_equal(failures, 0);
-            operations = rig->ram.total;
-        }
-        assert_int_equal(df_open_paths_count(&df_highlevel_of(rig->fs)->open_paths), 0);
-        rig_end(rig); /* looks for handles that were not released */
-    }
-    assert_true(operations > 20);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -315,7 +260,6 @@ int main(void)
         cmocka_unit_test(locks_are_the_plugins_if_it_has_them),
         cmocka_unit_test(ioctl_works_on_a_copy),
         cmocka_unit_test(poll_asks_and_is_notified),
-        cmocka_unit_test(a_failure_anywhere_leaves_nothing_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -251,6 +251,7 @@ static void more_data_than_asked_for_are_refused(void **state)
     (void)state;
     how = TOO_MUCH;
     lone_mount((struct fuse_lowlevel_ops){.read = op_read}, 0, 0);
+    lone_size = SIZE; /* behind the end the error would be taken for the end */
     fd = df_open(FILE_, O_RDONLY, 0);
     buf[100] = 'x';
     fails(df_pread(fd, buf, 100, 0), EIO);

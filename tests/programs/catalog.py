@@ -23,6 +23,12 @@ def commands(name, source, request, tmp_path, point="m"):
         return [name, "-n", request.getfixturevalue("iso"), point], point  # -n: no list of mounts
     if name == "convmvfs":
         return [name, "-o", f"srcdir={source}", point], point
+    if name == "mhddfs":
+        more = point.with_name(f"{point.name}-more")
+        more.mkdir()
+        return [name, f"{source},{more}", point], point
+    if name == "mount.posixovl":
+        return [name, "-S", source, point], point
     if name == "sshfs":
         point.mkdir()  # sshfs itself wants to see its mountpoint
         options, host = request.getfixturevalue("ssh")
@@ -47,5 +53,7 @@ PROGRAMS = [
     "fuseiso",
     "disorderfs",  # C++, with std::cout and std::clog of its own
     "convmvfs",
+    "mhddfs",
+    "mount.posixovl",
     "sshfs",
 ]

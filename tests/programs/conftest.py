@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import directfuse
-
-from .servers import CannotServe, sshd
+from tests.conformance.backends import Unavailable
+from tests.conformance.servers import sshd
 
 
 @pytest.fixture(scope="session")
@@ -36,6 +36,7 @@ def need(*programs):
         "unionfs": "unionfs-fuse",
         "mkfs.ext4": "e2fsprogs",
         "convmvfs": "fuse-convmvfs",
+        "mount.posixovl": "fuse-posixovl",
         "sshd": "openssh-server",
         "ssh-keygen": "openssh-client",
         "ssh": "openssh-client",
@@ -82,7 +83,7 @@ def ssh(tmp_path_factory):
     try:
         with sshd(tmp_path_factory.mktemp("ssh")) as words:
             yield words
-    except CannotServe as error:
+    except Unavailable as error:
         pytest.skip(str(error))
 
 

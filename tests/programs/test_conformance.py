@@ -14,10 +14,14 @@ from tests.conformance.deviations import DEVIATIONS, SOMETIMES
 from tests.conformance.programs import CHOICE, PROGRAMS
 
 ROOT = Path(__file__).parents[2]
-RUN_SECONDS = 150
+RUN_SECONDS = 600
 
 #: Quick, and what programs get wrong first.
 SUBSET = ("test_directory", "test_open", "test_rename", "test_link", "test_xattr")
+
+#: It packs an archive at the end of each module, and ends itself over what test_io and test_path
+#: leave there (docs/programs.md).
+SUBSET_ONLY = ("fuse-zip",)
 
 IDENTITY = (
     "inline the program works with the identity of its caller (docs/decisions/004), behind the "
@@ -27,10 +31,26 @@ ATIME = "the kernel asks for attributes again after a read, we when their timeou
 INODE = "without use_ino st_ino is made from the path, behind the kernel it is the node's"
 EMULATED = "glibc writes zeros where posix_fallocate(3) is not supported; we say EOPNOTSUPP"
 
-OPEN_QUESTION = "seen, not yet explained"
+IN_TURN = (
+    "the kernel makes the names of a directory one after the other and finds the name taken; here "
+    "the program is asked twice, and SFTP has no word for EEXIST"
+)
 
-#: Cases that crash the program by itself: its own paths are longer than its buffers.
-CRASHES = {"unionfs": "deep_path_near_the_limit", "convmvfs": "deep_path_near_the_limit"}
+COUNT = (
+    "asked after the rename it counts a link of the file that was replaced; the kernel asks only "
+    "when its own count has passed its time-out (with -o timeout=0 it says 1, too)"
+)
+STALE = (
+    "an ACL that is set changes the mode behind the kernel, which believes the one it has until "
+    "its time-out has passed (with -o attr_timeout=0 it refuses, too); we ask again"
+)
+WHOLE_SECONDS = "its times are whole seconds: a change shows when a second has ended meanwhile"
+
+#: (program, cases as -k names them, reason): what ends the program, on its kernel mount, too.
+CRASHES = [
+    ("unionfs", "deep_path_near_the_limit", "its own paths are longer than its buffers"),
+    ("convmvfs", "deep_path_near_the_limit", "its own paths are longer than its buffers"),
+]
 
 #: (program, case, reason): what fails inline alone.
 INLINE_ALONE = [
@@ -39,13 +59,15 @@ INLINE_ALONE = [
     ("*", "test_permission::test_writer_may_set_the_times_to_now", IDENTITY),
     ("fuse-overlayfs", "test_mode::*sticky_directory*", IDENTITY),
     ("fuse-overlayfs", "test_permission::*", IDENTITY),
+    ("mount.posixovl", "test_permission::*", IDENTITY),
+    ("*", "test_acl::test_acl_lets_a_user_in", STALE),
     ("*", "test_time::test_read_updates_an_old_atime", ATIME),
     ("*", "test_rename::test_file_*[rename]", INODE),
     ("*", "test_rename::test_file_*[replace]", INODE),
     ("*", "test_truncate::test_posix_fallocate_extends", EMULATED),
-    ("fuse-overlayfs", "test_unlinked::test_file_replaced_by_rename_goes_on", OPEN_QUESTION),
-    ("convmvfs", "test_xattr::test_greatest_name", OPEN_QUESTION),
-    ("fuse2fs", "test_time::test_times_of_the_file[write]", OPEN_QUESTION),
+    ("sshfs", "test_threads::test_exclusive_create_has_one_winner", IN_TURN),
+    ("fuse-overlayfs", "test_unlinked::test_file_replaced_by_rename_goes_on", COUNT),
+    ("fuse2fs", "test_time::*", WHOLE_SECONDS),
 ]
 
 
@@ -63,14 +85,16 @@ def allowed(program, case):
 
 
 def outcomes(route, program, modules, report):
-    """(cases that ran, cases that failed), their names without the route."""
+    """(cases that ran, cases that failed), their names without the route. Skips where the route
+    cannot run at all: without the program's server, say."""
     where = f"{route}-{program}"
     files = [ROOT / "tests/conformance" / f"{name}.py" for name in modules]
     command = [sys.executable, "-m", "pytest", "-q", "--runxfail", "-p", "no:cacheprovider"]
-    if program in CRASHES:
-        command += ["-k", f"not {CRASHES[program]}"]
+    crashes = [cases for name, cases, _ in CRASHES if name == program]
+    if crashes:
+        command += ["-k", f"not ({' or '.join(crashes)})"]
     done = subprocess.run(
-        [*command, "--timeout=20", f"--junitxml={report}", *files],
+        [*command, "--timeout=120", f"--junitxml={report}", *files],
         cwd=ROOT,
         env={**os.environ, CHOICE: f"{route}:{program}"},
         capture_output=True,
@@ -79,14 +103,18 @@ def outcomes(route, program, modules, report):
         timeout=RUN_SECONDS,
     )
     assert done.returncode in (0, 1), done.stdout[-3000:] + done.stderr[-3000:]
-    ran, failed = set(), set()
+    ran, failed, skipped = set(), set(), ""
     for case in ElementTree.parse(report).iter("testcase"):
         name = case.get("name").replace(f"{where}-", "").replace(f"[{where}]", "")
         name = case.get("classname").rpartition(".")[2] + "::" + name.replace(f"-{where}", "")
-        if case.find("skipped") is None:
+        if (skip := case.find("skipped")) is None:
             ran.add(name)
+        else:
+            skipped = skip.get("message", "")
         if case.find("failure") is not None or case.find("error") is not None:
             failed.add(name)
+    if not ran:
+        pytest.skip(skipped)
     return ran, failed
 
 
@@ -118,4 +146,5 @@ def test_a_program_fails_where_its_kernel_mount_fails(name, tmp_path):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_all_cases_of_a_program(name, tmp_path):
     modules = sorted(path.stem for path in (ROOT / "tests/conformance").glob("test_*.py"))
-    compare(name, [name for name in modules if name != "test_suite"], tmp_path)
+    modules = SUBSET if name in SUBSET_ONLY else [name for name in modules if name != "test_suite"]
+    compare(name, modules, tmp_path)

@@ -50,6 +50,30 @@ def test_what_an_operation_raises(error, code, logged, caplog):
     assert ("Traceback" in text) == logged
 
 
+@pytest.mark.parametrize("direct", [False, True])
+def test_a_read_that_the_kernel_would_not_send_is_the_end_of_the_file(direct):
+    """Its page cache knows the size; with direct_io it has none."""
+
+    class Unreadable(Notes):
+        async def open(self, inode, flags, ctx):
+            return pyfuse3.FileInfo(fh=inode, direct_io=direct)
+
+        async def read(self, fh, off, size):
+            raise pyfuse3.FUSEError(errno.EBADF)
+
+    with directfuse.mount(Unreadable(content="text"), "/bad-behind"):
+        fd = directfuse.os_open("/bad-behind/a", os.O_RDONLY)
+        ends = []
+        for offset in (0, 3, 4, 5):
+            try:
+                ends.append(directfuse.pread(fd, 10, offset))
+            except OSError as error:
+                ends.append(error.errno)
+        directfuse.close(fd)
+    behind = errno.EBADF if direct else b""
+    assert ends == [errno.EBADF, errno.EBADF, behind, behind]
+
+
 @pytest.mark.parametrize("result", [None, 7, "text", b"x" * 11, object()])
 def test_a_wrong_result_of_read_is_eio(result, caplog):
     class Wrong(Notes):

@@ -3,7 +3,6 @@
 import errno
 import os
 import shutil
-import subprocess
 import sys
 import tarfile
 import textwrap
@@ -16,85 +15,7 @@ from directfuse._python import meaning
 
 pytest.importorskip("pyfuse3")
 
-from .notes import Notes  # needs pyfuse3
-
-TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-
-
-@pytest.fixture
-def script(tmp_path):
-    """Writes a program; its path."""
-
-    def write(text, name="program.py", shebang=None):
-        path = tmp_path / name
-        first = f"#!{shebang}\n" if shebang else ""
-        path.write_text(
-            f"{first}import sys\nsys.path.insert(0, {TESTS!r})\n{textwrap.dedent(text)}"
-        )
-        path.chmod(0o755)
-        return os.fspath(path)
-
-    return write
-
-
-PYFUSE3 = """
-    import argparse, trio, pyfuse3
-    from pyfs.notes import Notes
-
-    def main():
-        parser = argparse.ArgumentParser()
-        parser.add_argument("mountpoint")
-        parser.add_argument("--names", default="a")
-        options = parser.parse_args()
-        print("a word of the program")
-        pyfuse3.init(Notes(*options.names.split(",")), options.mountpoint, {"fsname=notes"})
-        try:
-            trio.run(pyfuse3.main)
-        finally:
-            pyfuse3.close()
-
-    if __name__ == "__main__":
-        main()
-"""
-
-PYFUSE3_ASYNCIO = """
-    import asyncio, pyfuse3, pyfuse3.asyncio
-    from pyfs.notes import Notes
-
-    class Slow(Notes):
-        async def read(self, fh, off, size):
-            await asyncio.sleep(0)
-            return await super().read(fh, off, size)
-
-    pyfuse3.asyncio.enable()
-    try:
-        pyfuse3.init(Slow(), sys.argv[1])
-        asyncio.run(pyfuse3.main())
-        pyfuse3.close()
-    finally:
-        pyfuse3.asyncio.disable()
-"""
-
-MFUSEPY = """
-    import mfusepy
-    from pyfs.memory import Memory
-
-    class Fs(Memory, mfusepy.Operations):
-        pass
-
-    mfusepy.FUSE(Fs(), sys.argv[1], foreground=True, {options})
-"""
-
-FUSEPY = """
-    import fuse
-    from pyfs.memory import Memory
-
-    class Fs(fuse.LoggingMixIn, Memory, fuse.Operations):
-        pass
-
-    fuse.FUSE(Fs(), sys.argv[1], foreground=True, nothreads=True)
-"""
-
+from .programs import FUSEPY, MFUSEPY, PYFUSE3, PYFUSE3_ASYNCIO, TESTS  # they need pyfuse3
 
 # ---- pyfuse3 -------------------------------------------------------------------------------------
 
@@ -300,25 +221,11 @@ def test_a_script_of_another_python_is_refused(script, tmp_path):
         directfuse.mount([path, "/other"])
 
 
-@pytest.mark.parametrize("placement", ["helper", "server"])
-def test_python_in_a_process_of_its_own(script, placement):
+def test_python_in_a_helper_process(script):
     path = script(PYFUSE3, shebang=sys.executable)
-    with directfuse.mount([path, "/elsewhere"], placement=placement) as mount:
-        assert mount.placement == placement
+    with directfuse.mount([path, "/elsewhere"], placement="helper") as mount:
+        assert mount.placement == "helper"
         assert directfuse.listdir("/elsewhere") == ["a"]
-
-
-def test_module_and_class_serve_other_programs(monkeypatch):
-    """`directfuse run` needs the interpreter in a process of its own; a fork shares it."""
-    monkeypatch.setenv("PYTHONPATH", TESTS)
-    words = [sys.executable, "-m", "directfuse", "run", "-m", "pyfs.notes:Notes /elsewhere", "--"]
-    done = subprocess.run([*words, "ls", "/elsewhere"], capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ("a\n", "")
-
-
-def test_an_object_stays_where_it_is():
-    with pytest.raises(directfuse.NotSupportedError, match="inline"):
-        directfuse.mount(Notes(), mountpoint="/elsewhere", placement="server")
 
 
 # ---- ratarmount ----------------------------------------------------------------------------------

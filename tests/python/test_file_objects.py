@@ -37,6 +37,8 @@ def test_layers_are_the_standard_ones(path, mode, kind):
         buffer = file.buffer if kind is io.TextIOWrapper else file
         assert isinstance(buffer.raw, io.RawIOBase) and isinstance(buffer.raw, directfuse.FileIO)
     with directfuse.open(path, "rb") as file:
+        assert isinstance(file, io.BufferedReader)
+        file.peek()
         assert type(file) is io.BufferedReader
     with directfuse.open(path, "r+b") as file:
         assert type(file) is io.BufferedRandom

@@ -70,6 +70,32 @@ def test_killed_clients_leave_nothing(point, kills):  # noqa: F811
     until(lambda: not servers())
 
 
+@pytest.mark.parametrize("kills", KILLS)
+def test_a_client_killed_while_it_moves_a_shared_position(point, kills):  # noqa: F811
+    """The lock of the position is its parent's again."""
+    with directfuse.mount(["memfs", point], placement="server"):
+        fd = directfuse.os_open(f"{point}/shared", os.O_CREAT | os.O_RDWR)
+        ready, go = os.pipe()
+        for number in range(kills):
+            pid = os.fork()
+            if pid == 0:
+                os.write(go, b"x")
+                while True:
+                    directfuse.write(fd, b"x" * 10)
+                    directfuse.lseek(fd, 0, os.SEEK_SET)
+            os.read(ready, 1)
+            limit = time.perf_counter_ns() + number * 7 % 701 * 1000
+            while time.perf_counter_ns() < limit:
+                directfuse.write(fd, b"y" * 10)
+            os.kill(pid, signal.SIGKILL)
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
+            directfuse.write(fd, b"y" * 10)
+        os.close(ready)
+        os.close(go)
+        directfuse.close(fd)
+        until(lambda: _unmounts(point), 20)
+
+
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kills", [5, pytest.param(100, marks=pytest.mark.sweep)])
 def test_a_server_that_is_killed_ends_every_call(point, kills):  # noqa: F811

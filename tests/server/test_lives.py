@@ -268,3 +268,16 @@ def test_a_plugin_that_allows_no_caching_is_asked_each_time(point, tmp_path):
             (source / "f").write_bytes(b"x" * number)
             assert directfuse.stat(f"{point}/f").st_size == number
         assert mount.stats().hits == 0
+
+
+def test_what_has_ended_holds_nothing(point):
+    """The kernel closes the files of a process before it can be waited for."""
+
+    def hold():
+        fds = [directfuse.os_open(f"{point}/f{i}", os.O_RDWR | os.O_CREAT) for i in range(50)]
+        os._exit(0 if len(fds) == 50 else 1)
+
+    for _ in range(5):
+        mount = directfuse.mount(f"memfs {point}", placement="server")
+        assert in_fork(hold) == 0
+        mount.unmount()

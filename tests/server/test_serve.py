@@ -24,8 +24,8 @@ def runtime(tmp_path, monkeypatch):
 def serve(runtime):
     started = []
 
-    def start(command, name):
-        words = [sys.executable, "-m", "directfuse", "serve", command, "--name", name]
+    def start(command, name, *options):
+        words = [sys.executable, "-m", "directfuse", "serve", command, "--name", name, *options]
         process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
         started.append(process)
         return process

@@ -1,7 +1,11 @@
 """Random call sequences: every route against a plain directory."""
 
+import subprocess
+from pathlib import Path
+
 import hypothesis
 import pytest
+from conformance.backends import BACKENDS, Backend
 from conformance.mounts import user_xattrs
 from conformance.routes import WHERE, Unavailable, open_route, where_id
 from hypothesis.stateful import run_state_machine_as_test
@@ -47,6 +51,27 @@ def compare(where, settings):
 @WHERES
 def test_random_calls_end_as_on_linux(where):
     compare(where, SLOW if where[0] == "helper" else SHORT)
+
+
+@pytest.fixture(scope="module")
+def careful(tmp_path_factory):
+    """passthrough without what it states of itself (docs/decisions/014): each name is looked up."""
+    from directfuse import _paths
+
+    library = _paths.plugin_library()
+    sources = sorted(Path(__file__).parents[2].glob("backends/passthrough/*.c"))
+    path = tmp_path_factory.mktemp("careful") / "careful.so"
+    command = ["pkg-config", "--cflags", "fuse3"]
+    flags = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    flags += ["-O1", "-D_GNU_SOURCE", "-Ddirectfuse_posix_names=a", "-Ddirectfuse_getattr_at=b"]
+    subprocess.run(["cc", "-shared", "-fPIC", *flags, *sources, "-o", path, library], check=True)
+    return Backend(str(path), source=True, keeps_names=True)
+
+
+@pytest.mark.timeout(300)
+def test_random_calls_on_names_that_are_looked_up_end_as_on_linux(careful, monkeypatch):
+    monkeypatch.setitem(BACKENDS, careful.name, careful)
+    compare(("inline", careful.name), SHORT)
 
 
 @pytest.mark.sweep

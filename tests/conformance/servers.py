@@ -10,11 +10,8 @@ import subprocess
 import sys
 import urllib.request
 
-from tests.conformance.child import die_with_parent
-
-
-class CannotServe(Exception):
-    """This machine cannot run the server; the text says why."""
+from .backends import Unavailable
+from .child import die_with_parent
 
 
 def free_port():
@@ -48,7 +45,7 @@ def sshd(directory):
     )
     try:
         if not any("listening" in line for line in server.stderr):
-            raise CannotServe("sshd does not start here")
+            raise Unavailable("sshd does not start here")
         options = ["-p", str(port), "-o", f"IdentityFile={directory}/user"]
         options += ["-o", "StrictHostKeyChecking=no", "-o", f"UserKnownHostsFile={directory}/known"]
         yield [*options, "-F", "none"], f"{getpass.getuser()}@127.0.0.1:"
@@ -59,10 +56,10 @@ def sshd(directory):
 
 @contextlib.contextmanager
 def s3(directory):
-    """An S3 server (moto) with an empty bucket; yields the words with which s3fs reaches it: the
-    bucket and options."""
+    """An S3 server (moto); yields the words with which s3fs reaches it, and a function that makes a
+    bucket of a name."""
     if importlib.util.find_spec("moto") is None:
-        raise CannotServe("moto is not installed (pip install 'moto[server]')")
+        raise Unavailable("moto is not installed (pip install 'moto[server]')")
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     server = subprocess.Popen(
@@ -78,10 +75,13 @@ def s3(directory):
     keys.chmod(0o600)
     try:
         if not any("Running on" in line for line in server.stderr):
-            raise CannotServe("moto's server does not start here")
-        request = urllib.request.Request(f"{url}/bucket", method="PUT")
-        urllib.request.urlopen(request, timeout=30).close()
-        yield "bucket", ["-o", f"url={url},use_path_request_style,passwd_file={keys},sigv2"]
+            raise Unavailable("moto's server does not start here")
+
+        def make_bucket(name):
+            request = urllib.request.Request(f"{url}/{name}", method="PUT")
+            urllib.request.urlopen(request, timeout=30).close()
+
+        yield ["-o", f"url={url},use_path_request_style,passwd_file={keys},sigv2"], make_bucket
     finally:
         server.kill()
         server.communicate()

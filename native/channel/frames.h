@@ -1,0 +1,119 @@
+/*
+ * frames.h - pages of files and pieces of listings that clients read in the segment, without a
+ * trip, a lock or a store. Freestanding.
+ *
+ *   struct df_frames    header
+ *   contents            [DF_CONTENT_COUNT]: a df_content for each file or directory that is known
+ *   tags                [sets][DF_FRAME_WAYS]: hash of what lies in each frame, to look at first
+ *   frames              [sets][DF_FRAME_WAYS]: struct df_frame
+ *   bytes               [1 + frames][DF_FRAME_SIZE], in the order in which frames are first used:
+ * so memory grows piece by piece. The first is none
+ *
+ * A frame holds one page of a regular file, found by (content's id, page number), or some whole
+ * records of a listing, found by (content's id, position they begin at). Ids are never used twice.
+ *
+ * It is believed while all of these hold:
+ *   - its sequence number is even and the same before and after the copy;
+ *   - the content still has the id: what ends belief in a whole file gives its content another one;
+ *   - a page that is not full, the end of its file: nothing was written since (df_content.written);
+ *   - a listing: the era of its mount is the one it was made in (cache.h);
+ *   - the content's time is not over: what the plugin allowed (df_call.valid_ns) since the server
+ *     has last seen that its size and time of change are as they were.
+ * A write takes the frames of the pages it touches away before it begins (server/frames.h).
+ *
+ * Which content a file has stands in its df_ofd, which is looked at again after the copy: the entry
+ * may have become another file's. Whoever may open the file may read the bytes: permission was
+ * checked at open, as for the kernel's page cache.
+ *
+ * Only the server writes; a client that is killed while it reads has changed nothing.
+ */
+#ifndef DF_CHANNEL_FRAMES_H
+#define DF_CHANNEL_FRAMES_H
+
+#include "channel/layout.h"
+
+#define DF_FRAME_SIZE    4096
+#define DF_FRAME_WAYS    8
+#define DF_CONTENT_COUNT 16384 /* files and directories; number 0 is none */
+
+struct df_content {
+    _Atomic uint64_t id;      /* 0: free */
+    _Atomic uint64_t written; /* counts writes that have begun */
+    _Atomic uint64_t until;   /* ticks (df_sys_ticks()); UINT64_MAX: for ever. Read before id */
+};
+
+struct df_frame {
+    _Alignas(64) _Atomic uint32_t seq; /* odd: being written */
+    _Atomic uint32_t used;             /* bytes; less than DF_FRAME_SIZE in a file: its end */
+    _Atomic uint64_t id;               /* of the content */
+    _Atomic uint64_t at;               /* page number; in a listing the position */
+    _Atomic uint64_t next;             /* of a listing: position behind the last record */
+    _Atomic uint64_t stamp;            /* df_content.written, of a listing the era */
+    _Atomic uint32_t bytes;            /* number of its bytes, given once; 0: not yet */
+    _Atomic uint32_t content;          /* its number: for the server, who looks for dead frames */
+};
+
+struct df_frames {
+    uint64_t sets;                                      /* a power of two */
+    uint64_t contents_at, tags_at, frames_at, bytes_at; /* from the start of this */
+    uint64_t size;                                      /* of all */
+};
+
+static inline struct df_frames *df_frames_of(const struct df_segment *segment)
+{
+    return (struct df_frames *)((char *)segment + segment->frames_at);
+}
+
+/* Where a frame is, or would be. */
+struct df_frame_place {
+    uint64_t tag;   /* never 0 */
+    uint64_t first; /* number of the first frame of its set */
+};
+
+struct df_frame_place df_frame_place(const struct df_frames *frames, uint64_t id, uint64_t at);
+
+static inline _Atomic uint64_t *df_frame_tags(const struct df_frames *frames, uint64_t first)
+{
+    return (_Atomic uint64_t *)((char *)frames + frames->tags_at) + first;
+}
+
+static inline struct df_content *df_content_number(const struct df_frames *frames, uint32_t number)
+{
+    return (struct df_content *)((char *)frames + frames->contents_at) + number;
+}
+
+static inline struct df_frame *df_frame_number(const struct df_frames *frames, uint64_t number)
+{
+    return (struct df_frame *)((char *)frames + frames->frames_at) + number;
+}
+
+static inline char *df_frame_bytes(const struct df_frames *frames, uint64_t number)
+{
+    return (char *)frames + frames->bytes_at + number * DF_FRAME_SIZE;
+}
+
+/* A frame that was found; what was copied of it counts only if df_frame_same() says so after. */
+struct df_frame_view {
+    const struct df_frame *frame;
+    const struct df_content *content;
+    const char *bytes;
+    uint64_t id, next;
+    uint32_t seq, used;
+};
+
+/* Fills in all offsets and the size, for at least `bytes` of frames. */
+void df_frames_plan(struct df_frames *frames, uint64_t bytes);
+
+/* The page of a regular file, or the piece of a listing in the mount's `era`. False: not here. */
+bool df_frame_page(const struct df_frames *frames, uint32_t content, uint64_t page,
+                   struct df_frame_view *view);
+bool df_frame_listing(const struct df_frames *frames, uint32_t content, uint64_t position,
+                      uint64_t era, struct df_frame_view *view);
+
+/* The id by which the object is known that the open file is of; 0: it is not known, or not open. */
+uint64_t df_content_id(const struct df_segment *segment, uint64_t handle);
+
+/* After the copy: it is still the same frame of the same content. */
+bool df_frame_same(const struct df_frame_view *view);
+
+#endif

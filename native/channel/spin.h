@@ -1,0 +1,67 @@
+/*
+ * spin.h - for how long to look again and again before going to sleep. Freestanding.
+ *
+ * A spin is judged in hindsight: by how long the wait was in the end, slept or not. A wait that was
+ * short though it was slept through says that a longer spin would have met its end, so two sides
+ * that both sleep find back to spinning by themselves. (Judged by its own success a spin that has
+ * become too short for the other side's sleep would stay so for ever.) A wait that was long says
+ * that the other side has nothing for us, or no processor.
+ */
+#ifndef DF_CHANNEL_SPIN_H
+#define DF_CHANNEL_SPIN_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "channel/sys.h"
+
+/* All in ticks >> 6: at 2.5 GHz 1000 are about 26 us. */
+#define DF_SPIN_START 1024
+#define DF_SPIN_MIN   48
+#define DF_SPIN_MAX   2048 /* as long as both sides' falling asleep and waking take */
+
+/* Ticks between two looks, from which on we have not been running: somebody wants the processor. */
+#define DF_SPIN_TORN 32768
+
+struct df_spin {
+    uint64_t begin; /* of the wait */
+    uint64_t last;  /* look */
+    uint64_t limit; /* ticks after begin */
+    bool torn;      /* we were not running all the time */
+};
+
+static inline struct df_spin df_spin_begin(const _Atomic uint32_t *worth, uint64_t now)
+{
+    uint64_t limit = (uint64_t)atomic_load_explicit(worth, memory_order_relaxed) << 6;
+
+    return (struct df_spin){.begin = now, .last = now, .limit = limit};
+}
+
+/* False: it is over. */
+static inline bool df_spin_on(struct df_spin *spin)
+{
+    uint64_t now;
+
+    df_sys_relax();
+    now = df_sys_ticks();
+    spin->torn |= now - spin->last > DF_SPIN_TORN;
+    spin->last = now;
+    return now - spin->begin < spin->limit;
+}
+
+/* The wait is over. Lost updates do no harm; in the steady state there are none. */
+static inline void df_spin_learn(_Atomic uint32_t *worth, const struct df_spin *spin, bool slept)
+{
+    uint32_t before = atomic_load_explicit(worth, memory_order_relaxed), after;
+
+    if (spin->torn || df_sys_ticks() - spin->begin > (uint64_t)DF_SPIN_MAX << 6)
+        after = before / 2;
+    else
+        after = slept ? before + before / 4 : before * 2;
+    after = after < DF_SPIN_MIN ? DF_SPIN_MIN : after > DF_SPIN_MAX ? DF_SPIN_MAX : after;
+    if (after != before)
+        atomic_store_explicit(worth, after, memory_order_relaxed);
+}
+
+#endif

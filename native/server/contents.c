@@ -1,0 +1,285 @@
+/*
+ * contents.c - which content a file has, and what ends belief in it.
+ */
+#include "server/frames.h"
+
+#include "server/frames_private.h"
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+void df_framer_init(struct df_framer *framer, struct df_segment *segment, struct df_cacher *cacher)
+{
+    pthread_mutex_init(&framer->lock, NULL);
+    for (unsigned i = 0; i < DF_BODY_STRIPES; i++)
+        pthread_mutex_init(&framer->stripes[i], NULL);
+    framer->frames = segment->frames_size ? df_frames_of(segment) : NULL;
+    framer->cacher = cacher;
+    framer->top = framer->hand = 1;
+    atomic_init(&framer->last_id, (uint64_t)(segment->starts - 1)
+                                      << 40); /* of none that was before */
+    for (uint32_t i = 0; framer->frames && segment->starts > 1 && i < DF_CONTENT_COUNT; i++)
+        atomic_store(&df_content_number(framer->frames, i)->id, 0);
+}
+
+void df_framer_free(struct df_framer *framer)
+{
+    pthread_mutex_destroy(&framer->lock);
+    for (unsigned i = 0; i < DF_BODY_STRIPES; i++)
+        pthread_mutex_destroy(&framer->stripes[i]);
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+static uint16_t *chain_of(struct df_framer *framer, int mount, uint64_t body)
+{
+    uint64_t hash = (body + (uint64_t)mount * 0x9e37) * UINT64_C(0x9e3779b97f4a7c15);
+
+    return &framer->chains[hash >> 32 & (DF_BODY_CHAINS - 1)];
+}
+
+/* Under the lock. 0: there is none. */
+static uint16_t find(struct df_framer *framer, int mount, uint64_t body)
+{
+    uint16_t n = *chain_of(framer, mount, body);
+
+    while (n && (framer->bodies[n].body != body || framer->bodies[n].mount != mount))
+        n = framer->bodies[n].next;
+    return n;
+}
+
+/* Another id: what was kept under the old one is dead. Under the stripe. */
+static void renew(struct df_framer *framer, uint16_t n, bool used)
+{
+    uint64_t id = used ? atomic_fetch_add(&framer->last_id, 1) + 1 : 0;
+
+    framer->bodies[n].any = framer->bodies[n].known = false;
+    atomic_store(&df_content_number(framer->frames, n)->id, id);
+}
+
+static void renew_locked(struct df_framer *framer, uint16_t n, bool used)
+{
+    pthread_mutex_lock(df_framer_stripe(framer, n));
+    renew(framer, n, used);
+    pthread_mutex_unlock(df_framer_stripe(framer, n));
+}
+
+/* It is free now; not one that a change of is under way: whoever opens the file meanwhile has to
+ * find it. Under the lock. */
+static bool release(struct df_framer *framer, uint16_t n)
+{
+    bool idle;
+
+    pthread_mutex_lock(df_framer_stripe(framer, n));
+    idle = framer->bodies[n].changing == 0;
+    if (idle) {
+        renew(framer, n, false);
+        framer->bodies[n].body = 0;
+    }
+    pthread_mutex_unlock(df_framer_stripe(framer, n));
+    return idle;
+}
+
+/* Under the lock. */
+static void drop(struct df_framer *framer, uint16_t n)
+{
+    struct df_body *b = &framer->bodies[n];
+    uint16_t *link = chain_of(framer, b->mount, b->body);
+
+    if (!release(framer, n))
+        return;
+    while (*link != n)
+        link = &framer->bodies[*link].next;
+    *link = b->next;
+    b->next = framer->free;
+    framer->free = n;
+}
+
+/* Under the lock: one that nobody has open gives way. */
+static void spare(struct df_framer *framer)
+{
+    for (unsigned i = 1; i < DF_CONTENT_COUNT && !framer->free; i++) {
+        uint16_t n = framer->hand;
+
+        framer->hand = n + 1 < DF_CONTENT_COUNT ? (uint16_t)(n + 1) : 1;
+        if (framer->bodies[n].body && framer->bodies[n].opens == 0)
+            drop(framer, n);
+    }
+}
+
+/* Under the lock: a free number, or 0. */
+static uint16_t take(struct df_framer *framer)
+{
+    uint16_t n;
+
+    if (!framer->free && framer->top < DF_CONTENT_COUNT)
+        return framer->top++;
+    if (!framer->free)
+        spare(framer);
+    n = framer->free;
+    if (n)
+        framer->free = framer->bodies[n].next;
+    return n;
+}
+
+/* Under the lock. */
+static uint16_t add(struct df_framer *framer, int mount, uint64_t body)
+{
+    uint16_t *chain = chain_of(framer, mount, body), n = take(framer);
+    struct df_body *b = &framer->bodies[n];
+
+    if (!n)
+        return 0;
+    b->opens = 0;
+    b->next = *chain;
+    *chain = n;
+    pthread_mutex_lock(df_framer_stripe(framer, n));
+    b->body = body;
+    b->mount = mount;
+    atomic_store(&df_content_number(framer->frames, n)->until, 0);
+    renew(framer, n, true);
+    pthread_mutex_unlock(df_framer_stripe(framer, n));
+    return n;
+}
+
+uint16_t df_framer_open(struct df_framer *framer, unsigned index, int mount, uint64_t body,
+                        bool keep)
+{
+    uint16_t n;
+
+    if (!framer->frames || !body || index >= DF_MOUNT_COUNT ||
+        atomic_load_explicit(&framer->mounts[index].never, memory_order_relaxed))
+        return 0;
+    pthread_mutex_lock(&framer->lock);
+    n = find(framer, mount, body);
+    if (n && !keep)
+        renew_locked(framer, n, true);
+    else if (!n)
+        n = add(framer, mount, body);
+    if (n)
+        framer->bodies[n].opens++;
+    pthread_mutex_unlock(&framer->lock);
+    return n;
+}
+
+void df_framer_close(struct df_framer *framer, uint16_t content, bool keep)
+{
+    if (!content)
+        return;
+    pthread_mutex_lock(&framer->lock);
+    if (--framer->bodies[content].opens == 0 && !keep)
+        drop(framer, content);
+    pthread_mutex_unlock(&framer->lock);
+}
+
+/* mount: of that id only; 0: of all. */
+static void renew_all(struct df_framer *framer, int mount)
+{
+    pthread_mutex_lock(&framer->lock);
+    for (uint16_t n = 1; n < framer->top; n++)
+        if (atomic_load_explicit(&df_content_number(framer->frames, n)->id, memory_order_relaxed) &&
+            (mount == 0 || framer->bodies[n].mount == mount))
+            renew_locked(framer, n, true);
+    pthread_mutex_unlock(&framer->lock);
+}
+
+void df_framer_forget(struct df_framer *framer)
+{
+    if (framer->frames)
+        renew_all(framer, 0);
+}
+
+/* ---- believing ------------------------------------------------------------------------------- */
+
+static bool is_same(const struct df_body *b, const struct stat *st)
+{
+    return b->size == st->st_size && b->changed.tv_sec == st->st_mtim.tv_sec &&
+           b->changed.tv_nsec == st->st_mtim.tv_nsec;
+}
+
+void df_framer_believe(struct df_framer *framer, unsigned index, uint16_t content,
+                       const struct stat *st, uint64_t valid_ns)
+{
+    struct df_body *b = &framer->bodies[content];
+    uint64_t until = df_cacher_until(framer->cacher, valid_ns);
+
+    if (valid_ns == 0)
+        atomic_store_explicit(&framer->mounts[index].never, true, memory_order_relaxed);
+    pthread_mutex_lock(df_framer_stripe(framer, content));
+    if (valid_ns != UINT64_MAX && b->known && !is_same(b, st))
+        renew(framer, content, true);
+    b->known = true;
+    b->size = st->st_size;
+    b->changed = st->st_mtim;
+    atomic_store(&df_content_number(framer->frames, content)->until, until);
+    pthread_mutex_unlock(df_framer_stripe(framer, content));
+}
+
+/* ---- changes --------------------------------------------------------------------------------- */
+
+/* The content of the file, with its stripe locked; 0, and nothing locked: it has none, or no longer
+ * has. */
+static uint16_t lock_content(struct df_framer *framer, const struct df_frames_changing *change)
+{
+    const struct df_body *b = &framer->bodies[change->content];
+
+    if (!change->content)
+        return 0;
+    pthread_mutex_lock(df_framer_stripe(framer, change->content));
+    if (b->body == change->body && b->mount == change->mount)
+        return change->content;
+    pthread_mutex_unlock(df_framer_stripe(framer, change->content));
+    return 0;
+}
+
+void df_framer_begin(struct df_framer *framer, struct df_frames_changing *change)
+{
+    uint16_t n;
+
+    if (!framer->frames || change->kind == DF_FRAMES_NOTHING)
+        return;
+    change->content = n = lock_content(framer, change);
+    if (!n) {
+        atomic_fetch_add(&framer->mounts[change->index].changing, 1);
+        return;
+    }
+    framer->bodies[n].changing++;
+    atomic_fetch_add(&df_content_number(framer->frames, n)->written, 1);
+    if (change->kind == DF_FRAMES_RANGE && framer->bodies[n].any)
+        df_framer_take_away(framer, n, (uint64_t)change->offset / DF_FRAME_SIZE,
+                            ((uint64_t)change->offset + change->size) / DF_FRAME_SIZE);
+    pthread_mutex_unlock(df_framer_stripe(framer, n));
+}
+
+/* The file has become known, by its body, or else any of the mount may be meant. */
+static void end_unknown(struct df_framer *framer, const struct df_frames_changing *change)
+{
+    uint16_t n;
+
+    if (!change->body) {
+        renew_all(framer, change->mount);
+        return;
+    }
+    pthread_mutex_lock(&framer->lock);
+    n = find(framer, change->mount, change->body);
+    if (n)
+        renew_locked(framer, n, true);
+    pthread_mutex_unlock(&framer->lock);
+}
+
+void df_framer_end(struct df_framer *framer, const struct df_frames_changing *change)
+{
+    uint16_t n = change->content;
+
+    if (!framer->frames || change->kind == DF_FRAMES_NOTHING)
+        return;
+    if (!n) {
+        end_unknown(framer, change);
+        atomic_fetch_sub(&framer->mounts[change->index].changing, 1);
+        return;
+    }
+    pthread_mutex_lock(df_framer_stripe(framer, n));
+    if (change->kind != DF_FRAMES_RANGE)
+        renew(framer, n, true);
+    framer->bodies[n].changing--;
+    pthread_mutex_unlock(df_framer_stripe(framer, n));
+}

@@ -1,0 +1,353 @@
+/*
+ * execute_data.c - reading, writing and listing; what of it is kept for all (frames.h).
+ *
+ * A read whose bytes may be kept asks the plugin for whole pages, and for more if the file is read
+ * from one end to the other. Pieces of large files are kept when they are asked for a second time:
+ * the first reading costs no copy, and does not push out what is read again and again.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "server/server_private.h"
+
+#define out_of      df_execute_out
+#define CALL        DF_EXECUTE_CALL
+#define at_most     df_execute_at_most
+
+#define AHEAD_FIRST (16 << 10)  /* bytes behind what is asked for */
+#define AHEAD_MAX   (128 << 10) /* the kernel's default */
+#define LARGE       (64 << 10)  /* a read of more is kept the second time, and brings no more */
+
+/* ---- whose bytes they are -------------------------------------------------------------------- */
+
+/* Such a file's content is asked for by its df_ofd; a writer has one too, to say what it changes.
+ */
+uint16_t df_execute_content(struct df_work *w, const struct df_file *file)
+{
+    const uint8_t never = DF_FILE_DIRECT | DF_FILE_STREAM | DF_FILE_NONSEEKABLE;
+    bool listed = file->kind == DF_KIND_DIRECTORY && file->traits & DF_FILE_LISTS;
+
+    w->bytes.body = file->body;
+    if (atomic_load(&file->flags) & (O_PATH | O_DIRECT) || file->traits & never ||
+        (file->kind != DF_KIND_REGULAR && !listed))
+        return 0;
+    return df_framer_open(&w->server->framer, w->index, w->message.mount, file->body,
+                          file->traits & DF_FILE_KEEP);
+}
+
+static uint16_t content_of(struct df_work *w, uint64_t handle)
+{
+    const struct df_ofd *ofd = df_segment_ofd(w->server->own.segment, handle);
+
+    return ofd ? atomic_load_explicit(&ofd->content, memory_order_relaxed) : 0;
+}
+
+static void change_file(struct df_work *w, enum df_frames_change kind, unsigned file)
+{
+    uint64_t handle =
+        w->message.files[file] ? w->message.files[file] : w->message.wheres[file].base;
+
+    w->bytes.kind = kind;
+    w->bytes.content = content_of(w, handle);
+    w->bytes.body = w->files[file] ? w->files[file]->body : 0;
+}
+
+void df_execute_bytes(struct df_work *w)
+{
+    const struct df_message *m = &w->message;
+
+    w->bytes = (struct df_frames_changing){.kind = DF_FRAMES_NOTHING, .index = w->index};
+    if (!w->call.mount) /* of a process, not of a file */
+        return;
+    w->bytes.mount = w->call.mount->id;
+    switch (m->op) {
+    case DF_MESSAGE_write:
+        change_file(w, DF_FRAMES_RANGE, 0);
+        w->bytes.offset = m->args.write.offset < 0 ? 0 : m->args.write.offset;
+        w->bytes.size = at_most(m->args.write.size, DF_PAYLOAD_SIZE);
+        break;
+    case DF_MESSAGE_fallocate:
+    case DF_MESSAGE_ioctl:
+        change_file(w, DF_FRAMES_FILE, 0);
+        break;
+    case DF_MESSAGE_copy_file_range:
+        change_file(w, DF_FRAMES_FILE, 1);
+        break;
+    case DF_MESSAGE_setattr:
+        if (!(m->args.setattr.set.valid & DF_SET_SIZE))
+            break;
+        if (m->wheres[0].base && m->wheres[0].len == 0)
+            change_file(w, DF_FRAMES_FILE, 0);
+        else
+            w->bytes.kind = DF_FRAMES_FILE;
+        break;
+    case DF_MESSAGE_open: /* which file, df_execute_content() will know */
+        if (m->args.open.flags & O_TRUNC)
+            w->bytes.kind = DF_FRAMES_FILE;
+        break;
+    }
+}
+
+/* Asks the plugin how the file is and for how long that holds. The ticket by which what is read now
+ * may be kept; *size: of the file. */
+static struct df_frames_ticket ask(struct df_work *w, uint16_t content, off_t *size)
+{
+    struct df_where itself = {.base = w->files[0], .name = ""};
+    struct stat st;
+    int64_t ret;
+
+    w->call.asks_validity = true;
+    w->call.valid_ns = 0;
+    ret = CALL(getattr, &itself, &st);
+    w->call.asks_validity = false;
+    if (ret < 0)
+        return (struct df_frames_ticket){.valid = false};
+    *size = st.st_size;
+    df_framer_believe(&w->server->framer, w->index, content, &st, w->call.valid_ns);
+    return df_framer_ask(&w->server->framer, w->index, content);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* What is asked of the plugin; `size` 0: what the client asks for, no more, and none is kept. */
+struct reading {
+    struct df_frames_ticket ticket;
+    off_t end; /* of the file */
+    off_t from;
+    size_t size;
+};
+
+static size_t whole(size_t size)
+{
+    return (size + DF_FRAME_SIZE - 1) & ~(size_t)(DF_FRAME_SIZE - 1);
+}
+
+/* Bytes to read ahead: twice as many each time that a reader comes to where the last one ended. */
+static size_t ahead_of(struct df_work *w, off_t offset)
+{
+    struct df_open_file *open = df_files_entry(&w->server->files, w->message.files[0]);
+    uint32_t ahead = atomic_load_explicit(&open->ahead, memory_order_relaxed);
+
+    if (ahead == DF_FILES_RANDOM)
+        return 0;
+    if (offset == 0)
+        ahead = AHEAD_FIRST;
+    else if (atomic_load_explicit(&open->ahead_of, memory_order_relaxed) == offset)
+        ahead = ahead == 0 ? AHEAD_FIRST : ahead < AHEAD_MAX ? ahead * 2 : AHEAD_MAX;
+    else
+        ahead = 0;
+    atomic_store_explicit(&open->ahead, ahead, memory_order_relaxed);
+    return ahead;
+}
+
+static void expect_next(struct df_work *w, off_t offset)
+{
+    struct df_open_file *open = df_files_entry(&w->server->files, w->message.files[0]);
+
+    atomic_store_explicit(&open->ahead_of, offset, memory_order_relaxed);
+}
+
+static struct reading plan(struct df_work *w, size_t size, off_t offset)
+{
+    struct df_framer *framer = &w->server->framer;
+    uint16_t content = content_of(w, w->message.files[0]);
+    struct reading r = {.ticket = df_framer_ask(framer, w->index, content)};
+
+    if (!r.ticket.valid || offset < 0 || offset > INT64_MAX - 2 * (off_t)DF_PAYLOAD_SIZE ||
+        size == 0 || (size > LARGE && !df_framer_again(framer, &r.ticket, offset)))
+        return r;
+    r.ticket = ask(w, content, &r.end);
+    if (!r.ticket.valid)
+        return r;
+    r.from = offset - offset % DF_FRAME_SIZE;
+    r.size = whole((size_t)(offset - r.from) + size);
+    if (size <= LARGE)
+        r.size += ahead_of(w, offset);
+    if (r.size > DF_PAYLOAD_SIZE)
+        r.size = 0;
+    else
+        expect_next(w, r.from + (off_t)r.size);
+    return r;
+}
+
+/* A plugin that gives more than the size it tells is not believed: the kernel would cut it off. */
+static void keep(struct df_work *w, const struct reading *r, size_t got)
+{
+    off_t end = r->from + (off_t)got;
+
+    if (got > 0 && end > r->end)
+        return;
+    df_framer_keep(&w->server->framer, &r->ticket, (uint64_t)r->from / DF_FRAME_SIZE,
+                   w->area->payload, got, got < r->size && end >= r->end);
+}
+
+static int64_t read_plainly(struct df_work *w, size_t size, off_t offset)
+{
+    struct iovec iov = {w->area->payload, size};
+
+    out_of(w)->read.at = 0;
+    return CALL(read, w->files[0], &iov, 1, offset);
+}
+
+int64_t df_execute_read(struct df_work *w)
+{
+    size_t size = at_most(w->message.args.read.size, DF_PAYLOAD_SIZE), before;
+    off_t offset = w->message.args.read.offset;
+    struct reading r = plan(w, size, offset);
+    int64_t got;
+
+    if (r.size == 0)
+        return read_plainly(w, size, offset);
+    got = read_plainly(w, r.size, r.from);
+    if (got < 0) /* perhaps only of what was not asked for */
+        return read_plainly(w, size, offset);
+    keep(w, &r, (size_t)got);
+    before = (size_t)(offset - r.from);
+    out_of(w)->read.at = before;
+    return (size_t)got <= before ? 0 : (int64_t)at_most((size_t)got - before, size);
+}
+
+/* POSIX_FADV_*: who reads here and there wants nothing ahead. */
+int64_t df_execute_advise(struct df_work *w)
+{
+    int advice = w->message.args.advise.mode;
+    struct df_open_file *open = df_files_entry(&w->server->files, w->message.files[0]);
+
+    if (advice == POSIX_FADV_RANDOM)
+        atomic_store_explicit(&open->ahead, DF_FILES_RANDOM, memory_order_relaxed);
+    else if (advice == POSIX_FADV_NORMAL || advice == POSIX_FADV_SEQUENTIAL)
+        atomic_store_explicit(&open->ahead, 0, memory_order_relaxed);
+    return CALL(advise, w->files[0], w->message.args.advise.offset, w->message.args.advise.length,
+                advice);
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+#define SETTABLE (O_APPEND | O_NONBLOCK | O_DIRECT | O_NOATIME | O_ASYNC) /* F_SETFL */
+
+/* What fcntl(2) has changed over there holds from the next write on, for all who share the file. */
+static void take_flags(struct df_file *file, int flags)
+{
+    int have = atomic_load_explicit(&file->flags, memory_order_relaxed);
+
+    if ((have ^ flags) & SETTABLE)
+        atomic_store_explicit(&file->flags, (have & ~SETTABLE) | (flags & SETTABLE),
+                              memory_order_relaxed);
+}
+
+int64_t df_execute_write(struct df_work *w)
+{
+    struct iovec iov = {w->area->payload, at_most(w->message.args.write.size, DF_PAYLOAD_SIZE)};
+    off_t offset = w->message.args.write.offset;
+    int64_t ret;
+
+    take_flags(w->files[0], w->message.args.write.flags);
+    ret = CALL(write, w->files[0], &iov, 1, &offset);
+    out_of(w)->offset = offset;
+    return ret;
+}
+
+/* ---- many reads in one message ----------------------------------------------------------------
+ */
+
+#define BATCH_RUN 64
+
+struct batch {
+    struct df_message_extent *extents; /* in the payload: the results go there */
+    char *bytes;                       /* of the next extent */
+    size_t room;                       /* bytes left behind it */
+    struct df_extent run[BATCH_RUN];
+    struct df_message_extent *from[BATCH_RUN];
+    size_t count;
+};
+
+static void batch_flush(struct df_work *w, struct batch *b)
+{
+    struct df_fs *fs;
+    int64_t ret;
+
+    if (b->count == 0)
+        return;
+    fs = b->run[0].file->fs;
+    w->call.mount = atomic_load_explicit(&b->run[0].file->mount, memory_order_relaxed);
+    ret = df_call_result(&w->call, fs->ops->read_batch(fs, &w->call, b->run, b->count));
+    for (size_t i = 0; i < b->count; i++) {
+        b->from[i]->result = ret < 0 ? ret : b->run[i].result;
+        df_file_put(w->thread, b->run[i].file);
+    }
+    b->count = 0;
+}
+
+/* One extent more; false: it does not fit in the payload. */
+static bool batch_add(struct df_work *w, struct batch *b, struct df_message_extent *extent)
+{
+    struct df_message_extent e = *extent;
+    size_t size = (e.size + 7) & ~(size_t)7;
+    struct df_file *file;
+
+    if (e.size > DF_PAYLOAD_SIZE || size > b->room)
+        return false;
+    file = df_files_get(&w->server->files, e.handle);
+    extent->result = file ? 0 : -EBADF;
+    if (file) {
+        if (b->count == BATCH_RUN || (b->count > 0 && b->run[0].file->fs != file->fs))
+            batch_flush(w, b);
+        b->from[b->count] = extent;
+        b->run[b->count++] = (struct df_extent){file, b->bytes, e.size, e.offset, 0};
+    }
+    b->bytes += size;
+    b->room -= size;
+    return true;
+}
+
+int64_t df_execute_read_batch(struct df_work *w)
+{
+    struct batch b = {.extents = (struct df_message_extent *)w->area->payload};
+    uint64_t count = w->message.args.read_batch.count;
+    bool fits = true;
+
+    if (count > DF_PAYLOAD_SIZE / sizeof(b.extents[0]))
+        return -EPROTO;
+    b.bytes = (char *)&b.extents[count];
+    b.room = DF_PAYLOAD_SIZE - count * sizeof(b.extents[0]);
+    for (uint64_t i = 0; i < count && fits; i++)
+        fits = batch_add(w, &b, &b.extents[i]);
+    batch_flush(w, &b);
+    return fits ? 0 : -EPROTO;
+}
+
+/* ---- listings -------------------------------------------------------------------------------- */
+
+/* The records in the payload, from the position on that they were asked for. */
+static void keep_list(struct df_work *w, const struct df_frames_ticket *ticket,
+                      struct df_cacher_ticket names, size_t used)
+{
+    uint64_t position = (uint64_t)w->message.args.readdir.offset;
+
+    if (df_cacher_same_names(&w->server->cacher, w->index, names))
+        df_framer_keep_list(&w->server->framer, ticket, position, names.era, w->area->payload,
+                            used);
+}
+
+int64_t df_execute_readdir(struct df_work *w)
+{
+    struct df_dirbuf buf = {.data = w->area->payload,
+                            .size = at_most(w->message.args.readdir.size, DF_PAYLOAD_SIZE)};
+    struct df_cacher_ticket names = {.valid = false};
+    uint16_t content = content_of(w, w->message.files[0]);
+    struct df_frames_ticket ticket = df_framer_ask(&w->server->framer, w->index, content);
+    off_t size;
+    int64_t ret;
+
+    if (ticket.valid)
+        ticket = ask(w, content, &size);
+    if (ticket.valid)
+        names = df_cacher_ask_names(&w->server->cacher, w->index);
+    ret = CALL(readdir, w->files[0], w->message.args.readdir.offset, &buf);
+    out_of(w)->readdir.used = buf.used;
+    out_of(w)->readdir.next = buf.next;
+    if (ret == 0 && names.valid)
+        keep_list(w, &ticket, names, buf.used);
+    return ret;
+}

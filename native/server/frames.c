@@ -1,0 +1,252 @@
+/*
+ * frames.c - puts pages and listings into frames, and takes them away.
+ */
+#include "server/frames.h"
+
+#include <dirent.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "channel/sys.h"
+#include "server/frames_private.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
+
+#define PIECE (128 << 10) /* of a large file: kept when it is asked for again */
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+struct df_frames_ticket df_framer_ask(struct df_framer *framer, unsigned index, uint16_t content)
+{
+    struct df_frames_ticket ticket = {.index = index, .content = content};
+    struct df_content *c;
+
+    if (!framer->frames || !content || index >= DF_MOUNT_COUNT ||
+        atomic_load_explicit(&framer->mounts[index].never, memory_order_relaxed) ||
+        atomic_load(&framer->mounts[index].changing) > 0)
+        return ticket;
+    c = df_content_number(framer->frames, content);
+    pthread_mutex_lock(df_framer_stripe(framer, content));
+    ticket.id = atomic_load_explicit(&c->id, memory_order_relaxed);
+    ticket.written = atomic_load_explicit(&c->written, memory_order_relaxed);
+    ticket.valid = framer->bodies[content].changing == 0 && ticket.id != 0;
+    pthread_mutex_unlock(df_framer_stripe(framer, content));
+    return ticket;
+}
+
+/* Nothing has begun since. Under the stripe. */
+static bool holds(struct df_framer *framer, const struct df_frames_ticket *ticket)
+{
+    const struct df_content *c = df_content_number(framer->frames, ticket->content);
+
+    return framer->bodies[ticket->content].changing == 0 &&
+           atomic_load_explicit(&c->id, memory_order_relaxed) == ticket->id &&
+           atomic_load_explicit(&c->written, memory_order_relaxed) == ticket->written;
+}
+
+bool df_framer_again(struct df_framer *framer, const struct df_frames_ticket *ticket, off_t offset)
+{
+    uint64_t hash = (ticket->id ^ (uint64_t)(offset / PIECE) * UINT64_C(0xd6e8feb86659fd93)) *
+                    UINT64_C(0x9e3779b97f4a7c15);
+    uint16_t mark = (uint16_t)(hash >> 16) | 1;
+
+    return atomic_exchange_explicit(&framer->seen[hash >> 48], mark, memory_order_relaxed) == mark;
+}
+
+/* ---- one frame ------------------------------------------------------------------------------- */
+
+/* Of a content that is gone or has another id. */
+static bool is_dead(struct df_framer *framer, const struct df_frame *f)
+{
+    uint32_t content = atomic_load_explicit(&f->content, memory_order_relaxed) % DF_CONTENT_COUNT;
+    uint64_t id =
+        atomic_load_explicit(&df_content_number(framer->frames, content)->id, memory_order_relaxed);
+
+    return id != atomic_load_explicit(&f->id, memory_order_relaxed);
+}
+
+/* The number of the frame's own, of a free one, of a dead one, or of one that gives way: any, for
+ * readers leave no trace. */
+static uint64_t choose(struct df_framer *framer, struct df_frame_place place)
+{
+    const _Atomic uint64_t *tags = df_frame_tags(framer->frames, place.first);
+    uint64_t unused = UINT64_MAX;
+
+    for (unsigned i = 0; i < DF_FRAME_WAYS; i++) {
+        uint64_t tag = atomic_load_explicit(&tags[i], memory_order_relaxed);
+
+        if (tag == place.tag)
+            return place.first + i;
+        if (tag == 0 && unused == UINT64_MAX)
+            unused = place.first + i;
+    }
+    for (unsigned i = 0; i < DF_FRAME_WAYS && unused == UINT64_MAX; i++)
+        if (is_dead(framer, df_frame_number(framer->frames, place.first + i)))
+            unused = place.first + i;
+    return unused != UINT64_MAX ? unused : place.first + (df_sys_ticks() >> 6) % DF_FRAME_WAYS;
+}
+
+/* Released, so that none is seen before the odd sequence number. */
+static void store(_Atomic uint64_t *to, uint64_t value)
+{
+    atomic_store_explicit(to, value, memory_order_release);
+}
+
+/* False: somebody else is writing it. */
+static bool begin_writing(struct df_frame *f, uint32_t *seq)
+{
+    *seq = atomic_load_explicit(&f->seq, memory_order_relaxed);
+    if (*seq & 1 || !atomic_compare_exchange_strong(&f->seq, seq, *seq + 1))
+        return false;
+    df_sys_stores_before();
+    return true;
+}
+
+static void end_writing(struct df_frame *f, uint32_t seq)
+{
+    atomic_store_explicit(&f->seq, seq + 2, memory_order_release);
+}
+
+#define GROWTH 32 /* frames whose memory is made together: one call instead of as many faults */
+
+static void grow(struct df_framer *framer, uint32_t number)
+{
+    uint64_t left = framer->frames->sets * DF_FRAME_WAYS + 1 - number;
+
+    madvise(df_frame_bytes(framer->frames, number), (left < GROWTH ? left : GROWTH) * DF_FRAME_SIZE,
+            MADV_POPULATE_WRITE);
+}
+
+/* A frame's own bytes, for good. While it is being written. */
+static char *bytes_of(struct df_framer *framer, struct df_frame *f)
+{
+    uint32_t number = atomic_load_explicit(&f->bytes, memory_order_relaxed);
+
+    if (number == 0) {
+        number = atomic_fetch_add(&framer->bytes, 1) + 1;
+        atomic_store_explicit(&f->bytes, number, memory_order_release);
+        if (number % GROWTH == 1) /* should it fail, faults do the same */
+            grow(framer, number);
+    }
+    return df_frame_bytes(framer->frames, number);
+}
+
+struct fill {
+    uint64_t at, next, stamp;
+    const char *bytes;
+    size_t size;
+};
+
+/* Under the stripe of the content. Another content's may be writing it: then not. */
+static void fill_frame(struct df_framer *framer, const struct df_frames_ticket *ticket,
+                       const struct fill *fill)
+{
+    struct df_frame_place place = df_frame_place(framer->frames, ticket->id, fill->at);
+    uint64_t number = choose(framer, place);
+    struct df_frame *f = df_frame_number(framer->frames, number);
+    uint32_t seq;
+
+    if (!begin_writing(f, &seq))
+        return;
+    store(&f->id, ticket->id);
+    store(&f->at, fill->at);
+    store(&f->next, fill->next);
+    store(&f->stamp, fill->stamp);
+    atomic_store_explicit(&f->content, ticket->content, memory_order_release);
+    atomic_store_explicit(&f->used, (uint32_t)fill->size, memory_order_release);
+    df_sys_copy_unsure(bytes_of(framer, f), fill->bytes, fill->size);
+    store(df_frame_tags(framer->frames, number), place.tag);
+    end_writing(f, seq);
+    framer->bodies[ticket->content].any = true;
+}
+
+static void take_page_away(struct df_framer *framer, uint64_t id, uint64_t page)
+{
+    struct df_frame_place place = df_frame_place(framer->frames, id, page);
+    _Atomic uint64_t *tags = df_frame_tags(framer->frames, place.first);
+
+    for (unsigned i = 0; i < DF_FRAME_WAYS; i++) {
+        struct df_frame *f = df_frame_number(framer->frames, place.first + i);
+        uint32_t seq;
+
+        if (atomic_load_explicit(&tags[i], memory_order_relaxed) != place.tag ||
+            !begin_writing(f, &seq)) /* who writes it writes another content's */
+            continue;
+        if (atomic_load_explicit(&f->id, memory_order_relaxed) == id &&
+            atomic_load_explicit(&f->at, memory_order_relaxed) == page) {
+            store(&f->id, 0);
+            store(&tags[i], 0);
+        }
+        end_writing(f, seq);
+    }
+}
+
+void df_framer_take_away(struct df_framer *framer, uint16_t content, uint64_t first, uint64_t last)
+{
+    uint64_t id = atomic_load(&df_content_number(framer->frames, content)->id);
+
+    for (uint64_t page = first; page <= last; page++)
+        take_page_away(framer, id, page);
+}
+
+/* ---- keeping --------------------------------------------------------------------------------- */
+
+void df_framer_keep(struct df_framer *framer, const struct df_frames_ticket *ticket, uint64_t page,
+                    const char *bytes, size_t size, bool end)
+{
+    pthread_mutex_t *stripe = df_framer_stripe(framer, ticket->content);
+    struct fill fill = {.at = page, .stamp = ticket->written, .bytes = bytes};
+
+    if (!ticket->valid)
+        return;
+    pthread_mutex_lock(stripe);
+    while (holds(framer, ticket) && (size >= DF_FRAME_SIZE || end)) {
+        fill.size = size < DF_FRAME_SIZE ? size : DF_FRAME_SIZE;
+        fill_frame(framer, ticket, &fill);
+        if (fill.size < DF_FRAME_SIZE)
+            break;
+        size -= fill.size;
+        fill.bytes += fill.size;
+        fill.at++;
+    }
+    pthread_mutex_unlock(stripe);
+}
+
+/* How many bytes of whole records go into one frame; *next: where the one behind them begins. */
+static size_t fit(const char *records, size_t size, uint64_t *next)
+{
+    size_t used = 0;
+
+    while (used < size) {
+        const struct dirent64 *entry = (const struct dirent64 *)(records + used);
+
+        if (used + entry->d_reclen > DF_FRAME_SIZE)
+            break;
+        used += entry->d_reclen;
+        *next = (uint64_t)entry->d_off;
+    }
+    return used;
+}
+
+void df_framer_keep_list(struct df_framer *framer, const struct df_frames_ticket *ticket,
+                         uint64_t position, uint64_t era, const char *records, size_t size)
+{
+    pthread_mutex_t *stripe = df_framer_stripe(framer, ticket->content);
+    struct fill fill = {.at = position, .next = position, .stamp = era, .bytes = records};
+
+    if (!ticket->valid)
+        return;
+    pthread_mutex_lock(stripe);
+    do {
+        if (!holds(framer, ticket))
+            break;
+        fill.size = fit(fill.bytes, size, &fill.next);
+        fill_frame(framer, ticket, &fill);
+        fill.bytes += fill.size;
+        fill.at = fill.next;
+        size -= fill.size;
+    } while (size > 0);
+    pthread_mutex_unlock(stripe);
+}

@@ -1,0 +1,136 @@
+/*
+ * frames.h - the server's side of the frames in the segment: whose bytes they are, what is put in,
+ * what ends belief, what gives way.
+ *
+ * A content is what is known of the bytes of one object of a mount (df_file.body); open files of
+ * the object share it, and it stays after the last of them if the plugin keeps caches over open,
+ * until its number is needed for another.
+ *
+ * Why no stale page is put in. What may change a file is announced before it begins and ends after
+ * it is done; in between, and if anything began since the bytes were asked for, no page of the file
+ * is put in. So there is none to take away when a write ends: those it touches go when it begins,
+ * and a call that reads while it is under way asks the plugin. Changes that are not told page by
+ * page (truncation, fallocate, O_TRUNC, an open without keep_cache) give the content another id
+ * when they end. Changes of files that are not known by number are announced for the whole mount.
+ *
+ * Writes go through to the plugin: no frame is ever dirty, so any may give way at any time.
+ *
+ * Locks: `lock` protects the table of contents; a stripe, by number, protects the changes of a
+ * content and the putting in of its frames. `lock` before a stripe.
+ */
+#ifndef DF_SERVER_FRAMES_H
+#define DF_SERVER_FRAMES_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "channel/frames.h"
+#include "server/cache.h"
+
+#define DF_BODY_CHAINS  4096
+#define DF_BODY_STRIPES 64
+#define DF_FRAMES_SEEN  65536
+
+/* The server's half of a df_content. */
+struct df_body {
+    uint64_t body;     /* df_file.body, 0: free; this and mount: changed under `lock` and stripe */
+    int mount;         /* id */
+    uint32_t opens;    /* open files that have it; this and next: under `lock` */
+    uint16_t next;     /* in its chain, or of the free ones; 0: the last */
+    bool any;          /* under its stripe, as all that follows: some page of this id was put in */
+    bool known;        /* what is kept is of this size and time of change */
+    uint32_t changing; /* changes under way */
+    off_t size;
+    struct timespec changed;
+};
+
+struct df_framer {
+    struct df_frames *frames; /* NULL: none */
+    struct df_cacher *cacher; /* eras and time */
+
+    pthread_mutex_t lock;
+    uint16_t chains[DF_BODY_CHAINS], free;
+    uint16_t top;  /* numbers from here on were never used */
+    uint16_t hand; /* where the search for one that can be spared goes on */
+    struct df_body bodies[DF_CONTENT_COUNT];
+
+    _Atomic uint32_t bytes; /* numbers of bytes that were given to frames */
+
+    pthread_mutex_t stripes[DF_BODY_STRIPES];
+    _Atomic uint64_t last_id;
+
+    struct {
+        _Alignas(64) _Atomic uint32_t changing; /* changes of files that are not known */
+        _Atomic bool never;                     /* the plugin allows no time at all */
+    } mounts[DF_MOUNT_COUNT];
+
+    /* Pieces of large files that were asked for once: 16 bits of a hash each. */
+    _Atomic uint16_t seen[DF_FRAMES_SEEN];
+};
+
+void df_framer_init(struct df_framer *framer, struct df_segment *segment, struct df_cacher *cacher);
+void df_framer_free(struct df_framer *framer);
+
+/* ---- contents -------------------------------------------------------------------------------- */
+
+/* A file of that body was opened. Its content's number; 0: there is none to be had, or nothing may
+ * be kept. `keep`: what is known of it stays. Each is closed once. */
+uint16_t df_framer_open(struct df_framer *framer, unsigned index, int mount, uint64_t body,
+                        bool keep);
+void df_framer_close(struct df_framer *framer, uint16_t content, bool keep);
+
+/* Nothing of any file is believed any more. */
+void df_framer_forget(struct df_framer *framer);
+
+/* ---- changes --------------------------------------------------------------------------------- */
+
+enum df_frames_change {
+    DF_FRAMES_NOTHING,
+    DF_FRAMES_RANGE, /* of a file: `size` bytes from `offset` on, and its end */
+    DF_FRAMES_FILE,  /* all of a file, which may become known (`body`) only when it has ended */
+};
+
+struct df_frames_changing {
+    enum df_frames_change kind;
+    unsigned index;   /* of the mount */
+    int mount;        /* its id */
+    uint16_t content; /* of the file; 0: it has none, or is not known */
+    uint64_t body;    /* df_file.body; 0 at the end: any file of the mount may be meant */
+    off_t offset;
+    size_t size;
+};
+
+void df_framer_begin(struct df_framer *framer, struct df_frames_changing *change);
+void df_framer_end(struct df_framer *framer, const struct df_frames_changing *change);
+
+/* ---- keeping --------------------------------------------------------------------------------- */
+
+/* Before a file is read whose bytes may be kept: the plugin says that it is so now, and may be
+ * believed for that time (df_call.valid_ns; 0 is for good: nothing of the mount is kept any more).
+ * A file that others may change and that has another size or time of change is another content; as
+ * the kernel's FUSE_AUTO_INVAL_DATA. */
+void df_framer_believe(struct df_framer *framer, unsigned index, uint16_t content,
+                       const struct stat *st, uint64_t valid_ns);
+
+/* Then, before it is read. */
+struct df_frames_ticket {
+    bool valid;
+    unsigned index;
+    uint16_t content;
+    uint64_t id, written;
+};
+struct df_frames_ticket df_framer_ask(struct df_framer *framer, unsigned index, uint16_t content);
+
+/* True if a large piece should be kept: it is not the first time that it is asked for. */
+bool df_framer_again(struct df_framer *framer, const struct df_frames_ticket *ticket, off_t offset);
+
+/* Keeps `size` bytes from page `page` on; `end`: the file ends behind them. Pages that are neither
+ * full nor the end are left out. */
+void df_framer_keep(struct df_framer *framer, const struct df_frames_ticket *ticket, uint64_t page,
+                    const char *bytes, size_t size, bool end);
+
+/* Keeps records of a listing, of which the first begins at `position`; none: the listing's end. */
+void df_framer_keep_list(struct df_framer *framer, const struct df_frames_ticket *ticket,
+                         uint64_t position, uint64_t era, const char *records, size_t size);
+
+#endif

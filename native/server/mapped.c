@@ -1,0 +1,202 @@
+/*
+ * mapped.c - files that programs of a run have mapped: their bytes lie in data files of the run's
+ * directory (intercept/shadow_map.c), named by mount and inode number.
+ *
+ * A program writes back what it stored in memory, unless it is killed: then that is done here,
+ * before its files are closed, by messages as its own would have been. Holes of a data file are
+ * bytes that nobody has brought, or zeros that nobody has changed.
+ *
+ * A data file goes with the last open file description of its file. Who maps a file, and who
+ * removes a data file, has the lock of the run (flock(2) of `shared`); here it is only tried for,
+ * since who has it may wait for us.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "server/server_private.h"
+
+#define PAGE  4096
+#define PIECE ((size_t)256 << 10) /* compared at a time */
+
+/* ---- names -------------------------------------------------------------------------------------
+ */
+
+static bool name_of(const struct df_server *server, char letter, int mount, uint64_t ino,
+                    char name[PATH_MAX])
+{
+    int size = snprintf(name, PATH_MAX, "%s/%c/%" PRIu32 ".%" PRIu64, server->options->shadow,
+                        letter, (uint32_t)mount, ino);
+
+    return size > 0 && size < PATH_MAX;
+}
+
+static int open_data(const struct df_server *server, const struct df_ofd *ofd)
+{
+    char name[PATH_MAX];
+
+    return name_of(server, 'd', ofd->mount, ofd->ino, name)
+               ? open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+               : -1;
+}
+
+/* ---- writing back ------------------------------------------------------------------------------
+ */
+
+/* A message of our own. */
+struct letter {
+    struct df_server *server;
+    struct df_slot slot;
+    struct df_area *area;
+    uint64_t handle;
+    char *now; /* [PIECE]: what is in memory */
+    char *had; /* [PIECE]: what the mount has */
+};
+
+static int64_t send(struct letter *l, enum df_message_op op, size_t size, off_t offset)
+{
+    struct df_message *m = &l->slot.message;
+
+    memset(m, 0, sizeof(*m));
+    m->op = op;
+    m->files[0] = l->handle;
+    m->caller.size_limit = INT64_MAX;
+    m->args.read.size = size; /* and of write: the same member */
+    m->args.read.offset = offset;
+    df_execute(l->server, &l->slot, l->area);
+    return m->result;
+}
+
+/* The runs of pages that differ. */
+static void write_changed(struct letter *l, size_t size, off_t offset)
+{
+    for (size_t from = 0, end; from < size; from = end) {
+        size_t run = 0;
+
+        for (end = from; end < size; run = end - from) {
+            size_t step = size - end < PAGE ? size - end : PAGE;
+
+            if (memcmp(l->now + end, l->had + end, step) == 0)
+                break;
+            end += step;
+        }
+        if (run > 0) {
+            memcpy(l->area->payload, l->now + from, run);
+            send(l, DF_MESSAGE_write, run, offset + (off_t)from);
+        } else {
+            end = from + PAGE;
+        }
+    }
+}
+
+/* A file does not grow by being mapped. How many bytes were compared; 0: that was all. */
+static size_t write_piece(struct letter *l, int data, size_t size, off_t offset)
+{
+    ssize_t got = pread(data, l->now, size, offset);
+    int64_t had = got > 0 ? send(l, DF_MESSAGE_read, (size_t)got, offset) : 0;
+    uint64_t at = l->slot.message.out.read.at;
+
+    if (had <= 0 || had > got || at > DF_PAYLOAD_SIZE - (size_t)had)
+        return 0;
+    memcpy(l->had, l->area->payload + at, (size_t)had);
+    write_changed(l, (size_t)had, offset);
+    return (size_t)had;
+}
+
+static void write_data(struct letter *l, int data)
+{
+    off_t at = lseek(data, 0, SEEK_DATA);
+
+    while (at >= 0) {
+        off_t hole = lseek(data, at, SEEK_HOLE);
+        size_t done = 1;
+
+        while (at < hole && done > 0) {
+            done = write_piece(l, data, hole - at < (off_t)PIECE ? (size_t)(hole - at) : PIECE, at);
+            at += (off_t)done;
+        }
+        if (done == 0)
+            return;
+        at = lseek(data, at, SEEK_DATA);
+    }
+}
+
+static void write_back(struct df_server *server, uint32_t client, const struct df_ofd *ofd)
+{
+    struct letter l = {.server = server, .handle = atomic_load(&ofd->handle)};
+    int data = open_data(server, ofd);
+
+    if (data < 0)
+        return;
+    atomic_store(&l.slot.word, df_slot_word(client, DF_SLOT_RUNNING));
+    l.area = calloc(1, sizeof(*l.area)); /* pages that are not touched cost nothing */
+    l.now = malloc(2 * PIECE);
+    l.had = l.now ? l.now + PIECE : NULL;
+    if (l.area && l.now)
+        write_data(&l, data);
+    free(l.area);
+    free(l.now);
+    close(data);
+}
+
+/* Stores are only made by those who may write the file. */
+static bool may_have_stored(const struct df_ofd *ofd)
+{
+    return __atomic_load_n(&ofd->door[0], __ATOMIC_ACQUIRE) & DF_OFD_MAPPED &&
+           (atomic_load(&ofd->flags) & O_ACCMODE) == O_RDWR;
+}
+
+void df_mapped_gone(struct df_server *server, uint32_t client, const uint64_t *had)
+{
+    for (uint32_t i = 0; server->options->shadow && i < DF_OFD_COUNT / 64; i++)
+        for (uint64_t bits = had[i]; bits != 0; bits &= bits - 1) {
+            const struct df_ofd *ofd =
+                &df_segment_ofds(server->own.segment)[i * 64 + (uint32_t)__builtin_ctzll(bits)];
+
+            if (may_have_stored(ofd))
+                write_back(server, client, ofd);
+        }
+}
+
+/* ---- room --------------------------------------------------------------------------------------
+ */
+
+/* Who opens it from now on sees no description that is marked, and looks for no data file. */
+static bool is_open(struct df_server *server, int mount, uint64_t ino)
+{
+    const struct df_ofd *all = df_segment_ofds(server->own.segment);
+    uint32_t left = __atomic_load_n(&server->files.count, __ATOMIC_RELAXED);
+
+    for (uint32_t i = 1; i < DF_OFD_COUNT && left > 0; i++) {
+        if (atomic_load(&all[i].handle) == 0)
+            continue;
+        if (all[i].mount == mount && all[i].ino == ino)
+            return true;
+        left--;
+    }
+    return false;
+}
+
+void df_mapped_closed(struct df_server *server, int mount, uint64_t ino)
+{
+    char data[PATH_MAX], chunks[PATH_MAX], path[PATH_MAX];
+    int lock;
+
+    if (!server->options->shadow || !name_of(server, 'd', mount, ino, data) ||
+        !name_of(server, 'b', mount, ino, chunks) ||
+        snprintf(path, sizeof(path), "%s/shared", server->options->shadow) >= PATH_MAX)
+        return;
+    lock = open(path, O_RDONLY | O_CLOEXEC);
+    if (lock < 0)
+        return;
+    if (flock(lock, LOCK_EX | LOCK_NB) == 0 && !is_open(server, mount, ino)) {
+        unlink(data);
+        unlink(chunks);
+    }
+    close(lock);
+}

@@ -1,0 +1,86 @@
+/*
+ * process.c - serving what this process has mounted, and telling at the end what was done.
+ */
+#include "server/process.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "directfuse.h"
+#include "server/server.h"
+
+static int report_to = -1; /* set before serving, by the one thread there is of this */
+
+static void write_point(int fd, int mount)
+{
+    int count = df_mounts(NULL, 0);
+    struct df_mount_info *list = count > 0 ? calloc((size_t)count, sizeof(*list)) : NULL;
+
+    if (list)
+        count = df_mounts(list, (size_t)count);
+    for (int i = 0; list && i < count; i++)
+        if (list[i].id == mount)
+            dprintf(fd, "mount %s\n", list[i].mountpoint);
+    free(list);
+}
+
+static void write_report(int fd, int mount)
+{
+    int count = df_stats(mount, NULL, 0);
+    struct df_op_stats *ops = count > 0 ? calloc((size_t)count, sizeof(*ops)) : NULL;
+
+    write_point(fd, mount);
+    if (ops && df_stats(mount, ops, (size_t)count) < 0)
+        count = 0;
+    for (int i = 0; ops && i < count; i++)
+        if (ops[i].calls > 0)
+            dprintf(fd, "%s %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", ops[i].name, ops[i].calls,
+                    ops[i].errors, ops[i].bytes);
+    free(ops);
+}
+
+static int unmount(int mount)
+{
+    if (report_to >= 0)
+        write_report(report_to, mount);
+    return df_unmount(mount, 0) < 0 ? -errno : 0;
+}
+
+#define CACHE_SIZE "64M" /* pages that nobody has read cost nothing */
+#define CACHE_MAX  ((size_t)64 << 30)
+
+/* Bytes of files and listings that clients may find in memory: DIRECTFUSE_CACHE, with K, M or G
+ * behind the number; what is no number is 0. */
+static size_t cache_size(void)
+{
+    const char *text = getenv("DIRECTFUSE_CACHE");
+    char *end;
+    unsigned long long size = strtoull(text ? text : CACHE_SIZE, &end, 10);
+
+    switch (*end) {
+    case 'G':
+        size <<= 10; /* fall through */
+    case 'M':
+        size <<= 10; /* fall through */
+    case 'K':
+        size <<= 10;
+    }
+    return size < CACHE_MAX ? (size_t)size : CACHE_MAX;
+}
+
+int df_server_process(int control, int listener, bool stay, int report, const struct df_kept *kept)
+{
+    const struct df_serve_options options = {.control = control,
+                                             .listener = listener,
+                                             .stay = stay,
+                                             .report = report,
+                                             .cache_size = cache_size(),
+                                             .shadow = getenv("DIRECTFUSE_SHADOW"),
+                                             .unmount = unmount,
+                                             .kept = kept};
+
+    report_to = report;
+    return df_serve(&options);
+}

@@ -1,0 +1,22 @@
+/*
+ * process.h - a process that is a mount server, once it has mounted: main.c, and the Python
+ * interpreter that serves Python file systems (directfuse/_python/server.py).
+ */
+#ifndef DF_SERVER_PROCESS_H
+#define DF_SERVER_PROCESS_H
+
+#include <stdbool.h>
+
+#include "core/export.h"
+#include "server/keeper.h"
+
+/*
+ * df_serve() for all mounts of this process, with the descriptors of its command line. Each mount
+ * says at its end, to `report` (-1: nobody), what it has done: a line "mount MOUNTPOINT", then
+ * "NAME CALLS ERRORS BYTES" for each operation that was called. kept: of a server that is
+ * started again, NULL: it is not (keeper.h). Once for a process. 0 or -errno.
+ */
+DF_PRIVATE_EXPORT int df_server_process(int control, int listener, bool stay, int report,
+                                        const struct df_kept *kept);
+
+#endif

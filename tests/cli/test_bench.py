@@ -1,0 +1,243 @@
+"""`directfuse bench`: what it measures, small."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+#: One workload on one file system, without what takes time.
+SMALL = ("bench", "--backend=memfs", "--only=fstat", "--no-python", "--json")
+
+
+def results_of(done):
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def tree(tmp_path):
+    root = tmp_path / "tree"
+    (root / "a/b/c").mkdir(parents=True)
+    (root / "a/b/c/deep").write_bytes(b"x" * 100_000)
+    (root / "short").write_bytes(b"y" * 5000)
+    return root
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.kernel_fuse
+def test_every_operation_on_every_route(run, kernel):
+    results = results_of(run("bench", "--json", "--budget", "60", "--quick", timeout=110))
+    always = {"plain directory", "kernel FUSE", "kernel FUSE cached", "inline", "inline, Python"}
+    always |= {"server", "helper", "run"}
+    for subject in results["subjects"]:
+        routes = set(subject["proof"])
+        assert routes >= always, results["notes"]
+        for name in set(results["routes"]) - routes:
+            assert any(f"{subject['name']}, {name}: left out" in note for note in results["notes"])
+        assert set(subject["memory_kib"]) == routes
+        assert len(subject["rows"]) == 20
+        for row in subject["rows"]:
+            assert set(row["routes"]) | set(row["left_out"]) == routes
+            assert {"plain directory", "kernel FUSE", "inline"} <= set(row["routes"]), row
+            for found in row["routes"].values():
+                assert 0 < found["p10"] <= found["median"]
+            for middle, *ends in row["ratios"].values():
+                assert ends[0] <= middle <= ends[1]
+            assert row["routes"]["kernel FUSE"]["daemon_cpu_ns"] > 0
+    assert {subject["name"] for subject in results["subjects"]} == {"memfs", "passthrough"}
+    assert {row["op"] for row in results["python"]} >= {"stat", "pread 4 KiB"}
+
+
+def test_threads_and_processes_at_once(run):
+    done = run(
+        *("bench", "--no-kernel", "--backend=memfs", "--only=stat*", "--no-python", "--json"),
+        *("--threads=1,2", "--processes=2", "--budget=5", "--route=server", "--route=run"),
+    )
+    rows = results_of(done)["subjects"][0]["rows"]
+    assert [(row["op"], row["lanes"]) for row in rows] == [
+        (op, lanes) for op in ("stat, depth 2", "stat, depth 4") for lanes in ("1", "2", "2p")
+    ]
+    assert all(set(row["routes"]) == {"server", "run"} for row in rows)
+
+
+def test_a_storm_of_metadata(run):
+    words = ("bench", "--no-kernel", "--backend=memfs", "--only=storm", "--processes=2", "--json")
+    results = results_of(run(*words, "--no-python", "--budget=8", "--route=server"))
+    rows = results["subjects"][0]["rows"]
+    assert {row["lanes"] for row in rows} == {"1", "2p"}
+    assert len(rows) == 10, results["notes"]
+
+
+@pytest.mark.parametrize("route", ["server", "run", "helper", "inline, Python"])
+def test_a_route_by_name(run, route):
+    subject = results_of(run(*SMALL, f"--route={route}", "--budget=2"))["subjects"][0]
+    assert list(subject["proof"]) == [route] == list(subject["rows"][0]["routes"])
+    memory = subject["memory_kib"][route]
+    assert memory["caller"]["pss"] > 0
+    if route != "inline, Python":  # the file system is another process's
+        assert memory["daemon"]["peak"] > 0
+    assert subject["own"] == route
+
+
+@pytest.mark.kernel_fuse
+def test_kernel_passthrough_hands_files_to_the_kernel(run, kernel):
+    """Read by the kernel itself, a page costs about what it costs in the plain directory."""
+    words = ("bench", "--backend=passthrough", "--only=pread 4 KiB, random", "--no-python")
+    done = run(*words, "--route=kernel FUSE passthrough", "--json", "--budget=2")
+    results = results_of(done)
+    release = tuple(int(part) for part in os.uname().release.split(".")[:2])
+    if release < (6, 9) or os.geteuid() != 0:
+        assert any("kernel FUSE passthrough: left out" in note for note in results["notes"])
+        return
+    (row,) = results["subjects"][0]["rows"]
+    found = row["routes"]["kernel FUSE passthrough"]
+    assert "the kernel was given" in results["subjects"][0]["proof"]["kernel FUSE passthrough"]
+    assert found["daemon_cpu_ns"] < found["cpu_ns"] / 10
+
+
+@pytest.mark.kernel_fuse
+def test_io_uring_is_used_or_named(run, kernel):
+    done = run(*SMALL, "--route=kernel FUSE io_uring", "--budget=2")
+    results = results_of(done)
+    if results["subjects"][0]["rows"]:
+        assert "rings" in results["subjects"][0]["proof"]["kernel FUSE io_uring"]
+    else:
+        assert any("io_uring: left out: " in note for note in results["notes"])
+
+
+def test_a_file_system_of_the_users(run, tree):
+    point = tree.parent / "nowhere"
+    done = run("bench", f"passthrough '{tree}' {point}", "--no-kernel", "--budget=4", "--json")
+    before = sorted(os.listdir(tree))
+    subject = results_of(done)["subjects"][0]
+    ops = [row["op"] for row in subject["rows"]]
+    assert "stat, depth 2" in ops and "create+unlink" not in ops
+    assert {"inline", "inline, Python", "server"} <= set(subject["rows"][0]["routes"])
+    assert subject["site"]["deep"].endswith("a/b/c/deep")
+    assert sorted(os.listdir(tree)) == before
+
+
+@pytest.mark.kernel_fuse
+def test_what_the_user_would_gain(run, kernel, tree):
+    point = tree.parent / "nowhere"
+    words = ("--route=inline", "--route=kernel FUSE cached", "--only=stat*", "--budget=2")
+    done = run("bench", f"passthrough '{tree}' {point}", *words)
+    assert done.returncode == 0, done.stderr
+    (answer,) = (line for line in done.stdout.splitlines() if "geometric mean" in line)
+    gained = float(answer.partition("inline: ")[2].partition("×")[0].replace(",", ""))
+    assert gained > 1  # no trip to another process
+
+
+def test_report_and_comparison(run, tmp_path):
+    words = ("bench", "--route=inline", "--route=plain directory", "--backend=memfs")
+    words += ("--only=fstat", "--no-python", "--budget=1")
+    done = run(*words, "--report", tmp_path / "r")
+    assert done.returncode == 0, done.stderr
+    assert "| fstat |" in (tmp_path / "r/report.md").read_text()
+    assert "<td>fstat</td>" in (tmp_path / "r/report.html").read_text()
+    old = json.loads((tmp_path / "r/results.json").read_text())
+    for middle in old["subjects"][0]["rows"][0]["ratios"].values():
+        middle[:] = [1e6, 9e5, 2e6]  # no machine is that much slower than ours
+    (tmp_path / "old.json").write_text(json.dumps(old))
+    done = run(*words, "--compare", tmp_path / "old.json")
+    assert done.returncode == 1
+    assert "worse" in done.stdout
+
+
+def test_pictures_of_all_parts(tmp_path):
+    from directfuse._bench.plots import draw
+
+    found = {"p10": 1e3, "median": 1e3}
+    row = {"op": "pread 4 KiB, random", "lanes": "1", "left_out": {}}
+    row |= {"routes": {"inline": found, "run": found}, "ratios": {"run": [2.0, 1.5, 2.5]}}
+    program = {"program": "untar", "routes": {"run": found}, "ratios": {"run": [0.5, 0.4, 0.6]}}
+    parts = {"op": "pread", "core": 5.0, "host": 9.0, "inline": 14.0, "python": None}
+    results = {
+        "subjects": [{"name": "memfs", "own": "inline", "rows": [row]}],
+        "figures": [{"name": "passthrough on ext4", "own": "inline", "rows": [row]}],
+        "programs": {"memfs": [program]},
+        "breakdown": [parts | {"kernel": 9000.0}],
+    }
+    names = draw(results, tmp_path)
+    assert names == [
+        "memfs-ratios.png",
+        "passthrough-on-ext4-throughput.png",
+        "memfs-programs.png",
+        "breakdown.png",
+    ]
+    for name in names:
+        assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
+        assert "<svg" in (tmp_path / name.replace(".png", ".svg")).read_text()
+
+
+@pytest.mark.timeout(120)
+def test_programs_and_fio(run):
+    words = ("--no-kernel", "--programs", "--fio", "--route=run", "--route=plain directory")
+    results = results_of(run(*SMALL, *words, "--budget=25", timeout=110))
+    rows = results["programs"]["memfs"]
+    assert rows, results["notes"]
+    assert all(set(row["routes"]) == {"plain directory", "run"} for row in rows)
+    if shutil.which("fio"):
+        assert results["fio"]["memfs"][0]["mb_s"]["run"] > 0, results["notes"]
+    else:
+        assert (
+            "fio jobs: left out: fio is not installed (Debian: apt install fio)"
+            in (results["notes"])
+        )
+
+
+@pytest.mark.timeout(120)
+def test_figures_of_the_paper_in_memory_and_on_disk(run):
+    done = run(*SMALL, "--figures", "--no-kernel", "--budget=20", timeout=110)
+    results = results_of(done)
+    names = [figure["name"] for figure in results["figures"]]
+    assert len(names) == 2 or any("figures on a disk: left out" in n for n in results["notes"])
+    assert len(results["figures"][0]["rows"]) == 20
+    assert results["figures"][0]["rows"][0]["routes"].keys() == {"plain directory", "inline"}
+    for figure in results["figures"][1:]:
+        assert figure["rows"], results["notes"]
+
+
+def test_breakdown_of_a_call(run):
+    done = run(*SMALL, "--breakdown", "--no-kernel", "--budget=8")
+    results = results_of(done)
+    rows = {row["op"]: row for row in results["breakdown"]}
+    assert "pread 4 KiB, random" in rows, results["notes"]
+    for row in rows.values():
+        assert 0 < row["core"] < row["inline"] < row["server"]
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_readme_shows_the_results():
+    command = [sys.executable, ROOT / "benchmarks/readme.py", "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (ROOT / "benchmarks/results/readme.png").exists()
+
+
+@pytest.mark.sweep
+@pytest.mark.timeout(300)
+def test_goals_are_judged():
+    command = [sys.executable, ROOT / "benchmarks/goals", "--budget=4", "spine", "servers"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    assert "goals met" in done.stdout
+
+
+@pytest.mark.sweep
+@pytest.mark.timeout(300)
+def test_all_results_are_made_by_one_command(tmp_path):
+    command = [sys.executable, ROOT / "benchmarks/results.py", "--budget=60"]
+    done = subprocess.run(
+        [*command, f"--directory={tmp_path}"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert {subject["name"] for subject in results["subjects"]} == {"memfs", "passthrough"}
+    assert "## " in (tmp_path / "report.md").read_text()

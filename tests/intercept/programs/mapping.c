@@ -1,0 +1,266 @@
+/*
+ * mapping.c - what mmap(2) promises of files: private and shared memory, its end, truncation,
+ * protection, remapping. argv[1] is the size of the file in MiB. Prints what it saw.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MIB ((size_t)1 << 20)
+
+static sigjmp_buf out;
+static volatile int caught;
+
+static void on_fault(int signal, siginfo_t *info, void *context)
+{
+    (void)info, (void)context;
+    caught = signal;
+    siglongjmp(out, 1);
+}
+
+/* 0, or the signal that the access ended with. */
+static int touch(volatile char *at, int write)
+{
+    caught = 0;
+    if (sigsetjmp(out, 1) == 0) {
+        char byte = *at;
+
+        if (write)
+            *at = byte;
+    }
+    return caught;
+}
+
+static char expected(size_t at)
+{
+    return (char)('a' + (at >> 12) % 23);
+}
+
+static int differs(const volatile char *memory, size_t from, size_t to)
+{
+    int count = 0;
+
+    for (size_t at = from; at < to; at += 4096)
+        count += memory[at] != expected(at);
+    return count;
+}
+
+static void fill(int fd, size_t size)
+{
+    char page[4096];
+
+    for (size_t at = 0; at < size; at += sizeof(page)) {
+        memset(page, expected(at), sizeof(page));
+        if (pwrite(fd, page, sizeof(page), (off_t)at) != sizeof(page))
+            exit(1);
+    }
+}
+
+static char byte_of(int fd, size_t at)
+{
+    char byte = '?';
+
+    return pread(fd, &byte, 1, (off_t)at) == 1 ? byte : '?';
+}
+
+static char *map(size_t size, int prot, int flags, int fd, off_t offset)
+{
+    char *memory = mmap(NULL, size, prot, flags, fd, offset);
+
+    if (memory == MAP_FAILED) {
+        perror("mmap");
+        exit(1);
+    }
+    return memory;
+}
+
+static void in_child(void (*act)(char *memory, size_t size), char *memory, size_t size)
+{
+    if (fork() == 0) {
+        act(memory, size);
+        _exit(0);
+    }
+    wait(NULL);
+}
+
+static void store(char *memory, size_t size)
+{
+    memory[size / 2 + 3] = 'C';
+}
+
+static void store_and_die(char *memory, size_t size)
+{
+    memory[size / 2 + 5] = 'K';
+    kill(getpid(), SIGKILL);
+}
+
+static void ends(int fd, size_t size)
+{
+    static const int kinds[] = {MAP_PRIVATE, MAP_SHARED};
+
+    for (int i = 0; i < 2; i++) {
+        char *memory = map(size + 3 * 4096, PROT_READ | PROT_WRITE, kinds[i], fd, 0);
+        int last = touch(memory + size - 1, 0), behind = touch(memory + size, 0);
+
+        printf("end: %d %d %d\n", last, behind, touch(memory + size + 8192, 1));
+        munmap(memory, size + 3 * 4096);
+    }
+}
+
+static void private_memory(int fd, size_t size)
+{
+    char *memory = map(size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+    char *tail = map(size / 2, PROT_READ, MAP_PRIVATE, fd, (off_t)(size / 2));
+
+    printf("private: %d differ\n", differs(memory, 0, size));
+    memory[size / 2] = 'P';
+    printf("kept to itself: %c %c %c\n", memory[size / 2], byte_of(fd, size / 2), tail[0]);
+    printf("protection: %d\n", touch(tail, 1));
+    in_child(store, memory, size);
+    printf("a child's own: %d\n", memory[size / 2 + 3] == 'C');
+    munmap(tail, size / 2);
+    munmap(memory, size);
+}
+
+static void shared_memory(int fd, size_t size)
+{
+    char *memory = map(size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    int again = open("f", O_RDONLY);
+    char *other = map(size, PROT_READ, MAP_SHARED, again, 0);
+
+    close(again);
+    in_child(store, memory, size);
+    printf("shared: %c %c %c\n", memory[size / 2 + 3], other[size / 2 + 3],
+           byte_of(fd, size / 2 + 3));
+    if (pwrite(fd, "W", 1, 4097) != 1)
+        exit(1);
+    printf("written: %c %c\n", memory[4097], other[4097]);
+    in_child(store_and_die, memory, size);
+    printf("of one that was killed: %c\n", other[size / 2 + 5]);
+    memory[7] = 'S';
+    printf("msync: %d\n", msync(memory, size, MS_SYNC));
+    munmap(other, size);
+    munmap(memory, size);
+    printf("after munmap: %c %c %c\n", byte_of(fd, 7), byte_of(fd, size / 2 + 3),
+           byte_of(fd, size / 2 + 5));
+}
+
+/* Memory of a mapping that nobody has touched, handed to system calls. */
+static void handed_over(int fd, size_t size)
+{
+    char *memory = map(size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0), line[40] = "";
+    int ends[2];
+    struct iovec parts[2] = {{memory + size / 4 * 3, 10}, {memory + size / 4, 10}};
+
+    if (pipe(ends) < 0)
+        exit(1);
+    printf("write: %zd", write(ends[1], memory + size / 2, 10));
+    printf(" writev: %zd", writev(ends[1], parts, 2));
+    printf(" read: %zd %.30s\n", read(ends[0], line, sizeof(line) - 1), line);
+    if (write(ends[1], "into", 4) != 4)
+        exit(1);
+    printf("into memory: %zd", read(ends[0], memory + size - 8192, 4));
+    printf(" %.5s\n", memory + size - 8192);
+    munmap(memory, size);
+}
+
+/* Nobody else has it mapped. What a process has stored is there when its end is known; a mount
+ * server learns of that end at about the same time. */
+static void store_alone(char *memory, size_t size)
+{
+    int fd = open("f", O_RDWR);
+
+    (void)memory;
+    memory = map(size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    memory[size - 5] = 'L';
+    kill(getpid(), SIGKILL);
+}
+
+static void killed_alone(int fd, size_t size)
+{
+    in_child(store_alone, NULL, size);
+    for (int i = 0; i < 2000 && byte_of(fd, size - 5) != 'L'; i++)
+        usleep(5000);
+    printf("of the only one, that was killed: %c\n", byte_of(fd, size - 5));
+}
+
+/* In a thread that blocks every signal, and in a handler of a signal that came in another. */
+static volatile int in_handler;
+
+static void on_user(int signal)
+{
+    (void)signal;
+    in_handler = 1;
+}
+
+static void blocked(int fd, size_t size)
+{
+    char *memory = map(size, PROT_READ, MAP_SHARED, fd, 0);
+    sigset_t all, before, now;
+
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
+    printf("blocked: %c", memory[size - 1]);
+    sigprocmask(SIG_SETMASK, &before, &now);
+    printf(" %d %d\n", sigismember(&now, SIGSEGV), sigismember(&before, SIGSEGV));
+    signal(SIGUSR1, on_user);
+    sigprocmask(SIG_BLOCK, &all, NULL);
+    raise(SIGUSR1);
+    printf("held back: %c %d\n", memory[size / 2 - 1], in_handler);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    printf("let in: %d\n", in_handler);
+    munmap(memory, size);
+}
+
+static void changed(int fd, size_t size)
+{
+    char *memory = map(size, PROT_READ, MAP_SHARED, fd, 0), *moved;
+
+    mprotect(memory, size / 2, PROT_READ | PROT_WRITE);
+    printf("mprotect: %d %d\n", touch(memory + 9, 1), touch(memory + size / 2, 1));
+    munmap(memory + size / 4, size / 4);
+    printf("hole: %d %d\n", touch(memory + size / 4, 0), touch(memory + size / 2, 0));
+    moved = mremap(memory, size / 4, size / 8, MREMAP_MAYMOVE);
+    printf("mremap: %d %c\n", moved == memory, moved[size / 8 - 1]);
+    munmap(memory + size / 2, size / 2);
+    munmap(moved, size / 8);
+    memory = map(size, PROT_NONE, MAP_SHARED, fd, 0);
+    printf("none: %d\n", touch(memory, 0));
+    mprotect(memory, size, PROT_READ);
+    printf("some: %d %c\n", touch(memory, 0), memory[size - 1]);
+    if (ftruncate(fd, (off_t)size / 2) < 0)
+        exit(1);
+    printf("truncated: %d %d\n", touch(memory + size / 2 - 1, 0), touch(memory + size / 2, 0));
+    munmap(memory, size);
+}
+
+int main(int argc, char *argv[])
+{
+    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
+    size_t size = (size_t)atoi(argc > 1 ? argv[1] : "1") * MIB;
+    int fd = open("f", O_RDWR | O_CREAT | O_TRUNC, 0600);
+
+    setvbuf(stdout, NULL, _IONBF, 0);
+    sigaction(SIGSEGV, &action, NULL);
+    sigaction(SIGBUS, &action, NULL);
+    fill(fd, size);
+    ends(fd, size);
+    private_memory(fd, size);
+    handed_over(fd, size);
+    shared_memory(fd, size);
+    killed_alone(fd, size);
+    blocked(fd, size);
+    changed(fd, size);
+    close(fd);
+    fd = open("f", O_RDONLY);
+    printf("in the end: %c %c\n", byte_of(fd, 7), byte_of(fd, 4097));
+    return 0;
+}

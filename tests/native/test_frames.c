@@ -1,0 +1,555 @@
+/*
+ * test_frames.c - pages and listings in the segment: when they are kept, what ends belief in them,
+ * that what gives way is bounded, and that nobody ever reads half of one.
+ */
+#include <dirent.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "channel/sys.h"
+#include "server/frames.h"
+#include "server/segment.h"
+
+#define FRAMES ((size_t)1 << 20) /* bytes */
+#define PAGE   DF_FRAME_SIZE
+#define MOUNT  7 /* id; its index is 0 */
+
+struct rig {
+    struct df_own_segment own;
+    struct df_cacher cacher;
+    struct df_framer framer;
+};
+
+static int set_up(void **state)
+{
+    struct rig *rig = calloc(1, sizeof(*rig));
+
+    assert_int_equal(df_segment_create(&rig->own, sizeof(struct df_cache), FRAMES), 0);
+    df_cacher_init(&rig->cacher, rig->own.segment);
+    df_cacher_mount(&rig->cacher, 0);
+    df_framer_init(&rig->framer, rig->own.segment, &rig->cacher);
+    *state = rig;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct rig *rig = *state;
+
+    df_framer_free(&rig->framer);
+    df_segment_end(&rig->own);
+    df_segment_free(&rig->own);
+    free(rig);
+    return 0;
+}
+
+static struct df_frames_ticket ask(struct rig *rig, uint16_t content)
+{
+    return df_framer_ask(&rig->framer, 0, content);
+}
+
+static void believe(struct rig *rig, uint16_t content, off_t size, time_t changed,
+                    uint64_t valid_ns)
+{
+    struct stat st = {.st_size = size, .st_mtim.tv_sec = changed};
+
+    df_framer_believe(&rig->framer, 0, content, &st, valid_ns);
+}
+
+static uint16_t open_body(struct rig *rig, uint64_t body, bool keep)
+{
+    uint16_t content = df_framer_open(&rig->framer, 0, MOUNT, body, keep);
+
+    if (content)
+        believe(rig, content, 0, 0, UINT64_MAX);
+    return content;
+}
+
+static void keep_by(struct rig *rig, const struct df_frames_ticket *ticket, uint64_t page,
+                    char byte, size_t size, bool end)
+{
+    char bytes[4 * PAGE];
+
+    memset(bytes, byte, sizeof(bytes));
+    df_framer_keep(&rig->framer, ticket, page, bytes, size, end);
+}
+
+static void keep(struct rig *rig, uint16_t content, uint64_t page, char byte, size_t size, bool end)
+{
+    struct df_frames_ticket ticket = ask(rig, content);
+
+    keep_by(rig, &ticket, page, byte, size, end);
+}
+
+#define UNKNOWN (-1)
+
+/* How many bytes a page has, all of them `byte`; or UNKNOWN. */
+static int known(struct rig *rig, uint16_t content, uint64_t page, char byte)
+{
+    struct df_frame_view view;
+    char bytes[PAGE];
+
+    if (!df_frame_page(rig->framer.frames, content, page, &view))
+        return UNKNOWN;
+    df_sys_copy_unsure(bytes, view.bytes, view.used);
+    if (!df_frame_same(&view))
+        return UNKNOWN;
+    for (size_t i = 0; i < view.used; i++)
+        assert_int_equal(bytes[i], byte);
+    return (int)view.used;
+}
+
+static struct df_frames_changing change(enum df_frames_change kind, uint16_t content, uint64_t body,
+                                        off_t offset, size_t size)
+{
+    return (struct df_frames_changing){kind, 0, MOUNT, content, body, offset, size};
+}
+
+static void write_to(struct rig *rig, uint16_t content, uint64_t body, off_t offset, size_t size)
+{
+    struct df_frames_changing c = change(DF_FRAMES_RANGE, content, body, offset, size);
+
+    df_framer_begin(&rig->framer, &c);
+    df_framer_end(&rig->framer, &c);
+}
+
+/* ---- what is kept ---------------------------------------------------------------------------- */
+
+static void full_pages_and_the_end_are_kept(void **state)
+{
+    struct rig *rig = *state;
+    uint16_t c = open_body(rig, 1, true);
+
+    keep(rig, c, 0, 'a', 2 * PAGE + 100, true);
+    assert_int_equal(known(rig, c, 0, 'a'), PAGE);
+    assert_int_equal(known(rig, c, 1, 'a'), PAGE);
+    assert_int_equal(known(rig, c, 2, 'a'), 100);
+    assert_int_equal(known(rig, c, 3, 'a'), UNKNOWN);
+    keep(rig, c, 8, 'b', PAGE + 100, false); /* not the end: it may go on behind */
+    assert_int_equal(known(rig, c, 8, 'b'), PAGE);
+    assert_int_equal(known(rig, c, 9, 'b'), UNKNOWN);
+    keep(rig, c, 16, 'c', PAGE, true);
+    assert_int_equal(known(rig, c, 17, 'c'), 0);
+}
+
+static void contents_are_apart(void **state)
+{
+    struct rig *rig = *state;
+    uint16_t a = open_body(rig, 1, true), b = open_body(rig, 2, true);
+
+    assert_int_not_equal(a, b);
+    assert_int_equal(open_body(rig, 1, true), a);
+    keep(rig, a, 0, 'a', PAGE, false);
+    assert_int_equal(known(rig, b, 0, 'a'), UNKNOWN);
+    assert_int_not_equal(df_framer_open(&rig->framer, 0, MOUNT + 1, 1, true), a);
+}
+
+static void what_the_plugin_gives_no_time_is_not_kept(void **state)
+{
+    struct rig *rig = *state;
+    uint16_t c = open_body(rig, 1, true);
+
+    keep(rig, c, 0, 'a', PAGE, false);
+    believe(rig, c, PAGE, 1, 0);
+    assert_int_equal(known(rig, c, 0, 'a'), UNKNOWN);
+    assert_false(ask(rig, c).valid);
+    assert_int_equal(open_body(rig, 2, true), 0);
+}
+
+#define LONG UINT64_C(100000000000) /* ns */
+
+/* A time is told once the clocks have been compared for ten milliseconds. */
+static void pages_are_believed_again_while_the_file_is_as_it_was(void **state)
+{
+    struct rig *rig = *state;
+    uint16_t c = open_body(rig, 1, true);
+    const struct timespec pause = {.tv_nsec = 15000000};
+
+    nanosleep(&pause, NULL);
+    believe(rig, c, PAGE, 1, LONG);
+    keep(rig, c, 0, 'a', PAGE, false);
+    assert_int_equal(known(rig, c, 0, 'a'), PAGE);
+    believe(rig, c, PAGE, 1, 1); /* and that is over */
+    assert_int_equal(known(rig, c, 0, 'a'), UNKNOWN);
+    believe(rig, c, PAGE, 1, LONG);
+    assert_int_equal(known(rig, c, 0, 'a'), PAGE);
+    believe(rig, c, PAGE, 2, LONG); /* changed at another time */
+    assert_int_equal(known(rig, c, 0, 'a'), UNKNOWN);
+    keep(rig, c, 0, 'b', PAGE, false);
+    assert_int_equal(known(rig, c, 0, 'b'), PAGE);
+    believe(rig, c, 0, 2, LONG); /* of another size */
+    assert_int_equal(known(rig, c, 0, 'b'), UNKNOWN);
+}
+
+/* ---- what ends belief ------------------------------------------------------------------------ */
+
+static void a_write_takes_its_pages_and_the_end(void **state)
+{
+    struct rig *rig = *state;
+    uint16_t c = open_body(rig, 1, true);
+
+    keep(rig, c, 0, 'a', 3 * PAGE + 5, true);
+    write_to(rig, c, 1, PAGE + 10, 20);
+    assert_int_equal(known(rig, c, 0, 'a'), PAGE);
+    assert_int_equal(known(rig, c, 1, 'a'), UNKNOWN);
+    assert_int_equal(known(rig, c, 2, 'a'), PAGE);
+    assert_int_equal(known(rig, c, 3, 'a'), UNKNOWN); /* the file may be longer now */
+}
+
+static void a_page_that_a_write_met_is_not_kept(void **state)
+{
+    struct rig *rig = *state;
+    uint16_t c = open_body(rig, 1, true);
+    struct df_frames_changing w = change(DF_FRAMES_RANGE, c, 1, 0, 10);
+    struct df_frames_ticket ticket = ask(rig, c);
+
+    write_to(rig, c, 1, 0, 10); /* began and ended meanwhile */
+    keep_by(rig, &ticket, 0, 'a', PAGE, false);
+    assert_int_equal(known(rig, c, 0, 'a'), UNKNOWN);
+    ticket = ask(rig, c);
+    df_framer_begin(&rig->framer, &w); /* began meanwhile */
+    keep_by(rig, &ticket, 0, 'a', PAGE, false);
+    assert_int_equal(known(rig, c, 0, 'a'), UNKNOWN);
+    ticket = ask(rig, c); /* was under way before */
+    assert_false(ticket.valid);
+    df_framer_end(&rig->framer, &w);
+    keep_by(rig, &ticket, 0, 'a', PAGE, false);
+    assert_int_equal(known(rig, c, 0, 'a'), UNKNOWN);
+}
+
+static void a_change_of_the_whole_file_ends_all(void **state)
+{
+    struct rig *rig = *state;
+    uint16_t c = open_body(rig, 1, true), other = open_body(rig, 2, true);
+    struct df_frames_changing t = change(DF_FRAMES_FILE, c, 1, 0, 0);
+    struct df_frames_ticket ticket = ask(rig, c);
+
+    keep(rig, c, 0, 'a', PAGE, false);
+    keep(rig, other, 0, 'b', PAGE, false);
+    df_framer_begin(&rig->framer, &t);
+    df_framer_end(&rig->framer, &t);
+    assert_int_equal(known(rig, c, 0, 'a'), UNKNOWN);
+    assert_int_equal(known(rig, other, 0, 'b'), PAGE);
+    keep_by(rig, &ticket, 0, 'a', PAGE, false);
+    assert_int_equal(known(rig, c, 0, 'a'), UNKNOWN);
+}
+
+/* By a name: which file it is nobody says. Or open with O_TRUNC: it is known afterwards. */
+static void a_change_of_an_unknown_file_ends_what_it_may_be(void **state)
+{
+    struct rig *rig = *state;
+    uint16_t a = open_body(rig, 1, true), b = open_body(rig, 2, true);
+    struct df_frames_changing t = change(DF_FRAMES_FILE, 0, 0, 0, 0);
+
+    keep(rig, a, 0, 'a', PAGE, false);
+    keep(rig, b, 0, 'b', PAGE, false);
+    df_framer_begin(&rig->framer, &t);
+    assert_false(ask(rig, a).valid);
+    t.body = 1;
+    df_framer_end(&rig->framer, &t);
+    assert_int_equal(known(rig, a, 0, 'a'), UNKNOWN);
+    assert_int_equal(known(rig, b, 0, 'b'), PAGE);
+    t.body = 0;
+    df_framer_begin(&rig->framer, &t);
+    df_framer_end(&rig->framer, &t);
+    assert_int_equal(known(rig, b, 0, 'b'), UNKNOWN);
+    assert_true(ask(rig, b).valid);
+}
+
+/* Of a file that has another content by now, or none: a direct_io descriptor's. */
+static void a_write_finds_the_file_by_its_body(void **state)
+{
+    struct rig *rig = *state;
+    uint16_t c = open_body(rig, 1, true), other = open_body(rig, 2, true);
+
+    keep(rig, c, 0, 'a', PAGE, false);
+    write_to(rig, 0, 1, 0, 10);
+    assert_int_equal(known(rig, c, 0, 'a'), UNKNOWN);
+    keep(rig, c, 0, 'a', PAGE, false);
+    write_to(rig, other, 1, 0, 10);
+    assert_int_equal(known(rig, c, 0, 'a'), UNKNOWN);
+    assert_true(ask(rig, c).valid && ask(rig, other).valid);
+}
+
+static void an_open_that_keeps_nothing_ends_all(void **state)
+{
+    struct rig *rig = *state;
+    uint16_t c = open_body(rig, 1, true);
+
+    keep(rig, c, 0, 'a', PAGE, false);
+    assert_int_equal(open_body(rig, 1, true), c);
+    assert_int_equal(known(rig, c, 0, 'a'), PAGE);
+    assert_int_equal(open_body(rig, 1, false), c);
+    assert_int_equal(known(rig, c, 0, 'a'), UNKNOWN);
+}
+
+static void pages_outlive_a_close_only_if_they_are_to_be_kept(void **state)
+{
+    struct rig *rig = *state;
+    uint16_t c = open_body(rig, 1, true);
+
+    keep(rig, c, 0, 'a', PAGE, false);
+    df_framer_close(&rig->framer, c, true);
+    assert_int_equal(open_body(rig, 1, true), c);
+    assert_int_equal(known(rig, c, 0, 'a'), PAGE);
+    df_framer_close(&rig->framer, c, false);
+    c = open_body(rig, 1, true);
+    assert_int_equal(known(rig, c, 0, 'a'), UNKNOWN);
+}
+
+/* Who opens the file while a write of one that has closed it is under way meets that write. */
+static void a_content_stays_while_it_changes(void **state)
+{
+    struct rig *rig = *state;
+    uint16_t c = open_body(rig, 1, false);
+    struct df_frames_changing w = change(DF_FRAMES_RANGE, c, 1, 0, 10);
+
+    df_framer_begin(&rig->framer, &w);
+    df_framer_close(&rig->framer, c, false);
+    assert_int_equal(open_body(rig, 1, false), c);
+    assert_false(ask(rig, c).valid);
+    df_framer_end(&rig->framer, &w);
+    assert_true(ask(rig, c).valid);
+}
+
+static void a_notification_ends_all(void **state)
+{
+    struct rig *rig = *state;
+    uint16_t c = open_body(rig, 1, true);
+
+    keep(rig, c, 0, 'a', PAGE, false);
+    df_framer_forget(&rig->framer);
+    assert_int_equal(known(rig, c, 0, 'a'), UNKNOWN);
+}
+
+/* ---- listings -------------------------------------------------------------------------------- */
+
+#define RECORD 24
+
+/* Records whose positions are 1, 2, ... behind the first. */
+static void make_records(char *to, unsigned count, uint64_t position)
+{
+    memset(to, 0, count * RECORD);
+    for (unsigned i = 0; i < count; i++) {
+        struct dirent64 *entry = (struct dirent64 *)(to + i * RECORD);
+
+        entry->d_off = (off_t)(position + i + 1);
+        entry->d_reclen = RECORD;
+        snprintf(entry->d_name, 5, "%u", i % 1000);
+    }
+}
+
+static void a_listing_is_found_piece_by_piece_in_its_era(void **state)
+{
+    struct rig *rig = *state;
+    uint16_t c = open_body(rig, 1, true);
+    struct df_frames_ticket ticket = ask(rig, c);
+    struct df_frame_view view;
+    const unsigned in_frame = PAGE / RECORD;
+    char records[300 * RECORD];
+
+    make_records(records, 300, 5);
+    believe(rig, c, 0, 0, UINT64_MAX);
+    df_framer_keep_list(&rig->framer, &ticket, 5, 1, records, sizeof(records));
+    df_framer_keep_list(&rig->framer, &ticket, 305, 1, "", 0);
+    assert_true(df_frame_listing(rig->framer.frames, c, 5, 1, &view));
+    assert_int_equal(view.used, in_frame * RECORD);
+    assert_int_equal(view.next, 5 + in_frame);
+    assert_true(df_frame_listing(rig->framer.frames, c, view.next, 1, &view));
+    assert_memory_equal(view.bytes, records + in_frame * RECORD, view.used);
+    assert_int_equal(view.next, 305);
+    assert_true(df_frame_listing(rig->framer.frames, c, 305, 1, &view));
+    assert_int_equal(view.used, 0);
+    assert_false(df_frame_listing(rig->framer.frames, c, 6, 1, &view));
+    assert_false(df_frame_listing(rig->framer.frames, c, 5, 2, &view));
+}
+
+/* ---- bounds ---------------------------------------------------------------------------------- */
+
+static unsigned count_known(struct rig *rig, uint16_t content, unsigned pages)
+{
+    unsigned found = 0;
+
+    for (unsigned i = 0; i < pages; i++)
+        found += known(rig, content, i, 'a') == PAGE;
+    return found;
+}
+
+static void it_is_bounded_and_the_dead_give_way_first(void **state)
+{
+    struct rig *rig = *state;
+    uint16_t dead = open_body(rig, 1, false), c = open_body(rig, 2, true);
+    const unsigned frames = FRAMES / PAGE;
+
+    for (unsigned i = 0; i < 4 * frames; i++)
+        keep(rig, dead, i, 'a', PAGE, false);
+    assert_in_range(count_known(rig, dead, 4 * frames), frames / 2, frames);
+    df_framer_close(&rig->framer, dead, false);
+    for (unsigned i = 0; i < frames / 2; i++)
+        keep(rig, c, i, 'a', PAGE, false);
+    assert_in_range(count_known(rig, c, frames / 2), frames * 7 / 16, frames / 2);
+    for (unsigned i = 0; i < frames; i++)
+        assert_int_equal(known(rig, dead, i, 'a'), UNKNOWN);
+}
+
+static void numbers_of_closed_files_are_used_again(void **state)
+{
+    struct rig *rig = *state;
+    uint16_t first = open_body(rig, 1, true);
+
+    keep(rig, first, 0, 'a', PAGE, false);
+    for (uint64_t body = 2; body < 3 * DF_CONTENT_COUNT; body++) {
+        uint16_t c = open_body(rig, body, true);
+
+        assert_int_not_equal(c, 0);
+        df_framer_close(&rig->framer, c, true);
+    }
+    assert_int_equal(known(rig, first, 0, 'a'), PAGE); /* it is open */
+    for (uint64_t body = 2; body <= DF_CONTENT_COUNT - 1; body++)
+        assert_int_not_equal(open_body(rig, body, true), 0);
+    assert_int_equal(open_body(rig, DF_CONTENT_COUNT, true), 0); /* all are open */
+    write_to(rig, 0, DF_CONTENT_COUNT, 0, 1);
+    assert_int_equal(known(rig, first, 0, 'a'), PAGE);
+}
+
+/* ---- many at once ---------------------------------------------------------------------------- */
+
+#define BODIES 4
+#define PAGES  600 /* of all: more than there are frames */
+
+/* A file system of numbers: page p of body b is full of a version that writes count up. */
+struct race {
+    struct rig *rig;
+    uint16_t contents[BODIES];
+    pthread_mutex_t lock; /* of the versions */
+    uint32_t begun[BODIES], done[BODIES];
+    _Atomic bool over;
+    _Atomic unsigned hits, wrong;
+};
+
+static uint32_t version_of(struct race *race, unsigned body, bool done)
+{
+    uint32_t version;
+
+    pthread_mutex_lock(&race->lock);
+    version = done ? race->done[body] : race->begun[body];
+    pthread_mutex_unlock(&race->lock);
+    return version;
+}
+
+/* As the server: asks, reads the plugin, keeps. */
+static void *fill(void *argument)
+{
+    struct race *race = argument;
+    uint32_t words[PAGE / 4];
+
+    for (unsigned i = 0; i < 30000; i++) {
+        unsigned body = i % BODIES;
+        struct df_frames_ticket ticket = ask(race->rig, race->contents[body]);
+        uint32_t version = version_of(race, body, false);
+
+        for (unsigned w = 0; w < PAGE / 4; w++)
+            words[w] = version;
+        df_framer_keep(&race->rig->framer, &ticket, i * 7 % PAGES, (const char *)words, PAGE,
+                       false);
+    }
+    atomic_store(&race->over, true);
+    return NULL;
+}
+
+static void *change_all(void *argument)
+{
+    struct race *race = argument;
+
+    for (unsigned i = 0; !atomic_load(&race->over); i++) {
+        unsigned body = i % BODIES;
+        struct df_frames_changing c =
+            change(i % 3 ? DF_FRAMES_FILE : DF_FRAMES_RANGE, i % 7 ? race->contents[body] : 0,
+                   body + 1, 0, (size_t)PAGES * PAGE);
+
+        df_framer_begin(&race->rig->framer, &c);
+        pthread_mutex_lock(&race->lock);
+        race->begun[body]++;
+        pthread_mutex_unlock(&race->lock);
+        df_framer_end(&race->rig->framer, &c);
+        pthread_mutex_lock(&race->lock);
+        race->done[body] = race->begun[body];
+        pthread_mutex_unlock(&race->lock);
+        sched_yield();
+    }
+    return NULL;
+}
+
+/* What is read is whole, and not older than the last change that had ended before. */
+static void *read_all(void *argument)
+{
+    struct race *race = argument;
+    uint32_t words[PAGE / 4];
+
+    for (unsigned i = 0; !atomic_load(&race->over); i++) {
+        unsigned body = i % BODIES;
+        uint32_t oldest = version_of(race, body, true);
+        struct df_frame_view view;
+
+        if (!df_frame_page(race->rig->framer.frames, race->contents[body], i * 11 % PAGES, &view))
+            continue;
+        df_sys_copy_unsure(words, view.bytes, PAGE);
+        if (!df_frame_same(&view))
+            continue;
+        atomic_fetch_add(&race->hits, 1);
+        for (unsigned w = 1; w < PAGE / 4; w++)
+            if (words[w] != words[0])
+                atomic_fetch_add(&race->wrong, 1);
+        if (words[0] < oldest)
+            atomic_fetch_add(&race->wrong, 1);
+    }
+    return NULL;
+}
+
+static void nobody_reads_half_a_page_or_an_old_one(void **state)
+{
+    struct race race = {.rig = *state, .lock = PTHREAD_MUTEX_INITIALIZER};
+    void *(*const parts[])(void *) = {fill, fill, change_all, read_all, read_all, read_all};
+    pthread_t threads[6];
+
+    for (unsigned b = 0; b < BODIES; b++)
+        race.contents[b] = open_body(race.rig, b + 1, true);
+    for (int i = 0; i < 6; i++)
+        pthread_create(&threads[i], NULL, parts[i], &race);
+    for (int i = 0; i < 6; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(race.wrong, 0);
+    assert_true(race.hits > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+        TEST(full_pages_and_the_end_are_kept),
+        TEST(contents_are_apart),
+        TEST(what_the_plugin_gives_no_time_is_not_kept),
+        TEST(pages_are_believed_again_while_the_file_is_as_it_was),
+        TEST(a_write_takes_its_pages_and_the_end),
+        TEST(a_page_that_a_write_met_is_not_kept),
+        TEST(a_change_of_the_whole_file_ends_all),
+        TEST(a_change_of_an_unknown_file_ends_what_it_may_be),
+        TEST(a_write_finds_the_file_by_its_body),
+        TEST(an_open_that_keeps_nothing_ends_all),
+        TEST(pages_outlive_a_close_only_if_they_are_to_be_kept),
+        TEST(a_content_stays_while_it_changes),
+        TEST(a_notification_ends_all),
+        TEST(a_listing_is_found_piece_by_piece_in_its_era),
+        TEST(it_is_bounded_and_the_dead_give_way_first),
+        TEST(numbers_of_closed_files_are_used_again),
+        TEST(nobody_reads_half_a_page_or_an_old_one),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,92 @@
+/*
+ * moody.c - a read-only file system that fails as its files are named: reading "crash" follows a
+ * wild pointer, looking at "hang" never ends, every other file holds its own name. While the file
+ * of -o once= exists, the next read removes it and crashes: a crash that happens once.
+ */
+#define FUSE_USE_VERSION 31
+#include <errno.h>
+#include <fuse.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct settings {
+    char *once;
+} settings;
+
+static const char *const names[] = {"/one", "/two", "/crash", "/hang"};
+
+static int moody_getattr(const char *path, struct stat *st, struct fuse_file_info *fi)
+{
+    (void)fi;
+    if (strcmp(path, "/hang") == 0)
+        for (;;)
+            pause();
+    *st = (struct stat){.st_mode = S_IFDIR | 0755, .st_nlink = 2};
+    if (strcmp(path, "/") == 0 || strcmp(path, "/sub") == 0)
+        return 0;
+    if (strncmp(path, "/sub/", 5) == 0)
+        path += 4;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(path, names[i]) == 0) {
+            *st = (struct stat){
+                .st_mode = S_IFREG | 0444, .st_nlink = 1, .st_size = (off_t)strlen(path) - 1};
+            return 0;
+        }
+    return -ENOENT;
+}
+
+static int moody_readdir(const char *path, void *buf, fuse_fill_dir_t fill, off_t offset,
+                         struct fuse_file_info *fi, enum fuse_readdir_flags flags)
+{
+    (void)path, (void)offset, (void)fi, (void)flags;
+    fill(buf, ".", NULL, 0, 0);
+    fill(buf, "..", NULL, 0, 0);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        fill(buf, names[i] + 1, NULL, 0, 0);
+    return 0;
+}
+
+static int moody_open(const char *path, struct fuse_file_info *fi)
+{
+    (void)path;
+    fi->direct_io = 1;
+    return 0;
+}
+
+static int moody_read(const char *path, char *buf, size_t size, off_t offset,
+                      struct fuse_file_info *fi)
+{
+    const char *name = strrchr(path, '/') + 1;
+    size_t length = strlen(name);
+    volatile char *wild = (volatile char *)16;
+
+    (void)fi;
+    if (strcmp(name, "crash") == 0 || (settings.once && unlink(settings.once) == 0))
+        *wild = 1;
+    if (offset >= (off_t)length)
+        return 0;
+    if (size > length - (size_t)offset)
+        size = length - (size_t)offset;
+    memcpy(buf, name + offset, size);
+    return (int)size;
+}
+
+static const struct fuse_operations operations = {
+    .getattr = moody_getattr,
+    .readdir = moody_readdir,
+    .open = moody_open,
+    .read = moody_read,
+};
+
+static const struct fuse_opt options[] = {{"once=%s", offsetof(struct settings, once), 0},
+                                          FUSE_OPT_END};
+
+int main(int argc, char *argv[])
+{
+    struct fuse_args args = FUSE_ARGS_INIT(argc, argv);
+
+    if (fuse_opt_parse(&args, &settings, options, NULL) < 0)
+        return 1;
+    return fuse_main(args.argc, args.argv, &operations, NULL);
+}

@@ -1,0 +1,398 @@
+"""What a mount server keeps of files and listings for all its clients: read without a trip, never
+older than what any of them has changed.
+
+What processes see runs in a plain directory too, so what it expects is what Linux does.
+"""
+
+import errno
+import json
+import os
+import random
+import signal
+
+import pytest
+
+import directfuse
+
+from .test_lives import in_fork, servers, the_server, until
+
+PAGE = 4096
+PLACES = ["plain", "memfs", "passthrough", "passthrough that is believed"]
+
+
+@pytest.fixture(autouse=True)
+def _marked(monkeypatch):
+    monkeypatch.setenv("DF_TEST_SERVER", str(os.getpid()))
+
+
+@pytest.fixture(params=PLACES)
+def place(request, tmp_path):
+    """A directory: an ordinary one, or one in a mount server."""
+    source = tmp_path / "source"
+    source.mkdir()
+    if request.param == "plain":
+        yield str(source)
+        return
+    point = str(tmp_path / "mnt")
+    words = ["memfs", point] if request.param == "memfs" else ["passthrough", str(source), point]
+    if request.param.endswith("believed"):
+        words += ["-o", "attr_timeout=100,entry_timeout=100,kernel_cache"]
+    with directfuse.mount(words, placement="server"):
+        yield point
+
+
+@pytest.fixture
+def memfs(tmp_path):
+    with directfuse.mount(["memfs", str(tmp_path / "mnt")], placement="server") as mount:
+        yield mount
+
+
+def put(path, data):
+    with directfuse.open(path, "wb") as file:
+        file.write(data)
+
+
+def numbered(pages):
+    return b"".join(b"%04d" % n * (PAGE // 4) for n in range(pages))
+
+
+class Warm:
+    """A file that this process has read often enough for all of it to be kept."""
+
+    def __init__(self, path, data):
+        put(path, data)
+        self.fd = directfuse.os_open(path, os.O_RDWR)
+        for _ in range(3):
+            assert self.read(len(data) + 1) == data
+            self.read(PAGE, len(data))
+
+    def read(self, size=1 << 20, offset=0):
+        return directfuse.pread(self.fd, size, offset)
+
+
+# ---- what others change -------------------------------------------------------------------------
+
+
+def _write(path, _data):
+    fd = directfuse.os_open(path, os.O_WRONLY)
+    directfuse.pwrite(fd, b"changed", 2 * PAGE - 3)
+    directfuse.close(fd)
+
+
+def _append(path, _data):
+    fd = directfuse.os_open(path, os.O_WRONLY | os.O_APPEND)
+    directfuse.write(fd, b"more")
+    directfuse.close(fd)
+
+
+def _write_behind_the_end(path, data):
+    fd = directfuse.os_open(path, os.O_WRONLY)
+    directfuse.pwrite(fd, b"far", len(data) + 3 * PAGE)
+    directfuse.close(fd)
+
+
+def _truncate_by_name(path, _data):
+    directfuse.truncate(path, PAGE + 7)
+
+
+def _truncate_and_grow(path, data):
+    fd = directfuse.os_open(path, os.O_RDWR)
+    directfuse.ftruncate(fd, 10)
+    directfuse.ftruncate(fd, len(data))
+    directfuse.close(fd)
+
+
+def _open_truncating(path, _data):
+    put(path, b"new")
+
+
+def _copy(path, data):
+    put(f"{path}.source", b"s" * len(data))
+    source = directfuse.os_open(f"{path}.source", os.O_RDONLY)
+    fd = directfuse.os_open(path, os.O_WRONLY)
+    assert directfuse.copy_file_range(source, fd, 100, 0, PAGE) == 100
+    directfuse.close(fd)
+    directfuse.close(source)
+    directfuse.unlink(f"{path}.source")
+
+
+def _fallocate(path, data):
+    fd = directfuse.os_open(path, os.O_RDWR)
+    directfuse.posix_fallocate(fd, 0, len(data) + 100)
+    directfuse.close(fd)
+
+
+_CHANGES = [
+    _write,
+    _append,
+    _write_behind_the_end,
+    _truncate_by_name,
+    _truncate_and_grow,
+    _open_truncating,
+    _copy,
+    _fallocate,
+]
+
+
+@pytest.mark.parametrize("change", _CHANGES, ids=lambda change: change.__name__[1:])
+@pytest.mark.parametrize("size", [3 * PAGE, 3 * PAGE + 100, 1000], ids=["pages", "odd", "small"])
+def test_what_another_process_has_changed_is_read(place, tmp_path, change, size):
+    path, oracle = f"{place}/f", str(tmp_path / "oracle")
+    data = numbered(4)[:size]
+    warm = Warm(path, data)
+    assert in_fork(lambda: change(path, data)) == 0
+    put(oracle, data)
+    change(oracle, data)
+    with open(oracle, "rb") as file:
+        wanted = file.read()
+    assert warm.read() == wanted
+    with directfuse.open(path, "rb") as file:
+        assert file.read() == wanted
+    directfuse.close(warm.fd)
+
+
+def test_another_file_under_the_name_is_another_file(place):
+    old = Warm(f"{place}/f", b"old" * PAGE)
+
+    def replace():
+        put(f"{place}/g", b"new" * PAGE)
+        directfuse.rename(f"{place}/g", f"{place}/f")
+
+    assert in_fork(replace) == 0
+    with directfuse.open(f"{place}/f", "rb") as file:
+        assert file.read() == b"new" * PAGE
+    assert old.read() == b"old" * PAGE
+    directfuse.close(old.fd)
+    for n in range(20):  # numbers of inodes are used again
+        directfuse.unlink(f"{place}/f")
+        put(f"{place}/f", b"%d" % n)
+        with directfuse.open(f"{place}/f", "rb") as file:
+            assert file.read() == b"%d" % n
+
+
+def _worker(tell, hear, path):
+    """Does what it is told, line by line, until there is no more."""
+    fd = directfuse.os_open(path, os.O_RDWR)
+    for line in os.fdopen(hear, "rb"):
+        do, *words = json.loads(line)
+        answer = ""
+        if do == "read":
+            answer = directfuse.pread(fd, words[1], words[0]).hex()
+        elif do == "write":
+            directfuse.pwrite(fd, bytes([words[2]]) * words[1], words[0])
+        elif do == "truncate":
+            directfuse.ftruncate(fd, words[0])
+        elif do == "reopen":
+            directfuse.close(fd)
+            fd = directfuse.os_open(path, os.O_RDWR)
+        os.write(tell, json.dumps(answer).encode() + b"\n")
+
+
+@pytest.fixture
+def workers(place):
+    put(f"{place}/f", b"")
+    started = []
+    for _ in range(3):
+        hear, to = os.pipe()
+        from_, tell = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                for _, other, *_ in started:
+                    os.close(other)
+                os.close(to)
+                _worker(tell, hear, f"{place}/f")
+            finally:
+                os._exit(0)
+        os.close(hear)
+        os.close(tell)
+        started.append((pid, to, os.fdopen(from_, "rb")))
+    yield started
+    for pid, to, answers in started:
+        os.close(to)
+        os.waitpid(pid, 0)
+        answers.close()
+
+
+def _action(dice):
+    do = dice.choices(["read", "write", "truncate", "reopen"], [60, 25, 5, 5])[0]
+    offset = dice.choice([0, PAGE, 3 * PAGE, dice.randrange(6 * PAGE)])
+    size = dice.choice([1, 100, PAGE, dice.randrange(1, 20 * PAGE)])
+    return {
+        "read": ("read", offset, size),
+        "write": ("write", offset, size, dice.randrange(256)),
+        "truncate": ("truncate", offset),
+        "reopen": ("reopen",),
+    }[do]
+
+
+def test_processes_that_take_turns_see_one_file(workers):
+    dice = random.Random(7)
+    model = bytearray()
+    for _ in range(400):
+        do, *words = action = _action(dice)
+        _pid, to, answers = dice.choice(workers)
+        os.write(to, json.dumps(action).encode() + b"\n")
+        answer = bytes.fromhex(json.loads(answers.readline()))
+        if do == "read":
+            assert answer == model[words[0] : words[0] + words[1]]
+        elif do == "write":
+            offset, size, byte = words
+            model.extend(bytes(max(0, offset + size - len(model))))
+            model[offset : offset + size] = bytes([byte]) * size
+        elif do == "truncate":
+            model[words[0] :] = bytes(max(0, words[0] - len(model)))
+
+
+# ---- listings -----------------------------------------------------------------------------------
+
+
+def test_a_listing_shows_what_another_process_has_changed(place):
+    names = {f"name-{n:04}" for n in range(300)}
+    directfuse.mkdir(f"{place}/d")
+    for name in names:
+        put(f"{place}/d/{name}", b"")
+    for _ in range(3):
+        assert set(directfuse.listdir(f"{place}/d")) == names
+    assert in_fork(lambda: directfuse.mkdir(f"{place}/d/made")) == 0
+    assert set(directfuse.listdir(f"{place}/d")) == names | {"made"}
+    assert in_fork(lambda: directfuse.unlink(f"{place}/d/name-0007")) == 0
+    assert in_fork(lambda: directfuse.rename(f"{place}/d/made", f"{place}/d/moved")) == 0
+    assert set(directfuse.listdir(f"{place}/d")) == names - {"name-0007"} | {"moved"}
+
+
+# ---- without a trip -----------------------------------------------------------------------------
+
+
+def test_what_is_kept_needs_no_trip(memfs):
+    warm = Warm(f"{memfs.mountpoint}/f", numbered(40))
+    before = memfs.stats()
+    for page in range(40):
+        assert warm.read(PAGE, page * PAGE) == b"%04d" % page * (PAGE // 4)
+    assert warm.read(100, 3 * PAGE + 50) == (b"0003" * 100)[2:102]
+    assert warm.read(PAGE, 40 * PAGE) == b""
+    after = memfs.stats()
+    assert after.trips == before.trips
+    assert after.hits - before.hits == 42
+    directfuse.close(warm.fd)
+
+
+def test_other_processes_need_no_trip_for_it_either(memfs):
+    warm = Warm(f"{memfs.mountpoint}/f", numbered(4))
+    before = memfs.stats().trips
+
+    def read_all():
+        ours = memfs.stats().trips
+        assert warm.read() == numbered(4)
+        assert memfs.stats().trips == ours
+
+    assert in_fork(read_all) == 0
+    assert memfs.stats().trips - before <= 1  # the fork
+    directfuse.close(warm.fd)
+
+
+def test_one_trip_brings_pages_for_many_reads_of_a_sequential_reader(memfs):
+    data = numbered(256)
+    put(f"{memfs.mountpoint}/f", data)
+    fd = directfuse.os_open(f"{memfs.mountpoint}/f", os.O_RDONLY)
+    before = memfs.stats().trips
+    assert b"".join(directfuse.read(fd, PAGE) for _ in range(256)) == data
+    assert memfs.stats().trips - before < 20
+    directfuse.close(fd)
+
+
+def test_a_batch_of_what_is_kept_needs_no_trip(memfs):
+    path = f"{memfs.mountpoint}/f"
+    warm = Warm(path, numbered(4))
+    pieces = [(warm.fd, page * PAGE, PAGE) for page in range(4)]
+    into = [bytearray(PAGE) for _ in pieces]
+    before = memfs.stats().trips
+    directfuse.read_many(pieces, into=into)
+    assert b"".join(into) == numbered(4)
+    assert memfs.stats().trips == before
+    directfuse.close(warm.fd)
+
+
+def test_a_listing_that_is_kept_needs_no_trip_for_its_names(memfs):
+    for n in range(1000):
+        put(f"{memfs.mountpoint}/name-{n:04}", b"")
+    for _ in range(3):
+        directfuse.listdir(memfs.mountpoint)
+    before = memfs.stats()
+    assert len(directfuse.listdir(memfs.mountpoint)) == 1000
+    after = memfs.stats()
+    assert after.trips - before.trips <= 3  # open, fstat, close
+    assert after.hits - before.hits >= 2  # the names, and their end
+
+
+def test_attributes_of_what_is_opened_again_need_no_trip(memfs):
+    path = f"{memfs.mountpoint}/f"
+    put(path, b"x" * 10)
+    for known in (False, True):
+        fd = directfuse.os_open(path, os.O_RDONLY)
+        before = memfs.stats().trips
+        assert directfuse.fstat(fd).st_size == 10
+        assert memfs.stats().trips - before == (0 if known else 1)
+        directfuse.close(fd)
+    fd = directfuse.os_open(path, os.O_RDWR)
+    assert in_fork(lambda: directfuse.truncate(path, 3)) == 0
+    assert directfuse.fstat(fd).st_size == 3
+    directfuse.pwrite(fd, b"abc", 3)
+    assert directfuse.fstat(fd).st_size == 6
+    directfuse.close(fd)
+
+
+@pytest.mark.parametrize("option", ["direct_io", "timeout=0"])
+def test_nothing_is_kept_that_the_plugin_does_not_allow(tmp_path, option):
+    words = ["memfs", str(tmp_path / "mnt"), "-o", option]
+    with directfuse.mount(words, placement="server") as mount:
+        warm = Warm(f"{mount.mountpoint}/f", b"x" * PAGE)
+        before = mount.stats()
+        for _ in range(10):
+            warm.read(PAGE)
+        assert mount.stats().trips - before.trips == 10
+        directfuse.close(warm.fd)
+
+
+def test_what_changes_behind_the_mount_is_seen_when_the_time_is_over(tmp_path):
+    source = tmp_path / "source"
+    source.mkdir()
+    words = ["passthrough", str(source), str(tmp_path / "mnt")]
+    words += ["-o", "attr_timeout=0.2,entry_timeout=0.2"]
+    with directfuse.mount(words, placement="server") as mount:
+        warm = Warm(f"{mount.mountpoint}/f", b"old!" * PAGE)
+        with open(source / "f", "r+b") as file:
+            file.write(b"new!" * PAGE)
+        until(lambda: warm.read() == b"new!" * PAGE)
+        with open(source / "f", "r+b") as file:
+            file.truncate(3)
+        until(lambda: warm.read() == b"new")
+        directfuse.close(warm.fd)
+
+
+# ---- bounds -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", ["0", "256K"])
+def test_a_small_cache_is_right_too(tmp_path, monkeypatch, size):
+    monkeypatch.setenv("DIRECTFUSE_CACHE", size)
+    data = numbered(512)
+    with directfuse.mount(["memfs", str(tmp_path / "mnt")], placement="server") as mount:
+        put(f"{mount.mountpoint}/f", data)
+        fd = directfuse.os_open(f"{mount.mountpoint}/f", os.O_RDONLY)
+        before = mount.stats()
+        for page in [n * 37 % 512 for n in range(1024)]:
+            assert directfuse.pread(fd, PAGE, page * PAGE) == data[page * PAGE : (page + 1) * PAGE]
+        assert mount.stats().trips - before.trips > 700
+        directfuse.close(fd)
+
+
+def test_a_killed_server_answers_nothing_any_more(tmp_path):
+    with directfuse.mount(["memfs", str(tmp_path / "mnt")], placement="server") as mount:
+        warm = Warm(f"{mount.mountpoint}/f", b"x" * PAGE)
+        os.kill(the_server(), signal.SIGKILL)
+        until(lambda: not servers())
+        with pytest.raises(OSError) as caught:
+            warm.read(PAGE)
+        assert caught.value.errno == errno.ENOTCONN
+        directfuse.close(warm.fd)
