@@ -53,6 +53,13 @@ static ssize_t null_read(struct df_fs *fs, struct df_call *call, struct df_file 
     return (ssize_t)iov[0].iov_len;
 }
 
+static ssize_t null_write(struct df_fs *fs, struct df_call *call, struct df_file *file,
+                          const struct iovec *iov, int iovcnt, off_t *offset)
+{
+    (void)fs, (void)call, (void)file, (void)iovcnt, (void)offset;
+    return (ssize_t)iov[0].iov_len;
+}
+
 static int null_flush(struct df_fs *fs, struct df_call *call, struct df_file *file, uint64_t owner)
 {
     (void)fs, (void)call, (void)file, (void)owner;
@@ -78,6 +85,7 @@ static const struct df_ops null_ops = {
     .flush = null_flush,
     .release = null_release,
     .read = null_read,
+    .write = null_write,
     .destroy = null_destroy,
 };
 
@@ -110,6 +118,21 @@ static double bare_pread(void)
     for (int i = 0; i < COUNT; i++) {
         struct df_fs *here = fs;
         must(here->ops->read(here, NULL, &file, &iov, 1, 0) == 1, "read");
+    }
+    return (now_ns() - start) / COUNT;
+}
+
+static double bare_pwrite(void)
+{
+    struct df_fs *volatile fs = &null_fs;
+    struct df_file file = {0};
+    char byte = 0;
+    struct iovec iov = {&byte, 1};
+    off_t offset = 0;
+    double start = now_ns();
+    for (int i = 0; i < COUNT; i++) {
+        struct df_fs *here = fs;
+        must(here->ops->write(here, NULL, &file, &iov, 1, &offset) == 1, "write");
     }
     return (now_ns() - start) / COUNT;
 }
@@ -155,6 +178,20 @@ static double door_pread(void)
     return ns;
 }
 
+static double door_pwrite(void)
+{
+    int fd = df_open(path, O_RDWR, 0);
+    must(fd >= 0, "df_open");
+    char byte = 0;
+    double start = now_ns();
+    for (int i = 0; i < COUNT; i++) {
+        must(df_pwrite(fd, &byte, 1, 0) == 1, "df_pwrite");
+    }
+    double ns = (now_ns() - start) / COUNT;
+    df_close(fd);
+    return ns;
+}
+
 static double door_stat(void)
 {
     struct stat st;
@@ -181,6 +218,7 @@ static const struct {
     double (*door)(void);
 } rows[] = {
     {"pread", bare_pread, door_pread},
+    {"pwrite", bare_pwrite, door_pwrite},
     {"stat, depth 2", bare_stat, door_stat},
     {"open+close", bare_open, door_open},
 };

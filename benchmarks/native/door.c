@@ -31,28 +31,7 @@ const struct door door_kernel = {
     .renameat = renameat,
     .pread = pread,
     .pwrite = pwrite,
-    .getdents = kernel_getdents,
-    .getxattr = getxattr,
-    .setxattr = setxattr,
-};
-
-/* Reads that the page cache does not answer: open(2), O_DIRECT. */
-static int direct_openat(int dirfd, const char *path, int flags, mode_t mode)
-{
-    return openat(dirfd, path, flags & O_DIRECTORY ? flags : flags | O_DIRECT, mode);
-}
-
-const struct door door_direct = {
-    .name = "direct",
-    .openat = direct_openat,
-    .close = close,
-    .fstat = fstat,
-    .fstatat = fstatat,
-    .mkdirat = mkdirat,
-    .unlinkat = unlinkat,
-    .renameat = renameat,
-    .pread = pread,
-    .pwrite = pwrite,
+    .fdatasync = fdatasync,
     .getdents = kernel_getdents,
     .getxattr = getxattr,
     .setxattr = setxattr,
@@ -69,6 +48,7 @@ const struct door door_inline = {
     .renameat = df_renameat,
     .pread = df_pread,
     .pwrite = df_pwrite,
+    .fdatasync = df_fdatasync,
     .getdents = df_getdents,
     .getxattr = df_getxattr,
     .setxattr = df_setxattr,

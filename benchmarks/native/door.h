@@ -19,13 +19,13 @@ struct door {
     int (*renameat)(int from_dirfd, const char *from, int to_dirfd, const char *to);
     ssize_t (*pread)(int fd, void *buf, size_t size, off_t offset);
     ssize_t (*pwrite)(int fd, const void *buf, size_t size, off_t offset);
+    int (*fdatasync)(int fd);
     ssize_t (*getdents)(int fd, void *buf, size_t size); /* linux_dirent64 records */
     ssize_t (*getxattr)(const char *path, const char *name, void *value, size_t size);
     int (*setxattr)(const char *path, const char *name, const void *value, size_t size, int flags);
 };
 
 extern const struct door door_kernel; /* libc */
-extern const struct door door_direct; /* libc; files are opened with O_DIRECT */
 extern const struct door door_inline; /* directfuse.h */
 
 #endif

@@ -26,13 +26,20 @@ static int make_directory(const struct door *door, const char *root, const char 
 }
 
 /* A file of `size` bytes, a multiple of SITE_SMALL; returns its descriptor. */
-static int make_file(struct site *site, const char *path, off_t size)
+static int make_file(struct site *site, const char *path, off_t size, int flags)
 {
-    int fd = site->door->openat(AT_FDCWD, path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+    int fd =
+        site->door->openat(AT_FDCWD, path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | flags, 0600);
+    size_t piece = size % SITE_BUFFER == 0 ? SITE_BUFFER : SITE_SMALL;
+    ssize_t put = 0; /* a file system that is nearly full writes less at first */
 
-    for (off_t at = 0; fd >= 0 && at < size; at += SITE_SMALL) {
-        if (site->door->pwrite(fd, site->buf, SITE_SMALL, at) != SITE_SMALL) {
+    for (off_t at = 0; fd >= 0 && at < size; at += put) {
+        size_t left = (size_t)(size - at);
+        put = site->door->pwrite(fd, site->buf, left < piece ? left : piece, at);
+        if (put <= 0) {
+            int error = errno;
             site->door->close(fd);
+            errno = error;
             return -1;
         }
     }
@@ -41,7 +48,7 @@ static int make_file(struct site *site, const char *path, off_t size)
 
 static int make_closed(struct site *site, const char *path, off_t size)
 {
-    int fd = make_file(site, path, size);
+    int fd = make_file(site, path, size, 0);
 
     return fd < 0 ? -1 : site->door->close(fd);
 }
@@ -60,8 +67,27 @@ static int make_crowd(struct site *site)
     return 0;
 }
 
-static bool name_all(struct site *site, const char *root)
+/* storm/0 to storm/3, and 0 to 3 in each. */
+static int make_storm(struct site *site)
 {
+    char name[32];
+    int result = site->door->mkdirat(AT_FDCWD, site->storm, 0700);
+
+    for (int i = 0; result == 0 && i < 4; i++) {
+        snprintf(name, sizeof(name), "%d", i);
+        result = make_directory(site->door, site->storm, name);
+        for (int j = 0; result == 0 && j < SITE_STORM / 4; j++) {
+            snprintf(name, sizeof(name), "%d/%d", i, j);
+            result = make_directory(site->door, site->storm, name);
+        }
+    }
+    return result;
+}
+
+static bool name_all(struct site *site, const struct site_plan *plan)
+{
+    const char *root = plan->root;
+
     site->deep2 = below(root, "a/file");
     site->deep4 = below(root, "a/b/c/file");
     site->large = below(root, "large");
@@ -69,15 +95,20 @@ static bool name_all(struct site *site, const char *root)
     site->crowd = below(root, "crowd");
     site->fresh = below(root, "a/fresh");
     site->other = below(root, "a/other");
-    site->buf = malloc(SITE_BUFFER);
+    site->storm = below(root, "storm");
+    site->real = plan->real ? below(plan->real, "data") : NULL;
+    site->buf = aligned_alloc(SITE_SMALL, SITE_BUFFER);
     return site->deep2 && site->deep4 && site->large && site->data && site->crowd && site->fresh &&
-           site->other && site->buf;
+           site->other && site->storm && site->buf && (site->real || !plan->real);
 }
 
-int site_make(struct site *site, const struct door *door, const char *root)
+int site_make(struct site *site, const struct site_plan *plan)
 {
+    const struct door *door = plan->door;
+    const char *root = plan->root;
+
     *site = (struct site){.door = door, .fd = -1, .data_size = SITE_DATA};
-    if (!name_all(site, root)) {
+    if (!name_all(site, plan)) {
         errno = ENOMEM;
         return -1;
     }
@@ -86,14 +117,17 @@ int site_make(struct site *site, const struct door *door, const char *root)
         make_directory(door, root, "a/b/c") != 0 || make_directory(door, root, "crowd") != 0 ||
         make_closed(site, site->deep2, SITE_SMALL) != 0 ||
         make_closed(site, site->deep4, SITE_SMALL) != 0 ||
-        make_closed(site, site->large, SITE_LARGE) != 0 || make_crowd(site) != 0)
+        make_closed(site, site->large, SITE_LARGE) != 0 || make_crowd(site) != 0 ||
+        make_storm(site) != 0)
         return -1;
-    site->fd = make_file(site, site->data, SITE_DATA);
+    site->fd = make_file(site, site->data, SITE_DATA, plan->direct ? O_DIRECT : 0);
     return site->fd < 0 ? -1 : 0;
 }
 
 void site_release(struct site *site)
 {
+    if (!site->door) /* nothing was begun */
+        return;
     if (site->fd >= 0)
         site->door->close(site->fd);
     free(site->deep2);
@@ -103,5 +137,7 @@ void site_release(struct site *site)
     free(site->crowd);
     free(site->fresh);
     free(site->other);
+    free(site->storm);
+    free(site->real);
     free(site->buf);
 }

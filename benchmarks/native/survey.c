@@ -99,17 +99,21 @@ static void see_directory(struct survey *survey, const char *path, int depth)
     }
 }
 
-int site_find(struct site *site, const struct door *door, const char *root)
+int site_find(struct site *site, const struct site_plan *plan)
 {
     struct survey survey = {.site = site};
+    int flags = (plan->direct ? O_DIRECT : 0) | (plan->scribble ? O_RDWR : O_RDONLY);
 
-    *site = (struct site){.door = door, .fd = -1, .found = true, .buf = malloc(SITE_BUFFER)};
-    see_directory(&survey, root, 1);
+    *site = (struct site){.door = plan->door, .fd = -1, .found = true};
+    site->buf = aligned_alloc(SITE_SMALL, SITE_BUFFER);
+    see_directory(&survey, plan->root, 1);
     if (!site->buf || !site->deep2 || !site->deep4 || !site->data || !site->crowd) {
         errno = site->buf ? ENOENT : ENOMEM;
         return -1;
     }
     keep(&site->large, site->data);
-    site->fd = door->openat(AT_FDCWD, site->data, O_RDONLY | O_CLOEXEC, 0);
+    if (plan->scribble)
+        memset(site->buf, 'x', SITE_BUFFER);
+    site->fd = plan->door->openat(AT_FDCWD, site->data, flags | O_CLOEXEC, 0);
     return site->fd < 0 ? -1 : 0;
 }

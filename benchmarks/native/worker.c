@@ -2,38 +2,47 @@
  * worker.c - df-bench: one route of a benchmark. It makes (or finds) its files, then times what it
  * is told to, a sample at a time, so that the routes of several processes can take turns.
  *
- *     df-bench [--threads N] [--find] [--mount LIBRARY ARG0 ARG... --]... DOOR:DIRECTORY
+ *     df-bench [OPTION...] [--mount LIBRARY ARG0 ARG... --]... DOOR:DIRECTORY
  *     df-bench --list
  *
- * DOOR is kernel, direct (the kernel's, files opened with O_DIRECT) or inline. Each thread has a
- * directory of its own in DIRECTORY, which is empty and belongs to us; with --find nothing is made
- * and only what reads is timed. Standard input has orders, standard output a line of JSON for each,
- * the first of which says that all is ready:
+ * DOOR is kernel or inline. Each lane has a directory of its own in DIRECTORY, which is empty and
+ * belongs to us.
  *
- *     THREADS COUNT WORKLOAD      -> {"ns": 35.1, "cpu_ns": 35.0, "switches": 0}
+ *     --lanes N    threads or processes at the same time, at most; one by default
+ *     --find       nothing is made, and only what reads is timed
+ *     --scribble   with --find: what is found may be overwritten
+ *     --direct     the file of data is opened with O_DIRECT
+ *     --real DIR   the directory on disk that DIRECTORY shows
+ *     --server     what --mount names lives in a mount server, not here
  *
- * ns is wall time an operation of one thread, cpu_ns and switches are this process's, an operation
- * of all threads. At the end of input comes what mounts made here have counted.
+ * Standard input has orders, standard output a line of JSON for each, the first of which says that
+ * all is ready:
+ *
+ *     LANES COUNT WORKLOAD      -> {"ns": 35.1, "cpu_ns": 35.0, "switches": 0}
+ *
+ * LANES is a number of threads, or of processes with a `p` behind it. At the end of input comes
+ * what mounts made here have counted.
  */
 #include <directfuse.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <time.h>
+#include <unistd.h>
 
-#include "workload.h"
+#include "sample.h"
 
-enum { THREADS_MAX = 16, MOUNTS_MAX = 4, OPS_MAX = 64 };
+enum { MOUNTS_MAX = 4, OPS_MAX = 64 };
 
 struct worker {
     int mounts[MOUNTS_MAX];
     int mount_count;
-    int threads; /* sites that were prepared */
+    unsigned mount_flags;
+    int wanted; /* lanes */
+    int lanes;  /* sites that were prepared */
     bool finds;
-    struct site sites[THREADS_MAX];
+    struct site_plan plan;
+    struct site sites[LANES_MAX];
 };
 
 static int fail(const char *what, const char *which)
@@ -42,107 +51,17 @@ static int fail(const char *what, const char *which)
     return -1;
 }
 
-/* ---- one sample
- * ----------------------------------------------------------------------------------- */
-
-struct lane {
-    pthread_t thread;
-    pthread_barrier_t *start;
-    const struct workload *workload;
-    struct site *site;
-    uint64_t count;
-    int error;
-    double end_ns;
-};
-
-struct usage {
-    double cpu_ns;
-    long switches;
-};
-
-static double now_ns(void)
+static void answer_sample(struct worker *worker, const struct workload *workload, int lanes,
+                          bool processes, uint64_t count)
 {
-    struct timespec t;
+    struct sample sample;
+    int error = sample_take(workload, worker->sites, lanes, processes, count, &sample);
 
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-static struct usage usage_now(void)
-{
-    struct rusage used;
-
-    getrusage(RUSAGE_SELF, &used);
-    return (struct usage){
-        .cpu_ns = (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1e9 +
-                  (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1e3,
-        .switches = used.ru_nvcsw + used.ru_nivcsw,
-    };
-}
-
-static void run_lane(struct lane *lane)
-{
-    lane->error = lane->workload->run(lane->workload, lane->site, lane->count) != 0 ? errno : 0;
-    lane->end_ns = now_ns();
-}
-
-static void *lane_thread(void *argument)
-{
-    struct lane *lane = argument;
-
-    pthread_barrier_wait(lane->start);
-    run_lane(lane);
-    return NULL;
-}
-
-/* More than one thread: they start together, the sample ends with the last. */
-static double run_threads(struct lane *lanes, int threads)
-{
-    pthread_barrier_t start;
-    double end = 0;
-
-    pthread_barrier_init(&start, NULL, (unsigned)threads + 1);
-    for (int i = 0; i < threads; i++) {
-        lanes[i].start = &start;
-        if (pthread_create(&lanes[i].thread, NULL, lane_thread, &lanes[i]) != 0)
-            abort(); /* the barrier could never be left */
-    }
-    double begin = now_ns();
-    pthread_barrier_wait(&start);
-    for (int i = 0; i < threads; i++) {
-        pthread_join(lanes[i].thread, NULL);
-        end = lanes[i].end_ns > end ? lanes[i].end_ns : end;
-    }
-    pthread_barrier_destroy(&start);
-    return end - begin;
-}
-
-static void sample(struct worker *worker, const struct workload *workload, int threads,
-                   uint64_t count)
-{
-    struct lane lanes[THREADS_MAX] = {0};
-    double spent;
-
-    for (int i = 0; i < threads; i++)
-        lanes[i] = (struct lane){.workload = workload, .site = &worker->sites[i], .count = count};
-    struct usage before = usage_now();
-    if (threads == 1) {
-        double begin = now_ns();
-        run_lane(&lanes[0]);
-        spent = lanes[0].end_ns - begin;
-    } else {
-        spent = run_threads(lanes, threads);
-    }
-    struct usage after = usage_now();
-    double each = (double)count, all = each * threads;
-    for (int i = 0; i < threads; i++) {
-        if (lanes[i].error) {
-            printf("{\"error\": \"%s\"}\n", strerror(lanes[i].error));
-            return;
-        }
-    }
-    printf("{\"ns\": %.3f, \"cpu_ns\": %.3f, \"switches\": %.6f}\n", spent / each,
-           (after.cpu_ns - before.cpu_ns) / all, (double)(after.switches - before.switches) / all);
+    if (error)
+        printf("{\"error\": \"%s\"}\n", strerror(error));
+    else
+        printf("{\"ns\": %.3f, \"cpu_ns\": %.3f, \"switches\": %.6f}\n", sample.ns, sample.cpu_ns,
+               sample.switches);
 }
 
 /* ---- orders
@@ -150,19 +69,21 @@ static void sample(struct worker *worker, const struct workload *workload, int t
 
 static void obey(struct worker *worker, char *line)
 {
-    unsigned long long count;
-    int threads, used = 0;
+    const struct workload *workload = NULL;
+    char *at;
 
     line[strcspn(line, "\n")] = '\0';
-    const struct workload *workload = NULL;
-    if (sscanf(line, "%d %llu %n", &threads, &count, &used) == 2 && used > 0)
-        workload = workload_find(line + used);
-    if (!workload || threads < 1 || threads > worker->threads || count < 1)
+    long lanes = strtol(line, &at, 10);
+    bool processes = *at == 'p';
+    unsigned long long count = strtoull(at + processes, &at, 10);
+    if (*at == ' ')
+        workload = workload_find(at + 1);
+    if (!workload || lanes < 1 || lanes > worker->lanes || count < 1)
         printf("{\"error\": \"not understood\"}\n");
-    else if (workload->writes && worker->finds)
+    else if (workload->writes && worker->finds && !worker->plan.scribble)
         printf("{\"error\": \"writes, and nothing is to be written\"}\n");
     else
-        sample(worker, workload, threads, count);
+        answer_sample(worker, workload, (int)lanes, processes, count);
     fflush(stdout);
 }
 
@@ -178,7 +99,8 @@ static void print_ready(const struct worker *worker)
 {
     const struct site *site = &worker->sites[0];
 
-    printf("{\"ready\": true, \"data_size\": %lld", (long long)site->data_size);
+    printf("{\"ready\": true, \"pid\": %d, \"data_size\": %lld", (int)getpid(),
+           (long long)site->data_size);
     print_path("shallow", site->deep2);
     print_path("deep", site->deep4);
     print_path("data", site->data);
@@ -190,15 +112,21 @@ static void print_ready(const struct worker *worker)
 /* What the mounts have served: the proof that this route was used. */
 static void print_counts(const struct worker *worker)
 {
-    uint64_t calls = 0;
+    uint64_t calls = 0, trips = 0, hits = 0;
 
     for (int m = 0; m < worker->mount_count; m++) {
         struct df_op_stats ops[OPS_MAX];
+        struct df_trip_stats shared;
         int count = df_stats(worker->mounts[m], ops, OPS_MAX);
         for (int i = 0; i < count && i < OPS_MAX; i++)
             calls += ops[i].calls;
+        if (df_trip_stats(worker->mounts[m], &shared) == 0) {
+            trips += shared.trips;
+            hits += shared.hits;
+        }
     }
-    printf("{\"calls\": %llu}\n", (unsigned long long)calls);
+    printf("{\"calls\": %llu, \"trips\": %llu, \"hits\": %llu}\n", (unsigned long long)calls,
+           (unsigned long long)trips, (unsigned long long)hits);
     fflush(stdout);
 }
 
@@ -224,7 +152,7 @@ static int mount_inline(struct worker *worker, char **argv)
     }
     argv[count] = NULL;
     char why[4096] = "";
-    int id = df_mount(argv[0], count - 1, argv + 1, 0, why, sizeof(why));
+    int id = df_mount(argv[0], count - 1, argv + 1, worker->mount_flags, why, sizeof(why));
     if (id < 0) {
         fprintf(stderr, "df-bench: %s: %s: %s\n", argv[1], strerror(errno), why);
         return -1;
@@ -233,64 +161,89 @@ static int mount_inline(struct worker *worker, char **argv)
     return count + 1;
 }
 
-static int prepare_one(struct worker *worker, int i, const struct door *door, const char *directory)
+/* A directory of its own for each lane. */
+static int prepare_one(struct worker *worker, int i)
 {
-    char *root;
+    struct site_plan plan = worker->plan;
+    char *root = NULL, *real = NULL;
+    int result = -1;
 
     if (worker->finds)
-        return site_find(&worker->sites[i], door, directory);
-    if (asprintf(&root, "%s/%d", directory, i) < 0)
-        return -1;
-    int result = door->mkdirat(AT_FDCWD, root, 0700);
-    if (result == 0)
-        result = site_make(&worker->sites[i], door, root);
+        return site_find(&worker->sites[i], &plan);
+    if (asprintf(&root, "%s/%d", plan.root, i) >= 0 &&
+        (!plan.real || asprintf(&real, "%s/%d", plan.real, i) >= 0) &&
+        plan.door->mkdirat(AT_FDCWD, root, 0700) == 0) {
+        plan.root = root;
+        plan.real = real;
+        result = site_make(&worker->sites[i], &plan);
+    }
     free(root);
+    free(real);
     return result;
 }
 
-static int prepare(struct worker *worker, int threads, char *word)
+static int prepare(struct worker *worker, char *word)
 {
-    static const struct door *const doors[] = {&door_kernel, &door_direct, &door_inline};
+    static const struct door *const doors[] = {&door_kernel, &door_inline};
+    struct site_plan *plan = &worker->plan;
     char *directory = strchr(word, ':');
-    const struct door *door = NULL;
 
     for (size_t i = 0; directory && i < sizeof(doors) / sizeof(doors[0]); i++)
         if (strlen(doors[i]->name) == (size_t)(directory - word) &&
             strncmp(word, doors[i]->name, (size_t)(directory - word)) == 0)
-            door = doors[i];
-    if (!door) {
-        fprintf(stderr, "df-bench: %s: wanted kernel:, direct: or inline:DIRECTORY\n", word);
+            plan->door = doors[i];
+    if (!plan->door) {
+        fprintf(stderr, "df-bench: %s: wanted kernel: or inline:DIRECTORY\n", word);
         return -1;
     }
-    for (; worker->threads < threads; worker->threads++) {
-        if (prepare_one(worker, worker->threads, door, directory + 1) != 0) {
-            worker->threads++; /* to be released */
-            return fail(worker->finds ? "no files found" : "making files", directory + 1);
-        }
+    plan->root = directory + 1;
+    while (worker->lanes < worker->wanted) {
+        int i = worker->lanes++; /* to be released, whatever became of it */
+        if (prepare_one(worker, i) != 0)
+            return fail(worker->finds ? "no files found" : "making files", plan->root);
     }
     return 0;
 }
 
-static int start(struct worker *worker, int argc, char **argv)
+/* One option; how many words it took, 0: it is none. */
+static int option(struct worker *worker, char **argv)
 {
-    int threads = 1;
-
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc) {
-            threads = atoi(argv[++i]);
-        } else if (strcmp(argv[i], "--find") == 0) {
-            worker->finds = true;
-        } else if (strcmp(argv[i], "--mount") == 0) {
-            int used = mount_inline(worker, argv + i + 1);
-            if (used < 0)
-                return -1;
-            i += used;
-        } else if (threads < 1 || threads > THREADS_MAX || i + 1 < argc) {
-            break;
-        } else {
-            return prepare(worker, threads, argv[i]);
-        }
+    if (strcmp(argv[0], "--lanes") == 0 && argv[1]) {
+        worker->wanted = atoi(argv[1]);
+        return 2;
     }
+    if (strcmp(argv[0], "--real") == 0 && argv[1]) {
+        worker->plan.real = argv[1];
+        return 2;
+    }
+    if (strcmp(argv[0], "--find") == 0)
+        return worker->finds = true;
+    if (strcmp(argv[0], "--scribble") == 0)
+        return worker->plan.scribble = true;
+    if (strcmp(argv[0], "--direct") == 0)
+        return worker->plan.direct = true;
+    if (strcmp(argv[0], "--server") == 0)
+        return (worker->mount_flags |= DF_MOUNT_SERVER) != 0;
+    return 0;
+}
+
+static int start(struct worker *worker, char **argv)
+{
+    int used = 0;
+
+    worker->wanted = 1;
+    for (argv++; *argv; argv += used) {
+        used =
+            strcmp(*argv, "--mount") == 0 ? mount_inline(worker, argv + 1) : option(worker, argv);
+        if (used < 0)
+            return -1;
+        if (strcmp(*argv, "--mount") == 0)
+            used++;
+        if (used == 0)
+            break;
+    }
+    if (*argv && !argv[1] && worker->wanted >= 1 && worker->wanted <= LANES_MAX)
+        return prepare(worker, *argv);
     fprintf(stderr, "df-bench: see the first comment of worker.c\n");
     return -1;
 }
@@ -299,7 +252,7 @@ static int release(struct worker *worker)
 {
     int result = 0;
 
-    for (int i = 0; i < worker->threads; i++)
+    for (int i = 0; i < worker->lanes; i++)
         site_release(&worker->sites[i]);
     for (int m = 0; m < worker->mount_count; m++) {
         if (df_unmount(worker->mounts[m], 0) != 0)
@@ -317,7 +270,7 @@ int main(int argc, char **argv)
         print_list();
         return 0;
     }
-    int result = start(&worker, argc, argv);
+    int result = start(&worker, argv);
     if (result == 0) {
         print_ready(&worker);
         while (fgets(line, sizeof(line), stdin))

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- names and attributes
  * ------------------------------------------------------------------------ */
@@ -203,6 +204,52 @@ static int write_pieces(const struct workload *self, struct site *site, uint64_t
     return 0;
 }
 
+/* All of the file, piece by piece, so that a disk has something to do. */
+static uint64_t pieces_of(const struct workload *self, const struct site *site)
+{
+    return (uint64_t)site->data_size / self->size;
+}
+
+/* Neither the file system below nor the kernel's FUSE remembers the file's bytes. */
+static int forget_bytes(const struct workload *self, struct site *site, uint64_t count)
+{
+    (void)self, (void)count;
+    if (!site->real) {
+        errno = EOPNOTSUPP; /* it is not known where the bytes are */
+        return -1;
+    }
+    int fd = open(site->real, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    int error = fdatasync(fd) != 0 ? errno : posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    close(fd);
+    if (error == 0 && site->door == &door_kernel)
+        error = posix_fadvise(site->fd, 0, 0, POSIX_FADV_DONTNEED);
+    errno = error;
+    return error ? -1 : 0;
+}
+
+static int read_whole(const struct workload *self, struct site *site, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        if (i > 0 && forget_bytes(self, site, count) != 0)
+            return -1;
+        if (read_pieces(self, site, pieces_of(self, site)) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int write_whole(const struct workload *self, struct site *site, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        if (write_pieces(self, site, pieces_of(self, site)) != 0 ||
+            site->door->fdatasync(site->fd) != 0)
+            return -1;
+    }
+    return 0;
+}
+
 /* What a data loader does with a sample. */
 static int read_file(const struct workload *self, struct site *site, uint64_t count)
 {
@@ -235,6 +282,22 @@ enum { KIB = 1024, MIB = 1024 * KIB };
         name ", random", write_pieces, .size = (bytes), .scattered = true, .writes = true          \
     }
 
+/* Direct-FUSE's measurements on disk: the file of SITE_DATA bytes as a whole. */
+#define COLD(name, bytes)                                                                          \
+    {"cold read of 8 MiB by " name ", sequential", read_whole, forget_bytes, .size = (bytes),      \
+     .writes = true},                                                                              \
+    {                                                                                              \
+        "cold read of 8 MiB by " name ", random", read_whole, forget_bytes, .size = (bytes),       \
+            .scattered = true, .writes = true                                                      \
+    }
+#define SYNCED(name, bytes)                                                                        \
+    {"synced write of 8 MiB by " name ", sequential", write_whole, .size = (bytes),                \
+     .writes = true},                                                                              \
+    {                                                                                              \
+        "synced write of 8 MiB by " name ", random", write_whole, .size = (bytes),                 \
+            .scattered = true, .writes = true                                                      \
+    }
+
 const struct workload workloads[] = {
     {"stat, depth 2", stat_2, .size = 0},
     {"stat, depth 4", stat_4, .size = 0},
@@ -258,6 +321,21 @@ const struct workload workloads[] = {
     WRITES("pwrite 64 KiB", 64 * KIB),
     WRITES("pwrite 256 KiB", 256 * KIB),
     WRITES("pwrite 1 MiB", MIB),
+    COLD("4 KiB", 4 * KIB),
+    COLD("16 KiB", 16 * KIB),
+    COLD("64 KiB", 64 * KIB),
+    COLD("256 KiB", 256 * KIB),
+    COLD("1 MiB", MIB),
+    SYNCED("4 KiB", 4 * KIB),
+    SYNCED("16 KiB", 16 * KIB),
+    SYNCED("64 KiB", 64 * KIB),
+    SYNCED("256 KiB", 256 * KIB),
+    SYNCED("1 MiB", MIB),
+    {"storm: make a file", storm_make, NULL, storm_remove, .writes = true},
+    {"storm: stat a file", storm_stat, storm_make, storm_remove, .writes = true},
+    {"storm: remove a file", storm_remove, storm_make, NULL, .writes = true},
+    {"storm: make a directory", storm_mkdir, NULL, storm_rmdir, .writes = true},
+    {"storm: remove a directory", storm_rmdir, storm_mkdir, NULL, .writes = true},
 };
 const int workload_count = sizeof(workloads) / sizeof(workloads[0]);
 

@@ -1,11 +1,12 @@
-"""What a Python file system costs: in this process, and behind its own kernel mount.
+"""What a Python file system costs: here, in a mount server, and behind its own kernel mount.
 
 python benchmarks/python/filesystems.py [--rounds N] [--json]
 
-The same class, unmodified, is mounted twice: by directfuse here, and by pyfuse3 or mfusepy through
-the kernel, in a process of its own. Reads are direct (FOPEN_DIRECT_IO) and attributes not cached,
-so that each call reaches the file system on both sides. Both take turns in every round; the 10th
-percentile of the rounds is shown, in ns a call. Needs /dev/fuse and the right to mount.
+The same class, unmodified, is mounted three times: by directfuse here and in a mount server, and by
+pyfuse3 or mfusepy through the kernel, in a process of its own. Reads are direct (FOPEN_DIRECT_IO)
+and attributes not cached, so that each call reaches the file system everywhere. The three take
+turns in every round; the 10th percentile of the rounds is shown, in ns a call. Needs /dev/fuse and
+the right to mount.
 """
 
 import argparse
@@ -97,7 +98,7 @@ def make_mfusepy() -> Any:
     return Memory()
 
 
-# ---- the kernel's side: this script again, as a program ----
+# ---- the kernel's side and the server's: this script again, as a program ----
 
 
 def serve_pyfuse3(mountpoint: str) -> None:
@@ -122,9 +123,13 @@ MAKE = {"pyfuse3": make_pyfuse3, "mfusepy": make_mfusepy}
 SERVE = {"pyfuse3": serve_pyfuse3, "mfusepy": serve_mfusepy}
 
 
+def program(kind: str, mountpoint: str) -> list[str]:
+    return [sys.executable, os.path.abspath(__file__), "--serve", kind, mountpoint]
+
+
 @contextlib.contextmanager
 def kernel_mount(kind: str, directory: str) -> Iterator[str]:
-    command = [sys.executable, os.path.abspath(__file__), "--serve", kind, directory]
+    command = program(kind, directory)
     process = subprocess.Popen(command)
     try:
         for _ in range(500):
@@ -171,17 +176,22 @@ def measure(kind: str, rounds: int) -> list[dict[str, Any]]:
         tempfile.TemporaryDirectory() as directory,
         kernel_mount(kind, directory) as real,
         directfuse.mount(MAKE[kind](), point) as mount,
+        directfuse.mount(program(kind, f"{point}-server"), placement="server"),
     ):
         ours, theirs = calls(directfuse, f"{point}/file"), calls(os, real)
+        served = calls(directfuse, f"{point}-server/file")
         for name in list(ours)[:-1]:
-            samples: list[tuple[float, float]] = [
-                (timed(theirs[name], 100), timed(ours[name], 2000)) for _ in range(rounds)
+            samples: list[tuple[float, float, float]] = [
+                (timed(theirs[name], 100), timed(ours[name], 2000), timed(served[name], 100))
+                for _ in range(rounds)
             ]
-            kernel, inline = (
-                statistics.quantiles(side, n=10)[0] for side in zip(*samples, strict=True)
+            kernel, inline, server = (
+                statistics.quantiles(side, n=10, method="inclusive")[0]
+                for side in zip(*samples, strict=True)
             )
-            rows.append({"kind": kind, "op": name, "kernel": kernel, "inline": inline})
-        ours["close"](), theirs["close"]()
+            row = {"kind": kind, "op": name, "kernel": kernel, "inline": inline, "server": server}
+            rows.append(row)
+        ours["close"](), served["close"](), theirs["close"]()
         assert mount.stats().ops["read"].calls >= 2000 * rounds
     return rows
 
@@ -199,13 +209,14 @@ def main() -> int:
     if options.json:
         print(json.dumps({"python": sys.version, "load": os.getloadavg()[0], "rows": rows}))
         return 0
-    print(f"{'':10}{'':16}{'kernel, ns':>12}{'inline, ns':>12}{'faster':>9}")
+    head = ("kernel, ns", "inline, ns", "server, ns")
+    print(f"{'':26}" + "".join(f"{word:>12}" for word in head) + f"{'inline':>9}{'server':>9}")
     for row in rows:
         times = row["kernel"] / row["inline"]
         goal = f"  (goal {GOALS[row['kind']]:.0f})" if row["op"] == "pread 4 KiB" else ""
         print(
             f"{row['kind']:10}{row['op']:16}{row['kernel']:12.0f}{row['inline']:12.0f}"
-            f"{times:8.1f}x{goal}"
+            f"{row['server']:12.0f}{times:8.1f}x{row['kernel'] / row['server']:8.1f}x{goal}"
         )
     return 0
 

@@ -1,6 +1,6 @@
 """What fsspec costs: the file system "directfuse" against the os-like calls, and against "file".
 
-python benchmarks/python/fsspec_calls.py [--directory DIR] [--rounds N]
+python benchmarks/python/fsspec_calls.py [--directory DIR] [--rounds N] [--json]
 
 memfs inline, by directfuse's own call and through fsspec; fsspec's LocalFileSystem on the same file
 in DIR (on tmpfs, so that no disk is measured). Rows take turns; the 10th percentile of the rounds,
@@ -8,6 +8,7 @@ in µs a call. The goal: fsspec adds at most 10 µs.
 """
 
 import argparse
+import json
 import statistics
 import tempfile
 import time
@@ -25,6 +26,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--directory", default="/dev/shm", help="of the plain files (/dev/shm)")
     parser.add_argument("--rounds", type=int, default=50)
+    parser.add_argument("--json", action="store_true", help="what fsspec adds, in µs, by call")
     return parser.parse_args()
 
 
@@ -71,6 +73,15 @@ def timed(call: Call) -> float:
     return (time.perf_counter() - start) / CALLS * 1e6
 
 
+def show(low: dict[str, list[float]], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({name: through - own for name, (own, through, _) in low.items()}))
+        return
+    print(f"{'µs a call':18}{'os-like':>9}{'fsspec':>9}{'adds':>8}{'file':>9}")
+    for name, (own, through, local) in low.items():
+        print(f"{name:18}{own:9.2f}{through:9.2f}{through - own:8.2f}{local:9.2f}")
+
+
 def main() -> None:
     options = arguments()
     with (
@@ -87,10 +98,11 @@ def main() -> None:
             for name, calls in table.items():
                 for kept, call in zip(costs[name], calls, strict=True):
                     kept.append(timed(call))
-        print(f"{'µs a call':18}{'os-like':>9}{'fsspec':>9}{'adds':>8}{'file':>9}")
-        for name, columns in costs.items():
-            own, through, local = (statistics.quantiles(one, n=10)[0] for one in columns)
-            print(f"{name:18}{own:9.2f}{through:9.2f}{through - own:8.2f}{local:9.2f}")
+        low = {
+            name: [statistics.quantiles(one, n=10)[0] for one in columns]
+            for name, columns in costs.items()
+        }
+        show(low, options.json)
         mount.unmount(lazy=True)  # files are open
 
 

@@ -7,6 +7,7 @@ random order. Rows take turns; the best of seven rounds is shown.
 """
 
 import argparse
+import json
 import os
 import random
 import tempfile
@@ -22,6 +23,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--size", type=int, default=2500, help="bytes of a sample (2500)")
     parser.add_argument("--batch", type=int, default=256, help="samples in one call (256)")
     parser.add_argument("--directory", default="/dev/shm", help="of the plain files (/dev/shm)")
+    parser.add_argument("--json", action="store_true", help="samples a second, by row")
     return parser.parse_args()
 
 
@@ -73,8 +75,12 @@ def main() -> None:
                 start = time.perf_counter()
                 batch()
                 best[name] = min(best[name], time.perf_counter() - start)
-        for name, seconds in best.items():
-            print(f"{name:32} {len(ours) / seconds / 1e6:6.2f} M samples/s")
+        rates = {name: len(ours) / seconds for name, seconds in best.items()}
+        if options.json:
+            print(json.dumps(rates))
+        else:
+            for name, rate in rates.items():
+                print(f"{name:32} {rate / 1e6:6.2f} M samples/s")
         mount.unmount(lazy=True)  # the descriptors are open
 
 
