@@ -63,8 +63,9 @@ static bool takes_mode(int flags)
     return flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE;
 }
 
-#define OPEN(name)                                                                                 \
-    PUBLIC int name(const char *path, int flags, ...)                                              \
+/* One of open(2)'s names: its parameters before the mode, and the same as arguments. */
+#define OPEN(name, parameters, arguments)                                                          \
+    PUBLIC int name(UNPACK parameters, ...)                                                        \
     {                                                                                              \
         mode_t mode = 0;                                                                           \
         if (is_device(path))                                                                       \
@@ -75,23 +76,9 @@ static bool takes_mode(int flags)
             mode = va_arg(rest, mode_t);                                                           \
             va_end(rest);                                                                          \
         }                                                                                          \
-        return NEXT(name)(path, flags, mode);                                                      \
+        return NEXT(name)(UNPACK arguments, mode);                                                 \
     }
-
-#define OPENAT(name)                                                                               \
-    PUBLIC int name(int dir, const char *path, int flags, ...)                                     \
-    {                                                                                              \
-        mode_t mode = 0;                                                                           \
-        if (is_device(path))                                                                       \
-            return open_channel();                                                                 \
-        if (takes_mode(flags)) {                                                                   \
-            va_list rest;                                                                          \
-            va_start(rest, flags);                                                                 \
-            mode = va_arg(rest, mode_t);                                                           \
-            va_end(rest);                                                                          \
-        }                                                                                          \
-        return NEXT(name)(dir, path, flags, mode);                                                 \
-    }
+#define UNPACK(...) __VA_ARGS__
 
 /* The names that fortified programs call. */
 int __open_2(const char *path, int flags);
@@ -103,10 +90,10 @@ int __open64_2(const char *path, int flags);
         return is_device(path) ? open_channel() : NEXT(name)(path, flags);                         \
     }
 
-OPEN(open)
-OPEN(open64)
-OPENAT(openat)
-OPENAT(openat64)
+OPEN(open, (const char *path, int flags), (path, flags))
+OPEN(open64, (const char *path, int flags), (path, flags))
+OPEN(openat, (int dir, const char *path, int flags), (dir, path, flags))
+OPEN(openat64, (int dir, const char *path, int flags), (dir, path, flags))
 OPEN_2(__open_2)
 OPEN_2(__open64_2)
 
