@@ -14,8 +14,10 @@
 
 #include <langinfo.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include "python/ascii.h"
 #include "python/gil.h"
 
 struct dormant {
@@ -141,17 +143,50 @@ static bool asks_for_all(PyObject *args)
     return value == Py_None || (df_args_int(value, &size) && size == -1);
 }
 
-/* The text of what is left in the file. NULL without an exception: the decoder is to do it, from
- * the same position: it knows about lines that end in \r, about bytes that are no text, and files
- * that have nothing now. */
-static PyObject *read_text(int fd, Py_ssize_t expected)
+/* The decoder is to do it, from here. NULL without an exception, unless going back failed. */
+static PyObject *go_back(int fd, off_t position)
 {
-    off_t position = 0;
-    if (expected < 0)
-        DF_GIL_CALL(position, 0, df_call_lseek(fd, 0, SEEK_CUR));
+    PyErr_Clear();
+    DF_GIL_CALL(position, 0, df_call_lseek(fd, position, SEEK_SET));
+    return NULL;
+}
+
+/* The str itself, if its bytes will do; consumed. */
+static PyObject *finish_text(PyObject *text, const char *data, Py_ssize_t size)
+{
+    unsigned traits = df_ascii_look(data, (size_t)size);
+    if (traits == 0)
+        return text;
+    PyObject *decoded = traits & DF_ASCII_RETURN ? NULL : PyUnicode_DecodeUTF8(data, size, NULL);
+    Py_DECREF(text);
+    return decoded;
+}
+
+/* Of a file that is as long as expected, from its beginning, and ASCII as a rule: read straight
+ * into the str. */
+static PyObject *read_text_of(int fd, PyObject *text, char *data, Py_ssize_t size)
+{
+    char more;
+    const struct iovec iov[] = {{data, (size_t)size}, {&more, 1}};
+    ssize_t count;
+    DF_GIL_CALL(count, (size_t)size, df_call_readv(fd, iov, 2));
+    if (DF_LIKELY(count == size)) {
+        text = finish_text(text, data, size);
+    } else {
+        Py_CLEAR(text);
+        if (count < 0 && count != -EAGAIN)
+            return df_error_raise(count, NULL, NULL);
+    }
+    return text ? text : go_back(fd, 0);
+}
+
+static PyObject *read_bytes_as_text(int fd)
+{
+    off_t position;
+    DF_GIL_CALL(position, 0, df_call_lseek(fd, 0, SEEK_CUR));
     if (position < 0)
         return NULL;
-    PyObject *bytes = df_file_io_bytes_or_none(df_file_io_read_all(fd, expected));
+    PyObject *bytes = df_file_io_bytes_or_none(df_file_io_read_all(fd, -1));
     if (!bytes || bytes == Py_None) {
         Py_XDECREF(bytes);
         return NULL;
@@ -161,11 +196,19 @@ static PyObject *read_text(int fd, Py_ssize_t expected)
     PyObject *text =
         memchr(data, '\r', (size_t)size) ? NULL : PyUnicode_DecodeUTF8(data, size, NULL);
     Py_DECREF(bytes);
+    return text ? text : go_back(fd, position);
+}
+
+/* The text of what is left in the file. NULL without an exception: the decoder is to do it, from
+ * the same position: it knows about lines that end in \r, about bytes that are no text, and files
+ * that have nothing now. */
+static PyObject *read_text(int fd, Py_ssize_t expected)
+{
+    char *data;
+    PyObject *text = df_ascii_new(expected, &data);
     if (text)
-        return text;
-    PyErr_Clear();
-    DF_GIL_CALL(position, 0, df_call_lseek(fd, position, SEEK_SET));
-    return NULL;
+        return read_text_of(fd, text, data, expected);
+    return PyErr_Occurred() ? NULL : read_bytes_as_text(fd);
 }
 
 static PyObject *dormant_read(PyObject *self, PyObject *args)

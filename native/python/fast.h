@@ -171,6 +171,7 @@ extern PyMethodDef df_gil_methods[];
 extern PyMethodDef df_listener_methods[];
 
 /* Each makes what its file needs, types included: 0, or -1 with an exception. */
+int df_ascii_prepare(void);
 int df_stat_prepare(void);
 int df_fdio_prepare(void);
 int df_open_prepare(void);

@@ -45,9 +45,9 @@ static int prepare(PyObject *module)
         if (PyModule_AddFunctions(module, tables[i]) < 0)
             return -1;
     }
-    if (prepare_constants() < 0 || df_stat_prepare() < 0 || df_fdio_prepare() < 0 ||
-        df_open_prepare() < 0 || df_vector_prepare() < 0 || df_open_file_prepare() < 0 ||
-        df_unclosed_prepare() < 0)
+    if (prepare_constants() < 0 || df_ascii_prepare() < 0 || df_stat_prepare() < 0 ||
+        df_fdio_prepare() < 0 || df_open_prepare() < 0 || df_vector_prepare() < 0 ||
+        df_open_file_prepare() < 0 || df_unclosed_prepare() < 0)
         return -1;
     if (df_file_type_prepare(module) < 0 || df_scandir_prepare(module) < 0 ||
         df_dir_entry_prepare(module) < 0 || df_dormant_prepare(module) < 0)

@@ -40,51 +40,63 @@ static bool given(PyObject *slot)
 
 /* ---- the mode string ---- */
 
-static bool has(const char *mode, char letter)
-{
-    return strchr(mode, letter) != NULL;
-}
+enum { /* what the letters of a mode say */
+       MODE_READ = 1 << 0,
+       MODE_WRITE = 1 << 1,
+       MODE_CREATE_NEW = 1 << 2,
+       MODE_APPEND = 1 << 3,
+       MODE_KINDS = MODE_READ | MODE_WRITE | MODE_CREATE_NEW | MODE_APPEND, /* one of them */
+       MODE_BYTES = 1 << 4,
+       MODE_TEXT = 1 << 5,
+       MODE_UPDATE = 1 << 6,
+       MODE_LETTERS = 7,
+};
 
-static bool is_valid_mode(const char *mode)
+/* The sum of MODE_*, or -1: it is no mode. */
+static int read_letters(const char *mode, Py_ssize_t size)
 {
-    for (const char *c = mode; *c; c++) {
-        if (!has("rwxabt+", *c) || has(c + 1, *c))
-            return false;
+    static const char letters[MODE_LETTERS] = "rwxabt+";
+    unsigned sum = 0;
+    for (Py_ssize_t i = 0; i < size; i++) {
+        const char *letter = memchr(letters, mode[i], sizeof(letters));
+        unsigned bit = letter ? 1U << (letter - letters) : 0;
+        if (bit == 0 || sum & bit)
+            return -1;
+        sum |= bit;
     }
-    int kinds = has(mode, 'r') + has(mode, 'w') + has(mode, 'x') + has(mode, 'a');
-    return kinds == 1 && !(has(mode, 'b') && has(mode, 't'));
+    bool both = sum & MODE_BYTES && sum & MODE_TEXT;
+    return __builtin_popcount(sum & MODE_KINDS) == 1 && !both ? (int)sum : -1;
 }
 
-static void set_mode(struct file_request *file, const char *mode)
+static void set_mode(struct file_request *file, int mode)
 {
-    bool update = has(mode, '+');
-    bool read = has(mode, 'r');
-    file->text = !has(mode, 'b');
-    file->open_mode =
-        (read || update ? DF_FILE_MODE_READ : 0) | (!read || update ? DF_FILE_MODE_WRITE : 0) |
-        (has(mode, 'a') ? DF_FILE_MODE_APPEND : 0) | (has(mode, 'x') ? DF_FILE_MODE_CREATE_NEW : 0);
+    bool update = mode & MODE_UPDATE, read = mode & MODE_READ;
+    file->text = !(mode & MODE_BYTES);
+    file->open_mode = (read || update ? DF_FILE_MODE_READ : 0) |
+                      (!read || update ? DF_FILE_MODE_WRITE : 0) |
+                      (mode & MODE_APPEND ? DF_FILE_MODE_APPEND : 0) |
+                      (mode & MODE_CREATE_NEW ? DF_FILE_MODE_CREATE_NEW : 0);
     file->open_flags = O_CLOEXEC | (update ? O_RDWR : read ? O_RDONLY : O_WRONLY);
-    if (has(mode, 'w'))
+    if (mode & MODE_WRITE)
         file->open_flags |= O_CREAT | O_TRUNC;
-    if (has(mode, 'x'))
+    if (mode & MODE_CREATE_NEW)
         file->open_flags |= O_CREAT | O_EXCL;
-    if (has(mode, 'a'))
+    if (mode & MODE_APPEND)
         file->open_flags |= O_CREAT | O_APPEND;
 }
 
 static bool read_mode(struct file_request *file, PyObject *mode)
 {
-    Py_ssize_t size;
-    if (!mode) {
-        set_mode(file, "r");
-        return true;
-    }
-    const char *text = PyUnicode_Check(mode) ? PyUnicode_AsUTF8AndSize(mode, &size) : NULL;
-    if (!text || strlen(text) != (size_t)size || !is_valid_mode(text)) {
+    Py_ssize_t size = 0;
+    const char *text = !mode                   ? "r"
+                       : PyUnicode_Check(mode) ? PyUnicode_AsUTF8AndSize(mode, &size)
+                                               : NULL;
+    int letters = text ? read_letters(text, mode ? size : 1) : -1;
+    if (letters < 0) {
         PyErr_Clear();
         return false;
     }
-    set_mode(file, text);
+    set_mode(file, letters);
     return true;
 }
 
@@ -203,7 +215,7 @@ static PyObject *make_dormant(const struct file_request *file, int fd, PyObject 
         return NULL;
     const struct df_dormant_plan plan = {
         .fd = fd,
-        .expected = st.st_size,
+        .expected = given(file->slots[OPENER]) ? -1 : st.st_size, /* it may have read of it */
         .buffer_size = buffer_size(file, st.st_blksize),
         .name = name,
         .mode = !file->text ? NULL : given_mode(file),

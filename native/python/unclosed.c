@@ -5,6 +5,8 @@
  * looked for the line: twice as much work as the rest of such a read. So the filters are asked
  * first: one that ignores the category whatever the text and the place ends it here.
  */
+#include <string.h>
+
 #include "python/fast.h"
 
 static PyObject *warnings; /* interned names */
@@ -34,16 +36,56 @@ static enum verdict judge(PyObject *filter)
                : NOT_THAT_SIMPLE;
 }
 
-/* The first filter of the category decides, as in `warnings`. */
-static bool list_ignores(PyObject *list)
+/* What was judged last, and the verdict: filters are tuples, so the same ones say the same. */
+enum { KNOWN_MAX = 16 };
+
+static struct {
+    PyObject *filters[KNOWN_MAX]; /* owned */
+    Py_ssize_t count;             /* 0: nothing was judged */
+    bool ignores;
+} known;
+
+static bool is_known(PyObject *list, Py_ssize_t count)
 {
-    Py_ssize_t count = PyList_Size(list);
+    Py_ssize_t i = 0;
+    while (i < count && count == known.count && PyList_GetItem(list, i) == known.filters[i])
+        i++;
+    return i == count && count > 0;
+}
+
+/* The references that are dropped may run code of the program's: last of all. */
+static void know(PyObject *list, Py_ssize_t count, bool ignores)
+{
+    PyObject *before[KNOWN_MAX];
+    const Py_ssize_t dropped = known.count;
+    memcpy(before, known.filters, sizeof(before));
+    known.count = count <= KNOWN_MAX ? count : 0;
+    known.ignores = ignores;
+    for (Py_ssize_t i = 0; i < known.count; i++)
+        known.filters[i] = Py_NewRef(PyList_GetItem(list, i));
+    for (Py_ssize_t i = 0; i < dropped; i++)
+        Py_DECREF(before[i]);
+}
+
+/* The first filter of the category decides, as in `warnings`. */
+static bool judge_list(PyObject *list, Py_ssize_t count)
+{
     for (Py_ssize_t i = 0; i < count; i++) {
         enum verdict verdict = judge(PyList_GetItem(list, i));
         if (verdict != OF_ANOTHER)
             return verdict == IGNORES;
     }
     return false;
+}
+
+static bool list_ignores(PyObject *list)
+{
+    const Py_ssize_t count = PyList_Size(list);
+    if (is_known(list, count))
+        return known.ignores;
+    const bool ignores = judge_list(list, count);
+    know(list, count, ignores);
+    return ignores;
 }
 
 bool df_unclosed_is_ignored(void)

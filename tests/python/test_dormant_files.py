@@ -132,6 +132,68 @@ def test_text_that_is_not_plain(twins, data, place):
     assert ours == theirs
 
 
+@pytest.mark.parametrize(
+    "special", [b"", b"\r", "é".encode(), "\U0001f600".encode(), b"\xff", b"\0"]
+)
+def test_text_of_every_length_with_one_character_anywhere(root, special):
+    """What is looked at in pieces of 64 and 16 bytes is looked at to the last one."""
+    for length in [*range(20), 63, 64, 65, 79, 80, 81, 127, 128, 129, 200]:
+        for place in range(length + 1):
+            data = b"x" * place + special + b"y" * (length - place)
+            with directfuse.open(f"{root}/f", "wb") as file:
+                file.write(data)
+            try:
+                expected = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8").read()
+            except UnicodeDecodeError:
+                with directfuse.open(f"{root}/f") as file, pytest.raises(UnicodeDecodeError):
+                    file.read()
+            else:
+                with directfuse.open(f"{root}/f") as file:
+                    text = file.read()
+                assert text == expected and hash(text) == hash(expected)
+                assert text.isascii() == expected.isascii()
+
+
+@pytest.mark.parametrize("size", [0, 3, len(PLAIN) - 1, len(PLAIN) + 1, 200_000])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_file_that_changes_between_open_and_read(twins, mode, size):
+    ours, theirs = (
+        changed_before_it_is_read(opener, truncate, path, mode, size)
+        for opener, truncate, path in zip(
+            (directfuse.open, builtins.open),
+            (directfuse.truncate, os.truncate),
+            twins(),
+            strict=True,
+        )
+    )
+    assert ours == theirs
+
+
+def changed_before_it_is_read(opener, truncate, path, mode, size):
+    with opener(path, mode) as file:
+        truncate(path, size)
+        try:
+            return file.read(), file.read()
+        except UnicodeDecodeError as error:
+            return error.reason
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("data", [b"plain\ntext", PLAIN, b"some\r\nlines"])
+def test_an_opener_that_has_read_of_the_file(twins, mode, data):
+    def opened(path, flags):
+        names = directfuse if path.startswith(directfuse.mounts()[0].mountpoint) else os
+        fd = getattr(names, "os_open", names.open)(path, flags)
+        assert names.read(fd, 3) == data[:3]
+        return fd
+
+    ends = []
+    for opener, path in zip((directfuse.open, builtins.open), twins(data), strict=True):
+        with opener(path, mode, opener=opened) as file:
+            ends.append((file.read(), file.read()))
+    assert ends[0] == ends[1]
+
+
 def test_a_decoder_that_fails_leaves_the_file_as_open_does(twins):
     def act(file):
         with pytest.raises(UnicodeDecodeError):
@@ -196,6 +258,27 @@ def test_a_forgotten_file_warns_as_that_of_open(twins, name, mode):
         counts.append([str(warning.message).replace(path, "PATH") for warning in caught])
     assert counts[0] == counts[1]
     directfuse.unmount(directfuse.mounts()[0].mountpoint)  # nothing is open
+
+
+def test_filters_that_change_in_place(twins):
+    path = twins()[0]
+
+    def warned():
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.filters[:] = filters
+            directfuse.open(path).read()
+            return len(caught)
+
+    filters = [("ignore", None, UserWarning, None, 0), ("ignore", None, ResourceWarning, None, 0)]
+    assert warned() == warned() == 0
+    filters[1] = ("always", None, ResourceWarning, None, 0)
+    assert warned() == warned() == 1
+    filters[0] = ("ignore", None, Warning, None, 0)
+    assert warned() == 0
+    filters[:] = [("ignore", None, UserWarning, None, n) for n in range(40)] + filters[1:]
+    assert warned() == warned() == 1
+    filters[-1] = ("ignore", None, Warning, None, 0)
+    assert warned() == warned() == 0
 
 
 @pytest.mark.parametrize("mode", MODES)
