@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "channel/join.h"
+#include "server/socket.h"
 
 #define EVENTS  16   /* taken at a time */
 #define LOOK_MS 1000 /* between two looks for children that were never born */
@@ -147,20 +148,9 @@ static void send_welcome(struct control *c, int fd, uint32_t client, int error)
                                    .client = client,
                                    .error = error,
                                    .size = c->server->own.segment->size};
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control = {
-        {.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
-    struct iovec iov = {&body, sizeof(body)};
-    struct msghdr header = {.msg_iov = &iov, .msg_iovlen = 1};
 
-    if (error == 0) {
-        memcpy(CMSG_DATA(&control.header), &c->server->own.memory, sizeof(int));
-        header.msg_control = &control;
-        header.msg_controllen = sizeof(control);
-    }
-    sendmsg(fd, &header, MSG_NOSIGNAL | MSG_DONTWAIT); /* who does not listen is gone */
+    /* who does not listen is gone */
+    df_socket_tell(fd, &body, sizeof(body), error ? -1 : c->server->own.memory, MSG_DONTWAIT);
 }
 
 static void welcome(struct control *c, const struct connection *from, const struct incoming *in)

@@ -1,0 +1,13 @@
+/*
+ * socket.h - a message with at most one descriptor through a unix socket.
+ */
+#ifndef DF_SERVER_SOCKET_H
+#define DF_SERVER_SOCKET_H
+
+#include <stddef.h>
+
+/* sendmsg(2) of `size` bytes, and of `fd` if it is not negative. `flags`: MSG_*; it never raises
+ * SIGPIPE. Nobody is told of a peer that is gone or (MSG_DONTWAIT) does not listen. */
+void df_socket_tell(int socket, void *body, size_t size, int fd, int flags);
+
+#endif
