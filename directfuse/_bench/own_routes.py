@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 from contextlib import ExitStack
+from typing import ClassVar
 
 from directfuse import _paths
 from directfuse._bench.routes import Route, Unavailable
@@ -14,48 +15,45 @@ from directfuse._bench.subject import Subject
 __all__ = ["Helper", "Inline", "InlinePython", "Run", "Server", "run_prefix"]
 
 
-class Inline(Route):
+class _Own(Route):
+    """The worker mounts the file system itself, on a mountpoint that nobody makes."""
+
+    ours = True
+    _program: ClassVar[tuple[str, ...]] = ()  #: the worker, if it is not df-bench
+    _orders: ClassVar[tuple[str, ...]] = ()  #: what it is told besides
+    _keeps_nothing: ClassVar[bool] = False  #: reads come from the bytes on disk
+
+    def start(self, subject: Subject, base: str, lanes: int, stack: ExitStack) -> None:
+        point, source = self._nowhere(base), self._source(subject, base)
+        mount = [*self._orders, "--mount", *self._mount(subject, point, source), "--"]
+        real = source if self._keeps_nothing else ""
+        where = f"inline:{point}"
+        self._worker(subject, lanes, where, stack, *mount, program=self._program, real=real)
+
+    def _mount(self, subject: Subject, point: str, source: str) -> list[str]:
+        """What is loaded, and its command line. Raises Unavailable."""
+        return [subject.library, *subject.command(point, source)]
+
+    def proof(self) -> str:
+        return f"{self.worker.counts['calls']:,} operations counted by the mount"
+
+
+class Inline(_Own):
     name = "inline"
     words = "directfuse: the file system in the calling process, called from C"
-    ours = True
-
-    def start(self, subject: Subject, base: str, lanes: int, stack: ExitStack) -> None:
-        point = f"{base}/nowhere-inline"
-        source = self._source(subject, base)
-        words = [subject.library, *subject.command(point, source)]
-        mount = ["--mount", *words, "--"]
-        self._worker(subject, lanes, f"inline:{point}", stack, *mount, real=source)
-
-    def proof(self) -> str:
-        return f"{self.worker.counts['calls']:,} operations counted by the mount"
+    _keeps_nothing = True
 
 
-class InlinePython(Route):
+class InlinePython(_Own):
     name = "inline, Python"
     words = "directfuse: the same from Python; directfuse.stat, pread, open … in a Python loop"
-    ours = True
-
-    def start(self, subject: Subject, base: str, lanes: int, stack: ExitStack) -> None:
-        point = f"{base}/nowhere-python"
-        words = [subject.library, *subject.command(point, self._source(subject, base))]
-        program = [sys.executable, "-I", "-m", "directfuse._bench.python_worker"]
-        mount = ["--mount", *words, "--"]
-        self._worker(subject, lanes, f"inline:{point}", stack, *mount, program=program)
-
-    def proof(self) -> str:
-        return f"{self.worker.counts['calls']:,} operations counted by the mount"
+    _program = (sys.executable, "-I", "-m", "directfuse._bench.python_worker")
 
 
-class Server(Route):
+class Server(_Own):
     name = "server"
     words = "directfuse: the file system in a mount server, called from C; processes share it"
-    ours = True
-
-    def start(self, subject: Subject, base: str, lanes: int, stack: ExitStack) -> None:
-        point = f"{base}/nowhere-server"
-        words = [subject.library, *subject.command(point, self._source(subject, base))]
-        mount = ["--server", "--mount", *words, "--"]
-        self._worker(subject, lanes, f"inline:{point}", stack, *mount)
+    _orders = ("--server",)
 
     def proof(self) -> str:
         counts = self.worker.counts
@@ -64,29 +62,28 @@ class Server(Route):
         return f"{counts['trips']:,} trips, {counts['hits']:,} answers from shared memory"
 
 
-class Helper(Route):
+class Helper(_Own):
     name = "helper"
     words = "directfuse: the unmodified program in a process of its own, over the FUSE protocol"
-    ours = True
 
     def start(self, subject: Subject, base: str, lanes: int, stack: ExitStack) -> None:
+        before = _running(subject.program)
+        super().start(subject, base, lanes, stack)
+        self.daemons = sorted({*self.daemons, *_running(subject.program) - before})
+
+    def _mount(self, subject: Subject, point: str, source: str) -> list[str]:
         helper = _paths.plugin(_paths.HELPER)
         if subject.program is None or helper is None:
             raise Unavailable("a shared object is no program that a helper could start")
-        point = f"{base}/nowhere-helper"
-        own = subject.command(point, self._source(subject, base))
-        words = [os.fspath(helper), _paths.HELPER, subject.program, *own[1:]]
-        before = _running(subject.program)
-        self._worker(subject, lanes, f"inline:{point}", stack, "--mount", *words, "--")
-        self.daemons = sorted({*self.daemons, *_running(subject.program) - before})
-
-    def proof(self) -> str:
-        return f"{self.worker.counts['calls']:,} operations counted by the mount"
+        own = subject.command(point, source)[1:]
+        return [os.fspath(helper), _paths.HELPER, subject.program, *own]
 
 
-def _running(program: str) -> set[int]:
+def _running(program: str | None) -> set[int]:
     """Processes of a program; it may have put itself into the background."""
-    found = set()
+    found: set[int] = set()
+    if program is None:
+        return found
     for name in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):  # it has ended, or is not ours to look at
             if os.path.samefile(f"/proc/{name}/exe", program):
@@ -107,7 +104,7 @@ class Run(Route):
     ours = True
 
     def start(self, subject: Subject, base: str, lanes: int, stack: ExitStack) -> None:
-        self._point = f"{base}/nowhere-run"
+        self._point = self._nowhere(base)
         self._stats = f"{base}/run-stats.json"
         prefix = run_prefix(subject.command(self._point, self._source(subject, base)), self._stats)
         self._worker(subject, lanes, f"kernel:{self._point}", stack, prefix=prefix)

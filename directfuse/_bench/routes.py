@@ -62,8 +62,15 @@ class Route(ABC):
             raise Unavailable(str(error)) from error
         self.daemons = self.worker.bystanders()
 
+    def _below(self, base: str, name: str) -> str:
+        return f"{base}/{name}-{self.name.replace(' ', '-').replace(',', '')}"
+
+    def _nowhere(self, base: str) -> str:
+        """A mountpoint that nobody makes."""
+        return self._below(base, "nowhere")
+
     def _directory(self, base: str, name: str) -> str:
-        path = f"{base}/{name}-{self.name.replace(' ', '-').replace(',', '')}"
+        path = self._below(base, name)
         os.mkdir(path)
         return path
 
