@@ -6,11 +6,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 
 from directfuse._bench import runner
 from directfuse._bench.kernel_routes import mount_through_kernel
 from directfuse._bench.own_routes import run_prefix
+from directfuse._bench.partner import Partner
 from directfuse._bench.routes import Unavailable
 from directfuse._bench.subject import Subject
 
@@ -22,28 +23,12 @@ PLAIN = "plain directory"
 _Make: TypeAlias = Callable[[Subject, str, str, ExitStack], "Place"]
 
 
-class Place:
+class Place(Partner):
     """A runner on one route."""
 
     def __init__(self, name: str, path: str, given: str, prefix: Sequence[str] = ()) -> None:
+        super().__init__([*prefix, sys.executable, "-I", runner.__file__, path, given])
         self.name = name
-        self._argv = [*prefix, sys.executable, "-I", runner.__file__, path, given]
-
-    def __enter__(self) -> Self:
-        self._process = subprocess.Popen(
-            self._argv,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        try:
-            self._answer()
-        except BaseException:
-            self._kill()
-            raise
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None and not issubclass(kind, Unavailable):
@@ -55,7 +40,6 @@ class Place:
             self._kill()
 
     def _kill(self) -> None:
-        """It and the script that it runs; its session is ours alone."""
         os.killpg(self._process.pid, 15)
         try:
             self._process.communicate(timeout=10)
@@ -65,13 +49,7 @@ class Place:
 
     def once(self, before: str, script: str) -> dict[str, Any]:
         """{"seconds", "output"} of a script. Raises Unavailable."""
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(json.dumps({"before": before, "script": script}) + "\n")
-            self._process.stdin.flush()
-        except (BrokenPipeError, ValueError):
-            pass  # the answer is missing, and its last words say why
-        return self._answer()
+        return self._order(json.dumps({"before": before, "script": script}))
 
     def _answer(self) -> dict[str, Any]:
         assert self._process.stdout is not None and self._process.stderr is not None

@@ -1,15 +1,15 @@
 """One worker process: a route's files, and a sample whenever it is asked for one."""
 
-import contextlib
 import json
 import os
 import select
 import signal
 import subprocess
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
 from directfuse import _paths
+from directfuse._bench.partner import Partner
 
 __all__ = ["Lanes", "Refused", "Worker", "workloads"]
 
@@ -44,31 +44,13 @@ class Lanes(str):
         return f" × {self.number} {'processes' if self.endswith('p') else 'threads'}"
 
 
-class Worker:
-    """A context manager: the files are made (or found) when it is entered."""
+class Worker(Partner):
+    """A context manager: the files are made (or found) when it is entered. It runs df-bench or one
+    that speaks like it, behind whatever it is to run in."""
 
     def __init__(self, argv: Sequence[str]) -> None:
-        """argv: df-bench or one that speaks like it, behind whatever it is to run in."""
-        self._argv = list(argv)
-        self.site: dict[str, Any] = {}
+        super().__init__(argv)
         self.counts = {"calls": 0, "trips": 0, "hits": 0}  #: of mounts of its own, at the end
-
-    def __enter__(self) -> Self:
-        self._process = subprocess.Popen(
-            self._argv,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            bufsize=1,
-            start_new_session=True,  # Ctrl-C is ours: the end of its input ends it in order
-        )
-        try:
-            self.site = self._answer()
-        except BaseException:
-            self._kill()
-            raise
-        return self
 
     def __exit__(self, *exc_info: object) -> None:
         try:
@@ -105,13 +87,7 @@ class Worker:
 
     def sample(self, workload: str, count: int, lanes: str = "1") -> dict[str, float]:
         """ns, cpu_ns and switches an operation. Raises Refused."""
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(f"{lanes} {count} {workload}\n")
-            self._process.stdin.flush()
-        except (BrokenPipeError, ValueError):
-            pass  # the answer is missing, and its last words say why
-        return self._answer()
+        return self._order(f"{lanes} {count} {workload}")
 
     def _answer(self) -> dict[str, Any]:
         assert self._process.stdout is not None and self._process.stderr is not None
@@ -135,13 +111,6 @@ class Worker:
         if status < 0:
             return f"the worker was killed by {signal.Signals(-status).name}"
         return f"the worker ended with status {status}"
-
-    def _kill(self) -> None:
-        """It and all of its session: what it started is nobody else's."""
-        for pid in [*self.bystanders(), self.pid, self._process.pid]:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        self._process.communicate()
 
 
 def _parent(pid: int) -> int:

@@ -236,6 +236,15 @@ def test_a_worker_that_cannot_begin_says_why(words, said):
         pass
 
 
+def test_what_others_do_in_its_directory_goes_on(tmp_path):
+    """It is not the command line that makes a process the worker's."""
+    other = subprocess.Popen(["sh", "-c", "read line; exit 7", tmp_path], stdin=subprocess.PIPE)
+    with pytest.raises(Refused), Worker([str(bench_helper()), "--find", f"kernel:{tmp_path}"]):
+        pass
+    other.communicate(b"\n", timeout=20)
+    assert other.returncode == 7
+
+
 def test_a_worker_that_dies_says_how(tmp_path):
     with Worker([str(bench_helper()), f"kernel:{tmp_path}"]) as worker:
         assert worker.sample("fstat", 10)["ns"] > 0
