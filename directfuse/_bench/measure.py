@@ -11,14 +11,14 @@ import math
 import os
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from directfuse._bench.routes import Route
 from directfuse._bench.worker import Lanes, Refused
 
-__all__ = ["Row", "describe_times", "interval", "measure", "paired"]
+__all__ = ["Row", "describe_times", "interval", "measure", "paired", "ratios"]
 
 SAMPLE_SECONDS = 1e-3
 LEAST_ROUNDS = 5
@@ -47,17 +47,12 @@ class Row:
         for name, spent in self.daemons.items():
             routes[name]["daemon_cpu_ns"] = round(spent["cpu_ns"], 1)
             routes[name]["daemon_switches"] = round(spent["switches"], 5)
-        ratios = {}
-        if own in self.samples:
-            ours = [sample["ns"] for sample in self.samples[own]]
-            for name, samples in self.samples.items():
-                if name != own:
-                    ratios[name] = paired([sample["ns"] for sample in samples], ours)
+        times = {name: [s["ns"] for s in samples] for name, samples in self.samples.items()}
         return {
             "op": self.op,
             "lanes": str(self.lanes),
             "routes": routes,
-            "ratios": ratios,
+            "ratios": ratios(times, own),
             "left_out": self.left_out,
         }
 
@@ -93,8 +88,15 @@ def interval(values: Sequence[float]) -> tuple[float, float, float]:
 
 def paired(theirs: Sequence[float], ours: Sequence[float]) -> list[float]:
     """Median and interval of the rounds' ratios, rounded for the results."""
-    ratios = [a / b for a, b in zip(theirs, ours, strict=True) if b > 0]
-    return [float(f"{value:.5g}") for value in interval(ratios)]
+    each = [a / b for a, b in zip(theirs, ours, strict=True) if b > 0]
+    return [float(f"{value:.5g}") for value in interval(each)]
+
+
+def ratios(samples: Mapping[str, Sequence[float]], base: str | None) -> dict[str, list[float]]:
+    """Each route's samples as a multiple of those of `base`; nothing where that one is missing."""
+    if base is None or base not in samples:
+        return {}
+    return {name: paired(found, samples[base]) for name, found in samples.items() if name != base}
 
 
 # ---- measuring -----------------------------------------------------------------------------------

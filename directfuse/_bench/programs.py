@@ -9,16 +9,12 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from directfuse._bench.measure import describe_times, paired
-from directfuse._bench.places import Place, open_places
-from directfuse._bench.routes import Unavailable
-from directfuse._bench.subject import Subject
+from directfuse._bench.measure import describe_times
+from directfuse._bench.places import Place
+from directfuse._bench.turns import Job, Task, measure_jobs
 
 __all__ = ["PROGRAMS", "measure_programs"]
 
@@ -115,77 +111,26 @@ def _pack(path: str, name: str) -> None:
 # ---- measuring -----------------------------------------------------------------------------------
 
 
-def _measure_one(
-    program: Program, places: Sequence[Place], seconds: float, failed: dict[str, str]
-) -> dict[str, Any]:
-    """At least one round, at most ROUNDS, and none that begins when the seconds are over. A route
-    on which the program fails is left out, with the reason in `failed`; the others go on."""
-    times: dict[str, list[float]] = {place.name: [] for place in places}
-    end = time.monotonic() + seconds
-    for number in range(ROUNDS):
-        if number > 0 and time.monotonic() > end:
-            break
-        for turn in range(len(places)):
-            place = places[(turn + number) % len(places)]
-            if place.name in times:
-                try:
-                    spent = place.once(program.before, program.script)["seconds"]
-                    times[place.name].append(spent)
-                except Unavailable as error:
-                    failed[place.name] = str(error)
-                    del times[place.name]
-    first = places[0].name
-    return {
-        "program": program.name,
-        "routes": {name: describe_times([s * 1e9 for s in found]) for name, found in times.items()},
-        "ratios": {
-            name: paired(found, times[first])
-            for name, found in times.items()
-            if name != first and first in times
-        },
-        "left_out": failed,
-    }
+def _job(program: Program) -> Job:
+    def sample(place: Place, _: float) -> float:
+        seconds: float = place.once(program.before, program.script)["seconds"]
+        return seconds * 1e9
+
+    return Job(program.name, sample, program.needs)
 
 
-def _last_line(words: str) -> str:
-    return (words.strip().splitlines() or [""])[-1]
-
-
-def measure_programs(
-    subject: Subject,
-    wanted: Sequence[str],
-    base: str,
-    notes: list[str],
-    end: float,
-    progress: Callable[[str], None],
-) -> list[dict[str, Any]]:
-    """A row for each program: ns by route, and each route as a multiple of the first. No program
-    begins when it is `end`, of time.monotonic(). What is left out is said in `notes`."""
-    given = f"{base}/input"
+def measure_programs(task: Task) -> list[dict[str, Any]]:
+    """A row for each program: ns by route, and each route as a multiple of the first."""
+    given = f"{task.base}/input"
     os.mkdir(given)
     make_input(given)
-    rows: list[dict[str, Any]] = []
-    late: list[str] = []
-    with ExitStack() as stack:
-        places, missing_places = open_places(subject, wanted, base, given, stack)
-        notes += missing_places
-        for index, program in enumerate(PROGRAMS if places else []):
-            share = (end - time.monotonic()) / (len(PROGRAMS) - index)
-            missing = [name for name in program.needs if shutil.which(name) is None]
-            if missing:
-                notes.append(f"{program.name}: left out: {', '.join(missing)} is not installed")
-            elif share <= 0:
-                late.append(program.name)
-            else:
-                progress(f"{subject.name}: {program.name}")
-                failed: dict[str, str] = {}
-                row = _measure_one(program, places, share, failed)
-                notes += [
-                    f"{program.name} on {subject.name}, {route}: left out: {_last_line(why)}"
-                    for route, why in failed.items()
-                ]
-                if row["routes"]:
-                    rows.append(row)
-    if late:
-        notes.append(f"programs on {subject.name}: left out: the time was up: {', '.join(late)}")
-    return rows
+    return [
+        {
+            "program": done.name,
+            "routes": {name: describe_times(found) for name, found in done.samples.items()},
+            "ratios": done.ratios,
+            "left_out": done.left_out,
+        }
+        for done in measure_jobs("programs", [_job(p) for p in PROGRAMS], ROUNDS, task, given)
+        if done.samples
+    ]

@@ -24,6 +24,7 @@ from directfuse._bench.python import measure_python
 from directfuse._bench.registry import describe
 from directfuse._bench.rows import Rows
 from directfuse._bench.subject import Subject, built_in
+from directfuse._bench.turns import Task
 from directfuse._bench.worker import Lanes
 from directfuse._bench.workload_sets import chosen
 
@@ -128,7 +129,7 @@ def _on_places(
     results: dict[str, Any],
     part: str,
     rows: int,
-    measure: Callable[..., list[dict[str, Any]]],
+    measure: Callable[[Task], list[dict[str, Any]]],
 ) -> None:
     subjects = [subject for subject in plan.subjects if not subject.finds]
     inner = Budget(
@@ -137,14 +138,9 @@ def _on_places(
     results[part] = {}
     for subject in subjects:
         with _base(plan.directory) as base:
-            results[part][subject.name] = measure(
-                subject,
-                plan.routes,
-                base,
-                results["notes"],
-                inner.part(subject.name),
-                plan.progress,
-            )
+            end, notes = inner.part(subject.name), results["notes"]
+            task = Task(subject, plan.routes, base, notes, end, plan.progress)
+            results[part][subject.name] = measure(task)
 
 
 def _figures(plan: Plan, budget: Budget, results: dict[str, Any]) -> None:
