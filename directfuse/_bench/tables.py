@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from directfuse._bench import breakdown
@@ -113,31 +113,26 @@ def _memory(memory: dict[str, dict[str, dict[str, int]]]) -> _Table:
     return columns, cells
 
 
-def _programs(rows: _Rows) -> _Table:
-    """Time, and each route as a multiple of the plain directory."""
-    routes = list(dict.fromkeys(route for row in rows for route in row["routes"]))
+def _compared(rows: _Rows, key: str, figures: Callable[[dict[str, Any]], dict[str, str]]) -> _Table:
+    """A figure for each route, and what it is of the plain directory's."""
+    words = [figures(row) for row in rows]
+    routes = list(dict.fromkeys(route for row in words for route in row))
     cells = []
-    for row in rows:
-        line = [row["program"]]
+    for row, found in zip(rows, words, strict=True):
+        line = [row[key]]
         for route in routes:
-            found, times = row["routes"].get(route), row["ratios"].get(route)
-            words = duration(found["median"]) if found else "–"
-            line.append(words + (f" ({ratio(times[0])})" if times else ""))
+            part = row["ratios"].get(route)
+            line.append(found.get(route, "–") + (f" ({ratio(part[0])})" if part else ""))
         cells.append(line)
-    return ["Program", *routes], cells
+    return [key.capitalize(), *routes], cells
 
 
-def _fio(rows: _Rows) -> _Table:
-    routes = list(dict.fromkeys(route for row in rows for route in row["mb_s"]))
-    cells = []
-    for row in rows:
-        line = [row["job"]]
-        for route in routes:
-            speed, part = row["mb_s"].get(route), row["ratios"].get(route)
-            words = f"{speed:,.0f} MB/s" if speed is not None else "–"
-            line.append(words + (f" ({ratio(part[0])})" if part else ""))
-        cells.append(line)
-    return ["Job", *routes], cells
+def _medians(row: dict[str, Any]) -> dict[str, str]:
+    return {route: duration(found["median"]) for route, found in row["routes"].items()}
+
+
+def _speeds(row: dict[str, Any]) -> dict[str, str]:
+    return {route: f"{speed:,.0f} MB/s" for route, speed in row["mb_s"].items()}
 
 
 def _breakdown(rows: _Rows) -> _Table:
@@ -196,11 +191,11 @@ def sections(results: dict[str, Any], narrow: bool = False) -> Iterator[Section]
     for name, rows in results.get("programs", {}).items():
         if rows:
             words = "Median, and the multiple of the plain directory (below 1 is faster)."
-            yield Section(f"{name}: whole programs", words, *_programs(rows))
+            yield Section(f"{name}: whole programs", words, *_compared(rows, "program", _medians))
     for name, rows in results.get("fio", {}).items():
         if rows:
             words = "Median, and the part of the plain directory's (above 1 is faster)."
-            yield Section(f"{name}: fio", words, *_fio(rows))
+            yield Section(f"{name}: fio", words, *_compared(rows, "job", _speeds))
     if results.get("breakdown"):
         words = (
             "On a file system that answers at once. The first two are parts of the third, what "
