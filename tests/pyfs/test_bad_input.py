@@ -14,6 +14,8 @@ import directfuse
 pyfuse3 = pytest.importorskip("pyfuse3")
 trio = pytest.importorskip("trio")
 
+from server.forks import expect, in_fork  # noqa: E402
+
 from .notes import Notes, Unmade  # noqa: E402  # needs pyfuse3
 
 
@@ -258,17 +260,6 @@ def test_an_operation_that_ends_its_own_loop():
 # ---- fork, and the end of the interpreter --------------------------------------------------------
 
 
-def in_child(function):
-    """The exit status of function() in a forked child."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os._exit(function() or 0)
-        except BaseException:
-            os._exit(99)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-
-
 def test_fork_while_other_threads_call():
     stop = threading.Event()
     with directfuse.mount(Notes(), "/bad-fork"):
@@ -282,7 +273,7 @@ def test_fork_while_other_threads_call():
             thread.start()
         try:
             for _ in range(5):
-                assert in_child(lambda: directfuse.listdir("/bad-fork") != ["a"]) == 0
+                assert in_fork(lambda: expect(directfuse.listdir("/bad-fork"), ["a"])) == 0
         finally:
             stop.set()
             for thread in threads:
@@ -306,7 +297,7 @@ def test_fork_while_an_operation_runs():
         reader.start()
         try:
             assert stuck.inside.wait(10)
-            assert in_child(lambda: directfuse.listdir("/bad-stuck") != ["a"]) == 0
+            assert in_fork(lambda: expect(directfuse.listdir("/bad-stuck"), ["a"])) == 0
         finally:
             stuck.go.set()
             reader.join()
@@ -320,7 +311,7 @@ def test_the_loop_starts_again_in_a_child():
 
     with directfuse.mount(Slow(), "/bad-slow"):
         assert directfuse.open("/bad-slow/a").read() == "content of a"
-        assert in_child(lambda: directfuse.open("/bad-slow/a").read() != "content of a") == 0
+        assert in_fork(lambda: expect(directfuse.open("/bad-slow/a").read(), "content of a")) == 0
         assert directfuse.open("/bad-slow/a").read() == "content of a"
 
 
@@ -403,16 +394,13 @@ def test_fork_while_the_loop_has_work(caplog):
     assert blocking.begun.wait(10)
 
     def child():
-        if directfuse.listdir("/bad-work") != ["a"]:
-            return 1
-        try:
+        assert directfuse.listdir("/bad-work") == ["a"]
+        with pytest.raises(OSError) as caught:
             directfuse.open("/bad-work/a").read()
-        except OSError as error:
-            return 0 if error.errno == errno.EIO else 2
-        return 3
+        assert caught.value.errno == errno.EIO
 
     try:
-        assert in_child(child) == 0
+        assert in_fork(child) == 0
     finally:
         mount._program.host._loop._ask_to_stop()
         reader.join(10)

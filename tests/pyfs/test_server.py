@@ -15,6 +15,8 @@ import directfuse
 pytest.importorskip("pyfuse3")
 trio = pytest.importorskip("trio")
 
+from server.forks import expect, in_fork  # noqa: E402
+
 from .memory import Memory  # noqa: E402
 from .notes import Notes  # noqa: E402  # needs pyfuse3
 from .programs import FUSEPY, MFUSEPY, PYFUSE3, PYFUSE3_ASYNCIO, TESTS  # noqa: E402
@@ -25,17 +27,6 @@ def _importable(monkeypatch):
     """Found here by name, and by the programs that we start."""
     monkeypatch.syspath_prepend(TESTS)
     monkeypatch.setenv("PYTHONPATH", TESTS)
-
-
-def in_fork(function):
-    """The exit status of function() in a forked child."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os._exit(function() or 0)
-        except BaseException:
-            os._exit(99)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def server_of(point):
@@ -78,7 +69,7 @@ def test_unmodified_programs(script, tmp_path, text):
     point = str(tmp_path / "m")
     with directfuse.mount([script(text), point], placement="server") as mount:
         assert mount.read_only == ("ro=True" in text)
-        assert in_fork(lambda: directfuse.open(f"{point}/a").read() != "content of a") == 0
+        assert in_fork(lambda: expect(directfuse.open(f"{point}/a").read(), "content of a")) == 0
 
 
 def test_python_runs_a_module(tmp_path, monkeypatch):
@@ -94,7 +85,7 @@ def test_a_file_system_of_fsspec(tmp_path):
     (tmp_path / "source").mkdir()
     (tmp_path / "source/a").write_text("text")
     with directfuse.mount(f"fsspec file://{tmp_path}/source {tmp_path}/m", placement="server"):
-        assert in_fork(lambda: directfuse.open(f"{tmp_path}/m/a").read() != "text") == 0
+        assert in_fork(lambda: expect(directfuse.open(f"{tmp_path}/m/a").read(), "text")) == 0
 
 
 @pytest.mark.parametrize(
@@ -184,7 +175,7 @@ def test_an_object_is_copied_and_shared(tmp_path):
     with directfuse.mount(notes, tmp_path / "m", placement="server", options=["ro"]) as mount:
         assert (mount.placement, mount.read_only, mount.fsname) == ("server", True, "Notes")
         notes.files.clear()  # what becomes of ours is nothing to the copy
-        assert in_fork(lambda: directfuse.listdir(mount.mountpoint) != ["x"]) == 0
+        assert in_fork(lambda: expect(directfuse.listdir(mount.mountpoint), ["x"])) == 0
 
 
 def test_an_object_of_fusepys_kind_ends_in_its_server(tmp_path):

@@ -11,6 +11,7 @@ import pytest
 
 import directfuse
 
+from .forks import begin_fork, ended
 from .test_lives import _unmounts, point, servers, the_server, until  # noqa: F401
 
 KILLS = [25, pytest.param(1000, marks=pytest.mark.sweep)]
@@ -40,12 +41,7 @@ def busy_client(point, ready):  # noqa: F811
 
 def killed_after(microseconds, point):  # noqa: F811
     read_end, write_end = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            busy_client(point, write_end)
-        finally:
-            os._exit(1)
+    pid = begin_fork(lambda: busy_client(point, write_end))
     os.close(write_end)
     os.read(read_end, 1)
     os.close(read_end)
@@ -53,7 +49,7 @@ def killed_after(microseconds, point):  # noqa: F811
     while time.perf_counter_ns() < limit:
         pass
     os.kill(pid, signal.SIGKILL)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
+    assert ended(pid) == -signal.SIGKILL
 
 
 @pytest.mark.timeout(300)
@@ -76,19 +72,21 @@ def test_a_client_killed_while_it_moves_a_shared_position(point, kills):  # noqa
     with directfuse.mount(["memfs", point], placement="server"):
         fd = directfuse.os_open(f"{point}/shared", os.O_CREAT | os.O_RDWR)
         ready, go = os.pipe()
+
+        def move():
+            os.write(go, b"x")
+            while True:
+                directfuse.write(fd, b"x" * 10)
+                directfuse.lseek(fd, 0, os.SEEK_SET)
+
         for number in range(kills):
-            pid = os.fork()
-            if pid == 0:
-                os.write(go, b"x")
-                while True:
-                    directfuse.write(fd, b"x" * 10)
-                    directfuse.lseek(fd, 0, os.SEEK_SET)
+            pid = begin_fork(move)
             os.read(ready, 1)
             limit = time.perf_counter_ns() + number * 7 % 701 * 1000
             while time.perf_counter_ns() < limit:
                 directfuse.write(fd, b"y" * 10)
             os.kill(pid, signal.SIGKILL)
-            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
+            assert ended(pid) == -signal.SIGKILL
             directfuse.write(fd, b"y" * 10)
         os.close(ready)
         os.close(go)

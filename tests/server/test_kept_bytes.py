@@ -14,10 +14,11 @@ import pytest
 
 import directfuse
 
-from .test_lives import in_fork, servers, the_server, until
+from .forks import begin_fork, ended, in_fork
+from .places import BELIEVED, PLACES, open_place
+from .test_lives import servers, the_server, until
 
 PAGE = 4096
-PLACES = ["plain", "memfs", "passthrough", "passthrough that is believed"]
 
 
 @pytest.fixture(autouse=True)
@@ -25,20 +26,11 @@ def _marked(monkeypatch):
     monkeypatch.setenv("DF_TEST_SERVER", str(os.getpid()))
 
 
-@pytest.fixture(params=PLACES)
+@pytest.fixture(params=[*PLACES, BELIEVED])
 def place(request, tmp_path):
     """A directory: an ordinary one, or one in a mount server."""
-    source = tmp_path / "source"
-    source.mkdir()
-    if request.param == "plain":
-        yield str(source)
-        return
-    point = str(tmp_path / "mnt")
-    words = ["memfs", point] if request.param == "memfs" else ["passthrough", str(source), point]
-    if request.param.endswith("believed"):
-        words += ["-o", "attr_timeout=100,entry_timeout=100,kernel_cache"]
-    with directfuse.mount(words, placement="server"):
-        yield point
+    with open_place(request.param, tmp_path) as path:
+        yield path
 
 
 @pytest.fixture
@@ -195,22 +187,20 @@ def workers(place):
     for _ in range(3):
         hear, to = os.pipe()
         from_, tell = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            try:
-                for _, other, *_ in started:
-                    os.close(other)
-                os.close(to)
-                _worker(tell, hear, f"{place}/f")
-            finally:
-                os._exit(0)
+
+        def work(theirs=(tell, hear), ours=(to, *(other for _, other, _ in started))):
+            for fd in ours:
+                os.close(fd)
+            _worker(*theirs, f"{place}/f")
+
+        pid = begin_fork(work)
         os.close(hear)
         os.close(tell)
         started.append((pid, to, os.fdopen(from_, "rb")))
     yield started
     for pid, to, answers in started:
         os.close(to)
-        os.waitpid(pid, 0)
+        assert ended(pid) == 0
         answers.close()
 
 

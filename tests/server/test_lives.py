@@ -13,6 +13,8 @@ import pytest
 
 import directfuse
 
+from .forks import begin_fork, ended, in_fork
+
 
 def servers():
     """Process ids of the servers that this test's mountpoints have."""
@@ -53,19 +55,6 @@ def _marked(monkeypatch):
 @pytest.fixture
 def point(tmp_path):
     return str(tmp_path / "mnt")
-
-
-def in_fork(func):
-    """Wait status of a forked child that runs func."""
-    pid = os.fork()
-    if pid == 0:
-        status = 1
-        try:
-            func()
-            status = 0
-        finally:
-            os._exit(status)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def test_it_is_a_process_of_its_own_that_ends_at_unmount(point):
@@ -126,19 +115,13 @@ def test_a_file_that_the_parent_closes_is_open_in_the_child(point):
             os.read(read_end, 1)
             assert directfuse.pread(fd, 9, 0) == b"bytes"
 
-        pid = os.fork()
-        if pid == 0:
-            try:
-                child()
-                os._exit(0)
-            finally:
-                os._exit(1)
+        pid = begin_fork(child)
         directfuse.close(fd)
         with pytest.raises(directfuse.UnmountError) as busy:
             directfuse.unmount(point)
         assert busy.value.errno == errno.EBUSY
         os.write(write_end, b"x")
-        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        assert ended(pid) == 0
         os.close(read_end)
         os.close(write_end)
         until(lambda: _unmounts(point))

@@ -12,24 +12,15 @@ import pytest
 
 import directfuse
 
-from .test_lives import in_fork
-
-PLACES = ["plain", "memfs", "passthrough"]
+from .forks import begin_fork, ended, expect, in_fork
+from .places import PLACES, open_place
 
 
 @pytest.fixture(params=PLACES)
 def place(request, tmp_path):
     """A directory: an ordinary one, or one in a mount server."""
-    source = tmp_path / "source"
-    source.mkdir()
-    if request.param == "plain":
-        yield str(source)
-        return
-    point = str(tmp_path / "mnt")
-    words = ["memfs", point] if request.param == "memfs" else ["passthrough", str(source), point]
-    with directfuse.mount(words, placement="server") as mount:
-        yield point
-        assert mount.stats().trips > 0
+    with open_place(request.param, tmp_path) as path:
+        yield path
 
 
 def opened(path, flags=os.O_RDWR | os.O_CREAT, content=b""):
@@ -46,7 +37,7 @@ def content(path):
 
 def test_a_position_is_the_descriptions_not_the_processs(place):
     fd = opened(f"{place}/f", content=b"abcdefghij")
-    assert in_fork(lambda: _expect(directfuse.read(fd, 3), b"abc")) == 0
+    assert in_fork(lambda: expect(directfuse.read(fd, 3), b"abc")) == 0
     assert directfuse.read(fd, 3) == b"def"
     assert in_fork(lambda: directfuse.lseek(fd, -2, os.SEEK_CUR)) == 0
     assert directfuse.lseek(fd, 0, os.SEEK_CUR) == 4
@@ -54,10 +45,6 @@ def test_a_position_is_the_descriptions_not_the_processs(place):
     assert directfuse.read(fd, 9) == b"ghij"
     directfuse.close(fd)
     assert content(f"{place}/f") == b"abcdXYghij"
-
-
-def _expect(have, wanted):
-    assert have == wanted
 
 
 def test_two_processes_that_write_by_one_description_lose_nothing(place):
@@ -68,15 +55,9 @@ def test_two_processes_that_write_by_one_description_lose_nothing(place):
         for _ in range(200):
             assert directfuse.write(fd, line) == len(line)
 
-    pid = os.fork()
-    if pid == 0:
-        try:
-            write_lines()
-            os._exit(0)
-        finally:
-            os._exit(1)
+    pid = begin_fork(write_lines)
     write_lines()
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert ended(pid) == 0
     assert directfuse.lseek(fd, 0, os.SEEK_CUR) == 400 * len(line)
     directfuse.close(fd)
     assert content(f"{place}/f") == line * 400
@@ -103,19 +84,9 @@ def test_appends_of_many_descriptions_lose_nothing(place):
             directfuse.write(fd, letter * 50)
         directfuse.close(fd)
 
-    children = []
-    for letter in (b"a", b"b"):
-        pid = os.fork()
-        if pid == 0:
-            try:
-                append(letter)
-                os._exit(0)
-            finally:
-                os._exit(1)
-        children.append(pid)
+    children = [begin_fork(lambda letter=letter: append(letter)) for letter in (b"a", b"b")]
     append(b"c")
-    for pid in children:
-        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert [ended(pid) for pid in children] == [0, 0]
     written = content(f"{place}/f")
     pieces = [written[at : at + 50] for at in range(0, len(written), 50)]
     assert sorted(pieces) == sorted([b"a" * 50, b"b" * 50, b"c" * 50] * 100)
@@ -133,17 +104,11 @@ def test_an_unlinked_file_lives_as_long_as_any_process_has_it(place):
         directfuse.ftruncate(fd, 2)
         assert directfuse.fstat(fd).st_size == 2
 
-    pid = os.fork()
-    if pid == 0:
-        try:
-            child()
-            os._exit(0)
-        finally:
-            os._exit(1)
+    pid = begin_fork(child)
     directfuse.close(fd)
     assert not directfuse.path.exists(f"{place}/f")
     os.write(go, b"x")
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert ended(pid) == 0
     os.close(ready)
     os.close(go)
 
@@ -160,10 +125,10 @@ def test_posix_locks_are_the_processs_own(place):
         directfuse.close(directfuse.os_open(f"{place}/f", os.O_RDONLY))  # releases its own alone
 
     assert in_fork(child) == 0
-    assert in_fork(lambda: _expect(_locked(fd), True)) == 0
+    assert in_fork(lambda: expect(_locked(fd), True)) == 0
     other = directfuse.os_open(f"{place}/f", os.O_RDONLY)
     directfuse.close(other)  # any close releases the locks of the process
-    assert in_fork(lambda: _expect(_locked(fd), False)) == 0
+    assert in_fork(lambda: expect(_locked(fd), False)) == 0
     directfuse.close(fd)
 
 
@@ -214,7 +179,7 @@ def test_nothing_is_left_behind_an_exec(place):
     directfuse.close(other)
     for end in (ready, go, read_end, write_end):
         os.close(end)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert ended(pid) == 0
 
 
 def test_children_of_children(place):
@@ -222,7 +187,7 @@ def test_children_of_children(place):
 
     def child():
         assert directfuse.read(fd, 3) == b"abc"
-        assert in_fork(lambda: _expect(directfuse.read(fd, 3), b"def")) == 0
+        assert in_fork(lambda: expect(directfuse.read(fd, 3), b"def")) == 0
         assert directfuse.read(fd, 3) == b"ghi"
 
     assert in_fork(child) == 0

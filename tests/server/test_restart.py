@@ -13,7 +13,8 @@ import pytest
 
 import directfuse
 
-from .test_lives import _marked, in_fork, point, servers, until  # noqa: F401
+from .forks import begin_fork, ended, in_fork
+from .test_lives import _marked, point, servers, until  # noqa: F401
 from .test_serve import listens, runtime, serve  # noqa: F401
 from .test_trouble import fails, said  # noqa: F401
 
@@ -83,18 +84,16 @@ def test_a_child_keeps_what_its_parent_closes(kept, point):  # noqa: F811
     """Which process has which file is known to the next server."""
     fd = directfuse.os_open(f"{point}/sub/1", os.O_RDONLY)
     ready, go = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os.read(ready, 1)
-            assert directfuse.pread(fd, 2, 0) == b"11"
-            os._exit(0)
-        finally:
-            os._exit(1)
+
+    def child():
+        os.read(ready, 1)
+        assert directfuse.pread(fd, 2, 0) == b"11"
+
+    pid = begin_fork(child)
     kill_server()
     directfuse.close(fd)
     os.write(go, b"x")
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert ended(pid) == 0
     os.close(ready)
     os.close(go)
 
@@ -122,13 +121,12 @@ def test_killed_at_any_instant_nobody_reads_anything_wrong(tree, tmp_path, round
             wrong = []
             work = (where, over, wrong)
             threads = [threading.Thread(target=read_all, args=work) for _ in range(2)]
-            pid = os.fork()
-            if pid == 0:
-                try:
-                    read_all(where, None, wrong, 60)
-                    os._exit(1 if wrong else 0)
-                finally:
-                    os._exit(2)
+
+            def child(where=where, wrong=wrong):
+                read_all(where, None, wrong, 60)
+                assert not wrong
+
+            pid = begin_fork(child)
             for thread in threads:
                 thread.start()
             for death in range(4):
@@ -137,7 +135,7 @@ def test_killed_at_any_instant_nobody_reads_anything_wrong(tree, tmp_path, round
             over.set()
             for thread in threads:
                 thread.join(60)
-            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+            assert ended(pid) == 0
             assert not wrong
         until(lambda: not servers())
 
