@@ -11,6 +11,23 @@
 #include "channel/letter.h"
 #include "channel/sys.h"
 
+/* Of an op that is all in its arguments: begins a message, fills in what `begin` does not, sends
+ * it; the value is the result. */
+#define SEND(begin, op, ...)                                                                       \
+    ({                                                                                             \
+        struct df_letter l;                                                                        \
+        int64_t result = begin;                                                                    \
+        if (result == 0) {                                                                         \
+            l.message->args.op = (__typeof__(l.message->args.op)){__VA_ARGS__};                    \
+            result = df_letter_send_and_finish(&l);                                                \
+        }                                                                                          \
+        result;                                                                                    \
+    })
+#define SEND_BY_NAME(op, where, ...)                                                               \
+    SEND(df_letter_begin_where(&l, trip, DF_MESSAGE_##op, where), op, __VA_ARGS__)
+#define SEND_BY_FILE(op, file, ...)                                                                \
+    SEND(df_letter_begin_file(&l, trip, DF_MESSAGE_##op, file), op, __VA_ARGS__)
+
 /* ---- by name --------------------------------------------------------------------------------- */
 
 /* Without a trip. A server that is gone answers nothing any more. */
@@ -72,13 +89,7 @@ int df_trip_setattr(struct df_trip *trip, const struct df_trip_where *where,
 
 int df_trip_access(struct df_trip *trip, const struct df_trip_where *where, int mask)
 {
-    struct df_letter l;
-    int error = df_letter_begin_where(&l, trip, DF_MESSAGE_access, where);
-
-    if (error < 0)
-        return error;
-    l.message->args.access.mask = mask;
-    return (int)df_letter_send_and_finish(&l);
+    return (int)SEND_BY_NAME(access, where, .mask = mask);
 }
 
 ssize_t df_trip_readlink(struct df_trip *trip, const struct df_trip_where *where, char *buf,
@@ -189,25 +200,12 @@ int df_trip_statfs(struct df_trip *trip, const struct df_trip_where *where, stru
 
 int df_trip_mknod(struct df_trip *trip, const struct df_trip_where *where, mode_t mode, dev_t rdev)
 {
-    struct df_letter l;
-    int error = df_letter_begin_where(&l, trip, DF_MESSAGE_mknod, where);
-
-    if (error < 0)
-        return error;
-    l.message->args.mknod.mode = mode;
-    l.message->args.mknod.rdev = rdev;
-    return (int)df_letter_send_and_finish(&l);
+    return (int)SEND_BY_NAME(mknod, where, .mode = mode, .rdev = rdev);
 }
 
 int df_trip_mkdir(struct df_trip *trip, const struct df_trip_where *where, mode_t mode)
 {
-    struct df_letter l;
-    int error = df_letter_begin_where(&l, trip, DF_MESSAGE_mkdir, where);
-
-    if (error < 0)
-        return error;
-    l.message->args.mkdir.mode = mode;
-    return (int)df_letter_send_and_finish(&l);
+    return (int)SEND_BY_NAME(mkdir, where, .mode = mode);
 }
 
 int df_trip_symlink(struct df_trip *trip, const char *target, const struct df_trip_where *where)
@@ -228,20 +226,22 @@ int df_trip_symlink(struct df_trip *trip, const char *target, const struct df_tr
     return (int)df_letter_send_and_finish(&l);
 }
 
-int df_trip_unlink(struct df_trip *trip, const struct df_trip_where *where)
+static int send_name(struct df_trip *trip, enum df_message_op op, const struct df_trip_where *where)
 {
     struct df_letter l;
-    int error = df_letter_begin_where(&l, trip, DF_MESSAGE_unlink, where);
+    int error = df_letter_begin_where(&l, trip, op, where);
 
     return error < 0 ? error : (int)df_letter_send_and_finish(&l);
 }
 
+int df_trip_unlink(struct df_trip *trip, const struct df_trip_where *where)
+{
+    return send_name(trip, DF_MESSAGE_unlink, where);
+}
+
 int df_trip_rmdir(struct df_trip *trip, const struct df_trip_where *where)
 {
-    struct df_letter l;
-    int error = df_letter_begin_where(&l, trip, DF_MESSAGE_rmdir, where);
-
-    return error < 0 ? error : (int)df_letter_send_and_finish(&l);
+    return send_name(trip, DF_MESSAGE_rmdir, where);
 }
 
 int df_trip_rename(struct df_trip *trip, const struct df_trip_where *from,
@@ -293,50 +293,22 @@ int df_trip_open(struct df_trip *trip, const struct df_trip_where *where, int fl
 
 int df_trip_flush(struct df_trip *trip, uint64_t file, uint64_t owner, bool drop)
 {
-    struct df_letter l;
-    int error = df_letter_begin_file(&l, trip, DF_MESSAGE_flush, file);
-
-    if (error < 0)
-        return error;
-    l.message->args.flush.owner = owner;
-    l.message->args.flush.drop = drop;
-    return (int)df_letter_send_and_finish(&l);
+    return (int)SEND_BY_FILE(flush, file, .owner = owner, .drop = drop);
 }
 
 off_t df_trip_lseek(struct df_trip *trip, uint64_t file, off_t offset, int whence)
 {
-    struct df_letter l;
-    int error = df_letter_begin_file(&l, trip, DF_MESSAGE_lseek, file);
-
-    if (error < 0)
-        return error;
-    l.message->args.lseek.offset = offset;
-    l.message->args.lseek.whence = whence;
-    return df_letter_send_and_finish(&l);
+    return SEND_BY_FILE(lseek, file, .offset = offset, .whence = whence);
 }
 
 int df_trip_fsync(struct df_trip *trip, uint64_t file, bool datasync)
 {
-    struct df_letter l;
-    int error = df_letter_begin_file(&l, trip, DF_MESSAGE_fsync, file);
-
-    if (error < 0)
-        return error;
-    l.message->args.fsync.datasync = datasync;
-    return (int)df_letter_send_and_finish(&l);
+    return (int)SEND_BY_FILE(fsync, file, .datasync = datasync);
 }
 
 int df_trip_fallocate(struct df_trip *trip, uint64_t file, int mode, off_t offset, off_t length)
 {
-    struct df_letter l;
-    int error = df_letter_begin_file(&l, trip, DF_MESSAGE_fallocate, file);
-
-    if (error < 0)
-        return error;
-    l.message->args.fallocate.mode = mode;
-    l.message->args.fallocate.offset = offset;
-    l.message->args.fallocate.length = length;
-    return (int)df_letter_send_and_finish(&l);
+    return (int)SEND_BY_FILE(fallocate, file, .mode = mode, .offset = offset, .length = length);
 }
 
 ssize_t df_trip_copy_file_range(struct df_trip *trip, uint64_t in, off_t offset_in, uint64_t out,
@@ -381,13 +353,7 @@ int df_trip_ioctl(struct df_trip *trip, uint64_t file, unsigned long request, vo
 
 int df_trip_poll(struct df_trip *trip, uint64_t file, int events)
 {
-    struct df_letter l;
-    int error = df_letter_begin_file(&l, trip, DF_MESSAGE_poll, file);
-
-    if (error < 0)
-        return error;
-    l.message->args.poll.events = events;
-    return (int)df_letter_send_and_finish(&l);
+    return (int)SEND_BY_FILE(poll, file, .events = events);
 }
 
 int df_trip_lock(struct df_trip *trip, uint64_t file, struct df_lock *lock)
@@ -423,15 +389,7 @@ int df_trip_flock(struct df_trip *trip, uint64_t file, int operation, uint64_t o
 
 int df_trip_advise(struct df_trip *trip, uint64_t file, off_t offset, off_t length, int advice)
 {
-    struct df_letter l;
-    int error = df_letter_begin_file(&l, trip, DF_MESSAGE_advise, file);
-
-    if (error < 0)
-        return error;
-    l.message->args.advise.offset = offset;
-    l.message->args.advise.length = length;
-    l.message->args.advise.mode = advice;
-    return (int)df_letter_send_and_finish(&l);
+    return (int)SEND_BY_FILE(advise, file, .offset = offset, .length = length, .mode = advice);
 }
 
 /* ---- processes ---------------------------------------------------------------------------------
@@ -491,13 +449,7 @@ int64_t df_trip_fork(struct df_trip *trip)
 
 int df_trip_unfork(struct df_trip *trip, uint32_t client)
 {
-    struct df_letter l;
-    int error = df_letter_begin_plain(&l, trip, DF_MESSAGE_UNFORK);
-
-    if (error < 0)
-        return error;
-    l.message->args.unfork.client = client;
-    return (int)df_letter_send_and_finish(&l);
+    return (int)SEND(df_letter_begin_plain(&l, trip, DF_MESSAGE_UNFORK), unfork, .client = client);
 }
 
 int df_trip_unmount(struct df_trip *trip, bool lazy, bool alone)
