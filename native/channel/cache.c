@@ -58,7 +58,8 @@ void df_cache_key(const struct df_cache *cache, int32_t mount, const struct df_c
     key->hash[1] = cache->seed[1];
     mix(key, (uint64_t)(uint32_t)mount << 32 | flags);
     mix(key, content ? content : where->base);
-    mix_caller(key, caller);
+    if (where->len > 0) /* what is open already needs no permission to search */
+        mix_caller(key, caller);
     mix_name(key, where->name, where->len);
 }
 
@@ -87,15 +88,6 @@ static bool is_believed(const struct df_cache *cache, unsigned index,
            (until == UINT64_MAX || df_sys_ticks() < until);
 }
 
-static void copy(const struct df_cache_entry *e, struct stat *st)
-{
-    uint64_t words[DF_CACHE_WORDS];
-
-    for (unsigned i = 0; i < DF_CACHE_WORDS; i++)
-        words[i] = load(&e->st[i]);
-    __builtin_memcpy(st, words, sizeof(words));
-}
-
 /* The copy stands between two looks at the sequence number; a torn one fails the second. */
 static bool read_entry(const struct df_cache *cache, unsigned index, const struct df_cache_entry *e,
                        const struct df_cache_key *key, int *result, struct stat *st)
@@ -105,8 +97,9 @@ static bool read_entry(const struct df_cache *cache, unsigned index, const struc
     if (seq & 1 || !is_key(e, key) || !is_believed(cache, index, e))
         return false;
     *result = atomic_load_explicit(&e->result, memory_order_acquire);
-    if (*result == 0)
-        copy(e, st);
+    if (*result == 0 && df_channel_user_copy_unsure(st, (const void *)e->st, sizeof(*st)) < 0)
+        return false;
+    df_sys_loads_before();
     return atomic_load_explicit(&e->seq, memory_order_relaxed) == seq;
 }
 

@@ -65,8 +65,9 @@ static inline uint32_t df_cache_stripe(uint64_t ino)
 void df_cache_key(const struct df_cache *cache, int32_t mount, const struct df_caller *caller,
                   const struct df_trip_where *where, uint64_t content, struct df_cache_key *key);
 
-/* The answer, if it is there and believed: *result and, for 0, *st. `index`: of the mount's entry
- * in the segment. */
+/* The answer, if it is there and believed: *result and, for 0, *st, which may be the program's own
+ * memory (sys.h; false: it is not there). False leaves anything in *st. `index`: of the mount's
+ * entry in the segment. */
 bool df_cache_read(const struct df_cache *cache, unsigned index, const struct df_cache_key *key,
                    int *result, struct stat *st);
 

@@ -30,9 +30,9 @@
 
 /* ---- by name --------------------------------------------------------------------------------- */
 
-/* Without a trip. A server that is gone answers nothing any more. */
-static bool read_cached(struct df_trip *trip, const struct df_trip_where *where, int *result,
-                        struct stat *st)
+/* A server that is gone answers nothing any more. */
+bool df_trip_known(struct df_trip *trip, const struct df_trip_where *where, int *result,
+                   struct stat *st)
 {
     const struct df_segment *segment = trip->link->segment;
     struct df_cache_key key;
@@ -43,7 +43,10 @@ static bool read_cached(struct df_trip *trip, const struct df_trip_where *where,
         return false;
     df_cache_key(df_cache_of(segment), trip->mount, trip->caller, where,
                  where->base ? df_content_id(segment, where->base) : 0, &key);
-    return df_cache_read(df_cache_of(segment), index, &key, result, st);
+    if (!df_cache_read(df_cache_of(segment), index, &key, result, st))
+        return false;
+    df_link_hit(trip->link);
+    return true;
 }
 
 int df_trip_getattr(struct df_trip *trip, const struct df_trip_where *where, struct stat *st)
@@ -52,10 +55,8 @@ int df_trip_getattr(struct df_trip *trip, const struct df_trip_where *where, str
     int64_t result;
     int error;
 
-    if (read_cached(trip, where, &error, st)) {
-        df_link_hit(trip->link);
+    if (df_trip_known(trip, where, &error, st))
         return error;
-    }
     error = df_letter_begin_where(&l, trip, DF_MESSAGE_getattr, where);
 
     if (error < 0)

@@ -43,6 +43,10 @@ struct df_trip_where {
 };
 
 /* --- by name, or by handle with an empty name --- */
+/* getattr without a trip: what lies in shared memory. False: nothing, and *st may hold anything.
+ * Here *st may be memory of the program's own. */
+bool df_trip_known(struct df_trip *trip, const struct df_trip_where *where, int *result,
+                   struct stat *st);
 int df_trip_getattr(struct df_trip *trip, const struct df_trip_where *where, struct stat *st);
 int df_trip_setattr(struct df_trip *trip, const struct df_trip_where *where,
                     const struct df_setattr *set, struct stat *st);

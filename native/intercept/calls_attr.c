@@ -73,7 +73,43 @@ static long statx_leg(const struct dfi_leg *leg, int flags, unsigned mask, unsig
 
 DFI_BY_PATH(stat, stat_leg(leg, a[1], 0))
 DFI_BY_PATH(lstat, stat_leg(leg, a[1], AT_SYMLINK_NOFOLLOW))
-DFI_BY_FD(fstat, stat_fd(fd, a[1]))
+
+/* What shared memory has of an open file goes from there to the program: none of native/core's work
+ * is needed for it, and it would take most of the time. */
+static bool is_kept(unsigned long fd, unsigned long program)
+{
+    struct dfi_files *files = dfi_process()->files;
+    uint64_t handle = dfi_file_of(files, (int)fd);
+    const struct df_ofd *ofd = dfi_ofd(files, handle);
+    struct df_trip_where itself = {.base = handle, .name = ""};
+    struct df_trip trip = {.link = &files->link, .caller = &files->caller};
+    int result;
+
+    if (!ofd || program >= DFI_USER_END - sizeof(struct stat))
+        return false;
+    trip.mount = ofd->mount;
+    return df_trip_known(&trip, &itself, &result, (struct stat *)program) && result == 0;
+}
+
+static long stat_open(unsigned long fd, unsigned long program)
+{
+    struct dfi_record record;
+    long ret;
+
+    if (is_kept(fd, program))
+        return 0;
+    dfi_record_begin(&record);
+    ret = stat_fd(DF_FD_BASE + (int)fd, program);
+    dfi_record_end(&record);
+    return ret;
+}
+
+long dfi_do_fstat(struct dfi_frame *frame)
+{
+    if (!dfi_fd_is_ours(frame->args[0]))
+        return dfi_other_fd(frame->args[0]);
+    return stat_open(frame->args[0], frame->args[1]);
+}
 
 static long dfi_do_stat_by_name(struct dfi_frame *frame);
 
@@ -90,15 +126,9 @@ static bool is_fstat(const unsigned long a[])
 
 long dfi_do_newfstatat(struct dfi_frame *frame)
 {
-    struct dfi_record record;
-    long ret;
-
     if (!is_fstat(frame->args))
         return dfi_do_stat_by_name(frame);
-    dfi_record_begin(&record);
-    ret = stat_fd(DF_FD_BASE + (int)frame->args[0], frame->args[2]);
-    dfi_record_end(&record);
-    return ret;
+    return stat_open(frame->args[0], frame->args[2]);
 }
 
 DFI_BY_PATH(statx, statx_leg(leg, (int)a[2], (unsigned)a[3], a[4]))

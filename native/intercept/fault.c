@@ -1,8 +1,8 @@
 /*
  * fault.c - copying between the core and the program's memory, which may not be there.
  *
- * Three instructions may fault: dfi_copy_insn, dfi_copy_load and dfi_copy_store of entry.S.
- * dfi_signal_pick() knows them and goes on behind.
+ * The instructions of dfi_copy_some() (entry.S) may fault. dfi_signal_pick() knows them and says
+ * where to go on.
  */
 #include "intercept/intercept.h"
 #include "intercept/mem.h"

@@ -215,9 +215,10 @@ __sighandler_t dfi_signal_pick(int signal, siginfo_t *info, struct ucontext *con
     }
     struct sigcontext *at = (struct sigcontext *)&context->uc_mcontext;
     if ((signal == SIGSEGV || signal == SIGBUS) && info->si_code > 0) {
-        if (at->rip == (uintptr_t)dfi_copy_insn || at->rip == (uintptr_t)dfi_copy_load ||
-            at->rip == (uintptr_t)dfi_copy_store)
+        if (at->rip == (uintptr_t)dfi_copy_insn)
             at->rip = (uintptr_t)dfi_copy_fault;
+        else if (at->rip >= (uintptr_t)dfi_copy_some && at->rip < (uintptr_t)dfi_copy_insn)
+            at->rip = (uintptr_t)dfi_copy_insn;
         else
             default_action(signal, info); /* a fault of ours: die where it happened */
         return NULL;
