@@ -2,14 +2,16 @@
  * maps.c - which addresses are code from a file, neither writable nor shared: what may be
  * rewritten.
  *
- * Read from /proc/self/maps when an address is asked for that was not known, and remembered. Code
- * that a program made itself stays as it made it. Under dfi_rewrite_lock.
+ * Asked of /proc/self/maps when an address comes that was not known, and remembered: by its ioctl,
+ * which looks at one mapping, and before Linux 6.11 by reading all of them. Code that a program
+ * made itself stays as it made it. Under dfi_rewrite_lock.
  */
 #include "intercept/maps.h"
 
 #include "intercept/intercept.h"
 
 #include <linux/fcntl.h>
+#include <linux/ioctl.h>
 
 #define RANGES 64
 
@@ -63,17 +65,50 @@ static void take(struct line *line, char c)
         line->has_name = true;
 }
 
-static void read_maps(void)
+static void read_all(long fd)
 {
     char text[1024];
     struct line line = {0};
-    long got, fd = dfi_kernel(__NR_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
-    while (fd >= 0 && (got = dfi_kernel(__NR_read, fd, text, sizeof text)) > 0) {
+    long got;
+    while ((got = dfi_kernel(__NR_read, fd, text, sizeof text)) > 0) {
         for (long i = 0; i < got; i++)
             take(&line, text[i]);
     }
-    if (fd >= 0)
-        dfi_kernel(__NR_close, fd);
+}
+
+/* linux/fs.h since 6.11: PROCMAP_QUERY of a descriptor of maps. */
+struct query {
+    uint64_t size, flags, address;                    /* in; this to device[] out */
+    uint64_t start, end, rights, page, offset, inode; /* 0: no file */
+    uint32_t device[2];
+    uint32_t name_size, build_id_size; /* 0: not asked for */
+    uint64_t name, build_id;
+};
+
+#define QUERY        _IOWR('f', 17, struct query)
+#define RIGHTS_READ  1
+#define RIGHTS_EXEC  4
+#define RIGHTS_KNOWN 15 /* with RIGHTS_WRITE 2, RIGHTS_SHARED 8 */
+
+/* False: this kernel cannot be asked so. */
+static bool ask(long fd, uintptr_t at)
+{
+    struct query query = {.size = sizeof query, .address = at};
+    long result = dfi_kernel(__NR_ioctl, fd, QUERY, &query);
+    if (result == 0 && (query.rights & RIGHTS_KNOWN) == (RIGHTS_READ | RIGHTS_EXEC) &&
+        query.inode != 0)
+        ranges[ranges_next++ % RANGES] = (struct range){query.start, query.end};
+    return result != -ENOTTY;
+}
+
+static void look(uintptr_t at)
+{
+    long fd = dfi_kernel(__NR_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return;
+    if (!ask(fd, at))
+        read_all(fd);
+    dfi_kernel(__NR_close, fd);
 }
 
 static const struct range *find(uintptr_t at)
@@ -89,7 +124,7 @@ size_t dfi_maps_code_before(uintptr_t at, size_t max)
 {
     const struct range *range = find(at);
     if (range == NULL && (at & -DFI_PAGE) != unknown) {
-        read_maps();
+        look(at);
         range = find(at);
     }
     if (range == NULL) {

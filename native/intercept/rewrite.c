@@ -26,7 +26,8 @@
 #include "intercept/site.h"
 
 #define HITS_TO_REWRITE          4 /* a trap costs 2 microseconds, a rewriting as much as a few */
-#define SITES                    4096 /* a power of two; sites beyond trap for ever */
+#define SITES                    2048 /* sites beyond trap for ever */
+#define CHAINS                   256
 #define ARENA_SIZE               (64 * 1024ul)
 #define ARENAS                   64
 #define NEAR                     0x7f000000l /* what a 32-bit displacement reaches, with a margin */
@@ -43,9 +44,10 @@
 enum state { COUNTED, KEPT, REWRITTEN };
 
 struct site {
-    uintptr_t at; /* 0: no site */
+    uintptr_t at;
     unsigned hits, nr;
     enum state state;
+    unsigned short next; /* of its chain: 1 + index; 0: the last */
 };
 
 struct arena {
@@ -56,23 +58,27 @@ struct arena {
 struct dfi_lock dfi_rewrite_lock;
 bool dfi_rewrite_on;
 
-static struct site sites[SITES]; /* all under dfi_rewrite_lock */
+/* One behind the other in memory, so that a short program's few sites take one page, and chained
+ * by the hash of their address. All under dfi_rewrite_lock. */
+static struct site sites[SITES];
+static unsigned short chains[CHAINS]; /* 0: none; else 1 + index in sites */
 static unsigned sites_used;
 static struct arena arenas[ARENAS];
 static unsigned arenas_used;
 
 static struct site *find_site(uintptr_t at)
 {
-    size_t index = (at * 0x9e3779b97f4a7c15ul) >> 52;
-    while (sites[index].at != 0 && sites[index].at != at)
-        index = (index + 1) % SITES;
-    if (sites[index].at == 0) {
-        if (sites_used == SITES / 2)
-            return NULL;
-        sites_used++;
-        sites[index].at = at;
+    unsigned short *chain = &chains[(at * 0x9e3779b97f4a7c15ul) >> 56];
+    for (unsigned i = *chain; i != 0; i = sites[i - 1].next) {
+        if (sites[i - 1].at == at)
+            return &sites[i - 1];
     }
-    return &sites[index];
+    if (sites_used == SITES)
+        return NULL;
+    struct site *site = &sites[sites_used++];
+    *site = (struct site){.at = at, .next = *chain};
+    *chain = (unsigned short)sites_used;
+    return site;
 }
 
 /* ---- trampolines ---- */
