@@ -247,6 +247,7 @@ void df_highlevel_free(struct df_fs *fs)
         hl->ops.destroy(hl->private_data);
         df_highlevel_frame = frame.outer;
     }
+    df_open_paths_forget_all(&hl->open_paths);
     df_open_paths_destroy(&hl->open_paths);
     df_entry_cache_destroy(&hl->cache);
     pthread_mutex_destroy(&hl->serial_lock);

@@ -162,7 +162,9 @@ void df_place_made(const struct df_frame *frame, const struct df_place *place, m
 
 int df_place_result(const struct df_frame *frame, const struct df_place *place, int result)
 {
-    if (DF_UNLIKELY(result == -ENOENT))
+    if (DF_UNLIKELY(result == -ENOENT)) {
         df_entry_cache_forget(&frame->hl->cache, place->key);
+        df_open_paths_forget(&frame->hl->open_paths, place->path, place->len, place->key);
+    }
     return result;
 }

@@ -47,9 +47,10 @@ static int made(struct df_frame *frame, const struct df_place *place, int result
 {
     bool known = result == -EEXIST && place->entry.kind == DF_ENTRY_PRESENT;
 
-    if (result == 0)
+    if (result == 0) {
         df_place_made(frame, place, mode, ino, df_frame_until(frame, frame->hl->entry_ns));
-    else if (!known)
+        df_open_paths_forget(&frame->hl->open_paths, place->path, place->len, place->key);
+    } else if (!known)
         df_place_changed(frame, place);
     return result;
 }

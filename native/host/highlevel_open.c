@@ -85,14 +85,16 @@ static DF_FLAT int ask(struct df_highlevel *hl, const char *path, bool directory
     return result;
 }
 
-/* What FUSE_OPEN would say of caches; the options stand for every file, as in libfuse. Never
- * auto_cache's: a node, and what is known by it, goes with its last open file. */
+/* What FUSE_OPEN would say of caches; the options stand for every file, as in libfuse. auto_cache
+ * there compares in open, with what it remembers; here who remembers does. */
 static uint8_t cache_traits(const struct df_highlevel *hl, const struct fuse_file_info *fi)
 {
     uint8_t traits = fi->direct_io || hl->config.direct_io ? DF_FILE_DIRECT : 0;
 
     if (fi->keep_cache || hl->config.kernel_cache)
         traits |= DF_FILE_KEEP;
+    else if (hl->config.auto_cache)
+        traits |= DF_FILE_KEEP | DF_FILE_CHECK;
 #if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 5)
     if (fi->cache_readdir)
         traits |= DF_FILE_LISTS;
@@ -112,6 +114,11 @@ static void settle(struct df_frame *frame, const struct df_place *place, struct 
     file->ino = hl->config.use_ino ? place->entry.ino : handle->node->ino;
     file->body = handle->node->serial;
     file->traits |= cache_traits(hl, fi);
+    /* libfuse's own time-out of auto_cache: the plugin is asked before that is over. */
+    if (file->traits & DF_FILE_CHECK && hl->config.ac_attr_timeout < hl->config.attr_timeout)
+        df_handle_changed(frame, file);
+    if (file->traits & DF_FILE_KEEP && !atomic_load(&frame->hl->open_paths.keeps))
+        atomic_store(&frame->hl->open_paths.keeps, true);
     if (file->kind != DF_KIND_REGULAR)
         return;
     if (fi->nonseekable)
@@ -303,8 +310,10 @@ static __attribute__((noinline)) int create(struct df_frame *frame, struct df_pl
     struct df_handle *handle = df_handle_of(file);
     int result = flags & O_DIRECTORY ? -EINVAL : df_walk_may_create(frame, place);
 
-    if (result == 0)
+    if (result == 0) {
+        df_open_paths_forget(&frame->hl->open_paths, place->path, place->len, place->key);
         result = enter(frame, place, handle);
+    }
     if (result)
         return result;
     mode = S_IFREG | (df_frame_mode(frame, mode) & 07777);
@@ -448,7 +457,11 @@ static DF_FLAT void release(struct df_frame *frame, struct df_file *file)
     end_attachment(file);
     if (handle->bits & DF_HANDLE_COUNTED && df_open_path_closed(handle->node))
         unlink_hidden(frame, handle->node);
-    df_open_paths_put(&frame->hl->open_paths, handle->node);
+    /* Only a mount server keeps bytes beyond the last close. */
+    if (file->counted && atomic_load(&frame->hl->open_paths.keeps))
+        df_open_paths_keep(&frame->hl->open_paths, handle->node);
+    else
+        df_open_paths_put(&frame->hl->open_paths, handle->node);
 }
 
 void df_highlevel_release(struct df_fs *fs, struct df_call *call, struct df_file *file)

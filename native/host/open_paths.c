@@ -29,6 +29,7 @@ void df_open_paths_init(struct df_open_paths *table, const struct df_path_seed *
     pthread_mutex_init(&table->gate, NULL);
     pthread_cond_init(&table->gate_open, NULL);
     pthread_mutex_init(&table->displaced_lock, NULL);
+    pthread_mutex_init(&table->kept_lock, NULL);
 }
 
 static void free_path(struct df_open_path *node)
@@ -63,6 +64,7 @@ void df_open_paths_destroy(struct df_open_paths *table)
     pthread_mutex_destroy(&table->gate);
     pthread_cond_destroy(&table->gate_open);
     pthread_mutex_destroy(&table->displaced_lock);
+    pthread_mutex_destroy(&table->kept_lock);
 }
 
 uint32_t df_open_paths_count(struct df_open_paths *table)
@@ -283,6 +285,19 @@ struct df_open_path *df_open_paths_get(struct df_open_paths *table, const char *
     return node;
 }
 
+struct df_open_path *df_open_paths_find(struct df_open_paths *table, const char *path, uint32_t len,
+                                        struct df_path_hash key)
+{
+    struct df_open_paths_shard *shard = df_open_paths_shard(table, key);
+
+    pthread_mutex_lock(&shard->lock);
+    struct df_open_path *node = find(shard, path, len, key);
+    if (node)
+        atomic_fetch_add(&node->refs, 1);
+    pthread_mutex_unlock(&shard->lock);
+    return node;
+}
+
 /* The shard that has the node, locked. A rename may move the node while we wait. */
 static struct df_open_paths_shard *lock_shard_of(struct df_open_paths *table,
                                                  const struct df_open_path *node)
@@ -407,8 +422,16 @@ int df_open_path_reserve(struct df_open_paths *table, struct df_open_path *node,
     return 0;
 }
 
+/* Its path is no longer that of its number: where numbers are invented, another object's name. */
+static bool has_moved(const struct df_open_paths *table, const struct df_open_path *node)
+{
+    return table->numbers && node->ino != ino_of_path(node->path, node->len);
+}
+
 void df_open_paths_release(struct df_open_paths *table, struct df_open_path *node)
 {
+    if (atomic_load(&table->keeps) && (node->removed || has_moved(table, node)))
+        df_open_paths_keep_no_more(table, node);
     if (atomic_load(&node->refs) > 1) /* somebody has it open under its old number */
         df_open_paths_place_ino(table, node);
     df_path_lock_end_write(&node->lock);

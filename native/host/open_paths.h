@@ -38,6 +38,7 @@
 #define DF_OPEN_PATHS_CHAINS 4 /* of a shard, at first */
 #define DF_OPEN_PATH_HIDDEN  (1u << 31)
 #define DF_OPEN_PATH_INLINE  120 /* bytes: longer paths are allocated */
+#define DF_OPEN_PATHS_KEPT   512 /* nodes of closed files */
 
 struct df_open_path {
     _Alignas(64) struct df_path_lock lock;
@@ -49,6 +50,8 @@ struct df_open_path {
     _Atomic bool removed;   /* set under lock: the path is no longer this file's */
     bool in_rename;         /* under lock (write): listed in the struct df_rename that has it */
     bool displaced;         /* under displaced_lock: is in the table's list */
+    uint32_t kept;          /* under kept_lock: its entry there + 1; 0: none */
+    bool kept_again;        /* under kept_lock: closed again since it was looked at */
 
     uint64_t serial; /* no other node of the process has or had it; fixed */
     ino_t ino;       /* number made from the path it had when it was entered, or 0; fixed */
@@ -94,6 +97,11 @@ struct df_open_paths {
     _Atomic uint32_t displaced_count;
     pthread_mutex_t displaced_lock; /* protects the list of nodes whose ino is not their path's */
     struct df_open_path *displaced;
+
+    _Atomic bool keeps;        /* nodes of closed files are worth keeping */
+    pthread_mutex_t kept_lock; /* protects those that are; outermost of shards */
+    struct df_open_path *kept[DF_OPEN_PATHS_KEPT]; /* each with a reference, or NULL */
+    uint32_t kept_hand;
 };
 
 void df_open_paths_init(struct df_open_paths *table, const struct df_path_seed *seed);
@@ -134,6 +142,22 @@ static inline bool df_open_path_is_hidden(const struct df_open_path *node)
 
 /* Gives a reference back. */
 void df_open_paths_put(struct df_open_paths *table, struct df_open_path *node);
+
+/* ---- closed files (open_paths_kept.c) ---- */
+
+/* Gives a reference back like df_open_paths_put(), but the node may stay, for who opens the file
+ * again. */
+void df_open_paths_keep(struct df_open_paths *table, struct df_open_path *node);
+
+/* Not because of that any more. The caller has a reference, or knows that the node is gone. */
+void df_open_paths_keep_no_more(struct df_open_paths *table, struct df_open_path *node);
+
+/* The same by path: what is there now is another object, or none. */
+void df_open_paths_forget(struct df_open_paths *table, const char *path, uint32_t len,
+                          struct df_path_hash key);
+
+/* Before the table is destroyed. */
+void df_open_paths_forget_all(struct df_open_paths *table);
 
 /* ---- operations on open files ---- */
 

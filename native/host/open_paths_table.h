@@ -1,5 +1,6 @@
 /*
- * open_paths_table.h - what open_paths.c and open_paths_rename.c share of the table's inside.
+ * open_paths_table.h - what open_paths.c, open_paths_rename.c and open_paths_kept.c share of the
+ * table's inside.
  */
 #ifndef DF_HOST_OPEN_PATHS_TABLE_H
 #define DF_HOST_OPEN_PATHS_TABLE_H
@@ -24,6 +25,10 @@ void df_open_path_set(struct df_open_path *node, const char *path, uint32_t len,
 /* The node of a path with one more reference, made when there is none; NULL: -ENOMEM. */
 struct df_open_path *df_open_paths_get(struct df_open_paths *table, const char *path, uint32_t len,
                                        struct df_path_hash key);
+
+/* The node of a path with one more reference; NULL: there is none. */
+struct df_open_path *df_open_paths_find(struct df_open_paths *table, const char *path, uint32_t len,
+                                        struct df_path_hash key);
 
 /* Under the write lock: lists the node when its number no longer is the one of its path. */
 void df_open_paths_place_ino(struct df_open_paths *table, struct df_open_path *node);

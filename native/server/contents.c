@@ -122,7 +122,7 @@ static uint16_t take(struct df_framer *framer)
 }
 
 /* Under the lock. */
-static uint16_t add(struct df_framer *framer, int mount, uint64_t body)
+static uint16_t add(struct df_framer *framer, unsigned index, int mount, uint64_t body)
 {
     uint16_t *chain = chain_of(framer, mount, body), n = take(framer);
     struct df_body *b = &framer->bodies[n];
@@ -130,6 +130,7 @@ static uint16_t add(struct df_framer *framer, int mount, uint64_t body)
     if (!n)
         return 0;
     b->opens = 0;
+    b->index = index;
     b->next = *chain;
     *chain = n;
     pthread_mutex_lock(df_framer_stripe(framer, n));
@@ -149,24 +150,29 @@ uint16_t df_framer_open(struct df_framer *framer, unsigned index, int mount, uin
     if (!framer->frames || !body || index >= DF_MOUNT_COUNT ||
         atomic_load_explicit(&framer->mounts[index].never, memory_order_relaxed))
         return 0;
+    if (keep && !atomic_load_explicit(&framer->mounts[index].keeps, memory_order_relaxed))
+        atomic_store_explicit(&framer->mounts[index].keeps, true, memory_order_relaxed);
     pthread_mutex_lock(&framer->lock);
     n = find(framer, mount, body);
     if (n && !keep)
         renew_locked(framer, n, true);
     else if (!n)
-        n = add(framer, mount, body);
+        n = add(framer, index, mount, body);
     if (n)
         framer->bodies[n].opens++;
     pthread_mutex_unlock(&framer->lock);
     return n;
 }
 
-void df_framer_close(struct df_framer *framer, uint16_t content, bool keep)
+void df_framer_close(struct df_framer *framer, uint16_t content)
 {
+    struct df_body *b = &framer->bodies[content];
+
     if (!content)
         return;
     pthread_mutex_lock(&framer->lock);
-    if (--framer->bodies[content].opens == 0 && !keep)
+    if (--b->opens == 0 &&
+        !atomic_load_explicit(&framer->mounts[b->index].keeps, memory_order_relaxed))
         drop(framer, content);
     pthread_mutex_unlock(&framer->lock);
 }
@@ -197,7 +203,7 @@ static bool is_same(const struct df_body *b, const struct stat *st)
 }
 
 void df_framer_believe(struct df_framer *framer, unsigned index, uint16_t content,
-                       const struct stat *st, uint64_t valid_ns)
+                       const struct stat *st, uint64_t valid_ns, bool check)
 {
     struct df_body *b = &framer->bodies[content];
     uint64_t until = df_cacher_until(framer->cacher, valid_ns);
@@ -205,7 +211,7 @@ void df_framer_believe(struct df_framer *framer, unsigned index, uint16_t conten
     if (valid_ns == 0)
         atomic_store_explicit(&framer->mounts[index].never, true, memory_order_relaxed);
     pthread_mutex_lock(df_framer_stripe(framer, content));
-    if (valid_ns != UINT64_MAX && b->known && !is_same(b, st))
+    if ((check || valid_ns != UINT64_MAX) && b->known && !is_same(b, st))
         renew(framer, content, true);
     b->known = true;
     b->size = st->st_size;

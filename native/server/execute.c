@@ -270,7 +270,7 @@ void df_execute(void *arg, struct df_slot *slot, struct df_area *area)
 void df_execute_close(struct df_server *server, struct df_thread *thread,
                       const struct df_last_file *last)
 {
-    df_framer_close(&server->framer, last->content, last->file->traits & DF_FILE_KEEP);
+    df_framer_close(&server->framer, last->content);
     df_file_put(thread, last->file);
     if (last->mapped)
         df_mapped_closed(server, last->mount, last->ino);

@@ -21,19 +21,53 @@
 
 /* ---- whose bytes they are -------------------------------------------------------------------- */
 
+/* Asks the plugin how the file is and for how long that holds. */
+static bool look_at(struct df_work *w, struct df_file *file, uint16_t content, struct stat *st)
+{
+    struct df_where itself = {.base = file, .name = ""};
+    int64_t ret;
+
+    w->call.asks_validity = true;
+    w->call.valid_ns = 0;
+    ret = CALL(getattr, &itself, st);
+    w->call.asks_validity = false;
+    if (ret == 0)
+        df_framer_believe(&w->server->framer, w->index, content, st, w->call.valid_ns,
+                          file->traits & DF_FILE_CHECK);
+    return ret == 0;
+}
+
+/* The ticket by which what is read now may be kept; *size: of the file. */
+static struct df_frames_ticket ask(struct df_work *w, uint16_t content, off_t *size)
+{
+    struct stat st;
+
+    if (!look_at(w, w->files[0], content, &st))
+        return (struct df_frames_ticket){.valid = false};
+    *size = st.st_size;
+    return df_framer_ask(&w->server->framer, w->index, content);
+}
+
 /* Such a file's content is asked for by its df_ofd; a writer has one too, to say what it changes.
  */
-uint16_t df_execute_content(struct df_work *w, const struct df_file *file)
+uint16_t df_execute_content(struct df_work *w, struct df_file *file)
 {
     const uint8_t never = DF_FILE_DIRECT | DF_FILE_STREAM | DF_FILE_NONSEEKABLE;
     bool listed = file->kind == DF_KIND_DIRECTORY && file->traits & DF_FILE_LISTS;
+    bool keep = file->traits & DF_FILE_KEEP;
+    uint16_t content;
+    struct stat st;
 
     w->bytes.body = file->body;
     if (atomic_load(&file->flags) & (O_PATH | O_DIRECT) || file->traits & never ||
         (file->kind != DF_KIND_REGULAR && !listed))
         return 0;
-    return df_framer_open(&w->server->framer, w->index, w->message.mount, file->body,
-                          file->traits & DF_FILE_KEEP);
+    content = df_framer_open(&w->server->framer, w->index, w->message.mount, file->body, keep);
+    if (content && keep && file->traits & DF_FILE_CHECK && !look_at(w, file, content, &st)) {
+        df_framer_close(&w->server->framer, content);
+        content = df_framer_open(&w->server->framer, w->index, w->message.mount, file->body, false);
+    }
+    return content;
 }
 
 static uint16_t content_of(struct df_work *w, uint64_t handle)
@@ -87,25 +121,6 @@ void df_execute_bytes(struct df_work *w)
             w->bytes.kind = DF_FRAMES_FILE;
         break;
     }
-}
-
-/* Asks the plugin how the file is and for how long that holds. The ticket by which what is read now
- * may be kept; *size: of the file. */
-static struct df_frames_ticket ask(struct df_work *w, uint16_t content, off_t *size)
-{
-    struct df_where itself = {.base = w->files[0], .name = ""};
-    struct stat st;
-    int64_t ret;
-
-    w->call.asks_validity = true;
-    w->call.valid_ns = 0;
-    ret = CALL(getattr, &itself, &st);
-    w->call.asks_validity = false;
-    if (ret < 0)
-        return (struct df_frames_ticket){.valid = false};
-    *size = st.st_size;
-    df_framer_believe(&w->server->framer, w->index, content, &st, w->call.valid_ns);
-    return df_framer_ask(&w->server->framer, w->index, content);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */

@@ -172,7 +172,7 @@ static int64_t register_file(struct df_work *w, struct df_file *file)
     uint64_t handle = df_files_add(&w->server->files, w->client, file, w->message.mount, content);
 
     if (handle == 0) {
-        df_framer_close(&w->server->framer, content, true);
+        df_framer_close(&w->server->framer, content);
         df_file_put(w->thread, file);
         return -ENFILE;
     }

@@ -3,8 +3,9 @@
  * what ends belief, what gives way.
  *
  * A content is what is known of the bytes of one object of a mount (df_file.body); open files of
- * the object share it, and it stays after the last of them if the plugin keeps caches over open,
- * until its number is needed for another.
+ * the object share it, and it stays after the last of them, until its number is needed for another:
+ * an open ends it or not, as in the kernel. On a mount where no open ever said that caches are kept
+ * it goes with the last of them: the next open would end it.
  *
  * Why no stale page is put in. What may change a file is announced before it begins and ends after
  * it is done; in between, and if anything began since the bytes were asked for, no page of the file
@@ -35,6 +36,7 @@
 struct df_body {
     uint64_t body;     /* df_file.body, 0: free; this and mount: changed under `lock` and stripe */
     int mount;         /* id */
+    unsigned index;    /* of the mount; fixed while it has a body */
     uint32_t opens;    /* open files that have it; this and next: under `lock` */
     uint16_t next;     /* in its chain, or of the free ones; 0: the last */
     bool any;          /* under its stripe, as all that follows: some page of this id was put in */
@@ -62,6 +64,7 @@ struct df_framer {
     struct {
         _Alignas(64) _Atomic uint32_t changing; /* changes of files that are not known */
         _Atomic bool never;                     /* the plugin allows no time at all */
+        _Atomic bool keeps;                     /* some open said that caches are kept */
     } mounts[DF_MOUNT_COUNT];
 
     /* Pieces of large files that were asked for once: 16 bits of a hash each. */
@@ -77,7 +80,7 @@ void df_framer_free(struct df_framer *framer);
  * be kept. `keep`: what is known of it stays. Each is closed once. */
 uint16_t df_framer_open(struct df_framer *framer, unsigned index, int mount, uint64_t body,
                         bool keep);
-void df_framer_close(struct df_framer *framer, uint16_t content, bool keep);
+void df_framer_close(struct df_framer *framer, uint16_t content);
 
 /* Nothing of any file is believed any more. */
 void df_framer_forget(struct df_framer *framer);
@@ -107,10 +110,10 @@ void df_framer_end(struct df_framer *framer, const struct df_frames_changing *ch
 
 /* Before a file is read whose bytes may be kept: the plugin says that it is so now, and may be
  * believed for that time (df_call.valid_ns; 0 is for good: nothing of the mount is kept any more).
- * A file that others may change and that has another size or time of change is another content; as
- * the kernel's FUSE_AUTO_INVAL_DATA. */
+ * A file that others may change (or `check`) and that has another size or time of change is another
+ * content; as the kernel's FUSE_AUTO_INVAL_DATA. */
 void df_framer_believe(struct df_framer *framer, unsigned index, uint16_t content,
-                       const struct stat *st, uint64_t valid_ns);
+                       const struct stat *st, uint64_t valid_ns, bool check);
 
 /* Then, before it is read. */
 struct df_frames_ticket {

@@ -107,7 +107,7 @@ df_execute_op df_execute_read, df_execute_write, df_execute_read_batch, df_execu
 void df_execute_bytes(struct df_work *w);
 
 /* The content of a file just opened, which is closed with it; 0: nothing of it is kept. */
-uint16_t df_execute_content(struct df_work *w, const struct df_file *file);
+uint16_t df_execute_content(struct df_work *w, struct df_file *file);
 
 /* The last reference of a client to the file has gone: releases it. */
 void df_execute_close(struct df_server *server, struct df_thread *thread,

@@ -59,7 +59,7 @@ static void believe(struct rig *rig, uint16_t content, off_t size, time_t change
 {
     struct stat st = {.st_size = size, .st_mtim.tv_sec = changed};
 
-    df_framer_believe(&rig->framer, 0, content, &st, valid_ns);
+    df_framer_believe(&rig->framer, 0, content, &st, valid_ns, false);
 }
 
 static uint16_t open_body(struct rig *rig, uint64_t body, bool keep)
@@ -289,17 +289,52 @@ static void an_open_that_keeps_nothing_ends_all(void **state)
     assert_int_equal(known(rig, c, 0, 'a'), UNKNOWN);
 }
 
-static void pages_outlive_a_close_only_if_they_are_to_be_kept(void **state)
+/* As in the kernel: what a close leaves, the next open keeps or ends. */
+static void pages_outlive_a_close_until_an_open_ends_them(void **state)
 {
     struct rig *rig = *state;
     uint16_t c = open_body(rig, 1, true);
 
     keep(rig, c, 0, 'a', PAGE, false);
-    df_framer_close(&rig->framer, c, true);
+    df_framer_close(&rig->framer, c);
     assert_int_equal(open_body(rig, 1, true), c);
     assert_int_equal(known(rig, c, 0, 'a'), PAGE);
-    df_framer_close(&rig->framer, c, false);
-    c = open_body(rig, 1, true);
+    df_framer_close(&rig->framer, c);
+    assert_int_equal(open_body(rig, 1, false), c);
+    assert_int_equal(known(rig, c, 0, 'a'), UNKNOWN);
+    keep(rig, c, 0, 'b', PAGE, false);
+    df_framer_close(&rig->framer, c);
+    assert_int_equal(open_body(rig, 1, true), c);
+    assert_int_equal(known(rig, c, 0, 'b'), PAGE);
+}
+
+static void where_no_open_keeps_anything_a_close_ends_all(void **state)
+{
+    struct rig *rig = *state;
+    uint16_t c = open_body(rig, 1, false);
+
+    keep(rig, c, 0, 'a', PAGE, false);
+    df_framer_close(&rig->framer, c);
+    assert_int_equal(open_body(rig, 2, false), c); /* its number is free */
+    assert_int_equal(known(rig, c, 0, 'a'), UNKNOWN);
+}
+
+/* auto_cache: also of a file that the plugin vouches for without end. */
+static void a_check_ends_what_has_another_time_or_size(void **state)
+{
+    struct rig *rig = *state;
+    uint16_t c = open_body(rig, 1, true);
+    struct stat st = {.st_size = PAGE, .st_mtim = {.tv_sec = 1}};
+
+    df_framer_believe(&rig->framer, 0, c, &st, UINT64_MAX, true);
+    keep(rig, c, 0, 'a', PAGE, false);
+    df_framer_believe(&rig->framer, 0, c, &st, UINT64_MAX, true);
+    assert_int_equal(known(rig, c, 0, 'a'), PAGE);
+    st.st_mtim.tv_nsec = 1;
+    df_framer_believe(&rig->framer, 0, c, &st, UINT64_MAX, false);
+    assert_int_equal(known(rig, c, 0, 'a'), PAGE);
+    st.st_mtim.tv_nsec = 2;
+    df_framer_believe(&rig->framer, 0, c, &st, UINT64_MAX, true);
     assert_int_equal(known(rig, c, 0, 'a'), UNKNOWN);
 }
 
@@ -311,7 +346,7 @@ static void a_content_stays_while_it_changes(void **state)
     struct df_frames_changing w = change(DF_FRAMES_RANGE, c, 1, 0, 10);
 
     df_framer_begin(&rig->framer, &w);
-    df_framer_close(&rig->framer, c, false);
+    df_framer_close(&rig->framer, c);
     assert_int_equal(open_body(rig, 1, false), c);
     assert_false(ask(rig, c).valid);
     df_framer_end(&rig->framer, &w);
@@ -384,13 +419,13 @@ static unsigned count_known(struct rig *rig, uint16_t content, unsigned pages)
 static void it_is_bounded_and_the_dead_give_way_first(void **state)
 {
     struct rig *rig = *state;
-    uint16_t dead = open_body(rig, 1, false), c = open_body(rig, 2, true);
+    uint16_t dead = open_body(rig, 1, false), c = open_body(rig, 2, false);
     const unsigned frames = FRAMES / PAGE;
 
     for (unsigned i = 0; i < 4 * frames; i++)
         keep(rig, dead, i, 'a', PAGE, false);
     assert_in_range(count_known(rig, dead, 4 * frames), frames / 2, frames);
-    df_framer_close(&rig->framer, dead, false);
+    df_framer_close(&rig->framer, dead);
     for (unsigned i = 0; i < frames / 2; i++)
         keep(rig, c, i, 'a', PAGE, false);
     assert_in_range(count_known(rig, c, frames / 2), frames * 7 / 16, frames / 2);
@@ -408,7 +443,7 @@ static void numbers_of_closed_files_are_used_again(void **state)
         uint16_t c = open_body(rig, body, true);
 
         assert_int_not_equal(c, 0);
-        df_framer_close(&rig->framer, c, true);
+        df_framer_close(&rig->framer, c);
     }
     assert_int_equal(known(rig, first, 0, 'a'), PAGE); /* it is open */
     for (uint64_t body = 2; body <= DF_CONTENT_COUNT - 1; body++)
@@ -542,7 +577,9 @@ int main(void)
         TEST(a_change_of_an_unknown_file_ends_what_it_may_be),
         TEST(a_write_finds_the_file_by_its_body),
         TEST(an_open_that_keeps_nothing_ends_all),
-        TEST(pages_outlive_a_close_only_if_they_are_to_be_kept),
+        TEST(pages_outlive_a_close_until_an_open_ends_them),
+        TEST(where_no_open_keeps_anything_a_close_ends_all),
+        TEST(a_check_ends_what_has_another_time_or_size),
         TEST(a_content_stays_while_it_changes),
         TEST(a_notification_ends_all),
         TEST(a_listing_is_found_piece_by_piece_in_its_era),

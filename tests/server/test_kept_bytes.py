@@ -9,6 +9,7 @@ import json
 import os
 import random
 import signal
+import time
 
 import pytest
 
@@ -232,6 +233,132 @@ def test_processes_that_take_turns_see_one_file(workers):
             model[offset : offset + size] = bytes([byte]) * size
         elif do == "truncate":
             model[words[0] :] = bytes(max(0, words[0] - len(model)))
+
+
+# ---- files that are closed ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def through(request, tmp_path):
+    """A mount of passthrough, which believes what it is told for long, and its directory."""
+    (tmp_path / "source").mkdir()
+    words = ["passthrough", str(tmp_path / "source"), str(tmp_path / "mnt")]
+    words += ["-o", ",".join(["attr_timeout=100,entry_timeout=100", *request.param])]
+    with directfuse.mount(words, placement="server") as mount:
+        time.sleep(0.02)  # after 10 ms a server can tell times
+        yield mount, tmp_path / "source"
+
+
+def trips_of_reading(mount, path, wanted):
+    """Of the reads alone."""
+    fd = directfuse.os_open(path, os.O_RDONLY)
+    before = mount.stats().trips
+    assert directfuse.pread(fd, len(wanted) + 1, 0) == wanted
+    trips = mount.stats().trips - before
+    directfuse.close(fd)
+    return trips
+
+
+@pytest.mark.parametrize("through", [["kernel_cache"], ["auto_cache"]], indirect=True)
+def test_pages_of_a_closed_file_need_no_trip(through):
+    mount, _source = through
+    path, data = f"{mount.mountpoint}/f", numbered(4)
+    put(path, data)
+    assert trips_of_reading(mount, path, data) == 1
+    assert trips_of_reading(mount, path, data) == 0
+    directfuse.mkdir(f"{mount.mountpoint}/d")
+    directfuse.rename(path, f"{mount.mountpoint}/d/f")
+    directfuse.rename(f"{mount.mountpoint}/d", f"{mount.mountpoint}/e")
+    put(path, b"another")
+    assert trips_of_reading(mount, f"{mount.mountpoint}/e/f", data) == 0
+    assert trips_of_reading(mount, path, b"another") == 1
+
+
+@pytest.mark.parametrize("through", [[]], indirect=True)
+def test_without_an_option_each_open_begins_anew(through):
+    mount, source = through
+    put(f"{mount.mountpoint}/f", b"old!" * PAGE)
+    for data in (b"old!" * PAGE, b"new!" * PAGE):
+        (source / "f").write_bytes(data)
+        assert trips_of_reading(mount, f"{mount.mountpoint}/f", data) == 1
+
+
+@pytest.mark.parametrize(
+    "through", [["auto_cache"], ["auto_cache", "ac_attr_timeout=0"]], indirect=True
+)
+def test_auto_cache_compares_at_open(through, request):
+    mount, source = through
+    path = f"{mount.mountpoint}/f"
+    put(path, b"old!" * PAGE)
+    assert trips_of_reading(mount, path, b"old!" * PAGE) == 1
+    (source / "f").write_bytes(b"new!" * PAGE)
+    if "ac_attr_timeout=0" not in request.node.callspec.params["through"]:
+        assert trips_of_reading(mount, path, b"old!" * PAGE) == 0  # in the attributes' time
+        return
+    assert trips_of_reading(mount, path, b"new!" * PAGE) == 1
+    assert trips_of_reading(mount, path, b"new!" * PAGE) == 0
+
+
+@pytest.mark.parametrize("through", [["kernel_cache"]], indirect=True)
+def test_what_was_removed_behind_the_mount_is_not_read_under_its_name(through):
+    mount, source = through
+    path = f"{mount.mountpoint}/f"
+    put(path, b"old" * PAGE)
+    assert trips_of_reading(mount, path, b"old" * PAGE) == 1
+    (source / "f").unlink()
+    with pytest.raises(FileNotFoundError):
+        directfuse.os_open(path, os.O_RDONLY)
+    put(path, b"new" * PAGE)
+    assert trips_of_reading(mount, path, b"new" * PAGE) == 1
+
+
+def _shuffle(dice, names):
+    """A call and its arguments: paths in either world."""
+    do = dice.choice(["put", "put", "read", "read", "read", "rename", "rename", "unlink", "link"])
+    first, second = dice.sample(names, 2)
+    return {
+        "put": ("put", first, b"%d " % dice.randrange(1 << 30) * dice.choice([1, PAGE, 3 * PAGE])),
+        "read": ("read", first),
+        "rename": dice.choice(
+            [("rename", first, second), ("rename", "d", "e"), ("rename", "e", "d")]
+        ),
+        "unlink": ("unlink", first),
+        "link": ("link", first, second),
+    }[do]
+
+
+def _done(namespace, root, do, first, *rest):
+    try:
+        if do == "put":
+            with namespace.open(f"{root}/{first}", "wb") as file:
+                file.write(rest[0])
+        elif do == "read":
+            with namespace.open(f"{root}/{first}", "rb") as file:
+                return file.read()
+        else:
+            paths = [f"{root}/{name}" for name in (first, *rest)]
+            getattr(namespace, do)(*paths)
+    except OSError as error:
+        return error.errno
+    return None
+
+
+class Plain:
+    open, rename, unlink, link = map(staticmethod, (open, os.rename, os.unlink, os.link))
+
+
+def test_names_that_move_lead_to_their_files(place, tmp_path):
+    """Files that are closed after each step, so that their pages stand under what is known of
+    names."""
+    dice = random.Random(11)
+    oracle = tmp_path / "oracle"
+    names = [f"{d}/{n}" for d in ("d", "e") for n in ("a", "b", "c")]
+    for directory in ("d", "e"):
+        directfuse.mkdir(f"{place}/{directory}")
+        os.makedirs(oracle / directory)
+    for _ in range(800):
+        action = _shuffle(dice, names)
+        assert _done(directfuse, place, *action) == _done(Plain, oracle, *action), action
 
 
 # ---- listings -----------------------------------------------------------------------------------
