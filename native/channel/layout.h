@@ -10,9 +10,10 @@
  *   frames              bytes of files and listings, the same (frames.h); may be absent
  *
  * The segment is a memfd of fixed size, mapped whole by everybody; pages that nobody has touched
- * cost nothing. Everything in it is plain data and _Atomic words: no pointers, no libc objects.
- * Nobody but processes of one user has it, but a client may be killed at any instant and its stores
- * stop anywhere: the server checks what it reads, and copies it before it checks.
+ * cost nothing, and are made by who first needs them (room.h). Everything in it is plain data and
+ * _Atomic words: no pointers, no libc objects. Nobody but processes of one user has it, but a
+ * client may be killed at any instant and its stores stop anywhere: the server checks what it
+ * reads, and copies it before it checks.
  *
  * A change of any struct here is a new DF_SEGMENT_VERSION: client and server are of one build.
  */
@@ -27,7 +28,7 @@
 #include "channel/message.h"
 
 #define DF_SEGMENT_MAGIC   UINT64_C(0x746d6573736664) /* "dfssemt" */
-#define DF_SEGMENT_VERSION 3
+#define DF_SEGMENT_VERSION 4
 
 #define DF_SLOT_COUNT      128
 #define DF_WORKER_COUNT    (DF_SLOT_COUNT + 1) /* threads of the server at most */
@@ -58,6 +59,7 @@ struct df_segment {
     _Atomic uint32_t keeper; /* the same of the process that starts the server again; 0: none */
     _Atomic uint32_t starts; /* of servers; from the second on after the first had died */
     _Atomic uint32_t mounts_changed; /* counts changes of the mount table */
+    _Atomic uint32_t full;           /* 1: once there was no memory for more of this (room.h) */
     _Atomic int32_t end;      /* DF_END_*, or the signal of a crash; written before it ends */
     _Atomic int32_t last_end; /* the same of the server before this one */
 
@@ -175,6 +177,7 @@ struct df_slot {
     _Atomic uint32_t waiting;           /* 1: the client sleeps on it */
     uint32_t cpu;                       /* where the client ran when it submitted (df_sys_clock) */
     _Atomic uint32_t died;              /* servers that died while they were at it */
+    _Atomic uint32_t made;              /* bytes of the payload that are there (room.h) */
     struct df_message message;
 };
 

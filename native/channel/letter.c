@@ -5,9 +5,10 @@
 
 #include <errno.h>
 
+#include "channel/room.h"
 #include "channel/sys.h"
 
-static void sign(struct df_letter *l, const struct df_caller *caller)
+static int sign(struct df_letter *l, const struct df_caller *caller)
 {
     struct df_message_caller *to = &l->message->caller;
     uint32_t groups = caller->group_count < DF_GROUPS_MAX ? caller->group_count : DF_GROUPS_MAX;
@@ -24,8 +25,12 @@ static void sign(struct df_letter *l, const struct df_caller *caller)
         .lock_owner = caller->lock_owner,
         .size_limit = caller->size_limit,
     };
+    if (groups > DF_ROOM_GROUPS &&
+        !df_room_make(l->trip->link->segment, l->area->groups, groups * sizeof(uint32_t)))
+        return -ENOMEM;
     if (groups > 0)
         df_sys_copy(l->area->groups, caller->groups, groups * sizeof(uint32_t));
+    return 0;
 }
 
 int df_letter_begin_plain(struct df_letter *l, struct df_trip *trip, enum df_message_op op)
@@ -52,9 +57,14 @@ int df_letter_begin(struct df_letter *l, struct df_trip *trip, enum df_message_o
 {
     int error = df_letter_begin_plain(l, trip, op);
 
-    if (error == 0)
-        sign(l, trip->caller);
+    if (error == 0 && (error = sign(l, trip->caller)) < 0)
+        df_letter_finish(l, error);
     return error;
+}
+
+size_t df_letter_room(const struct df_letter *l, size_t size)
+{
+    return df_room_for(l->trip->link->segment, l->slot, size);
 }
 
 int df_letter_begin_file(struct df_letter *l, struct df_trip *trip, enum df_message_op op,

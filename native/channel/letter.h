@@ -20,13 +20,16 @@ struct df_letter {
     bool patient; /* it waits for ever: what it waits for may well take longer */
 };
 
-/* Claims a slot. 0, -ENOTCONN, -ETIMEDOUT. `plain`: signed by nobody. */
+/* Claims a slot. 0, -ENOTCONN, -ETIMEDOUT, -ENOMEM. `plain`: signed by nobody. */
 int df_letter_begin_plain(struct df_letter *l, struct df_trip *trip, enum df_message_op op);
 int df_letter_begin(struct df_letter *l, struct df_trip *trip, enum df_message_op op);
 int df_letter_begin_file(struct df_letter *l, struct df_trip *trip, enum df_message_op op,
                          uint64_t file);
 int df_letter_begin_where(struct df_letter *l, struct df_trip *trip, enum df_message_op op,
                           const struct df_trip_where *where);
+
+/* How many of `size` bytes the payload has room for: at least DF_ROOM_FIRST of them. */
+size_t df_letter_room(const struct df_letter *l, size_t size);
 
 /* Puts in the name of wheres[i]. */
 void df_letter_put_where(struct df_letter *l, unsigned i, const struct df_trip_where *where);

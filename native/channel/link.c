@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <limits.h>
 
+#include "channel/room.h"
 #include "channel/spin.h"
 #include "channel/sys.h"
 
@@ -34,6 +35,7 @@ int df_link_init(struct df_link *link, void *mapped, uint64_t size)
     atomic_init(&link->posted, 0);
     atomic_init(&link->told, 0);
     atomic_init(&link->starts, atomic_load(&segment->starts));
+    atomic_init(&link->full, 0);
     atomic_init(&link->late, 0);
     atomic_init(&link->trips, 0);
     atomic_init(&link->spun, 0);
@@ -65,14 +67,20 @@ static struct df_slot *try_claim(struct df_link *link)
     struct df_slot *slots = df_segment_slots(link->segment);
     uint32_t first = atomic_load_explicit(&link->hint, memory_order_relaxed);
     uint32_t wanted = df_slot_word(link->client, DF_SLOT_CLAIMED);
+    bool full = false; /* then only one that has its memory */
 
     for (uint32_t i = 0; i < DF_SLOT_COUNT; i++) {
         struct df_slot *slot = &slots[(first + i) % DF_SLOT_COUNT];
         uint32_t word = DF_SLOT_FREE;
 
-        if (atomic_load_explicit(&slot->word, memory_order_relaxed) == word &&
-            atomic_compare_exchange_strong(&slot->word, &word, wanted))
+        if (atomic_load_explicit(&slot->word, memory_order_relaxed) != word ||
+            (full && atomic_load_explicit(&slot->made, memory_order_relaxed) == 0) ||
+            !atomic_compare_exchange_strong(&slot->word, &word, wanted))
+            continue;
+        if (df_room_begin(link->segment, slot))
             return slot;
+        full = true;
+        df_link_release(link->segment, slot);
     }
     return NULL;
 }

@@ -31,6 +31,7 @@ struct df_link {
     _Atomic uint32_t posted; /* 1 + slot that was posted last and may not be done; 0: none */
     _Atomic uint32_t told;   /* 1: somebody has said that the server is gone */
     _Atomic uint32_t starts; /* of the segment, as somebody has said */
+    _Atomic uint32_t full;   /* 1: somebody has said that the segment is */
     _Atomic uint32_t late;   /* 1: a call has waited for all of patience; 2: somebody has said so */
 
     /* Statistics: every call, those answered while spinning, those that slept. Not exact. */

@@ -69,6 +69,12 @@ static void tell_start(struct df_remote *remote)
         remote->tell(remote, DF_REMOTE_AGAIN);
 }
 
+static bool is_full(const struct df_link *link)
+{
+    return atomic_load_explicit(&link->segment->full, memory_order_relaxed) != 0 &&
+           atomic_load_explicit(&link->full, memory_order_relaxed) == 0;
+}
+
 /* What the call is to know of the trip. */
 static int64_t back(struct df_fs *fs, struct df_call *call, const struct df_trip *trip,
                     int64_t result)
@@ -84,6 +90,9 @@ static int64_t back(struct df_fs *fs, struct df_call *call, const struct df_trip
         tell_trouble(remote, result);
     if (__builtin_expect(is_new_start(trip->link), 0) && remote->tell)
         tell_start(remote);
+    if (__builtin_expect(is_full(trip->link), 0) && remote->tell &&
+        atomic_exchange(&trip->link->full, 1) == 0)
+        remote->tell(remote, DF_REMOTE_FULL);
     return result;
 }
 

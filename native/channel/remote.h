@@ -22,6 +22,7 @@ enum df_remote_trouble {
     DF_REMOTE_GONE,  /* the server is gone: calls end in ENOTCONN */
     DF_REMOTE_AGAIN, /* it was gone, and has been started again */
     DF_REMOTE_LATE,  /* a call has waited in vain: ETIMEDOUT */
+    DF_REMOTE_FULL,  /* there is no memory for more of the segment (room.h) */
 };
 
 struct df_remote {

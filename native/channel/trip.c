@@ -101,7 +101,7 @@ ssize_t df_trip_readlink(struct df_trip *trip, const struct df_trip_where *where
 
     if (error < 0)
         return error;
-    l.message->args.readlink.size = size < DF_PAYLOAD_SIZE ? size : DF_PAYLOAD_SIZE;
+    l.message->args.readlink.size = df_letter_room(&l, size);
     return df_letter_send_for_bytes(&l, buf, size);
 }
 
@@ -136,7 +136,7 @@ ssize_t df_trip_getxattr(struct df_trip *trip, const struct df_trip_where *where
 
     if (error < 0)
         return error;
-    l.message->args.getxattr.size = size < DF_PAYLOAD_SIZE ? size : DF_PAYLOAD_SIZE;
+    l.message->args.getxattr.size = df_letter_room(&l, size);
     return df_letter_send_for_bytes(&l, value, size);
 }
 
@@ -148,7 +148,7 @@ ssize_t df_trip_listxattr(struct df_trip *trip, const struct df_trip_where *wher
 
     if (error < 0)
         return error;
-    l.message->args.listxattr.size = size < DF_PAYLOAD_SIZE ? size : DF_PAYLOAD_SIZE;
+    l.message->args.listxattr.size = df_letter_room(&l, size);
     return df_letter_send_for_bytes(&l, list, size);
 }
 
@@ -164,7 +164,8 @@ int df_trip_setxattr(struct df_trip *trip, const struct df_trip_where *where, co
     error = begin_key(&l, trip, DF_MESSAGE_setxattr, where, name);
     if (error < 0)
         return error;
-    copied = df_channel_user_copy(l.area->payload, value, size);
+    copied = df_letter_room(&l, size) < size ? -ENOMEM
+                                             : df_channel_user_copy(l.area->payload, value, size);
     if (copied < 0)
         return (int)df_letter_finish(&l, copied);
     l.message->args.setxattr.size = size;
@@ -438,6 +439,8 @@ int df_trip_keep(struct df_trip *trip, const uint64_t files[], size_t count)
     error = df_letter_begin_plain(&l, trip, DF_MESSAGE_KEEP);
     if (error < 0)
         return error;
+    if (df_letter_room(&l, count * sizeof(files[0])) < count * sizeof(files[0]))
+        return (int)df_letter_finish(&l, -ENOMEM);
     df_sys_copy(l.area->payload, files, count * sizeof(files[0]));
     l.message->args.keep.size = count * sizeof(files[0]);
     return (int)df_letter_send_and_finish(&l);

@@ -129,7 +129,8 @@ static size_t read_kept(const struct df_trip *trip, uint64_t file, struct cursor
 
 /* ---- read ------------------------------------------------------------------------------------ */
 
-static ssize_t read_piece(struct df_trip *trip, uint64_t file, struct cursor *c, size_t size,
+/* At most *size bytes; fewer are asked for, as *size then says, where there is no room for more. */
+static ssize_t read_piece(struct df_trip *trip, uint64_t file, struct cursor *c, size_t *size,
                           off_t offset)
 {
     struct df_letter l;
@@ -139,12 +140,13 @@ static ssize_t read_piece(struct df_trip *trip, uint64_t file, struct cursor *c,
 
     if (error < 0)
         return error;
-    l.message->args.read.size = size;
+    *size = df_letter_room(&l, *size);
+    l.message->args.read.size = *size;
     l.message->args.read.offset = offset;
     result = df_letter_send(&l, &error);
     if (error < 0)
         return error;
-    if (result > 0 && (size_t)result <= size) {
+    if (result > 0 && (size_t)result <= *size) {
         uint64_t at = l.message->out.read.at;
 
         moved = at <= DF_PAYLOAD_SIZE - (size_t)result
@@ -169,7 +171,7 @@ ssize_t df_trip_read(struct df_trip *trip, uint64_t file, const struct iovec *io
     }
     do {
         size_t size = left < DF_PAYLOAD_SIZE ? left : DF_PAYLOAD_SIZE;
-        ssize_t ret = read_piece(trip, file, &c, size, offset + done);
+        ssize_t ret = read_piece(trip, file, &c, &size, offset + done);
 
         if (ret < 0)
             return done > 0 ? done : ret;
@@ -183,8 +185,9 @@ ssize_t df_trip_read(struct df_trip *trip, uint64_t file, const struct iovec *io
 
 /* ---- write ----------------------------------------------------------------------------------- */
 
+/* *size as in read_piece(). */
 static ssize_t write_piece(struct df_trip *trip, uint64_t file, int flags, struct cursor *c,
-                           size_t size, off_t *offset)
+                           size_t *size, off_t *offset)
 {
     struct df_letter l;
     int64_t result;
@@ -193,10 +196,11 @@ static ssize_t write_piece(struct df_trip *trip, uint64_t file, int flags, struc
 
     if (error < 0)
         return error;
-    l.message->args.write.size = size;
+    *size = df_letter_room(&l, *size);
+    l.message->args.write.size = *size;
     l.message->args.write.offset = *offset;
     l.message->args.write.flags = flags;
-    moved = move(c, l.area->payload, size, true);
+    moved = move(c, l.area->payload, *size, true);
     if (moved < 0)
         return df_letter_finish(&l, moved);
     result = df_letter_send(&l, &error);
@@ -216,7 +220,7 @@ ssize_t df_trip_write(struct df_trip *trip, uint64_t file, int flags, const stru
 
     do {
         size_t size = left < DF_PAYLOAD_SIZE ? left : DF_PAYLOAD_SIZE;
-        ssize_t ret = write_piece(trip, file, flags, &c, size, &at);
+        ssize_t ret = write_piece(trip, file, flags, &c, &size, &at);
 
         if (ret < 0)
             return done > 0 ? done : ret;
@@ -255,16 +259,17 @@ static bool read_extent_kept(struct df_trip *trip, struct df_trip_extent *extent
     return true;
 }
 
-/* How many extents go into one message, the first of them perhaps cut short. */
-static size_t fit(const struct df_trip_extent *extents, size_t count)
+/* How many extents go into one message; *used: bytes of its payload. */
+static size_t fit(const struct df_trip_extent *extents, size_t count, size_t *used)
 {
-    size_t used = 0, n = 0;
+    size_t n = 0;
 
-    while (n < count && n < BATCH_MAX) {
-        used += sizeof(struct df_message_extent) + rounded(extents[n].size);
-        if (used > DF_PAYLOAD_SIZE)
+    for (*used = 0; n < count && n < BATCH_MAX; n++) {
+        size_t size = sizeof(struct df_message_extent) + rounded(extents[n].size);
+
+        if (*used + size > DF_PAYLOAD_SIZE)
             break;
-        n++;
+        *used += size;
     }
     return n;
 }
@@ -302,7 +307,8 @@ static void take_extents(struct df_letter *l, struct df_trip_extent *extents, si
     }
 }
 
-static int read_together(struct df_trip *trip, struct df_trip_extent *extents, size_t count)
+static int read_together(struct df_trip *trip, struct df_trip_extent *extents, size_t count,
+                         size_t size)
 {
     struct df_letter l;
     int64_t result;
@@ -310,6 +316,8 @@ static int read_together(struct df_trip *trip, struct df_trip_extent *extents, s
 
     if (error < 0)
         return error;
+    if (df_letter_room(&l, size) < size)
+        return (int)df_letter_finish(&l, -ENOMEM);
     put_extents(&l, extents, count);
     result = df_letter_send(&l, &error);
     if (error < 0)
@@ -322,20 +330,21 @@ static int read_together(struct df_trip *trip, struct df_trip_extent *extents, s
 int df_trip_read_batch(struct df_trip *trip, struct df_trip_extent *extents, size_t count)
 {
     for (size_t done = 0; done < count;) {
-        size_t n = fit(extents + done, count - done);
-        int ret = 0;
+        size_t size, n = fit(extents + done, count - done, &size);
+        int ret = n == 0 ? -ENOMEM : 0;
 
         if (read_extent_kept(trip, &extents[done])) {
             done++;
             continue;
         }
-        if (n == 0)
+        if (n > 0)
+            ret = read_together(trip, extents + done, n, size);
+        if (ret == -ENOMEM) /* no room for it in one message: in several */
             read_alone(trip, &extents[done++]);
-        else
-            ret = read_together(trip, extents + done, n);
-        if (ret < 0)
+        else if (ret < 0)
             return ret;
-        done += n;
+        else
+            done += n;
     }
     return 0;
 }

@@ -117,7 +117,7 @@ int df_trip_readdir(struct df_trip *trip, uint64_t file, off_t offset, struct df
     if (error < 0)
         return error;
     l.message->args.readdir.offset = offset;
-    l.message->args.readdir.size = room < DF_PAYLOAD_SIZE ? room : DF_PAYLOAD_SIZE;
+    l.message->args.readdir.size = df_letter_room(&l, room);
     result = df_letter_send(&l, &error);
     if (error < 0)
         return error;

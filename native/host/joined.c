@@ -23,6 +23,7 @@
 
 #include "channel/join.h"
 #include "channel/remote.h"
+#include "channel/room.h"
 #include "core/mount.h"
 
 struct df_joined {
@@ -152,6 +153,12 @@ static void tell(struct df_remote *remote, enum df_remote_trouble trouble)
             "%s: its mount server (process %d) has not answered within %g s: such calls end in "
             "ETIMEDOUT",
             point, segment->server_pid, (double)atomic_load(&joined->link.patience) / 1e9);
+        break;
+    case DF_REMOTE_FULL:
+        snprintf(words, sizeof(words),
+                 "%s: there is no shared memory left for its mount server (process %d): calls go "
+                 "on with what they have, without more of the cache and at most %d at a time",
+                 point, segment->server_pid, DF_ROOM_SLOTS);
         break;
     }
     heard(joined->mount_id, words);

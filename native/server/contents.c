@@ -7,9 +7,24 @@
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
+/* What a server that has died had put in is dead; the bytes that its frames have stay theirs. */
+static void take_up(struct df_framer *framer)
+{
+    for (uint32_t i = 0; i < DF_CONTENT_COUNT; i++)
+        atomic_store(&df_content_number(framer->frames, i)->id, 0);
+    for (uint64_t i = 0; i < framer->frames->sets * DF_FRAME_WAYS; i++) {
+        uint32_t bytes = atomic_load(&df_frame_number(framer->frames, i)->bytes);
+
+        if (framer->bytes < bytes)
+            framer->bytes = framer->made = bytes;
+    }
+}
+
 void df_framer_init(struct df_framer *framer, struct df_segment *segment, struct df_cacher *cacher)
 {
     pthread_mutex_init(&framer->lock, NULL);
+    pthread_mutex_init(&framer->growth, NULL);
+    framer->segment = segment;
     for (unsigned i = 0; i < DF_BODY_STRIPES; i++)
         pthread_mutex_init(&framer->stripes[i], NULL);
     framer->frames = segment->frames_size ? df_frames_of(segment) : NULL;
@@ -17,13 +32,14 @@ void df_framer_init(struct df_framer *framer, struct df_segment *segment, struct
     framer->top = framer->hand = 1;
     atomic_init(&framer->last_id, (uint64_t)(segment->starts - 1)
                                       << 40); /* of none that was before */
-    for (uint32_t i = 0; framer->frames && segment->starts > 1 && i < DF_CONTENT_COUNT; i++)
-        atomic_store(&df_content_number(framer->frames, i)->id, 0);
+    if (framer->frames && segment->starts > 1)
+        take_up(framer);
 }
 
 void df_framer_free(struct df_framer *framer)
 {
     pthread_mutex_destroy(&framer->lock);
+    pthread_mutex_destroy(&framer->growth);
     for (unsigned i = 0; i < DF_BODY_STRIPES; i++)
         pthread_mutex_destroy(&framer->stripes[i]);
 }

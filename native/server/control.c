@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -265,9 +266,23 @@ static bool is_over(const struct control *c)
            df_files_client_count(&server->files) == 0;
 }
 
+/* Programs of a run have nobody to tell it to. */
+static void say_full(const struct control *c, bool *said)
+{
+    if (*said || c->server->options->report < 0 || !atomic_load(&c->server->own.segment->full))
+        return;
+    *said = true;
+    fprintf(
+        stderr,
+        "directfuse: there is no shared memory left for the mount server (process %d): calls go "
+        "on with what they have, without more of the cache and at most %d at a time\n",
+        getpid(), DF_ROOM_SLOTS);
+}
+
 static void loop(struct control *c)
 {
     struct epoll_event events[EVENTS];
+    bool said = false;
 
     while (!is_over(c)) {
         int count = epoll_wait(c->epoll, events, EVENTS, LOOK_MS);
@@ -278,6 +293,7 @@ static void loop(struct control *c)
             df_server_seen(c->server);
         df_server_end_unused(c->server);
         bury_unborn(c);
+        say_full(c, &said);
     }
 }
 

@@ -179,7 +179,7 @@ static struct reading plan(struct df_work *w, size_t size, off_t offset)
     r.size = whole((size_t)(offset - r.from) + size);
     if (size <= LARGE)
         r.size += ahead_of(w, offset);
-    if (r.size > DF_PAYLOAD_SIZE)
+    if (r.size > DF_PAYLOAD_SIZE || df_execute_room(w, r.size) < r.size)
         r.size = 0;
     else
         expect_next(w, r.from + (off_t)r.size);
@@ -207,7 +207,7 @@ static int64_t read_plainly(struct df_work *w, size_t size, off_t offset)
 
 int64_t df_execute_read(struct df_work *w)
 {
-    size_t size = at_most(w->message.args.read.size, DF_PAYLOAD_SIZE), before;
+    size_t size = df_execute_room(w, w->message.args.read.size), before;
     off_t offset = w->message.args.read.offset;
     struct reading r = plan(w, size, offset);
     int64_t got;
@@ -348,7 +348,7 @@ static void keep_list(struct df_work *w, const struct df_frames_ticket *ticket,
 int64_t df_execute_readdir(struct df_work *w)
 {
     struct df_dirbuf buf = {.data = w->area->payload,
-                            .size = at_most(w->message.args.readdir.size, DF_PAYLOAD_SIZE)};
+                            .size = df_execute_room(w, w->message.args.readdir.size)};
     struct df_cacher_ticket names = {.valid = false};
     uint16_t content = content_of(w, w->message.files[0]);
     struct df_frames_ticket ticket = df_framer_ask(&w->server->framer, w->index, content);

@@ -79,7 +79,7 @@ static int64_t do_access(struct df_work *w)
 static int64_t do_readlink(struct df_work *w)
 {
     return CALL(readlink, &w->wheres[0], w->area->payload,
-                at_most(w->message.args.readlink.size, DF_PAYLOAD_SIZE));
+                df_execute_room(w, w->message.args.readlink.size));
 }
 
 static const char *key_of(struct df_work *w)
@@ -92,20 +92,19 @@ static const char *key_of(struct df_work *w)
 static int64_t do_getxattr(struct df_work *w)
 {
     return CALL(getxattr, &w->wheres[0], key_of(w), w->area->payload,
-                at_most(w->message.args.getxattr.size, DF_PAYLOAD_SIZE));
+                df_execute_room(w, w->message.args.getxattr.size));
 }
 
 static int64_t do_listxattr(struct df_work *w)
 {
     return CALL(listxattr, &w->wheres[0], w->area->payload,
-                at_most(w->message.args.listxattr.size, DF_PAYLOAD_SIZE));
+                df_execute_room(w, w->message.args.listxattr.size));
 }
 
 static int64_t do_setxattr(struct df_work *w)
 {
     return CALL(setxattr, &w->wheres[0], key_of(w), w->area->payload,
-                at_most(w->message.args.setxattr.size, DF_PAYLOAD_SIZE),
-                w->message.args.setxattr.flags);
+                df_execute_room(w, w->message.args.setxattr.size), w->message.args.setxattr.flags);
 }
 
 static int64_t do_removexattr(struct df_work *w)
@@ -280,14 +279,22 @@ static int64_t do_poll(struct df_work *w)
 
 /* ---- locks ----------------------------------------------------------------------------------- */
 
-#define SLEEPERS_MAX                                                                               \
-    (DF_SLOT_COUNT / 2) /* calls that wait for a lock: the others need slots too                   \
-                         */
+/* Slots that can be used: where there is no memory for more, those that have theirs. */
+static unsigned count_slots(struct df_segment *segment)
+{
+    unsigned made = 0;
+
+    if (!atomic_load(&segment->full))
+        return DF_SLOT_COUNT;
+    for (unsigned i = 0; i < DF_SLOT_COUNT; i++)
+        made += atomic_load(&df_segment_slots(segment)[i].made) > 0;
+    return made;
+}
 
 /* Waiting is refused where it would leave too few slots for those who hold the locks. */
 static bool may_wait(struct df_work *w, bool wait)
 {
-    return !wait || df_pool_sleeping(&w->server->pool) < SLEEPERS_MAX;
+    return !wait || df_pool_sleeping(&w->server->pool) < count_slots(w->server->own.segment) / 2;
 }
 
 static int64_t lock_range(struct df_work *w, struct df_lock *lock)

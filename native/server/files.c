@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "channel/ofd.h"
+#include "channel/room.h"
 #include "core/gate.h"
 
 #define BIRTH_NS        INT64_C(60000000000) /* between fork and the child's first word */
@@ -302,6 +303,20 @@ static uint32_t take_index(struct df_files *files)
     return index;
 }
 
+#define MADE_TOGETHER 512 /* entries */
+
+/* Under the lock: the entry that take_index() would give has memory. */
+static bool has_room(struct df_files *files)
+{
+    if (files->first_free < files->made)
+        return true;
+    if (files->made >= DF_OFD_COUNT || !df_room_make(files->segment, ofd_at(files, files->made),
+                                                     MADE_TOGETHER * sizeof(struct df_ofd)))
+        return false;
+    files->made += MADE_TOGETHER;
+    return true;
+}
+
 static uint32_t *chain_of(struct df_files *files, int mount, uint64_t ino)
 {
     uint64_t hash = (ino + (uint64_t)mount) * UINT64_C(0x9e3779b97f4a7c15);
@@ -363,7 +378,7 @@ static void fill_ofd(struct df_ofd *ofd, uint64_t handle, struct df_file *file, 
 static uint64_t add_file(struct df_files *files, struct df_client *client, struct df_file *file,
                          int mount, uint16_t content)
 {
-    uint32_t index = take_index(files);
+    uint32_t index = has_room(files) ? take_index(files) : 0;
     struct df_open_file *entry = &files->open[index];
     uint64_t handle;
 
@@ -654,6 +669,7 @@ void df_files_take(struct df_files *files)
     for (uint32_t i = 0; i < DF_CLIENT_MAX; i++)
         take_client(files, i);
     files->first_free = files->ledger->used > 0 ? files->ledger->used : 1;
+    files->made = (files->first_free + MADE_TOGETHER - 1) / MADE_TOGETHER * MADE_TOGETHER;
     for (uint32_t i = files->ledger->used; i > 1;)
         take_file(files, --i);
     find_free_numbers(files);

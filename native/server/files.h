@@ -84,6 +84,7 @@ struct df_files {
     uint32_t chains[DF_INODE_CHAINS];
     uint32_t first_number; /* free one; behind the last of the list, those never used */
     uint32_t count;        /* open files */
+    uint32_t made;         /* entries of the df_ofd table that have memory (channel/room.h) */
     uint32_t client_count; /* clients there are, unborn ones too */
     struct df_client clients[DF_CLIENT_MAX];
 };

@@ -5,14 +5,11 @@
 
 #include <dirent.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <time.h>
 
+#include "channel/room.h"
 #include "channel/sys.h"
 #include "server/frames_private.h"
-
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
-#endif
 
 #define PIECE (128 << 10) /* of a large file: kept when it is asked for again */
 
@@ -109,28 +106,48 @@ static void end_writing(struct df_frame *f, uint32_t seq)
     atomic_store_explicit(&f->seq, seq + 2, memory_order_release);
 }
 
-#define GROWTH 32 /* frames whose memory is made together: one call instead of as many faults */
+#define GROWTH   32                  /* frames whose memory is made together */
+#define AGAIN_NS INT64_C(1000000000) /* between two attempts where there is none */
 
-static void grow(struct df_framer *framer, uint32_t number)
+static int64_t now(void)
 {
-    uint64_t left = framer->frames->sets * DF_FRAME_WAYS + 1 - number;
+    struct timespec time;
 
-    madvise(df_frame_bytes(framer->frames, number), (left < GROWTH ? left : GROWTH) * DF_FRAME_SIZE,
-            MADV_POPULATE_WRITE);
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
-/* A frame's own bytes, for good. While it is being written. */
+/* Under the lock: memory for the next frames. */
+static bool grow(struct df_framer *framer)
+{
+    uint64_t left = framer->frames->sets * DF_FRAME_WAYS - framer->made;
+    uint32_t count = left < GROWTH ? (uint32_t)left : GROWTH;
+
+    if (framer->failed != 0 && now() - framer->failed < AGAIN_NS)
+        return false;
+    framer->failed = 0;
+    if (df_room_make(framer->segment, df_frame_bytes(framer->frames, framer->made + 1),
+                     (uint64_t)count * DF_FRAME_SIZE)) {
+        framer->made += count;
+        return true;
+    }
+    framer->failed = now();
+    return false;
+}
+
+/* A frame's own bytes, for good. While it is being written. NULL: there is no memory. */
 static char *bytes_of(struct df_framer *framer, struct df_frame *f)
 {
     uint32_t number = atomic_load_explicit(&f->bytes, memory_order_relaxed);
 
     if (number == 0) {
-        number = atomic_fetch_add(&framer->bytes, 1) + 1;
+        pthread_mutex_lock(&framer->growth);
+        if (framer->bytes < framer->made || grow(framer))
+            number = ++framer->bytes;
+        pthread_mutex_unlock(&framer->growth);
         atomic_store_explicit(&f->bytes, number, memory_order_release);
-        if (number % GROWTH == 1) /* should it fail, faults do the same */
-            grow(framer, number);
     }
-    return df_frame_bytes(framer->frames, number);
+    return number ? df_frame_bytes(framer->frames, number) : NULL;
 }
 
 struct fill {
@@ -147,16 +164,22 @@ static void fill_frame(struct df_framer *framer, const struct df_frames_ticket *
     uint64_t number = choose(framer, place);
     struct df_frame *f = df_frame_number(framer->frames, number);
     uint32_t seq;
+    char *bytes;
 
     if (!begin_writing(f, &seq))
         return;
+    bytes = bytes_of(framer, f);
+    if (!bytes) {
+        end_writing(f, seq);
+        return;
+    }
     store(&f->id, ticket->id);
     store(&f->at, fill->at);
     store(&f->next, fill->next);
     store(&f->stamp, fill->stamp);
     atomic_store_explicit(&f->content, ticket->content, memory_order_release);
     atomic_store_explicit(&f->used, (uint32_t)fill->size, memory_order_release);
-    df_sys_copy_unsure(bytes_of(framer, f), fill->bytes, fill->size);
+    df_sys_copy_unsure(bytes, fill->bytes, fill->size);
     store(df_frame_tags(framer->frames, number), place.tag);
     end_writing(f, seq);
     framer->bodies[ticket->content].any = true;

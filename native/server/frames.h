@@ -17,7 +17,7 @@
  * Writes go through to the plugin: no frame is ever dirty, so any may give way at any time.
  *
  * Locks: `lock` protects the table of contents; a stripe, by number, protects the changes of a
- * content and the putting in of its frames. `lock` before a stripe.
+ * content and the putting in of its frames. `lock` before a stripe; `growth` is innermost.
  */
 #ifndef DF_SERVER_FRAMES_H
 #define DF_SERVER_FRAMES_H
@@ -47,6 +47,7 @@ struct df_body {
 };
 
 struct df_framer {
+    struct df_segment *segment;
     struct df_frames *frames; /* NULL: none */
     struct df_cacher *cacher; /* eras and time */
 
@@ -56,7 +57,10 @@ struct df_framer {
     uint16_t hand; /* where the search for one that can be spared goes on */
     struct df_body bodies[DF_CONTENT_COUNT];
 
-    _Atomic uint32_t bytes; /* numbers of bytes that were given to frames */
+    pthread_mutex_t growth; /* protects these */
+    uint32_t bytes;         /* numbers of bytes that were given to frames; number 0 is none */
+    uint32_t made;          /* numbers that have memory */
+    int64_t failed;         /* ns: when there was no memory for more; 0: never */
 
     pthread_mutex_t stripes[DF_BODY_STRIPES];
     _Atomic uint64_t last_id;

@@ -134,6 +134,7 @@ static void write_back(struct df_server *server, uint32_t client, const struct d
     if (data < 0)
         return;
     atomic_store(&l.slot.word, df_slot_word(client, DF_SLOT_RUNNING));
+    atomic_store(&l.slot.made, DF_PAYLOAD_SIZE);
     l.area = calloc(1, sizeof(*l.area)); /* pages that are not touched cost nothing */
     l.now = malloc(2 * PIECE);
     l.had = l.now ? l.now + PIECE : NULL;

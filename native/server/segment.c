@@ -12,12 +12,14 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "channel/frames.h"
 #include "channel/link.h"
+#include "channel/room.h"
 #include "channel/spin.h"
 #include "channel/sys.h"
 
@@ -105,15 +107,76 @@ static uint32_t count_cpus(void)
     return sched_getaffinity(0, sizeof(set), &set) == 0 ? (uint32_t)CPU_COUNT(&set) : 1;
 }
 
+/* Makes a part of the segment, whatever it costs, before anybody could touch it. 0 or -errno. */
+static int make(const struct df_own_segment *own, uint64_t from, uint64_t end)
+{
+    if (fallocate(own->memory, FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)(end - from)) == 0 ||
+        errno == EOPNOTSUPP)
+        return 0;
+    return -errno;
+}
+
+/* What must be there. */
+static int make_parts(const struct df_own_segment *own, const struct df_segment *s)
+{
+    int error = make(own, 0, s->ofds_at);
+
+    if (error == 0)
+        error = make(own, s->slots_at, s->areas_at);
+    for (unsigned i = 0; i < DF_ROOM_SLOTS && error == 0; i++) {
+        uint64_t area = s->areas_at + i * sizeof(struct df_area);
+        uint64_t payload = area + offsetof(struct df_area, payload);
+
+        error = make(own, area, area + DF_ROOM_HEAD);
+        if (error == 0)
+            error = make(own, payload, payload + DF_ROOM_FIRST);
+    }
+    return error;
+}
+
+/* What clients look at without being asked: all of it, or there is no cache. */
+static void make_cache(const struct df_own_segment *own, struct df_segment *s,
+                       const struct df_frames *frames)
+{
+    if (make(own, s->cache_at, s->cache_at + s->cache_size) == 0 &&
+        (s->frames_size == 0 || make(own, s->frames_at, s->frames_at + frames->bytes_at) == 0))
+        return;
+    s->cache_size = s->frames_size = 0;
+    atomic_init(&s->full, 1);
+}
+
+/* Whoever bounds the files of this process (RLIMIT_FSIZE) means no memory; only the hard limit
+ * cannot be passed by. Beyond it ftruncate() would end the process by SIGXFSZ. 0 or -errno. */
+static int set_size(int memory, uint64_t size)
+{
+    struct rlimit limit, wide;
+    int error;
+
+    if (getrlimit(RLIMIT_FSIZE, &limit) < 0)
+        return -errno;
+    if (limit.rlim_max < size)
+        return -EFBIG;
+    wide = (struct rlimit){limit.rlim_max, limit.rlim_max};
+    if (limit.rlim_cur < size && setrlimit(RLIMIT_FSIZE, &wide) < 0)
+        return -errno;
+    error = ftruncate(memory, (off_t)size) < 0 ? -errno : 0;
+    if (limit.rlim_cur < size)
+        setrlimit(RLIMIT_FSIZE, &limit);
+    return error;
+}
+
 static int map(struct df_own_segment *own, const struct df_segment *planned)
 {
+    int error;
     void *at;
 
     own->memory = memfd_create("directfuse", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (own->memory < 0)
         return -errno;
-    if (ftruncate(own->memory, (off_t)planned->size) < 0 ||
-        fcntl(own->memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+    error = set_size(own->memory, planned->size);
+    if (error < 0)
+        return error;
+    if (fcntl(own->memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
         return -errno;
     at = mmap(NULL, planned->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, own->memory,
               0);
@@ -209,10 +272,15 @@ int df_segment_create(struct df_own_segment *own, size_t cache_size, size_t fram
     planned = plan(cache_size, &frames);
     own->segment = NULL;
     error = map(own, &planned);
+    if (error == 0)
+        error = make_parts(own, &planned);
     if (error == 0) {
+        make_cache(own, &planned, &frames);
         *own->segment = planned;
-        if (frames_size > 0)
+        if (planned.frames_size > 0)
             *df_frames_of(own->segment) = frames;
+        for (unsigned i = 0; i < DF_ROOM_SLOTS; i++)
+            atomic_init(&df_segment_slots(own->segment)[i].made, DF_ROOM_FIRST);
         own->segment->cpus = count_cpus();
         atomic_init(&own->segment->worth, DF_SPIN_START);
         own->segment->server_pid = getpid();

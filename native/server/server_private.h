@@ -4,6 +4,7 @@
 #ifndef DF_SERVER_PRIVATE_H
 #define DF_SERVER_PRIVATE_H
 
+#include "channel/room.h"
 #include "core/call.h"
 #include "core/gate.h"
 #include "core/mount.h"
@@ -96,6 +97,12 @@ static inline union df_results *df_execute_out(struct df_work *w)
 static inline size_t df_execute_at_most(uint64_t size, size_t limit)
 {
     return size < limit ? size : limit;
+}
+
+/* How many of `size` bytes the payload has room for. */
+static inline size_t df_execute_room(struct df_work *w, uint64_t size)
+{
+    return df_room_for(w->server->own.segment, w->slot, size);
 }
 
 /* ---- execute_data.c: bytes of files and listings ---- */

@@ -453,6 +453,28 @@ static void numbers_of_closed_files_are_used_again(void **state)
     assert_int_equal(known(rig, first, 0, 'a'), PAGE);
 }
 
+static void a_server_that_is_started_again_gives_no_bytes_twice(void **state)
+{
+    struct rig *rig = *state;
+    const unsigned frames = FRAMES / PAGE;
+    unsigned hits = 0;
+    uint16_t c = open_body(rig, 1, true);
+
+    for (unsigned i = 0; i < frames / 2; i++)
+        keep(rig, c, i, 'a', PAGE, false);
+    df_framer_free(&rig->framer);
+    memset(&rig->framer, 0, sizeof(rig->framer));
+    atomic_store(&rig->own.segment->starts, 2);
+    df_framer_init(&rig->framer, rig->own.segment, &rig->cacher);
+    c = open_body(rig, 1, true);
+    assert_int_equal(known(rig, c, 0, 'a'), UNKNOWN);
+    for (unsigned i = 0; i < frames; i++)
+        keep(rig, c, i, (char)('a' + i % 26), PAGE, false);
+    for (unsigned i = 0; i < frames; i++)
+        hits += known(rig, c, i, (char)('a' + i % 26)) == PAGE;
+    assert_in_range(hits, frames / 2, frames);
+}
+
 /* ---- many at once ---------------------------------------------------------------------------- */
 
 #define BODIES 4
@@ -585,6 +607,7 @@ int main(void)
         TEST(a_listing_is_found_piece_by_piece_in_its_era),
         TEST(it_is_bounded_and_the_dead_give_way_first),
         TEST(numbers_of_closed_files_are_used_again),
+        TEST(a_server_that_is_started_again_gives_no_bytes_twice),
         TEST(nobody_reads_half_a_page_or_an_old_one),
     };
 
