@@ -105,6 +105,7 @@ struct df_fs *df_highlevel_new(const struct fuse_operations *ops, size_t op_size
     hl->plugin = plugin;
     pthread_mutex_init(&hl->serial_lock, NULL);
     df_open_paths_init(&hl->open_paths, &hl->cache.seed);
+    df_name_turns_init(&hl->turns);
     return &hl->fs;
 }
 
@@ -248,6 +249,7 @@ void df_highlevel_free(struct df_fs *fs)
         df_highlevel_frame = frame.outer;
     }
     df_open_paths_forget_all(&hl->open_paths);
+    df_name_turns_destroy(&hl->turns);
     df_open_paths_destroy(&hl->open_paths);
     df_entry_cache_destroy(&hl->cache);
     pthread_mutex_destroy(&hl->serial_lock);

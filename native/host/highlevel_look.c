@@ -125,6 +125,44 @@ int df_walk_stat_parent(struct df_frame *frame, const struct df_place *place, st
     return result;
 }
 
+/* ---- whose turn it is ---- */
+
+static bool takes_turns(const struct df_frame *frame)
+{
+    if (frame->hl->serial || frame->hl->checks_names)
+        return false;
+    for (const struct df_frame *outer = frame->outer; outer; outer = outer->outer)
+        if (outer->hl == frame->hl)
+            return false;
+    return true;
+}
+
+void df_frame_turn_of(struct df_frame *frame, struct df_name_turn *turn,
+                      const struct df_path_hash *directories, int count)
+{
+    turn->count = 0;
+    if (!takes_turns(frame))
+        return;
+    df_name_turn_begin(&frame->hl->turns, turn, directories, count);
+    turn->wrote = frame->writes;
+    frame->writes = true;
+}
+
+void df_frame_turn(struct df_frame *frame, struct df_name_turn *turn, const struct df_place *place)
+{
+    struct df_path_hash directory = df_place_parent_key(frame, place);
+
+    df_frame_turn_of(frame, turn, &directory, 1);
+}
+
+void df_frame_turn_over(struct df_frame *frame, struct df_name_turn *turn)
+{
+    if (turn->count == 0)
+        return;
+    frame->writes = turn->wrote;
+    df_name_turn_end(&frame->hl->turns, turn);
+}
+
 /* ---- after the plugin has answered ---- */
 
 void df_place_changed(const struct df_frame *frame, const struct df_place *place)

@@ -25,20 +25,35 @@ static int check_new(struct df_frame *frame, const struct df_where *where, bool 
     return result ? result : df_walk_may_create(frame, place);
 }
 
-/* Walks to a name that must not exist yet. */
-static int reach_new(struct df_frame *frame, const struct df_where *where, bool directory,
-                     struct df_place *place)
-{
-    int result = df_walk(frame, where, DF_WALK_PARENT, place, NULL);
+/* A name that is to be made, in the turn of its directory. */
+struct new_name {
+    struct df_place place;
+    struct df_name_turn turn;
+};
 
+/* Walks to a name that must not exist yet. Ended by leave_new(). */
+static int reach_new(struct df_frame *frame, const struct df_where *where, bool directory,
+                     struct new_name *new)
+{
+    struct df_place *place = &new->place;
+
+    new->turn.count = 0;
+    int result = df_walk(frame, where, DF_WALK_PARENT, place, NULL);
     if (result)
         return result;
     if (place->special)
         return -EEXIST;
+    df_frame_turn(frame, &new->turn, place);
     if (!df_frame_goes_unseen(frame) || (!directory && where->flags & DF_WHERE_DIRECTORY))
         return check_new(frame, where, directory, place);
     df_walk_recall(frame, place);
     return 0;
+}
+
+static void leave_new(struct df_frame *frame, struct new_name *new)
+{
+    df_frame_turn_over(frame, &new->turn);
+    df_walk_end(frame, &new->place);
 }
 
 /* After the operation: what is known of the name, if it has succeeded or not. */
@@ -83,16 +98,16 @@ static int make_node(struct df_highlevel *hl, const char *path, mode_t mode, dev
 static int mknod_where(struct df_frame *frame, const struct df_where *where, mode_t mode,
                        dev_t rdev)
 {
-    struct df_place place;
+    struct new_name new;
 
     if (!(mode & S_IFMT))
         mode |= S_IFREG;
-    int result = reach_new(frame, where, false, &place);
+    int result = reach_new(frame, where, false, &new);
     if (result == 0) {
-        result = make_node(frame->hl, place.path, df_frame_mode(frame, mode), rdev);
-        made(frame, &place, result, mode, 0);
+        result = make_node(frame->hl, new.place.path, df_frame_mode(frame, mode), rdev);
+        made(frame, &new.place, result, mode, 0);
     }
-    df_walk_end(frame, &place);
+    leave_new(frame, &new);
     return result;
 }
 
@@ -105,15 +120,15 @@ int df_highlevel_mknod(struct df_fs *fs, struct df_call *call, const struct df_w
 static int mkdir_where(struct df_frame *frame, const struct df_where *where, mode_t mode)
 {
     struct df_highlevel *hl = frame->hl;
-    struct df_place place;
+    struct new_name new;
 
-    int result = reach_new(frame, where, true, &place);
+    int result = reach_new(frame, where, true, &new);
     if (result == 0) {
         mode = df_frame_mode(frame, mode & 01777);
-        result = hl->ops.mkdir ? hl->ops.mkdir(place.path, mode) : -ENOSYS;
-        made(frame, &place, result, S_IFDIR | mode, 0);
+        result = hl->ops.mkdir ? hl->ops.mkdir(new.place.path, mode) : -ENOSYS;
+        made(frame, &new.place, result, S_IFDIR | mode, 0);
     }
-    df_walk_end(frame, &place);
+    leave_new(frame, &new);
     return result;
 }
 
@@ -126,14 +141,14 @@ int df_highlevel_mkdir(struct df_fs *fs, struct df_call *call, const struct df_w
 static int symlink_where(struct df_frame *frame, const char *target, const struct df_where *where)
 {
     struct df_highlevel *hl = frame->hl;
-    struct df_place place;
+    struct new_name new;
 
-    int result = reach_new(frame, where, false, &place);
+    int result = reach_new(frame, where, false, &new);
     if (result == 0) {
-        result = hl->ops.symlink ? hl->ops.symlink(target, place.path) : -ENOSYS;
-        made(frame, &place, result, S_IFLNK | 0777, 0);
+        result = hl->ops.symlink ? hl->ops.symlink(target, new.place.path) : -ENOSYS;
+        made(frame, &new.place, result, S_IFLNK | 0777, 0);
     }
-    df_walk_end(frame, &place);
+    leave_new(frame, &new);
     return result;
 }
 
@@ -147,20 +162,20 @@ static int link_places(struct df_frame *frame, const struct df_where *where,
                        const struct df_place *from)
 {
     struct df_highlevel *hl = frame->hl;
-    struct df_place to;
+    struct new_name new;
 
     df_call_begin_second(frame->call);
-    int result = (int)df_call_end_second(frame->call, reach_new(frame, where, false, &to));
+    int result = (int)df_call_end_second(frame->call, reach_new(frame, where, false, &new));
     if (result == 0 && S_ISDIR(from->entry.mode)) {
-        result = check_new(frame, where, false, &to);
+        result = check_new(frame, where, false, &new.place);
         result = result ? result : -EPERM;
     }
     if (result == 0) {
-        result = hl->ops.link ? hl->ops.link(from->path, to.path) : -ENOSYS;
-        made(frame, &to, result, from->entry.mode, from->entry.ino);
+        result = hl->ops.link ? hl->ops.link(from->path, new.place.path) : -ENOSYS;
+        made(frame, &new.place, result, from->entry.mode, from->entry.ino);
         df_entry_cache_forget_attributes(&hl->cache, from->key); /* nlink, ctime */
     }
-    df_walk_end(frame, &to);
+    leave_new(frame, &new);
     return result;
 }
 
@@ -236,6 +251,23 @@ static int remove_claimed(struct df_frame *frame, struct df_place *place, struct
     return result;
 }
 
+/* In the turn of its directory, and of its own if it is one: nothing is made in it meanwhile. */
+static int remove_in_turn(struct df_frame *frame, const struct df_where *where,
+                          struct df_place *place, struct df_open_path *node, bool directory)
+{
+    struct df_path_hash directories[] = {df_place_parent_key(frame, place), place->key};
+    struct df_name_turn turn;
+    int result = 0;
+
+    df_frame_turn_of(frame, &turn, directories, directory ? 2 : 1);
+    if (!goes_unseen(frame, where, node, directory))
+        result = may_remove(frame, where, place, directory);
+    if (result == 0)
+        result = remove_claimed(frame, place, node, directory);
+    df_frame_turn_over(frame, &turn);
+    return result;
+}
+
 /* The root, or a name that ends in "..". */
 static int refuse_special(const struct df_where *where, bool directory)
 {
@@ -262,10 +294,7 @@ static int remove_once(struct df_frame *frame, const struct df_where *where, boo
             df_open_paths_claim(table, place.path, place.len, place.key, frame->held == 0, &node);
     if (result == 0) {
         frame->writes = true;
-        if (!goes_unseen(frame, where, node, directory))
-            result = may_remove(frame, where, &place, directory);
-        if (result == 0)
-            result = remove_claimed(frame, &place, node, directory);
+        result = remove_in_turn(frame, where, &place, node, directory);
         df_open_paths_release(table, node);
         frame->writes = false;
     }

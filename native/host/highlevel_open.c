@@ -247,6 +247,8 @@ static DF_FLAT int open_existing(struct df_frame *frame, struct df_place *place,
 
 /* ---- creating ---- */
 
+#define COME_AGAIN (-5100) /* no answer of a plugin: begin with the name again */
+
 /* A name that the plugin's create has made: a regular file, or the answer is EIO. `unseen`: it
  * vouches for that. */
 static int learn_created(struct df_frame *frame, struct df_place *place, mode_t mode, bool unseen,
@@ -289,25 +291,55 @@ static int create_node(struct df_frame *frame, struct df_place *place, struct df
     return 0;
 }
 
-static int mknod_and_open(struct df_frame *frame, struct df_place *place, struct df_file *file,
-                          int flags, mode_t mode)
+static int make_closed(struct df_frame *frame, struct df_place *place, mode_t mode)
 {
     struct df_highlevel *hl = frame->hl;
     int result = hl->ops.mknod ? hl->ops.mknod(place->path, mode, 0) : -ENOSYS;
 
     if (result == 0)
         result = df_walk_learn(frame, place, NULL);
-    if (result == 0 && !S_ISREG(place->entry.mode))
-        result = -EIO;
-    return result ? result : open_node(frame, place, file, flags & ~(O_CREAT | O_EXCL | O_TRUNC));
+    return result == 0 && !S_ISREG(place->entry.mode) ? -EIO : result;
 }
 
+/* In the turn of the directory. Somebody else may have made the name after it was looked at. */
+static int look_again(struct df_frame *frame, struct df_place *place)
+{
+    if (place->changes ==
+        df_name_turn_changes(&frame->hl->turns, df_place_parent_key(frame, place)))
+        return 0;
+    int result = df_walk_look(frame, place, false);
+    return result == 0 && place->entry.kind == DF_ENTRY_PRESENT ? COME_AGAIN : result;
+}
+
+/* *closed: it is made, and to be opened still. */
+static int create_in_turn(struct df_frame *frame, struct df_place *place, struct df_file *file,
+                          int flags, mode_t mode, bool unseen, bool *closed)
+{
+    struct df_highlevel *hl = frame->hl;
+    struct df_name_turn turn;
+
+    df_frame_turn(frame, &turn, place);
+    int result = turn.count ? look_again(frame, place) : 0;
+    bool tries = result == 0 && hl->ops.create && !df_highlevel_lacks(hl, DF_MISSING_CREATE);
+    if (tries) {
+        result = create_node(frame, place, file, flags, mode, unseen);
+        if (result == -ENOSYS)
+            df_highlevel_miss(hl, DF_MISSING_CREATE);
+    }
+    *closed = tries ? result == -ENOSYS : result == 0;
+    if (*closed)
+        result = make_closed(frame, place, mode);
+    df_frame_turn_over(frame, &turn);
+    return result;
+}
+
+/* COME_AGAIN: by now the name is there. */
 static __attribute__((noinline)) int create(struct df_frame *frame, struct df_place *place,
                                             struct df_file *file, int flags, mode_t mode,
                                             bool unseen)
 {
-    struct df_highlevel *hl = frame->hl;
     struct df_handle *handle = df_handle_of(file);
+    bool closed;
     int result = flags & O_DIRECTORY ? -EINVAL : df_walk_may_create(frame, place);
 
     if (result == 0) {
@@ -317,14 +349,9 @@ static __attribute__((noinline)) int create(struct df_frame *frame, struct df_pl
     if (result)
         return result;
     mode = S_IFREG | (df_frame_mode(frame, mode) & 07777);
-    result = -ENOSYS;
-    if (hl->ops.create && !df_highlevel_lacks(hl, DF_MISSING_CREATE)) {
-        result = create_node(frame, place, file, flags, mode, unseen);
-        if (result == -ENOSYS)
-            df_highlevel_miss(hl, DF_MISSING_CREATE);
-    }
-    if (result == -ENOSYS)
-        result = mknod_and_open(frame, place, file, flags, mode);
+    result = create_in_turn(frame, place, file, flags, mode, unseen, &closed);
+    if (result == 0 && closed)
+        result = open_node(frame, place, file, flags & ~(O_CREAT | O_EXCL | O_TRUNC));
     return leave(frame, handle, result);
 }
 
@@ -362,13 +389,16 @@ static DF_FLAT int open_where(struct df_frame *frame, const struct df_where *giv
         if (result != -EEXIST || flags & O_EXCL)
             return result;
     }
-    int result =
-        df_walk(frame, &where, flags & O_CREAT ? DF_WALK_ABSENT | DF_WALK_CREATE : 0, &place, NULL);
-    if (result == 0)
-        result = place.entry.kind == DF_ENTRY_ABSENT
-                     ? create(frame, &place, file, flags, mode, false)
-                     : open_existing(frame, &place, file, flags);
-    df_walk_end(frame, &place);
+    unsigned how = flags & O_CREAT ? DF_WALK_ABSENT | DF_WALK_CREATE : 0;
+    int result;
+    do {
+        result = df_walk(frame, &where, how, &place, NULL);
+        if (result == 0)
+            result = place.entry.kind == DF_ENTRY_ABSENT
+                         ? create(frame, &place, file, flags, mode, false)
+                         : open_existing(frame, &place, file, flags);
+        df_walk_end(frame, &place);
+    } while (DF_UNLIKELY(result == COME_AGAIN));
     return result;
 }
 

@@ -14,8 +14,8 @@
  *   highlevel_dir.c    reading directories
  *
  * An op runs as: enter a frame (context, serial lock), walk, ask the plugin, tell the cache, leave.
- * Lock order: serial, then those of open_paths.h. The plugin runs under serial and whatever of
- * open_paths.h says so.
+ * Lock order: serial, then those of open_paths.h, then name_turn.h. The plugin runs under serial,
+ * name_turn.h and whatever of open_paths.h says so.
  */
 #ifndef DF_HOST_HIGHLEVEL_PRIVATE_H
 #define DF_HOST_HIGHLEVEL_PRIVATE_H
@@ -33,6 +33,7 @@
 #include "core/file.h"
 #include "host/entry_cache.h"
 #include "host/highlevel.h"
+#include "host/name_turn.h"
 #include "host/open_paths.h"
 
 #define DF_NAME_MAX    255         /* bytes in a component */
@@ -99,6 +100,7 @@ struct df_highlevel {
 
     struct df_entry_cache cache;
     struct df_open_paths open_paths;
+    struct df_name_turns turns;
 };
 
 static inline struct df_highlevel *df_highlevel_of(struct df_fs *fs)
@@ -118,7 +120,7 @@ struct df_frame {
     struct df_frame *outer; /* the op whose plugin called us, on this or another mount */
     uint64_t now;           /* ns of CLOCK_MONOTONIC_COARSE, read when first needed; else 0 */
     uint32_t held;          /* nodes of open_paths.h that this thread has read-locked */
-    bool writes;            /* it has some write-locked */
+    bool writes;            /* it has some write-locked, or its turn in a directory (name_turn.h) */
 };
 
 extern _Thread_local struct df_frame *df_highlevel_frame; /* innermost of this thread */
@@ -362,6 +364,7 @@ struct df_place {
     uint32_t parent_len; /* of its directory's path, a prefix of `path`; 1: the root */
     bool special;        /* "/" or "..": not a name that could be made or removed */
     struct df_path_hash key;
+    uint32_t changes;          /* with DF_WALK_CREATE: of the directory, before the last look */
     uint64_t parent_expiry;    /* until when the parent is verified; 0: it is not */
     struct df_open_path *held; /* read-locked until df_walk_end() */
     struct df_file *directory; /* open, the object is in it and may be asked for by it; or NULL */
@@ -442,6 +445,15 @@ static inline struct df_path_hash df_place_parent_key(const struct df_frame *fra
 {
     return df_entry_cache_key(&frame->hl->cache, place->path, place->parent_len);
 }
+
+/* Waits until no other operation changes names in the directory of `place`, or in those with the
+ * given keys, until df_frame_turn_over(). Takes nothing where nobody needs it: with one operation
+ * at a time in any case, for a plugin that checks names itself, inside of another operation on the
+ * same mount. */
+void df_frame_turn(struct df_frame *frame, struct df_name_turn *turn, const struct df_place *place);
+void df_frame_turn_of(struct df_frame *frame, struct df_name_turn *turn,
+                      const struct df_path_hash *directories, int count);
+void df_frame_turn_over(struct df_frame *frame, struct df_name_turn *turn);
 
 /* A name was made or removed: entry and directory are not what they were. */
 void df_place_changed(const struct df_frame *frame, const struct df_place *place);

@@ -225,6 +225,22 @@ static int rename_locked(struct df_frame *frame, struct move *move, struct df_re
     return result == -ENOSYS && move->flags ? -EINVAL : result; /* as RENAME2 */
 }
 
+/* In the turn of both directories, and of one that is replaced: nothing is made in it meanwhile. */
+static int rename_in_turn(struct df_frame *frame, struct move *move, struct df_rename *rename)
+{
+    struct df_path_hash directories[] = {
+        df_place_parent_key(frame, &move->from),
+        df_place_parent_key(frame, &move->to),
+        move->to.key,
+    };
+    struct df_name_turn turn;
+
+    df_frame_turn_of(frame, &turn, directories, 3);
+    int result = rename_locked(frame, move, rename);
+    df_frame_turn_over(frame, &turn);
+    return result;
+}
+
 static bool is_same(const struct move *move)
 {
     return move->from.len == move->to.len &&
@@ -250,7 +266,7 @@ static int rename_names(struct df_frame *frame, struct move *move)
     if (result)
         return result;
     frame->writes = true;
-    result = rename_locked(frame, move, &rename);
+    result = rename_in_turn(frame, move, &rename);
     df_open_paths_rename_end(&rename);
     frame->writes = false;
     return result;

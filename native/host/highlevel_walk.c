@@ -177,6 +177,13 @@ static int check_last(const struct df_place *place, unsigned how, bool directory
     return how & DF_WALK_CREATE ? -EISDIR : -ENOENT;
 }
 
+/* A name that is found absent may be made: whoever changes the directory from now on shows. */
+static inline void note_changes(struct df_frame *frame, unsigned how, struct df_place *place)
+{
+    if (how & DF_WALK_CREATE)
+        place->changes = df_name_turn_changes(&frame->hl->turns, df_place_parent_key(frame, place));
+}
+
 /* One component. Returns 1 to go on, 0 at the end, or an error. */
 static int step(struct walk *walk)
 {
@@ -201,6 +208,8 @@ static int step(struct walk *walk)
     result = result ? result : push(walk, name, len);
     if (result || (last && walk->how & DF_WALK_PARENT))
         return result;
+    if (last)
+        note_changes(walk->frame, walk->how, place);
     result = df_walk_look(walk->frame, place, last && walk->how & DF_WALK_STAT);
     if (result)
         return result;
@@ -255,6 +264,7 @@ static int arrive(struct df_frame *frame, const struct df_where *where, unsigned
     place->key = df_entry_cache_key(&frame->hl->cache, place->path, place->len);
     if (how & DF_WALK_PARENT)
         return 0;
+    note_changes(frame, how, place);
     int result = df_walk_look(frame, place, how & DF_WALK_STAT);
     if (DF_UNLIKELY(result))
         return result;

@@ -31,11 +31,6 @@ ATIME = "the kernel asks for attributes again after a read, we when their timeou
 INODE = "without use_ino st_ino is made from the path, behind the kernel it is the node's"
 EMULATED = "glibc writes zeros where posix_fallocate(3) is not supported; we say EOPNOTSUPP"
 
-IN_TURN = (
-    "the kernel makes the names of a directory one after the other and finds the name taken; here "
-    "the program is asked twice, and SFTP has no word for EEXIST"
-)
-
 COUNT = (
     "asked after the rename it counts a link of the file that was replaced; the kernel asks only "
     "when its own count has passed its time-out (with -o timeout=0 it says 1, too)"
@@ -65,7 +60,6 @@ INLINE_ALONE = [
     ("*", "test_rename::test_file_*[rename]", INODE),
     ("*", "test_rename::test_file_*[replace]", INODE),
     ("*", "test_truncate::test_posix_fallocate_extends", EMULATED),
-    ("sshfs", "test_threads::test_exclusive_create_has_one_winner", IN_TURN),
     ("fuse-overlayfs", "test_unlinked::test_file_replaced_by_rename_goes_on", COUNT),
     ("fuse2fs", "test_time::*", WHOLE_SECONDS),
 ]
