@@ -5,16 +5,7 @@
  *
  * Linked with --wrap for malloc and its kin.
  */
-#include <stdlib.h>
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-void *__real_aligned_alloc(size_t alignment, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-void *__wrap_aligned_alloc(size_t alignment, size_t size);
+#include "allocations.h"
 
 /* The table's own do not fail. */
 #define malloc(size)        __real_malloc(size)
@@ -24,37 +15,6 @@ void *__wrap_aligned_alloc(size_t alignment, size_t size);
 #include "ram_rig.h"
 
 static struct stat st;
-
-/* ---- allocations ---- */
-
-static long allocations; /* made while counting */
-static long fail_at;     /* the n-th fails; 0: none */
-static bool counting;
-
-static bool fails_now(void)
-{
-    return counting && ++allocations == fail_at;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return fails_now() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fails_now() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *old, size_t size)
-{
-    return fails_now() ? NULL : __real_realloc(old, size);
-}
-
-void *__wrap_aligned_alloc(size_t alignment, size_t size)
-{
-    return fails_now() ? NULL : __real_aligned_alloc(alignment, size);
-}
 
 /* ---- what is done ---- */
 

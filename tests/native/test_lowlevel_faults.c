@@ -4,40 +4,8 @@
  *
  * Linked with --wrap for malloc and its kin.
  */
+#include "allocations.h"
 #include "requests_route.h"
-
-/* ---- allocations ---- */
-
-static long allocations; /* made while counting */
-static long fail_at;     /* the n-th fails; 0: none */
-static bool counting;
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_aligned_alloc(size_t alignment, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_aligned_alloc(size_t alignment, size_t size);
-
-static bool fails_now(void)
-{
-    return counting && ++allocations == fail_at;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return fails_now() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fails_now() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_aligned_alloc(size_t alignment, size_t size)
-{
-    return fails_now() ? NULL : __real_aligned_alloc(alignment, size);
-}
 
 /* ---- a session ---- */
 
