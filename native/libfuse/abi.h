@@ -126,9 +126,6 @@ struct df_fs *df_abi_session_take(struct fuse_session *se);
 /* True if the program may name the session, and what points to it, after its end. */
 bool df_abi_must_keep(const struct fuse_session *se);
 
-/* `path` from the working directory on, on the heap; NULL with errno. */
-char *df_abi_absolute(const char *path);
-
 /* fuse_session_new() for the plugin. */
 struct fuse_session *df_abi_lowlevel_session(struct fuse_args *args,
                                              const struct fuse_lowlevel_ops *op, size_t op_size,

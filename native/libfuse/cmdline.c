@@ -2,14 +2,13 @@
  * cmdline.c - the options that every FUSE program understands (-f, -s, -d, --help, mountpoint ...),
  * and fuse_main_real(), which runs a high-level file system from its command line.
  */
-#include <errno.h>
 #include <limits.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "libfuse/abi.h"
+
+#include "libfuse/cmdline_words.h"
 
 enum { DEFAULT_MAX_THREADS = 10 };
 
@@ -40,41 +39,11 @@ static const struct fuse_opt cmdline_opts[] = {
     FUSE_OPT_END,
 };
 
-/* libfuse resolves the mountpoint, which must exist, with realpath(3). Here it need not exist, and
- * symlinks stay: the core knows a mount by its resolved name and by the one it was given. */
-static int set_mountpoint(struct fuse_cmdline_opts *opts, const char *arg)
-{
-    if (opts->mountpoint) {
-        fuse_log(FUSE_LOG_ERR, "fuse: invalid argument `%s'\n", arg);
-        return -1;
-    }
-    errno = ENOENT; /* what an empty name is to realpath(3) */
-    opts->mountpoint = arg[0] ? df_abi_absolute(arg) : NULL;
-    if (opts->mountpoint)
-        return 0;
-    fuse_log(FUSE_LOG_ERR, "fuse: bad mount point `%s': %s\n", arg, strerror(errno));
-    return -1;
-}
-
 static int cmdline_proc(void *data, const char *arg, int key, struct fuse_args *outargs)
 {
+    struct fuse_cmdline_opts *opts = data;
     (void)outargs;
-    return key == FUSE_OPT_KEY_NONOPT ? set_mountpoint(data, arg) : 1;
-}
-
-/* Without fsname= and subtype= a mount is named after its program. */
-static int add_default_subtype(struct fuse_args *args)
-{
-    char *option;
-    const char *program = args->argv[0];
-    const char *slash = strrchr(program, '/');
-    if (slash && slash[1])
-        program = slash + 1;
-    if (asprintf(&option, "-osubtype=%s", program) < 0)
-        return df_abi_no_memory();
-    int result = fuse_opt_add_arg(args, option);
-    free(option);
-    return result;
+    return key == FUSE_OPT_KEY_NONOPT ? df_cmdline_mountpoint(&opts->mountpoint, arg) : 1;
 }
 
 int df_abi_parse_cmdline(struct fuse_args *args, struct fuse_cmdline_opts *opts)
@@ -85,7 +54,7 @@ int df_abi_parse_cmdline(struct fuse_args *args, struct fuse_cmdline_opts *opts)
     };
     if (fuse_opt_parse(args, opts, cmdline_opts, cmdline_proc) == -1)
         return -1;
-    return opts->nodefault_subtype || args->argc == 0 ? 0 : add_default_subtype(args);
+    return opts->nodefault_subtype || args->argc == 0 ? 0 : df_cmdline_subtype(args);
 }
 
 /* ---- fuse_main -------------------------------------------------------------------------- */

@@ -13,19 +13,7 @@
 #include "host/lowlevel.h"
 #include "libfuse/abi.h"
 
-char *df_abi_absolute(const char *path)
-{
-    char *full;
-
-    if (path[0] == '/')
-        return strdup(path);
-    char *cwd = getcwd(NULL, 0);
-    if (!cwd)
-        return NULL;
-    int length = asprintf(&full, "%s/%s", cwd, path);
-    free(cwd);
-    return length < 0 ? NULL : full;
-}
+#include "libfuse/cmdline_words.h"
 
 /* ---- making one -------------------------------------------------------------------------- */
 
@@ -175,7 +163,7 @@ int fuse_session_mount(struct fuse_session *se, const char *mountpoint)
                  mountpoint);
         return -1;
     }
-    char *full = df_abi_absolute(mountpoint);
+    char *full = df_cmdline_absolute(mountpoint);
     if (!full) {
         fuse_log(FUSE_LOG_ERR, "fuse: bad mount point `%s': %s\n", mountpoint, strerror(errno));
         return -1;

@@ -2,14 +2,12 @@
  * cmdline.c - the options that every FUSE 2 program understands (-f, -s, -d, -h, mountpoint), and
  * its help. FUSE 3 knows more options here, which in FUSE 2 are the program's own to take.
  */
-#include <errno.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "libfuse2/abi2.h"
+
+#include "libfuse/cmdline_words.h"
 
 struct cmdline {
     int help, version, single, foreground, named;
@@ -38,51 +36,13 @@ static const struct fuse_opt cmdline_opts[] = {
     FUSE_OPT_END,
 };
 
-/* libfuse resolves it with realpath(3); here it need not exist, and links stay. */
-static char *absolute(const char *path)
-{
-    char *full;
-    if (path[0] == '/')
-        return strdup(path);
-    char *cwd = getcwd(NULL, 0);
-    if (!cwd)
-        return NULL;
-    int length = asprintf(&full, "%s/%s", cwd, path);
-    free(cwd);
-    return length < 0 ? NULL : full;
-}
-
 static int take_word(void *data, const char *arg, int key, struct fuse_args *rest)
 {
     struct cmdline *line = data;
     (void)rest;
     if (key != FUSE_OPT_KEY_NONOPT)
         return 1;
-    if (line->mountpoint) {
-        fuse_log(FUSE_LOG_ERR, "fuse: invalid argument `%s'\n", arg);
-        return -1;
-    }
-    errno = ENOENT; /* what an empty name is to realpath(3) */
-    line->mountpoint = arg[0] ? absolute(arg) : NULL;
-    if (line->mountpoint)
-        return 0;
-    fuse_log(FUSE_LOG_ERR, "fuse: bad mount point `%s': %s\n", arg, strerror(errno));
-    return -1;
-}
-
-/* Without fsname= and subtype= a mount is named after its program. */
-static int name_after_program(struct fuse_args *args)
-{
-    char *option;
-    const char *program = args->argv[0];
-    const char *slash = strrchr(program, '/');
-    if (slash && slash[1])
-        program = slash + 1;
-    if (asprintf(&option, "-osubtype=%s", program) < 0)
-        return -1;
-    int result = fuse_opt_add_arg(args, option);
-    free(option);
-    return result;
+    return df_cmdline_mountpoint(&line->mountpoint, arg);
 }
 
 static void print_help(const char *program)
@@ -116,7 +76,7 @@ int fuse2_parse_cmdline(struct fuse_args *args, char **mountpoint, int *multithr
     }
     if (result == 0 && line.version)
         fuse_log(FUSE_LOG_INFO, "FUSE library version: 2.9\n");
-    if (line.help || line.version || (!line.named && name_after_program(args) == -1))
+    if (line.help || line.version || (!line.named && df_cmdline_subtype(args) == -1))
         result = -1;
     if (result == 0 && mountpoint)
         *mountpoint = line.mountpoint;
