@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "host/highlevel_private.h"
+#include "host/open_traits.h"
 #include "host/permission.h"
 #include "host/pollhandle.h"
 
@@ -85,21 +86,20 @@ static DF_FLAT int ask(struct df_highlevel *hl, const char *path, bool directory
     return result;
 }
 
-/* What FUSE_OPEN would say of caches; the options stand for every file, as in libfuse. auto_cache
- * there compares in open, with what it remembers; here who remembers does. */
-static uint8_t cache_traits(const struct df_highlevel *hl, const struct fuse_file_info *fi)
+/* What FUSE_OPEN would say; the options stand for every file, as in libfuse. auto_cache there
+ * compares in open, with what it remembers; here who remembers does. */
+static uint8_t traits_of(const struct df_highlevel *hl, const struct fuse_file_info *fi,
+                         uint8_t kind)
 {
-    uint8_t traits = fi->direct_io || hl->config.direct_io ? DF_FILE_DIRECT : 0;
+    uint8_t traits = df_open_traits(fi);
 
-    if (fi->keep_cache || hl->config.kernel_cache)
+    if (hl->config.direct_io)
+        traits |= DF_FILE_DIRECT;
+    if (hl->config.kernel_cache)
         traits |= DF_FILE_KEEP;
-    else if (hl->config.auto_cache)
+    else if (!fi->keep_cache && hl->config.auto_cache)
         traits |= DF_FILE_KEEP | DF_FILE_CHECK;
-#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 5)
-    if (fi->cache_readdir)
-        traits |= DF_FILE_LISTS;
-#endif
-    return traits;
+    return kind == DF_KIND_REGULAR ? traits : traits & ~DF_OPEN_TRAITS_OF_FILES;
 }
 
 /* Takes over what the plugin said about the open file. */
@@ -113,7 +113,7 @@ static void settle(struct df_frame *frame, const struct df_place *place, struct 
 
     file->ino = hl->config.use_ino ? place->entry.ino : handle->node->ino;
     file->body = handle->node->serial;
-    file->traits |= cache_traits(hl, fi);
+    file->traits |= traits_of(hl, fi, file->kind);
     /* libfuse's own time-out of auto_cache: the plugin is asked before that is over. */
     if (file->traits & DF_FILE_CHECK && hl->config.ac_attr_timeout < hl->config.attr_timeout)
         df_handle_changed(frame, file);
@@ -121,9 +121,7 @@ static void settle(struct df_frame *frame, const struct df_place *place, struct 
         atomic_store(&frame->hl->open_paths.keeps, true);
     if (file->kind != DF_KIND_REGULAR)
         return;
-    if (fi->nonseekable)
-        file->traits |= DF_FILE_NONSEEKABLE;
-    if (fi->noflush || !(flushes || locks) ||
+    if (!(flushes || locks) ||
         (hl->config.no_rofd_flush && (handle->flags & O_ACCMODE) == O_RDONLY))
         file->traits |= DF_FILE_NOFLUSH;
     uint32_t bits = DF_HANDLE_COUNTED;

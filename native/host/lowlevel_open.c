@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "host/lowlevel_open.h"
+#include "host/open_traits.h"
 #include "host/permission.h"
 #include "host/pollhandle.h"
 
@@ -25,31 +26,10 @@ static uint8_t kind_of(const struct df_node *node)
     return df_node_is_dir(node) ? DF_KIND_DIRECTORY : DF_KIND_OTHER;
 }
 
-/* What FUSE_OPEN says of caches. The kernel keeps what is opened without asking. */
-static uint8_t cache_traits(const struct fuse_file_info *fi, bool asked)
-{
-    uint8_t traits = fi->direct_io ? DF_FILE_DIRECT : 0;
-
-    if (fi->keep_cache || !asked)
-        traits |= DF_FILE_KEEP;
-#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 5)
-    if (fi->cache_readdir || !asked)
-        traits |= DF_FILE_LISTS;
-#endif
-    return traits;
-}
-
+/* What FUSE_OPEN says. The kernel keeps what is opened without asking. */
 static uint8_t traits_of(const struct fuse_file_info *fi, bool asked)
 {
-    uint8_t traits = cache_traits(fi, asked);
-
-    if (fi->nonseekable)
-        traits |= DF_FILE_NONSEEKABLE;
-#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 11)
-    if (fi->noflush)
-        traits |= DF_FILE_NOFLUSH;
-#endif
-    return traits;
+    return df_open_traits(fi) | (asked ? 0 : DF_FILE_KEEP | DF_FILE_LISTS);
 }
 
 void df_lowlevel_fill_file(const struct df_opening *opening, struct df_node *node, int flags,
