@@ -1,7 +1,10 @@
 """Issue 4: mount servers and helper processes."""
 
+import contextlib
 import os
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 
@@ -40,6 +43,10 @@ def judge(budget: float) -> Iterator[Row]:
     yield from warm(memfs)
     yield from never_slower("memfs", memfs)
     yield from never_slower("passthrough", passthrough)
+    with busy_processors():
+        busy = bench(budget, [KERNEL, SERVER], "--no-python")["by_op"]
+    for name, rows in busy.items():
+        yield from never_slower(f"{name}, all processors busy", rows)
     yield from helpers(memfs)
     only = ("--only", "fstat", "--breakdown", "--no-python", "--backend", "memfs")
     parts = bench(8, [SERVER, KERNEL, "inline"], *only).get("breakdown", [])
@@ -84,6 +91,18 @@ def never_slower(name: str, rows: dict[str, BenchRow]) -> Iterator[Row]:
     ratios = {op: time_of(row, KERNEL) / time_of(row, SERVER) for op, row in rows.items()}
     op = min(ratios, key=lambda op: ratios[op])
     yield at_least(f"server, {name} against {KERNEL}, its worst row: {op}", ratios[op], 1.0)
+
+
+@contextlib.contextmanager
+def busy_processors() -> Iterator[None]:
+    """Each has a program of its own that never sleeps."""
+    program = "import os, sys; os.sched_setaffinity(0, {int(sys.argv[1])})\nwhile True: pass"
+    with contextlib.ExitStack() as ends:
+        for processor in os.sched_getaffinity(0):
+            process = subprocess.Popen([sys.executable, "-c", program, str(processor)])
+            ends.callback(process.wait)
+            ends.callback(process.kill)
+        yield
 
 
 def helpers(rows: dict[str, BenchRow]) -> Iterator[Row]:
