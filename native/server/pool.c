@@ -152,12 +152,23 @@ static bool sleep_on(struct df_pool *pool, uint32_t index)
     return stay || any_pending(segment);
 }
 
+/* Nobody spins, and this worker could, were it not where its client is. */
+static bool should_move(const struct df_segment *segment, uint32_t cpu, uint32_t client_cpu)
+{
+    return cpu == client_cpu && segment->cpus > 1 &&
+           atomic_load_explicit(&segment->spinning, memory_order_relaxed) == 0;
+}
+
 static bool await(struct df_pool *pool, uint32_t index, uint32_t client_cpu)
 {
     uint32_t cpu;
-    struct df_spin s = df_spin_begin(&pool->worth, df_sys_clock(&cpu));
+    uint64_t now = df_sys_clock(&cpu);
+    bool moved = should_move(pool->segment, cpu, client_cpu) && df_aside_step(&pool->aside, cpu);
+    struct df_spin s = df_spin_begin(&pool->worth, moved ? df_sys_clock(&cpu) : now);
     bool found = spin(pool, &s, cpu, client_cpu), stay = found || sleep_on(pool, index);
 
+    if (moved)
+        df_aside_learn(&pool->aside, found && !s.torn);
     df_spin_learn(&pool->worth, &s, !found);
     return stay;
 }

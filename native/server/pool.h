@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 #include "channel/layout.h"
+#include "server/aside.h"
 
 /* Serves the slot's message: fills in result and what belongs to it. Any worker thread. */
 typedef void df_pool_serve(void *arg, struct df_slot *slot, struct df_area *area);
@@ -34,6 +35,7 @@ struct df_pool {
 
     _Atomic uint32_t idle;  /* workers that look for something to do, or sleep */
     _Atomic uint32_t worth; /* ticks >> 6 that a worker's spin is worth at present (spin.h) */
+    struct df_aside aside;
     _Atomic bool stopping;
 
     pthread_mutex_t lock; /* protects what follows */

@@ -1,0 +1,124 @@
+/*
+ * test_aside.c - a worker that leaves its client's processor: where it goes, what it may run on
+ * afterwards, and when it does not go any more.
+ */
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "server/aside.h"
+
+/* A thread on one of the processors that it may use; SKIPs where there is only one. */
+static uint32_t stand_on_the_first(cpu_set_t *all)
+{
+    cpu_set_t one;
+    int cpu = 0;
+
+    assert_int_equal(sched_getaffinity(0, sizeof(*all), all), 0);
+    if (CPU_COUNT(all) < 2)
+        skip();
+    while (!CPU_ISSET(cpu, all))
+        cpu++;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+    assert_int_equal(sched_setaffinity(0, sizeof(*all), all), 0);
+    return (uint32_t)cpu;
+}
+
+static void it_may_run_where_it_might_before(void **state)
+{
+    struct df_aside aside = {0};
+    cpu_set_t all, after;
+
+    (void)state;
+    assert_true(df_aside_step(&aside, stand_on_the_first(&all)));
+    assert_int_equal(sched_getaffinity(0, sizeof(after), &after), 0);
+    assert_true(CPU_EQUAL(&all, &after));
+}
+
+/* Once it is elsewhere the scheduler may take it back, so one of many tries has to do. */
+static void it_goes_elsewhere(void **state)
+{
+    struct df_aside aside = {0};
+    cpu_set_t all;
+    bool away = false;
+
+    (void)state;
+    for (int i = 0; i < 100 && !away; i++) {
+        uint32_t cpu = stand_on_the_first(&all);
+
+        away = df_aside_step(&aside, cpu) && sched_getcpu() != (int)cpu;
+    }
+    assert_true(away);
+}
+
+static void it_stays_where_there_is_no_other(void **state)
+{
+    struct df_aside aside = {0};
+    cpu_set_t all, one;
+    uint32_t cpu = stand_on_the_first(&all);
+
+    (void)state;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+    assert_false(df_aside_step(&aside, cpu));
+    assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
+    assert_false(df_aside_step(&aside, cpu)); /* that has been learnt */
+    assert_true(df_aside_step(&aside, cpu));
+}
+
+/* How many waits pass before it is tried again. */
+static uint32_t waits_until_it_moves(struct df_aside *aside)
+{
+    cpu_set_t all;
+    uint32_t cpu = stand_on_the_first(&all), waits = 0;
+
+    while (!df_aside_step(aside, cpu))
+        waits++;
+    return waits;
+}
+
+static void what_does_not_pay_is_done_less_and_less(void **state)
+{
+    struct df_aside aside = {0};
+    uint32_t expected = 0;
+
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(waits_until_it_moves(&aside), expected);
+        df_aside_learn(&aside, false);
+        expected = 2 * expected + 1;
+    }
+    assert_int_equal(waits_until_it_moves(&aside), expected);
+    df_aside_learn(&aside, true);
+    assert_in_range(waits_until_it_moves(&aside), 1, 10);
+}
+
+static void it_never_gives_up_for_good(void **state)
+{
+    struct df_aside aside = {0};
+
+    (void)state;
+    for (int i = 0; i < 100; i++)
+        df_aside_learn(&aside, false);
+    assert_true(waits_until_it_moves(&aside) < 10000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_may_run_where_it_might_before),
+        cmocka_unit_test(it_goes_elsewhere),
+        cmocka_unit_test(it_stays_where_there_is_no_other),
+        cmocka_unit_test(what_does_not_pay_is_done_less_and_less),
+        cmocka_unit_test(it_never_gives_up_for_good),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
