@@ -48,12 +48,24 @@ def mount_through_kernel(
     argv[0] = subject.program
     given = [f"{name}={value}" for name, value in (environment or {}).items()]
     prefix = ["env", *given] if given else []
-    program = stack.enter_context(_kernel.Program([*prefix, *argv, "-f"]))
     try:
-        program.wait_mounted(MOUNT_SECONDS)
-    except (OSError, _kernel.MountFailed) as error:
+        return _mounted([*prefix, *argv, "-f"], stack)
+    except _kernel.MountFailed as error:  # -f may be what it does not know, as a program in Python
+        try:
+            return _mounted([*prefix, *argv], stack)
+        except (OSError, _kernel.MountFailed):
+            raise Unavailable(str(error)) from error
+    except OSError as error:
         raise Unavailable(str(error)) from error
-    return program
+
+
+def _mounted(argv: list[str], stack: ExitStack) -> _kernel.Program:
+    """Raises MountFailed, and TimeoutError."""
+    with ExitStack() as own:
+        program = own.enter_context(_kernel.Program(argv))
+        program.wait_mounted(MOUNT_SECONDS)
+        stack.push(own.pop_all())
+        return program
 
 
 class KernelCached(Route):

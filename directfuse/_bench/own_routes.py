@@ -16,7 +16,7 @@ __all__ = ["Helper", "Inline", "InlinePython", "Run", "Server", "run_prefix"]
 
 
 class _Own(Route):
-    """The worker mounts the file system itself, on a mountpoint that nobody makes."""
+    """The worker mounts the file system itself, and the kernel knows nothing of it."""
 
     ours = True
     _program: ClassVar[tuple[str, ...]] = ()  #: the worker, if it is not df-bench
@@ -24,7 +24,7 @@ class _Own(Route):
     _keeps_nothing: ClassVar[bool] = False  #: reads come from the bytes on disk
 
     def start(self, subject: Subject, base: str, lanes: int, stack: ExitStack) -> None:
-        point, source = self._nowhere(base), self._source(subject, base)
+        point, source = self._nowhere(subject, base), self._source(subject, base)
         mount = [*self._orders, "--mount", *self._mount(subject, point, source), "--"]
         real = source if self._keeps_nothing else ""
         where = f"inline:{point}"
@@ -104,14 +104,14 @@ class Run(Route):
     ours = True
 
     def start(self, subject: Subject, base: str, lanes: int, stack: ExitStack) -> None:
-        self._point = self._nowhere(base)
+        self._point = self._nowhere(subject, base)
         self._stats = f"{base}/run-stats.json"
         prefix = run_prefix(subject.command(self._point, self._source(subject, base)), self._stats)
         self._worker(subject, lanes, f"kernel:{self._point}", stack, prefix=prefix)
 
     def proof(self) -> str:
-        if os.path.lexists(self._point):
-            raise Unavailable(f"{self._point} exists for other programs")
+        if os.path.isdir(self._point) and os.listdir(self._point):
+            raise Unavailable(f"{self._point} holds files for other programs")
         return f"{_served(self._stats):,} operations of the file system in its server"
 
 

@@ -21,6 +21,7 @@ import directfuse
 __all__ = ["main"]
 
 PAGE, LARGE, DATA, CROWD = 4 << 10, 100 << 10, 8 << 20, 1000
+MOST_ENTRIES = 5000  #: of a file system that is surveyed
 _UNITS = {"KiB": 1 << 10, "MiB": 1 << 20}
 _PIECE = re.compile(r"(pread|pwrite) (\d+) (KiB|MiB), (sequential|random)")
 
@@ -44,6 +45,11 @@ class Site:
         self.fd = directfuse.os_open(self.data, flags | os.O_CLOEXEC)
         self.size = directfuse.fstat(self.fd).st_size
 
+    def words(self) -> dict[str, Any]:
+        """What df-bench says of its own."""
+        paths = {name: getattr(self, name) for name in ("shallow", "deep", "data", "crowd")}
+        return {"data_size": self.size, **paths}
+
     def _make(self) -> None:
         root = self.root
         for name in ("", "/a", "/a/b", "/a/b/c", "/crowd"):
@@ -58,27 +64,35 @@ class Site:
                 file.write(b"x" * size)
 
     def _find(self) -> None:
-        """As survey.c chooses: the first file, the deepest, the largest, the fullest directory."""
+        """As survey.c chooses, so that both read the same: the first file, the deepest, the
+        largest, the fullest directory."""
         files: list[tuple[str, int]] = []
-        fullest, seen = -1, 0
-        waiting = [self.root]
-        while waiting and seen < 5000:
-            directory = waiting.pop()
-            with directfuse.scandir(directory) as entries:
-                found = list(entries)
-            seen += len(found)
-            if len(found) > fullest:
-                fullest, self.crowd = len(found), directory
-            for entry in found:
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
-                elif entry.is_file(follow_symlinks=False):
-                    files.append((entry.path, entry.stat(follow_symlinks=False).st_size))
+        crowds: list[tuple[str, int]] = []
+        _survey(self.root, files, crowds, [MOST_ENTRIES])
         if not files:
             raise Refusal(f"{self.root}: no files found")
         self.shallow = files[0][0]
         self.deep = max(files, key=lambda file: file[0].count("/"))[0]
         self.data = self.large = max(files, key=lambda file: file[1])[0]
+        self.crowd = max(crowds, key=lambda crowd: crowd[1])[0]
+
+
+def _survey(
+    directory: str, files: list[tuple[str, int]], crowds: list[tuple[str, int]], left: list[int]
+) -> None:
+    """Files and their sizes, directories and their entries, in survey.c's order. left: how many
+    entries may still be looked at."""
+    with directfuse.scandir(directory) as entries:
+        found = list(entries)
+    for entry in found:
+        if left[0] <= 0:
+            break
+        left[0] -= 1
+        if entry.is_dir(follow_symlinks=False):
+            _survey(entry.path, files, crowds, left)
+        elif entry.is_file(follow_symlinks=False):
+            files.append((entry.path, entry.stat(follow_symlinks=False).st_size))
+    crowds.append((directory, len(found)))
 
 
 # ---- workloads -----------------------------------------------------------------------------------
@@ -196,12 +210,15 @@ def main(words: list[str]) -> int:
     end = words.index("--")
     root = words[end + 1].removeprefix("inline:")
     with directfuse.mount(words[2:end]) as mount:
+        if mount.placement != "inline":
+            print("it needs a process of its own: see the route helper", file=sys.stderr)
+            return 1
         try:
             sites = [Site(root if finds else f"{root}/{n}", finds, scribbles) for n in range(lanes)]
         except (OSError, Refusal) as error:
             print(f"making files: {error}", file=sys.stderr)
             return 1
-        say({"ready": True, "pid": os.getpid(), "data_size": sites[0].size})
+        say({"ready": True, "pid": os.getpid(), **sites[0].words()})
         for line in sys.stdin:
             say(obey(line, sites, finds))
         for site in sites:

@@ -65,8 +65,11 @@ class Route(ABC):
     def _below(self, base: str, name: str) -> str:
         return f"{base}/{name}-{self.name.replace(' ', '-').replace(',', '')}"
 
-    def _nowhere(self, base: str) -> str:
-        """A mountpoint that nobody makes."""
+    def _nowhere(self, subject: Subject, base: str) -> str:
+        """A mountpoint at which nothing is mounted; it exists where the user's own does, since
+        programs may look."""
+        if subject.needs_point:
+            return self._directory(base, "nowhere")
         return self._below(base, "nowhere")
 
     def _directory(self, base: str, name: str) -> str:

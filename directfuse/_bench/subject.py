@@ -24,6 +24,7 @@ class Subject:
     library: str  #: what is loaded for it
     program: str | None  #: what mounts it through the kernel
     finds: bool = False  #: it holds files already, and nothing is written to it
+    needs_point: bool = False  #: its mountpoint is to be there, though nothing is mounted
     needs_source: bool = False  #: its command line names a directory that it serves
     uncached: str = field(default="")  #: mount options
     handles_are_files: bool = False  #: its file handles are descriptors of real files
@@ -68,6 +69,7 @@ def from_command(line: str) -> Subject:
     words = shlex.split(line)
     with _mount.mount(words) as mounted:
         point = mounted.mountpoint
+    exists = os.path.isdir(point)
     where = [
         index
         for index, word in enumerate(words)
@@ -88,5 +90,6 @@ def from_command(line: str) -> Subject:
         library=library,
         program=program if os.access(program, os.X_OK) and not program.endswith(".so") else None,
         finds=True,
+        needs_point=exists,
         uncached=_ASK_ALWAYS.get(words[0], _ASK_ALWAYS_HIGH_LEVEL),
     )

@@ -157,7 +157,7 @@ _CPU_WORDS = (
 def gain(subject: dict[str, Any]) -> str:
     """The answer to "what would I gain?": geometric means over the rows, or nothing to compare."""
     parts = []
-    for ours in ("inline", "server", "run"):
+    for ours in dict.fromkeys((subject["own"], "server", "helper", "run")):
         against = [
             f"{ratio(mean)} {theirs}"
             for theirs in ("kernel FUSE", "kernel FUSE cached")
@@ -170,7 +170,7 @@ def gain(subject: dict[str, Any]) -> str:
     return f"Speed, as the geometric mean of {len(subject['rows'])} rows: {'; '.join(parts)}"
 
 
-def _mean(rows: _Rows, theirs: str, ours: str) -> float | None:
+def _mean(rows: _Rows, theirs: str, ours: str | None) -> float | None:
     pairs = [
         (row["routes"][theirs]["p10"], row["routes"][ours]["p10"])
         for row in rows

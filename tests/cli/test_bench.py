@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from directfuse._bench.worker import Worker
+from directfuse._paths import bench_helper, plugin, program
+
 #: One workload on one file system, without what takes time.
 SMALL = ("bench", "--backend=memfs", "--only=fstat", "--no-python", "--json")
 
@@ -119,6 +122,49 @@ def test_a_file_system_of_the_users(run, tree):
     assert {"inline", "inline, Python", "server"} <= set(subject["rows"][0]["routes"])
     assert subject["site"]["deep"].endswith("a/b/c/deep")
     assert sorted(os.listdir(tree)) == before
+
+
+def test_python_reads_the_same_files_as_c(tree):
+    for name in ("a/1", "a/b/2", "a/3", "z/4", "z/5/6"):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_bytes(b"z" * 100_000)
+    mount = ["--mount", str(plugin("passthrough")), "passthrough", str(tree), "/nowhere", "--"]
+    workers = [str(bench_helper())], [sys.executable, "-I", "-m", "directfuse._bench.python_worker"]
+    sites = []
+    for worker in workers:
+        with Worker([*worker, "--find", *mount, "inline:/nowhere"]) as asked:
+            sites.append({key: asked.site[key] for key in asked.site.keys() - {"pid"}})
+    assert sites[0] == sites[1]
+    assert {"shallow", "deep", "data", "crowd", "data_size"} <= sites[0].keys()
+
+
+@pytest.mark.skipif(shutil.which("bindfs") is None, reason="needs bindfs")
+def test_a_program_that_wants_its_mountpoint_to_be_there(run, tree):
+    point = tree.parent / "mnt"
+    point.mkdir()
+    routes = [f"--route={name}" for name in ("inline", "inline, Python", "server", "run")]
+    done = run(
+        "bench", f"bindfs -r {tree} {point}", *routes, "--budget=4", "--only=stat*", "--json"
+    )
+    results = results_of(done)
+    assert set(results["subjects"][0]["proof"]) == {"inline", "inline, Python", "server", "run"}
+
+
+@pytest.mark.kernel_fuse
+def test_a_program_that_takes_no_options(run, kernel, tree):
+    """It is mounted without the -f that keeps others in the foreground; one of no libfuse's that is
+    loaded has no inline route, and the answer is the helper's."""
+    script = tree.parent / "script"
+    script.write_text(f'#!/bin/sh\n[ $# = 1 ] && exec {program("passthrough")} {tree} "$1" -f\n')
+    script.chmod(0o755)
+    routes = [f"--route={name}" for name in ("kernel FUSE cached", "inline, Python", "helper")]
+    done = run(
+        "bench", f"{script} {tree.parent}/m", *routes, "--only=fstat", "--budget=4", "--json"
+    )
+    results = results_of(done)
+    assert set(results["subjects"][0]["proof"]) == {"kernel FUSE cached", "helper"}
+    assert any("inline, Python: left out: it needs a process" in n for n in results["notes"])
+    assert results["subjects"][0]["own"] == "helper"
 
 
 @pytest.mark.kernel_fuse
