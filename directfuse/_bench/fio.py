@@ -28,12 +28,15 @@ JOBS = {
 
 
 def _script(options: str, seconds: float) -> str:
-    """invalidate=0: else fio drops the page cache before each job, and caches are the point."""
-    return (
+    """invalidate=0: else fio drops the page cache before each job, and caches are the point. Of a
+    job that fails its words stay, which come before its report."""
+    fio = (
         f"fio --name=job --directory=. --size={_SIZE} {options} --time_based "
         f"--runtime={max(int(seconds * 1000), 100)}ms --invalidate=0 --group_reporting "
         "--output-format=json"
     )
+    said = "printf '%s\\n' \"$said\""
+    return f"said=$({fio}) || {{ {said} | grep -m1 ^fio: >&2; exit 1; }}; {said}"
 
 
 def _speed(output: str) -> float:
