@@ -148,7 +148,12 @@ def _ratios(subject: dict[str, Any], directory: Path) -> str:
     in_column = -(-len(rows) // columns)
     height = in_column * (0.11 * len(routes) + 0.1) + 1.4
     figure, grid = pyplot.subplots(
-        1, columns, figsize=(7.5 * columns, height), squeeze=False, layout="constrained"
+        1,
+        columns,
+        figsize=(7.5 * columns, height),
+        squeeze=False,
+        sharex=True,
+        layout="constrained",
     )
     for column, axes in enumerate(grid.flat):
         some = rows[column * in_column : (column + 1) * in_column]
