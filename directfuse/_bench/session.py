@@ -34,7 +34,7 @@ __all__ = ["LAYOUT", "PARTS", "Plan", "run_benchmark"]
 LAYOUT = 2
 
 #: What can be measured besides the workloads, and how many seconds it is worth.
-PARTS = {"programs": 60.0, "fio": 20.0, "figures": 30.0, "breakdown": 4.0, "python": 2.0}
+PARTS = {"programs": 80.0, "fio": 24.0, "figures": 40.0, "breakdown": 6.0, "python": 2.0}
 _ROWS_WEIGHT = 0.6  # for a workload on all routes
 
 
