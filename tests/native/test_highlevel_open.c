@@ -428,6 +428,80 @@ static void a_shorter_table_of_operations_is_completed(void **state)
     rig_end(rig);
 }
 
+/* ---- closed files in a mount server ---- */
+
+static struct rig *rig_of_server(bool numbers)
+{
+    struct rig *rig = rig_new();
+
+    rig->config.kernel_cache = 1;
+    rig->config.use_ino = !numbers;
+    assert_int_equal(rig_start(rig), 0);
+    return rig;
+}
+
+static uint32_t kept(struct rig *rig)
+{
+    return df_open_paths_count(&df_highlevel_of(rig->fs)->open_paths);
+}
+
+/* By which its bytes are known. */
+static uint64_t body_of(struct rig *rig, const char *path, int flags)
+{
+    uint64_t body;
+
+    assert_int_equal(rig_open(rig, path, flags, 0600, &file), 0);
+    body = file.body;
+    file.counted = true;
+    rig_close(rig, &file);
+    return body;
+}
+
+static void a_closed_file_is_the_same_file_under_each_of_its_names(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_of_server(false);
+    uint64_t body = body_of(rig, "/dir/file", O_RDONLY);
+
+    assert_int_equal(kept(rig), 1);
+    assert_int_equal(body_of(rig, "/dir/file", O_RDONLY), body);
+    assert_int_equal(rig_rename(rig, "/dir/file", "/dir/moved", 0), 0);
+    assert_int_equal(body_of(rig, "/dir/moved", O_RDONLY), body);
+    assert_int_equal(rig_rename(rig, "/dir", "/d2", 0), 0);
+    assert_int_equal(body_of(rig, "/d2/moved", O_RDONLY), body);
+    assert_int_equal(kept(rig), 1);
+    rig_end(rig);
+}
+
+static void another_file_is_another_under_the_same_name(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_of_server(false);
+    uint64_t body = body_of(rig, "/dir/file", O_RDONLY), next;
+
+    assert_int_equal(rig_unlink(rig, "/dir/file"), 0);
+    assert_int_equal(kept(rig), 0);
+    next = body_of(rig, "/dir/file", O_RDWR | O_CREAT);
+    assert_int_not_equal(next, body);
+    body = body_of(rig, "/dir/other", O_RDWR | O_CREAT);
+    assert_int_equal(rig_rename(rig, "/dir/other", "/dir/file", 0), 0);
+    assert_int_equal(body_of(rig, "/dir/file", O_RDONLY), body);
+    assert_int_equal(kept(rig), 1);
+    rig_end(rig);
+}
+
+static void with_invented_numbers_a_closed_file_that_moves_is_another(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_of_server(true);
+    uint64_t body = body_of(rig, "/dir/file", O_RDONLY);
+
+    assert_int_equal(rig_rename(rig, "/dir/file", "/dir/moved", 0), 0);
+    assert_int_equal(kept(rig), 0);
+    assert_int_not_equal(body_of(rig, "/dir/moved", O_RDONLY), body);
+    rig_end(rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -445,6 +519,9 @@ int main(void)
         cmocka_unit_test(o_noatime_is_for_owners),
         cmocka_unit_test(what_the_plugin_says_of_the_file_becomes_a_trait),
         cmocka_unit_test(an_open_file_follows_renames_of_itself_and_above),
+        cmocka_unit_test(a_closed_file_is_the_same_file_under_each_of_its_names),
+        cmocka_unit_test(another_file_is_another_under_the_same_name),
+        cmocka_unit_test(with_invented_numbers_a_closed_file_that_moves_is_another),
         cmocka_unit_test(a_plugin_without_paths_gets_none),
         cmocka_unit_test(an_open_file_that_is_unlinked_hides_until_the_last_close),
         cmocka_unit_test(a_file_renamed_over_an_open_one_hides_that),
