@@ -209,7 +209,11 @@ def _throughput(subject: dict[str, Any], directory: Path) -> str:
     figure, grid = pyplot.subplots(2, 2, figsize=(9.5, 7), sharey=True, layout="constrained")
     for (title, ways, order), axes in zip(_PANELS, grid.flat, strict=True):
         rows = [row for row in subject["rows"] if row["op"].startswith(ways)]
-        _panel(axes, sorted((r for r in rows if r["op"].endswith(order)), key=_by_piece))
+        rows = sorted((row for row in rows if row["op"].endswith(order)), key=_by_piece)
+        if rows:
+            _panel(axes, rows)
+        else:
+            axes.text(0.5, 0.5, "not measured", ha="center", transform=axes.transAxes)
         axes.set_title(f"{order} {title}", fontsize="medium")
         axes.set_ylabel("MB/s (log scale)")
     figure.suptitle(f"{subject['name']}: throughput by size of a transfer")
