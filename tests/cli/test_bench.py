@@ -220,25 +220,30 @@ def test_pictures_of_all_parts(tmp_path):
         assert "<svg" in (tmp_path / name.replace(".png", ".svg")).read_text()
 
 
+OF_PROGRAMS = (*SMALL, "--no-kernel", "--route=run", "--route=plain directory")
+
+
 @pytest.mark.timeout(120)
-def test_programs_and_fio(run):
-    words = ("--no-kernel", "--programs", "--fio", "--route=run", "--route=plain directory")
-    results = results_of(run(*SMALL, *words, "--budget=25", timeout=110))
+def test_programs(run):
+    results = results_of(run(*OF_PROGRAMS, "--programs", "--budget=8", timeout=110))
     rows = results["programs"]["memfs"]
     assert rows, results["notes"]
     assert all(set(row["routes"]) == {"plain directory", "run"} for row in rows)
+
+
+@pytest.mark.timeout(120)
+def test_fio(run):
+    results = results_of(run(*OF_PROGRAMS, "--fio", "--budget=5", timeout=110))
     if shutil.which("fio"):
         assert results["fio"]["memfs"][0]["mb_s"]["run"] > 0, results["notes"]
     else:
-        assert (
-            "fio jobs: left out: fio is not installed (Debian: apt install fio)"
-            in (results["notes"])
-        )
+        left_out = "fio jobs: left out: fio is not installed (Debian: apt install fio)"
+        assert left_out in results["notes"]
 
 
 @pytest.mark.timeout(120)
 def test_figures_of_the_paper_in_memory_and_on_disk(run):
-    done = run(*SMALL, "--figures", "--no-kernel", "--budget=20", timeout=110)
+    done = run(*SMALL, "--figures", "--no-kernel", "--budget=14", timeout=110)
     results = results_of(done)
     names = [figure["name"] for figure in results["figures"]]
     assert len(names) == 2 or any("figures on a disk: left out" in n for n in results["notes"])
