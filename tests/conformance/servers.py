@@ -1,5 +1,6 @@
 """Servers of our own on loopback, for programs that need one: each a context manager."""
 
+import collections
 import contextlib
 import getpass
 import importlib.util
@@ -8,6 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import urllib.request
 
 from .backends import Unavailable
@@ -18,6 +20,12 @@ def free_port():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return free.getsockname()[1]
+
+
+def _read_on(stream):
+    """What a server says of each request must not fill the pipe, where it would wait for a
+    reader."""
+    threading.Thread(target=collections.deque, args=(stream, 0), daemon=True).start()
 
 
 @contextlib.contextmanager
@@ -46,12 +54,13 @@ def sshd(directory):
     try:
         if not any("listening" in line for line in server.stderr):
             raise Unavailable("sshd does not start here")
+        _read_on(server.stderr)
         options = ["-p", str(port), "-o", f"IdentityFile={directory}/user"]
         options += ["-o", "StrictHostKeyChecking=no", "-o", f"UserKnownHostsFile={directory}/known"]
         yield [*options, "-F", "none"], f"{getpass.getuser()}@127.0.0.1:"
     finally:
         server.kill()
-        server.communicate()
+        server.wait()
 
 
 @contextlib.contextmanager
@@ -76,6 +85,7 @@ def s3(directory):
     try:
         if not any("Running on" in line for line in server.stderr):
             raise Unavailable("moto's server does not start here")
+        _read_on(server.stderr)
 
         def make_bucket(name):
             request = urllib.request.Request(f"{url}/{name}", method="PUT")
@@ -84,4 +94,4 @@ def s3(directory):
         yield ["-o", f"url={url},use_path_request_style,passwd_file={keys},sigv2"], make_bucket
     finally:
         server.kill()
-        server.communicate()
+        server.wait()
