@@ -9,6 +9,7 @@ fail inline, and no others (tests/programs/test_conformance.py). So they run onl
 import atexit
 import contextlib
 import functools
+import hashlib
 import os
 import shutil
 import subprocess
@@ -24,8 +25,9 @@ CHOICE = "DIRECTFUSE_CONFORMANCE"
 
 class Program(Backend):
     """words: its command line; {source}, {mnt}, {area} and {options} stand for the route's.
-    `prepare` makes what it serves, from the route's area, and `reach` returns the words with which
-    it reaches a server that lives as long as this process; either raises Unavailable."""
+    `prepare` makes what it serves, from the route's area, and may return more such words; `reach`
+    returns the words with which it reaches a server that lives as long as this process; either
+    raises Unavailable."""
 
     def __init__(
         self,
@@ -47,9 +49,9 @@ class Program(Backend):
     def command(self, mountpoint, source, *, readonly=False):
         options = ",".join((*OPTIONS, *(["ro"] if readonly else [])))
         area = os.path.dirname(source)
-        if self._prepare:
-            self._prepare(area)
         places = {"mnt": mountpoint, "source": source, "area": area, "options": options}
+        if self._prepare:
+            places.update(self._prepare(area) or {})
         server = self._reach() if self._reach else []
         return [self.name, *(word.format(**places) for word in self.words), *server]
 
@@ -76,11 +78,15 @@ def _image(*make, size):
     return prepare
 
 
-def _archive(area):
+def _archive(format):
     """Of what is in the source: nothing, or the file of a read-only route."""
-    path = os.path.join(area, "archive")
-    if not os.path.exists(path + ".zip"):
-        shutil.make_archive(path, "zip", os.path.join(area, "source"))
+
+    def prepare(area):
+        path = os.path.join(area, "archive")
+        if not os.path.exists(f"{path}.{format}"):
+            shutil.make_archive(path, format, os.path.join(area, "source"))
+
+    return prepare
 
 
 def _for_this_process(server):
@@ -97,11 +103,38 @@ def _for_this_process(server):
 
 
 _sshd = _for_this_process(servers.sshd)
+_s3 = _for_this_process(servers.s3)
 
 
 def _sshd_words():
     options, _ = _sshd()
     return options
+
+
+def _s3_words():
+    options, _ = _s3()
+    return options
+
+
+def _bucket(area):
+    """A bucket for the area, with what is in the source: as objects, the way s3fs stores them."""
+    _, make_bucket = _s3()
+    name = "area-" + hashlib.sha256(area.encode()).hexdigest()[:16]
+    with os.scandir(os.path.join(area, "source")) as entries:
+        make_bucket(name, [_object(entry) for entry in entries])
+    return {"bucket": name}
+
+
+def _object(entry):
+    """(key, content, headers) of a file or symlink."""
+    status = entry.stat(follow_symlinks=False)
+    content = os.readlink(entry.path).encode() if entry.is_symlink() else _content(entry.path)
+    return entry.name, content, {"x-amz-meta-mode": str(status.st_mode)}
+
+
+def _content(path):
+    with open(path, "rb") as file:
+        return file.read()
 
 
 PROGRAMS = {
@@ -133,7 +166,28 @@ PROGRAMS = {
             "{mnt}",
             prepare=_image("mkfs.ext4", "-q", "-F", "-E", "root_owner=0:0", size=64 << 20),
         ),
-        Program("fuse-zip", "-o", "{options}", "{area}/archive.zip", "{mnt}", prepare=_archive),
+        Program(
+            "fuse-zip", "-o", "{options}", "{area}/archive.zip", "{mnt}", prepare=_archive("zip")
+        ),
+        Program(
+            "archivemount",
+            "-o",
+            "{options},nobackup",
+            "{area}/archive.tar",
+            "{mnt}",
+            prepare=_archive("tar"),
+            needs_mountpoint=True,
+        ),
+        Program(
+            "s3fs",
+            "{bucket}",
+            "{mnt}",
+            "-o",
+            "{options}",
+            prepare=_bucket,
+            reach=_s3_words,
+            needs_mountpoint=True,
+        ),
         Program(
             "mhddfs",
             "{source},{area}/more",

@@ -66,7 +66,7 @@ def sshd(directory):
 @contextlib.contextmanager
 def s3(directory):
     """An S3 server (moto); yields the words with which s3fs reaches it, and a function that makes a
-    bucket of a name."""
+    bucket of a name, with objects: (key, content, headers)."""
     if importlib.util.find_spec("moto") is None:
         raise Unavailable("moto is not installed (pip install 'moto[server]')")
     port = free_port()
@@ -87,9 +87,16 @@ def s3(directory):
             raise Unavailable("moto's server does not start here")
         _read_on(server.stderr)
 
-        def make_bucket(name):
-            request = urllib.request.Request(f"{url}/{name}", method="PUT")
+        def put(path, content=None, headers=None):
+            request = urllib.request.Request(
+                f"{url}/{path}", data=content, headers=headers or {}, method="PUT"
+            )
             urllib.request.urlopen(request, timeout=30).close()
+
+        def make_bucket(name, objects=()):
+            put(name)
+            for key, content, headers in objects:
+                put(f"{name}/{key}", content, headers)
 
         yield ["-o", f"url={url},use_path_request_style,passwd_file={keys},sigv2"], make_bucket
     finally:
