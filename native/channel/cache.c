@@ -58,8 +58,9 @@ void df_cache_key(const struct df_cache *cache, int32_t mount, const struct df_c
     key->hash[1] = cache->seed[1];
     mix(key, (uint64_t)(uint32_t)mount << 32 | flags);
     mix(key, content ? content : where->base);
-    if (where->len > 0) /* what is open already needs no permission to search */
-        mix_caller(key, caller);
+    if (where->len == 0) /* what is open already needs no permission to search */
+        return;
+    mix_caller(key, caller);
     mix_name(key, where->name, where->len);
 }
 
