@@ -119,8 +119,9 @@ struct df_ofd {
     uint32_t number; /* of the file among those open: the same in all its descriptions, and no other
                         file's meanwhile; small numbers first */
     uint64_t ino;
-    int64_t position; /* bytes; opaque cookie in a directory */
-    uint64_t door[2]; /* the client side's own: a shadow file's number, say */
+    int64_t position;        /* bytes; opaque cookie in a directory */
+    uint64_t door[2];        /* the client side's own: a shadow file's number, say */
+    _Atomic uint32_t random; /* 1: POSIX_FADV_RANDOM was advised last */
 };
 
 #define DF_OFD_MAPPED (UINT64_C(1)) /* of door[0]: some program has mapped the file */

@@ -4,6 +4,7 @@
 #include "channel/trip.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/ioctl.h>
 
 #include "channel/cache.h"
@@ -389,8 +390,17 @@ int df_trip_flock(struct df_trip *trip, uint64_t file, int operation, uint64_t o
     return (int)df_letter_send_and_finish(&l);
 }
 
+/* FUSE knows no advice: it is the server's alone, about reading ahead. Most programs advise what is
+ * so already. */
 int df_trip_advise(struct df_trip *trip, uint64_t file, off_t offset, off_t length, int advice)
 {
+    const struct df_ofd *ofd = df_segment_ofd(trip->link->segment, file);
+    bool random = ofd && atomic_load_explicit(&ofd->random, memory_order_relaxed);
+
+    if (!ofd)
+        return -EBADF;
+    if (random ? advice == POSIX_FADV_RANDOM : advice != POSIX_FADV_RANDOM)
+        return 0;
     return (int)SEND_BY_FILE(advise, file, .offset = offset, .length = length, .mode = advice);
 }
 

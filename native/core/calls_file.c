@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <linux/fs.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -373,6 +374,19 @@ static ssize_t bytes_left(struct df_use *use, int *left)
     return ret;
 }
 
+/* vfs_clone_file_range() of a file system that shares no blocks, as all are behind FUSE: its
+ * checks, and nothing of it is asked. */
+static ssize_t refuse_clone(struct df_use *out, int fd)
+{
+    struct df_use in;
+    ssize_t ret = df_use_begin(&in, fd);
+
+    if (ret < 0)
+        return ret == DF_NOT_OURS ? -EXDEV : ret;
+    ret = in.call.mount == out->call.mount ? check_ends(&in, out) : -EXDEV;
+    return df_use_end(&in, ret < 0 ? ret : -EOPNOTSUPP);
+}
+
 /* do_vfs_ioctl(): what the kernel answers before it asks the file system. */
 static ssize_t run_ioctl(struct df_use *use, int fd, unsigned long request, void *arg)
 {
@@ -382,6 +396,11 @@ static ssize_t run_ioctl(struct df_use *use, int fd, unsigned long request, void
         return df_fd_set_cloexec(fd, request == FIOCLEX);
     case FIONBIO:
         return set_nonblock(use->file, arg);
+    case FICLONE:
+        return refuse_clone(use, (int)(intptr_t)arg);
+    case FICLONERANGE:
+        return arg ? refuse_clone(use, (int)((const struct file_clone_range *)arg)->src_fd)
+                   : -EFAULT;
     case FIONREAD:
         if (use->file->kind == DF_KIND_REGULAR)
             return arg ? bytes_left(use, arg) : -EFAULT;

@@ -5,6 +5,7 @@
 #include <asm/ioctls.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <linux/fs.h>
 #include <string.h>
 
 #include "core/calls.h"
@@ -282,6 +283,25 @@ static long set_nonblock(struct dfi_files *files, int fd, const void *program)
     return 0;
 }
 
+/* Where the blocks are to come from, as native/core numbers it. */
+static long clone_from(int fd, unsigned long source)
+{
+    int from = dfi_fd_is_ours(source) ? DF_FD_BASE + (int)source : (int)source;
+
+    if (from == (int)source && dfi_kernel(__NR_fcntl, source, F_GETFD) < 0)
+        return -EBADF;
+    return df_call_ioctl(DF_FD_BASE + fd, FICLONE, (void *)(intptr_t)from);
+}
+
+static long clone_range(int fd, const void *program)
+{
+    struct file_clone_range range;
+
+    if (dfi_copy_from(&range, program, sizeof(range)) < 0)
+        return -EFAULT;
+    return clone_from(fd, (unsigned long)range.src_fd);
+}
+
 static long run_ioctl(struct dfi_frame *frame, int fd)
 {
     unsigned long request = (unsigned)frame->args[1];
@@ -296,6 +316,10 @@ static long run_ioctl(struct dfi_frame *frame, int fd)
         return set_nonblock(dfi_process()->files, fd, argument);
     case FIONREAD:
         return bytes_left(fd, argument);
+    case FICLONE:
+        return clone_from(fd, frame->args[2]);
+    case FICLONERANGE:
+        return clone_range(fd, argument);
     default:
         if (request >> 8 == 'T') /* terminals' */
             return -ENOTTY;

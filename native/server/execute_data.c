@@ -227,12 +227,15 @@ int64_t df_execute_read(struct df_work *w)
 int64_t df_execute_advise(struct df_work *w)
 {
     int advice = w->message.args.advise.mode;
-    struct df_open_file *open = df_files_entry(&w->server->files, w->message.files[0]);
+    uint64_t handle = w->message.files[0];
+    struct df_open_file *open = df_files_entry(&w->server->files, handle);
+    struct df_ofd *ofd = &df_segment_ofds(w->server->own.segment)[df_handle_index(handle)];
+    bool random = advice == POSIX_FADV_RANDOM;
 
-    if (advice == POSIX_FADV_RANDOM)
-        atomic_store_explicit(&open->ahead, DF_FILES_RANDOM, memory_order_relaxed);
-    else if (advice == POSIX_FADV_NORMAL || advice == POSIX_FADV_SEQUENTIAL)
-        atomic_store_explicit(&open->ahead, 0, memory_order_relaxed);
+    if (random || advice == POSIX_FADV_NORMAL || advice == POSIX_FADV_SEQUENTIAL) {
+        atomic_store_explicit(&open->ahead, random ? DF_FILES_RANDOM : 0, memory_order_relaxed);
+        atomic_store_explicit(&ofd->random, random, memory_order_relaxed);
+    }
     return CALL(advise, w->files[0], w->message.args.advise.offset, w->message.args.advise.length,
                 advice);
 }

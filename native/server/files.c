@@ -370,6 +370,7 @@ static void fill_ofd(struct df_ofd *ofd, uint64_t handle, struct df_file *file, 
     atomic_store_explicit(&ofd->content, content, memory_order_relaxed);
     ofd->position = 0;
     ofd->door[0] = ofd->door[1] = 0;
+    atomic_store_explicit(&ofd->random, 0, memory_order_relaxed);
     atomic_store_explicit(&ofd->position_lock, 0, memory_order_relaxed);
     atomic_store(&ofd->handle, handle);
 }

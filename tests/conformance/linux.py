@@ -62,6 +62,7 @@ os_open = os.open
 open = builtins.open
 fcntl = _fcntl.fcntl
 flock = _fcntl.flock
+ioctl = _fcntl.ioctl
 
 AT_FDCWD = -100
 

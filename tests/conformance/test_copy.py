@@ -2,6 +2,7 @@
 
 import errno
 import os
+import struct
 
 import pytest
 
@@ -95,3 +96,24 @@ def test_copy_of_a_directory_is_eisdir(fs):
     target = fs.open(fs.make("target"), os.O_WRONLY)
     with fails(errno.EISDIR):
         fs.os.copy_file_range(fs.open(fs.root), target, 1)
+
+
+FICLONE, FICLONERANGE = 0x40049409, 0x4020940D
+
+
+def test_no_blocks_are_shared(fs, pair):
+    """Programs copy then: cp asks for each file."""
+    source, target = pair
+    with fails(errno.EOPNOTSUPP):
+        fs.os.ioctl(target, FICLONE, source)
+    with fails(errno.EOPNOTSUPP):
+        fs.os.ioctl(target, FICLONERANGE, struct.pack("qQQQ", source, 0, 0, 0))
+    assert fs.os.pread(target, 10, 0) == b"uvwxyz"
+
+
+def test_clone_checks_both_ends(fs, pair):
+    source, target = pair
+    with fails(errno.EBADF):  # not open for writing
+        fs.os.ioctl(source, FICLONE, target)
+    with fails(errno.EISDIR):
+        fs.os.ioctl(target, FICLONE, fs.open(fs.root, os.O_RDONLY | os.O_DIRECTORY))
