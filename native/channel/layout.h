@@ -28,7 +28,7 @@
 #include "channel/message.h"
 
 #define DF_SEGMENT_MAGIC   UINT64_C(0x746d6573736664) /* "dfssemt" */
-#define DF_SEGMENT_VERSION 4
+#define DF_SEGMENT_VERSION 5
 
 #define DF_SLOT_COUNT      128
 #define DF_WORKER_COUNT    (DF_SLOT_COUNT + 1) /* threads of the server at most */
@@ -60,6 +60,7 @@ struct df_segment {
     _Atomic uint32_t starts; /* of servers; from the second on after the first had died */
     _Atomic uint32_t mounts_changed; /* counts changes of the mount table */
     _Atomic uint32_t full;           /* 1: once there was no memory for more of this (room.h) */
+    _Atomic uint32_t mounts_used;    /* places of it that were ever used: all before the others */
     _Atomic int32_t end;      /* DF_END_*, or the signal of a crash; written before it ends */
     _Atomic int32_t last_end; /* the same of the server before this one */
 

@@ -38,9 +38,11 @@ static void copy_mount(int i, const struct df_shared_mount *from, int32_t id)
 static void copy(const struct df_segment *segment)
 {
     const struct df_shared_mount *from = df_segment_mounts(segment);
-    int used = 0;
+    int filled = (int)atomic_load_explicit(&segment->mounts_used, memory_order_acquire);
+    int before = atomic_load(&count), used = 0;
 
-    for (int i = 0; i < DF_MOUNT_COUNT; i++) {
+    /* No further: to look at a place is to touch a page, in each program that starts. */
+    for (int i = 0; i < DF_MOUNT_COUNT && (i < filled || i < before); i++) {
         int32_t id = atomic_load_explicit(&from[i].live, memory_order_acquire);
 
         if (id > 0 && id != atomic_load(&mounts[i].live) && from[i].point_len < PATH_MAX)

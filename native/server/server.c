@@ -55,6 +55,7 @@ static bool serve_mount(const struct df_mount *mount, void *arg)
     copy_text(shared->fsname, sizeof(shared->fsname), mount->fsname);
     copy_text(shared->subtype, sizeof(shared->subtype), mount->subtype);
     atomic_store(&shared->live, mount->id);
+    atomic_store(&server->own.segment->mounts_used, server->mount_count);
     return true;
 }
 

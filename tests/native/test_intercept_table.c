@@ -51,6 +51,8 @@ static void put(int place, int id, const char *point, uint32_t flags)
     m->flags = flags;
     m->dev = 1000 + (uint64_t)id;
     atomic_store(&m->live, id);
+    if (atomic_load(&shared->header.mounts_used) <= (uint32_t)place)
+        atomic_store(&shared->header.mounts_used, (uint32_t)place + 1);
     changed();
 }
 
