@@ -215,6 +215,11 @@ static int run(struct fuse_args *args, const struct options *options)
     return result;
 }
 
+/* For directfuse, which finds it by its name: main() may come back from its loop on another thread
+ * (its docs/decisions/015). Exported even where everything else is hidden, as main() is. */
+__attribute__((visibility("default"))) extern const unsigned directfuse_main_moves;
+const unsigned directfuse_main_moves = 1;
+
 /* Exported even where everything else is hidden: whoever loads memfs as a plugin looks for it. */
 __attribute__((visibility("default"))) int main(int argc, char *argv[])
 {

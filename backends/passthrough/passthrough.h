@@ -41,6 +41,7 @@ static inline const char *passthrough_relative(const char *path)
 
 /* For directfuse, see passthrough.c: attributes of a name in an open directory. dir.c */
 extern const unsigned directfuse_posix_names;
+extern const unsigned directfuse_main_moves;
 int directfuse_getattr_at(struct fuse_file_info *directory, const char *name, struct stat *st);
 
 /* The result of a system call as the operations return it. */

@@ -156,6 +156,8 @@ static int check(struct df_object *object, const char *path, char *message, size
     object->cxx = !error && needs(&elf, "libstdc++.so.6");
     if (!error)
         object->lingers = imports_one_of(&elf, lingering_functions);
+    object->main_moves =
+        object->kind == DF_ELF_OBJECT && !error && has_symbol(&elf, "directfuse_main_moves", true);
     if (data)
         munmap(data, length);
     return error;

@@ -263,12 +263,23 @@ static struct df_plugin *create(const char *library, int argc, char *const argv[
     return NULL;
 }
 
-void df_plugin_set_phase(struct df_plugin *plugin, enum df_plugin_phase phase)
+int df_plugin_mounted(struct df_plugin *plugin)
 {
     pthread_mutex_lock(&plugin->lock);
-    plugin->phase = phase;
-    if (phase == DF_PLUGIN_MOUNTED)
+    int error = plugin->abandoned ? -ETIMEDOUT : 0;
+    if (!error) {
+        plugin->phase = DF_PLUGIN_MOUNTED;
         plugin->was_mounted = true;
+        pthread_cond_broadcast(&plugin->changed);
+    }
+    pthread_mutex_unlock(&plugin->lock);
+    return error;
+}
+
+static void set_ended(struct df_plugin *plugin)
+{
+    pthread_mutex_lock(&plugin->lock);
+    plugin->phase = DF_PLUGIN_ENDED;
     pthread_cond_broadcast(&plugin->changed);
     pthread_mutex_unlock(&plugin->lock);
 }
@@ -295,12 +306,6 @@ static void free_stack(struct df_plugin *plugin)
     plugin->stack = NULL;
 }
 
-static void join_main(struct df_plugin *plugin)
-{
-    pthread_join(plugin->thread, NULL);
-    free_stack(plugin);
-}
-
 static int run_main(struct df_plugin *plugin)
 {
     if (plugin->run)
@@ -309,16 +314,27 @@ static int run_main(struct df_plugin *plugin)
                           plugin->argv);
 }
 
+static void begin_fiber(struct df_plugin *plugin);
+
+static void end_main(struct df_plugin *plugin)
+{
+    set_ended(plugin);
+    if (plugin->abandoned) /* no longer written to: it has ended */
+        dispose(plugin);
+}
+
 static void *plugin_thread(void *argument)
 {
     struct df_plugin *plugin = argument;
     self = plugin;
     plugin->load_error = plugin->run ? 0 : load(plugin);
+    if (!plugin->load_error && plugin->object.main_moves) {
+        begin_fiber(plugin);
+        return NULL;
+    }
     if (!plugin->load_error)
         plugin->status = run_main(plugin);
-    df_plugin_set_phase(plugin, DF_PLUGIN_ENDED);
-    if (plugin->abandoned) /* no longer written to: it has ended */
-        dispose(plugin);
+    end_main(plugin);
     return NULL;
 }
 
@@ -368,6 +384,94 @@ static int create_thread(pthread_t *thread, void *stack, void *(*run)(void *), v
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     return -error;
+}
+
+/* ---- a main that moves (docs/decisions/015) -------------------------------------------------- */
+
+/* Main runs on this thread until it parks (false) or has returned (true). */
+static bool run_fiber(struct df_plugin *plugin)
+{
+    struct df_plugin *before = self;
+    struct df_program_place place = df_program_lift();
+    self = plugin;
+    bool ended = df_fiber_run(&plugin->fiber);
+    self = before;
+    df_program_land(place);
+    return ended;
+}
+
+static void fiber_main(void *argument)
+{
+    struct df_plugin *plugin = argument;
+    plugin->status = run_main(plugin);
+}
+
+/* Main has left its thread: from now on who has something to say gives it another. */
+static void set_parked(struct df_plugin *plugin)
+{
+    if (atomic_fetch_or(&plugin->wake, DF_WAKE_PARKED) != 0)
+        df_plugin_unpark(plugin); /* something was said meanwhile */
+}
+
+static void begin_fiber(struct df_plugin *plugin)
+{
+    df_fiber_init(&plugin->fiber, plugin->stack, STACK_SIZE, fiber_main, plugin);
+    if (run_fiber(plugin))
+        end_main(plugin);
+    else
+        set_parked(plugin);
+}
+
+/* From where it was parked to its end; the caller has taken it. */
+static void continue_main(struct df_plugin *plugin)
+{
+    run_fiber(plugin);
+    end_main(plugin);
+}
+
+static void *continuing_thread(void *argument)
+{
+    continue_main(argument);
+    return NULL;
+}
+
+/* Under its lock. True: it was parked, and is the caller's to run. */
+static bool take_parked(struct df_plugin *plugin)
+{
+    return atomic_fetch_and(&plugin->wake, ~(uint32_t)DF_WAKE_PARKED) & DF_WAKE_PARKED;
+}
+
+static bool take_from_park(struct df_plugin *plugin)
+{
+    pthread_mutex_lock(&plugin->lock); /* or who unparks it has not noted the thread yet */
+    bool taken = take_parked(plugin);
+    pthread_mutex_unlock(&plugin->lock);
+    return taken;
+}
+
+void df_plugin_park(struct df_plugin *plugin)
+{
+    if (!plugin->object.main_moves || plugin->has_parked)
+        return;
+    plugin->has_parked = true;
+    struct df_program_place place = df_program_lift();
+    df_fiber_leave(&plugin->fiber);
+    df_program_land(place);
+}
+
+void df_plugin_unpark(struct df_plugin *plugin)
+{
+    if (plugin->pid != getpid())
+        return; /* a child of fork(2): its main is the parent's */
+    pthread_mutex_lock(&plugin->lock);
+    bool taken = take_parked(plugin);
+    int error = taken ? create_thread(&plugin->thread, NULL, continuing_thread, plugin) : 0;
+    if (error)
+        atomic_fetch_or(&plugin->wake, DF_WAKE_PARKED);
+    pthread_mutex_unlock(&plugin->lock);
+    if (error)
+        df_plugin_log(plugin, "no thread can be made for the end of main(): it ends when it is "
+                              "unmounted");
 }
 
 /* ---- starting ------------------------------------------------------------------------------ */
@@ -421,23 +525,30 @@ enum { ABANDONED = 0x10000 }; /* no errno: those may come from the mount */
 static int launch(struct df_plugin *plugin, unsigned seconds)
 {
     enlist(plugin);
+    pthread_t thread;
     int error = make_stack(plugin);
-    if (!error)
-        error = create_thread(&plugin->thread, plugin->stack, plugin_thread, plugin);
+    if (!error) /* a main that moves is a fiber on that stack */
+        error = create_thread(&thread, plugin->object.main_moves ? NULL : plugin->stack,
+                              plugin_thread, plugin);
     if (error) {
         if (plugin->stack)
             free_stack(plugin);
         df_plugin_log(plugin, "no thread can be made for the plugin: too many, or no memory");
         return error;
     }
-    pthread_t thread = plugin->thread;
     if (!wait_started(plugin, seconds)) {
         pthread_detach(thread); /* the plugin may be gone by now; its stack stays */
         return -ABANDONED;
     }
-    if (was_mounted(plugin))
+    bool mounted = was_mounted(plugin);
+    if (mounted && !plugin->object.main_moves) {
+        plugin->thread = thread;
         return 0;
-    join_main(plugin);
+    }
+    pthread_join(thread, NULL); /* parked, or ended */
+    if (mounted)
+        return 0;
+    free_stack(plugin);
     return start_error(plugin);
 }
 
@@ -506,29 +617,53 @@ int df_plugin_start_function(unsigned seconds, df_plugin_function run, void *dat
 
 /* ---- stopping ------------------------------------------------------------------------------- */
 
+/* Sees main to its end: where it is, or here if it was parked and has been taken. */
+static void finish_main(struct df_plugin *plugin, bool taken)
+{
+    if (taken)
+        continue_main(plugin);
+    else
+        pthread_join(plugin->thread, NULL);
+    free_stack(plugin);
+}
+
 static void *reaper_thread(void *argument)
 {
     struct df_plugin *plugin = argument;
-    join_main(plugin);
+    finish_main(plugin, false);
+    dispose(plugin);
+    return NULL;
+}
+
+/* The same for a main that was parked, and sleeps here until the last file is closed. */
+static void *heir_thread(void *argument)
+{
+    struct df_plugin *plugin = argument;
+    finish_main(plugin, true);
     dispose(plugin);
     return NULL;
 }
 
 /* Somebody must unload the plugin when its last file is closed. Without a thread for that it stays
  * loaded. */
-static void leave_to_reaper(struct df_plugin *plugin)
+static void leave_to_reaper(struct df_plugin *plugin, bool taken)
 {
     pthread_t reaper;
-    if (create_thread(&reaper, NULL, reaper_thread, plugin) == 0)
+    if (create_thread(&reaper, NULL, taken ? heir_thread : reaper_thread, plugin) == 0)
         pthread_detach(reaper);
+    else if (taken)
+        set_parked(plugin);
 }
 
 int df_plugin_stop(struct df_plugin *plugin, bool lazy, int *status)
 {
     bool forked = plugin->pid != getpid();
-    if (!forked && pthread_equal(pthread_self(), plugin->thread))
+    if (!forked && self == plugin)
         return -EDEADLK;
+    bool taken = !forked && take_from_park(plugin);
     int error = df_plugin_detach(plugin, lazy);
+    if (error && taken)
+        set_parked(plugin);
     if (error)
         return error;
     if (forked) {
@@ -537,10 +672,10 @@ int df_plugin_stop(struct df_plugin *plugin, bool lazy, int *status)
     }
     if (lazy && df_plugin_is_kept(plugin)) {
         *status = -1;
-        leave_to_reaper(plugin);
+        leave_to_reaper(plugin, taken);
         return 0;
     }
-    join_main(plugin);
+    finish_main(plugin, taken);
     *status = plugin->status;
     dispose(plugin);
     return 0;

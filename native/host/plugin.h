@@ -10,6 +10,9 @@
  *     <- mounted                             attaches the mount, sleeps until it is gone
  *   df_plugin_stop(): detach -> df_plugin_serve returns -> the file system's destroy, main returns
  *
+ * A main that states that it moves (docs/decisions/015) does not sleep: it leaves its thread, which
+ * ends, and goes on when it is stopped, on the thread that stops it.
+ *
  * One plugin is one mount. Lock order: a plugin's lock, the list of plugins, a plugin's log; none
  * is held while code of the plugin or of the core runs, except while main's thread is created.
  */
@@ -131,7 +134,8 @@ DF_PRIVATE_EXPORT bool df_plugin_log_all(const char *line);
 /*
  * The loop: attaches fs at session->mountpoint and sleeps until the mount is gone: its files
  * closed, its calls over. fs stays the caller's: fs->ops->destroy is not called, so the program
- * ends its file system itself, on its own thread, after its loop, as it does with libfuse. Any of
+ * ends its file system itself, after its loop, as it does with libfuse: on its own thread, or, if
+ * its main moves, on that of who ends the mount. Any of
  * the plugin's threads; one at a time. Returns 0, or -errno when it could not be attached.
  */
 DF_PRIVATE_EXPORT int df_plugin_serve(struct df_plugin *plugin, const struct df_session *session,

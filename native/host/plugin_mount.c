@@ -23,8 +23,10 @@
 
 static void wake_up(struct df_plugin *plugin, uint32_t why)
 {
-    atomic_fetch_or(&plugin->wake, why);
-    syscall(SYS_futex, &plugin->wake, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+    if (atomic_fetch_or(&plugin->wake, why) & DF_WAKE_PARKED)
+        df_plugin_unpark(plugin);
+    else
+        syscall(SYS_futex, &plugin->wake, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
 
 /* In the place of the host's destroy: the core is done with fs, its owner not yet. */
@@ -140,10 +142,12 @@ int df_plugin_serve(struct df_plugin *plugin, const struct df_session *session, 
     } else {
         int id = plugin->mount_id;
         error = check_root(plugin, plugin->mount);
+        if (!error)
+            error = df_plugin_mounted(plugin);
         if (error)
             df_plugin_exit(plugin);
         else
-            df_plugin_set_phase(plugin, DF_PLUGIN_MOUNTED);
+            df_plugin_park(plugin);
         wait_gone(plugin, id);
     }
     end_serving(plugin);

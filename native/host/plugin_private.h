@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
+#include "host/fiber.h"
 #include "host/guest.h"
 #include "host/log.h"
 #include "host/object.h"
@@ -15,9 +16,10 @@
 
 enum { DF_PLUGIN_REASON_SIZE = 1024 }; /* bytes; one message of ours */
 
-enum {                        /* df_plugin.wake */
-       DF_WAKE_EXIT = 1 << 0, /* the plugin wants its mount to end */
-       DF_WAKE_GONE = 1 << 1, /* the mount has ended */
+enum {                          /* df_plugin.wake */
+       DF_WAKE_EXIT = 1 << 0,   /* the plugin wants its mount to end */
+       DF_WAKE_GONE = 1 << 1,   /* the mount has ended */
+       DF_WAKE_PARKED = 1 << 2, /* main waits for them without a thread: docs/decisions/015 */
 };
 
 enum df_plugin_phase { DF_PLUGIN_STARTING, DF_PLUGIN_MOUNTED, DF_PLUGIN_ENDED };
@@ -31,10 +33,12 @@ struct df_plugin {
     df_plugin_function run; /* in place of a library's main; NULL: the library's */
     void *run_data;
     int argc;
-    char **argv; /* main's to modify */
-    pid_t pid;   /* the process that main's thread exists in */
-    pthread_t thread;
-    char *stack;             /* main's: until main's thread has been joined */
+    char **argv;             /* main's to modify */
+    pid_t pid;               /* the process that main's thread exists in */
+    pthread_t thread;        /* main's, while it has one; under `lock` while it may be parked */
+    char *stack;             /* main's: until main has returned and its thread has been joined */
+    struct df_fiber fiber;   /* main, if it moves: what is on `stack` then */
+    bool has_parked;         /* main's own: it does so once */
     struct df_object object; /* `map` is written under list_lock */
     struct df_guest guest;   /* what main takes for its process; as long as its code may run */
     _Atomic(void *) words[DF_PLUGIN_WORDS]; /* the ABI library's */
@@ -56,8 +60,15 @@ struct df_plugin {
     struct df_log log;
 };
 
-/* Tells df_plugin_start() how far the plugin is. */
-void df_plugin_set_phase(struct df_plugin *plugin, enum df_plugin_phase phase);
+/* Tells df_plugin_start() that there is a mount. -ETIMEDOUT: nobody waits for it any more. */
+int df_plugin_mounted(struct df_plugin *plugin);
+
+/* For main, which is about to sleep until its mount ends: gives its thread up, if it moves and has
+ * not done so before. Returns on another thread, when there is something to do. */
+void df_plugin_park(struct df_plugin *plugin);
+
+/* Something has been said to a main that is parked: gives it a thread. Any thread. */
+void df_plugin_unpark(struct df_plugin *plugin);
 
 /* Detaches its mount, if it has one. 0 or -errno, as df_mount_detach(). */
 int df_plugin_detach(struct df_plugin *plugin, bool lazy);

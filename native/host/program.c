@@ -88,19 +88,33 @@ void df_program_leave(int status)
     longjmp(running->end, 1);
 }
 
+/* Never inlined, as the thread may be another one after than before: no address of a thread's
+ * variable may be kept. */
+__attribute__((noinline)) struct df_program_place df_program_lift(void)
+{
+    struct df_program_place place = {running, df_guest_enter(NULL)};
+    running = NULL;
+    return place;
+}
+
+__attribute__((noinline)) void df_program_land(struct df_program_place place)
+{
+    running = place.running;
+    df_guest_enter(place.guest);
+}
+
 int df_program_run(df_main_function main, void *entry, struct df_guest *guest, int argc,
                    char **argv)
 {
     struct run run = {.main = main};
-    struct df_guest *before = df_guest_enter(guest);
-    running = &run;
+    struct df_program_place before = df_program_lift();
+    df_program_land((struct df_program_place){&run, guest});
     if (setjmp(run.end) == 0) {
         if (!main)
             find_main(entry, &run, argc, argv);
         run.status = run.main(argc, argv, environ) & 0xff;
     }
-    running = NULL;
-    df_guest_enter(before);
+    df_program_land(before);
     fflush(guest->output);
     if (getpid() != guest->pid)
         _exit(run.status); /* a child that it forked has come to its end: nothing here is its own */

@@ -27,6 +27,18 @@ enum { DF_PROGRAM_KILLED = 256 }; /* + the signal that would have killed its pro
  * where this thread runs no program. */
 void df_program_leave(int status);
 
+/* What makes a thread the one that runs a program, for a main that changes threads in the middle.
+ */
+struct df_program_place {
+    struct run *running;
+    struct df_guest *guest;
+};
+
+/* Takes it from the calling thread, which runs nothing and works for nobody then; gives it to the
+ * calling thread. */
+struct df_program_place df_program_lift(void);
+void df_program_land(struct df_program_place place);
+
 /* For the hook of __libc_start_main. */
 _Noreturn void df_program_enter(df_main_function main);
 

@@ -26,84 +26,9 @@
 #include "core/calls.h"
 #include "core/mount.h"
 #include "host/plugin.h"
-
-enum { MESSAGE_SIZE = 4096 };
-
-static char message[MESSAGE_SIZE];
+#include "plugin_fixture.h"
 
 /* ---- helpers ------------------------------------------------------------------------------ */
-
-/* Starts a program of plugins/ (or of any path) with the arguments that follow, up to NULL. */
-static int start(struct df_plugin **plugin, const char *name, ...)
-{
-    char path[512];
-    char *argv[16] = {(char *)name};
-    int argc = 1;
-    va_list args;
-    va_start(args, name);
-    while ((argv[argc] = va_arg(args, char *)))
-        argc++;
-    va_end(args);
-    snprintf(path, sizeof(path), "%s%s%s", strchr(name, '/') ? "" : PLUGINS, name,
-             strchr(name, '/') ? "" : ".so");
-    *plugin = NULL;
-    message[0] = '\0';
-    int error = df_plugin_start(path, argc, argv, plugin, message, sizeof(message));
-    if (error)
-        assert_null(*plugin);
-    return error;
-}
-
-#define assert_started(plugin, ...)                                                                \
-    do {                                                                                           \
-        int started = start(plugin, __VA_ARGS__, NULL);                                            \
-        if (started != 0)                                                                          \
-            print_error("%s\n", message);                                                          \
-        assert_int_equal(started, 0);                                                              \
-    } while (0)
-
-static void stop(struct df_plugin *plugin, int expected_status)
-{
-    int status = -77;
-    assert_int_equal(df_plugin_stop(plugin, false, &status), 0);
-    assert_int_equal(status, expected_status);
-}
-
-static int open_file(const char *path)
-{
-    return df_call_openat(AT_FDCWD, path, O_RDONLY, 0);
-}
-
-static void assert_content(const char *path, const char *expected)
-{
-    char text[256] = "";
-    int fd = open_file(path);
-    assert_true(fd >= 0);
-    assert_int_equal(df_call_pread(fd, text, sizeof(text) - 1, 0), strlen(expected));
-    assert_string_equal(text, expected);
-    assert_int_equal(df_call_close(fd), 0);
-}
-
-static int count_entries(const char *directory)
-{
-    int count = 0;
-    DIR *dir = opendir(directory);
-    assert_non_null(dir);
-    while (readdir(dir))
-        count++;
-    closedir(dir);
-    return count;
-}
-
-/* An empty temporary file; the caller removes and frees it. */
-static char *temporary_file(void)
-{
-    char *path = strdup("/tmp/df-test-plugin-XXXXXX");
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    close(fd);
-    return path;
-}
 
 static void write_file(const char *path, const void *data, size_t size)
 {
@@ -123,15 +48,6 @@ static unsigned char *read_whole(const char *path, size_t *size)
     close(fd);
     *size = (size_t)st.st_size;
     return data;
-}
-
-static void assert_file_says(const char *path, const char *expected)
-{
-    char text[256] = "";
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    assert_true(fd >= 0 && read(fd, text, sizeof(text) - 1) >= 0);
-    close(fd);
-    assert_string_equal(text, expected);
 }
 
 /* ---- programs that mount ------------------------------------------------------------------- */
@@ -303,13 +219,6 @@ static void test_busy_while_files_are_open(void **state)
     assert_content("/t-plugin/busy/text", "busy");
     assert_int_equal(df_call_close(fd), 0);
     stop(plugin, 0);
-}
-
-/* The reaper takes the plugin away after the last close; when it has, its threads are gone. */
-static void await_threads(int count)
-{
-    while (count_entries("/proc/self/task") > count)
-        sched_yield();
 }
 
 static void test_lazy_end_waits_for_the_last_file(void **state)
@@ -645,7 +554,7 @@ static void *mount_and_unmount(void *argument)
         struct df_plugin *plugin;
         char *argv[] = {"hello", "-otext=many", (char *)point, NULL};
         int status;
-        if (df_plugin_start(i % 2 ? PLUGINS "hello_low.so" : PLUGINS "hello_high.so", 3, argv,
+        if (df_plugin_start(i % 2 ? PLUGINS "hello_low.so" : PLUGINS "hello_moves.so", 3, argv,
                             &plugin, NULL, 0) != 0)
             return "start";
         snprintf(path, sizeof(path), "%s/text", point);

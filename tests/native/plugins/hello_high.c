@@ -7,42 +7,48 @@
  *   /deep/text, and /deep/link, an absolute symlink to it: for the module subdir
  *   /caf\351   a name in ISO-8859-1, for the module iconv
  *
- * With -o witness=FILE it appends a word to that (real) file at each step of its life.
+ * With -o witness=FILE it appends a word to that (real) file at each step of its life,
+ * "(elsewhere)" behind it if that is not the thread on which main began.
  */
 #define FUSE_USE_VERSION 31
 #include <errno.h>
 #include <fcntl.h>
 #include <fuse.h>
-#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#ifdef MAIN_MOVES
+const unsigned directfuse_main_moves = 1; /* docs/decisions/015 */
+#endif
+
 static struct {
     char *text;
     char *witness;
     int end_at_init;
+    int exit_at_end;
 } options;
 
 static const struct fuse_opt templates[] = {
     {"text=%s", offsetof(__typeof__(options), text), 0},
     {"witness=%s", offsetof(__typeof__(options), witness), 0},
     {"end_at_init", offsetof(__typeof__(options), end_at_init), 1},
+    {"exit_at_end", offsetof(__typeof__(options), exit_at_end), 1},
     FUSE_OPT_END,
 };
 
 static char mounts[16];
 static int mount_count;
-static pthread_t main_thread;
+static pid_t main_thread;
 
 static void testify(const char *word)
 {
     int fd = options.witness ? open(options.witness, O_WRONLY | O_APPEND | O_CREAT, 0600) : -1;
     if (fd < 0)
         return;
-    dprintf(fd, "%s%s ", word, pthread_equal(pthread_self(), main_thread) ? "" : "(elsewhere)");
+    dprintf(fd, "%s%s ", word, gettid() == main_thread ? "" : "(elsewhere)");
     close(fd);
 }
 
@@ -147,7 +153,7 @@ int main(int argc, char *argv[])
 {
     struct fuse_args args = FUSE_ARGS_INIT(argc, argv);
     int status = 1;
-    main_thread = pthread_self();
+    main_thread = gettid();
     if (fuse_opt_parse(&args, &options, templates, NULL) == 0) {
         status = fuse_main(args.argc, args.argv, &operations, NULL);
         testify("returns");
@@ -155,5 +161,7 @@ int main(int argc, char *argv[])
     fuse_opt_free_args(&args);
     free(options.text);
     free(options.witness);
+    if (options.exit_at_end)
+        exit(9);
     return status;
 }
