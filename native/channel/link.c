@@ -269,8 +269,10 @@ static int nap(struct df_link *link, struct df_slot *slot, uint32_t word, int64_
     *waited += LOOK_NS;
     if (df_link_lost(link))
         return atomic_load(&slot->word) == df_slot_word(link->client, DF_SLOT_DONE) ? 0 : -ENOTCONN;
-    if (patience >= 0 && *waited >= patience && !abandon(link, slot))
+    if (patience >= 0 && *waited >= patience && !abandon(link, slot)) {
+        mark(link, link->segment->signals, slot);
         return give_up(link);
+    }
     return 0;
 }
 

@@ -88,6 +88,22 @@ static inline void df_call_tell_change(void)
         listener();
 }
 
+/* Set by who makes calls for other processes (native/server): until it is called with NULL, signals
+ * of the process whose call the calling thread is in are told; at once if there was one already.
+ * Once or more often, from any thread, but not after the call with NULL. NULL: the thread's signals
+ * are its caller's. */
+typedef void df_call_tell(void *data);
+extern _Atomic(void (*)(df_call_tell *tell, void *data)) df_call_signals;
+
+static inline void df_call_hear_signals(df_call_tell *tell, void *data)
+{
+    void (*hear)(df_call_tell *, void *) =
+        atomic_load_explicit(&df_call_signals, memory_order_acquire);
+
+    if (hear)
+        hear(tell, data);
+}
+
 /* Ends a call whose op returned DF_PENDING. Any thread, exactly once. */
 void df_call_complete(struct df_call *call, ssize_t result);
 

@@ -23,8 +23,10 @@
  * kernel), -ENOENT for a second reply. Data are copied before they return, once, to where the
  * caller of the POSIX call wants them.
  *
- * Interrupts. Calls are not interrupted by signals: fuse_req_interrupted() is always false, and a
- * function registered for an interrupt is never called.
+ * Interrupts. A call is not ended by signals: the plugin is told and may end it, as with the
+ * kernel. In a mount server that is any time after a signal of the client, its death, or the end of
+ * its patience. Inline it is when a signal's handler has run in a thread that waits for a late
+ * reply; a plugin that is at work in its caller's own thread hears nothing.
  */
 #ifndef DF_HOST_LOWLEVEL_H
 #define DF_HOST_LOWLEVEL_H

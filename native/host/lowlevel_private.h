@@ -168,6 +168,10 @@ struct fuse_req {
     int iovcnt;
     size_t room;               /* bytes of data that the request takes */
     struct fuse_file_info *fi; /* OPEN, CREATE */
+    bool hears;                /* lowlevel_request.c is told of the caller's signals, and keeps: */
+    _Atomic bool interrupted;  /* there was one */
+    fuse_interrupt_func_t interrupt_func;
+    void *interrupt_data;
 };
 
 /* Not the thread's number but an address that only it has: no system call. */
@@ -191,16 +195,24 @@ static inline void df_request_begin(struct fuse_req *req, struct df_lowlevel *la
     req->thread = df_request_here();
     atomic_store_explicit(&req->state, DF_REQUEST_RUNNING, memory_order_relaxed);
     req->takes = takes;
+    req->hears = false;
+    atomic_store_explicit(&req->interrupted, false, memory_order_relaxed);
+    req->interrupt_func = NULL;
     memcpy(&req->ctx, call->caller, sizeof(req->ctx));
 }
 
 /* Sleeps until there is a reply. */
 void df_request_await(struct fuse_req *req);
 
+/* Ends what df_req_interrupt_func() and its like have begun. */
+void df_request_hear_no_more(struct fuse_req *req);
+
 static inline ssize_t df_request_end(struct fuse_req *req)
 {
     if (DF_UNLIKELY(atomic_load_explicit(&req->state, memory_order_acquire) != DF_REQUEST_REPLIED))
         df_request_await(req);
+    if (DF_UNLIKELY(req->hears))
+        df_request_hear_no_more(req);
     return req->result;
 }
 

@@ -293,8 +293,8 @@ void df_execute_unheard(void *arg, struct df_slot *slot)
     df_gate_leave(thread);
 }
 
-/* Slots that it had claimed, submitted, or not looked at again. Those that run are freed when the
- * worker is done. */
+/* Slots that it had claimed, submitted, or not looked at again. Those that run are interrupted, and
+ * freed when the worker is done. */
 static void reap_slots(struct df_server *server, uint32_t client)
 {
     struct df_segment *segment = server->own.segment;
@@ -307,8 +307,10 @@ static void reap_slots(struct df_server *server, uint32_t client)
         if (df_slot_client(word) != client || df_slot_state(word) == DF_SLOT_FREE)
             continue;
         if (df_slot_state(word) == DF_SLOT_RUNNING &&
-            atomic_compare_exchange_strong(&slot->word, &word, abandoned))
+            atomic_compare_exchange_strong(&slot->word, &word, abandoned)) {
+            df_pool_signal(&server->pool, i);
             continue;
+        }
         if (df_slot_state(word) != DF_SLOT_ABANDONED &&
             atomic_compare_exchange_strong(&slot->word, &word, DF_SLOT_FREE))
             df_link_release(segment, slot);

@@ -47,12 +47,17 @@ static int take_bit(_Atomic uint64_t *words, unsigned i)
     return -1;
 }
 
-/* Interrupts the worker that sleeps for the slot's client. */
-static void pass_signal(struct df_pool *pool, int index)
+/* The plugin is told, if it wants to be; else the worker that sleeps for the client is woken. */
+void df_pool_signal(struct df_pool *pool, uint32_t slot)
 {
+    struct df_hearer *hearer = &pool->hearers[slot];
+
     pthread_mutex_lock(&pool->lock);
-    if (pool->sleeping[index])
-        pthread_kill(pool->sleepers[index], DF_POOL_SIGNAL);
+    atomic_store_explicit(&pool->signalled[slot], true, memory_order_relaxed);
+    if (hearer->tell)
+        hearer->tell(hearer->data);
+    else if (pool->sleeping[slot])
+        pthread_kill(pool->sleepers[slot], DF_POOL_SIGNAL);
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -72,7 +77,7 @@ static struct df_slot *take(struct df_pool *pool)
 
     for (unsigned i = 0; i < DF_SLOT_COUNT / 64; i++) {
         while ((index = take_bit(segment->signals, i)) >= 0)
-            pass_signal(pool, index);
+            df_pool_signal(pool, (uint32_t)index);
         while ((index = take_bit(segment->pending, i)) >= 0) {
             struct df_slot *slot = &df_segment_slots(segment)[index];
             uint32_t word = atomic_load(&slot->word);
@@ -173,6 +178,29 @@ static bool await(struct df_pool *pool, uint32_t index, uint32_t client_cpu)
     return stay;
 }
 
+/* ---- signals of clients ---------------------------------------------------------------------- */
+
+/* What this worker serves. */
+static _Thread_local struct serving {
+    struct df_pool *pool;
+    uint32_t slot;
+} serving;
+
+static void hear_signals(df_call_tell *tell, void *data)
+{
+    struct df_pool *pool = serving.pool;
+    bool late;
+
+    if (!pool)
+        return; /* a thread of the plugin's own: on nobody's behalf */
+    pthread_mutex_lock(&pool->lock);
+    pool->hearers[serving.slot] = (struct df_hearer){tell, data};
+    late = tell && atomic_load_explicit(&pool->signalled[serving.slot], memory_order_relaxed);
+    pthread_mutex_unlock(&pool->lock);
+    if (late)
+        tell(data);
+}
+
 /* ---- workers --------------------------------------------------------------------------------- */
 
 static void *work(void *argument);
@@ -231,11 +259,14 @@ static void delegate(struct df_pool *pool)
 static uint32_t serve(struct df_pool *pool, struct df_slot *slot)
 {
     struct df_segment *segment = pool->segment;
-    uint32_t cpu = slot->cpu;
+    uint32_t cpu = slot->cpu, index = (uint32_t)(slot - df_segment_slots(segment));
 
     atomic_fetch_sub(&pool->idle, 1);
     delegate(pool);
-    pool->serve(pool->arg, slot, &df_segment_areas(segment)[slot - df_segment_slots(segment)]);
+    serving = (struct serving){pool, index};
+    pool->serve(pool->arg, slot, &df_segment_areas(segment)[index]);
+    if (atomic_load_explicit(&pool->signalled[index], memory_order_relaxed))
+        atomic_store_explicit(&pool->signalled[index], false, memory_order_relaxed);
     atomic_fetch_add(&pool->idle, 1);
     give_back(pool, slot);
     return cpu;
@@ -321,6 +352,7 @@ int df_pool_start(struct df_pool *pool, struct df_segment *segment, df_pool_serv
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->ended, NULL);
     sigaction(DF_POOL_SIGNAL, &action, NULL);
+    atomic_store(&df_call_signals, hear_signals);
     if (!add_worker(pool))
         return -EAGAIN;
     add_worker(pool);
@@ -347,6 +379,7 @@ void df_pool_stop(struct df_pool *pool)
         pthread_cond_wait(&pool->ended, &pool->lock);
     }
     pthread_mutex_unlock(&pool->lock);
+    atomic_store(&df_call_signals, NULL);
     pthread_cond_destroy(&pool->ended);
     pthread_mutex_destroy(&pool->lock);
 }

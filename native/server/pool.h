@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 #include "channel/layout.h"
+#include "core/call.h"
 #include "server/aside.h"
 
 /* Serves the slot's message: fills in result and what belongs to it. Any worker thread. */
@@ -27,6 +28,12 @@ struct df_worker {
     bool used;      /* under pool->lock */
 };
 
+/* Who in a plugin is told of the client's signals (df_call_signals of core/call.h). */
+struct df_hearer {
+    df_call_tell *tell; /* NULL: nobody */
+    void *data;
+};
+
 struct df_pool {
     struct df_segment *segment; /* this to arg: fixed */
     df_pool_serve *serve;
@@ -37,6 +44,7 @@ struct df_pool {
     _Atomic uint32_t worth; /* ticks >> 6 that a worker's spin is worth at present (spin.h) */
     struct df_aside aside;
     _Atomic bool stopping;
+    _Atomic bool signalled[DF_SLOT_COUNT]; /* a signal came for the op that runs in the slot */
 
     pthread_mutex_t lock; /* protects what follows */
     pthread_cond_t ended; /* a worker has ended */
@@ -44,6 +52,7 @@ struct df_pool {
     struct df_worker workers[DF_WORKER_COUNT];
     pthread_t sleepers[DF_SLOT_COUNT]; /* workers in an op that a signal shall interrupt */
     bool sleeping[DF_SLOT_COUNT];
+    struct df_hearer hearers[DF_SLOT_COUNT];
 };
 
 /* 0 or -errno: not one thread could be made. */
@@ -57,6 +66,9 @@ void df_pool_stop(struct df_pool *pool);
  * gets DF_POOL_SIGNAL, and the op ends with -EINTR. */
 void df_pool_sleep_begin(struct df_pool *pool, const struct df_slot *slot);
 void df_pool_sleep_end(struct df_pool *pool, const struct df_slot *slot);
+
+/* The client has a signal, or waits for the slot's answer no more: its op is told. */
+void df_pool_signal(struct df_pool *pool, uint32_t slot);
 
 /* Number of workers that are in such an op now. */
 uint32_t df_pool_sleeping(struct df_pool *pool);
