@@ -133,6 +133,9 @@ DF_PRIVATE_EXPORT int df_notify_inval_inode(struct df_fs *fs, fuse_ino_t ino, of
 DF_PRIVATE_EXPORT int df_notify_inval_entry(struct df_fs *fs, fuse_ino_t parent, const char *name,
                                             size_t len);
 
+/* Every entry is looked up again before its next use. 0, or why the mount cannot be entered. */
+DF_PRIVATE_EXPORT int df_notify_increment_epoch(struct df_fs *fs);
+
 /* The same for an entry whose removal is known. -ENOENT also when the entry is another child. */
 DF_PRIVATE_EXPORT int df_notify_delete(struct df_fs *fs, fuse_ino_t parent, fuse_ino_t child,
                                        const char *name, size_t len);

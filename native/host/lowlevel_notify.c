@@ -84,6 +84,19 @@ int df_notify_delete(struct df_fs *fs, fuse_ino_t parent, fuse_ino_t child, cons
     return notify_entry(fs, parent, child, name, len);
 }
 
+int df_notify_increment_epoch(struct df_fs *fs)
+{
+    int result;
+    struct df_thread *thread = df_gate_enter(&result);
+
+    if (!thread)
+        return result;
+    df_node_cache_expire_all(&df_lowlevel_of(fs)->nodes);
+    df_gate_leave(thread);
+    df_call_tell_change();
+    return 0;
+}
+
 static int store(struct df_nodes *nodes, uint64_t id, off_t offset, size_t size)
 {
     struct df_node *node = df_node_find(nodes, id);

@@ -324,8 +324,9 @@ void df_node_cache_prune(struct df_nodes *nodes, struct df_node *dir)
     df_node_send_forgets(nodes, &forgets);
 }
 
-void df_node_cache_expire_other(struct df_node *dir, const struct df_node *node,
-                                const struct df_node_entry *except)
+/* The entries that lead to `node` (NULL: all) without `except`. */
+static void expire(struct df_node *dir, const struct df_node *node,
+                   const struct df_node_entry *except)
 {
     uintptr_t table = atomic_load_explicit(&dir->table, memory_order_acquire);
 
@@ -334,9 +335,28 @@ void df_node_cache_expire_other(struct df_node *dir, const struct df_node *node,
             atomic_load_explicit(df_node_cache_chain(table, i), memory_order_acquire);
 
         for (; entry; entry = atomic_load_explicit(&entry->next, memory_order_acquire))
-            if (entry != except && atomic_load_explicit(&entry->node, memory_order_relaxed) == node)
+            if (entry != except &&
+                (!node || atomic_load_explicit(&entry->node, memory_order_relaxed) == node))
                 df_node_cache_expire(entry);
     }
+}
+
+void df_node_cache_expire_other(struct df_node *dir, const struct df_node *node,
+                                const struct df_node_entry *except)
+{
+    expire(dir, node, except);
+}
+
+void df_node_cache_expire_all(struct df_nodes *nodes)
+{
+    df_node_lock(&nodes->ring_lock);
+    struct df_node *dir = nodes->ring;
+    do {
+        if (dir)
+            expire(dir, NULL, NULL);
+        dir = dir ? dir->ring[0] : NULL;
+    } while (dir && dir != nodes->ring);
+    df_node_unlock(&nodes->ring_lock);
 }
 
 /* ---- memory -------------------------------------------------------------------------------- */

@@ -167,6 +167,9 @@ void df_node_cache_prune(struct df_nodes *nodes, struct df_node *dir);
 void df_node_cache_expire_other(struct df_node *dir, const struct df_node *node,
                                 const struct df_node_entry *except);
 
+/* Expires every entry of all directories. */
+void df_node_cache_expire_all(struct df_nodes *nodes);
+
 /* ---- for node.c and node_evict.c ---- */
 
 /* The directory has no entries but still its pin: takes the pin away. True: the caller drops the

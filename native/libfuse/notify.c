@@ -46,6 +46,14 @@ int fuse_lowlevel_notify_delete(struct fuse_session *se, fuse_ino_t parent, fuse
     return WITH_NODES(se, df_notify_delete(fs, parent, child, name, namelen));
 }
 
+/* libfuse 3.18; not in the headers that we are built with. */
+int fuse_lowlevel_notify_increment_epoch(struct fuse_session *se);
+
+int fuse_lowlevel_notify_increment_epoch(struct fuse_session *se)
+{
+    return WITH_NODES(se, df_notify_increment_epoch(fs));
+}
+
 int df_abi_notify_store(struct fuse_session *se, fuse_ino_t ino, off_t offset,
                         struct fuse_bufvec *bufv, enum fuse_buf_copy_flags flags)
 {

@@ -517,12 +517,6 @@ int fuse_req_get_payload(fuse_req_t req, char **payload, size_t *payload_size, v
     return -EINVAL; /* as for every request that did not come through io_uring */
 }
 
-/* As with a kernel before 6.16, which did not know it. */
-int fuse_lowlevel_notify_increment_epoch(struct fuse_session *se)
-{
-    return se ? -ENOSYS : -EINVAL;
-}
-
 /* The request that it answers is never sent. */
 int fuse_reply_statx(fuse_req_t req, int flags, const struct statx *st, double attr_timeout)
 {

@@ -12,7 +12,10 @@ _paths = pytest.importorskip("directfuse._paths")
 PRIVATE = "@@DIRECTFUSE_3"
 
 #: Names that later versions of libfuse have, for plugins built against them.
-LATER = {"fuse_set_fail_signal_handlers@@FUSE_3.17"}
+LATER = {
+    "fuse_set_fail_signal_handlers@@FUSE_3.17",
+    "fuse_lowlevel_notify_increment_epoch@@FUSE_3.18",
+}
 
 
 def functions(library):
