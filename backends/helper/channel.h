@@ -8,7 +8,8 @@
  * replies outstanding, and for notifications while nothing happens.
  *
  * A signal to a thread that waits, either way, sends FUSE_INTERRUPT for its request; what the
- * server makes of it is the server's: the thread goes on waiting for the reply.
+ * server makes of it is the server's: the thread goes on waiting for the reply. In a mount server
+ * the host tells of signals, which are those of another process (fuse_req_interrupt_func(3)).
  */
 #ifndef HELPER_CHANNEL_H
 #define HELPER_CHANNEL_H
@@ -17,24 +18,30 @@
 #define FUSE_USE_VERSION 312
 #endif
 #include <fuse_lowlevel.h>
-#include <linux/fuse.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/uio.h>
 
+#include "protocol.h"
+
 enum { CHANNEL_REQUESTS = 4096 }; /* in flight; more wait for a slot */
+
+struct ask;
+struct waiter;
 
 /* One request that awaits its reply. */
 struct pending {
-    fuse_req_t req; /* NULL: the slot is free */
+    fuse_req_t req;        /* NULL: the slot is free */
+    struct ask *ask;       /* takes the reply in place of req, unless NULL */
+    struct waiter *waiter; /* the thread that sent it */
+    bool resent;           /* the server is to get it a second time */
     uint32_t opcode;
     uint32_t generation; /* of the slot: a late second reply finds nothing */
     uint32_t next_free;
-    _Atomic uint32_t *replied; /* futex of the thread that waits: 1 once it is */
-    size_t room;               /* bytes of data that the caller takes */
-    struct fuse_file_info fi;  /* OPEN, OPENDIR, CREATE */
+    size_t room;              /* bytes of data that the caller takes */
+    struct fuse_file_info fi; /* OPEN, OPENDIR, CREATE */
 };
 
 /* What is sent: a header made from the first members, then the parts. */
@@ -43,8 +50,9 @@ struct message {
     uint64_t node;
     const struct fuse_file_info *fi; /* kept for the reply; may be NULL */
     size_t room;
-    struct iovec part[4]; /* the first is the header's place */
-    int count;            /* of parts, the header's included */
+    struct iovec part[4];     /* the first is the header's place */
+    int count;                /* of parts, the header's included */
+    uint16_t extension_words; /* of 8 bytes each; the last part, if any */
 };
 
 struct poll_handles;
@@ -54,7 +62,7 @@ struct channel {
     pid_t process;      /* who may use it: not a forked child */
     size_t limit;       /* bytes of the largest message */
     uint32_t minor;     /* of the protocol that both sides speak */
-    uint32_t flags;     /* FUSE_* of INIT that both sides agreed on */
+    uint64_t flags;     /* FUSE_* of INIT that both sides agreed on, flags2 from bit 32 on */
     uint32_t max_write; /* bytes of data in one WRITE */
     uint32_t max_read;  /* ... in one reply */
     uint32_t max_readahead;
@@ -63,6 +71,8 @@ struct channel {
     struct fuse_session *session; /* set before the first request */
     struct poll_handles *polls;   /* notify.c */
     char *buffer;                 /* `limit` bytes; of the reader */
+
+    _Atomic bool no_copy_64; /* the server has said that it knows no COPY_FILE_RANGE_64 */
 
     pthread_mutex_t lock;   /* protects what follows */
     pthread_cond_t freed;   /* a slot */
@@ -100,6 +110,15 @@ void channel_free(struct channel *channel);
 /* Sends a message on behalf of req, which is answered now, by another thread, or with an error. */
 void channel_send(struct channel *channel, fuse_req_t req, struct message *message);
 
+/* Sends one whose reply is for the helper itself: its first `size` bytes come to `room`. 0 or an
+ * errno; req is still to be answered. */
+int channel_ask(struct channel *channel, fuse_req_t req, struct message *message, void *room,
+                size_t size);
+
+/* Sends all that are under way once more, as the server has asked: it has lost them. By the thread
+ * that reads. */
+void exchange_resend_all(struct channel *channel);
+
 /* Sends one that has no answer (FORGET, BATCH_FORGET). */
 void channel_tell(struct channel *channel, fuse_req_t req, struct message *message);
 
@@ -107,6 +126,9 @@ void channel_tell(struct channel *channel, fuse_req_t req, struct message *messa
 
 /* Hands a reply's body to the request. */
 void reply_pass_on(const struct pending *pending, const char *body, size_t size);
+
+/* libfuse 3.18; NULL in an older one. */
+extern int fuse_lowlevel_notify_increment_epoch(struct fuse_session *session) __attribute__((weak));
 
 /* A message with no request: FUSE_NOTIFY_*. */
 void notify_pass_on(struct channel *channel, int code, const char *body, size_t size);

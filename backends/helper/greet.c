@@ -7,24 +7,38 @@
 
 #include "channel.h"
 
-#define OFFERED_MINOR 38    /* Linux 6.2 */
+#define OFFERED_MINOR 45    /* Linux 6.18 */
+#define EPOCH_MINOR   44    /* NOTIFY_INC_EPOCH */
 #define OLDEST_MINOR  12    /* from here on messages have the sizes that are sent and understood */
 #define HEADERS       4096u /* bytes; of a message beside its data, rounded up to a page */
 #define READAHEAD     (128u * 1024u)
 #define PAGE          4096u
+#define PAGES         32u /* of data in a message, unless MAX_PAGES says otherwise */
 
-/* What the node lane, or the kernel, can do for a server that libfuse can say. WRITEBACK_CACHE is
- * not among it: the server would expect writes that the cache has gathered. */
+/*
+ * What the node lane, or the kernel, can do for a server that libfuse can say. Not among it:
+ * WRITEBACK_CACHE, where the server expects writes that a cache has gathered; SPLICE_*, io_uring
+ * and PASSTHROUGH, which are ways around /dev/fuse; mapping, DAX and id-mapped mounts, which are
+ * the kernel's; POSIX_ACL and HANDLE_KILLPRIV_V2, whose checks the node lane does not leave to the
+ * server; REQUEST_TIMEOUT: a mount's own time-out is its user's.
+ */
 #define OFFERED                                                                                    \
     (FUSE_ASYNC_READ | FUSE_POSIX_LOCKS | FUSE_ATOMIC_O_TRUNC | FUSE_EXPORT_SUPPORT |              \
      FUSE_BIG_WRITES | FUSE_DONT_MASK | FUSE_FLOCK_LOCKS | FUSE_HAS_IOCTL_DIR |                    \
      FUSE_AUTO_INVAL_DATA | FUSE_DO_READDIRPLUS | FUSE_READDIRPLUS_AUTO | FUSE_ASYNC_DIO |         \
      FUSE_NO_OPEN_SUPPORT | FUSE_PARALLEL_DIROPS | FUSE_HANDLE_KILLPRIV | FUSE_MAX_PAGES |         \
-     FUSE_CACHE_SYMLINKS | FUSE_NO_OPENDIR_SUPPORT | FUSE_EXPLICIT_INVAL_DATA)
+     FUSE_CACHE_SYMLINKS | FUSE_NO_OPENDIR_SUPPORT | FUSE_EXPLICIT_INVAL_DATA |                    \
+     FUSE_SETXATTR_EXT | FUSE_INIT_EXT | FUSE_SECURITY_CTX | PROTOCOL_CREATE_SUPP_GROUP |          \
+     FUSE_HAS_EXPIRE_ONLY | PROTOCOL_NO_EXPORT_SUPPORT | PROTOCOL_HAS_RESEND)
 
 static uint32_t page_floor(size_t size)
 {
     return (uint32_t)(size - size % PAGE);
+}
+
+static uint32_t offered_minor(void)
+{
+    return fuse_lowlevel_notify_increment_epoch ? OFFERED_MINOR : EPOCH_MINOR - 1;
 }
 
 static int send_init(const struct channel *channel)
@@ -35,9 +49,10 @@ static int send_init(const struct channel *channel)
     } out = {
         .header = {.len = sizeof(out), .opcode = FUSE_INIT, .unique = 2},
         .init = {.major = FUSE_KERNEL_VERSION,
-                 .minor = OFFERED_MINOR,
+                 .minor = offered_minor(),
                  .max_readahead = READAHEAD,
-                 .flags = OFFERED},
+                 .flags = (uint32_t)OFFERED,
+                 .flags2 = (uint32_t)(OFFERED >> 32)},
     };
 
     return send(channel->fd, &out, sizeof(out), MSG_NOSIGNAL) < 0 ? errno : 0;
@@ -73,9 +88,14 @@ static ssize_t receive_init(struct channel *channel, pid_t *server)
 static void obey(struct channel *channel, const struct fuse_init_out *init)
 {
     uint32_t most = page_floor(channel->limit - HEADERS);
+    uint32_t pages = init->flags & FUSE_MAX_PAGES && init->max_pages ? init->max_pages : PAGES;
 
-    channel->minor = init->minor < OFFERED_MINOR ? init->minor : OFFERED_MINOR;
+    if (most > pages * PAGE)
+        most = pages * PAGE;
+    channel->minor = init->minor < offered_minor() ? init->minor : offered_minor();
     channel->flags = init->flags & OFFERED;
+    if (init->flags & FUSE_INIT_EXT)
+        channel->flags |= (uint64_t)init->flags2 << 32 & OFFERED;
     channel->max_write = init->max_write < PAGE ? PAGE : init->max_write;
     if (!(init->flags & FUSE_BIG_WRITES))
         channel->max_write = PAGE;

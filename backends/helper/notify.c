@@ -94,7 +94,12 @@ static void inval_entry(struct channel *channel, const char *body, size_t size)
     struct fuse_notify_inval_entry_out out;
 
     memcpy(&out, body, sizeof(out));
-    if (out.namelen < size - sizeof(out)) /* the name's NUL follows */
+    if (out.namelen >= size - sizeof(out)) /* the name's NUL follows */
+        return;
+    if (out.flags & FUSE_EXPIRE_ONLY)
+        fuse_lowlevel_notify_expire_entry(channel->session, out.parent, body + sizeof(out),
+                                          out.namelen, FUSE_LL_EXPIRE_ONLY);
+    else
         fuse_lowlevel_notify_inval_entry(channel->session, out.parent, body + sizeof(out),
                                          out.namelen);
 }
@@ -119,6 +124,14 @@ static void store(struct channel *channel, const char *body, size_t size)
     struct fuse_bufvec data = FUSE_BUFVEC_INIT(out.size);
     data.buf[0].mem = (char *)(uintptr_t)body + sizeof(out);
     fuse_lowlevel_notify_store(channel->session, out.nodeid, (off_t)out.offset, &data, 0);
+}
+
+/* Every name is looked up again before its next use. A libfuse before 3.18 cannot say so: the
+ * server was told then that we speak an older protocol (greet.c). */
+static void increment_epoch(struct channel *channel)
+{
+    if (fuse_lowlevel_notify_increment_epoch)
+        fuse_lowlevel_notify_increment_epoch(channel->session);
 }
 
 /* No page is kept here: an answer without data, so that the server does not wait for one. */
@@ -151,4 +164,9 @@ void notify_pass_on(struct channel *channel, int code, const char *body, size_t 
         store(channel, body, size);
     else if (code == FUSE_NOTIFY_RETRIEVE && size >= sizeof(struct fuse_notify_retrieve_out))
         retrieve(channel, body);
+    else if (code == PROTOCOL_NOTIFY_RESEND)
+        exchange_resend_all(channel);
+    else if (code == PROTOCOL_NOTIFY_INC_EPOCH)
+        increment_epoch(channel);
+    /* PROTOCOL_NOTIFY_PRUNE is advice, and the cache of names has its own size: not taken */
 }

@@ -34,6 +34,9 @@ static inline void request_send(fuse_req_t req, struct message *message)
 
 /* ---- requests_node.c: names, attributes, extended attributes ---- */
 
+/* Sends a request that makes something in its node. */
+void request_make(fuse_req_t, struct message *);
+
 void request_lookup(fuse_req_t, fuse_ino_t, const char *);
 void request_forget(fuse_req_t, fuse_ino_t, uint64_t);
 void request_forget_multi(fuse_req_t, size_t, struct fuse_forget_data *);

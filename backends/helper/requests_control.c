@@ -99,7 +99,7 @@ void request_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi,
 
 struct wish { /* INIT's flags as libfuse and the protocol name them */
     unsigned capability;
-    uint32_t flag;
+    uint64_t flag;
 };
 
 static const struct wish wishes[] = {

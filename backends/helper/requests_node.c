@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "extension.h"
 #include "requests.h"
 
 void request_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
@@ -111,7 +112,20 @@ void request_statfs(fuse_req_t req, fuse_ino_t ino)
     request_send(req, &message);
 }
 
-/* ---- names ----------------------------------------------------------------------------------- */
+/* ---- names: making
+ * ----------------------------------------------------------------------------------- */
+
+void request_make(fuse_req_t req, struct message *message)
+{
+    struct channel *channel = fuse_req_userdata(req);
+    struct extension room;
+    int error = extension_add(channel, req, message, &room);
+
+    if (error)
+        fuse_reply_err(req, error);
+    else
+        channel_send(channel, req, message);
+}
 
 void request_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
 {
@@ -121,7 +135,7 @@ void request_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t m
 
     request_add(&message, &in, sizeof(in));
     request_add_name(&message, name);
-    request_send(req, &message);
+    request_make(req, &message);
 }
 
 void request_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
@@ -131,7 +145,7 @@ void request_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t m
 
     request_add(&message, &in, sizeof(in));
     request_add_name(&message, name);
-    request_send(req, &message);
+    request_make(req, &message);
 }
 
 void request_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
@@ -140,7 +154,7 @@ void request_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, cons
 
     request_add_name(&message, name);
     request_add_name(&message, target);
-    request_send(req, &message);
+    request_make(req, &message);
 }
 
 void request_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name)
@@ -198,10 +212,12 @@ void request_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_in
 void request_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
                       size_t size, int flags)
 {
+    const struct channel *channel = fuse_req_userdata(req);
     struct fuse_setxattr_in in = {.size = (uint32_t)size, .flags = (uint32_t)flags};
     struct message message = REQUEST(FUSE_SETXATTR, ino);
 
-    request_add(&message, &in, FUSE_COMPAT_SETXATTR_IN_SIZE); /* SETXATTR_EXT is not offered */
+    request_add(&message, &in,
+                channel->flags & FUSE_SETXATTR_EXT ? sizeof(in) : FUSE_COMPAT_SETXATTR_IN_SIZE);
     request_add_name(&message, name);
     request_add(&message, value, size);
     request_send(req, &message);

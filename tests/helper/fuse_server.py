@@ -3,11 +3,14 @@
     fuse_server.py MODE MOUNTPOINT
 
 The file system: a root directory with one file, "file", that reads as CONTENT. MODE says how the
-server misbehaves when that file is read, or when it starts.
+server misbehaves when that file is read, or when it starts; or "record": it speaks 7.45, and "file"
+reads as what it was sent, in JSON. A request that is interrupted is noted in the file that
+FUSE_SERVER_NOTE names. With FUSE_SERVER_DEVICE set the kernel is on the other side.
 """
 
 import array
 import ctypes
+import json
 import os
 import signal
 import socket
@@ -16,10 +19,17 @@ import sys
 
 LOOKUP, FORGET, GETATTR, OPEN, READ, STATFS, RELEASE = 1, 2, 3, 14, 15, 17, 18
 FLUSH, INIT, OPENDIR, RELEASEDIR, INTERRUPT, DESTROY = 25, 26, 27, 29, 36, 38
-NOTIFY_INVAL_ENTRY = 3
+SYMLINK, MKNOD, MKDIR, WRITE, SETXATTR, CREATE = 6, 8, 9, 16, 21, 35
+BATCH_FORGET, COPY_FILE_RANGE, COPY_FILE_RANGE_64 = 42, 47, 53
+NOTIFY_INVAL_ENTRY, NOTIFY_RESEND, NOTIFY_INC_EPOCH = 3, 7, 8
 ENOENT, EINTR, EAGAIN, ENOSYS = 2, 4, 11, 38
+BIG_WRITES, MAX_PAGES, SETXATTR_EXT, INIT_EXT = 1 << 5, 1 << 22, 1 << 29, 1 << 30
+SECURITY_CTX, CREATE_SUPP_GROUP, HAS_RESEND = 1 << 0, 1 << 2, 1 << 7  # of flags2
+EXPIRE_ONLY = 1
+RESENT = 1 << 63
+GROUP = 4242  # of the root directory
 
-IN_HEADER = struct.Struct("<IIQQIIII")
+IN_HEADER = struct.Struct("<IIQQIIIHH")
 OUT_HEADER = struct.Struct("<IiQ")
 ATTR = struct.Struct("<QQQQQQIIIIIIIIII")
 
@@ -53,8 +63,42 @@ def ask(kind, **texts):
 
 
 def attributes(node):
-    kind, size = (0o040755, 0) if node == 1 else (0o100644, len(CONTENT))
-    return ATTR.pack(node, size, 0, 0, 0, 0, 0, 0, 0, kind, 1, 0, 0, 0, 4096, 0)
+    kind, size = {1: (0o040775, 0), 3: (0o040755, 0), 4: (0o120777, 6)}.get(
+        node, (0o100644, 1 << 16)
+    )
+    return ATTR.pack(node, size, 0, 0, 0, 0, 0, 0, 0, kind, 1, 0, GROUP, 0, 4096, 0)
+
+
+class Device:
+    """The kernel's end of a real mount, as a socket would be."""
+
+    def __init__(self, mountpoint):
+        self.fd = os.open("/dev/fuse", os.O_RDWR)
+        options = f"fd={self.fd},rootmode=40000,user_id=0,group_id=0,allow_other"
+        libc = ctypes.CDLL(None, use_errno=True)
+        words = [b"by-hand", os.fsencode(mountpoint), b"fuse.by-hand"]
+        if libc.mount(*words, 6, options.encode()) < 0:  # MS_NOSUID | MS_NODEV
+            raise OSError(ctypes.get_errno(), "mount")
+
+    def recv(self, size):
+        while True:
+            try:
+                return os.read(self.fd, size)
+            except FileNotFoundError:  # interrupted before it was read
+                pass
+            except OSError:  # unmounted
+                return b""
+
+    def send(self, data):
+        os.write(self.fd, data)
+
+
+def entry(node):
+    return struct.pack("<QQQQII", node, 0, 3600, 3600, 0, 0) + attributes(node)
+
+
+NEW = ("record", "lose", "epoch", "expire", "block", "block2")  # modes that speak 7.45
+LATE = ("notify", "epoch", "expire")
 
 
 class Server:
@@ -63,6 +107,7 @@ class Server:
         self.channel = channel
         self.to_block = {"block": 1, "block2": 2}.get(mode, 0)
         self.blocked = set()
+        self.seen = {}
 
     def say(self, unique, body=b"", error=0, length=None):
         size = OUT_HEADER.size + len(body) if length is None else length
@@ -70,30 +115,43 @@ class Server:
 
     def run(self):
         while message := self.channel.recv(1 << 21):
-            _, opcode, unique, node, *_ = IN_HEADER.unpack_from(message)
+            _, opcode, unique, node, _, _, _, extension, _ = IN_HEADER.unpack_from(message)
             body = message[IN_HEADER.size :]
             if opcode == DESTROY:
                 return
-            if opcode != FORGET:
+            self.seen.setdefault(opcode, []).append([extension, body.hex()])
+            if opcode not in (FORGET, BATCH_FORGET):
                 self.answer(opcode, unique, node, body)
 
     def answer(self, opcode, unique, node, body):
         if opcode == INIT:
-            minor = 8 if self.mode == "old" else 31
-            self.say(
-                unique, struct.pack("<IIIIHHIIHHI28x", 7, minor, 0, 1 << 5, 0, 0, 65536, 1, 0, 0, 0)
-            )
+            minor, flags, flags2 = 8 if self.mode == "old" else 31, BIG_WRITES, 0
+            if self.mode in NEW:
+                minor, flags = 45, BIG_WRITES | INIT_EXT | MAX_PAGES | SETXATTR_EXT
+                flags2 = SECURITY_CTX | CREATE_SUPP_GROUP | HAS_RESEND
+            sizes = struct.pack("<HHIIHHI28x", 0, 0, 65536, 1, 256, 0, flags2)
+            self.say(unique, struct.pack("<IIII", 7, minor, 0, flags) + sizes)
         elif opcode == LOOKUP:
             self.look_up(unique, body.rstrip(b"\0"))
         elif opcode == GETATTR:
             self.say(unique, struct.pack("<QII", 0, 0, 0) + attributes(node))
         elif opcode in (OPEN, OPENDIR):
-            self.say(unique, struct.pack("<QII", 7, 0, 0))
+            self.say(unique, struct.pack("<QII", 7, self.mode == "record", 0))  # FOPEN_DIRECT_IO
         elif opcode == READ:
             self.read(unique)
+        elif opcode == WRITE:
+            self.say(unique, struct.pack("<II", struct.unpack_from("<QQI", body)[2], 0))
+        elif opcode in (MKDIR, SYMLINK, MKNOD):
+            self.say(unique, entry({MKDIR: 3, SYMLINK: 4, MKNOD: 5}[opcode]))
+        elif opcode == CREATE:
+            self.say(unique, entry(6) + struct.pack("<QII", 8, 0, 0))
+        elif opcode == COPY_FILE_RANGE_64 and self.mode == "record":
+            self.say(unique, body[40:48])  # all of it
+        elif opcode == COPY_FILE_RANGE:
+            self.say(unique, struct.pack("<II", struct.unpack_from("<Q", body, 40)[0], 0))
         elif opcode == INTERRUPT:
             self.interrupt(unique, *struct.unpack("<Q", body))
-        elif opcode in (RELEASE, RELEASEDIR, FLUSH):
+        elif opcode in (RELEASE, RELEASEDIR, FLUSH, SETXATTR):
             self.say(unique)
         else:
             self.say(unique, error=-ENOSYS)
@@ -101,8 +159,8 @@ class Server:
     def look_up(self, unique, name):
         if self.mode == "short" and name == b"file":
             self.say(unique, b"short")
-        elif name == b"file" or (self.mode == "notify" and name == b"late" and self.late()):
-            self.say(unique, struct.pack("<QQQQII", 2, 0, 3600, 3600, 0, 0) + attributes(2))
+        elif name == b"file" or (self.mode in LATE and name == b"late" and self.late()):
+            self.say(unique, entry(2))
         else:
             self.say(unique, struct.pack("<QQQQII", 0, 0, 3600, 0, 0, 0) + attributes(0))
 
@@ -120,6 +178,9 @@ class Server:
             self.say(unique, error=-EAGAIN)
         elif which in self.blocked:
             self.blocked.remove(which)
+            if "FUSE_SERVER_NOTE" in os.environ:
+                with open(os.environ["FUSE_SERVER_NOTE"], "w") as note:
+                    note.write("interrupted")
             self.say(which, error=-EINTR)
 
     def read(self, unique):
@@ -127,7 +188,11 @@ class Server:
             self.to_block -= 1
             self.blocked.add(unique)  # until it is interrupted
             return
-        if self.mode == "huge":
+        if self.mode == "lose" and not unique & RESENT:
+            self.say(0, error=NOTIFY_RESEND)
+        elif self.mode == "record":
+            self.say(unique, json.dumps(self.seen).encode())
+        elif self.mode == "huge":
             self.say(unique, b"x" * 100_000)
         elif self.mode == "garbage":
             self.channel.send(b"?")
@@ -141,6 +206,13 @@ class Server:
         elif self.mode == "notify":
             self.say(0, struct.pack("<QII", 1, 4, 0) + b"late\0", error=NOTIFY_INVAL_ENTRY)
             self.say(unique, CONTENT)
+        elif self.mode == "expire":
+            body = struct.pack("<QII", 1, 4, EXPIRE_ONLY) + b"late\0"
+            self.say(0, body, error=NOTIFY_INVAL_ENTRY)
+            self.say(unique, CONTENT)
+        elif self.mode == "epoch":
+            self.say(0, error=NOTIFY_INC_EPOCH)
+            self.say(unique, CONTENT)
         elif self.mode == "die":
             os.kill(os.getpid(), signal.SIGKILL)
         else:
@@ -151,6 +223,9 @@ def main(mode, mountpoint):
     if mode == "refuse":
         print("the remote host does not answer")
         sys.exit(3)
+    if "FUSE_SERVER_DEVICE" in os.environ:
+        Server(mode, Device(mountpoint)).run()
+        return
     channel = socket.socket(fileno=ask("o"))
     ask("m", target=mountpoint, source="by-hand", type="fuse.by-hand", options="rw")
     if mode == "leave":

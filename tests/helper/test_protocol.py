@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import threading
+import time
 
 import pytest
 
@@ -90,12 +91,82 @@ def test_a_signal_interrupts_a_thread_that_another_reads_for(serve):
     assert done == [b"content\n"] * 2
 
 
+@pytest.fixture
+def served(tmp_path):
+    """The server that blocks, behind a mount server, by way of a script that cannot be loaded."""
+    script = tmp_path / "start"
+    script.write_text(f'#!/bin/sh\nexec {sys.executable} {SERVER} block "$1"\n')
+    script.chmod(0o755)
+    with directfuse.mount([str(script), str(tmp_path / "m")], placement="server") as mount:
+        assert mount.placement == "server"
+        yield mount
+
+
+def test_a_signal_interrupts_behind_a_mount_server(served):
+    before = signal.signal(signal.SIGALRM, lambda *_: None)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        assert _read_again(served) == b"content\n"
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture
+def note(tmp_path, monkeypatch):
+    """Where fuse_server.py notes an interrupt; to be asked for before it starts."""
+    monkeypatch.setenv("FUSE_SERVER_NOTE", str(tmp_path / "note"))
+    return tmp_path / "note"
+
+
+def test_death_of_a_client_interrupts_behind_a_mount_server(note, served):
+    pid = os.fork()
+    if pid == 0:
+        read(served)  # for ever
+        os._exit(1)
+    while not _sleeps(pid):
+        time.sleep(0.01)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    for _ in range(1000):
+        if note.exists():
+            break
+        time.sleep(0.02)
+    assert note.read_text() == "interrupted"
+    assert read(served) == b"content\n"
+
+
+def _sleeps(pid):
+    """In a system call for long enough that it is the one that blocks: its third look at that."""
+    for _ in range(3):
+        with open(f"/proc/{pid}/stat") as file:
+            if file.read().rsplit(")", 1)[1].split()[0] != "S":
+                return False
+        time.sleep(0.1)
+    return True
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_what_a_server_lost_is_sent_again(serve, threads):
+    """NOTIFY_RESEND of 7.40; only what bears its mark is answered then."""
+    mount = serve("lose")
+    file = directfuse.open(f"{mount.mountpoint}/file", "rb", buffering=0)
+    done = []
+    workers = [threading.Thread(target=lambda: done.append(file.read(100))) for _ in range(threads)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(20)
+    assert sorted(done)[-1] == b"content\n" and len(done) == threads
+
+
 def test_error_with_the_wrong_sign(serve):
     assert code_of(lambda: read(serve("positive"))) == errno.ERANGE
 
 
-def test_notification_drops_a_name(serve):
-    mount = serve("notify")
+@pytest.mark.parametrize("mode", ["notify", "expire", "epoch"])
+def test_notification_drops_a_name(serve, mode):
+    mount = serve(mode)
     assert not directfuse.path.exists(f"{mount.mountpoint}/late")
     assert not directfuse.path.exists(f"{mount.mountpoint}/late")  # from the cache
     assert read(mount) == b"content\n"  # the notification comes before the data

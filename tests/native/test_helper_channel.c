@@ -53,6 +53,11 @@ const struct fuse_ctx *fuse_req_ctx(fuse_req_t req)
     return &req->ctx;
 }
 
+void fuse_req_interrupt_func(fuse_req_t req, fuse_interrupt_func_t func, void *data)
+{
+    (void)req, (void)func, (void)data; /* no mount server: signals are the thread's own */
+}
+
 int fuse_reply_err(fuse_req_t req, int error)
 {
     answer(req, error, 0);
@@ -89,6 +94,10 @@ UNREACHED(int, fuse_reply_poll, fuse_req_t r, unsigned e)
 UNREACHED(int, fuse_reply_lseek, fuse_req_t r, off_t o)
 UNREACHED(void, fuse_reply_none, fuse_req_t r)
 UNREACHED(int, fuse_lowlevel_notify_poll, struct fuse_pollhandle *p)
+UNREACHED(int, fuse_lowlevel_notify_expire_entry, struct fuse_session *s, fuse_ino_t p,
+          const char *n, size_t l, enum fuse_expire_flags f)
+UNREACHED(int, fuse_lowlevel_notify_increment_epoch, struct fuse_session *s)
+UNREACHED(int, fuse_req_getgroups, fuse_req_t r, int n, gid_t *g)
 UNREACHED(int, fuse_lowlevel_notify_inval_inode, struct fuse_session *s, fuse_ino_t i, off_t o,
           off_t l)
 UNREACHED(int, fuse_lowlevel_notify_inval_entry, struct fuse_session *s, fuse_ino_t p,

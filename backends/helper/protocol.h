@@ -1,0 +1,42 @@
+/*
+ * protocol.h - what FUSE 7.38 to 7.45 have added of which we make use (fuse.h of Linux 6.18);
+ * Debian's linux/fuse.h ends with the beginnings of 7.38. The names are ours: a newer header has
+ * its own.
+ */
+#ifndef HELPER_PROTOCOL_H
+#define HELPER_PROTOCOL_H
+
+#include <linux/fuse.h>
+#include <stdint.h>
+
+/* INIT; bits from 32 on are those of flags2 (FUSE_INIT_EXT). */
+#define PROTOCOL_CREATE_SUPP_GROUP (UINT64_C(1) << 34) /* 7.38 */
+#define PROTOCOL_NO_EXPORT_SUPPORT (UINT64_C(1) << 38) /* 7.40 */
+#define PROTOCOL_HAS_RESEND        (UINT64_C(1) << 39) /* 7.40 */
+
+/* 7.40: set in the number of a request that is sent a second time, because of NOTIFY_RESEND. */
+#define PROTOCOL_UNIQUE_RESEND (UINT64_C(1) << 63)
+
+/* Notifications. */
+enum {
+    PROTOCOL_NOTIFY_RESEND = 7,    /* 7.40; no body */
+    PROTOCOL_NOTIFY_INC_EPOCH = 8, /* 7.44; no body */
+    PROTOCOL_NOTIFY_PRUNE = 9,     /* 7.45; ids of nodes that the server would like forgotten */
+};
+
+/* 7.38: type of an extension, supplementary groups. */
+enum { PROTOCOL_EXT_GROUPS = 32 };
+
+struct protocol_extension {
+    uint32_t size; /* bytes, this header included */
+    uint32_t type;
+};
+
+/* 7.45: as COPY_FILE_RANGE, but for the reply. */
+enum { PROTOCOL_COPY_FILE_RANGE_64 = 53 };
+
+struct protocol_copy_out {
+    uint64_t bytes;
+};
+
+#endif

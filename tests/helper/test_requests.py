@@ -1,0 +1,109 @@
+"""What a server that speaks FUSE 7.45 is sent: byte for byte what the kernel sends to it."""
+
+import contextlib
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+import time
+
+import pytest
+
+from .conftest import SERVER
+
+SYMLINK, MKNOD, MKDIR, SETXATTR, INIT, CREATE, COPY, COPY_64 = [
+    "6",
+    "8",
+    "9",
+    "21",
+    "26",
+    "35",
+    "47",
+    "53",
+]
+GROUP = 4242  # of fuse_server.py's root directory
+
+CALLS = """
+import os, sys
+which, server, point = sys.argv[1:]
+api, open_ = os, os.open
+os.umask(0o22)
+if which == "helper":
+    import directfuse as api
+    open_ = api.os_open
+    mount = api.mount([sys.executable, server, "record", point], placement="helper")
+api.mkdir(point + "/dir", 0o750)
+api.symlink("target", point + "/link")
+api.mknod(point + "/node", 0o100640)
+api.setxattr(point + "/file", "user.a", b"value")
+new = open_(point + "/new", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o640)
+file = open_(point + "/file", os.O_RDONLY)
+assert api.copy_file_range(file, new, 4096, 0, 0) == 4096
+sys.stdout.buffer.write(api.pread(file, 1 << 16, 0))
+if which == "helper":
+    api.close(file)
+    api.close(new)
+    mount.unmount()
+"""
+
+
+def sent(which, point):
+    """{opcode: [[words of extensions, body], ...]}"""
+    if os.geteuid() != 0:
+        pytest.skip("a supplementary group of our choice needs root")
+    words = [sys.executable, "-c", CALLS, which, SERVER, str(point)]
+    done = subprocess.run(words, capture_output=True, extra_groups=[GROUP], timeout=50)
+    assert done.returncode == 0, done.stderr.decode()
+    return json.loads(done.stdout)
+
+
+@contextlib.contextmanager
+def kernel_mount(point):
+    """fuse_server.py on the kernel's FUSE, which must speak 7.45."""
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        pytest.skip("/dev/fuse cannot be opened")
+    if tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) < (6, 18):
+        pytest.skip("FUSE 7.45 came with Linux 6.18")
+    point.mkdir()
+    environment = os.environ | {"FUSE_SERVER_DEVICE": "1"}
+    server = subprocess.Popen([sys.executable, SERVER, "record", str(point)], env=environment)
+    try:
+        for _ in range(200):
+            if os.path.ismount(point):
+                break
+            time.sleep(0.05)
+        yield
+    finally:
+        subprocess.run(["umount", str(point)], check=False)
+        server.kill()
+        server.wait()
+
+
+def test_requests_are_the_kernels(tmp_path):
+    with kernel_mount(tmp_path / "kernel"):
+        theirs = sent("kernel", tmp_path / "kernel")
+    ours = sent("helper", tmp_path / "helper")
+    for opcode in (MKDIR, SYMLINK, MKNOD, SETXATTR, CREATE, COPY_64):
+        assert ours[opcode] == theirs[opcode], opcode
+
+
+def test_extensions(tmp_path):
+    """A list of no security contexts, and the group through which the caller may write here."""
+    seen = sent("helper", tmp_path / "m")
+    groups = struct.pack("<IIII", 16, 32, 1, GROUP)
+    for opcode in (MKDIR, SYMLINK, MKNOD, CREATE):
+        ((words, body),) = seen[opcode]
+        assert words == 3
+        assert bytes.fromhex(body).endswith(struct.pack("<II", 8, 0) + groups)
+    assert COPY not in seen
+
+
+def test_init_offers_no_way_around_us(tmp_path):
+    ((_, body),) = sent("helper", tmp_path / "m")[INIT]
+    major, minor, _, flags, flags2 = struct.unpack_from("<IIIII", bytes.fromhex(body))
+    assert (major, minor) == (7, 45)
+    assert flags & 1 << 30  # INIT_EXT
+    assert not flags & (1 << 16 | 7 << 7)  # WRITEBACK_CACHE, SPLICE_*
+    assert not flags2 & (1 << 5 | 1 << 8 | 1 << 9)  # PASSTHROUGH, ALLOW_IDMAP, OVER_IO_URING
