@@ -78,8 +78,8 @@ static ssize_t check_creatable(struct df_way *way, int flags)
     if (!(flags & O_CREAT) || (way->leg.last == DF_LAST_NAME && !way->leg.slash))
         return 0;
     if (way->leg.last == DF_LAST_NAME) {
-        ret = df_check_entry(way->fs, &way->call, &way->leg.where, true, &st);
-        return ret < 0 ? ret : -EISDIR;
+        ret = df_check_entry(way->fs, &way->call, &way->leg.where, false, &st);
+        return ret < 0 ? ret : -EISDIR; /* a link there is not followed: it may lead in a circle */
     }
     ret = df_check_walked(way->fs, &way->call, &way->leg.where);
     if (ret < 0)

@@ -102,6 +102,16 @@ def test_create_of_a_directory_is_eisdir(fs):
         fs.open(path, os.O_CREAT | os.O_RDONLY)
 
 
+@pytest.mark.parametrize("target", ["d", "f", "missing", "link"])
+@pytest.mark.parametrize("flags", [0, os.O_EXCL, os.O_NOFOLLOW], ids=["alone", "excl", "nofollow"])
+def test_create_with_a_slash_is_eisdir_whatever_the_link_leads_to(fs, target, flags):
+    fs.mkdir("d")
+    fs.make("f")
+    path = fs.symlink(target, "link") + "/"
+    with fails(errno.EISDIR, path):
+        fs.open(path, CREATE | flags)
+
+
 # ---- O_TRUNC -----------------------------------------------------------------------------------
 
 
