@@ -251,9 +251,11 @@ static bool abandon(struct df_link *link, struct df_slot *slot)
     if (atomic_compare_exchange_strong(&slot->word, &word, DF_SLOT_FREE))
         return false;
     word = df_slot_word(client, DF_SLOT_RUNNING);
-    return !atomic_compare_exchange_strong(&slot->word, &word,
-                                           df_slot_word(client, DF_SLOT_ABANDONED)) &&
-           word == df_slot_word(client, DF_SLOT_DONE);
+    if (!atomic_compare_exchange_strong(&slot->word, &word,
+                                        df_slot_word(client, DF_SLOT_ABANDONED)))
+        return word == df_slot_word(client, DF_SLOT_DONE);
+    mark(link, link->segment->signals, slot); /* not a slot that is free again: the next op's */
+    return false;
 }
 
 /* One sleep on the slot. 0: look again. */
@@ -269,10 +271,8 @@ static int nap(struct df_link *link, struct df_slot *slot, uint32_t word, int64_
     *waited += LOOK_NS;
     if (df_link_lost(link))
         return atomic_load(&slot->word) == df_slot_word(link->client, DF_SLOT_DONE) ? 0 : -ENOTCONN;
-    if (patience >= 0 && *waited >= patience && !abandon(link, slot)) {
-        mark(link, link->segment->signals, slot);
+    if (patience >= 0 && *waited >= patience && !abandon(link, slot))
         return give_up(link);
-    }
     return 0;
 }
 
