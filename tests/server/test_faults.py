@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -133,10 +134,18 @@ def answers(point):  # noqa: F811
         return False
 
 
+def is_stopped(process):
+    """SIGSTOP takes effect thread by thread, some time after kill(2) has returned."""
+    tasks = Path(f"/proc/{process}/task").glob("*/stat")
+    states = {status.read_text().rpartition(")")[2].split()[0] for status in tasks}
+    return states == {"T"}
+
+
 def test_a_server_that_hangs_is_waited_for_as_long_as_asked(point):  # noqa: F811
     with directfuse.mount(["memfs", point], placement="server", call_timeout=1):
         server = the_server()
         os.kill(server, signal.SIGSTOP)
+        until(lambda: is_stopped(server))
         try:
             with pytest.raises(TimeoutError):
                 directfuse.mkdir(f"{point}/late")
