@@ -260,6 +260,10 @@ class Machine(RuleBasedStateMachine):
 
     @rule(one=descriptors, two=descriptors, size=sizes, at=offsets, to=offsets)
     def copy(self, one, two, size, at, to):
+        """A kernel mount checks for overlap with the size that it saw last, and each name of a
+        file has one of its own there (libfuse's high-level API): fstat renews it.
+        """
+        self.fstat(one)
         self.both(lambda fs, one, two: fs.os.copy_file_range(one, two, size, at, to), one, two)
 
     @rule(fd=descriptors)
