@@ -157,6 +157,8 @@ static void take_extras(struct df_highlevel *hl)
     hl->checks_names = df_plugin_checks_names(plugin);
     if (df_plugin_of_code(*(void **)&hl->ops.getattr) == plugin)
         *(void **)&hl->getattr_at = df_plugin_getattr_at(plugin);
+    hl->asks_at_once =
+        hl->getattr_at && hl->config.use_ino && hl->attr_ns == 0 && hl->negative_ns == 0;
 }
 
 /* Takes over what ops->init left in connection and configuration. */

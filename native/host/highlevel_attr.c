@@ -125,10 +125,49 @@ int df_highlevel_stat_file(struct df_frame *frame, struct df_file *file, struct 
     return stat_file(frame, file, st);
 }
 
+/* A plain name in an open directory, of which no cache could tell: the plugin is the whole way. */
+static DF_FLAT bool is_asked_at_once(const struct df_frame *frame, const struct df_where *where)
+{
+    return frame->hl->asks_at_once && where->base->kind == DF_KIND_DIRECTORY &&
+           df_handle_of(where->base)->bits & DF_HANDLE_PLUGIN &&
+           !(where->flags & ~(uint32_t)DF_WHERE_NOFOLLOW) && where->len <= DF_NAME_MAX &&
+           !df_frame_checks(frame) && !strchr(where->name, '/');
+}
+
+static DF_FLAT int ask_at_once(struct df_frame *frame, const struct df_where *where,
+                               struct stat *st)
+{
+    union df_file_info directory;
+    int result = df_frame_admit(frame);
+
+    if (DF_UNLIKELY(result))
+        return result;
+    memset(st, 0, sizeof(*st));
+    df_handle_info(frame, where->base, &directory);
+    result = frame->hl->getattr_at(&directory.info, where->name, st);
+    if (DF_LIKELY(result == 0))
+        result = df_highlevel_fix_stat(frame, NULL, NULL, 0, (struct df_path_hash){0}, st);
+    return result;
+}
+
+/* What ask_at_once() said is not the end of it: a link to follow, or a name that is missing,
+ * perhaps only for the moment in which it is replaced, perhaps against what the cache believes. */
+static inline bool needs_walk(const struct df_where *where, int result, const struct stat *st)
+{
+    bool follow = !(where->flags & DF_WHERE_NOFOLLOW);
+
+    return result == -ENOENT || (result == 0 && follow && S_ISLNK(st->st_mode));
+}
+
 static DF_FLAT int stat_where(struct df_frame *frame, const struct df_where *where, struct stat *st)
 {
     if (where->base && where->len == 0)
         return stat_file(frame, where->base, st);
+    if (where->base && is_asked_at_once(frame, where)) {
+        int result = ask_at_once(frame, where, st);
+        if (DF_LIKELY(!needs_walk(where, result, st)))
+            return result;
+    }
     return stat_by_path(frame, where, st);
 }
 

@@ -84,6 +84,7 @@ struct df_highlevel {
     bool checks_names; /* the plugin does, as Linux would: docs/decisions/014 */
     int (*getattr_at)(struct fuse_file_info *directory, const char *name,
                       struct stat *st); /* or NULL: likewise */
+    bool asks_at_once;                  /* no cache would answer before getattr_at, nor keep more */
     bool initialised;                   /* ops->init has run, so ops->destroy is due */
     uint32_t fmask;                     /* instead of config.umask for files, if not 0 */
     uint32_t dmask;                     /* for directories */
