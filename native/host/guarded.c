@@ -15,6 +15,7 @@
 
 #include "core/call.h"
 #include "core/export.h"
+#include "host/highlevel.h"
 
 struct guarded {
     struct df_fs fs;
@@ -53,6 +54,7 @@ void df_guarded_leave(void)
     if (!landing)
         return;
     atomic_store(&landing->self->dead, true);
+    df_highlevel_unwind(landing);
     longjmp(landing->place, 1);
 }
 

@@ -263,6 +263,16 @@ struct fuse_context *df_highlevel_context(void)
     return df_highlevel_frame ? &df_highlevel_frame->context : NULL;
 }
 
+/* An operation further out may be on another stack (a main that moves): only what is between. */
+void df_highlevel_unwind(const void *landing)
+{
+    const char here = 0;
+    const struct df_frame *frame = df_highlevel_frame;
+
+    while ((uintptr_t)frame > (uintptr_t)&here && (uintptr_t)frame < (uintptr_t)landing)
+        frame = df_highlevel_frame = frame->outer;
+}
+
 const struct df_caller *df_highlevel_caller(void)
 {
     return df_highlevel_frame ? df_highlevel_frame->caller : NULL;

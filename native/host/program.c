@@ -10,6 +10,8 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include "host/highlevel.h"
+
 /* The program that runs on this thread; a plugin's main thread runs one. */
 struct run {
     jmp_buf start; /* from the program's _start back to us, with its main */
@@ -85,6 +87,7 @@ void df_program_leave(int status)
     if (!running)
         return;
     running->status = status;
+    df_highlevel_unwind(running); /* init() or destroy() may have called exit() */
     longjmp(running->end, 1);
 }
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import directfuse
+from directfuse import _paths
 
 HERE = Path(__file__).parent
 FUSE3 = ["-D_FILE_OFFSET_BITS=64", "-I/usr/include/fuse3", "-lfuse3"]
@@ -44,6 +45,13 @@ def text_of(path):
         directfuse.close(fd)
 
 
+def running_operation():
+    """What fuse_get_context() shows on this thread: NULL, as None, outside of operations."""
+    context = ctypes.CDLL(str(_paths.library())).df_highlevel_context
+    context.restype = ctypes.c_void_p
+    return context()
+
+
 ENDS = ["exit", "_exit", "quick_exit", "exit_group", "abort", "assert", "raise", "kill"]
 
 
@@ -54,6 +62,7 @@ def test_an_end_inside_an_op_is_an_error_of_that_call(unruly, point, deed):
     with pytest.raises(OSError) as caught:
         directfuse.pread(fd, 100, 0)
     assert caught.value.errno == errno.EIO
+    assert running_operation() is None  # the next one on this thread looks at those around it
     directfuse.close(fd)
     if mount.mounted:
         mount.unmount(lazy=True)
