@@ -213,7 +213,11 @@ def test_a_daemon_killed_while_programs_run(kernel, area):
 def test_interrupted_in_the_middle(area, number, part):
     words = (*SMALL, "--route=inline", "--route=run", "--route=kernel FUSE", part, "--budget=60")
     process = start(area, *words)
-    wait_for(lambda: len(processes_at(area)) > 1, process)  # it, and what it has started
+
+    def measures():
+        return any(is_run(words, b"df-bench") for words in processes_at(area).values())
+
+    wait_for(measures, process)
     process.send_signal(number)
     out, err = process.communicate(timeout=40)
     assert process.returncode == 128 + number, err
