@@ -50,8 +50,8 @@ def compare(where, settings):
 @pytest.mark.timeout(300)  # seconds; one that passes takes ten, one that fails has to shrink
 @WHERES
 def test_random_calls_end_as_on_linux(where):
-    # A helper's call is a trip to another process; plain is the oracle against itself.
-    compare(where, FEW if where[0] in ("helper", "plain") else SHORT)
+    # Calls of a helper or of the kernel are trips to another process; plain is the oracle itself.
+    compare(where, FEW if where[0] in ("helper", "kernel", "plain") else SHORT)
 
 
 @pytest.fixture(scope="module")
