@@ -123,7 +123,7 @@ static int receive(int fd, struct incoming *in)
     ssize_t size = recvmsg(fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
     in->fd = -1;
-    in->sender = (struct ucred){.uid = (uid_t)-1};
+    in->sender = (struct ucred){0};
     if (size < 0)
         return errno == EAGAIN || errno == EINTR ? -EAGAIN : 0;
     read_control(in, &header);
@@ -134,10 +134,11 @@ static int receive(int fd, struct incoming *in)
     return 0;
 }
 
-/* A message that comes between accept and SO_PASSCRED bears no sender: it is who connected. */
+/* A message that comes between accept and SO_PASSCRED bears no sender, which the kernel shows as
+ * process 0 of the overflow uid: it is who connected. */
 static bool may_join(const struct connection *connection, const struct incoming *in)
 {
-    uid_t uid = in->sender.uid == (uid_t)-1 ? connection->peer : in->sender.uid;
+    uid_t uid = in->sender.pid == 0 ? connection->peer : in->sender.uid;
 
     return uid == geteuid() || uid == 0;
 }
