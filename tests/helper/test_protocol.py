@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import contextmanager
 
 import pytest
 
@@ -50,18 +51,25 @@ def test_messages_that_are_none(serve):
     assert read(mount) == b"content\n"
 
 
-@pytest.mark.parametrize("restarts", [False, True])
-def test_a_signal_interrupts_the_request_of_its_thread(serve, restarts):
-    """Whatever SA_RESTART says; the first try of the server is answered by EINTR, as it wants."""
-    mount = serve("block")
+@contextmanager
+def _alarm(*, restarts):
+    """A signal with a handler, 0.2 s from now; `restarts`: with SA_RESTART."""
     before = signal.signal(signal.SIGALRM, lambda *_: None)
     signal.siginterrupt(signal.SIGALRM, not restarts)
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.2)
-        assert _read_again(mount) == b"content\n"
+        yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_signal_interrupts_the_request_of_its_thread(serve, restarts):
+    """Whatever SA_RESTART says; the first try of the server is answered by EINTR, as it wants."""
+    mount = serve("block")
+    with _alarm(restarts=restarts):
+        assert _read_again(mount) == b"content\n"
 
 
 def _read_again(mount):
@@ -103,13 +111,8 @@ def served(tmp_path):
 
 
 def test_a_signal_interrupts_behind_a_mount_server(served):
-    before = signal.signal(signal.SIGALRM, lambda *_: None)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.2)
+    with _alarm(restarts=False):
         assert _read_again(served) == b"content\n"
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture
