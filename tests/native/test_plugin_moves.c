@@ -16,16 +16,23 @@
 #include "core/mount.h"
 #include "plugin_fixture.h"
 
+/* Starts hello_moves at /t-plugin/moves; what it does is written to the file that is returned. */
+static char *start_before_witness(struct df_plugin **plugin, const char *text)
+{
+    char option[128];
+    char *witness = temporary_file();
+    snprintf(option, sizeof(option), "-owitness=%s", witness);
+    assert_started(plugin, "hello_moves", option, text, "/t-plugin/moves");
+    return witness;
+}
+
 static void test_keeps_no_thread(void **state)
 {
     (void)state;
     struct df_plugin *plugin;
     int status = -77;
-    char option[128];
-    char *witness = temporary_file();
     int threads = count_entries("/proc/self/task");
-    snprintf(option, sizeof(option), "-owitness=%s", witness);
-    assert_started(&plugin, "hello_moves", option, "-otext=here", "/t-plugin/moves");
+    char *witness = start_before_witness(&plugin, "-otext=here");
     await_threads(threads);
     assert_content("/t-plugin/moves/text", "here");
     int fd = open_file("/t-plugin/moves/text");
@@ -45,11 +52,8 @@ static void test_ends_with_the_last_file(void **state)
     (void)state;
     struct df_plugin *plugin;
     int status = -77;
-    char option[128];
-    char *witness = temporary_file();
     int threads = count_entries("/proc/self/task");
-    snprintf(option, sizeof(option), "-owitness=%s", witness);
-    assert_started(&plugin, "hello_moves", option, "-otext=lazy", "/t-plugin/moves");
+    char *witness = start_before_witness(&plugin, "-otext=lazy");
     int fd = open_file("/t-plugin/moves/text");
     assert_int_equal(df_plugin_stop(plugin, true, &status), 0);
     assert_int_equal(status, -1);
