@@ -15,7 +15,7 @@
 
 #include "core/call.h"
 #include "core/export.h"
-#include "host/highlevel.h"
+#include "host/on_stack.h"
 
 struct guarded {
     struct df_fs fs;
@@ -54,7 +54,7 @@ void df_guarded_leave(void)
     if (!landing)
         return;
     atomic_store(&landing->self->dead, true);
-    df_highlevel_unwind(landing);
+    df_on_stack_cut(landing);
     longjmp(landing->place, 1);
 }
 

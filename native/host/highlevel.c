@@ -30,8 +30,6 @@
 
 #define MAX_WRITE_LEAST 4096 /* of the kernel */
 
-_Thread_local struct df_frame *df_highlevel_frame;
-
 static const struct df_ops highlevel_ops = {
     .version = DF_OPS_VERSION,
     .size = sizeof(struct df_ops),
@@ -193,8 +191,7 @@ static void enter_alone(struct df_frame *frame, struct df_highlevel *hl)
     frame->context.fuse = hl->fuse;
     frame->context.private_data = hl->private_data;
     frame->hl = hl;
-    frame->outer = df_highlevel_frame;
-    df_highlevel_frame = frame;
+    df_on_stack_push(&frame->stacked);
 }
 
 /* libfuse gives up likewise. */
@@ -233,7 +230,7 @@ int df_highlevel_init(struct df_fs *fs, struct fuse *fuse, struct fuse_conn_info
     if (hl->ops.init) {
         enter_alone(&frame, hl);
         hl->private_data = hl->ops.init(conn, &hl->config);
-        df_highlevel_frame = frame.outer;
+        df_on_stack_pop(&frame.stacked);
     }
     settle(hl, conn);
     take_extras(hl);
@@ -248,7 +245,7 @@ void df_highlevel_free(struct df_fs *fs)
     if (hl->initialised && hl->ops.destroy) {
         enter_alone(&frame, hl);
         hl->ops.destroy(hl->private_data);
-        df_highlevel_frame = frame.outer;
+        df_on_stack_pop(&frame.stacked);
     }
     df_open_paths_forget_all(&hl->open_paths);
     df_name_turns_destroy(&hl->turns);
@@ -260,22 +257,16 @@ void df_highlevel_free(struct df_fs *fs)
 
 struct fuse_context *df_highlevel_context(void)
 {
-    return df_highlevel_frame ? &df_highlevel_frame->context : NULL;
-}
+    struct df_frame *frame = df_frame_of(df_on_stack);
 
-/* An operation further out may be on another stack (a main that moves): only what is between. */
-void df_highlevel_unwind(const void *landing)
-{
-    const char here = 0;
-    const struct df_frame *frame = df_highlevel_frame;
-
-    while ((uintptr_t)frame > (uintptr_t)&here && (uintptr_t)frame < (uintptr_t)landing)
-        frame = df_highlevel_frame = frame->outer;
+    return frame ? &frame->context : NULL;
 }
 
 const struct df_caller *df_highlevel_caller(void)
 {
-    return df_highlevel_frame ? df_highlevel_frame->caller : NULL;
+    const struct df_frame *frame = df_frame_of(df_on_stack);
+
+    return frame ? frame->caller : NULL;
 }
 
 int df_highlevel_invalidate(struct df_fs *fs, const char *path)

@@ -76,10 +76,6 @@ DF_PRIVATE_EXPORT void df_highlevel_free(struct df_fs *fs);
  */
 DF_PRIVATE_EXPORT struct fuse_context *df_highlevel_context(void);
 
-/* Whoever jumps out of operations on this thread, over the stack from here to the object `landing`,
- * says so first: they have ended. */
-void df_highlevel_unwind(const void *landing);
-
 /* Who makes the call that runs on this thread (fuse_getgroups); NULL outside of an operation and
  * in init and destroy. */
 DF_PRIVATE_EXPORT const struct df_caller *df_highlevel_caller(void);

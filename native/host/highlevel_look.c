@@ -131,7 +131,8 @@ static bool takes_turns(const struct df_frame *frame)
 {
     if (frame->hl->serial || frame->hl->checks_names)
         return false;
-    for (const struct df_frame *outer = frame->outer; outer; outer = outer->outer)
+    for (const struct df_frame *outer = df_frame_outside(frame); outer;
+         outer = df_frame_outside(outer))
         if (outer->hl == frame->hl)
             return false;
     return true;

@@ -34,6 +34,7 @@
 #include "host/entry_cache.h"
 #include "host/highlevel.h"
 #include "host/name_turn.h"
+#include "host/on_stack.h"
 #include "host/open_paths.h"
 
 #define DF_NAME_MAX    255         /* bytes in a component */
@@ -114,22 +115,32 @@ static inline struct df_highlevel *df_highlevel_of(struct df_fs *fs)
 /* One op of ours on this thread: what fuse_get_context() shows, and what the op needs throughout.
  */
 struct df_frame {
+    struct df_on_stack stacked; /* first: df_frame_of() */
     struct fuse_context context;
     struct df_highlevel *hl;
     struct df_call *call;
     const struct df_caller *caller;
-    struct df_frame *outer; /* the op whose plugin called us, on this or another mount */
-    uint64_t now;           /* ns of CLOCK_MONOTONIC_COARSE, read when first needed; else 0 */
-    uint32_t held;          /* nodes of open_paths.h that this thread has read-locked */
-    bool writes;            /* it has some write-locked, or its turn in a directory (name_turn.h) */
+    uint64_t now;  /* ns of CLOCK_MONOTONIC_COARSE, read when first needed; else 0 */
+    uint32_t held; /* nodes of open_paths.h that this thread has read-locked */
+    bool writes;   /* it has some write-locked, or its turn in a directory (name_turn.h) */
 };
 
-extern _Thread_local struct df_frame *df_highlevel_frame; /* innermost of this thread */
+/* Only this lane keeps such records. NULL stays NULL. */
+static inline struct df_frame *df_frame_of(struct df_on_stack *record)
+{
+    return (struct df_frame *)record;
+}
+
+static inline struct df_frame *df_frame_outside(const struct df_frame *frame)
+{
+    return df_frame_of(frame->stacked.outer);
+}
 
 static inline void df_frame_enter(struct df_frame *frame, struct df_highlevel *hl,
                                   struct df_call *call)
 {
     const struct df_caller *caller = call->caller;
+    const struct df_frame *outer;
 
     frame->context = (struct fuse_context){
         .fuse = hl->fuse,
@@ -143,17 +154,17 @@ static inline void df_frame_enter(struct df_frame *frame, struct df_highlevel *h
     frame->call = call;
     frame->caller = caller;
     frame->now = 0;
-    frame->outer = df_highlevel_frame;
-    frame->held = frame->outer ? frame->outer->held : 0;
-    frame->writes = frame->outer && frame->outer->writes;
+    outer = df_frame_of(df_on_stack);
+    frame->held = outer ? outer->held : 0;
+    frame->writes = outer && outer->writes;
     if (DF_UNLIKELY(hl->serial))
         pthread_mutex_lock(&hl->serial_lock);
-    df_highlevel_frame = frame;
+    df_on_stack_push(&frame->stacked);
 }
 
 static inline void df_frame_leave(struct df_frame *frame)
 {
-    df_highlevel_frame = frame->outer;
+    df_on_stack_pop(&frame->stacked);
     if (DF_UNLIKELY(frame->hl->serial))
         pthread_mutex_unlock(&frame->hl->serial_lock);
 }

@@ -10,7 +10,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-#include "host/highlevel.h"
+#include "host/on_stack.h"
 
 /* The program that runs on this thread; a plugin's main thread runs one. */
 struct run {
@@ -87,7 +87,7 @@ void df_program_leave(int status)
     if (!running)
         return;
     running->status = status;
-    df_highlevel_unwind(running); /* init() or destroy() may have called exit() */
+    df_on_stack_cut(running); /* init() or destroy() may have called exit() */
     longjmp(running->end, 1);
 }
 
