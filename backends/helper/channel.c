@@ -8,12 +8,15 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #define MESSAGE_WANTED ((1u << 20) + (1u << 16)) /* bytes; as much of it as the system grants */
 #define RELIEF_PAUSE   20000000L /* ns that the relief thread stays away from a busy socket */
+
+#define MARK_SIZE      4096u
 
 enum { NO_SLOT = UINT32_MAX };
 
@@ -40,6 +43,23 @@ static int make_interruptible(int fd)
     return setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) < 0 ? errno : 0;
 }
 
+/* A page that is 0 in a forked child; elsewhere it begins with 1. NULL with errno. */
+static char *mark_process(void)
+{
+    char *page = mmap(NULL, MARK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (page == MAP_FAILED)
+        return NULL;
+    if (madvise(page, MARK_SIZE, MADV_WIPEONFORK) == 0) {
+        *page = 1;
+        return page;
+    }
+    int error = errno;
+    munmap(page, MARK_SIZE);
+    errno = error;
+    return NULL;
+}
+
 static void link_slots(struct channel *channel)
 {
     for (uint32_t i = 0; i < CHANNEL_REQUESTS; i++)
@@ -56,10 +76,12 @@ struct channel *channel_new(int *theirs)
     pthread_mutex_init(&channel->lock, NULL);
     pthread_cond_init(&channel->freed, NULL);
     pthread_cond_init(&channel->relieve, NULL);
-    channel->process = getpid();
+    pthread_mutex_init(&channel->files.lock, NULL);
+    channel->ours = mark_process();
     channel->fd = -1;
     channel->slots = calloc(CHANNEL_REQUESTS, sizeof(*channel->slots));
-    if (channel->slots && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0 &&
+    if (channel->slots && channel->ours &&
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0 &&
         make_interruptible(pair[0]) == 0) {
         size_t ours = widen(pair[0]), other = widen(pair[1]);
         channel->limit = ours < other ? ours : other;
@@ -92,6 +114,9 @@ void channel_free(struct channel *channel)
     notify_free(channel);
     free(channel->buffer);
     free(channel->slots);
+    if (channel->ours)
+        munmap(channel->ours, MARK_SIZE);
+    pthread_mutex_destroy(&channel->files.lock);
     pthread_cond_destroy(&channel->relieve);
     pthread_cond_destroy(&channel->freed);
     pthread_mutex_destroy(&channel->lock);
@@ -113,14 +138,15 @@ struct pending *channel_find(struct channel *channel, uint64_t number)
     uint64_t index = (number >> 1 & UINT32_MAX) - 1;
     struct pending *pending = index < CHANNEL_REQUESTS ? &channel->slots[index] : NULL;
 
-    return pending && pending->req && channel_number(channel, pending) == number ? pending : NULL;
+    return pending && pending->waiter && channel_number(channel, pending) == number ? pending
+                                                                                    : NULL;
 }
 
-struct pending *channel_take_slot(struct channel *channel)
+struct pending *channel_take_slot(struct channel *channel, bool patient)
 {
-    while (channel->first_free == NO_SLOT && !channel->dead)
+    while (channel->first_free == NO_SLOT && !channel->dead && patient)
         pthread_cond_wait(&channel->freed, &channel->lock);
-    if (channel->dead)
+    if (channel->dead || channel->first_free == NO_SLOT)
         return NULL;
     struct pending *pending = &channel->slots[channel->first_free];
     channel->first_free = pending->next_free;
@@ -131,6 +157,7 @@ struct pending *channel_take_slot(struct channel *channel)
 static void give_slot(struct channel *channel, struct pending *pending)
 {
     pending->req = NULL;
+    pending->waiter = NULL;
     pending->resent = false;
     pending->generation = (pending->generation + 1) & 0x3fffffff; /* bit 63 is RESEND's */
     pending->next_free = channel->first_free;
@@ -155,6 +182,8 @@ bool channel_claim(struct channel *channel, uint64_t number, struct pending *out
  * waiter, which lies on its thread's stack, may be gone. */
 static void answer(const struct pending *pending, int error, const char *body, size_t size)
 {
+    if (pending->changes)
+        files_changed(pending->channel, pending->changes);
     if (pending->ask)
         exchange_answer(pending->ask, error, body, size);
     else if (error)
@@ -172,7 +201,7 @@ static void bury(struct channel *channel)
     pthread_cond_broadcast(&channel->freed);
     for (uint32_t i = 0; i < CHANNEL_REQUESTS; i++) {
         struct pending pending = channel->slots[i];
-        if (!pending.req)
+        if (!pending.waiter)
             continue;
         give_slot(channel, &channel->slots[i]);
         answer(&pending, ECONNABORTED, NULL, 0);

@@ -24,6 +24,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+#include "files.h"
 #include "protocol.h"
 
 enum { CHANNEL_REQUESTS = 4096 }; /* in flight; more wait for a slot */
@@ -33,13 +34,15 @@ struct waiter;
 
 /* One request that awaits its reply. */
 struct pending {
-    fuse_req_t req;        /* NULL: the slot is free */
+    struct channel *channel;
+    fuse_req_t req;        /* NULL: of nobody who could be interrupted */
     struct ask *ask;       /* takes the reply in place of req, unless NULL */
-    struct waiter *waiter; /* the thread that sent it */
+    struct waiter *waiter; /* who sent it; NULL: the slot is free */
     bool resent;           /* the server is to get it a second time */
     uint32_t opcode;
     uint32_t generation; /* of the slot: a late second reply finds nothing */
     uint32_t next_free;
+    uint64_t node, changes;   /* as in its message */
     size_t room;              /* bytes of data that the caller takes */
     struct fuse_file_info fi; /* OPEN, OPENDIR, CREATE */
 };
@@ -48,6 +51,7 @@ struct pending {
 struct message {
     uint32_t opcode;
     uint64_t node;
+    uint64_t changes;                /* the node whose bytes it may change; 0: none */
     const struct fuse_file_info *fi; /* kept for the reply; may be NULL */
     size_t room;
     struct iovec part[4];     /* the first is the header's place */
@@ -59,7 +63,7 @@ struct poll_handles;
 
 struct channel {
     int fd;
-    pid_t process;      /* who may use it: not a forked child */
+    char *ours;         /* whether this is the process that made it: channel_is_ours() */
     size_t limit;       /* bytes of the largest message */
     uint32_t minor;     /* of the protocol that both sides speak */
     uint64_t flags;     /* FUSE_* of INIT that both sides agreed on, flags2 from bit 32 on */
@@ -70,7 +74,8 @@ struct channel {
     uint32_t time_gran;           /* nanoseconds */
     struct fuse_session *session; /* set before the first request */
     struct poll_handles *polls;   /* notify.c */
-    char *buffer;                 /* `limit` bytes; of the reader */
+    struct files files;
+    char *buffer; /* `limit` bytes; of the reader */
 
     _Atomic bool no_copy_64; /* the server has said that it knows no COPY_FILE_RANGE_64 */
 
@@ -104,6 +109,12 @@ void channel_say_goodbye(struct channel *channel);
 
 /* Ends the connection: the server reads its end. No request is in flight. */
 void channel_free(struct channel *channel);
+
+/* False in a forked child: the socket is its parent's. */
+static inline bool channel_is_ours(const struct channel *channel)
+{
+    return *channel->ours;
+}
 
 /* ---- requests ---- */
 

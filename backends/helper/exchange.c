@@ -12,9 +12,9 @@
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-/* One message, whole or not at all. 0 or an errno. */
+/* One message, whole or not at all; `flags` of sendmsg(2). 0 or an errno. */
 static int send_parts(const struct channel *channel, struct message *message,
-                      struct fuse_in_header *header)
+                      struct fuse_in_header *header, int flags)
 {
     struct msghdr all = {.msg_iov = message->part, .msg_iovlen = (size_t)message->count};
 
@@ -25,7 +25,7 @@ static int send_parts(const struct channel *channel, struct message *message,
     header->len = 0;
     for (int i = 0; i < message->count; i++)
         header->len += (uint32_t)message->part[i].iov_len;
-    while (sendmsg(channel->fd, &all, MSG_NOSIGNAL) < 0) {
+    while (sendmsg(channel->fd, &all, MSG_NOSIGNAL | flags) < 0) {
         if (errno != EINTR)
             return errno;
     }
@@ -103,7 +103,7 @@ void exchange_resend_all(struct channel *channel)
     pthread_mutex_lock(&channel->lock);
     for (uint32_t i = 0; i < CHANNEL_REQUESTS; i++) {
         struct pending *pending = &channel->slots[i];
-        if (!pending->req)
+        if (!pending->waiter)
             continue;
         pending->resent = true;
         atomic_store(&pending->waiter->state, WAITER_RESENDS);
@@ -119,7 +119,7 @@ void exchange_resend(struct channel *channel, struct waiter *own)
     if (!atomic_compare_exchange_strong(&own->state, &state, WAITER_WAITS))
         return;
     own->header.unique |= PROTOCOL_UNIQUE_RESEND;
-    send_parts(channel, own->message, &own->header); /* a server that is gone ends the wait */
+    send_parts(channel, own->message, &own->header, 0); /* a server that is gone ends the wait */
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */
@@ -132,9 +132,12 @@ void exchange_end(struct waiter *waiter)
 
 void exchange_answer(struct ask *ask, int error, const char *body, size_t size)
 {
-    ask->error = error ? error : size < ask->size ? EIO : 0;
-    if (!ask->error)
-        memcpy(ask->room, body, ask->size);
+    bool fits = ask->partial ? size <= ask->size : size >= ask->size;
+
+    ask->error = error ? error : fits ? 0 : EIO;
+    ask->got = ask->error ? 0 : size < ask->size ? size : ask->size;
+    if (ask->got > 0)
+        memcpy(ask->room, body, ask->got);
 }
 
 /* Somebody else reads. */
@@ -151,18 +154,25 @@ static void await_reply(struct channel *channel, struct waiter *waiter)
     }
 }
 
-/* Notes the request, so that its reply finds it. False: the server is gone. */
-static bool note(struct channel *channel, fuse_req_t req, struct waiter *waiter, struct ask *ask)
+/* Notes the request, so that its reply finds it. False: the server is gone, or, for those that are
+ * not `patient`, there are too many. */
+static bool note(struct channel *channel, fuse_req_t req, struct waiter *waiter, struct ask *ask,
+                 bool patient)
 {
     const struct message *message = waiter->message;
 
+    if (message->changes)
+        files_changed(channel, message->changes);
     pthread_mutex_lock(&channel->lock);
-    struct pending *pending = channel_take_slot(channel);
+    struct pending *pending = channel_take_slot(channel, patient);
     if (pending) {
+        pending->channel = channel;
         pending->req = req;
         pending->ask = ask;
         pending->waiter = waiter;
         pending->opcode = message->opcode;
+        pending->node = message->node;
+        pending->changes = message->changes;
         pending->room = message->room;
         if (message->fi)
             pending->fi = *message->fi;
@@ -170,6 +180,12 @@ static bool note(struct channel *channel, fuse_req_t req, struct waiter *waiter,
     }
     pthread_mutex_unlock(&channel->lock);
     return pending;
+}
+
+static void wait_for(struct channel *channel, struct waiter *waiter)
+{
+    if (!channel_read(channel, waiter))
+        await_reply(channel, waiter);
 }
 
 /* 0: there is a reply, and it is where it belongs. Else an errno. */
@@ -180,14 +196,13 @@ static int exchange(struct channel *channel, fuse_req_t req, struct message *mes
     struct pending own;
 
     fill_context(&waiter.header, req);
-    if (channel->process != getpid() || !note(channel, req, &waiter, ask))
+    if (!channel_is_ours(channel) || !note(channel, req, &waiter, ask, true))
         return ENOTCONN;
     fuse_req_interrupt_func(req, interrupt_of, channel);
-    int error = send_parts(channel, message, &waiter.header);
+    int error = send_parts(channel, message, &waiter.header, 0);
     if (error && channel_claim(channel, waiter.header.unique, &own))
         return error == EPIPE || error == ECONNRESET ? ENOTCONN : error;
-    if (!channel_read(channel, &waiter))
-        await_reply(channel, &waiter);
+    wait_for(channel, &waiter);
     return 0;
 }
 
@@ -202,10 +217,42 @@ void channel_send(struct channel *channel, fuse_req_t req, struct message *messa
 int channel_ask(struct channel *channel, fuse_req_t req, struct message *message, void *room,
                 size_t size)
 {
-    struct ask ask = {room, size, 0};
+    struct ask ask = {.room = room, .size = size};
     int error = exchange(channel, req, message, &ask);
 
     return error ? error : ask.error;
+}
+
+/* ---- without waiting ---------------------------------------------------------------------------
+ */
+
+int exchange_begin(struct channel *channel, fuse_req_t req, struct parcel *parcel)
+{
+    struct waiter *waiter = &parcel->waiter;
+    struct pending own;
+
+    *waiter = (struct waiter){.state = WAITER_WAITS, .message = &parcel->message};
+    fill_context(&waiter->header, req);
+    if (!note(channel, NULL, waiter, &parcel->ask, false))
+        return EAGAIN;
+    int error = send_parts(channel, &parcel->message, &waiter->header, MSG_DONTWAIT);
+    return error && channel_claim(channel, waiter->header.unique, &own) ? error : 0;
+}
+
+void exchange_await(struct channel *channel, fuse_req_t req, struct parcel *parcel)
+{
+    struct waiter *waiter = &parcel->waiter;
+
+    if (exchange_arrived(parcel))
+        return;
+    exchange_resend(channel, waiter);
+    pthread_mutex_lock(&channel->lock);
+    struct pending *pending = channel_find(channel, waiter->header.unique);
+    if (pending)
+        pending->req = req;
+    pthread_mutex_unlock(&channel->lock);
+    fuse_req_interrupt_func(req, interrupt_of, channel);
+    wait_for(channel, waiter);
 }
 
 /* ---- without a reply ------------------------------------------------------------------------- */
@@ -215,8 +262,8 @@ void channel_tell(struct channel *channel, fuse_req_t req, struct message *messa
     struct fuse_in_header header = {.unique = 2}; /* slot 0 of no generation: never answered */
 
     fill_context(&header, req);
-    if (channel->process == getpid())
-        send_parts(channel, message, &header);
+    if (channel_is_ours(channel))
+        send_parts(channel, message, &header, 0);
 }
 
 void channel_say_goodbye(struct channel *channel)
@@ -224,6 +271,6 @@ void channel_say_goodbye(struct channel *channel)
     struct fuse_in_header header = {.unique = UINT64_C(1) << 62};
     struct message message = {.opcode = FUSE_DESTROY, .count = 1};
 
-    if (channel->process == getpid())
-        send_parts(channel, &message, &header);
+    if (channel_is_ours(channel))
+        send_parts(channel, &message, &header, 0);
 }

@@ -23,8 +23,19 @@ enum { WAITER_WAITS, WAITER_REPLIED, WAITER_RESENDS };
 /* The body of a reply that is not for the host. */
 struct ask {
     void *room;
-    size_t size; /* bytes that the reply must have; more are cut off */
-    int error;   /* 0 or an errno; set by the reply */
+    size_t size;
+    bool partial; /* the reply may be shorter, as data are, and not longer; else it is the other
+                   * way round, and cut off */
+    size_t got;   /* bytes; set by the reply, as the next */
+    int error;    /* 0 or an errno */
+};
+
+/* A request that is under way while its thread does something else. It has to stay where it is
+ * until exchange_arrived(). */
+struct parcel {
+    struct waiter waiter;
+    struct message message; /* set by the sender, as the next */
+    struct ask ask;
 };
 
 /* ---- channel.c ---- */
@@ -36,8 +47,9 @@ uint64_t channel_number(const struct channel *channel, const struct pending *pen
 /* NULL: it is answered, or never was. */
 struct pending *channel_find(struct channel *channel, uint64_t number);
 
-/* A free slot, sooner or later. NULL: the server is gone. */
-struct pending *channel_take_slot(struct channel *channel);
+/* A free slot, sooner or later, or, if not `patient`, now. NULL: there is none; the server is gone.
+ */
+struct pending *channel_take_slot(struct channel *channel, bool patient);
 
 /* Takes the request of a reply out of its slot. False: there is none (any more). */
 bool channel_claim(struct channel *channel, uint64_t number, struct pending *out);
@@ -46,6 +58,19 @@ bool channel_claim(struct channel *channel, uint64_t number, struct pending *out
 bool channel_read(struct channel *channel, struct waiter *own);
 
 /* ---- exchange.c ---- */
+
+/* Sends a parcel, on behalf of req, without waiting for anything. 0, or an errno: it is not sent.
+ */
+int exchange_begin(struct channel *channel, fuse_req_t req, struct parcel *parcel);
+
+/* Waits for its reply; signals of req's caller interrupt it. */
+void exchange_await(struct channel *channel, fuse_req_t req, struct parcel *parcel);
+
+/* Its reply is there, and its members are the sender's again. */
+static inline bool exchange_arrived(struct parcel *parcel)
+{
+    return atomic_load(&parcel->waiter.state) == WAITER_REPLIED;
+}
 
 /* The reply is where it belongs: wakes its thread. */
 void exchange_end(struct waiter *waiter);

@@ -86,6 +86,7 @@ static void inval_inode(struct channel *channel, const char *body)
     struct fuse_notify_inval_inode_out out;
 
     memcpy(&out, body, sizeof(out));
+    files_changed(channel, out.ino);
     fuse_lowlevel_notify_inval_inode(channel->session, out.ino, out.off, out.len);
 }
 
@@ -121,6 +122,7 @@ static void store(struct channel *channel, const char *body, size_t size)
     memcpy(&out, body, sizeof(out));
     if (out.size > size - sizeof(out))
         return;
+    files_changed(channel, out.nodeid);
     struct fuse_bufvec data = FUSE_BUFVEC_INIT(out.size);
     data.buf[0].mem = (char *)(uintptr_t)body + sizeof(out);
     fuse_lowlevel_notify_store(channel->session, out.nodeid, (off_t)out.offset, &data, 0);

@@ -41,9 +41,11 @@ static struct fuse_entry_param to_entry(const struct fuse_entry_out *out)
     };
 }
 
-static void take_open(struct fuse_file_info *fi, const struct fuse_open_out *out)
+/* `node`: 0 for a directory. */
+static void take_open(struct channel *channel, uint64_t node, struct fuse_file_info *fi,
+                      const struct fuse_open_out *out)
 {
-    fi->fh = out->fh;
+    handle_opened(channel, handle_of(fi), node, fi->flags, out);
     fi->direct_io = (out->open_flags & FOPEN_DIRECT_IO) != 0;
     fi->keep_cache = (out->open_flags & FOPEN_KEEP_CACHE) != 0;
     fi->nonseekable = (out->open_flags & (FOPEN_NONSEEKABLE | FOPEN_STREAM)) != 0;
@@ -68,6 +70,7 @@ static void pass_entry(const struct pending *pending, const char *body, size_t s
     (void)size;
     memcpy(&out, body, sizeof(out));
     struct fuse_entry_param entry = to_entry(&out);
+    files_told(pending->channel, out.nodeid, &out.attr, out.attr_valid, out.attr_valid_nsec);
     fuse_reply_entry(pending->req, &entry);
 }
 
@@ -81,7 +84,8 @@ static void pass_create(const struct pending *pending, const char *body, size_t 
     memcpy(&out, body, sizeof(out));
     memcpy(&open, body + sizeof(out), sizeof(open));
     struct fuse_entry_param entry = to_entry(&out);
-    take_open(&fi, &open);
+    take_open(pending->channel, out.nodeid, &fi, &open);
+    files_told(pending->channel, out.nodeid, &out.attr, out.attr_valid, out.attr_valid_nsec);
     fuse_reply_create(pending->req, &entry, &fi);
 }
 
@@ -92,6 +96,7 @@ static void pass_attr(const struct pending *pending, const char *body, size_t si
     (void)size;
     memcpy(&out, body, sizeof(out));
     struct stat st = to_stat(&out.attr);
+    files_told(pending->channel, pending->node, &out.attr, out.attr_valid, out.attr_valid_nsec);
     fuse_reply_attr(pending->req, &st, seconds(out.attr_valid, out.attr_valid_nsec));
 }
 
@@ -111,7 +116,7 @@ static void pass_open(const struct pending *pending, const char *body, size_t si
 
     (void)size;
     memcpy(&out, body, sizeof(out));
-    take_open(&fi, &out);
+    take_open(pending->channel, pending->opcode == FUSE_OPEN ? pending->node : 0, &fi, &out);
     fuse_reply_open(pending->req, &fi);
 }
 
@@ -121,6 +126,12 @@ static void pass_data(const struct pending *pending, const char *body, size_t si
         fuse_reply_err(pending->req, EIO); /* as the kernel: more than was asked for */
     else
         fuse_reply_buf(pending->req, body, size);
+}
+
+static void pass_entries(const struct pending *pending, const char *body, size_t size)
+{
+    files_told_many(pending->channel, body, size);
+    pass_data(pending, body, size);
 }
 
 static void pass_write(const struct pending *pending, const char *body, size_t size)
@@ -236,7 +247,7 @@ static const struct kind {
     [FUSE_OPENDIR] = {pass_open, sizeof(struct fuse_open_out)},
     [FUSE_READ] = {pass_data, 0},
     [FUSE_READDIR] = {pass_data, 0},
-    [FUSE_READDIRPLUS] = {pass_data, 0},
+    [FUSE_READDIRPLUS] = {pass_entries, 0},
     [FUSE_WRITE] = {pass_write, sizeof(struct fuse_write_out)},
     [FUSE_COPY_FILE_RANGE] = {pass_write, sizeof(struct fuse_write_out)},
     [FUSE_STATFS] = {pass_statfs, sizeof(struct fuse_statfs_out)},

@@ -4,6 +4,7 @@
 #ifndef HELPER_REQUESTS_H
 #define HELPER_REQUESTS_H
 
+#include <fcntl.h>
 #include <string.h>
 
 #include "channel.h"
@@ -58,6 +59,15 @@ void request_removexattr(fuse_req_t, fuse_ino_t, const char *);
 void request_access(fuse_req_t, fuse_ino_t, int);
 
 /* ---- requests_file.c: open files and directories ---- */
+
+/* As the kernel hands open(2)'s flags on: a descriptor's own is not among them, and every file of a
+ * 64-bit process is large, which the C library does not say. */
+static inline uint32_t file_flags(const struct fuse_file_info *fi)
+{
+    const uint32_t large = 0100000; /* O_LARGEFILE of asm-generic/fcntl.h */
+
+    return ((uint32_t)fi->flags & ~(uint32_t)O_CLOEXEC) | large;
+}
 
 void request_open(fuse_req_t, fuse_ino_t, struct fuse_file_info *);
 void request_create(fuse_req_t, fuse_ino_t, const char *, mode_t, struct fuse_file_info *);

@@ -12,7 +12,8 @@
 static void lock_as(fuse_req_t req, uint32_t opcode, fuse_ino_t ino, struct fuse_file_info *fi,
                     const struct fuse_file_lock *lock, uint32_t flags)
 {
-    struct fuse_lk_in in = {.fh = fi->fh, .owner = fi->lock_owner, .lk = *lock, .lk_flags = flags};
+    struct fuse_lk_in in = {
+        .fh = handle_fh(fi), .owner = fi->lock_owner, .lk = *lock, .lk_flags = flags};
     struct message message = REQUEST(opcode, ino);
 
     request_add(&message, &in, sizeof(in));
@@ -66,14 +67,14 @@ void request_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned command, void *argum
                    size_t out_size)
 {
     struct fuse_ioctl_in in = {
-        .fh = fi->fh,
+        .fh = handle_fh(fi),
         .flags = flags,
         .cmd = command,
         .arg = (uint64_t)(uintptr_t)argument,
         .in_size = (uint32_t)in_size,
         .out_size = (uint32_t)out_size,
     };
-    struct message message = REQUEST(FUSE_IOCTL, ino, .room = out_size);
+    struct message message = REQUEST(FUSE_IOCTL, ino, .room = out_size, .changes = ino);
 
     request_add(&message, &in, sizeof(in));
     request_add(&message, data, in_size);
@@ -83,11 +84,11 @@ void request_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned command, void *argum
 void request_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi,
                   struct fuse_pollhandle *handle)
 {
-    struct fuse_poll_in in = {.fh = fi->fh, .events = fi->poll_events};
+    struct fuse_poll_in in = {.fh = handle_fh(fi), .events = fi->poll_events};
     struct message message = REQUEST(FUSE_POLL, ino);
 
     if (handle) {
-        in.kh = notify_remember_poll(fuse_req_userdata(req), fi->fh, handle);
+        in.kh = notify_remember_poll(fuse_req_userdata(req), in.fh, handle);
         in.flags = in.kh ? FUSE_POLL_SCHEDULE_NOTIFY : 0;
     }
     request_add(&message, &in, sizeof(in));

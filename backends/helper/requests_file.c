@@ -11,25 +11,34 @@ static size_t at_most(size_t size, size_t limit)
     return size < limit ? size : limit;
 }
 
-/* As the kernel hands open(2)'s flags on: a descriptor's own is not among them, and every file of a
- * 64-bit process is large, which the C library does not say. */
-static uint32_t file_flags(const struct fuse_file_info *fi)
-{
-    const uint32_t large = 0100000; /* O_LARGEFILE of asm-generic/fcntl.h */
-
-    return ((uint32_t)fi->flags & ~(uint32_t)O_CLOEXEC) | large;
-}
-
 /* ---- opening and closing ----------------------------------------------------------------------
  */
+
+/* Sends a request that opens, with room for what is kept of the open file. */
+static void send_opening(fuse_req_t req, struct message *message, struct fuse_file_info *fi,
+                         void (*send)(fuse_req_t, struct message *))
+{
+    struct channel *channel = fuse_req_userdata(req);
+    struct handle *handle = handle_new();
+
+    if (!handle) {
+        fuse_reply_err(req, ENOMEM);
+        return;
+    }
+    fi->fh = (uint64_t)(uintptr_t)handle;
+    send(req, message);
+    if (!handle->opened) /* so nobody has it */
+        handle_free(channel, handle);
+}
 
 static void open_as(fuse_req_t req, uint32_t opcode, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     struct fuse_open_in in = {.flags = file_flags(fi)};
-    struct message message = REQUEST(opcode, ino, .fi = fi);
+    struct message message =
+        REQUEST(opcode, ino, .fi = fi, .changes = fi->flags & O_TRUNC ? ino : 0);
 
     request_add(&message, &in, sizeof(in));
-    request_send(req, &message);
+    send_opening(req, &message, fi, request_send);
 }
 
 void request_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -51,12 +60,12 @@ void request_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t 
 
     request_add(&message, &in, sizeof(in));
     request_add_name(&message, name);
-    request_make(req, &message);
+    send_opening(req, &message, fi, request_make);
 }
 
 void request_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-    struct fuse_flush_in in = {.fh = fi->fh, .lock_owner = fi->lock_owner};
+    struct fuse_flush_in in = {.fh = handle_fh(fi), .lock_owner = fi->lock_owner};
     struct message message = REQUEST(FUSE_FLUSH, ino);
 
     request_add(&message, &in, sizeof(in));
@@ -66,17 +75,23 @@ void request_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 static void release_as(fuse_req_t req, uint32_t opcode, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     struct fuse_release_in in = {
-        .fh = fi->fh,
+        .fh = handle_fh(fi),
         .flags = file_flags(fi),
         .release_flags = (fi->flush ? FUSE_RELEASE_FLUSH : 0) |
                          (fi->flock_release ? FUSE_RELEASE_FLOCK_UNLOCK : 0),
         .lock_owner = fi->lock_owner,
     };
     struct message message = REQUEST(opcode, ino);
+    struct channel *channel = fuse_req_userdata(req);
+    struct handle *handle = handle_of(fi);
 
-    notify_forget_poll(fuse_req_userdata(req), fi->fh);
+    notify_forget_poll(channel, in.fh);
+    if (handle)
+        ahead_settle(req, &handle->ahead);
     request_add(&message, &in, sizeof(in));
     request_send(req, &message);
+    if (handle)
+        handle_free(channel, handle);
 }
 
 void request_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -97,7 +112,7 @@ static void read_as(fuse_req_t req, uint32_t opcode, fuse_ino_t ino, size_t size
 {
     const struct channel *channel = fuse_req_userdata(req);
     struct fuse_read_in in = {
-        .fh = fi->fh,
+        .fh = handle_fh(fi),
         .offset = (uint64_t)offset,
         .size = (uint32_t)at_most(size, channel->max_read),
         .read_flags = flags,
@@ -113,7 +128,8 @@ static void read_as(fuse_req_t req, uint32_t opcode, fuse_ino_t ino, size_t size
 void request_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
                   struct fuse_file_info *fi)
 {
-    read_as(req, FUSE_READ, ino, size, offset, fi, fi->lock_owner ? FUSE_READ_LOCKOWNER : 0);
+    if (!ahead_read(req, ino, size, offset, fi))
+        read_as(req, FUSE_READ, ino, size, offset, fi, fi->lock_owner ? FUSE_READ_LOCKOWNER : 0);
 }
 
 void request_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
@@ -133,7 +149,7 @@ void request_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size
 {
     const struct channel *channel = fuse_req_userdata(req);
     struct fuse_write_in in = {
-        .fh = fi->fh,
+        .fh = handle_fh(fi),
         .offset = (uint64_t)offset,
         .size = (uint32_t)at_most(size, channel->max_write),
         .write_flags =
@@ -141,7 +157,7 @@ void request_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size
         .lock_owner = fi->lock_owner,
         .flags = file_flags(fi),
     };
-    struct message message = REQUEST(FUSE_WRITE, ino, .room = in.size);
+    struct message message = REQUEST(FUSE_WRITE, ino, .room = in.size, .changes = ino);
 
     request_add(&message, &in, sizeof(in));
     request_add(&message, data, in.size);
@@ -151,11 +167,11 @@ void request_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size
 void request_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length,
                        struct fuse_file_info *fi)
 {
-    struct fuse_fallocate_in in = {.fh = fi->fh,
+    struct fuse_fallocate_in in = {.fh = handle_fh(fi),
                                    .offset = (uint64_t)offset,
                                    .length = (uint64_t)length,
                                    .mode = (uint32_t)mode};
-    struct message message = REQUEST(FUSE_FALLOCATE, ino);
+    struct message message = REQUEST(FUSE_FALLOCATE, ino, .changes = ino);
 
     request_add(&message, &in, sizeof(in));
     request_send(req, &message);
@@ -165,7 +181,7 @@ void request_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, o
 static bool copy_64(fuse_req_t req, fuse_ino_t ino, struct fuse_copy_file_range_in *in)
 {
     struct channel *channel = fuse_req_userdata(req);
-    struct message message = REQUEST(PROTOCOL_COPY_FILE_RANGE_64, ino);
+    struct message message = REQUEST(PROTOCOL_COPY_FILE_RANGE_64, ino, .changes = in->nodeid_out);
     struct protocol_copy_out out;
 
     if (channel->minor < 45 || atomic_load(&channel->no_copy_64))
@@ -186,10 +202,10 @@ void request_copy(fuse_req_t req, fuse_ino_t ino, off_t offset, struct fuse_file
                   int flags)
 {
     struct fuse_copy_file_range_in in = {
-        .fh_in = fi->fh,
+        .fh_in = handle_fh(fi),
         .off_in = (uint64_t)offset,
         .nodeid_out = to,
-        .fh_out = to_fi->fh,
+        .fh_out = handle_fh(to_fi),
         .off_out = (uint64_t)to_offset,
         .len = size,
         .flags = (uint64_t)flags,
@@ -198,7 +214,7 @@ void request_copy(fuse_req_t req, fuse_ino_t ino, off_t offset, struct fuse_file
     if (copy_64(req, ino, &in))
         return;
     in.len = at_most(size, UINT32_MAX & ~4095u); /* the reply's count has 32 bits */
-    struct message message = REQUEST(FUSE_COPY_FILE_RANGE, ino, .room = in.len);
+    struct message message = REQUEST(FUSE_COPY_FILE_RANGE, ino, .room = in.len, .changes = to);
     request_add(&message, &in, sizeof(in));
     request_send(req, &message);
 }
@@ -207,7 +223,7 @@ void request_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence,
                    struct fuse_file_info *fi)
 {
     struct fuse_lseek_in in = {
-        .fh = fi->fh, .offset = (uint64_t)offset, .whence = (uint32_t)whence};
+        .fh = handle_fh(fi), .offset = (uint64_t)offset, .whence = (uint32_t)whence};
     struct message message = REQUEST(FUSE_LSEEK, ino);
 
     request_add(&message, &in, sizeof(in));
@@ -220,7 +236,8 @@ void request_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence,
 static void sync_as(fuse_req_t req, uint32_t opcode, fuse_ino_t ino, int datasync,
                     struct fuse_file_info *fi)
 {
-    struct fuse_fsync_in in = {.fh = fi->fh, .fsync_flags = datasync ? FUSE_FSYNC_FDATASYNC : 0};
+    struct fuse_fsync_in in = {.fh = handle_fh(fi),
+                               .fsync_flags = datasync ? FUSE_FSYNC_FDATASYNC : 0};
     struct message message = REQUEST(opcode, ino);
 
     request_add(&message, &in, sizeof(in));

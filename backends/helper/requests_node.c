@@ -50,7 +50,7 @@ void request_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
     if (fi) {
         in.getattr_flags = FUSE_GETATTR_FH;
-        in.fh = fi->fh;
+        in.fh = handle_fh(fi);
     }
     request_add(&message, &in, sizeof(in));
     request_send(req, &message);
@@ -79,11 +79,11 @@ void request_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_s
         .uid = attr->st_uid,
         .gid = attr->st_gid,
     };
-    struct message message = REQUEST(FUSE_SETATTR, ino);
+    struct message message = REQUEST(FUSE_SETATTR, ino, .changes = in.valid & FATTR_SIZE ? ino : 0);
 
     if (fi) {
         in.valid |= FATTR_FH;
-        in.fh = fi->fh;
+        in.fh = handle_fh(fi);
     }
     request_add(&message, &in, sizeof(in));
     request_send(req, &message);

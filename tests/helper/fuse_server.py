@@ -6,6 +6,9 @@ The file system: a root directory with one file, "file", that reads as CONTENT. 
 server misbehaves when that file is read, or when it starts; or "record": it speaks 7.45, and "file"
 reads as what it was sent, in JSON. A request that is interrupted is noted in the file that
 FUSE_SERVER_NOTE names. With FUSE_SERVER_DEVICE set the kernel is on the other side.
+
+In mode "ahead" the file is what the JSON in the file of FUSE_SERVER_NOTE says at that moment
+(class Told), and each READ of it is added to that file's neighbour ".reads".
 """
 
 import array
@@ -17,12 +20,13 @@ import socket
 import struct
 import sys
 
-LOOKUP, FORGET, GETATTR, OPEN, READ, STATFS, RELEASE = 1, 2, 3, 14, 15, 17, 18
+LOOKUP, FORGET, GETATTR, SETATTR, OPEN, READ, STATFS, RELEASE = 1, 2, 3, 4, 14, 15, 17, 18
 FLUSH, INIT, OPENDIR, RELEASEDIR, INTERRUPT, DESTROY = 25, 26, 27, 29, 36, 38
 SYMLINK, MKNOD, MKDIR, WRITE, SETXATTR, CREATE = 6, 8, 9, 16, 21, 35
 BATCH_FORGET, COPY_FILE_RANGE, COPY_FILE_RANGE_64 = 42, 47, 53
-NOTIFY_INVAL_ENTRY, NOTIFY_RESEND, NOTIFY_INC_EPOCH = 3, 7, 8
+NOTIFY_INVAL_INODE, NOTIFY_INVAL_ENTRY, NOTIFY_RESEND, NOTIFY_INC_EPOCH = 2, 3, 7, 8
 ENOENT, EINTR, EAGAIN, ENOSYS = 2, 4, 11, 38
+ASYNC_READ, AUTO_INVAL_DATA = 1 << 0, 1 << 12
 BIG_WRITES, MAX_PAGES, SETXATTR_EXT, INIT_EXT = 1 << 5, 1 << 22, 1 << 29, 1 << 30
 SECURITY_CTX, CREATE_SUPP_GROUP, HAS_RESEND = 1 << 0, 1 << 2, 1 << 7  # of flags2
 EXPIRE_ONLY = 1
@@ -69,6 +73,26 @@ def attributes(node):
     return ATTR.pack(node, size, 0, 0, 0, 0, 0, 0, 0, kind, 1, 0, GROUP, 0, 4096, 0)
 
 
+class Told:
+    """The file of mode "ahead", all bytes of which are `letter`."""
+
+    def __init__(self):
+        with open(os.environ["FUSE_SERVER_NOTE"]) as file:
+            told = json.load(file)
+        self.letter, self.size, self.mtime = told["letter"], told["size"], told["mtime"]
+        self.valid, self.flags = told["valid"], told["flags"]  # attributes', in s; FOPEN_*
+
+    def attributes(self):
+        return ATTR.pack(
+            2, self.size, 0, 0, self.mtime, 0, 0, 0, 0, 0o100644, 1, 0, GROUP, 0, 4096, 0
+        )
+
+    def read(self, offset, size):
+        with open(os.environ["FUSE_SERVER_NOTE"] + ".reads", "a") as file:
+            file.write(f"{offset} {size}\n")
+        return self.letter.encode() * max(0, min(size, self.size - offset))
+
+
 class Device:
     """The kernel's end of a real mount, as a socket would be."""
 
@@ -108,6 +132,7 @@ class Server:
         self.to_block = {"block": 1, "block2": 2}.get(mode, 0)
         self.blocked = set()
         self.seen = {}
+        self.ahead = mode == "ahead"
 
     def say(self, unique, body=b"", error=0, length=None):
         size = OUT_HEADER.size + len(body) if length is None else length
@@ -124,13 +149,18 @@ class Server:
                 self.answer(opcode, unique, node, body)
 
     def answer(self, opcode, unique, node, body):
+        if self.ahead and self.answer_ahead(opcode, unique, node, body):
+            return
         if opcode == INIT:
             minor, flags, flags2 = 8 if self.mode == "old" else 31, BIG_WRITES, 0
             if self.mode in NEW:
                 minor, flags = 45, BIG_WRITES | INIT_EXT | MAX_PAGES | SETXATTR_EXT
                 flags2 = SECURITY_CTX | CREATE_SUPP_GROUP | HAS_RESEND
+            readahead = 1 << 17 if self.ahead else 0
+            if self.ahead:
+                flags |= ASYNC_READ | AUTO_INVAL_DATA
             sizes = struct.pack("<HHIIHHI28x", 0, 0, 65536, 1, 256, 0, flags2)
-            self.say(unique, struct.pack("<IIII", 7, minor, 0, flags) + sizes)
+            self.say(unique, struct.pack("<IIII", 7, minor, readahead, flags) + sizes)
         elif opcode == LOOKUP:
             self.look_up(unique, body.rstrip(b"\0"))
         elif opcode == GETATTR:
@@ -155,6 +185,24 @@ class Server:
             self.say(unique)
         else:
             self.say(unique, error=-ENOSYS)
+
+    def answer_ahead(self, opcode, unique, node, body):
+        """False: as in the other modes."""
+        told = Told()
+        if opcode == LOOKUP and body == b"inval\0":
+            self.say(0, struct.pack("<Qqq", 2, 0, 0), error=NOTIFY_INVAL_INODE)
+            return False
+        if opcode == LOOKUP and body == b"file\0":
+            self.say(unique, struct.pack("<QQQQII", 2, 0, 0, told.valid, 0, 0) + told.attributes())
+        elif opcode in (GETATTR, SETATTR) and node == 2:
+            self.say(unique, struct.pack("<QII", told.valid, 0, 0) + told.attributes())
+        elif opcode == OPEN:
+            self.say(unique, struct.pack("<QII", 7, told.flags, 0))
+        elif opcode == READ:
+            self.say(unique, told.read(*struct.unpack_from("<QI", body, 8)))
+        else:
+            return False
+        return True
 
     def look_up(self, unique, name):
         if self.mode == "short" and name == b"file":

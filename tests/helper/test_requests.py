@@ -1,17 +1,14 @@
 """What a server that speaks FUSE 7.45 is sent: byte for byte what the kernel sends to it."""
 
-import contextlib
 import json
 import os
-import re
 import struct
 import subprocess
 import sys
-import time
 
 import pytest
 
-from .conftest import SERVER
+from .conftest import SERVER, kernel_mount
 
 SYMLINK, MKNOD, MKDIR, SETXATTR, INIT, CREATE, COPY, COPY_64 = [
     "6",
@@ -59,30 +56,8 @@ def sent(which, point):
     return json.loads(done.stdout)
 
 
-@contextlib.contextmanager
-def kernel_mount(point):
-    """fuse_server.py on the kernel's FUSE, which must speak 7.45."""
-    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
-        pytest.skip("/dev/fuse cannot be opened")
-    if tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) < (6, 18):
-        pytest.skip("FUSE 7.45 came with Linux 6.18")
-    point.mkdir()
-    environment = os.environ | {"FUSE_SERVER_DEVICE": "1"}
-    server = subprocess.Popen([sys.executable, SERVER, "record", str(point)], env=environment)
-    try:
-        for _ in range(200):
-            if os.path.ismount(point):
-                break
-            time.sleep(0.05)
-        yield
-    finally:
-        subprocess.run(["umount", str(point)], check=False)
-        server.kill()
-        server.wait()
-
-
 def test_requests_are_the_kernels(tmp_path):
-    with kernel_mount(tmp_path / "kernel"):
+    with kernel_mount(tmp_path / "kernel", "record"):
         theirs = sent("kernel", tmp_path / "kernel")
     ours = sent("helper", tmp_path / "helper")
     for opcode in (MKDIR, SYMLINK, MKNOD, SETXATTR, CREATE, COPY_64):
