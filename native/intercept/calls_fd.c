@@ -11,6 +11,7 @@
 #include "core/calls.h"
 #include "core/fd.h"
 #include "intercept/files.h"
+#include "intercept/linger.h"
 #include "intercept/record.h"
 
 /* ---- close ----------------------------------------------------------------------------------- */
@@ -21,6 +22,7 @@ long dfi_do_close(struct dfi_frame *frame)
 
     if (dfi_fd_is_ours(frame->args[0]))
         return dfi_fd_close(dfi_process()->files, fd);
+    dfi_linger_freed(dfi_process()->files, (unsigned)fd);
     return dfi_other_fd(frame->args[0]);
 }
 
@@ -56,8 +58,10 @@ long dfi_do_close_range(struct dfi_frame *frame)
 
     if (first > last || flags & ~(CLOSE_RANGE_UNSHARE | CLOSE_RANGE_CLOEXEC))
         return -EINVAL;
-    if (!(flags & CLOSE_RANGE_CLOEXEC))
+    if (!(flags & CLOSE_RANGE_CLOEXEC)) {
         forget_range(dfi_process()->files, first, last);
+        dfi_linger_freed(dfi_process()->files, first);
+    }
     while (ret == 0 && (hidden = next_hidden(first, last)) != UINT_MAX) {
         if (hidden > first)
             ret = dfi_kernel(__NR_close_range, first, hidden - 1, flags);
@@ -77,8 +81,10 @@ static long enter_copy(struct dfi_files *files, long copy, uint64_t handle)
         dfi_kernel(__NR_close, copy);
         return -EMFILE;
     }
-    if (copy >= 0)
+    if (copy >= 0) {
+        dfi_linger_never_at(files, handle);
         dfi_fd_enter(files, (int)copy, handle);
+    }
     return copy;
 }
 
@@ -106,8 +112,10 @@ static long dup_to(struct dfi_frame *frame)
     if (to >= DFI_FD_MAX)
         return -EBADF;
     ret = dfi_kernel(frame->nr, from, to, frame->args[2]);
-    if (ret >= 0)
+    if (ret >= 0) {
+        dfi_linger_never_at(files, handle);
         dfi_fd_replace(files, to, handle);
+    }
     return ret;
 }
 
@@ -171,8 +179,10 @@ static long make_absolute(int fd, struct flock *lock)
 }
 
 /* The kernel keeps the locks, on the placeholder: for all programs of the job. */
-static long record_lock(struct dfi_frame *frame, int fd, int command)
+static long record_lock(struct dfi_frame *frame, struct dfi_files *files, struct df_ofd *ofd,
+                        int command)
 {
+    int fd = (int)frame->args[0];
     void *program = (void *)frame->args[2];
     struct flock lock;
     short whence;
@@ -183,6 +193,7 @@ static long record_lock(struct dfi_frame *frame, int fd, int command)
     whence = lock.l_whence;
     if ((ret = make_absolute(fd, &lock)) < 0)
         return ret;
+    dfi_linger_locked(files, ofd);
     if (command == F_SETLKW || command == F_OFD_SETLKW)
         return dfi_kernel_wait(__NR_fcntl, fd, command, &lock);
     ret = dfi_kernel(__NR_fcntl, fd, command, &lock);
@@ -220,7 +231,7 @@ static long run_fcntl(struct dfi_frame *frame, struct dfi_files *files, int fd, 
     case F_OFD_GETLK:
     case F_OFD_SETLK:
     case F_OFD_SETLKW:
-        return record_lock(frame, fd, command);
+        return record_lock(frame, files, ofd, command);
     case F_SETLEASE:
     case F_GETLEASE:
         return -EINVAL;
@@ -229,7 +240,10 @@ static long run_fcntl(struct dfi_frame *frame, struct dfi_files *files, int fd, 
     case F_ADD_SEALS:
     case F_GET_SEALS:
         return -EINVAL;
-    default:
+    case F_GETFD:
+        return DFI_PASS;
+    default: /* sets something of the descriptor, or of its description */
+        dfi_linger_never(ofd);
         return DFI_PASS;
     }
 }
@@ -248,6 +262,15 @@ long dfi_do_fcntl(struct dfi_frame *frame)
     ret = run_fcntl(frame, files, fd, handle);
     dfi_record_end(&record);
     return ret;
+}
+
+/* The kernel's, on the placeholder. */
+long dfi_do_flock(struct dfi_frame *frame)
+{
+    struct dfi_files *files = dfi_process()->files;
+
+    dfi_linger_never_at(files, dfi_file_of(files, (int)frame->args[0]));
+    return dfi_other_fd(frame->args[0]);
 }
 
 /* ---- ioctl ----------------------------------------------------------------------------------- */
@@ -311,6 +334,7 @@ static long run_ioctl(struct dfi_frame *frame, int fd)
     case FIOCLEX:
     case FIONCLEX:
     case FIOASYNC:
+        dfi_linger_never_at(dfi_process()->files, dfi_file_of(dfi_process()->files, fd));
         return DFI_PASS;
     case FIONBIO:
         return set_nonblock(dfi_process()->files, fd, argument);

@@ -28,15 +28,24 @@ long dfi_refuse(struct dfi_frame *frame)
     return -dfi_calls[frame->nr].error;
 }
 
+/* A process with something that a call may have to find done. */
+static long dispatch_watched(struct dfi_frame *frame, const struct dfi_process *process)
+{
+    if (process->late)
+        dfi_files_touch(frame);
+    return process->lingers ? dfi_files_lingering(frame) : dfi_calls[frame->nr].handler(frame);
+}
+
 long dfi_dispatch(struct dfi_frame *frame)
 {
+    const struct dfi_process *process = dfi_process();
     unsigned long nr = (unsigned long)frame->nr;
 
     if (nr >= DFI_CALLS_MAX || dfi_calls[nr].handler == NULL) {
         dfi_count(DFI_EVENT_UNKNOWN);
         return DFI_PASS;
     }
-    if (__builtin_expect(dfi_process()->late != 0, 0))
-        dfi_files_touch(frame);
+    if (__builtin_expect((process->late | process->lingers) != 0, 0))
+        return dispatch_watched(frame, process);
     return dfi_calls[nr].handler(frame);
 }

@@ -13,6 +13,7 @@
 #include "core/lock.h"
 #include "core/mount.h"
 #include "intercept/files.h"
+#include "intercept/linger.h"
 #include "intercept/record.h"
 #include "intercept/remote.h"
 #include "intercept/shadow.h"
@@ -84,7 +85,9 @@ long dfi_fd_close(struct dfi_files *files, int fd)
 
     if (!handle)
         return -EBADF;
-    dfi_kernel(__NR_close, fd); /* first: with the file its shadow may become another one's */
+    if (!dfi_linger_closed(files, fd, handle)) /* first: its shadow may become another file's */
+        dfi_kernel(__NR_close, fd);
+    dfi_linger_freed(files, (unsigned)fd);
     return dfi_fd_drop(files, handle, true);
 }
 
@@ -134,7 +137,7 @@ int df_fd_reserve(struct df_thread *thread)
 {
     long fd;
 
-    if (!((struct dfi_record *)thread)->changes)
+    if (!((struct dfi_record *)thread)->changes || dfi_process()->lingers)
         return DF_FD_BASE;
     fd = dfi_kernel(__NR_fcntl, ((struct dfi_record *)thread)->files->link.memory, F_DUPFD_CLOEXEC,
                     0);
@@ -220,10 +223,13 @@ void df_lock_close(struct df_call *call, struct df_file *file, uint64_t owner)
 void dfi_fd_adopt(struct dfi_files *files, int fd)
 {
     struct df_trip trip = trip_of(files);
+    struct df_ofd *ofd;
     uint64_t handle;
 
     if (fd < 0 || fd >= DFI_FD_MAX || !(handle = dfi_shadow_handle(files, fd)))
         return;
+    if ((ofd = dfi_ofd(files, handle)))
+        dfi_linger_never(ofd);
     if (atomic_load(&files->uses[df_handle_index(handle)]) > 0 || df_trip_adopt(&trip, handle) == 0)
         dfi_fd_enter(files, fd, handle);
 }

@@ -15,6 +15,7 @@
 
 #include "channel/join.h"
 #include "intercept/cwd.h"
+#include "intercept/linger.h"
 #include "intercept/map.h"
 #include "intercept/run.h"
 #include "intercept/shadow.h"
@@ -198,6 +199,7 @@ static long begin_again(struct dfi_process *process, const char *text, size_t si
     }
     if (keep == KEEP_FIND)
         find_files(files);
+    dfi_linger_inherited(files);
     if (keep != KEEP_NONE && (ret = keep_files(files)) == -ENOTCONN)
         ret = 0; /* the server is gone: the program runs, its files answer EIO */
     return ret;
@@ -255,6 +257,7 @@ void dfi_files_fork_prepare(void)
     struct df_trip trip = trip_of(files);
     int64_t ret = files->link.segment ? df_trip_fork(&trip) : 0;
 
+    dfi_linger_shared(files);
     dfi_lock(&files->cwd.lock);
     dfi_maps_lock(files);
     dfi_table_lock();
@@ -353,6 +356,7 @@ struct dfi_files *dfi_files_copy(const struct dfi_files *files)
     copy->top = top;
     copy->cwd = files->cwd;
     copy->cwd.lock = (struct dfi_lock){0};
+    dfi_linger_shared(files);
     for (int fd = 0; fd < top; fd++) {
         copy->map[fd] = files->map[fd];
         if (copy->map[fd])

@@ -42,6 +42,14 @@ struct dfi_cwd {
     char path[PATH_MAX];  /* of ours: absolute, as programs see it */
 };
 
+/* linger.h. Of a process with one thread. */
+struct dfi_lingering {
+    int fd, flags;   /* the descriptor, and O_ACCMODE and O_CLOEXEC of its open(2) */
+    uint32_t number; /* of its shadow file */
+    int used;        /* every number below is that of an open descriptor */
+    uint64_t locked; /* bit: shadow files with this number, modulo 64, may have our record locks */
+};
+
 struct dfi_files {
     struct df_link link;
     struct dfi_shared *shared;
@@ -51,6 +59,7 @@ struct dfi_files {
     _Atomic uint64_t *map;   /* [DFI_FD_MAX], by descriptor: handle of the file; 0: the kernel's */
     _Atomic int top;         /* map is 0 from here on */
     _Atomic uint32_t *uses;  /* [DF_OFD_COUNT], by index: descriptors and mappings of the process */
+    struct dfi_lingering linger;
     struct dfi_cwd cwd;
     struct dfi_maps *maps; /* map.h; NULL: no shared mapping yet */
     struct dfi_lock maps_lock;

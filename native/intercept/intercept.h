@@ -180,7 +180,8 @@ struct dfi_process {
     struct dfi_files *files;    /* made, copied and ended by dfi_files_*() below */
     int hidden[DFI_HIDDEN_MAX]; /* descriptors that are ours: the program's calls get EBADF */
     int hidden_count;
-    int late; /* mappings whose memory is brought when it is touched: map.h; under their lock */
+    int late;    /* mappings whose memory is brought when it is touched: map.h; under their lock */
+    int lingers; /* 1: a descriptor that the program has closed is still there: linger.h */
     char exe[PATH_MAX]; /* of the program, for /proc/self/exe */
 };
 
@@ -257,6 +258,9 @@ void dfi_files_born(struct dfi_process *process);
 
 /* Before a call of a process with late memory: what the arguments point to is there. */
 void dfi_files_touch(const struct dfi_frame *frame);
+
+/* A call of a process with a descriptor that lingers. Its result as the handler's. */
+long dfi_files_lingering(struct dfi_frame *frame);
 
 /* A fault of the program (processor's error code): true when it may go on. On the core's stack. */
 bool dfi_files_fault(uintptr_t at, unsigned long error);

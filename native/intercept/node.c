@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/calls.h"
+#include "intercept/linger.h"
 
 void dfi_node_name(const struct dfi_files *files, const struct stat *st,
                    char name[DFI_SHADOW_NAME_MAX])
@@ -40,5 +41,6 @@ int dfi_node_open(struct dfi_way *way, int flags)
     dfi_node_name(way->record.files, &st, name);
     if (dfi_kernel(__NR_mknod, name, S_IFIFO | 0666, 0) == 0)
         dfi_kernel(__NR_chmod, name, 0666);
+    dfi_linger_end(way->record.files);
     return (int)dfi_kernel_wait(__NR_open, name, flags & ~(O_CREAT | O_EXCL | O_TRUNC), 0);
 }

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "intercept/linger.h"
 #include "intercept/number.h"
 
 /* What an open(2) of a placeholder takes over from that of the file: by its mode the kernel judges
@@ -101,14 +102,16 @@ static long open_shadow(const char *name, int flags)
     return fd;
 }
 
-static long open_file(const struct dfi_files *files, const struct df_ofd *ofd, uint64_t handle,
-                      int flags)
+static long open_file(struct dfi_files *files, const struct df_ofd *ofd, uint64_t handle, int flags)
 {
     char name[DFI_SHADOW_NAME_MAX];
     long fd, position;
 
-    dfi_shadow_name(files, 'f', 0, ofd->number, name);
-    fd = open_shadow(name, flags & KEPT_FLAGS);
+    fd = dfi_linger_take(files, ofd, flags & KEPT_FLAGS);
+    if (fd < 0) {
+        dfi_shadow_name(files, 'f', 0, ofd->number, name);
+        fd = open_shadow(name, flags & KEPT_FLAGS);
+    }
     if (fd < 0)
         return fd;
     position = dfi_kernel(__NR_lseek, fd, handle, SEEK_SET);
@@ -120,11 +123,12 @@ static long open_file(const struct dfi_files *files, const struct df_ofd *ofd, u
 }
 
 /* Its name is its handle: a descriptor of O_PATH has no position. */
-static long open_path(const struct dfi_files *files, uint64_t handle, int flags)
+static long open_path(struct dfi_files *files, uint64_t handle, int flags)
 {
     char name[DFI_SHADOW_NAME_MAX];
     long made, fd;
 
+    dfi_linger_end(files);
     dfi_shadow_name(files, 'p', 0, handle, name);
     made = dfi_kernel(__NR_open, name, O_RDONLY | O_CREAT | O_CLOEXEC, 0600);
     if (made < 0)
@@ -137,11 +141,17 @@ static long open_path(const struct dfi_files *files, uint64_t handle, int flags)
 
 long dfi_shadow_open(struct dfi_files *files, uint64_t handle, int flags)
 {
-    const struct df_ofd *ofd = dfi_ofd(files, handle);
+    struct df_ofd *ofd = dfi_ofd(files, handle);
+    long fd;
 
     if (!ofd)
         return -EBADF;
-    return flags & O_PATH ? open_path(files, handle, flags) : open_file(files, ofd, handle, flags);
+    if (flags & O_PATH)
+        return open_path(files, handle, flags);
+    fd = open_file(files, ofd, handle, flags);
+    if (fd >= 0)
+        dfi_linger_opened(files, (int)fd, ofd, flags);
+    return fd;
 }
 
 /* ---- finding ------------------------------------------------------------------------------- */

@@ -12,6 +12,7 @@
 #include "core/table.h"
 #include "core/walk.h"
 #include "intercept/cwd.h"
+#include "intercept/linger.h"
 #include "intercept/proc.h"
 #include "intercept/table.h"
 
@@ -140,6 +141,7 @@ static long ask_kernel(const struct dfi_way *way, const char *const paths[2])
     const struct dfi_frame *f = way->frame;
     unsigned long args[6];
 
+    dfi_linger_end(way->record.files);
     memcpy(args, f->args, sizeof(args));
     for (unsigned i = 0; i < way->legs; i++) {
         if (!paths[i])

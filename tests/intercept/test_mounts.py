@@ -74,6 +74,14 @@ def test_linux_aio_on_files_of_mounts_and_others_in_one_context(plain, mounted, 
     assert mounted(program, tmp_path / "real").seen() == wanted.seen()
 
 
+def test_what_is_closed_is_closed_at_once(plain, mounted, compiled):
+    """Numbers, errors, /proc/self/fd, locks, as children and threads see them; see closing.c."""
+    program = compiled("closing")
+    wanted = plain(program)
+    assert wanted.status == 0
+    assert mounted(program).seen() == wanted.seen()
+
+
 @pytest.mark.parametrize("size", ["1", "40"])
 def test_mapped_memory_is_what_it_is_elsewhere(plain, mounted, compiled, size):
     """Its end, what others store, what a process that is killed has stored; see mapping.c."""
