@@ -111,27 +111,40 @@ long dfi_do_fstat(struct dfi_frame *frame)
     return stat_open(frame->args[0], frame->args[1]);
 }
 
+/* What fstat() of libc and others is: a descriptor, and an empty name. */
+static bool is_fstat(const unsigned long a[], unsigned long flags)
+{
+    char first;
+
+    return flags & AT_EMPTY_PATH && (int)a[0] >= 0 &&
+           dfi_copy_from(&first, (const void *)a[1], 1) == 0 && first == '\0';
+}
+
 static long dfi_do_stat_by_name(struct dfi_frame *frame);
 
 DFI_BY_PATH(stat_by_name, stat_leg(leg, a[2], (int)a[3]))
 
-/* What libc's fstat() calls: an empty name, and a descriptor of ours. */
-static bool is_fstat(const unsigned long a[])
-{
-    char first;
-
-    return (int)a[3] == AT_EMPTY_PATH && dfi_fd_is_ours(a[0]) &&
-           dfi_copy_from(&first, (const void *)a[1], 1) == 0 && first == '\0';
-}
-
 long dfi_do_newfstatat(struct dfi_frame *frame)
 {
-    if (!is_fstat(frame->args))
+    const unsigned long *a = frame->args;
+
+    if (!is_fstat(a, a[3]))
         return dfi_do_stat_by_name(frame);
-    return stat_open(frame->args[0], frame->args[2]);
+    if (!dfi_fd_is_ours(a[0]))
+        return dfi_other_fd(a[0]);
+    return (int)a[3] == AT_EMPTY_PATH ? stat_open(a[0], a[2]) : dfi_do_stat_by_name(frame);
 }
 
-DFI_BY_PATH(statx, statx_leg(leg, (int)a[2], (unsigned)a[3], a[4]))
+static long dfi_do_statx_by_name(struct dfi_frame *frame);
+
+DFI_BY_PATH(statx_by_name, statx_leg(leg, (int)a[2], (unsigned)a[3], a[4]))
+
+long dfi_do_statx(struct dfi_frame *frame)
+{
+    if (is_fstat(frame->args, frame->args[2]) && !dfi_fd_is_ours(frame->args[0]))
+        return dfi_other_fd(frame->args[0]);
+    return dfi_do_statx_by_name(frame);
+}
 
 /* ---- access ---------------------------------------------------------------------------------- */
 
