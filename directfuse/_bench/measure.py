@@ -25,6 +25,7 @@ LEAST_ROUNDS = 5
 LATE_ROUNDS = 3  #: of a row that begins when its time is over
 
 _MORE_LOOKS = 2  #: at the count of several lanes
+_ALIKE = 4  #: samples of routes that differ by less have as many operations
 
 Sample = dict[str, float]
 
@@ -117,6 +118,7 @@ def measure(
             row.samples[route.name] = []
         except Refused as error:
             row.leave_out(route.name, str(error))
+    counts = _level(counts)
     before = {route.name: _spent(route) for route in routes if route.name in counts}
     end = time.monotonic() + seconds
     for number in range(most_rounds):
@@ -141,14 +143,27 @@ def measure(
     return row
 
 
+def _level(counts: Mapping[str, int]) -> dict[str, int]:
+    """The same count for routes of like speed. The first operation of a sample finds caches that
+    the other routes have emptied; where a sample is few operations, whoever has fewer pays more."""
+    levelled: dict[str, int] = {}
+    level = 0
+    for name in sorted(counts, key=lambda name: -counts[name]):
+        if level == 0 or counts[name] * _ALIKE < level:
+            level = counts[name]
+        levelled[name] = level
+    return levelled
+
+
 def _calibrate(route: Route, op: str, lanes: Lanes) -> int:
-    """How many operations fill a sample; warms caches on the way. Of several lanes one may begin
-    late, which on a busy machine takes longer than few operations: they are asked again."""
+    """How many operations fill a sample; warms caches on the way. The first look may have met cold
+    caches, and of several lanes one may begin late, which takes longer than few operations: they
+    are asked again."""
     enough = SAMPLE_SECONDS * 1e9 / 4
     count = 1
     while True:
         each = route.worker.sample(op, count, lanes)["ns"]
-        for _ in range(_MORE_LOOKS if lanes.number > 1 else 0):
+        for _ in range(_MORE_LOOKS if lanes.number > 1 else 1):
             if each * count >= enough:
                 each = min(each, route.worker.sample(op, count, lanes)["ns"])
         if each * count >= enough:
