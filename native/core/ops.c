@@ -346,22 +346,33 @@ _Static_assert(sizeof(struct df_ops) ==
 
 /* The caller of getdents may pass a buffer of any alignment, so the record is put together aside.
  */
+/* struct dirent64 wherever it lies, stored field by field: one that is put together elsewhere and
+ * copied is read back wider than it was written, for which a processor waits. */
+struct record {
+    uint64_t ino;
+    int64_t off;
+    uint16_t size;
+    uint8_t type;
+    char name[];
+} __attribute__((packed, may_alias));
+
+_Static_assert(offsetof(struct record, name) == NAME_OFFSET, "as the kernel lays it out");
+
 bool df_dirbuf_add(struct df_dirbuf *buf, const char *name, size_t len, ino_t ino, off_t next,
                    unsigned char type)
 {
     size_t size = (NAME_OFFSET + len + 1 + 7) & ~(size_t)7;
-    struct dirent64 head; /* its name stays as it is: to clear it takes longer than all else */
-    char *record = buf->data + buf->used;
+    char *start = buf->data + buf->used;
+    struct record *record = (struct record *)start;
 
     if (size > buf->size - buf->used)
         return false;
-    head.d_ino = ino;
-    head.d_off = next;
-    head.d_reclen = (unsigned short)size;
-    head.d_type = type;
-    memset(record + size - 8, 0, 8); /* what is behind the name: one to eight bytes */
-    memcpy(record, &head, NAME_OFFSET);
-    memcpy(record + NAME_OFFSET, name, len);
+    memset(start + size - 8, 0, 8); /* what is behind the name: one to eight bytes */
+    record->ino = ino;
+    record->off = next;
+    record->size = (uint16_t)size;
+    record->type = type;
+    memcpy(record->name, name, len);
     buf->used += size;
     buf->next = next;
     return true;

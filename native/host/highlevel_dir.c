@@ -38,8 +38,9 @@ struct fill {
     struct df_dirstream *stream;
     struct df_dirbuf *buf;
     bool offsets;        /* mode, by the first name */
-    bool full;           /* buf is */
-    int error;           /* of the filler */
+    bool given_numbers;  /* config.use_ino: the plugin's inode numbers count */
+    bool learns;         /* attributes that come with a name are kept */
+    int stopped;         /* the plugin was told to: a negative errno, or 1: buf is full */
     uint32_t listing;    /* df_entry_cache_list_begin() */
     uint64_t dir_expiry; /* until when the directory is verified */
     uint32_t dir_len;    /* of the directory's path in `path`, without a slash */
@@ -77,8 +78,8 @@ void df_highlevel_end_dirstream(struct df_file *file)
     free(stream);
 }
 
-static int keep_name(struct df_dirstream *stream, const char *text, size_t len, ino_t ino,
-                     unsigned char type)
+static __attribute__((noinline)) int keep_name(struct df_dirstream *stream, const char *text,
+                                               size_t len, ino_t ino, unsigned char type)
 {
     size_t size = NAME_SIZE(len);
 
@@ -134,14 +135,12 @@ static uint32_t child_path(struct fill *fill, const char *name, size_t len)
     return fill->dir_len + 1 + (uint32_t)len;
 }
 
-/* The plugin's number, or the one that stat would show. */
-static ino_t ino_of(struct fill *fill, const char *name, size_t len, const struct stat *st)
+/* The number that stat would show. */
+static __attribute__((noinline)) ino_t ino_of(struct fill *fill, const char *name, size_t len)
 {
     struct df_highlevel *hl = fill->frame->hl;
     uint32_t path_len;
 
-    if (hl->config.use_ino)
-        return st && st->st_ino ? st->st_ino : DF_UNKNOWN_INO;
     if (len == 1 && name[0] == '.')
         return fill->dir_ino;
     if (is_dots(name, len)) { /* the path up to its last slash; the root is its own parent */
@@ -159,7 +158,8 @@ static ino_t ino_of(struct fill *fill, const char *name, size_t len, const struc
 }
 
 /* Attributes that came with a name, as good as a lookup's. */
-static void learn(struct fill *fill, const char *name, size_t len, const struct stat *given)
+static __attribute__((noinline)) void learn(struct fill *fill, const char *name, size_t len,
+                                            const struct stat *given)
 {
     struct df_frame *frame = fill->frame;
     struct df_highlevel *hl = frame->hl;
@@ -181,32 +181,36 @@ static void learn(struct fill *fill, const char *name, size_t len, const struct 
                              df_frame_until(frame, hl->attr_ns));
 }
 
-/* fuse_fill_dir_t: 0, or 1 to make the plugin stop. */
+/* fuse_fill_dir_t: 0, or 1 to make the plugin stop. Runs once for each name: what not every file
+ * system needs is in functions of its own. */
 static int fill_name(void *opaque, const char *name, const struct stat *st, off_t offset,
                      enum fuse_fill_dir_flags flags)
 {
     struct fill *fill = opaque;
-    struct df_dirstream *stream = fill->stream;
     const char *end = strchrnul(name, '/');
     size_t len = (size_t)(end - name);
-    bool mixed = offset ? stream->used != 0 : fill->offsets;
-
-    if (flags & ~(unsigned)FUSE_FILL_DIR_PLUS || mixed || len == 0 || len > DF_NAME_MAX ||
-        *end != '\0')
-        fill->error = -EIO; /* as libfuse and the kernel answer nonsense */
-    if (fill->error || fill->full)
-        return 1;
-    ino_t ino = ino_of(fill, name, len, st);
+    bool mixed = offset ? fill->stream->used != 0 : fill->offsets;
+    ino_t ino = st && st->st_ino ? st->st_ino : DF_UNKNOWN_INO;
     unsigned char type = st ? IFTODT(st->st_mode) : DT_UNKNOWN;
-    if (offset) {
-        fill->offsets = true;
-        fill->full = !df_dirbuf_add(fill->buf, name, len, ino, offset, type);
-    } else {
-        fill->error = keep_name(stream, name, len, ino, type);
-    }
-    if (fill->full || fill->error)
+    int stopped;
+
+    if (DF_UNLIKELY(flags & ~(unsigned)FUSE_FILL_DIR_PLUS || mixed || len == 0 ||
+                    len > DF_NAME_MAX || *end != '\0'))
+        fill->stopped = -EIO; /* as libfuse and the kernel answer nonsense */
+    if (DF_UNLIKELY(fill->stopped))
         return 1;
-    if (st && flags & FUSE_FILL_DIR_PLUS && fill->frame->hl->caches)
+    if (!fill->given_numbers)
+        ino = ino_of(fill, name, len);
+    fill->offsets = offset != 0;
+    if (DF_LIKELY(offset))
+        stopped = !df_dirbuf_add(fill->buf, name, len, ino, offset, type);
+    else
+        stopped = keep_name(fill->stream, name, len, ino, type);
+    if (DF_UNLIKELY(stopped)) {
+        fill->stopped = stopped;
+        return 1;
+    }
+    if (fill->learns && st && flags & FUSE_FILL_DIR_PLUS)
         learn(fill, name, len, st);
     return 0;
 }
@@ -223,6 +227,8 @@ static int begin(struct fill *fill, struct df_frame *frame, struct df_open_path 
         return -ENOENT;
     df_frame_clock(frame);
     fill->frame = frame;
+    fill->given_numbers = frame->hl->config.use_ino;
+    fill->learns = frame->hl->caches;
     fill->dir_ino = node->ino;
     fill->dir_len = node->len > 1 ? node->len : 0;
     memcpy(fill->path, node->path, fill->dir_len);
@@ -250,7 +256,7 @@ static int list(struct df_frame *frame, struct df_file *file, struct fill *fill,
         df_entry_cache_list_end(&hl->cache);
     }
     df_frame_unhold(frame, node);
-    return result ? result : fill->error;
+    return result || fill->stopped >= 0 ? result : fill->stopped;
 }
 
 /* Under the stream's lock. */
@@ -265,13 +271,13 @@ static int read_stream(struct df_frame *frame, struct df_file *file, struct df_d
     stream->used = 0;
     fill.stream = stream;
     fill.buf = buf;
-    fill.offsets = fill.full = false;
-    fill.error = 0;
+    fill.offsets = false;
+    fill.stopped = 0;
     int result = list(frame, file, &fill, offset);
     if (result)
         return result;
     if (fill.offsets)
-        return fill.full && buf->used == 0 ? -EINVAL : 0;
+        return fill.stopped && buf->used == 0 ? -EINVAL : 0;
     stream->whole = stream->used != 0;
     return serve_names(stream, offset, buf);
 }
