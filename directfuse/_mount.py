@@ -11,15 +11,26 @@ import logging
 import math
 import os
 import shlex
-import shutil
 import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self
 
 from directfuse import _fast, _native, _paths
-from directfuse._errors import DirectfuseError, MountError, NotSupportedError, UnmountError
+from directfuse._command import Command, is_command, library_of, words_of
+from directfuse._errors import DirectfuseError, NotSupportedError, UnmountError
+from directfuse._placement import (
+    Options,
+    Placed,
+    Placement,
+    Restart,
+    choose,
+    is_restarted,
+    place,
+    place_given,
+    place_program,
+)
 from directfuse._python import meaning
 
 if TYPE_CHECKING:
@@ -27,10 +38,6 @@ if TYPE_CHECKING:
     from directfuse._served import Given
 
 __all__ = ["Command", "Mount", "OpStats", "Stats", "find_mount", "mount", "mounts", "unmount"]
-
-Placement: TypeAlias = Literal["auto", "inline", "helper", "server"]
-Restart: TypeAlias = Literal["never", "on-failure"]
-Command: TypeAlias = str | Sequence[str | os.PathLike[str]]
 
 #: Built-in file systems that wait for nothing but their own short locks (native/python/gil.h).
 _PROMPT = frozenset({"memfs"})
@@ -126,18 +133,16 @@ class Mount:
     def __init__(
         self,
         entry: _native.MountEntry,
-        command: list[str] | None = None,
-        log: str = "",
-        placement: Placement = "inline",
+        placed: Placed | None = None,
     ) -> None:
         self._entry = entry
         self._pid = os.getpid()
         self._ended: Stats | None = None
-        self.command = command
-        self.log = log
-        self.placement: Placement = placement
-        self.reason = ""  #: why it is not inline
-        self._program: Program | None = None
+        self._program = placed.program if placed else None
+        self.command = placed.command if placed else None
+        self.log = placed.log if placed else ""
+        self.placement: Placement = placed.placement if placed else "inline"
+        self.reason = placed.reason if placed else ""  #: why it is not inline
 
     @property
     def id(self) -> int:
@@ -302,24 +307,25 @@ def mount(
     EINVAL, EIO (the program ended before it mounted); NotSupportedError for what comes later.
     """
     program, given, argv = _meaning(command, mountpoint, options, call_timeout, placement)
-    placement = _choose_placement(placement, argv)
+    placement = choose(placement, argv)
     library = "" if program or given else library_of(argv)
-    limited = _milliseconds(call_timeout) if given or _is_command(command) else 0
+    limited = _milliseconds(call_timeout) if given or is_command(command) else 0
     if limited and placement != "server":
         raise TypeError("call_timeout is for placement='server' and for objects")
-    again = _is_restarted(restart, placement, argv)
+    again = is_restarted(restart, placement, argv)
     if again and given is not None:
         raise NotSupportedError(
             errno.ENOTSUP, "restart='on-failure' is not for Python file systems", argv[0]
         )
     sys.audit("directfuse.mount", shlex.join(argv))
-    seconds = _seconds(timeout)
+    wanted = Options(count, timing, _seconds(timeout), server=placement == "server", restart=again)
     if given is not None:
-        made = Mount(*_start(argv, given, count=count, timing=timing, seconds=seconds), "server")
-    elif program is None:
-        made = _place(argv, library, placement, again, count=count, timing=timing, seconds=seconds)
+        placed = place_given(argv, given, wanted)
+    elif program is not None:
+        placed = place_program(argv, program, placement, wanted)
     else:
-        made = _place_program(argv, program, placement, count=count, timing=timing, seconds=seconds)
+        placed = place(argv, library, placement, wanted)
+    made = Mount(placed.entry, placed)
     if limited:
         _native.set_call_timeout(made.id, limited)
     if may_wait is None:
@@ -331,10 +337,6 @@ def mount(
     return made
 
 
-def _is_command(command: Command | object) -> bool:
-    return isinstance(command, str | bytes | bytearray | memoryview | os.PathLike | Sequence)
-
-
 def _meaning(
     command: Command | object,
     mountpoint: str | os.PathLike[str] | None,
@@ -344,10 +346,10 @@ def _meaning(
 ) -> tuple["Program | None", "Given | None", list[str]]:
     """A Python program for this process, or what a Python server is to be given, or neither; and
     the words of the command line."""
-    if _is_command(command):
+    if is_command(command):
         if options:
             raise TypeError("options are for objects; a command line has -o")
-        argv = _words(command)
+        argv = words_of(command)
         if mountpoint is not None:
             argv.append(os.fspath(mountpoint))
         if argv[0].startswith("@") or _paths.plugin(argv[0]):
@@ -375,196 +377,6 @@ def _given(*of_object: Any) -> "Given":
     return _served.Given.of_object(*of_object) if of_object else _served.Given()
 
 
-def _words(command: Any) -> list[str]:
-    """The command line as words."""
-    if isinstance(command, str):
-        try:
-            words = shlex.split(command)
-        except ValueError as error:
-            raise MountError(
-                errno.EINVAL, f"cannot split the command line into words: {error}", command
-            ) from None
-    elif isinstance(command, Sequence) and not isinstance(command, bytes | bytearray | memoryview):
-        words = [os.fspath(word) for word in command]
-        if not all(isinstance(word, str) for word in words):
-            raise TypeError("the words of a command line are str or os.PathLike[str]")
-    else:
-        raise TypeError("a command line is a str or a sequence of words")
-    if not words or not words[0]:
-        raise MountError(
-            errno.EINVAL, "the command line is empty; for example: directfuse.mount('memfs /mem')"
-        )
-    for word in words:
-        if "\0" in word:
-            raise ValueError("embedded null byte")
-    return words
-
-
-def _choose_placement(placement: Placement, argv: list[str]) -> Placement:
-    """What is known before the program is looked at: a name joins a server."""
-    if placement not in ("auto", "inline", "helper", "server"):
-        raise ValueError(f"placement is 'auto', 'inline', 'helper' or 'server', not {placement!r}")
-    if not argv[0].startswith("@"):
-        return placement
-    if placement in ("inline", "helper"):
-        raise NotSupportedError(
-            errno.ENOTSUP,
-            f"{argv[0]} names a mount server, it cannot be {placement}; leave placement out",
-            argv[0],
-        )
-    if len(argv) > 1:
-        raise MountError(
-            errno.EINVAL,
-            f"{argv[0]} is mounted where its server has mounted it; leave the rest out",
-            shlex.join(argv),
-        )
-    return "server"
-
-
-def library_of(argv: list[str]) -> str:
-    """The file that the first word means: a plugin's shared object or a FUSE program. What it is,
-    and whether it can be loaded, is found out from its bytes (native/host/object.c)."""
-    name = argv[0]
-    if name.startswith("@"):
-        return name
-    builtin = _paths.plugin(name)
-    if builtin is not None:
-        return os.fspath(builtin)
-    if "/" not in name and not os.path.isfile(name):
-        found = shutil.which(name)
-        if found is None:
-            known = ", ".join([*_paths.backend_names(), *meaning.names()])
-            raise MountError(
-                errno.ENOENT,
-                f"neither a built-in file system ({known}) nor a program on PATH; a plugin of your "
-                "own is named by its path, with a slash",
-                name,
-            )
-        name = found
-    if not os.path.exists(name):
-        raise MountError(errno.ENOENT, "no such file", name)
-    if not os.path.isfile(name):
-        raise MountError(errno.ENOEXEC, "not a file, so no FUSE program", name)
-    return os.path.abspath(name)
-
-
-def _place(
-    argv: list[str],
-    library: str,
-    placement: Placement,
-    restart: bool,
-    *,
-    count: bool,
-    timing: bool,
-    seconds: int,
-) -> Mount:
-    """Mounts where it was asked for, or where it can be (docs/programs.md has the rule)."""
-    server = placement == "server"
-    if placement == "helper":
-        return _start_helper(
-            argv, library, "asked for", count=count, timing=timing, seconds=seconds
-        )
-    try:
-        entry, _, log = _start(
-            argv,
-            library,
-            server=server,
-            restart=restart,
-            count=count,
-            timing=timing,
-            seconds=seconds,
-        )
-        return Mount(entry, argv, log, "server" if server else "inline")
-    except MountError as refusal:
-        # ENOEXEC: found out before anything of it ran. A shared object is no program to start.
-        inline = placement == "inline"
-        if inline or refusal.errno != errno.ENOEXEC or not _is_program(library):
-            raise
-        reason = str(refusal.strerror)
-        return _start_helper(
-            argv,
-            library,
-            reason,
-            server=server,
-            restart=restart,
-            count=count,
-            timing=timing,
-            seconds=seconds,
-        )
-
-
-def _place_program(
-    argv: list[str],
-    program: "Program",
-    placement: Placement,
-    *,
-    count: bool,
-    timing: bool,
-    seconds: int,
-) -> Mount:
-    if placement == "helper":
-        raise NotSupportedError(
-            errno.ENOTSUP,
-            "an object is no program that a helper could start; placement='server' serves a copy "
-            "of it, placement='inline' itself",
-            argv[0],
-        )
-    made = Mount(*_start(argv, program, count=count, timing=timing, seconds=seconds))
-    made._program = program
-    return made
-
-
-def _is_program(path: str) -> bool:
-    return os.access(path, os.X_OK) and not path.endswith(".so")
-
-
-def _start_helper(
-    argv: list[str],
-    library: str,
-    reason: str,
-    *,
-    server: bool = False,
-    restart: bool = False,
-    count: bool,
-    timing: bool,
-    seconds: int,
-) -> Mount:
-    """server: the helper's own half runs in a mount server, so that processes share it."""
-    helper = _paths.plugin(_paths.HELPER)
-    if _paths.plugin(argv[0]) is not None:
-        library = os.fspath(_paths.program(argv[0]) or library)
-    if helper is None or library.endswith(".so"):
-        raise MountError(
-            errno.ENOEXEC, "a shared object is no program that a helper could start", library
-        )
-    words = [_paths.HELPER, library, *argv[1:]]
-    entry, _, log = _start(
-        words,
-        os.fspath(helper),
-        server=server,
-        restart=restart,
-        count=count,
-        timing=timing,
-        seconds=seconds,
-    )
-    made = Mount(entry, argv, log, "server" if server else "helper")
-    made.reason = reason
-    return made
-
-
-def _is_restarted(restart: Restart, placement: Placement, argv: list[str]) -> bool:
-    if restart not in ("never", "on-failure"):
-        raise ValueError(f"restart is 'never' or 'on-failure', not {restart!r}")
-    if restart == "never":
-        return False
-    if placement != "server" or argv[0].startswith("@"):
-        raise TypeError(
-            "restart='on-failure' is for placement='server'; a named server is started so by "
-            "`directfuse serve --restart on-failure`"
-        )
-    return True
-
-
 def _milliseconds(timeout: float | None) -> int:
     if timeout is None:
         return 0
@@ -581,49 +393,14 @@ def _seconds(timeout: float | None) -> int:
     return math.ceil(timeout)
 
 
-def _start(
-    argv: list[str],
-    what: "str | Program | Given",
-    *,
-    server: bool = False,
-    restart: bool = False,
-    count: bool,
-    timing: bool,
-    seconds: int,
-) -> tuple[_native.MountEntry, list[str], str]:
-    flags = _native.mount_flags(
-        count=count, timing=timing, seconds=seconds, server=server, restart=restart
-    )
-    if isinstance(what, str):
-        code, words = _start_library(argv, what, flags)
-    else:
-        code, words = what.start(argv, flags=flags, seconds=seconds)
-    for entry in _native.list_mounts():
-        if entry.id == code:
-            return entry, argv, words
-    _native.unmount(code, lazy=True)  # takes what the program left
-    raise MountError(errno.EIO, "the file system unmounted itself at once", shlex.join(argv))
-
-
 def find_mount(command: Command, mountpoint: str | os.PathLike[str] | None = None) -> Mount | None:
     """The mount of this process that mount() made of the same words, if it still is one."""
-    argv = _words(command)
+    argv = words_of(command)
     if mountpoint is not None:
         argv.append(os.fspath(mountpoint))
     with _lock:
         alike = [found for found in _ours.values() if found.command == argv]
     return next((found for found in alike if found.mounted), None)
-
-
-def _start_library(argv: list[str], library: str, flags: int) -> tuple[int, str]:
-    _fast.expect_mount(True)
-    try:
-        code, words = _native.mount(library, argv, flags)
-    finally:
-        _fast.expect_mount(False)
-    if code < 0:
-        raise MountError(-code, words, shlex.join(argv))
-    return code, words
 
 
 # ---- listing, unmounting by path -----------------------------------------------------------------

@@ -4,7 +4,7 @@ import os
 import shlex
 from dataclasses import dataclass, field
 
-from directfuse import _mount, _paths
+from directfuse import _command, _mount, _paths
 
 __all__ = ["Subject", "built_in", "from_command"]
 
@@ -80,7 +80,7 @@ def from_command(line: str) -> Subject:
             f"{point}: the mountpoint is no word of its own in this command line, so the file "
             "system cannot be mounted elsewhere for comparison"
         )
-    library = _mount.library_of(words)
+    library = _command.library_of(words)
     own = _paths.program(words[0])
     program = os.fspath(own) if own else library
     words[where[-1]] = Subject.POINT

@@ -13,8 +13,8 @@ import click
 from directfuse._cli._failure import Failure
 from directfuse._cli.mount import split
 from directfuse._cli.run import check_restart, restart_option
+from directfuse._command import library_of
 from directfuse._errors import DirectfuseError
-from directfuse._mount import library_of
 from directfuse._python import meaning
 from directfuse._served import program_for
 

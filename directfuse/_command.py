@@ -1,0 +1,73 @@
+"""Command lines: the words that name a file system, and the file that the first of them means."""
+
+import errno
+import os
+import shlex
+import shutil
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from directfuse import _paths
+from directfuse._errors import MountError
+from directfuse._python import meaning
+
+__all__ = ["Command", "is_command", "library_of", "words_of"]
+
+Command: TypeAlias = str | Sequence[str | os.PathLike[str]]
+
+
+def is_command(command: Command | object) -> bool:
+    """Whether it is meant as a command line, and not as a file system itself."""
+    return isinstance(command, str | bytes | bytearray | memoryview | os.PathLike | Sequence)
+
+
+def words_of(command: Any) -> list[str]:
+    """The command line as words."""
+    if isinstance(command, str):
+        try:
+            words = shlex.split(command)
+        except ValueError as error:
+            raise MountError(
+                errno.EINVAL, f"cannot split the command line into words: {error}", command
+            ) from None
+    elif isinstance(command, Sequence) and not isinstance(command, bytes | bytearray | memoryview):
+        words = [os.fspath(word) for word in command]
+        if not all(isinstance(word, str) for word in words):
+            raise TypeError("the words of a command line are str or os.PathLike[str]")
+    else:
+        raise TypeError("a command line is a str or a sequence of words")
+    if not words or not words[0]:
+        raise MountError(
+            errno.EINVAL, "the command line is empty; for example: directfuse.mount('memfs /mem')"
+        )
+    for word in words:
+        if "\0" in word:
+            raise ValueError("embedded null byte")
+    return words
+
+
+def library_of(argv: list[str]) -> str:
+    """The file that the first word means: a plugin's shared object or a FUSE program. What it is,
+    and whether it can be loaded, is found out from its bytes (native/host/object.c)."""
+    name = argv[0]
+    if name.startswith("@"):
+        return name
+    builtin = _paths.plugin(name)
+    if builtin is not None:
+        return os.fspath(builtin)
+    if "/" not in name and not os.path.isfile(name):
+        found = shutil.which(name)
+        if found is None:
+            known = ", ".join([*_paths.backend_names(), *meaning.names()])
+            raise MountError(
+                errno.ENOENT,
+                f"neither a built-in file system ({known}) nor a program on PATH; a plugin of your "
+                "own is named by its path, with a slash",
+                name,
+            )
+        name = found
+    if not os.path.exists(name):
+        raise MountError(errno.ENOENT, "no such file", name)
+    if not os.path.isfile(name):
+        raise MountError(errno.ENOEXEC, "not a file, so no FUSE program", name)
+    return os.path.abspath(name)
