@@ -6,6 +6,7 @@ of the caller's; when that one finds nothing, a real symlink may lead into a mou
 more.
 """
 
+import errno
 import sys
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar
@@ -83,13 +84,25 @@ def until_done(attempt: Callable[[], int]) -> int:
     return result
 
 
+_explain: Callable[[OSError], object] | None = None
+
+
+def explain_by(function: Callable[[OSError], object]) -> None:
+    """From now on function(error) is called with each OSError of ENOTCONN before it is raised."""
+    global _explain
+    _explain = function
+
+
 def checked(result: int, *names: object) -> int:
     """The result; or its OSError, with up to two file names."""
     if result >= 0:
         return result
     if len(names) == 2:
-        raise OSError(-result, os.strerror(-result), names[0], None, names[1])
-    raise OSError(-result, os.strerror(-result), *names)
+        names = (names[0], None, names[1])
+    error = OSError(-result, os.strerror(-result), *names)
+    if result == -errno.ENOTCONN and _explain:
+        _explain(error)
+    raise error
 
 
 def encode(path: Path) -> bytes | None:

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
-from directfuse import _fast, _native, _paths
+from directfuse import _call, _fast, _native, _paths
 from directfuse._command import Command, is_command, library_of, words_of
 from directfuse._errors import DirectfuseError, NotSupportedError, UnmountError
 from directfuse._placement import (
@@ -51,6 +51,22 @@ _ours: dict[int, "Mount"] = {}  # mounts that this module made and has not unmou
 
 log = logging.getLogger("directfuse")
 _fast.listen_by(log.error)
+
+
+def _explain(error: OSError) -> None:
+    """Says in a note why a forked child's calls fail (ENOTCONN): its parent's helpers are not its
+    own."""
+    for mount in list(_ours.values()):
+        if mount.placement == "helper" and mount._pid != os.getpid():
+            error.add_note(
+                f"{mount.mountpoint} is served by a process of its own, to which only the process "
+                f"that mounted it ({mount._pid}) is connected, and none that was forked from "
+                'it; mount it with placement="server", and all of them share it'
+            )
+
+
+_fast.explain_by(_explain)
+_call.explain_by(_explain)
 
 
 def _before_fork() -> None:

@@ -169,6 +169,7 @@ extern PyMethodDef df_scandir_methods[];
 extern PyMethodDef df_batch_methods[];
 extern PyMethodDef df_gil_methods[];
 extern PyMethodDef df_listener_methods[];
+extern PyMethodDef df_error_methods[];
 
 /* Each makes what its file needs, types included: 0, or -1 with an exception. */
 int df_ascii_prepare(void);

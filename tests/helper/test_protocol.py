@@ -185,15 +185,25 @@ def test_server_dies_in_a_call(serve):
     mount.unmount()
 
 
-def test_call_in_a_forked_child(serve):
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda mount: directfuse.listdir(mount.mountpoint),  # by native/python
+        lambda mount: directfuse.statvfs(mount.mountpoint),  # by cffi
+    ],
+)
+def test_call_in_a_forked_child(serve, call):
+    """The kernel's error for a connection that is gone; a note says what to do."""
     mount = serve("good")
     pid = os.fork()
     if pid == 0:
         try:
-            directfuse.listdir(mount.mountpoint)
+            call(mount)
             os._exit(0)
         except OSError as error:
-            os._exit(error.errno)
+            (note,) = error.__notes__
+            told = mount.mountpoint in note and 'placement="server"' in note
+            os._exit(error.errno if told else 1)
     _, status = os.waitpid(pid, 0)
     assert os.waitstatus_to_exitcode(status) == errno.ENOTCONN
     assert read(mount) == b"content\n"
