@@ -1,6 +1,6 @@
 /*
  * plugin.c - a FUSE program running inside this process: its thread and what it says; see plugin.h
- * for the picture. Its mount is in plugin_mount.c.
+ * for the picture. Its mount is in plugin_mount.c, the list of all in plugin_list.c.
  *
  * A plugin's main() believes that it owns its process. What it does to the process (exit, chdir,
  * umask, signal handlers, getopt's globals) is contained by hooks for its guest (guest.h, hooks.h);
@@ -27,33 +27,11 @@ enum { STACK_SIZE = 8 * 1024 * 1024 }; /* bytes; what a program's first thread h
 
 static _Thread_local struct df_plugin *self;
 
-static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct df_plugin *list;      /* plugins whose main may run; under list_lock */
-static struct df_plugin *lingering; /* plugins that have ended and linger; under list_lock */
-
 /* ---- which plugin ------------------------------------------------------------------------- */
 
 struct df_plugin *df_plugin_self(void)
 {
     return self;
-}
-
-struct df_plugin *df_plugin_of_code(const void *address)
-{
-    const void *map = df_library_map_of(address);
-    struct df_plugin *plugin;
-    pthread_mutex_lock(&list_lock);
-    for (plugin = list; plugin; plugin = plugin->next)
-        if (map && plugin->object.map == map)
-            break;
-    pthread_mutex_unlock(&list_lock);
-    return plugin;
-}
-
-struct df_guest *df_plugin_guest_of_code(const void *address)
-{
-    struct df_plugin *plugin = df_plugin_of_code(address);
-    return plugin ? &plugin->guest : NULL;
 }
 
 bool df_plugin_checks_names(const struct df_plugin *plugin)
@@ -76,78 +54,11 @@ _Atomic(void *) *df_plugin_word(struct df_plugin *plugin, enum df_plugin_word wo
     return &plugin->words[word];
 }
 
-static void enlist(struct df_plugin *plugin)
-{
-    pthread_mutex_lock(&list_lock);
-    plugin->next = list;
-    list = plugin;
-    pthread_mutex_unlock(&list_lock);
-}
-
-/* Under list_lock. */
-static void remove_from(struct df_plugin **at, struct df_plugin *plugin)
-{
-    while (*at && *at != plugin)
-        at = &(*at)->next;
-    if (*at)
-        *at = plugin->next;
-}
-
-static void delist(struct df_plugin *plugin)
-{
-    pthread_mutex_lock(&list_lock);
-    remove_from(&list, plugin);
-    remove_from(&lingering, plugin);
-    pthread_mutex_unlock(&list_lock);
-}
-
-/* ---- fork(2): no lock may be held by a thread that the child does not have ---- */
-
-static void before_fork(void)
-{
-    pthread_mutex_lock(&list_lock);
-    for (struct df_plugin *plugin = list; plugin; plugin = plugin->next) {
-        pthread_mutex_lock(&plugin->lock);
-        pthread_mutex_lock(&plugin->log.lock);
-    }
-}
-
-static void after_fork(void)
-{
-    for (struct df_plugin *plugin = list; plugin; plugin = plugin->next) {
-        pthread_mutex_unlock(&plugin->log.lock);
-        pthread_mutex_unlock(&plugin->lock);
-    }
-    pthread_mutex_unlock(&list_lock);
-}
-
-static void in_child(void)
-{
-    for (struct df_plugin *plugin = list; plugin; plugin = plugin->next)
-        df_guest_after_fork(&plugin->guest);
-    after_fork();
-}
-
-static void register_fork(void)
-{
-    pthread_atfork(before_fork, after_fork, in_child);
-}
-
 /* ---- what it says -------------------------------------------------------------------------- */
 
 void df_plugin_log(struct df_plugin *plugin, const char *line)
 {
     df_log_add(&plugin->log, line);
-}
-
-bool df_plugin_log_all(const char *line)
-{
-    pthread_mutex_lock(&list_lock);
-    bool any = list || lingering; /* what has ended has nobody to tell */
-    for (struct df_plugin *plugin = list; plugin; plugin = plugin->next)
-        df_plugin_log(plugin, line);
-    pthread_mutex_unlock(&list_lock);
-    return any;
 }
 
 void df_plugin_text(struct df_plugin *plugin, char *text, size_t size)
@@ -188,24 +99,16 @@ static void free_plugin(struct df_plugin *plugin)
     free(plugin);
 }
 
-/* A program that lingers may still look at its arguments, log, or say that it wants to end. */
-static void keep_plugin(struct df_plugin *plugin)
-{
-    pthread_mutex_lock(&list_lock);
-    plugin->next = lingering;
-    lingering = plugin;
-    pthread_mutex_unlock(&list_lock);
-}
-
 static void unload(struct df_plugin *plugin)
 {
     struct df_plugin *before = self;
     struct df_object object = plugin->object;
-    pthread_mutex_lock(&list_lock);
-    plugin->object.map = NULL;
-    plugin->object.handle = NULL;
-    plugin->object.fd = -1;
-    pthread_mutex_unlock(&list_lock);
+    struct df_object none = object;
+
+    none.map = NULL;
+    none.handle = NULL;
+    none.fd = -1;
+    df_plugin_set_object(plugin, &none);
     self = plugin; /* its destructors may have something to say */
     struct df_guest *guest_before = df_guest_enter(plugin->guest.output ? &plugin->guest : NULL);
     df_object_close(&object);
@@ -221,9 +124,9 @@ static void dispose(struct df_plugin *plugin)
     if (lingers || !threads)
         unload(plugin); /* while its connections are open: destructors may write */
     df_guest_retire(&plugin->guest, threads || lingers);
-    delist(plugin);
+    df_plugin_delist(plugin);
     if (threads || lingers)
-        keep_plugin(plugin);
+        df_plugin_keep(plugin);
     if (!lingers)
         df_plugin_put(plugin);
 }
@@ -234,7 +137,7 @@ void df_plugin_put(struct df_plugin *plugin)
         return;
     unload(plugin); /* if that has not been done yet */
     df_guest_retire(&plugin->guest, false);
-    delist(plugin);
+    df_plugin_delist(plugin);
     free_plugin(plugin);
 }
 
@@ -291,9 +194,7 @@ static int load(struct df_plugin *plugin)
     char reason[DF_PLUGIN_REASON_SIZE] = "";
     struct df_object object = plugin->object;
     int error = df_object_open(&object, &plugin->guest, plugin->library, reason, sizeof(reason));
-    pthread_mutex_lock(&list_lock);
-    plugin->object = object;
-    pthread_mutex_unlock(&list_lock);
+    df_plugin_set_object(plugin, &object);
     if (error)
         df_plugin_log(plugin, reason);
     return error;
@@ -524,7 +425,7 @@ enum { ABANDONED = 0x10000 }; /* no errno: those may come from the mount */
 
 static int launch(struct df_plugin *plugin, unsigned seconds)
 {
-    enlist(plugin);
+    df_plugin_enlist(plugin);
     pthread_t thread;
     int error = make_stack(plugin);
     if (!error) /* a main that moves is a fiber on that stack */
@@ -555,8 +456,6 @@ static int launch(struct df_plugin *plugin, unsigned seconds)
 static struct df_plugin *prepare(const char *name, int argc, char *const argv[], char *message,
                                  size_t size)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, register_fork);
     struct df_plugin *plugin = create(name, argc, argv);
     if (!plugin)
         snprintf(message, size, "%s: memory is short", name);

@@ -1,6 +1,6 @@
 /*
- * plugin_private.h - struct df_plugin, shared by plugin.c (its life) and plugin_mount.c (its
- * mount).
+ * plugin_private.h - struct df_plugin, shared by plugin.c (its life), plugin_list.c (the
+ * plugins of this process) and plugin_mount.c (its mount).
  */
 #ifndef DF_HOST_PLUGIN_PRIVATE_H
 #define DF_HOST_PLUGIN_PRIVATE_H
@@ -27,7 +27,7 @@ enum df_plugin_phase { DF_PLUGIN_STARTING, DF_PLUGIN_MOUNTED, DF_PLUGIN_ENDED };
 struct df_plugin {
     struct df_ops ops;              /* fs->ops while serving: the host's, with a destroy of ours */
     const struct df_ops *given_ops; /* the host's own table */
-    struct df_plugin *next;         /* list of plugins; under list_lock */
+    struct df_plugin *next;         /* list of plugins; under list_lock of plugin_list.c */
 
     char *library;          /* fixed from here to `words` once main's thread runs */
     df_plugin_function run; /* in place of a library's main; NULL: the library's */
@@ -59,6 +59,17 @@ struct df_plugin {
 
     struct df_log log;
 };
+
+/* Into the list of plugins whose main may run, from before its thread is made; and out of it. */
+void df_plugin_enlist(struct df_plugin *plugin);
+void df_plugin_delist(struct df_plugin *plugin);
+
+/* Keeps one that has ended and lingers: it may still look at its arguments, log, or say that it
+ * wants to end. */
+void df_plugin_keep(struct df_plugin *plugin);
+
+/* Says what code it has, to df_plugin_of_code() too. */
+void df_plugin_set_object(struct df_plugin *plugin, const struct df_object *object);
 
 /* Tells df_plugin_start() that there is a mount. -ETIMEDOUT: nobody waits for it any more. */
 int df_plugin_mounted(struct df_plugin *plugin);
