@@ -336,6 +336,15 @@ void df_mount_wait(int id)
     pthread_mutex_unlock(&table_lock);
 }
 
+bool df_mount_has_files(int id)
+{
+    pthread_mutex_lock(&table_lock);
+    struct df_mount *mount = find(id);
+    bool open = mount && df_file_count(mount) > 0;
+    pthread_mutex_unlock(&table_lock);
+    return open;
+}
+
 /* ---- wrapping and listing ------------------------------------------------------------------ */
 
 int df_mount_wrap(int id, struct df_fs *(*make)(struct df_fs *below, void *arg), void *arg)

@@ -85,9 +85,9 @@ DF_PRIVATE_EXPORT int df_plugin_start_function(unsigned seconds, df_plugin_funct
  * Lazy, while files are open or calls run: leaves the table of mounts at once and stores -1; the
  * plugin ends by itself with the last of them. In a child of fork(2) main's thread does not exist:
  * nothing is waited for, and the status is 0.
- * Returns 0; -EBUSY: files are open, or called from inside one of the mount's own calls (then not
- * even lazily main could be waited for); -EDEADLK: called by main itself. On an error nothing has
- * changed.
+ * Returns 0; -EBUSY: files are open (also when the plugin has ended its mount itself), or called
+ * from inside one of the mount's own calls (then not even lazily main could be waited for);
+ * -EDEADLK: called by main itself. On an error nothing has changed.
  */
 DF_PRIVATE_EXPORT int df_plugin_stop(struct df_plugin *plugin, bool lazy, int *status);
 

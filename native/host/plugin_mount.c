@@ -182,7 +182,11 @@ int df_plugin_detach(struct df_plugin *plugin, bool lazy)
     if (id == 0)
         return 0;
     int error = df_mount_detach(id, lazy ? DF_DETACH_LAZY : 0);
-    return error == -EINVAL ? 0 : error; /* the plugin has ended it */
+    if (error != -EINVAL)
+        return error;
+    /* The plugin has ended it, but main stays until the last file is closed, perhaps by our caller.
+     */
+    return !lazy && df_mount_has_files(id) ? -EBUSY : 0;
 }
 
 bool df_plugin_is_kept(struct df_plugin *plugin)

@@ -93,6 +93,48 @@ def test_a_program_that_unmounts_itself(unruly, point, deed):
         assert text_of(f"{point}/nothing") == "harmless"
 
 
+@pytest.mark.parametrize("deed", ["unmount", "terminate"])
+def test_an_unmount_does_not_wait_for_files_of_a_mount_that_ended_itself(unruly, point, deed):
+    mount = directfuse.mount([unruly, point])
+    fd = directfuse.os_open(f"{point}/{deed}", os.O_RDONLY)
+    assert directfuse.pread(fd, 100, 0) == b"harmless"
+    with pytest.raises(FileNotFoundError):
+        while True:
+            directfuse.stat(point)
+    with pytest.raises(directfuse.UnmountError) as caught:
+        mount.unmount()
+    assert caught.value.errno == errno.EBUSY
+    assert directfuse.pread(fd, 100, 0) == b"harmless"
+    directfuse.close(fd)
+    mount.unmount()
+
+
+@pytest.mark.parametrize("deed", ["exit", "_exit", "unmount", "terminate"])
+def test_the_interpreter_ends_with_a_file_of_a_program_that_has_ended(unruly, point, deed):
+    done = subprocess.run(
+        [sys.executable, "-c", LEFT_OPEN, unruly, point, deed],
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ends\n", "")
+
+
+LEFT_OPEN = """
+import directfuse, os, sys, time
+program, point, deed = sys.argv[1:]
+mount = directfuse.mount([program, point])
+fd = directfuse.os_open(f"{point}/{deed}", os.O_RDONLY)
+try:
+    directfuse.pread(fd, 100, 0)
+except OSError:
+    assert "exit" in deed
+while mount.mounted and deed != "_exit":
+    time.sleep(0.001)
+print("ends")
+"""
+
+
 @pytest.mark.parametrize(
     ("deed", "said"),
     [("exec", str(errno.EPERM)), ("handler", "1"), ("child", "3"), ("system", "4")],
