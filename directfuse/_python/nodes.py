@@ -19,7 +19,7 @@ from directfuse import _pyhost
 from directfuse._python import loops, suspend
 from directfuse._python.writeback import DEPENDS, WriteBack
 
-__all__ = ["Host", "current", "hosts", "is_node_file_system", "wants_asyncio"]
+__all__ = ["Host", "asyncio_enabled", "current", "hosts", "is_node_file_system"]
 
 log = logging.getLogger("directfuse")
 
@@ -46,10 +46,30 @@ def is_node_file_system(ops: object) -> bool:
     )
 
 
-def wants_asyncio() -> bool:
-    """Whether the program has called pyfuse3.asyncio.enable()."""
+def asyncio_enabled() -> bool:
+    """Whether pyfuse3.asyncio.enable() was called in this process."""
     module = sys.modules.get("pyfuse3.asyncio")
     return module is not None and sys.modules["pyfuse3"].trio is module
+
+
+def _wants_asyncio(ops: object) -> bool:
+    """Which loop the operations are written for. enable() speaks for the whole process, which may
+    serve file systems of both kinds: a class whose module has imported one of the two is of it."""
+    for kind in type(ops).__mro__:
+        imported = _loops_of(kind.__module__)
+        if len(imported) == 1:
+            return "asyncio" in imported
+    return asyncio_enabled()
+
+
+def _loops_of(module: str) -> set[str]:
+    """Which of the two libraries a module of a program has imported under its own name."""
+    if module.partition(".")[0] == "pyfuse3":
+        return set()
+    names = vars(sys.modules[module]) if module in sys.modules else {}
+    return {
+        name for name in ("asyncio", "trio") if name in names and names[name] is sys.modules[name]
+    }
 
 
 class Host:
@@ -175,7 +195,7 @@ class Host:
     def _running_loop(self) -> loops.Loop:
         with self._loop_lock:
             if self._loop is None:
-                kind = loops.AsyncioLoop if wants_asyncio() else loops.TrioLoop
+                kind = loops.AsyncioLoop if _wants_asyncio(self.ops) else loops.TrioLoop
                 loop = kind(
                     self.session.turn, f"directfuse {type(self.ops).__name__}", self.timeout
                 )
@@ -226,7 +246,8 @@ def check_threads(ops: object) -> None:
                 raise RuntimeError(
                     f"{type(ops).__name__}.{name} is a connection to SQLite that serves the thread "
                     "alone which made it; operations run on the threads of their callers, one at a "
-                    "time: connect with check_same_thread=False"
+                    f"time: connect with check_same_thread=False, or mount the class "
+                    f"{type(ops).__name__} itself, which is made where it is served"
                 ) from error
 
 

@@ -46,7 +46,7 @@ def _serve_nodes(ops: Any, mountpoint: str, options: Sequence[str]) -> int:
 
     pyfuse3.init(ops, mountpoint, {*pyfuse3.default_options, *options})
     try:
-        if nodes.wants_asyncio():
+        if nodes.asyncio_enabled():
             asyncio.run(pyfuse3.main())
         else:
             trio.run(pyfuse3.main)

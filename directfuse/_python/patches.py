@@ -5,6 +5,7 @@ kernel are replaced by ones that look who calls. On the thread of a program that
 they mount here; everywhere else they are the library's own, so that a process may do both.
 """
 
+import asyncio
 import contextlib
 import ctypes
 import importlib.abc
@@ -46,8 +47,11 @@ def _find(thread: int) -> nodes.Host | None:
 
 
 async def _main(host: nodes.Host) -> None:
-    """pyfuse3.main(): serves inside the loop that the program runs."""
-    asynchronous = nodes.wants_asyncio()
+    """pyfuse3.main(): serves inside the loop that the program runs. Which one that is, not
+    pyfuse3.asyncio.enable() tells: another program of this process may have called it."""
+    import sniffio
+
+    asynchronous = sniffio.current_async_library() == "asyncio"
     manager: Any = loops.foreign_asyncio if asynchronous else loops.foreign_trio
     async with manager(host.session.turn, host.timeout) as loop:
         host.adopt(loop)
@@ -69,8 +73,6 @@ async def _serve_trio(host: nodes.Host) -> None:
 
 
 async def _serve_asyncio(host: nodes.Host) -> None:
-    import asyncio
-
     served = asyncio.get_running_loop().run_in_executor(None, host.serve)
     try:
         await asyncio.shield(served)
@@ -313,6 +315,25 @@ def _patch_signal() -> None:
     signal.signal = set_handler  # type: ignore[assignment]
 
 
+def _patch_asyncio() -> None:
+    """A program gets a loop on its thread, as it would on the main thread of its own process."""
+    if sys.version_info >= (3, 14):
+        return  # there is none on the main thread either
+    policy: Any = asyncio.DefaultEventLoopPolicy
+    theirs = policy.get_event_loop
+
+    def get_event_loop(self: Any) -> Any:
+        try:
+            return theirs(self)
+        except RuntimeError:
+            if not _here():
+                raise
+        self.set_event_loop(self.new_event_loop())
+        return theirs(self)
+
+    policy.get_event_loop = get_event_loop
+
+
 def _patch_sqlite() -> None:
     theirs = sqlite3.connect
 
@@ -344,3 +365,4 @@ def install() -> None:
                 patch(sys.modules[name])
         _patch_signal()
         _patch_sqlite()
+        _patch_asyncio()

@@ -14,6 +14,7 @@ pytest.importorskip("pyfuse3")
 trio = pytest.importorskip("trio")
 
 from .notes import Notes  # noqa: E402  # needs pyfuse3
+from .programs import TESTS  # noqa: E402
 
 
 class Slow(Notes):
@@ -63,6 +64,22 @@ def test_a_program_that_wants_asyncio_gets_it():
         assert directfuse.open("/loops-asyncio/a").read() == "content of a"
     assert isinstance(slow.loop, asyncio.AbstractEventLoop)
     assert slow.loop.is_closed()
+
+
+@pytest.mark.usefixtures("asyncio_mode")
+def test_one_that_is_written_for_trio_gets_that_after_another_enabled_asyncio(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "for_trio.py").write_text(
+        "import trio\nfrom pyfs.notes import Notes\nclass Fs(Notes):\n"
+        "    async def read(self, fh, off, size):\n"
+        "        await trio.sleep(0)\n"
+        "        return await super().read(fh, off, size)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.syspath_prepend(TESTS)
+    with directfuse.mount("for_trio:Fs /loops-for-trio"):
+        assert directfuse.open("/loops-for-trio/a").read() == "content of a"
 
 
 class Torn(Notes):

@@ -39,6 +39,20 @@ def test_a_pyfuse3_program_with_asyncio(script):
         assert mount.stats().driven["read"].startswith("loop: ")
 
 
+def test_a_pyfuse3_program_gets_the_loop_of_its_thread_as_of_the_main_thread(script):
+    """As pyfuse3's hello_asyncio.py does it; and one for trio comes after it."""
+    text = PYFUSE3_ASYNCIO.replace(
+        "asyncio.run(", "asyncio.get_event_loop().run_until_complete("
+    ).replace("        pyfuse3.asyncio.disable()", "        asyncio.get_event_loop().close()")
+    try:
+        with directfuse.mount([script(text), "/program-loop"]):
+            assert directfuse.open("/program-loop/a").read() == "content of a"
+        with directfuse.mount([script(PYFUSE3), "/program-trio"]):
+            assert directfuse.open("/program-trio/a").read() == "content of a"
+    finally:
+        sys.modules["pyfuse3.asyncio"].disable()
+
+
 def test_a_program_whose_operations_suspend_runs_in_its_own_loop(script):
     pytest.importorskip("pyfuse3")
     text = PYFUSE3.replace(
