@@ -7,6 +7,8 @@
  */
 #include "server.h"
 
+#include "directory.h"
+
 #ifndef FUSE_USE_VERSION
 #define FUSE_USE_VERSION 312
 #endif
@@ -110,7 +112,7 @@ static bool make_environment(struct environment *out, const struct server *serve
     out->entries = calloc(count + 4, sizeof(char *));
     out->made[0] = listed(names[0], preload, ":");
     out->made[1] = listed(names[1], tools, ":");
-    if (asprintf(&out->made[2], "%s=%s/control", names[2], server->directory) < 0)
+    if (asprintf(&out->made[2], "%s=%s/" DIRECTORY_CONTROL, names[2], server->directory) < 0)
         out->made[2] = NULL;
     if (!out->entries || !out->made[0] || !out->made[1] || !out->made[2]) {
         free_environment(out);
@@ -182,7 +184,7 @@ static char *absolute(const char *path)
  * to use; `shown` is room for it. */
 static char *show_mountpoint(struct server *server, char *word, char *shown, size_t size)
 {
-    snprintf(shown, size, "%s/mnt", server->directory);
+    snprintf(shown, size, "%s/" DIRECTORY_MNT, server->directory);
     if (mkdir(shown, 0700) < 0)
         return word; /* it will say itself that it has no mountpoint */
     server->mountpoint = absolute(word);
@@ -275,14 +277,15 @@ int server_start(struct server *server, int argc, char *const argv[], int channe
     char **words = calloc((size_t)argc + 1, sizeof(char *));
     int place = find_mountpoint(argc, argv), error;
 
-    *server = (struct server){.channel = channel, .listener = -1, .daemon = -1};
+    *server = (struct server){.channel = channel, .listener = -1, .daemon = -1, .janitor = -1};
     if (!words)
         return fail("cannot start", argv[0], ENOMEM);
     memcpy(words, argv, (size_t)argc * sizeof(char *));
     if (!find_tools(tools, sizeof(tools)))
         error = ENOENT;
     else if (!(error = make_directory(server))) {
-        snprintf(path, sizeof(path), "%s/control", server->directory);
+        server->janitor = directory_watch(tools, server->directory);
+        snprintf(path, sizeof(path), "%s/" DIRECTORY_CONTROL, server->directory);
         server->listener = control_listen(path);
         error = server->listener < 0 ? errno : 0;
     }
@@ -308,15 +311,11 @@ static void answer_open(struct server *server, int connection)
     }
 }
 
-/* go-fuse opens and polls this name below a new mountpoint, so that Go's runtime learns that files
- * there cannot be polled. A plain file in our directory serves. */
-static const char poll_file[] = "mnt/.go-fuse-epoll-hack";
-
 static void show_poll_file(const struct server *server)
 {
     char path[128];
 
-    snprintf(path, sizeof(path), "%s/%s", server->directory, poll_file);
+    snprintf(path, sizeof(path), "%s/" DIRECTORY_POLL_FILE, server->directory);
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     if (fd >= 0)
         close(fd);
@@ -385,7 +384,7 @@ static void undo_mount(const struct server *server)
 {
     char path[96];
 
-    snprintf(path, sizeof(path), "%s/mnt", server->directory);
+    snprintf(path, sizeof(path), "%s/" DIRECTORY_MNT, server->directory);
     umount2(path, MNT_DETACH);
     kill(server->pid, SIGTERM);
     fuse_log(FUSE_LOG_ERR, "helper: the program opens /dev/fuse and mounts by itself, past the "
@@ -472,21 +471,6 @@ static void see_off(int pidfd)
     }
 }
 
-static void remove_directory(const struct server *server)
-{
-    char path[128];
-
-    if (!server->directory[0])
-        return;
-    snprintf(path, sizeof(path), "%s/%s", server->directory, poll_file);
-    unlink(path);
-    snprintf(path, sizeof(path), "%s/control", server->directory);
-    unlink(path);
-    snprintf(path, sizeof(path), "%s/mnt", server->directory);
-    rmdir(path);
-    rmdir(server->directory);
-}
-
 int server_end(struct server *server)
 {
     int child = server->pid > 0 ? (int)syscall(SYS_pidfd_open, server->pid, 0) : -1;
@@ -510,7 +494,9 @@ int server_end(struct server *server)
         close(server->listener);
     if (server->prints)
         pthread_join(server->printer, NULL);
-    remove_directory(server);
+    if (server->directory[0])
+        directory_remove(server->directory);
+    directory_dismiss(server->janitor);
     free(server->mountpoint);
     return WIFEXITED(server->status) ? WEXITSTATUS(server->status) : 1;
 }

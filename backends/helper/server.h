@@ -15,6 +15,7 @@ struct fuse_session;
 
 struct server {
     char directory[64]; /* of our own, mode 0700: the control socket, a mountpoint to show */
+    int janitor;        /* of that directory; -1 */
     char *mountpoint;   /* what the user calls it: absolute */
     int listener;       /* the control socket */
     int channel;        /* the server's end, until it was handed out; -1 */

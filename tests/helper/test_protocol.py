@@ -3,7 +3,9 @@
 import errno
 import os
 import signal
+import subprocess
 import sys
+import tempfile
 import threading
 import time
 from contextlib import contextmanager
@@ -239,13 +241,42 @@ def test_library_is_no_program():
     assert caught.value.errno == errno.ENOEXEC
 
 
-def test_nothing_is_left_behind(serve, tmp_path, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
+@pytest.fixture
+def temporary(monkeypatch):
+    """TMPDIR, of a name short enough for a socket's; pytest's own are not."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as directory:
+        monkeypatch.setenv("TMPDIR", directory)
+        yield directory
+
+
+def test_nothing_is_left_behind(tmp_path, temporary):
     before = set(os.listdir("/proc/self/fd"))
     mount = directfuse.mount(
         [sys.executable, SERVER, "good", str(tmp_path / "nowhere")], placement="helper"
     )
     assert read(mount) == b"content\n"
+    assert os.listdir(temporary)
     mount.unmount()
     assert set(os.listdir("/proc/self/fd")) == before
-    assert os.listdir(tmp_path) == []
+    assert os.listdir(temporary) == []
+
+
+KILLED = """
+import os, signal, sys
+import directfuse
+directfuse.mount([sys.executable, *sys.argv[1:]], placement="helper")
+assert os.listdir(os.environ["TMPDIR"])
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_host_that_is_killed_leaves_nothing(tmp_path, temporary):
+    """Its directory goes with it."""
+    words = [sys.executable, "-c", KILLED, SERVER, "good", str(tmp_path / "nowhere")]
+    done = subprocess.run(words, timeout=50, check=False)
+    assert done.returncode == -signal.SIGKILL
+    for _ in range(1000):
+        if not os.listdir(temporary):
+            return
+        time.sleep(0.02)
+    raise AssertionError(os.listdir(temporary))
