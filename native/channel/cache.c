@@ -80,7 +80,8 @@ static bool is_key(const struct df_cache_entry *e, const struct df_cache_key *ke
 static bool is_believed(const struct df_cache *cache, unsigned index,
                         const struct df_cache_entry *e)
 {
-    uint32_t stripe = atomic_load_explicit(&e->stripe, memory_order_acquire) % DF_CACHE_STRIPES;
+    uint32_t stripe = atomic_load_explicit(&e->stripe, memory_order_acquire) %
+                      (DF_CACHE_STRIPES + DF_MOUNT_COUNT);
     uint64_t until = load(&e->until);
 
     return load(&e->era) == atomic_load_explicit(&cache->mounts[index].era, memory_order_acquire) &&

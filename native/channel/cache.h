@@ -8,10 +8,13 @@
  *
  * It is believed while all of these hold:
  *   - its sequence number is even and the same before and after the copy;
- *   - the era of its mount is the one it was made in: every op that changes names, owners or modes
- *     begins a new one, and so do notifications of the plugin;
- *   - the count of its inode's stripe is the one it was made at: every op that changes what stat
- *     shows of one file (write, read: the access time) counts it up;
+ *   - the era of its mount is the one it was made in: every op that changes where names lead, or
+ *     whose host does not tell what it changes (core/changes.h), begins a new one, and so do
+ *     notifications of the plugin;
+ *   - the count of its stripe is the one it was made at. An inode's is counted up by every op that
+ *     changes what stat shows of one file (write, read: the access time; a name made or removed in
+ *     a directory). An answer that there is no such name has the stripe of its mount's absent
+ *     names, counted up by every op that makes a name;
  *   - its time is not over: what the plugin allowed (df_call.valid_ns).
  * Only the server writes; a client that is killed while it reads has changed nothing. Memory is
  * never given back, so there is nothing to reclaim: an entry that is replaced fails the first test.
@@ -40,10 +43,18 @@ struct df_cache {
     uint64_t seed[2];
     struct {
         _Alignas(64) _Atomic uint64_t era; /* 0: nothing of the mount is believed */
+        _Atomic uint64_t listings;         /* the same of listings (frames.h) */
     } mounts[DF_MOUNT_COUNT];
-    _Alignas(64) _Atomic uint32_t stripes[DF_CACHE_STRIPES];
+    /* Of inodes; behind them one for each mount, of names that are absent. */
+    _Alignas(64) _Atomic uint32_t stripes[DF_CACHE_STRIPES + DF_MOUNT_COUNT];
     struct df_cache_entry entries[DF_CACHE_SETS][DF_CACHE_WAYS];
 };
+
+/* The stripe of answers that a name is absent. */
+static inline uint32_t df_cache_absent(unsigned index)
+{
+    return DF_CACHE_STRIPES + index;
+}
 
 /* A question's hash. */
 struct df_cache_key {

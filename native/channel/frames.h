@@ -16,7 +16,9 @@
  *   - its sequence number is even and the same before and after the copy;
  *   - the content still has the id: what ends belief in a whole file gives its content another one;
  *   - a page that is not full, the end of its file: nothing was written since (df_content.written);
- *   - a listing: the era of its mount is the one it was made in (cache.h);
+ *   - a listing: the era of its mount's listings is the one it was made in (cache.h). A changed
+ * name gives the content of its directory another id, if the host tells which that is; else it
+ *     begins another era;
  *   - the content's time is not over: what the plugin allowed (df_call.valid_ns) since the server
  *     has last seen that its size and time of change are as they were.
  * A write takes the frames of the pages it touches away before it begins (server/frames.h).
@@ -104,7 +106,8 @@ struct df_frame_view {
 /* Fills in all offsets and the size, for at least `bytes` of frames. */
 void df_frames_plan(struct df_frames *frames, uint64_t bytes);
 
-/* The page of a regular file, or the piece of a listing in the mount's `era`. False: not here. */
+/* The page of a regular file, or the piece of a listing in the `era` of the mount's listings.
+ * False: not here. */
 bool df_frame_page(const struct df_frames *frames, uint32_t content, uint64_t page,
                    struct df_frame_view *view);
 bool df_frame_listing(const struct df_frames *frames, uint32_t content, uint64_t position,

@@ -33,7 +33,7 @@ static bool find_list(const struct df_trip *trip, uint64_t file, struct list *li
         return false;
     list->frames = df_frames_of(segment);
     list->era =
-        atomic_load_explicit(&df_cache_of(segment)->mounts[index].era, memory_order_acquire);
+        atomic_load_explicit(&df_cache_of(segment)->mounts[index].listings, memory_order_acquire);
     return true;
 }
 

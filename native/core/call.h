@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdatomic.h>
 
+#include "core/changes.h"
 #include "core/export.h"
 #include "core/file.h"
 #include "core/ops.h"
@@ -43,7 +44,9 @@ struct df_call {
     bool asks_validity; /* getattr: somebody would repeat the answer to others */
     uint64_t valid_ns; /* then: for how long the plugin allows that, also of -ENOENT; 0: not at all;
                           UINT64_MAX: until something changes */
-    char leave[PATH_MAX]; /* absolute path to go on with after DF_LEAVE; uninitialised */
+    struct df_changes *changes; /* names, owners, modes: where to tell what the op changes; all zero
+                                   at first. NULL: nobody wants to know */
+    char leave[PATH_MAX];       /* absolute path to go on with after DF_LEAVE; uninitialised */
 };
 
 /*

@@ -166,10 +166,29 @@ void df_frame_turn_over(struct df_frame *frame, struct df_name_turn *turn)
 
 /* ---- after the plugin has answered ---- */
 
+/* A directory that is open nowhere has no listing that somebody keeps, and none that is opened from
+ * now on has one from before. Where a rename came between, the path that the plugin was told may
+ * have been another directory's. */
+static DF_COLD void tell_directory(const struct df_frame *frame, const struct df_place *place)
+{
+    struct df_open_paths *table = &frame->hl->open_paths;
+    struct df_changes *changes = frame->call->changes;
+    struct df_path_hash key = df_place_parent_key(frame, place);
+    uint64_t serial = df_open_paths_serial(table, place->path, place->parent_len, key);
+
+    if (serial != 0)
+        df_changes_directory(changes, serial);
+    if (changes->mark != DF_PATHS_STILL &&
+        (atomic_load(&table->renaming) || atomic_load(&table->renames) != changes->mark))
+        changes->listings = false;
+}
+
 void df_place_changed(const struct df_frame *frame, const struct df_place *place)
 {
     struct df_entry_cache *cache = &frame->hl->cache;
 
+    if (DF_UNLIKELY(frame->call->changes))
+        tell_directory(frame, place);
     if (!frame->hl->caches)
         return;
     df_entry_cache_forget(cache, place->key);
@@ -186,6 +205,8 @@ void df_place_made(const struct df_frame *frame, const struct df_place *place, m
     const struct stat st = {.st_mode = mode, .st_ino = ino};
     struct df_entry now;
 
+    if (DF_UNLIKELY(frame->call->changes))
+        tell_directory(frame, place);
     if (!frame->hl->caches)
         return;
     df_entry_cache_forget_attributes(cache,

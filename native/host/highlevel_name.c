@@ -38,6 +38,7 @@ static int reach_new(struct df_frame *frame, const struct df_where *where, bool 
     struct df_place *place = &new->place;
 
     new->turn.count = 0;
+    df_frame_tells(frame, false);
     int result = df_walk(frame, where, DF_WALK_PARENT, place, NULL);
     if (result)
         return result;
@@ -247,6 +248,8 @@ static int remove_claimed(struct df_frame *frame, struct df_place *place, struct
         if (result == 0)
             df_open_path_mark_removed(node);
     }
+    if (directory)
+        df_frame_tell_node(frame, node);
     df_place_changed(frame, place);
     return result;
 }
@@ -284,6 +287,7 @@ static int remove_once(struct df_frame *frame, const struct df_where *where, boo
     struct df_open_path *node;
     struct df_place place;
 
+    df_frame_tells(frame, false);
     int result = df_walk(frame, where, DF_WALK_PARENT, &place, NULL);
     if (result == 0 && place.special)
         result = refuse_special(where, directory);

@@ -380,6 +380,8 @@ static DF_FLAT int open_where(struct df_frame *frame, const struct df_where *giv
     struct df_where where = *given;
     struct df_place place;
 
+    if (flags & O_CREAT)
+        df_frame_tells(frame, false);
     if (flags & O_NOFOLLOW || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
         where.flags |= DF_WHERE_NOFOLLOW;
     if (flags & O_CREAT && df_frame_goes_unseen(frame) && !(where.flags & DF_WHERE_DIRECTORY)) {
@@ -466,6 +468,7 @@ static void unlink_hidden(struct df_frame *frame, struct df_open_path *node)
     if (path && df_open_path_is_hidden(node) && frame->hl->ops.unlink) {
         frame->hl->ops.unlink(path);
         df_entry_cache_forget(cache, df_open_path_key(node));
+        df_call_tell_change(); /* a name is gone with a close */
     }
     df_frame_unhold(frame, node);
 }

@@ -467,6 +467,27 @@ void df_frame_turn_of(struct df_frame *frame, struct df_name_turn *turn,
                       const struct df_path_hash *directories, int count);
 void df_frame_turn_over(struct df_frame *frame, struct df_name_turn *turn);
 
+#define DF_PATHS_STILL UINT64_MAX /* df_changes.mark; else how many renames had ended */
+
+/* An op that changes names begins: in which directories is told to who wants to know
+ * (core/changes.h). `still`: under rename_lock, so that paths stay where they are meanwhile. */
+static inline void df_frame_tells(const struct df_frame *frame, bool still)
+{
+    struct df_changes *changes = frame->call->changes;
+
+    if (DF_LIKELY(!changes))
+        return;
+    changes->listings = true;
+    changes->mark = still ? DF_PATHS_STILL : atomic_load(&frame->hl->open_paths.renames);
+}
+
+/* This one's listing changes, too: it is removed, or moved. */
+static inline void df_frame_tell_node(const struct df_frame *frame, const struct df_open_path *node)
+{
+    if (DF_UNLIKELY(frame->call->changes))
+        df_changes_directory(frame->call->changes, node->serial);
+}
+
 /* A name was made or removed: entry and directory are not what they were. */
 void df_place_changed(const struct df_frame *frame, const struct df_place *place);
 

@@ -159,12 +159,15 @@ static int may_move(struct df_frame *frame, struct move *move)
 
 /* What the cache knew of the two, and of everything below a directory, is no longer so. A file that
  * was moved is believed as long as under its old name. */
-static void moved(struct df_frame *frame, const struct move *move, int result)
+static void moved(struct df_frame *frame, const struct move *move, const struct df_rename *rename,
+                  int result)
 {
     const struct df_entry *entry = &move->from.entry;
     bool exchange = move->flags & RENAME_EXCHANGE;
     bool directory = S_ISDIR(entry->mode) || (exchange && S_ISDIR(move->to.entry.mode));
 
+    for (int i = 0; directory && i < 2; i++) /* their "..", or all that one had listed */
+        df_frame_tell_node(frame, rename->nodes[i]);
     if (directory)
         df_entry_cache_flush(&frame->hl->cache);
     df_place_changed(frame, &move->from);
@@ -221,7 +224,7 @@ static int rename_locked(struct df_frame *frame, struct move *move, struct df_re
         df_open_paths_exchanged(rename);
     else if (result == 0)
         df_open_paths_renamed(rename);
-    moved(frame, move, result);
+    moved(frame, move, rename, result);
     return result == -ENOSYS && move->flags ? -EINVAL : result; /* as RENAME2 */
 }
 
@@ -295,6 +298,7 @@ int df_highlevel_rename(struct df_fs *fs, struct df_call *call, const struct df_
         return -EINVAL;
     df_frame_enter(&frame, hl, call);
     pthread_mutex_lock(&hl->open_paths.rename_lock);
+    df_frame_tells(&frame, true);
     int result = DF_RETRY_STALE(hl, rename_where(&frame, from, to, flags));
     pthread_mutex_unlock(&hl->open_paths.rename_lock);
     df_frame_leave(&frame);

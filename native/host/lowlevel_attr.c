@@ -205,7 +205,10 @@ static ssize_t set_attr(const struct df_target *target, void *arg)
 
     if (result == 0)
         result = take_privileges(target, &set);
-    return result < 0 ? result : df_lowlevel_change(target, &set, setting->st);
+    if (result < 0)
+        return result;
+    DF_TELL_ATTR(target->call, target->node, set.valid & (DF_SET_MODE | DF_SET_UID | DF_SET_GID));
+    return df_lowlevel_change(target, &set, setting->st);
 }
 
 int df_lowlevel_setattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
@@ -213,6 +216,7 @@ int df_lowlevel_setattr(struct df_fs *fs, struct df_call *call, const struct df_
 {
     struct setting setting = {*set, st};
 
+    df_lowlevel_tells(call);
     return (int)df_lowlevel_on_object(fs, call, where, set_attr, &setting);
 }
 

@@ -85,8 +85,10 @@ static int create(const struct df_opening *opening, struct df_place *place, stru
 {
     int result = df_lowlevel_permit(opening->lane, opening->call, place->dir, W_OK | X_OK);
 
-    if (result == 0)
-        result = create_open(opening, place);
+    if (result < 0)
+        return result;
+    DF_TELL_NAMES(opening->call, place->dir, true);
+    result = create_open(opening, place);
     if (result == -ENOSYS)
         result = create_closed(opening, place, node);
     return result;

@@ -43,8 +43,12 @@ static int make(struct df_place *place, void *arg)
     struct df_node_found found;
     int result = check_new(place);
 
-    if (result == 0)
-        result = making->send(place, making, &found);
+    if (result < 0)
+        return result;
+    DF_TELL_NAMES(place->call, place->dir, true);
+    if (making->old)
+        DF_TELL_ATTR(place->call, making->old, false);
+    result = making->send(place, making, &found);
     if (result < 0)
         return result;
     result = df_lowlevel_enter_made(place, &found, making->type, false, &making->made);
@@ -165,6 +169,7 @@ int df_lowlevel_link(struct df_fs *fs, struct df_call *call, const struct df_whe
 {
     struct linking linking = {fs, to};
 
+    df_lowlevel_tells(call);
     return (int)df_lowlevel_on_object(fs, call, from, link_target, &linking);
 }
 
@@ -207,6 +212,8 @@ static int unlink_here(struct df_place *place, void *arg)
         return result;
     if (!place->lane->ops.unlink)
         return -ENOSYS;
+    DF_TELL_NAMES(place->call, place->dir, false);
+    DF_TELL_LOST(place->call, place->node);
     df_request_begin(&req, place->lane, place->call, DF_TAKES_OK);
     result = (int)DF_REQUEST(&req, unlink, place->dir->id, place->name.text);
     if (is_removed(place, result) && df_node_cache_drop_now(&place->drops, place->entry))
@@ -230,6 +237,8 @@ static int rmdir_here(struct df_place *place, void *arg)
         return result;
     if (!place->lane->ops.rmdir)
         return -ENOSYS;
+    DF_TELL_NAMES(place->call, place->dir, false);
+    DF_TELL_LOST(place->call, place->node);
     df_request_begin(&req, place->lane, place->call, DF_TAKES_OK);
     df_node_lock(&place->node->lock);
     result = (int)DF_REQUEST(&req, rmdir, place->dir->id, place->name.text);

@@ -148,6 +148,8 @@ int df_lowlevel_open_node(const struct df_opening *opening, struct df_node *node
     bool has_handle;
     int result;
 
+    if (flags & O_TRUNC)
+        DF_TELL_ATTR(opening->call, node, false);
     if (!opening->lane->atomic_truncate)
         flags &= ~O_TRUNC;
     memset(&info, 0, sizeof(info));
@@ -219,6 +221,7 @@ int df_lowlevel_open(struct df_fs *fs, struct df_call *call, const struct df_whe
 
     if (result < 0)
         return result;
+    df_lowlevel_tells(call);
     result = open_once(&opening, where, false);
     if (result == -ESTALE)
         result = open_once(&opening, where, true);

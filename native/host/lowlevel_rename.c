@@ -258,6 +258,21 @@ static int make_spares(struct renaming *renaming)
     return result;
 }
 
+/* Of what stands at both names, and of both directories. */
+static void tell(const struct renaming *renaming)
+{
+    struct df_call *call = renaming->call;
+
+    DF_TELL_NAMES(call, renaming->from.dir, false);
+    if (renaming->to.dir != renaming->from.dir)
+        DF_TELL_NAMES(call, renaming->to.dir, false);
+    DF_TELL_LOST(call, renaming->from.node);
+    if (renaming->to.node)
+        DF_TELL_LOST(call, renaming->to.node);
+    else if (call->changes)
+        call->changes->made = true;
+}
+
 static int rename_locked(struct renaming *renaming, unsigned how)
 {
     int result = look_up(renaming, &renaming->from, how);
@@ -274,8 +289,10 @@ static int rename_locked(struct renaming *renaming, unsigned how)
     result = check_permissions(renaming);
     if (result == 0)
         result = make_spares(renaming);
-    if (result == 0)
+    if (result == 0) {
+        tell(renaming);
         result = send_locked(renaming);
+    }
     if (result == 0) {
         renamed(renaming);
     } else if (result == -EINTR) { /* nobody knows whether it took place */
@@ -357,6 +374,7 @@ int df_lowlevel_rename(struct df_fs *fs, struct df_call *call, const struct df_w
     renaming.from.spare = renaming.from.left = NULL;
     renaming.to.spare = renaming.to.left = NULL;
     df_node_cache_begin_drops(&renaming.drops);
+    df_lowlevel_tells(call);
     result = df_lowlevel_enter(renaming.lane, call);
     if (result < 0)
         return result;

@@ -139,8 +139,11 @@ ssize_t df_lowlevel_copy_file_range(struct df_fs *fs, struct df_call *call, stru
     struct df_target target = {df_lowlevel_of(fs), call, df_node_of_file(out), out};
     ssize_t result;
 
+    df_lowlevel_tells(call);
     if (df_lowlevel_lacks(target.lane, DF_LACKS_COPY))
         return -EOPNOTSUPP;
+    DF_TELL_ATTR(call, target.node, false);
+    DF_TELL_ATTR(call, df_node_of_file(in), false);
     df_node_lock(&target.node->lock);
     result = send_copy(&target, in, offset_in, offset_out, size, flags);
     df_node_unlock(&target.node->lock);

@@ -91,6 +91,7 @@ int df_lowlevel_on_entry(struct df_fs *fs, struct df_call *call, const struct df
     int result;
 
     df_lowlevel_begin_place(&place, df_lowlevel_of(fs), call);
+    df_lowlevel_tells(call);
     result = df_lowlevel_enter(place.lane, call);
     if (result < 0)
         return result;

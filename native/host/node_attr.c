@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <sched.h>
 
+#include "core/call.h"
+
 _Static_assert((sizeof(struct timespec) + offsetof(struct stat, st_ctim) -
                 offsetof(struct stat, st_ino)) %
                        8 ==
@@ -60,9 +62,12 @@ static void put_word(struct df_node *node, size_t i, uint64_t word)
     atomic_store_explicit(&node->attr[i], word, memory_order_release);
 }
 
-static void put_stat(struct df_node *node, const struct stat *st, uint64_t expiry)
+/* True: the node shows another number from now on, and those who keep answers under the old one
+ * (core/changes.h) are to be told. */
+static bool put_stat(struct df_node *node, const struct stat *st, uint64_t expiry)
 {
     const char *in = (const char *)st + offsetof(struct stat, st_ino);
+    ino_t before = atomic_load_explicit(&node->attr[0], memory_order_relaxed);
 
     for (size_t i = 0; i < DF_NODE_ATTR_WORDS; i++) {
         uint64_t word;
@@ -72,6 +77,7 @@ static void put_stat(struct df_node *node, const struct stat *st, uint64_t expir
     }
     atomic_store_explicit(&node->expiry, expiry, memory_order_release);
     atomic_store_explicit(&node->stale, 0, memory_order_release);
+    return before != 0 && before != st->st_ino;
 }
 
 static void get_stat(const struct df_node *node, struct stat *st)
@@ -121,24 +127,29 @@ static int check(struct df_node *node, const struct stat *st)
 int df_node_attr_store(struct df_node *node, const struct stat *st, uint64_t expiry,
                        uint32_t changes)
 {
+    bool renumbered = false;
     uint32_t seq;
 
     if (check(node, st) < 0)
         return -EIO;
     seq = begin(node);
     if (atomic_load_explicit(&node->changes, memory_order_relaxed) == changes)
-        put_stat(node, st, expiry);
+        renumbered = put_stat(node, st, expiry);
     end(node, seq);
+    if (DF_UNLIKELY(renumbered))
+        df_call_tell_change();
     return 0;
 }
 
 void df_node_attr_meet(struct df_node *node, const struct stat *st, uint64_t expiry, uint64_t asked)
 {
     uint32_t seq = begin(node);
+    bool renumbered = atomic_load_explicit(&node->changed_in, memory_order_relaxed) < asked &&
+                      put_stat(node, st, expiry);
 
-    if (atomic_load_explicit(&node->changed_in, memory_order_relaxed) < asked)
-        put_stat(node, st, expiry);
     end(node, seq);
+    if (DF_UNLIKELY(renumbered))
+        df_call_tell_change();
 }
 
 void df_node_attr_first(struct df_node *node, const struct stat *st, uint64_t expiry)
@@ -151,14 +162,17 @@ void df_node_attr_first(struct df_node *node, const struct stat *st, uint64_t ex
 
 int df_node_attr_changed(struct df_node *node, const struct stat *st, uint64_t expiry)
 {
+    bool renumbered;
     uint32_t seq;
 
     if (check(node, st) < 0)
         return -EIO;
     seq = begin(node);
     note_change(node, 0);
-    put_stat(node, st, expiry);
+    renumbered = put_stat(node, st, expiry);
     end(node, seq);
+    if (DF_UNLIKELY(renumbered))
+        df_call_tell_change();
     return 0;
 }
 

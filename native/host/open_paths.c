@@ -298,6 +298,18 @@ struct df_open_path *df_open_paths_find(struct df_open_paths *table, const char 
     return node;
 }
 
+uint64_t df_open_paths_serial(struct df_open_paths *table, const char *path, uint32_t len,
+                              struct df_path_hash key)
+{
+    struct df_open_paths_shard *shard = df_open_paths_shard(table, key);
+
+    pthread_mutex_lock(&shard->lock);
+    const struct df_open_path *node = find(shard, path, len, key);
+    uint64_t serial = node ? node->serial : 0;
+    pthread_mutex_unlock(&shard->lock);
+    return serial;
+}
+
 /* The shard that has the node, locked. A rename may move the node while we wait. */
 static struct df_open_paths_shard *lock_shard_of(struct df_open_paths *table,
                                                  const struct df_open_path *node)

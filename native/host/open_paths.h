@@ -197,6 +197,10 @@ ino_t df_open_paths_ino(struct df_open_paths *table, const char *path, uint32_t 
 bool df_open_paths_wait_rename(struct df_open_paths *table, const char *path, uint32_t len,
                                bool alone, const struct df_open_path *base);
 
+/* The serial of the node of a path; 0: there is none. */
+uint64_t df_open_paths_serial(struct df_open_paths *table, const char *path, uint32_t len,
+                              struct df_path_hash key);
+
 /* ---- unlink, rmdir ---- */
 
 /* The node of a path with one more reference, write-locked. Returns 0 or -ENOMEM; without `wait`,

@@ -35,8 +35,10 @@ void df_cacher_init(struct df_cacher *cacher, struct df_segment *segment)
 
 void df_cacher_mount(struct df_cacher *cacher, unsigned index)
 {
-    if (cacher->cache)
-        atomic_fetch_add(&cacher->cache->mounts[index].era, 1); /* of none that was before */
+    if (!cacher->cache)
+        return;
+    atomic_fetch_add(&cacher->cache->mounts[index].listings, 1); /* of none that was before */
+    atomic_fetch_add(&cacher->cache->mounts[index].era, 1);
 }
 
 /* ---- changes --------------------------------------------------------------------------------- */
@@ -47,9 +49,35 @@ void df_cacher_begin(struct df_cacher *cacher, unsigned index, enum df_cache_cha
         atomic_fetch_add(&cacher->mounts[index].changes[change].under_way, 1);
 }
 
+/* A change that is no file's: everything, or what was told. */
+static void end_names(struct df_cache *cache, unsigned index, const struct df_changes *changes)
+{
+    if (!changes->listings)
+        atomic_fetch_add(&cache->mounts[index].listings, 1);
+    if (!changes->answers || changes->moved) {
+        atomic_fetch_add(&cache->mounts[index].era, 1);
+        return;
+    }
+    for (uint32_t i = 0; i < changes->object_count; i++)
+        atomic_fetch_add(&cache->stripes[df_cache_stripe(changes->objects[i])], 1);
+    if (changes->made)
+        atomic_fetch_add(&cache->stripes[df_cache_absent(index)], 1);
+}
+
+void df_cacher_end_told(struct df_cacher *cacher, unsigned index, const struct df_changes *changes)
+{
+    struct df_cache_state *state = &cacher->mounts[index];
+
+    atomic_fetch_add(&state->changes[DF_CACHE_NAMES].ended, 1);
+    if (cacher->cache)
+        end_names(cacher->cache, index, changes);
+    atomic_fetch_sub(&state->changes[DF_CACHE_NAMES].under_way, 1);
+}
+
 void df_cacher_end(struct df_cacher *cacher, unsigned index, enum df_cache_change change,
                    uint64_t ino)
 {
+    const struct df_changes nothing_told = {.listings = change == DF_CACHE_FILE};
     struct df_cache *cache = cacher->cache;
 
     if (change == DF_CACHE_NOTHING)
@@ -58,17 +86,23 @@ void df_cacher_end(struct df_cacher *cacher, unsigned index, enum df_cache_chang
     if (cache && change == DF_CACHE_FILE && ino != 0)
         atomic_fetch_add(&cache->stripes[df_cache_stripe(ino)], 1);
     else if (cache)
-        atomic_fetch_add(&cache->mounts[index].era, 1);
+        end_names(cache, index, &nothing_told);
     atomic_fetch_sub(&cacher->mounts[index].changes[change].under_way, 1);
+}
+
+static void forget_mount(struct df_cacher *cacher, unsigned index)
+{
+    atomic_fetch_add(&cacher->mounts[index].changes[DF_CACHE_NAMES].ended, 1);
+    if (atomic_load(&cacher->cache->mounts[index].era) == 0)
+        return;
+    atomic_fetch_add(&cacher->cache->mounts[index].listings, 1);
+    atomic_fetch_add(&cacher->cache->mounts[index].era, 1);
 }
 
 void df_cacher_forget(struct df_cacher *cacher)
 {
-    for (unsigned i = 0; cacher->cache && i < DF_MOUNT_COUNT; i++) {
-        atomic_fetch_add(&cacher->mounts[i].changes[DF_CACHE_NAMES].ended, 1);
-        if (atomic_load(&cacher->cache->mounts[i].era) != 0)
-            atomic_fetch_add(&cacher->cache->mounts[i].era, 1);
-    }
+    for (unsigned i = 0; cacher->cache && i < DF_MOUNT_COUNT; i++)
+        forget_mount(cacher, i);
 }
 
 /* ---- keeping --------------------------------------------------------------------------------- */
@@ -91,10 +125,12 @@ static struct df_cacher_ticket ask(struct df_cacher *cacher, unsigned index,
 {
     const struct df_cache_state *state = &cacher->mounts[index];
     struct df_cacher_ticket ticket = {.changes = ended(state, first)};
+    struct df_cache *cache = cacher->cache;
 
-    if (!cacher->cache || changing(state, first))
+    if (!cache || changing(state, first))
         return ticket;
-    ticket.era = atomic_load(&cacher->cache->mounts[index].era);
+    ticket.era = first == DF_CACHE_NAMES ? atomic_load(&cache->mounts[index].listings)
+                                         : atomic_load(&cache->mounts[index].era);
     ticket.valid = ticket.era != 0;
     return ticket;
 }
@@ -178,7 +214,7 @@ void df_cacher_keep(struct df_cacher *cacher, unsigned index, struct df_cacher_t
 {
     struct df_cache_state *state = &cacher->mounts[index];
     uint64_t until = ticket.valid ? df_cacher_until(cacher, valid_ns) : 0;
-    uint32_t stripe = result == 0 ? df_cache_stripe(st->st_ino) : 0;
+    uint32_t stripe = result == 0 ? df_cache_stripe(st->st_ino) : df_cache_absent(index);
     struct df_cache_entry *e;
     uint32_t count, seq;
 

@@ -10,11 +10,12 @@
 #define DF_SERVER_CACHE_H
 
 #include "channel/cache.h"
+#include "core/changes.h"
 
 enum df_cache_change {
     DF_CACHE_NOTHING, /* getattr and the like */
     DF_CACHE_FILE,    /* what stat shows of one file */
-    DF_CACHE_NAMES,   /* names, owners, modes: everything */
+    DF_CACHE_NAMES,   /* names, owners, modes: everything, or what is told of it (df_changes) */
     DF_CACHE_CHANGES, /* how many kinds */
 };
 
@@ -45,13 +46,17 @@ void df_cacher_begin(struct df_cacher *cacher, unsigned index, enum df_cache_cha
 void df_cacher_end(struct df_cacher *cacher, unsigned index, enum df_cache_change change,
                    uint64_t ino);
 
+/* After an op that changes names, of which the host has told what; what it has not told may be
+ * anything. */
+void df_cacher_end_told(struct df_cacher *cacher, unsigned index, const struct df_changes *changes);
+
 /* Nothing of any mount is believed any more. */
 void df_cacher_forget(struct df_cacher *cacher);
 
 /* Before a getattr whose answer may be kept, or a readdir: only changes of names matter to it. */
 struct df_cacher_ticket {
     bool valid;
-    uint64_t changes, era;
+    uint64_t changes, era; /* era: of the answers, or of the listings */
 };
 struct df_cacher_ticket df_cacher_ask(struct df_cacher *cacher, unsigned index);
 struct df_cacher_ticket df_cacher_ask_names(struct df_cacher *cacher, unsigned index);

@@ -272,20 +272,24 @@ void df_framer_begin(struct df_framer *framer, struct df_frames_changing *change
     pthread_mutex_unlock(df_framer_stripe(framer, n));
 }
 
-/* The file has become known, by its body, or else any of the mount may be meant. */
-static void end_unknown(struct df_framer *framer, const struct df_frames_changing *change)
+static void renew_body(struct df_framer *framer, int mount, uint64_t body)
 {
     uint16_t n;
 
-    if (!change->body) {
-        renew_all(framer, change->mount);
-        return;
-    }
     pthread_mutex_lock(&framer->lock);
-    n = find(framer, change->mount, change->body);
+    n = find(framer, mount, body);
     if (n)
         renew_locked(framer, n, true);
     pthread_mutex_unlock(&framer->lock);
+}
+
+/* The file has become known, by its body, or else any of the mount may be meant. */
+static void end_unknown(struct df_framer *framer, const struct df_frames_changing *change)
+{
+    if (change->body)
+        renew_body(framer, change->mount, change->body);
+    else
+        renew_all(framer, change->mount);
 }
 
 void df_framer_end(struct df_framer *framer, const struct df_frames_changing *change)
@@ -304,4 +308,20 @@ void df_framer_end(struct df_framer *framer, const struct df_frames_changing *ch
         renew(framer, n, true);
     framer->bodies[n].changing--;
     pthread_mutex_unlock(df_framer_stripe(framer, n));
+}
+
+/* ---- listings -------------------------------------------------------------------------------- */
+
+/* Sequentially consistent, as the counts of changes: who does not see this has begun its change of
+ * names later than the listing was asked for, which is then not kept. */
+void df_framer_lists(struct df_framer *framer, unsigned index)
+{
+    if (!atomic_load(&framer->mounts[index].lists))
+        atomic_store(&framer->mounts[index].lists, true);
+}
+
+void df_framer_end_listing(struct df_framer *framer, unsigned index, int mount, uint64_t body)
+{
+    if (framer->frames && atomic_load(&framer->mounts[index].lists))
+        renew_body(framer, mount, body);
 }

@@ -171,6 +171,27 @@ static enum df_cache_change change_of(const struct df_message *m)
     }
 }
 
+/* Of those that change owners, modes or names (DF_CACHE_NAMES): what no listing shows. */
+static bool lists_the_same(const struct df_message *m)
+{
+    return m->op == DF_MESSAGE_setattr || m->op == DF_MESSAGE_copy_file_range ||
+           (m->op == DF_MESSAGE_open && !(m->args.open.flags & O_CREAT));
+}
+
+static void end_change(struct df_work *w, enum df_cache_change change, uint64_t ino)
+{
+    struct df_changes *told = &w->changes;
+
+    if (change != DF_CACHE_NAMES) {
+        df_cacher_end(&w->server->cacher, w->index, change, ino);
+        return;
+    }
+    told->listings |= lists_the_same(&w->message);
+    for (uint32_t i = 0; told->listings && i < told->directory_count; i++)
+        df_framer_end_listing(&w->server->framer, w->index, w->bytes.mount, told->directories[i]);
+    df_cacher_end_told(&w->server->cacher, w->index, told);
+}
+
 /* The inode number that stat shows of the file, asked for once; df_file.ino may be another. 0: it
  * is not needed, or not known. */
 static uint64_t changed_ino(struct df_work *w, enum df_cache_change change)
@@ -208,9 +229,12 @@ static int64_t run_changing(struct df_work *w)
     df_execute_bytes(w);
     df_cacher_begin(&w->server->cacher, w->index, change);
     df_framer_begin(&w->server->framer, &w->bytes);
+    w->changes = (struct df_changes){.listings = false};
+    w->call.changes = change == DF_CACHE_NAMES ? &w->changes : NULL;
     ret = df_execute_ops[w->message.op](w);
+    w->call.changes = NULL;
     df_framer_end(&w->server->framer, &w->bytes);
-    df_cacher_end(&w->server->cacher, w->index, change, ino);
+    end_change(w, change, ino);
     return ret;
 }
 

@@ -358,8 +358,10 @@ int64_t df_execute_readdir(struct df_work *w)
     off_t size;
     int64_t ret;
 
-    if (ticket.valid)
+    if (ticket.valid) {
+        df_framer_lists(&w->server->framer, w->index);
         ticket = ask(w, content, &size);
+    }
     if (ticket.valid)
         names = df_cacher_ask_names(&w->server->cacher, w->index);
     ret = CALL(readdir, w->files[0], w->message.args.readdir.offset, &buf);

@@ -69,6 +69,7 @@ struct df_framer {
         _Alignas(64) _Atomic uint32_t changing; /* changes of files that are not known */
         _Atomic bool never;                     /* the plugin allows no time at all */
         _Atomic bool keeps;                     /* some open said that caches are kept */
+        _Atomic bool lists;                     /* some listing may have been kept */
     } mounts[DF_MOUNT_COUNT];
 
     /* Pieces of large files that were asked for once: 16 bits of a hash each. */
@@ -109,6 +110,13 @@ struct df_frames_changing {
 
 void df_framer_begin(struct df_framer *framer, struct df_frames_changing *change);
 void df_framer_end(struct df_framer *framer, const struct df_frames_changing *change);
+
+/* Before a listing is asked for that may be kept. */
+void df_framer_lists(struct df_framer *framer, unsigned index);
+
+/* Names have changed in a directory: what is kept of its listing is over. Before the change of
+ * names has ended (cache.h), so that what was listed before is not put in after. */
+void df_framer_end_listing(struct df_framer *framer, unsigned index, int mount, uint64_t body);
 
 /* ---- keeping --------------------------------------------------------------------------------- */
 

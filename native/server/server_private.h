@@ -55,6 +55,7 @@ struct df_work {
     struct df_file *files[2]; /* with references */
     struct df_where wheres[2];
     struct df_frames_changing bytes; /* what becomes of what is known of a file's bytes */
+    struct df_changes changes;       /* of names, as the host tells */
     char names[2][PATH_MAX];
     char key[DF_KEY_SIZE];
 };

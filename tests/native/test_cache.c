@@ -119,6 +119,109 @@ static void that_there_is_none_is_an_answer(void **state)
     assert_false(known(rig, "/none"));
 }
 
+/* ---- what is told of a change of names ------------------------------------------------------- */
+
+static const ino_t directory = 3, file = 5, other = 6;
+
+/* An entry of a directory, an object that is in another one, a name that is nowhere. */
+static void keep_three(struct rig *rig)
+{
+    keep(rig, "/d", 0, directory, UINT64_MAX);
+    keep(rig, "/d/f", 0, file, UINT64_MAX);
+    keep(rig, "/e/g", 0, other, UINT64_MAX);
+    keep(rig, "/none", -ENOENT, 0, UINT64_MAX);
+    assert_true(known(rig, "/d") && known(rig, "/d/f") && known(rig, "/e/g") &&
+                known(rig, "/none"));
+}
+
+static uint64_t listings(struct rig *rig)
+{
+    return rig->cacher.cache->mounts[0].listings;
+}
+
+/* Told: the directory, and a file in it. */
+static void change_told(struct rig *rig, struct df_changes changes)
+{
+    changes.answers = true;
+    df_changes_directory(&changes, 11);
+    df_changes_object(&changes, directory);
+    df_changes_object(&changes, file);
+    df_cacher_begin(&rig->cacher, 0, DF_CACHE_NAMES);
+    df_cacher_end_told(&rig->cacher, 0, &changes);
+}
+
+static void a_name_that_is_removed_ends_the_answers_about_it(void **state)
+{
+    struct rig *rig = *state;
+    uint64_t before = listings(rig);
+
+    keep_three(rig);
+    change_told(rig, (struct df_changes){.listings = true});
+    assert_false(known(rig, "/d") || known(rig, "/d/f"));
+    assert_true(known(rig, "/e/g"));
+    assert_true(known(rig, "/none"));
+    assert_int_equal(listings(rig), before);
+}
+
+static void a_name_that_is_made_ends_what_was_absent(void **state)
+{
+    struct rig *rig = *state;
+
+    keep_three(rig);
+    change_told(rig, (struct df_changes){.listings = true, .made = true});
+    assert_false(known(rig, "/none"));
+    assert_true(known(rig, "/e/g"));
+}
+
+static void a_path_that_leads_elsewhere_ends_all_answers(void **state)
+{
+    struct rig *rig = *state;
+    uint64_t before = listings(rig);
+
+    keep_three(rig);
+    change_told(rig, (struct df_changes){.listings = true, .moved = true});
+    assert_false(known(rig, "/e/g") || known(rig, "/none"));
+    assert_int_equal(listings(rig), before);
+}
+
+static void what_is_not_told_ends_all(void **state)
+{
+    struct rig *rig = *state;
+    uint64_t before = listings(rig);
+    struct df_changes changes = {.answers = true, .listings = true};
+
+    keep_three(rig);
+    change_told(rig, (struct df_changes){.listings = false});
+    assert_true(listings(rig) > before);
+    assert_true(known(rig, "/e/g"));
+    df_changes_object(&changes, 0); /* whose number nobody knows */
+    assert_false(changes.answers);
+    for (int i = 0; i <= DF_CHANGES_MAX; i++)
+        df_changes_directory(&changes, 1);
+    assert_false(changes.listings);
+    before = listings(rig);
+    change(rig, DF_CACHE_FILE, 0);
+    assert_int_equal(listings(rig), before); /* it has no names in it */
+    df_cacher_forget(&rig->cacher);
+    assert_true(listings(rig) > before);
+}
+
+static void an_answer_that_a_told_change_met_is_not_kept(void **state)
+{
+    struct rig *rig = *state;
+    struct df_cache_key key = key_of(rig, "/e/g", 0);
+    struct stat st = {.st_ino = other, .st_size = 7};
+    struct df_cacher_ticket ticket = df_cacher_ask(&rig->cacher, 0);
+    struct df_cacher_ticket names = df_cacher_ask_names(&rig->cacher, 0);
+
+    change_told(rig, (struct df_changes){.listings = true});
+    df_cacher_keep(&rig->cacher, 0, ticket, &key, 0, &st, UINT64_MAX);
+    assert_false(known(rig, "/e/g"));
+    assert_false(df_cacher_same_names(&rig->cacher, 0, names));
+    names = df_cacher_ask_names(&rig->cacher, 0);
+    assert_true(df_cacher_same_names(&rig->cacher, 0, names));
+}
+
 /* ---- how long
  * ------------------------------------------------------------------------------------ */
 
@@ -278,6 +381,11 @@ int main(void)
         TEST(an_answer_is_for_its_question),
         TEST(an_answer_is_for_who_asked),
         TEST(that_there_is_none_is_an_answer),
+        TEST(a_name_that_is_removed_ends_the_answers_about_it),
+        TEST(a_name_that_is_made_ends_what_was_absent),
+        TEST(a_path_that_leads_elsewhere_ends_all_answers),
+        TEST(what_is_not_told_ends_all),
+        TEST(an_answer_that_a_told_change_met_is_not_kept),
         TEST(a_change_of_one_file_ends_its_answers),
         TEST(a_change_of_names_ends_all),
         TEST(an_answer_that_a_change_met_is_not_kept),

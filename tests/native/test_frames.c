@@ -405,6 +405,58 @@ static void a_listing_is_found_piece_by_piece_in_its_era(void **state)
     assert_false(df_frame_listing(rig->framer.frames, c, 5, 2, &view));
 }
 
+static bool listed(struct rig *rig, uint16_t content)
+{
+    struct df_frame_view view;
+
+    return df_frame_listing(rig->framer.frames, content, 0, 1, &view);
+}
+
+static void list(struct rig *rig, uint16_t content)
+{
+    struct df_frames_ticket ticket;
+    char records[3 * RECORD];
+
+    make_records(records, 3, 0);
+    df_framer_lists(&rig->framer, 0);
+    believe(rig, content, 0, 0, UINT64_MAX);
+    ticket = ask(rig, content);
+    df_framer_keep_list(&rig->framer, &ticket, 0, 1, records, sizeof(records));
+}
+
+static void a_changed_name_ends_the_listing_of_its_directory_alone(void **state)
+{
+    struct rig *rig = *state;
+    uint16_t a = open_body(rig, 1, true), b = open_body(rig, 2, true);
+
+    list(rig, a);
+    list(rig, b);
+    df_framer_end_listing(&rig->framer, 0, MOUNT, 1);
+    assert_false(listed(rig, a));
+    assert_true(listed(rig, b));
+    df_framer_end_listing(&rig->framer, 0, MOUNT, 3);     /* open nowhere */
+    df_framer_end_listing(&rig->framer, 0, MOUNT + 1, 2); /* of another mount */
+    assert_true(listed(rig, b));
+    list(rig, a);
+    assert_true(listed(rig, a));
+}
+
+static void a_listing_from_before_a_change_is_not_kept_after_it(void **state)
+{
+    struct rig *rig = *state;
+    uint16_t a = open_body(rig, 1, true);
+    struct df_frames_ticket ticket;
+    char records[RECORD];
+
+    make_records(records, 1, 0);
+    df_framer_lists(&rig->framer, 0);
+    believe(rig, a, 0, 0, UINT64_MAX);
+    ticket = ask(rig, a);
+    df_framer_end_listing(&rig->framer, 0, MOUNT, 1);
+    df_framer_keep_list(&rig->framer, &ticket, 0, 1, records, sizeof(records));
+    assert_false(listed(rig, a));
+}
+
 /* ---- bounds ---------------------------------------------------------------------------------- */
 
 static unsigned count_known(struct rig *rig, uint16_t content, unsigned pages)
@@ -585,6 +637,103 @@ static void nobody_reads_half_a_page_or_an_old_one(void **state)
     assert_true(race.hits > 0);
 }
 
+/* ---- listings of which names change ---------------------------------------------------------- */
+
+/* A file system of one number in each directory, which a change of names counts up. */
+struct list_race {
+    struct rig *rig;
+    uint16_t contents[BODIES];
+    _Atomic uint32_t versions[BODIES], done[BODIES];
+    _Atomic bool over;
+    _Atomic unsigned hits, wrong;
+};
+
+/* As df_execute_readdir(). */
+static void *list_all(void *argument)
+{
+    struct list_race *race = argument;
+    struct df_cacher *cacher = &race->rig->cacher;
+    char record[RECORD];
+
+    for (unsigned i = 0; i < 30000; i++) {
+        unsigned body = i % BODIES;
+        struct df_frames_ticket ticket;
+        struct df_cacher_ticket names;
+
+        df_framer_lists(&race->rig->framer, 0);
+        ticket = ask(race->rig, race->contents[body]);
+        names = df_cacher_ask_names(cacher, 0);
+        make_records(record, 1, atomic_load(&race->versions[body]));
+        if (names.valid && df_cacher_same_names(cacher, 0, names))
+            df_framer_keep_list(&race->rig->framer, &ticket, 0, names.era, record, RECORD);
+    }
+    atomic_store(&race->over, true);
+    return NULL;
+}
+
+/* As run_changing(); some changes are not told. */
+static void *change_names(void *argument)
+{
+    struct list_race *race = argument;
+
+    for (unsigned i = 0; !atomic_load(&race->over); i++) {
+        struct df_changes told = {.listings = i % 5 != 0, .answers = true};
+        unsigned body = i % BODIES;
+
+        df_changes_directory(&told, body + 1);
+        df_cacher_begin(&race->rig->cacher, 0, DF_CACHE_NAMES);
+        atomic_fetch_add(&race->versions[body], 1);
+        if (told.listings)
+            df_framer_end_listing(&race->rig->framer, 0, MOUNT, body + 1);
+        df_cacher_end_told(&race->rig->cacher, 0, &told);
+        atomic_store(&race->done[body], atomic_load(&race->versions[body]));
+        sched_yield();
+    }
+    return NULL;
+}
+
+static void *look_all(void *argument)
+{
+    struct list_race *race = argument;
+    const struct df_cache *cache = race->rig->cacher.cache;
+
+    for (unsigned i = 0; !atomic_load(&race->over); i++) {
+        unsigned body = i % BODIES;
+        uint32_t oldest = atomic_load(&race->done[body]);
+        uint64_t era = atomic_load(&cache->mounts[0].listings);
+        struct df_frame_view view;
+        struct dirent64 record;
+
+        if (!df_frame_listing(race->rig->framer.frames, race->contents[body], 0, era, &view))
+            continue;
+        df_sys_copy_unsure(&record, view.bytes, RECORD);
+        if (!df_frame_same(&view))
+            continue;
+        atomic_fetch_add(&race->hits, 1);
+        atomic_fetch_add(&race->wrong, (uint64_t)record.d_off < (uint64_t)oldest + 1);
+    }
+    return NULL;
+}
+
+/* There is one thread that changes: so what it has done is a version. */
+static void nobody_reads_a_listing_from_before_a_change(void **state)
+{
+    struct list_race race = {.rig = *state};
+    void *(*const parts[])(void *) = {list_all, list_all, change_names, look_all, look_all};
+    pthread_t threads[5];
+
+    for (unsigned b = 0; b < BODIES; b++) {
+        race.contents[b] = open_body(race.rig, b + 1, true);
+        believe(race.rig, race.contents[b], 0, 0, UINT64_MAX);
+    }
+    for (int i = 0; i < 5; i++)
+        pthread_create(&threads[i], NULL, parts[i], &race);
+    for (int i = 0; i < 5; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(race.wrong, 0);
+    assert_true(race.hits > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -605,10 +754,13 @@ int main(void)
         TEST(a_content_stays_while_it_changes),
         TEST(a_notification_ends_all),
         TEST(a_listing_is_found_piece_by_piece_in_its_era),
+        TEST(a_changed_name_ends_the_listing_of_its_directory_alone),
+        TEST(a_listing_from_before_a_change_is_not_kept_after_it),
         TEST(it_is_bounded_and_the_dead_give_way_first),
         TEST(numbers_of_closed_files_are_used_again),
         TEST(a_server_that_is_started_again_gives_no_bytes_twice),
         TEST(nobody_reads_half_a_page_or_an_old_one),
+        TEST(nobody_reads_a_listing_from_before_a_change),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

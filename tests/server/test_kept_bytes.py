@@ -9,6 +9,7 @@ import json
 import os
 import random
 import signal
+import stat
 import time
 
 import pytest
@@ -376,6 +377,132 @@ def test_a_listing_shows_what_another_process_has_changed(place):
     assert in_fork(lambda: directfuse.unlink(f"{place}/d/name-0007")) == 0
     assert in_fork(lambda: directfuse.rename(f"{place}/d/made", f"{place}/d/moved")) == 0
     assert set(directfuse.listdir(f"{place}/d")) == names - {"name-0007"} | {"moved"}
+
+
+def _make(op):
+    return lambda d: op(f"{d}/made")
+
+
+def _symlink_and_unlink(d):
+    directfuse.symlink("f", f"{d}/link")
+    directfuse.unlink(f"{d}/link")
+    directfuse.unlink(f"{d}/f")
+
+
+#: What becomes of the names in a directory with a file f, a directory s and in it a file g, beside
+#: which there are a directory e and a file o.
+_NAMES = {
+    "create": _make(lambda path: put(path, b"")),
+    "mknod": _make(directfuse.mknod),
+    "mkdir": _make(directfuse.mkdir),
+    "symlink": _make(lambda path: directfuse.symlink("f", path)),
+    "link": lambda d: directfuse.link(f"{d}/f", f"{d}/second"),
+    "unlink": lambda d: directfuse.unlink(f"{d}/f"),
+    "symlink-unlink": _symlink_and_unlink,
+    "rmdir": lambda d: (directfuse.unlink(f"{d}/s/g"), directfuse.rmdir(f"{d}/s")),
+    "rename-in": lambda d: directfuse.rename(f"{d}/f", f"{d}/moved"),
+    "rename-from": lambda d: directfuse.rename(f"{d}/f", f"{d}/../e/f"),
+    "rename-to": lambda d: directfuse.rename(f"{d}/../o", f"{d}/o"),
+    "rename-over": lambda d: directfuse.rename(f"{d}/../o", f"{d}/f"),
+    "rename-directory": lambda d: directfuse.rename(f"{d}/s", f"{d}/../e/s"),
+    "rename-itself": lambda d: (
+        directfuse.rename(d, f"{d[:-1]}e/d"),
+        put(f"{d[:-1]}e/d/made", b""),
+        directfuse.rename(f"{d[:-1]}e/d", d),
+    ),
+    "through-a-link": lambda d: (
+        directfuse.symlink("d", f"{d}/../to-d"),
+        put(f"{d}/../to-d/made", b""),
+    ),
+    "by-descriptor": lambda d: _at(d, "made"),
+}
+
+
+def _at(directory, name):
+    fd = directfuse.os_open(directory, os.O_RDONLY)
+    directfuse.mkdir(name, dir_fd=fd)
+    directfuse.close(fd)
+
+
+def _lay(root):
+    directfuse.mkdir(root)
+    for name in ("d", "d/s", "e"):
+        directfuse.mkdir(f"{root}/{name}")
+    for name in ("d/f", "d/s/g", "o"):
+        put(f"{root}/{name}", b"bytes")
+
+
+def _all_seen(root):
+    """What is listed in each directory, by an open that is new, and how each name stats."""
+    seen = {}
+    for name in ("", "d", "d/s", "e", "e/s", "e/d", "e/f", "d/f", "d/made", "d/s/g", "e/s/g", "o"):
+        path = f"{root}/{name}".rstrip("/")
+        try:
+            st = directfuse.stat(path)
+            seen[name] = (st.st_mode,)
+            if stat.S_ISREG(st.st_mode):
+                seen[name] += (st.st_nlink, st.st_size)
+            seen[name] += (sorted(directfuse.listdir(path)),)
+        except OSError as error:
+            seen[name] = (*seen.get(name, ()), error.errno)
+    return seen
+
+
+def _listed(fd):
+    return sorted(directfuse.listdir(fd))
+
+
+@pytest.mark.parametrize("change", _NAMES)
+def test_changed_names_are_seen_wherever_they_are_listed_or_looked_for(place, tmp_path, change):
+    """By who had them listed and looked at before, when another process has changed them."""
+    root, oracle = f"{place}/root", str(tmp_path / "oracle")
+    for top in (root, oracle):
+        _lay(top)
+    fds = {name: directfuse.os_open(f"{root}/{name}", os.O_RDONLY) for name in ("d", "e", "d/s")}
+    for _ in range(3):
+        assert _all_seen(root) == _all_seen(oracle)
+        assert _listed(fds["d"]) == ["f", "s"]
+    assert in_fork(lambda: _NAMES[change](f"{root}/d")) == 0
+    _NAMES[change](f"{oracle}/d")
+    assert _all_seen(root) == _all_seen(oracle)
+    assert _listed(fds["d"]) == sorted(os.listdir(f"{oracle}/d"))
+    assert _listed(fds["e"]) == sorted(os.listdir(f"{oracle}/e"))
+    for fd in fds.values():
+        directfuse.close(fd)
+
+
+def test_what_changes_elsewhere_ends_no_listing_and_no_answer(memfs):
+    """Neither names that are made, removed and moved in other directories, nor owners and modes of
+    files."""
+    root = f"{memfs.mountpoint}/root"
+    _lay(root)
+    for n in range(200):
+        put(f"{root}/d/name-{n:03}", b"")
+    fd = directfuse.os_open(f"{root}/d", os.O_RDONLY)
+
+    def trips():
+        before = memfs.stats().trips
+        assert len(directfuse.listdir(fd)) == 202
+        assert directfuse.stat(f"{root}/d/f").st_size == 5
+        return memfs.stats().trips - before
+
+    def elsewhere():
+        put(f"{root}/e/made", b"x")
+        directfuse.chmod(f"{root}/e/made", 0o600)
+        directfuse.rename(f"{root}/e/made", f"{root}/moved")
+        directfuse.unlink(f"{root}/moved")
+
+    kept = [trips() for _ in range(3)][-1]
+    for _ in range(3):
+        elsewhere()
+        assert trips() == kept
+    directfuse.mkdir(f"{root}/e/made")
+    directfuse.rmdir(f"{root}/e/made")
+    assert trips() <= kept + 2  # attributes: a path may have led through it
+    directfuse.unlink(f"{root}/d/name-000")
+    put(f"{root}/d/name-000", b"")
+    assert trips() > kept
+    directfuse.close(fd)
 
 
 # ---- without a trip -----------------------------------------------------------------------------

@@ -1,0 +1,47 @@
+/*
+ * changes.h - what an op has changed of names and attributes, told by the host that has done it to
+ * who keeps answers and listings for others (native/server): only the host knows where a name led.
+ *
+ * Told before the plugin is asked, so that an op that fails half-way has told as well; what it may
+ * change, rather than what it has changed.
+ */
+#ifndef DF_CORE_CHANGES_H
+#define DF_CORE_CHANGES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define DF_CHANGES_MAX 4 /* rename: two directories, and a directory in each */
+
+struct df_changes {
+    bool listings; /* `directories` are all whose names have changed; else any may be meant */
+    bool answers;  /* `objects`, `made` and `moved` are all that getattr shows of it; else anything
+                      may be */
+    bool made;     /* a name is there that was not */
+    bool moved;    /* paths through what has changed may lead elsewhere, or nowhere, or may be
+                      searched by others: the same as !answers */
+    uint32_t directory_count, object_count;
+    uint64_t directories[DF_CHANGES_MAX]; /* df_file.body */
+    uint64_t objects[DF_CHANGES_MAX];     /* st_ino as getattr shows it */
+    uint64_t mark;                        /* the host's own, between begin and end */
+};
+
+/* The names in a directory, or its "..". */
+static inline void df_changes_directory(struct df_changes *changes, uint64_t body)
+{
+    if (changes->directory_count == DF_CHANGES_MAX)
+        changes->listings = false;
+    else
+        changes->directories[changes->directory_count++] = body;
+}
+
+/* What getattr shows of an object, by any of its names; 0: its number is not known. */
+static inline void df_changes_object(struct df_changes *changes, uint64_t ino)
+{
+    if (ino == 0 || changes->object_count == DF_CHANGES_MAX)
+        changes->answers = false;
+    else
+        changes->objects[changes->object_count++] = ino;
+}
+
+#endif
