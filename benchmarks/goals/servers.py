@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import statistics
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from judge import (
     at_least,
     at_most,
     bench,
+    output_of,
     time_of,
 )
 
@@ -29,6 +29,7 @@ WARM = {"stat, depth 2": 120.0, "pread 4 KiB, random": 250.0}
 READDIR = 5.0  # "readdir of 1000 ≥ 5× kernel FUSE"
 MISS = 2000.0  # "A miss: ≤ 2 µs with both cores free"
 ASLEEP = 8000.0  # "≤ 8 µs when the server sleeps"
+WAKING = 1.1  # beside what the machine's own wake-ups cost, in the same rounds
 COLD = 2.0  # "1 MiB cold read ≥ 2× kernel FUSE uncached"
 #: "Helper process: stat of a path of depth 4 ≥ 3× its own kernel mount, sequential 4 KiB reads
 #: ≥ 3×"
@@ -112,19 +113,17 @@ def helpers(rows: dict[str, BenchRow]) -> Iterator[Row]:
 
 
 def asleep() -> Iterator[Row]:
-    """A call after a pause in which both sides went to sleep."""
-    program = os.fspath(_paths.native_dir() / "libexec/dummyfs")
-    with directfuse.mount([program, "/goals-asleep"], placement="server") as mount:
-        fd = directfuse.os_open(f"{mount.mountpoint}/inner/file", os.O_RDONLY)
-        times = []
-        for _ in range(200):
-            time.sleep(0.002)
-            begin = time.perf_counter_ns()
-            directfuse.pread(fd, 64, 0)
-            times.append(time.perf_counter_ns() - begin)
-        directfuse.close(fd)
-    low = statistics.quantiles(times, n=10)[0]
-    yield at_most("a trip to a server that sleeps (from Python)", low, ASLEEP, " ns")
+    """A call from C after a pause in which both sides went to sleep, and what two processes need to
+    wake each other after the same pause, in the same rounds."""
+    libexec = _paths.native_dir() / "libexec"
+    point = "/goals-asleep"
+    words = [f"{point}/inner/file", "300", os.fspath(libexec / "dummyfs"), point]
+    lines = output_of(os.fspath(libexec / "df-asleep"), *words).splitlines()
+    times = {name: float(ns) for name, ns in (line.split("\t") for line in lines)}
+    yield at_most("a trip to a server that sleeps", times["trip"], ASLEEP, " ns")
+    ratio = times["trip"] / times["both"]
+    what = f"the same, against two processes that wake each other ({times['both']:.0f} ns)"
+    yield at_most(what, ratio, WAKING, "×")
 
 
 def idle_client_kib() -> float:
