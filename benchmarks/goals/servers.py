@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 
+import helpers
 from judge import (
     CACHED,
     HELPER,
@@ -48,7 +49,8 @@ def judge(budget: float) -> Iterator[Row]:
         busy = bench(budget, [KERNEL, SERVER], "--no-python")["by_op"]
     for name, rows in busy.items():
         yield from never_slower(f"{name}, all processors busy", rows)
-    yield from helpers(memfs)
+    yield from helper_of_memfs(memfs)
+    yield from helpers.judge()
     only = ("--only", "fstat", "--breakdown", "--no-python", "--backend", "memfs")
     parts = bench(8, [SERVER, KERNEL, "inline"], *only).get("breakdown", [])
     times = {row["op"]: row["server"] for row in parts}
@@ -106,7 +108,7 @@ def busy_processors() -> Iterator[None]:
         yield
 
 
-def helpers(rows: dict[str, BenchRow]) -> Iterator[Row]:
+def helper_of_memfs(rows: dict[str, BenchRow]) -> Iterator[Row]:
     for op, goal in HELPERS.items():
         ratio = time_of(rows.get(op), KERNEL) / time_of(rows.get(op), HELPER)
         yield at_least(f"helper, memfs against {KERNEL}: {op}", ratio, goal)
