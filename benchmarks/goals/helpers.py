@@ -1,7 +1,9 @@
 """Issue 4: "Helper process: stat of a path of depth 4 ≥ 3× its own kernel mount, sequential 4 KiB
-reads ≥ 3×", of programs as they come: both mounted with what the program wants cached, in turn. A file is
-opened for each pass, which ends what the kernel knows of its bytes; where the program says that it
-need not (FOPEN_KEEP_CACHE), the kernel is told so by posix_fadvise(2). Called from Python.
+reads ≥ 3×", of programs as they come: both mounted with what the program wants cached, in turn.
+
+A file is opened for each pass, which ends what the kernel knows of its bytes; where the program
+says that it need not (FOPEN_KEEP_CACHE), the kernel is told so by posix_fadvise(2). Called from
+Python.
 """
 
 import contextlib
