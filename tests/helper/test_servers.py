@@ -1,12 +1,14 @@
 """Unmodified FUSE servers that no process could load: another language, thread-local storage, a
 libfuse of their own inside. Each runs in a process of its own, with no kernel mount."""
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -186,24 +188,59 @@ def public():
         yield directory
 
 
-def test_no_right_is_needed(public):
-    """As nobody, without capabilities and without access to /dev/fuse."""
-    need("setpriv", "bindfs")
+RIGHTLESS = """
+import json, sys
+import directfuse
+with directfuse.mount(json.loads(sys.argv[1]), placement=sys.argv[2]) as mount:
+    path = f"{mount.mountpoint}/text"
+    if not directfuse.path.exists(path):
+        directfuse.open(path, "w").write("hello")
+    print(mount.placement, directfuse.open(path).read())
+"""
+
+#: Without /dev/fuse, and then as nobody, without any capability.
+DROP = """
+[ ! -e /dev/fuse ] || mount --bind /dev/null /dev/fuse || exit 77
+exec setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs --bounding-set=-all "$@"
+"""
+
+
+def squashfuse(source, home):
+    need("squashfuse", "mksquashfs")
+    image = home / "image.sqfs"
+    subprocess.run(["mksquashfs", source, image, "-quiet", "-no-progress"], check=True)
+    return ["squashfuse", str(image), str(home / "m")]
+
+
+@pytest.mark.parametrize("placement", ["helper", "server"])
+@pytest.mark.parametrize("name", ["bindfs", "gocryptfs", "mergerfs", "rclone mount2", "squashfuse"])
+def test_no_right_is_needed(name, placement, public, monkeypatch):
     if os.geteuid() != 0:
         pytest.skip("becoming somebody without any right needs root")
-    drop = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--no-new-privs"]
-    drop += ["--bounding-set=-all", sys.executable, "-c"]
-    if subprocess.run([*drop, "import directfuse"], cwd="/", capture_output=True).returncode:
+    need("setpriv", "unshare", name.split()[0])
+    if subprocess.run(
+        ["setpriv", "--reuid", "65534", sys.executable, "-c", "import directfuse"],
+        cwd="/",
+        capture_output=True,
+    ).returncode:
         pytest.skip("the package cannot be read by nobody")
-    with open(f"{public}/text", "w") as file:
-        file.write("hello")
-    code = (
-        "import directfuse, sys\n"
-        "with directfuse.mount(['bindfs', sys.argv[1], '/nobody'], placement='helper'):\n"
-        "    print(directfuse.open('/nobody/text').read())"
+    home = Path(public)
+    (home / "source").mkdir()
+    (home / "source/text").write_text("hello")
+    (home / "m").mkdir()  # bindfs, which can be loaded, wants to see it
+    command = {**WRITABLE, "squashfuse": squashfuse}[name](home / "source", home)
+    for directory, _, files in os.walk(home):
+        for path in (directory, *(os.path.join(directory, file) for file in files)):
+            os.chown(path, 65534, 65534)
+    monkeypatch.setenv("HOME", public)
+    monkeypatch.setenv("XDG_CONFIG_HOME", public)
+    words = ["unshare", "-m", "sh", "-c", DROP, "sh", sys.executable, "-c", RIGHTLESS]
+    done = subprocess.run(
+        [*words, json.dumps(command), placement], capture_output=True, text=True, cwd="/"
     )
-    done = subprocess.run([*drop, code, public], capture_output=True, text=True, cwd="/")
-    assert done.stdout == "hello\n", done.stderr
+    if done.returncode == 77:
+        pytest.skip("nothing can be mounted over /dev/fuse here")
+    assert done.stdout == f"{placement} hello\n", done.stderr
 
 
 def test_programs_see_what_no_process_could_load(source, home):
