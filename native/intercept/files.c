@@ -52,9 +52,7 @@ void dfi_files_free(struct dfi_files *files)
         df_trip_unfork(&trip, files->link.client);
     }
     if (files->map)
-        dfi_kernel(__NR_munmap, files->map, MAP_SIZE);
-    if (files->uses)
-        dfi_kernel(__NR_munmap, files->uses, USES_SIZE);
+        dfi_kernel(__NR_munmap, files->map, MAP_SIZE + USES_SIZE);
     dfi_maps_free(files->maps);
     dfi_free(files);
 }
@@ -65,12 +63,13 @@ static struct dfi_files *new_files(void)
 
     if (!files)
         return NULL;
-    files->map = new_pages(MAP_SIZE);
-    files->uses = new_pages(USES_SIZE);
-    if (files->map && files->uses)
-        return files;
-    dfi_files_free(files);
-    return NULL;
+    files->map = new_pages(MAP_SIZE + USES_SIZE);
+    if (!files->map) {
+        dfi_free(files);
+        return NULL;
+    }
+    files->uses = (_Atomic uint32_t *)(files->map + DFI_FD_MAX);
+    return files;
 }
 
 /* ---- start ----------------------------------------------------------------------------------- */

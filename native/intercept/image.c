@@ -7,6 +7,7 @@
 #include "intercept/image.h"
 
 #include "intercept/exec.h"
+#include "intercept/maps.h"
 #include "intercept/mem.h"
 
 #include <linux/elf.h>
@@ -21,14 +22,13 @@
 #define MAP_NORESERVE       0x4000
 #define MAP_FIXED_NOREPLACE 0x100000
 
-#define DFI_SEGMENTS_MAX    128
-
 struct image {
     int fd;
     Elf64_Ehdr elf;
-    Elf64_Phdr segments[DFI_SEGMENTS_MAX];
     uintptr_t low, high, align; /* of all PT_LOAD, as the file says */
     uintptr_t base;
+    const Elf64_Phdr *mapped; /* with the reservation; NULL: none */
+    Elf64_Phdr segments[DFI_SEGMENTS_MAX];
 };
 
 static uintptr_t down(uintptr_t at)
@@ -62,6 +62,7 @@ static long read_headers(struct image *image, struct dfi_map *map)
 static long measure(struct image *image)
 {
     image->low = UINTPTR_MAX;
+    image->high = 0;
     image->align = DFI_PAGE;
     for (unsigned i = 0; i < image->elf.e_phnum; i++) {
         const Elf64_Phdr *segment = &image->segments[i];
@@ -81,11 +82,54 @@ static long measure(struct image *image)
     return image->low < image->high ? 0 : -ENOEXEC;
 }
 
+static int protection(const Elf64_Phdr *segment)
+{
+    return ((segment->p_flags & PF_R) != 0 ? PROT_READ : 0) |
+           ((segment->p_flags & PF_W) != 0 ? PROT_WRITE : 0) |
+           ((segment->p_flags & PF_X) != 0 ? PROT_EXEC : 0);
+}
+
+/* The first of the segments if they leave no page between them, and it is all from the file. */
+static const Elf64_Phdr *first_of_gapless(const struct image *image)
+{
+    const Elf64_Phdr *first = NULL;
+    uintptr_t end = image->low;
+    for (unsigned i = 0; i < image->elf.e_phnum; i++) {
+        const Elf64_Phdr *segment = &image->segments[i];
+        if (segment->p_type != PT_LOAD)
+            continue;
+        if (down(segment->p_vaddr) != end)
+            return NULL;
+        end = up(segment->p_vaddr + segment->p_memsz);
+        if (first == NULL)
+            first = segment;
+    }
+    return first->p_filesz == first->p_memsz && first->p_filesz > 0 ? first : NULL;
+}
+
+/* A place for the whole image, as the first segment if the others will cover what is too much. */
+static long reserve_whole(struct image *image, const Elf64_Phdr *first)
+{
+    uintptr_t offset = first->p_offset - (first->p_vaddr - image->low);
+    long at = dfi_kernel(__NR_mmap, 0, image->high - image->low, protection(first), MAP_PRIVATE,
+                         image->fd, offset);
+    if (is_error(at))
+        return at;
+    image->base = (uintptr_t)at - image->low;
+    image->mapped = first;
+    return 0;
+}
+
 /* A place for the whole image; what alignment took too much is given back. */
 static long reserve(struct image *image)
 {
+    image->mapped = NULL;
+    image->base = 0;
     if (image->elf.e_type == ET_EXEC)
         return 0;
+    const Elf64_Phdr *first = image->align == DFI_PAGE ? first_of_gapless(image) : NULL;
+    if (first != NULL)
+        return reserve_whole(image, first);
     size_t size = image->high - image->low, slack = image->align - DFI_PAGE;
     long at = dfi_kernel(__NR_mmap, 0, size + slack, 0, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
                          -1, 0);
@@ -98,13 +142,6 @@ static long reserve(struct image *image)
         dfi_kernel(__NR_munmap, start + size, (uintptr_t)at + slack - start);
     image->base = start - image->low;
     return 0;
-}
-
-static int protection(const Elf64_Phdr *segment)
-{
-    return ((segment->p_flags & PF_R) != 0 ? PROT_READ : 0) |
-           ((segment->p_flags & PF_W) != 0 ? PROT_WRITE : 0) |
-           ((segment->p_flags & PF_X) != 0 ? PROT_EXEC : 0);
 }
 
 static long place(const struct image *image, uintptr_t at, size_t size, int prot, long flags,
@@ -123,9 +160,11 @@ static long map_segment(const struct image *image, const Elf64_Phdr *segment)
     uintptr_t file_end = start + segment->p_filesz, end = start + segment->p_memsz;
     int prot = protection(segment);
     long result = 0;
-    if (segment->p_filesz > 0)
+    if (segment->p_filesz > 0 && segment != image->mapped)
         result = place(image, page, up(file_end) - page, prot, MAP_PRIVATE,
                        segment->p_offset - (start - page));
+    if (result == 0 && prot == (PROT_READ | PROT_EXEC))
+        dfi_maps_known(page, up(file_end));
     if (result < 0 || end == file_end)
         return result;
     uintptr_t zeros = segment->p_filesz > 0 ? up(file_end) : page;
@@ -139,6 +178,8 @@ static long map_segment(const struct image *image, const Elf64_Phdr *segment)
 static void describe(const struct image *image, struct dfi_map *map)
 {
     map->base = image->base;
+    map->headers = 0;
+    map->executable_stack = false;
     map->entry = image->base + image->elf.e_entry;
     map->headers_count = image->elf.e_phnum;
     for (unsigned i = 0; i < image->elf.e_phnum; i++) {
@@ -154,21 +195,18 @@ static void describe(const struct image *image, struct dfi_map *map)
 
 long dfi_map_image(int fd, struct dfi_map *map)
 {
-    struct image *image = dfi_alloc(sizeof *image);
-    if (image == NULL)
-        return -ENOMEM;
-    image->fd = fd;
-    long result = read_headers(image, map);
+    struct image image;
+    image.fd = fd;
+    long result = read_headers(&image, map);
     if (result == 0)
-        result = measure(image);
+        result = measure(&image);
     if (result == 0)
-        result = reserve(image);
-    for (unsigned i = 0; i < image->elf.e_phnum && result == 0; i++) {
-        if (image->segments[i].p_type == PT_LOAD)
-            result = map_segment(image, &image->segments[i]);
+        result = reserve(&image);
+    for (unsigned i = 0; result == 0 && i < image.elf.e_phnum; i++) {
+        if (image.segments[i].p_type == PT_LOAD)
+            result = map_segment(&image, &image.segments[i]);
     }
     if (result == 0)
-        describe(image, map);
-    dfi_free(image);
+        describe(&image, map);
     return result;
 }

@@ -192,36 +192,53 @@ static void map_or_fail(int fd, struct dfi_map *map, const char *path)
     dfi_kernel(__NR_close, fd);
 }
 
-static _Noreturn void run(struct stack *stack, const struct marker *marker)
+/* Maps what is executed; where it begins. */
+static uintptr_t load(struct stack *stack, const struct marker *marker)
 {
-    long error;
-    struct dfi_thread *self = dfi_start(marker->run_fd, marker->text, marker->text_size, &error);
-    if (self == NULL)
-        fail(marker->path, "the run that it belongs to cannot be joined", error);
-    hide_marker(stack);
-    name_program(self->process, marker);
-
-    struct dfi_map *program = dfi_alloc(2 * sizeof *program), *interpreter = program + 1;
+    struct dfi_map program, interpreter;
     bool virtual;
-    if (program == NULL)
-        fail(marker->path, "cannot be loaded", -ENOMEM);
-    map_or_fail(marker->program_fd, program, marker->path);
-    bool dynamic = program->interpreter[0] != '\0';
+    map_or_fail(marker->program_fd, &program, marker->path);
+    bool dynamic = program.interpreter[0] != '\0';
     if (dynamic)
-        map_or_fail(dfi_files_program(AT_FDCWD, program->interpreter, 0, &virtual), interpreter,
-                    program->interpreter);
-    if (program->executable_stack)
+        map_or_fail(dfi_files_program(AT_FDCWD, program.interpreter, 0, &virtual), &interpreter,
+                    program.interpreter);
+    if (program.executable_stack)
         dfi_kernel(__NR_mprotect, (uintptr_t)stack->top & -DFI_PAGE, DFI_PAGE, PROT_RWX_GROWS);
-    set_auxv(stack, program, dynamic ? interpreter->base : 0, marker->path);
+    set_auxv(stack, &program, dynamic ? interpreter.base : 0, marker->path);
+    return dynamic ? interpreter.entry : program.entry;
+}
+
+struct starting {
+    struct stack *stack;
+    const struct marker *marker;
+};
+
+/* On the core's stack, whose pages the program's calls need anyway. */
+static bool start(uintptr_t first, unsigned long second)
+{
+    const struct starting *starting = (const struct starting *)first;
+    const struct marker *marker = starting->marker;
+    (void)second;
+    name_program(dfi_process(), marker);
+    uintptr_t entry = load(starting->stack, marker);
 
     dfi_filtered = DFI_FIXED;
-    error = dfi_thread_arm();
+    long error = dfi_thread_arm();
     if (error < 0)
         fail(marker->path, "this kernel has no Syscall User Dispatch", error);
-    uintptr_t entry = dynamic ? interpreter->entry : program->entry;
-    dfi_free(program);
     dfi_signals_unblock(marker->mask & ~DFI_NEVER_BLOCKED);
-    dfi_loader_jump((uintptr_t)stack->top, entry);
+    dfi_loader_jump((uintptr_t)starting->stack->top, entry);
+}
+
+static _Noreturn void run(struct stack *stack, const struct marker *marker)
+{
+    struct starting starting = {stack, marker};
+    long error;
+    if (dfi_start(marker->run_fd, marker->text, marker->text_size, &error) == NULL)
+        fail(marker->path, "the run that it belongs to cannot be joined", error);
+    hide_marker(stack);
+    dfi_on_core_stack((uintptr_t)&starting, 0, start);
+    __builtin_unreachable();
 }
 
 /* ---- the first program of a run: without ---- */

@@ -2,7 +2,7 @@
  * maps.c - which addresses are code from a file, neither writable nor shared: what may be
  * rewritten.
  *
- * Asked of /proc/self/maps when an address comes that was not known, and remembered: by its ioctl,
+ * The loader says what it has mapped. What else comes is asked of /proc/self/maps: by its ioctl,
  * which looks at one mapping, and before Linux 6.11 by reading all of them. Code that a program
  * made itself stays as it made it. Under dfi_rewrite_lock.
  */
@@ -23,6 +23,11 @@ static struct range ranges[RANGES]; /* the latest, in turn */
 static unsigned ranges_next;
 static uintptr_t unknown; /* the last address that was looked for in vain */
 
+void dfi_maps_known(uintptr_t start, uintptr_t end)
+{
+    ranges[ranges_next++ % RANGES] = (struct range){start, end};
+}
+
 /* Reading a line of maps character by character: "start-end rwxp offset device inode name". */
 struct line {
     struct range range;
@@ -38,7 +43,7 @@ static void keep(const struct line *line)
     bool code = line->flags[0] == 'r' && line->flags[1] == '-' && line->flags[2] == 'x' &&
                 line->flags[3] == 'p';
     if (code && line->has_name)
-        ranges[ranges_next++ % RANGES] = line->range;
+        dfi_maps_known(line->range.start, line->range.end);
 }
 
 static void take(struct line *line, char c)
@@ -97,7 +102,7 @@ static bool ask(long fd, uintptr_t at)
     long result = dfi_kernel(__NR_ioctl, fd, QUERY, &query);
     if (result == 0 && (query.rights & RIGHTS_KNOWN) == (RIGHTS_READ | RIGHTS_EXEC) &&
         query.inode != 0)
-        ranges[ranges_next++ % RANGES] = (struct range){query.start, query.end};
+        dfi_maps_known(query.start, query.end);
     return result != -ENOTTY;
 }
 

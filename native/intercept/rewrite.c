@@ -36,6 +36,7 @@
 #define PROT_RX                  5
 #define PROT_RWX                 7
 
+#define MAP_ANYWHERE             0x22     /* PRIVATE | ANONYMOUS */
 #define MAP_TRAMPOLINES          0x100022 /* PRIVATE | ANONYMOUS | FIXED_NOREPLACE */
 
 #define MEMBARRIER_SYNC_CORE     (1 << 5) /* MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE */
@@ -97,12 +98,27 @@ static uintptr_t map_arena_at(uintptr_t at)
     return (uintptr_t)got == at ? at : 0;
 }
 
-/* Free memory near a site: below it first, where nothing grows into. */
+/* Where the kernel would map the next file. */
+static uintptr_t map_arena_anywhere(uintptr_t site)
+{
+    long got = dfi_kernel(__NR_mmap, 0, ARENA_SIZE, PROT_RX, MAP_ANYWHERE, -1, 0);
+    if (got < 0 && got > -4096)
+        return 0;
+    if (is_near((uintptr_t)got, site))
+        return (uintptr_t)got;
+    dfi_kernel(__NR_munmap, got, ARENA_SIZE);
+    return 0;
+}
+
+/* Free memory near a site: below it first, where nothing grows into. Libraries lie where the core
+ * does, close together. */
 static struct arena *new_arena(uintptr_t site)
 {
     if (arenas_used == ARENAS)
         return NULL;
     uintptr_t start = site & -ARENA_SIZE, step = 32 * ARENA_SIZE, found = 0;
+    if (is_near(site, (uintptr_t)dfi_entry))
+        found = map_arena_anywhere(site);
     for (uintptr_t way = step; way < (uintptr_t)NEAR && found == 0; way += step) {
         if (start > way + ARENA_SIZE)
             found = map_arena_at(start - way);
@@ -183,11 +199,11 @@ static uintptr_t add_trampoline(const struct dfi_plan *plan, uintptr_t site)
     if (arena == NULL)
         return 0;
     uintptr_t at = arena->start + arena->used;
-    if (!is_reachable(plan, at) || !open_code(at, sizeof code, true))
+    if (!is_reachable(plan, at) || !open_code(arena->start, ARENA_SIZE, true)) /* in one piece */
         return 0;
     size_t size = make_trampoline(code, at, plan, site + 2);
     memcpy((void *)at, code, size);
-    open_code(at, sizeof code, false);
+    open_code(arena->start, ARENA_SIZE, false);
     arena->used += (size + 15) & -16ul;
     return at;
 }

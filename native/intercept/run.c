@@ -6,6 +6,8 @@
 #include "intercept/mem.h"
 #include "intercept/text.h"
 
+#include <asm/stat.h>
+
 #define PROT_RW    3 /* PROT_READ | PROT_WRITE */
 #define MAP_SHARED 1
 
@@ -24,17 +26,20 @@ static void *map(int fd, size_t size)
 
 int dfi_run_open(int fd)
 {
-    struct dfi_run *run = map(fd, sizeof *run);
-    if (run == NULL)
-        return -EBADF;
-    unsigned long size = run->size;
-    bool ours = run->magic == DFI_RUN_MAGIC && run->version == DFI_RUN_VERSION;
-    dfi_kernel(__NR_munmap, run, sizeof *run);
-    if (!ours)
+    struct stat st;
+    long result = dfi_kernel(__NR_fstat, fd, &st);
+    if (result < 0)
+        return (int)result;
+    if (st.st_size < (long)sizeof(struct dfi_run))
         return -EINVAL;
-    run = map(fd, size);
+    struct dfi_run *run = map(fd, (size_t)st.st_size);
     if (run == NULL)
         return -ENOMEM;
+    if (run->magic != DFI_RUN_MAGIC || run->version != DFI_RUN_VERSION ||
+        run->size > (unsigned long)st.st_size) {
+        dfi_kernel(__NR_munmap, run, st.st_size);
+        return -EINVAL;
+    }
     dfi_run = run;
     dfi_run_fd = fd;
     return 0;
