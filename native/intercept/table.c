@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "core/scan.h"
 #include "core/table.h"
 #include "intercept/intercept.h"
 #include "intercept/remote.h"
@@ -81,6 +82,11 @@ void dfi_table_unlock(void)
     dfi_unlock(&lock);
 }
 
+static bool live(int i)
+{
+    return atomic_load_explicit(&mounts[i].live, memory_order_acquire) != 0;
+}
+
 struct df_mount *dfi_table_mount(int32_t id)
 {
     int used = atomic_load_explicit(&count, memory_order_acquire);
@@ -91,12 +97,29 @@ struct df_mount *dfi_table_mount(int32_t id)
     return NULL;
 }
 
-/* ---- core/table.h -------------------------------------------------------------------------- */
-
-static bool live(int i)
+static bool begins_with(const char *point, const char *name, size_t len)
 {
-    return atomic_load_explicit(&mounts[i].live, memory_order_acquire) != 0;
+    return memcmp(point + 1, name, len) == 0 && (point[1 + len] == '/' || point[1 + len] == '\0');
 }
+
+bool dfi_table_is_foreign(const char *path)
+{
+    int used = atomic_load_explicit(&count, memory_order_acquire);
+    const char *name = path + 1, *end = df_scan_end(name);
+    size_t len = (size_t)(end - name);
+
+    if (*name == '/' || *name == '.')
+        return false;
+    for (int i = 0; i < used; i++)
+        if (live(i) && entries[i].point_len > len && begins_with(entries[i].point, name, len))
+            return false;
+    for (; *end != '\0'; end++)
+        if (end[0] == '/' && end[1] == '.' && end[2] == '.')
+            return false;
+    return true;
+}
+
+/* ---- core/table.h -------------------------------------------------------------------------- */
 
 bool df_table_any(void)
 {

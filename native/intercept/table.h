@@ -4,6 +4,7 @@
 #ifndef DF_INTERCEPT_TABLE_H
 #define DF_INTERCEPT_TABLE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "channel/layout.h"
@@ -18,5 +19,9 @@ void dfi_table_unlock(void);
 
 /* The mount of that id, or NULL. */
 struct df_mount *dfi_table_mount(int32_t id);
+
+/* Whether an absolute path leads to no mount for certain, real symlinks aside: it begins with a
+ * name that no mountpoint begins with, and never goes up. */
+bool dfi_table_is_foreign(const char *path);
 
 #endif

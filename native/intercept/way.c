@@ -135,8 +135,10 @@ int dfi_way_flags(const struct dfi_leg *leg)
 
 /* ---- the kernel ------------------------------------------------------------------------------ */
 
-/* The call with `paths` in the places of its own; NULL: as the caller wrote it. */
-static long ask_kernel(const struct dfi_way *way, const char *const paths[2])
+/* The call with `paths` in the places of its own; NULL: as the caller wrote it. Inline: behind a
+ * system call each function that returns costs as much as fifty instructions (decision 013). */
+__attribute__((always_inline)) static inline long ask_kernel(const struct dfi_way *way,
+                                                             const char *const paths[2])
 {
     const struct dfi_frame *f = way->frame;
     unsigned long args[6];
@@ -150,11 +152,12 @@ static long ask_kernel(const struct dfi_way *way, const char *const paths[2])
         if (way->leg[i].at >= 0)
             args[way->leg[i].at] = (unsigned long)AT_FDCWD;
     }
-    return (way->blocks ? dfi_kernel_wait6 : dfi_kernel6)(f->nr, args[0], args[1], args[2], args[3],
-                                                          args[4], args[5]);
+    if (way->blocks)
+        return dfi_kernel_wait6(f->nr, args[0], args[1], args[2], args[3], args[4], args[5]);
+    return dfi_kernel6(f->nr, args[0], args[1], args[2], args[3], args[4], args[5]);
 }
 
-static long ask_kernel_first(const struct dfi_way *way)
+__attribute__((always_inline)) static inline long ask_kernel_first(const struct dfi_way *way)
 {
     const char *paths[2] = {NULL, NULL};
 
@@ -276,22 +279,43 @@ static bool try_again(struct dfi_way *way, long *ret)
     return may;
 }
 
+/* Most paths of programs are the kernel's, and can be seen to be without scanning them. */
+static bool are_foreign(const struct dfi_way *way)
+{
+    for (unsigned i = 0; i < way->legs; i++) {
+        const struct dfi_leg *leg = &way->leg[i];
+
+        if (!leg->path || leg->path[0] != '/' || !dfi_table_is_foreign(leg->path))
+            return false;
+    }
+    return true;
+}
+
+/* True: mounts are to be asked again. */
+static bool turn_to_kernel(struct dfi_way *way, long *ret)
+{
+    way->state = DONE;
+    way->first = *ret = ask_kernel_first(way);
+    if (!try_again(way, ret))
+        return false;
+    way->state = AGAIN;
+    return true;
+}
+
 bool dfi_way_next(struct dfi_way *way, long *ret)
 {
     switch (way->state) {
     case FIRST:
+        if (*ret == 0 && are_foreign(way))
+            return turn_to_kernel(way, ret);
         way->state = *ret < 0 ? DONE : KERNEL;
         return *ret == 0;
     case KERNEL:
-        way->state = DONE;
         way->ours = *ret != DF_NOT_OURS;
-        if (way->ours)
-            return false;
-        way->first = *ret = ask_kernel_first(way);
-        if (!try_again(way, ret))
-            return false;
-        way->state = AGAIN;
-        return true;
+        if (!way->ours)
+            return turn_to_kernel(way, ret);
+        way->state = DONE;
+        return false;
     case AGAIN:
         way->record.thread.follow_real_links = false;
         way->state = DONE;
