@@ -16,7 +16,7 @@ struct window {
     struct fuse_read_in in;
     size_t capacity;  /* bytes of data */
     uint32_t changes; /* of the file, when it was sent */
-    char data[];
+    _Alignas(16) char data[];
 };
 
 /* One READ of the host. */

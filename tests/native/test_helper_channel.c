@@ -19,7 +19,7 @@
 
 #include "helper/requests.h"
 
-enum { CALLERS = 8, CALLS = 300, HELD = 5 };
+enum { CALLERS = 8, CALLS = 300, HELD = 5, WINDOW = 1 << 16, NODE = 2 };
 
 /* ---- libfuse's side, played by the test -------------------------------------------------------
  */
@@ -31,6 +31,8 @@ struct fuse_req {
     pthread_cond_t answered;
     int answers, error;
     uint64_t node;
+    uint64_t offset; /* of a READ */
+    bool wrong;      /* the bytes are not those of the place */
 };
 
 static void answer(fuse_req_t req, int error, uint64_t node)
@@ -70,6 +72,20 @@ int fuse_reply_entry(fuse_req_t req, const struct fuse_entry_param *entry)
     return 0;
 }
 
+/* Each word of the file says where it is. */
+int fuse_reply_iov(fuse_req_t req, const struct iovec *parts, int count)
+{
+    uint64_t at = req->offset;
+
+    for (int i = 0; i < count; i++) {
+        const uint64_t *words = parts[i].iov_base;
+        for (size_t n = 0; n < parts[i].iov_len / 8; n++, at += 8)
+            req->wrong |= words[n] != at;
+    }
+    answer(req, 0, 0);
+    return 0;
+}
+
 /* What these tests never reach. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -85,7 +101,6 @@ UNREACHED(int, fuse_reply_attr, fuse_req_t r, const struct stat *s, double t)
 UNREACHED(int, fuse_reply_readlink, fuse_req_t r, const char *l)
 UNREACHED(int, fuse_reply_open, fuse_req_t r, const struct fuse_file_info *f)
 UNREACHED(int, fuse_reply_buf, fuse_req_t r, const char *b, size_t s)
-UNREACHED(int, fuse_reply_iov, fuse_req_t r, const struct iovec *v, int n)
 UNREACHED(int, fuse_reply_write, fuse_req_t r, size_t s)
 UNREACHED(int, fuse_reply_statfs, fuse_req_t r, const struct statvfs *s)
 UNREACHED(int, fuse_reply_xattr, fuse_req_t r, size_t s)
@@ -131,6 +146,22 @@ static void reply_to(int fd, const struct request *request)
     assert_int_equal(send(fd, &out, sizeof(out), MSG_NOSIGNAL), sizeof(out));
 }
 
+static void send_words(int fd, const struct request *request)
+{
+    static struct {
+        struct fuse_out_header header;
+        uint64_t words[WINDOW / 8];
+    } out;
+    struct fuse_read_in in;
+
+    memcpy(&in, request->name, sizeof(in));
+    for (size_t i = 0; i < in.size / 8; i++)
+        out.words[i] = in.offset + 8 * i;
+    out.header = (struct fuse_out_header){.len = (uint32_t)sizeof(out.header) + in.size,
+                                          .unique = request->header.unique};
+    assert_int_equal(send(fd, &out, out.header.len, MSG_NOSIGNAL), out.header.len);
+}
+
 /* Holds up to HELD requests back, while more come at once, and answers the latest first. */
 static void *serve(void *argument)
 {
@@ -144,8 +175,9 @@ static void *serve(void *argument)
             continue;
         if (got == 0 || (got < 0 && errno != EAGAIN))
             return NULL;
-        while (count > 0)
-            reply_to(fd, &held[--count]);
+        while (count-- > 0)
+            (held[count].header.opcode == FUSE_READ ? send_words : reply_to)(fd, &held[count]);
+        count = 0;
     }
 }
 
@@ -167,6 +199,7 @@ static void *swallow(void *argument)
 struct caller {
     pthread_t thread;
     struct channel *channel;
+    struct handle *handle;
     int number, calls, wrong, last_error;
 };
 
@@ -232,6 +265,75 @@ static void test_every_caller_gets_its_own_answer(void **state)
     close(theirs);
 }
 
+/* Not answered: it is another thread's turn, and the READ would be sent as it is. */
+static bool read_at(struct caller *caller, off_t offset)
+{
+    const struct fuse_file_info fi = {.fh = (uint64_t)(uintptr_t)caller->handle};
+    struct fuse_req req = {.channel = caller->channel, .offset = (uint64_t)offset};
+    bool done;
+
+    pthread_mutex_init(&req.lock, NULL);
+    pthread_cond_init(&req.answered, NULL);
+    done = ahead_read(&req, NODE, 4096, offset, &fi);
+    caller->wrong += req.wrong || req.error || req.answers != done;
+    pthread_cond_destroy(&req.answered);
+    pthread_mutex_destroy(&req.lock);
+    return done;
+}
+
+/* Reads from front to back, and now and then says that the file has changed. */
+static void *read_all(void *argument)
+{
+    struct caller *caller = argument;
+
+    for (int i = 0; i < 4 * CALLS; i++) {
+        caller->calls += read_at(caller, (off_t)i * 4096);
+        if (i % 50 == caller->number)
+            files_changed(caller->channel, NODE);
+    }
+    return NULL;
+}
+
+/* Two callers share an open file, all of them the node. */
+static void test_reading_ahead_of_many(void **state)
+{
+    (void)state;
+    struct caller callers[CALLERS];
+    struct handle *handles[CALLERS / 2];
+    struct fuse_req req = {0};
+    pthread_t server;
+    int theirs, done = 0;
+    struct channel *channel = req.channel = channel_new(&theirs);
+
+    assert_non_null(channel);
+    channel->max_read = channel->max_readahead = WINDOW;
+    channel->flags = FUSE_ASYNC_READ;
+    assert_int_equal(channel_start(channel, NULL), 0);
+    pthread_create(&server, NULL, serve, &theirs);
+    for (int i = 0; i < CALLERS / 2; i++) {
+        handles[i] = handle_new();
+        assert_non_null(handles[i]);
+        handle_opened(channel, handles[i], NODE, 0, &(struct fuse_open_out){.fh = 7});
+    }
+    for (int i = 0; i < CALLERS; i++) {
+        callers[i] = (struct caller){.channel = channel, .number = i, .handle = handles[i / 2]};
+        assert_int_equal(pthread_create(&callers[i].thread, NULL, read_all, &callers[i]), 0);
+    }
+    for (int i = 0; i < CALLERS; i++) {
+        pthread_join(callers[i].thread, NULL);
+        assert_int_equal(callers[i].wrong, 0);
+        done += callers[i].calls;
+    }
+    assert_true(done > 0);
+    for (int i = 0; i < CALLERS / 2; i++) {
+        ahead_settle(&req, &handles[i]->ahead);
+        handle_free(channel, handles[i]);
+    }
+    channel_free(channel);
+    pthread_join(server, NULL);
+    close(theirs);
+}
+
 static void test_everybody_hears_that_the_server_has_gone(void **state)
 {
     (void)state;
@@ -268,6 +370,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_caller_gets_its_own_answer),
+        cmocka_unit_test(test_reading_ahead_of_many),
         cmocka_unit_test(test_everybody_hears_that_the_server_has_gone),
         cmocka_unit_test(test_channel_that_was_never_used),
     };
