@@ -4,6 +4,7 @@ A program runs on the plugin's thread (native/pyhost/run.c), as the main() of a 
 makes its file system there, serves, and returns after the unmount.
 """
 
+import builtins
 import contextlib
 import errno
 import importlib
@@ -250,14 +251,20 @@ def _search_path(directory: str) -> Iterator[None]:
 # ---- scripts -------------------------------------------------------------------------------------
 
 
+def _main_module(path: str | None) -> types.ModuleType:
+    module = types.ModuleType("__main__")
+    module.__file__ = path
+    vars(module)["__builtins__"] = builtins  # in other modules it is a dictionary; scripts ask
+    return module
+
+
 def of_script(path: str, words: Sequence[str]) -> Program:
     """python PATH WORDS..."""
 
     def body(_: Program) -> None:
         with open(path, "rb") as file:
             code = compile(file.read(), path, "exec")
-        module = types.ModuleType("__main__")
-        module.__file__ = path
+        module = _main_module(path)
         with _search_path(os.path.dirname(os.path.abspath(path))):
             exec(code, module.__dict__)
 
@@ -275,8 +282,7 @@ def of_module(words: Sequence[str]) -> Program:
         loader: Any = spec.loader if spec else None
         if spec is None or loader is None or not hasattr(loader, "get_code"):
             raise MountError(errno.ENOENT, f"no module {name} that could be run", name)
-        module = types.ModuleType("__main__")
-        module.__file__ = spec.origin
+        module = _main_module(spec.origin)
         module.__spec__ = spec
         module.__package__ = spec.parent
         exec(loader.get_code(spec.name), module.__dict__)

@@ -32,6 +32,13 @@ def test_a_pyfuse3_program(script):
     assert sys.argv[0] != script(PYFUSE3), "the caller has its own arguments back"
 
 
+def test_a_program_finds_in_its_main_module_what_python_puts_there(script):
+    """fusepy's examples ask `hasattr(__builtins__, "bytes")`."""
+    text = "print(__name__, __file__ == sys.argv[0], hasattr(__builtins__, 'bytes'))"
+    with pytest.raises(directfuse.MountError, match="__main__ True True"):
+        directfuse.mount([script(text), "/none"])
+
+
 def test_a_pyfuse3_program_with_asyncio(script):
     pytest.importorskip("pyfuse3")
     with directfuse.mount([script(PYFUSE3_ASYNCIO), "/program-asyncio"]) as mount:
