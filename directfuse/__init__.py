@@ -18,6 +18,8 @@ Audit hooks see "directfuse.mount" (command) and "directfuse.unmount" (mountpoin
 inside a mount raises no event, what leads outside raises that of the `os` function.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from directfuse import path
 from directfuse._attach import attach
 from directfuse._attributes import (
@@ -204,3 +206,17 @@ for _public in (
 ):
     _public.__module__ = __name__  # as users know them, in tracebacks and pickles
 del _public
+
+__version__: str
+
+
+if not TYPE_CHECKING:  # a type checker would take every name for one of ours
+
+    def __getattr__(name: str) -> Any:
+        """__version__: that of the installed package; reading its metadata takes a while."""
+        if name != "__version__":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib.metadata import version
+
+        globals()[name] = version(__name__)
+        return globals()[name]

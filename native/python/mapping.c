@@ -235,8 +235,7 @@ static PyGetSetDef properties[] = {
 };
 
 static PyType_Slot slots[] = {
-    {Py_tp_doc, (void *)PyDoc_STR("Mapping(fd, length, prot=PROT_READ, flags=MAP_SHARED, "
-                                  "offset=0)\n--\n\n"
+    {Py_tp_doc, (void *)PyDoc_STR("Mapping(fd, length, prot=1, flags=1, offset=0)\n--\n\n"
                                   "Bytes of a file as memory: use it as a buffer (memoryview).")},
     {Py_tp_new, mapping_new},
     {Py_tp_dealloc, mapping_dealloc},

@@ -1,5 +1,6 @@
 """The calls look like those of `os`: signatures, argument errors, results."""
 
+import importlib.metadata
 import inspect
 import os
 from pathlib import Path
@@ -44,6 +45,16 @@ def test_signature_is_that_of_os(name):
 def test_open_and_os_open_have_their_signatures():
     assert spelled(directfuse.open) == spelled(open)
     assert spelled(directfuse.os_open) == spelled(os.open)
+
+
+def test_a_mapping_has_a_signature():
+    assert str(inspect.signature(directfuse.Mapping)) == "(fd, length, prot=1, flags=1, offset=0)"
+
+
+def test_the_version_is_that_of_the_installed_package():
+    assert directfuse.__version__ == importlib.metadata.version("directfuse")
+    with pytest.raises(AttributeError, match="no attribute '__author__'"):
+        directfuse.__author__  # noqa: B018
 
 
 @pytest.mark.parametrize("name", directfuse.__all__)
