@@ -9,13 +9,14 @@ object stores know nothing smaller. What that means for programs is in docs/fssp
 
 import errno
 import functools
+import inspect
 import logging
 import os
 import stat
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 try:
@@ -98,6 +99,18 @@ os.register_at_fork(after_in_child=_after_fork)
 # ---- the file system -----------------------------------------------------------------------------
 
 
+def _check_archive(url: str, storage: Mapping[str, Any]) -> None:
+    """fsspec itself takes an archive that nobody names for the working directory."""
+    protocol, separator, path = url.partition("://")
+    if not separator or "::" in url or "fo" in storage:
+        return
+    if "fo" in inspect.signature(fsspec.get_filesystem_class(protocol).__init__).parameters:
+        raise ValueError(
+            f"{protocol}:// is followed by a path inside of it; what it is read from comes "
+            f"behind '::', so {protocol}://::{path}"
+        )
+
+
 class FsspecOperations:
     """The directory `root` of an fsspec file system, as operations on whole paths.
 
@@ -130,6 +143,7 @@ class FsspecOperations:
         """The directory that a URL of fsspec names. Raises OSError or ValueError, saying why."""
         options = options or Options()
         storage = {"skip_instance_cache": True} | options.storage
+        _check_archive(url, storage)
         fs, root = fsspec.core.url_to_fs(url, **storage)
         made = cls(fs, root, options)
         made.check()

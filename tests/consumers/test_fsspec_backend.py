@@ -406,6 +406,8 @@ def test_bad_urls(tmp_path):
         FsspecOperations.from_url("no-such-protocol://x")
     with pytest.raises(FileNotFoundError, match="-o create makes it"):
         FsspecOperations.from_url(f"file://{tmp_path}/none")
+    with pytest.raises(ValueError, match=r"behind '::', so zip://::/a\.zip"):
+        FsspecOperations.from_url("zip:///a.zip")
     (tmp_path / "file").touch()
     with pytest.raises(NotADirectoryError, match="chain it"):
         FsspecOperations.from_url(f"file://{tmp_path}/file")
