@@ -159,6 +159,8 @@ def _calibrate(route: Route, op: str, lanes: Lanes) -> int:
     """How many operations fill a sample; warms caches on the way. The first look may have met cold
     caches, and of several lanes one may begin late, which takes longer than few operations: they
     are asked again."""
+    if route.alone and lanes.endswith("p"):
+        raise Refused(route.alone)
     enough = SAMPLE_SECONDS * 1e9 / 4
     count = 1
     while True:

@@ -65,6 +65,7 @@ class Server(_Own):
 class Helper(_Own):
     name = "helper"
     words = "directfuse: the unmodified program in a process of its own, over the FUSE protocol"
+    alone = "a forked process has no connection to its parent's helper; the server has one for all"
 
     def start(self, subject: Subject, base: str, lanes: int, stack: ExitStack) -> None:
         before = _running(subject.program)

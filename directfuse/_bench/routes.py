@@ -26,6 +26,7 @@ class Route(ABC):
     name: ClassVar[str]
     words: ClassVar[str]  #: what it is, for the report
     ours: ClassVar[bool] = False
+    alone: ClassVar[str] = ""  #: why several processes cannot go it; "": they can
 
     def __init__(self) -> None:
         self.worker: Worker

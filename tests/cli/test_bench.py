@@ -75,6 +75,15 @@ def test_a_storm_of_metadata(run):
     assert len(rows) == 10, results["notes"]
 
 
+def test_helper_serves_one_process(run):
+    """Which is said in words, not by the errno of its calls."""
+    words = ("--no-kernel", "--backend=memfs", "--only=stat, depth 2", "--budget=8", "--json")
+    done = run("bench", "--no-python", *words, "--processes=2", "--route=helper", "--route=server")
+    assert done.returncode == 0, done.stderr
+    (note,) = [note for note in json.loads(done.stdout)["notes"] if "helper: left out" in note]
+    assert "no connection to its parent's helper" in note
+
+
 @pytest.mark.parametrize("route", ["server", "run", "helper", "inline, Python"])
 def test_a_route_by_name(run, route):
     subject = results_of(run(*SMALL, f"--route={route}", "--budget=2"))["subjects"][0]
