@@ -87,7 +87,7 @@ static DF_FLAT int ask(struct df_highlevel *hl, const char *path, bool directory
 }
 
 /* What FUSE_OPEN would say; the options stand for every file, as in libfuse. auto_cache there
- * compares in open, with what it remembers; here who remembers does. */
+ * compares in open, with what it remembers; here who remembers does. A directory has no FLUSH. */
 static uint8_t traits_of(const struct df_highlevel *hl, const struct fuse_file_info *fi,
                          uint8_t kind)
 {
@@ -99,7 +99,9 @@ static uint8_t traits_of(const struct df_highlevel *hl, const struct fuse_file_i
         traits |= DF_FILE_KEEP;
     else if (!fi->keep_cache && hl->config.auto_cache)
         traits |= DF_FILE_KEEP | DF_FILE_CHECK;
-    return kind == DF_KIND_REGULAR ? traits : traits & ~DF_OPEN_TRAITS_OF_FILES;
+    if (kind == DF_KIND_REGULAR)
+        return traits;
+    return (traits & ~DF_OPEN_TRAITS_OF_FILES) | DF_FILE_NOFLUSH;
 }
 
 /* Takes over what the plugin said about the open file. */

@@ -26,10 +26,15 @@ static uint8_t kind_of(const struct df_node *node)
     return df_node_is_dir(node) ? DF_KIND_DIRECTORY : DF_KIND_OTHER;
 }
 
-/* What FUSE_OPEN says. The kernel keeps what is opened without asking. */
-static uint8_t traits_of(const struct fuse_file_info *fi, bool asked)
+/* What FUSE_OPEN says. The kernel keeps what is opened without asking; FLUSH is not for
+ * directories, nor for those who have said that they lack it. */
+static uint8_t traits_of(const struct df_lowlevel *lane, const struct fuse_file_info *fi,
+                         bool asked, uint8_t kind)
 {
-    return df_open_traits(fi) | (asked ? 0 : DF_FILE_KEEP | DF_FILE_LISTS);
+    bool flushes = kind == DF_KIND_REGULAR && !df_lowlevel_lacks(lane, DF_LACKS_FLUSH);
+
+    return df_open_traits(fi) | (asked ? 0 : DF_FILE_KEEP | DF_FILE_LISTS) |
+           (flushes ? 0 : DF_FILE_NOFLUSH);
 }
 
 void df_lowlevel_fill_file(const struct df_opening *opening, struct df_node *node, int flags,
@@ -44,7 +49,7 @@ void df_lowlevel_fill_file(const struct df_opening *opening, struct df_node *nod
     file->host[DF_FILE_FLOCK_OWNER] = 0;
     file->host[DF_FILE_POLL] = 0;
     file->kind = kind_of(node);
-    file->traits = traits_of(fi, has_handle);
+    file->traits = traits_of(opening->lane, fi, has_handle, file->kind);
     file->ino = node->id; /* files that share a node share their locks */
     file->body = node->serial;
 }

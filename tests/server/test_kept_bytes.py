@@ -586,6 +586,17 @@ def test_attributes_of_what_is_opened_again_need_no_trip(memfs):
     directfuse.close(fd)
 
 
+@pytest.mark.parametrize("name", ["memfs", "passthrough"])
+def test_a_directory_is_closed_without_a_flush(tmp_path, name):
+    """As by the kernel, whose directories have none; a program does not wait for it either."""
+    source = [str(tmp_path)] if name == "passthrough" else []
+    with directfuse.mount([name, *source, str(tmp_path / "mnt")], placement="server") as mount:
+        fd = directfuse.os_open(mount.mountpoint, os.O_RDONLY | os.O_DIRECTORY)
+        before = mount.stats().trips
+        directfuse.close(fd)
+        assert mount.stats().trips - before == 1  # it is dropped
+
+
 @pytest.mark.parametrize("option", ["direct_io", "timeout=0"])
 def test_nothing_is_kept_that_the_plugin_does_not_allow(tmp_path, option):
     words = ["memfs", str(tmp_path / "mnt"), "-o", option]
