@@ -316,6 +316,6 @@ int df_link_run(struct df_link *link, struct df_slot *slot, int64_t patience)
     else
         ret = sleep_on(link, slot, done, patience);
     if (ret == 0 && segment->cpus > 1)
-        df_spin_learn(&segment->worth, &spin, !came);
+        df_spin_learn(&segment->worth, &spin, !came, DF_SPIN_MAX);
     return ret;
 }

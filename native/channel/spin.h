@@ -21,6 +21,11 @@
 #define DF_SPIN_MIN   48
 #define DF_SPIN_MAX   2048 /* as long as both sides' falling asleep and waking take */
 
+/* Of who waits for a question: programs often work for longer than that between two of them (git
+ * hashes a file of 20 KB), and each would begin with waking the server. What is behind DF_SPIN_MAX
+ * is spun politely: df_spin_is_long(). */
+#define DF_SPIN_MAX_QUESTION 8192
+
 /* Ticks between two looks, from which on we have not been running: somebody wants the processor. */
 #define DF_SPIN_TORN 32768
 
@@ -50,16 +55,24 @@ static inline bool df_spin_on(struct df_spin *spin)
     return now - spin->begin < spin->limit;
 }
 
-/* The wait is over. Lost updates do no harm; in the steady state there are none. */
-static inline void df_spin_learn(_Atomic uint32_t *worth, const struct df_spin *spin, bool slept)
+/* The processor is to be offered to others between two looks. */
+static inline bool df_spin_is_long(const struct df_spin *spin)
+{
+    return spin->last - spin->begin > (uint64_t)DF_SPIN_MAX << 6;
+}
+
+/* The wait is over. `longest`: a spin that is worth its while, DF_SPIN_MAX or that of a question.
+ * Lost updates do no harm; in the steady state there are none. */
+static inline void df_spin_learn(_Atomic uint32_t *worth, const struct df_spin *spin, bool slept,
+                                 uint32_t longest)
 {
     uint32_t before = atomic_load_explicit(worth, memory_order_relaxed), after;
 
-    if (spin->torn || df_sys_ticks() - spin->begin > (uint64_t)DF_SPIN_MAX << 6)
+    if (spin->torn || df_sys_ticks() - spin->begin > (uint64_t)longest << 6)
         after = before / 2;
     else
         after = slept ? before + before / 4 : before * 2;
-    after = after < DF_SPIN_MIN ? DF_SPIN_MIN : after > DF_SPIN_MAX ? DF_SPIN_MAX : after;
+    after = after < DF_SPIN_MIN ? DF_SPIN_MIN : after > longest ? longest : after;
     if (after != before)
         atomic_store_explicit(worth, after, memory_order_relaxed);
 }

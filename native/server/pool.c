@@ -11,6 +11,7 @@
 #include "server/pool.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 
@@ -123,7 +124,8 @@ static bool spin(struct df_pool *pool, struct df_spin *s, uint32_t cpu, uint32_t
         !atomic_compare_exchange_strong(&segment->spinning, &nobody, DF_SPINNING_ON(cpu)))
         return false;
     while (!(found = any_pending(segment)) && df_spin_on(s))
-        ;
+        if (df_spin_is_long(s))
+            sched_yield(); /* whoever is ready to run does; the spin is then torn, and shorter */
     atomic_store(&segment->spinning, 0);
     return found || any_pending(segment);
 }
@@ -174,7 +176,7 @@ static bool await(struct df_pool *pool, uint32_t index, uint32_t client_cpu)
 
     if (moved)
         df_aside_learn(&pool->aside, found && !s.torn);
-    df_spin_learn(&pool->worth, &s, !found);
+    df_spin_learn(&pool->worth, &s, !found, DF_SPIN_MAX_QUESTION);
     return stay;
 }
 

@@ -351,14 +351,15 @@ static void threads_never_get_each_others_answers(void **state)
 /* ---- spinning -------------------------------------------------------------------------------- */
 
 /* What a spin is worth after `times` waits of that many ticks. */
-static uint32_t worth_after(uint32_t worth, int times, uint64_t ticks, bool slept, bool torn)
+static uint32_t worth_after(uint32_t worth, int times, uint64_t ticks, bool slept, bool torn,
+                            uint32_t longest)
 {
     _Atomic uint32_t now = worth;
 
     for (int i = 0; i < times; i++) {
         struct df_spin spin = {.begin = df_sys_ticks() - ticks, .torn = torn};
 
-        df_spin_learn(&now, &spin, slept);
+        df_spin_learn(&now, &spin, slept, longest);
     }
     return now;
 }
@@ -367,8 +368,8 @@ static uint32_t worth_after(uint32_t worth, int times, uint64_t ticks, bool slep
 static void short_waits_make_spins_long_though_they_were_slept_through(void **state)
 {
     (void)state;
-    assert_int_equal(worth_after(DF_SPIN_MIN, 40, 0, true, false), DF_SPIN_MAX);
-    assert_int_equal(worth_after(DF_SPIN_MIN, 8, 0, false, false), DF_SPIN_MAX);
+    assert_int_equal(worth_after(DF_SPIN_MIN, 40, 0, true, false, DF_SPIN_MAX), DF_SPIN_MAX);
+    assert_int_equal(worth_after(DF_SPIN_MIN, 8, 0, false, false, DF_SPIN_MAX), DF_SPIN_MAX);
 }
 
 static void long_waits_and_lost_processors_make_spins_short(void **state)
@@ -376,8 +377,31 @@ static void long_waits_and_lost_processors_make_spins_short(void **state)
     uint64_t long_ago = (uint64_t)DF_SPIN_MAX << 7;
 
     (void)state;
-    assert_int_equal(worth_after(DF_SPIN_MAX, 8, long_ago, true, false), DF_SPIN_MIN);
-    assert_int_equal(worth_after(DF_SPIN_MAX, 8, 0, false, true), DF_SPIN_MIN);
+    assert_int_equal(worth_after(DF_SPIN_MAX, 8, long_ago, true, false, DF_SPIN_MAX), DF_SPIN_MIN);
+    assert_int_equal(worth_after(DF_SPIN_MAX, 8, 0, false, true, DF_SPIN_MAX), DF_SPIN_MIN);
+}
+
+/* A server waits for a question for longer than a client does for an answer. */
+static void a_question_is_awaited_for_longer(void **state)
+{
+    uint64_t work = (uint64_t)DF_SPIN_MAX << 7;
+
+    (void)state;
+    assert_int_equal(worth_after(DF_SPIN_MIN, 40, work, true, false, DF_SPIN_MAX_QUESTION),
+                     DF_SPIN_MAX_QUESTION);
+    assert_int_equal(
+        worth_after(DF_SPIN_MAX_QUESTION, 10, work * 4, true, false, DF_SPIN_MAX_QUESTION),
+        DF_SPIN_MIN);
+}
+
+static void a_spin_is_long_behind_that_of_an_answer(void **state)
+{
+    struct df_spin spin = {.begin = 0, .last = (uint64_t)DF_SPIN_MAX << 6};
+
+    (void)state;
+    assert_false(df_spin_is_long(&spin));
+    spin.last++;
+    assert_true(df_spin_is_long(&spin));
 }
 
 /* ---- faults ------------------------------------------------------------------------------------
@@ -518,6 +542,8 @@ int main(void)
         TEST(threads_never_get_each_others_answers),
         TEST(short_waits_make_spins_long_though_they_were_slept_through),
         TEST(long_waits_and_lost_processors_make_spins_short),
+        TEST(a_question_is_awaited_for_longer),
+        TEST(a_spin_is_long_behind_that_of_an_answer),
         TEST(a_call_gives_up_when_its_patience_ends),
         TEST(a_killed_server_is_noticed),
         TEST(a_position_has_one_holder),
