@@ -11,8 +11,8 @@ from typing import Any
 
 __all__ = ["busy_words", "default_directory", "disk_directory", "file_system_of", "machine"]
 
-_BUSY = 0.5  # load for each CPU from which a machine is called busy
-_WATCH_SECONDS = 0.3
+_BUSY = 0.5  # the part of its CPUs' time from which a machine is called busy
+_WATCH_SECONDS = 1.0
 
 
 def default_directory() -> str:
@@ -47,7 +47,7 @@ def busy_words() -> str | None:
     """A warning, if this machine does other things too."""
     load, cpus = os.getloadavg()[0], os.cpu_count() or 1
     busy = _busy_now()
-    if load <= _BUSY * cpus and busy <= _BUSY:
+    if busy <= _BUSY:  # whatever the load was a minute ago, perhaps our own
         return None
     return (
         f"this machine is busy (load {load:.1f} on {cpus} CPUs, {100 * busy:.0f} % of their time "

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from directfuse._bench import machine
 from directfuse._bench.worker import Worker
 from directfuse._paths import bench_helper, plugin, program
 
@@ -301,3 +302,12 @@ def test_all_results_are_made_by_one_command(tmp_path):
     results = json.loads((tmp_path / "results.json").read_text())
     assert {subject["name"] for subject in results["subjects"]} == {"memfs", "passthrough"}
     assert "## " in (tmp_path / "report.md").read_text()
+
+
+@pytest.mark.parametrize(("idle", "warned"), [(90, False), (10, True)])
+def test_busy_is_what_runs_now_not_what_ran_before(monkeypatch, idle, warned):
+    looks = iter([[0] * 8, [100 - idle, 0, 0, idle, 0, 0, 0, 0]])
+    monkeypatch.setattr(machine, "_cpu_times", lambda: next(looks))
+    monkeypatch.setattr(machine, "_WATCH_SECONDS", 0)
+    monkeypatch.setattr(machine.os, "getloadavg", lambda: (9.0, 9.0, 9.0))
+    assert (machine.busy_words() is not None) == warned
