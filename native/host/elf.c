@@ -106,7 +106,7 @@ static const Elf64_Phdr *find_segment(const struct df_elf *elf, uint32_t type)
     return NULL;
 }
 
-static Elf64_Dyn *find_dynamic(const struct df_elf *elf, int64_t tag)
+Elf64_Dyn *df_elf_dynamic(const struct df_elf *elf, int64_t tag)
 {
     for (size_t i = 0; i < elf->dynamic_count; i++)
         if (elf->dynamic[i].d_tag == tag)
@@ -114,8 +114,7 @@ static Elf64_Dyn *find_dynamic(const struct df_elf *elf, int64_t tag)
     return NULL;
 }
 
-/* The NUL-terminated name at an offset of the string table; NULL if it does not end inside. */
-static char *string_at(const struct df_elf *elf, uint64_t offset)
+char *df_elf_string(const struct df_elf *elf, uint64_t offset)
 {
     if (offset >= elf->strings_size ||
         !memchr(elf->strings + offset, '\0', elf->strings_size - offset))
@@ -160,9 +159,9 @@ static bool read_dynamic(struct df_elf *elf, const Elf64_Phdr *segment)
 
 static bool read_tables(struct df_elf *elf)
 {
-    const Elf64_Dyn *strings = find_dynamic(elf, DT_STRTAB);
-    const Elf64_Dyn *strings_size = find_dynamic(elf, DT_STRSZ);
-    const Elf64_Dyn *symbols = find_dynamic(elf, DT_SYMTAB);
+    const Elf64_Dyn *strings = df_elf_dynamic(elf, DT_STRTAB);
+    const Elf64_Dyn *strings_size = df_elf_dynamic(elf, DT_STRSZ);
+    const Elf64_Dyn *symbols = df_elf_dynamic(elf, DT_SYMTAB);
     if (!strings || !strings_size || !symbols)
         return false;
     size_t room;
@@ -181,7 +180,7 @@ static bool read_needed(struct df_elf *elf)
     for (size_t i = 0; i < elf->dynamic_count; i++) {
         if (elf->dynamic[i].d_tag != DT_NEEDED)
             continue;
-        const char *name = string_at(elf, elf->dynamic[i].d_un.d_val);
+        const char *name = df_elf_string(elf, elf->dynamic[i].d_un.d_val);
         if (!name)
             return false;
         for (size_t abi = DF_ELF_ABI_FUSE2; abi < ABI_COUNT; abi++) {
@@ -199,7 +198,7 @@ static bool read_needed(struct df_elf *elf)
 /* A PIE says so in DT_FLAGS_1; linkers before binutils 2.26 did not, but gave it an interpreter. */
 static bool is_executable(const struct df_elf *elf)
 {
-    const Elf64_Dyn *flags = find_dynamic(elf, DT_FLAGS_1);
+    const Elf64_Dyn *flags = df_elf_dynamic(elf, DT_FLAGS_1);
     return (flags && (flags->d_un.d_val & DF_1_PIE)) || find_segment(elf, PT_INTERP);
 }
 
@@ -245,7 +244,7 @@ void df_elf_inspect(struct df_elf *elf, void *data, size_t size)
  * also be the tail of no other: a DT_NEEDED name is never a suffix of a symbol's. */
 static int rename_library(struct df_elf *elf)
 {
-    char *name = string_at(elf, elf->needed);
+    char *name = df_elf_string(elf, elf->needed);
     const char *ours = libraries[elf->abi].ours;
     if (!name || strlen(ours) > strlen(name))
         return -ENOEXEC;
@@ -256,8 +255,8 @@ static int rename_library(struct df_elf *elf)
 int df_elf_relocations(const struct df_elf *elf, int64_t table_tag, int64_t size_tag,
                        const Elf64_Rela **table, size_t *count)
 {
-    const Elf64_Dyn *where = find_dynamic(elf, table_tag);
-    const Elf64_Dyn *table_size = find_dynamic(elf, size_tag);
+    const Elf64_Dyn *where = df_elf_dynamic(elf, table_tag);
+    const Elf64_Dyn *table_size = df_elf_dynamic(elf, size_tag);
     *count = 0;
     if (!where || !table_size)
         return 0;
@@ -267,6 +266,34 @@ int df_elf_relocations(const struct df_elf *elf, int64_t table_tag, int64_t size
         return -ENOEXEC;
     *count = table_size->d_un.d_val / sizeof(Elf64_Rela);
     return 0;
+}
+
+/* The symbols end where their names begin: every linker lays the two tables out so. */
+const Elf64_Sym *df_elf_definition(const struct df_elf *elf, const char *name)
+{
+    const char *end = elf->strings;
+    for (size_t i = 0; i < elf->symbols_room && (char *)(elf->symbols + i + 1) <= end; i++) {
+        const Elf64_Sym *symbol = &elf->symbols[i];
+        const char *found =
+            symbol->st_shndx != SHN_UNDEF ? df_elf_string(elf, symbol->st_name) : NULL;
+        if (found && strcmp(found, name) == 0)
+            return symbol;
+    }
+    return NULL;
+}
+
+bool df_elf_is_variable(const struct df_elf *elf, uint64_t address)
+{
+    bool writable = false;
+    for (size_t i = 0; i < elf->segment_count; i++) {
+        const Elf64_Phdr *segment = &elf->segments[i];
+        if (address < segment->p_vaddr || address - segment->p_vaddr >= segment->p_memsz)
+            continue;
+        if (segment->p_type == PT_GNU_RELRO)
+            return false;
+        writable |= segment->p_type == PT_LOAD && (segment->p_flags & PF_W);
+    }
+    return writable;
 }
 
 static int undefine_copies(struct df_elf *elf)
@@ -292,7 +319,7 @@ int df_elf_patch(struct df_elf *elf)
         return rename_library(elf);
     if (elf->kind != DF_ELF_PROGRAM)
         return -ENOEXEC;
-    Elf64_Dyn *flags = find_dynamic(elf, DT_FLAGS_1);
+    Elf64_Dyn *flags = df_elf_dynamic(elf, DT_FLAGS_1);
     if (flags)
         flags->d_un.d_val &= ~(Elf64_Xword)DF_1_PIE;
     int error = rename_library(elf);

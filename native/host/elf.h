@@ -75,6 +75,18 @@ int df_elf_patch(struct df_elf *elf);
 int df_elf_relocations(const struct df_elf *elf, int64_t table_tag, int64_t size_tag,
                        const Elf64_Rela **table, size_t *count);
 
+/* The dynamic entry with this tag; NULL if there is none. */
+Elf64_Dyn *df_elf_dynamic(const struct df_elf *elf, int64_t tag);
+
+/* The NUL-terminated name at an offset of the string table; NULL if it does not end inside. */
+char *df_elf_string(const struct df_elf *elf, uint64_t offset);
+
+/* The symbol that the image defines under this name; NULL if there is none. */
+const Elf64_Sym *df_elf_definition(const struct df_elf *elf, const char *name);
+
+/* Whether code may write to this address of the image once it is loaded. */
+bool df_elf_is_variable(const struct df_elf *elf, uint64_t address);
+
 /* One clause for a message: "is statically linked", "has thread-local storage ...". */
 const char *df_elf_reason(enum df_elf_kind kind);
 

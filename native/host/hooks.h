@@ -9,6 +9,7 @@
 #define DF_HOST_HOOKS_H
 
 #include <link.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "host/elf.h"
@@ -28,6 +29,10 @@ struct df_hooks_before {
 };
 int df_hooks_look_before(struct df_hooks_before *before);   /* 0 or -ENOMEM */
 void df_hooks_apply_to_new(struct df_hooks_before *before); /* frees what `before` holds */
+
+/* The C library, what belongs to it or to the toolchain, and ours: shared with everybody, unhooked.
+ */
+bool df_hooks_is_exempt(const char *name);
 
 /* What stands for an imported name; NULL: nothing does. */
 void *df_hooks_find(const char *name);

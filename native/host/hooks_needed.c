@@ -20,7 +20,7 @@ static const char *const exempt[] = {
     "libubsan", "linux-vdso", "libdirectfuse", "libdf",      "libpython", NULL,
 };
 
-static bool is_exempt(const char *name)
+bool df_hooks_is_exempt(const char *name)
 {
     const char *slash = strrchr(name, '/');
     const char *base = slash ? slash + 1 : name;
@@ -129,7 +129,7 @@ static int hook_object(struct dl_phdr_info *info, size_t size, void *argument)
         .base = info->dlpi_addr, .segments = info->dlpi_phdr, .segment_count = info->dlpi_phnum};
     bool cxx = strstr(info->dlpi_name, "/libstdc++.so") != NULL;
     (void)size;
-    if (!cxx && (is_exempt(info->dlpi_name) || was_before(argument, info->dlpi_addr)))
+    if (!cxx && (df_hooks_is_exempt(info->dlpi_name) || was_before(argument, info->dlpi_addr)))
         return 0;
     for (size_t i = 0; i < tables.segment_count; i++)
         if (tables.segments[i].p_type == PT_DYNAMIC)
@@ -156,7 +156,7 @@ static int note_name(struct dl_phdr_info *info, size_t size, void *argument)
     struct names *names = argument;
     (void)size;
     if (names->count < NAMES_MAX && strlen(info->dlpi_name) < NAME_ROOM &&
-        !is_exempt(info->dlpi_name) && !was_before(names->before, info->dlpi_addr))
+        !df_hooks_is_exempt(info->dlpi_name) && !was_before(names->before, info->dlpi_addr))
         strcpy(names->list[names->count++], info->dlpi_name);
     return 0;
 }

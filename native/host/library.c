@@ -5,7 +5,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <limits.h>
 #include <link.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -81,9 +80,7 @@ bool df_library_leads_to_us(void *scope)
 
 /* ---- those of a guest ------------------------------------------------------------------------ */
 
-/* Where the dynamic linker would look for a name without a slash: the directories of the guest's
- * own DT_RUNPATH, of LD_LIBRARY_PATH and of the system. */
-static bool search(const void *map, const char *name, char path[PATH_MAX])
+bool df_library_search(const void *map, const char *name, char path[PATH_MAX])
 {
     Dl_serinfo sizes, *directories;
     bool found = false;
@@ -180,7 +177,7 @@ void *df_library_open(struct df_guest *guest, const char *name, int flags, char 
         name = ((const struct link_map *)guest->map)->l_name;
     else if (strchr(name, '/'))
         name = df_guest_path(guest, name, room);
-    else if (search(guest->map, name, found))
+    else if (df_library_search(guest->map, name, found))
         name = found;
     df_library_lock();
     int fd = strchr(name, '/') && !(flags & RTLD_NOLOAD) ? copy_linked_to_us(name, &abi) : -1;

@@ -5,6 +5,7 @@
 #ifndef DF_HOST_LIBRARY_H
 #define DF_HOST_LIBRARY_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -31,6 +32,10 @@ bool df_library_leads_to_us(void *handle);
  */
 void *df_library_open(struct df_guest *guest, const char *name, int flags, char *message,
                       size_t size);
+
+/* Where the dynamic linker would look for a name without a slash that the object `map` needs: the
+ * directories of its DT_RUNPATH, of LD_LIBRARY_PATH and of the system (without ld.so.cache). */
+bool df_library_search(const void *map, const char *name, char path[PATH_MAX]);
 
 /* The struct link_map of the object that holds `address`; NULL if none does. */
 const void *df_library_map_of(const void *address);

@@ -39,14 +39,6 @@ static bool has_symbol(const struct df_elf *elf, const char *name, bool defined)
     return false;
 }
 
-static bool imports_one_of(const struct df_elf *elf, const char *const names[])
-{
-    for (; *names; names++)
-        if (has_symbol(elf, *names, false))
-            return true;
-    return false;
-}
-
 /* What leaves a way into a program's code behind, unseen: threads that a library makes for it,
  * destructors of thread-specific values, timers. The kernel ends all of them with the process;
  * dlclose ends none. (Signal handlers never come so far, and its own threads are counted: hooks_*.)
@@ -62,6 +54,14 @@ static const char *const lingering_functions[] = {
     "g_main_loop_new",
     NULL,
 };
+
+bool df_object_lingers(const struct df_elf *elf)
+{
+    for (const char *const *name = lingering_functions; *name; name++)
+        if (has_symbol(elf, *name, false))
+            return true;
+    return false;
+}
 
 /* "libm.so.6, libc.so.6": what it is linked to. */
 static void list_needed(const struct df_elf *elf, char *list, size_t size)
@@ -155,7 +155,7 @@ static int check(struct df_object *object, const char *path, char *message, size
     error = check_elf(object, &elf, path, message, size);
     object->cxx = !error && needs(&elf, "libstdc++.so.6");
     if (!error)
-        object->lingers = imports_one_of(&elf, lingering_functions);
+        object->lingers = df_object_lingers(&elf);
     object->main_moves =
         object->kind == DF_ELF_OBJECT && !error && has_symbol(&elf, "directfuse_main_moves", true);
     if (data)
@@ -179,19 +179,16 @@ int df_object_read(struct df_object *object, const char *path, char *message, si
 
 /* ---- loading ------------------------------------------------------------------------------ */
 
-static void *open_copy(const struct df_object *object, char *reason, size_t size)
+static void *open_copy(struct df_object *object, struct df_guest *guest, char *reason, size_t size)
 {
     if (object->cxx)
         return df_cxx_load(object->fd, reason, size);
-    void *handle = df_image_load(object->fd, RTLD_NOW | RTLD_LOCAL);
-    if (!handle)
-        snprintf(reason, size, "%s", dlerror());
-    return handle;
+    return df_companions_load(&object->companions, object->fd, guest, reason, size);
 }
 
 /* Loads it with the libraries it needs, and hooks those that it brings. */
-static int open_with_libraries(struct df_object *object, const char *path, char *message,
-                               size_t size)
+static int open_with_libraries(struct df_object *object, struct df_guest *guest, const char *path,
+                               char *message, size_t size)
 {
     struct df_hooks_before before;
     char reason[512] = "";
@@ -199,7 +196,8 @@ static int open_with_libraries(struct df_object *object, const char *path, char 
         snprintf(message, size, "%s cannot be loaded: memory is short", path);
         return -ENOMEM;
     }
-    object->handle = open_copy(object, reason, sizeof(reason));
+    object->handle = open_copy(object, guest, reason, sizeof(reason));
+    object->lingers |= object->companions.linger;
     df_hooks_apply_to_new(&before);
     if (object->handle)
         return 0;
@@ -256,7 +254,7 @@ static int load(struct df_object *object, struct df_guest *guest, const char *pa
                  path);
         return -ENOEXEC;
     }
-    error = open_with_libraries(object, path, message, size);
+    error = open_with_libraries(object, guest, path, message, size);
     if (error)
         return error;
     struct link_map *map;
@@ -288,6 +286,7 @@ void df_object_close(struct df_object *object)
     if (object->handle && !object->lingers) {
         df_library_lock();
         dlclose(object->handle);
+        df_companions_close(&object->companions);
         df_library_unlock();
     }
     if (object->fd >= 0)

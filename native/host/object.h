@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "host/companion.h"
 #include "host/elf.h"
 #include "host/guest.h"
 #include "host/program.h"
@@ -26,6 +27,7 @@ struct df_object {
     bool main_moves;       /* it states that: docs/decisions/015 */
     bool lingers;          /* its code may run after main has returned: threads, keys */
     void *handle;          /* of dlopen */
+    struct df_companions companions;
     const void *map;       /* its struct link_map: which object an address belongs to */
     df_main_function main; /* of an object */
     void *start;           /* of a program: its _start */
@@ -47,6 +49,10 @@ int df_object_read(struct df_object *object, const char *path, char *message, si
  */
 int df_object_open(struct df_object *object, struct df_guest *guest, const char *path,
                    char *message, size_t size);
+
+/* Whether code of the image may run after main has returned: threads of others, destructors of
+ * thread-specific values, timers. */
+bool df_object_lingers(const struct df_elf *elf);
 
 /* Unloads what is loaded (destructors and atexit handlers run) and drops the copy. One that lingers
  * stays mapped until the process ends. */
