@@ -97,6 +97,7 @@ void df_guest_destroy(struct df_guest *guest)
     pthread_mutex_destroy(&guest->lock);
     df_belongings_destroy(&guest->belongings);
     df_hooks_forget_environment(guest);
+    df_hooks_forget_scan(guest);
     guest->output = NULL;
 }
 

@@ -79,6 +79,9 @@ _Noreturn void df_hooks_end(struct df_guest *guest, int status);
 void df_hooks_apply_environment(const struct df_guest *guest);
 void df_hooks_forget_environment(struct df_guest *guest);
 
+/* Of a guest that may have ended in the middle of getopt(3). */
+void df_hooks_forget_scan(const struct df_guest *guest);
+
 /* write(2) without SIGPIPE, where fd is one of the guest's sockets. */
 ssize_t df_hooks_write_connection(int fd, const void *data, size_t size);
 
