@@ -148,7 +148,12 @@ def place(argv: list[str], library: str, placement: Placement, options: Options)
         inline = placement == "inline"
         if inline or refusal.errno != errno.ENOEXEC or not _is_program(library):
             raise
-        return _start_helper(argv, library, str(refusal.strerror), options)
+        reason = str(refusal.strerror)
+    try:
+        return _start_helper(argv, library, reason, options)
+    except MountError as failure:  # what kept it out of this process may be why
+        failure.strerror = f"{failure.strerror}\n(not loaded into this process: {reason})"
+        raise
 
 
 def place_program(

@@ -411,12 +411,17 @@ static int start_error(struct df_plugin *plugin)
         return plugin->load_error;
     if (plugin->mount_error)
         return plugin->mount_error;
-    snprintf(reason, sizeof(reason), "%s: main() returned %d before it mounted anything%s",
-             plugin->library, plugin->status,
-             plugin->status == 0 && df_belongings_any_child(&plugin->guest.belongings)
-                 ? "; it has started a child, perhaps to live on in the background: give it its "
-                   "option to stay in the foreground (often -f)"
-                 : "");
+    if (plugin->status >= DF_PROGRAM_KILLED)
+        snprintf(reason, sizeof(reason), "%s was ended by signal %d before it mounted anything",
+                 plugin->library, plugin->status - DF_PROGRAM_KILLED);
+    else
+        snprintf(
+            reason, sizeof(reason), "%s: main() returned %d before it mounted anything%s",
+            plugin->library, plugin->status,
+            plugin->status == 0 && df_belongings_any_child(&plugin->guest.belongings)
+                ? "; it has started a child, perhaps to live on in the background: give it its "
+                  "option to stay in the foreground (often -f)"
+                : "");
     df_plugin_log(plugin, reason);
     return -EIO;
 }

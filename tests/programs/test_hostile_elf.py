@@ -15,6 +15,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import directfuse
+
 from .conftest import need
 
 PHDR, DYN = 56, 16
@@ -151,3 +153,13 @@ def test_a_sound_program_is_told_apart(program, tmp_path):
     path.write_bytes(program)
     done = judge([path])
     assert done.returncode == 0 and done.stdout == "5\n", done.stderr
+
+
+def test_what_kept_it_out_is_said_when_it_does_not_run_either(program, tmp_path):
+    path = tmp_path / "cut"
+    path.write_bytes(program[:3000])
+    path.chmod(0o755)
+    with pytest.raises(
+        directfuse.MountError, match=r"(?s)helper.*not loaded.*truncated or damaged"
+    ):
+        directfuse.mount([path, "image", tmp_path / "mountpoint"])

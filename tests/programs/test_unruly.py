@@ -5,6 +5,7 @@ import ctypes
 import errno
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -78,6 +79,8 @@ def test_an_end_before_the_loop_is_reported(unruly, point, deed):
     assert "before it mounted" in str(caught.value)
     if deed == "assert":
         assert "a wish" in str(caught.value)
+    if deed in ("abort", "assert"):
+        assert f"was ended by signal {int(signal.SIGABRT)} before" in str(caught.value)
 
 
 @pytest.mark.parametrize("deed", ["unmount", "terminate"])
