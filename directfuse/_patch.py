@@ -121,6 +121,7 @@ def _install() -> None:
         _extend(names, ours)
     _extend(os.supports_effective_ids, ours)
     _install_tempfile(ours)
+    _install_glob(ours)
 
 
 def _is_left_alone(name: str) -> bool:
@@ -176,6 +177,18 @@ def _install_tempfile(ours: dict[int, Any]) -> None:
 _defaults: list[tuple[Any, Any]] = []
 
 
+def _install_glob(ours: dict[int, Any]) -> None:
+    """From Python 3.13 on pathlib's globbing keeps os.scandir and os.lstat in its classes."""
+    for kind in vars(sys.modules.get("glob", object)).values():
+        for name, kept in list(vars(kind).items()) if isinstance(kind, type) else ():
+            if isinstance(kept, staticmethod) and id(kept.__func__) in ours:
+                setattr(kind, name, staticmethod(ours[id(kept.__func__)]))
+                _kept.append((kind, name, kept))
+
+
+_kept: list[tuple[type, str, Any]] = []
+
+
 def _restore() -> None:
     """What somebody else has replaced in the meantime is left as it is. The lock is held."""
     for names, name, before, function in reversed(_undo):
@@ -185,7 +198,9 @@ def _restore() -> None:
         known.discard(function)
     for method, defaults in _defaults:
         method.__defaults__ = defaults
-    for done in (_undo, _added, _defaults):
+    for kind, name, kept in _kept:
+        setattr(kind, name, kept)
+    for done in (_undo, _added, _defaults, _kept):
         done.clear()
 
 

@@ -333,3 +333,17 @@ def test_identity_is_read_again(memfs, script):
         ).split()[-1]
         == "0o40750"
     )
+
+
+def test_a_class_of_glob_that_keeps_scandir_sees_the_mounts(root, monkeypatch):
+    """As pathlib's Path.glob() in Python 3.13 and later."""
+
+    class Globber:
+        scandir = staticmethod(os.scandir)
+
+    monkeypatch.setattr(glob, "_Globber", Globber, raising=False)
+    directfuse.mkdir(f"{root}/sub")
+    real = Globber.scandir
+    with directfuse.patch():
+        assert [entry.name for entry in Globber.scandir(root)] == ["sub"]
+    assert Globber.scandir is real
