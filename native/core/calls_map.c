@@ -329,6 +329,15 @@ static bool valid_msync(int flags)
            (flags & (MS_ASYNC | MS_SYNC)) != (MS_ASYNC | MS_SYNC);
 }
 
+/* As msync(2) ends: what was written may be kept by somebody still. */
+static int sync_file(struct df_thread *thread, struct df_file *file)
+{
+    struct df_call call;
+
+    df_call_start(&call, thread, atomic_load(&file->mount));
+    return (int)df_call_result(&call, file->fs->ops->fsync(file->fs, &call, file, true));
+}
+
 /* The whole mapping is written back, whatever part of it is asked for. */
 int df_call_msync(void *address, size_t length, int flags)
 {
@@ -342,6 +351,8 @@ int df_call_msync(void *address, size_t length, int flags)
     thread = df_gate_enter(&ret);
     if (thread) {
         ret = valid_msync(flags) ? (int)write_back(thread, map) : -EINVAL;
+        if (ret == 0 && flags & MS_SYNC)
+            ret = sync_file(thread, map->file);
         df_gate_leave(thread);
     }
     put(map);

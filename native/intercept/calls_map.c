@@ -225,7 +225,7 @@ long dfi_do_msync(struct dfi_frame *frame)
     ret = dfi_kernel(__NR_msync, frame->args[0], frame->args[1], flags); /* its errors first */
     if (ret == 0 && flags & (MS_SYNC | MS_ASYNC))
         ret = dfi_maps_write_back(files, frame->args[0],
-                                  frame->args[0] + whole_pages(frame->args[1]));
+                                  frame->args[0] + whole_pages(frame->args[1]), flags & MS_SYNC);
     return ret;
 }
 

@@ -181,7 +181,15 @@ static long write_mapping(struct dfi_files *files, const struct dfi_mapping *m)
     return ret;
 }
 
-long dfi_maps_write_back(struct dfi_files *files, uintptr_t start, uintptr_t end)
+/* What was written back may be kept by the server still. */
+static long sync_mapping(struct dfi_files *files, const struct dfi_mapping *m)
+{
+    struct df_trip trip = {.link = &files->link, .caller = &files->caller};
+
+    return m->shared ? df_trip_fsync(&trip, m->handle, true) : 0;
+}
+
+long dfi_maps_write_back(struct dfi_files *files, uintptr_t start, uintptr_t end, bool sync)
 {
     struct dfi_mapping m;
     long ret = 0, one;
@@ -190,15 +198,20 @@ long dfi_maps_write_back(struct dfi_files *files, uintptr_t start, uintptr_t end
         return 0;
     dfi_maps_lock(files);
     for (size_t i = 0; i < files->maps->count; i++)
-        if (part(files, i, start, end, &m) && (one = write_mapping(files, &m)) < 0 && ret == 0)
-            ret = one;
+        if (part(files, i, start, end, &m)) {
+            one = write_mapping(files, &m);
+            if (one == 0 && sync)
+                one = sync_mapping(files, &m);
+            if (one < 0 && ret == 0)
+                ret = one;
+        }
     dfi_maps_unlock(files);
     return ret;
 }
 
 void dfi_maps_sync(struct dfi_files *files)
 {
-    dfi_maps_write_back(files, 0, UINTPTR_MAX);
+    dfi_maps_write_back(files, 0, UINTPTR_MAX, false);
 }
 
 long dfi_maps_cut(struct dfi_files *files, uintptr_t start, uintptr_t end)
@@ -208,7 +221,7 @@ long dfi_maps_cut(struct dfi_files *files, uintptr_t start, uintptr_t end)
 
     if (!__atomic_load_n(&files->maps, __ATOMIC_ACQUIRE))
         return 0;
-    ret = dfi_maps_write_back(files, start, end);
+    ret = dfi_maps_write_back(files, start, end, false);
     dfi_maps_lock(files);
     for (size_t i = files->maps->count; i-- > 0;)
         if (part(files, i, start, end, &m) && take_out(files, i, start, end))

@@ -55,8 +55,9 @@ long dfi_maps_protect(struct dfi_files *files, uintptr_t start, uintptr_t end, i
 /* Late memory of the range becomes PROT_NONE throughout, as one mapping: for mremap(2). */
 void dfi_maps_unready(struct dfi_files *files, uintptr_t start, uintptr_t end);
 
-/* Writes back what shows in the range. 0 or the first error. */
-long dfi_maps_write_back(struct dfi_files *files, uintptr_t start, uintptr_t end);
+/* Writes back what shows in the range; `sync`: and has the server hand it over, as fsync(2). 0 or
+ * the first error. */
+long dfi_maps_write_back(struct dfi_files *files, uintptr_t start, uintptr_t end, bool sync);
 
 /* All of it. */
 void dfi_maps_sync(struct dfi_files *files);
