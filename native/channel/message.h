@@ -32,6 +32,8 @@ enum df_message_op {
     DF_MESSAGE_UNFORK,
     /* Of a mount: unmount it. args.unmount. */
     DF_MESSAGE_UNMOUNT,
+    /* Whatever the server keeps of writes is handed over, of all its mounts. */
+    DF_MESSAGE_SYNC,
     /* Nothing, there and back. */
     DF_MESSAGE_NOTHING,
     DF_MESSAGE_COUNT

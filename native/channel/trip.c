@@ -479,6 +479,11 @@ int df_trip_unmount(struct df_trip *trip, bool lazy, bool alone)
     return (int)df_letter_send_and_finish(&l);
 }
 
+int df_trip_sync(struct df_trip *trip)
+{
+    return (int)tell(trip, DF_MESSAGE_SYNC, 0);
+}
+
 int df_trip_nothing(struct df_trip *trip)
 {
     return (int)tell(trip, DF_MESSAGE_NOTHING, 0);

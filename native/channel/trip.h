@@ -126,6 +126,9 @@ int df_trip_unfork(struct df_trip *trip, uint32_t client);
 /* Unmounts trip->mount, on the server, for everybody. 0, -EBUSY, -EINVAL; -EUSERS: `alone`, and
  * there are other clients. */
 int df_trip_unmount(struct df_trip *trip, bool lazy, bool alone);
+/* What was written to any mount of the server, and kept there, is handed to its file system; what
+ * fails then is told by fsync and close of the files. 0. */
+int df_trip_sync(struct df_trip *trip);
 /* There and back: what a trip costs; and whether the server answers. 0. */
 int df_trip_nothing(struct df_trip *trip);
 

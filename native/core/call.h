@@ -41,6 +41,7 @@ struct df_call {
     _Atomic uint32_t
         state;          /* completion word: 0 running, 1 complete, 2 a thread sleeps; starts at 0 */
     ssize_t result;     /* valid once complete; written before `state` */
+    bool writes_back;   /* write: bytes that were kept, at their offset whatever file->flags says */
     bool asks_validity; /* getattr: somebody would repeat the answer to others */
     uint64_t valid_ns; /* then: for how long the plugin allows that, also of -ENOENT; 0: not at all;
                           UINT64_MAX: until something changes */
@@ -82,6 +83,10 @@ static inline ssize_t df_call_end_second(struct df_call *call, ssize_t result)
 /* Set by who repeats answers of getattr (native/server), told by hosts: the plugin has notified
  * that something is no longer as it said. Any thread. NULL: nobody listens. */
 extern _Atomic(void (*)(void)) df_call_listener;
+
+/* Set, before it mounts, by a process that will keep writes of its file systems (native/server):
+ * hosts may offer FUSE_CAP_WRITEBACK_CACHE. */
+extern _Atomic bool df_call_keeps_writes;
 
 static inline void df_call_tell_change(void)
 {

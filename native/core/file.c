@@ -117,6 +117,7 @@ struct df_file *df_file_new(struct df_thread *thread, struct df_mount *mount, st
     file->ino = 0;
     file->far = NULL;
     file->body = 0;
+    file->kept = NULL;
     file->position = 0;
     memset(file->host, 0, sizeof(file->host));
     atomic_store_explicit(&file->mount, mount, memory_order_release);

@@ -73,6 +73,7 @@ struct df_file {
     const struct df_file_far *far; /* NULL: nobody else has it; fixed after open */
     uint64_t body; /* of this object and of no other of the mount, ever: what is known of its bytes
                       is known by it; 0: nothing may be. Fixed after open */
+    void *kept;    /* of who keeps its writes (native/server), or NULL; fixed after open */
 
     pthread_mutex_t position_lock; /* protects position; held for read, write, lseek, getdents */
     off_t position;                /* file offset, bytes; opaque cookie in a directory */

@@ -18,8 +18,9 @@
 #include "core/export.h"
 #include "core/ops.h"
 
-enum {                              /* df_mount_spec.flags */
-       DF_ATTACH_READONLY = 1 << 0, /* calls that would change something: EROFS */
+enum {                               /* df_mount_spec.flags */
+       DF_ATTACH_READONLY = 1 << 0,  /* calls that would change something: EROFS */
+       DF_ATTACH_WRITEBACK = 1 << 1, /* df_fs.writes_back of the file system */
 };
 
 enum {                          /* df_mount_detach flags */

@@ -293,6 +293,7 @@ struct df_ops {
 /* The start of every host's and wrapper's own struct. `ops` is always a completed table. */
 struct df_fs {
     const struct df_ops *ops;
+    bool writes_back; /* its writes may be kept and made later: FUSE_CAP_WRITEBACK_CACHE */
 };
 
 /* ---- helpers for implementers ----------------------------------------------------------- */

@@ -12,8 +12,9 @@
 
 #include "host/highlevel_private.h"
 
-/* What this lane can do. Left out: writeback caching, POSIX ACLs, cached symlinks and explicit
- * invalidation of data, which only a kernel does; who asks for them without looking is told so. */
+/* What this lane can do; writeback caching, where somebody does it. Left out: POSIX ACLs, cached
+ * symlinks and explicit invalidation of data, which only a kernel does; who asks for them without
+ * looking is told so. */
 #define OFFERED                                                                                    \
     (FUSE_CAP_ASYNC_READ | FUSE_CAP_POSIX_LOCKS | FUSE_CAP_ATOMIC_O_TRUNC |                        \
      FUSE_CAP_EXPORT_SUPPORT | FUSE_CAP_DONT_MASK | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE | \
@@ -172,6 +173,7 @@ static void settle(struct df_highlevel *hl, const struct fuse_conn_info *conn)
     hl->overrides = config->set_mode || config->set_uid || config->set_gid;
     hl->open_paths.numbers = !config->use_ino;
     hl->want = conn->want;
+    hl->fs.writes_back = conn->want & FUSE_CAP_WRITEBACK_CACHE;
     hl->max_read = request_limit(conn->max_read, session->max_read);
     hl->max_write = request_limit(conn->max_write, session->max_write);
     if (hl->max_write < MAX_WRITE_LEAST)
@@ -217,6 +219,8 @@ int df_highlevel_init(struct df_fs *fs, struct fuse *fuse, struct fuse_conn_info
     conn->proto_major = 7;
     conn->proto_minor = 38;
     conn->capable = OFFERED;
+    if (atomic_load(&df_call_keeps_writes))
+        conn->capable |= FUSE_CAP_WRITEBACK_CACHE;
     conn->want = WANTED;
     conn->time_gran = 1;
     if (hl->ops.write_buf)

@@ -180,7 +180,8 @@ static DF_FLAT void end_change(struct access *access)
 }
 
 static DF_FLAT ssize_t write_file(struct df_frame *frame, struct df_file *file,
-                                  const struct iovec *iov, int iovcnt, off_t *offset)
+                                  const struct iovec *iov, int iovcnt, off_t *offset,
+                                  bool writes_back)
 {
     struct access access = {.frame = frame, .file = file};
     ssize_t result = strip_privileges(frame, file);
@@ -188,6 +189,10 @@ static DF_FLAT ssize_t write_file(struct df_frame *frame, struct df_file *file,
     if (result)
         return result;
     begin_change(&access);
+    if (writes_back) {
+        access.fi.info.writepage = 1;
+        access.fi.info.flags &= ~O_APPEND;
+    }
     if (lost(&access)) {
         result = -ENOENT;
     } else if (access.fi.info.flags & O_APPEND) {
@@ -210,7 +215,7 @@ ssize_t df_highlevel_write(struct df_fs *fs, struct df_call *call, struct df_fil
     if (!hl->ops.write && !hl->ops.write_buf)
         return -ENOSYS;
     df_frame_enter(&frame, hl, call);
-    ssize_t result = write_file(&frame, file, iov, iovcnt, offset);
+    ssize_t result = write_file(&frame, file, iov, iovcnt, offset, call->writes_back);
     df_frame_leave(&frame);
     return result;
 }

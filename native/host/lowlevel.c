@@ -128,6 +128,8 @@ static void offer(const struct df_lowlevel *lane, struct fuse_conn_info *conn)
         conn->congestion_threshold = conn->max_background * 3 / 4;
     conn->time_gran = 1;
     conn->capable = CAPABLE;
+    if (atomic_load(&df_call_keeps_writes))
+        conn->capable |= FUSE_CAP_WRITEBACK_CACHE;
     conn->want = FUSE_CAP_ASYNC_READ | FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_ASYNC_DIO |
                  FUSE_CAP_IOCTL_DIR | FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_PARALLEL_DIROPS |
                  (ops->write_buf ? FUSE_CAP_SPLICE_READ : 0) |
@@ -178,6 +180,7 @@ static void obey(struct df_lowlevel *lane, const struct fuse_conn_info *conn)
     lane->flock_locks = want & FUSE_CAP_FLOCK_LOCKS;
     lane->ioctl_dir = want & FUSE_CAP_IOCTL_DIR;
     lane->nodes.parallel = want & FUSE_CAP_PARALLEL_DIROPS;
+    lane->fs.writes_back = want & FUSE_CAP_WRITEBACK_CACHE;
     lane->nodes.keep_links = want & FUSE_CAP_CACHE_SYMLINKS;
     lane->max_write = conn->max_write < SIZE_MAX_DEFAULT ? conn->max_write : SIZE_MAX_DEFAULT;
     if (lane->max_write < WRITE_MIN)

@@ -163,6 +163,10 @@ static ssize_t send_write(struct df_lowlevel *lane, struct df_call *call, struct
     struct fuse_file_info *fi = df_lowlevel_file_info(&info, call, file);
     struct fuse_req req;
 
+    if (call->writes_back) {
+        fi->writepage = 1;
+        fi->flags &= ~O_APPEND;
+    }
     df_request_begin(&req, lane, call, DF_TAKES_WRITE);
     req.room = size;
     if (lane->ops.write_buf) {
@@ -252,7 +256,8 @@ static ssize_t write_locked(const struct df_target *target, const struct iovec *
 {
     ssize_t result = 0;
 
-    if (atomic_load_explicit(&target->file->flags, memory_order_relaxed) & O_APPEND)
+    if (!target->call->writes_back &&
+        atomic_load_explicit(&target->file->flags, memory_order_relaxed) & O_APPEND)
         result = find_end(target, offset);
     if (result == 0)
         result = df_lowlevel_strip(target);

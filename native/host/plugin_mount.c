@@ -74,7 +74,8 @@ static int attach(struct df_plugin *plugin, const struct df_session *session, st
         .point = session->mountpoint,
         .fsname = session->fsname,
         .subtype = session->subtype,
-        .flags = session->readonly ? DF_ATTACH_READONLY : 0,
+        .flags = (session->readonly ? DF_ATTACH_READONLY : 0) |
+                 (fs->writes_back ? DF_ATTACH_WRITEBACK : 0),
     };
     int error = df_mount_attach(&spec, fs, &mount);
     if (error) {
@@ -134,6 +135,8 @@ int df_plugin_serve(struct df_plugin *plugin, const struct df_session *session, 
     struct df_fs *front = fs;
     if (plugin->object.kind == DF_ELF_PROGRAM)
         front = df_guarded_new(fs, &plugin->guest);
+    if (front)
+        front->writes_back = fs->writes_back;
     error = front ? attach(plugin, session, front) : -ENOMEM;
     if (error) {
         if (front != fs)

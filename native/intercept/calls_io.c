@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <sys/uio.h>
 
+#include "channel/trip.h"
 #include "core/calls.h"
 #include "core/fd.h"
 #include "intercept/files.h"
@@ -48,10 +49,31 @@ DFI_BY_FD(ftruncate, df_call_ftruncate(ours(frame), (off_t)a[1]))
 DFI_BY_FD(fallocate, df_call_fallocate(ours(frame), (int)a[1], (off_t)a[2], (off_t)a[3]))
 DFI_BY_FD(fadvise64, df_call_fadvise(ours(frame), (off_t)a[1], (off_t)a[2], (int)a[3]))
 
-/* syncfs(2) of a FUSE file system does nothing but see that the descriptor is open. */
+/* A FUSE file system does not hear of syncfs(2) or sync(2); it gets what is kept of its writes. */
+static long sync_all(void)
+{
+    struct df_trip trip = {.link = &dfi_process()->files->link};
+    struct dfi_record record;
+    long ret;
+
+    dfi_record_begin(&record);
+    ret = df_trip_sync(&trip);
+    dfi_record_end(&record);
+    return ret;
+}
+
 long dfi_do_syncfs(struct dfi_frame *frame)
 {
-    return dfi_fd_is_ours(frame->args[0]) ? 0 : DFI_PASS;
+    return dfi_fd_is_ours(frame->args[0]) ? sync_all() : DFI_PASS;
+}
+
+/* Those of the kernel's file systems are the kernel's. */
+long dfi_do_sync(struct dfi_frame *frame)
+{
+    (void)frame;
+    if (dfi_process()->files->link.segment)
+        sync_all();
+    return DFI_PASS;
 }
 
 static long read_ahead(const struct dfi_frame *frame)

@@ -260,10 +260,10 @@ static int64_t run_inside(struct df_work *w)
     return ret;
 }
 
-/* Those that change mounts must not stand inside one. */
+/* Those that change mounts, or go through all of them, must not stand inside one. */
 static bool is_outside(uint32_t op)
 {
-    return op == DF_MESSAGE_UNMOUNT;
+    return op == DF_MESSAGE_UNMOUNT || op == DF_MESSAGE_SYNC;
 }
 
 void df_execute(void *arg, struct df_slot *slot, struct df_area *area)

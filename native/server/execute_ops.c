@@ -408,6 +408,14 @@ static int64_t do_unmount(struct df_work *w)
     return df_server_unmount(w->server, w->message.mount, w->message.args.unmount.lazy);
 }
 
+static int64_t do_sync(struct df_work *w)
+{
+    for (unsigned i = 0; i < w->server->mount_count; i++)
+        if (w->server->mounts[i].writeback.made)
+            df_writeback_sync(w->server->mounts[i].writeback.made);
+    return 0;
+}
+
 static int64_t do_nothing(struct df_work *w)
 {
     (void)w;
@@ -418,8 +426,8 @@ df_execute_op *const df_execute_ops[DF_MESSAGE_COUNT] = {
 #define DF_OP(name) [DF_MESSAGE_##name] = do_##name,
 #include "core/ops.def"
 #undef DF_OP
-    [DF_MESSAGE_ADOPT] = do_adopt,     [DF_MESSAGE_DROP] = do_drop,
-    [DF_MESSAGE_KEEP] = do_keep,       [DF_MESSAGE_FORK] = do_fork,
-    [DF_MESSAGE_UNFORK] = do_unfork,   [DF_MESSAGE_UNMOUNT] = do_unmount,
-    [DF_MESSAGE_NOTHING] = do_nothing,
+    [DF_MESSAGE_ADOPT] = do_adopt,   [DF_MESSAGE_DROP] = do_drop,
+    [DF_MESSAGE_KEEP] = do_keep,     [DF_MESSAGE_FORK] = do_fork,
+    [DF_MESSAGE_UNFORK] = do_unfork, [DF_MESSAGE_UNMOUNT] = do_unmount,
+    [DF_MESSAGE_SYNC] = do_sync,     [DF_MESSAGE_NOTHING] = do_nothing,
 };

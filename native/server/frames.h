@@ -14,7 +14,8 @@
  * page (truncation, fallocate, O_TRUNC, an open without keep_cache) give the content another id
  * when they end. Changes of files that are not known by number are announced for the whole mount.
  *
- * Writes go through to the plugin: no frame is ever dirty, so any may give way at any time.
+ * No frame is ever dirty, so any may give way at any time: writes go through to the plugin, or are
+ * kept beneath this (writeback.h).
  *
  * Locks: `lock` protects the table of contents; a stripe, by number, protects the changes of a
  * content and the putting in of its frames. `lock` before a stripe; `growth` is innermost.

@@ -228,6 +228,7 @@ int main(int argc, char *argv[])
         return 2;
     }
     block_signals();
+    df_server_process_begin();
     keep_to_ourselves(a.control);
     keep_to_ourselves(a.listener);
     if (a.control >= 0 && (error = detach()) < 0)

@@ -186,14 +186,23 @@ static bool await(struct df_pool *pool, uint32_t index, uint32_t client_cpu)
 static _Thread_local struct serving {
     struct df_pool *pool;
     uint32_t slot;
+    bool deaf;
 } serving;
+
+bool df_pool_hear(bool hears)
+{
+    bool before = !serving.deaf;
+
+    serving.deaf = !hears;
+    return before;
+}
 
 static void hear_signals(df_call_tell *tell, void *data)
 {
     struct df_pool *pool = serving.pool;
     bool late;
 
-    if (!pool)
+    if (!pool || serving.deaf)
         return; /* a thread of the plugin's own: on nobody's behalf */
     pthread_mutex_lock(&pool->lock);
     pool->hearers[serving.slot] = (struct df_hearer){tell, data};
@@ -265,7 +274,7 @@ static uint32_t serve(struct df_pool *pool, struct df_slot *slot)
 
     atomic_fetch_sub(&pool->idle, 1);
     delegate(pool);
-    serving = (struct serving){pool, index};
+    serving = (struct serving){.pool = pool, .slot = index};
     pool->serve(pool->arg, slot, &df_segment_areas(segment)[index]);
     if (atomic_load_explicit(&pool->signalled[index], memory_order_relaxed))
         atomic_store_explicit(&pool->signalled[index], false, memory_order_relaxed);

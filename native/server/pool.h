@@ -70,6 +70,10 @@ void df_pool_sleep_end(struct df_pool *pool, const struct df_slot *slot);
 /* The client has a signal, or waits for the slot's answer no more: its op is told. */
 void df_pool_signal(struct df_pool *pool, uint32_t slot);
 
+/* Whether signals of the process whose call the calling thread is in are told to hosts; they are
+ * unless it is for everybody what is done now. Returns what was. */
+bool df_pool_hear(bool hears);
+
 /* Number of workers that are in such an op now. */
 uint32_t df_pool_sleeping(struct df_pool *pool);
 

@@ -8,8 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/call.h"
 #include "directfuse.h"
 #include "server/server.h"
+
+void df_server_process_begin(void)
+{
+    atomic_store(&df_call_keeps_writes, true);
+}
 
 static int report_to = -1; /* set before serving, by the one thread there is of this */
 

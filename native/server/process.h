@@ -10,6 +10,9 @@
 #include "core/export.h"
 #include "server/keeper.h"
 
+/* Before it mounts: what only a server can do is offered to its file systems. */
+DF_PRIVATE_EXPORT void df_server_process_begin(void);
+
 /*
  * df_serve() for all mounts of this process, with the descriptors of its command line. Each mount
  * says at its end, to `report` (-1: nobody), what it has done: a line "mount MOUNTPOINT", then

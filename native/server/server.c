@@ -43,7 +43,8 @@ static bool serve_mount(const struct df_mount *mount, void *arg)
 
     if (server->mount_count == DF_MOUNT_COUNT)
         return false;
-    *served = (struct df_served){mount->id, (struct df_mount *)mount, shared, false};
+    *served =
+        (struct df_served){.id = mount->id, .mount = (struct df_mount *)mount, .shared = shared};
     server->mount_count++;
     df_cacher_mount(&server->cacher, server->mount_count - 1);
     if (is_again(server)) /* what the segment says of it holds */
@@ -218,6 +219,9 @@ static void forget_cached(void)
         return;
     df_cacher_forget(&server->cacher);
     df_framer_forget(&server->framer);
+    for (unsigned i = 0; i < server->mount_count; i++)
+        if (server->mounts[i].writeback.made)
+            df_writeback_hurry(server->mounts[i].writeback.made);
 }
 
 /* What was unmounted before the death of the last server is so here, too. */
@@ -232,6 +236,30 @@ static void unmount_again(struct df_server *server)
         served->id = 0;
         atomic_fetch_sub(&server->live_count, 1);
     }
+}
+
+#define DIRTY_SHARE 5 /* of the memory for what clients find: the kernel's dirty_ratio is 20 % */
+
+/* Before anybody listens, or writes. */
+static int keep_writes(struct df_server *server)
+{
+    server->dirty.limit = server->options->cache_size / DIRTY_SHARE / DF_DIRTY_PAGE;
+    for (unsigned i = 0; i < server->mount_count; i++) {
+        struct df_served *served = &server->mounts[i];
+        int error;
+
+        if (!(served->mount->flags & DF_ATTACH_WRITEBACK))
+            continue;
+        served->writeback = (struct df_writeback_server){.mount = served->mount,
+                                                         .id = served->id,
+                                                         .cacher = &server->cacher,
+                                                         .index = i,
+                                                         .room = &server->dirty};
+        error = df_mount_wrap(served->id, df_writeback_wrap, &served->writeback);
+        if (error < 0)
+            return error;
+    }
+    return 0;
 }
 
 static int begin_files(struct df_server *server)
@@ -273,9 +301,11 @@ static int begin(struct df_server *server)
     df_cacher_init(&server->cacher, server->own.segment);
     df_crash_watch(server->own.segment, server->options->report);
     df_framer_init(&server->framer, server->own.segment, &server->cacher);
+    df_mount_each(serve_mount, server);
+    if ((error = keep_writes(server)) < 0)
+        return error;
     atomic_store(&listening, server);
     atomic_store(&df_call_listener, forget_cached);
-    df_mount_each(serve_mount, server);
     atomic_store(&server->live_count, server->mount_count);
     if (is_again(server)) {
         unmount_again(server);
@@ -310,6 +340,8 @@ int df_serve(const struct df_serve_options *options)
     df_segment_free(&server->own);
     df_files_free(&server->files);
     df_framer_free(&server->framer);
+    for (unsigned i = 0; i < server->mount_count; i++)
+        df_writeback_free(server->mounts[i].writeback.made);
     close(server->news);
     pthread_mutex_destroy(&server->lock);
     free(server);

@@ -14,13 +14,15 @@
 #include "server/pool.h"
 #include "server/segment.h"
 #include "server/server.h"
+#include "server/writeback.h"
 
 /* A mount that is served. Fixed but for `ending`. */
 struct df_served {
     int id;
-    struct df_mount *mount;         /* type-stable; pinned with its id */
-    struct df_shared_mount *shared; /* its entry in the segment */
-    bool ending;                    /* under server->lock: unmount it with its last file */
+    struct df_mount *mount;               /* type-stable; pinned with its id */
+    struct df_shared_mount *shared;       /* its entry in the segment */
+    bool ending;                          /* under server->lock: unmount it with its last file */
+    struct df_writeback_server writeback; /* its `made` is NULL: writes go through */
 };
 
 struct df_server {
@@ -30,6 +32,7 @@ struct df_server {
     struct df_files files;
     struct df_cacher cacher;
     struct df_framer framer;
+    struct df_writeback_room dirty;
     int news;                /* eventfd: something may be over: look */
     _Atomic uint32_t rounds; /* futex: how often the control loop has seen all there was to see */
 

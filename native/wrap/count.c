@@ -284,6 +284,6 @@ struct df_fs *df_count_wrap(struct df_fs *below, struct df_counters *counters)
     if (!self)
         return NULL;
     df_count_hold(counters);
-    *self = (struct counting){{&count_ops}, below, counters};
+    *self = (struct counting){{.ops = &count_ops}, below, counters};
     return &self->fs;
 }

@@ -25,17 +25,19 @@ class Backend:
 
     takes_options = True
 
-    def __init__(self, name, *, source, keeps_names):
+    def __init__(self, name, *, source, keeps_names, program=None, options=()):
         self.name = name
+        self.program = program or name
+        self.options = (*OPTIONS, *options)
         self.source = source
         self.keeps_names = keeps_names
         self.needs_mountpoint = False  # the program itself looks at its mountpoint
 
     def command(self, mountpoint, source, *, readonly=False):
         """The command line: words, the first one the name of the backend."""
-        options = ",".join((*OPTIONS, *(["ro"] if readonly else [])))
+        options = ",".join((*self.options, *(["ro"] if readonly else [])))
         where = [source, mountpoint] if self.source else [mountpoint]
-        return [self.name, *where, "-o", options]
+        return [self.program, *where, "-o", options]
 
     def daemon(self, words):
         """The command line of the process that serves a kernel mount; None when it is not built."""
@@ -45,11 +47,11 @@ class Backend:
     def executable(self):
         """Path of the executable, or None when it is not built."""
         if directory := os.environ.get(ENVIRONMENT):
-            return shutil.which(self.name, path=directory)
+            return shutil.which(self.program, path=directory)
         try:
             from directfuse._paths import program
 
-            return program(self.name)
+            return program(self.program)
         except ImportError:
             return None
 
@@ -74,6 +76,16 @@ BACKENDS = {
         Backend("passthrough", source=True, keeps_names=True),
     )
 }
+
+#: Like memfs, but it wants its writes to be gathered (FUSE_CAP_WRITEBACK_CACHE), which only a mount
+#: server does.
+GATHERED = Backend(
+    "memfs-writeback",
+    source=False,
+    keeps_names=False,
+    program="memfs",
+    options=["writeback_cache"],
+)
 
 if EXAMPLES in os.environ:
     for example in (

@@ -17,7 +17,7 @@ import tempfile
 import time
 
 from . import linux
-from .backends import BACKENDS, Unavailable
+from .backends import BACKENDS, GATHERED, Unavailable
 from .child import die_with_parent, in_child, in_thread, set_thread_identity
 from .fs import Fs
 from .mounts import (
@@ -51,7 +51,9 @@ class Route:
     os = linux
 
     def __init__(self, backend=None, *, readonly=False):
-        self.backend = {**BACKENDS, **PROGRAMS}[backend] if backend else None
+        self.backend = (
+            {**BACKENDS, **PROGRAMS, GATHERED.name: GATHERED}[backend] if backend else None
+        )
         self.readonly = readonly
         self._numbers = itertools.count()
 
@@ -375,8 +377,10 @@ class Server(Inline):
 ROUTES = {route.name: route for route in (Plain, Kernel, Inline, Helper, Server)}
 
 #: Every (route, backend) that the suite runs on.
-WHERE = chosen() or [("plain", None)] + [
-    (route, backend) for route in ROUTES if route != "plain" for backend in BACKENDS
+WHERE = chosen() or [
+    ("plain", None),
+    *((route, backend) for route in ROUTES if route != "plain" for backend in BACKENDS),
+    ("server", GATHERED.name),
 ]
 
 

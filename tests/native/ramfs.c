@@ -392,7 +392,7 @@ static int ram_open(CALL, WHERE, OPEN, int flags, mode_t mode)
         return ret;
     p.node->opens++;
     file->host[0] = (uint64_t)(uintptr_t)p.node;
-    file->ino = p.node->st.st_ino;
+    file->ino = file->body = p.node->st.st_ino;
     file->kind = S_ISDIR(p.node->st.st_mode) ? DF_KIND_DIRECTORY : DF_KIND_REGULAR;
     if (S_ISLNK(p.node->st.st_mode))
         file->kind = DF_KIND_OTHER;
@@ -438,7 +438,8 @@ static ssize_t ram_write(CALL, OPEN, const struct iovec *iov, int iovcnt, off_t 
 {
     LOCKED(fs);
     struct node *node = node_of(file);
-    off_t at = *offset = file->flags & O_APPEND ? node->st.st_size : *offset;
+    bool appends = file->flags & O_APPEND && !call->writes_back;
+    off_t at = *offset = appends ? node->st.st_size : *offset;
 
     (void)call, (void)ram;
     for (int i = 0; i < iovcnt; i++, at += (off_t)iov[i - 1].iov_len) {

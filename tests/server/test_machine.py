@@ -482,7 +482,7 @@ def compare(machine, backend, settings):
 
 
 MACHINES = pytest.mark.parametrize("machine", [Machine, Locks])
-BACKENDS = pytest.mark.parametrize("backend", ["memfs", "passthrough"])
+BACKENDS = pytest.mark.parametrize("backend", ["memfs", "passthrough", "memfs-writeback"])
 
 
 @pytest.mark.timeout(300)  # seconds; one that fails has to shrink

@@ -1,0 +1,100 @@
+/*
+ * writeback_private.h - between writeback.c (what is kept, and how it is handed over) and
+ * writeback_ops.c (the table of ops).
+ */
+#ifndef DF_SERVER_WRITEBACK_PRIVATE_H
+#define DF_SERVER_WRITEBACK_PRIVATE_H
+
+#include "core/call.h"
+#include "server/writeback.h"
+
+#define DF_INODE_BUCKETS 1024 /* a power of two */
+
+struct df_inode;
+
+/* An open file description. */
+struct df_wfile {
+    struct df_file *file;
+    struct df_inode *inode;
+    bool writes;           /* opened for writing */
+    bool through;          /* direct_io, or no file that has pages */
+    bool unflushed;        /* the plugin need not hear of a close */
+    uint32_t seen;         /* errors of the inode that it has reported; under the inode's lock */
+    struct df_wfile *next; /* of the inode; under its lock */
+};
+
+/* An object that is open. */
+struct df_inode {
+    uint64_t body;         /* df_file.body; fixed */
+    uint32_t refs;         /* under the mount's lock, as what follows */
+    struct df_inode *next; /* in its bucket */
+    struct df_inode *next_owned, *previous_owned;
+    ino_t ino; /* as stat shows it; while owned */
+
+    pthread_mutex_t lock; /* protects what follows */
+    struct df_wfile *files;
+    uint32_t errors; /* late writes that have failed, counted */
+    int error;       /* the last one's */
+    struct df_dirty dirty;
+    off_t size; /* while owned, as what follows */
+    struct timespec modified;
+    _Atomic bool owned; /* changed under both locks */
+    int64_t since;      /* ns, CLOCK_MONOTONIC: owned; under the mount's lock */
+};
+
+struct df_writeback {
+    struct df_fs fs;
+    struct df_fs *below;
+    struct df_ops table;
+    struct df_writeback_server server;
+    struct df_caller self; /* who hands over: nobody's own call, of no process */
+
+    _Atomic uint32_t changing; /* changes under way that writes must not be kept beside */
+    _Atomic uint64_t changed;  /* those that have ended */
+    _Atomic uint64_t handed;   /* inodes that were handed over, counted before they are none's */
+    _Atomic uint32_t owned;    /* inodes */
+
+    pthread_mutex_t lock; /* of the tables */
+    struct df_inode *buckets[DF_INODE_BUCKETS];
+    struct df_inode *first_owned;
+
+    pthread_t thread;
+    pthread_mutex_t waking; /* protects these */
+    pthread_cond_t wake;
+    bool hurry, ending;
+};
+
+static inline struct df_writeback *df_writeback_of(struct df_fs *fs)
+{
+    return (struct df_writeback *)fs;
+}
+
+/* ---- inodes ---- */
+
+/* With a reference. NULL: no memory. */
+struct df_inode *df_inode_get(struct df_writeback *wb, uint64_t body);
+void df_inode_put(struct df_writeback *wb, struct df_inode *inode);
+
+/* An owned one that stat shows with that number, with a reference, or NULL. */
+struct df_inode *df_inode_owned(struct df_writeback *wb, ino_t ino);
+
+/* Under its lock: something is kept of it from now on. */
+void df_inode_own(struct df_writeback *wb, struct df_inode *inode, const struct stat *st);
+
+/* Under its lock: what is kept was never answered for, and is forgotten. */
+void df_inode_drop(struct df_writeback *wb, struct df_inode *inode);
+
+/* Under its lock: all of it is the file system's again when this returns. Errors are counted. */
+void df_inode_hand_over(struct df_writeback *wb, struct df_thread *thread, struct df_inode *inode);
+
+/* The same, with the lock taken. */
+void df_inode_clean(struct df_writeback *wb, struct df_thread *thread, struct df_inode *inode);
+
+/* Under its lock: the error that this description has not reported yet, or 0. */
+int df_inode_error(struct df_wfile *wfile);
+
+/* ---- the ops ---- */
+
+extern const struct df_ops df_writeback_ops;
+
+#endif
