@@ -45,8 +45,24 @@ def memfs(rows: dict[str, BenchRow]) -> Iterator[Row]:
 
 
 def dispatch(table: str) -> Iterator[Row]:
+    alone: dict[str, float] = {}
+    two: dict[str, float] = {}
     for line in table.splitlines()[1:]:
-        op, _, door, above, two = line.split("\t")
+        op, _, door, above, together = line.split("\t")
+        two[op] = float(together) / float(door)
         if op in DISPATCH:
             yield at_most(f"dispatch above the op: {op}", float(above), DISPATCH[op], " ns")
-        yield at_most(f"two threads against one: {op}", float(two) / float(door), TWO_THREADS, "×")
+        elif op.startswith("control: "):
+            alone[op] = two.pop(op)
+    yield from two_threads(two, alone)
+
+
+def two_threads(two: dict[str, float], alone: dict[str, float]) -> Iterator[Row]:
+    """Two CPUs are not always two cores: what loops that share nothing lose, in the same rounds,
+    is the machine's. Judged beside the one that loses least; the plain ratio stands there, too."""
+    control = min(alone.values())
+    for op, ratio in two.items():
+        row = at_most("", ratio / control, TWO_THREADS, "×")
+        what = f"two threads against one, beside a loop that shares nothing: {op}"
+        measured = f"{row.measured} ({ratio:.3g}× / {control:.3g}×)"
+        yield row._replace(what=what, measured=measured)

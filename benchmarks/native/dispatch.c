@@ -6,6 +6,8 @@
  *
  * Prints the 10th percentile of alternating rounds in ns: the bare op by pointer, the same op
  * through the C door from one thread, and from two threads at the same time on files of their own.
+ * The last rows are no calls: what one and two threads make of loops that share nothing, because
+ * two CPUs may be two halves of one core, or one of them busy elsewhere.
  */
 #include <directfuse.h>
 #include <errno.h>
@@ -212,15 +214,43 @@ static double door_open(void)
     return (now_ns() - start) / COUNT;
 }
 
+/* Three chains that do not wait for each other: about as much at once as in a call. */
+static double control_computing(void)
+{
+    uint64_t a = 1, b = 2, c = 3;
+    double start = now_ns();
+    for (int i = 0; i < COUNT; i++) {
+        for (int step = 0; step < 16; step++) {
+            a ^= a << 13, b ^= b << 13, c ^= c << 13;
+            a ^= a >> 7, b ^= b >> 7, c ^= c >> 7;
+            __asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c));
+        }
+    }
+    return (now_ns() - start) / COUNT;
+}
+
+static double control_copying(void)
+{
+    char from[4096] = {1}, to[4096];
+    double start = now_ns();
+    for (int i = 0; i < COUNT; i++) {
+        memcpy(to, from, sizeof(to));
+        __asm__ volatile("" : : "r"(to), "r"(from) : "memory");
+    }
+    return (now_ns() - start) / COUNT;
+}
+
 static const struct {
     const char *name;
-    double (*bare)(void);
+    double (*bare)(void); /* or NULL: a control */
     double (*door)(void);
 } rows[] = {
     {"pread", bare_pread, door_pread},
     {"pwrite", bare_pwrite, door_pwrite},
     {"stat, depth 2", bare_stat, door_stat},
     {"open+close", bare_open, door_open},
+    {"control: computing", NULL, control_computing},
+    {"control: copying 4 KiB", NULL, control_copying},
 };
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 
@@ -297,7 +327,7 @@ static void report(int rounds)
     for (int round = 0; round < rounds; round++) {
         for (int row = 0; row < ROWS; row++) {
             double *mine = samples + (size_t)row * 3 * rounds;
-            mine[round] = rows[row].bare();
+            mine[round] = rows[row].bare ? rows[row].bare() : NAN;
             mine[rounds + round] = rows[row].door();
             mine[2 * rounds + round] = together(rows[row].door);
         }

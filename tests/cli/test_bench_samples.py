@@ -1,11 +1,15 @@
-"""How many operations the samples of `directfuse bench` have."""
+"""What `directfuse bench` and benchmarks/goals make of samples: how long they are, how judged."""
 
+import importlib
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from directfuse._bench.measure import measure
 from directfuse._bench.worker import Lanes
+
+ROOT = Path(__file__).parents[2]
 
 
 class Worker:
@@ -43,3 +47,21 @@ def test_cold_caches_at_the_first_look_make_no_shorter_samples(late):
 def test_routes_of_like_speed_have_as_many_operations():
     counts = counts_of(a=Worker(100_000), b=Worker(300_000), c=Worker(1_100_000), d=Worker(100))
     assert counts == {"a": 10, "b": 10, "c": 1, "d": 10_000}
+
+
+def test_two_threads_are_judged_beside_loops_that_share_nothing(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks/goals")
+    spine = importlib.import_module("spine")
+    table = (
+        "operation\top alone\tthrough the door\tabove\ttwo threads\n"
+        "pread\t1.0\t10.0\t9.0\t16.0\n"
+        "pwrite\t1.0\t10.0\t9.0\t18.0\n"
+        "control: computing\tnan\t30.0\tnan\t45.0\n"
+        "control: copying 4 KiB\tnan\t20.0\tnan\t40.0\n"
+    )
+    above, *two = spine.dispatch(table)
+    assert (above.what, above.measured, above.met) == ("dispatch above the op: pread", "9 ns", True)
+    assert [(row.measured, row.met) for row in two] == [
+        ("1.07× (1.6× / 1.5×)", True),
+        ("1.2× (1.8× / 1.5×)", False),
+    ]
