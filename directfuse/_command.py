@@ -58,16 +58,10 @@ def library_of(argv: list[str]) -> str:
     if "/" not in name and not os.path.isfile(name):
         found = shutil.which(name)
         if found is None:
-            known = ", ".join([*_paths.backend_names(), *meaning.names()])
-            raise MountError(
-                errno.ENOENT,
-                f"neither a built-in file system ({known}) nor a program on PATH; a plugin of your "
-                "own is named by its path, with a slash",
-                name,
-            )
+            raise MountError(errno.ENOENT, _paths.unknown(name, meaning.names()), name)
         name = found
     if not os.path.exists(name):
-        raise MountError(errno.ENOENT, "no such file", name)
+        raise MountError(errno.ENOENT, _paths.unknown(name), name)
     if not os.path.isfile(name):
         raise MountError(errno.ENOEXEC, "not a file, so no FUSE program", name)
     return os.path.abspath(name)

@@ -12,6 +12,7 @@ directfuse/_native/
 
 import functools
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "preload_library",
     "program",
     "server",
+    "unknown",
 ]
 
 LIBRARY = "libdirectfuse.so"
@@ -85,6 +87,18 @@ def plugin(name: str) -> Path | None:
     """The built-in file system `name` as a shared object, or None."""
     path = native_dir() / "lib/backends" / f"{name}.so"
     return path if "/" not in name and path.is_file() else None
+
+
+def unknown(name: str, others: Iterable[str] = ()) -> str:
+    """What to say of the first word of a command line that means nothing, and what would help.
+    others: names that are known besides those of the built-in file systems."""
+    if "/" in name:
+        return "no such file"
+    known = ", ".join([*backend_names(), *others])
+    return (
+        f"neither a built-in file system ({known}) nor a program on PATH; a program or plugin of "
+        "your own is named by its path, with a slash"
+    )
 
 
 def bench_helper() -> Path:

@@ -105,10 +105,7 @@ def resolve(argv: list[str]) -> list[str]:
         return [found, *argv[1:]]
     if "/" in name and os.path.exists(name):
         raise Failure(f"{name}: is not an executable file", CANNOT_EXECUTE)
-    known = ", ".join(_paths.backend_names())
-    raise Failure(
-        f"{name}: neither a built-in file system ({known}) nor a program on PATH", NOT_FOUND
-    )
+    raise Failure(f"{name}: {_paths.unknown(name)}", NOT_FOUND)
 
 
 def _refuse_occupied(argv: list[str]) -> None:

@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+import directfuse
 from directfuse import _kernel
 
 from .conftest import COMMAND, said_clearly
@@ -93,6 +94,14 @@ def test_what_cannot_be_mounted(run, tmp_path, command, status, words):
     assert done.returncode == status
     assert said_clearly(done)
     assert words in done.stderr
+
+
+@pytest.mark.parametrize("name", ["no-such-file-system", "./no-such-plugin.so"])
+def test_what_is_not_there_is_said_as_in_python(run, name):
+    with pytest.raises(directfuse.MountError) as caught:
+        directfuse.mount([name, "/x"])
+    words = caught.value.strerror.replace(", fsspec)", ")")  # which is for Python alone
+    assert f"{name}: {words}" in run("mount", f"{name} /x").stderr.replace("\n", " ")
 
 
 def script(path, body):
