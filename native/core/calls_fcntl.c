@@ -9,8 +9,6 @@
 #include "core/lock.h"
 #include "core/use.h"
 
-#define KERNEL_O_LARGEFILE 0100000 /* what F_GETFL of a 64-bit kernel shows for every file */
-
 /* What F_SETFL changes: fcntl(2). */
 #define SETTABLE (O_APPEND | O_NONBLOCK | O_DIRECT | O_NOATIME | O_ASYNC)
 
@@ -186,7 +184,7 @@ static int run(struct df_use *use, int fd, int command, long arg)
     case F_SETFD:
         return df_fd_set_cloexec(fd, arg & FD_CLOEXEC);
     case F_GETFL:
-        return df_use_flags(use) | KERNEL_O_LARGEFILE;
+        return df_use_flags(use);
     case F_SETFL:
         return set_flags(use, (int)arg);
     case F_GETLK:

@@ -14,7 +14,10 @@
 /* ---- openat -------------------------------------------------------------------------------- */
 
 /* What F_GETFL does not show: open(2), "file creation flags". */
-#define CREATION_FLAGS (O_CLOEXEC | O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC)
+#define CREATION_FLAGS (O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC)
+
+/* The kernel's, which is among the flags of each file that a 64-bit program opens; libc's is 0. */
+#define KERNEL_O_LARGEFILE 0100000
 
 struct opening {
     int flags;
@@ -23,13 +26,15 @@ struct opening {
     struct df_file *file; /* being opened */
 };
 
-/* build_open_flags() of the kernel. */
+/* build_open_flags() of the kernel. The file knows nothing of its descriptor's O_CLOEXEC. */
 static int check_flags(int *flags)
 {
     if ((*flags & O_TMPFILE) == O_TMPFILE)
         return df_gate_refuse(DF_NR_openat, -EOPNOTSUPP);
     if (*flags & O_PATH)
-        *flags &= O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+        *flags &= O_PATH | O_DIRECTORY | O_NOFOLLOW;
+    else
+        *flags = (*flags & ~O_CLOEXEC) | KERNEL_O_LARGEFILE;
     if ((*flags & (O_CREAT | O_DIRECTORY)) == (O_CREAT | O_DIRECTORY))
         return -EINVAL;
     return 0;
@@ -88,15 +93,13 @@ static ssize_t check_creatable(struct df_way *way, int flags)
 }
 
 /* As Linux does, the descriptor comes before the file: EMFILE leaves nothing behind. */
-static ssize_t prepare(struct df_way *way, struct opening *o)
+static ssize_t prepare(struct df_way *way, struct opening *o, int flags)
 {
-    int flags = o->flags & ~CREATION_FLAGS;
-
     if (o->fd < 0 && (o->fd = df_fd_reserve(way->thread)) < 0)
         return o->fd;
     if (o->file) /* the way left the mount it was for */
         df_file_discard(way->thread, o->file);
-    o->file = df_file_new(way->thread, way->leg.mount, way->fs, flags);
+    o->file = df_file_new(way->thread, way->leg.mount, way->fs, flags & ~CREATION_FLAGS);
     return o->file ? 0 : -ENOMEM;
 }
 
@@ -110,7 +113,7 @@ static ssize_t open_there(struct df_way *way, struct opening *o)
         return ret;
     if (DF_UNLIKELY(df_check_read_only(way->leg.mount)) && (ret = check_read_only(way, &flags)) < 0)
         return ret;
-    if ((ret = prepare(way, o)) < 0)
+    if ((ret = prepare(way, o, flags)) < 0)
         return ret;
     if (flags & O_CREAT)
         mode = df_check_new_mode(way->fs, &way->call, &way->leg.where, mode);

@@ -170,9 +170,9 @@ static DF_FLAT int open_node(struct df_frame *frame, struct df_place *place, str
     union df_file_info fi;
 
     file->kind = directory ? DF_KIND_DIRECTORY : DF_KIND_REGULAR;
-    handle->flags = plugin_flags(hl, flags);
     memset(&fi, 0, sizeof(fi));
-    fi.info.flags = handle->flags;
+    fi.info.flags = plugin_flags(hl, flags);
+    handle->flags = fi.info.flags & ~O_TRUNC; /* it was for open alone */
     int result = ask(hl, place->path, directory, handle, &fi.info);
     if (result)
         return df_place_result(frame, place, result);

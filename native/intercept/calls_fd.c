@@ -131,8 +131,7 @@ long dfi_do_dup3(struct dfi_frame *frame)
 
 /* ---- fcntl ----------------------------------------------------------------------------------- */
 
-#define KERNEL_O_LARGEFILE 0100000 /* what F_GETFL of a 64-bit kernel shows for every file */
-#define SETTABLE           (O_APPEND | O_NONBLOCK | O_DIRECT | O_NOATIME | O_ASYNC) /* fcntl(2) */
+#define SETTABLE (O_APPEND | O_NONBLOCK | O_DIRECT | O_NOATIME | O_ASYNC) /* fcntl(2) */
 
 /* O_NOATIME is for the owner: fcntl(2), EPERM. */
 static long check_noatime(struct dfi_files *files, int fd, int change)
@@ -220,7 +219,7 @@ static long run_fcntl(struct dfi_frame *frame, struct dfi_files *files, int fd, 
     case F_DUPFD_CLOEXEC:
         return enter_copy(files, dfi_kernel(__NR_fcntl, fd, command, frame->args[2]), handle);
     case F_GETFL:
-        return (long)(atomic_load(&ofd->flags) | KERNEL_O_LARGEFILE);
+        return (long)atomic_load(&ofd->flags);
     case F_SETFL:
         if (atomic_load(&ofd->flags) & O_PATH)
             return -EBADF;

@@ -55,6 +55,28 @@ def test_getfl_reports_the_flags(fs, access, extra):
     assert flags & (os.O_CREAT | os.O_TRUNC | os.O_EXCL) == 0
 
 
+GETFL = {
+    "plain": os.O_RDWR,
+    "cloexec": os.O_RDONLY | os.O_CLOEXEC,
+    "creation": os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOCTTY,
+    "status": os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_NOATIME | os.O_NOFOLLOW,
+    "sync": os.O_RDWR | os.O_SYNC,
+    "path": os.O_PATH,
+    "path and more": os.O_PATH | os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC,
+}
+
+
+@pytest.mark.parametrize("flags", GETFL.values(), ids=GETFL)
+def test_getfl_shows_what_linux_shows(fs, tmp_path, flags):
+    (tmp_path / "f").touch()
+    linux = os.open(tmp_path / "f", flags)
+    try:
+        wanted = fcntl.fcntl(linux, fcntl.F_GETFL)
+    finally:
+        os.close(linux)
+    assert fs.os.fcntl(fs.open(fs.make("f"), flags), fcntl.F_GETFL) == wanted
+
+
 def test_setfl_turns_append_on_and_off(fs):
     path = fs.make("f", b"abc")
     fd = fs.open(path, os.O_WRONLY)
