@@ -127,7 +127,7 @@ int df_walk_stat_parent(struct df_frame *frame, const struct df_place *place, st
 
 /* ---- whose turn it is ---- */
 
-static bool takes_turns(const struct df_frame *frame)
+bool df_frame_takes_turns(const struct df_frame *frame)
 {
     if (frame->hl->serial || frame->hl->checks_names)
         return false;
@@ -142,7 +142,7 @@ void df_frame_turn_of(struct df_frame *frame, struct df_name_turn *turn,
                       const struct df_path_hash *directories, int count)
 {
     turn->count = 0;
-    if (!takes_turns(frame))
+    if (!df_frame_takes_turns(frame))
         return;
     df_name_turn_begin(&frame->hl->turns, turn, directories, count);
     turn->wrote = frame->writes;

@@ -467,6 +467,9 @@ void df_frame_turn_of(struct df_frame *frame, struct df_name_turn *turn,
                       const struct df_path_hash *directories, int count);
 void df_frame_turn_over(struct df_frame *frame, struct df_name_turn *turn);
 
+/* Whether these take anything, for who would rather not make the keys. */
+bool df_frame_takes_turns(const struct df_frame *frame);
+
 #define DF_PATHS_STILL UINT64_MAX /* df_changes.mark; else how many renames had ended */
 
 /* An op that changes names begins: in which directories is told to who wants to know

@@ -231,6 +231,8 @@ static int rename_locked(struct df_frame *frame, struct move *move, struct df_re
 /* In the turn of both directories, and of one that is replaced: nothing is made in it meanwhile. */
 static int rename_in_turn(struct df_frame *frame, struct move *move, struct df_rename *rename)
 {
+    if (!df_frame_takes_turns(frame))
+        return rename_locked(frame, move, rename);
     struct df_path_hash directories[] = {
         df_place_parent_key(frame, &move->from),
         df_place_parent_key(frame, &move->to),

@@ -234,6 +234,7 @@ struct df_rename {
     uint32_t from_len, to_len;
     struct df_open_path **nodes; /* [0]: from, [1]: to, then what is open below them */
     uint32_t count, room;
+    struct df_open_path *first[4]; /* before they grow */
 };
 
 /* Under rename_lock: write-locks both paths and all that is open below them. Returns 0 or

@@ -76,16 +76,30 @@ bool df_open_paths_wait_rename(struct df_open_paths *table, const char *path, ui
 
 /* ---- what is concerned ---- */
 
+static void free_nodes(struct df_rename *rename)
+{
+    if (rename->nodes != rename->first)
+        free(rename->nodes);
+}
+
+static bool grow(struct df_rename *rename)
+{
+    size_t size = rename->room * sizeof(rename->nodes[0]);
+    struct df_open_path **nodes = malloc(4 * size);
+
+    if (!nodes)
+        return false;
+    memcpy(nodes, rename->nodes, size);
+    free_nodes(rename);
+    rename->nodes = nodes;
+    rename->room *= 4;
+    return true;
+}
+
 static int append(struct df_rename *rename, struct df_open_path *node)
 {
-    if (rename->count == rename->room) {
-        uint32_t room = rename->room ? 2 * rename->room : 16;
-        void *nodes = realloc(rename->nodes, room * sizeof(rename->nodes[0]));
-        if (!nodes)
-            return -ENOMEM;
-        rename->nodes = nodes;
-        rename->room = room;
-    }
+    if (rename->count == rename->room && !grow(rename))
+        return -ENOMEM;
     rename->nodes[rename->count++] = node;
     return 0;
 }
@@ -229,6 +243,8 @@ int df_open_paths_rename_begin(struct df_open_paths *table, struct df_rename *re
 {
     *rename = (struct df_rename){
         .table = table, .from = from, .to = to, .from_len = from_len, .to_len = to_len};
+    rename->nodes = rename->first;
+    rename->room = sizeof(rename->first) / sizeof(rename->first[0]);
     publish(rename);
     for (;;) {
         int result = collect(rename);
@@ -246,7 +262,7 @@ int df_open_paths_rename_begin(struct df_open_paths *table, struct df_rename *re
         put_all(rename);
         if (result) {
             unpublish(table);
-            free(rename->nodes);
+            free_nodes(rename);
             return result;
         }
     }
@@ -257,7 +273,7 @@ void df_open_paths_rename_end(struct df_rename *rename)
     for (uint32_t i = 0; i < rename->count; i++)
         df_open_paths_release(rename->table, rename->nodes[i]);
     unpublish(rename->table);
-    free(rename->nodes);
+    free_nodes(rename);
 }
 
 /* ---- new paths ---- */
@@ -306,8 +322,18 @@ static bool is_node_in(const struct df_open_path *node, const char *top, uint32_
     return !node->removed && is_at_or_below(node->path, node->len, top, len);
 }
 
+/* Nothing is open at either path, or below: their nodes were entered for this rename. Who comes for
+ * one from now on waits for it, and finds a path that is as good as a new one. */
+static bool is_unopened(const struct df_rename *rename)
+{
+    return rename->count == 2 && atomic_load(&rename->nodes[0]->refs) == 1 &&
+           atomic_load(&rename->nodes[1]->refs) == 1;
+}
+
 void df_open_paths_renamed(struct df_rename *rename)
 {
+    if (is_unopened(rename))
+        return;
     for (uint32_t i = 0; i < rename->count; i++) {
         if (is_node_in(rename->nodes[i], rename->to, rename->to_len))
             df_open_path_mark_removed(rename->nodes[i]);
@@ -320,6 +346,8 @@ void df_open_paths_renamed(struct df_rename *rename)
 
 void df_open_paths_exchanged(struct df_rename *rename)
 {
+    if (is_unopened(rename))
+        return;
     for (uint32_t i = 0; i < rename->count; i++) {
         struct df_open_path *node = rename->nodes[i];
         if (is_node_in(node, rename->from, rename->from_len))

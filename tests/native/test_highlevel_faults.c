@@ -18,6 +18,25 @@ static struct stat st;
 
 /* ---- what is done ---- */
 
+/* A directory is renamed with more open below it than a rename has room for at first. */
+static int rename_with_open_files(struct rig *rig)
+{
+    static const char *const paths[] = {"/s/0", "/s/1", "/s/2"};
+    struct df_file files[3];
+    int opened[3], failures = 0;
+
+    for (int i = 0; i < 3; i++) {
+        opened[i] = rig_open(rig, paths[i], O_RDWR | O_CREAT, 0600, &files[i]);
+        failures += opened[i] != 0;
+    }
+    failures += rig_rename(rig, "/s", "/t", 0) != 0;
+    for (int i = 0; i < 3; i++) {
+        if (opened[i] == 0)
+            rig_close(rig, &files[i]);
+    }
+    return failures;
+}
+
 /* How many calls have failed. */
 static int scenario(struct rig *rig)
 {
@@ -45,8 +64,7 @@ static int scenario(struct rig *rig)
     }
     failures += rig_symlink(rig, "h", "/s/l") != 0;
     failures += rig_stat(rig, "/s/l", &st) != 0;
-    failures += rig_rename(rig, "/s", "/t", 0) != 0;
-    return failures;
+    return failures + rename_with_open_files(rig);
 }
 
 /* With and without help from the cache; with names that are looked at, or not. */
