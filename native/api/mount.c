@@ -74,6 +74,12 @@ static int result(int ret)
 
 /* ---- mounting ------------------------------------------------------------------------------ */
 
+static void say(char *message, size_t size, const char *words)
+{
+    if (message && size > 0)
+        snprintf(message, size, "%s", words);
+}
+
 /* <directory of this library>/backends/<name>.so */
 static int find_backend(const char *name, char out[PATH_MAX])
 {
@@ -85,7 +91,9 @@ static int find_backend(const char *name, char out[PATH_MAX])
         return -ENOENT;
     len = snprintf(out, PATH_MAX, "%.*s/backends/%s.so", (int)(slash - info.dli_fname),
                    info.dli_fname, name);
-    return len < PATH_MAX ? 0 : -ENAMETOOLONG;
+    if (len >= PATH_MAX)
+        return -ENAMETOOLONG;
+    return access(out, F_OK) == 0 ? 0 : -ENOENT;
 }
 
 static int find_library(const char *library, int argc, char *const argv[], char out[PATH_MAX])
@@ -103,6 +111,25 @@ static int find_library(const char *library, int argc, char *const argv[], char 
         return -ENAMETOOLONG;
     strcpy(out, library);
     return 0;
+}
+
+/* Why find_library() has found none, and what would help. Returns its errno. */
+static int refuse(int error, char *const argv[], char *message, size_t size)
+{
+    char words[PATH_MAX];
+
+    if (error == -ENOENT) {
+        snprintf(words, sizeof(words),
+                 "%s is no built-in file system; a program or plugin of your own is named by its "
+                 "path, with a slash",
+                 argv[0]);
+        say(message, size, words);
+    } else if (error == -EINVAL) {
+        say(message, size, "argv has no first word: it names the file system, as in a shell");
+    } else {
+        say(message, size, "the library's path is too long");
+    }
+    return error;
 }
 
 static struct df_fs *make_counting(struct df_fs *below, void *counters)
@@ -126,12 +153,6 @@ static void free_mounted(struct mounted *mounted)
     if (mounted->counters)
         df_count_drop(mounted->counters);
     free(mounted);
-}
-
-static void say(char *message, size_t size, const char *words)
-{
-    if (message && size > 0)
-        snprintf(message, size, "%s", words);
 }
 
 /* What is to be started: a library's main, or `run`; or what was started: a server at `socket`. */
@@ -243,10 +264,12 @@ int df_mount(const char *library, int argc, char *const argv[], unsigned flags, 
     int ret;
 
     say(message, size, "");
-    if (!flags_known(flags))
+    if (!flags_known(flags)) {
+        say(message, size, "unknown flags: see DF_MOUNT_* in directfuse.h");
         return result(-EINVAL);
+    }
     if ((ret = find_library(library, argc, argv, path)) < 0)
-        return result(ret);
+        return result(refuse(ret, argv, message, size));
     return result(mount_program(&program, argc, argv, flags, message, size));
 }
 

@@ -106,11 +106,15 @@ static void says_why_it_cannot_mount(void **state)
     assert_fails(mount_memfs(POINT, 0), EBUSY);
     assert_non_null(strstr(message, POINT));
     assert_fails(mount_memfs(POINT, 0x100), EINVAL);
+    assert_non_null(strstr(message, "DF_MOUNT_"));
+    assert_fails(df_mount(NULL, 0, empty, 0, message, sizeof(message)), EINVAL);
+    assert_non_null(strstr(message, "first word"));
     assert_fails(df_mount(NULL, 0, empty, 0, NULL, 0), EINVAL);
     assert_fails(df_mount(NULL, 1, empty, 0, NULL, 0), EINVAL);
     assert_fails(df_mount(NULL, 2, none, 0, message, sizeof(message)), ENOENT);
     assert_fails(df_mount(NULL, 2, unknown, 0, message, sizeof(message)), ENOENT);
-    assert_non_null(strstr(message, "no-such-backend"));
+    assert_non_null(strstr(message, "no-such-backend is no built-in file system"));
+    assert_non_null(strstr(message, "with a slash"));
     assert_fails(df_mount("/etc/passwd", 2, none, 0, message, sizeof(message)), ENOEXEC);
     assert_int_equal(df_unmount(id, 0), 0);
     assert_fails(df_unmount(12345, 0), EINVAL);
