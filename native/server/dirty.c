@@ -3,6 +3,7 @@
  */
 #include "server/dirty.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -60,9 +61,46 @@ static struct df_dirty_chunk *find(const struct df_dirty *dirty, uint64_t number
 
 /* ---- chunks ---------------------------------------------------------------------------------- */
 
+/* Bytes of chunks that were handed over, for the next ones: to have their pages from the kernel
+ * again costs more than a write does. What they hold is nobody's, and is shown to nobody. */
+#define SPARE 16
+
+static struct {
+    pthread_mutex_t lock; /* innermost */
+    size_t count;
+    char *bytes[SPARE];
+} spare = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static char *take_bytes(void)
+{
+    char *bytes = NULL;
+
+    pthread_mutex_lock(&spare.lock);
+    if (spare.count > 0)
+        bytes = spare.bytes[--spare.count];
+    pthread_mutex_unlock(&spare.lock);
+    if (bytes)
+        return bytes;
+    bytes = mmap(NULL, DF_DIRTY_CHUNK, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return bytes == MAP_FAILED ? NULL : bytes;
+}
+
+static void give_bytes(char *bytes)
+{
+    pthread_mutex_lock(&spare.lock);
+    if (spare.count < SPARE) {
+        spare.bytes[spare.count++] = bytes;
+        bytes = NULL;
+    }
+    pthread_mutex_unlock(&spare.lock);
+    if (bytes)
+        munmap(bytes, DF_DIRTY_CHUNK);
+}
+
 static void free_chunk(struct df_dirty_chunk *chunk)
 {
-    munmap(chunk->bytes, DF_DIRTY_CHUNK);
+    give_bytes(chunk->bytes);
     free(chunk);
 }
 
@@ -73,9 +111,8 @@ static struct df_dirty_chunk *make_chunk(uint64_t number)
     if (!chunk)
         return NULL;
     chunk->number = number;
-    chunk->bytes = mmap(NULL, DF_DIRTY_CHUNK, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (chunk->bytes != MAP_FAILED)
+    chunk->bytes = take_bytes();
+    if (chunk->bytes)
         return chunk;
     free(chunk);
     return NULL;
