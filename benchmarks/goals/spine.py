@@ -45,24 +45,16 @@ def memfs(rows: dict[str, BenchRow]) -> Iterator[Row]:
 
 
 def dispatch(table: str) -> Iterator[Row]:
-    alone: dict[str, float] = {}
-    two: dict[str, float] = {}
     for line in table.splitlines()[1:]:
-        op, _, door, above, together = line.split("\t")
-        two[op] = float(together) / float(door)
+        op, _, door, above, threads, processes = line.split("\t")
         if op in DISPATCH:
             yield at_most(f"dispatch above the op: {op}", float(above), DISPATCH[op], " ns")
-        elif op.startswith("control: "):
-            alone[op] = two.pop(op)
-    yield from two_threads(two, alone)
+        yield two_threads(op, float(threads) / float(door), float(processes) / float(door))
 
 
-def two_threads(two: dict[str, float], alone: dict[str, float]) -> Iterator[Row]:
-    """Two CPUs are not always two cores: what loops that share nothing lose, in the same rounds,
-    is the machine's. Judged beside the one that loses least; the plain ratio stands there, too."""
-    control = min(alone.values())
-    for op, ratio in two.items():
-        row = at_most("", ratio / control, TWO_THREADS, "×")
-        what = f"two threads against one, beside a loop that shares nothing: {op}"
-        measured = f"{row.measured} ({ratio:.3g}× / {control:.3g}×)"
-        yield row._replace(what=what, measured=measured)
+def two_threads(op: str, threads: float, processes: float) -> Row:
+    """Two CPUs are not always two cores: what the same calls of two processes, which share nothing,
+    lose in the same rounds is the machine's. The plain ratios stand in the row, too."""
+    what = f"two threads against one, beside two processes that share nothing: {op}"
+    row = at_most(what, threads / processes, TWO_THREADS, "×")
+    return row._replace(measured=f"{row.measured} ({threads:.3g}× / {processes:.3g}×)")

@@ -5,9 +5,9 @@
  *     df-dispatch [ROUNDS]
  *
  * Prints the 10th percentile of alternating rounds in ns: the bare op by pointer, the same op
- * through the C door from one thread, and from two threads at the same time on files of their own.
- * The last rows are no calls: what one and two threads make of loops that share nothing, because
- * two CPUs may be two halves of one core, or one of them busy elsewhere.
+ * through the C door from one thread, from two threads at the same time on files of their own, and
+ * from two processes, forked, which share nothing: what those lose to each other is the machine's,
+ * whose two CPUs may be two halves of one core, or busy elsewhere.
  */
 #include <directfuse.h>
 #include <errno.h>
@@ -19,7 +19,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "core/call.h"
 #include "core/file.h"
@@ -216,43 +219,15 @@ static double door_open(void)
     return (now_ns() - start) / COUNT;
 }
 
-/* Three chains that do not wait for each other: about as much at once as in a call. */
-static double control_computing(void)
-{
-    uint64_t a = 1, b = 2, c = 3;
-    double start = now_ns();
-    for (int i = 0; i < COUNT; i++) {
-        for (int step = 0; step < 16; step++) {
-            a ^= a << 13, b ^= b << 13, c ^= c << 13;
-            a ^= a >> 7, b ^= b >> 7, c ^= c >> 7;
-            __asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c));
-        }
-    }
-    return (now_ns() - start) / COUNT;
-}
-
-static double control_copying(void)
-{
-    char from[4096] = {1}, to[4096];
-    double start = now_ns();
-    for (int i = 0; i < COUNT; i++) {
-        memcpy(to, from, sizeof(to));
-        __asm__ volatile("" : : "r"(to), "r"(from) : "memory");
-    }
-    return (now_ns() - start) / COUNT;
-}
-
 static const struct {
     const char *name;
-    double (*bare)(void); /* or NULL: a control */
+    double (*bare)(void);
     double (*door)(void);
 } rows[] = {
     {"pread", bare_pread, door_pread},
     {"pwrite", bare_pwrite, door_pwrite},
     {"stat, depth 2", bare_stat, door_stat},
     {"open+close", bare_open, door_open},
-    {"control: computing", NULL, control_computing},
-    {"control: copying 4 KiB", NULL, control_copying},
 };
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 
@@ -260,6 +235,7 @@ enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 
 struct worker {
     pthread_t thread;
+    pid_t process;
     _Atomic int *arrived; /* of the two */
     double (*run)(void);
     double begun, ended; /* ns */
@@ -279,6 +255,7 @@ static void meet(_Atomic int *arrived)
 static void *work(void *arg)
 {
     struct worker *worker = arg;
+    worker->run(); /* a process begins with pages that are not its own yet */
     meet(worker->arrived);
     worker->begun = now_ns();
     worker->ns = worker->run();
@@ -297,21 +274,56 @@ static bool overlapped(const struct worker *a, const struct worker *b)
     return ended - begun > 0.8 * longest;
 }
 
-/* The slower of two threads that run at the same time; INFINITY if they did not. */
-static double together(double (*run)(void))
+static void start_thread(struct worker *worker)
 {
+    must(pthread_create(&worker->thread, NULL, work, worker) == 0, "pthread_create");
+}
+
+static void join_thread(struct worker *worker)
+{
+    pthread_join(worker->thread, NULL);
+}
+
+static void start_process(struct worker *worker)
+{
+    pid_t child = fork();
+    must(child >= 0, "fork");
+    if (child == 0) {
+        work(worker);
+        _exit(0);
+    }
+    worker->process = child; /* the child sees this memory, too */
+}
+
+static void join_process(struct worker *worker)
+{
+    must(waitpid(worker->process, NULL, 0) == worker->process, "waitpid");
+}
+
+struct pair {
+    _Atomic int arrived;
     struct worker workers[2];
-    _Atomic int arrived = 0;
+};
+
+/* The slower of two that run at the same time; INFINITY if they did not. */
+static double together(double (*run)(void), void (*start)(struct worker *),
+                       void (*join)(struct worker *))
+{
+    static struct pair *pair; /* shared with forked processes */
+    if (!pair)
+        pair = mmap(NULL, sizeof(*pair), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    must(pair != MAP_FAILED, "mmap");
+    atomic_store(&pair->arrived, 0);
     for (int i = 0; i < 2; i++) {
-        workers[i] = (struct worker){.arrived = &arrived, .run = run};
-        must(pthread_create(&workers[i].thread, NULL, work, &workers[i]) == 0, "pthread_create");
+        pair->workers[i] = (struct worker){.arrived = &pair->arrived, .run = run};
+        start(&pair->workers[i]);
     }
-    for (int i = 0; i < 2; i++) {
-        pthread_join(workers[i].thread, NULL);
-    }
-    if (!overlapped(&workers[0], &workers[1]))
+    for (int i = 0; i < 2; i++)
+        join(&pair->workers[i]);
+    if (!overlapped(&pair->workers[0], &pair->workers[1]))
         return INFINITY;
-    return workers[0].ns > workers[1].ns ? workers[0].ns : workers[1].ns;
+    double first = pair->workers[0].ns, second = pair->workers[1].ns;
+    return first > second ? first : second;
 }
 
 static int ascending(const void *a, const void *b)
@@ -320,34 +332,37 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* 10th percentile of the finite samples. */
+/* 10th percentile of the finite samples; NAN if these are too few to say anything. */
 static double p10(double *samples, int count)
 {
     int finite = 0;
     qsort(samples, count, sizeof(*samples), ascending);
     while (finite < count && isfinite(samples[finite]))
         finite++;
-    return finite > 0 ? samples[finite / 10] : NAN;
+    return finite > count / 10 ? samples[finite / 10] : NAN;
 }
+
+enum { BARE, DOOR, THREADS, PROCESSES, KINDS };
 
 static void report(int rounds)
 {
-    double *samples = calloc((size_t)rounds * ROWS * 3, sizeof(*samples));
+    double *samples = calloc((size_t)rounds * ROWS * KINDS, sizeof(*samples));
     must(samples != NULL, "calloc");
     for (int round = 0; round < rounds; round++) {
         for (int row = 0; row < ROWS; row++) {
-            double *mine = samples + (size_t)row * 3 * rounds;
-            mine[round] = rows[row].bare ? rows[row].bare() : NAN;
-            mine[rounds + round] = rows[row].door();
-            mine[2 * rounds + round] = together(rows[row].door);
+            double *mine = samples + (size_t)row * KINDS * rounds + round;
+            mine[BARE * rounds] = rows[row].bare();
+            mine[DOOR * rounds] = rows[row].door();
+            mine[THREADS * rounds] = together(rows[row].door, start_thread, join_thread);
+            mine[PROCESSES * rounds] = together(rows[row].door, start_process, join_process);
         }
     }
-    printf("operation\top alone\tthrough the door\tabove\ttwo threads\n");
+    printf("operation\top alone\tthrough the door\tabove\ttwo threads\ttwo processes\n");
     for (int row = 0; row < ROWS; row++) {
-        double *mine = samples + (size_t)row * 3 * rounds;
-        double bare = p10(mine, rounds), door = p10(mine + rounds, rounds);
-        printf("%s\t%.1f\t%.1f\t%.1f\t%.1f\n", rows[row].name, bare, door, door - bare,
-               p10(mine + 2 * rounds, rounds));
+        double *mine = samples + (size_t)row * KINDS * rounds;
+        double bare = p10(mine, rounds), door = p10(mine + DOOR * rounds, rounds);
+        printf("%s\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\n", rows[row].name, bare, door, door - bare,
+               p10(mine + THREADS * rounds, rounds), p10(mine + PROCESSES * rounds, rounds));
     }
     free(samples);
 }

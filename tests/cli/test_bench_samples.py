@@ -29,7 +29,8 @@ class Worker:
 
 def counts_of(**workers):
     routes = [
-        SimpleNamespace(name=name, worker=worker, daemons=[]) for name, worker in workers.items()
+        SimpleNamespace(name=name, worker=worker, daemons=[], alone="")
+        for name, worker in workers.items()
     ]
     measure("op", Lanes("1"), routes, seconds=0, most_rounds=1)
     return {name: worker.counts[-1] for name, worker in workers.items()}
@@ -49,19 +50,19 @@ def test_routes_of_like_speed_have_as_many_operations():
     assert counts == {"a": 10, "b": 10, "c": 1, "d": 10_000}
 
 
-def test_two_threads_are_judged_beside_loops_that_share_nothing(monkeypatch):
+def test_two_threads_are_judged_beside_two_processes(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "benchmarks/goals")
     spine = importlib.import_module("spine")
     table = (
-        "operation\top alone\tthrough the door\tabove\ttwo threads\n"
-        "pread\t1.0\t10.0\t9.0\t16.0\n"
-        "pwrite\t1.0\t10.0\t9.0\t18.0\n"
-        "control: computing\tnan\t30.0\tnan\t45.0\n"
-        "control: copying 4 KiB\tnan\t20.0\tnan\t40.0\n"
+        "operation\top alone\tthrough the door\tabove\ttwo threads\ttwo processes\n"
+        "pread\t1.0\t10.0\t9.0\t16.0\t15.0\n"
+        "pwrite\t1.0\t10.0\t9.0\t18.0\t15.0\n"
+        "open+close\t1.0\t10.0\t9.0\tnan\t15.0\n"
     )
-    above, *two = spine.dispatch(table)
+    above, *rows, _, unknown = spine.dispatch(table)
     assert (above.what, above.measured, above.met) == ("dispatch above the op: pread", "9 ns", True)
-    assert [(row.measured, row.met) for row in two] == [
+    assert [(row.measured, row.met) for row in rows] == [
         ("1.07× (1.6× / 1.5×)", True),
         ("1.2× (1.8× / 1.5×)", False),
     ]
+    assert unknown.measured.startswith("not measured") and not unknown.met
