@@ -48,7 +48,7 @@ def words_of(command: Any) -> list[str]:
 
 def library_of(argv: list[str]) -> str:
     """The file that the first word means: a plugin's shared object or a FUSE program. What it is,
-    and whether it can be loaded, is found out from its bytes (native/host/object.c)."""
+    and whether it can be loaded, is found out from its bytes (native/loader/object.c)."""
     name = argv[0]
     if name.startswith("@"):
         return name

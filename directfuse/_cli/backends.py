@@ -114,8 +114,8 @@ def _programs_on_path() -> Iterator[dict[str, str]]:
 
 
 def _inline(linkage: Linkage) -> str:
-    """Whether a program can be loaded into a process; native/host/elf.c decides by the same fields,
-    and has the last word."""
+    """Whether a program can be loaded into a process; native/loader/elf.c decides by the same
+    fields, and has the last word."""
     if not linkage.movable:
         return "no: fixed addresses"
     return "no: thread-local storage" if linkage.tls else "yes"

@@ -63,7 +63,7 @@ def _server(argv: list[str]) -> list[str]:
 
 
 def _socket_path(name: str) -> Path:
-    """The same that native/host/joined.c looks at."""
+    """The same that native/api/joined.c looks at."""
     if not name or name.startswith(".") or "/" in name or len(name) > 63:
         raise Failure(f"--name {name!r}: a name has up to 63 characters, no slash, no leading dot")
     base = os.environ.get("XDG_RUNTIME_DIR", "")

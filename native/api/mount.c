@@ -13,11 +13,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/joined.h"
 #include "api/served.h"
 #include "core/gate.h"
 #include "core/mount.h"
-#include "host/joined.h"
-#include "host/plugin.h"
+#include "loader/plugin.h"
 #include "wrap/count.h"
 
 /* A mount made by df_mount(), until df_unmount(), also when its program has ended by itself. */

@@ -8,10 +8,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-#ifndef FUSE_USE_VERSION
-#define FUSE_USE_VERSION 312
-#endif
-#include <fuse.h>
+#include "host/libfuse.h"
 
 #define DF_BUFVEC_MAX 64 /* buffers shown to a plugin at a time */
 

@@ -1,11 +1,11 @@
 /*
- * open_traits.h - what a plugin's open says of the file, for both lanes. To be included behind
- * libfuse's headers.
+ * open_traits.h - what a plugin's open says of the file, for both lanes.
  */
 #ifndef DF_HOST_OPEN_TRAITS_H
 #define DF_HOST_OPEN_TRAITS_H
 
 #include "core/file.h"
+#include "host/libfuse.h"
 
 enum { DF_OPEN_TRAITS_OF_FILES = DF_FILE_NONSEEKABLE | DF_FILE_NOFLUSH }; /* regular ones alone */
 

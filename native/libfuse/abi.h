@@ -4,10 +4,10 @@
  *
  *   plugin      this library                              below
  *   main()      opt.c, cmdline.c, help.c                  -
- *   fuse_new    highlevel.c, stack.c, module*.c  ------>  host/highlevel.h
- *   session_new session.c, mount_opts.c          ------>  host/lowlevel.h
- *   loop        loop.c                           ------>  host/plugin.h: df_plugin_serve()
- *   in an op    reply.c, notify.c, buf.c         ------>  host/lowlevel.h
+ *   fuse_new    highlevel.c, stack.c, module*.c  ------>  highlevel/highlevel.h
+ *   session_new session.c, mount_opts.c          ------>  lowlevel/lowlevel.h
+ *   loop        loop.c                           ------>  loader/plugin.h: df_plugin_serve()
+ *   in an op    reply.c, notify.c, buf.c         ------>  lowlevel/lowlevel.h
  *
  * A plugin's objects belong to the plugin's threads as libfuse's do: nothing here is locked but
  * what says so. All functions of one public header live in files named after what they do; the
@@ -41,7 +41,7 @@ int fuse_set_fail_signal_handlers(struct fuse_session *se);
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "host/plugin.h"
+#include "loader/plugin.h"
 
 #if FUSE_VERSION < FUSE_MAKE_VERSION(3, 14) || FUSE_VERSION >= FUSE_MAKE_VERSION(3, 17)
 #error "use headers of libfuse 3.14 to 3.16: later ones make entry points inline functions"

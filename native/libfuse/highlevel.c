@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "core/call.h"
-#include "host/highlevel.h"
+#include "highlevel/highlevel.h"
 #include "host/pollhandle.h"
 #include "libfuse/abi.h"
 

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/highlevel.h"
-#include "host/lowlevel.h"
+#include "highlevel/highlevel.h"
 #include "libfuse/abi.h"
+#include "lowlevel/lowlevel.h"
 
 enum {
     CONFIG_MARK = 0x64663331, /* tells a configuration of ours from the older public struct */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/highlevel.h"
+#include "highlevel/highlevel.h"
 
 static struct df_layer *layer_here(void)
 {

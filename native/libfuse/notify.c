@@ -4,9 +4,9 @@
  */
 #include <errno.h>
 
-#include "host/lowlevel.h"
 #include "host/pollhandle.h"
 #include "libfuse/abi.h"
+#include "lowlevel/lowlevel.h"
 
 /*
  * Evaluates `call` with `fs`, the nodes of a session. -ENOENT when the file system has ended; a

@@ -2,8 +2,8 @@
  * reply.c - fuse_reply_*, fuse_req_* and directory entries: the node lane answers its requests
  * itself, so each of these is one jump.
  */
-#include "host/lowlevel.h"
 #include "libfuse/abi.h"
+#include "lowlevel/lowlevel.h"
 
 int fuse_reply_err(fuse_req_t req, int err)
 {

@@ -10,8 +10,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "host/lowlevel.h"
 #include "libfuse/abi.h"
+#include "lowlevel/lowlevel.h"
 
 #include "libfuse/cmdline_words.h"
 

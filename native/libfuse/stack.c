@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/highlevel.h"
+#include "highlevel/highlevel.h"
 #include "libfuse/abi.h"
 
 struct fuse_fs *df_abi_fs_new(const struct fuse_operations *op, size_t op_size, void *private_data)

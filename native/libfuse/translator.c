@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "host/highlevel.h"
+#include "highlevel/highlevel.h"
 #include "libfuse/abi.h"
 
 struct fuse_fs *df3_layer_new(const struct fuse_operations *op, size_t op_size, void *user_data,

@@ -2,10 +2,10 @@
  * versions3.c - what libfuse3.so.3 has otherwise than libfuse3.so.4 (versions4.c): its structures
  * are those of the headers that we are built with, so every function here is one jump.
  */
-#include "host/highlevel.h"
-#include "host/lowlevel.h"
+#include "highlevel/highlevel.h"
 #include "libfuse/abi.h"
 #include "libfuse/translator.h"
+#include "lowlevel/lowlevel.h"
 
 #define VERSION(function, name) __asm__(".symver " #function "," name)
 

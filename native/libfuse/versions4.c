@@ -19,9 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/highlevel.h"
-#include "host/lowlevel.h"
+#include "highlevel/highlevel.h"
 #include "libfuse/versions4.h"
+#include "lowlevel/lowlevel.h"
 
 const struct df_abi_version df_abi_version = {
     .number = 318,

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/lowlevel.h"
 #include "libfuse/versions4.h"
+#include "lowlevel/lowlevel.h"
 
 static size_t extra(size_t count)
 {

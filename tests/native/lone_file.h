@@ -20,7 +20,7 @@
 #include <cmocka.h>
 
 #include "core/mount.h"
-#include "host/lowlevel.h"
+#include "lowlevel/lowlevel.h"
 
 #define POINT "/df-lone"
 #define FILE_ "/df-lone/f"

@@ -1,6 +1,6 @@
 /*
  * plugin_fixture.h - programs of plugins/ started, looked at and stopped, for the tests of
- * host/plugin.c.
+ * loader/plugin.c.
  */
 #ifndef DF_TEST_PLUGIN_FIXTURE_H
 #define DF_TEST_PLUGIN_FIXTURE_H
@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "core/calls.h"
-#include "host/plugin.h"
+#include "loader/plugin.h"
 
 enum { MESSAGE_SIZE = 4096 };
 

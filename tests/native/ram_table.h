@@ -25,8 +25,8 @@
 #include "core/call.h"
 #include "core/file.h"
 #include "core/mount.h"
-#include "host/highlevel.h"
-#include "host/highlevel_private.h"
+#include "highlevel/highlevel.h"
+#include "highlevel/private.h"
 #include "host/pollhandle.h"
 
 #define RAM_NAMES   64

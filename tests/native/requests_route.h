@@ -117,7 +117,7 @@ static void unmount_it(void)
 #include <directfuse.h>
 
 #include "core/mount.h"
-#include "host/lowlevel.h"
+#include "lowlevel/lowlevel.h"
 
 static const char point[] = "/df-requests";
 static struct df_session session;
@@ -159,7 +159,7 @@ static void mount_options(const char *options)
     mounted = lane;
 }
 
-/* The lane itself, for tests that look inside (host/lowlevel_private.h). */
+/* The lane itself, for tests that look inside (lowlevel/private.h). */
 static inline struct df_lowlevel *lane_of_mount(void)
 {
     return (struct df_lowlevel *)mounted;

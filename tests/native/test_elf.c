@@ -1,5 +1,5 @@
 /*
- * test_elf.c - host/elf.c: real programs are recognised and patched; damaged ones never do harm.
+ * test_elf.c - loader/elf.c: real programs are recognised and patched; damaged ones never do harm.
  *
  * The images are this test program itself and the system's own binaries; hostile ones are made by
  * cutting and by flipping bytes with a fixed seed, so that a failure repeats.
@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "host/elf.h"
+#include "loader/elf.h"
 
 static unsigned char *read_file(const char *path, size_t *size)
 {

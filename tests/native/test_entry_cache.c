@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "host/entry_cache.h"
+#include "paths/entry_cache.h"
 
 static struct df_entry_cache cache;
 static struct df_entry entry;

@@ -11,9 +11,9 @@
 #include <sys/ioctl.h>
 #include <sys/statvfs.h>
 
-#include "host/lowlevel_private.h"
 #include "host/pollhandle.h"
 #include "lone_file.h"
+#include "lowlevel/private.h"
 
 static unsigned requests;
 

@@ -7,7 +7,7 @@
 #include <dirent.h>
 #include <stdatomic.h>
 
-#include "host/lowlevel_private.h"
+#include "lowlevel/private.h"
 #include "requests_route.h"
 
 #define THREADS 4

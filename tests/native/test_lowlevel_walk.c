@@ -2,7 +2,7 @@
  * test_lowlevel_walk.c - names that lead through symlinks, "..", other mounts and closed doors; and
  * what a plugin takes back of what we know.
  */
-#include "host/lowlevel_private.h"
+#include "lowlevel/private.h"
 #include "requests_route.h"
 
 static struct stat st;

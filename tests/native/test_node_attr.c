@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "host/node_attr.h"
+#include "nodes/attr.h"
 
 static struct df_node node;
 static struct df_node_clock clock_;

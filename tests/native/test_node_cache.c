@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "host/node_cache.h"
-#include "host/node_evict.h"
-#include "host/node_lookup.h"
+#include "nodes/cache.h"
+#include "nodes/evict.h"
+#include "nodes/lookup.h"
 
 /* ---- a plugin: forgets what it is told to forget, and in which order ---- */
 

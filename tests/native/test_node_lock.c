@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "host/node_lock.h"
+#include "nodes/lock.h"
 
 static void exclusive_excludes_all(void **state)
 {

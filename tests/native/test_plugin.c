@@ -1,6 +1,6 @@
 /*
- * test_plugin.c - host/plugin.c with the libfuse ABI library and both hosts under it: programs are
- * loaded, run, mounted, called, ended and refused. The programs are in plugins/.
+ * test_plugin.c - loader/plugin.c with the libfuse ABI library and both hosts under it: programs
+ * are loaded, run, mounted, called, ended and refused. The programs are in plugins/.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@
 
 #include "core/calls.h"
 #include "core/mount.h"
-#include "host/plugin.h"
+#include "loader/plugin.h"
 #include "plugin_fixture.h"
 
 /* ---- helpers ------------------------------------------------------------------------------ */

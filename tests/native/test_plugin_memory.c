@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/plugin.h"
+#include "loader/plugin.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1

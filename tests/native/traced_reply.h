@@ -5,7 +5,7 @@
 #ifndef DF_TESTS_TRACED_REPLY_H
 #define DF_TESTS_TRACED_REPLY_H
 
-#include "host/lowlevel.h"
+#include "lowlevel/lowlevel.h"
 
 #define fuse_reply_err         df_reply_err
 #define fuse_reply_none        df_reply_none

@@ -1,0 +1,539 @@
+/*
+ * joined.c - starts or finds a mount server and attaches its file system here.
+ */
+#include "api/joined.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "channel/join.h"
+#include "channel/remote.h"
+#include "channel/room.h"
+#include "core/mount.h"
+
+struct df_joined {
+    struct df_remote remote; /* the df_fs; its `end` says when the core is done with it */
+    struct df_link link;
+    struct df_joined *next; /* under list_lock */
+    uint32_t child;         /* between fork's halves: id of the child to be; 0: none */
+    pid_t starter;          /* the process that started the server; 0: it was found */
+    int mount_id;           /* here */
+};
+
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER; /* protects the list */
+static struct df_joined *list;
+
+extern char **environ;
+
+/* ---- fork ------------------------------------------------------------------------------------ */
+
+static struct df_trip trip_of(struct df_joined *joined)
+{
+    return (struct df_trip){.link = &joined->link, .mount = joined->remote.mount};
+}
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&list_lock);
+    for (struct df_joined *j = list; j; j = j->next) {
+        struct df_trip trip = trip_of(j);
+        int64_t child = df_trip_fork(&trip);
+
+        j->child = child > 0 ? (uint32_t)child : 0;
+    }
+}
+
+static void in_parent(void)
+{
+    pthread_mutex_unlock(&list_lock);
+}
+
+static void in_child(void)
+{
+    for (struct df_joined *j = list; j; j = j->next)
+        if (j->child == 0 || df_join_born(&j->link, j->child) < 0)
+            j->link.client = 0; /* the server refuses what it asks for */
+    pthread_mutex_unlock(&list_lock);
+}
+
+static void register_fork(void)
+{
+    pthread_atfork(before_fork, in_parent, in_child);
+}
+
+static void enlist(struct df_joined *joined)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, register_fork);
+    pthread_mutex_lock(&list_lock);
+    joined->next = list;
+    list = joined;
+    pthread_mutex_unlock(&list_lock);
+}
+
+static void delist(struct df_joined *joined)
+{
+    struct df_joined **at = &list;
+
+    pthread_mutex_lock(&list_lock);
+    while (*at && *at != joined)
+        at = &(*at)->next;
+    if (*at)
+        *at = joined->next;
+    pthread_mutex_unlock(&list_lock);
+}
+
+/* ---- trouble --------------------------------------------------------------------------------- */
+
+static _Atomic(void (*)(int, const char *)) listener;
+
+void df_joined_listen(void (*function)(int mount, const char *words))
+{
+    atomic_store(&listener, function);
+}
+
+/* How it ended, as far as it could say. */
+static void describe_end(int end, char *out, size_t size)
+{
+    const char *signal = end > 0 ? sigdescr_np(end) : NULL;
+
+    if (end == DF_END_ASKED)
+        snprintf(out, size, "has ended");
+    else if (end > 0)
+        snprintf(out, size, "crashed in its file system (%s)", signal ? signal : "unknown signal");
+    else
+        snprintf(out, size, "was killed");
+}
+
+static void tell(struct df_remote *remote, enum df_remote_trouble trouble)
+{
+    void (*heard)(int, const char *) = atomic_load(&listener);
+    const struct df_joined *joined =
+        (struct df_joined *)((char *)remote - offsetof(struct df_joined, remote));
+    const struct df_segment *segment = joined->link.segment;
+    const char *point = remote->shared && remote->shared->point[0] ? remote->shared->point : "/";
+    char end[128], words[PATH_MAX + 256];
+
+    if (!heard)
+        return;
+    describe_end(atomic_load(trouble == DF_REMOTE_AGAIN ? &segment->last_end : &segment->end), end,
+                 sizeof(end));
+    switch (trouble) {
+    case DF_REMOTE_GONE:
+        snprintf(words, sizeof(words),
+                 "%s: its mount server (process %d) %s: calls end in ENOTCONN until it is mounted "
+                 "again",
+                 point, segment->server_pid, end);
+        break;
+    case DF_REMOTE_AGAIN:
+        snprintf(words, sizeof(words),
+                 "%s: its mount server %s and was started again (for the %u. time, process %d): "
+                 "calls went on",
+                 point, end, atomic_load(&segment->starts) - 1, segment->server_pid);
+        break;
+    case DF_REMOTE_LATE:
+        snprintf(
+            words, sizeof(words),
+            "%s: its mount server (process %d) has not answered within %g s: such calls end in "
+            "ETIMEDOUT",
+            point, segment->server_pid, (double)atomic_load(&joined->link.patience) / 1e9);
+        break;
+    case DF_REMOTE_FULL:
+        snprintf(words, sizeof(words),
+                 "%s: there is no shared memory left for its mount server (process %d): calls go "
+                 "on with what they have, without more of the cache and at most %d at a time",
+                 point, segment->server_pid, DF_ROOM_SLOTS);
+        break;
+    }
+    heard(joined->mount_id, words);
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static void disconnect(struct df_link *link)
+{
+    if (link->control >= 0)
+        close(link->control); /* which tells the server */
+    if (link->memory >= 0)
+        close(link->memory);
+    if (link->segment)
+        munmap(link->segment, link->segment->size);
+}
+
+/* The core has no mount, no file and no call of it any more. */
+static void end(struct df_remote *remote)
+{
+    struct df_joined *joined =
+        (struct df_joined *)((char *)remote - offsetof(struct df_joined, remote));
+
+    delist(joined);
+    disconnect(&joined->link);
+    free(joined);
+}
+
+static void say(char *message, size_t size, const char *words)
+{
+    if (message && size > 0)
+        snprintf(message, size, "%s", words);
+}
+
+/* The mount that the server has. */
+static int32_t find_mount(const struct df_segment *segment, const struct df_shared_mount **out)
+{
+    const struct df_shared_mount *mounts = df_segment_mounts(segment);
+
+    for (unsigned i = 0; i < DF_MOUNT_COUNT; i++) {
+        int32_t live = atomic_load(&mounts[i].live);
+
+        if (live != 0) {
+            *out = &mounts[i];
+            return live;
+        }
+    }
+    return 0;
+}
+
+static int attach(struct df_joined *joined, char *message, size_t size)
+{
+    const struct df_shared_mount *shared = NULL;
+    struct df_mount *mount;
+    int32_t id = find_mount(joined->link.segment, &shared);
+    int error;
+
+    if (id == 0) {
+        say(message, size, "the mount server has no mount any more");
+        return -EIO;
+    }
+    df_remote_init(&joined->remote, &joined->link, id);
+    joined->remote.end = end;
+    joined->remote.tell = tell;
+    const struct df_mount_spec spec = {
+        .point = shared->point[0] ? shared->point : "/",
+        .fsname = shared->fsname,
+        .subtype = shared->subtype,
+        .flags = shared->flags & DF_SHARED_READONLY ? DF_ATTACH_READONLY : 0,
+    };
+    error = df_mount_attach(&spec, &joined->remote.fs, &mount);
+    if (error < 0 && message)
+        snprintf(message, size, "%s cannot be mounted on: %s", spec.point,
+                 error == -EBUSY ? "something is mounted there, unmount it first"
+                                 : strerror(-error));
+    if (error == 0)
+        joined->mount_id = mount->id;
+    return error;
+}
+
+/* By a socket that leads to a server. */
+static int join(int socket, pid_t starter, struct df_joined **out, int *mount_id, char *message,
+                size_t size)
+{
+    struct df_joined *joined = calloc(1, sizeof(*joined));
+    int error;
+
+    if (!joined)
+        return -ENOMEM;
+    error = df_join_hello(&joined->link, socket);
+    if (error < 0) {
+        say(message, size,
+            error == -EACCES   ? "the mount server is another user's"
+            : error == -EPROTO ? "the mount server is of another release"
+                               : "the mount server does not answer");
+        free(joined);
+        return error;
+    }
+    joined->starter = starter;
+    error = attach(joined, message, size);
+    if (error < 0) {
+        disconnect(&joined->link);
+        free(joined);
+        return error;
+    }
+    enlist(joined);
+    *out = joined;
+    *mount_id = joined->mount_id;
+    return 0;
+}
+
+/* ---- starting -------------------------------------------------------------------------------- */
+
+/* <directory of this library>/../bin/directfuse-server */
+static int find_server(char out[PATH_MAX])
+{
+    Dl_info info;
+    const char *slash;
+    int len;
+
+    if (!dladdr((void *)find_server, &info) || !(slash = strrchr(info.dli_fname, '/')))
+        return -ENOENT;
+    len = snprintf(out, PATH_MAX, "%.*s/../bin/directfuse-server", (int)(slash - info.dli_fname),
+                   info.dli_fname);
+    return len < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+#define CONTROL_FD 3 /* of the server */
+
+static int add_actions(posix_spawn_file_actions_t *actions, int control)
+{
+    int error = posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY, 0);
+
+    if (error == 0)
+        error = posix_spawn_file_actions_addopen(actions, 1, "/dev/null", O_WRONLY, 0);
+    if (error == 0) /* also where both are equal: then it clears close-on-exec */
+        error = posix_spawn_file_actions_adddup2(actions, control, CONTROL_FD);
+    return -error;
+}
+
+static int set_attributes(posix_spawnattr_t *attributes)
+{
+    sigset_t none, all;
+
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_setsigmask(attributes, &none);
+    posix_spawnattr_setsigdefault(attributes, &all);
+    return -posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                                     POSIX_SPAWN_SETSID);
+}
+
+static int spawn(const char *server, char *const argv[], int control, pid_t *pid)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    int error = -posix_spawn_file_actions_init(&actions);
+
+    if (error < 0)
+        return error;
+    error = -posix_spawnattr_init(&attributes);
+    if (error == 0) {
+        if ((error = add_actions(&actions, control)) == 0 &&
+            (error = set_attributes(&attributes)) == 0)
+            error = -posix_spawn(pid, server, &actions, &attributes, argv, environ);
+        posix_spawnattr_destroy(&attributes);
+    }
+    posix_spawn_file_actions_destroy(&actions);
+    return error;
+}
+
+/* The process that was spawned forks the server and ends: it is nobody's child that waits. */
+static void reap(pid_t pid)
+{
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+}
+
+static int launch(const char *library, int argc, char *const argv[], bool restart, int control)
+{
+    char server[PATH_MAX];
+    const char *first[] = {"directfuse-server",          "--control", "3", "--library", library,
+                           restart ? "--restart" : "--", "--"};
+    const int count = restart ? 7 : 6;
+    char **vector = calloc((size_t)(argc + count + 1), sizeof(*vector));
+    pid_t pid;
+    int error;
+
+    if (!vector)
+        return -ENOMEM;
+    for (int i = 0; i < count; i++)
+        vector[i] = (char *)first[i];
+    for (int i = 0; i < argc; i++)
+        vector[count + i] = argv[i];
+    error = find_server(server);
+    if (error == 0)
+        error = spawn(server, vector, control, &pid);
+    if (error == 0)
+        reap(pid);
+    free(vector);
+    return error;
+}
+
+/* What the server says when it is ready, or why it never will be. */
+static int await_ready(int socket, char *message, size_t size)
+{
+    char text[4096];
+    struct df_join_message body;
+    struct iovec iov[] = {{&body, sizeof(body)}, {text, sizeof(text) - 1}};
+    struct msghdr header = {.msg_iov = iov, .msg_iovlen = 2};
+    ssize_t got;
+
+    do
+        got = recvmsg(socket, &header, 0);
+    while (got < 0 && errno == EINTR);
+    if (got < (ssize_t)sizeof(body) || body.magic != DF_JOIN_MAGIC || body.kind != DF_JOIN_READY) {
+        say(message, size, "the mount server ended before it had mounted anything");
+        return -EIO;
+    }
+    text[got - (ssize_t)sizeof(body)] = '\0';
+    if (body.error < 0)
+        say(message, size, text);
+    return body.error;
+}
+
+int df_joined_meet(int socket, struct df_joined **out, int *mount_id, char *message, size_t size)
+{
+    int error = await_ready(socket, message, size);
+
+    return error < 0 ? error : join(socket, getpid(), out, mount_id, message, size);
+}
+
+int df_joined_start(const char *library, int argc, char *const argv[], bool restart,
+                    struct df_joined **out, int *mount_id, char *message, size_t size)
+{
+    int pair[2];
+    int error;
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return -errno;
+    error = launch(library, argc, argv, restart, pair[1]);
+    close(pair[1]);
+    if (error < 0 && message)
+        snprintf(message, size, "directfuse-server cannot be started: %s", strerror(-error));
+    if (error == 0)
+        error = df_joined_meet(pair[0], out, mount_id, message, size);
+    close(pair[0]);
+    return error;
+}
+
+/* ---- by name --------------------------------------------------------------------------------- */
+
+static bool is_name(const char *name)
+{
+    return name[0] && name[0] != '.' && !strchr(name, '/') && strlen(name) < 64;
+}
+
+/* A directory that nobody else may write to, or look into. */
+static int check_directory(const char *path, bool make)
+{
+    struct stat st;
+
+    if (make && mkdir(path, 0700) < 0 && errno != EEXIST)
+        return -errno;
+    if (lstat(path, &st) < 0)
+        return -errno;
+    return S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077) == 0 ? 0 : -EACCES;
+}
+
+int df_joined_socket_path(const char *name, bool make, char path[108])
+{
+    const char *base = secure_getenv("XDG_RUNTIME_DIR");
+    int len, error;
+
+    if (!is_name(name))
+        return -EINVAL;
+    if (base && base[0] == '/')
+        len = snprintf(path, 108, "%s/directfuse", base);
+    else
+        len = snprintf(path, 108, "/tmp/directfuse-%u", (unsigned)geteuid());
+    if (len >= 108)
+        return -ENAMETOOLONG;
+    error = check_directory(path, make);
+    if (error < 0)
+        return error;
+    len += snprintf(path + len, 108 - (size_t)len, "/%s.socket", name);
+    return len < 108 ? 0 : -ENAMETOOLONG;
+}
+
+static int connect_to(const char *name)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd, error = df_joined_socket_path(name, false, address.sun_path);
+
+    if (error < 0)
+        return error;
+    fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+        return fd;
+    error = errno == ECONNREFUSED ? -ENOENT : -errno; /* its server is gone */
+    close(fd);
+    return error;
+}
+
+int df_joined_find(const char *name, struct df_joined **out, int *mount_id, char *message,
+                   size_t size)
+{
+    int socket = connect_to(name);
+    int error;
+
+    if (socket < 0) {
+        if (message)
+            snprintf(message, size,
+                     "no mount server has the name %s: directfuse serve '...' --name %s", name,
+                     name);
+        return socket;
+    }
+    error = join(socket, 0, out, mount_id, message, size);
+    close(socket);
+    return error;
+}
+
+/* ---- leaving --------------------------------------------------------------------------------- */
+
+#define END_MS 5000 /* to wait for a server that has unmounted */
+
+/* Its process ends now, and with it our connection: who unmounts finds nothing of it any more. */
+static void await_end(const struct df_link *link)
+{
+    struct pollfd end = {.fd = link->control, .events = POLLRDHUP};
+
+    while (poll(&end, 1, END_MS) < 0 && errno == EINTR)
+        ;
+}
+
+/* On the server, by who started it. A server that is gone has unmounted. */
+static int unmount_there(struct df_joined *joined, bool lazy, bool alone)
+{
+    struct df_trip trip = trip_of(joined);
+    int ret;
+
+    if (joined->starter != getpid())
+        return 0;
+    ret = df_trip_unmount(&trip, lazy, alone);
+    if (ret == 0 && !lazy)
+        await_end(&joined->link);
+    return ret == -ENOTCONN || ret == -EINVAL || ret == -EUSERS ? 0 : ret;
+}
+
+/* Lazily here: files that are open on a lost server could not keep the mount otherwise. */
+int df_joined_leave(struct df_joined *joined, bool lazy, bool alone)
+{
+    int id = joined->mount_id;
+    int ret = unmount_there(joined, lazy, alone);
+
+    if (ret < 0)
+        return ret;
+    return df_mount_detach(id, lazy || joined->starter == getpid() ? DF_DETACH_LAZY : 0);
+}
+
+void df_joined_set_patience(struct df_joined *joined, int64_t patience)
+{
+    atomic_store(&joined->link.patience, patience);
+}
+
+void df_joined_stats(const struct df_joined *joined, struct df_joined_stats *stats)
+{
+    const struct df_link *link = &joined->link;
+
+    *stats = (struct df_joined_stats){
+        .trips = atomic_load_explicit(&link->trips, memory_order_relaxed),
+        .spun = atomic_load_explicit(&link->spun, memory_order_relaxed),
+        .slept = atomic_load_explicit(&link->slept, memory_order_relaxed),
+        .hits = atomic_load_explicit(&link->hits, memory_order_relaxed),
+    };
+}

@@ -1,0 +1,465 @@
+/*
+ * attr.c - attributes of an object: getattr, setattr, access, readlink, statfs, and
+ * extended attributes.
+ */
+#include <string.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
+
+#include "highlevel/ask.h"
+#include "host/permission.h"
+
+/* ---- getattr ---- */
+
+/* The plugin's answer through a file's handle. A hidden file has one link more than its owner
+ * thinks. `entry`: what the cache said before; NULL: the answer is not to be kept. */
+static DF_FLAT int ask_file(struct df_frame *frame, struct df_file *file,
+                            const struct df_entry *entry, struct df_path_hash key, struct stat *st)
+{
+    struct df_highlevel *hl = frame->hl;
+    struct df_open_path *node = df_handle_of(file)->node;
+    union df_file_info fi;
+
+    if (!hl->ops.getattr)
+        return -ENOSYS;
+    memset(st, 0, sizeof(*st));
+    df_handle_info(frame, file, &fi);
+    const char *path = df_handle_hold(frame, file);
+    int result = -ENOENT;
+    if (file->kind == DF_KIND_DIRECTORY)
+        result = hl->getattr_at(&fi.info, "", st);
+    else if (path || hl->config.nullpath_ok)
+        result = hl->ops.getattr(path, st, &fi.info);
+    df_handle_unhold(frame, file);
+    if (result == 0)
+        result = df_highlevel_fix_stat(frame, node, NULL, 0, key, st);
+    if (result)
+        return result;
+    if (df_open_path_is_hidden(node)) {
+        if (st->st_nlink > 0)
+            st->st_nlink--;
+    } else if (entry) {
+        df_entry_cache_store(&hl->cache, key, entry->ticket, st,
+                             entry->kind == DF_ENTRY_PRESENT ? entry->expiry : 0,
+                             df_frame_until(frame, hl->attr_ns));
+    }
+    return 0;
+}
+
+static DF_COLD int stat_by_walk(struct df_frame *frame, const struct df_where *where,
+                                struct stat *st)
+{
+    struct df_place place;
+
+    int result = df_walk(frame, where, DF_WALK_STAT, &place, st);
+    df_walk_end(frame, &place);
+    return result;
+}
+
+/* The object in a directory that is verified. It may be a symlink: of which nothing is said yet
+ * when it is to be followed. */
+static DF_FLAT int stat_in_directory(struct df_frame *frame, struct df_place *place, bool follow)
+{
+    struct df_entry_cache *cache = &frame->hl->cache;
+    struct df_entry *entry = &place->entry;
+    int result = 0;
+
+    df_walk_recall(frame, place);
+    if (entry->kind == DF_ENTRY_ABSENT)
+        return -ENOENT;
+    bool known = entry->kind == DF_ENTRY_PRESENT;
+    if (known && S_ISLNK(entry->mode) && follow)
+        return 0;
+    if (!(known && entry->attributes && df_entry_cache_stat(cache, place->key, entry, place->st)))
+        result = df_ask(frame, place, NULL);
+    return result == 0 && entry->kind == DF_ENTRY_ABSENT ? -ENOENT : result;
+}
+
+/* The walk ends at the directory: the functions that walk have returned when the plugin is asked
+ * (docs/decisions/013). */
+static DF_FLAT int stat_by_path(struct df_frame *frame, const struct df_where *where,
+                                struct stat *st)
+{
+    bool follow = !(where->flags & DF_WHERE_NOFOLLOW), again;
+    struct df_place place;
+
+    if (DF_UNLIKELY(where->len == 0 || where->flags & (DF_WHERE_DIRECTORY | DF_WHERE_DOT)))
+        return stat_by_walk(frame, where, st);
+    int result = df_walk(frame, where, DF_WALK_PARENT, &place, st);
+    again = result == 0 && place.special;
+    if (DF_LIKELY(result == 0 && !again)) {
+        result = stat_in_directory(frame, &place, follow);
+        again = result == 0 && follow && S_ISLNK(place.entry.mode);
+    }
+    df_walk_end(frame, &place);
+    return DF_UNLIKELY(again) ? stat_by_walk(frame, where, st) : result;
+}
+
+static DF_FLAT int stat_file(struct df_frame *frame, struct df_file *file, struct stat *st)
+{
+    struct df_highlevel *hl = frame->hl;
+    struct df_handle *handle = df_handle_of(file);
+    struct df_entry entry, *keep = NULL;
+
+    /* A directory's handle is for readdir (and getattr_at) alone; libfuse never shows it to
+     * getattr. */
+    bool by_handle =
+        file->kind == DF_KIND_REGULAR || (file->kind == DF_KIND_DIRECTORY && hl->getattr_at);
+    if (!by_handle || !(handle->bits & DF_HANDLE_PLUGIN))
+        return stat_by_path(frame, &(struct df_where){.base = file, .name = ""}, st);
+    struct df_path_hash key = {0};
+    if (hl->attr_ns) {
+        key = df_open_path_key(handle->node);
+        df_frame_clock(frame);
+        df_entry_cache_look(&hl->cache, key, frame->now, &entry);
+        if (!atomic_load(&handle->node->removed) && !df_open_path_is_hidden(handle->node))
+            keep = &entry;
+        if (keep && entry.attributes && df_entry_cache_stat(&hl->cache, key, &entry, st))
+            return 0;
+    }
+    return ask_file(frame, file, keep, key, st);
+}
+
+int df_highlevel_stat_file(struct df_frame *frame, struct df_file *file, struct stat *st)
+{
+    return stat_file(frame, file, st);
+}
+
+/* A plain name in an open directory, of which no cache could tell: the plugin is the whole way. */
+static DF_FLAT bool is_asked_at_once(const struct df_frame *frame, const struct df_where *where)
+{
+    return frame->hl->asks_at_once && where->base->kind == DF_KIND_DIRECTORY &&
+           df_handle_of(where->base)->bits & DF_HANDLE_PLUGIN &&
+           !(where->flags & ~(uint32_t)DF_WHERE_NOFOLLOW) && where->len <= DF_NAME_MAX &&
+           !df_frame_checks(frame) && !strchr(where->name, '/');
+}
+
+static DF_FLAT int ask_at_once(struct df_frame *frame, const struct df_where *where,
+                               struct stat *st)
+{
+    union df_file_info directory;
+    int result = df_frame_admit(frame);
+
+    if (DF_UNLIKELY(result))
+        return result;
+    memset(st, 0, sizeof(*st));
+    df_handle_info(frame, where->base, &directory);
+    result = frame->hl->getattr_at(&directory.info, where->name, st);
+    if (DF_LIKELY(result == 0))
+        result = df_highlevel_fix_stat(frame, NULL, NULL, 0, (struct df_path_hash){0}, st);
+    return result;
+}
+
+/* What ask_at_once() said is not the end of it: a link to follow, or a name that is missing,
+ * perhaps only for the moment in which it is replaced, perhaps against what the cache believes. */
+static inline bool needs_walk(const struct df_where *where, int result, const struct stat *st)
+{
+    bool follow = !(where->flags & DF_WHERE_NOFOLLOW);
+
+    return result == -ENOENT || (result == 0 && follow && S_ISLNK(st->st_mode));
+}
+
+static DF_FLAT int stat_where(struct df_frame *frame, const struct df_where *where, struct stat *st)
+{
+    if (where->base && where->len == 0)
+        return stat_file(frame, where->base, st);
+    if (where->base && is_asked_at_once(frame, where)) {
+        int result = ask_at_once(frame, where, st);
+        if (DF_LIKELY(!needs_walk(where, result, st)))
+            return result;
+    }
+    return stat_by_path(frame, where, st);
+}
+
+/* As on the node lane: up to twice as old as the plugin allows. */
+static void tell_validity(const struct df_highlevel *hl, struct df_call *call, int result)
+{
+    uint64_t shortest = hl->entry_ns < hl->attr_ns ? hl->entry_ns : hl->attr_ns;
+
+    call->valid_ns = result == 0 ? shortest : result == -ENOENT ? hl->negative_ns : 0;
+}
+
+int df_highlevel_getattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                         struct stat *st)
+{
+    int result = DF_IN_FRAME(fs, call, stat_where(&frame, where, st));
+
+    if (DF_UNLIKELY(call->asks_validity))
+        tell_validity(df_highlevel_of(fs), call, result);
+    return result;
+}
+
+/* ---- setattr ---- */
+
+/* An object whose attributes are set: by path, by handle, or both. */
+struct target {
+    const char *path;
+    struct fuse_file_info *fi;
+    mode_t mode; /* its type, and permission bits if they were asked for */
+};
+
+static int set_owner(const struct fuse_operations *ops, const struct target *target,
+                     const struct df_setattr *set)
+{
+    if (!ops->chown)
+        return -ENOSYS;
+    return ops->chown(target->path, set->valid & DF_SET_UID ? set->uid : (uid_t)-1,
+                      set->valid & DF_SET_GID ? set->gid : (gid_t)-1, target->fi);
+}
+
+static struct timespec time_to_set(const struct df_setattr *set, uint32_t valid, uint32_t now,
+                                   const struct timespec *time)
+{
+    if (!(set->valid & valid))
+        return (struct timespec){.tv_nsec = UTIME_OMIT};
+    return set->valid & now ? (struct timespec){.tv_nsec = UTIME_NOW} : *time;
+}
+
+static int set_times(const struct fuse_operations *ops, const struct target *target,
+                     const struct df_setattr *set)
+{
+    const struct timespec times[2] = {
+        time_to_set(set, DF_SET_ATIME, DF_SET_ATIME_NOW, &set->atime),
+        time_to_set(set, DF_SET_MTIME, DF_SET_MTIME_NOW, &set->mtime),
+    };
+    return ops->utimens ? ops->utimens(target->path, times, target->fi) : -ENOSYS;
+}
+
+/* In libfuse's order: mode, owner, size, times; the first that fails ends it. */
+static int apply(const struct fuse_operations *ops, const struct target *target,
+                 const struct df_setattr *set)
+{
+    int result = 0;
+
+    if (set->valid & DF_SET_MODE)
+        result = ops->chmod
+                     ? ops->chmod(target->path, (target->mode & S_IFMT) | set->mode, target->fi)
+                     : -ENOSYS;
+    if (result == 0 && set->valid & (DF_SET_UID | DF_SET_GID))
+        result = set_owner(ops, target, set);
+    if (result == 0 && set->valid & DF_SET_SIZE)
+        result = ops->truncate ? ops->truncate(target->path, set->size, target->fi) : -ENOSYS;
+    if (result == 0 && set->valid & (DF_SET_ATIME | DF_SET_MTIME))
+        result = set_times(ops, target, set);
+    return result;
+}
+
+/* setuid and setgid go with a change of owner, also root's, and with a change of size. */
+static bool takes_privileges(const struct df_frame *frame, mode_t mode,
+                             const struct df_setattr *set)
+{
+    if (set->valid & (DF_SET_UID | DF_SET_GID) && !S_ISDIR(mode))
+        return !(frame->hl->want & FUSE_CAP_HANDLE_KILLPRIV);
+    return set->valid & DF_SET_SIZE && df_frame_strips(frame);
+}
+
+static void strip_privileges(mode_t mode, struct df_setattr *set)
+{
+    mode_t wanted = (set->valid & DF_SET_MODE ? set->mode : mode) & 07777;
+
+    if (df_permission_strip(wanted) == wanted)
+        return;
+    set->mode = df_permission_strip(wanted);
+    set->valid |= DF_SET_MODE;
+}
+
+static int check_type(mode_t mode, const struct df_setattr *set)
+{
+    if (set->valid & DF_SET_MODE && S_ISLNK(mode))
+        return -EOPNOTSUPP;
+    if (set->valid & DF_SET_SIZE && !S_ISREG(mode))
+        return S_ISDIR(mode) ? -EISDIR : -EINVAL;
+    return 0;
+}
+
+/* May it be set, and what goes with it? Of `st` only the type is known unless
+ * needs_attributes(). */
+static int prepare(struct df_frame *frame, const struct stat *st, bool by_name,
+                   struct df_setattr *set)
+{
+    int result = check_type(st->st_mode, set);
+
+    if (result == 0 && df_frame_checks(frame))
+        result = df_permission_setattr(frame->caller, st, by_name, set);
+    if (result == 0 && takes_privileges(frame, st->st_mode, set))
+        strip_privileges(st->st_mode, set);
+    return result;
+}
+
+static bool needs_attributes(const struct df_frame *frame, const struct df_setattr *set)
+{
+    return df_frame_checks(frame) || takes_privileges(frame, S_IFREG, set);
+}
+
+/* A change of size waits for writes, which wait for it (O_APPEND finds the end by getattr). */
+static int apply_to_place(struct df_frame *frame, const struct df_place *place,
+                          const struct df_setattr *set)
+{
+    struct df_open_paths *table = &frame->hl->open_paths;
+    struct target target = {.path = place->path, .mode = place->entry.mode};
+    struct df_open_path *node = NULL;
+    int result = 0;
+
+    if (set->valid & DF_SET_SIZE)
+        result = df_open_paths_enter(table, place->path, place->len, place->key, frame->held == 0,
+                                     place->held, &node);
+    if (result)
+        return result;
+    if (node) {
+        frame->held++;
+        pthread_mutex_lock(&node->data_lock);
+    }
+    result = df_place_result(frame, place, apply(&frame->hl->ops, &target, set));
+    df_entry_cache_forget_attributes(&frame->hl->cache, place->key);
+    if (node) {
+        pthread_mutex_unlock(&node->data_lock);
+        df_frame_unhold(frame, node);
+        df_open_paths_put(table, node);
+    }
+    return result;
+}
+
+static int set_by_path(struct df_frame *frame, const struct df_where *where,
+                       const struct df_setattr *given, struct stat *st)
+{
+    struct df_setattr set = *given;
+    struct df_place place;
+
+    int result =
+        df_walk(frame, where, needs_attributes(frame, &set) ? DF_WALK_STAT : 0, &place, st);
+    if (result == 0) {
+        struct stat known = {.st_mode = place.entry.mode};
+        result = prepare(frame, needs_attributes(frame, &set) ? place.st : &known, true, &set);
+    }
+    if (result == 0)
+        result = apply_to_place(frame, &place, &set);
+    if (result == 0 && st) {
+        result = df_walk_look(frame, &place, true);
+        if (result == 0 && place.entry.kind == DF_ENTRY_ABSENT)
+            result = -ENOENT;
+    }
+    df_walk_end(frame, &place);
+    return result;
+}
+
+static int set_by_handle(struct df_frame *frame, struct df_file *file,
+                         const struct df_setattr *given, struct stat *st)
+{
+    struct df_setattr set = *given;
+    struct stat now = {.st_mode = S_IFREG};
+    union df_file_info fi;
+    int result = 0;
+
+    if (needs_attributes(frame, &set))
+        result = df_highlevel_stat_file(frame, file, &now);
+    if (result == 0)
+        result = prepare(frame, &now, false, &set);
+    if (result)
+        return result;
+    df_handle_info(frame, file, &fi);
+    struct target target = {.fi = &fi.info, .mode = now.st_mode};
+    struct df_open_path *node = df_handle_of(file)->node;
+    bool by_path = frame->hl->needs_paths && set.valid & ~(unsigned)DF_SET_SIZE;
+    target.path = df_handle_hold_to_set(frame, file, by_path);
+    pthread_mutex_lock(&node->data_lock);
+    bool nullpath_ok = frame->hl->config.nullpath_ok && !by_path;
+    result = target.path || nullpath_ok ? apply(&frame->hl->ops, &target, &set) : -ENOENT;
+    pthread_mutex_unlock(&node->data_lock);
+    df_handle_unhold_to_set(frame, file, by_path);
+    df_handle_changed(frame, file);
+    return result == 0 && st ? df_highlevel_stat_file(frame, file, st) : result;
+}
+
+static int set_where(struct df_frame *frame, const struct df_where *where,
+                     const struct df_setattr *set, struct stat *st)
+{
+    struct df_file *file = where->len == 0 ? where->base : NULL;
+
+    if (file && file->kind == DF_KIND_REGULAR && df_handle_of(file)->bits & DF_HANDLE_PLUGIN)
+        return set_by_handle(frame, file, set, st);
+    return set_by_path(frame, where, set, st);
+}
+
+int df_highlevel_setattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                         const struct df_setattr *set, struct stat *st)
+{
+    return DF_IN_FRAME(fs, call, set_where(&frame, where, set, st));
+}
+
+/* ---- access, readlink, statfs ---- */
+
+static int access_where(struct df_frame *frame, const struct df_where *where, int mask)
+{
+    struct df_highlevel *hl = frame->hl;
+    struct df_place place;
+
+    int result = df_walk(frame, where, 0, &place, NULL);
+    if (result == 0 && hl->check) {
+        result = df_walk_permit(frame, &place, mask);
+    } else if (result == 0 && hl->ops.access && !df_highlevel_lacks(hl, DF_MISSING_ACCESS)) {
+        result = df_place_result(frame, &place, hl->ops.access(place.path, mask));
+        if (result == -ENOSYS) { /* from now on everything is granted, as by fuse_access() */
+            df_highlevel_miss(hl, DF_MISSING_ACCESS);
+            result = 0;
+        }
+    }
+    df_walk_end(frame, &place);
+    return result;
+}
+
+int df_highlevel_access(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                        int mask)
+{
+    return DF_IN_FRAME(fs, call, access_where(&frame, where, mask));
+}
+
+static ssize_t readlink_where(struct df_frame *frame, const struct df_where *where, char *buf,
+                              size_t size)
+{
+    const struct fuse_operations *ops = &frame->hl->ops;
+    char target[PATH_MAX + 1];
+    struct df_place place;
+
+    ssize_t result = df_walk(frame, where, 0, &place, NULL);
+    if (result == 0 && !S_ISLNK(place.entry.mode))
+        result = -EINVAL;
+    if (result == 0 && !ops->readlink)
+        result = -ENOSYS;
+    if (result == 0)
+        result = df_place_result(frame, &place, ops->readlink(place.path, target, sizeof(target)));
+    df_walk_end(frame, &place);
+    if (result)
+        return result;
+    size_t len = strnlen(target, PATH_MAX);
+    memcpy(buf, target, len < size ? len : size);
+    return (ssize_t)(len < size ? len : size);
+}
+
+ssize_t df_highlevel_readlink(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                              char *buf, size_t size)
+{
+    return DF_IN_FRAME(fs, call, readlink_where(&frame, where, buf, size));
+}
+
+static int statfs_where(struct df_frame *frame, const struct df_where *where, struct statvfs *out)
+{
+    const struct fuse_operations *ops = &frame->hl->ops;
+    struct df_place place;
+
+    memset(out, 0, sizeof(*out));
+    int result = df_walk(frame, where, 0, &place, NULL);
+    if (result == 0 && ops->statfs) {
+        result = df_place_result(frame, &place, ops->statfs(place.path, out));
+    } else if (result == 0) { /* libfuse's default */
+        out->f_namemax = DF_NAME_MAX;
+        out->f_bsize = 512;
+    }
+    df_walk_end(frame, &place);
+    return result;
+}
+
+int df_highlevel_statfs(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                        struct statvfs *out)
+{
+    return DF_IN_FRAME(fs, call, statfs_where(&frame, where, out));
+}

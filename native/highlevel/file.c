@@ -1,0 +1,185 @@
+/*
+ * file.c - what else an open file can do: locks, ioctl, poll.
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+
+#include "highlevel/private.h"
+#include "host/pollhandle.h"
+
+/* ---- locks ---- */
+
+static struct flock flock_of(const struct df_lock *lock, pid_t pid)
+{
+    return (struct flock){
+        .l_type = lock->type,
+        .l_whence = SEEK_SET,
+        .l_start = lock->start,
+        .l_len = lock->end == INT64_MAX ? 0 : lock->end - lock->start + 1,
+        .l_pid = lock->test ? 0 : pid,
+    };
+}
+
+static void report_conflict(struct df_lock *lock, const struct flock *found)
+{
+    lock->type = found->l_type;
+    if (found->l_type == F_UNLCK)
+        return;
+    lock->start = found->l_start;
+    lock->end = found->l_len ? found->l_start + found->l_len - 1 : INT64_MAX;
+    lock->pid = found->l_pid;
+}
+
+int df_highlevel_lock(struct df_fs *fs, struct df_call *call, struct df_file *file,
+                      struct df_lock *lock)
+{
+    struct df_highlevel *hl = df_highlevel_of(fs);
+    int command = lock->test ? F_GETLK : lock->wait ? F_SETLKW : F_SETLK;
+    struct df_frame frame;
+    union df_file_info fi;
+
+    if (!hl->ops.lock || !(hl->want & FUSE_CAP_POSIX_LOCKS) || file->kind != DF_KIND_REGULAR)
+        return DF_NOT_OURS;
+    df_frame_enter(&frame, hl, call);
+    struct flock range = flock_of(lock, frame.caller->pid);
+    df_handle_info(&frame, file, &fi);
+    fi.info.lock_owner = lock->owner;
+    const char *path = df_handle_hold(&frame, file);
+    int result =
+        df_handle_lost(&frame, path) ? -ENOENT : hl->ops.lock(path, &fi.info, command, &range);
+    df_handle_unhold(&frame, file);
+    df_frame_leave(&frame);
+    if (result == 0 && lock->test)
+        report_conflict(lock, &range);
+    return result;
+}
+
+int df_highlevel_flock(struct df_fs *fs, struct df_call *call, struct df_file *file, int operation,
+                       uint64_t owner)
+{
+    struct df_highlevel *hl = df_highlevel_of(fs);
+    struct df_frame frame;
+    union df_file_info fi;
+
+    /* On directories Linux keeps them itself: fuse_dir_operations has no flock. */
+    if (!hl->ops.flock || !(hl->want & FUSE_CAP_FLOCK_LOCKS) || file->kind != DF_KIND_REGULAR)
+        return DF_NOT_OURS;
+    df_frame_enter(&frame, hl, call);
+    df_handle_info(&frame, file, &fi);
+    fi.info.lock_owner = owner;
+    const char *path = df_handle_hold(&frame, file);
+    int result = df_handle_lost(&frame, path) ? -ENOENT : hl->ops.flock(path, &fi.info, operation);
+    df_handle_unhold(&frame, file);
+    df_frame_leave(&frame);
+    if (result == 0)
+        atomic_fetch_or(&df_handle_of(file)->bits, DF_HANDLE_FLOCKED);
+    return result;
+}
+
+/* ---- ioctl ---- */
+
+/* The plugin works on a copy of the argument, of the size and in the directions that the request
+ * encodes. */
+static int ioctl_copy(struct df_frame *frame, struct df_file *file, unsigned request, void *arg,
+                      void *copy)
+{
+    struct df_highlevel *hl = frame->hl;
+    unsigned flags = file->kind == DF_KIND_DIRECTORY ? FUSE_IOCTL_DIR : 0;
+    size_t size = _IOC_DIR(request) ? _IOC_SIZE(request) : 0;
+    union df_file_info fi;
+
+    if (size && _IOC_DIR(request) & _IOC_WRITE)
+        memcpy(copy, arg, size);
+    else
+        memset(copy, 0, size);
+    df_handle_info(frame, file, &fi);
+    const char *path = df_handle_hold(frame, file);
+    int result = df_handle_lost(frame, path)
+                     ? -ENOENT
+                     : hl->ops.ioctl(path, request, arg, &fi.info, flags, size ? copy : NULL);
+    df_handle_unhold(frame, file);
+    if (result >= 0 && size && _IOC_DIR(request) & _IOC_READ)
+        memcpy(arg, copy, size);
+    return result;
+}
+
+int df_highlevel_ioctl(struct df_fs *fs, struct df_call *call, struct df_file *file,
+                       unsigned long request, void *arg)
+{
+    struct df_highlevel *hl = df_highlevel_of(fs);
+    size_t size = _IOC_SIZE((unsigned)request);
+    char small[256], *copy = small;
+    struct df_frame frame;
+
+    if (!hl->ops.ioctl || (file->kind == DF_KIND_DIRECTORY && !(hl->want & FUSE_CAP_IOCTL_DIR)))
+        return -ENOTTY;
+    if (size > sizeof(small))
+        copy = malloc(size);
+    if (!copy)
+        return -ENOMEM;
+    df_frame_enter(&frame, hl, call);
+    int result = ioctl_copy(&frame, file, (unsigned)request, arg, copy);
+    df_frame_leave(&frame);
+    if (copy != small)
+        free(copy);
+    return result == -ENOSYS ? -ENOTTY : result;
+}
+
+/* ---- poll ---- */
+
+/* What a file is ready for when its file system cannot tell. */
+static int always_ready(int events)
+{
+    return events & (POLLIN | POLLOUT | POLLRDNORM | POLLWRNORM);
+}
+
+/* `node` and `wake` are NULL for a caller that does not wait. */
+static int ask(struct df_frame *frame, struct df_file *file, int events, struct df_pollnode *node,
+               struct df_wake *wake)
+{
+    struct df_highlevel *hl = frame->hl;
+    unsigned seen = node ? df_pollnode_seen(node) : 0, ready = 0;
+    struct fuse_pollhandle *handle = node ? df_pollnode_handle(node) : NULL;
+    union df_file_info fi;
+
+    df_handle_info(frame, file, &fi);
+    fi.info.poll_events = (uint32_t)events;
+    const char *path = df_handle_hold(frame, file);
+    int result =
+        df_handle_lost(frame, path) ? -ENOENT : hl->ops.poll(path, &fi.info, handle, &ready);
+    df_handle_unhold(frame, file);
+    if (result == -ENOSYS) {
+        df_highlevel_miss(hl, DF_MISSING_POLL);
+        return always_ready(events);
+    }
+    if (result)
+        return result;
+    ready &= (unsigned)events | POLLERR | POLLHUP;
+    if (!ready && wake)
+        df_pollnode_wait(node, wake, seen);
+    return (int)ready;
+}
+
+int df_highlevel_poll(struct df_fs *fs, struct df_call *call, struct df_file *file, int events,
+                      struct df_wake *wake)
+{
+    struct df_highlevel *hl = df_highlevel_of(fs);
+    struct df_pollnode *node = NULL;
+    struct df_frame frame;
+
+    if (!hl->ops.poll || file->kind != DF_KIND_REGULAR || df_highlevel_lacks(hl, DF_MISSING_POLL))
+        return always_ready(events);
+    if (wake) {
+        node = df_pollnode_of(&df_handle_of(file)->attachment);
+        if (!node)
+            return -ENOMEM;
+    }
+    df_frame_enter(&frame, hl, call);
+    int result = ask(&frame, file, events, node, wake);
+    df_frame_leave(&frame);
+    return result;
+}

@@ -1,0 +1,230 @@
+/*
+ * look.c - what stands at a path: from the entry cache or by the plugin's getattr, with
+ * the permission to do something to it; and what the cache has to forget after a change.
+ */
+#include <string.h>
+
+#include "highlevel/ask.h"
+#include "host/permission.h"
+
+void df_highlevel_override(const struct df_frame *frame, struct stat *st)
+{
+    const struct fuse_config *config = &frame->hl->config;
+
+    if (config->set_mode) {
+        uint32_t own = S_ISDIR(st->st_mode) ? frame->hl->dmask : frame->hl->fmask;
+        st->st_mode = (st->st_mode & S_IFMT) | (0777 & ~(own ? own : config->umask));
+    }
+    if (config->set_uid)
+        st->st_uid = config->uid;
+    if (config->set_gid)
+        st->st_gid = config->gid;
+}
+
+bool df_ask_replaced(struct df_frame *frame, const struct df_place *place, uint32_t renames)
+{
+    struct df_open_paths *table = &frame->hl->open_paths;
+
+    if (frame->writes)
+        return false;
+    return df_open_paths_wait_rename(table, place->path, place->len, frame->held == 0,
+                                     place->held) ||
+           atomic_load(&table->renames) != renames;
+}
+
+int df_walk_look(struct df_frame *frame, struct df_place *place, bool attributes)
+{
+    struct df_entry_cache *cache = &frame->hl->cache;
+    struct df_entry *entry = &place->entry;
+
+    df_walk_recall(frame, place);
+    if (entry->kind == DF_ENTRY_ABSENT)
+        return 0;
+    if (entry->kind == DF_ENTRY_PRESENT) {
+        if (!attributes)
+            return 0;
+        if (entry->attributes && df_entry_cache_stat(cache, place->key, entry, place->st))
+            return 0;
+    }
+    return df_ask(frame, place, NULL);
+}
+
+int df_walk_learn(struct df_frame *frame, struct df_place *place, struct fuse_file_info *fi)
+{
+    df_place_changed(frame, place);
+    df_entry_cache_look(&frame->hl->cache, place->key, frame->now, &place->entry);
+    int result = df_ask(frame, place, fi);
+    return result == 0 && place->entry.kind == DF_ENTRY_ABSENT ? -ENOENT : result;
+}
+
+/* ---- permission ---- */
+
+int df_walk_may(struct df_frame *frame, struct df_place *place, int mask)
+{
+    return df_frame_checks(frame) ? df_walk_permit(frame, place, mask) : 0;
+}
+
+/* Mode bits change behind cached attributes: what they refuse is asked once more, as
+ * fuse_permission() does. */
+int df_walk_permit(struct df_frame *frame, struct df_place *place, int mask)
+{
+    int result;
+
+    for (;;) {
+        result = df_walk_look(frame, place, true);
+        if (result == 0 && place->entry.kind != DF_ENTRY_PRESENT)
+            result = -ENOENT;
+        if (result)
+            return result;
+        result = df_permission_check(frame->caller, place->st, mask);
+        if (result == 0 || place->asked)
+            return result;
+        df_entry_cache_forget_attributes(&frame->hl->cache, place->key);
+    }
+}
+
+/* A place for the first `len` bytes of a path: a directory on the way, or the parent. */
+static void place_directory(struct df_frame *frame, struct df_place *dir, const char *path,
+                            uint32_t len)
+{
+    memcpy(dir->buf, path, len);
+    dir->buf[len] = '\0';
+    dir->path = dir->buf;
+    dir->held = NULL;
+    dir->directory = NULL;
+    dir->len = len;
+    dir->st = &dir->own;
+    dir->parent_expiry = 0;
+    dir->key = df_entry_cache_key(&frame->hl->cache, dir->path, len);
+}
+
+int df_walk_may_directory(struct df_frame *frame, const char *path, uint32_t len, int mask)
+{
+    struct df_place dir;
+
+    place_directory(frame, &dir, path, len);
+    return df_walk_may(frame, &dir, mask);
+}
+
+int df_walk_may_create(struct df_frame *frame, const struct df_place *place)
+{
+    if (!df_frame_checks(frame))
+        return 0;
+    return df_walk_may_directory(frame, place->path, place->parent_len, W_OK | X_OK);
+}
+
+int df_walk_stat_parent(struct df_frame *frame, const struct df_place *place, struct stat *st)
+{
+    struct df_place dir;
+
+    place_directory(frame, &dir, place->path, place->parent_len);
+    dir.st = st;
+    int result = df_walk_look(frame, &dir, true);
+    if (result == 0 && dir.entry.kind != DF_ENTRY_PRESENT)
+        result = -ENOENT;
+    return result;
+}
+
+/* ---- whose turn it is ---- */
+
+bool df_frame_takes_turns(const struct df_frame *frame)
+{
+    if (frame->hl->serial || frame->hl->checks_names)
+        return false;
+    for (const struct df_frame *outer = df_frame_outside(frame); outer;
+         outer = df_frame_outside(outer))
+        if (outer->hl == frame->hl)
+            return false;
+    return true;
+}
+
+void df_frame_turn_of(struct df_frame *frame, struct df_name_turn *turn,
+                      const struct df_path_hash *directories, int count)
+{
+    turn->count = 0;
+    if (!df_frame_takes_turns(frame))
+        return;
+    df_name_turn_begin(&frame->hl->turns, turn, directories, count);
+    turn->wrote = frame->writes;
+    frame->writes = true;
+}
+
+void df_frame_turn(struct df_frame *frame, struct df_name_turn *turn, const struct df_place *place)
+{
+    struct df_path_hash directory = df_place_parent_key(frame, place);
+
+    df_frame_turn_of(frame, turn, &directory, 1);
+}
+
+void df_frame_turn_over(struct df_frame *frame, struct df_name_turn *turn)
+{
+    if (turn->count == 0)
+        return;
+    frame->writes = turn->wrote;
+    df_name_turn_end(&frame->hl->turns, turn);
+}
+
+/* ---- after the plugin has answered ---- */
+
+/* A directory that is open nowhere has no listing that somebody keeps, and none that is opened from
+ * now on has one from before. Where a rename came between, the path that the plugin was told may
+ * have been another directory's. */
+static DF_COLD void tell_directory(const struct df_frame *frame, const struct df_place *place)
+{
+    struct df_open_paths *table = &frame->hl->open_paths;
+    struct df_changes *changes = frame->call->changes;
+    struct df_path_hash key = df_place_parent_key(frame, place);
+    uint64_t serial = df_open_paths_serial(table, place->path, place->parent_len, key);
+
+    if (serial != 0)
+        df_changes_directory(changes, serial);
+    if (changes->mark != DF_PATHS_STILL &&
+        (atomic_load(&table->renaming) || atomic_load(&table->renames) != changes->mark))
+        changes->listings = false;
+}
+
+void df_place_changed(const struct df_frame *frame, const struct df_place *place)
+{
+    struct df_entry_cache *cache = &frame->hl->cache;
+
+    if (DF_UNLIKELY(frame->call->changes))
+        tell_directory(frame, place);
+    if (!frame->hl->caches)
+        return;
+    df_entry_cache_forget(cache, place->key);
+    df_entry_cache_forget_attributes(cache,
+                                     df_entry_cache_key(cache, place->path, place->parent_len));
+}
+
+/* What the ticket is from stands between the look and the operation; whoever removes the name
+ * meanwhile makes it void. Of a name that was known to be absent something must be kept. */
+void df_place_made(const struct df_frame *frame, const struct df_place *place, mode_t mode,
+                   ino_t ino, uint64_t expiry)
+{
+    struct df_entry_cache *cache = &frame->hl->cache;
+    const struct stat st = {.st_mode = mode, .st_ino = ino};
+    struct df_entry now;
+
+    if (DF_UNLIKELY(frame->call->changes))
+        tell_directory(frame, place);
+    if (!frame->hl->caches)
+        return;
+    df_entry_cache_forget_attributes(cache,
+                                     df_entry_cache_key(cache, place->path, place->parent_len));
+    if (S_ISDIR(mode))
+        expiry = df_ask_earlier(expiry, place->parent_expiry);
+    df_entry_cache_store(cache, place->key, place->entry.ticket, &st, expiry, 0);
+    df_entry_cache_look(cache, place->key, frame->now, &now);
+    /* What is there after a store that was refused is of the object that had the name before. */
+    if (now.kind != DF_ENTRY_PRESENT || now.attributes || now.ino != ino)
+        df_entry_cache_forget(cache, place->key);
+}
+
+int df_place_result(const struct df_frame *frame, const struct df_place *place, int result)
+{
+    if (DF_UNLIKELY(result == -ENOENT)) {
+        df_entry_cache_forget(&frame->hl->cache, place->key);
+        df_open_paths_forget(&frame->hl->open_paths, place->path, place->len, place->key);
+    }
+    return result;
+}

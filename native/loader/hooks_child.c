@@ -1,0 +1,208 @@
+/*
+ * hooks_child.c - a guest's children, and its attempts to become another program.
+ *
+ * A child is a process of its own: it gets the directory and umask that the guest believes to have,
+ * and every hook in it is the real function, so that fork and exec (sshfs and its ssh) work as
+ * written. What it prints goes to the guest's log.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "loader/guest.h"
+#include "loader/hooks.h"
+#include "loader/plugin.h"
+
+/* ---- fork ----------------------------------------------------------------------------------- */
+
+/* vfork(2) cannot be called through a function of ours: the child would return into a frame that
+ * the parent uses again; fork(2) is what it promises. */
+static pid_t hook_fork(void)
+{
+    struct df_guest *guest = df_guest_current();
+    int output = guest ? df_guest_child_output(guest) : -1;
+    pid_t pid = fork();
+    if (!guest || pid < 0)
+        return pid;
+    if (pid > 0) {
+        df_belongings_add_child(&guest->belongings, pid);
+        return pid;
+    }
+    df_guest_enter(NULL);
+    sigset_t none;
+    sigemptyset(&none); /* a guest's threads have all blocked, for they are the host's business */
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    df_guest_become_process(guest, output);
+    return 0;
+}
+
+/* ---- wait ----------------------------------------------------------------------------------- */
+
+/* Its own children; those of the host are not for it to reap. */
+static pid_t hook_waitpid(pid_t pid, int *status, int options)
+{
+    struct df_guest *guest = df_guest_current();
+    if (!guest || pid > 0)
+        return waitpid(pid, status, options);
+    pid_t ended = df_belongings_wait(&guest->belongings, status, options);
+    if (ended >= 0)
+        return ended;
+    errno = -ended;
+    return -1;
+}
+
+static pid_t hook_wait(int *status)
+{
+    return hook_waitpid(-1, status, 0);
+}
+
+static pid_t hook_wait4(pid_t pid, int *status, int options, struct rusage *usage)
+{
+    if (!df_guest_current() || pid > 0)
+        return wait4(pid, status, options, usage);
+    if (usage)
+        memset(usage, 0, sizeof(*usage));
+    return hook_waitpid(pid, status, options);
+}
+
+static pid_t hook_wait3(int *status, int options, struct rusage *usage)
+{
+    return hook_wait4(-1, status, options, usage);
+}
+
+/* system(3) ignores SIGINT and SIGQUIT in the whole process meanwhile; a guest's does not. */
+static int hook_system(const char *command)
+{
+    if (!df_guest_current() || !command)
+        return system(command);
+    pid_t pid = hook_fork();
+    if (pid == 0) {
+        execl("/bin/sh", "sh", "-c", command, NULL);
+        _exit(127);
+    }
+    int status;
+    pid_t ended;
+    do
+        ended = pid < 0 ? -1 : waitpid(pid, &status, 0);
+    while (ended < 0 && pid > 0 && errno == EINTR);
+    return ended < 0 ? -1 : status;
+}
+
+/* ---- exec ----------------------------------------------------------------------------------- */
+
+/* Outside of a child it would replace the host. */
+static bool refuses(const char *what)
+{
+    struct df_guest *guest = df_guest_current();
+    if (!guest)
+        return false;
+    char line[512];
+    snprintf(line, sizeof(line),
+             "the program wanted to become %s (exec), which would replace this process: mount it "
+             "with placement \"helper\", in a process of its own",
+             what ? what : "another one");
+    df_plugin_log(guest->plugin, line);
+    errno = EPERM;
+    return true;
+}
+
+static int hook_execve(const char *path, char *const argv[], char *const environment[])
+{
+    return refuses(path) ? -1 : execve(path, argv, environment);
+}
+
+static int hook_execv(const char *path, char *const argv[])
+{
+    return refuses(path) ? -1 : execv(path, argv);
+}
+
+static int hook_execvp(const char *file, char *const argv[])
+{
+    return refuses(file) ? -1 : execvp(file, argv);
+}
+
+static int hook_execvpe(const char *file, char *const argv[], char *const environment[])
+{
+    return refuses(file) ? -1 : execvpe(file, argv, environment);
+}
+
+static int hook_fexecve(int fd, char *const argv[], char *const environment[])
+{
+    return refuses("an open file") ? -1 : fexecve(fd, argv, environment);
+}
+
+static int hook_execveat(int dirfd, const char *path, char *const argv[], char *const environment[],
+                         int flags)
+{
+    return refuses(path) ? -1 : execveat(dirfd, path, argv, environment, flags);
+}
+
+enum { LIST_MAX = 1024 }; /* elements of an execl list */
+
+/* The list up to its NULL; -1 with E2BIG where it has no end in sight. */
+static int collect(const char *first, va_list arguments, char *argv[LIST_MAX])
+{
+    argv[0] = (char *)first;
+    for (int i = 0; argv[i]; i++) {
+        if (i + 1 == LIST_MAX) {
+            errno = E2BIG;
+            return -1;
+        }
+        argv[i + 1] = va_arg(arguments, char *);
+    }
+    return 0;
+}
+
+#define LIST(call)                                                                                 \
+    do {                                                                                           \
+        char *argv[LIST_MAX];                                                                      \
+        va_list arguments;                                                                         \
+        va_start(arguments, first);                                                                \
+        int result = refuses(path) ? -1 : collect(first, arguments, argv);                         \
+        if (result == 0)                                                                           \
+            result = call;                                                                         \
+        va_end(arguments);                                                                         \
+        return result;                                                                             \
+    } while (0)
+
+static int hook_execl(const char *path, const char *first, ...)
+{
+    LIST(execv(path, argv));
+}
+
+static int hook_execlp(const char *path, const char *first, ...)
+{
+    LIST(execvp(path, argv));
+}
+
+static int hook_execle(const char *path, const char *first, ...)
+{
+    LIST(execve(path, argv, va_arg(arguments, char **)));
+}
+
+const struct df_hook df_hooks_child[] = {
+    {"fork", hook_fork},
+    {"vfork", hook_fork},
+    {"waitpid", hook_waitpid},
+    {"wait", hook_wait},
+    {"wait3", hook_wait3},
+    {"wait4", hook_wait4},
+    {"system", hook_system},
+    {"execve", hook_execve},
+    {"execv", hook_execv},
+    {"execvp", hook_execvp},
+    {"execvpe", hook_execvpe},
+    {"fexecve", hook_fexecve},
+    {"execveat", hook_execveat},
+    {"execl", hook_execl},
+    {"execlp", hook_execlp},
+    {"execle", hook_execle},
+    {NULL, NULL},
+};

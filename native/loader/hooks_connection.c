@@ -1,0 +1,111 @@
+/*
+ * hooks_connection.c - a guest's sockets and pipes: remembered from their making (belongings.h), so
+ * that their other ends see the program go; and no SIGPIPE, whose default would end the host.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "loader/guest.h"
+#include "loader/hooks.h"
+
+static int noted(int fd)
+{
+    struct df_guest *guest = df_guest_current();
+    if (guest && fd >= 0)
+        df_belongings_add_fd(&guest->belongings, fd);
+    return fd;
+}
+
+static int noted_pair(int result, const int pair[2])
+{
+    if (result == 0) {
+        noted(pair[0]);
+        noted(pair[1]);
+    }
+    return result;
+}
+
+static int hook_socket(int domain, int type, int protocol)
+{
+    return noted(socket(domain, type, protocol));
+}
+
+static int hook_socketpair(int domain, int type, int protocol, int pair[2])
+{
+    return noted_pair(socketpair(domain, type, protocol, pair), pair);
+}
+
+static int hook_accept(int fd, struct sockaddr *address, socklen_t *size)
+{
+    return noted(accept(fd, address, size));
+}
+
+static int hook_accept4(int fd, struct sockaddr *address, socklen_t *size, int flags)
+{
+    return noted(accept4(fd, address, size, flags));
+}
+
+static int hook_pipe(int pair[2])
+{
+    return noted_pair(pipe(pair), pair);
+}
+
+static int hook_pipe2(int pair[2], int flags)
+{
+    return noted_pair(pipe2(pair, flags), pair);
+}
+
+static int hook_dup(int fd)
+{
+    return noted(dup(fd));
+}
+
+/* ---- writing to them ------------------------------------------------------------------------ */
+
+static bool is_socket(int fd)
+{
+    struct df_guest *guest = df_guest_current();
+    return guest && df_belongings_have_socket(&guest->belongings, fd);
+}
+
+ssize_t df_hooks_write_connection(int fd, const void *data, size_t size)
+{
+    return is_socket(fd) ? send(fd, data, size, MSG_NOSIGNAL) : write(fd, data, size);
+}
+
+static ssize_t hook_writev(int fd, const struct iovec *iov, int count)
+{
+    if (!is_socket(fd))
+        return writev(fd, iov, count);
+    const struct msghdr message = {.msg_iov = (struct iovec *)iov, .msg_iovlen = (size_t)count};
+    return sendmsg(fd, &message, MSG_NOSIGNAL);
+}
+
+static ssize_t hook_send(int fd, const void *data, size_t size, int flags)
+{
+    return send(fd, data, size, df_guest_current() ? flags | MSG_NOSIGNAL : flags);
+}
+
+static ssize_t hook_sendto(int fd, const void *data, size_t size, int flags,
+                           const struct sockaddr *address, socklen_t length)
+{
+    return sendto(fd, data, size, df_guest_current() ? flags | MSG_NOSIGNAL : flags, address,
+                  length);
+}
+
+static ssize_t hook_sendmsg(int fd, const struct msghdr *message, int flags)
+{
+    return sendmsg(fd, message, df_guest_current() ? flags | MSG_NOSIGNAL : flags);
+}
+
+const struct df_hook df_hooks_connection[] = {
+    {"socket", hook_socket},   {"socketpair", hook_socketpair},
+    {"accept", hook_accept},   {"accept4", hook_accept4},
+    {"pipe", hook_pipe},       {"pipe2", hook_pipe2},
+    {"dup", hook_dup},         {"writev", hook_writev},
+    {"send", hook_send},       {"sendto", hook_sendto},
+    {"sendmsg", hook_sendmsg}, {NULL, NULL},
+};

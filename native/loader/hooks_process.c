@@ -1,0 +1,254 @@
+/*
+ * hooks_process.c - a guest's process: its end, its threads, its session, its ids.
+ *
+ * In a child that the guest forked there is no guest (df_guest_current() is NULL): there every hook
+ * is the real function.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <threads.h>
+#include <unistd.h>
+
+#include "loader/guarded.h"
+#include "loader/guest.h"
+#include "loader/hooks.h"
+#include "loader/plugin.h"
+#include "loader/program.h"
+
+/* ---- its end ---------------------------------------------------------------------------- */
+
+/*
+ * The mount ends, and what the thread does ends with it. Inside an op, on a thread of the
+ * application: the op fails. On the thread of main: df_program_run() returns with the status. Else
+ * it is a thread of the guest's own.
+ */
+_Noreturn void df_hooks_end(struct df_guest *guest, int status)
+{
+    fflush(guest->output);
+    df_plugin_exit(guest->plugin);
+    df_guarded_leave();
+    df_program_leave(status);
+    pthread_exit(NULL);
+}
+
+static void hook_exit(int status)
+{
+    struct df_guest *guest = df_guest_current();
+    if (guest)
+        df_hooks_end(guest, status & 0xff);
+    _exit(status); /* a forked child: the host's atexit handlers and stdio are not its own */
+}
+
+static void hook_abort(void)
+{
+    struct df_guest *guest = df_guest_current();
+    if (!guest)
+        abort();
+    df_plugin_log(guest->plugin, "the plugin called abort()");
+    df_hooks_end(guest, DF_PROGRAM_KILLED + SIGABRT);
+}
+
+static void hook_assert_fail(const char *assertion, const char *file, unsigned line,
+                             const char *function)
+{
+    struct df_guest *guest = df_guest_current();
+    if (guest)
+        fprintf(guest->output, "%s:%u: %s: Assertion `%s' failed.\n", file, line,
+                function ? function : "?", assertion);
+    hook_abort();
+}
+
+static int hook_libc_start_main(df_main_function main)
+{
+    df_program_enter(main);
+}
+
+/* ---- its threads ------------------------------------------------------------------------ */
+
+struct start {
+    struct df_guest *guest;
+    void *(*function)(void *);
+    void *argument;
+};
+
+static void thread_ended(void *guest)
+{
+    df_guest_enter(NULL);
+    df_plugin_put(((struct df_guest *)guest)->plugin);
+}
+
+static void *run_thread(void *data)
+{
+    struct start start = *(struct start *)data;
+    void *result;
+    free(data);
+    df_guest_enter(start.guest);
+    pthread_cleanup_push(thread_ended, start.guest); /* also after pthread_exit, cancellation */
+    result = start.function(start.argument);
+    pthread_cleanup_pop(1);
+    return result;
+}
+
+/* Signals are the host's: the thread is born with all blocked. */
+static int create_blocked(pthread_t *thread, const pthread_attr_t *attributes, struct start *start)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(thread, attributes, run_thread, start);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
+/* The guest that a new thread will work for. An op of a shared object runs on its caller's thread,
+ * which works for nobody; the object must stay loaded all the same. */
+static struct df_guest *guest_of(void *(*function)(void *))
+{
+    struct df_guest *guest = df_guest_current();
+    return guest ? guest : df_plugin_guest_of_code((void *)function);
+}
+
+/* A thread of the guest works for the guest. */
+static int hook_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                               void *(*function)(void *), void *argument)
+{
+    struct df_guest *guest = guest_of(function);
+    if (!guest)
+        return pthread_create(thread, attributes, function, argument);
+    struct start *start = malloc(sizeof(*start));
+    if (!start)
+        return EAGAIN;
+    *start = (struct start){guest, function, argument};
+    atomic_fetch_add(&guest->users, 1);
+    int error = create_blocked(thread, attributes, start);
+    if (error) {
+        atomic_fetch_sub(&guest->users, 1); /* the calling thread is one, too */
+        free(start);
+    }
+    return error;
+}
+
+/* C11's, whose function returns an int; thrd_join(3) takes it from the pointer. */
+static int hook_thrd_create(thrd_t *thread, thrd_start_t function, void *argument)
+{
+    if (!guest_of((void *(*)(void *))(void *)function))
+        return thrd_create(thread, function, argument);
+    int error = hook_pthread_create(thread, NULL, (void *(*)(void *))(void *)function, argument);
+    return error == 0 ? thrd_success : error == ENOMEM ? thrd_nomem : thrd_error;
+}
+
+/* ---- its session ------------------------------------------------------------------------ */
+
+static int hook_daemon(int nochdir, int noclose)
+{
+    return df_guest_current() ? 0 : daemon(nochdir, noclose);
+}
+
+static pid_t hook_setsid(void)
+{
+    return df_guest_current() ? getpid() : setsid();
+}
+
+static int hook_setpgid(pid_t pid, pid_t group)
+{
+    return df_guest_current() ? 0 : setpgid(pid, group);
+}
+
+static int hook_setpgrp(void)
+{
+    return df_guest_current() ? 0 : setpgrp();
+}
+
+/* 0, 1 and 2 are the host's: a guest that closes or replaces them is told that it did. */
+static int hook_close(int fd)
+{
+    return df_guest_current() && fd >= 0 && fd <= 2 ? 0 : close(fd);
+}
+
+static int hook_dup2(int old, int new)
+{
+    return df_guest_current() && new >= 0 && new <= 2 ? new : dup2(old, new);
+}
+
+static int hook_close_range(unsigned first, unsigned last, int flags)
+{
+    return df_guest_current() ? 0 : close_range(first, last, flags);
+}
+
+static void hook_closefrom(int first)
+{
+    if (!df_guest_current())
+        closefrom(first);
+}
+
+/* ---- its ids and limits: those of the whole process ------------------------------------- */
+
+static int refuse_unless(int same)
+{
+    if (same)
+        return 0;
+    errno = EPERM;
+    return -1;
+}
+
+static int hook_setuid(uid_t uid)
+{
+    return df_guest_current() ? refuse_unless(uid == geteuid()) : setuid(uid);
+}
+
+static int hook_seteuid(uid_t uid)
+{
+    return df_guest_current() ? refuse_unless(uid == geteuid()) : seteuid(uid);
+}
+
+static int hook_setgid(gid_t gid)
+{
+    return df_guest_current() ? refuse_unless(gid == getegid()) : setgid(gid);
+}
+
+static int hook_setegid(gid_t gid)
+{
+    return df_guest_current() ? refuse_unless(gid == getegid()) : setegid(gid);
+}
+
+static int hook_setrlimit(__rlimit_resource_t resource, const struct rlimit *limit)
+{
+    return df_guest_current() ? 0 : setrlimit(resource, limit);
+}
+
+static int hook_mlockall(int flags)
+{
+    return df_guest_current() ? 0 : mlockall(flags);
+}
+
+const struct df_hook df_hooks_process[] = {
+    {"__libc_start_main", hook_libc_start_main},
+    {"exit", hook_exit},
+    {"_exit", hook_exit},
+    {"_Exit", hook_exit},
+    {"quick_exit", hook_exit},
+    {"abort", hook_abort},
+    {"__assert_fail", hook_assert_fail},
+    {"pthread_create", hook_pthread_create},
+    {"thrd_create", hook_thrd_create},
+    {"daemon", hook_daemon},
+    {"setsid", hook_setsid},
+    {"setpgid", hook_setpgid},
+    {"setpgrp", hook_setpgrp},
+    {"close", hook_close},
+    {"dup2", hook_dup2},
+    {"close_range", hook_close_range},
+    {"closefrom", hook_closefrom},
+    {"setuid", hook_setuid},
+    {"seteuid", hook_seteuid},
+    {"setgid", hook_setgid},
+    {"setegid", hook_setegid},
+    {"setrlimit", hook_setrlimit},
+    {"setrlimit64", hook_setrlimit},
+    {"mlockall", hook_mlockall},
+    {NULL, NULL},
+};

@@ -1,0 +1,77 @@
+/*
+ * image.c - a private copy of an ELF file; see image.h.
+ *
+ * The name given to dlopen. glibc compares it with the names of everything loaded before it opens
+ * anything, so a name used twice gives back the older object; and a dlopen that fails because
+ * memory is short leaves a name that is never good again. So no name is used twice: the copy is
+ * opened as /proc/PID/fd/N, with a serial number spelled into it as "/./" and "//", which mean
+ * nothing to the kernel. (Not /proc/self, so that debuggers and profilers can follow the name; for
+ * them the descriptor of a program stays open as long as it is loaded.)
+ */
+#include "loader/image.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* In the kernel where both file systems allow it, else through a buffer. Returns 0 or -errno. */
+static int copy_bytes(int from, int to)
+{
+    char buffer[65536];
+    ssize_t count;
+    do
+        count = copy_file_range(from, NULL, to, NULL, 1 << 30, 0);
+    while (count > 0);
+    if (count < 0 && lseek(from, 0, SEEK_CUR) == 0) {
+        while ((count = read(from, buffer, sizeof(buffer))) > 0)
+            if (write(to, buffer, (size_t)count) != count)
+                return -ENOSPC;
+    }
+    return count < 0 ? -errno : 0;
+}
+
+int df_image_copy(const char *path)
+{
+    struct stat st;
+    int from = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not keep us */
+    if (from < 0)
+        return -errno;
+    int result = fstat(from, &st) != 0 ? -errno : S_ISREG(st.st_mode) ? 0 : -EACCES;
+    int to = result == 0 ? memfd_create("directfuse-plugin", MFD_CLOEXEC) : -1;
+    if (result == 0)
+        result = to < 0 ? -errno : copy_bytes(from, to);
+    close(from);
+    if (result == 0)
+        return to;
+    if (to >= 0)
+        close(to);
+    return result;
+}
+
+int df_image_map(int fd, void **data, size_t *size)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return -errno;
+    *size = (size_t)st.st_size;
+    *data = NULL;
+    if (*size == 0)
+        return 0;
+    *data = mmap(NULL, *size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    return *data == MAP_FAILED ? -errno : 0;
+}
+
+void *df_image_load(int fd, int flags)
+{
+    static unsigned long last_serial;
+    char name[256];
+    int used = snprintf(name, sizeof(name), "/proc/%d/fd/", (int)getpid());
+    for (unsigned long serial = ++last_serial; serial > 0; serial >>= 1)
+        used += snprintf(name + used, sizeof(name) - (size_t)used, "%s", serial & 1 ? "./" : "/");
+    snprintf(name + used, sizeof(name) - (size_t)used, "%d", fd);
+    return dlopen(name, flags);
+}

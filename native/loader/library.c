@@ -1,0 +1,188 @@
+/*
+ * library.c - shared libraries around a loaded program; see library.h.
+ */
+#include "loader/library.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "loader/hooks.h"
+#include "loader/image.h"
+
+static pthread_mutex_t load_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+void df_library_lock(void)
+{
+    pthread_mutex_lock(&load_lock);
+}
+
+void df_library_unlock(void)
+{
+    pthread_mutex_unlock(&load_lock);
+}
+
+/* ---- ours ----------------------------------------------------------------------------------- */
+
+/* Under load_lock: our ABI libraries by df_elf_abi; loaded once and never unloaded. */
+static void *libraries[DF_ELF_ABI_FUSE34 + 1];
+
+/* It lies beside this library. Test programs that contain this code find it by their run path. */
+static void *load_library(const char *name)
+{
+    char path[PATH_MAX];
+    Dl_info here;
+    if (dladdr((void *)load_library, &here) && here.dli_fname) {
+        const char *slash = strrchr(here.dli_fname, '/');
+        int dir_len = slash ? (int)(slash + 1 - here.dli_fname) : 0;
+        snprintf(path, sizeof(path), "%.*s%s", dir_len, here.dli_fname, name);
+        if (access(path, R_OK) == 0)
+            return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    }
+    return dlopen(name, RTLD_NOW | RTLD_LOCAL);
+}
+
+/* Objects are linked to that of FUSE 3; the others are translators above it. */
+int df_library_need(enum df_elf_abi abi, const char *plugin, char *message, size_t size)
+{
+    if (abi == DF_ELF_ABI_NONE)
+        abi = DF_ELF_ABI_FUSE3;
+    if (!libraries[abi])
+        libraries[abi] = load_library(df_elf_our_library(abi));
+    if (libraries[abi])
+        return 0;
+    snprintf(message, size, "%s cannot be loaded, for our own library cannot: %s", plugin,
+             dlerror());
+    return -ENOEXEC;
+}
+
+const void *df_library_map_of(const void *address)
+{
+    Dl_info info;
+    void *map;
+    return dladdr1(address, &info, &map, RTLD_DL_LINKMAP) ? map : NULL;
+}
+
+bool df_library_leads_to_us(void *scope)
+{
+    void *found = dlsym(scope, "fuse_main_real");
+    for (size_t abi = 0; found && abi < sizeof(libraries) / sizeof(libraries[0]); abi++)
+        if (libraries[abi] &&
+            df_library_map_of(found) == df_library_map_of(dlsym(libraries[abi], "fuse_main_real")))
+            return true;
+    return !found;
+}
+
+/* ---- those of a guest ------------------------------------------------------------------------ */
+
+bool df_library_search(const void *map, const char *name, char path[PATH_MAX])
+{
+    Dl_serinfo sizes, *directories;
+    bool found = false;
+    if (dlinfo((void *)map, RTLD_DI_SERINFOSIZE, &sizes) != 0 ||
+        !(directories = malloc(sizes.dls_size)))
+        return false;
+    *directories = sizes;
+    if (dlinfo((void *)map, RTLD_DI_SERINFO, directories) == 0)
+        for (unsigned i = 0; i < directories->dls_cnt && !found; i++)
+            found = snprintf(path, PATH_MAX, "%s/%s", directories->dls_serpath[i].dls_name, name) <
+                        PATH_MAX &&
+                    access(path, R_OK) == 0;
+    free(directories);
+    return found;
+}
+
+/* A copy of the library at `path` with our libfuse in the place of the real one, which is *abi.
+ * Returns its descriptor; -1: it is not linked to libfuse, or the dynamic linker may say what is
+ * wrong with it. */
+static int copy_linked_to_us(const char *path, enum df_elf_abi *abi)
+{
+    void *data;
+    size_t size;
+    struct df_elf elf;
+    int fd = df_image_copy(path);
+    if (fd < 0 || df_image_map(fd, &data, &size) != 0 || !data) {
+        if (fd >= 0)
+            close(fd);
+        return -1;
+    }
+    df_elf_inspect(&elf, data, size);
+    bool patched = elf.kind == DF_ELF_REAL_FUSE && df_elf_patch(&elf) == 0;
+    *abi = elf.abi;
+    munmap(data, size);
+    if (patched)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static void hook(void *handle, int fd, struct df_guest *guest)
+{
+    void *data;
+    size_t size;
+    struct df_elf elf;
+    struct link_map *map;
+    if (dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0 || df_image_map(fd, &data, &size) != 0)
+        return;
+    df_elf_inspect(&elf, data, size);
+    df_hooks_apply(map, &elf, guest);
+    munmap(data, size);
+}
+
+static void *load_copy(struct df_guest *guest, int fd, enum df_elf_abi abi, const char *name,
+                       int flags, char *message, size_t size)
+{
+    void *handle = NULL;
+    if (df_library_need(abi, name, message, size) == 0) {
+        handle = df_image_load(fd, flags & ~RTLD_GLOBAL);
+        if (handle)
+            hook(handle, fd, guest);
+        else
+            snprintf(message, size, "%s", dlerror());
+    }
+    close(fd);
+    return handle;
+}
+
+static void *load_as_it_is(const char *name, int flags, char *message, size_t size)
+{
+    void *handle = dlopen(name, flags);
+    if (!handle) {
+        const char *reason = dlerror(); /* NULL: RTLD_NOLOAD, and it is not loaded */
+        snprintf(message, size, "%s", reason ? reason : "");
+        return NULL;
+    }
+    if (df_library_leads_to_us(handle))
+        return handle;
+    dlclose(handle);
+    snprintf(message, size,
+             "%s needs a library that is linked to the real libfuse, which would make a kernel "
+             "mount: mount the program with placement \"helper\", in a process of its own",
+             name);
+    return NULL;
+}
+
+void *df_library_open(struct df_guest *guest, const char *name, int flags, char *message,
+                      size_t size)
+{
+    char found[PATH_MAX], room[DF_GUEST_PATH_ROOM];
+    enum df_elf_abi abi;
+    message[0] = '\0';
+    if (!name || !name[0]) /* the program itself: to the dynamic linker that is the host */
+        name = ((const struct link_map *)guest->map)->l_name;
+    else if (strchr(name, '/'))
+        name = df_guest_path(guest, name, room);
+    else if (df_library_search(guest->map, name, found))
+        name = found;
+    df_library_lock();
+    int fd = strchr(name, '/') && !(flags & RTLD_NOLOAD) ? copy_linked_to_us(name, &abi) : -1;
+    void *handle = fd >= 0 ? load_copy(guest, fd, abi, name, flags, message, size)
+                           : load_as_it_is(name, flags, message, size);
+    df_library_unlock();
+    return handle;
+}

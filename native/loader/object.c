@@ -1,0 +1,295 @@
+/*
+ * object.c - checks and loads a plugin's shared object or a program; see object.h.
+ */
+#include "loader/object.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "loader/cxx_load.h"
+#include "loader/elf.h"
+#include "loader/hooks.h"
+#include "loader/image.h"
+#include "loader/library.h"
+
+#define OUR_LIBRARY "libdf3.so.3"
+#define BUILD_IT                                                                                   \
+    "build it as a shared object (-shared -fPIC) with `pkg-config --cflags --libs "                \
+    "directfuse-plugin` in place of fuse3"
+
+/* ---- what it is, from its bytes ----------------------------------------------------------- */
+
+/* Finds a dynamic symbol that has this name, defined or not as asked. The symbols end where their
+ * names begin: every linker lays the two tables out so. */
+static bool has_symbol(const struct df_elf *elf, const char *name, bool defined)
+{
+    const char *end = elf->strings;
+    for (size_t i = 0; i < elf->symbols_room && (char *)(elf->symbols + i + 1) <= end; i++) {
+        const Elf64_Sym *symbol = &elf->symbols[i];
+        if ((symbol->st_shndx != SHN_UNDEF) == defined && symbol->st_name < elf->strings_size &&
+            strncmp(elf->strings + symbol->st_name, name, elf->strings_size - symbol->st_name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* What leaves a way into a program's code behind, unseen: threads that a library makes for it,
+ * destructors of thread-specific values, timers. The kernel ends all of them with the process;
+ * dlclose ends none. (Signal handlers never come so far, and its own threads are counted: hooks_*.)
+ */
+static const char *const lingering_functions[] = {
+    "_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE",
+    "pthread_key_create",
+    "tss_create",
+    "timer_create",
+    "g_thread_new",
+    "g_thread_try_new",
+    "g_thread_pool_new",
+    "g_main_loop_new",
+    NULL,
+};
+
+bool df_object_lingers(const struct df_elf *elf)
+{
+    for (const char *const *name = lingering_functions; *name; name++)
+        if (has_symbol(elf, *name, false))
+            return true;
+    return false;
+}
+
+/* "libm.so.6, libc.so.6": what it is linked to. */
+static void list_needed(const struct df_elf *elf, char *list, size_t size)
+{
+    size_t used = 0;
+    list[0] = '\0';
+    for (size_t i = 0; i < elf->dynamic_count && used < size; i++) {
+        const Elf64_Dyn *entry = &elf->dynamic[i];
+        if (entry->d_tag != DT_NEEDED || entry->d_un.d_val >= elf->strings_size)
+            continue;
+        used += (size_t)snprintf(list + used, size - used, "%s%s", used ? ", " : "",
+                                 elf->strings + entry->d_un.d_val);
+    }
+}
+
+static bool needs(const struct df_elf *elf, const char *library)
+{
+    for (size_t i = 0; i < elf->dynamic_count; i++) {
+        const Elf64_Dyn *entry = &elf->dynamic[i];
+        if (entry->d_tag == DT_NEEDED && entry->d_un.d_val < elf->strings_size &&
+            strcmp(elf->strings + entry->d_un.d_val, library) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int refuse(const struct df_elf *elf, const char *path, char *message, size_t size)
+{
+    char list[256];
+    switch (elf->kind) {
+    case DF_ELF_REAL_FUSE:
+        snprintf(message, size, "%s is linked to %s, which would make a kernel mount: %s", path,
+                 df_elf_library(elf->abi), BUILD_IT);
+        break;
+    case DF_ELF_NO_FUSE:
+        if (elf->executable) {
+            snprintf(message, size,
+                     "%s does not link to libfuse: it is no FUSE program, or leaves FUSE to "
+                     "a library or has a libfuse of its own inside; the latter two run with "
+                     "placement \"helper\", in a process of their own",
+                     path);
+            break;
+        }
+        list_needed(elf, list, sizeof(list));
+        snprintf(message, size, "%s is not linked to %s but to %s: %s", path, OUR_LIBRARY,
+                 list[0] ? list : "nothing", BUILD_IT);
+        break;
+    case DF_ELF_MALFORMED:
+    case DF_ELF_NOT_ELF:
+        snprintf(message, size, "%s %s: name a FUSE program or a plugin's shared object", path,
+                 df_elf_reason(elf->kind));
+        break;
+    default:
+        snprintf(message, size,
+                 "%s %s: it cannot be loaded into a process; mount it with placement "
+                 "\"helper\", in a process of its own",
+                 path, df_elf_reason(elf->kind));
+    }
+    return -ENOEXEC;
+}
+
+static int check_elf(struct df_object *object, struct df_elf *elf, const char *path, char *message,
+                     size_t size)
+{
+    object->kind = elf->kind;
+    object->abi = elf->abi != DF_ELF_ABI_NONE ? elf->abi : elf->ours;
+    if (elf->kind == DF_ELF_PROGRAM) {
+        object->entry = ((const Elf64_Ehdr *)elf->data)->e_entry;
+        if (df_elf_patch(elf) == 0)
+            return 0;
+        elf->kind = DF_ELF_MALFORMED;
+    }
+    if (elf->kind != DF_ELF_OBJECT)
+        return refuse(elf, path, message, size);
+    if (has_symbol(elf, "main", true))
+        return 0;
+    snprintf(message, size, "%s has no main(): it must be a whole FUSE program; %s", path,
+             BUILD_IT);
+    return -ENOEXEC;
+}
+
+static int check(struct df_object *object, const char *path, char *message, size_t size)
+{
+    void *data;
+    size_t length;
+    struct df_elf elf;
+    int error = df_image_map(object->fd, &data, &length);
+    if (error)
+        return error;
+    df_elf_inspect(&elf, data, length);
+    error = check_elf(object, &elf, path, message, size);
+    object->cxx = !error && needs(&elf, "libstdc++.so.6");
+    if (!error)
+        object->lingers = df_object_lingers(&elf);
+    object->main_moves =
+        object->kind == DF_ELF_OBJECT && !error && has_symbol(&elf, "directfuse_main_moves", true);
+    if (data)
+        munmap(data, length);
+    return error;
+}
+
+int df_object_read(struct df_object *object, const char *path, char *message, size_t size)
+{
+    *object = (struct df_object){.fd = df_image_copy(path)};
+    int error = object->fd < 0 ? object->fd : 0;
+    message[0] = '\0';
+    if (!error)
+        error = check(object, path, message, size);
+    if (error && message[0] == '\0')
+        snprintf(message, size, "%s cannot be read: %s", path, strerror(-error));
+    if (error)
+        df_object_close(object);
+    return error;
+}
+
+/* ---- loading ------------------------------------------------------------------------------ */
+
+static void *open_copy(struct df_object *object, struct df_guest *guest, char *reason, size_t size)
+{
+    if (object->cxx)
+        return df_cxx_load(object->fd, reason, size);
+    return df_companions_load(&object->companions, object->fd, guest, reason, size);
+}
+
+/* Loads it with the libraries it needs, and hooks those that it brings. */
+static int open_with_libraries(struct df_object *object, struct df_guest *guest, const char *path,
+                               char *message, size_t size)
+{
+    struct df_hooks_before before;
+    char reason[512] = "";
+    if (df_hooks_look_before(&before) != 0) {
+        snprintf(message, size, "%s cannot be loaded: memory is short", path);
+        return -ENOMEM;
+    }
+    object->handle = open_copy(object, guest, reason, sizeof(reason));
+    object->lingers |= object->companions.linger;
+    df_hooks_apply_to_new(&before);
+    if (object->handle)
+        return 0;
+    snprintf(message, size, "%s cannot be loaded: %s", path, reason);
+    return -ENOEXEC;
+}
+
+/* Points the imports of the loaded object at the hooks. */
+static int hook(const struct df_object *object, struct df_guest *guest)
+{
+    void *data;
+    size_t length;
+    struct df_elf elf;
+    int error = df_image_map(object->fd, &data, &length);
+    if (error)
+        return error;
+    df_elf_inspect(&elf, data, length);
+    error = df_hooks_apply(object->map, &elf, guest);
+    if (!error)
+        df_guest_redirect(guest);
+    munmap(data, length);
+    return error;
+}
+
+/* Where it begins. */
+static int find_start(struct df_object *object)
+{
+    const struct link_map *map = object->map;
+    if (object->kind == DF_ELF_PROGRAM)
+        object->start = (void *)(map->l_addr + object->entry);
+    else
+        *(void **)&object->main = dlsym(object->handle, "main");
+    return object->start || object->main ? 0 : -ENOEXEC;
+}
+
+/* What it exports for us: docs/decisions/014. */
+static void find_extras(struct df_object *object)
+{
+    const unsigned *posix_names = dlsym(object->handle, "directfuse_posix_names");
+    object->checks_names = posix_names && *posix_names == 1;
+    object->getattr_at = dlsym(object->handle, "directfuse_getattr_at");
+}
+
+static int load(struct df_object *object, struct df_guest *guest, const char *path, char *message,
+                size_t size)
+{
+    int error = df_library_need(object->abi, path, message, size);
+    if (error)
+        return error;
+    if (!df_library_leads_to_us(RTLD_DEFAULT)) {
+        snprintf(message, size,
+                 "%s cannot be loaded into a process that is itself linked to libfuse3, whose "
+                 "functions would come first: start the process without it",
+                 path);
+        return -ENOEXEC;
+    }
+    error = open_with_libraries(object, guest, path, message, size);
+    if (error)
+        return error;
+    struct link_map *map;
+    if (dlinfo(object->handle, RTLD_DI_LINKMAP, &map) == 0)
+        guest->map = object->map = map;
+    if (!df_library_leads_to_us(object->handle)) {
+        snprintf(message, size,
+                 "%s needs a library that is linked to the real libfuse, which would make a kernel "
+                 "mount: link that library to %s too",
+                 path, OUR_LIBRARY);
+        return -ENOEXEC;
+    }
+    find_extras(object);
+    error = hook(object, guest);
+    return error ? error : find_start(object);
+}
+
+int df_object_open(struct df_object *object, struct df_guest *guest, const char *path,
+                   char *message, size_t size)
+{
+    df_library_lock();
+    int error = load(object, guest, path, message, size);
+    df_library_unlock();
+    return error;
+}
+
+void df_object_close(struct df_object *object)
+{
+    if (object->handle && !object->lingers) {
+        df_library_lock();
+        dlclose(object->handle);
+        df_companions_close(&object->companions);
+        df_library_unlock();
+    }
+    if (object->fd >= 0)
+        close(object->fd);
+    *object = (struct df_object){.fd = -1};
+}

@@ -1,0 +1,586 @@
+/*
+ * plugin.c - a FUSE program running inside this process: its thread and what it says; see plugin.h
+ * for the picture. Its mount is in plugin_mount.c, the list of all in plugin_list.c.
+ *
+ * A plugin's main() believes that it owns its process. What it does to the process (exit, chdir,
+ * umask, signal handlers, getopt's globals) is contained by hooks for its guest (guest.h, hooks.h);
+ * what is here is: it has a thread of its own, it gets no asynchronous signal there, and nothing of
+ * libfuse touches the process.
+ */
+#include "loader/plugin.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "loader/library.h"
+#include "loader/plugin_private.h"
+#include "loader/program.h"
+
+enum { STACK_SIZE = 8 * 1024 * 1024 }; /* bytes; what a program's first thread has by default */
+
+static _Thread_local struct df_plugin *self;
+
+/* ---- which plugin ------------------------------------------------------------------------- */
+
+struct df_plugin *df_plugin_self(void)
+{
+    return self;
+}
+
+bool df_plugin_checks_names(const struct df_plugin *plugin)
+{
+    return plugin->object.checks_names;
+}
+
+void *df_plugin_getattr_at(const struct df_plugin *plugin)
+{
+    return plugin->object.getattr_at;
+}
+
+bool df_plugin_lingers(const struct df_plugin *plugin)
+{
+    return plugin->object.lingers || atomic_load(&plugin->guest.users) > 1;
+}
+
+_Atomic(void *) *df_plugin_word(struct df_plugin *plugin, enum df_plugin_word word)
+{
+    return &plugin->words[word];
+}
+
+/* ---- what it says -------------------------------------------------------------------------- */
+
+void df_plugin_log(struct df_plugin *plugin, const char *line)
+{
+    df_log_add(&plugin->log, line);
+}
+
+void df_plugin_text(struct df_plugin *plugin, char *text, size_t size)
+{
+    if (plugin->guest.output)
+        df_guest_drain(&plugin->guest);
+    df_log_copy(&plugin->log, text, size);
+}
+
+/* ---- life --------------------------------------------------------------------------------- */
+
+/* One block: main may do with the pointers what it likes (fusefat moves them). */
+static char **copy_vector(int argc, char *const argv[])
+{
+    size_t size = ((size_t)argc + 1) * sizeof(char *);
+    for (int i = 0; i < argc; i++)
+        size += strlen(argv[i]) + 1;
+    char **copy = malloc(size);
+    if (!copy)
+        return NULL;
+    char *text = (char *)(copy + argc + 1);
+    for (int i = 0; i < argc; i++) {
+        copy[i] = text;
+        text = stpcpy(text, argv[i]) + 1;
+    }
+    copy[argc] = NULL;
+    return copy;
+}
+
+static void free_plugin(struct df_plugin *plugin)
+{
+    free(plugin->library);
+    free(plugin->argv);
+    df_log_destroy(&plugin->log);
+    pthread_mutex_destroy(&plugin->lock);
+    pthread_cond_destroy(&plugin->changed);
+    df_guest_destroy(&plugin->guest);
+    free(plugin);
+}
+
+static void unload(struct df_plugin *plugin)
+{
+    struct df_plugin *before = self;
+    struct df_object object = plugin->object;
+    struct df_object none = object;
+
+    none.map = NULL;
+    none.handle = NULL;
+    none.fd = -1;
+    df_plugin_set_object(plugin, &none);
+    self = plugin; /* its destructors may have something to say */
+    struct df_guest *guest_before = df_guest_enter(plugin->guest.output ? &plugin->guest : NULL);
+    df_object_close(&object);
+    df_guest_enter(guest_before);
+    self = before;
+}
+
+/* Main has returned. Its code is unloaded now, or with the last thread that it made, or never. */
+static void dispose(struct df_plugin *plugin)
+{
+    bool threads = atomic_load(&plugin->guest.users) > 1;
+    bool lingers = plugin->object.handle && plugin->object.lingers;
+    if (lingers || !threads)
+        unload(plugin); /* while its connections are open: destructors may write */
+    df_guest_retire(&plugin->guest, threads || lingers);
+    df_plugin_delist(plugin);
+    if (threads || lingers)
+        df_plugin_keep(plugin);
+    if (!lingers)
+        df_plugin_put(plugin);
+}
+
+void df_plugin_put(struct df_plugin *plugin)
+{
+    if (atomic_fetch_sub(&plugin->guest.users, 1) > 1)
+        return;
+    unload(plugin); /* if that has not been done yet */
+    df_guest_retire(&plugin->guest, false);
+    df_plugin_delist(plugin);
+    free_plugin(plugin);
+}
+
+static struct df_plugin *create(const char *library, int argc, char *const argv[])
+{
+    struct df_plugin *plugin = calloc(1, sizeof(*plugin));
+    if (!plugin)
+        return NULL;
+    pthread_mutex_init(&plugin->lock, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&plugin->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    plugin->object.fd = -1;
+    plugin->guest.cwd_fd = -1;
+    plugin->guest.users = 1;
+    plugin->pid = getpid();
+    plugin->library = strdup(library);
+    plugin->argc = argc;
+    plugin->argv = copy_vector(argc, argv);
+    bool logs = df_log_init(&plugin->log, DF_PLUGIN_LOG_SIZE) == 0;
+    if (plugin->library && plugin->argv && logs && df_guest_init(&plugin->guest, plugin) == 0)
+        return plugin;
+    dispose(plugin);
+    return NULL;
+}
+
+int df_plugin_mounted(struct df_plugin *plugin)
+{
+    pthread_mutex_lock(&plugin->lock);
+    int error = plugin->abandoned ? -ETIMEDOUT : 0;
+    if (!error) {
+        plugin->phase = DF_PLUGIN_MOUNTED;
+        plugin->was_mounted = true;
+        pthread_cond_broadcast(&plugin->changed);
+    }
+    pthread_mutex_unlock(&plugin->lock);
+    return error;
+}
+
+static void set_ended(struct df_plugin *plugin)
+{
+    pthread_mutex_lock(&plugin->lock);
+    plugin->phase = DF_PLUGIN_ENDED;
+    pthread_cond_broadcast(&plugin->changed);
+    pthread_mutex_unlock(&plugin->lock);
+}
+
+/* ---- main's thread ------------------------------------------------------------------------- */
+
+static int load(struct df_plugin *plugin)
+{
+    char reason[DF_PLUGIN_REASON_SIZE] = "";
+    struct df_object object = plugin->object;
+    int error = df_object_open(&object, &plugin->guest, plugin->library, reason, sizeof(reason));
+    df_plugin_set_object(plugin, &object);
+    if (error)
+        df_plugin_log(plugin, reason);
+    return error;
+}
+
+static void free_stack(struct df_plugin *plugin)
+{
+    size_t guard = (size_t)sysconf(_SC_PAGESIZE);
+    munmap(plugin->stack - guard, guard + STACK_SIZE);
+    plugin->stack = NULL;
+}
+
+static int run_main(struct df_plugin *plugin)
+{
+    if (plugin->run)
+        return plugin->run(plugin->argc, plugin->argv, plugin->run_data);
+    return df_program_run(plugin->object.main, plugin->object.start, &plugin->guest, plugin->argc,
+                          plugin->argv);
+}
+
+static void begin_fiber(struct df_plugin *plugin);
+
+static void end_main(struct df_plugin *plugin)
+{
+    set_ended(plugin);
+    if (plugin->abandoned) /* no longer written to: it has ended */
+        dispose(plugin);
+}
+
+static void *plugin_thread(void *argument)
+{
+    struct df_plugin *plugin = argument;
+    self = plugin;
+    plugin->load_error = plugin->run ? 0 : load(plugin);
+    if (!plugin->load_error && plugin->object.main_moves) {
+        begin_fiber(plugin);
+        return NULL;
+    }
+    if (!plugin->load_error)
+        plugin->status = run_main(plugin);
+    end_main(plugin);
+    return NULL;
+}
+
+/*
+ * main's stack is ours and not libc's: after fork(2) the child's libc gives the stacks of threads
+ * that are no more to new ones, and what main keeps in its frame for the file system's functions,
+ * their userdata often, has to outlive it.
+ */
+static int make_stack(struct df_plugin *plugin)
+{
+    size_t guard = (size_t)sysconf(_SC_PAGESIZE);
+    char *memory = mmap(NULL, guard + STACK_SIZE, PROT_NONE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    if (memory == MAP_FAILED)
+        return -errno;
+    plugin->stack = memory + guard;
+    if (mprotect(plugin->stack, STACK_SIZE, PROT_READ | PROT_WRITE) == 0)
+        return 0;
+    int error = -errno;
+    free_stack(plugin);
+    return error;
+}
+
+/*
+ * Asynchronous signals go to the host's threads, as they did before; faults must stay deliverable,
+ * or the kernel would kill the process past the host's handler. A thread inherits the mask of its
+ * maker, who has it for the length of one call. stack: STACK_SIZE bytes, NULL: libc's.
+ */
+static int create_thread(pthread_t *thread, void *stack, void *(*run)(void *), void *argument)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
+    sigset_t all, before;
+    pthread_attr_t attributes;
+
+    sigfillset(&all);
+    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+        sigdelset(&all, faults[i]);
+    int error = pthread_attr_init(&attributes);
+    if (error)
+        return -error;
+    if (stack)
+        pthread_attr_setstack(&attributes, stack, STACK_SIZE);
+    else
+        pthread_attr_setstacksize(&attributes, STACK_SIZE);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    error = pthread_create(thread, &attributes, run, argument);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    return -error;
+}
+
+/* ---- a main that moves (docs/decisions/015) -------------------------------------------------- */
+
+/* Main runs on this thread until it parks (false) or has returned (true). */
+static bool run_fiber(struct df_plugin *plugin)
+{
+    struct df_plugin *before = self;
+    struct df_program_place place = df_program_lift();
+    self = plugin;
+    bool ended = df_fiber_run(&plugin->fiber);
+    self = before;
+    df_program_land(place);
+    return ended;
+}
+
+static void fiber_main(void *argument)
+{
+    struct df_plugin *plugin = argument;
+    plugin->status = run_main(plugin);
+}
+
+/* Main has left its thread: from now on who has something to say gives it another. */
+static void set_parked(struct df_plugin *plugin)
+{
+    if (atomic_fetch_or(&plugin->wake, DF_WAKE_PARKED) != 0)
+        df_plugin_unpark(plugin); /* something was said meanwhile */
+}
+
+static void begin_fiber(struct df_plugin *plugin)
+{
+    df_fiber_init(&plugin->fiber, plugin->stack, STACK_SIZE, fiber_main, plugin);
+    if (run_fiber(plugin))
+        end_main(plugin);
+    else
+        set_parked(plugin);
+}
+
+/* From where it was parked to its end; the caller has taken it. */
+static void continue_main(struct df_plugin *plugin)
+{
+    run_fiber(plugin);
+    end_main(plugin);
+}
+
+static void *continuing_thread(void *argument)
+{
+    continue_main(argument);
+    return NULL;
+}
+
+/* Under its lock. True: it was parked, and is the caller's to run. */
+static bool take_parked(struct df_plugin *plugin)
+{
+    return atomic_fetch_and(&plugin->wake, ~(uint32_t)DF_WAKE_PARKED) & DF_WAKE_PARKED;
+}
+
+static bool take_from_park(struct df_plugin *plugin)
+{
+    pthread_mutex_lock(&plugin->lock); /* or who unparks it has not noted the thread yet */
+    bool taken = take_parked(plugin);
+    pthread_mutex_unlock(&plugin->lock);
+    return taken;
+}
+
+void df_plugin_park(struct df_plugin *plugin)
+{
+    if (!plugin->object.main_moves || plugin->has_parked)
+        return;
+    plugin->has_parked = true;
+    struct df_program_place place = df_program_lift();
+    df_fiber_leave(&plugin->fiber);
+    df_program_land(place);
+}
+
+void df_plugin_unpark(struct df_plugin *plugin)
+{
+    if (plugin->pid != getpid())
+        return; /* a child of fork(2): its main is the parent's */
+    pthread_mutex_lock(&plugin->lock);
+    bool taken = take_parked(plugin);
+    int error = taken ? create_thread(&plugin->thread, NULL, continuing_thread, plugin) : 0;
+    if (error)
+        atomic_fetch_or(&plugin->wake, DF_WAKE_PARKED);
+    pthread_mutex_unlock(&plugin->lock);
+    if (error)
+        df_plugin_log(plugin, "no thread can be made for the end of main(): it ends when it is "
+                              "unmounted");
+}
+
+/* ---- starting ------------------------------------------------------------------------------ */
+
+/* Waits for its mount, or its end. Returns false when the time is over: it is abandoned then. */
+static bool wait_started(struct df_plugin *plugin, unsigned seconds)
+{
+    struct timespec until;
+    int error = 0;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += seconds;
+    pthread_mutex_lock(&plugin->lock);
+    while (plugin->phase == DF_PLUGIN_STARTING && error != ETIMEDOUT)
+        error = seconds ? pthread_cond_timedwait(&plugin->changed, &plugin->lock, &until)
+                        : pthread_cond_wait(&plugin->changed, &plugin->lock);
+    bool started = plugin->phase != DF_PLUGIN_STARTING;
+    if (!started) /* else its thread may be past looking, and holds no lock for that */
+        plugin->abandoned = true;
+    pthread_mutex_unlock(&plugin->lock);
+    return started;
+}
+
+static bool was_mounted(struct df_plugin *plugin)
+{
+    pthread_mutex_lock(&plugin->lock);
+    bool mounted = plugin->was_mounted; /* though it may have ended by itself since then */
+    pthread_mutex_unlock(&plugin->lock);
+    return mounted;
+}
+
+/* After main's end: why there is no mount. */
+static int start_error(struct df_plugin *plugin)
+{
+    char reason[DF_PLUGIN_REASON_SIZE];
+    if (plugin->load_error)
+        return plugin->load_error;
+    if (plugin->mount_error)
+        return plugin->mount_error;
+    if (plugin->status >= DF_PROGRAM_KILLED)
+        snprintf(reason, sizeof(reason), "%s was ended by signal %d before it mounted anything",
+                 plugin->library, plugin->status - DF_PROGRAM_KILLED);
+    else
+        snprintf(
+            reason, sizeof(reason), "%s: main() returned %d before it mounted anything%s",
+            plugin->library, plugin->status,
+            plugin->status == 0 && df_belongings_any_child(&plugin->guest.belongings)
+                ? "; it has started a child, perhaps to live on in the background: give it its "
+                  "option to stay in the foreground (often -f)"
+                : "");
+    df_plugin_log(plugin, reason);
+    return -EIO;
+}
+
+enum { ABANDONED = 0x10000 }; /* no errno: those may come from the mount */
+
+static int launch(struct df_plugin *plugin, unsigned seconds)
+{
+    df_plugin_enlist(plugin);
+    pthread_t thread;
+    int error = make_stack(plugin);
+    if (!error) /* a main that moves is a fiber on that stack */
+        error = create_thread(&thread, plugin->object.main_moves ? NULL : plugin->stack,
+                              plugin_thread, plugin);
+    if (error) {
+        if (plugin->stack)
+            free_stack(plugin);
+        df_plugin_log(plugin, "no thread can be made for the plugin: too many, or no memory");
+        return error;
+    }
+    if (!wait_started(plugin, seconds)) {
+        pthread_detach(thread); /* the plugin may be gone by now; its stack stays */
+        return -ABANDONED;
+    }
+    bool mounted = was_mounted(plugin);
+    if (mounted && !plugin->object.main_moves) {
+        plugin->thread = thread;
+        return 0;
+    }
+    pthread_join(thread, NULL); /* parked, or ended */
+    if (mounted)
+        return 0;
+    free_stack(plugin);
+    return start_error(plugin);
+}
+
+static struct df_plugin *prepare(const char *name, int argc, char *const argv[], char *message,
+                                 size_t size)
+{
+    struct df_plugin *plugin = create(name, argc, argv);
+    if (!plugin)
+        snprintf(message, size, "%s: memory is short", name);
+    return plugin;
+}
+
+/* Starts what is prepared; the plugin is the caller's when there is no error. */
+static int conclude(struct df_plugin *plugin, int error, const char *name, unsigned seconds,
+                    struct df_plugin **out, char *message, size_t size)
+{
+    if (!error)
+        error = launch(plugin, seconds);
+    if (error == -ABANDONED) { /* the plugin is its own thread's, or gone */
+        snprintf(message, size,
+                 "%s has not mounted anything within %u seconds; it is left behind, and what it "
+                 "would mount later is refused",
+                 name, seconds);
+        return -ETIMEDOUT;
+    }
+    df_plugin_text(plugin, message, size);
+    if (error)
+        dispose(plugin);
+    else
+        *out = plugin;
+    return error;
+}
+
+int df_plugin_start_within(unsigned seconds, const char *library, int argc, char *const argv[],
+                           struct df_plugin **out, char *message, size_t size)
+{
+    char reason[DF_PLUGIN_REASON_SIZE];
+    struct df_plugin *plugin = prepare(library, argc, argv, message, size);
+    if (!plugin)
+        return -ENOMEM;
+    int error = df_object_read(&plugin->object, library, reason, sizeof(reason));
+    if (error)
+        df_plugin_log(plugin, reason);
+    return conclude(plugin, error, library, seconds, out, message, size);
+}
+
+int df_plugin_start(const char *library, int argc, char *const argv[], struct df_plugin **out,
+                    char *message, size_t size)
+{
+    return df_plugin_start_within(0, library, argc, argv, out, message, size);
+}
+
+int df_plugin_start_function(unsigned seconds, df_plugin_function run, void *data, int argc,
+                             char *const argv[], struct df_plugin **out, char *message, size_t size)
+{
+    struct df_plugin *plugin = prepare(argv[0], argc, argv, message, size);
+    if (!plugin)
+        return -ENOMEM;
+    plugin->run = run;
+    plugin->run_data = data;
+    plugin->object.kind = DF_ELF_OBJECT; /* nothing of it is patched */
+    return conclude(plugin, 0, argv[0], seconds, out, message, size);
+}
+
+/* ---- stopping ------------------------------------------------------------------------------- */
+
+/* Sees main to its end: where it is, or here if it was parked and has been taken. */
+static void finish_main(struct df_plugin *plugin, bool taken)
+{
+    if (taken)
+        continue_main(plugin);
+    else
+        pthread_join(plugin->thread, NULL);
+    free_stack(plugin);
+}
+
+static void *reaper_thread(void *argument)
+{
+    struct df_plugin *plugin = argument;
+    finish_main(plugin, false);
+    dispose(plugin);
+    return NULL;
+}
+
+/* The same for a main that was parked, and sleeps here until the last file is closed. */
+static void *heir_thread(void *argument)
+{
+    struct df_plugin *plugin = argument;
+    finish_main(plugin, true);
+    dispose(plugin);
+    return NULL;
+}
+
+/* Somebody must unload the plugin when its last file is closed. Without a thread for that it stays
+ * loaded. */
+static void leave_to_reaper(struct df_plugin *plugin, bool taken)
+{
+    pthread_t reaper;
+    if (create_thread(&reaper, NULL, taken ? heir_thread : reaper_thread, plugin) == 0)
+        pthread_detach(reaper);
+    else if (taken)
+        set_parked(plugin);
+}
+
+int df_plugin_stop(struct df_plugin *plugin, bool lazy, int *status)
+{
+    bool forked = plugin->pid != getpid();
+    if (!forked && self == plugin)
+        return -EDEADLK;
+    bool taken = !forked && take_from_park(plugin);
+    int error = df_plugin_detach(plugin, lazy);
+    if (error && taken)
+        set_parked(plugin);
+    if (error)
+        return error;
+    if (forked) {
+        *status = 0;
+        return 0;
+    }
+    if (lazy && df_plugin_is_kept(plugin)) {
+        *status = -1;
+        leave_to_reaper(plugin, taken);
+        return 0;
+    }
+    finish_main(plugin, taken);
+    *status = plugin->status;
+    dispose(plugin);
+    return 0;
+}

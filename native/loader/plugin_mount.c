@@ -1,0 +1,201 @@
+/*
+ * plugin_mount.c - the one mount of a plugin: attached by its loop, ended by its owner, by itself,
+ * or by the last file.
+ *
+ * While the mount lives, the file system's table of ops is a copy of the host's whose destroy is
+ * ours: when the core is done, the loop returns, and the program ends its file system itself
+ * (docs/decisions/005).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "core/calls.h"
+#include "core/mount.h"
+#include "loader/guarded.h"
+#include "loader/plugin_private.h"
+
+static void wake_up(struct df_plugin *plugin, uint32_t why)
+{
+    if (atomic_fetch_or(&plugin->wake, why) & DF_WAKE_PARKED)
+        df_plugin_unpark(plugin);
+    else
+        syscall(SYS_futex, &plugin->wake, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+}
+
+/* In the place of the host's destroy: the core is done with fs, its owner not yet. */
+static void mount_gone(struct df_fs *fs)
+{
+    struct df_plugin *plugin =
+        (struct df_plugin *)((char *)fs->ops - offsetof(struct df_plugin, ops));
+    fs->ops = plugin->given_ops;
+    wake_up(plugin, DF_WAKE_GONE);
+}
+
+/* Claims the plugin's one mount for fs. */
+static int begin_serving(struct df_plugin *plugin, struct df_fs *fs)
+{
+    pthread_mutex_lock(&plugin->lock);
+    int error = plugin->abandoned ? -ETIMEDOUT : plugin->given_ops ? -EBUSY : 0;
+    if (!error)
+        plugin->given_ops = fs->ops;
+    pthread_mutex_unlock(&plugin->lock);
+    if (error == -EBUSY)
+        df_plugin_log(plugin, "a program can have one mount at a time");
+    if (error)
+        return error;
+    plugin->ops = *fs->ops;
+    plugin->ops.destroy = mount_gone;
+    fs->ops = &plugin->ops;
+    return 0;
+}
+
+static void end_serving(struct df_plugin *plugin)
+{
+    pthread_mutex_lock(&plugin->lock);
+    plugin->mount = NULL;
+    plugin->mount_id = 0;
+    plugin->given_ops = NULL;
+    pthread_mutex_unlock(&plugin->lock);
+    atomic_store(&plugin->wake, 0);
+}
+
+static int attach(struct df_plugin *plugin, const struct df_session *session, struct df_fs *fs)
+{
+    char reason[DF_PLUGIN_REASON_SIZE];
+    struct df_mount *mount;
+    const struct df_mount_spec spec = {
+        .point = session->mountpoint,
+        .fsname = session->fsname,
+        .subtype = session->subtype,
+        .flags = (session->readonly ? DF_ATTACH_READONLY : 0) |
+                 (fs->writes_back ? DF_ATTACH_WRITEBACK : 0),
+    };
+    int error = df_mount_attach(&spec, fs, &mount);
+    if (error) {
+        snprintf(reason, sizeof(reason), "%s cannot be mounted on: %s", session->mountpoint,
+                 error == -EBUSY ? "something is mounted there, unmount it first"
+                                 : strerror(-error));
+        df_plugin_log(plugin, reason);
+    }
+    pthread_mutex_lock(&plugin->lock);
+    plugin->mount_error = error;
+    plugin->mount = error ? NULL : mount;
+    plugin->mount_id = error ? 0 : mount->id;
+    pthread_mutex_unlock(&plugin->lock);
+    return error;
+}
+
+/* A directory cannot cover a file, as in mount(2). The kernel takes the type of a FUSE root from
+ * the mountpoint and answers EIO later; here the root is asked, once. */
+static int check_root(struct df_plugin *plugin, const struct df_mount *mount)
+{
+    char reason[DF_PLUGIN_REASON_SIZE];
+    struct stat st;
+    if (mount->covers == 0 || S_ISDIR(mount->covers) ||
+        df_call_fstatat(AT_FDCWD, mount->point, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+        !S_ISDIR(st.st_mode))
+        return 0;
+    snprintf(reason, sizeof(reason), "%s is no directory, and the root of the file system is one",
+             mount->point);
+    df_plugin_log(plugin, reason);
+    plugin->mount_error = -ENOTDIR;
+    return -ENOTDIR;
+}
+
+/* Sleeps until the mount has ended; ends it when the plugin wishes so. */
+static void wait_gone(struct df_plugin *plugin, int id)
+{
+    uint32_t wake;
+    bool detached = false;
+    while (!((wake = atomic_load(&plugin->wake)) & DF_WAKE_GONE)) {
+        if (wake & DF_WAKE_EXIT && !detached) {
+            df_mount_detach(id, DF_DETACH_LAZY); /* or somebody else has just done it */
+            detached = true;
+            continue;
+        }
+        syscall(SYS_futex, &plugin->wake, FUTEX_WAIT_PRIVATE, wake, NULL, NULL, 0);
+    }
+    df_mount_wait(id); /* mount_gone() has returned */
+}
+
+int df_plugin_serve(struct df_plugin *plugin, const struct df_session *session, struct df_fs *fs)
+{
+    if (plugin->pid != getpid())
+        return -ENOTSUP; /* a child that it forked: a mount there would be nobody's */
+    int error = begin_serving(plugin, fs);
+    if (error)
+        return error;
+    struct df_fs *front = fs;
+    if (plugin->object.kind == DF_ELF_PROGRAM)
+        front = df_guarded_new(fs, &plugin->guest);
+    if (front)
+        front->writes_back = fs->writes_back;
+    error = front ? attach(plugin, session, front) : -ENOMEM;
+    if (error) {
+        if (front != fs)
+            free(front);
+        fs->ops = plugin->given_ops;
+    } else {
+        int id = plugin->mount_id;
+        error = check_root(plugin, plugin->mount);
+        if (!error)
+            error = df_plugin_mounted(plugin);
+        if (error)
+            df_plugin_exit(plugin);
+        else
+            df_plugin_park(plugin);
+        wait_gone(plugin, id);
+    }
+    end_serving(plugin);
+    return error;
+}
+
+void df_plugin_exit(struct df_plugin *plugin)
+{
+    wake_up(plugin, DF_WAKE_EXIT);
+}
+
+void df_plugin_stay(struct df_plugin *plugin)
+{
+    atomic_fetch_and(&plugin->wake, ~(uint32_t)DF_WAKE_EXIT);
+}
+
+struct df_mount *df_plugin_mount_of(struct df_plugin *plugin)
+{
+    pthread_mutex_lock(&plugin->lock);
+    struct df_mount *mount = plugin->mount;
+    pthread_mutex_unlock(&plugin->lock);
+    return mount;
+}
+
+/* ---- for df_plugin_stop() ---------------------------------------------------------------- */
+
+int df_plugin_detach(struct df_plugin *plugin, bool lazy)
+{
+    pthread_mutex_lock(&plugin->lock);
+    int id = plugin->mount_id;
+    pthread_mutex_unlock(&plugin->lock);
+    if (id == 0)
+        return 0;
+    int error = df_mount_detach(id, lazy ? DF_DETACH_LAZY : 0);
+    if (error != -EINVAL)
+        return error;
+    /* The plugin has ended it, but main stays until the last file is closed, perhaps by our caller.
+     */
+    return !lazy && df_mount_has_files(id) ? -EBUSY : 0;
+}
+
+bool df_plugin_is_kept(struct df_plugin *plugin)
+{
+    pthread_mutex_lock(&plugin->lock);
+    bool serving = plugin->mount_id != 0;
+    pthread_mutex_unlock(&plugin->lock);
+    return serving && !(atomic_load(&plugin->wake) & DF_WAKE_GONE);
+}

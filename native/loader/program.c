@@ -1,0 +1,125 @@
+/*
+ * program.c - runs the main() of a loaded program on the calling thread; see program.h.
+ */
+#include "loader/program.h"
+
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include "host/on_stack.h"
+
+/* The program that runs on this thread; a plugin's main thread runs one. */
+struct run {
+    jmp_buf start; /* from the program's _start back to us, with its main */
+    jmp_buf end;   /* from exit() back to us */
+    int status;
+    df_main_function main;
+};
+
+static _Thread_local struct run *running;
+
+enum { START_STACK = 32 * 1024 }; /* bytes; _start and our hook of __libc_start_main use < 1 KiB */
+
+/* What the kernel puts on a new program's stack: argc, argv, environment, auxiliary vector. The
+ * program's own libc is ours, started long ago; it reads none of it again. */
+static uintptr_t *build_stack(uintptr_t *top, int argc, char **argv)
+{
+    const uintptr_t auxv[] = {AT_PAGESZ, (uintptr_t)getpagesize(), AT_NULL, 0};
+    uintptr_t *at = top - sizeof(auxv) / sizeof(auxv[0]) - (argc + 3);
+    at -= (uintptr_t)at / sizeof(*at) % 2; /* 16-byte alignment at entry, as the ABI has it */
+    uintptr_t *start = at;
+    *at++ = argc;
+    for (int i = 0; i < argc; i++)
+        *at++ = (uintptr_t)argv[i];
+    *at++ = 0; /* end of argv */
+    *at++ = 0; /* empty environment block: main gets the host's from df_program_run */
+    memcpy(at, auxv, sizeof(auxv));
+    return start;
+}
+
+static _Noreturn void jump_to_entry(void *entry, uintptr_t *stack)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("mov %1, %%rsp\n\t"
+                     "xor %%edx, %%edx\n\t" /* no rtld_fini */
+                     "xor %%ebp, %%ebp\n\t"
+                     "jmp *%0"
+                     :
+                     : "r"(entry), "r"(stack)
+                     : "rdx", "memory");
+#elif defined(__aarch64__)
+    __asm__ volatile("mov sp, %1\n\t"
+                     "mov x0, #0\n\t"
+                     "mov x29, #0\n\t"
+                     "mov x30, #0\n\t"
+                     "br %0"
+                     :
+                     : "r"(entry), "r"(stack)
+                     : "x0", "memory");
+#endif
+    __builtin_unreachable();
+}
+
+/* Lets the program's _start find its main: it calls __libc_start_main, which is df_program_enter.
+ */
+static void find_main(void *entry, struct run *run, int argc, char **argv)
+{
+    uintptr_t room[START_STACK / sizeof(uintptr_t)];
+    uintptr_t *top = room + sizeof(room) / sizeof(room[0]);
+    if (setjmp(run->start) == 0)
+        jump_to_entry(entry, build_stack(top, argc, argv));
+}
+
+void df_program_enter(df_main_function main)
+{
+    if (!running)
+        abort(); /* no program was started on this thread: nothing to return to */
+    running->main = main;
+    longjmp(running->start, 1);
+}
+
+void df_program_leave(int status)
+{
+    if (!running)
+        return;
+    running->status = status;
+    df_on_stack_cut(running); /* init() or destroy() may have called exit() */
+    longjmp(running->end, 1);
+}
+
+/* Never inlined, as the thread may be another one after than before: no address of a thread's
+ * variable may be kept. */
+__attribute__((noinline)) struct df_program_place df_program_lift(void)
+{
+    struct df_program_place place = {running, df_guest_enter(NULL)};
+    running = NULL;
+    return place;
+}
+
+__attribute__((noinline)) void df_program_land(struct df_program_place place)
+{
+    running = place.running;
+    df_guest_enter(place.guest);
+}
+
+int df_program_run(df_main_function main, void *entry, struct df_guest *guest, int argc,
+                   char **argv)
+{
+    struct run run = {.main = main};
+    struct df_program_place before = df_program_lift();
+    df_program_land((struct df_program_place){&run, guest});
+    if (setjmp(run.end) == 0) {
+        if (!main)
+            find_main(entry, &run, argc, argv);
+        run.status = run.main(argc, argv, environ) & 0xff;
+    }
+    df_program_land(before);
+    fflush(guest->output);
+    if (getpid() != guest->pid)
+        _exit(run.status); /* a child that it forked has come to its end: nothing here is its own */
+    return run.status;
+}

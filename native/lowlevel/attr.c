@@ -1,0 +1,305 @@
+/*
+ * attr.c - attributes of one object: getattr, setattr, access, readlink, statfs.
+ */
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "host/permission.h"
+#include "lowlevel/private.h"
+#include "nodes/link.h"
+
+/* ---- getattr ------------------------------------------------------------------------------- */
+
+static ssize_t ask_attr(const struct df_target *target, void *st)
+{
+    return df_lowlevel_attr(target->lane, target->call, target->node, target->file, DF_ATTR_ALL,
+                            st);
+}
+
+/* What was believed here may be as old as that already: an answer that is repeated for so long is
+ * at most twice as old as the plugin allows, as one that two kernels cache. */
+static void tell_validity(struct df_lowlevel *lane, struct df_call *call, int result)
+{
+    uint64_t shortest = atomic_load_explicit(&lane->nodes.shortest, memory_order_relaxed);
+    uint64_t absent = atomic_load_explicit(&lane->nodes.shortest_absent, memory_order_relaxed);
+
+    if (result == -ENOENT && absent < shortest)
+        shortest = absent;
+    call->valid_ns = result == 0 || result == -ENOENT ? shortest : 0;
+}
+
+int df_lowlevel_getattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                        struct stat *st)
+{
+    struct df_lowlevel *lane = df_lowlevel_of(fs);
+    struct df_node_clock clock = {0};
+    struct df_node *node;
+    int result = df_lowlevel_enter(lane, call);
+
+    if (DF_UNLIKELY(result < 0))
+        return result;
+    if (DF_UNLIKELY(call->asks_validity)) {
+        result = (int)df_lowlevel_on_object(fs, call, where, ask_attr, st);
+        tell_validity(lane, call, result);
+        return result;
+    }
+    result = df_node_walk_warm(&lane->nodes, call, where, &clock, &node);
+    if (DF_LIKELY(result == 0) && DF_LIKELY(df_node_attr_read(node, DF_ATTR_ALL, &clock, st)))
+        return 0;
+    return result < 0 ? result : (int)df_lowlevel_on_object(fs, call, where, ask_attr, st);
+}
+
+/* ---- setattr ------------------------------------------------------------------------------- */
+
+static int check_setattr(const struct df_target *target, struct df_setattr *set)
+{
+    struct stat st;
+    int result;
+
+    if ((set->valid & DF_SET_SIZE) && !S_ISREG(target->node->type))
+        return df_node_is_dir(target->node) ? -EISDIR : -EINVAL;
+    if (!target->lane->default_permissions)
+        return 0;
+    result = df_lowlevel_attr(target->lane, target->call, target->node, NULL, DF_ATTR_OWNER, &st);
+    if (result < 0)
+        return result;
+    return df_permission_setattr(target->call->caller, &st, !target->file, set);
+}
+
+/* chown takes the setuid and setgid bits of a file, and so does truncate by other than root. If the
+ * plugin does not see to that, the new mode goes along. */
+static int take_privileges(const struct df_target *target, struct df_setattr *set)
+{
+    bool chown = set->valid & (DF_SET_UID | DF_SET_GID);
+    bool truncate = (set->valid & DF_SET_SIZE) && !target->call->caller->capable;
+    struct stat st;
+    int result;
+
+    if (target->lane->handles_killpriv || df_node_is_dir(target->node) || !(chown || truncate) ||
+        (set->valid & DF_SET_MODE))
+        return 0;
+    result = df_lowlevel_ask_attr(target->lane, target->call, target->node, target->file, &st);
+    if (result < 0)
+        return result;
+    set->mode = df_permission_strip(st.st_mode & 07777);
+    if (set->mode != (st.st_mode & 07777))
+        set->valid |= DF_SET_MODE;
+    return 0;
+}
+
+/* What the kernel calls FATTR_* and the plugin to_set. */
+static int to_set(uint32_t valid)
+{
+    static const struct {
+        uint32_t ours;
+        int theirs;
+    } bits[] = {
+        {DF_SET_MODE, FUSE_SET_ATTR_MODE},
+        {DF_SET_UID, FUSE_SET_ATTR_UID},
+        {DF_SET_GID, FUSE_SET_ATTR_GID},
+        {DF_SET_SIZE, FUSE_SET_ATTR_SIZE},
+        {DF_SET_ATIME, FUSE_SET_ATTR_ATIME},
+        {DF_SET_MTIME, FUSE_SET_ATTR_MTIME},
+        {DF_SET_ATIME_NOW, FUSE_SET_ATTR_ATIME_NOW},
+        {DF_SET_MTIME_NOW, FUSE_SET_ATTR_MTIME_NOW},
+    };
+    int set = 0;
+
+    for (size_t i = 0; i < sizeof(bits) / sizeof(bits[0]); i++)
+        if (valid & bits[i].ours)
+            set |= bits[i].theirs;
+    return set;
+}
+
+/* "Now" comes with a time as well, for plugins that do not know the flag. */
+static struct stat wanted(const struct df_node *node, const struct df_setattr *set)
+{
+    struct stat st = {
+        .st_mode = node->type | (set->mode & 07777),
+        .st_uid = set->uid,
+        .st_gid = set->gid,
+        .st_size = set->size,
+        .st_atim = set->atime,
+        .st_mtim = set->mtime,
+    };
+    struct timespec now;
+
+    if (set->valid & (DF_SET_ATIME_NOW | DF_SET_MTIME_NOW))
+        clock_gettime(CLOCK_REALTIME, &now);
+    if (set->valid & DF_SET_ATIME_NOW)
+        st.st_atim = now;
+    if (set->valid & DF_SET_MTIME_NOW)
+        st.st_mtim = now;
+    return st;
+}
+
+static int send_setattr(const struct df_target *target, const struct df_setattr *set,
+                        struct stat *out)
+{
+    struct stat st = wanted(target->node, set);
+    union df_file_info info;
+    struct fuse_file_info *fi = NULL;
+    struct df_attr_reply reply;
+    struct fuse_req req;
+    int result;
+
+    if (!target->lane->ops.setattr)
+        return -ENOSYS;
+    if (target->file && (set->valid & DF_SET_SIZE) &&
+        df_lowlevel_file_has(target->file, DF_FILE_HAS_HANDLE))
+        fi = df_lowlevel_handle(&info, target->file);
+    df_request_begin(&req, target->lane, target->call, DF_TAKES_ATTR);
+    req.attr = &reply;
+    result = (int)DF_REQUEST(&req, setattr, target->node->id, &st, to_set(set->valid), fi);
+    if (result == 0)
+        result = df_node_attr_changed(target->node, &reply.st, df_node_expiry(reply.timeout));
+    if (result == 0 && out)
+        *out = reply.st;
+    return result;
+}
+
+/* Truncating keeps appends out, which look for the end of the file. */
+int df_lowlevel_change(const struct df_target *target, const struct df_setattr *set,
+                       struct stat *st)
+{
+    int result;
+
+    if (!(set->valid & DF_SET_SIZE))
+        return send_setattr(target, set, st);
+    df_node_lock(&target->node->lock);
+    result = send_setattr(target, set, st);
+    df_node_unlock(&target->node->lock);
+    return result;
+}
+
+int df_lowlevel_strip(const struct df_target *target)
+{
+    struct df_setattr set = {.valid = DF_SET_MODE};
+    struct stat st;
+    int result;
+
+    if (target->lane->handles_killpriv || target->call->caller->capable)
+        return 0;
+    result = df_lowlevel_attr(target->lane, target->call, target->node, target->file, DF_ATTR_OWNER,
+                              &st);
+    if (result < 0 || df_permission_strip(st.st_mode) == st.st_mode)
+        return result;
+    result = df_lowlevel_ask_attr(target->lane, target->call, target->node, target->file, &st);
+    set.mode = df_permission_strip(st.st_mode & 07777);
+    if (result < 0 || set.mode == (st.st_mode & 07777))
+        return result;
+    return df_lowlevel_change(target, &set, &st);
+}
+
+struct setting {
+    struct df_setattr set;
+    struct stat *st;
+};
+
+static ssize_t set_attr(const struct df_target *target, void *arg)
+{
+    const struct setting *setting = arg;
+    struct df_setattr set = setting->set; /* each try begins with what was asked for */
+    int result = check_setattr(target, &set);
+
+    if (result == 0)
+        result = take_privileges(target, &set);
+    if (result < 0)
+        return result;
+    DF_TELL_ATTR(target->call, target->node, set.valid & (DF_SET_MODE | DF_SET_UID | DF_SET_GID));
+    return df_lowlevel_change(target, &set, setting->st);
+}
+
+int df_lowlevel_setattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                        const struct df_setattr *set, struct stat *st)
+{
+    struct setting setting = {*set, st};
+
+    df_lowlevel_tells(call);
+    return (int)df_lowlevel_on_object(fs, call, where, set_attr, &setting);
+}
+
+/* ---- access -------------------------------------------------------------------------------- */
+
+static ssize_t check_access(const struct df_target *target, void *mask)
+{
+    struct df_lowlevel *lane = target->lane;
+    struct fuse_req req;
+    int result;
+
+    if (lane->default_permissions)
+        return df_lowlevel_permit(lane, target->call, target->node, *(int *)mask);
+    if (df_lowlevel_lacks(lane, DF_LACKS_ACCESS))
+        return 0;
+    df_request_begin(&req, lane, target->call, DF_TAKES_OK);
+    result = (int)DF_REQUEST(&req, access, target->node->id, *(int *)mask);
+    if (result != -ENOSYS)
+        return result;
+    df_lowlevel_note_lack(lane, DF_LACKS_ACCESS);
+    return 0;
+}
+
+int df_lowlevel_access(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                       int mask)
+{
+    return (int)df_lowlevel_on_object(fs, call, where, check_access, &mask);
+}
+
+/* ---- readlink ------------------------------------------------------------------------------ */
+
+static ssize_t read_link(const struct df_target *target, void *arg)
+{
+    const struct iovec *to = arg;
+
+    if (!S_ISLNK(target->node->type))
+        return -EINVAL;
+    return df_node_link_read(&target->lane->nodes, target->call, target->node, to->iov_base,
+                             to->iov_len);
+}
+
+ssize_t df_lowlevel_readlink(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                             char *buf, size_t size)
+{
+    struct iovec to = {buf, size};
+
+    return df_lowlevel_on_object(fs, call, where, read_link, &to);
+}
+
+/* ---- statfs -------------------------------------------------------------------------------- */
+
+/* The kernel passes on these eight and no more. */
+static void as_the_kernel(struct statvfs *out, const struct statvfs *reply)
+{
+    memset(out, 0, sizeof(*out));
+    out->f_bsize = reply->f_bsize;
+    out->f_frsize = reply->f_frsize ? reply->f_frsize : reply->f_bsize;
+    out->f_blocks = reply->f_blocks;
+    out->f_bfree = reply->f_bfree;
+    out->f_bavail = reply->f_bavail;
+    out->f_files = reply->f_files;
+    out->f_ffree = out->f_favail = reply->f_ffree;
+    out->f_namemax = reply->f_namemax;
+}
+
+static ssize_t ask_statfs(const struct df_target *target, void *out)
+{
+    struct statvfs reply = {.f_namemax = 255, .f_bsize = 512}; /* libfuse's default */
+    struct fuse_req req;
+    ssize_t result = 0;
+
+    if (target->lane->ops.statfs) {
+        df_request_begin(&req, target->lane, target->call, DF_TAKES_STATFS);
+        req.statfs = &reply;
+        result = DF_REQUEST(&req, statfs, target->node->id);
+    }
+    if (result == 0)
+        as_the_kernel(out, &reply);
+    return result;
+}
+
+int df_lowlevel_statfs(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                       struct statvfs *out)
+{
+    return (int)df_lowlevel_on_object(fs, call, where, ask_statfs, out);
+}

@@ -1,0 +1,459 @@
+/*
+ * private.h - what the files of the node lane share: the file system, a request.
+ *
+ *   lowlevel.c            life: new, init, free; the table of ops
+ *   request.c    a request: sent, waited for; fuse_req_*
+ *   reply.c      fuse_reply_*
+ *   target.c     what operations by name have in common
+ *   node.c       what node_*.c asks of a plugin: LOOKUP, READLINK, FORGET; permissions
+ *   attr.c       getattr, setattr, access, readlink, statfs
+ *   xattr.c      extended attributes
+ *   name.c       mknod, mkdir, symlink, link, unlink, rmdir
+ *   rename.c     rename
+ *   open.c       open, flush, release
+ *   create.c     open with O_CREAT
+ *   io.c         read, write
+ *   space.c      lseek, fsync, fallocate, copy_file_range
+ *   dir.c        readdir
+ *   control.c    ioctl, poll, locks
+ *   notify.c     fuse_lowlevel_notify_*
+ */
+#ifndef DF_LOWLEVEL_PRIVATE_H
+#define DF_LOWLEVEL_PRIVATE_H
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "core/call.h"
+#include "core/file.h"
+#include "lowlevel/lowlevel.h"
+#include "nodes/evict.h"
+#include "nodes/lookup.h"
+#include "nodes/node.h"
+#include "nodes/walk.h"
+
+/* Requests that a plugin does not know: ENOSYS is remembered, as the kernel does. */
+enum {
+    DF_LACKS_OPEN = 1 << 0, /* no handles: no RELEASE either */
+    DF_LACKS_OPENDIR = 1 << 1,
+    DF_LACKS_CREATE = 1 << 2, /* MKNOD and OPEN instead */
+    DF_LACKS_FLUSH = 1 << 3,  /* this and the next three: success */
+    DF_LACKS_FSYNC = 1 << 4,
+    DF_LACKS_FSYNCDIR = 1 << 5,
+    DF_LACKS_ACCESS = 1 << 6,
+    DF_LACKS_LSEEK = 1 << 7,        /* no holes */
+    DF_LACKS_POLL = 1 << 8,         /* always ready */
+    DF_LACKS_RENAME_FLAGS = 1 << 9, /* EINVAL */
+    DF_LACKS_GETXATTR = 1 << 10,    /* this and the next six: EOPNOTSUPP */
+    DF_LACKS_SETXATTR = 1 << 11,
+    DF_LACKS_LISTXATTR = 1 << 12,
+    DF_LACKS_REMOVEXATTR = 1 << 13,
+    DF_LACKS_FALLOCATE = 1 << 14,
+    DF_LACKS_COPY = 1 << 15,
+};
+
+/* Fixed after df_lowlevel_init(), but for `lacks` and what `nodes` says of itself. */
+struct df_lowlevel {
+    struct df_fs fs; /* first */
+    struct fuse_lowlevel_ops ops;
+    void *userdata;
+    const struct df_session *session; /* may be NULL */
+    struct df_plugin *plugin;         /* may be NULL */
+    struct df_ops table;              /* fs.ops */
+
+    bool initialised;         /* ops.destroy is due */
+    bool serial;              /* one operation at a time, under serial_lock */
+    bool guarded;             /* only the owner of the mount enters */
+    bool default_permissions; /* we check mode bits */
+    bool dont_mask;           /* the plugin applies the umask */
+    bool atomic_truncate;     /* O_TRUNC goes into OPEN */
+    bool handles_killpriv;    /* the plugin clears setuid and setgid bits */
+    bool plus, plus_auto;     /* READDIRPLUS, adaptively */
+    bool posix_locks, flock_locks;
+    bool ioctl_dir;
+    uint32_t max_read; /* bytes */
+    uint32_t max_write;
+
+    _Atomic uint32_t lacks;      /* DF_LACKS_*; only ever grows */
+    pthread_mutex_t serial_lock; /* held while an operation of the plugin runs, not until it is
+                                    answered: a single-threaded loop goes on as well */
+    struct df_nodes nodes;
+};
+
+static inline struct df_lowlevel *df_lowlevel_of(struct df_fs *fs)
+{
+    return (struct df_lowlevel *)fs;
+}
+
+static inline struct df_lowlevel *df_lowlevel_of_nodes(struct df_nodes *nodes)
+{
+    return (struct df_lowlevel *)((char *)nodes - offsetof(struct df_lowlevel, nodes));
+}
+
+static inline bool df_lowlevel_lacks(const struct df_lowlevel *lane, uint32_t what)
+{
+    return (atomic_load_explicit(&lane->lacks, memory_order_relaxed) & what) != 0;
+}
+
+static inline void df_lowlevel_note_lack(struct df_lowlevel *lane, uint32_t what)
+{
+    atomic_fetch_or_explicit(&lane->lacks, what, memory_order_relaxed);
+}
+
+/* 0, or -EACCES for somebody who may not enter (no allow_other). */
+static inline int df_lowlevel_enter(const struct df_lowlevel *lane, const struct df_call *call)
+{
+    const struct df_session *session = lane->session;
+
+    if (DF_LIKELY(!lane->guarded) ||
+        (call->caller->uid == session->owner_uid && call->caller->gid == session->owner_gid))
+        return 0;
+    return session->allow_root && call->caller->uid == 0 ? 0 : -EACCES;
+}
+
+/* What every operation by name does last: keeps the number of entries bounded. */
+static inline void df_lowlevel_leave(struct df_lowlevel *lane)
+{
+    if (DF_UNLIKELY(atomic_load_explicit(&lane->nodes.crowded, memory_order_relaxed)))
+        df_node_evict(&lane->nodes);
+}
+
+/* ---- requests ---- */
+
+enum { /* fuse_req.takes: kinds of reply that a request takes, beside an error */
+       DF_TAKES_OK = 1 << 0, /* fuse_reply_err(req, 0) */
+       DF_TAKES_NONE = 1 << 1,
+       DF_TAKES_ENTRY = 1 << 2,
+       DF_TAKES_CREATE = 1 << 3,
+       DF_TAKES_ATTR = 1 << 4,
+       DF_TAKES_OPEN = 1 << 5,
+       DF_TAKES_WRITE = 1 << 6,
+       DF_TAKES_DATA = 1 << 7,
+       DF_TAKES_LINK = 1 << 8, /* data that are cut to the room there is */
+       DF_TAKES_STATFS = 1 << 9,
+       DF_TAKES_XATTR = 1 << 10,
+       DF_TAKES_LOCK = 1 << 11,
+       DF_TAKES_IOCTL = 1 << 12,
+       DF_TAKES_POLL = 1 << 13,
+       DF_TAKES_LSEEK = 1 << 14,
+};
+
+enum { DF_REQUEST_RUNNING, DF_REQUEST_REPLIED, DF_REQUEST_AWAITED }; /* fuse_req.state */
+
+struct df_attr_reply {
+    struct stat st;
+    double timeout; /* seconds */
+};
+
+/* Lives on the stack of the thread that makes the call. `state` says whose it is: the plugin's
+ * until it has replied. */
+struct fuse_req {
+    struct df_lowlevel *lane;
+    const struct df_caller *caller; /* NULL: on nobody's behalf */
+    const void *thread;             /* whose stack it is on; see df_request_here() */
+    _Atomic uint32_t state;         /* futex */
+    uint32_t takes;                 /* DF_TAKES_* */
+    struct fuse_ctx ctx;
+    ssize_t result; /* count, 0 or negative errno; written before state */
+    union {         /* where the reply goes */
+        struct df_node_found *found;
+        struct df_attr_reply *attr;
+        struct statvfs *statfs;
+        struct flock *lock;
+        struct iovec *iov; /* data; used up by the reply */
+    };
+    int iovcnt;
+    size_t room;               /* bytes of data that the request takes */
+    struct fuse_file_info *fi; /* OPEN, CREATE */
+    bool hears;                /* request.c is told of the caller's signals, and keeps: */
+    _Atomic bool interrupted;  /* there was one */
+    fuse_interrupt_func_t interrupt_func;
+    void *interrupt_data;
+};
+
+/* Not the thread's number but an address that only it has: no system call. */
+extern _Thread_local char df_request_mark __attribute__((visibility("hidden")));
+
+static inline const void *df_request_here(void)
+{
+    return &df_request_mark;
+}
+
+_Static_assert(offsetof(struct df_caller, gid) == offsetof(struct fuse_ctx, gid) &&
+                   offsetof(struct df_caller, pid) == offsetof(struct fuse_ctx, pid) &&
+                   offsetof(struct df_caller, umask) == offsetof(struct fuse_ctx, umask),
+               "a caller begins like a fuse_ctx");
+
+static inline void df_request_begin(struct fuse_req *req, struct df_lowlevel *lane,
+                                    const struct df_call *call, uint32_t takes)
+{
+    req->lane = lane;
+    req->caller = call->caller;
+    req->thread = df_request_here();
+    atomic_store_explicit(&req->state, DF_REQUEST_RUNNING, memory_order_relaxed);
+    req->takes = takes;
+    req->hears = false;
+    atomic_store_explicit(&req->interrupted, false, memory_order_relaxed);
+    req->interrupt_func = NULL;
+    memcpy(&req->ctx, call->caller, sizeof(req->ctx));
+}
+
+/* Sleeps until there is a reply. */
+void df_request_await(struct fuse_req *req);
+
+/* Ends what df_req_interrupt_func() and its like have begun. */
+void df_request_hear_no_more(struct fuse_req *req);
+
+static inline ssize_t df_request_end(struct fuse_req *req)
+{
+    if (DF_UNLIKELY(atomic_load_explicit(&req->state, memory_order_acquire) != DF_REQUEST_REPLIED))
+        df_request_await(req);
+    if (DF_UNLIKELY(req->hears))
+        df_request_hear_no_more(req);
+    return req->result;
+}
+
+static inline void df_request_turn(struct df_lowlevel *lane)
+{
+    if (DF_UNLIKELY(lane->serial))
+        pthread_mutex_lock(&lane->serial_lock);
+}
+
+static inline void df_request_turn_over(struct df_lowlevel *lane)
+{
+    if (DF_UNLIKELY(lane->serial))
+        pthread_mutex_unlock(&lane->serial_lock);
+}
+
+/* Sends a request that has begun and returns its result: DF_REQUEST(&req, unlink, id, name). */
+#define DF_REQUEST(req, op, ...)                                                                   \
+    (df_request_turn((req)->lane), (req)->lane->ops.op((req), __VA_ARGS__),                        \
+     df_request_turn_over((req)->lane), df_request_end(req))
+
+/* ---- changes.c: what is told of changes (core/changes.h) ---- */
+
+/* An op that changes names or attributes begins: all that it changes is told from here on. */
+static inline void df_lowlevel_tells(const struct df_call *call)
+{
+    if (DF_UNLIKELY(call->changes))
+        call->changes->listings = call->changes->answers = true;
+}
+
+void df_lowlevel_tell_names(struct df_changes *changes, const struct df_node *dir, bool made);
+void df_lowlevel_tell_lost(struct df_changes *changes, const struct df_node *node);
+void df_lowlevel_tell_attr(struct df_changes *changes, const struct df_node *node, bool access);
+
+/* Before the plugin is asked. The names of a directory are changed, one is `made`. */
+#define DF_TELL_NAMES(call, dir, made) DF_TELL(call, names, dir, made)
+
+/* A node loses a name; if it moves, for another one. */
+#define DF_TELL_LOST(call, node) DF_TELL(call, lost, node)
+
+/* Its attributes are changed, and if `access` perhaps who may do what with it. */
+#define DF_TELL_ATTR(call, node, access) DF_TELL(call, attr, node, access)
+
+#define DF_TELL(call, what, ...)                                                                   \
+    do {                                                                                           \
+        if (DF_UNLIKELY((call)->changes))                                                          \
+            df_lowlevel_tell_##what((call)->changes, __VA_ARGS__);                                 \
+    } while (0)
+
+/* ---- target.c ---- */
+
+/* The object of an operation by name. */
+struct df_target {
+    struct df_lowlevel *lane;
+    struct df_call *call;
+    struct df_node *node; /* requests may be sent about it */
+    struct df_file *file; /* the open file, when that is the object; else NULL */
+};
+
+/*
+ * An operation on one object: walks to it, calls act(), and does both a second time, asking about
+ * every component, when the plugin says ESTALE. Returns what act returns, or the walk.
+ */
+ssize_t df_lowlevel_on_object(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                              ssize_t (*act)(const struct df_target *target, void *arg), void *arg);
+
+/* An entry to make or remove, in its directory, which is locked exclusively. */
+struct df_place {
+    struct df_lowlevel *lane;
+    struct df_call *call;
+    struct df_node *dir;
+    struct df_node_name name;    /* NUL-terminated */
+    struct df_node_entry *entry; /* present or absent; NULL: absent and not cached */
+    struct df_node *node;        /* present: the node it leads to */
+    bool disowned; /* what was made is no node of ours: its lookup is to be forgotten */
+    struct df_node_drops drops;
+};
+
+void df_lowlevel_begin_place(struct df_place *place, struct df_lowlevel *lane,
+                             struct df_call *call);
+
+/* Looks up the last component of a walk whose directory is locked: fills the place. */
+int df_lowlevel_look_up(struct df_place *place, const struct df_node_walk *walk, unsigned how);
+
+/*
+ * An operation on one entry: walks to its directory, locks that, looks the entry up (`how`: 0 or
+ * DF_LOOKUP_FRESH) and calls act(); with ESTALE a second time as above.
+ */
+int df_lowlevel_on_entry(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                         unsigned how, int (*act)(struct df_place *place, void *arg), void *arg);
+
+/*
+ * Enters what the plugin has made at the place: checks the answer (EIO unless it is a `type`),
+ * counts the lookup, invalidates the directory's attributes. *node comes with a reference if
+ * `hold`; else it is pinned by the entry as long as the lock is held. If this fails the caller
+ * calls df_lowlevel_disown(), when whatever else was made is undone.
+ */
+int df_lowlevel_enter_made(struct df_place *place, const struct df_node_found *found, mode_t type,
+                           bool hold, struct df_node **node);
+void df_lowlevel_disown(const struct df_place *place, const struct df_node_found *found);
+
+/* ---- node.c ---- */
+
+extern const struct df_node_source df_lowlevel_source;
+
+/* The same with a search of directories that asks for permission. */
+extern const struct df_node_source df_lowlevel_guarded_source;
+
+/* GETATTR, with the handle of `file` if it has one; NULL: none. The node is referenced, or its
+ * directory locked. Believes the answer. */
+int df_lowlevel_ask_attr(struct df_lowlevel *lane, struct df_call *call, struct df_node *node,
+                         struct df_file *file, struct stat *st);
+
+/* The attributes, those in `need` from the cache if they are believed, else asked for. */
+int df_lowlevel_attr(struct df_lowlevel *lane, struct df_call *call, struct df_node *node,
+                     struct df_file *file, uint32_t need, struct stat *st);
+
+/* With default_permissions: may the caller read, write, execute (R_OK ...)? Else 0. */
+int df_lowlevel_permit(struct df_lowlevel *lane, struct df_call *call, struct df_node *node,
+                       int mask);
+
+/* ... remove this entry of this directory? */
+int df_lowlevel_permit_remove(struct df_lowlevel *lane, struct df_call *call, struct df_node *dir,
+                              struct df_node *victim);
+
+/* The mode that MKNOD, MKDIR, CREATE send. */
+static inline mode_t df_lowlevel_mode(const struct df_lowlevel *lane, const struct df_call *call,
+                                      mode_t mode)
+{
+    return lane->dont_mask ? mode : mode & ~call->caller->umask;
+}
+
+/* ---- open files: df_file.host[] ---- */
+
+enum {
+    DF_FILE_NODE = DF_NODE_FILE_WORD, /* struct df_node *, referenced */
+    DF_FILE_FH,                       /* fuse_file_info.fh */
+    DF_FILE_BITS,                     /* DF_FILE_HAS_* */
+    DF_FILE_FLAGS,                    /* as OPEN was sent with */
+    DF_FILE_FLOCK_OWNER,              /* of the plugin's flock lock, with DF_FILE_HAS_FLOCK */
+    DF_FILE_POLL,                     /* _Atomic(void *): df_pollnode */
+};
+
+enum {                              /* df_file.host[DF_FILE_BITS] */
+       DF_FILE_HAS_HANDLE = 1 << 0, /* RELEASE is due */
+       DF_FILE_HAS_FLOCK = 1 << 1,  /* flock(2) went to the plugin */
+};
+
+/* From libfuse 3.17 on the struct has 64 bytes, and a program built with that may write them all.
+ */
+union df_file_info {
+    struct fuse_file_info fi;
+    char room[sizeof(struct fuse_file_info) > 64 ? sizeof(struct fuse_file_info) : 64];
+};
+
+/* A copy for one request: what the plugin writes into it does not stay. */
+static inline struct fuse_file_info *df_lowlevel_handle(union df_file_info *info,
+                                                        const struct df_file *file)
+{
+    memset(info, 0, sizeof(*info));
+    info->fi.fh = file->host[DF_FILE_FH];
+    return &info->fi;
+}
+
+/* READ and WRITE tell the file's flags and whose call it is as well. */
+static inline struct fuse_file_info *df_lowlevel_file_info(union df_file_info *info,
+                                                           const struct df_call *call,
+                                                           const struct df_file *file)
+{
+    df_lowlevel_handle(info, file);
+    info->fi.flags = atomic_load_explicit(&file->flags, memory_order_relaxed);
+    info->fi.lock_owner = call->caller->lock_owner;
+    return &info->fi;
+}
+
+/* The bits grow while the file is in use by other threads. */
+static inline bool df_lowlevel_file_has(const struct df_file *file, uint64_t bit)
+{
+    return (__atomic_load_n(&file->host[DF_FILE_BITS], __ATOMIC_RELAXED) & bit) != 0;
+}
+
+/* ---- the ops ---- */
+
+/* SETATTR, with no further checks; attr.c. */
+int df_lowlevel_change(const struct df_target *target, const struct df_setattr *set,
+                       struct stat *st);
+
+/* Before a file is written to by other than root: takes its setuid and setgid bits, if the plugin
+ * does not see to that; attr.c. */
+int df_lowlevel_strip(const struct df_target *target);
+
+int df_lowlevel_getattr(struct df_fs *, struct df_call *, const struct df_where *, struct stat *);
+int df_lowlevel_setattr(struct df_fs *, struct df_call *, const struct df_where *,
+                        const struct df_setattr *, struct stat *);
+int df_lowlevel_access(struct df_fs *, struct df_call *, const struct df_where *, int mask);
+ssize_t df_lowlevel_readlink(struct df_fs *, struct df_call *, const struct df_where *, char *,
+                             size_t);
+int df_lowlevel_statfs(struct df_fs *, struct df_call *, const struct df_where *, struct statvfs *);
+
+ssize_t df_lowlevel_getxattr(struct df_fs *, struct df_call *, const struct df_where *,
+                             const char *name, void *, size_t);
+ssize_t df_lowlevel_listxattr(struct df_fs *, struct df_call *, const struct df_where *, char *,
+                              size_t);
+int df_lowlevel_setxattr(struct df_fs *, struct df_call *, const struct df_where *,
+                         const char *name, const void *, size_t, int flags);
+int df_lowlevel_removexattr(struct df_fs *, struct df_call *, const struct df_where *,
+                            const char *name);
+
+int df_lowlevel_mknod(struct df_fs *, struct df_call *, const struct df_where *, mode_t, dev_t);
+int df_lowlevel_mkdir(struct df_fs *, struct df_call *, const struct df_where *, mode_t);
+int df_lowlevel_symlink(struct df_fs *, struct df_call *, const char *target,
+                        const struct df_where *);
+int df_lowlevel_link(struct df_fs *, struct df_call *, const struct df_where *,
+                     const struct df_where *);
+int df_lowlevel_unlink(struct df_fs *, struct df_call *, const struct df_where *);
+int df_lowlevel_rmdir(struct df_fs *, struct df_call *, const struct df_where *);
+int df_lowlevel_rename(struct df_fs *, struct df_call *, const struct df_where *,
+                       const struct df_where *, unsigned flags);
+
+int df_lowlevel_open(struct df_fs *, struct df_call *, const struct df_where *, struct df_file *,
+                     int flags, mode_t);
+int df_lowlevel_flush(struct df_fs *, struct df_call *, struct df_file *, uint64_t owner);
+void df_lowlevel_release(struct df_fs *, struct df_call *, struct df_file *);
+
+ssize_t df_lowlevel_read(struct df_fs *, struct df_call *, struct df_file *, const struct iovec *,
+                         int, off_t);
+ssize_t df_lowlevel_write(struct df_fs *, struct df_call *, struct df_file *, const struct iovec *,
+                          int, off_t *);
+off_t df_lowlevel_lseek(struct df_fs *, struct df_call *, struct df_file *, off_t, int whence);
+int df_lowlevel_fsync(struct df_fs *, struct df_call *, struct df_file *, bool datasync);
+int df_lowlevel_fallocate(struct df_fs *, struct df_call *, struct df_file *, int mode, off_t,
+                          off_t);
+ssize_t df_lowlevel_copy_file_range(struct df_fs *, struct df_call *, struct df_file *, off_t,
+                                    struct df_file *, off_t, size_t, unsigned flags);
+
+int df_lowlevel_readdir(struct df_fs *, struct df_call *, struct df_file *, off_t,
+                        struct df_dirbuf *);
+
+int df_lowlevel_ioctl(struct df_fs *, struct df_call *, struct df_file *, unsigned long request,
+                      void *);
+int df_lowlevel_poll(struct df_fs *, struct df_call *, struct df_file *, int, struct df_wake *);
+int df_lowlevel_lock(struct df_fs *, struct df_call *, struct df_file *, struct df_lock *);
+int df_lowlevel_flock(struct df_fs *, struct df_call *, struct df_file *, int, uint64_t owner);
+
+#endif

@@ -1,0 +1,174 @@
+/*
+ * xattr.c - extended attributes. A plugin that does not know one of the four requests is
+ * asked once; then, as with the kernel, it is EOPNOTSUPP.
+ */
+#include <string.h>
+#include <sys/xattr.h>
+
+#include "host/permission.h"
+#include "lowlevel/private.h"
+
+#ifndef XATTR_SIZE_MAX
+#define XATTR_SIZE_MAX 65536 /* linux/limits.h */
+#endif
+
+struct attribute {
+    const char *name; /* NULL: their list */
+    void *value;
+    size_t size;
+    int flags;
+};
+
+static ssize_t sticky(struct df_lowlevel *lane, uint32_t what, ssize_t result)
+{
+    if (result != -ENOSYS)
+        return result;
+    df_lowlevel_note_lack(lane, what);
+    return -EOPNOTSUPP;
+}
+
+/* The rules of xattr(7), which every file system has, and with default_permissions mode bits. */
+static int check(const struct df_target *target, const char *name, bool write)
+{
+    struct stat st;
+    int result;
+
+    if (strncmp(name, "user.", 5) != 0 && strncmp(name, "trusted.", 8) != 0)
+        return 0;
+    result = df_lowlevel_attr(target->lane, target->call, target->node, target->file, DF_ATTR_OWNER,
+                              &st);
+    if (result == 0)
+        result = df_permission_xattr(target->call->caller, &st, name, write);
+    if (result == 0)
+        result = df_lowlevel_permit(target->lane, target->call, target->node, write ? 2 : 4);
+    return result;
+}
+
+/* ---- reading ------------------------------------------------------------------------------- */
+
+/* Data go to `iov` of at most XATTR_SIZE_MAX bytes; without room the request asks for the size. */
+static void begin_reading(struct fuse_req *req, const struct df_target *target, struct iovec *iov)
+{
+    if (iov->iov_len > XATTR_SIZE_MAX)
+        iov->iov_len = XATTR_SIZE_MAX;
+    df_request_begin(req, target->lane, target->call,
+                     iov->iov_len > 0 ? DF_TAKES_DATA : DF_TAKES_XATTR);
+    req->iov = iov;
+    req->iovcnt = 1;
+    req->room = iov->iov_len;
+}
+
+static ssize_t get(const struct df_target *target, void *arg)
+{
+    const struct attribute *attribute = arg;
+    struct iovec iov = {attribute->value, attribute->size};
+    struct fuse_req req;
+    int result = check(target, attribute->name, false);
+
+    if (result < 0)
+        return result;
+    if (df_lowlevel_lacks(target->lane, DF_LACKS_GETXATTR))
+        return -EOPNOTSUPP;
+    begin_reading(&req, target, &iov);
+    return sticky(target->lane, DF_LACKS_GETXATTR,
+                  DF_REQUEST(&req, getxattr, target->node->id, attribute->name, req.room));
+}
+
+ssize_t df_lowlevel_getxattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                             const char *name, void *value, size_t size)
+{
+    struct attribute attribute = {.name = name, .value = value, .size = size};
+
+    return df_lowlevel_on_object(fs, call, where, get, &attribute);
+}
+
+/* Names end with NUL and are not empty, or the caller would read past the list. */
+static ssize_t verify_list(const char *list, ssize_t size)
+{
+    for (ssize_t at = 0; at < size;) {
+        size_t len = strnlen(list + at, (size_t)(size - at));
+
+        if (len == 0 || (ssize_t)len == size - at)
+            return -EIO;
+        at += (ssize_t)len + 1;
+    }
+    return size;
+}
+
+static ssize_t list(const struct df_target *target, void *arg)
+{
+    const struct attribute *attribute = arg;
+    struct iovec iov = {attribute->value, attribute->size};
+    struct fuse_req req;
+    ssize_t result;
+
+    if (df_lowlevel_lacks(target->lane, DF_LACKS_LISTXATTR))
+        return -EOPNOTSUPP;
+    begin_reading(&req, target, &iov);
+    result = DF_REQUEST(&req, listxattr, target->node->id, req.room);
+    if (result > 0 && req.room > 0)
+        return verify_list(attribute->value, result);
+    return sticky(target->lane, DF_LACKS_LISTXATTR, result);
+}
+
+ssize_t df_lowlevel_listxattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                              char *names, size_t size)
+{
+    struct attribute attribute = {.value = names, .size = size};
+
+    return df_lowlevel_on_object(fs, call, where, list, &attribute);
+}
+
+/* ---- writing ------------------------------------------------------------------------------- */
+
+static ssize_t set(const struct df_target *target, void *arg)
+{
+    const struct attribute *attribute = arg;
+    struct fuse_req req;
+    ssize_t result = check(target, attribute->name, true);
+
+    if (result < 0)
+        return result;
+    if (df_lowlevel_lacks(target->lane, DF_LACKS_SETXATTR))
+        return -EOPNOTSUPP;
+    df_request_begin(&req, target->lane, target->call, DF_TAKES_OK);
+    result = DF_REQUEST(&req, setxattr, target->node->id, attribute->name, attribute->value,
+                        attribute->size, attribute->flags);
+    if (result == 0)
+        df_node_attr_forget(target->node, DF_ATTR_TIMES | DF_ATTR_OWNER);
+    return sticky(target->lane, DF_LACKS_SETXATTR, result);
+}
+
+int df_lowlevel_setxattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                         const char *name, const void *value, size_t size, int flags)
+{
+    struct attribute attribute = {
+        .name = name, .value = (void *)(uintptr_t)value, .size = size, .flags = flags};
+
+    return (int)df_lowlevel_on_object(fs, call, where, set, &attribute);
+}
+
+static ssize_t remove_one(const struct df_target *target, void *arg)
+{
+    const struct attribute *attribute = arg;
+    struct fuse_req req;
+    ssize_t result = check(target, attribute->name, true);
+
+    if (result < 0)
+        return result;
+    if (df_lowlevel_lacks(target->lane, DF_LACKS_REMOVEXATTR))
+        return -EOPNOTSUPP;
+    df_request_begin(&req, target->lane, target->call, DF_TAKES_OK);
+    result = DF_REQUEST(&req, removexattr, target->node->id, attribute->name);
+    if (result == 0)
+        df_node_attr_forget(target->node, DF_ATTR_TIMES | DF_ATTR_OWNER);
+    return sticky(target->lane, DF_LACKS_REMOVEXATTR, result);
+}
+
+int df_lowlevel_removexattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                            const char *name)
+{
+    struct attribute attribute = {.name = name};
+
+    return (int)df_lowlevel_on_object(fs, call, where, remove_one, &attribute);
+}

@@ -1,0 +1,285 @@
+/*
+ * lookup.c - entries that must be asked for: LOOKUP, revalidation, entering what is found.
+ */
+#include "nodes/lookup.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* ---- parents ------------------------------------------------------------------------------- */
+
+/* Under parents_lock. */
+static bool is_above(const struct df_node *node, const struct df_node *dir)
+{
+    while (dir && dir != node)
+        dir = atomic_load_explicit(&dir->parent, memory_order_relaxed);
+    return dir == node;
+}
+
+bool df_node_lookup_is_above(struct df_nodes *nodes, const struct df_node *node,
+                             const struct df_node *dir)
+{
+    bool above;
+
+    df_node_lock(&nodes->parents_lock);
+    above = is_above(node, dir);
+    df_node_unlock(&nodes->parents_lock);
+    return above;
+}
+
+/* Under parents_lock. */
+static void set_parent(struct df_node *node, struct df_node *parent, struct df_node_drops *drops)
+{
+    struct df_node *old = atomic_load_explicit(&node->parent, memory_order_relaxed);
+
+    if (old == parent)
+        return;
+    df_node_hold(parent);
+    atomic_store_explicit(&node->parent, parent, memory_order_release);
+    if (old)
+        df_node_cache_put_later(drops, old);
+}
+
+void df_node_lookup_move(struct df_nodes *nodes, struct df_node *node, struct df_node *parent,
+                         struct df_node_drops *drops)
+{
+    df_node_lock(&nodes->parents_lock);
+    set_parent(node, parent, drops);
+    df_node_unlock(&nodes->parents_lock);
+}
+
+/*
+ * A directory has one place. One that we knew and that turns up elsewhere has been moved behind our
+ * back: it moves for us too, and its old entry is asked for again (d_splice_alias() in the kernel).
+ */
+static int adopt(struct df_nodes *nodes, struct df_node *dir, struct df_node *node,
+                 struct df_node_drops *drops)
+{
+    struct df_node *old;
+    bool loop;
+
+    df_node_lock(&nodes->parents_lock);
+    old = atomic_load_explicit(&node->parent, memory_order_relaxed);
+    loop = old && is_above(node, dir);
+    if (!loop)
+        set_parent(node, dir, drops);
+    df_node_unlock(&nodes->parents_lock);
+    if (loop)
+        return -ELOOP;
+    if (old)
+        df_node_cache_expire_other(old, node, NULL);
+    return 0;
+}
+
+/* ---- entering ------------------------------------------------------------------------------ */
+
+/* *entry is set only if it goes well. */
+static int add(struct df_nodes *nodes, struct df_node *dir, const struct df_node_name *name,
+               struct df_node *node, bool is_new, uint64_t expiry, struct df_node_entry **entry)
+{
+    struct df_node_entry *made = df_node_cache_new(name, is_new ? node : NULL);
+    int error = made ? df_node_cache_add(nodes, dir, made, node, expiry) : -ENOMEM;
+
+    if (error < 0)
+        df_node_cache_discard(made);
+    else
+        *entry = made;
+    return error;
+}
+
+int df_node_lookup_enter(struct df_nodes *nodes, struct df_node *dir,
+                         const struct df_node_name *name, struct df_node *node, bool is_new,
+                         double entry_timeout, struct df_node_entry **entry,
+                         struct df_node_drops *drops)
+{
+    uint64_t expiry = df_node_expiry(entry_timeout);
+    int error = df_node_is_dir(node) ? adopt(nodes, dir, node, drops) : 0;
+
+    df_node_given(&nodes->shortest, entry_timeout);
+    if (error == 0 && !*entry)
+        error = add(nodes, dir, name, node, is_new, expiry, entry);
+    else if (error == 0)
+        df_node_cache_fill(*entry, node, expiry);
+    if (error < 0)
+        df_node_cache_put_later(drops, node);
+    return error;
+}
+
+/* Before something is entered: under a shared lock, another call may have been faster. */
+static void begin_entering(struct df_node *dir, const struct df_node_name *name, bool shared,
+                           struct df_node_entry **entry)
+{
+    if (!shared)
+        return;
+    df_node_lock(&dir->insert_lock);
+    if (!*entry)
+        *entry = df_node_cache_find(dir, name);
+}
+
+static void end_entering(struct df_node *dir, bool shared)
+{
+    if (shared)
+        df_node_unlock(&dir->insert_lock);
+}
+
+/* Takes over the reference. *entry: the one that was found before asking, or NULL. `shared`: how
+ * the directory is locked. */
+static int enter_found(struct df_nodes *nodes, struct df_node *dir, const struct df_node_name *name,
+                       struct df_node *node, bool is_new, double entry_timeout, bool shared,
+                       struct df_node_entry **entry, struct df_node_drops *drops)
+{
+    struct df_node *known;
+    int result = 0;
+
+    begin_entering(dir, name, shared, entry);
+    known = *entry ? atomic_load_explicit(&(*entry)->node, memory_order_relaxed) : NULL;
+    if (!known) {
+        result = df_node_lookup_enter(nodes, dir, name, node, is_new, entry_timeout, entry, drops);
+    } else if (known == node) {
+        df_node_given(&nodes->shortest, entry_timeout);
+        df_node_put(nodes, node); /* not the last one: the entry has another */
+        atomic_store_explicit(&(*entry)->expiry, df_node_expiry(entry_timeout),
+                              memory_order_release);
+    } else {
+        df_node_cache_put_later(drops, node);
+        df_node_cache_expire(*entry);
+        result = DF_LOOKUP_AGAIN;
+    }
+    end_entering(dir, shared);
+    return result;
+}
+
+/* The name is absent. That is worth an entry if it may be believed later; not having the memory for
+ * one costs another LOOKUP. */
+static void enter_absent(struct df_nodes *nodes, struct df_node *dir,
+                         const struct df_node_name *name, double entry_timeout, bool shared,
+                         struct df_node_entry **entry)
+{
+    uint64_t expiry = df_node_expiry(entry_timeout);
+
+    df_node_given(&nodes->shortest_absent, entry_timeout);
+    if (expiry == 0 && !*entry)
+        return;
+    begin_entering(dir, name, shared, entry);
+    if (!*entry)
+        add(nodes, dir, name, NULL, false, expiry, entry);
+    else if (!atomic_load_explicit(&(*entry)->node, memory_order_relaxed))
+        atomic_store_explicit(&(*entry)->expiry, expiry, memory_order_release);
+    end_entering(dir, shared);
+}
+
+/* ---- asking -------------------------------------------------------------------------------- */
+
+/* *entry: NULL, or an absent one that is not believed. */
+static int ask(struct df_nodes *nodes, struct df_call *call, struct df_node *dir,
+               const struct df_node_name *name, unsigned how, struct df_node_entry **entry,
+               struct df_node_drops *drops)
+{
+    bool shared = how & DF_LOOKUP_SHARED;
+    uint64_t asked = df_node_attr_asking();
+    struct df_node_found found;
+    struct df_node *node;
+    bool is_new;
+    int result = nodes->source->lookup(nodes, call, dir, name->text, &found);
+
+    if (result < 0 && result != -ENOENT)
+        return result;
+    if (result < 0 || found.id == 0) {
+        if (!(how & DF_LOOKUP_ABSENT))
+            enter_absent(nodes, dir, name, result < 0 ? 0 : found.entry_timeout, shared, entry);
+        return 0;
+    }
+    result = df_node_get(nodes, &found, asked, 1, &node, &is_new);
+    if (result < 0) {
+        df_node_forget_one(nodes, found.id);
+        return result;
+    }
+    df_node_set(dir, DF_NODE_WANT_PLUS);
+    return enter_found(nodes, dir, name, node, is_new, found.entry_timeout, shared, entry, drops);
+}
+
+/* The entry has expired. 1: it is what it was; 0: it must go; or an error for the caller. */
+static int revalidate(struct df_nodes *nodes, struct df_call *call, struct df_node *dir,
+                      struct df_node_entry *entry, struct df_node *node)
+{
+    uint32_t changes = df_node_attr_changes(node);
+    struct df_node_found found;
+    int result = nodes->source->lookup(nodes, call, dir, entry->name, &found);
+
+    if (result == -ENOMEM || result == -EINTR)
+        return result;
+    if (result < 0 || found.id == 0)
+        return 0;
+    if (found.id != node->id) {
+        df_node_forget_one(nodes, found.id);
+        return 0;
+    }
+    df_node_count_lookup(node);
+    if (found.generation != node->generation ||
+        df_node_attr_store(node, &found.attr, df_node_expiry(found.attr_timeout), changes) < 0)
+        return 0;
+    atomic_store_explicit(&entry->expiry, df_node_expiry(found.entry_timeout),
+                          memory_order_release);
+    return 1;
+}
+
+static bool is_valid(struct df_node_entry *entry, struct df_node *node)
+{
+    struct df_node_clock clock = {0};
+    uint64_t expiry = atomic_load_explicit(&entry->expiry, memory_order_acquire);
+
+    return df_node_live(&clock, expiry) && !(node && df_node_has(node, DF_NODE_BAD));
+}
+
+/* What is to be done about a present entry: 0: nothing, it is good; 1: it must go; or an error. */
+static int judge(struct df_nodes *nodes, struct df_call *call, struct df_node *dir,
+                 struct df_node_entry *entry, struct df_node *node, unsigned how)
+{
+    int same;
+
+    if (df_node_has(node, DF_NODE_BAD) || (how & DF_LOOKUP_REPLACE))
+        return 1;
+    same = revalidate(nodes, call, dir, entry, node);
+    return same < 0 ? same : !same;
+}
+
+int df_node_lookup(struct df_nodes *nodes, struct df_call *call, struct df_node *dir,
+                   const struct df_node_name *name, unsigned how, struct df_node_entry **out,
+                   struct df_node_drops *drops)
+{
+    struct df_node_entry *entry = df_node_cache_find(dir, name);
+    struct df_node *node = entry ? atomic_load_explicit(&entry->node, memory_order_acquire) : NULL;
+    int result;
+
+    *out = entry;
+    if (entry && is_valid(entry, node) && (!(how & DF_LOOKUP_FRESH) || (how & DF_LOOKUP_REPLACE)))
+        return 0; /* perhaps after all: another call has replaced it */
+    if (node) {
+        result = judge(nodes, call, dir, entry, node, how);
+        if (result <= 0)
+            return result;
+        df_node_cache_expire(entry);
+        if (how & DF_LOOKUP_SHARED)
+            return DF_LOOKUP_AGAIN;
+        df_node_cache_remove(nodes, dir, entry);
+        df_node_cache_drop_later(drops, entry);
+        *out = NULL;
+    }
+    return ask(nodes, call, dir, name, how, out, drops);
+}
+
+void df_node_lookup_learn(struct df_nodes *nodes, struct df_node *dir,
+                          const struct df_node_name *name, const struct df_node_found *found,
+                          uint64_t asked, struct df_node_drops *drops)
+{
+    struct df_node_entry *entry = NULL;
+    struct df_node *node;
+    bool is_new;
+
+    if (df_node_get(nodes, found, asked, 1, &node, &is_new) < 0) {
+        df_node_forget_one(nodes, found->id);
+        return;
+    }
+    df_node_set(node, DF_NODE_VIA_PLUS);
+    enter_found(nodes, dir, name, node, is_new, found->entry_timeout, true, &entry, drops);
+}

@@ -1,0 +1,58 @@
+/*
+ * lookup.h - entries that must be asked for: LOOKUP, revalidation, and what to do with a node
+ * that an answer brings. The directory is locked (node.h).
+ */
+#ifndef DF_NODES_LOOKUP_H
+#define DF_NODES_LOOKUP_H
+
+#include "nodes/attr.h"
+#include "nodes/cache.h"
+
+enum {                             /* how */
+       DF_LOOKUP_SHARED = 1 << 0,  /* the lock is held shared */
+       DF_LOOKUP_FRESH = 1 << 1,   /* ask even if the entry is valid: LOOKUP_EXCL, LOOKUP_REVAL */
+       DF_LOOKUP_REPLACE = 1 << 2, /* second try after DF_LOOKUP_AGAIN: the entry was asked about */
+       DF_LOOKUP_ABSENT = 1 << 3,  /* an absent name is about to be made: it needs no entry */
+       DF_LOOKUP_MAKE = DF_LOOKUP_FRESH | DF_LOOKUP_ABSENT,
+};
+
+#define DF_LOOKUP_AGAIN                                                                            \
+    1 /* result: an entry must go; come again with the lock held exclusively                       \
+       */
+
+/*
+ * Finds `name` (NUL-terminated) in the locked directory: in the cache, or by asking. *entry is the
+ * entry, present or absent, and NULL for a name that is absent and not cached. An entry is good for
+ * this call even if it has expired already. `drops` gets what the caller drops when the lock is
+ * released. Returns 0, DF_LOOKUP_AGAIN (only if shared) or a negative errno: -ENOMEM, -EIO for a
+ * reply that cannot be, -ELOOP for a directory inside itself, else what the plugin says.
+ */
+int df_node_lookup(struct df_nodes *nodes, struct df_call *call, struct df_node *dir,
+                   const struct df_node_name *name, unsigned how, struct df_node_entry **entry,
+                   struct df_node_drops *drops);
+
+/*
+ * Enters a node that an answer brought as `name`, in the exclusively locked directory. *entry: the
+ * absent entry that df_node_lookup() gave, or NULL: it is made. `is_new` as from df_node_get().
+ * Takes over the reference. Returns 0, or -ENOMEM or -ELOOP: the reference goes to `drops`.
+ */
+int df_node_lookup_enter(struct df_nodes *nodes, struct df_node *dir,
+                         const struct df_node_name *name, struct df_node *node, bool is_new,
+                         double entry_timeout, struct df_node_entry **entry,
+                         struct df_node_drops *drops);
+
+/* Enters what READDIRPLUS told of an entry; the lock is held shared or exclusively. `asked`: as for
+ * df_node_get(). What cannot be entered is forgotten again. */
+void df_node_lookup_learn(struct df_nodes *nodes, struct df_node *dir,
+                          const struct df_node_name *name, const struct df_node_found *found,
+                          uint64_t asked, struct df_node_drops *drops);
+
+/* True if `node` is `dir` or a directory above it. */
+bool df_node_lookup_is_above(struct df_nodes *nodes, const struct df_node *node,
+                             const struct df_node *dir);
+
+/* The directory has moved: to another parent. The old one's reference goes to `drops`. */
+void df_node_lookup_move(struct df_nodes *nodes, struct df_node *node, struct df_node *parent,
+                         struct df_node_drops *drops);
+
+#endif
