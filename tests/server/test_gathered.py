@@ -7,22 +7,19 @@ import contextlib
 import errno
 import itertools
 import os
-import shutil
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from conformance.mounts import MNT_DETACH, mounted, umount
 
 import directfuse
 
+from .built import built
 from .forks import begin_fork, ended, expect, in_fork
 from .test_lives import servers, the_server, until
 
-SOURCE = Path(__file__).with_name("sources") / "gatherer.c"
-FUSE3 = ["-D_FILE_OFFSET_BITS=64", "-I/usr/include/fuse3", "-lfuse3"]
 RUN = [sys.executable, "-m", "directfuse", "run", "-m"]
 PAGE = 4096
 MIB = 1 << 20
@@ -38,11 +35,7 @@ def _marked(monkeypatch):
 @pytest.fixture(scope="module")
 def gatherer(tmp_path_factory):
     """The path of the program."""
-    if shutil.which("gcc") is None or not os.path.exists("/usr/include/fuse3/fuse.h"):
-        pytest.skip("needs gcc and libfuse3-dev")
-    target = tmp_path_factory.mktemp("gatherer") / "gatherer"
-    subprocess.run(["gcc", "-O1", "-pie", "-fPIE", SOURCE, "-o", target, *FUSE3], check=True)
-    return str(target)
+    return built("gatherer", tmp_path_factory)
 
 
 class World:
