@@ -125,13 +125,8 @@ static size_t choose(const struct df_needed *needed, const struct df_elf *progra
 
 static int open_member(struct member *member, int fd)
 {
-    void *data;
-    size_t size;
     member->fd = fd;
-    int error = fd < 0 ? fd : df_image_map(fd, &data, &size);
-    if (!error)
-        df_elf_inspect(&member->elf, data, size);
-    return error;
+    return fd < 0 ? fd : df_image_inspect(fd, &member->elf);
 }
 
 /* No other object of the process has it; never longer than the name it replaces. 0 or -ENOEXEC. */
@@ -204,18 +199,12 @@ static void rewrite(const struct company *company, struct member *member)
     hold_back(member);
 }
 
-static void close_member(struct member *member)
-{
-    if (member->elf.data)
-        munmap(member->elf.data, member->elf.size);
-}
-
 /* The program's descriptor is its object's. */
 static void close_company(struct company *company)
 {
-    close_member(&company->program);
+    df_image_release(&company->program.elf);
     for (size_t i = 0; i < company->count; i++) {
-        close_member(&company->list[i]);
+        df_image_release(&company->list[i].elf);
         if (company->list[i].fd >= 0)
             close(company->list[i].fd);
     }
@@ -442,20 +431,18 @@ void *df_companions_load(struct df_companions *companions, int image, struct df_
                          char *reason, size_t size)
 {
     struct df_elf program;
-    void *data, *handle;
-    size_t length;
+    void *handle;
     *companions = (struct df_companions){.count = 0};
-    int error = df_image_map(image, &data, &length);
+    int error = df_image_inspect(image, &program);
     if (error) {
         snprintf(reason, size, "%s", strerror(-error));
         return NULL;
     }
-    df_elf_inspect(&program, data, length);
     if (has_data_of_libraries(&program))
         handle = load(companions, &program, image, guest, reason, size);
     else if (!(handle = df_image_load(image, RTLD_NOW | RTLD_LOCAL)))
         snprintf(reason, size, "%s", dlerror());
-    munmap(data, length);
+    df_image_release(&program);
     return handle;
 }
 

@@ -9,7 +9,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "loader/cxx.h"
 #include "loader/elf.h"
@@ -127,18 +126,15 @@ void *df_cxx_load(int image, char *reason, size_t size)
     struct libraries libraries = {.count = 0};
     struct df_cxx cxx;
     struct df_elf elf;
-    void *data;
-    size_t length;
-    int error = df_image_map(image, &data, &length);
+    int error = df_image_inspect(image, &elf);
     if (error) {
         snprintf(reason, size, "%s", strerror(-error));
         return NULL;
     }
-    df_elf_inspect(&elf, data, length);
     df_cxx_begin(&cxx);
     void *handle = load(image, &elf, &libraries, reason, size);
     close_libraries(&libraries);
     df_cxx_end(&cxx);
-    munmap(data, length);
+    df_image_release(&elf);
     return handle;
 }

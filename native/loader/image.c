@@ -52,17 +52,25 @@ int df_image_copy(const char *path)
     return result;
 }
 
-int df_image_map(int fd, void **data, size_t *size)
+int df_image_inspect(int fd, struct df_elf *elf)
 {
     struct stat st;
+    void *data = NULL;
     if (fstat(fd, &st) != 0)
         return -errno;
-    *size = (size_t)st.st_size;
-    *data = NULL;
-    if (*size == 0)
-        return 0;
-    *data = mmap(NULL, *size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    return *data == MAP_FAILED ? -errno : 0;
+    size_t size = (size_t)st.st_size;
+    if (size > 0)
+        data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (data == MAP_FAILED)
+        return -errno;
+    df_elf_inspect(elf, data, size);
+    return 0;
+}
+
+void df_image_release(const struct df_elf *elf)
+{
+    if (elf->data)
+        munmap(elf->data, elf->size);
 }
 
 void *df_image_load(int fd, int flags)

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "loader/hooks.h"
@@ -102,19 +101,16 @@ bool df_library_search(const void *map, const char *name, char path[PATH_MAX])
  * wrong with it. */
 static int copy_linked_to_us(const char *path, enum df_elf_abi *abi)
 {
-    void *data;
-    size_t size;
     struct df_elf elf;
     int fd = df_image_copy(path);
-    if (fd < 0 || df_image_map(fd, &data, &size) != 0 || !data) {
+    if (fd < 0 || df_image_inspect(fd, &elf) != 0) {
         if (fd >= 0)
             close(fd);
         return -1;
     }
-    df_elf_inspect(&elf, data, size);
     bool patched = elf.kind == DF_ELF_REAL_FUSE && df_elf_patch(&elf) == 0;
     *abi = elf.abi;
-    munmap(data, size);
+    df_image_release(&elf);
     if (patched)
         return fd;
     close(fd);
@@ -123,15 +119,12 @@ static int copy_linked_to_us(const char *path, enum df_elf_abi *abi)
 
 static void hook(void *handle, int fd, struct df_guest *guest)
 {
-    void *data;
-    size_t size;
     struct df_elf elf;
     struct link_map *map;
-    if (dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0 || df_image_map(fd, &data, &size) != 0)
+    if (dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0 || df_image_inspect(fd, &elf) != 0)
         return;
-    df_elf_inspect(&elf, data, size);
     df_hooks_apply(map, &elf, guest);
-    munmap(data, size);
+    df_image_release(&elf);
 }
 
 static void *load_copy(struct df_guest *guest, int fd, enum df_elf_abi abi, const char *name,

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "loader/hooks.h"
+#include "loader/image.h"
 #include "loader/library.h"
 
 bool df_needed_by(const struct df_elf *elf, const char *name)
@@ -106,8 +107,7 @@ void df_needed_forget(struct df_needed *needed)
 {
     while (needed->count > 0) {
         struct df_needed_library *library = &needed->list[--needed->count];
-        if (library->elf.data)
-            munmap(library->elf.data, library->elf.size);
+        df_image_release(&library->elf);
         free(library->path);
     }
 }

@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "loader/cxx_load.h"
@@ -145,21 +144,17 @@ static int check_elf(struct df_object *object, struct df_elf *elf, const char *p
 
 static int check(struct df_object *object, const char *path, char *message, size_t size)
 {
-    void *data;
-    size_t length;
     struct df_elf elf;
-    int error = df_image_map(object->fd, &data, &length);
+    int error = df_image_inspect(object->fd, &elf);
     if (error)
         return error;
-    df_elf_inspect(&elf, data, length);
     error = check_elf(object, &elf, path, message, size);
     object->cxx = !error && needs(&elf, "libstdc++.so.6");
     if (!error)
         object->lingers = df_object_lingers(&elf);
     object->main_moves =
         object->kind == DF_ELF_OBJECT && !error && has_symbol(&elf, "directfuse_main_moves", true);
-    if (data)
-        munmap(data, length);
+    df_image_release(&elf);
     return error;
 }
 
@@ -208,17 +203,14 @@ static int open_with_libraries(struct df_object *object, struct df_guest *guest,
 /* Points the imports of the loaded object at the hooks. */
 static int hook(const struct df_object *object, struct df_guest *guest)
 {
-    void *data;
-    size_t length;
     struct df_elf elf;
-    int error = df_image_map(object->fd, &data, &length);
+    int error = df_image_inspect(object->fd, &elf);
     if (error)
         return error;
-    df_elf_inspect(&elf, data, length);
     error = df_hooks_apply(object->map, &elf, guest);
     if (!error)
         df_guest_redirect(guest);
-    munmap(data, length);
+    df_image_release(&elf);
     return error;
 }
 
