@@ -7,6 +7,7 @@ code. For that there is a watchdog (faulthandler's C thread, which needs no GIL;
 """
 
 import faulthandler
+import gc
 import os
 import signal
 import sys
@@ -31,6 +32,12 @@ def pytest_configure(config):
         signal.signal(signal.SIGINT, signal.default_int_handler)
     # Capturing is suspended here, so this is the terminal and not a test's stderr.
     config.stash[STDERR] = open(os.dup(2), "w")
+
+
+def pytest_collection_finish(session):
+    """The items live to the end. gc.collect(), which many tests call, need not visit each again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_unconfigure(config):

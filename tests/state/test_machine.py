@@ -17,7 +17,7 @@ from .machine import Machine
 # chance. The sweep looks further and prints the @reproduce_failure line of what it finds, as it is:
 # to make it smaller takes minutes on each route, and they would be missing in .ci/run.
 SHORT = hypothesis.settings(
-    max_examples=400, stateful_step_count=50, derandomize=True, deadline=None, database=None
+    max_examples=250, stateful_step_count=50, derandomize=True, deadline=None, database=None
 )
 FEW = hypothesis.settings(SHORT, max_examples=100)
 SWEEP = hypothesis.settings(
