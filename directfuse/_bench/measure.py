@@ -1,4 +1,4 @@
-"""Rounds in rotating order, and what is said of the samples.
+"""Rounds in changing order, and what is said of the samples.
 
 Machines are busy and their clocks drift, so the routes take turns in every round and each round
 gives one ratio between two routes. Times are reported as median and 10th percentile (others disturb
@@ -13,12 +13,12 @@ import statistics
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from directfuse._bench.routes import Route
 from directfuse._bench.worker import Lanes, Refused
 
-__all__ = ["Row", "describe_times", "interval", "measure", "paired", "ratios"]
+__all__ = ["Row", "describe_times", "in_turn", "interval", "measure", "paired", "ratios"]
 
 SAMPLE_SECONDS = 1e-3
 LEAST_ROUNDS = 5
@@ -28,6 +28,7 @@ _MORE_LOOKS = 2  #: at the count of several lanes
 _ALIKE = 4  #: samples of routes that differ by less have as many operations
 
 Sample = dict[str, float]
+Item = TypeVar("Item")
 
 
 @dataclass
@@ -105,6 +106,14 @@ def ratios(samples: Mapping[str, Sequence[float]], base: str | None) -> dict[str
 # ---- measuring -----------------------------------------------------------------------------------
 
 
+def in_turn(items: Sequence[Item], number: int) -> list[Item]:
+    """The order of a round: rotating, and every other round backwards, so that none of them always
+    finds the processor's caches as the same other one has left them."""
+    first = number // 2 % len(items)
+    order = [*items[first:], *items[:first]]
+    return order[::-1] if number % 2 else order
+
+
 def measure(
     op: str, lanes: Lanes, routes: Sequence[Route], seconds: float, most_rounds: int
 ) -> Row:
@@ -126,8 +135,7 @@ def measure(
         least = LEAST_ROUNDS if seconds > 0 else LATE_ROUNDS
         if not going or (number >= least and time.monotonic() > end):
             break
-        for turn in range(len(going)):
-            route = going[(turn + number) % len(going)]
+        for route in in_turn(going, number):
             try:
                 sample = route.worker.sample(op, counts[route.name], lanes)
                 row.samples[route.name].append(sample)

@@ -1,7 +1,7 @@
 """Whole programs on the routes that every program can reach: untar, find, git, a compiler, sqlite.
 
 A program's script runs in an empty directory of the route, beside prepared input outside of it, and
-is timed as a whole; the routes take turns, in rotating order.
+is timed as a whole; the routes take turns, in changing order.
 """
 
 import os

@@ -12,7 +12,7 @@ from directfuse._bench.tables import Section, costs, sections
 __all__ = ["markdown", "page", "write_report"]
 
 _HOW = (
-    "Each round takes a sample of every route, in rotating order. kernel FUSE: entry, attribute "
+    "Each round takes a sample of every route, in changing order. kernel FUSE: entry, attribute "
     "and, where the file system can, page caches off; cached: as the file system likes. How it is "
     "measured, and what is fair: benchmarks/README.md."
 )

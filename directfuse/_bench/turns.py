@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
-from directfuse._bench.measure import ratios
+from directfuse._bench.measure import in_turn, ratios
 from directfuse._bench.places import Place, open_places
 from directfuse._bench.routes import Unavailable
 from directfuse._bench.subject import Subject
@@ -84,8 +84,7 @@ def _measure_one(job: Job, places: Sequence[Place], rounds: int, seconds: float)
     for number in range(rounds):
         if number > 0 and time.monotonic() > end:
             break
-        for turn in range(len(places)):
-            place = places[(turn + number) % len(places)]
+        for place in in_turn(places, number):
             if place.name in done.samples:
                 try:
                     done.samples[place.name].append(job.sample(place, seconds / len(places)))

@@ -1,12 +1,13 @@
 """What `directfuse bench` and benchmarks/goals make of samples: how long they are, how judged."""
 
 import importlib
+import itertools
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from directfuse._bench.measure import measure
+from directfuse._bench.measure import in_turn, measure
 from directfuse._bench.worker import Lanes
 
 ROOT = Path(__file__).parents[2]
@@ -48,6 +49,15 @@ def test_cold_caches_at_the_first_look_make_no_shorter_samples(late):
 def test_routes_of_like_speed_have_as_many_operations():
     counts = counts_of(a=Worker(100_000), b=Worker(300_000), c=Worker(1_100_000), d=Worker(100))
     assert counts == {"a": 10, "b": 10, "c": 1, "d": 10_000}
+
+
+def test_each_route_stands_first_and_last_and_behind_more_than_one_other():
+    rounds = [in_turn("abc", number) for number in range(6)]
+    assert all(sorted(order) == ["a", "b", "c"] for order in rounds)
+    assert {order[0] for order in rounds} == {order[-1] for order in rounds} == set("abc")
+    assert {"".join(pair) for order in rounds for pair in itertools.pairwise(order)} == {
+        "ab", "ba", "bc", "cb", "ca", "ac",
+    }  # fmt: skip
 
 
 def test_two_threads_are_judged_beside_two_processes(monkeypatch):
