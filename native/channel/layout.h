@@ -28,7 +28,7 @@
 #include "channel/message.h"
 
 #define DF_SEGMENT_MAGIC   UINT64_C(0x746d6573736664) /* "dfssemt" */
-#define DF_SEGMENT_VERSION 6
+#define DF_SEGMENT_VERSION 7
 
 #define DF_SLOT_COUNT      128
 #define DF_WORKER_COUNT    (DF_SLOT_COUNT + 1) /* threads of the server at most */
@@ -178,8 +178,9 @@ struct df_slot {
     _Alignas(64) _Atomic uint32_t word; /* futex of the client; df_slot_word() */
     _Atomic uint32_t waiting;           /* 1: the client sleeps on it */
     uint32_t cpu;                       /* where the client ran when it submitted (df_sys_clock) */
-    _Atomic uint32_t died;              /* servers that died while they were at it */
+    _Atomic uint32_t died;              /* servers that crashed while they were at it */
     _Atomic uint32_t made;              /* bytes of the payload that are there (room.h) */
+    _Atomic uint64_t opened; /* handle that a server was about to register for it, or 0 */
     struct df_message message;
 };
 

@@ -225,6 +225,7 @@ bool df_link_post(struct df_link *link, struct df_slot *slot)
     df_sys_clock(&slot->cpu);
     atomic_store_explicit(&slot->waiting, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->died, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->opened, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->word, df_slot_word(link->client, DF_SLOT_POSTED),
                           memory_order_release);
     mark(link, link->segment->pending, slot);
@@ -305,6 +306,7 @@ int df_link_run(struct df_link *link, struct df_slot *slot, int64_t patience)
     count(&link->trips);
     atomic_store_explicit(&slot->waiting, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->died, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->opened, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->word, df_slot_word(link->client, DF_SLOT_SUBMITTED),
                           memory_order_release);
     mark(link, segment->pending, slot);

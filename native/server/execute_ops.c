@@ -168,7 +168,8 @@ static int64_t do_link(struct df_work *w)
 static int64_t register_file(struct df_work *w, struct df_file *file)
 {
     uint16_t content = df_execute_content(w, file);
-    uint64_t handle = df_files_add(&w->server->files, w->client, file, w->message.mount, content);
+    uint64_t handle = df_files_add(&w->server->files, w->client, file, w->message.mount, content,
+                                   &w->slot->opened);
 
     if (handle == 0) {
         df_framer_close(&w->server->framer, content);
@@ -181,12 +182,32 @@ static int64_t register_file(struct df_work *w, struct df_file *file)
     return 0;
 }
 
+static int64_t drop(struct df_work *w, uint64_t handle)
+{
+    struct df_last_file last;
+    int ret = df_files_drop(&w->server->files, w->client, handle, &last);
+
+    if (last.file)
+        df_execute_close(w->server, w->thread, &last);
+    return ret;
+}
+
+/* A server may have died between registering the file and answering: nobody knows its handle. */
+static void take_back(struct df_work *w)
+{
+    uint64_t handle = atomic_exchange(&w->slot->opened, 0);
+
+    if (handle)
+        drop(w, handle);
+}
+
 static int64_t do_open(struct df_work *w)
 {
     int flags = w->message.args.open.flags;
     struct df_file *file = df_file_new(w->thread, w->call.mount, w->fs, flags & ~CREATION_FLAGS);
     int64_t ret;
 
+    take_back(w);
     if (!file)
         return -ENOMEM;
     w->message.mount = w->call.mount->id;
@@ -202,16 +223,6 @@ static int64_t do_open(struct df_work *w)
         return ret;
     }
     return register_file(w, file);
-}
-
-static int64_t drop(struct df_work *w, uint64_t handle)
-{
-    struct df_last_file last;
-    int ret = df_files_drop(&w->server->files, w->client, handle, &last);
-
-    if (last.file)
-        df_execute_close(w->server, w->thread, &last);
-    return ret;
 }
 
 static int64_t do_flush(struct df_work *w)

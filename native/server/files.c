@@ -377,7 +377,7 @@ static void fill_ofd(struct df_ofd *ofd, uint64_t handle, struct df_file *file, 
 
 /* Under the lock. */
 static uint64_t add_file(struct df_files *files, struct df_client *client, struct df_file *file,
-                         int mount, uint16_t content)
+                         int mount, uint16_t content, _Atomic uint64_t *announced)
 {
     uint32_t index = has_room(files) ? take_index(files) : 0;
     struct df_open_file *entry = &files->open[index];
@@ -394,17 +394,18 @@ static uint64_t add_file(struct df_files *files, struct df_client *client, struc
     atomic_store(&entry->st_ino, 0);
     atomic_store_explicit(&entry->ahead_of, 0, memory_order_relaxed);
     atomic_store_explicit(&entry->ahead, 0, memory_order_relaxed);
-    give(files, client, index);
     handle = (uint64_t)entry->generation << 32 | index;
+    atomic_store(announced, handle);
     atomic_store(&entry->file, file);
     entry->number = ofd_at(files, index)->number = take_number(files, mount, file->ino);
     fill_ofd(ofd_at(files, index), handle, file, mount, content);
+    give(files, client, index); /* last: without it the next server closes the file */
     files->count++;
     return handle;
 }
 
 uint64_t df_files_add(struct df_files *files, uint32_t client, struct df_file *file, int mount,
-                      uint16_t content)
+                      uint16_t content, _Atomic uint64_t *announced)
 {
     struct df_client *owner;
     uint64_t handle = 0;
@@ -412,7 +413,7 @@ uint64_t df_files_add(struct df_files *files, uint32_t client, struct df_file *f
     pthread_mutex_lock(&files->lock);
     owner = find(files, client);
     if (owner)
-        handle = add_file(files, owner, file, mount, content);
+        handle = add_file(files, owner, file, mount, content, announced);
     pthread_mutex_unlock(&files->lock);
     return handle;
 }

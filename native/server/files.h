@@ -130,9 +130,10 @@ uint32_t df_files_client_count(struct df_files *files);
 
 /* A file just opened (one reference, which passes to the table) for a client: fills in its df_ofd.
  * The handle, or 0: the client is gone, or there are too many files; the caller puts the file.
- * `content`: of server/frames.h. */
+ * `content`: of server/frames.h. `announced` has the handle before the ledger says who has it:
+ * whoever is asked once more, after a server died in between, takes that file back first. */
 uint64_t df_files_add(struct df_files *files, uint32_t client, struct df_file *file, int mount,
-                      uint16_t content);
+                      uint16_t content, _Atomic uint64_t *announced);
 
 /* The file of the handle with a reference for the caller, or NULL: it is closed. In the gate. */
 struct df_file *df_files_get(struct df_files *files, uint64_t handle);

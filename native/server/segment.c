@@ -211,11 +211,18 @@ int df_segment_take(struct df_own_segment *own, int memory)
     return 0;
 }
 
+/* Whether a server crashed at it for the second time. One that was killed died of nothing that it
+ * was at. */
+static bool is_deadly(const struct df_segment *segment, struct df_slot *slot)
+{
+    return atomic_load(&segment->end) != DF_END_NONE && atomic_fetch_add(&slot->died, 1) > 0;
+}
+
 /* What its workers were at is asked for once more: a mount that is kept can only be read. But what
  * two servers have died of ends in EIO: it would be the death of all. */
 static void take_up(struct df_segment *segment, struct df_slot *slot, uint32_t word)
 {
-    bool deadly = atomic_fetch_add(&slot->died, 1) > 0;
+    bool deadly = is_deadly(segment, slot);
     enum df_slot_state state = deadly ? DF_SLOT_DONE : DF_SLOT_SUBMITTED;
 
     if (deadly)
@@ -240,7 +247,7 @@ static void submit_again(struct df_segment *segment, unsigned index)
     if (df_slot_state(word) == DF_SLOT_RUNNING)
         take_up(segment, slot, word);
     else if (df_slot_state(word) == DF_SLOT_ABANDONED && slot->message.op == DF_MESSAGE_DROP &&
-             atomic_fetch_add(&slot->died, 1) == 0) /* posted: it may not have been done */
+             !is_deadly(segment, slot)) /* posted: it may not have been done */
         atomic_store(&slot->word, df_slot_word(df_slot_client(word), DF_SLOT_POSTED));
     else if (df_slot_state(word) == DF_SLOT_ABANDONED)
         df_link_release(segment, slot);
