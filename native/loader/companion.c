@@ -45,28 +45,6 @@ struct company {
 /* ---- which they are ---------------------------------------------------------------------------
  */
 
-/* Calls visit() for each COPY relocation of the program until it returns true; what it returned. */
-typedef bool visitor(void *argument, const Elf64_Rela *relocation, const Elf64_Sym *symbol,
-                     const char *name);
-
-static bool visit_copies(const struct df_elf *program, visitor *visit, void *argument)
-{
-    const Elf64_Rela *table;
-    size_t count;
-    if (df_elf_relocations(program, DT_RELA, DT_RELASZ, &table, &count) != 0)
-        return false;
-    for (size_t i = 0; i < count; i++) {
-        size_t index = ELF64_R_SYM(table[i].r_info);
-        if (ELF64_R_TYPE(table[i].r_info) != COPY_RELOCATION || index >= program->symbols_room)
-            continue;
-        const Elf64_Sym *symbol = &program->symbols[index];
-        const char *name = df_elf_string(program, symbol->st_name);
-        if (name && visit(argument, &table[i], symbol, name))
-            return true;
-    }
-    return false;
-}
-
 /* libc's have ways of their own: hooks_getopt.c, guest.c. */
 static bool is_of_a_library(void *libc, const Elf64_Rela *relocation, const Elf64_Sym *symbol,
                             const char *name)
@@ -80,7 +58,7 @@ static bool is_of_a_library(void *libc, const Elf64_Rela *relocation, const Elf6
 static bool has_data_of_libraries(const struct df_elf *program)
 {
     void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
-    bool found = libc && visit_copies(program, is_of_a_library, libc);
+    bool found = libc && df_elf_visit_copies(program, is_of_a_library, libc);
     if (libc)
         dlclose(libc);
     return found;
@@ -101,7 +79,7 @@ static bool needs_chosen(const struct df_needed *needed, const bool *chosen,
                          const struct df_elf *elf)
 {
     for (size_t i = 0; i < needed->count; i++)
-        if (chosen[i] && df_needed_by(elf, needed->list[i].name))
+        if (chosen[i] && df_elf_needs(elf, needed->list[i].name))
             return true;
     return false;
 }
@@ -110,7 +88,8 @@ static size_t choose(const struct df_needed *needed, const struct df_elf *progra
 {
     size_t count = 0, before;
     for (size_t i = 0; i < needed->count; i++)
-        count += chosen[i] = visit_copies(program, is_variable_here, (void *)&needed->list[i].elf);
+        count += chosen[i] =
+            df_elf_visit_copies(program, is_variable_here, (void *)&needed->list[i].elf);
     do {
         before = count;
         for (size_t i = 0; i < needed->count; i++)
@@ -227,7 +206,7 @@ static bool is_ready(const struct company *company, const struct member *member)
 {
     for (size_t i = 0; i < company->count; i++) {
         const struct member *other = &company->list[i];
-        if (other != member && !other->map && df_needed_by(&member->elf, other->alias))
+        if (other != member && !other->map && df_elf_needs(&member->elf, other->alias))
             return false;
     }
     return !member->map;
@@ -320,11 +299,11 @@ static void share(const struct company *company)
 {
     for (size_t i = 0; i < company->count; i++) {
         struct copying copying = {company, &company->list[i]};
-        visit_copies(&company->program.elf, bind, &copying);
+        df_elf_visit_copies(&company->program.elf, bind, &copying);
     }
     for (size_t i = 0; i < company->count; i++) {
         struct copying copying = {company, &company->list[i]};
-        visit_copies(&company->program.elf, copy, &copying);
+        df_elf_visit_copies(&company->program.elf, copy, &copying);
     }
     protect_again(&company->program);
 }

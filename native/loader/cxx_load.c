@@ -83,36 +83,34 @@ static bool is_of_the_standard_library(const char *name)
     return strncmp(name, "_ZSt", 4) == 0;
 }
 
-/* The name of an object that cannot be copied; NULL: there is none. */
-static const char *find_broken_copy(const struct df_elf *elf, const struct libraries *libraries)
+struct search {
+    const struct libraries *libraries;
+    const char *broken; /* the name of an object that cannot be copied; NULL: there is none */
+};
+
+static bool is_broken_copy(void *argument, const Elf64_Rela *relocation, const Elf64_Sym *symbol,
+                           const char *name)
 {
-    const Elf64_Rela *table;
-    size_t count;
-    if (df_elf_relocations(elf, DT_RELA, DT_RELASZ, &table, &count) != 0)
-        return NULL;
-    for (size_t i = 0; i < count; i++) {
-        size_t index = ELF64_R_SYM(table[i].r_info);
-        if (ELF64_R_TYPE(table[i].r_info) != COPY_RELOCATION || index >= elf->symbols_room ||
-            elf->symbols[index].st_name >= elf->strings_size)
-            continue;
-        const char *name = elf->strings + elf->symbols[index].st_name;
-        const void *object = is_of_the_standard_library(name) ? NULL : find(libraries, name);
-        if (object && points_into_itself(object))
-            return name;
-    }
-    return NULL;
+    struct search *search = argument;
+    const void *object = is_of_the_standard_library(name) ? NULL : find(search->libraries, name);
+    (void)relocation;
+    (void)symbol;
+    if (!object || !points_into_itself(object))
+        return false;
+    search->broken = name;
+    return true;
 }
 
 static void *load(int image, const struct df_elf *elf, struct libraries *libraries, char *reason,
                   size_t size)
 {
     load_libraries(elf, libraries);
-    const char *broken = find_broken_copy(elf, libraries);
-    if (broken) {
+    struct search search = {.libraries = libraries};
+    if (df_elf_visit_copies(elf, is_broken_copy, &search)) {
         snprintf(reason, size,
                  "it has a copy of a variable of one of its libraries, %s, which points into "
                  "itself: mount it with placement \"helper\", in a process of its own",
-                 broken);
+                 search.broken);
         return NULL;
     }
     void *handle = df_image_load(image, RTLD_NOW | RTLD_LOCAL);

@@ -238,6 +238,36 @@ void df_elf_inspect(struct df_elf *elf, void *data, size_t size)
     elf->kind = inspect(elf);
 }
 
+bool df_elf_needs(const struct df_elf *elf, const char *name)
+{
+    for (size_t i = 0; i < elf->dynamic_count; i++) {
+        const char *found = elf->dynamic[i].d_tag == DT_NEEDED
+                                ? df_elf_string(elf, elf->dynamic[i].d_un.d_val)
+                                : NULL;
+        if (found && strcmp(found, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool df_elf_visit_copies(const struct df_elf *program, df_elf_visitor *visit, void *argument)
+{
+    const Elf64_Rela *table;
+    size_t count;
+    if (df_elf_relocations(program, DT_RELA, DT_RELASZ, &table, &count) != 0)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        size_t index = ELF64_R_SYM(table[i].r_info);
+        if (ELF64_R_TYPE(table[i].r_info) != COPY_RELOCATION || index >= program->symbols_room)
+            continue;
+        const Elf64_Sym *symbol = &program->symbols[index];
+        const char *name = df_elf_string(program, symbol->st_name);
+        if (name && visit(argument, &table[i], symbol, name))
+            return true;
+    }
+    return false;
+}
+
 /* ---- patching --------------------------------------------------------------------------- */
 
 /* The version-needs entry names the library by the same string, so both follow. The string may

@@ -65,6 +65,14 @@ struct df_elf {
 /* Looks at an image and says in elf->kind what it is. Never fails, never writes. */
 void df_elf_inspect(struct df_elf *elf, void *data, size_t size);
 
+/* Whether it names that library among those it needs. */
+bool df_elf_needs(const struct df_elf *elf, const char *library);
+
+/* Calls visit() for each COPY relocation of a program until it returns true; what it returned. */
+typedef bool df_elf_visitor(void *argument, const Elf64_Rela *relocation, const Elf64_Sym *symbol,
+                            const char *name);
+bool df_elf_visit_copies(const struct df_elf *program, df_elf_visitor *visit, void *argument);
+
 /* Makes a DF_ELF_PROGRAM loadable: see above. Of a DF_ELF_REAL_FUSE, a library that such a program
  * loads, libfuse becomes ours. Writes to the image.
  * Returns 0, or -ENOEXEC when a relocation or name points outside the image. */

@@ -16,18 +16,6 @@
 #include "loader/image.h"
 #include "loader/library.h"
 
-bool df_needed_by(const struct df_elf *elf, const char *name)
-{
-    for (size_t i = 0; i < elf->dynamic_count; i++) {
-        const char *found = elf->dynamic[i].d_tag == DT_NEEDED
-                                ? df_elf_string(elf, elf->dynamic[i].d_un.d_val)
-                                : NULL;
-        if (found && strcmp(found, name) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* A directory of ld.so.cache is known to the dynamic linker alone: it is asked by loading. */
 static char *ask(const char *name)
 {

@@ -27,7 +27,4 @@ struct df_needed {
 void df_needed_find(struct df_needed *needed, const struct df_elf *program);
 void df_needed_forget(struct df_needed *needed);
 
-/* Whether the image has a DT_NEEDED of that name. */
-bool df_needed_by(const struct df_elf *elf, const char *name);
-
 #endif

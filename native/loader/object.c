@@ -76,17 +76,6 @@ static void list_needed(const struct df_elf *elf, char *list, size_t size)
     }
 }
 
-static bool needs(const struct df_elf *elf, const char *library)
-{
-    for (size_t i = 0; i < elf->dynamic_count; i++) {
-        const Elf64_Dyn *entry = &elf->dynamic[i];
-        if (entry->d_tag == DT_NEEDED && entry->d_un.d_val < elf->strings_size &&
-            strcmp(elf->strings + entry->d_un.d_val, library) == 0)
-            return true;
-    }
-    return false;
-}
-
 static int refuse(const struct df_elf *elf, const char *path, char *message, size_t size)
 {
     char list[256];
@@ -149,7 +138,7 @@ static int check(struct df_object *object, const char *path, char *message, size
     if (error)
         return error;
     error = check_elf(object, &elf, path, message, size);
-    object->cxx = !error && needs(&elf, "libstdc++.so.6");
+    object->cxx = !error && df_elf_needs(&elf, "libstdc++.so.6");
     if (!error)
         object->lingers = df_object_lingers(&elf);
     object->main_moves =
