@@ -95,8 +95,8 @@ def render(calls: list[Call], duties: str) -> str:
 
 
 _SYSCALL = re.compile(
-    r"DFI_CALL\((?P<number>\d+), (?P<name>\w+), \"(?P<arguments>[fdp-]*)\", (?P<level>[A-Z]+), "
-    r"(?P<handler>\w+), (?P<error>\w+), \"(?P<note>[^\"]*)\"\)"
+    r"DFI_CALL\((?P<number>\d+), (?P<name>\w+), \"(?P<arguments>[fdp-]*)\", [A-Z_0| ]+, "
+    r"(?P<level>[A-Z]+), (?P<handler>\w+), (?P<error>\w+), \"(?P<note>[^\"]*)\"\)"
 )
 
 

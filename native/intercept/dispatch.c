@@ -5,14 +5,14 @@
 
 /* Declares a handler by the name that its row gives; the same declaration may come twice. Weak: a
  * door may be built that has not all of them; what has no handler is the kernel's, and counted. */
-#define DFI_CALL(number, name, arguments, level, handler, error, note)                             \
+#define DFI_CALL(number, name, arguments, traits, level, handler, error, note)                     \
     long handler(struct dfi_frame *frame) __attribute__((weak));
 #include "intercept/syscalls.def"
 #undef DFI_CALL
 
 const struct dfi_call dfi_calls[DFI_CALLS_MAX] = {
-#define DFI_CALL(number, name, arguments, level, handler, error, note)                             \
-    [number] = {#name, arguments, handler, error, DFI_##level},
+#define DFI_CALL(number, name, arguments, traits, level, handler, error, note)                     \
+    [number] = {#name, arguments, handler, error, DFI_##level, traits},
 #include "intercept/syscalls.def"
 #undef DFI_CALL
 };

@@ -78,12 +78,20 @@ enum dfi_level {
     DFI_REFUSED, /* a documented errno */
 };
 
+/* What those who see every call ask of it. */
+enum dfi_trait {
+    DFI_BLIND = 1,    /* knows no descriptors and does not last, or ends all; mmap: if anonymous */
+    DFI_ANSWERED = 2, /* mounts answer it for their files, without a look at other descriptors */
+    DFI_LOOKS = 4,    /* may be asked of a directory above a mountpoint that is not on disk */
+};
+
 struct dfi_call {
     const char *name;
     const char *arguments; /* syscalls.def: a letter for each */
     long (*handler)(struct dfi_frame *frame);
-    short error;         /* of a call that is refused, positive */
-    unsigned char level; /* enum dfi_level */
+    short error;          /* of a call that is refused, positive */
+    unsigned char level;  /* enum dfi_level */
+    unsigned char traits; /* enum dfi_trait */
 };
 
 /* By number; a row without handler is a number that the table does not know. */

@@ -117,100 +117,16 @@ void dfi_linger_locked(struct dfi_files *files, const struct df_ofd *ofd)
 
 /* ---- before a call --------------------------------------------------------------------------- */
 
-/* The kernel's calls that neither know descriptors nor last, and the end, which closes all. */
 static bool is_blind(const struct dfi_frame *frame)
 {
-    switch (frame->nr) {
-    case __NR_mmap:
-        return frame->args[3] & MAP_ANONYMOUS;
-    case __NR_munmap:
-    case __NR_mremap:
-    case __NR_mprotect:
-    case __NR_madvise:
-    case __NR_brk:
-    case __NR_rt_sigaction:
-    case __NR_rt_sigprocmask:
-    case __NR_clock_gettime:
-    case __NR_gettimeofday:
-    case __NR_time:
-    case __NR_getpid:
-    case __NR_getuid:
-    case __NR_geteuid:
-    case __NR_getgid:
-    case __NR_getegid:
-    case __NR_umask:
-    case __NR_exit_group:
-        return true;
-    default:
-        return false;
-    }
+    return (dfi_calls[frame->nr].traits & DFI_BLIND) != 0 &&
+           (frame->nr != __NR_mmap || (frame->args[3] & MAP_ANONYMOUS) != 0);
 }
 
-/* Calls that mounts answer for their files, without a look at other descriptors. Where a path is
- * the kernel's after all, way.c asks it. */
-static bool is_answered(long nr)
+/* Where a path is the kernel's after all, way.c ends what lingers before it asks. */
+static bool is_answered(const struct dfi_frame *frame)
 {
-    switch (nr) {
-    case __NR_open:
-    case __NR_openat:
-    case __NR_creat:
-    case __NR_close:
-    case __NR_read:
-    case __NR_pread64:
-    case __NR_readv:
-    case __NR_preadv:
-    case __NR_write:
-    case __NR_pwrite64:
-    case __NR_writev:
-    case __NR_pwritev:
-    case __NR_lseek:
-    case __NR_fsync:
-    case __NR_fdatasync:
-    case __NR_ftruncate:
-    case __NR_fallocate:
-    case __NR_fadvise64:
-    case __NR_getdents64:
-    case __NR_fstat:
-    case __NR_stat:
-    case __NR_lstat:
-    case __NR_newfstatat:
-    case __NR_statx:
-    case __NR_access:
-    case __NR_faccessat:
-    case __NR_faccessat2:
-    case __NR_readlink:
-    case __NR_readlinkat:
-    case __NR_chmod:
-    case __NR_fchmod:
-    case __NR_fchmodat:
-    case __NR_chown:
-    case __NR_lchown:
-    case __NR_fchown:
-    case __NR_fchownat:
-    case __NR_utimensat:
-    case __NR_truncate:
-    case __NR_mkdir:
-    case __NR_mkdirat:
-    case __NR_rmdir:
-    case __NR_unlink:
-    case __NR_unlinkat:
-    case __NR_rename:
-    case __NR_renameat:
-    case __NR_renameat2:
-    case __NR_link:
-    case __NR_linkat:
-    case __NR_symlink:
-    case __NR_symlinkat:
-    case __NR_getxattr:
-    case __NR_lgetxattr:
-    case __NR_fgetxattr:
-    case __NR_listxattr:
-    case __NR_llistxattr:
-    case __NR_flistxattr:
-        return true;
-    default:
-        return false;
-    }
+    return (dfi_calls[frame->nr].traits & DFI_ANSWERED) != 0;
 }
 
 long dfi_files_lingering(struct dfi_frame *frame)
@@ -218,7 +134,7 @@ long dfi_files_lingering(struct dfi_frame *frame)
     struct dfi_files *files = dfi_process()->files;
     long ret;
 
-    if (!is_blind(frame) && !is_answered(frame->nr))
+    if (!is_blind(frame) && !is_answered(frame))
         dfi_linger_end(files);
     ret = dfi_calls[frame->nr].handler(frame);
     if (ret == DFI_PASS && !is_blind(frame))

@@ -185,37 +185,13 @@ bool dfi_way_above(const struct dfi_files *files, const char *path, char out[PAT
 }
 
 /* Directories above mountpoints that are not on disk can be looked at; they cannot be changed. */
-static bool only_looks(long nr)
-{
-    switch (nr) {
-    case __NR_open:
-    case __NR_openat:
-    case __NR_stat:
-    case __NR_lstat:
-    case __NR_newfstatat:
-    case __NR_statx:
-    case __NR_access:
-    case __NR_faccessat:
-    case __NR_faccessat2:
-    case __NR_readlink:
-    case __NR_readlinkat:
-    case __NR_statfs:
-    case __NR_chdir:
-    case __NR_mkdir:
-    case __NR_mkdirat:
-        return true;
-    default:
-        return false;
-    }
-}
-
 static bool look_above(struct dfi_way *way, long *ret)
 {
     char out[PATH_MAX];
     const char *paths[2] = {out, NULL};
     const struct dfi_leg *leg = &way->leg[0];
 
-    if (way->legs != 1 || !leg->path || !only_looks(way->frame->nr) ||
+    if (way->legs != 1 || !leg->path || !(dfi_calls[way->frame->nr].traits & DFI_LOOKS) ||
         !dfi_way_above(way->record.files, leg->path, out))
         return false;
     *ret = ask_kernel(way, paths);
