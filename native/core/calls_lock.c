@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/calls.h"
+#include "core/clock.h"
 #include "core/lock.h"
 #include "core/use.h"
 
@@ -90,14 +90,6 @@ static int poll_all(struct pollfd *fds, nfds_t count, struct df_wake *wake)
 
 /* ---- time ---- */
 
-static int64_t now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
-}
-
 /* Sleeps until woken or `until` (ns; negative: for ever). 0 or -EINTR. The wait always has a
  * limit: without one the kernel would go on waiting after a signal, which poll(2) never does. */
 static int sleep_until(struct df_thread *thread, struct df_wake *wake, int64_t until)
@@ -106,7 +98,7 @@ static int sleep_until(struct df_thread *thread, struct df_wake *wake, int64_t u
 
     df_gate_sleep(thread);
     while (ret == 0 && !atomic_load(&wake->woken)) {
-        int64_t left = until < 0 ? INT64_C(3600000000000) : until - now();
+        int64_t left = until < 0 ? INT64_C(3600000000000) : until - df_clock();
         struct timespec limit = {left / 1000000000, left % 1000000000};
 
         if (left <= 0)
@@ -138,7 +130,7 @@ static int poll_round(struct df_thread *thread, struct pollfd *fds, nfds_t count
 
 static int poll_ours(struct pollfd *fds, nfds_t count, int timeout)
 {
-    int64_t until = timeout < 0 ? -1 : now() + (int64_t)timeout * 1000000;
+    int64_t until = timeout < 0 ? -1 : df_clock() + (int64_t)timeout * 1000000;
     struct df_thread *thread;
     int ret = 0;
 
@@ -146,7 +138,7 @@ static int poll_ours(struct pollfd *fds, nfds_t count, int timeout)
     if (!thread)
         return ret;
     ret = poll_all(fds, count, NULL);
-    while (ret == 0 && (until < 0 || now() < until)) {
+    while (ret == 0 && (until < 0 || df_clock() < until)) {
         ret = poll_round(thread, fds, count, until);
         if (ret == 0)
             ret = poll_all(fds, count, NULL);

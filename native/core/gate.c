@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "core/caller.h"
+#include "core/clock.h"
 #include "core/fd.h"
 #include "core/file.h"
 #include "core/fork.h"
@@ -433,22 +434,14 @@ static bool others_inside(void)
     return false;
 }
 
-static int64_t clock_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
 /* By the clock: a pause takes as long as the system likes, several times what was asked for. */
 void df_gate_close(int64_t patience)
 {
-    const int64_t end = clock_ns() + patience;
+    const int64_t end = df_clock() + patience;
 
     atomic_store(&df_gate.closed, 1);
     df_gate_barrier();
-    while (others_inside() && clock_ns() < end)
+    while (others_inside() && df_clock() < end)
         pause_briefly();
 }
 

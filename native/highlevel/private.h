@@ -26,9 +26,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/call.h"
+#include "core/clock.h"
 #include "core/export.h"
 #include "core/file.h"
 #include "highlevel/highlevel.h"
@@ -171,12 +171,8 @@ static inline void df_frame_leave(struct df_frame *frame)
 
 static inline void df_frame_clock(struct df_frame *frame)
 {
-    struct timespec now;
-
-    if (frame->now || !frame->hl->caches)
-        return;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    frame->now = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    if (!frame->now && frame->hl->caches)
+        frame->now = (uint64_t)df_clock_coarse();
 }
 
 /* Read-locks a node's path, NULL when it is gone; passes by waiting writers when the thread holds

@@ -17,20 +17,11 @@
 #define DF_NODES_ATTR_H
 
 #include <string.h>
-#include <time.h>
 
+#include "core/clock.h"
 #include "nodes/node.h"
 
-/* ---- time: ns of CLOCK_MONOTONIC_COARSE, as fine as the kernel's jiffies and no system call ----
- */
-
-static inline uint64_t df_node_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
+/* ---- time, coarse (core/clock.h) ---- */
 
 /* The time of a call, read when first needed. */
 struct df_node_clock {
@@ -43,7 +34,7 @@ static inline bool df_node_live(struct df_node_clock *clock, uint64_t expiry)
     if (expiry == DF_NODE_FOREVER || expiry == 0)
         return expiry != 0;
     if (clock->now == 0)
-        clock->now = df_node_now();
+        clock->now = (uint64_t)df_clock_coarse();
     return clock->now < expiry;
 }
 
@@ -54,7 +45,7 @@ static inline uint64_t df_node_expiry(double timeout)
         return 0;
     if (timeout >= 1e9) /* thirty years: past the range of sums, and of the process */
         return DF_NODE_FOREVER;
-    return df_node_now() + (uint64_t)(timeout * 1e9);
+    return (uint64_t)df_clock_coarse() + (uint64_t)(timeout * 1e9);
 }
 
 /* Keeps the shortest time-out (seconds) that was ever given, in ns; DF_NODE_FOREVER at first. */

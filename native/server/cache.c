@@ -5,19 +5,11 @@
 
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
 #include "channel/sys.h"
+#include "core/clock.h"
 
 #define CALIBRATION_NS INT64_C(10000000) /* the two clocks are compared over at least that time */
-
-static int64_t now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
-}
 
 void df_cacher_init(struct df_cacher *cacher, struct df_segment *segment)
 {
@@ -25,7 +17,7 @@ void df_cacher_init(struct df_cacher *cacher, struct df_segment *segment)
     if (segment->cache_size < sizeof(struct df_cache))
         return;
     cacher->cache = df_cache_of(segment);
-    cacher->begun_ns = now();
+    cacher->begun_ns = df_clock();
     cacher->begun_ticks = df_sys_ticks();
     if (cacher->cache->seed[0] != 0) /* of a server that has died */
         return;
@@ -158,7 +150,7 @@ bool df_cacher_same_names(struct df_cacher *cacher, unsigned index, struct df_ca
 
 uint64_t df_cacher_until(const struct df_cacher *cacher, uint64_t valid_ns)
 {
-    int64_t elapsed = now() - cacher->begun_ns;
+    int64_t elapsed = df_clock() - cacher->begun_ns;
     uint64_t ticks = df_sys_ticks();
 
     if (valid_ns == UINT64_MAX)

@@ -11,10 +11,10 @@
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "channel/join.h"
+#include "core/clock.h"
 #include "server/socket.h"
 
 #define EVENTS  16   /* taken at a time */
@@ -241,19 +241,11 @@ static void take_event(struct control *c, void *data)
     }
 }
 
-static int64_t now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
-}
-
 static void bury_unborn(struct control *c)
 {
     uint32_t client;
 
-    while ((client = df_files_client_overdue(&c->server->files, now())))
+    while ((client = df_files_client_overdue(&c->server->files, df_clock())))
         df_execute_gone(c->server, client);
 }
 

@@ -7,23 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "channel/ofd.h"
 #include "channel/room.h"
+#include "core/clock.h"
 #include "core/gate.h"
 
 #define BIRTH_NS        INT64_C(60000000000) /* between fork and the child's first word */
 #define ORPHAN_BIRTH_NS INT64_C(5000000000)  /* when the parent is gone */
 #define SET_SIZE        (DF_SET_WORDS * sizeof(uint64_t))
-
-static int64_t now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
-}
 
 /* ---- sets ------------------------------------------------------------------------------------ */
 
@@ -171,7 +163,7 @@ static uint32_t fork_client(struct df_files *files, uint32_t parent)
         return 0;
     copy_set(files, from, to);
     to->parent = parent;
-    to->expected = now() + BIRTH_NS;
+    to->expected = df_clock() + BIRTH_NS;
     write_down(files, to);
     return to->id;
 }
@@ -203,7 +195,7 @@ bool df_files_client_born(struct df_files *files, uint32_t id)
 /* Under the lock. Children whose birth nobody has seen yet: they come soon, or never. */
 static void hurry_children(struct df_files *files, uint32_t parent)
 {
-    int64_t limit = now() + ORPHAN_BIRTH_NS;
+    int64_t limit = df_clock() + ORPHAN_BIRTH_NS;
 
     for (uint32_t i = 0; i < DF_CLIENT_MAX; i++) {
         struct df_client *client = &files->clients[i];
@@ -612,7 +604,7 @@ static void take_client(struct df_files *files, uint32_t i)
     client->generation = ledger->clients[i].generation;
     client->id = ledger->clients[i].id;
     client->parent = ledger->clients[i].parent;
-    client->expected = now() + BIRTH_NS;
+    client->expected = df_clock() + BIRTH_NS;
     if (client->id == 0) {
         if (client->generation != 0)
             empty_set(ledger->sets[i]);

@@ -5,10 +5,10 @@
 
 #include <dirent.h>
 #include <string.h>
-#include <time.h>
 
 #include "channel/room.h"
 #include "channel/sys.h"
+#include "core/clock.h"
 #include "server/frames_private.h"
 
 #define PIECE (128 << 10) /* of a large file: kept when it is asked for again */
@@ -109,21 +109,13 @@ static void end_writing(struct df_frame *f, uint32_t seq)
 #define GROWTH   32                  /* frames whose memory is made together */
 #define AGAIN_NS INT64_C(1000000000) /* between two attempts where there is none */
 
-static int64_t now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
-    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
-}
-
 /* Under the lock: memory for the next frames. */
 static bool grow(struct df_framer *framer)
 {
     uint64_t left = framer->frames->sets * DF_FRAME_WAYS - framer->made;
     uint32_t count = left < GROWTH ? (uint32_t)left : GROWTH;
 
-    if (framer->failed != 0 && now() - framer->failed < AGAIN_NS)
+    if (framer->failed != 0 && df_clock_coarse() - framer->failed < AGAIN_NS)
         return false;
     framer->failed = 0;
     if (df_room_make(framer->segment, df_frame_bytes(framer->frames, framer->made + 1),
@@ -131,7 +123,7 @@ static bool grow(struct df_framer *framer)
         framer->made += count;
         return true;
     }
-    framer->failed = now();
+    framer->failed = df_clock_coarse();
     return false;
 }
 

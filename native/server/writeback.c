@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/caller.h"
+#include "core/clock.h"
 #include "core/gate.h"
 #include "server/pool.h"
 #include "server/writeback_private.h"
@@ -20,14 +21,6 @@
 #define PERIOD_S 5                    /* the kernel's dirty_writeback_centisecs */
 #define OLD_NS   INT64_C(30000000000) /* and its dirty_expire_centisecs */
 #define TRIES    16                   /* of a write that ends in EINTR */
-
-static int64_t now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
-}
 
 /* ---- inodes ---------------------------------------------------------------------------------- */
 
@@ -104,7 +97,7 @@ void df_inode_own(struct df_writeback *wb, struct df_inode *inode, const struct 
     inode->size = st->st_size;
     pthread_mutex_lock(&wb->lock);
     inode->ino = st->st_ino;
-    inode->since = now();
+    inode->since = df_clock();
     inode->previous_owned = NULL;
     inode->next_owned = wb->first_owned;
     if (inode->next_owned)
@@ -288,7 +281,7 @@ static void clean_inside(struct df_writeback *wb, int64_t since)
 
 void df_writeback_sync(struct df_writeback *wb)
 {
-    clean_inside(wb, now());
+    clean_inside(wb, df_clock());
 }
 
 /* Sleeps for a period, or until it is called. False: it is over. *hurry: all is to be cleaned. */
@@ -316,7 +309,7 @@ static void *clean_up(void *arg)
     bool hurry;
 
     while (await(wb, &hurry))
-        clean_inside(wb, hurry ? now() : now() - OLD_NS);
+        clean_inside(wb, hurry ? df_clock() : df_clock() - OLD_NS);
     return NULL;
 }
 

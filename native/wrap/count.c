@@ -5,9 +5,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/call.h"
+#include "core/clock.h"
 #include "core/gate.h"
 
 #define FANOUT 256 /* threads with counters of their own: FANOUT * FANOUT */
@@ -168,12 +168,7 @@ const char *df_count_op_name(unsigned number)
 
 static uint64_t now(const struct df_counters *counters)
 {
-    struct timespec time;
-
-    if (DF_LIKELY(!counters->timing))
-        return 0;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+    return DF_LIKELY(!counters->timing) ? 0 : (uint64_t)df_clock();
 }
 
 /* DF_LEAVE and DF_NOT_OURS are answers, not errors. */
