@@ -6,13 +6,13 @@
  */
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <threads.h>
 #include <unistd.h>
 
+#include "core/masked_thread.h"
 #include "loader/guarded.h"
 #include "loader/guest.h"
 #include "loader/hooks.h"
@@ -93,17 +93,6 @@ static void *run_thread(void *data)
     return result;
 }
 
-/* Signals are the host's: the thread is born with all blocked. */
-static int create_blocked(pthread_t *thread, const pthread_attr_t *attributes, struct start *start)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(thread, attributes, run_thread, start);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error;
-}
-
 /* The guest that a new thread will work for. An op of a shared object runs on its caller's thread,
  * which works for nobody; the object must stay loaded all the same. */
 static struct df_guest *guest_of(void *(*function)(void *))
@@ -124,7 +113,7 @@ static int hook_pthread_create(pthread_t *thread, const pthread_attr_t *attribut
         return EAGAIN;
     *start = (struct start){guest, function, argument};
     atomic_fetch_add(&guest->users, 1);
-    int error = create_blocked(thread, attributes, start);
+    int error = df_masked_thread_create(thread, attributes, run_thread, start);
     if (error) {
         atomic_fetch_sub(&guest->users, 1); /* the calling thread is one, too */
         free(start);

@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/masked_thread.h"
 #include "loader/library.h"
 #include "loader/plugin_private.h"
 #include "loader/program.h"
@@ -259,20 +259,10 @@ static int make_stack(struct df_plugin *plugin)
     return error;
 }
 
-/*
- * Asynchronous signals go to the host's threads, as they did before; faults must stay deliverable,
- * or the kernel would kill the process past the host's handler. A thread inherits the mask of its
- * maker, who has it for the length of one call. stack: STACK_SIZE bytes, NULL: libc's.
- */
+/* stack: STACK_SIZE bytes, NULL: libc's. */
 static int create_thread(pthread_t *thread, void *stack, void *(*run)(void *), void *argument)
 {
-    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
-    sigset_t all, before;
     pthread_attr_t attributes;
-
-    sigfillset(&all);
-    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
-        sigdelset(&all, faults[i]);
     int error = pthread_attr_init(&attributes);
     if (error)
         return -error;
@@ -280,9 +270,7 @@ static int create_thread(pthread_t *thread, void *stack, void *(*run)(void *), v
         pthread_attr_setstack(&attributes, stack, STACK_SIZE);
     else
         pthread_attr_setstacksize(&attributes, STACK_SIZE);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    error = pthread_create(thread, &attributes, run, argument);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    error = df_masked_thread_create(thread, &attributes, run, argument);
     pthread_attr_destroy(&attributes);
     return -error;
 }

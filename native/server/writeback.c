@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -15,6 +14,7 @@
 #include "core/caller.h"
 #include "core/clock.h"
 #include "core/gate.h"
+#include "core/masked_thread.h"
 #include "server/pool.h"
 #include "server/writeback_private.h"
 
@@ -323,19 +323,6 @@ void df_writeback_hurry(struct df_writeback *wb)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* Signals are for the threads of the server and of the plugin. */
-static int start(struct df_writeback *wb)
-{
-    sigset_t all, before;
-    int error;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&wb->thread, NULL, clean_up, wb);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error;
-}
-
 static void init_locks(struct df_writeback *wb)
 {
     pthread_condattr_t attr;
@@ -390,7 +377,7 @@ struct df_fs *df_writeback_wrap(struct df_fs *below, void *arg)
                                   .real_gid = getgid(),
                                   .capable = true,
                                   .size_limit = INT64_MAX};
-    if (start(wb) != 0) {
+    if (df_masked_thread_create(&wb->thread, NULL, clean_up, wb) != 0) {
         df_writeback_free(wb);
         return NULL;
     }
