@@ -86,22 +86,30 @@ static PyObject *vector_done(struct vector *vector, ssize_t count)
 
 /* ---- at the descriptor's position ---- */
 
+typedef ssize_t (*transfer)(int fd, const struct iovec *iov, int count);
+
+/* access: PyBUF_SIMPLE or PyBUF_WRITABLE. */
+static PyObject *at_position(const struct df_args *args, int access, transfer move)
+{
+    struct vector vector;
+    int fd;
+    ssize_t done;
+    if (args->count != 2 || !df_args_fd(args->values[0], &fd) || !df_fd_ours(fd) ||
+        !PySequence_Check(args->values[1]))
+        return df_os_call(args);
+    if (vector_read(&vector, args->values[1], access) < 0)
+        return NULL;
+    DF_GIL_CALL(done, vector.size, move(fd, vector.iov, vector.count));
+    return vector_done(&vector, done);
+}
+
 static struct df_signature readv_signature = {.os_name = "readv"};
 
 static PyObject *fast_readv(PyObject *module, PyObject *const *values, Py_ssize_t count)
 {
     (void)module;
     struct df_args args = {&readv_signature, values, count, NULL};
-    struct vector vector;
-    int fd;
-    ssize_t done;
-    if (count != 2 || !df_args_fd(values[0], &fd) || !df_fd_ours(fd) ||
-        !PySequence_Check(values[1]))
-        return df_os_call(&args);
-    if (vector_read(&vector, values[1], PyBUF_WRITABLE) < 0)
-        return NULL;
-    DF_GIL_CALL(done, vector.size, df_call_readv(fd, vector.iov, vector.count));
-    return vector_done(&vector, done);
+    return at_position(&args, PyBUF_WRITABLE, df_call_readv);
 }
 
 static struct df_signature writev_signature = {.os_name = "writev"};
@@ -110,16 +118,7 @@ static PyObject *fast_writev(PyObject *module, PyObject *const *values, Py_ssize
 {
     (void)module;
     struct df_args args = {&writev_signature, values, count, NULL};
-    struct vector vector;
-    int fd;
-    ssize_t done;
-    if (count != 2 || !df_args_fd(values[0], &fd) || !df_fd_ours(fd) ||
-        !PySequence_Check(values[1]))
-        return df_os_call(&args);
-    if (vector_read(&vector, values[1], PyBUF_SIMPLE) < 0)
-        return NULL;
-    DF_GIL_CALL(done, vector.size, df_call_writev(fd, vector.iov, vector.count));
-    return vector_done(&vector, done);
+    return at_position(&args, PyBUF_SIMPLE, df_call_writev);
 }
 
 /* ---- at an offset ---- */
@@ -142,24 +141,31 @@ static int check_positioned(off_t offset, int flags)
     return offset < 0 ? -EINVAL : 0;
 }
 
+typedef ssize_t (*transfer_at)(int fd, const struct iovec *iov, int count, off_t offset);
+
+static PyObject *at_offset(const struct df_args *args, int access, transfer_at move)
+{
+    struct vector vector;
+    int fd, flags;
+    off_t offset;
+    if (!read_positioned(args, &fd, &offset, &flags))
+        return df_os_call(args);
+    ssize_t done = check_positioned(offset, flags);
+    if (done < 0)
+        return df_error_raise(done, NULL, NULL);
+    if (vector_read(&vector, args->values[1], access) < 0)
+        return NULL;
+    DF_GIL_CALL(done, vector.size, move(fd, vector.iov, vector.count, offset));
+    return vector_done(&vector, done);
+}
+
 static struct df_signature preadv_signature = {.os_name = "preadv"};
 
 static PyObject *fast_preadv(PyObject *module, PyObject *const *values, Py_ssize_t count)
 {
     (void)module;
     struct df_args args = {&preadv_signature, values, count, NULL};
-    struct vector vector;
-    int fd, flags;
-    off_t offset;
-    if (!read_positioned(&args, &fd, &offset, &flags))
-        return df_os_call(&args);
-    ssize_t done = check_positioned(offset, flags);
-    if (done < 0)
-        return df_error_raise(done, NULL, NULL);
-    if (vector_read(&vector, values[1], PyBUF_WRITABLE) < 0)
-        return NULL;
-    DF_GIL_CALL(done, vector.size, df_call_preadv(fd, vector.iov, vector.count, offset));
-    return vector_done(&vector, done);
+    return at_offset(&args, PyBUF_WRITABLE, df_call_preadv);
 }
 
 static struct df_signature pwritev_signature = {.os_name = "pwritev"};
@@ -168,18 +174,7 @@ static PyObject *fast_pwritev(PyObject *module, PyObject *const *values, Py_ssiz
 {
     (void)module;
     struct df_args args = {&pwritev_signature, values, count, NULL};
-    struct vector vector;
-    int fd, flags;
-    off_t offset;
-    if (!read_positioned(&args, &fd, &offset, &flags))
-        return df_os_call(&args);
-    ssize_t done = check_positioned(offset, flags);
-    if (done < 0)
-        return df_error_raise(done, NULL, NULL);
-    if (vector_read(&vector, values[1], PyBUF_SIMPLE) < 0)
-        return NULL;
-    DF_GIL_CALL(done, vector.size, df_call_pwritev(fd, vector.iov, vector.count, offset));
-    return vector_done(&vector, done);
+    return at_offset(&args, PyBUF_SIMPLE, df_call_pwritev);
 }
 
 /* ---- the module ---- */
