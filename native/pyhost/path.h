@@ -73,6 +73,11 @@ int df_path_do_list(const struct df_path_call *call, int count, PyObject *args[D
 void df_path_ops_fill(struct fuse_operations *table, const struct df_path_session *session);
 void df_path_file_fill(struct fuse_operations *table, const struct df_path_session *session);
 bool df_path_has(const struct df_path_session *session, const char *method);
+#define DF_PATH_ADD(table, session, member)                                                        \
+    do {                                                                                           \
+        if (df_path_has(session, #member))                                                         \
+            (table)->member = op_##member;                                                         \
+    } while (0)
 
 /* The path an operation got: None when libfuse leaves it out. */
 PyObject *df_path_text(const char *path);

@@ -260,26 +260,20 @@ static int op_readdir(const char *path, void *buffer, fuse_fill_dir_t fill, off_
 
 /* ---- the table ---- */
 
-#define ADD(table, session, member)                                                                \
-    do {                                                                                           \
-        if (df_path_has(session, #member))                                                         \
-            (table)->member = op_##member;                                                         \
-    } while (0)
-
 void df_path_file_fill(struct fuse_operations *table, const struct df_path_session *session)
 {
-    ADD(table, session, open);
-    ADD(table, session, create);
-    ADD(table, session, opendir);
-    ADD(table, session, flush);
-    ADD(table, session, release);
-    ADD(table, session, releasedir);
-    ADD(table, session, fsync);
-    ADD(table, session, fsyncdir);
-    ADD(table, session, fallocate);
-    ADD(table, session, flock);
-    ADD(table, session, read);
-    ADD(table, session, write);
+    DF_PATH_ADD(table, session, open);
+    DF_PATH_ADD(table, session, create);
+    DF_PATH_ADD(table, session, opendir);
+    DF_PATH_ADD(table, session, flush);
+    DF_PATH_ADD(table, session, release);
+    DF_PATH_ADD(table, session, releasedir);
+    DF_PATH_ADD(table, session, fsync);
+    DF_PATH_ADD(table, session, fsyncdir);
+    DF_PATH_ADD(table, session, fallocate);
+    DF_PATH_ADD(table, session, flock);
+    DF_PATH_ADD(table, session, read);
+    DF_PATH_ADD(table, session, write);
     if (df_path_has(session, "readdir") || session->readdir_offset)
         table->readdir = op_readdir;
 }

@@ -335,31 +335,25 @@ static int op_readlink(const char *path, char *target, size_t size)
 
 /* ---- the table ---- */
 
-#define ADD(table, session, member)                                                                \
-    do {                                                                                           \
-        if (df_path_has(session, #member))                                                         \
-            (table)->member = op_##member;                                                         \
-    } while (0)
-
 void df_path_ops_fill(struct fuse_operations *table, const struct df_path_session *session)
 {
-    ADD(table, session, getattr);
-    ADD(table, session, access);
-    ADD(table, session, chmod);
-    ADD(table, session, chown);
-    ADD(table, session, truncate);
-    ADD(table, session, utimens);
-    ADD(table, session, statfs);
-    ADD(table, session, setxattr);
-    ADD(table, session, getxattr);
-    ADD(table, session, listxattr);
-    ADD(table, session, removexattr);
-    ADD(table, session, mknod);
-    ADD(table, session, mkdir);
-    ADD(table, session, unlink);
-    ADD(table, session, rmdir);
-    ADD(table, session, symlink);
-    ADD(table, session, link);
-    ADD(table, session, rename);
-    ADD(table, session, readlink);
+    DF_PATH_ADD(table, session, getattr);
+    DF_PATH_ADD(table, session, access);
+    DF_PATH_ADD(table, session, chmod);
+    DF_PATH_ADD(table, session, chown);
+    DF_PATH_ADD(table, session, truncate);
+    DF_PATH_ADD(table, session, utimens);
+    DF_PATH_ADD(table, session, statfs);
+    DF_PATH_ADD(table, session, setxattr);
+    DF_PATH_ADD(table, session, getxattr);
+    DF_PATH_ADD(table, session, listxattr);
+    DF_PATH_ADD(table, session, removexattr);
+    DF_PATH_ADD(table, session, mknod);
+    DF_PATH_ADD(table, session, mkdir);
+    DF_PATH_ADD(table, session, unlink);
+    DF_PATH_ADD(table, session, rmdir);
+    DF_PATH_ADD(table, session, symlink);
+    DF_PATH_ADD(table, session, link);
+    DF_PATH_ADD(table, session, rename);
+    DF_PATH_ADD(table, session, readlink);
 }
