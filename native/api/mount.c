@@ -448,17 +448,23 @@ int df_stats(int mount, struct df_op_stats *stats, size_t count)
     return DF_OP_COUNT;
 }
 
+/* Under list_lock. The server of a mount that lives in one; NULL: it does not, or not any more. */
+static struct df_joined *find_joined(int id)
+{
+    const struct mounted *mounted = find(id);
+
+    return mounted && !mounted->unmounting ? mounted->joined : NULL;
+}
+
 int df_trip_stats(int mount, struct df_trip_stats *stats)
 {
     struct df_joined_stats sums;
-    struct mounted *mounted;
-    bool joined;
+    struct df_joined *joined;
 
     pthread_mutex_lock(&list_lock);
-    mounted = find(mount);
-    joined = mounted && mounted->joined && !mounted->unmounting;
+    joined = find_joined(mount);
     if (joined)
-        df_joined_stats(mounted->joined, &sums);
+        df_joined_stats(joined, &sums);
     pthread_mutex_unlock(&list_lock);
     if (!joined)
         return result(-EINVAL);
@@ -468,15 +474,12 @@ int df_trip_stats(int mount, struct df_trip_stats *stats)
 
 int df_set_call_timeout(int mount, unsigned milliseconds)
 {
-    struct mounted *mounted;
-    bool joined;
+    struct df_joined *joined;
 
     pthread_mutex_lock(&list_lock);
-    mounted = find(mount);
-    joined = mounted && mounted->joined && !mounted->unmounting;
+    joined = find_joined(mount);
     if (joined)
-        df_joined_set_patience(mounted->joined,
-                               milliseconds ? (int64_t)milliseconds * 1000000 : -1);
+        df_joined_set_patience(joined, milliseconds ? (int64_t)milliseconds * 1000000 : -1);
     pthread_mutex_unlock(&list_lock);
     return result(joined ? 0 : -EINVAL);
 }
