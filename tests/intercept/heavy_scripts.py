@@ -75,6 +75,73 @@ HEAVY_SCRIPTS = {
         'for i in range(4): t.save(t.full((10,), float(i)), f"i{i}.pt")\n'
         "print(sum(b.sum().item() for b in t.utils.data.DataLoader(D(), batch_size=8, num_workers=2)))'",
     ),
+    "node": (
+        ("node",),
+        r"""
+mkdir -p node_modules/m d; echo 'exports.six = 6' >node_modules/m/index.js; cat >main.js <<'E'
+const fs = require('fs'), { six } = require('m'), { execFileSync } = require('child_process');
+const { Worker, isMainThread, parentPort } = require('worker_threads');
+
+function files() {
+  fs.writeFileSync('d/f', 'x'.repeat(100000)); fs.appendFileSync('d/f', 'end');
+  fs.mkdirSync('d/a/b', { recursive: true }); fs.symlinkSync('../f', 'd/a/l');
+  console.log(six, fs.statSync('d/a/l').size, fs.readdirSync('d').sort(), execFileSync('tail', ['-c3', 'd/f']).toString());
+  console.log(fs.realpathSync('d/a/l') === fs.realpathSync('d/f'));
+  try { fs.readFileSync('none') } catch (e) { console.log(e.code) }
+}
+
+async function streams() {
+  const out = fs.createWriteStream('d/g');
+  for (let i = 0; i < 1000; i++) out.write(i + '\n');
+  await new Promise(done => out.end(done));
+  let lines = 0;
+  for await (const part of fs.createReadStream('d/g')) lines += part.toString().split('\n').length - 1;
+  console.log(lines, (await fs.promises.stat('d/g')).size);
+}
+
+function trees() {
+  fs.renameSync('d/g', 'd/h'); fs.cpSync('d', 'e', { recursive: true });
+  fs.rmSync('d', { recursive: true }); fs.renameSync('e', 'd');
+  new Worker(__filename).on('message', size => { console.log(size, fs.readdirSync('.').sort()) });
+}
+
+if (isMainThread) { files(); streams().then(trees) } else parentPort.postMessage(fs.readFileSync('d/f', 'utf8').length);
+E
+node main.js && ls d""",
+    ),
+    "cmake": (
+        ("cmake", "make", "cc"),
+        r"""
+mkdir s; cat >s/CMakeLists.txt <<'E'
+cmake_minimum_required(VERSION 3.18)
+project(p C)
+add_library(l SHARED l.c)
+add_executable(m m.c)
+target_link_libraries(m l)
+set(SIX 6)
+configure_file(c.h.in c.h)
+target_include_directories(m PRIVATE ${CMAKE_CURRENT_BINARY_DIR})
+enable_testing()
+add_test(NAME t COMMAND m)
+E
+echo 'int f(int x) { return 7 * x; }' >s/l.c; echo '#define SIX @SIX@' >s/c.h.in
+cat >s/m.c <<'E'
+#include <stdio.h>
+#include "c.h"
+int f(int);
+int main(void) { return printf("%d\n", f(SIX)) < 0; }
+E
+cmake -S s -B b >log && cmake --build b -j 2 >>log && b/m && cmake --build b | tail -1
+sleep 0.01; touch s/l.c; cmake --build b | grep -c Building; cd b; ctest 2>&1 | grep 'tests passed'; ls *.so m""",
+    ),
+    "rclone": (
+        ("rclone",),
+        r"""
+touch conf; export RCLONE_CONFIG=$PWD/conf; mkdir -p a/b; seq 1 9999 >a/f; seq 1 99 >a/b/g
+rclone -q copy a c; rclone -q check a c && echo same; echo more >>a/f; rm a/b/g; rclone -q sync a c
+find c | sort; cmp a/f c/f; rclone lsf -R c | sort; rclone -q moveto c/f c/h; rclone md5sum c | cut -c1-32
+rclone cat c/h | tail -1; rclone -q purge c; ls""",
+    ),
     "a JVM": (
         ("java",),
         "printf '%s\\n' 'import java.nio.*; import java.nio.channels.*; import java.nio.file.*; import java.util.stream.*;' "
