@@ -1,23 +1,16 @@
 /*
- * ahead.c - windows of bytes that were read before they were asked for; see ahead.h.
+ * ahead.c - which windows of a file are read before they are asked for; see ahead.h.
  */
 #include "ahead.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
-#include "exchange.h"
 #include "requests.h"
+#include "window.h"
 
 #define PAGE 4096u
 
-struct window {
-    struct parcel parcel; /* the READ that fills it */
-    struct fuse_read_in in;
-    size_t capacity;  /* bytes of data */
-    uint32_t changes; /* of the file, when it was sent */
-    _Alignas(16) char data[];
-};
+enum { PARTS = 4 }; /* windows that one READ is answered out of */
 
 /* One READ of the host. */
 struct reader {
@@ -32,26 +25,17 @@ struct reader {
     bool interrupted; /* its caller has a signal */
 };
 
-void ahead_init(struct ahead *ahead)
-{
-    pthread_mutex_init(&ahead->lock, NULL);
-}
-
-void ahead_free(struct ahead *ahead)
-{
-    free(ahead->first);
-    free(ahead->second);
-    free(ahead->spare);
-    pthread_mutex_destroy(&ahead->lock);
-}
-
 /* ---- sizes; as get_init_ra_size() and get_next_ra_size() of mm/readahead.c --------------------
  */
 
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
 static size_t largest(const struct channel *channel)
 {
-    size_t most =
-        channel->max_readahead < channel->max_read ? channel->max_readahead : channel->max_read;
+    size_t most = smaller(smaller(channel->max_readahead, channel->max_read), WINDOW_MAX);
 
     return most - most % PAGE;
 }
@@ -74,56 +58,82 @@ static size_t next_size(size_t size, size_t most)
     return size <= most / 2 ? size * 2 : most;
 }
 
-/* ---- windows; under the handle's lock ---------------------------------------------------------
+/* ---- the list of windows; under the handle's lock ----------------------------------------------
  */
 
-static off_t end_of(const struct window *window)
+static void append(struct ahead *ahead, struct window *window)
 {
-    return (off_t)(window->in.offset + window->in.size);
+    if (ahead->first)
+        ahead->last->next = window;
+    else
+        ahead->first = window;
+    ahead->last = window;
 }
 
-static bool covers(const struct window *window, off_t offset)
+/* The first is done with. */
+static void retire(struct channel *channel, struct ahead *ahead)
 {
-    return window && offset >= (off_t)window->in.offset && offset < end_of(window);
-}
+    struct window *window = ahead->first;
 
-static bool is_short(const struct window *window)
-{
-    return window->parcel.ask.got < window->in.size;
-}
-
-/* Sends the READ of a window that begins at `start`; *place is NULL, or has one to be used again.
- * False: for no memory, a full socket, or a server that is gone. */
-static bool begin(const struct reader *reader, struct window **place, off_t start, size_t size)
-{
-    struct window *window = *place;
-
-    if (!window || window->capacity < size) {
-        free(window);
-        *place = window = malloc(sizeof(*window) + size);
-        if (!window)
-            return false;
-        window->capacity = size;
+    ahead->first = window->next;
+    if (window_arrived(window)) {
+        window_free(channel, window);
+    } else {
+        window->next = ahead->left;
+        ahead->left = window;
     }
-    window->in = (struct fuse_read_in){.fh = reader->handle->fh,
-                                       .offset = (uint64_t)start,
-                                       .size = (uint32_t)size,
-                                       .flags = file_flags(reader->fi)};
-    window->changes = atomic_load(&reader->handle->file->changes);
-    window->parcel.message = REQUEST(FUSE_READ, reader->ino);
-    request_add(&window->parcel.message, &window->in, sizeof(window->in));
-    window->parcel.ask = (struct ask){.room = window->data, .size = size, .partial = true};
-    if (exchange_begin(reader->channel, reader->req, &window->parcel) == 0)
-        return true;
-    free(window);
-    *place = NULL;
-    return false;
+}
+
+static void retire_all(struct channel *channel, struct ahead *ahead)
+{
+    while (ahead->first)
+        retire(channel, ahead);
+}
+
+/* Of those that were left, the ones whose replies have come since. */
+static void reap(struct channel *channel, struct ahead *ahead)
+{
+    struct window **link = &ahead->left;
+
+    for (struct window *window; (window = *link);) {
+        if (!window_arrived(window)) {
+            link = &window->next;
+            continue;
+        }
+        *link = window->next;
+        window_free(channel, window);
+    }
+}
+
+void ahead_init(struct ahead *ahead)
+{
+    pthread_mutex_init(&ahead->lock, NULL);
+}
+
+void ahead_free(struct channel *channel, struct ahead *ahead)
+{
+    retire_all(channel, ahead);
+    reap(channel, ahead);
+    pthread_mutex_destroy(&ahead->lock);
+}
+
+/* ---- sending and waiting -----------------------------------------------------------------------
+ */
+
+static bool begin(const struct reader *reader, off_t start, size_t size)
+{
+    struct window *window =
+        window_begin(reader->channel, reader->req, reader->ino, reader->fi, start, size);
+
+    if (window)
+        append(reader->ahead, window);
+    return window;
 }
 
 /* Waits for the server, if its reply is still to come. False: it was an error. */
 static bool arrive(struct reader *reader, struct window *window)
 {
-    if (!exchange_arrived(&window->parcel)) {
+    if (!window_arrived(window)) {
         reader->ahead->busy = true;
         pthread_mutex_unlock(&reader->ahead->lock);
         exchange_await(reader->channel, reader->req, &window->parcel);
@@ -134,39 +144,52 @@ static bool arrive(struct reader *reader, struct window *window)
     return window->parcel.ask.error == 0;
 }
 
-/* False: it is still under way, and has to stay. */
-static bool drop(struct window **place)
+/* As the kernel, up to the page that the file ends in: bytes of a window that begins at `start`. */
+static size_t cut_at_end(const struct file *file, off_t start, size_t size)
 {
-    if (*place && !exchange_arrived(&(*place)->parcel))
-        return false;
-    free(*place);
-    *place = NULL;
-    return true;
+    uint64_t end = files_size(file);
+
+    if (!files_holds(file))
+        return size;
+    if ((uint64_t)start >= end)
+        return 0;
+    uint64_t left = end - (uint64_t)start;
+    return left > size - PAGE ? size : (size_t)((left + PAGE - 1) / PAGE * PAGE);
 }
 
-/* The second window becomes the first, and the first's memory is kept for the next second. */
-static bool turn(struct ahead *ahead)
+static bool ends_in(struct window *window)
 {
-    if (ahead->first && !exchange_arrived(&ahead->first->parcel))
-        return false;
-    free(ahead->spare);
-    ahead->spare = ahead->first;
-    ahead->first = ahead->second;
-    ahead->second = NULL;
-    return true;
+    return window_arrived(window) && window_short(window);
 }
 
-/* Sends for what follows the first window, if the file does not end there. */
+/* Up to where pieces may be under way, beside the first: not where nothing tells that the file goes
+ * on that far. */
+static off_t farthest(const struct reader *reader)
+{
+    const struct ahead *ahead = reader->ahead;
+
+    if (!files_holds(reader->handle->file))
+        return 0;
+    return ahead->next + (off_t)smaller(ahead->run, reader->channel->most_ahead);
+}
+
+/* Sends for what follows the last window, if the file does not end there: one piece, and others. */
 static void send_ahead(const struct reader *reader)
 {
     struct ahead *ahead = reader->ahead;
 
-    if (ahead->second || is_short(ahead->first) || !(reader->channel->flags & FUSE_ASYNC_READ))
+    if (!(reader->channel->flags & FUSE_ASYNC_READ))
         return;
-    ahead->size = next_size(ahead->size, largest(reader->channel));
-    ahead->second = ahead->spare;
-    ahead->spare = NULL;
-    begin(reader, &ahead->second, end_of(ahead->first), ahead->size);
+    while (!ends_in(ahead->last)) {
+        off_t start = window_end(ahead->last);
+        size_t next = next_size(ahead->size, largest(reader->channel));
+        size_t size = cut_at_end(reader->handle->file, start, next);
+        bool second = ahead->first == ahead->last;
+        if (size == 0 || (!second && start + (off_t)size > farthest(reader)) ||
+            !begin(reader, start, size))
+            return;
+        ahead->size = next;
+    }
 }
 
 /* ---- may the bytes be repeated? ---------------------------------------------------------------
@@ -189,9 +212,11 @@ static bool ask_attributes(const struct reader *reader)
     request_add(&message, &in, sizeof(in));
     ahead->busy = true;
     pthread_mutex_unlock(&ahead->lock);
+    uint64_t clock = files_clock(reader->channel);
     int error = channel_ask(reader->channel, reader->req, &message, &out, sizeof(out));
     if (!error)
-        files_told(reader->channel, reader->ino, &out.attr, out.attr_valid, out.attr_valid_nsec);
+        files_told(reader->channel, reader->ino, &out.attr, out.attr_valid, out.attr_valid_nsec,
+                   clock);
     pthread_mutex_lock(&ahead->lock);
     ahead->busy = false;
     ahead->useless |= error || (out.attr_valid == 0 && out.attr_valid_nsec == 0);
@@ -209,58 +234,71 @@ static bool ends_there(const struct reader *reader, const struct window *window)
 {
     const struct file *file = reader->handle->file;
 
-    return is_short(window) && (files_holds(file) || ask_attributes(reader)) &&
-           atomic_load(&file->size) == window->in.offset + window->parcel.ask.got;
+    return window_short(window) && (files_holds(file) || ask_attributes(reader)) &&
+           files_size(file) == window->in.offset + window->parcel.ask.got;
 }
 
 /* ---- answering --------------------------------------------------------------------------------
  */
 
-/* The part of a window from `offset` on, at most `size` bytes. */
-static struct iovec part_of(struct window *window, off_t offset, size_t size)
+/* What the windows have of it, the first of which covers its begin. False: some of it has to be
+ * asked for. */
+static bool gather(struct reader *reader, struct iovec parts[PARTS])
 {
-    size_t skipped = (size_t)offset - window->in.offset, got = window->parcel.ask.got;
-    size_t left = got > skipped ? got - skipped : 0;
+    struct window *window = reader->ahead->first, *last = NULL;
+    size_t rest = reader->size;
 
-    return (struct iovec){window->data + skipped, left < size ? left : size};
-}
-
-/* What the windows have of it. False: some of it has to be asked for. */
-static bool gather(struct reader *reader, struct iovec parts[2])
-{
-    struct ahead *ahead = reader->ahead;
-    struct window *last = ahead->first;
-
-    if (!arrive(reader, ahead->first))
-        return false;
-    parts[0] = part_of(ahead->first, reader->offset, reader->size);
-    size_t rest = reader->size - parts[0].iov_len;
-    if (rest > 0 && !is_short(ahead->first) && ahead->second) {
-        if (!arrive(reader, ahead->second))
+    for (int i = 0; i < PARTS && window && rest > 0; i++, window = window->next) {
+        if (!arrive(reader, window))
             return false;
-        last = ahead->second;
-        parts[1] = part_of(last, end_of(ahead->first), rest);
-        rest -= parts[1].iov_len;
+        parts[i] = window_part(window, reader->offset + (off_t)(reader->size - rest), rest);
+        rest -= parts[i].iov_len;
+        last = window;
+        if (window_short(window))
+            break;
     }
     if (rest > 0 ? !ends_there(reader, last) : !believed(reader))
         return false;
-    return unchanged(reader, ahead->first) && unchanged(reader, last);
+    for (window = reader->ahead->first; unchanged(reader, window); window = window->next)
+        if (window == last)
+            return true;
+    return false;
+}
+
+static void answer(struct reader *reader, const struct iovec parts[PARTS])
+{
+    struct ahead *ahead = reader->ahead;
+
+    ahead->next = reader->offset;
+    for (int i = 0; i < PARTS; i++) {
+        ahead->next += (off_t)parts[i].iov_len;
+        ahead->run += parts[i].iov_len;
+    }
+    send_ahead(reader);
+    fuse_reply_iov(reader->req, parts, PARTS);
+}
+
+/* Goes on to the window that the read begins in. False: there is none. */
+static bool find(struct reader *reader)
+{
+    struct ahead *ahead = reader->ahead;
+
+    if (!ahead->first || reader->offset < (off_t)ahead->first->in.offset ||
+        reader->offset >= window_end(ahead->last))
+        return false;
+    while (!window_covers(ahead->first, reader->offset))
+        retire(reader->channel, ahead);
+    return true;
 }
 
 /* Out of what is here, or under way. */
 static bool repeat(struct reader *reader)
 {
-    struct ahead *ahead = reader->ahead;
-    struct iovec parts[2] = {{0}};
+    struct iovec parts[PARTS] = {{0}};
 
-    if (!covers(ahead->first, reader->offset) && covers(ahead->second, reader->offset) &&
-        !turn(ahead))
+    if (!find(reader) || !gather(reader, parts))
         return false;
-    if (!covers(ahead->first, reader->offset) || !gather(reader, parts))
-        return false;
-    send_ahead(reader);
-    ahead->next = reader->offset + (off_t)(parts[0].iov_len + parts[1].iov_len);
-    fuse_reply_iov(reader->req, parts, 2);
+    answer(reader, parts);
     return true;
 }
 
@@ -272,12 +310,23 @@ static bool goes_on(const struct reader *reader)
            (reader->offset / PAGE == next / PAGE && next % PAGE != 0);
 }
 
+/* As the kernel, which reads nothing from where attributes say that the file has ended. */
+static bool answer_end(struct reader *reader)
+{
+    const struct file *file = reader->handle->file;
+
+    if (!files_holds(file) || reader->offset < (off_t)files_size(file))
+        return false;
+    fuse_reply_iov(reader->req, NULL, 0);
+    return true;
+}
+
 /* Its reader knows that the file ends before this. */
 static bool behind_end(const struct reader *reader)
 {
-    const struct window *first = reader->ahead->first;
+    struct window *first = reader->ahead->first;
 
-    return first && is_short(first) && covers(first, reader->offset) &&
+    return first && ends_in(first) && window_covers(first, reader->offset) &&
            reader->offset >= (off_t)(first->in.offset + first->parcel.ask.got);
 }
 
@@ -287,20 +336,21 @@ static bool start_over(struct reader *reader)
     struct ahead *ahead = reader->ahead;
     off_t start = reader->offset - reader->offset % PAGE;
     size_t lead = (size_t)(reader->offset - start), most = largest(reader->channel);
+    struct iovec parts[PARTS] = {{0}};
 
-    if (!goes_on(reader) || lead + reader->size > most || !drop(&ahead->second) ||
-        (ahead->first && !exchange_arrived(&ahead->first->parcel)) || behind_end(reader))
+    if (!goes_on(reader) || lead + reader->size > most || behind_end(reader))
         return false;
-    ahead->size = ahead->first && start == end_of(ahead->first)
+    ahead->size = ahead->first && start == window_end(ahead->last)
                       ? next_size(ahead->size, most)
                       : first_size(lead + reader->size, most);
-    if (!begin(reader, &ahead->first, start, ahead->size) || !arrive(reader, ahead->first))
+    retire_all(reader->channel, ahead);
+    reap(reader->channel, ahead);
+    size_t cut = cut_at_end(reader->handle->file, start, ahead->size);
+    if (ahead->left || cut < lead + 1 || !begin(reader, start, cut) ||
+        !arrive(reader, ahead->first))
         return false;
-    struct iovec part = part_of(ahead->first, reader->offset, reader->size);
-    ahead->next = reader->offset + (off_t)part.iov_len;
-    if (ahead->size - lead - part.iov_len < reader->size)
-        send_ahead(reader);
-    fuse_reply_iov(reader->req, &part, 1);
+    parts[0] = window_part(ahead->first, reader->offset, reader->size);
+    answer(reader, parts);
     return true;
 }
 
@@ -328,22 +378,31 @@ bool ahead_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
     struct reader reader = {channel, req, ino, fi, handle, ahead, size, offset, false};
     pthread_mutex_lock(&ahead->lock);
     bool free = !ahead->busy && !ahead->useless;
-    bool done = free && read_windows(&reader);
+    if (free && offset != ahead->next)
+        ahead->run = 0;
+    bool done = answer_end(&reader) || (free && read_windows(&reader));
     if (free && !done) {
         ahead->next = offset + (off_t)size;
-        drop(&ahead->first);
-        drop(&ahead->second);
+        ahead->run = 0;
+        retire_all(channel, ahead);
+        reap(channel, ahead);
     }
     pthread_mutex_unlock(&ahead->lock);
     return done;
 }
 
+static void settle(fuse_req_t req, struct channel *channel, struct window *window)
+{
+    for (; window; window = window->next)
+        exchange_await(channel, req, &window->parcel);
+}
+
 void ahead_settle(fuse_req_t req, struct ahead *ahead)
 {
     struct channel *channel = fuse_req_userdata(req);
-    struct window *windows[] = {ahead->first, ahead->second};
 
-    for (int i = 0; i < 2; i++)
-        if (windows[i] && channel_is_ours(channel))
-            exchange_await(channel, req, &windows[i]->parcel);
+    if (!channel_is_ours(channel))
+        return;
+    settle(req, channel, ahead->first);
+    settle(req, channel, ahead->left);
 }

@@ -3,6 +3,7 @@
  * goes.
  */
 #include "exchange.h"
+#include "window.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -15,6 +16,7 @@
 
 #define MESSAGE_WANTED ((1u << 20) + (1u << 16)) /* bytes; as much of it as the system grants */
 #define RELIEF_PAUSE   20000000L /* ns that the relief thread stays away from a busy socket */
+#define RELIEF_GRACE   2000000L  /* ns that a reply nobody waits for is left to who wants it */
 
 #define MARK_SIZE      4096u
 
@@ -112,6 +114,7 @@ void channel_free(struct channel *channel)
     if (channel->fd >= 0)
         close(channel->fd);
     notify_free(channel);
+    window_free_spares(channel);
     free(channel->buffer);
     free(channel->slots);
     if (channel->ours)
@@ -163,6 +166,11 @@ static void give_slot(struct channel *channel, struct pending *pending)
     pending->next_free = channel->first_free;
     channel->first_free = (uint32_t)(pending - channel->slots);
     channel->in_flight--;
+    channel->unattended -= pending->unattended;
+    pending->unattended = false;
+    atomic_fetch_sub(&channel->windows, pending->ask && pending->ask->partial);
+    pending->ask = NULL;
+    channel->taken++;
     pthread_cond_signal(&channel->freed);
 }
 
@@ -211,7 +219,44 @@ static void bury(struct channel *channel)
 
 /* ---- reading; by whoever has set `reading` -------------------------------------------------- */
 
-/* One message. Returns whom it answered, NULL: nobody. */
+/* A message of the socket, of which the caller has seen `size` bytes and the header, brings data
+ * for a window: they go there, past the buffer. Returns whose it is; NULL: it is still to be read.
+ */
+static const struct waiter *take_data(struct channel *channel, size_t size)
+{
+    struct fuse_out_header *header = (void *)channel->buffer;
+    struct pending pending;
+
+    if (size <= sizeof(*header) || header->len != size || header->error)
+        return NULL;
+    pthread_mutex_lock(&channel->lock);
+    const struct pending *found = channel_find(channel, header->unique);
+    bool fits =
+        found && found->ask && found->ask->partial && size - sizeof(*header) <= found->ask->size;
+    pthread_mutex_unlock(&channel->lock);
+    if (!fits || !channel_claim(channel, header->unique, &pending))
+        return NULL;
+    struct iovec parts[2] = {{header, sizeof(*header)}, {pending.ask->room, pending.ask->size}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+    bool got = recvmsg(channel->fd, &message, MSG_DONTWAIT) == (ssize_t)size;
+    answer(&pending, got ? 0 : EIO, pending.ask->room, size - sizeof(*header));
+    return pending.waiter;
+}
+
+/* Receives a message into the buffer, as recv(2); or takes one for a window: *whose it was. */
+static ssize_t receive(struct channel *channel, int flags, const struct waiter **whose)
+{
+    *whose = NULL;
+    if (atomic_load(&channel->windows) > 0) {
+        ssize_t size = recv(channel->fd, channel->buffer, sizeof(struct fuse_out_header),
+                            flags | MSG_PEEK | MSG_TRUNC);
+        if (size <= 0 || (*whose = take_data(channel, (size_t)size)))
+            return size;
+    }
+    return recv(channel->fd, channel->buffer, channel->limit, flags);
+}
+
+/* One message in the buffer. Returns whom it answered, NULL: nobody. */
 static const struct waiter *take_message(struct channel *channel, size_t size)
 {
     const struct fuse_out_header *header = (const void *)channel->buffer;
@@ -239,7 +284,8 @@ static const struct waiter *take_message(struct channel *channel, size_t size)
 static void read_messages(struct channel *channel, struct waiter *own)
 {
     for (;;) {
-        ssize_t got = recv(channel->fd, channel->buffer, channel->limit, own ? 0 : MSG_DONTWAIT);
+        const struct waiter *whose;
+        ssize_t got = receive(channel, own ? 0 : MSG_DONTWAIT, &whose);
         if (got < 0 && errno == EINTR && own)
             exchange_interrupt(channel, own->header.unique);
         if (got < 0 && (errno == EINTR || (errno == EAGAIN && own)))
@@ -250,7 +296,9 @@ static void read_messages(struct channel *channel, struct waiter *own)
             bury(channel);
             return;
         }
-        if (take_message(channel, (size_t)got) == own && own)
+        if (!whose)
+            whose = take_message(channel, (size_t)got);
+        if (whose == own && own)
             return;
         if (own)
             exchange_resend(channel, own);
@@ -261,7 +309,7 @@ static void stop_reading(struct channel *channel)
 {
     pthread_mutex_lock(&channel->lock);
     channel->reading = false;
-    if (channel->in_flight > 0)
+    if (channel->in_flight > channel->unattended)
         pthread_cond_signal(&channel->relieve);
     pthread_mutex_unlock(&channel->lock);
 }
@@ -283,12 +331,12 @@ bool channel_read(struct channel *channel, struct waiter *own)
 /* ---- the relief thread --------------------------------------------------------------------- */
 
 /* Somebody else reads: waits until that ends with replies outstanding, or a while. */
-static void pause_relief(struct channel *channel)
+static void pause_relief(struct channel *channel, long pause)
 {
     struct timespec until;
 
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += RELIEF_PAUSE;
+    until.tv_nsec += pause;
     if (until.tv_nsec >= 1000000000L) {
         until.tv_nsec -= 1000000000L;
         until.tv_sec++;
@@ -296,20 +344,32 @@ static void pause_relief(struct channel *channel)
     pthread_cond_timedwait(&channel->relieve, &channel->lock, &until);
 }
 
+/* Only windows are under way, and replies to such were taken since the last look at `seen`: their
+ * reader takes the next one as well, without being woken, and straight into its place. */
+static bool is_kept_up_with(const struct channel *channel, uint64_t *seen)
+{
+    uint64_t before = *seen;
+
+    *seen = channel->taken;
+    return channel->unattended > 0 && channel->in_flight == channel->unattended &&
+           channel->taken != before;
+}
+
 static void *relief_thread(void *argument)
 {
     struct channel *channel = argument;
+    uint64_t seen = 0;
     bool go_on = true;
 
     while (go_on) {
         struct pollfd readable = {.fd = channel->fd, .events = POLLIN};
         poll(&readable, 1, -1);
         pthread_mutex_lock(&channel->lock);
-        bool mine = !channel->reading;
+        bool kept_up = is_kept_up_with(channel, &seen), mine = !channel->reading && !kept_up;
         if (mine)
             channel->reading = true;
         else if (!channel->ending)
-            pause_relief(channel);
+            pause_relief(channel, kept_up ? RELIEF_GRACE : RELIEF_PAUSE);
         go_on = !channel->ending && !channel->dead;
         pthread_mutex_unlock(&channel->lock);
         if (mine) {

@@ -29,6 +29,9 @@
 
 enum { CHANNEL_REQUESTS = 4096 }; /* in flight; more wait for a slot */
 
+#define WINDOW_MAX    (128u * 1024u) /* bytes; the kernel's readahead is no larger */
+#define WINDOW_SPARES AHEAD_PIECES
+
 struct ask;
 struct waiter;
 
@@ -38,11 +41,13 @@ struct pending {
     fuse_req_t req;        /* NULL: of nobody who could be interrupted */
     struct ask *ask;       /* takes the reply in place of req, unless NULL */
     struct waiter *waiter; /* who sent it; NULL: the slot is free */
+    bool unattended;       /* nobody waits for the reply now */
     bool resent;           /* the server is to get it a second time */
     uint32_t opcode;
     uint32_t generation; /* of the slot: a late second reply finds nothing */
     uint32_t next_free;
     uint64_t node, changes;   /* as in its message */
+    uint64_t clock;           /* files_clock() */
     size_t room;              /* bytes of data that the caller takes */
     struct fuse_file_info fi; /* OPEN, OPENDIR, CREATE */
 };
@@ -60,6 +65,7 @@ struct message {
 };
 
 struct poll_handles;
+struct window;
 
 struct channel {
     int fd;
@@ -70,12 +76,14 @@ struct channel {
     uint32_t max_write; /* bytes of data in one WRITE */
     uint32_t max_read;  /* ... in one reply */
     uint32_t max_readahead;
+    size_t most_ahead; /* bytes of one file that are under way, at most: what the socket holds */
     uint16_t max_background, congestion_threshold;
     uint32_t time_gran;           /* nanoseconds */
     struct fuse_session *session; /* set before the first request */
     struct poll_handles *polls;   /* notify.c */
     struct files files;
-    char *buffer; /* `limit` bytes; of the reader */
+    char *buffer;             /* `limit` bytes; of the reader */
+    _Atomic uint32_t windows; /* requests under way whose data have a place already */
 
     _Atomic bool no_copy_64; /* the server has said that it knows no COPY_FILE_RANGE_64 */
 
@@ -86,7 +94,10 @@ struct channel {
     bool dead;              /* the server is gone */
     bool no_interrupt;      /* it has said that it knows no FUSE_INTERRUPT */
     bool ending;            /* the relief thread is to end */
-    uint32_t in_flight, first_free;
+    uint32_t in_flight, unattended, first_free;
+    uint64_t taken;        /* messages that answered somebody, so far */
+    struct window *spares; /* window.c */
+    uint32_t spare_count;
     struct pending *slots; /* CHANNEL_REQUESTS of them */
     pthread_t relief;
     bool has_relief;

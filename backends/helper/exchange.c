@@ -126,8 +126,8 @@ void exchange_resend(struct channel *channel, struct waiter *own)
 
 void exchange_end(struct waiter *waiter)
 {
-    atomic_store(&waiter->state, WAITER_REPLIED);
-    wake(waiter);
+    if (atomic_exchange(&waiter->state, WAITER_REPLIED) == WAITER_SLEEPS)
+        wake(waiter);
 }
 
 void exchange_answer(struct ask *ask, int error, const char *body, size_t size)
@@ -136,7 +136,7 @@ void exchange_answer(struct ask *ask, int error, const char *body, size_t size)
 
     ask->error = error ? error : fits ? 0 : EIO;
     ask->got = ask->error ? 0 : size < ask->size ? size : ask->size;
-    if (ask->got > 0)
+    if (ask->got > 0 && body != ask->room)
         memcpy(ask->room, body, ask->got);
 }
 
@@ -146,8 +146,10 @@ static void await_reply(struct channel *channel, struct waiter *waiter)
     const struct timespec limit = {.tv_sec = EXCHANGE_PATIENCE_S};
 
     while (atomic_load(&waiter->state) != WAITER_REPLIED) {
+        uint32_t waits = WAITER_WAITS;
         exchange_resend(channel, waiter);
-        if (syscall(SYS_futex, &waiter->state, FUTEX_WAIT_PRIVATE, WAITER_WAITS, &limit, NULL, 0) <
+        atomic_compare_exchange_strong(&waiter->state, &waits, WAITER_SLEEPS);
+        if (syscall(SYS_futex, &waiter->state, FUTEX_WAIT_PRIVATE, WAITER_SLEEPS, &limit, NULL, 0) <
                 0 &&
             errno == EINTR)
             exchange_interrupt(channel, waiter->header.unique);
@@ -163,6 +165,7 @@ static bool note(struct channel *channel, fuse_req_t req, struct waiter *waiter,
 
     if (message->changes)
         files_changed(channel, message->changes);
+    uint64_t clock = files_clock(channel);
     pthread_mutex_lock(&channel->lock);
     struct pending *pending = channel_take_slot(channel, patient);
     if (pending) {
@@ -170,9 +173,13 @@ static bool note(struct channel *channel, fuse_req_t req, struct waiter *waiter,
         pending->req = req;
         pending->ask = ask;
         pending->waiter = waiter;
+        pending->unattended = !req;
+        channel->unattended += !req;
+        atomic_fetch_add(&channel->windows, ask && ask->partial);
         pending->opcode = message->opcode;
         pending->node = message->node;
         pending->changes = message->changes;
+        pending->clock = clock;
         pending->room = message->room;
         if (message->fi)
             pending->fi = *message->fi;
@@ -248,8 +255,11 @@ void exchange_await(struct channel *channel, fuse_req_t req, struct parcel *parc
     exchange_resend(channel, waiter);
     pthread_mutex_lock(&channel->lock);
     struct pending *pending = channel_find(channel, waiter->header.unique);
-    if (pending)
+    if (pending) {
         pending->req = req;
+        channel->unattended -= pending->unattended;
+        pending->unattended = false;
+    }
     pthread_mutex_unlock(&channel->lock);
     fuse_req_interrupt_func(req, interrupt_of, channel);
     wait_for(channel, waiter);

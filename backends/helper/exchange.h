@@ -18,7 +18,7 @@ struct waiter {
     struct message *message; /* as long as it waits: it may have to be sent again */
 };
 
-enum { WAITER_WAITS, WAITER_REPLIED, WAITER_RESENDS };
+enum { WAITER_WAITS, WAITER_SLEEPS, WAITER_REPLIED, WAITER_RESENDS };
 
 /* The body of a reply that is not for the host. */
 struct ask {

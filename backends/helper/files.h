@@ -24,23 +24,32 @@
 
 struct channel;
 
-/* A node that somebody has open. */
-struct file {
-    struct file *next; /* in its chain; as what follows up to mtime_ns, under the lock of files */
+/* What the server told of a node. */
+struct told {
     uint64_t node;
-    uint32_t handles;
-    uint64_t mtime; /* as last heard of, in seconds */
+    uint64_t mtime; /* seconds */
     uint32_t mtime_ns;
-    _Atomic uint64_t size; /* bytes */
-    _Atomic uint32_t changes;
+    _Atomic uint64_t size;   /* bytes */
     _Atomic uint64_t expiry; /* ns of CLOCK_MONOTONIC_COARSE; 0: nothing was heard of it yet */
 };
 
-enum { FILES_CHAINS = 256 };
+/* A node that somebody has open. */
+struct file {
+    struct file *next; /* in its chain; as what follows up to told, under the lock of files */
+    uint32_t handles;
+    uint64_t changed; /* the clock at its last change */
+    struct told told;
+    _Atomic uint32_t changes;
+};
+
+enum { FILES_CHAINS = 256, FILES_RECENT = 256 };
 
 struct files {
     pthread_mutex_t lock; /* taken last of all */
+    uint64_t clock;       /* counts changes of all nodes: a reply to what was sent before the last
+                             may be older than it (the kernel's attr_version) */
     struct file *chain[FILES_CHAINS];
+    struct told recent[FILES_RECENT]; /* of nodes that are not open: what OPEN will want to know */
 };
 
 /* What fuse_file_info.fh leads to. */
@@ -72,17 +81,26 @@ void handle_free(struct channel *channel, struct handle *handle);
 void handle_opened(struct channel *channel, struct handle *handle, uint64_t node, int flags,
                    const struct fuse_open_out *out);
 
-/* The bytes of the node may have changed, or are about to. */
+/* The bytes of the node may have changed, or are about to, and with them its attributes. */
 void files_changed(struct channel *channel, uint64_t node);
 
-/* The server has told the node's attributes, for `valid` seconds and `valid_ns`. */
+/* For a request that is sent now: what files_told() wants to know when it is answered. */
+uint64_t files_clock(struct channel *channel);
+
+/* The server has told the node's attributes, for `valid` seconds and `valid_ns`, in reply to what
+ * was sent at `clock`. */
 void files_told(struct channel *channel, uint64_t node, const struct fuse_attr *attr,
-                uint64_t valid, uint32_t valid_ns);
+                uint64_t valid, uint32_t valid_ns, uint64_t clock);
 
 /* READDIRPLUS tells those of many. */
-void files_told_many(struct channel *channel, const char *body, size_t size);
+void files_told_many(struct channel *channel, const char *body, size_t size, uint64_t clock);
 
 /* The attributes of an open file still hold. */
 bool files_holds(const struct file *file);
+
+static inline uint64_t files_size(const struct file *file)
+{
+    return atomic_load(&file->told.size);
+}
 
 #endif

@@ -103,6 +103,8 @@ static void obey(struct channel *channel, const struct fuse_init_out *init)
         channel->max_write = most;
     channel->max_read = most;
     channel->max_readahead = init->max_readahead;
+    uint64_t pieces = (uint64_t)AHEAD_PIECES * init->max_readahead;
+    channel->most_ahead = pieces < channel->limit ? (size_t)pieces : channel->limit;
     channel->max_background = init->max_background;
     channel->congestion_threshold = init->congestion_threshold;
     channel->time_gran = init->time_gran;

@@ -70,7 +70,8 @@ static void pass_entry(const struct pending *pending, const char *body, size_t s
     (void)size;
     memcpy(&out, body, sizeof(out));
     struct fuse_entry_param entry = to_entry(&out);
-    files_told(pending->channel, out.nodeid, &out.attr, out.attr_valid, out.attr_valid_nsec);
+    files_told(pending->channel, out.nodeid, &out.attr, out.attr_valid, out.attr_valid_nsec,
+               pending->clock);
     fuse_reply_entry(pending->req, &entry);
 }
 
@@ -85,7 +86,8 @@ static void pass_create(const struct pending *pending, const char *body, size_t 
     memcpy(&open, body + sizeof(out), sizeof(open));
     struct fuse_entry_param entry = to_entry(&out);
     take_open(pending->channel, out.nodeid, &fi, &open);
-    files_told(pending->channel, out.nodeid, &out.attr, out.attr_valid, out.attr_valid_nsec);
+    files_told(pending->channel, out.nodeid, &out.attr, out.attr_valid, out.attr_valid_nsec,
+               pending->clock);
     fuse_reply_create(pending->req, &entry, &fi);
 }
 
@@ -96,7 +98,8 @@ static void pass_attr(const struct pending *pending, const char *body, size_t si
     (void)size;
     memcpy(&out, body, sizeof(out));
     struct stat st = to_stat(&out.attr);
-    files_told(pending->channel, pending->node, &out.attr, out.attr_valid, out.attr_valid_nsec);
+    files_told(pending->channel, pending->node, &out.attr, out.attr_valid, out.attr_valid_nsec,
+               pending->clock);
     fuse_reply_attr(pending->req, &st, seconds(out.attr_valid, out.attr_valid_nsec));
 }
 
@@ -130,7 +133,7 @@ static void pass_data(const struct pending *pending, const char *body, size_t si
 
 static void pass_entries(const struct pending *pending, const char *body, size_t size)
 {
-    files_told_many(pending->channel, body, size);
+    files_told_many(pending->channel, body, size, pending->clock);
     pass_data(pending, body, size);
 }
 

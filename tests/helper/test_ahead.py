@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import random
+import time
 
 import pytest
 
@@ -57,6 +58,7 @@ class Reader:
     def __init__(self, point):
         self.api, self._open, self.root = point
         self.fd = self.open(os.O_RDONLY)
+        self.at = 0  # the page that follows the last one read
 
     def open(self, flags):
         return self._open(f"{self.root}/file", flags)
@@ -65,6 +67,7 @@ class Reader:
         """The letter that a page is full of."""
         data = self.api.pread(self.fd, PAGE, number * PAGE)
         assert data == data[:1] * PAGE
+        self.at = number + 1
         return data[:1].decode()
 
     def close(self):
@@ -85,6 +88,30 @@ def test_pieces_grow(file, reader):
     sizes = [size // PAGE for _, size in file.reads()]
     assert sizes[:5] == [4, 8, 16, 32, 32]
     assert len(sizes) <= 11
+
+
+def test_nothing_is_asked_for_behind_the_end(file, point):
+    """A page is the least that is read."""
+    file.tell(size=PAGE * 5 - 1)
+    reader = Reader(point)
+    assert reader.page(0) == "a"
+    assert len(reader.api.pread(reader.fd, 5 * PAGE, PAGE)) == 4 * PAGE - 1
+    assert sum(size for _, size in file.reads()) == 5 * PAGE
+    reader.close()
+
+
+def test_as_much_is_under_way_as_was_read(file, serve):
+    """Up to a megabyte, where the kernel has 128 KiB."""
+    file.tell(size=8 << 20)
+    reader = Reader((directfuse, directfuse.os_open, serve("ahead").mountpoint))
+    for number, ahead in [(64, 64), (256, 256), (512, 256)]:
+        while reader.at < number:
+            assert reader.page(reader.at) == "a"
+        wanted = number + ahead - 31  # pages; by whole pieces of 32
+        while sum(size for _, size in file.reads()) // PAGE < wanted:
+            time.sleep(0.01)  # they are under way
+        assert sum(size for _, size in file.reads()) // PAGE <= number + ahead + 32
+    reader.close()
 
 
 def test_what_was_read_ahead_is_believed(file, reader):

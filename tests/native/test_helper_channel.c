@@ -19,7 +19,7 @@
 
 #include "helper/requests.h"
 
-enum { CALLERS = 8, CALLS = 300, HELD = 5, WINDOW = 1 << 16, NODE = 2 };
+enum { CALLERS = 8, CALLS = 300, HELD = 5, WINDOW = 1 << 17, NODE = 2 };
 
 /* ---- libfuse's side, played by the test -------------------------------------------------------
  */
@@ -307,6 +307,7 @@ static void test_reading_ahead_of_many(void **state)
 
     assert_non_null(channel);
     channel->max_read = channel->max_readahead = WINDOW;
+    channel->most_ahead = 4 * WINDOW;
     channel->flags = FUSE_ASYNC_READ;
     assert_int_equal(channel_start(channel, NULL), 0);
     pthread_create(&server, NULL, serve, &theirs);
