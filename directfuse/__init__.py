@@ -35,6 +35,8 @@ from directfuse._attributes import (
     removexattr,
     setxattr,
     statvfs,
+    statx,
+    statx_result,
     truncate,
     utime,
 )
@@ -155,6 +157,8 @@ __all__ = [
     "setxattr",
     "stat",
     "statvfs",
+    "statx",
+    "statx_result",
     "utime",
     # names
     "link",

@@ -1,5 +1,6 @@
 """Calls on attributes: mode, owner, times, size, extended attributes, the file system's figures."""
 
+import dataclasses
 import errno
 import math
 from collections.abc import Callable
@@ -33,6 +34,8 @@ __all__ = [
     "removexattr",
     "setxattr",
     "statvfs",
+    "statx",
+    "statx_result",
     "truncate",
     "utime",
 ]
@@ -41,6 +44,7 @@ Target: TypeAlias = Path | int
 """A path, or an open descriptor where `os` takes one too."""
 
 _NANO = 1_000_000_000
+_AT_EMPTY_PATH = 0x1000  # <fcntl.h>
 _XATTR_SMALL = 256  # bytes; as os.listxattr tries first, which convmvfs depends on
 _XATTR_MAX = 65536  # XATTR_SIZE_MAX, XATTR_LIST_MAX of <linux/limits.h>
 
@@ -119,6 +123,73 @@ def fchown(fd: int, uid: int, gid: int) -> None:
 
 
 # ---- times ---------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class statx_result:  # noqa: N801  (os.stat_result's like)
+    """What statx(2) tells. `stx_mask` says which fields are true: `STATX_*` of <linux/stat.h>;
+    times are nanoseconds since the epoch, `stx_btime_ns` is None where the file system has none."""
+
+    stx_mask: int
+    stx_mode: int
+    stx_nlink: int
+    stx_uid: int
+    stx_gid: int
+    stx_ino: int
+    stx_size: int
+    stx_blksize: int
+    stx_blocks: int
+    stx_dev: int
+    stx_rdev: int
+    stx_atime_ns: int
+    stx_mtime_ns: int
+    stx_ctime_ns: int
+    stx_btime_ns: int | None
+
+
+_STATX_BASIC_STATS, _STATX_BTIME = 0x7FF, 0x800  # <linux/stat.h>
+
+
+def _statx_result(stx: Any) -> statx_result:
+    names = ("mask", "mode", "nlink", "uid", "gid", "ino", "size", "blksize", "blocks")
+    plain = {f"stx_{name}": getattr(stx, f"stx_{name}") for name in names}
+    times = {
+        f"stx_{kind}time_ns": time.tv_sec * _NANO + time.tv_nsec
+        for kind, time in zip("amc", (stx.stx_atime, stx.stx_mtime, stx.stx_ctime), strict=True)
+    }
+    born = stx.stx_btime.tv_sec * _NANO + stx.stx_btime.tv_nsec
+    return statx_result(
+        **plain,
+        **times,
+        stx_btime_ns=born if stx.stx_mask & _STATX_BTIME else None,
+        stx_dev=os.makedev(stx.stx_dev_major, stx.stx_dev_minor),
+        stx_rdev=os.makedev(stx.stx_rdev_major, stx.stx_rdev_minor),
+    )
+
+
+def statx(
+    path: Target,
+    mask: int = _STATX_BASIC_STATS | _STATX_BTIME,
+    *,
+    flags: int = 0,
+    dir_fd: int | None = None,
+    follow_symlinks: bool = True,
+) -> statx_result:
+    """statx(2), which `os` has from Python 3.15 on: stat() with the time of birth.
+
+    mask: what is wanted, `STATX_*`; flags: `AT_STATX_*`. Serves real paths and descriptors too.
+    """
+    flags |= _no_follow(follow_symlinks)
+    if isinstance(path, int):
+        dir_fd, flags = path, flags | _AT_EMPTY_PATH
+    text = b"" if isinstance(path, int) else encode(path)
+    if text is None:  # os finds the words
+        os.stat(path, dir_fd=dir_fd)
+        raise ValueError("embedded null byte")
+    stx = ffi.new("struct statx *")
+    if lib.df_statx(at(dir_fd), text, flags, mask, stx) < 0:
+        checked(-ffi.errno, path if isinstance(path, int) else os.fspath(path))
+    return _statx_result(stx)
 
 
 def _timespec(seconds: float) -> tuple[int, int]:

@@ -15,6 +15,7 @@ import cffi
 NATIVE = Path(__file__).resolve().parent.parent / "native"
 
 SOURCE = """
+#define _GNU_SOURCE
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <directfuse.h>
@@ -43,7 +44,16 @@ struct statvfs {
     ...;
 };
 struct stat;
-struct statx;
+struct statx_timestamp { int64_t tv_sec; uint32_t tv_nsec; ...; };
+struct statx {
+    uint32_t stx_mask, stx_blksize;
+    uint32_t stx_nlink, stx_uid, stx_gid;
+    uint16_t stx_mode;
+    uint64_t stx_ino, stx_size, stx_blocks;
+    struct statx_timestamp stx_atime, stx_btime, stx_ctime, stx_mtime;
+    uint32_t stx_rdev_major, stx_rdev_minor, stx_dev_major, stx_dev_minor;
+    ...;
+};
 struct iovec;
 struct df_read;
 
@@ -96,6 +106,7 @@ mode_t df_umask(mode_t mask);
 int df_identity_refresh(void);
 
 int df_fallocate(int fd, int mode, off_t offset, off_t length);
+int df_statx(int dirfd, const char *path, int flags, unsigned mask, struct statx *stx);
 int df_renameat2(int from_dirfd, const char *from, int to_dirfd, const char *to, unsigned flags);
 
 const char *df_left_path(int which);

@@ -24,6 +24,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+#include "../later.h"
 #include "files.h"
 #include "protocol.h"
 

@@ -85,7 +85,7 @@ static struct fuse_session *make_session(struct channel *channel, const struct s
     char *options = session_options(&server->mount, program, channel->max_read);
     if (options && fuse_opt_add_arg(&args, "helper") == 0 && fuse_opt_add_arg(&args, "-o") == 0 &&
         fuse_opt_add_arg(&args, options) == 0)
-        session = fuse_session_new(&args, &request_ops, sizeof(request_ops), channel);
+        session = fuse_session_new(&args, &request_ops.ops, later_ops_size(), channel);
     fuse_opt_free_args(&args);
     free(options);
     return session;

@@ -8,6 +8,7 @@
 
 #include <linux/fuse.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 /* INIT; bits from 32 on are those of flags2 (FUSE_INIT_EXT). */
 #define PROTOCOL_CREATE_SUPP_GROUP (UINT64_C(1) << 34) /* 7.38 */
@@ -30,6 +31,25 @@ enum { PROTOCOL_EXT_GROUPS = 32 };
 struct protocol_extension {
     uint32_t size; /* bytes, this header included */
     uint32_t type;
+};
+
+/* 7.39; of the answer Linux takes over the basic attributes and the time of birth. */
+enum { PROTOCOL_STATX = 52 };
+
+struct protocol_statx_in {
+    uint32_t getattr_flags;
+    uint32_t reserved;
+    uint64_t fh;
+    uint32_t sx_flags; /* AT_STATX_*: 0 */
+    uint32_t sx_mask;  /* STATX_* */
+};
+
+struct protocol_statx_out {
+    uint64_t attr_valid; /* seconds */
+    uint32_t attr_valid_nsec;
+    uint32_t flags;
+    uint64_t spare[2];
+    struct statx stat; /* struct fuse_statx has the same layout */
 };
 
 /* 7.45: as COPY_FILE_RANGE, but for the reply. */

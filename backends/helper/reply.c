@@ -103,6 +103,34 @@ static void pass_attr(const struct pending *pending, const char *body, size_t si
     fuse_reply_attr(pending->req, &st, seconds(out.attr_valid, out.attr_valid_nsec));
 }
 
+/* What belongs to bytes that were read ahead is told as by GETATTR. */
+static void tell_files(const struct pending *pending, const struct protocol_statx_out *out)
+{
+    const struct statx *stx = &out->stat;
+    struct fuse_attr attr = {
+        .ino = stx->stx_ino,
+        .size = stx->stx_size,
+        .mtime = (uint64_t)stx->stx_mtime.tv_sec,
+        .mtimensec = stx->stx_mtime.tv_nsec,
+        .mode = stx->stx_mode,
+    };
+
+    if ((stx->stx_mask & STATX_BASIC_STATS) == STATX_BASIC_STATS)
+        files_told(pending->channel, pending->node, &attr, out->attr_valid, out->attr_valid_nsec,
+                   pending->clock);
+}
+
+static void pass_statx(const struct pending *pending, const char *body, size_t size)
+{
+    struct protocol_statx_out out;
+
+    (void)size;
+    memcpy(&out, body, sizeof(out));
+    tell_files(pending, &out);
+    fuse_reply_statx(pending->req, (int)out.flags, &out.stat,
+                     seconds(out.attr_valid, out.attr_valid_nsec));
+}
+
 /* The channel's buffer has room for the NUL. */
 static void pass_link(const struct pending *pending, const char *body, size_t size)
 {
@@ -244,6 +272,7 @@ static const struct kind {
     [FUSE_LINK] = {pass_entry, sizeof(struct fuse_entry_out)},
     [FUSE_CREATE] = {pass_create, sizeof(struct fuse_entry_out) + sizeof(struct fuse_open_out)},
     [FUSE_GETATTR] = {pass_attr, sizeof(struct fuse_attr_out)},
+    [PROTOCOL_STATX] = {pass_statx, sizeof(struct protocol_statx_out)},
     [FUSE_SETATTR] = {pass_attr, sizeof(struct fuse_attr_out)},
     [FUSE_READLINK] = {pass_link, 0},
     [FUSE_OPEN] = {pass_open, sizeof(struct fuse_open_out)},

@@ -9,7 +9,7 @@
 
 #include "channel.h"
 
-extern const struct fuse_lowlevel_ops request_ops; /* the userdata is a struct channel */
+extern const struct later_ops request_ops; /* the userdata is a struct channel */
 
 /* An argument struct and up to two texts (with their NULs) or data behind it. */
 #define REQUEST(code, id, ...)                                                                     \
@@ -42,6 +42,7 @@ void request_lookup(fuse_req_t, fuse_ino_t, const char *);
 void request_forget(fuse_req_t, fuse_ino_t, uint64_t);
 void request_forget_multi(fuse_req_t, size_t, struct fuse_forget_data *);
 void request_getattr(fuse_req_t, fuse_ino_t, struct fuse_file_info *);
+void request_statx(fuse_req_t, fuse_ino_t, int flags, int mask, struct fuse_file_info *);
 void request_setattr(fuse_req_t, fuse_ino_t, struct stat *, int, struct fuse_file_info *);
 void request_readlink(fuse_req_t, fuse_ino_t);
 void request_mknod(fuse_req_t, fuse_ino_t, const char *, mode_t, dev_t);

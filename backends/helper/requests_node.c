@@ -56,6 +56,19 @@ void request_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
     request_send(req, &message);
 }
 
+void request_statx(fuse_req_t req, fuse_ino_t ino, int flags, int mask, struct fuse_file_info *fi)
+{
+    struct protocol_statx_in in = {.sx_flags = (uint32_t)flags, .sx_mask = (uint32_t)mask};
+    struct message message = REQUEST(PROTOCOL_STATX, ino);
+
+    if (fi) {
+        in.getattr_flags = FUSE_GETATTR_FH;
+        in.fh = handle_fh(fi);
+    }
+    request_add(&message, &in, sizeof(in));
+    request_send(req, &message);
+}
+
 /* FUSE_SET_ATTR_* of libfuse and FATTR_* of the protocol are the same bits. */
 _Static_assert(FUSE_SET_ATTR_MODE == FATTR_MODE && FUSE_SET_ATTR_UID == FATTR_UID &&
                    FUSE_SET_ATTR_GID == FATTR_GID && FUSE_SET_ATTR_SIZE == FATTR_SIZE &&

@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 
 /* ---- replies ---------------------------------------------------------------------------- */
 
@@ -142,6 +143,40 @@ static void door_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *
     const struct door *door = door_of(req);
     (void)fi;
     reply_attr(req, door, door_inode(door, ino));
+}
+
+static struct statx_timestamp statx_time(struct timespec time)
+{
+    return (struct statx_timestamp){.tv_sec = time.tv_sec, .tv_nsec = (uint32_t)time.tv_nsec};
+}
+
+static void door_statx(fuse_req_t req, fuse_ino_t ino, int flags, int mask,
+                       struct fuse_file_info *fi)
+{
+    const struct door *door = door_of(req);
+    struct inode *inode = door_inode(door, ino);
+    struct stat st;
+    (void)flags, (void)mask, (void)fi; /* everything is at hand */
+
+    fill_stat(&st, inode);
+    struct statx stx = {
+        .stx_mask = STATX_BASIC_STATS | STATX_BTIME,
+        .stx_blksize = (uint32_t)st.st_blksize,
+        .stx_nlink = (uint32_t)st.st_nlink,
+        .stx_uid = st.st_uid,
+        .stx_gid = st.st_gid,
+        .stx_mode = (uint16_t)st.st_mode,
+        .stx_ino = st.st_ino,
+        .stx_size = (uint64_t)st.st_size,
+        .stx_blocks = (uint64_t)st.st_blocks,
+        .stx_atime = statx_time(st.st_atim),
+        .stx_btime = statx_time(inode_born(door->store, inode)),
+        .stx_ctime = statx_time(st.st_ctim),
+        .stx_mtime = statx_time(st.st_mtim),
+        .stx_rdev_major = major(st.st_rdev),
+        .stx_rdev_minor = minor(st.st_rdev),
+    };
+    fuse_reply_statx(req, 0, &stx, door->timeout);
 }
 
 /* FUSE_SET_ATTR_* as ATTR_*. */
@@ -370,34 +405,38 @@ static void door_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 
 /* ---- the table -------------------------------------------------------------------------- */
 
-const struct fuse_lowlevel_ops door_ops = {
-    .init = door_init,
-    .lookup = door_lookup,
-    .forget = door_forget,
-    .forget_multi = door_forget_multi,
-    .getattr = door_getattr,
-    .setattr = door_setattr,
-    .readlink = door_readlink,
-    .mknod = door_mknod,
-    .mkdir = door_mkdir,
-    .unlink = door_unlink,
-    .rmdir = door_rmdir,
-    .symlink = door_symlink,
-    .rename = door_rename,
-    .link = door_link,
-    .create = door_create,
-    .open = door_data_open,
-    .read = door_data_read,
-    .write_buf = door_data_write_buf,
-    .fallocate = door_data_fallocate,
-    .copy_file_range = door_data_copy,
-    .lseek = door_data_lseek,
-    .opendir = door_list_opendir,
-    .readdir = door_list_readdir,
-    .readdirplus = door_list_readdirplus,
-    .statfs = door_statfs,
-    .setxattr = door_setxattr,
-    .getxattr = door_getxattr,
-    .listxattr = door_listxattr,
-    .removexattr = door_removexattr,
+const struct later_ops door_ops = {
+    .ops =
+        {
+            .init = door_init,
+            .lookup = door_lookup,
+            .forget = door_forget,
+            .forget_multi = door_forget_multi,
+            .getattr = door_getattr,
+            .setattr = door_setattr,
+            .readlink = door_readlink,
+            .mknod = door_mknod,
+            .mkdir = door_mkdir,
+            .unlink = door_unlink,
+            .rmdir = door_rmdir,
+            .symlink = door_symlink,
+            .rename = door_rename,
+            .link = door_link,
+            .create = door_create,
+            .open = door_data_open,
+            .read = door_data_read,
+            .write_buf = door_data_write_buf,
+            .fallocate = door_data_fallocate,
+            .copy_file_range = door_data_copy,
+            .lseek = door_data_lseek,
+            .opendir = door_list_opendir,
+            .readdir = door_list_readdir,
+            .readdirplus = door_list_readdirplus,
+            .statfs = door_statfs,
+            .setxattr = door_setxattr,
+            .getxattr = door_getxattr,
+            .listxattr = door_listxattr,
+            .removexattr = door_removexattr,
+        },
+    .statx = door_statx,
 };

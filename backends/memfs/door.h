@@ -7,6 +7,7 @@
 #define FUSE_USE_VERSION 314
 #include <fuse_lowlevel.h>
 
+#include "../later.h"
 #include "store.h"
 
 #pragma GCC visibility push(hidden)
@@ -21,7 +22,7 @@ struct door {
     struct fuse_entry_param absent; /* how a name that is not there is answered */
 };
 
-extern const struct fuse_lowlevel_ops door_ops;
+extern const struct later_ops door_ops;
 
 /* door_data.c, its part of door_ops */
 void door_data_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);

@@ -116,6 +116,27 @@ static void give_inode(struct store *store, struct inode *inode)
 
 /* ---- life ------------------------------------------------------------------------------- */
 
+static int64_t microseconds(const struct timespec *time)
+{
+    return (int64_t)time->tv_sec * 1000000 + time->tv_nsec / 1000;
+}
+
+/* 48 bits are four years before and after the store was made. */
+static void set_born(const struct store *store, struct inode *inode, const struct timespec *now)
+{
+    int64_t age = microseconds(now) - store->born;
+
+    inode->born_high = (int16_t)(age >> 32);
+    inode->born_low = (uint32_t)age;
+}
+
+struct timespec inode_born(const struct store *store, const struct inode *inode)
+{
+    int64_t born = store->born + inode->born_high * (INT64_C(1) << 32) + inode->born_low;
+
+    return (struct timespec){.tv_sec = born / 1000000, .tv_nsec = born % 1000000 * 1000};
+}
+
 struct inode *inode_new(struct store *store, mode_t mode, uid_t uid, gid_t gid,
                         const struct timespec *now, int *error)
 {
@@ -135,6 +156,7 @@ struct inode *inode_new(struct store *store, mode_t mode, uid_t uid, gid_t gid,
     atomic_init(&inode->refs, 1);
     atomic_init(&inode->seen, false);
     inode->type = IFTODT(mode);
+    set_born(store, inode, now);
     inode->attr = (struct attr){
         .mode = mode,
         .nlink = 1,

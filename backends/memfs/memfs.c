@@ -167,7 +167,7 @@ static int loop(struct fuse_session *session, const struct fuse_cmdline_opts *cm
 static int serve(struct fuse_args *args, const struct fuse_cmdline_opts *cmdline, struct door *door)
 {
     int result = -1;
-    struct fuse_session *session = fuse_session_new(args, &door_ops, sizeof(door_ops), door);
+    struct fuse_session *session = fuse_session_new(args, &door_ops.ops, later_ops_size(), door);
     if (!session)
         return -1;
     if (fuse_set_signal_handlers(session) == 0) {

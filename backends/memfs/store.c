@@ -37,6 +37,8 @@ static bool make_root(struct store *store, const struct store_options *options)
     mode_t mode = S_IFDIR | (options->mode & 07777);
     struct timespec now = stamp_now(store, false);
     int error;
+
+    store->born = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
     struct inode *root = inode_new(store, mode, options->uid, options->gid, &now, &error);
     if (!root)
         return false;

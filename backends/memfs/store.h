@@ -71,6 +71,8 @@ struct inode {
     _Atomic uint64_t refs;    /* see above; 0 in a free inode */
     uint8_t type;             /* DT_*, never changes */
     _Atomic bool seen;        /* attr has been told since it changed; see stamp.c */
+    int16_t born_high;        /* inode_born(): two parts, for there is just so much room */
+    uint32_t born_low;
     union {
         struct attr attr;
         uint64_t attr_words[ATTR_WORDS];
@@ -151,6 +153,7 @@ struct shard {
 
 struct store {
     struct inode *root;
+    int64_t born; /* microseconds since the epoch */
     struct lock rename;
     bool noatime;
     bool huge;     /* large files from huge pages */
@@ -215,6 +218,8 @@ static inline void inode_get(struct inode *inode)
 }
 /* Gives up `count` references; the last one frees the inode. No lock of an inode may be held. */
 void inode_put(struct store *store, struct inode *inode, uint64_t count);
+/* When it was made, to the microsecond below. Never changes. */
+struct timespec inode_born(const struct store *store, const struct inode *inode);
 /* A consistent copy of the attributes, nearly always without the lock; they count as seen. */
 static inline struct attr inode_attr(struct inode *inode);
 struct attr inode_attr_locked(struct inode *inode);

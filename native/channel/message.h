@@ -151,6 +151,7 @@ struct df_message_file {
 
 union df_results {
     struct stat st;
+    struct df_statx statx;
     struct statvfs statvfs;
     struct df_message_file file;
     struct df_lock lock;

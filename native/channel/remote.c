@@ -116,6 +116,11 @@ static int remote_getattr(FS, WHERE, struct stat *st)
     TRIP_BY_NAME(df_trip_getattr(&trip, &at, st));
 }
 
+static int remote_statx(FS, WHERE, struct df_statx *out)
+{
+    TRIP_BY_NAME(df_trip_statx(&trip, &at, out));
+}
+
 static int remote_setattr(FS, WHERE, const struct df_setattr *set, struct stat *st)
 {
     TRIP_BY_NAME(df_trip_setattr(&trip, &at, set, st));

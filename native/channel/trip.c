@@ -70,6 +70,22 @@ int df_trip_getattr(struct df_trip *trip, const struct df_trip_where *where, str
     return (int)df_letter_finish(&l, result);
 }
 
+int df_trip_statx(struct df_trip *trip, const struct df_trip_where *where, struct df_statx *out)
+{
+    struct df_letter l;
+    int64_t result;
+    int error = df_letter_begin_where(&l, trip, DF_MESSAGE_statx, where);
+
+    if (error < 0)
+        return error;
+    result = df_letter_send(&l, &error);
+    if (error < 0)
+        return error;
+    if (result == 0)
+        *out = l.message->out.statx;
+    return (int)df_letter_finish(&l, result);
+}
+
 int df_trip_setattr(struct df_trip *trip, const struct df_trip_where *where,
                     const struct df_setattr *set, struct stat *st)
 {

@@ -48,6 +48,7 @@ struct df_trip_where {
 bool df_trip_known(struct df_trip *trip, const struct df_trip_where *where, int *result,
                    struct stat *st);
 int df_trip_getattr(struct df_trip *trip, const struct df_trip_where *where, struct stat *st);
+int df_trip_statx(struct df_trip *trip, const struct df_trip_where *where, struct df_statx *out);
 int df_trip_setattr(struct df_trip *trip, const struct df_trip_where *where,
                     const struct df_setattr *set, struct stat *st);
 int df_trip_access(struct df_trip *trip, const struct df_trip_where *where, int mask);

@@ -58,10 +58,12 @@ static struct statx_timestamp statx_time(struct timespec time)
     return (struct statx_timestamp){.tv_sec = time.tv_sec, .tv_nsec = (uint32_t)time.tv_nsec};
 }
 
-static void fill_statx(struct statx *stx, const struct stat *st)
+static void fill_statx(struct statx *stx, const struct df_statx *from)
 {
+    const struct stat *st = &from->st;
+
     memset(stx, 0, sizeof(*stx));
-    stx->stx_mask = STATX_BASIC_STATS;
+    stx->stx_mask = from->mask;
     stx->stx_blksize = (uint32_t)st->st_blksize;
     stx->stx_nlink = (uint32_t)st->st_nlink;
     stx->stx_uid = st->st_uid;
@@ -77,6 +79,8 @@ static void fill_statx(struct statx *stx, const struct stat *st)
     stx->stx_rdev_minor = minor(st->st_rdev);
     stx->stx_dev_major = major(st->st_dev);
     stx->stx_dev_minor = minor(st->st_dev);
+    if (from->mask & STATX_BTIME)
+        stx->stx_btime = statx_time(from->btime);
 }
 
 /* do_statx() of the kernel. */
@@ -88,20 +92,38 @@ static int check_statx(int flags, unsigned mask)
     return 0;
 }
 
+/* As fuse_update_get_attr() of the kernel: STATX is for the time of birth, and what a file system
+ * does not know is asked for once. */
+static ssize_t statx_there(struct df_way *way, unsigned mask, struct df_statx *out)
+{
+    struct df_mount *mount = way->leg.mount;
+    ssize_t ret;
+
+    if ((mask & STATX_BTIME) && !atomic_load_explicit(&mount->plain_stat, memory_order_relaxed)) {
+        ret = way->fs->ops->statx(way->fs, &way->call, &way->leg.where, out);
+        ret = df_call_result(&way->call, ret);
+        if (ret != DF_PLAIN_STAT)
+            return ret;
+        atomic_store_explicit(&mount->plain_stat, true, memory_order_relaxed);
+    }
+    out->mask = STATX_BASIC_STATS;
+    return way->fs->ops->getattr(way->fs, &way->call, &way->leg.where, &out->st);
+}
+
 int df_call_statx(int dirfd, const char *path, int flags, unsigned mask, struct statx *stx)
 {
     struct df_way way;
-    struct stat st;
+    struct df_statx found;
     ssize_t ret = df_way_begin(&way, dirfd, path, route_flags(flags));
 
     while (df_way_next(&way, &ret)) {
         ret = check_statx(flags, mask);
         if (ret == 0)
-            ret = way.fs->ops->getattr(way.fs, &way.call, &way.leg.where, &st);
+            ret = statx_there(&way, mask, &found);
     }
     if (ret == 0) {
-        st.st_dev = way.leg.mount->dev;
-        fill_statx(stx, &st);
+        found.st.st_dev = way.leg.mount->dev;
+        fill_statx(stx, &found);
     }
     return (int)df_way_end(&way, ret);
 }

@@ -313,6 +313,13 @@ static void default_destroy(struct df_fs *fs)
     (void)fs;
 }
 
+static int default_statx(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                         struct df_statx *out)
+{
+    (void)fs, (void)call, (void)where, (void)out;
+    return DF_PLAIN_STAT;
+}
+
 /* ---- the table ----------------------------------------------------------------------------- */
 
 #define default_getattr NULL /* mandatory */

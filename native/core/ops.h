@@ -57,6 +57,8 @@ enum {
     DF_NOT_OURS = -5003, /* core to door only: path or descriptor belongs to the kernel */
 };
 
+enum { DF_PLAIN_STAT = 1 }; /* result of statx alone: ask getattr */
+
 /* ---- naming an object ------------------------------------------------------------------- */
 
 enum {
@@ -102,6 +104,14 @@ struct df_setattr {
     off_t size; /* bytes, never negative */
     struct timespec atime;
     struct timespec mtime;
+};
+
+/* What FUSE can tell of a file: struct fuse_statx of <linux/fuse.h> has more fields, the kernel
+ * takes over these. */
+struct df_statx {
+    struct stat st;
+    uint32_t mask; /* what is true of it: of STATX_BASIC_STATS and STATX_BTIME */
+    struct timespec btime;
 };
 
 /*
@@ -288,6 +298,13 @@ struct df_ops {
     /* The mount is gone from the table, no call is in flight, every file is released. Frees fs.
      * Default: nothing. */
     void (*destroy)(struct df_fs *fs);
+
+    /* --- later ones, in the order they came --- */
+
+    /* Attributes with those that stat(2) does not show: asked for when statx(2) wants the time of
+     * birth. DF_PLAIN_STAT: it knows no more than getattr, now and later. Default: that. */
+    int (*statx)(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                 struct df_statx *out);
 };
 
 /* The start of every host's and wrapper's own struct. `ops` is always a completed table. */

@@ -8,6 +8,7 @@
 
 #include "highlevel/ask.h"
 #include "host/permission.h"
+#include "host/statx.h"
 
 /* ---- getattr ---- */
 
@@ -187,6 +188,74 @@ int df_highlevel_getattr(struct df_fs *fs, struct df_call *call, const struct df
     if (DF_UNLIKELY(call->asks_validity))
         tell_validity(df_highlevel_of(fs), call, result);
     return result;
+}
+
+/* ---- statx ---- */
+
+/* The plugin's answer, as fuse_lib_statx() shows it: not kept, for it is asked for seldom. `node`:
+ * of the open file, or NULL: of `place`. */
+static int take_statx(struct df_frame *frame, struct df_open_path *node,
+                      const struct df_place *place, const struct statx *answer,
+                      struct df_statx *out)
+{
+    df_statx_take(out, answer);
+    if (node && df_open_path_is_hidden(node) && out->st.st_nlink > 0)
+        out->st.st_nlink--;
+    return node ? df_highlevel_fix_stat(frame, node, NULL, 0, df_open_path_key(node), &out->st)
+                : df_highlevel_fix_stat(frame, NULL, place->path, place->len, place->key, &out->st);
+}
+
+static int statx_by_path(struct df_frame *frame, const struct df_where *where, struct df_statx *out)
+{
+    struct statx answer = {0};
+    struct df_place place;
+
+    int result = df_walk(frame, where, 0, &place, NULL);
+    if (result == 0)
+        result = df_place_result(frame, &place,
+                                 frame->hl->statx(place.path, 0, DF_STATX_MASK, &answer, NULL));
+    if (result == 0)
+        result = take_statx(frame, NULL, &place, &answer, out);
+    df_walk_end(frame, &place);
+    return result;
+}
+
+static int statx_by_handle(struct df_frame *frame, struct df_file *file, struct df_statx *out)
+{
+    struct statx answer = {0};
+    union df_file_info fi;
+
+    df_handle_info(frame, file, &fi);
+    const char *path = df_handle_hold(frame, file);
+    int result = df_handle_lost(frame, path)
+                     ? -ENOENT
+                     : frame->hl->statx(path, 0, DF_STATX_MASK, &answer, &fi.info);
+    df_handle_unhold(frame, file);
+    return result ? result : take_statx(frame, df_handle_of(file)->node, NULL, &answer, out);
+}
+
+static int statx_where(struct df_frame *frame, const struct df_where *where, struct df_statx *out)
+{
+    struct df_highlevel *hl = frame->hl;
+    struct df_file *file = where->len == 0 ? where->base : NULL;
+    int result;
+
+    if (!hl->statx || df_highlevel_lacks(hl, DF_MISSING_STATX))
+        return DF_PLAIN_STAT;
+    if (file && file->kind == DF_KIND_REGULAR && df_handle_of(file)->bits & DF_HANDLE_PLUGIN)
+        result = statx_by_handle(frame, file, out);
+    else
+        result = statx_by_path(frame, where, out);
+    if (result != -ENOSYS)
+        return result;
+    df_highlevel_miss(hl, DF_MISSING_STATX);
+    return DF_PLAIN_STAT;
+}
+
+int df_highlevel_statx(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                       struct df_statx *out)
+{
+    return DF_IN_FRAME(fs, call, statx_where(&frame, where, out));
 }
 
 /* ---- setattr ---- */

@@ -65,6 +65,7 @@ static const struct df_ops highlevel_ops = {
     .lock = df_highlevel_lock,
     .flock = df_highlevel_flock,
     .destroy = df_highlevel_free,
+    .statx = df_highlevel_statx,
 };
 
 static struct df_ops completed; /* highlevel_ops with the core's defaults in the gaps */
@@ -111,6 +112,11 @@ struct df_fs *df_highlevel_new(const struct fuse_operations *ops, size_t op_size
 struct fuse_config *df_highlevel_config(struct df_fs *fs)
 {
     return &df_highlevel_of(fs)->config;
+}
+
+void df_highlevel_set_statx(struct df_fs *fs, df_highlevel_statx_op *statx)
+{
+    df_highlevel_of(fs)->statx = statx;
 }
 
 void df_highlevel_set_masks(struct df_fs *fs, unsigned fmask, unsigned dmask)

@@ -43,6 +43,11 @@ DF_PRIVATE_EXPORT struct df_fs *df_highlevel_new(const struct fuse_operations *o
  * df_highlevel_init(). */
 DF_PRIVATE_EXPORT struct fuse_config *df_highlevel_config(struct df_fs *fs);
 
+/* The operation `statx` of libfuse 3.18; NULL: missing. Before df_highlevel_init(). */
+typedef int df_highlevel_statx_op(const char *path, int flags, int mask, struct statx *stx,
+                                  struct fuse_file_info *fi);
+DF_PRIVATE_EXPORT void df_highlevel_set_statx(struct df_fs *fs, df_highlevel_statx_op *statx);
+
 /* -o fmask= and dmask=: permission bits to hide of files and of directories, before config->umask
  * where they are not 0; config->set_mode must be set. Also from ops->init. */
 DF_PRIVATE_EXPORT void df_highlevel_set_masks(struct df_fs *fs, unsigned fmask, unsigned dmask);

@@ -58,12 +58,14 @@ enum {
     DF_MISSING_LISTXATTR = 1 << 12,
     DF_MISSING_SETXATTR = 1 << 13,
     DF_MISSING_REMOVEXATTR = 1 << 14,
+    DF_MISSING_STATX = 1 << 15,
 };
 
 /* All fields but the atomic ones and those with locks of their own are fixed after init. */
 struct df_highlevel {
     struct df_fs fs; /* first */
     struct fuse_operations ops;
+    df_highlevel_statx_op *statx; /* behind them in libfuse 3.18; NULL: missing */
     union {
         struct fuse_config config;
         char reserve[sizeof(struct fuse_config) + DF_HIGHLEVEL_CONFIG_RESERVE];
@@ -517,6 +519,8 @@ int df_highlevel_stat_file(struct df_frame *frame, struct df_file *file, struct 
 /* ---- the ops ---- */
 
 int df_highlevel_getattr(struct df_fs *, struct df_call *, const struct df_where *, struct stat *);
+int df_highlevel_statx(struct df_fs *, struct df_call *, const struct df_where *,
+                       struct df_statx *);
 int df_highlevel_setattr(struct df_fs *, struct df_call *, const struct df_where *,
                          const struct df_setattr *, struct stat *);
 int df_highlevel_access(struct df_fs *, struct df_call *, const struct df_where *, int mask);

@@ -69,6 +69,12 @@ static int remote_getattr(struct df_fs *fs, struct df_call *call, const struct d
     REMOTE_WHERE(getattr, st);
 }
 
+static int remote_statx(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                        struct df_statx *out)
+{
+    REMOTE_WHERE(statx, out);
+}
+
 static int remote_setattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                           const struct df_setattr *set, struct stat *st)
 {
@@ -310,6 +316,7 @@ static const struct df_ops ops = {
     .readdir = remote_readdir,
     .ioctl = remote_ioctl,
     .advise = remote_advise,
+    .statx = remote_statx,
 };
 
 struct df_fs dfi_remote = {.ops = &ops};

@@ -36,11 +36,14 @@ int fuse_session_loop_mt_312(struct fuse_session *se, struct fuse_loop_config *c
 int fuse_parse_cmdline_30(struct fuse_args *args, struct fuse_cmdline_opts *opts);
 int fuse_parse_cmdline_312(struct fuse_args *args, struct fuse_cmdline_opts *opts);
 int fuse_set_fail_signal_handlers(struct fuse_session *se);
+struct statx;
+int fuse_reply_statx(fuse_req_t req, int flags, const struct statx *st, double attr_timeout);
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "highlevel/highlevel.h"
 #include "loader/plugin.h"
 
 #if FUSE_VERSION < FUSE_MAKE_VERSION(3, 14) || FUSE_VERSION >= FUSE_MAKE_VERSION(3, 17)
@@ -75,7 +78,8 @@ struct fuse_session {
 
 /* One layer of a stack: the plugin's operations, or a module's above it. */
 struct fuse_fs {
-    struct fuse_operations ops; /* zero where the layer was built against fewer */
+    struct fuse_operations ops;   /* zero where the layer was built against fewer */
+    df_highlevel_statx_op *statx; /* behind them from libfuse 3.18 on; NULL: missing */
     void *user_data;
     struct fuse_fs *below;            /* the layer this one was pushed onto; NULL: the plugin's */
     void (*discard)(void *user_data); /* frees user_data when destroy never ran; may be NULL */
@@ -172,6 +176,10 @@ int df_abi_loop_mt(struct fuse_session *se, const struct fuse_loop_config *confi
 int df_abi_serve(struct fuse_session *se, bool serial);
 
 /* ---- stack.c, module.c ---- */
+
+/* fuse_fs_statx() of libfuse 3.18. */
+int df_abi_fs_statx(struct fuse_fs *fs, const char *path, int flags, int mask, struct statx *stx,
+                    struct fuse_file_info *fi);
 
 /* fuse_fs_*() of the same names, with our own structures. */
 struct fuse_fs *df_abi_fs_new(const struct fuse_operations *op, size_t op_size, void *user_data);

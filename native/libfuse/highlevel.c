@@ -74,6 +74,7 @@ static int make_host(struct fuse *f, struct df_plugin *plugin)
     if (!se->fs)
         return df_abi_no_memory();
     *df_highlevel_config(se->fs) = f->config;
+    df_highlevel_set_statx(se->fs, f->top->statx);
     df_highlevel_set_masks(se->fs, f->fmask, f->dmask);
     return 0;
 }

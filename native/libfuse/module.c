@@ -58,6 +58,12 @@ static int layer_getattr(const char *path, struct stat *st, struct fuse_file_inf
     return WITH_PATH(fuse_fs_getattr(layer->next, down, st, fi));
 }
 
+static int layer_statx(const char *path, int flags, int mask, struct statx *stx,
+                       struct fuse_file_info *fi)
+{
+    return WITH_PATH(df_abi_fs_statx(layer->next, down, flags, mask, stx, fi));
+}
+
 static int read_link(struct df_layer *layer, const char *down, char *target, size_t size)
 {
     int result = fuse_fs_readlink(layer->next, down, target, size);
@@ -377,6 +383,7 @@ struct fuse_fs *df_layer_push(struct df_layer *layer, struct fuse_fs *below)
     struct fuse_fs *fs = df_abi_fs_new(&ops, sizeof(ops), layer);
     if (!fs)
         return NULL;
+    fs->statx = below->statx ? layer_statx : NULL;
     layer->next = below;
     fs->below = below;
     fs->discard = layer_discard;

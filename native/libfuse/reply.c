@@ -137,3 +137,10 @@ int fuse_req_interrupted(fuse_req_t req)
 {
     return df_req_interrupted(req);
 }
+
+/* The flags are of AT_STATX_SYNC_TYPE, and nobody has read them yet. */
+int fuse_reply_statx(fuse_req_t req, int flags, const struct statx *st, double attr_timeout)
+{
+    (void)flags;
+    return df_reply_statx(req, st, attr_timeout);
+}

@@ -83,6 +83,15 @@ int fuse_fs_getattr(struct fuse_fs *fs, const char *path, struct stat *buf,
     return CALL(fs, getattr, path, buf, fi);
 }
 
+int df_abi_fs_statx(struct fuse_fs *fs, const char *path, int flags, int mask, struct statx *stx,
+                    struct fuse_file_info *fi)
+{
+    void *before = enter(fs);
+    int result = fs->statx ? fs->statx(path, flags, mask, stx, fi) : -ENOSYS;
+    leave(before);
+    return result;
+}
+
 int fuse_fs_readlink(struct fuse_fs *fs, const char *path, char *buf, size_t len)
 {
     return CALL(fs, readlink, path, buf, len);

@@ -2,7 +2,7 @@
  * versions4.c - what libfuse3.so.4 (libfuse 3.17 to 3.18) has otherwise than libfuse3.so.3: the
  * version of its headers in every entry point, structures that have grown or moved, and new names.
  *
- *   fuse_operations, fuse_lowlevel_ops   longer: statx, tmpfile; only for kernels that ask for them
+ *   fuse_operations, fuse_lowlevel_ops   longer: statx, tmpfile
  *   fuse_file_info                       longer; the host has room behind its own
  *   fuse_conn_info                       capabilities in 64 bits, beside those in 32
  *   fuse_config                          no_rofd_flush moved; fmask, dmask
@@ -244,10 +244,12 @@ struct fuse_fs *df_abi_layer_new(const struct fuse_operations *op, size_t op_siz
     ops.read_buf = ops.read_buf ? do_read_buf : NULL;
     ops.write_buf = ops.write_buf ? do_write_buf : NULL;
     struct fuse_fs *fs = df_abi_fs_new(&ops, sizeof(ops), layer);
-    if (fs)
-        fs->discard = free;
-    else
+    if (!fs) {
         free(layer);
+        return NULL;
+    }
+    fs->discard = free;
+    fs->statx = layer->ops.statx;
     return fs;
 }
 
@@ -354,15 +356,7 @@ VERSION(fuse4_fs_write_buf, "fuse_fs_write_buf@@FUSE_3.0");
 int fuse_fs_statx(struct fuse_fs *fs, const char *path, int flags, int mask, struct statx *st,
                   struct fuse_file_info *fi)
 {
-    struct fuse_context *context = df_highlevel_context();
-    const struct layer4 *layer = fs->ops.init == do_init ? fs->user_data : NULL;
-    if (!layer || !layer->ops.statx || !context)
-        return -ENOSYS;
-    void *before = context->private_data;
-    context->private_data = fs->user_data;
-    int result = layer->ops.statx(path, flags, mask, st, fi);
-    context->private_data = before;
-    return result;
+    return df_abi_fs_statx(fs, path, flags, mask, st, fi);
 }
 
 /* ---- low-level sessions -------------------------------------------------------------------------
@@ -370,7 +364,7 @@ int fuse_fs_statx(struct fuse_fs *fs, const char *path, int flags, int mask, str
 
 /* A session's user data; it goes with the session. */
 struct low4 {
-    struct fuse4_lowlevel_ops ops;
+    struct df_lowlevel_ops ops; /* init, write_buf: with the structures of versions4.h */
     void *userdata;
 };
 
@@ -378,14 +372,14 @@ static void low_init(void *data, struct fuse_conn_info *conn)
 {
     const struct low4 *low = data;
     struct fuse4_conn_info conn4 = conn_4(conn);
-    ((low_init4_function *)(void *)low->ops.same.init)(low->userdata, &conn4);
+    ((low_init4_function *)(void *)low->ops.ops.init)(low->userdata, &conn4);
     conn_3(conn, &conn4);
 }
 
 static void low_destroy(void *data)
 {
     const struct low4 *low = data;
-    low->ops.same.destroy(low->userdata);
+    low->ops.ops.destroy(low->userdata);
 }
 
 static void low_write_buf(fuse_req_t req, fuse_ino_t ino, struct fuse_bufvec *buf, off_t off,
@@ -394,7 +388,7 @@ static void low_write_buf(fuse_req_t req, fuse_ino_t ino, struct fuse_bufvec *bu
     const struct low4 *low = df_req_userdata(req);
     struct fuse4_bufvec *vector = df4_vector_4(buf);
     if (vector)
-        ((low_write_buf4_function *)(void *)low->ops.same.write_buf)(req, ino, vector, off, fi);
+        ((low_write_buf4_function *)(void *)low->ops.ops.write_buf)(req, ino, vector, off, fi);
     else
         df_reply_err(req, ENOMEM);
     free(vector);
@@ -412,13 +406,14 @@ static struct fuse_session *low_new(struct fuse_args *args, const struct fuse_lo
     if (op)
         memcpy(&low->ops, op, op_size < sizeof(low->ops) ? op_size : sizeof(low->ops));
     low->userdata = userdata;
-    struct fuse_lowlevel_ops ops = low->ops.same;
-    ops.init = ops.init ? low_init : NULL;
-    ops.destroy = ops.destroy ? low_destroy : NULL;
-    ops.write_buf = ops.write_buf ? low_write_buf : NULL;
+    struct df_lowlevel_ops all = low->ops;
+    struct fuse_lowlevel_ops *ops = &all.ops;
+    ops->init = ops->init ? low_init : NULL;
+    ops->destroy = ops->destroy ? low_destroy : NULL;
+    ops->write_buf = ops->write_buf ? low_write_buf : NULL;
     struct fuse_session *se = NULL;
     if (fuse_opt_parse(args, NULL, low_later_opts, NULL) == 0)
-        se = df_abi_lowlevel_session(args, &ops, sizeof(ops), low, plugin);
+        se = df_abi_lowlevel_session(args, ops, sizeof(all), low, plugin);
     if (se)
         se->later = low;
     else
@@ -515,14 +510,4 @@ int fuse_req_get_payload(fuse_req_t req, char **payload, size_t *payload_size, v
     (void)payload_size;
     (void)registration;
     return -EINVAL; /* as for every request that did not come through io_uring */
-}
-
-/* The request that it answers is never sent. */
-int fuse_reply_statx(fuse_req_t req, int flags, const struct statx *st, double attr_timeout)
-{
-    (void)flags;
-    (void)st;
-    (void)attr_timeout;
-    df_reply_err(req, EIO);
-    return -EINVAL;
 }

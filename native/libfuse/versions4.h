@@ -92,14 +92,7 @@ _Static_assert(offsetof(struct fuse4_bufvec, buf) == offsetof(struct fuse_bufvec
 
 struct fuse4_operations {
     struct fuse_operations same; /* init, read_buf, write_buf: with the structures above */
-    int (*statx)(const char *path, int flags, int mask, struct statx *st,
-                 struct fuse_file_info *fi);
-};
-
-struct fuse4_lowlevel_ops {
-    struct fuse_lowlevel_ops same; /* init, write_buf: with the structures above */
-    void (*tmpfile)(fuse_req_t req, fuse_ino_t parent, mode_t mode, struct fuse_file_info *fi);
-    void (*statx)(fuse_req_t req, fuse_ino_t ino, int flags, int mask, struct fuse_file_info *fi);
+    df_highlevel_statx_op *statx;
 };
 
 typedef void *init4_function(struct fuse4_conn_info *conn, struct fuse4_config *config);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "host/permission.h"
+#include "host/statx.h"
 #include "lowlevel/private.h"
 #include "nodes/link.h"
 
@@ -48,6 +49,57 @@ int df_lowlevel_getattr(struct df_fs *fs, struct df_call *call, const struct df_
     if (DF_LIKELY(result == 0) && DF_LIKELY(df_node_attr_read(node, DF_ATTR_ALL, &clock, st)))
         return 0;
     return result < 0 ? result : (int)df_lowlevel_on_object(fs, call, where, ask_attr, st);
+}
+
+/* ---- statx --------------------------------------------------------------------------------- */
+
+/* Without a handle, also for an open file: so does statx(2) of the kernel. */
+static int send_statx(const struct df_target *target, struct df_statx_reply *reply)
+{
+    struct fuse_req req;
+
+    df_request_begin(&req, target->lane, target->call, DF_TAKES_STATX);
+    req.statx = reply;
+    return (int)DF_REQUEST_OF(&req, later.statx, target->node->id, 0, DF_STATX_MASK, NULL);
+}
+
+/* Who answers with all of them answers GETATTR as well; else the answer is not kept. */
+static int believe(struct df_node *node, const struct df_statx_reply *reply, uint32_t changes)
+{
+    const struct stat *st = &reply->found.st;
+
+    if ((reply->found.mask & STATX_BASIC_STATS) == STATX_BASIC_STATS)
+        return df_node_attr_store(node, st, df_node_expiry(reply->timeout), changes);
+    if (node->type == (st->st_mode & S_IFMT) && st->st_size >= 0)
+        return 0;
+    df_node_attr_spoil(node);
+    return -EIO;
+}
+
+static ssize_t ask_statx(const struct df_target *target, void *out)
+{
+    uint32_t changes = df_node_attr_changes(target->node);
+    struct df_statx_reply reply;
+    int result = send_statx(target, &reply);
+
+    if (result == -ENOSYS) {
+        df_lowlevel_note_lack(target->lane, DF_LACKS_STATX);
+        return DF_PLAIN_STAT;
+    }
+    df_node_given(&target->lane->nodes.shortest, result == 0 ? reply.timeout : 1e9);
+    if (result == 0)
+        result = believe(target->node, &reply, changes);
+    if (result == 0)
+        *(struct df_statx *)out = reply.found;
+    return result;
+}
+
+int df_lowlevel_statx(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                      struct df_statx *out)
+{
+    if (df_lowlevel_lacks(df_lowlevel_of(fs), DF_LACKS_STATX))
+        return DF_PLAIN_STAT;
+    return (int)df_lowlevel_on_object(fs, call, where, ask_statx, out);
 }
 
 /* ---- setattr ------------------------------------------------------------------------------- */

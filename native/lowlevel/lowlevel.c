@@ -68,21 +68,32 @@ static const struct df_ops table = {
     .lock = df_lowlevel_lock,
     .flock = df_lowlevel_flock,
     .destroy = df_lowlevel_free,
+    .statx = df_lowlevel_statx,
 };
 
 /* A request without an operation would be answered with ENOSYS, once. */
-static uint32_t lacking(const struct fuse_lowlevel_ops *ops)
+static uint32_t lacking(const struct fuse_lowlevel_ops *ops, const struct df_lowlevel_later *later)
 {
-    return (ops->create ? 0 : DF_LACKS_CREATE) | (ops->flush ? 0 : DF_LACKS_FLUSH) |
-           (ops->fsync ? 0 : DF_LACKS_FSYNC) | (ops->fsyncdir ? 0 : DF_LACKS_FSYNCDIR) |
-           (ops->access ? 0 : DF_LACKS_ACCESS) | (ops->lseek ? 0 : DF_LACKS_LSEEK) |
-           (ops->poll ? 0 : DF_LACKS_POLL) | (ops->getxattr ? 0 : DF_LACKS_GETXATTR) |
-           (ops->setxattr ? 0 : DF_LACKS_SETXATTR) | (ops->listxattr ? 0 : DF_LACKS_LISTXATTR) |
+    return (later->statx ? 0 : DF_LACKS_STATX) | (ops->create ? 0 : DF_LACKS_CREATE) |
+           (ops->flush ? 0 : DF_LACKS_FLUSH) | (ops->fsync ? 0 : DF_LACKS_FSYNC) |
+           (ops->fsyncdir ? 0 : DF_LACKS_FSYNCDIR) | (ops->access ? 0 : DF_LACKS_ACCESS) |
+           (ops->lseek ? 0 : DF_LACKS_LSEEK) | (ops->poll ? 0 : DF_LACKS_POLL) |
+           (ops->getxattr ? 0 : DF_LACKS_GETXATTR) | (ops->setxattr ? 0 : DF_LACKS_SETXATTR) |
+           (ops->listxattr ? 0 : DF_LACKS_LISTXATTR) |
            (ops->removexattr ? 0 : DF_LACKS_REMOVEXATTR) |
            (ops->fallocate ? 0 : DF_LACKS_FALLOCATE) | (ops->copy_file_range ? 0 : DF_LACKS_COPY);
 }
 
 /* ---- new ----------------------------------------------------------------------------------- */
+
+static void take_ops(struct df_lowlevel *lane, const struct fuse_lowlevel_ops *ops, size_t op_size)
+{
+    struct df_lowlevel_ops all = {.later.statx = NULL};
+
+    memcpy(&all, ops, op_size < sizeof(all) ? op_size : sizeof(all));
+    lane->ops = all.ops;
+    lane->later = all.later;
+}
 
 struct df_fs *df_lowlevel_new(const struct fuse_lowlevel_ops *ops, size_t op_size, void *userdata,
                               const struct df_session *session, struct df_plugin *plugin)
@@ -92,12 +103,12 @@ struct df_fs *df_lowlevel_new(const struct fuse_lowlevel_ops *ops, size_t op_siz
     if (posix_memalign((void **)&lane, _Alignof(struct df_lowlevel), sizeof(*lane)) != 0)
         return NULL;
     memset(lane, 0, sizeof(*lane));
-    memcpy(&lane->ops, ops, op_size < sizeof(lane->ops) ? op_size : sizeof(lane->ops));
+    take_ops(lane, ops, op_size);
     lane->userdata = userdata;
     lane->session = session;
     lane->plugin = plugin;
     lane->max_read = lane->max_write = SIZE_MAX_DEFAULT;
-    atomic_init(&lane->lacks, lacking(&lane->ops));
+    atomic_init(&lane->lacks, lacking(&lane->ops, &lane->later));
     if (df_nodes_init(&lane->nodes, &df_lowlevel_source) < 0) {
         free(lane);
         return NULL;

@@ -38,13 +38,30 @@
 #include "host/libfuse.h"
 #include "loader/plugin.h"
 
+struct statx;
+
 /* ---- life ---- */
 
+/* What follows in the struct fuse_lowlevel_ops of libfuse 3.18 on that of our headers. */
+struct df_lowlevel_later {
+    void (*tmpfile)(fuse_req_t req, fuse_ino_t parent, mode_t mode, struct fuse_file_info *fi);
+    void (*statx)(fuse_req_t req, fuse_ino_t ino, int flags, int mask, struct fuse_file_info *fi);
+};
+
+/* That of libfuse 3.18. */
+struct df_lowlevel_ops {
+    struct fuse_lowlevel_ops ops;
+    struct df_lowlevel_later later;
+};
+_Static_assert(sizeof(struct df_lowlevel_ops) ==
+                   sizeof(struct fuse_lowlevel_ops) + sizeof(struct df_lowlevel_later),
+               "one lies behind the other");
+
 /*
- * Copies op_size bytes of ops (fewer when it knows more operations than we do; what it lacks is
- * missing). Nothing of the plugin runs yet. `session` and `plugin` (may be NULL in tests) are kept
- * by reference; of the session nothing is read before df_lowlevel_init().
- * Returns NULL when memory is short.
+ * `ops` begins a struct df_lowlevel_ops of which op_size bytes are copied (fewer when it knows more
+ * operations than we do; what it lacks is missing). Nothing of the plugin runs yet. `session` and
+ * `plugin` (may be NULL in tests) are kept by reference; of the session nothing is read before
+ * df_lowlevel_init(). Returns NULL when memory is short.
  */
 DF_PRIVATE_EXPORT struct df_fs *df_lowlevel_new(const struct fuse_lowlevel_ops *ops, size_t op_size,
                                                 void *userdata, const struct df_session *session,
@@ -91,6 +108,8 @@ DF_PRIVATE_EXPORT int df_reply_bmap(fuse_req_t req, uint64_t idx);
 DF_PRIVATE_EXPORT int df_reply_ioctl(fuse_req_t req, int result, const void *buf, size_t size);
 DF_PRIVATE_EXPORT int df_reply_ioctl_iov(fuse_req_t req, int result, const struct iovec *iov,
                                          int count);
+/* Of *from counts what stx_mask says; the fields of STATX_BASIC_STATS and STATX_BTIME at most. */
+DF_PRIVATE_EXPORT int df_reply_statx(fuse_req_t req, const struct statx *from, double attr_timeout);
 /* Only unrestricted ioctls may be retried, and FUSE has none of them: the caller gets EIO. */
 DF_PRIVATE_EXPORT int df_reply_ioctl_retry(fuse_req_t req, const struct iovec *in_iov,
                                            size_t in_count, const struct iovec *out_iov,

@@ -6,7 +6,7 @@
  *   reply.c      fuse_reply_*
  *   target.c     what operations by name have in common
  *   node.c       what node_*.c asks of a plugin: LOOKUP, READLINK, FORGET; permissions
- *   attr.c       getattr, setattr, access, readlink, statfs
+ *   attr.c       getattr, statx, setattr, access, readlink, statfs
  *   xattr.c      extended attributes
  *   name.c       mknod, mkdir, symlink, link, unlink, rmdir
  *   rename.c     rename
@@ -53,12 +53,14 @@ enum {
     DF_LACKS_REMOVEXATTR = 1 << 13,
     DF_LACKS_FALLOCATE = 1 << 14,
     DF_LACKS_COPY = 1 << 15,
+    DF_LACKS_STATX = 1 << 16, /* GETATTR instead */
 };
 
 /* Fixed after df_lowlevel_init(), but for `lacks` and what `nodes` says of itself. */
 struct df_lowlevel {
     struct df_fs fs; /* first */
     struct fuse_lowlevel_ops ops;
+    struct df_lowlevel_later later;
     void *userdata;
     const struct df_session *session; /* may be NULL */
     struct df_plugin *plugin;         /* may be NULL */
@@ -139,12 +141,18 @@ enum { /* fuse_req.takes: kinds of reply that a request takes, beside an error *
        DF_TAKES_IOCTL = 1 << 12,
        DF_TAKES_POLL = 1 << 13,
        DF_TAKES_LSEEK = 1 << 14,
+       DF_TAKES_STATX = 1 << 15,
 };
 
 enum { DF_REQUEST_RUNNING, DF_REQUEST_REPLIED, DF_REQUEST_AWAITED }; /* fuse_req.state */
 
 struct df_attr_reply {
     struct stat st;
+    double timeout; /* seconds */
+};
+
+struct df_statx_reply {
+    struct df_statx found;
     double timeout; /* seconds */
 };
 
@@ -161,6 +169,7 @@ struct fuse_req {
     union {         /* where the reply goes */
         struct df_node_found *found;
         struct df_attr_reply *attr;
+        struct df_statx_reply *statx;
         struct statvfs *statfs;
         struct flock *lock;
         struct iovec *iov; /* data; used up by the reply */
@@ -229,8 +238,11 @@ static inline void df_request_turn_over(struct df_lowlevel *lane)
 }
 
 /* Sends a request that has begun and returns its result: DF_REQUEST(&req, unlink, id, name). */
-#define DF_REQUEST(req, op, ...)                                                                   \
-    (df_request_turn((req)->lane), (req)->lane->ops.op((req), __VA_ARGS__),                        \
+#define DF_REQUEST(req, op, ...) DF_REQUEST_OF(req, ops.op, __VA_ARGS__)
+
+/* The same for an operation that `ops` has not: DF_REQUEST_OF(&req, later.statx, ...). */
+#define DF_REQUEST_OF(req, op, ...)                                                                \
+    (df_request_turn((req)->lane), (req)->lane->op((req), __VA_ARGS__),                            \
      df_request_turn_over((req)->lane), df_request_end(req))
 
 /* ---- changes.c: what is told of changes (core/changes.h) ---- */
@@ -407,6 +419,7 @@ int df_lowlevel_getattr(struct df_fs *, struct df_call *, const struct df_where 
 int df_lowlevel_setattr(struct df_fs *, struct df_call *, const struct df_where *,
                         const struct df_setattr *, struct stat *);
 int df_lowlevel_access(struct df_fs *, struct df_call *, const struct df_where *, int mask);
+int df_lowlevel_statx(struct df_fs *, struct df_call *, const struct df_where *, struct df_statx *);
 ssize_t df_lowlevel_readlink(struct df_fs *, struct df_call *, const struct df_where *, char *,
                              size_t);
 int df_lowlevel_statfs(struct df_fs *, struct df_call *, const struct df_where *, struct statvfs *);

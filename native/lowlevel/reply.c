@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "host/bufvec.h"
+#include "host/statx.h"
 #include "lowlevel/private.h"
 
 /* A struct df_node_found is what the plugin calls a fuse_entry_param. */
@@ -131,6 +132,19 @@ int df_reply_attr(fuse_req_t req, const struct stat *attr, double attr_timeout)
     req->attr->st = *attr;
     complete_stat(&req->attr->st);
     req->attr->timeout = attr_timeout;
+    finish(req, 0);
+    return 0;
+}
+
+int df_reply_statx(fuse_req_t req, const struct statx *from, double attr_timeout)
+{
+    int error = begin(req, DF_TAKES_STATX);
+
+    if (error)
+        return error;
+    df_statx_take(&req->statx->found, from);
+    complete_stat(&req->statx->found.st);
+    req->statx->timeout = attr_timeout;
     finish(req, 0);
     return 0;
 }

@@ -66,7 +66,7 @@ static int take_where(struct df_work *w, unsigned i)
 
 static bool takes_where(uint32_t op)
 {
-    return op <= DF_MESSAGE_open;
+    return op <= DF_MESSAGE_open || op == DF_MESSAGE_statx;
 }
 
 static bool takes_two(uint32_t op)
@@ -103,7 +103,7 @@ static int take_objects(struct df_work *w)
             return ret;
         return find_fs(w);
     }
-    if (op == DF_MESSAGE_read_batch || op > DF_MESSAGE_destroy)
+    if (op == DF_MESSAGE_read_batch || op >= DF_MESSAGE_ADOPT)
         return 0;
     if (w->message.files[0] == 0)
         return -EBADF;
@@ -139,6 +139,7 @@ static enum df_cache_change change_of(const struct df_message *m)
 {
     switch (m->op) {
     case DF_MESSAGE_getattr:
+    case DF_MESSAGE_statx:
     case DF_MESSAGE_access:
     case DF_MESSAGE_readlink: /* links are not kept */
     case DF_MESSAGE_getxattr:
@@ -167,7 +168,7 @@ static enum df_cache_change change_of(const struct df_message *m)
     case DF_MESSAGE_ioctl:
         return DF_CACHE_FILE;
     default:
-        return m->op <= DF_MESSAGE_destroy ? DF_CACHE_NAMES : DF_CACHE_NOTHING;
+        return m->op < DF_MESSAGE_ADOPT ? DF_CACHE_NAMES : DF_CACHE_NOTHING;
     }
 }
 

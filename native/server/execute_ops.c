@@ -58,6 +58,11 @@ static int64_t do_getattr(struct df_work *w)
     return ret;
 }
 
+static int64_t do_statx(struct df_work *w)
+{
+    return CALL(statx, &w->wheres[0], &out_of(w)->statx);
+}
+
 static int64_t do_setattr(struct df_work *w)
 {
     struct stat st;

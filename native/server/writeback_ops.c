@@ -127,6 +127,34 @@ static int wb_getattr(struct df_fs *fs, struct df_call *call, const struct df_wh
     return (int)BELOW(getattr, where, st);
 }
 
+static int statx_owned(struct df_writeback *wb, struct df_call *call, struct df_inode *inode,
+                       const struct df_where *where, struct df_statx *out)
+{
+    int ret;
+
+    pthread_mutex_lock(&inode->lock);
+    ret = (int)BELOW(statx, where, out);
+    if (ret == 0 && atomic_load(&inode->owned)) {
+        out->st.st_size = inode->size;
+        out->st.st_mtim = out->st.st_ctim = inode->modified;
+    }
+    pthread_mutex_unlock(&inode->lock);
+    return ret;
+}
+
+/* By name: what was kept before the call is handed over, so that the answer has it. */
+static int wb_statx(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                    struct df_statx *out)
+{
+    struct df_writeback *wb = df_writeback_of(fs);
+    struct df_wfile *wfile = wfile_at(where);
+
+    if (wfile)
+        return statx_owned(wb, call, wfile->inode, where, out);
+    clean_named(wb, call, where);
+    return (int)BELOW(statx, where, out);
+}
+
 static int wb_setattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                       const struct df_setattr *set, struct stat *st)
 {
@@ -573,4 +601,5 @@ const struct df_ops df_writeback_ops = {
     .lock = wb_lock,
     .flock = wb_flock,
     .advise = wb_advise,
+    .statx = wb_statx,
 };

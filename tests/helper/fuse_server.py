@@ -23,7 +23,7 @@ import sys
 LOOKUP, FORGET, GETATTR, SETATTR, OPEN, READ, STATFS, RELEASE = 1, 2, 3, 4, 14, 15, 17, 18
 FLUSH, INIT, OPENDIR, RELEASEDIR, INTERRUPT, DESTROY = 25, 26, 27, 29, 36, 38
 SYMLINK, MKNOD, MKDIR, WRITE, SETXATTR, CREATE = 6, 8, 9, 16, 21, 35
-BATCH_FORGET, COPY_FILE_RANGE, COPY_FILE_RANGE_64 = 42, 47, 53
+BATCH_FORGET, COPY_FILE_RANGE, TMPFILE, STATX, COPY_FILE_RANGE_64 = 42, 47, 51, 52, 53
 NOTIFY_INVAL_INODE, NOTIFY_INVAL_ENTRY, NOTIFY_RESEND, NOTIFY_INC_EPOCH = 2, 3, 7, 8
 ENOENT, EINTR, EAGAIN, ENOSYS = 2, 4, 11, 38
 ASYNC_READ, AUTO_INVAL_DATA = 1 << 0, 1 << 12
@@ -117,6 +117,22 @@ class Device:
         os.write(self.fd, data)
 
 
+STATX_BASIC_STATS, STATX_BTIME = 0x7FF, 0x800
+BIRTH = 1_234_567_890, 123_456_789  # of every node
+
+
+def statx_out(node):
+    """struct fuse_statx_out, valid for an hour."""
+    _, size, _, *_, mode, nlink, _, gid, _, blksize, _ = ATTR.unpack(attributes(node))
+    times = struct.pack("<16xqI20x16x", *BIRTH)  # of access, birth, change, modification
+    return (
+        struct.pack("<QII16x", 3600, 0, 0)
+        + struct.pack("<IIQII", STATX_BASIC_STATS | STATX_BTIME, blksize, 0, nlink, 0)
+        + struct.pack("<IHxx", gid, mode)
+        + struct.pack("<QQQQ", node, size, 0, 0) + times + bytes(128)
+    )  # fmt: skip
+
+
 def entry(node):
     return struct.pack("<QQQQII", node, 0, 3600, 3600, 0, 0) + attributes(node)
 
@@ -165,6 +181,8 @@ class Server:
             self.look_up(unique, body.rstrip(b"\0"))
         elif opcode == GETATTR:
             self.say(unique, struct.pack("<QII", 0, 0, 0) + attributes(node))
+        elif opcode == STATX and self.mode == "record":
+            self.say(unique, statx_out(node))
         elif opcode in (OPEN, OPENDIR):
             self.say(unique, struct.pack("<QII", 7, self.mode == "record", 0))  # FOPEN_DIRECT_IO
         elif opcode == READ:

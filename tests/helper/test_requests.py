@@ -5,12 +5,13 @@ import os
 import struct
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from .conftest import SERVER, kernel_mount
 
-SYMLINK, MKNOD, MKDIR, SETXATTR, INIT, CREATE, COPY, COPY_64 = [
+SYMLINK, MKNOD, MKDIR, SETXATTR, INIT, CREATE, COPY, STATX, COPY_64 = [
     "6",
     "8",
     "9",
@@ -18,18 +19,22 @@ SYMLINK, MKNOD, MKDIR, SETXATTR, INIT, CREATE, COPY, COPY_64 = [
     "26",
     "35",
     "47",
+    "52",
     "53",
 ]
+ROOT = str(Path(__file__).parents[2])
 GROUP = 4242  # of fuse_server.py's root directory
 
 CALLS = """
 import os, sys
-which, server, point = sys.argv[1:]
+root, which, server, point = sys.argv[1:]
+sys.path.insert(0, root)
+from tests.conformance.linux import statx
 api, open_ = os, os.open
 os.umask(0o22)
 if which == "helper":
     import directfuse as api
-    open_ = api.os_open
+    open_, statx = api.os_open, api.statx
     mount = api.mount([sys.executable, server, "record", point], placement="helper")
 api.mkdir(point + "/dir", 0o750)
 api.symlink("target", point + "/link")
@@ -38,6 +43,8 @@ api.setxattr(point + "/file", "user.a", b"value")
 new = open_(point + "/new", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o640)
 file = open_(point + "/file", os.O_RDONLY)
 assert api.copy_file_range(file, new, 4096, 0, 0) == 4096
+assert statx(point + "/file").stx_btime_ns == 1_234_567_890_123_456_789
+assert statx(file, 0x7FF).stx_size == 1 << 16
 sys.stdout.buffer.write(api.pread(file, 1 << 16, 0))
 if which == "helper":
     api.close(file)
@@ -50,7 +57,7 @@ def sent(which, point):
     """{opcode: [[words of extensions, body], ...]}"""
     if os.geteuid() != 0:
         pytest.skip("a supplementary group of our choice needs root")
-    words = [sys.executable, "-c", CALLS, which, SERVER, str(point)]
+    words = [sys.executable, "-c", CALLS, ROOT, which, SERVER, str(point)]
     done = subprocess.run(words, capture_output=True, extra_groups=[GROUP], timeout=50)
     assert done.returncode == 0, done.stderr.decode()
     return json.loads(done.stdout)
@@ -60,7 +67,7 @@ def test_requests_are_the_kernels(tmp_path):
     with kernel_mount(tmp_path / "kernel", "record"):
         theirs = sent("kernel", tmp_path / "kernel")
     ours = sent("helper", tmp_path / "helper")
-    for opcode in (MKDIR, SYMLINK, MKNOD, SETXATTR, CREATE, COPY_64):
+    for opcode in (MKDIR, SYMLINK, MKNOD, SETXATTR, CREATE, STATX, COPY_64):
         assert ours[opcode] == theirs[opcode], opcode
 
 

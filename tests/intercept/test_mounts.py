@@ -67,6 +67,14 @@ def test_nothing_reaches_the_real_path(mounted):
     assert calls["write"][0] > calls["write"][1]
 
 
+def test_the_time_of_birth(mounted):
+    """stat(1) asks for it by statx(2)."""
+    script = "echo x >f; stat -c '%W %Z' f; touch -d @77 f; mv f g; stat -c %W g"
+    born, changed, later = map(int, mounted("/bin/sh", "-c", script).out.split())
+    assert changed - 60 <= born <= changed
+    assert later == born
+
+
 def test_linux_aio_on_files_of_mounts_and_others_in_one_context(plain, mounted, compiled, tmp_path):
     program = compiled("aio")
     wanted = plain(program, tmp_path / "real")

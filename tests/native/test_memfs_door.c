@@ -30,7 +30,7 @@ struct fuse_req {
 
 static struct fuse_req request, *const req = &request;
 static struct door door;
-static const struct fuse_lowlevel_ops *const ops = &door_ops;
+static const struct fuse_lowlevel_ops *const ops = &door_ops.ops;
 
 /* ---- libfuse ---------------------------------------------------------------------------- */
 

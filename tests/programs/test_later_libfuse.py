@@ -1,5 +1,6 @@
 """Programs of libfuse3.so.4 (libfuse 3.17 and later), also where that is not installed."""
 
+import errno
 import os
 import subprocess
 from pathlib import Path
@@ -61,3 +62,39 @@ def test_an_option_that_would_not_be_kept_is_refused(program):
 def test_help_names_what_was_added(program):
     with pytest.raises(directfuse.MountError, match="dmask=M"):
         directfuse.mount([program, "--help"])
+
+
+# ---- statx: libfuse 3.18 -----------------------------------------------------------------------
+
+STATX_BASIC_STATS, STATX_BTIME = 0x7FF, 0x800
+
+
+def test_statx_is_called_for_a_time_of_birth(mounted):
+    stx = directfuse.statx(f"{mounted}/file")
+    assert stx.stx_mask == STATX_BASIC_STATS | STATX_BTIME
+    assert (stx.stx_btime_ns, stx.stx_size) == (1_000_000_000_005, 4321)
+    assert oct(stx.stx_mode) == "0o100600", "the masks of the mount count"
+    with directfuse.open(f"{mounted}/file", "rb", buffering=0) as file:
+        assert directfuse.statx(file.descriptor).stx_btime_ns == 1_000_000_000_005
+    assert directfuse.listdir(mounted) == [], "what the program found wrong"
+
+
+def test_statx_is_not_called_for_what_stat_shows(mounted):
+    stx = directfuse.statx(f"{mounted}/file", STATX_BASIC_STATS)
+    assert (stx.stx_mask, stx.stx_btime_ns, stx.stx_size) == (STATX_BASIC_STATS, None, 19)
+
+
+def test_an_answer_of_no_type_is_eio(mounted):
+    with pytest.raises(OSError, match="Input/output") as caught:
+        directfuse.statx(f"{mounted}/broken")
+    assert caught.value.errno == errno.EIO
+    assert directfuse.statx(f"{mounted}/broken", STATX_BASIC_STATS).stx_size == 19
+
+
+def test_enosys_is_remembered(program):
+    """As by the kernel: getattr from now on, also of files that statx would answer."""
+    with directfuse.mount([program, "-f", "-o", OPTIONS, "/later"], placement="inline") as mount:
+        for name in ("plain", "file"):
+            stx = directfuse.statx(f"/later/{name}")
+            assert (stx.stx_mask, stx.stx_btime_ns, stx.stx_size) == (STATX_BASIC_STATS, None, 19)
+        assert mount.stats().ops["statx"].calls == 1

@@ -74,14 +74,15 @@ struct bufvec {
 
 struct operations {
     struct fuse_operations base;
-    int (*statx)(const char *, int, int, void *, struct fuse_file_info *);
+    int (*statx)(const char *, int, int, struct statx *, struct fuse_file_info *);
 };
 
 int fuse_main_real_versioned(int argc, char *argv[], const void *op, size_t op_size,
                              struct version *version, void *user_data);
 bool fuse_set_feature_flag(struct conn_info *conn, uint64_t flag);
 bool fuse_get_feature_flag(struct conn_info *conn, uint64_t flag);
-int fuse_fs_statx(struct fuse_fs *, const char *, int, int, void *, struct fuse_file_info *);
+int fuse_fs_statx(struct fuse_fs *, const char *, int, int, struct statx *,
+                  struct fuse_file_info *);
 #define buf_size(vector)   fuse_buf_size((const struct fuse_bufvec *)(vector))
 #define buf_copy(dst, src) fuse_buf_copy((void *)(dst), (void *)(src), 0)
 
@@ -201,19 +202,36 @@ static int do_write_buf(const char *path, struct fuse_bufvec *given, off_t off,
     return (int)count;
 }
 
-static int do_statx(const char *path, int flags, int mask, void *st, struct fuse_file_info *fi)
+/* ENOSYS for one file, as by a program that cannot after all. */
+static int do_statx(const char *path, int flags, int mask, struct statx *stx,
+                    struct fuse_file_info *fi)
 {
-    (void)path;
-    (void)flags;
-    (void)mask;
-    (void)st;
-    (void)fi;
+    check(flags == 0 && mask == (STATX_BASIC_STATS | STATX_BTIME), "what statx is asked for");
+    check(!fi || fi->fh == 4711, "fh of statx");
+    check(fuse_get_context()->private_data == &marker, "private data of statx");
+    if (strcmp(path, "/plain") == 0)
+        return -ENOSYS;
+    if (strcmp(path, "/broken") == 0)
+        return 0; /* of no type */
+    stx->stx_mask = STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID;
+    stx->stx_mode = strcmp(path, "/") == 0 ? S_IFDIR | 0777 : S_IFREG | 0777;
+    stx->stx_nlink = 1;
+    stx->stx_size = 4321;
+    stx->stx_btime.tv_sec = 1000;
+    stx->stx_btime.tv_nsec = 5;
+    return 0;
+}
+
+static int answer_42(const char *path, int flags, int mask, struct statx *stx,
+                     struct fuse_file_info *fi)
+{
+    (void)path, (void)flags, (void)mask, (void)stx, (void)fi;
     return 42;
 }
 
 static int do_access(const char *path, int mask)
 {
-    static const struct operations below = {.statx = do_statx};
+    static const struct operations below = {.statx = answer_42};
     struct fuse_fs *fs = fuse_fs_new(&below.base, sizeof(below), NULL);
     (void)path;
     (void)mask;

@@ -1,0 +1,31 @@
+/*
+ * later.h - operations of libfuse 3.17 (tmpfile) and 3.18 (statx) for file systems that are built
+ * with older headers too.
+ *
+ * The table of operations only ever grows at its end, and fuse_session_new() is told its size: a
+ * library that knows more calls more. One that does not would warn of the longer table, so it gets
+ * the short one; fuse_reply_statx() tells them apart.
+ */
+#ifndef BACKENDS_LATER_H
+#define BACKENDS_LATER_H
+
+#include <fuse_lowlevel.h>
+#include <stddef.h>
+#include <sys/stat.h>
+
+struct later_ops {
+    struct fuse_lowlevel_ops ops;
+    void (*tmpfile)(fuse_req_t req, fuse_ino_t parent, mode_t mode, struct fuse_file_info *fi);
+    void (*statx)(fuse_req_t req, fuse_ino_t ino, int flags, int mask, struct fuse_file_info *fi);
+};
+
+int fuse_reply_statx(fuse_req_t req, int flags, const struct statx *stx, double attr_timeout)
+    __attribute__((weak));
+
+/* What to tell fuse_session_new() of a struct later_ops. */
+static inline size_t later_ops_size(void)
+{
+    return fuse_reply_statx ? sizeof(struct later_ops) : sizeof(struct fuse_lowlevel_ops);
+}
+
+#endif
