@@ -31,6 +31,7 @@ static void copy_mount(int i, const struct df_shared_mount *from, int32_t id)
     to->dev = from->dev;
     to->point_len = from->point_len;
     to->point = points[i];
+    atomic_store(&to->plain_stat, false);
     atomic_store(&to->fs, &dfi_remote);
     entries[i] = (struct df_table_entry){points[i], from->point_len, id, to};
     atomic_store(&to->live, id);

@@ -98,3 +98,11 @@ def test_enosys_is_remembered(program):
             stx = directfuse.statx(f"/later/{name}")
             assert (stx.stx_mask, stx.stx_btime_ns, stx.stx_size) == (STATX_BASIC_STATS, None, 19)
         assert mount.stats().ops["statx"].calls == 1
+
+
+def test_what_one_mount_lacks_the_next_has(program, tmp_path):
+    """The core remembers it for the mount, whose place the next one gets."""
+    with directfuse.mount(["passthrough", tmp_path, "/later"], placement="inline"):
+        assert directfuse.statx("/later").stx_btime_ns is None
+    with directfuse.mount([program, "-f", "-o", OPTIONS, "/later"], placement="inline"):
+        assert directfuse.statx("/later").stx_btime_ns == 1_000_000_000_005
