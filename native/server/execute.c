@@ -193,21 +193,18 @@ static void end_change(struct df_work *w, enum df_cache_change change, uint64_t 
     df_cacher_end_told(&w->server->cacher, w->index, told);
 }
 
-/* The inode number that stat shows of the file, asked for once; df_file.ino may be another. 0: it
- * is not needed, or not known. */
-static uint64_t changed_ino(struct df_work *w, enum df_cache_change change)
+uint64_t df_execute_ino(struct df_work *w, unsigned file)
 {
-    _Atomic uint64_t *known;
-    struct df_where itself = {.base = w->files[0], .name = ""};
+    uint64_t handle =
+        w->message.files[file] ? w->message.files[file] : w->message.wheres[file].base;
+    _Atomic uint64_t *known = &df_files_entry(&w->server->files, handle)->st_ino;
+    struct df_where itself = {.base = w->files[file], .name = ""};
     struct stat st;
     uint64_t ino;
 
-    if (change != DF_CACHE_FILE || !w->files[0] ||
+    if (!w->files[file] ||
         !atomic_load_explicit(&w->server->cacher.mounts[w->index].kept, memory_order_relaxed))
         return 0;
-    known = &df_files_entry(&w->server->files,
-                            w->message.files[0] ? w->message.files[0] : w->message.wheres[0].base)
-                 ->st_ino;
     ino = atomic_load_explicit(known, memory_order_relaxed);
     if (ino == 0 &&
         df_call_result(&w->call, w->fs->ops->getattr(w->fs, &w->call, &itself, &st)) == 0)
@@ -226,7 +223,7 @@ static int64_t run_changing(struct df_work *w)
     w->index = w->call.mount ? df_server_index(w->server, w->call.mount->id) : 0;
     if (w->index == DF_MOUNT_COUNT)
         return df_execute_ops[w->message.op](w);
-    ino = changed_ino(w, change);
+    ino = change == DF_CACHE_FILE ? df_execute_ino(w, 0) : 0;
     df_execute_bytes(w);
     df_cacher_begin(&w->server->cacher, w->index, change);
     df_framer_begin(&w->server->framer, &w->bytes);

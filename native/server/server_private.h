@@ -71,6 +71,10 @@ void df_execute(void *arg, struct df_slot *slot, struct df_area *area);
 /* Nobody waits for the answer that df_execute() gave: what it opened is closed again. */
 void df_execute_unheard(void *arg, struct df_slot *slot);
 
+/* The number that stat shows of a file of the message, asked for once; df_file.ino may be another.
+ * 0: nothing is kept under it, or it is not known. */
+uint64_t df_execute_ino(struct df_work *w, unsigned file);
+
 /* A client process is gone: its slots, its locks, its files. Any thread, outside the gate. */
 void df_execute_gone(struct df_server *server, uint32_t client);
 
