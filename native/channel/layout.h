@@ -28,7 +28,7 @@
 #include "channel/message.h"
 
 #define DF_SEGMENT_MAGIC   UINT64_C(0x746d6573736664) /* "dfssemt" */
-#define DF_SEGMENT_VERSION 7
+#define DF_SEGMENT_VERSION 8
 
 #define DF_SLOT_COUNT      128
 #define DF_WORKER_COUNT    (DF_SLOT_COUNT + 1) /* threads of the server at most */
@@ -123,6 +123,7 @@ struct df_ofd {
     int64_t position;        /* bytes; opaque cookie in a directory */
     uint64_t door[2];        /* the client side's own: a shadow file's number, say */
     _Atomic uint32_t random; /* 1: POSIX_FADV_RANDOM was advised last */
+    _Atomic uint32_t begun;  /* 1: some of its bytes were read, by a trip or without */
 };
 
 #define DF_OFD_MAPPED (UINT64_C(1)) /* of door[0]: some program has mapped the file */

@@ -65,12 +65,12 @@ static long move(struct cursor *c, char *payload, size_t size, bool to_payload)
 /* ---- what is kept in the segment ------------------------------------------------------------- */
 
 /* The open file if something of it may be kept; a server that is gone answers nothing any more. */
-static const struct df_ofd *kept_file(const struct df_trip *trip, uint64_t file, uint32_t *content)
+static struct df_ofd *kept_file(const struct df_trip *trip, uint64_t file, uint32_t *content)
 {
     const struct df_segment *segment = trip->link->segment;
-    const struct df_ofd *ofd = segment->frames_size == 0 || !df_link_alive(trip->link)
-                                   ? NULL
-                                   : df_segment_ofd(segment, file);
+    struct df_ofd *ofd = segment->frames_size == 0 || !df_link_alive(trip->link)
+                             ? NULL
+                             : df_segment_ofd(segment, file);
 
     *content = ofd ? atomic_load_explicit(&ofd->content, memory_order_acquire) : 0;
     return *content ? ofd : NULL;
@@ -80,6 +80,14 @@ static const struct df_ofd *kept_file(const struct df_trip *trip, uint64_t file,
 static bool is_still(const struct df_ofd *ofd, uint64_t file)
 {
     return atomic_load_explicit(&ofd->handle, memory_order_relaxed) == file;
+}
+
+/* The server learns whether opens are followed by reads (server/execute_open.c). One store for each
+ * open; of another file that got the entry just now it does no harm. */
+static void note_read(struct df_ofd *ofd)
+{
+    if (atomic_load_explicit(&ofd->begun, memory_order_relaxed) == 0)
+        atomic_store_explicit(&ofd->begun, 1, memory_order_relaxed);
 }
 
 /* Moves at most `size` bytes out of a frame. False: memory of the caller's is not there. */
@@ -100,7 +108,7 @@ static size_t read_kept(const struct df_trip *trip, uint64_t file, struct cursor
                         off_t offset, bool *end)
 {
     uint32_t content;
-    const struct df_ofd *ofd = kept_file(trip, file, &content);
+    struct df_ofd *ofd = kept_file(trip, file, &content);
     size_t done = 0;
 
     while (ofd && done < size && !*end) {
@@ -123,6 +131,7 @@ static size_t read_kept(const struct df_trip *trip, uint64_t file, struct cursor
         *c = ahead;
         *end = last;
         done += part;
+        note_read(ofd);
     }
     return done;
 }

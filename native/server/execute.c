@@ -233,6 +233,10 @@ static int64_t run_changing(struct df_work *w)
     w->call.changes = NULL;
     df_framer_end(&w->server->framer, &w->bytes);
     end_change(w, change, ino);
+    if (w->opened)
+        df_execute_bring(w);
+    else if (w->message.op == DF_MESSAGE_copy_file_range && ret > 0)
+        df_execute_bring_answer(w, w->message.files[0], w->files[0]);
     return ret;
 }
 
@@ -275,6 +279,7 @@ void df_execute(void *arg, struct df_slot *slot, struct df_area *area)
     w.client = df_slot_client(atomic_load(&slot->word));
     memcpy(&w.message, &slot->message, offsetof(struct df_message, leave_second));
     w.files[0] = w.files[1] = NULL;
+    w.opened = 0;
     w.call.links = w.call.second_links = 0;
     w.call.leave_second = false;
     take_caller(&w);
@@ -292,6 +297,7 @@ void df_execute(void *arg, struct df_slot *slot, struct df_area *area)
 void df_execute_close(struct df_server *server, struct df_thread *thread,
                       const struct df_last_file *last)
 {
+    df_execute_judge(server, last);
     df_framer_close(&server->framer, last->content);
     df_file_put(thread, last->file);
     if (last->mapped)

@@ -21,8 +21,7 @@
 
 /* ---- whose bytes they are -------------------------------------------------------------------- */
 
-/* Asks the plugin how the file is and for how long that holds. */
-static bool look_at(struct df_work *w, struct df_file *file, uint16_t content, struct stat *st)
+bool df_execute_look(struct df_work *w, struct df_file *file, uint16_t content, struct stat *st)
 {
     struct df_where itself = {.base = file, .name = ""};
     int64_t ret;
@@ -42,7 +41,7 @@ static struct df_frames_ticket ask(struct df_work *w, uint16_t content, off_t *s
 {
     struct stat st;
 
-    if (!look_at(w, w->files[0], content, &st))
+    if (!df_execute_look(w, w->files[0], content, &st))
         return (struct df_frames_ticket){.valid = false};
     *size = st.st_size;
     return df_framer_ask(&w->server->framer, w->index, content);
@@ -63,14 +62,15 @@ uint16_t df_execute_content(struct df_work *w, struct df_file *file)
         (file->kind != DF_KIND_REGULAR && !listed))
         return 0;
     content = df_framer_open(&w->server->framer, w->index, w->message.mount, file->body, keep);
-    if (content && keep && file->traits & DF_FILE_CHECK && !look_at(w, file, content, &st)) {
+    if (content && keep && file->traits & DF_FILE_CHECK &&
+        !df_execute_look(w, file, content, &st)) {
         df_framer_close(&w->server->framer, content);
         content = df_framer_open(&w->server->framer, w->index, w->message.mount, file->body, false);
     }
     return content;
 }
 
-static uint16_t content_of(struct df_work *w, uint64_t handle)
+uint16_t df_execute_content_of(struct df_work *w, uint64_t handle)
 {
     const struct df_ofd *ofd = df_segment_ofd(w->server->own.segment, handle);
 
@@ -83,7 +83,7 @@ static void change_file(struct df_work *w, enum df_frames_change kind, unsigned 
         w->message.files[file] ? w->message.files[file] : w->message.wheres[file].base;
 
     w->bytes.kind = kind;
-    w->bytes.content = content_of(w, handle);
+    w->bytes.content = df_execute_content_of(w, handle);
     w->bytes.body = w->files[file] ? w->files[file]->body : 0;
 }
 
@@ -166,7 +166,7 @@ static void expect_next(struct df_work *w, off_t offset)
 static struct reading plan(struct df_work *w, size_t size, off_t offset)
 {
     struct df_framer *framer = &w->server->framer;
-    uint16_t content = content_of(w, w->message.files[0]);
+    uint16_t content = df_execute_content_of(w, w->message.files[0]);
     struct reading r = {.ticket = df_framer_ask(framer, w->index, content)};
 
     if (!r.ticket.valid || offset < 0 || offset > INT64_MAX - 2 * (off_t)DF_PAYLOAD_SIZE ||
@@ -205,6 +205,14 @@ static int64_t read_plainly(struct df_work *w, size_t size, off_t offset)
     return CALL(read, w->files[0], &iov, 1, offset);
 }
 
+static void note_read(struct df_work *w, uint64_t handle)
+{
+    struct df_ofd *ofd = df_segment_ofd(w->server->own.segment, handle);
+
+    if (ofd)
+        atomic_store_explicit(&ofd->begun, 1, memory_order_relaxed);
+}
+
 int64_t df_execute_read(struct df_work *w)
 {
     size_t size = df_execute_room(w, w->message.args.read.size), before;
@@ -212,6 +220,7 @@ int64_t df_execute_read(struct df_work *w)
     struct reading r = plan(w, size, offset);
     int64_t got;
 
+    note_read(w, w->message.files[0]);
     if (r.size == 0)
         return read_plainly(w, size, offset);
     got = read_plainly(w, r.size, r.from);
@@ -309,6 +318,7 @@ static bool batch_add(struct df_work *w, struct batch *b, struct df_message_exte
     file = df_files_get(&w->server->files, e.handle);
     extent->result = file ? 0 : -EBADF;
     if (file) {
+        note_read(w, e.handle);
         if (b->count == BATCH_RUN || (b->count > 0 && b->run[0].file->fs != file->fs))
             batch_flush(w, b);
         b->from[b->count] = extent;
@@ -353,7 +363,7 @@ int64_t df_execute_readdir(struct df_work *w)
     struct df_dirbuf buf = {.data = w->area->payload,
                             .size = df_execute_room(w, w->message.args.readdir.size)};
     struct df_cacher_ticket names = {.valid = false};
-    uint16_t content = content_of(w, w->message.files[0]);
+    uint16_t content = df_execute_content_of(w, w->message.files[0]);
     struct df_frames_ticket ticket = df_framer_ask(&w->server->framer, w->index, content);
     off_t size;
     int64_t ret;

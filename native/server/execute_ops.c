@@ -24,23 +24,25 @@
 /* ---- by name --------------------------------------------------------------------------------- */
 
 /* Symlinks are not kept: reading one changes what stat shows, and is no reason to forget all. */
-static void keep_answer(struct df_work *w, struct df_cacher_ticket ticket, int ret,
-                        const struct stat *st)
+void df_execute_keep(struct df_work *w, struct df_cacher_ticket ticket,
+                     const struct df_trip_where *question, int64_t result, const struct stat *st)
 {
-    const struct df_message_where *where = &w->message.wheres[0];
-    struct df_trip_where question = {where->base, w->names[0], where->len, where->flags};
+    struct df_segment *segment = w->server->own.segment;
     struct df_cacher *cacher = &w->server->cacher;
     struct df_cache_key key;
 
-    if (!ticket.valid || (ret != 0 && ret != -ENOENT) || (ret == 0 && S_ISLNK(st->st_mode)))
+    if (!ticket.valid || (result != 0 && result != -ENOENT) ||
+        (result == 0 && S_ISLNK(st->st_mode)))
         return;
-    df_cache_key(cacher->cache, w->message.mount, &w->caller, &question,
-                 where->base ? df_content_id(w->server->own.segment, where->base) : 0, &key);
-    df_cacher_keep(cacher, w->index, ticket, &key, ret, st, w->call.valid_ns);
+    df_cache_key(cacher->cache, w->message.mount, &w->caller, question,
+                 question->base ? df_content_id(segment, question->base) : 0, &key);
+    df_cacher_keep(cacher, w->index, ticket, &key, (int)result, st, w->call.valid_ns);
 }
 
 static int64_t do_getattr(struct df_work *w)
 {
+    const struct df_message_where *where = &w->message.wheres[0];
+    struct df_trip_where question = {where->base, w->names[0], where->len, where->flags};
     struct df_cacher_ticket ticket = {0};
     struct stat st;
     int64_t ret;
@@ -54,7 +56,7 @@ static int64_t do_getattr(struct df_work *w)
         st.st_dev = w->call.mount->dev;
         out_of(w)->st = st;
     }
-    keep_answer(w, ticket, (int)ret, &st);
+    df_execute_keep(w, ticket, &question, ret, &st);
     return ret;
 }
 
@@ -183,6 +185,7 @@ static int64_t register_file(struct df_work *w, struct df_file *file)
     }
     df_files_note(&w->server->files, handle, w->message.wheres[0].base, w->names[0],
                   w->wheres[0].len, w->wheres[0].flags, w->message.args.open.flags);
+    w->opened = handle;
     out_of(w)->file = (struct df_message_file){handle, file->ino, file->kind, file->traits};
     return 0;
 }

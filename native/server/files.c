@@ -363,6 +363,7 @@ static void fill_ofd(struct df_ofd *ofd, uint64_t handle, struct df_file *file, 
     ofd->position = 0;
     ofd->door[0] = ofd->door[1] = 0;
     atomic_store_explicit(&ofd->random, 0, memory_order_relaxed);
+    atomic_store_explicit(&ofd->begun, 0, memory_order_relaxed);
     atomic_store_explicit(&ofd->position_lock, 0, memory_order_relaxed);
     atomic_store(&ofd->handle, handle);
 }
@@ -386,6 +387,7 @@ static uint64_t add_file(struct df_files *files, struct df_client *client, struc
     atomic_store(&entry->st_ino, 0);
     atomic_store_explicit(&entry->ahead_of, 0, memory_order_relaxed);
     atomic_store_explicit(&entry->ahead, 0, memory_order_relaxed);
+    atomic_store_explicit(&entry->judged, false, memory_order_relaxed);
     handle = (uint64_t)entry->generation << 32 | index;
     atomic_store(announced, handle);
     atomic_store(&entry->file, file);
@@ -459,6 +461,8 @@ static struct df_last_file take_from(struct df_files *files, uint32_t index)
         return last;
     last.content = atomic_load_explicit(&ofd->content, memory_order_relaxed);
     last.mapped = __atomic_load_n(&ofd->door[0], __ATOMIC_ACQUIRE) & DF_OFD_MAPPED;
+    last.judged = atomic_load_explicit(&entry->judged, memory_order_relaxed);
+    last.read = atomic_load_explicit(&ofd->begun, memory_order_relaxed) != 0;
     atomic_store(&ofd->handle, 0);
     give_number_back(files, entry->number);
     last.file = atomic_exchange(&entry->file, NULL);

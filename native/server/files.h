@@ -67,6 +67,7 @@ struct df_open_file {
     _Atomic uint64_t st_ino;        /* of stat; 0: not known yet (cache.h, stripes) */
     _Atomic int64_t ahead_of;       /* up to there it was read, or read ahead */
     _Atomic uint32_t ahead;         /* bytes read ahead the last time, or DF_FILES_RANDOM */
+    _Atomic bool judged;            /* a read of it is expected (execute_open.c) */
     uint32_t generation;            /* of the handle */
     uint32_t number;                /* as its df_ofd has it */
     uint32_t clients;               /* that have it */
@@ -158,6 +159,8 @@ struct df_last_file {
     struct df_file *file;
     uint16_t content; /* what it was added with */
     bool mapped;      /* some program had mapped it: then which file it is */
+    bool judged;      /* a read of it was expected; */
+    bool read;        /* and came */
     int32_t mount;
     uint64_t ino;
 };

@@ -16,13 +16,14 @@
 #include "server/server.h"
 #include "server/writeback.h"
 
-/* A mount that is served. Fixed but for `ending`. */
+/* A mount that is served. Fixed but for `ending` and `reads`. */
 struct df_served {
     int id;
     struct df_mount *mount;               /* type-stable; pinned with its id */
     struct df_shared_mount *shared;       /* its entry in the segment */
     bool ending;                          /* under server->lock: unmount it with its last file */
     struct df_writeback_server writeback; /* its `made` is NULL: writes go through */
+    _Atomic uint32_t reads; /* how surely opens are followed by reads (execute_open.c) */
 };
 
 struct df_server {
@@ -57,6 +58,7 @@ struct df_work {
     struct df_fs *fs; /* whose op it is */
     struct df_file *files[2]; /* with references */
     struct df_where wheres[2];
+    uint64_t opened;                 /* handle of the file that it has opened; 0: none */
     struct df_frames_changing bytes; /* what becomes of what is known of a file's bytes */
     struct df_changes changes;       /* of names, as the host tells */
     char names[2][PATH_MAX];
@@ -98,6 +100,10 @@ static inline union df_results *df_execute_out(struct df_work *w)
     return &w->slot->message.out;
 }
 
+/* Keeps what getattr has answered to a question, if nothing has changed since the ticket. */
+void df_execute_keep(struct df_work *w, struct df_cacher_ticket ticket,
+                     const struct df_trip_where *question, int64_t result, const struct stat *st);
+
 /* Calls the op: w->fs and w->call are its first arguments. */
 #define DF_EXECUTE_CALL(op, ...)                                                                   \
     df_call_result(&w->call, w->fs->ops->op(w->fs, &w->call, __VA_ARGS__))
@@ -124,9 +130,28 @@ void df_execute_bytes(struct df_work *w);
 /* The content of a file just opened, which is closed with it; 0: nothing of it is kept. */
 uint16_t df_execute_content(struct df_work *w, struct df_file *file);
 
+/* The content of an open file, by its handle; 0: it has none. */
+uint16_t df_execute_content_of(struct df_work *w, uint64_t handle);
+
+/* Asks the plugin how the file is, and for how long that holds (call.valid_ns): its content is
+ * believed for that time. False: it does not say. */
+bool df_execute_look(struct df_work *w, struct df_file *file, uint16_t content, struct stat *st);
+
 /* The last reference of a client to the file has gone: releases it. */
 void df_execute_close(struct df_server *server, struct df_thread *thread,
                       const struct df_last_file *last);
+
+/* ---- execute_open.c: what an open brings with it ---- */
+
+/* After w->opened has been opened and what the open changes has ended, before it is answered. */
+void df_execute_bring(struct df_work *w);
+
+/* The answer to fstat alone, after what the op changes has ended. Copying ends with a call that
+ * finds the source's size reached. */
+void df_execute_bring_answer(struct df_work *w, uint64_t handle, struct df_file *file);
+
+/* It is closed: was it read? */
+void df_execute_judge(struct df_server *server, const struct df_last_file *last);
 
 /* The owner under which a client's POSIX locks stand here. */
 static inline uint64_t df_execute_owner(uint32_t client)
