@@ -20,18 +20,24 @@ from .test_trouble import fails, said  # noqa: F401
 
 
 def parent_of(pid):
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    """0: it has ended."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
 
 
 def pair():
-    """Process ids (keeper, server)."""
+    """Process ids (keeper, server). Of one look: at the next one the server may have died."""
+    found = []
 
-    def found():
+    def look():
         pids = servers()
-        return [(parent_of(pid), pid) for pid in pids if parent_of(pid) in pids]
+        found[:] = [(parent_of(pid), pid) for pid in pids if parent_of(pid) in pids]
+        return found
 
-    until(found)
-    return found()[0]
+    until(look)
+    return found[0]
 
 
 @pytest.fixture
