@@ -28,7 +28,7 @@
 #include "channel/message.h"
 
 #define DF_SEGMENT_MAGIC   UINT64_C(0x746d6573736664) /* "dfssemt" */
-#define DF_SEGMENT_VERSION 8
+#define DF_SEGMENT_VERSION 9
 
 #define DF_SLOT_COUNT      128
 #define DF_WORKER_COUNT    (DF_SLOT_COUNT + 1) /* threads of the server at most */
@@ -140,8 +140,9 @@ static inline uint32_t df_handle_index(uint64_t handle)
 /*
  *   FREE       by the client, or by the worker that ends an ABANDONED one
  *   CLAIMED    from FREE, by a client that fills it
- *   SUBMITTED  from CLAIMED, by the client, which waits; back to FREE if it gives up
- *   POSTED     from CLAIMED, by a client that does not wait for the answer
+ *   SUBMITTED  from CLAIMED, by the client, which waits; back to FREE if it gives up, or to POSTED
+ *              what is to be done all the same (df_message_lets_go())
+ *   POSTED     from CLAIMED or SUBMITTED, by a client that does not wait for the answer
  *   RUNNING    from SUBMITTED, by a worker
  *   DONE       from RUNNING, by that worker: the answer is complete; then FREE, by the client
  *   ABANDONED  from RUNNING, by a client that gives up or by the reaper; from POSTED, by a worker
@@ -181,7 +182,8 @@ struct df_slot {
     uint32_t cpu;                       /* where the client ran when it submitted (df_sys_clock) */
     _Atomic uint32_t died;              /* servers that crashed while they were at it */
     _Atomic uint32_t made;              /* bytes of the payload that are there (room.h) */
-    _Atomic uint64_t opened; /* handle that a server was about to register for it, or 0 */
+    _Atomic uint64_t entered; /* what a server was about to enter in the ledger for it: the handle
+                                 of a file, the id of a child; 0: nothing */
     struct df_message message;
 };
 

@@ -129,7 +129,7 @@ static void settle_slowly(struct df_link *link, const struct df_slot *slot)
     for (;;) {
         uint32_t freed = atomic_load(&segment->freed);
 
-        if (!is_posted(link, atomic_load(&slot->word)) || !df_link_alive(link) ||
+        if (!is_posted(link, atomic_load(&slot->word)) || df_link_lost(link) ||
             (link->patience >= 0 && waited >= link->patience))
             break;
         if (df_sys_wait(&segment->freed, freed, LOOK_NS) == -ETIMEDOUT)
@@ -225,7 +225,7 @@ bool df_link_post(struct df_link *link, struct df_slot *slot)
     df_sys_clock(&slot->cpu);
     atomic_store_explicit(&slot->waiting, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->died, 0, memory_order_relaxed);
-    atomic_store_explicit(&slot->opened, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->entered, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->word, df_slot_word(link->client, DF_SLOT_POSTED),
                           memory_order_release);
     mark(link, link->segment->pending, slot);
@@ -244,12 +244,26 @@ static bool is_done(const struct df_slot *slot, uint32_t done)
     return atomic_load_explicit(&slot->word, memory_order_acquire) == done;
 }
 
+/* Before anybody has begun it. False: somebody has. */
+static bool withdraw(struct df_link *link, struct df_slot *slot)
+{
+    uint32_t client = link->client, word = df_slot_word(client, DF_SLOT_SUBMITTED);
+    bool stays = df_message_lets_go(&slot->message);
+    uint32_t then = stays ? df_slot_word(client, DF_SLOT_POSTED) : DF_SLOT_FREE;
+
+    if (!atomic_compare_exchange_strong(&slot->word, &word, then))
+        return false;
+    if (stays) /* a worker may have taken its bit, and have found another word than it had read */
+        mark(link, link->segment->pending, slot);
+    return true;
+}
+
 /* Nobody waits any more: the worker, or this, frees the slot. True if the reply came just now. */
 static bool abandon(struct df_link *link, struct df_slot *slot)
 {
-    uint32_t client = link->client, word = df_slot_word(client, DF_SLOT_SUBMITTED);
+    uint32_t client = link->client, word;
 
-    if (atomic_compare_exchange_strong(&slot->word, &word, DF_SLOT_FREE))
+    if (withdraw(link, slot))
         return false;
     word = df_slot_word(client, DF_SLOT_RUNNING);
     if (!atomic_compare_exchange_strong(&slot->word, &word,
@@ -306,7 +320,7 @@ int df_link_run(struct df_link *link, struct df_slot *slot, int64_t patience)
     count(&link->trips);
     atomic_store_explicit(&slot->waiting, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->died, 0, memory_order_relaxed);
-    atomic_store_explicit(&slot->opened, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->entered, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->word, df_slot_word(link->client, DF_SLOT_SUBMITTED),
                           memory_order_release);
     mark(link, segment->pending, slot);

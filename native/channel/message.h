@@ -189,4 +189,12 @@ struct df_message {
     union df_results out;
 };
 
+/* The client has something no more, whatever the answer: the message is not to be lost, though
+ * nobody may wait for it. */
+static inline bool df_message_lets_go(const struct df_message *m)
+{
+    return m->op == DF_MESSAGE_DROP || m->op == DF_MESSAGE_UNFORK ||
+           (m->op == DF_MESSAGE_flush && m->args.flush.drop);
+}
+
 #endif

@@ -74,12 +74,6 @@ static int add_connection(struct control *c, int fd, uint32_t client, uid_t peer
     return 0;
 }
 
-static int add_client(struct control *c, int fd, uint32_t client)
-{
-    df_kept_client(c->server->options->kept, client, fd);
-    return add_connection(c, fd, client, (uid_t)-1);
-}
-
 /* Taken out first: a copy of the descriptor, in a program that was just starting, would keep the
  * epoll entry, and with it a pointer to what is freed here. */
 static void end_connection(struct control *c, struct connection *connection)
@@ -108,8 +102,8 @@ static void read_control(struct incoming *in, struct msghdr *header)
     }
 }
 
-/* 1: a message; 0: the end; -EAGAIN: nothing now. */
-static int receive(int fd, struct incoming *in)
+/* 1: a message, which stays there; 0: the end; -EAGAIN: nothing now. */
+static int look_at(int fd, struct incoming *in)
 {
     union {
         struct cmsghdr align;
@@ -120,7 +114,7 @@ static int receive(int fd, struct incoming *in)
                             .msg_iovlen = 1,
                             .msg_control = &control,
                             .msg_controllen = sizeof(control)};
-    ssize_t size = recvmsg(fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    ssize_t size = recvmsg(fd, &header, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
     in->fd = -1;
     in->sender = (struct ucred){0};
@@ -155,26 +149,44 @@ static void send_welcome(struct control *c, int fd, uint32_t client, int error)
     df_socket_tell(fd, &body, sizeof(body), error ? -1 : c->server->own.memory, MSG_DONTWAIT);
 }
 
+/* Takes over fd. It may have been told so already, by a server that died before it could note it:
+ * nobody reads the second message. */
+static void let_in(struct control *c, int fd, uint32_t client)
+{
+    send_welcome(c, fd, client, 0);
+    df_files_client_born(&c->server->files, client);
+    if (add_connection(c, fd, client, (uid_t)-1) < 0)
+        df_execute_gone(c->server, client);
+}
+
+/* The keeper hears of it first: a client that has no socket is taken for dead. */
 static void welcome(struct control *c, const struct connection *from, const struct incoming *in)
 {
     bool may = may_join(from, in);
     uint32_t client = may ? df_files_client_new(&c->server->files) : 0;
-    int error = client ? 0 : may ? -EAGAIN : -EACCES;
 
-    send_welcome(c, in->fd, client, error);
-    if (error < 0)
-        close(in->fd);
-    else if (add_client(c, in->fd, client) < 0)
-        df_execute_gone(c->server, client);
+    if (client) {
+        df_kept_client(c->server->options->kept, client, in->fd);
+        let_in(c, in->fd, client);
+        return;
+    }
+    send_welcome(c, in->fd, 0, may ? -EAGAIN : -EACCES);
+    close(in->fd);
 }
 
-/* Whoever has a client's socket is one, whatever its user: a program may change that. */
+/* Whoever has a client's socket is one, whatever its user: a program may change that. The keeper
+ * hears of it first, as above. */
 static void birth(struct control *c, const struct incoming *in)
 {
-    if (!df_files_client_born(&c->server->files, in->body.client))
+    const struct df_kept *kept = c->server->options->kept;
+
+    df_kept_client(kept, in->body.client, in->fd);
+    if (!df_files_client_born(&c->server->files, in->body.client)) {
+        df_kept_client(kept, in->body.client, -1);
         close(in->fd); /* it finds out: its calls are refused */
-    else if (add_client(c, in->fd, in->body.client) < 0)
+    } else if (add_connection(c, in->fd, in->body.client, (uid_t)-1) < 0) {
         df_execute_gone(c->server, in->body.client);
+    }
 }
 
 static void take_message(struct control *c, const struct connection *from,
@@ -194,13 +206,30 @@ static void take_message(struct control *c, const struct connection *from,
     }
 }
 
+/* With the descriptor in it, of which looking has made a copy. */
+static void take_off(int fd)
+{
+    char byte;
+
+    while (recv(fd, &byte, sizeof(byte), MSG_DONTWAIT) < 0 && errno == EINTR)
+        ;
+}
+
+/* Who says that it is born says it once, and may be told so twice: if this server dies before it
+ * has understood, the next one finds the message there. Who joins waits for the answer, and sees
+ * the end. */
 static void read_connection(struct control *c, struct connection *connection)
 {
     struct incoming in;
     int ret;
 
-    while ((ret = receive(connection->fd, &in)) == 1)
+    while ((ret = look_at(connection->fd, &in)) == 1) {
+        if (in.body.kind != DF_JOIN_BORN)
+            take_off(connection->fd);
         take_message(c, connection, &in);
+        if (in.body.kind == DF_JOIN_BORN)
+            take_off(connection->fd);
+    }
     if (ret == 0)
         end_connection(c, connection);
 }
@@ -298,15 +327,24 @@ static bool is_kept(const struct df_kept *kept, uint32_t client)
     return false;
 }
 
+static bool is_dead(struct df_files *files, const struct df_kept *kept, uint32_t client)
+{
+    return !is_kept(kept, client) &&
+           (df_files_client_is_born(files, client) || df_files_client_is_new(files, client));
+}
+
 /* After a server that has died: its clients. Whose socket it could not hand on is gone. */
 static void take_clients(struct control *c, const struct df_kept *kept)
 {
     struct df_files *files = &c->server->files;
 
     for (size_t i = 0; i < kept->count; i++)
-        add_connection(c, kept->clients[i].fd, kept->clients[i].client, (uid_t)-1);
+        if (df_files_client_is_new(files, kept->clients[i].client))
+            let_in(c, kept->clients[i].fd, kept->clients[i].client);
+        else
+            add_connection(c, kept->clients[i].fd, kept->clients[i].client, (uid_t)-1);
     for (uint32_t id = 0; (id = df_files_client_next(files, id)) != 0;)
-        if (!is_kept(kept, id) && df_files_client_is_born(files, id))
+        if (is_dead(files, kept, id))
             df_execute_gone(c->server, id);
 }
 

@@ -257,6 +257,8 @@ static int64_t run_inside(struct df_work *w)
     w->call.second_links = w->message.second_links;
     ret = run_changing(w);
     put_files(w);
+    if (w->message.op == DF_MESSAGE_flush && w->message.args.flush.drop) /* also of a lost file */
+        df_execute_drop(w, w->message.files[0]);
     w->thread->caller = before;
     df_gate_leave(w->thread);
     return ret;
@@ -305,20 +307,31 @@ void df_execute_close(struct df_server *server, struct df_thread *thread,
     df_server_closed(server);
 }
 
-void df_execute_unheard(void *arg, struct df_slot *slot)
+static void take_back(struct df_server *server, uint32_t client, uint64_t handle)
 {
-    struct df_server *server = arg;
-    uint32_t client = df_slot_client(atomic_load(&slot->word));
-    const struct df_message *m = &slot->message;
-    struct df_thread *thread;
     struct df_last_file last;
     int error;
+    struct df_thread *thread = df_gate_enter(&error);
 
-    if (m->op != DF_MESSAGE_open || m->result != 0 || !(thread = df_gate_enter(&error)))
+    if (!thread)
         return;
-    if (df_files_drop(&server->files, client, m->out.file.handle, &last) == 0 && last.file)
+    if (df_files_drop(&server->files, client, handle, &last) == 0 && last.file)
         df_execute_close(server, thread, &last);
     df_gate_leave(thread);
+}
+
+/* As df_unanswered_settle() does for a server that has died. Who adopts a file had it not. */
+void df_execute_unheard(void *arg, struct df_slot *slot)
+{
+    uint32_t client = df_slot_client(atomic_load(&slot->word));
+    const struct df_message *m = &slot->message;
+
+    if (m->op == DF_MESSAGE_open && m->result == 0)
+        take_back(arg, client, m->out.file.handle);
+    else if (m->op == DF_MESSAGE_ADOPT && m->result == 0)
+        take_back(arg, client, m->files[0]);
+    else if (m->op == DF_MESSAGE_FORK && m->result > 0)
+        df_execute_gone(arg, (uint32_t)m->result);
 }
 
 /* Slots that it had claimed, submitted, or not looked at again. Those that run are interrupted, and

@@ -176,7 +176,7 @@ static int64_t register_file(struct df_work *w, struct df_file *file)
 {
     uint16_t content = df_execute_content(w, file);
     uint64_t handle = df_files_add(&w->server->files, w->client, file, w->message.mount, content,
-                                   &w->slot->opened);
+                                   &w->slot->entered);
 
     if (handle == 0) {
         df_framer_close(&w->server->framer, content);
@@ -190,7 +190,7 @@ static int64_t register_file(struct df_work *w, struct df_file *file)
     return 0;
 }
 
-static int64_t drop(struct df_work *w, uint64_t handle)
+int64_t df_execute_drop(struct df_work *w, uint64_t handle)
 {
     struct df_last_file last;
     int ret = df_files_drop(&w->server->files, w->client, handle, &last);
@@ -200,22 +200,12 @@ static int64_t drop(struct df_work *w, uint64_t handle)
     return ret;
 }
 
-/* A server may have died between registering the file and answering: nobody knows its handle. */
-static void take_back(struct df_work *w)
-{
-    uint64_t handle = atomic_exchange(&w->slot->opened, 0);
-
-    if (handle)
-        drop(w, handle);
-}
-
 static int64_t do_open(struct df_work *w)
 {
     int flags = w->message.args.open.flags;
     struct df_file *file = df_file_new(w->thread, w->call.mount, w->fs, flags & ~CREATION_FLAGS);
     int64_t ret;
 
-    take_back(w);
     if (!file)
         return -ENOMEM;
     w->message.mount = w->call.mount->id;
@@ -243,14 +233,12 @@ static int64_t do_flush(struct df_work *w)
             ret = CALL(flush, file, w->caller.lock_owner);
         df_lock_close(&w->call, file, w->caller.lock_owner);
     }
-    if (w->message.args.flush.drop)
-        drop(w, w->message.files[0]);
     return ret;
 }
 
 static int64_t do_release(struct df_work *w)
 {
-    return drop(w, w->message.files[0]);
+    return df_execute_drop(w, w->message.files[0]);
 }
 
 /* ---- data ------------------------------------------------------------------------------------ */
@@ -400,7 +388,7 @@ static int64_t do_adopt(struct df_work *w)
 
 static int64_t do_drop(struct df_work *w)
 {
-    return drop(w, w->message.files[0]);
+    return df_execute_drop(w, w->message.files[0]);
 }
 
 static int64_t do_keep(struct df_work *w)
@@ -413,14 +401,14 @@ static int64_t do_keep(struct df_work *w)
         found = df_files_others(&w->server->files, w->client, (const uint64_t *)w->area->payload,
                                 count, others, 64);
         for (size_t i = 0; i < found; i++)
-            drop(w, others[i]);
+            df_execute_drop(w, others[i]);
     } while (found > 0);
     return 0;
 }
 
 static int64_t do_fork(struct df_work *w)
 {
-    uint32_t child = df_files_client_fork(&w->server->files, w->client);
+    uint32_t child = df_files_client_fork(&w->server->files, w->client, &w->slot->entered);
 
     return child ? (int64_t)child : -EAGAIN;
 }

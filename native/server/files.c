@@ -76,6 +76,7 @@ static void write_down(struct df_files *files, const struct df_client *client)
 
     ledger->clients[i].generation = client->generation;
     ledger->clients[i].parent = client->parent;
+    atomic_signal_fence(memory_order_seq_cst); /* the id last: with it, it is one */
     ledger->clients[i].id = client->id;
 }
 
@@ -119,6 +120,10 @@ uint32_t df_files_client_new(struct df_files *files)
     pthread_mutex_lock(&files->lock);
     client = add_client(files);
     id = client ? client->id : 0;
+    if (client) {
+        client->parent = id;
+        write_down(files, client);
+    }
     pthread_mutex_unlock(&files->lock);
     return id;
 }
@@ -154,13 +159,14 @@ static void copy_set(struct df_files *files, const struct df_client *from, struc
 }
 
 /* Under the lock. */
-static uint32_t fork_client(struct df_files *files, uint32_t parent)
+static uint32_t fork_client(struct df_files *files, uint32_t parent, _Atomic uint64_t *announced)
 {
     struct df_client *from = find(files, parent);
     struct df_client *to = from ? add_client(files) : NULL;
 
     if (!to)
         return 0;
+    atomic_store(announced, to->id); /* until it is unborn, the next server takes it for dead */
     copy_set(files, from, to);
     to->parent = parent;
     to->expected = df_clock() + BIRTH_NS;
@@ -168,12 +174,12 @@ static uint32_t fork_client(struct df_files *files, uint32_t parent)
     return to->id;
 }
 
-uint32_t df_files_client_fork(struct df_files *files, uint32_t parent)
+uint32_t df_files_client_fork(struct df_files *files, uint32_t parent, _Atomic uint64_t *announced)
 {
     uint32_t id;
 
     pthread_mutex_lock(&files->lock);
-    id = fork_client(files, parent);
+    id = fork_client(files, parent, announced);
     pthread_mutex_unlock(&files->lock);
     return id;
 }
@@ -239,6 +245,18 @@ bool df_files_client_is_born(struct df_files *files, uint32_t id)
     born = client && client->parent == 0;
     pthread_mutex_unlock(&files->lock);
     return born;
+}
+
+bool df_files_client_is_new(struct df_files *files, uint32_t id)
+{
+    const struct df_client *client;
+    bool is_new;
+
+    pthread_mutex_lock(&files->lock);
+    client = find(files, id);
+    is_new = client && client->parent == id;
+    pthread_mutex_unlock(&files->lock);
+    return is_new;
 }
 
 uint32_t df_files_client_next(struct df_files *files, uint32_t id)
@@ -393,6 +411,7 @@ static uint64_t add_file(struct df_files *files, struct df_client *client, struc
     atomic_store(&entry->file, file);
     entry->number = ofd_at(files, index)->number = take_number(files, mount, file->ino);
     fill_ofd(ofd_at(files, index), handle, file, mount, content);
+    atomic_signal_fence(memory_order_seq_cst);
     give(files, client, index); /* last: without it the next server closes the file */
     files->count++;
     return handle;

@@ -45,7 +45,7 @@ struct df_ledger {
 
 struct df_client {
     uint32_t id;      /* generation << 12 | index; 0: free */
-    uint32_t parent;  /* of one that has not been born yet; 0: it has */
+    uint32_t parent;  /* of one that has not been born yet, itself if it has none; 0: it has */
     int64_t expected; /* ns, CLOCK_MONOTONIC: when it must be born at the latest */
     uint32_t generation;
     uint32_t count;  /* files it has */
@@ -102,11 +102,12 @@ void df_files_take(struct df_files *files);
 
 /* ---- clients ---- */
 
-/* A new client without files: its id, or 0: there are too many. */
+/* A new client without files: its id, or 0: there are too many. It is born when it knows. */
 uint32_t df_files_client_new(struct df_files *files);
 
-/* A client that is to be born of `parent`, with the parent's files. Its id, or 0. */
-uint32_t df_files_client_fork(struct df_files *files, uint32_t parent);
+/* A client that is to be born of `parent`, with the parent's files. Its id, or 0. `announced` has
+ * it before the ledger says that it waits to be born, as in df_files_add(). */
+uint32_t df_files_client_fork(struct df_files *files, uint32_t parent, _Atomic uint64_t *announced);
 
 /* It has been born. False: it came too late, and is none. */
 bool df_files_client_born(struct df_files *files, uint32_t id);
@@ -118,6 +119,9 @@ void df_files_free_set(struct df_files *files, uint64_t *had);
 
 /* False: it is still to be born, or there is none. */
 bool df_files_client_is_born(struct df_files *files, uint32_t id);
+
+/* True: of those still to be born, one that df_files_client_new() made. */
+bool df_files_client_is_new(struct df_files *files, uint32_t id);
 
 /* The id of the client that comes after that of `id` (0: of the first); 0: there is none. */
 uint32_t df_files_client_next(struct df_files *files, uint32_t id);
@@ -131,8 +135,8 @@ uint32_t df_files_client_count(struct df_files *files);
 
 /* A file just opened (one reference, which passes to the table) for a client: fills in its df_ofd.
  * The handle, or 0: the client is gone, or there are too many files; the caller puts the file.
- * `content`: of server/frames.h. `announced` has the handle before the ledger says who has it:
- * whoever is asked once more, after a server died in between, takes that file back first. */
+ * `content`: of server/frames.h. `announced` has the handle before the ledger says who has it: if
+ * this server dies before it has answered, the next one takes the file back (unanswered.h). */
 uint64_t df_files_add(struct df_files *files, uint32_t client, struct df_file *file, int mount,
                       uint16_t content, _Atomic uint64_t *announced);
 

@@ -211,50 +211,6 @@ int df_segment_take(struct df_own_segment *own, int memory)
     return 0;
 }
 
-/* Whether a server crashed at it for the second time. One that was killed died of nothing that it
- * was at. */
-static bool is_deadly(const struct df_segment *segment, struct df_slot *slot)
-{
-    return atomic_load(&segment->end) != DF_END_NONE && atomic_fetch_add(&slot->died, 1) > 0;
-}
-
-/* What its workers were at is asked for once more: a mount that is kept can only be read. But what
- * two servers have died of ends in EIO: it would be the death of all. */
-static void take_up(struct df_segment *segment, struct df_slot *slot, uint32_t word)
-{
-    bool deadly = is_deadly(segment, slot);
-    enum df_slot_state state = deadly ? DF_SLOT_DONE : DF_SLOT_SUBMITTED;
-
-    if (deadly)
-        slot->message.result = -EIO;
-    if (!atomic_compare_exchange_strong(&slot->word, &word,
-                                        df_slot_word(df_slot_client(word), state)))
-        df_link_release(segment, slot); /* given up just now */
-    else if (deadly)
-        df_sys_wake(&slot->word, 1);
-}
-
-static bool is_sent(enum df_slot_state state)
-{
-    return state == DF_SLOT_SUBMITTED || state == DF_SLOT_POSTED;
-}
-
-static void submit_again(struct df_segment *segment, unsigned index)
-{
-    struct df_slot *slot = &df_segment_slots(segment)[index];
-    uint32_t word = atomic_load(&slot->word);
-
-    if (df_slot_state(word) == DF_SLOT_RUNNING)
-        take_up(segment, slot, word);
-    else if (df_slot_state(word) == DF_SLOT_ABANDONED && slot->message.op == DF_MESSAGE_DROP &&
-             !is_deadly(segment, slot)) /* posted: it may not have been done */
-        atomic_store(&slot->word, df_slot_word(df_slot_client(word), DF_SLOT_POSTED));
-    else if (df_slot_state(word) == DF_SLOT_ABANDONED)
-        df_link_release(segment, slot);
-    if (is_sent(df_slot_state(atomic_load(&slot->word))))
-        atomic_fetch_or(&segment->pending[index / 64], UINT64_C(1) << index % 64);
-}
-
 int df_segment_resume(struct df_own_segment *own)
 {
     struct df_segment *segment = own->segment;
@@ -262,8 +218,6 @@ int df_segment_resume(struct df_own_segment *own)
     atomic_store(&segment->spinning, 0); /* the workers that did are gone */
     for (unsigned i = 0; i < DF_WORKER_WORDS; i++)
         atomic_store(&segment->asleep[i], 0);
-    for (unsigned i = 0; i < DF_SLOT_COUNT; i++)
-        submit_again(segment, i);
     atomic_store(&segment->last_end, atomic_exchange(&segment->end, DF_END_NONE));
     return begin_life(own);
 }

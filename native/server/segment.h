@@ -24,8 +24,8 @@ int df_segment_create(struct df_own_segment *own, size_t cache_size, size_t fram
  */
 int df_segment_take(struct df_own_segment *own, int memory);
 
-/* Before workers begin, everything else being ready: what the clients have asked for lies there to
- * be done, and this server lives. 0 or -errno. */
+/* Before workers begin, everything else being ready, and what the clients have asked for submitted
+ * again (unanswered.h): this server lives. 0 or -errno. */
 int df_segment_resume(struct df_own_segment *own);
 
 /* From here on clients find the server gone. The mapping and the memfd stay until free. */

@@ -17,6 +17,7 @@
 #include "server/control.h"
 #include "server/crash.h"
 #include "server/restore.h"
+#include "server/unanswered.h"
 
 #define SEEN_NS    INT64_C(10000000) /* between two looks whether the control loop has been round */
 #define SEEN_TRIES 100
@@ -309,8 +310,10 @@ static int begin(struct df_server *server)
     atomic_store(&server->live_count, server->mount_count);
     if (is_again(server)) {
         unmount_again(server);
+        df_unanswered_settle(&server->files);
         df_files_take(&server->files);
         df_restore_files(server);
+        df_unanswered_submit(server->own.segment);
         if ((error = df_segment_resume(&server->own)) < 0)
             return error;
     }

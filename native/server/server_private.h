@@ -91,6 +91,9 @@ void df_mapped_closed(struct df_server *server, int mount, uint64_t ino);
 
 /* ---- execute_ops.c: each op of ops.def ---- */
 
+/* The client has the file no more. 0, -EBADF. In the gate. */
+int64_t df_execute_drop(struct df_work *w, uint64_t handle);
+
 typedef int64_t df_execute_op(struct df_work *w);
 extern df_execute_op *const df_execute_ops[DF_MESSAGE_COUNT];
 

@@ -420,6 +420,20 @@ static void a_call_gives_up_when_its_patience_ends(void **state)
         sched_yield();
 }
 
+static void a_close_is_done_though_nobody_waits_for_it(void **state)
+{
+    struct rig *rig = *state;
+
+    df_pool_stop(&rig->pool); /* nobody takes anything */
+    rig->link.patience = 100000000;
+    assert_int_equal(df_trip_drop(&rig->trip, 42), -ETIMEDOUT);
+    assert_int_equal(busy_slots(rig), 1);
+    assert_int_equal(df_pool_start(&rig->pool, rig->own.segment, serve, NULL, rig), 0);
+    while (busy_slots(rig) > 0)
+        sched_yield();
+    assert_int_equal(atomic_load(&rig->dropped), 42);
+}
+
 static void serve_by_dying(void *arg, struct df_slot *slot, struct df_area *area)
 {
     (void)arg, (void)slot, (void)area;
@@ -545,6 +559,7 @@ int main(void)
         TEST(a_question_is_awaited_for_longer),
         TEST(a_spin_is_long_behind_that_of_an_answer),
         TEST(a_call_gives_up_when_its_patience_ends),
+        TEST(a_close_is_done_though_nobody_waits_for_it),
         TEST(a_killed_server_is_noticed),
         TEST(a_position_has_one_holder),
         TEST(a_dead_holders_position_is_freed),

@@ -1,0 +1,297 @@
+/*
+ * test_unanswered.c - a server dies in the middle of a call: what its ledger then says is what the
+ * clients know.
+ *
+ * Nobody dies here. What a server would have stored by that moment is stored, and the next one
+ * takes the ledger and the segment as they are.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include <cmocka.h>
+
+#include "core/file.h"
+#include "server/segment.h"
+#include "server/unanswered.h"
+
+#define MOUNT 1
+
+struct rig {
+    struct df_own_segment own;
+    struct df_ledger *ledger;
+    struct df_files *files;
+    struct df_file file; /* looked at, no more */
+    uint32_t client;
+};
+
+static struct df_files *new_files(struct rig *rig)
+{
+    struct df_files *files = calloc(1, sizeof(*files));
+
+    assert_int_equal(df_files_init(files, rig->own.segment, rig->ledger, false), 0);
+    return files;
+}
+
+static void end_files(struct rig *rig)
+{
+    df_files_free(rig->files);
+    free(rig->files);
+}
+
+static int set_up(void **state)
+{
+    struct rig *rig = calloc(1, sizeof(*rig));
+
+    assert_int_equal(df_segment_create(&rig->own, 0, 0), 0);
+    rig->ledger = mmap(NULL, sizeof(*rig->ledger), PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    assert_true(rig->ledger != MAP_FAILED);
+    rig->files = new_files(rig);
+    rig->file.ino = 7;
+    rig->client = df_files_client_new(rig->files);
+    assert_int_not_equal(rig->client, 0);
+    assert_true(df_files_client_is_new(rig->files, rig->client));
+    assert_false(df_files_client_is_born(rig->files, rig->client));
+    assert_true(df_files_client_born(rig->files, rig->client));
+    *state = rig;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct rig *rig = *state;
+
+    end_files(rig);
+    munmap(rig->ledger, sizeof(*rig->ledger));
+    df_segment_end(&rig->own);
+    df_segment_free(&rig->own);
+    free(rig);
+    return 0;
+}
+
+/* By a crash, or, with DF_END_NONE, by SIGKILL. */
+static void die(struct rig *rig, int end)
+{
+    end_files(rig);
+    atomic_store(&rig->own.segment->end, end);
+    rig->files = new_files(rig);
+    df_unanswered_settle(rig->files);
+    df_files_take(rig->files);
+    df_unanswered_submit(rig->own.segment);
+}
+
+static struct df_slot *slot_of(struct rig *rig, enum df_slot_state state, enum df_message_op op)
+{
+    struct df_slot *slot = &df_segment_slots(rig->own.segment)[3];
+
+    slot->message = (struct df_message){.op = op, .mount = MOUNT};
+    atomic_store(&slot->died, 0);
+    atomic_store(&slot->entered, 0);
+    atomic_store(&slot->word, df_slot_word(rig->client, state));
+    return slot;
+}
+
+static enum df_slot_state state_of(const struct df_slot *slot)
+{
+    return df_slot_state(atomic_load(&slot->word));
+}
+
+static uint64_t add(struct rig *rig, struct df_slot *slot)
+{
+    uint64_t handle = df_files_add(rig->files, rig->client, &rig->file, MOUNT, 0, &slot->entered);
+
+    assert_int_not_equal(handle, 0);
+    return handle;
+}
+
+/* For a call that was answered long ago. */
+static uint64_t add_before(struct rig *rig)
+{
+    return add(rig, &df_segment_slots(rig->own.segment)[9]);
+}
+
+static bool is_open(struct rig *rig, uint64_t handle)
+{
+    return df_segment_ofd(rig->own.segment, handle) != NULL;
+}
+
+static bool is_pending(struct rig *rig)
+{
+    return atomic_load(&rig->own.segment->pending[0]) == 1 << 3;
+}
+
+static void a_client_is_new_until_it_was_told(void **state)
+{
+    struct rig *rig = *state;
+    uint32_t client = df_files_client_new(rig->files);
+
+    die(rig, DF_END_NONE);
+    assert_true(df_files_client_is_new(rig->files, client));
+    assert_false(df_files_client_is_new(rig->files, rig->client));
+    assert_true(df_files_client_is_born(rig->files, rig->client));
+    assert_true(df_files_client_born(rig->files, client));
+    die(rig, DF_END_NONE);
+    assert_false(df_files_client_is_new(rig->files, client));
+    assert_true(df_files_client_is_born(rig->files, client));
+}
+
+/* ---- what came in ---------------------------------------------------------------------------- */
+
+static void an_open_without_an_answer_is_asked_for_again(void **state)
+{
+    struct rig *rig = *state;
+    struct df_slot *slot = slot_of(rig, DF_SLOT_RUNNING, DF_MESSAGE_open);
+    uint64_t before = add_before(rig), handle = add(rig, slot);
+
+    die(rig, DF_END_NONE);
+    assert_false(is_open(rig, handle));
+    assert_true(is_open(rig, before));
+    assert_int_equal(state_of(slot), DF_SLOT_SUBMITTED);
+    assert_true(is_pending(rig));
+    atomic_store(&slot->word,
+                 df_slot_word(rig->client, DF_SLOT_RUNNING)); /* and again, before it */
+    handle = add(rig, slot);
+    die(rig, DF_END_NONE);
+    die(rig, DF_END_NONE);
+    assert_false(is_open(rig, handle));
+}
+
+static void an_open_that_two_servers_crashed_at_leaves_no_file(void **state)
+{
+    struct rig *rig = *state;
+    struct df_slot *slot = slot_of(rig, DF_SLOT_RUNNING, DF_MESSAGE_open);
+    uint64_t handle = add(rig, slot);
+
+    atomic_store(&slot->died, 1);
+    die(rig, SIGSEGV);
+    assert_false(is_open(rig, handle));
+    assert_int_equal(state_of(slot), DF_SLOT_DONE);
+    assert_int_equal(slot->message.result, -EIO);
+}
+
+static void an_open_that_nobody_waits_for_leaves_no_file(void **state)
+{
+    struct rig *rig = *state;
+    struct df_slot *slot = slot_of(rig, DF_SLOT_ABANDONED, DF_MESSAGE_open);
+    uint64_t handle = add(rig, slot);
+
+    die(rig, DF_END_NONE);
+    assert_false(is_open(rig, handle));
+    assert_int_equal(state_of(slot), DF_SLOT_FREE);
+}
+
+static void an_answer_that_lies_there_holds(void **state)
+{
+    struct rig *rig = *state;
+    struct df_slot *slot = slot_of(rig, DF_SLOT_DONE, DF_MESSAGE_open);
+    uint64_t handle = add(rig, slot);
+
+    die(rig, SIGSEGV);
+    assert_true(is_open(rig, handle));
+    assert_int_equal(state_of(slot), DF_SLOT_DONE);
+    assert_int_equal(slot->message.result, 0);
+}
+
+static void a_child_that_nobody_knows_of_has_no_file(void **state)
+{
+    struct rig *rig = *state;
+    uint64_t handle = add_before(rig);
+    struct df_slot *slot = slot_of(rig, DF_SLOT_RUNNING, DF_MESSAGE_FORK);
+    struct df_last_file last;
+
+    assert_int_not_equal(df_files_client_fork(rig->files, rig->client, &slot->entered), 0);
+    atomic_store(&slot->died, 1);
+    die(rig, SIGSEGV);
+    assert_int_equal(state_of(slot), DF_SLOT_SUBMITTED); /* no plugin's crash is this call's */
+    assert_int_equal(df_files_client_count(rig->files), 1);
+    assert_true(is_open(rig, handle));
+    assert_int_equal(df_files_drop(rig->files, rig->client, handle, &last), 0);
+    assert_false(is_open(rig, handle));
+}
+
+static void an_adoption_that_nobody_waits_for_is_none(void **state)
+{
+    struct rig *rig = *state;
+    uint64_t handle = add_before(rig);
+    struct df_slot *slot = slot_of(rig, DF_SLOT_ABANDONED, DF_MESSAGE_ADOPT);
+
+    slot->message.files[0] = handle;
+    die(rig, DF_END_NONE);
+    assert_false(is_open(rig, handle));
+}
+
+/* ---- what was let go of ---------------------------------------------------------------------- */
+
+static void let_go(struct rig *rig, enum df_slot_state before, enum df_message_op op,
+                   enum df_slot_state after)
+{
+    uint64_t handle = add_before(rig);
+    struct df_slot *slot = slot_of(rig, before, op);
+
+    slot->message.files[0] = handle;
+    slot->message.args.flush.drop = true;
+    slot->message.result = -EINPROGRESS;
+    atomic_store(&slot->died, 1);
+    die(rig, SIGSEGV);
+    assert_false(is_open(rig, handle));
+    assert_int_equal(state_of(slot), after);
+    assert_true(after == DF_SLOT_FREE || slot->message.result == 0);
+}
+
+static void a_close_is_done(void **state)
+{
+    let_go(*state, DF_SLOT_RUNNING, DF_MESSAGE_DROP, DF_SLOT_DONE);
+    let_go(*state, DF_SLOT_ABANDONED, DF_MESSAGE_DROP, DF_SLOT_FREE);
+    let_go(*state, DF_SLOT_RUNNING, DF_MESSAGE_flush, DF_SLOT_DONE);
+    let_go(*state, DF_SLOT_ABANDONED, DF_MESSAGE_flush, DF_SLOT_FREE);
+}
+
+static void a_flush_alone_closes_nothing(void **state)
+{
+    struct rig *rig = *state;
+    uint64_t handle = add_before(rig);
+    struct df_slot *slot = slot_of(rig, DF_SLOT_RUNNING, DF_MESSAGE_flush);
+
+    slot->message.files[0] = handle;
+    die(rig, SIGSEGV);
+    assert_true(is_open(rig, handle));
+    assert_int_equal(state_of(slot), DF_SLOT_SUBMITTED);
+}
+
+static void a_child_that_was_not_made_is_forgotten(void **state)
+{
+    struct rig *rig = *state;
+    struct df_slot *slot = slot_of(rig, DF_SLOT_RUNNING, DF_MESSAGE_UNFORK);
+    struct df_slot *other = &df_segment_slots(rig->own.segment)[9];
+
+    slot->message.args.unfork.client =
+        df_files_client_fork(rig->files, rig->client, &other->entered);
+    die(rig, DF_END_NONE);
+    assert_int_equal(df_files_client_count(rig->files), 1);
+    assert_int_equal(state_of(slot), DF_SLOT_DONE);
+    assert_int_equal(slot->message.result, 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_client_is_new_until_it_was_told),
+        TEST(an_open_without_an_answer_is_asked_for_again),
+        TEST(an_open_that_two_servers_crashed_at_leaves_no_file),
+        TEST(an_open_that_nobody_waits_for_leaves_no_file),
+        TEST(an_answer_that_lies_there_holds),
+        TEST(a_child_that_nobody_knows_of_has_no_file),
+        TEST(an_adoption_that_nobody_waits_for_is_none),
+        TEST(a_close_is_done),
+        TEST(a_flush_alone_closes_nothing),
+        TEST(a_child_that_was_not_made_is_forgotten),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
