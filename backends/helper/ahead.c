@@ -265,7 +265,7 @@ static bool gather(struct reader *reader, struct iovec parts[PARTS])
     return false;
 }
 
-static void answer(struct reader *reader, const struct iovec parts[PARTS])
+static void answer(struct reader *reader, const struct iovec parts[PARTS], bool goes_on)
 {
     struct ahead *ahead = reader->ahead;
 
@@ -274,7 +274,8 @@ static void answer(struct reader *reader, const struct iovec parts[PARTS])
         ahead->next += (off_t)parts[i].iov_len;
         ahead->run += parts[i].iov_len;
     }
-    send_ahead(reader);
+    if (goes_on)
+        send_ahead(reader);
     fuse_reply_iov(reader->req, parts, PARTS);
 }
 
@@ -296,9 +297,13 @@ static bool repeat(struct reader *reader)
 {
     struct iovec parts[PARTS] = {{0}};
 
-    if (!find(reader) || !gather(reader, parts))
+    if (!find(reader))
         return false;
-    answer(reader, parts);
+    if (reader->offset + (off_t)reader->size > window_end(reader->ahead->last))
+        send_ahead(reader); /* the rest of it */
+    if (!gather(reader, parts))
+        return false;
+    answer(reader, parts, true);
     return true;
 }
 
@@ -350,7 +355,8 @@ static bool start_over(struct reader *reader)
         !arrive(reader, ahead->first))
         return false;
     parts[0] = window_part(ahead->first, reader->offset, reader->size);
-    answer(reader, parts);
+    size_t rest = cut - lead - parts[0].iov_len;
+    answer(reader, parts, rest < reader->size); /* who reads no more costs no more */
     return true;
 }
 

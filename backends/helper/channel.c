@@ -79,6 +79,7 @@ struct channel *channel_new(int *theirs)
     pthread_cond_init(&channel->freed, NULL);
     pthread_cond_init(&channel->relieve, NULL);
     pthread_mutex_init(&channel->files.lock, NULL);
+    pthread_mutex_init(&channel->releases.lock, NULL);
     channel->ours = mark_process();
     channel->fd = -1;
     channel->slots = calloc(CHANNEL_REQUESTS, sizeof(*channel->slots));
@@ -115,6 +116,7 @@ void channel_free(struct channel *channel)
         close(channel->fd);
     notify_free(channel);
     window_free_spares(channel);
+    release_free(channel);
     free(channel->buffer);
     free(channel->slots);
     if (channel->ours)

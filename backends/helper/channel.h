@@ -27,6 +27,7 @@
 #include "../later.h"
 #include "files.h"
 #include "protocol.h"
+#include "release.h"
 
 enum { CHANNEL_REQUESTS = 4096 }; /* in flight; more wait for a slot */
 
@@ -83,6 +84,7 @@ struct channel {
     struct fuse_session *session; /* set before the first request */
     struct poll_handles *polls;   /* notify.c */
     struct files files;
+    struct releases releases;
     char *buffer;             /* `limit` bytes; of the reader */
     _Atomic uint32_t windows; /* requests under way whose data have a place already */
 

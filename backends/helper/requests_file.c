@@ -74,22 +74,13 @@ void request_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 static void release_as(fuse_req_t req, uint32_t opcode, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-    struct fuse_release_in in = {
-        .fh = handle_fh(fi),
-        .flags = file_flags(fi),
-        .release_flags = (fi->flush ? FUSE_RELEASE_FLUSH : 0) |
-                         (fi->flock_release ? FUSE_RELEASE_FLOCK_UNLOCK : 0),
-        .lock_owner = fi->lock_owner,
-    };
-    struct message message = REQUEST(opcode, ino);
     struct channel *channel = fuse_req_userdata(req);
     struct handle *handle = handle_of(fi);
 
-    notify_forget_poll(channel, in.fh);
+    notify_forget_poll(channel, handle_fh(fi));
     if (handle)
         ahead_settle(req, &handle->ahead);
-    request_add(&message, &in, sizeof(in));
-    request_send(req, &message);
+    release_send(channel, req, opcode, ino, fi);
     if (handle)
         handle_free(channel, handle);
 }

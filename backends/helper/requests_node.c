@@ -20,11 +20,13 @@ void request_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 
 void request_forget(fuse_req_t req, fuse_ino_t ino, uint64_t count)
 {
+    struct channel *channel = fuse_req_userdata(req);
     struct fuse_forget_in in = {.nlookup = count};
     struct message message = REQUEST(FUSE_FORGET, ino);
 
+    release_settle(channel, req);
     request_add(&message, &in, sizeof(in));
-    channel_tell(fuse_req_userdata(req), req, &message);
+    channel_tell(channel, req, &message);
     fuse_reply_none(req);
 }
 
@@ -32,6 +34,7 @@ void request_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data 
 {
     struct channel *channel = fuse_req_userdata(req);
 
+    release_settle(channel, req);
     for (size_t i = 0; i < count; i++) {
         struct fuse_forget_in in = {.nlookup = forgets[i].nlookup};
         struct message message = REQUEST(FUSE_FORGET, forgets[i].ino);
@@ -184,6 +187,7 @@ static void remove_entry(fuse_req_t req, uint32_t opcode, fuse_ino_t parent, con
 {
     struct message message = REQUEST(opcode, parent);
 
+    release_settle(fuse_req_userdata(req), req);
     request_add_name(&message, name);
     request_send(req, &message);
 }
@@ -202,7 +206,7 @@ void request_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 void request_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
                     const char *new_name, unsigned flags)
 {
-    const struct channel *channel = fuse_req_userdata(req);
+    struct channel *channel = fuse_req_userdata(req);
     struct fuse_rename2_in in2 = {.newdir = new_parent, .flags = flags};
     struct fuse_rename_in in = {.newdir = new_parent};
     struct message message = REQUEST(flags ? FUSE_RENAME2 : FUSE_RENAME, parent);
@@ -211,6 +215,7 @@ void request_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_in
         fuse_reply_err(req, ENOSYS);
         return;
     }
+    release_settle(channel, req);
     if (flags)
         request_add(&message, &in2, sizeof(in2));
     else
@@ -257,5 +262,8 @@ void request_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 
 void request_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 {
-    remove_entry(req, FUSE_REMOVEXATTR, ino, name);
+    struct message message = REQUEST(FUSE_REMOVEXATTR, ino);
+
+    request_add_name(&message, name);
+    request_send(req, &message);
 }

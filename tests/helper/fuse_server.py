@@ -8,7 +8,8 @@ reads as what it was sent, in JSON. A request that is interrupted is noted in th
 FUSE_SERVER_NOTE names. With FUSE_SERVER_DEVICE set the kernel is on the other side.
 
 In mode "ahead" the file is what the JSON in the file of FUSE_SERVER_NOTE says at that moment
-(class Told), and each READ of it is added to that file's neighbour ".reads".
+(class Told), and each READ of it is added to that file's neighbour ".reads". In mode "late" a
+RELEASE is answered when STATFS comes, and before that nothing can be unlinked.
 """
 
 import array
@@ -22,10 +23,10 @@ import sys
 
 LOOKUP, FORGET, GETATTR, SETATTR, OPEN, READ, STATFS, RELEASE = 1, 2, 3, 4, 14, 15, 17, 18
 FLUSH, INIT, OPENDIR, RELEASEDIR, INTERRUPT, DESTROY = 25, 26, 27, 29, 36, 38
-SYMLINK, MKNOD, MKDIR, WRITE, SETXATTR, CREATE = 6, 8, 9, 16, 21, 35
+SYMLINK, MKNOD, MKDIR, UNLINK, WRITE, SETXATTR, CREATE = 6, 8, 9, 10, 16, 21, 35
 BATCH_FORGET, COPY_FILE_RANGE, TMPFILE, STATX, COPY_FILE_RANGE_64 = 42, 47, 51, 52, 53
 NOTIFY_INVAL_INODE, NOTIFY_INVAL_ENTRY, NOTIFY_RESEND, NOTIFY_INC_EPOCH = 2, 3, 7, 8
-ENOENT, EINTR, EAGAIN, ENOSYS = 2, 4, 11, 38
+ENOENT, EINTR, EAGAIN, EBUSY, ENOSYS = 2, 4, 11, 16, 38
 ASYNC_READ, AUTO_INVAL_DATA = 1 << 0, 1 << 12
 BIG_WRITES, MAX_PAGES, SETXATTR_EXT, INIT_EXT = 1 << 5, 1 << 22, 1 << 29, 1 << 30
 SECURITY_CTX, CREATE_SUPP_GROUP, HAS_RESEND = 1 << 0, 1 << 2, 1 << 7  # of flags2
@@ -149,6 +150,7 @@ class Server:
         self.blocked = set()
         self.seen = {}
         self.ahead = mode == "ahead"
+        self.held = []  # RELEASEs
 
     def say(self, unique, body=b"", error=0, length=None):
         size = OUT_HEADER.size + len(body) if length is None else length
@@ -199,6 +201,14 @@ class Server:
             self.say(unique, struct.pack("<II", struct.unpack_from("<Q", body, 40)[0], 0))
         elif opcode == INTERRUPT:
             self.interrupt(unique, *struct.unpack("<Q", body))
+        elif opcode == RELEASE and self.mode == "late":
+            self.held.append(unique)
+        elif opcode == STATFS and self.mode == "late":
+            while self.held:
+                self.say(self.held.pop())
+            self.say(unique, bytes(80))
+        elif opcode == UNLINK:
+            self.say(unique, error=-EBUSY if self.held else 0)
         elif opcode in (RELEASE, RELEASEDIR, FLUSH, SETXATTR):
             self.say(unique)
         else:
