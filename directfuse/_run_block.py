@@ -15,16 +15,19 @@ from directfuse import _paths
 __all__ = ["EVENTS", "CallCount", "RunBlock", "call_names"]
 
 _MAGIC = 0x31304E5552464544  # "DEFRUN01"
-_VERSION = 1
-_HEADER = struct.Struct("<QIIQQQQQQQQ")
-_LOG_USED = 72  # offset of the last field of the header
+_VERSION = 2
+_HEADER = struct.Struct("<QIIQQQQQQQ")
+_LOG_USED = 64  # offset of the last field of the header
 _EVENTS_AT = _HEADER.size
 _EVENTS_ROOM = 32
+_SLOT_COUNT = 256
+_OWNERS = struct.Struct(f"<{_SLOT_COUNT}i")
+_OWNERS_AT = _EVENTS_AT + 8 * _EVENTS_ROOM
+_LOADER_AT = _OWNERS_AT + _OWNERS.size
 _LOADER_ROOM = os.pathconf("/", "PC_PATH_MAX")
 
 _CALLS_MAX = 512
-_SLOT = struct.Struct(f"<ii{_CALLS_MAX}Q{_CALLS_MAX}Q")
-_SLOT_COUNT = 256
+_SLOT = struct.Struct(f"<{2 * _CALLS_MAX}Q")  # made and passed, by call
 _LOG_SIZE = 1 << 20
 _PAGE = mmap.PAGESIZE
 
@@ -63,7 +66,7 @@ class RunBlock:
         self, config: str, loader: Path, *, file: Path | None = None, **flags: bool
     ) -> None:
         text = config.encode()
-        self._slots_at = _aligned(_EVENTS_AT + 8 * _EVENTS_ROOM + _LOADER_ROOM)
+        self._slots_at = _aligned(_LOADER_AT + _LOADER_ROOM)
         self._log_at = _aligned(self._slots_at + _SLOT_COUNT * _SLOT.size)
         config_at = self._log_at + _LOG_SIZE
         size = _aligned(config_at + len(text) + 1)
@@ -81,13 +84,12 @@ class RunBlock:
             config_at,
             len(text),
             self._slots_at,
-            _SLOT_COUNT,
             self._log_at,
             _LOG_SIZE,
             0,
         )
         self._put(0, header)
-        self._put(_EVENTS_AT + 8 * _EVENTS_ROOM, os.fsencode(loader) + b"\0")
+        self._put(_LOADER_AT, os.fsencode(loader) + b"\0")
         self._put(config_at, text)
 
     def _put(self, offset: int, data: bytes) -> None:
@@ -106,19 +108,21 @@ class RunBlock:
         """By number, those that were made."""
         made, passed = [0] * _CALLS_MAX, [0] * _CALLS_MAX
         for slot in range(_SLOT_COUNT):
-            words = self._slot(slot)
-            if any(words[2:]):
-                made = [a + b for a, b in zip(made, words[2 : 2 + _CALLS_MAX], strict=True)]
-                passed = [a + b for a, b in zip(passed, words[2 + _CALLS_MAX :], strict=True)]
+            at = self._slots_at + slot * _SLOT.size
+            words = _SLOT.unpack_from(self._memory, at)
+            if any(words):
+                made = [a + b for a, b in zip(made, words[::2], strict=True)]
+                passed = [a + b for a, b in zip(passed, words[1::2], strict=True)]
         pairs = enumerate(zip(made, passed, strict=True))
         return {number: CallCount(*pair) for number, pair in pairs if pair[0]}
 
     def has_programs(self) -> bool:
         """Whether a thread of the run still lives."""
-        return any(_lives(self._slot(slot)[0]) for slot in range(_SLOT_COUNT))
+        return any(map(_lives, self.owners()))
 
-    def _slot(self, index: int) -> tuple[int, ...]:
-        return _SLOT.unpack_from(self._memory, self._slots_at + index * _SLOT.size)
+    def owners(self) -> list[int]:
+        """The threads that have counters; one that was killed has them until another needs them."""
+        return [owner for owner in _OWNERS.unpack_from(self._memory, _OWNERS_AT) if owner != 0]
 
     def notes(self) -> list[str]:
         """The log, line by line."""
@@ -128,7 +132,7 @@ class RunBlock:
 
 
 def _lives(thread: int) -> bool:
-    return thread != 0 and os.path.exists(f"/proc/{thread}")
+    return os.path.exists(f"/proc/{thread}")
 
 
 def call_names() -> dict[int, str]:

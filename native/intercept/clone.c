@@ -44,7 +44,7 @@ void dfi_thread_born(struct dfi_thread *self)
         self->process->pid = (int)dfi_kernel(__NR_getpid);
         dfi_files_born(self->process);
     }
-    self->counts = dfi_counts_take(self->tid);
+    dfi_counts_take(self);
     if (dfi_thread_arm() < 0) { /* it was possible before: this cannot go on unseen */
         dfi_note("a child cannot be interposed: it is ended");
         dfi_kernel(__NR_exit_group, 125);
@@ -85,8 +85,7 @@ static void discard(struct dfi_thread *self, struct dfi_thread *child)
         return;
     if (child->process != self->process)
         dfi_process_free(child->process);
-    if (child->counts != NULL && child->counts->owner == child->tid)
-        dfi_counts_give(child->counts);
+    dfi_counts_give(child);
     dfi_thread_free(child);
 }
 
@@ -181,7 +180,7 @@ long dfi_do_exit_group(struct dfi_frame *frame)
 {
     (void)frame;
     dfi_files_end(dfi_process());
-    dfi_counts_give(dfi_self()->counts);
+    dfi_counts_give(dfi_self());
     return DFI_PASS;
 }
 

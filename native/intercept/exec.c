@@ -310,11 +310,13 @@ static long kernel_exec(struct order *order, char **argv, char **envp)
     dfi_kernel(__NR_fcntl, order->fd, F_SETFD, 0); /* the loader needs it */
     dfi_signals_exec(order->asked->process, true);
     dfi_count(DFI_EVENT_EXECS);
+    dfi_counts_give(dfi_self());
     long result = -ENOENT;
     if (dfi_loader_is_self)
         result = dfi_kernel(__NR_execve, "/proc/self/exe", argv, envp);
     if (result == -ENOENT || result == -EACCES) /* or there is no /proc */
         result = dfi_kernel(__NR_execve, dfi_run->loader, argv, envp);
+    dfi_counts_take(dfi_self());
     dfi_signals_exec(order->asked->process, false);
     return result;
 }

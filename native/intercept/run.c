@@ -54,9 +54,9 @@ int dfi_run_server_fd(void)
     return (int)dfi_text_number(&config);
 }
 
-static struct dfi_counts *slot(unsigned long index)
+static struct dfi_counts *slots(void)
 {
-    return (struct dfi_counts *)((char *)dfi_run + dfi_run->slots_offset) + index;
+    return (struct dfi_counts *)((char *)dfi_run + dfi_run->slots_offset);
 }
 
 /* Whether the owner of a slot still lives; threads that were killed do not give theirs back. */
@@ -65,34 +65,39 @@ static bool is_left(int owner)
     return owner != 0 && dfi_kernel(__NR_tkill, owner, 0) == -ESRCH;
 }
 
-static bool take(struct dfi_counts *counts, int owner, int tid)
+static bool change_owner(unsigned slot, int owner, int next)
 {
-    return __atomic_compare_exchange_n(&counts->owner, &owner, tid, false, __ATOMIC_ACQ_REL,
-                                       __ATOMIC_RELAXED);
+    return __atomic_compare_exchange_n(&dfi_run->owners[slot], &owner, next, false,
+                                       __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-struct dfi_counts *dfi_counts_take(int tid)
+/* The first slot that is free (its memory has been used), or whose owner was killed. */
+static unsigned take(int tid)
 {
-    if (dfi_run == NULL)
-        return &nobodys;
-    unsigned long count = dfi_run->slots_count - 1, start = (unsigned)tid % count;
-    for (unsigned long i = 0; i < count; i++) {
-        struct dfi_counts *counts = slot((start + i) % count);
-        if (counts->owner == 0 && take(counts, 0, tid))
-            return counts;
+    const unsigned shared = DFI_RUN_SLOTS - 1;
+    for (unsigned at = 0; at < shared; at++) {
+        if (dfi_run->owners[at] == 0 && change_owner(at, 0, tid))
+            return at;
     }
-    for (unsigned long i = 0; i < count; i++) {
-        struct dfi_counts *counts = slot(i);
-        int owner = counts->owner;
-        if (is_left(owner) && take(counts, owner, tid))
-            return counts;
+    for (unsigned at = 0; at < shared; at++) {
+        int owner = dfi_run->owners[at];
+        if (is_left(owner) && change_owner(at, owner, tid))
+            return at;
     }
-    return slot(count); /* shared: may lose counts, which beats stopping the program */
+    return shared; /* may lose counts, which beats stopping the program */
 }
 
-void dfi_counts_give(struct dfi_counts *counts)
+void dfi_counts_take(struct dfi_thread *thread)
 {
-    __atomic_store_n(&counts->owner, 0, __ATOMIC_RELEASE);
+    thread->counts = dfi_run == NULL ? &nobodys : slots() + take(thread->tid);
+}
+
+void dfi_counts_give(struct dfi_thread *thread)
+{
+    const struct dfi_counts *counts = thread->counts;
+    thread->counts = &nobodys;
+    if (counts != NULL && counts != &nobodys)
+        change_owner((unsigned)(counts - slots()), thread->tid, 0);
 }
 
 void dfi_count_more(enum dfi_event event, unsigned long count)

@@ -12,7 +12,7 @@
 #include "intercept/intercept.h"
 
 #define DFI_RUN_MAGIC   0x31304e5552464544ul /* "DEFRUN01" */
-#define DFI_RUN_VERSION 1
+#define DFI_RUN_VERSION 2
 
 /* Flags of a run. */
 #define DFI_RUN_VERBOSE   1u /* notes are written */
@@ -20,12 +20,15 @@
 #define DFI_RUN_NOREWRITE 4u /* every call traps */
 #define DFI_RUN_SECCOMP   8u /* as on a kernel without Syscall User Dispatch */
 
-/* Counters of one thread. Written by it alone; the sums over all slots are the run's. */
+#define DFI_RUN_SLOTS     256 /* of counters; the last one is shared by those who find none free */
+
+/* Counters of one thread, by call: two pages, of which most programs touch one. Written by it
+ * alone; the sums over all slots are the run's. A slot's counts stay when it changes hands. */
 struct dfi_counts {
-    int owner; /* thread id; 0 when free. A slot's counts stay when it changes hands. */
-    int pad;
-    unsigned long calls[DFI_CALLS_MAX];  /* that arrived */
-    unsigned long passed[DFI_CALLS_MAX]; /* of them, left to the kernel */
+    struct {
+        unsigned long made;   /* that arrived */
+        unsigned long passed; /* of them, left to the kernel */
+    } calls[DFI_CALLS_MAX];
 };
 
 struct dfi_run {
@@ -34,11 +37,12 @@ struct dfi_run {
     unsigned flags;
     unsigned long size; /* of the whole, bytes */
     unsigned long config_offset, config_size;
-    unsigned long slots_offset, slots_count; /* struct dfi_counts; the last one is shared */
+    unsigned long slots_offset; /* struct dfi_counts[DFI_RUN_SLOTS], on a page of its own */
     unsigned long log_offset, log_size;
-    unsigned long log_used;   /* bytes that were wanted; what went beyond log_size is lost */
-    unsigned long events[32]; /* by enum dfi_event */
-    char loader[PATH_MAX];    /* directfuse-exec, where /proc/self/exe does not say it */
+    unsigned long log_used;    /* bytes that were wanted; what went beyond log_size is lost */
+    unsigned long events[32];  /* by enum dfi_event */
+    int owners[DFI_RUN_SLOTS]; /* thread ids, by slot; 0: free. Together: all are looked at often */
+    char loader[PATH_MAX];     /* directfuse-exec, where /proc/self/exe does not say it */
 };
 
 extern struct dfi_run *dfi_run;
@@ -51,8 +55,11 @@ int dfi_run_open(int fd);
 /* The descriptor that the configuration names for the way to the server; -1: a run without one. */
 int dfi_run_server_fd(void);
 
-/* A slot of counters for a thread, and its return. */
-struct dfi_counts *dfi_counts_take(int tid);
-void dfi_counts_give(struct dfi_counts *counts);
+/*
+ * A slot of counters for a thread with its tid, and its return: at its end, and before execve, for
+ * the next program takes one for itself. What it counts in between is lost.
+ */
+void dfi_counts_take(struct dfi_thread *thread);
+void dfi_counts_give(struct dfi_thread *thread);
 
 #endif

@@ -16,7 +16,7 @@ static struct dfi_thread *first_thread(long *error)
     if (*error < 0)
         return NULL;
     self->shares_process = 1;
-    self->counts = dfi_counts_take(self->tid);
+    dfi_counts_take(self);
     return self;
 }
 

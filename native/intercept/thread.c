@@ -109,7 +109,7 @@ void dfi_thread_free(struct dfi_thread *thread)
 
 _Noreturn void dfi_thread_end(struct dfi_thread *self, long status)
 {
-    dfi_counts_give(self->counts);
+    dfi_counts_give(self);
     dfi_thread_exit(status, &memory_of(self)->running);
 }
 

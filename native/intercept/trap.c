@@ -49,9 +49,9 @@ long dfi_enter(struct dfi_frame *frame)
 {
     struct dfi_counts *counts = dfi_self()->counts;
     unsigned long nr = (unsigned long)frame->nr < DFI_CALLS_MAX ? (unsigned long)frame->nr : 0;
-    counts->calls[nr]++;
+    counts->calls[nr].made++;
     long result = dfi_dispatch(frame);
     if (result == DFI_PASS)
-        counts->passed[nr]++;
+        counts->calls[nr].passed++;
     return result;
 }

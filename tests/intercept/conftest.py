@@ -38,7 +38,8 @@ else:
 names = call_names()
 with open(report, "w") as file:
     calls = {names[number]: count for number, count in block.calls().items()}
-    json.dump({"events": block.events(), "calls": calls, "notes": block.notes()}, file)
+    found = {"events": block.events(), "calls": calls, "notes": block.notes()}
+    json.dump(found | {"owners": block.owners()}, file)
 sys.exit(status)
 """
 
@@ -53,6 +54,7 @@ class Outcome:
     events: dict = field(default_factory=dict)
     calls: dict = field(default_factory=dict)
     notes: list = field(default_factory=list)
+    owners: list = field(default_factory=list)
 
     def seen(self):
         return self.status, self.out, self.err

@@ -26,6 +26,18 @@ def test_the_same_without_changing_code(plain, inside, name):
     assert found.events["trapped"] == sum(calls for calls, _ in found.calls.values())
 
 
+def test_programs_give_their_counters_back(inside):
+    """Also those that execute another one, or whose parent waits for that: vfork."""
+    python = (
+        "import os; os.system('/bin/true'); os.posix_spawn('/bin/true', ['true'], {}); os.wait()"
+    )
+    script = f'/bin/true; (/bin/true); python3 -S -c "{python}"; exec /bin/true'
+    found = inside("/bin/sh", "-c", script)
+    assert found.status == 0
+    assert found.events["execs"] >= 6
+    assert found.owners == []
+
+
 #: What shows LD_PRELOAD and our own variable, or depends on how the very first program was started.
 _BY_LOADER_ONLY = {"environment"}
 
