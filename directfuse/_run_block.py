@@ -16,8 +16,8 @@ __all__ = ["EVENTS", "CallCount", "RunBlock", "call_names"]
 
 _MAGIC = 0x31304E5552464544  # "DEFRUN01"
 _VERSION = 2
-_HEADER = struct.Struct("<QIIQQQQQQQ")
-_LOG_USED = 64  # offset of the last field of the header
+_HEADER = struct.Struct("<QIIQQQQQQQQ")
+_LOG_USED = 72  # offset of the last field of the header
 _EVENTS_AT = _HEADER.size
 _EVENTS_ROOM = 32
 _SLOT_COUNT = 256
@@ -28,6 +28,7 @@ _LOADER_ROOM = os.pathconf("/", "PC_PATH_MAX")
 
 _CALLS_MAX = 512
 _SLOT = struct.Struct(f"<{2 * _CALLS_MAX}Q")  # made and passed, by call
+_LEARN_SIZE = 1 << 15  # at least what learn.h needs
 _LOG_SIZE = 1 << 20
 _PAGE = mmap.PAGESIZE
 
@@ -43,6 +44,7 @@ EVENTS = (
     "unknown",
     "trips",
     "hits",
+    "learnt",
 )
 
 _FLAGS = {"verbose": 1, "strict": 2, "norewrite": 4, "seccomp": 8}
@@ -67,7 +69,8 @@ class RunBlock:
     ) -> None:
         text = config.encode()
         self._slots_at = _aligned(_LOADER_AT + _LOADER_ROOM)
-        self._log_at = _aligned(self._slots_at + _SLOT_COUNT * _SLOT.size)
+        self._learn_at = _aligned(self._slots_at + _SLOT_COUNT * _SLOT.size)
+        self._log_at = self._learn_at + _LEARN_SIZE
         config_at = self._log_at + _LOG_SIZE
         size = _aligned(config_at + len(text) + 1)
         if file is None:
@@ -84,6 +87,7 @@ class RunBlock:
             config_at,
             len(text),
             self._slots_at,
+            self._learn_at,
             self._log_at,
             _LOG_SIZE,
             0,

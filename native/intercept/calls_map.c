@@ -10,6 +10,7 @@
 #include "core/calls.h"
 #include "core/fd.h"
 #include "intercept/map.h"
+#include "intercept/rewrite.h"
 #include "intercept/shadow.h"
 
 #define PAGE            4096ul
@@ -18,6 +19,17 @@
 static size_t whole_pages(size_t length)
 {
     return (length + PAGE - 1) & ~(PAGE - 1);
+}
+
+/* ---- code of the kernel's files ---------------------------------------------------------------
+ */
+
+/* A private mapping of a file that is no file of a mount, as libraries are mapped. */
+static bool is_code(const unsigned long a[6])
+{
+    return dfi_rewrite_on && a[2] == (PROT_READ | PROT_EXEC) &&
+           (a[3] & (MAP_TYPE | MAP_ANONYMOUS)) == MAP_PRIVATE &&
+           !dfi_is_hidden(dfi_process(), (int)a[4]);
 }
 
 /* ---- mmap ------------------------------------------------------------------------------------ */
@@ -187,7 +199,7 @@ long dfi_do_mmap(struct dfi_frame *frame)
     if (r.flags & (MAP_FIXED) && !(r.flags & MAP_FIXED_NOREPLACE) && files->maps)
         dfi_maps_cut(files, r.address, r.address + whole_pages(r.length));
     if (r.flags & MAP_ANONYMOUS || !(r.handle = dfi_file_of(files, r.fd)))
-        return DFI_PASS;
+        return is_code(a) ? dfi_rewrite_map(a[0], a[1], a[3], r.fd, a[5]) : DFI_PASS;
     dfi_record_begin(&record);
     ret = map_ours(files, &r);
     dfi_record_end(&record);

@@ -7,8 +7,10 @@
 #include "intercept/image.h"
 
 #include "intercept/exec.h"
+#include "intercept/learn.h"
 #include "intercept/maps.h"
 #include "intercept/mem.h"
+#include "intercept/rewrite.h"
 
 #include <linux/elf.h>
 
@@ -148,8 +150,12 @@ static long place(const struct image *image, uintptr_t at, size_t size, int prot
                   uintptr_t offset)
 {
     flags |= image->elf.e_type == ET_EXEC ? MAP_FIXED_NOREPLACE : MAP_FIXED;
-    int fd = (flags & MAP_ANONYMOUS) != 0 ? -1 : image->fd;
-    long got = dfi_kernel(__NR_mmap, at, size, prot, flags, fd, offset);
+    bool anonymous = (flags & MAP_ANONYMOUS) != 0;
+    long got;
+    if (!anonymous && prot == (PROT_READ | PROT_EXEC))
+        got = dfi_rewrite_map(at, size, (unsigned long)flags, image->fd, offset);
+    else
+        got = dfi_kernel(__NR_mmap, at, size, prot, flags, anonymous ? -1 : image->fd, offset);
     return is_error(got) ? got : 0;
 }
 
@@ -163,8 +169,8 @@ static long map_segment(const struct image *image, const Elf64_Phdr *segment)
     if (segment->p_filesz > 0 && segment != image->mapped)
         result = place(image, page, up(file_end) - page, prot, MAP_PRIVATE,
                        segment->p_offset - (start - page));
-    if (result == 0 && prot == (PROT_READ | PROT_EXEC))
-        dfi_maps_known(page, up(file_end));
+    if (segment == image->mapped && prot == (PROT_READ | PROT_EXEC))
+        dfi_maps_known(page, up(file_end), DFI_LEARN_NONE, 0);
     if (result < 0 || end == file_end)
         return result;
     uintptr_t zeros = segment->p_filesz > 0 ? up(file_end) : page;

@@ -303,9 +303,10 @@ enum dfi_event {
     DFI_EVENT_FORKS,
     DFI_EVENT_THREADS,
     DFI_EVENT_UNKNOWN, /* calls whose number is not in the table */
-    DFI_EVENT_TRIPS, /* messages to the mount server; told when a program ends, unless it is killed
-                      */
-    DFI_EVENT_HITS,  /* answers found in shared memory, without a trip; the same */
+    DFI_EVENT_TRIPS,  /* messages to the mount server; told when a program ends, unless it is killed
+                       */
+    DFI_EVENT_HITS,   /* answers found in shared memory, without a trip; the same */
+    DFI_EVENT_LEARNT, /* sites that were rewritten when their file was mapped */
     DFI_EVENTS
 };
 

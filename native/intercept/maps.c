@@ -8,7 +8,7 @@
  */
 #include "intercept/maps.h"
 
-#include "intercept/intercept.h"
+#include "intercept/learn.h"
 
 #include <linux/fcntl.h>
 #include <linux/ioctl.h>
@@ -17,15 +17,27 @@
 
 struct range {
     uintptr_t start, end;
+    int file; /* learn.h */
+    unsigned long offset;
 };
 
 static struct range ranges[RANGES]; /* the latest, in turn */
 static unsigned ranges_next;
 static uintptr_t unknown; /* the last address that was looked for in vain */
 
-void dfi_maps_known(uintptr_t start, uintptr_t end)
+/* What lay there before is gone. */
+static void forget(uintptr_t start, uintptr_t end)
 {
-    ranges[ranges_next++ % RANGES] = (struct range){start, end};
+    for (unsigned i = 0; i < RANGES; i++) {
+        if (ranges[i].start < end && ranges[i].end > start)
+            ranges[i] = (struct range){0};
+    }
+}
+
+void dfi_maps_known(uintptr_t start, uintptr_t end, int file, unsigned long offset)
+{
+    forget(start, end);
+    ranges[ranges_next++ % RANGES] = (struct range){start, end, file, offset};
 }
 
 /* Reading a line of maps character by character: "start-end rwxp offset device inode name". */
@@ -43,7 +55,7 @@ static void keep(const struct line *line)
     bool code = line->flags[0] == 'r' && line->flags[1] == '-' && line->flags[2] == 'x' &&
                 line->flags[3] == 'p';
     if (code && line->has_name)
-        dfi_maps_known(line->range.start, line->range.end);
+        dfi_maps_known(line->range.start, line->range.end, DFI_LEARN_NONE, 0);
 }
 
 static void take(struct line *line, char c)
@@ -102,7 +114,7 @@ static bool ask(long fd, uintptr_t at)
     long result = dfi_kernel(__NR_ioctl, fd, QUERY, &query);
     if (result == 0 && (query.rights & RIGHTS_KNOWN) == (RIGHTS_READ | RIGHTS_EXEC) &&
         query.inode != 0)
-        dfi_maps_known(query.start, query.end);
+        dfi_maps_known(query.start, query.end, DFI_LEARN_NONE, 0);
     return result != -ENOTTY;
 }
 
@@ -137,6 +149,15 @@ size_t dfi_maps_code_before(uintptr_t at, size_t max)
         return 0;
     }
     return at - range->start < max ? at - range->start : max;
+}
+
+int dfi_maps_file(uintptr_t at, unsigned long *offset)
+{
+    const struct range *range = find(at);
+    if (range == NULL)
+        return DFI_LEARN_NONE;
+    *offset = range->offset + (at - range->start);
+    return range->file;
 }
 
 size_t dfi_maps_code_behind(uintptr_t at, size_t max)

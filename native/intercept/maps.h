@@ -11,8 +11,14 @@
 /* How many bytes before `at`, max at most, are such code, with `at` itself; 0: it is not. */
 size_t dfi_maps_code_before(uintptr_t at, size_t max);
 
-/* Such code has been mapped; it need not be asked for. */
-void dfi_maps_known(uintptr_t start, uintptr_t end);
+/*
+ * Such code has been mapped; it need not be asked for. file: of learn.h, or DFI_LEARN_NONE; offset:
+ * where its bytes begin there.
+ */
+void dfi_maps_known(uintptr_t start, uintptr_t end, int file, unsigned long offset);
+
+/* The file that known code comes from, and *offset in it; or DFI_LEARN_NONE. */
+int dfi_maps_file(uintptr_t at, unsigned long *offset);
 
 /* The same for the bytes from `at` on; `at` must be known from the function above. */
 size_t dfi_maps_code_behind(uintptr_t at, size_t max);

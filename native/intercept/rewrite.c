@@ -19,6 +19,7 @@
  */
 #include "intercept/rewrite.h"
 
+#include "intercept/learn.h"
 #include "intercept/lock.h"
 #include "intercept/maps.h"
 #include "intercept/mem.h"
@@ -191,20 +192,27 @@ static bool open_code(uintptr_t start, size_t size, bool open)
     return done;
 }
 
-/* The trampoline's address; 0: no memory for it. */
-static uintptr_t add_trampoline(const struct dfi_plan *plan, uintptr_t site)
+/* The trampoline's address, in an arena that is open; 0: it reaches not far enough. */
+static uintptr_t put_trampoline(struct arena *arena, const struct dfi_plan *plan, uintptr_t site)
 {
     unsigned char code[TRAMPOLINE_MAX];
-    struct arena *arena = arena_near(site);
-    if (arena == NULL)
-        return 0;
     uintptr_t at = arena->start + arena->used;
-    if (!is_reachable(plan, at) || !open_code(arena->start, ARENA_SIZE, true)) /* in one piece */
+    if (arena->used + TRAMPOLINE_MAX > ARENA_SIZE || !is_reachable(plan, at))
         return 0;
     size_t size = make_trampoline(code, at, plan, site + 2);
     memcpy((void *)at, code, size);
-    open_code(arena->start, ARENA_SIZE, false);
     arena->used += (size + 15) & -16ul;
+    return at;
+}
+
+/* The trampoline's address; 0: no memory for it. */
+static uintptr_t add_trampoline(const struct dfi_plan *plan, uintptr_t site)
+{
+    struct arena *arena = arena_near(site);
+    if (arena == NULL || !open_code(arena->start, ARENA_SIZE, true)) /* in one piece */
+        return 0;
+    uintptr_t at = put_trampoline(arena, plan, site);
+    open_code(arena->start, ARENA_SIZE, false);
     return at;
 }
 
@@ -319,6 +327,89 @@ static bool rewrite(struct site *site, unsigned long nr)
                      : rewrite_before(site, &plan, trampoline);
 }
 
+/* ---- what is learnt ---- */
+
+/* In code that is writable and that nobody executes yet. */
+static bool rewrite_unused(struct arena *arena, uintptr_t at, uintptr_t start, unsigned nr)
+{
+    const unsigned char *code = (const unsigned char *)at;
+    size_t before = at - start < DFI_BEFORE_MAX ? at - start : DFI_BEFORE_MAX;
+    struct dfi_plan plan;
+    if (code[0] != 0x0f || code[1] != 0x05 || nr == __NR_rt_sigreturn)
+        return false;
+    dfi_site_plan(code, before, nr, &plan);
+    uintptr_t trampoline = plan.size == 0 ? 0 : put_trampoline(arena, &plan, at);
+    if (trampoline == 0)
+        return false;
+    unsigned char *jump = (unsigned char *)at - plan.size;
+    jump[0] = 0xe9;
+    put_displacement(jump + DFI_JUMP_SIZE, (uintptr_t)jump + DFI_JUMP_SIZE, trampoline);
+    return true;
+}
+
+/* All that is learnt of [offset, offset + size), which lies at start. */
+static void rewrite_learnt(uintptr_t start, size_t size, int file, unsigned long offset)
+{
+    struct arena *arena = arena_near(start);
+    struct dfi_learn_site *site;
+    unsigned at = 0, done = 0;
+    if (arena == NULL || !open_code(arena->start, ARENA_SIZE, true))
+        return;
+    for (unsigned i = 0; i < DFI_LEARN_SITES; i++) {
+        site = dfi_learn_next(file, offset, size - 1, &at); /* a syscall takes two bytes */
+        if (site == NULL)
+            break;
+        if (rewrite_unused(arena, start + (site->offset - offset), start, site->nr))
+            done++;
+        else
+            __atomic_store_n(&site->state, DFI_LEARN_CANNOT, __ATOMIC_RELAXED);
+    }
+    open_code(arena->start, ARENA_SIZE, false);
+    dfi_count_more(DFI_EVENT_LEARNT, done);
+}
+
+static bool is_mapped(long result)
+{
+    return result >= 0 || result <= -4096;
+}
+
+static bool has_learnt(int file, unsigned long offset, size_t size)
+{
+    unsigned at = 0;
+    return file != DFI_LEARN_NONE && dfi_learn_next(file, offset, size, &at) != NULL;
+}
+
+long dfi_rewrite_map(uintptr_t at, size_t size, unsigned long flags, int fd, unsigned long offset)
+{
+    long got = -EACCES;
+    int file = dfi_rewrite_on ? dfi_learn_file(fd) : DFI_LEARN_NONE;
+    bool open = has_learnt(file, offset, size);
+    dfi_lock(&dfi_rewrite_lock);
+    if (open)
+        got = dfi_kernel(__NR_mmap, at, size, PROT_RWX, flags, fd, offset);
+    if (is_mapped(got)) {
+        rewrite_learnt((uintptr_t)got, size, file, offset);
+        open_code((uintptr_t)got, size, false);
+    } else { /* nothing is learnt, or writable code is refused */
+        got = dfi_kernel(__NR_mmap, at, size, PROT_RX, flags, fd, offset);
+    }
+    if (is_mapped(got))
+        dfi_maps_known((uintptr_t)got, (uintptr_t)got + size, file, offset);
+    dfi_unlock(&dfi_rewrite_lock);
+    return got;
+}
+
+/* ---- traps ---- */
+
+/* The first trap at a site in this program. */
+static void tell(uintptr_t at, unsigned long nr)
+{
+    unsigned long offset;
+    int file = dfi_maps_file(at, &offset);
+    if (file != DFI_LEARN_NONE && nr < DFI_CALLS_MAX)
+        dfi_learn_trap(file, offset, (unsigned)nr);
+}
+
 /* A record of a site that has become a jump, but still traps: threads on their way, or new code. */
 static void correct(const struct site *site, unsigned long *nr)
 {
@@ -334,7 +425,9 @@ void dfi_rewrite_hit(uintptr_t at, unsigned long *nr)
     struct site *site = find_site(at);
     if (site != NULL && site->state == REWRITTEN) {
         correct(site, nr);
-    } else if (site != NULL && site->state == COUNTED && ++site->hits == HITS_TO_REWRITE) {
+    } else if (site != NULL && site->state == COUNTED && ++site->hits == 1) {
+        tell(at, *nr);
+    } else if (site != NULL && site->state == COUNTED && site->hits == HITS_TO_REWRITE) {
         site->state = rewrite(site, *nr) ? REWRITTEN : KEPT;
         dfi_count(site->state == REWRITTEN ? DFI_EVENT_REWRITTEN : DFI_EVENT_KEPT);
     }

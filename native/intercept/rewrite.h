@@ -12,6 +12,13 @@
  */
 void dfi_rewrite_hit(uintptr_t site, unsigned long *nr);
 
+/*
+ * mmap(2) of a file as private code, PROT_READ | PROT_EXEC: what the programs of the run have
+ * learnt of its sites is rewritten before anybody can execute them (decision 059). The address, or
+ * a negative errno.
+ */
+long dfi_rewrite_map(uintptr_t at, size_t size, unsigned long flags, int fd, unsigned long offset);
+
 /* Whether sites are rewritten in this process: switched off by the run, or by what is refused. */
 extern bool dfi_rewrite_on;
 

@@ -38,6 +38,7 @@ struct dfi_run {
     unsigned long size; /* of the whole, bytes */
     unsigned long config_offset, config_size;
     unsigned long slots_offset; /* struct dfi_counts[DFI_RUN_SLOTS], on a page of its own */
+    unsigned long learn_offset; /* struct dfi_learn, on a page of its own */
     unsigned long log_offset, log_size;
     unsigned long log_used;    /* bytes that were wanted; what went beyond log_size is lost */
     unsigned long events[32];  /* by enum dfi_event */

@@ -20,11 +20,15 @@ import json, os, sys
 from directfuse import _paths
 from directfuse._run import run_command
 from directfuse._run_block import RunBlock, call_names
-report, flags, *command = sys.argv[1:]
+report, flags, learnt, *command = sys.argv[1:]
 words = set(flags.split())
 file = report + ".run" if "preload" in words else None
 options = {name: True for name in words - {"preload"}}
 block = RunBlock("", _paths.loader(), file=file, **options)
+if learnt:
+    learnt, at = bytes.fromhex(learnt), block._learn_at
+    size = block._log_at - at
+    block._put(at, (learnt * size)[:size])
 if file:
     library = str(_paths.preload_library())
     pid = os.posix_spawnp(
@@ -107,14 +111,15 @@ def plain(tmp_path):
 
 @pytest.fixture
 def inside(tmp_path):
-    """Runs a command inside; flags are those of RunBlock, and preload: by that door."""
+    """Runs a command inside; flags are those of RunBlock, and preload: by that door; learnt: what
+    fills the table of sites."""
 
-    def call(*command, flags="verbose", **options):
+    def call(*command, flags="verbose", learnt=b"", **options):
         directory = tmp_path / "inside"
         directory.mkdir(exist_ok=True)
         report = tmp_path / "report.json"
         done = subprocess.run(
-            [sys.executable, "-c", STARTER, report, flags, *command],
+            [sys.executable, "-c", STARTER, report, flags, learnt.hex(), *command],
             cwd=directory,
             capture_output=True,
             env=environment(),

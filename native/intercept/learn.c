@@ -1,0 +1,139 @@
+/*
+ * learn.c - the table of sites that the programs of a run share (decision 059).
+ *
+ * It has no lock, for a program may be killed anywhere: entries are appended, and published by one
+ * store. A file is known by its identity and its time of change; one that is changed is another.
+ */
+#include "intercept/learn.h"
+
+#include "intercept/run.h"
+
+#include <asm/stat.h>
+
+/* A trap costs 2 us, a page of code that is written to 1.5 us, and most pages have one site: what
+ * three of four programs trap at is worth it. Two programs are no evidence. */
+#define USERS_MIN    3
+#define USERS_PARTS  4
+#define STARTS_PARTS 3
+
+enum { FREE, WRITTEN, READABLE };
+
+static struct dfi_learn *table(void)
+{
+    return (struct dfi_learn *)((char *)dfi_run + dfi_run->learn_offset);
+}
+
+static bool identify(int fd, struct dfi_learn_file *file)
+{
+    struct stat st;
+    if (dfi_kernel(__NR_fstat, fd, &st) < 0)
+        return false;
+    *file = (struct dfi_learn_file){.device = st.st_dev,
+                                    .inode = st.st_ino,
+                                    .size = (unsigned long)st.st_size,
+                                    .changed = st.st_ctime * 1000000000 + st.st_ctime_nsec};
+    return true;
+}
+
+static bool is_same(const struct dfi_learn_file *left, const struct dfi_learn_file *right)
+{
+    return left->device == right->device && left->inode == right->inode &&
+           left->size == right->size && left->changed == right->changed;
+}
+
+/* Takes a free entry; false: another program has been faster. */
+static bool write_entry(struct dfi_learn_file *entry, const struct dfi_learn_file *file)
+{
+    int state = FREE;
+    if (!__atomic_compare_exchange_n(&entry->state, &state, WRITTEN, false, __ATOMIC_ACQUIRE,
+                                     __ATOMIC_RELAXED))
+        return false;
+    entry->device = file->device;
+    entry->inode = file->inode;
+    entry->size = file->size;
+    entry->changed = file->changed;
+    __atomic_store_n(&entry->state, READABLE, __ATOMIC_RELEASE);
+    return true;
+}
+
+int dfi_learn_file(int fd)
+{
+    struct dfi_learn_file file;
+    if (dfi_run == NULL || !identify(fd, &file))
+        return DFI_LEARN_NONE;
+    for (int i = 0; i < DFI_LEARN_FILES; i++) {
+        struct dfi_learn_file *entry = &table()->files[i];
+        int state = __atomic_load_n(&entry->state, __ATOMIC_ACQUIRE);
+        if ((state == READABLE && is_same(entry, &file)) ||
+            (state == FREE && write_entry(entry, &file))) {
+            __atomic_fetch_add(&entry->starts, 1, __ATOMIC_RELAXED);
+            return i;
+        }
+    }
+    return DFI_LEARN_NONE;
+}
+
+/* By its 1 + index; NULL for 0, and for what no program of ours has written. */
+static struct dfi_learn_site *site_at(unsigned at)
+{
+    return at == 0 || at > DFI_LEARN_SITES ? NULL : &table()->sites[at - 1];
+}
+
+static void add_site(struct dfi_learn_file *file, unsigned long offset, unsigned nr)
+{
+    unsigned at = 0;
+    if (__atomic_load_n(&table()->sites_used, __ATOMIC_RELAXED) < DFI_LEARN_SITES) /* or it wraps */
+        at = 1 + __atomic_fetch_add(&table()->sites_used, 1, __ATOMIC_RELAXED);
+    struct dfi_learn_site *site = site_at(at);
+    if (site == NULL)
+        return;
+    *site = (struct dfi_learn_site){.offset = offset, .nr = nr, .users = 1};
+    site->next = __atomic_load_n(&file->first, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(&file->first, &site->next, at, false, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED))
+        continue;
+}
+
+void dfi_learn_trap(int file, unsigned long offset, unsigned nr)
+{
+    if (file == DFI_LEARN_NONE)
+        return;
+    struct dfi_learn_file *entry = &table()->files[file];
+    struct dfi_learn_site *site = site_at(__atomic_load_n(&entry->first, __ATOMIC_ACQUIRE));
+    for (unsigned i = 0; i < DFI_LEARN_SITES && site != NULL; i++, site = site_at(site->next)) {
+        if (site->offset == offset) {
+            __atomic_fetch_add(&site->users, 1, __ATOMIC_RELAXED);
+            return;
+        }
+    }
+    if (site == NULL)
+        add_site(entry, offset, nr);
+}
+
+/* What was worth it once is rewritten from then on: nobody counts it any more. */
+static bool is_worth_it(struct dfi_learn_site *site, unsigned starts)
+{
+    unsigned state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
+    unsigned users = __atomic_load_n(&site->users, __ATOMIC_RELAXED);
+    if (state != DFI_LEARN_COUNTS || users < USERS_MIN ||
+        (unsigned long)users * USERS_PARTS < (unsigned long)starts * STARTS_PARTS)
+        return state == DFI_LEARN_REWRITES;
+    __atomic_store_n(&site->state, DFI_LEARN_REWRITES, __ATOMIC_RELAXED);
+    return true;
+}
+
+struct dfi_learn_site *dfi_learn_next(int file, unsigned long offset, unsigned long size,
+                                      unsigned *at)
+{
+    struct dfi_learn_file *entry = &table()->files[file];
+    unsigned starts = __atomic_load_n(&entry->starts, __ATOMIC_RELAXED);
+    struct dfi_learn_site *site = site_at(*at);
+    unsigned next = site == NULL ? __atomic_load_n(&entry->first, __ATOMIC_ACQUIRE) : site->next;
+    for (unsigned i = 0; i < DFI_LEARN_SITES && (site = site_at(next)) != NULL; i++) {
+        *at = next;
+        next = site->next;
+        if (site->offset >= offset && site->offset - offset < size && is_worth_it(site, starts))
+            return site;
+    }
+    return NULL;
+}

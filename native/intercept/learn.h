@@ -1,0 +1,54 @@
+/*
+ * learn.h - what the programs of a run tell each other of sites: those at which most trap are
+ * rewritten when the next program maps the file, before anybody executes them.
+ */
+#ifndef DF_INTERCEPT_LEARN_H
+#define DF_INTERCEPT_LEARN_H
+
+#include "intercept/intercept.h"
+
+#define DFI_LEARN_FILES 64
+#define DFI_LEARN_SITES 1024
+#define DFI_LEARN_NONE  (-1)
+
+struct dfi_learn_file {
+    unsigned long device, inode, size, changed; /* changed: ctime, ns */
+    int state;                                  /* 0 free, 1 being written, 2 to be read */
+    unsigned starts;                            /* how often it was mapped as code */
+    unsigned first;                             /* of its sites: 1 + index; 0: none */
+    unsigned pad;
+};
+
+enum dfi_learn_state { DFI_LEARN_COUNTS, DFI_LEARN_REWRITES, DFI_LEARN_CANNOT };
+
+struct dfi_learn_site {
+    unsigned long offset; /* of the syscall instruction in the file */
+    unsigned nr;          /* what %rax was in the trap */
+    unsigned users;       /* programs that trapped at it */
+    unsigned state;       /* enum dfi_learn_state */
+    unsigned next;        /* of its file: 1 + index; 0: the last */
+};
+
+/* Lies in the memory of the run: nothing in it is believed, the bytes of the code decide. */
+struct dfi_learn {
+    struct dfi_learn_file files[DFI_LEARN_FILES];
+    struct dfi_learn_site sites[DFI_LEARN_SITES];
+    unsigned sites_used;
+};
+
+_Static_assert(sizeof(struct dfi_learn) <= 1 << 15, "directfuse/_run_block.py");
+
+/* The file of a descriptor that is being mapped as code, which counts; DFI_LEARN_NONE: no room. */
+int dfi_learn_file(int fd);
+
+/* A program has trapped for its first time at an offset of a file. */
+void dfi_learn_trap(int file, unsigned long offset, unsigned nr);
+
+/*
+ * The next site of [offset, offset + size) that is to be rewritten, behind *at, which is 0 at
+ * first; NULL: there is none.
+ */
+struct dfi_learn_site *dfi_learn_next(int file, unsigned long offset, unsigned long size,
+                                      unsigned *at);
+
+#endif
