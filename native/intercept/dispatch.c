@@ -3,19 +3,38 @@
  */
 #include "intercept/intercept.h"
 
-/* Declares a handler by the name that its row gives; the same declaration may come twice. Weak: a
- * door may be built that has not all of them; what has no handler is the kernel's, and counted. */
+/* Declares a handler by the name that its row gives; the same declaration may come twice. */
 #define DFI_CALL(number, name, arguments, traits, level, handler, error, note)                     \
-    long handler(struct dfi_frame *frame) __attribute__((weak));
+    long handler(struct dfi_frame *frame);
 #include "intercept/syscalls.def"
 #undef DFI_CALL
 
 const struct dfi_call dfi_calls[DFI_CALLS_MAX] = {
 #define DFI_CALL(number, name, arguments, traits, level, handler, error, note)                     \
-    [number] = {#name, arguments, handler, error, DFI_##level, traits},
+    [number] = {#name, arguments, error, DFI_##level, traits},
 #include "intercept/syscalls.def"
 #undef DFI_CALL
 };
+
+/* No table of functions: their addresses would be written into every program at its start. */
+long dfi_handle(struct dfi_frame *frame)
+{
+    switch (frame->nr) {
+#define DFI_CALL(number, name, arguments, traits, level, handler, error, note)                     \
+    case number:                                                                                   \
+        return handler(frame);
+#include "intercept/syscalls.def"
+#undef DFI_CALL
+    default:
+        dfi_count(DFI_EVENT_UNKNOWN);
+        return DFI_PASS;
+    }
+}
+
+static bool is_known(long nr)
+{
+    return nr >= 0 && nr < DFI_CALLS_MAX && dfi_calls[nr].name[0] != '\0';
+}
 
 long dfi_pass(struct dfi_frame *frame)
 {
@@ -29,23 +48,20 @@ long dfi_refuse(struct dfi_frame *frame)
 }
 
 /* A process with something that a call may have to find done. */
-static long dispatch_watched(struct dfi_frame *frame, const struct dfi_process *process)
+static long handle_watched(struct dfi_frame *frame, const struct dfi_process *process)
 {
+    if (!is_known(frame->nr))
+        return dfi_handle(frame);
     if (process->late)
         dfi_files_touch(frame);
-    return process->lingers ? dfi_files_lingering(frame) : dfi_calls[frame->nr].handler(frame);
+    return process->lingers ? dfi_files_lingering(frame) : dfi_handle(frame);
 }
 
 long dfi_dispatch(struct dfi_frame *frame)
 {
     const struct dfi_process *process = dfi_process();
-    unsigned long nr = (unsigned long)frame->nr;
 
-    if (nr >= DFI_CALLS_MAX || dfi_calls[nr].handler == NULL) {
-        dfi_count(DFI_EVENT_UNKNOWN);
-        return DFI_PASS;
-    }
     if (__builtin_expect((process->late | process->lingers) != 0, 0))
-        return dispatch_watched(frame, process);
-    return dfi_calls[nr].handler(frame);
+        return handle_watched(frame, process);
+    return dfi_handle(frame);
 }

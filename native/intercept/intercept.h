@@ -59,8 +59,12 @@ struct dfi_frame {
 
 /* ---- dispatch.c ---- */
 
-/* Runs the call's handler; the result, or DFI_PASS. */
+/* Runs the call's handler, for a process with late memory or a descriptor that lingers after what
+ * they want; the result, or DFI_PASS. */
 long dfi_dispatch(struct dfi_frame *frame);
+
+/* Runs the handler itself; a number that the table does not know is counted: DFI_PASS. */
+long dfi_handle(struct dfi_frame *frame);
 
 /* The handler of rows that are the kernel's: DFI_PASS. */
 long dfi_pass(struct dfi_frame *frame);
@@ -86,15 +90,14 @@ enum dfi_trait {
 };
 
 struct dfi_call {
-    const char *name;
-    const char *arguments; /* syscalls.def: a letter for each */
-    long (*handler)(struct dfi_frame *frame);
+    char name[24];
+    char arguments[8];    /* syscalls.def: a letter for each */
     short error;          /* of a call that is refused, positive */
     unsigned char level;  /* enum dfi_level */
     unsigned char traits; /* enum dfi_trait */
 };
 
-/* By number; a row without handler is a number that the table does not know. */
+/* By number; a row without a name is a number that the table does not know. */
 extern const struct dfi_call dfi_calls[DFI_CALLS_MAX];
 
 /* ---- the kernel: raw.h, entry.S ---- */

@@ -136,7 +136,7 @@ long dfi_files_lingering(struct dfi_frame *frame)
 
     if (!is_blind(frame) && !is_answered(frame))
         dfi_linger_end(files);
-    ret = dfi_calls[frame->nr].handler(frame);
+    ret = dfi_handle(frame);
     if (ret == DFI_PASS && !is_blind(frame))
         dfi_linger_end(files);
     return ret;

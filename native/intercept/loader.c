@@ -314,7 +314,7 @@ static _Noreturn void list_calls(void)
     for (unsigned long nr = 0; nr < DFI_CALLS_MAX; nr++) {
         char line[80];
         struct dfi_text text = DFI_TEXT(line);
-        if (dfi_calls[nr].name == NULL)
+        if (dfi_calls[nr].name[0] == '\0')
             continue;
         dfi_text_add_number(&text, nr);
         dfi_text_add(&text, " ");
