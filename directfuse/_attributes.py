@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from directfuse._call import (
+    AT_EMPTY_PATH,
     AT_FDCWD,
     AT_SYMLINK_NOFOLLOW,
     Path,
@@ -44,7 +45,6 @@ Target: TypeAlias = Path | int
 """A path, or an open descriptor where `os` takes one too."""
 
 _NANO = 1_000_000_000
-_AT_EMPTY_PATH = 0x1000  # <fcntl.h>
 _XATTR_SMALL = 256  # bytes; as os.listxattr tries first, which convmvfs depends on
 _XATTR_MAX = 65536  # XATTR_SIZE_MAX, XATTR_LIST_MAX of <linux/limits.h>
 
@@ -181,7 +181,7 @@ def statx(
     """
     flags |= _no_follow(follow_symlinks)
     if isinstance(path, int):
-        dir_fd, flags = path, flags | _AT_EMPTY_PATH
+        dir_fd, flags = path, flags | AT_EMPTY_PATH
     text = b"" if isinstance(path, int) else encode(path)
     if text is None:  # os finds the words
         os.stat(path, dir_fd=dir_fd)

@@ -17,6 +17,7 @@ from directfuse._real import os
 __all__ = [
     "AT_FDCWD",
     "AT_REMOVEDIR",
+    "AT_EMPTY_PATH",
     "AT_SYMLINK_FOLLOW",
     "AT_SYMLINK_NOFOLLOW",
     "Path",
@@ -38,6 +39,7 @@ T = TypeVar("T")
 AT_FDCWD = -100
 AT_SYMLINK_NOFOLLOW = 0x100
 AT_SYMLINK_FOLLOW = 0x400
+AT_EMPTY_PATH = 0x1000
 AT_REMOVEDIR = 0x200
 
 _EINTR = -4

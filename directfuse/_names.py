@@ -1,9 +1,11 @@
 """Calls on names: mkdir, mknod, unlink, rmdir, rename, link, symlink, readlink and their kin."""
 
+import re
 import stat
 from typing import Any
 
 from directfuse._call import (
+    AT_EMPTY_PATH,
     AT_REMOVEDIR,
     AT_SYMLINK_FOLLOW,
     Path,
@@ -11,6 +13,7 @@ from directfuse._call import (
     by_path,
     by_paths,
     encode,
+    is_ours,
     mode_bits,
 )
 from directfuse._native import ffi, lib
@@ -133,6 +136,9 @@ def renameat2(
         raise OSError(code, os.strerror(code), os.fspath(src), None, os.fspath(dst))
 
 
+_OPEN_FILE = re.compile(rb"/(?:proc/self|dev)/fd/(\d{1,10})")
+
+
 def link(
     src: Path,
     dst: Path,
@@ -144,11 +150,22 @@ def link(
     """os.link: another name for a file. Source: link(2).
 
     As with os.link, a symlink at src is followed only when a dir_fd is given: link(2) does not.
+    Then "/proc/self/fd/N" is the open file N also where N is ours, and a file that was made by
+    O_TMPFILE gets its name so.
     """
     by_name = src_dir_fd is None and dst_dir_fd is None
     flags = AT_SYMLINK_FOLLOW if follow_symlinks and not by_name else 0
+
+    def attempt(a: bytes, b: bytes) -> int:
+        start, how = at(src_dir_fd), flags
+        match = _OPEN_FILE.fullmatch(a) if flags else None
+        if match and is_ours(int(match[1])):
+            start, a, how = int(match[1]), b"", flags | AT_EMPTY_PATH
+        result: int = lib.df_call_linkat(start, a, at(dst_dir_fd), b, how)
+        return result
+
     by_paths(
-        lambda a, b: lib.df_call_linkat(at(src_dir_fd), a, at(dst_dir_fd), b, flags),
+        attempt,
         lambda a, b: os.link(
             a, b, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd, follow_symlinks=follow_symlinks
         ),

@@ -271,6 +271,7 @@ static const struct kind {
     [FUSE_SYMLINK] = {pass_entry, sizeof(struct fuse_entry_out)},
     [FUSE_LINK] = {pass_entry, sizeof(struct fuse_entry_out)},
     [FUSE_CREATE] = {pass_create, sizeof(struct fuse_entry_out) + sizeof(struct fuse_open_out)},
+    [FUSE_TMPFILE] = {pass_create, sizeof(struct fuse_entry_out) + sizeof(struct fuse_open_out)},
     [FUSE_GETATTR] = {pass_attr, sizeof(struct fuse_attr_out)},
     [PROTOCOL_STATX] = {pass_statx, sizeof(struct protocol_statx_out)},
     [FUSE_SETATTR] = {pass_attr, sizeof(struct fuse_attr_out)},

@@ -72,6 +72,7 @@ static inline uint32_t file_flags(const struct fuse_file_info *fi)
 
 void request_open(fuse_req_t, fuse_ino_t, struct fuse_file_info *);
 void request_create(fuse_req_t, fuse_ino_t, const char *, mode_t, struct fuse_file_info *);
+void request_tmpfile(fuse_req_t, fuse_ino_t, mode_t, struct fuse_file_info *);
 void request_read(fuse_req_t, fuse_ino_t, size_t, off_t, struct fuse_file_info *);
 void request_write(fuse_req_t, fuse_ino_t, const char *, size_t, off_t, struct fuse_file_info *);
 void request_flush(fuse_req_t, fuse_ino_t, struct fuse_file_info *);

@@ -51,16 +51,28 @@ void request_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
     open_as(req, FUSE_OPENDIR, ino, fi);
 }
 
-void request_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
-                    struct fuse_file_info *fi)
+static void create_as(fuse_req_t req, uint32_t opcode, fuse_ino_t parent, const char *name,
+                      mode_t mode, struct fuse_file_info *fi)
 {
     struct fuse_create_in in = {
         .flags = file_flags(fi), .mode = mode, .umask = fuse_req_ctx(req)->umask};
-    struct message message = REQUEST(FUSE_CREATE, parent, .fi = fi);
+    struct message message = REQUEST(opcode, parent, .fi = fi);
 
     request_add(&message, &in, sizeof(in));
     request_add_name(&message, name);
     send_opening(req, &message, fi, request_make);
+}
+
+void request_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+                    struct fuse_file_info *fi)
+{
+    create_as(req, FUSE_CREATE, parent, name, mode, fi);
+}
+
+/* "/" is what the kernel calls a file without a name. */
+void request_tmpfile(fuse_req_t req, fuse_ino_t parent, mode_t mode, struct fuse_file_info *fi)
+{
+    create_as(req, FUSE_TMPFILE, parent, "/", mode, fi);
 }
 
 void request_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)

@@ -315,6 +315,26 @@ static void door_create(fuse_req_t req, fuse_ino_t parent, const char *name, mod
         inode_put(door->store, inode, 1);
 }
 
+/* O_EXCL, no name ever, is the kernel's to keep. */
+static void door_tmpfile(fuse_req_t req, fuse_ino_t parent, mode_t mode, struct fuse_file_info *fi)
+{
+    const struct door *door = door_of(req);
+    const struct fuse_ctx *caller = fuse_req_ctx(req);
+    struct tree_new what = {S_IFREG | (mode & 07777), caller->uid, caller->gid, 0, NULL};
+    struct inode *inode;
+    int error = tree_nameless(door->store, door_inode(door, parent), &what, &inode);
+
+    if (error) {
+        fuse_reply_err(req, -error);
+        return;
+    }
+    struct fuse_entry_param entry;
+    door_entry(door, inode, &entry);
+    door_data_file_info(door, fi);
+    if (fuse_reply_create(req, &entry, fi) != 0)
+        inode_put(door->store, inode, 1);
+}
+
 static void door_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name)
 {
     const struct door *door = door_of(req);
@@ -438,5 +458,6 @@ const struct later_ops door_ops = {
             .listxattr = door_listxattr,
             .removexattr = door_removexattr,
         },
+    .tmpfile = door_tmpfile,
     .statx = door_statx,
 };

@@ -294,7 +294,11 @@ int tree_lookup(struct store *store, struct inode *parent, const char *name, str
 /* -EEXIST, -ENAMETOOLONG, -ENOSPC, -ENOMEM, -EMLINK */
 int tree_create(struct store *store, struct inode *parent, const char *name,
                 const struct tree_new *what, struct inode **out);
-/* -EEXIST, -ENAMETOOLONG, -EPERM (a directory), -ENOENT (no link left), -ENOSPC, -EMLINK */
+/* A file without a name. -ENOSPC, -ENOMEM */
+int tree_nameless(struct store *store, struct inode *parent, const struct tree_new *what,
+                  struct inode **out);
+/* -EEXIST, -ENAMETOOLONG, -EPERM (a directory), -ENOSPC, -EMLINK. A file without a name gets one:
+ * for one whose last name was removed the kernel does not ask (vfs_link()). */
 int tree_link(struct store *store, struct inode *inode, struct inode *parent, const char *name);
 /* -ENOENT, -EISDIR */
 int tree_unlink(struct store *store, struct inode *parent, const char *name);

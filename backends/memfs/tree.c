@@ -156,9 +156,28 @@ int tree_create(struct store *store, struct inode *parent, const char *name,
     return error;
 }
 
+int tree_nameless(struct store *store, struct inode *parent, const struct tree_new *what,
+                  struct inode **out)
+{
+    int error = 0;
+
+    if (parent->type != DT_DIR)
+        return -ENOTDIR;
+    lock_read(&parent->lock);
+    struct timespec now = stamp_now(store, false);
+    struct inode *inode = make_inode(store, parent, what, &now, &error);
+    lock_read_done(&parent->lock);
+    if (!inode)
+        return error;
+    inode->attr.nlink = 0; /* its one reference is the caller's */
+    *out = inode;
+    return 0;
+}
+
 /* ---- link ------------------------------------------------------------------------------- */
 
-/* Both locks are held. Further names count as inodes, as in tmpfs: they need memory as well. */
+/* Both locks are held. Further names count as inodes, as in tmpfs: they need memory as well. A file
+ * without a name gets one: whether it may is known to the kernel (O_TMPFILE), see tree_link(). */
 static int link_locked(struct store *store, struct inode *inode, struct inode *parent,
                        const struct name *name)
 {
@@ -166,17 +185,19 @@ static int link_locked(struct store *store, struct inode *inode, struct inode *p
         return -ENOENT;
     if (dir_find(parent->dir, name))
         return -EEXIST;
-    if (inode->attr.nlink == 0)
-        return -ENOENT;
     if (inode->attr.nlink == UINT32_MAX)
         return -EMLINK;
-    if (!quota_take(&store->inodes, 1))
+    bool further = inode->attr.nlink > 0;
+    if (further && !quota_take(&store->inodes, 1))
         return -ENOSPC;
     int error = dir_insert(parent->dir, name, inode);
     if (error) {
-        quota_give(&store->inodes, 1);
+        if (further)
+            quota_give(&store->inodes, 1);
         return error;
     }
+    if (!further)
+        inode_get(inode); /* for its name */
 
     struct attr attr = inode->attr;
     attr.nlink++;

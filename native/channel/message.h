@@ -85,7 +85,7 @@ union df_arguments {
     struct {
         int32_t flags;
         uint32_t mode;
-    } open;
+    } open, tmpfile;
     struct {
         uint64_t owner;
         bool drop; /* then as DF_MESSAGE_DROP: a close is one trip */
@@ -195,6 +195,12 @@ static inline bool df_message_lets_go(const struct df_message *m)
 {
     return m->op == DF_MESSAGE_DROP || m->op == DF_MESSAGE_UNFORK ||
            (m->op == DF_MESSAGE_flush && m->args.flush.drop);
+}
+
+/* Those whose answer is an open file. */
+static inline bool df_message_opens(const struct df_message *m)
+{
+    return m->op == DF_MESSAGE_open || m->op == DF_MESSAGE_tmpfile;
 }
 
 #endif

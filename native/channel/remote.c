@@ -256,6 +256,17 @@ static void share(struct df_remote *remote, struct df_file *file)
         far_tell(file);
 }
 
+static void take_opened(struct df_fs *fs, struct df_file *file,
+                        const struct df_message_file *opened)
+{
+    file->host[DF_REMOTE_HANDLE] = opened->handle;
+    file->ino = opened->ino;
+    file->kind = opened->kind;
+    file->host[DF_REMOTE_TRAITS] = opened->traits;
+    file->traits = opened->traits & (uint8_t)~DF_FILE_NOFLUSH; /* see remote_flush() */
+    share(remote_of(fs), file);
+}
+
 static int remote_open(FS, WHERE, FILE_, int flags, mode_t mode)
 {
     struct df_trip trip = trip_of(fs, call);
@@ -263,14 +274,20 @@ static int remote_open(FS, WHERE, FILE_, int flags, mode_t mode)
     struct df_message_file opened;
     int64_t result = df_trip_open(&trip, &at, flags, mode, &opened);
 
-    if (result == 0) {
-        file->host[DF_REMOTE_HANDLE] = opened.handle;
-        file->ino = opened.ino;
-        file->kind = opened.kind;
-        file->host[DF_REMOTE_TRAITS] = opened.traits;
-        file->traits = opened.traits & (uint8_t)~DF_FILE_NOFLUSH; /* see remote_flush() */
-        share(remote_of(fs), file);
-    }
+    if (result == 0)
+        take_opened(fs, file, &opened);
+    return (int)back(fs, call, &trip, result);
+}
+
+static int remote_tmpfile(FS, WHERE, FILE_, int flags, mode_t mode)
+{
+    struct df_trip trip = trip_of(fs, call);
+    struct df_trip_where at = where_of(where);
+    struct df_message_file opened;
+    int64_t result = df_trip_tmpfile(&trip, &at, flags, mode, &opened);
+
+    if (result == 0)
+        take_opened(fs, file, &opened);
     return (int)back(fs, call, &trip, result);
 }
 

@@ -291,12 +291,13 @@ int df_trip_link(struct df_trip *trip, const struct df_trip_where *from,
 /* ---- open files --------------------------------------------------------------------------------
  */
 
-int df_trip_open(struct df_trip *trip, const struct df_trip_where *where, int flags, mode_t mode,
-                 struct df_message_file *out)
+/* open and tmpfile have the same arguments. */
+static int send_open(struct df_trip *trip, enum df_message_op op, const struct df_trip_where *where,
+                     int flags, mode_t mode, struct df_message_file *out)
 {
     struct df_letter l;
     int64_t result;
-    int error = df_letter_begin_where(&l, trip, DF_MESSAGE_open, where);
+    int error = df_letter_begin_where(&l, trip, op, where);
 
     if (error < 0)
         return error;
@@ -308,6 +309,18 @@ int df_trip_open(struct df_trip *trip, const struct df_trip_where *where, int fl
     if (result == 0)
         *out = l.message->out.file;
     return (int)df_letter_finish(&l, result);
+}
+
+int df_trip_open(struct df_trip *trip, const struct df_trip_where *where, int flags, mode_t mode,
+                 struct df_message_file *out)
+{
+    return send_open(trip, DF_MESSAGE_open, where, flags, mode, out);
+}
+
+int df_trip_tmpfile(struct df_trip *trip, const struct df_trip_where *where, int flags, mode_t mode,
+                    struct df_message_file *out)
+{
+    return send_open(trip, DF_MESSAGE_tmpfile, where, flags, mode, out);
 }
 
 int df_trip_flush(struct df_trip *trip, uint64_t file, uint64_t owner, bool drop)

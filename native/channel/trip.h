@@ -77,6 +77,8 @@ int df_trip_link(struct df_trip *trip, const struct df_trip_where *from,
 /* The file's df_ofd is ready; *out says what it is. */
 int df_trip_open(struct df_trip *trip, const struct df_trip_where *where, int flags, mode_t mode,
                  struct df_message_file *out);
+int df_trip_tmpfile(struct df_trip *trip, const struct df_trip_where *where, int flags, mode_t mode,
+                    struct df_message_file *out);
 /* close(2) of a descriptor; with `drop`, of the process's last. The file is dropped also when the
  * result is an error. */
 int df_trip_flush(struct df_trip *trip, uint64_t file, uint64_t owner, bool drop);

@@ -356,8 +356,9 @@ static ssize_t link_there(struct df_way_pair *way, int flags)
 
     if (flags & ~(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH))
         return -EINVAL;
-    if (way->from.where.len == 0 && (flags & AT_EMPTY_PATH) && !way->call.caller->capable)
-        return -ENOENT; /* linkat(2): CAP_DAC_READ_SEARCH */
+    if (way->from.where.len == 0 && (flags & AT_EMPTY_PATH) && !(flags & AT_SYMLINK_FOLLOW) &&
+        !way->call.caller->capable)
+        return -ENOENT; /* linkat(2): CAP_DAC_READ_SEARCH; not for a link in /proc/self/fd */
     if ((ret = check_link(way)) < 0)
         return ret;
     return way->fs->ops->link(way->fs, &way->call, &way->from.where, &way->to.where);

@@ -19,6 +19,8 @@
 /* The kernel's, which is among the flags of each file that a 64-bit program opens; libc's is 0. */
 #define KERNEL_O_LARGEFILE 0100000
 
+#define TMPFILE            (O_TMPFILE & ~O_DIRECTORY) /* asm-generic/fcntl.h: __O_TMPFILE */
+
 struct opening {
     int flags;
     mode_t mode;
@@ -29,13 +31,13 @@ struct opening {
 /* build_open_flags() of the kernel. The file knows nothing of its descriptor's O_CLOEXEC. */
 static int check_flags(int *flags)
 {
-    if ((*flags & O_TMPFILE) == O_TMPFILE)
-        return df_gate_refuse(DF_NR_openat, -EOPNOTSUPP);
     if (*flags & O_PATH)
         *flags &= O_PATH | O_DIRECTORY | O_NOFOLLOW;
     else
         *flags = (*flags & ~O_CLOEXEC) | KERNEL_O_LARGEFILE;
     if ((*flags & (O_CREAT | O_DIRECTORY)) == (O_CREAT | O_DIRECTORY))
+        return -EINVAL;
+    if ((*flags & TMPFILE) && (!(*flags & O_DIRECTORY) || (*flags & O_ACCMODE) == O_RDONLY))
         return -EINVAL;
     return 0;
 }
@@ -103,13 +105,33 @@ static ssize_t prepare(struct df_way *way, struct opening *o, int flags)
     return o->file ? 0 : -ENOMEM;
 }
 
+/* do_tmpfile() of the kernel: what the path names comes first, then EROFS. */
+static ssize_t make_nameless(struct df_way *way, struct opening *o, int flags)
+{
+    struct stat st;
+    ssize_t ret;
+
+    if (DF_UNLIKELY(df_check_read_only(way->leg.mount))) {
+        ret = way->fs->ops->getattr(way->fs, &way->call, &way->leg.where, &st);
+        ret = df_call_result(&way->call, ret);
+        return ret < 0 ? ret : S_ISDIR(st.st_mode) ? -EROFS : -ENOTDIR;
+    }
+    if ((ret = prepare(way, o, flags)) < 0)
+        return ret;
+    return way->fs->ops->tmpfile(way->fs, &way->call, &way->leg.where, o->file, flags, o->mode);
+}
+
 static ssize_t open_there(struct df_way *way, struct opening *o)
 {
     int flags = o->flags;
     mode_t mode = o->mode;
     ssize_t ret;
 
-    if ((ret = check_flags(&flags)) < 0 || (ret = check_creatable(way, flags)) < 0)
+    if ((ret = check_flags(&flags)) < 0)
+        return ret;
+    if (DF_UNLIKELY(flags & TMPFILE))
+        return make_nameless(way, o, flags);
+    if ((ret = check_creatable(way, flags)) < 0)
         return ret;
     if (DF_UNLIKELY(df_check_read_only(way->leg.mount)) && (ret = check_read_only(way, &flags)) < 0)
         return ret;

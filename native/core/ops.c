@@ -320,6 +320,18 @@ static int default_statx(struct df_fs *fs, struct df_call *call, const struct df
     return DF_PLAIN_STAT;
 }
 
+static int default_tmpfile(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                           struct df_file *file, int flags, mode_t mode)
+{
+    struct stat st;
+    int ret = (int)df_call_result(call, fs->ops->getattr(fs, call, where, &st));
+
+    (void)file, (void)flags, (void)mode;
+    if (ret < 0)
+        return ret;
+    return S_ISDIR(st.st_mode) ? -EOPNOTSUPP : -ENOTDIR;
+}
+
 /* ---- the table ----------------------------------------------------------------------------- */
 
 #define default_getattr NULL /* mandatory */

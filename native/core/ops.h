@@ -305,6 +305,12 @@ struct df_ops {
      * birth. DF_PLAIN_STAT: it knows no more than getattr, now and later. Default: that. */
     int (*statx)(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                  struct df_statx *out);
+
+    /* open(2) with O_TMPFILE: makes a regular file without a name in the directory and opens it,
+     * *file as by open. Writing is among `flags`; without O_EXCL, link may give it a name. ENOTDIR,
+     * EACCES, then EOPNOTSUPP. Default: these, but for EACCES. */
+    int (*tmpfile)(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                   struct df_file *file, int flags, mode_t mode);
 };
 
 /* The start of every host's and wrapper's own struct. `ops` is always a completed table. */

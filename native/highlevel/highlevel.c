@@ -66,6 +66,7 @@ static const struct df_ops highlevel_ops = {
     .flock = df_highlevel_flock,
     .destroy = df_highlevel_free,
     .statx = df_highlevel_statx,
+    .tmpfile = df_highlevel_tmpfile,
 };
 
 static struct df_ops completed; /* highlevel_ops with the core's defaults in the gaps */

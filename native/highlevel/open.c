@@ -6,6 +6,7 @@
  */
 #include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "highlevel/private.h"
 #include "host/open_traits.h"
@@ -408,6 +409,27 @@ int df_highlevel_open(struct df_fs *fs, struct df_call *call, const struct df_wh
                       struct df_file *file, int flags, mode_t mode)
 {
     return DF_IN_FRAME(fs, call, open_where(&frame, where, file, flags, mode));
+}
+
+/* The high-level API has no such operation; who may not make names here is told so first. */
+static int refuse_tmpfile(struct df_frame *frame, const struct df_where *where)
+{
+    struct df_place place;
+    int result = df_walk(frame, where, 0, &place, NULL);
+
+    if (result == 0 && !S_ISDIR(place.entry.mode))
+        result = -ENOTDIR;
+    if (result == 0)
+        result = df_walk_may(frame, &place, W_OK | X_OK);
+    df_walk_end(frame, &place);
+    return result ? result : -EOPNOTSUPP;
+}
+
+int df_highlevel_tmpfile(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                         struct df_file *file, int flags, mode_t mode)
+{
+    (void)file, (void)flags, (void)mode;
+    return DF_IN_FRAME(fs, call, refuse_tmpfile(&frame, where));
 }
 
 /* ---- closing ---- */

@@ -549,6 +549,8 @@ int df_highlevel_link(struct df_fs *, struct df_call *, const struct df_where *,
 
 int df_highlevel_open(struct df_fs *, struct df_call *, const struct df_where *, struct df_file *,
                       int flags, mode_t);
+int df_highlevel_tmpfile(struct df_fs *, struct df_call *, const struct df_where *,
+                         struct df_file *, int flags, mode_t);
 int df_highlevel_flush(struct df_fs *, struct df_call *, struct df_file *, uint64_t owner);
 void df_highlevel_release(struct df_fs *, struct df_call *, struct df_file *);
 

@@ -8,6 +8,7 @@
 #include "core/calls.h"
 #include "core/fd.h"
 #include "intercept/node.h"
+#include "intercept/number.h"
 #include "intercept/shadow.h"
 #include "intercept/way.h"
 
@@ -21,8 +22,20 @@ static void raise_top(struct dfi_shared *shared, uint32_t index)
         ;
 }
 
+/* As d_tmpfile() of the kernel names what has no name: its directory, "#" and the inode number. */
+static void add_number(char name[PATH_MAX], uint64_t ino)
+{
+    static const char deleted[] = " (deleted)";
+    char number[] = "/#01234567890123456789 (deleted)";
+    size_t len = strlen(name);
+    char *end = mempcpy(dfi_number_put(number + 2, ino), deleted, sizeof(deleted));
+
+    if (len + (size_t)(end - number) <= PATH_MAX)
+        memcpy(name + len, number, (size_t)(end - number));
+}
+
 /* For /proc/self/fd and fchdir(2). */
-static void keep_name(struct dfi_way *way, uint64_t handle)
+static void keep_name(struct dfi_way *way, uint64_t handle, int flags)
 {
     struct dfi_shared *shared = way->record.files->shared;
     uint32_t index = df_handle_index(handle);
@@ -30,6 +43,8 @@ static void keep_name(struct dfi_way *way, uint64_t handle)
     raise_top(shared, index);
     if (!dfi_way_absolute(way, &way->leg[0], shared->names[index]))
         shared->names[index][0] = '\0';
+    else if ((flags & (O_TMPFILE | O_PATH)) == O_TMPFILE)
+        add_number(shared->names[index], way->record.opened->ino);
 }
 
 /* The file is open on the server, for this process. */
@@ -40,7 +55,7 @@ static long install(struct dfi_way *way, int flags)
     struct df_trip trip = {.link = &files->link};
     long fd;
 
-    keep_name(way, handle);
+    keep_name(way, handle, flags);
     dfi_shadow_opened(files, handle, flags & O_TRUNC);
     fd = dfi_shadow_open(files, handle, flags);
     if (fd >= DFI_FD_MAX) {
@@ -94,7 +109,7 @@ static long open_by(struct dfi_frame *frame, int flags, mode_t mode)
     long ret = dfi_way_begin(&way, frame);
 
     way.blocks = true;
-    way.record.changes = flags & (O_CREAT | O_TRUNC);
+    way.record.changes = flags & (O_CREAT | O_TRUNC) || (flags & O_TMPFILE) == O_TMPFILE;
     while (dfi_way_next(&way, &ret))
         ret = open_ours(&way, flags, mode);
     if (ret == DF_FD_BASE)

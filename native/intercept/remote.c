@@ -191,6 +191,14 @@ static int remote_link(struct df_fs *fs, struct df_call *call, const struct df_w
 
 /* ---- open files ---------------------------------------------------------------------------- */
 
+static void take_opened(struct df_file *file, const struct df_message_file *made)
+{
+    file->host[DFI_HOST_HANDLE] = made->handle;
+    file->ino = made->ino;
+    file->kind = made->kind;
+    file->traits = made->traits;
+}
+
 static int remote_open(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                        struct df_file *file, int flags, mode_t mode)
 {
@@ -200,12 +208,22 @@ static int remote_open(struct df_fs *fs, struct df_call *call, const struct df_w
     int ret = df_trip_open(&trip, &at, flags, mode, &made);
 
     (void)fs;
-    if (ret == 0) {
-        file->host[DFI_HOST_HANDLE] = made.handle;
-        file->ino = made.ino;
-        file->kind = made.kind;
-        file->traits = made.traits;
-    }
+    if (ret == 0)
+        take_opened(file, &made);
+    return end(call, &trip, ret);
+}
+
+static int remote_tmpfile(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                          struct df_file *file, int flags, mode_t mode)
+{
+    struct df_trip trip = begin(call);
+    struct df_trip_where at = place(where);
+    struct df_message_file made;
+    int ret = df_trip_tmpfile(&trip, &at, flags, mode, &made);
+
+    (void)fs;
+    if (ret == 0)
+        take_opened(file, &made);
     return end(call, &trip, ret);
 }
 
@@ -317,6 +335,7 @@ static const struct df_ops ops = {
     .ioctl = remote_ioctl,
     .advise = remote_advise,
     .statx = remote_statx,
+    .tmpfile = remote_tmpfile,
 };
 
 struct df_fs dfi_remote = {.ops = &ops};

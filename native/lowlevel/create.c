@@ -1,6 +1,6 @@
 /*
- * create.c - open with O_CREAT: the entry is looked up first and CREATE is sent only for
- * one that is absent, so O_EXCL is answered here, as by the kernel.
+ * create.c - open with O_TMPFILE; and with O_CREAT: the entry is looked up first and CREATE is sent
+ * only for one that is absent, so O_EXCL is answered here, as by the kernel.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -192,4 +192,77 @@ int df_lowlevel_open_creating(const struct df_opening *opening, const struct df_
         df_node_walk_parent(&walk, &opening->lane->nodes, opening->call, where, revalidate);
 
     return result != 0 ? result : create_at(opening, &walk);
+}
+
+/* ---- O_TMPFILE ----------------------------------------------------------------------------- */
+
+static int send_tmpfile(const struct df_opening *opening, const struct df_node *dir,
+                        struct df_node_found *found, struct fuse_file_info *fi)
+{
+    mode_t mode = df_lowlevel_mode(opening->lane, opening->call, opening->mode);
+    struct fuse_req req;
+    int result;
+
+    if (df_lowlevel_lacks(opening->lane, DF_LACKS_TMPFILE))
+        return -EOPNOTSUPP;
+    df_request_begin(&req, opening->lane, opening->call, DF_TAKES_CREATE);
+    req.found = found;
+    req.fi = fi;
+    result = (int)DF_REQUEST_OF(&req, later.tmpfile, dir->id, S_IFREG | mode, fi);
+    if (result != -ENOSYS)
+        return result;
+    df_lowlevel_note_lack(opening->lane, DF_LACKS_TMPFILE);
+    return -EOPNOTSUPP;
+}
+
+/* The node of what was made, with a reference. No entry leads to it. */
+static int enter_nameless(const struct df_opening *opening, const struct df_node_found *found,
+                          struct df_node **node)
+{
+    struct df_nodes *nodes = &opening->lane->nodes;
+    bool is_new;
+    int result = -EIO;
+
+    if (found->id != 0 && S_ISREG(found->attr.st_mode))
+        result = df_node_get(nodes, found, 0, 1, node, &is_new);
+    if (result == 0 && !(opening->flags & O_EXCL))
+        df_node_set(*node, DF_NODE_LINKABLE);
+    return result;
+}
+
+static ssize_t make_nameless(const struct df_target *target, void *arg)
+{
+    const struct df_opening *opening = arg;
+    int flags = opening->flags & ~(O_EXCL | O_NOCTTY | O_TRUNC);
+    union df_file_info info = {.fi.flags = opening->flags & ~O_NOCTTY};
+    struct df_node_found found;
+    struct df_node *node;
+    int result = df_node_is_dir(target->node) ? 0 : -ENOTDIR;
+
+    if (result == 0)
+        result = df_lowlevel_permit(target->lane, target->call, target->node, W_OK | X_OK);
+    if (result == 0)
+        result = send_tmpfile(opening, target->node, &found, &info.fi);
+    if (result < 0)
+        return result;
+    df_node_attr_forget(target->node, DF_ATTR_ENTRIES);
+    result = enter_nameless(opening, &found, &node);
+    if (result == 0) {
+        df_lowlevel_fill_file(opening, node, flags, &info.fi, true);
+    } else { /* the file is open all the same */
+        info.fi.flags = flags;
+        df_lowlevel_send_release(target->lane, target->call, found.id, false, &info.fi);
+        if (found.id != 0)
+            df_node_forget_one(&target->lane->nodes, found.id);
+    }
+    return result;
+}
+
+int df_lowlevel_tmpfile(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                        struct df_file *file, int flags, mode_t mode)
+{
+    struct df_opening opening = {df_lowlevel_of(fs), call, file, flags, mode};
+
+    df_lowlevel_tells(call);
+    return (int)df_lowlevel_on_object(fs, call, where, make_nameless, &opening);
 }

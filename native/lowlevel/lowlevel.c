@@ -69,17 +69,18 @@ static const struct df_ops table = {
     .flock = df_lowlevel_flock,
     .destroy = df_lowlevel_free,
     .statx = df_lowlevel_statx,
+    .tmpfile = df_lowlevel_tmpfile,
 };
 
 /* A request without an operation would be answered with ENOSYS, once. */
 static uint32_t lacking(const struct fuse_lowlevel_ops *ops, const struct df_lowlevel_later *later)
 {
-    return (later->statx ? 0 : DF_LACKS_STATX) | (ops->create ? 0 : DF_LACKS_CREATE) |
-           (ops->flush ? 0 : DF_LACKS_FLUSH) | (ops->fsync ? 0 : DF_LACKS_FSYNC) |
-           (ops->fsyncdir ? 0 : DF_LACKS_FSYNCDIR) | (ops->access ? 0 : DF_LACKS_ACCESS) |
-           (ops->lseek ? 0 : DF_LACKS_LSEEK) | (ops->poll ? 0 : DF_LACKS_POLL) |
-           (ops->getxattr ? 0 : DF_LACKS_GETXATTR) | (ops->setxattr ? 0 : DF_LACKS_SETXATTR) |
-           (ops->listxattr ? 0 : DF_LACKS_LISTXATTR) |
+    return (later->statx ? 0 : DF_LACKS_STATX) | (later->tmpfile ? 0 : DF_LACKS_TMPFILE) |
+           (ops->create ? 0 : DF_LACKS_CREATE) | (ops->flush ? 0 : DF_LACKS_FLUSH) |
+           (ops->fsync ? 0 : DF_LACKS_FSYNC) | (ops->fsyncdir ? 0 : DF_LACKS_FSYNCDIR) |
+           (ops->access ? 0 : DF_LACKS_ACCESS) | (ops->lseek ? 0 : DF_LACKS_LSEEK) |
+           (ops->poll ? 0 : DF_LACKS_POLL) | (ops->getxattr ? 0 : DF_LACKS_GETXATTR) |
+           (ops->setxattr ? 0 : DF_LACKS_SETXATTR) | (ops->listxattr ? 0 : DF_LACKS_LISTXATTR) |
            (ops->removexattr ? 0 : DF_LACKS_REMOVEXATTR) |
            (ops->fallocate ? 0 : DF_LACKS_FALLOCATE) | (ops->copy_file_range ? 0 : DF_LACKS_COPY);
 }

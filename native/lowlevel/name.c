@@ -14,6 +14,7 @@ struct making {
     dev_t rdev;
     const char *target;   /* symlink */
     struct df_node *old;  /* link */
+    struct df_file *file; /* link of an open file; else NULL */
     struct df_node *made; /* pinned by its entry */
     int (*send)(const struct df_place *place, const struct making *making,
                 struct df_node_found *found);
@@ -23,6 +24,8 @@ struct making {
  * for a file system may give each name one of its own. */
 static void note_link(const struct making *making, const struct df_node_found *found)
 {
+    if (df_node_has(making->old, DF_NODE_LINKABLE))
+        df_node_clear(making->old, DF_NODE_LINKABLE);
     if (making->made == making->old)
         df_node_attr_changed(making->old, &found->attr, df_node_expiry(found->attr_timeout));
     else
@@ -134,13 +137,30 @@ int df_lowlevel_symlink(struct df_fs *fs, struct df_call *call, const char *targ
 
 /* ---- link ---------------------------------------------------------------------------------- */
 
+/* vfs_link() of the kernel: an open file whose last name is gone gets no new one, unless it is one
+ * that O_TMPFILE has made, without O_EXCL. */
+static int check_nameless(const struct df_place *place, const struct making *making)
+{
+    struct stat st;
+    int result;
+
+    if (!making->file || df_node_has(making->old, DF_NODE_LINKABLE))
+        return 0;
+    result =
+        df_lowlevel_attr(place->lane, place->call, making->old, making->file, DF_ATTR_COUNT, &st);
+    return result < 0 ? result : st.st_nlink == 0 ? -ENOENT : 0;
+}
+
 static int send_link(const struct df_place *place, const struct making *making,
                      struct df_node_found *found)
 {
     struct fuse_req req;
+    int result;
 
     if (df_node_is_dir(making->old))
         return -EPERM;
+    if ((result = check_nameless(place, making)) < 0)
+        return result;
     if (!place->lane->ops.link)
         return -ENOSYS;
     begin(&req, place, found);
@@ -155,7 +175,8 @@ struct linking {
 static ssize_t link_target(const struct df_target *target, void *arg)
 {
     const struct linking *linking = arg;
-    struct making making = {.type = target->node->type, .old = target->node, .send = send_link};
+    struct making making = {
+        .type = target->node->type, .old = target->node, .file = target->file, .send = send_link};
     int result;
 
     df_call_begin_second(target->call);

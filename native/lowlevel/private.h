@@ -11,7 +11,7 @@
  *   name.c       mknod, mkdir, symlink, link, unlink, rmdir
  *   rename.c     rename
  *   open.c       open, flush, release
- *   create.c     open with O_CREAT
+ *   create.c     open with O_CREAT, with O_TMPFILE
  *   io.c         read, write
  *   space.c      lseek, fsync, fallocate, copy_file_range
  *   dir.c        readdir
@@ -53,7 +53,8 @@ enum {
     DF_LACKS_REMOVEXATTR = 1 << 13,
     DF_LACKS_FALLOCATE = 1 << 14,
     DF_LACKS_COPY = 1 << 15,
-    DF_LACKS_STATX = 1 << 16, /* GETATTR instead */
+    DF_LACKS_STATX = 1 << 16,   /* GETATTR instead */
+    DF_LACKS_TMPFILE = 1 << 17, /* EOPNOTSUPP */
 };
 
 /* Fixed after df_lowlevel_init(), but for `lacks` and what `nodes` says of itself. */
@@ -446,6 +447,8 @@ int df_lowlevel_rename(struct df_fs *, struct df_call *, const struct df_where *
 
 int df_lowlevel_open(struct df_fs *, struct df_call *, const struct df_where *, struct df_file *,
                      int flags, mode_t);
+int df_lowlevel_tmpfile(struct df_fs *, struct df_call *, const struct df_where *, struct df_file *,
+                        int flags, mode_t);
 int df_lowlevel_flush(struct df_fs *, struct df_call *, struct df_file *, uint64_t owner);
 void df_lowlevel_release(struct df_fs *, struct df_call *, struct df_file *);
 

@@ -74,6 +74,7 @@ enum {                           /* df_node.flags */
        DF_NODE_WANT_PLUS = 1 << 4, /* directory: an entry was looked up since the last READDIR */
        DF_NODE_VIA_PLUS = 1 << 5,  /* came with READDIRPLUS and was not used since */
        DF_NODE_DEAD = 1 << 6,      /* directory: being forgotten; set under its lock */
+       DF_NODE_LINKABLE = 1 << 7,  /* made by O_TMPFILE: may get a name though it has none */
 };
 
 enum { /* parts of the attributes; df_node.stale says which must not be believed */

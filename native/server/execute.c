@@ -66,7 +66,7 @@ static int take_where(struct df_work *w, unsigned i)
 
 static bool takes_where(uint32_t op)
 {
-    return op <= DF_MESSAGE_open || op == DF_MESSAGE_statx;
+    return op <= DF_MESSAGE_open || op == DF_MESSAGE_statx || op == DF_MESSAGE_tmpfile;
 }
 
 static bool takes_two(uint32_t op)
@@ -176,6 +176,7 @@ static enum df_cache_change change_of(const struct df_message *m)
 static bool lists_the_same(const struct df_message *m)
 {
     return m->op == DF_MESSAGE_setattr || m->op == DF_MESSAGE_copy_file_range ||
+           m->op == DF_MESSAGE_tmpfile ||
            (m->op == DF_MESSAGE_open && !(m->args.open.flags & O_CREAT));
 }
 
@@ -326,7 +327,7 @@ void df_execute_unheard(void *arg, struct df_slot *slot)
     uint32_t client = df_slot_client(atomic_load(&slot->word));
     const struct df_message *m = &slot->message;
 
-    if (m->op == DF_MESSAGE_open && m->result == 0)
+    if (df_message_opens(m) && m->result == 0)
         take_back(arg, client, m->out.file.handle);
     else if (m->op == DF_MESSAGE_ADOPT && m->result == 0)
         take_back(arg, client, m->files[0]);

@@ -183,8 +183,9 @@ static int64_t register_file(struct df_work *w, struct df_file *file)
         df_file_put(w->thread, file);
         return -ENFILE;
     }
-    df_files_note(&w->server->files, handle, w->message.wheres[0].base, w->names[0],
-                  w->wheres[0].len, w->wheres[0].flags, w->message.args.open.flags);
+    if (w->message.op == DF_MESSAGE_open) /* else no name leads to it */
+        df_files_note(&w->server->files, handle, w->message.wheres[0].base, w->names[0],
+                      w->wheres[0].len, w->wheres[0].flags, w->message.args.open.flags);
     w->opened = handle;
     out_of(w)->file = (struct df_message_file){handle, file->ino, file->kind, file->traits};
     return 0;
@@ -209,7 +210,9 @@ static int64_t do_open(struct df_work *w)
     if (!file)
         return -ENOMEM;
     w->message.mount = w->call.mount->id;
-    ret = CALL(open, &w->wheres[0], file, flags, w->message.args.open.mode);
+    ret = w->message.op == DF_MESSAGE_tmpfile
+              ? CALL(tmpfile, &w->wheres[0], file, flags, w->message.args.tmpfile.mode)
+              : CALL(open, &w->wheres[0], file, flags, w->message.args.open.mode);
     if (ret < 0) {
         df_file_discard(w->thread, file);
         return ret;
@@ -222,6 +225,8 @@ static int64_t do_open(struct df_work *w)
     }
     return register_file(w, file);
 }
+
+#define do_tmpfile do_open
 
 static int64_t do_flush(struct df_work *w)
 {

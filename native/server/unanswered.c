@@ -40,7 +40,7 @@ static void settle(struct df_files *files, const struct df_slot *slot)
 
     if (state != DF_SLOT_RUNNING && state != DF_SLOT_ABANDONED)
         return;
-    if (m->op == DF_MESSAGE_open)
+    if (df_message_opens(m))
         forget_file(files, client, atomic_load(&slot->entered));
     else if (m->op == DF_MESSAGE_FORK)
         forget_child(files, (uint32_t)atomic_load(&slot->entered));
@@ -62,7 +62,7 @@ void df_unanswered_settle(struct df_files *files)
  * was at, and what is the server's own business no plugin can crash at twice. */
 static bool is_deadly(const struct df_segment *segment, struct df_slot *slot)
 {
-    return slot->message.op <= DF_MESSAGE_destroy && atomic_load(&segment->end) != DF_END_NONE &&
+    return slot->message.op < DF_MESSAGE_ADOPT && atomic_load(&segment->end) != DF_END_NONE &&
            atomic_fetch_add(&slot->died, 1) > 0;
 }
 

@@ -231,6 +231,15 @@ static int wb_open(struct df_fs *fs, struct df_call *call, const struct df_where
     return ret;
 }
 
+static int wb_tmpfile(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                      struct df_file *file, int flags, mode_t mode)
+{
+    struct df_writeback *wb = df_writeback_of(fs);
+    int ret = (int)BELOW(tmpfile, where, file, flags, mode);
+
+    return ret == 0 ? take(wb, call, file) : ret;
+}
+
 /* 0, or the error of a late write that this description has not told yet. */
 static int hand_over(struct df_writeback *wb, struct df_call *call, struct df_wfile *wfile)
 {
@@ -602,4 +611,5 @@ const struct df_ops df_writeback_ops = {
     .flock = wb_flock,
     .advise = wb_advise,
     .statx = wb_statx,
+    .tmpfile = wb_tmpfile,
 };

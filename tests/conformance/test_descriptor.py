@@ -7,7 +7,7 @@ import stat
 
 import pytest
 
-from .expect import fails, kind
+from .expect import fails, kind, mode
 
 LARGEFILE = 0o100000  # of the kernel on x86-64; 0 in libc's headers
 STATUS = os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_NOATIME | os.O_NOFOLLOW
@@ -176,15 +176,107 @@ def test_path_descriptor_of_a_missing_name_is_enoent(fs):
     assert fs.names() == []
 
 
-def test_tmpfile_is_nameless_or_refused(fs):
-    try:
-        fd = fs.open(fs.root, os.O_TMPFILE | os.O_RDWR)
-    except OSError as error:
-        assert error.errno == errno.EOPNOTSUPP
-    else:
-        assert fs.os.write(fd, b"x") == 1
-        assert fs.os.fstat(fd).st_nlink == 0
+@pytest.fixture
+def nameless(fs):
+    """Opens a file by O_TMPFILE, where the file system has that; elsewhere the case ends."""
+
+    def open_(flags=os.O_RDWR, mode=0o640, **options):
+        try:
+            return fs.open(fs.root, os.O_TMPFILE | flags, mode, **options)
+        except OSError as error:
+            assert error.errno == errno.EOPNOTSUPP
+            assert fs.names() == []
+            pytest.skip("the file system has no O_TMPFILE")
+
+    return open_
+
+
+def name_it(fs, fd, path):
+    """linkat(2) of /proc/self/fd/N; a dir_fd is what makes Python follow it."""
+    fs.os.link(f"/proc/self/fd/{fd}", path, src_dir_fd=0)
+
+
+def test_tmpfile_has_no_name(fs, nameless):
+    fd = nameless()
+    assert fs.os.write(fd, b"abc") == 3
+    assert fs.os.pread(fd, 9, 0) == b"abc"
+    status = fs.os.fstat(fd)
+    assert (kind(status), status.st_nlink, status.st_size) == (stat.S_IFREG, 0, 3)
+    assert fs.os.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDWR
     assert fs.names() == []
+
+
+def test_tmpfile_can_be_given_a_name(fs, nameless):
+    fd = nameless(os.O_WRONLY)
+    fs.os.write(fd, b"abc")
+    name_it(fs, fd, fs.path("f"))
+    assert fs.names() == ["f"]
+    assert fs.data(fs.path("f")) == b"abc"
+    assert fs.os.fstat(fd).st_nlink == 1
+    assert os.path.samestat(fs.os.fstat(fd), fs.os.stat(fs.path("f")))
+    fs.os.write(fd, b"def")
+    assert fs.data(fs.path("f")) == b"abcdef"
+    with fails(errno.EEXIST):
+        name_it(fs, fd, fs.path("f"))
+
+
+def test_tmpfile_whose_name_was_removed_gets_no_other(fs, nameless):
+    fd = nameless()
+    name_it(fs, fd, fs.path("f"))
+    fs.os.unlink(fs.path("f"))
+    with fails(errno.ENOENT):
+        name_it(fs, fd, fs.path("g"))
+    assert fs.names() == []
+
+
+def test_tmpfile_with_excl_gets_no_name(fs, nameless):
+    fd = nameless(os.O_RDWR | os.O_EXCL)
+    with fails(errno.ENOENT):
+        name_it(fs, fd, fs.path("f"))
+    fs.os.write(fd, b"abc")
+    assert fs.names() == []
+
+
+def test_tmpfile_has_the_mode_it_is_made_with(fs, nameless):
+    before = fs.os.umask(0o027)
+    try:
+        fd = nameless(os.O_RDWR, 0o666)
+    finally:
+        fs.os.umask(before)
+    assert mode(fs.os.fstat(fd)) == 0o640
+    assert (fs.os.fstat(fd).st_uid, fs.os.fstat(fd).st_gid) == (os.geteuid(), os.getegid())
+
+
+def test_an_open_file_whose_last_name_is_gone_gets_no_other(fs):
+    fd = fs.open(fs.make("f", b"x"))
+    fs.os.unlink(fs.path("f"))
+    with fails(errno.ENOENT):
+        name_it(fs, fd, fs.path("g"))
+    assert fs.names() == []
+
+
+@pytest.mark.parametrize(
+    "name, flags, code",
+    [
+        ("", os.O_RDONLY, errno.EINVAL),
+        ("", os.O_RDONLY | os.O_TRUNC, errno.EINVAL),
+        ("", os.O_RDWR | os.O_CREAT, errno.EINVAL),
+        ("missing", os.O_RDWR, errno.ENOENT),
+        ("missing/d", os.O_RDWR, errno.ENOENT),
+        ("file", os.O_RDWR, errno.ENOTDIR),
+        ("link", os.O_RDWR | os.O_NOFOLLOW, errno.ENOTDIR),
+    ],
+)
+def test_tmpfile_refused(fs, name, flags, code):
+    fs.make("file", b"x")
+    fs.symlink(".", "link")
+    with fails(code):
+        fs.open(fs.path(name) if name else fs.root, os.O_TMPFILE | flags)
+
+
+def test_tmpfile_with_path_is_an_open_directory(fs):
+    fd = fs.open(fs.root, os.O_TMPFILE | os.O_RDWR | os.O_PATH)
+    assert kind(fs.os.fstat(fd)) == stat.S_IFDIR
 
 
 def test_special_flags_are_harmless(fs):

@@ -4,8 +4,9 @@
 
 The file system: a root directory with one file, "file", that reads as CONTENT. MODE says how the
 server misbehaves when that file is read, or when it starts; or "record": it speaks 7.45, and "file"
-reads as what it was sent, in JSON. A request that is interrupted is noted in the file that
-FUSE_SERVER_NOTE names. With FUSE_SERVER_DEVICE set the kernel is on the other side.
+reads as what it was sent, in JSON; or "plain": the same without STATX and TMPFILE. A request that
+is interrupted is noted in the file that FUSE_SERVER_NOTE names. With FUSE_SERVER_DEVICE set the
+kernel is on the other side.
 
 In mode "ahead" the file is what the JSON in the file of FUSE_SERVER_NOTE says at that moment
 (class Told), and each READ of it is added to that file's neighbour ".reads". In mode "late" a
@@ -139,6 +140,7 @@ def entry(node):
 
 
 NEW = ("record", "lose", "epoch", "expire", "block", "block2")  # modes that speak 7.45
+RECORDS = ("record", "plain")  # "file" reads as what the server was sent
 LATE = ("notify", "epoch", "expire")
 
 
@@ -186,15 +188,15 @@ class Server:
         elif opcode == STATX and self.mode == "record":
             self.say(unique, statx_out(node))
         elif opcode in (OPEN, OPENDIR):
-            self.say(unique, struct.pack("<QII", 7, self.mode == "record", 0))  # FOPEN_DIRECT_IO
+            self.say(unique, struct.pack("<QII", 7, self.mode in RECORDS, 0))  # FOPEN_DIRECT_IO
         elif opcode == READ:
             self.read(unique)
         elif opcode == WRITE:
             self.say(unique, struct.pack("<II", struct.unpack_from("<QQI", body)[2], 0))
         elif opcode in (MKDIR, SYMLINK, MKNOD):
             self.say(unique, entry({MKDIR: 3, SYMLINK: 4, MKNOD: 5}[opcode]))
-        elif opcode == CREATE:
-            self.say(unique, entry(6) + struct.pack("<QII", 8, 0, 0))
+        elif opcode == CREATE or (opcode == TMPFILE and self.mode == "record"):
+            self.say(unique, entry(6 + (opcode == TMPFILE)) + struct.pack("<QII", 8, 0, 0))
         elif opcode == COPY_FILE_RANGE_64 and self.mode == "record":
             self.say(unique, body[40:48])  # all of it
         elif opcode == COPY_FILE_RANGE:
@@ -266,7 +268,7 @@ class Server:
             return
         if self.mode == "lose" and not unique & RESENT:
             self.say(0, error=NOTIFY_RESEND)
-        elif self.mode == "record":
+        elif self.mode in RECORDS:
             self.say(unique, json.dumps(self.seen).encode())
         elif self.mode == "huge":
             self.say(unique, b"x" * 100_000)

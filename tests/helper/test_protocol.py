@@ -1,6 +1,7 @@
 """What a server may get wrong, and what its helper makes of it."""
 
 import errno
+import json
 import os
 import signal
 import subprocess
@@ -36,6 +37,19 @@ def test_absent_name_is_remembered(serve):
     mount = serve("good")
     for _ in range(3):
         assert code_of(lambda: directfuse.stat(f"{mount.mountpoint}/no")) == errno.ENOENT
+
+
+def test_what_the_server_does_not_know_is_asked_once(serve):
+    """STATX and TMPFILE: GETATTR instead, and EOPNOTSUPP, as by the kernel."""
+    mount, flags = serve("plain"), os.O_TMPFILE | os.O_RDWR
+    for _ in range(2):
+        stx = directfuse.statx(f"{mount.mountpoint}/file")
+        assert (stx.stx_mask, stx.stx_btime_ns, stx.stx_size) == (0x7FF, None, 1 << 16)
+        code = code_of(lambda: directfuse.os_open(mount.mountpoint, flags))
+        assert code == errno.EOPNOTSUPP
+    with directfuse.open(f"{mount.mountpoint}/file", "rb", buffering=0) as file:
+        seen = json.loads(file.read(1 << 16))
+    assert len(seen["51"]) == len(seen["52"]) == 1
 
 
 def test_reply_shorter_than_its_struct(serve):

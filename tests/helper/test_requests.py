@@ -11,7 +11,7 @@ import pytest
 
 from .conftest import SERVER, kernel_mount
 
-SYMLINK, MKNOD, MKDIR, SETXATTR, INIT, CREATE, COPY, STATX, COPY_64 = [
+SYMLINK, MKNOD, MKDIR, SETXATTR, INIT, CREATE, COPY, TMPFILE, STATX, COPY_64 = [
     "6",
     "8",
     "9",
@@ -19,6 +19,7 @@ SYMLINK, MKNOD, MKDIR, SETXATTR, INIT, CREATE, COPY, STATX, COPY_64 = [
     "26",
     "35",
     "47",
+    "51",
     "52",
     "53",
 ]
@@ -41,6 +42,7 @@ api.symlink("target", point + "/link")
 api.mknod(point + "/node", 0o100640)
 api.setxattr(point + "/file", "user.a", b"value")
 new = open_(point + "/new", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o640)
+nameless = open_(point, os.O_TMPFILE | os.O_RDWR, 0o666)
 file = open_(point + "/file", os.O_RDONLY)
 assert api.copy_file_range(file, new, 4096, 0, 0) == 4096
 assert statx(point + "/file").stx_btime_ns == 1_234_567_890_123_456_789
@@ -49,6 +51,7 @@ sys.stdout.buffer.write(api.pread(file, 1 << 16, 0))
 if which == "helper":
     api.close(file)
     api.close(new)
+    api.close(nameless)
     mount.unmount()
 """
 
@@ -67,7 +70,7 @@ def test_requests_are_the_kernels(tmp_path):
     with kernel_mount(tmp_path / "kernel", "record"):
         theirs = sent("kernel", tmp_path / "kernel")
     ours = sent("helper", tmp_path / "helper")
-    for opcode in (MKDIR, SYMLINK, MKNOD, SETXATTR, CREATE, STATX, COPY_64):
+    for opcode in (MKDIR, SYMLINK, MKNOD, SETXATTR, CREATE, TMPFILE, STATX, COPY_64):
         assert ours[opcode] == theirs[opcode], opcode
 
 
@@ -75,7 +78,7 @@ def test_extensions(tmp_path):
     """A list of no security contexts, and the group through which the caller may write here."""
     seen = sent("helper", tmp_path / "m")
     groups = struct.pack("<IIII", 16, 32, 1, GROUP)
-    for opcode in (MKDIR, SYMLINK, MKNOD, CREATE):
+    for opcode in (MKDIR, SYMLINK, MKNOD, CREATE, TMPFILE):
         ((words, body),) = seen[opcode]
         assert words == 3
         assert bytes.fromhex(body).endswith(struct.pack("<II", 8, 0) + groups)

@@ -132,6 +132,18 @@ MOUNT_SCRIPTS = {
         'try: os.open("f/x", 0)\nexcept OSError as e: print(e.strerror)\n'
         "try: os.ttyname(a)\nexcept OSError as e: print(e.strerror)'"
     ),
+    "python nameless files": (
+        "python3 -S -c 'import os, ctypes, tempfile\nhere = os.getcwd(); libc = ctypes.CDLL(None)\n"
+        "def nameless(flags=0): return os.open(here, os.O_TMPFILE | os.O_RDWR | flags, 0o640)\n"
+        'def link(fd, name): return libc.linkat(fd, b"", -100, name, 0x1000)\n'
+        'a = nameless(); os.write(a, b"abc"); shown = os.readlink(f"/proc/self/fd/{a}")\n'
+        'print(os.fstat(a).st_nlink, os.listdir(), shown.startswith(here + "/#"), shown.endswith(" (deleted)"))\n'
+        'os.link(f"/proc/self/fd/{a}", "n", src_dir_fd=0); print(os.listdir(), open("n").read(), os.fstat(a).st_nlink)\n'
+        'os.unlink("n"); print(link(a, b"n"), link(nameless(), b"m"), link(nameless(os.O_EXCL), b"o"), os.listdir())\n'
+        't = tempfile.TemporaryFile(dir=here); t.write(b"x" * 99999); print(t.seek(0), len(t.read()), os.listdir())\n'
+        'if os.fork() == 0: os.pwrite(a, b"child", 0); os._exit(0)\n'
+        "os.wait(); print(os.pread(a, 9, 0), oct(os.fstat(a).st_mode))'"
+    ),
     "python shelve and dbm": (
         'python3 -c \'\nimport shelve, sqlite3, pickle\nwith shelve.open("s") as s: s["k"] = list(range(99))\n'
         'with shelve.open("s") as s: print(sum(s["k"]))\nc = sqlite3.connect("q"); '

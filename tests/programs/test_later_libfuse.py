@@ -10,21 +10,26 @@ import pytest
 import directfuse
 from directfuse import _paths
 
-SOURCE = Path(__file__).parent / "sources" / "later_high.c"
+SOURCES = Path(__file__).parent / "sources"
 OPTIONS = "no_rofd_flush,ac_attr_timeout=7.5,fmask=137,dmask=027,io_uring,symfollow"
 
 
-@pytest.fixture(scope="module")
-def program(tmp_path_factory):
+def compiled(directory, name):
     """As a shared object, linked to our library for want of theirs."""
-    path = tmp_path_factory.mktemp("later") / "later_high.so"
+    path = directory / f"{name}.so"
     library = _paths.plugin_library().with_name("libdf4.so.4")
     flags = subprocess.run(
         ["pkg-config", "--cflags", "fuse3"], capture_output=True, text=True, check=True
     ).stdout.split()
-    command = ["cc", "-shared", "-fPIC", "-Wall", "-Wextra", "-D_GNU_SOURCE", *flags, SOURCE]
+    command = ["cc", "-shared", "-fPIC", "-Wall", "-Wextra", "-D_GNU_SOURCE", *flags]
+    command.append(SOURCES / f"{name}.c")
     subprocess.run([*command, "-o", path, library, f"-Wl,-rpath,{library.parent}"], check=True)
     return str(path)
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    return compiled(tmp_path_factory.mktemp("later"), "later_high")
 
 
 @pytest.fixture
@@ -106,3 +111,48 @@ def test_what_one_mount_lacks_the_next_has(program, tmp_path):
         assert directfuse.statx("/later").stx_btime_ns is None
     with directfuse.mount([program, "-f", "-o", OPTIONS, "/later"], placement="inline"):
         assert directfuse.statx("/later").stx_btime_ns == 1_000_000_000_005
+
+
+# ---- the low-level API ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def low(tmp_path):
+    with directfuse.mount([compiled(tmp_path, "later_low"), "/later"], placement="inline"):
+        yield "/later"
+
+
+def test_tmpfile_is_called(low):
+    fd = directfuse.os_open(low, os.O_TMPFILE | os.O_RDWR, 0o640)
+    status = directfuse.fstat(fd)
+    assert (oct(status.st_mode), status.st_nlink) == ("0o100640", 0)
+    directfuse.link(f"/proc/self/fd/{fd}", f"{low}/name", src_dir_fd=0)
+    assert directfuse.stat(f"{low}/name").st_ino == status.st_ino
+    directfuse.close(fd)
+    assert oct(directfuse.stat(f"{low}/name").st_mode) == "0o100640", "released with its handle"
+
+
+def test_excl_is_kept_by_us(low):
+    fd = directfuse.os_open(low, os.O_TMPFILE | os.O_EXCL | os.O_RDWR, 0o640)
+    with pytest.raises(FileNotFoundError):
+        directfuse.link(f"/proc/self/fd/{fd}", f"{low}/name", src_dir_fd=0)
+    directfuse.close(fd)
+
+
+def test_errors_of_tmpfile(low):
+    fds = [directfuse.os_open(low, os.O_TMPFILE | os.O_RDWR) for _ in range(8)]
+    with pytest.raises(OSError, match="No space"):
+        directfuse.os_open(low, os.O_TMPFILE | os.O_RDWR)
+    with pytest.raises(OSError, match="Bad message"):
+        directfuse.os_open(low, os.O_TMPFILE | os.O_WRONLY)
+    for fd in fds:
+        directfuse.close(fd)
+
+
+def test_statx_is_called_without_a_handle(low):
+    fd = directfuse.os_open(low, os.O_TMPFILE | os.O_RDWR)
+    stx = directfuse.statx(fd)
+    assert (stx.stx_size, stx.stx_nlink) == (1, 0)
+    assert stx.stx_btime_ns == 1_234_567_890_999_999_999, "nanoseconds as the kernel bounds them"
+    assert directfuse.fstat(fd).st_size == 1, "getattr"
+    directfuse.close(fd)
