@@ -19,12 +19,13 @@ static inline void df_ask_store(struct df_frame *frame, struct df_place *place,
     struct df_highlevel *hl = frame->hl;
     struct df_entry *entry = &place->entry;
     bool same = entry->kind == DF_ENTRY_PRESENT && entry->mode == st->st_mode;
+    bool first = entry->mode == 0 && hl->remembers;
 
     if (!same) /* else the entry lives on as long as it did: attributes do not prolong it */
         entry->expiry = df_frame_until(frame, hl->entry_ns);
     if (!same && S_ISDIR(st->st_mode))
         entry->expiry = df_ask_earlier(entry->expiry, place->parent_expiry);
-    if (hl->attr_ns || (!same && entry->expiry))
+    if (hl->attr_ns || first || (!same && entry->expiry))
         df_entry_cache_store(&hl->cache, place->key, entry->ticket, st, entry->expiry,
                              df_frame_until(frame, hl->attr_ns));
 }
@@ -36,7 +37,7 @@ static inline int df_ask_not_there(struct df_frame *frame, struct df_place *plac
     if (hl->negative_ns)
         df_entry_cache_store_absent(&hl->cache, place->key, place->entry.ticket,
                                     df_frame_until(frame, hl->negative_ns));
-    else if (place->entry.kind == DF_ENTRY_PRESENT)
+    else if (place->entry.mode != 0)
         df_entry_cache_forget(&hl->cache, place->key);
     place->entry.kind = DF_ENTRY_ABSENT;
     return 0;
@@ -48,8 +49,8 @@ DF_COLD bool df_ask_replaced(struct df_frame *frame, const struct df_place *plac
                              uint32_t renames);
 
 /* By the open directory that the name is in, if the plugin can (docs/decisions/014). */
-static DF_FLAT int df_ask_plugin(struct df_frame *frame, const struct df_place *place,
-                                 struct fuse_file_info *fi)
+static DF_FLAT int df_ask_getattr(struct df_frame *frame, const struct df_place *place,
+                                  struct fuse_file_info *fi)
 {
     struct df_highlevel *hl = frame->hl;
     union df_file_info directory;
@@ -58,6 +59,27 @@ static DF_FLAT int df_ask_plugin(struct df_frame *frame, const struct df_place *
         return hl->ops.getattr(place->path, place->st, fi);
     df_handle_info(frame, place->directory, &directory);
     return hl->getattr_at(&directory.info, place->path + place->len - place->name_len, place->st);
+}
+
+/* A name of which nothing was known: what the kernel sends LOOKUP for with the directory locked.
+ * What it knew till the time-out it sends for without, as for attributes (docs/decisions/027). */
+static inline bool df_ask_is_lookup(const struct df_frame *frame, const struct df_place *place,
+                                    const struct fuse_file_info *fi)
+{
+    return place->entry.mode == 0 && !fi && !place->special && df_highlevel_takes_turns(frame->hl);
+}
+
+static DF_FLAT int df_ask_plugin(struct df_frame *frame, const struct df_place *place,
+                                 struct fuse_file_info *fi)
+{
+    struct df_name_turn turn;
+
+    if (DF_LIKELY(!df_ask_is_lookup(frame, place, fi)))
+        return df_ask_getattr(frame, place, fi);
+    df_frame_turn_to_look(frame, &turn, df_place_parent_key(frame, place));
+    int result = df_ask_getattr(frame, place, fi);
+    df_frame_turn_over(frame, &turn);
+    return result;
 }
 
 /* `fi`: the object's handle, or NULL. entry: as the cache was looked at before; its kind becomes

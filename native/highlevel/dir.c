@@ -244,16 +244,19 @@ static int list(struct df_frame *frame, struct df_file *file, struct fill *fill,
 {
     struct df_highlevel *hl = frame->hl;
     struct df_open_path *node = df_handle_of(file)->node;
+    struct df_name_turn turn;
     union df_file_info fi;
 
     df_handle_info(frame, file, &fi);
     df_frame_hold(frame, node);
     int result = begin(fill, frame, node);
     if (result == 0) {
+        df_frame_turn_to_look(frame, &turn, df_open_path_key(node));
         fill->listing = df_entry_cache_list_begin(&hl->cache);
         result = hl->ops.readdir(hl->config.nullpath_ok ? NULL : node->path, fill, fill_name,
                                  offset, &fi.info, hl->plus ? FUSE_READDIR_PLUS : 0);
         df_entry_cache_list_end(&hl->cache);
+        df_frame_turn_over(frame, &turn);
     }
     df_frame_unhold(frame, node);
     return result || fill->stopped >= 0 ? result : fill->stopped;

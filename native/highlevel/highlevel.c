@@ -106,7 +106,6 @@ struct df_fs *df_highlevel_new(const struct fuse_operations *ops, size_t op_size
     hl->plugin = plugin;
     pthread_mutex_init(&hl->serial_lock, NULL);
     df_open_paths_init(&hl->open_paths, &hl->cache.seed);
-    df_name_turns_init(&hl->turns);
     return &hl->fs;
 }
 
@@ -163,8 +162,8 @@ static void take_extras(struct df_highlevel *hl)
     hl->checks_names = df_plugin_checks_names(plugin);
     if (df_plugin_of_code(*(void **)&hl->ops.getattr) == plugin)
         *(void **)&hl->getattr_at = df_plugin_getattr_at(plugin);
-    hl->asks_at_once =
-        hl->getattr_at && hl->config.use_ino && hl->attr_ns == 0 && hl->negative_ns == 0;
+    hl->asks_at_once = hl->getattr_at && hl->config.use_ino && hl->attr_ns == 0 &&
+                       hl->negative_ns == 0 && !df_highlevel_takes_turns(hl);
 }
 
 /* Takes over what ops->init left in connection and configuration. */
@@ -245,6 +244,7 @@ int df_highlevel_init(struct df_fs *fs, struct fuse *fuse, struct fuse_conn_info
     }
     settle(hl, conn);
     take_extras(hl);
+    hl->remembers = hl->caches || df_highlevel_takes_turns(hl);
     return check_wanted(hl, conn);
 }
 
@@ -259,7 +259,6 @@ void df_highlevel_free(struct df_fs *fs)
         df_on_stack_pop(&frame.stacked);
     }
     df_open_paths_forget_all(&hl->open_paths);
-    df_name_turns_destroy(&hl->turns);
     df_open_paths_destroy(&hl->open_paths);
     df_entry_cache_destroy(&hl->cache);
     pthread_mutex_destroy(&hl->serial_lock);

@@ -92,6 +92,7 @@ static void place_directory(struct df_frame *frame, struct df_place *dir, const 
     dir->path = dir->buf;
     dir->held = NULL;
     dir->directory = NULL;
+    dir->special = len == 1;
     dir->len = len;
     dir->st = &dir->own;
     dir->parent_expiry = 0;
@@ -129,7 +130,7 @@ int df_walk_stat_parent(struct df_frame *frame, const struct df_place *place, st
 
 bool df_frame_takes_turns(const struct df_frame *frame)
 {
-    if (frame->hl->serial || frame->hl->checks_names)
+    if (frame->in_turn || !df_highlevel_takes_turns(frame->hl))
         return false;
     for (const struct df_frame *outer = df_frame_outside(frame); outer;
          outer = df_frame_outside(outer))
@@ -138,15 +139,23 @@ bool df_frame_takes_turns(const struct df_frame *frame)
     return true;
 }
 
-void df_frame_turn_of(struct df_frame *frame, struct df_name_turn *turn,
-                      const struct df_path_hash *directories, int count)
+static void take_turn(struct df_frame *frame, struct df_name_turn *turn,
+                      enum df_name_turn_kind kind, const struct df_path_hash *directories,
+                      int count)
 {
     turn->count = 0;
     if (!df_frame_takes_turns(frame))
         return;
-    df_name_turn_begin(&frame->hl->turns, turn, directories, count);
+    df_name_turn_begin(&frame->hl->turns, turn, kind, directories, count);
     turn->wrote = frame->writes;
     frame->writes = true;
+    frame->in_turn = true;
+}
+
+void df_frame_turn_of(struct df_frame *frame, struct df_name_turn *turn,
+                      const struct df_path_hash *directories, int count)
+{
+    take_turn(frame, turn, DF_NAME_TURN_CHANGE, directories, count);
 }
 
 void df_frame_turn(struct df_frame *frame, struct df_name_turn *turn, const struct df_place *place)
@@ -156,11 +165,20 @@ void df_frame_turn(struct df_frame *frame, struct df_name_turn *turn, const stru
     df_frame_turn_of(frame, turn, &directory, 1);
 }
 
+void df_frame_turn_to_look(struct df_frame *frame, struct df_name_turn *turn,
+                           struct df_path_hash directory)
+{
+    bool parallel = frame->hl->want & FUSE_CAP_PARALLEL_DIROPS;
+
+    take_turn(frame, turn, parallel ? DF_NAME_TURN_SHARE : DF_NAME_TURN_LOOK, &directory, 1);
+}
+
 void df_frame_turn_over(struct df_frame *frame, struct df_name_turn *turn)
 {
     if (turn->count == 0)
         return;
     frame->writes = turn->wrote;
+    frame->in_turn = false;
     df_name_turn_end(&frame->hl->turns, turn);
 }
 
@@ -189,7 +207,7 @@ void df_place_changed(const struct df_frame *frame, const struct df_place *place
 
     if (DF_UNLIKELY(frame->call->changes))
         tell_directory(frame, place);
-    if (!frame->hl->caches)
+    if (!frame->hl->remembers)
         return;
     df_entry_cache_forget(cache, place->key);
     df_entry_cache_forget_attributes(cache,
@@ -207,7 +225,7 @@ void df_place_made(const struct df_frame *frame, const struct df_place *place, m
 
     if (DF_UNLIKELY(frame->call->changes))
         tell_directory(frame, place);
-    if (!frame->hl->caches)
+    if (!frame->hl->remembers)
         return;
     df_entry_cache_forget_attributes(cache,
                                      df_entry_cache_key(cache, place->path, place->parent_len));

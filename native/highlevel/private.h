@@ -83,15 +83,16 @@ struct df_highlevel {
     bool root_too;     /* allow_root */
     bool overrides;    /* the configuration overrides uid, gid or mode */
     bool caches;       /* some time-out is not 0 */
+    bool remembers;    /* or it counts that a name was known, be it for no time */
     bool plus;         /* readdir with attributes is worth asking for */
     bool checks_names; /* the plugin does, as Linux would: docs/decisions/014 */
     int (*getattr_at)(struct fuse_file_info *directory, const char *name,
                       struct stat *st); /* or NULL: likewise */
-    bool asks_at_once;                  /* no cache would answer before getattr_at, nor keep more */
-    bool initialised;                   /* ops->init has run, so ops->destroy is due */
-    uint32_t fmask;                     /* instead of config.umask for files, if not 0 */
-    uint32_t dmask;                     /* for directories */
-    bool needs_paths; /* chmod, chown and utimens get a path, whatever nullpath_ok says */
+    bool asks_at_once; /* no cache would answer before getattr_at nor keep more, nobody waits */
+    bool initialised;  /* ops->init has run, so ops->destroy is due */
+    uint32_t fmask;    /* instead of config.umask for files, if not 0 */
+    uint32_t dmask;    /* for directories */
+    bool needs_paths;  /* chmod, chown and utimens get a path, whatever nullpath_ok says */
 
     const struct df_session *session;
     struct df_plugin *plugin;
@@ -125,6 +126,7 @@ struct df_frame {
     uint64_t now;  /* ns of CLOCK_MONOTONIC_COARSE, read when first needed; else 0 */
     uint32_t held; /* nodes of open_paths.h that this thread has read-locked */
     bool writes;   /* it has some write-locked, or its turn in a directory (name_turn.h) */
+    bool in_turn;  /* this op has its turn */
 };
 
 /* Only this lane keeps such records. NULL stays NULL. */
@@ -159,6 +161,7 @@ static inline void df_frame_enter(struct df_frame *frame, struct df_highlevel *h
     outer = df_frame_of(df_on_stack);
     frame->held = outer ? outer->held : 0;
     frame->writes = outer && outer->writes;
+    frame->in_turn = false;
     if (DF_UNLIKELY(hl->serial))
         pthread_mutex_lock(&hl->serial_lock);
     df_on_stack_push(&frame->stacked);
@@ -372,7 +375,8 @@ struct df_place {
     const char *path; /* canonical; in `buf`, in the df_where, or its node's own */
     uint32_t len;
     uint32_t parent_len; /* of its directory's path, a prefix of `path`; 1: the root */
-    bool special;        /* "/" or "..": not a name that could be made or removed */
+    bool special;        /* "/", ".." or an open file itself: no name that is made or removed, nor
+                            looked up in its directory */
     struct df_path_hash key;
     uint32_t changes;          /* with DF_WALK_CREATE: of the directory, before the last look */
     uint64_t parent_expiry;    /* until when the parent is verified; 0: it is not */
@@ -456,13 +460,26 @@ static inline struct df_path_hash df_place_parent_key(const struct df_frame *fra
     return df_entry_cache_key(&frame->hl->cache, place->path, place->parent_len);
 }
 
-/* Waits until no other operation changes names in the directory of `place`, or in those with the
- * given keys, until df_frame_turn_over(). Takes nothing where nobody needs it: with one operation
- * at a time in any case, for a plugin that checks names itself, inside of another operation on the
- * same mount. */
+/* ---- whose turn it is ---- */
+
+/* Not with one operation at a time in any case, nor for a plugin that checks names itself. */
+static inline bool df_highlevel_takes_turns(const struct df_highlevel *hl)
+{
+    return !hl->serial && !hl->checks_names;
+}
+
+/* Waits until no other operation changes names, looks them up or lists them in the directory of
+ * `place`, or in those with the given keys, until df_frame_turn_over(). Takes nothing where nobody
+ * needs it: see above, and inside of another operation on the same mount. */
 void df_frame_turn(struct df_frame *frame, struct df_name_turn *turn, const struct df_place *place);
 void df_frame_turn_of(struct df_frame *frame, struct df_name_turn *turn,
                       const struct df_path_hash *directories, int count);
+
+/* The same of one directory for a lookup or a listing: beside others of these if the plugin wants
+ * that. */
+void df_frame_turn_to_look(struct df_frame *frame, struct df_name_turn *turn,
+                           struct df_path_hash directory);
+
 void df_frame_turn_over(struct df_frame *frame, struct df_name_turn *turn);
 
 /* Whether these take anything, for who would rather not make the keys. */

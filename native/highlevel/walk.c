@@ -303,7 +303,7 @@ static int stay_at_base(struct df_frame *frame, unsigned how, struct df_place *p
 {
     place->key = df_open_path_key(place->held);
     place->parent_len = parent_of(place->path, place->len);
-    place->special = place->len == 1;
+    place->special = true;
     place->parent_expiry = verified_until(frame, place->path, place->parent_len);
     int result = df_walk_look(frame, place, how & DF_WALK_STAT);
     return result == 0 && place->entry.kind == DF_ENTRY_ABSENT ? -ENOENT : result;

@@ -62,7 +62,7 @@ static inline bool df_path_lock_try_write(struct df_path_lock *lock)
                                                    memory_order_acquire, memory_order_relaxed);
 }
 
-/* The caller holds no other lock of this kind. */
+/* Who holds other locks of this kind has taken them in an order that all keep to (name_turn.h). */
 void df_path_lock_write(struct df_path_lock *lock);
 
 static inline void df_path_lock_end_write(struct df_path_lock *lock)

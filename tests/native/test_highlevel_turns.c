@@ -1,6 +1,7 @@
 /*
  * test_highlevel_turns.c - the plugin never sees two changes of names in one directory at the same
- * time, and a name that two threads create is created once, as behind the kernel's i_rwsem.
+ * time, nor a lookup or a listing beside one, and a name that two threads create is created once,
+ * as behind the kernel's i_rwsem; nor two lookups or listings, as behind its fuse_lock_inode().
  */
 #include <sched.h>
 
@@ -13,8 +14,9 @@
 /* ---- a plugin that looks around ---- */
 
 static const char *const directories[] = {"/dir", "/dir/sub"};
-static _Atomic int inside[2];
-static _Atomic int overlaps;
+static _Atomic int changing[2], looking[2];
+static _Atomic int overlaps; /* of a change with anything */
+static _Atomic int beside;   /* of lookups and listings with each other */
 
 /* Which of the directories a name is in, or is. */
 static int index_of(const char *path, bool itself)
@@ -27,30 +29,34 @@ static int index_of(const char *path, bool itself)
     return -1;
 }
 
-static void come_in(int index)
+static void come_in(int index, bool changes)
 {
     if (index < 0)
         return;
-    if (atomic_fetch_add(&inside[index], 1) != 0)
+    _Atomic int *mine = changes ? changing : looking, *others = changes ? looking : changing;
+    if (atomic_fetch_add(&mine[index], 1) != 0)
+        atomic_fetch_add(changes ? &overlaps : &beside, 1);
+    if (atomic_load(&others[index]) != 0)
         atomic_fetch_add(&overlaps, 1);
     for (int i = 0; i < YIELDS; i++)
         sched_yield();
 }
 
-static void go_out(int index)
+static void go_out(int index, bool changes)
 {
     if (index >= 0)
-        atomic_fetch_sub(&inside[index], 1);
+        atomic_fetch_sub(changes ? &changing[index] : &looking[index], 1);
 }
 
-#define WATCHED(index, expression)                                                                 \
+#define WATCHED_AS(index, changes, expression)                                                     \
     ({                                                                                             \
         int index_ = (index);                                                                      \
-        come_in(index_);                                                                           \
+        come_in(index_, changes);                                                                  \
         int result_ = (expression);                                                                \
-        go_out(index_);                                                                            \
+        go_out(index_, changes);                                                                   \
         result_;                                                                                   \
     })
+#define WATCHED(index, expression) WATCHED_AS(index, true, expression)
 
 static int watched_create(const char *path, mode_t mode, struct fuse_file_info *fi)
 {
@@ -94,10 +100,26 @@ static int watched_rename(const char *from, const char *to, unsigned flags)
     return WATCHED(a, WATCHED(b == a ? -1 : b, ram_ops.rename(from, to, flags)));
 }
 
+/* Only of names that are never there: of others the kernel asks attributes without a lock. */
+static int watched_getattr(const char *path, struct stat *st, struct fuse_file_info *fi)
+{
+    bool lookup = strstr(path, "/absent");
+    return WATCHED_AS(lookup ? index_of(path, false) : -1, false, ram_ops.getattr(path, st, fi));
+}
+
+static int watched_readdir(const char *path, void *buf, fuse_fill_dir_t fill, off_t offset,
+                           struct fuse_file_info *fi, enum fuse_readdir_flags flags)
+{
+    return WATCHED_AS(index_of(path, true), false,
+                      ram_ops.readdir(path, buf, fill, offset, fi, flags));
+}
+
 static struct rig *watched_rig(void)
 {
     struct rig *rig = rig_new();
 
+    rig->ops.getattr = watched_getattr;
+    rig->ops.readdir = watched_readdir;
     rig->ops.create = watched_create;
     rig->ops.mknod = watched_mknod;
     rig->ops.mkdir = watched_mkdir;
@@ -110,6 +132,7 @@ static struct rig *watched_rig(void)
         1; /* hidden files go with a close, which has no turn in Linux either */
     rig->ram.yields = true;
     atomic_store(&overlaps, 0);
+    atomic_store(&beside, 0);
     return rig;
 }
 
@@ -146,6 +169,26 @@ static void create_and_close(struct rig *rig, struct df_call *call, const char *
         rig->fs->ops->release(rig->fs, call, &file);
 }
 
+static void list(struct rig *rig, struct df_call *call, const char *path)
+{
+    char memory[4096];
+    struct df_dirbuf buf = {.data = memory, .size = sizeof(memory)};
+    struct df_file file;
+
+    if (open_name(rig, call, path, O_RDONLY | O_DIRECTORY, &file) != 0)
+        return;
+    rig->fs->ops->readdir(rig->fs, call, &file, 0, &buf);
+    rig->fs->ops->release(rig->fs, call, &file);
+}
+
+static int look_up(struct rig *rig, struct df_call *call, const char *path)
+{
+    struct rig_where where;
+    struct stat st;
+
+    return rig->fs->ops->getattr(rig->fs, call, rig_where(&where, NULL, path, 0), &st);
+}
+
 /* Every operation that changes names, over and over, on the few names that all threads share. */
 static void *change_names(void *arg)
 {
@@ -159,6 +202,8 @@ static void *change_names(void *arg)
         rig_where(&b, NULL, i % 2 ? "/dir/sub/x" : "/dir/x", DF_WHERE_PARENT);
         rig_where(&up, NULL, "/dir/sub", DF_WHERE_PARENT);
         create_and_close(rig, &call, a.name);
+        look_up(rig, &call, i % 2 ? "/dir/absent" : "/dir/sub/absent");
+        list(rig, &call, i % 2 ? "/dir/sub" : "/dir");
         ops->rename(rig->fs, &call, &a.where, &b.where, 0);
         ops->mkdir(rig->fs, &call, &up.where, 0700);
         ops->symlink(rig->fs, &call, "file", &a.where);
@@ -180,6 +225,156 @@ static void names_of_a_directory_change_one_after_the_other(void **state)
     assert_int_equal(rig_start(rig), 0);
     run(rig, change_names);
     assert_int_equal(atomic_load(&overlaps), 0);
+    rig_end(rig);
+}
+
+static void names_of_a_directory_are_looked_up_one_after_the_other(void **state)
+{
+    (void)state;
+    struct rig *rig = watched_rig();
+
+    assert_int_equal(rig_start(rig), 0);
+    run(rig, change_names);
+    assert_int_equal(atomic_load(&beside), 0);
+    rig_end(rig);
+}
+
+static void parallel_lookups_are_kept_from_changes(void **state)
+{
+    (void)state;
+    struct rig *rig = watched_rig();
+
+    rig->want = FUSE_CAP_PARALLEL_DIROPS;
+    assert_int_equal(rig_start(rig), 0);
+    run(rig, change_names);
+    assert_int_equal(atomic_load(&overlaps), 0);
+    rig_end(rig);
+}
+
+static pthread_barrier_t meeting; /* of two, inside of the plugin */
+
+static int meeting_getattr(const char *path, struct stat *st, struct fuse_file_info *fi)
+{
+    if (strstr(path, "/absent"))
+        pthread_barrier_wait(&meeting);
+    return ram_ops.getattr(path, st, fi);
+}
+
+static int meeting_readdir(const char *path, void *buf, fuse_fill_dir_t fill, off_t offset,
+                           struct fuse_file_info *fi, enum fuse_readdir_flags flags)
+{
+    pthread_barrier_wait(&meeting);
+    return ram_ops.readdir(path, buf, fill, offset, fi, flags);
+}
+
+static void *look_up_absent(void *arg)
+{
+    struct rig *rig = arg;
+    struct df_call call = {.mount = &rig->mount, .caller = &rig->caller};
+
+    return look_up(rig, &call, "/dir/absent") == -ENOENT ? NULL : "found";
+}
+
+/* Would wait for ever if one of the two had to end first. */
+static void parallel_lookups_and_listings_meet(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+    pthread_t thread;
+    void *result;
+
+    rig->want = FUSE_CAP_PARALLEL_DIROPS;
+    rig->ops.getattr = meeting_getattr;
+    rig->ops.readdir = meeting_readdir;
+    pthread_barrier_init(&meeting, NULL, 2);
+    assert_int_equal(rig_start(rig), 0);
+    pthread_create(&thread, NULL, look_up_absent, rig);
+    list(rig, rig_call(rig), "/dir");
+    pthread_join(thread, &result);
+    assert_null(result);
+    pthread_barrier_destroy(&meeting);
+    rig_end(rig);
+}
+
+static int meeting_mkdir(const char *path, mode_t mode)
+{
+    pthread_barrier_wait(&meeting);
+    pthread_barrier_wait(&meeting);
+    return ram_ops.mkdir(path, mode);
+}
+
+static void *make_directory(void *arg)
+{
+    struct rig *rig = arg;
+    struct df_call call = {.mount = &rig->mount, .caller = &rig->caller};
+    struct rig_where where;
+
+    rig_where(&where, NULL, "/dir/new", DF_WHERE_PARENT);
+    return rig->fs->ops->mkdir(rig->fs, &call, &where.where, 0700) ? "not made" : NULL;
+}
+
+/* As GETATTR, and LOOKUP of a dentry whose time is over: these take no i_rwsem. */
+static void attributes_of_a_known_name_wait_for_no_change(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+    pthread_t thread;
+    struct stat st;
+    void *result;
+
+    rig->config.attr_timeout = 0;
+    rig->ops.mkdir = meeting_mkdir;
+    pthread_barrier_init(&meeting, NULL, 2);
+    assert_int_equal(rig_start(rig), 0);
+    assert_int_equal(rig_stat(rig, "/dir/file", &st), 0);
+    pthread_create(&thread, NULL, make_directory, rig);
+    pthread_barrier_wait(&meeting); /* mkdir has begun */
+    rig_total(rig);
+    assert_int_equal(rig_stat(rig, "/dir/file", &st), 0);
+    assert_int_equal(rig_count(rig, RAM_GETATTR), 1);
+    pthread_barrier_wait(&meeting); /* and may end */
+    pthread_join(thread, &result);
+    assert_null(result);
+    pthread_barrier_destroy(&meeting);
+    rig_end(rig);
+}
+
+/* A plugin that uses its own mount. */
+static int nested_getattr(const char *path, struct stat *st, struct fuse_file_info *fi)
+{
+    struct df_call call = {.mount = &rig_here->mount, .caller = &rig_here->caller};
+
+    if (strcmp(path, "/dir/absent") == 0) {
+        look_up(rig_here, &call, "/dir/other");
+        list(rig_here, &call, "/dir");
+        create_and_close(rig_here, &call, "/dir/made");
+    }
+    return ram_ops.getattr(path, st, fi);
+}
+
+static int nested_readdir(const char *path, void *buf, fuse_fill_dir_t fill, off_t offset,
+                          struct fuse_file_info *fi, enum fuse_readdir_flags flags)
+{
+    struct df_call call = {.mount = &rig_here->mount, .caller = &rig_here->caller};
+
+    look_up(rig_here, &call, "/dir/more");
+    create_and_close(rig_here, &call, "/dir/listed");
+    return ram_ops.readdir(path, buf, fill, offset, fi, flags);
+}
+
+static void plugin_may_look_and_list_inside_of_its_own_lookup(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+    struct stat st;
+
+    rig->ops.getattr = nested_getattr;
+    rig->ops.readdir = nested_readdir;
+    assert_int_equal(rig_start(rig), 0);
+    assert_int_equal(rig_stat(rig, "/dir/absent", &st), -ENOENT);
+    assert_int_equal(rig_stat(rig, "/dir/made", &st), 0);
+    assert_int_equal(rig_stat(rig, "/dir/listed", &st), 0);
+    rig->ram.nested = false; /* ram_table.h counts these as a fault of the lane */
     rig_end(rig);
 }
 
@@ -253,6 +448,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_of_a_directory_change_one_after_the_other),
+        cmocka_unit_test(names_of_a_directory_are_looked_up_one_after_the_other),
+        cmocka_unit_test(parallel_lookups_are_kept_from_changes),
+        cmocka_unit_test(parallel_lookups_and_listings_meet),
+        cmocka_unit_test(attributes_of_a_known_name_wait_for_no_change),
+        cmocka_unit_test(plugin_may_look_and_list_inside_of_its_own_lookup),
         cmocka_unit_test(exclusive_create_has_one_winner),
         cmocka_unit_test(create_makes_a_file_once_and_opens_it_for_all),
     };

@@ -47,10 +47,6 @@ PAST_THE_END = (
     "opened again it answers reads with the size that S3 still has, until a flush; the kernel "
     "cuts them at the size that getattr told, we do not (docs/decisions/012)"
 )
-LISTED = (
-    "the kernel keeps changes of names out of a directory that is being listed, we do not "
-    "(docs/decisions/027): a listing may come out empty then"
-)
 WHOLE_SECONDS = "its times are whole seconds: a change shows when a second has ended meanwhile"
 
 #: (program, cases as -k names them, reason): what ends or stops the program, on its kernel mount,
@@ -79,7 +75,6 @@ INLINE_ALONE = [
     ("*", "test_truncate::test_posix_fallocate_extends", EMULATED),
     ("fuse-overlayfs", "test_unlinked::test_file_replaced_by_rename_goes_on", COUNT),
     ("fuse2fs", "test_time::*", WHOLE_SECONDS),
-    ("mount.posixovl", "test_threads::test_entries_come_and_go_under_a_listing", LISTED),
     ("s3fs", "test_open::test_trunc_empties*", PAST_THE_END),
 ]
 
