@@ -99,3 +99,31 @@ void df_needed_forget(struct df_needed *needed)
         free(library->path);
     }
 }
+
+static bool has_unique_symbol(const struct df_needed_library *library)
+{
+    const struct df_elf *elf = &library->elf;
+    const char *end = elf->strings;
+    if (strncmp(library->name, "libstdc++.so.", strlen("libstdc++.so.")) == 0)
+        return false;
+    for (size_t i = 0; i < elf->symbols_room && (char *)(elf->symbols + i + 1) <= end; i++) {
+        const Elf64_Sym *symbol = &elf->symbols[i];
+        if (ELF64_ST_BIND(symbol->st_info) == STB_GNU_UNIQUE && symbol->st_shndx != SHN_UNDEF)
+            return true;
+    }
+    return false;
+}
+
+bool df_needed_stays(const struct df_elf *program)
+{
+    struct df_needed *needed = calloc(1, sizeof(*needed));
+    bool stays = !needed;
+    if (!needed)
+        return stays;
+    df_needed_find(needed, program);
+    for (size_t i = 0; i < needed->count && !stays; i++)
+        stays = has_unique_symbol(&needed->list[i]);
+    df_needed_forget(needed);
+    free(needed);
+    return stays;
+}

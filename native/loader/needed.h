@@ -27,4 +27,9 @@ struct df_needed {
 void df_needed_find(struct df_needed *needed, const struct df_elf *program);
 void df_needed_forget(struct df_needed *needed);
 
+/* A library of `program` is C++ and stays loaded for ever: the dynamic linker unloads none whose
+ * symbols are STB_GNU_UNIQUE. (libstdc++ is left out, it is of the system.) True, too, when memory
+ * is short. */
+bool df_needed_stays(const struct df_elf *program);
+
 #endif

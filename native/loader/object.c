@@ -16,6 +16,7 @@
 #include "loader/hooks.h"
 #include "loader/image.h"
 #include "loader/library.h"
+#include "loader/needed.h"
 
 #define OUR_LIBRARY "libdf3.so.3"
 #define BUILD_IT                                                                                   \
@@ -189,8 +190,10 @@ static int open_with_libraries(struct df_object *object, struct df_guest *guest,
     return -ENOEXEC;
 }
 
-/* Points the imports of the loaded object at the hooks. */
-static int hook(const struct df_object *object, struct df_guest *guest)
+/* Points the imports of the loaded object at the hooks. A program gives its libraries pointers into
+ * itself without a thought (literals, functions, vtables), for it is the last to go: one of a
+ * library that stays has to stay as well (docs/decisions/054). */
+static int hook(struct df_object *object, struct df_guest *guest)
 {
     struct df_elf elf;
     int error = df_image_inspect(object->fd, &elf);
@@ -199,6 +202,8 @@ static int hook(const struct df_object *object, struct df_guest *guest)
     error = df_hooks_apply(object->map, &elf, guest);
     if (!error)
         df_guest_redirect(guest);
+    if (!error && !object->lingers && object->kind == DF_ELF_PROGRAM)
+        object->lingers = df_needed_stays(&elf);
     df_image_release(&elf);
     return error;
 }

@@ -25,7 +25,7 @@ struct df_object {
     bool checks_names;     /* it states that: docs/decisions/014 */
     void *getattr_at;      /* its function of that name, or NULL: likewise */
     bool main_moves;       /* it states that: docs/decisions/015 */
-    bool lingers;          /* its code may run after main has returned: threads, keys */
+    bool lingers;          /* it may be used after main has returned: threads, keys, libraries */
     void *handle;          /* of dlopen */
     struct df_companions companions;
     const void *map;       /* its struct link_map: which object an address belongs to */

@@ -3,6 +3,7 @@
 import errno
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -26,16 +27,29 @@ extern std::string variable;
 extern "C" int fuse_version(void);
 int main() { variable = std::string(100, 'x'); return fuse_version() > 0 ? 7 : 8; }
 """
+KEEPS = """
+#include <string>
+#include <cstdio>
+inline const char *&kept() { static const char *text = ""; return text; } // one for the process
+struct Last { ~Last() { if (*kept()) std::puts(kept()); std::fflush(stdout); } } last;
+void keep(const char *text) { kept() = text; }
+"""
+GIVES = """
+#include <string>
+void keep(const char *text);
+extern "C" int fuse_version(void);
+int main() { keep("a literal of the program"); return fuse_version() > 0 ? 7 : 8; }
+"""
 
 
 @pytest.fixture
 def program_of(tmp_path):
-    """Compiles a program that is linked to LIBRARY, and has copies of what is in it."""
+    """Compiles a program that is linked to a library, and a copy of whose variables it has."""
 
-    def compile_(source):
+    def compile_(source, library_source=LIBRARY, shares=True):
         if shutil.which("g++") is None:
             pytest.skip("g++ is not installed (apt-get install g++)")
-        (tmp_path / "word.cpp").write_text(LIBRARY)
+        (tmp_path / "word.cpp").write_text(library_source)
         (tmp_path / "program.cpp").write_text(source)
         library, program = tmp_path / "libword.so", tmp_path / "program"
         shared = ["g++", "-shared", "-fPIC", f"-Wl,-soname,{library}", "-o", library]
@@ -43,7 +57,7 @@ def program_of(tmp_path):
         linked = ["g++", "-fPIE", "-pie", "-o", program]
         subprocess.run([*linked, tmp_path / "program.cpp", library, "-l:libfuse3.so.3"], check=True)
         relocations = subprocess.run(["readelf", "-rW", program], capture_output=True, text=True)
-        assert "COPY" in relocations.stdout, "the compiler has found another way"
+        assert ("COPY" in relocations.stdout) == shares, "the compiler has found another way"
         return str(program)
 
     return compile_
@@ -62,3 +76,18 @@ def test_a_variable_that_points_into_itself_cannot_be_copied(program_of):
     assert caught.value.errno == errno.ENOEXEC
     with pytest.raises(directfuse.MountError, match="status 7 "):  # in a process of its own
         directfuse.mount([program])
+
+
+def test_what_a_library_keeps_of_the_program_is_there_at_the_hosts_exit(program_of):
+    """A library with a symbol that is unique in the process is never unloaded (decision 054)."""
+    program = program_of(GIVES, KEEPS, shares=False)
+    host = f"""
+import directfuse
+try:
+    directfuse.mount([{program!r}], placement="inline")
+except directfuse.MountError as error:
+    assert "returned 7 " in str(error), error
+"""
+    done = subprocess.run([sys.executable, "-c", host], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "a literal of the program\n"
