@@ -307,6 +307,21 @@ static void read_messages(struct channel *channel, struct waiter *own)
     }
 }
 
+/* Under the lock. */
+static void begin_reading(struct channel *channel)
+{
+    channel->reading = true;
+    channel->reader = pthread_self();
+}
+
+bool channel_is_reader(struct channel *channel)
+{
+    pthread_mutex_lock(&channel->lock);
+    bool is = channel->reading && pthread_equal(channel->reader, pthread_self());
+    pthread_mutex_unlock(&channel->lock);
+    return is;
+}
+
 static void stop_reading(struct channel *channel)
 {
     pthread_mutex_lock(&channel->lock);
@@ -321,7 +336,7 @@ bool channel_read(struct channel *channel, struct waiter *own)
     pthread_mutex_lock(&channel->lock);
     bool mine = channel_find(channel, own->header.unique) && !channel->reading;
     if (mine)
-        channel->reading = true;
+        begin_reading(channel);
     pthread_mutex_unlock(&channel->lock);
     if (mine) {
         read_messages(channel, own);
@@ -369,7 +384,7 @@ static void *relief_thread(void *argument)
         pthread_mutex_lock(&channel->lock);
         bool kept_up = is_kept_up_with(channel, &seen), mine = !channel->reading && !kept_up;
         if (mine)
-            channel->reading = true;
+            begin_reading(channel);
         else if (!channel->ending)
             pause_relief(channel, kept_up ? RELIEF_GRACE : RELIEF_PAUSE);
         go_on = !channel->ending && !channel->dead;

@@ -94,6 +94,7 @@ struct channel {
     pthread_cond_t freed;   /* a slot */
     pthread_cond_t relieve; /* wakes the relief thread */
     bool reading;           /* somebody reads, and owns `buffer` */
+    pthread_t reader;       /* who, if so */
     bool dead;              /* the server is gone */
     bool no_interrupt;      /* it has said that it knows no FUSE_INTERRUPT */
     bool ending;            /* the relief thread is to end */
@@ -146,6 +147,10 @@ void exchange_resend_all(struct channel *channel);
 
 /* Sends one that has no answer (FORGET, BATCH_FORGET). */
 void channel_tell(struct channel *channel, fuse_req_t req, struct message *message);
+
+/* Whether this thread is the one that reads: it passes a notification on, and cannot wait for a
+ * reply. */
+bool channel_is_reader(struct channel *channel);
 
 /* ---- reply.c, notify.c ---- */
 

@@ -20,27 +20,14 @@ void request_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 
 void request_forget(fuse_req_t req, fuse_ino_t ino, uint64_t count)
 {
-    struct channel *channel = fuse_req_userdata(req);
-    struct fuse_forget_in in = {.nlookup = count};
-    struct message message = REQUEST(FUSE_FORGET, ino);
-
-    release_settle(channel, req);
-    request_add(&message, &in, sizeof(in));
-    channel_tell(channel, req, &message);
+    release_forget(fuse_req_userdata(req), req, ino, count);
     fuse_reply_none(req);
 }
 
 void request_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets)
 {
-    struct channel *channel = fuse_req_userdata(req);
-
-    release_settle(channel, req);
-    for (size_t i = 0; i < count; i++) {
-        struct fuse_forget_in in = {.nlookup = forgets[i].nlookup};
-        struct message message = REQUEST(FUSE_FORGET, forgets[i].ino);
-        request_add(&message, &in, sizeof(in));
-        channel_tell(channel, req, &message);
-    }
+    for (size_t i = 0; i < count; i++)
+        release_forget(fuse_req_userdata(req), req, forgets[i].ino, forgets[i].nlookup);
     fuse_reply_none(req);
 }
 

@@ -10,7 +10,8 @@ kernel is on the other side.
 
 In mode "ahead" the file is what the JSON in the file of FUSE_SERVER_NOTE says at that moment
 (class Told), and each READ of it is added to that file's neighbour ".reads". In mode "late" a
-RELEASE is answered when STATFS comes, and before that nothing can be unlinked.
+RELEASE is answered when STATFS comes, and what comes before that and should not is noted: nothing
+can be unlinked then. A look at "inval" ends belief in the name "file".
 """
 
 import array
@@ -153,6 +154,7 @@ class Server:
         self.seen = {}
         self.ahead = mode == "ahead"
         self.held = []  # RELEASEs
+        self.early = False  # a FORGET came before one was answered
 
     def say(self, unique, body=b"", error=0, length=None):
         size = OUT_HEADER.size + len(body) if length is None else length
@@ -165,7 +167,9 @@ class Server:
             if opcode == DESTROY:
                 return
             self.seen.setdefault(opcode, []).append([extension, body.hex()])
-            if opcode not in (FORGET, BATCH_FORGET):
+            if opcode in (FORGET, BATCH_FORGET):
+                self.early |= bool(self.held)
+            else:
                 self.answer(opcode, unique, node, body)
 
     def answer(self, opcode, unique, node, body):
@@ -210,7 +214,7 @@ class Server:
                 self.say(self.held.pop())
             self.say(unique, bytes(80))
         elif opcode == UNLINK:
-            self.say(unique, error=-EBUSY if self.held else 0)
+            self.say(unique, error=-EBUSY if self.held or self.early else 0)
         elif opcode in (RELEASE, RELEASEDIR, FLUSH, SETXATTR):
             self.say(unique)
         else:
@@ -235,6 +239,8 @@ class Server:
         return True
 
     def look_up(self, unique, name):
+        if self.mode == "late" and name == b"inval":
+            self.say(0, struct.pack("<QII", 1, 4, 0) + b"file\0", error=NOTIFY_INVAL_ENTRY)
         if self.mode == "short" and name == b"file":
             self.say(unique, b"short")
         elif name == b"file" or (self.mode in LATE and name == b"late" and self.late()):

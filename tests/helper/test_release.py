@@ -86,3 +86,13 @@ def test_names_do_not_overtake_it(root):
         pass
     thread.join(30)
     assert not thread.is_alive() and not errors
+
+
+def test_forgetting_does_not_overtake_it(root):
+    """Nor does the thread wait that hears that the name is none any more: it reads the replies."""
+    directfuse.close(directfuse.os_open(f"{root}/file", os.O_RDONLY))
+    look = _started(directfuse.path.exists, f"{root}/inval")
+    assert not look.is_alive()
+    with answered(root):
+        pass
+    directfuse.unlink(f"{root}/file")
