@@ -136,7 +136,10 @@ def mount_commands(
 
 def _command(line: str) -> list[str]:
     words = split(line)
-    return words if meaning.is_python(words) else resolve(words)
+    if meaning.is_python(words):
+        return words
+    builtin = _paths.plugin(words[0])  # not its program, which lacks what a plugin may add (014)
+    return [str(builtin), *words[1:]] if builtin else resolve(words)
 
 
 def _read(config: Path) -> dict[str, Any]:

@@ -88,7 +88,7 @@ def test_a_killed_server_is_eio_and_said(run, memory, tmp_path):
     script = (
         f"echo x >{point}/f; for p in /proc/[0-9]*; do "
         "tr '\\0' ' ' <$p/cmdline 2>/dev/null | "
-        f"grep -q '^[^ ]*/directfuse-server .*memfs {point} ' "
+        f"grep -q '^[^ ]*/directfuse-server .*/lib/backends/memfs.so {point} ' "
         f"&& kill -KILL ${{p#/proc/}}; done; cat {point}/f; echo $?; echo on"
     )
     done = run("run", *mount, *shell(script))
