@@ -89,7 +89,7 @@ def test_names_do_not_overtake_it(root):
 
 
 def test_forgetting_does_not_overtake_it(root):
-    """Nor does the thread wait that hears that the name is none any more: it reads the replies."""
+    """Nor does hearing that the name is none any more wait for it: nothing is forgotten there."""
     directfuse.close(directfuse.os_open(f"{root}/file", os.O_RDONLY))
     look = _started(directfuse.path.exists, f"{root}/inval")
     assert not look.is_alive()
