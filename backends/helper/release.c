@@ -141,8 +141,8 @@ static void tell_all(struct channel *channel, fuse_req_t req)
     }
 }
 
-/* Who reads, and drops a node that the server has notified of, cannot wait for what it would have
- * to read itself. */
+/* Who reads cannot wait for what it would have to read itself. The node lane drops no node when it
+ * is notified (lowlevel/notify.c); one that did would come here as the reader. */
 void release_forget(struct channel *channel, fuse_req_t req, fuse_ino_t ino, uint64_t count)
 {
     if (!channel_is_reader(channel))
