@@ -3,6 +3,8 @@
  */
 #include "channel/cache.h"
 
+#include <errno.h>
+
 #include "channel/sys.h"
 
 /* ---- the question ---------------------------------------------------------------------------- */
@@ -52,8 +54,9 @@ static void mix_caller(struct df_cache_key *key, const struct df_caller *caller)
 void df_cache_key(const struct df_cache *cache, int32_t mount, const struct df_caller *caller,
                   const struct df_trip_where *where, uint64_t content, struct df_cache_key *key)
 {
-    uint32_t flags = where->flags | (content ? BY_CONTENT : 0);
+    uint32_t flags = (where->flags & ~DF_WHERE_NOFOLLOW) | (content ? BY_CONTENT : 0);
 
+    key->nofollow = where->flags & DF_WHERE_NOFOLLOW;
     key->hash[0] = cache->seed[0];
     key->hash[1] = cache->seed[1];
     mix(key, (uint64_t)(uint32_t)mount << 32 | flags);
@@ -95,10 +98,12 @@ static bool read_entry(const struct df_cache *cache, unsigned index, const struc
                        const struct df_cache_key *key, int *result, struct stat *st)
 {
     uint32_t seq = atomic_load_explicit(&e->seq, memory_order_acquire);
+    uint32_t answer = atomic_load_explicit(&e->answer, memory_order_acquire);
 
-    if (seq & 1 || !is_key(e, key) || !is_believed(cache, index, e))
+    if (seq & 1 || !is_key(e, key) || !is_believed(cache, index, e) ||
+        (key->nofollow && !(answer & DF_CACHE_NOFOLLOW)))
         return false;
-    *result = atomic_load_explicit(&e->result, memory_order_acquire);
+    *result = answer & DF_CACHE_ABSENT ? -ENOENT : 0;
     if (*result == 0 && df_channel_user_copy_unsure(st, (const void *)e->st, sizeof(*st)) < 0)
         return false;
     df_sys_loads_before();

@@ -4,7 +4,8 @@
  *
  * An entry is the answer to one question: mount, start, name, flags, and who asks (search
  * permission is part of the answer). It stands under the hash of the question, 128 bits with a seed
- * of the server's, in a set of four.
+ * of the server's, in a set of four. Attributes of symlinks are not kept, so what lstat was told is
+ * true for stat as well, and they share an entry; not the other way round.
  *
  * It is believed while all of these hold:
  *   - its sequence number is even and the same before and after the copy;
@@ -29,9 +30,14 @@
 #define DF_CACHE_STRIPES 4096
 #define DF_CACHE_WORDS   (sizeof(struct stat) / 8)
 
+enum {                             /* df_cache_entry.answer */
+       DF_CACHE_ABSENT = 1 << 0,   /* ENOENT; else there are attributes */
+       DF_CACHE_NOFOLLOW = 1 << 1, /* true for a question with DF_WHERE_NOFOLLOW, too */
+};
+
 struct df_cache_entry {
     _Alignas(64) _Atomic uint32_t seq; /* odd: being written */
-    _Atomic int32_t result;            /* 0, or -ENOENT */
+    _Atomic uint32_t answer;           /* DF_CACHE_* */
     _Atomic uint64_t hash[2];          /* 0, 0: never used */
     _Atomic uint64_t era;
     _Atomic uint64_t until; /* ticks (df_sys_ticks()); UINT64_MAX: until something changes */
@@ -56,9 +62,10 @@ static inline uint32_t df_cache_absent(unsigned index)
     return DF_CACHE_STRIPES + index;
 }
 
-/* A question's hash. */
+/* A question's hash, of all but whether the last symlink is followed. */
 struct df_cache_key {
     uint64_t hash[2];
+    bool nofollow;
 };
 
 static inline struct df_cache *df_cache_of(const struct df_segment *segment)

@@ -150,12 +150,14 @@ bool df_cacher_same_names(struct df_cacher *cacher, unsigned index, struct df_ca
 
 uint64_t df_cacher_until(const struct df_cacher *cacher, uint64_t valid_ns)
 {
-    int64_t elapsed = df_clock() - cacher->begun_ns;
-    uint64_t ticks = df_sys_ticks();
+    int64_t elapsed;
+    uint64_t ticks;
 
-    if (valid_ns == UINT64_MAX)
-        return UINT64_MAX;
-    if (valid_ns == 0 || elapsed < CALIBRATION_NS)
+    if (valid_ns == UINT64_MAX || valid_ns == 0)
+        return valid_ns;
+    elapsed = df_clock() - cacher->begun_ns;
+    ticks = df_sys_ticks();
+    if (elapsed < CALIBRATION_NS)
         return 0;
     return ticks +
            (uint64_t)((double)valid_ns * (double)(ticks - cacher->begun_ticks) / (double)elapsed);
@@ -185,6 +187,7 @@ static void store(_Atomic uint64_t *to, uint64_t value)
 static void fill(struct df_cache_entry *e, const struct df_cache_key *key, uint64_t era,
                  uint64_t until, uint32_t stripe, uint32_t count, int result, const struct stat *st)
 {
+    uint32_t answer = (result == 0 ? 0 : DF_CACHE_ABSENT) | (key->nofollow ? DF_CACHE_NOFOLLOW : 0);
     uint64_t words[DF_CACHE_WORDS];
 
     memcpy(words, st, sizeof(words));
@@ -192,7 +195,7 @@ static void fill(struct df_cache_entry *e, const struct df_cache_key *key, uint6
     store(&e->hash[1], key->hash[1]);
     store(&e->era, era);
     store(&e->until, until);
-    atomic_store_explicit(&e->result, result, memory_order_release);
+    atomic_store_explicit(&e->answer, answer, memory_order_release);
     atomic_store_explicit(&e->stripe, stripe, memory_order_release);
     atomic_store_explicit(&e->count, count, memory_order_release);
     for (unsigned i = 0; result == 0 && i < DF_CACHE_WORDS; i++)

@@ -95,6 +95,32 @@ static void an_answer_is_for_its_question(void **state)
     assert_false(df_cache_read(rig->cacher.cache, 0, &key, &result, &st));
 }
 
+/* What kept the answer to a question with `kept` knows of one with `asked`. */
+static bool answers(struct rig *rig, uint32_t kept, uint32_t asked, int result)
+{
+    struct df_cache_key key = key_of(rig, "/one", kept);
+    struct stat st = {.st_ino = 5};
+    int found;
+
+    change(rig, DF_CACHE_NAMES, 0); /* nothing is left of what was kept before */
+    df_cacher_keep(&rig->cacher, 0, df_cacher_ask(&rig->cacher, 0), &key, result, &st, UINT64_MAX);
+    key = key_of(rig, "/one", asked);
+    return df_cache_read(rig->cacher.cache, 0, &key, &found, &st) && found == result;
+}
+
+static void what_lstat_was_told_is_true_for_stat(void **state)
+{
+    const uint32_t lstat = DF_WHERE_NOFOLLOW, slash = DF_WHERE_DIRECTORY;
+
+    for (int result = 0; result >= -ENOENT; result -= ENOENT) {
+        assert_true(answers(*state, lstat, 0, result));
+        assert_true(answers(*state, lstat, lstat, result));
+        assert_true(answers(*state, 0, 0, result));
+        assert_false(answers(*state, 0, lstat, result)); /* a link may have been followed */
+        assert_false(answers(*state, lstat, slash, result));
+    }
+}
+
 static void an_answer_is_for_who_asked(void **state)
 {
     struct rig *rig = *state;
@@ -379,6 +405,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
         TEST(an_answer_is_for_its_question),
+        TEST(what_lstat_was_told_is_true_for_stat),
         TEST(an_answer_is_for_who_asked),
         TEST(that_there_is_none_is_an_answer),
         TEST(a_name_that_is_removed_ends_the_answers_about_it),
