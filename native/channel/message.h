@@ -116,7 +116,7 @@ union df_arguments {
     } copy_file_range;
     struct {
         int64_t offset;
-        uint64_t size;
+        uint64_t size; /* the second where: df_trip.called */
     } readdir;
     struct {
         uint64_t request;

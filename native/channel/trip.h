@@ -32,6 +32,10 @@ struct df_trip {
     uint32_t second_links;          /* as df_call.second_links */
     bool leave_second;              /* out: rename, link */
     char *leave; /* out: room for PATH_MAX bytes; NULL: DF_LEAVE becomes -EXDEV */
+    /* readdir: the path from the root of the mount by which programs call the directory, as far as
+     * is known: a hint which questions come next. An empty one: not known. */
+    const char *called;
+    uint32_t called_len;
 };
 
 /* A df_where. */

@@ -116,6 +116,9 @@ int df_trip_readdir(struct df_trip *trip, uint64_t file, off_t offset, struct df
     error = df_letter_begin_file(&l, trip, DF_MESSAGE_readdir, file);
     if (error < 0)
         return error;
+    if (trip->called_len > 0)
+        df_letter_put_where(&l, 1,
+                            &(struct df_trip_where){.name = trip->called, .len = trip->called_len});
     l.message->args.readdir.offset = offset;
     l.message->args.readdir.size = df_letter_room(&l, room);
     result = df_letter_send(&l, &error);

@@ -332,6 +332,13 @@ static int default_tmpfile(struct df_fs *fs, struct df_call *call, const struct 
     return S_ISDIR(st.st_mode) ? -EOPNOTSUPP : -ENOTDIR;
 }
 
+static int default_known(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                         struct stat *st)
+{
+    (void)fs, (void)call, (void)where, (void)st;
+    return -EAGAIN;
+}
+
 /* ---- the table ----------------------------------------------------------------------------- */
 
 #define default_getattr NULL /* mandatory */

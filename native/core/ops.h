@@ -311,6 +311,12 @@ struct df_ops {
      * EACCES, then EOPNOTSUPP. Default: these, but for EACCES. */
     int (*tmpfile)(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                    struct df_file *file, int flags, mode_t mode);
+
+    /* getattr as far as its answer is known: the plugin is not asked, nothing is waited for, and
+     * what is found does not count as used. df_call.valid_ns is told as if asked for. -EAGAIN: it
+     * is not known. Default: -EAGAIN. */
+    int (*known)(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                 struct stat *st);
 };
 
 /* The start of every host's and wrapper's own struct. `ops` is always a completed table. */

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <string.h>
 #include <sys/syscall.h>
 
 #include "channel/trip.h"
@@ -286,10 +287,28 @@ static ssize_t remote_copy_file_range(struct df_fs *fs, struct df_call *call, st
                                        out->host[DFI_HOST_HANDLE], offset_out, size, flags));
 }
 
+/* The name by which the directory was opened is of memory that others write to: it may be anything,
+ * and is no more than a hint. */
+static void call_by_name(struct df_trip *trip, const struct df_mount *mount, uint64_t handle)
+{
+    const char *name = dfi_record_now()->files->shared->names[df_handle_index(handle)];
+    size_t len = strnlen(name, PATH_MAX - 1);
+
+    if (len < mount->point_len || memcmp(name, mount->point, mount->point_len) != 0)
+        return;
+    trip->called = len > mount->point_len ? name + mount->point_len : "/";
+    trip->called_len = len > mount->point_len ? (uint32_t)(len - mount->point_len) : 1;
+}
+
 static int remote_readdir(struct df_fs *fs, struct df_call *call, struct df_file *file,
                           off_t offset, struct df_dirbuf *buf)
 {
-    REMOTE_FILE(readdir, offset, buf);
+    struct df_trip trip = begin(call);
+    uint64_t handle = file->host[DFI_HOST_HANDLE];
+
+    (void)fs;
+    call_by_name(&trip, call->mount, handle);
+    return (int)end(call, &trip, df_trip_readdir(&trip, handle, offset, buf));
 }
 
 static int remote_ioctl(struct df_fs *fs, struct df_call *call, struct df_file *file,

@@ -102,6 +102,26 @@ int df_lowlevel_statx(struct df_fs *fs, struct df_call *call, const struct df_wh
     return (int)df_lowlevel_on_object(fs, call, where, ask_statx, out);
 }
 
+/* ---- known --------------------------------------------------------------------------------- */
+
+/* By names that are known and believed; where a link leads is not looked at. */
+int df_lowlevel_known(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                      struct stat *st)
+{
+    struct df_lowlevel *lane = df_lowlevel_of(fs);
+    struct df_node_clock clock = {.unused = true};
+    struct df_node *node;
+    int result = df_lowlevel_enter(lane, call);
+
+    if (result < 0)
+        return result;
+    result = df_node_walk_warm(&lane->nodes, call, where, &clock, &node);
+    if (result == 0 && !df_node_attr_read(node, DF_ATTR_ALL, &clock, st))
+        result = DF_NODE_COLD;
+    tell_validity(lane, call, result);
+    return result == DF_NODE_COLD ? -EAGAIN : result;
+}
+
 /* ---- setattr ------------------------------------------------------------------------------- */
 
 static int check_setattr(const struct df_target *target, struct df_setattr *set)

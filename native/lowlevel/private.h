@@ -417,6 +417,7 @@ int df_lowlevel_change(const struct df_target *target, const struct df_setattr *
 int df_lowlevel_strip(const struct df_target *target);
 
 int df_lowlevel_getattr(struct df_fs *, struct df_call *, const struct df_where *, struct stat *);
+int df_lowlevel_known(struct df_fs *, struct df_call *, const struct df_where *, struct stat *);
 int df_lowlevel_setattr(struct df_fs *, struct df_call *, const struct df_where *,
                         const struct df_setattr *, struct stat *);
 int df_lowlevel_access(struct df_fs *, struct df_call *, const struct df_where *, int mask);

@@ -26,6 +26,7 @@
 /* The time of a call, read when first needed. */
 struct df_node_clock {
     uint64_t now; /* 0: not read yet */
+    bool unused;  /* what is found is told to nobody yet: READDIRPLUS has not been worth it */
 };
 
 /* True if something that ends at `expiry` is still valid. 0 never is. */

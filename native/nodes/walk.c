@@ -57,7 +57,8 @@ static inline int peek(struct df_node *dir, const struct df_node_name *name,
     if (DF_UNLIKELY(df_node_has(node, DF_NODE_BAD | DF_NODE_VIA_PLUS))) {
         if (df_node_has(node, DF_NODE_BAD))
             return DF_NODE_COLD;
-        used_after_plus(dir, node);
+        if (!clock->unused)
+            used_after_plus(dir, node);
     }
     *child = node;
     return 0;

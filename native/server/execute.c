@@ -238,6 +238,8 @@ static int64_t run_changing(struct df_work *w)
         df_execute_bring(w);
     else if (w->message.op == DF_MESSAGE_copy_file_range && ret > 0)
         df_execute_bring_answer(w, w->message.files[0], w->files[0]);
+    else if (w->listed > 0)
+        df_execute_ahead(w);
     return ret;
 }
 
@@ -283,6 +285,7 @@ void df_execute(void *arg, struct df_slot *slot, struct df_area *area)
     memcpy(&w.message, &slot->message, offsetof(struct df_message, leave_second));
     w.files[0] = w.files[1] = NULL;
     w.opened = 0;
+    w.listed = 0;
     w.call.links = w.call.second_links = 0;
     w.call.leave_second = false;
     take_caller(&w);

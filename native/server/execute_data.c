@@ -17,7 +17,8 @@
 
 #define AHEAD_FIRST (16 << 10)  /* bytes behind what is asked for */
 #define AHEAD_MAX   (128 << 10) /* the kernel's default */
-#define LARGE       (64 << 10)  /* a read of more is kept the second time, and brings no more */
+#define LIST_ROOM   4096 /* bytes: as much as every file system must be able to put a record in */
+#define LARGE       (64 << 10) /* a read of more is kept the second time, and brings no more */
 
 /* ---- whose bytes they are -------------------------------------------------------------------- */
 
@@ -347,15 +348,30 @@ int64_t df_execute_read_batch(struct df_work *w)
 
 /* ---- listings -------------------------------------------------------------------------------- */
 
-/* The records in the payload, from the position on that they were asked for. */
+/* Records in the payload, from `from` on, of which the first begins at `position`. */
 static void keep_list(struct df_work *w, const struct df_frames_ticket *ticket,
-                      struct df_cacher_ticket names, size_t used)
+                      struct df_cacher_ticket names, off_t position, size_t from, size_t used)
 {
-    uint64_t position = (uint64_t)w->message.args.readdir.offset;
-
     if (df_cacher_same_names(&w->server->cacher, w->index, names))
-        df_framer_keep_list(&w->server->framer, ticket, position, names.era, w->area->payload,
-                            used);
+        df_framer_keep_list(&w->server->framer, ticket, (uint64_t)position, names.era,
+                            w->area->payload + from, used - from);
+}
+
+/* What the client would ask for next, as long as there is room: so that it learns of the end
+ * without another trip. An error is left for it to find. */
+static void list_on(struct df_work *w, const struct df_frames_ticket *ticket,
+                    struct df_cacher_ticket names, struct df_dirbuf *buf)
+{
+    size_t before = 0;
+
+    while (buf->used > before && buf->size - buf->used >= LIST_ROOM) {
+        off_t position = buf->next;
+
+        before = buf->used;
+        if (CALL(readdir, w->files[0], position, buf) < 0)
+            return;
+        keep_list(w, ticket, names, position, before, buf->used);
+    }
 }
 
 int64_t df_execute_readdir(struct df_work *w)
@@ -375,9 +391,12 @@ int64_t df_execute_readdir(struct df_work *w)
     if (ticket.valid)
         names = df_cacher_ask_names(&w->server->cacher, w->index);
     ret = CALL(readdir, w->files[0], w->message.args.readdir.offset, &buf);
+    if (ret == 0 && names.valid) {
+        keep_list(w, &ticket, names, w->message.args.readdir.offset, 0, buf.used);
+        list_on(w, &ticket, names, &buf);
+    }
+    w->listed = ret == 0 ? buf.used : 0;
     out_of(w)->readdir.used = buf.used;
     out_of(w)->readdir.next = buf.next;
-    if (ret == 0 && names.valid)
-        keep_list(w, &ticket, names, buf.used);
     return ret;
 }

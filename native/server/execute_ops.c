@@ -34,7 +34,7 @@ void df_execute_keep(struct df_work *w, struct df_cacher_ticket ticket,
     if (!ticket.valid || (result != 0 && result != -ENOENT) ||
         (result == 0 && S_ISLNK(st->st_mode)))
         return;
-    df_cache_key(cacher->cache, w->message.mount, &w->caller, question,
+    df_cache_key(cacher->cache, w->call.mount->id, &w->caller, question,
                  question->base ? df_content_id(segment, question->base) : 0, &key);
     df_cacher_keep(cacher, w->index, ticket, &key, (int)result, st, w->call.valid_ns);
 }
@@ -187,6 +187,8 @@ static int64_t register_file(struct df_work *w, struct df_file *file)
         df_files_note(&w->server->files, handle, w->message.wheres[0].base, w->names[0],
                       w->wheres[0].len, w->wheres[0].flags, w->message.args.open.flags);
     w->opened = handle;
+    atomic_store_explicit(&df_files_entry(&w->server->files, handle)->by_path,
+                          w->message.wheres[0].base == 0, memory_order_relaxed);
     out_of(w)->file = (struct df_message_file){handle, file->ino, file->kind, file->traits};
     return 0;
 }
@@ -383,6 +385,7 @@ static int64_t do_borrow(struct df_work *w)
 
 #define do_unborrow do_borrow
 #define do_destroy  do_borrow
+#define do_known    do_borrow
 
 /* ---- processes ------------------------------------------------------------------------------- */
 

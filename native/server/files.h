@@ -68,6 +68,7 @@ struct df_open_file {
     _Atomic int64_t ahead_of;       /* up to there it was read, or read ahead */
     _Atomic uint32_t ahead;         /* bytes read ahead the last time, or DF_FILES_RANDOM */
     _Atomic bool judged;            /* a read of it is expected (execute_open.c) */
+    _Atomic bool by_path;           /* opened by a path from the root of its mount */
     uint32_t generation;            /* of the handle */
     uint32_t number;                /* as its df_ofd has it */
     uint32_t clients;               /* that have it */

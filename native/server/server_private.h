@@ -61,6 +61,7 @@ struct df_work {
     uint64_t opened;                 /* handle of the file that it has opened; 0: none */
     struct df_frames_changing bytes; /* what becomes of what is known of a file's bytes */
     struct df_changes changes;       /* of names, as the host tells */
+    size_t listed;                   /* bytes of records that a readdir has answered with */
     char names[2][PATH_MAX];
     char key[DF_KEY_SIZE];
 };
@@ -121,6 +122,11 @@ static inline size_t df_execute_room(struct df_work *w, uint64_t size)
 {
     return df_room_for(w->server->own.segment, w->slot, size);
 }
+
+/* ---- ahead.c ---- */
+
+/* After a readdir has ended: keeps what is known of the names that it told. */
+void df_execute_ahead(struct df_work *w);
 
 /* ---- execute_data.c: bytes of files and listings ---- */
 

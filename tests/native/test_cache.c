@@ -382,6 +382,85 @@ static void no_answer_is_read_in_half(void **state)
     assert_int_equal(race.torn, 0);
 }
 
+/* A directory that one thread changes, file by file, while others answer ahead for all of it, as
+ * after a listing (server/ahead.c). */
+#define FILES 16
+
+struct changing {
+    struct rig *rig;
+    _Atomic off_t sizes[FILES]; /* what the host knows of each */
+    _Atomic bool over;
+};
+
+static struct df_cache_key key_of_file(struct rig *rig, unsigned i)
+{
+    char name[16];
+
+    snprintf(name, sizeof(name), "/d/%u", i);
+    return key_of(rig, name, DF_WHERE_NOFOLLOW);
+}
+
+static void *answer_ahead(void *argument)
+{
+    struct changing *changing = argument;
+    struct df_cacher *cacher = &changing->rig->cacher;
+
+    while (!atomic_load(&changing->over))
+        for (unsigned i = 0; i < FILES; i++) {
+            struct df_cache_key key = key_of_file(changing->rig, i);
+            struct df_cacher_ticket ticket = df_cacher_ask(cacher, 0);
+            struct stat st = {.st_ino = 100 + i, .st_size = atomic_load(&changing->sizes[i])};
+
+            df_cacher_keep(cacher, 0, ticket, &key, 0, &st, UINT64_MAX);
+        }
+    return NULL;
+}
+
+/* Of one file, or of what a told change of owners and modes does to it. */
+static void change_size(struct changing *changing, unsigned i, off_t size)
+{
+    struct df_changes told = {.listings = true, .answers = true};
+    struct df_cacher *cacher = &changing->rig->cacher;
+    enum df_cache_change kind = size % 2 ? DF_CACHE_FILE : DF_CACHE_NAMES;
+
+    df_cacher_begin(cacher, 0, kind);
+    atomic_store(&changing->sizes[i], size);
+    df_changes_object(&told, 100 + i);
+    if (kind == DF_CACHE_FILE)
+        df_cacher_end(cacher, 0, kind, 100 + i);
+    else
+        df_cacher_end_told(cacher, 0, &told);
+}
+
+static void nobody_is_answered_what_was_before_a_change(void **state)
+{
+    struct changing changing = {.rig = *state};
+    unsigned stale = 0, found = 0;
+    pthread_t threads[2];
+
+    for (int i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, answer_ahead, &changing);
+    for (off_t size = 1; size < 3000 || (found == 0 && size < 3000000); size++)
+        for (unsigned i = 0; i < FILES; i++) {
+            struct df_cache_key key = key_of_file(changing.rig, i);
+            struct stat st;
+            int result;
+
+            if (df_cache_read(changing.rig->cacher.cache, 0, &key, &result, &st)) {
+                found++;
+                stale += st.st_size != size - 1;
+            }
+            change_size(&changing, i, size);
+            if (df_cache_read(changing.rig->cacher.cache, 0, &key, &result, &st))
+                stale += st.st_size != size;
+        }
+    atomic_store(&changing.over, true);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(stale, 0);
+    assert_true(found > 0);
+}
+
 static void it_is_bounded_and_replaces(void **state)
 {
     struct rig *rig = *state;
@@ -418,6 +497,7 @@ int main(void)
         TEST(an_answer_that_a_change_met_is_not_kept),
         TEST(belief_ends_with_the_time_the_plugin_gave),
         TEST(no_answer_is_read_in_half),
+        TEST(nobody_is_answered_what_was_before_a_change),
         TEST(it_is_bounded_and_replaces),
     };
 

@@ -1,0 +1,160 @@
+"""What a listing brings along: the attributes of its names, and its end.
+
+What processes see is what they see in a plain directory, which the same cases run in.
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+import directfuse
+
+from .forks import in_fork
+from .places import BELIEVED, PLACES, open_place
+
+COUNT = 40
+
+
+@pytest.fixture(params=[*PLACES, BELIEVED])
+def place(request, tmp_path):
+    """A directory: an ordinary one, or one in a mount server."""
+    with open_place(request.param, tmp_path) as path:
+        yield path
+
+
+@pytest.fixture
+def memfs(tmp_path):
+    with directfuse.mount(["memfs", str(tmp_path / "mnt")], placement="server") as mount:
+        yield mount
+
+
+def fill(directory, count=COUNT):
+    directfuse.mkdir(directory)
+    for n in range(count):
+        with directfuse.open(f"{directory}/name-{n}", "w") as file:
+            file.write("x" * n)
+
+
+def listed(directory):
+    """An open directory whose names have been told just now."""
+    fd = directfuse.os_open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    assert len(directfuse.listdir(fd)) == COUNT
+    return fd
+
+
+def sizes(fd):
+    return [directfuse.stat(f"name-{n}", dir_fd=fd).st_size for n in range(COUNT)]
+
+
+def test_what_a_listing_told_is_never_older_than_a_change(place):
+    fill(f"{place}/d")
+    fd = listed(f"{place}/d")
+    assert sizes(fd) == list(range(COUNT))
+    assert in_fork(lambda: directfuse.truncate(f"{place}/d/name-3", 1000)) == 0
+    assert in_fork(lambda: directfuse.rename(f"{place}/d/name-5", f"{place}/d/name-7")) == 0
+    assert in_fork(lambda: directfuse.chmod(f"{place}/d/name-8", 0o600)) == 0
+    assert directfuse.stat("name-3", dir_fd=fd).st_size == 1000
+    assert directfuse.stat("name-7", dir_fd=fd).st_size == 5
+    assert directfuse.stat("name-8", dir_fd=fd).st_mode & 0o777 == 0o600
+    with pytest.raises(FileNotFoundError):
+        directfuse.stat("name-5", dir_fd=fd)
+    directfuse.close(fd)
+
+
+def test_a_directory_that_moved_is_still_the_one_that_is_open(place):
+    fill(f"{place}/d")
+    fd = listed(f"{place}/d")
+    directfuse.rename(f"{place}/d", f"{place}/e")
+    fill(f"{place}/d", 1)
+    assert sizes(fd) == list(range(COUNT))
+    assert directfuse.stat(f"{place}/d/name-0").st_size == 0
+    with pytest.raises(FileNotFoundError):
+        directfuse.stat(f"{place}/d/name-1")
+    directfuse.close(fd)
+
+
+def test_links_are_followed_or_not_whatever_was_told(place):
+    fill(f"{place}/d")
+    directfuse.unlink(f"{place}/d/name-2")
+    directfuse.symlink("name-9", f"{place}/d/name-2")
+    fd = listed(f"{place}/d")
+    assert directfuse.stat("name-2", dir_fd=fd).st_size == 9
+    assert directfuse.lstat("name-2", dir_fd=fd).st_size == len("name-9")
+    assert directfuse.stat("name-2", dir_fd=fd).st_size == 9
+    directfuse.close(fd)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="becomes another user: needs root")
+def test_who_may_not_search_learns_nothing_from_another_ones_listing(tmp_path):
+    words = ["memfs", str(tmp_path / "mnt"), "-o", "allow_other"]
+    with directfuse.mount(words, placement="server") as mount:
+        fill(f"{mount.mountpoint}/d")
+        directfuse.chmod(f"{mount.mountpoint}/d", 0o755)
+        fd = listed(f"{mount.mountpoint}/d")
+
+        def another_user():
+            os.setgroups([])
+            os.setresgid(1234, 1234, 1234)
+            os.setresuid(1234, 1234, 1234)
+            directfuse.identity_refresh()
+            assert len(directfuse.listdir(fd)) == COUNT
+            return sizes(fd)
+
+        def shut_out():
+            with pytest.raises(PermissionError):
+                another_user()
+
+        assert in_fork(another_user) == 0
+        directfuse.chmod(f"{mount.mountpoint}/d", 0o744)  # others may list it, but not search it
+        assert len(directfuse.listdir(fd)) == COUNT
+        assert sizes(fd) == list(range(COUNT))
+        assert in_fork(shut_out) == 0
+        directfuse.close(fd)
+
+
+def test_names_that_were_listed_need_no_trip_of_their_own(memfs):
+    fill(f"{memfs.mountpoint}/d")
+    fd = listed(f"{memfs.mountpoint}/d")
+    before = memfs.stats()
+    assert sizes(fd) == list(range(COUNT))
+    after = memfs.stats()
+    assert after.trips == before.trips
+    assert after.hits - before.hits == COUNT
+    directfuse.close(fd)
+
+
+def test_the_end_of_a_listing_comes_with_its_names(memfs):
+    fill(f"{memfs.mountpoint}/d")
+    fd = directfuse.os_open(f"{memfs.mountpoint}/d", os.O_RDONLY | os.O_DIRECTORY)
+    before = memfs.stats().trips
+    assert len(directfuse.listdir(fd)) == COUNT
+    assert memfs.stats().trips - before == 2  # fstat, getdents
+    directfuse.close(fd)
+
+
+# ---- programs in a run --------------------------------------------------------------------------
+
+LISTS = """
+import os, sys
+for entry in os.scandir("{point}"):
+    if "{asks}":
+        os.lstat(entry.path); os.stat(entry.path)
+"""
+
+
+def trips_of(tmp_path, asks):
+    """Of a program that lists a directory of a mount, and perhaps asks for each of its names."""
+    point, report = tmp_path / "mnt", tmp_path / "stats.json"
+    command = f'seq -f {point}/name-%g {COUNT} | xargs touch; exec {sys.executable} -c "$0"'
+    script = LISTS.format(point=point, asks="asks" if asks else "")
+    words = [sys.executable, "-m", "directfuse", "run", "--stats", os.fspath(report)]
+    words += ["-m", f"memfs {point}", "--", "sh", "-c", command, script]
+    subprocess.run(words, check=True, timeout=60)
+    return json.loads(report.read_text())["events"]["trips"]
+
+
+def test_programs_that_ask_for_what_they_have_listed_need_no_trips(tmp_path):
+    assert trips_of(tmp_path, asks=True) - trips_of(tmp_path, asks=False) < 3
