@@ -11,6 +11,7 @@
 #include "channel/frames.h"
 #include "channel/letter.h"
 #include "channel/sys.h"
+#include "core/caller.h"
 
 /* Of an op that is all in its arguments: begins a message, fills in what `begin` does not, sends
  * it; the value is the result. */
@@ -105,8 +106,26 @@ int df_trip_setattr(struct df_trip *trip, const struct df_trip_where *where,
     return (int)df_letter_finish(&l, result);
 }
 
+static bool permits_by_attributes(const struct df_trip *trip)
+{
+    const struct df_segment *segment = trip->link->segment;
+    unsigned index = df_segment_mount_index(segment, trip->mount);
+
+    return index < DF_MOUNT_COUNT && df_segment_mounts(segment)[index].flags & DF_SHARED_PERMITS;
+}
+
+/* Where attributes say all, they are what is asked for: the answer is known the next time. What
+ * they do not permit may have changed: the file system is asked, as by the kernel. */
 int df_trip_access(struct df_trip *trip, const struct df_trip_where *where, int mask)
 {
+    struct stat st;
+
+    if (permits_by_attributes(trip)) {
+        int result = df_trip_getattr(trip, where, &st);
+
+        if (result != 0 || df_caller_may(trip->caller, &st, mask))
+            return result;
+    }
     return (int)SEND_BY_NAME(access, where, .mask = mask);
 }
 

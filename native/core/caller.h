@@ -6,6 +6,8 @@
 #define DF_CORE_CALLER_H
 
 #include <stdatomic.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/call.h"
 #include "core/export.h"
@@ -54,6 +56,21 @@ DF_PRIVATE_EXPORT mode_t df_caller_umask(mode_t mask);
 
 /* True if the caller is in the group. */
 DF_PRIVATE_EXPORT bool df_caller_in_group(const struct df_caller *caller, gid_t gid);
+
+/* May the caller read, write, execute or search (R_OK, W_OK, X_OK, or'ed)? generic_permission() of
+ * the kernel, without ACLs: root executes only what somebody may execute. */
+static inline bool df_caller_may(const struct df_caller *caller, const struct stat *st, int mask)
+{
+    unsigned granted = st->st_mode;
+
+    if (caller->capable)
+        return !(mask & X_OK) || S_ISDIR(st->st_mode) || st->st_mode & 0111;
+    if (caller->uid == st->st_uid)
+        granted >>= 6;
+    else if (df_caller_in_group(caller, st->st_gid))
+        granted >>= 3;
+    return ((unsigned)mask & ~granted & 7) == 0;
+}
 
 void df_caller_lock(void); /* for fork.c */
 void df_caller_unlock(void);

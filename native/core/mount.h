@@ -21,6 +21,8 @@
 enum {                               /* df_mount_spec.flags */
        DF_ATTACH_READONLY = 1 << 0,  /* calls that would change something: EROFS */
        DF_ATTACH_WRITEBACK = 1 << 1, /* df_fs.writes_back of the file system */
+       DF_ATTACH_PERMITS = 1 << 2,   /* default_permissions: what access answers follows from what
+                                        getattr does, by df_caller_may() */
 };
 
 enum {                          /* df_mount_detach flags */

@@ -35,30 +35,15 @@ static int default_setattr(struct df_fs *fs, struct df_call *call, const struct 
     return -EROFS;
 }
 
-/* generic_permission() of the kernel, without ACLs. */
-static int permitted(const struct df_caller *caller, const struct stat *st, int mask)
-{
-    int granted = (int)(st->st_mode & 7);
-
-    if (caller->capable) {
-        bool executable = S_ISDIR(st->st_mode) || (st->st_mode & 0111);
-
-        return !(mask & X_OK) || executable ? 0 : -EACCES;
-    }
-    if (caller->uid == st->st_uid)
-        granted = (int)(st->st_mode >> 6 & 7);
-    else if (df_caller_in_group(caller, st->st_gid))
-        granted = (int)(st->st_mode >> 3 & 7);
-    return (mask & ~granted) ? -EACCES : 0;
-}
-
 static int default_access(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                           int mask)
 {
     struct stat st;
     ssize_t ret = df_call_result(call, fs->ops->getattr(fs, call, where, &st));
 
-    return ret < 0 ? (int)ret : permitted(call->caller, &st, mask);
+    if (ret < 0)
+        return (int)ret;
+    return df_caller_may(call->caller, &st, mask) ? 0 : -EACCES;
 }
 
 static ssize_t default_readlink(struct df_fs *fs, struct df_call *call,

@@ -18,17 +18,7 @@ static bool is_owner(const struct df_caller *caller, const struct stat *st)
 
 int df_permission_check(const struct df_caller *caller, const struct stat *st, int mask)
 {
-    unsigned granted;
-
-    if (caller->capable) /* root executes only what somebody may execute */
-        return mask & X_OK && !S_ISDIR(st->st_mode) && !(st->st_mode & 0111) ? -EACCES : 0;
-    if (caller->uid == st->st_uid)
-        granted = st->st_mode >> 6;
-    else if (df_caller_in_group(caller, st->st_gid))
-        granted = st->st_mode >> 3;
-    else
-        granted = st->st_mode;
-    return (unsigned)mask & ~granted & 7 ? -EACCES : 0;
+    return df_caller_may(caller, st, mask) ? 0 : -EACCES;
 }
 
 int df_permission_of_open(int flags)

@@ -75,6 +75,7 @@ static int attach(struct df_plugin *plugin, const struct df_session *session, st
         .fsname = session->fsname,
         .subtype = session->subtype,
         .flags = (session->readonly ? DF_ATTACH_READONLY : 0) |
+                 (session->default_permissions ? DF_ATTACH_PERMITS : 0) |
                  (fs->writes_back ? DF_ATTACH_WRITEBACK : 0),
     };
     int error = df_mount_attach(&spec, fs, &mount);

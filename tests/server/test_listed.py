@@ -131,8 +131,63 @@ def test_the_end_of_a_listing_comes_with_its_names(memfs):
     fd = directfuse.os_open(f"{memfs.mountpoint}/d", os.O_RDONLY | os.O_DIRECTORY)
     before = memfs.stats().trips
     assert len(directfuse.listdir(fd)) == COUNT
-    assert memfs.stats().trips - before == 2  # fstat, getdents
+    assert memfs.stats().trips - before == 1
     directfuse.close(fd)
+
+
+# ---- access -------------------------------------------------------------------------------------
+
+
+def test_access_of_what_is_known_needs_no_trip(memfs):
+    path = f"{memfs.mountpoint}/f"
+    with directfuse.open(path, "w"):
+        pass
+    answers = [directfuse.access(name, os.R_OK) for name in (path, path + "-none")]
+    assert answers == [True, False]
+    before = memfs.stats().trips
+    for _ in range(5):
+        assert directfuse.access(path, os.R_OK | os.W_OK)
+        assert not directfuse.access(path + "-none", os.F_OK)
+    assert memfs.stats().trips == before
+
+
+def test_access_answers_what_another_process_has_changed(place):
+    path = f"{place}/f"
+    with directfuse.open(path, "w"):
+        pass
+    for mode in (0o644, 0o755, 0o600, 0o711):
+        assert in_fork(lambda mode=mode: directfuse.chmod(path, mode)) == 0
+        assert directfuse.access(path, os.F_OK)
+        assert directfuse.access(path, os.X_OK) == bool(mode & 0o111)
+    assert in_fork(lambda: directfuse.unlink(path)) == 0
+    assert not directfuse.access(path, os.F_OK)
+    with directfuse.open(path, "w"):
+        pass
+    assert directfuse.access(path, os.F_OK)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="becomes another user: needs root")
+def test_access_is_for_who_asks(tmp_path):
+    words = ["memfs", str(tmp_path / "mnt"), "-o", "allow_other"]
+    with directfuse.mount(words, placement="server") as mount:
+        path = f"{mount.mountpoint}/f"
+        with directfuse.open(path, "w"):
+            pass
+        directfuse.chmod(mount.mountpoint, 0o755)
+        directfuse.chmod(path, 0o640)
+        assert directfuse.access(path, os.R_OK | os.W_OK)
+
+        def another_user(group, may):
+            os.setgroups([])
+            os.setresgid(group, group, group)
+            os.setresuid(1234, 1234, 1234)
+            directfuse.identity_refresh()
+            assert directfuse.access(path, os.F_OK)
+            assert directfuse.access(path, os.R_OK) == may
+            assert not directfuse.access(path, os.W_OK)
+
+        assert in_fork(lambda: another_user(1234, False)) == 0
+        assert in_fork(lambda: another_user(directfuse.stat(path).st_gid, True)) == 0
 
 
 # ---- programs in a run --------------------------------------------------------------------------
@@ -141,7 +196,7 @@ LISTS = """
 import os, sys
 for entry in os.scandir("{point}"):
     if "{asks}":
-        os.lstat(entry.path); os.stat(entry.path)
+        os.lstat(entry.path); os.stat(entry.path); os.access(entry.path, os.R_OK)
 """
 
 
