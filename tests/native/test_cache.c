@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -411,6 +412,7 @@ static void *answer_ahead(void *argument)
             struct df_cacher_ticket ticket = df_cacher_ask(cacher, 0);
             struct stat st = {.st_ino = 100 + i, .st_size = atomic_load(&changing->sizes[i])};
 
+            sched_yield(); /* what is known now may be kept much later */
             df_cacher_keep(cacher, 0, ticket, &key, 0, &st, UINT64_MAX);
         }
     return NULL;
