@@ -5,6 +5,7 @@ last of them has ended; what it kept in memory is gone then.
 """
 
 import os
+import re
 import select
 import shutil
 import signal
@@ -152,6 +153,18 @@ class MountServer:
             signal.pidfd_send_signal(self._process, signal.SIGTERM)
 
 
+def mapped_limit() -> str:
+    """A line of a run's configuration: what one process holds at most of large files that it maps.
+
+    From DIRECTFUSE_MAPPED, bytes with K, M or G behind the number. Empty: as much as there is.
+    """
+    text = os.environ.get("DIRECTFUSE_MAPPED", "")
+    match = re.fullmatch(r"(\d+)([KMG]?)", text)
+    if match is None:
+        return ""
+    return f"mapped={int(match[1]) << {'': 0, 'K': 10, 'M': 20, 'G': 30}[match[2]]}\n"
+
+
 class Serving:
     """The file systems of a run and the directory of its programs' placeholders.
 
@@ -173,7 +186,7 @@ class Serving:
             raise
         number = high_fd(())
         self.inherited[self._server.socket.fileno()] = number
-        self.config = f"server={number}\nshadow={self._shadow}\n"
+        self.config = f"server={number}\nshadow={self._shadow}\n{mapped_limit()}"
 
     def report(self) -> dict[str, dict[str, OpCount]]:
         """What each file system did, after the end; nothing while its server still runs."""

@@ -13,7 +13,7 @@ import click
 from directfuse import _paths
 from directfuse._cli._failure import Failure
 from directfuse._cli.run import mount_commands, mount_options
-from directfuse._run import MountServer, ServerFailed, high_fd, shadow_directory
+from directfuse._run import MountServer, ServerFailed, high_fd, mapped_limit, shadow_directory
 from directfuse._run_block import RunBlock
 
 __all__ = ["env"]
@@ -70,7 +70,7 @@ def _begin(directory: Path, commands: Sequence[Sequence[str]]) -> None:
             raise Failure(str(error)) from error
     server.leave()
     (directory / _SERVER).write_text(f"{server.pid}\n")
-    text = f"server={high_fd(())}\nshadow={directory}\n"
+    text = f"server={high_fd(())}\nshadow={directory}\n{mapped_limit()}"
     RunBlock(text, _paths.loader(), file=directory / "run").close()
 
 

@@ -127,8 +127,9 @@ struct df_ofd {
     _Atomic uint32_t begun;  /* 1: some of its bytes were read, by a trip or without */
 };
 
-#define DF_OFD_MAPPED (UINT64_C(1)) /* of door[0]: some program has mapped the file */
-#define DF_OFD_WAITED (UINT32_C(1) << 31)
+#define DF_OFD_MAPPED  (UINT64_C(1)) /* of door[0]: some program has mapped the file */
+#define DF_OFD_CHUNKED (UINT64_C(2)) /* the same: its bytes are brought by chunks (held.h) */
+#define DF_OFD_WAITED  (UINT32_C(1) << 31)
 
 /* A handle: generation << 32 | index. Never 0. */
 static inline uint32_t df_handle_index(uint64_t handle)

@@ -110,31 +110,27 @@ static long map_private(const struct request *r)
     return at;
 }
 
-/* Whether its memory is brought when it is touched. Programs and libraries are copied. */
-static bool is_late(const struct request *r, const struct df_ofd *ofd)
+/* Whether its memory is brought when it is touched. */
+static bool is_late(const struct df_ofd *ofd)
 {
-    return (__atomic_load_n(&ofd->door[0], __ATOMIC_ACQUIRE) & DFI_SHADOW_CHUNKED) &&
-           !(r->prot & PROT_EXEC);
+    return __atomic_load_n(&ofd->door[0], __ATOMIC_ACQUIRE) & DFI_SHADOW_CHUNKED;
 }
 
-/* The whole of it is there before anybody looks. */
 static long map_data(struct dfi_files *files, const struct request *r, const struct df_ofd *ofd,
                      bool late)
 {
-    unsigned long prot = late ? PROT_NONE : r->prot;
-    unsigned long flags = late ? r->flags & ~(unsigned long)MAP_POPULATE : r->flags;
-    long data, at, ret = 0;
+    bool at_once = !late || r->prot & PROT_EXEC; /* whether it may be executed is seen here */
+    unsigned long flags = late ? r->flags & ~(unsigned long)(MAP_POPULATE | MAP_LOCKED) : r->flags;
+    long at, data = dfi_shadow_data(
+                 files, ofd, (atomic_load(&ofd->flags) & O_ACCMODE) == O_RDWR ? O_RDWR : O_RDONLY);
 
-    if (!late)
-        ret = dfi_shadow_ready(files, r->handle, (off_t)r->offset, r->length);
-    if (ret < 0)
-        return ret == -ENOSPC ? -ENOMEM : ret;
-    data = dfi_shadow_data(files, ofd,
-                           (atomic_load(&ofd->flags) & O_ACCMODE) == O_RDWR ? O_RDWR : O_RDONLY);
     if (data < 0)
         return data;
-    at = dfi_kernel(__NR_mmap, r->address, r->length, prot, flags, data, r->offset);
+    at = dfi_kernel(__NR_mmap, r->address, r->length, at_once ? r->prot : PROT_NONE, flags, data,
+                    r->offset);
     dfi_kernel(__NR_close, data);
+    if (late && at_once && !IS_ERROR(at))
+        dfi_kernel(__NR_mprotect, at, r->length, PROT_NONE);
     return at;
 }
 
@@ -143,12 +139,13 @@ static long map_file(struct dfi_files *files, const struct request *r, const str
     struct dfi_mapping m = {.handle = r->handle,
                             .offset = (off_t)r->offset,
                             .prot = (int)r->prot,
-                            .shared = (r->flags & MAP_TYPE) != MAP_PRIVATE};
+                            .shared = (r->flags & MAP_TYPE) != MAP_PRIVATE,
+                            .locked = r->flags & MAP_LOCKED};
     long at, ret = dfi_shadow_map(files, r->handle);
 
     if (ret < 0)
         return ret;
-    m.late = is_late(r, ofd);
+    m.late = is_late(ofd);
     at = map_data(files, r, ofd, m.late);
     if (at == -EPERM && r->prot & PROT_EXEC) /* the shadow directory is mounted noexec */
         return map_private(r);
@@ -212,7 +209,7 @@ long dfi_do_munmap(struct dfi_frame *frame)
 {
     struct dfi_files *files = dfi_process()->files;
 
-    if (files->maps)
+    if (files->maps && !(frame->args[0] & (PAGE - 1)) && frame->args[1] > 0)
         dfi_maps_cut(files, frame->args[0], frame->args[0] + whole_pages(frame->args[1]));
     return DFI_PASS;
 }

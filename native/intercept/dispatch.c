@@ -47,14 +47,34 @@ long dfi_refuse(struct dfi_frame *frame)
     return -dfi_calls[frame->nr].error;
 }
 
+static long handle(struct dfi_frame *frame, const struct dfi_process *process)
+{
+    return process->lingers ? dfi_files_lingering(frame) : dfi_handle(frame);
+}
+
+/* Its arguments point to memory that may be given up again: not before the call is done. */
+static long handle_pinned(struct dfi_frame *frame, const struct dfi_process *process,
+                          struct dfi_pins *pins)
+{
+    const unsigned long *a = frame->args;
+    long ret = handle(frame, process);
+
+    if (ret == DFI_PASS)
+        ret = dfi_kernel_wait(frame->nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+    dfi_files_untouch(pins);
+    return ret;
+}
+
 /* A process with something that a call may have to find done. */
 static long handle_watched(struct dfi_frame *frame, const struct dfi_process *process)
 {
+    struct dfi_pins pins;
+
     if (!is_known(frame->nr))
         return dfi_handle(frame);
-    if (process->late)
-        dfi_files_touch(frame);
-    return process->lingers ? dfi_files_lingering(frame) : dfi_handle(frame);
+    if (process->late && dfi_files_touch(frame, &pins))
+        return handle_pinned(frame, process, &pins);
+    return handle(frame, process);
 }
 
 long dfi_dispatch(struct dfi_frame *frame)

@@ -190,6 +190,7 @@ static long begin_again(struct dfi_process *process, const char *text, size_t si
         return ret;
     if ((ret = dfi_shadow_begin(files)) < 0)
         return ret;
+    dfi_held_forget(files);
     keep = dfi_text_number(&text);
     while (keep == KEEP_LIST && text < end) {
         int fd = (int)dfi_text_number(&text);
@@ -209,7 +210,7 @@ static long begin(struct dfi_process *process, const char *config, size_t size, 
 {
     struct dfi_files *files = process->files;
     size_t len;
-    const char *shadow = value_of(config, size, "shadow", &len);
+    const char *shadow = value_of(config, size, "shadow", &len), *mapped;
     const char *socket;
     long ret = dfi_identity_read(files);
 
@@ -221,6 +222,8 @@ static long begin(struct dfi_process *process, const char *config, size_t size, 
         return -ENAMETOOLONG;
     memcpy(files->shadow, shadow, len);
     files->shadow_len = (uint32_t)len;
+    if ((mapped = value_of(config, size, "mapped", &len)))
+        files->hold.limit = (uint32_t)(dfi_text_number(&mapped) / DF_HELD_CHUNK);
     if (text && text_size > 0) {
         ret = begin_again(process, text, text_size);
     } else {
@@ -327,6 +330,7 @@ static void be_born(struct dfi_process *process, uint32_t client)
 void dfi_files_fork_child(struct dfi_process *process)
 {
     dfi_table_unlock();
+    dfi_maps_born(process->files);
     dfi_maps_unlock(process->files);
     dfi_unlock(&process->files->cwd.lock);
     be_born(process, unborn);
@@ -337,7 +341,7 @@ void dfi_files_born(struct dfi_process *process)
     be_born(process, process->files->link.client);
 }
 
-struct dfi_files *dfi_files_copy(const struct dfi_files *files)
+struct dfi_files *dfi_files_copy(struct dfi_files *files)
 {
     struct dfi_files *copy = new_files();
     struct df_trip trip;
@@ -355,6 +359,8 @@ struct dfi_files *dfi_files_copy(const struct dfi_files *files)
     copy->top = top;
     copy->cwd = files->cwd;
     copy->cwd.lock = (struct dfi_lock){0};
+    copy->lender = files->lender ? files->lender : files;
+    copy->hold.limit = files->hold.limit;
     dfi_linger_shared(files);
     for (int fd = 0; fd < top; fd++) {
         copy->map[fd] = files->map[fd];

@@ -29,6 +29,8 @@ struct dfi_shared {
     _Atomic uint32_t top;    /* more than any index of a df_ofd that was ever in use */
     _Atomic uint32_t moved;  /* counts renames of shadow directories: cwd.c */
     _Atomic uint32_t ways;   /* 1: the directories above mountpoints are made */
+    _Atomic uint32_t held;   /* 1: some process has held chunks of mapped files: held.h */
+    _Atomic uint32_t wanted; /* counts processes that found no room for a chunk: map_reclaim.c */
     _Atomic uint64_t entered[DFI_ENTERED_WORDS]; /* bit: of the hash of a path: it, or one below it,
                                                     may be a shadow directory: cwd.c */
     _Alignas(4096) char names[DF_OFD_COUNT][PATH_MAX]; /* path each was opened by, or "" */
@@ -50,6 +52,17 @@ struct dfi_lingering {
     uint64_t locked; /* bit: shadow files with this number, modulo 64, may have our record locks */
 };
 
+/* held.h. Under the lock of the mappings. */
+struct dfi_hold {
+    struct df_holders *all; /* of the run; NULL: not mapped */
+    struct df_holder *own;  /* NULL: none yet */
+    uint32_t count, size;   /* entries, and places that they take turns in */
+    uint32_t next;          /* place to look at next: the oldest is behind it */
+    uint32_t limit;         /* chunks that one process may hold; 0: as many as there is room for */
+    uint32_t wanted;        /* of `shared`, when it was last looked at */
+    bool untold;            /* it may touch chunks that have no entry: they are there for good */
+};
+
 struct dfi_files {
     struct df_link link;
     struct dfi_shared *shared;
@@ -63,6 +76,8 @@ struct dfi_files {
     struct dfi_cwd cwd;
     struct dfi_maps *maps; /* map.h; NULL: no shared mapping yet */
     struct dfi_lock maps_lock;
+    struct dfi_hold hold;
+    struct dfi_files *lender; /* of a child that shares our memory: whose mappings these are */
     _Atomic uint64_t known[DFI_KNOWN]; /* way.c: real directories that are there */
     bool sent;   /* descriptors of files were sent to other processes: calls_socket.c */
     bool unborn; /* of a child that shares our memory and has not yet run */

@@ -256,7 +256,7 @@ int dfi_files_begin(struct dfi_process *process, const char *config, size_t size
                     size_t text_size);
 
 /* A child with a copy of our descriptors that shares our memory: its own struct dfi_files. */
-struct dfi_files *dfi_files_copy(const struct dfi_files *files);
+struct dfi_files *dfi_files_copy(struct dfi_files *files);
 void dfi_files_free(struct dfi_files *files);
 
 /* Around fork: all locks taken; then released in the parent, made new in the child. */
@@ -267,8 +267,21 @@ void dfi_files_fork_child(struct dfi_process *process);
 /* First act of a child that has a copy (dfi_files_copy) and shares our memory. */
 void dfi_files_born(struct dfi_process *process);
 
-/* Before a call of a process with late memory: what the arguments point to is there. */
-void dfi_files_touch(const struct dfi_frame *frame);
+/*
+ * Before a call of a process with late memory: what the arguments point to is there, and stays
+ * until dfi_files_untouch(). False: there is no such memory, and nothing is to be undone.
+ * True: a call that is the kernel's has to be made inside of the core, to know when it is done.
+ */
+#define DFI_PINS_MAX 8
+struct dfi_pins {
+    struct dfi_pins *next;
+    unsigned count;
+    struct dfi_pin {
+        uintptr_t start, end;
+    } list[DFI_PINS_MAX];
+};
+bool dfi_files_touch(const struct dfi_frame *frame, struct dfi_pins *pins);
+void dfi_files_untouch(struct dfi_pins *pins);
 
 /* A call of a process with a descriptor that lingers. Its result as the handler's. */
 long dfi_files_lingering(struct dfi_frame *frame);

@@ -5,6 +5,9 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
+
+#include "intercept/shadow.h"
 
 #define PAGE  4096
 #define CHUNK ((size_t)256 << 10) /* compared at a time */
@@ -160,17 +163,62 @@ static size_t piece_of(size_t left, off_t offset)
     return left < piece ? left : piece;
 }
 
-static long write_mapping(struct dfi_files *files, const struct dfi_mapping *m)
+/* What was stored since it was brought. */
+long dfi_maps_write_chunk(struct dfi_files *files, const struct dfi_mapping *m, long data,
+                          uint64_t chunk)
 {
     struct df_trip trip = {.link = &files->link, .caller = &files->caller};
+    off_t at = (off_t)(chunk * DF_HELD_CHUNK), end = at + (off_t)DF_HELD_CHUNK;
+    char *now = dfi_alloc(2 * CHUNK);
+    long ret = now ? 0 : -ENOMEM, got = 1;
+
+    for (; ret == 0 && got > 0 && at < end; at += (off_t)CHUNK) {
+        struct iovec iov = {now + CHUNK, CHUNK};
+
+        got = dfi_kernel(__NR_pread64, data, now, CHUNK, at);
+        iov.iov_len = got > 0 ? (size_t)got : 0;
+        ret = got > 0 ? df_trip_read(&trip, m->handle, &iov, 1, at) : got;
+        if (ret > 0)
+            ret = write_changed(&trip, m->handle, now, now + CHUNK, (size_t)ret, at);
+    }
+    dfi_free(now);
+    return ret;
+}
+
+static bool may_write(const struct dfi_files *files, const struct dfi_mapping *m)
+{
     const struct df_ofd *ofd = dfi_ofd(files, m->handle);
+
+    return m->shared && ofd && (atomic_load(&ofd->flags) & O_ACCMODE) == O_RDWR;
+}
+
+/* Chunks that are not held were written back when they were given up, or never touched. */
+static long write_held(struct dfi_files *files, const struct dfi_mapping *m)
+{
+    const struct df_ofd *ofd = dfi_ofd(files, m->handle);
+    long ret = 0, one, data = dfi_shadow_data(files, ofd, O_RDONLY);
+
+    if (data < 0)
+        return data;
+    for (uint32_t i = 0, count = dfi_held_count(files); i < count; i++) {
+        const struct df_held *held = dfi_held_at(files, i);
+
+        if (!held || !dfi_maps_shows(files, m, held->ino, held->key))
+            continue;
+        one = dfi_maps_write_chunk(files, m, data, df_held_chunk(held->key));
+        ret = ret == 0 ? one : ret;
+    }
+    dfi_kernel(__NR_close, data);
+    return ret;
+}
+
+static long write_memory(struct dfi_files *files, const struct dfi_mapping *m)
+{
+    struct df_trip trip = {.link = &files->link, .caller = &files->caller};
     size_t size = m->end - m->start;
-    char *buffer;
+    char *buffer = dfi_alloc(2 * CHUNK);
     long ret = 0;
 
-    if (!m->shared || !ofd || (atomic_load(&ofd->flags) & O_ACCMODE) != O_RDWR)
-        return 0;
-    buffer = dfi_alloc(2 * CHUNK);
     if (!buffer)
         return -ENOMEM;
     for (size_t at = 0, piece; at < size && ret == 0; at += piece) {
@@ -179,6 +227,13 @@ static long write_mapping(struct dfi_files *files, const struct dfi_mapping *m)
     }
     dfi_free(buffer);
     return ret;
+}
+
+static long write_mapping(struct dfi_files *files, const struct dfi_mapping *m)
+{
+    if (!may_write(files, m))
+        return 0;
+    return m->late && !files->hold.untold ? write_held(files, m) : write_memory(files, m);
 }
 
 /* What was written back may be kept by the server still. */
@@ -214,6 +269,16 @@ void dfi_maps_sync(struct dfi_files *files)
     dfi_maps_write_back(files, 0, UINTPTR_MAX, false);
 }
 
+/* Nobody sees what others put there when the chunk is given up. Under the lock. */
+static void cut_late(struct dfi_files *files, uintptr_t start, uintptr_t end)
+{
+    struct dfi_mapping m;
+
+    for (size_t i = 0; i < files->maps->count; i++)
+        if (part(files, i, start, end, &m) && m.late)
+            dfi_kernel(__NR_mprotect, m.start, m.end - m.start, PROT_NONE);
+}
+
 long dfi_maps_cut(struct dfi_files *files, uintptr_t start, uintptr_t end)
 {
     struct dfi_mapping m;
@@ -223,9 +288,12 @@ long dfi_maps_cut(struct dfi_files *files, uintptr_t start, uintptr_t end)
         return 0;
     ret = dfi_maps_write_back(files, start, end, false);
     dfi_maps_lock(files);
+    cut_late(files, start, end);
     for (size_t i = files->maps->count; i-- > 0;)
         if (part(files, i, start, end, &m) && take_out(files, i, start, end))
             dfi_fd_drop(files, m.handle, false);
+    if (files->hold.count > 0)
+        dfi_maps_let_go(files);
     dfi_maps_unlock(files);
     return ret;
 }

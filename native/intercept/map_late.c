@@ -1,8 +1,9 @@
 /*
  * map_late.c - memory that is brought when it is touched: by the program, or for a system call.
  *
- * A chunk is in the data file before its memory is made accessible, for all threads at once by one
- * mprotect(2). The lock of the mappings is held meanwhile, so the memory stays what it is.
+ * A chunk is in the data file, and held by the process, before its memory is made accessible, for
+ * all threads at once by one mprotect(2). The lock of the mappings is held meanwhile, so the memory
+ * stays what it is.
  */
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -11,6 +12,7 @@
 #include <linux/aio_abi.h>
 
 #include "intercept/map.h"
+#include "intercept/pins.h"
 #include "intercept/shadow.h"
 
 #define WRITES   2ul /* bits of a page fault's error code */
@@ -41,20 +43,15 @@ static void give_up(uintptr_t start, uintptr_t end, int prot)
     dfi_kernel(__NR_close, empty);
 }
 
-/* The chunk around the address. The end of what is accessible now. Under the lock. */
-static uintptr_t bring(struct dfi_files *files, const struct dfi_mapping *m, uintptr_t at)
+/* The chunk around the address: [*start, *end) is accessible now. Under the lock. 0 or -errno. */
+static long bring(struct dfi_files *files, const struct dfi_mapping *m, uintptr_t at, bool patient,
+                  uintptr_t *start, uintptr_t *end)
 {
-    off_t chunk = (m->offset + (off_t)(at - m->start)) & ~((off_t)DFI_SHADOW_CHUNK - 1);
-    uintptr_t start = m->start, end = m->end;
+    uint64_t chunk = ((uint64_t)m->offset + (at - m->start)) / DF_HELD_CHUNK;
+    long ret = dfi_maps_hold(files, m, chunk, patient);
 
-    if (chunk > m->offset)
-        start += (uintptr_t)(chunk - m->offset);
-    if (m->start + (uintptr_t)(chunk - m->offset) + DFI_SHADOW_CHUNK < end)
-        end = m->start + (uintptr_t)(chunk - m->offset) + DFI_SHADOW_CHUNK;
-    if (dfi_shadow_ready(files, m->handle, chunk, DFI_SHADOW_CHUNK) < 0 ||
-        dfi_kernel(__NR_mprotect, start, end - start, m->prot) < 0)
-        give_up(start, end, m->prot);
-    return end;
+    dfi_maps_part(m, chunk, start, end);
+    return ret < 0 ? ret : dfi_kernel(__NR_mprotect, *start, *end - *start, m->prot);
 }
 
 static bool allows(int prot, unsigned long error)
@@ -69,40 +66,56 @@ static bool allows(int prot, unsigned long error)
 bool dfi_maps_fault(struct dfi_files *files, uintptr_t at, unsigned long error)
 {
     struct dfi_mapping *m;
+    uintptr_t start, end;
     bool known;
 
     dfi_maps_lock(files);
     m = files->maps ? late_from(files, at, at + 1) : NULL;
     known = m && allows(m->prot, error);
-    if (known)
-        bring(files, m, at);
+    if (known && bring(files, m, at, true, &start, &end) < 0)
+        give_up(start, end, m->prot);
     dfi_maps_unlock(files);
     return known;
 }
 
+/* Whose mappings the memory of the process is: of who lends it to a child of vfork(2). */
+static struct dfi_files *owner(void)
+{
+    struct dfi_files *files = dfi_process()->files;
+
+    return files->lender ? files->lender : files;
+}
+
 bool dfi_files_fault(uintptr_t at, unsigned long error)
 {
-    return dfi_maps_fault(dfi_process()->files, at, error);
+    return dfi_maps_fault(owner(), at, error);
 }
 
 /* ---- for system calls ------------------------------------------------------------------------ */
 
-/* Under the lock. */
+/* What cannot be brought stays as it is: EFAULT, or less than was asked for. Under the lock. */
 static void bring_range(struct dfi_files *files, uintptr_t start, size_t size)
 {
-    uintptr_t end = start + size < start ? UINTPTR_MAX : start + size;
+    uintptr_t end = start + size < start ? UINTPTR_MAX : start + size, from, to;
+    struct dfi_maps *maps = files->maps;
     struct dfi_mapping *m;
 
-    if (start >= files->maps->brought && end <= files->maps->brought_end)
+    if (start >= maps->brought && end <= maps->brought_end) {
+        dfi_pins_add(maps->pins, start, end);
         return;
+    }
     while (start < end && (m = late_from(files, start, end))) {
         if (start < m->start)
             start = m->start;
-        files->maps->brought = start;
-        if (m->prot == PROT_NONE)
-            start = m->end;
-        else
-            files->maps->brought_end = start = bring(files, m, start);
+        to = m->end;
+        if (m->prot != PROT_NONE) {
+            if (bring(files, m, start, maps->pins->count == 0, &from, &to) < 0)
+                return;
+            dfi_pins_add(maps->pins, start, end < to ? end : to);
+            maps->brought = from;
+            maps->brought_end = to;
+        }
+        start = to;
     }
 }
 
@@ -161,6 +174,17 @@ static void bring_arguments(struct dfi_files *files, const unsigned long a[6])
     }
 }
 
+/* mlock(2), munlock(2): of whole mappings, which is more than is asked for. */
+static void lock_memory(struct dfi_files *files, uintptr_t start, size_t size, bool locked)
+{
+    for (size_t i = 0; i < files->maps->count; i++) {
+        struct dfi_mapping *m = &files->maps->list[i];
+
+        if (m->end > start && m->start < start + size)
+            m->locked = locked;
+    }
+}
+
 static void bring_for(struct dfi_files *files, const struct dfi_frame *frame)
 {
     const unsigned long *a = frame->args;
@@ -175,6 +199,18 @@ static void bring_for(struct dfi_files *files, const struct dfi_frame *frame)
     case __NR_madvise:
     case __NR_mincore:
     case __NR_brk:
+    case __NR_munlockall:
+    case __NR_exit: /* nor do these, which do not come back */
+    case __NR_exit_group:
+    case __NR_rt_sigreturn:
+        return;
+    case __NR_munlock:
+        lock_memory(files, a[0], a[1], false);
+        return;
+    case __NR_mlock:
+    case __NR_mlock2:
+        bring_range(files, a[0], a[1]);
+        lock_memory(files, a[0], a[1], true);
         return;
     case __NR_readv:
     case __NR_writev:
@@ -204,13 +240,59 @@ static void bring_for(struct dfi_files *files, const struct dfi_frame *frame)
     }
 }
 
-void dfi_files_touch(const struct dfi_frame *frame)
+/* Calls that cannot be made inside of the core, or may never come back to it. */
+static bool is_made_outside(long nr)
 {
-    struct dfi_files *files = dfi_process()->files;
+    switch (nr) {
+    case __NR_execve:
+    case __NR_execveat:
+    case __NR_fork:
+    case __NR_vfork:
+    case __NR_clone:
+    case __NR_clone3:
+    case __NR_sigaltstack:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void unpin(struct dfi_maps *maps, const struct dfi_pins *pins)
+{
+    struct dfi_pins **at = &maps->pins;
+
+    while (*at && *at != pins)
+        at = &(*at)->next;
+    if (*at)
+        *at = pins->next;
+}
+
+bool dfi_files_touch(const struct dfi_frame *frame, struct dfi_pins *pins)
+{
+    struct dfi_files *files = owner();
+    bool pinned = false;
 
     dfi_maps_lock(files);
-    if (files->maps)
+    if (files->maps) {
+        pins->next = files->maps->pins;
+        pins->count = 0;
+        files->maps->pins = pins;
+        dfi_maps_oblige(files);
         bring_for(files, frame);
+        pinned = pins->count > 0 && !is_made_outside(frame->nr);
+        if (!pinned)
+            files->maps->pins = pins->next;
+    }
+    dfi_maps_unlock(files);
+    return pinned;
+}
+
+void dfi_files_untouch(struct dfi_pins *pins)
+{
+    struct dfi_files *files = owner();
+
+    dfi_maps_lock(files);
+    unpin(files->maps, pins);
     dfi_maps_unlock(files);
 }
 
@@ -272,6 +354,29 @@ long dfi_maps_protect(struct dfi_files *files, uintptr_t start, uintptr_t end, i
     }
     dfi_maps_unlock(files);
     return ret;
+}
+
+/* Some of it may have been left behind: MADV_DONTFORK. */
+static void unready_each(const struct dfi_mapping *m)
+{
+    for (uintptr_t at = m->start; at < m->end; at += DFI_PAGE)
+        dfi_kernel(__NR_mprotect, at, DFI_PAGE, PROT_NONE);
+}
+
+void dfi_maps_born(struct dfi_files *files)
+{
+    dfi_held_born(files);
+    if (!files->maps)
+        return;
+    files->maps->pins = NULL;
+    files->maps->brought_end = 0;
+    for (size_t i = 0; i < files->maps->count; i++) {
+        struct dfi_mapping *m = &files->maps->list[i];
+
+        m->locked = false;
+        if (m->late && dfi_kernel(__NR_mprotect, m->start, m->end - m->start, PROT_NONE) < 0)
+            unready_each(m);
+    }
 }
 
 void dfi_maps_unready(struct dfi_files *files, uintptr_t start, uintptr_t end)

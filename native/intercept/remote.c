@@ -17,7 +17,7 @@
 #include "intercept/files.h"
 #include "intercept/intercept.h"
 #include "intercept/record.h"
-#include "intercept/shadow.h"
+#include "intercept/shadow_chunks.h"
 
 static struct df_trip begin(struct df_call *call)
 {
@@ -83,14 +83,19 @@ static int remote_setattr(struct df_fs *fs, struct df_call *call, const struct d
     struct df_trip_where at = place(where);
     bool resized = set->valid & DF_SET_SIZE && where->base && where->len == 0 &&
                    dfi_shadow_mapped(where->base);
+    struct dfi_chunks chunks;
     int ret;
 
     (void)fs;
+    if (resized && dfi_shadow_change(where->base, &chunks) < 0)
+        return -EIO;
     if (resized)
         dfi_shadow_resize(where->base, set->size, false);
     ret = df_trip_setattr(&trip, &at, set, st);
     if (ret == 0 && resized)
         dfi_shadow_resize(where->base, set->size, true);
+    if (resized)
+        dfi_shadow_changed(&chunks);
     return (int)end(call, &trip, ret);
 }
 
@@ -231,26 +236,57 @@ static int remote_tmpfile(struct df_fs *fs, struct df_call *call, const struct d
 static ssize_t remote_read(struct df_fs *fs, struct df_call *call, struct df_file *file,
                            const struct iovec *iov, int iovcnt, off_t offset)
 {
-    if (DF_UNLIKELY(dfi_shadow_mapped(file)))
-        return dfi_shadow_read(file, iov, iovcnt, offset);
+    if (DF_UNLIKELY(dfi_shadow_mapped(file))) {
+        struct df_trip trip = begin(call);
+
+        return end(call, &trip, dfi_shadow_read(&trip, file, iov, iovcnt, offset));
+    }
     REMOTE_FILE(read, iov, iovcnt, offset);
+}
+
+static ssize_t write_there(struct df_call *call, struct df_file *file, const struct iovec *iov,
+                           int iovcnt, off_t *offset)
+{
+    int flags = atomic_load_explicit(&file->flags, memory_order_relaxed);
+    struct df_trip trip = begin(call);
+
+    return end(call, &trip,
+               df_trip_write(&trip, file->host[DFI_HOST_HANDLE], flags, iov, iovcnt, offset));
+}
+
+static ssize_t write_mapped(struct df_call *call, struct df_file *file, const struct iovec *iov,
+                            int iovcnt, off_t *offset)
+{
+    bool appends = atomic_load_explicit(&file->flags, memory_order_relaxed) & O_APPEND;
+    struct dfi_chunks chunks;
+    ssize_t ret;
+
+    if (dfi_shadow_change(file, &chunks) < 0)
+        return -EIO;
+    if (!appends) /* who sees the new size has the memory too */
+        dfi_shadow_write(file, &chunks, iov, iovcnt, *offset, SSIZE_MAX);
+    ret = write_there(call, file, iov, iovcnt, offset);
+    if (appends && ret > 0)
+        dfi_shadow_write(file, &chunks, iov, iovcnt, *offset, ret);
+    dfi_shadow_changed(&chunks);
+    return ret;
 }
 
 static ssize_t remote_write(struct df_fs *fs, struct df_call *call, struct df_file *file,
                             const struct iovec *iov, int iovcnt, off_t *offset)
 {
-    int flags = atomic_load_explicit(&file->flags, memory_order_relaxed);
-    struct df_trip trip = begin(call);
-    bool mapped = dfi_shadow_mapped(file);
+    struct dfi_chunks chunks;
     ssize_t ret;
 
     (void)fs;
-    if (DF_UNLIKELY(mapped) && !(flags & O_APPEND)) /* who sees the new size has the memory too */
-        dfi_shadow_write(file, iov, iovcnt, *offset, SSIZE_MAX);
-    ret = end(call, &trip,
-              df_trip_write(&trip, file->host[DFI_HOST_HANDLE], flags, iov, iovcnt, offset));
-    if (DF_UNLIKELY(dfi_shadow_mapped(file)) && (!mapped || flags & O_APPEND) && ret > 0)
-        dfi_shadow_write(file, iov, iovcnt, *offset, ret);
+    if (DF_UNLIKELY(dfi_shadow_mapped(file)))
+        return write_mapped(call, file, iov, iovcnt, offset);
+    ret = write_there(call, file, iov, iovcnt, offset);
+    if (DF_UNLIKELY(dfi_shadow_mapped(file)) && ret > 0 && /* meanwhile */
+        dfi_shadow_change(file, &chunks) == 0) {
+        dfi_shadow_write(file, &chunks, iov, iovcnt, *offset, ret);
+        dfi_shadow_changed(&chunks);
+    }
     return ret;
 }
 
@@ -265,11 +301,26 @@ static int remote_fsync(struct df_fs *fs, struct df_call *call, struct df_file *
     REMOTE_FILE(fsync, datasync);
 }
 
+static int fallocate_mapped(struct df_call *call, struct df_file *file, int mode, off_t offset,
+                            off_t length)
+{
+    struct df_trip trip = begin(call);
+    struct dfi_chunks chunks;
+    int ret;
+
+    if (dfi_shadow_change(file, &chunks) < 0)
+        return -EIO;
+    dfi_shadow_allocate(file, &chunks, mode, offset, length);
+    ret = df_trip_fallocate(&trip, file->host[DFI_HOST_HANDLE], mode, offset, length);
+    dfi_shadow_changed(&chunks);
+    return (int)end(call, &trip, ret);
+}
+
 static int remote_fallocate(struct df_fs *fs, struct df_call *call, struct df_file *file, int mode,
                             off_t offset, off_t length)
 {
     if (DF_UNLIKELY(dfi_shadow_mapped(file)))
-        dfi_shadow_allocate(file, mode, offset, length);
+        return fallocate_mapped(call, file, mode, offset, length);
     REMOTE_FILE(fallocate, mode, offset, length);
 }
 

@@ -7,9 +7,7 @@
  * both. So all programs see what others store in memory, at once.
  *
  * A small file is copied as a whole when it is first mapped. A large one is copied by chunks, each
- * when it is first needed (dfi_shadow_ready): a file beside its data has a byte for each chunk,
- * under the lock (flock(2)) of that file. What is not there nobody has seen, so nobody can have
- * changed it in memory.
+ * when it is touched, and given up again where memory is short (shadow_chunks.c).
  *
  * The data file is another than the placeholder, so it may be opened and closed at will: closing a
  * descriptor of the placeholder would take the record locks of the process with it, fcntl(2).
@@ -18,10 +16,10 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
-#include "intercept/shadow.h"
+#include "intercept/shadow_chunks.h"
+#include "intercept/shadow_fill.h"
 
 /* ---- marks ----------------------------------------------------------------------------------- */
 
@@ -73,6 +71,7 @@ static void take_marks(struct dfi_files *files, struct df_ofd *ofd)
 void dfi_shadow_opened(struct dfi_files *files, uint64_t handle, bool emptied)
 {
     struct df_ofd *ofd = dfi_ofd(files, handle);
+    struct dfi_chunks chunks = {.list = -1, .data = -1};
     long data;
 
     if (!ofd)
@@ -81,23 +80,23 @@ void dfi_shadow_opened(struct dfi_files *files, uint64_t handle, bool emptied)
     take_marks(files, ofd);
     if (!emptied || !(marks_of(ofd) & DFI_SHADOW_MAPPED))
         return;
+    if (marks_of(ofd) & DFI_SHADOW_CHUNKED) /* behind what is being brought, of the old bytes */
+        dfi_chunks_begin(&chunks, files, ofd->mount, ofd->ino);
     data = dfi_shadow_data(files, ofd, O_RDWR | O_TRUNC);
     if (data >= 0)
         dfi_kernel(__NR_close, data);
+    dfi_chunks_end(&chunks);
 }
 
 /* ---- the data file --------------------------------------------------------------------------- */
 
-#define DATA   'd'
-#define CHUNKS 'b' /* a byte for each chunk of the data: not 0 when it is there */
-
-static long open_beside(const struct dfi_files *files, const struct df_ofd *ofd, char letter,
-                        int flags)
+long dfi_shadow_beside(const struct dfi_files *files, int mount, uint64_t ino, char letter,
+                       int flags)
 {
     char name[DFI_SHADOW_NAME_MAX];
     long fd;
 
-    dfi_shadow_name(files, letter, (uint32_t)ofd->mount, ofd->ino, name);
+    dfi_shadow_name(files, letter, (uint32_t)mount, ino, name);
     fd = dfi_kernel(__NR_open, name, flags | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (fd >= 0 && flags & O_CREAT)
         dfi_kernel(__NR_fchmod, fd, 0666); /* programs under other ids of the job */
@@ -106,137 +105,7 @@ static long open_beside(const struct dfi_files *files, const struct df_ofd *ofd,
 
 long dfi_shadow_data(const struct dfi_files *files, const struct df_ofd *ofd, int flags)
 {
-    return open_beside(files, ofd, DATA, flags);
-}
-
-/* ---- filling --------------------------------------------------------------------------------- */
-
-/* Bytes read at a time; a piece of zeros stays a hole of the data file. */
-#define PIECE ((size_t)256 << 10)
-
-struct filling {
-    struct df_trip trip;
-    uint64_t handle;
-    long data;    /* descriptor */
-    char *buffer; /* [PIECE] */
-};
-
-#define KEPT_FREE ((uint64_t)1 << 20) /* bytes that placeholders and names need: files.h */
-
-/* A tmpfs that is full ends programs that touch what is not there yet: ours too. */
-static bool has_room(long data, uint64_t size)
-{
-    struct statfs st;
-
-    return dfi_kernel(__NR_fstatfs, data, &st) < 0 || st.f_blocks == 0 ||
-           st.f_bavail * (uint64_t)st.f_bsize >= size + KEPT_FREE;
-}
-
-static bool is_zero(const char *bytes, size_t size)
-{
-    return bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0;
-}
-
-static long fill_piece(struct filling *f, off_t at, size_t size)
-{
-    struct iovec iov = {f->buffer, size};
-    ssize_t got = df_trip_read(&f->trip, f->handle, &iov, 1, at);
-    long ret;
-
-    if (got <= 0 || is_zero(f->buffer, (size_t)got))
-        return got;
-    ret = dfi_kernel(__NR_pwrite64, f->data, f->buffer, got, at);
-    return ret < 0 ? ret : got;
-}
-
-/* To `end`, or to the end of the file. 0 or -errno. */
-static long fill_range(struct filling *f, off_t at, off_t end)
-{
-    long got = 1;
-
-    while (got > 0 && at < end) {
-        got = fill_piece(f, at, (off_t)PIECE < end - at ? PIECE : (size_t)(end - at));
-        at += got > 0 ? got : 0;
-    }
-    return got < 0 ? got : 0;
-}
-
-/* What the file system says is data. One that knows no holes has one piece of it. */
-static long fill_all(struct filling *f, off_t size)
-{
-    off_t at = df_trip_lseek(&f->trip, f->handle, 0, SEEK_DATA);
-    long ret = 0;
-
-    while (ret == 0 && at >= 0 && at < size) {
-        off_t hole = df_trip_lseek(&f->trip, f->handle, at, SEEK_HOLE);
-        off_t end = hole > at && hole < size ? hole : size;
-
-        ret = fill_range(f, at, end);
-        at = end < size ? df_trip_lseek(&f->trip, f->handle, end, SEEK_DATA) : size;
-    }
-    return ret < 0 ? ret : at < 0 && at != -ENXIO ? at : 0;
-}
-
-static long begin_filling(struct filling *f, struct dfi_files *files, uint64_t handle, long data)
-{
-    *f = (struct filling){{.link = &files->link, .caller = &files->caller}, handle, data, NULL};
-    f->buffer = dfi_alloc(PIECE);
-    return f->buffer ? 0 : -ENOMEM;
-}
-
-/* ---- by chunks ------------------------------------------------------------------------------- */
-
-static long fill_chunk(struct filling *f, long chunks, uint64_t chunk)
-{
-    char there = 0;
-    long ret = dfi_kernel(__NR_pread64, chunks, &there, 1, chunk);
-
-    if (ret < 0 || there)
-        return ret < 0 ? ret : 0;
-    if (!has_room(f->data, DFI_SHADOW_CHUNK))
-        return -ENOSPC;
-    ret = fill_range(f, (off_t)(chunk * DFI_SHADOW_CHUNK), (off_t)((chunk + 1) * DFI_SHADOW_CHUNK));
-    there = 1;
-    if (ret == 0)
-        ret = dfi_kernel(__NR_pwrite64, chunks, &there, 1, chunk);
-    return ret < 0 ? ret : 0;
-}
-
-/* Under the lock of the chunks. */
-static long fill_chunks(struct dfi_files *files, uint64_t handle, const struct df_ofd *ofd,
-                        long chunks, uint64_t first, uint64_t last)
-{
-    long ret, data = dfi_shadow_data(files, ofd, O_RDWR);
-    struct filling f;
-
-    if (data < 0)
-        return data;
-    ret = begin_filling(&f, files, handle, data);
-    for (uint64_t i = first; i <= last && ret == 0; i++)
-        ret = fill_chunk(&f, chunks, i);
-    dfi_free(f.buffer);
-    dfi_kernel(__NR_close, data);
-    return ret;
-}
-
-long dfi_shadow_ready(struct dfi_files *files, uint64_t handle, off_t offset, size_t size)
-{
-    const struct df_ofd *ofd = dfi_ofd(files, handle);
-    long chunks, ret;
-
-    if (!ofd)
-        return -EBADF;
-    if (!(marks_of(ofd) & DFI_SHADOW_CHUNKED) || size == 0)
-        return 0;
-    chunks = open_beside(files, ofd, CHUNKS, O_RDWR);
-    if (chunks < 0)
-        return chunks;
-    ret = dfi_kernel(__NR_flock, chunks, LOCK_EX);
-    if (ret == 0)
-        ret = fill_chunks(files, handle, ofd, chunks, (uint64_t)offset / DFI_SHADOW_CHUNK,
-                          ((uint64_t)offset + size - 1) / DFI_SHADOW_CHUNK);
-    dfi_kernel(__NR_close, chunks);
-    return ret;
+    return dfi_shadow_beside(files, ofd->mount, ofd->ino, DFI_SHADOW_DATA, flags);
 }
 
 /* ---- the first mapping ----------------------------------------------------------------------- */
@@ -244,7 +113,8 @@ long dfi_shadow_ready(struct dfi_files *files, uint64_t handle, off_t offset, si
 /* Empty, and as long as the file. A shadow directory without room is no memory. */
 static long make_beside(struct dfi_files *files, const struct df_ofd *ofd, char letter, off_t size)
 {
-    long ret, fd = open_beside(files, ofd, letter, O_RDWR | O_CREAT | O_TRUNC);
+    long ret,
+        fd = dfi_shadow_beside(files, ofd->mount, ofd->ino, letter, O_RDWR | O_CREAT | O_TRUNC);
 
     if (fd < 0)
         return fd;
@@ -257,14 +127,14 @@ static long make_beside(struct dfi_files *files, const struct df_ofd *ofd, char 
 
 static long copy_whole(struct dfi_files *files, uint64_t handle, long data, off_t size)
 {
-    struct filling f;
-    long ret = begin_filling(&f, files, handle, data);
+    struct dfi_filling f;
+    long ret = dfi_fill_begin(&f, files, handle, data);
 
-    if (ret == 0 && !has_room(data, (uint64_t)size))
+    if (ret == 0 && !dfi_fill_has_room(data, (uint64_t)size))
         ret = -ENOSPC;
     if (ret == 0)
-        ret = fill_all(&f, size);
-    dfi_free(f.buffer);
+        ret = dfi_fill_all(&f, size);
+    dfi_fill_end(&f);
     if (ret < 0)
         dfi_kernel(__NR_ftruncate, data, 0);
     return ret;
@@ -281,13 +151,13 @@ static long populate(struct dfi_files *files, uint64_t handle, const struct df_o
 
     if (ret < 0)
         return ret;
-    data = make_beside(files, ofd, DATA, st.st_size);
+    data = make_beside(files, ofd, DFI_SHADOW_DATA, st.st_size);
     if (data < 0)
         return data;
     *marks = DFI_SHADOW_MAPPED;
     if (st.st_size > DFI_SHADOW_WHOLE) {
         *marks |= DFI_SHADOW_CHUNKED;
-        chunks = make_beside(files, ofd, CHUNKS, st.st_size / DFI_SHADOW_CHUNK + 1);
+        chunks = make_beside(files, ofd, DFI_SHADOW_CHUNKS, st.st_size / (off_t)DF_HELD_CHUNK + 1);
         ret = chunks < 0 ? chunks : dfi_kernel(__NR_close, chunks);
     } else if (st.st_size > 0) {
         ret = copy_whole(files, handle, data, st.st_size);
@@ -336,25 +206,105 @@ static long open_of(struct df_file *file, int flags)
                            flags);
 }
 
-static size_t size_of(const struct iovec *iov, int iovcnt)
-{
-    size_t size = 0;
+/* ---- chunks of a large file ---- */
 
-    for (int i = 0; i < iovcnt; i++)
-        size += iov[i].iov_len;
-    return size;
+static bool is_chunked(const struct df_file *file)
+{
+    const struct df_ofd *ofd = (const struct df_ofd *)file->host[DFI_HOST_OFD];
+
+    return ofd && marks_of(ofd) & DFI_SHADOW_CHUNKED;
 }
 
-static long ready(struct df_file *file, off_t offset, size_t size)
+int dfi_shadow_change(struct df_file *file, struct dfi_chunks *chunks)
 {
-    return dfi_shadow_ready(dfi_record_now()->files, file->host[DFI_HOST_HANDLE], offset, size);
+    const struct df_ofd *ofd = (const struct df_ofd *)file->host[DFI_HOST_OFD];
+
+    chunks->data = chunks->list = -1;
+    if (!is_chunked(file))
+        return 0;
+    return dfi_chunks_begin(chunks, dfi_record_now()->files, ofd->mount, ofd->ino) < 0 ? -EIO : 0;
 }
 
-ssize_t dfi_shadow_read(struct df_file *file, const struct iovec *iov, int iovcnt, off_t offset)
+void dfi_shadow_changed(struct dfi_chunks *chunks)
 {
-    long ret = ready(file, offset, size_of(iov, iovcnt));
-    long data = ret < 0 ? -EIO : open_of(file, O_RDONLY);
+    dfi_chunks_end(chunks);
+}
 
+/* What is there is read from the data file, the rest from the mount. */
+static ssize_t read_chunks(struct df_trip *trip, struct df_file *file, const struct dfi_chunks *c,
+                           char *to, size_t size, off_t offset)
+{
+    size_t done = 0;
+
+    while (done < size) {
+        bool there;
+        struct iovec iov = {to + done, dfi_chunks_run(c, offset, size - done, &there)};
+        ssize_t got = there ? dfi_kernel(__NR_pread64, c->data, iov.iov_base, iov.iov_len, offset)
+                            : df_trip_read(trip, file->host[DFI_HOST_HANDLE], &iov, 1, offset);
+
+        if (got < 0)
+            return done > 0 ? (ssize_t)done : got;
+        done += (size_t)got;
+        offset += got;
+        if ((size_t)got < iov.iov_len)
+            break;
+    }
+    return (ssize_t)done;
+}
+
+static ssize_t read_chunked(struct df_trip *trip, struct df_file *file, const struct iovec *iov,
+                            int iovcnt, off_t offset)
+{
+    struct dfi_chunks c;
+    ssize_t done = 0, got;
+
+    if (dfi_shadow_change(file, &c) < 0)
+        return -EIO;
+    for (int i = 0; i < iovcnt; i++) {
+        got = read_chunks(trip, file, &c, iov[i].iov_base, iov[i].iov_len, offset + done);
+        if (got < 0 && done == 0)
+            done = got;
+        if (got < 0)
+            break;
+        done += got;
+        if ((size_t)got < iov[i].iov_len)
+            break;
+    }
+    dfi_shadow_changed(&c);
+    return done;
+}
+
+static void grow(long data, off_t size)
+{
+    struct stat st;
+
+    if (dfi_kernel(__NR_fstat, data, &st) == 0 && st.st_size < size)
+        dfi_kernel(__NR_ftruncate, data, size);
+}
+
+static void write_chunks(const struct dfi_chunks *c, const char *from, size_t size, off_t offset)
+{
+    for (size_t run; size > 0; size -= run) {
+        bool there;
+
+        run = dfi_chunks_run(c, offset, size, &there);
+        if (there)
+            dfi_kernel(__NR_pwrite64, c->data, from, run, offset);
+        from += run;
+        offset += (off_t)run;
+    }
+}
+
+/* ---- all of them ---- */
+
+ssize_t dfi_shadow_read(struct df_trip *trip, struct df_file *file, const struct iovec *iov,
+                        int iovcnt, off_t offset)
+{
+    long data, ret;
+
+    if (is_chunked(file))
+        return read_chunked(trip, file, iov, iovcnt, offset);
+    data = open_of(file, O_RDONLY);
     if (data < 0)
         return -EIO;
     ret = dfi_kernel(__NR_preadv, data, iov, iovcnt, offset, 0);
@@ -362,43 +312,70 @@ ssize_t dfi_shadow_read(struct df_file *file, const struct iovec *iov, int iovcn
     return ret;
 }
 
-/* A chunk that cannot be had is not mapped: then the mount alone has it. */
-void dfi_shadow_write(struct df_file *file, const struct iovec *iov, int iovcnt, off_t offset,
-                      ssize_t size)
+static void write_some(const struct dfi_chunks *chunks, long data, const char *from, size_t size,
+                       off_t offset)
 {
-    size_t all = size_of(iov, iovcnt);
-    long data;
+    if (chunks->list >= 0)
+        write_chunks(chunks, from, size, offset);
+    else
+        dfi_kernel(__NR_pwrite64, data, from, size, offset);
+}
 
-    if (ready(file, offset, size < (ssize_t)all ? (size_t)size : all) < 0)
-        return;
-    data = open_of(file, O_RDWR);
+void dfi_shadow_write(struct df_file *file, const struct dfi_chunks *chunks,
+                      const struct iovec *iov, int iovcnt, off_t offset, ssize_t size)
+{
+    long data = chunks->list >= 0 ? chunks->data : open_of(file, O_RDWR);
+
     for (int i = 0; data >= 0 && i < iovcnt && size > 0; i++) {
         size_t run = (ssize_t)iov[i].iov_len < size ? iov[i].iov_len : (size_t)size;
 
-        dfi_kernel(__NR_pwrite64, data, iov[i].iov_base, run, offset);
+        write_some(chunks, data, iov[i].iov_base, run, offset);
         offset += (off_t)run;
         size -= (ssize_t)run;
     }
-    if (data >= 0)
+    if (chunks->list >= 0)
+        grow(data, offset);
+    else if (data >= 0)
         dfi_kernel(__NR_close, data);
 }
 
 void dfi_shadow_resize(struct df_file *file, off_t size, bool shrink)
 {
     long data = open_of(file, O_RDWR);
-    struct stat st;
 
     if (data < 0)
         return;
-    if (dfi_kernel(__NR_fstat, data, &st) == 0 && (shrink || size > st.st_size))
+    if (shrink)
         dfi_kernel(__NR_ftruncate, data, size);
+    else
+        grow(data, size);
     dfi_kernel(__NR_close, data);
 }
 
-void dfi_shadow_allocate(struct df_file *file, int mode, off_t offset, off_t length)
+/* Of a large file no room is had by it: what is not there is not touched. */
+static void allocate_chunks(const struct dfi_chunks *c, int mode, off_t offset, off_t length)
 {
-    long data = ready(file, offset, (size_t)length) < 0 ? -EIO : open_of(file, O_RDWR);
+    if (!(mode & FALLOC_FL_KEEP_SIZE))
+        grow(c->data, offset + length);
+    for (size_t run; length > 0; length -= (off_t)run, offset += (off_t)run) {
+        bool there;
 
+        run = dfi_chunks_run(c, offset, (size_t)length, &there);
+        if (there)
+            dfi_kernel(__NR_fallocate, c->data, mode, offset, run);
+    }
+}
+
+void dfi_shadow_allocate(struct df_file *file, const struct dfi_chunks *chunks, int mode,
+                         off_t offset, off_t length)
+{
+    long data;
+
+    if (chunks->list >= 0) {
+        allocate_chunks(chunks, mode, offset, length);
+        return;
+    }
+    data = open_of(file, O_RDWR);
     if (data < 0)
         return;
     dfi_kernel(__NR_fallocate, data, mode, offset, length);

@@ -410,9 +410,10 @@ void df_execute_gone(struct df_server *server, uint32_t client)
         return;
     if (!atomic_load(&server->pool.stopping)) /* at the end answers lie there that are wanted */
         reap_slots(server, client);
-    if (had) {
+    if (had)
         df_mapped_gone(server, client, had);
+    df_mapped_forget(server, client);
+    if (had)
         close_all(server, client, had);
-    }
     df_files_free_set(&server->files, had);
 }

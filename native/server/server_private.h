@@ -87,6 +87,9 @@ void df_execute_gone(struct df_server *server, uint32_t client);
  * mapped files is written back. Outside the gate. */
 void df_mapped_gone(struct df_server *server, uint32_t client, const uint64_t *had);
 
+/* A client is gone, and what it stored is written back: it holds nothing of mapped files. */
+void df_mapped_forget(struct df_server *server, uint32_t client);
+
 /* An open file description of a mapped file is no more. */
 void df_mapped_closed(struct df_server *server, int mount, uint64_t ino);
 

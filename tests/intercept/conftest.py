@@ -141,6 +141,7 @@ class Mounted:
     def __init__(self, directory):
         self.point = str(directory / "mount")
         self.deep = str(directory / "no" / "such" / "mount")
+        self.through = []  # what the run is started by
         self._report = directory / "report.json"
 
     def __call__(self, *command, deep=False, timeout=50):
@@ -150,7 +151,7 @@ class Mounted:
             command = ["/bin/sh", "-c", _STAND, point, *command]
         options = ["-m", mount, f"--stats={self._report}"]
         done = subprocess.run(
-            [sys.executable, "-m", "directfuse", "run", *options, "--", *command],
+            [*self.through, sys.executable, "-m", "directfuse", "run", *options, "--", *command],
             capture_output=True,
             env=environment(),
             check=False,

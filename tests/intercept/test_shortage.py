@@ -1,0 +1,105 @@
+"""Mapped files that are larger than the memory for them: the same as on a plain directory."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.timeout(400)
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+#: Mounts a small /dev/shm, as containers have it, that only what follows sees.
+SMALL = 'mount -t tmpfs -o size=64m tmpfs /dev/shm && exec "$@"'
+
+
+@pytest.fixture
+def little(monkeypatch):
+    """A process holds four chunks at most."""
+    monkeypatch.setenv("DIRECTFUSE_MAPPED", "8M")
+
+
+@pytest.fixture
+def small(mounted):
+    """Runs a command as `mounted` does, with 64 MiB of /dev/shm."""
+    probe = ["unshare", "-m", "sh", "-c", SMALL, "sh", "true"]
+    if subprocess.run(probe, capture_output=True, check=False).returncode != 0:
+        pytest.skip("a mount namespace needs root")
+    mounted.through = ["unshare", "-m", "sh", "-c", SMALL, "sh"]
+    return mounted
+
+
+def test_scans_and_stores_with_little_memory(plain, mounted, compiled, little):
+    """Processes, threads, system calls, one that is killed; see shortage.c."""
+    program = compiled("shortage")
+    wanted = plain(program, "24")
+    assert wanted.status == 0
+    assert mounted(program, "24", timeout=200).seen() == wanted.seen()
+
+
+def test_what_mmap_promises_with_little_memory(plain, mounted, compiled, little):
+    program = compiled("mapping")
+    wanted = plain(program, "24")
+    assert wanted.status == 0
+    assert mounted(program, "24", timeout=200).seen() == wanted.seen()
+
+
+def test_a_file_larger_than_all_of_dev_shm(plain, small, compiled):
+    program = compiled("shortage")
+    wanted = plain(program, "72")
+    assert wanted.status == 0
+    assert small(program, "72", timeout=200).seen() == wanted.seen()
+
+
+def test_numpy_in_a_small_dev_shm(plain, small):
+    pytest.importorskip("numpy")
+    script = (
+        "import numpy as n, sys\n"
+        'm = n.memmap("m", dtype="i8", mode="w+", shape=(16 << 20,))\n'
+        "m[:] = n.arange(16 << 20); m.flush()\n"
+        'r = n.memmap("m", dtype="i8", mode="r")\n'
+        "print(r.sum(), (r[1:] > r[:-1]).all(), r[:: 1 << 15].sum())\n"
+        'c = n.memmap("m", dtype="i8", mode="c"); c[:: 1 << 10] = 0; print(c.sum(), r.sum())\n'
+    )
+    wanted = plain(sys.executable, "-c", script)
+    assert wanted.status == 0
+    assert small(sys.executable, "-c", script, timeout=200).seen() == wanted.seen()
+
+
+_GIT = (
+    "git init -q . && git config user.email a@b && git config user.name n && "
+    "for i in 1 2 3; do openssl enc -aes-128-ctr -pass pass:$i -nosalt -pbkdf2 </dev/zero "
+    "2>/dev/null | head -c 30000000 >blob$i; done; "
+    "git add . && GIT_AUTHOR_DATE='@1 +0000' GIT_COMMITTER_DATE='@1 +0000' git commit -qm one && "
+    "git repack -adq && git fsck --full && git rev-parse HEAD && "
+    "rm blob2 && git checkout blob2 2>/dev/null && cksum blob*"
+)
+_SQLITE = (
+    "sqlite3 db 'pragma page_size=4096; create table t(a integer primary key, b blob); "
+    "with recursive n(i) as (select 1 union all select i+1 from n where i<20000) "
+    "insert into t select i, zeroblob(4000)||i from n;' && "
+    "sqlite3 db 'pragma mmap_size=1000000000; select count(*), sum(length(b)), sum(a) from t; "
+    "update t set b=a where a%3=0; select sum(length(b)) from t; pragma integrity_check;'"
+)
+
+
+@pytest.mark.parametrize(("tool", "script"), [("git", _GIT), ("sqlite3", _SQLITE)])
+def test_programs_in_a_small_dev_shm(plain, small, tool, script):
+    if subprocess.run(["which", tool], capture_output=True, check=False).returncode != 0:
+        pytest.skip(f"{tool} is not installed")
+    wanted = plain("/bin/sh", "-c", script)
+    assert wanted.status == 0
+    assert small("/bin/sh", "-c", script, timeout=200).seen() == wanted.seen()
+
+
+@pytest.mark.parametrize(
+    ("seed", "steps"),
+    [(1, 30), *(pytest.param(seed, 300, marks=pytest.mark.sweep) for seed in range(2, 8))],
+)
+def test_random_accesses_by_several_processes(plain, mounted, little, seed, steps):
+    """See mapped.py."""
+    command = [sys.executable, PROGRAMS / "mapped.py", str(seed), str(steps)]
+    wanted = plain(*command, timeout=200)
+    assert wanted.status == 0
+    assert mounted(*command, timeout=500).seen() == wanted.seen()
