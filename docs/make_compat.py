@@ -1,5 +1,5 @@
 """Writes docs/compat.md and docs/compat-run.md: the tables of calls from native/core/calls.def and
-native/intercept/syscalls.def, the first followed by what people wrote.
+native/syscalls/syscalls.def, the first followed by what people wrote.
 
 python docs/make_compat.py            # writes both
 python docs/make_compat.py --check    # exits with 1 when one is not up to date
@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CALLS = ROOT / "native/core/calls.def"
 DUTIES = ROOT / "docs/compat_duties.md"
 OUTPUT = ROOT / "docs/compat.md"
-SYSCALLS = ROOT / "native/intercept/syscalls.def"
+SYSCALLS = ROOT / "native/syscalls/syscalls.def"
 RUN_OUTPUT = ROOT / "docs/compat-run.md"
 
 HEAD = """\
@@ -33,7 +33,7 @@ does not exist in directfuse.
 """
 
 RUN_HEAD = """\
-<!-- Made by docs/make_compat.py from native/intercept/syscalls.def. -->
+<!-- Made by docs/make_compat.py from native/syscalls/syscalls.def. -->
 # System calls of programs under `directfuse run`
 
 Every system call of Linux on x86-64, up to 6.18.

@@ -1,6 +1,6 @@
 /*
  * mapped.c - files that programs of a run have mapped: their bytes lie in data files of the run's
- * directory (intercept/shadow_map.c), named by mount and inode number.
+ * directory (syscalls/shadow_map.c), named by mount and inode number.
  *
  * A program writes back what it stored in memory, unless it is killed: then that is done here,
  * before its files are closed, by messages as its own would have been. Holes of a data file are
@@ -164,7 +164,7 @@ static void write_range(struct letter *l, int data, off_t at, off_t end)
         done = write_piece(l, data, end - at < (off_t)PIECE ? (size_t)(end - at) : PIECE, at);
 }
 
-/* Those that are there for good somebody may touch who does not say so: intercept/shadow_chunks.c.
+/* Those that are there for good somebody may touch who does not say so: syscalls/shadow_chunks.c.
  */
 static void write_chunks(struct letter *l, int data, int list, const struct df_ofd *ofd,
                          const struct df_holder *holder)

@@ -8,7 +8,7 @@ import pytest
 
 from .tree import NATIVE, ROOT, without_comments
 
-INTERCEPT = NATIVE / "intercept"
+ROOMS = [NATIVE / "intercept", NATIVE / "syscalls"]
 NUMBERS = Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
 
 #: Macros that make handlers: the first argument is the name.
@@ -31,7 +31,9 @@ def rows(make_compat):
 @pytest.fixture(scope="module")
 def handlers():
     """Every function that a row may name and that is defined."""
-    text = "".join(without_comments(path.read_text()) for path in INTERCEPT.glob("*.c"))
+    text = "".join(
+        without_comments(path.read_text()) for room in ROOMS for path in room.glob("*.c")
+    )
     made = {f"dfi_do_{name}" for name in re.findall(rf"^(?:{MAKERS})\((\w+)", text, re.MULTILINE)}
     return made | set(re.findall(r"^long (dfi_\w+)\(struct dfi_frame \*", text, re.MULTILINE))
 

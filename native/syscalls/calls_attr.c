@@ -1,0 +1,278 @@
+/*
+ * calls_attr.c - stat, statx, access, chmod, chown, utime, truncate, statfs and their relatives.
+ */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/statfs.h>
+#include <sys/time.h>
+#include <utime.h>
+
+#include "core/calls.h"
+#include "core/fd.h"
+#include "syscalls/way.h"
+
+/* A call by one path: what is done for a mount, with `leg` and the arguments `a`. */
+#define DFI_BY_PATH(name, ...)                                                                     \
+    long dfi_do_##name(struct dfi_frame *frame)                                                    \
+    {                                                                                              \
+        struct dfi_way way;                                                                        \
+        const struct dfi_leg *leg = &way.leg[0];                                                   \
+        const unsigned long *a = frame->args;                                                      \
+        long ret = dfi_way_begin(&way, frame);                                                     \
+                                                                                                   \
+        (void)a;                                                                                   \
+        while (dfi_way_next(&way, &ret))                                                           \
+            ret = __VA_ARGS__;                                                                     \
+        return dfi_way_end(&way, ret);                                                             \
+    }
+
+/* The same by a descriptor of ours. */
+#define DFI_BY_FD(name, ...)                                                                       \
+    long dfi_do_##name(struct dfi_frame *frame)                                                    \
+    {                                                                                              \
+        struct dfi_record record;                                                                  \
+        const unsigned long *a = frame->args;                                                      \
+        int fd = DF_FD_BASE + (int)a[0];                                                           \
+        long ret;                                                                                  \
+                                                                                                   \
+        if (!dfi_fd_is_ours(a[0]))                                                                 \
+            return dfi_other_fd(a[0]);                                                             \
+        dfi_record_begin(&record);                                                                 \
+        ret = __VA_ARGS__;                                                                         \
+        dfi_record_end(&record);                                                                   \
+        return ret;                                                                                \
+    }
+
+/* ---- stat ------------------------------------------------------------------------------------ */
+
+static long stat_leg(const struct dfi_leg *leg, unsigned long program, int flags)
+{
+    struct stat st;
+    const char *path = !leg->path && flags & AT_EMPTY_PATH ? "" : leg->path;
+    int ret = df_call_fstatat(leg->dirfd, path, &st, flags | dfi_way_flags(leg));
+
+    return ret == 0 ? dfi_copy_to((void *)program, &st, sizeof(st)) : ret;
+}
+
+static long stat_fd(int fd, unsigned long program)
+{
+    struct stat st;
+    int ret = df_call_fstat(fd, &st);
+
+    return ret == 0 ? dfi_copy_to((void *)program, &st, sizeof(st)) : ret;
+}
+
+static long statx_leg(const struct dfi_leg *leg, int flags, unsigned mask, unsigned long program)
+{
+    struct statx stx;
+    const char *path = !leg->path && flags & AT_EMPTY_PATH ? "" : leg->path;
+    int ret = df_call_statx(leg->dirfd, path, flags | dfi_way_flags(leg), mask, &stx);
+
+    return ret == 0 ? dfi_copy_to((void *)program, &stx, sizeof(stx)) : ret;
+}
+
+DFI_BY_PATH(stat, stat_leg(leg, a[1], 0))
+DFI_BY_PATH(lstat, stat_leg(leg, a[1], AT_SYMLINK_NOFOLLOW))
+
+/* What shared memory has of an open file goes from there to the program: none of native/core's work
+ * is needed for it, and it would take most of the time. */
+static bool is_kept(unsigned long fd, unsigned long program)
+{
+    struct dfi_files *files = dfi_process()->files;
+    uint64_t handle = dfi_file_of(files, (int)fd);
+    const struct df_ofd *ofd = dfi_ofd(files, handle);
+    struct df_trip_where itself = {.base = handle, .name = ""};
+    struct df_trip trip = {.link = &files->link, .caller = &files->caller};
+    int result;
+
+    if (!ofd || program >= DFI_USER_END - sizeof(struct stat))
+        return false;
+    trip.mount = ofd->mount;
+    return df_trip_known(&trip, &itself, &result, (struct stat *)program) && result == 0;
+}
+
+static long stat_open(unsigned long fd, unsigned long program)
+{
+    struct dfi_record record;
+    long ret;
+
+    if (is_kept(fd, program))
+        return 0;
+    dfi_record_begin(&record);
+    ret = stat_fd(DF_FD_BASE + (int)fd, program);
+    dfi_record_end(&record);
+    return ret;
+}
+
+long dfi_do_fstat(struct dfi_frame *frame)
+{
+    if (!dfi_fd_is_ours(frame->args[0]))
+        return dfi_other_fd(frame->args[0]);
+    return stat_open(frame->args[0], frame->args[1]);
+}
+
+/* What fstat() of libc and others is: a descriptor, and an empty name. */
+static bool is_fstat(const unsigned long a[], unsigned long flags)
+{
+    char first;
+
+    return flags & AT_EMPTY_PATH && (int)a[0] >= 0 &&
+           dfi_copy_from(&first, (const void *)a[1], 1) == 0 && first == '\0';
+}
+
+static long dfi_do_stat_by_name(struct dfi_frame *frame);
+
+DFI_BY_PATH(stat_by_name, stat_leg(leg, a[2], (int)a[3]))
+
+long dfi_do_newfstatat(struct dfi_frame *frame)
+{
+    const unsigned long *a = frame->args;
+
+    if (!is_fstat(a, a[3]))
+        return dfi_do_stat_by_name(frame);
+    if (!dfi_fd_is_ours(a[0]))
+        return dfi_other_fd(a[0]);
+    return (int)a[3] == AT_EMPTY_PATH ? stat_open(a[0], a[2]) : dfi_do_stat_by_name(frame);
+}
+
+static long dfi_do_statx_by_name(struct dfi_frame *frame);
+
+DFI_BY_PATH(statx_by_name, statx_leg(leg, (int)a[2], (unsigned)a[3], a[4]))
+
+long dfi_do_statx(struct dfi_frame *frame)
+{
+    if (is_fstat(frame->args, frame->args[2]) && !dfi_fd_is_ours(frame->args[0]))
+        return dfi_other_fd(frame->args[0]);
+    return dfi_do_statx_by_name(frame);
+}
+
+/* ---- access ---------------------------------------------------------------------------------- */
+
+static long access_leg(const struct dfi_leg *leg, int mode, int flags)
+{
+    return df_call_faccessat(leg->dirfd, leg->path, mode, flags | dfi_way_flags(leg));
+}
+
+DFI_BY_PATH(access, access_leg(leg, (int)a[1], 0))
+DFI_BY_PATH(faccessat, access_leg(leg, (int)a[2], 0))
+DFI_BY_PATH(faccessat2, access_leg(leg, (int)a[2], (int)a[3]))
+
+/* ---- chmod, chown ---------------------------------------------------------------------------- */
+
+static long chmod_leg(const struct dfi_leg *leg, unsigned long mode, int flags)
+{
+    return df_call_fchmodat(leg->dirfd, leg->path, (mode_t)mode, flags | dfi_way_flags(leg));
+}
+
+static long chown_leg(const struct dfi_leg *leg, unsigned long uid, unsigned long gid, int flags)
+{
+    return df_call_fchownat(leg->dirfd, leg->path, (uid_t)uid, (gid_t)gid,
+                            flags | dfi_way_flags(leg));
+}
+
+DFI_BY_PATH(chmod, chmod_leg(leg, a[1], 0))
+DFI_BY_FD(fchmod, df_call_fchmod(fd, (mode_t)a[1]))
+DFI_BY_PATH(fchmodat, chmod_leg(leg, a[2], 0))
+DFI_BY_PATH(fchmodat2, chmod_leg(leg, a[2], (int)a[3]))
+DFI_BY_PATH(chown, chown_leg(leg, a[1], a[2], 0))
+DFI_BY_PATH(lchown, chown_leg(leg, a[1], a[2], AT_SYMLINK_NOFOLLOW))
+DFI_BY_FD(fchown, df_call_fchown(fd, (uid_t)a[1], (gid_t)a[2]))
+DFI_BY_PATH(fchownat, chown_leg(leg, a[2], a[3], (int)a[4]))
+
+/* ---- times ----------------------------------------------------------------------------------- */
+
+static long set_times(const struct dfi_leg *leg, const struct timespec *times, int flags)
+{
+    return df_call_utimensat(leg->dirfd, leg->path, times, flags | dfi_way_flags(leg));
+}
+
+static long utimens_leg(const struct dfi_leg *leg, unsigned long program, int flags)
+{
+    struct timespec times[2];
+
+    if (program && dfi_copy_from(times, (const void *)program, sizeof(times)) < 0)
+        return -EFAULT;
+    return set_times(leg, program ? times : NULL, flags);
+}
+
+static long utimes_leg(const struct dfi_leg *leg, unsigned long program)
+{
+    struct timespec times[2];
+    struct timeval given[2];
+
+    if (!program)
+        return set_times(leg, NULL, 0);
+    if (dfi_copy_from(given, (const void *)program, sizeof(given)) < 0)
+        return -EFAULT;
+    for (int i = 0; i < 2; i++) {
+        if (given[i].tv_usec < 0 || given[i].tv_usec >= 1000000)
+            return -EINVAL;
+        times[i] = (struct timespec){given[i].tv_sec, given[i].tv_usec * 1000};
+    }
+    return set_times(leg, times, 0);
+}
+
+static long utime_leg(const struct dfi_leg *leg, unsigned long program)
+{
+    struct utimbuf given;
+    struct timespec times[2];
+
+    if (!program)
+        return set_times(leg, NULL, 0);
+    if (dfi_copy_from(&given, (const void *)program, sizeof(given)) < 0)
+        return -EFAULT;
+    times[0] = (struct timespec){given.actime, 0};
+    times[1] = (struct timespec){given.modtime, 0};
+    return set_times(leg, times, 0);
+}
+
+DFI_BY_PATH(utime, utime_leg(leg, a[1]))
+DFI_BY_PATH(utimes, utimes_leg(leg, a[1]))
+DFI_BY_PATH(futimesat, utimes_leg(leg, a[2]))
+DFI_BY_PATH(utimensat, utimens_leg(leg, a[2], (int)a[3]))
+
+DFI_BY_PATH(truncate, df_call_truncate(leg->path, (off_t)a[1]))
+
+/* ---- statfs ---------------------------------------------------------------------------------- */
+
+#define FUSE_SUPER_MAGIC 0x65735546
+#define STATFS_VALID     0x0020 /* of f_flags: they are set; ST_VALID of the kernel */
+
+static long show_statfs(const struct statvfs *from, unsigned long program)
+{
+    struct statfs to;
+
+    memset(&to, 0, sizeof(to));
+    to.f_type = FUSE_SUPER_MAGIC;
+    to.f_bsize = (long)from->f_bsize;
+    to.f_frsize = (long)from->f_frsize;
+    to.f_blocks = from->f_blocks;
+    to.f_bfree = from->f_bfree;
+    to.f_bavail = from->f_bavail;
+    to.f_files = from->f_files;
+    to.f_ffree = from->f_ffree;
+    memcpy(&to.f_fsid, &from->f_fsid, sizeof(to.f_fsid));
+    to.f_namelen = (long)from->f_namemax;
+    to.f_flags = (long)from->f_flag | STATFS_VALID;
+    return dfi_copy_to((void *)program, &to, sizeof(to));
+}
+
+/* statvfs(3) is by path alone; a path that is another name for a descriptor is that descriptor. */
+static long statfs_leg(const struct dfi_leg *leg, unsigned long program)
+{
+    struct statvfs out;
+    int ret = leg->empty ? df_call_fstatvfs(leg->dirfd, &out) : df_call_statvfs(leg->path, &out);
+
+    return ret == 0 ? show_statfs(&out, program) : ret;
+}
+
+static long statfs_fd(int fd, unsigned long program)
+{
+    struct statvfs out;
+    int ret = df_call_fstatvfs(fd, &out);
+
+    return ret == 0 ? show_statfs(&out, program) : ret;
+}
+
+DFI_BY_PATH(statfs, statfs_leg(leg, a[1]))
+DFI_BY_FD(fstatfs, statfs_fd(fd, a[1]))

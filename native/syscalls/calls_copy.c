@@ -1,0 +1,253 @@
+/*
+ * calls_copy.c - sendfile, copy_file_range, splice: data between two descriptors, of which one or
+ * both are files of mounts.
+ */
+#include <fcntl.h>
+#include <poll.h>
+
+#include "core/calls.h"
+#include "core/fd.h"
+#include "syscalls/files.h"
+#include "syscalls/record.h"
+
+#define BUFFER_SIZE ((size_t)128 << 10)
+#define COPY_MAX    ((size_t)0x7ffff000) /* of one call, as of a read */
+
+/* One end: a file of a mount or what the kernel has. */
+struct end {
+    int fd;
+    bool ours;
+};
+
+static struct end end_of(unsigned long argument)
+{
+    return (struct end){(int)argument, dfi_fd_is_ours(argument)};
+}
+
+static long position_of(struct end e)
+{
+    return e.ours ? df_call_lseek(DF_FD_BASE + e.fd, 0, SEEK_CUR)
+                  : dfi_kernel(__NR_lseek, e.fd, 0, SEEK_CUR);
+}
+
+static void set_position(struct end e, off_t position)
+{
+    if (e.ours)
+        df_call_lseek(DF_FD_BASE + e.fd, position, SEEK_SET);
+    else
+        dfi_kernel(__NR_lseek, e.fd, position, SEEK_SET);
+}
+
+/* The buffer is the core's: the kernel may take it as it is. */
+static long read_at(struct end e, void *buffer, size_t size, off_t offset)
+{
+    return e.ours ? df_call_pread(DF_FD_BASE + e.fd, buffer, size, offset)
+                  : dfi_kernel(__NR_pread64, e.fd, buffer, size, offset);
+}
+
+static long write_on(struct end e, const void *buffer, size_t size)
+{
+    return e.ours ? df_call_write(DF_FD_BASE + e.fd, buffer, size)
+                  : dfi_kernel_wait(__NR_write, e.fd, buffer, size);
+}
+
+/* ---- sendfile -------------------------------------------------------------------------------- */
+
+static long send_all(struct end out, struct end in, char *buffer, off_t from, size_t size)
+{
+    size_t done = 0;
+    long ret = 0;
+
+    while (done < size) {
+        size_t piece = size - done < BUFFER_SIZE ? size - done : BUFFER_SIZE;
+        long got = read_at(in, buffer, piece, from + (off_t)done);
+
+        if (got <= 0) {
+            ret = got;
+            break;
+        }
+        ret = write_on(out, buffer, (size_t)got);
+        if (ret > 0)
+            done += (size_t)ret;
+        if (ret < got)
+            break;
+    }
+    return done > 0 ? (long)done : ret;
+}
+
+static long send(struct dfi_frame *frame, struct end out, struct end in)
+{
+    off_t *program = (off_t *)frame->args[2], from;
+    size_t size = frame->args[3] < COPY_MAX ? frame->args[3] : COPY_MAX;
+    char *buffer;
+    long ret;
+
+    if (program)
+        ret = dfi_copy_from(&from, program, sizeof(from));
+    else
+        ret = from = position_of(in);
+    if (ret < 0)
+        return ret == -ESPIPE ? -EINVAL : ret;
+    if (from < 0)
+        return -EINVAL;
+    if (!(buffer = dfi_alloc(BUFFER_SIZE)))
+        return -ENOMEM;
+    ret = send_all(out, in, buffer, from, size);
+    dfi_free(buffer);
+    if (ret > 0) {
+        from += ret;
+        if (!program)
+            set_position(in, from);
+        else if (dfi_copy_to(program, &from, sizeof(from)) < 0)
+            return -EFAULT;
+    }
+    return ret;
+}
+
+long dfi_do_sendfile(struct dfi_frame *frame)
+{
+    struct end out = end_of(frame->args[0]), in = end_of(frame->args[1]);
+    struct dfi_record record;
+    long ret;
+
+    if (!out.ours && !in.ours)
+        return DFI_PASS;
+    dfi_record_begin(&record);
+    ret = send(frame, out, in);
+    dfi_record_end(&record);
+    return ret;
+}
+
+/* ---- copy_file_range ------------------------------------------------------------------------- */
+
+static long copy_range(struct dfi_frame *frame)
+{
+    off_t *program[2] = {(off_t *)frame->args[1], (off_t *)frame->args[3]}, offset[2] = {0, 0};
+    long ret;
+
+    for (int i = 0; i < 2; i++)
+        if (program[i] && dfi_copy_from(&offset[i], program[i], sizeof(offset[i])) < 0)
+            return -EFAULT;
+    ret = df_call_copy_file_range(DF_FD_BASE + (int)frame->args[0], program[0] ? &offset[0] : NULL,
+                                  DF_FD_BASE + (int)frame->args[2], program[1] ? &offset[1] : NULL,
+                                  frame->args[4], (unsigned)frame->args[5]);
+    for (int i = 0; ret > 0 && i < 2; i++)
+        if (program[i] && dfi_copy_to(program[i], &offset[i], sizeof(offset[i])) < 0)
+            return -EFAULT;
+    return ret;
+}
+
+long dfi_do_copy_file_range(struct dfi_frame *frame)
+{
+    struct end in = end_of(frame->args[0]), out = end_of(frame->args[2]);
+    struct dfi_record record;
+    long ret;
+
+    if (!in.ours && !out.ours)
+        return DFI_PASS;
+    if (!in.ours || !out.ours)
+        return -EXDEV;
+    dfi_record_begin(&record);
+    ret = copy_range(frame);
+    dfi_record_end(&record);
+    return ret;
+}
+
+/* ---- splice ---------------------------------------------------------------------------------- */
+
+#define PIPE_PIECE ((size_t)64 << 10) /* what a pipe holds: a splice may move less than asked */
+
+static bool is_pipe(int fd)
+{
+    struct stat st;
+
+    return dfi_kernel(__NR_fstat, fd, &st) == 0 && S_ISFIFO(st.st_mode);
+}
+
+static long await_pipe(int fd, short events, unsigned flags)
+{
+    struct pollfd p = {.fd = fd, .events = events};
+    long ret;
+
+    if (!(flags & SPLICE_F_NONBLOCK))
+        return 0;
+    ret = dfi_kernel(__NR_poll, &p, 1, 0);
+    return ret == 0 ? -EAGAIN : ret < 0 ? ret : 0;
+}
+
+static long file_to_pipe(int file, off_t *offset, int pipe, char *buffer, size_t size,
+                         unsigned flags)
+{
+    struct end in = {file, true};
+    off_t from = offset ? *offset : position_of(in);
+    long ret;
+
+    if (from < 0)
+        return from;
+    if ((ret = await_pipe(pipe, POLLOUT, flags)) < 0)
+        return ret;
+    ret = read_at(in, buffer, size, from);
+    if (ret > 0)
+        ret = dfi_kernel_wait(__NR_write, pipe, buffer, ret);
+    if (ret > 0 && offset)
+        *offset = from + ret;
+    else if (ret > 0)
+        set_position(in, from + ret);
+    return ret;
+}
+
+static long pipe_to_file(int pipe, int file, off_t *offset, char *buffer, size_t size,
+                         unsigned flags)
+{
+    long ret = await_pipe(pipe, POLLIN, flags);
+
+    if (ret == 0)
+        ret = dfi_kernel_wait(__NR_read, pipe, buffer, size);
+    if (ret <= 0)
+        return ret;
+    if (!offset)
+        return df_call_write(DF_FD_BASE + file, buffer, (size_t)ret);
+    ret = df_call_pwrite(DF_FD_BASE + file, buffer, (size_t)ret, *offset);
+    if (ret > 0)
+        *offset += ret;
+    return ret;
+}
+
+static long splice_file(struct dfi_frame *frame, bool from_file)
+{
+    off_t *program = (off_t *)frame->args[from_file ? 1 : 3], offset;
+    int in = (int)frame->args[0], out = (int)frame->args[2];
+    size_t size = frame->args[4] < PIPE_PIECE ? frame->args[4] : PIPE_PIECE;
+    unsigned flags = (unsigned)frame->args[5];
+    char *buffer;
+    long ret;
+
+    if (!is_pipe(from_file ? out : in))
+        return -EINVAL;
+    if (frame->args[from_file ? 3 : 1])
+        return -ESPIPE;
+    if (program && dfi_copy_from(&offset, program, sizeof(offset)) < 0)
+        return -EFAULT;
+    if (size == 0 || !(buffer = dfi_alloc(PIPE_PIECE)))
+        return size == 0 ? 0 : -ENOMEM;
+    ret = from_file ? file_to_pipe(in, program ? &offset : NULL, out, buffer, size, flags)
+                    : pipe_to_file(in, out, program ? &offset : NULL, buffer, size, flags);
+    dfi_free(buffer);
+    if (ret > 0 && program && dfi_copy_to(program, &offset, sizeof(offset)) < 0)
+        return -EFAULT;
+    return ret;
+}
+
+long dfi_do_splice(struct dfi_frame *frame)
+{
+    bool in = dfi_fd_is_ours(frame->args[0]), out = dfi_fd_is_ours(frame->args[2]);
+    struct dfi_record record;
+    long ret;
+
+    if (!in && !out)
+        return DFI_PASS;
+    dfi_record_begin(&record);
+    ret = in && out ? -EINVAL : splice_file(frame, in);
+    dfi_record_end(&record);
+    return ret;
+}

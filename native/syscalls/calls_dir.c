@@ -1,0 +1,292 @@
+/*
+ * calls_dir.c - listings and the working directory: getdents, getcwd, chdir, fchdir.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/calls.h"
+#include "core/fd.h"
+#include "core/scan.h"
+#include "core/table.h"
+#include "core/walk.h"
+#include "syscalls/cwd.h"
+#include "syscalls/way.h"
+
+/* ---- listings -------------------------------------------------------------------------------- */
+
+long dfi_do_getdents64(struct dfi_frame *frame)
+{
+    struct dfi_record record;
+    long ret;
+
+    if (!dfi_fd_is_ours(frame->args[0]))
+        return DFI_PASS;
+    dfi_record_begin(&record);
+    ret = df_call_getdents(DF_FD_BASE + (int)frame->args[0], (void *)frame->args[1],
+                           (unsigned)frame->args[2]);
+    dfi_record_end(&record);
+    return ret;
+}
+
+/* linux_dirent of getdents(2): as linux_dirent64, but the type stands behind the name. */
+struct old_entry {
+    unsigned long ino, offset;
+    unsigned short length;
+    char name[];
+};
+
+/* Records become shorter by one byte or stay as long: what was read fits. */
+static long show_old(const char *from, long size, unsigned long program)
+{
+    char out[sizeof(struct old_entry) + NAME_MAX + 16];
+    struct old_entry *to = (struct old_entry *)out;
+
+    for (long at = 0; at < size;) {
+        const struct dirent64 *entry = (const struct dirent64 *)(from + at);
+        size_t len = strlen(entry->d_name);
+
+        to->ino = entry->d_ino;
+        to->offset = (unsigned long)entry->d_off;
+        to->length = entry->d_reclen;
+        memset(to->name, 0, entry->d_reclen - offsetof(struct old_entry, name));
+        memcpy(to->name, entry->d_name, len);
+        out[entry->d_reclen - 1] = (char)entry->d_type;
+        if (dfi_copy_to((void *)(program + (unsigned long)at), out, entry->d_reclen) < 0)
+            return -EFAULT;
+        at += entry->d_reclen;
+    }
+    return size;
+}
+
+long dfi_do_getdents(struct dfi_frame *frame)
+{
+    size_t size = (unsigned)frame->args[2] < 32768 ? (unsigned)frame->args[2] : 32768;
+    struct dfi_record record;
+    char *buffer;
+    long ret;
+
+    if (!dfi_fd_is_ours(frame->args[0]))
+        return DFI_PASS;
+    if (!(buffer = dfi_alloc(size + 1)))
+        return -ENOMEM;
+    dfi_record_begin(&record);
+    ret = df_call_getdents(DF_FD_BASE + (int)frame->args[0], buffer, size);
+    if (ret > 0)
+        ret = show_old(buffer, ret, frame->args[1]);
+    dfi_record_end(&record);
+    dfi_free(buffer);
+    return ret;
+}
+
+/* ---- getcwd ---------------------------------------------------------------------------------- */
+
+long dfi_do_getcwd(struct dfi_frame *frame)
+{
+    struct dfi_files *files = dfi_process()->files;
+    char name[PATH_MAX];
+    size_t shown;
+    long len;
+
+    if (!files->cwd.ours)
+        return DFI_PASS;
+    len = dfi_kernel(__NR_getcwd, name, sizeof(name));
+    if (len < 0)
+        return len;
+    shown = dfi_cwd_shown(files, name, (size_t)len - 1);
+    name[shown] = '\0';
+    if (frame->args[1] < shown + 1)
+        return -ERANGE;
+    return dfi_copy_to((void *)frame->args[0], name, shown + 1) < 0 ? -EFAULT : (long)shown + 1;
+}
+
+/* ---- where a path leads ------------------------------------------------------------------------
+ */
+
+/* An absolute path of directories without symlinks and ".."; in place. */
+struct place {
+    char done[PATH_MAX], rest[PATH_MAX];
+    size_t len; /* of done */
+    unsigned links;
+};
+
+static void up(struct place *p)
+{
+    while (p->len > 0 && p->done[--p->len] != '/')
+        ;
+    p->done[p->len] = '\0';
+}
+
+static long read_any_link(const char *path, char target[PATH_MAX])
+{
+    long ret = df_call_readlinkat(AT_FDCWD, path, target, PATH_MAX - 1);
+
+    if (ret == DF_NOT_OURS)
+        ret = dfi_kernel(__NR_readlink, path, target, PATH_MAX - 1);
+    return ret;
+}
+
+static long follow(struct place *p, char target[PATH_MAX], long len)
+{
+    if (++p->links > DF_LINKS_MAX)
+        return -ELOOP;
+    target[len] = '\0';
+    if (target[0] == '/')
+        p->len = 0;
+    else
+        up(p);
+    p->done[p->len] = '\0';
+    return df_walk_join(p->rest, target, (size_t)len, p->rest);
+}
+
+static long step(struct place *p)
+{
+    const char *name = p->rest + strspn(p->rest, "/"), *end = df_scan_end(name);
+    char target[PATH_MAX];
+    size_t len = (size_t)(end - name);
+    long ret;
+
+    if (len == 0 || df_scan_dots(name) != 0) {
+        if (len > 0 && df_scan_dots(name) == 2)
+            up(p);
+        memmove(p->rest, end, strlen(end) + 1);
+        return 0;
+    }
+    if (p->len + 1 + len >= PATH_MAX)
+        return -ENAMETOOLONG;
+    p->done[p->len] = '/';
+    memcpy(p->done + p->len + 1, name, len);
+    p->len += 1 + len;
+    p->done[p->len] = '\0';
+    memmove(p->rest, end, strlen(end) + 1);
+    ret = read_any_link(p->done, target);
+    if (ret > 0)
+        return follow(p, target, ret);
+    return ret == -EINVAL || df_table_below(p->done, p->len) ? 0 : ret;
+}
+
+static long resolve(struct place *p, const char *path)
+{
+    long ret = 0;
+
+    p->len = 0;
+    p->links = 0;
+    p->done[0] = '\0';
+    strcpy(p->rest, path);
+    while (ret == 0 && p->rest[0] != '\0')
+        ret = step(p);
+    if (ret == 0 && p->len == 0) {
+        strcpy(p->done, "/");
+        p->len = 1;
+    }
+    return ret;
+}
+
+static bool is_ours(const struct place *p)
+{
+    return df_table_lookup(p->done, p->len) != NULL;
+}
+
+/* ---- chdir ----------------------------------------------------------------------------------- */
+
+/* To a directory of a mount, which has been looked at, or, by a link in a mount, to a real one. */
+static long enter(struct dfi_files *files, const char *path)
+{
+    struct place p;
+    long ret = resolve(&p, path);
+
+    if (ret < 0)
+        return ret;
+    if (is_ours(&p))
+        return dfi_cwd_set(files, p.done, p.len);
+    ret = dfi_kernel(__NR_chdir, p.done);
+    if (ret == 0)
+        dfi_cwd_changed(files);
+    return ret;
+}
+
+/* 0: a directory of a mount that may be entered. */
+static long look(int dirfd, const char *path, int flags)
+{
+    struct stat st;
+    int ret = df_call_fstatat(dirfd, path, &st, flags);
+
+    if (ret < 0)
+        return ret;
+    if (!S_ISDIR(st.st_mode))
+        return -ENOTDIR;
+    return df_call_faccessat(dirfd, path, X_OK, flags | AT_EACCESS);
+}
+
+/* The name under which a descriptor of ours was opened, if it is still that of the same file. */
+static long name_of(const struct dfi_files *files, int fd, char out[PATH_MAX])
+{
+    uint64_t handle = dfi_file_of(files, fd);
+    struct stat st, own;
+    int ret = df_call_fstat(DF_FD_BASE + fd, &own);
+
+    if (ret < 0)
+        return ret;
+    memcpy(out, files->shared->names[df_handle_index(handle)], PATH_MAX);
+    out[PATH_MAX - 1] = '\0';
+    if (out[0] != '/')
+        return -ENOENT;
+    ret = df_call_fstatat(AT_FDCWD, out, &st, 0);
+    return ret < 0 || st.st_ino != own.st_ino ? -ENOENT : 0;
+}
+
+static long enter_fd(struct dfi_files *files, int fd)
+{
+    char path[PATH_MAX];
+    long ret = look(DF_FD_BASE + fd, "", AT_EMPTY_PATH);
+
+    if (ret == 0)
+        ret = name_of(files, fd, path);
+    return ret < 0 ? ret : enter(files, path);
+}
+
+long dfi_do_chdir(struct dfi_frame *frame)
+{
+    struct dfi_way way;
+    struct dfi_leg *leg = &way.leg[0];
+    long ret = dfi_way_begin(&way, frame);
+
+    while (dfi_way_next(&way, &ret))
+        ret = look(leg->dirfd, leg->path, dfi_way_flags(leg));
+    if (ret == 0 && !way.ours) {
+        dfi_cwd_changed(way.record.files);
+    } else if (ret == 0 && leg->empty) {
+        ret = enter_fd(way.record.files, leg->dirfd - DF_FD_BASE);
+    } else if (ret == 0) {
+        char path[PATH_MAX];
+
+        if (leg->path[0] == '/')
+            strcpy(path, leg->path);
+        else /* a real directory below which a mount lies */
+            ret = df_walk_directory_name(AT_FDCWD, path);
+        if (ret >= 0 && leg->path[0] != '/')
+            ret = df_walk_join(path, path, (size_t)ret, leg->path);
+        if (ret >= 0)
+            ret = enter(way.record.files, path);
+    }
+    return dfi_way_end(&way, ret);
+}
+
+long dfi_do_fchdir(struct dfi_frame *frame)
+{
+    struct dfi_files *files = dfi_process()->files;
+    struct dfi_record record;
+    long ret;
+
+    if (!dfi_fd_is_ours(frame->args[0])) {
+        ret = dfi_kernel(__NR_fchdir, frame->args[0]);
+        if (ret == 0)
+            dfi_cwd_changed(files);
+        return ret;
+    }
+    dfi_record_begin(&record);
+    ret = enter_fd(files, (int)frame->args[0]);
+    dfi_record_end(&record);
+    return ret;
+}

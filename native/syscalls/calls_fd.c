@@ -1,0 +1,365 @@
+/*
+ * calls_fd.c - what is done to descriptors: close, dup, fcntl, ioctl. The kernel does it to the
+ * placeholder; here the process's map follows, and locks get absolute offsets.
+ */
+#include <asm/ioctls.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <linux/fs.h>
+#include <string.h>
+
+#include "core/calls.h"
+#include "core/fd.h"
+#include "syscalls/files.h"
+#include "syscalls/linger.h"
+#include "syscalls/record.h"
+
+/* ---- close ----------------------------------------------------------------------------------- */
+
+long dfi_do_close(struct dfi_frame *frame)
+{
+    int fd = (int)frame->args[0];
+
+    if (dfi_fd_is_ours(frame->args[0]))
+        return dfi_fd_close(dfi_process()->files, fd);
+    dfi_linger_freed(dfi_process()->files, (unsigned)fd);
+    return dfi_other_fd(frame->args[0]);
+}
+
+/* The lowest descriptor of the core's own in the range; UINT_MAX: none. */
+static unsigned next_hidden(unsigned first, unsigned last)
+{
+    const struct dfi_process *process = dfi_process();
+    unsigned next = UINT_MAX;
+
+    for (int i = 0; i < process->hidden_count; i++) {
+        unsigned fd = (unsigned)process->hidden[i];
+
+        if (process->hidden[i] >= 0 && fd >= first && fd <= last && fd < next)
+            next = fd;
+    }
+    return next;
+}
+
+static void forget_range(struct dfi_files *files, unsigned first, unsigned last)
+{
+    unsigned top = (unsigned)atomic_load(&files->top);
+
+    for (unsigned fd = first; fd < top && fd <= last; fd++)
+        if (dfi_file_of(files, fd))
+            dfi_fd_replace(files, (int)fd, 0);
+}
+
+long dfi_do_close_range(struct dfi_frame *frame)
+{
+    unsigned first = (unsigned)frame->args[0], last = (unsigned)frame->args[1];
+    unsigned flags = (unsigned)frame->args[2], hidden;
+    long ret = 0;
+
+    if (first > last || flags & ~(CLOSE_RANGE_UNSHARE | CLOSE_RANGE_CLOEXEC))
+        return -EINVAL;
+    if (!(flags & CLOSE_RANGE_CLOEXEC)) {
+        forget_range(dfi_process()->files, first, last);
+        dfi_linger_freed(dfi_process()->files, first);
+    }
+    while (ret == 0 && (hidden = next_hidden(first, last)) != UINT_MAX) {
+        if (hidden > first)
+            ret = dfi_kernel(__NR_close_range, first, hidden - 1, flags);
+        if (hidden == last)
+            return ret;
+        first = hidden + 1;
+    }
+    return ret < 0 ? ret : dfi_kernel(__NR_close_range, first, last, flags);
+}
+
+/* ---- dup ------------------------------------------------------------------------------------- */
+
+/* The kernel has made the copy. */
+static long enter_copy(struct dfi_files *files, long copy, uint64_t handle)
+{
+    if (copy >= DFI_FD_MAX) {
+        dfi_kernel(__NR_close, copy);
+        return -EMFILE;
+    }
+    if (copy >= 0) {
+        dfi_linger_never_at(files, handle);
+        dfi_fd_enter(files, (int)copy, handle);
+    }
+    return copy;
+}
+
+long dfi_do_dup(struct dfi_frame *frame)
+{
+    struct dfi_files *files = dfi_process()->files;
+    uint64_t handle = dfi_file_of(files, (int)frame->args[0]);
+
+    if (handle)
+        return enter_copy(files, dfi_kernel(__NR_dup, frame->args[0]), handle);
+    return dfi_other_fd(frame->args[0]);
+}
+
+static long dup_to(struct dfi_frame *frame)
+{
+    struct dfi_files *files = dfi_process()->files;
+    int from = (int)frame->args[0], to = (int)frame->args[1];
+    uint64_t handle = dfi_file_of(files, from);
+    long ret;
+
+    if (dfi_is_hidden(dfi_process(), from) || dfi_is_hidden(dfi_process(), to))
+        return -EBADF;
+    if ((!handle && !dfi_file_of(files, to)) || from == to)
+        return DFI_PASS;
+    if (to >= DFI_FD_MAX)
+        return -EBADF;
+    ret = dfi_kernel(frame->nr, from, to, frame->args[2]);
+    if (ret >= 0) {
+        dfi_linger_never_at(files, handle);
+        dfi_fd_replace(files, to, handle);
+    }
+    return ret;
+}
+
+long dfi_do_dup2(struct dfi_frame *frame)
+{
+    return dup_to(frame);
+}
+
+long dfi_do_dup3(struct dfi_frame *frame)
+{
+    return dup_to(frame);
+}
+
+/* ---- fcntl ----------------------------------------------------------------------------------- */
+
+#define SETTABLE (O_APPEND | O_NONBLOCK | O_DIRECT | O_NOATIME | O_ASYNC) /* fcntl(2) */
+
+/* O_NOATIME is for the owner: fcntl(2), EPERM. */
+static long check_noatime(struct dfi_files *files, int fd, int change)
+{
+    struct stat st;
+    int ret;
+
+    if (!(change & O_NOATIME) || files->caller.capable)
+        return 0;
+    ret = df_call_fstat(DF_FD_BASE + fd, &st);
+    return ret < 0 ? ret : st.st_uid == files->caller.uid ? 0 : -EPERM;
+}
+
+static long set_flags(struct dfi_files *files, int fd, struct df_ofd *ofd, int flags)
+{
+    uint32_t old = atomic_load(&ofd->flags);
+    long ret = check_noatime(files, fd, flags & ~(int)old);
+
+    if (ret < 0)
+        return ret;
+    while (!atomic_compare_exchange_weak(
+        &ofd->flags, &old, (old & ~(uint32_t)SETTABLE) | ((uint32_t)flags & SETTABLE)))
+        ;
+    return 0;
+}
+
+/* What SEEK_CUR and SEEK_END mean the kernel does not know: both become SEEK_SET. */
+static long make_absolute(int fd, struct flock *lock)
+{
+    off_t base = 0;
+    struct stat st;
+    int ret = 0;
+
+    if (lock->l_whence == SEEK_CUR)
+        base = df_call_lseek(DF_FD_BASE + fd, 0, SEEK_CUR);
+    else if (lock->l_whence == SEEK_END && (ret = df_call_fstat(DF_FD_BASE + fd, &st)) == 0)
+        base = st.st_size;
+    else if (lock->l_whence != SEEK_SET)
+        return ret < 0 ? ret : -EINVAL;
+    if (base < 0)
+        return base;
+    lock->l_whence = SEEK_SET;
+    return __builtin_add_overflow(base, lock->l_start, &lock->l_start) ? -EOVERFLOW : 0;
+}
+
+/* The kernel keeps the locks, on the placeholder: for all programs of the job. */
+static long record_lock(struct dfi_frame *frame, struct dfi_files *files, struct df_ofd *ofd,
+                        int command)
+{
+    int fd = (int)frame->args[0];
+    void *program = (void *)frame->args[2];
+    struct flock lock;
+    short whence;
+    long ret;
+
+    if (dfi_copy_from(&lock, program, sizeof(lock)) < 0)
+        return -EFAULT;
+    whence = lock.l_whence;
+    if ((ret = make_absolute(fd, &lock)) < 0)
+        return ret;
+    dfi_linger_locked(files, ofd);
+    if (command == F_SETLKW || command == F_OFD_SETLKW)
+        return dfi_kernel_wait(__NR_fcntl, fd, command, &lock);
+    ret = dfi_kernel(__NR_fcntl, fd, command, &lock);
+    if (ret < 0 || (command != F_GETLK && command != F_OFD_GETLK))
+        return ret;
+    if (lock.l_type == F_UNLCK) { /* nothing but the type changes */
+        short type = F_UNLCK;
+
+        (void)whence;
+        return dfi_copy_to(program, &type, sizeof(type));
+    }
+    return dfi_copy_to(program, &lock, sizeof(lock));
+}
+
+static long run_fcntl(struct dfi_frame *frame, struct dfi_files *files, int fd, uint64_t handle)
+{
+    struct df_ofd *ofd = dfi_ofd(files, handle);
+    int command = (int)frame->args[1];
+
+    if (!ofd)
+        return -EIO;
+    switch (command) {
+    case F_DUPFD:
+    case F_DUPFD_CLOEXEC:
+        return enter_copy(files, dfi_kernel(__NR_fcntl, fd, command, frame->args[2]), handle);
+    case F_GETFL:
+        return (long)atomic_load(&ofd->flags);
+    case F_SETFL:
+        if (atomic_load(&ofd->flags) & O_PATH)
+            return -EBADF;
+        return set_flags(files, fd, ofd, (int)frame->args[2]);
+    case F_GETLK:
+    case F_SETLK:
+    case F_SETLKW:
+    case F_OFD_GETLK:
+    case F_OFD_SETLK:
+    case F_OFD_SETLKW:
+        return record_lock(frame, files, ofd, command);
+    case F_SETLEASE:
+    case F_GETLEASE:
+        return -EINVAL;
+    case F_NOTIFY: /* without events it ends watching: there is nothing to end */
+        return (unsigned)frame->args[2] & ~DN_MULTISHOT ? -EINVAL : 0;
+    case F_ADD_SEALS:
+    case F_GET_SEALS:
+        return -EINVAL;
+    case F_GETFD:
+        return DFI_PASS;
+    default: /* sets something of the descriptor, or of its description */
+        dfi_linger_never(ofd);
+        return DFI_PASS;
+    }
+}
+
+long dfi_do_fcntl(struct dfi_frame *frame)
+{
+    struct dfi_files *files = dfi_process()->files;
+    int fd = (int)frame->args[0];
+    uint64_t handle = dfi_file_of(files, fd);
+    struct dfi_record record;
+    long ret;
+
+    if (!handle)
+        return dfi_other_fd(frame->args[0]);
+    dfi_record_begin(&record);
+    ret = run_fcntl(frame, files, fd, handle);
+    dfi_record_end(&record);
+    return ret;
+}
+
+/* The kernel's, on the placeholder. */
+long dfi_do_flock(struct dfi_frame *frame)
+{
+    struct dfi_files *files = dfi_process()->files;
+
+    dfi_linger_never_at(files, dfi_file_of(files, (int)frame->args[0]));
+    return dfi_other_fd(frame->args[0]);
+}
+
+/* ---- ioctl ----------------------------------------------------------------------------------- */
+
+static long bytes_left(int fd, void *program)
+{
+    off_t position;
+    struct stat st;
+    int ret = df_call_fstat(DF_FD_BASE + fd, &st), left;
+
+    if (ret < 0)
+        return ret;
+    if (!S_ISREG(st.st_mode))
+        return -ENOTTY;
+    position = df_call_lseek(DF_FD_BASE + fd, 0, SEEK_CUR);
+    left = (int)(st.st_size - position);
+    return position < 0 ? position : dfi_copy_to(program, &left, sizeof(left));
+}
+
+static long set_nonblock(struct dfi_files *files, int fd, const void *program)
+{
+    struct df_ofd *ofd = dfi_ofd(files, dfi_file_of(files, fd));
+    int on;
+
+    if (dfi_copy_from(&on, program, sizeof(on)) < 0)
+        return -EFAULT;
+    if (!ofd)
+        return -EBADF;
+    if (on)
+        atomic_fetch_or(&ofd->flags, O_NONBLOCK);
+    else
+        atomic_fetch_and(&ofd->flags, ~(uint32_t)O_NONBLOCK);
+    return 0;
+}
+
+/* Where the blocks are to come from, as native/core numbers it. */
+static long clone_from(int fd, unsigned long source)
+{
+    int from = dfi_fd_is_ours(source) ? DF_FD_BASE + (int)source : (int)source;
+
+    if (from == (int)source && dfi_kernel(__NR_fcntl, source, F_GETFD) < 0)
+        return -EBADF;
+    return df_call_ioctl(DF_FD_BASE + fd, FICLONE, (void *)(intptr_t)from);
+}
+
+static long clone_range(int fd, const void *program)
+{
+    struct file_clone_range range;
+
+    if (dfi_copy_from(&range, program, sizeof(range)) < 0)
+        return -EFAULT;
+    return clone_from(fd, (unsigned long)range.src_fd);
+}
+
+static long run_ioctl(struct dfi_frame *frame, int fd)
+{
+    unsigned long request = (unsigned)frame->args[1];
+    void *argument = (void *)frame->args[2];
+
+    switch (request) {
+    case FIOCLEX:
+    case FIONCLEX:
+    case FIOASYNC:
+        dfi_linger_never_at(dfi_process()->files, dfi_file_of(dfi_process()->files, fd));
+        return DFI_PASS;
+    case FIONBIO:
+        return set_nonblock(dfi_process()->files, fd, argument);
+    case FIONREAD:
+        return bytes_left(fd, argument);
+    case FICLONE:
+        return clone_from(fd, frame->args[2]);
+    case FICLONERANGE:
+        return clone_range(fd, argument);
+    default:
+        if (request >> 8 == 'T') /* terminals' */
+            return -ENOTTY;
+        return df_call_ioctl(DF_FD_BASE + fd, request, argument);
+    }
+}
+
+long dfi_do_ioctl(struct dfi_frame *frame)
+{
+    int fd = (int)frame->args[0];
+    struct dfi_record record;
+    long ret;
+
+    if (!dfi_fd_is_ours(frame->args[0]))
+        return DFI_PASS;
+    dfi_record_begin(&record);
+    ret = run_ioctl(frame, fd);
+    dfi_record_end(&record);
+    return ret;
+}

@@ -1,0 +1,144 @@
+/*
+ * calls_io.c - data: read and write in all their forms, lseek, fsync, ftruncate, fallocate.
+ *
+ * The program's buffers are handed down as they are: only the channel touches them, with copies
+ * that survive a fault.
+ */
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/uio.h>
+
+#include "channel/trip.h"
+#include "core/calls.h"
+#include "core/fd.h"
+#include "syscalls/files.h"
+#include "syscalls/record.h"
+
+/* The number that native/core knows the call's descriptor by. */
+static int ours(const struct dfi_frame *frame)
+{
+    return DF_FD_BASE + (int)frame->args[0];
+}
+
+/* The whole of a handler: what follows is done for a descriptor of ours. */
+#define DFI_BY_FD(name, ...)                                                                       \
+    long dfi_do_##name(struct dfi_frame *frame)                                                    \
+    {                                                                                              \
+        struct dfi_record record;                                                                  \
+        const unsigned long *a = frame->args;                                                      \
+        long ret;                                                                                  \
+                                                                                                   \
+        (void)a;                                                                                   \
+        if (!dfi_fd_is_ours(frame->args[0]))                                                       \
+            return DFI_PASS;                                                                       \
+        dfi_record_begin(&record);                                                                 \
+        ret = __VA_ARGS__;                                                                         \
+        dfi_record_end(&record);                                                                   \
+        return ret;                                                                                \
+    }
+
+DFI_BY_FD(read, df_call_read(ours(frame), (void *)a[1], a[2]))
+DFI_BY_FD(write, df_call_write(ours(frame), (const void *)a[1], a[2]))
+DFI_BY_FD(pread64, df_call_pread(ours(frame), (void *)a[1], a[2], (off_t)a[3]))
+DFI_BY_FD(pwrite64, df_call_pwrite(ours(frame), (const void *)a[1], a[2], (off_t)a[3]))
+DFI_BY_FD(lseek, df_call_lseek(ours(frame), (off_t)a[1], (int)a[2]))
+DFI_BY_FD(fsync, df_call_fsync(ours(frame)))
+DFI_BY_FD(fdatasync, df_call_fdatasync(ours(frame)))
+DFI_BY_FD(sync_file_range, df_call_fdatasync(ours(frame)))
+DFI_BY_FD(ftruncate, df_call_ftruncate(ours(frame), (off_t)a[1]))
+DFI_BY_FD(fallocate, df_call_fallocate(ours(frame), (int)a[1], (off_t)a[2], (off_t)a[3]))
+DFI_BY_FD(fadvise64, df_call_fadvise(ours(frame), (off_t)a[1], (off_t)a[2], (int)a[3]))
+
+/* A FUSE file system does not hear of syncfs(2) or sync(2); it gets what is kept of its writes. */
+static long sync_all(void)
+{
+    struct df_trip trip = {.link = &dfi_process()->files->link};
+    struct dfi_record record;
+    long ret;
+
+    dfi_record_begin(&record);
+    ret = df_trip_sync(&trip);
+    dfi_record_end(&record);
+    return ret;
+}
+
+long dfi_do_syncfs(struct dfi_frame *frame)
+{
+    return dfi_fd_is_ours(frame->args[0]) ? sync_all() : DFI_PASS;
+}
+
+/* Those of the kernel's file systems are the kernel's. */
+long dfi_do_sync(struct dfi_frame *frame)
+{
+    (void)frame;
+    if (dfi_process()->files->link.segment)
+        sync_all();
+    return DFI_PASS;
+}
+
+static long read_ahead(const struct dfi_frame *frame)
+{
+    int ret = df_call_fadvise(ours(frame), (off_t)frame->args[1], (off_t)frame->args[2],
+                              POSIX_FADV_WILLNEED);
+
+    return ret == -ESPIPE ? -EINVAL : ret;
+}
+
+DFI_BY_FD(readahead, read_ahead(frame))
+
+/* ---- vectors --------------------------------------------------------------------------------- */
+
+/* The program's vector, its memory not looked at. 0 or -errno: import_iovec() of the kernel. */
+static long take_vector(const struct dfi_frame *frame, struct iovec iov[IOV_MAX])
+{
+    unsigned long count = frame->args[2];
+
+    if (count > IOV_MAX)
+        return -EINVAL;
+    return dfi_copy_from(iov, (const void *)frame->args[1], count * sizeof(iov[0]));
+}
+
+#define AT_POSITION (-1) /* preadv2(2): the file's own */
+
+static long run_vector(const struct dfi_frame *frame, bool positioned, bool write)
+{
+    off_t offset = positioned ? (off_t)frame->args[3] : AT_POSITION;
+    int count = (int)frame->args[2];
+    struct iovec iov[IOV_MAX];
+    long ret = take_vector(frame, iov);
+
+    if (ret < 0)
+        return ret;
+    if (positioned)
+        return write ? df_call_pwritev(ours(frame), iov, count, offset)
+                     : df_call_preadv(ours(frame), iov, count, offset);
+    return write ? df_call_writev(ours(frame), iov, count) : df_call_readv(ours(frame), iov, count);
+}
+
+DFI_BY_FD(readv, run_vector(frame, false, false))
+DFI_BY_FD(writev, run_vector(frame, false, true))
+DFI_BY_FD(preadv, run_vector(frame, true, false))
+DFI_BY_FD(pwritev, run_vector(frame, true, true))
+
+#define RWF_KNOWN 0x7 /* RWF_HIPRI, RWF_DSYNC, RWF_SYNC: hints, and what fdatasync does */
+#define RWF_SYNCS 0x6
+
+static long run_vector_flags(const struct dfi_frame *frame, bool write)
+{
+    unsigned flags = (unsigned)frame->args[5];
+    bool positioned = (off_t)frame->args[3] != AT_POSITION;
+    long ret;
+
+    if (flags & ~RWF_KNOWN)
+        return -EOPNOTSUPP;
+    ret = run_vector(frame, positioned, write);
+    if (ret > 0 && write && flags & RWF_SYNCS) {
+        int synced = df_call_fdatasync(ours(frame));
+
+        return synced < 0 ? synced : ret;
+    }
+    return ret;
+}
+
+DFI_BY_FD(preadv2, run_vector_flags(frame, false))
+DFI_BY_FD(pwritev2, run_vector_flags(frame, true))

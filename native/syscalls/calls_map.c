@@ -1,0 +1,256 @@
+/*
+ * calls_map.c - mmap, munmap, msync, mremap.
+ *
+ * A private mapping of a small file is anonymous memory, filled at once. Any other is the kernel's
+ * mapping of the data file, which has the file's bytes, or will have them (shadow_map.c, map.h).
+ */
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "core/calls.h"
+#include "core/fd.h"
+#include "intercept/rewrite.h"
+#include "syscalls/map.h"
+#include "syscalls/shadow.h"
+
+#define PAGE            4096ul
+#define IS_ERROR(value) ((value) < 0 && (value) > -4096)
+
+static size_t whole_pages(size_t length)
+{
+    return (length + PAGE - 1) & ~(PAGE - 1);
+}
+
+/* ---- code of the kernel's files ---------------------------------------------------------------
+ */
+
+/* A private mapping of a file that is no file of a mount, as libraries are mapped. */
+static bool is_code(const unsigned long a[6])
+{
+    return dfi_rewrite_on && a[2] == (PROT_READ | PROT_EXEC) &&
+           (a[3] & (MAP_TYPE | MAP_ANONYMOUS)) == MAP_PRIVATE &&
+           !dfi_is_hidden(dfi_process(), (int)a[4]);
+}
+
+/* ---- mmap ------------------------------------------------------------------------------------ */
+
+struct request {
+    unsigned long address, length, prot, flags, offset;
+    int fd;
+    uint64_t handle;
+};
+
+static long check(const struct request *r, const struct df_ofd *ofd)
+{
+    int mode = (int)atomic_load(&ofd->flags);
+
+    if (mode & O_PATH)
+        return -EBADF;
+    if (r->length == 0 || r->offset & (PAGE - 1) || (off_t)r->offset < 0)
+        return -EINVAL;
+    if (whole_pages(r->length) == 0)
+        return -ENOMEM;
+    if ((mode & O_ACCMODE) == O_WRONLY)
+        return -EACCES;
+    return ofd->kind == DF_KIND_REGULAR ? 0 : -ENODEV;
+}
+
+/* How many bytes the file had; behind them it stays zero. */
+static long fill(const struct request *r, char *memory)
+{
+    size_t done = 0;
+
+    while (done < r->length) {
+        ssize_t ret = df_call_pread(DF_FD_BASE + r->fd, memory + done, r->length - done,
+                                    (off_t)(r->offset + done));
+
+        if (ret < 0)
+            return ret;
+        if (ret == 0)
+            break;
+        done += (size_t)ret;
+    }
+    return (long)done;
+}
+
+/* Pages behind the end of a file give SIGBUS, mmap(2): those of an empty file do. */
+static long end_memory(unsigned long from, unsigned long end, unsigned long prot)
+{
+    long empty, at;
+
+    if (from >= end)
+        return 0;
+    empty = dfi_kernel(__NR_memfd_create, "directfuse-end", MFD_CLOEXEC);
+    if (empty < 0)
+        return empty;
+    at = dfi_kernel(__NR_mmap, from, end - from, prot, MAP_PRIVATE | MAP_FIXED, empty, 0);
+    dfi_kernel(__NR_close, empty);
+    return IS_ERROR(at) ? at : 0;
+}
+
+static long map_private(const struct request *r)
+{
+    unsigned long flags = (r->flags & ~(unsigned long)(MAP_TYPE | MAP_SYNC | MAP_POPULATE)) |
+                          MAP_PRIVATE | MAP_ANONYMOUS;
+    long at = dfi_kernel(__NR_mmap, r->address, r->length, PROT_READ | PROT_WRITE, flags, -1, 0);
+    long ret;
+
+    if (IS_ERROR(at))
+        return at;
+    ret = fill(r, (char *)at);
+    if (ret >= 0)
+        ret = end_memory((unsigned long)at + whole_pages((size_t)ret),
+                         (unsigned long)at + whole_pages(r->length), r->prot);
+    if (ret == 0 && r->prot != (PROT_READ | PROT_WRITE))
+        ret = dfi_kernel(__NR_mprotect, at, r->length, r->prot);
+    if (ret < 0) {
+        dfi_kernel(__NR_munmap, at, r->length);
+        return ret;
+    }
+    return at;
+}
+
+/* Whether its memory is brought when it is touched. */
+static bool is_late(const struct df_ofd *ofd)
+{
+    return __atomic_load_n(&ofd->door[0], __ATOMIC_ACQUIRE) & DFI_SHADOW_CHUNKED;
+}
+
+static long map_data(struct dfi_files *files, const struct request *r, const struct df_ofd *ofd,
+                     bool late)
+{
+    bool at_once = !late || r->prot & PROT_EXEC; /* whether it may be executed is seen here */
+    unsigned long flags = late ? r->flags & ~(unsigned long)(MAP_POPULATE | MAP_LOCKED) : r->flags;
+    long at, data = dfi_shadow_data(
+                 files, ofd, (atomic_load(&ofd->flags) & O_ACCMODE) == O_RDWR ? O_RDWR : O_RDONLY);
+
+    if (data < 0)
+        return data;
+    at = dfi_kernel(__NR_mmap, r->address, r->length, at_once ? r->prot : PROT_NONE, flags, data,
+                    r->offset);
+    dfi_kernel(__NR_close, data);
+    if (late && at_once && !IS_ERROR(at))
+        dfi_kernel(__NR_mprotect, at, r->length, PROT_NONE);
+    return at;
+}
+
+static long map_file(struct dfi_files *files, const struct request *r, const struct df_ofd *ofd)
+{
+    struct dfi_mapping m = {.handle = r->handle,
+                            .offset = (off_t)r->offset,
+                            .prot = (int)r->prot,
+                            .shared = (r->flags & MAP_TYPE) != MAP_PRIVATE,
+                            .locked = r->flags & MAP_LOCKED};
+    long at, ret = dfi_shadow_map(files, r->handle);
+
+    if (ret < 0)
+        return ret;
+    m.late = is_late(ofd);
+    at = map_data(files, r, ofd, m.late);
+    if (at == -EPERM && r->prot & PROT_EXEC) /* the shadow directory is mounted noexec */
+        return map_private(r);
+    if (IS_ERROR(at))
+        return at;
+    m.start = (uintptr_t)at;
+    m.end = (uintptr_t)at + whole_pages(r->length);
+    dfi_fd_hold(files, r->handle);
+    if (dfi_maps_add(files, &m) < 0) {
+        dfi_fd_drop(files, r->handle, false);
+        dfi_kernel(__NR_munmap, at, r->length);
+        return -ENOMEM;
+    }
+    return at;
+}
+
+/* Copying a part of a large file is no waste: libraries are mapped so, and headers of archives. */
+static bool is_small(const struct request *r)
+{
+    return r->length <= (size_t)DFI_SHADOW_WHOLE || r->prot & PROT_EXEC;
+}
+
+static long map_ours(struct dfi_files *files, const struct request *r)
+{
+    const struct df_ofd *ofd = dfi_ofd(files, r->handle);
+    unsigned long type = r->flags & MAP_TYPE;
+    long ret = ofd ? check(r, ofd) : -EBADF;
+
+    if (ret < 0)
+        return ret;
+    if (type == MAP_PRIVATE)
+        return is_small(r) ? map_private(r) : map_file(files, r, ofd);
+    if (type != MAP_SHARED && type != MAP_SHARED_VALIDATE)
+        return -EINVAL;
+    if (r->prot & PROT_WRITE && (atomic_load(&ofd->flags) & O_ACCMODE) != O_RDWR)
+        return -EACCES;
+    return map_file(files, r, ofd);
+}
+
+long dfi_do_mmap(struct dfi_frame *frame)
+{
+    struct dfi_files *files = dfi_process()->files;
+    const unsigned long *a = frame->args;
+    struct request r = {a[0], a[1], a[2], a[3], a[5], (int)a[4], 0};
+    struct dfi_record record;
+    long ret;
+
+    if (r.flags & (MAP_FIXED) && !(r.flags & MAP_FIXED_NOREPLACE) && files->maps)
+        dfi_maps_cut(files, r.address, r.address + whole_pages(r.length));
+    if (r.flags & MAP_ANONYMOUS || !(r.handle = dfi_file_of(files, r.fd)))
+        return is_code(a) ? dfi_rewrite_map(a[0], a[1], a[3], r.fd, a[5]) : DFI_PASS;
+    dfi_record_begin(&record);
+    ret = map_ours(files, &r);
+    dfi_record_end(&record);
+    return ret;
+}
+
+/* ---- the rest -------------------------------------------------------------------------------- */
+
+long dfi_do_munmap(struct dfi_frame *frame)
+{
+    struct dfi_files *files = dfi_process()->files;
+
+    if (files->maps && !(frame->args[0] & (PAGE - 1)) && frame->args[1] > 0)
+        dfi_maps_cut(files, frame->args[0], frame->args[0] + whole_pages(frame->args[1]));
+    return DFI_PASS;
+}
+
+long dfi_do_mprotect(struct dfi_frame *frame)
+{
+    const unsigned long *a = frame->args;
+
+    if (dfi_process()->late == 0 || a[0] & (PAGE - 1))
+        return DFI_PASS;
+    return dfi_maps_protect(dfi_process()->files, a[0], a[0] + whole_pages(a[1]), (int)a[2]);
+}
+
+long dfi_do_msync(struct dfi_frame *frame)
+{
+    struct dfi_files *files = dfi_process()->files;
+    unsigned long flags = frame->args[2];
+    long ret;
+
+    if (!files->maps)
+        return DFI_PASS;
+    ret = dfi_kernel(__NR_msync, frame->args[0], frame->args[1], flags); /* its errors first */
+    if (ret == 0 && flags & (MS_SYNC | MS_ASYNC))
+        ret = dfi_maps_write_back(files, frame->args[0],
+                                  frame->args[0] + whole_pages(frame->args[1]), flags & MS_SYNC);
+    return ret;
+}
+
+long dfi_do_mremap(struct dfi_frame *frame)
+{
+    struct dfi_files *files = dfi_process()->files;
+    const unsigned long *a = frame->args;
+    long at;
+
+    if (!files->maps)
+        return DFI_PASS;
+    if (a[3] & MREMAP_FIXED)
+        dfi_maps_cut(files, a[4], a[4] + whole_pages(a[2]));
+    dfi_maps_unready(files, a[0], a[0] + whole_pages(a[1]));
+    at = dfi_kernel(__NR_mremap, a[0], a[1], a[2], a[3], a[4]);
+    if (!IS_ERROR(at))
+        dfi_maps_move(files, a[0], whole_pages(a[1]), (uintptr_t)at, whole_pages(a[2]));
+    return at;
+}

@@ -1,0 +1,252 @@
+/*
+ * calls_name.c - entries of directories: mkdir, mknod, unlink, rmdir, rename, link, symlink,
+ * readlink and their relatives.
+ */
+#include <fcntl.h>
+#include <string.h>
+
+#include "core/calls.h"
+#include "core/fd.h"
+#include "core/route.h"
+#include "syscalls/cwd.h"
+#include "syscalls/proc.h"
+#include "syscalls/shadow.h"
+#include "syscalls/way.h"
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+static long make_directory(struct dfi_frame *frame, mode_t mode)
+{
+    struct dfi_way way;
+    long ret = dfi_way_begin(&way, frame);
+
+    while (dfi_way_next(&way, &ret))
+        ret = df_call_mkdirat(way.leg[0].dirfd, way.leg[0].path, mode);
+    return dfi_way_end(&way, ret);
+}
+
+long dfi_do_mkdir(struct dfi_frame *frame)
+{
+    return make_directory(frame, (mode_t)frame->args[1]);
+}
+
+long dfi_do_mkdirat(struct dfi_frame *frame)
+{
+    return make_directory(frame, (mode_t)frame->args[2]);
+}
+
+static long make_node(struct dfi_frame *frame, mode_t mode, unsigned long device)
+{
+    struct dfi_way way;
+    long ret = dfi_way_begin(&way, frame);
+
+    while (dfi_way_next(&way, &ret))
+        ret = df_call_mknodat(way.leg[0].dirfd, way.leg[0].path, mode, (dev_t)(unsigned)device);
+    return dfi_way_end(&way, ret);
+}
+
+long dfi_do_mknod(struct dfi_frame *frame)
+{
+    return make_node(frame, (mode_t)frame->args[1], frame->args[2]);
+}
+
+long dfi_do_mknodat(struct dfi_frame *frame)
+{
+    return make_node(frame, (mode_t)frame->args[2], frame->args[3]);
+}
+
+static long make_symlink(struct dfi_frame *frame)
+{
+    char target[PATH_MAX];
+    struct dfi_way way;
+    long ret = dfi_copy_path(target, (const char *)frame->args[0], sizeof(target));
+
+    if (ret < 0)
+        return ret;
+    ret = dfi_way_begin(&way, frame);
+    while (dfi_way_next(&way, &ret))
+        ret = df_call_symlinkat(target, way.leg[0].dirfd, way.leg[0].path);
+    return dfi_way_end(&way, ret);
+}
+
+long dfi_do_symlink(struct dfi_frame *frame)
+{
+    return make_symlink(frame);
+}
+
+long dfi_do_symlinkat(struct dfi_frame *frame)
+{
+    return make_symlink(frame);
+}
+
+/* ---- removing -------------------------------------------------------------------------------- */
+
+static long remove_entry(struct dfi_frame *frame, int flags)
+{
+    char path[PATH_MAX];
+    struct dfi_way way;
+    long ret = dfi_way_begin(&way, frame);
+
+    while (dfi_way_next(&way, &ret))
+        ret = df_call_unlinkat(way.leg[0].dirfd, way.leg[0].path, flags);
+    if (ret == 0 && way.ours && flags & AT_REMOVEDIR && dfi_way_absolute(&way, &way.leg[0], path))
+        dfi_cwd_removed(way.record.files, path);
+    return dfi_way_end(&way, ret);
+}
+
+long dfi_do_unlink(struct dfi_frame *frame)
+{
+    return remove_entry(frame, 0);
+}
+
+long dfi_do_rmdir(struct dfi_frame *frame)
+{
+    return remove_entry(frame, AT_REMOVEDIR);
+}
+
+long dfi_do_unlinkat(struct dfi_frame *frame)
+{
+    return remove_entry(frame, (int)frame->args[2]);
+}
+
+/* ---- moving ---------------------------------------------------------------------------------- */
+
+/* A program that stands in a directory goes with it. */
+static void move_shadow(struct dfi_way *way, unsigned flags)
+{
+    char from[PATH_MAX], to[PATH_MAX];
+
+    if (dfi_way_absolute(way, &way->leg[0], from) && dfi_way_absolute(way, &way->leg[1], to))
+        dfi_cwd_renamed(way->record.files, from, to, flags);
+}
+
+static long rename_by(struct dfi_frame *frame, unsigned flags)
+{
+    struct dfi_way way;
+    const struct dfi_leg *from = &way.leg[0], *to = &way.leg[1];
+    long ret = dfi_way_begin(&way, frame);
+
+    while (dfi_way_next(&way, &ret))
+        ret = df_call_renameat2(from->dirfd, from->path, to->dirfd, to->path, flags);
+    if (ret == 0 && way.ours)
+        move_shadow(&way, flags);
+    return dfi_way_end(&way, ret);
+}
+
+long dfi_do_rename(struct dfi_frame *frame)
+{
+    return rename_by(frame, 0);
+}
+
+long dfi_do_renameat(struct dfi_frame *frame)
+{
+    return rename_by(frame, 0);
+}
+
+long dfi_do_renameat2(struct dfi_frame *frame)
+{
+    return rename_by(frame, (unsigned)frame->args[4]);
+}
+
+/* ---- linking --------------------------------------------------------------------------------- */
+
+static long link_by(struct dfi_frame *frame, int flags)
+{
+    struct dfi_way way;
+    const struct dfi_leg *from = &way.leg[0], *to = &way.leg[1];
+    long ret = dfi_way_begin(&way, frame);
+
+    while (dfi_way_next(&way, &ret))
+        ret = df_call_linkat(from->dirfd, from->path, to->dirfd, to->path,
+                             flags | dfi_way_flags(from));
+    return dfi_way_end(&way, ret);
+}
+
+long dfi_do_link(struct dfi_frame *frame)
+{
+    return link_by(frame, 0);
+}
+
+long dfi_do_linkat(struct dfi_frame *frame)
+{
+    return link_by(frame, (int)frame->args[4]);
+}
+
+/* ---- readlink -------------------------------------------------------------------------------- */
+
+static long show(unsigned long program, size_t size, const char *text, long len)
+{
+    if (len > 0 && (size_t)len > size)
+        len = (long)size;
+    return len > 0 && dfi_copy_to((void *)program, text, (size_t)len) < 0 ? -EFAULT : len;
+}
+
+/* /proc/self/fd/5 and its like, for what is ours. False: another path. */
+static bool read_proc(const char *path, char text[PATH_MAX], long *ret)
+{
+    struct dfi_files *files = dfi_process()->files;
+    const char *rest;
+    enum dfi_proc what;
+    int fd = -1;
+
+    if (path[0] != '/' || path[1] != 'p')
+        return false;
+    what = dfi_proc_look(files, path, &fd, &rest);
+    if (what == DFI_PROC_NONE || *rest != '\0')
+        return false;
+    *ret = dfi_proc_readlink(files, what, fd, text);
+    return true;
+}
+
+/* The kernel may have named what only stands in for something of a mount. */
+static long show_names(const struct dfi_files *files, const char *link, unsigned long program,
+                       size_t size, long len)
+{
+    char text[PATH_MAX];
+    size_t shown;
+
+    if (len <= (long)files->shadow_len || len >= (long)sizeof(text) ||
+        dfi_copy_from(text, (const void *)program, (size_t)len) < 0)
+        return len;
+    shown = dfi_cwd_shown(files, text, (size_t)len);
+    if (shown < (size_t)len)
+        return show(program, size, text, (long)shown);
+    text[len] = '\0';
+    shown = dfi_shadow_shown(files, link, text);
+    return shown == 0 ? len : show(program, size, text, (long)shown);
+}
+
+static long read_link(struct dfi_frame *frame, unsigned long program, int size)
+{
+    char path[PATH_MAX], text[PATH_MAX];
+    struct dfi_way way;
+    const struct dfi_leg *leg = &way.leg[0];
+    long ret =
+        dfi_copy_path(path, (const char *)frame->args[frame->nr == __NR_readlinkat], PATH_MAX);
+
+    if (ret < 0)
+        return ret;
+    if (size <= 0)
+        return -EINVAL;
+    if (read_proc(path, text, &ret))
+        return show(program, (size_t)size, text, ret);
+    ret = dfi_way_begin(&way, frame);
+    while (dfi_way_next(&way, &ret)) {
+        ret = df_call_readlinkat(leg->dirfd, leg->path, text, sizeof(text));
+        if (ret >= 0)
+            ret = show(program, (size_t)size, text, ret);
+    }
+    if (ret > 0 && !way.ours)
+        ret = show_names(way.record.files, path, program, (size_t)size, ret);
+    return dfi_way_end(&way, ret);
+}
+
+long dfi_do_readlink(struct dfi_frame *frame)
+{
+    return read_link(frame, frame->args[1], (int)frame->args[2]);
+}
+
+long dfi_do_readlinkat(struct dfi_frame *frame)
+{
+    return read_link(frame, frame->args[2], (int)frame->args[3]);
+}

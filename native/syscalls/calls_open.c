@@ -1,0 +1,163 @@
+/*
+ * calls_open.c - open, openat, openat2, creat: a file of a mount gets a placeholder.
+ */
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <string.h>
+
+#include "core/calls.h"
+#include "core/fd.h"
+#include "syscalls/node.h"
+#include "syscalls/number.h"
+#include "syscalls/shadow.h"
+#include "syscalls/way.h"
+
+/* ---- the placeholder ------------------------------------------------------------------------- */
+
+static void raise_top(struct dfi_shared *shared, uint32_t index)
+{
+    uint32_t top = atomic_load_explicit(&shared->top, memory_order_relaxed);
+
+    while (top <= index && !atomic_compare_exchange_weak(&shared->top, &top, index + 1))
+        ;
+}
+
+/* As d_tmpfile() of the kernel names what has no name: its directory, "#" and the inode number. */
+static void add_number(char name[PATH_MAX], uint64_t ino)
+{
+    static const char deleted[] = " (deleted)";
+    char number[] = "/#01234567890123456789 (deleted)";
+    size_t len = strlen(name);
+    char *end = mempcpy(dfi_number_put(number + 2, ino), deleted, sizeof(deleted));
+
+    if (len + (size_t)(end - number) <= PATH_MAX)
+        memcpy(name + len, number, (size_t)(end - number));
+}
+
+/* For /proc/self/fd and fchdir(2). */
+static void keep_name(struct dfi_way *way, uint64_t handle, int flags)
+{
+    struct dfi_shared *shared = way->record.files->shared;
+    uint32_t index = df_handle_index(handle);
+
+    raise_top(shared, index);
+    if (!dfi_way_absolute(way, &way->leg[0], shared->names[index]))
+        shared->names[index][0] = '\0';
+    else if ((flags & (O_TMPFILE | O_PATH)) == O_TMPFILE)
+        add_number(shared->names[index], way->record.opened->ino);
+}
+
+/* The file is open on the server, for this process. */
+static long install(struct dfi_way *way, int flags)
+{
+    struct dfi_files *files = way->record.files;
+    uint64_t handle = way->record.opened->host[DFI_HOST_HANDLE];
+    struct df_trip trip = {.link = &files->link};
+    long fd;
+
+    keep_name(way, handle, flags);
+    dfi_shadow_opened(files, handle, flags & O_TRUNC);
+    fd = dfi_shadow_open(files, handle, flags);
+    if (fd >= DFI_FD_MAX) {
+        dfi_kernel(__NR_close, fd);
+        fd = -EMFILE;
+    }
+    if (fd < 0)
+        df_trip_drop(&trip, handle);
+    else
+        dfi_fd_enter(files, (int)fd, handle);
+    return fd;
+}
+
+/* ---- the calls ------------------------------------------------------------------------------- */
+
+/* /dev/fd/5: the same file once more, by its name, as far as it still leads there. */
+static int open_again(struct dfi_way *way, int flags, mode_t mode)
+{
+    struct dfi_leg *leg = &way->leg[0];
+    const struct dfi_files *files = way->record.files;
+    uint64_t handle = dfi_file_of(files, leg->dirfd - DF_FD_BASE);
+    struct stat st, own;
+    int ret = df_call_fstat(leg->dirfd, &own);
+
+    if (ret < 0)
+        return ret;
+    strcpy(leg->text, files->shared->names[df_handle_index(handle)]);
+    leg->path = leg->text;
+    leg->dirfd = AT_FDCWD;
+    leg->empty = false;
+    ret = df_call_fstatat(AT_FDCWD, leg->path, &st, AT_SYMLINK_NOFOLLOW);
+    if (ret < 0)
+        return ret == DF_NOT_OURS ? -ENOENT : ret;
+    return st.st_ino == own.st_ino ? df_call_openat(AT_FDCWD, leg->path, flags, mode) : -ENOENT;
+}
+
+static int open_ours(struct dfi_way *way, int flags, mode_t mode)
+{
+    struct dfi_leg *leg = &way->leg[0];
+    int ret;
+
+    if (leg->empty)
+        return open_again(way, flags & ~(O_CREAT | O_EXCL | O_NOFOLLOW), mode);
+    ret = df_call_openat(leg->dirfd, leg->path, flags, mode);
+    return ret == -ENXIO ? dfi_node_open(way, flags) : ret;
+}
+
+static long open_by(struct dfi_frame *frame, int flags, mode_t mode)
+{
+    struct dfi_way way;
+    long ret = dfi_way_begin(&way, frame);
+
+    way.blocks = true;
+    way.record.changes = flags & (O_CREAT | O_TRUNC) || (flags & O_TMPFILE) == O_TMPFILE;
+    while (dfi_way_next(&way, &ret))
+        ret = open_ours(&way, flags, mode);
+    if (ret == DF_FD_BASE)
+        ret = install(&way, flags);
+    return dfi_way_end(&way, ret);
+}
+
+long dfi_do_open(struct dfi_frame *frame)
+{
+    return open_by(frame, (int)frame->args[1], (mode_t)frame->args[2]);
+}
+
+long dfi_do_openat(struct dfi_frame *frame)
+{
+    return open_by(frame, (int)frame->args[2], (mode_t)frame->args[3]);
+}
+
+long dfi_do_creat(struct dfi_frame *frame)
+{
+    return open_by(frame, O_CREAT | O_WRONLY | O_TRUNC, (mode_t)frame->args[1]);
+}
+
+/* What openat2(2) restricts is asked of the kernel; a mount that answers cannot. */
+static long open_restricted(struct dfi_frame *frame)
+{
+    struct dfi_way way;
+    struct stat st;
+    long ret = dfi_way_begin(&way, frame);
+
+    way.blocks = true;
+    while (dfi_way_next(&way, &ret)) {
+        ret = df_call_fstatat(way.leg[0].dirfd, way.leg[0].path, &st, dfi_way_flags(&way.leg[0]));
+        if (ret != DF_NOT_OURS)
+            ret = -EINVAL;
+    }
+    return dfi_way_end(&way, ret);
+}
+
+long dfi_do_openat2(struct dfi_frame *frame)
+{
+    struct open_how how;
+
+    if (frame->args[3] != sizeof(how) ||
+        dfi_copy_from(&how, (const void *)frame->args[2], sizeof(how)) < 0)
+        return DFI_PASS; /* its errors are the kernel's */
+    if (how.resolve != 0)
+        return open_restricted(frame);
+    if (how.flags > UINT32_MAX || how.mode & ~UINT64_C(07777))
+        return -EINVAL;
+    return open_by(frame, (int)how.flags, (mode_t)how.mode);
+}

@@ -1,0 +1,217 @@
+/*
+ * calls_xattr.c - extended attributes, by path, by link, by descriptor, and relative to a
+ * directory.
+ */
+#include <fcntl.h>
+
+#include "core/calls.h"
+#include "core/fd.h"
+#include "core/route.h"
+#include "syscalls/way.h"
+
+#define NAME_SIZE 256 /* XATTR_NAME_MAX and NUL */
+#define AT_FLAGS  (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)
+
+enum which { GET, SET, LIST, REMOVE };
+
+/* One call, whatever its form. `name`, `value` are the program's. */
+struct request {
+    enum which which;
+    const char *name;
+    void *value;
+    size_t size;
+    int flags; /* XATTR_* */
+    bool nofollow;
+};
+
+/* The name, copied. 0 or -errno. */
+static long take_name(const struct request *r, char name[NAME_SIZE])
+{
+    long len;
+
+    if (r->which == LIST)
+        return 0;
+    len = dfi_copy_path(name, r->name, NAME_SIZE);
+    if (len == -ENAMETOOLONG)
+        return -ERANGE;
+    return len < 0 ? len : 0;
+}
+
+static long by_fd(const struct request *r, int fd)
+{
+    char name[NAME_SIZE];
+    long ret = take_name(r, name);
+
+    if (ret < 0)
+        return ret;
+    switch (r->which) {
+    case GET:
+        return df_call_fgetxattr(fd, name, r->value, r->size);
+    case SET:
+        return df_call_fsetxattr(fd, name, r->value, r->size, r->flags);
+    case LIST:
+        return df_call_flistxattr(fd, r->value, r->size);
+    default:
+        return df_call_fremovexattr(fd, name);
+    }
+}
+
+static long by_path(const struct request *r, const char *path)
+{
+    char name[NAME_SIZE];
+    long ret = take_name(r, name);
+
+    if (ret < 0)
+        return ret;
+    switch (r->which) {
+    case GET:
+        return (r->nofollow ? df_call_lgetxattr : df_call_getxattr)(path, name, r->value, r->size);
+    case SET:
+        return (r->nofollow ? df_call_lsetxattr : df_call_setxattr)(path, name, r->value, r->size,
+                                                                    r->flags);
+    case LIST:
+        return (r->nofollow ? df_call_llistxattr : df_call_listxattr)(path, r->value, r->size);
+    default:
+        return (r->nofollow ? df_call_lremovexattr : df_call_removexattr)(path, name);
+    }
+}
+
+/* native/core knows these calls by path alone; a path relative to a descriptor is made absolute. */
+static long by_leg(struct dfi_way *way, const struct request *r)
+{
+    struct dfi_leg *leg = &way->leg[0];
+    char path[PATH_MAX];
+
+    if (leg->empty || (leg->path && leg->path[0] == '\0' && leg->dirfd >= DF_FD_BASE))
+        return by_fd(r, leg->dirfd);
+    if (leg->dirfd == AT_FDCWD || !leg->path || leg->path[0] == '/')
+        return by_path(r, leg->path);
+    return dfi_way_absolute(way, leg, path) ? by_path(r, path) : DF_NOT_OURS;
+}
+
+static long run(struct dfi_frame *frame, const struct request *r)
+{
+    struct dfi_way way;
+    long ret = dfi_way_begin(&way, frame);
+
+    while (dfi_way_next(&way, &ret))
+        ret = by_leg(&way, r);
+    return dfi_way_end(&way, ret);
+}
+
+static long run_fd(struct dfi_frame *frame, const struct request *r)
+{
+    struct dfi_record record;
+    long ret;
+
+    if (!dfi_fd_is_ours(frame->args[0]))
+        return DFI_PASS;
+    dfi_record_begin(&record);
+    ret = by_fd(r, DF_FD_BASE + (int)frame->args[0]);
+    dfi_record_end(&record);
+    return ret;
+}
+
+/* ---- the old twelve -------------------------------------------------------------------------- */
+
+static struct request get_of(const struct dfi_frame *f, bool nofollow)
+{
+    return (struct request){GET,     (const char *)f->args[1], (void *)f->args[2], f->args[3], 0,
+                            nofollow};
+}
+
+static struct request set_of(const struct dfi_frame *f, bool nofollow)
+{
+    return (struct request){SET,        (const char *)f->args[1], (void *)f->args[2],
+                            f->args[3], (int)f->args[4],          nofollow};
+}
+
+static struct request list_of(const struct dfi_frame *f, bool nofollow)
+{
+    return (struct request){LIST, NULL, (void *)f->args[1], f->args[2], 0, nofollow};
+}
+
+static struct request remove_of(const struct dfi_frame *f, bool nofollow)
+{
+    return (struct request){REMOVE, (const char *)f->args[1], NULL, 0, 0, nofollow};
+}
+
+#define DFI_XATTR(name, make, nofollow, how)                                                       \
+    long dfi_do_##name(struct dfi_frame *frame)                                                    \
+    {                                                                                              \
+        struct request r = make(frame, nofollow);                                                  \
+                                                                                                   \
+        return how(frame, &r);                                                                     \
+    }
+
+DFI_XATTR(getxattr, get_of, false, run)
+DFI_XATTR(lgetxattr, get_of, true, run)
+DFI_XATTR(fgetxattr, get_of, false, run_fd)
+DFI_XATTR(setxattr, set_of, false, run)
+DFI_XATTR(lsetxattr, set_of, true, run)
+DFI_XATTR(fsetxattr, set_of, false, run_fd)
+DFI_XATTR(listxattr, list_of, false, run)
+DFI_XATTR(llistxattr, list_of, true, run)
+DFI_XATTR(flistxattr, list_of, false, run_fd)
+DFI_XATTR(removexattr, remove_of, false, run)
+DFI_XATTR(lremovexattr, remove_of, true, run)
+DFI_XATTR(fremovexattr, remove_of, false, run_fd)
+
+/* ---- those with a directory and flags: Linux 6.13 ---------------------------------------------
+ */
+
+/* struct xattr_args of linux/xattr.h. */
+struct xattr_value {
+    uint64_t value;
+    uint32_t size;
+    uint32_t flags;
+};
+
+static long run_at(struct dfi_frame *frame, struct request *r)
+{
+    unsigned flags = (unsigned)frame->args[2];
+
+    if (flags & ~(unsigned)AT_FLAGS)
+        return -EINVAL;
+    r->nofollow = flags & AT_SYMLINK_NOFOLLOW;
+    return run(frame, r);
+}
+
+static long run_value(struct dfi_frame *frame, enum which which)
+{
+    struct xattr_value given;
+    struct request r = {.which = which, .name = (const char *)frame->args[3]};
+
+    if (frame->args[5] < sizeof(given))
+        return -EINVAL;
+    if (dfi_copy_from(&given, (const void *)frame->args[4], sizeof(given)) < 0)
+        return -EFAULT;
+    r.value = (void *)given.value;
+    r.size = given.size;
+    r.flags = (int)given.flags;
+    return run_at(frame, &r);
+}
+
+long dfi_do_setxattrat(struct dfi_frame *frame)
+{
+    return run_value(frame, SET);
+}
+
+long dfi_do_getxattrat(struct dfi_frame *frame)
+{
+    return run_value(frame, GET);
+}
+
+long dfi_do_listxattrat(struct dfi_frame *frame)
+{
+    struct request r = {LIST, NULL, (void *)frame->args[3], frame->args[4], 0, false};
+
+    return run_at(frame, &r);
+}
+
+long dfi_do_removexattrat(struct dfi_frame *frame)
+{
+    struct request r = {REMOVE, (const char *)frame->args[3], NULL, 0, 0, false};
+
+    return run_at(frame, &r);
+}

@@ -1,0 +1,232 @@
+/*
+ * cwd.c - the working directory in a mount: a shadow directory, and its name.
+ */
+#include "syscalls/cwd.h"
+
+#include <string.h>
+
+#include "core/walk.h"
+
+#define TREE     "/t"
+#define TREE_LEN 2
+
+/* ---- names --------------------------------------------------------------------------------- */
+
+size_t dfi_cwd_shown(const struct dfi_files *files, char *name, size_t len)
+{
+    size_t prefix = files->shadow_len + TREE_LEN;
+
+    if (len < prefix || memcmp(name, files->shadow, files->shadow_len) != 0 ||
+        memcmp(name + files->shadow_len, TREE, TREE_LEN) != 0)
+        return len;
+    if (len == prefix) {
+        name[0] = '/';
+        return 1;
+    }
+    if (name[prefix] != '/')
+        return len;
+    memmove(name, name + prefix, len - prefix);
+    return len - prefix;
+}
+
+int dfi_cwd_shadow(const struct dfi_files *files, const char *path, size_t len, char out[PATH_MAX])
+{
+    char *end;
+
+    if (files->shadow_len + TREE_LEN + len >= PATH_MAX)
+        return -ENAMETOOLONG;
+    end = mempcpy(out, files->shadow, files->shadow_len);
+    end = mempcpy(end, TREE, TREE_LEN);
+    end = mempcpy(end, path, len);
+    *end = '\0';
+    return 0;
+}
+
+/* ---- which there are ------------------------------------------------------------------------- */
+
+/* Most directories that are renamed or removed nobody ever stood in: then there is no shadow to
+ * follow, and the kernel need not be asked. */
+static uint32_t hash_of(const char *path, size_t len)
+{
+    uint32_t hash = 2166136261u;
+
+    for (size_t i = 0; i < len; i++)
+        hash = (hash ^ (unsigned char)path[i]) * 16777619u;
+    return hash % (DFI_ENTERED_WORDS * 64);
+}
+
+/* Before it is made. All above it are made with it. */
+static void note(const struct dfi_files *files, const char *path, size_t len)
+{
+    for (size_t end = len; end > 0; end--)
+        if (end == len || path[end] == '/') {
+            uint32_t bit = hash_of(path, end);
+
+            atomic_fetch_or(&files->shared->entered[bit / 64], UINT64_C(1) << bit % 64);
+        }
+}
+
+static bool may_exist(const struct dfi_files *files, const char *path)
+{
+    uint32_t bit = hash_of(path, strlen(path));
+
+    return atomic_load(&files->shared->entered[bit / 64]) >> bit % 64 & 1;
+}
+
+/* What lies below a directory that was renamed has names that nobody has noted. */
+static void note_all(const struct dfi_files *files)
+{
+    for (unsigned i = 0; i < DFI_ENTERED_WORDS; i++)
+        atomic_store(&files->shared->entered[i], UINT64_MAX);
+}
+
+/* ---- making them ----------------------------------------------------------------------------- */
+
+/* Programs under other ids of the job use it too. */
+static long make_one(const char *path)
+{
+    long ret = dfi_kernel(__NR_mkdir, path, 0777);
+
+    if (ret == 0)
+        dfi_kernel(__NR_chmod, path, 0777);
+    return ret == -EEXIST ? 0 : ret;
+}
+
+long dfi_cwd_make(const struct dfi_files *files, const char *path, size_t len)
+{
+    size_t start = files->shadow_len + TREE_LEN + 1;
+    char out[PATH_MAX];
+    long ret = dfi_cwd_shadow(files, path, len, out);
+
+    if (ret < 0)
+        return ret;
+    note(files, path, len);
+    if ((ret = make_one(out)) != -ENOENT)
+        return ret;
+    for (char *at = out + start; *at != '\0'; at++)
+        if (*at == '/') {
+            *at = '\0';
+            ret = make_one(out);
+            *at = '/';
+            if (ret < 0)
+                return ret;
+        }
+    return make_one(out);
+}
+
+/* ---- where we are ---------------------------------------------------------------------------- */
+
+/* Under cwd.lock: asks the kernel. */
+static long ask(struct dfi_files *files)
+{
+    struct dfi_cwd *cwd = &files->cwd;
+    long len = dfi_kernel(__NR_getcwd, cwd->path, PATH_MAX);
+    size_t shown;
+
+    cwd->ours = false;
+    cwd->len = 0;
+    if (len <= 1 || cwd->path[0] != '/')
+        return len < 0 ? len : 0;
+    shown = dfi_cwd_shown(files, cwd->path, (size_t)len - 1);
+    cwd->ours = shown < (size_t)len - 1;
+    cwd->len = (uint32_t)shown;
+    cwd->path[shown] = '\0';
+    return 0;
+}
+
+void dfi_cwd_changed(struct dfi_files *files)
+{
+    if (!files->shared) /* a run without mounts */
+        return;
+    dfi_lock(&files->cwd.lock);
+    files->cwd.moved = atomic_load(&files->shared->moved);
+    ask(files);
+    dfi_unlock(&files->cwd.lock);
+}
+
+static void make_ways(const struct dfi_files *files)
+{
+    const struct df_shared_mount *mounts = df_segment_mounts(files->link.segment);
+
+    for (int i = 0; i < DF_MOUNT_COUNT; i++)
+        if (atomic_load(&mounts[i].live) != 0)
+            dfi_cwd_make(files, mounts[i].point, mounts[i].point_len);
+}
+
+void dfi_cwd_begin(struct dfi_files *files)
+{
+    if (atomic_exchange(&files->shared->ways, 1) == 0)
+        make_ways(files);
+    dfi_cwd_changed(files);
+}
+
+/* A directory that was renamed has another name now, also for those that stand in it. */
+static int refresh(struct dfi_files *files)
+{
+    uint32_t moved = atomic_load_explicit(&files->shared->moved, memory_order_acquire);
+    long ret = 0;
+
+    if (files->cwd.moved != moved) {
+        ret = ask(files);
+        if (ret < 0)
+            files->cwd.ours = true; /* removed, but ours */
+        else
+            files->cwd.moved = moved;
+    }
+    return (int)ret;
+}
+
+int dfi_cwd_join(struct dfi_files *files, const char *path, char out[PATH_MAX])
+{
+    struct dfi_cwd *cwd = &files->cwd;
+    int ret = 0;
+
+    if (!__atomic_load_n(&cwd->ours, __ATOMIC_RELAXED))
+        return 0;
+    dfi_lock(&cwd->lock);
+    if (cwd->ours)
+        ret = refresh(files);
+    if (ret == 0 && cwd->ours)
+        ret = df_walk_join(out, cwd->path, cwd->len == 1 ? 0 : cwd->len, path) < 0 ? -ENAMETOOLONG
+                                                                                   : 1;
+    dfi_unlock(&cwd->lock);
+    return ret;
+}
+
+long dfi_cwd_set(struct dfi_files *files, const char *path, size_t len)
+{
+    char shadow[PATH_MAX];
+    long ret = dfi_cwd_make(files, path, len);
+
+    if (ret == 0)
+        ret = dfi_cwd_shadow(files, path, len, shadow);
+    if (ret == 0)
+        ret = dfi_kernel(__NR_chdir, shadow);
+    if (ret == 0)
+        dfi_cwd_changed(files);
+    return ret;
+}
+
+/* ---- names that change ----------------------------------------------------------------------- */
+
+void dfi_cwd_renamed(struct dfi_files *files, const char *from, const char *to, unsigned flags)
+{
+    char old[PATH_MAX], new[PATH_MAX];
+
+    if (!may_exist(files, from) || dfi_cwd_shadow(files, from, strlen(from), old) < 0 ||
+        dfi_cwd_shadow(files, to, strlen(to), new) < 0)
+        return;
+    if (dfi_kernel(__NR_renameat2, -100, old, -100, new, flags) < 0)
+        return;
+    note_all(files);
+    atomic_fetch_add(&files->shared->moved, 1);
+}
+
+void dfi_cwd_removed(struct dfi_files *files, const char *path)
+{
+    char shadow[PATH_MAX];
+
+    if (may_exist(files, path) && dfi_cwd_shadow(files, path, strlen(path), shadow) == 0 &&
+        dfi_kernel(__NR_rmdir, shadow) == 0)
+        atomic_fetch_add(&files->shared->moved, 1);
+}

@@ -1,0 +1,43 @@
+/*
+ * cwd.h - the working directory when it is in a mount.
+ *
+ * The kernel's working directory is then <shadow>/t/<path>, a real directory made for it: fork,
+ * exec and threads share it as always, and whoever asks the kernel where it is learns the path. A
+ * directory of a mount that is renamed or removed takes its shadow along.
+ *
+ * Below <shadow>/t there are also the directories above a mountpoint that do not exist on disk;
+ * what finds nothing on disk looks there (way.c), so that they can be listed and entered.
+ */
+#ifndef DF_SYSCALLS_CWD_H
+#define DF_SYSCALLS_CWD_H
+
+#include "syscalls/files.h"
+
+/* At start: asks the kernel where we are, and makes the directories above mountpoints. */
+void dfi_cwd_begin(struct dfi_files *files);
+
+/* The name of a directory as programs are to see it: without what is ours before it. Changes name
+ * in place (no NUL is needed, one is not added); returns its length. */
+size_t dfi_cwd_shown(const struct dfi_files *files, char *name, size_t len);
+
+/* Relative to a working directory of ours: puts both into out (which may be where path lies) and
+ * returns 1. 0: the kernel's. -ENOENT: it is removed; -ENAMETOOLONG. */
+int dfi_cwd_join(struct dfi_files *files, const char *path, char out[PATH_MAX]);
+
+/* chdir(2) to an absolute path, in a mount or above one; physical. 0 or -errno. */
+long dfi_cwd_set(struct dfi_files *files, const char *path, size_t len);
+
+/* The kernel has changed it: where to, is asked. */
+void dfi_cwd_changed(struct dfi_files *files);
+
+/* Names of a mount have changed, absolute paths: the shadows follow. */
+void dfi_cwd_renamed(struct dfi_files *files, const char *from, const char *to, unsigned flags);
+void dfi_cwd_removed(struct dfi_files *files, const char *path);
+
+/* <shadow>/t/<path>. 0 or -ENAMETOOLONG. */
+int dfi_cwd_shadow(const struct dfi_files *files, const char *path, size_t len, char out[PATH_MAX]);
+
+/* Makes that directory and those above it. 0 or -errno. */
+long dfi_cwd_make(const struct dfi_files *files, const char *path, size_t len);
+
+#endif

@@ -1,0 +1,235 @@
+/*
+ * fd.c - which descriptors of the process are files of mounts.
+ *
+ * To native/core such a descriptor is its number plus DF_FD_BASE. A df_file is made anew for each
+ * call from the open file description that all processes share: there is nothing to keep in step.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "core/call.h"
+#include "core/fd.h"
+#include "core/lock.h"
+#include "core/mount.h"
+#include "syscalls/files.h"
+#include "syscalls/linger.h"
+#include "syscalls/record.h"
+#include "syscalls/remote.h"
+#include "syscalls/shadow.h"
+#include "syscalls/table.h"
+
+/* ---- the map ------------------------------------------------------------------------------- */
+
+static struct df_trip trip_of(struct dfi_files *files)
+{
+    return (struct df_trip){.link = &files->link, .caller = &files->caller};
+}
+
+void dfi_fd_hold(struct dfi_files *files, uint64_t handle)
+{
+    atomic_fetch_add(&files->uses[df_handle_index(handle)], 1);
+}
+
+/* The file is closed by close(2), of which FLUSH is part; by munmap(2) it is only dropped. */
+long dfi_fd_drop(struct dfi_files *files, uint64_t handle, bool flush)
+{
+    bool last = atomic_fetch_sub(&files->uses[df_handle_index(handle)], 1) == 1;
+    const struct df_ofd *ofd = dfi_ofd(files, handle);
+    struct df_trip trip = trip_of(files);
+    long ret = 0;
+
+    if (!ofd)
+        return 0;
+    if (ofd->traits & DF_FILE_NOFLUSH ||
+        atomic_load_explicit(&ofd->flags, memory_order_relaxed) & O_PATH)
+        flush = false;
+    if (flush)
+        ret = df_trip_flush(&trip, handle, files->caller.lock_owner, last);
+    else if (last)
+        df_trip_drop_soon(&trip, handle);
+    return ret == -ENOTCONN ? -EIO : ret;
+}
+
+static void raise_top(struct dfi_files *files, int fd)
+{
+    int top = atomic_load_explicit(&files->top, memory_order_relaxed);
+
+    while (top <= fd && !atomic_compare_exchange_weak(&files->top, &top, fd + 1))
+        ;
+}
+
+void dfi_fd_enter(struct dfi_files *files, int fd, uint64_t handle)
+{
+    dfi_fd_hold(files, handle);
+    raise_top(files, fd);
+    atomic_store_explicit(&files->map[fd], handle, memory_order_release);
+}
+
+void dfi_fd_replace(struct dfi_files *files, int fd, uint64_t handle)
+{
+    uint64_t old;
+
+    if (handle) {
+        dfi_fd_hold(files, handle);
+        raise_top(files, fd);
+    }
+    old = atomic_exchange(&files->map[fd], handle);
+    if (old)
+        dfi_fd_drop(files, old, true);
+}
+
+long dfi_fd_close(struct dfi_files *files, int fd)
+{
+    uint64_t handle = atomic_exchange(&files->map[fd], 0);
+
+    if (!handle)
+        return -EBADF;
+    if (!dfi_linger_closed(files, fd, handle)) /* first: its shadow may become another file's */
+        dfi_kernel(__NR_close, fd);
+    dfi_linger_freed(files, (unsigned)fd);
+    return dfi_fd_drop(files, handle, true);
+}
+
+/* ---- fd.h and file.h of native/core ---------------------------------------------------------- */
+
+/* A df_file for the length of the record. NULL: the handle is closed. */
+static struct df_file *make_file(struct dfi_record *record, uint64_t handle, int fd)
+{
+    struct df_ofd *ofd = dfi_ofd(record->files, handle);
+    struct df_mount *mount;
+    struct df_file *file;
+
+    if (!ofd || record->used == DFI_RECORD_FILES || !(mount = dfi_table_mount(ofd->mount)))
+        return NULL;
+    file = &record->file[record->used++];
+    atomic_init(&file->flags, (int)atomic_load_explicit(&ofd->flags, memory_order_relaxed));
+    file->kind = ofd->kind;
+    file->traits = ofd->traits;
+    file->far = NULL;
+    file->fs = &dfi_remote;
+    atomic_init(&file->mount, mount);
+    file->ino = ofd->ino;
+    file->host[DFI_HOST_HANDLE] = handle;
+    file->host[DFI_HOST_FD] = (uint64_t)fd;
+    file->host[DFI_HOST_OFD] = (uintptr_t)ofd;
+    return file;
+}
+
+struct df_file *df_fd_use(struct df_thread *thread, int fd)
+{
+    struct dfi_record *record = (struct dfi_record *)thread;
+    uint64_t handle = dfi_file_of(record->files, fd - DF_FD_BASE);
+
+    return handle ? make_file(record, handle, fd - DF_FD_BASE) : NULL;
+}
+
+/* The file lasts as long as the record, and so does a reference. */
+struct df_file *df_fd_get(struct df_thread *thread, int fd)
+{
+    return df_fd_use(thread, fd);
+}
+
+/* The placeholder is made when the server has opened the file: calls_open.c of this room. Linux
+ * takes a descriptor before it looks at the path; so here, for those whose path would be changed.
+ */
+int df_fd_reserve(struct df_thread *thread)
+{
+    long fd;
+
+    if (!((struct dfi_record *)thread)->changes || dfi_process()->lingers)
+        return DF_FD_BASE;
+    fd = dfi_kernel(__NR_fcntl, ((struct dfi_record *)thread)->files->link.memory, F_DUPFD_CLOEXEC,
+                    0);
+    if (fd >= 0)
+        dfi_kernel(__NR_close, fd);
+    return fd < 0 ? (int)fd : DF_FD_BASE;
+}
+
+void df_fd_install(int fd, struct df_file *file, bool cloexec)
+{
+    (void)fd, (void)file, (void)cloexec;
+}
+
+void df_fd_give_back(struct df_thread *thread, int fd)
+{
+    (void)thread, (void)fd;
+}
+
+struct df_file *df_file_new(struct df_thread *thread, struct df_mount *mount, struct df_fs *fs,
+                            int flags)
+{
+    struct dfi_record *record = (struct dfi_record *)thread;
+    struct df_file *file;
+
+    if (record->used == DFI_RECORD_FILES)
+        return NULL;
+    file = &record->file[record->used++];
+    *file = (struct df_file){.flags = flags, .fs = fs};
+    atomic_init(&file->mount, mount);
+    return record->opened = file;
+}
+
+void df_file_opened(struct df_file *file)
+{
+    (void)file;
+}
+
+void df_file_discard(struct df_thread *thread, struct df_file *file)
+{
+    struct dfi_record *record = (struct dfi_record *)thread;
+
+    if (file == &record->file[record->used - 1])
+        record->used--;
+    record->opened = NULL;
+}
+
+int df_fd_set_cloexec(int fd, bool cloexec)
+{
+    return (int)dfi_kernel(__NR_fcntl, fd - DF_FD_BASE, F_SETFD, cloexec ? FD_CLOEXEC : 0);
+}
+
+/* References are counted by process and handle, above; those of a record mean nothing. */
+void df_file_end(struct df_thread *thread, struct df_file *file)
+{
+    (void)thread, (void)file;
+}
+
+/* A position whose lock cannot be had (the server is gone) is moved without: its file is lost. */
+void df_file_lock_position(struct df_file *file)
+{
+    struct df_ofd *ofd = (struct df_ofd *)file->host[DFI_HOST_OFD];
+
+    df_ofd_lock(&dfi_record_now()->files->link, ofd, false);
+    file->position = ofd->position;
+}
+
+void df_file_unlock_position(struct df_file *file)
+{
+    struct df_ofd *ofd = (struct df_ofd *)file->host[DFI_HOST_OFD];
+
+    ofd->position = file->position;
+    df_ofd_unlock(&dfi_record_now()->files->link, ofd);
+}
+
+/* Locks are the kernel's, on placeholders. */
+void df_lock_close(struct df_call *call, struct df_file *file, uint64_t owner)
+{
+    (void)call, (void)file, (void)owner;
+}
+
+/* ---- from elsewhere -------------------------------------------------------------------------- */
+
+void dfi_fd_adopt(struct dfi_files *files, int fd)
+{
+    struct df_trip trip = trip_of(files);
+    struct df_ofd *ofd;
+    uint64_t handle;
+
+    if (fd < 0 || fd >= DFI_FD_MAX || !(handle = dfi_shadow_handle(files, fd)))
+        return;
+    if ((ofd = dfi_ofd(files, handle)))
+        dfi_linger_never(ofd);
+    if (atomic_load(&files->uses[df_handle_index(handle)]) > 0 || df_trip_adopt(&trip, handle) == 0)
+        dfi_fd_enter(files, fd, handle);
+}

@@ -1,0 +1,130 @@
+/*
+ * files.h - what a process knows of mounts and open files: its link to the mount server, which of
+ * its descriptors are files of mounts, its identity and working directory.
+ *
+ * Made, copied and ended by the functions dfi_files_* of intercept.h (files.c). Reached by
+ * dfi_process()->files: a child of vfork(2) has its own.
+ */
+#ifndef DF_SYSCALLS_FILES_H
+#define DF_SYSCALLS_FILES_H
+
+#include <stdatomic.h>
+
+#include "channel/link.h"
+#include "channel/ofd.h"
+#include "channel/trip.h"
+#include "intercept/intercept.h"
+
+#define DFI_KNOWN         64
+#define DFI_ENTERED_WORDS 64
+#define DFI_FD_MAX (1 << 20) /* descriptors from here on are the kernel's: no file of a mount */
+
+/*
+ * Shared by all processes of a job: the file "shared" in the shadow directory, a sparse one.
+ * Written by those who can be killed at any instant; nothing in it is trusted for more than speed
+ * and names.
+ */
+struct dfi_shared {
+    _Atomic uint32_t mapped; /* files that were ever mapped shared: shadow.c */
+    _Atomic uint32_t top;    /* more than any index of a df_ofd that was ever in use */
+    _Atomic uint32_t moved;  /* counts renames of shadow directories: cwd.c */
+    _Atomic uint32_t ways;   /* 1: the directories above mountpoints are made */
+    _Atomic uint32_t held;   /* 1: some process has held chunks of mapped files: held.h */
+    _Atomic uint32_t wanted; /* counts processes that found no room for a chunk: map_reclaim.c */
+    _Atomic uint64_t entered[DFI_ENTERED_WORDS]; /* bit: of the hash of a path: it, or one below it,
+                                                    may be a shadow directory: cwd.c */
+    _Alignas(4096) char names[DF_OFD_COUNT][PATH_MAX]; /* path each was opened by, or "" */
+};
+
+struct dfi_cwd {
+    struct dfi_lock lock; /* protects the rest */
+    bool ours;            /* it is a directory of a mount */
+    uint32_t moved;       /* shared->moved when path was asked for */
+    uint32_t len;         /* of path */
+    char path[PATH_MAX];  /* of ours: absolute, as programs see it */
+};
+
+/* linger.h. Of a process with one thread. */
+struct dfi_lingering {
+    int fd, flags;   /* the descriptor, and O_ACCMODE and O_CLOEXEC of its open(2) */
+    uint32_t number; /* of its shadow file */
+    int used;        /* every number below is that of an open descriptor */
+    uint64_t locked; /* bit: shadow files with this number, modulo 64, may have our record locks */
+};
+
+/* held.h. Under the lock of the mappings. */
+struct dfi_hold {
+    struct df_holders *all; /* of the run; NULL: not mapped */
+    struct df_holder *own;  /* NULL: none yet */
+    uint32_t count, size;   /* entries, and places that they take turns in */
+    uint32_t next;          /* place to look at next: the oldest is behind it */
+    uint32_t limit;         /* chunks that one process may hold; 0: as many as there is room for */
+    uint32_t wanted;        /* of `shared`, when it was last looked at */
+    bool untold;            /* it may touch chunks that have no entry: they are there for good */
+};
+
+struct dfi_files {
+    struct df_link link;
+    struct dfi_shared *shared;
+    char shadow[96]; /* directory of the job's shadow files; no trailing slash */
+    uint32_t shadow_len;
+    struct df_caller caller; /* identity.c */
+    _Atomic uint64_t *map;   /* [DFI_FD_MAX], by descriptor: handle of the file; 0: the kernel's */
+    _Atomic int top;         /* map is 0 from here on */
+    _Atomic uint32_t *uses;  /* [DF_OFD_COUNT], by index: descriptors and mappings of the process */
+    struct dfi_lingering linger;
+    struct dfi_cwd cwd;
+    struct dfi_maps *maps; /* map.h; NULL: no shared mapping yet */
+    struct dfi_lock maps_lock;
+    struct dfi_hold hold;
+    struct dfi_files *lender; /* of a child that shares our memory: whose mappings these are */
+    _Atomic uint64_t known[DFI_KNOWN]; /* way.c: real directories that are there */
+    bool sent;   /* descriptors of files were sent to other processes: calls_socket.c */
+    bool unborn; /* of a child that shares our memory and has not yet run */
+};
+
+/* The handle of a descriptor, or 0: the kernel's. */
+static inline uint64_t dfi_file_of(const struct dfi_files *files, long fd)
+{
+    if ((unsigned long)fd >= DFI_FD_MAX)
+        return 0;
+    return atomic_load_explicit(&files->map[fd], memory_order_acquire);
+}
+
+/* The same for the descriptor in a call's argument, of which the kernel takes 32 bits. */
+static inline bool dfi_fd_is_ours(unsigned long argument)
+{
+    return dfi_file_of(dfi_process()->files, (int)argument) != 0;
+}
+
+/* The open file description of a handle; NULL: closed. */
+static inline struct df_ofd *dfi_ofd(const struct dfi_files *files, uint64_t handle)
+{
+    return df_segment_ofd(files->link.segment, handle);
+}
+
+/* ---- descriptors: fd.c ---- */
+
+/* The descriptor is one more of this process for the file; what it was before must be 0. */
+void dfi_fd_enter(struct dfi_files *files, int fd, uint64_t handle);
+
+/* As dup2(2) has replaced what the descriptor was: the former file is closed. */
+void dfi_fd_replace(struct dfi_files *files, int fd, uint64_t handle);
+
+/* Closes the descriptor, that of the kernel too. Returns close's error. */
+long dfi_fd_close(struct dfi_files *files, int fd);
+
+/* One more, one less use of the file by this process; a mapping is one. The last one drops it. */
+void dfi_fd_hold(struct dfi_files *files, uint64_t handle);
+long dfi_fd_drop(struct dfi_files *files, uint64_t handle, bool flush);
+
+/* A descriptor that came from elsewhere (SCM_RIGHTS, pidfd_getfd): enters it if it is a
+ * placeholder of this job. */
+void dfi_fd_adopt(struct dfi_files *files, int fd);
+
+/* ---- identity.c ---- */
+
+/* Reads ids, groups, capabilities, umask and RLIMIT_FSIZE. 0 or -ENOMEM. */
+long dfi_identity_read(struct dfi_files *files);
+
+#endif

@@ -1,0 +1,156 @@
+/*
+ * held.c - the chunks of mapped files that this process holds.
+ */
+#include "syscalls/held.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "syscalls/shadow.h"
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+static struct df_holders *map_all(const struct dfi_files *files)
+{
+    char path[DFI_SHADOW_NAME_MAX];
+    long fd, at;
+
+    strcpy(mempcpy(path, files->shadow, files->shadow_len), "/held");
+    fd = dfi_kernel(__NR_open, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (fd < 0)
+        return NULL;
+    dfi_kernel(__NR_fchmod, fd, 0666); /* programs under other ids of the job */
+    at = dfi_kernel(__NR_ftruncate, fd, sizeof(struct df_holders));
+    if (at == 0)
+        at = dfi_kernel(__NR_mmap, 0, sizeof(struct df_holders), PROT_READ | PROT_WRITE, MAP_SHARED,
+                        fd, 0);
+    dfi_kernel(__NR_close, fd);
+    return at < 0 && at > -4096 ? NULL : (struct df_holders *)at;
+}
+
+static void raise_top(struct df_holders *all, uint32_t top)
+{
+    uint32_t seen = atomic_load(&all->top);
+
+    while (seen < top && !atomic_compare_exchange_weak(&all->top, &seen, top))
+        ;
+}
+
+/* A holder of our own. NULL: there is none, or we are nobody to the server, which frees them. */
+static struct df_holder *take(struct dfi_files *files)
+{
+    struct dfi_hold *hold = &files->hold;
+
+    if (!hold->all)
+        hold->all = map_all(files);
+    for (uint32_t i = 0; hold->all && files->link.client != 0 && i < DF_HOLDERS; i++) {
+        uint32_t none = 0;
+
+        raise_top(hold->all, i + 1);
+        if (atomic_compare_exchange_strong(&hold->all->list[i].client, &none, files->link.client)) {
+            atomic_store(&files->shared->held, 1);
+            return &hold->all->list[i];
+        }
+    }
+    return NULL;
+}
+
+void dfi_held_forget(struct dfi_files *files)
+{
+    struct df_holder *own;
+
+    if (!files->shared || atomic_load(&files->shared->held) == 0)
+        return;
+    files->hold.all = map_all(files);
+    own = files->hold.all ? df_held_of(files->hold.all, files->link.client) : NULL;
+    if (own)
+        df_held_free(own);
+}
+
+void dfi_held_born(struct dfi_files *files)
+{
+    files->hold = (struct dfi_hold){.all = files->hold.all, .limit = files->hold.limit};
+}
+
+/* ---- entries --------------------------------------------------------------------------------- */
+
+#define FEW 64u /* places that are used in turn as long as there are no more entries */
+
+/* A place that is free, behind the one that was taken last. */
+static struct df_held *next_place(struct dfi_hold *hold)
+{
+    uint32_t used = atomic_load(&hold->own->used);
+    struct df_held *held = hold->own->held;
+
+    if (hold->count == hold->size) { /* no gap */
+        hold->next = hold->size;
+        hold->size += FEW;
+    }
+    while (atomic_load(&held[hold->next % hold->size].key) != 0)
+        hold->next++;
+    hold->next %= hold->size;
+    if (hold->next >= used)
+        atomic_store(&hold->own->used, hold->next + 1);
+    return &held[hold->next++];
+}
+
+bool dfi_held_add(struct dfi_files *files, uint64_t ino, uint64_t key)
+{
+    struct dfi_hold *hold = &files->hold;
+    struct df_held *place;
+
+    if (!hold->own)
+        hold->own = take(files);
+    if (hold->own && df_held_has(hold->own, ino, key))
+        return true;
+    if (!hold->own || hold->count == DF_HELD_MAX) {
+        hold->untold = true;
+        return false;
+    }
+    place = next_place(hold);
+    hold->count++;
+    atomic_store(&place->ino, ino);
+    atomic_store(&place->key, key);
+    return true;
+}
+
+void dfi_held_remove(struct dfi_files *files, struct df_held *held)
+{
+    atomic_store(&held->key, 0);
+    files->hold.count--;
+}
+
+bool dfi_held_by_others(const struct dfi_files *files, uint64_t ino, uint64_t key)
+{
+    const struct df_holders *all = files->hold.all;
+    uint32_t top = all ? atomic_load(&all->top) : 0;
+
+    if (!all) /* who knows */
+        return true;
+    for (uint32_t i = 0; i < top && i < DF_HOLDERS; i++)
+        if (&all->list[i] != files->hold.own && atomic_load(&all->list[i].client) != 0 &&
+            df_held_has(&all->list[i], ino, key))
+            return true;
+    return false;
+}
+
+uint32_t dfi_held_count(const struct dfi_files *files)
+{
+    return files->hold.own ? atomic_load(&files->hold.own->used) : 0;
+}
+
+struct df_held *dfi_held_at(const struct dfi_files *files, uint32_t i)
+{
+    uint32_t used = dfi_held_count(files), start = files->hold.next;
+    struct df_held *held = &files->hold.own->held[(start % used + i) % used];
+
+    return atomic_load(&held->key) != 0 ? held : NULL;
+}
+
+bool dfi_held_full(const struct dfi_files *files)
+{
+    const struct dfi_hold *hold = &files->hold;
+
+    return hold->count >= DF_HELD_MAX || (hold->limit > 0 && hold->count >= hold->limit);
+}

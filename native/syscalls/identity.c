@@ -1,0 +1,139 @@
+/*
+ * identity.c - in whose name the process makes calls; and the calls that change it.
+ */
+#include <linux/capability.h>
+#include <sys/resource.h>
+
+#include "syscalls/files.h"
+
+static bool read_capable(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+    uint32_t wanted = 1U << CAP_DAC_OVERRIDE | 1U << CAP_FOWNER;
+
+    if (dfi_kernel(__NR_capget, &header, data) < 0)
+        return false;
+    return (data[0].effective & wanted) == wanted;
+}
+
+static off_t read_size_limit(void)
+{
+    struct rlimit limit;
+
+    if (dfi_kernel(__NR_prlimit64, 0, RLIMIT_FSIZE, 0, &limit) < 0 ||
+        limit.rlim_cur > (rlim_t)INT64_MAX)
+        return INT64_MAX;
+    return (off_t)limit.rlim_cur;
+}
+
+/* Calls under way in other threads may still look at the old ones: they stay, a few bytes for each
+ * setgroups(2). */
+static long read_groups(struct df_caller *caller)
+{
+    long count = dfi_kernel(__NR_getgroups, 0, 0);
+    gid_t *groups;
+
+    if (count <= 0) {
+        caller->group_count = 0;
+        return 0;
+    }
+    groups = dfi_alloc((size_t)count * sizeof(groups[0]));
+    if (!groups)
+        return -ENOMEM;
+    count = dfi_kernel(__NR_getgroups, count, groups);
+    caller->groups = groups;
+    caller->group_count = count > 0 ? (uint32_t)count : 0;
+    return 0;
+}
+
+static void read_ids(struct df_caller *caller)
+{
+    caller->uid = (uid_t)dfi_kernel(__NR_setfsuid, -1);
+    caller->gid = (gid_t)dfi_kernel(__NR_setfsgid, -1);
+    caller->real_uid = (uid_t)dfi_kernel(__NR_getuid);
+    caller->real_gid = (gid_t)dfi_kernel(__NR_getgid);
+    caller->capable = read_capable();
+}
+
+/* Nobody else runs yet who could make a file with no mask. */
+static mode_t read_umask(void)
+{
+    long mask = dfi_kernel(__NR_umask, 077);
+
+    dfi_kernel(__NR_umask, mask);
+    return (mode_t)mask;
+}
+
+long dfi_identity_read(struct dfi_files *files)
+{
+    struct df_caller *caller = &files->caller;
+
+    read_ids(caller);
+    caller->pid = (pid_t)dfi_kernel(__NR_getpid);
+    caller->umask = read_umask();
+    caller->size_limit = read_size_limit();
+    return read_groups(caller);
+}
+
+/* ---- calls that change it ----------------------------------------------------------------------
+ */
+
+static long change_ids(struct dfi_frame *frame)
+{
+    const unsigned long *a = frame->args;
+    long ret = dfi_kernel(frame->nr, a[0], a[1], a[2]);
+
+    if (ret >= 0)
+        read_ids(&dfi_process()->files->caller);
+    return ret;
+}
+
+#define DFI_CHANGES_IDS(name)                                                                      \
+    long dfi_do_##name(struct dfi_frame *frame)                                                    \
+    {                                                                                              \
+        return change_ids(frame);                                                                  \
+    }
+
+DFI_CHANGES_IDS(setuid)
+DFI_CHANGES_IDS(setgid)
+DFI_CHANGES_IDS(setreuid)
+DFI_CHANGES_IDS(setregid)
+DFI_CHANGES_IDS(setresuid)
+DFI_CHANGES_IDS(setresgid)
+DFI_CHANGES_IDS(setfsuid)
+DFI_CHANGES_IDS(setfsgid)
+DFI_CHANGES_IDS(capset)
+
+long dfi_do_setgroups(struct dfi_frame *frame)
+{
+    long ret = dfi_kernel(__NR_setgroups, frame->args[0], frame->args[1]);
+
+    return ret < 0 ? ret : read_groups(&dfi_process()->files->caller);
+}
+
+long dfi_do_umask(struct dfi_frame *frame)
+{
+    dfi_process()->files->caller.umask = (mode_t)frame->args[0] & 0777;
+    return DFI_PASS;
+}
+
+static long change_limit(struct dfi_frame *frame)
+{
+    const unsigned long *a = frame->args;
+    long ret = dfi_kernel(frame->nr, a[0], a[1], a[2], a[3]);
+
+    if (ret == 0)
+        dfi_process()->files->caller.size_limit = read_size_limit();
+    return ret;
+}
+
+long dfi_do_setrlimit(struct dfi_frame *frame)
+{
+    return change_limit(frame);
+}
+
+long dfi_do_prlimit64(struct dfi_frame *frame)
+{
+    return frame->args[2] ? change_limit(frame) : DFI_PASS;
+}

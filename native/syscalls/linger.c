@@ -1,0 +1,143 @@
+/*
+ * linger.c - placeholders that are closed a little later.
+ *
+ * df_ofd.door[1] is the descriptor that was opened for the file and its close-on-exec flag, as long
+ * as nothing was done to either; else 0.
+ */
+#include "syscalls/linger.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+static uint64_t as_opened(int fd, int flags)
+{
+    return ((uint64_t)fd + 1) << 1 | ((flags & O_CLOEXEC) != 0);
+}
+
+/* Nobody else makes and closes descriptors. */
+static bool is_alone(void)
+{
+    const struct dfi_thread *self = dfi_self();
+
+    return self->process->threads == 1 && !self->shares_memory;
+}
+
+static uint64_t bit_of(const struct df_ofd *ofd)
+{
+    return UINT64_C(1) << ofd->number % 64;
+}
+
+void dfi_linger_opened(struct dfi_files *files, int fd, struct df_ofd *ofd, int flags)
+{
+    __atomic_store_n(&ofd->door[1], as_opened(fd, flags), __ATOMIC_RELAXED);
+    files->linger.used = is_alone() ? fd + 1 : 0;
+}
+
+void dfi_linger_freed(struct dfi_files *files, unsigned fd)
+{
+    if (fd < (unsigned)files->linger.used)
+        files->linger.used = is_alone() ? (int)fd : 0;
+}
+
+static bool may_linger(const struct dfi_files *files, int fd, const struct df_ofd *ofd,
+                       uint64_t handle)
+{
+    return __atomic_load_n(&ofd->door[1], __ATOMIC_RELAXED) >> 1 == (uint64_t)fd + 1 &&
+           files->uses[df_handle_index(handle)] == 1 && files->linger.used >= fd &&
+           !(files->linger.locked & bit_of(ofd)) && is_alone();
+}
+
+bool dfi_linger_closed(struct dfi_files *files, int fd, uint64_t handle)
+{
+    const struct df_ofd *ofd = dfi_ofd(files, handle);
+
+    if (!ofd || !may_linger(files, fd, ofd, handle))
+        return false;
+    dfi_linger_end(files); /* it has a higher number */
+    files->linger.fd = fd;
+    files->linger.number = ofd->number;
+    files->linger.flags = (int)atomic_load_explicit(&ofd->flags, memory_order_relaxed) & O_ACCMODE;
+    if (ofd->door[1] & 1)
+        files->linger.flags |= O_CLOEXEC;
+    dfi_process()->lingers = 1;
+    return true;
+}
+
+long dfi_linger_take(struct dfi_files *files, const struct df_ofd *ofd, int flags)
+{
+    if (!dfi_process()->lingers)
+        return -ENOENT;
+    if (!ofd || files->linger.number != ofd->number || files->linger.flags != flags) {
+        dfi_linger_end(files);
+        return -ENOENT;
+    }
+    dfi_process()->lingers = 0;
+    return files->linger.fd;
+}
+
+void dfi_linger_end(struct dfi_files *files)
+{
+    if (!dfi_process()->lingers)
+        return;
+    dfi_process()->lingers = 0;
+    dfi_kernel(__NR_close, files->linger.fd);
+}
+
+void dfi_linger_never_at(const struct dfi_files *files, uint64_t handle)
+{
+    struct df_ofd *ofd = handle ? dfi_ofd(files, handle) : NULL;
+
+    if (ofd)
+        dfi_linger_never(ofd);
+}
+
+void dfi_linger_shared(const struct dfi_files *files)
+{
+    int top = atomic_load(&files->top);
+
+    for (int fd = 0; fd < top; fd++)
+        dfi_linger_never_at(files, files->map[fd]);
+}
+
+void dfi_linger_inherited(struct dfi_files *files)
+{
+    int top = atomic_load(&files->top);
+    const struct df_ofd *ofd;
+
+    dfi_linger_shared(files);
+    for (int fd = 0; fd < top; fd++)
+        if (files->map[fd] && (ofd = dfi_ofd(files, files->map[fd])))
+            dfi_linger_locked(files, ofd);
+}
+
+void dfi_linger_locked(struct dfi_files *files, const struct df_ofd *ofd)
+{
+    files->linger.locked |= bit_of(ofd);
+}
+
+/* ---- before a call --------------------------------------------------------------------------- */
+
+static bool is_blind(const struct dfi_frame *frame)
+{
+    return (dfi_calls[frame->nr].traits & DFI_BLIND) != 0 &&
+           (frame->nr != __NR_mmap || (frame->args[3] & MAP_ANONYMOUS) != 0);
+}
+
+/* Where a path is the kernel's after all, way.c ends what lingers before it asks. */
+static bool is_answered(const struct dfi_frame *frame)
+{
+    return (dfi_calls[frame->nr].traits & DFI_ANSWERED) != 0;
+}
+
+long dfi_files_lingering(struct dfi_frame *frame)
+{
+    struct dfi_files *files = dfi_process()->files;
+    long ret;
+
+    if (!is_blind(frame) && !is_answered(frame))
+        dfi_linger_end(files);
+    ret = dfi_handle(frame);
+    if (ret == DFI_PASS && !is_blind(frame))
+        dfi_linger_end(files);
+    return ret;
+}

@@ -1,0 +1,326 @@
+/*
+ * map.c - the list of a process's mappings of files of mounts, and writing shared ones back.
+ */
+#include "syscalls/map.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "syscalls/shadow.h"
+
+#define PAGE  4096
+#define CHUNK ((size_t)256 << 10) /* compared at a time */
+
+void dfi_maps_lock(struct dfi_files *files)
+{
+    dfi_lock(&files->maps_lock);
+}
+
+void dfi_maps_unlock(struct dfi_files *files)
+{
+    dfi_unlock(&files->maps_lock);
+}
+
+void dfi_maps_free(struct dfi_maps *maps)
+{
+    dfi_free(maps);
+}
+
+/* ---- the list -------------------------------------------------------------------------------- */
+
+/* Under the lock. */
+static long grow(struct dfi_files *files)
+{
+    struct dfi_maps *old = files->maps, *new;
+    size_t room = old ? old->room * 2 : 16;
+
+    if (old && old->count < old->room)
+        return 0;
+    new = dfi_alloc(sizeof(*new) + room * sizeof(new->list[0]));
+    if (!new)
+        return -ENOMEM;
+    if (old)
+        memcpy(new, old, sizeof(*old) + old->count * sizeof(old->list[0]));
+    new->room = room;
+    files->maps = new;
+    dfi_free(old);
+    return 0;
+}
+
+long dfi_maps_add(struct dfi_files *files, const struct dfi_mapping *mapping)
+{
+    long ret;
+
+    dfi_maps_lock(files);
+    ret = grow(files);
+    if (ret == 0) {
+        files->maps->list[files->maps->count++] = *mapping;
+        if (mapping->late)
+            dfi_process()->late++;
+    }
+    dfi_maps_unlock(files);
+    return ret;
+}
+
+/* The i-th mapping of the range, cut to it; false: there is none behind. Under the lock. */
+static bool part(const struct dfi_files *files, size_t i, uintptr_t start, uintptr_t end,
+                 struct dfi_mapping *out)
+{
+    const struct dfi_mapping *m = &files->maps->list[i];
+
+    if (m->end <= start || m->start >= end)
+        return false;
+    *out = *m;
+    if (out->start < start) {
+        out->offset += (off_t)(start - out->start);
+        out->start = start;
+    }
+    if (out->end > end)
+        out->end = end;
+    return true;
+}
+
+/* Takes [start, end) out of the i-th mapping. Under the lock. True: the whole of it is gone. */
+static bool take_out(struct dfi_files *files, size_t i, uintptr_t start, uintptr_t end)
+{
+    struct dfi_mapping *m = &files->maps->list[i], behind = *m;
+
+    files->maps->brought_end = 0;
+    if (m->start < start && m->end > end) { /* two are left */
+        behind.offset += (off_t)(end - m->start);
+        behind.start = end;
+        m->end = start;
+        if (grow(files) == 0) {
+            dfi_fd_hold(files, behind.handle);
+            files->maps->list[files->maps->count++] = behind;
+            dfi_process()->late += behind.late;
+        }
+        return false;
+    }
+    if (m->start < start) {
+        m->end = start;
+        return false;
+    }
+    if (m->end > end) {
+        m->offset += (off_t)(end - m->start);
+        m->start = end;
+        return false;
+    }
+    dfi_process()->late -= behind.late;
+    *m = files->maps->list[--files->maps->count];
+    return true;
+}
+
+/* ---- writing back ---------------------------------------------------------------------------- */
+
+static long write_range(struct df_trip *trip, uint64_t handle, const char *bytes, size_t size,
+                        off_t offset)
+{
+    struct iovec iov = {(void *)bytes, size};
+    ssize_t ret = df_trip_write(trip, handle, 0, &iov, 1, &offset);
+
+    return ret < 0 ? ret : 0;
+}
+
+/* The runs of pages that differ. */
+static long write_changed(struct df_trip *trip, uint64_t handle, const char *now, const char *then,
+                          size_t size, off_t offset)
+{
+    size_t from = 0;
+    long ret = 0;
+
+    while (from < size && ret == 0) {
+        size_t end = from, step;
+
+        while (end < size && (step = size - end < PAGE ? size - end : PAGE) > 0 &&
+               memcmp(now + end, then + end, step) != 0)
+            end += step;
+        if (end > from)
+            ret = write_range(trip, handle, now + from, end - from, offset + (off_t)from);
+        from = end > from ? end : from + PAGE;
+    }
+    return ret;
+}
+
+/* One chunk of memory. `then` is what the mount has; a file does not grow by being mapped. Memory
+ * that cannot be read was not changed through this mapping. */
+static long write_chunk(struct df_trip *trip, uint64_t handle, uintptr_t memory, char *buffer,
+                        size_t size, off_t offset)
+{
+    char *now = buffer, *then = buffer + CHUNK;
+    struct iovec iov = {then, dfi_copy_some(now, (const void *)memory, size)};
+    ssize_t had = iov.iov_len > 0 ? df_trip_read(trip, handle, &iov, 1, offset) : 0;
+
+    return had <= 0 ? had : write_changed(trip, handle, now, then, (size_t)had, offset);
+}
+
+/* To the next whole CHUNK of the file: what is brought together is compared together. */
+static size_t piece_of(size_t left, off_t offset)
+{
+    size_t piece = CHUNK - (size_t)offset % CHUNK;
+
+    return left < piece ? left : piece;
+}
+
+/* What was stored since it was brought. */
+long dfi_maps_write_chunk(struct dfi_files *files, const struct dfi_mapping *m, long data,
+                          uint64_t chunk)
+{
+    struct df_trip trip = {.link = &files->link, .caller = &files->caller};
+    off_t at = (off_t)(chunk * DF_HELD_CHUNK), end = at + (off_t)DF_HELD_CHUNK;
+    char *now = dfi_alloc(2 * CHUNK);
+    long ret = now ? 0 : -ENOMEM, got = 1;
+
+    for (; ret == 0 && got > 0 && at < end; at += (off_t)CHUNK) {
+        struct iovec iov = {now + CHUNK, CHUNK};
+
+        got = dfi_kernel(__NR_pread64, data, now, CHUNK, at);
+        iov.iov_len = got > 0 ? (size_t)got : 0;
+        ret = got > 0 ? df_trip_read(&trip, m->handle, &iov, 1, at) : got;
+        if (ret > 0)
+            ret = write_changed(&trip, m->handle, now, now + CHUNK, (size_t)ret, at);
+    }
+    dfi_free(now);
+    return ret;
+}
+
+static bool may_write(const struct dfi_files *files, const struct dfi_mapping *m)
+{
+    const struct df_ofd *ofd = dfi_ofd(files, m->handle);
+
+    return m->shared && ofd && (atomic_load(&ofd->flags) & O_ACCMODE) == O_RDWR;
+}
+
+/* Chunks that are not held were written back when they were given up, or never touched. */
+static long write_held(struct dfi_files *files, const struct dfi_mapping *m)
+{
+    const struct df_ofd *ofd = dfi_ofd(files, m->handle);
+    long ret = 0, one, data = dfi_shadow_data(files, ofd, O_RDONLY);
+
+    if (data < 0)
+        return data;
+    for (uint32_t i = 0, count = dfi_held_count(files); i < count; i++) {
+        const struct df_held *held = dfi_held_at(files, i);
+
+        if (!held || !dfi_maps_shows(files, m, held->ino, held->key))
+            continue;
+        one = dfi_maps_write_chunk(files, m, data, df_held_chunk(held->key));
+        ret = ret == 0 ? one : ret;
+    }
+    dfi_kernel(__NR_close, data);
+    return ret;
+}
+
+static long write_memory(struct dfi_files *files, const struct dfi_mapping *m)
+{
+    struct df_trip trip = {.link = &files->link, .caller = &files->caller};
+    size_t size = m->end - m->start;
+    char *buffer = dfi_alloc(2 * CHUNK);
+    long ret = 0;
+
+    if (!buffer)
+        return -ENOMEM;
+    for (size_t at = 0, piece; at < size && ret == 0; at += piece) {
+        piece = piece_of(size - at, m->offset + (off_t)at);
+        ret = write_chunk(&trip, m->handle, m->start + at, buffer, piece, m->offset + (off_t)at);
+    }
+    dfi_free(buffer);
+    return ret;
+}
+
+static long write_mapping(struct dfi_files *files, const struct dfi_mapping *m)
+{
+    if (!may_write(files, m))
+        return 0;
+    return m->late && !files->hold.untold ? write_held(files, m) : write_memory(files, m);
+}
+
+/* What was written back may be kept by the server still. */
+static long sync_mapping(struct dfi_files *files, const struct dfi_mapping *m)
+{
+    struct df_trip trip = {.link = &files->link, .caller = &files->caller};
+
+    return m->shared ? df_trip_fsync(&trip, m->handle, true) : 0;
+}
+
+long dfi_maps_write_back(struct dfi_files *files, uintptr_t start, uintptr_t end, bool sync)
+{
+    struct dfi_mapping m;
+    long ret = 0, one;
+
+    if (!__atomic_load_n(&files->maps, __ATOMIC_ACQUIRE))
+        return 0;
+    dfi_maps_lock(files);
+    for (size_t i = 0; i < files->maps->count; i++)
+        if (part(files, i, start, end, &m)) {
+            one = write_mapping(files, &m);
+            if (one == 0 && sync)
+                one = sync_mapping(files, &m);
+            if (one < 0 && ret == 0)
+                ret = one;
+        }
+    dfi_maps_unlock(files);
+    return ret;
+}
+
+void dfi_maps_sync(struct dfi_files *files)
+{
+    dfi_maps_write_back(files, 0, UINTPTR_MAX, false);
+}
+
+/* Nobody sees what others put there when the chunk is given up. Under the lock. */
+static void cut_late(struct dfi_files *files, uintptr_t start, uintptr_t end)
+{
+    struct dfi_mapping m;
+
+    for (size_t i = 0; i < files->maps->count; i++)
+        if (part(files, i, start, end, &m) && m.late)
+            dfi_kernel(__NR_mprotect, m.start, m.end - m.start, PROT_NONE);
+}
+
+long dfi_maps_cut(struct dfi_files *files, uintptr_t start, uintptr_t end)
+{
+    struct dfi_mapping m;
+    long ret;
+
+    if (!__atomic_load_n(&files->maps, __ATOMIC_ACQUIRE))
+        return 0;
+    ret = dfi_maps_write_back(files, start, end, false);
+    dfi_maps_lock(files);
+    cut_late(files, start, end);
+    for (size_t i = files->maps->count; i-- > 0;)
+        if (part(files, i, start, end, &m) && take_out(files, i, start, end))
+            dfi_fd_drop(files, m.handle, false);
+    if (files->hold.count > 0)
+        dfi_maps_let_go(files);
+    dfi_maps_unlock(files);
+    return ret;
+}
+
+void dfi_maps_move(struct dfi_files *files, uintptr_t from, size_t old, uintptr_t to, size_t size)
+{
+    struct dfi_mapping m, found[8];
+    size_t count = 0;
+
+    if (!__atomic_load_n(&files->maps, __ATOMIC_ACQUIRE))
+        return;
+    dfi_maps_lock(files);
+    for (size_t i = 0; i < files->maps->count && count < 8; i++)
+        if (part(files, i, from, from + old, &m))
+            found[count++] = m;
+    for (size_t i = 0; i < count; i++)
+        dfi_fd_hold(files, found[i].handle);
+    dfi_maps_unlock(files);
+    dfi_maps_cut(files, from, from + old);
+    for (size_t i = 0; i < count; i++) {
+        size_t at = found[i].start - from, length = found[i].end - found[i].start;
+
+        if (found[i].end == from + old) /* the last one grows or shrinks */
+            length = size > at ? size - at : 0;
+        found[i].start = to + at;
+        found[i].end = found[i].start + length;
+        if (length == 0 || dfi_maps_add(files, &found[i]) < 0)
+            dfi_fd_drop(files, found[i].handle, false);
+    }
+}

@@ -1,0 +1,99 @@
+/*
+ * map.h - mappings of the data files of mounts (shadow_map.c): which memory shows which file, so
+ * that what programs change there finds its way back, and what is not there yet is brought.
+ *
+ * The mapping itself is the kernel's: coherent between the programs of a job. It is a use of the
+ * file: the open file description lives until munmap(2). A shared one is written back by msync,
+ * munmap, exec and the end of the process, comparing with what the mount has, so that what nobody
+ * changed is not written.
+ *
+ * Memory of a file that is copied by chunks is PROT_NONE until it is touched. A touch is SIGSEGV,
+ * which dfi_maps_fault() answers; a system call must not fault in the kernel, so before each call
+ * of a process with such memory dfi_files_touch() brings what its arguments point to, and pins it
+ * until the call is done.
+ *
+ * Where memory is short chunks are given up again, the oldest first (map_reclaim.c): those of this
+ * process, which makes them PROT_NONE before it lets go of them. A chunk that other processes hold
+ * stays for them.
+ */
+#ifndef DF_SYSCALLS_MAP_H
+#define DF_SYSCALLS_MAP_H
+
+#include "syscalls/held.h"
+
+/* Memory [start, end) shows the file from offset on. */
+struct dfi_mapping {
+    uintptr_t start, end;
+    uint64_t handle;
+    off_t offset;
+    int prot;    /* as the program wants it; of a late one */
+    bool shared; /* MAP_SHARED: written back */
+    bool late;   /* brought when it is touched */
+    bool locked; /* mlock(2): not given up */
+};
+
+struct dfi_maps {
+    size_t count, room;
+    uintptr_t brought, brought_end; /* last for a system call: it is there */
+    struct dfi_pins *pins;          /* of all calls under way */
+    struct dfi_mapping list[];
+};
+
+void dfi_maps_lock(struct dfi_files *files);
+void dfi_maps_unlock(struct dfi_files *files);
+
+/* Takes over one use of the file. 0 or -ENOMEM. */
+long dfi_maps_add(struct dfi_files *files, const struct dfi_mapping *mapping);
+
+/* The range shows nothing of ours any more (it is about to be unmapped, or covered): written back
+ * first. 0 or the first error. */
+long dfi_maps_cut(struct dfi_files *files, uintptr_t start, uintptr_t end);
+
+/* What was at [from, from + old) is at [to, to + size) now: mremap(2). */
+void dfi_maps_move(struct dfi_files *files, uintptr_t from, size_t old, uintptr_t to, size_t size);
+
+/* A fault of the program at that address: true when the memory is there now, or will give SIGBUS.
+ * `error` is the processor's: what was tried. */
+bool dfi_maps_fault(struct dfi_files *files, uintptr_t at, unsigned long error);
+
+/* The chunk is there and held by us, though others have to be given up for it; `patient`: by other
+ * processes too, which may take time. Under the lock. 0 or -errno; -ENOSPC: there is no room. */
+long dfi_maps_hold(struct dfi_files *files, const struct dfi_mapping *m, uint64_t chunk,
+                   bool patient);
+
+/* Gives up half of what is held if another process wants it. Under the lock. */
+void dfi_maps_oblige(struct dfi_files *files);
+
+/* What no memory of ours shows any more is not held. Under the lock. */
+void dfi_maps_let_go(struct dfi_files *files);
+
+/* The chunk of a shared mapping is written back from its data file. 0 or -errno. */
+long dfi_maps_write_chunk(struct dfi_files *files, const struct dfi_mapping *m, long data,
+                          uint64_t chunk);
+
+/* The mapping shows that chunk of the file. */
+bool dfi_maps_shows(const struct dfi_files *files, const struct dfi_mapping *m, uint64_t ino,
+                    uint64_t key);
+
+/* Memory [*start, *end) of the mapping is that of the chunk, which it shows. */
+void dfi_maps_part(const struct dfi_mapping *m, uint64_t chunk, uintptr_t *start, uintptr_t *end);
+
+/* As mprotect(2), for a range in which there is late memory; else DFI_PASS. */
+long dfi_maps_protect(struct dfi_files *files, uintptr_t start, uintptr_t end, int prot);
+
+/* A child with a copy of our memory: what it touches it holds itself. */
+void dfi_maps_born(struct dfi_files *files);
+
+/* Late memory of the range becomes PROT_NONE throughout, as one mapping: for mremap(2). */
+void dfi_maps_unready(struct dfi_files *files, uintptr_t start, uintptr_t end);
+
+/* Writes back what shows in the range; `sync`: and has the server hand it over, as fsync(2). 0 or
+ * the first error. */
+long dfi_maps_write_back(struct dfi_files *files, uintptr_t start, uintptr_t end, bool sync);
+
+/* All of it. */
+void dfi_maps_sync(struct dfi_files *files);
+
+void dfi_maps_free(struct dfi_maps *maps);
+
+#endif

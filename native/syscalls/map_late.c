@@ -1,0 +1,395 @@
+/*
+ * map_late.c - memory that is brought when it is touched: by the program, or for a system call.
+ *
+ * A chunk is in the data file, and held by the process, before its memory is made accessible, for
+ * all threads at once by one mprotect(2). The lock of the mappings is held meanwhile, so the memory
+ * stays what it is.
+ */
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <linux/aio_abi.h>
+
+#include "syscalls/map.h"
+#include "syscalls/pins.h"
+#include "syscalls/shadow.h"
+
+#define WRITES   2ul /* bits of a page fault's error code */
+#define EXECUTES 16ul
+
+/* Late memory of the list from the address on: the next, or NULL. Under the lock. */
+static struct dfi_mapping *late_from(const struct dfi_files *files, uintptr_t at, uintptr_t end)
+{
+    struct dfi_mapping *next = NULL;
+
+    for (size_t i = 0; i < files->maps->count; i++) {
+        struct dfi_mapping *m = &files->maps->list[i];
+
+        if (m->late && m->end > at && m->start < end && (!next || m->start < next->start))
+            next = m;
+    }
+    return next;
+}
+
+/* ---- bringing -------------------------------------------------------------------------------- */
+
+/* Memory that cannot be had gives SIGBUS, as where a disk fails: pages of an empty file. */
+static void give_up(uintptr_t start, uintptr_t end, int prot)
+{
+    long empty = dfi_kernel(__NR_memfd_create, "directfuse-lost", MFD_CLOEXEC);
+
+    dfi_kernel(__NR_mmap, start, end - start, prot, MAP_PRIVATE | MAP_FIXED, empty, 0);
+    dfi_kernel(__NR_close, empty);
+}
+
+/* The chunk around the address: [*start, *end) is accessible now. Under the lock. 0 or -errno. */
+static long bring(struct dfi_files *files, const struct dfi_mapping *m, uintptr_t at, bool patient,
+                  uintptr_t *start, uintptr_t *end)
+{
+    uint64_t chunk = ((uint64_t)m->offset + (at - m->start)) / DF_HELD_CHUNK;
+    long ret = dfi_maps_hold(files, m, chunk, patient);
+
+    dfi_maps_part(m, chunk, start, end);
+    return ret < 0 ? ret : dfi_kernel(__NR_mprotect, *start, *end - *start, m->prot);
+}
+
+static bool allows(int prot, unsigned long error)
+{
+    if (error & WRITES)
+        return prot & PROT_WRITE;
+    if (error & EXECUTES)
+        return prot & PROT_EXEC;
+    return prot != PROT_NONE;
+}
+
+bool dfi_maps_fault(struct dfi_files *files, uintptr_t at, unsigned long error)
+{
+    struct dfi_mapping *m;
+    uintptr_t start, end;
+    bool known;
+
+    dfi_maps_lock(files);
+    m = files->maps ? late_from(files, at, at + 1) : NULL;
+    known = m && allows(m->prot, error);
+    if (known && bring(files, m, at, true, &start, &end) < 0)
+        give_up(start, end, m->prot);
+    dfi_maps_unlock(files);
+    return known;
+}
+
+/* Whose mappings the memory of the process is: of who lends it to a child of vfork(2). */
+static struct dfi_files *owner(void)
+{
+    struct dfi_files *files = dfi_process()->files;
+
+    return files->lender ? files->lender : files;
+}
+
+bool dfi_files_fault(uintptr_t at, unsigned long error)
+{
+    return dfi_maps_fault(owner(), at, error);
+}
+
+/* ---- for system calls ------------------------------------------------------------------------ */
+
+/* What cannot be brought stays as it is: EFAULT, or less than was asked for. Under the lock. */
+static void bring_range(struct dfi_files *files, uintptr_t start, size_t size)
+{
+    uintptr_t end = start + size < start ? UINTPTR_MAX : start + size, from, to;
+    struct dfi_maps *maps = files->maps;
+    struct dfi_mapping *m;
+
+    if (start >= maps->brought && end <= maps->brought_end) {
+        dfi_pins_add(maps->pins, start, end);
+        return;
+    }
+    while (start < end && (m = late_from(files, start, end))) {
+        if (start < m->start)
+            start = m->start;
+        to = m->end;
+        if (m->prot != PROT_NONE) {
+            if (bring(files, m, start, maps->pins->count == 0, &from, &to) < 0)
+                return;
+            dfi_pins_add(maps->pins, start, end < to ? end : to);
+            maps->brought = from;
+            maps->brought_end = to;
+        }
+        start = to;
+    }
+}
+
+static void bring_vector(struct dfi_files *files, const struct iovec *program, unsigned long count)
+{
+    struct iovec iov;
+
+    bring_range(files, (uintptr_t)program, count * sizeof(iov));
+    for (unsigned long i = 0; i < count && i < IOV_MAX; i++)
+        if (dfi_copy_from(&iov, program + i, sizeof(iov)) == 0)
+            bring_range(files, (uintptr_t)iov.iov_base, iov.iov_len);
+}
+
+static void bring_message(struct dfi_files *files, const struct msghdr *program)
+{
+    struct msghdr message;
+
+    bring_range(files, (uintptr_t)program, sizeof(message));
+    if (dfi_copy_from(&message, program, sizeof(message)) < 0)
+        return;
+    bring_range(files, (uintptr_t)message.msg_name, message.msg_namelen);
+    bring_range(files, (uintptr_t)message.msg_control, message.msg_controllen);
+    bring_vector(files, message.msg_iov, message.msg_iovlen);
+}
+
+static void bring_requests(struct dfi_files *files, struct iocb *const *program, long count)
+{
+    struct iocb *one, io;
+
+    bring_range(files, (uintptr_t)program, (size_t)count * sizeof(one));
+    for (long i = 0; i < count; i++) {
+        if (dfi_copy_from(&one, program + i, sizeof(one)) < 0)
+            return;
+        bring_range(files, (uintptr_t)one, sizeof(io));
+        if (dfi_copy_from(&io, one, sizeof(io)) < 0)
+            return;
+        if (io.aio_lio_opcode == IOCB_CMD_PREADV || io.aio_lio_opcode == IOCB_CMD_PWRITEV)
+            bring_vector(files, (const struct iovec *)io.aio_buf, io.aio_nbytes);
+        else
+            bring_range(files, io.aio_buf, io.aio_nbytes);
+    }
+}
+
+/* Any argument may be a pointer; the one behind it, how many bytes are meant. */
+static void bring_arguments(struct dfi_files *files, const unsigned long a[6])
+{
+    for (int i = 0; i < 6; i++) {
+        const struct dfi_mapping *m = late_from(files, a[i], a[i] + 1);
+        size_t size = DFI_PAGE;
+
+        if (!m)
+            continue;
+        if (i < 5 && a[i + 1] > size && a[i + 1] <= m->end - a[i])
+            size = a[i + 1];
+        bring_range(files, a[i], size);
+    }
+}
+
+/* mlock(2), munlock(2): of whole mappings, which is more than is asked for. */
+static void lock_memory(struct dfi_files *files, uintptr_t start, size_t size, bool locked)
+{
+    for (size_t i = 0; i < files->maps->count; i++) {
+        struct dfi_mapping *m = &files->maps->list[i];
+
+        if (m->end > start && m->start < start + size)
+            m->locked = locked;
+    }
+}
+
+static void bring_for(struct dfi_files *files, const struct dfi_frame *frame)
+{
+    const unsigned long *a = frame->args;
+
+    switch (frame->nr) {
+    case __NR_mmap: /* these look at no memory */
+    case __NR_munmap:
+    case __NR_mprotect:
+    case __NR_pkey_mprotect:
+    case __NR_mremap:
+    case __NR_msync:
+    case __NR_madvise:
+    case __NR_mincore:
+    case __NR_brk:
+    case __NR_munlockall:
+    case __NR_exit: /* nor do these, which do not come back */
+    case __NR_exit_group:
+    case __NR_rt_sigreturn:
+        return;
+    case __NR_munlock:
+        lock_memory(files, a[0], a[1], false);
+        return;
+    case __NR_mlock:
+    case __NR_mlock2:
+        bring_range(files, a[0], a[1]);
+        lock_memory(files, a[0], a[1], true);
+        return;
+    case __NR_readv:
+    case __NR_writev:
+    case __NR_preadv:
+    case __NR_pwritev:
+    case __NR_preadv2:
+    case __NR_pwritev2:
+    case __NR_vmsplice:
+    case __NR_process_vm_readv:
+    case __NR_process_vm_writev:
+        bring_vector(files, (const struct iovec *)a[1], a[2]);
+        return;
+    case __NR_sendmsg:
+    case __NR_recvmsg:
+        bring_message(files, (const struct msghdr *)a[1]);
+        return;
+    case __NR_sendmmsg:
+    case __NR_recvmmsg:
+        for (unsigned long i = 0; i < a[2] && i < IOV_MAX; i++)
+            bring_message(files, &((const struct mmsghdr *)a[1] + i)->msg_hdr);
+        return;
+    case __NR_io_submit:
+        bring_requests(files, (struct iocb *const *)a[2], (long)a[1]);
+        return;
+    default:
+        bring_arguments(files, a);
+    }
+}
+
+/* Calls that cannot be made inside of the core, or may never come back to it. */
+static bool is_made_outside(long nr)
+{
+    switch (nr) {
+    case __NR_execve:
+    case __NR_execveat:
+    case __NR_fork:
+    case __NR_vfork:
+    case __NR_clone:
+    case __NR_clone3:
+    case __NR_sigaltstack:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void unpin(struct dfi_maps *maps, const struct dfi_pins *pins)
+{
+    struct dfi_pins **at = &maps->pins;
+
+    while (*at && *at != pins)
+        at = &(*at)->next;
+    if (*at)
+        *at = pins->next;
+}
+
+bool dfi_files_touch(const struct dfi_frame *frame, struct dfi_pins *pins)
+{
+    struct dfi_files *files = owner();
+    bool pinned = false;
+
+    dfi_maps_lock(files);
+    if (files->maps) {
+        pins->next = files->maps->pins;
+        pins->count = 0;
+        files->maps->pins = pins;
+        dfi_maps_oblige(files);
+        bring_for(files, frame);
+        pinned = pins->count > 0 && !is_made_outside(frame->nr);
+        if (!pinned)
+            files->maps->pins = pins->next;
+    }
+    dfi_maps_unlock(files);
+    return pinned;
+}
+
+void dfi_files_untouch(struct dfi_pins *pins)
+{
+    struct dfi_files *files = owner();
+
+    dfi_maps_lock(files);
+    unpin(files->maps, pins);
+    dfi_maps_unlock(files);
+}
+
+/* ---- protection ------------------------------------------------------------------------------ */
+
+/* The mapping ends at the address; what is behind becomes another. Under the lock. */
+static long split(struct dfi_files *files, struct dfi_mapping *m, uintptr_t at)
+{
+    struct dfi_mapping behind = *m;
+    long ret;
+
+    if (at <= m->start || at >= m->end)
+        return 0;
+    behind.start = at;
+    behind.offset += (off_t)(at - m->start);
+    m->end = at;
+    dfi_maps_unlock(files);
+    dfi_fd_hold(files, behind.handle);
+    ret = dfi_maps_add(files, &behind);
+    if (ret < 0)
+        dfi_fd_drop(files, behind.handle, false);
+    dfi_maps_lock(files);
+    return ret;
+}
+
+/* The next piece of the range: late memory, of which the wish is noted, or what is between. */
+static long protect_piece(struct dfi_files *files, uintptr_t *start, uintptr_t end, int prot)
+{
+    struct dfi_mapping *m = late_from(files, *start, end);
+    uintptr_t from = *start;
+    long ret;
+
+    if (!m || m->start > from) {
+        *start = m ? m->start : end;
+        return dfi_kernel(__NR_mprotect, from, *start - from, prot);
+    }
+    if ((ret = split(files, m, from)) < 0)
+        return ret;
+    m = late_from(files, from, end);
+    if ((ret = split(files, m, end)) < 0)
+        return ret;
+    m = late_from(files, from, end);
+    *start = m->end;
+    ret = dfi_kernel(__NR_mprotect, m->start, m->end - m->start, PROT_NONE);
+    if (ret == 0)
+        m->prot = prot;
+    return ret;
+}
+
+long dfi_maps_protect(struct dfi_files *files, uintptr_t start, uintptr_t end, int prot)
+{
+    long ret = DFI_PASS;
+
+    dfi_maps_lock(files);
+    if (files->maps && start < end && late_from(files, start, end)) {
+        files->maps->brought_end = 0;
+        for (ret = 0; ret == 0 && start < end;)
+            ret = protect_piece(files, &start, end, prot);
+    }
+    dfi_maps_unlock(files);
+    return ret;
+}
+
+/* Some of it may have been left behind: MADV_DONTFORK. */
+static void unready_each(const struct dfi_mapping *m)
+{
+    for (uintptr_t at = m->start; at < m->end; at += DFI_PAGE)
+        dfi_kernel(__NR_mprotect, at, DFI_PAGE, PROT_NONE);
+}
+
+void dfi_maps_born(struct dfi_files *files)
+{
+    dfi_held_born(files);
+    if (!files->maps)
+        return;
+    files->maps->pins = NULL;
+    files->maps->brought_end = 0;
+    for (size_t i = 0; i < files->maps->count; i++) {
+        struct dfi_mapping *m = &files->maps->list[i];
+
+        m->locked = false;
+        if (m->late && dfi_kernel(__NR_mprotect, m->start, m->end - m->start, PROT_NONE) < 0)
+            unready_each(m);
+    }
+}
+
+void dfi_maps_unready(struct dfi_files *files, uintptr_t start, uintptr_t end)
+{
+    struct dfi_mapping *m;
+
+    dfi_maps_lock(files);
+    files->maps->brought_end = 0;
+    while (start < end && (m = late_from(files, start, end))) {
+        uintptr_t from = m->start > start ? m->start : start, to = m->end < end ? m->end : end;
+
+        dfi_kernel(__NR_mprotect, from, to - from, PROT_NONE);
+        start = to;
+    }
+    dfi_maps_unlock(files);
+}

@@ -1,0 +1,33 @@
+/*
+ * number.h - numbers as text, without libc.
+ */
+#ifndef DF_SYSCALLS_NUMBER_H
+#define DF_SYSCALLS_NUMBER_H
+
+#include <stdint.h>
+
+/* Writes the digits, without NUL; returns where they end. At most 20 bytes. */
+static inline char *dfi_number_put(char *to, uint64_t number)
+{
+    char digits[20];
+    int count = 0;
+
+    do
+        digits[count++] = (char)('0' + number % 10);
+    while ((number /= 10) != 0);
+    while (count > 0)
+        *to++ = digits[--count];
+    return to;
+}
+
+/* Reads digits from *text on and moves it behind them. */
+static inline uint64_t dfi_number_get(const char **text)
+{
+    uint64_t number = 0;
+
+    for (; **text >= '0' && **text <= '9'; (*text)++)
+        number = number * 10 + (uint64_t)(**text - '0');
+    return number;
+}
+
+#endif

@@ -1,0 +1,22 @@
+/*
+ * proc.h - other names of descriptors and of the program: /proc/self/fd, /dev/fd, /proc/self/exe.
+ */
+#ifndef DF_SYSCALLS_PROC_H
+#define DF_SYSCALLS_PROC_H
+
+#include "syscalls/files.h"
+
+enum dfi_proc {
+    DFI_PROC_NONE, /* nothing of ours */
+    DFI_PROC_FD,   /* the descriptor *fd, which is a file of a mount */
+    DFI_PROC_CWD,  /* the working directory, which is in a mount */
+    DFI_PROC_EXE,  /* the program */
+};
+
+/* What an absolute path begins with; *rest is where the path goes on behind it ('/' or the end). */
+enum dfi_proc dfi_proc_look(struct dfi_files *files, const char *path, int *fd, const char **rest);
+
+/* readlink(2) of such a path, if it ends there. The length, or -errno; at most PATH_MAX - 1. */
+long dfi_proc_readlink(struct dfi_files *files, enum dfi_proc what, int fd, char out[PATH_MAX]);
+
+#endif

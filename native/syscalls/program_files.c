@@ -1,0 +1,233 @@
+/*
+ * program_files.c - a program to execute that may lie in a mount: its bytes, in memory.
+ */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "core/calls.h"
+#include "core/fd.h"
+#include "core/mount.h"
+#include "core/route.h"
+#include "core/scan.h"
+#include "core/walk.h"
+#include "syscalls/cwd.h"
+#include "syscalls/files.h"
+#include "syscalls/proc.h"
+#include "syscalls/record.h"
+#include "syscalls/table.h"
+
+/* What is asked for, in the terms of native/core. */
+struct program {
+    int dirfd, flags;
+    char path[PATH_MAX];
+};
+
+/* ---- copying --------------------------------------------------------------------------------- */
+
+static long copy_bytes(struct df_trip *trip, uint64_t handle, int memory, off_t size)
+{
+    long at, ret = dfi_kernel(__NR_ftruncate, memory, size);
+    off_t done = 0;
+
+    if (ret < 0 || size == 0)
+        return ret;
+    at = dfi_kernel(__NR_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+    if (at < 0 && at > -4096)
+        return at;
+    while (done < size && ret >= 0) {
+        struct iovec iov = {(char *)at + done, (size_t)(size - done)};
+
+        ret = df_trip_read(trip, handle, &iov, 1, done);
+        if (ret <= 0)
+            break;
+        done += ret;
+    }
+    dfi_kernel(__NR_munmap, at, size);
+    return ret < 0 ? ret : 0;
+}
+
+/* Opened for reading once more: a file that is open for writing is not executed. */
+static long reopen(long memory)
+{
+    char name[] = "/proc/self/fd/0123456789";
+    char digits[12];
+    int count = 0;
+    long fd;
+
+    for (long rest = memory; count == 0 || rest > 0; rest /= 10)
+        digits[count++] = (char)('0' + rest % 10);
+    for (int i = 0; i < count; i++)
+        name[sizeof("/proc/self/fd/") - 1 + (size_t)i] = digits[count - 1 - i];
+    name[sizeof("/proc/self/fd/") - 1 + (size_t)count] = '\0';
+    fd = dfi_kernel(__NR_open, name, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0) /* no /proc */
+        return memory;
+    dfi_kernel(__NR_close, memory);
+    return fd;
+}
+
+static long copy_program(struct dfi_files *files, uint64_t handle, off_t size, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    struct df_trip trip = {.link = &files->link, .caller = &files->caller};
+    char name[64];
+    size_t len = strnlen(slash ? slash + 1 : path, sizeof(name) - 1);
+    long memory, ret;
+
+    memcpy(name, slash ? slash + 1 : path, len);
+    name[len] = '\0';
+    memory = dfi_kernel(__NR_memfd_create, name, MFD_CLOEXEC);
+    if (memory < 0)
+        return memory;
+    ret = copy_bytes(&trip, handle, (int)memory, size);
+    if (ret == 0)
+        return reopen(memory);
+    dfi_kernel(__NR_close, memory);
+    return ret;
+}
+
+/* ---- finding --------------------------------------------------------------------------------- */
+
+static int take(struct dfi_files *files, struct program *p)
+{
+    char text[PATH_MAX];
+    const char *rest;
+    int fd;
+
+    if (p->path[0] != '/') {
+        if (p->dirfd != AT_FDCWD) {
+            if (dfi_file_of(files, p->dirfd))
+                p->dirfd += DF_FD_BASE;
+            return 0;
+        }
+        return dfi_cwd_join(files, p->path, p->path) < 0 ? -ENOENT : 0;
+    }
+    switch (dfi_proc_look(files, p->path, &fd, &rest)) {
+    case DFI_PROC_FD:
+        p->dirfd = DF_FD_BASE + fd;
+        rest += *rest == '/';
+        memmove(p->path, rest, strlen(rest) + 1);
+        p->flags |= AT_EMPTY_PATH;
+        return 0;
+    case DFI_PROC_EXE:
+        strcpy(p->path, dfi_process()->exe);
+        return 0;
+    case DFI_PROC_CWD:
+        strcpy(text, rest);
+        return dfi_cwd_join(files, text, p->path) < 0 ? -ENOENT : 0;
+    default:
+        return 0;
+    }
+}
+
+/* 0 and its size: a regular file of a mount that the caller may execute. */
+static int look(const struct program *p, off_t *size)
+{
+    int flags = p->flags & (AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW);
+    struct stat st;
+    int ret = df_call_fstatat(p->dirfd, p->path, &st, flags);
+
+    if (ret < 0)
+        return ret;
+    if (S_ISLNK(st.st_mode))
+        return -ELOOP;
+    if (!S_ISREG(st.st_mode))
+        return -EACCES;
+    *size = st.st_size;
+    ret = df_call_faccessat(p->dirfd, p->path, X_OK, flags | AT_EACCESS);
+    return ret == DF_NOT_OURS ? -EACCES : ret;
+}
+
+/* Its open file description is of this call alone. */
+static long open_and_copy(struct dfi_files *files, const struct program *p, off_t size)
+{
+    struct df_trip trip = {.link = &files->link, .caller = &files->caller};
+    uint64_t handle = 0;
+    long ret;
+
+    if (p->path[0] == '\0') {
+        handle = dfi_file_of(files, p->dirfd - DF_FD_BASE);
+        return copy_program(files, handle, size, files->shared->names[df_handle_index(handle)]);
+    }
+    ret = df_call_openat(p->dirfd, p->path, O_RDONLY | O_CLOEXEC, 0);
+    if (ret < 0)
+        return ret;
+    handle = dfi_record_now()->opened->host[DFI_HOST_HANDLE];
+    ret = copy_program(files, handle, size, p->path);
+    df_trip_drop(&trip, handle);
+    return ret;
+}
+
+/* DF_NOT_OURS, or as dfi_files_program(). */
+static long ask_mounts(struct dfi_files *files, const struct program *p)
+{
+    off_t size;
+    long ret = look(p, &size);
+
+    return ret < 0 ? ret : open_and_copy(files, p, size);
+}
+
+static long ask(struct dfi_record *record, const struct program *p, bool *virtual)
+{
+    long ret = ask_mounts(record->files, p);
+    const char *left;
+
+    *virtual = ret != DF_NOT_OURS;
+    if (*virtual)
+        return ret;
+    left = df_left_path(0);
+    ret = left ? dfi_program_open(AT_FDCWD, left, p->flags)
+               : dfi_program_open(p->dirfd, p->path, p->flags);
+    if (ret != -ENOENT && ret != -ENOTDIR)
+        return ret;
+    record->thread.follow_real_links = true;
+    record->used = 0;
+    if (p->dirfd == AT_FDCWD || p->dirfd >= DF_FD_BASE || p->path[0] == '/') {
+        long again = ask_mounts(record->files, p);
+
+        *virtual = again != DF_NOT_OURS;
+        ret = *virtual ? again : ret;
+    }
+    record->thread.follow_real_links = false;
+    return ret;
+}
+
+void dfi_files_name(struct dfi_process *process)
+{
+    char path[PATH_MAX], text[PATH_MAX];
+    struct df_scan scan;
+    ssize_t len;
+
+    strcpy(path, process->exe);
+    if (path[0] != '/' && dfi_cwd_join(process->files, path, path) != 1) {
+        len = df_walk_directory_name(AT_FDCWD, text);
+        if (len < 0 || df_walk_join(path, text, (size_t)len, path) < 0)
+            return;
+    }
+    if (df_scan(path, text, &scan) == 0 && !scan.up)
+        memmove(process->exe, scan.text, scan.len + 1);
+}
+
+int dfi_files_program(int dirfd, const char *path, int flags, bool *virtual)
+{
+    struct dfi_files *files = dfi_process()->files;
+    struct program p = {.dirfd = dirfd, .flags = flags};
+    struct dfi_record record;
+    long ret;
+
+    *virtual = false;
+    if (strlen(path) >= PATH_MAX)
+        return -ENAMETOOLONG;
+    if (!files->link.segment)
+        return (int)dfi_program_open(dirfd, path, flags);
+    strcpy(p.path, path);
+    dfi_record_begin(&record);
+    dfi_table_refresh(files->link.segment);
+    ret = take(files, &p);
+    if (ret == 0)
+        ret = ask(&record, &p, virtual);
+    dfi_record_end(&record);
+    return (int)ret;
+}

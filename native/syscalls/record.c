@@ -1,0 +1,127 @@
+/*
+ * record.c - the gate of native/core where there is no thread-local storage and nothing to wait
+ * for: mounts and open files belong to the server, which knows who uses them.
+ */
+#include "syscalls/record.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "core/caller.h"
+#include "core/mount.h"
+#include "core/route.h"
+#include "intercept/intercept.h"
+#include "syscalls/files.h"
+
+struct dfi_record *dfi_record_now(void)
+{
+    struct dfi_record *record;
+
+    memcpy(&record, dfi_self()->files_word, sizeof(record));
+    return record;
+}
+
+static void set_now(struct dfi_record *record)
+{
+    memcpy(dfi_self()->files_word, &record, sizeof(record));
+}
+
+void dfi_record_begin(struct dfi_record *record)
+{
+    record->outer = dfi_record_now();
+    record->files = dfi_process()->files;
+    record->used = 0;
+    record->opened = NULL;
+    record->changes = false;
+    record->thread.caller = &record->files->caller;
+    record->thread.depth = 0;
+    record->thread.follow_real_links = false;
+    record->thread.left_paths = 0;
+    set_now(record);
+}
+
+void dfi_record_end(struct dfi_record *record)
+{
+    set_now(record->outer);
+}
+
+/* ---- gate.h -------------------------------------------------------------------------------- */
+
+struct df_thread *df_gate_thread(void)
+{
+    return &dfi_record_now()->thread;
+}
+
+struct df_thread *df_gate_enter(int *error)
+{
+    struct df_thread *thread = df_gate_thread();
+
+    if (thread->depth == DF_GATE_DEPTH) {
+        *error = -ELOOP;
+        return NULL;
+    }
+    atomic_init(&thread->levels[thread->depth].pin, NULL);
+    atomic_init(&thread->levels[thread->depth].use, NULL);
+    thread->depth++;
+    return thread;
+}
+
+/* The files of the call end with it; df_file_new()'s is still read by who opened it. */
+void df_gate_leave(struct df_thread *thread)
+{
+    if (--thread->depth == 0)
+        ((struct dfi_record *)thread)->used = 0;
+}
+
+bool df_gate_pin(struct df_thread *thread, struct df_mount *mount, int id)
+{
+    (void)thread, (void)mount, (void)id;
+    return true;
+}
+
+void df_gate_unpin(struct df_thread *thread)
+{
+    (void)thread;
+}
+
+void df_gate_sleep(struct df_thread *thread)
+{
+    (void)thread;
+}
+
+void df_gate_awake(struct df_thread *thread)
+{
+    (void)thread;
+}
+
+int df_gate_refuse(enum df_call_number number, int error)
+{
+    (void)number;
+    return error;
+}
+
+void df_mount_await_verdict(int id)
+{
+    (void)id;
+}
+
+bool df_caller_in_group(const struct df_caller *caller, gid_t gid)
+{
+    if (caller->gid == gid)
+        return true;
+    for (uint32_t i = 0; i < caller->group_count; i++)
+        if (caller->groups[i] == gid)
+            return true;
+    return false;
+}
+
+/* Every record has its caller. */
+_Atomic(const struct df_caller *) df_caller_process;
+
+/* ---- call.h -------------------------------------------------------------------------------- */
+
+/* The ops of remote.c are never late. */
+ssize_t df_call_wait(struct df_call *call)
+{
+    return call->result;
+}

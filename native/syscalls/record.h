@@ -1,0 +1,39 @@
+/*
+ * record.h - what a call into native/core needs of its thread while it lasts: the record of the
+ * gate and the files it uses. On the stack of the handler; nothing of it outlives the call.
+ */
+#ifndef DF_SYSCALLS_RECORD_H
+#define DF_SYSCALLS_RECORD_H
+
+#include "core/file.h"
+#include "core/gate.h"
+
+#define DFI_RECORD_FILES 4 /* in use by one call at a time */
+
+struct dfi_files;
+
+struct dfi_record {
+    struct df_thread thread; /* only what a call reads is set; the first member */
+    struct dfi_files *files; /* of the process */
+    struct dfi_record *outer;
+    struct df_file file[DFI_RECORD_FILES];
+    unsigned used;          /* of file[] */
+    struct df_file *opened; /* by df_call_openat(); in file[] */
+    bool changes;           /* that open makes or empties a file */
+};
+
+/* Words of df_file.host[]. */
+enum {
+    DFI_HOST_HANDLE, /* of the channel */
+    DFI_HOST_FD,     /* the placeholder; -1: none */
+    DFI_HOST_OFD,    /* struct df_ofd *; 0: none yet */
+};
+
+/* From here to dfi_record_end() this thread may call df_call_*(). Nests. */
+void dfi_record_begin(struct dfi_record *record);
+void dfi_record_end(struct dfi_record *record);
+
+/* The innermost record of this thread. */
+struct dfi_record *dfi_record_now(void);
+
+#endif

@@ -1,0 +1,12 @@
+/*
+ * remote.h - the file systems of the mount server as struct df_fs: every op is a trip.
+ */
+#ifndef DF_SYSCALLS_REMOTE_H
+#define DF_SYSCALLS_REMOTE_H
+
+#include "core/ops.h"
+
+/* The one df_fs of all mounts: df_call.mount says which is meant. */
+extern struct df_fs dfi_remote;
+
+#endif

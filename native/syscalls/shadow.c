@@ -1,0 +1,231 @@
+/*
+ * shadow.c - placeholders: real descriptors for files of mounts.
+ */
+#include "syscalls/shadow.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "syscalls/linger.h"
+#include "syscalls/number.h"
+
+/* What an open(2) of a placeholder takes over from that of the file: by its mode the kernel judges
+ * locks and mappings. fcntl(F_GETFL) shows the file's own flags. */
+#define KEPT_FLAGS (O_ACCMODE | O_CLOEXEC)
+
+void dfi_shadow_name(const struct dfi_files *files, char letter, uint64_t mount, uint64_t number,
+                     char name[DFI_SHADOW_NAME_MAX])
+{
+    char *end = mempcpy(name, files->shadow, files->shadow_len);
+
+    *end++ = '/';
+    *end++ = letter;
+    *end++ = '/';
+    end = dfi_number_put(end, mount);
+    *end++ = '.';
+    end = dfi_number_put(end, number);
+    *end = '\0';
+}
+
+/* ---- the directory ------------------------------------------------------------------------- */
+
+/* Programs of the job may run under other ids: the name of the directory is what protects it. */
+static long make(const struct dfi_files *files, const char *name, bool directory)
+{
+    char path[DFI_SHADOW_NAME_MAX];
+    long ret;
+
+    strcpy(mempcpy(path, files->shadow, files->shadow_len), name);
+    if (directory)
+        ret = dfi_kernel(__NR_mkdir, path, 0777);
+    else
+        ret = dfi_kernel(__NR_open, path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (ret == -EEXIST)
+        return 0;
+    if (ret < 0)
+        return ret;
+    dfi_kernel(__NR_chmod, path, directory ? 0777 : 0666);
+    if (!directory) {
+        dfi_kernel(__NR_ftruncate, ret, sizeof(struct dfi_shared));
+        dfi_kernel(__NR_close, ret);
+    }
+    return 0;
+}
+
+static long map_shared(struct dfi_files *files)
+{
+    char path[DFI_SHADOW_NAME_MAX];
+    long fd, memory;
+
+    strcpy(mempcpy(path, files->shadow, files->shadow_len), "/shared");
+    fd = dfi_kernel(__NR_open, path, O_RDWR | O_CLOEXEC, 0);
+    if (fd < 0)
+        return fd;
+    memory = dfi_kernel(__NR_mmap, 0, sizeof(struct dfi_shared), PROT_READ | PROT_WRITE, MAP_SHARED,
+                        fd, 0);
+    dfi_kernel(__NR_close, fd);
+    if (memory < 0 && memory > -4096)
+        return memory;
+    files->shared = (struct dfi_shared *)memory;
+    return 0;
+}
+
+long dfi_shadow_begin(struct dfi_files *files)
+{
+    static const char *const directories[] = {"/f", "/p", "/t", "/s", "/d", "/b"};
+    long ret = map_shared(files);
+
+    if (ret != -ENOENT)
+        return ret;
+    dfi_kernel(__NR_chmod, files->shadow, 0711);
+    for (unsigned i = 0; i < sizeof(directories) / sizeof(directories[0]); i++)
+        if ((ret = make(files, directories[i], true)) < 0)
+            return ret;
+    ret = make(files, "/shared", false);
+    return ret < 0 ? ret : map_shared(files);
+}
+
+/* ---- placeholders -------------------------------------------------------------------------- */
+
+/* Programs under other ids of the job open it too. */
+static long open_shadow(const char *name, int flags)
+{
+    long fd = dfi_kernel(__NR_open, name, flags | O_NOFOLLOW, 0);
+
+    if (fd != -ENOENT)
+        return fd;
+    fd = dfi_kernel(__NR_open, name, flags | O_CREAT | O_NOFOLLOW, 0666);
+    if (fd >= 0)
+        dfi_kernel(__NR_fchmod, fd, 0666);
+    return fd;
+}
+
+static long open_file(struct dfi_files *files, const struct df_ofd *ofd, uint64_t handle, int flags)
+{
+    char name[DFI_SHADOW_NAME_MAX];
+    long fd, position;
+
+    fd = dfi_linger_take(files, ofd, flags & KEPT_FLAGS);
+    if (fd < 0) {
+        dfi_shadow_name(files, 'f', 0, ofd->number, name);
+        fd = open_shadow(name, flags & KEPT_FLAGS);
+    }
+    if (fd < 0)
+        return fd;
+    position = dfi_kernel(__NR_lseek, fd, handle, SEEK_SET);
+    if (position < 0) {
+        dfi_kernel(__NR_close, fd);
+        return position;
+    }
+    return fd;
+}
+
+/* Its name is its handle: a descriptor of O_PATH has no position. */
+static long open_path(struct dfi_files *files, uint64_t handle, int flags)
+{
+    char name[DFI_SHADOW_NAME_MAX];
+    long made, fd;
+
+    dfi_linger_end(files);
+    dfi_shadow_name(files, 'p', 0, handle, name);
+    made = dfi_kernel(__NR_open, name, O_RDONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (made < 0)
+        return made;
+    dfi_kernel(__NR_close, made);
+    fd = dfi_kernel(__NR_open, name, O_PATH | (flags & O_CLOEXEC), 0);
+    dfi_kernel(__NR_unlink, name);
+    return fd;
+}
+
+long dfi_shadow_open(struct dfi_files *files, uint64_t handle, int flags)
+{
+    struct df_ofd *ofd = dfi_ofd(files, handle);
+    long fd;
+
+    if (!ofd)
+        return -EBADF;
+    if (flags & O_PATH)
+        return open_path(files, handle, flags);
+    fd = open_file(files, ofd, handle, flags);
+    if (fd >= 0)
+        dfi_linger_opened(files, (int)fd, ofd, flags);
+    return fd;
+}
+
+/* ---- finding ------------------------------------------------------------------------------- */
+
+static uint64_t handle_in_name(const struct dfi_files *files, int fd)
+{
+    char link[] = "/proc/self/fd/0123456789", name[DFI_SHADOW_NAME_MAX];
+    const char *text = name + files->shadow_len;
+    long len;
+
+    *dfi_number_put(link + sizeof("/proc/self/fd/") - 1, (unsigned)fd) = '\0';
+    len = dfi_kernel(__NR_readlink, link, name, sizeof(name) - 1);
+    if (len < 0)
+        return 0;
+    name[len] = '\0';
+    if (strncmp(name, files->shadow, files->shadow_len) != 0 || strncmp(text, "/p/0.", 5) != 0)
+        return 0;
+    text += 5;
+    return dfi_number_get(&text);
+}
+
+/* Its position, by the directory fdinfo beside fd: proc(5). */
+static uint64_t position_of(const char *link)
+{
+    const char *fd = strstr(link, "/fd/");
+    char path[DFI_SHADOW_NAME_MAX], text[64];
+    long file, size;
+
+    if (!fd || strlen(link) + sizeof("info") > sizeof(path))
+        return 0;
+    strcpy(mempcpy(mempcpy(path, link, (size_t)(fd - link)), "/fdinfo/", 8), fd + 4);
+    file = dfi_kernel(__NR_open, path, O_RDONLY | O_CLOEXEC, 0);
+    if (file < 0)
+        return 0;
+    size = dfi_kernel(__NR_read, file, text, sizeof(text) - 1);
+    dfi_kernel(__NR_close, file);
+    if (size < 6 || strncmp(text, "pos:\t", 5) != 0)
+        return 0;
+    text[size] = '\0';
+    fd = text + 5;
+    return dfi_number_get(&fd);
+}
+
+size_t dfi_shadow_shown(const struct dfi_files *files, const char *link, char target[PATH_MAX])
+{
+    const char *name = target + files->shadow_len;
+    uint64_t handle;
+
+    if (strncmp(target, files->shadow, files->shadow_len) != 0)
+        return 0;
+    if (strncmp(name, "/f/", 3) == 0) {
+        handle = position_of(link);
+    } else if (strncmp(name, "/p/0.", 5) == 0) {
+        name += 5;
+        handle = dfi_number_get(&name);
+    } else {
+        return 0;
+    }
+    if (!dfi_ofd(files, handle))
+        return 0;
+    strcpy(target, files->shared->names[df_handle_index(handle)]);
+    return strlen(target);
+}
+
+uint64_t dfi_shadow_handle(const struct dfi_files *files, int fd)
+{
+    struct stat st, shadow;
+    long position;
+
+    if (dfi_kernel(__NR_fstat, fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+        dfi_kernel(__NR_stat, files->shadow, &shadow) < 0 || st.st_dev != shadow.st_dev)
+        return 0;
+    position = dfi_kernel(__NR_lseek, fd, 0, SEEK_CUR);
+    if (position == -EBADF)
+        return handle_in_name(files, fd);
+    return position > 0 && dfi_ofd(files, (uint64_t)position) ? (uint64_t)position : 0;
+}

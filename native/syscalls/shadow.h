@@ -1,0 +1,95 @@
+/*
+ * shadow.h - the shadow directory of a job: real files that stand in for those of mounts.
+ *
+ *   f/0.<number>     regular file, one for each file of a mount that is open (df_ofd.number).
+ *                    A placeholder is an open() of it: a descriptor that the kernel can
+ *                    duplicate, pass on and lock. Its position in the kernel is the handle of
+ *                    the open file, so whoever comes by the descriptor finds the file. When
+ *                    nobody has the file open any more the next one gets its number, for
+ *                    making files is what costs.
+ *   p/0.<handle>     the same for O_PATH, which has no position; gone when it is opened
+ *   t/<path>         a directory for each working directory, and above mountpoints (cwd.h)
+ *   s/<mount>.<ino>  FIFOs and sockets (node.h)
+ *   d/<mount>.<ino>  the bytes of a file that some program has mapped (shadow_map.c)
+ *   b/<mount>.<ino>  which chunks of d/ are there, for a large one
+ *   held             who may touch which of these (channel/held.h)
+ *   shared           struct dfi_shared
+ */
+#ifndef DF_SYSCALLS_SHADOW_H
+#define DF_SYSCALLS_SHADOW_H
+
+#include "channel/held.h"
+#include "core/file.h"
+#include "syscalls/files.h"
+#include "syscalls/record.h"
+
+#define DFI_SHADOW_MAPPED   DF_OFD_MAPPED  /* of df_ofd.door[0]: bytes are those of the data file */
+#define DFI_SHADOW_CHUNKED  DF_OFD_CHUNKED /* as far as they are there */
+
+#define DFI_SHADOW_WHOLE    ((off_t)16 << 20) /* a larger file is copied by chunks */
+#define DFI_SHADOW_CHUNK    ((size_t)DF_HELD_CHUNK)
+
+#define DFI_SHADOW_DATA     'd' /* letters of the directory, above */
+#define DFI_SHADOW_CHUNKS   'b'
+
+#define DFI_SHADOW_NAME_MAX 160 /* bytes: files->shadow, a letter, two numbers */
+
+/* Makes what is missing of the shadow directory and maps `shared`. 0 or -errno. */
+long dfi_shadow_begin(struct dfi_files *files);
+
+/* <shadow>/<letter>/<mount>.<number> */
+void dfi_shadow_name(const struct dfi_files *files, char letter, uint64_t mount, uint64_t number,
+                     char name[DFI_SHADOW_NAME_MAX]);
+
+/* A descriptor that stands in for the open file; flags are those of its open(2). Or -errno. */
+long dfi_shadow_open(struct dfi_files *files, uint64_t handle, int flags);
+
+/* The name a file was opened by, of which /proc/<pid>/fd (`link`) shows the placeholder `target`.
+ * Its length, in target; 0: it is no placeholder. */
+size_t dfi_shadow_shown(const struct dfi_files *files, const char *link, char target[PATH_MAX]);
+
+/* The handle of a descriptor if it is a placeholder of this job, else 0. */
+uint64_t dfi_shadow_handle(const struct dfi_files *files, int fd);
+
+/* ---- shared mappings: shadow_map.c ---- */
+
+static inline bool dfi_shadow_mapped(const struct df_file *file)
+{
+    const struct df_ofd *ofd = (const struct df_ofd *)file->host[DFI_HOST_OFD];
+
+    return ofd && (__atomic_load_n(&ofd->door[0], __ATOMIC_ACQUIRE) & DFI_SHADOW_MAPPED);
+}
+
+/* From now on the file's bytes are those of its data file: for every process. 0 or -errno. */
+long dfi_shadow_map(struct dfi_files *files, uint64_t handle);
+
+/* A descriptor of the file of that letter, or -errno. */
+long dfi_shadow_beside(const struct dfi_files *files, int mount, uint64_t ino, char letter,
+                       int flags);
+
+/* A descriptor of the data file of a mapped file, or -errno. */
+long dfi_shadow_data(const struct dfi_files *files, const struct df_ofd *ofd, int flags);
+
+/* After open: the file may be mapped by others already. `emptied`: by O_TRUNC. */
+void dfi_shadow_opened(struct dfi_files *files, uint64_t handle, bool emptied);
+
+/*
+ * What an op changes of a mapped file it changes between these two, on the mount and in the data
+ * file: of a large one no chunk comes or goes meanwhile (shadow_chunks.h). For any other file they
+ * do nothing. -EIO: it cannot be done.
+ */
+struct dfi_chunks;
+int dfi_shadow_change(struct df_file *file, struct dfi_chunks *chunks);
+void dfi_shadow_changed(struct dfi_chunks *chunks);
+
+/* As the ops of these names, for a mapped file: on its data file. */
+ssize_t dfi_shadow_read(struct df_trip *trip, struct df_file *file, const struct iovec *iov,
+                        int iovcnt, off_t offset);
+void dfi_shadow_write(struct df_file *file, const struct dfi_chunks *chunks,
+                      const struct iovec *iov, int iovcnt, off_t offset, ssize_t size);
+/* `shrink`: as it is now on the mount; else it only grows, before the mount knows of it. */
+void dfi_shadow_resize(struct df_file *file, off_t size, bool shrink);
+void dfi_shadow_allocate(struct df_file *file, const struct dfi_chunks *chunks, int mode,
+                         off_t offset, off_t length);
+
+#endif

@@ -1,0 +1,148 @@
+/*
+ * shadow_chunks.c - the data file of a large file of a mount, brought and given up by chunks.
+ *
+ * Who is killed between two steps leaves a chunk that is not there with bytes in the data file,
+ * never one that is there without: so they are taken away before it is filled.
+ */
+#include "syscalls/shadow_chunks.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "syscalls/shadow_fill.h"
+
+/* Bytes of the list; 0: it is not there. */
+#define THERE    1
+#define FOR_GOOD 2 /* and somebody may touch it who does not say so */
+
+long dfi_chunks_begin(struct dfi_chunks *c, struct dfi_files *files, int mount, uint64_t ino)
+{
+    long ret;
+
+    *c = (struct dfi_chunks){files, mount, ino, -1, -1};
+    ret = dfi_shadow_beside(files, mount, ino, DFI_SHADOW_CHUNKS, O_RDWR);
+    if (ret < 0)
+        return ret;
+    c->list = ret;
+    do
+        ret = dfi_kernel(__NR_flock, c->list, LOCK_EX);
+    while (ret == -EINTR);
+    if (ret == 0)
+        ret = c->data = dfi_shadow_beside(files, mount, ino, DFI_SHADOW_DATA, O_RDWR);
+    if (ret < 0)
+        dfi_chunks_end(c);
+    return ret < 0 ? ret : 0;
+}
+
+void dfi_chunks_end(struct dfi_chunks *c)
+{
+    if (c->data >= 0)
+        dfi_kernel(__NR_close, c->data);
+    if (c->list >= 0)
+        dfi_kernel(__NR_close, c->list);
+    c->data = c->list = -1;
+}
+
+static unsigned char state_of(const struct dfi_chunks *c, uint64_t chunk)
+{
+    unsigned char state = 0;
+
+    return dfi_kernel(__NR_pread64, c->list, &state, 1, chunk) < 0 ? 0 : state;
+}
+
+static long set_state(const struct dfi_chunks *c, uint64_t chunk, unsigned char state)
+{
+    long ret = dfi_kernel(__NR_pwrite64, c->list, &state, 1, chunk);
+
+    return ret < 0 ? ret : 0;
+}
+
+bool dfi_chunks_there(const struct dfi_chunks *c, uint64_t chunk)
+{
+    return state_of(c, chunk) != 0;
+}
+
+size_t dfi_chunks_run(const struct dfi_chunks *c, off_t offset, size_t size, bool *there)
+{
+    uint64_t chunk = (uint64_t)offset / DF_HELD_CHUNK, next;
+    size_t run;
+
+    *there = dfi_chunks_there(c, chunk);
+    do {
+        next = ++chunk * DF_HELD_CHUNK;
+        run = next - (uint64_t)offset;
+    } while (run < size && dfi_chunks_there(c, chunk) == *there);
+    return run < size ? run : size;
+}
+
+/* ---- bringing -------------------------------------------------------------------------------- */
+
+static void empty(const struct dfi_chunks *c, uint64_t chunk)
+{
+    dfi_kernel(__NR_fallocate, c->data, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+               chunk * DF_HELD_CHUNK, DF_HELD_CHUNK);
+}
+
+static long fill(const struct dfi_chunks *c, uint64_t handle, uint64_t chunk)
+{
+    struct dfi_filling f;
+    long ret = dfi_fill_begin(&f, c->files, handle, c->data);
+
+    empty(c, chunk);
+    if (ret == 0)
+        ret = dfi_fill_range(&f, (off_t)(chunk * DF_HELD_CHUNK),
+                             (off_t)((chunk + 1) * DF_HELD_CHUNK));
+    dfi_fill_end(&f);
+    return ret;
+}
+
+long dfi_chunks_hold(struct dfi_chunks *c, uint64_t handle, uint64_t chunk, uint64_t spare)
+{
+    unsigned char state = state_of(c, chunk);
+    long ret = 0;
+
+    if (state == FOR_GOOD)
+        return 0;
+    if (state == 0) {
+        if (!dfi_fill_has_room(c->data, DF_HELD_CHUNK + spare))
+            return -ENOSPC;
+        ret = fill(c, handle, chunk);
+    }
+    if (ret == 0 && !dfi_held_add(c->files, c->ino, df_held_key(c->mount, chunk)))
+        return set_state(c, chunk, FOR_GOOD);
+    return ret == 0 && state == 0 ? set_state(c, chunk, THERE) : ret;
+}
+
+/* ---- giving up ------------------------------------------------------------------------------- */
+
+bool dfi_chunks_drop(struct dfi_chunks *c, uint64_t chunk)
+{
+    if (state_of(c, chunk) != THERE ||
+        dfi_held_by_others(c->files, c->ino, df_held_key(c->mount, chunk)) ||
+        set_state(c, chunk, 0) < 0)
+        return false;
+    empty(c, chunk);
+    return true;
+}
+
+bool dfi_chunks_sweep(struct dfi_chunks *c)
+{
+    unsigned char states[1024];
+    uint64_t at = 0;
+    bool any = false;
+    long got;
+
+    while ((got = dfi_kernel(__NR_pread64, c->list, states, sizeof(states), at)) > 0) {
+        for (long i = 0; i < got; i++) {
+            uint64_t chunk = at + (uint64_t)i;
+
+            if (states[i] == THERE &&
+                !(c->files->hold.own &&
+                  df_held_has(c->files->hold.own, c->ino, df_held_key(c->mount, chunk))))
+                any |= dfi_chunks_drop(c, chunk);
+        }
+        at += (uint64_t)got;
+    }
+    return any;
+}

@@ -1,0 +1,77 @@
+/*
+ * shadow_fill.c - bringing bytes of a file of a mount into its data file.
+ */
+#include "syscalls/shadow_fill.h"
+
+#include <string.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+/* Bytes read at a time; a piece of zeros stays a hole of the data file. */
+#define PIECE     ((size_t)256 << 10)
+
+#define KEPT_FREE ((uint64_t)1 << 20) /* bytes that placeholders and names need: files.h */
+
+bool dfi_fill_has_room(long data, uint64_t size)
+{
+    struct statfs st;
+
+    return dfi_kernel(__NR_fstatfs, data, &st) < 0 || st.f_blocks == 0 ||
+           st.f_bavail * (uint64_t)st.f_bsize >= size + KEPT_FREE;
+}
+
+static bool is_zero(const char *bytes, size_t size)
+{
+    return bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0;
+}
+
+static long fill_piece(struct dfi_filling *f, off_t at, size_t size)
+{
+    struct iovec iov = {f->buffer, size};
+    ssize_t got = df_trip_read(&f->trip, f->handle, &iov, 1, at);
+    long ret;
+
+    if (got <= 0 || is_zero(f->buffer, (size_t)got))
+        return got;
+    ret = dfi_kernel(__NR_pwrite64, f->data, f->buffer, got, at);
+    return ret < 0 ? ret : got;
+}
+
+long dfi_fill_range(struct dfi_filling *f, off_t at, off_t end)
+{
+    long got = 1;
+
+    while (got > 0 && at < end) {
+        got = fill_piece(f, at, (off_t)PIECE < end - at ? PIECE : (size_t)(end - at));
+        at += got > 0 ? got : 0;
+    }
+    return got < 0 ? got : 0;
+}
+
+/* One that knows no holes has one piece of data. */
+long dfi_fill_all(struct dfi_filling *f, off_t size)
+{
+    off_t at = df_trip_lseek(&f->trip, f->handle, 0, SEEK_DATA);
+    long ret = 0;
+
+    while (ret == 0 && at >= 0 && at < size) {
+        off_t hole = df_trip_lseek(&f->trip, f->handle, at, SEEK_HOLE);
+        off_t end = hole > at && hole < size ? hole : size;
+
+        ret = dfi_fill_range(f, at, end);
+        at = end < size ? df_trip_lseek(&f->trip, f->handle, end, SEEK_DATA) : size;
+    }
+    return ret < 0 ? ret : at < 0 && at != -ENXIO ? at : 0;
+}
+
+long dfi_fill_begin(struct dfi_filling *f, struct dfi_files *files, uint64_t handle, long data)
+{
+    *f = (struct dfi_filling){{.link = &files->link, .caller = &files->caller}, handle, data, NULL};
+    f->buffer = dfi_alloc(PIECE);
+    return f->buffer ? 0 : -ENOMEM;
+}
+
+void dfi_fill_end(struct dfi_filling *f)
+{
+    dfi_free(f->buffer);
+}

@@ -1,0 +1,383 @@
+/*
+ * shadow_map.c - files that are mapped: their bytes are those of a data file in the shadow
+ * directory.
+ *
+ * Once some program of the job has mapped a file, and as long as anybody has it open, every open
+ * file description of it is marked: reads come from the data file, writes and changes of size go to
+ * both. So all programs see what others store in memory, at once.
+ *
+ * A small file is copied as a whole when it is first mapped. A large one is copied by chunks, each
+ * when it is touched, and given up again where memory is short (shadow_chunks.c).
+ *
+ * The data file is another than the placeholder, so it may be opened and closed at will: closing a
+ * descriptor of the placeholder would take the record locks of the process with it, fcntl(2).
+ */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "syscalls/shadow_chunks.h"
+#include "syscalls/shadow_fill.h"
+
+/* ---- marks ----------------------------------------------------------------------------------- */
+
+static void mark(struct df_ofd *ofd, uint64_t marks)
+{
+    __atomic_fetch_or(&ofd->door[0], marks, __ATOMIC_ACQ_REL);
+}
+
+static uint64_t marks_of(const struct df_ofd *ofd)
+{
+    return __atomic_load_n(&ofd->door[0], __ATOMIC_ACQUIRE);
+}
+
+static bool same_file(const struct df_ofd *a, const struct df_ofd *b)
+{
+    return atomic_load(&a->handle) != 0 && a->mount == b->mount && a->ino == b->ino;
+}
+
+/* Marks all that are open of the file. Whoever opens it from now on sees shared->mapped, and looks.
+ */
+static void mark_all(struct dfi_files *files, struct df_ofd *ofd, uint64_t marks)
+{
+    struct df_ofd *all = df_segment_ofds(files->link.segment);
+    uint32_t top;
+
+    mark(ofd, marks);
+    atomic_fetch_add(&files->shared->mapped, 1);
+    top = atomic_load(&files->shared->top);
+    for (uint32_t i = 0; i < top && i < DF_OFD_COUNT; i++)
+        if (same_file(&all[i], ofd))
+            mark(&all[i], marks);
+}
+
+static void take_marks(struct dfi_files *files, struct df_ofd *ofd)
+{
+    struct df_ofd *all = df_segment_ofds(files->link.segment);
+    uint32_t top;
+
+    if (atomic_load(&files->shared->mapped) == 0)
+        return;
+    top = atomic_load(&files->shared->top);
+    for (uint32_t i = 0; i < top && i < DF_OFD_COUNT; i++)
+        if (&all[i] != ofd && same_file(&all[i], ofd) && marks_of(&all[i]) & DFI_SHADOW_MAPPED) {
+            mark(ofd, marks_of(&all[i]));
+            return;
+        }
+}
+
+void dfi_shadow_opened(struct dfi_files *files, uint64_t handle, bool emptied)
+{
+    struct df_ofd *ofd = dfi_ofd(files, handle);
+    struct dfi_chunks chunks = {.list = -1, .data = -1};
+    long data;
+
+    if (!ofd)
+        return;
+    __atomic_store_n(&ofd->door[0], 0, __ATOMIC_RELEASE);
+    take_marks(files, ofd);
+    if (!emptied || !(marks_of(ofd) & DFI_SHADOW_MAPPED))
+        return;
+    if (marks_of(ofd) & DFI_SHADOW_CHUNKED) /* behind what is being brought, of the old bytes */
+        dfi_chunks_begin(&chunks, files, ofd->mount, ofd->ino);
+    data = dfi_shadow_data(files, ofd, O_RDWR | O_TRUNC);
+    if (data >= 0)
+        dfi_kernel(__NR_close, data);
+    dfi_chunks_end(&chunks);
+}
+
+/* ---- the data file --------------------------------------------------------------------------- */
+
+long dfi_shadow_beside(const struct dfi_files *files, int mount, uint64_t ino, char letter,
+                       int flags)
+{
+    char name[DFI_SHADOW_NAME_MAX];
+    long fd;
+
+    dfi_shadow_name(files, letter, (uint32_t)mount, ino, name);
+    fd = dfi_kernel(__NR_open, name, flags | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (fd >= 0 && flags & O_CREAT)
+        dfi_kernel(__NR_fchmod, fd, 0666); /* programs under other ids of the job */
+    return fd;
+}
+
+long dfi_shadow_data(const struct dfi_files *files, const struct df_ofd *ofd, int flags)
+{
+    return dfi_shadow_beside(files, ofd->mount, ofd->ino, DFI_SHADOW_DATA, flags);
+}
+
+/* ---- the first mapping ----------------------------------------------------------------------- */
+
+/* Empty, and as long as the file. A shadow directory without room is no memory. */
+static long make_beside(struct dfi_files *files, const struct df_ofd *ofd, char letter, off_t size)
+{
+    long ret,
+        fd = dfi_shadow_beside(files, ofd->mount, ofd->ino, letter, O_RDWR | O_CREAT | O_TRUNC);
+
+    if (fd < 0)
+        return fd;
+    ret = dfi_kernel(__NR_ftruncate, fd, size);
+    if (ret == 0)
+        return fd;
+    dfi_kernel(__NR_close, fd);
+    return ret;
+}
+
+static long copy_whole(struct dfi_files *files, uint64_t handle, long data, off_t size)
+{
+    struct dfi_filling f;
+    long ret = dfi_fill_begin(&f, files, handle, data);
+
+    if (ret == 0 && !dfi_fill_has_room(data, (uint64_t)size))
+        ret = -ENOSPC;
+    if (ret == 0)
+        ret = dfi_fill_all(&f, size);
+    dfi_fill_end(&f);
+    if (ret < 0)
+        dfi_kernel(__NR_ftruncate, data, 0);
+    return ret;
+}
+
+/* Under the lock of the job. *marks: how the bytes are there. */
+static long populate(struct dfi_files *files, uint64_t handle, const struct df_ofd *ofd,
+                     uint64_t *marks)
+{
+    struct df_trip trip = {.link = &files->link, .caller = &files->caller};
+    struct df_trip_where where = {.base = handle, .name = ""};
+    struct stat st;
+    long ret = df_trip_getattr(&trip, &where, &st), data, chunks;
+
+    if (ret < 0)
+        return ret;
+    data = make_beside(files, ofd, DFI_SHADOW_DATA, st.st_size);
+    if (data < 0)
+        return data;
+    *marks = DFI_SHADOW_MAPPED;
+    if (st.st_size > DFI_SHADOW_WHOLE) {
+        *marks |= DFI_SHADOW_CHUNKED;
+        chunks = make_beside(files, ofd, DFI_SHADOW_CHUNKS, st.st_size / (off_t)DF_HELD_CHUNK + 1);
+        ret = chunks < 0 ? chunks : dfi_kernel(__NR_close, chunks);
+    } else if (st.st_size > 0) {
+        ret = copy_whole(files, handle, data, st.st_size);
+    }
+    dfi_kernel(__NR_close, data);
+    return ret == -ENOSPC ? -ENOMEM : ret;
+}
+
+static long map_under_lock(struct dfi_files *files, uint64_t handle, struct df_ofd *ofd)
+{
+    uint64_t marks;
+    long ret;
+
+    if (marks_of(ofd) & DFI_SHADOW_MAPPED)
+        return 0;
+    ret = populate(files, handle, ofd, &marks);
+    if (ret == 0)
+        mark_all(files, ofd, marks);
+    return ret;
+}
+
+long dfi_shadow_map(struct dfi_files *files, uint64_t handle)
+{
+    struct df_ofd *ofd = dfi_ofd(files, handle);
+    char path[DFI_SHADOW_NAME_MAX];
+    long lock, ret;
+
+    if (!ofd)
+        return -EBADF;
+    strcpy(mempcpy(path, files->shadow, files->shadow_len), "/shared");
+    lock = dfi_kernel(__NR_open, path, O_RDONLY | O_CLOEXEC, 0);
+    if (lock < 0)
+        return lock;
+    ret = dfi_kernel(__NR_flock, lock, LOCK_EX);
+    if (ret == 0)
+        ret = map_under_lock(files, handle, ofd);
+    dfi_kernel(__NR_close, lock);
+    return ret;
+}
+
+/* ---- data ------------------------------------------------------------------------------------ */
+
+static long open_of(struct df_file *file, int flags)
+{
+    return dfi_shadow_data(dfi_record_now()->files, (const struct df_ofd *)file->host[DFI_HOST_OFD],
+                           flags);
+}
+
+/* ---- chunks of a large file ---- */
+
+static bool is_chunked(const struct df_file *file)
+{
+    const struct df_ofd *ofd = (const struct df_ofd *)file->host[DFI_HOST_OFD];
+
+    return ofd && marks_of(ofd) & DFI_SHADOW_CHUNKED;
+}
+
+int dfi_shadow_change(struct df_file *file, struct dfi_chunks *chunks)
+{
+    const struct df_ofd *ofd = (const struct df_ofd *)file->host[DFI_HOST_OFD];
+
+    chunks->data = chunks->list = -1;
+    if (!is_chunked(file))
+        return 0;
+    return dfi_chunks_begin(chunks, dfi_record_now()->files, ofd->mount, ofd->ino) < 0 ? -EIO : 0;
+}
+
+void dfi_shadow_changed(struct dfi_chunks *chunks)
+{
+    dfi_chunks_end(chunks);
+}
+
+/* What is there is read from the data file, the rest from the mount. */
+static ssize_t read_chunks(struct df_trip *trip, struct df_file *file, const struct dfi_chunks *c,
+                           char *to, size_t size, off_t offset)
+{
+    size_t done = 0;
+
+    while (done < size) {
+        bool there;
+        struct iovec iov = {to + done, dfi_chunks_run(c, offset, size - done, &there)};
+        ssize_t got = there ? dfi_kernel(__NR_pread64, c->data, iov.iov_base, iov.iov_len, offset)
+                            : df_trip_read(trip, file->host[DFI_HOST_HANDLE], &iov, 1, offset);
+
+        if (got < 0)
+            return done > 0 ? (ssize_t)done : got;
+        done += (size_t)got;
+        offset += got;
+        if ((size_t)got < iov.iov_len)
+            break;
+    }
+    return (ssize_t)done;
+}
+
+static ssize_t read_chunked(struct df_trip *trip, struct df_file *file, const struct iovec *iov,
+                            int iovcnt, off_t offset)
+{
+    struct dfi_chunks c;
+    ssize_t done = 0, got;
+
+    if (dfi_shadow_change(file, &c) < 0)
+        return -EIO;
+    for (int i = 0; i < iovcnt; i++) {
+        got = read_chunks(trip, file, &c, iov[i].iov_base, iov[i].iov_len, offset + done);
+        if (got < 0 && done == 0)
+            done = got;
+        if (got < 0)
+            break;
+        done += got;
+        if ((size_t)got < iov[i].iov_len)
+            break;
+    }
+    dfi_shadow_changed(&c);
+    return done;
+}
+
+static void grow(long data, off_t size)
+{
+    struct stat st;
+
+    if (dfi_kernel(__NR_fstat, data, &st) == 0 && st.st_size < size)
+        dfi_kernel(__NR_ftruncate, data, size);
+}
+
+static void write_chunks(const struct dfi_chunks *c, const char *from, size_t size, off_t offset)
+{
+    for (size_t run; size > 0; size -= run) {
+        bool there;
+
+        run = dfi_chunks_run(c, offset, size, &there);
+        if (there)
+            dfi_kernel(__NR_pwrite64, c->data, from, run, offset);
+        from += run;
+        offset += (off_t)run;
+    }
+}
+
+/* ---- all of them ---- */
+
+ssize_t dfi_shadow_read(struct df_trip *trip, struct df_file *file, const struct iovec *iov,
+                        int iovcnt, off_t offset)
+{
+    long data, ret;
+
+    if (is_chunked(file))
+        return read_chunked(trip, file, iov, iovcnt, offset);
+    data = open_of(file, O_RDONLY);
+    if (data < 0)
+        return -EIO;
+    ret = dfi_kernel(__NR_preadv, data, iov, iovcnt, offset, 0);
+    dfi_kernel(__NR_close, data);
+    return ret;
+}
+
+static void write_some(const struct dfi_chunks *chunks, long data, const char *from, size_t size,
+                       off_t offset)
+{
+    if (chunks->list >= 0)
+        write_chunks(chunks, from, size, offset);
+    else
+        dfi_kernel(__NR_pwrite64, data, from, size, offset);
+}
+
+void dfi_shadow_write(struct df_file *file, const struct dfi_chunks *chunks,
+                      const struct iovec *iov, int iovcnt, off_t offset, ssize_t size)
+{
+    long data = chunks->list >= 0 ? chunks->data : open_of(file, O_RDWR);
+
+    for (int i = 0; data >= 0 && i < iovcnt && size > 0; i++) {
+        size_t run = (ssize_t)iov[i].iov_len < size ? iov[i].iov_len : (size_t)size;
+
+        write_some(chunks, data, iov[i].iov_base, run, offset);
+        offset += (off_t)run;
+        size -= (ssize_t)run;
+    }
+    if (chunks->list >= 0)
+        grow(data, offset);
+    else if (data >= 0)
+        dfi_kernel(__NR_close, data);
+}
+
+void dfi_shadow_resize(struct df_file *file, off_t size, bool shrink)
+{
+    long data = open_of(file, O_RDWR);
+
+    if (data < 0)
+        return;
+    if (shrink)
+        dfi_kernel(__NR_ftruncate, data, size);
+    else
+        grow(data, size);
+    dfi_kernel(__NR_close, data);
+}
+
+/* Of a large file no room is had by it: what is not there is not touched. */
+static void allocate_chunks(const struct dfi_chunks *c, int mode, off_t offset, off_t length)
+{
+    if (!(mode & FALLOC_FL_KEEP_SIZE))
+        grow(c->data, offset + length);
+    for (size_t run; length > 0; length -= (off_t)run, offset += (off_t)run) {
+        bool there;
+
+        run = dfi_chunks_run(c, offset, (size_t)length, &there);
+        if (there)
+            dfi_kernel(__NR_fallocate, c->data, mode, offset, run);
+    }
+}
+
+void dfi_shadow_allocate(struct df_file *file, const struct dfi_chunks *chunks, int mode,
+                         off_t offset, off_t length)
+{
+    long data;
+
+    if (chunks->list >= 0) {
+        allocate_chunks(chunks, mode, offset, length);
+        return;
+    }
+    data = open_of(file, O_RDWR);
+    if (data < 0)
+        return;
+    dfi_kernel(__NR_fallocate, data, mode, offset, length);
+    dfi_kernel(__NR_close, data);
+}

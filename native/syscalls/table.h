@@ -1,0 +1,27 @@
+/*
+ * table.h - the mounts of the server, as the df_mount that native/core knows. See core/table.h.
+ */
+#ifndef DF_SYSCALLS_TABLE_H
+#define DF_SYSCALLS_TABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "channel/layout.h"
+#include "core/mount.h"
+
+/* Reads the server's table when it has changed. */
+void dfi_table_refresh(const struct df_segment *segment);
+
+/* Around fork: no copy is under way. */
+void dfi_table_lock(void);
+void dfi_table_unlock(void);
+
+/* The mount of that id, or NULL. */
+struct df_mount *dfi_table_mount(int32_t id);
+
+/* Whether an absolute path leads to no mount for certain, real symlinks aside: it begins with a
+ * name that no mountpoint begins with, and never goes up. */
+bool dfi_table_is_foreign(const char *path);
+
+#endif

@@ -1,0 +1,62 @@
+/*
+ * way.h - one system call that names paths: first the mounts, then the kernel, then once more the
+ * mounts, if the kernel has found nothing and a real symlink may lead to one.
+ *
+ *     struct dfi_way way;
+ *     long ret = dfi_way_begin(&way, frame);
+ *     while (dfi_way_next(&way, &ret))
+ *         ret = df_call_mkdirat(way.leg[0].dirfd, way.leg[0].path, mode);
+ *     return dfi_way_end(&way, ret);
+ *
+ * Which arguments are paths and directories is read from the call's row of syscalls.def.
+ */
+#ifndef DF_SYSCALLS_WAY_H
+#define DF_SYSCALLS_WAY_H
+
+#include "syscalls/files.h"
+#include "syscalls/record.h"
+
+/* One path of the call. */
+struct dfi_leg {
+    int dirfd;        /* for native/core: AT_FDCWD, the kernel's, or DF_FD_BASE + one of ours */
+    const char *path; /* text, or NULL as the caller gave it */
+    bool empty;       /* it was another name for the descriptor in dirfd, as /dev/fd/5: the call is
+                         to be made with AT_EMPTY_PATH */
+    bool changed;     /* text is not what the caller wrote */
+    signed char at;   /* argument with the directory; -1: the call has none */
+    signed char name; /* argument with the path */
+    char text[PATH_MAX];
+};
+
+struct dfi_way {
+    struct dfi_frame *frame;
+    unsigned legs;
+    unsigned char state;
+    bool blocks; /* the kernel's call may block: set it after begin */
+    bool ours;   /* the result is a mount's */
+    long first;  /* what the kernel said */
+    struct dfi_leg leg[2];
+    struct dfi_record record;
+};
+
+/* Takes the paths. 0, or -errno, which dfi_way_next() takes as the end. */
+long dfi_way_begin(struct dfi_way *way, struct dfi_frame *frame);
+
+/* True: make the call of native/core. False: *ret is the result. */
+bool dfi_way_next(struct dfi_way *way, long *ret);
+
+long dfi_way_end(struct dfi_way *way, long ret);
+
+/* AT_EMPTY_PATH if the path was another name for a descriptor. */
+int dfi_way_flags(const struct dfi_leg *leg);
+
+/* Absolute path of a leg by its text, for the names of shadows. False: it has none. */
+bool dfi_way_absolute(struct dfi_way *way, const struct dfi_leg *leg, char out[PATH_MAX]);
+
+/*
+ * A path that is the kernel's own: <shadow>/t/<path> instead of one that leads to nothing on disk
+ * and lies above a mountpoint. True: it is in out.
+ */
+bool dfi_way_above(const struct dfi_files *files, const char *path, char out[PATH_MAX]);
+
+#endif
