@@ -17,7 +17,6 @@ import pytest
 import directfuse
 
 from .forks import begin_fork, ended, in_fork
-from .places import BELIEVED, PLACES, open_place
 from .test_lives import servers, the_server, until
 
 PAGE = 4096
@@ -26,19 +25,6 @@ PAGE = 4096
 @pytest.fixture(autouse=True)
 def _marked(monkeypatch):
     monkeypatch.setenv("DF_TEST_SERVER", str(os.getpid()))
-
-
-@pytest.fixture(params=[*PLACES, BELIEVED])
-def place(request, tmp_path):
-    """A directory: an ordinary one, or one in a mount server."""
-    with open_place(request.param, tmp_path) as path:
-        yield path
-
-
-@pytest.fixture
-def memfs(tmp_path):
-    with directfuse.mount(["memfs", str(tmp_path / "mnt")], placement="server") as mount:
-        yield mount
 
 
 def put(path, data):

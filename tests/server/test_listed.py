@@ -13,22 +13,8 @@ import pytest
 import directfuse
 
 from .forks import in_fork
-from .places import BELIEVED, PLACES, open_place
 
 COUNT = 40
-
-
-@pytest.fixture(params=[*PLACES, BELIEVED])
-def place(request, tmp_path):
-    """A directory: an ordinary one, or one in a mount server."""
-    with open_place(request.param, tmp_path) as path:
-        yield path
-
-
-@pytest.fixture
-def memfs(tmp_path):
-    with directfuse.mount(["memfs", str(tmp_path / "mnt")], placement="server") as mount:
-        yield mount
 
 
 def fill(directory, count=COUNT):

@@ -11,22 +11,8 @@ import directfuse
 
 from .built import built
 from .forks import in_fork
-from .places import BELIEVED, PLACES, open_place
 
 LEARNT = 8  #: opens after which it is known whether reads follow
-
-
-@pytest.fixture(params=[*PLACES, BELIEVED])
-def place(request, tmp_path):
-    """A directory: an ordinary one, or one in a mount server."""
-    with open_place(request.param, tmp_path) as path:
-        yield path
-
-
-@pytest.fixture
-def memfs(tmp_path):
-    with directfuse.mount(["memfs", str(tmp_path / "mnt")], placement="server") as mount:
-        yield mount
 
 
 def put(path, data):
