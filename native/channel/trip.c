@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/ioctl.h>
+#include <string.h>
 
 #include "channel/cache.h"
 #include "channel/frames.h"
@@ -29,6 +30,19 @@
     SEND(df_letter_begin_where(&l, trip, DF_MESSAGE_##op, where), op, __VA_ARGS__)
 #define SEND_BY_FILE(op, file, ...)                                                                \
     SEND(df_letter_begin_file(&l, trip, DF_MESSAGE_##op, file), op, __VA_ARGS__)
+
+/* Sends it, and copies what an op that succeeds has put into the answer. */
+static int send_and_take(struct df_letter *l, void *to, const void *answer, size_t size)
+{
+    int error;
+    int64_t result = df_letter_send(l, &error);
+
+    if (error < 0)
+        return error;
+    if (result == 0)
+        memcpy(to, answer, size);
+    return (int)df_letter_finish(l, result);
+}
 
 /* ---- by name --------------------------------------------------------------------------------- */
 
@@ -54,7 +68,6 @@ bool df_trip_known(struct df_trip *trip, const struct df_trip_where *where, int 
 int df_trip_getattr(struct df_trip *trip, const struct df_trip_where *where, struct stat *st)
 {
     struct df_letter l;
-    int64_t result;
     int error;
 
     if (df_trip_known(trip, where, &error, st))
@@ -63,28 +76,17 @@ int df_trip_getattr(struct df_trip *trip, const struct df_trip_where *where, str
 
     if (error < 0)
         return error;
-    result = df_letter_send(&l, &error);
-    if (error < 0)
-        return error;
-    if (result == 0)
-        *st = l.message->out.st;
-    return (int)df_letter_finish(&l, result);
+    return send_and_take(&l, st, &l.message->out.st, sizeof(*st));
 }
 
 int df_trip_statx(struct df_trip *trip, const struct df_trip_where *where, struct df_statx *out)
 {
     struct df_letter l;
-    int64_t result;
     int error = df_letter_begin_where(&l, trip, DF_MESSAGE_statx, where);
 
     if (error < 0)
         return error;
-    result = df_letter_send(&l, &error);
-    if (error < 0)
-        return error;
-    if (result == 0)
-        *out = l.message->out.statx;
-    return (int)df_letter_finish(&l, result);
+    return send_and_take(&l, out, &l.message->out.statx, sizeof(*out));
 }
 
 int df_trip_setattr(struct df_trip *trip, const struct df_trip_where *where,
@@ -220,17 +222,11 @@ int df_trip_removexattr(struct df_trip *trip, const struct df_trip_where *where,
 int df_trip_statfs(struct df_trip *trip, const struct df_trip_where *where, struct statvfs *out)
 {
     struct df_letter l;
-    int64_t result;
     int error = df_letter_begin_where(&l, trip, DF_MESSAGE_statfs, where);
 
     if (error < 0)
         return error;
-    result = df_letter_send(&l, &error);
-    if (error < 0)
-        return error;
-    if (result == 0)
-        *out = l.message->out.statvfs;
-    return (int)df_letter_finish(&l, result);
+    return send_and_take(&l, out, &l.message->out.statvfs, sizeof(*out));
 }
 
 /* ---- entries -----------------------------------------------------------------------------------
@@ -315,19 +311,13 @@ static int send_open(struct df_trip *trip, enum df_message_op op, const struct d
                      int flags, mode_t mode, struct df_message_file *out)
 {
     struct df_letter l;
-    int64_t result;
     int error = df_letter_begin_where(&l, trip, op, where);
 
     if (error < 0)
         return error;
     l.message->args.open.flags = flags;
     l.message->args.open.mode = mode;
-    result = df_letter_send(&l, &error);
-    if (error < 0)
-        return error;
-    if (result == 0)
-        *out = l.message->out.file;
-    return (int)df_letter_finish(&l, result);
+    return send_and_take(&l, out, &l.message->out.file, sizeof(*out));
 }
 
 int df_trip_open(struct df_trip *trip, const struct df_trip_where *where, int flags, mode_t mode,
