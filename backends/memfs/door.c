@@ -295,6 +295,18 @@ static int open_existing(fuse_req_t req, fuse_ino_t parent, const char *name, in
     return error;
 }
 
+/* If whoever asked has gone nobody will forget the inode. */
+static void reply_opened(fuse_req_t req, struct inode *inode, struct fuse_file_info *fi)
+{
+    const struct door *door = door_of(req);
+    struct fuse_entry_param entry;
+
+    door_entry(door, inode, &entry);
+    door_data_file_info(door, fi);
+    if (fuse_reply_create(req, &entry, fi) != 0)
+        inode_put(door->store, inode, 1);
+}
+
 static void door_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
                         struct fuse_file_info *fi)
 {
@@ -308,11 +320,7 @@ static void door_create(fuse_req_t req, fuse_ino_t parent, const char *name, mod
         fuse_reply_err(req, -error);
         return;
     }
-    struct fuse_entry_param entry;
-    door_entry(door, inode, &entry);
-    door_data_file_info(door, fi);
-    if (fuse_reply_create(req, &entry, fi) != 0)
-        inode_put(door->store, inode, 1);
+    reply_opened(req, inode, fi);
 }
 
 /* O_EXCL, no name ever, is the kernel's to keep. */
@@ -328,11 +336,7 @@ static void door_tmpfile(fuse_req_t req, fuse_ino_t parent, mode_t mode, struct 
         fuse_reply_err(req, -error);
         return;
     }
-    struct fuse_entry_param entry;
-    door_entry(door, inode, &entry);
-    door_data_file_info(door, fi);
-    if (fuse_reply_create(req, &entry, fi) != 0)
-        inode_put(door->store, inode, 1);
+    reply_opened(req, inode, fi);
 }
 
 static void door_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name)
