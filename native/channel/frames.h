@@ -35,6 +35,7 @@
 #include "channel/layout.h"
 
 #define DF_FRAME_SIZE    4096
+#define DF_FRAMES_LARGE  (64 << 10) /* bytes: a read of more is kept the second time */
 #define DF_FRAME_WAYS    8
 #define DF_CONTENT_COUNT 16384 /* files and directories; number 0 is none */
 

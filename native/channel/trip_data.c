@@ -131,7 +131,8 @@ static size_t read_kept(const struct df_trip *trip, uint64_t file, struct cursor
         *c = ahead;
         *end = last;
         done += part;
-        note_read(ofd);
+        if (size <= DF_FRAMES_LARGE)
+            note_read(ofd);
     }
     return done;
 }

@@ -18,7 +18,6 @@
 #define AHEAD_FIRST (16 << 10)  /* bytes behind what is asked for */
 #define AHEAD_MAX   (128 << 10) /* the kernel's default */
 #define LIST_ROOM   4096 /* bytes: as much as every file system must be able to put a record in */
-#define LARGE       (64 << 10) /* a read of more is kept the second time, and brings no more */
 
 /* ---- whose bytes they are -------------------------------------------------------------------- */
 
@@ -171,14 +170,14 @@ static struct reading plan(struct df_work *w, size_t size, off_t offset)
     struct reading r = {.ticket = df_framer_ask(framer, w->index, content)};
 
     if (!r.ticket.valid || offset < 0 || offset > INT64_MAX - 2 * (off_t)DF_PAYLOAD_SIZE ||
-        size == 0 || (size > LARGE && !df_framer_again(framer, &r.ticket, offset)))
+        size == 0 || (size > DF_FRAMES_LARGE && !df_framer_again(framer, &r.ticket, offset)))
         return r;
     r.ticket = ask(w, content, &r.end);
     if (!r.ticket.valid)
         return r;
     r.from = offset - offset % DF_FRAME_SIZE;
     r.size = whole((size_t)(offset - r.from) + size);
-    if (size <= LARGE)
+    if (size <= DF_FRAMES_LARGE)
         r.size += ahead_of(w, offset);
     if (r.size > DF_PAYLOAD_SIZE || df_execute_room(w, r.size) < r.size)
         r.size = 0;
@@ -206,6 +205,8 @@ static int64_t read_plainly(struct df_work *w, size_t size, off_t offset)
     return CALL(read, w->files[0], &iov, 1, offset);
 }
 
+/* One whose bytes are kept the first time: so an open that brings them makes no more of them kept.
+ */
 static void note_read(struct df_work *w, uint64_t handle)
 {
     struct df_ofd *ofd = df_segment_ofd(w->server->own.segment, handle);
@@ -221,7 +222,8 @@ int64_t df_execute_read(struct df_work *w)
     struct reading r = plan(w, size, offset);
     int64_t got;
 
-    note_read(w, w->message.files[0]);
+    if (size <= DF_FRAMES_LARGE)
+        note_read(w, w->message.files[0]);
     if (r.size == 0)
         return read_plainly(w, size, offset);
     got = read_plainly(w, r.size, r.from);

@@ -32,7 +32,7 @@ def data_of(n, size):
     return (b"%08d " % n * (size // 9 + 1))[:size]
 
 
-def read_whole(path, size=1 << 17):
+def read_whole(path, size=64 << 10):
     fd = directfuse.os_open(path, os.O_RDONLY)
     data = directfuse.read(fd, size)
     assert directfuse.read(fd, size) == b""
@@ -163,6 +163,12 @@ def test_opens_without_reads_bring_nothing_after_a_while(sized):
     for path in sized.paths(range(LEARNT)):  # now they are read again
         read_whole(path)
     assert sized.only_opened(range(3 * LEARNT, 4 * LEARNT)) > 0
+
+
+def test_reads_whose_bytes_are_not_kept_bring_none(sized):
+    for path in sized.paths(range(LEARNT)):
+        read_whole(path, 1 << 17)
+    assert sized.only_opened(range(LEARNT, 2 * LEARNT)) == 0
 
 
 def test_large_files_and_files_for_writing_bring_no_bytes(sized):
