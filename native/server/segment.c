@@ -134,12 +134,14 @@ static int make_parts(const struct df_own_segment *own, const struct df_segment 
     return error;
 }
 
-/* What clients look at without being asked: all of it, or there is no cache. */
+/* What clients look at without being asked: all of it, or there is no cache. The server writes all
+ * over the answers, so it maps them here and not by a fault for each page. */
 static void make_cache(const struct df_own_segment *own, struct df_segment *s,
                        const struct df_frames *frames)
 {
     if (make(own, s->cache_at, s->cache_at + s->cache_size) == 0 &&
-        (s->frames_size == 0 || make(own, s->frames_at, s->frames_at + frames->bytes_at) == 0))
+        (s->frames_size == 0 || make(own, s->frames_at, s->frames_at + frames->bytes_at) == 0) &&
+        df_room_make(own->segment, (char *)own->segment + s->cache_at, s->cache_size))
         return;
     s->cache_size = s->frames_size = 0;
     atomic_init(&s->full, 1);
