@@ -310,7 +310,6 @@ static void reply_opened(fuse_req_t req, struct inode *inode, struct fuse_file_i
 static void door_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
                         struct fuse_file_info *fi)
 {
-    const struct door *door = door_of(req);
     struct inode *inode;
     int error = create(req, parent, name, S_IFREG | (mode & 07777), 0, NULL, &inode);
 
