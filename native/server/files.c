@@ -482,7 +482,8 @@ static struct df_last_file take_from(struct df_files *files, uint32_t index)
     last.mapped = __atomic_load_n(&ofd->door[0], __ATOMIC_ACQUIRE) & DF_OFD_MAPPED;
     last.judged = atomic_load_explicit(&entry->judged, memory_order_relaxed);
     last.read = atomic_load_explicit(&ofd->begun, memory_order_relaxed) != 0;
-    atomic_store(&ofd->handle, 0);
+    if (!files->over)
+        atomic_store(&ofd->handle, 0);
     give_number_back(files, entry->number);
     last.file = atomic_exchange(&entry->file, NULL);
     entry->next_free = files->first_free;

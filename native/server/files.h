@@ -79,6 +79,7 @@ struct df_files {
     struct df_segment *segment;
     struct df_ledger *ledger;
     bool noted;                   /* fixed: paths of files are */
+    bool over;                    /* the server ends: clients are to find it gone, not the files */
     pthread_mutex_t lock;         /* protects what follows but df_open_file.file, which it writes */
     struct df_open_file *open;    /* DF_OFD_COUNT */
     uint32_t first_free;          /* index; 0 is never used */

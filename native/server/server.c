@@ -188,7 +188,8 @@ void df_server_end_unused(struct df_server *server)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* Clients may still be there (SIGTERM): they find the mounts gone. */
+/* Clients may still be there (SIGTERM): they find the server gone, not its mounts and their files.
+ * What a mount has hidden is not shown to programs that go on. */
 static void end_clients(struct df_server *server)
 {
     for (unsigned i = 0; i < DF_CLIENT_MAX; i++) {
@@ -201,9 +202,8 @@ static void end_clients(struct df_server *server)
 
 static void end(struct df_server *server)
 {
-    for (unsigned i = 0; i < server->mount_count; i++)
-        atomic_store(&server->mounts[i].shared->live, 0);
     df_pool_stop(&server->pool);
+    server->files.over = true;
     end_clients(server);
     for (unsigned i = 0; i < server->mount_count; i++)
         if (server->mounts[i].id != 0)

@@ -24,7 +24,7 @@ struct df_serve_options {
     int report;         /* where a crash is told (crash.h); -1: nowhere */
     bool stay;          /* go on when the last client has gone */
     size_t cache_size;  /* bytes of files and listings that clients may find in memory; 0: none */
-    const char *shadow; /* directory of the run that it serves (mapped.c); NULL: none */
+    const char *shadow; /* directory of the runs that it serves (mapped.c); NULL: none */
     /* Unmounts for good, flushing: as df_unmount(mount, 0). 0 or -errno. */
     int (*unmount)(int mount);
     const struct df_kept *kept; /* keeper.h; NULL: nobody starts it again */

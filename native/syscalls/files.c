@@ -3,8 +3,8 @@
  * its end. The functions dfi_files_* that intercept.h asks for.
  *
  * The configuration of a run has lines "server=N" (a descriptor that leads to the mount server) and
- * "shadow=PATH" (a directory of the run's own). What one program tells the next is
- * "client control memory keep", then "fd handle" for each file that stays open.
+ * "shadow=PATH" (a directory of its own, or of all runs that join the server). What one program
+ * tells the next is "client control memory keep", then "fd handle" for each file that stays open.
  */
 #include "syscalls/files.h"
 
@@ -188,7 +188,9 @@ static long begin_again(struct dfi_process *process, const char *text, size_t si
 
     if (ret < 0)
         return ret;
-    if ((ret = dfi_shadow_begin(files)) < 0)
+    if ((ret = dfi_shadow_begin(files)) == -ENOENT)
+        ret = dfi_shadow_gone(files); /* as below: the program runs */
+    if (ret < 0)
         return ret;
     dfi_held_forget(files);
     keep = dfi_text_number(&text);

@@ -87,6 +87,17 @@ long dfi_shadow_begin(struct dfi_files *files)
     return ret < 0 ? ret : map_shared(files);
 }
 
+long dfi_shadow_gone(struct dfi_files *files)
+{
+    long memory = dfi_kernel(__NR_mmap, 0, sizeof(struct dfi_shared), PROT_READ | PROT_WRITE,
+                             MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (memory < 0 && memory > -4096)
+        return memory;
+    files->shared = (struct dfi_shared *)memory;
+    return 0;
+}
+
 /* ---- placeholders -------------------------------------------------------------------------- */
 
 /* Programs under other ids of the job open it too. */

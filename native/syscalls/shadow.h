@@ -37,6 +37,10 @@
 /* Makes what is missing of the shadow directory and maps `shared`. 0 or -errno. */
 long dfi_shadow_begin(struct dfi_files *files);
 
+/* The directory went with a server that has a name, though programs run: `shared` is memory of this
+ * one and its children. 0 or -errno. */
+long dfi_shadow_gone(struct dfi_files *files);
+
 /* <shadow>/<letter>/<mount>.<number> */
 void dfi_shadow_name(const struct dfi_files *files, char letter, uint64_t mount, uint64_t number,
                      char name[DFI_SHADOW_NAME_MAX]);
