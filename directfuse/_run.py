@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,8 +29,10 @@ __all__ = [
     "ServerFailed",
     "Serving",
     "high_fd",
+    "mapped_limit",
     "run_command",
     "shadow_directory",
+    "watching",
 ]
 
 _UCRED = struct.Struct("iII")
@@ -192,25 +194,11 @@ class Serving:
         """What each file system did, after the end; nothing while its server still runs."""
         return self._server.report() if self._server is not None else {}
 
-    @contextmanager
-    def watched(self, say: Callable[[str], None]) -> Iterator[None]:
+    def watched(self, say: Callable[[str], None]) -> AbstractContextManager[None]:
         """While programs run: says so, at once, when the file systems end before them."""
         if self._server is None:
-            yield
-            return
-        over = os.eventfd(0, os.EFD_CLOEXEC)
-        watcher = threading.Thread(target=self._watch, args=(over, say))
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        try:
-            watcher.start()  # no signal is for it
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        try:
-            yield
-        finally:
-            os.eventfd_write(over, 1)
-            watcher.join()
-            os.close(over)
+            return nullcontext()
+        return watching(lambda over: self._watch(over, say))
 
     def _watch(self, over: int, say: Callable[[str], None]) -> None:
         assert self._server is not None
@@ -254,6 +242,24 @@ class Serving:
     def _remove(self) -> None:
         if self._shadow is not None:
             shutil.rmtree(self._shadow, ignore_errors=True)
+
+
+@contextmanager
+def watching(watch: Callable[[int], None]) -> Iterator[None]:
+    """A thread beside the body, which no signal is for: watch(fd) returns when fd is readable."""
+    over = os.eventfd(0, os.EFD_CLOEXEC)
+    watcher = threading.Thread(target=watch, args=(over,))
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        watcher.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    try:
+        yield
+    finally:
+        os.eventfd_write(over, 1)
+        watcher.join()
+        os.close(over)
 
 
 def shadow_directory() -> Path:

@@ -12,13 +12,15 @@ import click
 
 from directfuse import _paths
 from directfuse._cli._failure import Failure
-from directfuse._cli.run import mount_commands, mount_options
+from directfuse._cli.run import join, mount_commands, mount_options
+from directfuse._named import Joined
 from directfuse._run import MountServer, ServerFailed, high_fd, mapped_limit, shadow_directory
 from directfuse._run_block import RunBlock
 
 __all__ = ["env"]
 
 _VARIABLE = "DIRECTFUSE_RUN"  # native/intercept/preload.c
+_SOCKET = "run.socket"  # in the run's directory: where its programs join
 _SERVER = "server"  # in the run's directory: the process id of its mount server
 
 
@@ -31,13 +33,15 @@ def env(lines: Sequence[str], config: Path | None, placement: str, end: bool) ->
     The programs are entered by LD_PRELOAD, where a launcher or a batch system lets only the
     environment be set. `directfuse run` sees more: static programs, set-user-id ones and what a
     program does before its first library is loaded are not interposed here, nor are threads
-    started by other libraries' constructors. The file systems stay until --end.
+    started by other libraries' constructors. The file systems stay until --end, and that of
+    -m @NAME as long as `directfuse serve` hosts it.
 
     \b
     Examples:
       eval "$(directfuse env -m 'memfs /scratch')"
       mpirun -x LD_PRELOAD -x DIRECTFUSE_RUN program /scratch
       eval "$(directfuse env --end)"
+      eval "$(directfuse env -m @data)"
 
     \b
     Exit status: 0; 125 nothing was mounted, and nothing is printed.
@@ -48,9 +52,16 @@ def env(lines: Sequence[str], config: Path | None, placement: str, end: bool) ->
     commands = mount_commands(lines, config, placement, verbose=False)
     if not commands:
         raise Failure("nothing to mount; for example: directfuse env -m 'memfs /scratch'")
+    try:
+        joined = join(commands, verbose=False)
+    except ServerFailed as error:
+        raise Failure(str(error)) from error
     directory = shadow_directory()
     try:
-        _begin(directory, commands)
+        if joined is None:
+            _begin(directory, commands)
+        else:
+            _begin_joined(directory, joined)
     except BaseException:
         shutil.rmtree(directory, ignore_errors=True)
         raise
@@ -62,7 +73,7 @@ def env(lines: Sequence[str], config: Path | None, placement: str, end: bool) ->
 
 def _begin(directory: Path, commands: Sequence[Sequence[str]]) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
-        listener.bind(str(directory / "run.socket"))
+        listener.bind(str(directory / _SOCKET))
         listener.listen()
         try:
             server = MountServer(commands, listener, shadow=directory)
@@ -74,15 +85,29 @@ def _begin(directory: Path, commands: Sequence[Sequence[str]]) -> None:
     RunBlock(text, _paths.loader(), file=directory / "run").close()
 
 
+def _begin_joined(directory: Path, joined: Joined) -> None:
+    """Programs connect to the named socket, by a link where they look for the run's own."""
+    joined.leave()
+    (directory / _SOCKET).symlink_to(joined.path)
+    RunBlock(joined.config, _paths.loader(), file=directory / "run").close()
+
+
+def _end_server(directory: Path) -> None:
+    """Not one that was joined: it is others'."""
+    if (directory / _SOCKET).is_symlink():
+        return
+    try:
+        os.kill(int((directory / _SERVER).read_text()), signal.SIGTERM)
+    except (OSError, ValueError) as error:
+        raise Failure(f"{directory}: its mount server cannot be ended: {error}") from error
+
+
 def _end() -> None:
     name = os.environ.get(_VARIABLE)
     if name is None:
         raise Failure(f"{_VARIABLE} is not set: there is nothing to end")
     directory = Path(name).parent
-    try:
-        os.kill(int((directory / _SERVER).read_text()), signal.SIGTERM)
-    except (OSError, ValueError) as error:
-        raise Failure(f"{directory}: its mount server cannot be ended: {error}") from error
+    _end_server(directory)
     # We are inside ourselves, and programs inside make what they miss there: not where it is gone.
     gone = directory.rename(directory.with_name(directory.name + ".ended"))
     shutil.rmtree(gone, ignore_errors=True)

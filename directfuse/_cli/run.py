@@ -12,11 +12,12 @@ import click
 from directfuse import _kernel, _paths
 from directfuse._cli._failure import Failure
 from directfuse._cli.mount import resolve, split
+from directfuse._named import Joined
 from directfuse._python import meaning
 from directfuse._run import ServerFailed, Serving, run_command
 from directfuse._run_block import RunBlock, call_names
 
-__all__ = ["check_restart", "mount_commands", "mount_options", "restart_option", "run"]
+__all__ = ["check_restart", "join", "mount_commands", "mount_options", "restart_option", "run"]
 
 _REFUSED = ("/", "/dev", "/proc", "/sys")
 _PLACEMENTS = ("auto", "inline", "server")
@@ -53,7 +54,8 @@ def mount_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "lines",
             multiple=True,
             metavar="CMDLINE",
-            help="A file system's command line, mountpoint included. May come several times.",
+            help="A file system's command line, mountpoint included; may come several times. Or "
+            "@NAME: that of `directfuse serve --name NAME`.",
         ),
     ):
         command = option(command)
@@ -90,13 +92,15 @@ def run(
     """Run COMMAND with file systems mounted for it alone: no mount, no root, no /dev/fuse.
 
     COMMAND and everything it starts see the file systems at their mountpoints, which need not
-    exist. The file systems run in a mount server that ends with the last of these programs.
+    exist. The file systems run in a mount server that ends with the last of these programs; or, by
+    -m @NAME, in one that `directfuse serve` has started, which goes on.
 
     \b
     Examples:
       directfuse run -m 'memfs /scratch' -- make -C /scratch/build
       directfuse run -m 'squashfuse data.sqfs /data' -- python train.py /data
       directfuse run --config mounts.toml --stats -- bash
+      directfuse run -m @data -- ls /data
 
     \b
     Exit status: that of COMMAND (128 + n if signal n ended it); 127 it is not found;
@@ -106,7 +110,7 @@ def run(
     try:
         again = _is_restarted(restart, config)
         check_restart(again, commands)
-        serving = Serving(commands, restart=again)
+        serving = join(commands, verbose) or Serving(commands, restart=again)
     except ServerFailed as error:
         raise Failure(str(error)) from error
     block = RunBlock(
@@ -129,14 +133,49 @@ def mount_commands(
     """The command lines of all file systems, checked, their programs found."""
     commands = [_command(line) for line in (*lines, *_configured(config))]
     _check_placement(placement)
+    _check_named(commands)
     for words in commands:
-        _check_mountpoint(words, verbose)
+        positional = _kernel.positional_words(words)
+        if positional:
+            _check_mountpoint(positional[-1], verbose)
     return commands
+
+
+def _is_named(words: Sequence[str]) -> bool:
+    """Whether the command line is @NAME, of a server that runs already."""
+    return words[0].startswith("@")
+
+
+def _check_named(commands: Sequence[Sequence[str]]) -> None:
+    """All file systems of a run live in one server, and that one has its own mountpoint."""
+    for words in filter(_is_named, commands):
+        if len(words) > 1:
+            raise Failure(f"{words[0]}: stands alone; the mountpoint is that of its server")
+        if len(commands) > 1:
+            raise Failure(
+                f"{words[0]}: all file systems of a run are in one server: join it with no other "
+                "-m, or mount its file system here by its own command line"
+            )
+
+
+def join(commands: Sequence[Sequence[str]], verbose: bool) -> Joined | None:
+    """The server that runs already; None: one is to be started. Raises ServerFailed."""
+    if not commands or not _is_named(commands[0]):
+        return None
+    joined = Joined(commands[0][0].removeprefix("@"))
+    try:
+        _check_mountpoint(joined.mountpoint, verbose)
+    except Failure:
+        joined.leave()
+        raise
+    if verbose:
+        click.echo(f"directfuse: @{joined.name} is mounted at {joined.mountpoint}", err=True)
+    return joined
 
 
 def _command(line: str) -> list[str]:
     words = split(line)
-    if meaning.is_python(words):
+    if _is_named(words) or meaning.is_python(words):
         return words
     builtin = _paths.plugin(words[0])  # not its program, which lacks what a plugin may add (014)
     return [str(builtin), *words[1:]] if builtin else resolve(words)
@@ -154,6 +193,8 @@ def _read(config: Path) -> dict[str, Any]:
 def check_restart(again: bool, commands: Sequence[Sequence[str]]) -> None:
     """The server of a Python file system is an interpreter, which no keeper could fork afresh."""
     for words in commands:
+        if again and _is_named(words):
+            raise Failure(f"{words[0]}: --restart on-failure is for `directfuse serve`, its server")
         if again and meaning.is_python(words):
             raise Failure(f"{words[0]}: --restart on-failure is not for Python file systems")
 
@@ -200,9 +241,8 @@ def _check_placement(placement: str) -> None:
         )
 
 
-def _check_mountpoint(words: Sequence[str], verbose: bool) -> None:
-    positional = _kernel.positional_words(words)
-    point = os.path.normpath(os.path.join(os.getcwd(), positional[-1])) if positional else ""
+def _check_mountpoint(word: str, verbose: bool) -> None:
+    point = os.path.normpath(os.path.join(os.getcwd(), word))
     if point in _REFUSED:
         raise Failure(f"{point}: cannot be a mountpoint of programs, which need what is there")
     if verbose and os.path.isdir(point) and os.listdir(point):
@@ -212,25 +252,29 @@ def _check_mountpoint(words: Sequence[str], verbose: bool) -> None:
 # ---- what was done -------------------------------------------------------------------------------
 
 
-def _report(block: RunBlock, serving: Serving, stats: str | None) -> None:
+def _report(block: RunBlock, serving: Serving | Joined, stats: str | None) -> None:
     for note in block.notes():
         click.echo(f"directfuse: {note}", err=True)
     if stats is None:
         return
     report = _statistics(block, serving)
+    if isinstance(serving, Joined):
+        words = f"operations of @{serving.name} are those of all its clients: not told here"
+        click.echo(f"directfuse: {words}", err=True)
     if stats == "-":
         _print(report)
     else:
         Path(stats).write_text(json.dumps(report, indent=2) + "\n")
 
 
-def _statistics(block: RunBlock, serving: Serving) -> dict[str, Any]:
+def _statistics(block: RunBlock, serving: Serving | Joined) -> dict[str, Any]:
     names = call_names()
+    mounts = {} if isinstance(serving, Joined) else serving.report()
     counts = sorted(block.calls().items(), key=lambda item: -item[1].calls)
     return {
         "mounts": {
             point: {name: count._asdict() for name, count in ops.items()}
-            for point, ops in serving.report().items()
+            for point, ops in mounts.items()
         },
         "events": block.events(),
         "calls": {names.get(number, str(number)): count._asdict() for number, count in counts},

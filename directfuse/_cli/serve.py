@@ -4,7 +4,6 @@ import os
 import shlex
 import signal
 import socket
-import stat
 import subprocess
 from pathlib import Path
 
@@ -15,7 +14,9 @@ from directfuse._cli.mount import split
 from directfuse._cli.run import check_restart, restart_option
 from directfuse._command import library_of
 from directfuse._errors import DirectfuseError
+from directfuse._named import shadow_beside, socket_path
 from directfuse._python import meaning
+from directfuse._run import ServerFailed
 from directfuse._served import program_for
 
 __all__ = ["serve"]
@@ -29,13 +30,14 @@ def serve(command_line: str, name: str, restart: str) -> int:
     """Host a FUSE file system in a mount server that others join by its name.
 
     CMDLINE is the file system's own command line in one word, mountpoint included. Processes of the
-    same user join with the command line @NAME and see the file system at that mountpoint; nothing
-    is mounted. The server stays until it is ended (Ctrl-C, SIGTERM); then the file system writes
-    what it holds.
+    same user join with the command line @NAME, programs by `directfuse run -m @NAME`, and see the
+    file system at that mountpoint; nothing is mounted. The server stays until it is ended (Ctrl-C,
+    SIGTERM); then the file system writes what it holds.
 
     \b
     Examples:
       directfuse serve 'sshfs host:/data /data' --name data &
+      directfuse run -m @data -- ls /data
       python -c "import directfuse; directfuse.mount('@data'); print(directfuse.listdir('/data'))"
 
     \b
@@ -44,10 +46,14 @@ def serve(command_line: str, name: str, restart: str) -> int:
     argv = split(command_line)
     check_restart(restart == "on-failure", [argv])
     server = _server(argv)
-    path = _socket_path(name)
+    try:
+        path = socket_path(name, make=True)
+    except ServerFailed as error:
+        raise Failure(f"--name {error}") from error
     listener = _listen(path, name)
     try:
-        return _run(server, argv, listener, restart == "on-failure")
+        with shadow_beside(path) as shadow:
+            return _run(server, argv, listener, restart == "on-failure", shadow)
     finally:
         path.unlink(missing_ok=True)
 
@@ -60,23 +66,6 @@ def _server(argv: list[str]) -> list[str]:
         return [*program_for([argv]), "--library", library_of(argv)]
     except DirectfuseError as error:
         raise Failure(f"{error.filename or argv[0]}: {error.strerror}") from error
-
-
-def _socket_path(name: str) -> Path:
-    """The same that native/api/joined.c looks at."""
-    if not name or name.startswith(".") or "/" in name or len(name) > 63:
-        raise Failure(f"--name {name!r}: a name has up to 63 characters, no slash, no leading dot")
-    base = os.environ.get("XDG_RUNTIME_DIR", "")
-    if base.startswith("/"):
-        directory = Path(base, "directfuse")
-    else:
-        directory = Path(f"/tmp/directfuse-{os.geteuid()}")  # refused below unless it is ours alone
-    directory.mkdir(mode=0o700, exist_ok=True)
-    found = directory.lstat()
-    private = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
-    if not private or found.st_mode & 0o077:
-        raise Failure(f"{directory}: must be a directory that only you can enter (mode 0700)")
-    return directory / f"{name}.socket"
 
 
 def _listen(path: Path, name: str) -> socket.socket:
@@ -96,11 +85,18 @@ def _listen(path: Path, name: str) -> socket.socket:
     return listener
 
 
-def _run(program: list[str], argv: list[str], listener: socket.socket, restart: bool) -> int:
+def _run(
+    program: list[str], argv: list[str], listener: socket.socket, restart: bool, shadow: Path
+) -> int:
     number = listener.fileno()
     again = ["--restart", "--say"] if restart else []
     words = [*program, "--listen", str(number), "--stay", *again, "--", *argv]
-    server = subprocess.Popen(words, pass_fds=[number], start_new_session=True)
+    server = subprocess.Popen(
+        words,
+        pass_fds=[number],
+        start_new_session=True,
+        env=os.environ | {"DIRECTFUSE_SHADOW": str(shadow)},
+    )
     listener.close()
     try:
         status = server.wait()

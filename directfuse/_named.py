@@ -1,0 +1,142 @@
+"""Mount servers with a name: where they are found, and runs that join one.
+
+Beside its socket, NAME.socket, lies a link NAME.shadow to the directory that all joined runs share.
+"""
+
+import os
+import select
+import shutil
+import socket
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+from directfuse._run import ServerFailed, high_fd, mapped_limit, shadow_directory, watching
+
+__all__ = ["Joined", "shadow_beside", "socket_path"]
+
+
+def socket_path(name: str, *, make: bool = False) -> Path:
+    """The same that native/api/joined.c looks at. make: its directory, if there is none.
+
+    Raises ServerFailed: it cannot be a name, or others could enter the directory.
+    """
+    if not name or name.startswith(".") or "/" in name or len(name) > 63:
+        raise ServerFailed(f"{name!r}: a name has up to 63 characters, no slash, no leading dot")
+    base = os.environ.get("XDG_RUNTIME_DIR", "")
+    if base.startswith("/"):
+        directory = Path(base, "directfuse")
+    else:
+        directory = Path(f"/tmp/directfuse-{os.geteuid()}")  # refused below unless it is ours alone
+    if make:
+        directory.mkdir(mode=0o700, exist_ok=True)
+    elif not os.path.lexists(directory):
+        return directory / f"{name}.socket"  # which does not exist
+    found = directory.lstat()
+    private = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+    if not private or found.st_mode & 0o077:
+        raise ServerFailed(f"{directory}: must be a directory that only you can enter (mode 0700)")
+    return directory / f"{name}.socket"
+
+
+# ---- the directory that joined runs share --------------------------------------------------------
+
+
+@contextmanager
+def shadow_beside(path: Path) -> Iterator[Path]:
+    """The directory, while the server of that socket is there."""
+    link = path.with_suffix(".shadow")
+    _remove(link)  # of a server whose end nobody saw
+    shadow = shadow_directory()
+    link.symlink_to(shadow)
+    try:
+        yield shadow
+    finally:
+        _remove(link)
+
+
+def _remove(link: Path) -> None:
+    """Programs that still run make what they miss there: not where it is gone."""
+    try:
+        shadow = link.readlink()
+        link.unlink()
+        gone = shadow.rename(shadow.with_name(shadow.name + ".ended"))
+    except FileNotFoundError:
+        return
+    shutil.rmtree(gone, ignore_errors=True)
+
+
+# ---- joining -------------------------------------------------------------------------------------
+
+
+class Joined:
+    """What Serving is to other runs, to one whose file system is that of a server with a name.
+
+    config, inherited: as of Serving. mountpoint: the server's. path: its socket.
+    """
+
+    def __init__(self, name: str) -> None:
+        """Raises ServerFailed: no such server, or it lets us not in."""
+        self.name = name
+        self.path = socket_path(name)
+        self.mountpoint = _mountpoint(name)
+        self._link = self.path.with_suffix(".shadow")
+        try:
+            self._shadow = self._link.readlink()
+        except FileNotFoundError as error:
+            raise ServerFailed(f"@{name}: its server has no directory for programs") from error
+        connection = self._connect()
+        if connection is None:
+            raise ServerFailed(f"@{name}: its server has just ended")
+        self._socket = connection
+        number = high_fd(())
+        self.inherited = {connection.fileno(): number}
+        self.config = f"server={number}\nshadow={self._shadow}\n{mapped_limit()}"
+
+    def _connect(self) -> socket.socket | None:
+        """To that very server; None: it is gone."""
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            connection.connect(os.fspath(self.path))
+            if self._link.readlink() == self._shadow:
+                return connection
+        except OSError:
+            pass
+        connection.close()
+        return None
+
+    def watched(self, say: Callable[[str], None]) -> AbstractContextManager[None]:
+        """While programs run: says so, at once, when the server ends before them."""
+        return watching(lambda over: self._watch(over, say))
+
+    def _watch(self, over: int, say: Callable[[str], None]) -> None:
+        """A server that is started again has lost our connection, but not who may connect."""
+        while connection := self._connect():
+            with connection:
+                lost = connection.fileno()
+                if lost not in select.select([lost, over], [], [])[0]:
+                    return
+        say(f"the mount server @{self.name} has ended: files answer EIO from now on")
+
+    def end(self, has_programs: Callable[[], bool]) -> None:
+        """The command has ended; the server stays."""
+        self.leave()
+
+    def leave(self) -> None:
+        """No program is started from here any more."""
+        self._socket.close()
+
+    abandon = leave
+
+
+def _mountpoint(name: str) -> str:
+    """By joining it, as programs do; who may not is refused here, and told why."""
+    from directfuse._errors import DirectfuseError
+    from directfuse._mount import mount
+
+    try:
+        with mount([f"@{name}"], count=False) as joined:
+            return joined.mountpoint
+    except DirectfuseError as error:
+        raise ServerFailed(f"@{name}: {error.strerror}") from error

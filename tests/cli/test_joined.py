@@ -1,0 +1,275 @@
+"""`directfuse run -m @NAME`, `directfuse env -m @NAME`: programs in a mount server that goes on."""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import directfuse
+from directfuse import _paths
+
+from .conftest import COMMAND
+from .test_run import _await, shell
+
+pytestmark = pytest.mark.skipif(
+    not _paths.loader().is_file(), reason="directfuse run is built for x86-64 only"
+)
+
+
+def shadows():
+    return {path for path in Path("/dev/shm").glob("directfuse-*") if path.is_dir()}
+
+
+class Server:
+    """`directfuse serve` of a memfs with the name "tmp"."""
+
+    def __init__(self, directory, *words, line="memfs {point}"):
+        self.point = directory / "mnt"
+        self.link = directory / "directfuse/tmp.shadow"
+        self.process = subprocess.Popen(
+            [*COMMAND, "serve", line.format(point=self.point), "--name", "tmp", *words],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        _await(lambda: self.link.is_symlink() or self.process.poll() is not None)
+        self.shadow = self.link.readlink()
+
+    def end(self):
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.communicate(timeout=20)
+
+
+@pytest.fixture
+def start(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    started = []
+
+    def call(*words, **options):
+        started.append(Server(tmp_path, *words, **options))
+        return started[-1]
+
+    yield call
+    for server in started:
+        if server.process.poll() is None:
+            server.end()
+
+
+@pytest.fixture
+def server(start):
+    return start()
+
+
+def begin(*command):
+    """A run that has said that it is ready; the command goes on with the next line of its input."""
+    process = subprocess.Popen(
+        [*COMMAND, "run", "-m", "@tmp", *command],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def python(program, *words):
+    return ("--", "/usr/bin/python3", "-c", program, *map(str, words))
+
+
+def test_runs_one_after_the_other_and_python_share_files(run, server):
+    point = server.point
+    first = run("run", "-m", "@tmp", *shell(f"mkdir {point}/d; echo hi >{point}/d/f"))
+    assert (first.returncode, first.stderr) == (0, "")
+    again = run("run", "-m", "@tmp", *shell(f"cd {point}/d; echo more >>f; cat f"))
+    assert (again.returncode, again.stdout) == (0, "hi\nmore\n"), again.stderr
+    with directfuse.mount("@tmp"):
+        assert directfuse.listdir(point) == ["d"]
+        assert directfuse.stat(point / "d/f").st_size == 8
+    assert server.process.poll() is None
+    assert not os.path.lexists(point)
+
+
+_HOLDER = """
+import fcntl, mmap, os, sys
+fd = os.open(sys.argv[1] + "/f", os.O_RDWR | os.O_CREAT)
+os.ftruncate(fd, 4096)
+fcntl.lockf(fd, fcntl.LOCK_EX, 10)
+whole = os.open(sys.argv[1] + "/whole", os.O_RDWR | os.O_CREAT)
+fcntl.flock(whole, fcntl.LOCK_EX)
+memory = mmap.mmap(fd, 4096)
+memory[:5] = b"first"
+print("ready", flush=True)
+sys.stdin.readline()
+print(memory[5:11].decode(), flush=True)
+"""
+
+_OTHER = """
+import fcntl, mmap, os, sys
+fd = os.open(sys.argv[1] + "/f", os.O_RDWR)
+whole = os.open(sys.argv[1] + "/whole", os.O_RDWR)
+for call in (fcntl.lockf, fd, 10), (fcntl.flock, whole):
+    try:
+        call[0](call[1], fcntl.LOCK_EX | fcntl.LOCK_NB, *call[2:])
+        print("taken")
+    except BlockingIOError:
+        print("held")
+memory = mmap.mmap(fd, 4096)
+print(memory[:5].decode())
+memory[5:11] = b"second"
+print(os.pread(fd, 11, 0).decode())
+"""
+
+
+def test_locks_and_mapped_memory_of_runs_at_the_same_time(run, server):
+    holder = begin(*python(_HOLDER, server.point))
+    other = run("run", "-m", "@tmp", *python(_OTHER, server.point))
+    assert other.stdout.split() == ["held", "held", "first", "firstsecond"], other.stderr
+    said, errors = holder.communicate("\n", timeout=20)
+    assert (holder.returncode, said) == (0, "second\n"), errors
+    free = run("run", "-m", "@tmp", *python(_OTHER, server.point))
+    assert free.stdout.split()[:2] == ["taken", "taken"]
+
+
+def test_a_run_that_is_killed_leaves_the_server_healthy(run, server):
+    holder = begin(*python(_HOLDER, server.point))
+    os.killpg(holder.pid, signal.SIGKILL)
+    holder.communicate(timeout=20)
+
+    def is_free():
+        found = run("run", "-m", "@tmp", *python(_OTHER, server.point)).stdout.split()
+        return found == ["taken", "taken", "first", "firstsecond"]
+
+    _await(is_free)
+    assert server.process.poll() is None
+
+
+_AFTER = """
+import os, subprocess, sys
+fd = os.open(sys.argv[1] + "/f", os.O_RDWR | os.O_CREAT)
+os.write(fd, b"x")
+print("ready", flush=True)
+sys.stdin.readline()
+for call in (
+    lambda: os.pread(fd, 1, 0),
+    lambda: os.stat(sys.argv[1]),
+    lambda: open(sys.argv[1] + "/f", "w"),
+):
+    try:
+        print(call())
+    except OSError as error:
+        print(error.strerror)
+print(subprocess.run(["cat", sys.argv[1] + "/f"], capture_output=True).stderr.decode(), end="")
+print(subprocess.run(["echo", "on"], capture_output=True).stdout.decode(), end="")
+"""
+
+
+@pytest.mark.parametrize("how", ["asked", "killed"])
+def test_the_servers_end_is_eio_and_said(server, how):
+    """Programs go on, and the next that they start too; none sees what is really at the path."""
+    holder = begin(*python(_AFTER, server.point))
+    server.point.mkdir()
+    (server.point / "f").write_text("real")
+    if how == "killed":
+        children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children")
+        os.kill(int(children.read_text()), signal.SIGKILL)
+        server.process.communicate(timeout=20)
+    else:
+        server.end()
+    assert not server.shadow.exists()
+    said = holder.stderr.readline()
+    assert said == "directfuse: the mount server @tmp has ended: files answer EIO from now on\n"
+    lines, _ = holder.communicate("\n", timeout=20)
+    wanted = ["Input/output error"] * 3 + [f"cat: {server.point}/f: Input/output error", "on"]
+    assert (holder.returncode, lines.splitlines()) == (0, wanted)
+    assert (server.point / "f").read_text() == "real"
+
+
+def test_nothing_is_left_of_the_server(run, start):
+    before = shadows()
+    server = start()
+    assert run("run", "-m", "@tmp", *shell(f"echo x >{server.point}/f")).returncode == 0
+    assert server.shadow.is_dir()
+    server.end()
+    assert not server.link.is_symlink()
+    assert server.shadow not in shadows() - before
+    assert not server.shadow.with_name(server.shadow.name + ".ended").exists()
+
+
+def test_a_server_that_is_started_again_goes_on(start, tmp_path):
+    """Only its keeper is what programs wait for."""
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source/f").write_text("there")
+    server = start("--restart", "on-failure", line=f"passthrough -o ro {tmp_path}/source {{point}}")
+    script = f"echo ready; read line; cat {server.point}/f"
+    holder = begin(*shell(script))
+    keeper = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text()
+    child = Path(f"/proc/{int(keeper)}/task/{int(keeper)}/children").read_text()
+    os.kill(int(child), signal.SIGKILL)
+    assert holder.communicate("\n", timeout=20) == ("there", "")
+
+
+def test_a_python_file_system_is_joined_too(run, start, monkeypatch):
+    pytest.importorskip("pyfuse3")
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+    server = start(line="pyfs.notes:Notes x {point}")
+    first = run("run", "-m", "@tmp", *shell(f"echo hi >{server.point}/y"))
+    assert first.returncode == 0, first.stderr
+    again = run("run", "-m", "@tmp", *shell(f"cat {server.point}/y; ls {server.point}"))
+    assert again.stdout == "hi\nx\ny\n", again.stderr
+
+
+def test_what_is_refused(run, server, tmp_path):
+    for words, said in (
+        (["-m", "@nobody"], "directfuse serve"),
+        (["-m", "@a/b"], "no slash"),
+        (["-m", "@.hidden"], "no leading dot"),
+        (["-m", "@tmp /elsewhere"], "the mountpoint is that of its server"),
+        (["-m", "@tmp", "-m", f"memfs {tmp_path}/x"], "in one server"),
+        (["--restart", "on-failure", "-m", "@tmp"], "directfuse serve"),
+        (["--placement", "inline", "-m", "@tmp"], "mount server"),
+    ):
+        done = run("run", *words, *shell("echo started"))
+        assert (done.returncode, done.stdout) == (125, ""), words
+        assert said in done.stderr and "Traceback" not in done.stderr
+    (tmp_path / "directfuse").chmod(0o755)
+    done = run("run", "-m", "@tmp", *shell("echo started"))
+    (tmp_path / "directfuse").chmod(0o700)
+    assert (done.returncode, done.stdout) == (125, "")
+    assert "only you" in done.stderr
+
+
+def test_a_mountpoint_that_programs_need_is_refused(run, start):
+    start(line="memfs /proc")
+    done = run("run", "-m", "@tmp", *shell("echo started"))
+    assert (done.returncode, done.stdout) == (125, "")
+    assert "cannot be a mountpoint" in done.stderr
+
+
+def test_what_is_said_and_counted(run, server, tmp_path):
+    file = tmp_path / "stats.json"
+    words = ("--verbose", "--stats", file, "-m", "@tmp")
+    done = run("run", *words, *shell(f"echo x >{server.point}/f"))
+    assert f"@tmp is mounted at {server.point}" in done.stderr
+    assert "operations of @tmp" in done.stderr
+    report = json.loads(file.read_text())
+    assert report["mounts"] == {}
+    assert report["events"]["trips"] > 0
+
+
+def test_by_the_environment(server):
+    command = shlex.join(COMMAND)
+    script = (
+        f'eval "$({command} env -m @tmp)"; sh -c "echo y >{server.point}/f"; cat {server.point}/f; '
+        f'd=${{DIRECTFUSE_RUN%/run}}; eval "$({command} env --end)"; ls -d $d* || echo gone'
+    )
+    done = subprocess.run(
+        ["/bin/bash", "-c", script], capture_output=True, text=True, check=False, timeout=50
+    )
+    assert done.stdout == "y\ngone\n", done.stderr
+    with directfuse.mount("@tmp"):
+        assert directfuse.listdir(server.point) == ["f"]
