@@ -427,7 +427,7 @@ int df_node_walk_parent(struct df_node_walk *walk, struct df_nodes *nodes, struc
     walk->where = where;
     walk->revalidate = revalidate;
     walk->tries = 0;
-    walk->clock.now = 0;
+    walk->clock = (struct df_node_clock){0};
     result = begin(walk);
     return result == DF_NODE_COLD ? df_node_walk_again(walk) : result;
 }
