@@ -42,8 +42,9 @@ class Worker:
             self.maps.pop(key).close()
 
     def mapped(self, which, kind):
-        """The mapping, never longer than the file."""
-        if (which, kind) not in self.maps:
+        """The mapping, as long as the file is now: others may have made it longer."""
+        memory = self.maps.get((which, kind))
+        if memory is None or len(memory) < self.size(which):
             flags, prot = KINDS[kind]
             self.maps[which, kind] = mmap.mmap(self.fds[which], 0, flags=flags, prot=prot)
         return self.maps[which, kind]
