@@ -267,15 +267,28 @@ def test_shared_memory_that_is_mounted_noexec(memory):
     assert (done.returncode, done.stdout, done.stderr) == (0, "ran\nloaded\n", "")
 
 
-def test_shared_memory_that_is_full(memory):
-    """What is mapped does not fit: SIGBUS when it is touched, as on a full tmpfs; files go on."""
+def test_shared_memory_that_is_smaller_than_a_mapped_file(memory):
+    """What was touched is given up again for what is touched next."""
     point, mount = memory
     python = (
         "import mmap, os; m = mmap.mmap(os.open('f', os.O_RDWR), 0); print(m[:1], m.find(b'y'))"
     )
     script = (
-        f"cd {point}; head -c 30000000 /dev/zero | tr '\\0' x >f; ulimit -c 0; "
+        f"cd {point}; head -c 30000000 /dev/zero | tr '\\0' x >f; "
         f'python3 -S -c "{python}"; echo $?; wc -c <f; echo more >>f; tail -c 5 f'
     )
     done = with_shared_memory("size=4m", ["run", *mount, *shell(script)])
-    assert (done.returncode, done.stdout) == (0, "135\n30000000\nmore\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "b'x' -1\n0\n30000000\nmore\n"), done.stderr
+
+
+def test_shared_memory_that_is_full(memory):
+    """A file that is mapped at once and does not fit: ENOMEM; the file goes on."""
+    point, mount = memory
+    python = "import mmap, os; mmap.mmap(os.open('f', os.O_RDWR), 0)"
+    script = (
+        f'cd {point}; head -c 8000000 /dev/zero >f; python3 -S -c "{python}" 2>&1 | tail -1; '
+        "wc -c <f; echo more >>f; tail -c 5 f"
+    )
+    done = with_shared_memory("size=4m", ["run", *mount, *shell(script)])
+    wanted = "OSError: [Errno 12] Cannot allocate memory\n8000000\nmore\n"
+    assert (done.returncode, done.stdout) == (0, wanted), done.stderr
