@@ -267,6 +267,14 @@ static void take_opened(struct df_fs *fs, struct df_file *file,
     share(remote_of(fs), file);
 }
 
+static int back_opened(FS, struct df_trip *trip, int64_t result, FILE_,
+                       const struct df_message_file *opened)
+{
+    if (result == 0)
+        take_opened(fs, file, opened);
+    return (int)back(fs, call, trip, result);
+}
+
 static int remote_open(FS, WHERE, FILE_, int flags, mode_t mode)
 {
     struct df_trip trip = trip_of(fs, call);
@@ -274,9 +282,7 @@ static int remote_open(FS, WHERE, FILE_, int flags, mode_t mode)
     struct df_message_file opened;
     int64_t result = df_trip_open(&trip, &at, flags, mode, &opened);
 
-    if (result == 0)
-        take_opened(fs, file, &opened);
-    return (int)back(fs, call, &trip, result);
+    return back_opened(fs, call, &trip, result, file, &opened);
 }
 
 static int remote_tmpfile(FS, WHERE, FILE_, int flags, mode_t mode)
@@ -286,9 +292,7 @@ static int remote_tmpfile(FS, WHERE, FILE_, int flags, mode_t mode)
     struct df_message_file opened;
     int64_t result = df_trip_tmpfile(&trip, &at, flags, mode, &opened);
 
-    if (result == 0)
-        take_opened(fs, file, &opened);
-    return (int)back(fs, call, &trip, result);
+    return back_opened(fs, call, &trip, result, file, &opened);
 }
 
 /* A close that the plugin does not want to hear of is told only where it may release a lock: those
