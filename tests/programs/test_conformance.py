@@ -138,11 +138,13 @@ def compare(name, modules, tmp_path):
     worse = {case for case in inline_failed - kernel_failed if not allowed(name, case)}
     if worse:  # a race of the program's own fails now and then, on both sides: ours fail always
         worse &= outcomes("inline", name, modules, tmp_path / "again.xml")[1]
+    if worse:
+        worse -= outcomes("kernel", name, modules, tmp_path / "kernel-again.xml")[1]
     assert not worse
 
 
 @pytest.mark.kernel_fuse
-@pytest.mark.timeout(3 * RUN_SECONDS)
+@pytest.mark.timeout(4 * RUN_SECONDS)
 @pytest.mark.parametrize("name", ["bindfs"])
 def test_a_program_fails_where_its_kernel_mount_fails(name, tmp_path):
     compare(name, SUBSET, tmp_path)
@@ -150,7 +152,7 @@ def test_a_program_fails_where_its_kernel_mount_fails(name, tmp_path):
 
 @pytest.mark.sweep
 @pytest.mark.kernel_fuse
-@pytest.mark.timeout(3 * RUN_SECONDS)
+@pytest.mark.timeout(4 * RUN_SECONDS)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_all_cases_of_a_program(name, tmp_path):
     modules = sorted(path.stem for path in (ROOT / "tests/conformance").glob("test_*.py"))

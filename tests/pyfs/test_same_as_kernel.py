@@ -24,12 +24,17 @@ FULL = (
     "the example goes on when readdir_reply() says that there is no more room: a shorter name "
     "fits, and those between are lost, depending on their order"
 )
+ROWS = (
+    "the example deletes the row of a replaced file that is looked up but not opened yet: reading "
+    "it after open() is EIO, on a kernel mount as well, now and then"
+)
 NAMES = "the example forgets the paths of what is in a renamed directory, now and then"
 LINKS = "links of both paths of a call are not counted as Linux does (tests/conformance/deviations)"
 
 # (example, case, reason)
 DEVIATIONS = [
     ("tmpfs.py", "test_names_of_every_length_are_listed*", FULL),
+    ("tmpfs.py", "test_name_that_is_replaced_is_always_there*", ROWS),
     ("passthroughfs.py", "test_directory_takes_its_tree_along*", NAMES),
     ("passthroughfs.py", "test_directory_is_renamed*", NAMES),
     ("passthroughfs.py", "test_new_directory_of_the_old_name_is_empty*", NAMES),
@@ -98,4 +103,6 @@ def test_passes_what_it_passes_on_a_kernel_mount(example, examples, tmp_path):
     }
     if more:  # the examples' own races fail now and then, on both sides: ours fail always
         more &= failures("inline", example, examples, tmp_path / "again.xml")
+    if more:
+        more -= failures("kernel", example, examples, tmp_path / "kernel-again.xml")
     assert not more
