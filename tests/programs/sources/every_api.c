@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fuse.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,16 +42,21 @@ static struct file {
     struct timespec times[2];
 } files[FILES] = {{"/file", "content\n", 8, 0644, {{1, 0}, {2, 0}}}};
 static char trace[1 << 16];
+static size_t trace_size;
+static pthread_mutex_t trace_lock = PTHREAD_MUTEX_INITIALIZER; /* protects those two */
 #if V >= 22
 static int marker; /* private data */
 #endif
 
+/* The kernel's RELEASE comes beside the next call, in another thread of libfuse's. */
 static void note(const char *format, ...)
 {
-    size_t used = strlen(trace);
     va_list args;
     va_start(args, format);
-    vsnprintf(trace + used, sizeof(trace) - used, format, args);
+    pthread_mutex_lock(&trace_lock);
+    vsnprintf(trace + trace_size, sizeof(trace) - trace_size, format, args);
+    trace_size += strlen(trace + trace_size);
+    pthread_mutex_unlock(&trace_lock);
     va_end(args);
 }
 
@@ -118,7 +124,9 @@ static int do_getattr(const char *path, struct stat *st FI3)
         return stat_of(find(path), st);
     st->st_mode = S_IFREG | 0444;
     st->st_nlink = 1;
-    st->st_size = (off_t)strlen(trace);
+    pthread_mutex_lock(&trace_lock);
+    st->st_size = (off_t)trace_size;
+    pthread_mutex_unlock(&trace_lock);
     return 0;
 }
 
@@ -299,6 +307,14 @@ static int copy_out(const char *data, size_t all, char *buf, size_t size, off_t 
     return (int)size;
 }
 
+static int copy_trace(char *buf, size_t size, off_t off)
+{
+    pthread_mutex_lock(&trace_lock);
+    int count = copy_out(trace, trace_size, buf, size, off);
+    pthread_mutex_unlock(&trace_lock);
+    return count;
+}
+
 static int do_read(const char *path, char *buf, size_t size, off_t off FI)
 {
     const struct file *file = FILE_OF(path);
@@ -309,7 +325,7 @@ static int do_read(const char *path, char *buf, size_t size, off_t off FI)
         note("read %zu %ld\n", size, (long)off);
 #endif
     if (IS_TRACE(path))
-        return copy_out(trace, strlen(trace), buf, size, off);
+        return copy_trace(buf, size, off);
     return file ? copy_out(file->data, file->size, buf, size, off) : -EBADF;
 }
 

@@ -82,7 +82,7 @@ static const struct fuse_operations plain = {
 
 struct loud {
     struct fuse_fs *next;
-    int calls;
+    _Atomic int calls;
     int quiet; /* -o quiet: names stay as they are */
 };
 

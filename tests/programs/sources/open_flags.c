@@ -10,16 +10,38 @@
 #endif
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 static char seen[65536];
 static size_t seen_size;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects those two */
 
 static void note(const char *op, int flags)
 {
+    pthread_mutex_lock(&lock);
     seen_size += snprintf(seen + seen_size, sizeof(seen) - seen_size, "%s %o\n", op, flags);
+    pthread_mutex_unlock(&lock);
+}
+
+static size_t copy_seen(char *buf, size_t size, size_t at)
+{
+    pthread_mutex_lock(&lock);
+    size_t left = at < seen_size ? seen_size - at : 0;
+    size = left < size ? left : size;
+    memcpy(buf, seen + at, size);
+    pthread_mutex_unlock(&lock);
+    return size;
+}
+
+static size_t size_of_seen(void)
+{
+    pthread_mutex_lock(&lock);
+    size_t size = seen_size;
+    pthread_mutex_unlock(&lock);
+    return size;
 }
 
 static int stat_of(const char *name, struct stat *st)
@@ -29,7 +51,7 @@ static int stat_of(const char *name, struct stat *st)
     memset(st, 0, sizeof(*st));
     st->st_mode = *name == '\0' || strcmp(name, "dir") == 0 ? S_IFDIR | 0755 : S_IFREG | 0644;
     st->st_nlink = 1;
-    st->st_size = strcmp(name, "seen") == 0 ? seen_size : 0;
+    st->st_size = strcmp(name, "seen") == 0 ? size_of_seen() : 0;
     return 0;
 }
 
@@ -80,11 +102,7 @@ static int flags_read(const char *path, char *buf, size_t size, off_t at, struct
         note("read", fi->flags);
         return 0;
     }
-    if ((size_t)at >= seen_size)
-        return 0;
-    size = size < seen_size - at ? size : seen_size - at;
-    memcpy(buf, seen + at, size);
-    return size;
+    return copy_seen(buf, size, at);
 }
 
 static const struct fuse_operations operations = {
@@ -166,13 +184,14 @@ static void flags_create(fuse_req_t req, fuse_ino_t parent, const char *name, mo
 static void flags_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t at,
                        struct fuse_file_info *fi)
 {
-    size_t left = (size_t)at < seen_size ? seen_size - (size_t)at : 0;
+    char buf[sizeof(seen)];
 
-    if (ino != SEEN) {
-        note("read", fi->flags);
-        left = 0;
+    if (ino == SEEN) {
+        fuse_reply_buf(req, buf, copy_seen(buf, size, at));
+        return;
     }
-    fuse_reply_buf(req, seen + at, left < size ? left : size);
+    note("read", fi->flags);
+    fuse_reply_buf(req, NULL, 0);
 }
 
 static const struct fuse_lowlevel_ops operations = {
