@@ -1,26 +1,18 @@
 /*
- * joined.c - starts or finds a mount server and attaches its file system here.
+ * joined.c - attaches the file system of a mount server here, and ends that.
  */
-#include "api/joined.h"
-
-#include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "api/joined_private.h"
 #include "channel/join.h"
 #include "channel/remote.h"
 #include "channel/room.h"
@@ -37,8 +29,6 @@ struct df_joined {
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER; /* protects the list */
 static struct df_joined *list;
-
-extern char **environ;
 
 /* ---- fork ------------------------------------------------------------------------------------ */
 
@@ -187,7 +177,7 @@ static void end(struct df_remote *remote)
     free(joined);
 }
 
-static void say(char *message, size_t size, const char *words)
+void df_joined_say(char *message, size_t size, const char *words)
 {
     if (message && size > 0)
         snprintf(message, size, "%s", words);
@@ -217,7 +207,7 @@ static int attach(struct df_joined *joined, char *message, size_t size)
     int error;
 
     if (id == 0) {
-        say(message, size, "the mount server has no mount any more");
+        df_joined_say(message, size, "the mount server has no mount any more");
         return -EIO;
     }
     df_remote_init(&joined->remote, &joined->link, id);
@@ -239,9 +229,8 @@ static int attach(struct df_joined *joined, char *message, size_t size)
     return error;
 }
 
-/* By a socket that leads to a server. */
-static int join(int socket, pid_t starter, struct df_joined **out, int *mount_id, char *message,
-                size_t size)
+int df_joined_join(int socket, pid_t starter, struct df_joined **out, int *mount_id, char *message,
+                   size_t size)
 {
     struct df_joined *joined = calloc(1, sizeof(*joined));
     int error;
@@ -250,10 +239,10 @@ static int join(int socket, pid_t starter, struct df_joined **out, int *mount_id
         return -ENOMEM;
     error = df_join_hello(&joined->link, socket);
     if (error < 0) {
-        say(message, size,
-            error == -EACCES   ? "the mount server is another user's"
-            : error == -EPROTO ? "the mount server is of another release"
-                               : "the mount server does not answer");
+        df_joined_say(message, size,
+                      error == -EACCES   ? "the mount server is another user's"
+                      : error == -EPROTO ? "the mount server is of another release"
+                                         : "the mount server does not answer");
         free(joined);
         return error;
     }
@@ -268,219 +257,6 @@ static int join(int socket, pid_t starter, struct df_joined **out, int *mount_id
     *out = joined;
     *mount_id = joined->mount_id;
     return 0;
-}
-
-/* ---- starting -------------------------------------------------------------------------------- */
-
-/* <directory of this library>/../bin/directfuse-server */
-static int find_server(char out[PATH_MAX])
-{
-    Dl_info info;
-    const char *slash;
-    int len;
-
-    if (!dladdr((void *)find_server, &info) || !(slash = strrchr(info.dli_fname, '/')))
-        return -ENOENT;
-    len = snprintf(out, PATH_MAX, "%.*s/../bin/directfuse-server", (int)(slash - info.dli_fname),
-                   info.dli_fname);
-    return len < PATH_MAX ? 0 : -ENAMETOOLONG;
-}
-
-#define CONTROL_FD 3 /* of the server */
-
-static int add_actions(posix_spawn_file_actions_t *actions, int control)
-{
-    int error = posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY, 0);
-
-    if (error == 0)
-        error = posix_spawn_file_actions_addopen(actions, 1, "/dev/null", O_WRONLY, 0);
-    if (error == 0) /* also where both are equal: then it clears close-on-exec */
-        error = posix_spawn_file_actions_adddup2(actions, control, CONTROL_FD);
-    return -error;
-}
-
-static int set_attributes(posix_spawnattr_t *attributes)
-{
-    sigset_t none, all;
-
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawnattr_setsigmask(attributes, &none);
-    posix_spawnattr_setsigdefault(attributes, &all);
-    return -posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-                                                     POSIX_SPAWN_SETSID);
-}
-
-static int spawn(const char *server, char *const argv[], int control, pid_t *pid)
-{
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    int error = -posix_spawn_file_actions_init(&actions);
-
-    if (error < 0)
-        return error;
-    error = -posix_spawnattr_init(&attributes);
-    if (error == 0) {
-        if ((error = add_actions(&actions, control)) == 0 &&
-            (error = set_attributes(&attributes)) == 0)
-            error = -posix_spawn(pid, server, &actions, &attributes, argv, environ);
-        posix_spawnattr_destroy(&attributes);
-    }
-    posix_spawn_file_actions_destroy(&actions);
-    return error;
-}
-
-/* The process that was spawned forks the server and ends: it is nobody's child that waits. */
-static void reap(pid_t pid)
-{
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-        ;
-}
-
-static int launch(const char *library, int argc, char *const argv[], bool restart, int control)
-{
-    char server[PATH_MAX];
-    const char *first[] = {"directfuse-server",          "--control", "3", "--library", library,
-                           restart ? "--restart" : "--", "--"};
-    const int count = restart ? 7 : 6;
-    char **vector = calloc((size_t)(argc + count + 1), sizeof(*vector));
-    pid_t pid;
-    int error;
-
-    if (!vector)
-        return -ENOMEM;
-    for (int i = 0; i < count; i++)
-        vector[i] = (char *)first[i];
-    for (int i = 0; i < argc; i++)
-        vector[count + i] = argv[i];
-    error = find_server(server);
-    if (error == 0)
-        error = spawn(server, vector, control, &pid);
-    if (error == 0)
-        reap(pid);
-    free(vector);
-    return error;
-}
-
-/* What the server says when it is ready, or why it never will be. */
-static int await_ready(int socket, char *message, size_t size)
-{
-    char text[4096];
-    struct df_join_message body;
-    struct iovec iov[] = {{&body, sizeof(body)}, {text, sizeof(text) - 1}};
-    struct msghdr header = {.msg_iov = iov, .msg_iovlen = 2};
-    ssize_t got;
-
-    do
-        got = recvmsg(socket, &header, 0);
-    while (got < 0 && errno == EINTR);
-    if (got < (ssize_t)sizeof(body) || body.magic != DF_JOIN_MAGIC || body.kind != DF_JOIN_READY) {
-        say(message, size, "the mount server ended before it had mounted anything");
-        return -EIO;
-    }
-    text[got - (ssize_t)sizeof(body)] = '\0';
-    if (body.error < 0)
-        say(message, size, text);
-    return body.error;
-}
-
-int df_joined_meet(int socket, struct df_joined **out, int *mount_id, char *message, size_t size)
-{
-    int error = await_ready(socket, message, size);
-
-    return error < 0 ? error : join(socket, getpid(), out, mount_id, message, size);
-}
-
-int df_joined_start(const char *library, int argc, char *const argv[], bool restart,
-                    struct df_joined **out, int *mount_id, char *message, size_t size)
-{
-    int pair[2];
-    int error;
-
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-        return -errno;
-    error = launch(library, argc, argv, restart, pair[1]);
-    close(pair[1]);
-    if (error < 0 && message)
-        snprintf(message, size, "directfuse-server cannot be started: %s", strerror(-error));
-    if (error == 0)
-        error = df_joined_meet(pair[0], out, mount_id, message, size);
-    close(pair[0]);
-    return error;
-}
-
-/* ---- by name --------------------------------------------------------------------------------- */
-
-static bool is_name(const char *name)
-{
-    return name[0] && name[0] != '.' && !strchr(name, '/') && strlen(name) < 64;
-}
-
-/* A directory that nobody else may write to, or look into. */
-static int check_directory(const char *path, bool make)
-{
-    struct stat st;
-
-    if (make && mkdir(path, 0700) < 0 && errno != EEXIST)
-        return -errno;
-    if (lstat(path, &st) < 0)
-        return -errno;
-    return S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077) == 0 ? 0 : -EACCES;
-}
-
-int df_joined_socket_path(const char *name, bool make, char path[108])
-{
-    const char *base = secure_getenv("XDG_RUNTIME_DIR");
-    int len, error;
-
-    if (!is_name(name))
-        return -EINVAL;
-    if (base && base[0] == '/')
-        len = snprintf(path, 108, "%s/directfuse", base);
-    else
-        len = snprintf(path, 108, "/tmp/directfuse-%u", (unsigned)geteuid());
-    if (len >= 108)
-        return -ENAMETOOLONG;
-    error = check_directory(path, make);
-    if (error < 0)
-        return error;
-    len += snprintf(path + len, 108 - (size_t)len, "/%s.socket", name);
-    return len < 108 ? 0 : -ENAMETOOLONG;
-}
-
-static int connect_to(const char *name)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd, error = df_joined_socket_path(name, false, address.sun_path);
-
-    if (error < 0)
-        return error;
-    fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return -errno;
-    if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
-        return fd;
-    error = errno == ECONNREFUSED ? -ENOENT : -errno; /* its server is gone */
-    close(fd);
-    return error;
-}
-
-int df_joined_find(const char *name, struct df_joined **out, int *mount_id, char *message,
-                   size_t size)
-{
-    int socket = connect_to(name);
-    int error;
-
-    if (socket < 0) {
-        if (message)
-            snprintf(message, size,
-                     "no mount server has the name %s: directfuse serve '...' --name %s", name,
-                     name);
-        return socket;
-    }
-    error = join(socket, 0, out, mount_id, message, size);
-    close(socket);
-    return error;
 }
 
 /* ---- leaving --------------------------------------------------------------------------------- */

@@ -1,0 +1,85 @@
+/*
+ * joined_name.c - finds a mount server by its name and joins it.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "api/joined_private.h"
+
+static bool is_name(const char *name)
+{
+    return name[0] && name[0] != '.' && !strchr(name, '/') && strlen(name) < 64;
+}
+
+/* A directory that nobody else may write to, or look into. */
+static int check_directory(const char *path, bool make)
+{
+    struct stat st;
+
+    if (make && mkdir(path, 0700) < 0 && errno != EEXIST)
+        return -errno;
+    if (lstat(path, &st) < 0)
+        return -errno;
+    return S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077) == 0 ? 0 : -EACCES;
+}
+
+int df_joined_socket_path(const char *name, bool make, char path[108])
+{
+    const char *base = secure_getenv("XDG_RUNTIME_DIR");
+    int len, error;
+
+    if (!is_name(name))
+        return -EINVAL;
+    if (base && base[0] == '/')
+        len = snprintf(path, 108, "%s/directfuse", base);
+    else
+        len = snprintf(path, 108, "/tmp/directfuse-%u", (unsigned)geteuid());
+    if (len >= 108)
+        return -ENAMETOOLONG;
+    error = check_directory(path, make);
+    if (error < 0)
+        return error;
+    len += snprintf(path + len, 108 - (size_t)len, "/%s.socket", name);
+    return len < 108 ? 0 : -ENAMETOOLONG;
+}
+
+static int connect_to(const char *name)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd, error = df_joined_socket_path(name, false, address.sun_path);
+
+    if (error < 0)
+        return error;
+    fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+        return fd;
+    error = errno == ECONNREFUSED ? -ENOENT : -errno; /* its server is gone */
+    close(fd);
+    return error;
+}
+
+int df_joined_find(const char *name, struct df_joined **out, int *mount_id, char *message,
+                   size_t size)
+{
+    int socket = connect_to(name);
+    int error;
+
+    if (socket < 0) {
+        if (message)
+            snprintf(message, size,
+                     "no mount server has the name %s: directfuse serve '...' --name %s", name,
+                     name);
+        return socket;
+    }
+    error = df_joined_join(socket, 0, out, mount_id, message, size);
+    close(socket);
+    return error;
+}
