@@ -19,6 +19,7 @@ SOURCE = """
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <directfuse.h>
+#include "api/joined.h"
 #include "api/served.h"
 #include "core/calls.h"
 #include "core/fd.h"
@@ -69,6 +70,8 @@ struct df_read;
 int df_mount(const char *library, int argc, char *const argv[], unsigned flags, char *message,
              size_t size);
 int df_mount_served(int socket, unsigned flags, char *message, size_t size);
+#define DF_SOCKET_PATH_SIZE ...
+int df_joined_socket_path(const char *name, bool make, char *path);
 struct df_kept;
 int df_server_process(int control, int listener, bool stay, int report,
                       const struct df_kept *kept);

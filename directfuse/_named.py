@@ -3,41 +3,38 @@
 Beside its socket, NAME.socket, lies a link NAME.shadow to the directory that all joined runs share.
 """
 
+import errno
 import os
 import select
 import shutil
 import socket
-import stat
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+from directfuse import _native
 from directfuse._run import ServerFailed, high_fd, mapped_limit, shadow_directory, watching
 
 __all__ = ["Joined", "shadow_beside", "socket_path"]
 
 
 def socket_path(name: str, *, make: bool = False) -> Path:
-    """The same that native/api/joined.c looks at. make: its directory, if there is none.
+    """Where the server of that name listens, if there is one. make: its directory too.
 
     Raises ServerFailed: it cannot be a name, or others could enter the directory.
     """
-    if not name or name.startswith(".") or "/" in name or len(name) > 63:
-        raise ServerFailed(f"{name!r}: a name has up to 63 characters, no slash, no leading dot")
-    base = os.environ.get("XDG_RUNTIME_DIR", "")
-    if base.startswith("/"):
-        directory = Path(base, "directfuse")
-    else:
-        directory = Path(f"/tmp/directfuse-{os.geteuid()}")  # refused below unless it is ours alone
-    if make:
-        directory.mkdir(mode=0o700, exist_ok=True)
-    elif not os.path.lexists(directory):
-        return directory / f"{name}.socket"  # which does not exist
-    found = directory.lstat()
-    private = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
-    if not private or found.st_mode & 0o077:
-        raise ServerFailed(f"{directory}: must be a directory that only you can enter (mode 0700)")
-    return directory / f"{name}.socket"
+    error, path = _native.socket_path(name, make=make)
+    if error == errno.EINVAL:
+        raise ServerFailed(f"{name!r}: a name has up to 63 bytes, no slash, no leading dot")
+    if error == errno.ENAMETOOLONG:
+        raise ServerFailed(f"{name!r}: too long for the socket of a server in $XDG_RUNTIME_DIR")
+    found = Path(path)
+    if error == errno.EACCES:
+        what = "must be a directory that only you can enter (mode 0700)"
+        raise ServerFailed(f"{found.parent}: {what}")
+    if error and (make or error != errno.ENOENT):
+        raise ServerFailed(f"{found.parent}: {os.strerror(error)}")
+    return found
 
 
 # ---- the directory that joined runs share --------------------------------------------------------

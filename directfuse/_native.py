@@ -4,6 +4,7 @@ A raw call is `lib.df_call_<name>`, one for each row of native/core/calls.def: i
 POSIX call returns, or a negative errno, or NOT_OURS. cffi releases the GIL around each.
 """
 
+import errno
 import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -28,6 +29,7 @@ __all__ = [
     "op_stats",
     "serve",
     "set_call_timeout",
+    "socket_path",
     "trip_stats",
     "umask",
     "unmount",
@@ -92,6 +94,17 @@ def mount_served(socket: int, flags: int) -> tuple[int, str]:
     result = lib.df_mount_served(socket, flags, message, _WORDS)
     code = result if result > 0 else -ffi.errno
     return code, ffi.string(message).decode(errors="replace").strip()
+
+
+def socket_path(name: str, *, make: bool) -> tuple[int, str]:
+    """0 or the errno, and where the mount server of that name listens (native/api/joined.h).
+
+    The path is empty after EINVAL and ENAMETOOLONG: there is none.
+    """
+    path = ffi.new("char[]", lib.DF_SOCKET_PATH_SIZE)
+    error = -int(lib.df_joined_socket_path(os.fsencode(name), make, path))
+    none = error in (errno.EINVAL, errno.ENAMETOOLONG)
+    return error, "" if none else _text(path)
 
 
 def serve(*, control: int, listener: int, stay: bool, report: int) -> int:

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/export.h"
+
 struct df_joined;
 
 /* What calls of this process through the channel have cost; a child counts on from its parent. */
@@ -55,8 +57,13 @@ void df_joined_listen(void (*listener)(int mount, const char *words));
 
 void df_joined_stats(const struct df_joined *joined, struct df_joined_stats *stats);
 
-/* $XDG_RUNTIME_DIR/directfuse/<name>.socket, the directory made if `make`. Without that variable,
- * /tmp/directfuse-<uid>, if it is ours alone. 0, -EINVAL (not a name), -EACCES, -ENAMETOOLONG. */
-int df_joined_socket_path(const char *name, bool make, char path[108]);
+#define DF_SOCKET_PATH_SIZE 108 /* bytes: sockaddr_un.sun_path, unix(7) */
+
+/* Where the server of that name listens: $XDG_RUNTIME_DIR/directfuse/<name>.socket, the directory
+ * made if `make`; without that variable /tmp/directfuse-<uid>/<name>.socket. 0, -EINVAL (not a
+ * name), -ENAMETOOLONG; with the path: -ENOENT (no directory) and others of mkdir(2) and lstat(2),
+ * -EACCES (a directory that is not ours alone). */
+DF_PRIVATE_EXPORT int df_joined_socket_path(const char *name, bool make,
+                                            char path[DF_SOCKET_PATH_SIZE]);
 
 #endif

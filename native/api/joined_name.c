@@ -1,6 +1,7 @@
 /*
  * joined_name.c - finds a mount server by its name and joins it.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +30,7 @@ static int check_directory(const char *path, bool make)
     return S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077) == 0 ? 0 : -EACCES;
 }
 
-int df_joined_socket_path(const char *name, bool make, char path[108])
+int df_joined_socket_path(const char *name, bool make, char path[DF_SOCKET_PATH_SIZE])
 {
     const char *base = secure_getenv("XDG_RUNTIME_DIR");
     int len, error;
@@ -37,21 +38,21 @@ int df_joined_socket_path(const char *name, bool make, char path[108])
     if (!is_name(name))
         return -EINVAL;
     if (base && base[0] == '/')
-        len = snprintf(path, 108, "%s/directfuse", base);
+        len = snprintf(path, DF_SOCKET_PATH_SIZE, "%s/directfuse", base);
     else
-        len = snprintf(path, 108, "/tmp/directfuse-%u", (unsigned)geteuid());
-    if (len >= 108)
+        len = snprintf(path, DF_SOCKET_PATH_SIZE, "/tmp/directfuse-%u", (unsigned)geteuid());
+    if (len + sizeof("/.socket") + strlen(name) > DF_SOCKET_PATH_SIZE)
         return -ENAMETOOLONG;
     error = check_directory(path, make);
-    if (error < 0)
-        return error;
-    len += snprintf(path + len, 108 - (size_t)len, "/%s.socket", name);
-    return len < 108 ? 0 : -ENAMETOOLONG;
+    snprintf(path + len, DF_SOCKET_PATH_SIZE - (size_t)len, "/%s.socket", name);
+    return error;
 }
 
 static int connect_to(const char *name)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+    static_assert(sizeof(address.sun_path) == DF_SOCKET_PATH_SIZE, "unix(7)");
     int fd, error = df_joined_socket_path(name, false, address.sun_path);
 
     if (error < 0)
