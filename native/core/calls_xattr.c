@@ -52,174 +52,146 @@ static size_t at_most(size_t size)
 
 /* ---- the four operations ------------------------------------------------------------------- */
 
-static ssize_t get(struct df_fs *fs, struct df_call *call, const struct df_where *where,
-                   const char *name, void *value, size_t size)
-{
-    int ret = check_name(name);
+struct request;
+typedef ssize_t operation(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                          const struct request *r);
 
-    return ret < 0 ? ret : fs->ops->getxattr(fs, call, where, name, value, at_most(size));
+/* One call, whatever its form. */
+struct request {
+    operation *make;
+    const char *name;
+    const void *value; /* to be set */
+    void *out;         /* for a value, or for names */
+    size_t size;       /* of either, bytes */
+    int flags;         /* XATTR_* */
+};
+
+static ssize_t get(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                   const struct request *r)
+{
+    int ret = check_name(r->name);
+
+    return ret < 0 ? ret : fs->ops->getxattr(fs, call, where, r->name, r->out, at_most(r->size));
 }
 
 static ssize_t list(struct df_fs *fs, struct df_call *call, const struct df_where *where,
-                    char *names, size_t size)
+                    const struct request *r)
 {
-    return fs->ops->listxattr(fs, call, where, names, at_most(size));
+    return fs->ops->listxattr(fs, call, where, r->out, at_most(r->size));
 }
 
 static ssize_t set(struct df_fs *fs, struct df_call *call, const struct df_where *where,
-                   const char *name, const void *value, size_t size, int flags)
+                   const struct request *r)
 {
-    ssize_t ret = check_set(name, size, flags);
+    ssize_t ret = check_set(r->name, r->size, r->flags);
 
     if (ret < 0 || (ret = check_writable(fs, call, where)) < 0)
         return ret;
-    return fs->ops->setxattr(fs, call, where, name, value, size, flags);
+    return fs->ops->setxattr(fs, call, where, r->name, r->value, r->size, r->flags);
 }
 
 static ssize_t drop(struct df_fs *fs, struct df_call *call, const struct df_where *where,
-                    const char *name)
+                    const struct request *r)
 {
-    ssize_t ret = check_name(name);
+    ssize_t ret = check_name(r->name);
 
     if (ret < 0 || (ret = check_writable(fs, call, where)) < 0)
         return ret;
-    return fs->ops->removexattr(fs, call, where, name);
+    return fs->ops->removexattr(fs, call, where, r->name);
 }
 
-/* ---- by path ------------------------------------------------------------------------------- */
+/* ---- the three ways to a file ---------------------------------------------------------------- */
 
-static ssize_t get_by_path(const char *path, const char *name, void *value, size_t size,
-                           unsigned flags)
+static ssize_t by_path(const char *path, unsigned flags, const struct request *r)
 {
     struct df_way way;
     ssize_t ret = df_way_begin(&way, AT_FDCWD, path, flags);
 
     while (df_way_next(&way, &ret))
-        ret = get(way.fs, &way.call, &way.leg.where, name, value, size);
+        ret = r->make(way.fs, &way.call, &way.leg.where, r);
     return df_way_end(&way, ret);
 }
 
-static ssize_t list_by_path(const char *path, char *names, size_t size, unsigned flags)
+static ssize_t by_fd(int fd, const struct request *r)
 {
-    struct df_way way;
-    ssize_t ret = df_way_begin(&way, AT_FDCWD, path, flags);
+    struct df_use use;
+    struct df_where where;
+    ssize_t ret = df_use_begin(&use, fd);
 
-    while (df_way_next(&way, &ret))
-        ret = list(way.fs, &way.call, &way.leg.where, names, size);
-    return df_way_end(&way, ret);
+    if (ret < 0)
+        return ret;
+    where = df_use_itself(&use);
+    ret = df_call_result(&use.call, r->make(use.fs, &use.call, &where, r));
+    return df_use_end(&use, ret);
 }
 
-static int set_by_path(const char *path, const char *name, const void *value, size_t size,
-                       int xattr_flags, unsigned flags)
-{
-    struct df_way way;
-    ssize_t ret = df_way_begin(&way, AT_FDCWD, path, flags);
-
-    while (df_way_next(&way, &ret))
-        ret = set(way.fs, &way.call, &way.leg.where, name, value, size, xattr_flags);
-    return (int)df_way_end(&way, ret);
-}
-
-static int remove_by_path(const char *path, const char *name, unsigned flags)
-{
-    struct df_way way;
-    ssize_t ret = df_way_begin(&way, AT_FDCWD, path, flags);
-
-    while (df_way_next(&way, &ret))
-        ret = drop(way.fs, &way.call, &way.leg.where, name);
-    return (int)df_way_end(&way, ret);
-}
+/* ---- the calls ------------------------------------------------------------------------------- */
 
 ssize_t df_call_getxattr(const char *path, const char *name, void *value, size_t size)
 {
-    return get_by_path(path, name, value, size, 0);
+    return by_path(path, 0,
+                   &(struct request){.make = get, .name = name, .out = value, .size = size});
 }
 
 ssize_t df_call_lgetxattr(const char *path, const char *name, void *value, size_t size)
 {
-    return get_by_path(path, name, value, size, DF_ROUTE_NOFOLLOW);
+    return by_path(path, DF_ROUTE_NOFOLLOW,
+                   &(struct request){.make = get, .name = name, .out = value, .size = size});
+}
+
+ssize_t df_call_fgetxattr(int fd, const char *name, void *value, size_t size)
+{
+    return by_fd(fd, &(struct request){.make = get, .name = name, .out = value, .size = size});
 }
 
 ssize_t df_call_listxattr(const char *path, char *names, size_t size)
 {
-    return list_by_path(path, names, size, 0);
+    return by_path(path, 0, &(struct request){.make = list, .out = names, .size = size});
 }
 
 ssize_t df_call_llistxattr(const char *path, char *names, size_t size)
 {
-    return list_by_path(path, names, size, DF_ROUTE_NOFOLLOW);
-}
-
-int df_call_setxattr(const char *path, const char *name, const void *value, size_t size, int flags)
-{
-    return set_by_path(path, name, value, size, flags, 0);
-}
-
-int df_call_lsetxattr(const char *path, const char *name, const void *value, size_t size, int flags)
-{
-    return set_by_path(path, name, value, size, flags, DF_ROUTE_NOFOLLOW);
-}
-
-int df_call_removexattr(const char *path, const char *name)
-{
-    return remove_by_path(path, name, 0);
-}
-
-int df_call_lremovexattr(const char *path, const char *name)
-{
-    return remove_by_path(path, name, DF_ROUTE_NOFOLLOW);
-}
-
-/* ---- by descriptor ------------------------------------------------------------------------- */
-
-ssize_t df_call_fgetxattr(int fd, const char *name, void *value, size_t size)
-{
-    struct df_use use;
-    struct df_where where;
-    ssize_t ret = df_use_begin(&use, fd);
-
-    if (ret < 0)
-        return ret;
-    where = df_use_itself(&use);
-    ret = df_call_result(&use.call, get(use.fs, &use.call, &where, name, value, size));
-    return df_use_end(&use, ret);
+    return by_path(path, DF_ROUTE_NOFOLLOW,
+                   &(struct request){.make = list, .out = names, .size = size});
 }
 
 ssize_t df_call_flistxattr(int fd, char *names, size_t size)
 {
-    struct df_use use;
-    struct df_where where;
-    ssize_t ret = df_use_begin(&use, fd);
+    return by_fd(fd, &(struct request){.make = list, .out = names, .size = size});
+}
 
-    if (ret < 0)
-        return ret;
-    where = df_use_itself(&use);
-    ret = df_call_result(&use.call, list(use.fs, &use.call, &where, names, size));
-    return df_use_end(&use, ret);
+int df_call_setxattr(const char *path, const char *name, const void *value, size_t size, int flags)
+{
+    return (int)by_path(
+        path, 0,
+        &(struct request){.make = set, .name = name, .value = value, .size = size, .flags = flags});
+}
+
+int df_call_lsetxattr(const char *path, const char *name, const void *value, size_t size, int flags)
+{
+    return (int)by_path(
+        path, DF_ROUTE_NOFOLLOW,
+        &(struct request){.make = set, .name = name, .value = value, .size = size, .flags = flags});
 }
 
 int df_call_fsetxattr(int fd, const char *name, const void *value, size_t size, int flags)
 {
-    struct df_use use;
-    struct df_where where;
-    ssize_t ret = df_use_begin(&use, fd);
+    return (int)by_fd(
+        fd,
+        &(struct request){.make = set, .name = name, .value = value, .size = size, .flags = flags});
+}
 
-    if (ret < 0)
-        return (int)ret;
-    where = df_use_itself(&use);
-    ret = df_call_result(&use.call, set(use.fs, &use.call, &where, name, value, size, flags));
-    return (int)df_use_end(&use, ret);
+int df_call_removexattr(const char *path, const char *name)
+{
+    return (int)by_path(path, 0, &(struct request){.make = drop, .name = name});
+}
+
+int df_call_lremovexattr(const char *path, const char *name)
+{
+    return (int)by_path(path, DF_ROUTE_NOFOLLOW, &(struct request){.make = drop, .name = name});
 }
 
 int df_call_fremovexattr(int fd, const char *name)
 {
-    struct df_use use;
-    struct df_where where;
-    ssize_t ret = df_use_begin(&use, fd);
-
-    if (ret < 0)
-        return (int)ret;
-    where = df_use_itself(&use);
-    ret = df_call_result(&use.call, drop(use.fs, &use.call, &where, name));
-    return (int)df_use_end(&use, ret);
+    return (int)by_fd(fd, &(struct request){.make = drop, .name = name});
 }
