@@ -217,16 +217,6 @@ int df_caller_set(const struct df_caller *caller)
     return 0;
 }
 
-bool df_caller_in_group(const struct df_caller *caller, gid_t gid)
-{
-    if (caller->gid == gid)
-        return true;
-    for (uint32_t i = 0; i < caller->group_count; i++)
-        if (caller->groups[i] == gid)
-            return true;
-    return false;
-}
-
 /* ---- fork ---------------------------------------------------------------------------------- */
 
 void df_caller_lock(void)

@@ -55,7 +55,15 @@ void df_caller_copy_process(struct df_caller *copy);
 DF_PRIVATE_EXPORT mode_t df_caller_umask(mode_t mask);
 
 /* True if the caller is in the group. */
-DF_PRIVATE_EXPORT bool df_caller_in_group(const struct df_caller *caller, gid_t gid);
+static inline bool df_caller_in_group(const struct df_caller *caller, gid_t gid)
+{
+    if (caller->gid == gid)
+        return true;
+    for (uint32_t i = 0; i < caller->group_count; i++)
+        if (caller->groups[i] == gid)
+            return true;
+    return false;
+}
 
 /* May the caller read, write, execute or search (R_OK, W_OK, X_OK, or'ed)? generic_permission() of
  * the kernel, without ACLs: root executes only what somebody may execute. */

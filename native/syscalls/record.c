@@ -105,16 +105,6 @@ void df_mount_await_verdict(int id)
     (void)id;
 }
 
-bool df_caller_in_group(const struct df_caller *caller, gid_t gid)
-{
-    if (caller->gid == gid)
-        return true;
-    for (uint32_t i = 0; i < caller->group_count; i++)
-        if (caller->groups[i] == gid)
-            return true;
-    return false;
-}
-
 /* Every record has its caller. */
 _Atomic(const struct df_caller *) df_caller_process;
 
