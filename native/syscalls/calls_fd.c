@@ -184,12 +184,10 @@ static long record_lock(struct dfi_frame *frame, struct dfi_files *files, struct
     int fd = (int)frame->args[0];
     void *program = (void *)frame->args[2];
     struct flock lock;
-    short whence;
     long ret;
 
     if (dfi_copy_from(&lock, program, sizeof(lock)) < 0)
         return -EFAULT;
-    whence = lock.l_whence;
     if ((ret = make_absolute(fd, &lock)) < 0)
         return ret;
     dfi_linger_locked(files, ofd);
@@ -198,12 +196,8 @@ static long record_lock(struct dfi_frame *frame, struct dfi_files *files, struct
     ret = dfi_kernel(__NR_fcntl, fd, command, &lock);
     if (ret < 0 || (command != F_GETLK && command != F_OFD_GETLK))
         return ret;
-    if (lock.l_type == F_UNLCK) { /* nothing but the type changes */
-        short type = F_UNLCK;
-
-        (void)whence;
-        return dfi_copy_to(program, &type, sizeof(type));
-    }
+    if (lock.l_type == F_UNLCK) /* nothing but the type, its first member, changes */
+        return dfi_copy_to(program, &lock.l_type, sizeof(lock.l_type));
     return dfi_copy_to(program, &lock, sizeof(lock));
 }
 
