@@ -10,11 +10,7 @@ static PyObject *explains; /* called with the OSError of an ENOTCONN, before it 
 static PyObject *explain_by(PyObject *module, PyObject *function)
 {
     (void)module;
-    PyObject *before = explains;
-
-    Py_INCREF(function);
-    explains = function;
-    Py_XDECREF(before);
+    df_fast_replace(&explains, function);
     Py_RETURN_NONE;
 }
 

@@ -44,6 +44,16 @@ struct df_fast {
 };
 extern struct df_fast df_fast;
 
+/* A variable that owns what it points to (or is NULL) owns `value` instead. */
+static inline void df_fast_replace(PyObject **variable, PyObject *value)
+{
+    PyObject *before = *variable;
+
+    Py_INCREF(value);
+    *variable = value; /* before what was there goes: that may call anything */
+    Py_XDECREF(before);
+}
+
 #define DF_FAST_METHOD(name, function, flags, doc)                                                 \
     {name, (PyCFunction)(void (*)(void))(function), flags, PyDoc_STR(doc)}
 

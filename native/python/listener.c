@@ -40,11 +40,7 @@ static void hear(int mount, const char *words)
 static PyObject *listen_by(PyObject *module, PyObject *function)
 {
     (void)module;
-    PyObject *before = said_by;
-
-    Py_INCREF(function);
-    said_by = function;
-    Py_XDECREF(before);
+    df_fast_replace(&said_by, function);
     df_set_listener(hear);
     Py_RETURN_NONE;
 }
