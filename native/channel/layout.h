@@ -28,7 +28,7 @@
 #include "channel/message.h"
 
 #define DF_SEGMENT_MAGIC   UINT64_C(0x746d6573736664) /* "dfssemt" */
-#define DF_SEGMENT_VERSION 11
+#define DF_SEGMENT_VERSION 12
 
 #define DF_SLOT_COUNT      128
 #define DF_WORKER_COUNT    (DF_SLOT_COUNT + 1) /* threads of the server at most */
@@ -83,10 +83,9 @@ struct df_segment {
 
 /* ---- mounts --------------------------------------------------------------------------------- */
 
-enum {                               /* df_shared_mount.flags */
-       DF_SHARED_READONLY = 1 << 0,  /* calls that would change something: EROFS */
-       DF_SHARED_CACHEABLE = 1 << 1, /* the cache may hold something of it */
-       DF_SHARED_PERMITS = 1 << 2,   /* DF_ATTACH_PERMITS (core/mount.h) */
+enum {                              /* df_shared_mount.flags */
+       DF_SHARED_READONLY = 1 << 0, /* calls that would change something: EROFS */
+       DF_SHARED_PERMITS = 1 << 1,  /* DF_ATTACH_PERMITS (core/mount.h) */
 };
 
 struct df_shared_mount {
