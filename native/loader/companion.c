@@ -68,7 +68,7 @@ static bool is_variable_here(void *library, const Elf64_Rela *relocation, const 
                              const char *name)
 {
     const struct df_elf *elf = library;
-    const Elf64_Sym *found = df_elf_definition(elf, name);
+    const Elf64_Sym *found = df_elf_symbol(elf, name, true);
     (void)relocation;
     (void)symbol;
     return found && df_elf_is_variable(elf, found->st_value);
@@ -285,7 +285,7 @@ static bool copy(void *argument, const Elf64_Rela *relocation, const Elf64_Sym *
     const struct copying *copying = argument;
     const uintptr_t page = (uintptr_t)getpagesize();
     uintptr_t to = copying->company->program.map->l_addr + relocation->r_offset;
-    const Elf64_Sym *found = df_elf_definition(&copying->member->elf, name);
+    const Elf64_Sym *found = df_elf_symbol(&copying->member->elf, name, true);
     if (!found)
         return false;
     size_t size = symbol->st_size < found->st_size ? symbol->st_size : found->st_size;

@@ -299,14 +299,30 @@ int df_elf_relocations(const struct df_elf *elf, int64_t table_tag, int64_t size
 }
 
 /* The symbols end where their names begin: every linker lays the two tables out so. */
-const Elf64_Sym *df_elf_definition(const struct df_elf *elf, const char *name)
+size_t df_elf_symbol_count(const struct df_elf *elf)
 {
-    const char *end = elf->strings;
-    for (size_t i = 0; i < elf->symbols_room && (char *)(elf->symbols + i + 1) <= end; i++) {
+    const char *first = (const char *)elf->symbols;
+    size_t count = elf->strings > first ? (size_t)(elf->strings - first) / sizeof(Elf64_Sym) : 0;
+
+    return count < elf->symbols_room ? count : elf->symbols_room;
+}
+
+/* `size`: bytes of the name and its NUL. */
+static bool is_named(const struct df_elf *elf, const Elf64_Sym *symbol, const char *name,
+                     size_t size)
+{
+    return symbol->st_name < elf->strings_size && elf->strings_size - symbol->st_name >= size &&
+           memcmp(elf->strings + symbol->st_name, name, size) == 0;
+}
+
+const Elf64_Sym *df_elf_symbol(const struct df_elf *elf, const char *name, bool defined)
+{
+    size_t size = strlen(name) + 1;
+
+    for (size_t i = 0, count = df_elf_symbol_count(elf); i < count; i++) {
         const Elf64_Sym *symbol = &elf->symbols[i];
-        const char *found =
-            symbol->st_shndx != SHN_UNDEF ? df_elf_string(elf, symbol->st_name) : NULL;
-        if (found && strcmp(found, name) == 0)
+
+        if ((symbol->st_shndx != SHN_UNDEF) == defined && is_named(elf, symbol, name, size))
             return symbol;
     }
     return NULL;

@@ -89,8 +89,11 @@ Elf64_Dyn *df_elf_dynamic(const struct df_elf *elf, int64_t tag);
 /* The NUL-terminated name at an offset of the string table; NULL if it does not end inside. */
 char *df_elf_string(const struct df_elf *elf, uint64_t offset);
 
-/* The symbol that the image defines under this name; NULL if there is none. */
-const Elf64_Sym *df_elf_definition(const struct df_elf *elf, const char *name);
+/* How many dynamic symbols there are. */
+size_t df_elf_symbol_count(const struct df_elf *elf);
+
+/* The dynamic symbol of this name, defined by the image or not, as asked; NULL if there is none. */
+const Elf64_Sym *df_elf_symbol(const struct df_elf *elf, const char *name, bool defined);
 
 /* Whether code may write to this address of the image once it is loaded. */
 bool df_elf_is_variable(const struct df_elf *elf, uint64_t address);

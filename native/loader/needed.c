@@ -103,10 +103,9 @@ void df_needed_forget(struct df_needed *needed)
 static bool has_unique_symbol(const struct df_needed_library *library)
 {
     const struct df_elf *elf = &library->elf;
-    const char *end = elf->strings;
     if (strncmp(library->name, "libstdc++.so.", strlen("libstdc++.so.")) == 0)
         return false;
-    for (size_t i = 0; i < elf->symbols_room && (char *)(elf->symbols + i + 1) <= end; i++) {
+    for (size_t i = 0, count = df_elf_symbol_count(elf); i < count; i++) {
         const Elf64_Sym *symbol = &elf->symbols[i];
         if (ELF64_ST_BIND(symbol->st_info) == STB_GNU_UNIQUE && symbol->st_shndx != SHN_UNDEF)
             return true;

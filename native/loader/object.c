@@ -25,20 +25,6 @@
 
 /* ---- what it is, from its bytes ----------------------------------------------------------- */
 
-/* Finds a dynamic symbol that has this name, defined or not as asked. The symbols end where their
- * names begin: every linker lays the two tables out so. */
-static bool has_symbol(const struct df_elf *elf, const char *name, bool defined)
-{
-    const char *end = elf->strings;
-    for (size_t i = 0; i < elf->symbols_room && (char *)(elf->symbols + i + 1) <= end; i++) {
-        const Elf64_Sym *symbol = &elf->symbols[i];
-        if ((symbol->st_shndx != SHN_UNDEF) == defined && symbol->st_name < elf->strings_size &&
-            strncmp(elf->strings + symbol->st_name, name, elf->strings_size - symbol->st_name) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* What leaves a way into a program's code behind, unseen: threads that a library makes for it,
  * destructors of thread-specific values, timers. The kernel ends all of them with the process;
  * dlclose ends none. (Signal handlers never come so far, and its own threads are counted: hooks_*.)
@@ -58,7 +44,7 @@ static const char *const lingering_functions[] = {
 bool df_object_lingers(const struct df_elf *elf)
 {
     for (const char *const *name = lingering_functions; *name; name++)
-        if (has_symbol(elf, *name, false))
+        if (df_elf_symbol(elf, *name, false))
             return true;
     return false;
 }
@@ -125,7 +111,7 @@ static int check_elf(struct df_object *object, struct df_elf *elf, const char *p
     }
     if (elf->kind != DF_ELF_OBJECT)
         return refuse(elf, path, message, size);
-    if (has_symbol(elf, "main", true))
+    if (df_elf_symbol(elf, "main", true))
         return 0;
     snprintf(message, size, "%s has no main(): it must be a whole FUSE program; %s", path,
              BUILD_IT);
@@ -142,8 +128,8 @@ static int check(struct df_object *object, const char *path, char *message, size
     object->cxx = !error && df_elf_needs(&elf, "libstdc++.so.6");
     if (!error)
         object->lingers = df_object_lingers(&elf);
-    object->main_moves =
-        object->kind == DF_ELF_OBJECT && !error && has_symbol(&elf, "directfuse_main_moves", true);
+    object->main_moves = object->kind == DF_ELF_OBJECT && !error &&
+                         df_elf_symbol(&elf, "directfuse_main_moves", true);
     df_image_release(&elf);
     return error;
 }
