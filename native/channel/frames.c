@@ -3,6 +3,7 @@
  */
 #include "channel/frames.h"
 
+#include "channel/map.h"
 #include "channel/sys.h"
 
 /* ---- layout ---------------------------------------------------------------------------------- */
@@ -24,7 +25,7 @@ void df_frames_plan(struct df_frames *frames, uint64_t bytes)
     frames->tags_at =
         page_aligned(frames->contents_at + DF_CONTENT_COUNT * sizeof(struct df_content));
     frames->frames_at = page_aligned(frames->tags_at + count * sizeof(uint64_t));
-    frames->bytes_at = page_aligned(frames->frames_at + count * sizeof(struct df_frame));
+    frames->bytes_at = df_huge_aligned(frames->frames_at + count * sizeof(struct df_frame));
     frames->size = frames->bytes_at + (1 + count) * DF_FRAME_SIZE;
 }
 

@@ -5,9 +5,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 
+#include "channel/map.h"
 #include "channel/sys.h"
 
 /* A message with room for one descriptor. */
@@ -77,8 +77,7 @@ static void close_fd(int fd)
 
 static long map(struct df_link *link, const struct df_join_message *body, int memory)
 {
-    long at = df_sys6(SYS_mmap, 0, (long)body->size, PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_NORESERVE, memory, 0);
+    long at = df_segment_map(memory, body->size);
     long ret;
 
     if (at < 0 && at > -4096)

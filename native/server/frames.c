@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <string.h>
 
+#include "channel/map.h"
 #include "channel/room.h"
 #include "channel/sys.h"
 #include "core/clock.h"
@@ -109,12 +110,30 @@ static void end_writing(struct df_frame *f, uint32_t seq)
 #define GROWTH   32                  /* frames whose memory is made together */
 #define AGAIN_NS INT64_C(1000000000) /* between two attempts where there is none */
 
+/* Under the lock: how many of the next frames are now in a huge page of their own. A stretch of
+ * which some are made already stays as it is. */
+static uint32_t grow_huge(struct df_framer *framer, uint64_t left)
+{
+    uint32_t first = framer->made == 0 ? 0 : framer->made + 1; /* number 0 is none, and has room */
+    uint32_t stretch = DF_HUGE_SIZE / DF_FRAME_SIZE;
+
+    if (first % stretch != 0 || first + stretch > framer->made + 1 + left ||
+        !df_room_make_huge(df_frame_bytes(framer->frames, first), DF_HUGE_SIZE))
+        return 0;
+    return first + stretch - (framer->made + 1);
+}
+
 /* Under the lock: memory for the next frames. */
 static bool grow(struct df_framer *framer)
 {
     uint64_t left = framer->frames->sets * DF_FRAME_WAYS - framer->made;
-    uint32_t count = left < GROWTH ? (uint32_t)left : GROWTH;
+    uint32_t count = GROWTH - (framer->made + 1) % GROWTH, huge = grow_huge(framer, left);
 
+    if (huge > 0) {
+        framer->made += huge;
+        return true;
+    }
+    count = left < count ? (uint32_t)left : count;
     if (framer->failed != 0 && df_clock_coarse() - framer->failed < AGAIN_NS)
         return false;
     framer->failed = 0;

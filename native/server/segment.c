@@ -19,6 +19,7 @@
 
 #include "channel/frames.h"
 #include "channel/link.h"
+#include "channel/map.h"
 #include "channel/room.h"
 #include "channel/spin.h"
 #include "channel/sys.h"
@@ -94,7 +95,7 @@ static struct df_segment plan(size_t cache_size, const struct df_frames *frames)
     s.areas_at = aligned(s.slots_at + DF_SLOT_COUNT * sizeof(struct df_slot));
     s.cache_at = s.areas_at + DF_SLOT_COUNT * sizeof(struct df_area);
     s.cache_size = aligned(cache_size);
-    s.frames_at = s.cache_at + s.cache_size;
+    s.frames_at = df_huge_aligned(s.cache_at + s.cache_size);
     s.frames_size = frames->size;
     s.size = s.frames_at + s.frames_size;
     return s;
@@ -139,6 +140,8 @@ static int make_parts(const struct df_own_segment *own, const struct df_segment 
 static void make_cache(const struct df_own_segment *own, struct df_segment *s,
                        const struct df_frames *frames)
 {
+    if (s->frames_size > 0)
+        df_room_make_huge((char *)own->segment + s->frames_at, frames->bytes_at);
     if (make(own, s->cache_at, s->cache_at + s->cache_size) == 0 &&
         (s->frames_size == 0 || make(own, s->frames_at, s->frames_at + frames->bytes_at) == 0) &&
         df_room_make(own->segment, (char *)own->segment + s->cache_at, s->cache_size))
@@ -170,7 +173,7 @@ static int set_size(int memory, uint64_t size)
 static int map(struct df_own_segment *own, const struct df_segment *planned)
 {
     int error;
-    void *at;
+    long at;
 
     own->memory = memfd_create("directfuse", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (own->memory < 0)
@@ -180,11 +183,10 @@ static int map(struct df_own_segment *own, const struct df_segment *planned)
         return error;
     if (fcntl(own->memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
         return -errno;
-    at = mmap(NULL, planned->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, own->memory,
-              0);
-    if (at == MAP_FAILED)
-        return -errno;
-    own->segment = at;
+    at = df_segment_map(own->memory, planned->size);
+    if (at < 0 && at > -4096)
+        return (int)at;
+    own->segment = (struct df_segment *)at;
     return 0;
 }
 
@@ -192,15 +194,15 @@ int df_segment_take(struct df_own_segment *own, int memory)
 {
     struct df_segment *segment;
     struct stat st;
+    long at;
 
     own->memory = memory;
     if (fstat(memory, &st) < 0)
         return -errno;
-    segment = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
-                   memory, 0);
-    if (segment == MAP_FAILED)
-        return -errno;
-    own->segment = segment;
+    at = df_segment_map(memory, (uint64_t)st.st_size);
+    if (at < 0 && at > -4096)
+        return (int)at;
+    own->segment = segment = (struct df_segment *)at;
     if (segment->magic != DF_SEGMENT_MAGIC || segment->version != DF_SEGMENT_VERSION ||
         segment->size != (uint64_t)st.st_size)
         return -EPROTO;

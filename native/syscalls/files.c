@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 #include "channel/join.h"
+#include "channel/map.h"
 #include "intercept/run.h"
 #include "intercept/text.h"
 #include "syscalls/cwd.h"
@@ -130,7 +131,7 @@ static long join_again(struct dfi_process *process, const char **text)
 
     if (ret < 0)
         return ret;
-    at = dfi_kernel(__NR_mmap, 0, st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+    at = df_segment_map(memory, (uint64_t)st.st_size);
     if (at < 0 && at > -4096)
         return at;
     if ((ret = df_link_init(link, (void *)at, (uint64_t)st.st_size)) < 0)

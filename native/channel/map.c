@@ -1,0 +1,27 @@
+/*
+ * map.c - maps the segment so that huge pages of it are mapped as such. Freestanding.
+ */
+#include "channel/map.h"
+
+#include <sys/mman.h>
+
+#include "channel/sys.h"
+
+static long map_near(long at, int memory, uint64_t size)
+{
+    return df_sys6(SYS_mmap, at, (long)size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                   memory, 0);
+}
+
+/* Linux takes the highest room there is, so what lies right below is mostly free. It is asked for,
+ * not insisted upon: another thread may have it by then. */
+long df_segment_map(int memory, uint64_t size)
+{
+    long at = map_near(0, memory, size);
+    long aligned = at & ~(long)(DF_HUGE_SIZE - 1);
+
+    if (at == aligned || (at < 0 && at > -4096))
+        return at;
+    df_sys3(SYS_munmap, at, (long)size, 0);
+    return map_near(aligned, memory, size);
+}
