@@ -228,7 +228,8 @@ void df_gate_awake(struct df_thread *thread)
 
 /* ---- pins ---------------------------------------------------------------------------------- */
 
-bool df_gate_pins(const struct df_thread *thread, const struct df_mount *mount)
+/* True if the calling thread pins the mount. */
+static bool pins(const struct df_thread *thread, const struct df_mount *mount)
 {
     for (unsigned i = 0; i < thread->depth; i++)
         if (atomic_load_explicit(&thread->levels[i].pin, memory_order_relaxed) == mount)
@@ -238,7 +239,7 @@ bool df_gate_pins(const struct df_thread *thread, const struct df_mount *mount)
 
 bool df_gate_pin(struct df_thread *thread, struct df_mount *mount, int id)
 {
-    bool pinned_outside = thread->depth > 1 && df_gate_pins(thread, mount);
+    bool pinned_outside = thread->depth > 1 && pins(thread, mount);
 
     DF_GATE_ANNOUNCE(&thread->levels[thread->depth - 1].pin, mount);
     if (DF_LIKELY(atomic_load_explicit(&mount->live, memory_order_acquire) == id))
@@ -381,32 +382,6 @@ void df_gate_retire_nodes(struct df_retired *node, void (*free_fn)(struct df_ret
 void df_gate_retire_node(struct df_retired *node, void (*free_fn)(struct df_retired *self))
 {
     df_gate_retire_nodes(node, free_fn, 1);
-}
-
-struct retired_object {
-    struct df_retired node;
-    void (*free_fn)(void *);
-    void *object;
-};
-
-static void free_object(struct df_retired *node)
-{
-    struct retired_object *retired = (struct retired_object *)node;
-
-    retired->free_fn(retired->object);
-    free(retired);
-}
-
-int df_gate_retire(void (*free_fn)(void *), void *object)
-{
-    struct retired_object *retired = malloc(sizeof(*retired));
-
-    if (!retired)
-        return -ENOMEM;
-    retired->free_fn = free_fn;
-    retired->object = object;
-    df_gate_retire_node(&retired->node, free_object);
-    return 0;
 }
 
 void df_gate_drain(void)

@@ -161,9 +161,6 @@ void df_gate_unuse(struct df_thread *thread);
  * for that. The mount may be gone; the light barrier stands before this. */
 void df_gate_kept(struct df_thread *thread, struct df_mount *mount);
 
-/* True if the calling thread pins the mount. */
-bool df_gate_pins(const struct df_thread *thread, const struct df_mount *mount);
-
 /* Ends the innermost call. */
 #ifdef DF_FREESTANDING
 void df_gate_leave(struct df_thread *thread);
@@ -211,9 +208,6 @@ DF_PRIVATE_EXPORT void df_gate_retire_node(struct df_retired *node,
 /* The same for a batch that hangs on this one, counted as so many objects. */
 void df_gate_retire_nodes(struct df_retired *node, void (*free_fn)(struct df_retired *self),
                           unsigned count);
-
-/* The same for an object without a df_retired in it. Returns 0, or -ENOMEM: nothing happened. */
-DF_PRIVATE_EXPORT int df_gate_retire(void (*free_fn)(void *), void *object);
 
 /* Waits until everything retired so far is freed. Only outside (in ops->destroy, say). */
 DF_PRIVATE_EXPORT void df_gate_drain(void);

@@ -70,10 +70,4 @@ static inline struct df_where df_use_itself(const struct df_use *use)
     return (struct df_where){.base = use->file, .name = ""};
 }
 
-/* The mount of the file. */
-static inline struct df_mount *df_use_mount(const struct df_use *use)
-{
-    return use->call.mount;
-}
-
 #endif

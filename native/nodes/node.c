@@ -242,16 +242,6 @@ struct df_node *df_node_find(struct df_nodes *nodes, uint64_t id)
     return node;
 }
 
-void df_node_unhash(struct df_nodes *nodes, struct df_node *node)
-{
-    uint64_t hash = spread(node->id);
-    struct df_node_shard *shard = shard_of(nodes, hash);
-
-    df_node_lock(&shard->lock);
-    chain_remove(shard, hash, node);
-    df_node_unlock(&shard->lock);
-}
-
 bool df_node_sane(const struct stat *attr)
 {
     switch (attr->st_mode & S_IFMT) {

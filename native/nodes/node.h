@@ -310,9 +310,6 @@ static inline void df_node_count_lookup(struct df_node *node)
 /* Takes back one lookup that was answered with a node we do not keep. The root is not forgotten. */
 void df_node_forget_one(struct df_nodes *nodes, uint64_t id);
 
-/* Takes the node out of the table of numbers, so that the next answer makes another. */
-void df_node_unhash(struct df_nodes *nodes, struct df_node *node);
-
 /* Gives a dead entry to the gate, in company; `hash` spreads them. */
 void df_node_retire(struct df_nodes *nodes, struct df_node_limbo *entry, uint64_t hash);
 

@@ -27,7 +27,6 @@
 #define DFI_SHADOW_CHUNKED  DF_OFD_CHUNKED /* as far as they are there */
 
 #define DFI_SHADOW_WHOLE    ((off_t)16 << 20) /* a larger file is copied by chunks */
-#define DFI_SHADOW_CHUNK    ((size_t)DF_HELD_CHUNK)
 
 #define DFI_SHADOW_DATA     'd' /* letters of the directory, above */
 #define DFI_SHADOW_CHUNKS   'b'
