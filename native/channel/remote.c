@@ -448,7 +448,7 @@ static int remote_known(FS, WHERE, struct stat *st)
 /* ---- the table ---------------------------------------------------------------------------------
  */
 
-const struct df_ops df_remote_ops = {
+static const struct df_ops remote_ops = {
     .version = DF_OPS_VERSION,
     .size = sizeof(struct df_ops),
 #define DF_OP(name) .name = remote_##name,
@@ -460,7 +460,7 @@ void df_remote_init(struct df_remote *remote, struct df_link *link, int32_t moun
 {
     struct df_shared_mount *mounts = df_segment_mounts(link->segment);
 
-    *remote = (struct df_remote){.fs = {&df_remote_ops}, .link = link, .mount = mount};
+    *remote = (struct df_remote){.fs = {&remote_ops}, .link = link, .mount = mount};
     for (unsigned i = 0; i < DF_MOUNT_COUNT; i++)
         if (atomic_load_explicit(&mounts[i].live, memory_order_acquire) == mount)
             remote->shared = &mounts[i];

@@ -35,9 +35,6 @@ struct df_remote {
     void (*end)(struct df_remote *self); /* ops->destroy; may be NULL */
 };
 
-/* Complete: every op is there but those whose default is meant (borrow). */
-extern const struct df_ops df_remote_ops;
-
 /* Fills in `remote`; its `tell` and `end` are NULL. */
 void df_remote_init(struct df_remote *remote, struct df_link *link, int32_t mount);
 

@@ -6,7 +6,6 @@
 
 #include "core/calls.h"
 #include "core/check.h"
-#include "core/close.h"
 #include "core/lock.h"
 #include "core/route.h"
 #include "core/use.h"
@@ -171,7 +170,9 @@ int df_call_openat(int dirfd, const char *path, int flags, mode_t mode)
 
 /* ---- close --------------------------------------------------------------------------------- */
 
-int df_close_file(struct df_thread *thread, struct df_file *file)
+/* What every way of closing a descriptor does: flushes, drops the closing owner's POSIX locks and
+ * the reference; the file is out of the table already. The flush's error, which is close's. */
+static int close_file(struct df_thread *thread, struct df_file *file)
 {
     struct df_call call;
     ssize_t ret = 0;
@@ -200,7 +201,7 @@ int df_call_close(int fd)
     if (!thread)
         return ret;
     file = df_fd_take(thread, fd);
-    ret = file ? df_close_file(thread, file) : -EBADF;
+    ret = file ? close_file(thread, file) : -EBADF;
     df_gate_leave(thread);
     return ret;
 }
@@ -245,6 +246,6 @@ int df_call_dup3(int fd, int newfd, int flags)
     if (ret < 0)
         df_file_put(use.thread, use.file);
     else if (old)
-        df_close_file(use.thread, old); /* its error is lost: dup(2) */
+        close_file(use.thread, old); /* its error is lost: dup(2) */
     return (int)df_use_end(&use, ret);
 }

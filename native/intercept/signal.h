@@ -59,10 +59,6 @@ _Noreturn void dfi_thread_exit(long status, int *state);
 unsigned long dfi_signals_block(void);
 void dfi_signals_unblock(unsigned long mask);
 
-/* Takes DFI_NEVER_BLOCKED out of the mask of a pair (pointer to mask, size) in the program;
- * DFI_PASS. */
-long dfi_signal_mask_pair(unsigned long *argument);
-
 /* The program's handler of a SIGSYS that no system call of ours caused; NULL: nothing to call. */
 __sighandler_t dfi_signal_foreign(int signal, siginfo_t *info, struct ucontext *context);
 

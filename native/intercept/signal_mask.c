@@ -42,8 +42,9 @@ long dfi_do_epoll_pwait2(struct dfi_frame *frame)
     return opened(&frame->args[4]);
 }
 
-/* Its sixth argument points to a pointer to the mask and the mask's size. */
-long dfi_signal_mask_pair(unsigned long *argument)
+/* Takes DFI_NEVER_BLOCKED out of the mask of a pair (pointer to mask, size) in the program;
+ * DFI_PASS. */
+static long opened_pair(unsigned long *argument)
 {
     struct dfi_pending *pending = dfi_self()->pending;
     unsigned long pair[2];
@@ -64,7 +65,8 @@ long dfi_signal_mask_pair(unsigned long *argument)
     return DFI_PASS;
 }
 
+/* Its sixth argument points to a pointer to the mask and the mask's size. */
 long dfi_do_pselect6(struct dfi_frame *frame)
 {
-    return dfi_signal_mask_pair(&frame->args[5]);
+    return opened_pair(&frame->args[5]);
 }

@@ -137,8 +137,6 @@ PyObject *df_error_raise(ssize_t result, PyObject *filename, PyObject *second);
 
 /* ---- stat.c ---- */
 
-PyObject *df_stat_result(const struct stat *st);
-
 /* os.stat for what is in hand: by dirfd and text, raising with `filename`. NULL and no exception:
  * not ours. */
 PyObject *df_stat_at(int dirfd, const char *text, int flags, PyObject *filename);

@@ -15,7 +15,8 @@ static bool is_dots(const char *name)
     return name[0] == '.' && (name[1] == 0 || (name[1] == '.' && name[2] == 0));
 }
 
-const struct dirent64 *df_scan_next(struct df_reader *reader, ssize_t *error)
+/* The next record but "." and "..", NULL at the end, or NULL with *error < 0. */
+static const struct dirent64 *next_record(struct df_reader *reader, ssize_t *error)
 {
     *error = 0;
     for (;;) {
@@ -150,7 +151,7 @@ static int list_names(struct df_reader *reader, bool as_bytes, PyObject *list)
 {
     const struct dirent64 *record;
     ssize_t error;
-    while ((record = df_scan_next(reader, &error)) != NULL) {
+    while ((record = next_record(reader, &error)) != NULL) {
         PyObject *name = name_of(record, as_bytes);
         int failed = name ? PyList_Append(list, name) : -1;
         Py_XDECREF(name);
@@ -251,7 +252,7 @@ static PyObject *scan_next(PyObject *self)
     if (refuse_busy(scan) < 0 || scan->reader.fd < 0)
         return NULL;
     scan->busy = true;
-    const struct dirent64 *record = df_scan_next(&scan->reader, &error);
+    const struct dirent64 *record = next_record(&scan->reader, &error);
     scan->busy = false;
     if (record)
         return df_dir_entry_new(scan->directory, scan->given_fd, scan->as_bytes, record);

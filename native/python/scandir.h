@@ -18,9 +18,6 @@ struct df_reader {
     char *buffer;
 };
 
-/* The next record but "." and "..", NULL at the end, or NULL with *error < 0. */
-const struct dirent64 *df_scan_next(struct df_reader *reader, ssize_t *error);
-
 /* A directory entry. `directory` is the path given to scandir, NULL for a descriptor, whose number
  * is `dirfd`; `as_bytes` tells the type of name and path. */
 PyObject *df_dir_entry_new(PyObject *directory, int dirfd, bool as_bytes,

@@ -147,7 +147,7 @@ static void put_times(PyObject *result, const struct stat *st)
         put_time(result, 2, &st->st_ctim);
 }
 
-PyObject *df_stat_result(const struct stat *st)
+static PyObject *make_result(const struct stat *st)
 {
     PyObject *result = PyStructSequence_New(df_fast.stat_result);
     if (!result)
@@ -185,7 +185,7 @@ PyObject *df_stat_at(int dirfd, const char *text, int flags, PyObject *filename)
     int result;
     DF_GIL_CALL(result, 0, df_call_fstatat(dirfd, text, &st, flags));
     if (DF_LIKELY(result == 0))
-        return df_stat_result(&st);
+        return make_result(&st);
     if (result == DF_NOT_OURS)
         return NULL;
     return df_error_raise(result, filename, NULL);
@@ -222,7 +222,7 @@ static PyObject *stat_fd(int fd, PyObject *filename)
     int result;
     DF_GIL_CALL(result, 0, df_call_fstat(fd, &st));
     if (result == 0)
-        return df_stat_result(&st);
+        return make_result(&st);
     return df_error_raise(result, filename, NULL);
 }
 

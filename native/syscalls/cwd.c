@@ -92,7 +92,8 @@ static long make_one(const char *path)
     return ret == -EEXIST ? 0 : ret;
 }
 
-long dfi_cwd_make(const struct dfi_files *files, const char *path, size_t len)
+/* Makes the shadow of that directory and of those above it. 0 or -errno. */
+static long make_shadow(const struct dfi_files *files, const char *path, size_t len)
 {
     size_t start = files->shadow_len + TREE_LEN + 1;
     char out[PATH_MAX];
@@ -150,7 +151,7 @@ static void make_ways(const struct dfi_files *files)
 
     for (int i = 0; i < DF_MOUNT_COUNT; i++)
         if (atomic_load(&mounts[i].live) != 0)
-            dfi_cwd_make(files, mounts[i].point, mounts[i].point_len);
+            make_shadow(files, mounts[i].point, mounts[i].point_len);
 }
 
 void dfi_cwd_begin(struct dfi_files *files)
@@ -196,7 +197,7 @@ int dfi_cwd_join(struct dfi_files *files, const char *path, char out[PATH_MAX])
 long dfi_cwd_set(struct dfi_files *files, const char *path, size_t len)
 {
     char shadow[PATH_MAX];
-    long ret = dfi_cwd_make(files, path, len);
+    long ret = make_shadow(files, path, len);
 
     if (ret == 0)
         ret = dfi_cwd_shadow(files, path, len, shadow);

@@ -37,7 +37,4 @@ void dfi_cwd_removed(struct dfi_files *files, const char *path);
 /* <shadow>/t/<path>. 0 or -ENAMETOOLONG. */
 int dfi_cwd_shadow(const struct dfi_files *files, const char *path, size_t len, char out[PATH_MAX]);
 
-/* Makes that directory and those above it. 0 or -errno. */
-long dfi_cwd_make(const struct dfi_files *files, const char *path, size_t len);
-
 #endif

@@ -58,7 +58,7 @@ static long set_state(const struct dfi_chunks *c, uint64_t chunk, unsigned char 
     return ret < 0 ? ret : 0;
 }
 
-bool dfi_chunks_there(const struct dfi_chunks *c, uint64_t chunk)
+static bool is_there(const struct dfi_chunks *c, uint64_t chunk)
 {
     return state_of(c, chunk) != 0;
 }
@@ -68,11 +68,11 @@ size_t dfi_chunks_run(const struct dfi_chunks *c, off_t offset, size_t size, boo
     uint64_t chunk = (uint64_t)offset / DF_HELD_CHUNK, next;
     size_t run;
 
-    *there = dfi_chunks_there(c, chunk);
+    *there = is_there(c, chunk);
     do {
         next = ++chunk * DF_HELD_CHUNK;
         run = next - (uint64_t)offset;
-    } while (run < size && dfi_chunks_there(c, chunk) == *there);
+    } while (run < size && is_there(c, chunk) == *there);
     return run < size ? run : size;
 }
 

@@ -29,8 +29,6 @@ struct dfi_chunks {
 long dfi_chunks_begin(struct dfi_chunks *c, struct dfi_files *files, int mount, uint64_t ino);
 void dfi_chunks_end(struct dfi_chunks *c);
 
-bool dfi_chunks_there(const struct dfi_chunks *c, uint64_t chunk);
-
 /* The chunk is there, and held by us: under the lock of the mappings. `handle` reads the file.
  * 0; -ENOSPC: there is no room that leaves `spare` bytes of it; -errno. */
 long dfi_chunks_hold(struct dfi_chunks *c, uint64_t handle, uint64_t chunk, uint64_t spare);

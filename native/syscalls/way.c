@@ -173,7 +173,9 @@ __attribute__((always_inline)) static inline long ask_kernel_first(const struct 
 
 /* ---- once more ------------------------------------------------------------------------------- */
 
-bool dfi_way_above(const struct dfi_files *files, const char *path, char out[PATH_MAX])
+/* A path that is the kernel's own: <shadow>/t/<path> instead of one that leads to nothing on disk
+ * and lies above a mountpoint. True: it is in out. */
+static bool find_above(const struct dfi_files *files, const char *path, char out[PATH_MAX])
 {
     char text[PATH_MAX];
     struct df_scan scan;
@@ -192,7 +194,7 @@ static bool look_above(struct dfi_way *way, long *ret)
     const struct dfi_leg *leg = &way->leg[0];
 
     if (way->legs != 1 || !leg->path || !(dfi_calls[way->frame->nr].traits & DFI_LOOKS) ||
-        !dfi_way_above(way->record.files, leg->path, out))
+        !find_above(way->record.files, leg->path, out))
         return false;
     *ret = ask_kernel(way, paths);
     return true;

@@ -53,10 +53,4 @@ int dfi_way_flags(const struct dfi_leg *leg);
 /* Absolute path of a leg by its text, for the names of shadows. False: it has none. */
 bool dfi_way_absolute(struct dfi_way *way, const struct dfi_leg *leg, char out[PATH_MAX]);
 
-/*
- * A path that is the kernel's own: <shadow>/t/<path> instead of one that leads to nothing on disk
- * and lies above a mountpoint. True: it is in out.
- */
-bool dfi_way_above(const struct dfi_files *files, const char *path, char out[PATH_MAX]);
-
 #endif

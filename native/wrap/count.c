@@ -55,7 +55,7 @@ struct df_counters *df_count_new(bool timing)
     return counters;
 }
 
-void df_count_hold(struct df_counters *counters)
+static void hold(struct df_counters *counters)
 {
     atomic_fetch_add(&counters->refs, 1);
 }
@@ -286,7 +286,7 @@ struct df_fs *df_count_wrap(struct df_fs *below, struct df_counters *counters)
 
     if (!self)
         return NULL;
-    df_count_hold(counters);
+    hold(counters);
     *self = (struct counting){{.ops = &count_ops}, below, counters};
     return &self->fs;
 }

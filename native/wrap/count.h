@@ -33,7 +33,6 @@ struct df_op_total {
 
 /* NULL: no memory. One reference. */
 struct df_counters *df_count_new(bool timing);
-void df_count_hold(struct df_counters *counters);
 void df_count_drop(struct df_counters *counters);
 
 /* The wrapper over `below`, with its own reference on the counters; its destroy destroys `below`.
