@@ -171,8 +171,8 @@ static int start_inline(struct mounted *mounted, const struct program *program, 
     struct df_mount *mount;
     int ret = program->run ? df_plugin_start_function(seconds, program->run, program->data, argc,
                                                       argv, &mounted->plugin, message, size)
-                           : df_plugin_start_within(seconds, program->library, argc, argv,
-                                                    &mounted->plugin, message, size);
+                           : df_plugin_start(seconds, program->library, argc, argv,
+                                             &mounted->plugin, message, size);
 
     if (ret < 0)
         return ret;

@@ -61,7 +61,8 @@ void df_plugin_log(struct df_plugin *plugin, const char *line)
     df_log_add(&plugin->log, line);
 }
 
-void df_plugin_text(struct df_plugin *plugin, char *text, size_t size)
+/* The latest lines, as many as fit into size bytes, NUL-terminated. */
+static void copy_log(struct df_plugin *plugin, char *text, size_t size)
 {
     if (plugin->guest.output)
         df_guest_drain(&plugin->guest);
@@ -468,7 +469,7 @@ static int conclude(struct df_plugin *plugin, int error, const char *name, unsig
                  name, seconds);
         return -ETIMEDOUT;
     }
-    df_plugin_text(plugin, message, size);
+    copy_log(plugin, message, size);
     if (error)
         dispose(plugin);
     else
@@ -476,8 +477,8 @@ static int conclude(struct df_plugin *plugin, int error, const char *name, unsig
     return error;
 }
 
-int df_plugin_start_within(unsigned seconds, const char *library, int argc, char *const argv[],
-                           struct df_plugin **out, char *message, size_t size)
+int df_plugin_start(unsigned seconds, const char *library, int argc, char *const argv[],
+                    struct df_plugin **out, char *message, size_t size)
 {
     char reason[DF_PLUGIN_REASON_SIZE];
     struct df_plugin *plugin = prepare(library, argc, argv, message, size);
@@ -487,12 +488,6 @@ int df_plugin_start_within(unsigned seconds, const char *library, int argc, char
     if (error)
         df_plugin_log(plugin, reason);
     return conclude(plugin, error, library, seconds, out, message, size);
-}
-
-int df_plugin_start(const char *library, int argc, char *const argv[], struct df_plugin **out,
-                    char *message, size_t size)
-{
-    return df_plugin_start_within(0, library, argc, argv, out, message, size);
 }
 
 int df_plugin_start_function(unsigned seconds, df_plugin_function run, void *data, int argc,

@@ -52,21 +52,21 @@ struct df_session {
 /*
  * Loads a private copy of the shared object `library`, runs its main(argc, argv) and returns when
  * its mount is attached. argv is copied. `message` receives (truncated to size, NUL-terminated)
- * what the plugin said through fuse_log and our own words: why it failed, and the remedy. Returns 0
- * and *out, or -errno: ENOENT, EACCES ...  the file, as open(2) ENOEXEC             no FUSE
- * program, or one that cannot be loaded safely. Found out before anything of it runs, but for what
- * only the dynamic linker can tell EBUSY, ENOTDIR ...  its mountpoint, as df_mount_attach() EIO
- * main returned before it mounted anything (also for --help: then the help is in the message)
+ * what the plugin said through fuse_log and our own words: why it failed, and the remedy. Waits so
+ * many seconds at the most; 0: without a limit. Returns 0 and *out, or -errno:
+ *
+ *   ENOENT, EACCES      and others of open(2): the file
+ *   ENOEXEC             no FUSE program, or one that cannot be loaded safely; found out before
+ *                       anything of it runs, but for what only the dynamic linker can tell
+ *   EBUSY, ENOTDIR      and others of df_mount_attach(): its mountpoint
+ *   EIO                 main returned before it mounted anything (also for --help: then the help
+ *                       is in the message)
+ *   ETIMEDOUT           main is left to itself, and refused what it would mount
  *   ENOMEM, EAGAIN      memory, threads
  */
-DF_PRIVATE_EXPORT int df_plugin_start(const char *library, int argc, char *const argv[],
-                                      struct df_plugin **out, char *message, size_t size);
-
-/* The same with a limit, in seconds; 0: none. ETIMEDOUT: main is left to itself, and refused what
- * it would mount. */
-DF_PRIVATE_EXPORT int df_plugin_start_within(unsigned seconds, const char *library, int argc,
-                                             char *const argv[], struct df_plugin **out,
-                                             char *message, size_t size);
+DF_PRIVATE_EXPORT int df_plugin_start(unsigned seconds, const char *library, int argc,
+                                      char *const argv[], struct df_plugin **out, char *message,
+                                      size_t size);
 
 /* A main of this process. */
 typedef int (*df_plugin_function)(int argc, char *argv[], void *data);
@@ -93,9 +93,6 @@ DF_PRIVATE_EXPORT int df_plugin_stop(struct df_plugin *plugin, bool lazy, int *s
 
 /* Its mount; NULL once that has ended. */
 DF_PRIVATE_EXPORT struct df_mount *df_plugin_mount_of(struct df_plugin *plugin);
-
-/* Copies the log: the latest lines, as many as fit into size bytes, NUL-terminated. */
-DF_PRIVATE_EXPORT void df_plugin_text(struct df_plugin *plugin, char *text, size_t size);
 
 /* ---- for the ABI library ---- */
 

@@ -421,8 +421,8 @@ static void test_mains_surroundings(void **state)
         assert_non_null(strstr(message, "returned 66"));
     }
     char *argv[] = {"odd", strdup("arguments"), "x", NULL};
-    assert_int_equal(df_plugin_start(PLUGINS "odd.so", 3, argv, &plugin, message, sizeof(message)),
-                     -EIO);
+    assert_int_equal(
+        df_plugin_start(0, PLUGINS "odd.so", 3, argv, &plugin, message, sizeof(message)), -EIO);
     assert_non_null(strstr(message, "returned 3"));
     assert_string_equal(argv[1], "arguments");
     free(argv[1]);
@@ -437,9 +437,10 @@ static void test_long_logs_keep_their_end(void **state)
     assert_int_equal(start(&plugin, "odd", "much", NULL), -EIO);
     assert_int_equal(strlen(message), sizeof(message) - 1);
     assert_non_null(strstr(message, "line 1999 of many"));
-    assert_int_equal(df_plugin_start(PLUGINS "odd.so", 2, argv, &plugin, tiny, sizeof(tiny)), -EIO);
+    assert_int_equal(df_plugin_start(0, PLUGINS "odd.so", 2, argv, &plugin, tiny, sizeof(tiny)),
+                     -EIO);
     assert_string_equal(tiny + sizeof(tiny) - 9, "anything");
-    assert_int_equal(df_plugin_start(PLUGINS "odd.so", 2, argv, &plugin, NULL, 0), -EIO);
+    assert_int_equal(df_plugin_start(0, PLUGINS "odd.so", 2, argv, &plugin, NULL, 0), -EIO);
 }
 
 /* ---- what is refused ------------------------------------------------------------------------- */
@@ -554,7 +555,7 @@ static void *mount_and_unmount(void *argument)
         struct df_plugin *plugin;
         char *argv[] = {"hello", "-otext=many", (char *)point, NULL};
         int status;
-        if (df_plugin_start(i % 2 ? PLUGINS "hello_low.so" : PLUGINS "hello_moves.so", 3, argv,
+        if (df_plugin_start(0, i % 2 ? PLUGINS "hello_low.so" : PLUGINS "hello_moves.so", 3, argv,
                             &plugin, NULL, 0) != 0)
             return "start";
         snprintf(path, sizeof(path), "%s/text", point);

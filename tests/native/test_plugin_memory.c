@@ -103,7 +103,7 @@ static bool run(char **argv, long n)
     failing = n;
     asked = 0;
     counting = true;
-    int error = df_plugin_start(path, argc, argv, &plugin, message, sizeof(message));
+    int error = df_plugin_start(0, path, argc, argv, &plugin, message, sizeof(message));
     int stopped = error == 0 ? df_plugin_stop(plugin, false, &status) : 0;
     counting = false;
     if (stopped == -ENOMEM) /* then it is still there */
