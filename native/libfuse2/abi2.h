@@ -13,8 +13,8 @@
  *   high.c        struct fuse: new, loop, destroy, main, setup
  *   channel.c     struct fuse_chan; session.c: struct fuse_session
  *   options.c     what FUSE 2 takes from the command line and FUSE 3 does not; cmdline.c: -f, -s
- * ... forward.c     what has not changed; versions.map: the version nodes compat.c      entry
- * points of 1.x to 2.5
+ *   forward.c     what has not changed; versions.map: the version nodes
+ *   compat.c      entry points of 1.x to 2.5
  */
 #ifndef DF_LIBFUSE2_ABI2_H
 #define DF_LIBFUSE2_ABI2_H
