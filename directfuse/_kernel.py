@@ -22,9 +22,18 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-__all__ = ["Mount", "MountFailed", "Program", "fuse_mount_at", "mounts", "unmount"]
+__all__ = [
+    "Mount",
+    "MountFailed",
+    "Program",
+    "fuse_mount_at",
+    "is_in_run",
+    "mounts",
+    "unmount",
+]
 
 _PR_SET_PDEATHSIG = 1  # prctl(2)
+_PR_INSIDE = 0x64664931  # native/intercept/intercept.h
 _PR_SET_CHILD_SUBREAPER = 36
 _MNT_DETACH = 2  # umount2(2)
 _WORDS_KEPT = 4096  # bytes of a program's last words that a message repeats
@@ -330,6 +339,11 @@ class _Waiter:
 
 def _adopt_orphans(on: bool) -> None:
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, int(on), 0, 0, 0)
+
+
+def is_in_run() -> bool:
+    """Whether this process is one of the programs of a `directfuse run` or `directfuse env`."""
+    return bool(_libc.prctl(_PR_INSIDE, 0, 0, 0, 0) == 1)
 
 
 def _die_with_parent() -> None:

@@ -131,6 +131,11 @@ def mount_commands(
     lines: Sequence[str], config: Path | None, placement: str, verbose: bool
 ) -> list[list[str]]:
     """The command lines of all file systems, checked, their programs found."""
+    if _kernel.is_in_run():
+        raise Failure(
+            "this is a program of a run already, and programs are in one run at most: give its -m "
+            "to the outer run, or start it outside"
+        )
     commands = [_command(line) for line in (*lines, *_configured(config))]
     _check_placement(placement)
     _check_named(commands)
@@ -178,7 +183,10 @@ def _command(line: str) -> list[str]:
     if _is_named(words) or meaning.is_python(words):
         return words
     builtin = _paths.plugin(words[0])  # not its program, which lacks what a plugin may add (014)
-    return [str(builtin), *words[1:]] if builtin else resolve(words)
+    try:
+        return [str(builtin), *words[1:]] if builtin else resolve(words)
+    except Failure as error:  # 126 and 127 are said of COMMAND
+        raise Failure(error.message) from error
 
 
 def _read(config: Path) -> dict[str, Any]:

@@ -70,6 +70,19 @@ def test_a_mount_that_fails_starts_nothing(run, tmp_path):
     assert "/nonexistent/source" in done.stderr
 
 
+def test_a_file_system_that_is_not_found_is_no_missing_command(run, tmp_path):
+    done = run("run", "-m", f"no-such-file-system {tmp_path}/x", *shell("echo started"))
+    assert (done.returncode, done.stdout) == (125, "")
+    assert "no-such-file-system" in done.stderr
+
+
+@pytest.mark.parametrize("command", [("run", "--", "/bin/true"), ("env", "-m", "memfs /x")])
+def test_a_run_in_a_run_is_refused_with_the_reason(run, memory, command):
+    done = run("run", *memory[1], "--", *COMMAND, *command)
+    assert (done.returncode, done.stdout) == (125, "")
+    assert "outer run" in done.stderr
+
+
 @pytest.mark.parametrize("point", ["/", "/proc", "/dev", "/dev/../dev"])
 def test_a_mountpoint_that_programs_need_is_refused(run, point):
     done = run("run", "-m", f"memfs {point}", "--", "/bin/true")
