@@ -85,7 +85,7 @@ class MountServer:
                 pass_fds=fds,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL if listener else 2,  # the command's output is its own
-                stderr=subprocess.DEVNULL if listener else None,
+                stderr=subprocess.DEVNULL if listener else 2,
                 start_new_session=True,
                 env=os.environ | ({"DIRECTFUSE_SHADOW": str(shadow)} if shadow else {}),
                 check=False,

@@ -9,11 +9,11 @@ import importlib
 import os
 import signal
 import sys
-from types import FrameType
 
 import click
 
 from directfuse._cli._failure import OWN_FAILURE, Failure
+from directfuse._cli._start import fill_standard, restore_locale, unwind_by_signals
 
 __all__ = ["main"]
 
@@ -68,8 +68,9 @@ def directfuse() -> None:
 
 def main(name: str = "directfuse") -> None:
     """Runs the command line and exits."""
-    signal.signal(signal.SIGTERM, _unwind)
-    signal.signal(signal.SIGHUP, _unwind)
+    fill_standard()
+    restore_locale()
+    unwind_by_signals()
     sys.exit(_run(name))
 
 
@@ -94,8 +95,3 @@ def _run(name: str) -> int:
         click.echo(f"Error: {error.filename or name}: {error.strerror or error}", err=True)
         return OWN_FAILURE
     return result if isinstance(result, int) else 0
-
-
-def _unwind(number: int, _frame: FrameType | None) -> None:
-    """Ends by exception, so that every mount and process of ours is cleaned up on the way."""
-    raise SystemExit(128 + number)

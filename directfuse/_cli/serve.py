@@ -93,6 +93,9 @@ def _run(
     words = [*program, "--listen", str(number), "--stay", *again, "--", *argv]
     server = subprocess.Popen(
         words,
+        stdin=0,  # as they are here, also where they were closed: fill_standard()
+        stdout=1,
+        stderr=2,
         pass_fds=[number],
         start_new_session=True,
         env=os.environ | {"DIRECTFUSE_SHADOW": str(shadow)},

@@ -83,6 +83,33 @@ def test_a_run_in_a_run_is_refused_with_the_reason(run, memory, command):
     assert "outer run" in done.stderr
 
 
+#: What a program finds that was started by `sh -c`: its environment, what it ignores, descriptors.
+_GIVEN = """
+exec 9>"$0"
+for fd in 0 1 2; do readlink /proc/$$/fd/$fd >&9 2>/dev/null || echo closed >&9; done
+env | cut -d= -f1 | sort >&9
+grep SigIgn /proc/$$/status | grep -o '.$' >&9
+"""
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["exec env -i", "trap '' HUP; exec", "exec <&- >&- 2>&-; exec", "exec 2>&-; exec"],
+    ids=["no environment", "nohup", "all closed", "no standard error"],
+)
+def test_a_program_is_given_what_the_run_was(memory, tmp_path, given):
+    mount = memory[1]
+    program = ["/bin/sh", "-c", _GIVEN]
+
+    def found(*before):
+        file = tmp_path / "found"
+        words = shlex.join([*before, *program, str(file)])
+        subprocess.run(["/bin/sh", "-c", f"{given} {words}"], timeout=50, check=False)
+        return file.read_text()
+
+    assert found() == found(*COMMAND, "run", *mount, "--")
+
+
 @pytest.mark.parametrize("point", ["/", "/proc", "/dev", "/dev/../dev"])
 def test_a_mountpoint_that_programs_need_is_refused(run, point):
     done = run("run", "-m", f"memfs {point}", "--", "/bin/true")

@@ -1,0 +1,39 @@
+"""What a process is given and Python changes: put right before a command runs, for its children."""
+
+import os
+import signal
+from pathlib import Path
+from types import FrameType
+
+__all__ = ["fill_standard", "restore_locale", "unwind_by_signals"]
+
+
+def fill_standard() -> None:
+    """Standard descriptors that are closed lead to /dev/null, in this process alone.
+
+    Else the next descriptors would have these numbers, and starting a child would close them.
+    """
+    for fd in range(3):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)  # the lowest number that is free
+
+
+def restore_locale() -> None:
+    """Takes LC_CTYPE away again, where Python has set it (PEP 538)."""
+    given = Path("/proc/self/environ").read_bytes().split(b"\0")
+    if not any(word.startswith(b"LC_CTYPE=") for word in given):
+        os.environ.pop("LC_CTYPE", None)
+
+
+def unwind_by_signals() -> None:
+    """SIGTERM and SIGHUP end by exception, so that every mount and process of ours is cleaned up on
+    the way. Who ignores them (nohup) goes on to, and so do its children."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _unwind)
+
+
+def _unwind(number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
