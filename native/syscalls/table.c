@@ -120,6 +120,21 @@ bool dfi_table_is_foreign(const char *path)
     return true;
 }
 
+bool dfi_table_is_last(const char *name)
+{
+    int used = atomic_load_explicit(&count, memory_order_acquire);
+    size_t len = strlen(name);
+
+    for (int i = 0; i < used; i++) {
+        const char *end = entries[i].point + entries[i].point_len;
+
+        if (live(i) && entries[i].point_len > len && end[-(long)len - 1] == '/' &&
+            memcmp(end - len, name, len) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* ---- core/table.h -------------------------------------------------------------------------- */
 
 bool df_table_any(void)

@@ -24,4 +24,7 @@ struct df_mount *dfi_table_mount(int32_t id);
  * name that no mountpoint begins with, and never goes up. */
 bool dfi_table_is_foreign(const char *path);
 
+/* Whether a name is the last of a mountpoint's path. */
+bool dfi_table_is_last(const char *name);
+
 #endif

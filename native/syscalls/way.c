@@ -220,7 +220,8 @@ static bool exists(struct dfi_files *files, const char *directory)
     return true;
 }
 
-/* Could a real symlink on this path lead to a mount? Most that is not found has a directory. */
+/* Could a real symlink on this path lead to a mount? Most that is not found has a directory, and is
+ * not called as a mountpoint that may lie in there. */
 static bool may_lead(struct dfi_files *files, const struct dfi_leg *leg)
 {
     char parent[PATH_MAX], target[1];
@@ -235,6 +236,8 @@ static bool may_lead(struct dfi_files *files, const struct dfi_leg *leg)
         return ret >= 0 || ret == -ENOTDIR;
     strcpy(parent, leg->path);
     slash = strrchr(parent, '/');
+    if (dfi_table_is_last(slash ? slash + 1 : parent))
+        return true;
     if (!slash || slash == parent)
         return false;
     *slash = '\0';

@@ -130,6 +130,14 @@ def test_way_in_and_out(mounted, tmp_path):
     )
 
 
+def test_a_mountpoint_in_a_directory_that_a_link_leads_to(mounted, tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path)
+    script = f"cd {tmp_path}/link; test -d mount && cd mount && pwd -P; stat -c %F ../link/mount"
+    found = mounted("/bin/sh", "-c", script)
+    assert found.out == os.fsencode(mounted.point) + b"\ndirectory\n"
+    assert found.err == b""
+
+
 #: Ends the server of the mount it stands in, then goes on.
 _KILLER = """
 import os, select, signal, subprocess, sys
