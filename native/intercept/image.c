@@ -184,6 +184,8 @@ static long map_segment(const struct image *image, const Elf64_Phdr *segment)
 static void describe(const struct image *image, struct dfi_map *map)
 {
     map->base = image->base;
+    map->start = image->base + image->low;
+    map->end = image->base + image->high;
     map->headers = 0;
     map->executable_stack = false;
     map->entry = image->base + image->elf.e_entry;

@@ -8,8 +8,9 @@
 
 /* A mapped file, and what the auxiliary vector says of it. */
 struct dfi_map {
-    uintptr_t base;  /* added to its addresses */
-    uintptr_t entry; /* where it begins */
+    uintptr_t base;       /* added to its addresses */
+    uintptr_t start, end; /* of all its segments */
+    uintptr_t entry;      /* where it begins */
     uintptr_t headers;
     unsigned long headers_count;
     bool executable_stack;

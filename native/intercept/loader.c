@@ -11,6 +11,7 @@
 #include "intercept/filter.h"
 #include "intercept/image.h"
 #include "intercept/mem.h"
+#include "intercept/rewrite.h"
 #include "intercept/run.h"
 #include "intercept/signal.h"
 #include "intercept/start.h"
@@ -199,9 +200,11 @@ static uintptr_t load(struct stack *stack, const struct marker *marker)
     bool virtual;
     map_or_fail(marker->program_fd, &program, marker->path);
     bool dynamic = program.interpreter[0] != '\0';
-    if (dynamic)
+    if (dynamic) {
         map_or_fail(dfi_files_program(AT_FDCWD, program.interpreter, 0, &virtual), &interpreter,
                     program.interpreter);
+        dfi_rewrite_linker(interpreter.start, interpreter.end);
+    }
     if (program.executable_stack)
         dfi_kernel(__NR_mprotect, (uintptr_t)stack->top & -DFI_PAGE, DFI_PAGE, PROT_RWX_GROWS);
     set_auxv(stack, &program, dynamic ? interpreter.base : 0, marker->path);

@@ -60,6 +60,8 @@ struct arena {
 struct dfi_lock dfi_rewrite_lock;
 bool dfi_rewrite_on;
 
+static uintptr_t linker_start, linker_end; /* written before the program's first instruction */
+
 /* One behind the other in memory, so that a short program's few sites take one page, and chained
  * by the hash of their address. All under dfi_rewrite_lock. */
 static struct site sites[SITES];
@@ -366,6 +368,17 @@ static void rewrite_learnt(uintptr_t start, size_t size, int file, unsigned long
     }
     open_code(arena->start, ARENA_SIZE, false);
     dfi_count_more(DFI_EVENT_LEARNT, done);
+}
+
+void dfi_rewrite_linker(uintptr_t start, uintptr_t end)
+{
+    linker_start = start;
+    linker_end = end;
+}
+
+bool dfi_rewrite_is_linker(uintptr_t ip)
+{
+    return ip >= linker_start && ip < linker_end;
 }
 
 static bool is_mapped(long result)

@@ -13,11 +13,20 @@
 void dfi_rewrite_hit(uintptr_t site, unsigned long *nr);
 
 /*
- * mmap(2) of a file as private code, PROT_READ | PROT_EXEC: what the programs of the run have
- * learnt of its sites is rewritten before anybody can execute them (decision 059). The address, or
- * a negative errno.
+ * mmap(2) of a file as private code, PROT_READ | PROT_EXEC, that is going to be executed: what the
+ * programs of the run have learnt of its sites is rewritten before anybody can execute them
+ * (decision 059). The address, or a negative errno.
  */
 long dfi_rewrite_map(uintptr_t at, size_t size, unsigned long flags, int fd, unsigned long offset);
+
+/* The code of the dynamic linker: [start, end). */
+void dfi_rewrite_linker(uintptr_t start, uintptr_t end);
+
+/*
+ * Whether it is the dynamic linker that maps code by the call that goes on at `ip`. Others may look
+ * at what they map in place of executing it (valgrind, which runs a copy of its own making).
+ */
+bool dfi_rewrite_is_linker(uintptr_t ip);
 
 /* Whether sites are rewritten in this process: switched off by the run, or by what is refused. */
 extern bool dfi_rewrite_on;

@@ -196,7 +196,9 @@ long dfi_do_mmap(struct dfi_frame *frame)
     if (r.flags & (MAP_FIXED) && !(r.flags & MAP_FIXED_NOREPLACE) && files->maps)
         dfi_maps_cut(files, r.address, r.address + whole_pages(r.length));
     if (r.flags & MAP_ANONYMOUS || !(r.handle = dfi_file_of(files, r.fd)))
-        return is_code(a) ? dfi_rewrite_map(a[0], a[1], a[3], r.fd, a[5]) : DFI_PASS;
+        return is_code(a) && dfi_rewrite_is_linker(frame->ip)
+                   ? dfi_rewrite_map(a[0], a[1], a[3], r.fd, a[5])
+                   : DFI_PASS;
     dfi_record_begin(&record);
     ret = map_ours(files, &r);
     dfi_record_end(&record);

@@ -1,6 +1,7 @@
 """What programs of a run learn from each other: sites are rewritten before anybody traps there."""
 
 import os
+import shlex
 import sys
 
 import pytest
@@ -80,3 +81,19 @@ def test_nothing_in_the_table_is_believed(inside, rubbish):
     script = _repeat("/bin/ls -d /etc", 10)
     found = inside("/bin/sh", "-c", script, learnt=rubbish or os.urandom(4096))
     assert (found.status, found.out) == (0, b"/etc\n" * 10)
+
+
+def test_who_only_looks_at_code_finds_it_as_it_is(inside):
+    """As valgrind does, whose translations would jump to where there is nothing for it."""
+    script = (
+        "import mmap, sys\n"
+        "with open(sys.argv[1], 'rb') as file:\n"
+        "    rights = mmap.PROT_READ | mmap.PROT_EXEC\n"
+        "    code = mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE, rights)\n"
+        "    print(code[:] == file.read())\n"
+    )
+    libc = next(line.split()[-1] for line in open("/proc/self/maps") if "libc.so" in line)
+    looking = shlex.join([sys.executable, "-S", "-c", script, libc])
+    found = inside("/bin/sh", "-c", f"{_repeat('/bin/true', 8)}; {looking}")
+    assert found.out == b"True\n"
+    assert found.events["learnt"] > 0
