@@ -107,39 +107,45 @@ static void end_writing(struct df_frame *f, uint32_t seq)
     atomic_store_explicit(&f->seq, seq + 2, memory_order_release);
 }
 
-#define GROWTH   32                  /* frames whose memory is made together */
-#define AGAIN_NS INT64_C(1000000000) /* between two attempts where there is none */
+#define GROWTH      32                  /* frames whose memory is made together */
+#define AGAIN_NS    INT64_C(1000000000) /* between two attempts where there is none */
 
-/* Under the lock: how many of the next frames are now in a huge page of their own. A stretch of
- * which some are made already stays as it is. */
-static uint32_t grow_huge(struct df_framer *framer, uint64_t left)
+#define STRETCH     (DF_HUGE_SIZE / DF_FRAME_SIZE) /* frames in a huge page */
+#define STRETCH_MAX 8                              /* of them at a time */
+
+/* Under the lock: how many of the next frames are now in huge pages of their own. As many again as
+ * there are: Linux waits for all processors, however many are made at a time. A stretch of which
+ * some are made already stays as it is. */
+static uint64_t grow_huge(struct df_framer *framer, uint64_t left)
 {
-    uint32_t first = framer->made == 0 ? 0 : framer->made + 1; /* number 0 is none, and has room */
-    uint32_t stretch = DF_HUGE_SIZE / DF_FRAME_SIZE;
+    uint64_t first = framer->made == 0 ? 0 : framer->made + 1; /* number 0 is none, and has room */
+    uint64_t room = (framer->made + 1 + left - first) / STRETCH, count = first / STRETCH;
 
-    if (first % stretch != 0 || first + stretch > framer->made + 1 + left ||
-        !df_room_make_huge(df_frame_bytes(framer->frames, first), DF_HUGE_SIZE))
+    count = count < 1 ? 1 : count > STRETCH_MAX ? STRETCH_MAX : count;
+    count = count > room ? room : count;
+    if (count == 0 || first % STRETCH != 0 ||
+        !df_room_make_huge(df_frame_bytes(framer->frames, first), count * DF_HUGE_SIZE))
         return 0;
-    return first + stretch - (framer->made + 1);
+    return first + count * STRETCH - (framer->made + 1);
 }
 
 /* Under the lock: memory for the next frames. */
 static bool grow(struct df_framer *framer)
 {
     uint64_t left = framer->frames->sets * DF_FRAME_WAYS - framer->made;
-    uint32_t count = GROWTH - (framer->made + 1) % GROWTH, huge = grow_huge(framer, left);
+    uint64_t count = GROWTH - (framer->made + 1) % GROWTH, huge;
 
-    if (huge > 0) {
-        framer->made += huge;
-        return true;
-    }
-    count = left < count ? (uint32_t)left : count;
     if (framer->failed != 0 && df_clock_coarse() - framer->failed < AGAIN_NS)
         return false;
     framer->failed = 0;
+    if ((huge = grow_huge(framer, left)) > 0) {
+        framer->made += (uint32_t)huge;
+        return true;
+    }
+    count = left < count ? left : count;
     if (df_room_make(framer->segment, df_frame_bytes(framer->frames, framer->made + 1),
-                     (uint64_t)count * DF_FRAME_SIZE)) {
-        framer->made += count;
+                     count * DF_FRAME_SIZE)) {
+        framer->made += (uint32_t)count;
         return true;
     }
     framer->failed = df_clock_coarse();
