@@ -96,114 +96,15 @@ static int64_t back(struct df_fs *fs, struct df_call *call, const struct df_trip
     return result;
 }
 
-/* One op: its trip begins, `ask` is the trip's function called with trip and where. */
-#define TRIP(ask)                                                                                  \
-    struct df_trip trip = trip_of(fs, call);                                                       \
-    int64_t result = (ask);                                                                        \
-    return (__typeof__(ask))back(fs, call, &trip, result)
-
-#define TRIP_BY_NAME(ask)                                                                          \
-    struct df_trip_where at = where_of(where);                                                     \
-    TRIP(ask)
-
-/* ---- by name --------------------------------------------------------------------------------- */
-
-#define FS    struct df_fs *fs, struct df_call *call
-#define WHERE const struct df_where *where
-
-static int remote_getattr(FS, WHERE, struct stat *st)
-{
-    TRIP_BY_NAME(df_trip_getattr(&trip, &at, st));
-}
-
-static int remote_statx(FS, WHERE, struct df_statx *out)
-{
-    TRIP_BY_NAME(df_trip_statx(&trip, &at, out));
-}
+#include "channel/remote_ops.h"
 
 static int remote_setattr(FS, WHERE, const struct df_setattr *set, struct stat *st)
 {
     TRIP_BY_NAME(df_trip_setattr(&trip, &at, set, st));
 }
 
-static int remote_access(FS, WHERE, int mask)
-{
-    TRIP_BY_NAME(df_trip_access(&trip, &at, mask));
-}
-
-static ssize_t remote_readlink(FS, WHERE, char *buf, size_t size)
-{
-    TRIP_BY_NAME(df_trip_readlink(&trip, &at, buf, size));
-}
-
-static ssize_t remote_getxattr(FS, WHERE, const char *name, void *value, size_t size)
-{
-    TRIP_BY_NAME(df_trip_getxattr(&trip, &at, name, value, size));
-}
-
-static ssize_t remote_listxattr(FS, WHERE, char *list, size_t size)
-{
-    TRIP_BY_NAME(df_trip_listxattr(&trip, &at, list, size));
-}
-
-static int remote_setxattr(FS, WHERE, const char *name, const void *value, size_t size, int flags)
-{
-    TRIP_BY_NAME(df_trip_setxattr(&trip, &at, name, value, size, flags));
-}
-
-static int remote_removexattr(FS, WHERE, const char *name)
-{
-    TRIP_BY_NAME(df_trip_removexattr(&trip, &at, name));
-}
-
-static int remote_statfs(FS, WHERE, struct statvfs *out)
-{
-    TRIP_BY_NAME(df_trip_statfs(&trip, &at, out));
-}
-
-static int remote_mknod(FS, WHERE, mode_t mode, dev_t rdev)
-{
-    TRIP_BY_NAME(df_trip_mknod(&trip, &at, mode, rdev));
-}
-
-static int remote_mkdir(FS, WHERE, mode_t mode)
-{
-    TRIP_BY_NAME(df_trip_mkdir(&trip, &at, mode));
-}
-
-static int remote_symlink(FS, const char *target, WHERE)
-{
-    TRIP_BY_NAME(df_trip_symlink(&trip, target, &at));
-}
-
-static int remote_unlink(FS, WHERE)
-{
-    TRIP_BY_NAME(df_trip_unlink(&trip, &at));
-}
-
-static int remote_rmdir(FS, WHERE)
-{
-    TRIP_BY_NAME(df_trip_rmdir(&trip, &at));
-}
-
-static int remote_rename(FS, const struct df_where *from, const struct df_where *to, unsigned flags)
-{
-    struct df_trip_where source = where_of(from), target = where_of(to);
-
-    TRIP(df_trip_rename(&trip, &source, &target, flags));
-}
-
-static int remote_link(FS, const struct df_where *from, const struct df_where *to)
-{
-    struct df_trip_where source = where_of(from), target = where_of(to);
-
-    TRIP(df_trip_link(&trip, &source, &target));
-}
-
 /* ---- open files --------------------------------------------------------------------------------
  */
-
-#define FILE_ struct df_file *file
 
 static struct df_ofd *ofd_of(const struct df_file *file)
 {
@@ -359,16 +260,6 @@ static int remote_read_batch(FS, struct df_extent *extents, size_t count)
     return 0; /* each extent has its own result */
 }
 
-static off_t remote_lseek(FS, FILE_, off_t offset, int whence)
-{
-    TRIP(df_trip_lseek(&trip, handle_of(file), offset, whence));
-}
-
-static int remote_fsync(FS, FILE_, bool datasync)
-{
-    TRIP(df_trip_fsync(&trip, handle_of(file), datasync));
-}
-
 static int remote_fallocate(FS, FILE_, int mode, off_t offset, off_t length)
 {
     TRIP(df_trip_fallocate(&trip, handle_of(file), mode, offset, length));
@@ -384,11 +275,6 @@ static ssize_t remote_copy_file_range(FS, struct df_file *in, off_t offset_in, s
 static int remote_readdir(FS, FILE_, off_t offset, struct df_dirbuf *buf)
 {
     TRIP(df_trip_readdir(&trip, handle_of(file), offset, buf));
-}
-
-static int remote_ioctl(FS, FILE_, unsigned long request, void *arg)
-{
-    TRIP(df_trip_ioctl(&trip, handle_of(file), request, arg));
 }
 
 /* Nobody over there can wake a poller here: who waits looks again every LOOK_NS. */
@@ -413,11 +299,6 @@ static int remote_lock(FS, FILE_, struct df_lock *lock)
 static int remote_flock(FS, FILE_, int operation, uint64_t owner)
 {
     TRIP(df_trip_flock(&trip, handle_of(file), operation, owner));
-}
-
-static int remote_advise(FS, FILE_, off_t offset, off_t length, int advice)
-{
-    TRIP(df_trip_advise(&trip, handle_of(file), offset, length, advice));
 }
 
 /* The bytes are in another process. */

@@ -1,5 +1,6 @@
 /*
- * remote.c - the ops of native/core, each as one trip to the mount server (channel/trip.h).
+ * remote.c - the ops of native/core, each as one trip to the mount server (channel/trip.h): those
+ * that are more than their trip; the others are in channel/remote_ops.h.
  *
  * While a file is mapped by some program of the job its bytes are those of its shadow file, which
  * the mappings show: reads come from there, and writes go there first (map.h).
@@ -19,8 +20,9 @@
 #include "syscalls/record.h"
 #include "syscalls/shadow_chunks.h"
 
-static struct df_trip begin(struct df_call *call)
+static struct df_trip trip_of(struct df_fs *fs, struct df_call *call)
 {
+    (void)fs;
     return (struct df_trip){
         .link = &dfi_record_now()->files->link,
         .caller = call->caller,
@@ -31,10 +33,15 @@ static struct df_trip begin(struct df_call *call)
     };
 }
 
-static struct df_trip_where place(const struct df_where *where)
+static uint64_t handle_of(const struct df_file *file)
+{
+    return file->host[DFI_HOST_HANDLE];
+}
+
+static struct df_trip_where where_of(const struct df_where *where)
 {
     return (struct df_trip_where){
-        .base = where->base ? where->base->host[DFI_HOST_HANDLE] : 0,
+        .base = where->base ? handle_of(where->base) : 0,
         .name = where->name,
         .len = where->len,
         .flags = where->flags,
@@ -42,51 +49,31 @@ static struct df_trip_where place(const struct df_where *where)
 }
 
 /* A server that is gone is a broken device to the program. */
-static int64_t end(struct df_call *call, const struct df_trip *trip, int64_t result)
+static int64_t back(struct df_fs *fs, struct df_call *call, const struct df_trip *trip,
+                    int64_t result)
 {
+    (void)fs;
     call->links = trip->links;
     call->second_links = trip->second_links;
     call->leave_second = trip->leave_second;
     return DF_UNLIKELY(result == -ENOTCONN) ? -EIO : result;
 }
 
-/* An op with a where: its trip's arguments behind the where. */
-#define REMOTE_WHERE(op, ...)                                                                      \
-    struct df_trip trip = begin(call);                                                             \
-    struct df_trip_where at = place(where);                                                        \
-    (void)fs;                                                                                      \
-    return end(call, &trip, df_trip_##op(&trip, &at, ##__VA_ARGS__))
+#include "channel/remote_ops.h"
 
-#define REMOTE_FILE(op, ...)                                                                       \
-    struct df_trip trip = begin(call);                                                             \
-    (void)fs;                                                                                      \
-    return end(call, &trip, df_trip_##op(&trip, file->host[DFI_HOST_HANDLE], ##__VA_ARGS__))
-
-/* ---- by name ------------------------------------------------------------------------------- */
-
-static int remote_getattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
-                          struct stat *st)
-{
-    REMOTE_WHERE(getattr, st);
-}
-
-static int remote_statx(struct df_fs *fs, struct df_call *call, const struct df_where *where,
-                        struct df_statx *out)
-{
-    REMOTE_WHERE(statx, out);
-}
+/* ---- what mappings have to know of ------------------------------------------------------------
+ */
 
 static int remote_setattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                           const struct df_setattr *set, struct stat *st)
 {
-    struct df_trip trip = begin(call);
-    struct df_trip_where at = place(where);
+    struct df_trip trip = trip_of(fs, call);
+    struct df_trip_where at = where_of(where);
     bool resized = set->valid & DF_SET_SIZE && where->base && where->len == 0 &&
                    dfi_shadow_mapped(where->base);
     struct dfi_chunks chunks;
     int ret;
 
-    (void)fs;
     if (resized && dfi_shadow_change(where->base, &chunks) < 0)
         return -EIO;
     if (resized)
@@ -96,103 +83,7 @@ static int remote_setattr(struct df_fs *fs, struct df_call *call, const struct d
         dfi_shadow_resize(where->base, set->size, true);
     if (resized)
         dfi_shadow_changed(&chunks);
-    return (int)end(call, &trip, ret);
-}
-
-static int remote_access(struct df_fs *fs, struct df_call *call, const struct df_where *where,
-                         int mask)
-{
-    REMOTE_WHERE(access, mask);
-}
-
-static ssize_t remote_readlink(struct df_fs *fs, struct df_call *call, const struct df_where *where,
-                               char *buf, size_t size)
-{
-    REMOTE_WHERE(readlink, buf, size);
-}
-
-static ssize_t remote_getxattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
-                               const char *name, void *value, size_t size)
-{
-    REMOTE_WHERE(getxattr, name, value, size);
-}
-
-static ssize_t remote_listxattr(struct df_fs *fs, struct df_call *call,
-                                const struct df_where *where, char *list, size_t size)
-{
-    REMOTE_WHERE(listxattr, list, size);
-}
-
-static int remote_setxattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
-                           const char *name, const void *value, size_t size, int flags)
-{
-    REMOTE_WHERE(setxattr, name, value, size, flags);
-}
-
-static int remote_removexattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
-                              const char *name)
-{
-    REMOTE_WHERE(removexattr, name);
-}
-
-static int remote_statfs(struct df_fs *fs, struct df_call *call, const struct df_where *where,
-                         struct statvfs *out)
-{
-    REMOTE_WHERE(statfs, out);
-}
-
-/* ---- entries ------------------------------------------------------------------------------- */
-
-static int remote_mknod(struct df_fs *fs, struct df_call *call, const struct df_where *where,
-                        mode_t mode, dev_t rdev)
-{
-    REMOTE_WHERE(mknod, mode, rdev);
-}
-
-static int remote_mkdir(struct df_fs *fs, struct df_call *call, const struct df_where *where,
-                        mode_t mode)
-{
-    REMOTE_WHERE(mkdir, mode);
-}
-
-static int remote_symlink(struct df_fs *fs, struct df_call *call, const char *target,
-                          const struct df_where *where)
-{
-    struct df_trip trip = begin(call);
-    struct df_trip_where at = place(where);
-
-    (void)fs;
-    return end(call, &trip, df_trip_symlink(&trip, target, &at));
-}
-
-static int remote_unlink(struct df_fs *fs, struct df_call *call, const struct df_where *where)
-{
-    REMOTE_WHERE(unlink);
-}
-
-static int remote_rmdir(struct df_fs *fs, struct df_call *call, const struct df_where *where)
-{
-    REMOTE_WHERE(rmdir);
-}
-
-static int remote_rename(struct df_fs *fs, struct df_call *call, const struct df_where *from,
-                         const struct df_where *to, unsigned flags)
-{
-    struct df_trip trip = begin(call);
-    struct df_trip_where first = place(from), second = place(to);
-
-    (void)fs;
-    return end(call, &trip, df_trip_rename(&trip, &first, &second, flags));
-}
-
-static int remote_link(struct df_fs *fs, struct df_call *call, const struct df_where *from,
-                       const struct df_where *to)
-{
-    struct df_trip trip = begin(call);
-    struct df_trip_where first = place(from), second = place(to);
-
-    (void)fs;
-    return end(call, &trip, df_trip_link(&trip, &first, &second));
+    return (int)back(fs, call, &trip, ret);
 }
 
 /* ---- open files ---------------------------------------------------------------------------- */
@@ -208,54 +99,51 @@ static void take_opened(struct df_file *file, const struct df_message_file *made
 static int remote_open(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                        struct df_file *file, int flags, mode_t mode)
 {
-    struct df_trip trip = begin(call);
-    struct df_trip_where at = place(where);
+    struct df_trip trip = trip_of(fs, call);
+    struct df_trip_where at = where_of(where);
     struct df_message_file made;
     int ret = df_trip_open(&trip, &at, flags, mode, &made);
 
-    (void)fs;
     if (ret == 0)
         take_opened(file, &made);
-    return end(call, &trip, ret);
+    return back(fs, call, &trip, ret);
 }
 
 static int remote_tmpfile(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                           struct df_file *file, int flags, mode_t mode)
 {
-    struct df_trip trip = begin(call);
-    struct df_trip_where at = place(where);
+    struct df_trip trip = trip_of(fs, call);
+    struct df_trip_where at = where_of(where);
     struct df_message_file made;
     int ret = df_trip_tmpfile(&trip, &at, flags, mode, &made);
 
-    (void)fs;
     if (ret == 0)
         take_opened(file, &made);
-    return end(call, &trip, ret);
+    return back(fs, call, &trip, ret);
 }
 
 static ssize_t remote_read(struct df_fs *fs, struct df_call *call, struct df_file *file,
                            const struct iovec *iov, int iovcnt, off_t offset)
 {
     if (DF_UNLIKELY(dfi_shadow_mapped(file))) {
-        struct df_trip trip = begin(call);
+        struct df_trip trip = trip_of(fs, call);
 
-        return end(call, &trip, dfi_shadow_read(&trip, file, iov, iovcnt, offset));
+        return back(fs, call, &trip, dfi_shadow_read(&trip, file, iov, iovcnt, offset));
     }
-    REMOTE_FILE(read, iov, iovcnt, offset);
+    TRIP(df_trip_read(&trip, handle_of(file), iov, iovcnt, offset));
 }
 
-static ssize_t write_there(struct df_call *call, struct df_file *file, const struct iovec *iov,
-                           int iovcnt, off_t *offset)
+static ssize_t write_there(struct df_fs *fs, struct df_call *call, struct df_file *file,
+                           const struct iovec *iov, int iovcnt, off_t *offset)
 {
     int flags = atomic_load_explicit(&file->flags, memory_order_relaxed);
-    struct df_trip trip = begin(call);
+    struct df_trip trip = trip_of(fs, call);
 
-    return end(call, &trip,
-               df_trip_write(&trip, file->host[DFI_HOST_HANDLE], flags, iov, iovcnt, offset));
+    return back(fs, call, &trip, df_trip_write(&trip, handle_of(file), flags, iov, iovcnt, offset));
 }
 
-static ssize_t write_mapped(struct df_call *call, struct df_file *file, const struct iovec *iov,
-                            int iovcnt, off_t *offset)
+static ssize_t write_mapped(struct df_fs *fs, struct df_call *call, struct df_file *file,
+                            const struct iovec *iov, int iovcnt, off_t *offset)
 {
     bool appends = atomic_load_explicit(&file->flags, memory_order_relaxed) & O_APPEND;
     struct dfi_chunks chunks;
@@ -265,7 +153,7 @@ static ssize_t write_mapped(struct df_call *call, struct df_file *file, const st
         return -EIO;
     if (!appends) /* who sees the new size has the memory too */
         dfi_shadow_write(file, &chunks, iov, iovcnt, *offset, SSIZE_MAX);
-    ret = write_there(call, file, iov, iovcnt, offset);
+    ret = write_there(fs, call, file, iov, iovcnt, offset);
     if (appends && ret > 0)
         dfi_shadow_write(file, &chunks, iov, iovcnt, *offset, ret);
     dfi_shadow_changed(&chunks);
@@ -278,10 +166,9 @@ static ssize_t remote_write(struct df_fs *fs, struct df_call *call, struct df_fi
     struct dfi_chunks chunks;
     ssize_t ret;
 
-    (void)fs;
     if (DF_UNLIKELY(dfi_shadow_mapped(file)))
-        return write_mapped(call, file, iov, iovcnt, offset);
-    ret = write_there(call, file, iov, iovcnt, offset);
+        return write_mapped(fs, call, file, iov, iovcnt, offset);
+    ret = write_there(fs, call, file, iov, iovcnt, offset);
     if (DF_UNLIKELY(dfi_shadow_mapped(file)) && ret > 0 && /* meanwhile */
         dfi_shadow_change(file, &chunks) == 0) {
         dfi_shadow_write(file, &chunks, iov, iovcnt, *offset, ret);
@@ -290,52 +177,40 @@ static ssize_t remote_write(struct df_fs *fs, struct df_call *call, struct df_fi
     return ret;
 }
 
-static off_t remote_lseek(struct df_fs *fs, struct df_call *call, struct df_file *file,
-                          off_t offset, int whence)
+static int fallocate_mapped(struct df_fs *fs, struct df_call *call, struct df_file *file, int mode,
+                            off_t offset, off_t length)
 {
-    REMOTE_FILE(lseek, offset, whence);
-}
-
-static int remote_fsync(struct df_fs *fs, struct df_call *call, struct df_file *file, bool datasync)
-{
-    REMOTE_FILE(fsync, datasync);
-}
-
-static int fallocate_mapped(struct df_call *call, struct df_file *file, int mode, off_t offset,
-                            off_t length)
-{
-    struct df_trip trip = begin(call);
+    struct df_trip trip = trip_of(fs, call);
     struct dfi_chunks chunks;
     int ret;
 
     if (dfi_shadow_change(file, &chunks) < 0)
         return -EIO;
     dfi_shadow_allocate(file, &chunks, mode, offset, length);
-    ret = df_trip_fallocate(&trip, file->host[DFI_HOST_HANDLE], mode, offset, length);
+    ret = df_trip_fallocate(&trip, handle_of(file), mode, offset, length);
     dfi_shadow_changed(&chunks);
-    return (int)end(call, &trip, ret);
+    return (int)back(fs, call, &trip, ret);
 }
 
 static int remote_fallocate(struct df_fs *fs, struct df_call *call, struct df_file *file, int mode,
                             off_t offset, off_t length)
 {
     if (DF_UNLIKELY(dfi_shadow_mapped(file)))
-        return fallocate_mapped(call, file, mode, offset, length);
-    REMOTE_FILE(fallocate, mode, offset, length);
+        return fallocate_mapped(fs, call, file, mode, offset, length);
+    TRIP(df_trip_fallocate(&trip, handle_of(file), mode, offset, length));
 }
 
 static ssize_t remote_copy_file_range(struct df_fs *fs, struct df_call *call, struct df_file *in,
                                       off_t offset_in, struct df_file *out, off_t offset_out,
                                       size_t size, unsigned flags)
 {
-    struct df_trip trip = begin(call);
+    struct df_trip trip = trip_of(fs, call);
 
-    (void)fs;
     if (dfi_shadow_mapped(in) || dfi_shadow_mapped(out))
         return -EOPNOTSUPP; /* by read and write, which know of mappings */
-    return end(call, &trip,
-               df_trip_copy_file_range(&trip, in->host[DFI_HOST_HANDLE], offset_in,
-                                       out->host[DFI_HOST_HANDLE], offset_out, size, flags));
+    return back(fs, call, &trip,
+                df_trip_copy_file_range(&trip, handle_of(in), offset_in, handle_of(out), offset_out,
+                                        size, flags));
 }
 
 /* The name by which the directory was opened is of memory that others write to: it may be anything,
@@ -354,24 +229,11 @@ static void call_by_name(struct df_trip *trip, const struct df_mount *mount, uin
 static int remote_readdir(struct df_fs *fs, struct df_call *call, struct df_file *file,
                           off_t offset, struct df_dirbuf *buf)
 {
-    struct df_trip trip = begin(call);
-    uint64_t handle = file->host[DFI_HOST_HANDLE];
+    struct df_trip trip = trip_of(fs, call);
+    uint64_t handle = handle_of(file);
 
-    (void)fs;
     call_by_name(&trip, call->mount, handle);
-    return (int)end(call, &trip, df_trip_readdir(&trip, handle, offset, buf));
-}
-
-static int remote_ioctl(struct df_fs *fs, struct df_call *call, struct df_file *file,
-                        unsigned long request, void *arg)
-{
-    REMOTE_FILE(ioctl, request, arg);
-}
-
-static int remote_advise(struct df_fs *fs, struct df_call *call, struct df_file *file, off_t offset,
-                         off_t length, int advice)
-{
-    REMOTE_FILE(advise, offset, length, advice);
+    return (int)back(fs, call, &trip, df_trip_readdir(&trip, handle, offset, buf));
 }
 
 /* What is not here no call that is built into this door asks for. */
