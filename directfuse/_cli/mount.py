@@ -70,6 +70,9 @@ def unmount(mountpoint: str, lazy: bool) -> None:
     Examples:
       directfuse unmount /mnt/mem
       directfuse unmount --lazy /mnt/stuck
+
+    \b
+    Exit status: 0 unmounted; 125 it was not, and why is said.
     """
     found = _kernel.mount_at(mountpoint)
     if found is None:

@@ -68,7 +68,7 @@ def mount_options(command: Callable[..., Any]) -> Callable[..., Any]:
     "--stats",
     is_flag=False,
     flag_value="-",
-    metavar="FILE",
+    metavar="[FILE]",
     help="What was called and by which way: a table on standard error, or JSON into FILE.",
 )
 @restart_option
