@@ -100,7 +100,7 @@ struct dfi_call {
 /* By number; a row without a name is a number that the table does not know. */
 extern const struct dfi_call dfi_calls[DFI_CALLS_MAX];
 
-/* ---- the kernel: raw.h, entry.S ---- */
+/* ---- the kernel ---- */
 
 /* A call of the core to the kernel. Program's signals stay pending meanwhile. */
 static inline long dfi_kernel6(long nr, unsigned long a, unsigned long b, unsigned long c,
@@ -165,7 +165,7 @@ void dfi_free(void *memory);
 
 /*
  * A lock of the core. Its holder cannot be interrupted by the program's signals. Every lock that
- * may be held while another thread forks has to be in dfi_fork_locks (lock.c), in lock order.
+ * may be held while another thread forks has to be among the fork_locks of lock.c, in lock order.
  */
 struct dfi_lock {
     int word; /* 0 free, 1 held, 2 held and waited for */
@@ -308,7 +308,7 @@ long dfi_program_open(int dirfd, const char *path, int flags);
 /* Makes process->exe absolute and canonical: the path of a program in a mount may be neither. */
 void dfi_files_name(struct dfi_process *process);
 
-/* ---- counting: stats.c ---- */
+/* ---- counting: run.c ---- */
 
 enum dfi_event {
     DFI_EVENT_TRAPPED,   /* calls that came by SIGSYS */

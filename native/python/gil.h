@@ -8,7 +8,7 @@
  *
  *   The GIL is kept for calls of less than DF_GIL_LARGE bytes while every mount of the process is
  *   known to be prompt: its plugin never waits for anything but its own short locks. memfs is;
- *   df_gil_declare_prompt() says so for a mount. Every other mount makes all calls release it.
+ *   _fast.declare_prompt() says so for a mount. Every other mount makes all calls release it.
  *
  * A thread that keeps the GIL may wait for a lock of the core or of a prompt plugin whose holder
  * has released the GIL (a large copy): that one gets it back only after it has left the core, and
