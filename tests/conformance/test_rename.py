@@ -8,7 +8,7 @@ import pytest
 
 from .expect import fails, kind
 
-RENAME_NOREPLACE, RENAME_EXCHANGE, RENAME_WHITEOUT = 1, 2, 4
+RENAME_NOREPLACE, RENAME_EXCHANGE = 1, 2
 
 both_calls = pytest.mark.parametrize("call", ["rename", "replace"])
 

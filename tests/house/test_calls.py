@@ -1,19 +1,10 @@
 """One table of calls: calls.def, the public header and docs/compat.md hold the same rows."""
 
-import importlib.util
 import re
 
 import pytest
 
-from .tree import HEADER, NATIVE, ROOT, prototypes, shown, spelled, without_comments
-
-
-@pytest.fixture(scope="module")
-def make_compat():
-    spec = importlib.util.spec_from_file_location("make_compat", ROOT / "docs/make_compat.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from .tree import HEADER, NATIVE, prototypes, shown, spelled, without_comments
 
 
 @pytest.fixture(scope="module")

@@ -1,26 +1,17 @@
 """One table of system calls: syscalls.def, its handlers, the kernel's numbers, and the page."""
 
-import importlib.util
 import re
 from pathlib import Path
 
 import pytest
 
-from .tree import NATIVE, ROOT, without_comments
+from .tree import NATIVE, without_comments
 
 ROOMS = [NATIVE / "intercept", NATIVE / "syscalls"]
 NUMBERS = Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
 
 #: Macros that make handlers: the first argument is the name.
 MAKERS = "DFI_BY_FD|DFI_BY_PATH|DFI_XATTR|DFI_CHANGES_IDS"
-
-
-@pytest.fixture(scope="module")
-def make_compat():
-    spec = importlib.util.spec_from_file_location("make_compat", ROOT / "docs/make_compat.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")

@@ -54,10 +54,6 @@ class Image:
         ]
         at = next(at for at in self.segments() if self.u32(at) == PT_DYNAMIC)
         self.dynamic, self.dynamic_size = self.u64(at + 8), self.u64(at + 32)
-        self.tags = {
-            self.u64(at): self.u64(at + 8)
-            for at in range(self.dynamic, self.dynamic + self.dynamic_size, DYN)
-        }
 
     def u16(self, at):
         return struct.unpack_from("<H", self.data, at)[0]

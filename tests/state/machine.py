@@ -22,7 +22,6 @@ from hypothesis.stateful import (
 
 DEPTH = 12  # each step up takes a symlink of its own, and a name for it that is free
 RENAME_NOREPLACE, RENAME_EXCHANGE = 1, 2
-PUNCH_HOLE_KEEP_SIZE = 3
 
 names = st.sampled_from(["a", "b", "c"])
 known = Bundle("known")  # names that were made; some are gone by now
