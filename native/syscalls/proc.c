@@ -1,5 +1,7 @@
 /*
  * proc.c - /proc/self, /proc/<pid>, /proc/thread-self and /dev: what of them leads to a mount.
+ *
+ * Descriptors of the process itself are known by their handles, those of others by their names.
  */
 #include "syscalls/proc.h"
 
@@ -7,6 +9,7 @@
 
 #include "syscalls/cwd.h"
 #include "syscalls/number.h"
+#include "syscalls/shadow.h"
 
 /* If text begins with the word, which ends a component: what follows. */
 static const char *behind(const char *text, const char *word)
@@ -79,6 +82,50 @@ enum dfi_proc dfi_proc_look(struct dfi_files *files, const char *path, int *fd, 
     if ((*rest = behind(text, "/exe")))
         return dfi_process()->exe[0] ? DFI_PROC_EXE : DFI_PROC_NONE;
     return DFI_PROC_NONE;
+}
+
+/* Behind a number; NULL: there is none, or it is not the end of a component. */
+static const char *behind_number(const char *text)
+{
+    const char *end = text;
+
+    dfi_number_get(&end);
+    return end > text && (*end == '/' || *end == '\0') ? end : NULL;
+}
+
+/* What follows /proc/<pid>/fd/5 or /proc/<pid>/cwd. */
+static const char *behind_link(const char *path)
+{
+    const char *text = behind(path, "/proc");
+
+    if (!text || *text != '/' || !(text = behind_number(text + 1)))
+        return NULL;
+    if (strncmp(text, "/task/", 6) == 0 && !(text = behind_number(text + 6)))
+        return NULL;
+    return strncmp(text, "/fd/", 4) == 0 ? behind_number(text + 4) : behind(text, "/cwd");
+}
+
+bool dfi_proc_other(const struct dfi_files *files, const char *path, char out[PATH_MAX],
+                    const char **rest)
+{
+    const char *end = behind_link(path);
+    char link[64];
+    size_t shown;
+    long len;
+
+    if (!end || (size_t)(end - path) >= sizeof(link))
+        return false;
+    *(char *)mempcpy(link, path, (size_t)(end - path)) = '\0';
+    len = dfi_kernel(__NR_readlink, link, out, PATH_MAX - 1);
+    if (len <= 0)
+        return false;
+    out[len] = '\0';
+    *rest = end;
+    shown = dfi_cwd_shown(files, out, (size_t)len);
+    if (shown == (size_t)len)
+        return dfi_shadow_shown(files, link, out) > 0;
+    out[shown] = '\0';
+    return true;
 }
 
 static long copy(char out[PATH_MAX], const char *text)

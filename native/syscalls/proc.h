@@ -16,6 +16,13 @@ enum dfi_proc {
 /* What an absolute path begins with; *rest is where the path goes on behind it ('/' or the end). */
 enum dfi_proc dfi_proc_look(struct dfi_files *files, const char *path, int *fd, const char **rest);
 
+/*
+ * The same for another process: a path that begins with its /proc/<pid>/fd/5 or /proc/<pid>/cwd,
+ * which is of a mount. True: out is the name there, by which the file was opened.
+ */
+bool dfi_proc_other(const struct dfi_files *files, const char *path, char out[PATH_MAX],
+                    const char **rest);
+
 /* readlink(2) of such a path, if it ends there. The length, or -errno; at most PATH_MAX - 1. */
 long dfi_proc_readlink(struct dfi_files *files, enum dfi_proc what, int fd, char out[PATH_MAX]);
 

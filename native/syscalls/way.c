@@ -37,6 +37,45 @@ static int begin_at(struct dfi_leg *leg, const char *dir, size_t len, const char
     return df_walk_join(leg->text, dir, len, rest) < 0 ? -ENAMETOOLONG : 0;
 }
 
+/* Whether the call asks for what a path leads to when it ends at a link. */
+static bool follows(const struct dfi_frame *frame)
+{
+    const unsigned long *a = frame->args;
+
+    switch (frame->nr) {
+    case __NR_open:
+        return !(a[1] & O_NOFOLLOW);
+    case __NR_openat:
+        return !(a[2] & O_NOFOLLOW);
+    case __NR_statx:
+        return !(a[2] & AT_SYMLINK_NOFOLLOW);
+    case __NR_newfstatat:
+    case __NR_faccessat2:
+        return !(a[3] & AT_SYMLINK_NOFOLLOW);
+    case __NR_stat:
+    case __NR_access:
+    case __NR_faccessat:
+    case __NR_chdir:
+    case __NR_truncate:
+    case __NR_statfs:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* /proc/<pid>/fd/5 of another process. Only the call's own link would be shown or removed. */
+static int take_other(struct dfi_way *way, struct dfi_leg *leg)
+{
+    const char *rest;
+    char name[PATH_MAX];
+
+    if (!dfi_proc_other(way->record.files, leg->text, name, &rest) ||
+        (*rest == '\0' && !follows(way->frame)))
+        return 0;
+    return begin_at(leg, name, strlen(name), rest);
+}
+
 static int take_proc(struct dfi_way *way, struct dfi_leg *leg)
 {
     struct dfi_files *files = way->record.files;
@@ -55,7 +94,7 @@ static int take_proc(struct dfi_way *way, struct dfi_leg *leg)
     case DFI_PROC_EXE:
         return begin_at(leg, exe, strlen(exe), rest);
     default:
-        return 0;
+        return take_other(way, leg);
     }
 }
 

@@ -192,6 +192,12 @@ MOUNT_SCRIPTS = {
         "echo x >f; exec 4<f; readlink /proc/self/fd/0 | wc -l; cat /dev/fd/4; cat </proc/self/fd/4; cat /dev/stdin <f; "
         "readlink /proc/$$/fd/4 | sed 's,.*/,,'; readlink /proc/self/cwd | sed 's,.*/\\(plain\\|mount\\),cwd,'"
     ),
+    "proc of others": (
+        "echo text >f; mkdir d; echo deep >d/g; (cd d; exec sleep 60 3<../f) & p=$!; "
+        'until [ sleep = "$(cat /proc/$p/comm)" ]; do :; done; cat /proc/$p/fd/3 /proc/$p/cwd/g; ls /proc/$p/cwd/; '
+        "test -L /proc/$p/fd/3 && test /proc/$p/fd/3 -ef f && test /proc/$p/cwd -ef d; echo $?; cd /proc/$p/cwd && cat g; "
+        "echo more >>/proc/$p/fd/3; kill $p; wait; cat ../f"
+    ),
     "file of many descriptors": (
         'python3 -S -c \'\nimport os\nopen("f", "w").write("x" * 100)\nfds = [os.open("f", 0) for _ in range(200)]\n'
         "print(len(set(fds)), fds == sorted(fds)); d = os.dup2(fds[0], 900); os.read(900, 7); print(os.lseek(fds[0], 0, 1))\n"
