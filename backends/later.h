@@ -13,13 +13,25 @@
 #include <stddef.h>
 #include <sys/stat.h>
 
+/* Initialised as {.ops = {...}, .LATER_TMPFILE = ..., .LATER_STATX = ...}: with the headers that
+ * have them they stand in the table itself. */
 struct later_ops {
     struct fuse_lowlevel_ops ops;
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 17)
+#define LATER_TMPFILE ops.tmpfile
+#else
+#define LATER_TMPFILE tmpfile
     void (*tmpfile)(fuse_req_t req, fuse_ino_t parent, mode_t mode, struct fuse_file_info *fi);
+#endif
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18)
+#define LATER_STATX ops.statx
+#else
+#define LATER_STATX statx
     void (*statx)(fuse_req_t req, fuse_ino_t ino, int flags, int mask, struct fuse_file_info *fi);
+#endif
 };
 
-int fuse_reply_statx(fuse_req_t req, int flags, const struct statx *stx, double attr_timeout)
+int fuse_reply_statx(fuse_req_t req, int flags, struct statx *stx, double attr_timeout)
     __attribute__((weak));
 
 /* What to tell fuse_session_new() of a struct later_ops. */

@@ -11,10 +11,11 @@ if(NOT FUSE3_FOUND)
   message(FATAL_ERROR "The headers of libfuse 3 (at least 3.14) are missing. "
                       "Debian: apt install libfuse3-dev")
 endif()
+# The library that what is compiled with these headers is linked to as a plugin.
 if(FUSE3_VERSION VERSION_GREATER_EQUAL 3.17)
-  message(FATAL_ERROR "The headers of libfuse are those of ${FUSE3_VERSION}. directfuse runs programs "
-                      "of that version, but is built with headers of 3.14 to 3.16: later ones have "
-                      "other structures (docs/libfuse-abi.md). Point PKG_CONFIG_PATH to older ones.")
+  set(DF_PLUGIN_ABI 4)
+else()
+  set(DF_PLUGIN_ABI 3)
 endif()
 
 if(DF_TESTS)

@@ -90,6 +90,16 @@ static void inval_inode(struct channel *channel, const char *body)
     fuse_lowlevel_notify_inval_inode(channel->session, out.ino, out.off, out.len);
 }
 
+static void expire_entry(struct fuse_session *session, fuse_ino_t parent, const char *name,
+                         size_t length)
+{
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 17)
+    fuse_lowlevel_notify_expire_entry(session, parent, name, length);
+#else
+    fuse_lowlevel_notify_expire_entry(session, parent, name, length, FUSE_LL_EXPIRE_ONLY);
+#endif
+}
+
 static void inval_entry(struct channel *channel, const char *body, size_t size)
 {
     struct fuse_notify_inval_entry_out out;
@@ -98,8 +108,7 @@ static void inval_entry(struct channel *channel, const char *body, size_t size)
     if (out.namelen >= size - sizeof(out)) /* the name's NUL follows */
         return;
     if (out.flags & FUSE_EXPIRE_ONLY)
-        fuse_lowlevel_notify_expire_entry(channel->session, out.parent, body + sizeof(out),
-                                          out.namelen, FUSE_LL_EXPIRE_ONLY);
+        expire_entry(channel->session, out.parent, body + sizeof(out), out.namelen);
     else
         fuse_lowlevel_notify_inval_entry(channel->session, out.parent, body + sizeof(out),
                                          out.namelen);

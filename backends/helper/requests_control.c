@@ -191,6 +191,6 @@ const struct later_ops request_ops = {
             .copy_file_range = request_copy,
             .lseek = request_lseek,
         },
-    .tmpfile = request_tmpfile,
-    .statx = request_statx,
+    .LATER_TMPFILE = request_tmpfile,
+    .LATER_STATX = request_statx,
 };

@@ -49,7 +49,7 @@ static bool find_tools(char *path, size_t size)
     char self[PATH_MAX];
     Dl_info info;
 
-    if (dladdr((void *)(uintptr_t)fuse_session_new, &info) && info.dli_fname[0] == '/') {
+    if (dladdr((void *)(uintptr_t)fuse_session_mount, &info) && info.dli_fname[0] == '/') {
         snprintf(path, size, "%.*s/../libexec/helper",
                  (int)(strrchr(info.dli_fname, '/') - info.dli_fname), info.dli_fname);
         if (access(path, F_OK) == 0)

@@ -461,6 +461,6 @@ const struct later_ops door_ops = {
             .listxattr = door_listxattr,
             .removexattr = door_removexattr,
         },
-    .tmpfile = door_tmpfile,
-    .statx = door_statx,
+    .LATER_TMPFILE = door_tmpfile,
+    .LATER_STATX = door_statx,
 };

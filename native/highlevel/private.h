@@ -293,10 +293,10 @@ static inline struct df_handle *df_handle_of(struct df_file *file)
     return (struct df_handle *)file->host;
 }
 
-/* A plugin built against a later libfuse may touch 24 bytes more than our fuse_file_info has. */
+/* A program built with the longer structure may write all of it. */
 union df_file_info {
     struct fuse_file_info info;
-    char reserve[sizeof(struct fuse_file_info) + 24];
+    char room[DF_FILE_INFO_4];
 };
 
 /* Status flags that fcntl(2) can change: the open file description has the present ones. */

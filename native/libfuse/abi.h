@@ -16,11 +16,7 @@
 #ifndef DF_LIBFUSE_ABI_H
 #define DF_LIBFUSE_ABI_H
 
-#define FUSE_USE_VERSION 312 /* FUSE_MAKE_VERSION(3, 12) */
-
-#include <cuse_lowlevel.h>
-#include <fuse.h>
-#include <fuse_lowlevel.h>
+#include "host/libfuse.h"
 
 /* Names of the ABI that the headers show to older (or newer) FUSE_USE_VERSIONs only. */
 struct fuse *fuse_new_30(struct fuse_args *args, const struct fuse_operations *op, size_t op_size,
@@ -45,10 +41,6 @@ int fuse_reply_statx(fuse_req_t req, int flags, const struct statx *st, double a
 
 #include "highlevel/highlevel.h"
 #include "loader/plugin.h"
-
-#if FUSE_VERSION < FUSE_MAKE_VERSION(3, 14) || FUSE_VERSION >= FUSE_MAKE_VERSION(3, 17)
-#error "use headers of libfuse 3.14 to 3.16: later ones make entry points inline functions"
-#endif
 
 struct df_fs;
 

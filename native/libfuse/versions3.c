@@ -12,9 +12,15 @@
 #define TEXT_OF(x)              #x
 #define TEXT(x)                 TEXT_OF(x)
 
+#if FUSE_MINOR_VERSION >= 17
+#define MINOR 16 /* the last of libfuse3.so.3 */
+#else
+#define MINOR FUSE_MINOR_VERSION
+#endif
+
 const struct df_abi_version df_abi_version = {
-    .number = FUSE_VERSION,
-    .name = TEXT(FUSE_MAJOR_VERSION) "." TEXT(FUSE_MINOR_VERSION) ".0",
+    .number = FUSE_MAKE_VERSION(3, MINOR),
+    .name = "3." TEXT(MINOR) ".0",
     .help = "",
 };
 

@@ -8,11 +8,7 @@
 #ifndef DF_LIBFUSE2_REAL_H
 #define DF_LIBFUSE2_REAL_H
 
-#define FUSE_USE_VERSION 312
-#include <cuse_lowlevel.h>
-#include <fuse.h>
-#include <fuse_lowlevel.h>
-
+#include "host/libfuse.h"
 #include "libfuse/translator.h"
 
 #define REAL(name) extern __typeof__(fuse_##name) df3_##name

@@ -373,11 +373,10 @@ enum {                              /* df_file.host[DF_FILE_BITS] */
        DF_FILE_HAS_FLOCK = 1 << 1,  /* flock(2) went to the plugin */
 };
 
-/* From libfuse 3.17 on the struct has 64 bytes, and a program built with that may write them all.
- */
+/* A program built with the longer structure may write all of it. */
 union df_file_info {
     struct fuse_file_info fi;
-    char room[sizeof(struct fuse_file_info) > 64 ? sizeof(struct fuse_file_info) : 64];
+    char room[DF_FILE_INFO_4];
 };
 
 /* A copy for one request: what the plugin writes into it does not stay. */

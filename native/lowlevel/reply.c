@@ -92,10 +92,11 @@ int df_reply_entry(fuse_req_t req, const struct fuse_entry_param *entry)
     return 0;
 }
 
+/* It may be the program's own, and then no longer than its headers made it. */
 static void take_file_info(struct fuse_req *req, const struct fuse_file_info *fi)
 {
     if (fi != req->fi)
-        *req->fi = *fi;
+        memcpy(req->fi, fi, DF_FILE_INFO_3);
 }
 
 int df_reply_create(fuse_req_t req, const struct fuse_entry_param *entry,

@@ -110,8 +110,13 @@ UNREACHED(int, fuse_reply_poll, fuse_req_t r, unsigned e)
 UNREACHED(int, fuse_reply_lseek, fuse_req_t r, off_t o)
 UNREACHED(void, fuse_reply_none, fuse_req_t r)
 UNREACHED(int, fuse_lowlevel_notify_poll, struct fuse_pollhandle *p)
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 17)
+UNREACHED(int, fuse_lowlevel_notify_expire_entry, struct fuse_session *s, fuse_ino_t p,
+          const char *n, size_t l)
+#else
 UNREACHED(int, fuse_lowlevel_notify_expire_entry, struct fuse_session *s, fuse_ino_t p,
           const char *n, size_t l, enum fuse_expire_flags f)
+#endif
 UNREACHED(int, fuse_lowlevel_notify_increment_epoch, struct fuse_session *s)
 UNREACHED(int, fuse_req_getgroups, fuse_req_t r, int n, gid_t *g)
 UNREACHED(int, fuse_lowlevel_notify_inval_inode, struct fuse_session *s, fuse_ino_t i, off_t o,

@@ -7,8 +7,12 @@
 #ifndef DF_TESTS_TRACED_H
 #define DF_TESTS_TRACED_H
 
+#ifdef KERNEL_ROUTE
 #define FUSE_USE_VERSION 312
 #include <fuse_lowlevel.h>
+#else
+#include "host/libfuse.h"
+#endif
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>

@@ -7,8 +7,15 @@
 #ifndef FUSE_USE_VERSION
 #define FUSE_USE_VERSION 312
 #endif
+/* As far as the headers are later ones themselves, these are declared by hand all the same. */
+#define fuse_main_real_versioned their_main
+#define fuse_set_feature_flag    their_set_feature_flag
+#define fuse_get_feature_flag    their_get_feature_flag
 #include <errno.h>
 #include <fuse.h>
+#undef fuse_main_real_versioned
+#undef fuse_set_feature_flag
+#undef fuse_get_feature_flag
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -74,7 +81,12 @@ struct bufvec {
 
 struct operations {
     struct fuse_operations base;
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18)
+#define STATX base.statx
+#else
+#define STATX statx
     int (*statx)(const char *, int, int, struct statx *, struct fuse_file_info *);
+#endif
 };
 
 int fuse_main_real_versioned(int argc, char *argv[], const void *op, size_t op_size,
@@ -231,7 +243,7 @@ static int answer_42(const char *path, int flags, int mask, struct statx *stx,
 
 static int do_access(const char *path, int mask)
 {
-    static const struct operations below = {.statx = answer_42};
+    static const struct operations below = {.STATX = answer_42};
     struct fuse_fs *fs = fuse_fs_new(&below.base, sizeof(below), NULL);
     (void)path;
     (void)mask;
@@ -252,7 +264,7 @@ static const struct operations ops = {
             .write_buf = do_write_buf,
             .access = do_access,
         },
-    .statx = do_statx,
+    .STATX = do_statx,
 };
 
 int main(int argc, char *argv[])

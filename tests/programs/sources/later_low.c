@@ -6,9 +6,11 @@
 #ifndef FUSE_USE_VERSION
 #define FUSE_USE_VERSION 312
 #endif
+#define fuse_session_new_versioned their_session_new /* declared by hand below */
 #include <errno.h>
 #include <fcntl.h>
 #include <fuse_lowlevel.h>
+#undef fuse_session_new_versioned
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -17,8 +19,18 @@
 
 struct operations {
     struct fuse_lowlevel_ops base;
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 17)
+#define TMPFILE base.tmpfile
+#else
+#define TMPFILE tmpfile
     void (*tmpfile)(fuse_req_t, fuse_ino_t, mode_t, struct fuse_file_info *);
+#endif
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18)
+#define STATX base.statx
+#else
+#define STATX statx
     void (*statx)(fuse_req_t, fuse_ino_t, int flags, int mask, struct fuse_file_info *);
+#endif
 };
 
 struct version {
@@ -123,8 +135,8 @@ static void do_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 
 static const struct operations ops = {
     .base = {.lookup = do_lookup, .getattr = do_getattr, .link = do_link, .release = do_release},
-    .tmpfile = do_tmpfile,
-    .statx = do_statx,
+    .TMPFILE = do_tmpfile,
+    .STATX = do_statx,
 };
 
 int main(int argc, char *argv[])
