@@ -217,17 +217,23 @@ class Mount:
         """Ends the mount: calls in flight are waited for, then the plugin ends.
 
         lazy: leaves the name space at once, the plugin ends with the last open file.
-        Raises UnmountError: EBUSY when files are open, EINVAL when it is unmounted already.
+        Raises UnmountError: EBUSY when files are open, EINVAL when it is unmounted already. In a
+        server, with a call_timeout (at least a second here): ETIMEDOUT. Where calls of the file
+        system hang, its server has ended without it, and the mount is gone; where it is at its own
+        end for so long, it goes on by itself, and can be waited for by another unmount().
         """
         sys.audit("directfuse.unmount", self.mountpoint)
         rows, trips = _native.op_stats(self.id), _native.trip_stats(self.id)
         code = _native.unmount(self.id, lazy=lazy)
-        if code:
+        hung = code == errno.ETIMEDOUT and not self.mounted
+        if code and not hung:
             raise UnmountError(code, _unmount_words(code), self.mountpoint)
         if rows is not None:
             self._ended = _make_stats(rows, self._driven(), trips)
         with _lock:
             _ours.pop(self.id, None)
+        if hung:
+            raise UnmountError(code, _HUNG_WORDS, self.mountpoint)
 
     def __enter__(self) -> Self:
         return self
@@ -236,16 +242,17 @@ class Mount:
         """Unmounts, unless that was done, or this is a forked child: the mount is its parent's.
 
         When an exception passes, files that it left open do not replace it by their EBUSY: the
-        mount is detached lazily.
+        mount is detached lazily. Nor does a file system that hangs, by its ETIMEDOUT.
         """
         if self._pid != os.getpid() or not self.mounted:
             return
         try:
             self.unmount()
-        except UnmountError as busy:
-            if kind is None or busy.errno != errno.EBUSY:
+        except UnmountError as failure:
+            if kind is None or failure.errno not in (errno.EBUSY, errno.ETIMEDOUT):
                 raise
-            self.unmount(lazy=True)
+            if self.mounted:
+                self.unmount(lazy=True)
 
     def __repr__(self) -> str:
         what = shlex.join(self.command) if self.command else self.subtype or self.fsname
@@ -259,7 +266,15 @@ class Mount:
         )
 
 
+_HUNG_WORDS = (
+    "its file system did not end calls that it had begun; its server has ended without it, and "
+    "what it had not written is lost"
+)
+
+
 def _unmount_words(code: int) -> str:
+    if code == errno.ETIMEDOUT:
+        return "its file system has not ended yet, and goes on by itself"
     if code == errno.EBUSY:
         return "files are open in it; close them, or unmount(lazy=True) to end with the last"
     if code == errno.EINVAL:
@@ -312,7 +327,7 @@ def mount(
     call_timeout: of an object with pyfuse3's operations: seconds after which a call that its event
         loop has not answered fails with ETIMEDOUT. What runs inline cannot be stopped. With
         placement "server", of any call but one that waits for a lock; what it asked for may still
-        happen.
+        happen. There it is also for unmount(), and for the server's own end.
 
     restart: with placement "server" and a read-only file system (-o ro): "on-failure" starts the
         server again when it dies or its file system crashes, at most five times a minute. Open
@@ -455,7 +470,8 @@ def _unmount_all() -> None:
     with _lock:
         left = [found for found in _ours.values() if found._pid == os.getpid()]
     for found in reversed(left):
-        if _native.unmount(found.id, lazy=False, leave=True) == errno.EBUSY:
+        code = _native.unmount(found.id, lazy=False, leave=True)
+        if code in (errno.EBUSY, errno.ETIMEDOUT) and found.mounted:
             _native.unmount(found.id, lazy=True, leave=True)
     if "directfuse._python.ends" in sys.modules:
         sys.modules["directfuse._python.ends"].close()

@@ -116,7 +116,7 @@ class Joined:
                     return
         say(f"the mount server @{self.name} has ended: files answer EIO from now on")
 
-    def end(self, has_programs: Callable[[], bool]) -> None:
+    def end(self, has_programs: Callable[[], bool], say: Callable[[str], None]) -> None:
         """The command has ended; the server stays."""
         self.leave()
 

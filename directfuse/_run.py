@@ -32,6 +32,7 @@ __all__ = [
     "mapped_limit",
     "run_command",
     "shadow_directory",
+    "timeout_variable",
     "watching",
 ]
 
@@ -63,10 +64,11 @@ class MountServer:
         *,
         restart: bool = False,
         shadow: Path | None = None,
+        call_timeout: float | None = None,
     ) -> None:
         """listener: where others join it; then it stays until it is terminated. restart: it is
         started again when it dies, and says so on standard error. shadow: the directory of the run
-        that it serves."""
+        that it serves. call_timeout: seconds that a call may take, and its end; None: any."""
         self.socket, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.pid = 0
         self._report = os.memfd_create("directfuse-report")
@@ -87,7 +89,9 @@ class MountServer:
                 stdout=subprocess.DEVNULL if listener else 2,  # the command's output is its own
                 stderr=subprocess.DEVNULL if listener else 2,
                 start_new_session=True,
-                env=os.environ | ({"DIRECTFUSE_SHADOW": str(shadow)} if shadow else {}),
+                env=os.environ
+                | ({"DIRECTFUSE_SHADOW": str(shadow)} if shadow else {})
+                | timeout_variable(call_timeout),
                 check=False,
             )
         self._await()
@@ -129,7 +133,15 @@ class MountServer:
                 how = f"crashed in its file system ({signal.strsignal(number)})"
             if line == "given up":
                 again = " too often and is not started again"
+            if line.startswith("hung "):
+                seconds = line.removeprefix("hung ")
+                how = f"has ended without its file systems, which answered nothing for {seconds} s"
         return how + again
+
+    @property
+    def has_hung(self) -> bool:
+        """Whether it had to end without its file systems."""
+        return any(line.startswith("hung ") for line in self._report_lines())
 
     def _report_lines(self) -> list[str]:
         size = os.fstat(self._report).st_size
@@ -140,7 +152,7 @@ class MountServer:
         mounts: dict[str, dict[str, OpCount]] = {}
         for line in self._report_lines():
             name, _, rest = line.partition(" ")
-            if name in ("crash", "given"):
+            if name in ("crash", "given", "hung"):
                 continue
             if name == "mount":
                 ops = mounts[rest] = {}
@@ -153,6 +165,11 @@ class MountServer:
         self.leave()
         if self._process >= 0 and not self.wait(0):
             signal.pidfd_send_signal(self._process, signal.SIGTERM)
+
+
+def timeout_variable(call_timeout: float | None) -> dict[str, str]:
+    """What tells a server that is started how long calls may take (native/server/process.c)."""
+    return {} if call_timeout is None else {"DIRECTFUSE_CALL_TIMEOUT": str(call_timeout)}
 
 
 def mapped_limit() -> str:
@@ -173,7 +190,13 @@ class Serving:
     config: what programs are told. inherited: descriptors they need, and at which number.
     """
 
-    def __init__(self, command_lines: Sequence[Sequence[str]], *, restart: bool = False) -> None:
+    def __init__(
+        self,
+        command_lines: Sequence[Sequence[str]],
+        *,
+        restart: bool = False,
+        call_timeout: float | None = None,
+    ) -> None:
         self.config = ""
         self.inherited: dict[int, int] = {}
         self._server: MountServer | None = None
@@ -182,7 +205,9 @@ class Serving:
             return
         self._shadow = shadow_directory()
         try:
-            self._server = MountServer(command_lines, restart=restart, shadow=self._shadow)
+            self._server = MountServer(
+                command_lines, restart=restart, shadow=self._shadow, call_timeout=call_timeout
+            )
         except BaseException:
             self._remove()
             raise
@@ -205,8 +230,10 @@ class Serving:
         if self._server.wait_or(over):
             say(f"the mount server {self._server.last_words()}: files answer EIO from now on")
 
-    def end(self, has_programs: Callable[[], bool]) -> None:
-        """The command has ended. Waits until all is written, unless other programs still run."""
+    def end(self, has_programs: Callable[[], bool], say: Callable[[str], None]) -> None:
+        """The command has ended. Waits until all is written, unless other programs still run; says
+        so if it is not, for the file systems hang."""
+        before = self._server is None or self._server.wait(0)  # then it was said by who watches
         if self._server is None:
             return
         self._server.leave()
@@ -214,6 +241,8 @@ class Serving:
             if has_programs():
                 self._end_later()
                 return
+        if not before and self._server.has_hung:
+            say(f"the mount server {self._server.last_words()}: what they had not written is lost")
         self._remove()
 
     def _end_later(self) -> None:

@@ -17,7 +17,15 @@ from directfuse._python import meaning
 from directfuse._run import ServerFailed, Serving, run_command
 from directfuse._run_block import RunBlock, call_names
 
-__all__ = ["check_restart", "join", "mount_commands", "mount_options", "restart_option", "run"]
+__all__ = [
+    "check_restart",
+    "join",
+    "mount_commands",
+    "mount_options",
+    "restart_option",
+    "run",
+    "timeout_option",
+]
 
 _REFUSED = ("/", "/dev", "/proc", "/sys")
 _PLACEMENTS = ("auto", "inline", "server")
@@ -29,6 +37,16 @@ restart_option = click.option(
     default=None,
     help="on-failure: start the mount server again when it dies; for read-only file systems "
     "(-o ro), whose open files stay open.",
+)
+
+
+timeout_option = click.option(
+    "--call-timeout",
+    type=click.FloatRange(0, 1e6, min_open=True),
+    default=None,
+    metavar="SECONDS",
+    help="A call that the file system has not answered by then ends in ETIMEDOUT; when all have "
+    "ended it is waited for no longer, either.",
 )
 
 
@@ -72,6 +90,7 @@ def mount_options(command: Callable[..., Any]) -> Callable[..., Any]:
     help="What was called and by which way: a table on standard error, or JSON into FILE.",
 )
 @restart_option
+@timeout_option
 @click.option("--verbose", is_flag=True, help="Say what was chosen, and why.")
 @click.option(
     "--strict", is_flag=True, help="Refuse (EPERM) what could only be run without the mounts."
@@ -84,6 +103,7 @@ def run(
     placement: str,
     stats: str | None,
     restart: str | None,
+    call_timeout: float | None,
     verbose: bool,
     strict: bool,
     no_rewrite: bool,
@@ -110,19 +130,26 @@ def run(
     try:
         again = _is_restarted(restart, config)
         check_restart(again, commands)
-        serving = join(commands, verbose) or Serving(commands, restart=again)
+        check_timeout(call_timeout, commands)
+        serving = join(commands, verbose) or Serving(
+            commands, restart=again, call_timeout=call_timeout
+        )
     except ServerFailed as error:
         raise Failure(str(error)) from error
     block = RunBlock(
         serving.config, _paths.loader(), verbose=verbose, strict=strict, norewrite=no_rewrite
     )
+
+    def say(words: str) -> None:
+        click.echo(f"directfuse: {words}", err=True)
+
     try:
-        with serving.watched(lambda words: click.echo(f"directfuse: {words}", err=True)):
+        with serving.watched(say):
             status = run_command(command, block, inherited=serving.inherited)
     except BaseException:
         serving.abandon()
         raise
-    serving.end(block.has_programs)
+    serving.end(block.has_programs, say)
     _report(block, serving, stats)
     return status
 
@@ -205,6 +232,13 @@ def check_restart(again: bool, commands: Sequence[Sequence[str]]) -> None:
             raise Failure(f"{words[0]}: --restart on-failure is for `directfuse serve`, its server")
         if again and meaning.is_python(words):
             raise Failure(f"{words[0]}: --restart on-failure is not for Python file systems")
+
+
+def check_timeout(seconds: float | None, commands: Sequence[Sequence[str]]) -> None:
+    """It is the server's."""
+    for words in filter(_is_named, commands):
+        if seconds is not None:
+            raise Failure(f"{words[0]}: --call-timeout is for `directfuse serve`, its server")
 
 
 def _is_restarted(asked: str | None, config: Path | None) -> bool:

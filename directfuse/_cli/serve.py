@@ -11,12 +11,12 @@ import click
 
 from directfuse._cli._failure import Failure
 from directfuse._cli.mount import split
-from directfuse._cli.run import check_restart, restart_option
+from directfuse._cli.run import check_restart, restart_option, timeout_option
 from directfuse._command import library_of
 from directfuse._errors import DirectfuseError
 from directfuse._named import shadow_beside, socket_path
 from directfuse._python import meaning
-from directfuse._run import ServerFailed
+from directfuse._run import ServerFailed, timeout_variable
 from directfuse._served import program_for
 
 __all__ = ["serve"]
@@ -26,7 +26,8 @@ __all__ = ["serve"]
 @click.argument("command_line", metavar="CMDLINE")
 @click.option("--name", required=True, help="What clients join it by: @NAME.")
 @restart_option
-def serve(command_line: str, name: str, restart: str) -> int:
+@timeout_option
+def serve(command_line: str, name: str, restart: str, call_timeout: float | None) -> int:
     """Host a FUSE file system in a mount server that others join by its name.
 
     CMDLINE is the file system's own command line in one word, mountpoint included. Processes of the
@@ -53,7 +54,8 @@ def serve(command_line: str, name: str, restart: str) -> int:
     listener = _listen(path, name)
     try:
         with shadow_beside(path) as shadow:
-            return _run(server, argv, listener, restart == "on-failure", shadow)
+            told = {"DIRECTFUSE_SHADOW": str(shadow)} | timeout_variable(call_timeout)
+            return _run(server, argv, listener, restart == "on-failure", told)
     finally:
         path.unlink(missing_ok=True)
 
@@ -86,7 +88,11 @@ def _listen(path: Path, name: str) -> socket.socket:
 
 
 def _run(
-    program: list[str], argv: list[str], listener: socket.socket, restart: bool, shadow: Path
+    program: list[str],
+    argv: list[str],
+    listener: socket.socket,
+    restart: bool,
+    told: dict[str, str],
 ) -> int:
     number = listener.fileno()
     again = ["--restart", "--say"] if restart else []
@@ -98,7 +104,7 @@ def _run(
         stderr=2,
         pass_fds=[number],
         start_new_session=True,
-        env=os.environ | {"DIRECTFUSE_SHADOW": str(shadow)},
+        env=os.environ | told,
     )
     listener.close()
     try:

@@ -105,6 +105,8 @@ static void describe_end(int end, char *out, size_t size)
 
     if (end == DF_END_ASKED)
         snprintf(out, size, "has ended");
+    else if (end == DF_END_HUNG)
+        snprintf(out, size, "has ended without its file system, which answered nothing");
     else if (end > 0)
         snprintf(out, size, "crashed in its file system (%s)", signal ? signal : "unknown signal");
     else
@@ -261,7 +263,8 @@ int df_joined_join(int socket, pid_t starter, struct df_joined **out, int *mount
 
 /* ---- leaving --------------------------------------------------------------------------------- */
 
-#define END_MS 5000 /* to wait for a server that has unmounted */
+#define END_MS    5000 /* to wait for a server that has unmounted */
+#define SECOND_NS INT64_C(1000000000)
 
 /* Its process ends now, and with it our connection: who unmounts finds nothing of it any more. */
 static void await_end(const struct df_link *link)
@@ -272,6 +275,16 @@ static void await_end(const struct df_link *link)
         ;
 }
 
+/* The server gives its file system up after the patience, or at least a second (patience.h), and
+ * may have to wait for another unmount before. What the file system does at its own end is not cut
+ * off, only not waited for. */
+static int64_t patience_to_unmount(const struct df_joined *joined)
+{
+    int64_t patience = atomic_load(&joined->link.patience);
+
+    return patience < 0 ? -1 : 2 * (patience > SECOND_NS ? patience : SECOND_NS);
+}
+
 /* On the server, by who started it. A server that is gone has unmounted. */
 static int unmount_there(struct df_joined *joined, bool lazy, bool alone)
 {
@@ -280,26 +293,36 @@ static int unmount_there(struct df_joined *joined, bool lazy, bool alone)
 
     if (joined->starter != getpid())
         return 0;
-    ret = df_trip_unmount(&trip, lazy, alone);
+    ret = df_trip_unmount(&trip, lazy, alone, patience_to_unmount(joined));
     if (ret == 0 && !lazy)
         await_end(&joined->link);
+    if (ret == -ETIMEDOUT && lazy) /* it leaves our table all the same */
+        return 0;
     return ret == -ENOTCONN || ret == -EINVAL || ret == -EUSERS ? 0 : ret;
 }
 
+static bool has_hung(const struct df_joined *joined)
+{
+    return atomic_load(&joined->link.segment->end) == DF_END_HUNG;
+}
+
 /* Lazily here: files that are open on a lost server could not keep the mount otherwise. */
-int df_joined_leave(struct df_joined *joined, bool lazy, bool alone)
+int df_joined_leave(struct df_joined *joined, bool lazy, bool alone, bool *hung)
 {
     int id = joined->mount_id;
     int ret = unmount_there(joined, lazy, alone);
 
     if (ret < 0)
         return ret;
+    *hung = joined->starter == getpid() && has_hung(joined);
     return df_mount_detach(id, lazy || joined->starter == getpid() ? DF_DETACH_LAZY : 0);
 }
 
 void df_joined_set_patience(struct df_joined *joined, int64_t patience)
 {
     atomic_store(&joined->link.patience, patience);
+    if (joined->starter == getpid())
+        atomic_store(&joined->link.segment->patience, patience > 0 ? patience : 0);
 }
 
 void df_joined_stats(const struct df_joined *joined, struct df_joined_stats *stats)

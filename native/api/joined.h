@@ -43,12 +43,15 @@ int df_joined_find(const char *name, struct df_joined **out, int *mount_id, char
 /*
  * Ends the mount here; in the process that started the server, also there: for everybody, but with
  * `alone` only if nobody else is a client. On success `joined` is gone. 0, -EBUSY: files are open,
- * here or in another process.
+ * here or in another process, -ETIMEDOUT: it takes longer than the patience (a second at least).
+ * *hung: the server had to end without its file system, which did not let go of calls.
  */
-int df_joined_leave(struct df_joined *joined, bool lazy, bool alone);
+int df_joined_leave(struct df_joined *joined, bool lazy, bool alone, bool *hung);
 
 /* How long a call may take before it ends with ETIMEDOUT; what it asked for may still happen. ns,
- * < 0: for ever. Waiting for locks is not limited. */
+ * < 0: for ever. Waiting for locks is not limited. From the process that started the server it is
+ * also for how long the server waits for its file system when it is to end, and the limit of those
+ * that join later. */
 void df_joined_set_patience(struct df_joined *joined, int64_t patience);
 
 /* Who hears of servers that are gone, or do not answer: once of each, by the mount's id here and

@@ -198,14 +198,15 @@ static int start(struct mounted *mounted, const struct program *program, int arg
     return start_inline(mounted, program, argc, argv, flags, message, size);
 }
 
-/* Ends what start() has begun. */
-static int stop(struct mounted *mounted, unsigned flags)
+/* Ends what start() has begun. *hung: without the file system, whose calls do not end. */
+static int stop(struct mounted *mounted, unsigned flags, bool *hung)
 {
     bool lazy = flags & DF_UNMOUNT_LAZY;
     int status;
 
+    *hung = false;
     if (mounted->joined)
-        return df_joined_leave(mounted->joined, lazy, flags & DF_UNMOUNT_LEAVE);
+        return df_joined_leave(mounted->joined, lazy, flags & DF_UNMOUNT_LEAVE, hung);
     return df_plugin_stop(mounted->plugin, lazy, &status);
 }
 
@@ -213,6 +214,7 @@ static int mount_it(struct mounted *mounted, const struct program *program, int 
                     char *const argv[], unsigned flags, char *message, size_t size)
 {
     int ret = start(mounted, program, argc, argv, flags, message, size);
+    bool hung;
 
     if (ret < 0)
         return ret;
@@ -220,7 +222,7 @@ static int mount_it(struct mounted *mounted, const struct program *program, int 
     if (ret < 0 &&
         ret != -EINVAL) { /* EINVAL: it has ended by itself; df_unmount() takes the rest */
         say(message, size, "no memory for the statistics");
-        stop(mounted, DF_UNMOUNT_LAZY);
+        stop(mounted, DF_UNMOUNT_LAZY, &hung);
         return ret;
     }
     pthread_once(&once, register_once);
@@ -343,7 +345,7 @@ static void give_up(struct mounted *mounted)
 int df_unmount(int mount, unsigned flags)
 {
     struct mounted *mounted;
-    bool lazy = flags & DF_UNMOUNT_LAZY;
+    bool lazy = flags & DF_UNMOUNT_LAZY, hung;
     int ret;
 
     if (flags & ~(unsigned)(DF_UNMOUNT_LAZY | DF_UNMOUNT_LEAVE))
@@ -353,12 +355,12 @@ int df_unmount(int mount, unsigned flags)
         return result(ret);
     if (!mounted)
         return result(df_mount_detach(mount, lazy ? DF_DETACH_LAZY : 0));
-    ret = stop(mounted, flags);
+    ret = stop(mounted, flags, &hung);
     if (ret < 0)
         give_up(mounted);
     else
         remove_mounted(mounted);
-    return result(ret);
+    return result(ret == 0 && hung ? -ETIMEDOUT : ret);
 }
 
 /* ---- the end of the process ---------------------------------------------------------------- */
@@ -383,9 +385,11 @@ static void unmount_all(void)
     int id;
 
     while ((id = newest()) != 0) {
-        if (df_unmount(id, DF_UNMOUNT_LEAVE) == 0)
+        if (df_unmount(id, DF_UNMOUNT_LEAVE) == 0 || newest() != id)
             continue;
-        if (errno != EBUSY || df_unmount(id, DF_UNMOUNT_LEAVE | DF_UNMOUNT_LAZY) != 0)
+        if (errno != EBUSY && errno != ETIMEDOUT)
+            break;
+        if (df_unmount(id, DF_UNMOUNT_LEAVE | DF_UNMOUNT_LAZY) != 0 && newest() == id)
             break;
     }
 }

@@ -39,6 +39,7 @@
 enum {                  /* df_segment.end */
        DF_END_NONE = 0, /* it lives, or was killed: nothing of it ran that could say so */
        DF_END_ASKED = -1,
+       DF_END_HUNG = -2, /* as asked, but without its file system, which did not let go */
 };
 
 /* ---- header --------------------------------------------------------------------------------- */
@@ -52,6 +53,7 @@ struct df_segment {
     uint64_t cache_at, cache_size;   /* size 0: there is no cache */
     uint64_t frames_at, frames_size; /* the same */
     int32_t server_pid;              /* as the server sees itself; for messages to people */
+    _Atomic int64_t patience; /* ns that a call may take, as who started the server says; 0: any */
 
     /* The id of a thread of the server while it lives; it is on that thread's robust futex list
      * (get_robust_list(2)), so the kernel itself sets FUTEX_OWNER_DIED when the server is gone. */

@@ -38,7 +38,7 @@ int df_letter_begin_plain(struct df_letter *l, struct df_trip *trip, enum df_mes
     int error = 0;
 
     l->trip = trip;
-    l->patient = false;
+    l->patience = atomic_load_explicit(&trip->link->patience, memory_order_relaxed);
     l->slot = df_link_claim(trip->link, &error);
     if (!l->slot)
         return error;
@@ -116,10 +116,9 @@ static int64_t take_leave(struct df_letter *l)
  * is finished. */
 int64_t df_letter_send(struct df_letter *l, int *error)
 {
-    int64_t patience = atomic_load_explicit(&l->trip->link->patience, memory_order_relaxed);
     int64_t result;
 
-    *error = df_link_run(l->trip->link, l->slot, l->patient ? -1 : patience);
+    *error = df_link_run(l->trip->link, l->slot, l->patience);
     if (*error < 0)
         return *error;
     l->trip->links = l->message->links;

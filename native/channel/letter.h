@@ -17,7 +17,7 @@ struct df_letter {
     struct df_slot *slot;
     struct df_message *message;
     struct df_area *area;
-    bool patient; /* it waits for ever: what it waits for may well take longer */
+    int64_t patience; /* ns that the answer may take; the link's, unless changed; < 0: any */
 };
 
 /* Claims a slot. 0, -ENOTCONN, -ETIMEDOUT, -ENOMEM. `plain`: signed by nobody. */

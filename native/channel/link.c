@@ -23,14 +23,16 @@
 int df_link_init(struct df_link *link, void *mapped, uint64_t size)
 {
     const struct df_segment *segment = mapped;
+    int64_t patience;
 
     if (size < sizeof(*segment) || segment->magic != DF_SEGMENT_MAGIC ||
         segment->version != DF_SEGMENT_VERSION || segment->size != size)
         return -EPROTO;
+    patience = atomic_load_explicit(&segment->patience, memory_order_relaxed);
     link->segment = mapped;
     link->client = 0;
     link->control = link->memory = -1;
-    atomic_init(&link->patience, -1);
+    atomic_init(&link->patience, patience > 0 ? patience : -1);
     atomic_init(&link->hint, 0);
     atomic_init(&link->posted, 0);
     atomic_init(&link->told, 0);

@@ -406,7 +406,8 @@ int df_trip_lock(struct df_trip *trip, uint64_t file, struct df_lock *lock)
     if (error < 0)
         return error;
     l.message->args.lock.lock = *lock;
-    l.patient = lock->wait;
+    if (lock->wait)
+        l.patience = -1;
     result = df_letter_send(&l, &error);
     if (error < 0)
         return error;
@@ -423,7 +424,7 @@ int df_trip_flock(struct df_trip *trip, uint64_t file, int operation, uint64_t o
     if (error < 0)
         return error;
     l.message->args.flock.operation = operation;
-    l.patient = true;
+    l.patience = -1;
     l.message->args.flock.owner = owner;
     return (int)df_letter_send_and_finish(&l);
 }
@@ -504,7 +505,7 @@ int df_trip_unfork(struct df_trip *trip, uint32_t client)
     return (int)SEND(df_letter_begin_plain(&l, trip, DF_MESSAGE_UNFORK), unfork, .client = client);
 }
 
-int df_trip_unmount(struct df_trip *trip, bool lazy, bool alone)
+int df_trip_unmount(struct df_trip *trip, bool lazy, bool alone, int64_t patience)
 {
     struct df_letter l;
     int error = df_letter_begin_plain(&l, trip, DF_MESSAGE_UNMOUNT);
@@ -512,7 +513,7 @@ int df_trip_unmount(struct df_trip *trip, bool lazy, bool alone)
     if (error < 0)
         return error;
     l.message->args.unmount.lazy = lazy;
-    l.patient = true;
+    l.patience = patience;
     l.message->args.unmount.alone = alone;
     return (int)df_letter_send_and_finish(&l);
 }

@@ -131,8 +131,8 @@ int64_t df_trip_fork(struct df_trip *trip);
 /* The fork failed. */
 int df_trip_unfork(struct df_trip *trip, uint32_t client);
 /* Unmounts trip->mount, on the server, for everybody. 0, -EBUSY, -EINVAL; -EUSERS: `alone`, and
- * there are other clients. */
-int df_trip_unmount(struct df_trip *trip, bool lazy, bool alone);
+ * there are other clients. patience: ns that it may take, < 0: for ever. */
+int df_trip_unmount(struct df_trip *trip, bool lazy, bool alone, int64_t patience);
 /* What was written to any mount of the server, and kept there, is handed to its file system; what
  * fails then is told by fsync and close of the files. 0. */
 int df_trip_sync(struct df_trip *trip);

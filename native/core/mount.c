@@ -346,6 +346,15 @@ bool df_mount_has_files(int id)
     return open;
 }
 
+bool df_mount_is_ending(int id)
+{
+    pthread_mutex_lock(&table_lock);
+    const struct df_mount *mount = find(id);
+    bool ending = !mount || mount->state == ENDING;
+    pthread_mutex_unlock(&table_lock);
+    return ending;
+}
+
 /* ---- wrapping and listing ------------------------------------------------------------------ */
 
 int df_mount_wrap(int id, struct df_fs *(*make)(struct df_fs *below, void *arg), void *arg)

@@ -79,6 +79,9 @@ DF_PRIVATE_EXPORT void df_mount_wait(int id);
 /* Whether files of the mount `id` are open; it may have left the table. False if there is none. */
 DF_PRIVATE_EXPORT bool df_mount_has_files(int id);
 
+/* Whether no call is in it any more, and none comes: its file system is being destroyed, or was. */
+DF_PRIVATE_EXPORT bool df_mount_is_ending(int id);
+
 /* Puts a wrapper on top of a live mount. make() gets the present top and returns the new one, or
  * NULL (-ENOMEM). Calls that have begun end below it. Returns 0, -EINVAL (no such mount). */
 DF_PRIVATE_EXPORT int df_mount_wrap(int id, struct df_fs *(*make)(struct df_fs *below, void *arg),

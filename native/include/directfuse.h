@@ -104,7 +104,10 @@ DF_PUBLIC int df_mount_function(int (*run)(int argc, char *argv[], void *data), 
 /*
  * Unmounts; calls in flight are waited for, then the program ends. flags: DF_UNMOUNT_*. A mount in
  * a server ends for all its clients when the process unmounts that mounted it; others only leave.
- * Returns 0, or -1 and errno: EINVAL (no such mount), EBUSY (files are open).
+ * Returns 0, or -1 and errno: EINVAL (no such mount), EBUSY (files are open). With a time-out for
+ * calls (df_set_call_timeout(), a second at least) ETIMEDOUT: where calls of the file system have
+ * not ended by then, its server has ended without it, and the mount is gone; where it is at its own
+ * end, it goes on by itself, and the mount is still there.
  */
 DF_PUBLIC int df_unmount(int mount, unsigned flags);
 
@@ -145,7 +148,8 @@ DF_PUBLIC int df_trip_stats(int mount, struct df_trip_stats *stats);
 
 /* How long a call of this process into a mount with DF_MOUNT_SERVER may take, in milliseconds: then
  * it ends with ETIMEDOUT, though what it asked for may still happen. 0: for ever. Waiting for locks
- * is not limited. Returns 0, or -1 and errno EINVAL: no such mount, or it is inline. */
+ * is not limited. Of the process that mounted it, it is also for unmounting, and for processes that
+ * join later. Returns 0, or -1 and errno EINVAL: no such mount, or it is inline. */
 DF_PUBLIC int df_set_call_timeout(int mount, unsigned milliseconds);
 
 /* Who hears when a mount server of this process ends or does not answer in time: once for each

@@ -81,7 +81,7 @@ static void end_connection(struct control *c, struct connection *connection)
     epoll_ctl(c->epoll, EPOLL_CTL_DEL, connection->fd, NULL);
     close(connection->fd);
     if (connection->client) {
-        df_execute_gone(c->server, connection->client);
+        df_execute_bury(c->server, connection->client);
         df_kept_client(c->server->options->kept, connection->client, -1);
     }
     free(connection);
@@ -275,7 +275,7 @@ static void bury_unborn(struct control *c)
     uint32_t client;
 
     while ((client = df_files_client_overdue(&c->server->files, df_clock())))
-        df_execute_gone(c->server, client);
+        df_execute_bury(c->server, client);
 }
 
 static bool is_over(const struct control *c)

@@ -9,6 +9,7 @@
 #include "channel/ofd.h"
 #include "core/caller.h"
 #include "core/lock.h"
+#include "core/masked_thread.h"
 #include "server/server_private.h"
 
 /* ---- the question ---------------------------------------------------------------------------- */
@@ -402,18 +403,72 @@ static void close_all(struct df_server *server, uint32_t client, const uint64_t 
         df_gate_leave(thread);
 }
 
-void df_execute_gone(struct df_server *server, uint32_t client)
+/* False: there is no such client. */
+static bool take_away(struct df_server *server, uint32_t client, uint64_t **had)
 {
-    uint64_t *had;
-
-    if (!df_files_client_gone(&server->files, client, &had))
-        return;
+    if (!df_files_client_gone(&server->files, client, had))
+        return false;
     if (!atomic_load(&server->pool.stopping)) /* at the end answers lie there that are wanted */
         reap_slots(server, client);
+    return true;
+}
+
+static void close_what_it_had(struct df_server *server, uint32_t client, uint64_t *had)
+{
     if (had)
         df_mapped_gone(server, client, had);
     df_mapped_forget(server, client);
     if (had)
         close_all(server, client, had);
     df_files_free_set(&server->files, had);
+}
+
+void df_execute_gone(struct df_server *server, uint32_t client)
+{
+    uint64_t *had;
+
+    if (take_away(server, client, &had))
+        close_what_it_had(server, client, had);
+}
+
+struct burial {
+    struct df_server *server;
+    uint32_t client;
+    uint64_t *had;
+};
+
+static void *bury(void *argument)
+{
+    struct burial burial = *(struct burial *)argument;
+
+    free(argument);
+    close_what_it_had(burial.server, burial.client, burial.had);
+    atomic_fetch_sub(&burial.server->burials, 1); /* from here on the server may be gone */
+    return NULL;
+}
+
+static bool start_burial(struct df_server *server, uint32_t client, uint64_t *had)
+{
+    struct burial *burial = malloc(sizeof(*burial));
+    pthread_t thread;
+
+    if (!burial)
+        return false;
+    *burial = (struct burial){server, client, had};
+    atomic_fetch_add(&server->burials, 1);
+    if (df_masked_thread_create(&thread, NULL, bury, burial) == 0) {
+        pthread_detach(thread);
+        return true;
+    }
+    atomic_fetch_sub(&server->burials, 1);
+    free(burial);
+    return false;
+}
+
+void df_execute_bury(struct df_server *server, uint32_t client)
+{
+    uint64_t *had;
+
+    if (take_away(server, client, &had) && (!had || !start_burial(server, client, had)))
+        close_what_it_had(server, client, had);
 }

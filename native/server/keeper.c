@@ -255,7 +255,8 @@ static bool goes_on(struct keeper *k, int status)
     char how[128], words[256];
     unsigned count;
 
-    if (k->asked || !k->segment || (WIFEXITED(status) && WEXITSTATUS(status) == 0))
+    if (k->asked || !k->segment || atomic_load(&k->segment->end) == DF_END_HUNG ||
+        (WIFEXITED(status) && WEXITSTATUS(status) == 0))
         return false;
     describe(status, how, sizeof(how));
     if (WIFSIGNALED(status))

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "channel/message.h"
 #include "core/call.h"
 #include "directfuse.h"
 #include "server/server.h"
@@ -76,6 +77,29 @@ static size_t cache_size(void)
     return size < CACHE_MAX ? (size_t)size : CACHE_MAX;
 }
 
+#define PATIENCE_MAX 1000000.0 /* seconds */
+
+/* How long a call may take: DIRECTFUSE_CALL_TIMEOUT, seconds; 0 without it, or what is no number.
+ */
+static int64_t patience(void)
+{
+    const char *text = getenv("DIRECTFUSE_CALL_TIMEOUT");
+    double seconds = text ? strtod(text, NULL) : 0;
+
+    return seconds > 0 && seconds <= PATIENCE_MAX ? (int64_t)(seconds * 1e9) : 0;
+}
+
+static uint64_t calls(int mount)
+{
+    struct df_op_stats ops[DF_MESSAGE_ADOPT]; /* one for each op */
+    int count = df_stats(mount, ops, DF_MESSAGE_ADOPT);
+    uint64_t sum = 0;
+
+    for (int i = 0; i < count; i++)
+        sum += ops[i].calls;
+    return sum;
+}
+
 int df_server_process(int control, int listener, bool stay, int report, const struct df_kept *kept)
 {
     const struct df_serve_options options = {.control = control,
@@ -85,6 +109,8 @@ int df_server_process(int control, int listener, bool stay, int report, const st
                                              .cache_size = cache_size(),
                                              .shadow = getenv("DIRECTFUSE_SHADOW"),
                                              .unmount = unmount,
+                                             .calls = calls,
+                                             .patience = patience(),
                                              .kept = kept};
 
     report_to = report;

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "channel/sys.h"
@@ -44,8 +45,8 @@ static bool serve_mount(const struct df_mount *mount, void *arg)
 
     if (server->mount_count == DF_MOUNT_COUNT)
         return false;
-    *served =
-        (struct df_served){.id = mount->id, .mount = (struct df_mount *)mount, .shared = shared};
+    *served = (struct df_served){
+        .id = mount->id, .counted = mount->id, .mount = (struct df_mount *)mount, .shared = shared};
     server->mount_count++;
     df_cacher_mount(&server->cacher, server->mount_count - 1);
     if (is_again(server)) /* what the segment says of it holds */
@@ -88,14 +89,27 @@ static void tell_news(struct df_server *server)
 
 /* ---- unmounting ------------------------------------------------------------------------------ */
 
+/* Calls that are in the mount are waited for. */
+static int unmount_patiently(struct df_server *server, int id)
+{
+    int ret;
+
+    atomic_store(&server->patience.unmounting, id);
+    ret = server->options->unmount(id);
+    atomic_store(&server->patience.unmounting, 0);
+    return ret;
+}
+
 /* Under server->lock. A worker may still hold a reference on a file that no client has. */
 static int unmount_idle(struct df_server *server, struct df_served *served)
 {
     int ret;
 
-    while ((ret = server->options->unmount(served->id)) == -EBUSY &&
+    df_patience_begin(server);
+    while ((ret = unmount_patiently(server, served->id)) == -EBUSY &&
            !df_files_any(&server->files, served->id))
         sched_yield();
+    df_patience_end(server);
     return ret;
 }
 
@@ -139,6 +153,36 @@ static void see_the_ended(struct df_server *server)
     }
 }
 
+/* Somebody who has given up waiting for a close, or is gone, has the file until it is done. */
+static bool is_closing(struct df_server *server)
+{
+    struct df_segment *segment = server->own.segment;
+
+    for (unsigned i = 0; i < DF_SLOT_COUNT; i++) {
+        const struct df_slot *slot = &df_segment_slots(segment)[i];
+        enum df_slot_state state = df_slot_state(atomic_load(&slot->word));
+
+        if ((state == DF_SLOT_POSTED || state == DF_SLOT_ABANDONED) &&
+            df_message_lets_go(&slot->message))
+            return true;
+    }
+    return atomic_load(&server->burials) > 0;
+}
+
+static void pause_briefly(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = SEEN_NS}, NULL);
+}
+
+/* With a patience for ever: it ends the process. */
+static void see_the_closed(struct df_server *server)
+{
+    df_patience_begin(server);
+    for (int i = 0; is_closing(server) && (i < SEEN_TRIES || df_patience_of(server) > 0); i++)
+        pause_briefly();
+    df_patience_end(server);
+}
+
 static int try_unmount(struct df_server *server, int id, bool lazy)
 {
     struct df_served *served;
@@ -167,6 +211,7 @@ int df_server_unmount(struct df_server *server, int id, bool lazy)
     if (ret != -EBUSY)
         return ret;
     see_the_ended(server);
+    see_the_closed(server);
     return try_unmount(server, id, lazy);
 }
 
@@ -202,12 +247,16 @@ static void end_clients(struct df_server *server)
 
 static void end(struct df_server *server)
 {
+    df_patience_begin(server);
     df_pool_stop(&server->pool);
+    while (atomic_load(&server->burials) > 0)
+        pause_briefly();
     server->files.over = true;
     end_clients(server);
     for (unsigned i = 0; i < server->mount_count; i++)
         if (server->mounts[i].id != 0)
-            server->options->unmount(server->mounts[i].id);
+            unmount_patiently(server, server->mounts[i].id);
+    df_patience_free(server);
 }
 
 /* The one server of the process, for notifications of its plugins. */
@@ -284,9 +333,11 @@ static int begin_segment(struct df_server *server)
     if (is_again(server))
         return df_segment_take(&server->own, server->options->kept->memory);
     error = df_segment_create(&server->own, sizeof(struct df_cache), server->options->cache_size);
-    if (error == 0)
-        df_kept_memory(server->options->kept, server->own.memory);
-    return error;
+    if (error < 0)
+        return error;
+    atomic_store(&server->own.segment->patience, server->options->patience);
+    df_kept_memory(server->options->kept, server->own.memory);
+    return 0;
 }
 
 static int begin(struct df_server *server)
@@ -332,6 +383,7 @@ int df_serve(const struct df_serve_options *options)
         return -ENOMEM;
     server->options = options;
     pthread_mutex_init(&server->lock, NULL);
+    df_patience_init(server);
     ret = begin(server);
     if (ret < 0)
         return ret;

@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "core/export.h"
 #include "server/keeper.h"
@@ -27,6 +28,9 @@ struct df_serve_options {
     const char *shadow; /* directory of the runs that it serves (mapped.c); NULL: none */
     /* Unmounts for good, flushing: as df_unmount(mount, 0). 0 or -errno. */
     int (*unmount)(int mount);
+    /* How many calls its file system has had so far; 0: it is unmounted. */
+    uint64_t (*calls)(int mount);
+    int64_t patience;           /* ns that a call may take; 0: any */
     const struct df_kept *kept; /* keeper.h; NULL: nobody starts it again */
 };
 

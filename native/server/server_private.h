@@ -11,14 +11,16 @@
 #include "server/cache.h"
 #include "server/files.h"
 #include "server/frames.h"
+#include "server/patience.h"
 #include "server/pool.h"
 #include "server/segment.h"
 #include "server/server.h"
 #include "server/writeback.h"
 
-/* A mount that is served. Fixed but for `ending` and `reads`. */
+/* A mount that is served. Fixed but for `id`, `ending` and `reads`. */
 struct df_served {
-    int id;
+    int id;                               /* 0: it is unmounted */
+    int counted;                          /* its id for ever */
     struct df_mount *mount;               /* type-stable; pinned with its id */
     struct df_shared_mount *shared;       /* its entry in the segment */
     bool ending;                          /* under server->lock: unmount it with its last file */
@@ -34,8 +36,10 @@ struct df_server {
     struct df_cacher cacher;
     struct df_framer framer;
     struct df_writeback_room dirty;
-    int news;                /* eventfd: something may be over: look */
-    _Atomic uint32_t rounds; /* futex: how often the control loop has seen all there was to see */
+    struct df_patience patience;
+    int news;                 /* eventfd: something may be over: look */
+    _Atomic uint32_t rounds;  /* futex: how often the control loop has seen all there was to see */
+    _Atomic uint32_t burials; /* threads that close what clients had that are gone */
 
     pthread_mutex_t lock; /* protects the mounts' `ending` and `live`; held during an unmount */
     struct df_served mounts[DF_MOUNT_COUNT];
@@ -80,6 +84,10 @@ uint64_t df_execute_ino(struct df_work *w, unsigned file);
 
 /* A client process is gone: its slots, its locks, its files. Any thread, outside the gate. */
 void df_execute_gone(struct df_server *server, uint32_t client);
+
+/* The same without waiting for the file system, which may hang: what had files is left to a thread,
+ * one of server->burials. */
+void df_execute_bury(struct df_server *server, uint32_t client);
 
 /* ---- mapped.c ---- */
 

@@ -1,27 +1,43 @@
 /*
  * moody.c - a read-only file system that fails as its files are named: reading "crash" follows a
- * wild pointer, looking at "hang" never ends, every other file holds its own name. While the file
- * of -o once= exists, the next read removes it and crashes: a crash that happens once.
+ * wild pointer, looking at "hang", reading "mute" never end, every other file holds its own name.
+ * With -o flushes closing "sticky" never ends, either. While the file of -o once= exists, the next
+ * read removes it and crashes: a crash that happens once. Its own end waits until there is no file
+ * of -o hold=, and makes that of -o ended=; who begins to hang makes that of -o hanging=.
  */
 #define FUSE_USE_VERSION 31
 #include <errno.h>
+#include <fcntl.h>
 #include <fuse.h>
 #include <stddef.h>
 #include <string.h>
 #include <unistd.h>
 
 static struct settings {
-    char *once;
+    char *once, *hold, *ended, *hanging;
+    int flushes;
 } settings;
 
-static const char *const names[] = {"/one", "/two", "/crash", "/hang"};
+static const char *const names[] = {"/one", "/two", "/crash", "/hang", "/mute", "/sticky"};
+
+static void make(const char *path)
+{
+    if (path)
+        close(open(path, O_CREAT | O_WRONLY, 0600));
+}
+
+static void hang(void)
+{
+    make(settings.hanging);
+    for (;;)
+        pause();
+}
 
 static int moody_getattr(const char *path, struct stat *st, struct fuse_file_info *fi)
 {
     (void)fi;
     if (strcmp(strrchr(path, '/'), "/hang") == 0)
-        for (;;)
-            pause();
+        hang();
     *st = (struct stat){.st_mode = S_IFDIR | 0755, .st_nlink = 2};
     if (strcmp(path, "/") == 0 || strcmp(path, "/sub") == 0)
         return 0;
@@ -62,6 +78,8 @@ static int moody_read(const char *path, char *buf, size_t size, off_t offset,
     volatile char *wild = (volatile char *)16;
 
     (void)fi;
+    if (strcmp(name, "mute") == 0)
+        hang();
     if (strcmp(name, "crash") == 0 || (settings.once && unlink(settings.once) == 0))
         *wild = 1;
     if (offset >= (off_t)length)
@@ -72,14 +90,35 @@ static int moody_read(const char *path, char *buf, size_t size, off_t offset,
     return (int)size;
 }
 
-static const struct fuse_operations operations = {
+static int moody_flush(const char *path, struct fuse_file_info *fi)
+{
+    (void)fi;
+    if (strcmp(strrchr(path, '/'), "/sticky") == 0)
+        hang();
+    return 0;
+}
+
+static void moody_destroy(void *data)
+{
+    (void)data;
+    while (settings.hold && access(settings.hold, F_OK) == 0)
+        usleep(1000);
+    make(settings.ended);
+}
+
+static struct fuse_operations operations = {
     .getattr = moody_getattr,
     .readdir = moody_readdir,
     .open = moody_open,
     .read = moody_read,
+    .destroy = moody_destroy,
 };
 
 static const struct fuse_opt options[] = {{"once=%s", offsetof(struct settings, once), 0},
+                                          {"hanging=%s", offsetof(struct settings, hanging), 0},
+                                          {"flushes", offsetof(struct settings, flushes), 1},
+                                          {"hold=%s", offsetof(struct settings, hold), 0},
+                                          {"ended=%s", offsetof(struct settings, ended), 0},
                                           FUSE_OPT_END};
 
 int main(int argc, char *argv[])
@@ -88,5 +127,7 @@ int main(int argc, char *argv[])
 
     if (fuse_opt_parse(&args, &settings, options, NULL) < 0)
         return 1;
+    if (settings.flushes)
+        operations.flush = moody_flush;
     return fuse_main(args.argc, args.argv, &operations, NULL);
 }

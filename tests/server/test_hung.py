@@ -1,0 +1,228 @@
+"""File systems that hang when their server is to end: it ends within the time-out for calls."""
+
+import errno
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import directfuse
+
+from .forks import begin_fork, ended
+from .test_lives import _marked, point, servers, the_server, until  # noqa: F401
+from .test_trouble import fails
+
+RUN = [sys.executable, "-m", "directfuse", "run"]
+LINE = "without its file system"
+
+
+def hung_lines(capfd):
+    return capfd.readouterr().err.count(LINE)
+
+
+@pytest.fixture
+def mark(tmp_path):
+    """There is this file as soon as a call hangs in the file system."""
+    return tmp_path / "hanging"
+
+
+@pytest.fixture
+def words(moody, mark, point):  # noqa: F811
+    return [moody, "-o", f"flushes,hanging={mark}", point]
+
+
+def gives_up(call, mark):
+    """A busy server may not even have begun it when it is given up: then again."""
+    while True:
+        fails(call, errno.ETIMEDOUT)
+        if mark.exists():
+            return
+
+
+def limit(mount):
+    """From now on: what came before is not to fail because the machine is busy."""
+    directfuse._native.set_call_timeout(mount.id, 200)
+
+
+def test_an_unmount_gives_up_a_lookup_that_hangs(point, words, mark, capfd):  # noqa: F811
+    mount = directfuse.mount(words, placement="server", call_timeout=0.2)
+    gives_up(lambda: directfuse.stat(f"{point}/sub/hang"), mark)
+    with pytest.raises(directfuse.UnmountError, match="did not end") as caught:
+        mount.unmount()
+    assert caught.value.errno == errno.ETIMEDOUT
+    assert not mount.mounted
+    until(lambda: not servers())
+    assert hung_lines(capfd) == 1
+    assert mount.stats().calls > 0
+    with pytest.raises(directfuse.UnmountError) as caught:
+        mount.unmount()
+    assert caught.value.errno == errno.EINVAL
+
+
+def test_an_unmount_gives_up_a_read_whose_file_was_closed(point, words, mark):  # noqa: F811
+    mount = directfuse.mount(words, placement="server")
+    fd = directfuse.os_open(f"{point}/mute", os.O_RDONLY)
+    limit(mount)
+    gives_up(lambda: directfuse.read(fd, 1), mark)
+    directfuse.close(fd)
+    fails(mount.unmount, errno.ETIMEDOUT)
+    assert not mount.mounted
+    until(lambda: not servers())
+
+
+def test_an_unmount_gives_up_a_close_that_hangs(point, words):  # noqa: F811
+    """Nothing is open any more, as the program sees it: not EBUSY."""
+    mount = directfuse.mount(words, placement="server")
+    fd = directfuse.os_open(f"{point}/sticky", os.O_RDONLY)
+    limit(mount)
+    fails(lambda: directfuse.close(fd), errno.ETIMEDOUT)
+    fails(mount.unmount, errno.ETIMEDOUT)
+    assert not mount.mounted
+    until(lambda: not servers())
+
+
+def test_files_that_are_open_still_keep_the_mount(point, words):  # noqa: F811
+    with directfuse.mount(words, placement="server", call_timeout=100) as mount:
+        fd = directfuse.os_open(f"{point}/one", os.O_RDONLY)
+        fails(mount.unmount, errno.EBUSY)
+        assert directfuse.read(fd, 3) == b"one"
+        directfuse.close(fd)
+
+
+def test_an_exception_is_not_replaced_by_that_of_the_unmount(point, words):  # noqa: F811
+    with (
+        pytest.raises(TimeoutError) as caught,
+        directfuse.mount(words, placement="server", call_timeout=0.2),
+    ):
+        directfuse.stat(f"{point}/sub/hang")
+    assert caught.value.filename.endswith("hang")
+    until(lambda: not servers())
+
+
+def test_a_thread_that_hangs_meanwhile_finds_the_server_gone(point, words, mark):  # noqa: F811
+    """It asked before there was a time-out, so it waits for ever."""
+    mount = directfuse.mount(words, placement="server")
+    seen = []
+
+    def look():
+        try:
+            directfuse.stat(f"{point}/sub/hang")
+        except OSError as error:
+            seen.append(error.errno)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    until(mark.exists)
+    limit(mount)
+    fails(mount.unmount, errno.ETIMEDOUT)
+    thread.join(20)
+    assert seen == [errno.ENOTCONN]
+    until(lambda: not servers())
+
+
+def test_the_end_of_a_file_system_is_not_cut_off(point, moody, tmp_path):  # noqa: F811
+    """It may write for longer than a call takes: who unmounts is told that it goes on."""
+    hold, done = tmp_path / "hold", tmp_path / "done"
+    hold.touch()
+    words = [moody, "-o", f"hold={hold},ended={done}", point]
+    mount = directfuse.mount(words, placement="server")
+    assert directfuse.listdir(point)
+    limit(mount)
+    with pytest.raises(directfuse.UnmountError, match="goes on by itself") as caught:
+        mount.unmount()
+    assert caught.value.errno == errno.ETIMEDOUT
+    assert mount.mounted and the_server()
+    hold.unlink()
+    directfuse._native.set_call_timeout(mount.id, 0)
+    mount.unmount()
+    until(lambda: not servers())
+    assert done.exists()
+
+
+@pytest.mark.parametrize("name", ["mute", "sticky"])
+def test_a_server_whose_last_user_is_killed_gives_up_what_hangs(point, words, mark, name):  # noqa: F811
+    """Reading at that moment, or closed for it then."""
+    script = (
+        "import directfuse, os, sys\n"
+        f"words = {words!r}\n"
+        "mount = directfuse.mount(words, placement='server', call_timeout=3)\n"
+        f"fd = directfuse.os_open({point!r} + '/{name}', os.O_RDONLY)\n"
+        "print('open', flush=True)\n"
+        "directfuse.read(fd, 1)\n"
+        "sys.stdin.read(1)\n"
+    )
+    python = [sys.executable, "-c", script]
+    with subprocess.Popen(python, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as client:
+        assert client.stdout.readline() == b"open\n"
+        the_server()
+        until(lambda: name == "sticky" or mark.exists())
+        client.kill()
+    until(lambda: not servers(), 20)
+
+
+def test_others_come_and_go_while_the_close_of_one_hangs(point, words):  # noqa: F811
+    """It was killed, and what it had open is closed for it: nobody else waits for that."""
+    mount = directfuse.mount(words, placement="server")
+
+    def open_and_die():
+        directfuse.os_open(f"{point}/sticky", os.O_RDONLY)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    assert ended(begin_fork(open_and_die)) == -signal.SIGKILL
+    for _ in range(3):
+        pid = begin_fork(lambda: directfuse.close(directfuse.os_open(f"{point}/one", os.O_RDONLY)))
+        assert ended(pid) == 0
+    limit(mount)
+    fails(mount.unmount, errno.ETIMEDOUT)
+    until(lambda: not servers())
+
+
+def test_serve_ends_when_it_is_told_to(words, mark, point, tmp_path, monkeypatch):  # noqa: F811
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    serve = [sys.executable, "-m", "directfuse", "serve", "--call-timeout", "0.2"]
+    serve += ["--name", "moody", shlex.join(words)]
+    with subprocess.Popen(serve, stderr=subprocess.PIPE, text=True) as serving:
+        until(lambda: (tmp_path / "directfuse/moody.shadow").is_symlink())
+        until(lambda: len(servers()) == 1)
+        mount = _joined("@moody")
+        gives_up(lambda: directfuse.stat(f"{point}/sub/hang"), mark)  # in the time that serve says
+        os.kill(the_server(), signal.SIGTERM)
+        assert serving.wait(20) == 1
+        assert serving.stderr.read().count(LINE) == 1
+    mount.unmount()
+    assert not (tmp_path / "directfuse/moody.socket").exists()
+    until(lambda: not servers())
+
+
+def _joined(name):
+    """Its server may not have mounted yet."""
+    found = []
+
+    def found_it():
+        try:
+            found.append(directfuse.mount(name))
+        except directfuse.MountError:
+            return False
+        return True
+
+    until(found_it)
+    return found[0]
+
+
+def test_run_ends_though_its_file_system_hangs(words, point):  # noqa: F811
+    run = [*RUN, "--call-timeout", "2", "-m", shlex.join(words), "--"]
+    made = subprocess.run(
+        [*run, "sh", "-c", f"cat {point}/mute; cat {point}/one"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert made.returncode == 0 and made.stdout == "one"
+    assert "Connection timed out" in made.stderr
+    assert made.stderr.count("without its file systems") == 1
+    until(lambda: not servers())
