@@ -52,17 +52,18 @@ static size_t take_record(const char *at, size_t left, struct dirent64 *record)
     return record->d_reclen;
 }
 
-/* The path by which the client calls the directory, with a slash behind it. Its length; 0: it is
- * not known, or programs go by the open directory: that was opened from another one. */
+/* The path by which the client calls the directory, with a slash behind it: as it says, or as it
+ * was opened. Its length; 0: it is not known, or programs go by the open directory: that was opened
+ * from another one. */
 static size_t take_path(struct df_work *w, char path[PATH_MAX])
 {
-    const struct df_open_file *entry = df_files_entry(&w->server->files, w->message.files[0]);
-    size_t len = w->message.wheres[1].len;
+    size_t opened = df_files_called(&w->server->files, w->message.files[0], path);
+    size_t said = w->message.wheres[1].len, len = said ? said : opened;
 
-    if (!atomic_load_explicit(&entry->by_path, memory_order_relaxed) || len == 0 ||
-        len > PATH_MAX - NAME_MAX - 2)
+    if (opened == 0 || len > PATH_MAX - NAME_MAX - 2)
         return 0;
-    memcpy(path, w->area->names[1], len);
+    if (said)
+        memcpy(path, w->area->names[1], said);
     if (path[0] != '/' || memchr(path, '\0', len))
         return 0;
     if (path[len - 1] != '/')

@@ -187,8 +187,8 @@ static int64_t register_file(struct df_work *w, struct df_file *file)
         df_files_note(&w->server->files, handle, w->message.wheres[0].base, w->names[0],
                       w->wheres[0].len, w->wheres[0].flags, w->message.args.open.flags);
     w->opened = handle;
-    atomic_store_explicit(&df_files_entry(&w->server->files, handle)->by_path,
-                          w->message.wheres[0].base == 0, memory_order_relaxed);
+    if (file->kind == DF_KIND_DIRECTORY && w->message.wheres[0].base == 0)
+        df_files_call(&w->server->files, handle, w->names[0], w->wheres[0].len);
     out_of(w)->file = (struct df_message_file){handle, file->ino, file->kind, file->traits};
     return 0;
 }

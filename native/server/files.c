@@ -179,6 +179,8 @@ static struct df_last_file take_from(struct df_files *files, uint32_t index)
         atomic_store(&ofd->handle, 0);
     df_files_number_give_back(files, entry->number);
     last.file = atomic_exchange(&entry->file, NULL);
+    free(entry->called);
+    entry->called = NULL;
     entry->next_free = files->first_free;
     files->first_free = index;
     files->count--;
@@ -260,4 +262,37 @@ bool df_files_any(struct df_files *files, int mount)
     }
     pthread_mutex_unlock(&files->lock);
     return any;
+}
+
+/* ---- directories ----------------------------------------------------------------------------- */
+
+void df_files_call(struct df_files *files, uint64_t handle, const char *path, size_t len)
+{
+    char *copy = strndup(path, len);
+    uint32_t index;
+
+    pthread_mutex_lock(&files->lock);
+    index = index_of(files, handle);
+    if (index != 0) { /* its client may be gone, and the file with it */
+        free(files->open[index].called);
+        files->open[index].called = copy;
+        copy = NULL;
+    }
+    pthread_mutex_unlock(&files->lock);
+    free(copy);
+}
+
+size_t df_files_called(struct df_files *files, uint64_t handle, char path[PATH_MAX])
+{
+    const char *called;
+    size_t len = 0;
+    uint32_t index;
+
+    pthread_mutex_lock(&files->lock);
+    index = index_of(files, handle);
+    called = index != 0 ? files->open[index].called : NULL;
+    if (called && (len = strnlen(called, PATH_MAX)) < PATH_MAX)
+        memcpy(path, called, len + 1);
+    pthread_mutex_unlock(&files->lock);
+    return len < PATH_MAX ? len : 0;
 }

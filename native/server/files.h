@@ -68,10 +68,11 @@ struct df_open_file {
     _Atomic int64_t ahead_of;       /* up to there it was read, or read ahead */
     _Atomic uint32_t ahead;         /* bytes read ahead the last time, or DF_FILES_RANDOM */
     _Atomic bool judged;            /* a read of it is expected (execute_open.c) */
-    _Atomic bool by_path;           /* opened by a path from the root of its mount */
-    uint32_t generation;            /* of the handle */
-    uint32_t number;                /* as its df_ofd has it */
-    uint32_t clients;               /* that have it */
+    char *called; /* of a directory, under the lock: the path from the root of its mount by which
+                     it was opened; malloc()ed. NULL: from another one, or not known */
+    uint32_t generation; /* of the handle */
+    uint32_t number;     /* as its df_ofd has it */
+    uint32_t clients;    /* that have it */
     uint32_t next_free;
 };
 
@@ -149,6 +150,12 @@ struct df_file *df_files_get(struct df_files *files, uint64_t handle);
  * file was opened. base: the handle the name starts at, or 0. */
 void df_files_note(struct df_files *files, uint64_t handle, uint64_t base, const char *name,
                    uint32_t len, uint32_t where_flags, int flags);
+
+/* A directory was opened by that path from the root of its mount: a hint what is asked for next. */
+void df_files_call(struct df_files *files, uint64_t handle, const char *path, size_t len);
+
+/* That path; its length, 0: there is none. */
+size_t df_files_called(struct df_files *files, uint64_t handle, char path[PATH_MAX]);
 
 /* After df_files_take(): the file of that index, opened again (one reference, which passes to the
  * table). */

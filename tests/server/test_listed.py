@@ -112,6 +112,34 @@ def test_names_that_were_listed_need_no_trip_of_their_own(memfs):
     directfuse.close(fd)
 
 
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_paths_of_what_was_listed_by_its_path_need_no_trip(memfs, slash):
+    """os.scandir and what asks for the paths of its entries."""
+    directory = f"{memfs.mountpoint}/d"
+    fill(directory)
+    names = directfuse.listdir(directory + slash)
+    before = memfs.stats().trips
+    for name in names:
+        path = f"{directory}/{name}"
+        assert directfuse.lstat(path) == directfuse.stat(path)
+        assert directfuse.access(path, os.R_OK)
+    assert memfs.stats().trips == before
+
+
+def test_paths_lead_where_they_do_after_the_directory_was_moved(place):
+    """While it was open: what is asked for by its old path are other files."""
+    fill(f"{place}/d")
+    fd = directfuse.os_open(f"{place}/d", os.O_RDONLY | os.O_DIRECTORY)
+    directfuse.rename(f"{place}/d", f"{place}/moved")
+    directfuse.mkdir(f"{place}/d")
+    with directfuse.open(f"{place}/d/name-1", "w") as other:
+        other.write("another file")
+    assert len(directfuse.listdir(fd)) == COUNT
+    assert directfuse.stat(f"{place}/d/name-1").st_size == len("another file")
+    assert directfuse.stat(f"{place}/moved/name-1").st_size == 1
+    directfuse.close(fd)
+
+
 def test_the_end_of_a_listing_comes_with_its_names(memfs):
     fill(f"{memfs.mountpoint}/d")
     fd = directfuse.os_open(f"{memfs.mountpoint}/d", os.O_RDONLY | os.O_DIRECTORY)
