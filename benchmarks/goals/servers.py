@@ -53,6 +53,7 @@ def judge(budget: float) -> Iterator[Row]:
     yield from helper_of_memfs(memfs)
     yield from helpers.judge()
     only = ("--only", "fstat", "--breakdown", "--no-python", "--backend", "memfs")
+    yield from gathered()
     parts = bench(8, [SERVER, KERNEL, "inline"], *only).get("breakdown", [])
     times = {row["op"]: row["server"] for row in parts}
     miss = float(times.get("pread 4 KiB, random") or "nan")
@@ -95,6 +96,16 @@ def never_slower(name: str, rows: dict[str, BenchRow]) -> Iterator[Row]:
     ratios = {op: time_of(row, KERNEL) / time_of(row, SERVER) for op, row in rows.items()}
     op = min(ratios, key=lambda op: ratios[op])
     yield at_least(f"server, {name} against {KERNEL}, its worst row: {op}", ratios[op], 1.0)
+
+
+def gathered() -> Iterator[Row]:
+    """Of a file system that asks for its writes to be gathered: as never_slower()."""
+    name = "memfs:writeback_cache"
+    words = ("--backend", name, "--only", "pwrite 4 KiB*", "--no-python")
+    rows = bench(8, [CACHED, SERVER], *words)["by_op"][name]
+    for op, row in rows.items():
+        ratio = time_of(row, CACHED) / time_of(row, SERVER)
+        yield at_least(f"server, {name} against {CACHED}: {op}", ratio, 1.0)
 
 
 @contextlib.contextmanager

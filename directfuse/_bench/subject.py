@@ -44,14 +44,17 @@ class Subject:
         return [*words, *(["-o", given] if given else [])]
 
 
-def built_in(name: str) -> Subject:
-    """A file system of ours. passthrough serves a directory that the route gives it."""
+def built_in(asked: str) -> Subject:
+    """A file system of ours by its name, or NAME:OPTIONS. passthrough serves a directory that the
+    route gives it."""
+    name, _, options = asked.partition(":")
     library, program = _paths.plugin(name), _paths.program(name)
     assert library is not None
     needs_source = name == "passthrough"
+    source = [Subject.SOURCE] if needs_source else []
     return Subject(
-        name=name,
-        words=[name, *([Subject.SOURCE] if needs_source else []), Subject.POINT],
+        name=asked,
+        words=[name, *source, Subject.POINT, *(["-o", options] if options else [])],
         library=os.fspath(library),
         program=os.fspath(program) if program else None,
         needs_source=needs_source,

@@ -33,8 +33,9 @@ _LANES = 16  # most threads or processes
     "--backend",
     "names",
     multiple=True,
-    metavar="NAME",
-    help="Only this built-in file system (repeatable).  [default: memfs and passthrough]",
+    metavar="NAME[:OPTIONS]",
+    help="Only this built-in file system, perhaps with mount options (repeatable).  "
+    "[default: memfs and passthrough]",
 )
 @click.option(
     "--only",
@@ -165,7 +166,7 @@ def bench(
 
 def _subjects(command_line: str | None, names: tuple[str, ...]) -> list[Subject]:
     known = _paths.backend_names()
-    unknown = sorted(set(names) - set(known))
+    unknown = sorted({name.partition(":")[0] for name in names} - set(known))
     if unknown:
         raise Failure(f"{unknown[0]}: no built-in file system; there are {', '.join(known)}")
     if command_line is None:

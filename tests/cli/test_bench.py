@@ -76,6 +76,20 @@ def test_a_storm_of_metadata(run):
     assert len(rows) == 10, results["notes"]
 
 
+def test_a_backend_with_mount_options_of_its_own(run):
+    """Which reach it: memfs refuses what it does not know."""
+    words = ("bench", "--no-kernel", "--only=pwrite 4 KiB, random", "--no-python", "--json")
+    given = ("--backend=memfs:writeback_cache", "--backend=memfs:nonsense")
+    results = results_of(run(*words, *given, "--budget=3", "--route=server"))
+    gathered, refused = results["subjects"]
+    assert [subject["name"] for subject in (gathered, refused)] == [
+        "memfs:writeback_cache",
+        "memfs:nonsense",
+    ]
+    assert gathered["rows"] and not refused["rows"]
+    assert any("nonsense" in note for note in results["notes"])
+
+
 def test_helper_serves_one_process(run):
     """Which is said in words, not by the errno of its calls."""
     words = ("--no-kernel", "--backend=memfs", "--only=stat, depth 2", "--budget=8", "--json")

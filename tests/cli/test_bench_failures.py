@@ -85,6 +85,7 @@ def killing(process, area, name):
     ("arguments", "words"),
     [
         (["--backend", "nonesuch"], "nonesuch"),
+        (["--backend", "nonesuch:ro"], "nonesuch:"),
         (["--only", "nonesuch"], "nonesuch"),
         (["--threads", "many"], "many"),
         (["--processes", "0"], "--processes 0"),
