@@ -73,18 +73,22 @@ static long fill(const struct request *r, char *memory)
     return (long)done;
 }
 
-/* Pages behind the end of a file give SIGBUS, mmap(2): those of an empty file do. */
-static long end_memory(unsigned long from, unsigned long end, unsigned long prot)
+/* Pages behind the end of a file give SIGBUS, mmap(2): those of an empty file do. Its address. */
+static long map_empty(unsigned long from, size_t size, unsigned long prot, unsigned long flags)
 {
-    long empty, at;
+    long empty = dfi_kernel(__NR_memfd_create, "directfuse-end", MFD_CLOEXEC), at;
 
-    if (from >= end)
-        return 0;
-    empty = dfi_kernel(__NR_memfd_create, "directfuse-end", MFD_CLOEXEC);
     if (empty < 0)
         return empty;
-    at = dfi_kernel(__NR_mmap, from, end - from, prot, MAP_PRIVATE | MAP_FIXED, empty, 0);
+    at = dfi_kernel(__NR_mmap, from, size, prot, flags, empty, 0);
     dfi_kernel(__NR_close, empty);
+    return at;
+}
+
+static long end_memory(unsigned long from, unsigned long end, unsigned long prot)
+{
+    long at = from < end ? map_empty(from, end - from, prot, MAP_PRIVATE | MAP_FIXED) : 0;
+
     return IS_ERROR(at) ? at : 0;
 }
 
@@ -168,6 +172,15 @@ static bool is_small(const struct request *r)
     return r->length <= (size_t)DFI_SHADOW_WHOLE || r->prot & PROT_EXEC;
 }
 
+static long map_it(struct dfi_files *files, const struct request *r, const struct df_ofd *ofd)
+{
+    if ((r->flags & MAP_TYPE) == MAP_PRIVATE && is_small(r))
+        return map_private(r);
+    return map_file(files, r, ofd);
+}
+
+/* Without a server mmap succeeds as behind the kernel, which asks nobody, and memory that would
+ * have to be brought gives SIGBUS. */
 static long map_ours(struct dfi_files *files, const struct request *r)
 {
     const struct df_ofd *ofd = dfi_ofd(files, r->handle);
@@ -176,13 +189,15 @@ static long map_ours(struct dfi_files *files, const struct request *r)
 
     if (ret < 0)
         return ret;
-    if (type == MAP_PRIVATE)
-        return is_small(r) ? map_private(r) : map_file(files, r, ofd);
-    if (type != MAP_SHARED && type != MAP_SHARED_VALIDATE)
+    if (type != MAP_PRIVATE && type != MAP_SHARED && type != MAP_SHARED_VALIDATE)
         return -EINVAL;
-    if (r->prot & PROT_WRITE && (atomic_load(&ofd->flags) & O_ACCMODE) != O_RDWR)
+    if (type != MAP_PRIVATE && r->prot & PROT_WRITE &&
+        (atomic_load(&ofd->flags) & O_ACCMODE) != O_RDWR)
         return -EACCES;
-    return map_file(files, r, ofd);
+    ret = map_it(files, r, ofd);
+    if (IS_ERROR(ret) && df_link_lost(&files->link))
+        return map_empty(r->address, r->length, r->prot, r->flags);
+    return ret;
 }
 
 long dfi_do_mmap(struct dfi_frame *frame)
@@ -229,15 +244,16 @@ long dfi_do_msync(struct dfi_frame *frame)
 {
     struct dfi_files *files = dfi_process()->files;
     unsigned long flags = frame->args[2];
-    long ret;
+    long ret, written;
 
     if (!files->maps)
         return DFI_PASS;
     ret = dfi_kernel(__NR_msync, frame->args[0], frame->args[1], flags); /* its errors first */
-    if (ret == 0 && flags & (MS_SYNC | MS_ASYNC))
-        ret = dfi_maps_write_back(files, frame->args[0],
+    if (ret != 0 || !(flags & (MS_SYNC | MS_ASYNC)))
+        return ret;
+    written = dfi_maps_write_back(files, frame->args[0],
                                   frame->args[0] + whole_pages(frame->args[1]), flags & MS_SYNC);
-    return ret;
+    return flags & MS_SYNC ? written : 0; /* MS_ASYNC waits for nothing, and is told nothing */
 }
 
 long dfi_do_mremap(struct dfi_frame *frame)
