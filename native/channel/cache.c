@@ -113,10 +113,15 @@ static bool read_entry(const struct df_cache *cache, unsigned index, const struc
 bool df_cache_read(const struct df_cache *cache, unsigned index, const struct df_cache_key *key,
                    int *result, struct stat *st)
 {
-    const struct df_cache_entry *set = cache->entries[key->hash[0] % DF_CACHE_SETS];
+    const _Atomic uint32_t *set = cache->ways[df_cache_key_set(key)];
+    uint16_t tag = df_cache_key_tag(key);
 
-    for (unsigned i = 0; i < DF_CACHE_WAYS; i++)
-        if (is_key(&set[i], key))
-            return read_entry(cache, index, &set[i], key, result, st);
+    for (unsigned i = 0; i < DF_CACHE_WAYS; i++) {
+        uint32_t way = atomic_load_explicit(&set[i], memory_order_acquire);
+        const struct df_cache_entry *e = df_cache_way_entry(cache, way);
+
+        if (way != 0 && df_cache_way_tag(way) == tag && is_key(e, key))
+            return read_entry(cache, index, e, key, result, st);
+    }
     return false;
 }

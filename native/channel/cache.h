@@ -3,9 +3,13 @@
  * Freestanding.
  *
  * An entry is the answer to one question: mount, start, name, flags, and who asks (search
- * permission is part of the answer). It stands under the hash of the question, 128 bits with a seed
- * of the server's, in a set of four. Attributes of symlinks are not kept, so what lstat was told is
- * true for stat as well, and they share an entry; not the other way round.
+ * permission is part of the answer). It is found by the hash of the question, 128 bits with a seed
+ * of the server's. Attributes of symlinks are not kept, so what lstat was told is true for stat as
+ * well, and they share an entry; not the other way round.
+ *
+ * Entries lie in the order in which they were first used, and a small table of sets tells which
+ * have the hash: few answers take few pages, which each process that asks has to map by faults
+ * (docs/decisions/064). The whole begins at a multiple of DF_HUGE_SIZE (map.h).
  *
  * It is believed while all of these hold:
  *   - its sequence number is even and the same before and after the copy;
@@ -25,8 +29,9 @@
 
 #include "channel/trip.h"
 
-#define DF_CACHE_SETS    8192 /* powers of two */
-#define DF_CACHE_WAYS    4
+#define DF_CACHE_SETS    4096 /* powers of two */
+#define DF_CACHE_WAYS    8
+#define DF_CACHE_ENTRIES (DF_CACHE_SETS * DF_CACHE_WAYS)
 #define DF_CACHE_STRIPES 4096
 #define DF_CACHE_WORDS   (sizeof(struct stat) / 8)
 
@@ -53,8 +58,34 @@ struct df_cache {
     } mounts[DF_MOUNT_COUNT];
     /* Of inodes; behind them one for each mount, of names that are absent. */
     _Alignas(64) _Atomic uint32_t stripes[DF_CACHE_STRIPES + DF_MOUNT_COUNT];
-    struct df_cache_entry entries[DF_CACHE_SETS][DF_CACHE_WAYS];
+    /* df_cache_way(). Each has an entry of its own from its first use on, for good. */
+    _Alignas(64) _Atomic uint32_t ways[DF_CACHE_SETS][DF_CACHE_WAYS];
+    _Alignas(4096) struct df_cache_entry entries[DF_CACHE_ENTRIES]; /* made bit by bit (room.h) */
 };
+
+/* A way: the number of its entry, from 1 on, and 16 bits of the hash that stands there. 0: never
+ * used. */
+static inline uint32_t df_cache_way(uint16_t tag, uint32_t number)
+{
+    return (uint32_t)tag << 16 | number;
+}
+
+static inline uint16_t df_cache_way_tag(uint32_t way)
+{
+    return (uint16_t)(way >> 16);
+}
+
+static inline uint32_t df_cache_way_number(uint32_t way)
+{
+    return way & 0xffff;
+}
+
+/* Of a way that was used; clients can write to it, so the number is not believed. */
+static inline struct df_cache_entry *df_cache_way_entry(const struct df_cache *cache, uint32_t way)
+{
+    return (struct df_cache_entry *)&cache
+        ->entries[(df_cache_way_number(way) - 1) % DF_CACHE_ENTRIES];
+}
 
 /* The stripe of answers that a name is absent. */
 static inline uint32_t df_cache_absent(unsigned index)
@@ -67,6 +98,16 @@ struct df_cache_key {
     uint64_t hash[2];
     bool nofollow;
 };
+
+static inline unsigned df_cache_key_set(const struct df_cache_key *key)
+{
+    return key->hash[0] % DF_CACHE_SETS;
+}
+
+static inline uint16_t df_cache_key_tag(const struct df_cache_key *key)
+{
+    return (uint16_t)(key->hash[0] >> 48);
+}
 
 static inline struct df_cache *df_cache_of(const struct df_segment *segment)
 {

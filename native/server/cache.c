@@ -6,23 +6,47 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "channel/map.h"
+#include "channel/room.h"
 #include "channel/sys.h"
 #include "core/clock.h"
 
 #define CALIBRATION_NS INT64_C(10000000) /* the two clocks are compared over at least that time */
 
+/* The entries that the ways of a server that has died have stay theirs; there is memory for them.
+ */
+static void take_up(struct df_cacher *cacher)
+{
+    const struct df_cache *cache = cacher->cache;
+
+    for (unsigned i = 0; i < DF_CACHE_ENTRIES; i++) {
+        uint32_t number = df_cache_way_number(atomic_load_explicit(
+            &cache->ways[i / DF_CACHE_WAYS][i % DF_CACHE_WAYS], memory_order_relaxed));
+
+        if (cacher->used < number && number <= DF_CACHE_ENTRIES)
+            cacher->used = cacher->made = number;
+    }
+}
+
 void df_cacher_init(struct df_cacher *cacher, struct df_segment *segment)
 {
     memset(cacher, 0, sizeof(*cacher));
+    pthread_mutex_init(&cacher->growth, NULL);
+    cacher->segment = segment;
     if (segment->cache_size < sizeof(struct df_cache))
         return;
     cacher->cache = df_cache_of(segment);
     cacher->begun_ns = df_clock();
     cacher->begun_ticks = df_sys_ticks();
     if (cacher->cache->seed[0] != 0) /* of a server that has died */
-        return;
-    if (getrandom(cacher->cache->seed, sizeof(cacher->cache->seed), 0) < 0)
+        take_up(cacher);
+    else if (getrandom(cacher->cache->seed, sizeof(cacher->cache->seed), 0) < 0)
         cacher->cache->seed[0] = df_sys_ticks();
+}
+
+void df_cacher_free(struct df_cacher *cacher)
+{
+    pthread_mutex_destroy(&cacher->growth);
 }
 
 void df_cacher_mount(struct df_cacher *cacher, unsigned index)
@@ -163,19 +187,80 @@ uint64_t df_cacher_until(const struct df_cacher *cacher, uint64_t valid_ns)
            (uint64_t)((double)valid_ns * (double)(ticks - cacher->begun_ticks) / (double)elapsed);
 }
 
-/* The question's own entry, or the one to give way: round and round by the clock. */
-static struct df_cache_entry *choose(struct df_cache *cache, const struct df_cache_key *key)
-{
-    struct df_cache_entry *set = cache->entries[key->hash[0] % DF_CACHE_SETS];
+#define GROWTH   340                 /* entries whose memory is made together: 64 KiB */
+#define AGAIN_NS INT64_C(1000000000) /* between two attempts where there is none */
 
-    for (unsigned i = 0; i < DF_CACHE_WAYS; i++)
-        if (atomic_load_explicit(&set[i].hash[0], memory_order_relaxed) == key->hash[0] &&
-            atomic_load_explicit(&set[i].hash[1], memory_order_relaxed) == key->hash[1])
-            return &set[i];
-    for (unsigned i = 0; i < DF_CACHE_WAYS; i++)
-        if (atomic_load_explicit(&set[i].hash[0], memory_order_relaxed) == 0)
-            return &set[i];
-    return &set[(df_sys_ticks() >> 8) % DF_CACHE_WAYS];
+/* Memory for entries. The first in a stretch of DF_HUGE_SIZE make all of it, if that can be had; to
+ * make again what is there takes no time. */
+static bool make_entries(struct df_cacher *cacher, uint32_t first, uint32_t count)
+{
+    char *from = (char *)&cacher->cache->entries[first], *base = (char *)cacher->cache;
+    char *huge = base + df_huge_aligned((uint64_t)(from - base));
+    size_t size = count * sizeof(struct df_cache_entry);
+
+    if (huge < from + size)
+        df_room_make_huge(huge, DF_HUGE_SIZE);
+    return df_room_make(cacher->segment, from, size);
+}
+
+/* Under the lock: memory for the next entries. */
+static bool grow(struct df_cacher *cacher)
+{
+    uint32_t left = DF_CACHE_ENTRIES - cacher->made, count = left < GROWTH ? left : GROWTH;
+
+    if (count == 0 || (cacher->failed != 0 && df_clock_coarse() - cacher->failed < AGAIN_NS))
+        return false;
+    if (!make_entries(cacher, cacher->made, count)) {
+        cacher->failed = df_clock_coarse();
+        return false;
+    }
+    cacher->failed = 0;
+    cacher->made += count;
+    return true;
+}
+
+/* A way becomes used, and has an entry from now on. False: there is no memory. */
+static bool begin_way(struct df_cacher *cacher, _Atomic uint32_t *way)
+{
+    bool has;
+
+    pthread_mutex_lock(&cacher->growth);
+    has = atomic_load_explicit(way, memory_order_relaxed) != 0;
+    if (!has && (cacher->used < cacher->made || grow(cacher))) {
+        atomic_store_explicit(way, df_cache_way(0, ++cacher->used), memory_order_release);
+        has = true;
+    }
+    pthread_mutex_unlock(&cacher->growth);
+    return has;
+}
+
+static bool is_of(const struct df_cache *cache, uint32_t way, const struct df_cache_key *key)
+{
+    const struct df_cache_entry *e = df_cache_way_entry(cache, way);
+
+    return df_cache_way_tag(way) == df_cache_key_tag(key) &&
+           atomic_load_explicit(&e->hash[0], memory_order_relaxed) == key->hash[0] &&
+           atomic_load_explicit(&e->hash[1], memory_order_relaxed) == key->hash[1];
+}
+
+/* The question's own way, or one that was never used, or the one to give way: round and round by
+ * the clock. NULL: there is no memory. */
+static _Atomic uint32_t *choose(struct df_cacher *cacher, const struct df_cache_key *key)
+{
+    _Atomic uint32_t *set = cacher->cache->ways[df_cache_key_set(key)];
+    unsigned used = 0;
+
+    for (; used < DF_CACHE_WAYS; used++) { /* they are used in turn */
+        uint32_t way = atomic_load_explicit(&set[used], memory_order_acquire);
+
+        if (way == 0)
+            break;
+        if (is_of(cacher->cache, way, key))
+            return &set[used];
+    }
+    if (used < DF_CACHE_WAYS && begin_way(cacher, &set[used]))
+        return &set[used];
+    return used > 0 ? &set[(df_sys_ticks() >> 8) % used] : NULL;
 }
 
 /* Released, so that none is seen before the odd sequence number. */
@@ -211,7 +296,8 @@ void df_cacher_keep(struct df_cacher *cacher, unsigned index, struct df_cacher_t
     uint64_t until = ticket.valid ? df_cacher_until(cacher, valid_ns) : 0;
     uint32_t stripe = result == 0 ? df_cache_stripe(st->st_ino) : df_cache_absent(index);
     struct df_cache_entry *e;
-    uint32_t count, seq;
+    _Atomic uint32_t *way;
+    uint32_t count, seq, number;
 
     if (until == 0)
         return;
@@ -219,10 +305,15 @@ void df_cacher_keep(struct df_cacher *cacher, unsigned index, struct df_cacher_t
     if (changing(state, DF_CACHE_FILE) || ended(state, DF_CACHE_FILE) != ticket.changes)
         return;
     atomic_store_explicit(&state->kept, true, memory_order_relaxed);
-    e = choose(cacher->cache, key);
+    way = choose(cacher, key);
+    if (!way)
+        return;
+    number = df_cache_way_number(atomic_load_explicit(way, memory_order_relaxed));
+    e = df_cache_way_entry(cacher->cache, number);
     seq = atomic_load(&e->seq);
     if (seq & 1 || !atomic_compare_exchange_strong(&e->seq, &seq, seq + 1))
         return;
     fill(e, key, ticket.era, until, stripe, count, result, st);
+    atomic_store_explicit(way, df_cache_way(df_cache_key_tag(key), number), memory_order_release);
     atomic_store_explicit(&e->seq, seq + 2, memory_order_release);
 }

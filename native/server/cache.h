@@ -9,6 +9,8 @@
 #ifndef DF_SERVER_CACHE_H
 #define DF_SERVER_CACHE_H
 
+#include <pthread.h>
+
 #include "channel/cache.h"
 #include "core/changes.h"
 
@@ -33,9 +35,16 @@ struct df_cacher {
     struct df_cache_state mounts[DF_MOUNT_COUNT];
     int64_t begun_ns; /* the two clocks at one moment */
     uint64_t begun_ticks;
+
+    struct df_segment *segment;
+    pthread_mutex_t growth; /* protects these, and ways that become used */
+    uint32_t used;          /* entries that ways have */
+    uint32_t made;          /* entries that have memory */
+    int64_t failed;         /* ns: when there was no memory for more; 0: never */
 };
 
 void df_cacher_init(struct df_cacher *cacher, struct df_segment *segment);
+void df_cacher_free(struct df_cacher *cacher);
 
 /* A mount (its index) is there: from now on its answers may be kept. */
 void df_cacher_mount(struct df_cacher *cacher, unsigned index);

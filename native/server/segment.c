@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "channel/cache.h"
 #include "channel/frames.h"
 #include "channel/link.h"
 #include "channel/map.h"
@@ -93,9 +94,9 @@ static struct df_segment plan(size_t cache_size, const struct df_frames *frames)
     s.ofds_at = aligned(s.mounts_at + DF_MOUNT_COUNT * sizeof(struct df_shared_mount));
     s.slots_at = aligned(s.ofds_at + DF_OFD_COUNT * sizeof(struct df_ofd));
     s.areas_at = aligned(s.slots_at + DF_SLOT_COUNT * sizeof(struct df_slot));
-    s.cache_at = s.areas_at + DF_SLOT_COUNT * sizeof(struct df_area);
-    s.cache_size = aligned(cache_size);
-    s.frames_at = df_huge_aligned(s.cache_at + s.cache_size);
+    s.cache_at = df_huge_aligned(s.areas_at + DF_SLOT_COUNT * sizeof(struct df_area));
+    s.cache_size = df_huge_aligned(cache_size);
+    s.frames_at = s.cache_at + s.cache_size;
     s.frames_size = frames->size;
     s.size = s.frames_at + s.frames_size;
     return s;
@@ -136,15 +137,20 @@ static int make_parts(const struct df_own_segment *own, const struct df_segment 
 }
 
 /* What clients look at without being asked: all of it, or there is no cache. The server writes all
- * over the answers, so it maps them here and not by a fault for each page. */
+ * over its own part, so it maps that here and not by a fault for each page. Answers and bytes are
+ * made when they are put in. */
 static void make_cache(const struct df_own_segment *own, struct df_segment *s,
                        const struct df_frames *frames)
 {
+    uint64_t tables = s->cache_size ? offsetof(struct df_cache, entries) : 0;
+
+    if (s->cache_size > 0)
+        df_room_make_huge((char *)own->segment + s->cache_at, DF_HUGE_SIZE);
     if (s->frames_size > 0)
         df_room_make_huge((char *)own->segment + s->frames_at, frames->bytes_at);
-    if (make(own, s->cache_at, s->cache_at + s->cache_size) == 0 &&
+    if (make(own, s->cache_at, s->cache_at + tables) == 0 &&
         (s->frames_size == 0 || make(own, s->frames_at, s->frames_at + frames->bytes_at) == 0) &&
-        df_room_make(own->segment, (char *)own->segment + s->cache_at, s->cache_size))
+        df_room_make(own->segment, (char *)own->segment + s->cache_at, tables))
         return;
     s->cache_size = s->frames_size = 0;
     atomic_init(&s->full, 1);

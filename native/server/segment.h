@@ -16,7 +16,7 @@ struct df_own_segment {
 };
 
 /* Makes the memfd, maps it, and starts the thread whose life stands for the server's. cache_size:
- * bytes of struct df_cache; frames_size: of frames, at least that many. 0: without. 0 or -errno.
+ * sizeof(struct df_cache); frames_size: of frames, at least that many. 0: without. 0 or -errno.
  * Clients may be let in afterwards. */
 int df_segment_create(struct df_own_segment *own, size_t cache_size, size_t frames_size);
 

@@ -396,6 +396,7 @@ int df_serve(const struct df_serve_options *options)
     df_segment_free(&server->own);
     df_files_free(&server->files);
     df_framer_free(&server->framer);
+    df_cacher_free(&server->cacher);
     for (unsigned i = 0; i < server->mount_count; i++)
         df_writeback_free(server->mounts[i].writeback.made);
     close(server->news);

@@ -19,7 +19,7 @@ from .test_lives import in_fork
 
 SOURCE = Path(__file__).with_name("sources") / "bounded_memory.c"
 MIB = 1 << 20
-FIXED = 11 * MIB  # what a server takes at its start, and not much more
+FIXED = 6 * MIB  # what a server takes at its start, and not much more
 
 
 @pytest.fixture(scope="session")
@@ -106,10 +106,20 @@ def test_files_that_there_is_no_memory_for_are_not_opened(memory, tmp_path):
 
 
 def test_without_memory_for_a_cache_there_is_none(memory, tmp_path):
-    memory(4 * MIB)
+    memory(3 * MIB // 2)
     with mounted(tmp_path) as mount:
         used_up(mount)
         assert mount.stats().hits == 0
+
+
+def test_answers_are_known_as_far_as_there_is_memory(memory, tmp_path):
+    memory(FIXED)
+    with mounted(tmp_path) as mount:
+        paths = [f"{mount.mountpoint}/{number}" for number in range(20000)]
+        assert not any(directfuse.path.exists(path) for path in paths)
+        before = mount.stats().hits
+        assert not any(directfuse.path.exists(path) for path in paths)
+        assert 0 < mount.stats().hits - before < len(paths)
 
 
 def test_a_run_says_it_once(memory, tmp_path):
