@@ -24,6 +24,24 @@ long dfi_copy_to(void *program, const void *from, size_t size)
     return is_user(program, size) && dfi_copy_some(program, from, size) == size ? 0 : -EFAULT;
 }
 
+typedef uint64_t word __attribute__((may_alias, aligned(1)));
+
+/* Where the NUL is, or `size`; by words, for each call with a path comes by here. */
+static size_t find_end(const char *text, size_t size)
+{
+    const word ones = UINT64_C(0x0101010101010101);
+    size_t at = 0;
+    for (; size - at >= sizeof(word); at += sizeof(word)) {
+        word bytes = *(const word *)(text + at);
+        word zeros = (bytes - ones) & ~bytes & ones << 7; /* its lowest bit is of the first NUL */
+        if (zeros != 0)
+            return at + (size_t)(__builtin_ctzll(zeros) / 8);
+    }
+    while (at < size && text[at] != '\0')
+        at++;
+    return at;
+}
+
 /* Page by page: the bytes behind the NUL need not be there. */
 long dfi_copy_path(char *to, const char *program, size_t size)
 {
@@ -36,10 +54,9 @@ long dfi_copy_path(char *to, const char *program, size_t size)
             part = 128;
         if (dfi_copy_from(to + done, program + done, part) < 0)
             return -EFAULT;
-        for (size_t i = done; i < done + part; i++) {
-            if (to[i] == '\0')
-                return (long)i;
-        }
+        size_t end = find_end(to + done, part);
+        if (end < part)
+            return (long)(done + end);
         done += part;
     }
     return -ENAMETOOLONG;

@@ -48,7 +48,10 @@ void *memset(void *to, int byte, size_t size)
 int memcmp(const void *left, const void *right, size_t size)
 {
     const unsigned char *a = left, *b = right;
-    for (size_t i = 0; i < size; i++) {
+    size_t i = 0;
+    while (size - i >= sizeof(word) && *(const word *)(a + i) == *(const word *)(b + i))
+        i += sizeof(word);
+    for (; i < size; i++) {
         if (a[i] != b[i])
             return a[i] < b[i] ? -1 : 1;
     }

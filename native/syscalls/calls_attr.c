@@ -9,7 +9,7 @@
 
 #include "core/calls.h"
 #include "core/fd.h"
-#include "syscalls/way.h"
+#include "syscalls/known.h"
 
 /* A call by one path: what is done for a mount, with `leg` and the arguments `a`. */
 #define DFI_BY_PATH(name, ...)                                                                     \
@@ -71,8 +71,26 @@ static long statx_leg(const struct dfi_leg *leg, int flags, unsigned mask, unsig
     return ret == 0 ? dfi_copy_to((void *)program, &stx, sizeof(stx)) : ret;
 }
 
-DFI_BY_PATH(stat, stat_leg(leg, a[1], 0))
-DFI_BY_PATH(lstat, stat_leg(leg, a[1], AT_SYMLINK_NOFOLLOW))
+static long stat_path(struct dfi_frame *frame, unsigned long program, int flags)
+{
+    struct dfi_way way;
+    long ret = dfi_way_begin(&way, frame);
+
+    if (ret < 0 || !dfi_known_stat(&way, (struct stat *)program, flags, &ret))
+        while (dfi_way_next(&way, &ret))
+            ret = stat_leg(&way.leg[0], program, flags);
+    return dfi_way_end(&way, ret);
+}
+
+long dfi_do_stat(struct dfi_frame *frame)
+{
+    return stat_path(frame, frame->args[1], 0);
+}
+
+long dfi_do_lstat(struct dfi_frame *frame)
+{
+    return stat_path(frame, frame->args[1], AT_SYMLINK_NOFOLLOW);
+}
 
 /* What shared memory has of an open file goes from there to the program: none of native/core's work
  * is needed for it, and it would take most of the time. */
@@ -120,19 +138,15 @@ static bool is_fstat(const unsigned long a[], unsigned long flags)
            dfi_copy_from(&first, (const void *)a[1], 1) == 0 && first == '\0';
 }
 
-static long dfi_do_stat_by_name(struct dfi_frame *frame);
-
-DFI_BY_PATH(stat_by_name, stat_leg(leg, a[2], (int)a[3]))
-
 long dfi_do_newfstatat(struct dfi_frame *frame)
 {
     const unsigned long *a = frame->args;
 
     if (!is_fstat(a, a[3]))
-        return dfi_do_stat_by_name(frame);
+        return stat_path(frame, a[2], (int)a[3]);
     if (!dfi_fd_is_ours(a[0]))
         return dfi_other_fd(a[0]);
-    return (int)a[3] == AT_EMPTY_PATH ? stat_open(a[0], a[2]) : dfi_do_stat_by_name(frame);
+    return (int)a[3] == AT_EMPTY_PATH ? stat_open(a[0], a[2]) : stat_path(frame, a[2], (int)a[3]);
 }
 
 static long dfi_do_statx_by_name(struct dfi_frame *frame);

@@ -132,6 +132,7 @@ static int take(struct dfi_way *way, struct dfi_leg *leg)
     if (len < 0)
         return (int)len;
     leg->path = leg->text;
+    leg->len = (uint32_t)len;
     if (leg->text[0] == '/')
         return leg->text[1] == 'p' || leg->text[1] == 'd' ? take_proc(way, leg) : 0;
     if (len == 0 && leg->dirfd == AT_FDCWD)

@@ -23,6 +23,7 @@ struct dfi_leg {
     bool empty;       /* it was another name for the descriptor in dirfd, as /dev/fd/5: the call is
                          to be made with AT_EMPTY_PATH */
     bool changed;     /* text is not what the caller wrote */
+    uint32_t len;     /* of text, if it is */
     signed char at;   /* argument with the directory; -1: the call has none */
     signed char name; /* argument with the path */
     char text[PATH_MAX];

@@ -10,6 +10,39 @@ _GIT = (
     "git init -q -b main r; cd r; for i in 1 2 3; do seq $i 99 >f$i; git add .; git commit -qm $i; done; "
 )
 
+# What is known already is answered by another way than what is asked for the first time.
+_STATS = r"""
+import ctypes, os, stat, subprocess
+os.makedirs("a/b"); open("a/b/f", "w").write("xyz"); os.symlink("b", "a/s"); os.symlink("f", "a/b/l")
+here, d, libc = os.getcwd(), os.open("a", os.O_RDONLY), ctypes.CDLL(None, use_errno=True)
+names = ["b/f", "b//f", "./b/f", "b/./f", "b/../b/f", "b/f/", "b", "b/", "b/.", "b/..", "s", "s/", "s/f",
+         "b/l", "s/l", "none", "none/x", "b/f/x", "b/.f", "b/..f", "b/f.", "", ".", "..", "../a/b/f",
+         "n" * 255, "n" * 256, "b/" * 900 + "f", "b/../" * 500 + "b/f"]
+def look(name, **how):
+    try:
+        st = os.stat(name, **how)
+    except OSError as error:
+        return error.errno
+    return oct(st.st_mode), st.st_uid, (st.st_nlink, st.st_size) if stat.S_ISREG(st.st_mode) else ""
+def all():
+    for name in names * 3:
+        for follow in (True, False):
+            how = {"follow_symlinks": follow}
+            print(name[:20], look("a/" + name, **how), look(f"{here}/a/{name}", **how),
+                  look(f"/{here}//a/{name}", **how), look(name, dir_fd=d, **how))
+all()
+os.chdir("a"); os.chdir(here)
+for change in ("chmod 600 a/b/f", "ln a/b/f a/none", "mv a/b a/c; ln -sn c a/b", "rm a/b; mkdir a/b", "rm a/c/f"):
+    subprocess.run(change, shell=True, check=True); all()
+open("a/b/f", "w"); all()
+room = ctypes.create_string_buffer(256)
+for _ in range(2):
+    for path, to in ((b"a/b/f", 16), (16, room), (b"a/b/f", -1), (None, room)):
+        path = ctypes.c_void_p(path) if isinstance(path, int) else path
+        to = ctypes.c_void_p(to) if isinstance(to, int) else to
+        print(libc.stat(path, to), ctypes.get_errno())
+"""
+
 #: Name -> a script for /bin/sh.
 MOUNT_SCRIPTS = {
     "redirections": (
@@ -24,6 +57,7 @@ MOUNT_SCRIPTS = {
         "mkdir d; mkfifo p q; exec 3<>p 4<>q; (cd d; echo in >&4; read x <&3; echo x >f; ls; ls ../e) & "
         "read x <&4; mv d e; echo go >&3; wait; ls e"
     ),
+    "stat of what is known": f"python3 - <<'E'{_STATS}E\n",
     "links": (
         "echo x >f; ln f g; ln -s f s; ln -s /nonexistent d; readlink s d; cat s; stat -c %h f; rm f; "
         "cat g; cat s; echo $?; mkdir t; ln -s ../g t/u; cat t/u; cp -P t/u t/v; readlink t/v; [ -L d ]; "
