@@ -33,7 +33,6 @@ IDENTITY = (
 )
 ATIME = "the kernel asks for attributes again after a read, we when their timeout has passed"
 INODE = "without use_ino st_ino is made from the path, behind the kernel it is the node's"
-EMULATED = "glibc writes zeros where posix_fallocate(3) is not supported; we say EOPNOTSUPP"
 
 COUNT = (
     "asked after the rename it counts a link of the file that was replaced; the kernel asks only "
@@ -72,7 +71,6 @@ INLINE_ALONE = [
     ("*", "test_time::test_read_updates_an_old_atime", ATIME),
     ("*", "test_rename::test_file_*[rename]", INODE),
     ("*", "test_rename::test_file_*[replace]", INODE),
-    ("*", "test_truncate::test_posix_fallocate_extends", EMULATED),
     ("fuse-overlayfs", "test_unlinked::test_file_replaced_by_rename_goes_on", COUNT),
     ("fuse2fs", "test_time::*", WHOLE_SECONDS),
     ("s3fs", "test_open::test_trunc_empties*", PAST_THE_END),
