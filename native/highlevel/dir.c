@@ -44,7 +44,8 @@ struct fill {
     uint32_t listing;    /* df_entry_cache_list_begin() */
     uint64_t dir_expiry; /* until when the directory is verified */
     uint32_t dir_len;    /* of the directory's path in `path`, without a slash */
-    ino_t dir_ino;       /* 0: ask the plugin's names */
+    ino_t dir_ino;       /* that stat shows */
+    ino_t dir_number;    /* from which those of its names are made */
     char path[PATH_MAX]; /* the directory's; a name is put behind it */
 };
 
@@ -135,26 +136,31 @@ static uint32_t child_path(struct fill *fill, const char *name, size_t len)
     return fill->dir_len + 1 + (uint32_t)len;
 }
 
+/* That of "..": the directory's path up to its last slash; the root is its own parent. */
+static ino_t parent_ino(struct fill *fill)
+{
+    struct df_highlevel *hl = fill->frame->hl;
+    const char *slash = memrchr(fill->path, '/', fill->dir_len);
+    bool top = !slash || slash == fill->path;
+    const char *path = top ? "/" : fill->path;
+    uint32_t len = top ? 1 : (uint32_t)(slash - fill->path);
+
+    return df_highlevel_ino(hl, path, len, df_entry_cache_key(&hl->cache, path, len));
+}
+
 /* The number that stat would show. */
 static __attribute__((noinline)) ino_t ino_of(struct fill *fill, const char *name, size_t len)
 {
     struct df_highlevel *hl = fill->frame->hl;
-    uint32_t path_len;
 
-    if (len == 1 && name[0] == '.')
-        return fill->dir_ino;
-    if (is_dots(name, len)) { /* the path up to its last slash; the root is its own parent */
-        const char *slash = memrchr(fill->path, '/', fill->dir_len);
-        path_len = slash ? (uint32_t)(slash - fill->path) : 0;
-    } else {
-        path_len = child_path(fill, name, len);
-        if (path_len == 0)
-            return DF_UNKNOWN_INO;
-    }
-    const char *path = path_len ? fill->path : "/";
-    path_len = path_len ? path_len : 1;
-    return df_open_paths_ino(&hl->open_paths, path, path_len,
-                             df_entry_cache_key(&hl->cache, path, path_len));
+    if (is_dots(name, len))
+        return len == 1 ? fill->dir_ino : parent_ino(fill);
+    uint32_t path_len = child_path(fill, name, len);
+    if (path_len == 0)
+        return DF_UNKNOWN_INO;
+    return df_open_paths_ino(&hl->open_paths,
+                             df_number_below(&hl->open_paths.numbers, fill->dir_number, name, len),
+                             df_entry_cache_key(&hl->cache, fill->path, path_len));
 }
 
 /* Attributes that came with a name, as good as a lookup's. */
@@ -230,6 +236,8 @@ static int begin(struct fill *fill, struct df_frame *frame, struct df_open_path 
     fill->given_numbers = frame->hl->config.use_ino;
     fill->learns = frame->hl->caches;
     fill->dir_ino = node->ino;
+    if (!fill->given_numbers)
+        fill->dir_number = df_number_of(&frame->hl->open_paths.numbers, node->path, node->len);
     fill->dir_len = node->len > 1 ? node->len : 0;
     memcpy(fill->path, node->path, fill->dir_len);
     df_entry_cache_look(cache, df_open_path_key(node), frame->now, &entry);

@@ -177,7 +177,7 @@ static void settle(struct df_highlevel *hl, const struct fuse_conn_info *conn)
     hl->negative_ns = nanoseconds(config->negative_timeout);
     hl->caches = hl->entry_ns || hl->attr_ns || hl->negative_ns;
     hl->overrides = config->set_mode || config->set_uid || config->set_gid;
-    hl->open_paths.numbers = !config->use_ino;
+    hl->open_paths.gives_numbers = !config->use_ino;
     hl->want = conn->want;
     hl->fs.writes_back = conn->want & FUSE_CAP_WRITEBACK_CACHE;
     hl->max_read = request_limit(conn->max_read, session->max_read);

@@ -435,6 +435,14 @@ int df_walk_may_create(struct df_frame *frame, const struct df_place *place);
 /* Configured owner and mode in place of the plugin's. */
 void df_highlevel_override(const struct df_frame *frame, struct stat *st);
 
+/* The inode number of a path, without use_ino. */
+static inline ino_t df_highlevel_ino(struct df_highlevel *hl, const char *path, uint32_t len,
+                                     struct df_path_hash key)
+{
+    ino_t number = df_number_of(&hl->open_paths.numbers, path, len);
+    return df_open_paths_ino(&hl->open_paths, number, key);
+}
+
 /* The plugin's answer as stat(2) reports it; -EIO when it makes no sense. `node`: of the open file
  * it was asked of, or NULL: of the path. */
 static inline int df_highlevel_fix_stat(const struct df_frame *frame, struct df_open_path *node,
@@ -446,7 +454,7 @@ static inline int df_highlevel_fix_stat(const struct df_frame *frame, struct df_
     if (DF_UNLIKELY(!(st->st_mode & S_IFMT) || st->st_size < 0))
         return -EIO;
     if (!hl->config.use_ino)
-        st->st_ino = node ? node->ino : df_open_paths_ino(&hl->open_paths, path, len, key);
+        st->st_ino = node ? node->ino : df_highlevel_ino(hl, path, len, key);
     if (st->st_blksize == 0)
         st->st_blksize = 4096;
     if (DF_UNLIKELY(hl->overrides))

@@ -10,11 +10,6 @@
 
 #include "paths/open_paths_table.h"
 
-/* Inode numbers come from a seed of their own, the same in every mount: a path shows the same
- * number after the next mount. */
-static const struct df_path_seed ino_seed = {
-    {0x9e3779b97f4a7c15, 0xd1b54a32d192ed03, 0x8cb92ba72f3d8dd7, 0xabc98388fb8fac03}};
-
 void df_open_paths_init(struct df_open_paths *table, const struct df_path_seed *seed)
 {
     memset(table, 0, sizeof(*table));
@@ -65,6 +60,7 @@ void df_open_paths_destroy(struct df_open_paths *table)
     pthread_cond_destroy(&table->gate_open);
     pthread_mutex_destroy(&table->displaced_lock);
     pthread_mutex_destroy(&table->kept_lock);
+    df_numbers_destroy(&table->numbers);
 }
 
 uint32_t df_open_paths_count(struct df_open_paths *table)
@@ -78,21 +74,14 @@ uint32_t df_open_paths_count(struct df_open_paths *table)
 
 /* ---- inode numbers ---- */
 
-static ino_t ino_of_path(const char *path, uint32_t len)
-{
-    ino_t ino = df_path_hash(&ino_seed, path, len).low;
-    return ino < 2 ? ino + 2 : ino; /* 0 means "none" to readdir(3) */
-}
-
 static bool has_key(const struct df_open_path *node, struct df_path_hash key)
 {
     return df_path_hash_equal(df_open_path_key(node), key);
 }
 
-ino_t df_open_paths_ino(struct df_open_paths *table, const char *path, uint32_t len,
-                        struct df_path_hash key)
+ino_t df_open_paths_ino(struct df_open_paths *table, ino_t number, struct df_path_hash key)
 {
-    ino_t ino = ino_of_path(path, len);
+    ino_t ino = number;
 
     if (atomic_load(&table->displaced_count) == 0)
         return ino;
@@ -109,18 +98,19 @@ ino_t df_open_paths_ino(struct df_open_paths *table, const char *path, uint32_t 
     return ino;
 }
 
-void df_open_paths_place_ino(struct df_open_paths *table, struct df_open_path *node)
+void df_open_paths_place_ino(struct df_open_paths *table, struct df_open_path *node, ino_t number)
 {
-    if (!table->numbers || node->displaced)
+    if (!table->gives_numbers)
         return;
-    if (!node->removed && !df_open_path_is_hidden(node) &&
-        node->ino == ino_of_path(node->path, node->len))
+    if (!atomic_load(&node->removed) && !df_open_path_is_hidden(node) && node->ino == number)
         return;
     pthread_mutex_lock(&table->displaced_lock);
-    node->displaced = true;
-    node->next_displaced = table->displaced;
-    table->displaced = node;
-    atomic_fetch_add(&table->displaced_count, 1);
+    if (!node->displaced) {
+        node->displaced = true;
+        node->next_displaced = table->displaced;
+        table->displaced = node;
+        atomic_fetch_add(&table->displaced_count, 1);
+    }
     pthread_mutex_unlock(&table->displaced_lock);
 }
 
@@ -264,9 +254,10 @@ static struct df_open_path *add(struct df_open_paths *table, struct df_open_path
     df_open_path_set(node, path, len, key);
     grow(shard);
     node->serial = atomic_fetch_add_explicit(&serials, 1, memory_order_relaxed) + 1;
-    node->ino = table->numbers ? df_open_paths_ino(table, path, len, key) : 0;
+    ino_t number = table->gives_numbers ? df_number_of(&table->numbers, path, len) : 0;
+    node->ino = number ? df_open_paths_ino(table, number, key) : 0;
     df_open_paths_chain(shard, node, key);
-    df_open_paths_place_ino(table, node);
+    df_open_paths_place_ino(table, node, number);
     return node;
 }
 
@@ -434,18 +425,12 @@ int df_open_path_reserve(struct df_open_paths *table, struct df_open_path *node,
     return 0;
 }
 
-/* Its path is no longer that of its number: where numbers are invented, another object's name. */
-static bool has_moved(const struct df_open_paths *table, const struct df_open_path *node)
-{
-    return table->numbers && node->ino != ino_of_path(node->path, node->len);
-}
-
 void df_open_paths_release(struct df_open_paths *table, struct df_open_path *node)
 {
-    if (atomic_load(&table->keeps) && (node->removed || has_moved(table, node)))
+    if (atomic_load(&table->keeps) && node->removed)
         df_open_paths_keep_no_more(table, node);
-    if (atomic_load(&node->refs) > 1) /* somebody has it open under its old number */
-        df_open_paths_place_ino(table, node);
+    if (table->gives_numbers && atomic_load(&node->refs) > 1) /* somebody has it open */
+        df_open_paths_place_ino(table, node, df_number_of(&table->numbers, node->path, node->len));
     df_path_lock_end_write(&node->lock);
     df_open_paths_put(table, node);
 }

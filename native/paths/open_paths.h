@@ -33,6 +33,7 @@
 
 #include "host/path_hash.h"
 #include "paths/lock.h"
+#include "paths/numbers.h"
 
 #define DF_OPEN_PATHS_SHARDS 64
 #define DF_OPEN_PATHS_CHAINS 4 /* of a shard, at first */
@@ -54,7 +55,7 @@ struct df_open_path {
     bool kept_again;        /* under kept_lock: closed again since it was looked at */
 
     uint64_t serial; /* no other node of the process has or had it; fixed */
-    ino_t ino;       /* number made from the path it had when it was entered, or 0; fixed */
+    ino_t ino;       /* of numbers.h; 0: the plugin's. Fixed once it is open */
     struct df_open_path *next_displaced;
 
     /* Changed under lock (write) and shard; the key also to be read without: df_open_path_key(). */
@@ -81,7 +82,8 @@ struct df_open_paths_shard {
 struct df_open_paths {
     struct df_open_paths_shard shards[DF_OPEN_PATHS_SHARDS];
     const struct df_path_seed *seed; /* of the keys: the entry cache's */
-    bool numbers;                    /* invent inode numbers; fixed before the first open */
+    bool gives_numbers;              /* inode numbers; fixed before the first open */
+    struct df_numbers numbers;       /* of paths; written under rename_lock */
 
     pthread_mutex_t rename_lock;
 
@@ -187,10 +189,9 @@ static inline struct df_path_hash df_open_path_key(const struct df_open_path *no
     return key;
 }
 
-/* The inode number to show for a path when the plugin has none: of the open file there, or made
- * from the path so that no other open file shows the same. */
-ino_t df_open_paths_ino(struct df_open_paths *table, const char *path, uint32_t len,
-                        struct df_path_hash key);
+/* The inode number to show for a path when the plugin has none: of the open file there, or
+ * `number`, which numbers.h has for the path, so that no other open file shows the same. */
+ino_t df_open_paths_ino(struct df_open_paths *table, ino_t number, struct df_path_hash key);
 
 /* Sleeps while a rename concerns the path; true if it had to. `alone` and `base` as in enter. Not
  * with a write lock in hand. */

@@ -238,6 +238,34 @@ static int reserve_all(struct df_rename *rename)
     return result;
 }
 
+/* Open files keep the numbers they have: who shows another than its path is listed, before all is
+ * forgotten and, if it was opened meanwhile, afterwards. */
+static void list_open_files(struct df_open_paths *table)
+{
+    static const struct df_numbers none;
+
+    for (int i = 0; i < DF_OPEN_PATHS_SHARDS; i++) {
+        struct df_open_paths_shard *shard = &table->shards[i];
+        pthread_mutex_lock(&shard->lock);
+        for (uint32_t j = 0; j < shard->chain_count; j++)
+            for (struct df_open_path *node = shard->chains[j]; node; node = node->next)
+                df_open_paths_place_ino(table, node, df_number_of(&none, node->path, node->len));
+        pthread_mutex_unlock(&shard->lock);
+    }
+}
+
+static int reserve_numbers(struct df_open_paths *table)
+{
+    int result = table->gives_numbers ? df_numbers_reserve(&table->numbers) : 0;
+
+    if (result != -ENOSPC)
+        return result;
+    list_open_files(table);
+    df_numbers_forget(&table->numbers);
+    list_open_files(table);
+    return 0;
+}
+
 int df_open_paths_rename_begin(struct df_open_paths *table, struct df_rename *rename,
                                const char *from, uint32_t from_len, const char *to, uint32_t to_len)
 {
@@ -245,9 +273,12 @@ int df_open_paths_rename_begin(struct df_open_paths *table, struct df_rename *re
         .table = table, .from = from, .to = to, .from_len = from_len, .to_len = to_len};
     rename->nodes = rename->first;
     rename->room = sizeof(rename->first) / sizeof(rename->first[0]);
+    int result = reserve_numbers(table);
+    if (result)
+        return result;
     publish(rename);
     for (;;) {
-        int result = collect(rename);
+        result = collect(rename);
         if (result == 0) {
             lock_all(rename);
             /* Either may have been removed, or hidden, while we waited for it. */
@@ -323,16 +354,34 @@ static bool is_node_in(const struct df_open_path *node, const char *top, uint32_
 }
 
 /* Nothing is open at either path, or below: their nodes were entered for this rename. Who comes for
- * one from now on waits for it, and finds a path that is as good as a new one. */
+ * one from now on waits for it, and finds one that is as good as new, with the path's number. */
 static bool is_unopened(const struct df_rename *rename)
 {
     return rename->count == 2 && atomic_load(&rename->nodes[0]->refs) == 1 &&
            atomic_load(&rename->nodes[1]->refs) == 1;
 }
 
+static void exchange_numbers(struct df_rename *rename, bool unopened)
+{
+    struct df_open_path *from = rename->nodes[0], *to = rename->nodes[1];
+    ino_t number = from->ino;
+
+    if (!rename->table->gives_numbers)
+        return;
+    df_numbers_exchange(&rename->table->numbers, rename->from, rename->from_len, rename->to,
+                        rename->to_len);
+    if (unopened) {
+        from->ino = to->ino;
+        to->ino = number;
+    }
+}
+
 void df_open_paths_renamed(struct df_rename *rename)
 {
-    if (is_unopened(rename))
+    bool unopened = is_unopened(rename);
+
+    exchange_numbers(rename, unopened);
+    if (unopened)
         return;
     for (uint32_t i = 0; i < rename->count; i++) {
         if (is_node_in(rename->nodes[i], rename->to, rename->to_len))
@@ -346,7 +395,10 @@ void df_open_paths_renamed(struct df_rename *rename)
 
 void df_open_paths_exchanged(struct df_rename *rename)
 {
-    if (is_unopened(rename))
+    bool unopened = is_unopened(rename);
+
+    exchange_numbers(rename, unopened);
+    if (unopened)
         return;
     for (uint32_t i = 0; i < rename->count; i++) {
         struct df_open_path *node = rename->nodes[i];

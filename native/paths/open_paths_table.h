@@ -30,7 +30,7 @@ struct df_open_path *df_open_paths_get(struct df_open_paths *table, const char *
 struct df_open_path *df_open_paths_find(struct df_open_paths *table, const char *path, uint32_t len,
                                         struct df_path_hash key);
 
-/* Under the write lock: lists the node when its number no longer is the one of its path. */
-void df_open_paths_place_ino(struct df_open_paths *table, struct df_open_path *node);
+/* Under the write lock or the shard's: lists the node when its number is not that of its path. */
+void df_open_paths_place_ino(struct df_open_paths *table, struct df_open_path *node, ino_t number);
 
 #endif

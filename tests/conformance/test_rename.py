@@ -36,6 +36,49 @@ def test_file_over_a_file(fs, call):
     assert fs.data(target) == b"source"
 
 
+def test_new_file_of_the_old_name_is_another_inode(fs):
+    path, other = fs.make("f"), fs.path("g")
+    for _ in range(3):
+        moved = fs.os.stat(path)
+        fs.os.rename(path, other)
+        made = fs.os.stat(fs.make("f"))
+        assert os.path.samestat(fs.os.stat(other), moved)
+        assert not os.path.samestat(made, moved)
+        assert os.path.samestat(fs.os.stat(path), made)
+
+
+def test_inodes_below_a_moved_directory_stay(fs):
+    fs.mkdir("d")
+    fs.mkdir("d/e")
+    paths = ["", "/f", "/e", "/e/g"]
+    for path in ("d/f", "d/e/g"):
+        fs.make(path)
+    before = [fs.os.stat(fs.path("d") + path) for path in paths]
+    fs.os.rename(fs.path("d"), fs.path("moved"))
+    for path, status in zip(paths, before, strict=True):
+        assert os.path.samestat(fs.os.stat(fs.path("moved") + path), status)
+    fs.mkdir("d")
+    assert not os.path.samestat(fs.os.stat(fs.path("d")), before[0])
+
+
+def test_entries_of_a_moved_directory_have_their_inodes(fs):
+    fs.mkdir("d")
+    fs.os.rename(fs.make("d/f"), fs.path("d/g"))
+    before = fs.os.stat(fs.path("d/g"))
+    fs.os.rename(fs.path("d"), fs.path("moved"))
+    with fs.os.scandir(fs.path("moved")) as entries:
+        assert [entry.inode() for entry in entries] == [before.st_ino]
+
+
+def test_open_file_keeps_its_inode_through_renames(fs):
+    fd = fs.open(fs.make("f"))
+    before = fs.os.fstat(fd)
+    for source, target in [("f", "g"), ("g", "h"), ("h", "f")]:
+        fs.os.rename(fs.path(source), fs.path(target))
+        assert os.path.samestat(fs.os.fstat(fd), before)
+        assert os.path.samestat(fs.os.stat(fs.path(target)), before)
+
+
 def test_target_is_never_missing_from_the_listing(fs):
     target = fs.make("g")
     for number in range(20):

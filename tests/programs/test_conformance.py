@@ -32,7 +32,6 @@ IDENTITY = (
     "kernel with that of its daemon, here root's"
 )
 ATIME = "the kernel asks for attributes again after a read, we when their timeout has passed"
-INODE = "without use_ino st_ino is made from the path, behind the kernel it is the node's"
 
 COUNT = (
     "asked after the rename it counts a link of the file that was replaced; the kernel asks only "
@@ -69,8 +68,6 @@ INLINE_ALONE = [
     ("mount.posixovl", "test_permission::*", IDENTITY),
     ("*", "test_acl::test_acl_lets_a_user_in", STALE),
     ("*", "test_time::test_read_updates_an_old_atime", ATIME),
-    ("*", "test_rename::test_file_*[rename]", INODE),
-    ("*", "test_rename::test_file_*[replace]", INODE),
     ("fuse-overlayfs", "test_unlinked::test_file_replaced_by_rename_goes_on", COUNT),
     ("fuse2fs", "test_time::*", WHOLE_SECONDS),
     ("s3fs", "test_open::test_trunc_empties*", PAST_THE_END),
