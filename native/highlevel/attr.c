@@ -496,6 +496,8 @@ static ssize_t readlink_where(struct df_frame *frame, const struct df_where *whe
         result = -ENOSYS;
     if (result == 0)
         result = df_place_result(frame, &place, ops->readlink(place.path, target, sizeof(target)));
+    if (result == 0)
+        df_highlevel_accessed(frame->hl, place.key);
     df_walk_end(frame, &place);
     if (result)
         return result;

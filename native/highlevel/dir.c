@@ -265,6 +265,7 @@ static int list(struct df_frame *frame, struct df_file *file, struct fill *fill,
                                  offset, &fi.info, hl->plus ? FUSE_READDIR_PLUS : 0);
         df_entry_cache_list_end(&hl->cache);
         df_frame_turn_over(frame, &turn);
+        df_highlevel_accessed(hl, df_open_path_key(node));
     }
     df_frame_unhold(frame, node);
     return result || fill->stopped >= 0 ? result : fill->stopped;

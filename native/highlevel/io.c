@@ -100,6 +100,8 @@ ssize_t df_highlevel_read(struct df_fs *fs, struct df_call *call, struct df_file
     else
         result = -ENOSYS;
     df_handle_unhold(&frame, file);
+    if (hl->attr_ns)
+        df_highlevel_accessed(hl, df_open_path_key(df_handle_of(file)->node));
     df_frame_leave(&frame);
     return result;
 }

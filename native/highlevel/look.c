@@ -64,6 +64,18 @@ int df_walk_may(struct df_frame *frame, struct df_place *place, int mask)
     return df_frame_checks(frame) ? df_walk_permit(frame, place, mask) : 0;
 }
 
+/* Of the attributes what decides about permission, the rest perhaps of before it was read. */
+static int look_at_rights(struct df_frame *frame, struct df_place *place)
+{
+    struct df_entry *entry = &place->entry;
+
+    df_walk_recall(frame, place);
+    if (entry->kind == DF_ENTRY_PRESENT && entry->lasting &&
+        df_entry_cache_stat(&frame->hl->cache, place->key, entry, place->st))
+        return 0;
+    return df_walk_look(frame, place, true);
+}
+
 /* Mode bits change behind cached attributes: what they refuse is asked once more, as
  * fuse_permission() does. */
 int df_walk_permit(struct df_frame *frame, struct df_place *place, int mask)
@@ -71,7 +83,7 @@ int df_walk_permit(struct df_frame *frame, struct df_place *place, int mask)
     int result;
 
     for (;;) {
-        result = df_walk_look(frame, place, true);
+        result = look_at_rights(frame, place);
         if (result == 0 && place->entry.kind != DF_ENTRY_PRESENT)
             result = -ENOENT;
         if (result)

@@ -360,6 +360,13 @@ static inline void df_handle_changed(const struct df_frame *frame, struct df_fil
                                          df_open_path_key(df_handle_of(file)->node));
 }
 
+/* It was read: its times are no longer known. On a mount that is read-only nobody changes them. */
+static inline void df_highlevel_accessed(struct df_highlevel *hl, struct df_path_hash key)
+{
+    if (hl->attr_ns && !hl->session->readonly)
+        df_entry_cache_accessed(&hl->cache, key);
+}
+
 /* ---- walking ---- */
 
 enum {                          /* how to walk */

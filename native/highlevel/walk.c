@@ -131,6 +131,7 @@ static __attribute__((noinline)) int follow(struct walk *walk)
     int result = ops->readlink(place->path, target, sizeof(target));
     if (result)
         return df_place_result(walk->frame, place, result);
+    df_highlevel_accessed(walk->frame->hl, place->key);
     target[PATH_MAX] = '\0';
     size_t len = strlen(target);
     if (len == 0)

@@ -32,7 +32,7 @@ static off_t size_now(struct access *access)
 
     df_frame_clock(frame);
     df_entry_cache_look(&hl->cache, key, frame->now, &entry);
-    if (entry.attributes && !atomic_load(&handle->node->removed) &&
+    if (entry.lasting && !atomic_load(&handle->node->removed) &&
         df_entry_cache_stat(&hl->cache, key, &entry, &st))
         return st.st_size;
     if (!hl->ops.getattr)

@@ -3,11 +3,12 @@
  *
  * The state word of a slot:
  *
- *     63           32 31                    2  1     0
- *     | generation    | count of changes     | bare | busy |
+ *     63           32 31                    3  2      1      0
+ *     | generation    | count of changes     | aged | bare | busy |
  *
  *   busy        a store is writing the slot's other words
  *   bare        the attributes were forgotten
+ *   aged        the times among them were
  *   generation  of the cache when the content was fetched; another one: the content is dead
  *
  * A reader copies words and believes them when the state is unchanged behind them. A forget is one
@@ -26,7 +27,8 @@
 enum {
     STATE_BUSY = 1 << 0,
     STATE_BARE = 1 << 1,
-    STATE_STEP = 1 << 2, /* one change */
+    STATE_AGED = 1 << 2,
+    STATE_STEP = 1 << 3, /* one change */
 };
 
 /* The words of a slot behind its state. */
@@ -90,7 +92,7 @@ static inline uint64_t bump(uint64_t state, uint32_t generation)
 /* The same, with a new content or none. */
 static inline uint64_t settle(uint64_t state, uint32_t generation)
 {
-    return bump(state & ~(uint64_t)(STATE_BUSY | STATE_BARE), generation);
+    return bump(state & ~(uint64_t)(STATE_BUSY | STATE_BARE | STATE_AGED), generation);
 }
 
 static inline bool holds(const struct df_entry_slot *slot, struct df_path_hash key)
@@ -143,7 +145,8 @@ void df_entry_cache_look(struct df_entry_cache *cache, struct df_path_hash key, 
     entry->mode = (mode_t)mode;
     entry->ino = ino;
     entry->expiry = expiry;
-    entry->attributes = mode != 0 && attributes > now && !(state & STATE_BARE);
+    entry->lasting = mode != 0 && attributes > now && !(state & STATE_BARE);
+    entry->attributes = entry->lasting && !(state & STATE_AGED);
     if (expiry > now)
         entry->kind = mode ? DF_ENTRY_PRESENT : DF_ENTRY_ABSENT;
 }
@@ -277,7 +280,7 @@ bool df_entry_cache_forget(struct df_entry_cache *cache, struct df_path_hash key
     return held && state >> 32 == atomic_load_explicit(&cache->generation, memory_order_relaxed);
 }
 
-void df_entry_cache_forget_attributes(struct df_entry_cache *cache, struct df_path_hash key)
+static void mark(struct df_entry_cache *cache, struct df_path_hash key, uint64_t bit)
 {
     struct df_entry_slot *slot = slot_of(cache, key);
     uint64_t state = atomic_load_explicit(&slot->state, memory_order_acquire), next;
@@ -286,9 +289,23 @@ void df_entry_cache_forget_attributes(struct df_entry_cache *cache, struct df_pa
     do {
         next = bump(state, (uint32_t)(state >> 32));
         if (holds(slot, key))
-            next |= STATE_BARE;
+            next |= bit;
     } while (!atomic_compare_exchange_weak_explicit(&slot->state, &state, next,
                                                     memory_order_acq_rel, memory_order_acquire));
+}
+
+void df_entry_cache_forget_attributes(struct df_entry_cache *cache, struct df_path_hash key)
+{
+    mark(cache, key, STATE_BARE);
+}
+
+void df_entry_cache_accessed(struct df_entry_cache *cache, struct df_path_hash key)
+{
+    const struct df_entry_slot *slot = slot_of(cache, key);
+    uint64_t state = atomic_load_explicit(&slot->state, memory_order_acquire);
+
+    if (state >> 32 && !(state & (STATE_BARE | STATE_AGED)) && holds(slot, key))
+        mark(cache, key, STATE_AGED);
 }
 
 void df_entry_cache_flush(struct df_entry_cache *cache)

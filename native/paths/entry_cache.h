@@ -55,7 +55,8 @@ struct df_entry {
     struct df_entry_ticket ticket; /* always valid */
     enum df_entry_kind kind;       /* by the entry's own expiry */
     bool attributes;               /* attributes are stored and live, whatever the kind says */
-    mode_t mode;                   /* PRESENT: the type; permission bits only if `attributes` */
+    bool lasting;                  /* those that df_entry_cache_accessed() leaves are */
+    mode_t mode;                   /* PRESENT: the type; permission bits only if `lasting` */
     ino_t ino;                     /* PRESENT */
     uint64_t expiry;               /* PRESENT or ABSENT: when that ends */
 };
@@ -74,7 +75,7 @@ static inline struct df_path_hash df_entry_cache_key(const struct df_entry_cache
 void df_entry_cache_look(struct df_entry_cache *cache, struct df_path_hash key, uint64_t now,
                          struct df_entry *entry);
 
-/* The attributes that the look saw; false when the slot has changed since. */
+/* The attributes that the look saw, live or not; false when the slot has changed since. */
 bool df_entry_cache_stat(struct df_entry_cache *cache, struct df_path_hash key,
                          const struct df_entry *entry, struct stat *st);
 
@@ -98,6 +99,10 @@ bool df_entry_cache_forget(struct df_entry_cache *cache, struct df_path_hash key
 
 /* Forgets the attributes alone: the object has changed, its name has not. */
 void df_entry_cache_forget_attributes(struct df_entry_cache *cache, struct df_path_hash key);
+
+/* The object was read: its times are no longer known, what else is known of it is. Cheap when they
+ * are not in any case. An answer that is on its way is believed, as if it had come before. */
+void df_entry_cache_accessed(struct df_entry_cache *cache, struct df_path_hash key);
 
 /* Forgets everything: a directory was renamed, and nobody can enumerate what was below. */
 void df_entry_cache_flush(struct df_entry_cache *cache);

@@ -150,6 +150,32 @@ static void forgetting_is_exact(void **state)
     assert_int_equal(look("/b", 0), DF_ENTRY_UNKNOWN);
 }
 
+static void what_is_read_keeps_what_is_not_a_time(void **state)
+{
+    (void)state;
+    keep("/a", 100, 100);
+    df_entry_cache_accessed(&cache, key("/b"));
+    look("/a", 0);
+    assert_true(entry.attributes);
+    df_entry_cache_accessed(&cache, key("/a"));
+    assert_int_equal(look("/a", 0), DF_ENTRY_PRESENT);
+    assert_false(entry.attributes);
+    assert_true(entry.lasting);
+    assert_true(df_entry_cache_stat(&cache, key("/a"), &entry, &st));
+    assert_int_equal(st.st_mode, file.st_mode);
+    look("/a", 100);
+    assert_false(entry.lasting);
+
+    look("/a", 0);
+    df_entry_cache_store(&cache, key("/a"), entry.ticket, &file, 100, 100);
+    look("/a", 0);
+    assert_true(entry.attributes);
+    df_entry_cache_accessed(&cache, key("/a"));
+    df_entry_cache_forget_attributes(&cache, key("/a"));
+    look("/a", 0);
+    assert_false(entry.lasting);
+}
+
 static void two_paths_of_one_slot_take_turns(void **state)
 {
     (void)state;
@@ -286,6 +312,7 @@ int main(void)
         TEST(absence_is_known_too),
         TEST(an_answer_older_than_a_change_is_not_stored),
         TEST(forgetting_is_exact),
+        TEST(what_is_read_keeps_what_is_not_a_time),
         TEST(two_paths_of_one_slot_take_turns),
         TEST(a_listing_notices_what_is_forgotten_meanwhile),
         TEST(threads_never_see_half_an_entry),

@@ -405,6 +405,30 @@ static void attributes_are_set_in_libfuses_order_and_by_handle(void **state)
     rig_end(rig);
 }
 
+static void a_read_ends_the_belief_in_times(void **state)
+{
+    char buf[4];
+
+    (void)state;
+    for (int readonly = 0; readonly < 2; readonly++) {
+        struct rig *rig = rig_new();
+        rig->session.readonly = readonly;
+        assert_int_equal(rig_start(rig), 0);
+        assert_int_equal(rig_open(rig, "/dir/file", O_RDONLY, 0, &file), 0);
+        assert_int_equal(rig_stat(rig, "/dir/file", &st), 0);
+        rig_total(rig);
+        assert_int_equal(rig_stat(rig, "/dir/file", &st), 0);
+        assert_int_equal(rig_count(rig, RAM_GETATTR), 0);
+        assert_int_equal(rig_pread(rig, &file, buf, sizeof(buf), 0), 4);
+        assert_int_equal(rig_pread(rig, &file, buf, sizeof(buf), 4), 4);
+        assert_int_equal(rig_count(rig, RAM_GETATTR), 0);
+        assert_int_equal(rig_stat(rig, "/dir/file", &st), 0);
+        assert_int_equal(rig_count(rig, RAM_GETATTR), !readonly);
+        rig_close(rig, &file);
+        rig_end(rig);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -423,6 +447,7 @@ int main(void)
         cmocka_unit_test(sync_without_an_operation_succeeds),
         cmocka_unit_test(writing_takes_setuid_from_others_files),
         cmocka_unit_test(attributes_are_set_in_libfuses_order_and_by_handle),
+        cmocka_unit_test(a_read_ends_the_belief_in_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,7 +31,6 @@ IDENTITY = (
     "inline the program works with the identity of its caller (docs/decisions/004), behind the "
     "kernel with that of its daemon, here root's"
 )
-ATIME = "the kernel asks for attributes again after a read, we when their timeout has passed"
 
 COUNT = (
     "asked after the rename it counts a link of the file that was replaced; the kernel asks only "
@@ -67,7 +66,6 @@ INLINE_ALONE = [
     ("fuse-overlayfs", "test_permission::*", IDENTITY),
     ("mount.posixovl", "test_permission::*", IDENTITY),
     ("*", "test_acl::test_acl_lets_a_user_in", STALE),
-    ("*", "test_time::test_read_updates_an_old_atime", ATIME),
     ("fuse-overlayfs", "test_unlinked::test_file_replaced_by_rename_goes_on", COUNT),
     ("fuse2fs", "test_time::*", WHOLE_SECONDS),
     ("s3fs", "test_open::test_trunc_empties*", PAST_THE_END),
