@@ -38,6 +38,12 @@ static inline void df_call_start(struct df_call *call, struct df_thread *thread,
     atomic_store_explicit(&call->state, 0, memory_order_relaxed);
 }
 
+/* The call is made with the process's own rights, as are then the plugin's system calls. */
+static inline bool df_caller_is_process(const struct df_call *call)
+{
+    return !call->thread->caller;
+}
+
 /* Gives the calling thread an identity of its own; NULL: back to the process's. `caller` is the
  * owner's and must live until it is taken back. Returns 0 or -ENOMEM. */
 DF_PRIVATE_EXPORT int df_caller_set(const struct df_caller *caller);

@@ -265,6 +265,7 @@ struct target {
     const char *path;
     struct fuse_file_info *fi;
     mode_t mode; /* its type, and permission bits if they were asked for */
+    bool strips; /* nobody asked for the mode: it goes without setuid and setgid */
 };
 
 static int set_owner(const struct fuse_operations *ops, const struct target *target,
@@ -295,15 +296,18 @@ static int set_times(const struct fuse_operations *ops, const struct target *tar
 }
 
 /* In libfuse's order: mode, owner, size, times; the first that fails ends it. */
-static int apply(const struct fuse_operations *ops, const struct target *target,
+static int apply(const struct df_frame *frame, const struct target *target,
                  const struct df_setattr *set)
 {
+    const struct fuse_operations *ops = &frame->hl->ops;
     int result = 0;
 
     if (set->valid & DF_SET_MODE)
         result = ops->chmod
                      ? ops->chmod(target->path, (target->mode & S_IFMT) | set->mode, target->fi)
                      : -ENOSYS;
+    if (target->strips)
+        result = df_permission_stripped(frame->call, result);
     if (result == 0 && set->valid & (DF_SET_UID | DF_SET_GID))
         result = set_owner(ops, target, set);
     if (result == 0 && set->valid & DF_SET_SIZE)
@@ -355,6 +359,11 @@ static int prepare(struct df_frame *frame, const struct stat *st, bool by_name,
     return result;
 }
 
+static bool adds_mode(const struct df_setattr *given, const struct df_setattr *set)
+{
+    return set->valid & ~given->valid & DF_SET_MODE;
+}
+
 static bool needs_attributes(const struct df_frame *frame, const struct df_setattr *set)
 {
     return df_frame_checks(frame) || takes_privileges(frame, S_IFREG, set);
@@ -362,10 +371,10 @@ static bool needs_attributes(const struct df_frame *frame, const struct df_setat
 
 /* A change of size waits for writes, which wait for it (O_APPEND finds the end by getattr). */
 static int apply_to_place(struct df_frame *frame, const struct df_place *place,
-                          const struct df_setattr *set)
+                          const struct df_setattr *set, bool strips)
 {
     struct df_open_paths *table = &frame->hl->open_paths;
-    struct target target = {.path = place->path, .mode = place->entry.mode};
+    struct target target = {.path = place->path, .mode = place->entry.mode, .strips = strips};
     struct df_open_path *node = NULL;
     int result = 0;
 
@@ -378,7 +387,7 @@ static int apply_to_place(struct df_frame *frame, const struct df_place *place,
         frame->held++;
         pthread_mutex_lock(&node->data_lock);
     }
-    result = df_place_result(frame, place, apply(&frame->hl->ops, &target, set));
+    result = df_place_result(frame, place, apply(frame, &target, set));
     df_entry_cache_forget_attributes(&frame->hl->cache, place->key);
     if (node) {
         pthread_mutex_unlock(&node->data_lock);
@@ -401,7 +410,7 @@ static int set_by_path(struct df_frame *frame, const struct df_where *where,
         result = prepare(frame, needs_attributes(frame, &set) ? place.st : &known, true, &set);
     }
     if (result == 0)
-        result = apply_to_place(frame, &place, &set);
+        result = apply_to_place(frame, &place, &set, adds_mode(given, &set));
     if (result == 0 && st) {
         result = df_walk_look(frame, &place, true);
         if (result == 0 && place.entry.kind == DF_ENTRY_ABSENT)
@@ -426,13 +435,13 @@ static int set_by_handle(struct df_frame *frame, struct df_file *file,
     if (result)
         return result;
     df_handle_info(frame, file, &fi);
-    struct target target = {.fi = &fi.info, .mode = now.st_mode};
+    struct target target = {.fi = &fi.info, .mode = now.st_mode, .strips = adds_mode(given, &set)};
     struct df_open_path *node = df_handle_of(file)->node;
     bool by_path = frame->hl->needs_paths && set.valid & ~(unsigned)DF_SET_SIZE;
     target.path = df_handle_hold_to_set(frame, file, by_path);
     pthread_mutex_lock(&node->data_lock);
     bool nullpath_ok = frame->hl->config.nullpath_ok && !by_path;
-    result = target.path || nullpath_ok ? apply(&frame->hl->ops, &target, &set) : -ENOENT;
+    result = target.path || nullpath_ok ? apply(frame, &target, &set) : -ENOENT;
     pthread_mutex_unlock(&node->data_lock);
     df_handle_unhold_to_set(frame, file, by_path);
     df_handle_changed(frame, file);

@@ -153,7 +153,8 @@ static int truncate_opened(struct df_frame *frame, struct df_place *place)
         result = df_walk_look(frame, place, true);
         mode_t mode = place->st->st_mode;
         if (result == 0 && df_permission_strip(mode) != mode && hl->ops.chmod)
-            result = hl->ops.chmod(place->path, df_permission_strip(mode), NULL);
+            result = df_permission_stripped(
+                frame->call, hl->ops.chmod(place->path, df_permission_strip(mode), NULL));
     }
     if (result == 0 && !(hl->want & FUSE_CAP_ATOMIC_O_TRUNC))
         result = hl->ops.truncate ? hl->ops.truncate(place->path, 0, NULL) : -ENOSYS;

@@ -137,6 +137,7 @@ static __attribute__((noinline)) int strip(struct df_frame *frame, struct df_fil
         bool nullpath = by_handle && hl->config.nullpath_ok && !hl->needs_paths;
         result = hl->ops.chmod(nullpath ? NULL : path, df_permission_strip(st.st_mode),
                                by_handle ? &fi.info : NULL);
+        result = df_permission_stripped(frame->call, result);
         df_frame_unhold(frame, handle->node);
         df_handle_changed(frame, file);
     }

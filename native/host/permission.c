@@ -120,3 +120,8 @@ mode_t df_permission_strip(mode_t mode)
         mode &= ~(mode_t)S_ISGID;
     return mode;
 }
+
+int df_permission_stripped(const struct df_call *call, int result)
+{
+    return result == -EPERM && df_caller_is_process(call) ? 0 : result;
+}

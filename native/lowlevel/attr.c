@@ -261,7 +261,7 @@ int df_lowlevel_strip(const struct df_target *target)
     set.mode = df_permission_strip(st.st_mode & 07777);
     if (result < 0 || set.mode == (st.st_mode & 07777))
         return result;
-    return df_lowlevel_change(target, &set, &st);
+    return df_permission_stripped(target->call, df_lowlevel_change(target, &set, &st));
 }
 
 struct setting {
@@ -280,6 +280,11 @@ static ssize_t set_attr(const struct df_target *target, void *arg)
     if (result < 0)
         return result;
     DF_TELL_ATTR(target->call, target->node, set.valid & (DF_SET_MODE | DF_SET_UID | DF_SET_GID));
+    result = df_lowlevel_change(target, &set, setting->st);
+    if (!(set.valid & ~setting->set.valid & DF_SET_MODE) ||
+        df_permission_stripped(target->call, result) == result)
+        return result;
+    set.valid &= ~(uint32_t)DF_SET_MODE;
     return df_lowlevel_change(target, &set, setting->st);
 }
 

@@ -27,10 +27,17 @@ SUBSETS = {
     "s3fs": ("test_open", "test_link", "test_xattr"),
 }
 
-IDENTITY = (
-    "inline the program works with the identity of its caller (docs/decisions/004), behind the "
-    "kernel with that of its daemon, here root's"
+# Inline a program makes its system calls with the rights of its caller (docs/decisions/004), behind
+# the kernel with those of its daemon, here root's. No process can lend it others.
+TIME_OF_A_WRITER = (
+    "libfuse 2 gives the program the time itself in place of 'now', and utimensat(2) lets nobody "
+    "but the owner set that, which the daemon's root may"
 )
+WORK_DIRECTORY = (
+    "it makes and removes names by way of its work directory, which belongs to who set it up, and "
+    "asks for the attributes of all it lists"
+)
+OWN_FILES = "it keeps modes and owners in files of its own, which belong to root here"
 
 COUNT = (
     "asked after the rename it counts a link of the file that was replaced; the kernel asks only "
@@ -59,12 +66,17 @@ CRASHES = [
 
 #: (program, case, reason): what fails inline alone.
 INLINE_ALONE = [
-    ("*", "test_mode::test_writing_clears_suid_and_sgid*", IDENTITY),
-    ("*", "test_mode::test_truncating_open_clears_suid_and_sgid", IDENTITY),
-    ("*", "test_permission::test_writer_may_set_the_times_to_now", IDENTITY),
-    ("fuse-overlayfs", "test_mode::*sticky_directory*", IDENTITY),
-    ("fuse-overlayfs", "test_permission::*", IDENTITY),
-    ("mount.posixovl", "test_permission::*", IDENTITY),
+    ("*", "test_permission::test_writer_may_set_the_times_to_now", TIME_OF_A_WRITER),
+    ("fuse-overlayfs", "test_mode::*sticky_directory*", WORK_DIRECTORY),
+    *[
+        ("fuse-overlayfs", f"test_permission::{case}", WORK_DIRECTORY)
+        for case in (
+            "test_listing_needs_the_r_bit_alone",
+            "test_new_objects_belong_to_their_maker",
+            "test_rights_on_the_file_do_not_matter_for_unlink",
+        )
+    ],
+    ("mount.posixovl", "test_permission::*", OWN_FILES),
     ("*", "test_acl::test_acl_lets_a_user_in", STALE),
     ("fuse-overlayfs", "test_unlinked::test_file_replaced_by_rename_goes_on", COUNT),
     ("fuse2fs", "test_time::*", WHOLE_SECONDS),
