@@ -11,6 +11,10 @@ if(NOT FUSE3_FOUND)
   message(FATAL_ERROR "The headers of libfuse 3 (at least 3.14) are missing. "
                       "Debian: apt install libfuse3-dev")
 endif()
+if(FUSE3_VERSION VERSION_GREATER_EQUAL 3.19)
+  message(FATAL_ERROR "The headers of libfuse are those of ${FUSE3_VERSION}. directfuse is built with "
+                      "those of 3.14 to 3.18 (docs/libfuse-abi.md). Point PKG_CONFIG_PATH to older ones.")
+endif()
 # The library that what is compiled with these headers is linked to as a plugin.
 if(FUSE3_VERSION VERSION_GREATER_EQUAL 3.17)
   set(DF_PLUGIN_ABI 4)
