@@ -7,6 +7,7 @@
  * (vfork) without, never touches what the parent still needs, and needs no stack of the program at
  * all. Syscall User Dispatch is not inherited; the child arms itself before it sees the program.
  */
+#include "intercept/exec.h"
 #include "intercept/lock.h"
 #include "intercept/mem.h"
 #include "intercept/run.h"
@@ -83,6 +84,7 @@ static void discard(struct dfi_thread *self, struct dfi_thread *child)
 {
     if (child == self)
         return;
+    dfi_exec_free(child);
     if (child->process != self->process)
         dfi_process_free(child->process);
     dfi_counts_give(child);

@@ -49,6 +49,33 @@ struct order {
 
 bool dfi_loader_is_self = true;
 
+/* ---- memory ---- */
+
+struct dfi_exec_block {
+    _Alignas(16) struct dfi_exec_block *next;
+};
+
+/* Zeroed; until dfi_exec_free(). */
+static void *take(size_t size)
+{
+    struct dfi_thread *self = dfi_self();
+    struct dfi_exec_block *block = dfi_alloc(sizeof *block + size);
+    if (block == NULL)
+        return NULL;
+    block->next = self->exec;
+    self->exec = block;
+    return block + 1;
+}
+
+void dfi_exec_free(struct dfi_thread *thread)
+{
+    while (thread->exec != NULL) {
+        struct dfi_exec_block *block = thread->exec;
+        thread->exec = block->next;
+        dfi_free(block);
+    }
+}
+
 /* ---- what is it ---- */
 
 static bool is_native_elf(const char *head)
@@ -256,27 +283,23 @@ static long count_words(unsigned long array)
 static char **make_argv(const struct order *order, long count)
 {
     size_t skip = order->head_count > 0 && count > 0 ? 1 : 0;
-    char **argv = dfi_alloc((order->head_count + (size_t)count - skip + 1) * sizeof *argv);
+    char **argv = take((order->head_count + (size_t)count - skip + 1) * sizeof *argv);
     if (argv == NULL)
         return NULL;
     memcpy(argv, order->head, order->head_count * sizeof *argv);
     size_t size = ((size_t)count - skip) * sizeof *argv;
-    if (dfi_copy_from(argv + order->head_count, (char **)order->asked->argv + skip, size) < 0) {
-        dfi_free(argv);
+    if (dfi_copy_from(argv + order->head_count, (char **)order->asked->argv + skip, size) < 0)
         return NULL;
-    }
     return argv;
 }
 
 static char **make_envp(const struct order *order, long count, char *marker)
 {
-    char **envp = dfi_alloc(((size_t)count + 2) * sizeof *envp);
+    char **envp = take(((size_t)count + 2) * sizeof *envp);
     if (envp == NULL)
         return NULL;
-    if (dfi_copy_from(envp, (const void *)order->asked->envp, (size_t)count * sizeof *envp) < 0) {
-        dfi_free(envp);
+    if (dfi_copy_from(envp, (const void *)order->asked->envp, (size_t)count * sizeof *envp) < 0)
         return NULL;
-    }
     envp[count] = marker;
     return envp;
 }
@@ -330,10 +353,7 @@ static long load(struct order *order, char *marker, char *scratch)
     if (result < 0)
         return result;
     char **argv = make_argv(order, argc), **envp = make_envp(order, envc, marker);
-    result = argv == NULL || envp == NULL ? -ENOMEM : kernel_exec(order, argv, envp);
-    dfi_free(argv);
-    dfi_free(envp);
-    return result;
+    return argv == NULL || envp == NULL ? -ENOMEM : kernel_exec(order, argv, envp);
 }
 
 /* The name by which the kernel calls a program that was given by descriptor: execveat(2). */
@@ -352,11 +372,11 @@ static void name_image(struct order *order, int dirfd, const char *path)
     }
 }
 
-/* Memory of one execution, taken at once. */
+/* Memory of one execution, taken at once: no larger than what dfi_alloc() keeps for the next. */
 struct room {
-    char path[PATH_MAX], interpreter[PATH_MAX + 1], scratch[PATH_MAX], marker[MARKER_SIZE];
-    char words[WORDS_SIZE], head[DFI_HEAD + 8];
+    char head[DFI_HEAD + 8];
     char *head_words[HEAD_WORDS + 3];
+    char path[PATH_MAX], interpreter[PATH_MAX + 1], marker[MARKER_SIZE], words[WORDS_SIZE];
 };
 
 static long execute(struct order *order, struct room *room)
@@ -365,17 +385,17 @@ static long execute(struct order *order, struct room *room)
     if (result < 0)
         return result;
     if (!order->outside)
-        return load(order, room->marker, room->scratch);
+        return load(order, room->marker, room->interpreter); /* which has been looked at */
     return DFI_PASS;
 }
 
-long dfi_exec(const struct dfi_exec *asked)
+static long exec_file(const struct dfi_exec *asked)
 {
     bool virtual = false;
     long fd = dfi_files_program(asked->dirfd, asked->path, asked->flags, &virtual);
     if (fd < 0)
         return fd;
-    struct room *room = dfi_alloc(sizeof *room);
+    struct room *room = take(sizeof *room);
     if (room == NULL) {
         dfi_kernel(__NR_close, fd);
         return -ENOMEM;
@@ -391,7 +411,13 @@ long dfi_exec(const struct dfi_exec *asked)
         result = -ENOEXEC; /* the kernel cannot run it for us */
     if (order.fd >= 0)
         dfi_kernel(__NR_close, order.fd);
-    dfi_free(room);
+    return result;
+}
+
+long dfi_exec(const struct dfi_exec *asked)
+{
+    long result = exec_file(asked);
+    dfi_exec_free(dfi_self());
     return result;
 }
 
@@ -408,21 +434,16 @@ static long outside(const struct dfi_frame *frame)
 static long exec_call(struct dfi_frame *frame, unsigned long path, struct dfi_exec asked)
 {
     struct dfi_thread *self = dfi_self();
-    char *name = dfi_alloc(PATH_MAX);
-    if (name == NULL)
-        return -ENOMEM;
+    char name[PATH_MAX];
     asked.process = self->process;
     asked.path = name;
     long result = dfi_copy_path(name, (const char *)path, PATH_MAX);
     asked.mask = dfi_signals_block();
-    if (self->deferred) { /* that was not the program's mask: once more, behind its handler */
-        dfi_free(name);
+    if (self->deferred) /* that was not the program's mask: once more, behind its handler */
         return DFI_PASS;
-    }
     if (result >= 0)
         result = dfi_exec(&asked);
     dfi_signals_unblock(asked.mask);
-    dfi_free(name);
     return result == DFI_PASS ? outside(frame) : result;
 }
 

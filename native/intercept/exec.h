@@ -43,4 +43,8 @@ struct dfi_exec {
 /* execve as asked; returns only when it failed, or DFI_PASS: it is to be left to the kernel. */
 long dfi_exec(const struct dfi_exec *asked);
 
+/* Frees what an execve of that thread has allocated. One that succeeded in a child which shares its
+ * parent's memory has left it behind: the parent's to free. */
+void dfi_exec_free(struct dfi_thread *thread);
+
 #endif

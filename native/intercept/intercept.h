@@ -177,8 +177,9 @@ void dfi_unlock(struct dfi_lock *lock);
 
 #define DFI_HIDDEN_MAX 32
 
-struct dfi_action; /* signal.h */
-struct dfi_files;  /* files.h: what the handlers of paths and descriptors know */
+struct dfi_action;     /* signal.h */
+struct dfi_exec_block; /* exec.c */
+struct dfi_files;      /* files.h: what the handlers of paths and descriptors know */
 
 /*
  * All that belongs to a process. A child that shares our memory but not our descriptors or
@@ -210,6 +211,7 @@ struct dfi_thread {
     unsigned char shares_memory, shares_process; /* with whom it was born from */
     unsigned long birth_mask;                    /* the program's signal mask at birth */
     struct dfi_pending *pending;                 /* signal.c */
+    struct dfi_exec_block *exec;                 /* memory of an execve under way: exec.c */
     struct dfi_thread *next;                     /* of the list of all, under thread.c's lock */
 };
 

@@ -31,6 +31,18 @@ def test_births_beside_threads_that_work(inside, compiled, flags):
     assert found.events["escaped"] == 0
 
 
+@pytest.mark.parametrize("program", ["/bin/true", "./script"])
+def test_children_leave_no_memory_behind(plain, inside, compiled, tmp_path, program):
+    """posix_spawn() shares the parent's memory with what executes."""
+    for name in "plain", "inside":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "script").write_text("#!/bin/true\n")
+        (tmp_path / name / "script").chmod(0o755)
+    found = inside(compiled("spawns"), "200", program)
+    assert found.seen() == plain(compiled("spawns"), "200", program).seen()
+    assert found.out == b"pages more: 0\n"
+
+
 def test_a_program_that_filters_its_calls(plain, inside, compiled):
     program = compiled("filter")
     found = inside(program)
