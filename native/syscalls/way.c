@@ -243,30 +243,41 @@ static bool look_above(struct dfi_way *way, long *ret)
 /* Directories that were there once, by a hash of their names: programs look for what is missing in
  * the same few. One that is replaced by a symlink into a mount meanwhile is taken for what it was.
  */
-static bool exists(struct dfi_files *files, const char *directory)
+static _Atomic uint64_t *known_slot(struct dfi_files *files, const char *directory, uint64_t *hash)
 {
-    const char *name = directory;
-    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-    _Atomic uint64_t *slot;
-
+    *hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
     for (; *directory != '\0'; directory++)
-        hash = (hash ^ (unsigned char)*directory) * UINT64_C(0x100000001b3);
-    slot = &files->known[hash % DFI_KNOWN];
-    if (atomic_load_explicit(slot, memory_order_relaxed) == hash)
-        return true;
-    if (dfi_kernel(__NR_access, name, 0) < 0)
-        return false;
-    atomic_store_explicit(slot, hash, memory_order_relaxed);
-    return true;
+        *hash = (*hash ^ (unsigned char)*directory) * UINT64_C(0x100000001b3);
+    return &files->known[*hash % DFI_KNOWN];
 }
 
-/* Could a real symlink on this path lead to a mount? Most that is not found has a directory, and is
- * not called as a mountpoint that may lie in there. */
+/* Is this directory there? -1: it is missing, and no link that leads nowhere either. */
+static int is_there(struct dfi_files *files, int dirfd, const char *directory)
+{
+    char target[1];
+    uint64_t hash;
+    _Atomic uint64_t *slot = known_slot(files, directory, &hash);
+    bool absolute = directory[0] == '/'; /* others are another directory's the next time */
+    long ret;
+
+    if (absolute && atomic_load_explicit(slot, memory_order_relaxed) == hash)
+        return 1;
+    ret = dfi_kernel(__NR_readlinkat, dirfd, directory, target, 1);
+    if (ret == -ENOENT)
+        return -1;
+    if (ret != -EINVAL && dfi_kernel(__NR_faccessat, dirfd, directory, 0) < 0)
+        return 0;
+    if (absolute)
+        atomic_store_explicit(slot, hash, memory_order_relaxed);
+    return 1;
+}
+
+/* Could a real symlink on this path lead to a mount? Most that is not found is missing in a
+ * directory that is there, and is not called as a mountpoint that may lie in there. */
 static bool may_lead(struct dfi_files *files, const struct dfi_leg *leg)
 {
-    char parent[PATH_MAX], target[1];
-    char *slash;
-    int dirfd = leg->at >= 0 ? leg->dirfd : AT_FDCWD;
+    char path[PATH_MAX], target[1], *slash;
+    int dirfd = leg->at >= 0 ? leg->dirfd : AT_FDCWD, there = -1;
     long ret;
 
     if (!leg->path || leg->path[0] == '\0' || dirfd >= DF_FD_BASE)
@@ -274,16 +285,17 @@ static bool may_lead(struct dfi_files *files, const struct dfi_leg *leg)
     ret = dfi_kernel(__NR_readlinkat, dirfd, leg->path, target, 1);
     if (ret != -ENOENT)
         return ret >= 0 || ret == -ENOTDIR;
-    strcpy(parent, leg->path);
-    slash = strrchr(parent, '/');
-    if (dfi_table_is_last(slash ? slash + 1 : parent))
-        return true;
-    if (!slash || slash == parent)
-        return false;
-    *slash = '\0';
-    if (parent[0] == '/')
-        return !exists(files, parent);
-    return dfi_kernel(__NR_faccessat, dirfd, parent, 0) < 0;
+    strcpy(path, leg->path);
+    while (there < 0) {
+        slash = strrchr(path, '/');
+        if (dfi_table_is_last(slash ? slash + 1 : path))
+            return true;
+        if (!slash || slash == path)
+            return false;
+        *slash = '\0';
+        there = is_there(files, dirfd, path);
+    }
+    return there == 0;
 }
 
 static bool try_again(struct dfi_way *way, long *ret)

@@ -138,6 +138,30 @@ def test_a_mountpoint_in_a_directory_that_a_link_leads_to(mounted, tmp_path):
     assert found.err == b""
 
 
+def test_names_that_are_missing_below_real_links(mounted, tmp_path):
+    """Some real links lead into the mount, some nowhere; some names below them are there."""
+    (tmp_path / "in").symlink_to(mounted.point)
+    (tmp_path / "nowhere").symlink_to(tmp_path / "none")
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real/in").symlink_to("../in")
+    (tmp_path / "real/here").symlink_to(tmp_path)
+    (tmp_path / "file").write_text("")
+    script = (
+        f"cd {tmp_path}; mkdir -p in/a/b/c; echo found >in/a/b/c/f; "
+        "for d in in real/in $PWD/in $PWD/real/in real/../in real/here/mount; do cat $d/a/b/c/f; done; "
+        "for p in in/a/x/y/z in/x/y real/x/y/z real/in/x/y nowhere/x/y real/x/../in/a file/x/y; do "
+        "for n in $p $PWD/$p; do cat $n 2>&1 | sed 's/.*: //'; "
+        "stat -L $n 2>&1 | sed 's/.*: //'; done; done; "
+        "rm real/in; mkdir real/in; cat $PWD/real/in/a/b/c/f 2>&1 | sed 's/.*: //'; "
+        "mkdir -p real/a/b; cat $PWD/real/a/b/f 2>/dev/null; rm -r real/a; "
+        "ln -s ../in/a real/a; cat $PWD/real/a/b/c/f"
+    )
+    found = mounted("/bin/sh", "-c", script)
+    missing, not_directory = b"No such file or directory\n", b"Not a directory\n"
+    assert found.err == b""
+    assert found.out == b"found\n" * 6 + missing * 24 + not_directory * 4 + missing + b"found\n"
+
+
 #: Ends the server of the mount it stands in, then goes on.
 _KILLER = """
 import os, select, signal, subprocess, sys
