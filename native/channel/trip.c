@@ -131,12 +131,17 @@ int df_trip_access(struct df_trip *trip, const struct df_trip_where *where, int 
     return (int)SEND_BY_NAME(access, where, .mask = mask);
 }
 
+/* Whose attributes are kept is no symlink. Of a descriptor alone readlinkat(2) says ENOENT then. */
 ssize_t df_trip_readlink(struct df_trip *trip, const struct df_trip_where *where, char *buf,
                          size_t size)
 {
     struct df_letter l;
-    int error = df_letter_begin_where(&l, trip, DF_MESSAGE_readlink, where);
+    struct stat st;
+    int error;
 
+    if ((where->base == 0 || where->len > 0) && df_trip_known(trip, where, &error, &st))
+        return error != 0 ? error : -EINVAL;
+    error = df_letter_begin_where(&l, trip, DF_MESSAGE_readlink, where);
     if (error < 0)
         return error;
     l.message->args.readlink.size = df_letter_room(&l, size);

@@ -39,24 +39,32 @@ void df_execute_keep(struct df_work *w, struct df_cacher_ticket ticket,
     df_cacher_keep(cacher, w->index, ticket, &key, (int)result, st, w->call.valid_ns);
 }
 
-static int64_t do_getattr(struct df_work *w)
+/* The answer may be kept. */
+static int64_t ask_attributes(struct df_work *w, struct stat *st)
 {
     const struct df_message_where *where = &w->message.wheres[0];
     struct df_trip_where question = {where->base, w->names[0], where->len, where->flags};
     struct df_cacher_ticket ticket = {0};
-    struct stat st;
     int64_t ret;
 
     if (w->index < DF_MOUNT_COUNT)
         ticket = df_cacher_ask(&w->server->cacher, w->index);
     w->call.asks_validity = ticket.valid;
     w->call.valid_ns = 0;
-    ret = CALL(getattr, &w->wheres[0], &st);
-    if (ret == 0) {
-        st.st_dev = w->call.mount->dev;
+    ret = CALL(getattr, &w->wheres[0], st);
+    if (ret == 0)
+        st->st_dev = w->call.mount->dev;
+    df_execute_keep(w, ticket, &question, ret, st);
+    return ret;
+}
+
+static int64_t do_getattr(struct df_work *w)
+{
+    struct stat st;
+    int64_t ret = ask_attributes(w, &st);
+
+    if (ret == 0)
         out_of(w)->st = st;
-    }
-    df_execute_keep(w, ticket, &question, ret, &st);
     return ret;
 }
 
@@ -83,10 +91,17 @@ static int64_t do_access(struct df_work *w)
     return CALL(access, &w->wheres[0], w->message.args.access.mask);
 }
 
+/* realpath(3) asks for every directory of a path. Attributes that are kept say that one is no link:
+ * df_trip_readlink(). */
 static int64_t do_readlink(struct df_work *w)
 {
-    return CALL(readlink, &w->wheres[0], w->area->payload,
-                df_execute_room(w, w->message.args.readlink.size));
+    struct stat st;
+    int64_t ret = CALL(readlink, &w->wheres[0], w->area->payload,
+                       df_execute_room(w, w->message.args.readlink.size));
+
+    if (ret == -EINVAL)
+        ask_attributes(w, &st);
+    return ret;
 }
 
 static const char *key_of(struct df_work *w)

@@ -3,6 +3,7 @@
 What processes see is what they see in a plain directory, which the same cases run in.
 """
 
+import errno
 import json
 import os
 import subprocess
@@ -163,6 +164,41 @@ def test_access_of_what_is_known_needs_no_trip(memfs):
         assert directfuse.access(path, os.R_OK | os.W_OK)
         assert not directfuse.access(path + "-none", os.F_OK)
     assert memfs.stats().trips == before
+
+
+# ---- readlink -----------------------------------------------------------------------------------
+
+
+def test_what_is_known_to_be_no_link_needs_no_trip(memfs):
+    """realpath() asks for each name of a path."""
+    path = f"{memfs.mountpoint}/d/e"
+    directfuse.makedirs(path)
+    names = [memfs.mountpoint, f"{memfs.mountpoint}/d", path, f"{path}/none"]
+    wanted = [errno.EINVAL] * 3 + [errno.ENOENT]
+    assert [_errno_of_readlink(name) for name in names] == wanted
+    before = memfs.stats().trips
+    for _ in range(5):
+        assert [_errno_of_readlink(name) for name in names[:3]] == wanted[:3]
+    assert memfs.stats().trips == before
+
+
+def _errno_of_readlink(path):
+    with pytest.raises(OSError) as caught:
+        directfuse.readlink(path)
+    return caught.value.errno
+
+
+def test_readlink_answers_what_another_process_has_changed(place):
+    path = f"{place}/f"
+    for target in "one", "two":
+        with directfuse.open(path, "w"):
+            pass
+        assert [_errno_of_readlink(path) for _ in range(3)] == [errno.EINVAL] * 3
+        assert in_fork(lambda: directfuse.unlink(path)) == 0
+        assert [_errno_of_readlink(path) for _ in range(3)] == [errno.ENOENT] * 3
+        assert in_fork(lambda target=target: directfuse.symlink(target, path)) == 0
+        assert directfuse.readlink(path) == target
+        assert in_fork(lambda: directfuse.unlink(path)) == 0
 
 
 def test_access_answers_what_another_process_has_changed(place):
