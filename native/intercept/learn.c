@@ -10,11 +10,16 @@
 
 #include <asm/stat.h>
 
-/* A trap costs 2 us, a page of code that is written to 1.5 us, and most pages have one site: what
- * three of four programs trap at is worth it. Two programs are no evidence. */
+/* A trap costs 2 us, a page of code that is written to 1.5 us, and most pages have one site: three
+ * traps of four programs are worth it. On a page that is written to anyway a site costs less than a
+ * tenth of a trap. Two programs are no evidence. */
 #define USERS_MIN    3
-#define USERS_PARTS  4
+#define TRAPS_PARTS  4
 #define STARTS_PARTS 3
+#define SHARED_PARTS 8 /* one trap of eight programs, on such a page */
+
+#define PAGE_SHIFT   12
+#define WORD_BITS    64
 
 enum { FREE, WRITTEN, READABLE };
 
@@ -87,11 +92,22 @@ static void add_site(struct dfi_learn_file *file, unsigned long offset, unsigned
     struct dfi_learn_site *site = site_at(at);
     if (site == NULL)
         return;
-    *site = (struct dfi_learn_site){.offset = offset, .nr = nr, .users = 1};
+    *site =
+        (struct dfi_learn_site){.offset = offset, .nr = (unsigned short)nr, .users = 1, .traps = 1};
     site->next = __atomic_load_n(&file->first, __ATOMIC_RELAXED);
     while (!__atomic_compare_exchange_n(&file->first, &site->next, at, false, __ATOMIC_RELEASE,
                                         __ATOMIC_RELAXED))
         continue;
+}
+
+static struct dfi_learn_site *find_site(const struct dfi_learn_file *file, unsigned long offset)
+{
+    struct dfi_learn_site *site = site_at(__atomic_load_n(&file->first, __ATOMIC_ACQUIRE));
+    for (unsigned i = 0; i < DFI_LEARN_SITES && site != NULL; i++, site = site_at(site->next)) {
+        if (site->offset == offset)
+            return site;
+    }
+    return NULL;
 }
 
 void dfi_learn_trap(int file, unsigned long offset, unsigned nr)
@@ -99,25 +115,46 @@ void dfi_learn_trap(int file, unsigned long offset, unsigned nr)
     if (file == DFI_LEARN_NONE)
         return;
     struct dfi_learn_file *entry = &table()->files[file];
-    struct dfi_learn_site *site = site_at(__atomic_load_n(&entry->first, __ATOMIC_ACQUIRE));
-    for (unsigned i = 0; i < DFI_LEARN_SITES && site != NULL; i++, site = site_at(site->next)) {
-        if (site->offset == offset) {
-            __atomic_fetch_add(&site->users, 1, __ATOMIC_RELAXED);
-            return;
-        }
-    }
-    if (site == NULL)
+    struct dfi_learn_site *site = find_site(entry, offset);
+    if (site == NULL) {
         add_site(entry, offset, nr);
+        return;
+    }
+    __atomic_fetch_add(&site->users, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&site->traps, 1, __ATOMIC_RELAXED);
+}
+
+void dfi_learn_cost(int file, unsigned long offset, unsigned traps)
+{
+    if (file == DFI_LEARN_NONE)
+        return;
+    struct dfi_learn_site *site = find_site(&table()->files[file], offset);
+    if (site != NULL)
+        __atomic_fetch_add(&site->traps, traps, __ATOMIC_RELAXED);
+}
+
+/* The word and the bit of the page of a site; what is written to lies just before the site. */
+static unsigned long *page_of(struct dfi_learn_file *file, unsigned long offset, unsigned long *bit)
+{
+    unsigned long page = (offset >> PAGE_SHIFT) % DFI_LEARN_PAGES;
+    *bit = 1ul << (page % WORD_BITS);
+    return &file->pages[page / WORD_BITS];
 }
 
 /* What was worth it once is rewritten from then on: nobody counts it any more. */
-static bool is_worth_it(struct dfi_learn_site *site, unsigned starts)
+static bool is_worth_it(struct dfi_learn_file *file, struct dfi_learn_site *site, unsigned starts)
 {
     unsigned state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
-    unsigned users = __atomic_load_n(&site->users, __ATOMIC_RELAXED);
-    if (state != DFI_LEARN_COUNTS || users < USERS_MIN ||
-        (unsigned long)users * USERS_PARTS < (unsigned long)starts * STARTS_PARTS)
+    if (state != DFI_LEARN_COUNTS)
         return state == DFI_LEARN_REWRITES;
+    unsigned long bit, *word = page_of(file, site->offset, &bit);
+    unsigned long traps = __atomic_load_n(&site->traps, __ATOMIC_RELAXED);
+    bool shared = (__atomic_load_n(word, __ATOMIC_RELAXED) & bit) != 0;
+    bool enough = shared ? traps * SHARED_PARTS >= starts
+                         : traps * TRAPS_PARTS >= (unsigned long)starts * STARTS_PARTS;
+    if (!enough || __atomic_load_n(&site->users, __ATOMIC_RELAXED) < USERS_MIN)
+        return false;
+    __atomic_fetch_or(word, bit, __ATOMIC_RELAXED);
     __atomic_store_n(&site->state, DFI_LEARN_REWRITES, __ATOMIC_RELAXED);
     return true;
 }
@@ -132,7 +169,8 @@ struct dfi_learn_site *dfi_learn_next(int file, unsigned long offset, unsigned l
     for (unsigned i = 0; i < DFI_LEARN_SITES && (site = site_at(next)) != NULL; i++) {
         *at = next;
         next = site->next;
-        if (site->offset >= offset && site->offset - offset < size && is_worth_it(site, starts))
+        if (site->offset >= offset && site->offset - offset < size &&
+            is_worth_it(entry, site, starts))
             return site;
     }
     return NULL;

@@ -9,6 +9,7 @@
 
 #define DFI_LEARN_FILES 64
 #define DFI_LEARN_SITES 1024
+#define DFI_LEARN_PAGES 512 /* of a larger file several share a bit */
 #define DFI_LEARN_NONE  (-1)
 
 struct dfi_learn_file {
@@ -17,14 +18,16 @@ struct dfi_learn_file {
     unsigned starts;                            /* how often it was mapped as code */
     unsigned first;                             /* of its sites: 1 + index; 0: none */
     unsigned pad;
+    unsigned long pages[DFI_LEARN_PAGES / 64]; /* that are rewritten anyway: their number's bit */
 };
 
 enum dfi_learn_state { DFI_LEARN_COUNTS, DFI_LEARN_REWRITES, DFI_LEARN_CANNOT };
 
 struct dfi_learn_site {
     unsigned long offset; /* of the syscall instruction in the file */
-    unsigned nr;          /* what %rax was in the trap */
-    unsigned users;       /* programs that trapped at it */
+    unsigned short nr;    /* what %rax was in the trap */
+    unsigned short users; /* programs that trapped at it */
+    unsigned traps;       /* what it cost them */
     unsigned state;       /* enum dfi_learn_state */
     unsigned next;        /* of its file: 1 + index; 0: the last */
 };
@@ -43,6 +46,9 @@ int dfi_learn_file(int fd);
 
 /* A program has trapped for its first time at an offset of a file. */
 void dfi_learn_trap(int file, unsigned long offset, unsigned nr);
+
+/* A program has trapped there so often that it rewrote the site: as much as `traps` more. */
+void dfi_learn_cost(int file, unsigned long offset, unsigned traps);
 
 /*
  * The next site of [offset, offset + size) that is to be rewritten, behind *at, which is 0 at

@@ -26,7 +26,8 @@
 #include "intercept/signal.h"
 #include "intercept/site.h"
 
-#define HITS_TO_REWRITE          4 /* a trap costs 2 microseconds, a rewriting as much as a few */
+#define HITS_TO_REWRITE          4 /* a trap costs 2 microseconds, a rewriting as much as a few: */
+#define REWRITE_COST             8 /* traps */
 #define SITES                    2048 /* sites beyond trap for ever */
 #define CHAINS                   256
 #define ARENA_SIZE               (64 * 1024ul)
@@ -423,6 +424,13 @@ static void tell(uintptr_t at, unsigned long nr)
         dfi_learn_trap(file, offset, (unsigned)nr);
 }
 
+/* The last one. */
+static void tell_cost(uintptr_t at)
+{
+    unsigned long offset = 0;
+    dfi_learn_cost(dfi_maps_file(at, &offset), offset, HITS_TO_REWRITE - 1 + REWRITE_COST);
+}
+
 /* A record of a site that has become a jump, but still traps: threads on their way, or new code. */
 static void correct(const struct site *site, unsigned long *nr)
 {
@@ -443,6 +451,8 @@ void dfi_rewrite_hit(uintptr_t at, unsigned long *nr)
     } else if (site != NULL && site->state == COUNTED && site->hits == HITS_TO_REWRITE) {
         site->state = rewrite(site, *nr) ? REWRITTEN : KEPT;
         dfi_count(site->state == REWRITTEN ? DFI_EVENT_REWRITTEN : DFI_EVENT_KEPT);
+        if (site->state == REWRITTEN)
+            tell_cost(at);
     }
     dfi_unlock(&dfi_rewrite_lock);
 }

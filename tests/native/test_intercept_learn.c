@@ -101,10 +101,51 @@ static void what_few_programs_use_is_left(void **state)
     for (int i = 0; i < 20; i++) {
         file = use(fd, 100);
         if (i % 2)
-            dfi_learn_trap(file, 200, 8);
+            dfi_learn_trap(file, SIZE + 200, 8);
     }
-    assert_int_equal(count_learnt(file, 0, SIZE), 1);
-    assert_int_equal(count_learnt(file, 150, SIZE), 0);
+    assert_int_equal(count_learnt(file, 0, 2 * SIZE), 1);
+    assert_int_equal(count_learnt(file, SIZE, SIZE), 0);
+    close(fd);
+}
+
+static void a_page_that_is_written_to_anyway(void **state)
+{
+    int fd = new_file("a"), file = DFI_LEARN_NONE;
+
+    (void)state;
+    for (int i = 0; i < 24; i++) {
+        file = use(fd, 100);
+        if (i % 8 == 0) {
+            dfi_learn_trap(file, 200, 8);
+            dfi_learn_trap(file, SIZE + 200, 8);
+        }
+        if (i % 12 == 0)
+            dfi_learn_trap(file, 300, 8);
+    }
+    count_learnt(file, 0, SIZE); /* 100 is decided on, behind 200 */
+    assert_int_equal(count_learnt(file, 0, SIZE), 2);
+    assert_int_equal(count_learnt(file, SIZE, SIZE), 0);
+    close(fd);
+}
+
+/* One of four programs, but in each it traps until it is rewritten. */
+static void what_is_dear_to_few_programs(void **state)
+{
+    int fd = new_file("a"), file = DFI_LEARN_NONE;
+
+    (void)state;
+    for (int i = 0; i < 16; i++) {
+        file = use(fd, 100);
+        if (i % 4 == 0) {
+            dfi_learn_trap(file, SIZE + 200, 8);
+            dfi_learn_trap(file, 2 * SIZE + 200, 8);
+            dfi_learn_cost(file, SIZE + 200, 10);
+        }
+    }
+    dfi_learn_cost(file, SIZE + 300, 10); /* nobody has told of it */
+    dfi_learn_cost(DFI_LEARN_NONE, SIZE + 200, 10);
+    assert_int_equal(count_learnt(file, SIZE, SIZE), 1);
+    assert_int_equal(count_learnt(file, 2 * SIZE, SIZE), 0);
     close(fd);
 }
 
@@ -215,9 +256,10 @@ static void programs_at_the_same_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(the_fourth_program_knows),      TEST(what_few_programs_use_is_left),
-        TEST(only_the_range_that_is_mapped), TEST(a_file_that_is_changed_is_another),
-        TEST(what_has_no_room_traps),        TEST(a_spoilt_table_ends),
+        TEST(the_fourth_program_knows),         TEST(what_few_programs_use_is_left),
+        TEST(a_page_that_is_written_to_anyway), TEST(what_is_dear_to_few_programs),
+        TEST(only_the_range_that_is_mapped),    TEST(a_file_that_is_changed_is_another),
+        TEST(what_has_no_room_traps),           TEST(a_spoilt_table_ends),
         TEST(programs_at_the_same_time),
     };
 
