@@ -35,12 +35,16 @@ static int find_server(char out[PATH_MAX])
 
 #define CONTROL_FD 3 /* of the server */
 
+/* A caller may have closed 0, 1 and 2: so `control` is above them, and 2 is the caller's if it has
+ * one. */
 static int add_actions(posix_spawn_file_actions_t *actions, int control)
 {
     int error = posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY, 0);
 
     if (error == 0)
         error = posix_spawn_file_actions_addopen(actions, 1, "/dev/null", O_WRONLY, 0);
+    if (error == 0 && fcntl(2, F_GETFD) < 0)
+        error = posix_spawn_file_actions_addopen(actions, 2, "/dev/null", O_WRONLY, 0);
     if (error == 0) /* also where both are equal: then it clears close-on-exec */
         error = posix_spawn_file_actions_adddup2(actions, control, CONTROL_FD);
     return -error;
@@ -138,6 +142,17 @@ int df_joined_meet(int socket, struct df_joined **out, int *mount_id, char *mess
     return error < 0 ? error : df_joined_join(socket, getpid(), out, mount_id, message, size);
 }
 
+/* The server's end of the pair; where the caller has closed its standard descriptors, not one of
+ * these, which others write to. */
+static int servers_end(int socket)
+{
+    int above = socket > 2 ? socket : fcntl(socket, F_DUPFD_CLOEXEC, 3);
+
+    if (above != socket)
+        close(socket);
+    return above < 0 ? -errno : above;
+}
+
 int df_joined_start(const char *library, int argc, char *const argv[], bool restart,
                     struct df_joined **out, int *mount_id, char *message, size_t size)
 {
@@ -146,8 +161,11 @@ int df_joined_start(const char *library, int argc, char *const argv[], bool rest
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return -errno;
-    error = launch(library, argc, argv, restart, pair[1]);
-    close(pair[1]);
+    pair[1] = error = servers_end(pair[1]);
+    if (error >= 0) {
+        error = launch(library, argc, argv, restart, pair[1]);
+        close(pair[1]);
+    }
     if (error < 0 && message)
         snprintf(message, size, "directfuse-server cannot be started: %s", strerror(-error));
     if (error == 0)

@@ -264,3 +264,28 @@ def test_what_has_ended_holds_nothing(point):
         mount = directfuse.mount(f"memfs {point}", placement="server")
         assert in_fork(hold) == 0
         mount.unmount()
+
+
+WITHOUT_STANDARD = """
+import os, sys
+for fd in range(3):
+    os.close(fd)
+import directfuse
+with directfuse.mount(sys.argv[1], placement="server"):
+    with directfuse.open(sys.argv[2], "w") as f:
+        f.write("content")
+    child = os.fork()
+    held = [fd for fd in range(3) if os.path.exists(f"/proc/self/fd/{fd}")]
+    if child == 0:
+        os._exit(len(held) + (directfuse.stat(sys.argv[2]).st_size != 7))
+    status = os.waitpid(child, 0)[1]
+with open(sys.argv[3], "w") as f:
+    f.write(f"{held} {status}")
+"""
+
+
+def test_a_process_without_standard_descriptors_has_a_server(tmp_path):
+    """None of ours takes their numbers, where what is written to them would go."""
+    words = [f"memfs {tmp_path}/m", f"{tmp_path}/m/f", f"{tmp_path}/result"]
+    subprocess.run([sys.executable, "-c", WITHOUT_STANDARD, *words], check=True, timeout=60)
+    assert (tmp_path / "result").read_text() == "[] 0"
