@@ -212,7 +212,10 @@ static int serve(const struct df_kept *kept, void *arg)
         return report(a, error, message);
     }
     error = df_server_process(a->control, a->listener, a->stay, a->report, kept);
-    return error < 0 ? report(a, error, "the server could not begin") : 0;
+    if (error >= 0)
+        return 0;
+    snprintf(message, sizeof(message), "the mount server cannot begin: %s", strerror(-error));
+    return report(a, error, message);
 }
 
 int main(int argc, char *argv[])
