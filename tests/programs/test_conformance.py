@@ -51,6 +51,10 @@ PAST_THE_END = (
     "opened again it answers reads with the size that S3 still has, until a flush; the kernel "
     "cuts them at the size that getattr told, we do not (docs/decisions/012)"
 )
+BELOW_A_MOVE = (
+    "asked by its new path it does not find what is below a directory that moved; the kernel "
+    "believes the names it knows until their time-out, we forget them with the move"
+)
 WHOLE_SECONDS = "its times are whole seconds: a change shows when a second has ended meanwhile"
 
 #: (program, cases as -k names them, reason): what ends or stops the program, on its kernel mount,
@@ -79,6 +83,7 @@ INLINE_ALONE = [
     ("mount.posixovl", "test_permission::*", OWN_FILES),
     ("*", "test_acl::test_acl_lets_a_user_in", STALE),
     ("fuse-overlayfs", "test_unlinked::test_file_replaced_by_rename_goes_on", COUNT),
+    ("archivemount", "test_rename::test_inodes_below_a_moved_directory_stay", BELOW_A_MOVE),
     ("fuse2fs", "test_time::*", WHOLE_SECONDS),
     ("s3fs", "test_open::test_trunc_empties*", PAST_THE_END),
 ]
