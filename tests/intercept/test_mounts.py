@@ -148,7 +148,8 @@ def test_names_that_are_missing_below_real_links(mounted, tmp_path):
     (tmp_path / "file").write_text("")
     script = (
         f"cd {tmp_path}; mkdir -p in/a/b/c; echo found >in/a/b/c/f; "
-        "for d in in real/in $PWD/in $PWD/real/in real/../in real/here/mount; do cat $d/a/b/c/f; done; "
+        "for d in in real/in $PWD/in $PWD/real/in real/../in real/here/mount; "
+        "do cat $d/a/b/c/f; done; "
         "for p in in/a/x/y/z in/x/y real/x/y/z real/in/x/y nowhere/x/y real/x/../in/a file/x/y; do "
         "for n in $p $PWD/$p; do cat $n 2>&1 | sed 's/.*: //'; "
         "stat -L $n 2>&1 | sed 's/.*: //'; done; done; "
