@@ -126,6 +126,23 @@ int df_highlevel_stat_file(struct df_frame *frame, struct df_file *file, struct 
     return stat_file(frame, file, st);
 }
 
+bool df_highlevel_kept_size(struct df_frame *frame, struct df_file *file, off_t *size)
+{
+    struct df_highlevel *hl = frame->hl;
+    struct df_handle *handle = df_handle_of(file);
+    struct df_path_hash key = df_open_path_key(handle->node);
+    struct df_entry entry;
+    struct stat st;
+
+    df_frame_clock(frame);
+    df_entry_cache_look(&hl->cache, key, frame->now, &entry);
+    if (!entry.lasting || atomic_load(&handle->node->removed) ||
+        !df_entry_cache_stat(&hl->cache, key, &entry, &st))
+        return false;
+    *size = st.st_size;
+    return true;
+}
+
 /* A plain name in an open directory, of which no cache could tell: the plugin is the whole way. */
 static DF_FLAT bool is_asked_at_once(const struct df_frame *frame, const struct df_where *where)
 {

@@ -81,6 +81,34 @@ static __attribute__((noinline)) ssize_t read_pieces(struct access *access, cons
     return (ssize_t)done;
 }
 
+/* The bytes of a file that there are: `end` is past the size that getattr has told so far. */
+static DF_COLD ssize_t cut(struct df_frame *frame, struct df_file *file, ssize_t got, off_t end)
+{
+    off_t offset = end - got, size;
+    struct stat st;
+
+    if (file->traits & DF_FILE_DIRECT || file->kind != DF_KIND_REGULAR)
+        return got;
+    if (!df_highlevel_kept_size(frame, file, &size)) {
+        if (df_highlevel_stat_file(frame, file, &st))
+            return got; /* it cannot be asked any more: removed, with hard_remove */
+        size = st.st_size;
+    }
+    atomic_store_explicit(&df_handle_of(file)->vouched, size, memory_order_relaxed);
+    return end <= size ? got : offset < size ? size - offset : 0;
+}
+
+/* The page cache ends where getattr says that the file does; so do reads, but for direct_io. */
+static DF_FLAT ssize_t inside(struct df_frame *frame, struct df_file *file, ssize_t got,
+                              off_t offset)
+{
+    off_t vouched = atomic_load_explicit(&df_handle_of(file)->vouched, memory_order_relaxed);
+
+    if (DF_LIKELY(got <= 0 || got <= vouched - offset))
+        return got;
+    return cut(frame, file, got, offset + got);
+}
+
 ssize_t df_highlevel_read(struct df_fs *fs, struct df_call *call, struct df_file *file,
                           const struct iovec *iov, int iovcnt, off_t offset)
 {
@@ -100,6 +128,7 @@ ssize_t df_highlevel_read(struct df_fs *fs, struct df_call *call, struct df_file
     else
         result = -ENOSYS;
     df_handle_unhold(&frame, file);
+    result = inside(&frame, file, result, offset);
     if (hl->attr_ns)
         df_highlevel_accessed(hl, df_open_path_key(df_handle_of(file)->node));
     df_frame_leave(&frame);

@@ -116,6 +116,8 @@ static void settle(struct df_frame *frame, const struct df_place *place, struct 
 
     file->ino = hl->config.use_ino ? place->entry.ino : handle->node->ino;
     file->body = handle->node->serial;
+    if (place->asked && !(fi->flags & O_TRUNC) && place->entry.kind == DF_ENTRY_PRESENT)
+        atomic_store_explicit(&handle->vouched, place->st->st_size, memory_order_relaxed);
     file->traits |= traits_of(hl, fi, file->kind);
     /* libfuse's own time-out of auto_cache: the plugin is asked before that is over. */
     if (file->traits & DF_FILE_CHECK && hl->config.ac_attr_timeout < hl->config.attr_timeout)

@@ -283,6 +283,7 @@ struct df_handle {
     struct df_open_path *node;
     _Atomic uint32_t bits;      /* DF_HANDLE_*; the last two change while it is open */
     int32_t flags;              /* as the plugin saw them in open */
+    _Atomic off_t vouched;      /* a size that getattr told since it was opened; 0: none yet */
     _Atomic(void *) attachment; /* struct df_dirstream or df_pollnode, made when needed */
 };
 
@@ -547,6 +548,10 @@ static inline bool df_frame_strips(const struct df_frame *frame)
 
 /* Attributes of an open file through its handle. */
 int df_highlevel_stat_file(struct df_frame *frame, struct df_file *file, struct stat *st);
+
+/* The size of an open file that is believed for its time, without asking the plugin; a read that
+ * has aged the file's times has not changed it. False: none is. */
+bool df_highlevel_kept_size(struct df_frame *frame, struct df_file *file, off_t *size);
 
 /* ---- the ops ---- */
 

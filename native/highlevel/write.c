@@ -25,16 +25,12 @@ static off_t size_now(struct access *access)
     struct df_frame *frame = access->frame;
     struct df_highlevel *hl = frame->hl;
     struct df_handle *handle = df_handle_of(access->file);
-    struct df_path_hash key = df_open_path_key(handle->node);
     union df_file_info fi = access->fi;
-    struct df_entry entry;
     struct stat st = {0};
+    off_t size;
 
-    df_frame_clock(frame);
-    df_entry_cache_look(&hl->cache, key, frame->now, &entry);
-    if (entry.lasting && !atomic_load(&handle->node->removed) &&
-        df_entry_cache_stat(&hl->cache, key, &entry, &st))
-        return st.st_size;
+    if (df_highlevel_kept_size(frame, access->file, &size))
+        return size;
     if (!hl->ops.getattr)
         return -ENOSYS;
     bool by_handle = handle->bits & DF_HANDLE_PLUGIN;

@@ -429,6 +429,43 @@ static void a_read_ends_the_belief_in_times(void **state)
     }
 }
 
+static off_t told;
+
+static int tell_size(const char *path, struct stat *out, struct fuse_file_info *fi)
+{
+    int result = ram_ops.getattr(path, out, fi);
+
+    if (result == 0 && S_ISREG(out->st_mode))
+        out->st_size = told;
+    return result;
+}
+
+static void reads_end_where_getattr_says(void **state)
+{
+    char buf[20];
+
+    (void)state;
+    for (int direct = 0; direct < 2; direct++) {
+        struct rig *rig = rig_new();
+        rig->ops.getattr = tell_size;
+        rig->config.direct_io = direct;
+        told = 4;
+        assert_int_equal(rig_start(rig), 0);
+        assert_int_equal(rig_open(rig, "/dir/file", O_RDWR, 0, &file), 0);
+        assert_int_equal(rig_pread(rig, &file, buf, sizeof(buf), 1), direct ? 9 : 3);
+        assert_int_equal(rig_pread(rig, &file, buf, sizeof(buf), 6), direct ? 4 : 0);
+        told = 8; /* the attributes have their time yet, until a write ends it */
+        assert_int_equal(rig_pread(rig, &file, buf, sizeof(buf), 1), direct ? 9 : 3);
+        assert_int_equal(rig_pwrite(rig, &file, "x", 1, 0), 1);
+        assert_int_equal(rig_pread(rig, &file, buf, sizeof(buf), 1), direct ? 9 : 7);
+        rig_total(rig);
+        assert_int_equal(rig_pread(rig, &file, buf, 7, 1), 7);
+        assert_int_equal(rig_count(rig, RAM_GETATTR), 0);
+        rig_close(rig, &file);
+        rig_end(rig);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -448,6 +485,7 @@ int main(void)
         cmocka_unit_test(writing_takes_setuid_from_others_files),
         cmocka_unit_test(attributes_are_set_in_libfuses_order_and_by_handle),
         cmocka_unit_test(a_read_ends_the_belief_in_times),
+        cmocka_unit_test(reads_end_where_getattr_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,10 +47,6 @@ STALE = (
     "an ACL that is set changes the mode behind the kernel, which believes the one it has until "
     "its time-out has passed (with -o attr_timeout=0 it refuses, too); we ask again"
 )
-PAST_THE_END = (
-    "opened again it answers reads with the size that S3 still has, until a flush; the kernel "
-    "cuts them at the size that getattr told, we do not (docs/decisions/012)"
-)
 BELOW_A_MOVE = (
     "asked by its new path it does not find what is below a directory that moved; the kernel "
     "believes the names it knows until their time-out, we forget them with the move"
@@ -85,7 +81,6 @@ INLINE_ALONE = [
     ("fuse-overlayfs", "test_unlinked::test_file_replaced_by_rename_goes_on", COUNT),
     ("archivemount", "test_rename::test_inodes_below_a_moved_directory_stay", BELOW_A_MOVE),
     ("fuse2fs", "test_time::*", WHOLE_SECONDS),
-    ("s3fs", "test_open::test_trunc_empties*", PAST_THE_END),
 ]
 
 
