@@ -71,7 +71,8 @@ static DF_FLAT int stat_in_directory(struct df_frame *frame, struct df_place *pl
     bool known = entry->kind == DF_ENTRY_PRESENT;
     if (known && S_ISLNK(entry->mode) && follow)
         return 0;
-    if (!(known && entry->attributes && df_entry_cache_stat(cache, place->key, entry, place->st)))
+    if (!(known && df_frame_believes(frame, entry) &&
+          df_entry_cache_stat(cache, place->key, entry, place->st)))
         result = df_ask(frame, place, NULL);
     return result == 0 && entry->kind == DF_ENTRY_ABSENT ? -ENOENT : result;
 }
@@ -115,7 +116,8 @@ static DF_FLAT int stat_file(struct df_frame *frame, struct df_file *file, struc
         df_entry_cache_look(&hl->cache, key, frame->now, &entry);
         if (!atomic_load(&handle->node->removed) && !df_open_path_is_hidden(handle->node))
             keep = &entry;
-        if (keep && entry.attributes && df_entry_cache_stat(&hl->cache, key, &entry, st))
+        if (keep && df_frame_believes(frame, &entry) &&
+            df_entry_cache_stat(&hl->cache, key, &entry, st))
             return 0;
     }
     return ask_file(frame, file, keep, key, st);

@@ -43,7 +43,8 @@ int df_walk_look(struct df_frame *frame, struct df_place *place, bool attributes
     if (entry->kind == DF_ENTRY_PRESENT) {
         if (!attributes)
             return 0;
-        if (entry->attributes && df_entry_cache_stat(cache, place->key, entry, place->st))
+        if (df_frame_believes(frame, entry) &&
+            df_entry_cache_stat(cache, place->key, entry, place->st))
             return 0;
     }
     return df_ask(frame, place, NULL);

@@ -129,6 +129,12 @@ struct df_frame {
     bool in_turn;  /* this op has its turn */
 };
 
+/* The attributes that are kept answer the call. */
+static inline bool df_frame_believes(const struct df_frame *frame, const struct df_entry *entry)
+{
+    return entry->attributes || (DF_UNLIKELY(frame->call->of_content) && entry->lasting);
+}
+
 /* Only this lane keeps such records. NULL stays NULL. */
 static inline struct df_frame *df_frame_of(struct df_on_stack *record)
 {

@@ -26,10 +26,10 @@ bool df_execute_look(struct df_work *w, struct df_file *file, uint16_t content, 
     struct df_where itself = {.base = file, .name = ""};
     int64_t ret;
 
-    w->call.asks_validity = true;
+    w->call.asks_validity = w->call.of_content = true;
     w->call.valid_ns = 0;
     ret = CALL(getattr, &itself, st);
-    w->call.asks_validity = false;
+    w->call.asks_validity = w->call.of_content = false;
     if (ret == 0)
         df_framer_believe(&w->server->framer, w->index, content, st, w->call.valid_ns,
                           file->traits & DF_FILE_CHECK);
