@@ -1,11 +1,20 @@
 """Directories that are compared, and file systems in mount servers."""
 
+import uuid
+
 import pytest
 
 import directfuse
 
 from .built import built
 from .places import BELIEVED, PLACES, open_place
+
+
+@pytest.fixture(autouse=True)
+def _marked(monkeypatch):
+    """The servers that a test starts are known by their environment: one that another test has left
+    behind is that test's failure alone."""
+    monkeypatch.setenv("DF_TEST_SERVER", uuid.uuid4().hex)
 
 
 @pytest.fixture(scope="session")

@@ -18,11 +18,6 @@ from .test_lives import _unmounts, point, servers, the_server, until  # noqa: F4
 KILLS = [25, pytest.param(1000, marks=pytest.mark.sweep)]
 
 
-@pytest.fixture(autouse=True)
-def _marked(monkeypatch):
-    monkeypatch.setenv("DF_TEST_SERVER", str(os.getpid()))
-
-
 def busy_client(point, ready):  # noqa: F811
     """Everything that a server keeps something for, again and again."""
     path = f"{point}/{os.getpid()}"

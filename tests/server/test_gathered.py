@@ -27,11 +27,6 @@ MIB = 1 << 20
 KILLS = [12, pytest.param(400, marks=pytest.mark.sweep)]
 
 
-@pytest.fixture(autouse=True)
-def _marked(monkeypatch):
-    monkeypatch.setenv("DF_TEST_SERVER", str(os.getpid()))
-
-
 @pytest.fixture(scope="module")
 def gatherer(tmp_path_factory):
     """The path of the program."""

@@ -13,7 +13,7 @@ import pytest
 import directfuse
 
 from .forks import begin_fork, ended
-from .test_lives import _marked, point, servers, the_server, until  # noqa: F401
+from .test_lives import point, servers, the_server, until  # noqa: F401
 from .test_trouble import fails
 
 RUN = [sys.executable, "-m", "directfuse", "run"]

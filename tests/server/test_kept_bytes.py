@@ -22,11 +22,6 @@ from .test_lives import servers, the_server, until
 PAGE = 4096
 
 
-@pytest.fixture(autouse=True)
-def _marked(monkeypatch):
-    monkeypatch.setenv("DF_TEST_SERVER", str(os.getpid()))
-
-
 def put(path, data):
     with directfuse.open(path, "wb") as file:
         file.write(data)

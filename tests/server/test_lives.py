@@ -27,7 +27,7 @@ def servers():
             started = (entry / "environ").read_bytes()
         except OSError:
             continue
-        mark = f"DF_TEST_SERVER={os.getpid()}\0".encode()
+        mark = f"DF_TEST_SERVER={os.environ['DF_TEST_SERVER']}\0".encode()
         if words[0].endswith(b"directfuse-server") and mark in started:
             found.add(int(entry.name))
     return found
@@ -45,11 +45,6 @@ def the_server():
     """Process id of the one server; another may just be ending."""
     until(lambda: len(servers()) == 1)
     return servers().pop()
-
-
-@pytest.fixture(autouse=True)
-def _marked(monkeypatch):
-    monkeypatch.setenv("DF_TEST_SERVER", str(os.getpid()))
 
 
 @pytest.fixture

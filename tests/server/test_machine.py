@@ -471,11 +471,6 @@ class Shared(Server):
         until(lambda: _unmounts(self.base))
 
 
-@pytest.fixture(autouse=True)
-def _marked(monkeypatch):
-    monkeypatch.setenv("DF_TEST_SERVER", str(os.getpid()))
-
-
 def compare(machine, backend, settings):
     bound = type("Bound", (machine,), {"backend": backend})
     run_state_machine_as_test(bound, settings=settings)

@@ -14,7 +14,7 @@ import pytest
 import directfuse
 
 from .forks import begin_fork, ended, in_fork
-from .test_lives import _marked, point, servers, until  # noqa: F401
+from .test_lives import point, servers, until  # noqa: F401
 from .test_serve import listens, runtime, serve  # noqa: F401
 from .test_trouble import fails, said  # noqa: F401
 

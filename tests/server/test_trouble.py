@@ -11,7 +11,7 @@ import pytest
 
 import directfuse
 
-from .test_lives import _marked, point, servers, the_server, until  # noqa: F401
+from .test_lives import point, servers, the_server, until  # noqa: F401
 
 
 @pytest.fixture
