@@ -22,12 +22,15 @@ from .backends import OPTIONS, Backend
 #: "route:program" words, with commas between them: what the suite runs on instead.
 CHOICE = "DIRECTFUSE_CONFORMANCE"
 
+#: If it is set, nothing that a program has told is believed for any time.
+UNCACHED = "DIRECTFUSE_CONFORMANCE_UNCACHED"
+
 
 class Program(Backend):
     """words: its command line; {source}, {mnt}, {area} and {options} stand for the route's.
     `prepare` makes what it serves, from the route's area, and may return more such words; `reach`
     returns the words with which it reaches a server that lives as long as this process; either
-    raises Unavailable."""
+    raises Unavailable. uncached: the options by which the kernel asks it each time."""
 
     def __init__(
         self,
@@ -38,16 +41,19 @@ class Program(Backend):
         prepare=None,
         reach=None,
         keeps=True,
+        uncached=("entry_timeout=0", "attr_timeout=0"),
     ):
         super().__init__(name, source=True, keeps_names=keeps)
         self.package = package or name
         self.words = words
         self.needs_mountpoint = needs_mountpoint
+        self.uncached = uncached
         self._prepare = prepare
         self._reach = reach
 
     def command(self, mountpoint, source, *, readonly=False):
-        options = ",".join((*OPTIONS, *(["ro"] if readonly else [])))
+        extra = self.uncached if UNCACHED in os.environ else ()
+        options = ",".join((*OPTIONS, *extra, *(["ro"] if readonly else [])))
         area = os.path.dirname(source)
         places = {"mnt": mountpoint, "source": source, "area": area, "options": options}
         if self._prepare:
@@ -149,6 +155,7 @@ PROGRAMS = {
             "{mnt}",
             prepare=_directories("lower", "work"),
             keeps=False,
+            uncached=("timeout=0",),
         ),
         Program("disorderfs", "-o", "{options}", "{source}", "{mnt}", needs_mountpoint=True),
         Program(

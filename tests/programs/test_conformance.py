@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.deviations import DEVIATIONS, SOMETIMES
-from tests.conformance.programs import CHOICE, PROGRAMS
+from tests.conformance.programs import CHOICE, PROGRAMS, UNCACHED
 
 ROOT = Path(__file__).parents[2]
 RUN_SECONDS = 600
@@ -41,11 +41,11 @@ OWN_FILES = "it keeps modes and owners in files of its own, which belong to root
 
 COUNT = (
     "asked after the rename it counts a link of the file that was replaced; the kernel asks only "
-    "when its own count has passed its time-out (with -o timeout=0 it says 1, too)"
+    "when its own count has passed its time-out"
 )
 STALE = (
     "an ACL that is set changes the mode behind the kernel, which believes the one it has until "
-    "its time-out has passed (with -o attr_timeout=0 it refuses, too); we ask again"
+    "its time-out has passed; we ask again"
 )
 BELOW_A_MOVE = (
     "asked by its new path it does not find what is below a directory that moved; the kernel "
@@ -77,10 +77,14 @@ INLINE_ALONE = [
         )
     ],
     ("mount.posixovl", "test_permission::*", OWN_FILES),
+    ("fuse2fs", "test_time::*", WHOLE_SECONDS),
+]
+
+#: (program, case, reason): what fails behind the kernel, too, where it believes nothing.
+HIDDEN_BY_CACHES = [
     ("*", "test_acl::test_acl_lets_a_user_in", STALE),
     ("fuse-overlayfs", "test_unlinked::test_file_replaced_by_rename_goes_on", COUNT),
     ("archivemount", "test_rename::test_inodes_below_a_moved_directory_stay", BELOW_A_MOVE),
-    ("fuse2fs", "test_time::*", WHOLE_SECONDS),
 ]
 
 
@@ -93,13 +97,13 @@ def allowed(program, case):
     ]
     return any(
         name in ("*", program) and fnmatchcase(case.replace("[", "("), pattern.replace("[", "("))
-        for name, pattern, _ in [*INLINE_ALONE, *ours]
+        for name, pattern, _ in [*INLINE_ALONE, *HIDDEN_BY_CACHES, *ours]
     )
 
 
-def outcomes(route, program, modules, report):
+def outcomes(route, program, modules, report, *words, **environment):
     """(cases that ran, cases that failed), their names without the route. Skips where the route
-    cannot run at all: without the program's server, say."""
+    cannot run at all: without the program's server, say. words: more for pytest."""
     where = f"{route}-{program}"
     files = [ROOT / "tests/conformance" / f"{name}.py" for name in modules]
     command = [sys.executable, "-m", "pytest", "-q", "--runxfail", "-p", "no:cacheprovider"]
@@ -107,9 +111,9 @@ def outcomes(route, program, modules, report):
     if crashes:
         command += ["-k", f"not ({' or '.join(crashes)})"]
     done = subprocess.run(
-        [*command, "--timeout=120", f"--junitxml={report}", *files],
+        [*command, "--timeout=120", f"--junitxml={report}", *words, *files],
         cwd=ROOT,
-        env={**os.environ, CHOICE: f"{route}:{program}"},
+        env={**os.environ, CHOICE: f"{route}:{program}", **environment},
         capture_output=True,
         text=True,
         errors="replace",
@@ -131,12 +135,16 @@ def outcomes(route, program, modules, report):
     return ran, failed
 
 
-def compare(name, modules, tmp_path):
+def need(name):
     program = PROGRAMS[name]
     if program.executable() is None:
         pytest.skip(f"{name} is not installed (apt-get install {program.package})")
     if os.geteuid() != 0 or not os.access("/dev/fuse", os.R_OK | os.W_OK):
         pytest.skip("a kernel mount to compare with needs root and /dev/fuse")
+
+
+def compare(name, modules, tmp_path):
+    need(name)
     kernel_ran, kernel_failed = outcomes("kernel", name, modules, tmp_path / "kernel.xml")
     inline_ran, inline_failed = outcomes("inline", name, modules, tmp_path / "inline.xml")
     assert inline_ran == kernel_ran and len(inline_ran) > 100
@@ -153,6 +161,18 @@ def compare(name, modules, tmp_path):
 @pytest.mark.parametrize("name", ["bindfs"])
 def test_a_program_fails_where_its_kernel_mount_fails(name, tmp_path):
     compare(name, SUBSET, tmp_path)
+
+
+@pytest.mark.kernel_fuse
+@pytest.mark.timeout(RUN_SECONDS)
+@pytest.mark.parametrize(("name", "case"), [entry[:2] for entry in HIDDEN_BY_CACHES])
+def test_what_caches_hide_fails_without_them(name, case, tmp_path):
+    name = "bindfs" if name == "*" else name
+    need(name)
+    module, _, function = case.partition("::")
+    report = tmp_path / "uncached.xml"
+    ran, failed = outcomes("kernel", name, [module], report, "-k", function, **{UNCACHED: "1"})
+    assert ran == failed == {case}
 
 
 @pytest.mark.sweep
