@@ -36,6 +36,7 @@ static DF_FLAT int ask_file(struct df_frame *frame, struct df_file *file,
         result = df_highlevel_fix_stat(frame, node, NULL, 0, key, st);
     if (result)
         return result;
+    atomic_store_explicit(&df_handle_of(file)->vouched, st->st_size, memory_order_relaxed);
     if (df_open_path_is_hidden(node)) {
         if (st->st_nlink > 0)
             st->st_nlink--;
