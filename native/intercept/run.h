@@ -46,6 +46,9 @@ struct dfi_run {
     char loader[PATH_MAX];     /* directfuse-exec, where /proc/self/exe does not say it */
 };
 
+_Static_assert(DFI_EVENTS <= sizeof(((struct dfi_run *)0)->events) / sizeof(unsigned long),
+               "directfuse/_run_block.py");
+
 extern struct dfi_run *dfi_run;
 extern int dfi_run_fd;
 extern int dfi_run_socket; /* leads to the mount server; -1: at the number in the configuration */
