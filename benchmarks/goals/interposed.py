@@ -11,6 +11,7 @@ from judge import CACHED, KERNEL, PLAIN, RUN, Row, at_least, at_most, bench, tim
 from directfuse import _paths
 from directfuse._bench.own_routes import run_prefix
 from directfuse._bench.places import Place
+from directfuse._bench.programs import FILES
 from directfuse._bench.worker import Worker
 
 #: "Warm: pread 4 KiB ≤ 250 ns, fstat ≤ 40 ns, stat ≤ 120 ns, open+close ≤ 3 µs"
@@ -25,8 +26,8 @@ START_MS = 0.5  # "Starting a program costs ≤ 0.5 ms more."
 #: "The program table on memfs: ≤ 1.3× tmpfs and faster than kernel FUSE on every row, ≥ 3× on the
 #: metadata rows; on passthrough: ≤ 1.5× the plain directory, again faster than kernel FUSE"
 PROGRAMS = {"memfs": 1.3, "passthrough": 1.5}
-METADATA = {"untar", "rm -r", "find", "git status", "create 400 files", "unlink 400 files"}
-METADATA |= {"chmod 400 files", "access 400 files"}
+METADATA = {"untar", "rm -r", "find", "git status"}
+METADATA |= {f"{what} {FILES} files" for what in ("create", "unlink", "chmod", "access")}
 METADATA_TIMES = 3.0
 
 

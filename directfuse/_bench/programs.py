@@ -18,7 +18,9 @@ from directfuse._bench.turns import Job, Task, measure_jobs
 
 __all__ = ["PROGRAMS", "measure_programs"]
 
-FILES, FILE_SIZE = 400, 20_000
+#: As many as make a program that one waits for: of a few hundred, two starts of programs
+#: are half of a row, and starts have a row of their own (benchmarks/goals).
+FILES, FILE_SIZE = 1000, 20_000
 ROUNDS = 9
 
 
@@ -35,7 +37,7 @@ class Program:
 
 _TREE = 'tar -xf "$INPUT/tree.tar"'
 _REPOSITORY = 'tar -xf "$INPUT/repository.tar"'
-_MANY = "seq -f file-%g 400 | xargs touch"
+_MANY = f"seq -f file-%g {FILES} | xargs touch"
 _BUILD = (
     "for i in 0 1 2 3 4 5; do gcc -c -O0 tree/src/code-$i.c -o $i.o; done && gcc *.o -o program"
 )
@@ -54,10 +56,10 @@ PROGRAMS = [
     Program("untar", _TREE),
     Program("cp -r", "cp -r tree copy", _TREE),
     Program("gcc build", _BUILD, _TREE, ("gcc",)),
-    Program("create 400 files", _MANY),
-    Program("unlink 400 files", "rm file-*", _MANY),
-    Program("chmod 400 files", "chmod 600 file-*", _MANY),
-    Program("access 400 files", "for name in file-*; do test -r $name; done", _MANY),
+    Program(f"create {FILES} files", _MANY),
+    Program(f"unlink {FILES} files", "rm file-*", _MANY),
+    Program(f"chmod {FILES} files", "chmod 600 file-*", _MANY),
+    Program(f"access {FILES} files", "for name in file-*; do test -r $name; done", _MANY),
     Program("find", "find tree -newer tree/src >/dev/null", _TREE),
     Program("grep -r", "grep -r wanted tree >/dev/null || true", _TREE),
     Program("rm -r", "rm -r tree", _TREE),
@@ -69,7 +71,7 @@ PROGRAMS = [
         ("git",),
     ),
     Program("50 sqlite commits", f'"{sys.executable}" -c "{_SQLITE}"'),
-    Program("python reads 400 files", f'"{sys.executable}" -c "{_READ}"', _TREE),
+    Program(f"python reads {FILES} files", f'"{sys.executable}" -c "{_READ}"', _TREE),
 ]
 
 
