@@ -142,17 +142,6 @@ int df_joined_meet(int socket, struct df_joined **out, int *mount_id, char *mess
     return error < 0 ? error : df_joined_join(socket, getpid(), out, mount_id, message, size);
 }
 
-/* The server's end of the pair; where the caller has closed its standard descriptors, not one of
- * these, which others write to. */
-static int servers_end(int socket)
-{
-    int above = socket > 2 ? socket : fcntl(socket, F_DUPFD_CLOEXEC, 3);
-
-    if (above != socket)
-        close(socket);
-    return above < 0 ? -errno : above;
-}
-
 int df_joined_start(const char *library, int argc, char *const argv[], bool restart,
                     struct df_joined **out, int *mount_id, char *message, size_t size)
 {
@@ -161,11 +150,9 @@ int df_joined_start(const char *library, int argc, char *const argv[], bool rest
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return -errno;
-    pair[1] = error = servers_end(pair[1]);
-    if (error >= 0) {
-        error = launch(library, argc, argv, restart, pair[1]);
-        close(pair[1]);
-    }
+    pair[1] = df_join_above_standard(pair[1]); /* those below become the server's own */
+    error = pair[1] > 2 ? launch(library, argc, argv, restart, pair[1]) : -EMFILE;
+    close(pair[1]);
     if (error < 0 && message)
         snprintf(message, size, "directfuse-server cannot be started: %s", strerror(-error));
     if (error == 0)

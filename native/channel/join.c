@@ -75,14 +75,12 @@ static void close_fd(int fd)
         df_sys3(SYS_close, fd, 0, 0);
 }
 
-/* What stays open is never 0, 1 or 2: a program that has closed these may write to them all the
- * same, and would write into the segment. */
-static int above_standard(int fd)
+int df_join_above_standard(int fd)
 {
     long above = fd > 2 ? fd : df_sys3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3);
 
     if (above < 0)
-        return fd; /* no number is left: better there than not at all */
+        return fd;
     if (above != fd)
         close_fd(fd);
     return (int)above;
@@ -118,8 +116,8 @@ static long hello(struct df_link *link, int socket, const int pair[2])
         return ret;
     }
     link->client = body.client;
-    link->control = above_standard(pair[0]);
-    link->memory = above_standard(memory);
+    link->control = df_join_above_standard(pair[0]);
+    link->memory = df_join_above_standard(memory);
     return 0;
 }
 
@@ -166,7 +164,7 @@ int df_join_born(struct df_link *link, uint32_t client)
         return -ENOTCONN;
     }
     close_fd(link->control); /* the parent's end, else the server would not see the parent's end */
-    link->control = above_standard(pair[0]);
+    link->control = df_join_above_standard(pair[0]);
     link->client = client;
     return 0;
 }

@@ -50,4 +50,10 @@ int df_join_hello(struct df_link *link, int socket);
  */
 int df_join_born(struct df_link *link, uint32_t client);
 
+/*
+ * Moves a descriptor that stays open above 0, 1 and 2: a program that has closed these may write to
+ * them all the same. Its number from now on; where none is left, the one that it has.
+ */
+int df_join_above_standard(int fd);
+
 #endif
