@@ -23,15 +23,15 @@ static void take_up(struct df_cacher *cacher)
         uint32_t number = df_cache_way_number(atomic_load_explicit(
             &cache->ways[i / DF_CACHE_WAYS][i % DF_CACHE_WAYS], memory_order_relaxed));
 
-        if (cacher->used < number && number <= DF_CACHE_ENTRIES)
-            cacher->used = cacher->made = number;
+        if (cacher->entries.used < number && number <= DF_CACHE_ENTRIES)
+            cacher->entries.used = cacher->entries.made = number;
     }
 }
 
 void df_cacher_init(struct df_cacher *cacher, struct df_segment *segment)
 {
     memset(cacher, 0, sizeof(*cacher));
-    pthread_mutex_init(&cacher->growth, NULL);
+    pthread_mutex_init(&cacher->entries.lock, NULL);
     cacher->segment = segment;
     if (segment->cache_size < sizeof(struct df_cache))
         return;
@@ -46,7 +46,7 @@ void df_cacher_init(struct df_cacher *cacher, struct df_segment *segment)
 
 void df_cacher_free(struct df_cacher *cacher)
 {
-    pthread_mutex_destroy(&cacher->growth);
+    pthread_mutex_destroy(&cacher->entries.lock);
 }
 
 void df_cacher_mount(struct df_cacher *cacher, unsigned index)
@@ -187,50 +187,36 @@ uint64_t df_cacher_until(const struct df_cacher *cacher, uint64_t valid_ns)
            (uint64_t)((double)valid_ns * (double)(ticks - cacher->begun_ticks) / (double)elapsed);
 }
 
-#define GROWTH   340                 /* entries whose memory is made together: 64 KiB */
-#define AGAIN_NS INT64_C(1000000000) /* between two attempts where there is none */
+#define GROWTH 340 /* entries whose memory is made together: 64 KiB */
 
 /* Memory for entries. The first in a stretch of DF_HUGE_SIZE make all of it, if that can be had; to
  * make again what is there takes no time. */
-static bool make_entries(struct df_cacher *cacher, uint32_t first, uint32_t count)
+static uint32_t make_entries(void *owner, uint32_t made)
 {
-    char *from = (char *)&cacher->cache->entries[first], *base = (char *)cacher->cache;
+    struct df_cacher *cacher = owner;
+    uint32_t left = DF_CACHE_ENTRIES - made, count = left < GROWTH ? left : GROWTH;
+    char *from = (char *)&cacher->cache->entries[made], *base = (char *)cacher->cache;
     char *huge = base + df_huge_aligned((uint64_t)(from - base));
     size_t size = count * sizeof(struct df_cache_entry);
 
-    if (huge < from + size)
+    if (count > 0 && huge < from + size)
         df_room_make_huge(huge, DF_HUGE_SIZE);
-    return df_room_make(cacher->segment, from, size);
-}
-
-/* Under the lock: memory for the next entries. */
-static bool grow(struct df_cacher *cacher)
-{
-    uint32_t left = DF_CACHE_ENTRIES - cacher->made, count = left < GROWTH ? left : GROWTH;
-
-    if (count == 0 || (cacher->failed != 0 && df_clock_coarse() - cacher->failed < AGAIN_NS))
-        return false;
-    if (!make_entries(cacher, cacher->made, count)) {
-        cacher->failed = df_clock_coarse();
-        return false;
-    }
-    cacher->failed = 0;
-    cacher->made += count;
-    return true;
+    return count > 0 && df_room_make(cacher->segment, from, size) ? count : 0;
 }
 
 /* A way becomes used, and has an entry from now on. False: there is no memory. */
 static bool begin_way(struct df_cacher *cacher, _Atomic uint32_t *way)
 {
+    uint32_t number;
     bool has;
 
-    pthread_mutex_lock(&cacher->growth);
+    pthread_mutex_lock(&cacher->entries.lock);
     has = atomic_load_explicit(way, memory_order_relaxed) != 0;
-    if (!has && (cacher->used < cacher->made || grow(cacher))) {
-        atomic_store_explicit(way, df_cache_way(0, ++cacher->used), memory_order_release);
+    if (!has && (number = df_growth_take(&cacher->entries, make_entries, cacher)) > 0) {
+        atomic_store_explicit(way, df_cache_way(0, number), memory_order_release);
         has = true;
     }
-    pthread_mutex_unlock(&cacher->growth);
+    pthread_mutex_unlock(&cacher->entries.lock);
     return has;
 }
 

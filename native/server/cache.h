@@ -13,6 +13,7 @@
 
 #include "channel/cache.h"
 #include "core/changes.h"
+#include "server/growth.h"
 
 enum df_cache_change {
     DF_CACHE_NOTHING, /* getattr and the like */
@@ -37,10 +38,7 @@ struct df_cacher {
     uint64_t begun_ticks;
 
     struct df_segment *segment;
-    pthread_mutex_t growth; /* protects these, and ways that become used */
-    uint32_t used;          /* entries that ways have */
-    uint32_t made;          /* entries that have memory */
-    int64_t failed;         /* ns: when there was no memory for more; 0: never */
+    struct df_growth entries; /* its lock protects ways that become used, too */
 };
 
 void df_cacher_init(struct df_cacher *cacher, struct df_segment *segment);

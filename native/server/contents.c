@@ -15,15 +15,15 @@ static void take_up(struct df_framer *framer)
     for (uint64_t i = 0; i < framer->frames->sets * DF_FRAME_WAYS; i++) {
         uint32_t bytes = atomic_load(&df_frame_number(framer->frames, i)->bytes);
 
-        if (framer->bytes < bytes)
-            framer->bytes = framer->made = bytes;
+        if (framer->bytes.used < bytes)
+            framer->bytes.used = framer->bytes.made = bytes;
     }
 }
 
 void df_framer_init(struct df_framer *framer, struct df_segment *segment, struct df_cacher *cacher)
 {
     pthread_mutex_init(&framer->lock, NULL);
-    pthread_mutex_init(&framer->growth, NULL);
+    pthread_mutex_init(&framer->bytes.lock, NULL);
     framer->segment = segment;
     for (unsigned i = 0; i < DF_BODY_STRIPES; i++)
         pthread_mutex_init(&framer->stripes[i], NULL);
@@ -39,7 +39,7 @@ void df_framer_init(struct df_framer *framer, struct df_segment *segment, struct
 void df_framer_free(struct df_framer *framer)
 {
     pthread_mutex_destroy(&framer->lock);
-    pthread_mutex_destroy(&framer->growth);
+    pthread_mutex_destroy(&framer->bytes.lock);
     for (unsigned i = 0; i < DF_BODY_STRIPES; i++)
         pthread_mutex_destroy(&framer->stripes[i]);
 }

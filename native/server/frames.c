@@ -9,7 +9,6 @@
 #include "channel/map.h"
 #include "channel/room.h"
 #include "channel/sys.h"
-#include "core/clock.h"
 #include "server/frames_private.h"
 
 #define PIECE (128 << 10) /* of a large file: kept when it is asked for again */
@@ -107,49 +106,39 @@ static void end_writing(struct df_frame *f, uint32_t seq)
     atomic_store_explicit(&f->seq, seq + 2, memory_order_release);
 }
 
-#define GROWTH      32                  /* frames whose memory is made together */
-#define AGAIN_NS    INT64_C(1000000000) /* between two attempts where there is none */
-
+#define GROWTH      32                             /* frames whose memory is made together */
 #define STRETCH     (DF_HUGE_SIZE / DF_FRAME_SIZE) /* frames in a huge page */
 #define STRETCH_MAX 8                              /* of them at a time */
 
-/* Under the lock: how many of the next frames are now in huge pages of their own. As many again as
- * there are: Linux waits for all processors, however many are made at a time. A stretch of which
- * some are made already stays as it is. */
-static uint64_t grow_huge(struct df_framer *framer, uint64_t left)
+/* How many of the next `left` frames are now in huge pages of their own. As many again as there
+ * are: Linux waits for all processors, however many are made at a time. A stretch of which some are
+ * made already stays as it is. */
+static uint64_t make_huge(struct df_framer *framer, uint32_t made, uint64_t left)
 {
-    uint64_t first = framer->made == 0 ? 0 : framer->made + 1; /* number 0 is none, and has room */
-    uint64_t room = (framer->made + 1 + left - first) / STRETCH, count = first / STRETCH;
+    uint64_t first = made == 0 ? 0 : made + 1; /* number 0 is none, and has room */
+    uint64_t room = (made + 1 + left - first) / STRETCH, count = first / STRETCH;
 
     count = count < 1 ? 1 : count > STRETCH_MAX ? STRETCH_MAX : count;
     count = count > room ? room : count;
     if (count == 0 || first % STRETCH != 0 ||
         !df_room_make_huge(df_frame_bytes(framer->frames, first), count * DF_HUGE_SIZE))
         return 0;
-    return first + count * STRETCH - (framer->made + 1);
+    return first + count * STRETCH - (made + 1);
 }
 
-/* Under the lock: memory for the next frames. */
-static bool grow(struct df_framer *framer)
+static uint32_t make_bytes(void *owner, uint32_t made)
 {
-    uint64_t left = framer->frames->sets * DF_FRAME_WAYS - framer->made;
-    uint64_t count = GROWTH - (framer->made + 1) % GROWTH, huge;
+    struct df_framer *framer = owner;
+    uint64_t left = framer->frames->sets * DF_FRAME_WAYS - made;
+    uint64_t count = GROWTH - (made + 1) % GROWTH, huge = make_huge(framer, made, left);
 
-    if (framer->failed != 0 && df_clock_coarse() - framer->failed < AGAIN_NS)
-        return false;
-    framer->failed = 0;
-    if ((huge = grow_huge(framer, left)) > 0) {
-        framer->made += (uint32_t)huge;
-        return true;
-    }
+    if (huge > 0)
+        return (uint32_t)huge;
     count = left < count ? left : count;
-    if (df_room_make(framer->segment, df_frame_bytes(framer->frames, framer->made + 1),
-                     count * DF_FRAME_SIZE)) {
-        framer->made += (uint32_t)count;
-        return true;
-    }
-    framer->failed = df_clock_coarse();
-    return false;
+    return df_room_make(framer->segment, df_frame_bytes(framer->frames, made + 1),
+                        count * DF_FRAME_SIZE)
+               ? (uint32_t)count
+               : 0;
 }
 
 /* A frame's own bytes, for good. While it is being written. NULL: there is no memory. */
@@ -158,10 +147,9 @@ static char *bytes_of(struct df_framer *framer, struct df_frame *f)
     uint32_t number = atomic_load_explicit(&f->bytes, memory_order_relaxed);
 
     if (number == 0) {
-        pthread_mutex_lock(&framer->growth);
-        if (framer->bytes < framer->made || grow(framer))
-            number = ++framer->bytes;
-        pthread_mutex_unlock(&framer->growth);
+        pthread_mutex_lock(&framer->bytes.lock);
+        number = df_growth_take(&framer->bytes, make_bytes, framer);
+        pthread_mutex_unlock(&framer->bytes.lock);
         atomic_store_explicit(&f->bytes, number, memory_order_release);
     }
     return number ? df_frame_bytes(framer->frames, number) : NULL;

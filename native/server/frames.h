@@ -18,7 +18,7 @@
  * kept beneath this (writeback.h).
  *
  * Locks: `lock` protects the table of contents; a stripe, by number, protects the changes of a
- * content and the putting in of its frames. `lock` before a stripe; `growth` is innermost.
+ * content and the putting in of its frames. `lock` before a stripe; `bytes.lock` is innermost.
  */
 #ifndef DF_SERVER_FRAMES_H
 #define DF_SERVER_FRAMES_H
@@ -28,6 +28,7 @@
 
 #include "channel/frames.h"
 #include "server/cache.h"
+#include "server/growth.h"
 
 #define DF_BODY_CHAINS  4096
 #define DF_BODY_STRIPES 64
@@ -58,10 +59,7 @@ struct df_framer {
     uint16_t hand; /* where the search for one that can be spared goes on */
     struct df_body bodies[DF_CONTENT_COUNT];
 
-    pthread_mutex_t growth; /* protects these */
-    uint32_t bytes;         /* numbers of bytes that were given to frames; number 0 is none */
-    uint32_t made;          /* numbers that have memory */
-    int64_t failed;         /* ns: when there was no memory for more; 0: never */
+    struct df_growth bytes; /* their numbers are given to frames; number 0 is none */
 
     pthread_mutex_t stripes[DF_BODY_STRIPES];
     _Atomic uint64_t last_id;

@@ -535,7 +535,7 @@ static void few_answers_lie_together(void **state)
     assert_int_equal(count_few(rig, 'a'), FEW);
     assert_int_equal(count_entries(rig, FEW), FEW);
     keep_few(rig, 'a'); /* each in its own place */
-    assert_int_equal(rig->cacher.used, FEW);
+    assert_int_equal(rig->cacher.entries.used, FEW);
 }
 
 static void a_server_that_begins_again_goes_on_behind_them(void **state)
@@ -552,7 +552,7 @@ static void a_server_that_begins_again_goes_on_behind_them(void **state)
     assert_int_equal(count_few(rig, 'a'), FEW);
     assert_int_equal(count_few(rig, 'b'), FEW);
     assert_int_equal(count_entries(rig, 2 * FEW), 2 * FEW);
-    assert_int_equal(rig->cacher.used, 2 * FEW);
+    assert_int_equal(rig->cacher.entries.used, 2 * FEW);
 }
 
 /* A client may write to the table; nothing outside of it is looked at, by it or by the server. */
@@ -576,10 +576,10 @@ static void where_there_is_no_memory_answers_give_way(void **state)
     struct rig *rig = *state;
 
     keep_few(rig, 'a');
-    rig->cacher.made = rig->cacher.used;
-    rig->cacher.failed = df_clock_coarse() + INT64_C(3600000000000); /* no attempt meanwhile */
+    rig->cacher.entries.made = rig->cacher.entries.used;
+    rig->cacher.entries.failed = df_clock_coarse() + INT64_C(3600000000000); /* no attempt meanwhile */
     keep_few(rig, 'b');
-    assert_int_equal(rig->cacher.used, FEW);
+    assert_int_equal(rig->cacher.entries.used, FEW);
     assert_in_range(count_few(rig, 'b'), 1, FEW);
 }
 

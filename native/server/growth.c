@@ -1,0 +1,27 @@
+/*
+ * growth.c - hands out elements of the segment, and has memory made for them.
+ */
+#include "server/growth.h"
+
+#include <stdbool.h>
+
+#include "core/clock.h"
+
+#define AGAIN_NS INT64_C(1000000000) /* between two attempts where there is none */
+
+static bool grow(struct df_growth *growth, df_growth_make *make, void *owner)
+{
+    uint32_t count;
+
+    if (growth->failed != 0 && df_clock_coarse() - growth->failed < AGAIN_NS)
+        return false;
+    count = make(owner, growth->made);
+    growth->failed = count > 0 ? 0 : df_clock_coarse();
+    growth->made += count;
+    return count > 0;
+}
+
+uint32_t df_growth_take(struct df_growth *growth, df_growth_make *make, void *owner)
+{
+    return growth->used < growth->made || grow(growth, make, owner) ? ++growth->used : 0;
+}
