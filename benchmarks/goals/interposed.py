@@ -16,7 +16,7 @@ from directfuse._bench.worker import Worker
 
 #: "Warm: pread 4 KiB ≤ 250 ns, fstat ≤ 40 ns, stat ≤ 120 ns, open+close ≤ 3 µs"
 WARM = {
-    "pread 4 KiB, random": 250.0,
+    "pread 4 KiB, hot": 250.0,
     "fstat": 40.0,
     "stat, depth 2": 120.0,
     "open+close": 3000.0,

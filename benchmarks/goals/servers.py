@@ -26,7 +26,7 @@ import directfuse
 from directfuse import _paths
 
 #: "From C, warm, inside the timeouts: stat ≤ 120 ns, 4 KiB pread ≤ 250 ns (copy included)"
-WARM = {"stat, depth 2": 120.0, "pread 4 KiB, random": 250.0}
+WARM = {"stat, depth 2": 120.0, "pread 4 KiB, hot": 250.0}
 READDIR = 5.0  # "readdir of 1000 ≥ 5× kernel FUSE"
 MISS = 2000.0  # "A miss: ≤ 2 µs with both cores free"
 ASLEEP = 8000.0  # "≤ 8 µs when the server sleeps"

@@ -18,6 +18,7 @@ struct workload {
     workload_run *run;
     workload_run *before, *after; /* the same count, not timed; or NULL */
     size_t size;                  /* bytes of one piece, of those that move data */
+    size_t within;                /* of the first bytes of the file only; 0: of all */
     bool scattered;               /* offsets in an order that no readahead guesses */
     bool writes;                  /* needs a site that was made */
 };

@@ -22,8 +22,9 @@ __all__ = ["main"]
 
 PAGE, LARGE, DATA, CROWD = 4 << 10, 100 << 10, 8 << 20, 1000
 MOST_ENTRIES = 5000  #: of a file system that is surveyed
+HOT = 256 << 10  #: bytes of the file that a "hot" loop goes through, as in workload.c
 _UNITS = {"KiB": 1 << 10, "MiB": 1 << 20}
-_PIECE = re.compile(r"(pread|pwrite) (\d+) (KiB|MiB), (sequential|random)")
+_PIECE = re.compile(r"(pread|pwrite) (\d+) (KiB|MiB), (sequential|random|hot)")
 
 Loop = Callable[[int], None]
 
@@ -126,6 +127,11 @@ CODE = {
     "open+fstat+read 4 KiB+close": _READ.format("shallow", PAGE),
     "open+fstat+read 100 KiB+close": _READ.format("large", LARGE),
 }
+_PLACES = {
+    "sequential": "i % pieces",
+    "random": "(i * 1103515245 + 12345) % pieces",
+    "hot": "i % hot",
+}
 _WRITING = {"create+unlink", "rename, there and back", "mkdir+rmdir", "setxattr+getxattr"}
 
 
@@ -137,7 +143,7 @@ def _code(workload: str) -> tuple[str, int]:
     if found is None:
         raise Refusal("Python has no such loop")
     way, number, unit, order = found.groups()
-    at = "(i * 1103515245 + 12345) % pieces" if order == "random" else "i % pieces"
+    at = _PLACES[order]
     what = "size" if way == "pread" else "page"
     return f"{way}(fd, {what}, {at} * size)", int(number) * _UNITS[unit]
 
@@ -149,6 +155,7 @@ def loop_of(workload: str, site: Site, finds: bool) -> Loop:
         raise Refusal("writes, and nothing is to be written")
     names = dict(vars(site), size=size, page=b"x" * size, value=b"0123456789abcdef")
     names["pieces"] = max(site.size // size, 1) if size else 1
+    names["hot"] = min(names["pieces"], HOT // size) if size else 1
     return timed(code, **names)
 
 

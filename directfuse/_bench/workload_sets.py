@@ -42,6 +42,7 @@ SETS: dict[str, list[str]] = {
             for size in ("4 KiB", "1 MiB")
             for order in _ORDERS
         ),
+        "pread 4 KiB, hot",
     ],
     "storm": [
         "storm: make a file",
