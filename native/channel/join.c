@@ -32,9 +32,11 @@ static void pack(struct packet *p, bool with_descriptor)
 }
 
 /* fd < 0: without. */
-static long send_packet(int socket, enum df_join_kind kind, uint32_t client, int fd)
+static long send_packet(int socket, enum df_join_kind kind, uint32_t client, uint64_t handle,
+                        int fd)
 {
-    struct packet p = {.body = {.magic = DF_JOIN_MAGIC, .kind = kind, .client = client}};
+    struct packet p = {
+        .body = {.magic = DF_JOIN_MAGIC, .kind = kind, .client = client, .size = handle}};
 
     pack(&p, fd >= 0);
     if (fd >= 0) {
@@ -45,7 +47,7 @@ static long send_packet(int socket, enum df_join_kind kind, uint32_t client, int
     return df_sys3(SYS_sendmsg, socket, (long)&p.header, MSG_NOSIGNAL);
 }
 
-/* The answer: *memory receives the segment's memfd. */
+/* The answer: *memory receives the segment's memfd, or what else was asked for. */
 static long receive_welcome(int socket, struct df_join_message *body, int *memory)
 {
     struct packet p = {0};
@@ -103,7 +105,7 @@ static long hello(struct df_link *link, int socket, const int pair[2])
 {
     struct df_join_message body;
     int memory = -1;
-    long ret = send_packet(socket, DF_JOIN_HELLO, 0, pair[1]);
+    long ret = send_packet(socket, DF_JOIN_HELLO, 0, 0, pair[1]);
 
     close_fd(pair[1]); /* the server has it: when it ends we shall see the end */
     if (ret < 0)
@@ -157,7 +159,7 @@ int df_join_born(struct df_link *link, uint32_t client)
 
     if (ret < 0)
         return (int)ret;
-    ret = send_packet(link->control, DF_JOIN_BORN, client, pair[1]);
+    ret = send_packet(link->control, DF_JOIN_BORN, client, 0, pair[1]);
     close_fd(pair[1]);
     if (ret < 0) {
         close_fd(pair[0]);
@@ -167,4 +169,34 @@ int df_join_born(struct df_link *link, uint32_t client)
     link->control = df_join_above_standard(pair[0]);
     link->client = client;
     return 0;
+}
+
+/* Once. */
+static long ask_place(struct df_link *link, uint64_t handle)
+{
+    struct df_join_message body;
+    int pair[2], place = -1;
+    long ret = make_pair(pair);
+
+    if (ret < 0)
+        return ret;
+    ret = send_packet(link->control, DF_JOIN_PLACE, link->client, handle, pair[1]);
+    close_fd(pair[1]);
+    if (ret >= 0)
+        ret = receive_welcome(pair[0], &body, &place);
+    close_fd(pair[0]);
+    if (ret < 0)
+        close_fd(place);
+    return ret < 0 ? ret : df_join_above_standard(place);
+}
+
+/* A server that dies meanwhile may be started again: the next one is asked. */
+int df_join_place(struct df_link *link, uint64_t handle)
+{
+    long ret;
+
+    do
+        ret = ask_place(link, handle);
+    while (ret == -ENOTCONN && !df_link_lost(link));
+    return ret == -EPIPE || ret == -ECONNRESET ? -ENOTCONN : (int)ret;
 }

@@ -22,6 +22,8 @@ enum df_join_kind {
     DF_JOIN_BORN,  /* with a socket: the sender is the child whose id df_trip_fork() gave. No answer
                     */
     DF_JOIN_WELCOME,
+    DF_JOIN_PLACE, /* with a socket: asks for the placeholder of the file whose handle is `size`.
+                      Answered there by DF_JOIN_WELCOME, with its descriptor */
     DF_JOIN_READY, /* a server that was started, to who started it: `client` is the id of its first
                       mount, or `error` why there is none; text may follow */
 };
@@ -32,7 +34,7 @@ struct df_join_message {
     uint32_t client;
     int32_t error; /* of the welcome: 0 or a negative errno */
     uint64_t size; /* of the welcome: of the segment, bytes; DF_JOIN_READY: the process that stands
-                      for the server, 0: the sender */
+                      for the server, 0: the sender; DF_JOIN_PLACE: a handle */
 };
 
 /*
@@ -55,5 +57,12 @@ int df_join_born(struct df_link *link, uint32_t client);
  * them all the same. Its number from now on; where none is left, the one that it has.
  */
 int df_join_above_standard(int fd);
+
+/*
+ * A descriptor of the file's placeholder, for the caller to close: of the same open file
+ * description in all processes that have this handle. -errno: -ENOTCONN (the server is gone),
+ * -EBADF, -ENOENT (a server without placeholders), -EMFILE and others of open(2).
+ */
+int df_join_place(struct df_link *link, uint64_t handle);
 
 #endif

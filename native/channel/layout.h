@@ -28,7 +28,7 @@
 #include "channel/message.h"
 
 #define DF_SEGMENT_MAGIC   UINT64_C(0x746d6573736664) /* "dfssemt" */
-#define DF_SEGMENT_VERSION 12
+#define DF_SEGMENT_VERSION 13
 
 #define DF_SLOT_COUNT      128
 #define DF_WORKER_COUNT    (DF_SLOT_COUNT + 1) /* threads of the server at most */
@@ -98,8 +98,16 @@ struct df_shared_mount {
     char point[PATH_MAX]; /* mountpoint: canonical, no trailing slash; "" for "/" */
     char fsname[256];     /* for listings */
     char subtype[64];
-    _Atomic uint32_t locked; /* 1 once a POSIX lock was taken: from then on every close is told */
+    _Atomic uint32_t locked; /* 1 once the server keeps a POSIX lock: then every close is told */
+    _Atomic uint32_t left;   /* bits, df_left_bit(): locks that the file system leaves to the kernel
+                                of the clients (core/placed.h), of which it is not asked again */
 };
+
+/* Linux asks no file system about locks of directories. */
+static inline uint32_t df_left_bit(uint8_t kind, bool flock)
+{
+    return UINT32_C(1) << (kind * 2 + flock);
+}
 
 /* ---- open file descriptions -------------------------------------------------------------------
  */

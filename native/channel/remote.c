@@ -5,6 +5,7 @@
 
 #include <errno.h>
 
+#include "channel/join.h"
 #include "channel/ofd.h"
 #include "channel/sys.h"
 
@@ -144,7 +145,13 @@ static void far_tell(struct df_file *file)
     atomic_store_explicit(&ofd_of(file)->flags, (uint32_t)flags, memory_order_relaxed);
 }
 
-static const struct df_file_far shared_by_processes = {far_lock, far_unlock, far_look, far_tell};
+static int far_place(struct df_file *file)
+{
+    return df_join_place(link_of(file), handle_of(file));
+}
+
+static const struct df_file_far shared_by_processes = {far_lock, far_unlock, far_look, far_tell,
+                                                       far_place};
 
 static void share(struct df_remote *remote, struct df_file *file)
 {
@@ -291,14 +298,36 @@ static int remote_poll(FS, FILE_, int events, struct df_wake *wake)
     return (int)back(fs, call, &trip, ready);
 }
 
+/* ---- locks ----------------------------------------------------------------------------------- */
+
+/* Of what a server with placeholders has left to us once it is not asked again: DF_NOT_OURS, or
+ * -ENOTCONN. 0: ask. */
+static int known_left(const struct df_remote *remote, const struct df_file *file, bool flock)
+{
+    if (!remote->shared || !(atomic_load_explicit(&remote->shared->left, memory_order_relaxed) &
+                             df_left_bit(file->kind, flock)))
+        return 0;
+    return df_link_lost(remote->link) ? -ENOTCONN : DF_NOT_OURS;
+}
+
 static int remote_lock(FS, FILE_, struct df_lock *lock)
 {
-    TRIP(df_trip_lock(&trip, handle_of(file), lock));
+    struct df_trip trip = trip_of(fs, call);
+    int result = known_left(remote_of(fs), file, false);
+
+    if (result == 0)
+        result = df_trip_lock(&trip, handle_of(file), lock);
+    return (int)back(fs, call, &trip, result);
 }
 
 static int remote_flock(FS, FILE_, int operation, uint64_t owner)
 {
-    TRIP(df_trip_flock(&trip, handle_of(file), operation, owner));
+    struct df_trip trip = trip_of(fs, call);
+    int result = known_left(remote_of(fs), file, true);
+
+    if (result == 0)
+        result = df_trip_flock(&trip, handle_of(file), operation, owner);
+    return (int)back(fs, call, &trip, result);
 }
 
 /* The bytes are in another process. */

@@ -54,6 +54,10 @@ struct df_file_far {
     void (*unlock)(struct df_file *file); /* takes file->position */
     void (*look)(struct df_file *file);   /* brings file->flags: F_SETFL of another process */
     void (*tell)(struct df_file *file);   /* takes file->flags */
+    /* A descriptor, which becomes the caller's, of the placeholder of this very description, on
+     * which the kernel keeps the locks that the file system leaves to the core (placed.h); or
+     * -errno. NULL: the core keeps them itself. */
+    int (*place)(struct df_file *file);
 };
 
 struct df_file {

@@ -18,6 +18,7 @@
 #include "core/call.h"
 #include "core/gate.h"
 #include "core/mount.h"
+#include "core/placed.h"
 
 #define SHARDS    16
 #define CHAIN_MAX 10 /* steps of deadlock detection: MAX_DEADLK_ITERATIONS of the kernel */
@@ -366,8 +367,11 @@ int df_lock_range(struct df_call *call, struct df_file *file, struct df_lock *lo
 {
     struct held *spares[2] = {NULL, NULL};
     struct shard *shard;
-    int ret = df_call_know_ino(call, file);
+    int ret;
 
+    if (df_placed(file))
+        return df_placed_range(call, file, lock);
+    ret = df_call_know_ino(call, file);
     if (ret < 0)
         return ret;
     shard = shard_of(file);
@@ -456,8 +460,11 @@ int df_lock_flock(struct df_call *call, struct df_file *file, int operation)
     int type = (operation & ~LOCK_NB) == LOCK_EX ? F_WRLCK : F_RDLCK;
     struct shard *shard;
     struct held *spare = NULL;
-    int ret = df_call_know_ino(call, file);
+    int ret;
 
+    if (df_placed(file))
+        return df_placed_flock(call, file, operation);
+    ret = df_call_know_ino(call, file);
     if (ret < 0)
         return ret;
     shard = shard_of(file);
@@ -494,8 +501,12 @@ static void drop_owner(struct df_file *file, uint64_t owner)
 
 void df_lock_close(struct df_call *call, struct df_file *file, uint64_t owner)
 {
-    if (atomic_load_explicit(&mount_of(file)->lock_count, memory_order_relaxed) != 0 &&
-        df_call_know_ino(call, file) == 0)
+    if (atomic_load_explicit(&mount_of(file)->lock_count, memory_order_relaxed) == 0 ||
+        df_call_know_ino(call, file) < 0)
+        return;
+    if (df_placed(file))
+        df_placed_close(file);
+    else
         drop_owner(file, owner);
 }
 
@@ -505,6 +516,10 @@ void df_lock_release(struct df_file *file)
 
     if (atomic_load_explicit(&mount_of(file)->lock_count, memory_order_relaxed) == 0)
         return;
+    if (df_placed(file)) {
+        df_placed_release(file);
+        return;
+    }
     drop_owner(file, df_lock_file_owner(file));
     shard = shard_of(file);
     pthread_mutex_lock(&shard->lock);
@@ -519,10 +534,12 @@ void df_lock_lock_all(void)
     for (int i = 0; i < SHARDS; i++)
         pthread_mutex_lock(&shards[i].lock);
     pthread_mutex_lock(&sleepers_lock);
+    df_placed_lock();
 }
 
 void df_lock_unlock_all(void)
 {
+    df_placed_unlock();
     pthread_mutex_unlock(&sleepers_lock);
     for (int i = SHARDS - 1; i >= 0; i--)
         pthread_mutex_unlock(&shards[i].lock);

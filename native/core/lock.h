@@ -1,6 +1,7 @@
 /*
  * lock.h - byte-range and flock(2) locks kept by the core, for file systems that have none of
- * their own: as the kernel does for FUSE. Keyed by mount and inode number.
+ * their own: as the kernel does for FUSE. Keyed by mount and inode number. Those of files that have
+ * placeholders are the kernel's (placed.h).
  */
 #ifndef DF_CORE_LOCK_H
 #define DF_CORE_LOCK_H

@@ -137,7 +137,7 @@ static bool may_join(const struct connection *connection, const struct incoming 
     return uid == geteuid() || uid == 0;
 }
 
-static void send_welcome(struct control *c, int fd, uint32_t client, int error)
+static void send_welcome(struct control *c, int fd, uint32_t client, int error, int given)
 {
     struct df_join_message body = {.magic = DF_JOIN_MAGIC,
                                    .kind = DF_JOIN_WELCOME,
@@ -146,14 +146,14 @@ static void send_welcome(struct control *c, int fd, uint32_t client, int error)
                                    .size = c->server->own.segment->size};
 
     /* who does not listen is gone */
-    df_socket_tell(fd, &body, sizeof(body), error ? -1 : c->server->own.memory, MSG_DONTWAIT);
+    df_socket_tell(fd, &body, sizeof(body), error ? -1 : given, MSG_DONTWAIT);
 }
 
 /* Takes over fd. It may have been told so already, by a server that died before it could note it:
  * nobody reads the second message. */
 static void let_in(struct control *c, int fd, uint32_t client)
 {
-    send_welcome(c, fd, client, 0);
+    send_welcome(c, fd, client, 0, c->server->own.memory);
     df_files_client_born(&c->server->files, client);
     if (add_connection(c, fd, client, (uid_t)-1) < 0)
         df_execute_gone(c->server, client);
@@ -170,7 +170,7 @@ static void welcome(struct control *c, const struct connection *from, const stru
         let_in(c, in->fd, client);
         return;
     }
-    send_welcome(c, in->fd, 0, may ? -EAGAIN : -EACCES);
+    send_welcome(c, in->fd, 0, may ? -EAGAIN : -EACCES, -1);
     close(in->fd);
 }
 
@@ -189,6 +189,18 @@ static void birth(struct control *c, const struct incoming *in)
     }
 }
 
+static void give_place(struct control *c, const struct connection *from, const struct incoming *in)
+{
+    const char *shadow = c->server->options->shadow;
+    int place =
+        shadow ? df_files_place(&c->server->files, shadow, from->client, in->body.size) : -ENOENT;
+
+    send_welcome(c, in->fd, from->client, place < 0 ? place : 0, place);
+    if (place >= 0)
+        close(place);
+    close(in->fd);
+}
+
 static void take_message(struct control *c, const struct connection *from,
                          const struct incoming *in)
 {
@@ -200,6 +212,9 @@ static void take_message(struct control *c, const struct connection *from,
         break;
     case DF_JOIN_BORN:
         birth(c, in);
+        break;
+    case DF_JOIN_PLACE:
+        give_place(c, from, in);
         break;
     default:
         close(in->fd);

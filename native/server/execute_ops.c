@@ -337,19 +337,37 @@ static bool may_wait(struct df_work *w, bool wait)
     return !wait || df_pool_sleeping(&w->server->pool) < count_slots(w->server->own.segment) / 2;
 }
 
-static int64_t lock_range(struct df_work *w, struct df_lock *lock)
-{
-    int64_t ret = CALL(lock, w->files[0], lock);
-
-    return ret == DF_NOT_OURS ? df_lock_range(&w->call, w->files[0], lock) : ret;
-}
-
-static void note_locks(struct df_work *w)
+static struct df_shared_mount *shared_of(struct df_work *w)
 {
     struct df_served *served = df_server_mount(w->server, w->call.mount->id);
 
-    if (served)
-        atomic_store(&served->shared->locked, 1);
+    return served ? served->shared : NULL;
+}
+
+/* The file system keeps no locks of such files. Where there are placeholders, the kernel of the
+ * clients does (core/placed.h): DF_NOT_OURS, and they are told once for all. Else the core does: 0.
+ */
+static int64_t leave_lock(struct df_work *w, bool flock)
+{
+    struct df_shared_mount *shared = shared_of(w);
+
+    if (!w->server->options->shadow)
+        return 0;
+    if (shared)
+        atomic_fetch_or(&shared->left, df_left_bit(w->files[0]->kind, flock));
+    return DF_NOT_OURS;
+}
+
+static int64_t lock_range(struct df_work *w, struct df_lock *lock)
+{
+    struct df_shared_mount *shared = shared_of(w);
+    int64_t ret = CALL(lock, w->files[0], lock);
+
+    if (ret != DF_NOT_OURS || (ret = leave_lock(w, false)) != 0)
+        return ret;
+    if (shared)
+        atomic_store(&shared->locked, 1);
+    return df_lock_range(&w->call, w->files[0], lock);
 }
 
 static int64_t do_lock(struct df_work *w)
@@ -361,7 +379,6 @@ static int64_t do_lock(struct df_work *w)
     if (!may_wait(w, sleeps))
         return -ENOLCK;
     lock.owner = lock.pid == -1 ? df_lock_file_owner(w->files[0]) : w->caller.lock_owner;
-    note_locks(w);
     if (sleeps)
         df_pool_sleep_begin(&w->server->pool, w->slot);
     ret = lock_range(w, &lock);
@@ -382,7 +399,7 @@ static int64_t do_flock(struct df_work *w)
     if (sleeps)
         df_pool_sleep_begin(&w->server->pool, w->slot);
     ret = CALL(flock, w->files[0], operation, df_lock_file_owner(w->files[0]));
-    if (ret == DF_NOT_OURS)
+    if (ret == DF_NOT_OURS && (ret = leave_lock(w, true)) == 0)
         ret = df_lock_flock(&w->call, w->files[0], operation);
     if (sleeps)
         df_pool_sleep_end(&w->server->pool, w->slot);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "channel/ofd.h"
 #include "channel/room.h"
@@ -177,6 +178,9 @@ static struct df_last_file take_from(struct df_files *files, uint32_t index)
     last.read = atomic_load_explicit(&ofd->begun, memory_order_relaxed) != 0;
     if (!files->over)
         atomic_store(&ofd->handle, 0);
+    if (entry->place) /* before its name may be that of another file's */
+        close(entry->place - 1);
+    entry->place = 0;
     df_files_number_give_back(files, entry->number);
     last.file = atomic_exchange(&entry->file, NULL);
     free(entry->called);

@@ -70,6 +70,7 @@ struct df_open_file {
     _Atomic bool judged;            /* a read of it is expected (execute_open.c) */
     char *called; /* of a directory, under the lock: the path from the root of its mount by which
                      it was opened; malloc()ed. NULL: from another one, or not known */
+    int place;           /* 1 + descriptor of its placeholder (place.c); 0: none */
     uint32_t generation; /* of the handle */
     uint32_t number;     /* as its df_ofd has it */
     uint32_t clients;    /* that have it */
@@ -188,6 +189,11 @@ void df_files_drop_gone(struct df_files *files, uint32_t index, struct df_last_f
 /* Handles that the client has, but for those listed; at most `room`. Returns how many. */
 size_t df_files_others(struct df_files *files, uint32_t client, const uint64_t kept[], size_t count,
                        uint64_t others[], size_t room);
+
+/* The placeholder of a client's file in the directory `shadow` of runs, a descriptor that is the
+ * caller's: of one open file description for all clients that have the file. -EBADF, -EMFILE, and
+ * others of open(2). place.c. */
+int df_files_place(struct df_files *files, const char *shadow, uint32_t client, uint64_t handle);
 
 /* What is kept of a file beside its df_file, by its handle. */
 struct df_open_file *df_files_entry(struct df_files *files, uint64_t handle);

@@ -18,7 +18,7 @@ import time
 import hypothesis
 import pytest
 from conformance.expect import flock_fields, flock_struct
-from conformance.routes import PREFIX, Plain, Server
+from conformance.routes import PREFIX, Plain
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     Bundle,
@@ -31,8 +31,10 @@ from hypothesis.stateful import (
 )
 from state.machine import groups, modes, names, offsets, open_flags, pattern, sizes, tree
 
-from .test_lives import _unmounts, the_server, until
-from .workers import Crowd, calls, fd, orphans_are_ours, path
+from .named import Named
+from .shared import Shared
+from .test_lives import until
+from .workers import Crowd, fd, orphans_are_ours, path
 
 # The short run is the same every time, as in tests/state.
 SHORT = hypothesis.settings(
@@ -41,7 +43,7 @@ SHORT = hypothesis.settings(
 SWEEP = hypothesis.settings(SHORT, max_examples=60, stateful_step_count=200, print_blob=True)
 
 SETTLING_SECONDS = 5
-FIRST, MOST = 3, 6  #: processes at the beginning, and at any time
+FIRST, MOST = 3, 8  #: processes at the beginning, and at any time
 
 known = Bundle("known")  # names that were made; some are gone by now
 handles = Bundle("handles")  # numbers of descriptors, the same in every process that has them
@@ -68,6 +70,7 @@ class Processes(RuleBasedStateMachine):
     """
 
     backend = None
+    route = Shared
 
     def __init__(self):
         """a/b/, a/c (with a second name, b) and c -> a, made by the first process."""
@@ -78,7 +81,7 @@ class Processes(RuleBasedStateMachine):
         self.holders = {}  # of each descriptor: the processes that have it
         self._contexts = contextlib.ExitStack()
         with contextlib.ExitStack() as undo:
-            routes = [undo.enter_context(route) for route in (Plain(), Shared(self.backend))]
+            routes = [undo.enter_context(route) for route in (Plain(), self.route(self.backend))]
             self.subject = routes[1]
             self.worlds = [undo.enter_context(route.fresh()) for route in routes]
             undo.enter_context(orphans_are_ours())
@@ -90,8 +93,9 @@ class Processes(RuleBasedStateMachine):
 
     def _crowd(self, fs, undo):
         directory = undo.enter_context(tempfile.TemporaryDirectory(prefix=PREFIX))
-        crowd = Crowd(fs.os, fs.root, directory)
+        crowd = Crowd(directory)
         undo.callback(crowd.close)
+        crowd.begin(fs.os, fs.root)
         return crowd
 
     def _begin(self):
@@ -451,24 +455,21 @@ class Machine(Locks):
         self.call(self.one_of(number), "truncate", path(name), size)
 
 
-class Shared(Server):
-    """The route to a server, which ends at an unmount without EBUSY: nothing is open any more."""
+class OneSpace(Locks):
+    """Locks of all who can reach a server with a name: processes that have joined it from Python,
+    their children, and programs of a run."""
 
-    def calls(self):
-        return calls(self._mount)
+    route = Named
 
-    def opened(self):
-        """What the server, of a file system on a real directory, has open there."""
-        server = f"/proc/{the_server()}/fd"
-        return [fd for fd in os.listdir(server) if self._is_below(f"{server}/{fd}")]
-
-    def _is_below(self, link):
-        with contextlib.suppress(FileNotFoundError):
-            return os.readlink(link).startswith(self.source + "/")
-
-    def _stop(self):
-        """The server sees the end of the last process a moment later."""
-        until(lambda: _unmounts(self.base))
+    def _begin(self):
+        super()._begin()
+        for by in {"run": self.route.name_of_it}, {"join": self.route.name_of_it}:
+            new = [
+                crowd.start(fs.root, **options)
+                for crowd, fs, options in zip(self.crowds, self.worlds, ({}, by), strict=True)
+            ]
+            assert new[0] == new[1]
+            self.workers.append(new[0])
 
 
 def compare(machine, backend, settings):
@@ -476,7 +477,7 @@ def compare(machine, backend, settings):
     run_state_machine_as_test(bound, settings=settings)
 
 
-MACHINES = pytest.mark.parametrize("machine", [Machine, Locks])
+MACHINES = pytest.mark.parametrize("machine", [Machine, Locks, OneSpace])
 BACKENDS = pytest.mark.parametrize("backend", ["memfs", "passthrough", "memfs-writeback"])
 
 

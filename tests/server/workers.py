@@ -1,7 +1,8 @@
 """Processes that make calls when told to: the hands of test_machine.py.
 
-A crowd begins with one fork of the process that holds the mount; all others are forks of those,
-and inherit their descriptors. Each has a socket to the crowd, and ends when that does.
+A crowd begins with one fork of the process that holds the mount, or with programs of their own
+(`python -m server.workers`); all others are forks of those, and inherit their descriptors. Each has
+a socket to the crowd, and ends when that does.
 """
 
 import contextlib
@@ -11,8 +12,11 @@ import os
 import select
 import signal
 import stat
+import subprocess
+import sys
 import traceback
-from multiprocessing.connection import Client, Listener
+from multiprocessing.connection import Client, Listener, wait
+from pathlib import Path
 
 SECONDS = 20  # after which a worker that says nothing hangs
 PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
@@ -114,15 +118,30 @@ class Crowd:
     """The workers of one world, by number; numbers are not used again. `pids`: the number of each
     process that there was."""
 
-    def __init__(self, namespace, root, directory):
+    def __init__(self, directory):
         self._listener = Listener(os.path.join(directory, "workers"))
         self._numbers = itertools.count()
         self._workers = {}  # (connection, pidfd)
+        self._programs = []
         self.pids = {}
-        first = Worker(namespace, root, self._listener.address)
+
+    def begin(self, namespace, root):
+        """The number of a worker that is a child of this process."""
+        worker = Worker(namespace, root, self._listener.address)
         if os.fork() == 0:
-            first.begin()
-        self._welcome()
+            worker.begin()
+        return self._welcome()
+
+    def start(self, root, *, run=None, join=None):
+        """The number of one that is a program of its own: in a run that has joined the server of
+        the name `run`, or one that joins that of the name `join` from Python, or an ordinary one.
+        """
+        words = [sys.executable, "-m", __name__, self._listener.address, root, join or ""]
+        if run:
+            words = [sys.executable, "-m", "directfuse", "run", "-m", run, "--", *words]
+        tests = str(Path(__file__).parents[1])
+        self._programs.append(subprocess.Popen(words, env=os.environ | {"PYTHONPATH": tests}))
+        return self._welcome()
 
     def _welcome(self):
         number = next(self._numbers)
@@ -150,6 +169,13 @@ class Crowd:
         assert connection.poll(SECONDS), "a worker does not answer"
         return connection.recv()
 
+    def first_to_answer(self, numbers):
+        """Of those that were told something, one that has ended."""
+        connections = {self._workers[number][0]: number for number in numbers}
+        ready = wait(connections, SECONDS)
+        assert ready, "no worker answers"
+        return connections[ready[0]]
+
     def kill(self, number):
         signal.pidfd_send_signal(self._workers[number][1], signal.SIGKILL)
         self._bury(number)
@@ -172,6 +198,8 @@ class Crowd:
     def close(self):
         for number in list(self._workers):
             self.kill(number)
+        for program in self._programs:
+            program.wait(SECONDS)
         self._listener.close()
 
 
@@ -184,3 +212,18 @@ def orphans_are_ours():
         yield
     finally:
         prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+
+
+def main(address, root, join):
+    """A worker that is a program."""
+    if join:
+        import directfuse as namespace
+
+        namespace.mount(join)
+    else:
+        from conformance import linux as namespace
+    Worker(namespace, root, address).begin()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
