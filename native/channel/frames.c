@@ -54,6 +54,15 @@ static bool is_timely(const struct df_content *content)
     return until == UINT64_MAX || df_sys_ticks() < until;
 }
 
+/* The id that the content's frames have; 0: it is not to be believed. */
+static uint64_t id_of(const struct df_content *content, uint64_t confirmed)
+{
+    bool believed = confirmed != 0 || is_timely(content);
+    uint64_t id = believed ? load(&content->id) : 0;
+
+    return confirmed == 0 || id == confirmed ? id : 0;
+}
+
 static bool look(const struct df_frames *frames, uint64_t number, uint64_t at,
                  struct df_frame_view *view)
 {
@@ -68,7 +77,7 @@ static bool look(const struct df_frames *frames, uint64_t number, uint64_t at,
            view->used <= DF_FRAME_SIZE;
 }
 
-static bool find(const struct df_frames *frames, uint32_t content, uint64_t at,
+static bool find(const struct df_frames *frames, uint32_t content, uint64_t confirmed, uint64_t at,
                  struct df_frame_view *view)
 {
     struct df_frame_place place;
@@ -77,7 +86,8 @@ static bool find(const struct df_frames *frames, uint32_t content, uint64_t at,
     if (content == 0 || content >= DF_CONTENT_COUNT)
         return false;
     view->content = df_content_number(frames, content);
-    if (!is_timely(view->content) || (view->id = load(&view->content->id)) == 0)
+    view->id = id_of(view->content, confirmed);
+    if (view->id == 0)
         return false;
     place = df_frame_place(frames, view->id, at);
     tags = df_frame_tags(frames, place.first);
@@ -88,10 +98,10 @@ static bool find(const struct df_frames *frames, uint32_t content, uint64_t at,
     return false;
 }
 
-bool df_frame_page(const struct df_frames *frames, uint32_t content, uint64_t page,
-                   struct df_frame_view *view)
+bool df_frame_page(const struct df_frames *frames, uint32_t content, uint64_t confirmed,
+                   uint64_t page, struct df_frame_view *view)
 {
-    return find(frames, content, page, view) &&
+    return find(frames, content, confirmed, page, view) &&
            (view->used == DF_FRAME_SIZE ||
             load(&view->frame->stamp) == load(&view->content->written));
 }
@@ -99,7 +109,7 @@ bool df_frame_page(const struct df_frames *frames, uint32_t content, uint64_t pa
 bool df_frame_listing(const struct df_frames *frames, uint32_t content, uint64_t position,
                       uint64_t era, struct df_frame_view *view)
 {
-    return find(frames, content, position, view) && load(&view->frame->stamp) == era;
+    return find(frames, content, 0, position, view) && load(&view->frame->stamp) == era;
 }
 
 bool df_frame_same(const struct df_frame_view *view)

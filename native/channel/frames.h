@@ -20,7 +20,8 @@
  * name gives the content of its directory another id, if the host tells which that is; else it
  *     begins another era;
  *   - the content's time is not over: what the plugin allowed (df_call.valid_ns) since the server
- *     has last seen that its size and time of change are as they were.
+ *     has last seen that its size and time of change are as they were. Where it allows none, the
+ *     server looks for each read, and the client copies from here (df_message.out.read.confirmed).
  * A write takes the frames of the pages it touches away before it begins (server/frames.h).
  *
  * Which content a file has stands in its df_ofd, which is looked at again after the copy: the entry
@@ -108,9 +109,10 @@ struct df_frame_view {
 void df_frames_plan(struct df_frames *frames, uint64_t bytes);
 
 /* The page of a regular file, or the piece of a listing in the `era` of the mount's listings.
- * False: not here. */
-bool df_frame_page(const struct df_frames *frames, uint32_t content, uint64_t page,
-                   struct df_frame_view *view);
+ * confirmed: id of the content that the server has just confirmed (message.h), which then needs no
+ * time; 0: none. False: not here. */
+bool df_frame_page(const struct df_frames *frames, uint32_t content, uint64_t confirmed,
+                   uint64_t page, struct df_frame_view *view);
 bool df_frame_listing(const struct df_frames *frames, uint32_t content, uint64_t position,
                       uint64_t era, struct df_frame_view *view);
 

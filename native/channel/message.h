@@ -93,8 +93,14 @@ union df_arguments {
     struct {
         uint64_t size;
         int64_t offset;
-        int32_t flags; /* write: O_APPEND or 0, as the caller's file has it at this moment */
-    } read, write;
+        uint64_t held; /* id of the content (frames.h) of which the client has found the bytes, but
+                          no time in which they may be believed; 0: it has not */
+    } read;
+    struct {
+        uint64_t size;
+        int64_t offset;
+        int32_t flags; /* O_APPEND or 0, as the caller's file has it at this moment */
+    } write;
     struct {
         uint64_t count; /* of struct df_message_extent, at the start of the payload */
     } read_batch;
@@ -157,7 +163,8 @@ union df_results {
     struct df_lock lock;
     int64_t offset; /* write: where the bytes went */
     struct {
-        uint64_t at; /* where in the payload the bytes begin that were asked for */
+        uint64_t at;    /* where in the payload the bytes begin that were asked for */
+        bool confirmed; /* the bytes of args.read.held are those of now: none are sent */
     } read;
     struct {
         int64_t next;  /* where to go on */

@@ -102,10 +102,11 @@ static bool move_frame(struct cursor *c, const char *bytes, size_t size)
     return true;
 }
 
-/* Reads page after page without a trip, as far as they are kept. How many bytes; *end: there are no
- * more in the file. The cursor stands behind them. */
-static size_t read_kept(const struct df_trip *trip, uint64_t file, struct cursor *c, size_t size,
-                        off_t offset, bool *end)
+/* Reads page after page without a trip, as far as they are kept; `confirmed` as in
+ * df_frame_page(). How many bytes; *end: there are no more in the file. The cursor stands behind
+ * them. */
+static size_t read_kept(const struct df_trip *trip, uint64_t file, uint64_t confirmed,
+                        struct cursor *c, size_t size, off_t offset, bool *end)
 {
     uint32_t content;
     struct df_ofd *ofd = kept_file(trip, file, &content);
@@ -118,7 +119,7 @@ static size_t read_kept(const struct df_trip *trip, uint64_t file, struct cursor
         struct df_frame_view view;
         bool last;
 
-        if (!df_frame_page(df_frames_of(trip->link->segment), content, page, &view))
+        if (!df_frame_page(df_frames_of(trip->link->segment), content, confirmed, page, &view))
             break;
         last = view.used < in + part && view.used < DF_FRAME_SIZE;
         if (part > DF_FRAME_SIZE - in)
@@ -137,12 +138,48 @@ static size_t read_kept(const struct df_trip *trip, uint64_t file, struct cursor
     return done;
 }
 
+/* The id of the content of which the bytes from `offset` on are kept, whether or not there is time
+ * to believe them; 0: they are not. One page is looked for: what is missing behind it is read as
+ * usual. */
+static uint64_t held(const struct df_trip *trip, uint64_t file, off_t offset)
+{
+    const struct df_segment *segment = trip->link->segment;
+    uint64_t page = (uint64_t)offset / DF_FRAME_SIZE, id;
+    struct df_frame_view view;
+    uint32_t content;
+
+    if (!kept_file(trip, file, &content) || offset < 0)
+        return 0;
+    id = df_content_id(segment, file);
+    return id && df_frame_page(df_frames_of(segment), content, id, page, &view) ? id : 0;
+}
+
 /* ---- read ------------------------------------------------------------------------------------ */
 
-/* At most *size bytes; fewer are asked for, as *size then says, where there is no room for more. */
-static ssize_t read_piece(struct df_trip *trip, uint64_t file, struct cursor *c, size_t *size,
-                          off_t offset)
+/* A read of a file: what is left of it. */
+struct reader {
+    struct cursor to;
+    size_t left;
+    off_t offset;
+    bool end;   /* of the file, or of what is to be had of it */
+    bool again; /* what is kept of it was gone when it was to be copied: it is not asked for */
+};
+
+/* What the server has confirmed is copied from where it is kept. */
+static ssize_t take_held(const struct df_trip *trip, uint64_t file, struct reader *r, uint64_t id,
+                         size_t size)
 {
+    size_t got = read_kept(trip, file, id, &r->to, size, r->offset, &r->end);
+
+    r->again = got < size && !r->end;
+    return (ssize_t)got;
+}
+
+/* At most as many bytes as a message holds, or as there is room for. */
+static ssize_t read_piece(struct df_trip *trip, uint64_t file, struct reader *r)
+{
+    size_t size = r->left < DF_PAYLOAD_SIZE ? r->left : DF_PAYLOAD_SIZE;
+    uint64_t id = size == 0 || r->again ? 0 : held(trip, file, r->offset);
     struct df_letter l;
     int64_t result;
     long moved = 0;
@@ -150,47 +187,50 @@ static ssize_t read_piece(struct df_trip *trip, uint64_t file, struct cursor *c,
 
     if (error < 0)
         return error;
-    *size = df_letter_room(&l, *size);
-    l.message->args.read.size = *size;
-    l.message->args.read.offset = offset;
+    size = df_letter_room(&l, size);
+    l.message->args.read.size = size;
+    l.message->args.read.offset = r->offset;
+    l.message->args.read.held = id;
     result = df_letter_send(&l, &error);
     if (error < 0)
         return error;
-    if (result > 0 && (size_t)result <= *size) {
+    if (result == 0 && id && l.message->out.read.confirmed) {
+        df_letter_finish(&l, 0);
+        return take_held(trip, file, r, id, size);
+    }
+    if (result > 0 && (size_t)result <= size) {
         uint64_t at = l.message->out.read.at;
 
         moved = at <= DF_PAYLOAD_SIZE - (size_t)result
-                    ? move(c, l.area->payload + at, (size_t)result, false)
+                    ? move(&r->to, l.area->payload + at, (size_t)result, false)
                     : -EPROTO;
     }
+    r->end = result >= 0 && (size_t)result < size;
     return df_letter_finish(&l, moved < 0 ? moved : result);
 }
 
 ssize_t df_trip_read(struct df_trip *trip, uint64_t file, const struct iovec *iov, int iovcnt,
                      off_t offset)
 {
-    struct cursor c = {iov, iovcnt, 0};
-    size_t left = left_in(&c);
-    bool end = false;
-    ssize_t done = (ssize_t)read_kept(trip, file, &c, left, offset, &end);
+    struct reader r = {.to = {iov, iovcnt, 0}, .offset = offset};
+    ssize_t ret;
 
-    left -= (size_t)done;
-    if (end || (left == 0 && done > 0)) {
+    r.left = left_in(&r.to);
+    ret = (ssize_t)read_kept(trip, file, 0, &r.to, r.left, offset, &r.end);
+    if (r.end || ((size_t)ret == r.left && ret > 0)) {
         df_link_hit(trip->link);
-        return done;
+        return ret;
     }
+    r.left -= (size_t)ret;
+    r.offset += ret;
     do {
-        size_t size = left < DF_PAYLOAD_SIZE ? left : DF_PAYLOAD_SIZE;
-        ssize_t ret = read_piece(trip, file, &c, &size, offset + done);
-
+        ret = read_piece(trip, file, &r);
         if (ret < 0)
-            return done > 0 ? done : ret;
-        done += ret;
-        left -= size;
-        if ((size_t)ret < size)
-            break;
-    } while (left > 0);
-    return done;
+            return r.offset > offset ? r.offset - offset : ret;
+        r.left -= (size_t)ret;
+        r.offset += ret;
+    } while (r.left > 0 && !r.end);
+    return r.offset - offset;
 }
 
 /* ---- write ----------------------------------------------------------------------------------- */
@@ -260,7 +300,7 @@ static bool read_extent_kept(struct df_trip *trip, struct df_trip_extent *extent
     struct iovec iov = {extent->buf, extent->size};
     struct cursor c = {&iov, 1, 0};
     bool end = false;
-    size_t got = read_kept(trip, extent->file, &c, extent->size, extent->offset, &end);
+    size_t got = read_kept(trip, extent->file, 0, &c, extent->size, extent->offset, &end);
 
     if (got < extent->size && !end)
         return false;

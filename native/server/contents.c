@@ -163,8 +163,7 @@ uint16_t df_framer_open(struct df_framer *framer, unsigned index, int mount, uin
 {
     uint16_t n;
 
-    if (!framer->frames || !body || index >= DF_MOUNT_COUNT ||
-        atomic_load_explicit(&framer->mounts[index].never, memory_order_relaxed))
+    if (!framer->frames || !body || index >= DF_MOUNT_COUNT)
         return 0;
     if (keep && !atomic_load_explicit(&framer->mounts[index].keeps, memory_order_relaxed))
         atomic_store_explicit(&framer->mounts[index].keeps, true, memory_order_relaxed);
@@ -224,8 +223,8 @@ void df_framer_believe(struct df_framer *framer, unsigned index, uint16_t conten
     struct df_body *b = &framer->bodies[content];
     uint64_t until = df_cacher_until(framer->cacher, valid_ns);
 
-    if (valid_ns == 0)
-        atomic_store_explicit(&framer->mounts[index].never, true, memory_order_relaxed);
+    if (valid_ns == 0 && !df_framer_timeless(framer, index))
+        atomic_store_explicit(&framer->mounts[index].timeless, true, memory_order_relaxed);
     pthread_mutex_lock(df_framer_stripe(framer, content));
     if ((check || valid_ns != UINT64_MAX) && b->known && !is_same(b, st))
         renew(framer, content, true);
@@ -234,6 +233,21 @@ void df_framer_believe(struct df_framer *framer, unsigned index, uint16_t conten
     b->changed = st->st_mtim;
     atomic_store(&df_content_number(framer->frames, content)->until, until);
     pthread_mutex_unlock(df_framer_stripe(framer, content));
+}
+
+bool df_framer_timeless(const struct df_framer *framer, unsigned index)
+{
+    return atomic_load_explicit(&framer->mounts[index].timeless, memory_order_relaxed);
+}
+
+bool df_framer_confirms(struct df_framer *framer, unsigned index, uint16_t content, uint64_t id)
+{
+    struct df_frames_ticket ticket = df_framer_ask(framer, index, content);
+
+    if (!ticket.valid || ticket.id != id)
+        return false;
+    atomic_store_explicit(&framer->mounts[index].unfound, 0, memory_order_relaxed);
+    return true;
 }
 
 /* ---- changes --------------------------------------------------------------------------------- */

@@ -4,6 +4,9 @@
  * A read whose bytes may be kept asks the plugin for whole pages, and for more if the file is read
  * from one end to the other. Pieces of large files are kept when they are asked for a second time:
  * the first reading costs no copy, and does not push out what is read again and again.
+ *
+ * Where the plugin allows no time every read comes here. Who has found pages that were kept asks
+ * whether they are still those of the file; a getattr tells, and no byte is sent.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -167,17 +170,20 @@ static struct reading plan(struct df_work *w, size_t size, off_t offset)
 {
     struct df_framer *framer = &w->server->framer;
     uint16_t content = df_execute_content_of(w, w->message.files[0]);
+    bool timeless = df_framer_timeless(framer, w->index);
+    bool late = timeless || size > DF_FRAMES_LARGE;
     struct reading r = {.ticket = df_framer_ask(framer, w->index, content)};
 
     if (!r.ticket.valid || offset < 0 || offset > INT64_MAX - 2 * (off_t)DF_PAYLOAD_SIZE ||
-        size == 0 || (size > DF_FRAMES_LARGE && !df_framer_again(framer, &r.ticket, offset)))
+        size == 0 || (timeless && size < DF_FRAMES_LATE) ||
+        (late && !df_framer_again(framer, &r.ticket, offset, size)))
         return r;
     r.ticket = ask(w, content, &r.end);
     if (!r.ticket.valid)
         return r;
     r.from = offset - offset % DF_FRAME_SIZE;
     r.size = whole((size_t)(offset - r.from) + size);
-    if (size <= DF_FRAMES_LARGE)
+    if (!late)
         r.size += ahead_of(w, offset);
     if (r.size > DF_PAYLOAD_SIZE || df_execute_room(w, r.size) < r.size)
         r.size = 0;
@@ -215,13 +221,28 @@ static void note_read(struct df_work *w, uint64_t handle)
         atomic_store_explicit(&ofd->begun, 1, memory_order_relaxed);
 }
 
+/* What the client has found in frames is what the file has. */
+static bool confirm(struct df_work *w)
+{
+    uint64_t id = w->message.args.read.held;
+    uint16_t content = id ? df_execute_content_of(w, w->message.files[0]) : 0;
+    struct stat st;
+
+    return content && df_execute_look(w, w->files[0], content, &st) &&
+           df_framer_confirms(&w->server->framer, w->index, content, id);
+}
+
 int64_t df_execute_read(struct df_work *w)
 {
     size_t size = df_execute_room(w, w->message.args.read.size), before;
     off_t offset = w->message.args.read.offset;
-    struct reading r = plan(w, size, offset);
+    struct reading r;
     int64_t got;
 
+    out_of(w)->read.confirmed = confirm(w);
+    if (out_of(w)->read.confirmed)
+        return 0;
+    r = plan(w, size, offset);
     if (size <= DF_FRAMES_LARGE)
         note_read(w, w->message.files[0]);
     if (r.size == 0)
@@ -386,11 +407,11 @@ int64_t df_execute_readdir(struct df_work *w)
     off_t size;
     int64_t ret;
 
-    if (ticket.valid) {
+    if (ticket.valid && !df_framer_timeless(&w->server->framer, w->index)) {
         df_framer_lists(&w->server->framer, w->index);
         ticket = ask(w, content, &size);
     }
-    if (ticket.valid)
+    if (ticket.valid && !df_framer_timeless(&w->server->framer, w->index))
         names = df_cacher_ask_names(&w->server->cacher, w->index);
     ret = CALL(readdir, w->files[0], w->message.args.readdir.offset, &buf);
     if (ret == 0 && names.valid) {

@@ -66,7 +66,7 @@ static bool has_begin(struct df_work *w, uint16_t content)
 {
     struct df_frame_view view;
 
-    return df_frame_page(w->server->framer.frames, content, 0, &view);
+    return df_frame_page(w->server->framer.frames, content, 0, 0, &view);
 }
 
 /* As df_execute_read() of all there is; an error is of no interest to who has only opened. */
@@ -103,6 +103,12 @@ struct answer {
     struct stat st;
 };
 
+/* 0: none, or nothing of it may be believed without a question. */
+static uint16_t timely_content_of(struct df_work *w, uint64_t handle)
+{
+    return df_framer_timeless(&w->server->framer, w->index) ? 0 : df_execute_content_of(w, handle);
+}
+
 /* False: it is not to be had, or never to be kept. */
 static bool ask(struct df_work *w, struct df_file *file, uint16_t content, struct answer *answer)
 {
@@ -122,7 +128,7 @@ static void keep(struct df_work *w, uint64_t handle, struct answer *answer)
 
 void df_execute_bring_answer(struct df_work *w, uint64_t handle, struct df_file *file)
 {
-    uint16_t content = df_execute_content_of(w, handle);
+    uint16_t content = timely_content_of(w, handle);
     struct answer answer;
 
     if (content && ask(w, file, content, &answer))
@@ -148,7 +154,7 @@ static void bring(struct df_work *w, struct df_file *file, uint16_t content)
 
 void df_execute_bring(struct df_work *w)
 {
-    uint16_t content = df_execute_content_of(w, w->opened);
+    uint16_t content = timely_content_of(w, w->opened);
     struct df_file *file = content ? df_files_get(&w->server->files, w->opened) : NULL;
 
     if (!file) /* nothing of it is kept; or its client was killed, and it is closed already */

@@ -21,7 +21,6 @@ struct df_frames_ticket df_framer_ask(struct df_framer *framer, unsigned index, 
     struct df_content *c;
 
     if (!framer->frames || !content || index >= DF_MOUNT_COUNT ||
-        atomic_load_explicit(&framer->mounts[index].never, memory_order_relaxed) ||
         atomic_load(&framer->mounts[index].changing) > 0)
         return ticket;
     c = df_content_number(framer->frames, content);
@@ -43,13 +42,28 @@ static bool holds(struct df_framer *framer, const struct df_frames_ticket *ticke
            atomic_load_explicit(&c->written, memory_order_relaxed) == ticket->written;
 }
 
-bool df_framer_again(struct df_framer *framer, const struct df_frames_ticket *ticket, off_t offset)
+/* Lost counts do no harm. */
+static bool is_worth(struct df_framer *framer, unsigned index, size_t size)
 {
-    uint64_t hash = (ticket->id ^ (uint64_t)(offset / PIECE) * UINT64_C(0xd6e8feb86659fd93)) *
+    _Atomic uint64_t *unfound = &framer->mounts[index].unfound;
+    uint64_t before = atomic_load_explicit(unfound, memory_order_relaxed);
+    uint64_t room = framer->frames->sets * DF_FRAME_WAYS * DF_FRAME_SIZE;
+
+    atomic_store_explicit(unfound, before + size, memory_order_relaxed);
+    return before < room || before / size % DF_FRAMES_RARELY == 0;
+}
+
+bool df_framer_again(struct df_framer *framer, const struct df_frames_ticket *ticket, off_t offset,
+                     size_t size)
+{
+    off_t piece = size > DF_FRAMES_LARGE ? PIECE : DF_FRAMES_LATE;
+    uint64_t hash = (ticket->id ^ (uint64_t)(offset / piece) * UINT64_C(0xd6e8feb86659fd93)) *
                     UINT64_C(0x9e3779b97f4a7c15);
     uint16_t mark = (uint16_t)(hash >> 16) | 1;
 
-    return atomic_exchange_explicit(&framer->seen[hash >> 48], mark, memory_order_relaxed) == mark;
+    return atomic_exchange_explicit(&framer->seen[hash >> 48], mark, memory_order_relaxed) ==
+               mark &&
+           (!df_framer_timeless(framer, ticket->index) || is_worth(framer, ticket->index, size));
 }
 
 /* ---- one frame ------------------------------------------------------------------------------- */

@@ -33,6 +33,9 @@
 #define DF_BODY_CHAINS  4096
 #define DF_BODY_STRIPES 64
 #define DF_FRAMES_SEEN  65536
+#define DF_FRAMES_LATE  (16 << 10) /* bytes: on a timeless mount reads of as many are kept */
+/* There one piece of so many is kept while none is found again. */
+#define DF_FRAMES_RARELY 16
 
 /* The server's half of a df_content. */
 struct df_body {
@@ -66,9 +69,10 @@ struct df_framer {
 
     struct {
         _Alignas(64) _Atomic uint32_t changing; /* changes of files that are not known */
-        _Atomic bool never;                     /* the plugin allows no time at all */
+        _Atomic bool timeless;                  /* the plugin allows no time at all */
         _Atomic bool keeps;                     /* some open said that caches are kept */
         _Atomic bool lists;                     /* some listing may have been kept */
+        _Atomic uint64_t unfound; /* timeless: bytes that were kept since some were found */
     } mounts[DF_MOUNT_COUNT];
 
     /* Pieces of large files that were asked for once: 16 bits of a hash each. */
@@ -80,8 +84,8 @@ void df_framer_free(struct df_framer *framer);
 
 /* ---- contents -------------------------------------------------------------------------------- */
 
-/* A file of that body was opened. Its content's number; 0: there is none to be had, or nothing may
- * be kept. `keep`: what is known of it stays. Each is closed once. */
+/* A file of that body was opened. Its content's number; 0: there is none to be had. `keep`: what is
+ * known of it stays. Each is closed once. */
 uint16_t df_framer_open(struct df_framer *framer, unsigned index, int mount, uint64_t body,
                         bool keep);
 void df_framer_close(struct df_framer *framer, uint16_t content);
@@ -120,11 +124,17 @@ void df_framer_end_listing(struct df_framer *framer, unsigned index, int mount, 
 /* ---- keeping --------------------------------------------------------------------------------- */
 
 /* Before a file is read whose bytes may be kept: the plugin says that it is so now, and may be
- * believed for that time (df_call.valid_ns; 0 is for good: nothing of the mount is kept any more).
- * A file that others may change (or `check`) and that has another size or time of change is another
+ * believed for that time (df_call.valid_ns; 0 is for good: the mount is timeless from now on). A
+ * file that others may change (or `check`) and that has another size or time of change is another
  * content; as the kernel's FUSE_AUTO_INVAL_DATA. */
 void df_framer_believe(struct df_framer *framer, unsigned index, uint16_t content,
                        const struct stat *st, uint64_t valid_ns, bool check);
+
+/* On a timeless mount nothing is found without a question. Pages are kept there all the same, for
+ * who asks the server each time whether they still are what the file has (df_framer_confirms()):
+ * that is what the kernel does, and saves a copy. Listings and reads of less than DF_FRAMES_LATE
+ * gain too little by it. */
+bool df_framer_timeless(const struct df_framer *framer, unsigned index);
 
 /* Then, before it is read. */
 struct df_frames_ticket {
@@ -135,8 +145,15 @@ struct df_frames_ticket {
 };
 struct df_frames_ticket df_framer_ask(struct df_framer *framer, unsigned index, uint16_t content);
 
-/* True if a large piece should be kept: it is not the first time that it is asked for. */
-bool df_framer_again(struct df_framer *framer, const struct df_frames_ticket *ticket, off_t offset);
+/* True if a large piece should be kept: it is not the first time that it is asked for. On a
+ * timeless mount, where readers tell what they find: once as much was kept as there is room for and
+ * nothing of it was found, one of DF_FRAMES_RARELY pieces is. So who reads more than there is room
+ * for, over and over, pays for no more copies than that. */
+bool df_framer_again(struct df_framer *framer, const struct df_frames_ticket *ticket, off_t offset,
+                     size_t size);
+
+/* After df_framer_believe(): pages of that id are those of now, and no change is under way. */
+bool df_framer_confirms(struct df_framer *framer, unsigned index, uint16_t content, uint64_t id);
 
 /* Keeps `size` bytes from page `page` on; `end`: the file ends behind them. Pages that are neither
  * full nor the end are left out. */

@@ -95,7 +95,7 @@ static int known(struct rig *rig, uint16_t content, uint64_t page, char byte)
     struct df_frame_view view;
     char bytes[PAGE];
 
-    if (!df_frame_page(rig->framer.frames, content, page, &view))
+    if (!df_frame_page(rig->framer.frames, content, 0, page, &view))
         return UNKNOWN;
     df_sys_copy_unsure(bytes, view.bytes, view.used);
     if (!df_frame_same(&view))
@@ -148,18 +148,6 @@ static void contents_are_apart(void **state)
     keep(rig, a, 0, 'a', PAGE, false);
     assert_int_equal(known(rig, b, 0, 'a'), UNKNOWN);
     assert_int_not_equal(df_framer_open(&rig->framer, 0, MOUNT + 1, 1, true), a);
-}
-
-static void what_the_plugin_gives_no_time_is_not_kept(void **state)
-{
-    struct rig *rig = *state;
-    uint16_t c = open_body(rig, 1, true);
-
-    keep(rig, c, 0, 'a', PAGE, false);
-    believe(rig, c, PAGE, 1, 0);
-    assert_int_equal(known(rig, c, 0, 'a'), UNKNOWN);
-    assert_false(ask(rig, c).valid);
-    assert_int_equal(open_body(rig, 2, true), 0);
 }
 
 #define LONG UINT64_C(100000000000) /* ns */
@@ -606,7 +594,8 @@ static void *read_all(void *argument)
         uint32_t oldest = version_of(race, body, true);
         struct df_frame_view view;
 
-        if (!df_frame_page(race->rig->framer.frames, race->contents[body], i * 11 % PAGES, &view))
+        if (!df_frame_page(race->rig->framer.frames, race->contents[body], 0, i * 11 % PAGES,
+                           &view))
             continue;
         df_sys_copy_unsure(words, view.bytes, PAGE);
         if (!df_frame_same(&view))
@@ -749,7 +738,6 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
         TEST(full_pages_and_the_end_are_kept),
         TEST(contents_are_apart),
-        TEST(what_the_plugin_gives_no_time_is_not_kept),
         TEST(pages_are_believed_again_while_the_file_is_as_it_was),
         TEST(a_write_takes_its_pages_and_the_end),
         TEST(a_page_that_a_write_met_is_not_kept),

@@ -148,7 +148,7 @@ static void fill_and_look(void)
 
         memset(bytes, (char)i, sizeof(bytes));
         memcpy(bytes, &i, sizeof(i));
-        if (df_frame_page(framer->frames, content, i, &view)) {
+        if (df_frame_page(framer->frames, content, 0, i, &view)) {
             assert_memory_equal(view.bytes, bytes, sizeof(bytes));
             found++;
         }
