@@ -7,7 +7,7 @@
  * consistent, so one of the two always sees the other.
  *
  * A worker that spins may have lost its processor: who has spun in vain and finds its slot not even
- * taken wakes another one.
+ * taken wakes another one. Not the one that it has woken itself and that has not run yet.
  */
 #include "channel/link.h"
 
@@ -190,28 +190,44 @@ void df_link_release(struct df_segment *segment, struct df_slot *slot)
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-void df_link_ring(struct df_segment *segment)
+/* The worker to wake, always the lowest; DF_WORKER_COUNT: none sleeps. */
+static unsigned find_asleep(struct df_segment *segment)
 {
     for (unsigned i = 0; i < DF_WORKER_WORDS; i++) {
         uint64_t asleep = atomic_load(&segment->asleep[i]);
 
-        if (asleep != 0) {
-            unsigned worker = i * 64 + (unsigned)__builtin_ctzll(asleep);
-
-            atomic_fetch_add(&segment->doorbells[worker].rings, 1);
-            df_sys_wake(&segment->doorbells[worker].rings, 1);
-            return;
-        }
+        if (asleep != 0)
+            return i * 64 + (unsigned)__builtin_ctzll(asleep);
     }
+    return DF_WORKER_COUNT;
 }
 
-static void mark(struct df_link *link, _Atomic uint64_t *bits, const struct df_slot *slot)
+/* Unless that is `woken`. Returns who has been woken now, else DF_WORKER_COUNT. */
+static unsigned ring_but(struct df_segment *segment, unsigned woken)
+{
+    unsigned worker = find_asleep(segment);
+
+    if (worker == DF_WORKER_COUNT || worker == woken)
+        return DF_WORKER_COUNT;
+    atomic_fetch_add(&segment->doorbells[worker].rings, 1);
+    df_sys_wake(&segment->doorbells[worker].rings, 1);
+    return worker;
+}
+
+void df_link_ring(struct df_segment *segment)
+{
+    ring_but(segment, DF_WORKER_COUNT);
+}
+
+/* Returns as ring_but(). */
+static unsigned mark(struct df_link *link, _Atomic uint64_t *bits, const struct df_slot *slot)
 {
     uint32_t index = (uint32_t)(slot - df_segment_slots(link->segment));
 
     atomic_fetch_or(&bits[index / 64], UINT64_C(1) << index % 64);
     if (atomic_load(&link->segment->spinning) == 0)
-        df_link_ring(link->segment);
+        return ring_but(link->segment, DF_WORKER_COUNT);
+    return DF_WORKER_COUNT;
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */
@@ -293,7 +309,9 @@ static int nap(struct df_link *link, struct df_slot *slot, uint32_t word, int64_
     return 0;
 }
 
-static int sleep_on(struct df_link *link, struct df_slot *slot, uint32_t done, int64_t patience)
+/* `woken`: the worker that it has been given to, if it slept. */
+static int sleep_on(struct df_link *link, struct df_slot *slot, uint32_t done, unsigned woken,
+                    int64_t patience)
 {
     int64_t waited = 0;
     uint32_t word;
@@ -302,7 +320,7 @@ static int sleep_on(struct df_link *link, struct df_slot *slot, uint32_t done, i
     count(&link->slept);
     atomic_store(&slot->waiting, 1);
     if (atomic_load(&slot->word) == df_slot_word(link->client, DF_SLOT_SUBMITTED))
-        df_link_ring(link->segment);
+        ring_but(link->segment, woken);
     while (ret == 0 && (word = atomic_load(&slot->word)) != done)
         ret = nap(link, slot, word, patience, &waited);
     if (ret == 0)
@@ -316,6 +334,7 @@ int df_link_run(struct df_link *link, struct df_slot *slot, int64_t patience)
     uint32_t done = df_slot_word(link->client, DF_SLOT_DONE);
     struct df_spin spin = df_spin_begin(&segment->worth, df_sys_clock(&slot->cpu));
     uint32_t cpu = slot->cpu;
+    unsigned woken;
     bool came = false;
     int ret = 0;
 
@@ -325,14 +344,14 @@ int df_link_run(struct df_link *link, struct df_slot *slot, int64_t patience)
     atomic_store_explicit(&slot->entered, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->word, df_slot_word(link->client, DF_SLOT_SUBMITTED),
                           memory_order_release);
-    mark(link, segment->pending, slot);
+    woken = mark(link, segment->pending, slot);
     if (may_spin(segment, cpu))
         while (!(came = is_done(slot, done)) && df_spin_on(&spin))
             ;
     if (came)
         count(&link->spun);
     else
-        ret = sleep_on(link, slot, done, patience);
+        ret = sleep_on(link, slot, done, woken, patience);
     if (ret == 0 && segment->cpus > 1)
         df_spin_learn(&segment->worth, &spin, !came, DF_SPIN_MAX);
     return ret;
