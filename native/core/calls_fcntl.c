@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/calls.h"
+#include "core/flock.h"
 #include "core/lock.h"
 #include "core/use.h"
 
@@ -88,56 +89,12 @@ static ssize_t lock_base(struct df_use *use, int whence, off_t *base)
     }
 }
 
-/* flock_to_posix_lock() of the kernel. */
 static ssize_t lock_range(struct df_use *use, const struct flock *f, struct df_lock *lock)
 {
     off_t base;
     ssize_t ret = lock_base(use, f->l_whence, &base);
 
-    if (ret < 0)
-        return ret;
-    if (__builtin_add_overflow(base, f->l_start, &lock->start))
-        return -EOVERFLOW;
-    if (lock->start < 0)
-        return -EINVAL;
-    lock->end = INT64_MAX;
-    if (f->l_len > 0) {
-        if (__builtin_add_overflow(lock->start, f->l_len - 1, &lock->end))
-            return -EOVERFLOW;
-    } else if (f->l_len < 0) {
-        if (lock->start + f->l_len < 0)
-            return -EINVAL;
-        lock->end = lock->start - 1;
-        lock->start += f->l_len;
-    }
-    return 0;
-}
-
-static int check_lock(const struct df_use *use, const struct flock *f, bool test, bool ofd)
-{
-    if (ofd && f->l_pid != 0)
-        return -EINVAL;
-    switch (f->l_type) {
-    case F_RDLCK:
-        return test || df_use_readable(use) ? 0 : -EBADF;
-    case F_WRLCK:
-        return test || df_use_writable(use) ? 0 : -EBADF;
-    case F_UNLCK:
-        return test && !ofd ? -EINVAL : 0;
-    default:
-        return -EINVAL;
-    }
-}
-
-static void show_lock(struct flock *f, const struct df_lock *lock)
-{
-    f->l_type = lock->type;
-    if (lock->type == F_UNLCK)
-        return;
-    f->l_whence = SEEK_SET;
-    f->l_start = lock->start;
-    f->l_len = lock->end == INT64_MAX ? 0 : lock->end - lock->start + 1;
-    f->l_pid = lock->pid;
+    return ret < 0 ? ret : df_flock_range(f, base, lock);
 }
 
 static int record_lock(struct df_use *use, int command, struct flock *f)
@@ -154,13 +111,14 @@ static int record_lock(struct df_use *use, int command, struct flock *f)
     if (!f)
         return -EFAULT;
     lock.type = f->l_type;
-    if ((ret = check_lock(use, f, lock.test, ofd)) < 0 || (ret = lock_range(use, f, &lock)) < 0)
+    ret = df_flock_check(f, &lock, df_use_readable(use), df_use_writable(use));
+    if (ret < 0 || (ret = lock_range(use, f, &lock)) < 0)
         return (int)ret;
     ret = df_call_result(&use->call, use->fs->ops->lock(use->fs, &use->call, use->file, &lock));
     if (ret == DF_NOT_OURS)
         ret = df_lock_range(&use->call, use->file, &lock);
     if (ret == 0 && lock.test)
-        show_lock(f, &lock);
+        df_flock_show(f, &lock);
     return (int)ret;
 }
 

@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "core/flock.h"
 #include "core/gate.h"
 #include "core/mount.h"
 
@@ -131,8 +132,7 @@ static void take_conflict(struct df_lock *lock, const struct flock *range)
     lock->type = range->l_type;
     if (range->l_type == F_UNLCK)
         return;
-    lock->start = range->l_start;
-    lock->end = range->l_len == 0 ? INT64_MAX : range->l_start + range->l_len - 1;
+    df_flock_range(range, 0, lock);
     lock->pid = range->l_pid;
 }
 

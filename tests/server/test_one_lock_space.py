@@ -12,6 +12,7 @@ from conformance.expect import flock_fields, flock_struct
 import directfuse
 from directfuse import _paths
 
+from .built import built
 from .named import served
 from .workers import Crowd, fd, orphans_are_ours, path
 
@@ -66,23 +67,54 @@ class World:
         return self.ask(party, "call", "flock", fd(party if handle is None else handle), operation)
 
 
-@pytest.fixture(params=[("run", "joined"), ("joined", "run")], ids="-".join)
-def worlds(request, tmp_path, monkeypatch):
-    """An ordinary one, and one of the two parties."""
+PAIRS = [("run", "joined"), ("joined", "run")]
+
+
+@contextlib.contextmanager
+def opened(directory, words, *pairs):
+    """For each pair a world: of ordinary processes (None), or on the server of those words."""
+    with served(words, "one"), orphans_are_ours(), contextlib.ExitStack() as crowds:
+        made = []
+        for number, pair in enumerate(pairs):
+            hall = directory / str(number)
+            root = directory / ("mnt" if pair else "plain")
+            hall.mkdir()
+            parties = [PARTIES[name] for name in pair] if pair else [{}, {}]
+            made.append(World(hall, str(root), parties))
+            crowds.callback(made[-1].crowd.close)
+        yield made
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """With the mountpoint of a server to be, and a plain directory."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    point, plain = tmp_path / "mnt", tmp_path / "plain"
-    crowds = [tmp_path / "0", tmp_path / "1"]
-    for directory in plain, *crowds:
-        directory.mkdir()
-    with served(f"memfs {point}", "one"), orphans_are_ours():
-        parties = [PARTIES[name] for name in request.param]
-        made = [World(crowds[0], str(plain), ({}, {}))]
-        try:
-            made.append(World(crowds[1], str(point), parties))
-            yield made
-        finally:
-            for world in made:
-                world.crowd.close()
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "source").mkdir()
+    return tmp_path
+
+
+@pytest.fixture(params=PAIRS, ids="-".join)
+def worlds(request, place):
+    """An ordinary one, and one of two parties."""
+    with opened(place, f"memfs {place}/mnt", None, request.param) as made:
+        yield made
+
+
+@pytest.fixture(params=PAIRS, ids="-".join)
+def on_passthrough(request, place):
+    """As `worlds`: it hands flock(2) on to a real file, and leaves record locks to others."""
+    words = f"passthrough {place}/source {place}/mnt"
+    with opened(place, words, None, request.param) as made:
+        yield made
+
+
+@pytest.fixture(params=PARTIES)
+def at_locker(request, place, tmp_path_factory):
+    """Two of a kind, on a file system that keeps locks itself."""
+    words = f"{built('locker', tmp_path_factory)} {place}/mnt"
+    with opened(place, words, [request.param] * 2) as (world,):
+        yield world
 
 
 def compared(worlds, case):
@@ -227,15 +259,10 @@ def test_a_directory_is_locked(worlds):
     assert refused(compared(worlds, case)[3])
 
 
-def test_a_placeholder_that_the_application_closes_is_not_taken_for_another_file(
-    tmp_path, monkeypatch
-):
+def test_a_placeholder_that_the_application_closes_is_not_taken_for_another_file(place):
     """Its number may be that of a file of the application's by then."""
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    with served(f"memfs {tmp_path}/mnt", "one"), directfuse.mount("@one"):
-        files = [
-            directfuse.os_open(f"{tmp_path}/mnt/{name}", os.O_RDWR | os.O_CREAT) for name in "ab"
-        ]
+    with served(f"memfs {place}/mnt", "one"), directfuse.mount("@one"):
+        files = [directfuse.os_open(f"{place}/mnt/{name}", os.O_RDWR | os.O_CREAT) for name in "ab"]
         for file in files:
             directfuse.flock(file, EX)
         placeholders = [
@@ -243,14 +270,14 @@ def test_a_placeholder_that_the_application_closes_is_not_taken_for_another_file
         ]
         assert len(placeholders) == 2
         for number in placeholders:
-            os.dup2(os.open(tmp_path, os.O_RDONLY), number)
+            os.dup2(os.open(place, os.O_RDONLY), number)
         directfuse.flock(files[0], EX | NB)
-        other = directfuse.os_open(f"{tmp_path}/mnt/a", os.O_RDWR)
+        other = directfuse.os_open(f"{place}/mnt/a", os.O_RDWR)
         with pytest.raises(BlockingIOError):
             directfuse.flock(other, EX | NB)
         for file in [*files, other]:
             directfuse.close(file)
-        assert all(os.path.samestat(os.fstat(number), os.stat(tmp_path)) for number in placeholders)
+        assert all(os.path.samestat(os.fstat(number), os.stat(place)) for number in placeholders)
         assert not any(map(is_placeholder, os.listdir("/proc/self/fd")))
         for number in placeholders:
             os.close(number)
@@ -259,3 +286,23 @@ def test_a_placeholder_that_the_application_closes_is_not_taken_for_another_file
 def is_placeholder(number):
     with contextlib.suppress(FileNotFoundError):
         return "/f/0." in os.readlink(f"/proc/self/fd/{number}")
+
+
+@pytest.mark.parametrize("setting, getting", HOW.values(), ids=HOW)
+def test_a_file_system_that_keeps_locks_itself_is_asked(at_locker, setting, getting):
+    for party in 0, 1:
+        assert at_locker.lock(party, READ, 0, 0, setting) == ("fails", errno.EDOM)
+        told = at_locker.ask(party, *at_locker.locking(party, READ, 0, 0, getting))
+        assert told[0] == "returns" and told[1][:4] == (WRITE, os.SEEK_SET, 3, 4)
+        assert at_locker.flock(party, EX) == ("fails", errno.ERANGE)
+        assert at_locker.flock(party, 77) == ("fails", errno.EINVAL)
+
+
+def test_one_that_keeps_one_kind_of_lock_is_asked_for_that(on_passthrough):
+    def case(world):
+        said = [world.flock(0, EX), world.flock(1, SH | NB), world.lock(0, WRITE)]
+        said += [world.lock(1, READ), world.flock(0, SH), world.flock(1, SH | NB)]
+        return [*said, world.ask(0, "close", 0), world.lock(1, WRITE)]
+
+    said = compared(on_passthrough, case)
+    assert refused(said[1]) and refused(said[3])
