@@ -46,7 +46,9 @@ def serve(command_line: str, name: str, restart: str, call_timeout: float | None
     """
     argv = split(command_line)
     check_restart(restart == "on-failure", [argv])
-    server = _server(argv)
+    program = program_for([argv])
+    if not meaning.is_python(argv):
+        argv = [_file(argv), *argv[1:]]
     try:
         path = socket_path(name, make=True)
     except ServerFailed as error:
@@ -55,17 +57,15 @@ def serve(command_line: str, name: str, restart: str, call_timeout: float | None
     try:
         with shadow_beside(path) as shadow:
             told = {"DIRECTFUSE_SHADOW": str(shadow)} | timeout_variable(call_timeout)
-            return _run(server, argv, listener, restart == "on-failure", told)
+            return _run(program, argv, listener, restart == "on-failure", told)
     finally:
         path.unlink(missing_ok=True)
 
 
-def _server(argv: list[str]) -> list[str]:
-    """The first words of the server: its program, and the library it is to load."""
-    if meaning.is_python(argv):
-        return program_for([argv])
+def _file(argv: list[str]) -> str:
+    """What the first word means: the server finds out whether it can be loaded."""
     try:
-        return [*program_for([argv]), "--library", library_of(argv)]
+        return library_of(argv)
     except DirectfuseError as error:
         raise Failure(f"{error.filename or argv[0]}: {error.strerror}") from error
 

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 import directfuse
+from directfuse import _paths
 
 from .test_lives import until
 
@@ -64,6 +65,21 @@ def test_processes_join_by_name_and_share(serve, runtime, tmp_path):
     server.send_signal(signal.SIGTERM)
     server.communicate(timeout=20)
     assert not (runtime / "shared.socket").exists()
+
+
+def test_a_program_that_cannot_be_loaded_is_served(serve, runtime, tmp_path):
+    """As by placement="server" and `directfuse run`: our half of the helper is in the server."""
+    program = tmp_path / "script"  # whose interpreter is no FUSE program
+    program.write_text(f'#!/bin/sh\nexec {_paths.program("memfs")} "$@"\n')
+    program.chmod(0o755)
+    point = tmp_path / "mnt"
+    server = serve(f"{program} {point}", "script")
+    until(lambda: listens(runtime / "script.socket") or server.poll() is not None, 20)
+    with directfuse.mount("@script") as mount:
+        assert mount.placement == "server" and mount.mountpoint == str(point)
+        directfuse.mkdir(point / "made")
+    run = [sys.executable, "-m", "directfuse", "run", "-m", "@script", "--", "ls", str(point)]
+    assert subprocess.check_output(run, text=True, timeout=30) == "made\n"
 
 
 def test_a_name_is_taken_once_and_private(serve, runtime, tmp_path):
