@@ -207,6 +207,9 @@ static void answer(const struct pending *pending, int error, const char *body, s
 static void bury(struct channel *channel)
 {
     pthread_mutex_lock(&channel->lock);
+    if (!channel->dead && !channel->ending) /* before anybody is answered: who restarts ends here */
+        fuse_log(FUSE_LOG_CRIT, "the program in its helper process has ended, or left its file "
+                                "system: calls end in ENOTCONN until it is mounted again\n");
     channel->dead = true;
     pthread_cond_broadcast(&channel->freed);
     for (uint32_t i = 0; i < CHANNEL_REQUESTS; i++) {

@@ -491,6 +491,7 @@ int df_set_call_timeout(int mount, unsigned milliseconds)
 void df_set_listener(void (*listener)(int mount, const char *words))
 {
     df_joined_listen(listener);
+    df_plugin_listen(listener);
 }
 
 struct call_sums {

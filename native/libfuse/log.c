@@ -30,7 +30,9 @@ static _Atomic(void *) *function_of(struct df_plugin *plugin)
     return plugin ? df_plugin_word(plugin, DF_PLUGIN_LOG_FUNCTION) : &outside;
 }
 
-static void print(struct df_plugin *plugin, FILE *stream, const char *format, va_list args)
+/* level: what is CRIT or worse ends the file system; its owner hears of it (df_plugin_died). */
+static void print(struct df_plugin *plugin, enum fuse_log_level level, FILE *stream,
+                  const char *format, va_list args)
 {
     char line[LINE_SIZE];
     char *text = line;
@@ -41,7 +43,9 @@ static void print(struct df_plugin *plugin, FILE *stream, const char *format, va
     if (length >= (int)sizeof(line) && vasprintf(&text, format, again) < 0)
         text = line; /* memory is short: the beginning must do */
     va_end(again);
-    if (plugin)
+    if (plugin && level <= FUSE_LOG_CRIT)
+        df_plugin_died(plugin, text);
+    else if (plugin)
         df_plugin_log(plugin, text);
     else if (!df_plugin_log_all(text))
         fputs(text, stream);
@@ -64,7 +68,7 @@ void fuse_log(enum fuse_log_level level, const char *fmt, ...)
     if (func)
         func(level, fmt, args);
     else
-        print(plugin, stderr, fmt, args);
+        print(plugin, level, stderr, fmt, args);
     va_end(args);
 }
 
@@ -73,7 +77,7 @@ void df_abi_print(const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    print(df_plugin_self(), stdout, format, args);
+    print(df_plugin_self(), FUSE_LOG_INFO, stdout, format, args);
     va_end(args);
 }
 

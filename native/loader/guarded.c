@@ -11,11 +11,15 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/call.h"
 #include "core/export.h"
 #include "host/on_stack.h"
+#include "loader/plugin.h"
+#include "loader/program.h"
 
 struct guarded {
     struct df_fs fs;
@@ -49,11 +53,30 @@ static void leave(struct landing *here)
     df_guest_enter(here->before);
 }
 
-void df_guarded_leave(void)
+static void tell(struct df_plugin *plugin, int status)
+{
+    int number = status - DF_PROGRAM_KILLED;
+    const char *name = number > 0 ? sigdescr_np(number) : NULL;
+    char how[128];
+
+    if (number > 0)
+        snprintf(how, sizeof(how),
+                 "its file system has ended itself in the middle of a call (%s): calls fail",
+                 name ? name : "unknown signal");
+    else
+        snprintf(how, sizeof(how),
+                 "its file system has ended itself in the middle of a call (exit, status %d): "
+                 "calls fail",
+                 status);
+    df_plugin_died(plugin, how);
+}
+
+void df_guarded_leave(int status)
 {
     if (!landing)
         return;
-    atomic_store(&landing->self->dead, true);
+    if (!atomic_exchange(&landing->self->dead, true))
+        tell(landing->self->guest->plugin, status);
     df_on_stack_cut(landing);
     longjmp(landing->place, 1);
 }

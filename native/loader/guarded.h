@@ -15,6 +15,6 @@ struct df_fs *df_guarded_new(struct df_fs *below, struct df_guest *guest);
 
 /* For the hooks of exit and abort: the op that runs on this thread ends with -EIO. Returns only
  * where none does. */
-void df_guarded_leave(void);
+void df_guarded_leave(int status);
 
 #endif

@@ -30,7 +30,7 @@ _Noreturn void df_hooks_end(struct df_guest *guest, int status)
 {
     fflush(guest->output);
     df_plugin_exit(guest->plugin);
-    df_guarded_leave();
+    df_guarded_leave(status);
     df_program_leave(status);
     pthread_exit(NULL);
 }
@@ -48,7 +48,6 @@ static void hook_abort(void)
     struct df_guest *guest = df_guest_current();
     if (!guest)
         abort();
-    df_plugin_log(guest->plugin, "the plugin called abort()");
     df_hooks_end(guest, DF_PROGRAM_KILLED + SIGABRT);
 }
 

@@ -91,6 +91,10 @@ DF_PRIVATE_EXPORT int df_plugin_start_function(unsigned seconds, df_plugin_funct
  */
 DF_PRIVATE_EXPORT int df_plugin_stop(struct df_plugin *plugin, bool lazy, int *status);
 
+/* Who hears that a plugin which is mounted answers no more: its mount's number, and one line of
+ * words. Called where it was found out: in the middle of a call. NULL: nobody. */
+DF_PRIVATE_EXPORT void df_plugin_listen(void (*listener)(int mount, const char *words));
+
 /* Its mount; NULL once that has ended. */
 DF_PRIVATE_EXPORT struct df_mount *df_plugin_mount_of(struct df_plugin *plugin);
 
@@ -127,6 +131,13 @@ DF_PRIVATE_EXPORT void df_plugin_log(struct df_plugin *plugin, const char *line)
 
 /* The same for every plugin that runs; false when there has never been one in this process. */
 DF_PRIVATE_EXPORT bool df_plugin_log_all(const char *line);
+
+/*
+ * A plugin that is mounted answers no more, though nobody has unmounted it: `how` says why, for the
+ * listener (df_plugin_listen) and the log. Only the first time, and while it is mounted, is the
+ * listener called. Any thread, from inside an op.
+ */
+DF_PRIVATE_EXPORT void df_plugin_died(struct df_plugin *plugin, const char *how);
 
 /*
  * The loop: attaches fs at session->mountpoint and sleeps until the mount is gone: its files

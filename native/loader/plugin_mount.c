@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,8 @@
 #include "core/mount.h"
 #include "loader/guarded.h"
 #include "loader/plugin_private.h"
+
+static _Atomic(void (*)(int mount, const char *words)) listener;
 
 static void wake_up(struct df_plugin *plugin, uint32_t why)
 {
@@ -161,6 +164,44 @@ int df_plugin_serve(struct df_plugin *plugin, const struct df_session *session, 
 void df_plugin_exit(struct df_plugin *plugin)
 {
     wake_up(plugin, DF_WAKE_EXIT);
+}
+
+/* ---- its death ------------------------------------------------------------------------------- */
+
+void df_plugin_listen(void (*function)(int mount, const char *words))
+{
+    atomic_store(&listener, function);
+}
+
+/* True for who is to tell it, once: then *id and `words`. The lock keeps the mount's name there. */
+static bool has_died(struct df_plugin *plugin, const char *how, int *id, char *words, size_t size)
+{
+    bool first;
+
+    pthread_mutex_lock(&plugin->lock);
+    first = plugin->mount && !plugin->died && !(atomic_load(&plugin->wake) & DF_WAKE_GONE);
+    if (first) {
+        plugin->died = true;
+        *id = plugin->mount_id;
+        snprintf(words, size, "%s: %s", plugin->mount->point, how);
+    }
+    pthread_mutex_unlock(&plugin->lock);
+    return first;
+}
+
+void df_plugin_died(struct df_plugin *plugin, const char *how)
+{
+    void (*heard)(int, const char *) = atomic_load(&listener);
+    char words[PATH_MAX + DF_PLUGIN_REASON_SIZE];
+    int id;
+
+    df_plugin_log(plugin, how);
+    if (!heard || !has_died(plugin, how, &id, words, sizeof(words)))
+        return;
+    words[strcspn(words, "\n")] = '\0';
+    struct df_guest *guest = df_guest_enter(NULL); /* the listener is the host's */
+    heard(id, words);
+    df_guest_enter(guest);
 }
 
 void df_plugin_stay(struct df_plugin *plugin)

@@ -45,7 +45,7 @@ struct df_plugin {
 
     _Atomic uint32_t wake; /* futex; DF_WAKE_* */
 
-    pthread_mutex_t lock;   /* protects the next seven */
+    pthread_mutex_t lock;   /* protects the next eight */
     pthread_cond_t changed; /* phase */
     enum df_plugin_phase phase;
     bool was_mounted;       /* it has served once */
@@ -53,6 +53,7 @@ struct df_plugin {
     int mount_error;        /* why df_plugin_serve() could not attach; 0 or -errno */
     int mount_id;           /* 0: not serving */
     struct df_mount *mount; /* NULL: not serving */
+    bool died;              /* as the listener was told */
 
     int load_error; /* main's thread until ENDED, then the joiner: 0 or -errno */
     int status;     /* the same: what main returned */

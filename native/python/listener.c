@@ -1,6 +1,6 @@
 /*
- * listener.c - what the library has to tell of its own (a mount server that died), for Python's
- * logging.
+ * listener.c - what the library has to tell of its own (a mount server or a file system that died),
+ * for Python's logging.
  *
  * The library tells it in the middle of a call, in any thread. So it is handed to the main thread,
  * which says it between two instructions, outside of every call.
@@ -48,6 +48,6 @@ static PyObject *listen_by(PyObject *module, PyObject *function)
 PyMethodDef df_listener_methods[] = {
     {"listen_by", listen_by, METH_O,
      PyDoc_STR("listen_by(function, /)\n--\n\nFrom now on function(words) is called, in the main "
-               "thread, when a mount server is gone or does not answer.")},
+               "thread, when a mount server or a file system is gone, or does not answer.")},
     {NULL, NULL, 0, NULL},
 };

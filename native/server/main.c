@@ -159,6 +159,18 @@ static void keep_to_ourselves(int fd)
         fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
+static bool again; /* the server is started again when it dies */
+
+/* A file system has ended in the middle of a call, or the program of its helper: to who starts the
+ * server again that is the server's end. */
+static void hear(int mount, const char *words)
+{
+    (void)mount;
+    if (again)
+        abort();
+    fprintf(stderr, "directfuse: %s\n", words);
+}
+
 /* The server's own thread takes these; a terminal's hang-up is not its business. */
 static void block_signals(void)
 {
@@ -205,6 +217,8 @@ static int serve(const struct df_kept *kept, void *arg)
     char message[4096];
     int error;
 
+    again = kept;
+    df_set_listener(hear);
     if ((error = mount_all(a, message, sizeof(message))) < 0)
         return report(a, error, message);
     if (kept && (error = check_read_only(message, sizeof(message))) < 0) {

@@ -176,6 +176,32 @@ def test_a_crash_is_asked_for_once_more_and_then_refused(point, moody, said):  #
     assert "crashed in its file system (Segmentation fault) and was started again" in said()[0]
 
 
+def test_a_file_system_that_ends_itself_is_started_again(point, moody, tmp_path, said):  # noqa: F811
+    once = tmp_path / "once"
+    words = [moody, "-o", f"ro,dies=abort,once={once}", point]
+    with directfuse.mount(words, placement="server", restart="on-failure"):
+        fd = directfuse.os_open(f"{point}/one", os.O_RDONLY)
+        once.touch()
+        assert directfuse.read(fd, 10) == b"one" and not once.exists()
+        directfuse.close(fd)
+        until(lambda: said())
+    assert "crashed in its file system (Aborted) and was started again" in said()[0]
+
+
+def test_the_program_of_a_helper_is_started_again(point, moody, tmp_path, said):  # noqa: F811
+    once, program = tmp_path / "once", tmp_path / "script"  # a script cannot be loaded
+    program.write_text(f'#!/bin/sh\nexec {moody} "$@"\n')
+    program.chmod(0o755)
+    words = [program, "-o", f"ro,once={once}", point]
+    with directfuse.mount(words, placement="server", restart="on-failure"):
+        fd = directfuse.os_open(f"{point}/one", os.O_RDONLY)
+        once.touch()
+        assert directfuse.read(fd, 10) == b"one" and not once.exists()
+        directfuse.close(fd)
+        until(lambda: said())
+    assert len(said()) == 1 and "was started again" in said()[0]
+
+
 def test_it_gives_up_and_says_so(tree, point, said):  # noqa: F811
     words = ["passthrough", "-o", "ro", str(tree), point]
     mount = directfuse.mount(words, placement="server", restart="on-failure")

@@ -57,6 +57,44 @@ def test_a_crash_of_the_file_system_is_said_by_its_name(point, moody, said):  # 
     assert "crashed in its file system (Segmentation fault)" in said()[0]
 
 
+ENDS = pytest.mark.parametrize("dies, how", [("abort", "Aborted"), ("exit", "exit, status 3")])
+
+
+@ENDS
+def test_a_file_system_that_ends_itself_is_said_once(point, moody, said, dies, how):  # noqa: F811
+    mount = directfuse.mount([moody, "-o", f"dies={dies}", point], placement="inline")
+    fd = directfuse.os_open(f"{point}/crash", os.O_RDONLY)
+    for _ in range(2):
+        fails(lambda: directfuse.read(fd, 1), errno.EIO)
+    directfuse.close(fd)
+    until(lambda: said())
+    mount.unmount()
+    words = f"its file system has ended itself in the middle of a call ({how}): calls fail"
+    assert said() == [f"{point}: {words}"]
+
+
+@ENDS
+def test_behind_a_server_it_is_said_on_standard_error(point, moody, capfd, dies, how):  # noqa: F811
+    with directfuse.mount([moody, "-o", f"dies={dies}", point], placement="server"):
+        fd = directfuse.os_open(f"{point}/crash", os.O_RDONLY)
+        fails(lambda: directfuse.read(fd, 1), errno.EIO)
+        directfuse.close(fd)
+    until(lambda: not servers())
+    words = f"its file system has ended itself in the middle of a call ({how}): calls fail"
+    assert capfd.readouterr().err == f"directfuse: {point}: {words}\n"
+
+
+def test_the_end_of_a_helpers_program_is_said_once(point, moody, said):  # noqa: F811
+    with directfuse.mount([moody, point], placement="helper"):
+        fd = directfuse.os_open(f"{point}/crash", os.O_RDONLY)
+        fails(lambda: directfuse.read(fd, 1), errno.ECONNABORTED)
+        fails(lambda: directfuse.listdir(point), errno.ENOTCONN)
+        fails(lambda: directfuse.close(fd), errno.ENOTCONN)
+        until(lambda: said())
+    assert len(said()) == 1
+    assert said()[0].startswith(f"{point}: the program in its helper process has ended")
+
+
 def test_a_server_that_does_not_answer_is_said_once(point, moody, said):  # noqa: F811
     with directfuse.mount([moody, point], placement="server", call_timeout=0.2):
         for _ in range(2):

@@ -2,7 +2,8 @@
  * moody.c - a read-only file system that fails as its files are named: reading "crash" follows a
  * wild pointer, looking at "hang", reading "mute" never end, every other file holds its own name.
  * With -o flushes closing "sticky" never ends, either. While the file of -o once= exists, the next
- * read removes it and crashes: a crash that happens once. Its own end waits until there is no file
+ * read removes it and crashes: a crash that happens once. With -o dies=abort or dies=exit it ends
+ * itself where it would crash. Its own end waits until there is no file
  * of -o hold=, and makes that of -o ended=; who begins to hang makes that of -o hanging=.
  */
 #define FUSE_USE_VERSION 31
@@ -10,11 +11,12 @@
 #include <fcntl.h>
 #include <fuse.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 static struct settings {
-    char *once, *hold, *ended, *hanging;
+    char *once, *dies, *hold, *ended, *hanging;
     int flushes;
 } settings;
 
@@ -70,18 +72,28 @@ static int moody_open(const char *path, struct fuse_file_info *fi)
     return 0;
 }
 
+static void crash(void)
+{
+    volatile char *wild = (volatile char *)16;
+
+    if (!settings.dies)
+        *wild = 1;
+    if (strcmp(settings.dies, "exit") == 0)
+        exit(3);
+    abort();
+}
+
 static int moody_read(const char *path, char *buf, size_t size, off_t offset,
                       struct fuse_file_info *fi)
 {
     const char *name = strrchr(path, '/') + 1;
     size_t length = strlen(name);
-    volatile char *wild = (volatile char *)16;
 
     (void)fi;
     if (strcmp(name, "mute") == 0)
         hang();
     if (strcmp(name, "crash") == 0 || (settings.once && unlink(settings.once) == 0))
-        *wild = 1;
+        crash();
     if (offset >= (off_t)length)
         return 0;
     if (size > length - (size_t)offset)
@@ -115,6 +127,7 @@ static struct fuse_operations operations = {
 };
 
 static const struct fuse_opt options[] = {{"once=%s", offsetof(struct settings, once), 0},
+                                          {"dies=%s", offsetof(struct settings, dies), 0},
                                           {"hanging=%s", offsetof(struct settings, hanging), 0},
                                           {"flushes", offsetof(struct settings, flushes), 1},
                                           {"hold=%s", offsetof(struct settings, hold), 0},
