@@ -13,6 +13,7 @@
 #include "intercept/run.h"
 #include "intercept/signal.h"
 #include "intercept/text.h"
+#include "intercept/tracer.h"
 
 #include <linux/elf.h>
 #include <linux/fcntl.h>
@@ -334,6 +335,7 @@ static long kernel_exec(struct order *order, char **argv, char **envp)
     dfi_signals_exec(order->asked->process, true);
     dfi_count(DFI_EVENT_EXECS);
     dfi_counts_give(dfi_self());
+    dfi_tracer_begin(dfi_self());
     long result = -ENOENT;
     if (dfi_loader_is_self)
         result = dfi_kernel(__NR_execve, "/proc/self/exe", argv, envp);
@@ -425,6 +427,7 @@ long dfi_exec(const struct dfi_exec *asked)
 static long outside(const struct dfi_frame *frame)
 {
     dfi_count(DFI_EVENT_ESCAPED);
+    dfi_tracer_begin(dfi_self());
     long result = dfi_kernel6(frame->nr, frame->args[0], frame->args[1], frame->args[2],
                               frame->args[3], frame->args[4], 0);
     __atomic_fetch_sub(&dfi_run->events[DFI_EVENT_ESCAPED], 1, __ATOMIC_RELAXED);

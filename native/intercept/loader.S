@@ -2,6 +2,7 @@
  * loader.S - the first and the last instructions of directfuse-exec.
  */
 #include "intercept/offsets.h"
+#include "intercept/tracer.h"
 
         .text
         .globl  dfi_loader_start
@@ -9,21 +10,24 @@
 dfi_loader_start:
         xorl    %ebp, %ebp
         movq    %rsp, %rdi
+        movq    %rdx, %rsi
         andq    $-16, %rsp
         call    dfi_loader
         ud2
 
-/* void dfi_loader_jump(sp, entry): the program begins, with the registers that execve leaves. */
+/*
+ * void dfi_loader_jump(sp, entry, traced): the program begins, with the registers that execve leaves.
+ * Traced, it stops before: its tracer has been told of no execve yet, and sets the registers right.
+ */
         .globl  dfi_loader_jump
         .hidden dfi_loader_jump
 dfi_loader_jump:
         movb    $0, %gs:T_IN_CORE
         movq    %rdi, %rsp
         movq    %rsi, %r11
-        xorl    %eax, %eax
+        movl    %edx, %eax
         xorl    %ebx, %ebx
         xorl    %ecx, %ecx
-        xorl    %edx, %edx
         xorl    %esi, %esi
         xorl    %edi, %edi
         xorl    %ebp, %ebp
@@ -34,6 +38,11 @@ dfi_loader_jump:
         xorl    %r13d, %r13d
         xorl    %r14d, %r14d
         xorl    %r15d, %r15d
+        cmpl    $DFI_TRACED, %eax
+        jne     1f
+        int3
+1:      xorl    %eax, %eax
+        xorl    %edx, %edx
         jmp     *%r11
 
         .section .note.GNU-stack,"",@progbits

@@ -13,10 +13,12 @@
 #include "intercept/mem.h"
 #include "intercept/rewrite.h"
 #include "intercept/run.h"
+#include "intercept/shown.h"
 #include "intercept/signal.h"
 #include "intercept/start.h"
 #include "intercept/text.h"
 #include "intercept/thread.h"
+#include "intercept/tracer.h"
 
 #include <linux/auxvec.h>
 #include <linux/elf.h>
@@ -29,22 +31,18 @@
 #define PR_SET_NAME    15
 #define PROT_RWX_GROWS 0x01000007 /* PROT_READ | PROT_WRITE | PROT_EXEC | PROT_GROWSDOWN */
 
-struct auxv {
-    unsigned long type, value;
-};
-
 struct stack {
     unsigned long *top; /* argc, argv, NULL, environment, NULL, auxiliary vector */
     char **argv, **envp;
     unsigned long argc, envc;
-    struct auxv *auxv;
+    struct dfi_auxv *auxv;
 };
 
 /* What the marker says. */
 struct marker {
     int run_fd, program_fd;
     unsigned long mask;
-    const char *text, *path;
+    const char *start, *text, *path;
     size_t text_size;
 };
 
@@ -55,7 +53,7 @@ struct marker {
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern const Elf64_Dyn _DYNAMIC[] __attribute__((visibility("hidden")));
 
-_Noreturn void dfi_loader_jump(uintptr_t sp, uintptr_t entry);
+_Noreturn void dfi_loader_jump(uintptr_t sp, uintptr_t entry, unsigned long traced);
 
 /* Nobody has relocated this image: pointers in data hold addresses as if it began at 0. */
 static void relocate(void)
@@ -81,7 +79,7 @@ static struct stack read_stack(unsigned long *top)
     stack.envp = stack.argv + stack.argc + 1;
     while (stack.envp[stack.envc] != NULL)
         stack.envc++;
-    stack.auxv = (struct auxv *)(stack.envp + stack.envc + 1);
+    stack.auxv = (struct dfi_auxv *)(stack.envp + stack.envc + 1);
     return stack;
 }
 
@@ -119,7 +117,7 @@ static _Noreturn void fail(const char *subject, const char *what, long error)
 
 static struct marker read_marker(const char *text)
 {
-    struct marker marker;
+    struct marker marker = {.start = text};
     text += strlen(DFI_MARKER);
     marker.run_fd = (int)dfi_text_number(&text);
     marker.program_fd = (int)dfi_text_number(&text);
@@ -137,7 +135,7 @@ static void hide_marker(struct stack *stack)
     while (stack->auxv[count++].type != AT_NULL)
         continue;
     stack->envp[--stack->envc] = NULL;
-    struct auxv *auxv = (struct auxv *)(stack->envp + stack->envc + 1);
+    struct dfi_auxv *auxv = (struct dfi_auxv *)(stack->envp + stack->envc + 1);
     memmove(auxv, stack->auxv, count * sizeof *auxv);
     stack->auxv = auxv;
 }
@@ -145,7 +143,7 @@ static void hide_marker(struct stack *stack)
 static void set_auxv(const struct stack *stack, const struct dfi_map *program, uintptr_t base,
                      const char *path)
 {
-    for (struct auxv *at = stack->auxv; at->type != AT_NULL; at++) {
+    for (struct dfi_auxv *at = stack->auxv; at->type != AT_NULL; at++) {
         switch (at->type) {
         case AT_PHDR:
             at->value = program->headers;
@@ -208,12 +206,15 @@ static uintptr_t load(struct stack *stack, const struct marker *marker)
     if (program.executable_stack)
         dfi_kernel(__NR_mprotect, (uintptr_t)stack->top & -DFI_PAGE, DFI_PAGE, PROT_RWX_GROWS);
     set_auxv(stack, &program, dynamic ? interpreter.base : 0, marker->path);
+    dfi_show(&(struct dfi_shown){&program, stack->argv, stack->envp, marker->start, stack->auxv,
+                                 dfi_process()->exe});
     return dynamic ? interpreter.entry : program.entry;
 }
 
 struct starting {
     struct stack *stack;
     const struct marker *marker;
+    unsigned long traced;
 };
 
 /* On the core's stack, whose pages the program's calls need anyway. */
@@ -230,12 +231,12 @@ static bool start(uintptr_t first, unsigned long second)
     if (error < 0)
         fail(marker->path, "this kernel has no Syscall User Dispatch", error);
     dfi_signals_unblock(marker->mask & ~DFI_NEVER_BLOCKED);
-    dfi_loader_jump((uintptr_t)starting->stack->top, entry);
+    dfi_loader_jump((uintptr_t)starting->stack->top, entry, starting->traced);
 }
 
-static _Noreturn void run(struct stack *stack, const struct marker *marker)
+static _Noreturn void run(struct stack *stack, const struct marker *marker, unsigned long traced)
 {
-    struct starting starting = {stack, marker};
+    struct starting starting = {stack, marker, traced};
     long error;
     if (dfi_start(marker->run_fd, marker->text, marker->text_size, &error) == NULL)
         fail(marker->path, "the run that it belongs to cannot be joined", error);
@@ -394,8 +395,8 @@ static _Noreturn void begin(struct stack *stack)
     end(NOT_EXECUTABLE);
 }
 
-_Noreturn void dfi_loader(unsigned long *top);
-_Noreturn void dfi_loader(unsigned long *top)
+_Noreturn void dfi_loader(unsigned long *top, unsigned long traced);
+_Noreturn void dfi_loader(unsigned long *top, unsigned long traced)
 {
     relocate();
     struct stack stack = read_stack(top);
@@ -403,5 +404,5 @@ _Noreturn void dfi_loader(unsigned long *top)
     if (!dfi_text_begins(last, DFI_MARKER))
         begin(&stack);
     struct marker marker = read_marker(last);
-    run(&stack, &marker);
+    run(&stack, &marker, traced);
 }

@@ -8,6 +8,8 @@
 #include "core/calls.h"
 #include "core/fd.h"
 #include "core/route.h"
+#include "core/walk.h"
+#include "intercept/text.h"
 #include "syscalls/cwd.h"
 #include "syscalls/proc.h"
 #include "syscalls/shadow.h"
@@ -198,22 +200,40 @@ static bool read_proc(const char *path, char text[PATH_MAX], long *ret)
     return true;
 }
 
-/* The kernel may have named what only stands in for something of a mount. */
-static long show_names(const struct dfi_files *files, const char *link, unsigned long program,
-                       size_t size, long len)
+/* The absolute name of a link that was read by that path. False: it has none. */
+static bool name_link(const struct dfi_frame *frame, const char *path, char name[PATH_MAX])
 {
-    char text[PATH_MAX];
+    bool at = frame->nr == __NR_readlinkat;
+    ssize_t len;
+
+    if (path[0] == '/') {
+        strcpy(name, path);
+        return true;
+    }
+    len = df_walk_directory_name(at ? (int)frame->args[0] : AT_FDCWD, name);
+    return len >= 0 && df_walk_join(name, name, (size_t)len, path) == 0;
+}
+
+/* Whether the kernel may have named what only stands in for something of ours. */
+static bool may_stand_in(const struct dfi_files *files, const char *path, const char *text,
+                         size_t len)
+{
+    return (len > files->shadow_len && memcmp(text, files->shadow, files->shadow_len) == 0) ||
+           strcmp(dfi_text_base(path), "exe") == 0;
+}
+
+static long show_names(const struct dfi_files *files, const struct dfi_frame *frame,
+                       const char *path, unsigned long program, size_t size, long len)
+{
+    char text[PATH_MAX], link[PATH_MAX];
     size_t shown;
 
-    if (len <= (long)files->shadow_len || len >= (long)sizeof(text) ||
-        dfi_copy_from(text, (const void *)program, (size_t)len) < 0)
+    if (len >= (long)sizeof(text) || dfi_copy_from(text, (const void *)program, (size_t)len) < 0 ||
+        !may_stand_in(files, path, text, (size_t)len) || !name_link(frame, path, link))
         return len;
-    shown = dfi_cwd_shown(files, text, (size_t)len);
-    if (shown < (size_t)len)
-        return show(program, size, text, (long)shown);
     text[len] = '\0';
-    shown = dfi_shadow_shown(files, link, text);
-    return shown == 0 ? len : show(program, size, text, (long)shown);
+    shown = dfi_proc_shown(files, link, text, (size_t)len);
+    return shown == (size_t)len ? len : show(program, size, text, (long)shown);
 }
 
 static long read_link(struct dfi_frame *frame, unsigned long program, int size)
@@ -237,7 +257,7 @@ static long read_link(struct dfi_frame *frame, unsigned long program, int size)
             ret = show(program, (size_t)size, text, ret);
     }
     if (ret > 0 && !way.ours)
-        ret = show_names(way.record.files, path, program, (size_t)size, ret);
+        ret = show_names(way.record.files, frame, path, program, (size_t)size, ret);
     return dfi_way_end(&way, ret);
 }
 

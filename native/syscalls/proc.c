@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "intercept/shown.h"
 #include "syscalls/cwd.h"
 #include "syscalls/number.h"
 #include "syscalls/shadow.h"
@@ -93,16 +94,52 @@ static const char *behind_number(const char *text)
     return end > text && (*end == '/' || *end == '\0') ? end : NULL;
 }
 
+/* What follows /proc/<pid>, or the same of one of its threads; NULL: another path. */
+static const char *behind_process(const char *path, int *pid)
+{
+    const char *text = behind(path, "/proc"), *digits;
+
+    if (!text || *text != '/' || !(digits = text + 1, text = behind_number(digits)))
+        return NULL;
+    *pid = (int)dfi_number_get(&digits);
+    return strncmp(text, "/task/", 6) == 0 ? behind_number(text + 6) : text;
+}
+
+/* The name of its program, if the kernel shows the loader in its place. */
+static bool other_exe(const char *path, char out[PATH_MAX], const char **rest)
+{
+    int pid;
+    const char *text = behind_process(path, &pid);
+
+    if (!text || !(text = behind(text, "/exe")) || dfi_shown_exe(pid, out) < 0)
+        return false;
+    *rest = text;
+    return true;
+}
+
 /* What follows /proc/<pid>/fd/5 or /proc/<pid>/cwd. */
 static const char *behind_link(const char *path)
 {
-    const char *text = behind(path, "/proc");
+    int pid;
+    const char *text = behind_process(path, &pid);
 
-    if (!text || *text != '/' || !(text = behind_number(text + 1)))
-        return NULL;
-    if (strncmp(text, "/task/", 6) == 0 && !(text = behind_number(text + 6)))
+    if (!text)
         return NULL;
     return strncmp(text, "/fd/", 4) == 0 ? behind_number(text + 4) : behind(text, "/cwd");
+}
+
+size_t dfi_proc_shown(const struct dfi_files *files, const char *link, char text[PATH_MAX],
+                      size_t len)
+{
+    size_t shown = dfi_cwd_shown(files, text, len);
+    const char *rest;
+
+    if (shown < len)
+        return shown;
+    shown = dfi_shadow_shown(files, link, text);
+    if (shown > 0)
+        return shown;
+    return other_exe(link, text, &rest) && *rest == '\0' ? strlen(text) : len;
 }
 
 bool dfi_proc_other(const struct dfi_files *files, const char *path, char out[PATH_MAX],
@@ -113,7 +150,9 @@ bool dfi_proc_other(const struct dfi_files *files, const char *path, char out[PA
     size_t shown;
     long len;
 
-    if (!end || (size_t)(end - path) >= sizeof(link))
+    if (!end)
+        return other_exe(path, out, rest);
+    if ((size_t)(end - path) >= sizeof(link))
         return false;
     *(char *)mempcpy(link, path, (size_t)(end - path)) = '\0';
     len = dfi_kernel(__NR_readlink, link, out, PATH_MAX - 1);

@@ -18,10 +18,19 @@ enum dfi_proc dfi_proc_look(struct dfi_files *files, const char *path, int *fd, 
 
 /*
  * The same for another process: a path that begins with its /proc/<pid>/fd/5 or /proc/<pid>/cwd,
- * which is of a mount. True: out is the name there, by which the file was opened.
+ * which is of a mount, or with its /proc/<pid>/exe, which is the loader. True: out is the name
+ * there, by which the file was opened.
  */
 bool dfi_proc_other(const struct dfi_files *files, const char *path, char out[PATH_MAX],
                     const char **rest);
+
+/*
+ * The same for the end of a link that was read: `link` is its absolute name, `text` what the kernel
+ * has said, a string of len bytes. The length of what is to be said in its place, in text; len: the
+ * kernel is right.
+ */
+size_t dfi_proc_shown(const struct dfi_files *files, const char *link, char text[PATH_MAX],
+                      size_t len);
 
 /* readlink(2) of such a path, if it ends there. The length, or -errno; at most PATH_MAX - 1. */
 long dfi_proc_readlink(struct dfi_files *files, enum dfi_proc what, int fd, char out[PATH_MAX]);

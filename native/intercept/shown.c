@@ -1,0 +1,124 @@
+/*
+ * shown.c - what others see of a program in /proc: not the loader that the kernel has started.
+ */
+#include "intercept/shown.h"
+
+#include "intercept/mem.h"
+#include "intercept/run.h"
+#include "intercept/text.h"
+
+#include <linux/auxvec.h>
+#include <linux/fcntl.h>
+#include <linux/prctl.h>
+#include <linux/stat.h>
+
+#define AUXV_MAX 32 /* more than the kernel keeps of any process */
+
+/* The vector with one entry more, as far as there is room: bytes. */
+static unsigned copy_auxv(struct dfi_auxv *to, const struct dfi_shown *shown)
+{
+    unsigned count = 0;
+    while (count < AUXV_MAX - 2 && shown->auxv[count].type != AT_NULL) {
+        to[count] = shown->auxv[count];
+        count++;
+    }
+    to[count++] = (struct dfi_auxv){DFI_AT_EXE, (uintptr_t)shown->exe};
+    to[count++] = (struct dfi_auxv){AT_NULL, 0};
+    return count * (unsigned)sizeof *to;
+}
+
+void dfi_show(const struct dfi_shown *shown)
+{
+    struct dfi_auxv auxv[AUXV_MAX];
+    uintptr_t brk = (uintptr_t)dfi_kernel(__NR_brk, 0), env_end = (uintptr_t)shown->env_end;
+    uintptr_t env = shown->envp[0] != NULL ? (uintptr_t)shown->envp[0] : env_end;
+    struct prctl_mm_map map = {
+        .start_code = shown->program->start,
+        .end_code = shown->program->end,
+        .start_data = shown->program->end, /* none: RLIMIT_DATA counts brk's memory alone */
+        .end_data = shown->program->end,
+        .start_brk = brk, /* nobody has moved it yet */
+        .brk = brk,
+        .start_stack = (uintptr_t)(shown->argv - 1),
+        .arg_start = (uintptr_t)shown->argv[0],
+        .arg_end = env,
+        .env_start = env,
+        .env_end = env_end,
+        .auxv = (__u64 *)auxv,
+        .auxv_size = copy_auxv(auxv, shown),
+        .exe_fd = (__u32)-1,
+    };
+    dfi_kernel(__NR_prctl, PR_SET_MM, PR_SET_MM_MAP, &map, sizeof map, 0);
+}
+
+/* ---- of another process ---- */
+
+static long name_in_proc(char *path, size_t size, int pid, const char *name)
+{
+    struct dfi_text text = {.start = path, .size = size};
+    dfi_text_add(&text, "/proc/");
+    dfi_text_add_number(&text, (unsigned long)pid);
+    dfi_text_add(&text, name);
+    return text.full ? -ENAMETOOLONG : 0;
+}
+
+unsigned long dfi_shown_auxv(int pid, unsigned long type)
+{
+    struct dfi_auxv auxv[48];
+    char path[40];
+    if (name_in_proc(path, sizeof path, pid, "/auxv") < 0)
+        return 0;
+    long fd = dfi_kernel(__NR_open, path, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return 0;
+    long size = dfi_kernel(__NR_read, fd, auxv, sizeof auxv);
+    dfi_kernel(__NR_close, fd);
+    for (long i = 0; (i + 1) * (long)sizeof *auxv <= size && auxv[i].type != AT_NULL; i++) {
+        if (auxv[i].type == type)
+            return auxv[i].value;
+    }
+    return 0;
+}
+
+static bool look(const char *path, struct statx *st)
+{
+    return dfi_kernel(__NR_statx, AT_FDCWD, path, 0, STATX_INO, st) == 0;
+}
+
+/* By device and inode, not by a name that may lead through links. */
+static bool is_file(const struct statx *st, const char *path)
+{
+    struct statx other;
+    return look(path, &other) && other.stx_ino == st->stx_ino &&
+           other.stx_dev_major == st->stx_dev_major && other.stx_dev_minor == st->stx_dev_minor;
+}
+
+bool dfi_shown_is_loaded(int pid)
+{
+    char path[40], fixed[PATH_MAX];
+    struct dfi_text text = DFI_TEXT(fixed);
+    struct statx st;
+    if (name_in_proc(path, sizeof path, pid, "/exe") < 0 || !look(path, &st))
+        return false;
+    dfi_text_add(&text, dfi_run->loader);
+    dfi_text_add(&text, "-fixed");
+    return is_file(&st, dfi_run->loader) || is_file(&st, fixed);
+}
+
+long dfi_shown_exe(int pid, char name[PATH_MAX])
+{
+    char path[40];
+    if (!dfi_shown_is_loaded(pid))
+        return -ENOENT;
+    uintptr_t at = dfi_shown_auxv(pid, DFI_AT_EXE);
+    if (at == 0 || name_in_proc(path, sizeof path, pid, "/mem") < 0)
+        return -ENOENT;
+    long fd = dfi_kernel(__NR_open, path, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return fd;
+    long size = dfi_kernel(__NR_pread64, fd, name, PATH_MAX, at);
+    dfi_kernel(__NR_close, fd);
+    if (size != PATH_MAX || name[0] != '/' || name[PATH_MAX - 1] != '\0')
+        return -ENOENT;
+    return (long)strlen(name);
+}

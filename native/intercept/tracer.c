@@ -1,0 +1,236 @@
+/*
+ * tracer.c - ptrace(2) and wait4(2) of a debugger inside: its tracees look as they do outside.
+ *
+ * Two stops are none of the debugger's business, and are gone over before it hears of them:
+ *
+ * The stop of execve(2), where the loader begins. A debugger looks for the program there, by
+ * /proc/PID/auxv. The tracee goes on until the loader has put the program into its place, stops
+ * itself (loader.S), and that is told as the stop of execve.
+ *
+ * The SIGSYS of a call that traps. It is what the call is, and no signal of the program.
+ *
+ * Not so for a tracer that has seized its tracees or resumes them from call to call, strace(1): it
+ * wants each stop, in its order. And not for a tracee that was resumed for one step.
+ */
+#include "intercept/tracer.h"
+
+#include "intercept/filter.h"
+#include "intercept/mem.h"
+#include "intercept/shown.h"
+
+#include <asm/ptrace.h>
+#include <asm/siginfo.h>
+#include <asm/signal.h>
+#include <linux/auxvec.h>
+#include <linux/ptrace.h>
+#include <linux/wait.h>
+
+#ifndef SYS_USER_DISPATCH
+#define SYS_USER_DISPATCH 2 /* si_code: Syscall User Dispatch triggered */
+#endif
+
+#define TRACEES  16 /* that may be under way at the same time: stepping, or between two stops */
+
+#define STOPPED  0x7f
+#define EXECUTED (PTRACE_EVENT_EXEC << 16 | SIGTRAP << 8 | STOPPED)
+
+/* ptrace(2) is a thread's own affair: nobody but its tracer looks for a tracee, so that a place
+ * needs no lock once it is taken. */
+static struct tracee {
+    int tid; /* 0: free */
+    bool steps;
+    int told;       /* the status of an execve that the tracer has not been told; 0: none */
+    siginfo_t info; /* and what is known of its stop */
+} tracees[TRACEES];
+
+static bool wants_all; /* the tracer sees each call */
+
+static struct tracee *find(int tid)
+{
+    for (int i = 0; i < TRACEES; i++) {
+        if (__atomic_load_n(&tracees[i].tid, __ATOMIC_RELAXED) == tid)
+            return &tracees[i];
+    }
+    return NULL;
+}
+
+/* NULL: there are too many. */
+static struct tracee *take(int tid)
+{
+    struct tracee *tracee = find(tid);
+    for (int i = 0; i < TRACEES && tracee == NULL; i++) {
+        int none = 0;
+        if (__atomic_compare_exchange_n(&tracees[i].tid, &none, tid, false, __ATOMIC_ACQUIRE,
+                                        __ATOMIC_RELAXED))
+            tracee = &tracees[i];
+    }
+    return tracee;
+}
+
+static void forget(int tid)
+{
+    struct tracee *tracee = find(tid);
+    if (tracee == NULL)
+        return;
+    tracee->steps = false;
+    tracee->told = 0;
+    __atomic_store_n(&tracee->tid, 0, __ATOMIC_RELEASE);
+}
+
+static void steps(int tid)
+{
+    struct tracee *tracee = take(tid);
+    if (tracee == NULL)
+        wants_all = true;
+    else
+        tracee->steps = true;
+}
+
+/*
+ * A child that says it is traced: not before somebody can see it, or execve. A call of its that
+ * traps would stop it, and a parent that waits for the execve (vfork) would wait for ever.
+ */
+static long trace_me(struct dfi_thread *self)
+{
+    self->trace_me = 1;
+    return 0;
+}
+
+void dfi_tracer_begin(struct dfi_thread *self)
+{
+    if (self->trace_me)
+        dfi_kernel(__NR_ptrace, PTRACE_TRACEME, 0, 0, 0);
+    self->trace_me = 0;
+}
+
+/* A signal may be one that the child stops itself with, for its parent to begin. */
+long dfi_do_kill(struct dfi_frame *frame)
+{
+    (void)frame;
+    dfi_tracer_begin(dfi_self());
+    return DFI_PASS;
+}
+
+long dfi_do_ptrace(struct dfi_frame *frame)
+{
+    int tid = (int)frame->args[1];
+    switch (frame->args[0]) {
+    case PTRACE_TRACEME:
+        return trace_me(dfi_self());
+    case PTRACE_SEIZE:
+    case PTRACE_SYSCALL:
+        wants_all = true;
+        break;
+    case PTRACE_SINGLESTEP:
+    case PTRACE_SINGLEBLOCK:
+        steps(tid);
+        break;
+    case PTRACE_CONT:
+    case PTRACE_DETACH:
+    case PTRACE_KILL:
+        forget(tid);
+        break;
+    default:
+        break;
+    }
+    return DFI_PASS;
+}
+
+/* ---- stops ---- */
+
+static bool ask(long request, int tid, void *data)
+{
+    return dfi_kernel(__NR_ptrace, request, tid, 0, data) == 0;
+}
+
+static bool resume(int tid, long signal)
+{
+    return dfi_kernel(__NR_ptrace, PTRACE_CONT, tid, 0, signal) == 0;
+}
+
+/* A call that has trapped. */
+static bool pass_trap(int tid)
+{
+    const struct tracee *tracee = find(tid);
+    siginfo_t info;
+    if (tracee != NULL && tracee->steps)
+        return false;
+    if (!ask(PTRACE_GETSIGINFO, tid, &info))
+        return false;
+    bool ours = info.si_code == SYS_USER_DISPATCH ||
+                (info.si_code == SYS_SECCOMP && info.si_errno == DFI_FILTER_DATA);
+    return ours && resume(tid, SIGSYS);
+}
+
+/* The loader's first instruction: the execve is told when there is something to see. */
+static bool pass_execve(int tid, int status, struct pt_regs *at)
+{
+    bool executed = at->orig_rax == __NR_execve || at->orig_rax == __NR_execveat;
+    if (!executed || at->rip != dfi_shown_auxv(tid, AT_ENTRY) || !dfi_shown_is_loaded(tid))
+        return false;
+    struct tracee *tracee = take(tid);
+    if (tracee == NULL)
+        return false;
+    tracee->steps = false;
+    tracee->told = status;
+    at->rdx = DFI_TRACED;
+    if (ask(PTRACE_GETSIGINFO, tid, &tracee->info) && ask(PTRACE_SETREGS, tid, at) &&
+        resume(tid, 0))
+        return true;
+    forget(tid);
+    return false;
+}
+
+/* The loader's last but one: as if the kernel had put the program into its place. */
+static int tell_execve(int tid, struct tracee *tracee, struct pt_regs *at)
+{
+    int status = tracee->told;
+    at->rip = at->r11;
+    at->rax = at->rdx = at->r11 = 0;
+    ask(PTRACE_SETREGS, tid, at);
+    ask(PTRACE_SETSIGINFO, tid, &tracee->info);
+    forget(tid);
+    return status;
+}
+
+static bool pass_stop(int tid, int *status)
+{
+    struct pt_regs at;
+    struct tracee *tracee = find(tid);
+    if (*status == (SIGSYS << 8 | STOPPED))
+        return pass_trap(tid);
+    if ((*status != (SIGTRAP << 8 | STOPPED) && *status != EXECUTED) ||
+        !ask(PTRACE_GETREGS, tid, &at))
+        return false;
+    if (tracee != NULL && tracee->told != 0 && at.rax == DFI_TRACED && at.rip != at.r11) {
+        *status = tell_execve(tid, tracee, &at);
+        return false;
+    }
+    return pass_execve(tid, *status, &at);
+}
+
+/* Whether the tracer need not hear of it. */
+static bool passes(int tid, int *status)
+{
+    if ((*status & 0xff) == STOPPED)
+        return !wants_all && pass_stop(tid, status);
+    forget(tid);
+    return false;
+}
+
+/* Tracers wait so: a thread that was not made by fork(2) is told to nobody else. */
+long dfi_do_wait4(struct dfi_frame *frame)
+{
+    const unsigned long *a = frame->args;
+    if ((a[2] & __WALL) == 0)
+        return DFI_PASS;
+    int status;
+    long tid;
+    do {
+        status = 0;
+        tid = dfi_kernel_wait(__NR_wait4, a[0], &status, a[2], a[3]);
+    } while (tid > 0 && passes((int)tid, &status));
+    if (tid > 0 && a[1] != 0 && dfi_copy_to((void *)a[1], &status, sizeof status) < 0)
+        return -EFAULT;
+    return tid;
+}
