@@ -365,7 +365,7 @@ static int begin(struct df_server *server)
         df_unanswered_settle(&server->files);
         df_files_take(&server->files);
         df_restore_files(server);
-        df_unanswered_submit(server->own.segment);
+        df_unanswered_submit(&server->files);
         if ((error = df_segment_resume(&server->own)) < 0)
             return error;
     }

@@ -94,17 +94,28 @@ static void take_up(struct df_segment *segment, struct df_slot *slot, uint32_t w
         put_state(segment, slot, word, DF_SLOT_SUBMITTED);
 }
 
+/* By the ledger: it was being buried, or came too late. */
+static bool is_nobodys(const struct df_files *files, uint32_t client)
+{
+    return files->ledger->clients[client % DF_CLIENT_MAX].id != client;
+}
+
 static bool is_sent(enum df_slot_state state)
 {
     return state == DF_SLOT_SUBMITTED || state == DF_SLOT_POSTED;
 }
 
-static void submit(struct df_segment *segment, unsigned index)
+static void submit(const struct df_files *files, unsigned index)
 {
+    struct df_segment *segment = files->segment;
     struct df_slot *slot = &df_segment_slots(segment)[index];
     uint32_t word = atomic_load(&slot->word);
 
-    if (df_slot_state(word) == DF_SLOT_RUNNING)
+    if (df_slot_state(word) == DF_SLOT_FREE)
+        return;
+    if (is_nobodys(files, df_slot_client(word)))
+        df_link_release(segment, slot);
+    else if (df_slot_state(word) == DF_SLOT_RUNNING)
         take_up(segment, slot, word);
     else if (df_slot_state(word) == DF_SLOT_ABANDONED) /* all that was to be done is */
         df_link_release(segment, slot);
@@ -112,8 +123,8 @@ static void submit(struct df_segment *segment, unsigned index)
         atomic_fetch_or(&segment->pending[index / 64], UINT64_C(1) << index % 64);
 }
 
-void df_unanswered_submit(struct df_segment *segment)
+void df_unanswered_submit(const struct df_files *files)
 {
     for (unsigned i = 0; i < DF_SLOT_COUNT; i++)
-        submit(segment, i);
+        submit(files, i);
 }

@@ -15,7 +15,8 @@
 void df_unanswered_settle(struct df_files *files);
 
 /* After that, and before workers begin (df_segment_resume()): calls that only let go of something
- * are done, those that two servers have crashed at end in EIO, all others are submitted again. */
-void df_unanswered_submit(struct df_segment *segment);
+ * are done, those that two servers have crashed at end in EIO, all others are submitted again. What
+ * is left of a client that was being buried is freed. */
+void df_unanswered_submit(const struct df_files *files);
 
 #endif

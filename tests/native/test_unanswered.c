@@ -81,7 +81,7 @@ static void die(struct rig *rig, int end)
     rig->files = new_files(rig);
     df_unanswered_settle(rig->files);
     df_files_take(rig->files);
-    df_unanswered_submit(rig->own.segment);
+    df_unanswered_submit(rig->files);
 }
 
 static struct df_slot *slot_of(struct rig *rig, enum df_slot_state state, enum df_message_op op)
@@ -276,6 +276,24 @@ static void a_child_that_was_not_made_is_forgotten(void **state)
     assert_int_equal(slot->message.result, 0);
 }
 
+static void a_slot_of_a_client_that_was_being_buried_is_free(void **state)
+{
+    static const enum df_slot_state states[] = {
+        DF_SLOT_CLAIMED, DF_SLOT_SUBMITTED, DF_SLOT_RUNNING,
+        DF_SLOT_DONE,    DF_SLOT_ABANDONED, DF_SLOT_POSTED,
+    };
+    struct rig *rig = *state;
+    uint64_t *had;
+
+    assert_true(df_files_client_gone(rig->files, rig->client, &had));
+    for (unsigned i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+        struct df_slot *slot = slot_of(rig, states[i], DF_MESSAGE_getattr);
+
+        die(rig, DF_END_NONE);
+        assert_int_equal(state_of(slot), DF_SLOT_FREE);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -291,6 +309,7 @@ int main(void)
         TEST(a_close_is_done),
         TEST(a_flush_alone_closes_nothing),
         TEST(a_child_that_was_not_made_is_forgotten),
+        TEST(a_slot_of_a_client_that_was_being_buried_is_free),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
