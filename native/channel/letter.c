@@ -96,11 +96,69 @@ int df_letter_begin_where(struct df_letter *l, struct df_trip *trip, enum df_mes
     return error;
 }
 
+/* ---- closes that are owed -------------------------------------------------------------------- */
+
+#define FLUSHES (UINT64_C(1) << 31) /* of an owed handle; no index of a file is as large */
+
+void df_letter_owe(struct df_link *link, uint64_t file, bool flush)
+{
+    for (unsigned i = 0; i < DF_LINK_OWED; i++) {
+        uint64_t none = 0;
+
+        if (!atomic_compare_exchange_strong(&link->owed[i], &none, file | (flush ? FLUSHES : 0)))
+            continue;
+        atomic_fetch_add(&link->owes, 1);
+        return;
+    }
+}
+
+static uint64_t take_owed(struct df_link *link)
+{
+    for (unsigned i = 0; i < DF_LINK_OWED; i++) {
+        uint64_t file = atomic_exchange(&link->owed[i], 0);
+
+        if (file == 0)
+            continue;
+        atomic_fetch_sub(&link->owes, 1);
+        return file;
+    }
+    return 0;
+}
+
+/* Whether the slot is on its way again. Nobody waits for the answer. */
+static bool pay(struct df_letter *l)
+{
+    struct df_link *link = l->trip->link;
+    uint64_t file = l->trip->caller ? take_owed(link) : 0;
+    bool flush = file & FLUSHES;
+
+    if (file == 0)
+        return false;
+    l->message->op = flush ? DF_MESSAGE_flush : DF_MESSAGE_DROP;
+    l->message->files[0] = file & ~FLUSHES;
+    l->message->files[1] = 0;
+    l->message->wheres[0] = l->message->wheres[1] = (struct df_message_where){0};
+    if (flush) {
+        l->message->args.flush.owner = l->trip->caller->lock_owner;
+        l->message->args.flush.drop = true;
+    }
+    if (sign(l, l->trip->caller) == 0 && df_link_post(link, l->slot))
+        return true;
+    df_letter_owe(link, file & ~FLUSHES, flush);
+    return false;
+}
+
 int64_t df_letter_finish(struct df_letter *l, int64_t result)
 {
-    df_link_free(l->trip->link, l->slot);
+    struct df_link *link = l->trip->link;
+
+    if (__builtin_expect(atomic_load_explicit(&link->owes, memory_order_relaxed) == 0, 1) ||
+        !pay(l))
+        df_link_free(link, l->slot);
     return result;
 }
+
+/* ---- sending --------------------------------------------------------------------------------- */
 
 static int64_t take_leave(struct df_letter *l)
 {

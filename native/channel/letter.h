@@ -38,7 +38,7 @@ void df_letter_put_where(struct df_letter *l, unsigned i, const struct df_trip_w
  * is finished. */
 int64_t df_letter_send(struct df_letter *l, int *error);
 
-/* Gives the slot back; returns result. */
+/* Gives the slot back, by way of a close that is owed; returns result. */
 int64_t df_letter_finish(struct df_letter *l, int64_t result);
 
 /* For letters whose answer is the result alone. */
@@ -46,5 +46,9 @@ int64_t df_letter_send_and_finish(struct df_letter *l);
 
 /* For letters that bring bytes: as many as the result says, at most size. */
 int64_t df_letter_send_for_bytes(struct df_letter *l, void *to, size_t size);
+
+/* A close of the file found no slot in time: the next letter's takes it along. With `flush` as
+ * df_trip_flush(drop), else as df_trip_drop(). */
+void df_letter_owe(struct df_link *link, uint64_t file, bool flush);
 
 #endif

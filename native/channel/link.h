@@ -20,6 +20,8 @@
 
 #include "channel/layout.h"
 
+#define DF_LINK_OWED 32 /* closes; what finds no room stays open until the process ends */
+
 struct df_link {
     struct df_segment *segment; /* NULL: not connected */
     uint32_t client;            /* id of this process; 0: not registered */
@@ -33,6 +35,9 @@ struct df_link {
     _Atomic uint32_t starts; /* of the segment, as somebody has said */
     _Atomic uint32_t full;   /* 1: somebody has said that the segment is */
     _Atomic uint32_t late;   /* 1: a call has waited for all of patience; 2: somebody has said so */
+
+    _Atomic uint32_t owes;               /* of owed[], those that are not 0 */
+    _Atomic uint64_t owed[DF_LINK_OWED]; /* closes that found no slot in time (letter.h) */
 
     /* Statistics: every call, those answered while spinning, those that slept. Not exact. */
     _Atomic uint64_t trips, spun, slept;

@@ -339,7 +339,16 @@ int df_trip_tmpfile(struct df_trip *trip, const struct df_trip_where *where, int
 
 int df_trip_flush(struct df_trip *trip, uint64_t file, uint64_t owner, bool drop)
 {
-    return (int)SEND_BY_FILE(flush, file, .owner = owner, .drop = drop);
+    struct df_letter l;
+    int error = df_letter_begin_file(&l, trip, DF_MESSAGE_flush, file);
+
+    if (error == -ETIMEDOUT && drop)
+        df_letter_owe(trip->link, file, true);
+    if (error < 0)
+        return error;
+    l.message->args.flush.owner = owner;
+    l.message->args.flush.drop = drop;
+    return (int)df_letter_send_and_finish(&l);
 }
 
 off_t df_trip_lseek(struct df_trip *trip, uint64_t file, off_t offset, int whence)
@@ -456,6 +465,8 @@ static int64_t tell(struct df_trip *trip, enum df_message_op op, uint64_t file)
     struct df_letter l;
     int error = df_letter_begin_plain(&l, trip, op);
 
+    if (error == -ETIMEDOUT && op == DF_MESSAGE_DROP)
+        df_letter_owe(trip->link, file, false);
     if (error < 0)
         return error;
     l.message->files[0] = file;
@@ -475,8 +486,11 @@ int df_trip_drop(struct df_trip *trip, uint64_t file)
 void df_trip_drop_soon(struct df_trip *trip, uint64_t file)
 {
     struct df_letter l;
+    int error = df_letter_begin_plain(&l, trip, DF_MESSAGE_DROP);
 
-    if (df_letter_begin_plain(&l, trip, DF_MESSAGE_DROP) < 0)
+    if (error == -ETIMEDOUT)
+        df_letter_owe(trip->link, file, false);
+    if (error < 0)
         return;
     l.message->files[0] = file;
     if (!df_link_post(trip->link, l.slot))

@@ -38,6 +38,7 @@ struct rig {
     _Atomic uint32_t gate; /* futex: ops named "/wait" return when it is 1 */
     _Atomic uint32_t entered;
     _Atomic uint64_t dropped; /* handle */
+    _Atomic uint64_t flushed; /* the same, by a flush that drops */
 };
 
 static int64_t answer(struct rig *rig, struct df_message *m, struct df_area *area)
@@ -79,6 +80,9 @@ static int64_t answer(struct rig *rig, struct df_message *m, struct df_area *are
         for (int i = 0; i < 2000; i++)
             df_sys_relax();
         atomic_store(&rig->dropped, m->files[0]);
+        return 0;
+    case DF_MESSAGE_flush:
+        atomic_store(&rig->flushed, m->args.flush.drop && m->caller.uid == 5 ? m->files[0] : 0);
         return 0;
     case DF_MESSAGE_fsync:
         return atomic_load(&rig->dropped) == m->files[0] ? 0 : -EBUSY;
@@ -407,6 +411,34 @@ static void a_spin_is_long_behind_that_of_an_answer(void **state)
 /* ---- faults ------------------------------------------------------------------------------------
  */
 
+static void fill_slots(struct rig *rig, uint32_t word)
+{
+    for (unsigned i = 0; i < DF_SLOT_COUNT; i++)
+        atomic_store(&df_segment_slots(rig->own.segment)[i].word, word);
+}
+
+static void a_close_that_found_no_slot_goes_with_the_next_call(void **state)
+{
+    struct rig *rig = *state;
+    struct df_trip_where where = named("/a");
+    struct stat st;
+
+    fill_slots(rig, df_slot_word(2, DF_SLOT_RUNNING));
+    rig->link.patience = 1;
+    assert_int_equal(df_trip_drop(&rig->trip, 42), -ETIMEDOUT);
+    assert_int_equal(df_trip_flush(&rig->trip, 43, 7, true), -ETIMEDOUT);
+    assert_int_equal(df_trip_flush(&rig->trip, 44, 7, false), -ETIMEDOUT); /* closes nothing */
+    rig->link.patience = -1;
+    fill_slots(rig, DF_SLOT_FREE);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(df_trip_getattr(&rig->trip, &where, &st), 0);
+    df_link_settle(&rig->link);
+    assert_int_equal(atomic_load(&rig->dropped), 42);
+    assert_int_equal(atomic_load(&rig->flushed), 43);
+    assert_int_equal(atomic_load(&rig->link.owes), 0);
+    assert_int_equal(busy_slots(rig), 0);
+}
+
 static void a_call_gives_up_when_its_patience_ends(void **state)
 {
     struct rig *rig = *state;
@@ -559,6 +591,7 @@ int main(void)
         TEST(a_question_is_awaited_for_longer),
         TEST(a_spin_is_long_behind_that_of_an_answer),
         TEST(a_call_gives_up_when_its_patience_ends),
+        TEST(a_close_that_found_no_slot_goes_with_the_next_call),
         TEST(a_close_is_done_though_nobody_waits_for_it),
         TEST(a_killed_server_is_noticed),
         TEST(a_position_has_one_holder),
