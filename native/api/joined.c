@@ -16,6 +16,7 @@
 #include "channel/join.h"
 #include "channel/remote.h"
 #include "channel/room.h"
+#include "core/fork.h"
 #include "core/mount.h"
 
 struct df_joined {
@@ -61,16 +62,20 @@ static void in_child(void)
     pthread_mutex_unlock(&list_lock);
 }
 
-static void register_fork(void)
+/* A file that another thread opens is its process's alone, or also the child's, who knows of it:
+ * never the child's without its knowledge. */
+static void listen_to_forks(void)
 {
-    pthread_atfork(before_fork, in_parent, in_child);
+    static const struct df_fork_listener listener = {before_fork, in_parent, in_child};
+
+    df_fork_listen(&listener);
 }
 
 static void enlist(struct df_joined *joined)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-    pthread_once(&once, register_fork);
+    pthread_once(&once, listen_to_forks);
     pthread_mutex_lock(&list_lock);
     joined->next = list;
     list = joined;

@@ -24,7 +24,8 @@ enum df_message_op {
     DF_MESSAGE_ADOPT,
     /* The client process has no descriptor of the file any more. */
     DF_MESSAGE_DROP,
-    /* After execve: of all files, the client keeps those listed (payload: handles). */
+    /* After execve, and in a child of many threads: the client has the files listed, and no others
+     * (payload: handles). */
     DF_MESSAGE_KEEP,
     /* Before fork: result is the id of the child to be, which has the parent's files. */
     DF_MESSAGE_FORK,

@@ -22,11 +22,23 @@
 
 static pthread_mutex_t fork_lock = PTHREAD_MUTEX_INITIALIZER; /* one fork at a time */
 
+/* Set once, before there is anything to tell. */
+static const struct df_fork_listener *listener;
+
+void df_fork_listen(const struct df_fork_listener *who)
+{
+    pthread_mutex_lock(&fork_lock);
+    listener = who;
+    pthread_mutex_unlock(&fork_lock);
+}
+
 /* The order is that in gate.h. */
 static void before(void)
 {
     pthread_mutex_lock(&fork_lock);
     df_gate_close(PATIENCE_NS);
+    if (listener)
+        listener->before();
     df_mount_lock();
     df_lock_lock_all();
     df_map_lock();
@@ -50,6 +62,8 @@ static void unlock_all(void)
 static void in_parent(void)
 {
     unlock_all();
+    if (listener)
+        listener->in_parent();
     df_gate_open();
     pthread_mutex_unlock(&fork_lock);
 }
@@ -62,6 +76,8 @@ static void in_child(void)
     df_caller_after_fork();
     df_mount_after_fork();
     df_map_after_fork();
+    if (listener)
+        listener->in_child();
     df_gate_open();
     pthread_mutex_unlock(&fork_lock);
 }

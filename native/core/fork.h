@@ -7,4 +7,16 @@
 /* Registers the handlers; once, from the gate's initialisation. 0 or an error number. */
 int df_fork_register(void);
 
+/* Who has to tell others of a fork. `before`: no call is under way in another thread (those that do
+ * not end in time excepted), and no lock of the core is held; then one of the other two, before
+ * calls go on. */
+struct df_fork_listener {
+    void (*before)(void);
+    void (*in_parent)(void);
+    void (*in_child)(void);
+};
+
+/* There is one; it stays. */
+void df_fork_listen(const struct df_fork_listener *who);
+
 #endif

@@ -431,15 +431,18 @@ static int64_t do_drop(struct df_work *w)
     return df_execute_drop(w, w->message.files[0]);
 }
 
+/* One that it has not: another thread of its parent opened it just before the fork. */
 static int64_t do_keep(struct df_work *w)
 {
     size_t count = at_most(w->message.args.keep.size, DF_PAYLOAD_SIZE) / sizeof(uint64_t);
+    const uint64_t *kept = (const uint64_t *)w->area->payload;
     uint64_t others[64];
     size_t found;
 
+    for (size_t i = 0; i < count; i++)
+        df_files_adopt(&w->server->files, w->client, kept[i]);
     do {
-        found = df_files_others(&w->server->files, w->client, (const uint64_t *)w->area->payload,
-                                count, others, 64);
+        found = df_files_others(&w->server->files, w->client, kept, count, others, 64);
         for (size_t i = 0; i < found; i++)
             df_execute_drop(w, others[i]);
     } while (found > 0);

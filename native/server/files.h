@@ -70,7 +70,7 @@ struct df_open_file {
     _Atomic bool judged;            /* a read of it is expected (execute_open.c) */
     char *called; /* of a directory, under the lock: the path from the root of its mount by which
                      it was opened; malloc()ed. NULL: from another one, or not known */
-    int place;           /* 1 + descriptor of its placeholder (place.c); 0: none */
+    int place;    /* 1 + descriptor of its placeholder (place.c); 0: none */
     uint32_t generation; /* of the handle */
     uint32_t number;     /* as its df_ofd has it */
     uint32_t clients;    /* that have it */

@@ -157,13 +157,18 @@ static void find_files(struct dfi_files *files)
     }
 }
 
-/* The server forgets those that the new program has not. */
+static size_t count_mappings(const struct dfi_files *files)
+{
+    return files->maps ? files->maps->count : 0;
+}
+
+/* The server forgets those that the new program, or the child, has not. */
 static long keep_files(struct dfi_files *files)
 {
     struct df_trip trip = trip_of(files);
+    size_t mappings = count_mappings(files), count = 0;
     int top = atomic_load(&files->top);
-    uint64_t *list = dfi_alloc(((size_t)top + 1) * sizeof(*list));
-    size_t count = 0;
+    uint64_t *list = dfi_alloc(((size_t)top + mappings + 1) * sizeof(*list));
     long ret;
 
     if (!list)
@@ -171,6 +176,8 @@ static long keep_files(struct dfi_files *files)
     for (int fd = 0; fd < top; fd++)
         if (files->map[fd])
             list[count++] = files->map[fd];
+    for (size_t i = 0; i < mappings; i++)
+        list[count++] = files->maps->list[i].handle;
     ret = df_trip_keep(&trip, list, count);
     dfi_free(list);
     return ret;
@@ -254,7 +261,9 @@ int dfi_files_begin(struct dfi_process *process, const char *config, size_t size
 
 /* ---- children -------------------------------------------------------------------------------- */
 
-static uint32_t unborn; /* client id of the child of the fork under way; under the locks of fork */
+/* Of the fork under way, under its locks. */
+static uint32_t unborn;    /* client id of the child */
+static bool among_threads; /* others may be opening and closing files meanwhile */
 
 void dfi_files_fork_prepare(void)
 {
@@ -267,6 +276,7 @@ void dfi_files_fork_prepare(void)
     dfi_maps_lock(files);
     dfi_table_lock();
     unborn = ret > 0 ? (uint32_t)ret : 0;
+    among_threads = dfi_process()->threads > 1;
 }
 
 void dfi_files_fork_parent(bool born)
@@ -330,6 +340,32 @@ static void be_born(struct dfi_process *process, uint32_t client)
     dfi_limit_restore(limit);
 }
 
+/* Other threads of the parent may have been between one step and the next. */
+static void count_uses(struct dfi_files *files)
+{
+    uint32_t indexes = atomic_load(&files->shared->top);
+    int top = atomic_load(&files->top);
+
+    for (uint32_t i = 0; i < indexes && i < DF_OFD_COUNT; i++)
+        if (atomic_load_explicit(&files->uses[i], memory_order_relaxed) != 0)
+            atomic_store_explicit(&files->uses[i], 0, memory_order_relaxed);
+    for (int fd = 0; fd < top; fd++)
+        if (files->map[fd])
+            dfi_fd_hold(files, files->map[fd]);
+    for (size_t i = 0; i < count_mappings(files); i++)
+        dfi_fd_hold(files, files->maps->list[i].handle);
+}
+
+/* What the server gave the child before it was made, other threads may have changed until then: a
+ * file of which the child knows nothing would be open until it ends. */
+static void settle_files(struct dfi_files *files)
+{
+    if (!among_threads || !files->link.segment || !files->link.client)
+        return;
+    count_uses(files);
+    keep_files(files);
+}
+
 void dfi_files_fork_child(struct dfi_process *process)
 {
     dfi_table_unlock();
@@ -337,6 +373,7 @@ void dfi_files_fork_child(struct dfi_process *process)
     dfi_maps_unlock(process->files);
     dfi_unlock(&process->files->cwd.lock);
     be_born(process, unborn);
+    settle_files(process->files);
 }
 
 void dfi_files_born(struct dfi_process *process)
