@@ -285,8 +285,11 @@ def _check_placement(placement: str) -> None:
 
 def _check_mountpoint(word: str, verbose: bool) -> None:
     point = os.path.normpath(os.path.join(os.getcwd(), word))
-    if point in _REFUSED:
-        raise Failure(f"{point}: cannot be a mountpoint of programs, which need what is there")
+    for name in (point, os.path.realpath(point)):
+        if name in _REFUSED:
+            raise Failure(f"{point}: cannot be a mountpoint of programs, which need what is there")
+        if name.startswith("/proc/"):
+            raise Failure(f"{point}: cannot be a mountpoint: /proc is each process's own")
     if verbose and os.path.isdir(point) and os.listdir(point):
         click.echo(f"directfuse: {point}: hides the directory of that name", err=True)
 

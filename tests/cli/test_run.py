@@ -110,7 +110,7 @@ def test_a_program_is_given_what_the_run_was(memory, tmp_path, given):
     assert found() == found(*COMMAND, "run", *mount, "--")
 
 
-@pytest.mark.parametrize("point", ["/", "/proc", "/dev", "/dev/../dev"])
+@pytest.mark.parametrize("point", ["/", "/proc", "/dev", "/dev/../dev", "/proc/x", "/dev/fd"])
 def test_a_mountpoint_that_programs_need_is_refused(run, point):
     done = run("run", "-m", f"memfs {point}", "--", "/bin/true")
     assert done.returncode == 125
