@@ -12,9 +12,26 @@
 #include "core/table.h"
 #include "core/walk.h"
 #include "syscalls/cwd.h"
+#include "syscalls/linger.h"
+#include "syscalls/listing.h"
+#include "syscalls/table.h"
 #include "syscalls/way.h"
 
 /* ---- listings -------------------------------------------------------------------------------- */
+
+/* One of the kernel's, in which mountpoints may lie. */
+static long list_real(const struct dfi_frame *frame)
+{
+    struct dfi_files *files = dfi_process()->files;
+    const unsigned long *a = frame->args;
+
+    dfi_table_refresh(files->link.segment);
+    if (!df_table_any())
+        return DFI_PASS;
+    dfi_linger_end(files);
+    return dfi_listing_next(files, (int)a[0], dfi_kernel(__NR_getdents64, a[0], a[1], a[2]), a[1],
+                            (unsigned)a[2]);
+}
 
 long dfi_do_getdents64(struct dfi_frame *frame)
 {
@@ -22,7 +39,7 @@ long dfi_do_getdents64(struct dfi_frame *frame)
     long ret;
 
     if (!dfi_fd_is_ours(frame->args[0]))
-        return DFI_PASS;
+        return list_real(frame);
     dfi_record_begin(&record);
     ret = df_call_getdents(DF_FD_BASE + (int)frame->args[0], (void *)frame->args[1],
                            (unsigned)frame->args[2]);

@@ -25,6 +25,8 @@
 
 #define MAP_SIZE  (DFI_FD_MAX * sizeof(uint64_t))
 #define USES_SIZE (DF_OFD_COUNT * sizeof(uint32_t))
+#define TOLD_SIZE (DFI_FD_MAX / 8)
+#define ALL_SIZE  (MAP_SIZE + USES_SIZE + TOLD_SIZE)
 
 static struct df_trip trip_of(struct dfi_files *files)
 {
@@ -53,7 +55,7 @@ void dfi_files_free(struct dfi_files *files)
         df_trip_unfork(&trip, files->link.client);
     }
     if (files->map)
-        dfi_kernel(__NR_munmap, files->map, MAP_SIZE + USES_SIZE);
+        dfi_kernel(__NR_munmap, files->map, ALL_SIZE);
     dfi_maps_free(files->maps);
     dfi_free(files);
 }
@@ -64,12 +66,13 @@ static struct dfi_files *new_files(void)
 
     if (!files)
         return NULL;
-    files->map = new_pages(MAP_SIZE + USES_SIZE);
+    files->map = new_pages(ALL_SIZE);
     if (!files->map) {
         dfi_free(files);
         return NULL;
     }
     files->uses = (_Atomic uint32_t *)(files->map + DFI_FD_MAX);
+    files->told = (_Atomic uint64_t *)(files->uses + DF_OFD_COUNT);
     return files;
 }
 

@@ -72,6 +72,8 @@ struct dfi_files {
     _Atomic uint64_t *map;   /* [DFI_FD_MAX], by descriptor: handle of the file; 0: the kernel's */
     _Atomic int top;         /* map is 0 from here on */
     _Atomic uint32_t *uses;  /* [DF_OFD_COUNT], by index: descriptors and mappings of the process */
+    _Atomic uint64_t *told;  /* [DFI_FD_MAX / 64], a bit by descriptor: listing.c */
+    bool tells;              /* one of them was ever set */
     struct dfi_lingering linger;
     struct dfi_cwd cwd;
     struct dfi_maps *maps; /* map.h; NULL: no shared mapping yet */

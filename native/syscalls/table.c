@@ -88,6 +88,21 @@ static bool live(int i)
     return atomic_load_explicit(&mounts[i].live, memory_order_acquire) != 0;
 }
 
+uint32_t dfi_table_version(void)
+{
+    return atomic_load_explicit(&seen, memory_order_acquire);
+}
+
+int dfi_table_places(void)
+{
+    return atomic_load_explicit(&count, memory_order_acquire);
+}
+
+const char *dfi_table_point(int i)
+{
+    return live(i) ? points[i] : NULL;
+}
+
 struct df_mount *dfi_table_mount(int32_t id)
 {
     int used = atomic_load_explicit(&count, memory_order_acquire);

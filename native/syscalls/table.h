@@ -17,6 +17,15 @@ void dfi_table_refresh(const struct df_segment *segment);
 void dfi_table_lock(void);
 void dfi_table_unlock(void);
 
+/* Another number whenever the copy of the server's table is another; 0: there is none. */
+uint32_t dfi_table_version(void);
+
+/* Places of the table that may have a mount: from 0 to this one. */
+int dfi_table_places(void);
+
+/* The mountpoint at such a place; NULL: none is there. */
+const char *dfi_table_point(int i);
+
 /* The mount of that id, or NULL. */
 struct df_mount *dfi_table_mount(int32_t id);
 

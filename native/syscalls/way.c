@@ -213,14 +213,33 @@ __attribute__((always_inline)) static inline long ask_kernel_first(const struct 
 
 /* ---- once more ------------------------------------------------------------------------------- */
 
+/* The absolute path of a leg that is the kernel's, as a text. False: it cannot lie above a mount.
+ */
+static bool absolute_text(const struct dfi_leg *leg, char text[PATH_MAX])
+{
+    const char *path = leg->path;
+    ssize_t len;
+
+    if (path[0] == '/') {
+        strcpy(text, path);
+        return true;
+    }
+    while (path[0] == '.' && path[1] == '/')
+        path += 2;
+    if (leg->dirfd >= DF_FD_BASE || !df_table_may_begin(path, (size_t)(df_scan_end(path) - path)))
+        return false;
+    len = df_walk_directory_name(leg->at >= 0 ? leg->dirfd : AT_FDCWD, text);
+    return len >= 0 && df_walk_join(text, text, (size_t)len, path) == 0;
+}
+
 /* A path that is the kernel's own: <shadow>/t/<path> instead of one that leads to nothing on disk
  * and lies above a mountpoint. True: it is in out. */
-static bool find_above(const struct dfi_files *files, const char *path, char out[PATH_MAX])
+static bool find_above(const struct dfi_files *files, const struct dfi_leg *leg, char out[PATH_MAX])
 {
-    char text[PATH_MAX];
+    char path[PATH_MAX], text[PATH_MAX];
     struct df_scan scan;
 
-    if (path[0] != '/' || df_scan(path, text, &scan) < 0 || scan.up)
+    if (!absolute_text(leg, path) || df_scan(path, text, &scan) < 0 || scan.up)
         return false;
     return df_table_below(scan.text, scan.len) &&
            dfi_cwd_shadow(files, scan.text, scan.len, out) == 0;
@@ -234,7 +253,7 @@ static bool look_above(struct dfi_way *way, long *ret)
     const struct dfi_leg *leg = &way->leg[0];
 
     if (way->legs != 1 || !leg->path || !(dfi_calls[way->frame->nr].traits & DFI_LOOKS) ||
-        !find_above(way->record.files, leg->path, out))
+        !find_above(way->record.files, leg, out))
         return false;
     *ret = ask_kernel(way, paths);
     return true;

@@ -217,6 +217,32 @@ def test_directories_above_a_mountpoint_that_do_not_exist(mounted):
     assert not os.path.lexists(os.path.dirname(mounted.deep))
 
 
+#: Lists $1, by its name and from within, and twice by one descriptor.
+_LIST = """
+cd "$1" && ls && echo * && find . | sort && ls -d ./no/* && find "$1" -type d | wc -l
+tar cf - . | tar tf - | sort; python3 -c 'import os
+fd = os.open(".", os.O_RDONLY)
+print([sorted(os.listdir(fd)) for _ in range(3)], sorted(os.listdir("no")))'
+"""
+
+
+def test_mountpoints_are_in_the_listing_of_a_real_directory(plain, mounted, tmp_path):
+    """At its end, and once, whether a mountpoint is on disk or not."""
+    real, virtual = tmp_path / "real", tmp_path / "virtual"
+    for directory in real, virtual:
+        directory.mkdir()
+        (directory / "file").touch()
+    mounted.deep = str(virtual / "no" / "such")
+    (real / "no" / "such").mkdir(parents=True)
+    wanted = plain("/bin/sh", "-c", _LIST, "sh", str(real))
+    found = mounted("/bin/sh", "-c", _LIST, "sh", str(virtual), deep=True)
+    assert found.seen() == wanted.seen()
+    assert os.listdir(virtual) == ["file"]
+    (virtual / "no" / "such").mkdir(parents=True)
+    found = mounted("/bin/sh", "-c", _LIST, "sh", str(virtual), deep=True)
+    assert found.seen() == wanted.seen()
+
+
 def test_the_door_of_the_environment(tmp_path):
     """Programs of one environment share a mount, whoever starts them."""
     point = tmp_path / "mount"
