@@ -324,8 +324,10 @@ static void loop(struct control *c)
     while (!is_over(c)) {
         int count = epoll_wait(c->epoll, events, EVENTS, LOOK_MS);
 
+        atomic_store(&c->server->looking, true);
         for (int i = 0; i < count; i++)
             take_event(c, events[i].data.ptr);
+        atomic_store(&c->server->looking, false);
         if (count < EVENTS)
             df_server_seen(c->server);
         df_server_end_unused(c->server);
@@ -376,6 +378,7 @@ static int begin(struct control *c)
     c->signals = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
     if (c->epoll < 0 || c->signals < 0)
         return -errno;
+    atomic_store(&c->server->sockets, c->epoll);
     if ((error = watch(c, c->signals, &c->signals)) < 0 ||
         (error = watch(c, c->server->news, &c->server->news)) < 0)
         return error;
@@ -411,6 +414,7 @@ int df_control_run(struct df_server *server)
         tell_ready(&c);
         loop(&c);
     }
+    atomic_store(&server->sockets, -1);
     if (c.epoll >= 0)
         close(c.epoll);
     if (c.signals >= 0)

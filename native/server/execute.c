@@ -2,11 +2,13 @@
  * execute.c - one message: checked and copied, its op called in the client's name, answered.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "channel/link.h"
 #include "channel/ofd.h"
+#include "channel/sys.h"
 #include "core/caller.h"
 #include "core/lock.h"
 #include "core/masked_thread.h"
@@ -440,10 +442,12 @@ struct burial {
 static void *bury(void *argument)
 {
     struct burial burial = *(struct burial *)argument;
+    _Atomic uint32_t *burials = &burial.server->burials;
 
     free(argument);
     close_what_it_had(burial.server, burial.client, burial.had);
-    atomic_fetch_sub(&burial.server->burials, 1); /* from here on the server may be gone */
+    atomic_fetch_sub(burials, 1); /* from here on the server may be gone */
+    df_sys_wake(burials, INT_MAX);
     return NULL;
 }
 

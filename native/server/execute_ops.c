@@ -169,12 +169,23 @@ static int64_t do_unlink(struct df_work *w)
 
 static int64_t do_rmdir(struct df_work *w)
 {
-    return CALL(rmdir, &w->wheres[0]);
+    int64_t ret = CALL(rmdir, &w->wheres[0]);
+
+    /* A file that was removed while somebody who has ended had it open is there under another name.
+     */
+    if (ret == -ENOTEMPTY && df_server_see_the_dead(w->server))
+        ret = CALL(rmdir, &w->wheres[0]);
+    return ret;
 }
 
 static int64_t do_rename(struct df_work *w)
 {
-    return CALL(rename, &w->wheres[0], &w->wheres[1], w->message.args.rename.flags);
+    const unsigned flags = w->message.args.rename.flags;
+    int64_t ret = CALL(rename, &w->wheres[0], &w->wheres[1], flags);
+
+    if (ret == -ENOTEMPTY && df_server_see_the_dead(w->server)) /* as for rmdir */
+        ret = CALL(rename, &w->wheres[0], &w->wheres[1], flags);
+    return ret;
 }
 
 static int64_t do_link(struct df_work *w)
@@ -370,6 +381,28 @@ static int64_t lock_range(struct df_work *w, struct df_lock *lock)
     return df_lock_range(&w->call, w->files[0], lock);
 }
 
+/* What a process had that has ended is in nobody's way. */
+static int64_t lock_range_of_the_living(struct df_work *w, struct df_lock *lock)
+{
+    const struct df_lock asked = *lock;
+    int64_t ret = lock_range(w, lock);
+    bool found = ret == 0 && lock->test && lock->type != F_UNLCK;
+
+    if ((ret != -EAGAIN && !found) || !df_server_see_the_dead(w->server))
+        return ret;
+    *lock = asked;
+    return lock_range(w, lock);
+}
+
+static int64_t lock_file(struct df_work *w, int operation)
+{
+    int64_t ret = CALL(flock, w->files[0], operation, df_lock_file_owner(w->files[0]));
+
+    if (ret != DF_NOT_OURS || (ret = leave_lock(w, true)) != 0)
+        return ret;
+    return df_lock_flock(&w->call, w->files[0], operation);
+}
+
 static int64_t do_lock(struct df_work *w)
 {
     struct df_lock lock = w->message.args.lock.lock;
@@ -381,7 +414,7 @@ static int64_t do_lock(struct df_work *w)
     lock.owner = lock.pid == -1 ? df_lock_file_owner(w->files[0]) : w->caller.lock_owner;
     if (sleeps)
         df_pool_sleep_begin(&w->server->pool, w->slot);
-    ret = lock_range(w, &lock);
+    ret = lock_range_of_the_living(w, &lock);
     if (sleeps)
         df_pool_sleep_end(&w->server->pool, w->slot);
     out_of(w)->lock = lock;
@@ -398,9 +431,9 @@ static int64_t do_flock(struct df_work *w)
         return -ENOLCK;
     if (sleeps)
         df_pool_sleep_begin(&w->server->pool, w->slot);
-    ret = CALL(flock, w->files[0], operation, df_lock_file_owner(w->files[0]));
-    if (ret == DF_NOT_OURS && (ret = leave_lock(w, true)) == 0)
-        ret = df_lock_flock(&w->call, w->files[0], operation);
+    ret = lock_file(w, operation);
+    if (ret == -EWOULDBLOCK && df_server_see_the_dead(w->server))
+        ret = lock_file(w, operation);
     if (sleeps)
         df_pool_sleep_end(&w->server->pool, w->slot);
     return ret;

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -153,6 +154,15 @@ static void see_the_ended(struct df_server *server)
     }
 }
 
+/* In the order in which an end goes on, so that none is missed. */
+static bool has_dead(struct df_server *server)
+{
+    struct epoll_event event;
+
+    return epoll_wait(atomic_load(&server->sockets), &event, 1, 0) > 0 ||
+           atomic_load(&server->looking) || atomic_load(&server->burials) > 0;
+}
+
 /* Somebody who has given up waiting for a close, or is gone, has the file until it is done. */
 static bool is_closing(struct df_server *server)
 {
@@ -172,6 +182,18 @@ static bool is_closing(struct df_server *server)
 static void pause_briefly(void)
 {
     nanosleep(&(struct timespec){.tv_nsec = SEEN_NS}, NULL);
+}
+
+bool df_server_see_the_dead(struct df_server *server)
+{
+    uint32_t burials;
+
+    if (!has_dead(server))
+        return false;
+    see_the_ended(server);
+    for (int i = 0; (burials = atomic_load(&server->burials)) > 0 && i < SEEN_TRIES; i++)
+        df_sys_wait(&server->burials, burials, SEEN_NS);
+    return true;
 }
 
 /* With a patience for ever: it ends the process. */
@@ -382,6 +404,7 @@ int df_serve(const struct df_serve_options *options)
     if (!server)
         return -ENOMEM;
     server->options = options;
+    atomic_init(&server->sockets, -1);
     pthread_mutex_init(&server->lock, NULL);
     df_patience_init(server);
     ret = begin(server);

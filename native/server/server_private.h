@@ -39,7 +39,9 @@ struct df_server {
     struct df_patience patience;
     int news;                 /* eventfd: something may be over: look */
     _Atomic uint32_t rounds;  /* futex: how often the control loop has seen all there was to see */
-    _Atomic uint32_t burials; /* threads that close what clients had that are gone */
+    _Atomic uint32_t burials; /* futex: threads that close what clients had that are gone */
+    _Atomic int sockets;      /* the control loop's epoll; -1: there is none */
+    _Atomic bool looking;     /* the control loop is at what it has found there */
 
     pthread_mutex_t lock; /* protects the mounts' `ending` and `live`; held during an unmount */
     struct df_served mounts[DF_MOUNT_COUNT];
@@ -192,6 +194,11 @@ int df_server_unmount(struct df_server *server, int id, bool lazy);
 
 /* The control loop has seen who came and who ended. */
 void df_server_seen(struct df_server *server);
+
+/* For a call that is about to be refused for what another process has: Linux closes files before
+ * wait(2) tells of a process's end, and here both go different ways. True: there were processes
+ * that had ended, and what they had is closed now (or hangs): look again. */
+bool df_server_see_the_dead(struct df_server *server);
 
 /* A file of the mount was closed: perhaps it was the last. */
 void df_server_closed(struct df_server *server);

@@ -6,6 +6,7 @@ Each case runs on both, so what it expects is what Linux does.
 import errno
 import fcntl
 import os
+import signal
 import sys
 
 import pytest
@@ -156,6 +157,38 @@ def test_flock_is_the_descriptions(place):
     directfuse.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
     directfuse.close(other)
     directfuse.close(fd)
+
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_no_lock_is_left_of_a_process_that_has_ended(place):
+    """Once wait(2) has told of its end, as often as it is tried."""
+    fd = opened(f"{place}/f")
+
+    def child():
+        directfuse.lockf(fd, fcntl.LOCK_EX)
+        directfuse.flock(directfuse.os_open(f"{place}/f", os.O_RDWR), fcntl.LOCK_EX)
+        die()
+
+    for _ in range(100):
+        assert in_fork(child) == -signal.SIGKILL
+        for lock in (directfuse.lockf, directfuse.flock):
+            lock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(fd, fcntl.LOCK_UN)
+    directfuse.close(fd)
+
+
+def test_a_file_that_an_ended_process_had_open_leaves_its_directory(place):
+    """Where a name must be hidden as long as the file is open, it is gone with the process."""
+    for _ in range(100):
+        directfuse.mkdir(f"{place}/d")
+        fd = opened(f"{place}/d/f")
+        assert in_fork(die) == -signal.SIGKILL
+        directfuse.close(fd)
+        directfuse.unlink(f"{place}/d/f")
+        directfuse.rmdir(f"{place}/d")
 
 
 def test_nothing_is_left_behind_an_exec(place):
