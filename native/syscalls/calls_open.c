@@ -9,6 +9,7 @@
 #include "core/fd.h"
 #include "syscalls/node.h"
 #include "syscalls/number.h"
+#include "syscalls/proc.h"
 #include "syscalls/shadow.h"
 #include "syscalls/way.h"
 
@@ -106,6 +107,7 @@ static int open_ours(struct dfi_way *way, int flags, mode_t mode)
 static long open_by(struct dfi_frame *frame, int flags, mode_t mode)
 {
     struct dfi_way way;
+    const struct dfi_leg *leg = &way.leg[0];
     long ret = dfi_way_begin(&way, frame);
 
     way.blocks = true;
@@ -114,6 +116,8 @@ static long open_by(struct dfi_frame *frame, int flags, mode_t mode)
         ret = open_ours(&way, flags, mode);
     if (ret == DF_FD_BASE)
         ret = install(&way, flags);
+    else if (ret >= 0 && leg->path && strncmp(leg->path, "/proc/", 6) == 0)
+        ret = dfi_proc_fdinfo(way.record.files, leg->path, (int)ret);
     return dfi_way_end(&way, ret);
 }
 

@@ -5,7 +5,9 @@
  */
 #include "syscalls/proc.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "intercept/shown.h"
 #include "syscalls/cwd.h"
@@ -193,4 +195,102 @@ long dfi_proc_readlink(struct dfi_files *files, enum dfi_proc what, int fd, char
     default:
         return -EINVAL;
     }
+}
+
+/* ---- fdinfo ---------------------------------------------------------------------------------- */
+
+#define FDINFO_MAX                                                                                 \
+    4096 /* bytes: with record locks it may be longer; those are the kernel's to say */
+
+/* The name in fd/ for one in fdinfo/. False: it is no name there. */
+static bool name_in_fd(const char *path, char link[64])
+{
+    const char *info = strstr(path, "/fdinfo/");
+    size_t before = info ? (size_t)(info - path) : 0;
+
+    if (!info || !behind_number(info + 8) || strlen(path) >= 64)
+        return false;
+    strcpy(mempcpy(mempcpy(link, path, before), "/fd/", 4), info + 8);
+    return true;
+}
+
+static char *put_octal(char *to, uint64_t number)
+{
+    if (number > 7)
+        to = put_octal(to, number / 8);
+    *to++ = (char)('0' + number % 8);
+    return to;
+}
+
+static uint64_t get_octal(const char *text)
+{
+    uint64_t number = 0;
+
+    while (*text >= '0' && *text <= '7')
+        number = number * 8 + (uint64_t)(*text++ - '0');
+    return number;
+}
+
+/* What the text says first, position and flags, for that file. Its size; 0: it says something else.
+ */
+static size_t tell(const char *text, const struct dfi_files *files, char *out)
+{
+    const uint64_t kept = O_CLOEXEC | 0100000,
+                   once = O_CREAT | O_EXCL | O_TRUNC | O_NOCTTY | O_CLOEXEC;
+    const char *at = text + 5, *rest;
+    const struct df_ofd *ofd;
+    uint64_t flags;
+    char *end;
+
+    if (strncmp(text, "pos:\t", 5) != 0 || !(ofd = dfi_ofd(files, dfi_number_get(&at))) ||
+        strncmp(at, "\nflags:\t", 8) != 0 || !(rest = strstr(at + 8, "\n")))
+        return 0;
+    flags = (get_octal(at + 8) & kept) | (atomic_load(&ofd->flags) & ~once);
+    end = dfi_number_put(mempcpy(out, "pos:\t", 5), (uint64_t)ofd->position);
+    end = put_octal(mempcpy(end, "\nflags:\t0", 9), flags);
+    return (size_t)((char *)mempcpy(end, rest, strlen(rest)) - out);
+}
+
+/* An open file with that text, read-only. */
+static long open_text(const char *text, size_t size, int flags)
+{
+    char link[] = "/proc/self/fd/0123456789";
+    long memory = dfi_kernel(__NR_memfd_create, "fdinfo", MFD_CLOEXEC), fd;
+
+    if (memory < 0)
+        return memory;
+    dfi_kernel(__NR_write, memory, text, size);
+    *dfi_number_put(link + sizeof("/proc/self/fd/") - 1, (unsigned)memory) = '\0';
+    fd = dfi_kernel(__NR_open, link, O_RDONLY | flags, 0);
+    dfi_kernel(__NR_close, memory);
+    return fd;
+}
+
+long dfi_proc_fdinfo(const struct dfi_files *files, const char *path, int fd)
+{
+    char link[64], target[PATH_MAX], text[FDINFO_MAX + 1], out[FDINFO_MAX + 64];
+    long len, other, flags = dfi_kernel(__NR_fcntl, fd, F_GETFD);
+    size_t size;
+
+    if (!name_in_fd(path, link))
+        return fd;
+    len = dfi_kernel(__NR_readlink, link, target, sizeof(target) - 1);
+    if (len <= (long)files->shadow_len || memcmp(target, files->shadow, files->shadow_len) != 0 ||
+        strncmp(target + files->shadow_len, "/f/", 3) != 0)
+        return fd;
+    len = dfi_kernel(__NR_pread64, fd, text, FDINFO_MAX, 0);
+    if (len <= 0)
+        return fd;
+    text[len] = '\0';
+    if ((size = tell(text, files, out)) == 0)
+        return fd;
+    other = open_text(out, size, flags > 0 ? O_CLOEXEC : 0);
+    if (other >= 0) {
+        len = dfi_kernel(__NR_dup3, other, fd, flags > 0 ? O_CLOEXEC : 0);
+        dfi_kernel(__NR_close, other);
+        other = len;
+    }
+    if (other < 0)
+        dfi_kernel(__NR_close, fd);
+    return other;
 }

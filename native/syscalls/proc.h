@@ -32,6 +32,14 @@ bool dfi_proc_other(const struct dfi_files *files, const char *path, char out[PA
 size_t dfi_proc_shown(const struct dfi_files *files, const char *link, char text[PATH_MAX],
                       size_t len);
 
+/*
+ * `fd` is what the kernel has opened by that path, read-only. If it is /proc/<pid>/fdinfo/5 and its
+ * like, of a file of a mount: another one takes its place, with position and flags of the file (as
+ * they are now) instead of those of what stands in for it. -errno, and fd is closed: there is no
+ * memory.
+ */
+long dfi_proc_fdinfo(const struct dfi_files *files, const char *path, int fd);
+
 /* readlink(2) of such a path, if it ends there. The length, or -errno; at most PATH_MAX - 1. */
 long dfi_proc_readlink(struct dfi_files *files, enum dfi_proc what, int fd, char out[PATH_MAX]);
 

@@ -243,6 +243,29 @@ def test_mountpoints_are_in_the_listing_of_a_real_directory(plain, mounted, tmp_
     assert found.seen() == wanted.seen()
 
 
+#: What /proc says of descriptors: the process itself, and a child that asks for its parent's.
+_DESCRIPTORS = """
+import os
+fd = os.open("f", os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o600)
+os.write(fd, b"x" * 5000), os.lseek(fd, 1234, os.SEEK_SET)
+os.set_inheritable(fd, True)
+places = [f"/proc/{who}/fdinfo" for who in ("self", "thread-self", os.getpid())]
+others = [os.open(".", flags) for flags in (os.O_RDONLY, os.O_PATH)]
+others.append(os.open("g", os.O_CREAT | os.O_WRONLY))
+for name in [f"{place}/{fd}" for place in places] + [f"/proc/self/fdinfo/{fd}" for fd in others]:
+    print([line for line in open(name) if line.startswith(("pos", "flags"))], flush=True)
+names = f"{places[2]}/{fd} /proc/self/fdinfo/{fd}"
+os.system(f"head -c 3 <&{fd}; grep -E 'pos|flags' {names} | cut -d: -f2-")
+directory = os.open("/proc/self/fd", os.O_RDONLY)
+print(os.path.basename(os.readlink(str(fd), dir_fd=directory)))
+"""
+
+
+def test_what_proc_says_of_descriptors(plain, mounted):
+    found = mounted(sys.executable, "-c", _DESCRIPTORS)
+    assert found.seen() == plain(sys.executable, "-c", _DESCRIPTORS).seen()
+
+
 def test_the_door_of_the_environment(tmp_path):
     """Programs of one environment share a mount, whoever starts them."""
     point = tmp_path / "mount"
