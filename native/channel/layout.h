@@ -71,7 +71,9 @@ struct df_segment {
     _Atomic uint64_t signals[DF_SLOT_COUNT / 64];              /* bit: its client has a signal */
     _Atomic uint64_t asleep[DF_WORKER_WORDS]; /* bit: that worker sleeps on its doorbell */
     _Atomic uint32_t spinning; /* 0, or DF_SPINNING_ON(CPU): a worker looks without being told */
-    _Atomic uint32_t worth;    /* ticks >> 6 that a client's spin is worth at present (spin.h) */
+
+    _Alignas(64) _Atomic uint32_t worth; /* ticks >> 6 that a client's spin is worth (spin.h); read
+                                            by each, written when it changes */
 
     _Alignas(64) _Atomic uint32_t freed; /* futex: counts slots freed while somebody waited */
     _Atomic uint32_t slot_waiters;       /* clients that wait for a slot */
@@ -197,6 +199,11 @@ struct df_slot {
                                  of a file, the id of a child; 0: nothing */
     struct df_message message;
 };
+
+_Static_assert(offsetof(struct df_slot, message.wheres) == 64 &&
+                   offsetof(struct df_slot, message.caller) == 192 &&
+                   offsetof(struct df_slot, message.out) == 256,
+               "the lines of message.h");
 
 #define DF_KEY_SIZE     256        /* name of an extended attribute, with NUL */
 #define DF_GROUPS_MAX   65536      /* NGROUPS_MAX */

@@ -8,12 +8,18 @@
 #include "channel/room.h"
 #include "channel/sys.h"
 
+/* Who asks is mostly who asked before: what a slot says already is not written, so that the server
+ * finds it where it has it. */
+static void sign_as(struct df_message_caller *to, const struct df_message_caller *from)
+{
+    if (__builtin_memcmp(to, from, sizeof(*to)) != 0)
+        *to = *from;
+}
+
 static int sign(struct df_letter *l, const struct df_caller *caller)
 {
-    struct df_message_caller *to = &l->message->caller;
     uint32_t groups = caller->group_count < DF_GROUPS_MAX ? caller->group_count : DF_GROUPS_MAX;
-
-    *to = (struct df_message_caller){
+    struct df_message_caller from = {
         .uid = caller->uid,
         .gid = caller->gid,
         .real_uid = caller->real_uid,
@@ -25,12 +31,23 @@ static int sign(struct df_letter *l, const struct df_caller *caller)
         .lock_owner = caller->lock_owner,
         .size_limit = caller->size_limit,
     };
+
+    sign_as(&l->message->caller, &from);
     if (groups > DF_ROOM_GROUPS &&
         !df_room_make(l->trip->link->segment, l->area->groups, groups * sizeof(uint32_t)))
         return -ENOMEM;
     if (groups > 0)
         df_sys_copy(l->area->groups, caller->groups, groups * sizeof(uint32_t));
     return 0;
+}
+
+/* As who asks: mostly none. */
+static void put_links(struct df_message *m, uint32_t links, uint32_t second_links)
+{
+    if (m->links != links)
+        m->links = links;
+    if (m->second_links != second_links)
+        m->second_links = second_links;
 }
 
 int df_letter_begin_plain(struct df_letter *l, struct df_trip *trip, enum df_message_op op)
@@ -46,8 +63,7 @@ int df_letter_begin_plain(struct df_letter *l, struct df_trip *trip, enum df_mes
     l->message = &l->slot->message;
     l->message->op = op;
     l->message->mount = trip->mount;
-    l->message->links = trip->links;
-    l->message->second_links = trip->second_links;
+    put_links(l->message, trip->links, trip->second_links);
     l->message->files[0] = l->message->files[1] = 0;
     l->message->wheres[0] = l->message->wheres[1] = (struct df_message_where){0};
     return 0;
@@ -166,6 +182,8 @@ static int64_t take_leave(struct df_letter *l)
         return -EXDEV;
     df_sys_copy(l->trip->leave, l->area->names[0], PATH_MAX);
     l->trip->leave[PATH_MAX - 1] = '\0';
+    l->trip->links = l->message->links;
+    l->trip->second_links = l->message->second_links;
     l->trip->leave_second = l->message->leave_second;
     return DF_LEAVE;
 }
@@ -179,8 +197,6 @@ int64_t df_letter_send(struct df_letter *l, int *error)
     *error = df_link_run(l->trip->link, l->slot, l->patience);
     if (*error < 0)
         return *error;
-    l->trip->links = l->message->links;
-    l->trip->second_links = l->message->second_links;
     result = l->message->result;
     return result == DF_LEAVE ? take_leave(l) : result;
 }

@@ -328,6 +328,15 @@ static int sleep_on(struct df_link *link, struct df_slot *slot, uint32_t done, u
     return ret;
 }
 
+/* The next question is written to the same lines, which the server has read: they come back while
+ * the reply is taken. */
+static void fetch_next(const struct df_link *link, const struct df_slot *slot)
+{
+    df_sys_fetch_to_write(slot);
+    df_sys_fetch_to_write(slot->message.wheres);
+    df_sys_fetch_to_write(df_link_area(link, slot)->names[0]);
+}
+
 int df_link_run(struct df_link *link, struct df_slot *slot, int64_t patience)
 {
     struct df_segment *segment = link->segment;
@@ -348,10 +357,12 @@ int df_link_run(struct df_link *link, struct df_slot *slot, int64_t patience)
     if (may_spin(segment, cpu))
         while (!(came = is_done(slot, done)) && df_spin_on(&spin))
             ;
-    if (came)
+    if (came) {
         count(&link->spun);
-    else
+        fetch_next(link, slot);
+    } else {
         ret = sleep_on(link, slot, done, woken, patience);
+    }
     if (ret == 0 && segment->cpus > 1)
         df_spin_learn(&segment->worth, &spin, !came, DF_SPIN_MAX);
     return ret;

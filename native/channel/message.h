@@ -181,20 +181,28 @@ struct df_message_extent {
     int64_t result;
 };
 
+/*
+ * In lines of the processor's caches, of 64 bytes, for a trip costs as many as change hands one
+ * after the other (docs/decisions/068). The first is the slot's own, which both sides read to learn
+ * that the other is done: so the result of most ops comes with that. Then what each question writes
+ * anew; then who asks, which is the same for most and is not written again; then what only some
+ * replies have.
+ */
 struct df_message {
     uint32_t op;   /* df_message_op */
     int32_t mount; /* id; 0 where a handle or nothing is meant */
     uint64_t files[2];
-    struct df_message_where wheres[2];
-    struct df_message_caller caller;
-    union df_arguments args;
+    int64_t result; /* of the reply */
 
-    uint32_t links; /* df_call.links and second_links: there and back */
+    struct df_message_where wheres[2];
+    union df_arguments args;
+    uint32_t links; /* df_call.links and second_links; in a reply that is DF_LEAVE: so far */
     uint32_t second_links;
-    /* the reply */
-    bool leave_second;
-    int64_t result;
-    union df_results out;
+    bool leave_second; /* of such a reply */
+
+    _Alignas(32) struct df_message_caller caller;
+
+    _Alignas(32) union df_results out; /* of the reply */
 };
 
 /* The client has something no more, whatever the answer: the message is not to be lost, though

@@ -105,6 +105,17 @@ static inline uint64_t df_sys_clock(uint32_t *cpu)
 #endif
 }
 
+/* The line of a processor's cache at that address is on its way here, to be written to: so that
+ * other things are done meanwhile. */
+static inline void df_sys_fetch_to_write(const void *at)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("prefetchw %0" : : "m"(*(const char *)at)); /* does nothing where it is none */
+#else
+    __builtin_prefetch(at, 1);
+#endif
+}
+
 /* Bytes. */
 static inline void df_sys_copy(void *to, const void *from, size_t size)
 {

@@ -129,12 +129,13 @@ static void answer(struct df_work *w, int64_t result)
 {
     struct df_message *m = &w->slot->message;
 
+    m->result = result;
+    if (result != DF_LEAVE)
+        return;
     m->links = w->call.links;
     m->second_links = w->call.second_links;
     m->leave_second = w->call.leave_second;
-    m->result = result;
-    if (result == DF_LEAVE)
-        memcpy(w->area->names[0], w->call.leave, PATH_MAX);
+    memcpy(w->area->names[0], w->call.leave, PATH_MAX);
 }
 
 /* What the op may change of what stat shows. */
@@ -276,16 +277,26 @@ static bool is_outside(uint32_t op)
     return op == DF_MESSAGE_UNMOUNT || op == DF_MESSAGE_SYNC;
 }
 
+/* The reply's lines come from the client's processor while the op has other things to wait for. */
+static void fetch_reply(const struct df_slot *slot)
+{
+    const char *out = (const char *)&slot->message.out;
+
+    for (size_t at = 0; at < sizeof(struct stat); at += 64)
+        df_sys_fetch_to_write(out + at);
+}
+
 void df_execute(void *arg, struct df_slot *slot, struct df_area *area)
 {
     struct df_work w;
     int64_t ret;
 
+    fetch_reply(slot);
     w.server = arg;
     w.slot = slot;
     w.area = area;
     w.client = df_slot_client(atomic_load(&slot->word));
-    memcpy(&w.message, &slot->message, offsetof(struct df_message, leave_second));
+    memcpy(&w.message, &slot->message, offsetof(struct df_message, out));
     w.files[0] = w.files[1] = NULL;
     w.opened = 0;
     w.listed = 0;

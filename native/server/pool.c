@@ -112,6 +112,20 @@ static void give_back(struct df_pool *pool, struct df_slot *slot)
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
+/* What the slot of the lowest bit in word i will be read from comes from its client's processor:
+ * all at once, and while the bit is taken. */
+static void foresee(struct df_segment *segment, unsigned i)
+{
+    uint64_t bits = atomic_load_explicit(&segment->pending[i], memory_order_relaxed);
+    unsigned index = bits ? i * 64 + (unsigned)__builtin_ctzll(bits) : DF_SLOT_COUNT;
+
+    if (index == DF_SLOT_COUNT)
+        return;
+    df_sys_fetch_to_write(&df_segment_slots(segment)[index]);
+    __builtin_prefetch(&df_segment_slots(segment)[index].message.wheres);
+    __builtin_prefetch(df_segment_areas(segment)[index].names[0]);
+}
+
 /* One worker spins at a time, and not where the client runs that it would spin for. True: there is
  * something. */
 static bool spin(struct df_pool *pool, struct df_spin *s, uint32_t cpu, uint32_t client_cpu)
@@ -126,6 +140,8 @@ static bool spin(struct df_pool *pool, struct df_spin *s, uint32_t cpu, uint32_t
     while (!(found = any_pending(segment)) && df_spin_on(s))
         if (df_spin_is_long(s))
             sched_yield(); /* whoever is ready to run does; the spin is then torn, and shorter */
+    for (unsigned i = 0; found && i < DF_SLOT_COUNT / 64; i++)
+        foresee(segment, i);
     atomic_store(&segment->spinning, 0);
     return found || any_pending(segment);
 }
