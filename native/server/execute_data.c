@@ -131,6 +131,7 @@ void df_execute_bytes(struct df_work *w)
 /* What is asked of the plugin; `size` 0: what the client asks for, no more, and none is kept. */
 struct reading {
     struct df_frames_ticket ticket;
+    bool knows_end;
     off_t end; /* of the file */
     off_t from;
     size_t size;
@@ -171,15 +172,18 @@ static struct reading plan(struct df_work *w, size_t size, off_t offset)
     struct df_framer *framer = &w->server->framer;
     uint16_t content = df_execute_content_of(w, w->message.files[0]);
     bool timeless = df_framer_timeless(framer, w->index);
-    bool late = timeless || size > DF_FRAMES_LARGE;
+    bool late = timeless || size > DF_FRAMES_LARGE, early;
     struct reading r = {.ticket = df_framer_ask(framer, w->index, content)};
 
     if (!r.ticket.valid || offset < 0 || offset > INT64_MAX - 2 * (off_t)DF_PAYLOAD_SIZE ||
-        size == 0 || (timeless && size < DF_FRAMES_LATE) ||
-        (late && !df_framer_again(framer, &r.ticket, offset, size)))
+        size == 0 || (timeless && size < DF_FRAMES_LATE))
+        return r;
+    early = late && !df_framer_again(framer, &r.ticket, offset, size);
+    if (early && timeless)
         return r;
     r.ticket = ask(w, content, &r.end);
-    if (!r.ticket.valid)
+    r.knows_end = r.ticket.valid;
+    if (early || !r.ticket.valid)
         return r;
     r.from = offset - offset % DF_FRAME_SIZE;
     r.size = whole((size_t)(offset - r.from) + size);
@@ -201,6 +205,18 @@ static void keep(struct df_work *w, const struct reading *r, size_t got)
         return;
     df_framer_keep(&w->server->framer, &r->ticket, (uint64_t)r->from / DF_FRAME_SIZE,
                    w->area->payload, got, got < r->size && end >= r->end);
+}
+
+/* A read that is not kept has come to the end: the page that is not full is, so that who reads on,
+ * as most do, learns of the end without a trip. */
+static void keep_end(struct df_work *w, const struct reading *r, off_t offset, size_t got)
+{
+    off_t end = offset + (off_t)got, begin = end - end % DF_FRAME_SIZE;
+
+    if (!r->knows_end || end != r->end || begin < offset)
+        return;
+    df_framer_keep(&w->server->framer, &r->ticket, (uint64_t)begin / DF_FRAME_SIZE,
+                   w->area->payload + (begin - offset), (size_t)(end - begin), true);
 }
 
 static int64_t read_plainly(struct df_work *w, size_t size, off_t offset)
@@ -245,8 +261,12 @@ int64_t df_execute_read(struct df_work *w)
     r = plan(w, size, offset);
     if (size <= DF_FRAMES_LARGE)
         note_read(w, w->message.files[0]);
-    if (r.size == 0)
-        return read_plainly(w, size, offset);
+    if (r.size == 0) {
+        got = read_plainly(w, size, offset);
+        if (got > 0 && (size_t)got < size)
+            keep_end(w, &r, offset, (size_t)got);
+        return got;
+    }
     got = read_plainly(w, r.size, r.from);
     if (got < 0) /* perhaps only of what was not asked for */
         return read_plainly(w, size, offset);

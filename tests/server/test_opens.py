@@ -236,6 +236,22 @@ def test_what_changes_between_the_open_and_the_read_is_read(place, tmp_path, cha
     assert run(place) == run(str(tmp_path / "oracle"))
 
 
+LARGE = 96 << 10  #: bytes of a read that is not kept the first time; grep's
+
+
+@pytest.mark.parametrize("size", [100, 3 * 4096, 20_000])
+def test_who_has_read_to_the_end_learns_so_without_a_trip(memfs, size):
+    (path,) = make(memfs, 1, size)
+    fd = directfuse.os_open(path, os.O_RDONLY)
+    assert directfuse.read(fd, LARGE) == data_of(0, size)
+    at_the_end = []
+    assert trips_of(memfs, lambda: at_the_end.append(directfuse.read(fd, LARGE))) == 0
+    assert at_the_end == [b""]
+    assert in_fork(lambda: _append(path)) == 0
+    assert directfuse.read(fd, LARGE) == b"more"
+    directfuse.close(fd)
+
+
 def test_a_copy_ends_what_is_known_of_its_two_files_and_no_more(memfs):
     paths = make(memfs, 3)
     source = directfuse.os_open(paths[0], os.O_RDONLY)
