@@ -348,13 +348,6 @@ static void remote_destroy(struct df_fs *fs)
         remote_of(fs)->end(remote_of(fs));
 }
 
-/* Who keeps answers for others keeps none of those that a server keeps. */
-static int remote_known(FS, WHERE, struct stat *st)
-{
-    (void)fs, (void)call, (void)where, (void)st;
-    return -EAGAIN;
-}
-
 /* ---- the table ---------------------------------------------------------------------------------
  */
 
@@ -370,7 +363,8 @@ void df_remote_init(struct df_remote *remote, struct df_link *link, int32_t moun
 {
     struct df_shared_mount *mounts = df_segment_mounts(link->segment);
 
-    *remote = (struct df_remote){.fs = {&remote_ops}, .link = link, .mount = mount};
+    *remote =
+        (struct df_remote){.fs = {&remote_ops, .shortens = true}, .link = link, .mount = mount};
     for (unsigned i = 0; i < DF_MOUNT_COUNT; i++)
         if (atomic_load_explicit(&mounts[i].live, memory_order_acquire) == mount)
             remote->shared = &mounts[i];

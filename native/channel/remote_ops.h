@@ -33,6 +33,16 @@ static int remote_getattr(FS, WHERE, struct stat *st)
     TRIP_BY_NAME(df_trip_getattr(&trip, &at, st));
 }
 
+/* What the server keeps for all. */
+static int remote_known(FS, WHERE, struct stat *st)
+{
+    struct df_trip trip = trip_of(fs, call);
+    struct df_trip_where at = where_of(where);
+    int result;
+
+    return df_trip_known(&trip, &at, &result, st) ? result : -EAGAIN;
+}
+
 static int remote_statx(FS, WHERE, struct df_statx *out)
 {
     TRIP_BY_NAME(df_trip_statx(&trip, &at, out));

@@ -133,6 +133,21 @@ static ssize_t check_overlap(struct df_use *use, const struct end *in, const str
     return ret;
 }
 
+/* The source's size. Where it is not at hand and nothing here depends on it, who copies asks for
+ * it: more than any. */
+static ssize_t source_size(struct df_use *use, const struct end *in, const struct end *out,
+                           off_t end_out, off_t *size)
+{
+    struct df_where source = {.base = in->file, .name = ""};
+    struct df_fs *fs = use->fs;
+    struct stat st;
+
+    if (!fs->shortens || in->file->ino == out->file->ino || end_out > use->call.caller->size_limit)
+        return get_size(use, in->file, size);
+    *size = fs->ops->known(fs, &use->call, &source, &st) == 0 ? st.st_size : INT64_MAX;
+    return 0;
+}
+
 /* generic_copy_file_checks(): shortens *size to what the source has. */
 static ssize_t check_copy(struct df_use *use, const struct end *in, const struct end *out,
                           size_t *size)
@@ -147,7 +162,7 @@ static ssize_t check_copy(struct df_use *use, const struct end *in, const struct
     if (__builtin_add_overflow(in->offset, (off_t)*size, &end_in) ||
         __builtin_add_overflow(out->offset, (off_t)*size, &end_out))
         return -EOVERFLOW;
-    if ((ret = get_size(use, in->file, &in_size)) != 0)
+    if ((ret = source_size(use, in, out, end_out, &in_size)) != 0)
         return ret;
     if (in->offset >= in_size)
         *size = 0;

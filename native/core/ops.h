@@ -323,6 +323,7 @@ struct df_ops {
 struct df_fs {
     const struct df_ops *ops;
     bool writes_back; /* its writes may be kept and made later: FUSE_CAP_WRITEBACK_CACHE */
+    bool shortens;    /* its copy_file_range copies what the source has, if asked for more */
 };
 
 /* ---- helpers for implementers ----------------------------------------------------------- */

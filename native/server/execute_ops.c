@@ -302,16 +302,39 @@ static void tell_copied(struct df_work *w)
     df_changes_object(w->call.changes, df_execute_ino(w, 1));
 }
 
+/* Not more than the source has, which clients do not ask for first (df_fs.shortens). */
+static int64_t size_to_copy(struct df_work *w, uint64_t *size)
+{
+    struct df_where source = {.base = w->files[0], .name = ""};
+    off_t offset = w->message.args.copy_file_range.in;
+    struct stat st;
+    int64_t ret = CALL(getattr, &source, &st);
+
+    if (ret < 0)
+        return ret;
+    *size = w->message.args.copy_file_range.size;
+    if (offset < 0 || offset >= st.st_size)
+        *size = 0;
+    else if (*size > (uint64_t)(st.st_size - offset))
+        *size = (uint64_t)(st.st_size - offset);
+    return 0;
+}
+
 static int64_t do_copy_file_range(struct df_work *w)
 {
+    uint64_t size;
+    int64_t ret;
+
     if (!w->files[1])
         return -EBADF;
     if (w->files[0]->fs != w->files[1]->fs)
         return -EXDEV;
     tell_copied(w);
+    ret = size_to_copy(w, &size);
+    if (ret < 0 || size == 0)
+        return ret;
     return CALL(copy_file_range, w->files[0], w->message.args.copy_file_range.in, w->files[1],
-                w->message.args.copy_file_range.out, w->message.args.copy_file_range.size,
-                w->message.args.copy_file_range.flags);
+                w->message.args.copy_file_range.out, size, w->message.args.copy_file_range.flags);
 }
 
 static int64_t do_ioctl(struct df_work *w)

@@ -241,6 +241,7 @@ static const struct df_ops ops = {
     .version = DF_OPS_VERSION,
     .size = sizeof(struct df_ops),
     .getattr = remote_getattr,
+    .known = remote_known,
     .setattr = remote_setattr,
     .access = remote_access,
     .readlink = remote_readlink,
@@ -270,4 +271,4 @@ static const struct df_ops ops = {
     .tmpfile = remote_tmpfile,
 };
 
-struct df_fs dfi_remote = {.ops = &ops};
+struct df_fs dfi_remote = {.ops = &ops, .shortens = true};
