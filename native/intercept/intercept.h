@@ -193,7 +193,7 @@ struct dfi_process {
     int hidden[DFI_HIDDEN_MAX]; /* descriptors that are ours: the program's calls get EBADF */
     int hidden_count;
     int late;    /* mappings whose memory is brought when it is touched: map.h; under their lock */
-    int lingers; /* 1: a descriptor that the program has closed is still there: linger.h */
+    int lingers; /* descriptors that the program has closed and are still there: linger.h */
     char exe[PATH_MAX]; /* of the program, for /proc/self/exe */
 };
 

@@ -44,11 +44,15 @@ struct dfi_cwd {
     char path[PATH_MAX];  /* of ours: absolute, as programs see it */
 };
 
+#define DFI_LINGER_MAX 2 /* as many files as cp(1) has open at a time */
+
 /* linger.h. Of a process with one thread. */
 struct dfi_lingering {
-    int fd, flags;   /* the descriptor, and O_ACCMODE and O_CLOEXEC of its open(2) */
-    uint32_t number; /* of its shadow file */
-    int used;        /* every number below is that of an open descriptor */
+    struct dfi_lingerer {
+        int fd, flags;    /* the descriptor, and O_ACCMODE and O_CLOEXEC of its open(2) */
+        uint32_t number;  /* of its shadow file */
+    } at[DFI_LINGER_MAX]; /* dfi_process.lingers of them; the last has the lowest free number */
+    int used;             /* every number below is that of an open descriptor */
     uint64_t locked; /* bit: shadow files with this number, modulo 64, may have our record locks */
 };
 

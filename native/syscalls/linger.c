@@ -33,8 +33,16 @@ void dfi_linger_opened(struct dfi_files *files, int fd, struct df_ofd *ofd, int 
     files->linger.used = is_alone() ? fd + 1 : 0;
 }
 
+/* The one that the next open(2) is to take. */
+static const struct dfi_lingerer *last_of(const struct dfi_files *files)
+{
+    return &files->linger.at[dfi_process()->lingers - 1];
+}
+
 void dfi_linger_freed(struct dfi_files *files, unsigned fd)
 {
+    if (dfi_process()->lingers && fd < (unsigned)last_of(files)->fd)
+        dfi_linger_end(files); /* the next open is to get that number */
     if (fd < (unsigned)files->linger.used)
         files->linger.used = is_alone() ? (int)fd : 0;
 }
@@ -50,16 +58,18 @@ static bool may_linger(const struct dfi_files *files, int fd, const struct df_of
 bool dfi_linger_closed(struct dfi_files *files, int fd, uint64_t handle)
 {
     const struct df_ofd *ofd = dfi_ofd(files, handle);
+    struct dfi_lingerer *one;
 
     if (!ofd || !may_linger(files, fd, ofd, handle))
         return false;
-    dfi_linger_end(files); /* it has a higher number */
-    files->linger.fd = fd;
-    files->linger.number = ofd->number;
-    files->linger.flags = (int)atomic_load_explicit(&ofd->flags, memory_order_relaxed) & O_ACCMODE;
+    if (dfi_process()->lingers == DFI_LINGER_MAX)
+        dfi_linger_end(files);
+    one = &files->linger.at[dfi_process()->lingers++]; /* the others have higher numbers */
+    one->fd = fd;
+    one->number = ofd->number;
+    one->flags = (int)atomic_load_explicit(&ofd->flags, memory_order_relaxed) & O_ACCMODE;
     if (ofd->door[1] & 1)
-        files->linger.flags |= O_CLOEXEC;
-    dfi_process()->lingers = 1;
+        one->flags |= O_CLOEXEC;
     return true;
 }
 
@@ -67,20 +77,17 @@ long dfi_linger_take(struct dfi_files *files, const struct df_ofd *ofd, int flag
 {
     if (!dfi_process()->lingers)
         return -ENOENT;
-    if (!ofd || files->linger.number != ofd->number || files->linger.flags != flags) {
+    if (!ofd || last_of(files)->number != ofd->number || last_of(files)->flags != flags) {
         dfi_linger_end(files);
         return -ENOENT;
     }
-    dfi_process()->lingers = 0;
-    return files->linger.fd;
+    return files->linger.at[--dfi_process()->lingers].fd;
 }
 
 void dfi_linger_end(struct dfi_files *files)
 {
-    if (!dfi_process()->lingers)
-        return;
-    dfi_process()->lingers = 0;
-    dfi_kernel(__NR_close, files->linger.fd);
+    while (dfi_process()->lingers > 0)
+        dfi_kernel(__NR_close, files->linger.at[--dfi_process()->lingers].fd);
 }
 
 void dfi_linger_never_at(const struct dfi_files *files, uint64_t handle)

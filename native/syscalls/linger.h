@@ -6,9 +6,10 @@
  * open of a mount that would get this number takes it over. Before anybody could tell, it is
  * closed: before a call goes to the kernel that knows descriptors, or that may last.
  *
- * At most one lingers, in a process of one thread, at the lowest free number, and only if its open
- * file description in the kernel belongs to nothing else: not to a child, a receiver or another
- * descriptor, with no lock (of it, or of the process on its file) and no property that was set.
+ * At most DFI_LINGER_MAX linger, in a process of one thread, each at the lowest number that was
+ * free when it was closed, and only if its open file description in the kernel belongs to nothing
+ * else: not to a child, a receiver or another descriptor, with no lock (of it, or of the process on
+ * its file) and no property that was set.
  */
 #ifndef DF_SYSCALLS_LINGER_H
 #define DF_SYSCALLS_LINGER_H
@@ -24,11 +25,11 @@ bool dfi_linger_closed(struct dfi_files *files, int fd, uint64_t handle);
 /* The program has closed the descriptor of a file, or of the kernel's. */
 void dfi_linger_freed(struct dfi_files *files, unsigned fd);
 
-/* The placeholder that lingers, if an open(2) with these flags can use it; else it is closed, and
- * -ENOENT. */
+/* The placeholder that lingers at the lowest number, if an open(2) with these flags can use it;
+ * else all are closed, and -ENOENT. */
 long dfi_linger_take(struct dfi_files *files, const struct df_ofd *ofd, int flags);
 
-/* What lingers is closed. */
+/* All that lingers is closed. */
 void dfi_linger_end(struct dfi_files *files);
 
 /* The file's open file description has got something that outlasts the descriptor: it will not

@@ -150,6 +150,54 @@ static void numbers(void)
     close(first + 7);
 }
 
+/* As cp(1) has them open, and in other orders. */
+static void numbers_of_two(void)
+{
+    int first = must_open("f", O_RDONLY), second, copy, pipes[2];
+
+    copy = dup(first);
+    second = must_open("g", O_RDONLY);
+    close(second);
+    close(copy); /* below one that was closed before */
+    print_number("below, a copy", must_open("g", O_RDONLY), first);
+    close(copy);
+    for (int i = 0; i < 3; i++) {
+        second = must_open("g", O_WRONLY);
+        close(second);
+        close(first);
+        print_number("first of two", must_open("f", O_RDONLY), first);
+        print_number("second of two", must_open("g", O_WRONLY), first);
+        after_close("write", (int)write(second, "x", 1));
+        close(second);
+    }
+    second = must_open("g", O_RDONLY);
+    print_number("third", must_open("new", O_RDONLY | O_CREAT), first);
+    close(second + 1);
+    close(second);
+    close(first);
+    for (int i = 0; i < 3; i++)
+        print_number("of three", must_open("f", O_RDONLY), first);
+    close(second + 1);
+    close(second);
+    close(first);
+    if (pipe(pipes) < 0)
+        exit(1);
+    first = must_open("f", O_RDONLY);
+    second = must_open("g", O_RDONLY);
+    close(second);
+    close(first);
+    print_number("above a pipe", must_open("f", O_RDONLY), pipes[0]);
+    close(pipes[1]); /* below one that was closed */
+    print_number("where the pipe was", must_open("g", O_RDONLY), pipes[0]);
+    print_number("the other", must_open("g", O_RDONLY), pipes[0]);
+    close(second);
+    close(first);
+    close(pipes[0]);
+    close(pipes[1]);
+    after_close("read", (int)read(second, &copy, 1));
+    unlink("new");
+}
+
 static void flags(void)
 {
     int fd = must_open("f", O_RDONLY | O_CLOEXEC);
@@ -484,6 +532,7 @@ int main(int argc, char **argv)
     close(must_open("g", O_RDWR | O_CREAT));
     descriptor_is_gone();
     numbers();
+    numbers_of_two();
     flags();
     in_proc();
     limit();
