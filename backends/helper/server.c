@@ -149,22 +149,39 @@ static bool is_path(char *const argv[], int i)
            !strpbrk(argv[i], ": ");
 }
 
-/*
- * The mountpoint may be missing on disk, unlike all else that a server is likely to be told: the
- * last path that names nothing; else the last that names an empty directory. "host:/path" and
- * "--option=/path" are no paths, nor are the words of a shell. 0: there is none.
+/* "--log-file /new/one": perhaps an option's value, perhaps not. */
+static bool follows_option(char *const argv[], int i)
+{
+    return strncmp(argv[i - 1], "--", 2) == 0 && !strchr(argv[i - 1], '=');
+}
+
+/* The last path that names nothing; else the last that names an empty directory; 0: there is none.
  */
-static int find_mountpoint(int argc, char *const argv[])
+static int last_candidate(int argc, char *const argv[], bool with_values)
 {
     int missing = 0, empty = 0;
 
     for (int i = 1; i < argc; i++) {
-        if (is_path(argv, i) && access(argv[i], F_OK) < 0)
+        if (!is_path(argv, i) || (!with_values && follows_option(argv, i)))
+            continue;
+        if (access(argv[i], F_OK) < 0)
             missing = i;
-        else if (is_path(argv, i) && is_empty_directory(argv[i]))
+        else if (is_empty_directory(argv[i]))
             empty = i;
     }
     return missing ? missing : empty;
+}
+
+/*
+ * The mountpoint may be missing on disk, unlike most else that a server is likely to be told, but
+ * for files that it is to make (a log, a cache), which are values of options. "host:/path" and
+ * "--option=/path" are no paths, nor are the words of a shell. 0: there is none.
+ */
+static int find_mountpoint(int argc, char *const argv[])
+{
+    int place = last_candidate(argc, argv, false);
+
+    return place ? place : last_candidate(argc, argv, true);
 }
 
 static char *absolute(const char *path)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import directfuse
+from directfuse import _paths
 from tests.conformance.backends import Unavailable
 from tests.conformance.servers import sshd
 
@@ -171,6 +172,17 @@ def test_archive_is_rewritten_at_unmount(home):
             file.write("kept")
     listed = subprocess.run(["unzip", "-p", archive, "file"], check=True, capture_output=True)
     assert listed.stdout == b"kept"
+
+
+def test_a_file_that_the_server_makes_is_not_its_mountpoint(tmp_path):
+    """A path to nothing may be a log's, behind the option that names it."""
+    script, log, point = tmp_path / "script", tmp_path / "log", tmp_path / "mnt"
+    script.write_text(f'#!/bin/sh\necho begun >"$3"; exec {_paths.program("memfs")} "$1"\n')
+    script.chmod(0o755)
+    with directfuse.mount([script, point, "--log-file", log], placement="helper") as mount:
+        assert mount.mountpoint == str(point)
+        directfuse.mkdir(point / "made")
+    assert log.read_text() == "begun\n"
 
 
 def test_two_servers_at_a_time(source, home):
