@@ -160,6 +160,10 @@ void reply_pass_on(const struct pending *pending, const char *body, size_t size)
 /* libfuse 3.18; NULL in an older one. */
 extern int fuse_lowlevel_notify_increment_epoch(struct fuse_session *session) __attribute__((weak));
 
+/* libfuse 3.19; the same. */
+extern int fuse_lowlevel_notify_prune(struct fuse_session *session, fuse_ino_t *nodeids,
+                                      uint32_t count) __attribute__((weak));
+
 /* A message with no request: FUSE_NOTIFY_*. */
 void notify_pass_on(struct channel *channel, int code, const char *body, size_t size);
 

@@ -145,6 +145,22 @@ static void increment_epoch(struct channel *channel)
         fuse_lowlevel_notify_increment_epoch(channel->session);
 }
 
+/* The ids may lie unaligned. It is advice: an older libfuse does not take it. */
+static void prune(struct channel *channel, const char *body, size_t size)
+{
+    struct protocol_prune_out out;
+    fuse_ino_t id;
+
+    memcpy(&out, body, sizeof(out));
+    if (!fuse_lowlevel_notify_prune || out.count != (size - sizeof(out)) / sizeof(id) ||
+        (size - sizeof(out)) % sizeof(id) != 0)
+        return;
+    for (uint32_t i = 0; i < out.count; i++) {
+        memcpy(&id, body + sizeof(out) + i * sizeof(id), sizeof(id));
+        fuse_lowlevel_notify_prune(channel->session, &id, 1);
+    }
+}
+
 /* No page is kept here: an answer without data, so that the server does not wait for one. */
 static void retrieve(struct channel *channel, const char *body)
 {
@@ -179,5 +195,6 @@ void notify_pass_on(struct channel *channel, int code, const char *body, size_t 
         exchange_resend_all(channel);
     else if (code == PROTOCOL_NOTIFY_INC_EPOCH)
         increment_epoch(channel);
-    /* PROTOCOL_NOTIFY_PRUNE is advice, and the cache of names has its own size: not taken */
+    else if (code == PROTOCOL_NOTIFY_PRUNE && size >= sizeof(struct protocol_prune_out))
+        prune(channel, body, size);
 }

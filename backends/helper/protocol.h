@@ -25,6 +25,12 @@ enum {
     PROTOCOL_NOTIFY_PRUNE = 9,     /* 7.45; ids of nodes that the server would like forgotten */
 };
 
+struct protocol_prune_out { /* the ids follow, 64 bits each */
+    uint32_t count;
+    uint32_t padding;
+    uint64_t spare;
+};
+
 /* 7.38: type of an extension, supplementary groups. */
 enum { PROTOCOL_EXT_GROUPS = 32 };
 

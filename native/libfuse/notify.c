@@ -54,6 +54,14 @@ int fuse_lowlevel_notify_increment_epoch(struct fuse_session *se)
     return WITH_NODES(se, df_notify_increment_epoch(fs));
 }
 
+/* libfuse 3.19. */
+int fuse_lowlevel_notify_prune(struct fuse_session *se, fuse_ino_t *nodeids, uint32_t count);
+
+int fuse_lowlevel_notify_prune(struct fuse_session *se, fuse_ino_t *nodeids, uint32_t count)
+{
+    return WITH_NODES(se, df_notify_prune(fs, nodeids, count));
+}
+
 int df_abi_notify_store(struct fuse_session *se, fuse_ino_t ino, off_t offset,
                         struct fuse_bufvec *bufv, enum fuse_buf_copy_flags flags)
 {

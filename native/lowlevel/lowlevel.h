@@ -151,6 +151,9 @@ DF_PRIVATE_EXPORT int df_notify_inval_entry(struct df_fs *fs, fuse_ino_t parent,
 /* Every entry is looked up again before its next use. 0, or why the mount cannot be entered. */
 DF_PRIVATE_EXPORT int df_notify_increment_epoch(struct df_fs *fs);
 
+/* These nodes need not be known any more: the next calls forget those that nobody uses. 0. */
+DF_PRIVATE_EXPORT int df_notify_prune(struct df_fs *fs, const fuse_ino_t *nodeids, uint32_t count);
+
 /* The same for an entry whose removal is known. -ENOENT also when the entry is another child. */
 DF_PRIVATE_EXPORT int df_notify_delete(struct df_fs *fs, fuse_ino_t parent, fuse_ino_t child,
                                        const char *name, size_t len);

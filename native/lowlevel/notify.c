@@ -8,6 +8,7 @@
 #include <limits.h>
 
 #include "lowlevel/private.h"
+#include "nodes/evict.h"
 #include "nodes/link.h"
 
 static int inval_inode(struct df_nodes *nodes, uint64_t id)
@@ -94,6 +95,18 @@ int df_notify_increment_epoch(struct df_fs *fs)
     df_node_cache_expire_all(&df_lowlevel_of(fs)->nodes);
     df_gate_leave(thread);
     df_call_tell_change();
+    return 0;
+}
+
+int df_notify_prune(struct df_fs *fs, const fuse_ino_t *nodeids, uint32_t count)
+{
+    int result;
+    struct df_thread *thread = df_gate_enter(&result);
+
+    if (!thread)
+        return result;
+    df_node_prune(&df_lowlevel_of(fs)->nodes, nodeids, count);
+    df_gate_leave(thread);
     return 0;
 }
 

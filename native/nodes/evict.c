@@ -5,6 +5,9 @@
  * Whoever notices that there are too many does a little of the work at the end of his call, with no
  * lock held; others go on meanwhile. What is in use (open files, directories with entries below
  * them) stays, and if that is all there is, the bound gives way.
+ *
+ * What the plugin would like forgotten (NOTIFY_PRUNE) is marked, and goes when the hand comes by: a
+ * node does not know its names.
  */
 #include "nodes/evict.h"
 
@@ -20,6 +23,7 @@ struct turn {
     struct df_node_drops drops;
     unsigned seen;
     unsigned dropped;
+    bool pruning; /* there is room: only what is marked goes */
 };
 
 /* A hard link may go although other names hold its node. */
@@ -31,14 +35,26 @@ static bool has_other_names(const struct df_node *node)
     return !df_node_is_dir(node) && st.st_nlink > 1;
 }
 
-static bool may_go(struct df_node_entry *entry)
+static bool is_used(const struct turn *turn, struct df_node_entry *entry,
+                    const struct df_node *node)
+{
+    if (node && df_node_has(node, DF_NODE_PRUNE))
+        return false;
+    if (turn->pruning)
+        return true;
+    if (atomic_load_explicit(&entry->used, memory_order_relaxed)) {
+        atomic_store_explicit(&entry->used, false, memory_order_relaxed);
+        return true;
+    }
+    return false;
+}
+
+static bool may_go(const struct turn *turn, struct df_node_entry *entry)
 {
     struct df_node *node = atomic_load_explicit(&entry->node, memory_order_relaxed);
 
-    if (atomic_load_explicit(&entry->used, memory_order_relaxed)) {
-        atomic_store_explicit(&entry->used, false, memory_order_relaxed);
+    if (is_used(turn, entry, node))
         return false;
-    }
     return !node || atomic_load_explicit(&node->refs, memory_order_relaxed) == 1 ||
            has_other_names(node);
 }
@@ -51,7 +67,7 @@ static void sweep_chain(struct turn *turn, struct df_node *dir, uintptr_t table,
     for (; entry; entry = next) {
         next = atomic_load_explicit(&entry->next, memory_order_relaxed);
         turn->seen++;
-        if (!may_go(entry))
+        if (!may_go(turn, entry))
             continue;
         df_node_cache_remove(turn->nodes, dir, entry);
         df_node_cache_drop_later(&turn->drops, entry);
@@ -136,7 +152,11 @@ static void settle(struct df_nodes *nodes, const struct turn *turn)
     if (nodes->limit > (int64_t)nodes->capacity && population < (int64_t)nodes->capacity)
         nodes->limit = nodes->capacity;
     nodes->idle_turns = 0;
-    atomic_store_explicit(&nodes->crowded, false, memory_order_relaxed);
+    if (atomic_load(&nodes->to_prune) > 0)
+        return;
+    atomic_store(&nodes->crowded, false);
+    if (atomic_load(&nodes->to_prune) > 0) /* asked for just now */
+        atomic_store(&nodes->crowded, true);
 }
 
 void df_node_evict(struct df_nodes *nodes)
@@ -145,8 +165,28 @@ void df_node_evict(struct df_nodes *nodes)
 
     if (!df_node_trylock(&nodes->evict_lock))
         return; /* somebody is at it */
+    turn.pruning = atomic_load_explicit(&nodes->population, memory_order_relaxed) <=
+                   atomic_load_explicit(&nodes->limit, memory_order_relaxed);
     while (!has_done_enough(&turn))
         sweep(&turn);
+    if (atomic_load(&nodes->to_prune) > 0)
+        atomic_fetch_sub(&nodes->to_prune, turn.seen);
     settle(nodes, &turn);
     df_node_unlock(&nodes->evict_lock);
+}
+
+/* The hand may have passed a node's name, and may find a directory's lock taken: it goes around
+ * twice, and a little more. */
+void df_node_prune(struct df_nodes *nodes, const uint64_t ids[], uint32_t count)
+{
+    int64_t population = atomic_load_explicit(&nodes->population, memory_order_relaxed);
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct df_node *node = df_node_find(nodes, ids[i]);
+
+        if (node)
+            df_node_set(node, DF_NODE_PRUNE);
+    }
+    atomic_store(&nodes->to_prune, 5 * population + STEP_SEEN);
+    atomic_store(&nodes->crowded, true);
 }

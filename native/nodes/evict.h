@@ -10,4 +10,9 @@
  * and no bare pointer in use, when df_nodes.crowded says so. */
 void df_node_evict(struct df_nodes *nodes);
 
+/* Marks the nodes with these numbers: those that nobody uses are forgotten by the evictions to
+ * come, of which the next call is the first, whatever room there is. NOTIFY_PRUNE: as the kernel
+ * prunes, what is in use (open, or a directory with entries) stays. Inside the gate. */
+void df_node_prune(struct df_nodes *nodes, const uint64_t ids[], uint32_t count);
+
 #endif

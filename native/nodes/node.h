@@ -75,6 +75,7 @@ enum {                           /* df_node.flags */
        DF_NODE_VIA_PLUS = 1 << 5,  /* came with READDIRPLUS and was not used since */
        DF_NODE_DEAD = 1 << 6,      /* directory: being forgotten; set under its lock */
        DF_NODE_LINKABLE = 1 << 7,  /* made by O_TMPFILE: may get a name though it has none */
+       DF_NODE_PRUNE = 1 << 8,     /* the plugin would like it forgotten: evict.c */
 };
 
 enum { /* parts of the attributes; df_node.stale says which must not be believed */
@@ -197,7 +198,9 @@ struct df_nodes {
     bool keep_links;            /* targets of symlinks may be kept */
     uint32_t capacity;          /* entries that should be enough */
     _Atomic int64_t population; /* entries, as published by their directories: within an eighth */
-    _Atomic bool crowded;       /* population is over the limit: somebody should evict */
+    _Atomic bool crowded;       /* population is over the limit, or there is to prune: somebody
+                                   should evict */
+    _Atomic int64_t to_prune;   /* entries still to be looked at for DF_NODE_PRUNE */
     _Atomic int64_t limit;      /* of population: capacity, or more when all is in use */
     struct df_node_lock evict_lock;   /* one thread evicts at a time; protects df_node.hand, and */
     uint64_t idle_turns;              /* entries seen since one was last dropped */

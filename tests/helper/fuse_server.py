@@ -28,6 +28,7 @@ FLUSH, INIT, OPENDIR, RELEASEDIR, INTERRUPT, DESTROY = 25, 26, 27, 29, 36, 38
 SYMLINK, MKNOD, MKDIR, UNLINK, WRITE, SETXATTR, CREATE = 6, 8, 9, 10, 16, 21, 35
 BATCH_FORGET, COPY_FILE_RANGE, TMPFILE, STATX, COPY_FILE_RANGE_64 = 42, 47, 51, 52, 53
 NOTIFY_INVAL_INODE, NOTIFY_INVAL_ENTRY, NOTIFY_RESEND, NOTIFY_INC_EPOCH = 2, 3, 7, 8
+NOTIFY_PRUNE = 9
 ENOENT, EINTR, EAGAIN, EBUSY, ENOSYS = 2, 4, 11, 16, 38
 ASYNC_READ, AUTO_INVAL_DATA = 1 << 0, 1 << 12
 BIG_WRITES, MAX_PAGES, SETXATTR_EXT, INIT_EXT = 1 << 5, 1 << 22, 1 << 29, 1 << 30
@@ -140,8 +141,8 @@ def entry(node):
     return struct.pack("<QQQQII", node, 0, 3600, 3600, 0, 0) + attributes(node)
 
 
-NEW = ("record", "lose", "epoch", "expire", "block", "block2")  # modes that speak 7.45
-RECORDS = ("record", "plain")  # "file" reads as what the server was sent
+NEW = ("record", "lose", "epoch", "expire", "block", "block2", "prune")  # modes that speak 7.45
+RECORDS = ("record", "plain", "prune")  # "file" reads as what the server was sent
 LATE = ("notify", "epoch", "expire")
 
 
@@ -241,6 +242,10 @@ class Server:
     def look_up(self, unique, name):
         if self.mode == "late" and name == b"inval":
             self.say(0, struct.pack("<QII", 1, 4, 0) + b"file\0", error=NOTIFY_INVAL_ENTRY)
+        if self.mode == "prune" and name.startswith(b"prune"):
+            ids = struct.pack("<IIQ3Q", 3, 0, 0, 99, 1, 2)
+            self.say(0, ids[:-4], error=NOTIFY_PRUNE)  # too short: says nothing
+            self.say(0, ids, error=NOTIFY_PRUNE)
         if self.mode == "short" and name == b"file":
             self.say(unique, b"short")
         elif name == b"file" or (self.mode in LATE and name == b"late" and self.late()):

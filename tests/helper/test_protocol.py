@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -190,6 +191,24 @@ def test_notification_drops_a_name(serve, mode):
     assert not directfuse.path.exists(f"{mount.mountpoint}/late")  # from the cache
     assert read(mount) == b"content\n"  # the notification comes before the data
     assert directfuse.path.exists(f"{mount.mountpoint}/late")
+
+
+def test_what_is_to_be_pruned_is_forgotten_unless_it_is_in_use(serve):
+    """NOTIFY_PRUNE of 7.45, for a node nobody knows, the root and "file": as by the kernel, whose
+    FORGET says how often it was looked up."""
+    forget, lookup, file = "2", "1", b"file\0".hex()
+    mount = serve("prune")
+
+    def prune(name):
+        assert not directfuse.path.exists(f"{mount.mountpoint}/{name}")
+        with directfuse.open(f"{mount.mountpoint}/file", "rb", buffering=0) as server:
+            return json.loads(server.read(1 << 16))
+
+    with directfuse.open(f"{mount.mountpoint}/file", "rb"):
+        assert forget not in prune("prune it")
+    seen = prune("prune it now")
+    assert seen[forget] == [[0, struct.pack("<Q", 1).hex()]]
+    assert [body for _, body in seen[lookup]].count(file) == 2
 
 
 def test_server_dies_in_a_call(serve):

@@ -15,6 +15,7 @@ PRIVATE = "@@DIRECTFUSE_3"
 LATER = {
     "fuse_set_fail_signal_handlers@@FUSE_3.17",
     "fuse_lowlevel_notify_increment_epoch@@FUSE_3.18",
+    "fuse_lowlevel_notify_prune@@FUSE_3.19",
     "fuse_reply_statx@@FUSE_3.18",
 }
 

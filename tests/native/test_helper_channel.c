@@ -123,6 +123,7 @@ UNREACHED(int, fuse_lowlevel_notify_expire_entry, struct fuse_session *s, fuse_i
           const char *n, size_t l, enum fuse_expire_flags f)
 #endif
 UNREACHED(int, fuse_lowlevel_notify_increment_epoch, struct fuse_session *s)
+UNREACHED(int, fuse_lowlevel_notify_prune, struct fuse_session *s, fuse_ino_t *i, uint32_t n)
 UNREACHED(int, fuse_req_getgroups, fuse_req_t r, int n, gid_t *g)
 UNREACHED(int, fuse_lowlevel_notify_inval_inode, struct fuse_session *s, fuse_ino_t i, off_t o,
           off_t l)
