@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include "channel/map.h"
@@ -150,6 +151,42 @@ int df_join_hello(struct df_link *link, int socket)
     if (ret < 0)
         close_fd(pair[0]);
     return (int)ret;
+}
+
+/* 0: an answer, or the end. The kernel keeps account of what is left when a signal comes. */
+static long await_welcome(int socket, int64_t patience)
+{
+    struct timespec left = {patience / 1000000000, patience % 1000000000};
+    struct pollfd answer = {.fd = socket, .events = POLLIN};
+    long ret;
+
+    do
+        ret = df_sys6(SYS_ppoll, (long)&answer, 1, patience < 0 ? 0 : (long)&left, 0, 0, 0);
+    while (ret == -EINTR);
+    return ret == 0 ? -ETIMEDOUT : ret < 0 ? ret : 0;
+}
+
+int64_t df_join_late(int socket, int64_t patience, int *control)
+{
+    struct df_join_message body;
+    int pair[2], memory = -1;
+    long ret = make_pair(pair);
+
+    if (ret < 0)
+        return ret;
+    ret = send_packet(socket, DF_JOIN_HELLO, 0, 0, pair[1]);
+    close_fd(pair[1]);
+    if (ret < 0)
+        ret = -ENOTCONN;
+    else if ((ret = await_welcome(pair[0], patience)) == 0)
+        ret = receive_welcome(pair[0], &body, &memory);
+    close_fd(memory); /* it is mapped */
+    if (ret < 0) {
+        close_fd(pair[0]);
+        return ret;
+    }
+    *control = df_join_above_standard(pair[0]);
+    return body.client;
 }
 
 int df_join_born(struct df_link *link, uint32_t client)

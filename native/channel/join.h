@@ -46,6 +46,14 @@ struct df_join_message {
 int df_join_hello(struct df_link *link, int socket);
 
 /*
+ * Registers this process, which has the segment mapped already: one that was forked without a word
+ * to the server. `socket` as above. Waits for the answer for `patience` ns (< 0: for ever). The
+ * client id, and in *control, which is closed at execve, the socket that stands for this process;
+ * or -errno: as above, -ETIMEDOUT.
+ */
+int64_t df_join_late(int socket, int64_t patience, int *control);
+
+/*
  * In a forked child: link is the parent's copy, client is what df_trip_fork() gave the parent. From
  * now on the link is the child's own; link->control is another descriptor, and the child's copy of
  * the parent's is closed. 0 or -errno: then the child is no client.

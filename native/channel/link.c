@@ -17,6 +17,7 @@
 #include "channel/room.h"
 #include "channel/spin.h"
 #include "channel/sys.h"
+#include "core/export.h"
 
 #define LOOK_NS INT64_C(50000000) /* between two looks whether the server lives */
 
@@ -32,6 +33,7 @@ int df_link_init(struct df_link *link, void *mapped, uint64_t size)
     link->segment = mapped;
     link->client = 0;
     link->control = link->memory = -1;
+    link->meet = NULL;
     atomic_init(&link->patience, patience > 0 ? patience : -1);
     atomic_init(&link->hint, 0);
     atomic_init(&link->posted, 0);
@@ -167,6 +169,8 @@ struct df_slot *df_link_claim(struct df_link *link, int *error)
         *error = -ENOTCONN;
         return NULL;
     }
+    if (DF_UNLIKELY(__atomic_load_n(&link->client, __ATOMIC_ACQUIRE) == 0) && link->meet)
+        link->meet(link);
     df_link_settle(link);
     slot = try_claim(link);
     return slot ? slot : claim_slowly(link, error);

@@ -23,11 +23,13 @@
 #define DF_LINK_OWED 32 /* closes; what finds no room stays open until the process ends */
 
 struct df_link {
-    struct df_segment *segment; /* NULL: not connected */
-    uint32_t client;            /* id of this process; 0: not registered */
-    int control;                /* socket to the server; -1: none any more */
-    int memory;                 /* the segment's memfd; -1: closed after it was mapped */
-    _Atomic int64_t patience;   /* ns that a call waits before it gives up; < 0: for ever */
+    struct df_segment *segment;     /* NULL: not connected */
+    uint32_t client;                /* id of this process; 0: not registered */
+    int control;                    /* socket to the server; -1: none (any more) */
+    int memory;                     /* the segment's memfd; -1: closed after it was mapped */
+    void (*meet)(struct df_link *); /* makes this process a client, before the first message of
+                                       one that is none; NULL: it stays none */
+    _Atomic int64_t patience;       /* ns that a call waits before it gives up; < 0: for ever */
 
     _Atomic uint32_t hint;   /* slot that was free last; a guess */
     _Atomic uint32_t posted; /* 1 + slot that was posted last and may not be done; 0: none */

@@ -234,7 +234,10 @@ static inline struct dfi_process *dfi_process(void)
  */
 int dfi_hide_fd(struct dfi_process *process, int fd);
 
-/* The same without a process to record it. */
+/* It is closed, and nobody's: in a process of one thread. */
+void dfi_unhide_fd(struct dfi_process *process, int fd);
+
+/* The same as the first without a process to record it. */
 int dfi_move_high(int fd);
 bool dfi_is_hidden(const struct dfi_process *process, int fd);
 

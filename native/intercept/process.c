@@ -82,9 +82,17 @@ int dfi_hide_fd(struct dfi_process *process, int fd)
     if (moved < 0)
         return moved;
     process->hidden[at] = moved;
-    if (at == process->hidden_count)
-        process->hidden_count++;
+    if (at == process->hidden_count) /* other threads may be looking */
+        __atomic_store_n(&process->hidden_count, at + 1, __ATOMIC_RELEASE);
     return moved;
+}
+
+void dfi_unhide_fd(struct dfi_process *process, int fd)
+{
+    for (int i = 0; i < process->hidden_count; i++) {
+        if (process->hidden[i] == fd)
+            process->hidden[i] = process->hidden[--process->hidden_count];
+    }
 }
 
 /* The base of %gs is where a thread finds itself. */

@@ -24,7 +24,7 @@
 struct connection {
     int fd;
     uint32_t client; /* whose life it stands for; 0: nobody's, others join by it */
-    uid_t peer;      /* who connected to our name; (uid_t)-1: it was not made so */
+    uid_t peer;      /* who connected to our name, or is trusted as one; (uid_t)-1: nobody */
 };
 
 struct control {
@@ -128,13 +128,17 @@ static int look_at(int fd, struct incoming *in)
     return 0;
 }
 
-/* A message that comes between accept and SO_PASSCRED bears no sender, which the kernel shows as
- * process 0 of the overflow uid: it is who connected. */
+static bool is_trusted(uid_t uid)
+{
+    return uid == geteuid() || uid == 0;
+}
+
+/* By who connected, too: programs of a run inherit the connection, and may change their user before
+ * they join by it. A message that comes between accept and SO_PASSCRED bears no sender, which the
+ * kernel shows as process 0 of the overflow uid. */
 static bool may_join(const struct connection *connection, const struct incoming *in)
 {
-    uid_t uid = in->sender.pid == 0 ? connection->peer : in->sender.uid;
-
-    return uid == geteuid() || uid == 0;
+    return is_trusted(connection->peer) || (in->sender.pid != 0 && is_trusted(in->sender.uid));
 }
 
 static void send_welcome(struct control *c, int fd, uint32_t client, int error, int given)
@@ -386,7 +390,7 @@ static int begin(struct control *c)
         return error;
     if (options->kept && options->kept->memory >= 0)
         take_clients(c, options->kept);
-    return options->control >= 0 ? add_connection(c, options->control, 0, (uid_t)-1) : 0;
+    return options->control >= 0 ? add_connection(c, options->control, 0, geteuid()) : 0;
 }
 
 static void tell_ready(struct control *c)

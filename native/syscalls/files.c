@@ -4,7 +4,11 @@
  *
  * The configuration of a run has lines "server=N" (a descriptor that leads to the mount server) and
  * "shadow=PATH" (a directory of its own, or of all runs that join the server). What one program
- * tells the next is "client control memory keep", then "fd handle" for each file that stays open.
+ * tells the next is "client control memory entry keep", then "fd handle" for each file that stays
+ * open.
+ *
+ * A child of a process that has no file of a mount is nobody to the server until it asks for
+ * something (decision 069): most never do.
  */
 #include "syscalls/files.h"
 
@@ -108,9 +112,35 @@ static int keep_fd(struct dfi_process *process, int fd)
     return hidden;
 }
 
+/* Nobody becomes a client. Who cannot, for want of descriptors, say, goes on as nobody, whom the
+ * server gives no files: ENFILE. */
+static void meet(struct df_link *link)
+{
+    struct dfi_process *process = dfi_process();
+    struct dfi_files *files = process->files;
+    unsigned long limit;
+    int64_t client;
+    int control, hidden;
+
+    dfi_lock(&files->joining);
+    if (link->client == 0 && files->entry >= 0) {
+        limit = dfi_limit_raise();
+        client = df_join_late(files->entry, atomic_load(&link->patience), &control);
+        if (client > 0) {
+            hidden = keep_fd(process, control);
+            link->control = hidden < 0 ? control : hidden;
+            files->caller.lock_owner = (uint64_t)client;
+            __atomic_store_n(&link->client, (uint32_t)client, __ATOMIC_RELEASE);
+        }
+        dfi_limit_restore(limit);
+    }
+    dfi_unlock(&files->joining);
+}
+
 static long join(struct dfi_process *process, int socket)
 {
-    struct df_link *link = &process->files->link;
+    struct dfi_files *files = process->files;
+    struct df_link *link = &files->link;
     long ret = df_join_hello(link, socket);
 
     if (ret < 0)
@@ -119,14 +149,22 @@ static long join(struct dfi_process *process, int socket)
         return link->control;
     if ((link->memory = keep_fd(process, link->memory)) < 0)
         return link->memory;
-    dfi_kernel(__NR_close, socket);
+    if ((files->entry = keep_fd(process, socket)) < 0)
+        return files->entry;
+    link->meet = meet;
     return 0;
+}
+
+static void hide(struct dfi_process *process, int fd)
+{
+    process->hidden[process->hidden_count++] = fd;
 }
 
 /* The same client in another program. */
 static long join_again(struct dfi_process *process, const char **text)
 {
-    struct df_link *link = &process->files->link;
+    struct dfi_files *files = process->files;
+    struct df_link *link = &files->link;
     uint32_t client = (uint32_t)dfi_text_number(text);
     int control = (int)dfi_text_number(text), memory = (int)dfi_text_number(text);
     struct stat st;
@@ -140,10 +178,14 @@ static long join_again(struct dfi_process *process, const char **text)
     if ((ret = df_link_init(link, (void *)at, (uint64_t)st.st_size)) < 0)
         return ret;
     link->client = client;
-    link->control = control;
+    link->control = client == 0 ? -1 : control;
     link->memory = memory;
-    process->hidden[process->hidden_count++] = control;
-    process->hidden[process->hidden_count++] = memory;
+    link->meet = meet;
+    files->entry = (int)dfi_text_number(text);
+    if (link->control >= 0)
+        hide(process, link->control);
+    hide(process, memory);
+    hide(process, files->entry);
     return 0;
 }
 
@@ -268,17 +310,51 @@ int dfi_files_begin(struct dfi_process *process, const char *config, size_t size
 static uint32_t unborn;    /* client id of the child */
 static bool among_threads; /* others may be opening and closing files meanwhile */
 
+static bool has_files(const struct dfi_files *files)
+{
+    int top = atomic_load(&files->top);
+
+    for (int fd = 0; fd < top; fd++)
+        if (files->map[fd])
+            return true;
+    return false;
+}
+
+/* It will have nothing that the server counts, and no other thread is about to change that. A
+ * server that may be started again does not know who connected to the one before it. */
+static bool may_be_nobody(const struct dfi_files *files)
+{
+    return dfi_is_alone() && !has_files(files) && !files->maps && files->entry >= 0 &&
+           atomic_load(&files->link.segment->keeper) == 0;
+}
+
+/* The id of a child to be; 0: it is nobody, by itself or because the server has no place for it. */
+static uint32_t announce_child(struct dfi_files *files)
+{
+    struct df_trip trip = trip_of(files);
+    int64_t client;
+
+    if (!files->link.segment)
+        return 0;
+    if (may_be_nobody(files)) {
+        df_link_settle(&files->link); /* what the child asks for comes later */
+        return 0;
+    }
+    client = df_trip_fork(&trip);
+    return client > 0 ? (uint32_t)client : 0;
+}
+
 void dfi_files_fork_prepare(void)
 {
     struct dfi_files *files = dfi_process()->files;
-    struct df_trip trip = trip_of(files);
-    int64_t ret = files->link.segment ? df_trip_fork(&trip) : 0;
+    uint32_t child = announce_child(files);
 
     dfi_linger_shared(files);
     dfi_lock(&files->cwd.lock);
     dfi_maps_lock(files);
     dfi_table_lock();
-    unborn = ret > 0 ? (uint32_t)ret : 0;
+    dfi_lock(&files->joining);
+    unborn = child;
     among_threads = dfi_process()->threads > 1;
 }
 
@@ -287,6 +363,7 @@ void dfi_files_fork_parent(bool born)
     struct dfi_files *files = dfi_process()->files;
     struct df_trip trip = trip_of(files);
 
+    dfi_unlock(&files->joining);
     dfi_table_unlock();
     dfi_maps_unlock(files);
     dfi_unlock(&files->cwd.lock);
@@ -321,26 +398,41 @@ static void count_anew(struct df_link *link)
     atomic_store(&link->hits, 0);
 }
 
-/* Without a server the link stays as it is: calls into mounts end with EIO. The parent may have
- * used up its descriptors; where even the hard limit leaves none the child is nobody to the server:
- * ENFILE for what it opens in a mount. */
+/* The parent may have used up its descriptors. False: even the hard limit leaves none. */
+static bool tell_birth(struct dfi_process *process, struct df_link *link, uint32_t client)
+{
+    int control = link->control;
+    unsigned long limit = dfi_limit_raise();
+    bool told = df_join_born(link, client) == 0;
+
+    if (told)
+        move_control(process, link, control);
+    dfi_limit_restore(limit);
+    return told;
+}
+
+/* The child keeps nothing of the parent's end, else the server would not see the parent's end. */
+static void be_nobody(struct dfi_process *process, struct df_link *link)
+{
+    if (link->control < 0)
+        return;
+    dfi_kernel(__NR_close, link->control);
+    dfi_unhide_fd(process, link->control);
+    link->control = -1;
+}
+
 static void be_born(struct dfi_process *process, uint32_t client)
 {
     struct dfi_files *files = process->files;
-    int control = files->link.control;
-    unsigned long limit;
+    struct df_link *link = &files->link;
 
     files->caller.pid = process->pid;
     files->caller.lock_owner = client;
     files->unborn = false;
-    files->link.client = 0;
-    count_anew(&files->link);
-    if (!files->link.segment || !client)
-        return;
-    limit = dfi_limit_raise();
-    if (df_join_born(&files->link, client) == 0)
-        move_control(process, &files->link, control);
-    dfi_limit_restore(limit);
+    link->client = 0;
+    count_anew(link);
+    if (link->segment && (client == 0 || !tell_birth(process, link, client)))
+        be_nobody(process, link);
 }
 
 /* Other threads of the parent may have been between one step and the next. */
@@ -371,6 +463,7 @@ static void settle_files(struct dfi_files *files)
 
 void dfi_files_fork_child(struct dfi_process *process)
 {
+    dfi_unlock(&process->files->joining);
     dfi_table_unlock();
     dfi_maps_born(process->files);
     dfi_maps_unlock(process->files);
@@ -387,18 +480,16 @@ void dfi_files_born(struct dfi_process *process)
 struct dfi_files *dfi_files_copy(struct dfi_files *files)
 {
     struct dfi_files *copy = new_files();
-    struct df_trip trip;
-    int64_t client = 0;
+    uint32_t client;
     int top;
 
     if (!copy)
         return NULL;
     top = atomic_load(&files->top);
-    copy->link = files->link;
+    copy->entry = files->entry;
     copy->shared = files->shared;
     memcpy(copy->shadow, files->shadow, sizeof(copy->shadow));
     copy->shadow_len = files->shadow_len;
-    copy->caller = files->caller;
     copy->top = top;
     copy->cwd = files->cwd;
     copy->cwd.lock = (struct dfi_lock){0};
@@ -410,11 +501,11 @@ struct dfi_files *dfi_files_copy(struct dfi_files *files)
         if (copy->map[fd])
             copy->uses[df_handle_index(copy->map[fd])]++;
     }
-    trip = trip_of(copy);
-    if (copy->link.segment)
-        client = df_trip_fork(&trip);
-    copy->link.client = client > 0 ? (uint32_t)client : 0;
-    copy->unborn = client > 0;
+    client = announce_child(files);
+    copy->link = files->link;
+    copy->caller = files->caller;
+    copy->link.client = client;
+    copy->unborn = client != 0;
     return copy;
 }
 
@@ -425,16 +516,6 @@ static bool stays_open(int fd)
     long flags = dfi_kernel(__NR_fcntl, fd, F_GETFD);
 
     return flags >= 0 && !(flags & FD_CLOEXEC);
-}
-
-static bool has_files(const struct dfi_files *files)
-{
-    int top = atomic_load(&files->top);
-
-    for (int fd = 0; fd < top; fd++)
-        if (files->map[fd])
-            return true;
-    return false;
 }
 
 static void add_number(struct dfi_text *text, unsigned long number)
@@ -466,8 +547,9 @@ long dfi_files_exec(struct dfi_process *process, char *out, size_t size)
     dfi_maps_sync(files);
     df_link_settle(&files->link);
     add_number(&text, files->link.client);
-    add_number(&text, (unsigned)files->link.control);
+    add_number(&text, files->link.client != 0 ? (unsigned)files->link.control : 0);
     add_number(&text, (unsigned)files->link.memory);
+    add_number(&text, (unsigned)files->entry);
     start = text;
     add_number(&text, any ? KEEP_LIST : KEEP_NONE);
     add_files(&text, files);

@@ -68,7 +68,9 @@ struct dfi_hold {
 };
 
 struct dfi_files {
-    struct df_link link;
+    struct df_link link; /* its client may be 0: nobody, who joins when something is asked for */
+    int entry;           /* socket that all processes of the run have: to join by */
+    struct dfi_lock joining; /* protects the change of link.client from 0 */
     struct dfi_shared *shared;
     char shadow[96]; /* directory of the job's shadow files; no trailing slash */
     uint32_t shadow_len;
@@ -88,6 +90,14 @@ struct dfi_files {
     bool sent;   /* descriptors of files were sent to other processes: calls_socket.c */
     bool unborn; /* of a child that shares our memory and has not yet run */
 };
+
+/* No other thread makes or closes descriptors. */
+static inline bool dfi_is_alone(void)
+{
+    const struct dfi_thread *self = dfi_self();
+
+    return self->process->threads == 1 && !self->shares_memory;
+}
 
 /* The handle of a descriptor, or 0: the kernel's. */
 static inline uint64_t dfi_file_of(const struct dfi_files *files, long fd)

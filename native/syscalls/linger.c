@@ -14,14 +14,6 @@ static uint64_t as_opened(int fd, int flags)
     return ((uint64_t)fd + 1) << 1 | ((flags & O_CLOEXEC) != 0);
 }
 
-/* Nobody else makes and closes descriptors. */
-static bool is_alone(void)
-{
-    const struct dfi_thread *self = dfi_self();
-
-    return self->process->threads == 1 && !self->shares_memory;
-}
-
 static uint64_t bit_of(const struct df_ofd *ofd)
 {
     return UINT64_C(1) << ofd->number % 64;
@@ -30,7 +22,7 @@ static uint64_t bit_of(const struct df_ofd *ofd)
 void dfi_linger_opened(struct dfi_files *files, int fd, struct df_ofd *ofd, int flags)
 {
     __atomic_store_n(&ofd->door[1], as_opened(fd, flags), __ATOMIC_RELAXED);
-    files->linger.used = is_alone() ? fd + 1 : 0;
+    files->linger.used = dfi_is_alone() ? fd + 1 : 0;
 }
 
 /* The one that the next open(2) is to take. */
@@ -44,7 +36,7 @@ void dfi_linger_freed(struct dfi_files *files, unsigned fd)
     if (dfi_process()->lingers && fd < (unsigned)last_of(files)->fd)
         dfi_linger_end(files); /* the next open is to get that number */
     if (fd < (unsigned)files->linger.used)
-        files->linger.used = is_alone() ? (int)fd : 0;
+        files->linger.used = dfi_is_alone() ? (int)fd : 0;
 }
 
 static bool may_linger(const struct dfi_files *files, int fd, const struct df_ofd *ofd,
@@ -52,7 +44,7 @@ static bool may_linger(const struct dfi_files *files, int fd, const struct df_of
 {
     return __atomic_load_n(&ofd->door[1], __ATOMIC_RELAXED) >> 1 == (uint64_t)fd + 1 &&
            files->uses[df_handle_index(handle)] == 1 && files->linger.used >= fd &&
-           !(files->linger.locked & bit_of(ofd)) && is_alone();
+           !(files->linger.locked & bit_of(ofd)) && dfi_is_alone();
 }
 
 bool dfi_linger_closed(struct dfi_files *files, int fd, uint64_t handle)

@@ -160,7 +160,8 @@ class Mounted:
         )
         report = json.loads(self._report.read_text()) if self._report.exists() else {"calls": {}}
         calls = {name: [row["calls"], row["passed"]] for name, row in report["calls"].items()}
-        return Outcome(done.returncode, done.stdout, done.stderr, calls=calls)
+        events = report.get("events", {})
+        return Outcome(done.returncode, done.stdout, done.stderr, events=events, calls=calls)
 
 
 class ByEnvironment:

@@ -1,0 +1,97 @@
+"""A child of a process without open files of mounts is nobody to the mount server until it asks for
+something (decision 069): what that spares, and what must not differ."""
+
+import os
+import sys
+
+import pytest
+
+
+def test_children_that_ask_for_nothing_make_no_trip(mounted):
+    script = "i=0; while [ $i -lt $1 ]; do /bin/true; (:); i=$((i + 1)); done"
+    few, many = (mounted("/bin/sh", "-c", script, "sh", count) for count in ("1", "20"))
+    assert few.events["trips"] == many.events["trips"]
+    assert many.events["forks"] == few.events["forks"] + 2 * 19
+
+
+#: What is free in the end is what was in the beginning, although a child lives.
+_CHILD_OUTLIVES_FILE = """
+before=$(stat -f -c %f .)
+sh -c 'sleep 40 & echo $! >pid; exec 3>big; rm big; head -c 16M /dev/zero >&3; stat -f -c %f . >less
+kill -9 $$' 2>/dev/null
+i=0
+while [ $(($(stat -f -c %f .) + 100)) -lt $before ] && [ $i -lt 400 ]; do
+    sleep .05; i=$((i + 1))
+done
+[ $(stat -f -c %f .) -gt $(cat less) ] && echo closed
+kill $(cat pid) && echo lives
+"""
+
+
+def test_what_a_killed_parent_opened_is_closed_although_its_child_lives(mounted):
+    found = mounted("/bin/sh", "-c", _CHILD_OUTLIVES_FILE)
+    assert found.out == b"closed\nlives\n"
+
+
+#: The child waits until its parent is gone.
+_CHILD_OPENS_LATER = """
+sh -c '(while kill -0 $$; do sleep .02; done; exec 3<>f; rm f; echo kept >&3
+exec 4<&3; echo twice >&4; echo done >last) 2>/dev/null &'
+i=0; while [ ! -e last ] && [ $i -lt 400 ]; do sleep .05; i=$((i + 1)); done; cat last
+"""
+
+
+def test_what_a_child_opens_is_its_own_when_its_parent_is_gone(mounted):
+    assert mounted("/bin/sh", "-c", _CHILD_OPENS_LATER).out == b"done\n"
+
+
+_THREADS = """
+import os, threading
+wall = threading.Barrier(8)
+def use(number):
+    wall.wait()
+    with open(f"t{number}", "w+") as f:
+        f.write(str(number))
+        f.seek(0)
+        assert f.read() == str(number)
+def child():
+    pid = os.fork()
+    if pid == 0:
+        open("forked", "w").write("x")
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+threads = [threading.Thread(target=use, args=(i,)) for i in range(8)]
+for thread in threads:
+    thread.start()
+child()
+for thread in threads:
+    thread.join()
+print(sorted(os.listdir(".")))
+"""
+
+
+def test_threads_that_ask_at_once_while_another_forks(plain, mounted):
+    wanted = plain(sys.executable, "-c", _THREADS)
+    assert mounted(sys.executable, "-c", _THREADS).seen() == wanted.seen()
+
+
+_SPAWN = """
+import os
+for i in range(3):
+    opened = (os.POSIX_SPAWN_OPEN, 1, f"out{i}", os.O_WRONLY | os.O_CREAT, 0o600)
+    pid = os.posix_spawn("/bin/echo", ["echo", str(i)], os.environ, file_actions=[opened])
+    assert os.waitpid(pid, 0)[1] == 0
+    print(open(f"out{i}").read())
+"""
+
+
+def test_a_spawned_child_opens_a_file_before_it_is_another_program(plain, mounted):
+    wanted = plain(sys.executable, "-c", _SPAWN)
+    assert mounted(sys.executable, "-c", _SPAWN).seen() == wanted.seen()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user needs root")
+def test_a_child_asks_for_the_first_time_as_another_user(mounted):
+    """The server does not know it yet, and it is not of the user whose server it is."""
+    script = "chmod 777 .; setpriv --reuid 4321 --clear-groups sh -c 'echo own >g'; stat -c %u g"
+    assert mounted("/bin/sh", "-c", script).seen() == (0, b"4321\n", b"")
