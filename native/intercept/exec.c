@@ -3,9 +3,9 @@
  *
  * Everything that can be refused is refused here, while the old program still lives: the loader's
  * failures would come too late. The image is opened (by the handlers of paths: it may lie in a
- * mount), looked at, and handed to the loader as a descriptor. The loader is this very file,
- * /proc/self/exe, or the one that the run names. One string is added behind the program's
- * environment (exec.h).
+ * mount), looked at, and handed to the loader as a descriptor. The loader is this very file: by the
+ * descriptor that is kept, as /proc/self/exe, or by the name that the run gives. One string is
+ * added behind the program's environment (exec.h).
  */
 #include "intercept/exec.h"
 
@@ -48,6 +48,7 @@ struct order {
 #define HEAD_WORDS (3 * SCRIPT_DEPTH)
 #define WORDS_SIZE (2 * PATH_MAX + SCRIPT_DEPTH * DFI_HEAD)
 
+int dfi_loader_fd = -1;
 bool dfi_loader_is_self = true;
 
 /* ---- memory ---- */
@@ -314,6 +315,8 @@ static long make_marker(const struct order *order, char *marker, char *scratch)
     dfi_text_add(&text, DFI_MARKER);
     dfi_text_add_number(&text, (unsigned long)dfi_run_fd);
     dfi_text_add(&text, " ");
+    dfi_text_add_number(&text, (unsigned long)(dfi_loader_fd + 1));
+    dfi_text_add(&text, " ");
     dfi_text_add_number(&text, (unsigned long)order->fd);
     dfi_text_add(&text, " ");
     dfi_text_add_number(&text, order->asked->mask);
@@ -329,6 +332,30 @@ static long make_marker(const struct order *order, char *marker, char *scratch)
 
 #define F_SETFD 2
 
+void dfi_loader_keep(const char *path)
+{
+    long fd = dfi_kernel(__NR_openat, AT_FDCWD, path, O_PATH, 0);
+    dfi_loader_fd = fd < 0 ? -1 : dfi_move_high((int)fd);
+}
+
+static bool is_refused(long result)
+{
+    return result == -ENOENT || result == -EACCES || result == -EPERM || result == -ENOSYS;
+}
+
+/* A filter of the program's own may end who calls execveat(2). */
+static long enter_loader(char **argv, char **envp)
+{
+    long result = -ENOENT;
+    if (dfi_loader_fd >= 0 && dfi_kernel(__NR_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) == 0)
+        result = dfi_kernel(__NR_execveat, dfi_loader_fd, "", argv, envp, AT_EMPTY_PATH);
+    if (is_refused(result) && dfi_loader_is_self)
+        result = dfi_kernel(__NR_execve, "/proc/self/exe", argv, envp);
+    if (is_refused(result)) /* or there is no /proc */
+        result = dfi_kernel(__NR_execve, dfi_run->loader, argv, envp);
+    return result;
+}
+
 static long kernel_exec(struct order *order, char **argv, char **envp)
 {
     dfi_kernel(__NR_fcntl, order->fd, F_SETFD, 0); /* the loader needs it */
@@ -336,11 +363,7 @@ static long kernel_exec(struct order *order, char **argv, char **envp)
     dfi_count(DFI_EVENT_EXECS);
     dfi_counts_give(dfi_self());
     dfi_tracer_begin(dfi_self());
-    long result = -ENOENT;
-    if (dfi_loader_is_self)
-        result = dfi_kernel(__NR_execve, "/proc/self/exe", argv, envp);
-    if (result == -ENOENT || result == -EACCES) /* or there is no /proc */
-        result = dfi_kernel(__NR_execve, dfi_run->loader, argv, envp);
+    long result = enter_loader(argv, envp);
     dfi_counts_take(dfi_self());
     dfi_signals_exec(order->asked->process, false);
     return result;

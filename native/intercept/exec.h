@@ -8,9 +8,10 @@
 
 /*
  * The last string of the environment that a loader finds, and takes out: DFI_MARKER, then
- * "<run> <program> <mask> <size of text> <text><path>": descriptors of the run and of the program's
- * file, the program's signal mask (execve is made with all blocked: a signal that the core held
- * back would be lost), what dfi_files_exec() wrote, and the path for AT_EXECFN.
+ * "<run> <1 + loader> <program> <mask> <size of text> <text><path>": descriptors of the run, the
+ * loader and the program's file, the program's signal mask (execve is made with all blocked: a
+ * signal that the core held back would be lost), what dfi_files_exec() wrote, and the path for
+ * AT_EXECFN.
  */
 #define DFI_MARKER "DIRECTFUSE_EXEC="
 
@@ -27,6 +28,13 @@ enum dfi_image dfi_image_look(int fd, char *head, size_t size, char *interpreter
 
 #define DFI_SEGMENTS_MAX 128 /* program headers; more are refused: ENOEXEC */
 #define DFI_HEAD         256 /* bytes of a file that decide what it is: BINPRM_BUF_SIZE */
+
+/*
+ * The loader, as a descriptor that all programs of a run have: the very file, whatever has become
+ * of its path, in a chroot too, and without a look into /proc. -1: there is none.
+ */
+extern int dfi_loader_fd;
+void dfi_loader_keep(const char *path);
 
 /* Whether /proc/self/exe is the loader; not so in a program that was entered by LD_PRELOAD. */
 extern bool dfi_loader_is_self;

@@ -186,6 +186,7 @@ static void describe(const struct image *image, struct dfi_map *map)
     map->base = image->base;
     map->start = image->base + image->low;
     map->end = image->base + image->high;
+    map->first_end = 0;
     map->headers = 0;
     map->executable_stack = false;
     map->entry = image->base + image->elf.e_entry;
@@ -193,6 +194,8 @@ static void describe(const struct image *image, struct dfi_map *map)
     for (unsigned i = 0; i < image->elf.e_phnum; i++) {
         const Elf64_Phdr *segment = &image->segments[i];
         Elf64_Off offset = image->elf.e_phoff;
+        if (segment->p_type == PT_LOAD && map->first_end == 0)
+            map->first_end = up(image->base + segment->p_vaddr + segment->p_filesz);
         if (segment->p_type == PT_GNU_STACK)
             map->executable_stack = (segment->p_flags & PF_X) != 0;
         if (segment->p_type == PT_LOAD && segment->p_offset <= offset &&

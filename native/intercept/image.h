@@ -10,6 +10,7 @@
 struct dfi_map {
     uintptr_t base;       /* added to its addresses */
     uintptr_t start, end; /* of all its segments */
+    uintptr_t first_end;  /* of the first one, as far as the file goes */
     uintptr_t entry;      /* where it begins */
     uintptr_t headers;
     unsigned long headers_count;

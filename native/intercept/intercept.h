@@ -181,6 +181,13 @@ struct dfi_action;     /* signal.h */
 struct dfi_exec_block; /* exec.c */
 struct dfi_files;      /* files.h: what the handlers of paths and descriptors know */
 
+/* The program as it was found, for /proc/self/exe; and for others, by DFI_AT_EXE (shown.h). It
+ * stays until the process is another program: children that share our memory have it too. */
+struct dfi_exe {
+    uintptr_t start, end; /* its first mapping, by which the kernel knows its name */
+    char name[];          /* that it was called by: absolute, canonical as far as the text goes */
+};
+
 /*
  * All that belongs to a process. A child that shares our memory but not our descriptors or
  * dispositions (vfork, posix_spawn) gets a copy: reach it through dfi_self() only.
@@ -194,7 +201,7 @@ struct dfi_process {
     int hidden_count;
     int late;    /* mappings whose memory is brought when it is touched: map.h; under their lock */
     int lingers; /* descriptors that the program has closed and are still there: linger.h */
-    char exe[PATH_MAX]; /* of the program, for /proc/self/exe */
+    struct dfi_exe *exe; /* the program; NULL: it is not known */
 };
 
 /* What the core knows of a thread. Found by the base of %gs, which is ours alone. */
@@ -311,8 +318,9 @@ int dfi_files_program(int dirfd, const char *path, int flags, bool *virtual);
 /* The same for a path that is the kernel's: program.c. */
 long dfi_program_open(int dirfd, const char *path, int flags);
 
-/* Makes process->exe absolute and canonical: the path of a program in a mount may be neither. */
-void dfi_files_name(struct dfi_process *process);
+/* Makes process->exe of the path by which the program was called; a mapping of it is not known yet.
+ */
+void dfi_files_name(struct dfi_process *process, const char *path);
 
 /* ---- counting: run.c ---- */
 

@@ -88,6 +88,8 @@ static long begin(const char *path)
     error = connect_server(path);
     if (error < 0)
         return error;
+    dfi_loader_is_self = false;
+    dfi_loader_keep(dfi_run->loader);
     struct dfi_thread *self = dfi_start((int)fd, NULL, 0, &error);
     if (self == NULL)
         return error;
@@ -107,7 +109,6 @@ __attribute__((constructor)) static void preload(int argc, char **argv, char **e
     const char *path = variable(envp);
     if (path == NULL || dfi_kernel(__NR_prctl, DFI_PR_INSIDE, 0, 0, 0, 0) == 1)
         return;
-    dfi_loader_is_self = false;
     long error = begin(path);
     if (error < 0 && !dfi_dispatch_supported()) {
         say(path, "this needs Syscall User Dispatch (Linux 5.11), use directfuse run", error);

@@ -105,8 +105,66 @@ bool dfi_shown_is_loaded(int pid)
     return is_file(&st, dfi_run->loader) || is_file(&st, fixed);
 }
 
+static bool read_link(const char *link, char name[PATH_MAX])
+{
+    long size = dfi_kernel(__NR_readlink, link, name, PATH_MAX - 1);
+    name[size < 0 ? 0 : size] = '\0';
+    return name[0] == '/' && !dfi_text_begins(name, "/memfd:"); /* a program of a mount */
+}
+
+/* What the kernel has mapped first of it. */
+static bool ask_by_mapping(int pid, const struct dfi_exe *exe, char name[PATH_MAX])
+{
+    char link[80];
+    struct dfi_text text = DFI_TEXT(link);
+    dfi_text_add(&text, "/proc/");
+    if (pid == 0)
+        dfi_text_add(&text, "self");
+    else
+        dfi_text_add_number(&text, (unsigned long)pid);
+    dfi_text_add(&text, "/map_files/");
+    dfi_text_add_hex(&text, exe->start);
+    dfi_text_add(&text, "-");
+    dfi_text_add_hex(&text, exe->end);
+    return read_link(link, name);
+}
+
+/* Where the name that it was called by leads to now. */
+static bool ask_by_name(const struct dfi_exe *exe, char name[PATH_MAX])
+{
+    char link[40];
+    struct dfi_text text = DFI_TEXT(link);
+    long fd = dfi_kernel(__NR_open, exe->name, O_PATH | O_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    dfi_text_add(&text, "/proc/self/fd/");
+    dfi_text_add_number(&text, (unsigned long)fd);
+    bool shown = read_link(link, name);
+    dfi_kernel(__NR_close, fd);
+    return shown;
+}
+
+long dfi_shown_name(int pid, const struct dfi_exe *exe, char name[PATH_MAX])
+{
+    if (!ask_by_mapping(pid, exe, name) && !ask_by_name(exe, name))
+        memcpy(name, exe->name, strlen(exe->name) + 1);
+    return (long)strlen(name);
+}
+
+static bool ends(const char *text, size_t size)
+{
+    size_t at = 0;
+    while (at < size && text[at] != '\0')
+        at++;
+    return at < size;
+}
+
 long dfi_shown_exe(int pid, char name[PATH_MAX])
 {
+    union {
+        struct dfi_exe exe;
+        char bytes[sizeof(struct dfi_exe) + PATH_MAX];
+    } other;
     char path[40];
     if (!dfi_shown_is_loaded(pid))
         return -ENOENT;
@@ -116,9 +174,9 @@ long dfi_shown_exe(int pid, char name[PATH_MAX])
     long fd = dfi_kernel(__NR_open, path, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0)
         return fd;
-    long size = dfi_kernel(__NR_pread64, fd, name, PATH_MAX, at);
+    long size = dfi_kernel(__NR_pread64, fd, &other, sizeof other, at) - (long)sizeof other.exe;
     dfi_kernel(__NR_close, fd);
-    if (size != PATH_MAX || name[0] != '/' || name[PATH_MAX - 1] != '\0')
+    if (size <= 0 || other.exe.name[0] != '/' || !ends(other.exe.name, (size_t)size))
         return -ENOENT;
-    return (long)strlen(name);
+    return dfi_shown_name(pid, &other.exe, name);
 }

@@ -10,7 +10,7 @@ struct dfi_auxv {
     unsigned long type, value;
 };
 
-/* In /proc/PID/auxv alone: where the name of the program's file stands (struct dfi_process.exe). */
+/* In /proc/PID/auxv alone: where the struct dfi_exe of the program is. */
 #define DFI_AT_EXE 0x64664931
 
 /* The stack as the loader found it, and the program as it lies in memory. */
@@ -19,7 +19,7 @@ struct dfi_shown {
     char **argv, **envp;
     const char *env_end; /* where the environment's strings end */
     const struct dfi_auxv *auxv;
-    const char *exe;
+    const struct dfi_exe *exe;
 };
 
 /*
@@ -37,7 +37,13 @@ unsigned long dfi_shown_auxv(int pid, unsigned long type);
 bool dfi_shown_is_loaded(int pid);
 
 /*
- * The name of the file that such a process executes in truth. Its length; a negative errno: it is
+ * The program's file by its own name, as /proc/PID/exe would show it, whatever links led to it. Of
+ * a process, or (pid 0) of this one. Its length.
+ */
+long dfi_shown_name(int pid, const struct dfi_exe *exe, char name[PATH_MAX]);
+
+/*
+ * The same of the file that such a process executes in truth. Its length; a negative errno: it is
  * no such process, or may not be looked into (as by ptrace(2)).
  */
 long dfi_shown_exe(int pid, char name[PATH_MAX]);

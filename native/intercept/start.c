@@ -3,6 +3,7 @@
  */
 #include "intercept/start.h"
 
+#include "intercept/exec.h"
 #include "intercept/rewrite.h"
 #include "intercept/run.h"
 #include "intercept/signal.h"
@@ -29,6 +30,8 @@ struct dfi_thread *dfi_start(int run_fd, const char *text, size_t size, long *er
     if (self == NULL)
         return NULL;
     self->process->hidden[self->process->hidden_count++] = run_fd;
+    if (dfi_loader_fd >= 0)
+        self->process->hidden[self->process->hidden_count++] = dfi_loader_fd;
     *error = dfi_signals_begin(self->process);
     if (*error == 0) {
         const char *config = (const char *)dfi_run + dfi_run->config_offset;

@@ -21,15 +21,25 @@ void dfi_text_add(struct dfi_text *text, const char *part)
     dfi_text_add_size(text, part, strlen(part));
 }
 
-void dfi_text_add_number(struct dfi_text *text, unsigned long number)
+static void add_number(struct dfi_text *text, unsigned long number, unsigned base)
 {
     char digits[24];
     size_t at = sizeof digits;
     do {
-        digits[--at] = (char)('0' + number % 10);
-        number /= 10;
+        digits[--at] = "0123456789abcdef"[number % base];
+        number /= base;
     } while (number != 0);
     dfi_text_add_size(text, digits + at, sizeof digits - at);
+}
+
+void dfi_text_add_number(struct dfi_text *text, unsigned long number)
+{
+    add_number(text, number, 10);
+}
+
+void dfi_text_add_hex(struct dfi_text *text, unsigned long number)
+{
+    add_number(text, number, 16);
 }
 
 unsigned long dfi_text_number(const char **at)

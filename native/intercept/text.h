@@ -19,6 +19,7 @@ struct dfi_text {
 void dfi_text_add(struct dfi_text *text, const char *part);
 void dfi_text_add_size(struct dfi_text *text, const char *part, size_t size);
 void dfi_text_add_number(struct dfi_text *text, unsigned long number);
+void dfi_text_add_hex(struct dfi_text *text, unsigned long number);
 
 /* The number at *at, which is moved behind it and one more character. */
 unsigned long dfi_text_number(const char **at);

@@ -83,7 +83,7 @@ enum dfi_proc dfi_proc_look(struct dfi_files *files, const char *path, int *fd, 
     if ((*rest = behind(text, "/cwd")))
         return files->cwd.ours ? DFI_PROC_CWD : DFI_PROC_NONE;
     if ((*rest = behind(text, "/exe")))
-        return dfi_process()->exe[0] ? DFI_PROC_EXE : DFI_PROC_NONE;
+        return dfi_process()->exe ? DFI_PROC_EXE : DFI_PROC_NONE;
     return DFI_PROC_NONE;
 }
 
@@ -169,6 +169,11 @@ bool dfi_proc_other(const struct dfi_files *files, const char *path, char out[PA
     return true;
 }
 
+void dfi_proc_exe(char out[PATH_MAX])
+{
+    dfi_shown_name(0, dfi_process()->exe, out);
+}
+
 static long copy(char out[PATH_MAX], const char *text)
 {
     size_t len = strnlen(text, PATH_MAX - 1);
@@ -191,7 +196,8 @@ long dfi_proc_readlink(struct dfi_files *files, enum dfi_proc what, int fd, char
         ret = dfi_cwd_join(files, "", out);
         return ret < 0 ? ret : copy(out, out);
     case DFI_PROC_EXE:
-        return copy(out, dfi_process()->exe);
+        dfi_proc_exe(out);
+        return (long)strlen(out);
     default:
         return -EINVAL;
     }

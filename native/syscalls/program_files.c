@@ -112,7 +112,7 @@ static int take(struct dfi_files *files, struct program *p)
         p->flags |= AT_EMPTY_PATH;
         return 0;
     case DFI_PROC_EXE:
-        strcpy(p->path, dfi_process()->exe);
+        dfi_proc_exe(p->path);
         return 0;
     case DFI_PROC_CWD:
         strcpy(text, rest);
@@ -194,20 +194,33 @@ static long ask(struct dfi_record *record, const struct program *p, bool *virtua
     return ret;
 }
 
-void dfi_files_name(struct dfi_process *process)
+static bool make_absolute(struct dfi_files *files, char path[PATH_MAX])
 {
-    char path[PATH_MAX], text[PATH_MAX];
-    struct df_scan scan;
+    char text[PATH_MAX];
     ssize_t len;
 
-    strcpy(path, process->exe);
-    if (path[0] != '/' && dfi_cwd_join(process->files, path, path) != 1) {
-        len = df_walk_directory_name(AT_FDCWD, text);
-        if (len < 0 || df_walk_join(path, text, (size_t)len, path) < 0)
-            return;
-    }
-    if (df_scan(path, text, &scan) == 0 && !scan.up)
-        memmove(process->exe, scan.text, scan.len + 1);
+    if (path[0] == '/' || dfi_cwd_join(files, path, path) == 1)
+        return true;
+    len = df_walk_directory_name(AT_FDCWD, text);
+    return len >= 0 && df_walk_join(path, text, (size_t)len, path) >= 0;
+}
+
+void dfi_files_name(struct dfi_process *process, const char *path)
+{
+    char text[PATH_MAX], scanned[PATH_MAX];
+    const char *name = text;
+    struct df_scan scan;
+    struct dfi_exe *exe;
+
+    strcpy(text, path);
+    if (!make_absolute(process->files, text))
+        return;
+    if (df_scan(text, scanned, &scan) == 0 && !scan.up)
+        name = scan.text;
+    exe = dfi_alloc(sizeof(*exe) + strlen(name) + 1);
+    if (exe)
+        strcpy(exe->name, name);
+    process->exe = exe;
 }
 
 int dfi_files_program(int dirfd, const char *path, int flags, bool *virtual)

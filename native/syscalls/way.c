@@ -79,7 +79,7 @@ static int take_other(struct dfi_way *way, struct dfi_leg *leg)
 static int take_proc(struct dfi_way *way, struct dfi_leg *leg)
 {
     struct dfi_files *files = way->record.files;
-    const char *rest, *exe = dfi_process()->exe;
+    const char *rest;
     char text[PATH_MAX];
     int fd;
 
@@ -92,7 +92,8 @@ static int take_proc(struct dfi_way *way, struct dfi_leg *leg)
         leg->changed = true;
         return dfi_cwd_join(files, text, leg->text) < 0 ? -ENOENT : 0;
     case DFI_PROC_EXE:
-        return begin_at(leg, exe, strlen(exe), rest);
+        dfi_proc_exe(text);
+        return begin_at(leg, text, strlen(text), rest);
     default:
         return take_other(way, leg);
     }

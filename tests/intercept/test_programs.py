@@ -1,5 +1,7 @@
 """Whole programs: the same output and the same status inside as without us, and none escapes."""
 
+import os
+import shutil
 import sys
 
 import pytest
@@ -82,3 +84,23 @@ def test_writable_code_may_be_refused(plain, inside):
 def test_every_program_by_every_way(plain, inside, name, flags):
     wanted = plain("/bin/sh", "-c", SCRIPTS[name])
     assert inside("/bin/sh", "-c", SCRIPTS[name], flags=flags).seen() == wanted.seen()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="chroot needs root")
+def test_a_program_in_a_chroot_without_proc_starts_others(inside, compiled, tmp_path):
+    jail = tmp_path / "jail"
+    jail.mkdir()
+    shutil.copy(compiled("again", "-static"), jail / "again")
+    found = inside("chroot", jail, "/again")
+    assert (found.status, found.out) == (0, b"1\n2\n3\n4\n/again\n")
+
+
+def test_a_program_is_shown_by_the_name_that_its_file_has_now(plain, inside):
+    script = r"""
+    cp "$(command -v perl)" one; ln -s one link
+    ./link -e 'for (1, 2) { my $n = readlink("/proc/self/exe"); $n =~ s!.*/!!; print "$n\n";
+        rename "one", "two" }'
+    """
+    wanted = plain("/bin/sh", "-c", script)
+    assert wanted.out == b"one\ntwo\n"
+    assert inside("/bin/sh", "-c", script).seen() == wanted.seen()
