@@ -12,19 +12,19 @@
 #define CHUNK     (256 * 1024ul)
 #define PAGE      4096ul
 
-#define PROT_RW   3    /* PROT_READ | PROT_WRITE */
-#define MAP_ANON  0x22 /* MAP_PRIVATE | MAP_ANONYMOUS */
+#define PROT_RW   3       /* PROT_READ | PROT_WRITE */
+#define MAP_ANON  0x24022 /* PRIVATE | ANONYMOUS | NORESERVE | STACK: one mapping with the stack */
 
 struct block {
     size_t size; /* of the block with this header */
     struct block *next;
 };
 
-struct dfi_lock dfi_alloc_lock;
+struct dfi_lock dfi_alloc_lock DFI_HOT;
 
-static struct block *free_blocks[CLASS_MAX + 1]; /* all under dfi_alloc_lock */
-static char *chunk;
-static size_t chunk_left;
+static struct block *free_blocks[CLASS_MAX + 1] DFI_HOT; /* all under dfi_alloc_lock */
+static char *chunk DFI_HOT;
+static size_t chunk_left DFI_HOT;
 
 static void *map(size_t size)
 {

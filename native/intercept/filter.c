@@ -17,7 +17,7 @@
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern const char etext[] __attribute__((visibility("hidden")));
 
-bool dfi_filtered;
+bool dfi_filtered DFI_HOT;
 
 bool dfi_dispatch_supported(void)
 {

@@ -155,6 +155,10 @@ size_t dfi_copy_some(void *to, const void *from, size_t size);
 /* Length of a string copied with its NUL; -EFAULT; -ENAMETOOLONG when it does not fit. */
 long dfi_copy_path(char *to, const char *program, size_t size);
 
+/* A variable that is written to at every start: it lies with the initialised ones, on the page that
+ * the kernel has written to already. A page of its own would cost 2 microseconds. */
+#define DFI_HOT __attribute__((section(".data.hot")))
+
 /* ---- memory of the core: alloc.c. Of the process: shared by its threads. ---- */
 
 /* Zeroed, aligned to 16 bytes; NULL when the kernel has none. Safe in every thread. */
@@ -195,7 +199,7 @@ struct dfi_exe {
 struct dfi_process {
     int pid;
     int threads;                /* sharing this object; under thread.c's lock */
-    struct dfi_action *actions; /* by signal, as the program set them */
+    struct dfi_action *actions; /* by signal, as the program set them: behind this, in one block */
     struct dfi_files *files;    /* made, copied and ended by dfi_files_*() below */
     int hidden[DFI_HIDDEN_MAX]; /* descriptors that are ours: the program's calls get EBADF */
     int hidden_count;

@@ -22,13 +22,19 @@ struct range {
 };
 
 static struct range ranges[RANGES]; /* the latest, in turn */
-static unsigned ranges_next;
-static uintptr_t unknown; /* the last address that was looked for in vain */
+static unsigned ranges_next DFI_HOT;
+static uintptr_t unknown DFI_HOT; /* the last address that was looked for in vain */
+
+/* Those that were never written to lie on pages that nobody has touched. */
+static unsigned count_ranges(void)
+{
+    return ranges_next < RANGES ? ranges_next : RANGES;
+}
 
 /* What lay there before is gone. */
 static void forget(uintptr_t start, uintptr_t end)
 {
-    for (unsigned i = 0; i < RANGES; i++) {
+    for (unsigned i = 0; i < count_ranges(); i++) {
         if (ranges[i].start < end && ranges[i].end > start)
             ranges[i] = (struct range){0};
     }
@@ -130,7 +136,7 @@ static void look(uintptr_t at)
 
 static const struct range *find(uintptr_t at)
 {
-    for (unsigned i = 0; i < RANGES; i++) {
+    for (unsigned i = 0; i < count_ranges(); i++) {
         if (at >= ranges[i].start && at < ranges[i].end)
             return &ranges[i];
     }

@@ -58,18 +58,19 @@ struct arena {
     size_t used;
 };
 
-struct dfi_lock dfi_rewrite_lock;
-bool dfi_rewrite_on;
+struct dfi_lock dfi_rewrite_lock DFI_HOT;
+bool dfi_rewrite_on DFI_HOT;
 
-static uintptr_t linker_start, linker_end; /* written before the program's first instruction */
+/* Written before the program's first instruction. */
+static uintptr_t linker_start DFI_HOT, linker_end DFI_HOT;
 
 /* One behind the other in memory, so that a short program's few sites take one page, and chained
  * by the hash of their address. All under dfi_rewrite_lock. */
 static struct site sites[SITES];
-static unsigned short chains[CHAINS]; /* 0: none; else 1 + index in sites */
-static unsigned sites_used;
+static unsigned short chains[CHAINS] DFI_HOT; /* 0: none; else 1 + index in sites */
+static unsigned sites_used DFI_HOT;
 static struct arena arenas[ARENAS];
-static unsigned arenas_used;
+static unsigned arenas_used DFI_HOT;
 
 static struct site *find_site(uintptr_t at)
 {

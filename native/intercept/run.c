@@ -11,7 +11,7 @@
 #define PROT_RW    3 /* PROT_READ | PROT_WRITE */
 #define MAP_SHARED 1
 
-struct dfi_run *dfi_run;
+struct dfi_run *dfi_run DFI_HOT;
 int dfi_run_fd = -1;
 int dfi_run_socket = -1;
 

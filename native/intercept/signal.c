@@ -14,7 +14,7 @@
 #define ALL  ~DFI_NEVER_BLOCKED
 #define SYNC (DFI_BIT(SIGSEGV) | DFI_BIT(SIGBUS)) /* faults of dfi_copy_some */
 
-struct dfi_lock dfi_action_lock;
+struct dfi_lock dfi_action_lock DFI_HOT;
 
 unsigned long dfi_signals_block(void)
 {

@@ -46,9 +46,9 @@ struct memory {
     int running; /* 0 when the thread has ended */
 } __attribute__((aligned(16)));
 
-struct dfi_lock dfi_thread_lock;
+struct dfi_lock dfi_thread_lock DFI_HOT;
 
-static struct dfi_thread *threads; /* all that have memory, under dfi_thread_lock */
+static struct dfi_thread *threads DFI_HOT; /* all that have memory, under dfi_thread_lock */
 
 static struct memory *memory_of(struct dfi_thread *thread)
 {
@@ -136,14 +136,11 @@ long dfi_thread_arm(void)
 
 struct dfi_process *dfi_process_new(void)
 {
-    struct dfi_process *process = dfi_alloc(sizeof *process);
-    struct dfi_action *actions = dfi_alloc(DFI_SIGNALS * sizeof *actions);
-    if (process == NULL || actions == NULL) {
-        dfi_free(process);
-        dfi_free(actions);
+    struct dfi_action *actions;
+    struct dfi_process *process = dfi_alloc(sizeof *process + DFI_SIGNALS * sizeof *actions);
+    if (process == NULL)
         return NULL;
-    }
-    process->actions = actions;
+    process->actions = (struct dfi_action *)(process + 1);
     process->pid = (int)dfi_kernel(__NR_getpid);
     process->threads = 1;
     return process;
@@ -171,6 +168,5 @@ void dfi_process_free(struct dfi_process *process)
 {
     if (process->files != NULL)
         dfi_files_free(process->files);
-    dfi_free(process->actions);
     dfi_free(process);
 }

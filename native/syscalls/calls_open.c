@@ -58,7 +58,7 @@ static long install(struct dfi_way *way, int flags)
 
     keep_name(way, handle, flags);
     dfi_shadow_opened(files, handle, flags & O_TRUNC);
-    fd = dfi_shadow_open(files, handle, flags);
+    fd = dfi_fd_room(files) ? dfi_shadow_open(files, handle, flags) : -ENOMEM;
     if (fd >= DFI_FD_MAX) {
         dfi_kernel(__NR_close, fd);
         fd = -EMFILE;

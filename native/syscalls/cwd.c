@@ -135,6 +135,16 @@ static long ask(struct dfi_files *files)
     return 0;
 }
 
+void dfi_cwd_copy(struct dfi_cwd *to, struct dfi_cwd *from)
+{
+    dfi_lock(&from->lock);
+    to->ours = from->ours;
+    to->moved = from->moved;
+    to->len = from->len;
+    memcpy(to->path, from->path, (size_t)from->len + 1);
+    dfi_unlock(&from->lock);
+}
+
 void dfi_cwd_changed(struct dfi_files *files)
 {
     if (!files->shared) /* a run without mounts */

@@ -30,6 +30,9 @@ long dfi_cwd_set(struct dfi_files *files, const char *path, size_t len);
 /* The kernel has changed it: where to, is asked. */
 void dfi_cwd_changed(struct dfi_files *files);
 
+/* For a child that shares our memory. */
+void dfi_cwd_copy(struct dfi_cwd *to, struct dfi_cwd *from);
+
 /* Names of a mount have changed, absolute paths: the shadows follow. */
 void dfi_cwd_renamed(struct dfi_files *files, const char *from, const char *to, unsigned flags);
 void dfi_cwd_removed(struct dfi_files *files, const char *path);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "core/call.h"
 #include "core/fd.h"
@@ -26,15 +27,44 @@ static struct df_trip trip_of(struct dfi_files *files)
     return (struct df_trip){.link = &files->link, .caller = &files->caller};
 }
 
+#define MAP_SIZE  (DFI_FD_MAX * sizeof(uint64_t))
+#define USES_SIZE (DF_OFD_COUNT * sizeof(uint32_t))
+#define TOLD_SIZE (DFI_FD_MAX / 8)
+#define ALL_SIZE  (MAP_SIZE + USES_SIZE + TOLD_SIZE)
+
+/* Zero pages, which cost nothing until they are touched. Most processes have no file of a mount. */
+bool dfi_fd_room(struct dfi_files *files)
+{
+    _Atomic uint64_t *none = NULL;
+    long at;
+
+    if (__atomic_load_n(&files->map, __ATOMIC_ACQUIRE))
+        return true;
+    at = dfi_kernel(__NR_mmap, 0, ALL_SIZE, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at < 0 && at > -4096)
+        return false;
+    if (!__atomic_compare_exchange_n(&files->map, &none, (_Atomic uint64_t *)at, false,
+                                     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        dfi_kernel(__NR_munmap, at, ALL_SIZE); /* another thread has been faster */
+    return true;
+}
+
+void dfi_fd_free(struct dfi_files *files)
+{
+    if (files->map)
+        dfi_kernel(__NR_munmap, files->map, ALL_SIZE);
+}
+
 void dfi_fd_hold(struct dfi_files *files, uint64_t handle)
 {
-    atomic_fetch_add(&files->uses[df_handle_index(handle)], 1);
+    atomic_fetch_add(&dfi_uses(files)[df_handle_index(handle)], 1);
 }
 
 /* The file is closed by close(2), of which FLUSH is part; by munmap(2) it is only dropped. */
 long dfi_fd_drop(struct dfi_files *files, uint64_t handle, bool flush)
 {
-    bool last = atomic_fetch_sub(&files->uses[df_handle_index(handle)], 1) == 1;
+    bool last = atomic_fetch_sub(&dfi_uses(files)[df_handle_index(handle)], 1) == 1;
     const struct df_ofd *ofd = dfi_ofd(files, handle);
     struct df_trip trip = trip_of(files);
     long ret = 0;
@@ -226,10 +256,12 @@ void dfi_fd_adopt(struct dfi_files *files, int fd)
     struct df_ofd *ofd;
     uint64_t handle;
 
-    if (fd < 0 || fd >= DFI_FD_MAX || !(handle = dfi_shadow_handle(files, fd)))
+    if (fd < 0 || fd >= DFI_FD_MAX || !(handle = dfi_shadow_handle(files, fd)) ||
+        !dfi_fd_room(files))
         return;
     if ((ofd = dfi_ofd(files, handle)))
         dfi_linger_never(ofd);
-    if (atomic_load(&files->uses[df_handle_index(handle)]) > 0 || df_trip_adopt(&trip, handle) == 0)
+    if (atomic_load(&dfi_uses(files)[df_handle_index(handle)]) > 0 ||
+        df_trip_adopt(&trip, handle) == 0)
         dfi_fd_enter(files, fd, handle);
 }

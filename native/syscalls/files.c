@@ -27,26 +27,12 @@
 #include "syscalls/shadow.h"
 #include "syscalls/table.h"
 
-#define MAP_SIZE  (DFI_FD_MAX * sizeof(uint64_t))
-#define USES_SIZE (DF_OFD_COUNT * sizeof(uint32_t))
-#define TOLD_SIZE (DFI_FD_MAX / 8)
-#define ALL_SIZE  (MAP_SIZE + USES_SIZE + TOLD_SIZE)
-
 static struct df_trip trip_of(struct dfi_files *files)
 {
     return (struct df_trip){.link = &files->link, .caller = &files->caller};
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
-
-/* Zero pages, which cost nothing until they are touched. */
-static void *new_pages(size_t size)
-{
-    long at = dfi_kernel(__NR_mmap, 0, size, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-    return at < 0 && at > -4096 ? NULL : (void *)at;
-}
 
 void dfi_files_free(struct dfi_files *files)
 {
@@ -58,26 +44,9 @@ void dfi_files_free(struct dfi_files *files)
         trip = trip_of(files);
         df_trip_unfork(&trip, files->link.client);
     }
-    if (files->map)
-        dfi_kernel(__NR_munmap, files->map, ALL_SIZE);
+    dfi_fd_free(files);
     dfi_maps_free(files->maps);
     dfi_free(files);
-}
-
-static struct dfi_files *new_files(void)
-{
-    struct dfi_files *files = dfi_alloc(sizeof(*files));
-
-    if (!files)
-        return NULL;
-    files->map = new_pages(ALL_SIZE);
-    if (!files->map) {
-        dfi_free(files);
-        return NULL;
-    }
-    files->uses = (_Atomic uint32_t *)(files->map + DFI_FD_MAX);
-    files->told = (_Atomic uint64_t *)(files->uses + DF_OFD_COUNT);
-    return files;
 }
 
 /* ---- start ----------------------------------------------------------------------------------- */
@@ -247,6 +216,8 @@ static long begin_again(struct dfi_process *process, const char *text, size_t si
         return ret;
     dfi_held_forget(files);
     keep = dfi_text_number(&text);
+    if (keep != KEEP_NONE && !dfi_fd_room(files))
+        return -ENOMEM;
     while (keep == KEEP_LIST && text < end) {
         int fd = (int)dfi_text_number(&text);
 
@@ -300,15 +271,15 @@ static long begin(struct dfi_process *process, const char *config, size_t size, 
 int dfi_files_begin(struct dfi_process *process, const char *config, size_t size, const char *text,
                     size_t text_size)
 {
-    process->files = new_files();
+    process->files = dfi_alloc(sizeof(*process->files));
     return process->files ? (int)begin(process, config, size, text, text_size) : -ENOMEM;
 }
 
 /* ---- children -------------------------------------------------------------------------------- */
 
 /* Of the fork under way, under its locks. */
-static uint32_t unborn;    /* client id of the child */
-static bool among_threads; /* others may be opening and closing files meanwhile */
+static uint32_t unborn DFI_HOT;    /* client id of the child */
+static bool among_threads DFI_HOT; /* others may be opening and closing files meanwhile */
 
 static bool has_files(const struct dfi_files *files)
 {
@@ -442,8 +413,8 @@ static void count_uses(struct dfi_files *files)
     int top = atomic_load(&files->top);
 
     for (uint32_t i = 0; i < indexes && i < DF_OFD_COUNT; i++)
-        if (atomic_load_explicit(&files->uses[i], memory_order_relaxed) != 0)
-            atomic_store_explicit(&files->uses[i], 0, memory_order_relaxed);
+        if (atomic_load_explicit(&dfi_uses(files)[i], memory_order_relaxed) != 0)
+            atomic_store_explicit(&dfi_uses(files)[i], 0, memory_order_relaxed);
     for (int fd = 0; fd < top; fd++)
         if (files->map[fd])
             dfi_fd_hold(files, files->map[fd]);
@@ -457,7 +428,8 @@ static void settle_files(struct dfi_files *files)
 {
     if (!among_threads || !files->link.segment || !files->link.client)
         return;
-    count_uses(files);
+    if (files->map)
+        count_uses(files);
     keep_files(files);
 }
 
@@ -479,27 +451,30 @@ void dfi_files_born(struct dfi_process *process)
 
 struct dfi_files *dfi_files_copy(struct dfi_files *files)
 {
-    struct dfi_files *copy = new_files();
+    struct dfi_files *copy = dfi_alloc(sizeof(*copy));
     uint32_t client;
     int top;
 
     if (!copy)
         return NULL;
     top = atomic_load(&files->top);
+    if (top > 0 && !dfi_fd_room(copy)) {
+        dfi_free(copy);
+        return NULL;
+    }
     copy->entry = files->entry;
     copy->shared = files->shared;
     memcpy(copy->shadow, files->shadow, sizeof(copy->shadow));
     copy->shadow_len = files->shadow_len;
     copy->top = top;
-    copy->cwd = files->cwd;
-    copy->cwd.lock = (struct dfi_lock){0};
+    dfi_cwd_copy(&copy->cwd, &files->cwd);
     copy->lender = files->lender ? files->lender : files;
     copy->hold.limit = files->hold.limit;
     dfi_linger_shared(files);
     for (int fd = 0; fd < top; fd++) {
         copy->map[fd] = files->map[fd];
         if (copy->map[fd])
-            copy->uses[df_handle_index(copy->map[fd])]++;
+            dfi_uses(copy)[df_handle_index(copy->map[fd])]++;
     }
     client = announce_child(files);
     copy->link = files->link;

@@ -75,20 +75,19 @@ struct dfi_files {
     char shadow[96]; /* directory of the job's shadow files; no trailing slash */
     uint32_t shadow_len;
     struct df_caller caller; /* identity.c */
-    _Atomic uint64_t *map;   /* [DFI_FD_MAX], by descriptor: handle of the file; 0: the kernel's */
+    _Atomic uint64_t *map;   /* [DFI_FD_MAX], by descriptor: handle of the file; 0: the kernel's.
+                                NULL before the first file, and then top is 0 */
     _Atomic int top;         /* map is 0 from here on */
-    _Atomic uint32_t *uses;  /* [DF_OFD_COUNT], by index: descriptors and mappings of the process */
-    _Atomic uint64_t *told;  /* [DFI_FD_MAX / 64], a bit by descriptor: listing.c */
-    bool tells;              /* one of them was ever set */
+    bool tells;              /* a bit of dfi_told() was ever set */
     struct dfi_lingering linger;
-    struct dfi_cwd cwd;
     struct dfi_maps *maps; /* map.h; NULL: no shared mapping yet */
     struct dfi_lock maps_lock;
     struct dfi_hold hold;
     struct dfi_files *lender; /* of a child that shares our memory: whose mappings these are */
     _Atomic uint64_t known[DFI_KNOWN]; /* way.c: real directories that are there */
-    bool sent;   /* descriptors of files were sent to other processes: calls_socket.c */
-    bool unborn; /* of a child that shares our memory and has not yet run */
+    bool sent;          /* descriptors of files were sent to other processes: calls_socket.c */
+    bool unborn;        /* of a child that shares our memory and has not yet run */
+    struct dfi_cwd cwd; /* last: most of it is never touched */
 };
 
 /* No other thread makes or closes descriptors. */
@@ -102,9 +101,21 @@ static inline bool dfi_is_alone(void)
 /* The handle of a descriptor, or 0: the kernel's. */
 static inline uint64_t dfi_file_of(const struct dfi_files *files, long fd)
 {
-    if ((unsigned long)fd >= DFI_FD_MAX)
+    if ((unsigned long)fd >= (unsigned)atomic_load_explicit(&files->top, memory_order_acquire))
         return 0;
     return atomic_load_explicit(&files->map[fd], memory_order_acquire);
+}
+
+/* [DF_OFD_COUNT], by index: descriptors and mappings of the process. Where there is a map. */
+static inline _Atomic uint32_t *dfi_uses(const struct dfi_files *files)
+{
+    return (_Atomic uint32_t *)(files->map + DFI_FD_MAX);
+}
+
+/* [DFI_FD_MAX / 64], a bit by descriptor: listing.c. Where there is a map. */
+static inline _Atomic uint64_t *dfi_told(const struct dfi_files *files)
+{
+    return (_Atomic uint64_t *)(dfi_uses(files) + DF_OFD_COUNT);
 }
 
 /* The same for the descriptor in a call's argument, of which the kernel takes 32 bits. */
@@ -120,6 +131,11 @@ static inline struct df_ofd *dfi_ofd(const struct dfi_files *files, uint64_t han
 }
 
 /* ---- descriptors: fd.c ---- */
+
+/* Memory for what is known of descriptors, before the first file is entered. False: there is none.
+ */
+bool dfi_fd_room(struct dfi_files *files);
+void dfi_fd_free(struct dfi_files *files);
 
 /* The descriptor is one more of this process for the file; what it was before must be 0. */
 void dfi_fd_enter(struct dfi_files *files, int fd, uint64_t handle);

@@ -43,7 +43,7 @@ static bool may_linger(const struct dfi_files *files, int fd, const struct df_of
                        uint64_t handle)
 {
     return __atomic_load_n(&ofd->door[1], __ATOMIC_RELAXED) >> 1 == (uint64_t)fd + 1 &&
-           files->uses[df_handle_index(handle)] == 1 && files->linger.used >= fd &&
+           dfi_uses(files)[df_handle_index(handle)] == 1 && files->linger.used >= fd &&
            !(files->linger.locked & bit_of(ofd)) && dfi_is_alone();
 }
 

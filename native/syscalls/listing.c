@@ -151,7 +151,7 @@ static bool is_parent(const struct stat *directory)
 
 static bool was_told(struct dfi_files *files, int fd)
 {
-    return (files->told[fd / 64] >> fd % 64 & 1) != 0;
+    return (dfi_told(files)[fd / 64] >> fd % 64 & 1) != 0;
 }
 
 long dfi_listing_next(struct dfi_files *files, int fd, long got, unsigned long program, size_t size)
@@ -163,16 +163,20 @@ long dfi_listing_next(struct dfi_files *files, int fd, long got, unsigned long p
         return got;
     if (got > 0) {
         if (files->tells && was_told(files, fd))
-            atomic_fetch_and(&files->told[fd / 64], ~(UINT64_C(1) << fd % 64));
+            atomic_fetch_and(&dfi_told(files)[fd / 64], ~(UINT64_C(1) << fd % 64));
         return got;
     }
     find_parents();
-    if (dfi_kernel(__NR_fstat, fd, &st) < 0 || !is_parent(&st) || was_told(files, fd))
+    if (dfi_kernel(__NR_fstat, fd, &st) < 0 || !is_parent(&st))
+        return 0;
+    if (!dfi_fd_room(files))
+        return -ENOMEM;
+    if (was_told(files, fd))
         return 0;
     more = add_all(fd, &st, program, size);
     if (more > 0) {
         files->tells = true;
-        atomic_fetch_or(&files->told[fd / 64], UINT64_C(1) << fd % 64);
+        atomic_fetch_or(&dfi_told(files)[fd / 64], UINT64_C(1) << fd % 64);
     }
     return more;
 }

@@ -106,7 +106,7 @@ void df_mount_await_verdict(int id)
 }
 
 /* Every record has its caller. */
-_Atomic(const struct df_caller *) df_caller_process;
+_Atomic(const struct df_caller *) df_caller_process DFI_HOT;
 
 /* ---- call.h -------------------------------------------------------------------------------- */
 

@@ -13,27 +13,40 @@
 #include "intercept/intercept.h"
 #include "syscalls/remote.h"
 
-static struct dfi_lock lock; /* of one refresh */
-static struct df_mount mounts[DF_MOUNT_COUNT];
-static struct df_table_entry entries[DF_MOUNT_COUNT];
-static char points[DF_MOUNT_COUNT][PATH_MAX];
-static _Atomic uint32_t seen; /* segment->mounts_changed of the copy, + 1; 0: there is none */
-static _Atomic int count;     /* places in use; none behind it */
+static struct dfi_lock lock DFI_HOT; /* of one refresh */
+static struct { /* the first places, which most programs use alone, lie on one page */
+    struct df_table_entry entries[DF_MOUNT_COUNT];
+    struct df_mount mounts[DF_MOUNT_COUNT];
+} table;
+/* segment->mounts_changed of the copy, + 1; 0: there is none. */
+static _Atomic uint32_t seen DFI_HOT;
+static _Atomic int count DFI_HOT; /* places in use; none behind it */
+
+/* In memory that stays: calls under way may look at it. */
+static char *copy_point(const struct df_table_entry *former, const struct df_shared_mount *from)
+{
+    bool fits = former->point && former->point_len >= from->point_len;
+    char *point = fits ? (char *)former->point : dfi_alloc((size_t)from->point_len + 1);
+
+    return point ? memcpy(point, from->point, (size_t)from->point_len + 1) : NULL;
+}
 
 static void copy_mount(int i, const struct df_shared_mount *from, int32_t id)
 {
-    struct df_mount *to = &mounts[i];
+    struct df_mount *to = &table.mounts[i];
+    char *point;
 
     atomic_store(&to->live, 0);
-    memcpy(points[i], from->point, from->point_len + 1);
+    if (!(point = copy_point(&table.entries[i], from)))
+        return;
     to->id = id;
     to->flags = from->flags & DF_SHARED_READONLY ? DF_ATTACH_READONLY : 0;
     to->dev = from->dev;
     to->point_len = from->point_len;
-    to->point = points[i];
+    to->point = point;
     atomic_store(&to->plain_stat, false);
     atomic_store(&to->fs, &dfi_remote);
-    entries[i] = (struct df_table_entry){points[i], from->point_len, id, to};
+    table.entries[i] = (struct df_table_entry){point, from->point_len, id, to};
     atomic_store(&to->live, id);
 }
 
@@ -47,10 +60,11 @@ static void copy(const struct df_segment *segment)
     for (int i = 0; i < DF_MOUNT_COUNT && (i < filled || i < before); i++) {
         int32_t id = atomic_load_explicit(&from[i].live, memory_order_acquire);
 
-        if (id > 0 && id != atomic_load(&mounts[i].live) && from[i].point_len < PATH_MAX)
+        if (id > 0 && (i >= before || id != atomic_load(&table.mounts[i].live)) &&
+            from[i].point_len < PATH_MAX)
             copy_mount(i, &from[i], id);
-        else if (id == 0)
-            atomic_store(&mounts[i].live, 0);
+        else if (id == 0 && i < before)
+            atomic_store(&table.mounts[i].live, 0);
         if (id > 0)
             used = i + 1;
     }
@@ -85,7 +99,7 @@ void dfi_table_unlock(void)
 
 static bool live(int i)
 {
-    return atomic_load_explicit(&mounts[i].live, memory_order_acquire) != 0;
+    return atomic_load_explicit(&table.mounts[i].live, memory_order_acquire) != 0;
 }
 
 uint32_t dfi_table_version(void)
@@ -100,7 +114,7 @@ int dfi_table_places(void)
 
 const char *dfi_table_point(int i)
 {
-    return live(i) ? points[i] : NULL;
+    return live(i) ? table.entries[i].point : NULL;
 }
 
 struct df_mount *dfi_table_mount(int32_t id)
@@ -108,8 +122,8 @@ struct df_mount *dfi_table_mount(int32_t id)
     int used = atomic_load_explicit(&count, memory_order_acquire);
 
     for (int i = 0; i < used; i++)
-        if (atomic_load_explicit(&mounts[i].live, memory_order_acquire) == id)
-            return &mounts[i];
+        if (atomic_load_explicit(&table.mounts[i].live, memory_order_acquire) == id)
+            return &table.mounts[i];
     return NULL;
 }
 
@@ -127,7 +141,8 @@ bool dfi_table_is_foreign(const char *path)
     if (*name == '/' || *name == '.')
         return false;
     for (int i = 0; i < used; i++)
-        if (live(i) && entries[i].point_len > len && begins_with(entries[i].point, name, len))
+        if (live(i) && table.entries[i].point_len > len &&
+            begins_with(table.entries[i].point, name, len))
             return false;
     for (; *end != '\0'; end++)
         if (end[0] == '/' && end[1] == '.' && end[2] == '.')
@@ -141,9 +156,9 @@ bool dfi_table_is_last(const char *name)
     size_t len = strlen(name);
 
     for (int i = 0; i < used; i++) {
-        const char *end = entries[i].point + entries[i].point_len;
+        const char *end = table.entries[i].point + table.entries[i].point_len;
 
-        if (live(i) && entries[i].point_len > len && end[-(long)len - 1] == '/' &&
+        if (live(i) && table.entries[i].point_len > len && end[-(long)len - 1] == '/' &&
             memcmp(end - len, name, len) == 0)
             return true;
     }
@@ -163,7 +178,7 @@ const struct df_table_entry *df_table_lookup(const char *path, size_t len)
     const struct df_table_entry *best = NULL;
 
     for (int i = 0; i < used; i++) {
-        const struct df_table_entry *e = &entries[i];
+        const struct df_table_entry *e = &table.entries[i];
 
         if (!live(i) || e->point_len > len || (best && e->point_len <= best->point_len))
             continue;
@@ -195,7 +210,7 @@ bool df_table_may_begin(const char *component, size_t len)
     int used = atomic_load_explicit(&count, memory_order_acquire);
 
     for (int i = 0; i < used; i++)
-        if (live(i) && has_component(entries[i].point, component, len))
+        if (live(i) && has_component(table.entries[i].point, component, len))
             return true;
     return false;
 }
@@ -207,8 +222,8 @@ bool df_table_below(const char *path, size_t len)
     if (len == 1) /* "/" */
         len = 0;
     for (int i = 0; i < used; i++)
-        if (live(i) && entries[i].point_len > len && entries[i].point[len] == '/' &&
-            memcmp(entries[i].point, path, len) == 0)
+        if (live(i) && table.entries[i].point_len > len && table.entries[i].point[len] == '/' &&
+            memcmp(table.entries[i].point, path, len) == 0)
             return true;
     return false;
 }
