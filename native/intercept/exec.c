@@ -36,9 +36,10 @@ struct kernel_stat { /* struct stat of asm/stat.h, as newfstatat fills it */
 /* One execution: what was asked, and what it became on the way through scripts. */
 struct order {
     const struct dfi_exec *asked;
-    int fd;      /* of the image; -1: none */
-    char *path;  /* PATH_MAX: for AT_EXECFN, and of a script for its interpreter */
-    char **head; /* words of interpreters that come before argv; argv[0] is dropped then */
+    int fd;             /* of the image; -1: none */
+    int interpreter_fd; /* of its interpreter's; < 0: none */
+    char *path;         /* PATH_MAX: for AT_EXECFN, and of a script for its interpreter */
+    char **head;        /* words of interpreters that come before argv; argv[0] is dropped then */
     size_t head_count;
     char *words; /* the memory of head's strings */
     size_t words_used;
@@ -46,7 +47,7 @@ struct order {
 };
 
 #define HEAD_WORDS (3 * SCRIPT_DEPTH)
-#define WORDS_SIZE (2 * PATH_MAX + SCRIPT_DEPTH * DFI_HEAD)
+#define WORDS_SIZE (2 * PATH_MAX + SCRIPT_DEPTH * DFI_LINE)
 
 int dfi_loader_fd = -1;
 bool dfi_loader_is_self = true;
@@ -80,50 +81,89 @@ void dfi_exec_free(struct dfi_thread *thread)
 
 /* ---- what is it ---- */
 
-static bool is_native_elf(const char *head)
+static const Elf64_Ehdr *elf_of(const struct dfi_head *head)
 {
-    const Elf64_Ehdr *elf = (const Elf64_Ehdr *)head;
+    return (const Elf64_Ehdr *)head->bytes;
+}
+
+static bool is_native_elf(const struct dfi_head *head)
+{
+    const Elf64_Ehdr *elf = elf_of(head);
     return elf->e_ident[EI_CLASS] == ELFCLASS64 && elf->e_ident[EI_DATA] == ELFDATA2LSB &&
            elf->e_machine == EM_X86_64 && (elf->e_type == ET_EXEC || elf->e_type == ET_DYN) &&
            elf->e_phentsize == sizeof(Elf64_Phdr);
 }
 
-static long read_interpreter(int fd, const Elf64_Phdr *segment, char *interpreter)
+/* A part of the file, if it lies in the head. */
+static const void *part_of(const struct dfi_head *head, unsigned long offset, size_t size)
 {
-    if (segment->p_filesz < 2 || segment->p_filesz > PATH_MAX)
+    bool there = offset <= head->size && size <= head->size - offset;
+    return there ? head->bytes + offset : NULL;
+}
+
+const Elf64_Phdr *dfi_image_segments(int fd, const struct dfi_head *head, void **memory)
+{
+    const Elf64_Ehdr *elf = elf_of(head);
+    size_t size = elf->e_phnum * sizeof(Elf64_Phdr);
+    const void *there = part_of(head, elf->e_phoff, size);
+    *memory = NULL;
+    if (elf->e_phnum == 0 || elf->e_phnum > DFI_SEGMENTS_MAX)
+        return NULL;
+    if (there != NULL && elf->e_phoff % sizeof(unsigned long) == 0)
+        return there;
+    *memory = dfi_alloc(size);
+    if (*memory == NULL || dfi_kernel(__NR_pread64, fd, *memory, size, elf->e_phoff) == (long)size)
+        return *memory;
+    dfi_free(*memory);
+    *memory = NULL;
+    return NULL;
+}
+
+static long read_interpreter(int fd, const struct dfi_head *head, const Elf64_Phdr *segment,
+                             char *interpreter)
+{
+    size_t size = segment->p_filesz;
+    if (size < 2 || size > PATH_MAX)
         return -ENOEXEC;
-    long size = dfi_kernel(__NR_pread64, fd, interpreter, segment->p_filesz, segment->p_offset);
-    bool whole = size == (long)segment->p_filesz && interpreter[size - 1] == '\0';
-    return whole ? 0 : -ENOEXEC;
+    const void *there = part_of(head, segment->p_offset, size);
+    if (there != NULL)
+        memcpy(interpreter, there, size);
+    else if (dfi_kernel(__NR_pread64, fd, interpreter, size, segment->p_offset) != (long)size)
+        return -ENOEXEC;
+    return interpreter[size - 1] == '\0' ? 0 : -ENOEXEC;
 }
 
 /* Finds PT_INTERP; no interpreter is an empty string. */
-static long find_interpreter(int fd, const Elf64_Ehdr *elf, char *interpreter)
+static long find_interpreter(int fd, const struct dfi_head *head, char *interpreter)
 {
-    Elf64_Phdr segments[DFI_SEGMENTS_MAX];
-    size_t size = elf->e_phnum * sizeof *segments;
+    void *memory;
+    const Elf64_Phdr *segments = dfi_image_segments(fd, head, &memory);
+    long result = segments == NULL ? -ENOEXEC : 0;
     interpreter[0] = '\0';
-    if (elf->e_phnum > DFI_SEGMENTS_MAX ||
-        dfi_kernel(__NR_pread64, fd, segments, size, elf->e_phoff) != (long)size)
-        return -ENOEXEC;
-    for (unsigned i = 0; i < elf->e_phnum; i++) {
-        if (segments[i].p_type == PT_INTERP)
-            return read_interpreter(fd, &segments[i], interpreter);
+    for (unsigned i = 0; result == 0 && i < elf_of(head)->e_phnum; i++) {
+        if (segments[i].p_type != PT_INTERP)
+            continue;
+        result = read_interpreter(fd, head, &segments[i], interpreter);
+        break;
     }
-    return 0;
+    dfi_free(memory);
+    return result;
 }
 
-enum dfi_image dfi_image_look(int fd, char *head, size_t size, char *interpreter)
+enum dfi_image dfi_image_look(int fd, struct dfi_head *head, char *interpreter)
 {
-    memset(head, 0, size);
-    long got = dfi_kernel(__NR_pread64, fd, head, size - 1, 0);
-    if (got >= 2 && head[0] == '#' && head[1] == '!')
+    char *bytes = head->bytes;
+    long got = dfi_kernel(__NR_pread64, fd, bytes, sizeof head->bytes, 0);
+    head->size = got < 0 ? 0 : (size_t)got;
+    if (got >= 2 && bytes[0] == '#' && bytes[1] == '!') {
+        bytes[got < DFI_LINE - 1 ? got : DFI_LINE - 1] = '\0';
         return DFI_IMAGE_SCRIPT;
-    if (got < (long)sizeof(Elf64_Ehdr) || memcmp(head, ELFMAG, SELFMAG) != 0)
+    }
+    if (got < (long)sizeof(Elf64_Ehdr) || memcmp(bytes, ELFMAG, SELFMAG) != 0)
         return DFI_IMAGE_UNKNOWN;
     if (!is_native_elf(head))
         return DFI_IMAGE_FOREIGN;
-    if (find_interpreter(fd, (const Elf64_Ehdr *)head, interpreter) < 0)
+    if (interpreter != NULL && find_interpreter(fd, head, interpreter) < 0)
         return DFI_IMAGE_UNKNOWN;
     return DFI_IMAGE_ELF;
 }
@@ -178,7 +218,7 @@ static long split_script(struct order *order, char *line, char **words)
     char *name = at;
     while (at < end && !is_blank(*at))
         at++;
-    if (at == name || (cut && at == end && end - line >= DFI_HEAD - 1))
+    if (at == name || (cut && at == end && end - line >= DFI_LINE - 1))
         return -ENOEXEC;
     words[0] = keep_word(order, name, (size_t)(at - name));
     while (at < end && is_blank(*at))
@@ -212,16 +252,12 @@ static long enter_script(struct order *order, char *line)
 
 /* ---- may we ---- */
 
-static long check_interpreter(const char *interpreter)
+static long open_interpreter(struct order *order, const char *interpreter)
 {
     bool virtual;
-    if (interpreter[0] == '\0')
-        return 0;
-    long fd = dfi_files_program(AT_FDCWD, interpreter, 0, &virtual);
-    if (fd < 0)
-        return fd;
-    dfi_kernel(__NR_close, fd);
-    return 0;
+    if (interpreter[0] != '\0')
+        order->interpreter_fd = dfi_files_program(AT_FDCWD, interpreter, 0, &virtual);
+    return interpreter[0] != '\0' && order->interpreter_fd < 0 ? order->interpreter_fd : 0;
 }
 
 static long leave_outside(struct order *order, const char *why)
@@ -240,19 +276,19 @@ static long leave_outside(struct order *order, const char *why)
 }
 
 /* From the opened file to an ELF program that can be loaded; or order->outside. */
-static long resolve(struct order *order, char *head, char *interpreter)
+static long resolve(struct order *order, struct dfi_head *head, char *interpreter)
 {
     for (int depth = 0; depth <= SCRIPT_DEPTH; depth++) {
         if (gains_rights(order->fd) && depth == 0)
             return leave_outside(order, "set-user-id, set-group-id or capabilities");
         long result;
-        switch (dfi_image_look(order->fd, head, DFI_HEAD, interpreter)) {
+        switch (dfi_image_look(order->fd, head, interpreter)) {
         case DFI_IMAGE_ELF:
             if (gains_rights(order->fd))
                 return leave_outside(order, "its interpreter gains rights");
-            return check_interpreter(interpreter);
+            return open_interpreter(order, interpreter);
         case DFI_IMAGE_SCRIPT:
-            result = enter_script(order, head);
+            result = enter_script(order, head->bytes);
             if (result < 0)
                 return result;
             break;
@@ -319,6 +355,8 @@ static long make_marker(const struct order *order, char *marker, char *scratch)
     dfi_text_add(&text, " ");
     dfi_text_add_number(&text, (unsigned long)order->fd);
     dfi_text_add(&text, " ");
+    dfi_text_add_number(&text, (unsigned long)(order->interpreter_fd + 1));
+    dfi_text_add(&text, " ");
     dfi_text_add_number(&text, order->asked->mask);
     dfi_text_add(&text, " ");
     dfi_text_add_number(&text, (unsigned long)size);
@@ -359,6 +397,8 @@ static long enter_loader(char **argv, char **envp)
 static long kernel_exec(struct order *order, char **argv, char **envp)
 {
     dfi_kernel(__NR_fcntl, order->fd, F_SETFD, 0); /* the loader needs it */
+    if (order->interpreter_fd >= 0)
+        dfi_kernel(__NR_fcntl, order->interpreter_fd, F_SETFD, 0);
     dfi_signals_exec(order->asked->process, true);
     dfi_count(DFI_EVENT_EXECS);
     dfi_counts_give(dfi_self());
@@ -399,14 +439,14 @@ static void name_image(struct order *order, int dirfd, const char *path)
 
 /* Memory of one execution, taken at once: no larger than what dfi_alloc() keeps for the next. */
 struct room {
-    char head[DFI_HEAD + 8];
+    struct dfi_head head;
     char *head_words[HEAD_WORDS + 3];
     char path[PATH_MAX], interpreter[PATH_MAX + 1], marker[MARKER_SIZE], words[WORDS_SIZE];
 };
 
 static long execute(struct order *order, struct room *room)
 {
-    long result = resolve(order, room->head, room->interpreter);
+    long result = resolve(order, &room->head, room->interpreter);
     if (result < 0)
         return result;
     if (!order->outside)
@@ -427,6 +467,7 @@ static long exec_file(const struct dfi_exec *asked)
     }
     struct order order = {.asked = asked,
                           .fd = (int)fd,
+                          .interpreter_fd = -1,
                           .path = room->path,
                           .head = room->head_words,
                           .words = room->words};
@@ -436,6 +477,8 @@ static long exec_file(const struct dfi_exec *asked)
         result = -ENOEXEC; /* the kernel cannot run it for us */
     if (order.fd >= 0)
         dfi_kernel(__NR_close, order.fd);
+    if (order.interpreter_fd >= 0)
+        dfi_kernel(__NR_close, order.interpreter_fd);
     return result;
 }
 

@@ -8,10 +8,10 @@
 
 /*
  * The last string of the environment that a loader finds, and takes out: DFI_MARKER, then
- * "<run> <1 + loader> <program> <mask> <size of text> <text><path>": descriptors of the run, the
- * loader and the program's file, the program's signal mask (execve is made with all blocked: a
- * signal that the core held back would be lost), what dfi_files_exec() wrote, and the path for
- * AT_EXECFN.
+ * "<run> <1 + loader> <program> <1 + interpreter> <mask> <size of text> <text><path>": descriptors
+ * of the run, the loader, the program's file and its interpreter's, the program's signal mask
+ * (execve is made with all blocked: a signal that the core held back would be lost), what
+ * dfi_files_exec() wrote, and the path for AT_EXECFN.
  */
 #define DFI_MARKER "DIRECTFUSE_EXEC="
 
@@ -23,11 +23,23 @@ enum dfi_image {
     DFI_IMAGE_UNKNOWN,
 };
 
-/* Where the interpreter of an ELF file is named; *interpreter is empty for a static program. */
-enum dfi_image dfi_image_look(int fd, char *head, size_t size, char *interpreter);
-
 #define DFI_SEGMENTS_MAX 128 /* program headers; more are refused: ENOEXEC */
-#define DFI_HEAD         256 /* bytes of a file that decide what it is: BINPRM_BUF_SIZE */
+#define DFI_LINE         256 /* bytes of a script that are its first line: BINPRM_BUF_SIZE */
+
+/* The beginning of a file, by one read: of most programs all headers and the interpreter's name. */
+struct dfi_head {
+    size_t size; /* bytes of the file */
+    _Alignas(8) char bytes[1024];
+};
+
+/* Fills in the head; a script's first line ends with NUL. interpreter: PATH_MAX + 1 bytes for the
+ * name in an ELF file, empty for a static program; NULL: it is not looked for. */
+enum dfi_image dfi_image_look(int fd, struct dfi_head *head, char *interpreter);
+
+/* The program headers of an ELF file that was looked at. They lie in the head, or in *memory, which
+ * is the caller's to dfi_free(). NULL: they are not there, or too many. */
+struct elf64_phdr;
+const struct elf64_phdr *dfi_image_segments(int fd, const struct dfi_head *head, void **memory);
 
 /*
  * The loader, as a descriptor that all programs of a run have: the very file, whatever has become

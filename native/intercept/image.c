@@ -26,11 +26,13 @@
 
 struct image {
     int fd;
-    Elf64_Ehdr elf;
+    const Elf64_Ehdr *elf; /* in head */
+    const Elf64_Phdr *segments;
+    void *memory;               /* of segments that are not in head */
     uintptr_t low, high, align; /* of all PT_LOAD, as the file says */
     uintptr_t base;
     const Elf64_Phdr *mapped; /* with the reservation; NULL: none */
-    Elf64_Phdr segments[DFI_SEGMENTS_MAX];
+    struct dfi_head head;
 };
 
 static uintptr_t down(uintptr_t at)
@@ -48,17 +50,13 @@ static bool is_error(long result)
     return result < 0 && result > -4096;
 }
 
-static long read_headers(struct image *image, struct dfi_map *map)
+static long read_headers(struct image *image)
 {
-    char head[DFI_HEAD];
-    if (dfi_image_look(image->fd, head, sizeof head, map->interpreter) != DFI_IMAGE_ELF)
+    if (dfi_image_look(image->fd, &image->head, NULL) != DFI_IMAGE_ELF)
         return -ENOEXEC;
-    memcpy(&image->elf, head, sizeof image->elf);
-    size_t size = image->elf.e_phnum * sizeof(Elf64_Phdr);
-    if (image->elf.e_phnum == 0 || image->elf.e_phnum > DFI_SEGMENTS_MAX)
-        return -ENOEXEC;
-    long got = dfi_kernel(__NR_pread64, image->fd, image->segments, size, image->elf.e_phoff);
-    return got == (long)size ? 0 : -ENOEXEC;
+    image->elf = (const Elf64_Ehdr *)image->head.bytes;
+    image->segments = dfi_image_segments(image->fd, &image->head, &image->memory);
+    return image->segments == NULL ? -ENOEXEC : 0;
 }
 
 static long measure(struct image *image)
@@ -66,7 +64,7 @@ static long measure(struct image *image)
     image->low = UINTPTR_MAX;
     image->high = 0;
     image->align = DFI_PAGE;
-    for (unsigned i = 0; i < image->elf.e_phnum; i++) {
+    for (unsigned i = 0; i < image->elf->e_phnum; i++) {
         const Elf64_Phdr *segment = &image->segments[i];
         if (segment->p_type != PT_LOAD)
             continue;
@@ -96,7 +94,7 @@ static const Elf64_Phdr *first_of_gapless(const struct image *image)
 {
     const Elf64_Phdr *first = NULL;
     uintptr_t end = image->low;
-    for (unsigned i = 0; i < image->elf.e_phnum; i++) {
+    for (unsigned i = 0; i < image->elf->e_phnum; i++) {
         const Elf64_Phdr *segment = &image->segments[i];
         if (segment->p_type != PT_LOAD)
             continue;
@@ -127,7 +125,7 @@ static long reserve(struct image *image)
 {
     image->mapped = NULL;
     image->base = 0;
-    if (image->elf.e_type == ET_EXEC)
+    if (image->elf->e_type == ET_EXEC)
         return 0;
     const Elf64_Phdr *first = image->align == DFI_PAGE ? first_of_gapless(image) : NULL;
     if (first != NULL)
@@ -149,7 +147,7 @@ static long reserve(struct image *image)
 static long place(const struct image *image, uintptr_t at, size_t size, int prot, long flags,
                   uintptr_t offset)
 {
-    flags |= image->elf.e_type == ET_EXEC ? MAP_FIXED_NOREPLACE : MAP_FIXED;
+    flags |= image->elf->e_type == ET_EXEC ? MAP_FIXED_NOREPLACE : MAP_FIXED;
     bool anonymous = (flags & MAP_ANONYMOUS) != 0;
     long got;
     if (!anonymous && prot == (PROT_READ | PROT_EXEC))
@@ -189,11 +187,11 @@ static void describe(const struct image *image, struct dfi_map *map)
     map->first_end = 0;
     map->headers = 0;
     map->executable_stack = false;
-    map->entry = image->base + image->elf.e_entry;
-    map->headers_count = image->elf.e_phnum;
-    for (unsigned i = 0; i < image->elf.e_phnum; i++) {
+    map->entry = image->base + image->elf->e_entry;
+    map->headers_count = image->elf->e_phnum;
+    for (unsigned i = 0; i < image->elf->e_phnum; i++) {
         const Elf64_Phdr *segment = &image->segments[i];
-        Elf64_Off offset = image->elf.e_phoff;
+        Elf64_Off offset = image->elf->e_phoff;
         if (segment->p_type == PT_LOAD && map->first_end == 0)
             map->first_end = up(image->base + segment->p_vaddr + segment->p_filesz);
         if (segment->p_type == PT_GNU_STACK)
@@ -208,16 +206,18 @@ long dfi_map_image(int fd, struct dfi_map *map)
 {
     struct image image;
     image.fd = fd;
-    long result = read_headers(&image, map);
+    image.memory = NULL;
+    long result = read_headers(&image);
     if (result == 0)
         result = measure(&image);
     if (result == 0)
         result = reserve(&image);
-    for (unsigned i = 0; result == 0 && i < image.elf.e_phnum; i++) {
+    for (unsigned i = 0; result == 0 && i < image.elf->e_phnum; i++) {
         if (image.segments[i].p_type == PT_LOAD)
             result = map_segment(&image, &image.segments[i]);
     }
     if (result == 0)
         describe(&image, map);
+    dfi_free(image.memory);
     return result;
 }

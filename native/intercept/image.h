@@ -15,7 +15,6 @@ struct dfi_map {
     uintptr_t headers;
     unsigned long headers_count;
     bool executable_stack;
-    char interpreter[PATH_MAX + 1]; /* empty: none */
 };
 
 /* Maps the file of a descriptor, which may be closed then. 0 or a negative errno. */

@@ -40,7 +40,7 @@ struct stack {
 
 /* What the marker says. */
 struct marker {
-    int run_fd, loader_fd, program_fd;
+    int run_fd, loader_fd, program_fd, interpreter_fd; /* -1: it has none */
     unsigned long mask;
     const char *start, *text, *path;
     size_t text_size;
@@ -122,6 +122,7 @@ static struct marker read_marker(const char *text)
     marker.run_fd = (int)dfi_text_number(&text);
     marker.loader_fd = (int)dfi_text_number(&text) - 1;
     marker.program_fd = (int)dfi_text_number(&text);
+    marker.interpreter_fd = (int)dfi_text_number(&text) - 1;
     marker.mask = dfi_text_number(&text);
     marker.text_size = dfi_text_number(&text);
     marker.text = text;
@@ -177,7 +178,7 @@ static void name_program(struct dfi_process *process, const struct marker *marke
 
 static void map_or_fail(int fd, struct dfi_map *map, const char *path)
 {
-    long result = fd < 0 ? fd : dfi_map_image(fd, map);
+    long result = dfi_map_image(fd, map);
     if (result < 0)
         fail(path, "cannot be loaded", result);
     dfi_kernel(__NR_close, fd);
@@ -187,17 +188,15 @@ static void map_or_fail(int fd, struct dfi_map *map, const char *path)
 static uintptr_t load(struct stack *stack, const struct marker *marker)
 {
     struct dfi_map program, interpreter;
-    bool virtual;
     map_or_fail(marker->program_fd, &program, marker->path);
     struct dfi_exe *exe = dfi_process()->exe;
     if (exe != NULL) {
         exe->start = program.start;
         exe->end = program.first_end;
     }
-    bool dynamic = program.interpreter[0] != '\0';
+    bool dynamic = marker->interpreter_fd >= 0;
     if (dynamic) {
-        map_or_fail(dfi_files_program(AT_FDCWD, program.interpreter, 0, &virtual), &interpreter,
-                    program.interpreter);
+        map_or_fail(marker->interpreter_fd, &interpreter, marker->path);
         dfi_rewrite_linker(interpreter.start, interpreter.end);
     }
     if (program.executable_stack)
