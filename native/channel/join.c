@@ -166,27 +166,51 @@ static long await_welcome(int socket, int64_t patience)
     return ret == 0 ? -ETIMEDOUT : ret < 0 ? ret : 0;
 }
 
-int64_t df_join_late(int socket, int64_t patience, int *control)
+/* 0: there is none just now. */
+static uint32_t take_offer(struct df_segment *segment)
 {
+    uint32_t client = 0;
+
+    for (int i = 0; i < DF_OFFERS && client == 0; i++)
+        if (atomic_load_explicit(&segment->offers[i], memory_order_relaxed) != 0)
+            client = atomic_exchange(&segment->offers[i], 0);
+    return client;
+}
+
+/* Tells the server, or asks it; the client id. */
+static int64_t be_client(const struct df_link *link, int socket, const int pair[2])
+{
+    uint32_t offered = take_offer(link->segment);
+    enum df_join_kind kind = offered != 0 ? DF_JOIN_BORN : DF_JOIN_HELLO;
+    long ret = send_packet(socket, kind, offered, 0, pair[1]);
     struct df_join_message body;
-    int pair[2], memory = -1;
-    long ret = make_pair(pair);
+    int memory = -1;
+
+    close_fd(pair[1]);
+    if (ret < 0)
+        return -ENOTCONN;
+    if (offered != 0)
+        return offered;
+    ret = await_welcome(pair[0], atomic_load(&link->patience));
+    if (ret == 0)
+        ret = receive_welcome(pair[0], &body, &memory);
+    close_fd(memory); /* it is mapped */
+    return ret < 0 ? ret : body.client;
+}
+
+int64_t df_join_late(const struct df_link *link, int socket, int *control)
+{
+    int pair[2];
+    int64_t ret = make_pair(pair);
 
     if (ret < 0)
         return ret;
-    ret = send_packet(socket, DF_JOIN_HELLO, 0, 0, pair[1]);
-    close_fd(pair[1]);
+    ret = be_client(link, socket, pair);
     if (ret < 0)
-        ret = -ENOTCONN;
-    else if ((ret = await_welcome(pair[0], patience)) == 0)
-        ret = receive_welcome(pair[0], &body, &memory);
-    close_fd(memory); /* it is mapped */
-    if (ret < 0) {
         close_fd(pair[0]);
-        return ret;
-    }
-    *control = df_join_above_standard(pair[0]);
-    return body.client;
+    else
+        *control = df_join_above_standard(pair[0]);
+    return ret;
 }
 
 int df_join_born(struct df_link *link, uint32_t client)

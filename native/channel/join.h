@@ -19,8 +19,8 @@
 
 enum df_join_kind {
     DF_JOIN_HELLO, /* with a socket: to be a client. Answered there by DF_JOIN_WELCOME */
-    DF_JOIN_BORN,  /* with a socket: the sender is the child whose id df_trip_fork() gave. No answer
-                    */
+    DF_JOIN_BORN,  /* with a socket: the sender is the child whose id df_trip_fork() gave, or a
+                      client that was offered. No answer */
     DF_JOIN_WELCOME,
     DF_JOIN_PLACE, /* with a socket: asks for the placeholder of the file whose handle is `size`.
                       Answered there by DF_JOIN_WELCOME, with its descriptor */
@@ -47,11 +47,12 @@ int df_join_hello(struct df_link *link, int socket);
 
 /*
  * Registers this process, which has the segment mapped already: one that was forked without a word
- * to the server. `socket` as above. Waits for the answer for `patience` ns (< 0: for ever). The
- * client id, and in *control, which is closed at execve, the socket that stands for this process;
- * or -errno: as above, -ETIMEDOUT.
+ * to the server. `socket` as above. As a client that the server has offered, which needs no answer;
+ * where there is none just now, the answer is waited for as long as link->patience says. The client
+ * id, and in *control, which is closed at execve, the socket that stands for this process; or
+ * -errno: as above, -ETIMEDOUT.
  */
-int64_t df_join_late(int socket, int64_t patience, int *control);
+int64_t df_join_late(const struct df_link *link, int socket, int *control);
 
 /*
  * In a forked child: link is the parent's copy, client is what df_trip_fork() gave the parent. From

@@ -28,13 +28,14 @@
 #include "channel/message.h"
 
 #define DF_SEGMENT_MAGIC   UINT64_C(0x746d6573736664) /* "dfssemt" */
-#define DF_SEGMENT_VERSION 13
+#define DF_SEGMENT_VERSION 14
 
 #define DF_SLOT_COUNT      128
 #define DF_WORKER_COUNT    (DF_SLOT_COUNT + 1) /* threads of the server at most */
 #define DF_WORKER_WORDS    ((DF_WORKER_COUNT + 63) / 64)
 #define DF_MOUNT_COUNT     64
 #define DF_OFD_COUNT       65536
+#define DF_OFFERS          16
 
 enum {                  /* df_segment.end */
        DF_END_NONE = 0, /* it lives, or was killed: nothing of it ran that could say so */
@@ -77,6 +78,10 @@ struct df_segment {
 
     _Alignas(64) _Atomic uint32_t freed; /* futex: counts slots freed while somebody waited */
     _Atomic uint32_t slot_waiters;       /* clients that wait for a slot */
+
+    /* Ids of clients that nobody is: who takes one away, which leaves 0, is that client, and tells
+     * the server (join.h). */
+    _Alignas(64) _Atomic uint32_t offers[DF_OFFERS];
 
     struct {
         _Alignas(64) _Atomic uint32_t rings; /* futex: counts them */

@@ -32,7 +32,8 @@ struct control {
     int epoll;
     int signals;
     unsigned connections;
-    bool over; /* a signal came */
+    uint32_t offers[DF_OFFERS]; /* what was put into those of the segment */
+    bool over;                  /* a signal came */
 };
 
 /* A message as it came. */
@@ -297,6 +298,22 @@ static void bury_unborn(struct control *c)
         df_execute_bury(c->server, client);
 }
 
+/* What was taken is replaced. Not where the server may be started again: the next one would not
+ * know who has taken what. */
+static void offer_clients(struct control *c)
+{
+    struct df_files *files = &c->server->files;
+    _Atomic uint32_t *offers = c->server->own.segment->offers;
+
+    for (int i = 0; i < DF_OFFERS && !c->server->options->kept; i++) {
+        if (atomic_load(&offers[i]) != 0)
+            continue;
+        df_files_client_taken(files, c->offers[i]);
+        c->offers[i] = df_files_client_offer(files);
+        atomic_store(&offers[i], c->offers[i]);
+    }
+}
+
 static bool is_over(const struct control *c)
 {
     struct df_server *server = c->server;
@@ -325,6 +342,7 @@ static void loop(struct control *c)
     struct epoll_event events[EVENTS];
     bool said = false;
 
+    offer_clients(c);
     while (!is_over(c)) {
         int count = epoll_wait(c->epoll, events, EVENTS, LOOK_MS);
 
@@ -336,6 +354,7 @@ static void loop(struct control *c)
             df_server_seen(c->server);
         df_server_end_unused(c->server);
         bury_unborn(c);
+        offer_clients(c);
         say_full(c, &said);
     }
 }

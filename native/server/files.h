@@ -48,6 +48,7 @@ struct df_client {
     uint32_t parent;  /* of one that has not been born yet, itself if it has none; 0: it has */
     int64_t expected; /* ns, CLOCK_MONOTONIC: when it must be born at the latest */
     uint32_t generation;
+    bool offered;    /* nobody has said that it is this one */
     uint32_t count;  /* files it has */
     uint64_t *files; /* bit: it has the file of that index; in the ledger. NULL: never had any */
 };
@@ -90,7 +91,7 @@ struct df_files {
     uint32_t first_number; /* free one; behind the last of the list, those never used */
     uint32_t count;        /* open files */
     uint32_t made;         /* entries of the df_ofd table that have memory (channel/room.h) */
-    uint32_t client_count; /* clients there are, unborn ones too */
+    uint32_t client_count; /* clients there are, unborn ones too, without those that are offered */
     struct df_client clients[DF_CLIENT_MAX];
 };
 
@@ -108,6 +109,11 @@ void df_files_take(struct df_files *files);
 
 /* A new client without files: its id, or 0: there are too many. It is born when it knows. */
 uint32_t df_files_client_new(struct df_files *files);
+
+/* A new client for whoever takes it (df_segment.offers), or 0; and when it was taken: it is to be
+ * born soon then, if it has not been. */
+uint32_t df_files_client_offer(struct df_files *files);
+void df_files_client_taken(struct df_files *files, uint32_t id);
 
 /* A client that is to be born of `parent`, with the parent's files. Its id, or 0. `announced` has
  * it before the ledger says that it waits to be born, as in df_files_add(). */

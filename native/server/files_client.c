@@ -61,6 +61,7 @@ static struct df_client *add_client(struct df_files *files)
         client->id = client->generation * DF_CLIENT_MAX + i;
         client->parent = 0;
         client->count = 0;
+        client->offered = false;
         files->client_count++;
         write_down(files, client);
         return client;
@@ -74,7 +75,8 @@ static uint64_t *remove_client(struct df_files *files, struct df_client *client)
     uint64_t *had = client->files;
 
     client->id = 0;
-    files->client_count--;
+    if (!client->offered)
+        files->client_count--;
     write_down(files, client);
     return had;
 }
@@ -93,6 +95,36 @@ uint32_t df_files_client_new(struct df_files *files)
     }
     pthread_mutex_unlock(&files->lock);
     return id;
+}
+
+uint32_t df_files_client_offer(struct df_files *files)
+{
+    struct df_client *client;
+    uint32_t id;
+
+    pthread_mutex_lock(&files->lock);
+    client = add_client(files);
+    id = client ? client->id : 0;
+    if (client) {
+        client->parent = id;
+        client->expected = INT64_MAX;
+        client->offered = true;
+        files->client_count--;
+        write_down(files, client);
+    }
+    pthread_mutex_unlock(&files->lock);
+    return id;
+}
+
+void df_files_client_taken(struct df_files *files, uint32_t id)
+{
+    struct df_client *client;
+
+    pthread_mutex_lock(&files->lock);
+    client = df_files_client_find(files, id);
+    if (client && client->offered)
+        client->expected = df_clock() + BIRTH_NS;
+    pthread_mutex_unlock(&files->lock);
 }
 
 void df_files_client_give(struct df_files *files, struct df_client *client, uint32_t index)
@@ -152,6 +184,9 @@ bool df_files_client_born(struct df_files *files, uint32_t id)
     client = df_files_client_find(files, id);
     if (client) {
         client->parent = 0;
+        if (client->offered)
+            files->client_count++;
+        client->offered = false;
         write_down(files, client);
     }
     pthread_mutex_unlock(&files->lock);

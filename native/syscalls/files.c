@@ -94,7 +94,7 @@ static void meet(struct df_link *link)
     dfi_lock(&files->joining);
     if (link->client == 0 && files->entry >= 0) {
         limit = dfi_limit_raise();
-        client = df_join_late(files->entry, atomic_load(&link->patience), &control);
+        client = df_join_late(link, files->entry, &control);
         if (client > 0) {
             hidden = keep_fd(process, control);
             link->control = hidden < 0 ? control : hidden;

@@ -45,6 +45,14 @@ def test_what_a_child_opens_is_its_own_when_its_parent_is_gone(mounted):
     assert mounted("/bin/sh", "-c", _CHILD_OPENS_LATER).out == b"done\n"
 
 
+def test_more_children_join_at_once_than_clients_are_offered(plain, mounted):
+    script = """
+    for i in $(seq 40); do (echo $i >f$i; cat f$i >g$i) & done; wait; cat g* | sort -n; ls | wc -l
+    """
+    wanted = plain("/bin/sh", "-c", script)
+    assert mounted("/bin/sh", "-c", script).seen() == wanted.seen()
+
+
 _THREADS = """
 import os, threading
 wall = threading.Barrier(8)
