@@ -17,8 +17,9 @@
  * Calls nest (a plugin may itself call df_*): pin and use stand once for each level.
  *
  * Lock order of the core (outermost first): fork, mount table, lock shards in index order,
- * sleepers, placeholders, memory maps, free descriptors, orphans, free files, caller, retired objects. A file's
- * position_lock comes before all of them and is the only lock held while an op runs.
+ * sleepers, placeholders, memory maps, free descriptors, orphans, free files, caller, retired
+ * objects. A file's position_lock comes before all of them and is the only lock held while an op
+ * runs.
  */
 #ifndef DF_CORE_GATE_H
 #define DF_CORE_GATE_H

@@ -152,10 +152,11 @@ DF_PUBLIC int df_trip_stats(int mount, struct df_trip_stats *stats);
  * join later. Returns 0, or -1 and errno EINVAL: no such mount, or it is inline. */
 DF_PUBLIC int df_set_call_timeout(int mount, unsigned milliseconds);
 
-/* Who hears when a mount server of this process ends or does not answer in time, when an inline file
- * system has ended itself in the middle of a call, or the program of a helper has ended: once for
- * each mount, one line of words. It is called in the thread and inside the call that found out: it calls
- * nothing of this library and takes no lock that its callers may hold. NULL: nobody, as at first.
+/* Who hears when a mount server of this process ends or does not answer in time, when an inline
+ * file system has ended itself in the middle of a call, or the program of a helper has ended: once
+ * for each mount, one line of words. It is called in the thread and inside the call that found out:
+ * it calls nothing of this library and takes no lock that its callers may hold. NULL: nobody, as at
+ * first.
  */
 DF_PUBLIC void df_set_listener(void (*listener)(int mount, const char *words));
 

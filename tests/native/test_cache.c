@@ -577,7 +577,8 @@ static void where_there_is_no_memory_answers_give_way(void **state)
 
     keep_few(rig, 'a');
     rig->cacher.entries.made = rig->cacher.entries.used;
-    rig->cacher.entries.failed = df_clock_coarse() + INT64_C(3600000000000); /* no attempt meanwhile */
+    rig->cacher.entries.failed =
+        df_clock_coarse() + INT64_C(3600000000000); /* no attempt meanwhile */
     keep_few(rig, 'b');
     assert_int_equal(rig->cacher.entries.used, FEW);
     assert_in_range(count_few(rig, 'b'), 1, FEW);
