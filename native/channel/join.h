@@ -22,10 +22,11 @@ enum df_join_kind {
     DF_JOIN_BORN,  /* with a socket: the sender is the child whose id df_trip_fork() gave, or a
                       client that was offered. No answer */
     DF_JOIN_WELCOME,
+    DF_JOIN_READY, /* a server that was started, to who started it: `client` is the id of its first
+                      mount, or `error` why there is none; text may follow. Its number stands in
+                      directfuse/_served.py, too */
     DF_JOIN_PLACE, /* with a socket: asks for the placeholder of the file whose handle is `size`.
                       Answered there by DF_JOIN_WELCOME, with its descriptor */
-    DF_JOIN_READY, /* a server that was started, to who started it: `client` is the id of its first
-                      mount, or `error` why there is none; text may follow */
 };
 
 struct df_join_message {
