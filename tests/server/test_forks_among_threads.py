@@ -16,6 +16,8 @@ from .named import served
 from .test_lives import the_server, until
 
 FORKS = 20
+#: native/include/directfuse.h; tests before may have left some open
+NUMBERS = range(1 << 30, (1 << 30) + 4096)
 SECONDS = 60
 
 
@@ -34,10 +36,12 @@ def test_a_child_of_the_library_has_no_file_that_it_knows_nothing_of(memfs):
     over.set()
     for thread in threads:
         thread.join(SECONDS)
-    memfs.unmount()  # EBUSY, if anybody has a file open
-    for child in children:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+    try:
+        memfs.unmount()  # EBUSY, if anybody has a file open
+    finally:
+        for child in children:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
 
 
 def closing_child():
@@ -45,7 +49,7 @@ def closing_child():
     closed, told = os.pipe()
     child = os.fork()
     if child == 0:
-        for fd in range(1 << 30, (1 << 30) + 64):  # native/include/directfuse.h
+        for fd in NUMBERS:
             try:
                 directfuse.close(fd)
             except OSError:
