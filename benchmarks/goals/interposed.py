@@ -34,7 +34,7 @@ METADATA_TIMES = 3.0
 def judge(budget: float) -> Iterator[Row]:
     routes = [PLAIN, KERNEL, CACHED, RUN]
     only = [word for op in WARM for word in ("--only", op)]
-    found = bench(budget * 3, routes, "--programs", "--no-python", *only)
+    found = bench(budget * 6, routes, "--programs", "--no-python", *only)
     for op, goal in WARM.items():
         row = found["by_op"]["memfs"].get(op)
         yield at_most(f"run, memfs, warm: {op}", time_of(row, RUN), goal, " ns")
