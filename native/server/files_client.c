@@ -81,7 +81,8 @@ static uint64_t *remove_client(struct df_files *files, struct df_client *client)
     return had;
 }
 
-uint32_t df_files_client_new(struct df_files *files)
+/* It was born of nobody: its parent is itself. `offered`: nobody is it yet. */
+static uint32_t new_client(struct df_files *files, bool offered)
 {
     struct df_client *client;
     uint32_t id;
@@ -91,29 +92,25 @@ uint32_t df_files_client_new(struct df_files *files)
     id = client ? client->id : 0;
     if (client) {
         client->parent = id;
+        if (offered) {
+            client->expected = INT64_MAX;
+            client->offered = true;
+            files->client_count--;
+        }
         write_down(files, client);
     }
     pthread_mutex_unlock(&files->lock);
     return id;
 }
 
+uint32_t df_files_client_new(struct df_files *files)
+{
+    return new_client(files, false);
+}
+
 uint32_t df_files_client_offer(struct df_files *files)
 {
-    struct df_client *client;
-    uint32_t id;
-
-    pthread_mutex_lock(&files->lock);
-    client = add_client(files);
-    id = client ? client->id : 0;
-    if (client) {
-        client->parent = id;
-        client->expected = INT64_MAX;
-        client->offered = true;
-        files->client_count--;
-        write_down(files, client);
-    }
-    pthread_mutex_unlock(&files->lock);
-    return id;
+    return new_client(files, true);
 }
 
 void df_files_client_taken(struct df_files *files, uint32_t id)
