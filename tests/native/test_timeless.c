@@ -2,47 +2,7 @@
  * test_timeless.c - pages of a mount whose plugin allows no time (server/frames.h): found by who
  * has asked, and seldom kept where nobody finds them.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
-#include "server/frames.h"
-#include "server/segment.h"
-
-#define FRAMES ((size_t)1 << 20) /* bytes */
-#define PAGE   DF_FRAME_SIZE
-#define MOUNT  7 /* id; its index is 0 */
-
-struct rig {
-    struct df_own_segment own;
-    struct df_cacher cacher;
-    struct df_framer framer;
-};
-
-static int set_up(void **state)
-{
-    struct rig *rig = calloc(1, sizeof(*rig));
-
-    assert_int_equal(df_segment_create(&rig->own, sizeof(struct df_cache), FRAMES), 0);
-    df_cacher_init(&rig->cacher, rig->own.segment);
-    df_cacher_mount(&rig->cacher, 0);
-    df_framer_init(&rig->framer, rig->own.segment, &rig->cacher);
-    *state = rig;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct rig *rig = *state;
-
-    df_framer_free(&rig->framer);
-    df_segment_end(&rig->own);
-    df_segment_free(&rig->own);
-    free(rig);
-    return 0;
-}
+#include "frames_rig.h"
 
 /* The file has that size and time of change, and no time. */
 static void believe(struct rig *rig, uint16_t content, off_t size, time_t changed)

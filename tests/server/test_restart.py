@@ -176,14 +176,19 @@ def test_a_crash_is_asked_for_once_more_and_then_refused(point, moody, said):  #
     assert "crashed in its file system (Segmentation fault) and was started again" in said()[0]
 
 
+def reads_though_it_ends(where, once):
+    """A read in the middle of which the file system ends itself, once."""
+    fd = directfuse.os_open(f"{where}/one", os.O_RDONLY)
+    once.touch()
+    assert directfuse.read(fd, 10) == b"one" and not once.exists()
+    directfuse.close(fd)
+
+
 def test_a_file_system_that_ends_itself_is_started_again(point, moody, tmp_path, said):  # noqa: F811
     once = tmp_path / "once"
     words = [moody, "-o", f"ro,dies=abort,once={once}", point]
     with directfuse.mount(words, placement="server", restart="on-failure"):
-        fd = directfuse.os_open(f"{point}/one", os.O_RDONLY)
-        once.touch()
-        assert directfuse.read(fd, 10) == b"one" and not once.exists()
-        directfuse.close(fd)
+        reads_though_it_ends(point, once)
         until(lambda: said())
     assert "crashed in its file system (Aborted) and was started again" in said()[0]
 
@@ -194,10 +199,7 @@ def test_the_program_of_a_helper_is_started_again(point, moody, tmp_path, said):
     program.chmod(0o755)
     words = [program, "-o", f"ro,once={once}", point]
     with directfuse.mount(words, placement="server", restart="on-failure"):
-        fd = directfuse.os_open(f"{point}/one", os.O_RDONLY)
-        once.touch()
-        assert directfuse.read(fd, 10) == b"one" and not once.exists()
-        directfuse.close(fd)
+        reads_though_it_ends(point, once)
         until(lambda: said())
     assert len(said()) == 1 and "was started again" in said()[0]
 
