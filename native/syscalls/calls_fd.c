@@ -1,17 +1,16 @@
 /*
  * calls_fd.c - what is done to descriptors: close, dup, fcntl, ioctl. The kernel does it to the
- * placeholder; here the process's map follows, and locks get absolute offsets.
+ * placeholder; here the process's map follows. Locks are in calls_lock.c.
  */
 #include <asm/ioctls.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <linux/fs.h>
 #include <string.h>
-#include <sys/file.h>
 
 #include "core/calls.h"
 #include "core/fd.h"
-#include "core/flock.h"
+#include "syscalls/calls_lock.h"
 #include "syscalls/files.h"
 #include "syscalls/linger.h"
 #include "syscalls/record.h"
@@ -160,105 +159,6 @@ static long set_flags(struct dfi_files *files, int fd, struct df_ofd *ofd, int f
     return 0;
 }
 
-/* What SEEK_CUR and SEEK_END mean the kernel does not know: both become SEEK_SET. */
-static long make_absolute(int fd, struct flock *lock)
-{
-    off_t base = 0;
-    struct stat st;
-    int ret = 0;
-
-    if (lock->l_whence == SEEK_CUR)
-        base = df_call_lseek(DF_FD_BASE + fd, 0, SEEK_CUR);
-    else if (lock->l_whence == SEEK_END && (ret = df_call_fstat(DF_FD_BASE + fd, &st)) == 0)
-        base = st.st_size;
-    else if (lock->l_whence != SEEK_SET)
-        return ret < 0 ? ret : -EINVAL;
-    if (base < 0)
-        return base;
-    lock->l_whence = SEEK_SET;
-    return __builtin_add_overflow(base, lock->l_start, &lock->l_start) ? -EOVERFLOW : 0;
-}
-
-/* The file system is known to keep no locks of such files itself. */
-static bool is_left(const struct dfi_files *files, const struct df_ofd *ofd, bool flock)
-{
-    const struct df_segment *segment = files->link.segment;
-    unsigned index = df_segment_mount_index(segment, ofd->mount);
-
-    return index == DF_MOUNT_COUNT ||
-           atomic_load_explicit(&df_segment_mounts(segment)[index].left, memory_order_relaxed) &
-               df_left_bit(ofd->kind, flock);
-}
-
-/* DF_NOT_OURS: it does not keep them. */
-static long there(struct dfi_files *files, const struct df_ofd *ofd, struct df_lock *range,
-                  int operation)
-{
-    struct df_trip trip = {.link = &files->link, .caller = &files->caller, .mount = ofd->mount};
-    uint64_t handle = atomic_load(&ofd->handle);
-    int ret =
-        range ? df_trip_lock(&trip, handle, range) : df_trip_flock(&trip, handle, operation, 0);
-
-    return ret == -ENOTCONN ? -EIO : ret;
-}
-
-/* The locks of a file system that keeps them itself; DF_NOT_OURS: it is not one. */
-static long lock_there(struct dfi_files *files, const struct df_ofd *ofd, int command,
-                       struct flock *lock)
-{
-    bool ofd_lock = command == F_OFD_GETLK || command == F_OFD_SETLK || command == F_OFD_SETLKW;
-    int flags = (int)atomic_load(&ofd->flags), mode = flags & O_ACCMODE;
-    struct df_lock range = {
-        .type = lock->l_type,
-        .test = command == F_GETLK || command == F_OFD_GETLK,
-        .wait = command == F_SETLKW || command == F_OFD_SETLKW,
-        .pid = ofd_lock ? -1 : files->caller.pid,
-    };
-    long ret;
-
-    if (flags & O_PATH || is_left(files, ofd, false))
-        return DF_NOT_OURS;
-    ret = df_flock_check(lock, &range, mode != O_WRONLY, mode != O_RDONLY);
-    if (ret < 0 || (ret = df_flock_range(lock, 0, &range)) < 0)
-        return ret;
-    ret = there(files, ofd, &range, 0);
-    if (ret == 0 && range.test)
-        df_flock_show(lock, &range);
-    return ret;
-}
-
-/* The kernel's, on the placeholder: for all that use the server. */
-static long lock_here(struct dfi_files *files, const struct df_ofd *ofd, int fd, int command,
-                      struct flock *lock)
-{
-    dfi_linger_locked(files, ofd);
-    if (command == F_SETLKW || command == F_OFD_SETLKW)
-        return dfi_kernel_wait(__NR_fcntl, fd, command, lock);
-    return dfi_kernel(__NR_fcntl, fd, command, lock);
-}
-
-static long record_lock(struct dfi_frame *frame, struct dfi_files *files, struct df_ofd *ofd,
-                        int command)
-{
-    int fd = (int)frame->args[0];
-    void *program = (void *)frame->args[2];
-    struct flock lock;
-    long ret;
-
-    if (dfi_copy_from(&lock, program, sizeof(lock)) < 0)
-        return -EFAULT;
-    if ((ret = make_absolute(fd, &lock)) < 0)
-        return ret;
-    ret = lock_there(files, ofd, command, &lock);
-    if (ret == DF_NOT_OURS)
-        ret = lock_here(files, ofd, fd, command, &lock);
-    if (ret < 0 || (command != F_GETLK && command != F_OFD_GETLK))
-        return ret;
-    if (lock.l_type == F_UNLCK) /* nothing but the type, its first member, changes */
-        return dfi_copy_to(program, &lock.l_type, sizeof(lock.l_type));
-    return dfi_copy_to(program, &lock, sizeof(lock));
-}
-
 static long run_fcntl(struct dfi_frame *frame, struct dfi_files *files, int fd, uint64_t handle)
 {
     struct df_ofd *ofd = dfi_ofd(files, handle);
@@ -282,7 +182,7 @@ static long run_fcntl(struct dfi_frame *frame, struct dfi_files *files, int fd, 
     case F_OFD_GETLK:
     case F_OFD_SETLK:
     case F_OFD_SETLKW:
-        return record_lock(frame, files, ofd, command);
+        return dfi_fcntl_lock(frame, files, ofd);
     case F_SETLEASE:
     case F_GETLEASE:
         return -EINVAL;
@@ -313,31 +213,6 @@ long dfi_do_fcntl(struct dfi_frame *frame)
     ret = run_fcntl(frame, files, fd, handle);
     dfi_record_end(&record);
     return ret;
-}
-
-/* DF_NOT_OURS: the kernel's, on the placeholder. */
-static long flock_there(struct dfi_files *files, const struct df_ofd *ofd, int operation)
-{
-    int kind = operation & ~LOCK_NB;
-
-    if (atomic_load(&ofd->flags) & O_PATH || is_left(files, ofd, true))
-        return DF_NOT_OURS;
-    if (kind != LOCK_SH && kind != LOCK_EX && kind != LOCK_UN)
-        return -EINVAL;
-    return there(files, ofd, NULL, operation);
-}
-
-long dfi_do_flock(struct dfi_frame *frame)
-{
-    struct dfi_files *files = dfi_process()->files;
-    struct df_ofd *ofd = dfi_ofd(files, dfi_file_of(files, (int)frame->args[0]));
-    long ret = ofd ? flock_there(files, ofd, (int)frame->args[1]) : DF_NOT_OURS;
-
-    if (ret != DF_NOT_OURS)
-        return ret;
-    if (ofd)
-        dfi_linger_never(ofd);
-    return dfi_other_fd(frame->args[0]);
 }
 
 /* ---- ioctl ----------------------------------------------------------------------------------- */
