@@ -17,6 +17,7 @@
 
 #include "core/flock.h"
 #include "core/gate.h"
+#include "core/lock_private.h"
 #include "core/mount.h"
 
 struct place {
@@ -136,7 +137,7 @@ static void take_conflict(struct df_lock *lock, const struct flock *range)
     lock->pid = range->l_pid;
 }
 
-int df_placed_range(struct df_call *call, struct df_file *file, struct df_lock *lock)
+static int placed_range(struct df_call *call, struct df_file *file, struct df_lock *lock)
 {
     bool ofd = lock->pid == -1;
     struct flock range = {
@@ -153,20 +154,21 @@ int df_placed_range(struct df_call *call, struct df_file *file, struct df_lock *
         command = ofd ? F_OFD_SETLKW : F_SETLKW;
     else
         command = ofd ? F_OFD_SETLK : F_SETLK;
-    if ((ret = df_call_know_ino(call, file)) < 0 || (fd = descriptor(file, !ofd)) < 0)
-        return ret < 0 ? ret : fd;
+    fd = descriptor(file, !ofd);
+    if (fd < 0)
+        return fd;
     ret = locked(call, lock->wait, SYS_fcntl, fd, command, &range);
     if (ret == 0 && lock->test)
         take_conflict(lock, &range);
     return ret;
 }
 
-int df_placed_flock(struct df_call *call, struct df_file *file, int operation)
+static int placed_flock(struct df_call *call, struct df_file *file, int operation)
 {
-    int ret = df_call_know_ino(call, file), fd;
+    int fd = descriptor(file, false);
 
-    if (ret < 0 || (fd = descriptor(file, false)) < 0)
-        return ret < 0 ? ret : fd;
+    if (fd < 0)
+        return fd;
     return locked(call, !(operation & (LOCK_NB | LOCK_UN)), SYS_flock, fd, operation, NULL);
 }
 
@@ -182,10 +184,12 @@ static void unlock_posix(const struct place *place)
     errno = saved;
 }
 
-void df_placed_close(struct df_file *file)
+/* The process is the owner. */
+static void placed_close(struct df_file *file, uint64_t owner)
 {
     struct df_mount *mount = mount_of(file);
 
+    (void)owner;
     pthread_mutex_lock(&list_lock);
     for (struct place *p = list; p; p = p->next)
         if (p->posix && p->mount == mount && p->ino == file->ino) {
@@ -195,7 +199,7 @@ void df_placed_close(struct df_file *file)
     pthread_mutex_unlock(&list_lock);
 }
 
-void df_placed_release(struct df_file *file)
+static void placed_release(struct df_file *file)
 {
     struct place **at = &list, *place;
     int saved = errno;
@@ -213,6 +217,13 @@ void df_placed_release(struct df_file *file)
     pthread_mutex_unlock(&list_lock);
     errno = saved;
 }
+
+const struct df_lock_keeper df_placed_keeper = {
+    .range = placed_range,
+    .flock = placed_flock,
+    .close = placed_close,
+    .release = placed_release,
+};
 
 /* ---- fork ---------------------------------------------------------------------------------- */
 

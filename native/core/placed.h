@@ -13,22 +13,18 @@
 #include "core/call.h"
 #include "core/file.h"
 
+struct df_lock_keeper;
+
 /* True if locks of the file that are left to the core are the kernel's. */
 static inline bool df_placed(const struct df_file *file)
 {
     return file->far && file->far->place;
 }
 
-/* fcntl(2) and flock(2) on the placeholder, which is asked for if there is none yet. Sleeps outside
- * the gate. 0 or what these say; -ENOLCK: there is no placeholder to be had, -ENOTCONN. */
-int df_placed_range(struct df_call *call, struct df_file *file, struct df_lock *lock);
-int df_placed_flock(struct df_call *call, struct df_file *file, int operation);
-
-/* close(2) of a descriptor: the process's POSIX locks on this inode go. */
-void df_placed_close(struct df_file *file);
-
-/* The last reference is gone: so is the placeholder, here. */
-void df_placed_release(struct df_file *file);
+/* Of these. `range` and `flock` ask for the placeholder if there is none yet, and sleep outside the
+ * gate: 0 or what fcntl(2) and flock(2) say; -ENOLCK: there is no placeholder to be had, -ENOTCONN.
+ * `close`: the process's POSIX locks on this inode go. `release`: the placeholder goes, here. */
+extern const struct df_lock_keeper df_placed_keeper;
 
 void df_placed_lock(void); /* the list, for fork.c */
 void df_placed_unlock(void);
