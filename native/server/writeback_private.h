@@ -1,6 +1,7 @@
 /*
- * writeback_private.h - between writeback.c (what is kept, and how it is handed over) and
- * writeback_ops.c (the table of ops).
+ * writeback_private.h - between writeback.c (what is kept, and how it is handed over) and the ops:
+ * writeback_data.c (reading and writing), writeback_change.c (what goes by bytes or size another
+ * way) and writeback_ops.c (the rest, and their table).
  */
 #ifndef DF_SERVER_WRITEBACK_PRIVATE_H
 #define DF_SERVER_WRITEBACK_PRIVATE_H
@@ -69,6 +70,15 @@ static inline struct df_writeback *df_writeback_of(struct df_fs *fs)
     return (struct df_writeback *)fs;
 }
 
+/* NULL: a file of which nothing can be kept. */
+static inline struct df_wfile *df_wfile_of(const struct df_file *file)
+{
+    return file ? file->kept : NULL;
+}
+
+/* An op of the file system below, out of an op of `wb`. */
+#define DF_BELOW(name, ...) df_call_result(call, wb->below->ops->name(wb->below, call, __VA_ARGS__))
+
 /* ---- inodes ---- */
 
 /* With a reference. NULL: no memory. */
@@ -93,7 +103,42 @@ void df_inode_clean(struct df_writeback *wb, struct df_thread *thread, struct df
 /* Under its lock: the error that this description has not reported yet, or 0. */
 int df_inode_error(struct df_wfile *wfile);
 
-/* ---- the ops ---- */
+/* ---- announced changes: writeback_change.c ---- */
+
+/* Writes of the mount go through from here on. What was kept before is handed over by who looks
+ * for it after this. */
+void df_writeback_begin_change(struct df_writeback *wb);
+void df_writeback_end_change(struct df_writeback *wb);
+
+/* Hands over the file of that name, if it is kept. */
+void df_writeback_clean_named(struct df_writeback *wb, struct df_call *call,
+                              const struct df_where *where);
+
+/* ---- the ops, as ops.h has them ---- */
+
+int df_writeback_getattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                         struct stat *st);
+int df_writeback_setattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                         const struct df_setattr *set, struct stat *st);
+int df_writeback_statx(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                       struct df_statx *out);
+off_t df_writeback_lseek(struct df_fs *fs, struct df_call *call, struct df_file *file, off_t offset,
+                         int whence);
+int df_writeback_fallocate(struct df_fs *fs, struct df_call *call, struct df_file *file, int mode,
+                           off_t offset, off_t length);
+ssize_t df_writeback_copy_file_range(struct df_fs *fs, struct df_call *call, struct df_file *in,
+                                     off_t offset_in, struct df_file *out, off_t offset_out,
+                                     size_t size, unsigned flags);
+int df_writeback_ioctl(struct df_fs *fs, struct df_call *call, struct df_file *file,
+                       unsigned long request, void *arg);
+
+/* writeback_data.c */
+ssize_t df_writeback_read(struct df_fs *fs, struct df_call *call, struct df_file *file,
+                          const struct iovec *iov, int iovcnt, off_t offset);
+int df_writeback_read_batch(struct df_fs *fs, struct df_call *call, struct df_extent *extents,
+                            size_t count);
+ssize_t df_writeback_write(struct df_fs *fs, struct df_call *call, struct df_file *file,
+                           const struct iovec *iov, int iovcnt, off_t *offset);
 
 extern const struct df_ops df_writeback_ops;
 
