@@ -1,6 +1,7 @@
 /*
- * plugin.c - a FUSE program running inside this process: its thread and what it says; see plugin.h
- * for the picture. Its mount is in plugin_mount.c, the list of all in plugin_list.c.
+ * plugin.c - a FUSE program running inside this process: how it starts, what it says, how it ends;
+ * see plugin.h for the picture. Its main's thread is in plugin_main.c, its mount in plugin_mount.c,
+ * the list of all in plugin_list.c.
  *
  * A plugin's main() believes that it owns its process. What it does to the process (exit, chdir,
  * umask, signal handlers, getopt's globals) is contained by hooks for its guest (guest.h, hooks.h);
@@ -14,16 +15,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "core/masked_thread.h"
 #include "loader/library.h"
 #include "loader/plugin_private.h"
 #include "loader/program.h"
-
-enum { STACK_SIZE = 8 * 1024 * 1024 }; /* bytes; what a program's first thread has by default */
 
 static _Thread_local struct df_plugin *self;
 
@@ -32,6 +29,13 @@ static _Thread_local struct df_plugin *self;
 struct df_plugin *df_plugin_self(void)
 {
     return self;
+}
+
+struct df_plugin *df_plugin_become(struct df_plugin *plugin)
+{
+    struct df_plugin *before = self;
+    self = plugin;
+    return before;
 }
 
 bool df_plugin_checks_names(const struct df_plugin *plugin)
@@ -102,7 +106,6 @@ static void free_plugin(struct df_plugin *plugin)
 
 static void unload(struct df_plugin *plugin)
 {
-    struct df_plugin *before = self;
     struct df_object object = plugin->object;
     struct df_object none = object;
 
@@ -110,15 +113,15 @@ static void unload(struct df_plugin *plugin)
     none.handle = NULL;
     none.fd = -1;
     df_plugin_set_object(plugin, &none);
-    self = plugin; /* its destructors may have something to say */
+    /* its destructors may have something to say */
+    struct df_plugin *before = df_plugin_become(plugin);
     struct df_guest *guest_before = df_guest_enter(plugin->guest.output ? &plugin->guest : NULL);
     df_object_close(&object);
     df_guest_enter(guest_before);
-    self = before;
+    df_plugin_become(before);
 }
 
-/* Main has returned. Its code is unloaded now, or with the last thread that it made, or never. */
-static void dispose(struct df_plugin *plugin)
+void df_plugin_dispose(struct df_plugin *plugin)
 {
     bool threads = atomic_load(&plugin->guest.users) > 1;
     bool lingers = plugin->object.handle && plugin->object.lingers;
@@ -163,7 +166,7 @@ static struct df_plugin *create(const char *library, int argc, char *const argv[
     bool logs = df_log_init(&plugin->log, DF_PLUGIN_LOG_SIZE) == 0;
     if (plugin->library && plugin->argv && logs && df_guest_init(&plugin->guest, plugin) == 0)
         return plugin;
-    dispose(plugin);
+    df_plugin_dispose(plugin);
     return NULL;
 }
 
@@ -178,190 +181,6 @@ int df_plugin_mounted(struct df_plugin *plugin)
     }
     pthread_mutex_unlock(&plugin->lock);
     return error;
-}
-
-static void set_ended(struct df_plugin *plugin)
-{
-    pthread_mutex_lock(&plugin->lock);
-    plugin->phase = DF_PLUGIN_ENDED;
-    pthread_cond_broadcast(&plugin->changed);
-    pthread_mutex_unlock(&plugin->lock);
-}
-
-/* ---- main's thread ------------------------------------------------------------------------- */
-
-static int load(struct df_plugin *plugin)
-{
-    char reason[DF_PLUGIN_REASON_SIZE] = "";
-    struct df_object object = plugin->object;
-    int error = df_object_open(&object, &plugin->guest, plugin->library, reason, sizeof(reason));
-    df_plugin_set_object(plugin, &object);
-    if (error)
-        df_plugin_log(plugin, reason);
-    return error;
-}
-
-static void free_stack(struct df_plugin *plugin)
-{
-    size_t guard = (size_t)sysconf(_SC_PAGESIZE);
-    munmap(plugin->stack - guard, guard + STACK_SIZE);
-    plugin->stack = NULL;
-}
-
-static int run_main(struct df_plugin *plugin)
-{
-    if (plugin->run)
-        return plugin->run(plugin->argc, plugin->argv, plugin->run_data);
-    return df_program_run(plugin->object.main, plugin->object.start, &plugin->guest, plugin->argc,
-                          plugin->argv);
-}
-
-static void begin_fiber(struct df_plugin *plugin);
-
-static void end_main(struct df_plugin *plugin)
-{
-    set_ended(plugin);
-    if (plugin->abandoned) /* no longer written to: it has ended */
-        dispose(plugin);
-}
-
-static void *plugin_thread(void *argument)
-{
-    struct df_plugin *plugin = argument;
-    self = plugin;
-    plugin->load_error = plugin->run ? 0 : load(plugin);
-    if (!plugin->load_error && plugin->object.main_moves) {
-        begin_fiber(plugin);
-        return NULL;
-    }
-    if (!plugin->load_error)
-        plugin->status = run_main(plugin);
-    end_main(plugin);
-    return NULL;
-}
-
-/*
- * main's stack is ours and not libc's: after fork(2) the child's libc gives the stacks of threads
- * that are no more to new ones, and what main keeps in its frame for the file system's functions,
- * their userdata often, has to outlive it.
- */
-static int make_stack(struct df_plugin *plugin)
-{
-    size_t guard = (size_t)sysconf(_SC_PAGESIZE);
-    char *memory = mmap(NULL, guard + STACK_SIZE, PROT_NONE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
-    if (memory == MAP_FAILED)
-        return -errno;
-    plugin->stack = memory + guard;
-    if (mprotect(plugin->stack, STACK_SIZE, PROT_READ | PROT_WRITE) == 0)
-        return 0;
-    int error = -errno;
-    free_stack(plugin);
-    return error;
-}
-
-/* stack: STACK_SIZE bytes, NULL: libc's. */
-static int create_thread(pthread_t *thread, void *stack, void *(*run)(void *), void *argument)
-{
-    pthread_attr_t attributes;
-    int error = pthread_attr_init(&attributes);
-    if (error)
-        return -error;
-    if (stack)
-        pthread_attr_setstack(&attributes, stack, STACK_SIZE);
-    else
-        pthread_attr_setstacksize(&attributes, STACK_SIZE);
-    error = df_masked_thread_create(thread, &attributes, run, argument);
-    pthread_attr_destroy(&attributes);
-    return -error;
-}
-
-/* ---- a main that moves (docs/decisions/015) -------------------------------------------------- */
-
-/* Main runs on this thread until it parks (false) or has returned (true). */
-static bool run_fiber(struct df_plugin *plugin)
-{
-    struct df_plugin *before = self;
-    struct df_program_place place = df_program_lift();
-    self = plugin;
-    bool ended = df_fiber_run(&plugin->fiber);
-    self = before;
-    df_program_land(place);
-    return ended;
-}
-
-static void fiber_main(void *argument)
-{
-    struct df_plugin *plugin = argument;
-    plugin->status = run_main(plugin);
-}
-
-/* Main has left its thread: from now on who has something to say gives it another. */
-static void set_parked(struct df_plugin *plugin)
-{
-    if (atomic_fetch_or(&plugin->wake, DF_WAKE_PARKED) != 0)
-        df_plugin_unpark(plugin); /* something was said meanwhile */
-}
-
-static void begin_fiber(struct df_plugin *plugin)
-{
-    df_fiber_init(&plugin->fiber, plugin->stack, STACK_SIZE, fiber_main, plugin);
-    if (run_fiber(plugin))
-        end_main(plugin);
-    else
-        set_parked(plugin);
-}
-
-/* From where it was parked to its end; the caller has taken it. */
-static void continue_main(struct df_plugin *plugin)
-{
-    run_fiber(plugin);
-    end_main(plugin);
-}
-
-static void *continuing_thread(void *argument)
-{
-    continue_main(argument);
-    return NULL;
-}
-
-/* Under its lock. True: it was parked, and is the caller's to run. */
-static bool take_parked(struct df_plugin *plugin)
-{
-    return atomic_fetch_and(&plugin->wake, ~(uint32_t)DF_WAKE_PARKED) & DF_WAKE_PARKED;
-}
-
-static bool take_from_park(struct df_plugin *plugin)
-{
-    pthread_mutex_lock(&plugin->lock); /* or who unparks it has not noted the thread yet */
-    bool taken = take_parked(plugin);
-    pthread_mutex_unlock(&plugin->lock);
-    return taken;
-}
-
-void df_plugin_park(struct df_plugin *plugin)
-{
-    if (!plugin->object.main_moves || plugin->has_parked)
-        return;
-    plugin->has_parked = true;
-    struct df_program_place place = df_program_lift();
-    df_fiber_leave(&plugin->fiber);
-    df_program_land(place);
-}
-
-void df_plugin_unpark(struct df_plugin *plugin)
-{
-    if (plugin->pid != getpid())
-        return; /* a child of fork(2): its main is the parent's */
-    pthread_mutex_lock(&plugin->lock);
-    bool taken = take_parked(plugin);
-    int error = taken ? create_thread(&plugin->thread, NULL, continuing_thread, plugin) : 0;
-    if (error)
-        atomic_fetch_or(&plugin->wake, DF_WAKE_PARKED);
-    pthread_mutex_unlock(&plugin->lock);
-    if (error)
-        df_plugin_log(plugin, "no thread can be made for the end of main(): it ends when it is "
-                              "unmounted");
 }
 
 /* ---- starting ------------------------------------------------------------------------------ */
@@ -421,16 +240,9 @@ static int launch(struct df_plugin *plugin, unsigned seconds)
 {
     df_plugin_enlist(plugin);
     pthread_t thread;
-    int error = make_stack(plugin);
-    if (!error) /* a main that moves is a fiber on that stack */
-        error = create_thread(&thread, plugin->object.main_moves ? NULL : plugin->stack,
-                              plugin_thread, plugin);
-    if (error) {
-        if (plugin->stack)
-            free_stack(plugin);
-        df_plugin_log(plugin, "no thread can be made for the plugin: too many, or no memory");
+    int error = df_plugin_main_start(plugin, &thread);
+    if (error)
         return error;
-    }
     if (!wait_started(plugin, seconds)) {
         pthread_detach(thread); /* the plugin may be gone by now; its stack stays */
         return -ABANDONED;
@@ -443,7 +255,7 @@ static int launch(struct df_plugin *plugin, unsigned seconds)
     pthread_join(thread, NULL); /* parked, or ended */
     if (mounted)
         return 0;
-    free_stack(plugin);
+    df_plugin_main_free_stack(plugin);
     return start_error(plugin);
 }
 
@@ -471,7 +283,7 @@ static int conclude(struct df_plugin *plugin, int error, const char *name, unsig
     }
     copy_log(plugin, message, size);
     if (error)
-        dispose(plugin);
+        df_plugin_dispose(plugin);
     else
         *out = plugin;
     return error;
@@ -504,21 +316,11 @@ int df_plugin_start_function(unsigned seconds, df_plugin_function run, void *dat
 
 /* ---- stopping ------------------------------------------------------------------------------- */
 
-/* Sees main to its end: where it is, or here if it was parked and has been taken. */
-static void finish_main(struct df_plugin *plugin, bool taken)
-{
-    if (taken)
-        continue_main(plugin);
-    else
-        pthread_join(plugin->thread, NULL);
-    free_stack(plugin);
-}
-
 static void *reaper_thread(void *argument)
 {
     struct df_plugin *plugin = argument;
-    finish_main(plugin, false);
-    dispose(plugin);
+    df_plugin_main_finish(plugin, false);
+    df_plugin_dispose(plugin);
     return NULL;
 }
 
@@ -526,8 +328,8 @@ static void *reaper_thread(void *argument)
 static void *heir_thread(void *argument)
 {
     struct df_plugin *plugin = argument;
-    finish_main(plugin, true);
-    dispose(plugin);
+    df_plugin_main_finish(plugin, true);
+    df_plugin_dispose(plugin);
     return NULL;
 }
 
@@ -536,10 +338,10 @@ static void *heir_thread(void *argument)
 static void leave_to_reaper(struct df_plugin *plugin, bool taken)
 {
     pthread_t reaper;
-    if (create_thread(&reaper, NULL, taken ? heir_thread : reaper_thread, plugin) == 0)
+    if (df_plugin_main_thread(&reaper, NULL, taken ? heir_thread : reaper_thread, plugin) == 0)
         pthread_detach(reaper);
     else if (taken)
-        set_parked(plugin);
+        df_plugin_main_set_parked(plugin);
 }
 
 int df_plugin_stop(struct df_plugin *plugin, bool lazy, int *status)
@@ -547,10 +349,10 @@ int df_plugin_stop(struct df_plugin *plugin, bool lazy, int *status)
     bool forked = plugin->pid != getpid();
     if (!forked && self == plugin)
         return -EDEADLK;
-    bool taken = !forked && take_from_park(plugin);
+    bool taken = !forked && df_plugin_main_take(plugin);
     int error = df_plugin_detach(plugin, lazy);
     if (error && taken)
-        set_parked(plugin);
+        df_plugin_main_set_parked(plugin);
     if (error)
         return error;
     if (forked) {
@@ -562,8 +364,8 @@ int df_plugin_stop(struct df_plugin *plugin, bool lazy, int *status)
         leave_to_reaper(plugin, taken);
         return 0;
     }
-    finish_main(plugin, taken);
+    df_plugin_main_finish(plugin, taken);
     *status = plugin->status;
-    dispose(plugin);
+    df_plugin_dispose(plugin);
     return 0;
 }

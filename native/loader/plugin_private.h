@@ -1,6 +1,6 @@
 /*
- * plugin_private.h - struct df_plugin, shared by plugin.c (its life), plugin_list.c (the
- * plugins of this process) and plugin_mount.c (its mount).
+ * plugin_private.h - struct df_plugin, shared by plugin.c (its life), plugin_main.c (main's
+ * thread), plugin_list.c (the plugins of this process) and plugin_mount.c (its mount).
  */
 #ifndef DF_LOADER_PLUGIN_PRIVATE_H
 #define DF_LOADER_PLUGIN_PRIVATE_H
@@ -74,6 +74,32 @@ void df_plugin_set_object(struct df_plugin *plugin, const struct df_object *obje
 
 /* Tells df_plugin_start() that there is a mount. -ETIMEDOUT: nobody waits for it any more. */
 int df_plugin_mounted(struct df_plugin *plugin);
+
+/* Main has returned. Its code is unloaded now, or with the last thread that it made, or never. */
+void df_plugin_dispose(struct df_plugin *plugin);
+
+/* From here on this thread is the plugin's (NULL: nobody's). Returns whose it was. */
+struct df_plugin *df_plugin_become(struct df_plugin *plugin);
+
+/* ---- main's thread: plugin_main.c ---- */
+
+/* Makes main's stack and the thread that loads the program and runs it. 0 or -errno. */
+int df_plugin_main_start(struct df_plugin *plugin, pthread_t *thread);
+
+/* Sees main to its end: where it is, or here if it was parked and has been taken. */
+void df_plugin_main_finish(struct df_plugin *plugin, bool taken);
+
+/* The thread has been joined. */
+void df_plugin_main_free_stack(struct df_plugin *plugin);
+
+/* True: main was parked, and is the caller's to finish, or to give back. */
+bool df_plugin_main_take(struct df_plugin *plugin);
+
+/* Main has left its thread: from now on who has something to say gives it another. */
+void df_plugin_main_set_parked(struct df_plugin *plugin);
+
+/* A thread of a plugin's. stack: of main's size, NULL: libc's. 0 or -errno. */
+int df_plugin_main_thread(pthread_t *thread, void *stack, void *(*run)(void *), void *argument);
 
 /* For main, which is about to sleep until its mount ends: gives its thread up, if it moves and has
  * not done so before. Returns on another thread, when there is something to do. */
