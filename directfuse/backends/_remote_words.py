@@ -5,9 +5,12 @@ Every one has keys and types of its own; here is all that knows of them.
 
 import datetime
 import errno
+import functools
+import logging
 import os
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import fsspec
 
@@ -17,10 +20,14 @@ __all__ = [
     "fail",
     "is_read_only",
     "nanoseconds",
+    "operation",
     "protocols",
     "since_1970",
     "version",
 ]
+
+logger = logging.getLogger("directfuse.fsspec")
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: Protocols whose file systems cannot be written, told here so that open() says so and not close().
 _READ_ONLY = {"data", "git", "github", "http", "https", "libarchive", "reference", "tar"}
@@ -61,6 +68,22 @@ def errno_of(error: BaseException) -> int:
 def fail(code: int) -> OSError:
     """The exception of an errno."""
     return OSError(code, os.strerror(code))
+
+
+def operation(function: Function) -> Function:
+    """Every exception leaves as an OSError with an errno; what nobody expects is logged."""
+
+    @functools.wraps(function)
+    def run(self: Any, path: str, *arguments: Any) -> Any:
+        try:
+            return function(self, path, *arguments)
+        except Exception as error:
+            code = errno_of(error)
+            if code == errno.EIO:
+                logger.exception("%s of %s failed", function.__name__, path)
+            raise OSError(code, os.strerror(code), path) from error
+
+    return run  # type: ignore[return-value]
 
 
 # ---- what fsspec says ----------------------------------------------------------------------------

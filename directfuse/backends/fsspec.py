@@ -8,16 +8,12 @@ object stores know nothing smaller. What that means for programs is in docs/fssp
 """
 
 import errno
-import functools
 import inspect
-import logging
 import os
 import stat
-import threading
 import time
-import weakref
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 try:
     import fsspec
@@ -28,72 +24,11 @@ except ImportError as _error:
     ) from _error
 
 from directfuse._errors import MountError
-from directfuse.backends._remote_file import Draft, Reader, Readers
+from directfuse.backends._remote_open import OpenFiles
 from directfuse.backends._remote_options import Options, parse
-from directfuse.backends._remote_words import (
-    entries,
-    errno_of,
-    fail,
-    is_read_only,
-    nanoseconds,
-    protocols,
-    since_1970,
-    version,
-)
+from directfuse.backends._remote_words import errno_of, fail, nanoseconds, operation, since_1970
 
 __all__ = ["FsspecOperations"]
-
-logger = logging.getLogger("directfuse.fsspec")
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-#: Their path alone does not tell a directory: its parent's listing does.
-_LISTED = {"http", "https"}
-
-
-# ---- operations ----------------------------------------------------------------------------------
-
-
-def _operation(function: Function) -> Function:
-    """Every exception leaves as an OSError with an errno; what nobody expects is logged."""
-
-    @functools.wraps(function)
-    def run(self: "FsspecOperations", path: str, *arguments: Any) -> Any:
-        try:
-            return function(self, path, *arguments)
-        except Exception as error:
-            code = errno_of(error)
-            if code == errno.EIO:
-                logger.exception("%s of %s failed", function.__name__, path)
-            raise OSError(code, os.strerror(code), path) from error
-
-    return run  # type: ignore[return-value]
-
-
-# ---- open files ----------------------------------------------------------------------------------
-
-
-class _Handle:
-    """An open file: of a draft while there is one, else of a reader."""
-
-    __slots__ = ("draft", "generation", "path", "reader", "writes")
-
-    def __init__(self, path: str, writes: bool, generation: int) -> None:
-        self.path = path
-        self.writes = writes
-        self.generation = generation
-        self.draft: Draft | None = None
-        self.reader: Reader | None = None
-
-
-_living: "weakref.WeakSet[FsspecOperations]" = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    for one in list(_living):
-        one._after_fork()
-
-
-os.register_at_fork(after_in_child=_after_fork)
 
 
 # ---- the file system -----------------------------------------------------------------------------
@@ -111,7 +46,7 @@ def _check_archive(url: str, storage: Mapping[str, Any]) -> None:
         )
 
 
-class FsspecOperations:
+class FsspecOperations(OpenFiles):
     """The directory `root` of an fsspec file system, as operations on whole paths.
 
     Calls may come from any thread. After fork the child has connections of its own.
@@ -120,23 +55,12 @@ class FsspecOperations:
     use_ns = True  # times are nanoseconds
 
     def __init__(self, fs: Any, root: str = "", options: Options | None = None) -> None:
-        self._fs = fs
-        self._fs_generation = 0
-        self.root = root.rstrip("/")
-        self.options = options or Options()
-        self.read_only = self.options.read_only or is_read_only(fs)
+        super().__init__(fs, root, options or Options())
         self._owner = (
             os.getuid() if self.options.uid is None else self.options.uid,
             os.getgid() if self.options.gid is None else self.options.gid,
         )
         self._born = time.time_ns()
-        self._generation = 0
-        self._handles: dict[int, _Handle] = {}
-        self._last = 0
-        self._drafts: dict[str, Draft] = {}
-        self._made: set[str] = set()  # empty directories that an object store cannot have
-        self._reset()
-        _living.add(self)
 
     @classmethod
     def from_url(cls, url: str, options: Options | None = None) -> "FsspecOperations":
@@ -167,127 +91,7 @@ class FsspecOperations:
             fuse.append("fsname=" + url.replace("\\", "\\\\").replace(",", "\\,"))
         return made, mountpoint, fuse
 
-    def check(self) -> None:
-        """Asks the file system whether its root is a directory, so that a wrong one is told now."""
-        if self.options.create and not self.fs.exists(self.root):
-            self.fs.makedirs(self.root, exist_ok=True)
-            self._made.add("/")
-        if self.fs.isfile(self.root) and not self.fs.isdir(self.root):
-            raise NotADirectoryError(
-                errno.ENOTDIR,
-                "a file, not a directory; to look into an archive chain it, as in "
-                f"zip://::{self.fs.unstrip_protocol(self.root)}",
-                self.root,
-            )
-        try:
-            self._list("/")
-        except FileNotFoundError:
-            raise FileNotFoundError(
-                errno.ENOENT, "no such directory there; -o create makes it", self.root
-            ) from None
-
-    def _reset(self) -> None:
-        self._lock = threading.RLock()  # protects the tables; not held while the network is asked
-        self._readers = Readers()
-        self._infos: dict[str, tuple[float, dict[str, Any] | None]] = {}
-        self._listings: dict[str, tuple[float, dict[str, dict[str, Any]]]] = {}
-
-    def _after_fork(self) -> None:
-        """Threads, connections and locks of the parent are no use here."""
-        self._generation += 1
-        self._reset()
-        for draft in self._drafts.values():
-            draft.lock = threading.RLock()
-
-    @property
-    def fs(self) -> Any:
-        """The file system; in a forked child one of its own, made when it is first needed."""
-        if self._fs_generation != self._generation:
-            with self._lock:
-                if self._fs_generation != self._generation:
-                    former = self._fs
-                    self._fs = type(former)(*former.storage_args, **former.storage_options)
-                    self._fs_generation = self._generation
-        return self._fs
-
-    # ---- names -----------------------------------------------------------------------------------
-
-    def _name(self, path: str) -> str:
-        """What fsspec calls it. Listings know better than joining where names end in a slash."""
-        if path == "/":
-            return self.root or str(self.fs.root_marker)
-        with self._lock:
-            known = self._infos.get(path)
-        if known and known[1] is not None:
-            return str(known[1]["name"])
-        return self._target(path)
-
-    def _forget(self, *paths: str) -> None:
-        """They have changed; with them those above, which an object store has or has not."""
-        for path in paths:
-            name, above = self._name(path), _above(path)
-            with self._lock:
-                below = [p for p in (*self._infos, *self._listings) if p.startswith(path + "/")]
-                for one in (path, *above, *below):
-                    self._infos.pop(one, None)
-                    self._listings.pop(one, None)
-            self._readers.forget(name)
-            for one in above:
-                self.fs.invalidate_cache(self._target(one) if one != "/" else self._name(one))
-            self.fs.invalidate_cache(name)
-
     # ---- attributes ------------------------------------------------------------------------------
-
-    def _info(self, path: str) -> dict[str, Any]:
-        """fsspec's info(), believed for ttl seconds. FileNotFoundError too."""
-        if path == "/":
-            return {"name": self.root, "type": "directory", "size": 0}
-        now = time.monotonic()
-        with self._lock:
-            until, info = self._infos.get(path, (0.0, None))
-            listing = self._listings.get(os.path.dirname(path))
-        if until <= now:
-            listed = listing is not None and listing[0] > now
-            if listed and listing is not None and path.rpartition("/")[2] not in listing[1]:
-                info = self._made_info(path)  # its directory was listed a moment ago
-            else:
-                info = self._ask(path)
-            with self._lock:
-                self._infos[path] = (now + self.options.ttl, info)
-        if info is None:
-            raise fail(errno.ENOENT)
-        if info.get("size") is None and info["type"] == "file":
-            info = self._measure(path, info)
-        return info
-
-    def _ask(self, path: str) -> dict[str, Any] | None:
-        if protocols(self.fs) & _LISTED:
-            listing = self._list(os.path.dirname(path))
-            return listing.get(path.rpartition("/")[2])
-        name = self._name(path)
-        try:
-            self.fs.invalidate_cache(self._name(os.path.dirname(path)))
-            found: dict[str, Any] = dict(self.fs.info(name))
-        except FileNotFoundError:
-            return self._made_info(path)
-        return found
-
-    def _made_info(self, path: str) -> dict[str, Any] | None:
-        """Of a directory that only we know."""
-        if path not in self._made:
-            return None
-        return {"name": self._target(path), "type": "directory", "size": 0}
-
-    def _measure(self, path: str, info: dict[str, Any]) -> dict[str, Any]:
-        """A listing does not tell sizes everywhere (http)."""
-        told = self.fs.info(info["name"])
-        size = told.get("size")
-        if size is None:  # nor does the server: only reading it does
-            size = len(self.fs.cat_file(info["name"]))
-        whole = {**told, **info, "size": size}
-        with self._lock:
-            self._infos[path] = (time.monotonic() + self.options.ttl, whole)
-        return whole
 
     def _attributes(self, info: dict[str, Any]) -> dict[str, int]:
         directory = info["type"] == "directory"
@@ -308,7 +112,7 @@ class FsspecOperations:
             "st_ctime": when,
         }
 
-    @_operation
+    @operation
     def getattr(self, path: str, fh: int | None = None) -> dict[str, int]:
         draft = self._draft_of(path, fh)
         if draft is None:
@@ -318,28 +122,28 @@ class FsspecOperations:
             times = dict.fromkeys(("st_mtime", "st_atime", "st_ctime"), draft.modified)
         return self._attributes(info) | times
 
-    @_operation
+    @operation
     def access(self, path: str, mode: int) -> int:
         self.getattr(path)
         if mode & os.W_OK and self.read_only:
             raise fail(errno.EROFS)
         return 0
 
-    @_operation
+    @operation
     def chmod(self, path: str, mode: int, fh: int | None = None) -> int:
         """There is no place for a mode, so only the one that it has can be set."""
         if stat.S_IMODE(self.getattr(path)["st_mode"]) != stat.S_IMODE(mode):
             raise fail(errno.EROFS if self.read_only else errno.EOPNOTSUPP)
         return 0
 
-    @_operation
+    @operation
     def chown(self, path: str, uid: int, gid: int, fh: int | None = None) -> int:
         keep = (-1, 0xFFFFFFFF)
         if (uid not in (*keep, self._owner[0])) or (gid not in (*keep, self._owner[1])):
             raise fail(errno.EROFS if self.read_only else errno.EOPNOTSUPP)
         return 0
 
-    @_operation
+    @operation
     def utimens(self, path: str, times: Any = None, fh: int | None = None) -> int:
         """Objects have the time of their storing. "Now" is let pass: touch(1) has just stored."""
         self.getattr(path)
@@ -349,36 +153,13 @@ class FsspecOperations:
             raise fail(errno.EOPNOTSUPP)
         return 0
 
-    @_operation
+    @operation
     def statfs(self, path: str) -> dict[str, int]:
         return {"f_bsize": self.options.block_size, "f_frsize": 4096, "f_namemax": 255}
 
     # ---- directories -----------------------------------------------------------------------------
 
-    def _list(self, path: str) -> dict[str, dict[str, Any]]:
-        """Entries by name, believed for ttl seconds."""
-        now = time.monotonic()
-        with self._lock:
-            until, listing = self._listings.get(path, (0.0, {}))
-        if until > now:
-            return listing
-        name = self._name(path)
-        self.fs.invalidate_cache(name)
-        try:
-            found = self.fs.ls(name, detail=True)
-        except FileNotFoundError:
-            if path not in self._made:
-                raise
-            found = []
-        listing = entries(name, found)
-        until = time.monotonic() + self.options.ttl
-        with self._lock:
-            self._listings[path] = (until, listing)
-            prefix = path.rstrip("/") + "/"
-            self._infos.update({prefix + one: (until, info) for one, info in listing.items()})
-        return listing
-
-    @_operation
+    @operation
     def readdir(self, path: str, fh: int | None = None) -> list[Any]:
         if self._info(path)["type"] != "directory":
             raise fail(errno.ENOTDIR)
@@ -389,7 +170,7 @@ class FsspecOperations:
         names.update(p.removeprefix(prefix) for p in pending if os.path.dirname(p) == path)
         return [".", "..", *sorted(names - {""})]
 
-    @_operation
+    @operation
     def mkdir(self, path: str, mode: int) -> int:
         self._check_writable()
         if self._exists(path):
@@ -402,7 +183,7 @@ class FsspecOperations:
                 self._made.add(path)
         return 0
 
-    @_operation
+    @operation
     def rmdir(self, path: str) -> int:
         self._check_writable()
         if len(self.readdir(path)) > 2:
@@ -418,10 +199,6 @@ class FsspecOperations:
 
     # ---- names that change -----------------------------------------------------------------------
 
-    def _check_writable(self) -> None:
-        if self.read_only:
-            raise fail(errno.EROFS)
-
     def _exists(self, path: str) -> bool:
         try:
             self.getattr(path)
@@ -429,17 +206,7 @@ class FsspecOperations:
             return False
         return True
 
-    def _keep_parents(self, path: str) -> None:
-        """A directory of an object store ends with the last object below it; here it stays, and
-        those above it."""
-        for parent in _above(path)[:-1]:
-            if parent in self._made or self.fs.isdir(self._name(parent)):
-                return
-            with self._lock:
-                self._made.add(parent)
-                self._infos.pop(parent, None)
-
-    @_operation
+    @operation
     def unlink(self, path: str) -> int:
         self._check_writable()
         with self._lock:
@@ -456,7 +223,7 @@ class FsspecOperations:
         self._keep_parents(path)
         return 0
 
-    @_operation
+    @operation
     def rename(self, old: str, new: str) -> int:
         self._check_writable()
         directory = stat.S_ISDIR(self.getattr(old)["st_mode"])
@@ -474,13 +241,6 @@ class FsspecOperations:
         self._keep_parents(old)
         return 0
 
-    def _store_below(self, path: str) -> None:
-        """What is still a draft is stored, so that there is something to move."""
-        with self._lock:
-            drafts = [d for p, d in self._drafts.items() if p == path or p.startswith(path + "/")]
-        for draft in drafts:
-            self._store(draft)
-
     def _move(self, old: str, new: str, directory: bool) -> None:
         source, target = self._name(old), self._target(new)
         if self.fs.exists(source):
@@ -493,226 +253,13 @@ class FsspecOperations:
             for handle in self._handles.values():
                 handle.path = _moved(handle.path, old, new)
 
-    # ---- open files ------------------------------------------------------------------------------
-
-    def _draft_of(self, path: str, fh: int | None) -> Draft | None:
-        with self._lock:
-            handle = self._handles.get(fh) if fh else None
-            return handle.draft if handle and handle.draft else self._drafts.get(path)
-
-    def _add(self, handle: _Handle) -> int:
-        with self._lock:
-            self._last += 1
-            self._handles[self._last] = handle
-            return self._last
-
-    @_operation
-    def open(self, path: str, flags: int) -> int:
-        writes = flags & os.O_ACCMODE != os.O_RDONLY or bool(flags & os.O_TRUNC)
-        handle = _Handle(path, writes, self._generation)
-        if writes:
-            self._check_writable()
-            handle.draft = self._take_draft(path, load=not flags & os.O_TRUNC)
-            if flags & os.O_TRUNC:
-                with handle.draft.lock:
-                    handle.draft.truncate(0)
-        elif (draft := self._draft_of(path, None)) is not None:
-            with self._lock:
-                draft.users += 1
-            handle.draft = draft
-        else:
-            handle.reader = self._take_reader(path)
-        return self._add(handle)
-
-    @_operation
-    def create(self, path: str, mode: int, fi: Any = None) -> int:
-        self._check_writable()
-        handle = _Handle(path, True, self._generation)
-        handle.draft = self._take_draft(path, load=False)
-        with handle.draft.lock:
-            handle.draft.truncate(0)
-            handle.draft.modified = time.time_ns()
-        return self._add(handle)
-
-    def _take_reader(self, path: str) -> Reader:
-        info = self._info(path)
-        if info["type"] == "directory":
-            raise fail(errno.EISDIR)
-        name = info["name"]
-        return self._readers.take(name, version(info), lambda: self._open_remote(name))
-
-    def _open_remote(self, name: str) -> Any:
-        file = self.fs.open(
-            name,
-            "rb",
-            block_size=self.options.block_size,
-            cache_type=self.options.cache_type,
-            cache_options=self._cache_options(),
-        )
-        if file.seekable():
-            return file
-        with file:  # a server that sends only whole files
-            draft = Draft(name)
-            draft.load(file)
-        return draft._data
-
-    def _cache_options(self) -> dict[str, Any]:
-        if self.options.cache_type in ("background", "blockcache"):
-            return {"maxblocks": self.options.cache_blocks}
-        return {}
-
-    def _take_draft(self, path: str, load: bool) -> Draft:
-        with self._lock:
-            draft = self._drafts.get(path)
-            if draft is not None:
-                draft.users += 1
-                return draft
-        draft = Draft(path)
-        draft.users = 1
-        draft.modified = time.time_ns()
-        if load:
-            if self._info(path)["type"] == "directory":
-                raise fail(errno.EISDIR)
-            with self.fs.open(self._name(path), "rb") as file:
-                draft.load(file)
-        with self._lock:
-            there = self._drafts.setdefault(path, draft)
-            if there is not draft:  # another thread was faster
-                there.users += 1
-        return there
-
-    def _handle(self, fh: int) -> _Handle:
-        with self._lock:
-            handle = self._handles.get(fh)
-        if handle is None:
-            raise fail(errno.EBADF)
-        return handle
-
-    @_operation
-    def read(self, path: str, size: int, offset: int, fh: int) -> bytes:
-        handle = self._handle(fh)
-        draft = handle.draft or self._drafts.get(handle.path)
-        if draft is not None:
-            with draft.lock:
-                return draft.read(size, offset)
-        if handle.reader is None or handle.generation != self._generation:
-            handle.reader = self._take_reader(handle.path)
-            handle.generation = self._generation
-        return handle.reader.read(size, offset)
-
-    @_operation
-    def write(self, path: str, data: bytes, offset: int, fh: int) -> int:
-        draft = self._handle(fh).draft
-        if draft is None:
-            raise fail(errno.EBADF)
-        with draft.lock:
-            draft.modified = time.time_ns()
-            return draft.write(data, offset)
-
-    @_operation
-    def truncate(self, path: str, length: int, fh: int | None = None) -> int:
-        self._check_writable()
-        draft = self._handle(fh).draft if fh else None
-        if draft is None:
-            return self._truncate_closed(path, length)
-        with draft.lock:
-            draft.truncate(length)
-            draft.modified = time.time_ns()
-        return 0
-
-    def _truncate_closed(self, path: str, length: int) -> int:
-        draft = self._take_draft(path, load=True)
-        try:
-            with draft.lock:
-                draft.truncate(length)
-            if draft.users == 1:
-                self._store(draft)
-        finally:
-            self._drop_draft(draft)
-        return 0
-
-    @_operation
-    def flush(self, path: str, fh: int) -> int:
-        handle = self._handle(fh)
-        if handle.draft is not None and handle.writes:
-            self._store(handle.draft)
-        return 0
-
-    @_operation
-    def fsync(self, path: str, datasync: int, fh: int) -> int:
-        return self.flush(path, fh)
-
-    def _store(self, draft: Draft) -> None:
-        """The whole object, if there is something new in it."""
-        with draft.lock:
-            if not draft.dirty or draft.dropped:
-                return
-            with self.fs.open(self._target(draft.name), "wb") as file:
-                draft.store(file)
-            draft.dirty = False
-        with self._lock:
-            self._made.discard(os.path.dirname(draft.name))
-        self._forget(draft.name)
-
-    def _target(self, path: str) -> str:
-        """The name of what may not be there yet."""
-        if self.root or self.fs.root_marker == "/":
-            return f"{self.root}{path}"
-        return path.removeprefix("/")
-
-    @_operation
-    def release(self, path: str, fh: int) -> int:
-        with self._lock:
-            handle = self._handles.pop(fh, None)
-        if handle is None:
-            return 0
-        if handle.reader is not None and handle.generation == self._generation:
-            self._readers.give(handle.reader)
-        if handle.draft is not None:
-            try:
-                self._store(handle.draft)
-            except Exception:
-                logger.exception("%s could not be stored; its changes are lost", path)
-                raise
-            finally:
-                self._drop_draft(handle.draft)
-        return 0
-
-    def _drop_draft(self, draft: Draft) -> None:
-        with self._lock:
-            draft.users -= 1
-            if draft.users > 0:
-                return
-            if self._drafts.get(draft.name) is draft:
-                del self._drafts[draft.name]
-        draft.close()
-
     # ---- life ------------------------------------------------------------------------------------
 
     def init(self, path: str) -> None:
         """Nothing: the file system was asked when it was made."""
-
-    def destroy(self, path: str) -> None:
-        """Stores what was never closed."""
-        for draft in list(self._drafts.values()):
-            try:
-                self._store(draft)
-            except Exception:
-                logger.exception("%s could not be stored; its changes are lost", draft.name)
-        self._readers.clear()
-        self._fs = None  # with it go the files that an archive is read from
 
 
 def _moved(path: str, old: str, new: str) -> str:
     if path == old or path.startswith(old + "/"):
         return new + path[len(old) :]
     return path
-
-
-def _above(path: str) -> list[str]:
-    """The directories above, the nearest first, "/" last."""
-    found = []
-    while path != "/":
-        path = os.path.dirname(path)
-        found.append(path)
-    return found
