@@ -177,7 +177,8 @@ def statx(
 ) -> statx_result:
     """statx(2), which `os` has from Python 3.15 on: stat() with the time of birth.
 
-    mask: what is wanted, `STATX_*`; flags: `AT_STATX_*`. Serves real paths and descriptors too.
+    path, dir_fd and follow_symlinks: as of os.stat(), real ones too; mask: what is wanted,
+    `STATX_*`; flags: `AT_STATX_*`. Raises OSError with the errno of statx(2).
     """
     flags |= _no_follow(follow_symlinks)
     if isinstance(path, int):

@@ -175,7 +175,8 @@ def fdatasync(fd: Any) -> None:
 def fallocate(fd: int, mode: int, offset: int, length: int, /) -> None:
     """fallocate(2), which `os` does not have: allocates, punches, zeroes a range of bytes.
 
-    mode: FALLOC_FL_* of <linux/falloc.h>. Serves real descriptors too.
+    fd: a descriptor open for writing, a real one too; mode: FALLOC_FL_* of <linux/falloc.h>; offset
+    and length: the range, in bytes. Raises OSError with the errno of fallocate(2).
     """
     if lib.df_fallocate(fd, mode, offset, length) < 0:
         checked(-ffi.errno)

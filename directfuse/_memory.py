@@ -50,9 +50,11 @@ def mmap(
 def borrow(fd: int, size: int | None = None, offset: int = 0) -> memoryview:
     """Bytes of an open file to look at, without a copy where the plugin can lend them.
 
-    size and offset in bytes; fewer at the end of the file, all up to it when size is None. The view
-    is read-only; what is written to the file while it is held may or may not show in it. Release it
-    (`with borrow(...) as view`) or drop it to give the bytes back.
+    fd: a descriptor open for reading, a real one too; size and offset in bytes: fewer at the end of
+    the file, all up to it when size is None. The view is read-only; what is written to the file
+    while it is held may or may not show in it. Release it (`with borrow(...) as view`) or drop it
+    to give the bytes back. Raises ValueError when size or offset is negative, and the OSError of
+    fstat(2) and mmap(2).
     """
     end = fstat(fd).st_size
     length = max(0, min(end - offset, end if size is None else size))

@@ -445,9 +445,10 @@ def mounts() -> list[Mount]:
 
 
 def unmount(mountpoint: str | os.PathLike[str], *, lazy: bool = False) -> None:
-    """Unmounts what is mounted at a path; see Mount.unmount().
+    """Unmounts what is mounted at `mountpoint`, a path that may lead there by links.
 
-    Raises UnmountError (EINVAL) when no mount of this process is there.
+    lazy, and what is raised: as of Mount.unmount(); UnmountError (EINVAL) when no mount of this
+    process is there.
     """
     wanted = os.path.realpath(mountpoint)
     for found in mounts():

@@ -125,8 +125,9 @@ def renameat2(
 ) -> None:
     """renameat2(2), which `os` does not have: rename() with flags.
 
-    flags: 1 RENAME_NOREPLACE (EEXIST when dst exists), 2 RENAME_EXCHANGE (both swap names).
-    Serves real paths too.
+    src, dst, src_dir_fd and dst_dir_fd: as of os.rename(), real paths too; flags: 1
+    RENAME_NOREPLACE (EEXIST when dst exists), 2 RENAME_EXCHANGE (both swap names). Raises OSError
+    with the errno of renameat2(2).
     """
     first, second = encode(src), encode(dst)
     if first is None or second is None:  # os finds the words

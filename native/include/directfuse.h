@@ -95,7 +95,7 @@ DF_PUBLIC int df_mount(const char *library, int argc, char *const argv[], unsign
  * The same for a file system in this process: run(argc, argv, data) is called on a thread of its
  * own, in place of a program's main(). It makes a FUSE session with the libfuse of this library
  * (`pkg-config directfuse-plugin`) and runs its loop, which returns at the unmount. It must return,
- * not exit. argv[0] names it in messages; argv is copied.
+ * not exit. argv[0] names it in messages; argv is copied. Returns as df_mount() does.
  */
 DF_PUBLIC int df_mount_function(int (*run)(int argc, char *argv[], void *data), void *data,
                                 int argc, char *const argv[], unsigned flags, char *message,

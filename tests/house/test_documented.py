@@ -1,0 +1,46 @@
+"""What is public says what it takes and gives: in the header, and in docstrings."""
+
+import inspect
+import re
+
+import directfuse
+
+from .tree import HEADER
+
+#: A function whose arguments, results and errors are those of one that is documented elsewhere.
+ELSEWHERE = re.compile(r"(?:os|fcntl|select|mmap|builtins)\.\w+")
+#: Of a comment in C.
+RESULT = re.compile(r"Returns|\b0, |-1\b")
+
+PUBLIC = {name: getattr(directfuse, name) for name in directfuse.__all__}
+
+
+def test_functions_of_our_own_in_c_say_what_they_return():
+    """Those that Linux has say what differs; they come behind "opening" in the header."""
+    text = HEADER.read_text()
+    own = text[text.index("---- mounts") : text.index("---- opening")]
+    declared = r"(/\*(?:(?!\*/).)*\*/\n)?DF_PUBLIC ([\w ]+?[ *]+)(df_\w+)\("
+    found = re.findall(declared, own, re.DOTALL)
+    assert len(found) > 10
+    assert not [
+        name
+        for comment, kind, name in found
+        if not comment or not (kind.strip() == "void" or RESULT.search(comment))
+    ]
+
+
+def test_public_names_say_what_they_are():
+    things = {n: x for n, x in PUBLIC.items() if inspect.isroutine(x) or inspect.isclass(x)}
+    assert len(things) > 70
+    assert not [name for name, thing in things.items() if not inspect.getdoc(thing)]
+
+
+def test_functions_of_our_own_explain_their_arguments():
+    """One of the standard library's says which; of any other each argument is named."""
+    unexplained = []
+    for name, function in PUBLIC.items():
+        text = inspect.getdoc(function) or ""
+        if inspect.isroutine(function) and not ELSEWHERE.match(text):
+            words = inspect.signature(function).parameters
+            unexplained += [f"{name}: {w}" for w in words if not re.search(rf"\b{w}\b", text)]
+    assert not unexplained
