@@ -71,7 +71,7 @@ union df_arguments {
     } access;
     struct {
         uint64_t size;
-    } readlink, listxattr, symlink, keep;
+    } readlink, listxattr, symlink, keep, path;
     struct {
         uint64_t size; /* the attribute's name is in df_area.key */
         int32_t flags; /* setxattr */

@@ -124,6 +124,11 @@ static int remote_link(FS, const struct df_where *from, const struct df_where *t
 
 /* ---- of open files --------------------------------------------------------------------------- */
 
+static ssize_t remote_path(FS, FILE_, char *buf, size_t size)
+{
+    TRIP(df_trip_path(&trip, handle_of(file), buf, size));
+}
+
 static off_t remote_lseek(FS, FILE_, off_t offset, int whence)
 {
     TRIP(df_trip_lseek(&trip, handle_of(file), offset, whence));

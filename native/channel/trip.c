@@ -351,6 +351,17 @@ int df_trip_flush(struct df_trip *trip, uint64_t file, uint64_t owner, bool drop
     return (int)df_letter_send_and_finish(&l);
 }
 
+ssize_t df_trip_path(struct df_trip *trip, uint64_t file, char *buf, size_t size)
+{
+    struct df_letter l;
+    int error = df_letter_begin_file(&l, trip, DF_MESSAGE_path, file);
+
+    if (error < 0)
+        return error;
+    l.message->args.path.size = df_letter_room(&l, size);
+    return df_letter_send_for_bytes(&l, buf, size);
+}
+
 off_t df_trip_lseek(struct df_trip *trip, uint64_t file, off_t offset, int whence)
 {
     return SEND_BY_FILE(lseek, file, .offset = offset, .whence = whence);

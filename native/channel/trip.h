@@ -100,6 +100,7 @@ struct df_trip_extent {
     ssize_t result;
 };
 int df_trip_read_batch(struct df_trip *trip, struct df_trip_extent *extents, size_t count);
+ssize_t df_trip_path(struct df_trip *trip, uint64_t file, char *buf, size_t size);
 off_t df_trip_lseek(struct df_trip *trip, uint64_t file, off_t offset, int whence);
 int df_trip_fsync(struct df_trip *trip, uint64_t file, bool datasync);
 int df_trip_fallocate(struct df_trip *trip, uint64_t file, int mode, off_t offset, off_t length);

@@ -28,6 +28,10 @@ struct statx;   /* sys/stat.h, with _GNU_SOURCE */
 #include "core/calls.def"
 #undef DF_CALL
 
+/* open(2) of a link of /proc/<pid>/fd that leads to that file (any, of O_PATH too): a new open file
+ * description of the same object, whatever it is called by now. For doors that see /proc. */
+int df_call_open_again(int fd, int flags, mode_t mode);
+
 /* A number for each call, in the order of the table: DF_NR_openat ... DF_NR_COUNT. */
 enum df_call_number {
 #define DF_CALL(type, name, parameters, arguments, level, note) DF_NR_##name,

@@ -156,16 +156,26 @@ static ssize_t finish(struct df_way *way, struct opening *o, ssize_t ret)
     return ret;
 }
 
-int df_call_openat(int dirfd, const char *path, int flags, mode_t mode)
+static int open_by(int dirfd, const char *path, unsigned route, int flags, mode_t mode)
 {
     struct opening o = {.flags = flags, .mode = mode & 07777, .fd = -1};
     struct df_way way;
-    ssize_t ret = df_way_begin(&way, dirfd, path, nofollow(flags) ? DF_ROUTE_NOFOLLOW : 0);
+    ssize_t ret = df_way_begin(&way, dirfd, path, route);
 
     while (df_way_next(&way, &ret))
         ret = open_there(&way, &o);
     ret = finish(&way, &o, ret);
     return (int)df_way_end(&way, ret);
+}
+
+int df_call_openat(int dirfd, const char *path, int flags, mode_t mode)
+{
+    return open_by(dirfd, path, nofollow(flags) ? DF_ROUTE_NOFOLLOW : 0, flags, mode);
+}
+
+int df_call_open_again(int fd, int flags, mode_t mode)
+{
+    return open_by(fd, "", DF_ROUTE_EMPTY, flags & ~O_CREAT, mode);
 }
 
 /* ---- close --------------------------------------------------------------------------------- */

@@ -324,6 +324,13 @@ static int default_known(struct df_fs *fs, struct df_call *call, const struct df
     return -EAGAIN;
 }
 
+static ssize_t default_path(struct df_fs *fs, struct df_call *call, struct df_file *file, char *buf,
+                            size_t size)
+{
+    (void)fs, (void)call, (void)file, (void)buf, (void)size;
+    return -EOPNOTSUPP;
+}
+
 /* ---- the table ----------------------------------------------------------------------------- */
 
 #define default_getattr NULL /* mandatory */

@@ -317,6 +317,12 @@ struct df_ops {
      * is not known. Default: -EAGAIN. */
     int (*known)(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                  struct stat *st);
+
+    /* The name of an open file by now: its path from the root of the mount, in which no component
+     * is a link, without a NUL. The count of bytes; ENOENT: it has none (it was removed), or none
+     * that is known; ENAMETOOLONG. Slow. Default: EOPNOTSUPP. */
+    ssize_t (*path)(struct df_fs *fs, struct df_call *call, struct df_file *file, char *buf,
+                    size_t size);
 };
 
 /* The start of every host's and wrapper's own struct. `ops` is always a completed table. */

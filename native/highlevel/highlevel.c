@@ -67,6 +67,7 @@ static const struct df_ops highlevel_ops = {
     .destroy = df_highlevel_free,
     .statx = df_highlevel_statx,
     .tmpfile = df_highlevel_tmpfile,
+    .path = df_highlevel_path,
 };
 
 static struct df_ops completed; /* highlevel_ops with the core's defaults in the gaps */

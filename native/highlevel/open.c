@@ -435,6 +435,35 @@ int df_highlevel_tmpfile(struct df_fs *fs, struct df_call *call, const struct df
     return DF_IN_FRAME(fs, call, refuse_tmpfile(&frame, where));
 }
 
+/* ---- its name ---- */
+
+static ssize_t tell_path(struct df_frame *frame, struct df_open_path *node, char *buf, size_t size)
+{
+    const char *path = df_frame_hold(frame, node);
+    ssize_t result = -ENOENT;
+
+    if (path && !df_open_path_is_hidden(node)) {
+        result = (ssize_t)strlen(path);
+        if ((size_t)result > size)
+            result = -ENAMETOOLONG;
+        else
+            memcpy(buf, path, (size_t)result);
+    }
+    df_frame_unhold(frame, node);
+    return result;
+}
+
+ssize_t df_highlevel_path(struct df_fs *fs, struct df_call *call, struct df_file *file, char *buf,
+                          size_t size)
+{
+    struct df_frame frame;
+
+    df_frame_enter(&frame, df_highlevel_of(fs), call);
+    ssize_t result = tell_path(&frame, df_handle_of(file)->node, buf, size);
+    df_frame_leave(&frame);
+    return result;
+}
+
 /* ---- closing ---- */
 
 static int flush(struct df_frame *frame, struct df_file *file, uint64_t owner)

@@ -592,6 +592,7 @@ int df_highlevel_link(struct df_fs *, struct df_call *, const struct df_where *,
 
 int df_highlevel_open(struct df_fs *, struct df_call *, const struct df_where *, struct df_file *,
                       int flags, mode_t);
+ssize_t df_highlevel_path(struct df_fs *, struct df_call *, struct df_file *, char *, size_t);
 int df_highlevel_tmpfile(struct df_fs *, struct df_call *, const struct df_where *,
                          struct df_file *, int flags, mode_t);
 int df_highlevel_flush(struct df_fs *, struct df_call *, struct df_file *, uint64_t owner);

@@ -87,6 +87,10 @@ enum dfi_trait {
     DFI_BLIND = 1,    /* knows no descriptors and does not last, or ends all; mmap: if anonymous */
     DFI_ANSWERED = 2, /* mounts answer it for their files, without a look at other descriptors */
     DFI_LOOKS = 4,    /* may be asked of a directory above a mountpoint that is not on disk */
+    DFI_OF_LINK = 8,  /* a symlink at the end of a path is meant itself */
+    DFI_NOFOLLOW_THIRD = 16, /* the same if its third argument has AT_SYMLINK_NOFOLLOW */
+    DFI_NOFOLLOW_FOURTH = 32,
+    DFI_NOFOLLOW_FIFTH = 64,
 };
 
 struct dfi_call {

@@ -70,6 +70,7 @@ static const struct df_ops table = {
     .destroy = df_lowlevel_free,
     .statx = df_lowlevel_statx,
     .tmpfile = df_lowlevel_tmpfile,
+    .path = df_lowlevel_path,
     .known = df_lowlevel_known,
 };
 

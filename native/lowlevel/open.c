@@ -11,6 +11,7 @@
 #include "host/permission.h"
 #include "host/pollhandle.h"
 #include "lowlevel/open.h"
+#include "nodes/path.h"
 
 /* ---- the open file ------------------------------------------------------------------------- */
 
@@ -272,4 +273,11 @@ void df_lowlevel_release(struct df_fs *fs, struct df_call *call, struct df_file 
     }
     df_pollnode_release((struct df_pollnode *)(uintptr_t)file->host[DF_FILE_POLL]);
     df_node_put(&lane->nodes, node);
+}
+
+ssize_t df_lowlevel_path(struct df_fs *fs, struct df_call *call, struct df_file *file, char *buf,
+                         size_t size)
+{
+    (void)call;
+    return df_node_path(&df_lowlevel_of(fs)->nodes, df_node_of_file(file), buf, size);
 }

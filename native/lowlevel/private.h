@@ -449,6 +449,7 @@ int df_lowlevel_open(struct df_fs *, struct df_call *, const struct df_where *, 
                      int flags, mode_t);
 int df_lowlevel_tmpfile(struct df_fs *, struct df_call *, const struct df_where *, struct df_file *,
                         int flags, mode_t);
+ssize_t df_lowlevel_path(struct df_fs *, struct df_call *, struct df_file *, char *, size_t);
 int df_lowlevel_flush(struct df_fs *, struct df_call *, struct df_file *, uint64_t owner);
 void df_lowlevel_release(struct df_fs *, struct df_call *, struct df_file *);
 

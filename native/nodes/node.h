@@ -8,6 +8,7 @@
  *   cache.c   entries: (directory, name) -> node, or known absent
  *   lookup.c  an entry that must be asked for, revalidated or replaced
  *   walk.c    a whole name, with symlinks and ".."
+ *   path.c    the name of a node
  *   evict.c   keeps the number of entries bounded
  *
  * What may be read without a lock. Every operation runs inside the core's gate, and nodes, entries

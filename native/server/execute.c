@@ -157,6 +157,7 @@ static enum df_cache_change change_of(const struct df_message *m)
     case DF_MESSAGE_flush: /* as the kernel: what they write, a write has announced */
     case DF_MESSAGE_release:
     case DF_MESSAGE_fsync:
+    case DF_MESSAGE_path:
         return DF_CACHE_NOTHING;
     case DF_MESSAGE_open:
         return m->args.open.flags & (O_CREAT | O_TRUNC) ? DF_CACHE_NAMES : DF_CACHE_NOTHING;

@@ -276,6 +276,11 @@ static int64_t do_release(struct df_work *w)
 
 /* ---- data ------------------------------------------------------------------------------------ */
 
+static int64_t do_path(struct df_work *w)
+{
+    return CALL(path, w->files[0], w->area->payload, df_execute_room(w, w->message.args.path.size));
+}
+
 static int64_t do_lseek(struct df_work *w)
 {
     return CALL(lseek, w->files[0], w->message.args.lseek.offset, w->message.args.lseek.whence);

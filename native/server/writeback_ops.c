@@ -173,6 +173,7 @@ PASSED(int, flock, (FS, FILE_, int operation, uint64_t owner),
        (below, call, file, operation, owner))
 PASSED(int, advise, (FS, FILE_, off_t offset, off_t length, int advice),
        (below, call, file, offset, length, advice))
+PASSED(ssize_t, path, (FS, FILE_, char *buf, size_t size), (below, call, file, buf, size))
 
 /* borrow: by default none is lent, for what is lent would not be what is kept. */
 const struct df_ops df_writeback_ops = {
@@ -212,4 +213,5 @@ const struct df_ops df_writeback_ops = {
     .advise = wb_advise,
     .statx = df_writeback_statx,
     .tmpfile = wb_tmpfile,
+    .path = wb_path,
 };

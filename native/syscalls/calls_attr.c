@@ -20,7 +20,7 @@
         const unsigned long *a = frame->args;                                                      \
         long ret = dfi_way_begin(&way, frame);                                                     \
                                                                                                    \
-        (void)a;                                                                                   \
+        (void)a, (void)leg;                                                                        \
         while (dfi_way_next(&way, &ret))                                                           \
             ret = __VA_ARGS__;                                                                     \
         return dfi_way_end(&way, ret);                                                             \
@@ -245,7 +245,27 @@ DFI_BY_PATH(utimes, utimes_leg(leg, a[1]))
 DFI_BY_PATH(futimesat, utimes_leg(leg, a[2]))
 DFI_BY_PATH(utimensat, utimens_leg(leg, a[2], (int)a[3]))
 
-DFI_BY_PATH(truncate, df_call_truncate(leg->path, (off_t)a[1]))
+/* By a link of /proc to an open file: as the one who opens it for that, whatever it is open for. */
+static long truncate_again(struct dfi_way *way, off_t size)
+{
+    const struct dfi_leg *leg = &way->leg[0];
+    struct df_trip trip = {.link = &way->record.files->link};
+    long ret;
+
+    if (size < 0)
+        return -EINVAL;
+    ret = leg->empty ? df_call_open_again(leg->dirfd, O_WRONLY, 0)
+                     : df_call_openat(leg->dirfd, leg->path, O_WRONLY, 0);
+    if (ret < 0)
+        return ret;
+    way->record.foreign = way->record.opened->host[DFI_HOST_HANDLE];
+    ret = df_call_ftruncate(DF_FD_BASE + DFI_FD_FOREIGN, size);
+    df_trip_drop(&trip, way->record.foreign);
+    return ret;
+}
+
+DFI_BY_PATH(truncate, leg->dirfd >= DF_FD_BASE ? truncate_again(&way, (off_t)a[1])
+                                               : df_call_truncate(leg->path, (off_t)a[1]))
 
 /* ---- statfs ---------------------------------------------------------------------------------- */
 
@@ -272,11 +292,19 @@ static long show_statfs(const struct statvfs *from, unsigned long program)
 }
 
 /* statvfs(3) is by path alone; a path that is another name for a descriptor is that descriptor. */
-static long statfs_leg(const struct dfi_leg *leg, unsigned long program)
+static long statfs_leg(struct dfi_way *way, unsigned long program)
 {
+    const struct dfi_leg *leg = &way->leg[0];
+    char path[PATH_MAX];
     struct statvfs out;
-    int ret = leg->empty ? df_call_fstatvfs(leg->dirfd, &out) : df_call_statvfs(leg->path, &out);
+    int ret;
 
+    if (leg->empty)
+        ret = df_call_fstatvfs(leg->dirfd, &out);
+    else if (leg->dirfd < DF_FD_BASE)
+        ret = df_call_statvfs(leg->path, &out);
+    else
+        ret = dfi_way_named(way, leg, path) ? df_call_statvfs(path, &out) : -ENOENT;
     return ret == 0 ? show_statfs(&out, program) : ret;
 }
 
@@ -288,5 +316,5 @@ static long statfs_fd(int fd, unsigned long program)
     return ret == 0 ? show_statfs(&out, program) : ret;
 }
 
-DFI_BY_PATH(statfs, statfs_leg(leg, a[1]))
+DFI_BY_PATH(statfs, statfs_leg(&way, a[1]))
 DFI_BY_FD(fstatfs, statfs_fd(fd, a[1]))

@@ -14,6 +14,7 @@
 #include "syscalls/cwd.h"
 #include "syscalls/linger.h"
 #include "syscalls/listing.h"
+#include "syscalls/name.h"
 #include "syscalls/table.h"
 #include "syscalls/way.h"
 
@@ -236,30 +237,30 @@ static long look(int dirfd, const char *path, int flags)
     return df_call_faccessat(dirfd, path, X_OK, flags | AT_EACCESS);
 }
 
-/* The name under which a descriptor of ours was opened, if it is still that of the same file. */
-static long name_of(const struct dfi_files *files, int fd, char out[PATH_MAX])
-{
-    uint64_t handle = dfi_file_of(files, fd);
-    struct stat st, own;
-    int ret = df_call_fstat(DF_FD_BASE + fd, &own);
-
-    if (ret < 0)
-        return ret;
-    memcpy(out, files->shared->names[df_handle_index(handle)], PATH_MAX);
-    out[PATH_MAX - 1] = '\0';
-    if (out[0] != '/')
-        return -ENOENT;
-    ret = df_call_fstatat(AT_FDCWD, out, &st, 0);
-    return ret < 0 || st.st_ino != own.st_ino ? -ENOENT : 0;
-}
-
+/* An open directory, by what it is called now. */
 static long enter_fd(struct dfi_files *files, int fd)
 {
     char path[PATH_MAX];
-    long ret = look(DF_FD_BASE + fd, "", AT_EMPTY_PATH);
+    long ret = look(fd, "", AT_EMPTY_PATH);
 
     if (ret == 0)
-        ret = name_of(files, fd, path);
+        ret = dfi_name_find(fd, path);
+    return ret < 0 ? ret : enter(files, path);
+}
+
+static long enter_leg(struct dfi_files *files, const struct dfi_leg *leg)
+{
+    char path[PATH_MAX];
+    long ret;
+
+    if (leg->path[0] == '/')
+        return enter(files, leg->path);
+    if (leg->dirfd >= DF_FD_BASE) /* behind /proc/self/fd/5 */
+        ret = dfi_name_find(leg->dirfd, path);
+    else /* a real directory below which a mount lies */
+        ret = df_walk_directory_name(AT_FDCWD, path);
+    if (ret >= 0)
+        ret = df_walk_join(path, path, (size_t)ret, leg->path);
     return ret < 0 ? ret : enter(files, path);
 }
 
@@ -274,18 +275,9 @@ long dfi_do_chdir(struct dfi_frame *frame)
     if (ret == 0 && !way.ours) {
         dfi_cwd_changed(way.record.files);
     } else if (ret == 0 && leg->empty) {
-        ret = enter_fd(way.record.files, leg->dirfd - DF_FD_BASE);
+        ret = enter_fd(way.record.files, leg->dirfd);
     } else if (ret == 0) {
-        char path[PATH_MAX];
-
-        if (leg->path[0] == '/')
-            strcpy(path, leg->path);
-        else /* a real directory below which a mount lies */
-            ret = df_walk_directory_name(AT_FDCWD, path);
-        if (ret >= 0 && leg->path[0] != '/')
-            ret = df_walk_join(path, path, (size_t)ret, leg->path);
-        if (ret >= 0)
-            ret = enter(way.record.files, path);
+        ret = enter_leg(way.record.files, leg);
     }
     return dfi_way_end(&way, ret);
 }
@@ -303,7 +295,7 @@ long dfi_do_fchdir(struct dfi_frame *frame)
         return ret;
     }
     dfi_record_begin(&record);
-    ret = enter_fd(files, (int)frame->args[0]);
+    ret = enter_fd(files, DF_FD_BASE + (int)frame->args[0]);
     dfi_record_end(&record);
     return ret;
 }

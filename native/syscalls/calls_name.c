@@ -187,6 +187,7 @@ static long show(unsigned long program, size_t size, const char *text, long len)
 static bool read_proc(const char *path, char text[PATH_MAX], long *ret)
 {
     struct dfi_files *files = dfi_process()->files;
+    struct dfi_record record;
     const char *rest;
     enum dfi_proc what;
     int fd = -1;
@@ -196,7 +197,9 @@ static bool read_proc(const char *path, char text[PATH_MAX], long *ret)
     what = dfi_proc_look(files, path, &fd, &rest);
     if (what == DFI_PROC_NONE || *rest != '\0')
         return false;
+    dfi_record_begin(&record);
     *ret = dfi_proc_readlink(files, what, fd, text);
+    dfi_record_end(&record);
     return true;
 }
 

@@ -72,35 +72,17 @@ static long install(struct dfi_way *way, int flags)
 
 /* ---- the calls ------------------------------------------------------------------------------- */
 
-/* /dev/fd/5: the same file once more, by its name, as far as it still leads there. */
-static int open_again(struct dfi_way *way, int flags, mode_t mode)
-{
-    struct dfi_leg *leg = &way->leg[0];
-    const struct dfi_files *files = way->record.files;
-    uint64_t handle = dfi_file_of(files, leg->dirfd - DF_FD_BASE);
-    struct stat st, own;
-    int ret = df_call_fstat(leg->dirfd, &own);
-
-    if (ret < 0)
-        return ret;
-    strcpy(leg->text, files->shared->names[df_handle_index(handle)]);
-    leg->path = leg->text;
-    leg->dirfd = AT_FDCWD;
-    leg->empty = false;
-    ret = df_call_fstatat(AT_FDCWD, leg->path, &st, AT_SYMLINK_NOFOLLOW);
-    if (ret < 0)
-        return ret == DF_NOT_OURS ? -ENOENT : ret;
-    return st.st_ino == own.st_ino ? df_call_openat(AT_FDCWD, leg->path, flags, mode) : -ENOENT;
-}
-
 static int open_ours(struct dfi_way *way, int flags, mode_t mode)
 {
     struct dfi_leg *leg = &way->leg[0];
     int ret;
 
+    if (leg->empty && flags & O_NOFOLLOW) /* openat2(2): the others have seen it before */
+        return -ELOOP;
     if (leg->empty)
-        return open_again(way, flags & ~(O_CREAT | O_EXCL | O_NOFOLLOW), mode);
-    ret = df_call_openat(leg->dirfd, leg->path, flags, mode);
+        ret = df_call_open_again(leg->dirfd, flags, mode);
+    else
+        ret = df_call_openat(leg->dirfd, leg->path, flags, mode);
     return ret == -ENXIO ? dfi_node_open(way, flags) : ret;
 }
 

@@ -86,7 +86,7 @@ static long by_leg(struct dfi_way *way, const struct request *r)
         return by_fd(r, leg->dirfd);
     if (leg->dirfd == AT_FDCWD || !leg->path || leg->path[0] == '/')
         return by_path(r, leg->path);
-    return dfi_way_absolute(way, leg, path) ? by_path(r, path) : DF_NOT_OURS;
+    return dfi_way_named(way, leg, path) ? by_path(r, path) : DF_NOT_OURS;
 }
 
 static long run(struct dfi_frame *frame, const struct request *r)

@@ -146,10 +146,17 @@ static struct df_file *make_file(struct dfi_record *record, uint64_t handle, int
     return file;
 }
 
+uint64_t dfi_record_handle(const struct dfi_record *record, int fd)
+{
+    uint64_t handle = dfi_file_of(record->files, fd - DF_FD_BASE);
+
+    return DF_UNLIKELY(!handle) && fd - DF_FD_BASE == DFI_FD_FOREIGN ? record->foreign : handle;
+}
+
 struct df_file *df_fd_use(struct df_thread *thread, int fd)
 {
     struct dfi_record *record = (struct dfi_record *)thread;
-    uint64_t handle = dfi_file_of(record->files, fd - DF_FD_BASE);
+    uint64_t handle = dfi_record_handle(record, fd);
 
     return handle ? make_file(record, handle, fd - DF_FD_BASE) : NULL;
 }

@@ -1,7 +1,7 @@
 /*
  * proc.c - /proc/self, /proc/<pid>, /proc/thread-self and /dev: what of them leads to a mount.
  *
- * Descriptors of the process itself are known by their handles, those of others by their names.
+ * Descriptors are known by their handles, those of other processes too.
  */
 #include "syscalls/proc.h"
 
@@ -9,9 +9,12 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "core/fd.h"
 #include "intercept/shown.h"
 #include "syscalls/cwd.h"
+#include "syscalls/name.h"
 #include "syscalls/number.h"
+#include "syscalls/record.h"
 #include "syscalls/shadow.h"
 
 /* If text begins with the word, which ends a component: what follows. */
@@ -130,22 +133,30 @@ static const char *behind_link(const char *path)
     return strncmp(text, "/fd/", 4) == 0 ? behind_number(text + 4) : behind(text, "/cwd");
 }
 
+/* The name of a file that is another process's, perhaps. */
+static long show_foreign(uint64_t handle, char out[PATH_MAX])
+{
+    dfi_record_now()->foreign = handle;
+    return dfi_name_show(DF_FD_BASE + DFI_FD_FOREIGN, out);
+}
+
 size_t dfi_proc_shown(const struct dfi_files *files, const char *link, char text[PATH_MAX],
                       size_t len)
 {
     size_t shown = dfi_cwd_shown(files, text, len);
+    uint64_t handle;
     const char *rest;
 
     if (shown < len)
         return shown;
-    shown = dfi_shadow_shown(files, link, text);
-    if (shown > 0)
-        return shown;
+    handle = dfi_shadow_linked(files, link, text);
+    if (handle)
+        return (size_t)show_foreign(handle, text);
     return other_exe(link, text, &rest) && *rest == '\0' ? strlen(text) : len;
 }
 
-bool dfi_proc_other(const struct dfi_files *files, const char *path, char out[PATH_MAX],
-                    const char **rest)
+enum dfi_proc dfi_proc_other(const struct dfi_files *files, const char *path, char out[PATH_MAX],
+                             uint64_t *handle, const char **rest)
 {
     const char *end = behind_link(path);
     char link[64];
@@ -153,20 +164,20 @@ bool dfi_proc_other(const struct dfi_files *files, const char *path, char out[PA
     long len;
 
     if (!end)
-        return other_exe(path, out, rest);
+        return other_exe(path, out, rest) ? DFI_PROC_EXE : DFI_PROC_NONE;
     if ((size_t)(end - path) >= sizeof(link))
-        return false;
+        return DFI_PROC_NONE;
     *(char *)mempcpy(link, path, (size_t)(end - path)) = '\0';
     len = dfi_kernel(__NR_readlink, link, out, PATH_MAX - 1);
     if (len <= 0)
-        return false;
+        return DFI_PROC_NONE;
     out[len] = '\0';
     *rest = end;
     shown = dfi_cwd_shown(files, out, (size_t)len);
     if (shown == (size_t)len)
-        return dfi_shadow_shown(files, link, out) > 0;
+        return (*handle = dfi_shadow_linked(files, link, out)) ? DFI_PROC_FD : DFI_PROC_NONE;
     out[shown] = '\0';
-    return true;
+    return DFI_PROC_CWD;
 }
 
 void dfi_proc_exe(char out[PATH_MAX])
@@ -185,13 +196,11 @@ static long copy(char out[PATH_MAX], const char *text)
 
 long dfi_proc_readlink(struct dfi_files *files, enum dfi_proc what, int fd, char out[PATH_MAX])
 {
-    uint64_t handle;
     int ret;
 
     switch (what) {
     case DFI_PROC_FD:
-        handle = dfi_file_of(files, fd);
-        return handle ? copy(out, files->shared->names[df_handle_index(handle)]) : -ENOENT;
+        return dfi_name_show(DF_FD_BASE + fd, out);
     case DFI_PROC_CWD:
         ret = dfi_cwd_join(files, "", out);
         return ret < 0 ? ret : copy(out, out);

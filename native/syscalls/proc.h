@@ -18,16 +18,16 @@ enum dfi_proc dfi_proc_look(struct dfi_files *files, const char *path, int *fd, 
 
 /*
  * The same for another process: a path that begins with its /proc/<pid>/fd/5 or /proc/<pid>/cwd,
- * which is of a mount, or with its /proc/<pid>/exe, which is the loader. True: out is the name
- * there, by which the file was opened.
+ * which is of a mount, or with its /proc/<pid>/exe, which is the loader. DFI_PROC_FD: *handle is
+ * that of the file; the other two: out is the name that the link has.
  */
-bool dfi_proc_other(const struct dfi_files *files, const char *path, char out[PATH_MAX],
-                    const char **rest);
+enum dfi_proc dfi_proc_other(const struct dfi_files *files, const char *path, char out[PATH_MAX],
+                             uint64_t *handle, const char **rest);
 
 /*
  * The same for the end of a link that was read: `link` is its absolute name, `text` what the kernel
  * has said, a string of len bytes. The length of what is to be said in its place, in text; len: the
- * kernel is right.
+ * kernel is right. Inside a record.
  */
 size_t dfi_proc_shown(const struct dfi_files *files, const char *link, char text[PATH_MAX],
                       size_t len);
@@ -43,7 +43,8 @@ long dfi_proc_fdinfo(const struct dfi_files *files, const char *path, int fd);
 /* What /proc/self/exe shows: the program's file by its own name, whatever links led to it. */
 void dfi_proc_exe(char out[PATH_MAX]);
 
-/* readlink(2) of such a path, if it ends there. The length, or -errno; at most PATH_MAX - 1. */
+/* readlink(2) of such a path, if it ends there. The length, or -errno; at most PATH_MAX - 1. Inside
+ * a record. */
 long dfi_proc_readlink(struct dfi_files *files, enum dfi_proc what, int fd, char out[PATH_MAX]);
 
 #endif

@@ -90,8 +90,34 @@ static long copy_program(struct dfi_files *files, uint64_t handle, off_t size, c
 
 /* ---- finding --------------------------------------------------------------------------------- */
 
-static int take(struct dfi_files *files, struct program *p)
+/* The rest behind /proc/self/fd/5 and its like begins at the object itself. */
+static void begin_at_fd(struct program *p, int fd, const char *rest)
 {
+    p->dirfd = DF_FD_BASE + fd;
+    rest += *rest == '/';
+    memmove(p->path, rest, strlen(rest) + 1);
+    p->flags |= AT_EMPTY_PATH;
+}
+
+static int take_other(struct dfi_record *record, struct program *p)
+{
+    char name[PATH_MAX];
+    const char *rest;
+
+    switch (dfi_proc_other(record->files, p->path, name, &record->foreign, &rest)) {
+    case DFI_PROC_FD:
+        begin_at_fd(p, DFI_FD_FOREIGN, rest);
+        return 0;
+    case DFI_PROC_NONE:
+        return 0;
+    default:
+        return df_walk_join(p->path, name, strlen(name), rest);
+    }
+}
+
+static int take(struct dfi_record *record, struct program *p)
+{
+    struct dfi_files *files = record->files;
     char text[PATH_MAX];
     const char *rest;
     int fd;
@@ -106,10 +132,7 @@ static int take(struct dfi_files *files, struct program *p)
     }
     switch (dfi_proc_look(files, p->path, &fd, &rest)) {
     case DFI_PROC_FD:
-        p->dirfd = DF_FD_BASE + fd;
-        rest += *rest == '/';
-        memmove(p->path, rest, strlen(rest) + 1);
-        p->flags |= AT_EMPTY_PATH;
+        begin_at_fd(p, fd, rest);
         return 0;
     case DFI_PROC_EXE:
         dfi_proc_exe(p->path);
@@ -118,7 +141,7 @@ static int take(struct dfi_files *files, struct program *p)
         strcpy(text, rest);
         return dfi_cwd_join(files, text, p->path) < 0 ? -ENOENT : 0;
     default:
-        return 0;
+        return take_other(record, p);
     }
 }
 
@@ -144,18 +167,21 @@ static int look(const struct program *p, off_t *size)
 static long open_and_copy(struct dfi_files *files, const struct program *p, off_t size)
 {
     struct df_trip trip = {.link = &files->link, .caller = &files->caller};
-    uint64_t handle = 0;
+    const char *name = p->path;
+    uint64_t handle;
     long ret;
 
     if (p->path[0] == '\0') {
-        handle = dfi_file_of(files, p->dirfd - DF_FD_BASE);
-        return copy_program(files, handle, size, files->shared->names[df_handle_index(handle)]);
+        handle = dfi_record_handle(dfi_record_now(), p->dirfd);
+        name = files->shared->names[df_handle_index(handle)];
+        ret = df_call_open_again(p->dirfd, O_RDONLY | O_CLOEXEC, 0);
+    } else {
+        ret = df_call_openat(p->dirfd, p->path, O_RDONLY | O_CLOEXEC, 0);
     }
-    ret = df_call_openat(p->dirfd, p->path, O_RDONLY | O_CLOEXEC, 0);
     if (ret < 0)
         return ret;
     handle = dfi_record_now()->opened->host[DFI_HOST_HANDLE];
-    ret = copy_program(files, handle, size, p->path);
+    ret = copy_program(files, handle, size, name);
     df_trip_drop(&trip, handle);
     return ret;
 }
@@ -238,7 +264,7 @@ int dfi_files_program(int dirfd, const char *path, int flags, bool *virtual)
     strcpy(p.path, path);
     dfi_record_begin(&record);
     dfi_table_refresh(files->link.segment);
-    ret = take(files, &p);
+    ret = take(&record, &p);
     if (ret == 0)
         ret = ask(&record, &p, virtual);
     dfi_record_end(&record);

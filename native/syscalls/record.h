@@ -7,10 +7,9 @@
 
 #include "core/file.h"
 #include "core/gate.h"
+#include "syscalls/files.h"
 
 #define DFI_RECORD_FILES 4 /* in use by one call at a time */
-
-struct dfi_files;
 
 struct dfi_record {
     struct df_thread thread; /* only what a call reads is set; the first member */
@@ -20,7 +19,12 @@ struct dfi_record {
     unsigned used;          /* of file[] */
     struct df_file *opened; /* by df_call_openat(); in file[] */
     bool changes;           /* that open makes or empties a file */
+    uint64_t foreign;       /* handle of the file that DFI_FD_FOREIGN is; 0: none */
 };
+
+/* A number that is no descriptor: to native/core it is the file of another process, of which the
+ * call knows the handle. */
+#define DFI_FD_FOREIGN DFI_FD_MAX
 
 /* Words of df_file.host[]. */
 enum {
@@ -32,6 +36,9 @@ enum {
 /* From here to dfi_record_end() this thread may call df_call_*(). Nests. */
 void dfi_record_begin(struct dfi_record *record);
 void dfi_record_end(struct dfi_record *record);
+
+/* The handle of what is to native/core the descriptor fd; 0: none of ours. */
+uint64_t dfi_record_handle(const struct dfi_record *record, int fd);
 
 /* The innermost record of this thread. */
 struct dfi_record *dfi_record_now(void);

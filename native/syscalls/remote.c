@@ -269,6 +269,7 @@ static const struct df_ops ops = {
     .advise = remote_advise,
     .statx = remote_statx,
     .tmpfile = remote_tmpfile,
+    .path = remote_path,
 };
 
 struct df_fs dfi_remote = {.ops = &ops, .shortens = true};

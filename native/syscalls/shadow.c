@@ -206,10 +206,10 @@ static uint64_t position_of(const char *link)
     return dfi_number_get(&fd);
 }
 
-size_t dfi_shadow_shown(const struct dfi_files *files, const char *link, char target[PATH_MAX])
+uint64_t dfi_shadow_linked(const struct dfi_files *files, const char *link, const char *target)
 {
     const char *name = target + files->shadow_len;
-    uint64_t handle;
+    uint64_t handle = 0;
 
     if (strncmp(target, files->shadow, files->shadow_len) != 0)
         return 0;
@@ -218,13 +218,8 @@ size_t dfi_shadow_shown(const struct dfi_files *files, const char *link, char ta
     } else if (strncmp(name, "/p/0.", 5) == 0) {
         name += 5;
         handle = dfi_number_get(&name);
-    } else {
-        return 0;
     }
-    if (!dfi_ofd(files, handle))
-        return 0;
-    strcpy(target, files->shared->names[df_handle_index(handle)]);
-    return strlen(target);
+    return dfi_ofd(files, handle) ? handle : 0;
 }
 
 uint64_t dfi_shadow_handle(const struct dfi_files *files, int fd)

@@ -47,9 +47,9 @@ void dfi_shadow_name(const struct dfi_files *files, char letter, uint64_t mount,
 /* A descriptor that stands in for the open file; flags are those of its open(2). Or -errno. */
 long dfi_shadow_open(struct dfi_files *files, uint64_t handle, int flags);
 
-/* The name a file was opened by, of which /proc/<pid>/fd (`link`) shows the placeholder `target`.
- * Its length, in target; 0: it is no placeholder. */
-size_t dfi_shadow_shown(const struct dfi_files *files, const char *link, char target[PATH_MAX]);
+/* The handle of a file of which /proc/<pid>/fd (`link`) shows the placeholder `target`; 0: it is no
+ * placeholder. */
+uint64_t dfi_shadow_linked(const struct dfi_files *files, const char *link, const char *target);
 
 /* The handle of a descriptor if it is a placeholder of this job, else 0. */
 uint64_t dfi_shadow_handle(const struct dfi_files *files, int fd);

@@ -13,6 +13,7 @@
 #include "core/walk.h"
 #include "syscalls/cwd.h"
 #include "syscalls/linger.h"
+#include "syscalls/name.h"
 #include "syscalls/proc.h"
 #include "syscalls/table.h"
 
@@ -37,53 +38,62 @@ static int begin_at(struct dfi_leg *leg, const char *dir, size_t len, const char
     return df_walk_join(leg->text, dir, len, rest) < 0 ? -ENAMETOOLONG : 0;
 }
 
-/* Whether the call asks for what a path leads to when it ends at a link. */
-static bool follows(const struct dfi_frame *frame)
+static bool is_link_opened(int flags)
 {
-    const unsigned long *a = frame->args;
+    return flags & O_NOFOLLOW || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
+}
 
-    switch (frame->nr) {
+/* Whether the call is about a symlink itself that stands at the end of that path. */
+static bool is_of_link(const struct dfi_way *way, const struct dfi_leg *leg)
+{
+    const unsigned long *a = way->frame->args;
+    unsigned traits = dfi_calls[way->frame->nr].traits;
+
+    switch (way->frame->nr) {
     case __NR_open:
-        return !(a[1] & O_NOFOLLOW);
+        return is_link_opened((int)a[1]);
     case __NR_openat:
-        return !(a[2] & O_NOFOLLOW);
-    case __NR_statx:
-        return !(a[2] & AT_SYMLINK_NOFOLLOW);
-    case __NR_newfstatat:
-    case __NR_faccessat2:
-        return !(a[3] & AT_SYMLINK_NOFOLLOW);
-    case __NR_stat:
-    case __NR_access:
-    case __NR_faccessat:
-    case __NR_chdir:
-    case __NR_truncate:
-    case __NR_statfs:
-        return true;
+        return is_link_opened((int)a[2]);
+    case __NR_linkat:
+        return leg != &way->leg[0] || !(a[4] & AT_SYMLINK_FOLLOW);
     default:
-        return false;
+        return traits & DFI_OF_LINK ||
+               (traits & DFI_NOFOLLOW_THIRD && a[2] & AT_SYMLINK_NOFOLLOW) ||
+               (traits & DFI_NOFOLLOW_FOURTH && a[3] & AT_SYMLINK_NOFOLLOW) ||
+               (traits & DFI_NOFOLLOW_FIFTH && a[4] & AT_SYMLINK_NOFOLLOW);
     }
 }
 
-/* /proc/<pid>/fd/5 of another process. Only the call's own link would be shown or removed. */
+/* /proc/<pid>/fd/5 of another process. */
 static int take_other(struct dfi_way *way, struct dfi_leg *leg)
 {
     const char *rest;
     char name[PATH_MAX];
+    enum dfi_proc what =
+        dfi_proc_other(way->record.files, leg->text, name, &way->record.foreign, &rest);
 
-    if (!dfi_proc_other(way->record.files, leg->text, name, &rest) ||
-        (*rest == '\0' && !follows(way->frame)))
+    if (what == DFI_PROC_NONE || (*rest == '\0' && is_of_link(way, leg)))
         return 0;
-    return begin_at(leg, name, strlen(name), rest);
+    if (what != DFI_PROC_FD)
+        return begin_at(leg, name, strlen(name), rest);
+    begin_at_fd(leg, DFI_FD_FOREIGN, rest);
+    return 0;
 }
 
+/* What only would be shown or removed of such links is the kernel's to say. */
 static int take_proc(struct dfi_way *way, struct dfi_leg *leg)
 {
     struct dfi_files *files = way->record.files;
     const char *rest;
     char text[PATH_MAX];
     int fd;
+    enum dfi_proc what = dfi_proc_look(files, leg->text, &fd, &rest);
 
-    switch (dfi_proc_look(files, leg->text, &fd, &rest)) {
+    if (what == DFI_PROC_NONE)
+        return take_other(way, leg);
+    if (*rest == '\0' && is_of_link(way, leg))
+        return 0;
+    switch (what) {
     case DFI_PROC_FD:
         begin_at_fd(leg, fd, rest);
         return 0;
@@ -91,11 +101,9 @@ static int take_proc(struct dfi_way *way, struct dfi_leg *leg)
         strcpy(text, rest);
         leg->changed = true;
         return dfi_cwd_join(files, text, leg->text) < 0 ? -ENOENT : 0;
-    case DFI_PROC_EXE:
+    default:
         dfi_proc_exe(text);
         return begin_at(leg, text, strlen(text), rest);
-    default:
-        return take_other(way, leg);
     }
 }
 
@@ -386,13 +394,12 @@ bool dfi_way_next(struct dfi_way *way, long *ret)
 static bool absolute_from_fd(const struct dfi_way *way, const struct dfi_leg *leg,
                              char out[PATH_MAX])
 {
-    const struct dfi_files *files = way->record.files;
-    uint64_t handle = dfi_file_of(files, leg->dirfd - DF_FD_BASE);
+    uint64_t handle = dfi_record_handle(&way->record, leg->dirfd);
     const char *name;
 
     if (!handle)
         return false;
-    name = files->shared->names[df_handle_index(handle)];
+    name = way->record.files->shared->names[df_handle_index(handle)];
     return name[0] == '/' && df_walk_join(out, name, strlen(name), leg->path) == 0;
 }
 
@@ -443,4 +450,13 @@ bool dfi_way_absolute(struct dfi_way *way, const struct dfi_leg *leg, char out[P
     if (scan.up)
         collapse(out);
     return true;
+}
+
+bool dfi_way_named(struct dfi_way *way, const struct dfi_leg *leg, char out[PATH_MAX])
+{
+    char text[PATH_MAX];
+
+    if (leg->dirfd >= DF_FD_BASE && dfi_name_find(leg->dirfd, text) < 0)
+        return false;
+    return dfi_way_absolute(way, leg, out);
 }

@@ -54,4 +54,8 @@ int dfi_way_flags(const struct dfi_leg *leg);
 /* Absolute path of a leg by its text, for the names of shadows. False: it has none. */
 bool dfi_way_absolute(struct dfi_way *way, const struct dfi_leg *leg, char out[PATH_MAX]);
 
+/* The same where the name is all that native/core is given: if it begins at a descriptor, with what
+ * that is called now. */
+bool dfi_way_named(struct dfi_way *way, const struct dfi_leg *leg, char out[PATH_MAX]);
+
 #endif

@@ -138,6 +138,8 @@ _STAND = 'cd "$0" && mkdir plain && cd plain && exec "$@"'
 class Mounted:
     """Runs a command by `directfuse run`, in a directory of a memfs that is mounted at `point`."""
 
+    file_system = "memfs"
+
     def __init__(self, directory):
         self.point = str(directory / "mount")
         self.deep = str(directory / "no" / "such" / "mount")
@@ -146,7 +148,7 @@ class Mounted:
 
     def __call__(self, *command, deep=False, timeout=50):
         point = self.deep if deep else self.point
-        mount = f"memfs {point} -o allow_other,default_permissions"
+        mount = f"{self.file_system} {point} -o allow_other,default_permissions"
         if not deep:
             command = ["/bin/sh", "-c", _STAND, point, *command]
         options = ["-m", mount, f"--stats={self._report}"]

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from .conftest import environment
+from .conftest import PROGRAMS, environment
 from .mount_scripts import MOUNT_SCRIPTS
 from .scripts import SCRIPTS
 
@@ -80,6 +80,21 @@ def test_linux_aio_on_files_of_mounts_and_others_in_one_context(plain, mounted, 
     wanted = plain(program, tmp_path / "real")
     assert wanted.status == 0
     assert mounted(program, tmp_path / "real").seen() == wanted.seen()
+
+
+@pytest.mark.parametrize("file_system", ["memfs", "passthrough"])
+def test_what_is_open_is_opened_again(plain, mounted, tmp_path, file_system):
+    """By /proc and /dev/fd: a new description of the same file, whatever it is called by now."""
+    cases = ["removed", "renamed", "linked", "others", "executed"]
+    if file_system == "passthrough":
+        (tmp_path / "source").mkdir()
+        mounted.file_system = f"passthrough {tmp_path / 'source'}"
+    else:  # libfuse's high-level API has no O_TMPFILE
+        cases.insert(0, "nameless")
+    command = [sys.executable, str(PROGRAMS / "reopened.py"), *cases]
+    wanted = plain(*command)
+    assert wanted.seen()[::2] == (0, b"")
+    assert mounted(*command).seen() == wanted.seen()
 
 
 def test_what_is_closed_is_closed_at_once(plain, mounted, compiled):

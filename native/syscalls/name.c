@@ -1,0 +1,94 @@
+/*
+ * name.c - the names of open files. What a file was opened by is kept for all processes; whether it
+ * still leads there is asked, and if it does not, the file system what the file is called instead.
+ */
+#include "syscalls/name.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+#include "core/mount.h"
+#include "core/use.h"
+#include "core/walk.h"
+#include "syscalls/record.h"
+
+static const char deleted[] = " (deleted)";
+
+/* Of memory that all processes of the run write to. */
+static char *kept_of(int fd)
+{
+    const struct dfi_record *record = dfi_record_now();
+    uint64_t handle = dfi_record_handle(record, fd);
+
+    return handle ? record->files->shared->names[df_handle_index(handle)] : NULL;
+}
+
+static void copy(char to[PATH_MAX], const char *from)
+{
+    size_t len = strnlen(from, PATH_MAX - 1);
+
+    memcpy(to, from, len);
+    to[len] = '\0';
+}
+
+static bool leads_to(const char *name, int fd)
+{
+    struct stat st, own;
+
+    return name[0] == '/' && df_call_fstat(fd, &own) == 0 &&
+           df_call_fstatat(AT_FDCWD, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+           st.st_ino == own.st_ino && st.st_dev == own.st_dev;
+}
+
+/* Its name as the file system knows it, behind the mountpoint. */
+static ssize_t ask(int fd, char out[PATH_MAX])
+{
+    char text[PATH_MAX];
+    struct df_use use;
+    ssize_t ret = df_use_begin_any(&use, fd);
+    const struct df_mount *mount;
+
+    if (ret < 0)
+        return ret;
+    mount = use.call.mount;
+    ret = use.fs->ops->path(use.fs, &use.call, use.file, text, sizeof(text) - 1);
+    if (ret > 0) {
+        text[ret] = '\0';
+        ret = df_walk_join(out, mount->point, mount->point_len, text + (ret == 1 ? 1 : 0));
+    }
+    return df_use_end(&use, ret);
+}
+
+long dfi_name_find(int fd, char out[PATH_MAX])
+{
+    char *kept = kept_of(fd);
+
+    if (!kept)
+        return -ENOENT;
+    copy(out, kept);
+    if (leads_to(out, fd))
+        return (long)strlen(out);
+    if (ask(fd, out) < 0)
+        return -ENOENT;
+    copy(kept, out);
+    return (long)strlen(out);
+}
+
+long dfi_name_show(int fd, char out[PATH_MAX])
+{
+    size_t len;
+    long ret;
+
+    out[0] = '\0';
+    ret = dfi_name_find(fd, out);
+    len = strlen(out);
+    if (ret >= 0 || len == 0)
+        return ret;
+    if (len >= sizeof(deleted) &&
+        strcmp(out + len - (sizeof(deleted) - 1), deleted) == 0) /* O_TMPFILE: it never had one */
+        return (long)len;
+    if (len + sizeof(deleted) > PATH_MAX)
+        len = PATH_MAX - sizeof(deleted);
+    memcpy(out + len, deleted, sizeof(deleted));
+    return (long)(len + sizeof(deleted) - 1);
+}

@@ -1,0 +1,20 @@
+/*
+ * name.h - what an open file of a mount is called by now.
+ */
+#ifndef DF_SYSCALLS_NAME_H
+#define DF_SYSCALLS_NAME_H
+
+#include "syscalls/files.h"
+
+/*
+ * The absolute name of an open file, fd being what it is to native/core; inside a record. The
+ * length, of a string, which is kept for all; -ENOENT: it has none, and out is the last one that is
+ * known.
+ */
+long dfi_name_find(int fd, char out[PATH_MAX]);
+
+/* The same as /proc/<pid>/fd shows it, with " (deleted)" behind what is no name any more. The
+ * length; -ENOENT: nothing is known. */
+long dfi_name_show(int fd, char out[PATH_MAX]);
+
+#endif

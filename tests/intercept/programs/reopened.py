@@ -1,0 +1,216 @@
+"""Opens again what is open, by /proc and /dev: when it was renamed, removed, or never had a name.
+
+Prints what it finds, names below the working directory without it.
+"""
+
+import ctypes
+import errno
+import fcntl
+import os
+import sys
+
+HERE = os.getcwd()
+
+
+def show(what, call, *arguments):
+    try:
+        found = call(*arguments)
+    except OSError as error:
+        found = errno.errorcode[error.errno]
+    if isinstance(found, (str, bytes)):
+        found = os.fsdecode(found).replace(HERE, "HERE")
+    print(what, found, flush=True)
+
+
+def names(directory):
+    """Without what libfuse makes of files that are removed while they are open."""
+    return sorted(name for name in os.listdir(directory) if not name.startswith(".fuse_hidden"))
+
+
+def opened(path, flags):
+    fd = os.open(path, flags)
+    how = fcntl.fcntl(fd, fcntl.F_GETFL) & (os.O_ACCMODE | os.O_APPEND | os.O_PATH)
+    found = [
+        how,
+        os.fstat(fd).st_size,
+        os.lseek(fd, 0, os.SEEK_CUR) if not flags & os.O_PATH else -1,
+    ]
+    if how & os.O_ACCMODE != os.O_WRONLY and not flags & os.O_PATH:
+        found.append(os.read(fd, 4))
+    os.close(fd)
+    return found
+
+
+def ways(fd):
+    """Every way to open it again."""
+    for place in f"/proc/self/fd/{fd}", f"/dev/fd/{fd}", f"/proc/{os.getpid()}/fd/{fd}":
+        show("rdonly", opened, place, os.O_RDONLY)
+    place = f"/proc/self/fd/{fd}"
+    for name in (
+        "O_WRONLY",
+        "O_RDWR",
+        "O_APPEND",
+        "O_PATH",
+        "O_NOFOLLOW",
+        "O_DIRECTORY",
+        "O_CREAT",
+        "O_NOATIME",
+    ):
+        show(name, opened, place, getattr(os, name))
+    show("excl", opened, place, os.O_CREAT | os.O_EXCL)
+    show("stat", lambda: os.stat(place).st_size)
+    show("link", os.path.islink, place)
+    show("same", lambda: os.path.samestat(os.stat(place), os.fstat(fd)))
+    show("access", os.access, place, os.R_OK)
+    show("mode", lambda: (os.chmod(place, 0o640), oct(os.fstat(fd).st_mode)))
+    show("time", lambda: (os.utime(place, (7, 8)), os.fstat(fd).st_mtime))
+    show("unlink", os.unlink, place)
+    show("name", os.readlink, place)
+
+
+def changed(fd):
+    """A new description: a place of its own, the same bytes."""
+    again = os.open(f"/proc/self/fd/{fd}", os.O_RDWR)
+    os.pwrite(again, b"AGAIN", 2)
+    os.lseek(again, 4, os.SEEK_SET)
+    show("bytes", os.pread, fd, 20, 0)
+    show("place", os.lseek, fd, 0, os.SEEK_CUR)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    show("locked", fcntl.flock, again, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    fcntl.flock(fd, fcntl.LOCK_UN)
+    show("cut", lambda: (os.truncate(f"/proc/self/fd/{fd}", 9), os.fstat(again).st_size))
+    os.close(os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_TRUNC))
+    show("emptied", lambda: os.fstat(again).st_size)
+    os.close(again)
+
+
+def made(name):
+    fd = os.open(name, os.O_RDWR | os.O_CREAT, 0o600)
+    os.write(fd, b"0123456789")
+    return fd
+
+
+def removed():
+    fd = made("removed")
+    os.unlink("removed")
+    ways(fd)
+    changed(fd)
+    only = made("read only")
+    os.close(only)
+    only = os.open("read only", os.O_RDONLY)
+    path = os.open("read only", os.O_PATH)
+    os.unlink("read only")
+    ways(only)
+    ways(path)
+
+
+def renamed():
+    os.mkdir("d")
+    os.mkdir("d/sub")
+    fd, replaced, directory, below = (
+        made("d/f"),
+        made("d/r"),
+        os.open("d", os.O_RDONLY),
+        os.open("d/sub", os.O_PATH),
+    )
+    os.rename("d/f", "d/g")
+    show("renamed", os.readlink, f"/proc/self/fd/{fd}")
+    ways(fd)
+    os.rename("d/g", "d/r")
+    show("replaced", os.readlink, f"/proc/self/fd/{replaced}")
+    show("renamed over", os.readlink, f"/proc/self/fd/{fd}")
+    os.rename("d", "e")
+    for what in fd, directory, below:
+        show("moved", os.readlink, f"/proc/self/fd/{what}")
+    made("d")  # another file has the name
+    ways(fd)
+    show("list", lambda: names(f"/proc/self/fd/{directory}"))
+    show("below", lambda: open(f"/proc/self/fd/{directory}/r").read())
+    show(
+        "cut below", lambda: (os.truncate(f"/proc/self/fd/{directory}/r", 5), os.fstat(fd).st_size)
+    )
+    show("space below", lambda: os.statvfs(f"/proc/self/fd/{directory}/r").f_namemax)
+    for way in directory, below, f"/proc/self/fd/{directory}", f"/dev/fd/{directory}/sub":
+        os.chdir(way)
+        show("here", os.getcwd)
+        show("up", lambda: names(".."))
+        os.chdir(HERE)
+    os.mkdir("gone")
+    gone = os.open("gone", os.O_RDONLY)
+    os.rmdir("gone")
+    show("gone", os.readlink, f"/proc/self/fd/{gone}")
+
+
+def linked():
+    """Names that lead through symlinks, and others of the same file."""
+    os.mkdir("real")
+    os.symlink("real", "way")
+    made("real/a")
+    os.symlink("a", "real/b")
+    fd, path = os.open("way/b", os.O_RDONLY), os.open("way", os.O_RDONLY)
+    os.rename("real", "moved")
+    show("through", os.readlink, f"/proc/self/fd/{fd}")
+    show("directory", os.readlink, f"/proc/self/fd/{path}")
+    os.chdir(path)
+    show("here", os.getcwd)
+    os.chdir(HERE)
+
+
+def others():
+    """Those of a program that has them open; this one has not."""
+    fd, moved = made("theirs"), made("moves")
+    os.unlink("theirs")
+    os.rename("moves", "moved there")
+    parent = os.getpid()
+    if os.fork() == 0:
+        os.close(fd)
+        os.close(moved)
+        for what in fd, moved:
+            place = f"/proc/{parent}/fd/{what}"
+            show("theirs", opened, place, os.O_RDONLY)
+            show("written", opened, place, os.O_RDWR | os.O_APPEND)
+            show("size", lambda place=place: os.stat(place).st_size)
+            show("link", os.path.islink, place)
+            show("name", os.readlink, place)
+        again = os.open(f"/proc/{parent}/fd/{fd}", os.O_RDWR)
+        os.pwrite(again, b"child", 0)
+        os._exit(0)
+    os.wait()
+    show("bytes", os.pread, fd, 20, 0)
+
+
+def nameless():
+    fd = os.open(".", os.O_TMPFILE | os.O_RDWR, 0o600)
+    os.write(fd, b"0123456789")
+    name = os.readlink(f"/proc/self/fd/{fd}")
+    show("nameless", lambda: (name.startswith(HERE + "/#"), name.endswith(" (deleted)")))
+    changed(fd)
+    os.pwrite(fd, b"0123456789", 0)
+    for flags in os.O_RDONLY, os.O_WRONLY, os.O_RDWR | os.O_EXCL, os.O_PATH:
+        show("again", opened, f"/proc/self/fd/{fd}", flags)
+    again = os.open(f"/dev/fd/{fd}", os.O_RDONLY)
+    os.close(fd)
+    show("kept", os.pread, again, 20, 0)
+    libc = ctypes.CDLL(None)
+    print(
+        libc.linkat(-100, b"/proc/self/fd/%d" % again, -100, b"named", 0x400), sorted(os.listdir())
+    )
+    show("in it", lambda: os.path.samestat(os.stat("named"), os.fstat(again)))
+    here = os.open(".", os.O_PATH)
+    other = os.open(f"/proc/self/fd/{here}", os.O_TMPFILE | os.O_RDWR)
+    show("there", lambda: os.write(other, b"x"))
+
+
+def executed():
+    os.system("cp /bin/echo program; chmod 755 program")
+    fd = os.open("program", os.O_RDONLY)
+    os.unlink("program")
+    if os.fork() == 0:
+        os.execv(f"/proc/{os.getppid()}/fd/{fd}", ["program", "of another"])
+    os.wait()
+    os.set_inheritable(fd, True)
+    os.execv(f"/proc/self/fd/{fd}", ["program", "removed"])
+
+
+for name in sys.argv[1:]:
+    globals()[name]()
