@@ -18,12 +18,12 @@
 #include "intercept/mem.h"
 #include "intercept/shown.h"
 
-#include <asm/ptrace.h>
 #include <asm/siginfo.h>
 #include <asm/signal.h>
 #include <linux/auxvec.h>
 #include <linux/ptrace.h>
 #include <linux/wait.h>
+#include <sys/user.h>
 
 #ifndef SYS_USER_DISPATCH
 #define SYS_USER_DISPATCH 2 /* si_code: Syscall User Dispatch triggered */
@@ -163,7 +163,7 @@ static bool pass_trap(int tid)
 }
 
 /* The loader's first instruction: the execve is told when there is something to see. */
-static bool pass_execve(int tid, int status, struct pt_regs *at)
+static bool pass_execve(int tid, int status, struct user_regs_struct *at)
 {
     bool executed = at->orig_rax == __NR_execve || at->orig_rax == __NR_execveat;
     if (!executed || at->rip != dfi_shown_auxv(tid, AT_ENTRY) || !dfi_shown_is_loaded(tid))
@@ -182,7 +182,7 @@ static bool pass_execve(int tid, int status, struct pt_regs *at)
 }
 
 /* The loader's last but one: as if the kernel had put the program into its place. */
-static int tell_execve(int tid, struct tracee *tracee, struct pt_regs *at)
+static int tell_execve(int tid, struct tracee *tracee, struct user_regs_struct *at)
 {
     int status = tracee->told;
     at->rip = at->r11;
@@ -195,7 +195,7 @@ static int tell_execve(int tid, struct tracee *tracee, struct pt_regs *at)
 
 static bool pass_stop(int tid, int *status)
 {
-    struct pt_regs at;
+    struct user_regs_struct at;
     struct tracee *tracee = find(tid);
     if (*status == (SIGSYS << 8 | STOPPED))
         return pass_trap(tid);
