@@ -1,5 +1,6 @@
 /*
- * tracer.c - ptrace(2) and wait4(2) of a debugger inside: its tracees look as they do outside.
+ * tracer.c - ptrace(2), wait4(2) and waitid(2) of a debugger inside: its tracees look as they do
+ * outside.
  *
  * Two stops are none of the debugger's business, and are gone over before it hears of them:
  *
@@ -216,6 +217,38 @@ static bool passes(int tid, int *status)
         return !wants_all && pass_stop(tid, status);
     forget(tid);
     return false;
+}
+
+/* The same for waitid(2), which says in two fields what a status is. */
+static bool passes_info(siginfo_t *info)
+{
+    int status = info->si_status << 8 | STOPPED;
+    if (info->si_code != CLD_TRAPPED && info->si_code != CLD_STOPPED)
+        status = 0;
+    if (passes(info->si_pid, &status))
+        return true;
+    if (status != 0)
+        info->si_status = status >> 8;
+    return false;
+}
+
+/* Bytes that the kernel writes. */
+#define TOLD_SIZE (offsetof(siginfo_t, si_status) + sizeof(int))
+
+long dfi_do_waitid(struct dfi_frame *frame)
+{
+    const unsigned long *a = frame->args;
+    if ((a[3] & __WALL) == 0)
+        return DFI_PASS;
+    siginfo_t info;
+    long result;
+    do {
+        info = (siginfo_t){.si_signo = 0};
+        result = dfi_kernel_wait6(__NR_waitid, a[0], a[1], (unsigned long)&info, a[3], a[4], 0);
+    } while (result == 0 && info.si_pid != 0 && passes_info(&info));
+    if (result == 0 && a[2] != 0 && dfi_copy_to((void *)a[2], &info, TOLD_SIZE) < 0)
+        return -EFAULT;
+    return result;
 }
 
 /* Tracers wait so: a thread that was not made by fork(2) is told to nobody else. */

@@ -60,6 +60,14 @@ def test_a_breakpoint_is_met(inside, program, flags):
     assert found.status == 0
 
 
+@pytest.mark.parametrize("flags", ["", "norewrite"])
+def test_a_tracer_that_waits_by_waitid(plain, inside, compiled, flags):
+    command = compiled("waitid"), "/bin/sh", "-c", "kill -USR1 $$"
+    wanted = plain(*command)
+    assert wanted.out == b"child 4 5\nchild 4 10\nchild 2 10\n"
+    assert inside(*command, flags=flags).seen() == wanted.seen()
+
+
 def test_a_debugger_is_attached(inside, program):
     """It asks /proc which program that is, and where."""
     commands = gdb("info symbol main", "print counter")
