@@ -26,6 +26,15 @@ struct birth {
     unsigned long mask;  /* the program's signal mask */
 };
 
+/*
+ * Children that share our memory and go on beside us (CLONE_VM without CLONE_VFORK). What is kept
+ * for them is freed when they are gone and waited for, however they ended; that is looked at when
+ * the next one is made. All who share the memory share the list, so nobody holds a lock who may be
+ * killed: what one takes off is at worst never freed. Each judges its own children, for another may
+ * know them by other numbers.
+ */
+static struct dfi_thread *beside;
+
 static bool shares_process(unsigned long flags)
 {
     return (flags & CLONE_THREAD) != 0;
@@ -41,6 +50,7 @@ void dfi_thread_born(struct dfi_thread *self)
         self->process->threads = 1;
         dfi_fork_child(self->process);
         dfi_threads_forked(self);
+        beside = NULL; /* their stacks are for others now */
     } else if (!self->shares_process) {
         self->process->pid = (int)dfi_kernel(__NR_getpid);
         dfi_files_born(self->process);
@@ -91,6 +101,39 @@ static void discard(struct dfi_thread *self, struct dfi_thread *child)
     dfi_thread_free(child);
 }
 
+static void keep_beside(struct dfi_thread *child)
+{
+    child->next_beside = __atomic_load_n(&beside, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(&beside, &child->next_beside, child, true, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED))
+        ;
+}
+
+static void free_gone(struct dfi_thread *self)
+{
+    struct dfi_thread *child = __atomic_exchange_n(&beside, NULL, __ATOMIC_ACQUIRE), *next;
+    for (; child != NULL; child = next) {
+        next = child->next_beside;
+        if (child->parent == self->process && dfi_kernel(__NR_kill, child->pid, 0) == -ESRCH)
+            discard(self, child);
+        else
+            keep_beside(child);
+    }
+}
+
+/* A child that shared our memory until now, or goes on to. */
+static void end_birth(struct dfi_thread *self, struct dfi_thread *child, unsigned long flags,
+                      long result)
+{
+    if (result < 0 || (flags & CLONE_VFORK) != 0) {
+        discard(self, child);
+    } else if ((flags & CLONE_VM) != 0 && !shares_process(flags)) {
+        child->parent = self->process;
+        child->pid = (int)result;
+        keep_beside(child);
+    }
+}
+
 static void count_birth(const struct dfi_thread *child, unsigned long flags)
 {
     dfi_count((flags & CLONE_THREAD) != 0 ? DFI_EVENT_THREADS : DFI_EVENT_FORKS);
@@ -112,6 +155,8 @@ static long give_birth(struct dfi_frame *frame, struct birth *birth, const struc
     if (self->deferred) /* the mask is not the program's: once more, behind its handler */
         return DFI_PASS;
     uintptr_t sp = frame->sp;
+    if (__atomic_load_n(&beside, __ATOMIC_RELAXED) != NULL)
+        free_gone(self);
     struct dfi_thread *child = prepare(frame, birth);
     if (child == NULL) {
         dfi_signals_unblock(birth->mask);
@@ -127,8 +172,7 @@ static long give_birth(struct dfi_frame *frame, struct birth *birth, const struc
     frame->sp = sp;
     if (result < 0 && child->shares_process)
         __atomic_fetch_sub(&child->process->threads, 1, __ATOMIC_RELAXED);
-    if (result < 0 || (birth->flags & CLONE_VFORK) != 0)
-        discard(self, child);
+    end_birth(self, child, birth->flags, result);
     dfi_signals_unblock(birth->mask);
     return result;
 }

@@ -229,6 +229,9 @@ struct dfi_thread {
     struct dfi_pending *pending;                 /* signal.c */
     struct dfi_exec_block *exec;                 /* memory of an execve under way: exec.c */
     struct dfi_thread *next;                     /* of the list of all, under thread.c's lock */
+    struct dfi_thread *next_beside;              /* clone.c: children beside us */
+    const struct dfi_process *parent;            /* of such a child, */
+    int pid;                                     /* and what its parent knows it by */
 };
 
 static inline struct dfi_thread *dfi_self(void)

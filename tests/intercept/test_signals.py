@@ -43,6 +43,13 @@ def test_children_leave_no_memory_behind(plain, inside, compiled, tmp_path, prog
     assert found.out == b"pages more: 0\n"
 
 
+def test_children_beside_us_leave_no_memory_behind(plain, inside, compiled):
+    """Those that share it and run at the same time; some are killed."""
+    found = inside(compiled("spawns"), "200")
+    assert found.seen() == plain(compiled("spawns"), "200").seen()
+    assert found.out == b"pages more: 0\n"
+
+
 def test_a_program_that_filters_its_calls(plain, inside, compiled):
     program = compiled("filter")
     found = inside(program)
