@@ -400,7 +400,7 @@ int df_call_linkat(int from_dirfd, const char *from, int to_dirfd, const char *t
     ret = df_way_pair_end(&way, ret);
     if (other_device && (ret = look_at_link(from_dirfd, from, to_dirfd, to, flags)) == 0)
         ret = -EXDEV;
-    return (int)ret;
+    return ret == -ENOSYS ? -EPERM : (int)ret; /* link(2): there are none; Linux since 6.15 */
 }
 
 /* ---- readlink ------------------------------------------------------------------------------ */

@@ -173,3 +173,9 @@ def test_the_duties_of_the_write_back_cache():
         assert directfuse.stat("/pyfs-back/c").st_ctime_ns > 0
         directfuse.remove("/pyfs-back/c")
         assert mount.stats().driven["write"] == "inline"
+
+
+def test_a_link_where_there_are_none():
+    """link(2): EPERM, and so Linux says since 6.15 for a file system without the operation."""
+    with directfuse.mount(Notes, "/pyfs-link"), pytest.raises(PermissionError):
+        directfuse.link("/pyfs-link/a", "/pyfs-link/b")
