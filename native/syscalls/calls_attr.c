@@ -245,26 +245,19 @@ DFI_BY_PATH(utimes, utimes_leg(leg, a[1]))
 DFI_BY_PATH(futimesat, utimes_leg(leg, a[2]))
 DFI_BY_PATH(utimensat, utimens_leg(leg, a[2], (int)a[3]))
 
-/* By a link of /proc to an open file: as the one who opens it for that, whatever it is open for. */
-static long truncate_again(struct dfi_way *way, off_t size)
+/* As who opens the file for that, whatever a descriptor that leads there is open for. */
+static long truncate_opened(struct dfi_way *way, off_t size)
 {
-    const struct dfi_leg *leg = &way->leg[0];
-    struct df_trip trip = {.link = &way->record.files->link};
-    long ret;
+    long ret = size < 0 ? -EINVAL : dfi_way_open(way, &way->leg[0], O_WRONLY);
 
-    if (size < 0)
-        return -EINVAL;
-    ret = leg->empty ? df_call_open_again(leg->dirfd, O_WRONLY, 0)
-                     : df_call_openat(leg->dirfd, leg->path, O_WRONLY, 0);
     if (ret < 0)
         return ret;
-    way->record.foreign = way->record.opened->host[DFI_HOST_HANDLE];
     ret = df_call_ftruncate(DF_FD_BASE + DFI_FD_FOREIGN, size);
-    df_trip_drop(&trip, way->record.foreign);
+    dfi_way_shut(way);
     return ret;
 }
 
-DFI_BY_PATH(truncate, leg->dirfd >= DF_FD_BASE ? truncate_again(&way, (off_t)a[1])
+DFI_BY_PATH(truncate, leg->dirfd >= DF_FD_BASE ? truncate_opened(&way, (off_t)a[1])
                                                : df_call_truncate(leg->path, (off_t)a[1]))
 
 /* ---- statfs ---------------------------------------------------------------------------------- */
@@ -291,20 +284,24 @@ static long show_statfs(const struct statvfs *from, unsigned long program)
     return dfi_copy_to((void *)program, &to, sizeof(to));
 }
 
-/* statvfs(3) is by path alone; a path that is another name for a descriptor is that descriptor. */
+static long statfs_opened(struct dfi_way *way, struct statvfs *out)
+{
+    long ret = dfi_way_open(way, &way->leg[0], O_PATH);
+
+    if (ret < 0)
+        return ret;
+    ret = df_call_fstatvfs(DF_FD_BASE + DFI_FD_FOREIGN, out);
+    dfi_way_shut(way);
+    return ret;
+}
+
 static long statfs_leg(struct dfi_way *way, unsigned long program)
 {
     const struct dfi_leg *leg = &way->leg[0];
-    char path[PATH_MAX];
     struct statvfs out;
-    int ret;
+    long ret =
+        leg->dirfd >= DF_FD_BASE ? statfs_opened(way, &out) : df_call_statvfs(leg->path, &out);
 
-    if (leg->empty)
-        ret = df_call_fstatvfs(leg->dirfd, &out);
-    else if (leg->dirfd < DF_FD_BASE)
-        ret = df_call_statvfs(leg->path, &out);
-    else
-        ret = dfi_way_named(way, leg, path) ? df_call_statvfs(path, &out) : -ENOENT;
     return ret == 0 ? show_statfs(&out, program) : ret;
 }
 

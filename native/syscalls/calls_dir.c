@@ -100,23 +100,38 @@ long dfi_do_getdents(struct dfi_frame *frame)
 
 /* ---- getcwd ---------------------------------------------------------------------------------- */
 
+/* The name of the working directory; its length or -errno. */
+static long name_here(struct dfi_files *files, char name[PATH_MAX])
+{
+    struct dfi_record record;
+    long len;
+
+    if (!dfi_cwd_handle(files)) {
+        len = dfi_kernel(__NR_getcwd, name, PATH_MAX);
+        return len < 0 ? len : (long)dfi_cwd_shown(files, name, (size_t)len - 1);
+    }
+    dfi_record_begin(&record);
+    dfi_table_refresh(files->link.segment);
+    record.here = dfi_cwd_handle(files);
+    len = dfi_name_find(DF_FD_BASE + DFI_FD_HERE, name);
+    dfi_record_end(&record);
+    return len;
+}
+
 long dfi_do_getcwd(struct dfi_frame *frame)
 {
     struct dfi_files *files = dfi_process()->files;
     char name[PATH_MAX];
-    size_t shown;
     long len;
 
     if (!files->cwd.ours)
         return DFI_PASS;
-    len = dfi_kernel(__NR_getcwd, name, sizeof(name));
-    if (len < 0)
+    if ((len = name_here(files, name)) < 0)
         return len;
-    shown = dfi_cwd_shown(files, name, (size_t)len - 1);
-    name[shown] = '\0';
-    if (frame->args[1] < shown + 1)
+    name[len] = '\0';
+    if (frame->args[1] < (size_t)len + 1)
         return -ERANGE;
-    return dfi_copy_to((void *)frame->args[0], name, shown + 1) < 0 ? -EFAULT : (long)shown + 1;
+    return dfi_copy_to((void *)frame->args[0], name, (size_t)len + 1) < 0 ? -EFAULT : len + 1;
 }
 
 /* ---- where a path leads ------------------------------------------------------------------------
@@ -237,31 +252,80 @@ static long look(int dirfd, const char *path, int flags)
     return df_call_faccessat(dirfd, path, X_OK, flags | AT_EACCESS);
 }
 
-/* An open directory, by what it is called now. */
-static long enter_fd(struct dfi_files *files, int fd)
+/* By what an open directory is called now. */
+static long enter_called(struct dfi_files *files, int fd)
 {
-    char path[PATH_MAX];
-    long ret = look(fd, "", AT_EMPTY_PATH);
+    char name[PATH_MAX];
+    long ret = dfi_name_find(fd, name);
 
-    if (ret == 0)
-        ret = dfi_name_find(fd, path);
-    return ret < 0 ? ret : enter(files, path);
+    return ret < 0 ? ret : enter(files, name);
 }
 
-static long enter_leg(struct dfi_files *files, const struct dfi_leg *leg)
+static bool fits_no_name(long ret)
+{
+    return ret == -ENAMETOOLONG || ret == -ENOENT;
+}
+
+/* One that is open for this alone, whose reference is the working directory's then. By itself,
+ * where its name is too long or it has none any more. */
+static long enter_opened(struct dfi_record *record, bool has_name)
+{
+    struct df_trip trip = {.link = &record->files->link};
+    long ret = -ENOENT;
+
+    record->foreign = record->opened->host[DFI_HOST_HANDLE];
+    if (has_name)
+        ret = enter_called(record->files, DF_FD_BASE + DFI_FD_FOREIGN);
+    if (fits_no_name(ret)) {
+        ret = dfi_cwd_set_open(record->files, record->foreign);
+        if (ret == 0)
+            return 0;
+    }
+    df_trip_drop(&trip, record->foreign);
+    return ret;
+}
+
+/* An open directory. */
+static long enter_fd(struct dfi_record *record, int fd)
+{
+    long ret = enter_called(record->files, fd);
+
+    if (!fits_no_name(ret))
+        return ret;
+    ret = df_call_open_again(fd, O_PATH | O_DIRECTORY, 0);
+    return ret < 0 ? ret : enter_opened(record, false);
+}
+
+/* One that is looked for there. */
+static long enter_from(struct dfi_record *record, int dirfd, const char *path)
+{
+    long ret = df_call_openat(dirfd, path, O_PATH | O_DIRECTORY, 0);
+
+    return ret < 0 ? ret : enter_opened(record, true);
+}
+
+static long enter_named(struct dfi_record *record, const char *path)
+{
+    long ret = enter(record->files, path);
+
+    return ret == -ENAMETOOLONG ? enter_from(record, AT_FDCWD, path) : ret;
+}
+
+static long enter_leg(struct dfi_record *record, const struct dfi_leg *leg)
 {
     char path[PATH_MAX];
-    long ret;
+    ssize_t len;
 
     if (leg->path[0] == '/')
-        return enter(files, leg->path);
-    if (leg->dirfd >= DF_FD_BASE) /* behind /proc/self/fd/5 */
-        ret = dfi_name_find(leg->dirfd, path);
-    else /* a real directory below which a mount lies */
-        ret = df_walk_directory_name(AT_FDCWD, path);
-    if (ret >= 0)
-        ret = df_walk_join(path, path, (size_t)ret, leg->path);
-    return ret < 0 ? ret : enter(files, path);
+        return enter_named(record, leg->path);
+    if (leg->dirfd >= DF_FD_BASE)
+        return leg->empty ? enter_fd(record, leg->dirfd)
+                          : enter_from(record, leg->dirfd, leg->path);
+    len = df_walk_directory_name(AT_FDCWD, path); /* a real one below which a mount lies */
+    if (len < 0)
+        return len;
+    len = df_walk_join(path, path, (size_t)len, leg->path);
+    return len < 0 ? len : enter_named(record, path);
 }
 
 long dfi_do_chdir(struct dfi_frame *frame)
@@ -274,10 +338,8 @@ long dfi_do_chdir(struct dfi_frame *frame)
         ret = look(leg->dirfd, leg->path, dfi_way_flags(leg));
     if (ret == 0 && !way.ours) {
         dfi_cwd_changed(way.record.files);
-    } else if (ret == 0 && leg->empty) {
-        ret = enter_fd(way.record.files, leg->dirfd);
     } else if (ret == 0) {
-        ret = enter_leg(way.record.files, leg);
+        ret = enter_leg(&way.record, leg);
     }
     return dfi_way_end(&way, ret);
 }
@@ -295,7 +357,9 @@ long dfi_do_fchdir(struct dfi_frame *frame)
         return ret;
     }
     dfi_record_begin(&record);
-    ret = enter_fd(files, DF_FD_BASE + (int)frame->args[0]);
+    ret = look(DF_FD_BASE + (int)frame->args[0], "", AT_EMPTY_PATH);
+    if (ret == 0)
+        ret = enter_fd(&record, DF_FD_BASE + (int)frame->args[0]);
     dfi_record_end(&record);
     return ret;
 }

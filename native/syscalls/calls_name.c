@@ -229,14 +229,14 @@ static long show_names(const struct dfi_files *files, const struct dfi_frame *fr
                        const char *path, unsigned long program, size_t size, long len)
 {
     char text[PATH_MAX], link[PATH_MAX];
-    size_t shown;
+    long shown;
 
     if (len >= (long)sizeof(text) || dfi_copy_from(text, (const void *)program, (size_t)len) < 0 ||
         !may_stand_in(files, path, text, (size_t)len) || !name_link(frame, path, link))
         return len;
     text[len] = '\0';
     shown = dfi_proc_shown(files, link, text, (size_t)len);
-    return shown == (size_t)len ? len : show(program, size, text, (long)shown);
+    return shown == len ? len : show(program, size, text, shown);
 }
 
 static long read_link(struct dfi_frame *frame, unsigned long program, int size)

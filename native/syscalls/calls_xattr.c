@@ -76,17 +76,22 @@ static long by_path(const struct request *r, const char *path)
     }
 }
 
-/* native/core knows these calls by path alone; a path relative to a descriptor is made absolute. */
+/* native/core knows these calls by path alone, or by descriptor. */
 static long by_leg(struct dfi_way *way, const struct request *r)
 {
-    struct dfi_leg *leg = &way->leg[0];
-    char path[PATH_MAX];
+    const struct dfi_leg *leg = &way->leg[0];
+    long ret;
 
-    if (leg->empty || (leg->path && leg->path[0] == '\0' && leg->dirfd >= DF_FD_BASE))
-        return by_fd(r, leg->dirfd);
-    if (leg->dirfd == AT_FDCWD || !leg->path || leg->path[0] == '/')
+    if (leg->dirfd < DF_FD_BASE || !leg->path || leg->path[0] == '/')
         return by_path(r, leg->path);
-    return dfi_way_named(way, leg, path) ? by_path(r, path) : DF_NOT_OURS;
+    if (leg->path[0] == '\0')
+        return by_fd(r, leg->dirfd);
+    ret = dfi_way_open(way, leg, O_PATH | (r->nofollow ? O_NOFOLLOW : 0));
+    if (ret < 0)
+        return ret;
+    ret = by_fd(r, DF_FD_BASE + DFI_FD_FOREIGN);
+    dfi_way_shut(way);
+    return ret;
 }
 
 static long run(struct dfi_frame *frame, const struct request *r)

@@ -6,9 +6,12 @@
 #include <string.h>
 
 #include "core/walk.h"
+#include "syscalls/number.h"
+#include "syscalls/shadow.h"
 
 #define TREE     "/t"
 #define TREE_LEN 2
+#define HELD     "/c/0." /* as dfi_shadow_name() makes it */
 
 /* ---- names --------------------------------------------------------------------------------- */
 
@@ -117,6 +120,39 @@ static long make_shadow(const struct dfi_files *files, const char *path, size_t 
 
 /* ---- where we are ---------------------------------------------------------------------------- */
 
+/* Of a working directory that the kernel has no name for. 0: it is another one that was removed. */
+static uint64_t handle_here(struct dfi_files *files)
+{
+    char name[DFI_SHADOW_NAME_MAX];
+    const char *text = name + files->shadow_len;
+    long len = dfi_kernel(__NR_readlink, "/proc/self/cwd", name, sizeof(name) - 1);
+
+    if (len < 0)
+        return 0;
+    name[len] = '\0';
+    if (strncmp(name, files->shadow, files->shadow_len) != 0 ||
+        strncmp(text, HELD, sizeof(HELD) - 1) != 0)
+        return 0;
+    text += sizeof(HELD) - 1;
+    return dfi_fd_room(files) ? dfi_number_get(&text) : 0;
+}
+
+/* Under cwd.lock: the open directory of that handle is the working directory, or none is. */
+static void be_open(struct dfi_files *files, uint64_t handle)
+{
+    uint64_t before = files->cwd.handle;
+
+    files->cwd.ours = handle != 0;
+    files->cwd.len = 0;
+    if (handle == before)
+        return;
+    if (handle)
+        dfi_fd_hold(files, handle);
+    __atomic_store_n(&files->cwd.handle, handle, __ATOMIC_RELAXED);
+    if (before)
+        dfi_fd_drop(files, before, false);
+}
+
 /* Under cwd.lock: asks the kernel. */
 static long ask(struct dfi_files *files)
 {
@@ -124,8 +160,9 @@ static long ask(struct dfi_files *files)
     long len = dfi_kernel(__NR_getcwd, cwd->path, PATH_MAX);
     size_t shown;
 
-    cwd->ours = false;
-    cwd->len = 0;
+    be_open(files, len == -ENOENT ? handle_here(files) : 0);
+    if (cwd->ours)
+        return 0;
     if (len <= 1 || cwd->path[0] != '/')
         return len < 0 ? len : 0;
     shown = dfi_cwd_shown(files, cwd->path, (size_t)len - 1);
@@ -139,6 +176,7 @@ void dfi_cwd_copy(struct dfi_cwd *to, struct dfi_cwd *from)
 {
     dfi_lock(&from->lock);
     to->ours = from->ours;
+    to->handle = from->handle;
     to->moved = from->moved;
     to->len = from->len;
     memcpy(to->path, from->path, (size_t)from->len + 1);
@@ -177,6 +215,8 @@ static int refresh(struct dfi_files *files)
     uint32_t moved = atomic_load_explicit(&files->shared->moved, memory_order_acquire);
     long ret = 0;
 
+    if (files->cwd.handle)
+        return -ENAMETOOLONG;
     if (files->cwd.moved != moved) {
         ret = ask(files);
         if (ret < 0)
@@ -215,6 +255,25 @@ long dfi_cwd_set(struct dfi_files *files, const char *path, size_t len)
         ret = dfi_kernel(__NR_chdir, shadow);
     if (ret == 0)
         dfi_cwd_changed(files);
+    return ret;
+}
+
+long dfi_cwd_set_open(struct dfi_files *files, uint64_t handle)
+{
+    char name[DFI_SHADOW_NAME_MAX];
+    long ret;
+
+    if (!dfi_fd_room(files))
+        return -ENOMEM;
+    dfi_shadow_name(files, 'c', 0, handle, name);
+    dfi_lock(&files->cwd.lock);
+    ret = make_one(name);
+    if (ret == 0)
+        ret = dfi_kernel(__NR_chdir, name);
+    dfi_kernel(__NR_rmdir, name);
+    if (ret == 0)
+        be_open(files, handle);
+    dfi_unlock(&files->cwd.lock);
     return ret;
 }
 

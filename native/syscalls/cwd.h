@@ -5,6 +5,10 @@
  * exec and threads share it as always, and whoever asks the kernel where it is learns the path. A
  * directory of a mount that is renamed or removed takes its shadow along.
  *
+ * A directory whose name is too long for a shadow, or that is removed, is one by its handle: the
+ * server has it open, the process counts as one that has, and the kernel's working directory is
+ * <shadow>/c/0.<handle>, gone as soon as it is entered. Paths begin at it as at a descriptor.
+ *
  * Below <shadow>/t there are also the directories above a mountpoint that do not exist on disk;
  * what finds nothing on disk looks there (way.c), so that they can be listed and entered.
  */
@@ -21,11 +25,22 @@ void dfi_cwd_begin(struct dfi_files *files);
 size_t dfi_cwd_shown(const struct dfi_files *files, char *name, size_t len);
 
 /* Relative to a working directory of ours: puts both into out (which may be where path lies) and
- * returns 1. 0: the kernel's. -ENOENT: it is removed; -ENAMETOOLONG. */
+ * returns 1. 0: the kernel's. -ENOENT: it is removed; -ENAMETOOLONG: also where it is one by its
+ * handle. */
 int dfi_cwd_join(struct dfi_files *files, const char *path, char out[PATH_MAX]);
 
 /* chdir(2) to an absolute path, in a mount or above one; physical. 0 or -errno. */
 long dfi_cwd_set(struct dfi_files *files, const char *path, size_t len);
+
+/* chdir(2) to an open directory of this client, which is the working directory's now. 0 or -errno.
+ */
+long dfi_cwd_set_open(struct dfi_files *files, uint64_t handle);
+
+/* The handle by which the working directory is one; 0: it has a name. */
+static inline uint64_t dfi_cwd_handle(const struct dfi_files *files)
+{
+    return __atomic_load_n(&files->cwd.handle, __ATOMIC_RELAXED);
+}
 
 /* The kernel has changed it: where to, is asked. */
 void dfi_cwd_changed(struct dfi_files *files);

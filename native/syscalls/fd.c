@@ -129,11 +129,15 @@ static struct df_file *make_file(struct dfi_record *record, uint64_t handle, int
     struct df_ofd *ofd = dfi_ofd(record->files, handle);
     struct df_mount *mount;
     struct df_file *file;
+    int flags;
 
     if (!ofd || record->used == DFI_RECORD_FILES || !(mount = dfi_table_mount(ofd->mount)))
         return NULL;
     file = &record->file[record->used++];
-    atomic_init(&file->flags, (int)atomic_load_explicit(&ofd->flags, memory_order_relaxed));
+    flags = (int)atomic_load_explicit(&ofd->flags, memory_order_relaxed);
+    if (DF_UNLIKELY(fd == DFI_FD_FOREIGN && record->lent))
+        flags &= ~O_PATH;
+    atomic_init(&file->flags, flags);
     file->kind = ofd->kind;
     file->traits = ofd->traits;
     file->far = NULL;
@@ -148,9 +152,14 @@ static struct df_file *make_file(struct dfi_record *record, uint64_t handle, int
 
 uint64_t dfi_record_handle(const struct dfi_record *record, int fd)
 {
-    uint64_t handle = dfi_file_of(record->files, fd - DF_FD_BASE);
-
-    return DF_UNLIKELY(!handle) && fd - DF_FD_BASE == DFI_FD_FOREIGN ? record->foreign : handle;
+    switch (fd - DF_FD_BASE) {
+    case DFI_FD_FOREIGN:
+        return record->foreign;
+    case DFI_FD_HERE:
+        return record->here;
+    default:
+        return dfi_file_of(record->files, fd - DF_FD_BASE);
+    }
 }
 
 struct df_file *df_fd_use(struct df_thread *thread, int fd)

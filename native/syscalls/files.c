@@ -192,6 +192,8 @@ static long keep_files(struct dfi_files *files)
             list[count++] = files->map[fd];
     for (size_t i = 0; i < mappings; i++)
         list[count++] = files->maps->list[i].handle;
+    if (dfi_cwd_handle(files))
+        list[count++] = dfi_cwd_handle(files);
     ret = df_trip_keep(&trip, list, count);
     dfi_free(list);
     return ret;
@@ -226,6 +228,7 @@ static long begin_again(struct dfi_process *process, const char *text, size_t si
     if (keep == KEEP_FIND)
         find_files(files);
     dfi_linger_inherited(files);
+    dfi_cwd_changed(files);
     if (keep != KEEP_NONE && (ret = keep_files(files)) == -ENOTCONN)
         ret = 0; /* the server is gone: the program runs, its files answer EIO */
     return ret;
@@ -288,7 +291,7 @@ static bool has_files(const struct dfi_files *files)
     for (int fd = 0; fd < top; fd++)
         if (files->map[fd])
             return true;
-    return false;
+    return dfi_cwd_handle(files) != 0;
 }
 
 /* It will have nothing that the server counts, and no other thread is about to change that. A
@@ -420,6 +423,8 @@ static void count_uses(struct dfi_files *files)
             dfi_fd_hold(files, files->map[fd]);
     for (size_t i = 0; i < count_mappings(files); i++)
         dfi_fd_hold(files, files->maps->list[i].handle);
+    if (dfi_cwd_handle(files))
+        dfi_fd_hold(files, dfi_cwd_handle(files));
 }
 
 /* What the server gave the child before it was made, other threads may have changed until then: a
@@ -458,7 +463,7 @@ struct dfi_files *dfi_files_copy(struct dfi_files *files)
     if (!copy)
         return NULL;
     top = atomic_load(&files->top);
-    if (top > 0 && !dfi_fd_room(copy)) {
+    if ((top > 0 || dfi_cwd_handle(files)) && !dfi_fd_room(copy)) {
         dfi_free(copy);
         return NULL;
     }
@@ -468,6 +473,8 @@ struct dfi_files *dfi_files_copy(struct dfi_files *files)
     copy->shadow_len = files->shadow_len;
     copy->top = top;
     dfi_cwd_copy(&copy->cwd, &files->cwd);
+    if (copy->cwd.handle)
+        dfi_fd_hold(copy, copy->cwd.handle);
     copy->lender = files->lender ? files->lender : files;
     copy->hold.limit = files->hold.limit;
     dfi_linger_shared(files);

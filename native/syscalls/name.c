@@ -62,14 +62,15 @@ static ssize_t ask(int fd, char out[PATH_MAX])
 long dfi_name_find(int fd, char out[PATH_MAX])
 {
     char *kept = kept_of(fd);
+    ssize_t ret;
 
     if (!kept)
         return -ENOENT;
     copy(out, kept);
     if (leads_to(out, fd))
         return (long)strlen(out);
-    if (ask(fd, out) < 0)
-        return -ENOENT;
+    if ((ret = ask(fd, out)) < 0)
+        return ret == -ENAMETOOLONG ? ret : -ENOENT;
     copy(kept, out);
     return (long)strlen(out);
 }
@@ -82,7 +83,7 @@ long dfi_name_show(int fd, char out[PATH_MAX])
     out[0] = '\0';
     ret = dfi_name_find(fd, out);
     len = strlen(out);
-    if (ret >= 0 || len == 0)
+    if (ret != -ENOENT || len == 0)
         return ret;
     if (len >= sizeof(deleted) &&
         strcmp(out + len - (sizeof(deleted) - 1), deleted) == 0) /* O_TMPFILE: it never had one */

@@ -9,12 +9,12 @@
 /*
  * The absolute name of an open file, fd being what it is to native/core; inside a record. The
  * length, of a string, which is kept for all; -ENOENT: it has none, and out is the last one that is
- * known.
+ * known; -ENAMETOOLONG.
  */
 long dfi_name_find(int fd, char out[PATH_MAX]);
 
 /* The same as /proc/<pid>/fd shows it, with " (deleted)" behind what is no name any more. The
- * length; -ENOENT: nothing is known. */
+ * length; -ENOENT: nothing is known; -ENAMETOOLONG. */
 long dfi_name_show(int fd, char out[PATH_MAX]);
 
 #endif

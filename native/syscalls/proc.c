@@ -140,19 +140,19 @@ static long show_foreign(uint64_t handle, char out[PATH_MAX])
     return dfi_name_show(DF_FD_BASE + DFI_FD_FOREIGN, out);
 }
 
-size_t dfi_proc_shown(const struct dfi_files *files, const char *link, char text[PATH_MAX],
-                      size_t len)
+long dfi_proc_shown(const struct dfi_files *files, const char *link, char text[PATH_MAX],
+                    size_t len)
 {
     size_t shown = dfi_cwd_shown(files, text, len);
     uint64_t handle;
     const char *rest;
 
     if (shown < len)
-        return shown;
+        return (long)shown;
     handle = dfi_shadow_linked(files, link, text);
     if (handle)
-        return (size_t)show_foreign(handle, text);
-    return other_exe(link, text, &rest) && *rest == '\0' ? strlen(text) : len;
+        return show_foreign(handle, text);
+    return (long)(other_exe(link, text, &rest) && *rest == '\0' ? strlen(text) : len);
 }
 
 enum dfi_proc dfi_proc_other(const struct dfi_files *files, const char *path, char out[PATH_MAX],
@@ -202,6 +202,8 @@ long dfi_proc_readlink(struct dfi_files *files, enum dfi_proc what, int fd, char
     case DFI_PROC_FD:
         return dfi_name_show(DF_FD_BASE + fd, out);
     case DFI_PROC_CWD:
+        if (dfi_cwd_handle(files))
+            return show_foreign(dfi_cwd_handle(files), out);
         ret = dfi_cwd_join(files, "", out);
         return ret < 0 ? ret : copy(out, out);
     case DFI_PROC_EXE:

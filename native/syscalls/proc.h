@@ -27,10 +27,10 @@ enum dfi_proc dfi_proc_other(const struct dfi_files *files, const char *path, ch
 /*
  * The same for the end of a link that was read: `link` is its absolute name, `text` what the kernel
  * has said, a string of len bytes. The length of what is to be said in its place, in text; len: the
- * kernel is right. Inside a record.
+ * kernel is right; -ENAMETOOLONG. Inside a record.
  */
-size_t dfi_proc_shown(const struct dfi_files *files, const char *link, char text[PATH_MAX],
-                      size_t len);
+long dfi_proc_shown(const struct dfi_files *files, const char *link, char text[PATH_MAX],
+                    size_t len);
 
 /*
  * `fd` is what the kernel has opened by that path, read-only. If it is /proc/<pid>/fdinfo/5 and its

@@ -128,6 +128,10 @@ static int take(struct dfi_record *record, struct program *p)
                 p->dirfd += DF_FD_BASE;
             return 0;
         }
+        if ((record->here = dfi_cwd_handle(files))) {
+            p->dirfd = DF_FD_BASE + DFI_FD_HERE;
+            return 0;
+        }
         return dfi_cwd_join(files, p->path, p->path) < 0 ? -ENOENT : 0;
     }
     switch (dfi_proc_look(files, p->path, &fd, &rest)) {

@@ -33,7 +33,8 @@ void dfi_record_begin(struct dfi_record *record)
     record->used = 0;
     record->opened = NULL;
     record->changes = false;
-    record->foreign = 0;
+    record->foreign = record->here = 0;
+    record->lent = false;
     record->thread.caller = &record->files->caller;
     record->thread.depth = 0;
     record->thread.follow_real_links = false;

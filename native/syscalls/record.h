@@ -19,12 +19,16 @@ struct dfi_record {
     unsigned used;          /* of file[] */
     struct df_file *opened; /* by df_call_openat(); in file[] */
     bool changes;           /* that open makes or empties a file */
-    uint64_t foreign;       /* handle of the file that DFI_FD_FOREIGN is; 0: none */
+    uint64_t foreign;       /* handles of the files that DFI_FD_FOREIGN and DFI_FD_HERE are; */
+    uint64_t here;          /* 0: none */
+    bool lent;              /* the foreign file is open for its attributes, whatever it is for */
 };
 
-/* A number that is no descriptor: to native/core it is the file of another process, of which the
- * call knows the handle. */
+/* Numbers that are no descriptors: to native/core they are files of which the call knows the
+ * handle, that of another process or one that is open for this call alone; and the working
+ * directory. */
 #define DFI_FD_FOREIGN DFI_FD_MAX
+#define DFI_FD_HERE    (DFI_FD_MAX + 1)
 
 /* Words of df_file.host[]. */
 enum {

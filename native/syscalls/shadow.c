@@ -74,7 +74,7 @@ static long map_shared(struct dfi_files *files)
 
 long dfi_shadow_begin(struct dfi_files *files)
 {
-    static const char *const directories[] = {"/f", "/p", "/t", "/s", "/d", "/b"};
+    static const char *const directories[] = {"/f", "/p", "/t", "/c", "/s", "/d", "/b"};
     long ret = map_shared(files);
 
     if (ret != -ENOENT)
@@ -215,7 +215,7 @@ uint64_t dfi_shadow_linked(const struct dfi_files *files, const char *link, cons
         return 0;
     if (strncmp(name, "/f/", 3) == 0) {
         handle = position_of(link);
-    } else if (strncmp(name, "/p/0.", 5) == 0) {
+    } else if (strncmp(name, "/p/0.", 5) == 0 || strncmp(name, "/c/0.", 5) == 0) {
         name += 5;
         handle = dfi_number_get(&name);
     }

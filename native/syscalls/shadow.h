@@ -9,6 +9,7 @@
  *                    making files is what costs.
  *   p/0.<handle>     the same for O_PATH, which has no position; gone when it is opened
  *   t/<path>         a directory for each working directory, and above mountpoints (cwd.h)
+ *   c/0.<handle>     a working directory by its handle; gone when it is entered (cwd.h)
  *   s/<mount>.<ino>  FIFOs and sockets (node.h)
  *   d/<mount>.<ino>  the bytes of a file that some program has mapped (shadow_map.c)
  *   b/<mount>.<ino>  which chunks of d/ are there, for a large one

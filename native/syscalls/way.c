@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "core/calls.h"
 #include "core/fd.h"
 #include "core/route.h"
 #include "core/scan.h"
@@ -13,7 +14,6 @@
 #include "core/walk.h"
 #include "syscalls/cwd.h"
 #include "syscalls/linger.h"
-#include "syscalls/name.h"
 #include "syscalls/proc.h"
 #include "syscalls/table.h"
 
@@ -98,6 +98,10 @@ static int take_proc(struct dfi_way *way, struct dfi_leg *leg)
         begin_at_fd(leg, fd, rest);
         return 0;
     case DFI_PROC_CWD:
+        if ((way->record.here = dfi_cwd_handle(files))) {
+            begin_at_fd(leg, DFI_FD_HERE, rest);
+            return 0;
+        }
         strcpy(text, rest);
         leg->changed = true;
         return dfi_cwd_join(files, text, leg->text) < 0 ? -ENOENT : 0;
@@ -105,6 +109,65 @@ static int take_proc(struct dfi_way *way, struct dfi_leg *leg)
         dfi_proc_exe(text);
         return begin_at(leg, text, strlen(text), rest);
     }
+}
+
+/* ---- opened for the call ----------------------------------------------------------------------
+ */
+
+static void drop(struct dfi_way *way, uint64_t handle)
+{
+    struct df_trip trip = {.link = &way->record.files->link};
+
+    df_trip_drop(&trip, handle);
+}
+
+long dfi_way_open(struct dfi_way *way, const struct dfi_leg *leg, int flags)
+{
+    long ret = leg->empty ? df_call_open_again(leg->dirfd, flags, 0)
+                          : df_call_openat(leg->dirfd, leg->path, flags, 0);
+
+    if (ret < 0)
+        return ret;
+    way->record.foreign = way->record.opened->host[DFI_HOST_HANDLE];
+    way->record.lent = flags & O_PATH;
+    return 0;
+}
+
+void dfi_way_shut(struct dfi_way *way)
+{
+    drop(way, way->record.foreign);
+    way->record.foreign = 0;
+    way->record.lent = false;
+}
+
+/* The working directory, where its name and the path together are too long for one. */
+static int open_here(struct dfi_way *way)
+{
+    char name[PATH_MAX];
+    int ret = dfi_cwd_join(way->record.files, "", name);
+
+    if (ret < 0)
+        return ret;
+    ret = df_call_openat(AT_FDCWD, name, O_PATH | O_DIRECTORY, 0);
+    if (ret < 0)
+        return ret == DF_NOT_OURS ? -ENAMETOOLONG : ret;
+    way->record.here = way->record.opened->host[DFI_HOST_HANDLE];
+    way->opened = true;
+    return 0;
+}
+
+/* ---- relative ones ----------------------------------------------------------------------------
+ */
+
+/* By the handle of the working directory, which may be open already. */
+static int begin_here(struct dfi_way *way, struct dfi_leg *leg)
+{
+    int ret = 0;
+
+    if (!way->record.here && !(way->record.here = dfi_cwd_handle(way->record.files)))
+        ret = open_here(way);
+    leg->dirfd = DF_FD_BASE + DFI_FD_HERE;
+    return ret;
 }
 
 static int take_relative(struct dfi_way *way, struct dfi_leg *leg)
@@ -118,8 +181,11 @@ static int take_relative(struct dfi_way *way, struct dfi_leg *leg)
             return -EBADF;
         return 0;
     }
-    ret = dfi_cwd_join(way->record.files, leg->text, leg->text);
-    leg->changed = ret > 0;
+    ret = dfi_cwd_handle(way->record.files) ? -ENAMETOOLONG
+                                            : dfi_cwd_join(way->record.files, leg->text, leg->text);
+    leg->changed = ret != 0;
+    if (ret == -ENAMETOOLONG)
+        return begin_here(way, leg);
     return ret < 0 ? ret : 0;
 }
 
@@ -157,7 +223,7 @@ long dfi_way_begin(struct dfi_way *way, struct dfi_frame *frame)
     way->frame = frame;
     way->legs = 0;
     way->state = FIRST;
-    way->blocks = way->ours = false;
+    way->blocks = way->ours = way->opened = false;
     dfi_record_begin(&way->record);
     dfi_table_refresh(way->record.files->link.segment);
     for (int i = 0; letters[i] != '\0' && ret == 0; i++)
@@ -173,6 +239,8 @@ long dfi_way_begin(struct dfi_way *way, struct dfi_frame *frame)
 
 long dfi_way_end(struct dfi_way *way, long ret)
 {
+    if (way->opened)
+        drop(way, way->record.here);
     dfi_record_end(&way->record);
     return ret;
 }
@@ -450,13 +518,4 @@ bool dfi_way_absolute(struct dfi_way *way, const struct dfi_leg *leg, char out[P
     if (scan.up)
         collapse(out);
     return true;
-}
-
-bool dfi_way_named(struct dfi_way *way, const struct dfi_leg *leg, char out[PATH_MAX])
-{
-    char text[PATH_MAX];
-
-    if (leg->dirfd >= DF_FD_BASE && dfi_name_find(leg->dirfd, text) < 0)
-        return false;
-    return dfi_way_absolute(way, leg, out);
 }

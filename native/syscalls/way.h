@@ -35,6 +35,7 @@ struct dfi_way {
     unsigned char state;
     bool blocks; /* the kernel's call may block: set it after begin */
     bool ours;   /* the result is a mount's */
+    bool opened; /* record.here is open for this call alone */
     long first;  /* what the kernel said */
     struct dfi_leg leg[2];
     struct dfi_record record;
@@ -54,8 +55,12 @@ int dfi_way_flags(const struct dfi_leg *leg);
 /* Absolute path of a leg by its text, for the names of shadows. False: it has none. */
 bool dfi_way_absolute(struct dfi_way *way, const struct dfi_leg *leg, char out[PATH_MAX]);
 
-/* The same where the name is all that native/core is given: if it begins at a descriptor, with what
- * that is called now. */
-bool dfi_way_named(struct dfi_way *way, const struct dfi_leg *leg, char out[PATH_MAX]);
+/*
+ * The object of a leg that begins at a descriptor, open for this call alone, as DFI_FD_FOREIGN: for
+ * calls that native/core knows by a whole path or by a descriptor. `flags` are of open(2); with
+ * O_PATH the descriptor serves for attributes all the same. 0, -errno or DF_NOT_OURS.
+ */
+long dfi_way_open(struct dfi_way *way, const struct dfi_leg *leg, int flags);
+void dfi_way_shut(struct dfi_way *way);
 
 #endif

@@ -97,6 +97,44 @@ def test_what_is_open_is_opened_again(plain, mounted, tmp_path, file_system):
     assert mounted(*command).seen() == wanted.seen()
 
 
+def test_a_directory_that_is_too_deep_for_a_path(plain, mounted):
+    """What lies there is reached from it, by children and threads too; see deep.py."""
+    command = sys.executable, str(PROGRAMS / "deep.py")
+    wanted = plain(*command)
+    assert wanted.seen()[::2] == (0, b"")
+    assert mounted(*command).seen() == wanted.seen()
+
+
+#: Goes into directories that are gone, and to one that is too deep; what was open is closed then.
+_LEFT_DIRECTORIES = """
+import os
+def free():
+    return os.statvfs(here).f_ffree
+here, name = os.getcwd(), "n" * 250
+before = free()
+for way in range(3):
+    for level in range(20):
+        os.mkdir(name)
+        os.chdir(name)
+    fd = os.open(".", os.O_RDONLY)
+    for level in range(20):
+        os.chdir("..")
+        os.rmdir(name)
+    os.fchdir(fd)
+    os.close(fd)
+    if os.fork() == 0:
+        os.execvp("true", ["true"])
+    print(os.wait()[1], before - free())
+    os.chdir(here)
+print(before - free())
+"""
+
+
+def test_directories_that_nobody_stands_in_any_more_are_closed(mounted):
+    found = mounted(sys.executable, "-c", _LEFT_DIRECTORIES)
+    assert found.seen() == (0, b"0 20\n0 20\n0 20\n0\n", b"")
+
+
 def test_what_is_closed_is_closed_at_once(plain, mounted, compiled):
     """Numbers, errors, /proc/self/fd, locks, as children and threads see them; see closing.c."""
     program = compiled("closing")
