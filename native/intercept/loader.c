@@ -236,7 +236,10 @@ static _Noreturn void run(struct stack *stack, const struct marker *marker, unsi
     long error;
     dfi_loader_fd = marker->loader_fd;
     if (dfi_start(marker->run_fd, marker->text, marker->text_size, &error) == NULL)
-        fail(marker->path, "the run that it belongs to cannot be joined", error);
+        fail(marker->path,
+             error == -EROFS ? "the directory of its run, in /dev/shm, is read-only here"
+                             : "the run that it belongs to cannot be joined",
+             error);
     hide_marker(stack);
     dfi_on_core_stack((uintptr_t)&starting, 0, start);
     __builtin_unreachable();

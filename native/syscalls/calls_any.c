@@ -2,6 +2,7 @@
  * calls_any.c - calls that a mount cannot serve; and descriptors that come from other processes.
  */
 #include <fcntl.h>
+#include <sys/mount.h>
 
 #include "core/calls.h"
 #include "core/fd.h"
@@ -18,21 +19,22 @@ static bool any_descriptor(const struct dfi_frame *frame)
 }
 
 /* A path that cannot be read or does not lead into a mount is the kernel's to complain about. */
+static bool leads_to_ours(const struct dfi_leg *leg)
+{
+    if (leg->dirfd >= DF_FD_BASE)
+        return true;
+    return leg->path && leg->path[0] != '\0' &&
+           df_call_faccessat(leg->dirfd, leg->path, 0, AT_SYMLINK_NOFOLLOW) != DF_NOT_OURS;
+}
+
 static bool any_path(struct dfi_frame *frame)
 {
     struct dfi_way way;
     bool ours = false;
 
     if (dfi_way_begin(&way, frame) == 0)
-        for (unsigned i = 0; i < way.legs && !ours; i++) {
-            const struct dfi_leg *leg = &way.leg[i];
-
-            if (leg->dirfd >= DF_FD_BASE)
-                ours = true;
-            else if (leg->path && leg->path[0] != '\0')
-                ours =
-                    df_call_faccessat(leg->dirfd, leg->path, 0, AT_SYMLINK_NOFOLLOW) != DF_NOT_OURS;
-        }
+        for (unsigned i = 0; i < way.legs && !ours; i++)
+            ours = leads_to_ours(&way.leg[i]);
     dfi_way_end(&way, 0);
     return ours;
 }
@@ -48,6 +50,25 @@ long dfi_refuse_ours(struct dfi_frame *frame)
             break;
         }
     return ours ? -dfi_calls[frame->nr].error : DFI_PASS;
+}
+
+/* The kernel knows nothing of what lies in our mounts: it cannot be seen elsewhere, and nothing can
+ * be put there. What else the first path may be (a device, a name) is the kernel's. */
+long dfi_do_mount(struct dfi_frame *frame)
+{
+    struct dfi_way way;
+    long ret = DFI_PASS;
+
+    if (dfi_way_begin(&way, frame) == 0) {
+        if (leads_to_ours(&way.leg[1]))
+            ret = -EBUSY;
+        else if (frame->args[3] & (MS_BIND | MS_MOVE) && leads_to_ours(&way.leg[0]))
+            ret = -EINVAL;
+    }
+    dfi_way_end(&way, 0);
+    if (ret == -EINVAL)
+        dfi_note("mount(2): what lies in a mount of the run cannot be bound or moved elsewhere");
+    return ret;
 }
 
 long dfi_do_pidfd_getfd(struct dfi_frame *frame)
