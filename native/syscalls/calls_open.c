@@ -7,6 +7,7 @@
 
 #include "core/calls.h"
 #include "core/fd.h"
+#include "syscalls/mounts.h"
 #include "syscalls/node.h"
 #include "syscalls/number.h"
 #include "syscalls/proc.h"
@@ -86,6 +87,18 @@ static int open_ours(struct dfi_way *way, int flags, mode_t mode)
     return ret == -ENXIO ? dfi_node_open(way, flags) : ret;
 }
 
+/* Files of the kernel that tell of what is ours. */
+static long show_mounts_too(const struct dfi_files *files, const char *path, int fd)
+{
+    long ret = fd;
+
+    if (strncmp(path, "/proc/", 6) == 0)
+        ret = dfi_proc_fdinfo(files, path, fd);
+    else if (strcmp(path, "/etc/mtab") != 0)
+        return fd;
+    return ret < 0 ? ret : dfi_mounts_listed(files, path, fd);
+}
+
 static long open_by(struct dfi_frame *frame, int flags, mode_t mode)
 {
     struct dfi_way way;
@@ -98,8 +111,8 @@ static long open_by(struct dfi_frame *frame, int flags, mode_t mode)
         ret = open_ours(&way, flags, mode);
     if (ret == DF_FD_BASE)
         ret = install(&way, flags);
-    else if (ret >= 0 && leg->path && strncmp(leg->path, "/proc/", 6) == 0)
-        ret = dfi_proc_fdinfo(way.record.files, leg->path, (int)ret);
+    else if (ret >= 0 && leg->path && !(flags & O_PATH))
+        ret = show_mounts_too(way.record.files, leg->path, (int)ret);
     return dfi_way_end(&way, ret);
 }
 

@@ -110,6 +110,16 @@ static const char *behind_process(const char *path, int *pid)
     return strncmp(text, "/task/", 6) == 0 ? behind_number(text + 6) : text;
 }
 
+const char *dfi_proc_behind_process(const char *path)
+{
+    const char *text = behind(path, "/proc"), *rest;
+    int pid;
+
+    if (text && ((rest = behind(text, "/self")) || (rest = behind(text, "/thread-self"))))
+        return rest;
+    return text ? behind_process(path, &pid) : NULL;
+}
+
 /* The name of its program, if the kernel shows the loader in its place. */
 static bool other_exe(const char *path, char out[PATH_MAX], const char **rest)
 {
@@ -268,25 +278,31 @@ static size_t tell(const char *text, const struct dfi_files *files, char *out)
     return (size_t)((char *)mempcpy(end, rest, strlen(rest)) - out);
 }
 
-/* An open file with that text, read-only. */
-static long open_text(const char *text, size_t size, int flags)
+long dfi_proc_replace(int fd, long memory, long error)
 {
     char link[] = "/proc/self/fd/0123456789";
-    long memory = dfi_kernel(__NR_memfd_create, "fdinfo", MFD_CLOEXEC), fd;
+    long flags = dfi_kernel(__NR_fcntl, fd, F_GETFD) > 0 ? O_CLOEXEC : 0, other = error;
 
-    if (memory < 0)
-        return memory;
-    dfi_kernel(__NR_write, memory, text, size);
-    *dfi_number_put(link + sizeof("/proc/self/fd/") - 1, (unsigned)memory) = '\0';
-    fd = dfi_kernel(__NR_open, link, O_RDONLY | flags, 0);
-    dfi_kernel(__NR_close, memory);
-    return fd;
+    if (error >= 0) {
+        *dfi_number_put(link + sizeof("/proc/self/fd/") - 1, (unsigned)memory) = '\0';
+        other = dfi_kernel(__NR_open, link, O_RDONLY | flags, 0);
+    }
+    if (memory >= 0)
+        dfi_kernel(__NR_close, memory);
+    if (other >= 0) {
+        error = dfi_kernel(__NR_dup3, other, fd, flags);
+        dfi_kernel(__NR_close, other);
+        other = error;
+    }
+    if (other < 0)
+        dfi_kernel(__NR_close, fd);
+    return other;
 }
 
 long dfi_proc_fdinfo(const struct dfi_files *files, const char *path, int fd)
 {
     char link[64], target[PATH_MAX], text[FDINFO_MAX + 1], out[FDINFO_MAX + 64];
-    long len, other, flags = dfi_kernel(__NR_fcntl, fd, F_GETFD);
+    long len, memory;
     size_t size;
 
     if (!name_in_fd(path, link))
@@ -301,13 +317,7 @@ long dfi_proc_fdinfo(const struct dfi_files *files, const char *path, int fd)
     text[len] = '\0';
     if ((size = tell(text, files, out)) == 0)
         return fd;
-    other = open_text(out, size, flags > 0 ? O_CLOEXEC : 0);
-    if (other >= 0) {
-        len = dfi_kernel(__NR_dup3, other, fd, flags > 0 ? O_CLOEXEC : 0);
-        dfi_kernel(__NR_close, other);
-        other = len;
-    }
-    if (other < 0)
-        dfi_kernel(__NR_close, fd);
-    return other;
+    memory = dfi_kernel(__NR_memfd_create, "fdinfo", MFD_CLOEXEC);
+    len = memory < 0 ? memory : dfi_kernel(__NR_write, memory, out, size);
+    return dfi_proc_replace(fd, memory, len);
 }

@@ -40,6 +40,13 @@ long dfi_proc_shown(const struct dfi_files *files, const char *link, char text[P
  */
 long dfi_proc_fdinfo(const struct dfi_files *files, const char *path, int fd);
 
+/* What follows the directory of a process, whichever it is; NULL: the path is another. */
+const char *dfi_proc_behind_process(const char *path);
+
+/* What is written in `memory`, a memfd, takes the place of what fd is, read-only, unless error is
+ * one; memory (< 0: none) is closed. fd, or -errno, and then fd is closed. */
+long dfi_proc_replace(int fd, long memory, long error);
+
 /* What /proc/self/exe shows: the program's file by its own name, whatever links led to it. */
 void dfi_proc_exe(char out[PATH_MAX]);
 

@@ -319,6 +319,46 @@ def test_what_proc_says_of_descriptors(plain, mounted):
     assert found.seen() == plain(sys.executable, "-c", _DESCRIPTORS).seen()
 
 
+#: What the kernel's lists of mounts say of the one at $1, of which the name is escaped there.
+_LISTS = """
+import os, subprocess, sys
+point, before = sys.argv[1], int(sys.argv[2])
+name, dev = point.replace(" ", "\\\\040"), os.stat(point).st_dev
+for who in "self", "thread-self", os.getppid(), f"{os.getpid()}/task/{os.getpid()}":
+    lines = [line.split() for line in open(f"/proc/{who}/mountinfo")]
+    (ours,) = [words for words in lines if words[4] == name]
+    assert ours[2] == f"{os.major(dev)}:{os.minor(dev)}" and ours[1] in [line[0] for line in lines]
+    print(len(lines) - before, ours[3], ours[5:7], ours[7].startswith("fuse."), ours[8:])
+for path in "/proc/mounts", "/etc/mtab", "/proc/self/mounts":
+    (ours,) = [words for words in map(str.split, open(path)) if words[1] == name]
+    print(ours[0], ours[3:])
+os.chdir(point)
+os.mkdir("d")
+print(os.getcwd() == point, os.get_inheritable(os.open("/proc/mounts", os.O_RDONLY)))
+for command in "df --output=target d", "findmnt -nT d -o TARGET", "stat -c %m d":
+    found = subprocess.run(command, shell=True, capture_output=True, text=True)
+    print(found.stdout.splitlines()[-1:] == [point], found.stderr)
+"""
+
+
+def test_mounts_are_in_the_lists_of_mounts(tmp_path):
+    """So df, findmnt and others find what a path lies on."""
+    point = str(tmp_path / "a mount")
+    with open("/proc/self/mountinfo") as file:
+        before = len(file.readlines())
+    inner = [sys.executable, "-c", _LISTS, point, str(before)]
+    command = [sys.executable, "-m", "directfuse", "run", "-m", f"memfs '{point}'"]
+    found = subprocess.run([*command, "--", *inner], capture_output=True, text=True, timeout=50)
+    options = "rw,nosuid,nodev,relatime"
+    assert found.stderr == ""
+    assert found.stdout.splitlines() == [
+        *[f"1 / ['{options}', '-'] True ['memfs', 'rw']"] * 4,
+        *[f"memfs ['{options}', '0', '0']"] * 3,
+        "True False",
+        *["True "] * 3,
+    ]
+
+
 def test_the_door_of_the_environment(tmp_path):
     """Programs of one environment share a mount, whoever starts them."""
     point = tmp_path / "mount"

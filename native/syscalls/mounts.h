@@ -1,0 +1,16 @@
+/*
+ * mounts.h - the kernel's lists of mounts, with those of the run.
+ */
+#ifndef DF_SYSCALLS_MOUNTS_H
+#define DF_SYSCALLS_MOUNTS_H
+
+#include "syscalls/files.h"
+
+/*
+ * `fd` is what the kernel has opened by that absolute path. If it is /proc/<pid>/mountinfo,
+ * /proc/<pid>/mounts or another name of these, a file takes its place that has the same lines and
+ * behind them one for each mount: proc(5). The descriptor; or -errno, and fd is closed.
+ */
+long dfi_mounts_listed(const struct dfi_files *files, const char *path, int fd);
+
+#endif
