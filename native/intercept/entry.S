@@ -84,10 +84,9 @@ dfi_leave_end:
 
 /*
  * ---- out, and the program's call is made for it ----
- * Below the program's red zone: where to go on, and the argument registers as they were.
+ * Below the program's red zone: where to go on, and the argument registers as they were. A handler of the program that is called meanwhile is shown the program's own instruction:
+ * dfi_signal_pick().
  */
-#define PASS_ROOM (RED_ZONE + 56)
-
         .globl  dfi_pass_begin
         .hidden dfi_pass_begin
 dfi_pass_begin:
@@ -95,21 +94,21 @@ dfi_pass_begin:
         cmpb    $0, %gs:T_DEFERRED
         jne     pass_deferred
         movq    F_SP(%rsp), %r11
-        subq    $PASS_ROOM, %r11
+        subq    $P_ROOM, %r11
         movq    F_IP(%rsp), %rcx
-        movq    %rcx, (%r11)
+        movq    %rcx, P_IP(%r11)
         movq    F_SAVED(%rsp), %rdi
-        movq    %rdi, 8(%r11)
+        movq    %rdi, P_SAVED(%r11)
         movq    F_SAVED+8(%rsp), %rsi
-        movq    %rsi, 16(%r11)
+        movq    %rsi, P_SAVED+8(%r11)
         movq    F_SAVED+16(%rsp), %rdx
-        movq    %rdx, 24(%r11)
+        movq    %rdx, P_SAVED+16(%r11)
         movq    F_SAVED+24(%rsp), %r10
-        movq    %r10, 32(%r11)
+        movq    %r10, P_SAVED+24(%r11)
         movq    F_SAVED+32(%rsp), %r8
-        movq    %r8, 40(%r11)
+        movq    %r8, P_SAVED+32(%r11)
         movq    F_SAVED+40(%rsp), %r9
-        movq    %r9, 48(%r11)
+        movq    %r9, P_SAVED+40(%r11)
         movq    F_ARGS(%rsp), %rdi
         movq    F_ARGS+8(%rsp), %rsi
         movq    F_ARGS+16(%rsp), %rdx
@@ -126,14 +125,17 @@ dfi_pass_begin:
         .hidden dfi_pass_end
 dfi_pass_end:
         syscall
-        movq    (%rsp), %rcx
-        movq    8(%rsp), %rdi
-        movq    16(%rsp), %rsi
-        movq    24(%rsp), %rdx
-        movq    32(%rsp), %r10
-        movq    40(%rsp), %r8
-        movq    48(%rsp), %r9
-        leaq    PASS_ROOM(%rsp), %rsp
+        movq    P_IP(%rsp), %rcx
+        movq    P_SAVED(%rsp), %rdi
+        movq    P_SAVED+8(%rsp), %rsi
+        movq    P_SAVED+16(%rsp), %rdx
+        movq    P_SAVED+24(%rsp), %r10
+        movq    P_SAVED+32(%rsp), %r8
+        movq    P_SAVED+40(%rsp), %r9
+        leaq    P_ROOM(%rsp), %rsp
+        .globl  dfi_pass_out
+        .hidden dfi_pass_out
+dfi_pass_out:
         jmp     *%rcx
 
 /*
@@ -142,14 +144,6 @@ dfi_pass_end:
  * again, which is done where nothing of the core is in use: on the program's stack. After the
  * program's handler either the result is handed over, or the call is made anew.
  */
-#define D_TARGET 0
-#define D_IP     8
-#define D_RAX    16
-#define D_FLAGS  24
-#define D_SAVED  32
-#define D_MASK   80
-#define D_ROOM   (RED_ZONE + 96)
-
 pass_deferred:
         movq    $1, %rsi
         jmp     1f
@@ -193,6 +187,9 @@ leave_deferred:
         xorl    %edx, %edx
         movl    $8, %r10d
         syscall
+        .globl  dfi_let_in
+        .hidden dfi_let_in
+dfi_let_in:
         movq    D_SAVED(%rsp), %rdi
         movq    D_SAVED+8(%rsp), %rsi
         movq    D_SAVED+16(%rsp), %rdx
@@ -206,6 +203,9 @@ leave_deferred:
         movq    D_IP(%rsp), %rcx
         movq    D_TARGET(%rsp), %r11
         leaq    D_ROOM(%rsp), %rsp
+        .globl  dfi_let_out
+        .hidden dfi_let_out
+dfi_let_out:
         jmp     *%r11
 
 /* ---- a call of the core that a signal ends: dfi_kernel_wait6() ---- */

@@ -25,4 +25,18 @@
 
 #define RED_ZONE 128 /* bytes below the stack pointer that belong to the program (x86-64 ABI) */
 
+/* What lies on the program's stack, below its red zone, while a call is made for it (entry.S): */
+#define P_IP    0
+#define P_SAVED 8
+#define P_ROOM  (RED_ZONE + 56)
+
+/* and while a signal that has been waiting is let in: */
+#define D_TARGET 0
+#define D_IP     8
+#define D_RAX    16
+#define D_FLAGS  24
+#define D_SAVED  32
+#define D_MASK   80
+#define D_ROOM   (RED_ZONE + 96)
+
 #endif

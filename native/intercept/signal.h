@@ -46,6 +46,7 @@ long dfi_signals_begin(struct dfi_process *process);
 long dfi_signals_adopt(struct dfi_process *process);
 
 /* entry.S */
+extern const char dfi_pass_out[], dfi_let_in[], dfi_let_out[];
 extern const char dfi_entry[], dfi_leave_begin[], dfi_leave_end[], dfi_pass_begin[], dfi_pass_end[],
     dfi_wait_begin[], dfi_wait_end[], dfi_wait_interrupted[], dfi_copy_insn[], dfi_copy_fault[],
     dfi_signal_entry[], dfi_trap_entry[], dfi_restorer[];

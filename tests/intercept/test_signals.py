@@ -50,6 +50,38 @@ def test_children_beside_us_leave_no_memory_behind(plain, inside, compiled):
     assert found.out == b"pages more: 0\n"
 
 
+_UNWOUND = "-fexceptions", "-rdynamic"
+
+
+@pytest.mark.parametrize("flags", ["", "norewrite", "seccomp"])
+def test_what_unwinds_from_a_call(plain, inside, compiled, flags):
+    """Backtraces in handlers and threads that are cancelled; see unwound.c."""
+    program = compiled("unwound", *_UNWOUND)
+    wanted = plain(program)
+    assert b"unwound 1" in wanted.out and b"unwound 0" not in wanted.out
+    assert inside(program, flags=flags).seen() == wanted.seen()
+
+
+def test_what_unwinds_from_a_call_that_the_core_makes(plain, mounted, compiled):
+    program = compiled("unwound", *_UNWOUND)
+    assert mounted(program).seen() == plain(program).seen()
+
+
+#: Signals come while valgrind waits in a system call: of a child, and from another process.
+_INTERRUPTED = """
+for i in 1 2 3; do sleep .1 & wait; echo $i >f$i; cat f$i; done; ls
+trap 'echo got' USR1; (sleep .3; kill -USR1 $$) & sleep 1; wait; echo end
+"""
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
+def test_valgrind_meets_signals(plain, mounted):
+    command = "valgrind", "-q", "bash", "-c", _INTERRUPTED
+    wanted = plain(*command)
+    assert wanted.seen() == (0, b"1\n2\n3\nf1\nf2\nf3\ngot\nend\n", b"")
+    assert mounted(*command).seen() == wanted.seen()
+
+
 def test_a_program_that_filters_its_calls(plain, inside, compiled):
     program = compiled("filter")
     found = inside(program)
