@@ -87,25 +87,32 @@ def _check(code: int, what: str) -> None:
         raise OSError(code, f"{what} returned: {os.strerror(code)}")
 
 
+def _host() -> nodes.Host | None:
+    """Of the program whose thread this is."""
+    return _find(threading.get_ident())
+
+
+def _meant() -> nodes.Host | None:
+    """The same, or of the operation that runs on this thread."""
+    return _host() or nodes.current()
+
+
 def _patch_pyfuse3(pyfuse3: Any) -> None:
-    theirs = {
-        name: getattr(pyfuse3, name)
-        for name in (
-            (  # noqa: SIM905
-                "init main close terminate invalidate_inode invalidate_entry notify_store"
-            ).split()
-        )
-    }
+    names = (*_LIFE, *_NOTIFICATIONS)
+    theirs = {name: getattr(pyfuse3, name) for name in names}
+    ours = (*_life(theirs, pyfuse3.default_options), *_notifications(theirs))
+    for name, function in zip(names, ours, strict=True):
+        function.__doc__ = theirs[name].__doc__
+        setattr(pyfuse3, name, function)
 
-    def host() -> nodes.Host | None:
-        return _find(threading.get_ident())
 
-    def meant() -> nodes.Host | None:
-        return host() or nodes.current()
+_LIFE = "init", "main", "close"
 
-    def init(
-        ops: Any, mountpoint: str, options: Any = pyfuse3.default_options, **others: Any
-    ) -> None:
+
+def _life(theirs: dict[str, Any], default_options: Any) -> tuple[Callable[..., Any], ...]:
+    """_LIFE: ours for what runs here, else theirs."""
+
+    def init(ops: Any, mountpoint: str, options: Any = default_options, **others: Any) -> None:
         if not _here():
             theirs["init"](ops, mountpoint, options, **others)
             return
@@ -117,14 +124,14 @@ def _patch_pyfuse3(pyfuse3: Any) -> None:
         running.program.host = made
 
     async def main(min_tasks: int = 1, max_tasks: int = 99) -> None:
-        ours = host()
+        ours = _host()
         if ours is None:
             await theirs["main"](min_tasks, max_tasks)
         else:
             await _main(ours)
 
     def close(unmount: bool = True) -> None:
-        ours = host()
+        ours = _host()
         if ours is None:
             theirs["close"](unmount)
             return
@@ -132,15 +139,24 @@ def _patch_pyfuse3(pyfuse3: Any) -> None:
             _initialised.remove(ours)
         ours.close()
 
+    return init, main, close
+
+
+_NOTIFICATIONS = "terminate", "invalidate_inode", "invalidate_entry", "notify_store"
+
+
+def _notifications(theirs: dict[str, Any]) -> tuple[Callable[..., Any], ...]:
+    """_NOTIFICATIONS, which operations make, too."""
+
     def terminate() -> None:
-        ours = meant()
+        ours = _meant()
         if ours is None:
             theirs["terminate"]()
         else:
             ours.session.exit()
 
     def invalidate_inode(inode: int, attr_only: bool = False) -> None:
-        ours = meant()
+        ours = _meant()
         if ours is None:
             theirs["invalidate_inode"](inode, attr_only)
         else:
@@ -148,7 +164,7 @@ def _patch_pyfuse3(pyfuse3: Any) -> None:
             _check(code, "fuse_lowlevel_notify_inval_inode")
 
     def invalidate_entry(inode_p: int, name: bytes, deleted: int = 0) -> None:
-        ours = meant()
+        ours = _meant()
         if ours is None:
             theirs["invalidate_entry"](inode_p, name, deleted)
         else:
@@ -156,17 +172,13 @@ def _patch_pyfuse3(pyfuse3: Any) -> None:
             _check(code, "fuse_lowlevel_notify_inval_entry")
 
     def notify_store(inode: int, offset: int, data: Any) -> None:
-        ours = meant()
+        ours = _meant()
         if ours is None:
             theirs["notify_store"](inode, offset, data)
         else:
             _check(ours.session.store(inode, offset, data), "fuse_lowlevel_notify_store")
 
-    for function in (
-        init, main, close, terminate, invalidate_inode, invalidate_entry, notify_store
-    ):  # fmt: skip
-        function.__doc__ = theirs[function.__name__].__doc__
-        setattr(pyfuse3, function.__name__, function)
+    return terminate, invalidate_inode, invalidate_entry, notify_store
 
 
 # ---- fusepy, mfusepy, refuse ---------------------------------------------------------------------
