@@ -14,8 +14,10 @@ from directfuse._bench.worker import Worker
 from directfuse._bench.workload_sets import chosen
 from directfuse._paths import bench_helper, plugin, program
 
+#: A row ends when it has 25 rounds, so that a budget is for busy machines and not waited for.
+QUICK = ("bench", "--quick")
 #: One workload on one file system, without what takes time.
-SMALL = ("bench", "--backend=memfs", "--only=fstat", "--no-python", "--json")
+SMALL = (*QUICK, "--backend=memfs", "--only=fstat", "--no-python", "--json")
 
 
 def results_of(done):
@@ -32,13 +34,28 @@ def tree(tmp_path):
     return root
 
 
+#: One workload of each kind: on names, on an open file, in a directory, with data either way.
+KINDS = [
+    "stat, depth 2",
+    "fstat",
+    "create+unlink",
+    "readdir of 1000",
+    "pread 4 KiB, random",
+    "pwrite 4 KiB, random",
+]
+
+
 @pytest.mark.timeout(120)
 @pytest.mark.kernel_fuse
-def test_every_operation_on_every_route(run, kernel):
-    results = results_of(run("bench", "--json", "--budget", "60", "--quick", timeout=110))
+@pytest.mark.parametrize(
+    "patterns", [KINDS, pytest.param(["micro"], marks=pytest.mark.sweep)], ids=["kinds", "all"]
+)
+def test_every_operation_on_every_route(run, kernel, patterns):
+    only = [f"--only={pattern}" for pattern in patterns]
+    results = results_of(run(*QUICK, "--json", "--budget=60", *only, timeout=110))
     always = {"plain directory", "kernel FUSE", "kernel FUSE cached", "inline", "inline, Python"}
     always |= {"server", "helper", "run"}
-    ops = chosen(["micro"])
+    ops = chosen(patterns)
     for subject in results["subjects"]:
         routes = set(subject["proof"])
         assert routes >= always, results["notes"]
@@ -60,7 +77,7 @@ def test_every_operation_on_every_route(run, kernel):
 
 def test_threads_and_processes_at_once(run):
     done = run(
-        *("bench", "--no-kernel", "--backend=memfs", "--only=stat*", "--no-python", "--json"),
+        *(*QUICK, "--no-kernel", "--backend=memfs", "--only=stat*", "--no-python", "--json"),
         *("--threads=1,2", "--processes=2", "--budget=5", "--route=server", "--route=run"),
     )
     rows = results_of(done)["subjects"][0]["rows"]
@@ -71,7 +88,7 @@ def test_threads_and_processes_at_once(run):
 
 
 def test_a_storm_of_metadata(run):
-    words = ("bench", "--no-kernel", "--backend=memfs", "--only=storm", "--processes=2", "--json")
+    words = (*QUICK, "--no-kernel", "--backend=memfs", "--only=storm", "--processes=2", "--json")
     results = results_of(run(*words, "--no-python", "--budget=8", "--route=server"))
     rows = results["subjects"][0]["rows"]
     assert {row["lanes"] for row in rows} == {"1", "2p"}
@@ -80,7 +97,7 @@ def test_a_storm_of_metadata(run):
 
 def test_a_backend_with_mount_options_of_its_own(run):
     """Which reach it: memfs refuses what it does not know."""
-    words = ("bench", "--no-kernel", "--only=pwrite 4 KiB, random", "--no-python", "--json")
+    words = (*QUICK, "--no-kernel", "--only=pwrite 4 KiB, random", "--no-python", "--json")
     given = ("--backend=memfs:writeback_cache", "--backend=memfs:nonsense")
     results = results_of(run(*words, *given, "--budget=3", "--route=server"))
     gathered, refused = results["subjects"]
@@ -95,7 +112,7 @@ def test_a_backend_with_mount_options_of_its_own(run):
 def test_helper_serves_one_process(run):
     """Which is said in words, not by the errno of its calls."""
     words = ("--no-kernel", "--backend=memfs", "--only=stat, depth 2", "--budget=8", "--json")
-    done = run("bench", "--no-python", *words, "--processes=2", "--route=helper", "--route=server")
+    done = run(*QUICK, "--no-python", *words, "--processes=2", "--route=helper", "--route=server")
     assert done.returncode == 0, done.stderr
     (note,) = [note for note in json.loads(done.stdout)["notes"] if "helper: left out" in note]
     assert "no connection to its parent's helper" in note
@@ -115,7 +132,7 @@ def test_a_route_by_name(run, route):
 @pytest.mark.kernel_fuse
 def test_kernel_passthrough_hands_files_to_the_kernel(run, kernel):
     """Read by the kernel itself, a page costs about what it costs in the plain directory."""
-    words = ("bench", "--backend=passthrough", "--only=pread 4 KiB, random", "--no-python")
+    words = (*QUICK, "--backend=passthrough", "--only=pread 4 KiB, random", "--no-python")
     done = run(*words, "--route=kernel FUSE passthrough", "--json", "--budget=2")
     results = results_of(done)
     release = tuple(int(part) for part in os.uname().release.split(".")[:2])
@@ -140,7 +157,7 @@ def test_io_uring_is_used_or_named(run, kernel):
 
 def test_a_file_system_of_the_users(run, tree):
     point = tree.parent / "nowhere"
-    done = run("bench", f"passthrough '{tree}' {point}", "--no-kernel", "--budget=4", "--json")
+    done = run(*QUICK, f"passthrough '{tree}' {point}", "--no-kernel", "--budget=4", "--json")
     before = sorted(os.listdir(tree))
     subject = results_of(done)["subjects"][0]
     ops = [row["op"] for row in subject["rows"]]
@@ -169,9 +186,7 @@ def test_a_program_that_wants_its_mountpoint_to_be_there(run, tree):
     point = tree.parent / "mnt"
     point.mkdir()
     routes = [f"--route={name}" for name in ("inline", "inline, Python", "server", "run")]
-    done = run(
-        "bench", f"bindfs -r {tree} {point}", *routes, "--budget=4", "--only=stat*", "--json"
-    )
+    done = run(*QUICK, f"bindfs -r {tree} {point}", *routes, "--budget=4", "--only=stat*", "--json")
     results = results_of(done)
     assert set(results["subjects"][0]["proof"]) == {"inline", "inline, Python", "server", "run"}
 
@@ -184,9 +199,7 @@ def test_a_program_that_takes_no_options(run, kernel, tree):
     script.write_text(f'#!/bin/sh\n[ $# = 1 ] && exec {program("passthrough")} {tree} "$1" -f\n')
     script.chmod(0o755)
     routes = [f"--route={name}" for name in ("kernel FUSE cached", "inline, Python", "helper")]
-    done = run(
-        "bench", f"{script} {tree.parent}/m", *routes, "--only=fstat", "--budget=4", "--json"
-    )
+    done = run(*QUICK, f"{script} {tree.parent}/m", *routes, "--only=fstat", "--budget=4", "--json")
     results = results_of(done)
     assert set(results["subjects"][0]["proof"]) == {"kernel FUSE cached", "helper"}
     assert any("inline, Python: left out: it needs a process" in n for n in results["notes"])
@@ -197,7 +210,7 @@ def test_a_program_that_takes_no_options(run, kernel, tree):
 def test_what_the_user_would_gain(run, kernel, tree):
     point = tree.parent / "nowhere"
     words = ("--route=inline", "--route=kernel FUSE cached", "--only=stat*", "--budget=2")
-    done = run("bench", f"passthrough '{tree}' {point}", *words)
+    done = run(*QUICK, f"passthrough '{tree}' {point}", *words)
     assert done.returncode == 0, done.stderr
     (answer,) = (line for line in done.stdout.splitlines() if "geometric mean" in line)
     gained = float(answer.partition("inline: ")[2].partition("×")[0].replace(",", ""))
@@ -205,7 +218,7 @@ def test_what_the_user_would_gain(run, kernel, tree):
 
 
 def test_report_and_comparison(run, tmp_path):
-    words = ("bench", "--route=inline", "--route=plain directory", "--backend=memfs")
+    words = (*QUICK, "--route=inline", "--route=plain directory", "--backend=memfs")
     words += ("--only=fstat", "--no-python", "--budget=1")
     done = run(*words, "--report", tmp_path / "r")
     assert done.returncode == 0, done.stderr

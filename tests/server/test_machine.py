@@ -38,7 +38,7 @@ from .workers import Crowd, fd, orphans_are_ours, path
 
 # The short run is the same every time, as in tests/state.
 SHORT = hypothesis.settings(
-    max_examples=8, stateful_step_count=150, derandomize=True, deadline=None, database=None
+    max_examples=5, stateful_step_count=150, derandomize=True, deadline=None, database=None
 )
 SWEEP = hypothesis.settings(SHORT, max_examples=60, stateful_step_count=200, print_blob=True)
 
