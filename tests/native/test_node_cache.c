@@ -14,6 +14,7 @@
 #include "nodes/cache.h"
 #include "nodes/evict.h"
 #include "nodes/lookup.h"
+#include "nodes/path.h"
 
 /* ---- a plugin: forgets what it is told to forget, and in which order ---- */
 
@@ -317,6 +318,37 @@ static void a_crowd_in_use_is_let_be(void **state)
         df_node_put(&nodes, files[i]);
 }
 
+static void assert_path(const struct df_node *node, const char *wanted)
+{
+    char text[16];
+    ssize_t len = df_node_path(&nodes, node, text, sizeof(text));
+
+    assert_int_equal(len, strlen(wanted));
+    assert_memory_equal(text, wanted, strlen(wanted));
+}
+
+static void a_node_is_called_as_the_entries_say(void **state)
+{
+    struct df_node *dir = enter(nodes.root, "dir", 2, S_IFDIR | 0755);
+    struct df_node *below = enter(dir, "below", 3, S_IFDIR | 0755);
+    struct df_node *file = enter(below, "file", 4, S_IFREG | 0644);
+    char text[16];
+
+    (void)state;
+    df_node_hold(file);
+    assert_path(nodes.root, "/");
+    assert_path(dir, "/dir");
+    assert_path(below, "/dir/below");
+    assert_path(file, "/dir/below/file");
+    assert_int_equal(df_node_path(&nodes, file, text, 14), -ENAMETOOLONG);
+    assert_int_equal(df_node_path(&nodes, dir, text, 3), -ENAMETOOLONG);
+    drop(below, "file");
+    assert_int_equal(df_node_path(&nodes, file, text, sizeof(text)), -ENOENT);
+    enter(dir, "again", 4, S_IFREG | 0644);
+    assert_path(file, "/dir/again");
+    df_node_put(&nodes, file);
+}
+
 #define test(function) cmocka_unit_test_setup_teardown(function, begin, end)
 
 int main(void)
@@ -333,6 +365,7 @@ int main(void)
         test(entries_are_bounded),
         test(directories_are_evicted_after_their_entries),
         test(a_crowd_in_use_is_let_be),
+        test(a_node_is_called_as_the_entries_say),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
