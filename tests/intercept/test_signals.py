@@ -74,6 +74,7 @@ trap 'echo got' USR1; (sleep .3; kill -USR1 $$) & sleep 1; wait; echo end
 """
 
 
+@pytest.mark.sweep
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
 def test_valgrind_meets_signals(plain, mounted):
     command = "valgrind", "-q", "bash", "-c", _INTERRUPTED
