@@ -3,6 +3,7 @@
  * goes.
  */
 #include "exchange.h"
+#include "forget.h"
 #include "window.h"
 
 #include <errno.h>
@@ -117,6 +118,7 @@ void channel_free(struct channel *channel)
     notify_free(channel);
     window_free_spares(channel);
     release_free(channel);
+    forget_free(channel);
     free(channel->buffer);
     free(channel->slots);
     if (channel->ours)

@@ -66,6 +66,7 @@ struct message {
     uint16_t extension_words; /* of 8 bytes each; the last part, if any */
 };
 
+struct forget;
 struct poll_handles;
 struct window;
 
@@ -99,8 +100,9 @@ struct channel {
     bool no_interrupt;      /* it has said that it knows no FUSE_INTERRUPT */
     bool ending;            /* the relief thread is to end */
     uint32_t in_flight, unattended, first_free;
-    uint64_t taken;        /* messages that answered somebody, so far */
-    struct window *spares; /* window.c */
+    struct forget *forgets; /* put off; forget.c */
+    uint64_t taken;         /* messages that answered somebody, so far */
+    struct window *spares;  /* window.c */
     uint32_t spare_count;
     struct pending *slots; /* CHANNEL_REQUESTS of them */
     pthread_t relief;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "exchange.h"
+#include "forget.h"
 #include "requests.h"
 
 enum { RELEASES_MAX = 64 }; /* under way; who closes one more waits */
@@ -87,71 +88,6 @@ void release_send(struct channel *channel, fuse_req_t req, uint32_t opcode, fuse
     request_send(req, &message);
 }
 
-/* ---- forgetting --------------------------------------------------------------------------------
- */
-
-struct forget {
-    struct forget *next;
-    fuse_ino_t ino;
-    uint64_t count;
-};
-
-static void tell(struct channel *channel, fuse_req_t req, fuse_ino_t ino, uint64_t count)
-{
-    struct fuse_forget_in in = {.nlookup = count};
-    struct message message = REQUEST(FUSE_FORGET, ino);
-
-    request_add(&message, &in, sizeof(in));
-    channel_tell(channel, req, &message);
-}
-
-/* False: no memory. */
-static bool put_off(struct channel *channel, fuse_ino_t ino, uint64_t count)
-{
-    struct forget *forget = malloc(sizeof(*forget));
-
-    if (!forget)
-        return false;
-    *forget = (struct forget){.ino = ino, .count = count};
-    pthread_mutex_lock(&channel->lock);
-    forget->next = channel->releases.forgets;
-    channel->releases.forgets = forget;
-    pthread_mutex_unlock(&channel->lock);
-    return true;
-}
-
-static struct forget *take_forgets(struct channel *channel)
-{
-    pthread_mutex_lock(&channel->lock);
-    struct forget *list = channel->releases.forgets;
-    channel->releases.forgets = NULL;
-    pthread_mutex_unlock(&channel->lock);
-    return list;
-}
-
-/* Those that were put off. */
-static void tell_all(struct channel *channel, fuse_req_t req)
-{
-    struct forget *next, *forget = take_forgets(channel);
-
-    for (; forget; forget = next) {
-        next = forget->next;
-        tell(channel, req, forget->ino, forget->count);
-        free(forget);
-    }
-}
-
-/* Who reads cannot wait for what it would have to read itself. The node lane drops no node when it
- * is notified (lowlevel/notify.c); one that did would come here as the reader. */
-void release_forget(struct channel *channel, fuse_req_t req, fuse_ino_t ino, uint64_t count)
-{
-    if (!channel_is_reader(channel))
-        release_settle(channel, req);
-    else if (atomic_load(&channel->releases.count) > 0 && put_off(channel, ino, count))
-        return;
-    tell(channel, req, ino, count);
-}
-
 /* ---- in order ----------------------------------------------------------------------------------
  */
 
@@ -168,7 +104,7 @@ void release_settle(struct channel *channel, fuse_req_t req)
         reap(channel);
         pthread_mutex_unlock(&releases->lock);
     }
-    tell_all(channel, req);
+    forget_put_off(channel, req);
 }
 
 void release_free(struct channel *channel)
@@ -176,10 +112,6 @@ void release_free(struct channel *channel)
     for (struct release *release; (release = channel->releases.list);) {
         channel->releases.list = release->next;
         free(release);
-    }
-    for (struct forget *next, *forget = take_forgets(channel); forget; forget = next) {
-        next = forget->next;
-        free(forget);
     }
     pthread_mutex_destroy(&channel->releases.lock);
 }

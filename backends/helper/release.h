@@ -19,13 +19,10 @@
 struct channel;
 struct release;
 
-struct forget;
-
 struct releases {
     pthread_mutex_t lock; /* held while their replies are waited for */
     struct release *list;
     _Atomic uint32_t count;
-    struct forget *forgets; /* to be sent when there is none; under the channel's lock */
 };
 
 /* Sends it, and answers req. */
@@ -34,9 +31,6 @@ void release_send(struct channel *channel, fuse_req_t req, uint32_t opcode, fuse
 
 /* Before a request that must not overtake any: waits, on behalf of req. */
 void release_settle(struct channel *channel, fuse_req_t req);
-
-/* Sends FORGET, when it overtakes none. */
-void release_forget(struct channel *channel, fuse_req_t req, fuse_ino_t ino, uint64_t count);
 
 /* At the channel's end. */
 void release_free(struct channel *channel);

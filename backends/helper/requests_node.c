@@ -2,10 +2,12 @@
  * requests_node.c - requests about names, attributes and extended attributes.
  */
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "extension.h"
+#include "forget.h"
 #include "requests.h"
 
 void request_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
@@ -20,14 +22,20 @@ void request_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 
 void request_forget(fuse_req_t req, fuse_ino_t ino, uint64_t count)
 {
-    release_forget(fuse_req_userdata(req), req, ino, count);
+    const struct fuse_forget_one one = {.nodeid = ino, .nlookup = count};
+
+    forget_send(fuse_req_userdata(req), req, &one, 1);
     fuse_reply_none(req);
 }
 
+_Static_assert(sizeof(struct fuse_forget_data) == sizeof(struct fuse_forget_one) &&
+                   offsetof(struct fuse_forget_data, nlookup) ==
+                       offsetof(struct fuse_forget_one, nlookup),
+               "lists of nodes are passed on as they are");
+
 void request_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets)
 {
-    for (size_t i = 0; i < count; i++)
-        release_forget(fuse_req_userdata(req), req, forgets[i].ino, forgets[i].nlookup);
+    forget_send(fuse_req_userdata(req), req, (const struct fuse_forget_one *)forgets, count);
     fuse_reply_none(req);
 }
 

@@ -243,7 +243,8 @@ class Server:
         if self.mode == "late" and name == b"inval":
             self.say(0, struct.pack("<QII", 1, 4, 0) + b"file\0", error=NOTIFY_INVAL_ENTRY)
         if self.mode == "prune" and name.startswith(b"prune"):
-            ids = struct.pack("<IIQ3Q", 3, 0, 0, 99, 1, 2)
+            which = (3, 4, 5) if name == b"prune what was made" else (99, 1, 2)
+            ids = struct.pack("<IIQ3Q", 3, 0, 0, *which)
             self.say(0, ids[:-4], error=NOTIFY_PRUNE)  # too short: says nothing
             self.say(0, ids, error=NOTIFY_PRUNE)
         if self.mode == "short" and name == b"file":

@@ -211,6 +211,24 @@ def test_what_is_to_be_pruned_is_forgotten_unless_it_is_in_use(serve):
     assert [body for _, body in seen[lookup]].count(file) == 2
 
 
+def test_nodes_that_are_forgotten_together_are_told_in_one_message(serve):
+    """BATCH_FORGET of 7.16."""
+    batch, forget = "42", "2"
+    point = serve("prune").mountpoint
+    directfuse.mkdir(f"{point}/directory")
+    directfuse.symlink("target", f"{point}/link")
+    directfuse.mknod(f"{point}/node", 0o100640)
+    assert not directfuse.path.exists(f"{point}/prune what was made")
+    assert not directfuse.path.exists(f"{point}/absent")  # a call that looks up a name forgets
+    with directfuse.open(f"{point}/file", "rb", buffering=0) as server:
+        seen = json.loads(server.read(1 << 16))
+    ((extension, body),) = seen[batch]
+    count, _, *pairs = struct.unpack("<II6Q", bytes.fromhex(body))
+    assert (extension, count) == (0, 3)
+    assert sorted(zip(pairs[::2], pairs[1::2], strict=True)) == [(3, 1), (4, 1), (5, 1)]
+    assert forget not in seen
+
+
 def test_server_dies_in_a_call(serve):
     mount = serve("die")
     file = directfuse.open(f"{mount.mountpoint}/file", "rb", buffering=0)
