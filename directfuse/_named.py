@@ -13,7 +13,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from directfuse import _native
-from directfuse._run import ServerFailed, high_fd, mapped_limit, shadow_directory, watching
+from directfuse._run import ServerFailed, high_fd, mapped_limit, watching
+from directfuse._shadow import shadow_directory
 
 __all__ = ["Joined", "shadow_beside", "socket_path"]
 

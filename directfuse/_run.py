@@ -7,12 +7,10 @@ last of them has ended; what it kept in memory is gone then.
 import os
 import re
 import select
-import shutil
 import signal
 import socket
 import struct
 import subprocess
-import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -22,6 +20,7 @@ from typing import NamedTuple
 from directfuse import _paths
 from directfuse._run_block import RunBlock
 from directfuse._served import READY, program_for
+from directfuse._shadow import Shadow
 
 __all__ = [
     "MountServer",
@@ -31,7 +30,6 @@ __all__ = [
     "high_fd",
     "mapped_limit",
     "run_command",
-    "shadow_directory",
     "timeout_variable",
     "watching",
 ]
@@ -200,20 +198,21 @@ class Serving:
         self.config = ""
         self.inherited: dict[int, int] = {}
         self._server: MountServer | None = None
-        self._shadow: Path | None = None
+        self._shadow: Shadow | None = None
         if not command_lines:
             return
-        self._shadow = shadow_directory()
+        self._shadow = Shadow()
+        shadow = self._shadow.path
         try:
             self._server = MountServer(
-                command_lines, restart=restart, shadow=self._shadow, call_timeout=call_timeout
+                command_lines, restart=restart, shadow=shadow, call_timeout=call_timeout
             )
         except BaseException:
             self._remove()
             raise
         number = high_fd(())
         self.inherited[self._server.socket.fileno()] = number
-        self.config = f"server={number}\nshadow={self._shadow}\n{mapped_limit()}"
+        self.config = f"server={number}\nshadow={shadow}\n{mapped_limit()}"
 
     def report(self) -> dict[str, dict[str, OpCount]]:
         """What each file system did, after the end; nothing while its server still runs."""
@@ -232,45 +231,49 @@ class Serving:
 
     def end(self, has_programs: Callable[[], bool], say: Callable[[str], None]) -> None:
         """The command has ended. Waits until all is written, unless other programs still run; says
-        so if it is not, for the file systems hang."""
-        before = self._server is None or self._server.wait(0)  # then it was said by who watches
+        so if it is not, for the file systems hang. Interrupted, it waits no longer for what hangs.
+        """
         if self._server is None:
             return
+        before = self._server.wait(0)  # then it was said by who watches
         self._server.leave()
-        while not self._server.wait(0.02):
-            if has_programs():
-                self._end_later()
+        try:
+            if not self._wait_for_end(has_programs):
                 return
-        if not before and self._server.has_hung:
-            say(f"the mount server {self._server.last_words()}: what they had not written is lost")
+        except BaseException:
+            self.abandon()
+            self._say_hung(before, say)
+            raise
+        self._say_hung(before, say)
         self._remove()
 
-    def _end_later(self) -> None:
-        """Leaves a process behind that removes the directory when the last program has ended."""
+    def _wait_for_end(self, has_programs: Callable[[], bool]) -> bool:
+        """False: other programs run; the directory is left to the server."""
+        assert self._server is not None and self._shadow is not None
+        while not self._server.wait(0.02):
+            if has_programs():
+                self._shadow.leave()
+                return False
+        return True
+
+    def _say_hung(self, before: bool, say: Callable[[str], None]) -> None:
         assert self._server is not None
-        if os.fork() != 0:
-            return
-        try:
-            os.setsid()
-            null = os.open(os.devnull, os.O_RDWR)
-            for fd in range(3):
-                os.dup2(null, fd)
-            while not self._server.wait(3600):
-                pass
-            self._remove()
-        finally:
-            os._exit(0)
+        if not before and self._server.has_hung:
+            say(f"the mount server {self._server.last_words()}: what they had not written is lost")
 
     def abandon(self) -> None:
-        """The command was not started, or we are interrupted."""
-        if self._server is not None:
-            self._server.terminate()
-            self._server.wait(10)
+        """The command was not started, or we are interrupted. A server that is told to end twice
+        gives up what hangs."""
+        for seconds in (5, 10):
+            if self._server is not None:
+                self._server.terminate()
+                if self._server.wait(seconds):
+                    break
         self._remove()
 
     def _remove(self) -> None:
         if self._shadow is not None:
-            shutil.rmtree(self._shadow, ignore_errors=True)
+            self._shadow.remove()
 
 
 @contextmanager
@@ -289,12 +292,6 @@ def watching(watch: Callable[[int], None]) -> Iterator[None]:
         os.eventfd_write(over, 1)
         watcher.join()
         os.close(over)
-
-
-def shadow_directory() -> Path:
-    """On tmpfs where there is one."""
-    base = "/dev/shm" if os.access("/dev/shm", os.W_OK | os.X_OK) else None
-    return Path(tempfile.mkdtemp(prefix="directfuse-", dir=base))
 
 
 def run_command(

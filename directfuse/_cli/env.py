@@ -14,8 +14,9 @@ from directfuse import _paths
 from directfuse._cli._failure import Failure
 from directfuse._cli.run import join, mount_commands, mount_options
 from directfuse._named import Joined
-from directfuse._run import MountServer, ServerFailed, high_fd, mapped_limit, shadow_directory
+from directfuse._run import MountServer, ServerFailed, high_fd, mapped_limit
 from directfuse._run_block import RunBlock
+from directfuse._shadow import shadow_directory
 
 __all__ = ["env"]
 

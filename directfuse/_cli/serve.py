@@ -5,6 +5,7 @@ import shlex
 import signal
 import socket
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -87,6 +88,15 @@ def _listen(path: Path, name: str) -> socket.socket:
     return listener
 
 
+def _end(server: subprocess.Popen[bytes]) -> None:
+    """Interrupted again, it is told again, and gives up what hangs; the third time we go alone."""
+    for _ in range(2):
+        server.send_signal(signal.SIGTERM)
+        with suppress(KeyboardInterrupt, SystemExit):
+            server.wait()
+            return
+
+
 def _run(
     program: list[str],
     argv: list[str],
@@ -110,8 +120,7 @@ def _run(
     try:
         status = server.wait()
     except BaseException:  # Ctrl-C, SIGTERM: as for the server
-        server.send_signal(signal.SIGTERM)
-        server.wait()
+        _end(server)
         raise
     if status < 0:
         raise Failure(f"{shlex.join(argv)}: the mount server was ended by signal {-status}")

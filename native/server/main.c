@@ -23,6 +23,7 @@
 #include "directfuse.h"
 #include "server/keeper.h"
 #include "server/process.h"
+#include "server/shadow.h"
 
 struct arguments {
     int control; /* descriptors; -1: none */
@@ -248,6 +249,8 @@ int main(int argc, char *argv[])
     df_server_process_begin();
     keep_to_ourselves(a.control);
     keep_to_ourselves(a.listener);
+    if (!a.stay)
+        df_shadow_hold(); /* with a keeper, as long as that is there */
     if (a.control >= 0 && (error = detach()) < 0)
         return report(&a, error, "the server process cannot be made");
     return a.restart ? df_keep(serve, &a, a.say ? a.argv[0] : NULL, a.report) : serve(NULL, &a);

@@ -4,6 +4,7 @@
 #include "server/patience.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -14,6 +15,7 @@
 
 #define LOOK_NS   INT64_C(20000000) /* between two looks */
 #define SECOND_NS INT64_C(1000000000)
+#define AGAIN_NS  INT64_C(2000000000) /* the patience of who is told twice */
 
 int64_t df_patience_of(const struct df_server *server)
 {
@@ -88,6 +90,21 @@ static void nap(struct df_patience *p)
     pthread_cond_timedwait(&p->changed, &p->lock, &until);
 }
 
+/* SIGTERM and SIGINT, which all threads block: the first is the control's, the next is for who
+ * waits. With a patience already that is as long as it is. */
+static void hear(struct df_server *server)
+{
+    const struct timespec now = {0};
+    int64_t none = 0;
+    sigset_t ends;
+
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGINT);
+    if (sigtimedwait(&ends, NULL, &now) > 0)
+        atomic_compare_exchange_strong(&server->own.segment->patience, &none, AGAIN_NS);
+}
+
 /* Under the lock: while an end is being waited for. */
 static void watch_end(struct df_server *server)
 {
@@ -96,6 +113,7 @@ static void watch_end(struct df_server *server)
     int64_t looks = 0;
 
     while (p->waiting > 0 && !p->stopping) {
+        hear(server);
         int64_t patience = df_patience_of(server);
         uint64_t now = count_calls(server);
 

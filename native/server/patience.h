@@ -4,7 +4,8 @@
  * While an end has begun a thread looks whether any call into a file system ends. When none has for
  * the segment's patience (and at least a second: processes may be slow), it says so and ends the
  * process. What the file system does at its own end (destroy) is not timed: it writes what it
- * holds. Without a patience everything is waited for.
+ * holds. Without a patience everything is waited for, until the server is told to end once more
+ * (SIGTERM, SIGINT): then it is two seconds.
  */
 #ifndef DF_SERVER_PATIENCE_H
 #define DF_SERVER_PATIENCE_H

@@ -12,6 +12,7 @@
 #include "core/call.h"
 #include "directfuse.h"
 #include "server/server.h"
+#include "server/shadow.h"
 
 void df_server_process_begin(void)
 {
@@ -113,6 +114,12 @@ int df_server_process(int control, int listener, bool stay, int report, const st
                                              .patience = patience(),
                                              .kept = kept};
 
+    int error;
+
     report_to = report;
-    return df_serve(&options);
+    if (!stay)
+        df_shadow_hold();
+    error = df_serve(&options);
+    df_shadow_leave();
+    return error;
 }

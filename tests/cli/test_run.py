@@ -255,7 +255,7 @@ def test_what_runs_on_keeps_the_mount(memory, tmp_path):
 
 
 def _processes_that_name(word):
-    """The mount server, and who removes its directory: both carry the mountpoint in their words."""
+    """The mount server: it carries the mountpoint in its words."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:

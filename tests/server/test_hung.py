@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -225,4 +226,46 @@ def test_run_ends_though_its_file_system_hangs(words, point):  # noqa: F811
     assert made.returncode == 0 and made.stdout == "one"
     assert "Connection timed out" in made.stderr
     assert made.stderr.count("without its file systems") == 1
+    until(lambda: not servers())
+
+
+# ---- told to end twice, without a time-out -------------------------------------------------------
+
+
+def has_children(process):
+    return bool(Path(f"/proc/{process}/task/{process}/children").read_text())
+
+
+def test_a_server_that_is_told_twice_gives_up_what_hangs(words, mark, point, tmp_path, monkeypatch):  # noqa: F811
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    serve = [sys.executable, "-m", "directfuse", "serve", "--name", "moody", shlex.join(words)]
+    with subprocess.Popen(serve, stderr=subprocess.PIPE, text=True) as serving:
+        until((tmp_path / "directfuse/moody.shadow").is_symlink)
+        mount = _joined("@moody")
+        directfuse._native.set_call_timeout(mount.id, 200)
+        gives_up(lambda: directfuse.stat(f"{point}/sub/hang"), mark)
+        serving.send_signal(signal.SIGTERM)
+        with pytest.raises(subprocess.TimeoutExpired):
+            serving.wait(0.5)
+        serving.send_signal(signal.SIGTERM)
+        assert serving.wait(30) == 143
+        assert serving.stderr.read().count(LINE) == 1
+    mount.unmount()
+    until(lambda: not servers())
+
+
+@pytest.mark.sweep
+def test_a_run_that_is_interrupted_twice_gives_up_what_hangs(words, mark, point):  # noqa: F811
+    """The first ends the program, which waits for the file system, as any."""
+    run = [*RUN, "-m", shlex.join(words), "--", "cat", f"{point}/mute"]
+    with subprocess.Popen(
+        run, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as running:
+        until(mark.exists)
+        os.killpg(running.pid, signal.SIGINT)
+        until(lambda: not has_children(running.pid))
+        running.send_signal(signal.SIGINT)
+        assert running.wait(50) == 130
+        said = running.stderr.read()
+    assert said.count("without its file systems") <= 1  # unless it had not yet begun to wait
     until(lambda: not servers())

@@ -1,0 +1,86 @@
+"""What `directfuse run` and its mount server leave when they are killed: nothing for long."""
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from directfuse import _paths
+from directfuse._shadow import Shadow
+
+from .conftest import COMMAND
+from .test_run import _await
+
+pytestmark = pytest.mark.skipif(
+    not _paths.loader().is_file(), reason="directfuse run is built for x86-64 only"
+)
+
+
+@pytest.fixture
+def begin(tmp_path):
+    """begin(SCRIPT): a run of memfs, in a process group of its own; its directory of placeholders;
+    its server's id."""
+    point = tmp_path / "m"
+    started = []
+
+    def call(script):
+        words = [*COMMAND, "run", "-m", f"memfs {point}", "--", "/bin/sh", "-c"]
+        run = subprocess.Popen(
+            [*words, f"echo ready; {script}"], start_new_session=True, stdout=subprocess.PIPE
+        )
+        started.append(run)
+        assert run.stdout.readline() == b"ready\n"
+        return run, *server_of(point)
+
+    yield call
+    for run in started:
+        run.kill()
+        run.communicate()
+
+
+def server_of(point):
+    """Its shadow, which it is told of in its environment, and its id."""
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (path / "cmdline").read_bytes().split(b"\0")
+            if words[0].endswith(b"directfuse-server") and os.fsencode(point) in words:
+                told = (path / "environ").read_bytes().split(b"\0")
+                named = [word for word in told if word.startswith(b"DIRECTFUSE_SHADOW=")]
+                return Path(os.fsdecode(named[0].partition(b"=")[2])), int(path.name)
+    raise LookupError(point)
+
+
+def wait_for(path):
+    return f"while [ ! -e {shlex.quote(str(path))} ]; do sleep 0.02; done; "
+
+
+def test_programs_go_on_without_it_and_the_directory_goes_with_the_last(begin, tmp_path):
+    go, result = tmp_path / "go", tmp_path / "result"
+    script = wait_for(go) + f"echo written > {tmp_path}/m/f; cp {tmp_path}/m/f {result}"
+    run, shadow, _ = begin(script)
+    assert shadow.is_dir()
+    run.kill()
+    run.wait()
+    go.touch()
+    _await(lambda: not list(shadow.parent.glob(f"{shadow.name}*")))
+    assert result.read_text() == "written\n"
+
+
+def test_what_is_left_of_run_and_server_goes_with_the_next_run(begin):
+    run, shadow, server = begin("exec sleep 1000")
+    other = Shadow()
+    os.kill(server, signal.SIGKILL)
+    os.killpg(run.pid, signal.SIGKILL)
+
+    def is_removed():
+        Shadow().remove()
+        return not shadow.exists()
+
+    _await(is_removed)
+    assert other.path.is_dir()
+    other.remove()
+    assert not other.path.exists()
