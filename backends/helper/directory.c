@@ -9,8 +9,10 @@
 #include <spawn.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -72,6 +74,23 @@ int directory_watch(const char *tools, const char *directory)
     if (pid < 0 && pair[0] >= 0)
         close(pair[0]);
     return pid > 0 ? pair[0] : -1;
+}
+
+void directory_entrust(int janitor, int pidfd)
+{
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int))];
+    } rights = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)),
+                           .cmsg_level = SOL_SOCKET,
+                           .cmsg_type = SCM_RIGHTS}};
+    struct iovec iov = {(char[]){0}, 1};
+    struct msghdr message = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &rights, .msg_controllen = sizeof(rights)};
+
+    memcpy(CMSG_DATA(&rights.header), &pidfd, sizeof(pidfd));
+    if (janitor >= 0)
+        sendmsg(janitor, &message, MSG_NOSIGNAL);
 }
 
 /* A byte, and not the end of the socket, of which forked children have a copy. */

@@ -1,5 +1,6 @@
 /*
- * directory.h - the helper's own directory in TMPDIR, and who removes it.
+ * directory.h - the helper's own directory in TMPDIR, and who removes it and ends its program where
+ * the helper cannot.
  */
 #ifndef HELPER_DIRECTORY_H
 #define HELPER_DIRECTORY_H
@@ -17,6 +18,10 @@ void directory_remove(const char *directory);
  * process has ended without doing so. Returns what directory_dismiss() takes; -1: there is none,
  * and a host that is killed leaves its directory. */
 int directory_watch(const char *tools, const char *directory);
+
+/* The janitor is to end that process, too (a pidfd, which stays the caller's), as farewell.h says.
+ */
+void directory_entrust(int janitor, int pidfd);
 
 /* The directory is gone: so is the janitor. */
 void directory_dismiss(int janitor);

@@ -8,6 +8,7 @@
 #include "server.h"
 
 #include "directory.h"
+#include "farewell.h"
 
 #ifndef FUSE_USE_VERSION
 #define FUSE_USE_VERSION 312
@@ -241,6 +242,16 @@ static int spawn(struct server *server, char *const argv[], char *const environm
     return error;
 }
 
+/* A host that is killed sees nobody off. Returns the pidfd of the process; -1: it has ended. */
+static int entrust(const struct server *server, pid_t pid)
+{
+    int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+    if (pidfd >= 0)
+        directory_entrust(server->janitor, pidfd);
+    return pidfd;
+}
+
 static void *print_output(void *argument)
 {
     struct server *server = argument;
@@ -268,6 +279,9 @@ static int run(struct server *server, char *const argv[], const char *tools)
     int error = pipe2(pipes, O_CLOEXEC) < 0 ? errno : 0;
     if (!error) {
         error = spawn(server, argv, environment.entries, pipes[1]);
+        int child = error ? -1 : entrust(server, server->pid);
+        if (child >= 0)
+            close(child);
         close(pipes[1]);
         server->output = pipes[0];
         server->prints = pthread_create(&server->printer, NULL, print_output, server) == 0;
@@ -464,29 +478,12 @@ void server_watch(struct server *server, struct fuse_session *session, pid_t ans
 {
     server->session = session;
     if (answers > 0 && answers != server->pid)
-        server->daemon = (int)syscall(SYS_pidfd_open, answers, 0);
+        server->daemon = entrust(server, answers);
     server->watched = pthread_create(&server->watcher, NULL, watch_control, server) == 0;
 }
 
 /* ---- the end ------------------------------------------------------------------------------------
  */
-
-/* Waits for the end of a process, asking ever more firmly: a server that was told by its channel
- * needs the time to write its data. */
-static void see_off(int pidfd)
-{
-    static const struct {
-        int patience; /* ms */
-        int signal;   /* after that */
-    } steps[] = {{10000, SIGTERM}, {5000, SIGKILL}, {1000, 0}};
-
-    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-        struct pollfd ended = {.fd = pidfd, .events = POLLIN};
-        if (poll(&ended, 1, steps[i].patience) > 0)
-            return;
-        syscall(SYS_pidfd_send_signal, pidfd, steps[i].signal, NULL, 0);
-    }
-}
 
 int server_end(struct server *server)
 {
@@ -495,11 +492,11 @@ int server_end(struct server *server)
     if (server->channel >= 0)
         close(server->channel);
     if (child >= 0) {
-        see_off(child);
+        farewell(child);
         close(child);
     }
     if (server->daemon >= 0) {
-        see_off(server->daemon);
+        farewell(server->daemon);
         close(server->daemon);
     }
     reap(server, 0);

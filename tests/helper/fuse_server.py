@@ -11,7 +11,8 @@ kernel is on the other side.
 In mode "ahead" the file is what the JSON in the file of FUSE_SERVER_NOTE says at that moment
 (class Told), and each READ of it is added to that file's neighbour ".reads". In mode "late" a
 RELEASE is answered when STATFS comes, and what comes before that and should not is noted: nothing
-can be unlinked then. A look at "inval" ends belief in the name "file".
+can be unlinked then. In mode "stay" it goes on when its channel has ended, and its process id is in
+the file of FUSE_SERVER_NOTE. A look at "inval" ends belief in the name "file".
 """
 
 import array
@@ -320,7 +321,12 @@ def main(mode, mountpoint):
     ask("m", target=mountpoint, source="by-hand", type="fuse.by-hand", options="rw")
     if mode == "leave":
         sys.exit(4)
+    if mode == "stay":
+        with open(os.environ["FUSE_SERVER_NOTE"], "w") as note:
+            note.write(str(os.getpid()))
     Server(mode, channel).run()
+    if mode == "stay":
+        signal.pause()
 
 
 main(*sys.argv[1:])

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import select
 import signal
 import struct
 import subprocess
@@ -10,7 +11,7 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -331,3 +332,17 @@ def test_host_that_is_killed_leaves_nothing(tmp_path, temporary):
             return
         time.sleep(0.02)
     raise AssertionError(os.listdir(temporary))
+
+
+@pytest.mark.sweep
+def test_program_that_outlives_a_killed_host_is_ended(tmp_path, temporary, monkeypatch):
+    """After ten seconds, by SIGTERM, as at an unmount."""
+    note = tmp_path / "note"
+    monkeypatch.setenv("FUSE_SERVER_NOTE", str(note))
+    words = [sys.executable, "-c", KILLED, SERVER, "stay", str(tmp_path / "nowhere")]
+    done = subprocess.run(words, timeout=50, check=False)
+    assert done.returncode == -signal.SIGKILL
+    with suppress(ProcessLookupError):
+        program = os.pidfd_open(int(note.read_text()))
+        assert select.select([program], [], [], 50)[0]
+        os.close(program)
