@@ -71,11 +71,12 @@ def test_messages_that_are_none(serve):
 
 @contextmanager
 def _alarm(*, restarts):
-    """A signal with a handler, 0.2 s from now; `restarts`: with SA_RESTART."""
+    """A signal with a handler, each 0.2 s, for the first may be too early; `restarts`: with
+    SA_RESTART."""
     before = signal.signal(signal.SIGALRM, lambda *_: None)
     signal.siginterrupt(signal.SIGALRM, not restarts)
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        signal.setitimer(signal.ITIMER_REAL, 0.2, 0.2)
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
