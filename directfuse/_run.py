@@ -36,6 +36,7 @@ __all__ = [
 
 _UCRED = struct.Struct("iII")
 _WORDS = 4096  # bytes of what a server says when it fails
+_TROUBLE = ("crash", "given", "hung")  # first words of lines of its report: how it has ended
 _HIGH_FD = 1024  # descriptors of ours are below it: within the reach of small limits
 _FORWARDED = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
 
@@ -137,9 +138,12 @@ class MountServer:
         return how + again
 
     @property
-    def has_hung(self) -> bool:
-        """Whether it had to end without its file systems."""
-        return any(line.startswith("hung ") for line in self._report_lines())
+    def has_unmounted(self) -> bool:
+        """Whether, once it has ended, its file systems had ended before it; not one of those that
+        it was started again for."""
+        names = [line.partition(" ")[0] for line in self._report_lines()]
+        fates = [name for name in names if name in ("mount", *_TROUBLE)]
+        return fates[-1:] == ["mount"]
 
     def _report_lines(self) -> list[str]:
         size = os.fstat(self._report).st_size
@@ -150,7 +154,7 @@ class MountServer:
         mounts: dict[str, dict[str, OpCount]] = {}
         for line in self._report_lines():
             name, _, rest = line.partition(" ")
-            if name in ("crash", "given", "hung"):
+            if name in _TROUBLE:
                 continue
             if name == "mount":
                 ops = mounts[rest] = {}
@@ -199,6 +203,7 @@ class Serving:
         self.inherited: dict[int, int] = {}
         self._server: MountServer | None = None
         self._shadow: Shadow | None = None
+        self._is_said = False  # that the server has ended
         if not command_lines:
             return
         self._shadow = Shadow()
@@ -227,24 +232,23 @@ class Serving:
     def _watch(self, over: int, say: Callable[[str], None]) -> None:
         assert self._server is not None
         if self._server.wait_or(over):
+            self._is_said = True
             say(f"the mount server {self._server.last_words()}: files answer EIO from now on")
 
     def end(self, has_programs: Callable[[], bool], say: Callable[[str], None]) -> None:
         """The command has ended. Waits until all is written, unless other programs still run; says
-        so if it is not, for the file systems hang. Interrupted, it waits no longer for what hangs.
-        """
+        so if it is not. Interrupted, it waits no longer for what hangs."""
         if self._server is None:
             return
-        before = self._server.wait(0)  # then it was said by who watches
         self._server.leave()
         try:
             if not self._wait_for_end(has_programs):
                 return
         except BaseException:
             self.abandon()
-            self._say_hung(before, say)
+            self._say_lost(say)
             raise
-        self._say_hung(before, say)
+        self._say_lost(say)
         self._remove()
 
     def _wait_for_end(self, has_programs: Callable[[], bool]) -> bool:
@@ -256,10 +260,11 @@ class Serving:
                 return False
         return True
 
-    def _say_hung(self, before: bool, say: Callable[[str], None]) -> None:
+    def _say_lost(self, say: Callable[[str], None]) -> None:
+        """Programs may have ended of a server that is killed before it was gone."""
         assert self._server is not None
-        if not before and self._server.has_hung:
-            say(f"the mount server {self._server.last_words()}: what they had not written is lost")
+        if self._server.wait(0) and not self._is_said and not self._server.has_unmounted:
+            say(f"the mount server {self._server.last_words()}: what was not written is lost")
 
     def abandon(self) -> None:
         """The command was not started, or we are interrupted. A server that is told to end twice
