@@ -28,7 +28,7 @@
 #include "channel/message.h"
 
 #define DF_SEGMENT_MAGIC   UINT64_C(0x746d6573736664) /* "dfssemt" */
-#define DF_SEGMENT_VERSION 14
+#define DF_SEGMENT_VERSION 15
 
 #define DF_SLOT_COUNT      128
 #define DF_WORKER_COUNT    (DF_SLOT_COUNT + 1) /* threads of the server at most */
@@ -75,6 +75,7 @@ struct df_segment {
 
     _Alignas(64) _Atomic uint32_t worth; /* ticks >> 6 that a client's spin is worth (spin.h); read
                                             by each, written when it changes */
+    _Atomic uint32_t far; /* 1: clients' processors share no cache with the workers' (past.h) */
 
     _Alignas(64) _Atomic uint32_t freed; /* futex: counts slots freed while somebody waited */
     _Atomic uint32_t slot_waiters;       /* clients that wait for a slot */
@@ -200,6 +201,7 @@ struct df_slot {
     uint32_t cpu;                       /* where the client ran when it submitted (df_sys_clock) */
     _Atomic uint32_t died;              /* servers that crashed while they were at it */
     _Atomic uint32_t made;              /* bytes of the payload that are there (room.h) */
+    _Atomic uint32_t sent;              /* ticks when it was submitted, the lower half */
     _Atomic uint64_t entered; /* what a server was about to enter in the ledger for it: the handle
                                  of a file, the id of a child; 0: nothing */
     struct df_message message;

@@ -244,7 +244,7 @@ bool df_link_post(struct df_link *link, struct df_slot *slot)
         return false;
     count(&link->trips);
     atomic_store_explicit(&link->hint, index, memory_order_relaxed);
-    df_sys_clock(&slot->cpu);
+    atomic_store_explicit(&slot->sent, (uint32_t)df_sys_clock(&slot->cpu), memory_order_relaxed);
     atomic_store_explicit(&slot->waiting, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->died, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->entered, 0, memory_order_relaxed);
@@ -345,13 +345,15 @@ int df_link_run(struct df_link *link, struct df_slot *slot, int64_t patience)
 {
     struct df_segment *segment = link->segment;
     uint32_t done = df_slot_word(link->client, DF_SLOT_DONE);
-    struct df_spin spin = df_spin_begin(&segment->worth, df_sys_clock(&slot->cpu));
+    uint64_t now = df_sys_clock(&slot->cpu);
+    struct df_spin spin = df_spin_begin(&segment->worth, now);
     uint32_t cpu = slot->cpu;
     unsigned woken;
     bool came = false;
     int ret = 0;
 
     count(&link->trips);
+    atomic_store_explicit(&slot->sent, (uint32_t)now, memory_order_relaxed);
     atomic_store_explicit(&slot->waiting, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->died, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->entered, 0, memory_order_relaxed);

@@ -122,6 +122,26 @@ static inline void df_sys_copy(void *to, const void *from, size_t size)
     __builtin_memcpy(to, from, size);
 }
 
+/* Of bytes that another processor is to read: they leave no line in the caches here, and none has
+ * to be fetched from there first (past.h). `to` begins a line of 64 bytes. */
+static inline void df_sys_copy_past(void *to, const void *from, size_t size)
+{
+#if defined(__x86_64__)
+    size_t whole = size & ~(size_t)63;
+
+    for (size_t at = 0; at < whole; at += sizeof(uint64_t)) {
+        uint64_t word;
+
+        __builtin_memcpy(&word, (const char *)from + at, sizeof(word));
+        __asm__ volatile("movnti %1, %0" : "=m"(*(uint64_t *)((char *)to + at)) : "r"(word));
+    }
+    __asm__ volatile("sfence" ::: "memory"); /* before whatever says that they are there */
+    df_sys_copy((char *)to + whole, (const char *)from + whole, size - whole);
+#else
+    df_sys_copy(to, from, size);
+#endif
+}
+
 /* Of bytes that somebody may be writing: who reads them looks afterwards whether that was so
  * (frames.h). Out of the sight of what looks for data races. */
 static inline void df_sys_copy_unsure(void *to, const void *from, size_t size)
@@ -153,9 +173,10 @@ static inline void df_sys_stores_before(void)
 }
 
 /* The same from or to memory of the program's own, which may not be there. Who catches the fault
- * (native/intercept) defines DF_CHANNEL_USER_COPY and this function. 0 or -EFAULT. */
+ * (native/intercept) defines DF_CHANNEL_USER_COPY and these functions. 0 or -EFAULT. */
 #ifdef DF_CHANNEL_USER_COPY
 long df_channel_user_copy(void *to, const void *from, size_t size);
+long df_channel_user_copy_past(void *to, const void *from, size_t size);
 #define df_channel_user_copy_unsure df_channel_user_copy
 #else
 static inline long df_channel_user_copy_unsure(void *to, const void *from, size_t size)
@@ -167,6 +188,12 @@ static inline long df_channel_user_copy_unsure(void *to, const void *from, size_
 static inline long df_channel_user_copy(void *to, const void *from, size_t size)
 {
     df_sys_copy(to, from, size);
+    return 0;
+}
+
+static inline long df_channel_user_copy_past(void *to, const void *from, size_t size)
+{
+    df_sys_copy_past(to, from, size);
     return 0;
 }
 #endif

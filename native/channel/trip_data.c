@@ -7,6 +7,7 @@
 #include "channel/cache.h"
 #include "channel/frames.h"
 #include "channel/letter.h"
+#include "channel/past.h"
 #include "channel/sys.h"
 
 /* A place in a vector. */
@@ -45,21 +46,32 @@ static size_t next_run(struct cursor *c, size_t size, void **memory)
     return run;
 }
 
-/* Moves `size` bytes between the payload and the vector. 0 or -EFAULT. */
-static long move(struct cursor *c, char *payload, size_t size, bool to_payload)
+/* Moves `size` bytes from the payload to the vector. 0 or -EFAULT. */
+static long take_bytes(struct cursor *c, const char *payload, size_t size)
 {
     void *memory;
     size_t run;
 
-    for (size_t done = 0; done < size && (run = next_run(c, size - done, &memory)) > 0;
-         done += run) {
-        long ret = to_payload ? df_channel_user_copy(payload + done, memory, run)
-                              : df_channel_user_copy(memory, payload + done, run);
-
-        if (ret < 0)
-            return ret;
-    }
+    for (size_t done = 0; done < size && (run = next_run(c, size - done, &memory)) > 0; done += run)
+        if (df_channel_user_copy(memory, payload + done, run) < 0)
+            return -EFAULT;
     return 0;
+}
+
+/* The same from the vector. What does not begin a line goes the usual way. */
+static long put_bytes(const struct df_segment *segment, struct cursor *c, char *payload,
+                      size_t size)
+{
+    void *memory;
+    size_t run;
+    long ret = 0;
+
+    for (size_t done = 0; ret == 0 && done < size && (run = next_run(c, size - done, &memory)) > 0;
+         done += run)
+        ret = done % 64 == 0 && df_past_pays(segment, run)
+                  ? df_channel_user_copy_past(payload + done, memory, run)
+                  : df_channel_user_copy(payload + done, memory, run);
+    return ret;
 }
 
 /* ---- what is kept in the segment ------------------------------------------------------------- */
@@ -202,7 +214,7 @@ static ssize_t read_piece(struct df_trip *trip, uint64_t file, struct reader *r)
         uint64_t at = l.message->out.read.at;
 
         moved = at <= DF_PAYLOAD_SIZE - (size_t)result
-                    ? move(&r->to, l.area->payload + at, (size_t)result, false)
+                    ? take_bytes(&r->to, l.area->payload + at, (size_t)result)
                     : -EPROTO;
     }
     r->end = result >= 0 && (size_t)result < size;
@@ -250,7 +262,7 @@ static ssize_t write_piece(struct df_trip *trip, uint64_t file, int flags, struc
     l.message->args.write.size = *size;
     l.message->args.write.offset = *offset;
     l.message->args.write.flags = flags;
-    moved = move(c, l.area->payload, *size, true);
+    moved = put_bytes(trip->link->segment, c, l.area->payload, *size);
     if (moved < 0)
         return df_letter_finish(&l, moved);
     result = df_letter_send(&l, &error);

@@ -295,61 +295,6 @@ dfi_sigreturn:
         syscall
         ud2
 
-/*
- * ---- copying what may not be there: size_t dfi_copy_some(to, from, size) ----
- * A fault between dfi_copy_some and dfi_copy_insn is sent to dfi_copy_insn, which copies up to the
- * very byte that is not there; its own fault to dfi_copy_fault (signal.c).
- */
-        .globl  dfi_copy_some
-        .hidden dfi_copy_some
-        .type   dfi_copy_some, @function
-dfi_copy_some:
-        movq    %rdx, %rcx              /* bytes left: right wherever a fault may come */
-        movq    %rdx, %rax
-        cmpq    $256, %rdx              /* a string instruction takes 20 ns to begin */
-        ja      dfi_copy_insn
-        cmpq    $32, %rcx
-        jb      2f
-1:      movq    (%rsi), %r8
-        movq    8(%rsi), %r9
-        movq    16(%rsi), %r10
-        movq    24(%rsi), %r11
-        movq    %r8, (%rdi)
-        movq    %r9, 8(%rdi)
-        movq    %r10, 16(%rdi)
-        movq    %r11, 24(%rdi)
-        addq    $32, %rsi
-        addq    $32, %rdi
-        subq    $32, %rcx
-        cmpq    $32, %rcx
-        jae     1b
-2:      cmpq    $8, %rcx
-        jb      3f
-        movq    (%rsi), %r8
-        movq    %r8, (%rdi)
-        addq    $8, %rsi
-        addq    $8, %rdi
-        subq    $8, %rcx
-        jmp     2b
-3:      testq   %rcx, %rcx
-        jz      4f
-        movb    (%rsi), %r8b
-        movb    %r8b, (%rdi)
-        incq    %rsi
-        incq    %rdi
-        decq    %rcx
-        jmp     3b
-4:      ret
-        .globl  dfi_copy_insn
-        .hidden dfi_copy_insn
-dfi_copy_insn:
-        rep movsb
-        .globl  dfi_copy_fault
-        .hidden dfi_copy_fault
-dfi_copy_fault:
-        subq    %rcx, %rax
-        ret
-
 /* ---- signals: what the kernel calls ---- */
 
 /* SIGSYS. The core stack is free: only the program's own instructions trap. */

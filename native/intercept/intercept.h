@@ -156,6 +156,9 @@ long dfi_copy_to(void *program, const void *from, size_t size);
 /* As the above; the bytes that were copied before a fault, size when there was none. */
 size_t dfi_copy_some(void *to, const void *from, size_t size);
 
+/* The same past the caches: df_sys_copy_past() of channel/sys.h, without its sfence. */
+size_t dfi_copy_past(void *to, const void *from, size_t size);
+
 /* Length of a string copied with its NUL; -EFAULT; -ENAMETOOLONG when it does not fit. */
 long dfi_copy_path(char *to, const char *program, size_t size);
 

@@ -12,6 +12,8 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "channel/past.h"
+#include "channel/sys.h"
 #include "server/server_private.h"
 
 #define out_of      df_execute_out
@@ -197,34 +199,57 @@ static struct reading plan(struct df_work *w, size_t size, off_t offset)
 }
 
 /* A plugin that gives more than the size it tells is not believed: the kernel would cut it off. */
-static void keep(struct df_work *w, const struct reading *r, size_t got)
+static void keep(struct df_work *w, const struct reading *r, const char *bytes, size_t got)
 {
     off_t end = r->from + (off_t)got;
 
     if (got > 0 && end > r->end)
         return;
-    df_framer_keep(&w->server->framer, &r->ticket, (uint64_t)r->from / DF_FRAME_SIZE,
-                   w->area->payload, got, got < r->size && end >= r->end);
+    df_framer_keep(&w->server->framer, &r->ticket, (uint64_t)r->from / DF_FRAME_SIZE, bytes, got,
+                   got < r->size && end >= r->end);
 }
 
 /* A read that is not kept has come to the end: the page that is not full is, so that who reads on,
  * as most do, learns of the end without a trip. */
-static void keep_end(struct df_work *w, const struct reading *r, off_t offset, size_t got)
+static void keep_end(struct df_work *w, const struct reading *r, off_t offset, const char *bytes,
+                     size_t got)
 {
     off_t end = offset + (off_t)got, begin = end - end % DF_FRAME_SIZE;
 
     if (!r->knows_end || end != r->end || begin < offset)
         return;
     df_framer_keep(&w->server->framer, &r->ticket, (uint64_t)begin / DF_FRAME_SIZE,
-                   w->area->payload + (begin - offset), (size_t)(end - begin), true);
+                   bytes + (begin - offset), (size_t)(end - begin), true);
 }
 
-static int64_t read_plainly(struct df_work *w, size_t size, off_t offset)
+/* Where the plugin puts the bytes: into the payload, or, where its lines would have to come from
+ * the client's caches first, beside it (channel/past.h). */
+static char *landing(struct df_work *w, size_t size)
 {
-    struct iovec iov = {w->area->payload, size};
+    const struct df_segment *segment = w->server->own.segment;
+    char *memory = df_past_pays(segment, size) ? (char *)df_pool_landing() : NULL;
 
-    out_of(w)->read.at = 0;
+    return memory ? memory : w->area->payload;
+}
+
+static int64_t read_to(struct df_work *w, char *bytes, size_t size, off_t offset)
+{
+    struct iovec iov = {bytes, size};
+
     return CALL(read, w->files[0], &iov, 1, offset);
+}
+
+/* What the client gets: `size` of the bytes, or the error that it is. */
+static int64_t show(struct df_work *w, const char *bytes, size_t at, int64_t size)
+{
+    bool beside = bytes != w->area->payload;
+
+    out_of(w)->read.at = beside ? 0 : at;
+    if (beside && size >= (int64_t)DF_PAST_MIN)
+        df_sys_copy_past(w->area->payload, bytes + at, (size_t)size);
+    else if (beside && size > 0)
+        memcpy(w->area->payload, bytes + at, (size_t)size);
+    return size;
 }
 
 /* One whose bytes are kept the first time: so an open that brings them makes no more of them kept.
@@ -253,6 +278,7 @@ int64_t df_execute_read(struct df_work *w)
     size_t size = df_execute_room(w, w->message.args.read.size), before;
     off_t offset = w->message.args.read.offset;
     struct reading r;
+    char *bytes;
     int64_t got;
 
     out_of(w)->read.confirmed = confirm(w);
@@ -261,19 +287,21 @@ int64_t df_execute_read(struct df_work *w)
     r = plan(w, size, offset);
     if (size <= DF_FRAMES_LARGE)
         note_read(w, w->message.files[0]);
+    bytes = landing(w, r.size ? r.size : size);
     if (r.size == 0) {
-        got = read_plainly(w, size, offset);
+        got = read_to(w, bytes, size, offset);
         if (got > 0 && (size_t)got < size)
-            keep_end(w, &r, offset, (size_t)got);
-        return got;
+            keep_end(w, &r, offset, bytes, (size_t)got);
+        return show(w, bytes, 0, got);
     }
-    got = read_plainly(w, r.size, r.from);
+    got = read_to(w, bytes, r.size, r.from);
     if (got < 0) /* perhaps only of what was not asked for */
-        return read_plainly(w, size, offset);
-    keep(w, &r, (size_t)got);
+        return show(w, bytes, 0, read_to(w, bytes, size, offset));
+    keep(w, &r, bytes, (size_t)got);
     before = (size_t)(offset - r.from);
-    out_of(w)->read.at = before;
-    return (size_t)got <= before ? 0 : (int64_t)at_most((size_t)got - before, size);
+    if ((size_t)got <= before)
+        return 0;
+    return show(w, bytes, before, (int64_t)at_most((size_t)got - before, size));
 }
 
 /* POSIX_FADV_*: who reads here and there wants nothing ahead. */

@@ -14,6 +14,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "channel/link.h"
 #include "channel/spin.h"
@@ -113,17 +114,37 @@ static void give_back(struct df_pool *pool, struct df_slot *slot)
 /* ---- waiting --------------------------------------------------------------------------------- */
 
 /* What the slot of the lowest bit in word i will be read from comes from its client's processor:
- * all at once, and while the bit is taken. */
-static void foresee(struct df_segment *segment, unsigned i)
+ * all at once, and while the bit is taken. NULL: there is none. */
+static const struct df_slot *foresee(struct df_segment *segment, unsigned i)
 {
     uint64_t bits = atomic_load_explicit(&segment->pending[i], memory_order_relaxed);
-    unsigned index = bits ? i * 64 + (unsigned)__builtin_ctzll(bits) : DF_SLOT_COUNT;
+    const struct df_slot *slot;
+    unsigned index;
 
-    if (index == DF_SLOT_COUNT)
-        return;
-    df_sys_fetch_to_write(&df_segment_slots(segment)[index]);
-    __builtin_prefetch(&df_segment_slots(segment)[index].message.wheres);
+    if (bits == 0)
+        return NULL;
+    index = i * 64 + (unsigned)__builtin_ctzll(bits);
+    slot = &df_segment_slots(segment)[index];
+    df_sys_fetch_to_write(slot);
+    __builtin_prefetch(&slot->message.wheres);
     __builtin_prefetch(df_segment_areas(segment)[index].names[0]);
+    return slot;
+}
+
+/* `expected`: who sees a slot now had looked in vain just before. */
+static void foresee_all(struct df_pool *pool, bool expected)
+{
+    bool measures = expected && df_distance_is_due(&pool->distance);
+    uint64_t now = measures ? df_sys_ticks() : 0;
+
+    for (unsigned i = 0; i < DF_SLOT_COUNT / 64; i++) {
+        const struct df_slot *slot = foresee(pool->segment, i);
+
+        if (slot && measures)
+            df_distance_learn(&pool->distance, pool->segment,
+                              (uint32_t)now -
+                                  atomic_load_explicit(&slot->sent, memory_order_relaxed));
+    }
 }
 
 /* One worker spins at a time, and not where the client runs that it would spin for. True: there is
@@ -140,8 +161,8 @@ static bool spin(struct df_pool *pool, struct df_spin *s, uint32_t cpu, uint32_t
     while (!(found = any_pending(segment)) && df_spin_on(s))
         if (df_spin_is_long(s))
             sched_yield(); /* whoever is ready to run does; the spin is then torn, and shorter */
-    for (unsigned i = 0; found && i < DF_SLOT_COUNT / 64; i++)
-        foresee(segment, i);
+    if (found)
+        foresee_all(pool, s->last != s->begin);
     atomic_store(&segment->spinning, 0);
     return found || any_pending(segment);
 }
@@ -200,9 +221,10 @@ static bool await(struct df_pool *pool, uint32_t index, uint32_t client_cpu)
 
 /* What this worker serves. */
 static _Thread_local struct serving {
-    struct df_pool *pool;
+    struct df_pool *pool; /* NULL, as worker: this thread is none */
     uint32_t slot;
     bool deaf;
+    struct df_worker *worker;
 } serving;
 
 bool df_pool_hear(bool hears)
@@ -237,7 +259,7 @@ static struct df_worker *new_worker(struct df_pool *pool)
 {
     for (uint32_t i = 0; i < DF_WORKER_COUNT; i++)
         if (!pool->workers[i].used) {
-            pool->workers[i] = (struct df_worker){pool, i, true};
+            pool->workers[i] = (struct df_worker){pool, i, true, NULL};
             return &pool->workers[i];
         }
     return NULL;
@@ -282,15 +304,30 @@ static void delegate(struct df_pool *pool)
         df_link_ring(pool->segment);
 }
 
-/* Returns the processor that the client ran on. */
-static uint32_t serve(struct df_pool *pool, struct df_slot *slot)
+void *df_pool_landing(void)
 {
+    struct df_worker *worker = serving.worker;
+    void *memory;
+
+    if (!worker || worker->landing)
+        return worker ? worker->landing : NULL;
+    memory = mmap(NULL, DF_PAYLOAD_SIZE, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory != MAP_FAILED)
+        worker->landing = memory;
+    return worker->landing;
+}
+
+/* Returns the processor that the client ran on. */
+static uint32_t serve(struct df_worker *worker, struct df_slot *slot)
+{
+    struct df_pool *pool = worker->pool;
     struct df_segment *segment = pool->segment;
     uint32_t cpu = slot->cpu, index = (uint32_t)(slot - df_segment_slots(segment));
 
     atomic_fetch_sub(&pool->idle, 1);
     delegate(pool);
-    serving = (struct serving){.pool = pool, .slot = index};
+    serving = (struct serving){.pool = pool, .slot = index, .worker = worker};
     pool->serve(pool->arg, slot, &df_segment_areas(segment)[index]);
     if (atomic_load_explicit(&pool->signalled[index], memory_order_relaxed))
         atomic_store_explicit(&pool->signalled[index], false, memory_order_relaxed);
@@ -301,6 +338,8 @@ static uint32_t serve(struct df_pool *pool, struct df_slot *slot)
 
 static void end_worker(struct df_pool *pool, struct df_worker *worker)
 {
+    if (worker->landing)
+        munmap(worker->landing, DF_PAYLOAD_SIZE);
     pthread_mutex_lock(&pool->lock);
     atomic_fetch_sub(&pool->idle, 1);
     worker->used = false;
@@ -319,7 +358,7 @@ static void *work(void *argument)
 
     while (stay) {
         while ((slot = take(pool)))
-            client_cpu = serve(pool, slot);
+            client_cpu = serve(worker, slot);
         stay = !atomic_load(&pool->stopping) && await(pool, worker->index, client_cpu);
     }
     end_worker(pool, worker);

@@ -13,6 +13,7 @@
 #include "channel/layout.h"
 #include "core/call.h"
 #include "server/aside.h"
+#include "server/distance.h"
 
 /* Serves the slot's message: fills in result and what belongs to it. Any worker thread. */
 typedef void df_pool_serve(void *arg, struct df_slot *slot, struct df_area *area);
@@ -26,6 +27,7 @@ struct df_worker {
     struct df_pool *pool;
     uint32_t index; /* of its doorbell; this and pool are fixed while it runs */
     bool used;      /* under pool->lock */
+    void *landing;  /* df_pool_landing(); NULL: not asked for yet. Its own */
 };
 
 /* Who in a plugin is told of the client's signals (df_call_signals of core/call.h). */
@@ -43,6 +45,7 @@ struct df_pool {
     _Atomic uint32_t idle;  /* workers that look for something to do, or sleep */
     _Atomic uint32_t worth; /* ticks >> 6 that a worker's spin is worth at present (spin.h) */
     struct df_aside aside;
+    struct df_distance distance; /* to clients */
     _Atomic bool stopping;
     _Atomic bool signalled[DF_SLOT_COUNT]; /* a signal came for the op that runs in the slot */
 
@@ -73,6 +76,10 @@ void df_pool_signal(struct df_pool *pool, uint32_t slot);
 /* Whether signals of the process whose call the calling thread is in are told to hosts; they are
  * unless it is for everybody what is done now. Returns what was. */
 bool df_pool_hear(bool hears);
+
+/* Memory of the calling worker, of DF_PAYLOAD_SIZE bytes, for what is written to a payload in one
+ * go afterwards (channel/past.h). NULL: this is no worker, or there is no memory. */
+void *df_pool_landing(void);
 
 /* Number of workers that are in such an op now. */
 uint32_t df_pool_sleeping(struct df_pool *pool);

@@ -39,6 +39,7 @@ struct rig {
     _Atomic uint32_t entered;
     _Atomic uint64_t dropped; /* handle */
     _Atomic uint64_t flushed; /* the same, by a flush that drops */
+    char *written;            /* what writes bring is put there, unless it is NULL */
 };
 
 static int64_t answer(struct rig *rig, struct df_message *m, struct df_area *area)
@@ -64,6 +65,8 @@ static int64_t answer(struct rig *rig, struct df_message *m, struct df_area *are
         return (int64_t)m->args.read.size;
     case DF_MESSAGE_write:
         m->out.offset = m->args.write.offset + 1000;
+        if (rig->written)
+            memcpy(rig->written, area->payload, m->args.write.size);
         return area->payload[0] == 'w' ? (int64_t)m->args.write.size : -EIO;
     case DF_MESSAGE_read_batch: {
         struct df_message_extent *e = (struct df_message_extent *)area->payload;
@@ -199,6 +202,35 @@ static void a_write_tells_where_it_went(void **state)
 
     assert_int_equal(df_trip_write(&rig->trip, 1, O_APPEND, &iov, 1, &offset), 4);
     assert_int_equal(offset, 1010);
+}
+
+/* Some lines go past the caches, some do not; and none is there later than the message. */
+static void a_write_brings_all_its_bytes_from_near_and_far(void **state)
+{
+    struct rig *rig = *state;
+    const size_t pieces[] = {20000, 64, 8192, 3, 30000, 1}, count = 6;
+    char *bytes = malloc(3 * 65536), *written = rig->written = malloc(65536);
+    struct iovec iov[6];
+    size_t size = 0;
+
+    for (size_t i = 0; i < count; size += pieces[i++])
+        iov[i] = (struct iovec){bytes + i + 3 * size / 2, pieces[i]};
+    for (uint32_t round = 0; round < 100; round++) {
+        off_t offset = 0;
+        size_t at = 0;
+
+        memset(bytes, (int)round, 3 * 65536);
+        bytes[0] = 'w'; /* the rig asks for it */
+        for (size_t i = 0; i < count; i++)
+            memset((char *)iov[i].iov_base + 1, (int)(round + i), pieces[i] - 1);
+        atomic_store(&rig->own.segment->far, round % 2);
+        assert_int_equal(df_trip_write(&rig->trip, 1, 0, iov, (int)count, &offset), size);
+        for (size_t i = 0; i < count; at += pieces[i++])
+            assert_memory_equal(written + at, iov[i].iov_base, pieces[i]);
+    }
+    rig->written = NULL;
+    free(written);
+    free(bytes);
 }
 
 static void a_batch_is_one_trip(void **state)
@@ -580,6 +612,7 @@ int main(void)
         TEST(what_the_server_refuses_is_handed_through),
         TEST(large_reads_take_several_trips),
         TEST(a_write_tells_where_it_went),
+        TEST(a_write_brings_all_its_bytes_from_near_and_far),
         TEST(a_batch_is_one_trip),
         TEST(what_is_posted_is_not_overtaken),
         TEST(threads_post_at_once),

@@ -13,9 +13,16 @@ FUSE3 = ["-D_FILE_OFFSET_BITS=64", "-I/usr/include/fuse3", "-lfuse3"]
 
 def built(name, tmp_path_factory):
     """The path of the program; skips where it cannot be built."""
-    if shutil.which("gcc") is None or not os.path.exists("/usr/include/fuse3/fuse.h"):
-        pytest.skip("needs gcc and libfuse3-dev")
+    if not os.path.exists("/usr/include/fuse3/fuse.h"):
+        pytest.skip("needs libfuse3-dev")
+    return compiled(name, tmp_path_factory, "-pie", "-fPIE", *FUSE3)
+
+
+def compiled(name, tmp_path_factory, *options):
+    """The same of a program that is no FUSE program, with options of the compiler."""
+    if shutil.which("gcc") is None:
+        pytest.skip("needs gcc")
     target = tmp_path_factory.mktemp(name) / name
     source = SOURCES / f"{name}.c"
-    subprocess.run(["gcc", "-O1", "-pie", "-fPIE", source, "-o", target, *FUSE3], check=True)
+    subprocess.run(["gcc", "-O1", source, "-o", target, *options], check=True)
     return str(target)

@@ -1,0 +1,89 @@
+/*
+ * copy.S - copies of what may not be there.
+ *
+ *   size_t dfi_copy_some(to, from, size)
+ *   size_t dfi_copy_past(to, from, size)   stores that pass by the caches; a line of 64 bytes or more
+ *
+ * A fault before dfi_copy_insn is sent there (signal.c), and the rest is copied up to the very byte
+ * that is not there; that one's fault is sent to dfi_copy_fault.
+ */
+        .text
+
+        .globl  dfi_copy_some
+        .hidden dfi_copy_some
+        .type   dfi_copy_some, @function
+dfi_copy_some:
+        movq    %rdx, %rcx              /* bytes left: right wherever a fault may come */
+        movq    %rdx, %rax
+        cmpq    $256, %rdx              /* a string instruction takes 20 ns to begin */
+        ja      dfi_copy_insn
+        cmpq    $32, %rcx
+        jb      2f
+1:      movq    (%rsi), %r8
+        movq    8(%rsi), %r9
+        movq    16(%rsi), %r10
+        movq    24(%rsi), %r11
+        movq    %r8, (%rdi)
+        movq    %r9, 8(%rdi)
+        movq    %r10, 16(%rdi)
+        movq    %r11, 24(%rdi)
+        addq    $32, %rsi
+        addq    $32, %rdi
+        subq    $32, %rcx
+        cmpq    $32, %rcx
+        jae     1b
+2:      cmpq    $8, %rcx
+        jb      3f
+        movq    (%rsi), %r8
+        movq    %r8, (%rdi)
+        addq    $8, %rsi
+        addq    $8, %rdi
+        subq    $8, %rcx
+        jmp     2b
+3:      testq   %rcx, %rcx
+        jz      4f
+        movb    (%rsi), %r8b
+        movb    %r8b, (%rdi)
+        incq    %rsi
+        incq    %rdi
+        decq    %rcx
+        jmp     3b
+4:      ret
+        .globl  dfi_copy_past
+        .hidden dfi_copy_past
+        .type   dfi_copy_past, @function
+dfi_copy_past:                          /* lines of 64 bytes, at least one */
+        movq    %rdx, %rcx
+        movq    %rdx, %rax
+5:      movq    (%rsi), %r8
+        movq    8(%rsi), %r9
+        movq    16(%rsi), %r10
+        movq    24(%rsi), %r11
+        movnti  %r8, (%rdi)
+        movnti  %r9, 8(%rdi)
+        movnti  %r10, 16(%rdi)
+        movnti  %r11, 24(%rdi)
+        movq    32(%rsi), %r8
+        movq    40(%rsi), %r9
+        movq    48(%rsi), %r10
+        movq    56(%rsi), %r11
+        movnti  %r8, 32(%rdi)
+        movnti  %r9, 40(%rdi)
+        movnti  %r10, 48(%rdi)
+        movnti  %r11, 56(%rdi)
+        addq    $64, %rsi
+        addq    $64, %rdi
+        subq    $64, %rcx
+        cmpq    $64, %rcx
+        jae     5b
+        .globl  dfi_copy_insn
+        .hidden dfi_copy_insn
+dfi_copy_insn:
+        rep movsb
+        .globl  dfi_copy_fault
+        .hidden dfi_copy_fault
+dfi_copy_fault:
+        subq    %rcx, %rax
+        ret
+
+        .section .note.GNU-stack,"",@progbits

@@ -1,0 +1,90 @@
+/*
+ * test_intercept_copy.c - copies of what may not be there: all of it, or up to the last byte.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define PAGE ((size_t)4096)
+#define ALL  (4 * PAGE)
+
+typedef size_t copy(void *to, const void *from, size_t size);
+
+extern copy dfi_copy_some, dfi_copy_past;
+extern const char dfi_copy_insn[], dfi_copy_fault[];
+
+/* As dfi_signal_pick() does. */
+static void redirect(int signal, siginfo_t *info, void *context)
+{
+    greg_t *rip = &((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+
+    (void)signal, (void)info;
+    if ((uintptr_t)*rip == (uintptr_t)dfi_copy_insn)
+        *rip = (greg_t)(uintptr_t)dfi_copy_fault;
+    else if ((uintptr_t)*rip >= (uintptr_t)dfi_copy_some &&
+             (uintptr_t)*rip < (uintptr_t)dfi_copy_insn)
+        *rip = (greg_t)(uintptr_t)dfi_copy_insn;
+    else
+        _exit(1);
+}
+
+static char *new_pages(void)
+{
+    char *pages = mmap(NULL, ALL, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    assert_ptr_not_equal(pages, MAP_FAILED);
+    return pages;
+}
+
+/* `size` bytes, of which as many as `there` can be read: then comes a page that is not there. */
+static void check(copy *copies, const char *end, char *to, size_t size, size_t there)
+{
+    memset(to, 0, size + 1);
+    assert_int_equal(copies(to, end - there, size), there < size ? there : size);
+    assert_memory_equal(to, end - there, there < size ? there : size);
+    assert_int_equal(to[size], 0);
+}
+
+static void check_sizes(copy *copies)
+{
+    static const size_t sizes[] = {64, 65, 127, 128, 1000, PAGE, PAGE + 63, 2 * PAGE + 1};
+    char *from = new_pages(), *to = new_pages(), *end = from + ALL - PAGE;
+
+    for (size_t i = 0; i < ALL; i++)
+        from[i] = (char)(i * 7 + i / 251 + 1);
+    assert_int_equal(mprotect(end, PAGE, PROT_NONE), 0);
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+        for (size_t less = 0; less < 140 && less <= sizes[i]; less++) {
+            check(copies, end, to, sizes[i], sizes[i] - less);
+            check(copies, end, to, sizes[i], sizes[i] + less);
+        }
+    munmap(from, ALL);
+    munmap(to, ALL);
+}
+
+static void what_is_there_is_copied_and_no_more(void **state)
+{
+    const struct sigaction action = {.sa_sigaction = redirect, .sa_flags = SA_SIGINFO};
+    struct sigaction before;
+
+    (void)state;
+    sigaction(SIGSEGV, &action, &before); /* cmocka has one of its own */
+    check_sizes(dfi_copy_some);
+    check_sizes(dfi_copy_past);
+    sigaction(SIGSEGV, &before, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_there_is_copied_and_no_more)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
