@@ -99,9 +99,10 @@ enum {                              /* df_shared_mount.flags */
 };
 
 struct df_shared_mount {
-    _Atomic int32_t live; /* its id (> 0), or 0: free, or its unmount has begun */
-    uint32_t flags;       /* DF_SHARED_*; this to subtype is fixed while live */
-    uint64_t dev;         /* st_dev of its files */
+    _Atomic int32_t live;  /* its id (> 0), or 0: free, or its unmount has begun */
+    uint32_t flags;        /* DF_SHARED_*; this to subtype is fixed while live */
+    uint64_t dev;          /* st_dev of its files */
+    _Atomic uint32_t kept; /* 1 once an answer of it has been kept: before, nobody looks for one */
     uint32_t point_len;
     char point[PATH_MAX]; /* mountpoint: canonical, no trailing slash; "" for "/" */
     char fsname[256];     /* for listings */

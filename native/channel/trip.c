@@ -55,7 +55,8 @@ bool df_trip_known(struct df_trip *trip, const struct df_trip_where *where, int 
     unsigned index;
 
     if (segment->cache_size == 0 || !df_link_alive(trip->link) ||
-        (index = df_segment_mount_index(segment, trip->mount)) == DF_MOUNT_COUNT)
+        (index = df_segment_mount_index(segment, trip->mount)) == DF_MOUNT_COUNT ||
+        !atomic_load_explicit(&df_segment_mounts(segment)[index].kept, memory_order_relaxed))
         return false;
     df_cache_key(df_cache_of(segment), trip->mount, trip->caller, where,
                  where->base ? df_content_id(segment, where->base) : 0, &key);

@@ -273,6 +273,16 @@ static void fill(struct df_cache_entry *e, const struct df_cache_key *key, uint6
         store(&e->st[i], words[i]);
 }
 
+/* Before the first answer is there; who has not seen it asks once more. */
+static void note_kept(struct df_cacher *cacher, unsigned index)
+{
+    _Atomic uint32_t *shared = &df_segment_mounts(cacher->segment)[index].kept;
+
+    atomic_store_explicit(&cacher->mounts[index].kept, true, memory_order_relaxed);
+    if (atomic_load_explicit(shared, memory_order_relaxed) == 0)
+        atomic_store_explicit(shared, 1, memory_order_relaxed);
+}
+
 /* Somebody else is writing the entry: then theirs is as good. */
 void df_cacher_keep(struct df_cacher *cacher, unsigned index, struct df_cacher_ticket ticket,
                     const struct df_cache_key *key, int result, const struct stat *st,
@@ -290,7 +300,7 @@ void df_cacher_keep(struct df_cacher *cacher, unsigned index, struct df_cacher_t
     count = atomic_load(&cacher->cache->stripes[stripe]);
     if (changing(state, DF_CACHE_FILE) || ended(state, DF_CACHE_FILE) != ticket.changes)
         return;
-    atomic_store_explicit(&state->kept, true, memory_order_relaxed);
+    note_kept(cacher, index);
     way = choose(cacher, key);
     if (!way)
         return;

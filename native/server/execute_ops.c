@@ -31,7 +31,7 @@ void df_execute_keep(struct df_work *w, struct df_cacher_ticket ticket,
     struct df_cacher *cacher = &w->server->cacher;
     struct df_cache_key key;
 
-    if (!ticket.valid || (result != 0 && result != -ENOENT) ||
+    if (!ticket.valid || w->call.valid_ns == 0 || (result != 0 && result != -ENOENT) ||
         (result == 0 && S_ISLNK(st->st_mode)))
         return;
     df_cache_key(cacher->cache, w->call.mount->id, &w->caller, question,
