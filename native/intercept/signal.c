@@ -24,9 +24,19 @@ unsigned long dfi_signals_block(void)
     return old;
 }
 
-void dfi_signals_unblock(unsigned long mask)
+static void set_mask(unsigned long mask)
 {
     dfi_kernel(__NR_rt_sigprocmask, SIG_SETMASK, &mask, 0, sizeof mask);
+}
+
+/* What was sent meanwhile took what it found for the program's mask. */
+void dfi_signals_unblock(unsigned long mask)
+{
+    struct dfi_thread *self = dfi_self();
+    if (self->deferred)
+        self->pending->mask = mask;
+    else
+        set_mask(mask);
 }
 
 static long set_kernel(int signal, __sighandler_t handler, unsigned long flags, unsigned long mask)
@@ -166,25 +176,45 @@ static void send_back(struct sigcontext *at)
         at->rip = (uintptr_t)dfi_wait_interrupted;
 }
 
+static void queue(int signal, const siginfo_t *info)
+{
+    dfi_kernel(__NR_rt_tgsigqueueinfo, dfi_kernel(__NR_getpid), dfi_kernel(__NR_gettid), signal,
+               info);
+}
+
+static siginfo_t *sent_of(struct dfi_pending *pending, int signal)
+{
+    return &pending->sent[signal == SIGBUS];
+}
+
+static void remember(struct dfi_pending *pending, int signal, const siginfo_t *info)
+{
+    if ((DFI_BIT(signal) & SYNC) != 0) { /* queued again, it would be here at once */
+        memcpy(sent_of(pending, signal), info, sizeof *info);
+        pending->held |= DFI_BIT(signal);
+    } else if (pending->signal != 0) {
+        queue(signal, info);
+    } else {
+        memcpy(&pending->info, info, sizeof *info);
+        pending->signal = signal;
+    }
+}
+
 /*
  * Remembers a signal, every other one being blocked. The kernel may have made frames for several
  * before the first handler ran: the last to get here has the frame that was made first, with the
  * program's own mask and the place where the core was interrupted. What was remembered before it is
- * as good as any other; this one is queued again.
+ * as good as any other; this one is queued again. A mask that is ours says that it came later.
  */
 static void defer(struct dfi_thread *self, int signal, const siginfo_t *info,
                   struct ucontext *context)
 {
     struct dfi_pending *pending = self->pending;
     dfi_signals_block();
-    if (self->deferred) {
-        dfi_kernel(__NR_rt_tgsigqueueinfo, dfi_kernel(__NR_getpid), self->tid, signal, info);
-    } else {
-        memcpy(&pending->info, info, sizeof *info);
-        pending->signal = signal;
-        self->deferred = 1;
-    }
-    pending->mask = context->uc_sigmask;
+    remember(pending, signal, info);
+    if (!self->deferred || context->uc_sigmask != (ALL & ~SYNC))
+        pending->mask = context->uc_sigmask;
+    self->deferred = 1;
     context->uc_sigmask = ALL & ~SYNC;
     send_back((struct sigcontext *)&context->uc_mcontext);
 }
@@ -250,6 +280,22 @@ static void show_program(struct sigcontext *at)
         at->rip = at->rcx;
 }
 
+/* All that waits is the kernel's again, until a mask lets it in. Returns one of the signals. */
+static int queue_again(struct dfi_pending *pending)
+{
+    int any = pending->signal;
+    set_mask(ALL | SYNC);
+    if (pending->signal != 0)
+        queue(pending->signal, &pending->info);
+    for (int signal = SIGBUS; signal <= SIGSEGV; signal += SIGSEGV - SIGBUS) {
+        if ((pending->held & DFI_BIT(signal)) != 0)
+            queue(any = signal, sent_of(pending, signal));
+    }
+    pending->signal = 0;
+    pending->held = 0;
+    return any;
+}
+
 /* Memory that is brought when it is touched. Every signal waits meanwhile, in the kernel. */
 static bool is_late_memory(struct dfi_thread *self, const siginfo_t *info,
                            const struct ucontext *context)
@@ -259,8 +305,13 @@ static bool is_late_memory(struct dfi_thread *self, const siginfo_t *info,
     bool brought;
     self->in_core = 1;
     brought = dfi_on_core_stack((uintptr_t)info->si_addr, at->err, dfi_files_fault);
+    if (self->deferred) { /* the frame's mask lets it in */
+        queue_again(self->pending);
+        self->deferred = 0;
+    } else {
+        set_mask(mask);
+    }
     self->in_core = 0;
-    dfi_signals_unblock(mask);
     return brought;
 }
 
@@ -326,12 +377,11 @@ int dfi_signal_release(struct dfi_frame *frame, long is_pass, unsigned long *mas
 {
     struct dfi_thread *self = dfi_self();
     struct dfi_pending *pending = self->pending;
-    dfi_kernel(__NR_rt_tgsigqueueinfo, dfi_kernel(__NR_getpid), self->tid, pending->signal,
-               &pending->info);
+    int signal = queue_again(pending);
     *mask = pending->mask;
     if (is_pass)
         return 1;
-    const struct dfi_action *action = &self->process->actions[pending->signal];
+    const struct dfi_action *action = &self->process->actions[signal];
     return frame->result == -EINTR && (action->set.sa_flags & SA_RESTART) != 0 &&
            !is_never_restarted(frame->saved_nr);
 }

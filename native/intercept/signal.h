@@ -29,10 +29,13 @@ struct dfi_action {
     unsigned char known;
 };
 
-/* The signal that waits until a thread leaves the core. One is enough: all others are blocked. */
+/* What waits until a thread leaves the core. One signal is enough, for all others are blocked: but
+ * SIGSEGV and SIGBUS, which are open to faults and may be sent by kill(2), too. */
 struct dfi_pending {
     siginfo_t info;
-    int signal;
+    int signal;                /* 0: none */
+    siginfo_t sent[2];         /* SIGSEGV, SIGBUS */
+    unsigned long held;        /* their bits */
     unsigned long mask;        /* the program's, to be set again */
     unsigned long scratch[16]; /* masks without DFI_NEVER_BLOCKED, for calls under way */
     unsigned scratch_next;

@@ -93,6 +93,8 @@ struct dfi_thread *dfi_thread_new(struct dfi_process *process)
         return NULL;
     struct dfi_thread *thread = &memory->thread, *next = thread->next;
     memset(thread, 0, sizeof *thread);
+    memory->pending.signal = 0;
+    memory->pending.held = 0;
     *thread = (struct dfi_thread){.self = thread,
                                   .in_core = 1,
                                   .frame = &memory->frame,

@@ -23,6 +23,14 @@ def test_a_storm_of_signals(inside, compiled, flags, threads):
     assert (found.status, found.out) == (0, b"failures 0, handled enough 1\n")
 
 
+@pytest.mark.parametrize("flags", ["", "norewrite", "preload"])
+def test_faults_that_are_sent(plain, inside, compiled, flags):
+    program = compiled("sent")
+    wanted = plain(program)
+    assert b"handled: 3 0" in wanted.out
+    assert inside(program, flags=flags).seen() == wanted.seen()
+
+
 @pytest.mark.parametrize("flags", ["", "norewrite", "seccomp"])
 def test_births_beside_threads_that_work(inside, compiled, flags):
     found = inside(compiled("births"), "10", ".", flags=flags)
