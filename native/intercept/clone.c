@@ -40,6 +40,15 @@ static bool shares_process(unsigned long flags)
     return (flags & CLONE_THREAD) != 0;
 }
 
+/*
+ * A child that is no thread has descriptors of its own here, whatever it asks for: what is known of
+ * them is a process's, and the core's own in a table of both would take each other's numbers.
+ */
+static unsigned long without_shared_files(unsigned long flags)
+{
+    return shares_process(flags) ? flags : flags & ~(unsigned long)CLONE_FILES;
+}
+
 /* First code of the child, on its own core stack, %gs set, every signal blocked. */
 void dfi_thread_born(struct dfi_thread *self);
 void dfi_thread_born(struct dfi_thread *self)
@@ -180,8 +189,9 @@ static long give_birth(struct dfi_frame *frame, struct birth *birth, const struc
 long dfi_do_clone(struct dfi_frame *frame)
 {
     struct birth birth = {.flags = frame->args[0] & ~0xfful, .sp = frame->args[1]};
-    struct kernel_call call = {__NR_clone,
-                               {frame->args[0], 0, frame->args[2], frame->args[3], frame->args[4]}};
+    struct kernel_call call = {
+        __NR_clone,
+        {without_shared_files(frame->args[0]), 0, frame->args[2], frame->args[3], frame->args[4]}};
     return give_birth(frame, &birth, &call);
 }
 
@@ -214,6 +224,7 @@ long dfi_do_clone3(struct dfi_frame *frame)
         return -EINVAL;
     struct birth birth = {.flags = args.known.flags,
                           .sp = args.known.stack + args.known.stack_size};
+    args.known.flags = without_shared_files(args.known.flags);
     args.known.stack = 0;
     args.known.stack_size = 0;
     struct kernel_call call = {__NR_clone3, {(unsigned long)&args, size}};

@@ -53,6 +53,12 @@ def test_more_children_join_at_once_than_clients_are_offered(plain, mounted):
     assert mounted("/bin/sh", "-c", script).seen() == wanted.seen()
 
 
+def test_parents_are_whole_after_children_that_share_with_them(plain, mounted, compiled):
+    wanted = plain(compiled("shares"))
+    assert wanted.out.count(b": 3 4 4 text 0 0") == 7
+    assert mounted(compiled("shares")).seen() == wanted.seen()
+
+
 _THREADS = """
 import os, threading
 wall = threading.Barrier(8)
