@@ -66,6 +66,11 @@ static off_t read_size_limit(void)
     return (off_t)limit.rlim_cur;
 }
 
+int df_caller_too_large(void)
+{
+    return -EFBIG;
+}
+
 /* Odd, so that no file's address (df_lock_file_owner) equals it. */
 static uint64_t lock_owner_of(pid_t pid)
 {

@@ -51,6 +51,11 @@ DF_PRIVATE_EXPORT int df_caller_set(const struct df_caller *caller);
 /* Reads ids, groups, capability, umask and RLIMIT_FSIZE of the process again. 0 or -errno. */
 DF_PRIVATE_EXPORT int df_caller_refresh(void);
 
+/* A file would become larger than the caller's size_limit allows: returns -EFBIG. To programs under
+ * `directfuse run` it sends SIGXFSZ as the kernel does; in somebody else's process it sends
+ * nothing. */
+int df_caller_too_large(void);
+
 /* The first reading, once. 0 or -errno. */
 int df_caller_ensure(void);
 

@@ -348,14 +348,28 @@ int df_call_futimens(int fd, const struct timespec times[2])
 
 /* ---- truncate ------------------------------------------------------------------------------ */
 
+/* As check_growth() of calls_file.c; what no regular file is, is refused by setattr. */
+static ssize_t check_growth(struct df_way *way, off_t size)
+{
+    struct stat st;
+    ssize_t ret;
+
+    if (DF_LIKELY(size <= way->call.caller->size_limit))
+        return 0;
+    ret = way->fs->ops->getattr(way->fs, &way->call, &way->leg.where, &st);
+    ret = df_call_result(&way->call, ret);
+    return ret == 0 && S_ISREG(st.st_mode) && size > st.st_size ? df_caller_too_large() : ret;
+}
+
 /* vfs_truncate(): EISDIR and EINVAL stand before EROFS. */
 static ssize_t truncate_there(struct df_way *way, const struct df_setattr *set)
 {
     struct stat st;
     ssize_t ret;
 
-    if (set->size > way->call.caller->size_limit)
-        return -EFBIG;
+    ret = check_growth(way, set->size);
+    if (ret != 0)
+        return ret;
     if (!df_check_read_only(way->leg.mount))
         return set_there(way, set);
     ret = way->fs->ops->getattr(way->fs, &way->call, &way->leg.where, &st);

@@ -169,7 +169,7 @@ static ssize_t check_copy(struct df_use *use, const struct end *in, const struct
     else if ((off_t)*size > in_size - in->offset)
         *size = (size_t)(in_size - in->offset);
     if (*size > 0 && out->offset >= limit)
-        return -EFBIG;
+        return df_caller_too_large();
     if ((off_t)*size > limit - out->offset)
         *size = (size_t)(limit - out->offset);
     return check_overlap(use, in, out, (off_t)*size);
@@ -282,6 +282,20 @@ int df_call_fdatasync(int fd)
 
 /* ---- size ---------------------------------------------------------------------------------- */
 
+/* inode_newsize_ok() of the kernel: what is larger than RLIMIT_FSIZE already may stay so, and
+ * shrink.
+ */
+static ssize_t check_growth(struct df_use *use, off_t size)
+{
+    off_t now;
+    ssize_t ret;
+
+    if (DF_LIKELY(size <= use->call.caller->size_limit))
+        return 0;
+    ret = get_size(use, use->file, &now);
+    return ret == 0 && size > now ? df_caller_too_large() : ret;
+}
+
 int df_call_ftruncate(int fd, off_t size)
 {
     struct df_setattr set = {.valid = DF_SET_SIZE, .size = size};
@@ -294,9 +308,7 @@ int df_call_ftruncate(int fd, off_t size)
     where = df_use_itself(&use);
     if (size < 0 || use.file->kind != DF_KIND_REGULAR || !df_use_writable(&use))
         ret = -EINVAL;
-    else if (size > use.call.caller->size_limit)
-        ret = -EFBIG;
-    else
+    else if ((ret = check_growth(&use, size)) == 0)
         ret = use.fs->ops->setattr(use.fs, &use.call, &where, &set, NULL);
     return (int)df_use_end(&use, df_call_result(&use.call, ret));
 }
@@ -318,7 +330,7 @@ static int check_mode(int mode)
     return 0;
 }
 
-static int check_fallocate(const struct df_use *use, int mode, off_t offset, off_t length)
+static ssize_t check_fallocate(struct df_use *use, int mode, off_t offset, off_t length)
 {
     off_t end;
     int ret;
@@ -333,7 +345,7 @@ static int check_fallocate(const struct df_use *use, int mode, off_t offset, off
         return use->file->kind == DF_KIND_DIRECTORY ? -EISDIR : -ENODEV;
     if (__builtin_add_overflow(offset, length, &end))
         return -EFBIG;
-    return !(mode & FALLOC_FL_KEEP_SIZE) && end > use->call.caller->size_limit ? -EFBIG : 0;
+    return mode & FALLOC_FL_KEEP_SIZE ? 0 : check_growth(use, end);
 }
 
 int df_call_fallocate(int fd, int mode, off_t offset, off_t length)

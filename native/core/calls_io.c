@@ -216,7 +216,7 @@ static ssize_t limit_size(struct df_use *use, struct vector *v, off_t offset)
     if (ret < 0)
         return ret;
     if (offset >= limit)
-        return -EFBIG;
+        return df_caller_too_large();
     if ((off_t)v->size > limit - offset)
         v->size = (size_t)(limit - offset);
     return 0;

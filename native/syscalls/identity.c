@@ -1,9 +1,12 @@
 /*
  * identity.c - in whose name the process makes calls; and the calls that change it.
  */
+#include <errno.h>
 #include <linux/capability.h>
+#include <signal.h>
 #include <sys/resource.h>
 
+#include "core/caller.h"
 #include "syscalls/files.h"
 
 static bool read_capable(void)
@@ -25,6 +28,14 @@ static off_t read_size_limit(void)
         limit.rlim_cur > (rlim_t)INT64_MAX)
         return INT64_MAX;
     return (off_t)limit.rlim_cur;
+}
+
+/* Delivered when the call is done, but where it ends the process: then at once, as by the kernel.
+ */
+int df_caller_too_large(void)
+{
+    dfi_kernel(__NR_tgkill, dfi_process()->pid, dfi_self()->tid, SIGXFSZ);
+    return -EFBIG;
 }
 
 /* Calls under way in other threads may still look at the old ones: they stay, a few bytes for each

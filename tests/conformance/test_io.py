@@ -4,6 +4,7 @@ import errno
 import os
 import resource
 import stat
+from contextlib import contextmanager
 
 import pytest
 
@@ -356,15 +357,25 @@ def test_seek_data_in_an_empty_file_is_enxio(fs):
 # ---- limits ------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def file_size_limit(fs):
-    """RLIMIT_FSIZE of one MiB; Python ignores SIGXFSZ."""
+@contextmanager
+def limited(fs, size):
+    """RLIMIT_FSIZE for a time; Python ignores SIGXFSZ."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (MIB, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     fs.refresh()
-    yield MIB
+    yield
     resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     fs.refresh()
+
+
+def unlimited(fs):
+    return limited(fs, resource.getrlimit(resource.RLIMIT_FSIZE)[1])
+
+
+@pytest.fixture
+def file_size_limit(fs):
+    with limited(fs, MIB):
+        yield MIB
 
 
 def test_write_past_the_file_size_limit_is_efbig(fs, file_size_limit):
@@ -385,6 +396,29 @@ def test_truncate_past_the_file_size_limit_is_efbig(fs, file_size_limit):
     with fails(errno.EFBIG):
         fs.os.truncate(path, file_size_limit + 1)
     assert fs.os.stat(path).st_size == 3
+
+
+@pytest.mark.parametrize("call", ["truncate", "ftruncate"])
+def test_file_past_the_size_limit_may_shrink_and_not_grow(fs, file_size_limit, call):
+    path = fs.make("f")
+    with unlimited(fs):
+        fs.os.truncate(path, 3 * file_size_limit)
+    change = getattr(fs.os, call)
+    file = path if call == "truncate" else fs.open(path, os.O_RDWR)
+    with fails(errno.EFBIG):
+        change(file, 3 * file_size_limit + 1)
+    change(file, 2 * file_size_limit)
+    assert fs.os.stat(path).st_size == 2 * file_size_limit
+
+
+def test_fallocate_past_the_size_limit_may_fill_and_not_extend(fs, file_size_limit):
+    fd = fs.open(fs.make("f"), os.O_RDWR)
+    with unlimited(fs):
+        fs.os.ftruncate(fd, 3 * file_size_limit)
+    fs.os.posix_fallocate(fd, 2 * file_size_limit, file_size_limit)
+    with fails(errno.EFBIG):
+        fs.os.posix_fallocate(fd, 2 * file_size_limit, file_size_limit + 1)
+    assert fs.os.fstat(fd).st_size == 3 * file_size_limit
 
 
 def test_write_at_the_greatest_offset_is_refused(fs):

@@ -245,6 +245,14 @@ MOUNT_SCRIPTS = {
         " lambda: libc.read(fd, ctypes.c_void_p(8), 0), lambda: libc.getdents64(fd, ctypes.c_void_p(8), 99)):\n"
         " ctypes.set_errno(0); print(call(), os.strerror(ctypes.get_errno()))'"
     ),
+    "file size limit": (
+        "(ulimit -f 2; head -c 4096 /dev/zero >f) 2>/dev/null; echo $?; wc -c <f; "
+        'python3 -S -c \'import os, resource, signal\nsignal.signal(signal.SIGXFSZ, lambda *_: print("signal"))\n'
+        'fd = os.open("f", os.O_RDWR); resource.setrlimit(resource.RLIMIT_FSIZE, (1024, resource.RLIM_INFINITY))\n'
+        'for call in (lambda: os.pwrite(fd, b"x", 1024), lambda: os.truncate("f", 1025), lambda: os.ftruncate(fd, 1025),\n'
+        ' lambda: os.posix_fallocate(fd, 0, 1025), lambda: os.pwrite(fd, b"abc", 1022), lambda: os.ftruncate(fd, 1000)):\n'
+        " try: print(call(), os.fstat(fd).st_size)\n except OSError as e: print(e.strerror)'"
+    ),
     "our own descriptors are none of the program's": (
         "python3 -S -c 'import os\ndef there(fd):\n try: os.fstat(fd)\n except OSError: return False\n return True\n"
         "print([fd for fd in range(3, 1024) if there(fd)])\nfor fd in range(3, 1024):\n try: os.close(fd)\n except OSError: pass\n"
