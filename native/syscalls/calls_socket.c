@@ -72,6 +72,16 @@ static void keep_name(const struct dfi_files *files, const struct stat *st, cons
     dfi_kernel(__NR_symlink, name, link);
 }
 
+/* Else the kernel says what is wrong, before it looks at a path. */
+static bool is_unix(unsigned long fd)
+{
+    int domain = 0;
+    socklen_t len = sizeof(domain);
+
+    return dfi_kernel(__NR_getsockopt, fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 &&
+           domain == AF_UNIX;
+}
+
 /* bind(2) where the path is a mount's: the node first, then what it stands for. */
 static long bind_there(struct dfi_frame *frame, struct dfi_files *files, const struct address *a,
                        const char *path)
@@ -106,7 +116,8 @@ long dfi_do_bind(struct dfi_frame *frame)
     struct address a;
     long ret;
 
-    if (!df_table_any() || !take_address(frame->args[1], frame->args[2], &a))
+    if (!df_table_any() || !take_address(frame->args[1], frame->args[2], &a) ||
+        !is_unix(frame->args[0]))
         return DFI_PASS;
     dfi_record_begin(&record);
     ret = path_of(files, &a, path);
@@ -126,7 +137,8 @@ static long to_address(struct dfi_frame *frame, int at)
     struct stat st;
     long ret;
 
-    if (!df_table_any() || !take_address(frame->args[at], frame->args[at + 1], &a))
+    if (!df_table_any() || !take_address(frame->args[at], frame->args[at + 1], &a) ||
+        !is_unix(frame->args[0]))
         return DFI_PASS;
     dfi_record_begin(&record);
     ret = path_of(files, &a, path);

@@ -125,6 +125,12 @@ MOUNT_SCRIPTS = {
         'print(d.recv(9), s.getsockname(), c.getpeername(), os.listdir("."))\nos.unlink("s")\n'
         'try: socket.socket(socket.AF_UNIX).connect("s")\nexcept OSError as e: print(e)\''
     ),
+    "unix address of another socket": (
+        "touch f; python3 -S -c '\nimport ctypes, os, socket\nlibc = ctypes.CDLL(None, use_errno=True)\n"
+        'fds = socket.socket().detach(), os.open("f", 0), 99, socket.socket(socket.AF_UNIX).detach()\n'
+        'for name in (b"f", b"s"):\n a = (1).to_bytes(2, "little") + name + b"\\0"\n for call in (libc.bind, libc.connect):\n'
+        "  for fd in fds: print(call(fd, a, len(a)), os.strerror(ctypes.get_errno()))'; ls"
+    ),
     "descriptor over a socket": (
         "echo passed >f; python3 -S -c '\nimport socket, os\na, b = socket.socketpair()\n"
         'if os.fork() == 0:\n fd = os.open("f", os.O_RDONLY); os.read(fd, 2)\n'
