@@ -131,7 +131,18 @@ long dfi_do_creat(struct dfi_frame *frame)
     return open_by(frame, O_CREAT | O_WRONLY | O_TRUNC, (mode_t)frame->args[1]);
 }
 
-/* What openat2(2) restricts is asked of the kernel; a mount that answers cannot. */
+/* The kernel would be asked for another path than the caller's, behind links that it never saw: a
+ * symlink of a mount that leads out of it, or /proc/self/exe. */
+static bool is_led_astray(const struct dfi_leg *leg, const struct dfi_frame *frame)
+{
+    char first;
+
+    return df_left_path(0) ||
+           (leg->changed && dfi_copy_from(&first, (const void *)frame->args[1], 1) == 0 &&
+            first == '/');
+}
+
+/* What openat2(2) restricts is asked of the kernel; a mount that answers, or leads on, cannot. */
 static long open_restricted(struct dfi_frame *frame)
 {
     struct dfi_way way;
@@ -141,7 +152,7 @@ static long open_restricted(struct dfi_frame *frame)
     way.blocks = true;
     while (dfi_way_next(&way, &ret)) {
         ret = df_call_fstatat(way.leg[0].dirfd, way.leg[0].path, &st, dfi_way_flags(&way.leg[0]));
-        if (ret != DF_NOT_OURS)
+        if (ret != DF_NOT_OURS || is_led_astray(&way.leg[0], frame))
             ret = -EINVAL;
     }
     return dfi_way_end(&way, ret);
@@ -154,9 +165,9 @@ long dfi_do_openat2(struct dfi_frame *frame)
     if (frame->args[3] != sizeof(how) ||
         dfi_copy_from(&how, (const void *)frame->args[2], sizeof(how)) < 0)
         return DFI_PASS; /* its errors are the kernel's */
-    if (how.resolve != 0)
-        return open_restricted(frame);
     if (how.flags > UINT32_MAX || how.mode & ~UINT64_C(07777))
         return -EINVAL;
+    if (how.resolve != 0)
+        return open_restricted(frame);
     return open_by(frame, (int)how.flags, (mode_t)how.mode);
 }

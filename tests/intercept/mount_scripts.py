@@ -251,6 +251,11 @@ MOUNT_SCRIPTS = {
         " lambda: libc.read(fd, ctypes.c_void_p(8), 0), lambda: libc.getdents64(fd, ctypes.c_void_p(8), 99)):\n"
         " ctypes.set_errno(0); print(call(), os.strerror(ctypes.get_errno()))'"
     ),
+    "no symlink is followed where none may be": (
+        'python3 -S -c \'import ctypes, os, struct\nlibc = ctypes.CDLL(None); open("f", "w").close()\n'
+        'os.symlink("/etc/passwd", "out"); os.symlink("f", "in")\nfor name in b"out", b"in", b"/etc/passwd":\n'
+        ' for resolve in 0, 4: print(libc.syscall(437, -100, name, struct.pack("QQQ", 0, 0, resolve), 24) >= 0)\''
+    ),
     "file size limit": (
         "(ulimit -f 2; head -c 4096 /dev/zero >f) 2>/dev/null; echo $?; wc -c <f; "
         'python3 -S -c \'import os, resource, signal\nsignal.signal(signal.SIGXFSZ, lambda *_: print("signal"))\n'
