@@ -143,7 +143,8 @@ static __sighandler_t handler_of(struct dfi_process *process, int signal, const 
         if (action->set.sa_flags & SA_RESETHAND) {
             action->set.sa_handler = SIG_DFL;
             if (!is_ours(signal))
-                set_kernel(signal, SIG_DFL, SA_RESTORER, 0);
+                set_kernel(signal, SIG_DFL, action->set.sa_flags | SA_RESTORER,
+                           action->set.sa_mask);
         }
         return handler;
     }
