@@ -24,6 +24,33 @@ static struct end end_of(unsigned long argument)
     return (struct end){(int)argument, dfi_fd_is_ours(argument)};
 }
 
+/* As F_GETFL of fcntl(2) gives them, or -EBADF. */
+static long flags_of(struct end e)
+{
+    struct dfi_files *files = dfi_process()->files;
+    const struct df_ofd *ofd;
+
+    if (!e.ours)
+        return dfi_kernel(__NR_fcntl, e.fd, F_GETFL);
+    ofd = dfi_ofd(files, dfi_file_of(files, e.fd));
+    return ofd ? (long)(unsigned)atomic_load(&ofd->flags) : -EBADF;
+}
+
+/* 0, or -EBADF: it is not open that way. */
+static long check_mode(struct end e, int other)
+{
+    long flags = flags_of(e);
+
+    return flags < 0 || flags & O_PATH || (flags & O_ACCMODE) == other ? -EBADF : 0;
+}
+
+static bool appends(struct end e)
+{
+    long flags = flags_of(e);
+
+    return flags > 0 && flags & O_APPEND;
+}
+
 static long position_of(struct end e)
 {
     return e.ours ? df_call_lseek(DF_FD_BASE + e.fd, 0, SEEK_CUR)
@@ -75,33 +102,55 @@ static long send_all(struct end out, struct end in, char *buffer, off_t from, si
     return done > 0 ? (long)done : ret;
 }
 
-static long send(struct dfi_frame *frame, struct end out, struct end in)
+/* What do_sendfile() of the kernel finds before it reads; `from` may be -errno. */
+static long check_send(struct end out, struct end in, off_t from)
 {
-    off_t *program = (off_t *)frame->args[2], from;
-    size_t size = frame->args[3] < COPY_MAX ? frame->args[3] : COPY_MAX;
-    char *buffer;
-    long ret;
-
-    if (program)
-        ret = dfi_copy_from(&from, program, sizeof(from));
-    else
-        ret = from = position_of(in);
-    if (ret < 0)
-        return ret == -ESPIPE ? -EINVAL : ret;
+    if (check_mode(in, O_WRONLY) < 0)
+        return -EBADF;
     if (from < 0)
-        return -EINVAL;
+        return from;
+    if (check_mode(out, O_RDONLY) < 0)
+        return -EBADF;
+    return appends(out) ? -EINVAL : 0;
+}
+
+static long send_from(struct end out, struct end in, off_t from, size_t size)
+{
+    long ret = check_send(out, in, from);
+    char *buffer;
+
+    if (ret < 0)
+        return ret;
     if (!(buffer = dfi_alloc(BUFFER_SIZE)))
         return -ENOMEM;
     ret = send_all(out, in, buffer, from, size);
     dfi_free(buffer);
-    if (ret > 0) {
-        from += ret;
-        if (!program)
-            set_position(in, from);
-        else if (dfi_copy_to(program, &from, sizeof(from)) < 0)
-            return -EFAULT;
-    }
     return ret;
+}
+
+/* The caller's offset is written in any case, as by the kernel. */
+static long send(struct dfi_frame *frame, struct end out, struct end in)
+{
+    off_t *program = (off_t *)frame->args[2], from;
+    size_t size = frame->args[3] < COPY_MAX ? frame->args[3] : COPY_MAX;
+    long ret;
+
+    if (!program) {
+        from = position_of(in);
+        ret = send_from(out, in, from == -ESPIPE ? -EINVAL : from, size);
+        if (ret > 0)
+            set_position(in, from + ret);
+        return ret;
+    }
+    if (dfi_copy_from(&from, program, sizeof(from)) < 0)
+        return -EFAULT;
+    if (position_of(in) == -ESPIPE)
+        ret = -ESPIPE;
+    else
+        ret = send_from(out, in, from < 0 ? -EINVAL : from, size);
+    if (ret > 0)
+        from += ret;
+    return dfi_copy_to(program, &from, sizeof(from)) < 0 ? -EFAULT : ret;
 }
 
 long dfi_do_sendfile(struct dfi_frame *frame)
@@ -222,7 +271,7 @@ static long splice_file(struct dfi_frame *frame, bool from_file)
     char *buffer;
     long ret;
 
-    if (!is_pipe(from_file ? out : in))
+    if (!is_pipe(from_file ? out : in) || (!from_file && appends((struct end){out, true})))
         return -EINVAL;
     if (frame->args[from_file ? 3 : 1])
         return -ESPIPE;

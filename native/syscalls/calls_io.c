@@ -4,6 +4,7 @@
  * The program's buffers are handed down as they are: only the channel touches them, with copies
  * that survive a fault.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/uio.h>
@@ -44,7 +45,21 @@ DFI_BY_FD(pwrite64, df_call_pwrite(ours(frame), (const void *)a[1], a[2], (off_t
 DFI_BY_FD(lseek, df_call_lseek(ours(frame), (off_t)a[1], (int)a[2]))
 DFI_BY_FD(fsync, df_call_fsync(ours(frame)))
 DFI_BY_FD(fdatasync, df_call_fdatasync(ours(frame)))
-DFI_BY_FD(sync_file_range, df_call_fdatasync(ours(frame)))
+
+/* What ksys_sync_file_range() of the kernel refuses; the rest is as good as all of the file. */
+static long sync_range(const struct dfi_frame *frame)
+{
+    const unsigned flags =
+        SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+    off_t offset = (off_t)frame->args[1], size = (off_t)frame->args[2], end;
+
+    if ((unsigned)frame->args[3] & ~flags || offset < 0 || size < 0 ||
+        __builtin_add_overflow(offset, size, &end))
+        return -EINVAL;
+    return df_call_fdatasync(ours(frame));
+}
+
+DFI_BY_FD(sync_file_range, sync_range(frame))
 DFI_BY_FD(ftruncate, df_call_ftruncate(ours(frame), (off_t)a[1]))
 DFI_BY_FD(fallocate, df_call_fallocate(ours(frame), (int)a[1], (off_t)a[2], (off_t)a[3]))
 DFI_BY_FD(fadvise64, df_call_fadvise(ours(frame), (off_t)a[1], (off_t)a[2], (int)a[3]))
@@ -78,10 +93,15 @@ long dfi_do_sync(struct dfi_frame *frame)
 
 static long read_ahead(const struct dfi_frame *frame)
 {
-    int ret = df_call_fadvise(ours(frame), (off_t)frame->args[1], (off_t)frame->args[2],
-                              POSIX_FADV_WILLNEED);
+    const struct dfi_files *files = dfi_process()->files;
+    const struct df_ofd *ofd = dfi_ofd(files, dfi_file_of(files, (int)frame->args[0]));
 
-    return ret == -ESPIPE ? -EINVAL : ret;
+    if (ofd && (atomic_load(&ofd->flags) & O_ACCMODE) == O_WRONLY)
+        return -EBADF;
+    if (ofd && ofd->kind != DF_KIND_REGULAR)
+        return -EINVAL;
+    return df_call_fadvise(ours(frame), (off_t)frame->args[1], (off_t)frame->args[2],
+                           POSIX_FADV_WILLNEED);
 }
 
 DFI_BY_FD(readahead, read_ahead(frame))

@@ -43,6 +43,7 @@ struct request {
 static long check(const struct request *r, const struct df_ofd *ofd)
 {
     int mode = (int)atomic_load(&ofd->flags);
+    unsigned long type = r->flags & MAP_TYPE;
 
     if (mode & O_PATH)
         return -EBADF;
@@ -50,6 +51,8 @@ static long check(const struct request *r, const struct df_ofd *ofd)
         return -EINVAL;
     if (whole_pages(r->length) == 0)
         return -ENOMEM;
+    if (type != MAP_PRIVATE && type != MAP_SHARED && type != MAP_SHARED_VALIDATE)
+        return -EINVAL;
     if ((mode & O_ACCMODE) == O_WRONLY)
         return -EACCES;
     return ofd->kind == DF_KIND_REGULAR ? 0 : -ENODEV;
@@ -184,14 +187,11 @@ static long map_it(struct dfi_files *files, const struct request *r, const struc
 static long map_ours(struct dfi_files *files, const struct request *r)
 {
     const struct df_ofd *ofd = dfi_ofd(files, r->handle);
-    unsigned long type = r->flags & MAP_TYPE;
     long ret = ofd ? check(r, ofd) : -EBADF;
 
     if (ret < 0)
         return ret;
-    if (type != MAP_PRIVATE && type != MAP_SHARED && type != MAP_SHARED_VALIDATE)
-        return -EINVAL;
-    if (type != MAP_PRIVATE && r->prot & PROT_WRITE &&
+    if ((r->flags & MAP_TYPE) != MAP_PRIVATE && r->prot & PROT_WRITE &&
         (atomic_load(&ofd->flags) & O_ACCMODE) != O_RDWR)
         return -EACCES;
     ret = map_it(files, r, ofd);

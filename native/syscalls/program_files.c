@@ -1,6 +1,7 @@
 /*
  * program_files.c - a program to execute that may lie in a mount: its bytes, in memory.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -28,9 +29,12 @@ struct program {
 
 static long copy_bytes(struct df_trip *trip, uint64_t handle, int memory, off_t size)
 {
-    long at, ret = dfi_kernel(__NR_ftruncate, memory, size);
     off_t done = 0;
+    long at, ret;
 
+    if (size > trip->caller->size_limit) /* of the copy, too: it would be SIGXFSZ */
+        return -EFBIG;
+    ret = dfi_kernel(__NR_ftruncate, memory, size);
     if (ret < 0 || size == 0)
         return ret;
     at = dfi_kernel(__NR_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);

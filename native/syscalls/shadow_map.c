@@ -113,9 +113,11 @@ long dfi_shadow_data(const struct dfi_files *files, const struct df_ofd *ofd, in
 /* Empty, and as long as the file. A shadow directory without room is no memory. */
 static long make_beside(struct dfi_files *files, const struct df_ofd *ofd, char letter, off_t size)
 {
-    long ret,
-        fd = dfi_shadow_beside(files, ofd->mount, ofd->ino, letter, O_RDWR | O_CREAT | O_TRUNC);
+    long ret, fd;
 
+    if (size > files->caller.size_limit) /* of the data file, too: it would be SIGXFSZ */
+        return -EFBIG;
+    fd = dfi_shadow_beside(files, ofd->mount, ofd->ino, letter, O_RDWR | O_CREAT | O_TRUNC);
     if (fd < 0)
         return fd;
     ret = dfi_kernel(__NR_ftruncate, fd, size);

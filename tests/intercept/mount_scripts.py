@@ -251,6 +251,18 @@ MOUNT_SCRIPTS = {
         " lambda: libc.read(fd, ctypes.c_void_p(8), 0), lambda: libc.getdents64(fd, ctypes.c_void_p(8), 99)):\n"
         " ctypes.set_errno(0); print(call(), os.strerror(ctypes.get_errno()))'"
     ),
+    "calls with arguments that are refused": (
+        "mkdir d; echo text >f; python3 -S -c '\nimport ctypes, mmap, os, signal\nlibc = ctypes.CDLL(None, use_errno=True)\n"
+        'r, w, d, a = (os.open(n, f) for n, f in (("f", 0), ("f", 1), ("d", 0), ("f", os.O_WRONLY | os.O_APPEND)))\n'
+        'ends, at = os.pipe(), ctypes.c_int64(99); os.write(ends[1], b"piped"); page = mmap.mmap(-1, 4096)\n'
+        "start = ctypes.addressof(ctypes.c_char.from_buffer(page)); libc.mprotect(ctypes.c_void_p(start), 4096, 1)\n"
+        "def call(number, *words):\n ctypes.set_errno(0)\n print(number, libc.syscall(number, *map(ctypes.c_long, words)), ctypes.get_errno())\n"
+        "for out, source in (-1, r), (r, r), (w, w), (a, r), (w, -1), (w, ends[0]), (ends[1], r):\n"
+        " call(40, out, source, 0, 0); call(40, out, source, ctypes.addressof(at), 9); call(40, out, source, 0, 9); at.value = -1\n"
+        "call(40, w, r, start, 9); call(40, w, r, 8, 9); call(275, ends[0], 0, a, 0, 9, 0); call(275, ends[0], 0, r, 0, 9, 0)\n"
+        "for words in (-1, 1, 1), (0, -1, 2), (0, 1, 8), (1 << 62, 1 << 62, 0), (0, 0, 7): call(277, r, *words)\n"
+        'for fd in r, w, d: call(187, fd, 0, 9)\nfor kind in 0, 1, 2: call(9, 0, 4096, 3, kind, w, 0)\nprint(open("f").read())\''
+    ),
     "no symlink is followed where none may be": (
         'python3 -S -c \'import ctypes, os, struct\nlibc = ctypes.CDLL(None); open("f", "w").close()\n'
         'os.symlink("/etc/passwd", "out"); os.symlink("f", "in")\nfor name in b"out", b"in", b"/etc/passwd":\n'
