@@ -142,7 +142,7 @@ struct df_ofd {
     int64_t position;        /* bytes; opaque cookie in a directory */
     uint64_t door[2];        /* the client side's own: a shadow file's number, say */
     _Atomic uint32_t random; /* 1: POSIX_FADV_RANDOM was advised last */
-    _Atomic uint32_t begun;  /* 1: some of its bytes were read, not many at once (execute_open.c) */
+    _Atomic uint32_t begun;  /* 1: some of its bytes were read (execute_open.c) */
 };
 
 #define DF_OFD_MAPPED  (UINT64_C(1)) /* of door[0]: some program has mapped the file */

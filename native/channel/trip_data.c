@@ -144,8 +144,7 @@ static size_t read_kept(const struct df_trip *trip, uint64_t file, uint64_t conf
         *c = ahead;
         *end = last;
         done += part;
-        if (size <= DF_FRAMES_LARGE)
-            note_read(ofd);
+        note_read(ofd);
     }
     return done;
 }

@@ -252,8 +252,7 @@ static int64_t show(struct df_work *w, const char *bytes, size_t at, int64_t siz
     return size;
 }
 
-/* One whose bytes are kept the first time: so an open that brings them makes no more of them kept.
- */
+/* For the next opens (execute_open.c). */
 static void note_read(struct df_work *w, uint64_t handle)
 {
     struct df_ofd *ofd = df_segment_ofd(w->server->own.segment, handle);
@@ -285,8 +284,7 @@ int64_t df_execute_read(struct df_work *w)
     if (out_of(w)->read.confirmed)
         return 0;
     r = plan(w, size, offset);
-    if (size <= DF_FRAMES_LARGE)
-        note_read(w, w->message.files[0]);
+    note_read(w, w->message.files[0]);
     bytes = landing(w, r.size ? r.size : size);
     if (r.size == 0) {
         got = read_to(w, bytes, size, offset);

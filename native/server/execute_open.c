@@ -5,8 +5,8 @@
  *
  * Only of what may be kept at all (a file with a content, a mount whose attributes have a time).
  * The bytes: of small files opened for reading, all of them, as long as such files of the mount are
- * read by those who open them, in pieces that are kept the first time. That is judged at each
- * close, whether or not the open had brought them.
+ * read by those who open them. That is judged at each close, whether or not the open had brought
+ * them.
  */
 #include <fcntl.h>
 
