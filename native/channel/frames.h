@@ -6,8 +6,9 @@
  *   contents            [DF_CONTENT_COUNT]: a df_content for each file or directory that is known
  *   tags                [sets][DF_FRAME_WAYS]: hash of what lies in each frame, to look at first
  *   frames              [sets][DF_FRAME_WAYS]: struct df_frame
- *   bytes               [1 + frames][DF_FRAME_SIZE], in the order in which frames are first used:
- * so memory grows piece by piece. The first is none
+ *   bytes               [1 + DF_FRAMES_BRIEF + frames][DF_FRAME_SIZE]: the first is none; a ring
+ * for what is kept for a moment only; then in the order in which frames are first used, so that
+ * memory grows piece by piece
  *
  * A frame holds one page of a regular file, found by (content's id, page number), or some whole
  * records of a listing, found by (content's id, position they begin at). Ids are never used twice.
@@ -38,6 +39,7 @@
 #define DF_FRAME_SIZE    4096
 #define DF_FRAMES_LARGE  (64 << 10) /* bytes: a read of more is kept the second time */
 #define DF_FRAME_WAYS    8
+#define DF_FRAMES_BRIEF  256
 #define DF_CONTENT_COUNT 16384 /* files and directories; number 0 is none */
 
 struct df_content {
@@ -53,7 +55,7 @@ struct df_frame {
     _Atomic uint64_t at;               /* page number; in a listing the position */
     _Atomic uint64_t next;             /* of a listing: position behind the last record */
     _Atomic uint64_t stamp;            /* df_content.written, of a listing the era */
-    _Atomic uint32_t bytes;            /* number of its bytes, given once; 0: not yet */
+    _Atomic uint32_t bytes;            /* number of its bytes; 0: it has none */
     _Atomic uint32_t content;          /* its number: for the server, who looks for dead frames */
 };
 

@@ -7,17 +7,12 @@
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* What a server that has died had put in is dead; the bytes that its frames have stay theirs. */
+/* What a server that has died had put in is dead. */
 static void take_up(struct df_framer *framer)
 {
     for (uint32_t i = 0; i < DF_CONTENT_COUNT; i++)
         atomic_store(&df_content_number(framer->frames, i)->id, 0);
-    for (uint64_t i = 0; i < framer->frames->sets * DF_FRAME_WAYS; i++) {
-        uint32_t bytes = atomic_load(&df_frame_number(framer->frames, i)->bytes);
-
-        if (framer->bytes.used < bytes)
-            framer->bytes.used = framer->bytes.made = bytes;
-    }
+    df_framer_bytes_take_up(framer);
 }
 
 void df_framer_init(struct df_framer *framer, struct df_segment *segment, struct df_cacher *cacher)
@@ -32,6 +27,7 @@ void df_framer_init(struct df_framer *framer, struct df_segment *segment, struct
     framer->top = framer->hand = 1;
     atomic_init(&framer->last_id, (uint64_t)(segment->starts - 1)
                                       << 40); /* of none that was before */
+    df_framer_bytes_init(framer);
     if (framer->frames && segment->starts > 1)
         take_up(framer);
 }

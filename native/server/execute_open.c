@@ -10,11 +10,13 @@
  */
 #include <fcntl.h>
 
+#include "core/clock.h"
 #include "server/server_private.h"
 
 #define CALL       DF_EXECUTE_CALL
 
 #define SMALL      (32 << 10) /* bytes of a file that an open brings at most */
+#define QUICK_NS   30000 /* a read that takes no longer is no more than a part of the open's trip */
 #define READS_MAX  8 /* of df_served.reads: up by one for an open that was followed by a read, */
 #define READS_LESS 2 /* down by this for one that was not */
 #define READS_GOOD 3 /* from here on opens bring bytes */
@@ -69,6 +71,19 @@ static bool has_begin(struct df_work *w, uint16_t content)
     return df_frame_page(w->server->framer.frames, content, 0, 0, &view);
 }
 
+/* What is had quickly is kept when it is asked for again; until then just long enough to be read:
+ * in memory that the processors have at hand, where most of it comes and goes. */
+static void keep_all(struct df_work *w, const struct df_frames_ticket *ticket, size_t size,
+                     bool end, bool quick)
+{
+    struct df_framer *framer = &w->server->framer;
+
+    if (quick && !df_framer_again(framer, ticket, 0, size))
+        df_framer_keep_briefly(framer, ticket, w->area->payload, size, end);
+    else
+        df_framer_keep(framer, ticket, 0, w->area->payload, size, end);
+}
+
 /* As df_execute_read() of all there is; an error is of no interest to who has only opened. */
 static void read_all(struct df_work *w, struct df_file *file, uint16_t content,
                      const struct stat *st)
@@ -76,14 +91,13 @@ static void read_all(struct df_work *w, struct df_file *file, uint16_t content,
     size_t size = ((size_t)st->st_size / DF_FRAME_SIZE + 1) * DF_FRAME_SIZE; /* and the end */
     struct df_frames_ticket ticket = df_framer_ask(&w->server->framer, w->index, content);
     struct iovec iov = {w->area->payload, size};
-    int64_t got;
+    int64_t got, begun = df_clock();
 
     if (!ticket.valid || df_execute_room(w, size) < size)
         return;
     got = CALL(read, file, &iov, 1, 0);
     if (got > 0 && got <= st->st_size)
-        df_framer_keep(&w->server->framer, &ticket, 0, w->area->payload, (size_t)got,
-                       got == st->st_size);
+        keep_all(w, &ticket, (size_t)got, got == st->st_size, df_clock() - begun < QUICK_NS);
 }
 
 /* A read: it may change the access time, which stat shows. */

@@ -6,8 +6,6 @@
 #include <dirent.h>
 #include <string.h>
 
-#include "channel/map.h"
-#include "channel/room.h"
 #include "channel/sys.h"
 #include "server/frames_private.h"
 
@@ -99,80 +97,11 @@ static uint64_t choose(struct df_framer *framer, struct df_frame_place place)
     return unused != UINT64_MAX ? unused : place.first + (df_sys_ticks() >> 6) % DF_FRAME_WAYS;
 }
 
-/* Released, so that none is seen before the odd sequence number. */
-static void store(_Atomic uint64_t *to, uint64_t value)
-{
-    atomic_store_explicit(to, value, memory_order_release);
-}
-
-/* False: somebody else is writing it. */
-static bool begin_writing(struct df_frame *f, uint32_t *seq)
-{
-    *seq = atomic_load_explicit(&f->seq, memory_order_relaxed);
-    if (*seq & 1 || !atomic_compare_exchange_strong(&f->seq, seq, *seq + 1))
-        return false;
-    df_sys_stores_before();
-    return true;
-}
-
-static void end_writing(struct df_frame *f, uint32_t seq)
-{
-    atomic_store_explicit(&f->seq, seq + 2, memory_order_release);
-}
-
-#define GROWTH      32                             /* frames whose memory is made together */
-#define STRETCH     (DF_HUGE_SIZE / DF_FRAME_SIZE) /* frames in a huge page */
-#define STRETCH_MAX 8                              /* of them at a time */
-
-/* How many of the next `left` frames are now in huge pages of their own. As many again as there
- * are: Linux waits for all processors, however many are made at a time. A stretch of which some are
- * made already stays as it is. */
-static uint64_t make_huge(struct df_framer *framer, uint32_t made, uint64_t left)
-{
-    uint64_t first = made == 0 ? 0 : made + 1; /* number 0 is none, and has room */
-    uint64_t room = (made + 1 + left - first) / STRETCH, count = first / STRETCH;
-
-    count = count < 1 ? 1 : count > STRETCH_MAX ? STRETCH_MAX : count;
-    count = count > room ? room : count;
-    if (count == 0 || first % STRETCH != 0 ||
-        !df_room_make_huge(df_frame_bytes(framer->frames, first), count * DF_HUGE_SIZE))
-        return 0;
-    return first + count * STRETCH - (made + 1);
-}
-
-static uint32_t make_bytes(void *owner, uint32_t made)
-{
-    struct df_framer *framer = owner;
-    uint64_t left = framer->frames->sets * DF_FRAME_WAYS - made;
-    uint64_t count = GROWTH - (made + 1) % GROWTH, huge = make_huge(framer, made, left);
-
-    if (huge > 0)
-        return (uint32_t)huge;
-    count = left < count ? left : count;
-    return df_room_make(framer->segment, df_frame_bytes(framer->frames, made + 1),
-                        count * DF_FRAME_SIZE)
-               ? (uint32_t)count
-               : 0;
-}
-
-/* A frame's own bytes, for good. While it is being written. NULL: there is no memory. */
-static char *bytes_of(struct df_framer *framer, struct df_frame *f)
-{
-    uint32_t number = atomic_load_explicit(&f->bytes, memory_order_relaxed);
-
-    if (number == 0) {
-        pthread_mutex_lock(&framer->bytes.lock);
-        number = df_growth_take(&framer->bytes, make_bytes, framer);
-        pthread_mutex_unlock(&framer->bytes.lock);
-        atomic_store_explicit(&f->bytes, number, memory_order_release);
-    }
-    return number ? df_frame_bytes(framer->frames, number) : NULL;
-}
-
 struct fill {
     uint64_t at, next, stamp;
     const char *bytes;
     size_t size;
+    bool briefly;
 };
 
 /* Under the stripe of the content. Another content's may be writing it: then not. */
@@ -185,22 +114,22 @@ static void fill_frame(struct df_framer *framer, const struct df_frames_ticket *
     uint32_t seq;
     char *bytes;
 
-    if (!begin_writing(f, &seq))
+    if (!df_frame_begin_writing(f, &seq))
         return;
-    bytes = bytes_of(framer, f);
+    bytes = df_framer_bytes(framer, number, fill->briefly);
     if (!bytes) {
-        end_writing(f, seq);
+        df_frame_end_writing(f, seq);
         return;
     }
-    store(&f->id, ticket->id);
-    store(&f->at, fill->at);
-    store(&f->next, fill->next);
-    store(&f->stamp, fill->stamp);
+    df_frame_store(&f->id, ticket->id);
+    df_frame_store(&f->at, fill->at);
+    df_frame_store(&f->next, fill->next);
+    df_frame_store(&f->stamp, fill->stamp);
     atomic_store_explicit(&f->content, ticket->content, memory_order_release);
     atomic_store_explicit(&f->used, (uint32_t)fill->size, memory_order_release);
     df_sys_copy_unsure(bytes, fill->bytes, fill->size);
-    store(df_frame_tags(framer->frames, number), place.tag);
-    end_writing(f, seq);
+    df_frame_store(df_frame_tags(framer->frames, number), place.tag);
+    df_frame_end_writing(f, seq);
     framer->bodies[ticket->content].any = true;
 }
 
@@ -214,14 +143,14 @@ static void take_page_away(struct df_framer *framer, uint64_t id, uint64_t page)
         uint32_t seq;
 
         if (atomic_load_explicit(&tags[i], memory_order_relaxed) != place.tag ||
-            !begin_writing(f, &seq)) /* who writes it writes another content's */
+            !df_frame_begin_writing(f, &seq)) /* who writes it writes another content's */
             continue;
         if (atomic_load_explicit(&f->id, memory_order_relaxed) == id &&
             atomic_load_explicit(&f->at, memory_order_relaxed) == page) {
-            store(&f->id, 0);
-            store(&tags[i], 0);
+            df_frame_store(&f->id, 0);
+            df_frame_store(&tags[i], 0);
         }
-        end_writing(f, seq);
+        df_frame_end_writing(f, seq);
     }
 }
 
@@ -235,11 +164,10 @@ void df_framer_take_away(struct df_framer *framer, uint16_t content, uint64_t fi
 
 /* ---- keeping --------------------------------------------------------------------------------- */
 
-void df_framer_keep(struct df_framer *framer, const struct df_frames_ticket *ticket, uint64_t page,
-                    const char *bytes, size_t size, bool end)
+static void keep_pages(struct df_framer *framer, const struct df_frames_ticket *ticket,
+                       struct fill fill, size_t size, bool end)
 {
     pthread_mutex_t *stripe = df_framer_stripe(framer, ticket->content);
-    struct fill fill = {.at = page, .stamp = ticket->written, .bytes = bytes};
 
     if (!ticket->valid)
         return;
@@ -254,6 +182,22 @@ void df_framer_keep(struct df_framer *framer, const struct df_frames_ticket *tic
         fill.at++;
     }
     pthread_mutex_unlock(stripe);
+}
+
+void df_framer_keep(struct df_framer *framer, const struct df_frames_ticket *ticket, uint64_t page,
+                    const char *bytes, size_t size, bool end)
+{
+    struct fill fill = {.at = page, .stamp = ticket->written, .bytes = bytes};
+
+    keep_pages(framer, ticket, fill, size, end);
+}
+
+void df_framer_keep_briefly(struct df_framer *framer, const struct df_frames_ticket *ticket,
+                            const char *bytes, size_t size, bool end)
+{
+    struct fill fill = {.stamp = ticket->written, .bytes = bytes, .briefly = true};
+
+    keep_pages(framer, ticket, fill, size, end);
 }
 
 /* How many bytes of whole records go into one frame; *next: where the one behind them begins. */

@@ -17,8 +17,13 @@
  * No frame is ever dirty, so any may give way at any time: writes go through to the plugin, or are
  * kept beneath this (writeback.h).
  *
+ * Most frames have bytes of their own from their first use on. What is kept for the next moment
+ * only (df_framer_keep_briefly()) lies in a ring of a megabyte, which the processors have at hand:
+ * a frame has some of these bytes until the ring comes round.
+ *
  * Locks: `lock` protects the table of contents; a stripe, by number, protects the changes of a
- * content and the putting in of its frames. `lock` before a stripe; `bytes.lock` is innermost.
+ * content and the putting in of its frames. `lock` before a stripe; `bytes.lock` is innermost:
+ * under it frames are taken their bytes if nobody is writing them just now.
  */
 #ifndef DF_SERVER_FRAMES_H
 #define DF_SERVER_FRAMES_H
@@ -63,6 +68,10 @@ struct df_framer {
     struct df_body bodies[DF_CONTENT_COUNT];
 
     struct df_growth bytes; /* their numbers are given to frames; number 0 is none */
+    struct {                /* the first of them: a ring, under the same lock */
+        uint32_t frames[1 + DF_FRAMES_BRIEF]; /* 1 + the number of the one that has each; 0: none */
+        uint32_t last;
+    } brief;
 
     pthread_mutex_t stripes[DF_BODY_STRIPES];
     _Atomic uint64_t last_id;
@@ -159,6 +168,10 @@ bool df_framer_confirms(struct df_framer *framer, unsigned index, uint16_t conte
  * full nor the end are left out. */
 void df_framer_keep(struct df_framer *framer, const struct df_frames_ticket *ticket, uint64_t page,
                     const char *bytes, size_t size, bool end);
+
+/* The same from page 0 on, for who reads it at once, in bytes that soon are needed again. */
+void df_framer_keep_briefly(struct df_framer *framer, const struct df_frames_ticket *ticket,
+                            const char *bytes, size_t size, bool end);
 
 /* Keeps records of a listing, of which the first begins at `position`; none: the listing's end. */
 void df_framer_keep_list(struct df_framer *framer, const struct df_frames_ticket *ticket,

@@ -1,15 +1,45 @@
 /*
- * frames_private.h - between contents.c and frames.c.
+ * frames_private.h - between contents.c, frames.c and frames_bytes.c.
  */
 #ifndef DF_SERVER_FRAMES_PRIVATE_H
 #define DF_SERVER_FRAMES_PRIVATE_H
 
+#include "channel/sys.h"
 #include "server/frames.h"
 
 static inline pthread_mutex_t *df_framer_stripe(struct df_framer *framer, uint16_t content)
 {
     return &framer->stripes[content % DF_BODY_STRIPES];
 }
+
+/* Released, so that none is seen before the odd sequence number. */
+static inline void df_frame_store(_Atomic uint64_t *to, uint64_t value)
+{
+    atomic_store_explicit(to, value, memory_order_release);
+}
+
+/* False: somebody else is writing it. */
+static inline bool df_frame_begin_writing(struct df_frame *f, uint32_t *seq)
+{
+    *seq = atomic_load_explicit(&f->seq, memory_order_relaxed);
+    if (*seq & 1 || !atomic_compare_exchange_strong(&f->seq, seq, *seq + 1))
+        return false;
+    df_sys_stores_before();
+    return true;
+}
+
+static inline void df_frame_end_writing(struct df_frame *f, uint32_t seq)
+{
+    atomic_store_explicit(&f->seq, seq + 2, memory_order_release);
+}
+
+/* Where the bytes of the frame of that number lie, which is being written: its own, or, for what is
+ * kept briefly and if it has none, some of the ring's. NULL: there is no memory. */
+char *df_framer_bytes(struct df_framer *framer, uint64_t number, bool briefly);
+
+void df_framer_bytes_init(struct df_framer *framer);
+/* Of a server that has died: the bytes that its frames have stay theirs. */
+void df_framer_bytes_take_up(struct df_framer *framer);
 
 /* Pages first to last of the content go. Under its stripe. */
 void df_framer_take_away(struct df_framer *framer, uint16_t content, uint64_t first, uint64_t last);

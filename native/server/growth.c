@@ -3,8 +3,6 @@
  */
 #include "server/growth.h"
 
-#include <stdbool.h>
-
 #include "core/clock.h"
 
 #define AGAIN_NS INT64_C(1000000000) /* between two attempts where there is none */
@@ -21,7 +19,15 @@ static bool grow(struct df_growth *growth, df_growth_make *make, void *owner)
     return count > 0;
 }
 
+bool df_growth_reach(struct df_growth *growth, uint32_t number, df_growth_make *make, void *owner)
+{
+    while (growth->made < number)
+        if (!grow(growth, make, owner))
+            return false;
+    return true;
+}
+
 uint32_t df_growth_take(struct df_growth *growth, df_growth_make *make, void *owner)
 {
-    return growth->used < growth->made || grow(growth, make, owner) ? ++growth->used : 0;
+    return df_growth_reach(growth, growth->used + 1, make, owner) ? ++growth->used : 0;
 }

@@ -9,6 +9,7 @@
 #define DF_SERVER_GROWTH_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct df_growth {
@@ -20,6 +21,9 @@ struct df_growth {
 
 /* Makes memory for elements behind the first `made`. For how many; 0: there is none. */
 typedef uint32_t df_growth_make(void *owner, uint32_t made);
+
+/* Under the lock. The element of that number has memory; false: there is none. */
+bool df_growth_reach(struct df_growth *growth, uint32_t number, df_growth_make *make, void *owner);
 
 /* Under the lock. The number of one more element, from 1 on; 0: there is no memory. */
 uint32_t df_growth_take(struct df_growth *growth, df_growth_make *make, void *owner);

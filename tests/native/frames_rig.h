@@ -1,6 +1,6 @@
 /*
- * frames_rig.h - a segment with room for a megabyte of pages, and the server's halves of its
- * caches.
+ * frames_rig.h - a segment with room for a megabyte of pages, or more, and the server's halves of
+ * its caches.
  */
 #ifndef DF_TESTS_FRAMES_RIG_H
 #define DF_TESTS_FRAMES_RIG_H
@@ -24,11 +24,11 @@ struct rig {
     struct df_framer framer;
 };
 
-static int set_up(void **state)
+static inline int set_up_for(void **state, size_t size)
 {
     struct rig *rig = calloc(1, sizeof(*rig));
 
-    assert_int_equal(df_segment_create(&rig->own, sizeof(struct df_cache), FRAMES), 0);
+    assert_int_equal(df_segment_create(&rig->own, sizeof(struct df_cache), size), 0);
     df_cacher_init(&rig->cacher, rig->own.segment);
     df_cacher_mount(&rig->cacher, 0);
     df_framer_init(&rig->framer, rig->own.segment, &rig->cacher);
@@ -36,7 +36,12 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
+static inline int set_up(void **state)
+{
+    return set_up_for(state, FRAMES);
+}
+
+static inline int tear_down(void **state)
 {
     struct rig *rig = *state;
 

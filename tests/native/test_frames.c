@@ -9,63 +9,7 @@
 #include <string.h>
 
 #include "channel/sys.h"
-#include "frames_rig.h"
-
-static struct df_frames_ticket ask(struct rig *rig, uint16_t content)
-{
-    return df_framer_ask(&rig->framer, 0, content);
-}
-
-static void believe(struct rig *rig, uint16_t content, off_t size, time_t changed,
-                    uint64_t valid_ns)
-{
-    struct stat st = {.st_size = size, .st_mtim.tv_sec = changed};
-
-    df_framer_believe(&rig->framer, 0, content, &st, valid_ns, false);
-}
-
-static uint16_t open_body(struct rig *rig, uint64_t body, bool keep)
-{
-    uint16_t content = df_framer_open(&rig->framer, 0, MOUNT, body, keep);
-
-    if (content)
-        believe(rig, content, 0, 0, UINT64_MAX);
-    return content;
-}
-
-static void keep_by(struct rig *rig, const struct df_frames_ticket *ticket, uint64_t page,
-                    char byte, size_t size, bool end)
-{
-    char bytes[4 * PAGE];
-
-    memset(bytes, byte, sizeof(bytes));
-    df_framer_keep(&rig->framer, ticket, page, bytes, size, end);
-}
-
-static void keep(struct rig *rig, uint16_t content, uint64_t page, char byte, size_t size, bool end)
-{
-    struct df_frames_ticket ticket = ask(rig, content);
-
-    keep_by(rig, &ticket, page, byte, size, end);
-}
-
-#define UNKNOWN (-1)
-
-/* How many bytes a page has, all of them `byte`; or UNKNOWN. */
-static int known(struct rig *rig, uint16_t content, uint64_t page, char byte)
-{
-    struct df_frame_view view;
-    char bytes[PAGE];
-
-    if (!df_frame_page(rig->framer.frames, content, 0, page, &view))
-        return UNKNOWN;
-    df_sys_copy_unsure(bytes, view.bytes, view.used);
-    if (!df_frame_same(&view))
-        return UNKNOWN;
-    for (size_t i = 0; i < view.used; i++)
-        assert_int_equal(bytes[i], byte);
-    return (int)view.used;
-}
+#include "frames_pages.h"
 
 static struct df_frames_changing change(enum df_frames_change kind, uint16_t content, uint64_t body,
                                         off_t offset, size_t size)
@@ -477,17 +421,26 @@ static void a_server_that_is_started_again_gives_no_bytes_twice(void **state)
     assert_in_range(hits, frames / 2, frames);
 }
 
+/* More frames than the ring has bytes for. */
+static int set_up_wide(void **state)
+{
+    return set_up_for(state, 16 * FRAMES);
+}
+
 /* ---- many at once ---------------------------------------------------------------------------- */
 
-#define BODIES 4
-#define PAGES  600 /* of all: more than there are frames */
+#define BODIES   4
+#define PAGES    600 /* of all: more than there are frames */
+
+#define FLEETING 80 /* bodies of some pages each: more than the ring has bytes for */
 
 /* A file system of numbers: page p of body b is full of a version that writes count up. */
 struct race {
     struct rig *rig;
-    uint16_t contents[BODIES];
+    unsigned bodies, pages;
+    uint16_t contents[FLEETING];
     pthread_mutex_t lock; /* of the versions */
-    uint32_t begun[BODIES], done[BODIES];
+    uint32_t begun[FLEETING], done[FLEETING];
     _Atomic bool over;
     _Atomic unsigned hits, wrong;
 };
@@ -502,14 +455,20 @@ static uint32_t version_of(struct race *race, unsigned body, bool done)
     return version;
 }
 
+/* Readers have had a processor meanwhile; or have had none for far too long. */
+static bool is_on(struct race *race, unsigned rounds)
+{
+    return rounds < 30000 || (atomic_load(&race->hits) == 0 && rounds < 100000000);
+}
+
 /* As the server: asks, reads the plugin, keeps. */
 static void *fill(void *argument)
 {
     struct race *race = argument;
     uint32_t words[PAGE / 4];
 
-    for (unsigned i = 0; i < 30000; i++) {
-        unsigned body = i % BODIES;
+    for (unsigned i = 0; is_on(race, i); i++) {
+        unsigned body = i % race->bodies;
         struct df_frames_ticket ticket = ask(race->rig, race->contents[body]);
         uint32_t version = version_of(race, body, false);
 
@@ -522,15 +481,38 @@ static void *fill(void *argument)
     return NULL;
 }
 
+/* Some of it for longer. */
+static void *fill_briefly(void *argument)
+{
+    struct race *race = argument;
+    uint32_t words[4 * PAGE / 4];
+
+    for (unsigned i = 0; is_on(race, i); i++) {
+        unsigned body = i * 7 % race->bodies;
+        struct df_frames_ticket ticket = ask(race->rig, race->contents[body]);
+        uint32_t version = version_of(race, body, false);
+
+        for (unsigned w = 0; w < sizeof(words) / sizeof(words[0]); w++)
+            words[w] = version;
+        if (i % 50 == 0)
+            df_framer_keep(&race->rig->framer, &ticket, 0, (const char *)words, PAGE, false);
+        else
+            df_framer_keep_briefly(&race->rig->framer, &ticket, (const char *)words, sizeof(words),
+                                   false);
+    }
+    atomic_store(&race->over, true);
+    return NULL;
+}
+
 static void *change_all(void *argument)
 {
     struct race *race = argument;
 
     for (unsigned i = 0; !atomic_load(&race->over); i++) {
-        unsigned body = i % BODIES;
+        unsigned body = i % race->bodies;
         struct df_frames_changing c =
             change(i % 3 ? DF_FRAMES_FILE : DF_FRAMES_RANGE, i % 7 ? race->contents[body] : 0,
-                   body + 1, 0, (size_t)PAGES * PAGE);
+                   body + 1, 0, (size_t)race->pages * PAGE);
 
         df_framer_begin(&race->rig->framer, &c);
         pthread_mutex_lock(&race->lock);
@@ -552,11 +534,11 @@ static void *read_all(void *argument)
     uint32_t words[PAGE / 4];
 
     for (unsigned i = 0; !atomic_load(&race->over); i++) {
-        unsigned body = i % BODIES;
+        unsigned body = i % race->bodies;
         uint32_t oldest = version_of(race, body, true);
         struct df_frame_view view;
 
-        if (!df_frame_page(race->rig->framer.frames, race->contents[body], 0, i * 11 % PAGES,
+        if (!df_frame_page(race->rig->framer.frames, race->contents[body], 0, i * 11 % race->pages,
                            &view))
             continue;
         df_sys_copy_unsure(words, view.bytes, PAGE);
@@ -572,20 +554,35 @@ static void *read_all(void *argument)
     return NULL;
 }
 
-static void nobody_reads_half_a_page_or_an_old_one(void **state)
+static void run_race(struct race *race, void *(*filler)(void *))
 {
-    struct race race = {.rig = *state, .lock = PTHREAD_MUTEX_INITIALIZER};
-    void *(*const parts[])(void *) = {fill, fill, change_all, read_all, read_all, read_all};
+    void *(*const parts[])(void *) = {filler, filler, change_all, read_all, read_all, read_all};
     pthread_t threads[6];
 
-    for (unsigned b = 0; b < BODIES; b++)
-        race.contents[b] = open_body(race.rig, b + 1, true);
+    pthread_mutex_init(&race->lock, NULL);
+    for (unsigned b = 0; b < race->bodies; b++)
+        race->contents[b] = open_body(race->rig, b + 1, true);
     for (int i = 0; i < 6; i++)
-        pthread_create(&threads[i], NULL, parts[i], &race);
+        pthread_create(&threads[i], NULL, parts[i], race);
     for (int i = 0; i < 6; i++)
         pthread_join(threads[i], NULL);
-    assert_int_equal(race.wrong, 0);
-    assert_true(race.hits > 0);
+    pthread_mutex_destroy(&race->lock);
+    assert_int_equal(race->wrong, 0);
+    assert_true(race->hits > 0);
+}
+
+static void nobody_reads_half_a_page_or_an_old_one(void **state)
+{
+    struct race race = {.rig = *state, .bodies = BODIES, .pages = PAGES};
+
+    run_race(&race, fill);
+}
+
+static void nobody_reads_what_the_ring_has_for_another(void **state)
+{
+    struct race race = {.rig = *state, .bodies = FLEETING, .pages = 4};
+
+    run_race(&race, fill_briefly);
 }
 
 /* ---- listings of which names change ---------------------------------------------------------- */
@@ -698,6 +695,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define WIDE(name) cmocka_unit_test_setup_teardown(name, set_up_wide, tear_down)
         TEST(full_pages_and_the_end_are_kept),
         TEST(contents_are_apart),
         TEST(pages_are_believed_again_while_the_file_is_as_it_was),
@@ -719,6 +717,7 @@ int main(void)
         TEST(numbers_of_closed_files_are_used_again),
         TEST(a_server_that_is_started_again_gives_no_bytes_twice),
         TEST(nobody_reads_half_a_page_or_an_old_one),
+        WIDE(nobody_reads_what_the_ring_has_for_another),
         TEST(nobody_reads_a_listing_from_before_a_change),
     };
 

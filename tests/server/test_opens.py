@@ -171,6 +171,21 @@ def test_reads_with_large_buffers_are_reads_as_well(sized):
     assert sized.only_opened(range(LEARNT, 2 * LEARNT)) > 0
 
 
+@pytest.mark.parametrize(
+    "sized", [["attr_timeout=100,entry_timeout=100,kernel_cache"]], indirect=True, ids=["kept"]
+)
+def test_what_is_read_again_is_kept_however_quickly_it_was_had(sized):
+    paths = sized.paths(range(100))  # more than is kept of what is read once
+
+    def read_them():
+        for path in paths:
+            assert read_whole(path) == b"x" * 20_000
+
+    sized.reads(read_them)
+    sized.reads(read_them)
+    assert sized.reads(read_them) < 5  # two files may be taken for one another
+
+
 def test_large_files_and_files_for_writing_bring_no_bytes(sized):
     for path in sized.paths(range(LEARNT)):
         read_whole(path)
