@@ -76,6 +76,7 @@ struct df_segment {
     _Alignas(64) _Atomic uint32_t worth; /* ticks >> 6 that a client's spin is worth (spin.h); read
                                             by each, written when it changes */
     _Atomic uint32_t far; /* 1: clients' processors share no cache with the workers' (past.h) */
+    _Atomic uint32_t woken_worth; /* the same where the client has woken a worker */
 
     _Alignas(64) _Atomic uint32_t freed; /* futex: counts slots freed while somebody waited */
     _Atomic uint32_t slot_waiters;       /* clients that wait for a slot */
@@ -202,7 +203,8 @@ struct df_slot {
     uint32_t cpu;                       /* where the client ran when it submitted (df_sys_clock) */
     _Atomic uint32_t died;              /* servers that crashed while they were at it */
     _Atomic uint32_t made;              /* bytes of the payload that are there (room.h) */
-    _Atomic uint32_t sent;              /* ticks when it was submitted, the lower half */
+    _Atomic uint32_t at; /* df_spin_moment() of the question, by the client; of the answer, by the
+                            worker if somebody sleeps for it: then perhaps | DF_SPIN_HERE */
     _Atomic uint64_t entered; /* what a server was about to enter in the ledger for it: the handle
                                  of a file, the id of a child; 0: nothing */
     struct df_message message;

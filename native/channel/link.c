@@ -236,20 +236,28 @@ static unsigned mark(struct df_link *link, _Atomic uint64_t *bits, const struct 
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
+/* Returns the moment, in ticks. Nobody is told yet: mark(). */
+static uint64_t submit(struct df_link *link, struct df_slot *slot, enum df_slot_state state)
+{
+    uint64_t now = df_sys_clock(&slot->cpu);
+
+    count(&link->trips);
+    atomic_store_explicit(&slot->at, df_spin_moment(now), memory_order_relaxed);
+    atomic_store_explicit(&slot->waiting, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->died, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->entered, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->word, df_slot_word(link->client, state), memory_order_release);
+    return now;
+}
+
 bool df_link_post(struct df_link *link, struct df_slot *slot)
 {
     uint32_t none = 0, index = (uint32_t)(slot - df_segment_slots(link->segment));
 
     if (!atomic_compare_exchange_strong(&link->posted, &none, index + 1))
         return false;
-    count(&link->trips);
     atomic_store_explicit(&link->hint, index, memory_order_relaxed);
-    atomic_store_explicit(&slot->sent, (uint32_t)df_sys_clock(&slot->cpu), memory_order_relaxed);
-    atomic_store_explicit(&slot->waiting, 0, memory_order_relaxed);
-    atomic_store_explicit(&slot->died, 0, memory_order_relaxed);
-    atomic_store_explicit(&slot->entered, 0, memory_order_relaxed);
-    atomic_store_explicit(&slot->word, df_slot_word(link->client, DF_SLOT_POSTED),
-                          memory_order_release);
+    submit(link, slot, DF_SLOT_POSTED);
     mark(link, link->segment->pending, slot);
     return true;
 }
@@ -341,25 +349,35 @@ static void fetch_next(const struct df_link *link, const struct df_slot *slot)
     df_sys_fetch_to_write(df_link_area(link, slot)->names[0]);
 }
 
+/* The answer is there. */
+static void learn(_Atomic uint32_t *worth, struct df_spin *spin, const struct df_slot *slot,
+                  bool slept)
+{
+    uint64_t end = df_sys_ticks();
+    uint32_t at = atomic_load_explicit(&slot->at, memory_order_relaxed);
+
+    if (slept) {
+        spin->torn |= at & DF_SPIN_HERE;
+        end = df_spin_ticks(at, end);
+    }
+    df_spin_learn(worth, spin, end, slept, DF_SPIN_MAX);
+}
+
 int df_link_run(struct df_link *link, struct df_slot *slot, int64_t patience)
 {
     struct df_segment *segment = link->segment;
-    uint32_t done = df_slot_word(link->client, DF_SLOT_DONE);
-    uint64_t now = df_sys_clock(&slot->cpu);
-    struct df_spin spin = df_spin_begin(&segment->worth, now);
-    uint32_t cpu = slot->cpu;
-    unsigned woken;
+    uint32_t done = df_slot_word(link->client, DF_SLOT_DONE), cpu;
+    uint64_t now = submit(link, slot, DF_SLOT_SUBMITTED);
+    _Atomic uint32_t *worth;
+    struct df_spin spin;
     bool came = false;
+    unsigned woken;
     int ret = 0;
 
-    count(&link->trips);
-    atomic_store_explicit(&slot->sent, (uint32_t)now, memory_order_relaxed);
-    atomic_store_explicit(&slot->waiting, 0, memory_order_relaxed);
-    atomic_store_explicit(&slot->died, 0, memory_order_relaxed);
-    atomic_store_explicit(&slot->entered, 0, memory_order_relaxed);
-    atomic_store_explicit(&slot->word, df_slot_word(link->client, DF_SLOT_SUBMITTED),
-                          memory_order_release);
+    cpu = slot->cpu;
     woken = mark(link, segment->pending, slot);
+    worth = woken == DF_WORKER_COUNT ? &segment->worth : &segment->woken_worth;
+    spin = df_spin_begin(worth, now);
     if (may_spin(segment, cpu))
         while (!(came = is_done(slot, done)) && df_spin_on(&spin))
             ;
@@ -370,6 +388,6 @@ int df_link_run(struct df_link *link, struct df_slot *slot, int64_t patience)
         ret = sleep_on(link, slot, done, woken, patience);
     }
     if (ret == 0 && segment->cpus > 1)
-        df_spin_learn(&segment->worth, &spin, !came, DF_SPIN_MAX);
+        learn(worth, &spin, slot, !came);
     return ret;
 }

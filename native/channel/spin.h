@@ -6,6 +6,10 @@
  * that both sleep find back to spinning by themselves. (Judged by its own success a spin that has
  * become too short for the other side's sleep would stay so for ever.) A wait that was long says
  * that the other side has nothing for us, or no processor.
+ *
+ * A wait ends when the other side does its part, which it writes down (df_slot.at): until who
+ * sleeps has been woken may take longer than any spin. And where the other side ran on the
+ * processor of who waited, it could only do so because that slept.
  */
 #ifndef DF_CHANNEL_SPIN_H
 #define DF_CHANNEL_SPIN_H
@@ -26,6 +30,9 @@
  * is spun politely: df_spin_is_long(). */
 #define DF_SPIN_MAX_QUESTION 8192
 
+/* In a moment: the other side ran on the processor where who waits did. */
+#define DF_SPIN_HERE 1U
+
 /* Ticks between two looks, from which on we have not been running: somebody wants the processor. */
 #define DF_SPIN_TORN 32768
 
@@ -35,6 +42,21 @@ struct df_spin {
     uint64_t limit; /* ticks after begin */
     bool torn;      /* we were not running all the time */
 };
+
+/* A moment that another processor understands: ticks, their lower half. */
+static inline uint32_t df_spin_moment(uint64_t ticks)
+{
+    return (uint32_t)ticks & ~DF_SPIN_HERE;
+}
+
+/* The ticks of a moment that was not long before `now` (half a second at 4 GHz; later ones are now:
+ * clocks of two processors may differ by a little). */
+static inline uint64_t df_spin_ticks(uint32_t moment, uint64_t now)
+{
+    int32_t ago = (int32_t)(df_spin_moment(now) - (moment & ~DF_SPIN_HERE));
+
+    return ago > 0 ? now - (uint64_t)ago : now;
+}
 
 static inline struct df_spin df_spin_begin(const _Atomic uint32_t *worth, uint64_t now)
 {
@@ -61,14 +83,15 @@ static inline bool df_spin_is_long(const struct df_spin *spin)
     return spin->last - spin->begin > (uint64_t)DF_SPIN_MAX << 6;
 }
 
-/* The wait is over. `longest`: a spin that is worth its while, DF_SPIN_MAX or that of a question.
- * Lost updates do no harm; in the steady state there are none. */
-static inline void df_spin_learn(_Atomic uint32_t *worth, const struct df_spin *spin, bool slept,
-                                 uint32_t longest)
+/* The wait is over. `end`: ticks at which the other side did its part. `longest`: a spin that is
+ * worth its while, DF_SPIN_MAX or that of a question. Lost updates do no harm; in the steady state
+ * there are none. */
+static inline void df_spin_learn(_Atomic uint32_t *worth, const struct df_spin *spin, uint64_t end,
+                                 bool slept, uint32_t longest)
 {
     uint32_t before = atomic_load_explicit(worth, memory_order_relaxed), after;
 
-    if (spin->torn || df_sys_ticks() - spin->begin > (uint64_t)longest << 6)
+    if (spin->torn || (int64_t)(end - spin->begin) > (int64_t)longest << 6)
         after = before / 2;
     else
         after = slept ? before + before / 4 : before * 2;

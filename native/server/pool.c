@@ -94,12 +94,27 @@ static struct df_slot *take(struct df_pool *pool)
     return NULL;
 }
 
+/* Beside the answer, for who sleeps (spin.h). A client that begins to sleep only now finds the
+ * moment of its question: a short wait, which it was. */
+static void write_moment(struct df_slot *slot)
+{
+    uint32_t cpu, at;
+
+    if (atomic_load_explicit(&slot->waiting, memory_order_relaxed) == 0)
+        return;
+    at = df_spin_moment(df_sys_clock(&cpu));
+    if (cpu == slot->cpu && cpu != UINT32_MAX)
+        at |= DF_SPIN_HERE;
+    atomic_store_explicit(&slot->at, at, memory_order_relaxed);
+}
+
 /* The reply is complete. Nobody waits for it any more: then the slot is free again. */
 static void give_back(struct df_pool *pool, struct df_slot *slot)
 {
     uint32_t word = atomic_load_explicit(&slot->word, memory_order_relaxed);
     uint32_t done = df_slot_word(df_slot_client(word), DF_SLOT_DONE);
 
+    write_moment(slot);
     if (df_slot_state(word) != DF_SLOT_RUNNING ||
         !atomic_compare_exchange_strong(&slot->word, &word, done)) {
         if (pool->unheard)
@@ -143,7 +158,7 @@ static void foresee_all(struct df_pool *pool, bool expected)
         if (slot && measures)
             df_distance_learn(&pool->distance, pool->segment,
                               (uint32_t)now -
-                                  atomic_load_explicit(&slot->sent, memory_order_relaxed));
+                                  atomic_load_explicit(&slot->at, memory_order_relaxed));
     }
 }
 
@@ -203,17 +218,50 @@ static bool should_move(const struct df_segment *segment, uint32_t cpu, uint32_t
            atomic_load_explicit(&segment->spinning, memory_order_relaxed) == 0;
 }
 
+/* Ticks at which the first question that nobody has taken was asked; `now`: there is none. */
+static uint64_t asked_at(const struct df_segment *segment, uint64_t now)
+{
+    for (unsigned i = 0; i < DF_SLOT_COUNT / 64; i++) {
+        uint64_t bits = atomic_load_explicit(&segment->pending[i], memory_order_relaxed);
+
+        if (bits != 0) {
+            unsigned index = i * 64 + (unsigned)__builtin_ctzll(bits);
+            const struct df_slot *slot = &df_segment_slots(segment)[index];
+
+            return df_spin_ticks(atomic_load_explicit(&slot->at, memory_order_relaxed), now);
+        }
+    }
+    return now;
+}
+
+/* Who is woken for a question runs soon, or somebody else does. Returns when it was asked, in
+ * ticks. */
+static uint64_t wake_up(struct df_pool *pool)
+{
+    uint64_t now = df_sys_ticks(), asked = asked_at(pool->segment, now);
+
+    if (now - asked > (uint64_t)DF_SPIN_MAX_QUESTION << 6)
+        df_aside_notice(&pool->aside, true);
+    return asked;
+}
+
 static bool await(struct df_pool *pool, uint32_t index, uint32_t client_cpu)
 {
     uint32_t cpu;
     uint64_t now = df_sys_clock(&cpu);
     bool moved = should_move(pool->segment, cpu, client_cpu) && df_aside_step(&pool->aside, cpu);
     struct df_spin s = df_spin_begin(&pool->worth, moved ? df_sys_clock(&cpu) : now);
-    bool found = spin(pool, &s, cpu, client_cpu), stay = found || sleep_on(pool, index);
+    bool found = spin(pool, &s, cpu, client_cpu), stay = true;
 
+    df_aside_notice(&pool->aside, s.torn);
+    if (!found) {
+        df_aside_return(&pool->aside, cpu, client_cpu);
+        stay = sleep_on(pool, index);
+    }
     if (moved)
         df_aside_learn(&pool->aside, found && !s.torn);
-    df_spin_learn(&pool->worth, &s, !found, DF_SPIN_MAX_QUESTION);
+    df_spin_learn(&pool->worth, &s, found ? df_sys_ticks() : wake_up(pool), !found,
+                  DF_SPIN_MAX_QUESTION);
     return stay;
 }
 

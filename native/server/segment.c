@@ -254,6 +254,7 @@ int df_segment_create(struct df_own_segment *own, size_t cache_size, size_t fram
             atomic_init(&df_segment_slots(own->segment)[i].made, DF_ROOM_FIRST);
         own->segment->cpus = count_cpus();
         atomic_init(&own->segment->worth, DF_SPIN_START);
+        atomic_init(&own->segment->woken_worth, DF_SPIN_START);
         own->segment->server_pid = getpid();
         atomic_store(&own->segment->starts, 1);
         error = begin_life(own);

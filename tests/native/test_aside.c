@@ -100,6 +100,55 @@ static void what_does_not_pay_is_done_less_and_less(void **state)
     assert_in_range(waits_until_it_moves(&aside), 1, 10);
 }
 
+/* As it_goes_elsewhere(). */
+static void it_goes_to_its_client_where_processors_are_wanted(void **state)
+{
+    struct df_aside aside = {0};
+    cpu_set_t all, after;
+    bool there = false;
+
+    (void)state;
+    df_aside_notice(&aside, true);
+    for (int i = 0; i < 100 && !there; i++) {
+        uint32_t cpu = stand_on_the_first(&all);
+
+        assert_true(df_aside_step(&(struct df_aside){0}, cpu));
+        assert_true(df_aside_return(&aside, UINT32_MAX, cpu));
+        there = sched_getcpu() == (int)cpu;
+    }
+    assert_true(there);
+    assert_int_equal(sched_getaffinity(0, sizeof(after), &after), 0);
+    assert_true(CPU_EQUAL(&all, &after));
+}
+
+static void it_stays_where_nobody_else_wants_to_run(void **state)
+{
+    struct df_aside aside = {0};
+    cpu_set_t all;
+    uint32_t cpu = stand_on_the_first(&all), waits = 0;
+
+    (void)state;
+    assert_false(df_aside_return(&aside, UINT32_MAX, cpu));
+    df_aside_notice(&aside, true);
+    for (; waits < 10000 && df_aside_return(&aside, UINT32_MAX, cpu); waits++)
+        df_aside_notice(&aside, false);
+    assert_in_range(waits, 1, 9999);
+}
+
+static void it_goes_where_there_is_a_processor_and_it_is_not(void **state)
+{
+    struct df_aside aside = {0};
+    cpu_set_t all;
+    uint32_t cpu = stand_on_the_first(&all);
+
+    (void)state;
+    df_aside_notice(&aside, true);
+    assert_false(df_aside_return(&aside, cpu, cpu));
+    assert_false(df_aside_return(&aside, cpu, UINT32_MAX));
+    if (!CPU_ISSET(CPU_SETSIZE - 1, &all))
+        assert_false(df_aside_return(&aside, cpu, CPU_SETSIZE - 1));
+}
+
 static void it_never_gives_up_for_good(void **state)
 {
     struct df_aside aside = {0};
@@ -118,6 +167,9 @@ int main(void)
         cmocka_unit_test(it_stays_where_there_is_no_other),
         cmocka_unit_test(what_does_not_pay_is_done_less_and_less),
         cmocka_unit_test(it_never_gives_up_for_good),
+        cmocka_unit_test(it_goes_to_its_client_where_processors_are_wanted),
+        cmocka_unit_test(it_stays_where_nobody_else_wants_to_run),
+        cmocka_unit_test(it_goes_where_there_is_a_processor_and_it_is_not),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -384,6 +384,35 @@ static void threads_never_get_each_others_answers(void **state)
     assert_int_equal(busy_slots(rig), 0);
 }
 
+static bool anybody_sleeps(struct rig *rig)
+{
+    for (unsigned i = 0; i < DF_SLOT_COUNT; i++)
+        if (atomic_load(&df_segment_slots(rig->own.segment)[i].waiting) != 0)
+            return true;
+    return false;
+}
+
+/* The slot has the moment of the answer, not of the question any more. */
+static void who_sleeps_is_told_when_the_answer_came(void **state)
+{
+    struct rig *rig = *state;
+    struct df_slot *slots = df_segment_slots(rig->own.segment);
+    pthread_t thread;
+    uint64_t opened;
+    bool later = false;
+
+    pthread_create(&thread, NULL, ask_and_wait, rig);
+    while (!anybody_sleeps(rig))
+        sched_yield();
+    opened = df_sys_ticks();
+    atomic_store(&rig->gate, 1);
+    df_sys_wake(&rig->gate, INT_MAX);
+    pthread_join(thread, NULL);
+    for (unsigned i = 0; i < DF_SLOT_COUNT; i++)
+        later |= slots[i].at != 0 && df_spin_ticks(slots[i].at, df_sys_ticks()) + 128 >= opened;
+    assert_true(later);
+}
+
 /* ---- spinning -------------------------------------------------------------------------------- */
 
 /* What a spin is worth after `times` waits of that many ticks. */
@@ -395,7 +424,7 @@ static uint32_t worth_after(uint32_t worth, int times, uint64_t ticks, bool slep
     for (int i = 0; i < times; i++) {
         struct df_spin spin = {.begin = df_sys_ticks() - ticks, .torn = torn};
 
-        df_spin_learn(&now, &spin, slept, longest);
+        df_spin_learn(&now, &spin, df_sys_ticks(), slept, longest);
     }
     return now;
 }
@@ -428,6 +457,35 @@ static void a_question_is_awaited_for_longer(void **state)
     assert_int_equal(
         worth_after(DF_SPIN_MAX_QUESTION, 10, work * 4, true, false, DF_SPIN_MAX_QUESTION),
         DF_SPIN_MIN);
+}
+
+/* Not by when who slept was running again. */
+static void a_wait_is_judged_by_what_the_other_side_did(void **state)
+{
+    uint64_t begin = UINT64_C(1) << 50, late = (uint64_t)DF_SPIN_MAX << 8;
+    struct df_spin spin = {.begin = begin};
+    _Atomic uint32_t worth = DF_SPIN_START;
+
+    (void)state;
+    df_spin_learn(&worth, &spin, df_spin_ticks(df_spin_moment(begin + 6400), begin + late), true,
+                  DF_SPIN_MAX);
+    assert_in_range(worth, DF_SPIN_START + 1, DF_SPIN_MAX);
+    worth = DF_SPIN_START;
+    df_spin_learn(&worth, &spin, df_spin_ticks(df_spin_moment(begin + late), begin + late), true,
+                  DF_SPIN_MAX);
+    assert_int_equal(worth, DF_SPIN_START / 2);
+}
+
+static void a_moment_is_understood_when_it_has_wrapped_around(void **state)
+{
+    uint64_t wrap = UINT64_C(1) << 32, ago;
+
+    (void)state;
+    for (uint64_t now = 3 * wrap - 512; now < 3 * wrap + 512; now += 128) {
+        ago = now - df_spin_ticks(df_spin_moment(now - 100000) | DF_SPIN_HERE, now);
+        assert_in_range(ago, 100000 - 128, 100000 + 128);
+        assert_int_equal(df_spin_ticks(df_spin_moment(now + 1000), now), now); /* another clock's */
+    }
 }
 
 static void a_spin_is_long_behind_that_of_an_answer(void **state)
@@ -619,9 +677,12 @@ int main(void)
         TEST(blocked_ops_block_nobody_else),
         TEST(a_call_waits_for_a_slot),
         TEST(threads_never_get_each_others_answers),
+        TEST(who_sleeps_is_told_when_the_answer_came),
         TEST(short_waits_make_spins_long_though_they_were_slept_through),
         TEST(long_waits_and_lost_processors_make_spins_short),
         TEST(a_question_is_awaited_for_longer),
+        TEST(a_wait_is_judged_by_what_the_other_side_did),
+        TEST(a_moment_is_understood_when_it_has_wrapped_around),
         TEST(a_spin_is_long_behind_that_of_an_answer),
         TEST(a_call_gives_up_when_its_patience_ends),
         TEST(a_close_that_found_no_slot_goes_with_the_next_call),
