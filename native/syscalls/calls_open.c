@@ -7,6 +7,7 @@
 
 #include "core/calls.h"
 #include "core/fd.h"
+#include "core/route.h"
 #include "syscalls/mounts.h"
 #include "syscalls/node.h"
 #include "syscalls/number.h"
