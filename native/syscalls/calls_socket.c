@@ -1,9 +1,8 @@
 /*
- * calls_socket.c - sockets: names of unix sockets in mounts, and descriptors sent along.
+ * calls_socket.c - sockets: names of unix sockets in mounts.
  *
  * A socket bound to a path in a mount is a node of type socket there, and a real socket in the
- * shadow directory (node.h). A descriptor of ours that is sent is its placeholder; who receives one
- * finds by it the open file (dfi_fd_adopt()).
+ * shadow directory (node.h).
  */
 #include <fcntl.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include "core/calls.h"
 #include "core/route.h"
 #include "core/table.h"
+#include "syscalls/calls_socket.h"
 #include "syscalls/cwd.h"
 #include "syscalls/node.h"
 #include "syscalls/table.h"
@@ -44,19 +44,31 @@ static int path_of(struct dfi_files *files, const struct address *a, char path[P
     return dfi_cwd_join(files, path, path) < 0 ? -ENOENT : 0;
 }
 
-static long call_kernel(struct dfi_frame *frame, int at, const struct stat *st)
+/* The real socket of the node. */
+static int shadow_address(const struct dfi_files *files, const struct stat *st,
+                          struct sockaddr_un *real, socklen_t *len)
 {
-    struct sockaddr_un real = {.sun_family = AF_UNIX};
     char name[DFI_SHADOW_NAME_MAX];
+
+    dfi_node_name(files, st, name);
+    if (strlen(name) >= sizeof(real->sun_path))
+        return -ENAMETOOLONG;
+    memset(real, 0, sizeof(*real));
+    real->sun_family = AF_UNIX;
+    strcpy(real->sun_path, name);
+    *len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name) + 1);
+    return 0;
+}
+
+/* The program's call with another address in args[at]. */
+static long call_kernel(struct dfi_frame *frame, int at, const struct sockaddr_un *real,
+                        socklen_t len)
+{
     unsigned long args[6];
 
-    dfi_node_name(dfi_process()->files, st, name);
-    if (strlen(name) >= sizeof(real.sun_path))
-        return -ENAMETOOLONG;
-    strcpy(real.sun_path, name);
     memcpy(args, frame->args, sizeof(args));
-    args[at] = (unsigned long)&real;
-    args[at + 1] = offsetof(struct sockaddr_un, sun_path) + strlen(name) + 1;
+    args[at] = (unsigned long)real;
+    args[at + 1] = len;
     return dfi_kernel_wait6(frame->nr, args[0], args[1], args[2], args[3], args[4], args[5]);
 }
 
@@ -87,23 +99,26 @@ static long bind_there(struct dfi_frame *frame, struct dfi_files *files, const s
                        const char *path)
 {
     mode_t mode = S_IFSOCK | (0777 & ~files->caller.umask);
-    char name[DFI_SHADOW_NAME_MAX];
+    struct sockaddr_un real;
     struct stat st;
+    socklen_t len;
     long ret = df_call_mknodat(AT_FDCWD, path, mode, 0);
 
     if (ret < 0)
         return ret == -EEXIST ? -EADDRINUSE : ret;
     ret = df_call_fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW);
     if (ret == 0) {
-        dfi_node_name(files, &st, name);
-        dfi_kernel(__NR_unlink, name);
-        ret = call_kernel(frame, 1, &st);
+        ret = shadow_address(files, &st, &real, &len);
+    }
+    if (ret == 0) {
+        dfi_kernel(__NR_unlink, real.sun_path);
+        ret = call_kernel(frame, 1, &real, len);
     }
     if (ret < 0) {
         df_call_unlinkat(AT_FDCWD, path, 0);
         return ret;
     }
-    dfi_kernel(__NR_chmod, name, 0777); /* who may connect the node's mode says */
+    dfi_kernel(__NR_chmod, real.sun_path, 0777); /* who may connect the node's mode says */
     keep_name(files, &st, a->un.sun_path);
     return 0;
 }
@@ -127,31 +142,47 @@ long dfi_do_bind(struct dfi_frame *frame)
     return ret == DF_NOT_OURS ? DFI_PASS : ret;
 }
 
-/* connect(2) and its like, with the address in args[at]. */
-static long to_address(struct dfi_frame *frame, int at)
+/* Where the kernel has the socket that is bound to a path of a mount. 0, DF_NOT_OURS or -errno. */
+static ssize_t find_socket(struct dfi_files *files, const struct address *a,
+                           struct sockaddr_un *real, socklen_t *len)
 {
-    struct dfi_files *files = dfi_process()->files;
     struct dfi_record record;
     char path[PATH_MAX];
-    struct address a;
     struct stat st;
-    long ret;
+    ssize_t ret;
 
-    if (!df_table_any() || !take_address(frame->args[at], frame->args[at + 1], &a) ||
-        !is_unix(frame->args[0]))
-        return DFI_PASS;
     dfi_record_begin(&record);
-    ret = path_of(files, &a, path);
+    ret = path_of(files, a, path);
     if (ret == 0)
         ret = df_call_fstatat(AT_FDCWD, path, &st, 0);
     if (ret == 0)
         ret = df_call_faccessat(AT_FDCWD, path, W_OK, AT_EACCESS);
     if (ret == 0)
-        ret = S_ISSOCK(st.st_mode) ? call_kernel(frame, at, &st) : -ECONNREFUSED;
+        ret = S_ISSOCK(st.st_mode) ? shadow_address(files, &st, real, len) : -ECONNREFUSED;
     dfi_record_end(&record);
-    return ret == DF_NOT_OURS                       ? DFI_PASS
-           : ret == -ENOENT && S_ISSOCK(st.st_mode) ? -ECONNREFUSED
-                                                    : ret;
+    return ret;
+}
+
+ssize_t dfi_socket_find(unsigned long fd, unsigned long address, unsigned long size,
+                        struct sockaddr_un *real, socklen_t *len)
+{
+    struct address a;
+
+    if (!df_table_any() || !take_address(address, size, &a) || !is_unix(fd))
+        return DF_NOT_OURS;
+    return find_socket(dfi_process()->files, &a, real, len);
+}
+
+/* connect(2) and its like, with the address in args[at]. */
+static long to_address(struct dfi_frame *frame, int at)
+{
+    struct sockaddr_un real;
+    socklen_t len;
+    long ret = dfi_socket_find(frame->args[0], frame->args[at], frame->args[at + 1], &real, &len);
+
+    if (ret == 0 && (ret = call_kernel(frame, at, &real, len)) == -ENOENT)
+        ret = -ECONNREFUSED; /* nobody has bound the node */
+    return ret == DF_NOT_OURS ? DFI_PASS : ret;
 }
 
 long dfi_do_connect(struct dfi_frame *frame)
@@ -164,128 +195,66 @@ long dfi_do_sendto(struct dfi_frame *frame)
     return frame->args[4] ? to_address(frame, 4) : DFI_PASS;
 }
 
-/* ---- addresses shown ---------------------------------------------------------------------------
- */
+/* ---- names shown ----------------------------------------------------------------------------- */
 
-/* The name that was bound, in the place of the shadow's. */
-static long show_address(struct dfi_frame *frame)
+bool dfi_socket_show(struct sockaddr_un *un, socklen_t *len)
 {
     struct dfi_files *files = dfi_process()->files;
+    char name[sizeof(un->sun_path)];
+    long size;
+
+    if (*len <= offsetof(struct sockaddr_un, sun_path) || *len >= sizeof(*un) ||
+        un->sun_family != AF_UNIX || strncmp(un->sun_path, files->shadow, files->shadow_len) != 0 ||
+        strncmp(un->sun_path + files->shadow_len, "/s/", 3) != 0)
+        return false;
+    un->sun_path[files->shadow_len + 1] = 'p';
+    size = dfi_kernel(__NR_readlink, un->sun_path, name, sizeof(name) - 1);
+    un->sun_path[files->shadow_len + 1] = 's';
+    if (size < 0)
+        return false;
+    memset(un->sun_path, 0, sizeof(un->sun_path));
+    memcpy(un->sun_path, name, (size_t)size);
+    *len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)size + 1);
+    return true;
+}
+
+/* The program's call, which puts an address into args[at] and its length behind: into ours first,
+ * where it has room, and the name that was bound in the place of the shadow's. */
+static long from_address(struct dfi_frame *frame, int at)
+{
     struct sockaddr_un un;
     socklen_t room, len = sizeof(un);
-    char name[sizeof(un.sun_path) + 1];
-    long ret, size;
+    unsigned long args[6];
+    long ret;
 
-    if (!df_table_any())
-        return DFI_PASS;
-    if (dfi_copy_from(&room, (const void *)frame->args[2], sizeof(room)) < 0)
+    if (!df_table_any() || !frame->args[at] ||
+        dfi_copy_from(&room, (const void *)frame->args[at + 1], sizeof(room)) < 0 ||
+        (int)room < 0 || !is_unix(frame->args[0]))
         return DFI_PASS;
     memset(&un, 0, sizeof(un));
-    ret = dfi_kernel(frame->nr, frame->args[0], &un, &len);
-    if (ret < 0 || un.sun_family != AF_UNIX || len > sizeof(un) ||
-        strncmp(un.sun_path, files->shadow, files->shadow_len) != 0 ||
-        strncmp(un.sun_path + files->shadow_len, "/s/", 3) != 0)
-        return DFI_PASS;
-    un.sun_path[files->shadow_len + 1] = 'p';
-    size = dfi_kernel(__NR_readlink, un.sun_path, name, sizeof(un.sun_path) - 1);
-    if (size < 0)
-        return DFI_PASS;
-    name[size] = '\0';
-    strcpy(un.sun_path, name);
-    len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)size + 1);
-    if (dfi_copy_to((void *)frame->args[1], &un, room < len ? room : len) < 0)
+    memcpy(args, frame->args, sizeof(args));
+    args[at] = (unsigned long)&un;
+    args[at + 1] = (unsigned long)&len;
+    ret = dfi_kernel_wait6(frame->nr, args[0], args[1], args[2], args[3], args[4], args[5]);
+    if (ret < 0)
+        return ret;
+    dfi_socket_show(&un, &len);
+    if (dfi_copy_to((void *)frame->args[at], &un, room < len ? room : len) < 0)
         return -EFAULT;
-    return dfi_copy_to((void *)frame->args[2], &len, sizeof(len));
+    return dfi_copy_to((void *)frame->args[at + 1], &len, sizeof(len)) < 0 ? -EFAULT : ret;
 }
 
 long dfi_do_getsockname(struct dfi_frame *frame)
 {
-    return show_address(frame);
+    return from_address(frame, 1);
 }
 
 long dfi_do_getpeername(struct dfi_frame *frame)
 {
-    return show_address(frame);
+    return from_address(frame, 1);
 }
 
-/* ---- descriptors that arrive -------------------------------------------------------------------
- */
-
-#define CONTROL_MAX                                                                                \
-    4096 /* bytes of control messages that are looked at: 253 descriptors and more */
-
-static void adopt_all(struct dfi_files *files, const struct msghdr *message, char *control)
+long dfi_do_recvfrom(struct dfi_frame *frame)
 {
-    size_t size = message->msg_controllen < CONTROL_MAX ? message->msg_controllen : CONTROL_MAX;
-    struct msghdr copy = {.msg_control = control, .msg_controllen = size};
-
-    if (size == 0 || dfi_copy_from(control, message->msg_control, size) < 0)
-        return;
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(&copy); c && c->cmsg_len >= sizeof(*c);
-         c = (struct cmsghdr *)((char *)c + CMSG_ALIGN(c->cmsg_len))) {
-        const int *fds = (const int *)CMSG_DATA(c);
-
-        if ((char *)c + c->cmsg_len > control + size)
-            return;
-        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-            for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++)
-                dfi_fd_adopt(files, fds[i]);
-        if ((char *)c + CMSG_ALIGN(c->cmsg_len) + sizeof(*c) > control + size)
-            return;
-    }
-}
-
-long dfi_do_recvmsg(struct dfi_frame *frame)
-{
-    char control[CONTROL_MAX] __attribute__((aligned(8)));
-    struct msghdr message;
-    long ret;
-
-    if (!df_table_any() ||
-        dfi_copy_from(&message, (const void *)frame->args[1], sizeof(message)) < 0 ||
-        !message.msg_control || message.msg_controllen == 0)
-        return DFI_PASS;
-    ret = dfi_kernel_wait(__NR_recvmsg, frame->args[0], frame->args[1], frame->args[2]);
-    if (ret >= 0 && dfi_copy_from(&message, (const void *)frame->args[1], sizeof(message)) == 0)
-        adopt_all(dfi_process()->files, &message, control);
-    return ret;
-}
-
-/* Of the message that is sent; the file is not to go before the receiver has it. */
-static void hold_all(struct dfi_files *files, const struct msghdr *message, char *control)
-{
-    size_t size = message->msg_controllen < CONTROL_MAX ? message->msg_controllen : CONTROL_MAX;
-    struct cmsghdr *c = (struct cmsghdr *)control;
-
-    if (size < sizeof(*c) || dfi_copy_from(control, message->msg_control, size) < 0)
-        return;
-    while ((char *)c + sizeof(*c) <= control + size && c->cmsg_len >= sizeof(*c) &&
-           (char *)c + c->cmsg_len <= control + size) {
-        const int *fds = (const int *)CMSG_DATA(c);
-
-        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-            for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++) {
-                uint64_t handle = dfi_file_of(files, fds[i]);
-
-                if (handle) {
-                    dfi_fd_hold(files, handle);
-                    files->sent = true;
-                }
-            }
-        c = (struct cmsghdr *)((char *)c + CMSG_ALIGN(c->cmsg_len));
-    }
-}
-
-/* A file that was sent stays this process's until it ends, and a little longer (files.c): nobody
- * says when it has arrived. */
-long dfi_do_sendmsg(struct dfi_frame *frame)
-{
-    char control[CONTROL_MAX] __attribute__((aligned(8)));
-    struct msghdr message;
-
-    if (df_table_any() &&
-        dfi_copy_from(&message, (const void *)frame->args[1], sizeof(message)) == 0 &&
-        message.msg_control && message.msg_controllen > 0)
-        hold_all(dfi_process()->files, &message, control);
-    return DFI_PASS;
+    return from_address(frame, 4);
 }

@@ -125,6 +125,13 @@ MOUNT_SCRIPTS = {
         'print(d.recv(9), s.getsockname(), c.getpeername(), os.listdir("."))\nos.unlink("s")\n'
         'try: socket.socket(socket.AF_UNIX).connect("s")\nexcept OSError as e: print(e)\''
     ),
+    "unix datagrams": (
+        "python3 -S -c '\nimport os, socket\na, b = (socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in (0, 1))\n"
+        'a.bind("a"); b.bind("b")\nb.sendmsg([b"one"], [], 0, "a"); print(a.recvfrom(9))\n'
+        'b.sendto(b"two", "a"); print(a.recvmsg(9)); a.sendto(b"back", "b"); print(b.recv(9))\n'
+        'open("f", "w"); os.unlink("b")\nfor to in "none", "f", "/dev/null", "b":\n'
+        ' try: a.sendmsg([b"x"], [], 0, to)\n except OSError as e: print(e)\n\''
+    ),
     "unix address of another socket": (
         "touch f; python3 -S -c '\nimport ctypes, os, socket\nlibc = ctypes.CDLL(None, use_errno=True)\n"
         'fds = socket.socket().detach(), os.open("f", 0), 99, socket.socket(socket.AF_UNIX).detach()\n'

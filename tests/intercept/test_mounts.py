@@ -152,6 +152,13 @@ def test_mapped_memory_is_what_it_is_elsewhere(plain, mounted, compiled, size):
     assert mounted(program, size).seen() == wanted.seen()
 
 
+def test_several_messages_in_one_call(plain, mounted, compiled):
+    program = compiled("messages")
+    wanted = plain(program)
+    assert wanted.seen()[::2] == (0, b"")
+    assert mounted(program).seen() == wanted.seen()
+
+
 def test_events_of_files_in_a_mount_are_refused_so_that_programs_poll(mounted):
     """inotify(7) with ENOSPC: tail -f looks again and again, inotifywait says what is missing."""
     script = (

@@ -1,0 +1,183 @@
+/*
+ * calls_message.c - messages over sockets: descriptors sent along, and the addresses in them.
+ *
+ * A descriptor of ours that is sent is its placeholder; who receives one finds by it the open file
+ * (dfi_fd_adopt()). Of a file that is sent nobody says when it has arrived: it stays this process's
+ * until that ends, and a little longer (files.c).
+ */
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "core/route.h"
+#include "core/table.h"
+#include "syscalls/calls_socket.h"
+#include "syscalls/files.h"
+#include "syscalls/table.h"
+
+#define CONTROL_MAX                                                                                \
+    4096 /* bytes of control messages that are looked at: 253 descriptors and more */
+#define MESSAGES_MAX 1024 /* of one call: UIO_MAXIOV */
+
+/* ---- receiving ------------------------------------------------------------------------------- */
+
+static void adopt_all(struct dfi_files *files, const struct msghdr *message, char *control)
+{
+    size_t size = message->msg_controllen < CONTROL_MAX ? message->msg_controllen : CONTROL_MAX;
+    struct msghdr copy = {.msg_control = control, .msg_controllen = size};
+
+    if (size == 0 || dfi_copy_from(control, message->msg_control, size) < 0)
+        return;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(&copy); c && c->cmsg_len >= sizeof(*c);
+         c = (struct cmsghdr *)((char *)c + CMSG_ALIGN(c->cmsg_len))) {
+        const int *fds = (const int *)CMSG_DATA(c);
+
+        if ((char *)c + c->cmsg_len > control + size)
+            return;
+        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+            for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++)
+                dfi_fd_adopt(files, fds[i]);
+        if ((char *)c + CMSG_ALIGN(c->cmsg_len) + sizeof(*c) > control + size)
+            return;
+    }
+}
+
+/* Of the message that was received: who sent it, by the name the program knows. `at`: where the
+ * program has the message. */
+static void show_sender(const struct msghdr *message, struct msghdr *at)
+{
+    socklen_t len = message->msg_namelen;
+    struct sockaddr_un un;
+
+    memset(&un, 0, sizeof(un));
+    if (!message->msg_name || len > sizeof(un) || dfi_copy_from(&un, message->msg_name, len) < 0 ||
+        !dfi_socket_show(&un, &len))
+        return;
+    if (dfi_copy_to(message->msg_name, &un,
+                    len < message->msg_namelen ? len : message->msg_namelen) == 0)
+        dfi_copy_to(&at->msg_namelen, &len, sizeof(len));
+}
+
+static void take_in(struct msghdr *at)
+{
+    char control[CONTROL_MAX] __attribute__((aligned(8)));
+    struct msghdr message;
+
+    if (dfi_copy_from(&message, at, sizeof(message)) < 0)
+        return;
+    if (message.msg_control && message.msg_controllen > 0)
+        adopt_all(dfi_process()->files, &message, control);
+    show_sender(&message, at);
+}
+
+long dfi_do_recvmsg(struct dfi_frame *frame)
+{
+    struct msghdr *at = (struct msghdr *)frame->args[1], message;
+    long ret;
+
+    if (!df_table_any() || dfi_copy_from(&message, at, sizeof(message)) < 0 ||
+        ((!message.msg_control || message.msg_controllen == 0) && !message.msg_name))
+        return DFI_PASS;
+    ret = dfi_kernel_wait(__NR_recvmsg, frame->args[0], frame->args[1], frame->args[2]);
+    if (ret >= 0)
+        take_in(at);
+    return ret;
+}
+
+long dfi_do_recvmmsg(struct dfi_frame *frame)
+{
+    struct mmsghdr *at = (struct mmsghdr *)frame->args[1];
+    long ret;
+
+    if (!df_table_any())
+        return DFI_PASS;
+    ret = dfi_kernel_wait(__NR_recvmmsg, frame->args[0], frame->args[1], frame->args[2],
+                          frame->args[3], frame->args[4]);
+    for (long i = 0; i < ret; i++)
+        take_in(&at[i].msg_hdr);
+    return ret;
+}
+
+/* ---- sending --------------------------------------------------------------------------------- */
+
+/* Of the message that is sent; the file is not to go before the receiver has it. */
+static void hold_all(struct dfi_files *files, const struct msghdr *message, char *control)
+{
+    size_t size = message->msg_controllen < CONTROL_MAX ? message->msg_controllen : CONTROL_MAX;
+    struct cmsghdr *c = (struct cmsghdr *)control;
+
+    if (size < sizeof(*c) || dfi_copy_from(control, message->msg_control, size) < 0)
+        return;
+    while ((char *)c + sizeof(*c) <= control + size && c->cmsg_len >= sizeof(*c) &&
+           (char *)c + c->cmsg_len <= control + size) {
+        const int *fds = (const int *)CMSG_DATA(c);
+
+        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+            for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++) {
+                uint64_t handle = dfi_file_of(files, fds[i]);
+
+                if (handle) {
+                    dfi_fd_hold(files, handle);
+                    files->sent = true;
+                }
+            }
+        c = (struct cmsghdr *)((char *)c + CMSG_ALIGN(c->cmsg_len));
+    }
+}
+
+/* One message. DFI_PASS: as it stands. */
+static long send_one(unsigned long fd, const struct msghdr *at, unsigned long flags)
+{
+    char control[CONTROL_MAX] __attribute__((aligned(8)));
+    struct sockaddr_un real;
+    struct msghdr message;
+    socklen_t len;
+    long ret;
+
+    if (dfi_copy_from(&message, at, sizeof(message)) < 0)
+        return DFI_PASS;
+    if (message.msg_control && message.msg_controllen > 0)
+        hold_all(dfi_process()->files, &message, control);
+    if (!message.msg_name)
+        return DFI_PASS;
+    ret = dfi_socket_find(fd, (unsigned long)message.msg_name, message.msg_namelen, &real, &len);
+    if (ret != 0)
+        return ret == DF_NOT_OURS ? DFI_PASS : ret;
+    message.msg_name = &real;
+    message.msg_namelen = len;
+    ret = dfi_kernel_wait(__NR_sendmsg, fd, (unsigned long)&message, flags);
+    return ret == -ENOENT ? -ECONNREFUSED : ret;
+}
+
+long dfi_do_sendmsg(struct dfi_frame *frame)
+{
+    if (!df_table_any())
+        return DFI_PASS;
+    return send_one(frame->args[0], (const struct msghdr *)frame->args[1], frame->args[2]);
+}
+
+/* One after the other, as the kernel does it. */
+long dfi_do_sendmmsg(struct dfi_frame *frame)
+{
+    struct mmsghdr *at = (struct mmsghdr *)frame->args[1];
+    unsigned long count = (unsigned)frame->args[2];
+    unsigned sent;
+
+    if (!df_table_any())
+        return DFI_PASS;
+    for (unsigned long i = 0; i < count && i < MESSAGES_MAX; i++) {
+        long ret = send_one(frame->args[0], &at[i].msg_hdr, frame->args[3]);
+
+        if (ret == DFI_PASS)
+            ret = dfi_kernel_wait(__NR_sendmsg, frame->args[0], (unsigned long)&at[i].msg_hdr,
+                                  frame->args[3]);
+        if (ret < 0)
+            return i > 0 ? (long)i : ret;
+        sent = (unsigned)ret;
+        if (dfi_copy_to(&at[i].msg_len, &sent, sizeof(sent)) < 0)
+            return i > 0 ? (long)i : -EFAULT;
+    }
+    return (long)(count < MESSAGES_MAX ? count : MESSAGES_MAX);
+}

@@ -1,0 +1,22 @@
+/*
+ * calls_socket.h - what messages need of the names of unix sockets (calls_message.c).
+ */
+#ifndef DF_SYSCALLS_CALLS_SOCKET_H
+#define DF_SYSCALLS_CALLS_SOCKET_H
+
+#include <stdbool.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/un.h>
+
+/* The address in the program's memory, for its socket `fd`: if it is a path in a mount, the one
+ * that the kernel knows, into *real and *len, and 0; -errno where that may not be reached,
+ * ECONNREFUSED for what is no socket. DF_NOT_OURS: it is the kernel's as it stands. */
+ssize_t dfi_socket_find(unsigned long fd, unsigned long address, unsigned long size,
+                        struct sockaddr_un *real, socklen_t *len);
+
+/* An address that the kernel has given: if it is that of a mount's socket, the name it was bound to
+ * takes its place. */
+bool dfi_socket_show(struct sockaddr_un *un, socklen_t *len);
+
+#endif

@@ -1,0 +1,106 @@
+/* messages.c - several messages in one call, to and from unix sockets that are bound to names in
+ * the working directory, one with a descriptor of a file there. Prints what came of it. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define COUNT 3
+
+static int bound_to(const char *name)
+{
+    struct sockaddr_un un = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+
+    strcpy(un.sun_path, name);
+    if (bind(fd, (struct sockaddr *)&un, sizeof(un)) < 0)
+        perror(name);
+    return fd;
+}
+
+struct message {
+    struct sockaddr_un un;
+    char text[16];
+    struct iovec piece;
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+};
+
+static struct msghdr header_of(struct message *m)
+{
+    m->piece = (struct iovec){m->text, sizeof(m->text)};
+    return (struct msghdr){.msg_name = &m->un,
+                           .msg_namelen = sizeof(m->un),
+                           .msg_iov = &m->piece,
+                           .msg_iovlen = 1,
+                           .msg_control = m->control,
+                           .msg_controllen = sizeof(m->control)};
+}
+
+static void put_descriptor(struct msghdr *header, int fd)
+{
+    struct cmsghdr *c = CMSG_FIRSTHDR(header);
+
+    *c = (struct cmsghdr){CMSG_LEN(sizeof(fd)), SOL_SOCKET, SCM_RIGHTS};
+    memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+}
+
+/* One to each name; the second has a descriptor with it. */
+static void send_to(int socket, const char *const *names, int fd)
+{
+    struct mmsghdr headers[COUNT] = {0};
+    struct message messages[COUNT] = {0};
+    int sent;
+
+    for (int i = 0; i < COUNT; i++) {
+        messages[i].un.sun_family = AF_UNIX;
+        strcpy(messages[i].un.sun_path, names[i]);
+        sprintf(messages[i].text, "message %d", i);
+        headers[i].msg_hdr = header_of(&messages[i]);
+        if (i == 1)
+            put_descriptor(&headers[i].msg_hdr, fd);
+        else
+            headers[i].msg_hdr.msg_controllen = 0;
+    }
+    errno = 0;
+    sent = sendmmsg(socket, headers, COUNT, 0);
+    printf("sent %d: %s; %u %u %u bytes\n", sent, strerror(errno), headers[0].msg_len,
+           headers[1].msg_len, headers[2].msg_len);
+}
+
+static void receive(int socket)
+{
+    struct mmsghdr headers[COUNT] = {0};
+    struct message messages[COUNT] = {0};
+    char text[8] = "";
+    int came, fd;
+
+    for (int i = 0; i < COUNT; i++)
+        headers[i].msg_hdr = header_of(&messages[i]);
+    came = recvmmsg(socket, headers, COUNT, MSG_DONTWAIT, NULL);
+    for (int i = 0; i < came; i++) {
+        struct cmsghdr *c = CMSG_FIRSTHDR(&headers[i].msg_hdr);
+
+        printf("%s from %s", messages[i].text, messages[i].un.sun_path);
+        if (c) {
+            memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+            printf(" with %s", pread(fd, text, sizeof(text) - 1, 0) > 0 ? text : strerror(errno));
+        }
+        puts("");
+    }
+}
+
+int main(void)
+{
+    int a = bound_to("a"), b = bound_to("b"), fd = open("file", O_RDWR | O_CREAT, 0600);
+
+    if (write(fd, "in it", 5) != 5 || rename("file", "other") < 0)
+        perror("file");
+    send_to(b, (const char *[]){"a", "a", "none"}, fd);
+    receive(a);
+    send_to(b, (const char *[]){"other", "a", "a"}, fd);
+    return 0;
+}
