@@ -229,6 +229,24 @@ def test_run_ends_though_its_file_system_hangs(words, point):  # noqa: F811
     until(lambda: not servers())
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_signal_that_ends_a_program_ends_it_in_a_call_that_hangs(words, mark, point, number):  # noqa: F811
+    """Behind a kernel mount it would stay until the file system answers."""
+
+    def wait():
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        directfuse.read(directfuse.os_open(f"{point}/mute", os.O_RDONLY), 10)
+
+    mount = directfuse.mount(words, placement="server")
+    pid = begin_fork(wait)
+    until(mark.exists)
+    os.kill(pid, number)
+    assert ended(pid) == -number
+    os.kill(the_server(), signal.SIGKILL)
+    mount.unmount()
+    until(lambda: not servers())
+
+
 # ---- told to end twice, without a time-out -------------------------------------------------------
 
 
