@@ -317,14 +317,12 @@ class Inline(Route):
                 self.os.close(fd)
 
     def _descriptors(self):
-        """Open descriptors. The lowest free number is given out: behind many of those are none."""
-        found, fd, end = set(), FIRST_DESCRIPTOR, FIRST_DESCRIPTOR + 256
-        while fd < end:
+        """Open descriptors, the first few thousand there may be."""
+        found = set()
+        for fd in range(FIRST_DESCRIPTOR, FIRST_DESCRIPTOR + 5000):
             with contextlib.suppress(OSError):
                 self.os.fstat(fd)
                 found.add(fd)
-                end = fd + 256
-            fd += 1
         return found
 
     def _become_in_thread(self, uid, gid, groups):
