@@ -169,6 +169,13 @@ static void expect_next(struct df_work *w, off_t offset)
     atomic_store_explicit(&open->ahead_of, offset, memory_order_relaxed);
 }
 
+/* Read in large pieces from its beginning to its end it would drive itself out before it is read
+ * again. (On a timeless mount readers tell whether they find anything: df_framer_again().) */
+static bool is_too_large(const struct df_framer *framer, off_t end)
+{
+    return (uint64_t)end > df_framer_room(framer);
+}
+
 static struct reading plan(struct df_work *w, size_t size, off_t offset)
 {
     struct df_framer *framer = &w->server->framer;
@@ -185,7 +192,7 @@ static struct reading plan(struct df_work *w, size_t size, off_t offset)
         return r;
     r.ticket = ask(w, content, &r.end);
     r.knows_end = r.ticket.valid;
-    if (early || !r.ticket.valid)
+    if (early || !r.ticket.valid || (late && !timeless && is_too_large(framer, r.end)))
         return r;
     r.from = offset - offset % DF_FRAME_SIZE;
     r.size = whole((size_t)(offset - r.from) + size);

@@ -40,15 +40,19 @@ static bool holds(struct df_framer *framer, const struct df_frames_ticket *ticke
            atomic_load_explicit(&c->written, memory_order_relaxed) == ticket->written;
 }
 
+uint64_t df_framer_room(const struct df_framer *framer)
+{
+    return framer->frames->sets * DF_FRAME_WAYS * DF_FRAME_SIZE;
+}
+
 /* Lost counts do no harm. */
 static bool is_worth(struct df_framer *framer, unsigned index, size_t size)
 {
     _Atomic uint64_t *unfound = &framer->mounts[index].unfound;
     uint64_t before = atomic_load_explicit(unfound, memory_order_relaxed);
-    uint64_t room = framer->frames->sets * DF_FRAME_WAYS * DF_FRAME_SIZE;
 
     atomic_store_explicit(unfound, before + size, memory_order_relaxed);
-    return before < room || before / size % DF_FRAMES_RARELY == 0;
+    return before < df_framer_room(framer) || before / size % DF_FRAMES_RARELY == 0;
 }
 
 bool df_framer_again(struct df_framer *framer, const struct df_frames_ticket *ticket, off_t offset,

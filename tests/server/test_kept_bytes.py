@@ -526,6 +526,22 @@ def test_one_trip_brings_pages_for_many_reads_of_a_sequential_reader(memfs):
     directfuse.close(fd)
 
 
+def test_a_file_that_is_larger_than_all_room_drives_nothing_out(memfs):
+    """Read from end to end, again and again, it would not be found the next time either."""
+    put(f"{memfs.mountpoint}/large", b"")
+    directfuse.truncate(f"{memfs.mountpoint}/large", 80 << 20)
+    warm = Warm(f"{memfs.mountpoint}/f", numbered(64))
+    fd = directfuse.os_open(f"{memfs.mountpoint}/large", os.O_RDONLY)
+    for _ in range(3):
+        for offset in range(0, 80 << 20, 1 << 20):
+            assert len(directfuse.pread(fd, 1 << 20, offset)) == 1 << 20
+    before = memfs.stats().trips
+    assert b"".join(warm.read(PAGE, page * PAGE) for page in range(64)) == numbered(64)
+    assert memfs.stats().trips == before
+    directfuse.close(fd)
+    directfuse.close(warm.fd)
+
+
 def test_a_batch_of_what_is_kept_needs_no_trip(memfs):
     path = f"{memfs.mountpoint}/f"
     warm = Warm(path, numbered(4))
