@@ -84,7 +84,8 @@ dfi_leave_end:
 
 /*
  * ---- out, and the program's call is made for it ----
- * Below the program's red zone: where to go on, and the argument registers as they were. A handler of the program that is called meanwhile is shown the program's own instruction:
+ * Below the program's red zone: where to go on, and the argument registers as they were. A handler
+ * of the program that is called meanwhile is shown the program's own instruction:
  * dfi_signal_pick().
  */
         .globl  dfi_pass_begin
