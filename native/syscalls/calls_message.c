@@ -6,6 +6,7 @@
  * until that ends, and a little longer (files.c).
  */
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -45,22 +46,21 @@ static void adopt_all(struct dfi_files *files, const struct msghdr *message, cha
 }
 
 /* Of the message that was received: who sent it, by the name the program knows. `at`: where the
- * program has the message. */
-static void show_sender(const struct msghdr *message, struct msghdr *at)
+ * program has the message; `room`: bytes it has for the name, of which the kernel may tell more. */
+static void show_sender(const struct msghdr *message, struct msghdr *at, socklen_t room)
 {
     socklen_t len = message->msg_namelen;
     struct sockaddr_un un;
 
     memset(&un, 0, sizeof(un));
-    if (!message->msg_name || len > sizeof(un) || dfi_copy_from(&un, message->msg_name, len) < 0 ||
-        !dfi_socket_show(&un, &len))
+    if (!message->msg_name || len > room || len > sizeof(un) ||
+        dfi_copy_from(&un, message->msg_name, len) < 0 || !dfi_socket_show(&un, &len))
         return;
-    if (dfi_copy_to(message->msg_name, &un,
-                    len < message->msg_namelen ? len : message->msg_namelen) == 0)
+    if (dfi_copy_to(message->msg_name, &un, len < room ? len : room) == 0)
         dfi_copy_to(&at->msg_namelen, &len, sizeof(len));
 }
 
-static void take_in(struct msghdr *at)
+static void take_in(struct msghdr *at, socklen_t room)
 {
     char control[CONTROL_MAX] __attribute__((aligned(8)));
     struct msghdr message;
@@ -69,7 +69,7 @@ static void take_in(struct msghdr *at)
         return;
     if (message.msg_control && message.msg_controllen > 0)
         adopt_all(dfi_process()->files, &message, control);
-    show_sender(&message, at);
+    show_sender(&message, at, room);
 }
 
 long dfi_do_recvmsg(struct dfi_frame *frame)
@@ -82,21 +82,35 @@ long dfi_do_recvmsg(struct dfi_frame *frame)
         return DFI_PASS;
     ret = dfi_kernel_wait(__NR_recvmsg, frame->args[0], frame->args[1], frame->args[2]);
     if (ret >= 0)
-        take_in(at);
+        take_in(at, message.msg_namelen);
     return ret;
+}
+
+/* Bytes for the names of so many messages; no name of a socket is longer than UINT8_MAX. */
+static void take_rooms(const struct mmsghdr *at, unsigned long count, uint8_t *rooms)
+{
+    struct msghdr message;
+
+    for (unsigned long i = 0; i < count && i < MESSAGES_MAX; i++) {
+        if (dfi_copy_from(&message, &at[i].msg_hdr, sizeof(message)) < 0)
+            return;
+        rooms[i] = message.msg_namelen < UINT8_MAX ? (uint8_t)message.msg_namelen : UINT8_MAX;
+    }
 }
 
 long dfi_do_recvmmsg(struct dfi_frame *frame)
 {
     struct mmsghdr *at = (struct mmsghdr *)frame->args[1];
+    uint8_t rooms[MESSAGES_MAX] = {0};
     long ret;
 
     if (!df_table_any())
         return DFI_PASS;
+    take_rooms(at, (unsigned)frame->args[2], rooms);
     ret = dfi_kernel_wait(__NR_recvmmsg, frame->args[0], frame->args[1], frame->args[2],
                           frame->args[3], frame->args[4]);
-    for (long i = 0; i < ret; i++)
-        take_in(&at[i].msg_hdr);
+    for (long i = 0; i < ret && i < MESSAGES_MAX; i++)
+        take_in(&at[i].msg_hdr, rooms[i]);
     return ret;
 }
 

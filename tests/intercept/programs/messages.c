@@ -93,6 +93,20 @@ static void receive(int socket)
     }
 }
 
+/* A sender's name goes no further than its room. */
+static void receive_with_little_room(int socket)
+{
+    struct message m = {0};
+    struct msghdr header = header_of(&m);
+
+    memset(&m.un, '#', sizeof(m.un));
+    header.msg_namelen = sizeof(sa_family_t) + 3;
+    header.msg_controllen = 0;
+    if (recvmsg(socket, &header, MSG_DONTWAIT) < 0)
+        perror("recvmsg");
+    printf("%s, and behind the room: %.4s\n", m.text, m.un.sun_path + 3);
+}
+
 int main(void)
 {
     int a = bound_to("a"), b = bound_to("b"), fd = open("file", O_RDWR | O_CREAT, 0600);
@@ -102,5 +116,7 @@ int main(void)
     send_to(b, (const char *[]){"a", "a", "none"}, fd);
     receive(a);
     send_to(b, (const char *[]){"other", "a", "a"}, fd);
+    send_to(b, (const char *[]){"a", "other", "a"}, fd);
+    receive_with_little_room(a);
     return 0;
 }
