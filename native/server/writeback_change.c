@@ -69,7 +69,16 @@ static void clean_at(struct df_writeback *wb, struct df_call *call, const struct
 
 /* ---- attributes ------------------------------------------------------------------------------ */
 
-/* While it is owned, under its lock: else what was asked could be handed over meanwhile. */
+/* What is owned is newer than what the file system says. Under its lock, from before that was
+ * asked: else it could be handed over meanwhile. */
+static void show_owned(const struct df_inode *inode, struct stat *st)
+{
+    if (!atomic_load(&inode->owned))
+        return;
+    st->st_size = inode->size;
+    st->st_mtim = st->st_ctim = inode->modified;
+}
+
 static int getattr_owned(struct df_writeback *wb, struct df_call *call, struct df_inode *inode,
                          const struct df_where *where, struct stat *st)
 {
@@ -77,10 +86,8 @@ static int getattr_owned(struct df_writeback *wb, struct df_call *call, struct d
 
     pthread_mutex_lock(&inode->lock);
     ret = (int)DF_BELOW(getattr, where, st);
-    if (ret == 0 && atomic_load(&inode->owned)) {
-        st->st_size = inode->size;
-        st->st_mtim = st->st_ctim = inode->modified;
-    }
+    if (ret == 0)
+        show_owned(inode, st);
     pthread_mutex_unlock(&inode->lock);
     return ret;
 }
@@ -122,10 +129,8 @@ static int statx_owned(struct df_writeback *wb, struct df_call *call, struct df_
 
     pthread_mutex_lock(&inode->lock);
     ret = (int)DF_BELOW(statx, where, out);
-    if (ret == 0 && atomic_load(&inode->owned)) {
-        out->st.st_size = inode->size;
-        out->st.st_mtim = out->st.st_ctim = inode->modified;
-    }
+    if (ret == 0)
+        show_owned(inode, &out->st);
     pthread_mutex_unlock(&inode->lock);
     return ret;
 }
