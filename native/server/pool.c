@@ -128,22 +128,23 @@ static void give_back(struct df_pool *pool, struct df_slot *slot)
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-/* What the slot of the lowest bit in word i will be read from comes from its client's processor:
- * all at once, and while the bit is taken. NULL: there is none. */
-static const struct df_slot *foresee(struct df_segment *segment, unsigned i)
+/* The first question of the i-th word of slots that nobody has taken; NULL: there is none. */
+static const struct df_slot *first_pending(const struct df_segment *segment, unsigned i)
 {
     uint64_t bits = atomic_load_explicit(&segment->pending[i], memory_order_relaxed);
-    const struct df_slot *slot;
-    unsigned index;
 
-    if (bits == 0)
-        return NULL;
-    index = i * 64 + (unsigned)__builtin_ctzll(bits);
-    slot = &df_segment_slots(segment)[index];
+    return bits ? &df_segment_slots(segment)[i * 64 + (unsigned)__builtin_ctzll(bits)] : NULL;
+}
+
+/* What the slot will be read from comes from its client's processor: all at once, and while its bit
+ * is taken. */
+static void foresee(struct df_segment *segment, const struct df_slot *slot)
+{
+    size_t index = (size_t)(slot - df_segment_slots(segment));
+
     df_sys_fetch_to_write(slot);
     __builtin_prefetch(&slot->message.wheres);
     __builtin_prefetch(df_segment_areas(segment)[index].names[0]);
-    return slot;
 }
 
 /* `expected`: who sees a slot now had looked in vain just before. */
@@ -153,9 +154,12 @@ static void foresee_all(struct df_pool *pool, bool expected)
     uint64_t now = measures ? df_sys_ticks() : 0;
 
     for (unsigned i = 0; i < DF_SLOT_COUNT / 64; i++) {
-        const struct df_slot *slot = foresee(pool->segment, i);
+        const struct df_slot *slot = first_pending(pool->segment, i);
 
-        if (slot && measures)
+        if (!slot)
+            continue;
+        foresee(pool->segment, slot);
+        if (measures)
             df_distance_learn(&pool->distance, pool->segment,
                               (uint32_t)now -
                                   atomic_load_explicit(&slot->at, memory_order_relaxed));
@@ -222,14 +226,10 @@ static bool should_move(const struct df_segment *segment, uint32_t cpu, uint32_t
 static uint64_t asked_at(const struct df_segment *segment, uint64_t now)
 {
     for (unsigned i = 0; i < DF_SLOT_COUNT / 64; i++) {
-        uint64_t bits = atomic_load_explicit(&segment->pending[i], memory_order_relaxed);
+        const struct df_slot *slot = first_pending(segment, i);
 
-        if (bits != 0) {
-            unsigned index = i * 64 + (unsigned)__builtin_ctzll(bits);
-            const struct df_slot *slot = &df_segment_slots(segment)[index];
-
+        if (slot)
             return df_spin_ticks(atomic_load_explicit(&slot->at, memory_order_relaxed), now);
-        }
     }
     return now;
 }
