@@ -10,6 +10,7 @@
 #include "intercept/exec.h"
 #include "intercept/lock.h"
 #include "intercept/mem.h"
+#include "intercept/rewrite.h"
 #include "intercept/run.h"
 #include "intercept/signal.h"
 #include "intercept/thread.h"
@@ -166,6 +167,8 @@ static long give_birth(struct dfi_frame *frame, struct birth *birth, const struc
     uintptr_t sp = frame->sp;
     if (__atomic_load_n(&beside, __ATOMIC_RELAXED) != NULL)
         free_gone(self);
+    if (!forks)
+        dfi_rewrite_shared();
     struct dfi_thread *child = prepare(frame, birth);
     if (child == NULL) {
         dfi_signals_unblock(birth->mask);

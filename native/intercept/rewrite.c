@@ -231,6 +231,21 @@ static bool sync_cores(void)
     return dfi_kernel(__NR_membarrier, MEMBARRIER_SYNC_CORE, 0, 0) == 0;
 }
 
+/* No other thread can be executing what is written to. */
+static bool is_alone(void)
+{
+    return dfi_process()->threads == 1 && !dfi_self()->shares_memory;
+}
+
+void dfi_rewrite_shared(void)
+{
+    static bool registered DFI_HOT; /* children of fork(2) are, too */
+    if (registered || !dfi_rewrite_on || !is_alone())
+        return;
+    registered = true; /* or it is refused: sync_cores() will see */
+    dfi_kernel(__NR_membarrier, MEMBARRIER_SYNC_REGISTER, 0, 0);
+}
+
 static bool lies_in_word(uintptr_t at, size_t size)
 {
     return (at & 7) + size <= 8;
@@ -248,15 +263,9 @@ static void store_bytes(uintptr_t at, const unsigned char *bytes, size_t size)
     __atomic_store_n(word, value, __ATOMIC_RELEASE);
 }
 
-/* No other thread can be executing what is written to. */
-static bool is_alone(void)
-{
-    return dfi_process()->threads == 1 && !dfi_self()->shares_memory;
-}
-
 static bool store_in_two(uintptr_t at, const unsigned char *jump)
 {
-    if (!sync_cores()) /* registered now, or never */
+    if (!sync_cores()) /* registered by now, or never */
         return false;
     for (size_t i = 1; i < DFI_JUMP_SIZE; i++)
         __atomic_store_n((unsigned char *)at + i, jump[i], __ATOMIC_RELEASE);

@@ -28,6 +28,13 @@ void dfi_rewrite_linker(uintptr_t start, uintptr_t end);
  */
 bool dfi_rewrite_is_linker(uintptr_t ip);
 
+/*
+ * Threads, or a child of vfork(2), are about to share the memory. What a rewriting among them wants
+ * of the kernel is asked for now: with one user of the memory that is a microsecond, with more the
+ * kernel waits for every processor, for several milliseconds (decision 088).
+ */
+void dfi_rewrite_shared(void);
+
 /* Whether sites are rewritten in this process: switched off by the run, or by what is refused. */
 extern bool dfi_rewrite_on;
 

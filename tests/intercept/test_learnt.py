@@ -97,3 +97,14 @@ def test_who_only_looks_at_code_finds_it_as_it_is(inside):
     found = inside("/bin/sh", "-c", f"{_repeat('/bin/true', 8)}; {looking}")
     assert found.out == b"True\n"
     assert found.events["learnt"] > 0
+
+
+@pytest.mark.parametrize("who", ["thread", "vfork"])
+def test_rewriting_among_others_is_registered_for_while_there_are_none(
+    plain, inside, compiled, who
+):
+    """When they are there, the kernel waits for all processors, for milliseconds (decision 088)."""
+    program = compiled("registered")
+    assert plain(program, who).out == b"Operation not permitted\n"
+    assert inside(program, who).out == b"Success\n"
+    assert inside(program, who, flags="norewrite").out == b"Operation not permitted\n"
