@@ -2,18 +2,20 @@
  * calls_open.c - open, openat, openat2, creat: a file of a mount gets a placeholder.
  */
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <string.h>
 
 #include "core/calls.h"
 #include "core/fd.h"
-#include "core/route.h"
 #include "syscalls/mounts.h"
 #include "syscalls/node.h"
 #include "syscalls/number.h"
 #include "syscalls/proc.h"
+#include "syscalls/restricted.h"
 #include "syscalls/shadow.h"
 #include "syscalls/way.h"
+
+#define OPEN_HOW_SIZE_VER0 24   /* bytes of the first struct open_how */
+#define HOW_MAX            4096 /* and what a longer one may have */
 
 /* ---- the placeholder ------------------------------------------------------------------------- */
 
@@ -100,6 +102,12 @@ static long show_mounts_too(const struct dfi_files *files, const char *path, int
     return ret < 0 ? ret : dfi_mounts_listed(files, path, fd);
 }
 
+/* Whether a file is made or emptied. */
+static bool changes(int flags)
+{
+    return flags & (O_CREAT | O_TRUNC) || (flags & O_TMPFILE) == O_TMPFILE;
+}
+
 static long open_by(struct dfi_frame *frame, int flags, mode_t mode)
 {
     struct dfi_way way;
@@ -107,7 +115,7 @@ static long open_by(struct dfi_frame *frame, int flags, mode_t mode)
     long ret = dfi_way_begin(&way, frame);
 
     way.blocks = true;
-    way.record.changes = flags & (O_CREAT | O_TRUNC) || (flags & O_TMPFILE) == O_TMPFILE;
+    way.record.changes = changes(flags);
     while (dfi_way_next(&way, &ret))
         ret = open_ours(&way, flags, mode);
     if (ret == DF_FD_BASE)
@@ -132,43 +140,68 @@ long dfi_do_creat(struct dfi_frame *frame)
     return open_by(frame, O_CREAT | O_WRONLY | O_TRUNC, (mode_t)frame->args[1]);
 }
 
-/* The kernel would be asked for another path than the caller's, behind links that it never saw: a
- * symlink of a mount that leads out of it, or /proc/self/exe. */
-static bool is_led_astray(const struct dfi_leg *leg, const struct dfi_frame *frame)
+static long open_restricted(struct dfi_frame *frame, const struct open_how *how)
 {
-    char first;
+    struct dfi_restricted r;
+    const struct dfi_leg *leg = &r.way.leg[0];
+    int flags = (int)how->flags;
+    long ret = dfi_restricted_walk(&r, frame, how);
 
-    return df_left_path(0) ||
-           (leg->changed && dfi_copy_from(&first, (const void *)frame->args[1], 1) == 0 &&
-            first == '/');
+    r.way.record.changes = changes(flags);
+    if (ret == 0) {
+        ret = dfi_restricted_open(&r);
+        if (ret == -ENXIO)
+            ret = dfi_node_open(&r.way, flags);
+        else if (ret == DF_FD_BASE)
+            ret = install(&r.way, flags);
+    } else if (ret == DF_NOT_OURS) {
+        ret = dfi_restricted_pass(&r);
+        if (ret >= 0 && r.absolute && !(flags & O_PATH))
+            ret = show_mounts_too(r.way.record.files, leg->path, (int)ret);
+    }
+    return dfi_way_end(&r.way, ret);
 }
 
-/* What openat2(2) restricts is asked of the kernel; a mount that answers, or leads on, cannot. */
-static long open_restricted(struct dfi_frame *frame)
+/* What a later Linux may have put behind the fields that are known has to be 0: 0, or why not. */
+static long check_later(const char *at, const char *end)
 {
-    struct dfi_way way;
-    struct stat st;
-    long ret = dfi_way_begin(&way, frame);
+    char byte;
 
-    way.blocks = true;
-    while (dfi_way_next(&way, &ret)) {
-        ret = df_call_fstatat(way.leg[0].dirfd, way.leg[0].path, &st, dfi_way_flags(&way.leg[0]));
-        if (ret != DF_NOT_OURS || is_led_astray(&way.leg[0], frame))
-            ret = -EINVAL;
+    for (; at < end; at++) {
+        if (dfi_copy_from(&byte, at, 1) < 0)
+            return -EFAULT;
+        if (byte != 0)
+            return -E2BIG;
     }
-    return dfi_way_end(&way, ret);
+    return 0;
+}
+
+/* copy_struct_from_user() and build_open_flags() of the kernel; the latter is asked with a name
+ * that it looks at when all else is right. */
+static long take_how(struct open_how *how, const char *program, size_t size)
+{
+    long ret;
+
+    if (size < OPEN_HOW_SIZE_VER0)
+        return -EINVAL;
+    if (size > HOW_MAX)
+        return -E2BIG;
+    if ((ret = check_later(program + sizeof(*how), program + size)) < 0)
+        return ret;
+    if (dfi_copy_from(how, program, sizeof(*how)) < 0)
+        return -EFAULT;
+    ret = dfi_kernel(__NR_openat2, AT_FDCWD, "", how, sizeof(*how));
+    return ret == -ENOENT ? 0 : ret;
 }
 
 long dfi_do_openat2(struct dfi_frame *frame)
 {
     struct open_how how;
+    long ret = take_how(&how, (const char *)frame->args[2], frame->args[3]);
 
-    if (frame->args[3] != sizeof(how) ||
-        dfi_copy_from(&how, (const void *)frame->args[2], sizeof(how)) < 0)
-        return DFI_PASS; /* its errors are the kernel's */
-    if (how.flags > UINT32_MAX || how.mode & ~UINT64_C(07777))
-        return -EINVAL;
+    if (ret < 0)
+        return ret;
     if (how.resolve != 0)
-        return open_restricted(frame);
+        return open_restricted(frame, &how);
     return open_by(frame, (int)how.flags, (mode_t)how.mode);
 }

@@ -105,6 +105,32 @@ def test_a_directory_that_is_too_deep_for_a_path(plain, mounted):
     assert mounted(*command).seen() == wanted.seen()
 
 
+def test_where_a_restricted_open_may_go(plain, mounted):
+    """openat2(2) with RESOLVE_ flags; see restricted.py."""
+    command = sys.executable, "-S", str(PROGRAMS / "restricted.py")
+    wanted = plain(*command)
+    assert wanted.seen()[::2] == (0, b"")
+    assert mounted(*command).seen() == wanted.seen()
+
+
+def test_a_restricted_open_goes_into_a_mount_and_out(mounted, tmp_path):
+    """What lies above is real; see crossing.py."""
+    above = {name: tmp_path / name for name in ("plain", "run")}
+    for directory in above.values():
+        directory.mkdir()
+    command = [sys.executable, "-S", str(PROGRAMS / "crossing.py")]
+    wanted = subprocess.run(
+        command, cwd=above["plain"], capture_output=True, check=True, timeout=50
+    )
+    mounted.point = str(above["run"] / "mount")
+    script = 'cd "$0" && rmdir mount/plain && exec "$@"'
+    found = mounted("/bin/sh", "-c", script, above["run"], *command)
+    assert (found.status, found.err) == (0, b"")
+    same, _, crossed = found.out.partition(b"NO_XDEV\n")
+    assert same == wanted.stdout.partition(b"NO_XDEV\n")[0]
+    assert {line.split()[-1] for line in crossed.splitlines()} == {b"18"}  # EXDEV
+
+
 #: Goes into directories that are gone, and to one that is too deep; what was open is closed then.
 _LEFT_DIRECTORIES = """
 import os
