@@ -5,7 +5,7 @@
 #ifndef DF_HIGHLEVEL_ASK_H
 #define DF_HIGHLEVEL_ASK_H
 
-#include "highlevel/private.h"
+#include "highlevel/walk.h"
 
 static inline uint64_t df_ask_earlier(uint64_t a, uint64_t b)
 {

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "highlevel/private.h"
+#include "highlevel/walk.h"
 
 struct df_dirstream {
     pthread_mutex_t lock; /* one readdir at a time; protects what follows */

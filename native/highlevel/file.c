@@ -8,7 +8,7 @@
 #include <sys/file.h>
 #include <sys/ioctl.h>
 
-#include "highlevel/private.h"
+#include "highlevel/handle.h"
 #include "host/pollhandle.h"
 
 /* ---- locks ---- */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "highlevel/private.h"
+#include "highlevel/frame.h"
 
 /* What this lane can do; writeback caching, where somebody does it. Left out: POSIX ACLs, cached
  * symlinks and explicit invalidation of data, which only a kernel does; who asks for them without

@@ -4,7 +4,7 @@
  */
 #include <unistd.h>
 
-#include "highlevel/private.h"
+#include "highlevel/handle.h"
 #include "host/iov_piece.h"
 
 /* ---- reading ---- */

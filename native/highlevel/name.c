@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "highlevel/private.h"
+#include "highlevel/walk.h"
 #include "highlevel/rename.h"
 #include "host/permission.h"
 

@@ -1,24 +1,17 @@
 /*
- * open.c - open, create, flush, release; and what the other files know of a handle.
+ * open.c - open, and the path of what is open.
  *
  * The kernel knows what it opens before it sends OPEN or OPENDIR, and creates only after a negative
  * lookup; so does this lane, from the entry cache or by one getattr.
  */
+#include "highlevel/open.h"
+
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "highlevel/private.h"
 #include "host/open_traits.h"
 #include "host/permission.h"
-#include "host/pollhandle.h"
-
-/* Adds bits before anybody else knows the handle. */
-static void set_bits(struct df_handle *handle, uint32_t bits)
-{
-    bits |= atomic_load_explicit(&handle->bits, memory_order_relaxed);
-    atomic_store_explicit(&handle->bits, bits, memory_order_relaxed);
-}
 
 /* ---- opening what exists ---- */
 
@@ -72,7 +65,7 @@ static DF_FLAT int ask(struct df_highlevel *hl, const char *path, bool directory
     int (*op)(const char *, struct fuse_file_info *) = directory ? hl->ops.opendir : hl->ops.open;
 
     if (!op) {
-        set_bits(handle, DF_HANDLE_RELEASE);
+        df_handle_add_bits(handle, DF_HANDLE_RELEASE);
         return 0;
     }
     if (df_highlevel_lacks(hl, missing))
@@ -83,7 +76,7 @@ static DF_FLAT int ask(struct df_highlevel *hl, const char *path, bool directory
         return 0;
     }
     handle->fh = fi->fh;
-    set_bits(handle, DF_HANDLE_PLUGIN | DF_HANDLE_RELEASE);
+    df_handle_add_bits(handle, DF_HANDLE_PLUGIN | DF_HANDLE_RELEASE);
     return result;
 }
 
@@ -105,9 +98,8 @@ static uint8_t traits_of(const struct df_highlevel *hl, const struct fuse_file_i
     return (traits & ~DF_OPEN_TRAITS_OF_FILES) | DF_FILE_NOFLUSH;
 }
 
-/* Takes over what the plugin said about the open file. */
-static void settle(struct df_frame *frame, const struct df_place *place, struct df_file *file,
-                   const struct fuse_file_info *fi)
+void df_highlevel_settle(struct df_frame *frame, const struct df_place *place, struct df_file *file,
+                         const struct fuse_file_info *fi)
 {
     const struct df_highlevel *hl = frame->hl;
     struct df_handle *handle = df_handle_of(file);
@@ -132,16 +124,8 @@ static void settle(struct df_frame *frame, const struct df_place *place, struct 
     uint32_t bits = DF_HANDLE_COUNTED;
     if ((handle->flags & O_ACCMODE) != O_RDONLY && df_frame_strips(frame))
         bits |= DF_HANDLE_STRIPS;
-    set_bits(handle, bits);
+    df_handle_add_bits(handle, bits);
     df_open_path_opened(handle->node);
-}
-
-static DF_FLAT int release_plugin(struct df_highlevel *hl, const char *path, bool directory,
-                                  struct fuse_file_info *fi)
-{
-    int (*op)(const char *, struct fuse_file_info *) =
-        directory ? hl->ops.releasedir : hl->ops.release;
-    return op ? op(path, fi) : 0;
 }
 
 /* O_TRUNC beside the open: takes setuid away where that is ours, and truncates when the plugin does
@@ -185,11 +169,17 @@ static DF_FLAT int open_node(struct df_frame *frame, struct df_place *place, str
     if (result) {
         fi.info.fh = handle->fh;
         if (handle->bits & DF_HANDLE_RELEASE)
-            release_plugin(hl, place->path, directory, &fi.info);
+            df_highlevel_release_handle(hl, place->path, directory, &fi.info);
         return result;
     }
-    settle(frame, place, file, &fi.info);
+    df_highlevel_settle(frame, place, file, &fi.info);
     return 0;
+}
+
+int df_highlevel_open_made(struct df_frame *frame, struct df_place *place, struct df_file *file,
+                           int flags)
+{
+    return open_node(frame, place, file, flags);
 }
 
 /* The number of what was made here may not be known yet; an open file shows it, at the latest when
@@ -201,23 +191,6 @@ static DF_COLD int learn_ino(struct df_frame *frame, struct df_place *place)
     df_entry_cache_forget(&frame->hl->cache, place->key);
     int result = df_walk_look(frame, place, true);
     return result == 0 && place->entry.kind == DF_ENTRY_ABSENT ? -ENOENT : result;
-}
-
-static int enter(struct df_frame *frame, const struct df_place *place, struct df_handle *handle)
-{
-    return df_open_paths_enter(&frame->hl->open_paths, place->path, place->len, place->key,
-                               frame->held == 0, place->held, &handle->node);
-}
-
-/* Ends enter(): the handle keeps its node only if the open has succeeded. */
-static int leave(struct df_frame *frame, struct df_handle *handle, int result)
-{
-    df_frame_unhold(frame, handle->node);
-    if (result) {
-        df_open_paths_put(&frame->hl->open_paths, handle->node);
-        memset(handle, 0, sizeof(*handle));
-    }
-    return result;
 }
 
 static DF_FLAT int open_existing(struct df_frame *frame, struct df_place *place,
@@ -234,150 +207,19 @@ static DF_FLAT int open_existing(struct df_frame *frame, struct df_place *place,
     if (result == 0 && !(flags & O_PATH))
         result = check_noatime(frame, place, flags);
     if (result == 0)
-        result = enter(frame, place, handle);
+        result = df_highlevel_enter_node(frame, place, handle);
     if (result)
         return result;
     if (flags & O_PATH) {
         file->kind = S_ISDIR(mode)   ? DF_KIND_DIRECTORY
                      : S_ISREG(mode) ? DF_KIND_REGULAR
                                      : DF_KIND_OTHER;
-        set_bits(handle, DF_HANDLE_PATH);
+        df_handle_add_bits(handle, DF_HANDLE_PATH);
         file->ino = frame->hl->config.use_ino ? place->entry.ino : handle->node->ino;
     } else {
         result = open_node(frame, place, file, flags);
     }
-    return leave(frame, handle, result);
-}
-
-/* ---- creating ---- */
-
-#define COME_AGAIN (-5100) /* no answer of a plugin: begin with the name again */
-
-/* A name that the plugin's create has made: a regular file, or the answer is EIO. `unseen`: it
- * vouches for that. */
-static int learn_created(struct df_frame *frame, struct df_place *place, mode_t mode, bool unseen,
-                         const struct fuse_file_info *fi)
-{
-    if (unseen) {
-        place->entry.mode = mode;
-        place->entry.ino = 0;
-        df_place_made(frame, place, mode, 0, df_frame_until(frame, frame->hl->entry_ns));
-        return 0;
-    }
-    union df_file_info copy = {.info = *fi};
-    int result = df_walk_learn(frame, place, &copy.info);
-    return result == 0 && !S_ISREG(place->entry.mode) ? -EIO : result;
-}
-
-/* The plugin's create. */
-static int create_node(struct df_frame *frame, struct df_place *place, struct df_file *file,
-                       int flags, mode_t mode, bool unseen)
-{
-    struct df_highlevel *hl = frame->hl;
-    struct df_handle *handle = df_handle_of(file);
-    union df_file_info fi;
-
-    memset(&fi, 0, sizeof(fi));
-    fi.info.flags = flags & ~O_NOCTTY;
-    int result = hl->ops.create(place->path, mode, &fi.info);
-    if (result)
-        return result;
-    handle->fh = fi.info.fh;
-    handle->flags = flags & ~(O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC);
-    set_bits(handle, DF_HANDLE_PLUGIN | DF_HANDLE_RELEASE);
-    result = learn_created(frame, place, mode, unseen, &fi.info);
-    if (result) {
-        release_plugin(hl, place->path, false, &fi.info);
-        return result;
-    }
-    file->kind = DF_KIND_REGULAR;
-    settle(frame, place, file, &fi.info);
-    return 0;
-}
-
-static int make_closed(struct df_frame *frame, struct df_place *place, mode_t mode)
-{
-    struct df_highlevel *hl = frame->hl;
-    int result = hl->ops.mknod ? hl->ops.mknod(place->path, mode, 0) : -ENOSYS;
-
-    if (result == 0)
-        result = df_walk_learn(frame, place, NULL);
-    return result == 0 && !S_ISREG(place->entry.mode) ? -EIO : result;
-}
-
-/* In the turn of the directory. Somebody else may have made the name after it was looked at. */
-static int look_again(struct df_frame *frame, struct df_place *place)
-{
-    if (place->changes ==
-        df_name_turn_changes(&frame->hl->turns, df_place_parent_key(frame, place)))
-        return 0;
-    int result = df_walk_look(frame, place, false);
-    return result == 0 && place->entry.kind == DF_ENTRY_PRESENT ? COME_AGAIN : result;
-}
-
-/* *closed: it is made, and to be opened still. */
-static int create_in_turn(struct df_frame *frame, struct df_place *place, struct df_file *file,
-                          int flags, mode_t mode, bool unseen, bool *closed)
-{
-    struct df_highlevel *hl = frame->hl;
-    struct df_name_turn turn;
-
-    df_frame_turn(frame, &turn, place);
-    int result = turn.count ? look_again(frame, place) : 0;
-    bool tries = result == 0 && hl->ops.create && !df_highlevel_lacks(hl, DF_MISSING_CREATE);
-    if (tries) {
-        result = create_node(frame, place, file, flags, mode, unseen);
-        if (result == -ENOSYS)
-            df_highlevel_miss(hl, DF_MISSING_CREATE);
-    }
-    *closed = tries ? result == -ENOSYS : result == 0;
-    if (*closed)
-        result = make_closed(frame, place, mode);
-    df_frame_turn_over(frame, &turn);
-    return result;
-}
-
-/* COME_AGAIN: by now the name is there. */
-static __attribute__((noinline)) int create(struct df_frame *frame, struct df_place *place,
-                                            struct df_file *file, int flags, mode_t mode,
-                                            bool unseen)
-{
-    struct df_handle *handle = df_handle_of(file);
-    bool closed;
-    int result = flags & O_DIRECTORY ? -EINVAL : df_walk_may_create(frame, place);
-
-    if (result == 0) {
-        df_open_paths_forget(&frame->hl->open_paths, place->path, place->len, place->key);
-        result = enter(frame, place, handle);
-    }
-    if (result)
-        return result;
-    mode = S_IFREG | (df_frame_mode(frame, mode) & 07777);
-    result = create_in_turn(frame, place, file, flags, mode, unseen, &closed);
-    if (result == 0 && closed)
-        result = open_node(frame, place, file, flags & ~(O_CREAT | O_EXCL | O_TRUNC));
-    return leave(frame, handle, result);
-}
-
-/* Without a look: what is there already, of whatever type, is EEXIST. */
-static __attribute__((noinline)) int create_unseen(struct df_frame *frame,
-                                                   const struct df_where *where,
-                                                   struct df_file *file, int flags, mode_t mode)
-{
-    struct df_place place;
-    int result = df_walk(frame, where, DF_WALK_PARENT, &place, NULL);
-
-    if (result == 0 && place.special)
-        result = -EEXIST;
-    if (result == 0) {
-        df_walk_recall(frame, &place);
-        if (!(flags & O_EXCL) && place.entry.kind == DF_ENTRY_PRESENT)
-            result = -EEXIST;
-        else
-            result = create(frame, &place, file, flags | O_EXCL, mode, true);
-    }
-    df_walk_end(frame, &place);
-    return result;
+    return df_highlevel_leave_node(frame, handle, result);
 }
 
 static DF_FLAT int open_where(struct df_frame *frame, const struct df_where *given,
@@ -391,7 +233,7 @@ static DF_FLAT int open_where(struct df_frame *frame, const struct df_where *giv
     if (flags & O_NOFOLLOW || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
         where.flags |= DF_WHERE_NOFOLLOW;
     if (flags & O_CREAT && df_frame_goes_unseen(frame) && !(where.flags & DF_WHERE_DIRECTORY)) {
-        int result = create_unseen(frame, &where, file, flags, mode);
+        int result = df_highlevel_create_unseen(frame, &where, file, flags, mode);
         if (result != -EEXIST || flags & O_EXCL)
             return result;
     }
@@ -401,10 +243,10 @@ static DF_FLAT int open_where(struct df_frame *frame, const struct df_where *giv
         result = df_walk(frame, &where, how, &place, NULL);
         if (result == 0)
             result = place.entry.kind == DF_ENTRY_ABSENT
-                         ? create(frame, &place, file, flags, mode, false)
+                         ? df_highlevel_create(frame, &place, file, flags, mode, false)
                          : open_existing(frame, &place, file, flags);
         df_walk_end(frame, &place);
-    } while (DF_UNLIKELY(result == COME_AGAIN));
+    } while (DF_UNLIKELY(result == DF_COME_AGAIN));
     return result;
 }
 
@@ -462,100 +304,4 @@ ssize_t df_highlevel_path(struct df_fs *fs, struct df_call *call, struct df_file
     ssize_t result = tell_path(&frame, df_handle_of(file)->node, buf, size);
     df_frame_leave(&frame);
     return result;
-}
-
-/* ---- closing ---- */
-
-static int flush(struct df_frame *frame, struct df_file *file, uint64_t owner)
-{
-    struct df_highlevel *hl = frame->hl;
-    bool locks = hl->ops.lock && hl->want & FUSE_CAP_POSIX_LOCKS;
-    struct flock all = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
-    union df_file_info fi;
-    int result = 0;
-
-    df_handle_info(frame, file, &fi);
-    fi.info.flush = 1;
-    fi.info.lock_owner = owner;
-    const char *path = df_handle_hold(frame, file);
-    bool lost = df_handle_lost(frame, path);
-    if (lost)
-        result = -ENOENT;
-    else if (hl->ops.flush && !df_highlevel_lacks(hl, DF_MISSING_FLUSH)) {
-        union df_file_info copy = fi;
-        result = hl->ops.flush(path, &copy.info);
-        if (result == -ENOSYS) {
-            df_highlevel_miss(hl, DF_MISSING_FLUSH);
-            result = 0;
-        }
-    }
-    if (locks && !lost)
-        hl->ops.lock(path, &fi.info, F_SETLK, &all);
-    df_handle_unhold(frame, file);
-    return result;
-}
-
-int df_highlevel_flush(struct df_fs *fs, struct df_call *call, struct df_file *file, uint64_t owner)
-{
-    struct df_frame frame;
-
-    if (file->kind != DF_KIND_REGULAR || df_handle_of(file)->bits & DF_HANDLE_PATH)
-        return 0;
-    df_frame_enter(&frame, df_highlevel_of(fs), call);
-    int result = flush(&frame, file, owner);
-    df_frame_leave(&frame);
-    return result;
-}
-
-static void end_attachment(struct df_file *file)
-{
-    if (file->kind == DF_KIND_DIRECTORY)
-        df_highlevel_end_dirstream(file);
-    else
-        df_pollnode_release(atomic_load(&df_handle_of(file)->attachment));
-}
-
-/* The last of a hidden file was closed: now it goes. */
-static void unlink_hidden(struct df_frame *frame, struct df_open_path *node)
-{
-    struct df_entry_cache *cache = &frame->hl->cache;
-    const char *path = df_frame_hold(frame, node);
-
-    if (path && df_open_path_is_hidden(node) && frame->hl->ops.unlink) {
-        frame->hl->ops.unlink(path);
-        df_entry_cache_forget(cache, df_open_path_key(node));
-        df_call_tell_change(); /* a name is gone with a close */
-    }
-    df_frame_unhold(frame, node);
-}
-
-static DF_FLAT void release(struct df_frame *frame, struct df_file *file)
-{
-    struct df_handle *handle = df_handle_of(file);
-    union df_file_info fi;
-
-    if (handle->bits & DF_HANDLE_RELEASE) {
-        df_handle_info(frame, file, &fi);
-        fi.info.flock_release = !!(handle->bits & DF_HANDLE_FLOCKED);
-        const char *path = df_handle_hold(frame, file);
-        release_plugin(frame->hl, path, file->kind == DF_KIND_DIRECTORY, &fi.info);
-        df_handle_unhold(frame, file);
-    }
-    end_attachment(file);
-    if (handle->bits & DF_HANDLE_COUNTED && df_open_path_closed(handle->node))
-        unlink_hidden(frame, handle->node);
-    /* Only a mount server keeps bytes beyond the last close. */
-    if (file->counted && atomic_load(&frame->hl->open_paths.keeps))
-        df_open_paths_keep(&frame->hl->open_paths, handle->node);
-    else
-        df_open_paths_put(&frame->hl->open_paths, handle->node);
-}
-
-void df_highlevel_release(struct df_fs *fs, struct df_call *call, struct df_file *file)
-{
-    struct df_frame frame;
-
-    df_frame_enter(&frame, df_highlevel_of(fs), call);
-    release(&frame, file);
-    df_frame_leave(&frame);
 }

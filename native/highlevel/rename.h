@@ -4,7 +4,7 @@
 #ifndef DF_HIGHLEVEL_RENAME_H
 #define DF_HIGHLEVEL_RENAME_H
 
-#include "highlevel/private.h"
+#include "highlevel/walk.h"
 
 /*
  * Renames an open file to .fuse_hidden<hash><count> in its directory, as libfuse does instead of

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "highlevel/private.h"
+#include "highlevel/walk.h"
 
 /* One walk's state: place->buf[0..place->len) is the directory reached; `rest` remains. */
 struct walk {

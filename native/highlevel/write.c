@@ -7,7 +7,7 @@
  */
 #include <fcntl.h>
 
-#include "highlevel/private.h"
+#include "highlevel/handle.h"
 #include "host/iov_piece.h"
 #include "host/permission.h"
 

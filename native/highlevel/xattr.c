@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/xattr.h>
 
-#include "highlevel/private.h"
+#include "highlevel/walk.h"
 #include "host/permission.h"
 
 /* May the attribute `name` of the object be read or written? */

@@ -26,7 +26,7 @@
 #include "core/file.h"
 #include "core/mount.h"
 #include "highlevel/highlevel.h"
-#include "highlevel/private.h"
+#include "highlevel/handle.h"
 #include "host/pollhandle.h"
 
 #define RAM_NAMES   64
