@@ -1,145 +1,15 @@
 /*
- * walk.c - walking a name, warm and cold. The rules are in walk.h.
+ * walk.c - a walk step by step: what the cache does not know is asked, symlinks are followed. The
+ * rules are in walk.h.
  */
-#include "nodes/walk.h"
-
 #include <errno.h>
 #include <string.h>
 
 #include "nodes/link.h"
 #include "nodes/lookup.h"
+#include "nodes/walk_warm.h"
 
 #define TRIES_MAX 100 /* a walk that meets that many directories being forgotten gives up */
-
-/* Bytes up to the next slash; eight at a time where that does not read past the end. */
-static inline size_t component_len(const char *at, size_t left)
-{
-    size_t len = 0;
-
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    for (; left - len >= 8; len += 8) {
-        const uint64_t ones = UINT64_C(0x0101010101010101);
-        uint64_t word, zero;
-
-        memcpy(&word, at + len, 8);
-        word ^= ones * '/';
-        zero = (word - ones) & ~word & (ones << 7);
-        if (zero)
-            return len + ((size_t)__builtin_ctzll(zero) >> 3);
-    }
-#endif
-    while (len < left && at[len] != '/')
-        len++;
-    return len;
-}
-
-/* A node that came with READDIRPLUS is used for the first time: it was worth it. */
-static void used_after_plus(struct df_node *dir, struct df_node *node)
-{
-    df_node_clear(node, DF_NODE_VIA_PLUS);
-    df_node_set(dir, DF_NODE_WANT_PLUS);
-}
-
-/* What the cache says for certain about the name in dir: 0 and the child, -ENOENT or COLD. */
-static inline int peek(struct df_node *dir, const struct df_node_name *name,
-                       struct df_node_clock *clock, struct df_node **child)
-{
-    struct df_node_entry *entry = df_node_cache_find(dir, name);
-    struct df_node *node;
-
-    if (DF_UNLIKELY(!entry) ||
-        !df_node_live(clock, atomic_load_explicit(&entry->expiry, memory_order_acquire)))
-        return DF_NODE_COLD;
-    df_node_cache_touch(entry);
-    node = atomic_load_explicit(&entry->node, memory_order_acquire);
-    if (!node)
-        return -ENOENT;
-    if (DF_UNLIKELY(df_node_has(node, DF_NODE_BAD | DF_NODE_VIA_PLUS))) {
-        if (df_node_has(node, DF_NODE_BAD))
-            return DF_NODE_COLD;
-        if (!clock->unused)
-            used_after_plus(dir, node);
-    }
-    *child = node;
-    return 0;
-}
-
-/* A walk that knows its way. */
-struct stroll {
-    struct df_nodes *nodes;
-    struct df_call *call;
-    struct df_node_clock *clock;
-    struct df_node *dir;
-    const char *at; /* what remains: names with one slash between them */
-    size_t left;
-};
-
-/* Up to the last component, which is at `at` then, or until the cache does not know. */
-static inline int stroll_to_last(struct stroll *s)
-{
-    for (;;) {
-        size_t len = component_len(s->at, s->left);
-        struct df_node_name name;
-        int result;
-
-        if (!df_node_is_dir(s->dir) || len > NAME_MAX)
-            return DF_NODE_COLD;
-        if (s->nodes->source->search &&
-            (result = s->nodes->source->search(s->nodes, s->call, s->dir)) != 0)
-            return result;
-        if (len == s->left)
-            return 0;
-        name = df_node_cache_name(s->nodes, s->at, len);
-        result = peek(s->dir, &name, s->clock, &s->dir);
-        if (result != 0)
-            return result;
-        s->at += len + 1;
-        s->left -= len + 1;
-    }
-}
-
-static inline struct stroll begin_stroll(struct df_nodes *nodes, struct df_call *call,
-                                         const struct df_where *where, struct df_node_clock *clock)
-{
-    size_t skip = where->base ? 0 : 1;
-
-    return (struct stroll){
-        .nodes = nodes,
-        .call = call,
-        .clock = clock,
-        .dir = where->base ? df_node_of_file(where->base) : nodes->root,
-        .at = where->name + skip,
-        .left = where->len - skip,
-    };
-}
-
-int df_node_walk_warm(struct df_nodes *nodes, struct df_call *call, const struct df_where *where,
-                      struct df_node_clock *clock, struct df_node **out)
-{
-    struct stroll s = begin_stroll(nodes, call, where, clock);
-    struct df_node *node = s.dir;
-    struct df_node_name name;
-    int result;
-
-    if (DF_UNLIKELY(where->flags & (DF_WHERE_DOTDOT | DF_WHERE_DOT)))
-        return DF_NODE_COLD;
-    if (s.left > 0) {
-        result = stroll_to_last(&s);
-        if (result != 0)
-            return result;
-        name = df_node_cache_name(nodes, s.at, s.left);
-        result = peek(s.dir, &name, clock, &node);
-        if (result != 0)
-            return result;
-    }
-    if (DF_UNLIKELY(S_ISLNK(node->type)) &&
-        (!(where->flags & DF_WHERE_NOFOLLOW) || (where->flags & DF_WHERE_DIRECTORY)))
-        return DF_NODE_COLD;
-    if (DF_UNLIKELY(where->flags & DF_WHERE_DIRECTORY) && !df_node_is_dir(node))
-        return -ENOTDIR;
-    *out = node;
-    return 0;
-}
 
 /* ---- one step ------------------------------------------------------------------------------ */
 
@@ -185,7 +55,7 @@ static int step(struct df_node_walk *walk, const struct df_node_name *name, stru
     int result = DF_NODE_COLD;
 
     if (!walk->revalidate)
-        result = peek(walk->dir, name, &walk->clock, child);
+        result = df_node_walk_peek_at(walk, name, child);
     return result == DF_NODE_COLD ? step_cold(walk, name, child) : result;
 }
 
@@ -354,7 +224,7 @@ static int run(struct df_node_walk *walk)
 {
     for (;;) {
         const char *name = walk->at + slashes(walk->at, walk->end);
-        size_t len = component_len(name, (size_t)(walk->end - name));
+        size_t len = df_node_component_len(name, (size_t)(walk->end - name));
         size_t behind = slashes(name + len, walk->end);
         int result;
 
@@ -378,21 +248,6 @@ static int run(struct df_node_walk *walk)
     }
 }
 
-/* The way to the last component is known: that is all of the walk. */
-static bool is_known(struct df_node_walk *walk)
-{
-    struct stroll s = begin_stroll(walk->nodes, walk->call, walk->where, &walk->clock);
-
-    if (walk->revalidate || (walk->where->flags & DF_WHERE_DOTDOT) || s.left == 0 ||
-        stroll_to_last(&s) != 0)
-        return false;
-    walk->dir = s.dir;
-    walk->kind = DF_END_NAME;
-    walk->last = df_node_cache_name(walk->nodes, s.at, s.left);
-    walk->at = walk->end;
-    return true;
-}
-
 static int begin(struct df_node_walk *walk)
 {
     const struct df_where *where = walk->where;
@@ -402,7 +257,7 @@ static int begin(struct df_node_walk *walk)
     walk->at = where->name;
     walk->end = where->name + where->len;
     walk->links = walk->call->links;
-    return is_known(walk) ? 0 : run(walk);
+    return df_node_walk_known(walk) ? 0 : run(walk);
 }
 
 int df_node_walk_again(struct df_node_walk *walk)
@@ -432,11 +287,6 @@ int df_node_walk_parent(struct df_node_walk *walk, struct df_nodes *nodes, struc
     return result == DF_NODE_COLD ? df_node_walk_again(walk) : result;
 }
 
-int df_node_walk_peek(struct df_node_walk *walk, struct df_node **node)
-{
-    return peek(walk->dir, &walk->last, &walk->clock, node);
-}
-
 int df_node_walk_follow(struct df_node_walk *walk, struct df_node *link)
 {
     int result = follow(walk, link);
@@ -460,15 +310,14 @@ int df_node_walk_lock(struct df_node_walk *walk)
     return result;
 }
 
-/* ---- the walk to an object ----------------------------------------------------------------- */
+/* ---- the last component -------------------------------------------------------------------- */
 
 static bool follows(const struct df_node_walk *walk)
 {
     return walk->must_be_dir || !(walk->where->flags & DF_WHERE_NOFOLLOW);
 }
 
-/* From the last component to the object, through symlinks. A bare pointer. */
-static int last_step(struct df_node_walk *walk, struct df_node **node)
+int df_node_walk_last(struct df_node_walk *walk, struct df_node **node)
 {
     for (;;) {
         int result = 0;
@@ -490,55 +339,4 @@ static int last_step(struct df_node_walk *walk, struct df_node **node)
         if (result != 0)
             return result;
     }
-}
-
-static int walk_cold(struct df_nodes *nodes, struct df_call *call, const struct df_where *where,
-                     bool revalidate, struct df_node **node)
-{
-    struct df_node_walk walk;
-    int result = df_node_walk_parent(&walk, nodes, call, where, revalidate);
-
-    while (result == 0) {
-        result = last_step(&walk, node);
-        if (result == 0 && df_node_try_hold(*node))
-            return 0;
-        if (result == 0 || result == DF_NODE_COLD)
-            result = df_node_walk_again(&walk);
-    }
-    return result;
-}
-
-/* A final "." asks whether the directory itself may be searched. It is held by now. */
-static int search_dot(struct df_node_spot *spot, struct df_nodes *nodes, struct df_call *call,
-                      const struct df_where *where)
-{
-    int result;
-
-    if (DF_LIKELY(!(where->flags & DF_WHERE_DOT)) || !nodes->source->search)
-        return 0;
-    result = nodes->source->search(nodes, call, spot->node);
-    if (result != 0)
-        df_node_walk_done(nodes, spot);
-    return result;
-}
-
-int df_node_walk_object(struct df_nodes *nodes, struct df_call *call, const struct df_where *where,
-                        bool revalidate, struct df_node_spot *spot)
-{
-    struct df_node_clock clock = {0};
-    int result = DF_NODE_COLD;
-
-    spot->held = !where->base || where->len > 0;
-    if (!spot->held) {
-        spot->node = df_node_of_file(where->base);
-        return search_dot(spot, nodes, call, where);
-    }
-    if (!revalidate)
-        result = df_node_walk_warm(nodes, call, where, &clock, &spot->node);
-    if (result == 0 && df_node_try_hold(spot->node))
-        return 0;
-    if (result < 0)
-        return result;
-    result = walk_cold(nodes, call, where, revalidate, &spot->node);
-    return result == 0 ? search_dot(spot, nodes, call, where) : result;
 }

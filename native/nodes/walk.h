@@ -1,6 +1,9 @@
 /*
  * walk.h - a whole name: from a df_where to a node, or to a directory and a last component.
  *
+ * walk_warm.c is the way that the cache knows, walk.c goes step by step, walk_object.c to an
+ * object.
+ *
  * The rules are those of path_resolution(7): every component but the last must be a directory the
  * caller may search, symlinks in between are followed, at most 40 in one call, relative ones
  * inside, absolute ones and ".." above the root through df_call_leave*(). Errors are found in the
@@ -79,6 +82,10 @@ int df_node_walk_parent(struct df_node_walk *walk, struct df_nodes *nodes, struc
 /* What the cache says for certain about the last component: 0 and a node (readable until the call
  * ends), -ENOENT, or DF_NODE_COLD. */
 int df_node_walk_peek(struct df_node_walk *walk, struct df_node **node);
+
+/* From the last component to the object, through symlinks. 0 and a node that is readable until the
+ * call ends; an error; or DF_NODE_COLD: df_node_walk_again(). */
+int df_node_walk_last(struct df_node_walk *walk, struct df_node **node);
 
 /* The last component turned out to be this symlink, which the caller holds, and is followed: goes
  * on to the directory and last component that it leads to. */
