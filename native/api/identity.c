@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/result.h"
 #include "core/caller.h"
 #include "core/gate.h"
 
@@ -45,14 +46,6 @@ static void make_key(void)
     key_error = pthread_key_create(&key, end_thread);
 }
 
-static int result(int ret)
-{
-    if (ret >= 0)
-        return ret;
-    errno = -ret;
-    return -1;
-}
-
 mode_t df_umask(mode_t mask)
 {
     return df_caller_umask(mask);
@@ -60,7 +53,7 @@ mode_t df_umask(mode_t mask)
 
 int df_identity_refresh(void)
 {
-    return result(df_caller_refresh());
+    return df_result(df_caller_refresh());
 }
 
 /* What the caller does not say (pid, owner of locks, size limit) stays the process's. */
@@ -105,5 +98,5 @@ static int set(const struct df_identity *identity)
 
 int df_identity_set(const struct df_identity *identity)
 {
-    return result(set(identity));
+    return df_result(set(identity));
 }
