@@ -2,6 +2,7 @@
  * node.h - pyfuse3 file systems: what the node_*.c share.
  *
  *   node_session.c  the Python type: a session of libfuse's low-level API and its operations object
+ *   node_ops.def    the operations: number, method, request, reply
  *   node_ops.c      struct fuse_lowlevel_ops: a request becomes the arguments of a method
  *   node_call.c     the method is called: inline, or by the event loop
  *   node_job.c      a request on its way through the event loop
@@ -17,37 +18,11 @@
 #include <fuse_lowlevel.h>
 
 enum df_node_op {
-    DF_NODE_LOOKUP,
-    DF_NODE_FORGET,
-    DF_NODE_GETATTR,
-    DF_NODE_SETATTR,
-    DF_NODE_READLINK,
-    DF_NODE_MKNOD,
-    DF_NODE_MKDIR,
-    DF_NODE_UNLINK,
-    DF_NODE_RMDIR,
-    DF_NODE_SYMLINK,
-    DF_NODE_RENAME,
-    DF_NODE_LINK,
-    DF_NODE_OPEN,
-    DF_NODE_READ,
-    DF_NODE_WRITE,
-    DF_NODE_FLUSH,
-    DF_NODE_RELEASE,
-    DF_NODE_FSYNC,
-    DF_NODE_OPENDIR,
-    DF_NODE_READDIR,
-    DF_NODE_RELEASEDIR,
-    DF_NODE_FSYNCDIR,
-    DF_NODE_STATFS,
-    DF_NODE_SETXATTR,
-    DF_NODE_SETXATTR_FLAGS, /* setxattr after getxattr: the helper's */
-    DF_NODE_GETXATTR,
-    DF_NODE_LISTXATTR,
-    DF_NODE_REMOVEXATTR,
-    DF_NODE_ACCESS,
-    DF_NODE_CREATE,
-    DF_NODE_POLL,
+#define DF_NODE_OP(number, method, member, reply) DF_NODE_##number,
+#define DF_NODE_HELPER_OP(number, method, reply)  DF_NODE_##number,
+#include "pyhost/node_ops.def"
+#undef DF_NODE_OP
+#undef DF_NODE_HELPER_OP
     DF_NODE_OP_COUNT,
 };
 

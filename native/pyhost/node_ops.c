@@ -9,37 +9,11 @@
 #include "pyhost/node.h"
 
 static const char *const names[DF_NODE_OP_COUNT] = {
-    [DF_NODE_LOOKUP] = "lookup",
-    [DF_NODE_FORGET] = "forget",
-    [DF_NODE_GETATTR] = "getattr",
-    [DF_NODE_SETATTR] = "setattr",
-    [DF_NODE_READLINK] = "readlink",
-    [DF_NODE_MKNOD] = "mknod",
-    [DF_NODE_MKDIR] = "mkdir",
-    [DF_NODE_UNLINK] = "unlink",
-    [DF_NODE_RMDIR] = "rmdir",
-    [DF_NODE_SYMLINK] = "symlink",
-    [DF_NODE_RENAME] = "rename",
-    [DF_NODE_LINK] = "link",
-    [DF_NODE_OPEN] = "open",
-    [DF_NODE_READ] = "read",
-    [DF_NODE_WRITE] = "write",
-    [DF_NODE_FLUSH] = "flush",
-    [DF_NODE_RELEASE] = "release",
-    [DF_NODE_FSYNC] = "fsync",
-    [DF_NODE_OPENDIR] = "opendir",
-    [DF_NODE_READDIR] = "readdir",
-    [DF_NODE_RELEASEDIR] = "releasedir",
-    [DF_NODE_FSYNCDIR] = "fsyncdir",
-    [DF_NODE_STATFS] = "statfs",
-    [DF_NODE_SETXATTR] = "setxattr",
-    [DF_NODE_SETXATTR_FLAGS] = "setxattr_flags",
-    [DF_NODE_GETXATTR] = "getxattr",
-    [DF_NODE_LISTXATTR] = "listxattr",
-    [DF_NODE_REMOVEXATTR] = "removexattr",
-    [DF_NODE_ACCESS] = "access",
-    [DF_NODE_CREATE] = "create",
-    [DF_NODE_POLL] = "poll",
+#define DF_NODE_OP(number, method, member, reply) [DF_NODE_##number] = #method,
+#define DF_NODE_HELPER_OP(number, method, reply)  [DF_NODE_##number] = #method,
+#include "pyhost/node_ops.def"
+#undef DF_NODE_OP
+#undef DF_NODE_HELPER_OP
 };
 
 const char *df_node_op_name(enum df_node_op op)
@@ -429,41 +403,6 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
     conn->want |= conn->capable & FUSE_CAP_READDIRPLUS;
 }
 
-static const struct fuse_lowlevel_ops all = {
-    .init = op_init,
-    .lookup = op_lookup,
-    .forget = op_forget,
-    .getattr = op_getattr,
-    .setattr = op_setattr,
-    .readlink = op_readlink,
-    .mknod = op_mknod,
-    .mkdir = op_mkdir,
-    .unlink = op_unlink,
-    .rmdir = op_rmdir,
-    .symlink = op_symlink,
-    .rename = op_rename,
-    .link = op_link,
-    .open = op_open,
-    .read = op_read,
-    .write_buf = op_write_buf,
-    .flush = op_flush,
-    .release = op_release,
-    .fsync = op_fsync,
-    .opendir = op_opendir,
-    .readdirplus = op_readdirplus,
-    .releasedir = op_releasedir,
-    .fsyncdir = op_fsyncdir,
-    .statfs = op_statfs,
-    .setxattr = op_setxattr,
-    .getxattr = op_getxattr,
-    .listxattr = op_listxattr,
-    .removexattr = op_removexattr,
-    .access = op_access,
-    .create = op_create,
-    .forget_multi = op_forget_multi,
-    .poll = op_poll,
-};
-
 /* An operation without a method does not exist: libfuse answers ENOSYS. */
 static bool has(PyObject *ops, enum df_node_op op)
 {
@@ -474,49 +413,24 @@ static bool has(PyObject *ops, enum df_node_op op)
     return method != NULL;
 }
 
-#define DROP(table, member, op)                                                                    \
-    do {                                                                                           \
-        if (!has(ops, op))                                                                         \
-            (table)->member = NULL;                                                                \
-    } while (0)
-
 int df_node_ops_fill(struct fuse_lowlevel_ops *table, PyObject *ops)
 {
-    *table = all;
     if (!has(ops, DF_NODE_LOOKUP) || !has(ops, DF_NODE_GETATTR)) {
         PyErr_Format(PyExc_TypeError,
                      "%R is no file system: it has no methods lookup() and getattr()",
                      (PyObject *)Py_TYPE(ops));
         return -1;
     }
-    if (!has(ops, DF_NODE_FORGET))
-        table->forget = NULL, table->forget_multi = NULL;
-    DROP(table, setattr, DF_NODE_SETATTR);
-    DROP(table, readlink, DF_NODE_READLINK);
-    DROP(table, mknod, DF_NODE_MKNOD);
-    DROP(table, mkdir, DF_NODE_MKDIR);
-    DROP(table, unlink, DF_NODE_UNLINK);
-    DROP(table, rmdir, DF_NODE_RMDIR);
-    DROP(table, symlink, DF_NODE_SYMLINK);
-    DROP(table, rename, DF_NODE_RENAME);
-    DROP(table, link, DF_NODE_LINK);
-    DROP(table, open, DF_NODE_OPEN);
-    DROP(table, read, DF_NODE_READ);
-    DROP(table, write_buf, DF_NODE_WRITE);
-    DROP(table, flush, DF_NODE_FLUSH);
-    DROP(table, release, DF_NODE_RELEASE);
-    DROP(table, fsync, DF_NODE_FSYNC);
-    DROP(table, opendir, DF_NODE_OPENDIR);
-    DROP(table, readdirplus, DF_NODE_READDIR);
-    DROP(table, releasedir, DF_NODE_RELEASEDIR);
-    DROP(table, fsyncdir, DF_NODE_FSYNCDIR);
-    DROP(table, statfs, DF_NODE_STATFS);
-    DROP(table, setxattr, DF_NODE_SETXATTR);
-    DROP(table, getxattr, DF_NODE_GETXATTR);
-    DROP(table, listxattr, DF_NODE_LISTXATTR);
-    DROP(table, removexattr, DF_NODE_REMOVEXATTR);
-    DROP(table, access, DF_NODE_ACCESS);
-    DROP(table, create, DF_NODE_CREATE);
-    DROP(table, poll, DF_NODE_POLL);
+    *table = (struct fuse_lowlevel_ops){
+        .init = op_init,
+        .forget_multi = has(ops, DF_NODE_FORGET) ? op_forget_multi : NULL,
+    };
+#define DF_NODE_OP(number, method, member, reply)                                                  \
+    if (has(ops, DF_NODE_##number))                                                                \
+        table->member = op_##member;
+#define DF_NODE_HELPER_OP(number, method, reply)
+#include "pyhost/node_ops.def"
+#undef DF_NODE_OP
+#undef DF_NODE_HELPER_OP
     return 0;
 }

@@ -188,37 +188,11 @@ static int reply_forget(struct df_node_request *request, PyObject *result)
 }
 
 static int (*const replies[DF_NODE_OP_COUNT])(struct df_node_request *, PyObject *) = {
-    [DF_NODE_LOOKUP] = reply_entry,
-    [DF_NODE_FORGET] = reply_forget,
-    [DF_NODE_GETATTR] = reply_attr,
-    [DF_NODE_SETATTR] = reply_attr,
-    [DF_NODE_READLINK] = reply_link,
-    [DF_NODE_MKNOD] = reply_entry,
-    [DF_NODE_MKDIR] = reply_entry,
-    [DF_NODE_UNLINK] = reply_nothing,
-    [DF_NODE_RMDIR] = reply_nothing,
-    [DF_NODE_SYMLINK] = reply_entry,
-    [DF_NODE_RENAME] = reply_nothing,
-    [DF_NODE_LINK] = reply_entry,
-    [DF_NODE_OPEN] = reply_open,
-    [DF_NODE_READ] = reply_data,
-    [DF_NODE_WRITE] = reply_written,
-    [DF_NODE_FLUSH] = reply_nothing,
-    [DF_NODE_RELEASE] = reply_nothing,
-    [DF_NODE_FSYNC] = reply_nothing,
-    [DF_NODE_OPENDIR] = reply_opendir,
-    [DF_NODE_READDIR] = reply_readdir,
-    [DF_NODE_RELEASEDIR] = reply_nothing,
-    [DF_NODE_FSYNCDIR] = reply_nothing,
-    [DF_NODE_STATFS] = reply_statfs,
-    [DF_NODE_SETXATTR] = reply_nothing,
-    [DF_NODE_SETXATTR_FLAGS] = reply_nothing,
-    [DF_NODE_GETXATTR] = reply_getxattr,
-    [DF_NODE_LISTXATTR] = reply_listxattr,
-    [DF_NODE_REMOVEXATTR] = reply_nothing,
-    [DF_NODE_ACCESS] = reply_access,
-    [DF_NODE_CREATE] = reply_create,
-    [DF_NODE_POLL] = reply_poll,
+#define DF_NODE_OP(number, method, member, reply) [DF_NODE_##number] = reply_##reply,
+#define DF_NODE_HELPER_OP(number, method, reply)  [DF_NODE_##number] = reply_##reply,
+#include "pyhost/node_ops.def"
+#undef DF_NODE_OP
+#undef DF_NODE_HELPER_OP
 };
 
 int df_node_reply(struct df_node_request *request, PyObject *result)
