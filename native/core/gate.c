@@ -1,10 +1,9 @@
 /*
- * gate.c - records of threads, entering and leaving, pins, and memory that waits for readers.
- * The protocol is described in gate.h.
+ * gate.c - records of threads, entering and leaving, pins. The protocol is described in gate.h;
+ * memory that waits for readers is in gate_retired.c.
  */
-#include "core/gate.h"
+#include "core/gate_private.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
@@ -23,7 +22,6 @@
 #include "core/fork.h"
 #include "core/mount.h"
 
-#define RETIRE_BATCH 32    /* objects retired between two looks at who is inside */
 #define POLL_NS      50000 /* between two looks of somebody who waits for threads to leave */
 #define RECORD_ALIGN 128   /* two cache lines: the adjacent-line prefetcher pairs them */
 
@@ -31,9 +29,9 @@ _Thread_local struct df_thread *df_gate_self;
 struct df_gate df_gate;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_key_t exit_key;              /* its destructor gives the record back */
-static int init_error;                      /* of the one initialisation */
-static _Atomic(struct df_thread *) threads; /* all records; grows only */
+static pthread_key_t exit_key; /* its destructor gives the record back */
+static int init_error;         /* of the one initialisation */
+_Atomic(struct df_thread *) df_gate_threads;
 static _Atomic uint32_t thread_count;
 
 /* ---- barriers ------------------------------------------------------------------------------ */
@@ -52,7 +50,7 @@ void df_gate_barrier(void)
 #endif
 }
 
-static void pause_briefly(void)
+void df_gate_pause(void)
 {
     struct timespec pause = {.tv_nsec = POLL_NS};
 
@@ -91,7 +89,7 @@ static void initialise(void)
 
 static struct df_thread *claim_record(void)
 {
-    for (struct df_thread *t = atomic_load(&threads); t; t = t->next) {
+    for (struct df_thread *t = atomic_load(&df_gate_threads); t; t = t->next) {
         bool expected = false;
 
         if (!atomic_load_explicit(&t->used, memory_order_relaxed) &&
@@ -111,8 +109,8 @@ static struct df_thread *make_record(void)
     memset(thread, 0, sizeof(*thread));
     atomic_init(&thread->used, true);
     thread->index = atomic_fetch_add(&thread_count, 1);
-    thread->next = atomic_load(&threads);
-    while (!atomic_compare_exchange_weak(&threads, &thread->next, thread))
+    thread->next = atomic_load(&df_gate_threads);
+    while (!atomic_compare_exchange_weak(&df_gate_threads, &thread->next, thread))
         ;
     return thread;
 }
@@ -145,7 +143,7 @@ struct df_thread *df_gate_thread(void)
 
 void df_gate_each_thread(void (*visit)(struct df_thread *, void *), void *arg)
 {
-    for (struct df_thread *t = atomic_load(&threads); t; t = t->next)
+    for (struct df_thread *t = atomic_load(&df_gate_threads); t; t = t->next)
         visit(t, arg);
 }
 
@@ -287,7 +285,7 @@ void df_gate_kept(struct df_thread *thread, struct df_mount *mount)
 
 bool df_gate_is_pinned(const struct df_mount *mount)
 {
-    for (struct df_thread *t = atomic_load(&threads); t; t = t->next)
+    for (struct df_thread *t = atomic_load(&df_gate_threads); t; t = t->next)
         for (unsigned i = 0; i < DF_GATE_DEPTH; i++)
             if (atomic_load(&t->levels[i].pin) == mount)
                 return true;
@@ -296,114 +294,18 @@ bool df_gate_is_pinned(const struct df_mount *mount)
 
 bool df_gate_is_used(const struct df_file *file)
 {
-    for (struct df_thread *t = atomic_load(&threads); t; t = t->next)
+    for (struct df_thread *t = atomic_load(&df_gate_threads); t; t = t->next)
         for (unsigned i = 0; i < DF_GATE_DEPTH; i++)
             if (atomic_load(&t->levels[i].use) == file)
                 return true;
     return false;
 }
 
-/* ---- retired objects ----------------------------------------------------------------------- */
-
-/* Objects go from `fresh` to `waiting` to free(), first in, first out; one batch at a time. */
-static pthread_mutex_t retire_lock = PTHREAD_MUTEX_INITIALIZER; /* protects what follows */
-static struct df_retired *fresh;
-static struct df_retired *waiting; /* free when every passage in df_thread.seen has ended */
-static bool freeing;               /* a thread runs free() on the former `waiting` */
-static uint64_t retired_count;     /* ever */
-static uint64_t waiting_until;     /* value of retired_count when `waiting` was fresh */
-static uint64_t freed_until;       /* all objects up to this count have been freed */
-
-static bool all_have_left(void)
-{
-    for (struct df_thread *t = atomic_load(&threads); t; t = t->next)
-        if ((t->seen & 1) && atomic_load_explicit(&t->passage, memory_order_acquire) == t->seen)
-            return false;
-    return true;
-}
-
-/* Under retire_lock. */
-static void fresh_to_waiting(void)
-{
-    waiting = fresh;
-    waiting_until = retired_count;
-    fresh = NULL;
-    df_gate_barrier();
-    for (struct df_thread *t = atomic_load(&threads); t; t = t->next)
-        t->seen = atomic_load(&t->passage);
-}
-
-/* Under retire_lock, which is released while objects are freed. */
-static void free_waiting(void)
-{
-    struct df_retired *list = waiting;
-
-    waiting = NULL;
-    freeing = true;
-    pthread_mutex_unlock(&retire_lock);
-    while (list) {
-        struct df_retired *next = list->next;
-
-        list->free(list);
-        list = next;
-    }
-    pthread_mutex_lock(&retire_lock);
-    freeing = false;
-    freed_until = waiting_until;
-}
-
-/* Under retire_lock: frees what can be freed. */
-static void advance(void)
-{
-    if (freeing)
-        return;
-    if (!waiting && fresh)
-        fresh_to_waiting();
-    if (waiting && all_have_left())
-        free_waiting();
-}
-
-void df_gate_retire_nodes(struct df_retired *node, void (*free_fn)(struct df_retired *self),
-                          unsigned count)
-{
-    uint64_t before;
-
-    node->free = free_fn;
-    pthread_mutex_lock(&retire_lock);
-    node->next = fresh;
-    fresh = node;
-    before = retired_count;
-    retired_count += count;
-    if (before / RETIRE_BATCH != retired_count / RETIRE_BATCH)
-        advance();
-    pthread_mutex_unlock(&retire_lock);
-}
-
-void df_gate_retire_node(struct df_retired *node, void (*free_fn)(struct df_retired *self))
-{
-    df_gate_retire_nodes(node, free_fn, 1);
-}
-
-void df_gate_drain(void)
-{
-    uint64_t until;
-
-    assert(!df_gate_self || df_gate_self->depth == 0);
-    pthread_mutex_lock(&retire_lock);
-    until = retired_count;
-    for (advance(); freed_until < until; advance()) {
-        pthread_mutex_unlock(&retire_lock);
-        pause_briefly();
-        pthread_mutex_lock(&retire_lock);
-    }
-    pthread_mutex_unlock(&retire_lock);
-}
-
 /* ---- fork ---------------------------------------------------------------------------------- */
 
 static bool others_inside(void)
 {
-    for (struct df_thread *t = atomic_load(&threads); t; t = t->next)
+    for (struct df_thread *t = atomic_load(&df_gate_threads); t; t = t->next)
         if (t != df_gate_self && (atomic_load(&t->passage) & 1))
             return true;
     return false;
@@ -417,7 +319,7 @@ void df_gate_close(int64_t patience)
     atomic_store(&df_gate.closed, 1);
     df_gate_barrier();
     while (others_inside() && df_clock() < end)
-        pause_briefly();
+        df_gate_pause();
 }
 
 void df_gate_open(void)
@@ -431,7 +333,7 @@ void df_gate_forget_others(void)
 {
     struct df_thread *mine = df_gate_self;
 
-    for (struct df_thread *t = atomic_load(&threads); t; t = t->next) {
+    for (struct df_thread *t = atomic_load(&df_gate_threads); t; t = t->next) {
         if (t == mine || !atomic_load(&t->used))
             continue;
         if (atomic_load(&t->passage) & 1)
@@ -439,17 +341,7 @@ void df_gate_forget_others(void)
         give_back(t);
     }
     df_gate_self = mine;
-    freeing = false;
+    df_gate_forget_freeing();
     if (df_gate.asymmetric)
         df_gate.asymmetric = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
-}
-
-void df_gate_lock(void)
-{
-    pthread_mutex_lock(&retire_lock);
-}
-
-void df_gate_unlock(void)
-{
-    pthread_mutex_unlock(&retire_lock);
 }
