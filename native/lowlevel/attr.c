@@ -7,7 +7,9 @@
 
 #include "host/permission.h"
 #include "host/statx.h"
-#include "lowlevel/private.h"
+#include "lowlevel/changes.h"
+#include "lowlevel/request.h"
+#include "lowlevel/target.h"
 #include "nodes/link.h"
 
 /* ---- getattr ------------------------------------------------------------------------------- */

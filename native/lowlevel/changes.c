@@ -4,7 +4,7 @@
  * Objects are told by the number that getattr shows; a plugin that gives a node another number is
  * reported when it does (nodes/attr.c).
  */
-#include "lowlevel/private.h"
+#include "lowlevel/changes.h"
 
 static void tell_object(struct df_changes *changes, const struct df_node *node)
 {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "host/pollhandle.h"
-#include "lowlevel/private.h"
+#include "lowlevel/request.h"
 
 /* ---- ioctl --------------------------------------------------------------------------------- */
 

@@ -6,7 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lowlevel/changes.h"
 #include "lowlevel/open.h"
+#include "lowlevel/request.h"
+#include "lowlevel/target.h"
 
 static int send_create(const struct df_opening *opening, const struct df_place *place,
                        struct df_node_found *found, struct fuse_file_info *fi)

@@ -9,7 +9,7 @@
 #include <linux/fuse.h>
 #include <string.h>
 
-#include "lowlevel/private.h"
+#include "lowlevel/request.h"
 
 #define SCRATCH_SIZE 4096 /* bytes; what the kernel asks for at least */
 

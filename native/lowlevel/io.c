@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lowlevel/private.h"
+#include "lowlevel/request.h"
+#include "lowlevel/target.h"
 
 #define SEGMENTS 64 /* of the caller's vector in one READ */
 

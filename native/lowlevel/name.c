@@ -3,7 +3,9 @@
  */
 #include <unistd.h>
 
-#include "lowlevel/private.h"
+#include "lowlevel/changes.h"
+#include "lowlevel/request.h"
+#include "lowlevel/target.h"
 
 /* ---- making -------------------------------------------------------------------------------- */
 

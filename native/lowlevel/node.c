@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "host/permission.h"
-#include "lowlevel/private.h"
+#include "lowlevel/request.h"
 
 /* ---- LOOKUP, READLINK ---------------------------------------------------------------------- */
 

@@ -10,7 +10,10 @@
 #include "host/open_traits.h"
 #include "host/permission.h"
 #include "host/pollhandle.h"
+#include "lowlevel/changes.h"
 #include "lowlevel/open.h"
+#include "lowlevel/request.h"
+#include "lowlevel/target.h"
 #include "nodes/path.h"
 
 /* ---- the open file ------------------------------------------------------------------------- */

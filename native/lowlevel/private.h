@@ -1,10 +1,11 @@
 /*
- * private.h - what the files of the node lane share: the file system, a request.
+ * private.h - what the files of the node lane share: the file system, its nodes, open files, ops.
  *
- *   lowlevel.c            life: new, init, free; the table of ops
+ *   lowlevel.c   life: new, init, free; the table of ops
  *   request.c    a request: sent, waited for; fuse_req_*
  *   reply.c      fuse_reply_*
  *   target.c     what operations by name have in common
+ *   changes.c    what is told of changes
  *   node.c       what node_*.c asks of a plugin: LOOKUP, READLINK, FORGET; permissions
  *   attr.c       getattr, statx, setattr, access, readlink, statfs
  *   xattr.c      extended attributes
@@ -124,208 +125,6 @@ static inline void df_lowlevel_leave(struct df_lowlevel *lane)
         df_node_evict(&lane->nodes);
 }
 
-/* ---- requests ---- */
-
-enum { /* fuse_req.takes: kinds of reply that a request takes, beside an error */
-       DF_TAKES_OK = 1 << 0, /* fuse_reply_err(req, 0) */
-       DF_TAKES_NONE = 1 << 1,
-       DF_TAKES_ENTRY = 1 << 2,
-       DF_TAKES_CREATE = 1 << 3,
-       DF_TAKES_ATTR = 1 << 4,
-       DF_TAKES_OPEN = 1 << 5,
-       DF_TAKES_WRITE = 1 << 6,
-       DF_TAKES_DATA = 1 << 7,
-       DF_TAKES_LINK = 1 << 8, /* data that are cut to the room there is */
-       DF_TAKES_STATFS = 1 << 9,
-       DF_TAKES_XATTR = 1 << 10,
-       DF_TAKES_LOCK = 1 << 11,
-       DF_TAKES_IOCTL = 1 << 12,
-       DF_TAKES_POLL = 1 << 13,
-       DF_TAKES_LSEEK = 1 << 14,
-       DF_TAKES_STATX = 1 << 15,
-};
-
-enum { DF_REQUEST_RUNNING, DF_REQUEST_REPLIED, DF_REQUEST_AWAITED }; /* fuse_req.state */
-
-struct df_attr_reply {
-    struct stat st;
-    double timeout; /* seconds */
-};
-
-struct df_statx_reply {
-    struct df_statx found;
-    double timeout; /* seconds */
-};
-
-/* Lives on the stack of the thread that makes the call. `state` says whose it is: the plugin's
- * until it has replied. */
-struct fuse_req {
-    struct df_lowlevel *lane;
-    const struct df_caller *caller; /* NULL: on nobody's behalf */
-    const void *thread;             /* whose stack it is on; see df_request_here() */
-    _Atomic uint32_t state;         /* futex */
-    uint32_t takes;                 /* DF_TAKES_* */
-    struct fuse_ctx ctx;
-    ssize_t result; /* count, 0 or negative errno; written before state */
-    union {         /* where the reply goes */
-        struct df_node_found *found;
-        struct df_attr_reply *attr;
-        struct df_statx_reply *statx;
-        struct statvfs *statfs;
-        struct flock *lock;
-        struct iovec *iov; /* data; used up by the reply */
-    };
-    int iovcnt;
-    size_t room;               /* bytes of data that the request takes */
-    struct fuse_file_info *fi; /* OPEN, CREATE */
-    bool hears;                /* request.c is told of the caller's signals, and keeps: */
-    _Atomic bool interrupted;  /* there was one */
-    fuse_interrupt_func_t interrupt_func;
-    void *interrupt_data;
-};
-
-/* Not the thread's number but an address that only it has: no system call. */
-extern _Thread_local char df_request_mark __attribute__((visibility("hidden")));
-
-static inline const void *df_request_here(void)
-{
-    return &df_request_mark;
-}
-
-_Static_assert(offsetof(struct df_caller, gid) == offsetof(struct fuse_ctx, gid) &&
-                   offsetof(struct df_caller, pid) == offsetof(struct fuse_ctx, pid) &&
-                   offsetof(struct df_caller, umask) == offsetof(struct fuse_ctx, umask),
-               "a caller begins like a fuse_ctx");
-
-static inline void df_request_begin(struct fuse_req *req, struct df_lowlevel *lane,
-                                    const struct df_call *call, uint32_t takes)
-{
-    req->lane = lane;
-    req->caller = call->caller;
-    req->thread = df_request_here();
-    atomic_store_explicit(&req->state, DF_REQUEST_RUNNING, memory_order_relaxed);
-    req->takes = takes;
-    req->hears = false;
-    atomic_store_explicit(&req->interrupted, false, memory_order_relaxed);
-    req->interrupt_func = NULL;
-    memcpy(&req->ctx, call->caller, sizeof(req->ctx));
-}
-
-/* Sleeps until there is a reply. */
-void df_request_await(struct fuse_req *req);
-
-/* Ends what df_req_interrupt_func() and its like have begun. */
-void df_request_hear_no_more(struct fuse_req *req);
-
-static inline ssize_t df_request_end(struct fuse_req *req)
-{
-    if (DF_UNLIKELY(atomic_load_explicit(&req->state, memory_order_acquire) != DF_REQUEST_REPLIED))
-        df_request_await(req);
-    if (DF_UNLIKELY(req->hears))
-        df_request_hear_no_more(req);
-    return req->result;
-}
-
-static inline void df_request_turn(struct df_lowlevel *lane)
-{
-    if (DF_UNLIKELY(lane->serial))
-        pthread_mutex_lock(&lane->serial_lock);
-}
-
-static inline void df_request_turn_over(struct df_lowlevel *lane)
-{
-    if (DF_UNLIKELY(lane->serial))
-        pthread_mutex_unlock(&lane->serial_lock);
-}
-
-/* Sends a request that has begun and returns its result: DF_REQUEST(&req, unlink, id, name). */
-#define DF_REQUEST(req, op, ...) DF_REQUEST_OF(req, ops.op, __VA_ARGS__)
-
-/* The same for an operation that `ops` has not: DF_REQUEST_OF(&req, later.statx, ...). */
-#define DF_REQUEST_OF(req, op, ...)                                                                \
-    (df_request_turn((req)->lane), (req)->lane->op((req), __VA_ARGS__),                            \
-     df_request_turn_over((req)->lane), df_request_end(req))
-
-/* ---- changes.c: what is told of changes (core/changes.h) ---- */
-
-/* An op that changes names or attributes begins: all that it changes is told from here on. */
-static inline void df_lowlevel_tells(const struct df_call *call)
-{
-    if (DF_UNLIKELY(call->changes))
-        call->changes->listings = call->changes->answers = true;
-}
-
-void df_lowlevel_tell_names(struct df_changes *changes, const struct df_node *dir, bool made);
-void df_lowlevel_tell_lost(struct df_changes *changes, const struct df_node *node);
-void df_lowlevel_tell_attr(struct df_changes *changes, const struct df_node *node, bool access);
-
-/* Before the plugin is asked. The names of a directory are changed, one is `made`. */
-#define DF_TELL_NAMES(call, dir, made) DF_TELL(call, names, dir, made)
-
-/* A node loses a name; if it moves, for another one. */
-#define DF_TELL_LOST(call, node) DF_TELL(call, lost, node)
-
-/* Its attributes are changed, and if `access` perhaps who may do what with it. */
-#define DF_TELL_ATTR(call, node, access) DF_TELL(call, attr, node, access)
-
-#define DF_TELL(call, what, ...)                                                                   \
-    do {                                                                                           \
-        if (DF_UNLIKELY((call)->changes))                                                          \
-            df_lowlevel_tell_##what((call)->changes, __VA_ARGS__);                                 \
-    } while (0)
-
-/* ---- target.c ---- */
-
-/* The object of an operation by name. */
-struct df_target {
-    struct df_lowlevel *lane;
-    struct df_call *call;
-    struct df_node *node; /* requests may be sent about it */
-    struct df_file *file; /* the open file, when that is the object; else NULL */
-};
-
-/*
- * An operation on one object: walks to it, calls act(), and does both a second time, asking about
- * every component, when the plugin says ESTALE. Returns what act returns, or the walk.
- */
-ssize_t df_lowlevel_on_object(struct df_fs *fs, struct df_call *call, const struct df_where *where,
-                              ssize_t (*act)(const struct df_target *target, void *arg), void *arg);
-
-/* An entry to make or remove, in its directory, which is locked exclusively. */
-struct df_place {
-    struct df_lowlevel *lane;
-    struct df_call *call;
-    struct df_node *dir;
-    struct df_node_name name;    /* NUL-terminated */
-    struct df_node_entry *entry; /* present or absent; NULL: absent and not cached */
-    struct df_node *node;        /* present: the node it leads to */
-    bool disowned; /* what was made is no node of ours: its lookup is to be forgotten */
-    struct df_node_drops drops;
-};
-
-void df_lowlevel_begin_place(struct df_place *place, struct df_lowlevel *lane,
-                             struct df_call *call);
-
-/* Looks up the last component of a walk whose directory is locked: fills the place. */
-int df_lowlevel_look_up(struct df_place *place, const struct df_node_walk *walk, unsigned how);
-
-/*
- * An operation on one entry: walks to its directory, locks that, looks the entry up (`how`: 0 or
- * DF_LOOKUP_FRESH) and calls act(); with ESTALE a second time as above.
- */
-int df_lowlevel_on_entry(struct df_fs *fs, struct df_call *call, const struct df_where *where,
-                         unsigned how, int (*act)(struct df_place *place, void *arg), void *arg);
-
-/*
- * Enters what the plugin has made at the place: checks the answer (EIO unless it is a `type`),
- * counts the lookup, invalidates the directory's attributes. *node comes with a reference if
- * `hold`; else it is pinned by the entry as long as the lock is held. If this fails the caller
- * calls df_lowlevel_disown(), when whatever else was made is undone.
- */
-int df_lowlevel_enter_made(struct df_place *place, const struct df_node_found *found, mode_t type,
-                           bool hold, struct df_node **node);
-void df_lowlevel_disown(const struct df_place *place, const struct df_node_found *found);
-
 /* ---- node.c ---- */
 
 extern const struct df_node_source df_lowlevel_source;
@@ -406,14 +205,6 @@ static inline bool df_lowlevel_file_has(const struct df_file *file, uint64_t bit
 }
 
 /* ---- the ops ---- */
-
-/* SETATTR, with no further checks; attr.c. */
-int df_lowlevel_change(const struct df_target *target, const struct df_setattr *set,
-                       struct stat *st);
-
-/* Before a file is written to by other than root: takes its setuid and setgid bits, if the plugin
- * does not see to that; attr.c. */
-int df_lowlevel_strip(const struct df_target *target);
 
 int df_lowlevel_getattr(struct df_fs *, struct df_call *, const struct df_where *, struct stat *);
 int df_lowlevel_known(struct df_fs *, struct df_call *, const struct df_where *, struct stat *);

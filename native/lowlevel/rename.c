@@ -9,7 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lowlevel/private.h"
+#include "lowlevel/changes.h"
+#include "lowlevel/request.h"
 
 #define TRIES_MAX 100 /* as in a walk */
 

@@ -10,7 +10,7 @@
 
 #include "host/bufvec.h"
 #include "host/statx.h"
-#include "lowlevel/private.h"
+#include "lowlevel/request.h"
 
 /* A struct df_node_found is what the plugin calls a fuse_entry_param. */
 _Static_assert(sizeof(struct df_node_found) == sizeof(struct fuse_entry_param) &&

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lowlevel/private.h"
+#include "lowlevel/request.h"
 
 _Thread_local char df_request_mark;
 

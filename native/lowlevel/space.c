@@ -6,7 +6,9 @@
 #include <linux/falloc.h>
 #include <unistd.h>
 
-#include "lowlevel/private.h"
+#include "lowlevel/changes.h"
+#include "lowlevel/request.h"
+#include "lowlevel/target.h"
 
 #define COPY_MAX ((size_t)0xfffff000) /* bytes of one request: the answer has 32 bits */
 

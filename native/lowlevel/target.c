@@ -4,7 +4,8 @@
  */
 #include <string.h>
 
-#include "lowlevel/private.h"
+#include "lowlevel/changes.h"
+#include "lowlevel/target.h"
 
 /* ---- objects ------------------------------------------------------------------------------- */
 

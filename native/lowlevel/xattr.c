@@ -6,7 +6,8 @@
 #include <sys/xattr.h>
 
 #include "host/permission.h"
-#include "lowlevel/private.h"
+#include "lowlevel/request.h"
+#include "lowlevel/target.h"
 
 #ifndef XATTR_SIZE_MAX
 #define XATTR_SIZE_MAX 65536 /* linux/limits.h */
