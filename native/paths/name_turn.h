@@ -25,9 +25,8 @@
 #include "host/path_hash.h"
 #include "paths/lock.h"
 
-#define DF_NAME_TURNS 256 /* many: two directories that share one wait for each other's plugin */
-#define DF_NAME_TURN_MAX                                                                           \
-    3 /* directories of one operation: a rename's two, and one that it replaces */
+#define DF_NAME_TURNS    256 /* many: two directories that share one wait for each other's plugin */
+#define DF_NAME_TURN_MAX 3   /* of one operation: a rename's two, and one that it replaces */
 
 /* All zeros: nobody has a turn. */
 struct df_name_turns {

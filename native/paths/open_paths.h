@@ -6,21 +6,23 @@
  * and whatever is open below them. One df_open_path stands for one path, shared by every open file
  * that was opened (or has been moved) there; hard links are different paths, as in libfuse.
  *
- * Locks, and who waits for whom
- *   lock (in each node)  Readers: operations on open files that tell the plugin a path, opening,
- * and names relative to an open directory. Writers: unlink, rmdir and rename of that path. So a
- *       path never changes, and an open file never loses its name, under a running operation.
- *       A reader may hold several of these locks; it then passes by waiting writers. A writer holds
- *       none while it waits: it takes all it needs or none, and begins again. Hence no cycle, in
- *       whatever order readers come.
- *   rename_lock          One rename at a time (as the kernel's s_vfs_rename_mutex). Taken before
- *       the names are resolved, so that the paths of directories stand still meanwhile.
- *   gate                 Paths under rename: whoever opens, removes or misses something there
- * waits, unless it holds a node there itself, which the rename waits for. Innermost but shard.
- *   shard locks          Hash chains and counts. Innermost, two in index order.
- *   data_lock (in each node)  Around writes, so that an append finds the end where it looked for
- * it. Taken inside `lock`. A plugin's operation runs under `lock`, rename_lock or data_lock, never
- * under gate or a shard.
+ * Locks, and who waits for whom:
+ *
+ *   lock         In each node. Readers: operations on open files that tell the plugin a path,
+ *                opening, and names relative to an open directory. Writers: unlink, rmdir and
+ *                rename of that path. So a path never changes, and an open file never loses its
+ *                name, under a running operation. A reader may hold several of these locks; it then
+ *                passes by waiting writers. A writer holds none while it waits: it takes all it
+ *                needs or none, and begins again. Hence no cycle, in whatever order readers come.
+ *   rename_lock  One rename at a time (as the kernel's s_vfs_rename_mutex). Taken before the names
+ *                are resolved, so that the paths of directories stand still meanwhile.
+ *   gate         Paths under rename: whoever opens, removes or misses something there waits, unless
+ *                it holds a node there itself, which the rename waits for. Innermost but shard.
+ *   shard locks  Hash chains and counts. Innermost, two in index order.
+ *   data_lock    In each node. Around writes, so that an append finds the end where it looked for
+ *                it. Taken inside `lock`.
+ *
+ * A plugin's operation runs under `lock`, rename_lock or data_lock, never under gate or a shard.
  */
 #ifndef DF_PATHS_OPEN_PATHS_H
 #define DF_PATHS_OPEN_PATHS_H
