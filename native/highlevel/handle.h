@@ -107,4 +107,7 @@ int df_highlevel_stat_file(struct df_frame *frame, struct df_file *file, struct 
  * has aged the file's times has not changed it. False: none is. */
 bool df_highlevel_kept_size(struct df_frame *frame, struct df_file *file, off_t *size);
 
+/* Frees what readdir has kept of an open directory. */
+void df_highlevel_end_dirstream(struct df_file *file);
+
 #endif

@@ -142,64 +142,11 @@ static inline void df_highlevel_accessed(struct df_highlevel *hl, struct df_path
         df_entry_cache_accessed(&hl->cache, key);
 }
 
-/* ---- the ops ---- */
+/* ---- the ops (core/ops.h), all but advise and borrow, which the core answers ---- */
 
-int df_highlevel_getattr(struct df_fs *, struct df_call *, const struct df_where *, struct stat *);
-int df_highlevel_statx(struct df_fs *, struct df_call *, const struct df_where *,
-                       struct df_statx *);
-int df_highlevel_setattr(struct df_fs *, struct df_call *, const struct df_where *,
-                         const struct df_setattr *, struct stat *);
-int df_highlevel_access(struct df_fs *, struct df_call *, const struct df_where *, int mask);
-ssize_t df_highlevel_readlink(struct df_fs *, struct df_call *, const struct df_where *, char *,
-                              size_t);
-ssize_t df_highlevel_getxattr(struct df_fs *, struct df_call *, const struct df_where *,
-                              const char *, void *, size_t);
-ssize_t df_highlevel_listxattr(struct df_fs *, struct df_call *, const struct df_where *, char *,
-                               size_t);
-int df_highlevel_setxattr(struct df_fs *, struct df_call *, const struct df_where *, const char *,
-                          const void *, size_t, int flags);
-int df_highlevel_removexattr(struct df_fs *, struct df_call *, const struct df_where *,
-                             const char *);
-int df_highlevel_statfs(struct df_fs *, struct df_call *, const struct df_where *,
-                        struct statvfs *);
-
-int df_highlevel_mknod(struct df_fs *, struct df_call *, const struct df_where *, mode_t, dev_t);
-int df_highlevel_mkdir(struct df_fs *, struct df_call *, const struct df_where *, mode_t);
-int df_highlevel_symlink(struct df_fs *, struct df_call *, const char *, const struct df_where *);
-int df_highlevel_unlink(struct df_fs *, struct df_call *, const struct df_where *);
-int df_highlevel_rmdir(struct df_fs *, struct df_call *, const struct df_where *);
-int df_highlevel_rename(struct df_fs *, struct df_call *, const struct df_where *,
-                        const struct df_where *, unsigned flags);
-int df_highlevel_link(struct df_fs *, struct df_call *, const struct df_where *,
-                      const struct df_where *);
-
-int df_highlevel_open(struct df_fs *, struct df_call *, const struct df_where *, struct df_file *,
-                      int flags, mode_t);
-ssize_t df_highlevel_path(struct df_fs *, struct df_call *, struct df_file *, char *, size_t);
-int df_highlevel_tmpfile(struct df_fs *, struct df_call *, const struct df_where *,
-                         struct df_file *, int flags, mode_t);
-int df_highlevel_flush(struct df_fs *, struct df_call *, struct df_file *, uint64_t owner);
-void df_highlevel_release(struct df_fs *, struct df_call *, struct df_file *);
-
-ssize_t df_highlevel_read(struct df_fs *, struct df_call *, struct df_file *, const struct iovec *,
-                          int, off_t);
-ssize_t df_highlevel_write(struct df_fs *, struct df_call *, struct df_file *, const struct iovec *,
-                           int, off_t *);
-off_t df_highlevel_lseek(struct df_fs *, struct df_call *, struct df_file *, off_t, int whence);
-int df_highlevel_fsync(struct df_fs *, struct df_call *, struct df_file *, bool datasync);
-int df_highlevel_fallocate(struct df_fs *, struct df_call *, struct df_file *, int mode, off_t,
-                           off_t);
-ssize_t df_highlevel_copy_file_range(struct df_fs *, struct df_call *, struct df_file *, off_t,
-                                     struct df_file *, off_t, size_t, unsigned flags);
-
-int df_highlevel_readdir(struct df_fs *, struct df_call *, struct df_file *, off_t,
-                         struct df_dirbuf *);
-void df_highlevel_end_dirstream(struct df_file *);
-
-int df_highlevel_ioctl(struct df_fs *, struct df_call *, struct df_file *, unsigned long request,
-                       void *);
-int df_highlevel_poll(struct df_fs *, struct df_call *, struct df_file *, int, struct df_wake *);
-int df_highlevel_lock(struct df_fs *, struct df_call *, struct df_file *, struct df_lock *);
-int df_highlevel_flock(struct df_fs *, struct df_call *, struct df_file *, int, uint64_t owner);
+#define DF_OP_CALL(type, name, parameters, arguments, bytes) type df_highlevel_##name parameters;
+#include "core/ops_calls.def"
+#undef DF_OP_CALL
+void df_highlevel_release(struct df_fs *fs, struct df_call *call, struct df_file *file);
 
 #endif

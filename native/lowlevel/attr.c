@@ -1,5 +1,5 @@
 /*
- * attr.c - attributes of one object: getattr, setattr, access, readlink, statfs.
+ * attr.c - attributes of one object: getattr, statx, known, setattr, access, readlink, statfs.
  */
 #include <string.h>
 #include <time.h>

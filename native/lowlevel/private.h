@@ -204,64 +204,13 @@ static inline bool df_lowlevel_file_has(const struct df_file *file, uint64_t bit
     return (__atomic_load_n(&file->host[DF_FILE_BITS], __ATOMIC_RELAXED) & bit) != 0;
 }
 
-/* ---- the ops ---- */
+/* ---- the ops (core/ops.h), all but advise and borrow, which the core answers ---- */
 
-int df_lowlevel_getattr(struct df_fs *, struct df_call *, const struct df_where *, struct stat *);
-int df_lowlevel_known(struct df_fs *, struct df_call *, const struct df_where *, struct stat *);
-int df_lowlevel_setattr(struct df_fs *, struct df_call *, const struct df_where *,
-                        const struct df_setattr *, struct stat *);
-int df_lowlevel_access(struct df_fs *, struct df_call *, const struct df_where *, int mask);
-int df_lowlevel_statx(struct df_fs *, struct df_call *, const struct df_where *, struct df_statx *);
-ssize_t df_lowlevel_readlink(struct df_fs *, struct df_call *, const struct df_where *, char *,
-                             size_t);
-int df_lowlevel_statfs(struct df_fs *, struct df_call *, const struct df_where *, struct statvfs *);
-
-ssize_t df_lowlevel_getxattr(struct df_fs *, struct df_call *, const struct df_where *,
-                             const char *name, void *, size_t);
-ssize_t df_lowlevel_listxattr(struct df_fs *, struct df_call *, const struct df_where *, char *,
-                              size_t);
-int df_lowlevel_setxattr(struct df_fs *, struct df_call *, const struct df_where *,
-                         const char *name, const void *, size_t, int flags);
-int df_lowlevel_removexattr(struct df_fs *, struct df_call *, const struct df_where *,
-                            const char *name);
-
-int df_lowlevel_mknod(struct df_fs *, struct df_call *, const struct df_where *, mode_t, dev_t);
-int df_lowlevel_mkdir(struct df_fs *, struct df_call *, const struct df_where *, mode_t);
-int df_lowlevel_symlink(struct df_fs *, struct df_call *, const char *target,
-                        const struct df_where *);
-int df_lowlevel_link(struct df_fs *, struct df_call *, const struct df_where *,
-                     const struct df_where *);
-int df_lowlevel_unlink(struct df_fs *, struct df_call *, const struct df_where *);
-int df_lowlevel_rmdir(struct df_fs *, struct df_call *, const struct df_where *);
-int df_lowlevel_rename(struct df_fs *, struct df_call *, const struct df_where *,
-                       const struct df_where *, unsigned flags);
-
-int df_lowlevel_open(struct df_fs *, struct df_call *, const struct df_where *, struct df_file *,
-                     int flags, mode_t);
-int df_lowlevel_tmpfile(struct df_fs *, struct df_call *, const struct df_where *, struct df_file *,
-                        int flags, mode_t);
-ssize_t df_lowlevel_path(struct df_fs *, struct df_call *, struct df_file *, char *, size_t);
-int df_lowlevel_flush(struct df_fs *, struct df_call *, struct df_file *, uint64_t owner);
-void df_lowlevel_release(struct df_fs *, struct df_call *, struct df_file *);
-
-ssize_t df_lowlevel_read(struct df_fs *, struct df_call *, struct df_file *, const struct iovec *,
-                         int, off_t);
-ssize_t df_lowlevel_write(struct df_fs *, struct df_call *, struct df_file *, const struct iovec *,
-                          int, off_t *);
-off_t df_lowlevel_lseek(struct df_fs *, struct df_call *, struct df_file *, off_t, int whence);
-int df_lowlevel_fsync(struct df_fs *, struct df_call *, struct df_file *, bool datasync);
-int df_lowlevel_fallocate(struct df_fs *, struct df_call *, struct df_file *, int mode, off_t,
-                          off_t);
-ssize_t df_lowlevel_copy_file_range(struct df_fs *, struct df_call *, struct df_file *, off_t,
-                                    struct df_file *, off_t, size_t, unsigned flags);
-
-int df_lowlevel_readdir(struct df_fs *, struct df_call *, struct df_file *, off_t,
-                        struct df_dirbuf *);
-
-int df_lowlevel_ioctl(struct df_fs *, struct df_call *, struct df_file *, unsigned long request,
-                      void *);
-int df_lowlevel_poll(struct df_fs *, struct df_call *, struct df_file *, int, struct df_wake *);
-int df_lowlevel_lock(struct df_fs *, struct df_call *, struct df_file *, struct df_lock *);
-int df_lowlevel_flock(struct df_fs *, struct df_call *, struct df_file *, int, uint64_t owner);
+#define DF_OP_CALL(type, name, parameters, arguments, bytes) type df_lowlevel_##name parameters;
+#include "core/ops_calls.def"
+#undef DF_OP_CALL
+void df_lowlevel_release(struct df_fs *fs, struct df_call *call, struct df_file *file);
+int df_lowlevel_known(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                      struct stat *st);
 
 #endif
