@@ -62,6 +62,7 @@ def test_killed_clients_leave_nothing(point, kills):  # noqa: F811
     until(lambda: not servers())
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("kills", KILLS)
 def test_a_client_killed_while_it_moves_a_shared_position(point, kills):  # noqa: F811
     """The lock of the position is its parent's again."""
