@@ -104,9 +104,11 @@ void df_gate_drain(void)
 
 /* ---- fork ---------------------------------------------------------------------------------- */
 
-/* A thread that was freeing does not exist in the child. */
+/* A thread that was freeing does not exist in the child: what it had in hand stays. */
 void df_gate_forget_freeing(void)
 {
+    if (freeing)
+        freed_until = waiting_until;
     freeing = false;
 }
 

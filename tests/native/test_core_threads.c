@@ -341,6 +341,47 @@ static void a_stuck_call_does_not_stop_a_fork(void **state)
     assert_clean();
 }
 
+static void free_slowly(struct df_retired *self)
+{
+    (void)self;
+    pthread_barrier_wait(&inside); /* it is in here, and the test has forked */
+    pthread_barrier_wait(&inside);
+}
+
+static void *drain(void *arg)
+{
+    df_gate_drain();
+    return arg;
+}
+
+/* What a thread had in hand that does not exist in the child is not waited for there. */
+static void a_child_does_not_wait_for_what_a_thread_was_freeing(void **state)
+{
+    int id = attach(), status;
+    struct df_retired retired;
+    pthread_t thread;
+    pid_t pid;
+
+    (void)state;
+    pthread_barrier_init(&inside, NULL, 2);
+    df_gate_retire_node(&retired, free_slowly);
+    pthread_create(&thread, NULL, drain, NULL);
+    pthread_barrier_wait(&inside);
+    pid = fork();
+    if (pid == 0) {
+        alarm(20);
+        df_gate_drain();
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    pthread_barrier_wait(&inside);
+    pthread_join(thread, NULL);
+    pthread_barrier_destroy(&inside);
+    assert_int_equal(df_unmount(id, 0), 0);
+    assert_clean();
+}
+
 /* POSIX locks stay with the parent; the child is another process to them. */
 static void a_child_inherits_no_lock(void **state)
 {
@@ -370,6 +411,7 @@ int main(void)
         cmocka_unit_test(threads_end),
         cmocka_unit_test(forks_while_others_call),
         cmocka_unit_test(a_stuck_call_does_not_stop_a_fork),
+        cmocka_unit_test(a_child_does_not_wait_for_what_a_thread_was_freeing),
         cmocka_unit_test(a_child_inherits_no_lock),
     };
 
