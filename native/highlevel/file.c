@@ -9,30 +9,10 @@
 #include <sys/ioctl.h>
 
 #include "highlevel/handle.h"
+#include "host/flock.h"
 #include "host/pollhandle.h"
 
 /* ---- locks ---- */
-
-static struct flock flock_of(const struct df_lock *lock, pid_t pid)
-{
-    return (struct flock){
-        .l_type = lock->type,
-        .l_whence = SEEK_SET,
-        .l_start = lock->start,
-        .l_len = lock->end == INT64_MAX ? 0 : lock->end - lock->start + 1,
-        .l_pid = lock->test ? 0 : pid,
-    };
-}
-
-static void report_conflict(struct df_lock *lock, const struct flock *found)
-{
-    lock->type = found->l_type;
-    if (found->l_type == F_UNLCK)
-        return;
-    lock->start = found->l_start;
-    lock->end = found->l_len ? found->l_start + found->l_len - 1 : INT64_MAX;
-    lock->pid = found->l_pid;
-}
 
 int df_highlevel_lock(struct df_fs *fs, struct df_call *call, struct df_file *file,
                       struct df_lock *lock)
@@ -45,7 +25,7 @@ int df_highlevel_lock(struct df_fs *fs, struct df_call *call, struct df_file *fi
     if (!hl->ops.lock || !(hl->want & FUSE_CAP_POSIX_LOCKS) || file->kind != DF_KIND_REGULAR)
         return DF_NOT_OURS;
     df_frame_enter(&frame, hl, call);
-    struct flock range = flock_of(lock, frame.caller->pid);
+    struct flock range = df_flock_of(lock, frame.caller->pid);
     df_handle_info(&frame, file, &fi);
     fi.info.lock_owner = lock->owner;
     const char *path = df_handle_hold(&frame, file);
@@ -53,9 +33,7 @@ int df_highlevel_lock(struct df_fs *fs, struct df_call *call, struct df_file *fi
         df_handle_lost(&frame, path) ? -ENOENT : hl->ops.lock(path, &fi.info, command, &range);
     df_handle_unhold(&frame, file);
     df_frame_leave(&frame);
-    if (result == 0 && lock->test)
-        report_conflict(lock, &range);
-    return result;
+    return result == 0 && lock->test ? df_flock_take(lock, &range) : result;
 }
 
 int df_highlevel_flock(struct df_fs *fs, struct df_call *call, struct df_file *file, int operation,

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <string.h>
 
+#include "host/flock.h"
 #include "host/pollhandle.h"
 #include "lowlevel/request.h"
 
@@ -89,21 +90,10 @@ int df_lowlevel_poll(struct df_fs *fs, struct df_call *call, struct df_file *fil
 
 /* ---- locks --------------------------------------------------------------------------------- */
 
-static struct flock to_flock(const struct df_call *call, const struct df_lock *lock)
-{
-    return (struct flock){
-        .l_type = lock->type,
-        .l_whence = SEEK_SET,
-        .l_start = lock->start,
-        .l_len = lock->end == INT64_MAX ? 0 : lock->end - lock->start + 1,
-        .l_pid = lock->type == F_UNLCK ? 0 : call->caller->pid,
-    };
-}
-
 static int get_lock(struct df_lowlevel *lane, struct df_call *call, struct df_file *file,
                     struct df_lock *lock)
 {
-    struct flock wanted = to_flock(call, lock), found;
+    struct flock wanted = df_flock_of(lock, call->caller->pid), found;
     union df_file_info info;
     struct fuse_file_info *fi = df_lowlevel_handle(&info, file);
     struct fuse_req req;
@@ -115,25 +105,13 @@ static int get_lock(struct df_lowlevel *lane, struct df_call *call, struct df_fi
     df_request_begin(&req, lane, call, DF_TAKES_LOCK);
     req.lock = &found;
     result = (int)DF_REQUEST(&req, getlk, df_node_of_file(file)->id, fi, &wanted);
-    if (result < 0)
-        return result;
-    lock->type = found.l_type;
-    if (found.l_type == F_UNLCK)
-        return 0;
-    if (found.l_start < 0 || found.l_len < 0)
-        return -EIO;
-    lock->start = found.l_start;
-    lock->end = found.l_len == 0 || found.l_start > INT64_MAX - found.l_len
-                    ? INT64_MAX
-                    : found.l_start + found.l_len - 1;
-    lock->pid = found.l_pid;
-    return 0;
+    return result < 0 ? result : df_flock_take(lock, &found);
 }
 
 static int set_lock(struct df_lowlevel *lane, struct df_call *call, struct df_file *file,
                     const struct df_lock *lock)
 {
-    struct flock wanted = to_flock(call, lock);
+    struct flock wanted = df_flock_of(lock, call->caller->pid);
     union df_file_info info;
     struct fuse_file_info *fi = df_lowlevel_handle(&info, file);
     struct fuse_req req;

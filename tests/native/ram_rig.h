@@ -40,6 +40,7 @@ static struct rig *rig_new(void)
     ram_here = &rig->ram;
     rig_here = rig;
     rig->ops = ram_ops;
+    rig->ram.conflict = (struct flock){.l_type = F_WRLCK, .l_start = 10, .l_len = 5, .l_pid = 99};
     rig->ops.init = rig_init;
     rig->config.entry_timeout = rig->config.attr_timeout = 1000;
     rig->config.use_ino = 1;

@@ -25,8 +25,8 @@
 #include "core/call.h"
 #include "core/file.h"
 #include "core/mount.h"
-#include "highlevel/highlevel.h"
 #include "highlevel/handle.h"
+#include "highlevel/highlevel.h"
 #include "host/pollhandle.h"
 
 #define RAM_NAMES   64
@@ -106,7 +106,9 @@ struct ram {
     bool whole;                  /* readdir without offsets */
     bool plus;                   /* readdir gives attributes */
     struct fuse_pollhandle *poll_handle;
-    unsigned ready; /* poll's answer */
+    unsigned ready;          /* poll's answer */
+    struct flock asked_lock; /* of the last lock operation */
+    struct flock conflict;   /* that F_GETLK answers */
 };
 
 static struct ram *ram_here; /* the table of the running test */
@@ -623,12 +625,9 @@ static int ram_access(const char *path, int mask)
 static int ram_lock(const char *path, struct fuse_file_info *fi, int command, struct flock *lock)
 {
     RAM_ENTER(RAM_LOCK, path, fi);
-    if (command == F_GETLK) {
-        lock->l_type = F_WRLCK;
-        lock->l_start = 10;
-        lock->l_len = 5;
-        lock->l_pid = 99;
-    }
+    ram_here->asked_lock = *lock;
+    if (command == F_GETLK)
+        *lock = ram_here->conflict;
     return ram_leave(0);
 }
 

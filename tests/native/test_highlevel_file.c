@@ -173,12 +173,16 @@ static void locks_are_the_plugins_if_it_has_them(void **state)
     assert_int_equal(rig_open(rig, "/dir/file", O_RDWR, 0, &file), 0);
     assert_int_equal(rig->fs->ops->lock(rig->fs, rig_call(rig), &file, &lock), 0);
     assert_int_equal(rig->ram.shown.lock_owner, 99);
+    assert_int_equal(rig->ram.asked_lock.l_pid, 42);
     lock.test = true;
     assert_int_equal(rig->fs->ops->lock(rig->fs, rig_call(rig), &file, &lock), 0);
     assert_int_equal(lock.type, F_WRLCK);
     assert_int_equal(lock.start, 10);
     assert_int_equal(lock.end, 14);
     assert_int_equal(lock.pid, 99);
+    assert_int_equal(rig->ram.asked_lock.l_pid, 0); /* a test is nobody's */
+    rig->ram.conflict = (struct flock){.l_type = F_WRLCK, .l_start = INT64_MAX, .l_len = 2};
+    assert_int_equal(rig->fs->ops->lock(rig->fs, rig_call(rig), &file, &lock), -EIO);
     assert_int_equal(rig->fs->ops->flock(rig->fs, rig_call(rig), &file, LOCK_EX, 5), 0);
     assert_int_equal(rig_open(rig, "/dir", O_RDONLY, 0, &other), 0);
     assert_int_equal(rig->fs->ops->flock(rig->fs, rig_call(rig), &other, LOCK_EX, 5), DF_NOT_OURS);

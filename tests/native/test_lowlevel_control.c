@@ -291,17 +291,17 @@ static void a_file_without_poll_is_ready(void **state)
 /* ---- locks ---- */
 
 static struct flock held;
+static struct flock conflict = {.l_type = F_WRLCK, .l_start = 10, .l_len = 5, .l_pid = 99};
 static uint64_t owner, released_owner;
 static int flocked, flock_released;
 
 static void op_getlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lock)
 {
-    struct flock found = {.l_type = F_WRLCK, .l_start = 10, .l_len = 5, .l_pid = 99};
 
     (void)ino;
     owner = fi->lock_owner;
     held = *lock;
-    df_reply_lock(req, &found);
+    df_reply_lock(req, &conflict);
 }
 
 static void op_setlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lock,
@@ -351,12 +351,46 @@ static void locks_of_a_plugin_are_its_own(void **state)
     assert_int_equal(lock.l_start, 10);
     assert_int_equal(lock.l_len, 5);
     assert_int_equal(lock.l_pid, 99);
+    assert_int_equal(held.l_pid, 0); /* a test is nobody's */
+    lock.l_type = F_UNLCK;
+    df_fcntl(fd, F_SETLK, (long)&lock);
+    assert_int_equal(held.l_pid, 0);
     assert_int_equal(df_flock(fd, LOCK_EX), 0);
     assert_int_equal(flocked, LOCK_EX);
     first = owner;
     df_close(fd);
     assert_int_equal(flock_released, 1);
     assert_true(released_owner == first);
+    lone_unmount();
+}
+
+/* convert_fuse_file_lock() in fs/fuse/file.c. */
+static void a_conflict_that_makes_no_sense_is_eio(void **state)
+{
+    const struct flock nonsense[] = {
+        {.l_type = 77},
+        {.l_type = F_RDLCK, .l_start = -1},
+        {.l_type = F_RDLCK, .l_start = 10, .l_len = -5},
+        {.l_type = F_WRLCK, .l_start = INT64_MAX, .l_len = 2},
+    };
+    const struct flock sensible = conflict;
+    int fd;
+
+    (void)state;
+    lone_mount((struct fuse_lowlevel_ops){.getlk = op_getlk, .setlk = op_setlk}, 0, 0);
+    fd = df_open(FILE_, O_RDWR, 0);
+    for (size_t i = 0; i < sizeof(nonsense) / sizeof(nonsense[0]); i++) {
+        struct flock lock = {.l_type = F_WRLCK, .l_start = 3, .l_len = 4};
+
+        conflict = nonsense[i];
+        fails(df_fcntl(fd, F_GETLK, (long)&lock), EIO);
+    }
+    conflict = (struct flock){.l_type = F_WRLCK, .l_start = INT64_MAX, .l_len = 1};
+    struct flock lock = {.l_type = F_WRLCK};
+    assert_int_equal(df_fcntl(fd, F_GETLK, (long)&lock), 0);
+    assert_int_equal(lock.l_start, INT64_MAX);
+    conflict = sensible;
+    df_close(fd);
     lone_unmount();
 }
 
@@ -414,6 +448,7 @@ int main(void)
         cmocka_unit_test(poll_waits_for_a_notification),
         cmocka_unit_test(a_file_without_poll_is_ready),
         cmocka_unit_test(locks_of_a_plugin_are_its_own),
+        cmocka_unit_test(a_conflict_that_makes_no_sense_is_eio),
         cmocka_unit_test(locks_are_ours_when_a_plugin_has_none),
         cmocka_unit_test(a_file_may_be_without_positions),
     };
