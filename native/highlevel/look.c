@@ -133,8 +133,5 @@ int df_walk_stat_parent(struct df_frame *frame, const struct df_place *place, st
 
     place_directory(frame, &dir, place->path, place->parent_len);
     dir.st = st;
-    int result = df_walk_look(frame, &dir, true);
-    if (result == 0 && dir.entry.kind != DF_ENTRY_PRESENT)
-        result = -ENOENT;
-    return result;
+    return df_walk_find(frame, &dir, true);
 }

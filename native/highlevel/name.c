@@ -5,8 +5,8 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "highlevel/walk.h"
 #include "highlevel/rename.h"
+#include "highlevel/walk.h"
 #include "host/permission.h"
 
 /* ---- making ---- */
@@ -205,12 +205,10 @@ static int may_remove(struct df_frame *frame, const struct df_where *where, stru
                       bool directory)
 {
     struct stat parent;
-    int result = df_walk_look(frame, place, df_frame_checks(frame));
+    int result = df_walk_find(frame, place, df_frame_checks(frame));
 
     if (result)
         return result;
-    if (place->entry.kind == DF_ENTRY_ABSENT)
-        return -ENOENT;
     if (df_frame_checks(frame)) {
         result = df_walk_stat_parent(frame, place, &parent);
         if (result == 0)

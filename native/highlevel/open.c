@@ -39,9 +39,7 @@ static int check_noatime(struct df_frame *frame, struct df_place *place, int fla
 {
     if (!(flags & O_NOATIME) || frame->caller->capable)
         return 0;
-    int result = df_walk_look(frame, place, true);
-    if (result == 0 && place->entry.kind == DF_ENTRY_ABSENT)
-        result = -ENOENT;
+    int result = df_walk_find(frame, place, true);
     if (result == 0 && place->st->st_uid != frame->caller->uid)
         result = -EPERM;
     return result;
@@ -128,6 +126,20 @@ void df_highlevel_settle(struct df_frame *frame, const struct df_place *place, s
     df_open_path_opened(handle->node);
 }
 
+/* Takes setuid and setgid away, where there are any. */
+static int strip(struct df_frame *frame, struct df_place *place)
+{
+    int (*chmod)(const char *, mode_t, struct fuse_file_info *) = frame->hl->ops.chmod;
+    int result = df_walk_find(frame, place, true);
+
+    if (result || !chmod)
+        return result;
+    mode_t mode = place->st->st_mode, stripped = df_permission_strip(mode);
+    if (stripped == mode)
+        return 0;
+    return df_permission_stripped(frame->call, chmod(place->path, stripped, NULL));
+}
+
 /* O_TRUNC beside the open: takes setuid away where that is ours, and truncates when the plugin does
  * not want the flag itself. The kernel truncates behind the OPEN, by name. */
 static int truncate_opened(struct df_frame *frame, struct df_place *place)
@@ -135,13 +147,8 @@ static int truncate_opened(struct df_frame *frame, struct df_place *place)
     struct df_highlevel *hl = frame->hl;
     int result = 0;
 
-    if (df_frame_strips(frame)) {
-        result = df_walk_look(frame, place, true);
-        mode_t mode = place->st->st_mode;
-        if (result == 0 && df_permission_strip(mode) != mode && hl->ops.chmod)
-            result = df_permission_stripped(
-                frame->call, hl->ops.chmod(place->path, df_permission_strip(mode), NULL));
-    }
+    if (df_frame_strips(frame))
+        result = strip(frame, place);
     if (result == 0 && !(hl->want & FUSE_CAP_ATOMIC_O_TRUNC))
         result = hl->ops.truncate ? hl->ops.truncate(place->path, 0, NULL) : -ENOSYS;
     df_entry_cache_forget_attributes(&hl->cache, place->key);
@@ -189,8 +196,7 @@ static DF_COLD int learn_ino(struct df_frame *frame, struct df_place *place)
     if (!frame->hl->config.use_ino || (frame->hl->checks_names && S_ISREG(place->entry.mode)))
         return 0;
     df_entry_cache_forget(&frame->hl->cache, place->key);
-    int result = df_walk_look(frame, place, true);
-    return result == 0 && place->entry.kind == DF_ENTRY_ABSENT ? -ENOENT : result;
+    return df_walk_find(frame, place, true);
 }
 
 static DF_FLAT int open_existing(struct df_frame *frame, struct df_place *place,

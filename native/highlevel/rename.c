@@ -92,10 +92,8 @@ static bool is_below(const struct df_place *place, const struct df_place *top)
 static int look_at_both(struct df_frame *frame, struct move *move)
 {
     bool attributes = df_frame_checks(frame);
-    int result = df_walk_look(frame, &move->from, attributes);
+    int result = df_walk_find(frame, &move->from, attributes);
 
-    if (result == 0 && move->from.entry.kind == DF_ENTRY_ABSENT)
-        result = -ENOENT;
     return result ? result : df_walk_look(frame, &move->to, attributes);
 }
 
@@ -200,8 +198,7 @@ static bool goes_unseen(const struct df_frame *frame, const struct move *move,
 static int recall_both(struct df_frame *frame, struct move *move)
 {
     df_walk_recall(frame, &move->to);
-    int result = df_walk_look(frame, &move->from, false);
-    return result == 0 && move->from.entry.kind == DF_ENTRY_ABSENT ? -ENOENT : result;
+    return df_walk_find(frame, &move->from, false);
 }
 
 /* Both nodes and all below are locked: their types stand still. */

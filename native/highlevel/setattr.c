@@ -159,11 +159,8 @@ static int set_by_path(struct df_frame *frame, const struct df_where *where,
     }
     if (result == 0)
         result = apply_to_place(frame, &place, &set, adds_mode(given, &set));
-    if (result == 0 && st) {
-        result = df_walk_look(frame, &place, true);
-        if (result == 0 && place.entry.kind == DF_ENTRY_ABSENT)
-            result = -ENOENT;
-    }
+    if (result == 0 && st)
+        result = df_walk_find(frame, &place, true);
     df_walk_end(frame, &place);
     return result;
 }

@@ -162,8 +162,7 @@ static int end_at_directory(struct walk *walk)
     if (walk->how & DF_WALK_PARENT)
         return 0;
     place->key = df_entry_cache_key(&walk->frame->hl->cache, place->buf, place->len);
-    int result = df_walk_look(walk->frame, place, walk->how & DF_WALK_STAT);
-    return result == 0 && place->entry.kind == DF_ENTRY_ABSENT ? -ENOENT : result;
+    return df_walk_find(walk->frame, place, walk->how & DF_WALK_STAT);
 }
 
 /* The last component's object is known: is it what was asked for? */
@@ -306,8 +305,7 @@ static int stay_at_base(struct df_frame *frame, unsigned how, struct df_place *p
     place->parent_len = parent_of(place->path, place->len);
     place->special = true;
     place->parent_expiry = verified_until(frame, place->path, place->parent_len);
-    int result = df_walk_look(frame, place, how & DF_WALK_STAT);
-    return result == 0 && place->entry.kind == DF_ENTRY_ABSENT ? -ENOENT : result;
+    return df_walk_find(frame, place, how & DF_WALK_STAT);
 }
 
 static int walk_from_base(struct df_frame *frame, const struct df_where *where, unsigned how,

@@ -30,6 +30,13 @@ void df_walk_let_go(struct df_frame *frame, struct df_place *place);
 /* Looks at the place's object: cache, or plugin. entry.kind becomes PRESENT or ABSENT. */
 int df_walk_look(struct df_frame *frame, struct df_place *place, bool attributes);
 
+/* The same where something must be: -ENOENT when nothing is. */
+static inline int df_walk_find(struct df_frame *frame, struct df_place *place, bool attributes)
+{
+    int result = df_walk_look(frame, place, attributes);
+    return result == 0 && place->entry.kind == DF_ENTRY_ABSENT ? -ENOENT : result;
+}
+
 /* What the cache knows of the place, unasked: entry.kind may stay UNKNOWN. */
 static inline void df_walk_recall(struct df_frame *frame, struct df_place *place)
 {

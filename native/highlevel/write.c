@@ -117,27 +117,35 @@ static DF_FLAT ssize_t write_all(struct access *access, const struct iovec *iov,
                    size);
 }
 
-/* Before the first write through a handle that strips_privileges: setuid and setgid go. */
-static __attribute__((noinline)) int strip(struct df_frame *frame, struct df_file *file)
+/* The plugin's chmod of an open file, by its handle where it has one. */
+static int change_mode(struct df_frame *frame, struct df_file *file, mode_t mode)
 {
     struct df_handle *handle = df_handle_of(file);
     struct df_highlevel *hl = frame->hl;
+    bool by_handle = handle->bits & DF_HANDLE_PLUGIN;
+    bool nullpath_ok = by_handle && hl->config.nullpath_ok && !hl->needs_paths;
     union df_file_info fi;
-    struct stat st;
+    int result = -ENOENT;
 
+    df_handle_info(frame, file, &fi);
+    const char *path = df_frame_hold(frame, handle->node);
+    if (path || nullpath_ok)
+        result = hl->ops.chmod(nullpath_ok ? NULL : path, mode, by_handle ? &fi.info : NULL);
+    df_frame_unhold(frame, handle->node);
+    df_handle_changed(frame, file);
+    return result;
+}
+
+/* Before the first write through a handle that strips_privileges: setuid and setgid go. */
+static __attribute__((noinline)) int strip(struct df_frame *frame, struct df_file *file)
+{
+    struct stat st;
     int result = df_highlevel_stat_file(frame, file, &st);
-    if (result == 0 && df_permission_strip(st.st_mode) != st.st_mode && hl->ops.chmod) {
-        df_handle_info(frame, file, &fi);
-        const char *path = df_frame_hold(frame, handle->node);
-        bool by_handle = handle->bits & DF_HANDLE_PLUGIN;
-        bool nullpath = by_handle && hl->config.nullpath_ok && !hl->needs_paths;
-        result = hl->ops.chmod(nullpath ? NULL : path, df_permission_strip(st.st_mode),
-                               by_handle ? &fi.info : NULL);
-        result = df_permission_stripped(frame->call, result);
-        df_frame_unhold(frame, handle->node);
-        df_handle_changed(frame, file);
-    }
-    atomic_fetch_and(&handle->bits, ~(uint32_t)DF_HANDLE_STRIPS);
+
+    if (result == 0 && df_permission_strip(st.st_mode) != st.st_mode && frame->hl->ops.chmod)
+        result = df_permission_stripped(frame->call,
+                                        change_mode(frame, file, df_permission_strip(st.st_mode)));
+    atomic_fetch_and(&df_handle_of(file)->bits, ~(uint32_t)DF_HANDLE_STRIPS);
     return result;
 }
 

@@ -16,9 +16,7 @@ static int may(struct df_frame *frame, struct df_place *place, const char *name,
 
     /* The owner matters to nobody but a writer in a directory: it may be sticky. */
     if (write && S_ISDIR(known.st_mode) && !frame->caller->capable) {
-        result = df_walk_look(frame, place, true);
-        if (result == 0 && place->entry.kind == DF_ENTRY_ABSENT)
-            result = -ENOENT;
+        result = df_walk_find(frame, place, true);
         known = place->own;
     }
     if (result == 0)

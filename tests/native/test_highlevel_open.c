@@ -363,6 +363,44 @@ static void hard_remove_removes_at_once(void **state)
     rig_end(rig);
 }
 
+/* As libfuse 2's chmod: it takes no handle, so there is nothing to call it with. */
+static void a_write_to_what_was_removed_takes_no_setuid_away_by_path(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+
+    rig->config.hard_remove = 1;
+    rig->config.nullpath_ok = 1;
+    rig->caller.capable = false;
+    assert_int_equal(rig_start(rig), 0);
+    df_highlevel_need_paths(rig->fs);
+    ram_find("/dir/file")->inode->st.st_mode = S_IFREG | S_ISUID | 0777;
+    assert_int_equal(rig_open(rig, "/dir/file", O_RDWR, 0, &file), 0);
+    assert_int_equal(rig_unlink(rig, "/dir/file"), 0);
+    assert_int_equal(rig_pwrite(rig, &file, "x", 1, 0), -ENOENT);
+    assert_int_equal(rig_count(rig, RAM_CHMOD), 0);
+    rig_close(rig, &file);
+    rig_end(rig);
+}
+
+static void a_file_that_goes_before_it_is_truncated_is_not_opened(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+
+    rig->config.attr_timeout = 0;
+    rig->caller.capable = false;
+    assert_int_equal(rig_start(rig), 0);
+    assert_int_equal(rig_stat(rig, "/dir/file", &st), 0); /* its name is known now */
+    rig->ram.fail_error[RAM_GETATTR] = -ENOENT;
+    rig_total(rig);
+    assert_int_equal(rig_open(rig, "/dir/file", O_RDWR | O_TRUNC, 0, &file), -ENOENT);
+    assert_int_equal(rig_count(rig, RAM_OPEN), 1);
+    assert_int_equal(rig_count(rig, RAM_RELEASE), 1);
+    assert_int_equal(rig_count(rig, RAM_CHMOD), 0);
+    rig_end(rig);
+}
+
 static void a_failed_open_leaves_nothing_behind(void **state)
 {
     (void)state;
@@ -527,6 +565,8 @@ int main(void)
         cmocka_unit_test(an_open_file_that_is_unlinked_hides_until_the_last_close),
         cmocka_unit_test(a_file_renamed_over_an_open_one_hides_that),
         cmocka_unit_test(hard_remove_removes_at_once),
+        cmocka_unit_test(a_write_to_what_was_removed_takes_no_setuid_away_by_path),
+        cmocka_unit_test(a_file_that_goes_before_it_is_truncated_is_not_opened),
         cmocka_unit_test(a_failed_open_leaves_nothing_behind),
         cmocka_unit_test(the_context_is_that_of_the_caller),
         cmocka_unit_test(init_may_not_want_what_was_not_offered),
