@@ -4,31 +4,19 @@ import re
 
 import pytest
 
-from .tree import NATIVE, files, shown
+from .tree import NATIVE, ROOT, files, shown
 
-#: Each room may include itself and these.
-ROOMS = {
-    "include": set(),
-    "core": {"include"},
-    "wrap": {"core"},
-    "channel": {"core"},  # what a message is made of: ops.h, call.h
-    "host": {"core"},
-    "loader": {"core", "host"},
-    "nodes": {"core", "host"},
-    "lowlevel": {"core", "host", "loader", "nodes"},
-    "paths": {"core", "host"},
-    "highlevel": {"core", "host", "loader", "paths"},
-    "server": {"core", "channel", "include"},  # main.c mounts by the public header
-    "api": {"core", "channel", "loader", "wrap", "server", "include"},
-    "libfuse": {"core", "host", "loader", "lowlevel", "highlevel"},
-    "intercept": set(),  # lives in other programs, no libc; knows of no mount
-    "syscalls": {"channel", "core", "intercept"},  # lives there, too
-    "python": {"core", "include"},  # a door, like api, that must see DF_NOT_OURS
-    "pyhost": {"include"},  # a plugin: libfuse's API, and the function that mounts it
-}
+#: A row of CONTRIBUTING.md: a room, its job, and in backquotes what it may include beside itself.
+ROW = re.compile(r"^\| `native/(\w+)/` \|.*\| ([^|]*) \|$", re.MULTILINE)
 
-#: From the rooms that mount, only the headers meant for them.
-DOORS_OF_MOUNTS = {"loader/plugin.h", "wrap/count.h"}
+
+def permitted():
+    """Of each room the rooms, or single headers, that CONTRIBUTING.md allows it."""
+    rows = ROW.findall((ROOT / "CONTRIBUTING.md").read_text())
+    return {room: {room, *re.findall(r"`([\w/.]+)`", column)} for room, column in rows}
+
+
+ROOMS = permitted()
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
 
@@ -50,7 +38,11 @@ def included(path):
 
 
 def sources():
-    return [path for path in files("*.c", "*.h", under="native") if room_of(path) in ROOMS]
+    return files("*.c", "*.h", under="native")
+
+
+def test_every_room_has_a_row():
+    assert {path.name for path in NATIVE.iterdir() if path.is_dir()} == set(ROOMS)
 
 
 def test_a_room_includes_only_what_lies_behind_it():
@@ -58,18 +50,17 @@ def test_a_room_includes_only_what_lies_behind_it():
         f"{shown(path)} includes {name}"
         for path in sources()
         for room, name in included(path)
-        if room not in ROOMS[room_of(path)] | {room_of(path)}
+        if not {room, name} & ROOMS[room_of(path)]
     ]
 
 
-def test_the_c_door_meets_plugins_by_one_header():
-    assert not [
-        f"{shown(path)} includes {name}"
-        for path in sources()
-        if room_of(path) == "api"
-        for room, name in included(path)
-        if room in ("loader", "wrap") and name not in DOORS_OF_MOUNTS
-    ]
+def test_no_room_lies_behind_itself():
+    """What a room may include, and so on, never leads back to it."""
+    left = {room: {name.split("/")[0] for name in ROOMS[room]} - {room} for room in ROOMS}
+    while free := [room for room, names in left.items() if not names & set(left)]:
+        for room in free:
+            del left[room]
+    assert not left
 
 
 def test_only_hosts_know_fuse():
@@ -106,7 +97,15 @@ def test_one_python_module_touches_cffi():
     ]
 
 
+def named_in(path):
+    """The C files that a CMakeLists.txt names, by a path from its folder or below a variable."""
+    text = path.read_text().replace("${PROJECT_SOURCE_DIR}", str(ROOT))
+    for variable, value in re.findall(r"^set\((\w+) (/[^ )]+)\)", text, re.MULTILINE):
+        text = text.replace(f"${{{variable}}}", value)
+    return {(path.parent / name).resolve() for name in re.findall(r"[-\w./]+\.c\b", text)}
+
+
 def test_every_c_file_is_built():
-    lists = "".join(path.read_text() for path in files("CMakeLists.txt"))
+    named = set().union(*map(named_in, files("CMakeLists.txt")))
     built = [*files("*.c", under="native"), *files("*.c", under="backends")]
-    assert not [shown(path) for path in built if path.name not in lists]
+    assert not [shown(path) for path in built if path not in named]
