@@ -21,6 +21,7 @@ SOURCE = """
 #include <directfuse.h>
 #include "api/joined.h"
 #include "api/served.h"
+#include "core/build.h"
 #include "core/calls.h"
 #include "core/fd.h"
 #include "core/route.h"
@@ -69,6 +70,7 @@ struct df_read;
 
 int df_mount(const char *library, int argc, char *const argv[], unsigned flags, char *message,
              size_t size);
+extern const char df_build[];
 int df_mount_served(int socket, unsigned flags, char *message, size_t size);
 #define DF_SOCKET_PATH_SIZE ...
 int df_joined_socket_path(const char *name, bool make, char *path);

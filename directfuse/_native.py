@@ -96,6 +96,11 @@ def mount_served(socket: int, flags: int) -> tuple[int, str]:
     return code, ffi.string(message).decode(errors="replace").strip()
 
 
+def build() -> bytes:
+    """Which build of directfuse this is (native/core/build.h)."""
+    return bytes(ffi.string(lib.df_build))
+
+
 def socket_path(name: str, *, make: bool) -> tuple[int, str]:
     """0 or the errno, and where the mount server of that name listens (native/api/joined.h).
 

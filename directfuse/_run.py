@@ -100,7 +100,7 @@ class MountServer:
         message, ancillary, *_ = self.socket.recvmsg(room, socket.CMSG_SPACE(_UCRED.size))
         if len(message) < READY.size:
             raise ServerFailed("the mount server ended and said nothing")
-        *_, error, keeper = READY.unpack_from(message)
+        *_, error, keeper, _build = READY.unpack_from(message)
         if error != 0:
             said = message[READY.size :].decode(errors="replace").strip("\0\n ")
             raise ServerFailed(said or os.strerror(-error))

@@ -10,14 +10,13 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-from directfuse import _paths
+from directfuse import _native, _paths
 
 __all__ = ["EVENTS", "CallCount", "RunBlock", "call_names"]
 
 _MAGIC = 0x31304E5552464544  # "DEFRUN01"
-_VERSION = 2
-_HEADER = struct.Struct("<QIIQQQQQQQQ")
-_LOG_USED = 72  # offset of the last field of the header
+_HEADER = struct.Struct("<Q32s9Q")
+_LOG_USED = _HEADER.size - 8  # offset of the last field of the header
 _EVENTS_AT = _HEADER.size
 _EVENTS_ROOM = 32
 _SLOT_COUNT = 256
@@ -81,7 +80,7 @@ class RunBlock:
         self._memory = mmap.mmap(self.fd, size)
         header = _HEADER.pack(
             _MAGIC,
-            _VERSION,
+            _native.build(),
             sum(_FLAGS[name] for name, on in flags.items() if on),
             size,
             config_at,

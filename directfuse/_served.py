@@ -24,15 +24,15 @@ from directfuse._python import meaning
 
 __all__ = ["READY", "Given", "program_for", "ready_message"]
 
-READY = struct.Struct("<IIIiQ")  #: struct df_join_message of native/channel/join.h
-_MAGIC, _KIND_READY = 0x64664A31, 3
+READY = struct.Struct("<IIIiQ32s")  #: struct df_join_message of native/channel/join.h
+_MAGIC, _KIND_READY = 0x64664A32, 3
 _MESSAGE = 4096 - READY.size  # bytes of the words of a refusal
 
 
 def ready_message(code: int, text: str) -> bytes:
     """What a server says that cannot begin: an errno and why."""
     words = text.encode(errors="replace")[:_MESSAGE]
-    return READY.pack(_MAGIC, _KIND_READY, 0, -code, 0) + words
+    return READY.pack(_MAGIC, _KIND_READY, 0, -code, 0, _native.build()) + words
 
 
 def program_for(command_lines: Sequence[Sequence[str]]) -> list[str]:

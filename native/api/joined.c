@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "api/joined_private.h"
@@ -236,20 +237,52 @@ static int attach(struct df_joined *joined, char *message, size_t size)
     return error;
 }
 
+/* By the credentials of who listens, or made the pair; 0: it is not known. */
+static pid_t process_behind(int socket)
+{
+    struct ucred peer = {0};
+    socklen_t size = sizeof(peer);
+
+    return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.pid : 0;
+}
+
+/* theirs: its build; "": so old that it has none. */
+static void say_other_build(int socket, const char theirs[DF_BUILD_SIZE], char *message,
+                            size_t size)
+{
+    if (message)
+        snprintf(message, size,
+                 "the mount server (process %d) is of another build of directfuse: %.*s, and this "
+                 "is %s; end it and start it with this one, or join it with that one",
+                 process_behind(socket), DF_BUILD_SIZE, theirs[0] ? theirs : "an older one",
+                 df_build);
+}
+
+static void say_refused(int socket, int error, const char theirs[DF_BUILD_SIZE], char *message,
+                        size_t size)
+{
+    if (error == -EPROTO)
+        say_other_build(socket, theirs, message, size);
+    else
+        df_joined_say(message, size,
+                      error == -EACCES
+                          ? "the mount server is another user's"
+                          : "the mount server does not answer: it has ended, or is of an older "
+                            "build of directfuse");
+}
+
 int df_joined_join(int socket, pid_t starter, struct df_joined **out, int *mount_id, char *message,
                    size_t size)
 {
     struct df_joined *joined = calloc(1, sizeof(*joined));
+    char theirs[DF_BUILD_SIZE] = "";
     int error;
 
     if (!joined)
         return -ENOMEM;
-    error = df_join_hello(&joined->link, socket);
+    error = df_join_hello(&joined->link, socket, theirs);
     if (error < 0) {
-        df_joined_say(message, size,
-                      error == -EACCES   ? "the mount server is another user's"
-                      : error == -EPROTO ? "the mount server is of another release"
-                                         : "the mount server does not answer");
+        say_refused(socket, error, theirs, message, size);
         free(joined);
         return error;
     }

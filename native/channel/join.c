@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "channel/map.h"
@@ -39,6 +40,7 @@ static long send_packet(int socket, enum df_join_kind kind, uint32_t client, uin
     struct packet p = {
         .body = {.magic = DF_JOIN_MAGIC, .kind = kind, .client = client, .size = handle}};
 
+    memcpy(p.body.build, df_build, DF_BUILD_SIZE);
     pack(&p, fd >= 0);
     if (fd >= 0) {
         p.control.header = (struct cmsghdr){
@@ -68,6 +70,8 @@ static long receive_welcome(int socket, struct df_join_message *body, int *memor
     if (ret == 0)
         return -ENOTCONN;
     if (ret != sizeof(*body) || body->magic != DF_JOIN_MAGIC || body->kind != DF_JOIN_WELCOME)
+        return -EPROTO;
+    if (memcmp(body->build, df_build, DF_BUILD_SIZE) != 0)
         return -EPROTO;
     return body->error < 0 ? body->error : *memory < 0 ? -EMFILE : 0;
 }
@@ -102,9 +106,9 @@ static long map(struct df_link *link, const struct df_join_message *body, int me
     return ret;
 }
 
-static long hello(struct df_link *link, int socket, const int pair[2])
+static long hello(struct df_link *link, int socket, const int pair[2], char theirs[DF_BUILD_SIZE])
 {
-    struct df_join_message body;
+    struct df_join_message body = {0};
     int memory = -1;
     long ret = send_packet(socket, DF_JOIN_HELLO, 0, 0, pair[1]);
 
@@ -112,6 +116,8 @@ static long hello(struct df_link *link, int socket, const int pair[2])
     if (ret < 0)
         return ret == -EPIPE || ret == -ECONNRESET ? -ENOTCONN : ret;
     ret = receive_welcome(pair[0], &body, &memory);
+    if (theirs)
+        memcpy(theirs, body.build, DF_BUILD_SIZE);
     if (ret == 0)
         ret = map(link, &body, memory);
     if (ret < 0) {
@@ -140,14 +146,14 @@ static long make_pair(int pair[2])
     return ret;
 }
 
-int df_join_hello(struct df_link *link, int socket)
+int df_join_hello(struct df_link *link, int socket, char theirs[DF_BUILD_SIZE])
 {
     int pair[2];
     long ret = make_pair(pair);
 
     if (ret < 0)
         return (int)ret;
-    ret = hello(link, socket, pair);
+    ret = hello(link, socket, pair, theirs);
     if (ret < 0)
         close_fd(pair[0]);
     return (int)ret;

@@ -14,8 +14,9 @@
 #define DF_CHANNEL_JOIN_H
 
 #include "channel/link.h"
+#include "core/build.h"
 
-#define DF_JOIN_MAGIC 0x64664a31 /* "1Jfd" */
+#define DF_JOIN_MAGIC 0x64664a32 /* "2Jfd" */
 
 enum df_join_kind {
     DF_JOIN_HELLO, /* with a socket: to be a client. Answered there by DF_JOIN_WELCOME */
@@ -29,6 +30,7 @@ enum df_join_kind {
                       Answered there by DF_JOIN_WELCOME, with its descriptor */
 };
 
+/* The one thing that must stay as it is: by it two builds that differ find that out, and say so. */
 struct df_join_message {
     uint32_t magic; /* DF_JOIN_MAGIC */
     uint32_t kind;
@@ -36,15 +38,17 @@ struct df_join_message {
     int32_t error; /* of the welcome: 0 or a negative errno */
     uint64_t size; /* of the welcome: of the segment, bytes; DF_JOIN_READY: the process that stands
                       for the server, 0: the sender; DF_JOIN_PLACE: a handle */
+    char build[DF_BUILD_SIZE]; /* the sender's df_build */
 };
 
 /*
  * Registers this process by `socket`, a SOCK_SEQPACKET socket that leads to a server, and maps the
  * segment. On success link->control and link->memory are the caller's to close (or to keep at
- * numbers of its choice), `socket` is untouched. 0 or -errno: -EPROTO (another build), -EACCES
- * (another user's), -ENOTCONN (the server is gone), -EMFILE, -ENOMEM.
+ * numbers of its choice), `socket` is untouched. 0 or -errno: -EPROTO (another build, which
+ * `theirs` then names; NULL: nobody wants to know), -EACCES (another user's), -ENOTCONN (the server
+ * is gone), -EMFILE, -ENOMEM.
  */
-int df_join_hello(struct df_link *link, int socket);
+int df_join_hello(struct df_link *link, int socket, char theirs[DF_BUILD_SIZE]);
 
 /*
  * Registers this process, which has the segment mapped already: one that was forked without a word

@@ -15,7 +15,8 @@
  * client may be killed at any instant and its stores stop anywhere: the server checks what it
  * reads, and copies it before it checks.
  *
- * A change of any struct here is a new DF_SEGMENT_VERSION: client and server are of one build.
+ * Nothing here has a version: client and server are of one build (build.h), or there is no segment
+ * for the client.
  */
 #ifndef DF_CHANNEL_LAYOUT_H
 #define DF_CHANNEL_LAYOUT_H
@@ -26,16 +27,16 @@
 #include <stdint.h>
 
 #include "channel/message.h"
+#include "core/build.h"
 
-#define DF_SEGMENT_MAGIC   UINT64_C(0x746d6573736664) /* "dfssemt" */
-#define DF_SEGMENT_VERSION 16
+#define DF_SEGMENT_MAGIC UINT64_C(0x746d6573736664) /* "dfssemt" */
 
-#define DF_SLOT_COUNT      128
-#define DF_WORKER_COUNT    (DF_SLOT_COUNT + 1) /* threads of the server at most */
-#define DF_WORKER_WORDS    ((DF_WORKER_COUNT + 63) / 64)
-#define DF_MOUNT_COUNT     64
-#define DF_OFD_COUNT       65536
-#define DF_OFFERS          16
+#define DF_SLOT_COUNT    128
+#define DF_WORKER_COUNT  (DF_SLOT_COUNT + 1) /* threads of the server at most */
+#define DF_WORKER_WORDS  ((DF_WORKER_COUNT + 63) / 64)
+#define DF_MOUNT_COUNT   64
+#define DF_OFD_COUNT     65536
+#define DF_OFFERS        16
 
 enum {                  /* df_segment.end */
        DF_END_NONE = 0, /* it lives, or was killed: nothing of it ran that could say so */
@@ -47,7 +48,7 @@ enum {                  /* df_segment.end */
 
 struct df_segment {
     uint64_t magic;
-    uint32_t version;
+    char build[DF_BUILD_SIZE];
     uint32_t cpus; /* usable by the server; with one, nobody spins */
     uint64_t size; /* of the whole segment, bytes */
     uint64_t mounts_at, ofds_at, slots_at, areas_at;

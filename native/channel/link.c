@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <string.h>
 
 #include "channel/room.h"
 #include "channel/spin.h"
@@ -27,7 +28,7 @@ int df_link_init(struct df_link *link, void *mapped, uint64_t size)
     int64_t patience;
 
     if (size < sizeof(*segment) || segment->magic != DF_SEGMENT_MAGIC ||
-        segment->version != DF_SEGMENT_VERSION || segment->size != size)
+        memcmp(segment->build, df_build, DF_BUILD_SIZE) != 0 || segment->size != size)
         return -EPROTO;
     patience = atomic_load_explicit(&segment->patience, memory_order_relaxed);
     link->segment = mapped;

@@ -115,7 +115,10 @@ __attribute__((constructor)) static void preload(int argc, char **argv, char **e
         dfi_kernel(__NR_exit_group, 125);
     }
     if (error < 0) {
-        say(path, "the run cannot be joined", error);
+        say(path,
+            error == -EPROTO ? "the run is of another build of directfuse: begin it again"
+                             : "the run cannot be joined",
+            error);
         dfi_kernel(__NR_exit_group, 125);
     }
 }

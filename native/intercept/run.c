@@ -35,10 +35,10 @@ int dfi_run_open(int fd)
     struct dfi_run *run = map(fd, (size_t)st.st_size);
     if (run == NULL)
         return -ENOMEM;
-    if (run->magic != DFI_RUN_MAGIC || run->version != DFI_RUN_VERSION ||
-        run->size > (unsigned long)st.st_size) {
+    bool same = memcmp(run->build, df_build, DF_BUILD_SIZE) == 0;
+    if (run->magic != DFI_RUN_MAGIC || !same || run->size > (unsigned long)st.st_size) {
         dfi_kernel(__NR_munmap, run, st.st_size);
-        return -EINVAL;
+        return -EPROTO;
     }
     dfi_run = run;
     dfi_run_fd = fd;

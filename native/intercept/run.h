@@ -9,10 +9,10 @@
 #ifndef DF_INTERCEPT_RUN_H
 #define DF_INTERCEPT_RUN_H
 
+#include "core/build.h"
 #include "intercept/intercept.h"
 
-#define DFI_RUN_MAGIC   0x31304e5552464544ul /* "DEFRUN01" */
-#define DFI_RUN_VERSION 2
+#define DFI_RUN_MAGIC 0x31304e5552464544ul /* "DEFRUN01" */
 
 /* Flags of a run. */
 #define DFI_RUN_VERBOSE   1u /* notes are written */
@@ -33,8 +33,8 @@ struct dfi_counts {
 
 struct dfi_run {
     unsigned long magic;
-    unsigned version;
-    unsigned flags;
+    char build[DF_BUILD_SIZE]; /* of who made it */
+    unsigned long flags;
     unsigned long size; /* of the whole, bytes */
     unsigned long config_offset, config_size;
     unsigned long slots_offset; /* struct dfi_counts[DFI_RUN_SLOTS], on a page of its own */
@@ -53,7 +53,7 @@ extern struct dfi_run *dfi_run;
 extern int dfi_run_fd;
 extern int dfi_run_socket; /* leads to the mount server; -1: at the number in the configuration */
 
-/* Maps the run of a descriptor; 0, or a negative errno. */
+/* Maps the run of a descriptor; 0, or a negative errno: -EPROTO (of another build). */
 int dfi_run_open(int fd);
 
 /* The descriptor that the configuration names for the way to the server; -1: a run without one. */

@@ -150,6 +150,7 @@ static void send_welcome(struct control *c, int fd, uint32_t client, int error, 
                                    .error = error,
                                    .size = c->server->own.segment->size};
 
+    memcpy(body.build, df_build, DF_BUILD_SIZE);
     /* who does not listen is gone */
     df_socket_tell(fd, &body, sizeof(body), error ? -1 : given, MSG_DONTWAIT);
 }
@@ -164,19 +165,27 @@ static void let_in(struct control *c, int fd, uint32_t client)
         df_execute_gone(c->server, client);
 }
 
+static void turn_away(struct control *c, int fd, int error)
+{
+    send_welcome(c, fd, 0, error, -1);
+    close(fd);
+}
+
 /* The keeper hears of it first: a client that has no socket is taken for dead. */
 static void welcome(struct control *c, const struct connection *from, const struct incoming *in)
 {
-    bool may = may_join(from, in);
-    uint32_t client = may ? df_files_client_new(&c->server->files) : 0;
+    uint32_t client;
 
-    if (client) {
+    if (!may_join(from, in)) {
+        turn_away(c, in->fd, -EACCES);
+    } else if (memcmp(in->body.build, df_build, DF_BUILD_SIZE) != 0) {
+        turn_away(c, in->fd, -EPROTO);
+    } else if ((client = df_files_client_new(&c->server->files)) == 0) {
+        turn_away(c, in->fd, -EAGAIN);
+    } else {
         df_kept_client(c->server->options->kept, client, in->fd);
         let_in(c, in->fd, client);
-        return;
     }
-    send_welcome(c, in->fd, 0, may ? -EAGAIN : -EACCES, -1);
-    close(in->fd);
 }
 
 /* Whoever has a client's socket is one, whatever its user: a program may change that. The keeper
@@ -423,6 +432,7 @@ static void tell_ready(struct control *c)
         return;
     if (kept) /* that one outlives this process */
         body.size = (uint64_t)getppid();
+    memcpy(body.build, df_build, DF_BUILD_SIZE);
     if (c->server->options->control >= 0)
         send(c->server->options->control, &body, sizeof(body), MSG_NOSIGNAL);
 }

@@ -85,6 +85,7 @@ static int report(const struct arguments *a, int error, const char *message)
     struct iovec iov[] = {{&body, sizeof(body)}, {(char *)message, strlen(message)}};
     struct msghdr header = {.msg_iov = iov, .msg_iovlen = 2};
 
+    memcpy(body.build, df_build, DF_BUILD_SIZE);
     if (a->control >= 0)
         sendmsg(a->control, &header, MSG_NOSIGNAL);
     else

@@ -11,6 +11,7 @@
 #include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -88,8 +89,9 @@ static uint64_t aligned(uint64_t at)
 /* Offsets of the parts, and the size of the whole. */
 static struct df_segment plan(size_t cache_size, const struct df_frames *frames)
 {
-    struct df_segment s = {.magic = DF_SEGMENT_MAGIC, .version = DF_SEGMENT_VERSION};
+    struct df_segment s = {.magic = DF_SEGMENT_MAGIC};
 
+    memcpy(s.build, df_build, DF_BUILD_SIZE);
     s.mounts_at = aligned(sizeof(s));
     s.ofds_at = aligned(s.mounts_at + DF_MOUNT_COUNT * sizeof(struct df_shared_mount));
     s.slots_at = aligned(s.ofds_at + DF_OFD_COUNT * sizeof(struct df_ofd));
@@ -209,7 +211,8 @@ int df_segment_take(struct df_own_segment *own, int memory)
     if (at < 0 && at > -4096)
         return (int)at;
     own->segment = segment = (struct df_segment *)at;
-    if (segment->magic != DF_SEGMENT_MAGIC || segment->version != DF_SEGMENT_VERSION ||
+    if (segment->magic != DF_SEGMENT_MAGIC ||
+        memcmp(segment->build, df_build, DF_BUILD_SIZE) != 0 ||
         segment->size != (uint64_t)st.st_size)
         return -EPROTO;
     segment->cpus = count_cpus();

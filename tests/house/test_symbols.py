@@ -38,7 +38,7 @@ def test_the_library_exports_its_version_script(public_map):
 def test_private_exports_are_marked_in_a_header(public_map):
     """The private node takes what the source marks: nothing is exported by accident."""
     text = "".join(path.read_text() for path in files("*.h", under="native"))
-    marked = set(re.findall(r"DF_PRIVATE_EXPORT\b[^;{]*?\b(df_\w+)\s*\(", text))
+    marked = set(re.findall(r"DF_PRIVATE_EXPORT\b[^;{]*?\b(df_\w+)\s*[(\[]", text))
     (node,) = filter(is_private, public_map)
     rows = (NATIVE / "core/calls.def").read_text()  # calls.h marks each
     calls = {
