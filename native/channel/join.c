@@ -172,31 +172,49 @@ static long await_welcome(int socket, int64_t patience)
     return ret == 0 ? -ETIMEDOUT : ret < 0 ? ret : 0;
 }
 
-/* 0: there is none just now. */
-static uint32_t take_offer(struct df_segment *segment)
+/* Its place; DF_OFFERS: there is none just now. */
+static uint32_t find_offer(struct df_segment *segment, uint32_t *client)
 {
-    uint32_t client = 0;
+    uint32_t i = 0;
 
-    for (int i = 0; i < DF_OFFERS && client == 0; i++)
-        if (atomic_load_explicit(&segment->offers[i], memory_order_relaxed) != 0)
-            client = atomic_exchange(&segment->offers[i], 0);
-    return client;
+    for (; i < DF_OFFERS; i++) {
+        *client = atomic_load_explicit(&segment->offers[i], memory_order_relaxed);
+        if (*client != 0 && !(*client & DF_TICKET))
+            break;
+    }
+    return i;
+}
+
+/* 0: there is none, or somebody else was faster. */
+static int64_t take_offer(struct df_segment *segment, int socket, int end)
+{
+    uint32_t client, ticket, place = find_offer(segment, &client);
+    long ret;
+
+    if (place == DF_OFFERS)
+        return 0;
+    ticket = DF_TICKET | atomic_fetch_add(&segment->tickets, 1);
+    ret = send_packet(socket, DF_JOIN_TAKE, client, (uint64_t)place << 32 | ticket, end);
+    if (ret < 0)
+        return ret;
+    return atomic_compare_exchange_strong(&segment->offers[place], &client, ticket) ? client : 0;
 }
 
 /* Tells the server, or asks it; the client id. */
 static int64_t be_client(const struct df_link *link, int socket, const int pair[2])
 {
-    uint32_t offered = take_offer(link->segment);
-    enum df_join_kind kind = offered != 0 ? DF_JOIN_BORN : DF_JOIN_HELLO;
-    long ret = send_packet(socket, kind, offered, 0, pair[1]);
+    int64_t ret = take_offer(link->segment, socket, pair[1]);
+    bool offered = ret > 0;
     struct df_join_message body;
     int memory = -1;
 
+    if (ret == 0)
+        ret = send_packet(socket, DF_JOIN_HELLO, 0, 0, pair[1]);
     close_fd(pair[1]);
     if (ret < 0)
         return -ENOTCONN;
-    if (offered != 0)
-        return offered;
+    if (offered)
+        return ret;
     ret = await_welcome(pair[0], atomic_load(&link->patience));
     if (ret == 0)
         ret = receive_welcome(pair[0], &body, &memory);

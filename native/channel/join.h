@@ -20,14 +20,17 @@
 
 enum df_join_kind {
     DF_JOIN_HELLO, /* with a socket: to be a client. Answered there by DF_JOIN_WELCOME */
-    DF_JOIN_BORN,  /* with a socket: the sender is the child whose id df_trip_fork() gave, or a
-                      client that was offered. No answer */
+    DF_JOIN_BORN,  /* with a socket: the sender is the child whose id df_trip_fork() gave. No answer
+                    */
     DF_JOIN_WELCOME,
     DF_JOIN_READY, /* a server that was started, to who started it: `client` is the id of its first
                       mount, or `error` why there is none; text may follow. Its number stands in
                       directfuse/_served.py, too */
     DF_JOIN_PLACE, /* with a socket: asks for the placeholder of the file whose handle is `size`.
                       Answered there by DF_JOIN_WELCOME, with its descriptor */
+    DF_JOIN_TAKE,  /* with a socket: the sender is about to be `client`, which is offered; `size`
+                      says by which ticket, and above its 32 bits at which place (layout.h). No
+                      answer */
 };
 
 /* The one thing that must stay as it is: by it two builds that differ find that out, and say so. */

@@ -37,6 +37,7 @@
 #define DF_MOUNT_COUNT   64
 #define DF_OFD_COUNT     65536
 #define DF_OFFERS        16
+#define DF_TICKET        (UINT32_C(1) << 31) /* in a place of offers: no id */
 
 enum {                  /* df_segment.end */
        DF_END_NONE = 0, /* it lives, or was killed: nothing of it ran that could say so */
@@ -82,9 +83,11 @@ struct df_segment {
     _Alignas(64) _Atomic uint32_t freed; /* futex: counts slots freed while somebody waited */
     _Atomic uint32_t slot_waiters;       /* clients that wait for a slot */
 
-    /* Ids of clients that nobody is: who takes one away, which leaves 0, is that client, and tells
-     * the server (join.h). */
+    /* Each place has the id of a client that nobody is, 0, or the ticket of who has put it in the
+     * id's place: that is the client now. It has sent its socket and its ticket before
+     * (DF_JOIN_TAKE), so wherever it is killed the server sees its end, and knows what it had. */
     _Alignas(64) _Atomic uint32_t offers[DF_OFFERS];
+    _Atomic uint32_t tickets; /* counts them */
 
     struct {
         _Alignas(64) _Atomic uint32_t rings; /* futex: counts them */

@@ -23,8 +23,12 @@
 /* A socket that leads to us. */
 struct connection {
     int fd;
-    uint32_t client; /* whose life it stands for; 0: nobody's, others join by it */
-    uid_t peer;      /* who connected to our name, or is trusted as one; (uid_t)-1: nobody */
+    uint32_t
+        client; /* whose life it stands for, perhaps (ticket); 0: nobody's, others join by it */
+    uid_t peer; /* who connected to our name, or is trusted as one; (uid_t)-1: nobody */
+    uint32_t ticket; /* by which it is about to take what is offered at `place`; 0: none */
+    uint32_t place;
+    struct connection *next; /* of those with a ticket */
 };
 
 struct control {
@@ -33,6 +37,7 @@ struct control {
     int signals;
     unsigned connections;
     uint32_t offers[DF_OFFERS]; /* what was put into those of the segment */
+    struct connection *takers;  /* that have a ticket */
     bool over;                  /* a signal came */
 };
 
@@ -52,33 +57,81 @@ static int watch(struct control *c, int fd, void *data)
     return epoll_ctl(c->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
-/* Takes over fd, also on failure. */
-static int add_connection(struct control *c, int fd, uint32_t client, uid_t peer)
+/* Takes over fd, also on failure: NULL. */
+static struct connection *add_connection(struct control *c, int fd, uint32_t client, uid_t peer)
 {
     struct connection *connection = malloc(sizeof(*connection));
     const int on = 1;
-    int error;
 
     if (!connection) {
         close(fd);
-        return -ENOMEM;
+        return NULL;
     }
-    *connection = (struct connection){fd, client, peer};
+    *connection = (struct connection){.fd = fd, .client = client, .peer = peer};
     setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
-    error = watch(c, fd, connection);
-    if (error < 0) {
+    if (watch(c, fd, connection) < 0) {
         close(fd);
         free(connection);
-        return error;
+        return NULL;
     }
     c->connections++;
-    return 0;
+    return connection;
+}
+
+/* ---- offers: clients that nobody is ---------------------------------------------------------- */
+
+static _Atomic uint32_t *offer_at(const struct control *c, uint32_t place)
+{
+    return &c->server->own.segment->offers[place];
+}
+
+/* Not where the server may be started again: the next one would not know who has taken what. */
+static void offer_clients(struct control *c)
+{
+    for (uint32_t i = 0; i < DF_OFFERS && !c->server->options->kept; i++)
+        if (c->offers[i] == 0) {
+            c->offers[i] = df_files_client_offer(&c->server->files);
+            atomic_store(offer_at(c, i), c->offers[i]);
+        }
+}
+
+static void forget_taker(struct control *c, struct connection *taker)
+{
+    struct connection **at = &c->takers;
+
+    while (*at != taker)
+        at = &(*at)->next;
+    *at = taker->next;
+    taker->ticket = 0;
+}
+
+/* False: somebody else has taken it, or will. */
+static bool may_take(const struct control *c, const struct connection *taker)
+{
+    uint32_t now = atomic_load(offer_at(c, taker->place));
+
+    return taker->client == c->offers[taker->place] &&
+           (now == taker->client || now == taker->ticket);
+}
+
+/* Whether it has done what it was about to do; then the place is free for another offer. */
+static bool has_taken(struct control *c, struct connection *taker)
+{
+    if (!may_take(c, taker) || atomic_load(offer_at(c, taker->place)) != taker->ticket)
+        return false;
+    c->offers[taker->place] = 0;
+    df_files_client_born(&c->server->files, taker->client);
+    return true;
 }
 
 /* Taken out first: a copy of the descriptor, in a program that was just starting, would keep the
  * epoll entry, and with it a pointer to what is freed here. */
 static void end_connection(struct control *c, struct connection *connection)
 {
+    if (connection->ticket && !has_taken(c, connection))
+        connection->client = 0;
+    if (connection->ticket)
+        forget_taker(c, connection);
     epoll_ctl(c->epoll, EPOLL_CTL_DEL, connection->fd, NULL);
     close(connection->fd);
     if (connection->client) {
@@ -87,6 +140,20 @@ static void end_connection(struct control *c, struct connection *connection)
     }
     free(connection);
     c->connections--;
+}
+
+/* Those who have taken what they said are clients from now on, those who cannot are nobody. */
+static void settle_takers(struct control *c)
+{
+    struct connection *next;
+
+    for (struct connection *taker = c->takers; taker; taker = next) {
+        next = taker->next;
+        if (has_taken(c, taker))
+            forget_taker(c, taker);
+        else if (!may_take(c, taker))
+            end_connection(c, taker);
+    }
 }
 
 /* ---- messages -------------------------------------------------------------------------------- */
@@ -161,7 +228,7 @@ static void let_in(struct control *c, int fd, uint32_t client)
 {
     send_welcome(c, fd, client, 0, c->server->own.memory);
     df_files_client_born(&c->server->files, client);
-    if (add_connection(c, fd, client, (uid_t)-1) < 0)
+    if (!add_connection(c, fd, client, (uid_t)-1))
         df_execute_gone(c->server, client);
 }
 
@@ -198,9 +265,28 @@ static void birth(struct control *c, const struct incoming *in)
     if (!df_files_client_born(&c->server->files, in->body.client)) {
         df_kept_client(kept, in->body.client, -1);
         close(in->fd); /* it finds out: its calls are refused */
-    } else if (add_connection(c, in->fd, in->body.client, (uid_t)-1) < 0) {
+    } else if (!add_connection(c, in->fd, in->body.client, (uid_t)-1)) {
         df_execute_gone(c->server, in->body.client);
     }
+}
+
+/* Perhaps before it has done so: it may be killed in between. */
+static void hear_taker(struct control *c, const struct incoming *in)
+{
+    uint32_t place = (uint32_t)(in->body.size >> 32), ticket = (uint32_t)in->body.size;
+    struct connection *taker;
+
+    if (place >= DF_OFFERS || !(ticket & DF_TICKET) || in->body.client == 0) {
+        close(in->fd);
+        return;
+    }
+    taker = add_connection(c, in->fd, in->body.client, (uid_t)-1);
+    if (!taker)
+        return;
+    taker->place = place;
+    taker->ticket = ticket;
+    taker->next = c->takers;
+    c->takers = taker;
 }
 
 static void give_place(struct control *c, const struct connection *from, const struct incoming *in)
@@ -229,6 +315,9 @@ static void take_message(struct control *c, const struct connection *from,
         break;
     case DF_JOIN_PLACE:
         give_place(c, from, in);
+        break;
+    case DF_JOIN_TAKE:
+        hear_taker(c, in);
         break;
     default:
         close(in->fd);
@@ -307,22 +396,6 @@ static void bury_unborn(struct control *c)
         df_execute_bury(c->server, client);
 }
 
-/* What was taken is replaced. Not where the server may be started again: the next one would not
- * know who has taken what. */
-static void offer_clients(struct control *c)
-{
-    struct df_files *files = &c->server->files;
-    _Atomic uint32_t *offers = c->server->own.segment->offers;
-
-    for (int i = 0; i < DF_OFFERS && !c->server->options->kept; i++) {
-        if (atomic_load(&offers[i]) != 0)
-            continue;
-        df_files_client_taken(files, c->offers[i]);
-        c->offers[i] = df_files_client_offer(files);
-        atomic_store(&offers[i], c->offers[i]);
-    }
-}
-
 static bool is_over(const struct control *c)
 {
     struct df_server *server = c->server;
@@ -363,6 +436,7 @@ static void loop(struct control *c)
             df_server_seen(c->server);
         df_server_end_unused(c->server);
         bury_unborn(c);
+        settle_takers(c);
         offer_clients(c);
         say_full(c, &said);
     }
@@ -418,7 +492,7 @@ static int begin(struct control *c)
         return error;
     if (options->kept && options->kept->memory >= 0)
         take_clients(c, options->kept);
-    return options->control >= 0 ? add_connection(c, options->control, 0, geteuid()) : 0;
+    return options->control < 0 || add_connection(c, options->control, 0, geteuid()) ? 0 : -ENOMEM;
 }
 
 static void tell_ready(struct control *c)

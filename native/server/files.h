@@ -110,10 +110,8 @@ void df_files_take(struct df_files *files);
 /* A new client without files: its id, or 0: there are too many. It is born when it knows. */
 uint32_t df_files_client_new(struct df_files *files);
 
-/* A new client for whoever takes it (df_segment.offers), or 0; and when it was taken: it is to be
- * born soon then, if it has not been. */
+/* A new client for whoever takes it (df_segment.offers), or 0. It is born when it was taken. */
 uint32_t df_files_client_offer(struct df_files *files);
-void df_files_client_taken(struct df_files *files, uint32_t id);
 
 /* A client that is to be born of `parent`, with the parent's files. Its id, or 0. `announced` has
  * it before the ledger says that it waits to be born, as in df_files_add(). */

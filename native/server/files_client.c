@@ -113,17 +113,6 @@ uint32_t df_files_client_offer(struct df_files *files)
     return new_client(files, true);
 }
 
-void df_files_client_taken(struct df_files *files, uint32_t id)
-{
-    struct df_client *client;
-
-    pthread_mutex_lock(&files->lock);
-    client = df_files_client_find(files, id);
-    if (client && client->offered)
-        client->expected = df_clock() + BIRTH_NS;
-    pthread_mutex_unlock(&files->lock);
-}
-
 void df_files_client_give(struct df_files *files, struct df_client *client, uint32_t index)
 {
     if (df_files_client_has(client, index))

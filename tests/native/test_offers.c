@@ -1,0 +1,299 @@
+/*
+ * test_offers.c - clients that nobody is: who takes one is that client, and wherever it is killed,
+ * the server sees its end.
+ *
+ * A server's control loop without mounts, in a thread; who joins are connections of this process.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "channel/join.h"
+#include "server/control.h"
+
+#define PATIENCE_MS 20000
+
+struct rig {
+    struct df_serve_options options;
+    struct df_server *server;
+    pthread_t loop;
+    int entry; /* leads to the server */
+    struct df_link link;
+};
+
+static void *run(void *server)
+{
+    df_control_run(server);
+    return NULL;
+}
+
+static struct df_server *new_server(const struct df_serve_options *options)
+{
+    struct df_server *server = calloc(1, sizeof(*server));
+    struct df_ledger *ledger = mmap(NULL, sizeof(*ledger), PROT_READ | PROT_WRITE,
+                                    MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    assert_true(ledger != MAP_FAILED);
+    server->options = options;
+    server->news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    pthread_mutex_init(&server->lock, NULL);
+    assert_int_equal(df_segment_create(&server->own, 0, 0), 0);
+    assert_int_equal(df_files_init(&server->files, server->own.segment, ledger, false), 0);
+    df_cacher_init(&server->cacher, server->own.segment);
+    df_framer_init(&server->framer, server->own.segment, &server->cacher);
+    atomic_store(&server->live_count, 1);
+    return server;
+}
+
+static int set_up(void **state)
+{
+    struct rig *rig = calloc(1, sizeof(*rig));
+    int pair[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    rig->options = (struct df_serve_options){.control = pair[1], .listener = -1, .report = -1};
+    rig->server = new_server(&rig->options);
+    rig->entry = pair[0];
+    pthread_create(&rig->loop, NULL, run, rig->server);
+    assert_int_equal(
+        df_link_init(&rig->link, rig->server->own.segment, rig->server->own.segment->size), 0);
+    *state = rig;
+    return 0;
+}
+
+static void free_server(struct df_server *server)
+{
+    munmap(server->files.ledger, sizeof(*server->files.ledger));
+    df_files_free(&server->files);
+    df_framer_free(&server->framer);
+    df_cacher_free(&server->cacher);
+    df_segment_end(&server->own);
+    df_segment_free(&server->own);
+    close(server->news);
+    pthread_mutex_destroy(&server->lock);
+    free(server);
+}
+
+static int tear_down(void **state)
+{
+    struct rig *rig = *state;
+
+    close(rig->entry);
+    atomic_store(&rig->server->live_count, 0);
+    eventfd_write(rig->server->news, 1);
+    pthread_join(rig->loop, NULL);
+    free_server(rig->server);
+    free(rig);
+    return 0;
+}
+
+/* ---- what the server knows ------------------------------------------------------------------- */
+
+static bool has_client(struct rig *rig, uint32_t wanted)
+{
+    uint32_t id = 0;
+
+    while ((id = df_files_client_next(&rig->server->files, id)) != 0)
+        if (id == wanted)
+            return true;
+    return false;
+}
+
+static bool is_born(struct rig *rig, uint32_t id)
+{
+    return df_files_client_is_born(&rig->server->files, id);
+}
+
+static bool is_gone(struct rig *rig, uint32_t id)
+{
+    return !has_client(rig, id);
+}
+
+static void await(struct rig *rig, bool (*holds)(struct rig *, uint32_t), uint32_t id)
+{
+    for (int i = 0; !holds(rig, id) && i < PATIENCE_MS; i++)
+        poll(NULL, 0, 1);
+    assert_true(holds(rig, id));
+}
+
+/* ---- one that takes an offer, in steps ------------------------------------------------------- */
+
+struct taker {
+    int ours;
+    uint32_t client, place, ticket;
+};
+
+static struct taker look(struct rig *rig)
+{
+    _Atomic uint32_t *offers = rig->server->own.segment->offers;
+    struct taker t = {.ours = -1};
+
+    for (;; sched_yield())
+        for (t.place = 0; t.place < DF_OFFERS; t.place++)
+            if ((t.client = atomic_load(&offers[t.place])) != 0 && !(t.client & DF_TICKET)) {
+                t.ticket = DF_TICKET | atomic_fetch_add(&rig->server->own.segment->tickets, 1);
+                return t;
+            }
+}
+
+static void say(struct rig *rig, struct taker *t)
+{
+    struct df_join_message body = {.magic = DF_JOIN_MAGIC,
+                                   .kind = DF_JOIN_TAKE,
+                                   .client = t->client,
+                                   .size = (uint64_t)t->place << 32 | t->ticket};
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = {
+        {.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
+    struct iovec iov = {&body, sizeof(body)};
+    struct msghdr header = {.msg_iov = &iov,
+                            .msg_iovlen = 1,
+                            .msg_control = &control,
+                            .msg_controllen = sizeof(control)};
+    int pair[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    memcpy(CMSG_DATA(&control.header), &pair[1], sizeof(int));
+    assert_int_equal(sendmsg(rig->entry, &header, 0), sizeof(body));
+    close(pair[1]);
+    t->ours = pair[0];
+}
+
+static bool take(struct rig *rig, const struct taker *t)
+{
+    uint32_t client = t->client;
+
+    return atomic_compare_exchange_strong(&rig->server->own.segment->offers[t->place], &client,
+                                          t->ticket);
+}
+
+/* The server has nothing of it any more. */
+static bool is_let_go(const struct taker *t)
+{
+    struct pollfd end = {.fd = t->ours, .events = POLLIN};
+
+    return poll(&end, 1, PATIENCE_MS) == 1 && end.revents & POLLHUP;
+}
+
+/* ---- tests ----------------------------------------------------------------------------------- */
+
+static void whoever_takes_one_is_that_client_until_its_end(void **state)
+{
+    struct rig *rig = *state;
+    int control, other;
+    int64_t client, second;
+
+    (void)look(rig); /* they are there */
+    client = df_join_late(&rig->link, rig->entry, &control);
+    second = df_join_late(&rig->link, rig->entry, &other);
+    assert_true(client > 0 && second > 0 && client != second);
+    await(rig, is_born, (uint32_t)client);
+    await(rig, is_born, (uint32_t)second);
+    close(control);
+    await(rig, is_gone, (uint32_t)client);
+    assert_true(is_born(rig, (uint32_t)second));
+    close(other);
+    await(rig, is_gone, (uint32_t)second);
+}
+
+static void one_killed_before_it_takes_leaves_the_offer(void **state)
+{
+    struct rig *rig = *state;
+    struct taker killed = look(rig), next = killed;
+
+    say(rig, &killed);
+    close(killed.ours);
+    next.ticket = DF_TICKET | atomic_fetch_add(&rig->server->own.segment->tickets, 1);
+    say(rig, &next);
+    assert_true(take(rig, &next));
+    await(rig, is_born, next.client);
+    close(next.ours);
+    await(rig, is_gone, next.client);
+}
+
+/* More often than there are clients. */
+static void one_killed_after_it_has_taken_is_gone_at_once(void **state)
+{
+    struct rig *rig = *state;
+
+    for (int i = 0; i < DF_CLIENT_MAX + 100; i++) {
+        struct taker killed = look(rig);
+
+        say(rig, &killed);
+        assert_true(take(rig, &killed));
+        close(killed.ours);
+    }
+    for (int i = 0; df_files_client_count(&rig->server->files) > 0 && i < PATIENCE_MS; i++)
+        poll(NULL, 0, 1);
+    assert_int_equal(df_files_client_count(&rig->server->files), 0);
+    whoever_takes_one_is_that_client_until_its_end(state);
+}
+
+static void of_two_who_want_the_same_one_gets_it(void **state)
+{
+    struct rig *rig = *state;
+    struct taker faster = look(rig), slower = faster;
+
+    slower.ticket = DF_TICKET | atomic_fetch_add(&rig->server->own.segment->tickets, 1);
+    say(rig, &slower);
+    say(rig, &faster);
+    assert_true(take(rig, &faster));
+    assert_false(take(rig, &slower));
+    assert_true(is_let_go(&slower));
+    await(rig, is_born, faster.client);
+    close(slower.ours);
+    close(faster.ours);
+    await(rig, is_gone, faster.client);
+}
+
+/* Whoever comes too late, or writes nonsense, ends nothing. */
+static void what_is_not_offered_cannot_be_taken(void **state)
+{
+    struct rig *rig = *state;
+    int control;
+    int64_t client;
+    struct taker thief;
+
+    (void)look(rig);
+    client = df_join_late(&rig->link, rig->entry, &control);
+    thief = (struct taker){.client = (uint32_t)client, .place = 1, .ticket = DF_TICKET | 99};
+    await(rig, is_born, thief.client);
+    say(rig, &thief);
+    assert_true(is_let_go(&thief));
+    close(thief.ours);
+    thief.place = DF_OFFERS;
+    say(rig, &thief);
+    assert_true(is_let_go(&thief));
+    close(thief.ours);
+    assert_true(is_born(rig, (uint32_t)client));
+    close(control);
+    await(rig, is_gone, (uint32_t)client);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(whoever_takes_one_is_that_client_until_its_end, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(one_killed_before_it_takes_leaves_the_offer, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(one_killed_after_it_has_taken_is_gone_at_once, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(of_two_who_want_the_same_one_gets_it, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_not_offered_cannot_be_taken, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
