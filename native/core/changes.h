@@ -20,9 +20,12 @@ struct df_changes {
     bool made;     /* a name is there that was not */
     bool moved;    /* paths through what has changed may lead elsewhere, or nowhere, or may be
                       searched by others: the same as !answers */
+    bool bytes;    /* `body` is the only file whose bytes have changed, 0: there is none; else it
+                      may be any */
     uint32_t directory_count, object_count;
     uint64_t directories[DF_CHANGES_MAX]; /* df_file.body */
     uint64_t objects[DF_CHANGES_MAX];     /* st_ino as getattr shows it */
+    uint64_t body;                        /* df_file.body */
     uint64_t mark;                        /* the host's own, between begin and end */
 };
 
@@ -42,6 +45,20 @@ static inline void df_changes_object(struct df_changes *changes, uint64_t ino)
         changes->answers = false;
     else
         changes->objects[changes->object_count++] = ino;
+}
+
+/* An op that truncates by name begins: which file it is will be told. */
+static inline void df_changes_bytes_begin(struct df_changes *changes)
+{
+    changes->bytes = true;
+    changes->body = 0;
+}
+
+/* It is this one; a second one, of an op that begins anew, may be any. */
+static inline void df_changes_bytes(struct df_changes *changes, uint64_t body)
+{
+    changes->bytes &= changes->body == 0 || changes->body == body;
+    changes->body = body;
 }
 
 #endif

@@ -134,6 +134,8 @@ static int apply_to_place(struct df_frame *frame, const struct df_place *place,
     if (node) {
         frame->held++;
         pthread_mutex_lock(&node->data_lock);
+        if (DF_UNLIKELY(frame->call->changes))
+            df_changes_bytes(frame->call->changes, node->serial);
     }
     result = df_place_result(frame, place, apply(frame, &target, set));
     df_entry_cache_forget_attributes(&frame->hl->cache, place->key);
@@ -206,5 +208,7 @@ static int set_where(struct df_frame *frame, const struct df_where *where,
 int df_highlevel_setattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                          const struct df_setattr *set, struct stat *st)
 {
+    if (DF_UNLIKELY(call->changes))
+        df_changes_bytes_begin(call->changes);
     return DF_IN_FRAME(fs, call, set_where(&frame, where, set, st));
 }

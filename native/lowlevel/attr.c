@@ -282,6 +282,8 @@ static ssize_t set_attr(const struct df_target *target, void *arg)
     if (result < 0)
         return result;
     DF_TELL_ATTR(target->call, target->node, set.valid & (DF_SET_MODE | DF_SET_UID | DF_SET_GID));
+    if (set.valid & DF_SET_SIZE)
+        DF_TELL_BYTES(target->call, target->node);
     result = df_lowlevel_change(target, &set, setting->st);
     if (!(set.valid & ~setting->set.valid & DF_SET_MODE) ||
         df_permission_stripped(target->call, result) == result)
@@ -296,6 +298,8 @@ int df_lowlevel_setattr(struct df_fs *fs, struct df_call *call, const struct df_
     struct setting setting = {*set, st};
 
     df_lowlevel_tells(call);
+    if (DF_UNLIKELY(call->changes))
+        df_changes_bytes_begin(call->changes);
     return (int)df_lowlevel_on_object(fs, call, where, set_attr, &setting);
 }
 

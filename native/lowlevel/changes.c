@@ -37,6 +37,11 @@ void df_lowlevel_tell_lost(struct df_changes *changes, const struct df_node *nod
     tell_object(changes, node);
 }
 
+void df_lowlevel_tell_bytes(struct df_changes *changes, const struct df_node *node)
+{
+    df_changes_bytes(changes, node->serial);
+}
+
 void df_lowlevel_tell_attr(struct df_changes *changes, const struct df_node *node, bool access)
 {
     changes->moved |= access && df_node_is_dir(node);

@@ -13,6 +13,7 @@ static inline void df_lowlevel_tells(const struct df_call *call)
         call->changes->listings = call->changes->answers = true;
 }
 
+void df_lowlevel_tell_bytes(struct df_changes *changes, const struct df_node *node);
 void df_lowlevel_tell_names(struct df_changes *changes, const struct df_node *dir, bool made);
 void df_lowlevel_tell_lost(struct df_changes *changes, const struct df_node *node);
 void df_lowlevel_tell_attr(struct df_changes *changes, const struct df_node *node, bool access);
@@ -25,6 +26,9 @@ void df_lowlevel_tell_attr(struct df_changes *changes, const struct df_node *nod
 
 /* Its attributes are changed, and if `access` perhaps who may do what with it. */
 #define DF_TELL_ATTR(call, node, access) DF_TELL(call, attr, node, access)
+
+/* The bytes of a file, as a whole. */
+#define DF_TELL_BYTES(call, node) DF_TELL(call, bytes, node)
 
 #define DF_TELL(call, what, ...)                                                                   \
     do {                                                                                           \

@@ -298,7 +298,7 @@ static void end_unknown(struct df_framer *framer, const struct df_frames_changin
 {
     if (change->body)
         renew_body(framer, change->mount, change->body);
-    else
+    else if (!change->known)
         renew_all(framer, change->mount);
 }
 

@@ -218,6 +218,14 @@ uint64_t df_execute_ino(struct df_work *w, unsigned file)
     return ino;
 }
 
+/* Which file's bytes it was, if the host has told. */
+static void learn_file(struct df_work *w)
+{
+    w->bytes.known = w->changes.bytes;
+    if (w->bytes.known && w->bytes.body == 0)
+        w->bytes.body = w->changes.body;
+}
+
 static int64_t run_changing(struct df_work *w)
 {
     enum df_cache_change change = change_of(&w->message);
@@ -237,6 +245,7 @@ static int64_t run_changing(struct df_work *w)
     w->call.changes = change == DF_CACHE_NAMES ? &w->changes : NULL;
     ret = df_execute_ops[w->message.op](w);
     w->call.changes = NULL;
+    learn_file(w);
     df_framer_end(&w->server->framer, &w->bytes);
     end_change(w, change, ino);
     if (w->opened)

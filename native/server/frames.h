@@ -115,7 +115,8 @@ struct df_frames_changing {
     unsigned index;   /* of the mount */
     int mount;        /* its id */
     uint16_t content; /* of the file; 0: it has none, or is not known */
-    uint64_t body;    /* df_file.body; 0 at the end: any file of the mount may be meant */
+    uint64_t body;    /* df_file.body; 0 at the end: any file of the mount may be meant, */
+    bool known;       /* unless this says that none is of which anything is kept */
     off_t offset;
     size_t size;
 };

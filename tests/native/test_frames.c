@@ -14,7 +14,12 @@
 static struct df_frames_changing change(enum df_frames_change kind, uint16_t content, uint64_t body,
                                         off_t offset, size_t size)
 {
-    return (struct df_frames_changing){kind, 0, MOUNT, content, body, offset, size};
+    return (struct df_frames_changing){.kind = kind,
+                                       .mount = MOUNT,
+                                       .content = content,
+                                       .body = body,
+                                       .offset = offset,
+                                       .size = size};
 }
 
 static void write_to(struct rig *rig, uint16_t content, uint64_t body, off_t offset, size_t size)
@@ -150,6 +155,11 @@ static void a_change_of_an_unknown_file_ends_what_it_may_be(void **state)
     assert_int_equal(known(rig, a, 0, 'a'), UNKNOWN);
     assert_int_equal(known(rig, b, 0, 'b'), PAGE);
     t.body = 0;
+    t.known = true; /* that nothing is kept of it */
+    df_framer_begin(&rig->framer, &t);
+    df_framer_end(&rig->framer, &t);
+    assert_int_equal(known(rig, b, 0, 'b'), PAGE);
+    t.known = false;
     df_framer_begin(&rig->framer, &t);
     df_framer_end(&rig->framer, &t);
     assert_int_equal(known(rig, b, 0, 'b'), UNKNOWN);

@@ -486,6 +486,61 @@ def test_what_changes_elsewhere_ends_no_listing_and_no_answer(memfs):
     directfuse.close(fd)
 
 
+def _refused(call, *words):
+    with pytest.raises(OSError):
+        call(*words)
+
+
+def _check_truncations(mount, point):
+    """By names, also where it fails: of the other file everything stays."""
+    first, second = Warm(f"{point}/first", numbered(9)), Warm(f"{point}/second", numbered(9))
+    directfuse.mkdir(f"{point}/d")
+    directfuse.symlink("first", f"{point}/soft")
+    for name, size in (("first", 5 * PAGE), ("soft", 3 * PAGE + 5), ("first", 4 * PAGE)):
+        directfuse.truncate(f"{point}/{name}", size)
+        wanted = numbered(9)[: min(size, 3 * PAGE + 5 if size == 4 * PAGE else size)]
+        assert first.read() == wanted.ljust(size, b"\0")
+        assert first.read(PAGE, PAGE) == wanted[PAGE : 2 * PAGE]
+        before = mount.stats().trips
+        assert second.read(9 * PAGE) == numbered(9)
+        assert mount.stats().trips == before
+    _refused(directfuse.truncate, f"{point}/missing", 0)
+    _refused(directfuse.truncate, f"{point}/d", 0)
+    before = mount.stats().trips
+    assert second.read(9 * PAGE) == numbered(9)
+    assert mount.stats().trips == before
+    directfuse.close(first.fd)
+    directfuse.close(second.fd)
+
+
+def test_truncate_by_name_ends_what_is_known_of_that_file(memfs):
+    _check_truncations(memfs, memfs.mountpoint)
+
+
+@pytest.mark.parametrize("through", [["kernel_cache"]], indirect=True)
+def test_truncate_by_a_path_ends_what_is_known_of_that_file(through):
+    mount, _source = through
+    _check_truncations(mount, mount.mountpoint)
+    path, data = f"{mount.mountpoint}/closed", numbered(9)
+    put(path, data)
+    assert trips_of_reading(mount, path, data) == 1
+    directfuse.truncate(path, 8 * PAGE)
+    assert trips_of_reading(mount, path, data[: 8 * PAGE]) == 1
+
+
+def test_truncate_by_another_name_of_the_file(memfs):
+    warm = Warm(f"{memfs.mountpoint}/f", numbered(9))
+    other = Warm(f"{memfs.mountpoint}/other", numbered(9))
+    directfuse.link(f"{memfs.mountpoint}/f", f"{memfs.mountpoint}/hard")
+    directfuse.truncate(f"{memfs.mountpoint}/hard", PAGE + 1)
+    assert warm.read() == numbered(9)[: PAGE + 1]
+    before = memfs.stats().trips
+    assert other.read(9 * PAGE) == numbered(9)
+    assert memfs.stats().trips == before
+    directfuse.close(warm.fd)
+    directfuse.close(other.fd)
+
+
 # ---- without a trip -----------------------------------------------------------------------------
 
 
