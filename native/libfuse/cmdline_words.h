@@ -44,16 +44,21 @@ static inline int df_cmdline_mountpoint(char **mountpoint, const char *word)
     return -1;
 }
 
-/* Without fsname= and subtype= a mount is named after its program. 0, or -1: no memory. */
+/* Without fsname= and subtype= a mount is named after its program, and one that was built as a
+ * shared object as the same source is when the kernel mounts it. 0, or -1: no memory. */
 static inline int df_cmdline_subtype(struct fuse_args *args)
 {
     char *option;
     const char *program = args->argv[0];
     const char *slash = strrchr(program, '/');
+    size_t len;
 
     if (slash && slash[1])
         program = slash + 1;
-    if (asprintf(&option, "-osubtype=%s", program) < 0) {
+    len = strlen(program);
+    if (len > 3 && strcmp(program + len - 3, ".so") == 0)
+        len -= 3;
+    if (asprintf(&option, "-osubtype=%.*s", (int)len, program) < 0) {
         fuse_log(FUSE_LOG_ERR, "fuse: memory allocation failed\n");
         return -1;
     }
