@@ -10,46 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/iov_piece.h"
 #include "lowlevel/request.h"
 #include "lowlevel/target.h"
-
-#define SEGMENTS 64 /* of the caller's vector in one READ */
-
-/* Where an operation stands in the caller's vector. */
-struct cursor {
-    const struct iovec *iov;
-    int count;
-    size_t used; /* bytes of iov[0] */
-};
-
-static void skip_used(struct cursor *at)
-{
-    while (at->count > 0 && at->iov->iov_len == at->used) {
-        at->iov++;
-        at->count--;
-        at->used = 0;
-    }
-}
-
-static void advance(struct cursor *at, size_t size)
-{
-    for (skip_used(at); size > 0; skip_used(at)) {
-        size_t left = at->iov->iov_len - at->used;
-        size_t part = size < left ? size : left;
-
-        at->used += part;
-        size -= part;
-    }
-}
-
-static size_t total(const struct iovec *iov, int count)
-{
-    size_t size = 0;
-
-    for (int i = 0; i < count; i++)
-        size += iov[i].iov_len;
-    return size;
-}
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
@@ -69,48 +32,27 @@ static inline ssize_t send_read(struct df_lowlevel *lane, struct df_call *call,
                       df_lowlevel_file_info(&info, call, file));
 }
 
-/* The next part of the caller's vector, at most `max` bytes of it. */
-static int window(const struct cursor *at, size_t max, struct iovec out[SEGMENTS])
-{
-    struct cursor copy = *at;
-    size_t size = 0;
-    int count = 0;
-
-    for (skip_used(&copy); copy.count > 0 && count < SEGMENTS && size < max; skip_used(&copy)) {
-        size_t part = copy.iov->iov_len - copy.used;
-
-        if (part > max - size)
-            part = max - size;
-        out[count++] = (struct iovec){(char *)copy.iov->iov_base + copy.used, part};
-        copy.used += part;
-        size += part;
-    }
-    return count;
-}
-
 static __attribute__((noinline)) ssize_t read_in_parts(struct df_lowlevel *lane,
                                                        struct df_call *call, struct df_file *file,
                                                        const struct iovec *iov, int iovcnt,
                                                        off_t offset)
 {
-    struct cursor at = {iov, iovcnt, 0};
+    struct df_iov_rest rest = {.iov = iov, .count = iovcnt};
+    struct df_iov_piece piece;
     size_t done = 0;
 
     for (;;) {
-        struct iovec part[SEGMENTS];
-        int count = window(&at, lane->max_read, part);
-        size_t size = total(part, count);
         ssize_t got;
 
-        if (size == 0)
+        df_iov_cut(&piece, &rest, lane->max_read);
+        if (piece.size == 0)
             return (ssize_t)done;
-        got = send_read(lane, call, file, part, count, size, offset + (off_t)done);
+        got = send_read(lane, call, file, piece.iov, piece.count, piece.size, offset + (off_t)done);
         if (got < 0)
             return done > 0 ? (ssize_t)done : got;
         done += (size_t)got;
-        if ((size_t)got < size)
+        if ((size_t)got < piece.size)
             return (ssize_t)done;
-        advance(&at, size);
     }
 }
 
@@ -155,6 +97,15 @@ ssize_t df_lowlevel_read(struct df_fs *fs, struct df_call *call, struct df_file 
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
+static size_t total(const struct iovec *iov, int count)
+{
+    size_t size = 0;
+
+    for (int i = 0; i < count; i++)
+        size += iov[i].iov_len;
+    return size;
+}
+
 /* One WRITE. write_buf stands in for write where a plugin has it, as in libfuse. */
 static ssize_t send_write(struct df_lowlevel *lane, struct df_call *call, struct df_file *file,
                           const char *buf, size_t size, off_t offset)
@@ -179,63 +130,67 @@ static ssize_t send_write(struct df_lowlevel *lane, struct df_call *call, struct
     return DF_REQUEST(&req, write, id, buf, size, offset, fi);
 }
 
-/* A vector of small pieces is gathered, so that it becomes one WRITE as in the kernel; without
- * memory for that, each piece becomes one. */
-static ssize_t send_gathered(struct df_lowlevel *lane, struct df_call *call, struct df_file *file,
-                             const struct cursor *at, size_t size, off_t offset, size_t *sent)
+/* `size` bytes of the rest, one behind the other. */
+static void gather(char *to, struct df_iov_rest rest, size_t size)
 {
-    char *buffer = malloc(size);
-    struct cursor copy = *at;
-    size_t used = 0;
-    ssize_t result;
-
-    *sent = at->iov->iov_len - at->used;
-    if (!buffer)
-        return send_write(lane, call, file, (char *)at->iov->iov_base + at->used, *sent, offset);
-    *sent = size;
-    for (; used < size; skip_used(&copy)) {
-        size_t part = copy.iov->iov_len - copy.used;
+    for (size_t used = 0; used < size; df_iov_skip_empty(&rest)) {
+        size_t part = rest.iov->iov_len - rest.skip;
 
         if (part > size - used)
             part = size - used;
-        memcpy(buffer + used, (char *)copy.iov->iov_base + copy.used, part);
-        copy.used += part;
+        memcpy(to + used, (char *)rest.iov->iov_base + rest.skip, part);
+        rest.skip += part;
         used += part;
     }
-    result = send_write(lane, call, file, buffer, size, offset);
+}
+
+/* Small pieces are gathered, so that they become one WRITE as in the kernel; without memory for
+ * that, the first becomes one: *size is how many bytes were sent. */
+static ssize_t send_gathered(struct df_lowlevel *lane, struct df_call *call, struct df_file *file,
+                             const struct df_iov_rest *rest, off_t offset, size_t *size)
+{
+    char *buffer = malloc(*size);
+    ssize_t result;
+
+    if (!buffer) {
+        *size = rest->iov->iov_len - rest->skip;
+        return send_write(lane, call, file, (char *)rest->iov->iov_base + rest->skip, *size,
+                          offset);
+    }
+    gather(buffer, *rest, *size);
+    result = send_write(lane, call, file, buffer, *size, offset);
     free(buffer);
     return result;
 }
 
-/* The next part; *sent is its size. */
+/* The next part, of *size bytes at most, which becomes how many were sent. */
 static ssize_t write_part(struct df_lowlevel *lane, struct df_call *call, struct df_file *file,
-                          const struct cursor *at, size_t left, off_t offset, size_t *sent)
+                          const struct df_iov_rest *rest, off_t offset, size_t *size)
 {
-    size_t size = left < lane->max_write ? left : lane->max_write;
-
-    if (at->iov->iov_len - at->used < size)
-        return send_gathered(lane, call, file, at, size, offset, sent);
-    *sent = size;
-    return send_write(lane, call, file, (char *)at->iov->iov_base + at->used, size, offset);
+    if (rest->iov->iov_len - rest->skip < *size)
+        return send_gathered(lane, call, file, rest, offset, size);
+    return send_write(lane, call, file, (char *)rest->iov->iov_base + rest->skip, *size, offset);
 }
 
 static ssize_t write_all(struct df_lowlevel *lane, struct df_call *call, struct df_file *file,
                          const struct iovec *iov, int iovcnt, off_t offset)
 {
-    struct cursor at = {iov, iovcnt, 0};
+    struct df_iov_rest rest = {.iov = iov, .count = iovcnt};
     size_t left = total(iov, iovcnt), done = 0;
 
-    for (skip_used(&at); left > 0;) {
-        size_t sent;
-        ssize_t got = write_part(lane, call, file, &at, left, offset + (off_t)done, &sent);
+    while (left > 0) {
+        size_t size = left < lane->max_write ? left : lane->max_write;
+        ssize_t got;
 
+        df_iov_skip_empty(&rest);
+        got = write_part(lane, call, file, &rest, offset + (off_t)done, &size);
         if (got < 0)
             return done > 0 ? (ssize_t)done : got;
         done += (size_t)got;
-        if ((size_t)got < sent)
+        if ((size_t)got < size)
             break;
-        advance(&at, sent);
-        left -= sent;
+        rest.skip += size;
+        left -= size;
     }
     return (ssize_t)done;
 }
