@@ -29,18 +29,12 @@ struct listing {
 
 static void lock(struct listing *listing)
 {
-    if (listing->lane->nodes.parallel)
-        df_node_lock_shared(&listing->dir->lock);
-    else
-        df_node_lock(&listing->dir->lock);
+    df_node_lock_as(&listing->dir->lock, listing->lane->nodes.parallel);
 }
 
 static void unlock(struct listing *listing)
 {
-    if (listing->lane->nodes.parallel)
-        df_node_unlock_shared(&listing->dir->lock);
-    else
-        df_node_unlock(&listing->dir->lock);
+    df_node_unlock_as(&listing->dir->lock, listing->lane->nodes.parallel);
 }
 
 /* ---- the request --------------------------------------------------------------------------- */

@@ -68,4 +68,21 @@ static inline void df_node_unlock_shared(struct df_node_lock *lock)
         df_node_lock_wake(lock);
 }
 
+/* Either, for who decides at run time. */
+static inline void df_node_lock_as(struct df_node_lock *lock, bool shared)
+{
+    if (shared)
+        df_node_lock_shared(lock);
+    else
+        df_node_lock(lock);
+}
+
+static inline void df_node_unlock_as(struct df_node_lock *lock, bool shared)
+{
+    if (shared)
+        df_node_unlock_shared(lock);
+    else
+        df_node_unlock(lock);
+}
+
 #endif

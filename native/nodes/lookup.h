@@ -16,9 +16,8 @@ enum {                             /* how */
        DF_LOOKUP_MAKE = DF_LOOKUP_FRESH | DF_LOOKUP_ABSENT,
 };
 
-#define DF_LOOKUP_AGAIN                                                                            \
-    1 /* result: an entry must go; come again with the lock held exclusively                       \
-       */
+/* Result: an entry must go; come again with the lock held exclusively. */
+#define DF_LOOKUP_AGAIN 2
 
 /*
  * Finds `name` (NUL-terminated) in the locked directory: in the cache, or by asking. *entry is the

@@ -2,6 +2,7 @@
  * walk.c - a walk step by step: what the cache does not know is asked, symlinks are followed. The
  * rules are in walk.h.
  */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -13,41 +14,48 @@
 
 /* ---- one step ------------------------------------------------------------------------------ */
 
+/* Looks the NUL-terminated name up, with the directory locked. */
+static int ask(struct df_node_walk *walk, const struct df_node_name *name, unsigned how,
+               struct df_node **child)
+{
+    struct df_node *dir = walk->dir;
+    bool shared = how & DF_LOOKUP_SHARED;
+    struct df_node_entry *entry = NULL;
+    struct df_node_drops drops;
+    int result;
+
+    df_node_cache_begin_drops(&drops);
+    df_node_lock_as(&dir->lock, shared);
+    if (!df_node_alive(dir))
+        result = DF_NODE_COLD;
+    else if (df_node_has(dir, DF_NODE_REMOVED))
+        result = -ENOENT;
+    else
+        result = df_node_lookup(walk->nodes, walk->call, dir, name, how, &entry, &drops);
+    *child = entry ? atomic_load_explicit(&entry->node, memory_order_relaxed) : NULL;
+    df_node_unlock_as(&dir->lock, shared);
+    df_node_cache_drop(walk->nodes, &drops);
+    return result;
+}
+
 /* Asks. The child is readable until the call ends. */
 static int step_cold(struct df_node_walk *walk, const struct df_node_name *name,
                      struct df_node **child)
 {
-    struct df_node *dir = walk->dir;
-    struct df_node_name terminated = *name;
-    struct df_node_drops drops;
-    struct df_node_entry *entry = NULL;
-    char text[NAME_MAX + 1];
     unsigned how =
         (walk->nodes->parallel ? DF_LOOKUP_SHARED : 0) | (walk->revalidate ? DF_LOOKUP_FRESH : 0);
-    bool shared;
+    struct df_node_name terminated = *name;
+    char text[NAME_MAX + 1];
     int result;
 
     memcpy(text, name->text, name->len);
     text[name->len] = '\0';
     terminated.text = text;
-    df_node_cache_begin_drops(&drops);
-    do {
-        shared = how & DF_LOOKUP_SHARED;
-        shared ? df_node_lock_shared(&dir->lock) : df_node_lock(&dir->lock);
-        if (!df_node_alive(dir))
-            result = DF_NODE_COLD;
-        else if (df_node_has(dir, DF_NODE_REMOVED))
-            result = -ENOENT;
-        else
-            result = df_node_lookup(walk->nodes, walk->call, dir, &terminated, how, &entry, &drops);
-        *child = entry ? atomic_load_explicit(&entry->node, memory_order_relaxed) : NULL;
-        shared ? df_node_unlock_shared(&dir->lock) : df_node_unlock(&dir->lock);
-        df_node_cache_drop(walk->nodes, &drops);
-        how = (how & ~DF_LOOKUP_SHARED) | DF_LOOKUP_REPLACE;
-    } while (shared && result == DF_LOOKUP_AGAIN && df_node_alive(dir));
-    if (result == 0 && !*child)
-        return -ENOENT;
-    return result;
+    result = ask(walk, &terminated, how, child);
+    if (result == DF_LOOKUP_AGAIN)
+        result = ask(walk, &terminated, (how & ~DF_LOOKUP_SHARED) | DF_LOOKUP_REPLACE, child);
+    assert(result != DF_LOOKUP_AGAIN);
+    return result == 0 && !*child ? -ENOENT : result;
 }
 
 static int step(struct df_node_walk *walk, const struct df_node_name *name, struct df_node **child)
