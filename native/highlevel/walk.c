@@ -116,40 +116,56 @@ static int pop(struct walk *walk)
     return 0;
 }
 
-/* Exchanges the symlink reached for what it says. */
-static __attribute__((noinline)) int follow(struct walk *walk)
+/* The link's target goes in front of what is left of the name. */
+static int expand(struct walk *walk, const char *target, size_t len)
 {
-    struct df_place *place = walk->place;
-    struct df_call *call = walk->frame->call;
-    const struct fuse_operations *ops = &walk->frame->hl->ops;
-    char target[PATH_MAX + 1];
-
-    if (call->links >= DF_LINKS_MAX)
-        return -ELOOP;
-    if (!ops->readlink)
-        return -ENOSYS;
-    int result = ops->readlink(place->path, target, sizeof(target));
-    if (result)
-        return df_place_result(walk->frame, place, result);
-    df_highlevel_accessed(walk->frame->hl, place->key);
-    target[PATH_MAX] = '\0';
-    size_t len = strlen(target);
-    if (len == 0)
-        return -ENOENT;
-    if (target[0] == '/')
-        return df_call_leave(call, target, len, left_over(walk), true);
-    call->links++;
     const char *rest = walk->rest;
     size_t rest_len = strlen(rest);
+
     if (len + 1 + rest_len >= sizeof(walk->expanded))
         return -ENAMETOOLONG;
     memmove(walk->expanded + len + 1, rest, rest_len + 1);
     memcpy(walk->expanded, target, len);
     walk->expanded[len] = rest_len ? '/' : '\0';
     walk->rest = walk->expanded;
+    return 0;
+}
+
+/* What the symlink reached says, NUL-terminated; returns its length. */
+static ssize_t read_link(struct walk *walk, char target[PATH_MAX + 1])
+{
+    struct df_place *place = walk->place;
+    const struct fuse_operations *ops = &walk->frame->hl->ops;
+
+    if (!ops->readlink)
+        return -ENOSYS;
+    int result = ops->readlink(place->path, target, PATH_MAX + 1);
+    if (result)
+        return df_place_result(walk->frame, place, result);
+    df_highlevel_accessed(walk->frame->hl, place->key);
+    target[PATH_MAX] = '\0';
+    return target[0] ? (ssize_t)strlen(target) : -ENOENT;
+}
+
+/* Exchanges the symlink reached for what it says. */
+static __attribute__((noinline)) int follow(struct walk *walk)
+{
+    struct df_place *place = walk->place;
+    struct df_call *call = walk->frame->call;
+    char target[PATH_MAX + 1];
+
+    if (call->links >= DF_LINKS_MAX)
+        return -ELOOP;
+    ssize_t len = read_link(walk, target);
+    if (len < 0)
+        return (int)len;
+    if (target[0] == '/')
+        return df_call_leave(call, target, (size_t)len, left_over(walk), true);
+    call->links++;
+    int result = expand(walk, target, (size_t)len);
     place->len = place->parent_len;
     place->buf[place->len] = '\0';
-    return 0;
+    return result;
 }
 
 /* The end of the way, reached without a name of its own: "..", or "." behind a link. */
@@ -184,33 +200,14 @@ static inline void note_changes(struct df_frame *frame, unsigned how, struct df_
         place->changes = df_name_turn_changes(&frame->hl->turns, df_place_parent_key(frame, place));
 }
 
-/* One component. Returns 1 to go on, 0 at the end, or an error. */
-static int step(struct walk *walk)
+/* The name is on the path now: what is there? Returns as step(). */
+static int reach(struct walk *walk, bool last)
 {
     struct df_place *place = walk->place;
-    const char *name = walk->rest;
-    size_t len = component_len(name);
-    int result = 0;
 
-    if (len == 0)
-        return end_at_directory(walk);
-    if (df_frame_checks(walk->frame))
-        result = df_walk_may_directory(walk->frame, place->buf, place->len, X_OK);
-    walk->rest += len;
-    skip_dots(walk);
-    bool last = *walk->rest == '\0';
-    if (len == 2 && name[0] == '.' && name[1] == '.') {
-        result = result ? result : pop(walk);
-        return result ? result : 1;
-    }
-    if (result == 0 && last && walk->directory && walk->how & DF_WALK_CREATE)
-        return -EISDIR; /* open_last_lookups() does not even look */
-    result = result ? result : push(walk, name, len);
-    if (result || (last && walk->how & DF_WALK_PARENT))
-        return result;
     if (last)
         note_changes(walk->frame, walk->how, place);
-    result = df_walk_look(walk->frame, place, last && walk->how & DF_WALK_STAT);
+    int result = df_walk_look(walk->frame, place, last && walk->how & DF_WALK_STAT);
     if (result)
         return result;
     bool link = place->entry.kind == DF_ENTRY_PRESENT && S_ISLNK(place->entry.mode);
@@ -226,6 +223,39 @@ static int step(struct walk *walk)
         return -ENOTDIR;
     place->parent_expiry = place->entry.expiry;
     return 1;
+}
+
+static int may_search(struct walk *walk)
+{
+    if (!df_frame_checks(walk->frame))
+        return 0;
+    return df_walk_may_directory(walk->frame, walk->place->buf, walk->place->len, X_OK);
+}
+
+/* One component. Returns 1 to go on, 0 at the end, or an error. */
+static int step(struct walk *walk)
+{
+    const char *name = walk->rest;
+    size_t len = component_len(name);
+
+    if (len == 0)
+        return end_at_directory(walk);
+    int result = may_search(walk);
+    if (result)
+        return result;
+    walk->rest += len;
+    skip_dots(walk);
+    bool last = *walk->rest == '\0';
+    if (len == 2 && name[0] == '.' && name[1] == '.') {
+        result = pop(walk);
+        return result ? result : 1;
+    }
+    if (last && walk->directory && walk->how & DF_WALK_CREATE)
+        return -EISDIR; /* open_last_lookups() does not even look */
+    result = push(walk, name, len);
+    if (result || (last && walk->how & DF_WALK_PARENT))
+        return result;
+    return reach(walk, last);
 }
 
 /* Walks `rest` from place->buf[0..place->len) on. With `at_link` that is a symlink to follow first,
