@@ -47,48 +47,57 @@ def timed(code: str, **names: Any) -> Call:
 EMPTY = timed("pass")
 
 
+#: Each operation, as source over the names that names_of() gives.
+OPERATIONS = {
+    "stat": "stat(path)",
+    "stat, keyword": "stat(path, follow_symlinks=False)",
+    "fstat": "fstat(fd)",
+    "access": "access(path, 4)",
+    "os_open, close": "close(os_open(path, 524288))",
+    "pread 4 KiB": "pread(fd, 4096, 0)",
+    "pread 64 B": "pread(fd, 64, 0)",
+    "pread 256 KiB": "pread(big, 262144, 0)",
+    "preadv 4 KiB": "preadv(fd, buffers, 0)",
+    "pwrite 4 KiB": "pwrite(fd, page, 0)",
+    "lseek": "lseek(fd, 0, 0)",
+    "listdir of 100": "listdir(directory)",
+    "scandir of 100, is_file": "[entry.is_file() for entry in scandir(directory)]",
+    "mkdir, rmdir": "mkdir(new); rmdir(new)",
+    "open rb, read, close": "file = open(path, 'rb'); file.read(); file.close()",
+    "open r, read, close": "file = open(path); file.read(); file.close()",
+    "open(p, 'rb').read() 8 KiB": "open(two, 'rb').read()",
+    "open(p).read() 8 KiB": "open(two).read()",
+}
+
+
+def names_of(functions: dict[str, Any], path: str) -> dict[str, Any]:
+    """What the operations' source sees: the functions of one side, and its files."""
+    return functions | {
+        "path": path,
+        "two": f"{path}.two",
+        "fd": functions["os_open"](path, os.O_RDWR | os.O_CLOEXEC),
+        "big": functions["os_open"](f"{path}.big", os.O_RDONLY | os.O_CLOEXEC),
+        "buffers": [bytearray(PAGE)],
+        "page": bytes(PAGE),
+        "directory": f"{path}.directory",
+        "new": f"{path}.new",
+    }
+
+
 def rows(plain: str, ours: str) -> Iterator[tuple[str, Call, Call]]:
     """(name, by os, by directfuse) of each operation; the file has one page."""
-    table = {
-        "stat": "stat(path)",
-        "stat, keyword": "stat(path, follow_symlinks=False)",
-        "fstat": "fstat(fd)",
-        "access": "access(path, 4)",
-        "os_open, close": "close(os_open(path, 524288))",
-        "pread 4 KiB": "pread(fd, 4096, 0)",
-        "pread 64 B": "pread(fd, 64, 0)",
-        "pread 256 KiB": "pread(big, 262144, 0)",
-        "preadv 4 KiB": "preadv(fd, buffers, 0)",
-        "pwrite 4 KiB": "pwrite(fd, page, 0)",
-        "lseek": "lseek(fd, 0, 0)",
-        "listdir of 100": "listdir(directory)",
-        "scandir of 100, is_file": "[entry.is_file() for entry in scandir(directory)]",
-        "mkdir, rmdir": "mkdir(new); rmdir(new)",
-        "open rb, read, close": "file = open(path, 'rb'); file.read(); file.close()",
-        "open r, read, close": "file = open(path); file.read(); file.close()",
-        "open(p, 'rb').read() 8 KiB": "open(two, 'rb').read()",
-        "open(p).read() 8 KiB": "open(two).read()",
-    }
     os_names = {name: getattr(os, name) for name in dir(os) if not name.startswith("_")}
+    own_names = {name: getattr(directfuse, name) for name in directfuse.__all__}
     sides = [
-        (os_names | {"os_open": os.open, "open": builtins.open}, plain),
-        ({name: getattr(directfuse, name) for name in directfuse.__all__}, ours),
+        names_of(os_names | {"os_open": os.open, "open": builtins.open}, plain),
+        names_of(own_names, ours),
     ]
-    for names, path in sides:
-        names["path"] = path
-        names["two"] = f"{path}.two"
-        names["fd"] = names["os_open"](path, os.O_RDWR | os.O_CLOEXEC)
-        names["big"] = names["os_open"](f"{path}.big", os.O_RDONLY | os.O_CLOEXEC)
-        names["buffers"] = [bytearray(PAGE)]
-        names["page"] = bytes(PAGE)
-        names["directory"] = f"{path}.directory"
-        names["new"] = f"{path}.new"
     try:
-        for name, code in table.items():
-            first, second = (timed(code, **names) for names, _ in sides)
+        for name, code in OPERATIONS.items():
+            first, second = (timed(code, **names) for names in sides)
             yield name, first, second
     finally:
-        for names, _ in sides:
+        for names in sides:
             names["close"](names["fd"])
             names["close"](names["big"])
 

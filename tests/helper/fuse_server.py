@@ -178,15 +178,7 @@ class Server:
         if self.ahead and self.answer_ahead(opcode, unique, node, body):
             return
         if opcode == INIT:
-            minor, flags, flags2 = 8 if self.mode == "old" else 31, BIG_WRITES, 0
-            if self.mode in NEW:
-                minor, flags = 45, BIG_WRITES | INIT_EXT | MAX_PAGES | SETXATTR_EXT
-                flags2 = SECURITY_CTX | CREATE_SUPP_GROUP | HAS_RESEND
-            readahead = 1 << 17 if self.ahead else 0
-            if self.ahead:
-                flags |= ASYNC_READ | AUTO_INVAL_DATA
-            sizes = struct.pack("<HHIIHHI28x", 0, 0, 65536, 1, 256, 0, flags2)
-            self.say(unique, struct.pack("<IIII", 7, minor, readahead, flags) + sizes)
+            self.greet(unique)
         elif opcode == LOOKUP:
             self.look_up(unique, body.rstrip(b"\0"))
         elif opcode == GETATTR:
@@ -221,6 +213,17 @@ class Server:
             self.say(unique)
         else:
             self.say(unique, error=-ENOSYS)
+
+    def greet(self, unique):
+        minor, flags, flags2 = 8 if self.mode == "old" else 31, BIG_WRITES, 0
+        if self.mode in NEW:
+            minor, flags = 45, BIG_WRITES | INIT_EXT | MAX_PAGES | SETXATTR_EXT
+            flags2 = SECURITY_CTX | CREATE_SUPP_GROUP | HAS_RESEND
+        readahead = 1 << 17 if self.ahead else 0
+        if self.ahead:
+            flags |= ASYNC_READ | AUTO_INVAL_DATA
+        sizes = struct.pack("<HHIIHHI28x", 0, 0, 65536, 1, 256, 0, flags2)
+        self.say(unique, struct.pack("<IIII", 7, minor, readahead, flags) + sizes)
 
     def answer_ahead(self, opcode, unique, node, body):
         """False: as in the other modes."""
