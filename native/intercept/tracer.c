@@ -18,10 +18,12 @@
 #include "intercept/filter.h"
 #include "intercept/mem.h"
 #include "intercept/shown.h"
+#include "intercept/text.h"
 
 #include <asm/siginfo.h>
 #include <asm/signal.h>
 #include <linux/auxvec.h>
+#include <linux/fcntl.h>
 #include <linux/ptrace.h>
 #include <linux/wait.h>
 #include <sys/user.h>
@@ -87,12 +89,30 @@ static void steps(int tid)
         tracee->steps = true;
 }
 
+/* By somebody who has asked for it, or whom it has asked: proc(5), "TracerPid". */
+static bool is_traced(void)
+{
+    char text[512];
+    long fd = dfi_kernel(__NR_open, "/proc/thread-self/status", O_RDONLY | O_CLOEXEC, 0);
+    long size = fd < 0 ? fd : dfi_kernel(__NR_read, fd, text, sizeof text - 1);
+    if (fd >= 0)
+        dfi_kernel(__NR_close, fd);
+    text[size < 0 ? 0 : size] = '\0';
+    for (const char *at = text; *at != '\0'; at++) {
+        if (dfi_text_begins(at, "\nTracerPid:\t"))
+            return at[12] != '0';
+    }
+    return false;
+}
+
 /*
  * A child that says it is traced: not before somebody can see it, or execve. A call of its that
  * traps would stop it, and a parent that waits for the execve (vfork) would wait for ever.
  */
 static long trace_me(struct dfi_thread *self)
 {
+    if (self->trace_me || is_traced())
+        return -EPERM;
     self->trace_me = 1;
     return 0;
 }
@@ -238,8 +258,6 @@ static bool passes_info(siginfo_t *info)
 long dfi_do_waitid(struct dfi_frame *frame)
 {
     const unsigned long *a = frame->args;
-    if ((a[3] & __WALL) == 0)
-        return DFI_PASS;
     siginfo_t info;
     long result;
     do {
@@ -251,12 +269,10 @@ long dfi_do_waitid(struct dfi_frame *frame)
     return result;
 }
 
-/* Tracers wait so: a thread that was not made by fork(2) is told to nobody else. */
+/* Whoever waits may turn out to trace: it is the child that asks for it. */
 long dfi_do_wait4(struct dfi_frame *frame)
 {
     const unsigned long *a = frame->args;
-    if ((a[2] & __WALL) == 0)
-        return DFI_PASS;
     int status;
     long tid;
     do {

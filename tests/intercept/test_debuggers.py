@@ -68,6 +68,15 @@ def test_a_tracer_that_waits_by_waitid(plain, inside, compiled, flags):
     assert inside(*command, flags=flags).seen() == wanted.seen()
 
 
+@pytest.mark.parametrize("flags", ["", "norewrite", "seccomp"])
+def test_a_tracer_that_waits_as_for_any_child(plain, inside, compiled, flags):
+    """Without __WALL: no call that traps is told as a stop; see traced.c."""
+    program = compiled("traced")
+    wanted = plain(program)
+    assert wanted.status == 0 and b"waitpid exited 5\n" in wanted.out
+    assert inside(program, flags=flags).seen() == wanted.seen()
+
+
 def test_a_debugger_is_attached(inside, program):
     """It asks /proc which program that is, and where."""
     commands = gdb("info symbol main", "print counter")
