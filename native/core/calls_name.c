@@ -16,6 +16,7 @@
 #include "core/route.h"
 #include "core/table.h"
 #include "core/use.h"
+#include "core/walk.h"
 
 /* ---- making -------------------------------------------------------------------------------- */
 
@@ -279,12 +280,19 @@ static ssize_t check_slash(struct df_way_pair *way, unsigned flags)
     return first ? 0 : -ENOTDIR;
 }
 
+/* do_renameat2() says so before it looks at the names. */
+static bool is_known_rename(unsigned flags)
+{
+    if (flags & ~(RENAME_NOREPLACE | RENAME_EXCHANGE | RENAME_WHITEOUT))
+        return false;
+    return !(flags & RENAME_EXCHANGE) || flags == RENAME_EXCHANGE;
+}
+
 static ssize_t rename_there(struct df_way_pair *way, unsigned flags)
 {
     ssize_t ret;
 
-    if ((flags & ~(RENAME_NOREPLACE | RENAME_EXCHANGE)) ||
-        (flags & (RENAME_NOREPLACE | RENAME_EXCHANGE)) == (RENAME_NOREPLACE | RENAME_EXCHANGE))
+    if (!is_known_rename(flags) || flags & RENAME_WHITEOUT)
         return -EINVAL;
     if ((ret = check_last(way, flags)) < 0 || (ret = check_slash(way, flags)) < 0)
         return ret;
@@ -293,8 +301,17 @@ static ssize_t rename_there(struct df_way_pair *way, unsigned flags)
     return way->fs->ops->rename(way->fs, &way->call, &way->from.where, &way->to.where, flags);
 }
 
-/* The directory of a path that is in one of our mounts; 0 for one that is not. For EXDEV, before
- * which a mountpoint is EBUSY. */
+/* The path of a leg that is real, and what it starts from. */
+static const char *real_path(int *dirfd, const char *path)
+{
+    const char *left = df_left_path(0);
+
+    if (left)
+        *dirfd = AT_FDCWD;
+    return left ? left : path;
+}
+
+/* The directory of a path, for EXDEV: before that a mountpoint of ours is EBUSY. */
 static ssize_t look_at_parent(int dirfd, const char *path)
 {
     struct df_way way;
@@ -304,7 +321,10 @@ static ssize_t look_at_parent(int dirfd, const char *path)
         ret = way.leg.last == DF_LAST_ROOT ? -EBUSY
                                            : df_check_parent(way.fs, &way.call, &way.leg.where);
     ret = df_way_end(&way, ret);
-    return ret == DF_NOT_OURS ? 0 : ret;
+    if (ret != DF_NOT_OURS)
+        return ret;
+    path = real_path(&dirfd, path);
+    return df_walk_real_parent(dirfd, path);
 }
 
 int df_call_renameat2(int from_dirfd, const char *from, int to_dirfd, const char *to,
@@ -321,8 +341,11 @@ int df_call_renameat2(int from_dirfd, const char *from, int to_dirfd, const char
     } while (df_way_pair_settle(&way, &ret));
     other_device = ret == -EXDEV && !way.fs;
     ret = df_way_pair_end(&way, ret);
-    if (other_device && (ret = look_at_parent(from_dirfd, from)) == 0 &&
-        (ret = look_at_parent(to_dirfd, to)) == 0)
+    if (!other_device)
+        return (int)ret;
+    if (!is_known_rename(flags))
+        return -EINVAL;
+    if ((ret = look_at_parent(from_dirfd, from)) == 0 && (ret = look_at_parent(to_dirfd, to)) == 0)
         ret = -EXDEV;
     return (int)ret;
 }
@@ -364,23 +387,46 @@ static ssize_t link_there(struct df_way_pair *way, int flags)
     return way->fs->ops->link(way->fs, &way->call, &way->from.where, &way->to.where);
 }
 
+static ssize_t look_at_old(int dirfd, const char *path, int flags)
+{
+    struct stat st;
+    ssize_t ret = df_call_fstatat(dirfd, path, &st, flags);
+
+    if (ret != DF_NOT_OURS)
+        return ret;
+    path = real_path(&dirfd, path);
+    return df_walk_real_entry(dirfd, path, flags);
+}
+
+static ssize_t look_at_real_new(int dirfd, const char *path)
+{
+    path = real_path(&dirfd, path);
+    if (df_walk_real_entry(dirfd, path, AT_SYMLINK_NOFOLLOW) == 0)
+        return -EEXIST;
+    return df_walk_real_parent(dirfd, path);
+}
+
 /* What Linux finds before EXDEV: no old file, or a new name that is taken. */
 static ssize_t look_at_link(int from_dirfd, const char *from, int to_dirfd, const char *to,
                             int flags)
 {
     struct df_way way;
     struct stat st;
-    ssize_t ret =
-        df_call_fstatat(from_dirfd, from, &st, flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW);
+    ssize_t ret;
 
-    if (ret < 0 && ret != DF_NOT_OURS)
+    if (flags & ~(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH))
+        return -EINVAL;
+    ret = look_at_old(from_dirfd, from,
+                      (flags & AT_EMPTY_PATH) |
+                          (flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW));
+    if (ret < 0)
         return ret;
     ret = df_way_begin(&way, to_dirfd, to, DF_ROUTE_PARENT);
     while (df_way_next(&way, &ret))
         if ((ret = df_check_entry(way.fs, &way.call, &way.leg.where, false, &st)) >= 0)
             ret = ret == 0 ? -EEXIST : 0;
     ret = df_way_end(&way, ret);
-    return ret == DF_NOT_OURS ? 0 : ret;
+    return ret == DF_NOT_OURS ? look_at_real_new(to_dirfd, to) : ret;
 }
 
 int df_call_linkat(int from_dirfd, const char *from, int to_dirfd, const char *to, int flags)
@@ -416,5 +462,6 @@ ssize_t df_call_readlinkat(int dirfd, const char *path, char *buf, size_t size)
         else
             ret = way.fs->ops->readlink(way.fs, &way.call, &way.leg.where, buf, size);
     }
-    return df_way_end(&way, ret);
+    ret = df_way_end(&way, ret);
+    return ret == -EINVAL && size > 0 && path[0] == '\0' ? -ENOENT : ret; /* do_readlinkat() */
 }

@@ -26,6 +26,22 @@ int df_walk_join(char out[PATH_MAX], const char *dir, size_t dir_len, const char
     return 0;
 }
 
+int df_walk_real_parent(int dirfd, const char *path)
+{
+    char parent[PATH_MAX];
+    size_t len = strnlen(path, PATH_MAX);
+
+    if (len == PATH_MAX)
+        return -ENAMETOOLONG;
+    while (len > 0 && path[len - 1] == '/')
+        len--;
+    while (len > 0 && path[len - 1] != '/')
+        len--;
+    memcpy(parent, path, len);
+    strcpy(parent + len, len + 1 < PATH_MAX ? "." : "");
+    return df_walk_real_entry(dirfd, parent, 0);
+}
+
 /* A walk through real directories: `done` is physical, `rest` is still to go. */
 struct walk {
     char done[PATH_MAX];

@@ -26,6 +26,13 @@ int df_walk_real(const char *path, bool follow, char out[PATH_MAX], uint32_t *li
  * (EINVAL: no symlink). errno stays. */
 ssize_t df_walk_link(const char *path, char target[PATH_MAX]);
 
+/* Whether there is something real at that path; `flags` are AT_SYMLINK_NOFOLLOW and AT_EMPTY_PATH.
+ * 0 or -errno. errno stays. */
+int df_walk_real_entry(int dirfd, const char *path, int flags);
+
+/* The same for the directory in which the path's last component is, or would be. */
+int df_walk_real_parent(int dirfd, const char *path);
+
 /* The kernel's name of a real directory (or AT_FDCWD). Returns its length, 0 for "/"; -1 when it
  * has none that can be used. errno stays. */
 ssize_t df_walk_directory_name(int dirfd, char out[PATH_MAX]);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -18,6 +19,17 @@ ssize_t df_walk_link(const char *path, char target[PATH_MAX])
         size = -errno;
     errno = saved;
     return size;
+}
+
+int df_walk_real_entry(int dirfd, const char *path, int flags)
+{
+    int saved = errno, ret = 0;
+    struct stat st;
+
+    if (fstatat(dirfd, path, &st, flags) < 0)
+        ret = -errno;
+    errno = saved;
+    return ret;
 }
 
 ssize_t df_walk_directory_name(int dirfd, char out[PATH_MAX])

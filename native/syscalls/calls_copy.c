@@ -36,6 +36,13 @@ static long flags_of(struct end e)
     return ofd ? (long)(unsigned)atomic_load(&ofd->flags) : -EBADF;
 }
 
+static bool is_open(struct end e)
+{
+    long flags = flags_of(e);
+
+    return flags >= 0 && !(flags & O_PATH);
+}
+
 /* 0, or -EBADF: it is not open that way. */
 static long check_mode(struct end e, int other)
 {
@@ -49,6 +56,15 @@ static bool appends(struct end e)
     long flags = flags_of(e);
 
     return flags > 0 && flags & O_APPEND;
+}
+
+static long mode_of(struct end e, mode_t *mode)
+{
+    struct stat st;
+    long ret = e.ours ? df_call_fstat(DF_FD_BASE + e.fd, &st) : dfi_kernel(__NR_fstat, e.fd, &st);
+
+    *mode = st.st_mode;
+    return ret;
 }
 
 static long position_of(struct end e)
@@ -102,16 +118,24 @@ static long send_all(struct end out, struct end in, char *buffer, off_t from, si
     return done > 0 ? (long)done : ret;
 }
 
-/* What do_sendfile() of the kernel finds before it reads; `from` may be -errno. */
+static bool is_directory(struct end e)
+{
+    mode_t mode;
+
+    return mode_of(e, &mode) == 0 && S_ISDIR(mode);
+}
+
+/* What do_sendfile() of the kernel finds before it reads; `from` may be -errno, -ESPIPE for what
+ * has no position. */
 static long check_send(struct end out, struct end in, off_t from)
 {
     if (check_mode(in, O_WRONLY) < 0)
         return -EBADF;
-    if (from < 0)
+    if (from < 0 && from != -ESPIPE)
         return from;
     if (check_mode(out, O_RDONLY) < 0)
         return -EBADF;
-    return appends(out) ? -EINVAL : 0;
+    return from == -ESPIPE || appends(out) || is_directory(in) ? -EINVAL : 0;
 }
 
 static long send_from(struct end out, struct end in, off_t from, size_t size)
@@ -137,7 +161,7 @@ static long send(struct dfi_frame *frame, struct end out, struct end in)
 
     if (!program) {
         from = position_of(in);
-        ret = send_from(out, in, from == -ESPIPE ? -EINVAL : from, size);
+        ret = send_from(out, in, from, size);
         if (ret > 0)
             set_position(in, from + ret);
         return ret;
@@ -186,6 +210,30 @@ static long copy_range(struct dfi_frame *frame)
     return ret;
 }
 
+/* What Linux finds before EXDEV: vfs_copy_file_range(). */
+static long refuse_copy(struct dfi_frame *frame, struct end in, struct end out)
+{
+    mode_t from, to;
+    char byte[sizeof(off_t)];
+
+    if (!is_open(in) || !is_open(out))
+        return -EBADF;
+    for (int i = 1; i < 4; i += 2)
+        if (frame->args[i] && dfi_copy_from(byte, (void *)frame->args[i], sizeof(byte)) < 0)
+            return -EFAULT;
+    if (frame->args[5])
+        return -EINVAL;
+    if (mode_of(in, &from) < 0 || mode_of(out, &to) < 0)
+        return -EBADF;
+    if (S_ISDIR(from) || S_ISDIR(to))
+        return -EISDIR;
+    if (!S_ISREG(from) || !S_ISREG(to))
+        return -EINVAL;
+    if (check_mode(in, O_WRONLY) < 0 || check_mode(out, O_RDONLY) < 0 || appends(out))
+        return -EBADF;
+    return -EXDEV;
+}
+
 long dfi_do_copy_file_range(struct dfi_frame *frame)
 {
     struct end in = end_of(frame->args[0]), out = end_of(frame->args[2]);
@@ -194,17 +242,16 @@ long dfi_do_copy_file_range(struct dfi_frame *frame)
 
     if (!in.ours && !out.ours)
         return DFI_PASS;
-    if (!in.ours || !out.ours)
-        return -EXDEV;
     dfi_record_begin(&record);
-    ret = copy_range(frame);
+    ret = in.ours && out.ours ? copy_range(frame) : refuse_copy(frame, in, out);
     dfi_record_end(&record);
     return ret;
 }
 
 /* ---- splice ---------------------------------------------------------------------------------- */
 
-#define PIPE_PIECE ((size_t)64 << 10) /* what a pipe holds: a splice may move less than asked */
+#define SPLICE_F_ALL (SPLICE_F_MOVE | SPLICE_F_NONBLOCK | SPLICE_F_MORE | SPLICE_F_GIFT)
+#define PIPE_PIECE   ((size_t)64 << 10) /* what a pipe holds: a splice may move less than asked */
 
 static bool is_pipe(int fd)
 {
@@ -262,6 +309,31 @@ static long pipe_to_file(int pipe, int file, off_t *offset, char *buffer, size_t
     return ret;
 }
 
+static bool is_piped(struct end e)
+{
+    return !e.ours && is_pipe(e.fd);
+}
+
+/* 0, or what Linux refuses, in its order: __do_splice() and do_splice(). */
+static long check_splice(const struct dfi_frame *frame, struct end in, struct end out)
+{
+    const unsigned long *a = frame->args;
+    char byte[sizeof(off_t)];
+
+    if ((unsigned)a[5] & ~SPLICE_F_ALL)
+        return -EINVAL;
+    if (!is_open(in) || !is_open(out))
+        return -EBADF;
+    if ((is_piped(in) && a[1]) || (is_piped(out) && a[3]))
+        return -ESPIPE;
+    for (int i = 3; i > 0; i -= 2)
+        if (a[i] && dfi_copy_from(byte, (void *)a[i], sizeof(byte)) < 0)
+            return -EFAULT;
+    if (check_mode(in, O_WRONLY) < 0 || check_mode(out, O_RDONLY) < 0)
+        return -EBADF;
+    return (!is_piped(in) && !is_piped(out)) || appends(out) ? -EINVAL : 0;
+}
+
 static long splice_file(struct dfi_frame *frame, bool from_file)
 {
     off_t *program = (off_t *)frame->args[from_file ? 1 : 3], offset;
@@ -271,14 +343,10 @@ static long splice_file(struct dfi_frame *frame, bool from_file)
     char *buffer;
     long ret;
 
-    if (!is_pipe(from_file ? out : in) || (!from_file && appends((struct end){out, true})))
-        return -EINVAL;
-    if (frame->args[from_file ? 3 : 1])
-        return -ESPIPE;
     if (program && dfi_copy_from(&offset, program, sizeof(offset)) < 0)
         return -EFAULT;
-    if (size == 0 || !(buffer = dfi_alloc(PIPE_PIECE)))
-        return size == 0 ? 0 : -ENOMEM;
+    if (!(buffer = dfi_alloc(PIPE_PIECE)))
+        return -ENOMEM;
     ret = from_file ? file_to_pipe(in, program ? &offset : NULL, out, buffer, size, flags)
                     : pipe_to_file(in, out, program ? &offset : NULL, buffer, size, flags);
     dfi_free(buffer);
@@ -289,14 +357,18 @@ static long splice_file(struct dfi_frame *frame, bool from_file)
 
 long dfi_do_splice(struct dfi_frame *frame)
 {
-    bool in = dfi_fd_is_ours(frame->args[0]), out = dfi_fd_is_ours(frame->args[2]);
+    struct end in = end_of(frame->args[0]), out = end_of(frame->args[2]);
     struct dfi_record record;
     long ret;
 
-    if (!in && !out)
+    if (!in.ours && !out.ours)
         return DFI_PASS;
+    if (frame->args[4] == 0)
+        return 0;
     dfi_record_begin(&record);
-    ret = in && out ? -EINVAL : splice_file(frame, in);
+    ret = check_splice(frame, in, out);
+    if (ret == 0)
+        ret = splice_file(frame, in.ours);
     dfi_record_end(&record);
     return ret;
 }

@@ -5,6 +5,7 @@
 #include "core/walk.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include "syscalls/cwd.h"
 #include "syscalls/files.h"
@@ -21,6 +22,13 @@ ssize_t df_walk_link(const char *path, char target[PATH_MAX])
     long size = dfi_kernel(__NR_readlink, path, target, PATH_MAX - 1);
 
     return size < 0 ? size : (ssize_t)shown(target, (size_t)size);
+}
+
+int df_walk_real_entry(int dirfd, const char *path, int flags)
+{
+    struct stat st;
+
+    return (int)dfi_kernel(__NR_newfstatat, dirfd, path, &st, flags);
 }
 
 ssize_t df_walk_directory_name(int dirfd, char out[PATH_MAX])

@@ -131,6 +131,14 @@ def test_a_restricted_open_goes_into_a_mount_and_out(mounted, tmp_path):
     assert {line.split()[-1] for line in crossed.splitlines()} == {b"18"}  # EXDEV
 
 
+def test_which_error_comes_first_between_two_file_systems(plain, mounted):
+    """Of link, rename and what copies between descriptors; see refused.py."""
+    command = sys.executable, "-S", str(PROGRAMS / "refused.py")
+    wanted = plain(*command)
+    assert wanted.seen()[::2] == (0, b"")
+    assert mounted(*command).seen() == wanted.seen()
+
+
 #: Goes into directories that are gone, and to one that is too deep; what was open is closed then.
 _LEFT_DIRECTORIES = """
 import os
