@@ -265,6 +265,10 @@ int dfi_files_program(int dirfd, const char *path, int flags, bool *virtual)
     long ret;
 
     *virtual = false;
+    if (path[0] == '\0' && !(flags & AT_EMPTY_PATH))
+        return -ENOENT;
+    if (path[0] == '\0' && dirfd == AT_FDCWD)
+        return -EACCES; /* a directory */
     if (strlen(path) >= PATH_MAX)
         return -ENAMETOOLONG;
     if (!files->link.segment)

@@ -170,6 +170,20 @@ static int begin_here(struct dfi_way *way, struct dfi_leg *leg)
     return ret;
 }
 
+/* The working directory itself, by an empty path. One above a mountpoint is the kernel's. */
+static int take_here(struct dfi_way *way, struct dfi_leg *leg)
+{
+    char name[PATH_MAX];
+    int ret;
+
+    if (!way->record.here && dfi_cwd_join(way->record.files, "", name) == 0)
+        return 0;
+    ret = begin_here(way, leg);
+    if (ret == -ENAMETOOLONG)
+        leg->dirfd = AT_FDCWD;
+    return ret == -ENAMETOOLONG ? 0 : ret;
+}
+
 static int take_relative(struct dfi_way *way, struct dfi_leg *leg)
 {
     int ret;
@@ -189,6 +203,12 @@ static int take_relative(struct dfi_way *way, struct dfi_leg *leg)
     return ret < 0 ? ret : 0;
 }
 
+/* NULL is an empty path there: since Linux 6.11. */
+static bool takes_no_path(long nr)
+{
+    return nr == __NR_newfstatat || nr == __NR_statx;
+}
+
 static int take(struct dfi_way *way, struct dfi_leg *leg)
 {
     const char *program = (const char *)way->frame->args[leg->name];
@@ -198,9 +218,11 @@ static int take(struct dfi_way *way, struct dfi_leg *leg)
     leg->path = NULL;
     leg->empty = leg->changed = false;
     if (!program) {
+        leg->text[0] = '\0';
         if (dfi_file_of(way->record.files, leg->dirfd))
             leg->dirfd += DF_FD_BASE;
-        leg->text[0] = '\0';
+        else if (leg->dirfd == AT_FDCWD && takes_no_path(way->frame->nr))
+            return take_here(way, leg);
         return 0;
     }
     len = dfi_copy_path(leg->text, program, PATH_MAX);
@@ -211,7 +233,7 @@ static int take(struct dfi_way *way, struct dfi_leg *leg)
     if (leg->text[0] == '/')
         return leg->text[1] == 'p' || leg->text[1] == 'd' ? take_proc(way, leg) : 0;
     if (len == 0 && leg->dirfd == AT_FDCWD)
-        return 0; /* the call's own error, or AT_EMPTY_PATH */
+        return take_here(way, leg);
     return take_relative(way, leg);
 }
 

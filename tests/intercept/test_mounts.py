@@ -186,6 +186,14 @@ def test_mapped_memory_is_what_it_is_elsewhere(plain, mounted, compiled, size):
     assert mounted(program, size).seen() == wanted.seen()
 
 
+def test_the_working_directory_by_an_empty_path(plain, mounted):
+    """AT_FDCWD and AT_EMPTY_PATH; see here.py."""
+    command = sys.executable, "-S", str(PROGRAMS / "here.py")
+    wanted = plain(*command)
+    assert wanted.seen()[::2] == (0, b"")
+    assert mounted(*command).seen() == wanted.seen()
+
+
 def test_several_messages_in_one_call(plain, mounted, compiled):
     program = compiled("messages")
     wanted = plain(program)
