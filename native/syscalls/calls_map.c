@@ -11,6 +11,7 @@
 #include "core/fd.h"
 #include "intercept/rewrite.h"
 #include "syscalls/map.h"
+#include "syscalls/map_copies.h"
 #include "syscalls/shadow.h"
 
 #define PAGE            4096ul
@@ -30,6 +31,13 @@ static bool is_code(const unsigned long a[6])
     return dfi_rewrite_on && a[2] == (PROT_READ | PROT_EXEC) &&
            (a[3] & (MAP_TYPE | MAP_ANONYMOUS)) == MAP_PRIVATE &&
            !dfi_is_hidden(dfi_process(), (int)a[4]);
+}
+
+/* Nothing of ours is there any more. */
+static void cut(struct dfi_files *files, unsigned long start, size_t length)
+{
+    dfi_maps_cut(files, start, start + whole_pages(length));
+    dfi_copies_cut(files, start, start + whole_pages(length));
 }
 
 /* ---- mmap ------------------------------------------------------------------------------------ */
@@ -95,7 +103,16 @@ static long end_memory(unsigned long from, unsigned long end, unsigned long prot
     return IS_ERROR(at) ? at : 0;
 }
 
-static long map_private(const struct request *r)
+/* The file's bytes lie in [at, at + size), of a mapping that is longer, perhaps. */
+static long note_copy(struct dfi_files *files, unsigned long at, size_t size, size_t whole,
+                      unsigned long prot)
+{
+    long ret = size > 0 ? dfi_copies_add(files, at, at + size) : 0;
+
+    return ret < 0 ? ret : end_memory(at + size, at + whole, prot);
+}
+
+static long map_private(struct dfi_files *files, const struct request *r)
 {
     unsigned long flags = (r->flags & ~(unsigned long)(MAP_TYPE | MAP_SYNC | MAP_POPULATE)) |
                           MAP_PRIVATE | MAP_ANONYMOUS;
@@ -106,11 +123,12 @@ static long map_private(const struct request *r)
         return at;
     ret = fill(r, (char *)at);
     if (ret >= 0)
-        ret = end_memory((unsigned long)at + whole_pages((size_t)ret),
-                         (unsigned long)at + whole_pages(r->length), r->prot);
+        ret = note_copy(files, (unsigned long)at, whole_pages((size_t)ret), whole_pages(r->length),
+                        r->prot);
     if (ret == 0 && r->prot != (PROT_READ | PROT_WRITE))
         ret = dfi_kernel(__NR_mprotect, at, r->length, r->prot);
     if (ret < 0) {
+        dfi_copies_cut(files, (unsigned long)at, (unsigned long)at + whole_pages(r->length));
         dfi_kernel(__NR_munmap, at, r->length);
         return ret;
     }
@@ -155,7 +173,7 @@ static long map_file(struct dfi_files *files, const struct request *r, const str
     m.late = is_late(ofd);
     at = map_data(files, r, ofd, m.late);
     if (at == -EPERM && r->prot & PROT_EXEC) /* the shadow directory is mounted noexec */
-        return map_private(r);
+        return map_private(files, r);
     if (IS_ERROR(at))
         return at;
     m.start = (uintptr_t)at;
@@ -178,7 +196,7 @@ static bool is_small(const struct request *r)
 static long map_it(struct dfi_files *files, const struct request *r, const struct df_ofd *ofd)
 {
     if ((r->flags & MAP_TYPE) == MAP_PRIVATE && is_small(r))
-        return map_private(r);
+        return map_private(files, r);
     return map_file(files, r, ofd);
 }
 
@@ -208,8 +226,8 @@ long dfi_do_mmap(struct dfi_frame *frame)
     struct dfi_record record;
     long ret;
 
-    if (r.flags & (MAP_FIXED) && !(r.flags & MAP_FIXED_NOREPLACE) && files->maps)
-        dfi_maps_cut(files, r.address, r.address + whole_pages(r.length));
+    if (r.flags & (MAP_FIXED) && !(r.flags & MAP_FIXED_NOREPLACE))
+        cut(files, r.address, r.length);
     if (r.flags & MAP_ANONYMOUS || !(r.handle = dfi_file_of(files, r.fd)))
         return is_code(a) && dfi_rewrite_is_linker(frame->ip)
                    ? dfi_rewrite_map(a[0], a[1], a[3], r.fd, a[5])
@@ -226,8 +244,8 @@ long dfi_do_munmap(struct dfi_frame *frame)
 {
     struct dfi_files *files = dfi_process()->files;
 
-    if (files->maps && !(frame->args[0] & (PAGE - 1)) && frame->args[1] > 0)
-        dfi_maps_cut(files, frame->args[0], frame->args[0] + whole_pages(frame->args[1]));
+    if (!(frame->args[0] & (PAGE - 1)) && frame->args[1] > 0)
+        cut(files, frame->args[0], frame->args[1]);
     return DFI_PASS;
 }
 
@@ -262,13 +280,16 @@ long dfi_do_mremap(struct dfi_frame *frame)
     const unsigned long *a = frame->args;
     long at;
 
-    if (!files->maps)
+    if (!files->maps && !dfi_copies_any(files))
         return DFI_PASS;
     if (a[3] & MREMAP_FIXED)
-        dfi_maps_cut(files, a[4], a[4] + whole_pages(a[2]));
-    dfi_maps_unready(files, a[0], a[0] + whole_pages(a[1]));
+        cut(files, a[4], a[2]);
+    if (files->maps)
+        dfi_maps_unready(files, a[0], a[0] + whole_pages(a[1]));
     at = dfi_kernel(__NR_mremap, a[0], a[1], a[2], a[3], a[4]);
-    if (!IS_ERROR(at))
-        dfi_maps_move(files, a[0], whole_pages(a[1]), (uintptr_t)at, whole_pages(a[2]));
+    if (IS_ERROR(at))
+        return at;
+    dfi_maps_move(files, a[0], whole_pages(a[1]), (uintptr_t)at, whole_pages(a[2]));
+    dfi_copies_move(files, a[0], whole_pages(a[1]), (uintptr_t)at, whole_pages(a[2]));
     return at;
 }

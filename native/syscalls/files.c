@@ -46,6 +46,7 @@ void dfi_files_free(struct dfi_files *files)
     }
     dfi_fd_free(files);
     dfi_maps_free(files->maps);
+    dfi_free(files->copies.list);
     dfi_free(files);
 }
 

@@ -68,6 +68,14 @@ struct dfi_hold {
     bool untold;            /* it may touch chunks that have no entry: they are there for good */
 };
 
+/* map_copies.h. Under the lock of the mappings. */
+struct dfi_copies {
+    size_t count, room;
+    struct dfi_range {
+        uintptr_t start, end;
+    } *list; /* in no order */
+};
+
 struct dfi_files {
     struct df_link link; /* its client may be 0: nobody, who joins when something is asked for */
     int entry;           /* socket that all processes of the run have: to join by */
@@ -83,6 +91,7 @@ struct dfi_files {
     struct dfi_lingering linger;
     struct dfi_maps *maps; /* map.h; NULL: no shared mapping yet */
     struct dfi_lock maps_lock;
+    struct dfi_copies copies;
     struct dfi_hold hold;
     struct dfi_files *lender; /* of a child that shares our memory: whose mappings these are */
     _Atomic uint64_t known[DFI_KNOWN]; /* way.c: real directories that are there */

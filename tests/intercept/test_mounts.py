@@ -194,6 +194,14 @@ def test_the_working_directory_by_an_empty_path(plain, mounted):
     assert mounted(*command).seen() == wanted.seen()
 
 
+def test_advice_on_private_mappings(plain, mounted):
+    """madvise(2); see advised.py."""
+    command = sys.executable, "-S", str(PROGRAMS / "advised.py")
+    wanted = plain(*command)
+    assert wanted.seen()[::2] == (0, b"")
+    assert mounted(*command).seen() == wanted.seen()
+
+
 def test_several_messages_in_one_call(plain, mounted, compiled):
     program = compiled("messages")
     wanted = plain(program)

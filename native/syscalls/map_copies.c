@@ -1,0 +1,210 @@
+/*
+ * map_copies.c - which memory is a private copy of a file, and madvise(2).
+ */
+#include "syscalls/map_copies.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "syscalls/map.h"
+
+#define PAGE       4096ul
+#define PARTS      8 /* of one mremap(2) that are followed */
+#define FIRST_ROOM 32
+
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24
+#endif
+
+/* A child that shares our memory has none of its own. */
+static struct dfi_files *owner(struct dfi_files *files)
+{
+    return files->lender ? files->lender : files;
+}
+
+static bool has_any(const struct dfi_files *files)
+{
+    return __atomic_load_n(&files->copies.count, __ATOMIC_RELAXED) > 0;
+}
+
+static bool overlaps(const struct dfi_range *r, uintptr_t start, uintptr_t end)
+{
+    return r->start < end && r->end > start;
+}
+
+/* ---- the list, under the lock of the mappings ------------------------------------------------ */
+
+static bool make_room(struct dfi_copies *copies)
+{
+    size_t room = copies->room ? copies->room * 2 : FIRST_ROOM;
+    struct dfi_range *list;
+
+    if (copies->count < copies->room)
+        return true;
+    if (!(list = dfi_alloc(room * sizeof(*list))))
+        return false;
+    if (copies->list)
+        memcpy(list, copies->list, copies->count * sizeof(*list));
+    dfi_free(copies->list);
+    copies->list = list;
+    copies->room = room;
+    return true;
+}
+
+static bool add(struct dfi_copies *copies, uintptr_t start, uintptr_t end)
+{
+    if (!make_room(copies))
+        return false;
+    copies->list[copies->count] = (struct dfi_range){start, end};
+    __atomic_store_n(&copies->count, copies->count + 1, __ATOMIC_RELAXED);
+    return true;
+}
+
+/* Without room for what is behind the hole, that is forgotten. */
+static void cut(struct dfi_copies *copies, uintptr_t start, uintptr_t end)
+{
+    for (size_t i = copies->count; i-- > 0;) {
+        struct dfi_range *r = &copies->list[i], was = *r;
+
+        if (!overlaps(r, start, end))
+            continue;
+        if (was.start < start)
+            r->end = start;
+        else if (was.end > end)
+            r->start = end;
+        else
+            *r = copies->list[copies->count - 1];
+        if (was.start >= start && was.end <= end)
+            __atomic_store_n(&copies->count, copies->count - 1, __ATOMIC_RELAXED);
+        else if (was.start < start && was.end > end)
+            add(copies, end, was.end);
+    }
+}
+
+/* The first one of the range. NULL: there is none. */
+static const struct dfi_range *first_in(const struct dfi_copies *copies, uintptr_t start,
+                                        uintptr_t end)
+{
+    const struct dfi_range *first = NULL;
+
+    for (size_t i = 0; i < copies->count; i++) {
+        const struct dfi_range *r = &copies->list[i];
+
+        if (overlaps(r, start, end) && (!first || r->start < first->start))
+            first = r;
+    }
+    return first;
+}
+
+/* ---- mappings that come and go --------------------------------------------------------------- */
+
+bool dfi_copies_any(struct dfi_files *files)
+{
+    return has_any(owner(files));
+}
+
+long dfi_copies_add(struct dfi_files *files, uintptr_t start, uintptr_t end)
+{
+    bool added;
+
+    files = owner(files);
+    dfi_maps_lock(files);
+    added = add(&files->copies, start, end);
+    dfi_maps_unlock(files);
+    return added ? 0 : -ENOMEM;
+}
+
+void dfi_copies_cut(struct dfi_files *files, uintptr_t start, uintptr_t end)
+{
+    files = owner(files);
+    if (!has_any(files))
+        return;
+    dfi_maps_lock(files);
+    cut(&files->copies, start, end);
+    dfi_maps_unlock(files);
+}
+
+/* The last part grows or shrinks. */
+static struct dfi_range moved(struct dfi_range r, uintptr_t from, size_t old, uintptr_t to,
+                              size_t size)
+{
+    size_t start = r.start > from ? r.start - from : 0, end = r.end - from;
+
+    if (end >= old || end > size)
+        end = size;
+    return (struct dfi_range){to + start, to + (start < end ? end : start)};
+}
+
+void dfi_copies_move(struct dfi_files *files, uintptr_t from, size_t old, uintptr_t to, size_t size)
+{
+    struct dfi_range parts[PARTS];
+    const struct dfi_range *r;
+    size_t count = 0;
+
+    files = owner(files);
+    if (!has_any(files))
+        return;
+    dfi_maps_lock(files);
+    for (uintptr_t at = from; count < PARTS && (r = first_in(&files->copies, at, from + old));) {
+        at = r->end;
+        parts[count++] = moved(*r, from, old, to, size);
+    }
+    cut(&files->copies, from, from + old);
+    for (size_t i = 0; i < count; i++)
+        if (parts[i].start < parts[i].end)
+            add(&files->copies, parts[i].start, parts[i].end);
+    dfi_maps_unlock(files);
+}
+
+/* ---- madvise --------------------------------------------------------------------------------- */
+
+/* The copies stay as they are: what was stored there, too, which behind the kernel is the file's
+ * again. What lies between them is the kernel's. The first error. */
+static long drop_others(const struct dfi_copies *copies, uintptr_t start, uintptr_t end, int advice)
+{
+    const struct dfi_range *r;
+    long ret = 0, one;
+
+    while (start < end) {
+        uintptr_t until = (r = first_in(copies, start, end)) && r->start < end ? r->start : end;
+
+        if (until > start) {
+            one = dfi_kernel(__NR_madvise, start, until - start, advice);
+            ret = ret == 0 ? one : ret;
+        }
+        start = r ? r->end : end;
+    }
+    return ret;
+}
+
+static long advise(const struct dfi_copies *copies, uintptr_t start, uintptr_t end, int advice)
+{
+    if (!first_in(copies, start, end))
+        return DFI_PASS;
+    switch (advice) {
+    case MADV_DONTNEED:
+    case MADV_DONTNEED_LOCKED:
+        return drop_others(copies, start, end, advice);
+    case MADV_FREE:
+    case MADV_WIPEONFORK:
+        return -EINVAL; /* for anonymous memory only */
+    case MADV_REMOVE:
+        return -EACCES; /* for shared memory only */
+    default:
+        return DFI_PASS;
+    }
+}
+
+long dfi_do_madvise(struct dfi_frame *frame)
+{
+    struct dfi_files *files = owner(dfi_process()->files);
+    uintptr_t start = frame->args[0], end = start + ((frame->args[1] + PAGE - 1) & ~(PAGE - 1));
+    long ret;
+
+    if (!has_any(files) || start % PAGE != 0 || end <= start)
+        return DFI_PASS;
+    dfi_maps_lock(files);
+    ret = advise(&files->copies, start, end, (int)frame->args[2]);
+    dfi_maps_unlock(files);
+    return ret;
+}

@@ -1,0 +1,26 @@
+/*
+ * map_copies.h - private mappings that are copies of a file, in anonymous memory.
+ *
+ * To the kernel such memory has no file behind it. What madvise(2) says of a file's memory that it
+ * does not say of anonymous one is said here: MADV_DONTNEED would leave zeros where the file's
+ * bytes have to be.
+ */
+#ifndef DF_SYSCALLS_MAP_COPIES_H
+#define DF_SYSCALLS_MAP_COPIES_H
+
+#include "syscalls/files.h"
+
+/* [start, end) is one from now on. 0 or -ENOMEM. */
+long dfi_copies_add(struct dfi_files *files, uintptr_t start, uintptr_t end);
+
+/* What is there is none any more: it is about to be unmapped, or covered. */
+void dfi_copies_cut(struct dfi_files *files, uintptr_t start, uintptr_t end);
+
+/* Whether there may be one. */
+bool dfi_copies_any(struct dfi_files *files);
+
+/* What was at [from, from + old) is at [to, to + size) now: mremap(2). */
+void dfi_copies_move(struct dfi_files *files, uintptr_t from, size_t old, uintptr_t to,
+                     size_t size);
+
+#endif
