@@ -84,6 +84,7 @@ void df_request_await(struct fuse_req *req)
             errno == EINTR)
             interrupt(req);
 }
+
 /* ---- what a plugin may ask ------------------------------------------------------------------- */
 
 void *df_req_userdata(fuse_req_t req)

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 #include <sys/xattr.h>
+#include <unistd.h>
 
 #include "host/permission.h"
 #include "lowlevel/request.h"
@@ -41,7 +42,7 @@ static int check(const struct df_target *target, const char *name, bool write)
     if (result == 0)
         result = df_permission_xattr(target->call->caller, &st, name, write);
     if (result == 0)
-        result = df_lowlevel_permit(target->lane, target->call, target->node, write ? 2 : 4);
+        result = df_lowlevel_permit(target->lane, target->call, target->node, write ? W_OK : R_OK);
     return result;
 }
 
