@@ -1,11 +1,13 @@
 """`directfuse serve`: a mount server with a name, for processes that are not related."""
 
+import fcntl
 import os
 import shlex
 import signal
 import socket
 import subprocess
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import click
@@ -21,6 +23,8 @@ from directfuse._run import ServerFailed, timeout_variable
 from directfuse._served import program_for
 
 __all__ = ["serve"]
+
+_ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @click.command()
@@ -54,13 +58,14 @@ def serve(command_line: str, name: str, restart: str, call_timeout: float | None
         path = socket_path(name, make=True)
     except ServerFailed as error:
         raise Failure(f"--name {error}") from error
-    listener = _listen(path, name)
-    try:
-        with shadow_beside(path) as shadow:
-            told = {"DIRECTFUSE_SHADOW": str(shadow)} | timeout_variable(call_timeout)
-            return _run(program, argv, listener, restart == "on-failure", told)
-    finally:
-        path.unlink(missing_ok=True)
+    # Here it stays open, too: whoever wants the name next finds it taken until all of ours is gone.
+    with _listen(path, name) as listener:
+        try:
+            with shadow_beside(path) as shadow:
+                told = {"DIRECTFUSE_SHADOW": str(shadow)} | timeout_variable(call_timeout)
+                return _run(program, argv, listener, restart == "on-failure", told)
+        finally:
+            path.unlink(missing_ok=True)
 
 
 def _file(argv: list[str]) -> str:
@@ -71,21 +76,56 @@ def _file(argv: list[str]) -> str:
         raise Failure(f"{error.filename or argv[0]}: {error.strerror}") from error
 
 
+@contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    """No other process takes a name there meanwhile."""
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
 def _listen(path: Path, name: str) -> socket.socket:
-    """A name whose server is gone is taken over."""
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    """A name whose server is gone is taken over, by one of those who want it."""
+    with _alone(path.parent):
+        _make_room(path, name)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        listener.bind(os.fspath(path))
+        listener.listen(socket.SOMAXCONN)
+        return listener
+
+
+def _make_room(path: Path, name: str) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as probe:
         try:
             probe.connect(os.fspath(path))
         except FileNotFoundError:
-            pass
+            return
         except ConnectionRefusedError:
-            path.unlink(missing_ok=True)
+            if not path.is_socket():
+                raise Failure(f"--name {name}: {path} is there, and no socket") from None
+            path.unlink()
         else:
             raise Failure(f"--name {name}: a mount server of that name is running")
-    listener.bind(os.fspath(path))
-    listener.listen(socket.SOMAXCONN)
-    return listener
+
+
+@contextmanager
+def _signals_postponed() -> Iterator[None]:
+    """Those that end us by an exception raise it afterwards."""
+    came: list[int] = []
+    handlers = {number: signal.getsignal(number) for number in _ENDS}
+    ours = {number: handler for number, handler in handlers.items() if callable(handler)}
+    for number in ours:
+        signal.signal(number, lambda number, _frame: came.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in ours.items():
+            signal.signal(number, handler)
+    for postponed in came:
+        signal.raise_signal(postponed)
 
 
 def _end(server: subprocess.Popen[bytes]) -> None:
@@ -107,20 +147,22 @@ def _run(
     number = listener.fileno()
     again = ["--restart", "--say"] if restart else []
     words = [*program, "--listen", str(number), "--stay", *again, "--", *argv]
-    server = subprocess.Popen(
-        words,
-        stdin=0,  # as they are here, also where they were closed: fill_standard()
-        stdout=1,
-        stderr=2,
-        pass_fds=[number],
-        start_new_session=True,
-        env=os.environ | told,
-    )
-    listener.close()
+    server = None
     try:
+        with _signals_postponed():  # else one that came now would leave a server that nobody knows
+            server = subprocess.Popen(
+                words,
+                stdin=0,  # as they are here, also where they were closed: fill_standard()
+                stdout=1,
+                stderr=2,
+                pass_fds=[number],
+                start_new_session=True,
+                env=os.environ | told,
+            )
         status = server.wait()
     except BaseException:  # Ctrl-C, SIGTERM: as for the server
-        _end(server)
+        if server:
+            _end(server)
         raise
     if status < 0:
         raise Failure(f"{shlex.join(argv)}: the mount server was ended by signal {-status}")

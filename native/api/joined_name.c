@@ -67,6 +67,28 @@ static int connect_to(const char *name)
     return error;
 }
 
+/* Where there is no way to it. */
+static void say_why(int error, const char *name, char *message, size_t size)
+{
+    char path[DF_SOCKET_PATH_SIZE];
+
+    if (!message)
+        return;
+    if (error == -EINVAL)
+        snprintf(message, size, "%s is no name: up to 63 bytes, no slash, no leading dot", name);
+    else if (error == -ENAMETOOLONG)
+        snprintf(message, size, "%s: too long for a socket in $XDG_RUNTIME_DIR", name);
+    else if (error == -EACCES && df_joined_socket_path(name, false, path) == -EACCES)
+        snprintf(message, size, "%.*s must be a directory that only you can enter (mode 0700)",
+                 (int)(strrchr(path, '/') - path), path);
+    else if (error == -ENOENT)
+        snprintf(message, size, "no mount server has the name %s: directfuse serve '...' --name %s",
+                 name, name);
+    else
+        snprintf(message, size, "the mount server %s cannot be reached: %s", name,
+                 strerror(-error));
+}
+
 int df_joined_find(const char *name, struct df_joined **out, int *mount_id, char *message,
                    size_t size)
 {
@@ -74,10 +96,7 @@ int df_joined_find(const char *name, struct df_joined **out, int *mount_id, char
     int error;
 
     if (socket < 0) {
-        if (message)
-            snprintf(message, size,
-                     "no mount server has the name %s: directfuse serve '...' --name %s", name,
-                     name);
+        say_why(socket, name, message, size);
         return socket;
     }
     error = df_joined_join(socket, 0, out, mount_id, message, size);

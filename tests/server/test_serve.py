@@ -6,13 +6,17 @@ import signal
 import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 
 import directfuse
-from directfuse import _paths
+from directfuse import _named, _paths
+from directfuse._cli import serve as serve_command
+from directfuse._cli._failure import Failure
 
-from .test_lives import until
+from .test_lives import servers, the_server, until
 
 
 @pytest.fixture
@@ -26,7 +30,7 @@ def serve(runtime):
     started = []
 
     def start(command, name, *options):
-        words = [sys.executable, "-m", "directfuse", "serve", command, "--name", name, *options]
+        words = [sys.executable, "-m", "directfuse", "serve", command, f"--name={name}", *options]
         process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
         started.append(process)
         return process
@@ -91,10 +95,96 @@ def test_a_name_is_taken_once_and_private(serve, runtime, tmp_path):
     assert second.returncode == 125 and "is running" in said
 
 
+def test_one_of_many_takes_the_name_of_a_server_that_is_gone(runtime):
+    """Whoever comes meanwhile finds the name taken, and no socket is removed that is used."""
+    path = _named.socket_path("gone", make=True)
+    for _round in range(20):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as dead:
+            dead.bind(os.fspath(path))
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(_taken, [path] * 8))
+        listeners = [listener for listener in found if listener]
+        assert len(listeners) == 1 and listens(path)
+        listeners[0].close()
+        path.unlink()
+
+
+def _taken(path):
+    try:
+        return serve_command._listen(path, "gone")
+    except Failure as refused:
+        assert "is running" in refused.message
+        return None
+
+
+def test_a_name_is_taken_until_all_of_its_server_is_gone(serve, runtime, tmp_path):
+    """Else what the next one has made would be removed with what the last one had."""
+    first = serve(f"memfs {tmp_path}/mnt", "again")
+    until(lambda: listens(runtime / "again.socket"), 20)
+    with directfuse.mount("@again"):
+        server = the_server()
+    first.send_signal(signal.SIGSTOP)
+    os.kill(server, signal.SIGTERM)
+    until(lambda: not servers(), 20)
+    second = serve(f"memfs {tmp_path}/mnt", "again")
+    _, said = second.communicate(timeout=20)
+    first.send_signal(signal.SIGCONT)
+    assert second.returncode == 125 and "is running" in said
+    assert first.wait(20) == 0
+    assert os.listdir(runtime) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_the_server_starts_leaves_none_behind(runtime, monkeypatch, number):
+    made = []
+
+    def start(*words, **options):
+        made.append(subprocess.Popen(*words, **options))
+        signal.raise_signal(number)
+        return made[0]
+
+    def unwind(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(serve_command, "subprocess", SimpleNamespace(Popen=start))
+    before = signal.signal(number, unwind)
+    program = [sys.executable, "-c", "import time; time.sleep(60)"]
+    with socket.socket() as listener, pytest.raises(KeyboardInterrupt):
+        serve_command._run(program, ["memfs", "/mnt"], listener, False, {})
+    assert signal.signal(number, before) is unwind
+    assert made[0].poll() == -signal.SIGTERM
+
+
+def test_a_file_in_the_place_of_the_socket_is_left_alone(serve, runtime, tmp_path):
+    runtime.mkdir(mode=0o700)
+    (runtime / "x.socket").write_text("mine")
+    _, said = (server := serve(f"memfs {tmp_path}/mnt", "x")).communicate(timeout=20)
+    assert server.returncode == 125 and "no socket" in said
+    assert (runtime / "x.socket").read_text() == "mine"
+
+
 def test_what_cannot_be_mounted_says_why(serve, tmp_path):
     server = serve(f"memfs --nonsense {tmp_path}/mnt", "broken")
     _, said = server.communicate(timeout=20)
     assert server.returncode == 1 and "nonsense" in said
+
+
+@pytest.mark.parametrize("name", [".hidden", "a/b", "", "n" * 64])
+def test_a_name_that_is_none_is_refused_by_both_sides(serve, runtime, name):
+    with pytest.raises(directfuse.MountError, match="no name") as caught:
+        directfuse.mount([f"@{name}"])
+    assert caught.value.errno == errno.EINVAL
+    server = serve("memfs /mnt", name)
+    _, said = server.communicate(timeout=20)
+    assert server.returncode == 125 and "no slash" in said
+
+
+@pytest.mark.parametrize("name", ["a b", "ü€", "new\nline", "@at", "-dash", "quo'te"])
+def test_odd_names_are_names(serve, runtime, tmp_path, name):
+    serve(f"memfs {tmp_path}/mnt", name)
+    until(lambda: listens(runtime / f"{name}.socket"), 20)
+    with directfuse.mount([f"@{name}"]) as mount:
+        assert mount.mountpoint == f"{tmp_path}/mnt"
 
 
 def test_an_unknown_name_and_wrong_words(runtime):
@@ -113,6 +203,9 @@ def test_a_directory_of_others_is_refused(serve, runtime, tmp_path):
     server = serve(f"memfs {tmp_path}/mnt", "x")
     _, said = server.communicate(timeout=20)
     assert server.returncode == 125 and "only you" in said
+    with pytest.raises(directfuse.MountError, match="only you") as caught:
+        directfuse.mount("@x")
+    assert caught.value.errno == errno.EACCES
 
 
 @pytest.mark.parametrize(
