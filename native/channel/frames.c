@@ -26,7 +26,10 @@ void df_frames_plan(struct df_frames *frames, uint64_t bytes)
         page_aligned(frames->contents_at + DF_CONTENT_COUNT * sizeof(struct df_content));
     frames->frames_at = page_aligned(frames->tags_at + count * sizeof(uint64_t));
     frames->bytes_at = df_huge_aligned(frames->frames_at + count * sizeof(struct df_frame));
-    frames->size = frames->bytes_at + (1 + DF_FRAMES_BRIEF + count) * DF_FRAME_SIZE;
+    frames->lent_first =
+        df_huge_aligned((1 + DF_FRAMES_BRIEF + count) * DF_FRAME_SIZE) / DF_FRAME_SIZE;
+    frames->lent_count = DF_FRAMES_LENT / DF_FRAME_SIZE;
+    frames->size = frames->bytes_at + (frames->lent_first + frames->lent_count) * DF_FRAME_SIZE;
 }
 
 /* ---- finding --------------------------------------------------------------------------------- */

@@ -9,6 +9,8 @@
  *   bytes               [1 + DF_FRAMES_BRIEF + frames][DF_FRAME_SIZE]: the first is none; a ring
  * for what is kept for a moment only; then in the order in which frames are first used, so that
  * memory grows piece by piece
+ *   lent                [lent_count][DF_FRAME_SIZE]: memory that file systems keep contents in
+ * (server/lent.h); its pages have numbers as those of bytes, from lent_first on
  *
  * A frame holds one page of a regular file, found by (content's id, page number), or some whole
  * records of a listing, found by (content's id, position they begin at). Ids are never used twice.
@@ -22,7 +24,7 @@
  *     begins another era;
  *   - the content's time is not over: what the plugin allowed (df_call.valid_ns) since the server
  *     has last seen that its size and time of change are as they were. Where it allows none, the
- *     server looks for each read, and the client copies from here (df_message.out.read.confirmed).
+ *     server looks for each read, and the client copies from here (df_message.out.read.kept).
  * A write takes the frames of the pages it touches away before it begins (server/frames.h).
  *
  * Which content a file has stands in its df_ofd, which is looked at again after the copy: the entry
@@ -40,7 +42,8 @@
 #define DF_FRAMES_LARGE  (64 << 10) /* bytes: a read of more is kept the second time */
 #define DF_FRAME_WAYS    8
 #define DF_FRAMES_BRIEF  256
-#define DF_CONTENT_COUNT 16384 /* files and directories; number 0 is none */
+#define DF_FRAMES_LENT   (UINT64_C(256) << 20) /* bytes; a multiple of DF_HUGE_SIZE */
+#define DF_CONTENT_COUNT 16384                 /* files and directories; number 0 is none */
 
 struct df_content {
     _Atomic uint64_t id;      /* 0: free */
@@ -55,13 +58,15 @@ struct df_frame {
     _Atomic uint64_t at;               /* page number; in a listing the position */
     _Atomic uint64_t next;             /* of a listing: position behind the last record */
     _Atomic uint64_t stamp;            /* df_content.written, of a listing the era */
-    _Atomic uint32_t bytes;            /* number of its bytes; 0: it has none */
+    _Atomic uint32_t bytes;            /* number of its bytes, or of lent ones; 0: it has none */
     _Atomic uint32_t content;          /* its number: for the server, who looks for dead frames */
+    _Atomic uint32_t own;              /* number of bytes that stay its own; likewise */
 };
 
 struct df_frames {
     uint64_t sets;                                      /* a power of two */
     uint64_t contents_at, tags_at, frames_at, bytes_at; /* from the start of this */
+    uint64_t lent_first, lent_count;                    /* numbers of bytes */
     uint64_t size;                                      /* of all */
 };
 
@@ -93,6 +98,7 @@ static inline struct df_frame *df_frame_number(const struct df_frames *frames, u
     return (struct df_frame *)((char *)frames + frames->frames_at) + number;
 }
 
+/* Of its own or lent. */
 static inline char *df_frame_bytes(const struct df_frames *frames, uint64_t number)
 {
     return (char *)frames + frames->bytes_at + number * DF_FRAME_SIZE;

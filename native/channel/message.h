@@ -96,6 +96,7 @@ union df_arguments {
         int64_t offset;
         uint64_t held; /* id of the content (frames.h) of which the client has found the bytes, but
                           no time in which they may be believed; 0: it has not */
+        bool sent;     /* bytes are to be sent: what was kept of them has gone meanwhile */
     } read;
     struct {
         uint64_t size;
@@ -164,8 +165,9 @@ union df_results {
     struct df_lock lock;
     int64_t offset; /* write: where the bytes went */
     struct {
-        uint64_t at;    /* where in the payload the bytes begin that were asked for */
-        bool confirmed; /* the bytes of args.read.held are those of now: none are sent */
+        uint64_t at;   /* where in the payload the bytes begin that were asked for */
+        uint64_t kept; /* id of the content of which they are in frames, as they are now, and not
+                          in the payload; 0: they are there */
     } read;
     struct {
         int64_t next;  /* where to go on */

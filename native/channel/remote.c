@@ -342,6 +342,14 @@ static void remote_unborrow(FS, FILE_, const void *ptr, size_t size)
     (void)fs, (void)call, (void)file, (void)ptr, (void)size;
 }
 
+static ssize_t remote_lend(FS, FILE_, void *buffer, size_t size, off_t offset, const char **at)
+{
+    struct iovec iov = {buffer, size};
+
+    *at = buffer;
+    return remote_read(fs, call, file, &iov, 1, offset);
+}
+
 static void remote_destroy(struct df_fs *fs)
 {
     if (remote_of(fs)->end)

@@ -176,7 +176,7 @@ struct reader {
     bool again; /* what is kept of it was gone when it was to be copied: it is not asked for */
 };
 
-/* What the server has confirmed is copied from where it is kept. */
+/* What the server says is kept is copied from there. */
 static ssize_t take_held(const struct df_trip *trip, uint64_t file, struct reader *r, uint64_t id,
                          size_t size)
 {
@@ -202,10 +202,12 @@ static ssize_t read_piece(struct df_trip *trip, uint64_t file, struct reader *r)
     l.message->args.read.size = size;
     l.message->args.read.offset = r->offset;
     l.message->args.read.held = id;
+    l.message->args.read.sent = r->again;
     result = df_letter_send(&l, &error);
     if (error < 0)
         return error;
-    if (result == 0 && id && l.message->out.read.confirmed) {
+    id = result == 0 ? l.message->out.read.kept : 0;
+    if (id) {
         df_letter_finish(&l, 0);
         return take_held(trip, file, r, id, size);
     }

@@ -331,6 +331,15 @@ static ssize_t default_path(struct df_fs *fs, struct df_call *call, struct df_fi
     return -EOPNOTSUPP;
 }
 
+static ssize_t default_lend(struct df_fs *fs, struct df_call *call, struct df_file *file,
+                            void *buffer, size_t size, off_t offset, const char **at)
+{
+    struct iovec iov = {buffer, size};
+
+    *at = buffer;
+    return fs->ops->read(fs, call, file, &iov, 1, offset);
+}
+
 /* ---- the table ----------------------------------------------------------------------------- */
 
 #define default_getattr NULL /* mandatory */

@@ -323,6 +323,12 @@ struct df_ops {
      * that is known; ENAMETOOLONG. Slow. Default: EOPNOTSUPP. */
     ssize_t (*path)(struct df_fs *fs, struct df_call *call, struct df_file *file, char *buf,
                     size_t size);
+
+    /* As read, to one buffer. But bytes that are lent (lend.h), all in one piece, stay where they
+     * are, and *at says where; else *at is the buffer. They may be another file's as soon as this
+     * returns: whoever uses them has to see that they are not. Default: read. */
+    ssize_t (*lend)(struct df_fs *fs, struct df_call *call, struct df_file *file, void *buffer,
+                    size_t size, off_t offset, const char **at);
 };
 
 /* The start of every host's and wrapper's own struct. `ops` is always a completed table. */

@@ -128,6 +128,19 @@ static int guarded_read_batch(struct df_fs *fs, struct df_call *call, struct df_
     return ret;
 }
 
+static ssize_t guarded_lend(struct df_fs *fs, struct df_call *call, struct df_file *file,
+                            void *buffer, size_t size, off_t offset, const char **at)
+{
+    struct guarded *self = (struct guarded *)fs;
+    struct landing here;
+    volatile ssize_t ret;
+
+    *at = buffer;
+    GUARDED(here, self, ret,
+            self->below->ops->lend(self->below, call, file, buffer, size, offset, at));
+    return ret;
+}
+
 static int release(struct guarded *self, struct df_call *call, struct df_file *file)
 {
     struct landing here;

@@ -2,6 +2,7 @@
  * object.c - checks and loads a plugin's shared object or a program; see object.h.
  */
 #include "loader/object.h"
+#include "core/lend.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -211,6 +212,10 @@ static void find_extras(struct df_object *object)
     const unsigned *posix_names = dlsym(object->handle, "directfuse_posix_names");
     object->checks_names = posix_names && *posix_names == 1;
     object->getattr_at = dlsym(object->handle, "directfuse_getattr_at");
+    void (*lend)(void *(*take)(size_t size), void (*give)(void *memory));
+    *(void **)&lend = dlsym(object->handle, "directfuse_lend");
+    if (lend)
+        lend(df_lend_take, df_lend_give);
 }
 
 static int load(struct df_object *object, struct df_guest *guest, const char *path, char *message,

@@ -32,6 +32,26 @@ static inline ssize_t send_read(struct df_lowlevel *lane, struct df_call *call,
                       df_lowlevel_file_info(&info, call, file));
 }
 
+/* The same, but data that are lent stay where they lie: at *at. */
+static ssize_t send_lend(struct df_lowlevel *lane, struct df_call *call, struct df_file *file,
+                         struct iovec *iov, off_t offset, const char **at)
+{
+    union df_file_info info;
+    struct fuse_req req;
+    ssize_t result;
+
+    df_request_begin(&req, lane, call, DF_TAKES_DATA | DF_TAKES_PLACE);
+    req.iov = iov;
+    req.iovcnt = 1;
+    req.room = iov->iov_len;
+    req.lent = NULL;
+    result = DF_REQUEST(&req, read, df_node_of_file(file)->id, iov->iov_len, offset,
+                        df_lowlevel_file_info(&info, call, file));
+    if (req.lent)
+        *at = req.lent;
+    return result;
+}
+
 static __attribute__((noinline)) ssize_t read_in_parts(struct df_lowlevel *lane,
                                                        struct df_call *call, struct df_file *file,
                                                        const struct iovec *iov, int iovcnt,
@@ -71,17 +91,41 @@ static DF_COLD ssize_t refused(struct df_lowlevel *lane, struct df_call *call, s
     return S_ISREG(st.st_mode) && offset >= st.st_size ? 0 : error;
 }
 
+/* 0, or why nothing can be read. */
+static inline int unreadable(const struct df_lowlevel *lane, const struct df_node *node)
+{
+    if (DF_UNLIKELY(!lane->ops.read))
+        return -ENOSYS;
+    return DF_UNLIKELY(df_node_has(node, DF_NODE_BAD)) ? -EIO : 0;
+}
+
+ssize_t df_lowlevel_lend(struct df_fs *fs, struct df_call *call, struct df_file *file, void *buffer,
+                         size_t size, off_t offset, const char **at)
+{
+    struct df_lowlevel *lane = df_lowlevel_of(fs);
+    struct df_node *node = df_node_of_file(file);
+    struct iovec whole = {buffer, size};
+    ssize_t result;
+
+    *at = buffer;
+    if (size > lane->max_read || unreadable(lane, node))
+        return df_lowlevel_read(fs, call, file, &whole, 1, offset);
+    result = send_lend(lane, call, file, &whole, offset, at);
+    if (DF_UNLIKELY(result < 0))
+        result = refused(lane, call, file, offset, result);
+    df_node_attr_accessed(node);
+    return result;
+}
+
 ssize_t df_lowlevel_read(struct df_fs *fs, struct df_call *call, struct df_file *file,
                          const struct iovec *iov, int iovcnt, off_t offset)
 {
     struct df_lowlevel *lane = df_lowlevel_of(fs);
     struct df_node *node = df_node_of_file(file);
-    ssize_t result;
+    ssize_t result = unreadable(lane, node);
 
-    if (DF_UNLIKELY(!lane->ops.read))
-        return -ENOSYS;
-    if (DF_UNLIKELY(df_node_has(node, DF_NODE_BAD)))
-        return -EIO;
+    if (DF_UNLIKELY(result < 0))
+        return result;
     if (DF_LIKELY(iovcnt == 1 && iov->iov_len <= lane->max_read)) {
         struct iovec whole = *iov;
 

@@ -71,6 +71,7 @@ static const struct df_ops table = {
     .statx = df_lowlevel_statx,
     .tmpfile = df_lowlevel_tmpfile,
     .path = df_lowlevel_path,
+    .lend = df_lowlevel_lend,
     .known = df_lowlevel_known,
 };
 

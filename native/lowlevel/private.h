@@ -210,6 +210,8 @@ static inline bool df_lowlevel_file_has(const struct df_file *file, uint64_t bit
 #include "core/ops_calls.def"
 #undef DF_OP_CALL
 void df_lowlevel_release(struct df_fs *fs, struct df_call *call, struct df_file *file);
+ssize_t df_lowlevel_lend(struct df_fs *fs, struct df_call *call, struct df_file *file, void *buffer,
+                         size_t size, off_t offset, const char **at);
 int df_lowlevel_known(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                       struct stat *st);
 

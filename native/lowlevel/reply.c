@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "core/lend.h"
 #include "host/bufvec.h"
 #include "host/statx.h"
 #include "lowlevel/request.h"
@@ -238,7 +239,9 @@ int df_reply_buf(fuse_req_t req, const char *buf, size_t size)
         finish(req, 0);
         return 0;
     }
-    if (DF_LIKELY(req->iovcnt == 1))
+    if (DF_UNLIKELY(req->takes & DF_TAKES_PLACE) && df_lend_has(buf, size))
+        req->lent = buf;
+    else if (DF_LIKELY(req->iovcnt == 1))
         memcpy(req->iov->iov_base, buf, size);
     else
         scatter(req, buf, size);

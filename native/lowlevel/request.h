@@ -23,6 +23,7 @@ enum { /* fuse_req.takes: kinds of reply that a request takes, beside an error *
        DF_TAKES_POLL = 1 << 13,
        DF_TAKES_LSEEK = 1 << 14,
        DF_TAKES_STATX = 1 << 15,
+       DF_TAKES_PLACE = 1 << 16, /* data, or where they are lent */
 };
 
 enum { DF_REQUEST_RUNNING, DF_REQUEST_REPLIED, DF_REQUEST_AWAITED }; /* fuse_req.state */
@@ -56,6 +57,7 @@ struct fuse_req {
         struct iovec *iov; /* data; used up by the reply */
     };
     int iovcnt;
+    const char *lent;          /* DF_TAKES_PLACE: where the data lie, if they do */
     size_t room;               /* bytes of data that the request takes */
     struct fuse_file_info *fi; /* OPEN, CREATE */
     bool hears;                /* request.c is told of the caller's signals, and keeps: */

@@ -28,6 +28,7 @@ void df_framer_init(struct df_framer *framer, struct df_segment *segment, struct
     atomic_init(&framer->last_id, (uint64_t)(segment->starts - 1)
                                       << 40); /* of none that was before */
     df_framer_bytes_init(framer);
+    df_lent_init(&framer->lent, segment, framer->frames);
     if (framer->frames && segment->starts > 1)
         take_up(framer);
 }
@@ -36,6 +37,7 @@ void df_framer_free(struct df_framer *framer)
 {
     pthread_mutex_destroy(&framer->lock);
     pthread_mutex_destroy(&framer->bytes.lock);
+    df_lent_free(&framer->lent);
     for (unsigned i = 0; i < DF_BODY_STRIPES; i++)
         pthread_mutex_destroy(&framer->stripes[i]);
 }

@@ -3,7 +3,8 @@
  *
  * A read whose bytes may be kept asks the plugin for whole pages, and for more if the file is read
  * from one end to the other. Pieces of large files are kept when they are asked for a second time:
- * the first reading costs no copy, and does not push out what is read again and again.
+ * the first reading costs no copy, and does not push out what is read again and again. What a file
+ * system has lent (lent.h) costs none at all: the client is told to look where it lies.
  *
  * Where the plugin allows no time every read comes here. Who has found pages that were kept asks
  * whether they are still those of the file; a getattr tells, and no byte is sent.
@@ -182,12 +183,13 @@ static struct reading plan(struct df_work *w, size_t size, off_t offset)
     uint16_t content = df_execute_content_of(w, w->message.files[0]);
     bool timeless = df_framer_timeless(framer, w->index);
     bool late = timeless || size > DF_FRAMES_LARGE, early;
+    bool lends = atomic_load_explicit(&w->server->mounts[w->index].lends, memory_order_relaxed);
     struct reading r = {.ticket = df_framer_ask(framer, w->index, content)};
 
     if (!r.ticket.valid || offset < 0 || offset > INT64_MAX - 2 * (off_t)DF_PAYLOAD_SIZE ||
         size == 0 || (timeless && size < DF_FRAMES_LATE))
         return r;
-    early = late && !df_framer_again(framer, &r.ticket, offset, size);
+    early = late && !lends && !df_framer_again(framer, &r.ticket, offset, size);
     if (early && timeless)
         return r;
     r.ticket = ask(w, content, &r.end);
@@ -268,15 +270,54 @@ static void note_read(struct df_work *w, uint64_t handle)
         atomic_store_explicit(&ofd->begun, 1, memory_order_relaxed);
 }
 
-/* What the client has found in frames is what the file has. */
-static bool confirm(struct df_work *w)
+/* What the client has found in frames is what the file has: the content's id, or 0. */
+static uint64_t confirm(struct df_work *w)
 {
     uint64_t id = w->message.args.read.held;
     uint16_t content = id ? df_execute_content_of(w, w->message.files[0]) : 0;
     struct stat st;
 
     return content && df_execute_look(w, w->files[0], content, &st) &&
-           df_framer_confirms(&w->server->framer, w->index, content, id);
+                   df_framer_confirms(&w->server->framer, w->index, content, id)
+               ? id
+               : 0;
+}
+
+bool df_execute_keep_lent(struct df_work *w, const struct df_frames_ticket *ticket, uint64_t page,
+                          const char *at, size_t size, bool end, uint64_t since)
+{
+    _Atomic bool *lends = &w->server->mounts[w->index].lends;
+
+    if (!atomic_load_explicit(lends, memory_order_relaxed))
+        atomic_store_explicit(lends, true, memory_order_relaxed);
+    return df_framer_keep_lent(&w->server->framer, ticket, page, at, size, end, since);
+}
+
+static bool keep_lent(struct df_work *w, const struct reading *r, const char *at, size_t got,
+                      uint64_t since)
+{
+    off_t end = r->from + (off_t)got;
+
+    return end <= r->end && df_execute_keep_lent(w, &r->ticket, (uint64_t)r->from / DF_FRAME_SIZE,
+                                                 at, got, got < r->size && end >= r->end, since);
+}
+
+/* What may be kept is read to the buffer, or stays where it is and `kept` says so. */
+static int64_t read_kept(struct df_work *w, const struct reading *r, char *bytes)
+{
+    uint64_t since = df_lent_now(&w->server->framer.lent);
+    const char *at = bytes;
+    int64_t got;
+
+    if (w->message.args.read.sent)
+        return read_to(w, bytes, r->size, r->from);
+    got = CALL(lend, w->files[0], bytes, r->size, r->from, &at);
+    if (at == bytes || got <= 0)
+        return got;
+    if (!keep_lent(w, r, at, (size_t)got, since))
+        return read_to(w, bytes, r->size, r->from);
+    out_of(w)->read.kept = r->ticket.id;
+    return got;
 }
 
 int64_t df_execute_read(struct df_work *w)
@@ -287,8 +328,8 @@ int64_t df_execute_read(struct df_work *w)
     char *bytes;
     int64_t got;
 
-    out_of(w)->read.confirmed = confirm(w);
-    if (out_of(w)->read.confirmed)
+    out_of(w)->read.kept = confirm(w);
+    if (out_of(w)->read.kept)
         return 0;
     r = plan(w, size, offset);
     note_read(w, w->message.files[0]);
@@ -299,7 +340,9 @@ int64_t df_execute_read(struct df_work *w)
             keep_end(w, &r, offset, bytes, (size_t)got);
         return show(w, bytes, 0, got);
     }
-    got = read_to(w, bytes, r.size, r.from);
+    got = read_kept(w, &r, bytes);
+    if (out_of(w)->read.kept)
+        return 0;
     if (got < 0) /* perhaps only of what was not asked for */
         return show(w, bytes, 0, read_to(w, bytes, size, offset));
     keep(w, &r, bytes, (size_t)got);

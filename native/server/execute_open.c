@@ -90,13 +90,18 @@ static void read_all(struct df_work *w, struct df_file *file, uint16_t content,
 {
     size_t size = ((size_t)st->st_size / DF_FRAME_SIZE + 1) * DF_FRAME_SIZE; /* and the end */
     struct df_frames_ticket ticket = df_framer_ask(&w->server->framer, w->index, content);
-    struct iovec iov = {w->area->payload, size};
+    uint64_t since = df_lent_now(&w->server->framer.lent);
+    const char *at = w->area->payload;
     int64_t got, begun = df_clock();
 
     if (!ticket.valid || df_execute_room(w, size) < size)
         return;
-    got = CALL(read, file, &iov, 1, 0);
-    if (got > 0 && got <= st->st_size)
+    got = CALL(lend, file, w->area->payload, size, 0, &at);
+    if (got <= 0 || got > st->st_size)
+        return;
+    if (at != w->area->payload)
+        df_execute_keep_lent(w, &ticket, 0, at, (size_t)got, got == st->st_size, since);
+    else
         keep_all(w, &ticket, (size_t)got, got == st->st_size, df_clock() - begun < QUICK_NS);
 }
 

@@ -477,6 +477,7 @@ static int64_t do_borrow(struct df_work *w)
 }
 
 #define do_unborrow do_borrow
+#define do_lend     do_borrow
 #define do_destroy  do_borrow
 #define do_known    do_borrow
 

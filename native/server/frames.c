@@ -106,24 +106,45 @@ struct fill {
     const char *bytes;
     size_t size;
     bool briefly;
+    bool lent; /* the bytes stay where they are; asked for after `since` */
+    uint64_t since;
 };
 
-/* Under the stripe of the content. Another content's may be writing it: then not. */
-static void fill_frame(struct df_framer *framer, const struct df_frames_ticket *ticket,
+/* The frame shows the bytes where they lie, or has a copy of them. False: neither can be. */
+static bool fill_bytes(struct df_framer *framer, uint64_t number, const struct fill *fill)
+{
+    struct df_frame *f = df_frame_number(framer->frames, number);
+    uint32_t lent;
+    char *bytes;
+
+    if (!fill->lent) {
+        bytes = df_framer_bytes(framer, number, fill->briefly);
+        if (bytes)
+            df_sys_copy_unsure(bytes, fill->bytes, fill->size);
+        return bytes != NULL;
+    }
+    lent = fill->size > 0 ? df_lent_number(&framer->lent, fill->bytes) : 0;
+    if (fill->size > 0 && (lent == 0 || !df_lent_show(&framer->lent, lent, number, fill->since)))
+        return false;
+    atomic_store_explicit(&f->bytes, lent, memory_order_release);
+    return true;
+}
+
+/* Under the stripe of the content. False: another content's may be writing the frame, or there is
+ * no memory. */
+static bool fill_frame(struct df_framer *framer, const struct df_frames_ticket *ticket,
                        const struct fill *fill)
 {
     struct df_frame_place place = df_frame_place(framer->frames, ticket->id, fill->at);
     uint64_t number = choose(framer, place);
     struct df_frame *f = df_frame_number(framer->frames, number);
     uint32_t seq;
-    char *bytes;
 
     if (!df_frame_begin_writing(f, &seq))
-        return;
-    bytes = df_framer_bytes(framer, number, fill->briefly);
-    if (!bytes) {
+        return false;
+    if (!fill_bytes(framer, number, fill)) {
         df_frame_end_writing(f, seq);
-        return;
+        return false;
     }
     df_frame_store(&f->id, ticket->id);
     df_frame_store(&f->at, fill->at);
@@ -131,10 +152,10 @@ static void fill_frame(struct df_framer *framer, const struct df_frames_ticket *
     df_frame_store(&f->stamp, fill->stamp);
     atomic_store_explicit(&f->content, ticket->content, memory_order_release);
     atomic_store_explicit(&f->used, (uint32_t)fill->size, memory_order_release);
-    df_sys_copy_unsure(bytes, fill->bytes, fill->size);
     df_frame_store(df_frame_tags(framer->frames, number), place.tag);
     df_frame_end_writing(f, seq);
     framer->bodies[ticket->content].any = true;
+    return true;
 }
 
 static void take_page_away(struct df_framer *framer, uint64_t id, uint64_t page)
@@ -168,24 +189,42 @@ void df_framer_take_away(struct df_framer *framer, uint16_t content, uint64_t fi
 
 /* ---- keeping --------------------------------------------------------------------------------- */
 
-static void keep_pages(struct df_framer *framer, const struct df_frames_ticket *ticket,
+/* Under the stripe. True if all of them are kept. */
+static bool fill_frames(struct df_framer *framer, const struct df_frames_ticket *ticket,
+                        struct fill *fill, size_t size, bool end)
+{
+    bool all = true;
+
+    while (size >= DF_FRAME_SIZE || end) {
+        if (!holds(framer, ticket))
+            return false;
+        fill->size = size < DF_FRAME_SIZE ? size : DF_FRAME_SIZE;
+        all = fill_frame(framer, ticket, fill) && all;
+        size -= fill->size;
+        if (fill->size < DF_FRAME_SIZE)
+            break;
+        fill->bytes += fill->size;
+        fill->at++;
+    }
+    return all && size == 0;
+}
+
+static bool keep_pages(struct df_framer *framer, const struct df_frames_ticket *ticket,
                        struct fill fill, size_t size, bool end)
 {
     pthread_mutex_t *stripe = df_framer_stripe(framer, ticket->content);
+    bool all;
 
     if (!ticket->valid)
-        return;
+        return false;
     pthread_mutex_lock(stripe);
-    while (holds(framer, ticket) && (size >= DF_FRAME_SIZE || end)) {
-        fill.size = size < DF_FRAME_SIZE ? size : DF_FRAME_SIZE;
-        fill_frame(framer, ticket, &fill);
-        if (fill.size < DF_FRAME_SIZE)
-            break;
-        size -= fill.size;
-        fill.bytes += fill.size;
-        fill.at++;
-    }
+    if (fill.lent)
+        pthread_mutex_lock(&framer->lent.lock);
+    all = fill_frames(framer, ticket, &fill, size, end);
+    if (fill.lent)
+        pthread_mutex_unlock(&framer->lent.lock);
     pthread_mutex_unlock(stripe);
+    return all;
 }
 
 void df_framer_keep(struct df_framer *framer, const struct df_frames_ticket *ticket, uint64_t page,
@@ -202,6 +241,15 @@ void df_framer_keep_briefly(struct df_framer *framer, const struct df_frames_tic
     struct fill fill = {.stamp = ticket->written, .bytes = bytes, .briefly = true};
 
     keep_pages(framer, ticket, fill, size, end);
+}
+
+bool df_framer_keep_lent(struct df_framer *framer, const struct df_frames_ticket *ticket,
+                         uint64_t page, const char *bytes, size_t size, bool end, uint64_t since)
+{
+    struct fill fill = {
+        .at = page, .stamp = ticket->written, .bytes = bytes, .lent = true, .since = since};
+
+    return keep_pages(framer, ticket, fill, size, end);
 }
 
 /* How many bytes of whole records go into one frame; *next: where the one behind them begins. */

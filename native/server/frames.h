@@ -19,11 +19,13 @@
  *
  * Most frames have bytes of their own from their first use on. What is kept for the next moment
  * only (df_framer_keep_briefly()) lies in a ring of a megabyte, which the processors have at hand:
- * a frame has some of these bytes until the ring comes round.
+ * a frame has some of these bytes until the ring comes round. And some show memory where a file
+ * system keeps the bytes itself (lent.h).
  *
  * Locks: `lock` protects the table of contents; a stripe, by number, protects the changes of a
- * content and the putting in of its frames. `lock` before a stripe; `bytes.lock` is innermost:
- * under it frames are taken their bytes if nobody is writing them just now.
+ * content and the putting in of its frames. `lock` before a stripe; `lent.lock` after one.
+ * `bytes.lock` is innermost: under it frames are taken their bytes if nobody is writing them just
+ * now.
  */
 #ifndef DF_SERVER_FRAMES_H
 #define DF_SERVER_FRAMES_H
@@ -34,6 +36,7 @@
 #include "channel/frames.h"
 #include "server/cache.h"
 #include "server/growth.h"
+#include "server/lent.h"
 
 #define DF_BODY_CHAINS  4096
 #define DF_BODY_STRIPES 64
@@ -72,6 +75,8 @@ struct df_framer {
         uint32_t frames[1 + DF_FRAMES_BRIEF]; /* 1 + the number of the one that has each; 0: none */
         uint32_t last;
     } brief;
+
+    struct df_lent lent;
 
     pthread_mutex_t stripes[DF_BODY_STRIPES];
     _Atomic uint64_t last_id;
@@ -176,6 +181,11 @@ void df_framer_keep(struct df_framer *framer, const struct df_frames_ticket *tic
 /* The same from page 0 on, for who reads it at once, in bytes that soon are needed again. */
 void df_framer_keep_briefly(struct df_framer *framer, const struct df_frames_ticket *ticket,
                             const char *bytes, size_t size, bool end);
+
+/* The same of bytes that are lent (core/lend.h), which are not copied. `since`: df_lent_now()
+ * before they were asked for. True if all of them can be found now. */
+bool df_framer_keep_lent(struct df_framer *framer, const struct df_frames_ticket *ticket,
+                         uint64_t page, const char *bytes, size_t size, bool end, uint64_t since);
 
 /* Keeps records of a listing, of which the first begins at `position`; none: the listing's end. */
 void df_framer_keep_list(struct df_framer *framer, const struct df_frames_ticket *ticket,

@@ -63,9 +63,12 @@ static bool take_back(struct df_framer *framer, uint32_t bytes)
     f = df_frame_number(framer->frames, number - 1);
     if (!df_frame_begin_writing(f, &seq))
         return false;
-    df_frame_store(&f->id, 0);
-    df_frame_store(df_frame_tags(framer->frames, number - 1), 0);
-    atomic_store_explicit(&f->bytes, 0, memory_order_release);
+    if (atomic_load_explicit(&f->bytes, memory_order_relaxed) == bytes) {
+        df_frame_store(&f->id, 0);
+        df_frame_store(df_frame_tags(framer->frames, number - 1), 0);
+        atomic_store_explicit(&f->bytes, 0, memory_order_release);
+    }
+    atomic_store_explicit(&f->own, 0, memory_order_relaxed);
     df_frame_end_writing(f, seq);
     framer->brief.frames[bytes] = 0;
     return true;
@@ -106,15 +109,18 @@ static uint32_t give(struct df_framer *framer, uint64_t number, uint32_t lent, b
 char *df_framer_bytes(struct df_framer *framer, uint64_t number, bool briefly)
 {
     struct df_frame *f = df_frame_number(framer->frames, number);
-    uint32_t bytes = atomic_load_explicit(&f->bytes, memory_order_relaxed);
+    uint32_t bytes = atomic_load_explicit(&f->own, memory_order_relaxed);
 
     if (bytes == 0 || (is_brief(bytes) && !briefly)) {
         pthread_mutex_lock(&framer->bytes.lock);
         bytes = give(framer, number, bytes, briefly);
-        atomic_store_explicit(&f->bytes, bytes, memory_order_release);
+        atomic_store_explicit(&f->own, bytes, memory_order_relaxed);
         pthread_mutex_unlock(&framer->bytes.lock);
     }
-    return bytes ? df_frame_bytes(framer->frames, bytes) : NULL;
+    if (bytes == 0) /* it shows what it has shown */
+        return NULL;
+    atomic_store_explicit(&f->bytes, bytes, memory_order_release);
+    return df_frame_bytes(framer->frames, bytes);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -127,8 +133,10 @@ void df_framer_bytes_init(struct df_framer *framer)
 void df_framer_bytes_take_up(struct df_framer *framer)
 {
     for (uint64_t i = 0; i < framer->frames->sets * DF_FRAME_WAYS; i++) {
-        uint32_t bytes = atomic_load(&df_frame_number(framer->frames, i)->bytes);
+        struct df_frame *f = df_frame_number(framer->frames, i);
+        uint32_t bytes = atomic_load(&f->own);
 
+        atomic_store(&f->bytes, bytes); /* it may have shown what was lent */
         if (is_brief(bytes))
             framer->brief.frames[bytes] = (uint32_t)i + 1;
         if (framer->bytes.used < bytes)

@@ -381,6 +381,7 @@ static int begin(struct df_server *server)
         return error;
     atomic_store(&listening, server);
     atomic_store(&df_call_listener, forget_cached);
+    df_lend_by(server->framer.lent.pages ? &server->framer.lent.lender : NULL);
     atomic_store(&server->live_count, server->mount_count);
     if (is_again(server)) {
         unmount_again(server);
@@ -414,6 +415,7 @@ int df_serve(const struct df_serve_options *options)
     end(server);
     atomic_store(&df_call_listener, NULL); /* all plugins have ended */
     atomic_store(&listening, NULL);
+    df_lend_by(NULL);
     df_crash_watch(NULL, -1);
     df_segment_end(&server->own);
     df_segment_free(&server->own);

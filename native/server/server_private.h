@@ -17,7 +17,7 @@
 #include "server/server.h"
 #include "server/writeback.h"
 
-/* A mount that is served. Fixed but for `id`, `ending` and `reads`. */
+/* A mount that is served. Fixed but for `id`, `ending`, `reads` and `lends`. */
 struct df_served {
     int id;                               /* 0: it is unmounted */
     int counted;                          /* its id for ever */
@@ -26,6 +26,7 @@ struct df_served {
     bool ending;                          /* under server->lock: unmount it with its last file */
     struct df_writeback_server writeback; /* its `made` is NULL: writes go through */
     _Atomic uint32_t reads; /* how surely opens are followed by reads (execute_open.c) */
+    _Atomic bool lends;     /* bytes of its files were found lent */
 };
 
 struct df_server {
@@ -71,6 +72,13 @@ struct df_work {
     char names[2][PATH_MAX];
     char key[DF_KEY_SIZE];
 };
+
+/* ---- execute_data.c ---- */
+
+/* Bytes from page `page` on that were lent at `since` or later (lent.h) can be found where they
+ * lie. False: not all of them. */
+bool df_execute_keep_lent(struct df_work *w, const struct df_frames_ticket *ticket, uint64_t page,
+                          const char *at, size_t size, bool end, uint64_t since);
 
 /* ---- execute.c ---- */
 

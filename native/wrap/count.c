@@ -255,6 +255,18 @@ static void count_unborrow(FS, FILE_, const void *ptr, size_t size)
     count(self, call, DF_OP_unborrow, 0, 0, start);
 }
 
+/* What is not lent is read. */
+static ssize_t count_lend(FS, FILE_, void *buffer, size_t size, off_t offset, const char **at)
+{
+    struct counting *self = (struct counting *)fs;
+    uint64_t start = now(self->counters);
+    ssize_t ret = df_call_result(
+        call, self->below->ops->lend(self->below, call, file, buffer, size, offset, at));
+
+    count(self, call, *at == buffer ? DF_OP_read : DF_OP_lend, ret, MOVED(ret), start);
+    return ret;
+}
+
 static void count_destroy(struct df_fs *fs)
 {
     struct counting *self = (struct counting *)fs;

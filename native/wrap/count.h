@@ -27,7 +27,7 @@ struct df_counters;
 struct df_op_total {
     uint64_t calls;
     uint64_t errors;      /* calls that gave a negative result */
-    uint64_t bytes;       /* moved by read, write, read_batch, copy_file_range, borrow */
+    uint64_t bytes;       /* moved by read, write, read_batch, copy_file_range, borrow, lend */
     uint64_t nanoseconds; /* spent in the op; 0 without timing */
 };
 
