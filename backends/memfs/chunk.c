@@ -98,6 +98,8 @@ static void free_mem(struct store *store, struct chunk *chunk)
 {
     if (chunk->kind == CHUNK_FITTING)
         free(chunk->mem);
+    else if (chunk->kind == CHUNK_LENT)
+        lend_give(chunk->mem);
     else
         pool_give(&store->pools[chunk->kind - CHUNK_WHOLE], chunk->mem);
 }
@@ -119,26 +121,53 @@ static struct chunk *grow_maps(struct chunk *chunk, uint8_t words)
     return grown;
 }
 
-/* Copies what is data, so that holes do not become resident. */
-static void copy_data(unsigned char *to, const struct chunk *chunk)
+/* Copies what is data, so that holes do not become resident; `cap` bytes at most. */
+static void copy_data(unsigned char *to, const struct chunk *chunk, uint32_t cap)
 {
+    uint32_t end = cap < chunk->cap ? cap : chunk->cap;
     bool data;
-    for (uint32_t off = 0, run; off < chunk->cap; off += run) {
-        run = chunk_run(chunk, off, chunk->cap - off, &data);
+
+    for (uint32_t off = 0, run; off < end; off += run) {
+        run = chunk_run(chunk, off, end - off, &data);
         if (data)
             memcpy(to + off, chunk->mem + off, run);
     }
 }
 
-/* False: no memory. */
-static bool grow_fitting(struct chunk *chunk, uint32_t cap)
+/* A page that was cut short by the end of memory gets its zeroes. */
+static void complete_page(unsigned char *mem, uint32_t cap, const struct chunk *chunk)
 {
-    unsigned char *mem = realloc(chunk->mem, cap);
-    if (!mem)
-        return false;
-    /* A page that was cut short by the end of memory gets its zeroes. */
     if (chunk->cap < PAGE && is_filled(chunk, 0))
         memset(mem + chunk->cap, 0, (cap < PAGE ? cap : PAGE) - chunk->cap);
+}
+
+/* The data go to other memory, of which they take `cap` bytes at most. */
+static void move(struct store *store, struct chunk *chunk, unsigned char *mem, uint32_t cap,
+                 enum chunk_kind kind)
+{
+    if (chunk->mem) {
+        copy_data(mem, chunk, cap);
+        complete_page(mem, cap, chunk);
+        free_mem(store, chunk);
+    }
+    chunk->mem = mem;
+    chunk->cap = cap;
+    chunk->kind = (uint8_t)kind;
+}
+
+/* False: no memory. */
+static bool grow_fitting(struct store *store, struct chunk *chunk, uint32_t cap)
+{
+    bool here = chunk->kind == CHUNK_FITTING;
+    unsigned char *mem = here ? realloc(chunk->mem, cap) : malloc(cap);
+
+    if (!mem)
+        return false;
+    if (!here) {
+        move(store, chunk, mem, cap, CHUNK_FITTING);
+        return true;
+    }
+    complete_page(mem, cap, chunk);
     chunk->mem = mem;
     chunk->cap = cap;
     return true;
@@ -147,18 +176,20 @@ static bool grow_fitting(struct chunk *chunk, uint32_t cap)
 static bool grow_whole(struct store *store, struct chunk *chunk, enum chunk_kind kind)
 {
     unsigned char *mem = pool_take(&store->pools[kind - CHUNK_WHOLE]);
-    if (!mem)
-        return false;
-    if (chunk->mem) {
-        copy_data(mem, chunk);
-        if (chunk->cap < PAGE && is_filled(chunk, 0))
-            memset(mem + chunk->cap, 0, PAGE - chunk->cap);
-        free_mem(store, chunk);
-    }
-    chunk->mem = mem;
-    chunk->cap = CHUNK;
-    chunk->kind = (uint8_t)kind;
-    return true;
+
+    if (mem)
+        move(store, chunk, mem, CHUNK, kind);
+    return mem != NULL;
+}
+
+/* False: there is none to be had, or it would be less than a page. */
+static bool resize_lent(struct store *store, struct chunk *chunk, uint32_t cap)
+{
+    unsigned char *mem = cap < PAGE ? NULL : lend_take(cap);
+
+    if (mem)
+        move(store, chunk, mem, cap, CHUNK_LENT);
+    return mem != NULL;
 }
 
 struct chunk *chunk_grow(struct store *store, struct chunk *chunk, uint32_t end,
@@ -173,7 +204,8 @@ struct chunk *chunk_grow(struct store *store, struct chunk *chunk, uint32_t end,
     struct chunk *grown = chunk && chunk->words >= words ? chunk : grow_maps(chunk, words);
     if (!grown)
         return NULL;
-    if (kind == CHUNK_FITTING ? grow_fitting(grown, cap) : grow_whole(store, grown, kind))
+    if (resize_lent(store, grown, cap) ||
+        (kind == CHUNK_FITTING ? grow_fitting(store, grown, cap) : grow_whole(store, grown, kind)))
         return grown;
     if (is_new) {
         free(grown);
@@ -182,10 +214,16 @@ struct chunk *chunk_grow(struct store *store, struct chunk *chunk, uint32_t end,
     return grown;
 }
 
-void chunk_trim(struct chunk *chunk, uint32_t end)
+void chunk_trim(struct store *store, struct chunk *chunk, uint32_t end)
 {
     uint32_t cap = fitting_cap(end);
-    if (chunk->kind != CHUNK_FITTING || cap > chunk->cap / 2)
+    if (chunk->kind == CHUNK_LENT && cap < PAGE)
+        cap = PAGE;
+    if (cap > chunk->cap / 2)
+        return;
+    if (chunk->kind == CHUNK_LENT)
+        resize_lent(store, chunk, cap);
+    if (chunk->kind != CHUNK_FITTING)
         return;
     unsigned char *mem = realloc(chunk->mem, cap);
     if (mem)
@@ -205,7 +243,8 @@ static void release(const struct chunk *chunk, uint32_t off, uint32_t end)
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     if (end > chunk->cap)
         end = chunk->cap;
-    if (off >= end || (chunk->kind == CHUNK_FITTING && end - off < WORTHWHILE))
+    if (off >= end || chunk->kind == CHUNK_LENT ||
+        (chunk->kind == CHUNK_FITTING && end - off < WORTHWHILE))
         return;
     uintptr_t from = ((uintptr_t)chunk->mem + off + page - 1) & -page;
     uintptr_t to = ((uintptr_t)chunk->mem + end) & -page;

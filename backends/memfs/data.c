@@ -208,7 +208,7 @@ void data_resize(struct store *store, struct inode *inode, int64_t size, struct 
         data_punch(store, inode, (uint64_t)size, END_OF_ALL, attr);
         struct chunk *chunk = map_get(&inode->chunks, (uint64_t)size / CHUNK);
         if (chunk)
-            chunk_trim(chunk, (uint32_t)(size % CHUNK));
+            chunk_trim(store, chunk, (uint32_t)(size % CHUNK));
     }
     attr->size = size;
 }

@@ -48,6 +48,7 @@ struct chunk {
 
 enum chunk_kind {
     CHUNK_FITTING, /* malloc, as large as need be */
+    CHUNK_LENT,    /* lend.c, whole pages: others may read it where it lies */
     CHUNK_WHOLE,   /* the pool of small pages */
     CHUNK_HUGE,    /* the pool of huge pages */
 };
@@ -72,6 +73,16 @@ void map_erase(struct map *map, uint64_t key);
 /* The value with the smallest key not below *key, which becomes its key. NULL: none. */
 void *map_next(const struct map *map, uint64_t *key);
 
+/* ---- lend.c ----------------------------------------------------------------------------- */
+
+/* Whole pages of undefined contents, at least `size` bytes. NULL: nobody lends any, or no more. */
+void *lend_take(size_t size);
+void lend_give(void *mem);
+/* Found by its name, and called before main(): it holds for all stores of the process. NULL: nobody
+ * lends. */
+__attribute__((visibility("default"))) void directfuse_lend(void *(*take)(size_t size),
+                                                            void (*give)(void *mem));
+
 /* ---- pool.c ----------------------------------------------------------------------------- */
 
 void pool_init(struct pool *pool, bool huge);
@@ -89,7 +100,7 @@ void pool_give(struct pool *pool, void *mem);
 struct chunk *chunk_grow(struct store *store, struct chunk *chunk, uint32_t end,
                          enum chunk_kind kind);
 /* Gives memory behind `end` back if that is much. */
-void chunk_trim(struct chunk *chunk, uint32_t end);
+void chunk_trim(struct store *store, struct chunk *chunk, uint32_t end);
 void chunk_free(struct store *store, struct chunk *chunk);
 /* Length of the run from `off`, at most `len`, that is all data (*data) or all hole. */
 uint32_t chunk_run(const struct chunk *chunk, uint32_t off, uint32_t len, bool *data);

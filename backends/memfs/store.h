@@ -11,7 +11,8 @@
  *                              under 1, where nobody else can want them the other way round)
  *   3. directories named by the entries, by address
  *   4. other inodes, by address
- *   5. a shard of inodes, the quotas, the pools of memory: leaves, nothing is taken below them
+ *   5. a shard of inodes, the quotas, the pools of memory, whoever lends it: leaves, nothing is
+ *      taken below them
  *
  * What protects what
  *   - inode->lock of a directory: its table of entries, its extended attributes.

@@ -9,6 +9,67 @@
 #include <linux/falloc.h>
 #include <unistd.h>
 
+/* ---- memory that is lent ------------------------------------------------------------------ */
+
+enum {
+    LENT = 40
+}; /* pieces at a time: fewer than the files want, so that all kinds of memory mix */
+
+static struct {
+    unsigned char *mem;
+    size_t size;
+} lent[LENT];
+static unsigned lent_count, lent_ever;
+
+/* Whole pages, none of which anybody else has; full of noise. */
+static void *take(size_t size)
+{
+    size = (size + PAGE - 1) / PAGE * PAGE;
+    for (unsigned i = 0; i < LENT; i++) {
+        if (lent[i].mem)
+            continue;
+        lent[i].mem = aligned_alloc(PAGE, size);
+        lent[i].size = size;
+        memset(lent[i].mem, 0xa5, size);
+        lent_count++;
+        lent_ever++;
+        return lent[i].mem;
+    }
+    return NULL;
+}
+
+/* From here on it may be anybody's. */
+static void give(void *mem)
+{
+    unsigned i = 0;
+
+    while (i < LENT && lent[i].mem != mem)
+        i++;
+    assert_in_range(i, 0, LENT - 1);
+    memset(mem, 0x5a, lent[i].size);
+    free(mem);
+    lent[i].mem = NULL;
+    lent_count--;
+}
+
+static int set_up_lent(void **state)
+{
+    directfuse_lend(take, give);
+    lent_ever = 0;
+    return make_store(state);
+}
+
+/* All was given back, by whoever has ended. */
+static int tear_down_lent(void **state)
+{
+    int error = drop_store(state);
+
+    directfuse_lend(NULL, NULL);
+    assert_int_equal(lent_count, 0);
+    assert_int_not_equal(lent_ever, 0);
+    return error;
+}
+
 /* ---- map -------------------------------------------------------------------------------- */
 
 static void map_finds_what_was_set(void **state)
@@ -121,6 +182,7 @@ static void files_are_what_was_written(void **state)
     struct inode *file = make_file(store->root, "f");
     (void)state;
 
+    memset(&model, 0, sizeof(model));
     for (unsigned i = 0; i < 2 * PIECE; i++)
         noise[i] = (unsigned char)(1 + random_below(255));
     for (unsigned i = 0; i < 300; i++) {
@@ -195,6 +257,8 @@ static void limits_of_offsets(void **state)
     assert_int_equal(resize(store->root, 0), -EISDIR);
 }
 
+#define MEMFS_TEST_LENT(name) {#name " in lent memory", name, set_up_lent, tear_down_lent, NULL}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -203,6 +267,9 @@ int main(void)
         MEMFS_TEST(small_files_grow_through_all_sizes),
         MEMFS_TEST(copies_keep_holes),
         MEMFS_TEST(limits_of_offsets),
+        MEMFS_TEST_LENT(files_are_what_was_written),
+        MEMFS_TEST_LENT(small_files_grow_through_all_sizes),
+        MEMFS_TEST_LENT(copies_keep_holes),
     };
     alarm(100); /* a hang is a failure */
     return cmocka_run_group_tests(tests, NULL, NULL);
