@@ -12,6 +12,7 @@
 #include "intercept/rewrite.h"
 #include "syscalls/map.h"
 #include "syscalls/map_copies.h"
+#include "syscalls/map_library.h"
 #include "syscalls/shadow.h"
 
 #define PAGE            4096ul
@@ -66,14 +67,13 @@ static long check(const struct request *r, const struct df_ofd *ofd)
     return ofd->kind == DF_KIND_REGULAR ? 0 : -ENODEV;
 }
 
-/* How many bytes the file had; behind them it stays zero. */
-static long fill(const struct request *r, char *memory)
+/* Fills [done, end) of the memory. How many bytes of that end the file had; behind them it stays
+ * zero. */
+static long fill(const struct request *r, char *memory, size_t done, size_t end)
 {
-    size_t done = 0;
-
-    while (done < r->length) {
-        ssize_t ret = df_call_pread(DF_FD_BASE + r->fd, memory + done, r->length - done,
-                                    (off_t)(r->offset + done));
+    while (done < end) {
+        ssize_t ret =
+            df_call_pread(DF_FD_BASE + r->fd, memory + done, end - done, (off_t)(r->offset + done));
 
         if (ret < 0)
             return ret;
@@ -82,6 +82,22 @@ static long fill(const struct request *r, char *memory)
         done += (size_t)ret;
     }
     return (long)done;
+}
+
+/* Fills what will be looked at: of a library that its dynamic linker maps, no more than the first
+ * segment. *end: where that ends; what fill() says of it. */
+static long fill_wanted(const struct request *r, char *memory, size_t *end)
+{
+    long head = 0;
+
+    *end = r->length;
+    if (dfi_map_may_be_library(r->flags, r->offset) && r->length > PAGE) {
+        head = fill(r, memory, 0, PAGE);
+        if (head != PAGE)
+            return head;
+        *end = dfi_map_first_segment(r->length, memory, PAGE);
+    }
+    return fill(r, memory, (size_t)head, *end);
 }
 
 /* Pages behind the end of a file give SIGBUS, mmap(2): those of an empty file do. Its address. */
@@ -112,21 +128,33 @@ static long note_copy(struct dfi_files *files, unsigned long at, size_t size, si
     return ret < 0 ? ret : end_memory(at + size, at + whole, prot);
 }
 
+/* What is behind the memory that was filled: pages behind the end of the file, and from `end` on
+ * what is covered by other segments, or would be read as zeros. */
+static long close_memory(struct dfi_files *files, const struct request *r, unsigned long at,
+                         size_t filled, size_t end)
+{
+    long ret = note_copy(files, at, whole_pages(filled), whole_pages(end), r->prot);
+
+    if (ret == 0 && end < r->length)
+        ret = dfi_kernel(__NR_mprotect, at + end, whole_pages(r->length) - end, PROT_NONE);
+    if (ret == 0 && r->prot != (PROT_READ | PROT_WRITE))
+        ret = dfi_kernel(__NR_mprotect, at, end, r->prot);
+    return ret;
+}
+
 static long map_private(struct dfi_files *files, const struct request *r)
 {
     unsigned long flags = (r->flags & ~(unsigned long)(MAP_TYPE | MAP_SYNC | MAP_POPULATE)) |
                           MAP_PRIVATE | MAP_ANONYMOUS;
     long at = dfi_kernel(__NR_mmap, r->address, r->length, PROT_READ | PROT_WRITE, flags, -1, 0);
+    size_t end;
     long ret;
 
     if (IS_ERROR(at))
         return at;
-    ret = fill(r, (char *)at);
+    ret = fill_wanted(r, (char *)at, &end);
     if (ret >= 0)
-        ret = note_copy(files, (unsigned long)at, whole_pages((size_t)ret), whole_pages(r->length),
-                        r->prot);
-    if (ret == 0 && r->prot != (PROT_READ | PROT_WRITE))
-        ret = dfi_kernel(__NR_mprotect, at, r->length, r->prot);
+        ret = close_memory(files, r, (unsigned long)at, (size_t)ret, end);
     if (ret < 0) {
         dfi_copies_cut(files, (unsigned long)at, (unsigned long)at + whole_pages(r->length));
         dfi_kernel(__NR_munmap, at, r->length);
