@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -14,9 +15,9 @@
 #include <unistd.h>
 
 struct df_belonging {
-    enum { SOCKET, PIPE, CHILD } kind;
+    enum { SOCKET, PIPE, CHILD, OPENED } kind;
     int fd;      /* of a child: its pidfd, which is ours */
-    ino_t inode; /* of a socket or a pipe */
+    ino_t inode; /* of all else */
     dev_t device;
 };
 
@@ -50,12 +51,17 @@ static bool add(struct df_belongings *belongings, struct df_belonging item)
     return true;
 }
 
-/* ---- sockets and pipes --------------------------------------------------------------------- */
+/* ---- sockets, pipes and files -------------------------------------------------------------- */
+
+/* The signal that tells of input on a file (F_SETSIG): a file never has any. 0, the default, means
+ * SIGIO, too, so the mark changes nothing. */
+enum { MARK = SIGIO };
 
 static bool is_still(const struct df_belonging *item)
 {
     struct stat st;
-    return fstat(item->fd, &st) == 0 && st.st_ino == item->inode && st.st_dev == item->device;
+    return fstat(item->fd, &st) == 0 && st.st_ino == item->inode && st.st_dev == item->device &&
+           (item->kind != OPENED || fcntl(item->fd, F_GETSIG) == MARK);
 }
 
 /* Forgets what was closed since, by the program or by a library of its. Under the lock. */
@@ -68,20 +74,36 @@ static void forget_closed(struct df_belongings *belongings)
     belongings->count = kept;
 }
 
+static void remember(struct df_belongings *belongings, struct df_belonging item)
+{
+    pthread_mutex_lock(&belongings->lock);
+    if (belongings->count == belongings->capacity)
+        forget_closed(belongings);
+    add(belongings, item);
+    pthread_mutex_unlock(&belongings->lock);
+}
+
 void df_belongings_add_fd(struct df_belongings *belongings, int fd)
 {
     int saved = errno;
     struct stat st;
-    if (fd >= 0 && fstat(fd, &st) == 0 && (S_ISSOCK(st.st_mode) || S_ISFIFO(st.st_mode))) {
-        pthread_mutex_lock(&belongings->lock);
-        if (belongings->count == belongings->capacity)
-            forget_closed(belongings);
-        add(belongings, (struct df_belonging){.kind = S_ISSOCK(st.st_mode) ? SOCKET : PIPE,
-                                              .fd = fd,
-                                              .inode = st.st_ino,
-                                              .device = st.st_dev});
-        pthread_mutex_unlock(&belongings->lock);
-    }
+    if (fd >= 0 && fstat(fd, &st) == 0 && (S_ISSOCK(st.st_mode) || S_ISFIFO(st.st_mode)))
+        remember(belongings, (struct df_belonging){.kind = S_ISSOCK(st.st_mode) ? SOCKET : PIPE,
+                                                   .fd = fd,
+                                                   .inode = st.st_ino,
+                                                   .device = st.st_dev});
+    errno = saved;
+}
+
+void df_belongings_add_file(struct df_belongings *belongings, int fd)
+{
+    int saved = errno;
+    struct stat st;
+    if (fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)) &&
+        fcntl(fd, F_SETSIG, MARK) == 0)
+        remember(belongings,
+                 (struct df_belonging){
+                     .kind = OPENED, .fd = fd, .inode = st.st_ino, .device = st.st_dev});
     errno = saved;
 }
 

@@ -1,10 +1,12 @@
 /*
  * belongings.h - what a loaded program would take with it when its process ends: its sockets and
- * pipes, and the children that wait at their other ends (sshfs and its ssh).
+ * pipes, the children that wait at their other ends (sshfs and its ssh), and the files that it has
+ * opened for good (an image).
  *
  * Each is remembered by an identity that no other can have (the inode of a socket or a pipe, the
- * pidfd of a child), so what the host opens under a number that was free again is never touched.
- * Files are not remembered: an inode does not tell whose descriptor it is.
+ * pidfd of a child), so what the host opens under a number that was free again is never touched. An
+ * inode does not tell whose descriptor of a file it is: a program's gets a mark that nobody else's
+ * has, in the open file description itself.
  */
 #ifndef DF_LOADER_BELONGINGS_H
 #define DF_LOADER_BELONGINGS_H
@@ -29,6 +31,10 @@ void df_belongings_destroy(struct df_belongings *belongings);
  * errno is kept. */
 void df_belongings_add_fd(struct df_belongings *belongings, int fd);
 
+/* Remembers a regular file or a directory, and marks its open file description; anything else is
+ * ignored, and so is what memory is too short for. errno is kept. */
+void df_belongings_add_file(struct df_belongings *belongings, int fd);
+
 /* True if fd is one of the sockets. */
 bool df_belongings_have_socket(struct df_belongings *belongings, int fd);
 
@@ -45,8 +51,8 @@ bool df_belongings_any_child(struct df_belongings *belongings);
 pid_t df_belongings_wait(struct df_belongings *belongings, int *status, int options);
 
 /*
- * The program has ended: connections are shut down. They are closed, too, unless threads of the
- * program may still name them (`lingers`): then that is for a second call. Children that have ended
+ * The program has ended: connections are shut down. All is closed, too, unless threads of the
+ * program may still name it (`lingers`): then that is for a second call. Children that have ended
  * are reaped, now or after later programs.
  */
 void df_belongings_let_go(struct df_belongings *belongings, bool lingers);

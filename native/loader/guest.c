@@ -3,6 +3,7 @@
  */
 #include "loader/guest.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -81,6 +82,14 @@ void df_guest_retire(struct df_guest *guest, bool lingers)
     close_fd(&guest->child_output[0]);
     close_fd(&guest->child_output[1]);
     pthread_mutex_unlock(&guest->lock);
+}
+
+bool df_guest_is_code(const struct df_guest *guest, const void *address)
+{
+    const struct link_map *map = guest->map;
+    Dl_info info;
+
+    return map && dladdr(address, &info) != 0 && (uintptr_t)info.dli_fbase == map->l_addr;
 }
 
 void df_guest_after_fork(struct df_guest *guest)

@@ -40,10 +40,11 @@ struct df_guest {
     max_align_t cxx_buffers[3][DF_CXX_BUFFER_ROOM / sizeof(max_align_t)]; /* of cxx_streams */
     struct df_guest_globals globals; /* written while loading, then by the guest's own main */
 
-    struct df_belongings belongings; /* connections and children */
+    struct df_belongings belongings; /* connections, children, files */
     pid_t pid;                       /* the process that it was loaded into */
 
     _Atomic unsigned users; /* threads that run its code: main's and those it made */
+    _Atomic bool mounted;   /* what it opens from now on its operations close again */
 
     bool severed; /* in a forked child: it had threads, which are not here. Set before any call. */
     pthread_mutex_t lock; /* protects all below */
@@ -84,6 +85,9 @@ struct df_guest *df_guest_enter(struct df_guest *guest);
 struct df_guest *df_guest_current(void);
 
 enum { DF_GUEST_PATH_ROOM = 4096 + 64 };
+
+/* True for an address in the program itself; not in its libraries, which may outlive it. */
+bool df_guest_is_code(const struct df_guest *guest, const void *address);
 
 /* `path` as the process must say it to mean what the guest means by it: an absolute path unchanged,
  * a relative one from the guest's working directory, written to buffer. */

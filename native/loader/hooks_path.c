@@ -139,6 +139,18 @@ static int open_file(int dirfd, const char *path, int flags, mode_t mode)
     return openat(dirfd, path, flags, guest_mode(mode));
 }
 
+/* What a program opens before it mounts (an image) it has until it ends. A library may keep a file
+ * for longer: the program's own calls only, by where they return to. */
+static int noted(int fd, const void *caller)
+{
+    struct df_guest *guest = df_guest_current();
+    if (guest && fd >= 0 && !atomic_load(&guest->mounted) && df_guest_is_code(guest, caller))
+        df_belongings_add_file(&guest->belongings, fd);
+    return fd;
+}
+
+#define CALLER __builtin_return_address(0)
+
 static mode_t mode_argument(int flags, va_list arguments)
 {
     bool wanted = (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
@@ -152,7 +164,7 @@ static int hook_open(const char *path, int flags, ...)
     va_start(arguments, flags);
     mode_t mode = mode_argument(flags, arguments);
     va_end(arguments);
-    return open_file(AT_FDCWD, HERE(path, room), flags, mode);
+    return noted(open_file(AT_FDCWD, HERE(path, room), flags, mode), CALLER);
 }
 
 static int hook_openat(int dirfd, const char *path, int flags, ...)
@@ -162,25 +174,25 @@ static int hook_openat(int dirfd, const char *path, int flags, ...)
     va_start(arguments, flags);
     mode_t mode = mode_argument(flags, arguments);
     va_end(arguments);
-    return open_file(dirfd, HERE_AT(dirfd, path, room), flags, mode);
+    return noted(open_file(dirfd, HERE_AT(dirfd, path, room), flags, mode), CALLER);
 }
 
 static int hook_open_2(const char *path, int flags)
 {
     BUFFER(room);
-    return open_file(AT_FDCWD, HERE(path, room), flags, 0);
+    return noted(open_file(AT_FDCWD, HERE(path, room), flags, 0), CALLER);
 }
 
 static int hook_openat_2(int dirfd, const char *path, int flags)
 {
     BUFFER(room);
-    return open_file(dirfd, HERE_AT(dirfd, path, room), flags, 0);
+    return noted(open_file(dirfd, HERE_AT(dirfd, path, room), flags, 0), CALLER);
 }
 
 static int hook_creat(const char *path, mode_t mode)
 {
     BUFFER(room);
-    return open_file(AT_FDCWD, HERE(path, room), O_CREAT | O_WRONLY | O_TRUNC, mode);
+    return noted(open_file(AT_FDCWD, HERE(path, room), O_CREAT | O_WRONLY | O_TRUNC, mode), CALLER);
 }
 
 static FILE *hook_fopen(const char *path, const char *mode)

@@ -177,6 +177,7 @@ int df_plugin_mounted(struct df_plugin *plugin)
     if (!error) {
         plugin->phase = DF_PLUGIN_MOUNTED;
         plugin->was_mounted = true;
+        atomic_store(&plugin->guest.mounted, true);
         pthread_cond_broadcast(&plugin->changed);
     }
     pthread_mutex_unlock(&plugin->lock);

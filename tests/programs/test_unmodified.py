@@ -173,7 +173,7 @@ def test_sshfs_writes_through_and_leaves_nothing(ssh, tmp_path):
     below, point = tmp_path / "below", tmp_path / "m"
     below.mkdir()
     point.mkdir()
-    before = our_descriptors(None)
+    before = our_descriptors()
     with directfuse.mount(["sshfs", *options, f"{host}{below}", str(point)]):
         with directfuse.open(f"{point}/file", "w") as file:
             file.write("through")
@@ -184,7 +184,7 @@ def test_sshfs_writes_through_and_leaves_nothing(ssh, tmp_path):
     for client in clients:  # it sees its connection end, and ends
         assert select.select([client], [], [], 20)[0]
         os.close(client)
-    assert our_descriptors(None) == before
+    assert our_descriptors() == before
 
 
 def test_s3fs_keeps_what_it_was_given(tmp_path):
@@ -209,15 +209,15 @@ def test_s3fs_keeps_what_it_was_given(tmp_path):
         pytest.skip(str(error))
 
 
-def our_descriptors(of_the_program):
-    """Where this process's descriptors lead, without what the program itself never closes."""
+def our_descriptors():
+    """Where this process's descriptors lead."""
     links = []
     for number in os.listdir("/proc/self/fd"):
         try:
             links.append(os.readlink(f"/proc/self/fd/{number}"))
         except FileNotFoundError:
             pass  # the one that listed them
-    return sorted(link for link in links if link != str(of_the_program))
+    return sorted(links)
 
 
 def test_many_mounts_and_unmounts_keep_nothing(image, tmp_path):
@@ -229,12 +229,24 @@ def test_many_mounts_and_unmounts_keep_nothing(image, tmp_path):
             assert directfuse.stat(point + "/text").st_size == 6
 
     cycle()
-    descriptors = our_descriptors(image("gzip"))
+    descriptors = our_descriptors()
     threads = len(os.listdir("/proc/self/task"))
     for _ in range(100):
         cycle()
-    assert our_descriptors(image("gzip")) == descriptors
+    assert our_descriptors() == descriptors
     assert len(os.listdir("/proc/self/task")) == threads
+
+
+def test_command_lines_that_fail_keep_nothing(image, tmp_path):
+    """The image is open by the time that the mountpoint is found missing, or no directory."""
+    need("squashfuse", "mksquashfs")
+    file = tmp_path / "file"
+    file.touch()
+    descriptors = our_descriptors()
+    for _ in range(3):
+        for words in ([], [file], [tmp_path / "m", "-o", "no_such_option"]):
+            refusal("squashfuse", image("gzip"), *words)
+    assert our_descriptors() == descriptors
 
 
 # ---- what fails says why, and harms nobody ----

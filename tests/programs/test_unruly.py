@@ -263,3 +263,29 @@ def test_a_library_that_is_no_file_system(point):
     with pytest.raises(directfuse.MountError) as caught:
         directfuse.mount([path, point])
     assert caught.value.errno == errno.ENOEXEC and "libdf3" in str(caught.value)
+
+
+def descriptors_of(path):
+    """This process's descriptors of that file."""
+    with os.scandir("/proc/self/fd") as entries:
+        return {int(entry.name) for entry in entries if os.path.realpath(entry.path) == path}
+
+
+def test_files_that_a_program_leaves_open_are_closed_at_its_end(unruly, point):
+    before = descriptors_of("/etc/passwd"), descriptors_of("/etc")
+    with directfuse.mount([unruly, "--before", "leave open", point]):
+        assert text_of(f"{point}/nothing") == "harmless"
+        assert len(descriptors_of("/etc/passwd") - before[0]) == 1
+        assert len(descriptors_of("/etc") - before[1]) == 1
+    assert (descriptors_of("/etc/passwd"), descriptors_of("/etc")) == before
+
+
+def test_a_file_of_the_hosts_under_a_number_that_a_program_gave_up_stays(unruly, point):
+    """It is the same file, opened in the same way."""
+    with directfuse.mount([unruly, "--before", "close", point]):
+        hosts = [os.open("/etc/passwd", os.O_RDONLY) for _ in range(8)]
+    try:
+        assert all(os.pread(fd, 1, 0) for fd in hosts)
+    finally:
+        for fd in hosts:
+            os.close(fd)
