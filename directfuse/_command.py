@@ -11,7 +11,7 @@ from directfuse import _paths
 from directfuse._errors import MountError
 from directfuse._python import meaning
 
-__all__ = ["Command", "is_command", "library_of", "words_of"]
+__all__ = ["Command", "is_command", "library_of", "positional_words", "words_of"]
 
 Command: TypeAlias = str | Sequence[str | os.PathLike[str]]
 
@@ -65,3 +65,17 @@ def library_of(argv: list[str]) -> str:
     if not os.path.isfile(name):
         raise MountError(errno.ENOEXEC, "not a file, so no FUSE program", name)
     return os.path.abspath(name)
+
+
+def positional_words(argv: Sequence[str]) -> list[str]:
+    """The words of a FUSE command line that may be paths: no options, no value of -o."""
+    words: list[str] = []
+    skip = False
+    for word in argv[1:]:
+        if skip:
+            skip = False
+        elif word == "-o":
+            skip = True
+        elif word and not word.startswith("-"):
+            words.append(word)
+    return words

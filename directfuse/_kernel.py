@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
+from directfuse._command import positional_words
+
 __all__ = [
     "Mount",
     "MountFailed",
@@ -301,20 +303,6 @@ class Program:
             return f"{how}."
         words = self.words()
         return f"{how}. It said:\n{words}" if words else f"{how}, without a word."
-
-
-def positional_words(argv: Sequence[str]) -> list[str]:
-    """The words of a FUSE command line that may be paths: no options, no value of -o."""
-    words: list[str] = []
-    skip = False
-    for word in argv[1:]:
-        if skip:
-            skip = False
-        elif word == "-o":
-            skip = True
-        elif word and not word.startswith("-"):
-            words.append(word)
-    return words
 
 
 @contextmanager

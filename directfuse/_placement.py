@@ -9,7 +9,7 @@ import shlex
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-from directfuse import _fast, _native, _paths
+from directfuse import _fast, _images, _native, _paths
 from directfuse._errors import MountError, NotSupportedError
 
 if TYPE_CHECKING:
@@ -88,8 +88,15 @@ class _Library:
         finally:
             _fast.expect_mount(False)
         if code < 0:
-            raise MountError(-code, words, shlex.join(argv))
+            raise MountError(-code, _with_remedy(words, argv), shlex.join(argv))
         return code, words
+
+
+def _with_remedy(words: str, argv: "Sequence[str]") -> str:
+    """What the program said, and what is wrong with the file that it was given, or that stands in
+    its place."""
+    found = _images.remedy(argv) or (os.path.isfile(argv[0]) and _images.kind_of(argv[0]))
+    return f"{words}\n({found})" if found else words
 
 
 def choose(placement: Placement, argv: list[str]) -> Placement:

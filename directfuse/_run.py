@@ -7,6 +7,7 @@ last of them has ended; what it kept in memory is gone then.
 import os
 import re
 import select
+import shlex
 import signal
 import socket
 import struct
@@ -17,7 +18,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
-from directfuse import _paths
+from directfuse import _images, _paths
 from directfuse._run_block import RunBlock
 from directfuse._served import READY, program_for
 from directfuse._shadow import Shadow
@@ -53,6 +54,13 @@ class ServerFailed(Exception):
     """A file system could not be mounted; the text is what its program said."""
 
 
+def _explained(said: str, command_lines: Sequence[Sequence[str]]) -> str:
+    """What the program said, of which command line, and what is wrong with its file."""
+    lines = [shlex.join([os.path.basename(line[0]), *line[1:]]) for line in command_lines]
+    remedies = [f"({remedy})" for line in command_lines if (remedy := _images.remedy(line))]
+    return "\n".join([f"{' and '.join(lines)}: {said}", *remedies])
+
+
 class MountServer:
     """The file systems of a run, in a process of their own."""
 
@@ -70,6 +78,7 @@ class MountServer:
         that it serves. call_timeout: seconds that a call may take, and its end; None: any."""
         self.socket, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.pid = 0
+        self._command_lines = command_lines
         self._report = os.memfd_create("directfuse-report")
         self._process = -1  # a descriptor of the server
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
@@ -103,7 +112,7 @@ class MountServer:
         *_, error, keeper, _build = READY.unpack_from(message)
         if error != 0:
             said = message[READY.size :].decode(errors="replace").strip("\0\n ")
-            raise ServerFailed(said or os.strerror(-error))
+            raise ServerFailed(_explained(said or os.strerror(-error), self._command_lines))
         for level, kind, data in ancillary:
             if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS):
                 self.pid = keeper or _UCRED.unpack(data)[0]

@@ -7,11 +7,12 @@ import shutil
 
 import click
 
-from directfuse import _kernel, _paths
+from directfuse import _images, _kernel, _paths
 from directfuse._cli._elf import read_linkage
 from directfuse._cli._failure import CANNOT_EXECUTE, NOT_FOUND, Failure
 from directfuse._cli._output import progress
 from directfuse._cli.backends import fuse_api
+from directfuse._command import positional_words
 
 __all__ = ["mount", "unmount"]
 
@@ -107,13 +108,14 @@ def resolve(argv: list[str]) -> list[str]:
     if found is not None:
         return [found, *argv[1:]]
     if "/" in name and os.path.exists(name):
-        raise Failure(f"{name}: is not an executable file", CANNOT_EXECUTE)
+        image = _images.kind_of(name) if os.path.isfile(name) else ""
+        raise Failure(image or f"{name}: is not an executable file", CANNOT_EXECUTE)
     raise Failure(f"{name}: {_paths.unknown(name)}", NOT_FOUND)
 
 
 def _refuse_occupied(argv: list[str]) -> None:
     """A second mount on top of the first would hide it without a word."""
-    words = _kernel.positional_words(argv)
+    words = positional_words(argv)
     occupied = _kernel.fuse_mount_at(words[-1]) if words else None
     if occupied is not None:
         point = shlex.quote(words[-1])

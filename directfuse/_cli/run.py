@@ -12,6 +12,7 @@ import click
 from directfuse import _kernel, _paths
 from directfuse._cli._failure import Failure
 from directfuse._cli.mount import resolve, split
+from directfuse._command import positional_words
 from directfuse._named import Joined
 from directfuse._python import meaning
 from directfuse._run import ServerFailed, Serving, run_command
@@ -167,7 +168,7 @@ def mount_commands(
     _check_placement(placement)
     _check_named(commands)
     for words in commands:
-        positional = _kernel.positional_words(words)
+        positional = positional_words(words)
         if positional:
             _check_mountpoint(positional[-1], verbose)
     return commands

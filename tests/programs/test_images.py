@@ -1,0 +1,101 @@
+"""What is said of a file that is not the image that its program wants."""
+
+import os
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+import directfuse
+
+from .conftest import need
+
+
+@pytest.fixture(autouse=True)
+def _needs():
+    need("squashfuse", "mksquashfs")
+
+
+@pytest.fixture
+def files(image, tmp_path, monkeypatch):
+    """A directory with files that are no whole squashfs image; it is the working directory."""
+    monkeypatch.chdir(tmp_path)
+    whole = image("gzip").read_bytes()
+    (tmp_path / "whole.sqfs").write_bytes(whole)
+    (tmp_path / "cut.sqfs").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "empty.sqfs").touch()
+    (tmp_path / "directory").mkdir()
+    (tmp_path / "zeros").write_bytes(bytes(10000))
+    os.mkfifo(tmp_path / "fifo")
+    with zipfile.ZipFile(tmp_path / "tree.zip", "w") as archive:
+        archive.writestr("f", "text")
+    return tmp_path
+
+
+WRONG = {
+    "squashfuse none.sqfs": "there is no none.sqfs in {here}",
+    "squashfuse {here}/none.sqfs": "there is no {here}/none.sqfs)",
+    "squashfuse empty.sqfs": "empty.sqfs is empty",
+    "squashfuse directory": "directory is a directory; `mksquashfs directory IMAGE` makes",
+    "squashfuse_ll tree.zip": "tree.zip is a zip archive; mount it by: fuse-zip tree.zip",
+    "squashfuse zeros/below": "zeros/below: Not a directory",
+    "./whole.sqfs": "./whole.sqfs is a squashfs image; mount it by: squashfuse ./whole.sqfs",
+}
+
+
+def refused(words, **options):
+    with pytest.raises(directfuse.MountError) as caught:
+        directfuse.mount(words, "/data", **options)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("placement", ["inline", "server"])
+@pytest.mark.parametrize("words", WRONG)
+def test_the_file_and_the_remedy_are_named(files, words, placement):
+    wanted = WRONG[words].format(here=files)
+    assert wanted in refused(words.format(here=files), placement=placement)
+
+
+def test_an_image_that_was_not_copied_wholly_is_told(files):
+    size = (files / "cut.sqfs").stat().st_size
+    said = refused("squashfuse cut.sqfs")
+    assert "cut.sqfs is cut off: " in said
+    assert f"{size} are there" in said
+
+
+@pytest.mark.parametrize("name", ["zeros", "whole.sqfs"])
+def test_nothing_is_said_of_a_file_that_may_be_right(files, name):
+    """Its program says what is wrong: of the image, or of its options."""
+    assert "\n(" not in refused(["squashfuse", "-o", "no_such_option", name])
+
+
+def test_a_file_that_would_be_waited_for_is_not_read(files):
+    """Its program would wait for it, so it is not asked."""
+    from directfuse import _images
+
+    assert _images.remedy(["squashfuse", "fifo", "/data"]) == ""
+
+
+def run(*options, **more):
+    words = [sys.executable, "-m", "directfuse", "run", *options, "--", "true"]
+    return subprocess.run(words, capture_output=True, text=True, timeout=50, check=False, **more)
+
+
+def test_a_run_names_the_command_line_and_the_file(files):
+    done = run("-m", "squashfuse none.sqfs /data")
+    assert done.returncode == 125
+    assert "squashfuse none.sqfs /data: " in done.stderr
+    assert f"(there is no none.sqfs in {files})" in done.stderr
+
+
+def test_a_run_of_two_tells_which_file_is_wrong(files):
+    done = run("-m", "squashfuse whole.sqfs /a", "-m", "squashfuse empty.sqfs /b")
+    assert done.returncode == 125
+    assert done.stderr.endswith("(empty.sqfs is empty)\n")
+
+
+def test_a_run_of_an_image_in_place_of_a_program(files):
+    done = run("-m", "./whole.sqfs /data")
+    assert done.returncode == 125
+    assert "mount it by: squashfuse ./whole.sqfs MOUNTPOINT" in done.stderr
