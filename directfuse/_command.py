@@ -1,6 +1,7 @@
 """Command lines: the words that name a file system, and the file that the first of them means."""
 
 import errno
+import functools
 import os
 import shlex
 import shutil
@@ -21,11 +22,16 @@ def is_command(command: Command | object) -> bool:
     return isinstance(command, str | bytes | bytearray | memoryview | os.PathLike | Sequence)
 
 
+@functools.lru_cache(maxsize=64)  # data loaders attach() the same one for each batch
+def _split(line: str) -> tuple[str, ...]:
+    return tuple(shlex.split(line))
+
+
 def words_of(command: Any) -> list[str]:
     """The command line as words."""
     if isinstance(command, str):
         try:
-            words = shlex.split(command)
+            words = list(_split(command))
         except ValueError as error:
             raise MountError(
                 errno.EINVAL, f"cannot split the command line into words: {error}", command
