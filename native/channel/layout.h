@@ -131,7 +131,8 @@ static inline uint32_t df_left_bit(uint8_t kind, bool flock)
  * open, gone when the last client process has dropped it (trip.h). `handle` says whether it is
  * still the file one means: it never comes back with the same value.
  *
- * position, directory_skip and pass_size are protected by position_lock (ofd.h).
+ * The first line of a processor's cache is read by both sides at each call and hardly ever written
+ * while the file is open, so both keep it (docs/decisions/089). The second is the clients'.
  */
 struct df_ofd {
     _Alignas(64) _Atomic uint64_t handle; /* 0: free */
@@ -140,17 +141,22 @@ struct df_ofd {
     uint8_t kind;                         /* DF_KIND_* (core/file.h) */
     uint8_t traits;                       /* DF_FILE_* (core/file.h), as the plugin has it */
     _Atomic uint16_t content;             /* what frames.h knows of its bytes; 0: nothing */
-    _Atomic uint32_t position_lock;       /* 0, or client id | DF_OFD_WAITED */
     uint32_t number; /* of the file among those open: the same in all its descriptions, and no other
                         file's meanwhile; small numbers first */
     uint64_t ino;
-    int64_t position;        /* bytes; opaque cookie in a directory */
-    uint64_t door[2];        /* the client side's own: a shadow file's number, say */
+    uint64_t marks;          /* DF_OFD_MAPPED and the like, and the client side's own */
     _Atomic uint32_t random; /* 1: POSIX_FADV_RANDOM was advised last */
-    _Atomic uint32_t begun;  /* 1: some of its bytes were read (execute_open.c) */
+
+    _Alignas(64) _Atomic uint32_t position_lock; /* 0, or client id | DF_OFD_WAITED (ofd.h) */
+    _Atomic uint32_t begun; /* 1: some of its bytes were read (execute_open.c) */
+    int64_t position;       /* bytes; opaque cookie in a directory. Under position_lock */
+    uint64_t placeholder;   /* the client side's own */
 };
 
-#define DF_OFD_MAPPED  (UINT64_C(1)) /* of door[0]: some program has mapped the file */
+_Static_assert(offsetof(struct df_ofd, position_lock) == 64 && sizeof(struct df_ofd) == 128,
+               "one line for both sides, one for the clients");
+
+#define DF_OFD_MAPPED  (UINT64_C(1)) /* of marks: some program has mapped the file */
 #define DF_OFD_CHUNKED (UINT64_C(2)) /* the same: its bytes are brought by chunks (held.h) */
 #define DF_OFD_WAITED  (UINT32_C(1) << 31)
 

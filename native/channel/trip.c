@@ -312,6 +312,17 @@ int df_trip_link(struct df_trip *trip, const struct df_trip_where *from,
 /* ---- open files --------------------------------------------------------------------------------
  */
 
+/* What is known of the new file, which the server has just written, is wanted next; and what its
+ * client writes, it had written for the file that had the entry before. */
+static void fetch_opened(const struct df_segment *segment, const struct df_message_file *made)
+{
+    const struct df_ofd *ofd =
+        &df_segment_ofds(segment)[df_handle_index(made->handle) % DF_OFD_COUNT];
+
+    __builtin_prefetch(ofd);
+    df_sys_fetch_to_write(&ofd->position_lock);
+}
+
 /* open and tmpfile have the same arguments. */
 static int send_open(struct df_trip *trip, enum df_message_op op, const struct df_trip_where *where,
                      int flags, mode_t mode, struct df_message_file *out)
@@ -323,7 +334,10 @@ static int send_open(struct df_trip *trip, enum df_message_op op, const struct d
         return error;
     l.message->args.open.flags = flags;
     l.message->args.open.mode = mode;
-    return send_and_take(&l, out, &l.message->out.file, sizeof(*out));
+    error = send_and_take(&l, out, &l.message->out.file, sizeof(*out));
+    if (error == 0)
+        fetch_opened(trip->link->segment, out);
+    return error;
 }
 
 int df_trip_open(struct df_trip *trip, const struct df_trip_where *where, int flags, mode_t mode,

@@ -261,12 +261,13 @@ static int64_t show(struct df_work *w, const char *bytes, size_t at, int64_t siz
     return size;
 }
 
-/* For the next opens (execute_open.c). */
+/* For the next opens, where it counts (execute_open.c). */
 static void note_read(struct df_work *w, uint64_t handle)
 {
+    struct df_open_file *open = df_files_entry(&w->server->files, handle);
     struct df_ofd *ofd = df_segment_ofd(w->server->own.segment, handle);
 
-    if (ofd)
+    if (ofd && atomic_load_explicit(&open->judged, memory_order_relaxed))
         atomic_store_explicit(&ofd->begun, 1, memory_order_relaxed);
 }
 

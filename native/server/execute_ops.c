@@ -238,6 +238,7 @@ static int64_t do_open(struct df_work *w)
     if (!file)
         return -ENOMEM;
     w->message.mount = w->call.mount->id;
+    df_files_foresee(&w->server->files);
     ret = w->message.op == DF_MESSAGE_tmpfile
               ? CALL(tmpfile, &w->wheres[0], file, flags, w->message.args.tmpfile.mode)
               : CALL(open, &w->wheres[0], file, flags, w->message.args.open.mode);

@@ -8,6 +8,7 @@
 
 #include "channel/ofd.h"
 #include "channel/room.h"
+#include "channel/sys.h"
 #include "core/gate.h"
 #include "server/files_private.h"
 
@@ -37,6 +38,21 @@ void df_files_free(struct df_files *files)
     pthread_mutex_destroy(&files->lock);
 }
 
+/* Under the lock: which entry the next file will have. */
+static void expect(struct df_files *files)
+{
+    atomic_store_explicit(&files->expected, files->first_free, memory_order_relaxed);
+}
+
+void df_files_foresee(struct df_files *files)
+{
+    uint32_t index = atomic_load_explicit(&files->expected, memory_order_relaxed);
+    const struct df_ofd *ofd = df_files_ofd(files, index % DF_OFD_COUNT);
+
+    df_sys_fetch_to_write(ofd);
+    df_sys_fetch_to_write(&ofd->position_lock); /* the clients' line, which is begun anew */
+}
+
 /* Under the lock. 0: there are too many. A list of those that were used; behind it, those never. */
 static uint32_t take_index(struct df_files *files)
 {
@@ -45,6 +61,7 @@ static uint32_t take_index(struct df_files *files)
     if (index >= DF_OFD_COUNT)
         return 0;
     files->first_free = files->open[index].next_free ? files->open[index].next_free : index + 1;
+    expect(files);
     return index;
 }
 
@@ -71,7 +88,7 @@ static void fill_ofd(struct df_ofd *ofd, uint64_t handle, struct df_file *file, 
     ofd->ino = file->ino;
     atomic_store_explicit(&ofd->content, content, memory_order_relaxed);
     ofd->position = 0;
-    ofd->door[0] = ofd->door[1] = 0;
+    ofd->marks = ofd->placeholder = 0;
     atomic_store_explicit(&ofd->random, 0, memory_order_relaxed);
     atomic_store_explicit(&ofd->begun, 0, memory_order_relaxed);
     atomic_store_explicit(&ofd->position_lock, 0, memory_order_relaxed);
@@ -173,9 +190,9 @@ static struct df_last_file take_from(struct df_files *files, uint32_t index)
     if (--entry->clients > 0)
         return last;
     last.content = atomic_load_explicit(&ofd->content, memory_order_relaxed);
-    last.mapped = __atomic_load_n(&ofd->door[0], __ATOMIC_ACQUIRE) & DF_OFD_MAPPED;
+    last.mapped = __atomic_load_n(&ofd->marks, __ATOMIC_ACQUIRE) & DF_OFD_MAPPED;
     last.judged = atomic_load_explicit(&entry->judged, memory_order_relaxed);
-    last.read = atomic_load_explicit(&ofd->begun, memory_order_relaxed) != 0;
+    last.read = last.judged && atomic_load_explicit(&ofd->begun, memory_order_relaxed) != 0;
     if (!files->over)
         atomic_store(&ofd->handle, 0);
     if (entry->place) /* before its name may be that of another file's */
@@ -187,6 +204,7 @@ static struct df_last_file take_from(struct df_files *files, uint32_t index)
     entry->called = NULL;
     entry->next_free = files->first_free;
     files->first_free = index;
+    expect(files);
     files->count--;
     return last;
 }
@@ -199,6 +217,7 @@ int df_files_drop(struct df_files *files, uint32_t client, uint64_t handle,
     int ret = -EBADF;
 
     *last = (struct df_last_file){0};
+    df_sys_fetch_to_write(df_files_ofd(files, df_handle_index(handle) % DF_OFD_COUNT));
     pthread_mutex_lock(&files->lock);
     owner = df_files_client_find(files, client);
     index = index_of(files, handle);

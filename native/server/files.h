@@ -86,6 +86,7 @@ struct df_files {
     pthread_mutex_t lock;         /* protects what follows but df_open_file.file, which it writes */
     struct df_open_file *open;    /* DF_OFD_COUNT */
     uint32_t first_free;          /* index; 0 is never used */
+    _Atomic uint32_t expected;    /* the same for who asks without the lock: a guess */
     struct df_open_inode *inodes; /* DF_OFD_COUNT, by df_ofd.number; 0 is never used */
     uint32_t chains[DF_INODE_CHAINS];
     uint32_t first_number; /* free one; behind the last of the list, those never used */
@@ -147,6 +148,9 @@ uint32_t df_files_client_count(struct df_files *files);
  * this server dies before it has answered, the next one takes the file back (unanswered.h). */
 uint64_t df_files_add(struct df_files *files, uint32_t client, struct df_file *file, int mount,
                       uint16_t content, _Atomic uint64_t *announced);
+
+/* A file is about to be opened: its df_ofd, in which a client has written last, is sent for. */
+void df_files_foresee(struct df_files *files);
 
 /* The file of the handle with a reference for the caller, or NULL: it is closed. In the gate. */
 struct df_file *df_files_get(struct df_files *files, uint64_t handle);

@@ -208,7 +208,7 @@ static void write_back(struct df_server *server, uint32_t client, const struct d
     l.area = calloc(1, sizeof(*l.area)); /* pages that are not touched cost nothing */
     l.now = malloc(2 * PIECE);
     l.had = l.now ? l.now + PIECE : NULL;
-    if (l.area && l.now && __atomic_load_n(&ofd->door[0], __ATOMIC_ACQUIRE) & DF_OFD_CHUNKED)
+    if (l.area && l.now && __atomic_load_n(&ofd->marks, __ATOMIC_ACQUIRE) & DF_OFD_CHUNKED)
         write_held(&l, data, client, ofd);
     else if (l.area && l.now)
         write_data(&l, data);
@@ -220,7 +220,7 @@ static void write_back(struct df_server *server, uint32_t client, const struct d
 /* Stores are only made by those who may write the file. */
 static bool may_have_stored(const struct df_ofd *ofd)
 {
-    return __atomic_load_n(&ofd->door[0], __ATOMIC_ACQUIRE) & DF_OFD_MAPPED &&
+    return __atomic_load_n(&ofd->marks, __ATOMIC_ACQUIRE) & DF_OFD_MAPPED &&
            (atomic_load(&ofd->flags) & O_ACCMODE) == O_RDWR;
 }
 

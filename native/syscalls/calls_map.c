@@ -166,7 +166,7 @@ static long map_private(struct dfi_files *files, const struct request *r)
 /* Whether its memory is brought when it is touched. */
 static bool is_late(const struct df_ofd *ofd)
 {
-    return __atomic_load_n(&ofd->door[0], __ATOMIC_ACQUIRE) & DFI_SHADOW_CHUNKED;
+    return __atomic_load_n(&ofd->marks, __ATOMIC_ACQUIRE) & DFI_SHADOW_CHUNKED;
 }
 
 static long map_data(struct dfi_files *files, const struct request *r, const struct df_ofd *ofd,

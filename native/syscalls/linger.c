@@ -1,8 +1,8 @@
 /*
  * linger.c - placeholders that are closed a little later.
  *
- * df_ofd.door[1] is the descriptor that was opened for the file and its close-on-exec flag, as long
- * as nothing was done to either; else 0.
+ * df_ofd.placeholder is the descriptor that was opened for the file and its close-on-exec flag, as
+ * long as nothing was done to either; else 0.
  */
 #include "syscalls/linger.h"
 
@@ -21,7 +21,7 @@ static uint64_t bit_of(const struct df_ofd *ofd)
 
 void dfi_linger_opened(struct dfi_files *files, int fd, struct df_ofd *ofd, int flags)
 {
-    __atomic_store_n(&ofd->door[1], as_opened(fd, flags), __ATOMIC_RELAXED);
+    __atomic_store_n(&ofd->placeholder, as_opened(fd, flags), __ATOMIC_RELAXED);
     files->linger.used = dfi_is_alone() ? fd + 1 : 0;
 }
 
@@ -42,7 +42,7 @@ void dfi_linger_freed(struct dfi_files *files, unsigned fd)
 static bool may_linger(const struct dfi_files *files, int fd, const struct df_ofd *ofd,
                        uint64_t handle)
 {
-    return __atomic_load_n(&ofd->door[1], __ATOMIC_RELAXED) >> 1 == (uint64_t)fd + 1 &&
+    return __atomic_load_n(&ofd->placeholder, __ATOMIC_RELAXED) >> 1 == (uint64_t)fd + 1 &&
            dfi_uses(files)[df_handle_index(handle)] == 1 && files->linger.used >= fd &&
            !(files->linger.locked & bit_of(ofd)) && dfi_is_alone();
 }
@@ -60,7 +60,7 @@ bool dfi_linger_closed(struct dfi_files *files, int fd, uint64_t handle)
     one->fd = fd;
     one->number = ofd->number;
     one->flags = (int)atomic_load_explicit(&ofd->flags, memory_order_relaxed) & O_ACCMODE;
-    if (ofd->door[1] & 1)
+    if (ofd->placeholder & 1)
         one->flags |= O_CLOEXEC;
     return true;
 }

@@ -36,7 +36,7 @@ void dfi_linger_end(struct dfi_files *files);
  * linger. */
 static inline void dfi_linger_never(struct df_ofd *ofd)
 {
-    __atomic_store_n(&ofd->door[1], 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&ofd->placeholder, 0, __ATOMIC_RELAXED);
 }
 
 /* The same by handle; 0: of no file. */

@@ -24,7 +24,7 @@
 #include "syscalls/files.h"
 #include "syscalls/record.h"
 
-#define DFI_SHADOW_MAPPED   DF_OFD_MAPPED  /* of df_ofd.door[0]: bytes are those of the data file */
+#define DFI_SHADOW_MAPPED   DF_OFD_MAPPED  /* of df_ofd.marks: bytes are those of the data file */
 #define DFI_SHADOW_CHUNKED  DF_OFD_CHUNKED /* as far as they are there */
 
 #define DFI_SHADOW_WHOLE    ((off_t)16 << 20) /* a larger file is copied by chunks */
@@ -61,7 +61,7 @@ static inline bool dfi_shadow_mapped(const struct df_file *file)
 {
     const struct df_ofd *ofd = (const struct df_ofd *)file->host[DFI_HOST_OFD];
 
-    return ofd && (__atomic_load_n(&ofd->door[0], __ATOMIC_ACQUIRE) & DFI_SHADOW_MAPPED);
+    return ofd && (__atomic_load_n(&ofd->marks, __ATOMIC_ACQUIRE) & DFI_SHADOW_MAPPED);
 }
 
 /* From now on the file's bytes are those of its data file: for every process. 0 or -errno. */

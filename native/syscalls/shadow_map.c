@@ -25,12 +25,12 @@
 
 static void mark(struct df_ofd *ofd, uint64_t marks)
 {
-    __atomic_fetch_or(&ofd->door[0], marks, __ATOMIC_ACQ_REL);
+    __atomic_fetch_or(&ofd->marks, marks, __ATOMIC_ACQ_REL);
 }
 
 static uint64_t marks_of(const struct df_ofd *ofd)
 {
-    return __atomic_load_n(&ofd->door[0], __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&ofd->marks, __ATOMIC_ACQUIRE);
 }
 
 static bool same_file(const struct df_ofd *a, const struct df_ofd *b)
@@ -76,7 +76,8 @@ void dfi_shadow_opened(struct dfi_files *files, uint64_t handle, bool emptied)
 
     if (!ofd)
         return;
-    __atomic_store_n(&ofd->door[0], 0, __ATOMIC_RELEASE);
+    if (marks_of(ofd)) /* of the file that had the entry before */
+        __atomic_store_n(&ofd->marks, 0, __ATOMIC_RELEASE);
     take_marks(files, ofd);
     if (!emptied || !(marks_of(ofd) & DFI_SHADOW_MAPPED))
         return;
