@@ -50,17 +50,25 @@ static void put_links(struct df_message *m, uint32_t links, uint32_t second_link
         m->second_links = second_links;
 }
 
+struct df_letter df_letter_of(struct df_trip *trip, struct df_slot *slot)
+{
+    return (struct df_letter){
+        .trip = trip,
+        .slot = slot,
+        .message = &slot->message,
+        .area = df_link_area(trip->link, slot),
+        .patience = atomic_load_explicit(&trip->link->patience, memory_order_relaxed),
+    };
+}
+
 int df_letter_begin_plain(struct df_letter *l, struct df_trip *trip, enum df_message_op op)
 {
     int error = 0;
+    struct df_slot *slot = df_link_claim(trip->link, &error);
 
-    l->trip = trip;
-    l->patience = atomic_load_explicit(&trip->link->patience, memory_order_relaxed);
-    l->slot = df_link_claim(trip->link, &error);
-    if (!l->slot)
+    if (!slot)
         return error;
-    l->area = df_link_area(trip->link, l->slot);
-    l->message = &l->slot->message;
+    *l = df_letter_of(trip, slot);
     l->message->op = op;
     l->message->mount = trip->mount;
     put_links(l->message, trip->links, trip->second_links);
@@ -190,15 +198,25 @@ static int64_t take_leave(struct df_letter *l)
 
 /* The reply's result; the letter is then still to be finished. Without a reply *error < 0, and it
  * is finished. */
-int64_t df_letter_send(struct df_letter *l, int *error)
+int64_t df_letter_await(struct df_letter *l, struct df_asked asked, int *error)
 {
     int64_t result;
 
-    *error = df_link_run(l->trip->link, l->slot, l->patience);
+    *error = df_link_await(l->trip->link, l->slot, l->patience, asked);
     if (*error < 0)
         return *error;
     result = l->message->result;
     return result == DF_LEAVE ? take_leave(l) : result;
+}
+
+struct df_asked df_letter_ask(struct df_letter *l)
+{
+    return df_link_ask(l->trip->link, l->slot);
+}
+
+int64_t df_letter_send(struct df_letter *l, int *error)
+{
+    return df_letter_await(l, df_letter_ask(l), error);
 }
 
 /* For letters whose answer is the result alone. */

@@ -20,6 +20,9 @@ struct df_letter {
     int64_t patience; /* ns that the answer may take; the link's, unless changed; < 0: any */
 };
 
+/* That of a message which was asked before (df_letter_ask()). */
+struct df_letter df_letter_of(struct df_trip *trip, struct df_slot *slot);
+
 /* Claims a slot. 0, -ENOTCONN, -ETIMEDOUT, -ENOMEM. `plain`: signed by nobody. */
 int df_letter_begin_plain(struct df_letter *l, struct df_trip *trip, enum df_message_op op);
 int df_letter_begin(struct df_letter *l, struct df_trip *trip, enum df_message_op op);
@@ -37,6 +40,10 @@ void df_letter_put_where(struct df_letter *l, unsigned i, const struct df_trip_w
 /* The reply's result; the letter is then still to be finished. Without a reply *error < 0, and it
  * is finished. */
 int64_t df_letter_send(struct df_letter *l, int *error);
+
+/* The same in two halves; before the second the answer may be on its way for a while. */
+struct df_asked df_letter_ask(struct df_letter *l);
+int64_t df_letter_await(struct df_letter *l, struct df_asked asked, int *error);
 
 /* Gives the slot back, by way of a close that is owed; returns result. */
 int64_t df_letter_finish(struct df_letter *l, int64_t result);

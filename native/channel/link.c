@@ -364,31 +364,38 @@ static void learn(_Atomic uint32_t *worth, struct df_spin *spin, const struct df
     df_spin_learn(worth, spin, end, slept, DF_SPIN_MAX);
 }
 
-int df_link_run(struct df_link *link, struct df_slot *slot, int64_t patience)
+struct df_asked df_link_ask(struct df_link *link, struct df_slot *slot)
+{
+    uint64_t now = submit(link, slot, DF_SLOT_SUBMITTED);
+
+    return (struct df_asked){now, mark(link, link->segment->pending, slot)};
+}
+
+int df_link_await(struct df_link *link, struct df_slot *slot, int64_t patience,
+                  struct df_asked asked)
 {
     struct df_segment *segment = link->segment;
-    uint32_t done = df_slot_word(link->client, DF_SLOT_DONE), cpu;
-    uint64_t now = submit(link, slot, DF_SLOT_SUBMITTED);
-    _Atomic uint32_t *worth;
-    struct df_spin spin;
-    bool came = false;
-    unsigned woken;
+    bool woke = asked.woken != DF_WORKER_COUNT, came = false;
+    uint32_t done = df_slot_word(link->client, DF_SLOT_DONE);
+    _Atomic uint32_t *worth = woke ? &segment->woken_worth : &segment->worth;
+    struct df_spin spin = df_spin_begin(worth, asked.at);
     int ret = 0;
 
-    cpu = slot->cpu;
-    woken = mark(link, segment->pending, slot);
-    worth = woken == DF_WORKER_COUNT ? &segment->worth : &segment->woken_worth;
-    spin = df_spin_begin(worth, now);
-    if (may_spin(segment, cpu))
+    if (may_spin(segment, slot->cpu))
         while (!(came = is_done(slot, done)) && df_spin_on(&spin))
             ;
     if (came) {
         count(&link->spun);
         fetch_next(link, slot);
     } else {
-        ret = sleep_on(link, slot, done, woken, patience);
+        ret = sleep_on(link, slot, done, asked.woken, patience);
     }
     if (ret == 0 && segment->cpus > 1)
         learn(worth, &spin, slot, !came);
     return ret;
+}
+
+int df_link_run(struct df_link *link, struct df_slot *slot, int64_t patience)
+{
+    return df_link_await(link, slot, patience, df_link_ask(link, slot));
 }

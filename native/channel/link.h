@@ -96,6 +96,16 @@ static inline struct df_area *df_link_area(const struct df_link *link, const str
  */
 int df_link_run(struct df_link *link, struct df_slot *slot, int64_t patience);
 
+/* The same in two halves, between which this thread does what needs no message. */
+struct df_asked {
+    uint64_t at;    /* ticks from which on the wait is one */
+    unsigned woken; /* the worker that was woken; DF_WORKER_COUNT: none */
+};
+
+struct df_asked df_link_ask(struct df_link *link, struct df_slot *slot);
+int df_link_await(struct df_link *link, struct df_slot *slot, int64_t patience,
+                  struct df_asked asked);
+
 /*
  * Sends the message; nobody waits for the answer, and the slot is no longer the caller's. What this
  * process sends later is begun when it has been done: df_link_claim() waits for it. False: another

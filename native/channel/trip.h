@@ -88,6 +88,23 @@ int df_trip_tmpfile(struct df_trip *trip, const struct df_trip_where *where, int
 int df_trip_flush(struct df_trip *trip, uint64_t file, uint64_t owner, bool drop);
 ssize_t df_trip_read(struct df_trip *trip, uint64_t file, const struct iovec *iov, int iovcnt,
                      off_t offset);
+
+/* The beginning of such a read in two halves: a message that is on its way, while this thread does
+ * what needs none. */
+struct df_trip_early {
+    struct df_slot *slot; /* NULL: none is; df_trip_read() it */
+    size_t size;
+    unsigned woken; /* as df_asked has it (link.h) */
+};
+
+/* None is sent where something of the file is kept, which may spare the message. */
+void df_trip_read_ask(struct df_trip *trip, uint64_t file, size_t size, off_t offset,
+                      struct df_trip_early *early);
+
+/* How many bytes have come to `to`, at most early->size, or a negative errno. NULL: they are not
+ * wanted any more. */
+ssize_t df_trip_read_take(struct df_trip *trip, const struct df_trip_early *early, void *to);
+
 /* flags: the file's status flags at this moment; O_APPEND is what counts. */
 ssize_t df_trip_write(struct df_trip *trip, uint64_t file, int flags, const struct iovec *iov,
                       int iovcnt, off_t *offset);

@@ -246,6 +246,47 @@ ssize_t df_trip_read(struct df_trip *trip, uint64_t file, const struct iovec *io
     return r.offset - offset;
 }
 
+/* ---- read in two halves ---------------------------------------------------------------------- */
+
+void df_trip_read_ask(struct df_trip *trip, uint64_t file, size_t size, off_t offset,
+                      struct df_trip_early *early)
+{
+    struct df_asked asked;
+    struct df_letter l;
+
+    early->slot = NULL;
+    if (size == 0 || size > DF_PAYLOAD_SIZE || held(trip, file, offset) != 0 ||
+        df_letter_begin_file(&l, trip, DF_MESSAGE_read, file) < 0)
+        return;
+    size = df_letter_room(&l, size);
+    l.message->args.read.size = size;
+    l.message->args.read.offset = offset;
+    l.message->args.read.held = 0;
+    asked = df_letter_ask(&l);
+    *early = (struct df_trip_early){l.slot, size, asked.woken};
+}
+
+/* The wait begins now: what was done since the question may have taken longer than any. */
+ssize_t df_trip_read_take(struct df_trip *trip, const struct df_trip_early *early, void *to)
+{
+    struct df_asked asked = {df_sys_ticks(), early->woken};
+    struct df_letter l = df_letter_of(trip, early->slot);
+    int64_t result;
+    uint64_t at;
+    long moved = 0;
+    int error;
+
+    result = df_letter_await(&l, asked, &error);
+    if (error < 0)
+        return error;
+    at = l.message->out.read.at;
+    if (result > 0 && ((size_t)result > early->size || at > DF_PAYLOAD_SIZE - (size_t)result))
+        moved = -EPROTO;
+    else if (to && result > 0)
+        moved = df_channel_user_copy(to, l.area->payload + at, (size_t)result);
+    return df_letter_finish(&l, moved < 0 ? moved : result);
+}
+
 /* ---- write ----------------------------------------------------------------------------------- */
 
 /* *size as in read_piece(). */

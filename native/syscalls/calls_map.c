@@ -16,6 +16,7 @@
 #include "syscalls/shadow.h"
 
 #define PAGE            4096ul
+#define EARLY_MAX       (256ul << 10) /* bytes: a part of one message */
 #define IS_ERROR(value) ((value) < 0 && (value) > -4096)
 
 static size_t whole_pages(size_t length)
@@ -84,15 +85,21 @@ static long fill(const struct request *r, char *memory, size_t done, size_t end)
     return (long)done;
 }
 
-/* Fills what will be looked at: of a library that its dynamic linker maps, no more than the first
- * segment. *end: where that ends; what fill() says of it. */
-static long fill_wanted(const struct request *r, char *memory, size_t *end)
+/* Its first page says how much of it is wanted. */
+static bool is_read_in_parts(const struct request *r)
 {
-    long head = 0;
+    return dfi_map_may_be_library(r->flags, r->offset) && r->length > PAGE;
+}
+
+/* Fills what will be looked at, from `done` on: of a library that its dynamic linker maps, no more
+ * than the first segment. *end: where that ends; what fill() says of it. */
+static long fill_wanted(const struct request *r, char *memory, size_t done, size_t *end)
+{
+    long head = (long)done;
 
     *end = r->length;
-    if (dfi_map_may_be_library(r->flags, r->offset) && r->length > PAGE) {
-        head = fill(r, memory, 0, PAGE);
+    if (is_read_in_parts(r)) {
+        head = fill(r, memory, done, PAGE);
         if (head != PAGE)
             return head;
         *end = dfi_map_first_segment(r->length, memory, PAGE);
@@ -142,17 +149,53 @@ static long close_memory(struct dfi_files *files, const struct request *r, unsig
     return ret;
 }
 
+static struct df_trip trip_of(struct dfi_files *files)
+{
+    return (struct df_trip){.link = &files->link, .caller = &files->caller};
+}
+
+/* The first bytes are on their way while the kernel makes the memory. Those of a file that is
+ * mapped by others are not the server's. */
+static void ask_early(struct dfi_files *files, const struct request *r, struct df_trip_early *early)
+{
+    const struct df_ofd *ofd = dfi_ofd(files, r->handle);
+    struct df_trip trip = trip_of(files);
+
+    early->slot = NULL;
+    if (ofd && r->length <= EARLY_MAX && !is_read_in_parts(r) && !(ofd->flags & O_DIRECT) &&
+        !(__atomic_load_n(&ofd->marks, __ATOMIC_ACQUIRE) & DFI_SHADOW_MAPPED))
+        df_trip_read_ask(&trip, r->handle, r->length, (off_t)r->offset, early);
+}
+
+/* How many bytes have come; without memory they are not wanted. */
+static long take_early(struct dfi_files *files, const struct df_trip_early *early, char *memory)
+{
+    struct df_trip trip = trip_of(files);
+    long ret;
+
+    if (!early->slot)
+        return 0;
+    if (memory)
+        memory[0] = 0; /* the page, too, is made meanwhile */
+    ret = df_trip_read_take(&trip, early, memory);
+    return ret == -ENOTCONN ? -EIO : ret;
+}
+
 static long map_private(struct dfi_files *files, const struct request *r)
 {
     unsigned long flags = (r->flags & ~(unsigned long)(MAP_TYPE | MAP_SYNC | MAP_POPULATE)) |
                           MAP_PRIVATE | MAP_ANONYMOUS;
-    long at = dfi_kernel(__NR_mmap, r->address, r->length, PROT_READ | PROT_WRITE, flags, -1, 0);
-    size_t end;
-    long ret;
+    struct df_trip_early early;
+    size_t end = 0;
+    long at, ret;
 
+    ask_early(files, r, &early);
+    at = dfi_kernel(__NR_mmap, r->address, r->length, PROT_READ | PROT_WRITE, flags, -1, 0);
+    ret = take_early(files, &early, IS_ERROR(at) ? NULL : (char *)at);
     if (IS_ERROR(at))
         return at;
-    ret = fill_wanted(r, (char *)at, &end);
+    if (ret >= 0)
+        ret = fill_wanted(r, (char *)at, (size_t)ret, &end);
     if (ret >= 0)
         ret = close_memory(files, r, (unsigned long)at, (size_t)ret, end);
     if (ret < 0) {

@@ -194,6 +194,39 @@ static void large_reads_take_several_trips(void **state)
     free(bytes);
 }
 
+/* What comes between the halves may be another message. */
+static void a_read_is_on_its_way_meanwhile(void **state)
+{
+    struct rig *rig = *state;
+    struct df_trip_early early, other;
+    char bytes[101] = "";
+
+    df_trip_read_ask(&rig->trip, 1, 100, 1 << 20, &early);
+    assert_non_null(early.slot);
+    assert_int_equal(early.size, 100);
+    assert_int_equal(df_trip_nothing(&rig->trip), 0);
+    df_trip_read_ask(&rig->trip, 1, 1, 0, &other);
+    assert_int_equal(busy_slots(rig), 2);
+    assert_int_equal(df_trip_read_take(&rig->trip, &early, bytes), 100);
+    assert_int_equal(bytes[0], 'b');
+    assert_int_equal(bytes[99], 'b');
+    assert_int_equal(bytes[100], 0);
+    assert_int_equal(df_trip_read_take(&rig->trip, &other, NULL), 1);
+    assert_int_equal(busy_slots(rig), 0);
+}
+
+static void what_is_no_single_message_is_not_asked_for_early(void **state)
+{
+    struct rig *rig = *state;
+    struct df_trip_early early;
+
+    df_trip_read_ask(&rig->trip, 1, 0, 0, &early);
+    assert_null(early.slot);
+    df_trip_read_ask(&rig->trip, 1, DF_PAYLOAD_SIZE + 1, 0, &early);
+    assert_null(early.slot);
+    assert_int_equal(busy_slots(rig), 0);
+}
+
 static void a_write_tells_where_it_went(void **state)
 {
     struct rig *rig = *state;
@@ -669,6 +702,8 @@ int main(void)
         TEST(a_way_out_comes_back_with_its_path),
         TEST(what_the_server_refuses_is_handed_through),
         TEST(large_reads_take_several_trips),
+        TEST(a_read_is_on_its_way_meanwhile),
+        TEST(what_is_no_single_message_is_not_asked_for_early),
         TEST(a_write_tells_where_it_went),
         TEST(a_write_brings_all_its_bytes_from_near_and_far),
         TEST(a_batch_is_one_trip),
