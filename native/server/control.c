@@ -18,15 +18,14 @@
 #include "server/socket.h"
 
 #define EVENTS  16   /* taken at a time */
-#define LOOK_MS 1000 /* between two looks for children that were never born */
+#define LOOK_MS 1000 /* between two looks for children that were never born, and idle memory */
 
 /* A socket that leads to us. */
 struct connection {
     int fd;
-    uint32_t
-        client; /* whose life it stands for, perhaps (ticket); 0: nobody's, others join by it */
-    uid_t peer; /* who connected to our name, or is trusted as one; (uid_t)-1: nobody */
-    uint32_t ticket; /* by which it is about to take what is offered at `place`; 0: none */
+    uint32_t client; /* whose life it stands for; 0: nobody's, others join by it */
+    uid_t peer;      /* who connected to our name, or is trusted as one; (uid_t)-1: nobody */
+    uint32_t ticket; /* by which it is about to become `client`, offered at `place`; 0: none */
     uint32_t place;
     struct connection *next; /* of those with a ticket */
 };
@@ -38,6 +37,7 @@ struct control {
     unsigned connections;
     uint32_t offers[DF_OFFERS]; /* what was put into those of the segment */
     struct connection *takers;  /* that have a ticket */
+    int64_t looked;             /* ns: when memory was looked for that nobody needs */
     bool over;                  /* a signal came */
 };
 
@@ -419,6 +419,16 @@ static void say_full(const struct control *c, bool *said)
         getpid(), DF_ROOM_SLOTS);
 }
 
+static void give_idle_memory_back(struct control *c)
+{
+    int64_t now = df_clock_coarse();
+
+    if (now - c->looked < LOOK_MS * INT64_C(1000000))
+        return;
+    c->looked = now;
+    df_lent_cool(&c->server->framer.lent);
+}
+
 static void loop(struct control *c)
 {
     struct epoll_event events[EVENTS];
@@ -439,6 +449,7 @@ static void loop(struct control *c)
         settle_takers(c);
         offer_clients(c);
         say_full(c, &said);
+        give_idle_memory_back(c);
     }
 }
 

@@ -15,7 +15,7 @@
 
 #define TOP      (DF_LENT_ORDERS - 1)
 #define STRETCH  (1U << TOP)         /* pages */
-#define WARM     16                  /* free stretches that keep their memory */
+#define WARM     4                   /* free stretches that keep their memory */
 #define MADE_MAX 8                   /* stretches that are made at a time */
 #define AGAIN_NS INT64_C(1000000000) /* between two attempts where there is no memory */
 
@@ -57,6 +57,8 @@ static void take_out_free(struct df_lent *lent, uint32_t page, unsigned order)
     take_out(lent, &lent->lists[order], page);
     lent->pages[page].kind = INSIDE;
     lent->spare -= order == TOP;
+    if (lent->unused > lent->spare)
+        lent->unused = lent->spare;
 }
 
 /* ---- stretches ------------------------------------------------------------------------------- */
@@ -106,13 +108,33 @@ static bool make_new(struct df_lent *lent)
     return true;
 }
 
-/* The system gets the memory of a free stretch back; where it cannot, it stays. */
-static void cool(struct df_lent *lent, uint32_t page)
+/* The system gets the memory of a free stretch back. False: it cannot have it. */
+static bool cool(struct df_lent *lent)
 {
+    uint32_t page = lent->lists[TOP] - 1;
+
     if (madvise(address(lent, page), DF_HUGE_SIZE, MADV_REMOVE) < 0)
-        return;
+        return false;
     take_out_free(lent, page, TOP);
     push(lent, &lent->cold, page);
+    return true;
+}
+
+void df_lent_cool(struct df_lent *lent)
+{
+    uint32_t count;
+
+    if (!lent->pages)
+        return;
+    pthread_mutex_lock(&lent->lock);
+    count = lent->unused > WARM ? lent->unused - WARM : 0;
+    while (count > 0 && lent->spare > WARM && cool(lent)) {
+        count--;
+        pthread_mutex_unlock(&lent->lock); /* a system call each: others come in between */
+        pthread_mutex_lock(&lent->lock);
+    }
+    lent->unused = lent->spare;
+    pthread_mutex_unlock(&lent->lock);
 }
 
 /* ---- taking ---------------------------------------------------------------------------------- */
@@ -232,8 +254,6 @@ static void put_back(struct df_lent *lent, uint32_t page, unsigned order)
         page &= ~(1U << order);
     }
     push_free(lent, page, order);
-    if (lent->spare > WARM)
-        cool(lent, page);
 }
 
 static void give(struct df_lender *lender, void *memory)

@@ -3,7 +3,7 @@
  * show where they lie (frames.h).
  *
  * Memory is handed out by pages, powers of two of them, up to a stretch of DF_HUGE_SIZE. Stretches
- * are made as they are needed, and given back to the system when more than a few are free.
+ * are made as they are needed; those that nobody has needed for a while go back to the system.
  *
  * Why nobody reads what became another's. A page is shown by one frame at most, and before it can
  * be taken again that frame is ended, as by a write: a reader that copies meanwhile sees another
@@ -45,12 +45,17 @@ struct df_lent {
     uint32_t cold;                  /* stretches without memory that had some, a list as these */
     uint32_t used;                  /* stretches that had memory once */
     uint32_t spare;                 /* free stretches that have memory */
-    int64_t failed;                 /* ns: when there was no memory for more; 0: never */
+    uint32_t unused; /* how many of these there were at all times since df_lent_cool() */
+    int64_t failed;  /* ns: when there was no memory for more; 0: never */
 };
 
 /* Without frames, or without memory for its own table, it lends nothing. */
 void df_lent_init(struct df_lent *lent, struct df_segment *segment, struct df_frames *frames);
 void df_lent_free(struct df_lent *lent);
+
+/* To be called once in a while: what nobody has taken since the last time goes back to the system,
+ * but for a few stretches. */
+void df_lent_cool(struct df_lent *lent);
 
 /* Before bytes are asked for that may turn out to be lent. */
 static inline uint64_t df_lent_now(const struct df_lent *lent)

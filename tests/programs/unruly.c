@@ -106,7 +106,8 @@ static void commit(const char *deed)
         pthread_create(&thread, NULL, sleep_for_ever, NULL);
     if (strcmp(deed, "hang") == 0)
         sleep_for_ever(NULL);
-    if (strcmp(deed, "leave open") == 0 && (open("/etc/passwd", O_RDONLY) < 0 || open("/etc", 0) < 0))
+    if (strcmp(deed, "leave open") == 0 &&
+        (open("/etc/passwd", O_RDONLY) < 0 || open("/etc", 0) < 0))
         abort();
     if (strcmp(deed, "close") == 0)
         close(open("/etc/passwd", O_RDONLY));
