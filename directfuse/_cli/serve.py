@@ -47,7 +47,8 @@ def serve(command_line: str, name: str, restart: str, call_timeout: float | None
       python -c "import directfuse; directfuse.mount('@data'); print(directfuse.listdir('/data'))"
 
     \b
-    Exit status: 0 ended as asked; 1 not mounted; 125 directfuse itself failed.
+    Exit status: 0 unmounted by a client; 1 not mounted; 125 directfuse itself failed; 130 and 143
+    ended by Ctrl-C and SIGTERM.
     """
     argv = split(command_line)
     check_restart(restart == "on-failure", [argv])

@@ -256,7 +256,19 @@ int df_join_born(struct df_link *link, uint32_t client)
     return 0;
 }
 
-/* Once. */
+/* Until the other side is closed, after all that it had to do. */
+static void await_end(int socket)
+{
+    char none;
+    long ret;
+
+    do
+        ret = df_sys3(SYS_read, socket, (long)&none, sizeof(none));
+    while (ret == -EINTR);
+}
+
+/* Once. The server has a descriptor of the placeholder as long as it is at it: then whoever closes
+ * ours would still find its locks held. */
 static long ask_place(struct df_link *link, uint64_t handle)
 {
     struct df_join_message body;
@@ -269,6 +281,8 @@ static long ask_place(struct df_link *link, uint64_t handle)
     close_fd(pair[1]);
     if (ret >= 0)
         ret = receive_welcome(pair[0], &body, &place);
+    if (ret >= 0)
+        await_end(pair[0]);
     close_fd(pair[0]);
     if (ret < 0)
         close_fd(place);

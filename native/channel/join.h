@@ -27,7 +27,8 @@ enum df_join_kind {
                       mount, or `error` why there is none; text may follow. Its number stands in
                       directfuse/_served.py, too */
     DF_JOIN_PLACE, /* with a socket: asks for the placeholder of the file whose handle is `size`.
-                      Answered there by DF_JOIN_WELCOME, with its descriptor */
+                      Answered there by DF_JOIN_WELCOME, with its descriptor, and closed when the
+                      server has none of it any more */
     DF_JOIN_TAKE,  /* with a socket: the sender is about to be `client`, which is offered; `size`
                       says by which ticket, and above its 32 bits at which place (layout.h). No
                       answer */

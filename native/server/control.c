@@ -297,7 +297,7 @@ static void give_place(struct control *c, const struct connection *from, const s
 
     send_welcome(c, in->fd, from->client, place < 0 ? place : 0, place);
     if (place >= 0)
-        close(place);
+        close(place); /* first: the client waits for the end of the socket */
     close(in->fd);
 }
 

@@ -3,6 +3,7 @@
  * the server sees its end.
  *
  * A server's control loop without mounts, in a thread; who joins are connections of this process.
+ * And placeholders, which are asked for by the same sockets.
  */
 #include <errno.h>
 #include <poll.h>
@@ -15,12 +16,14 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "channel/join.h"
 #include "server/control.h"
+#include "server/socket.h"
 
 #define PATIENCE_MS 20000
 
@@ -283,6 +286,62 @@ static void what_is_not_offered_cannot_be_taken(void **state)
     await(rig, is_gone, (uint32_t)client);
 }
 
+/* ---- placeholders ---------------------------------------------------------------------------- */
+
+struct giver {
+    int socket;
+    _Atomic bool holds;
+};
+
+/* As the server, but it takes its time after it has answered. */
+static void *give_slowly(void *argument)
+{
+    const struct timespec pause = {.tv_nsec = 20000000};
+    struct giver *giver = argument;
+    struct df_join_message body;
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec iov = {&body, sizeof(body)};
+    struct msghdr message = {.msg_iov = &iov,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof(control)};
+    int place = memfd_create("place", MFD_CLOEXEC), answer;
+
+    recvmsg(giver->socket, &message, 0);
+    answer = *(int *)CMSG_DATA(&control.header);
+    body.kind = DF_JOIN_WELCOME;
+    df_socket_tell(answer, &body, sizeof(body), place, 0);
+    nanosleep(&pause, NULL);
+    close(place);
+    atomic_store(&giver->holds, false);
+    close(answer);
+    return NULL;
+}
+
+/* Else its locks would last longer than the descriptors of who has asked. */
+static void a_placeholder_is_only_the_askers_own(void **state)
+{
+    struct rig *rig = *state;
+    struct giver giver = {.holds = true};
+    pthread_t thread;
+    int pair[2], fd;
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    giver.socket = pair[1];
+    rig->link.control = pair[0];
+    pthread_create(&thread, NULL, give_slowly, &giver);
+    fd = df_join_place(&rig->link, 1);
+    assert_true(fd >= 0);
+    assert_false(atomic_load(&giver.holds));
+    pthread_join(thread, NULL);
+    close(fd);
+    close(pair[0]);
+    close(pair[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -294,6 +353,7 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(of_two_who_want_the_same_one_gets_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_not_offered_cannot_be_taken, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_placeholder_is_only_the_askers_own, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
