@@ -140,10 +140,16 @@ def test_which_error_comes_first_between_two_file_systems(plain, mounted):
 
 
 #: Goes into directories that are gone, and to one that is too deep; what was open is closed then.
+#: What a child had is closed when the server has seen its end, a moment after wait(2).
 _LEFT_DIRECTORIES = """
-import os
+import os, time
 def free():
     return os.statvfs(here).f_ffree
+def left(wanted):
+    end = time.monotonic() + 20
+    while before - free() != wanted and time.monotonic() < end:
+        time.sleep(0.01)
+    return before - free()
 here, name = os.getcwd(), "n" * 250
 before = free()
 for way in range(3):
@@ -158,9 +164,9 @@ for way in range(3):
     os.close(fd)
     if os.fork() == 0:
         os.execvp("true", ["true"])
-    print(os.wait()[1], before - free())
+    print(os.wait()[1], left(20))
     os.chdir(here)
-print(before - free())
+print(left(0))
 """
 
 
