@@ -17,8 +17,9 @@
 #include "core/clock.h"
 #include "server/socket.h"
 
-#define EVENTS  16   /* taken at a time */
-#define LOOK_MS 1000 /* between two looks for children that were never born, and idle memory */
+#define EVENTS  16                   /* taken at a time */
+#define LOOK_MS 1000                 /* between two looks for children that were never born */
+#define IDLE_NS INT64_C(10000000000) /* that memory is kept for which nobody has a use */
 
 /* A socket that leads to us. */
 struct connection {
@@ -423,7 +424,7 @@ static void give_idle_memory_back(struct control *c)
 {
     int64_t now = df_clock_coarse();
 
-    if (now - c->looked < LOOK_MS * INT64_C(1000000))
+    if (now - c->looked < IDLE_NS)
         return;
     c->looked = now;
     df_lent_cool(&c->server->framer.lent);

@@ -82,29 +82,35 @@ static bool make(struct df_lent *lent, uint32_t page, uint32_t stretches)
     return made;
 }
 
-static bool make_cold(struct df_lent *lent)
+/* The first of up to `count` stretches without memory, one after the other; *count: how many. */
+static uint32_t find_unmade(const struct df_lent *lent, uint32_t *count)
 {
-    uint32_t page = lent->cold - 1;
+    uint32_t all = (uint32_t)(lent->frames->lent_count / STRETCH), first = 0, end;
 
-    if (!make(lent, page, 1))
-        return false;
-    take_out(lent, &lent->cold, page);
-    push_free(lent, page, TOP);
-    return true;
+    while (first < all && lent->made[first])
+        first++;
+    for (end = first; end < all && end < first + *count && !lent->made[end]; end++)
+        ;
+    *count = end - first;
+    return first;
 }
 
 /* As many again as there are: to make a huge page Linux waits for all processors, however many are
  * made at a time (docs/decisions/065). */
-static bool make_new(struct df_lent *lent)
+static bool make_more(struct df_lent *lent)
 {
-    uint32_t left = (uint32_t)(lent->frames->lent_count / STRETCH) - lent->used;
-    uint32_t count = lent->used < 1 ? 1 : lent->used > MADE_MAX ? MADE_MAX : lent->used;
+    uint32_t count = lent->made_count < 1          ? 1
+                     : lent->made_count > MADE_MAX ? MADE_MAX
+                                                   : lent->made_count;
+    uint32_t first = find_unmade(lent, &count);
 
-    count = count > left ? left : count;
-    if (count == 0 || !make(lent, lent->used * STRETCH, count))
+    if (count == 0 || !make(lent, first * STRETCH, count))
         return false;
-    for (uint32_t i = 0; i < count; i++)
-        push_free(lent, lent->used++ * STRETCH, TOP);
+    for (uint32_t i = first; i < first + count; i++) {
+        lent->made[i] = true;
+        push_free(lent, i * STRETCH, TOP);
+    }
+    lent->made_count += count;
     return true;
 }
 
@@ -116,7 +122,8 @@ static bool cool(struct df_lent *lent)
     if (madvise(address(lent, page), DF_HUGE_SIZE, MADV_REMOVE) < 0)
         return false;
     take_out_free(lent, page, TOP);
-    push(lent, &lent->cold, page);
+    lent->made[page / STRETCH] = false;
+    lent->made_count--;
     return true;
 }
 
@@ -175,7 +182,7 @@ static void *take(struct df_lender *lender, size_t size)
         return NULL;
     pthread_mutex_lock(&lent->lock);
     page = cut(lent, order);
-    if (page == UINT32_MAX && (lent->cold ? make_cold(lent) : make_new(lent)))
+    if (page == UINT32_MAX && make_more(lent))
         page = cut(lent, order);
     if (page != UINT32_MAX) {
         lent->pages[page].kind = TAKEN;

@@ -20,6 +20,7 @@
 #include <stdatomic.h>
 
 #include "channel/frames.h"
+#include "channel/map.h"
 #include "core/lend.h"
 
 #define DF_LENT_ORDERS 10 /* of blocks: 1 to 512 pages, which are a stretch */
@@ -41,10 +42,10 @@ struct df_lent {
 
     pthread_mutex_t lock;
     struct df_lent_page *pages;
-    uint32_t lists[DF_LENT_ORDERS]; /* free blocks: 1 + number of the first; 0: none */
-    uint32_t cold;                  /* stretches without memory that had some, a list as these */
-    uint32_t used;                  /* stretches that had memory once */
-    uint32_t spare;                 /* free stretches that have memory */
+    uint32_t lists[DF_LENT_ORDERS];           /* free blocks: 1 + number of the first; 0: none */
+    bool made[DF_FRAMES_LENT / DF_HUGE_SIZE]; /* stretches that have memory */
+    uint32_t made_count;
+    uint32_t spare;  /* free stretches that have memory */
     uint32_t unused; /* how many of these there were at all times since df_lent_cool() */
     int64_t failed;  /* ns: when there was no memory for more; 0: never */
 };
