@@ -101,7 +101,8 @@ struct df_trip_early {
 void df_trip_read_ask(struct df_trip *trip, uint64_t file, size_t size, off_t offset,
                       struct df_trip_early *early);
 
-/* How many bytes have come to `to`, at most early->size, or a negative errno. NULL: they are not
+/* How many bytes have come to `to`, at most early->size; 0, too, where they can be found without a
+ * message now. Or a negative errno. NULL: they are not
  * wanted any more. */
 ssize_t df_trip_read_take(struct df_trip *trip, const struct df_trip_early *early, void *to);
 

@@ -262,11 +262,13 @@ void df_trip_read_ask(struct df_trip *trip, uint64_t file, size_t size, off_t of
     l.message->args.read.size = size;
     l.message->args.read.offset = offset;
     l.message->args.read.held = 0;
+    l.message->args.read.sent = false;
     asked = df_letter_ask(&l);
     *early = (struct df_trip_early){l.slot, size, asked.woken};
 }
 
-/* The wait begins now: what was done since the question may have taken longer than any. */
+/* The wait begins now: what was done since the question may have taken longer than any. What is
+ * kept has not come: it is read as usual. */
 ssize_t df_trip_read_take(struct df_trip *trip, const struct df_trip_early *early, void *to)
 {
     struct df_asked asked = {df_sys_ticks(), early->woken};

@@ -98,6 +98,8 @@ static int64_t send(struct letter *l, enum df_message_op op, size_t size, off_t 
     m->caller.size_limit = INT64_MAX;
     m->args.read.size = size; /* and of write: the same member */
     m->args.read.offset = offset;
+    if (op == DF_MESSAGE_read)
+        m->args.read.sent = true; /* to the payload, wherever else they can be found */
     df_execute(l->server, &l->slot, l->area);
     return m->result;
 }

@@ -78,6 +78,38 @@ def test_large_reads_are_lent_at_once(tmp_path):
     assert found["lend"] >= CHUNK + PAGE
 
 
+#: The server writes it back when it has seen the end of the process, a moment after wait(2).
+STORED = """
+import mmap, os, signal, sys, time
+with open(sys.argv[1], "wb") as file:
+    file.write(b"a" * 200_000)
+with open(sys.argv[1], "rb") as file:
+    assert file.read() == b"a" * 200_000
+if os.fork() == 0:
+    memory = mmap.mmap(os.open(sys.argv[1], os.O_RDWR), 200_000)
+    memory[100], memory[150_000] = 98, 99
+    os.kill(os.getpid(), signal.SIGKILL)
+os.wait()
+end = time.monotonic() + 20
+found = None
+while found != (98, 99, 97) and time.monotonic() < end:
+    with open(sys.argv[1], "rb") as file:
+        data = file.read()
+    found = data[100], data[150_000], data[0]
+print(*found, len(data))
+"""
+
+
+def test_what_a_killed_process_has_stored_in_a_mapping_is_kept(tmp_path):
+    """The server looks for what it has changed by a read of its own."""
+    plain = subprocess.run([sys.executable, "-c", STORED, tmp_path / "f"], capture_output=True)
+    run = [*DIRECTFUSE, "run", "-m", f"memfs {tmp_path}/mnt", "--"]
+    mine = subprocess.run(
+        [*run, sys.executable, "-c", STORED, f"{tmp_path}/mnt/f"], capture_output=True, timeout=60
+    )
+    assert mine.stdout == plain.stdout == b"98 99 97 200000\n"
+
+
 # ---- that nobody sees it -----------------------------------------------------------------------
 
 
