@@ -7,16 +7,21 @@ import errno
 import os
 import select
 import shutil
+import signal
 import socket
+import struct
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from directfuse import _native
 from directfuse._run import ServerFailed, high_fd, mapped_limit, watching
+from directfuse._served import hello_message
 from directfuse._shadow import shadow_directory
 
-__all__ = ["Joined", "shadow_beside", "socket_path"]
+__all__ = ["Joined", "end_server", "shadow_beside", "socket_path", "wait_for_server"]
+
+_UCRED = struct.Struct("iII")
 
 
 def socket_path(name: str, *, make: bool = False) -> Path:
@@ -36,6 +41,55 @@ def socket_path(name: str, *, make: bool = False) -> Path:
     if error and (make or error != errno.ENOENT):
         raise ServerFailed(f"{found.parent}: {os.strerror(error)}")
     return found
+
+
+# ---- its life ------------------------------------------------------------------------------------
+
+
+def wait_for_server(path: str, process: int) -> bool:
+    """Until the server of that socket lets others join, which it does when all is mounted.
+
+    process: of the server. False: it has ended before that.
+    """
+    ended = os.pidfd_open(process)
+    door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        with door, ours:
+            door.connect(path)
+            with theirs:
+                socket.send_fds(door, [hello_message()], [theirs.fileno()])
+            return ended not in select.select([ours.fileno(), ended], [], [])[0]
+    finally:
+        os.close(ended)
+
+
+def end_server(name: str, *, wait: bool = True) -> None:
+    """Ends the server of that name as SIGTERM does. wait: until it has written what it holds.
+
+    Raises ServerFailed: there is none, or nobody who could end it.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
+        try:
+            door.connect(os.fspath(socket_path(name)))
+        except OSError as error:
+            raise ServerFailed(f"@{name}: no mount server has that name") from error
+        # Who listens is `directfuse serve`, which has given the socket to its server.
+        credentials = door.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
+    process = _UCRED.unpack(credentials)[0]
+    try:
+        server = os.pidfd_open(process)
+    except ProcessLookupError as error:
+        what = f"process {process}, which has started its server, was killed"
+        raise ServerFailed(f"@{name}: {what}; end the server itself") from error
+    try:
+        signal.pidfd_send_signal(server, signal.SIGTERM)
+        if wait:
+            select.select([server], [], [])
+    except PermissionError as error:
+        raise ServerFailed(f"@{name}: its server is another user's") from error
+    finally:
+        os.close(server)
 
 
 # ---- the directory that joined runs share --------------------------------------------------------

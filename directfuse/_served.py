@@ -22,10 +22,10 @@ from directfuse import _native, _paths
 from directfuse._errors import MountError, NotSupportedError
 from directfuse._python import meaning
 
-__all__ = ["READY", "Given", "program_for", "ready_message"]
+__all__ = ["READY", "Given", "hello_message", "program_for", "ready_message"]
 
 READY = struct.Struct("<IIIiQ32s")  #: struct df_join_message of native/channel/join.h
-_MAGIC, _KIND_READY = 0x64664A32, 3
+_MAGIC, _KIND_HELLO, _KIND_READY = 0x64664A32, 0, 3
 _MESSAGE = 4096 - READY.size  # bytes of the words of a refusal
 
 
@@ -33,6 +33,11 @@ def ready_message(code: int, text: str) -> bytes:
     """What a server says that cannot begin: an errno and why."""
     words = text.encode(errors="replace")[:_MESSAGE]
     return READY.pack(_MAGIC, _KIND_READY, 0, -code, 0, _native.build()) + words
+
+
+def hello_message() -> bytes:
+    """What a process says that would be a client, with a socket for the answer."""
+    return READY.pack(_MAGIC, _KIND_HELLO, 0, 0, 0, _native.build())
 
 
 def program_for(command_lines: Sequence[Sequence[str]]) -> list[str]:

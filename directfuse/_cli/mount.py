@@ -13,6 +13,8 @@ from directfuse._cli._failure import CANNOT_EXECUTE, NOT_FOUND, Failure
 from directfuse._cli._output import progress
 from directfuse._cli.backends import fuse_api
 from directfuse._command import positional_words
+from directfuse._named import end_server
+from directfuse._run import ServerFailed
 
 __all__ = ["mount", "unmount"]
 
@@ -62,19 +64,28 @@ def mount(command_line: str, foreground: bool, timeout: float) -> int:
 
 
 @click.command()
-@click.argument("mountpoint")
-@click.option("-l", "--lazy", is_flag=True, help="Detach now, even if files are open.")
+@click.argument("mountpoint", metavar="MOUNTPOINT|@NAME")
+@click.option(
+    "-l", "--lazy", is_flag=True, help="Detach now, even if files are open; do not wait for @NAME."
+)
 def unmount(mountpoint: str, lazy: bool) -> None:
-    """Unmount a FUSE file system that is mounted through the kernel.
+    """Unmount a FUSE file system that is mounted through the kernel, or end a mount server.
+
+    @NAME is the server of `directfuse serve --name NAME`. It is ended for everybody who has joined
+    it, when its file system has written what it holds.
 
     \b
     Examples:
       directfuse unmount /mnt/mem
       directfuse unmount --lazy /mnt/stuck
+      directfuse unmount @data
 
     \b
     Exit status: 0 unmounted; 125 it was not, and why is said.
     """
+    if mountpoint.startswith("@"):
+        _end_server(mountpoint.removeprefix("@"), wait=not lazy)
+        return
     found = _kernel.mount_at(mountpoint)
     if found is None:
         raise Failure(f"{mountpoint}: nothing is mounted there (see `findmnt -t fuse`)")
@@ -87,6 +98,13 @@ def unmount(mountpoint: str, lazy: bool) -> None:
         if error.errno == errno.EBUSY:
             hint = f"; `fuser -vm {shlex.quote(mountpoint)}` names its users, --lazy detaches it"
         raise Failure(f"{mountpoint}: {error.strerror}{hint}") from error
+
+
+def _end_server(name: str, *, wait: bool) -> None:
+    try:
+        end_server(name, wait=wait)
+    except ServerFailed as error:
+        raise Failure(str(error)) from error
 
 
 def split(command_line: str) -> list[str]:

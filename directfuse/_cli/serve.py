@@ -7,17 +7,18 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
+from directfuse._cli._background import Background, leave
 from directfuse._cli._failure import Failure
 from directfuse._cli.mount import split
 from directfuse._cli.run import check_restart, restart_option, timeout_option
 from directfuse._command import library_of
 from directfuse._errors import DirectfuseError
-from directfuse._named import shadow_beside, socket_path
+from directfuse._named import shadow_beside, socket_path, wait_for_server
 from directfuse._python import meaning
 from directfuse._run import ServerFailed, timeout_variable
 from directfuse._served import program_for
@@ -25,46 +26,92 @@ from directfuse._served import program_for
 __all__ = ["serve"]
 
 _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_UNTIL_KILLED = 2.0  # seconds that a server has which is told to end before it has mounted
 
 
 @click.command()
 @click.argument("command_line", metavar="CMDLINE")
 @click.option("--name", required=True, help="What clients join it by: @NAME.")
+@click.option(
+    "--background",
+    is_flag=True,
+    help="Return when it is mounted and can be joined; `directfuse unmount @NAME` ends it.",
+)
+@click.option(
+    "--log",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Where its words go in the background, behind what is there. Otherwise to nobody.",
+)
 @restart_option
 @timeout_option
-def serve(command_line: str, name: str, restart: str, call_timeout: float | None) -> int:
+def serve(
+    command_line: str,
+    name: str,
+    background: bool,
+    log: Path | None,
+    restart: str,
+    call_timeout: float | None,
+) -> int:
     """Host a FUSE file system in a mount server that others join by its name.
 
     CMDLINE is the file system's own command line in one word, mountpoint included. Processes of the
     same user join with the command line @NAME, programs by `directfuse run -m @NAME`, and see the
     file system at that mountpoint; nothing is mounted. The server stays until it is ended (Ctrl-C,
-    SIGTERM); then the file system writes what it holds.
+    SIGTERM, `directfuse unmount @NAME`); then the file system writes what it holds.
+
+    In the background it has a session of its own, its input is /dev/null, and it stays in the
+    directory where it was started, which names in CMDLINE are relative to.
 
     \b
     Examples:
-      directfuse serve 'sshfs host:/data /data' --name data &
+      directfuse serve 'sshfs host:/data /data' --name data --background
       directfuse run -m @data -- ls /data
       python -c "import directfuse; directfuse.mount('@data'); print(directfuse.listdir('/data'))"
+      directfuse unmount @data
 
     \b
-    Exit status: 0 unmounted by a client; 1 not mounted; 125 directfuse itself failed; 130 and 143
-    ended by Ctrl-C and SIGTERM.
+    Exit status: 0 unmounted, or --background: mounted; 1 not mounted; 125 directfuse itself failed;
+    130 and 143 ended by Ctrl-C and SIGTERM.
     """
     argv = split(command_line)
     check_restart(restart == "on-failure", [argv])
+    if log is not None and not background:
+        raise click.UsageError("--log is for --background")
+    path = _socket(name)
+    if not background:
+        return _serve(argv, name, path, restart == "on-failure", call_timeout, None)
+    left = leave(log)
+    if isinstance(left, int):
+        return left
+    with left.listening():
+        return _serve(argv, name, path, restart == "on-failure", call_timeout, left)
+
+
+def _socket(name: str) -> Path:
+    try:
+        return socket_path(name, make=True)
+    except ServerFailed as error:
+        raise Failure(f"--name {error}") from error
+
+
+def _serve(
+    argv: list[str],
+    name: str,
+    path: Path,
+    restart: bool,
+    call_timeout: float | None,
+    background: Background | None,
+) -> int:
     program = program_for([argv])
     if not meaning.is_python(argv):
         argv = [_file(argv), *argv[1:]]
-    try:
-        path = socket_path(name, make=True)
-    except ServerFailed as error:
-        raise Failure(f"--name {error}") from error
     # Here it stays open, too: whoever wants the name next finds it taken until all of ours is gone.
     with _listen(path, name) as listener:
         try:
             with shadow_beside(path) as shadow:
                 told = {"DIRECTFUSE_SHADOW": str(shadow)} | timeout_variable(call_timeout)
-                return _run(program, argv, listener, restart == "on-failure", told)
+                return _run(program, argv, listener, restart, told, background)
         finally:
             path.unlink(missing_ok=True)
 
@@ -129,13 +176,21 @@ def _signals_postponed() -> Iterator[None]:
         signal.raise_signal(postponed)
 
 
-def _end(server: subprocess.Popen[bytes]) -> None:
-    """Interrupted again, it is told again, and gives up what hangs; the third time we go alone."""
+def _end(server: subprocess.Popen[bytes], mounted: bool) -> None:
+    """Interrupted again, it is told again, and gives up what hangs; the third time we go alone.
+
+    Before it has mounted it hears nothing, and has nothing to lose: it is killed where that hangs.
+    """
     for _ in range(2):
         server.send_signal(signal.SIGTERM)
-        with suppress(KeyboardInterrupt, SystemExit):
+        try:
+            server.wait(None if mounted else _UNTIL_KILLED)
+        except subprocess.TimeoutExpired:
+            os.killpg(server.pid, signal.SIGKILL)  # with --restart there are two
             server.wait()
-            return
+        except (KeyboardInterrupt, SystemExit):
+            continue
+        return
 
 
 def _run(
@@ -144,26 +199,31 @@ def _run(
     listener: socket.socket,
     restart: bool,
     told: dict[str, str],
+    background: Background | None = None,
 ) -> int:
     number = listener.fileno()
     again = ["--restart", "--say"] if restart else []
     words = [*program, "--listen", str(number), "--stay", *again, "--", *argv]
     server = None
+    mounted = False
     try:
         with _signals_postponed():  # else one that came now would leave a server that nobody knows
             server = subprocess.Popen(
                 words,
                 stdin=0,  # as they are here, also where they were closed: fill_standard()
-                stdout=1,
-                stderr=2,
+                stdout=background.words if background else 1,
+                stderr=background.words if background else 2,
                 pass_fds=[number],
                 start_new_session=True,
                 env=os.environ | told,
             )
+        mounted = wait_for_server(listener.getsockname(), server.pid)
+        if mounted and background:
+            background.begun()
         status = server.wait()
     except BaseException:  # Ctrl-C, SIGTERM: as for the server
         if server:
-            _end(server)
+            _end(server, mounted)
         raise
     if status < 0:
         raise Failure(f"{shlex.join(argv)}: the mount server was ended by signal {-status}")

@@ -1,0 +1,220 @@
+"""`directfuse serve --background`: it returns when others can join, and leaves nothing open."""
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import directfuse
+from directfuse import _paths
+
+from .test_lives import servers, the_server, until
+
+DIRECTFUSE = [sys.executable, "-m", "directfuse"]
+
+
+@pytest.fixture
+def runtime(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    return tmp_path / "directfuse"
+
+
+@pytest.fixture
+def call(runtime, tmp_path):
+    """Runs directfuse and waits until nobody has its output open any more."""
+
+    def run(*words, **options):
+        options = {"cwd": tmp_path, "timeout": 30} | options
+        return subprocess.run(
+            [*DIRECTFUSE, *map(str, words)], capture_output=True, text=True, check=False, **options
+        )
+
+    yield run
+    for socket in runtime.glob("*.socket"):
+        run("unmount", f"@{socket.stem}")
+
+
+@pytest.fixture
+def script(tmp_path):
+    """Makes a program that does something before it is memfs: one for a helper process."""
+
+    def make(before):
+        path = tmp_path / "script"
+        path.write_text(f'#!/bin/sh\n{before}\nexec {_paths.program("memfs")} "$@"\n')
+        path.chmod(0o755)
+        return path
+
+    return make
+
+
+def keeper_of(server):
+    """The process of `directfuse serve`."""
+    return int(Path(f"/proc/{server}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def opened(pid):
+    """By number, what a process has open."""
+    return {int(entry.name): os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir()}
+
+
+def test_it_can_be_joined_when_the_command_returns(call, tmp_path):
+    point = tmp_path / "mnt"
+    for turn in range(3):
+        done = call("serve", f"memfs {point}", "--name=soon", "--background")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        with directfuse.mount("@soon"):
+            directfuse.mkdir(point / f"made-{turn}")
+            assert directfuse.listdir(point) == [f"made-{turn}"]
+        assert call("unmount", "@soon").returncode == 0
+        assert not servers()
+
+
+def test_one_that_mounts_late_is_waited_for(call, script, tmp_path):
+    slow, point = script("until test -e go; do sleep 0.01; done"), tmp_path / "mnt"
+    words = [*DIRECTFUSE, "serve", f"{slow} {point}", "--name=late", "--background"]
+    with subprocess.Popen(words, cwd=tmp_path) as process:
+        until((tmp_path / "directfuse/late.socket").exists, 20)
+        assert process.poll() is None
+        (tmp_path / "go").touch()
+        assert process.wait(30) == 0
+    with directfuse.mount("@late"):
+        assert directfuse.listdir(point) == []
+
+
+def test_it_is_detached(call, tmp_path):
+    """By its pipes call() knows that nothing has them open; a shell's other descriptors go, too."""
+    held = os.open(tmp_path / "held", os.O_RDWR | os.O_CREAT)
+    os.set_inheritable(held, True)
+    done = call("serve", f"memfs {tmp_path}/mnt", "--name=own", "--background", pass_fds=[held])
+    os.close(held)
+    assert done.returncode == 0
+    server = the_server()
+    for process in (server, keeper_of(server)):
+        files = opened(process)
+        assert str(tmp_path / "held") not in files.values()
+        assert files[0] == "/dev/null"
+        assert os.getsid(process) == process
+    assert [opened(keeper_of(server))[number] for number in (1, 2)] == ["/dev/null"] * 2
+
+
+def test_a_failure_has_the_words_and_the_status_of_the_foreground(call, tmp_path):
+    for words in (f"memfs --nonsense {tmp_path}/mnt", "no-such-program-at-all /mnt", "memfs"):
+        fore = call("serve", words, "--name=broken")
+        back = call("serve", words, "--name=broken", "--background")
+        assert back.returncode == fore.returncode and fore.returncode in (1, 125)
+        assert back.stderr == fore.stderr != ""
+    assert not servers() and not list((tmp_path / "directfuse").iterdir())
+
+
+def test_a_name_that_is_taken_is_refused(call, tmp_path):
+    assert call("serve", f"memfs {tmp_path}/a", "--name=one", "--background").returncode == 0
+    second = call("serve", f"memfs {tmp_path}/b", "--name=one", "--background")
+    assert second.returncode == 125 and "is running" in second.stderr
+    with directfuse.mount("@one") as mount:
+        assert mount.mountpoint == f"{tmp_path}/a"
+
+
+@pytest.fixture
+def talking(tmp_path, monkeypatch):
+    """Makes the command line of a Python file system that says something whenever it is asked."""
+
+    def make(statement):
+        (tmp_path / "talking.py").write_text(
+            "import os\n"
+            "os.write(2, b'at the start\\n')\n"
+            "class Empty:\n"
+            "    def getattr(self, path, *_):\n"
+            f"        {statement}\n"
+            "        return {'st_mode': 0o40755, 'st_nlink': 2}\n"
+            "    def readdir(self, *_):\n"
+            "        return ['.', '..']\n"
+        )
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+        return f"talking:Empty {tmp_path}/mnt"
+
+    return make
+
+
+def test_words_go_to_the_log_once_it_is_mounted(call, talking, tmp_path):
+    log = tmp_path / "log"
+    log.write_text("before\n")
+    command = talking("os.write(2, b'later\\n') if path == '/later' else 0")
+    done = call("serve", command, "--name=talks", "--background", "--log", "log")
+    assert done.returncode == 0 and done.stderr == "at the start\n"
+    with directfuse.mount("@talks"):
+        directfuse.stat(f"{tmp_path}/mnt/later")
+    until(lambda: "later" in log.read_text())
+    assert log.read_text().startswith("before\nat the start\nlater\n")
+    assert call("unmount", "@talks").returncode == 0
+
+
+def test_words_without_a_log_stop_nobody(call, talking, tmp_path):
+    """A megabyte for each stat, which no pipe takes."""
+    command = talking("os.write(2, bytes(1 << 20)) if path == '/later' else 0")
+    assert call("serve", command, "--name=talks", "--background").returncode == 0
+    with directfuse.mount("@talks"):
+        directfuse.stat(f"{tmp_path}/mnt/later")
+
+
+def test_the_end_of_a_server_that_is_killed_is_in_the_log(call, tmp_path):
+    log = tmp_path / "log"
+    words = ["serve", f"memfs {tmp_path}/mnt", "--name=dies", "--background", "--log", log]
+    assert call(*words).returncode == 0
+    os.kill(the_server(), signal.SIGKILL)
+    until(lambda: "ended by signal 9" in log.read_text())
+
+
+def test_a_log_that_cannot_be_and_a_log_without_background_are_refused(call, tmp_path):
+    words = ["serve", f"memfs {tmp_path}/mnt", "--name=x"]
+    done = call(*words, "--background", "--log=missing/log")
+    assert done.returncode == 125 and "No such file" in done.stderr
+    done = call(*words, "--log=log")
+    assert done.returncode == 125 and "--background" in done.stderr
+    assert not (tmp_path / "log").exists() and not servers()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("options", [[], ["--background"]], ids=["foreground", "background"])
+def test_interrupted_before_it_is_mounted_nothing_stays(call, script, tmp_path, options, number):
+    never = script("touch begun; exec sleep 60")
+    words = [*DIRECTFUSE, "serve", f"{never} {tmp_path}/mnt", "--name=never", *options]
+    process = subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.DEVNULL)
+    try:
+        until((tmp_path / "begun").exists, 20)
+        process.send_signal(number)
+        assert process.wait(20) == 128 + number
+    finally:
+        process.kill()
+        process.wait()
+    assert not servers() and not list((tmp_path / "directfuse").iterdir())
+
+
+def test_a_run_joins_at_once(call, tmp_path):
+    if not _paths.loader().is_file():
+        pytest.skip("directfuse run is built for x86-64 only")
+    directfuse_ = shlex.join(DIRECTFUSE)
+    script = f"""
+        {directfuse_} serve 'memfs {tmp_path}/mnt' --name job --background &&
+        {directfuse_} run -m @job -- sh -c 'echo kept >{tmp_path}/mnt/file' &&
+        {directfuse_} run -m @job -- cat {tmp_path}/mnt/file &&
+        {directfuse_} unmount @job"""
+    assert subprocess.check_output(["sh", "-c", script], text=True, timeout=60) == "kept\n"
+
+
+def test_it_is_started_again(call, tmp_path):
+    command = f"passthrough -o ro {tmp_path} {tmp_path}/mnt"
+    again = ["--restart", "on-failure", "--log", tmp_path / "log"]
+    assert call("serve", command, "--name=again", "--background", *again).returncode == 0
+    with directfuse.mount("@again"):
+        assert directfuse.stat(f"{tmp_path}/mnt").st_ino
+    assert call("unmount", "@again").returncode == 0
+    assert not servers()
+
+
+def test_unmount_of_no_server_says_so(call, runtime):
+    done = call("unmount", "@nobody")
+    assert done.returncode == 125 and "no mount server" in done.stderr
