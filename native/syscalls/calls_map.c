@@ -149,17 +149,12 @@ static long close_memory(struct dfi_files *files, const struct request *r, unsig
     return ret;
 }
 
-static struct df_trip trip_of(struct dfi_files *files)
-{
-    return (struct df_trip){.link = &files->link, .caller = &files->caller};
-}
-
 /* The first bytes are on their way while the kernel makes the memory. Those of a file that is
  * mapped by others are not the server's. */
 static void ask_early(struct dfi_files *files, const struct request *r, struct df_trip_early *early)
 {
     const struct df_ofd *ofd = dfi_ofd(files, r->handle);
-    struct df_trip trip = trip_of(files);
+    struct df_trip trip = dfi_trip_of(files);
 
     early->slot = NULL;
     if (ofd && r->length <= EARLY_MAX && !is_read_in_parts(r) && !(ofd->flags & O_DIRECT) &&
@@ -170,7 +165,7 @@ static void ask_early(struct dfi_files *files, const struct request *r, struct d
 /* How many bytes have come; without memory they are not wanted. */
 static long take_early(struct dfi_files *files, const struct df_trip_early *early, char *memory)
 {
-    struct df_trip trip = trip_of(files);
+    struct df_trip trip = dfi_trip_of(files);
     long ret;
 
     if (!early->slot)

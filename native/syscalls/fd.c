@@ -22,11 +22,6 @@
 
 /* ---- the map ------------------------------------------------------------------------------- */
 
-static struct df_trip trip_of(struct dfi_files *files)
-{
-    return (struct df_trip){.link = &files->link, .caller = &files->caller};
-}
-
 #define MAP_SIZE  (DFI_FD_MAX * sizeof(uint64_t))
 #define USES_SIZE (DF_OFD_COUNT * sizeof(uint32_t))
 #define TOLD_SIZE (DFI_FD_MAX / 8)
@@ -66,7 +61,7 @@ long dfi_fd_drop(struct dfi_files *files, uint64_t handle, bool flush)
 {
     bool last = atomic_fetch_sub(&dfi_uses(files)[df_handle_index(handle)], 1) == 1;
     const struct df_ofd *ofd = dfi_ofd(files, handle);
-    struct df_trip trip = trip_of(files);
+    struct df_trip trip = dfi_trip_of(files);
     long ret = 0;
 
     if (!ofd)
@@ -268,7 +263,7 @@ void df_lock_close(struct df_call *call, struct df_file *file, uint64_t owner)
 
 void dfi_fd_adopt(struct dfi_files *files, int fd)
 {
-    struct df_trip trip = trip_of(files);
+    struct df_trip trip = dfi_trip_of(files);
     struct df_ofd *ofd;
     uint64_t handle;
 

@@ -2,7 +2,7 @@
  * files.h - what a process knows of mounts and open files: its link to the mount server, which of
  * its descriptors are files of mounts, its identity and working directory.
  *
- * Made, copied and ended by the functions dfi_files_* of intercept.h (files.c). Reached by
+ * Made, copied and ended by the functions dfi_files_* of intercept.h (files*.c). Reached by
  * dfi_process()->files: a child of vfork(2) has its own.
  */
 #ifndef DF_SYSCALLS_FILES_H
@@ -132,6 +132,12 @@ static inline _Atomic uint64_t *dfi_told(const struct dfi_files *files)
 static inline bool dfi_fd_is_ours(unsigned long argument)
 {
     return dfi_file_of(dfi_process()->files, (int)argument) != 0;
+}
+
+/* To ask what is of no mount in particular: of processes, and of open files by their handles. */
+static inline struct df_trip dfi_trip_of(struct dfi_files *files)
+{
+    return (struct df_trip){.link = &files->link, .caller = &files->caller};
 }
 
 /* The open file description of a handle; NULL: closed. */

@@ -1,0 +1,208 @@
+/*
+ * files_child.c - what a process knows of mounts at a fork: what its child gets, and says.
+ *
+ * A child of a process that has no file of a mount is nobody to the server until it asks for
+ * something (decision 069): most never do.
+ */
+#include <string.h>
+
+#include "channel/join.h"
+#include "syscalls/cwd.h"
+#include "syscalls/files_private.h"
+#include "syscalls/linger.h"
+#include "syscalls/map.h"
+#include "syscalls/table.h"
+
+/* Of the fork under way, under its locks. */
+static uint32_t unborn DFI_HOT;    /* client id of the child */
+static bool among_threads DFI_HOT; /* others may be opening and closing files meanwhile */
+
+/* It will have nothing that the server counts, and no other thread is about to change that. A
+ * server that may be started again does not know who connected to the one before it. */
+static bool may_be_nobody(const struct dfi_files *files)
+{
+    return dfi_is_alone() && !dfi_files_any(files) && !files->maps && files->entry >= 0 &&
+           atomic_load(&files->link.segment->keeper) == 0;
+}
+
+/* The id of a child to be; 0: it is nobody, by itself or because the server has no place for it. */
+static uint32_t announce_child(struct dfi_files *files)
+{
+    struct df_trip trip = dfi_trip_of(files);
+    int64_t client;
+
+    if (!files->link.segment)
+        return 0;
+    if (may_be_nobody(files)) {
+        df_link_settle(&files->link); /* what the child asks for comes later */
+        return 0;
+    }
+    client = df_trip_fork(&trip);
+    return client > 0 ? (uint32_t)client : 0;
+}
+
+void dfi_files_fork_prepare(void)
+{
+    struct dfi_files *files = dfi_process()->files;
+    uint32_t child = announce_child(files);
+
+    dfi_linger_shared(files);
+    dfi_lock(&files->cwd.lock);
+    dfi_maps_lock(files);
+    dfi_table_lock();
+    dfi_lock(&files->joining);
+    unborn = child;
+    among_threads = dfi_process()->threads > 1;
+}
+
+void dfi_files_fork_parent(bool born)
+{
+    struct dfi_files *files = dfi_process()->files;
+    struct df_trip trip = dfi_trip_of(files);
+
+    dfi_unlock(&files->joining);
+    dfi_table_unlock();
+    dfi_maps_unlock(files);
+    dfi_unlock(&files->cwd.lock);
+    if (!born && unborn)
+        df_trip_unfork(&trip, unborn);
+}
+
+/* The child's own socket takes the number of the parent's, which is hidden already; unless limits
+ * have sunk below it since. */
+static void move_control(struct dfi_process *process, struct df_link *link, int number)
+{
+    if (dfi_kernel(__NR_dup3, link->control, number, 0) < 0) {
+        number = dfi_files_keep_fd(process, link->control);
+        link->control = number < 0 ? link->control : number;
+        return;
+    }
+    dfi_kernel(__NR_close, link->control);
+    link->control = number;
+}
+
+/* Of the copy that a child has: its parent counts them. */
+static void count_anew(struct df_link *link)
+{
+    atomic_store(&link->trips, 0);
+    atomic_store(&link->hits, 0);
+}
+
+/* The parent may have used up its descriptors. False: even the hard limit leaves none. */
+static bool tell_birth(struct dfi_process *process, struct df_link *link, uint32_t client)
+{
+    int control = link->control;
+    unsigned long limit = dfi_limit_raise();
+    bool told = df_join_born(link, client) == 0;
+
+    if (told)
+        move_control(process, link, control);
+    dfi_limit_restore(limit);
+    return told;
+}
+
+/* The child keeps nothing of the parent's end, else the server would not see the parent's end. */
+static void be_nobody(struct dfi_process *process, struct df_link *link)
+{
+    if (link->control < 0)
+        return;
+    dfi_kernel(__NR_close, link->control);
+    dfi_unhide_fd(process, link->control);
+    link->control = -1;
+}
+
+static void be_born(struct dfi_process *process, uint32_t client)
+{
+    struct dfi_files *files = process->files;
+    struct df_link *link = &files->link;
+
+    files->caller.pid = process->pid;
+    files->caller.lock_owner = client;
+    files->unborn = false;
+    link->client = 0;
+    count_anew(link);
+    if (link->segment && (client == 0 || !tell_birth(process, link, client)))
+        be_nobody(process, link);
+}
+
+/* Other threads of the parent may have been between one step and the next. */
+static void count_uses(struct dfi_files *files)
+{
+    uint32_t indexes = atomic_load(&files->shared->top);
+    int top = atomic_load(&files->top);
+
+    for (uint32_t i = 0; i < indexes && i < DF_OFD_COUNT; i++)
+        if (atomic_load_explicit(&dfi_uses(files)[i], memory_order_relaxed) != 0)
+            atomic_store_explicit(&dfi_uses(files)[i], 0, memory_order_relaxed);
+    for (int fd = 0; fd < top; fd++)
+        if (files->map[fd])
+            dfi_fd_hold(files, files->map[fd]);
+    for (size_t i = 0; i < dfi_files_count_mappings(files); i++)
+        dfi_fd_hold(files, files->maps->list[i].handle);
+    if (dfi_cwd_handle(files))
+        dfi_fd_hold(files, dfi_cwd_handle(files));
+}
+
+/* What the server gave the child before it was made, other threads may have changed until then: a
+ * file of which the child knows nothing would be open until it ends. */
+static void settle_files(struct dfi_files *files)
+{
+    if (!among_threads || !files->link.segment || !files->link.client)
+        return;
+    if (files->map)
+        count_uses(files);
+    dfi_files_keep(files);
+}
+
+void dfi_files_fork_child(struct dfi_process *process)
+{
+    dfi_unlock(&process->files->joining);
+    dfi_table_unlock();
+    dfi_maps_born(process->files);
+    dfi_maps_unlock(process->files);
+    dfi_unlock(&process->files->cwd.lock);
+    be_born(process, unborn);
+    settle_files(process->files);
+}
+
+void dfi_files_born(struct dfi_process *process)
+{
+    be_born(process, process->files->link.client);
+}
+
+struct dfi_files *dfi_files_copy(struct dfi_files *files)
+{
+    struct dfi_files *copy = dfi_alloc(sizeof(*copy));
+    uint32_t client;
+    int top;
+
+    if (!copy)
+        return NULL;
+    top = atomic_load(&files->top);
+    if ((top > 0 || dfi_cwd_handle(files)) && !dfi_fd_room(copy)) {
+        dfi_free(copy);
+        return NULL;
+    }
+    copy->entry = files->entry;
+    copy->shared = files->shared;
+    memcpy(copy->shadow, files->shadow, sizeof(copy->shadow));
+    copy->shadow_len = files->shadow_len;
+    copy->top = top;
+    dfi_cwd_copy(&copy->cwd, &files->cwd);
+    if (copy->cwd.handle)
+        dfi_fd_hold(copy, copy->cwd.handle);
+    copy->lender = files->lender ? files->lender : files;
+    copy->hold.limit = files->hold.limit;
+    dfi_linger_shared(files);
+    for (int fd = 0; fd < top; fd++) {
+        copy->map[fd] = files->map[fd];
+        if (copy->map[fd])
+            dfi_uses(copy)[df_handle_index(copy->map[fd])]++;
+    }
+    client = announce_child(files);
+    copy->link = files->link;
+    copy->caller = files->caller;
+    copy->link.client = client;
+    copy->unborn = client != 0;
+    return copy;
+}

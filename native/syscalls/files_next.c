@@ -1,0 +1,151 @@
+/*
+ * files_next.c - what one program tells the next across execve(2): "client control memory entry
+ * keep", then "fd handle" for each file that stays open.
+ */
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "channel/map.h"
+#include "intercept/text.h"
+#include "syscalls/cwd.h"
+#include "syscalls/files_private.h"
+#include "syscalls/linger.h"
+#include "syscalls/map.h"
+#include "syscalls/shadow.h"
+
+/* What is told of files. */
+#define KEEP_NONE 0
+#define KEEP_LIST 1
+#define KEEP_FIND 2 /* they are too many to be told */
+
+/* ---- told ------------------------------------------------------------------------------------ */
+
+static bool stays_open(int fd)
+{
+    long flags = dfi_kernel(__NR_fcntl, fd, F_GETFD);
+
+    return flags >= 0 && !(flags & FD_CLOEXEC);
+}
+
+static void add_number(struct dfi_text *text, unsigned long number)
+{
+    dfi_text_add_number(text, number);
+    dfi_text_add(text, " ");
+}
+
+static void add_files(struct dfi_text *text, const struct dfi_files *files)
+{
+    int top = atomic_load(&files->top);
+
+    for (int fd = 0; fd < top && !text->full; fd++)
+        if (files->map[fd] && stays_open(fd)) {
+            add_number(text, (unsigned)fd);
+            add_number(text, files->map[fd]);
+        }
+}
+
+/* Mappings end with the program: what they changed is written back. */
+long dfi_files_exec(struct dfi_process *process, char *out, size_t size)
+{
+    struct dfi_files *files = process->files;
+    struct dfi_text text = {.start = out, .size = size}, start;
+    bool any = dfi_files_any(files) || files->maps;
+
+    if (!files->link.segment)
+        return 0;
+    dfi_maps_sync(files);
+    df_link_settle(&files->link);
+    add_number(&text, files->link.client);
+    add_number(&text, files->link.client != 0 ? (unsigned)files->link.control : 0);
+    add_number(&text, (unsigned)files->link.memory);
+    add_number(&text, (unsigned)files->entry);
+    start = text;
+    add_number(&text, any ? KEEP_LIST : KEEP_NONE);
+    add_files(&text, files);
+    if (text.full) {
+        text = start;
+        add_number(&text, KEEP_FIND);
+    }
+    dfi_files_count_trips(&files->link);
+    return text.full ? -E2BIG : (long)text.used;
+}
+
+/* ---- heard ----------------------------------------------------------------------------------- */
+
+static void hide(struct dfi_process *process, int fd)
+{
+    process->hidden[process->hidden_count++] = fd;
+}
+
+/* The same client in another program. */
+static long join_again(struct dfi_process *process, const char **text)
+{
+    struct dfi_files *files = process->files;
+    struct df_link *link = &files->link;
+    uint32_t client = (uint32_t)dfi_text_number(text);
+    int control = (int)dfi_text_number(text), memory = (int)dfi_text_number(text);
+    struct stat st;
+    long at, ret = dfi_kernel(__NR_fstat, memory, &st);
+
+    if (ret < 0)
+        return ret;
+    at = df_segment_map(memory, (uint64_t)st.st_size);
+    if (at < 0 && at > -4096)
+        return at;
+    if ((ret = df_link_init(link, (void *)at, (uint64_t)st.st_size)) < 0)
+        return ret;
+    link->client = client;
+    link->control = client == 0 ? -1 : control;
+    link->memory = memory;
+    link->meet = dfi_files_meet;
+    files->entry = (int)dfi_text_number(text);
+    if (link->control >= 0)
+        hide(process, link->control);
+    hide(process, memory);
+    hide(process, files->entry);
+    return 0;
+}
+
+/* Every descriptor is looked at: there were too many to be told. */
+static void find_files(struct dfi_files *files)
+{
+    for (int fd = 0; fd < DFI_FD_MAX; fd++) {
+        uint64_t handle = dfi_shadow_handle(files, fd);
+
+        if (handle)
+            dfi_fd_enter(files, fd, handle);
+        else if (fd > 4096 && dfi_kernel(__NR_fcntl, fd, F_GETFD) < 0)
+            break;
+    }
+}
+
+long dfi_files_begin_again(struct dfi_process *process, const char *text, size_t size)
+{
+    struct dfi_files *files = process->files;
+    const char *end = text + size;
+    long ret = join_again(process, &text);
+    unsigned long keep;
+
+    if (ret < 0)
+        return ret;
+    if ((ret = dfi_shadow_begin(files)) == -ENOENT)
+        ret = dfi_shadow_gone(files); /* as below: the program runs */
+    if (ret < 0)
+        return ret;
+    dfi_held_forget(files);
+    keep = dfi_text_number(&text);
+    if (keep != KEEP_NONE && !dfi_fd_room(files))
+        return -ENOMEM;
+    while (keep == KEEP_LIST && text < end) {
+        int fd = (int)dfi_text_number(&text);
+
+        dfi_fd_enter(files, fd, dfi_text_number(&text));
+    }
+    if (keep == KEEP_FIND)
+        find_files(files);
+    dfi_linger_inherited(files);
+    dfi_cwd_changed(files);
+    if (keep != KEEP_NONE && (ret = dfi_files_keep(files)) == -ENOTCONN)
+        ret = 0; /* the server is gone: the program runs, its files answer EIO */
+    return ret;
+}
