@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <linux/ioctl.h>
 #include <string.h>
-#include <sys/file.h>
 
 #include "core/caller.h"
 #include "core/lock.h"
@@ -14,12 +13,18 @@
 #define CALL    DF_EXECUTE_CALL
 #define at_most df_execute_at_most
 
-/* Those of execute_data.c. */
+/* Those of execute_data.c, execute_lock.c and execute_client.c. */
 #define do_read       df_execute_read
 #define do_write      df_execute_write
 #define do_read_batch df_execute_read_batch
 #define do_readdir    df_execute_readdir
 #define do_advise     df_execute_advise
+#define do_lock       df_execute_lock
+#define do_flock      df_execute_flock
+#define do_adopt      df_execute_adopt
+#define do_keep       df_execute_keep_files
+#define do_fork       df_execute_fork
+#define do_unfork     df_execute_unfork
 
 /* ---- by name --------------------------------------------------------------------------------- */
 
@@ -275,6 +280,8 @@ static int64_t do_release(struct df_work *w)
     return df_execute_drop(w, w->message.files[0]);
 }
 
+#define do_drop do_release
+
 /* ---- data ------------------------------------------------------------------------------------ */
 
 static int64_t do_path(struct df_work *w)
@@ -357,117 +364,6 @@ static int64_t do_poll(struct df_work *w)
     return CALL(poll, w->files[0], w->message.args.poll.events, NULL);
 }
 
-/* ---- locks ----------------------------------------------------------------------------------- */
-
-/* Slots that can be used: where there is no memory for more, those that have theirs. */
-static unsigned count_slots(struct df_segment *segment)
-{
-    unsigned made = 0;
-
-    if (!atomic_load(&segment->full))
-        return DF_SLOT_COUNT;
-    for (unsigned i = 0; i < DF_SLOT_COUNT; i++)
-        made += atomic_load(&df_segment_slots(segment)[i].made) > 0;
-    return made;
-}
-
-/* Waiting is refused where it would leave too few slots for those who hold the locks. */
-static bool may_wait(struct df_work *w, bool wait)
-{
-    return !wait || df_pool_sleeping(&w->server->pool) < count_slots(w->server->own.segment) / 2;
-}
-
-static struct df_shared_mount *shared_of(struct df_work *w)
-{
-    struct df_served *served = df_server_mount(w->server, w->call.mount->id);
-
-    return served ? served->shared : NULL;
-}
-
-/* The file system keeps no locks of such files. Where there are placeholders, the kernel of the
- * clients does (core/placed.h): DF_NOT_OURS, and they are told once for all. Else the core does: 0.
- */
-static int64_t leave_lock(struct df_work *w, bool flock)
-{
-    struct df_shared_mount *shared = shared_of(w);
-
-    if (!w->server->options->shadow)
-        return 0;
-    if (shared)
-        atomic_fetch_or(&shared->left, df_left_bit(w->files[0]->kind, flock));
-    return DF_NOT_OURS;
-}
-
-static int64_t lock_range(struct df_work *w, struct df_lock *lock)
-{
-    struct df_shared_mount *shared = shared_of(w);
-    int64_t ret = CALL(lock, w->files[0], lock);
-
-    if (ret != DF_NOT_OURS || (ret = leave_lock(w, false)) != 0)
-        return ret;
-    if (shared)
-        atomic_store(&shared->locked, 1);
-    return df_lock_range(&w->call, w->files[0], lock);
-}
-
-/* What a process had that has ended is in nobody's way. */
-static int64_t lock_range_of_the_living(struct df_work *w, struct df_lock *lock)
-{
-    const struct df_lock asked = *lock;
-    int64_t ret = lock_range(w, lock);
-    bool found = ret == 0 && lock->test && lock->type != F_UNLCK;
-
-    if ((ret != -EAGAIN && !found) || !df_server_see_the_dead(w->server))
-        return ret;
-    *lock = asked;
-    return lock_range(w, lock);
-}
-
-static int64_t lock_file(struct df_work *w, int operation)
-{
-    int64_t ret = CALL(flock, w->files[0], operation, df_lock_file_owner(w->files[0]));
-
-    if (ret != DF_NOT_OURS || (ret = leave_lock(w, true)) != 0)
-        return ret;
-    return df_lock_flock(&w->call, w->files[0], operation);
-}
-
-static int64_t do_lock(struct df_work *w)
-{
-    struct df_lock lock = w->message.args.lock.lock;
-    bool sleeps = lock.wait && !lock.test;
-    int64_t ret;
-
-    if (!may_wait(w, sleeps))
-        return -ENOLCK;
-    lock.owner = lock.pid == -1 ? df_lock_file_owner(w->files[0]) : w->caller.lock_owner;
-    if (sleeps)
-        df_pool_sleep_begin(&w->server->pool, w->slot);
-    ret = lock_range_of_the_living(w, &lock);
-    if (sleeps)
-        df_pool_sleep_end(&w->server->pool, w->slot);
-    out_of(w)->lock = lock;
-    return ret;
-}
-
-static int64_t do_flock(struct df_work *w)
-{
-    int operation = w->message.args.flock.operation;
-    bool sleeps = !(operation & (LOCK_NB | LOCK_UN));
-    int64_t ret;
-
-    if (!may_wait(w, sleeps))
-        return -ENOLCK;
-    if (sleeps)
-        df_pool_sleep_begin(&w->server->pool, w->slot);
-    ret = lock_file(w, operation);
-    if (ret == -EWOULDBLOCK && df_server_see_the_dead(w->server))
-        ret = lock_file(w, operation);
-    if (sleeps)
-        df_pool_sleep_end(&w->server->pool, w->slot);
-    return ret;
-}
-
 /* ---- never asked for over a channel
  * -------------------------------------------------------------- */
 
@@ -482,48 +378,7 @@ static int64_t do_borrow(struct df_work *w)
 #define do_destroy  do_borrow
 #define do_known    do_borrow
 
-/* ---- processes ------------------------------------------------------------------------------- */
-
-static int64_t do_adopt(struct df_work *w)
-{
-    return df_files_adopt(&w->server->files, w->client, w->message.files[0]);
-}
-
-static int64_t do_drop(struct df_work *w)
-{
-    return df_execute_drop(w, w->message.files[0]);
-}
-
-/* One that it has not: another thread of its parent opened it just before the fork. */
-static int64_t do_keep(struct df_work *w)
-{
-    size_t count = at_most(w->message.args.keep.size, DF_PAYLOAD_SIZE) / sizeof(uint64_t);
-    const uint64_t *kept = (const uint64_t *)w->area->payload;
-    uint64_t others[64];
-    size_t found;
-
-    for (size_t i = 0; i < count; i++)
-        df_files_adopt(&w->server->files, w->client, kept[i]);
-    do {
-        found = df_files_others(&w->server->files, w->client, kept, count, others, 64);
-        for (size_t i = 0; i < found; i++)
-            df_execute_drop(w, others[i]);
-    } while (found > 0);
-    return 0;
-}
-
-static int64_t do_fork(struct df_work *w)
-{
-    uint32_t child = df_files_client_fork(&w->server->files, w->client, &w->slot->entered);
-
-    return child ? (int64_t)child : -EAGAIN;
-}
-
-static int64_t do_unfork(struct df_work *w)
-{
-    df_execute_gone(w->server, w->message.args.unfork.client);
-    return 0;
-}
+/* ---- the server as a whole ------------------------------------------------------------------- */
 
 static int64_t do_unmount(struct df_work *w)
 {

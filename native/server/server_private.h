@@ -149,6 +149,11 @@ static inline size_t df_execute_room(struct df_work *w, uint64_t size)
 /* After a readdir has ended: keeps what is known of the names that it told. */
 void df_execute_ahead(struct df_work *w);
 
+/* ---- execute_lock.c, execute_client.c: more of the table ---- */
+
+df_execute_op df_execute_lock, df_execute_flock, df_execute_adopt, df_execute_keep_files,
+    df_execute_fork, df_execute_unfork;
+
 /* ---- execute_data.c: bytes of files and listings ---- */
 
 df_execute_op df_execute_read, df_execute_write, df_execute_read_batch, df_execute_readdir,

@@ -1,0 +1,43 @@
+/*
+ * execute_client.c - what clients say of themselves: that they fork, and which files they have.
+ */
+#include <errno.h>
+
+#include "server/server_private.h"
+
+int64_t df_execute_adopt(struct df_work *w)
+{
+    return df_files_adopt(&w->server->files, w->client, w->message.files[0]);
+}
+
+/* One that it has not: another thread of its parent opened it just before the fork. */
+int64_t df_execute_keep_files(struct df_work *w)
+{
+    size_t count =
+        df_execute_at_most(w->message.args.keep.size, DF_PAYLOAD_SIZE) / sizeof(uint64_t);
+    const uint64_t *kept = (const uint64_t *)w->area->payload;
+    uint64_t others[64];
+    size_t found;
+
+    for (size_t i = 0; i < count; i++)
+        df_files_adopt(&w->server->files, w->client, kept[i]);
+    do {
+        found = df_files_others(&w->server->files, w->client, kept, count, others, 64);
+        for (size_t i = 0; i < found; i++)
+            df_execute_drop(w, others[i]);
+    } while (found > 0);
+    return 0;
+}
+
+int64_t df_execute_fork(struct df_work *w)
+{
+    uint32_t child = df_files_client_fork(&w->server->files, w->client, &w->slot->entered);
+
+    return child ? (int64_t)child : -EAGAIN;
+}
+
+int64_t df_execute_unfork(struct df_work *w)
+{
+    df_execute_gone(w->server, w->message.args.unfork.client);
+    return 0;
+}
