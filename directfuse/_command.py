@@ -12,7 +12,7 @@ from directfuse import _paths
 from directfuse._errors import MountError
 from directfuse._python import meaning
 
-__all__ = ["Command", "is_command", "library_of", "positional_words", "words_of"]
+__all__ = ["Command", "is_command", "library_of", "point_of", "positional_words", "words_of"]
 
 Command: TypeAlias = str | Sequence[str | os.PathLike[str]]
 
@@ -27,8 +27,16 @@ def _split(line: str) -> tuple[str, ...]:
     return tuple(shlex.split(line))
 
 
-def words_of(command: Any) -> list[str]:
-    """The command line as words."""
+def point_of(mountpoint: Any) -> str:
+    """A mountpoint as the text that it is."""
+    point = mountpoint if isinstance(mountpoint, bytes) else os.fspath(mountpoint)
+    if not isinstance(point, str):
+        raise TypeError("a mountpoint is a str or os.PathLike[str]; of bytes: os.fsdecode(...)")
+    return point
+
+
+def words_of(command: Any, mountpoint: Any = None) -> list[str]:
+    """The command line as words, with the mountpoint behind it where one is given."""
     if isinstance(command, str):
         try:
             words = list(_split(command))
@@ -46,6 +54,8 @@ def words_of(command: Any) -> list[str]:
         raise MountError(
             errno.EINVAL, "the command line is empty; for example: directfuse.mount('memfs /mem')"
         )
+    if mountpoint is not None:
+        words.append(point_of(mountpoint))
     for word in words:
         if "\0" in word:
             raise ValueError("embedded null byte")

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from directfuse import _call, _fast, _native, _paths
-from directfuse._command import Command, is_command, library_of, words_of
+from directfuse._command import Command, is_command, library_of, point_of, words_of
 from directfuse._errors import DirectfuseError, NotSupportedError, UnmountError
 from directfuse._placement import (
     Options,
@@ -380,9 +380,7 @@ def _meaning(
     if is_command(command):
         if options:
             raise TypeError("options are for objects; a command line has -o")
-        argv = words_of(command)
-        if mountpoint is not None:
-            argv.append(os.fspath(mountpoint))
+        argv = words_of(command, mountpoint)
         if argv[0].startswith("@") or _paths.plugin(argv[0]):
             return None, None, argv
         if placement == "helper":
@@ -394,7 +392,7 @@ def _meaning(
         raise TypeError("an object needs a mountpoint: directfuse.mount(operations, '/m')")
     from directfuse._python import programs
 
-    point = os.path.abspath(mountpoint)
+    point = os.path.abspath(point_of(mountpoint))
     program = programs.of_object(command, point, list(options), call_timeout)
     if placement != "server":
         return program, None, program.words
@@ -426,9 +424,7 @@ def _seconds(timeout: float | None) -> int:
 
 def find_mount(command: Command, mountpoint: str | os.PathLike[str] | None = None) -> Mount | None:
     """The mount of this process that mount() made of the same words, if it still is one."""
-    argv = words_of(command)
-    if mountpoint is not None:
-        argv.append(os.fspath(mountpoint))
+    argv = words_of(command, mountpoint)
     with _lock:
         alike = [found for found in _ours.values() if found.command == argv]
     return next((found for found in alike if found.mounted), None)
@@ -450,7 +446,7 @@ def unmount(mountpoint: str | os.PathLike[str], *, lazy: bool = False) -> None:
     lazy, and what is raised: as of Mount.unmount(); UnmountError (EINVAL) when no mount of this
     process is there.
     """
-    wanted = os.path.realpath(mountpoint)
+    wanted = os.path.realpath(point_of(mountpoint))
     for found in mounts():
         if found.mountpoint == wanted:
             found.unmount(lazy=lazy)

@@ -246,6 +246,19 @@ def test_errors_are_os_errors_and_can_be_pickled():
     assert type(error).__module__ == "directfuse"
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda point: directfuse.mount("memfs", point),
+        lambda point: directfuse.attach("memfs", mountpoint=point),
+        directfuse.unmount,
+    ],
+)
+def test_a_mountpoint_of_bytes_is_refused_by_name(use):
+    with pytest.raises(TypeError, match="a mountpoint is a str"):
+        use(b"/m")
+
+
 def test_a_mount_cannot_be_pickled(memfs):
     with pytest.raises(TypeError, match="mount again"):
         pickle.dumps(memfs)
