@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from pathlib import Path
 from types import FrameType
 
@@ -11,13 +12,16 @@ __all__ = ["fill_standard", "restore_locale", "unwind_by_signals"]
 def fill_standard() -> None:
     """Standard descriptors that are closed lead to /dev/null, in this process alone.
 
-    Else the next descriptors would have these numbers, and starting a child would close them.
+    Else the next descriptors would have these numbers, and starting a child would close them; and
+    Python has no stream for them, only None.
     """
-    for fd in range(3):
+    for fd, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         try:
             os.fstat(fd)
         except OSError:
             os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)  # the lowest number that is free
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(fd, mode, closefd=False))
 
 
 def restore_locale() -> None:

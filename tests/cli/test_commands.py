@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 
 import pytest
@@ -89,6 +90,16 @@ def test_a_reader_that_goes_away_is_no_error():
     _, words = process.communicate(timeout=50)
     assert words == b""
     assert process.returncode == 141
+
+
+@pytest.mark.parametrize("command", ["backends", "paths", "--help", "serve --help"])
+def test_without_standard_output_there_is_no_traceback(command):
+    """As cron and daemons may start it."""
+    words = shlex.join([*COMMAND, *command.split()])
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{words} <&- >&-"], stderr=subprocess.PIPE, timeout=50, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_doctor_finds_inline_mounts_working(run):
