@@ -21,8 +21,9 @@
  *     a directory). An answer that there is no such name has the stripe of its mount's absent
  *     names, counted up by every op that makes a name;
  *   - its time is not over: what the plugin allowed (df_call.valid_ns).
- * Only the server writes; a client that is killed while it reads has changed nothing. Memory is
- * never given back, so there is nothing to reclaim: an entry that is replaced fails the first test.
+ * Only the server writes, but for counts that a client's read ends answers by (DF_OFD_BRINGS); a
+ * client that is killed while it reads has changed nothing. Memory is never given back, so there is
+ * nothing to reclaim: an entry that is replaced fails the first test.
  */
 #ifndef DF_CHANNEL_CACHE_H
 #define DF_CHANNEL_CACHE_H

@@ -148,7 +148,7 @@ struct df_ofd {
     _Atomic uint32_t random; /* 1: POSIX_FADV_RANDOM was advised last */
 
     _Alignas(64) _Atomic uint32_t position_lock; /* 0, or client id | DF_OFD_WAITED (ofd.h) */
-    _Atomic uint32_t begun; /* 1: some of its bytes were read (execute_open.c) */
+    _Atomic uint32_t begun; /* whether some of its bytes were read: DF_OFD_BEGUN or others */
     int64_t position;       /* bytes; opaque cookie in a directory. Under position_lock */
     uint64_t placeholder;   /* the client side's own */
 };
@@ -159,6 +159,12 @@ _Static_assert(offsetof(struct df_ofd, position_lock) == 64 && sizeof(struct df_
 #define DF_OFD_MAPPED  (UINT64_C(1)) /* of marks: some program has mapped the file */
 #define DF_OFD_CHUNKED (UINT64_C(2)) /* the same: its bytes are brought by chunks (held.h) */
 #define DF_OFD_WAITED  (UINT32_C(1) << 31)
+
+/* df_ofd.begun (execute_open.c). Above DF_OFD_BEGUN: not yet; but the open has brought bytes, and
+ * an answer to fstat that is of before they were read. So it ends with the first read: its stripe
+ * (cache.h) is the number less DF_OFD_BRINGS. */
+#define DF_OFD_BEGUN  1
+#define DF_OFD_BRINGS 2
 
 /* A handle: generation << 32 | index. Never 0. */
 static inline uint32_t df_handle_index(uint64_t handle)

@@ -94,12 +94,25 @@ static bool is_still(const struct df_ofd *ofd, uint64_t file)
     return atomic_load_explicit(&ofd->handle, memory_order_relaxed) == file;
 }
 
-/* The server learns whether opens are followed by reads (server/execute_open.c). One store for each
- * open; of another file that got the entry just now it does no harm. */
-static void note_read(struct df_ofd *ofd)
+/* What fstat has said since the open is of before this read (server/execute_open.c). */
+static void end_answer(const struct df_segment *segment, uint32_t begun)
 {
-    if (atomic_load_explicit(&ofd->begun, memory_order_relaxed) == 0)
-        atomic_store_explicit(&ofd->begun, 1, memory_order_relaxed);
+    uint32_t stripe = (begun - DF_OFD_BRINGS) % DF_CACHE_STRIPES;
+
+    atomic_fetch_add(&df_cache_of(segment)->stripes[stripe], 1);
+}
+
+/* The server learns whether opens are followed by reads. One store for each open; of another file
+ * that got the entry just now it does no harm. */
+static void note_read(const struct df_segment *segment, struct df_ofd *ofd)
+{
+    uint32_t begun = atomic_load_explicit(&ofd->begun, memory_order_relaxed);
+
+    if (begun == DF_OFD_BEGUN)
+        return;
+    if (begun >= DF_OFD_BRINGS)
+        end_answer(segment, begun);
+    atomic_store_explicit(&ofd->begun, DF_OFD_BEGUN, memory_order_relaxed);
 }
 
 /* Moves at most `size` bytes out of a frame. False: memory of the caller's is not there. */
@@ -144,7 +157,7 @@ static size_t read_kept(const struct df_trip *trip, uint64_t file, uint64_t conf
         *c = ahead;
         *end = last;
         done += part;
-        note_read(ofd);
+        note_read(trip->link->segment, ofd);
     }
     return done;
 }

@@ -268,7 +268,7 @@ static void note_read(struct df_work *w, uint64_t handle)
     struct df_ofd *ofd = df_segment_ofd(w->server->own.segment, handle);
 
     if (ofd && atomic_load_explicit(&open->judged, memory_order_relaxed))
-        atomic_store_explicit(&ofd->begun, 1, memory_order_relaxed);
+        atomic_store_explicit(&ofd->begun, DF_OFD_BEGUN, memory_order_relaxed);
 }
 
 /* What the client has found in frames is what the file has: the content's id, or 0. */

@@ -84,8 +84,9 @@ static void keep_all(struct df_work *w, const struct df_frames_ticket *ticket, s
         df_framer_keep(framer, ticket, 0, w->area->payload, size, end);
 }
 
-/* As df_execute_read() of all there is; an error is of no interest to who has only opened. */
-static void read_all(struct df_work *w, struct df_file *file, uint16_t content,
+/* As df_execute_read() of all there is; an error is of no interest to who has only opened. False:
+ * the file's size is not what st says. */
+static bool read_all(struct df_work *w, struct df_file *file, uint16_t content,
                      const struct stat *st)
 {
     size_t size = ((size_t)st->st_size / DF_FRAME_SIZE + 1) * DF_FRAME_SIZE; /* and the end */
@@ -95,23 +96,25 @@ static void read_all(struct df_work *w, struct df_file *file, uint16_t content,
     int64_t got, begun = df_clock();
 
     if (!ticket.valid || df_execute_room(w, size) < size)
-        return;
+        return true;
     got = CALL(lend, file, w->area->payload, size, 0, &at);
     if (got <= 0 || got > st->st_size)
-        return;
+        return false;
     if (at != w->area->payload)
         df_execute_keep_lent(w, &ticket, 0, at, (size_t)got, got == st->st_size, since);
     else
         keep_all(w, &ticket, (size_t)got, got == st->st_size, df_clock() - begun < QUICK_NS);
+    return got == st->st_size;
 }
 
-/* A read: it may change the access time, which stat shows. */
-static void bring_bytes(struct df_work *w, struct df_file *file, uint16_t content,
+/* A read: it may change the access time, which stat shows. False: as read_all(). */
+static bool bring_bytes(struct df_work *w, struct df_file *file, uint16_t content,
                         const struct stat *st)
 {
     df_cacher_begin(&w->server->cacher, w->index, DF_CACHE_FILE);
-    read_all(w, file, content, st);
+    bool same = read_all(w, file, content, st);
     df_cacher_end(&w->server->cacher, w->index, DF_CACHE_FILE, st->st_ino);
+    return same;
 }
 
 /* ---- the answer ------------------------------------------------------------------------------ */
@@ -156,7 +159,18 @@ void df_execute_bring_answer(struct df_work *w, uint64_t handle, struct df_file 
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
-/* The bytes first: reading them may change the answer. */
+/* The answer is of before the bytes were read, as that of an fstat behind an open on Linux: it is
+ * kept until the client reads them. */
+static void hold_until_read(struct df_work *w, struct answer *answer)
+{
+    struct df_ofd *ofd = df_segment_ofd(w->server->own.segment, w->opened);
+
+    answer->ticket.changes++; /* that one was ours */
+    if (ofd)
+        atomic_store_explicit(&ofd->begun, DF_OFD_BRINGS + df_cache_stripe(answer->st.st_ino),
+                              memory_order_relaxed);
+}
+
 static void bring(struct df_work *w, struct df_file *file, uint16_t content)
 {
     struct answer answer;
@@ -164,8 +178,9 @@ static void bring(struct df_work *w, struct df_file *file, uint16_t content)
     if (!ask(w, file, content, &answer))
         return;
     if (expects_read(w, file, &answer.st) && !has_begin(w, content)) {
-        bring_bytes(w, file, content, &answer.st);
-        if (!ask(w, file, content, &answer))
+        if (bring_bytes(w, file, content, &answer.st))
+            hold_until_read(w, &answer);
+        else if (!ask(w, file, content, &answer))
             return;
     }
     keep(w, w->opened, &answer);

@@ -192,7 +192,8 @@ static struct df_last_file take_from(struct df_files *files, uint32_t index)
     last.content = atomic_load_explicit(&ofd->content, memory_order_relaxed);
     last.mapped = __atomic_load_n(&ofd->marks, __ATOMIC_ACQUIRE) & DF_OFD_MAPPED;
     last.judged = atomic_load_explicit(&entry->judged, memory_order_relaxed);
-    last.read = last.judged && atomic_load_explicit(&ofd->begun, memory_order_relaxed) != 0;
+    last.read =
+        last.judged && atomic_load_explicit(&ofd->begun, memory_order_relaxed) == DF_OFD_BEGUN;
     if (!files->over)
         atomic_store(&ofd->handle, 0);
     if (entry->place) /* before its name may be that of another file's */

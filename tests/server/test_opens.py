@@ -50,6 +50,9 @@ class Sized:
     def paths(self, numbers, size=20_000):
         return [f"{self.mount.mountpoint}/{size}.{n}" for n in numbers]
 
+    def said(self):
+        return self._log.read_text().split()
+
     def reads(self, do):
         """READs that the program is asked for meanwhile."""
         before = len(self._log.read_text().splitlines())
@@ -140,6 +143,26 @@ def test_the_file_system_is_asked_for_bytes_once(sized):
         read_whole(path)
     for path in sized.paths(range(LEARNT, 3 * LEARNT)):
         assert sized.reads(lambda path=path: read_whole(path)) == 1
+
+
+@pytest.mark.parametrize(
+    "sized", [["attr_timeout=100,entry_timeout=100,asks"]], indirect=True, ids=["asks"]
+)
+def test_an_open_that_brings_bytes_asks_for_attributes_once(sized):
+    """As a kernel mount; and again behind the read, which has changed the access time."""
+    for path in sized.paths(range(LEARNT)):
+        read_whole(path)
+    for n, path in enumerate(sized.paths(range(LEARNT, 2 * LEARNT))):
+        before = sized.said()
+        fd = directfuse.os_open(path, os.O_RDONLY)
+        assert sized.said()[len(before) :] == ["getattr", "read"]
+        trips = sized.mount.stats().trips
+        assert directfuse.fstat(fd).st_atime == LEARNT + n
+        assert directfuse.read(fd, 100) == b"x" * 100
+        assert sized.mount.stats().trips == trips
+        assert directfuse.fstat(fd).st_atime == directfuse.stat(path).st_atime == LEARNT + n + 1
+        assert sized.said()[len(before) :] == ["getattr", "read", "getattr"]
+        directfuse.close(fd)
 
 
 def test_a_batch_finds_what_the_open_has_brought(memfs):

@@ -1,6 +1,7 @@
 /*
  * sized.c - files that are there by their names: SIZE.NUMBER holds SIZE times the letter x. A line
- * for each READ goes into the file of -o log=. With -o direct nothing may be kept of bytes.
+ * for each READ goes into the file of -o log=, with -o asks for each question for attributes, too.
+ * The access time is the number of READs. With -o direct nothing may be kept of bytes.
  */
 #define FUSE_USE_VERSION 31
 #include <errno.h>
@@ -13,10 +14,11 @@
 
 static struct settings {
     char *log;
-    int direct;
+    int direct, asks;
 } settings;
 
 static int log_fd = -1;
+static _Atomic int reads;
 
 static off_t size_of(const char *path)
 {
@@ -33,7 +35,10 @@ static void *do_init(struct fuse_conn_info *conn, struct fuse_config *config)
 static int do_getattr(const char *path, struct stat *st, struct fuse_file_info *fi)
 {
     (void)fi;
-    *st = (struct stat){.st_mode = S_IFREG | 0666, .st_nlink = 1, .st_size = size_of(path)};
+    if (settings.asks && write(log_fd, "getattr\n", 8) != 8)
+        return -EIO;
+    *st = (struct stat){
+        .st_mode = S_IFREG | 0666, .st_nlink = 1, .st_size = size_of(path), .st_atime = reads};
     if (strcmp(path, "/") == 0)
         *st = (struct stat){.st_mode = S_IFDIR | 0755, .st_nlink = 2};
     return 0;
@@ -47,6 +52,7 @@ static int do_read(const char *path, char *buf, size_t size, off_t offset,
     (void)fi;
     if (write(log_fd, "read\n", 5) != 5)
         return -EIO;
+    reads++;
     if (left <= 0)
         return 0;
     if (size > (size_t)left)
@@ -63,6 +69,7 @@ static const struct fuse_operations operations = {
 
 static const struct fuse_opt options[] = {{"log=%s", offsetof(struct settings, log), 0},
                                           {"direct", offsetof(struct settings, direct), 1},
+                                          {"asks", offsetof(struct settings, asks), 1},
                                           FUSE_OPT_END};
 
 int main(int argc, char *argv[])
