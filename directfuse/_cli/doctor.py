@@ -147,12 +147,18 @@ def _run_on_mount() -> str:
 
 
 def _kernel_mounts() -> Iterator[Finding]:
-    yield _device()
-    yield _helper()
+    needs = [_device(), _helper()]
+    yield from needs
     if _paths.program("memfs"):
-        remedy = "Debian: apt install fuse3; in a container: docker run --device /dev/fuse "
-        remedy += "--cap-add SYS_ADMIN"
+        lacks = [finding.name for finding in needs if finding.state != "ok"]
+        remedy = f"It needs {' and '.join(lacks)}: see above" if lacks else _RIGHT
         yield _check("kernel mount", "memfs", _mount_through_kernel, remedy)
+
+
+_RIGHT = (
+    "The right to mount is missing: CAP_SYS_ADMIN, or a fusermount3 that is set-user-id root and "
+    "may be so here; in a container: docker run --device /dev/fuse --cap-add SYS_ADMIN"
+)
 
 
 def _device() -> Finding:

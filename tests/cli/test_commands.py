@@ -7,7 +7,8 @@ import subprocess
 
 import pytest
 
-from directfuse import _paths
+from directfuse import _kernel, _paths
+from directfuse._cli import doctor
 from directfuse._cli._elf import Linkage
 from directfuse._cli.backends import fuse_api
 
@@ -116,6 +117,24 @@ def test_doctor_names_the_package_that_is_missing(run):
     findings = {finding["name"]: finding for finding in json.loads(done.stdout)}
     assert findings["pkg-config"]["state"] == "missing"
     assert "apt install pkg-config" in findings["pkg-config"]["remedy"]
+
+
+def test_doctor_tells_rights_that_are_missing_from_packages(monkeypatch):
+    """With the device and the program there, no package would help."""
+
+    def refused():
+        raise _kernel.MountFailed("fusermount3: mount failed: Operation not permitted", 1)
+
+    ok = doctor.Finding("kernel mount", "x", "ok", "")
+    monkeypatch.setattr(doctor, "_mount_through_kernel", refused)
+    monkeypatch.setattr(doctor, "_device", lambda: ok)
+    monkeypatch.setattr(doctor, "_helper", lambda: ok)
+    *_, mount = doctor._kernel_mounts()
+    assert mount.state == "failed" and "apt" not in mount.remedy and "SYS_ADMIN" in mount.remedy
+    missing = doctor.Finding("kernel mount", "/dev/fuse", "missing", "", "modprobe fuse")
+    monkeypatch.setattr(doctor, "_device", lambda: missing)
+    *_, mount = doctor._kernel_mounts()
+    assert mount.remedy == "It needs /dev/fuse: see above"
 
 
 def test_paths_exist(run):
