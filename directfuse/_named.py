@@ -31,7 +31,7 @@ def socket_path(name: str, *, make: bool = False) -> Path:
     """
     error, path = _native.socket_path(name, make=make)
     if error == errno.EINVAL:
-        raise ServerFailed(f"{name!r}: a name has up to 63 bytes, no slash, no leading dot")
+        raise ServerFailed(f"{name!r}: a name has 1 to 63 bytes, no slash, no leading dot")
     if error == errno.ENAMETOOLONG:
         raise ServerFailed(f"{name!r}: too long for the socket of a server in $XDG_RUNTIME_DIR")
     found = Path(path)

@@ -75,7 +75,7 @@ static void say_why(int error, const char *name, char *message, size_t size)
     if (!message)
         return;
     if (error == -EINVAL)
-        snprintf(message, size, "%s is no name: up to 63 bytes, no slash, no leading dot", name);
+        snprintf(message, size, "'%s' is no name: 1 to 63 bytes, no slash, no leading dot", name);
     else if (error == -ENAMETOOLONG)
         snprintf(message, size, "%s: too long for a socket in $XDG_RUNTIME_DIR", name);
     else if (error == -EACCES && df_joined_socket_path(name, false, path) == -EACCES)
