@@ -519,7 +519,7 @@ void df_trip_drop_soon(struct df_trip *trip, uint64_t file)
     if (error < 0)
         return;
     l.message->files[0] = file;
-    if (!df_link_post(trip->link, l.slot))
+    if (!df_link_post(trip->link, l.slot, l.called))
         df_letter_send_and_finish(&l);
 }
 

@@ -198,6 +198,16 @@ static int map(struct df_own_segment *own, const struct df_segment *planned)
     return 0;
 }
 
+/* Those of the server before are gone: nobody spins, sleeps, or comes because he was called. */
+static void forget_workers(struct df_segment *segment)
+{
+    atomic_store(&segment->spinning, 0);
+    for (unsigned i = 0; i < DF_WORKER_WORDS; i++)
+        atomic_store(&segment->asleep[i], 0);
+    for (unsigned i = 0; i < DF_WORKER_COUNT; i++)
+        atomic_store(&segment->doorbells[i].heard, atomic_load(&segment->doorbells[i].rings));
+}
+
 int df_segment_take(struct df_own_segment *own, int memory)
 {
     struct df_segment *segment;
@@ -218,9 +228,7 @@ int df_segment_take(struct df_own_segment *own, int memory)
     segment->cpus = count_cpus();
     segment->server_pid = getpid();
     atomic_fetch_add(&segment->starts, 1);
-    atomic_store(&segment->spinning, 0);
-    for (unsigned i = 0; i < DF_WORKER_WORDS; i++)
-        atomic_store(&segment->asleep[i], 0);
+    forget_workers(segment);
     return 0;
 }
 
@@ -228,9 +236,7 @@ int df_segment_resume(struct df_own_segment *own)
 {
     struct df_segment *segment = own->segment;
 
-    atomic_store(&segment->spinning, 0); /* the workers that did are gone */
-    for (unsigned i = 0; i < DF_WORKER_WORDS; i++)
-        atomic_store(&segment->asleep[i], 0);
+    forget_workers(segment);
     atomic_store(&segment->last_end, atomic_exchange(&segment->end, DF_END_NONE));
     return begin_life(own);
 }
