@@ -64,25 +64,71 @@ static int64_t back(struct df_fs *fs, struct df_call *call, const struct df_trip
 /* ---- what mappings have to know of ------------------------------------------------------------
  */
 
+/* What is there by that name, if some program has mapped it. Its number is that of open files,
+ * which an open that no file system hears of (O_PATH) tells; stat(2) may have another one. */
+static struct df_file *mapped_there(struct df_trip *trip, const struct df_trip_where *at,
+                                    struct dfi_shadow_named *named)
+{
+    struct df_trip asking = *trip;
+    struct df_message_file there;
+
+    if (df_trip_open(&asking, at, O_PATH, 0, &there) != 0)
+        return NULL;
+    bool found = dfi_shadow_find(dfi_record_now()->files, trip->mount, there.ino, named);
+    df_trip_drop(&asking, there.handle);
+    return found ? &named->file : NULL;
+}
+
+/* The file whose size is to be set, if some program has mapped it; else NULL. `named`: room for one
+ * that is found by its name. */
+static struct df_file *resized(struct df_trip *trip, const struct df_where *where,
+                               const struct df_setattr *set, struct dfi_shadow_named *named)
+{
+    struct df_trip_where at = where_of(where);
+
+    if (!(set->valid & DF_SET_SIZE) || atomic_load(&dfi_record_now()->files->shared->mapped) == 0)
+        return NULL;
+    if (where->base && where->len == 0)
+        return dfi_shadow_mapped(where->base) ? where->base : NULL;
+    return mapped_there(trip, &at, named);
+}
+
+/* What was not done has grown the data file already: it is as long as the file again. */
+static void resize_back(struct df_trip *trip, const struct df_trip_where *at, struct df_file *file)
+{
+    struct df_trip asking = *trip;
+    struct stat st;
+
+    if (df_trip_getattr(&asking, at, &st) == 0)
+        dfi_shadow_resize(file, st.st_size, true);
+}
+
+static int set_mapped(struct df_trip *trip, const struct df_trip_where *at, struct df_file *file,
+                      const struct df_setattr *set, struct stat *st)
+{
+    struct dfi_chunks chunks;
+
+    if (dfi_shadow_change(file, &chunks) < 0)
+        return -EIO;
+    dfi_shadow_resize(file, set->size, false);
+    int ret = df_trip_setattr(trip, at, set, st);
+    if (ret == 0)
+        dfi_shadow_resize(file, set->size, true);
+    else
+        resize_back(trip, at, file);
+    dfi_shadow_changed(&chunks);
+    return ret;
+}
+
 static int remote_setattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                           const struct df_setattr *set, struct stat *st)
 {
     struct df_trip trip = trip_of(fs, call);
     struct df_trip_where at = where_of(where);
-    bool resized = set->valid & DF_SET_SIZE && where->base && where->len == 0 &&
-                   dfi_shadow_mapped(where->base);
-    struct dfi_chunks chunks;
-    int ret;
+    struct dfi_shadow_named named;
+    struct df_file *file = resized(&trip, where, set, &named);
+    int ret = file ? set_mapped(&trip, &at, file, set, st) : df_trip_setattr(&trip, &at, set, st);
 
-    if (resized && dfi_shadow_change(where->base, &chunks) < 0)
-        return -EIO;
-    if (resized)
-        dfi_shadow_resize(where->base, set->size, false);
-    ret = df_trip_setattr(&trip, &at, set, st);
-    if (ret == 0 && resized)
-        dfi_shadow_resize(where->base, set->size, true);
-    if (resized)
-        dfi_shadow_changed(&chunks);
     return (int)back(fs, call, &trip, ret);
 }
 

@@ -64,6 +64,16 @@ static inline bool dfi_shadow_mapped(const struct df_file *file)
     return ofd && (__atomic_load_n(&ofd->marks, __ATOMIC_ACQUIRE) & DFI_SHADOW_MAPPED);
 }
 
+/* A mapped file that is found by its number, not by a descriptor. */
+struct dfi_shadow_named {
+    struct df_ofd ofd; /* a copy: who has it open may close it meanwhile */
+    struct df_file file;
+};
+
+/* Whether some program has that file mapped; *out is it then, for the ops below. */
+bool dfi_shadow_find(const struct dfi_files *files, int mount, uint64_t ino,
+                     struct dfi_shadow_named *out);
+
 /* From now on the file's bytes are those of its data file: for every process. 0 or -errno. */
 long dfi_shadow_map(struct dfi_files *files, uint64_t handle);
 

@@ -68,6 +68,22 @@ static void take_marks(struct dfi_files *files, struct df_ofd *ofd)
         }
 }
 
+bool dfi_shadow_find(const struct dfi_files *files, int mount, uint64_t ino,
+                     struct dfi_shadow_named *out)
+{
+    const struct df_ofd *all = df_segment_ofds(files->link.segment);
+    uint32_t top = atomic_load(&files->shared->mapped) ? atomic_load(&files->shared->top) : 0;
+
+    memset(out, 0, sizeof(*out));
+    out->ofd.mount = mount;
+    out->ofd.ino = ino;
+    out->file.host[DFI_HOST_OFD] = (uintptr_t)&out->ofd;
+    for (uint32_t i = 0; i < top && i < DF_OFD_COUNT && !out->ofd.marks; i++)
+        if (same_file(&all[i], &out->ofd) && marks_of(&all[i]) & DFI_SHADOW_MAPPED)
+            out->ofd.marks = marks_of(&all[i]);
+    return out->ofd.marks != 0;
+}
+
 void dfi_shadow_opened(struct dfi_files *files, uint64_t handle, bool emptied)
 {
     struct df_ofd *ofd = dfi_ofd(files, handle);

@@ -43,6 +43,29 @@ for _ in range(2):
         print(libc.stat(path, to), ctypes.get_errno())
 """
 
+# A mapped file's size is set by its name, which no descriptor of it knows of.
+_RESIZED = r"""
+import mmap, os, zlib
+def by_other(call, *args):
+    if os.fork() == 0:
+        call(*args); os._exit(0)
+    os.wait()
+def seen(fd):
+    data = os.pread(fd, 1 << 26, 0)
+    return os.fstat(fd).st_size, len(data), zlib.crc32(data), len(open("l", "rb").read())
+for size in (100_000, (17 << 20) + 5):
+    for kept in (False, True):
+        fd = os.open("f", os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+        os.write(fd, b"0123456789" * (size // 10))
+        if not os.path.islink("l"): os.symlink("f", "l")
+        memory = mmap.mmap(fd, 0); memory[:3] = b"abc"; memory.flush()
+        if not kept: memory.close()
+        for to, call in ((9000, os.truncate), (70_000, os.truncate), (10, by_other), (size, by_other), (50, os.truncate)):
+            (call("l", to) if call is os.truncate else by_other(os.truncate, "f", to))
+            print(size, kept, to, seen(fd))
+        os.close(fd)
+"""
+
 #: Name -> a script for /bin/sh.
 MOUNT_SCRIPTS = {
     "redirections": (
@@ -148,6 +171,7 @@ MOUNT_SCRIPTS = {
         "seq 1 9 >f; exec 3<f; head -c 2 <&3; sh -c 'head -c 2 <&3'; python3 -S -c 'import os; "
         "print(os.read(3, 4), os.lseek(3, 0, 1))'; cat <&3; (echo a; echo b) >>f; tail -3 f"
     ),
+    "mapped and resized by name": f"python3 - <<'E'{_RESIZED}E\n",
     "mmap": (
         'python3 -S -c \'\nimport mmap, os\nwith open("f", "wb") as f: f.write(b"0123456789" * 1000)\n'
         'with open("f", "r+b") as f:\n m = mmap.mmap(f.fileno(), 0); m[3:6] = b"abc"; print(m[:8])\n'
