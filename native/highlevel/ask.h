@@ -56,9 +56,10 @@ static DF_FLAT int df_ask_getattr(struct df_frame *frame, const struct df_place 
     union df_file_info directory;
 
     if (!place->directory || fi)
-        return hl->ops.getattr(place->path, place->st, fi);
+        return df_answer_error(hl->ops.getattr(place->path, place->st, fi));
     df_handle_info(frame, place->directory, &directory);
-    return hl->getattr_at(&directory.info, place->path + place->len - place->name_len, place->st);
+    return df_answer_error(
+        hl->getattr_at(&directory.info, place->path + place->len - place->name_len, place->st));
 }
 
 /* A name of which nothing was known: what the kernel sends LOOKUP for with the directory locked.

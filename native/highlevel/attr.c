@@ -25,9 +25,9 @@ static DF_FLAT int ask_file(struct df_frame *frame, struct df_file *file,
     const char *path = df_handle_hold(frame, file);
     int result = -ENOENT;
     if (file->kind == DF_KIND_DIRECTORY)
-        result = hl->getattr_at(&fi.info, "", st);
+        result = df_answer_error(hl->getattr_at(&fi.info, "", st));
     else if (path || hl->config.nullpath_ok)
-        result = hl->ops.getattr(path, st, &fi.info);
+        result = df_answer_error(hl->ops.getattr(path, st, &fi.info));
     df_handle_unhold(frame, file);
     if (result == 0)
         result = df_highlevel_fix_stat(frame, node, NULL, 0, key, st);
@@ -162,7 +162,7 @@ static DF_FLAT int ask_at_once(struct df_frame *frame, const struct df_where *wh
         return result;
     memset(st, 0, sizeof(*st));
     df_handle_info(frame, where->base, &directory);
-    result = frame->hl->getattr_at(&directory.info, where->name, st);
+    result = df_answer_error(frame->hl->getattr_at(&directory.info, where->name, st));
     if (DF_LIKELY(result == 0))
         result = df_highlevel_fix_stat(frame, NULL, NULL, 0, (struct df_path_hash){0}, st);
     return result;
@@ -286,7 +286,7 @@ static int access_where(struct df_frame *frame, const struct df_where *where, in
     if (result == 0 && hl->check) {
         result = df_walk_permit(frame, &place, mask);
     } else if (result == 0 && hl->ops.access && !df_highlevel_lacks(hl, DF_MISSING_ACCESS)) {
-        result = df_place_result(frame, &place, hl->ops.access(place.path, mask));
+        result = df_place_result(frame, &place, df_answer_error(hl->ops.access(place.path, mask)));
         if (result == -ENOSYS) { /* from now on everything is granted, as by fuse_access() */
             df_highlevel_miss(hl, DF_MISSING_ACCESS);
             result = 0;
@@ -315,7 +315,8 @@ static ssize_t readlink_where(struct df_frame *frame, const struct df_where *whe
     if (result == 0 && !ops->readlink)
         result = -ENOSYS;
     if (result == 0)
-        result = df_place_result(frame, &place, ops->readlink(place.path, target, sizeof(target)));
+        result = df_place_result(
+            frame, &place, df_answer_error(ops->readlink(place.path, target, sizeof(target))));
     if (result == 0)
         df_highlevel_accessed(frame->hl, place.key);
     df_walk_end(frame, &place);
@@ -340,7 +341,7 @@ static int statfs_where(struct df_frame *frame, const struct df_where *where, st
     memset(out, 0, sizeof(*out));
     int result = df_walk(frame, where, 0, &place, NULL);
     if (result == 0 && ops->statfs) {
-        result = df_place_result(frame, &place, ops->statfs(place.path, out));
+        result = df_place_result(frame, &place, df_answer_error(ops->statfs(place.path, out)));
     } else if (result == 0) { /* libfuse's default */
         out->f_namemax = DF_NAME_MAX;
         out->f_bsize = 512;

@@ -24,7 +24,7 @@ static int flush(struct df_frame *frame, struct df_file *file, uint64_t owner)
         result = -ENOENT;
     else if (hl->ops.flush && !df_highlevel_lacks(hl, DF_MISSING_FLUSH)) {
         union df_file_info copy = fi;
-        result = hl->ops.flush(path, &copy.info);
+        result = df_answer_error(hl->ops.flush(path, &copy.info));
         if (result == -ENOSYS) {
             df_highlevel_miss(hl, DF_MISSING_FLUSH);
             result = 0;

@@ -31,7 +31,7 @@ static int create_node(struct df_frame *frame, struct df_place *place, struct df
 
     memset(&fi, 0, sizeof(fi));
     fi.info.flags = flags & ~O_NOCTTY;
-    int result = hl->ops.create(place->path, mode, &fi.info);
+    int result = df_answer_error(hl->ops.create(place->path, mode, &fi.info));
     if (result)
         return result;
     handle->fh = fi.info.fh;
@@ -50,7 +50,7 @@ static int create_node(struct df_frame *frame, struct df_place *place, struct df
 static int make_closed(struct df_frame *frame, struct df_place *place, mode_t mode)
 {
     struct df_highlevel *hl = frame->hl;
-    int result = hl->ops.mknod ? hl->ops.mknod(place->path, mode, 0) : -ENOSYS;
+    int result = hl->ops.mknod ? df_answer_error(hl->ops.mknod(place->path, mode, 0)) : -ENOSYS;
 
     if (result == 0)
         result = df_walk_learn(frame, place, NULL);

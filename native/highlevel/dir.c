@@ -261,8 +261,9 @@ static int list(struct df_frame *frame, struct df_file *file, struct fill *fill,
     if (result == 0) {
         df_frame_turn_to_look(frame, &turn, df_open_path_key(node));
         fill->listing = df_entry_cache_list_begin(&hl->cache);
-        result = hl->ops.readdir(hl->config.nullpath_ok ? NULL : node->path, fill, fill_name,
-                                 offset, &fi.info, hl->plus ? FUSE_READDIR_PLUS : 0);
+        result = df_answer_error(hl->ops.readdir(hl->config.nullpath_ok ? NULL : node->path, fill,
+                                                 fill_name, offset, &fi.info,
+                                                 hl->plus ? FUSE_READDIR_PLUS : 0));
         df_entry_cache_list_end(&hl->cache);
         df_frame_turn_over(frame, &turn);
         df_highlevel_accessed(hl, df_open_path_key(node));

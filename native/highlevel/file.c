@@ -29,8 +29,9 @@ int df_highlevel_lock(struct df_fs *fs, struct df_call *call, struct df_file *fi
     df_handle_info(&frame, file, &fi);
     fi.info.lock_owner = lock->owner;
     const char *path = df_handle_hold(&frame, file);
-    int result =
-        df_handle_lost(&frame, path) ? -ENOENT : hl->ops.lock(path, &fi.info, command, &range);
+    int result = df_handle_lost(&frame, path)
+                     ? -ENOENT
+                     : df_answer_error(hl->ops.lock(path, &fi.info, command, &range));
     df_handle_unhold(&frame, file);
     df_frame_leave(&frame);
     return result == 0 && lock->test ? df_flock_take(lock, &range) : result;
@@ -50,7 +51,9 @@ int df_highlevel_flock(struct df_fs *fs, struct df_call *call, struct df_file *f
     df_handle_info(&frame, file, &fi);
     fi.info.lock_owner = owner;
     const char *path = df_handle_hold(&frame, file);
-    int result = df_handle_lost(&frame, path) ? -ENOENT : hl->ops.flock(path, &fi.info, operation);
+    int result = df_handle_lost(&frame, path)
+                     ? -ENOENT
+                     : df_answer_error(hl->ops.flock(path, &fi.info, operation));
     df_handle_unhold(&frame, file);
     df_frame_leave(&frame);
     if (result == 0)
@@ -78,7 +81,8 @@ static int ioctl_copy(struct df_frame *frame, struct df_file *file, unsigned req
     const char *path = df_handle_hold(frame, file);
     int result = df_handle_lost(frame, path)
                      ? -ENOENT
-                     : hl->ops.ioctl(path, request, arg, &fi.info, flags, size ? copy : NULL);
+                     : (int)df_answer_count(
+                           hl->ops.ioctl(path, request, arg, &fi.info, flags, size ? copy : NULL));
     df_handle_unhold(frame, file);
     if (result >= 0 && size && _IOC_DIR(request) & _IOC_READ)
         memcpy(arg, copy, size);
@@ -127,8 +131,9 @@ static int ask(struct df_frame *frame, struct df_file *file, int events, struct 
     df_handle_info(frame, file, &fi);
     fi.info.poll_events = (uint32_t)events;
     const char *path = df_handle_hold(frame, file);
-    int result =
-        df_handle_lost(frame, path) ? -ENOENT : hl->ops.poll(path, &fi.info, handle, &ready);
+    int result = df_handle_lost(frame, path)
+                     ? -ENOENT
+                     : df_answer_error(hl->ops.poll(path, &fi.info, handle, &ready));
     df_handle_unhold(frame, file);
     if (result == -ENOSYS) {
         df_highlevel_miss(hl, DF_MISSING_POLL);

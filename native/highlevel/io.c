@@ -22,7 +22,7 @@ static DF_FLAT ssize_t read_one(struct access *access, char *buf, size_t size, o
 
     df_handle_info(access->frame, access->file, &fi);
     int got = access->frame->hl->ops.read(access->path, buf, size, offset, &fi.info);
-    return got > 0 && (size_t)got > size ? -EIO : got;
+    return got > 0 && (size_t)got > size ? -EIO : df_answer_count(got);
 }
 
 /* The piece's iovecs are used up. */
@@ -32,8 +32,8 @@ static ssize_t read_buffers(struct access *access, struct df_iov_piece *piece, o
     union df_file_info fi;
 
     df_handle_info(access->frame, access->file, &fi);
-    ssize_t got =
-        access->frame->hl->ops.read_buf(access->path, &vec, piece->size, offset, &fi.info);
+    ssize_t got = df_answer_count(
+        access->frame->hl->ops.read_buf(access->path, &vec, piece->size, offset, &fi.info));
     if (got >= 0)
         got = vec ? df_bufvec_take(vec, piece->iov, piece->count) : 0;
     df_bufvec_free(vec);
@@ -164,7 +164,7 @@ off_t df_highlevel_lseek(struct df_fs *fs, struct df_call *call, struct df_file 
     if (hl->ops.lseek && !df_highlevel_lacks(hl, DF_MISSING_LSEEK)) {
         df_handle_info(&frame, file, &fi);
         const char *path = df_frame_hold(&frame, handle->node); /* wanted by libfuse, always */
-        result = path ? hl->ops.lseek(path, offset, whence, &fi.info) : -ENOENT;
+        result = path ? df_answer_count(hl->ops.lseek(path, offset, whence, &fi.info)) : -ENOENT;
         df_frame_unhold(&frame, handle->node);
         if (result == -ENOSYS)
             df_highlevel_miss(hl, DF_MISSING_LSEEK);
@@ -192,7 +192,8 @@ int df_highlevel_fsync(struct df_fs *fs, struct df_call *call, struct df_file *f
     df_frame_enter(&frame, hl, call);
     df_handle_info(&frame, file, &fi);
     const char *path = df_handle_hold(&frame, file);
-    int result = df_handle_lost(&frame, path) ? -ENOENT : op(path, datasync, &fi.info);
+    int result =
+        df_handle_lost(&frame, path) ? -ENOENT : df_answer_error(op(path, datasync, &fi.info));
     df_handle_unhold(&frame, file);
     df_frame_leave(&frame);
     if (result == -ENOSYS) {

@@ -81,7 +81,7 @@ static int make_regular(struct df_highlevel *hl, const char *path, mode_t mode)
         return -ENOSYS;
     memset(&fi, 0, sizeof(fi));
     fi.info.flags = O_CREAT | O_EXCL | O_WRONLY;
-    int result = hl->ops.create(path, mode, &fi.info);
+    int result = df_answer_error(hl->ops.create(path, mode, &fi.info));
     if (result == 0 && hl->ops.release)
         hl->ops.release(path, &fi.info);
     return result;
@@ -92,7 +92,7 @@ static int make_node(struct df_highlevel *hl, const char *path, mode_t mode, dev
     int result = S_ISREG(mode) ? make_regular(hl, path, mode) : -ENOSYS;
 
     if (result == -ENOSYS && hl->ops.mknod)
-        result = hl->ops.mknod(path, mode, rdev);
+        result = df_answer_error(hl->ops.mknod(path, mode, rdev));
     return result;
 }
 
@@ -126,7 +126,7 @@ static int mkdir_where(struct df_frame *frame, const struct df_where *where, mod
     int result = reach_new(frame, where, true, &new);
     if (result == 0) {
         mode = df_frame_mode(frame, mode & 01777);
-        result = hl->ops.mkdir ? hl->ops.mkdir(new.place.path, mode) : -ENOSYS;
+        result = hl->ops.mkdir ? df_answer_error(hl->ops.mkdir(new.place.path, mode)) : -ENOSYS;
         made(frame, &new.place, result, S_IFDIR | mode, 0);
     }
     leave_new(frame, &new);
@@ -146,7 +146,8 @@ static int symlink_where(struct df_frame *frame, const char *target, const struc
 
     int result = reach_new(frame, where, false, &new);
     if (result == 0) {
-        result = hl->ops.symlink ? hl->ops.symlink(target, new.place.path) : -ENOSYS;
+        result =
+            hl->ops.symlink ? df_answer_error(hl->ops.symlink(target, new.place.path)) : -ENOSYS;
         made(frame, &new.place, result, S_IFLNK | 0777, 0);
     }
     leave_new(frame, &new);
@@ -172,7 +173,7 @@ static int link_places(struct df_frame *frame, const struct df_where *where,
         result = result ? result : -EPERM;
     }
     if (result == 0) {
-        result = hl->ops.link ? hl->ops.link(from->path, new.place.path) : -ENOSYS;
+        result = hl->ops.link ? df_answer_error(hl->ops.link(from->path, new.place.path)) : -ENOSYS;
         made(frame, &new.place, result, from->entry.mode, from->entry.ino);
         df_entry_cache_forget_attributes(&hl->cache, from->key); /* nlink, ctime */
     }
@@ -242,7 +243,7 @@ static int remove_claimed(struct df_frame *frame, struct df_place *place, struct
     if (!directory && !hl->config.hard_remove && df_open_path_begin_hide(node)) {
         result = df_highlevel_hide(frame, node, place->path, place->len);
     } else {
-        result = op ? op(place->path) : -ENOSYS;
+        result = op ? df_answer_error(op(place->path)) : -ENOSYS;
         if (result == 0)
             df_open_path_mark_removed(node);
     }

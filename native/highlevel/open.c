@@ -68,7 +68,7 @@ static DF_FLAT int ask(struct df_highlevel *hl, const char *path, bool directory
     }
     if (df_highlevel_lacks(hl, missing))
         return 0;
-    int result = op(path, fi);
+    int result = df_answer_error(op(path, fi));
     if (result == -ENOSYS) {
         df_highlevel_miss(hl, missing);
         return 0;
@@ -150,7 +150,8 @@ static int truncate_opened(struct df_frame *frame, struct df_place *place)
     if (df_frame_strips(frame))
         result = strip(frame, place);
     if (result == 0 && !(hl->want & FUSE_CAP_ATOMIC_O_TRUNC))
-        result = hl->ops.truncate ? hl->ops.truncate(place->path, 0, NULL) : -ENOSYS;
+        result =
+            hl->ops.truncate ? df_answer_error(hl->ops.truncate(place->path, 0, NULL)) : -ENOSYS;
     df_entry_cache_forget_attributes(&hl->cache, place->key);
     return result;
 }

@@ -32,6 +32,7 @@
 #include "core/call.h"
 #include "core/export.h"
 #include "core/file.h"
+#include "highlevel/answer.h"
 #include "highlevel/highlevel.h"
 #include "paths/entry_cache.h"
 #include "paths/name_turn.h"

@@ -29,7 +29,7 @@ static int hidden_path(struct df_highlevel *hl, const char *path, uint32_t len, 
         uint32_t count = atomic_fetch_add(&hl->hide_count, 1) + 1;
         snprintf(hidden + dir_len, HIDDEN_NAME_LEN, "/.fuse_hidden%08x%08x", hash, count);
         memset(&st, 0, sizeof(st));
-        int result = hl->ops.getattr(hidden, &st, NULL);
+        int result = df_answer_error(hl->ops.getattr(hidden, &st, NULL));
         if (result == -ENOENT)
             return 0;
         if (result)
@@ -49,7 +49,7 @@ int df_highlevel_hide(struct df_frame *frame, struct df_open_path *node, const c
     if (result == 0)
         result = df_open_path_reserve(&hl->open_paths, node, hidden_len);
     if (result == 0)
-        result = hl->ops.rename ? hl->ops.rename(path, hidden, 0) : -ENOSYS;
+        result = hl->ops.rename ? df_answer_error(hl->ops.rename(path, hidden, 0)) : -ENOSYS;
     if (result) {
         df_open_path_cancel_hide(node);
         return result;
@@ -215,8 +215,9 @@ static int rename_locked(struct df_frame *frame, struct move *move, struct df_re
     if (!exchange && !hl->config.hard_remove && df_open_path_begin_hide(target))
         result = df_highlevel_hide(frame, target, move->to.path, move->to.len);
     if (result == 0)
-        result =
-            hl->ops.rename ? hl->ops.rename(move->from.path, move->to.path, move->flags) : -ENOSYS;
+        result = hl->ops.rename
+                     ? df_answer_error(hl->ops.rename(move->from.path, move->to.path, move->flags))
+                     : -ENOSYS;
     if (result == 0 && exchange)
         df_open_paths_exchanged(rename);
     else if (result == 0)

@@ -21,8 +21,8 @@ static int set_owner(const struct fuse_operations *ops, const struct target *tar
 {
     if (!ops->chown)
         return -ENOSYS;
-    return ops->chown(target->path, set->valid & DF_SET_UID ? set->uid : (uid_t)-1,
-                      set->valid & DF_SET_GID ? set->gid : (gid_t)-1, target->fi);
+    return df_answer_error(ops->chown(target->path, set->valid & DF_SET_UID ? set->uid : (uid_t)-1,
+                                      set->valid & DF_SET_GID ? set->gid : (gid_t)-1, target->fi));
 }
 
 static struct timespec time_to_set(const struct df_setattr *set, uint32_t valid, uint32_t now,
@@ -40,7 +40,7 @@ static int set_times(const struct fuse_operations *ops, const struct target *tar
         time_to_set(set, DF_SET_ATIME, DF_SET_ATIME_NOW, &set->atime),
         time_to_set(set, DF_SET_MTIME, DF_SET_MTIME_NOW, &set->mtime),
     };
-    return ops->utimens ? ops->utimens(target->path, times, target->fi) : -ENOSYS;
+    return ops->utimens ? df_answer_error(ops->utimens(target->path, times, target->fi)) : -ENOSYS;
 }
 
 /* In libfuse's order: mode, owner, size, times; the first that fails ends it. */
@@ -51,15 +51,16 @@ static int apply(const struct df_frame *frame, const struct target *target,
     int result = 0;
 
     if (set->valid & DF_SET_MODE)
-        result = ops->chmod
-                     ? ops->chmod(target->path, (target->mode & S_IFMT) | set->mode, target->fi)
-                     : -ENOSYS;
+        result = ops->chmod ? df_answer_error(ops->chmod(
+                                  target->path, (target->mode & S_IFMT) | set->mode, target->fi))
+                            : -ENOSYS;
     if (target->strips)
         result = df_permission_stripped(frame->call, result);
     if (result == 0 && set->valid & (DF_SET_UID | DF_SET_GID))
         result = set_owner(ops, target, set);
     if (result == 0 && set->valid & DF_SET_SIZE)
-        result = ops->truncate ? ops->truncate(target->path, set->size, target->fi) : -ENOSYS;
+        result = ops->truncate ? df_answer_error(ops->truncate(target->path, set->size, target->fi))
+                               : -ENOSYS;
     if (result == 0 && set->valid & (DF_SET_ATIME | DF_SET_MTIME))
         result = set_times(ops, target, set);
     return result;

@@ -139,7 +139,7 @@ static ssize_t read_link(struct walk *walk, char target[PATH_MAX + 1])
 
     if (!ops->readlink)
         return -ENOSYS;
-    int result = ops->readlink(place->path, target, PATH_MAX + 1);
+    int result = df_answer_error(ops->readlink(place->path, target, PATH_MAX + 1));
     if (result)
         return df_place_result(walk->frame, place, result);
     df_highlevel_accessed(walk->frame->hl, place->key);

@@ -34,8 +34,8 @@ static off_t size_now(struct access *access)
     if (!hl->ops.getattr)
         return -ENOSYS;
     bool by_handle = handle->bits & DF_HANDLE_PLUGIN;
-    int result = hl->ops.getattr(by_handle ? access->path : handle->node->path, &st,
-                                 by_handle ? &fi.info : NULL);
+    int result = df_answer_error(hl->ops.getattr(by_handle ? access->path : handle->node->path, &st,
+                                                 by_handle ? &fi.info : NULL));
     return result ? result : st.st_size;
 }
 
@@ -81,7 +81,7 @@ static ssize_t write_piece(struct access *access, struct df_iov_piece *piece, of
  * fuse_perform_write(). */
 static ssize_t written(ssize_t put, size_t size)
 {
-    return put == 0 || (put > 0 && (size_t)put > size) ? -EIO : put;
+    return put == 0 || (put > 0 && (size_t)put > size) ? -EIO : df_answer_count(put);
 }
 
 static ssize_t write_pieces(struct access *access, const struct iovec *iov, int count, off_t offset)
@@ -130,7 +130,8 @@ static int change_mode(struct df_frame *frame, struct df_file *file, mode_t mode
     df_handle_info(frame, file, &fi);
     const char *path = df_frame_hold(frame, handle->node);
     if (path || nullpath_ok)
-        result = hl->ops.chmod(nullpath_ok ? NULL : path, mode, by_handle ? &fi.info : NULL);
+        result = df_answer_error(
+            hl->ops.chmod(nullpath_ok ? NULL : path, mode, by_handle ? &fi.info : NULL));
     df_frame_unhold(frame, handle->node);
     df_handle_changed(frame, file);
     return result;
@@ -238,7 +239,8 @@ static int allocate(struct df_frame *frame, struct df_file *file, int mode, off_
         return result;
     begin_change(&access);
     result = lost(&access) ? -ENOENT
-                           : hl->ops.fallocate(access.path, mode, offset, length, &access.fi.info);
+                           : df_answer_error(hl->ops.fallocate(access.path, mode, offset, length,
+                                                               &access.fi.info));
     end_change(&access);
     if (result == -ENOSYS) {
         df_highlevel_miss(hl, DF_MISSING_FALLOCATE);
@@ -277,8 +279,9 @@ static ssize_t copy(struct df_frame *frame, struct df_file *in, off_t offset_in,
     const char *path_in = held ? df_frame_hold(frame, node_in) : access.path;
     ssize_t result = -ENOENT;
     if (!lost(&access) && !df_handle_lost(frame, path_in))
-        result = hl->ops.copy_file_range(path_in, &fi_in.info, offset_in, access.path,
-                                         &access.fi.info, offset_out, size, (int)flags);
+        result =
+            df_answer_count(hl->ops.copy_file_range(path_in, &fi_in.info, offset_in, access.path,
+                                                    &access.fi.info, offset_out, size, (int)flags));
     if (held)
         df_frame_unhold(frame, node_in);
     end_change(&access);

@@ -34,7 +34,7 @@ static ssize_t answer(struct df_frame *frame, const struct df_place *place, uint
     }
     if (result > 0 && size && (size_t)result > size)
         return -ERANGE;
-    return df_place_result(frame, place, (int)result);
+    return df_place_result(frame, place, (int)df_answer_count(result));
 }
 
 /* Walks to the object and sees that the attribute may be read or written (no name: any read). Who
@@ -102,8 +102,9 @@ static int set(struct df_frame *frame, const struct df_where *where, const char 
     bool supported = hl->ops.setxattr && !df_highlevel_lacks(hl, DF_MISSING_SETXATTR);
     int result = (int)reach(frame, where, name, true, supported, &place);
     if (result == 0) {
-        result = (int)answer(frame, &place, DF_MISSING_SETXATTR,
-                             hl->ops.setxattr(place.path, name, value, size, flags), 0);
+        result =
+            (int)answer(frame, &place, DF_MISSING_SETXATTR,
+                        df_answer_error(hl->ops.setxattr(place.path, name, value, size, flags)), 0);
         df_entry_cache_forget_attributes(&hl->cache, place.key); /* ctime */
     }
     df_walk_end(frame, &place);
@@ -125,7 +126,7 @@ static int forget(struct df_frame *frame, const struct df_where *where, const ch
     int result = (int)reach(frame, where, name, true, supported, &place);
     if (result == 0) {
         result = (int)answer(frame, &place, DF_MISSING_REMOVEXATTR,
-                             hl->ops.removexattr(place.path, name), 0);
+                             df_answer_error(hl->ops.removexattr(place.path, name)), 0);
         df_entry_cache_forget_attributes(&hl->cache, place.key);
     }
     df_walk_end(frame, &place);

@@ -1,9 +1,11 @@
 /*
  * test_highlevel_file.c - the rest of the path lane's operations: extended attributes, access,
- * statfs, readlink, locks, ioctl, poll.
+ * statfs, readlink, locks, ioctl, poll; and answers that no operation may give.
  */
+#include <limits.h>
 #include <poll.h>
 #include <sys/ioctl.h>
+#include <sys/statvfs.h>
 
 #include "ram_rig.h"
 
@@ -251,6 +253,48 @@ static void poll_asks_and_is_notified(void **state)
     rig_end(rig);
 }
 
+/* One that every operation on a name or an open file returns. */
+static void answer_with(struct rig *rig, int result)
+{
+    for (int op = 0; op < RAM_OPS; op++)
+        rig->ram.fail_error[op] = result;
+}
+
+static void what_can_be_no_error_number_is_erange(void **state)
+{
+    (void)state;
+    static const int answers[] = {EIO, DF_LEAVE, DF_PENDING, DF_NOT_OURS, -1000, INT_MIN};
+    struct rig *rig = rig_default();
+    struct statvfs fs_stat;
+    struct stat st;
+    char buf[4];
+
+    assert_int_equal(rig_open(rig, "/dir/file", O_RDWR, 0, &file), 0);
+    for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++) {
+        answer_with(rig, answers[i]);
+        assert_int_equal(rig_stat(rig, "/other", &st), -ERANGE);
+        assert_int_equal(
+            rig->fs->ops->statfs(rig->fs, rig_call(rig), rig_where(&where, NULL, "/", 0), &fs_stat),
+            -ERANGE);
+        if (answers[i] < 0) { /* else a count, and bytes that are not there are zeros or EIO */
+            assert_int_equal(rig_pread(rig, &file, buf, sizeof(buf), 0), -ERANGE);
+            assert_int_equal(rig_pwrite(rig, &file, "abcd", 4, 0), -ERANGE);
+            assert_int_equal(get(rig, &file, "", "user.x", buf, sizeof(buf)), -ERANGE);
+        }
+        assert_int_equal(set(rig, &file, "", "user.x", "abc"), -ERANGE);
+        rig->ram.fail_error[RAM_GETATTR] = 0; /* the walk succeeds */
+        assert_int_equal(rig_mkdir(rig, "/made", 0700), -ERANGE);
+        assert_int_equal(rig_unlink(rig, "/dir/file"), -ERANGE);
+        assert_int_equal(rig_rename(rig, "/dir/file", "/moved", 0), -ERANGE);
+        assert_int_equal(rig_open(rig, "/dir/file", O_RDONLY, 0, &other), -ERANGE);
+    }
+    answer_with(rig, -999); /* the last that libfuse passes on */
+    assert_int_equal(rig_stat(rig, "/other", &st), -999);
+    answer_with(rig, 0);
+    rig_close(rig, &file);
+    rig_end(rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -264,6 +308,7 @@ int main(void)
         cmocka_unit_test(locks_are_the_plugins_if_it_has_them),
         cmocka_unit_test(ioctl_works_on_a_copy),
         cmocka_unit_test(poll_asks_and_is_notified),
+        cmocka_unit_test(what_can_be_no_error_number_is_erange),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

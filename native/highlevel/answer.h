@@ -1,0 +1,30 @@
+/*
+ * answer.h - what a program's operation has returned, as what an op may return.
+ *
+ * What can be no error number becomes ERANGE, as in libfuse (fuse_send_reply_iov_nofree()). A
+ * program that returns errno in place of -errno would else have succeeded, with a count; one far
+ * below would say DF_LEAVE or DF_PENDING, which are for the host to say.
+ */
+#ifndef DF_HIGHLEVEL_ANSWER_H
+#define DF_HIGHLEVEL_ANSWER_H
+
+#include <errno.h>
+#include <sys/types.h>
+
+#include "core/export.h"
+
+#define DF_ANSWER_ERRORS 1000 /* error numbers are below: libfuse's limit */
+
+/* Of an operation that returns 0 or -errno. */
+static inline int df_answer_error(int result)
+{
+    return DF_LIKELY(0u - (unsigned)result < DF_ANSWER_ERRORS) ? result : -ERANGE;
+}
+
+/* Of one that returns a count or -errno. */
+static inline ssize_t df_answer_count(ssize_t result)
+{
+    return DF_LIKELY(result > -DF_ANSWER_ERRORS) ? result : -ERANGE;
+}
+
+#endif
