@@ -3,7 +3,9 @@
  * both are files of mounts.
  */
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <poll.h>
+#include <sys/vfs.h>
 
 #include "core/calls.h"
 #include "core/fd.h"
@@ -96,6 +98,58 @@ static long write_on(struct end e, const void *buffer, size_t size)
 
 /* ---- sendfile -------------------------------------------------------------------------------- */
 
+/*
+ * The kernel sends only what it splices, and there: not from /dev/null, nor from and to most files
+ * of /proc, though these can be read and written. Only a splice tells. Without a pipe for it,
+ * reading and writing will.
+ */
+static bool make_pipe(int pipe[2])
+{
+    return dfi_kernel(__NR_pipe2, pipe, O_CLOEXEC | O_NONBLOCK) == 0;
+}
+
+static void close_pipe(const int pipe[2])
+{
+    dfi_kernel(__NR_close, pipe[0]);
+    dfi_kernel(__NR_close, pipe[1]);
+}
+
+/* Files of other file systems are spliced: they are most of what is sent, and a pipe costs 5 us. */
+static bool is_plain(struct end e)
+{
+    struct statfs st;
+    mode_t mode;
+
+    return mode_of(e, &mode) == 0 && S_ISREG(mode) && dfi_kernel(__NR_fstatfs, e.fd, &st) == 0 &&
+           st.f_type != PROC_SUPER_MAGIC;
+}
+
+/* Of what is sent first: no part of a page, with O_DIRECT. -EINVAL: nothing can be. */
+static long check_source(struct end in, off_t from, size_t size)
+{
+    int pipe[2];
+    long ret;
+
+    if (is_plain(in) || !make_pipe(pipe))
+        return 0;
+    ret = dfi_kernel(__NR_sendfile, pipe[1], in.fd, &from, size < 4096 ? size : 4096);
+    close_pipe(pipe);
+    return ret == -EINVAL || ret == -ESPIPE ? -EINVAL : 0;
+}
+
+/* Of nothing. */
+static long check_destination(struct end out)
+{
+    int pipe[2];
+    long ret;
+
+    if (is_plain(out) || !make_pipe(pipe))
+        return 0;
+    ret = dfi_kernel(__NR_splice, pipe[0], NULL, out.fd, NULL, 1, SPLICE_F_NONBLOCK);
+    close_pipe(pipe);
+    return ret == -EINVAL ? -EINVAL : 0;
+}
+
 static long send_all(struct end out, struct end in, char *buffer, off_t from, size_t size)
 {
     size_t done = 0;
@@ -109,6 +163,8 @@ static long send_all(struct end out, struct end in, char *buffer, off_t from, si
             ret = got;
             break;
         }
+        if (done == 0 && !out.ours && (ret = check_destination(out)) < 0)
+            break;
         ret = write_on(out, buffer, (size_t)got);
         if (ret > 0)
             done += (size_t)ret;
@@ -127,7 +183,7 @@ static bool is_directory(struct end e)
 
 /* What do_sendfile() of the kernel finds before it reads; `from` may be -errno, -ESPIPE for what
  * has no position. */
-static long check_send(struct end out, struct end in, off_t from)
+static long check_send(struct end out, struct end in, off_t from, size_t size)
 {
     if (check_mode(in, O_WRONLY) < 0)
         return -EBADF;
@@ -135,21 +191,31 @@ static long check_send(struct end out, struct end in, off_t from)
         return from;
     if (check_mode(out, O_RDONLY) < 0)
         return -EBADF;
-    return from == -ESPIPE || appends(out) || is_directory(in) ? -EINVAL : 0;
+    if (from == -ESPIPE || appends(out) || (size > 0 && is_directory(in)))
+        return -EINVAL;
+    return size > 0 && !in.ours ? check_source(in, from, size) : 0;
 }
 
 static long send_from(struct end out, struct end in, off_t from, size_t size)
 {
-    long ret = check_send(out, in, from);
+    long ret = check_send(out, in, from, size);
     char *buffer;
 
-    if (ret < 0)
+    if (ret < 0 || size == 0)
         return ret;
     if (!(buffer = dfi_alloc(BUFFER_SIZE)))
         return -ENOMEM;
     ret = send_all(out, in, buffer, from, size);
     dfi_free(buffer);
     return ret;
+}
+
+/* Where there is an offset it must be one that could be read at: eventfds, which can be sought,
+ * have none. */
+static bool is_positioned(struct end e)
+{
+    return position_of(e) != -ESPIPE &&
+           (e.ours || dfi_kernel(__NR_pread64, e.fd, NULL, 0, 0) != -ESPIPE);
 }
 
 /* The caller's offset is written in any case, as by the kernel. */
@@ -168,8 +234,8 @@ static long send(struct dfi_frame *frame, struct end out, struct end in)
     }
     if (dfi_copy_from(&from, program, sizeof(from)) < 0)
         return -EFAULT;
-    if (position_of(in) == -ESPIPE)
-        ret = -ESPIPE;
+    if (!is_positioned(in))
+        ret = check_mode(in, O_WRONLY) < 0 ? -EBADF : -ESPIPE;
     else
         ret = send_from(out, in, from < 0 ? -EINVAL : from, size);
     if (ret > 0)

@@ -139,6 +139,14 @@ def test_which_error_comes_first_between_two_file_systems(plain, mounted):
     assert mounted(*command).seen() == wanted.seen()
 
 
+def test_sendfile_of_what_is_no_plain_file(plain, mounted):
+    """What can be read is not always sent: /dev/null, most files of /proc; see sends.py."""
+    command = sys.executable, "-S", str(PROGRAMS / "sends.py")
+    wanted = plain(*command)
+    assert wanted.seen()[::2] == (0, b"")
+    assert mounted(*command).seen() == wanted.seen()
+
+
 #: Goes into directories that are gone, and to one that is too deep; what was open is closed then.
 #: What a child had is closed when the server has seen its end, a moment after wait(2).
 _LEFT_DIRECTORIES = """
