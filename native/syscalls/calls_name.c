@@ -83,32 +83,73 @@ long dfi_do_symlinkat(struct dfi_frame *frame)
 
 /* ---- removing -------------------------------------------------------------------------------- */
 
-static long remove_entry(struct dfi_frame *frame, int flags)
+static long remove_file(struct dfi_frame *frame)
 {
-    char path[PATH_MAX];
     struct dfi_way way;
     long ret = dfi_way_begin(&way, frame);
 
     while (dfi_way_next(&way, &ret))
-        ret = df_call_unlinkat(way.leg[0].dirfd, way.leg[0].path, flags);
-    if (ret == 0 && way.ours && flags & AT_REMOVEDIR && dfi_way_absolute(&way, &way.leg[0], path))
-        dfi_cwd_removed(way.record.files, path);
+        ret = df_call_unlinkat(way.leg[0].dirfd, way.leg[0].path, 0);
+    return dfi_way_end(&way, ret);
+}
+
+/* One of the kernel's below a descriptor has no shadow: its name need not be found. */
+static bool may_have_shadow(const struct dfi_leg *leg)
+{
+    return leg->path && (leg->path[0] == '/' || leg->dirfd >= DF_FD_BASE);
+}
+
+/* Those who stand there stay. */
+static long remove_there(struct dfi_way *way)
+{
+    const struct dfi_leg *leg = &way->leg[0];
+    char path[PATH_MAX];
+    struct stat st = {.st_mode = 0777};
+    long shadow = -ENOENT, ret;
+
+    if (may_have_shadow(leg) && dfi_way_absolute(way, leg, path))
+        shadow = dfi_cwd_leave(way->record.files, path);
+    if (shadow >= 0)
+        df_call_fstatat(leg->dirfd, leg->path, &st, AT_SYMLINK_NOFOLLOW);
+    ret = df_call_unlinkat(leg->dirfd, leg->path, AT_REMOVEDIR);
+    if (shadow < 0)
+        return ret;
+    if (ret == 0)
+        dfi_cwd_removed(way->record.files, path, shadow, &st);
+    dfi_kernel(__NR_close, shadow);
+    return ret;
+}
+
+static long remove_directory(struct dfi_frame *frame)
+{
+    struct dfi_way way;
+    long ret = dfi_way_begin(&way, frame);
+
+    while (dfi_way_next(&way, &ret))
+        ret = remove_there(&way);
     return dfi_way_end(&way, ret);
 }
 
 long dfi_do_unlink(struct dfi_frame *frame)
 {
-    return remove_entry(frame, 0);
+    return remove_file(frame);
 }
 
 long dfi_do_rmdir(struct dfi_frame *frame)
 {
-    return remove_entry(frame, AT_REMOVEDIR);
+    return remove_directory(frame);
 }
 
 long dfi_do_unlinkat(struct dfi_frame *frame)
 {
-    return remove_entry(frame, (int)frame->args[2]);
+    switch ((int)frame->args[2]) {
+    case 0:
+        return remove_file(frame);
+    case AT_REMOVEDIR:
+        return remove_directory(frame);
+    default:
+        return -EINVAL;
+    }
 }
 
 /* ---- moving ---------------------------------------------------------------------------------- */

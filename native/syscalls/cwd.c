@@ -3,6 +3,7 @@
  */
 #include "syscalls/cwd.h"
 
+#include <fcntl.h>
 #include <string.h>
 
 #include "core/walk.h"
@@ -120,21 +121,16 @@ static long make_shadow(const struct dfi_files *files, const char *path, size_t 
 
 /* ---- where we are ---------------------------------------------------------------------------- */
 
-/* Of a working directory that the kernel has no name for. 0: it is another one that was removed. */
-static uint64_t handle_here(struct dfi_files *files)
+/* What the kernel shows of a directory that this link leads to, behind the shadow directory's name;
+ * NULL: it is none below it. */
+static const char *shown_by(const struct dfi_files *files, const char *link, char name[PATH_MAX])
 {
-    char name[DFI_SHADOW_NAME_MAX];
-    const char *text = name + files->shadow_len;
-    long len = dfi_kernel(__NR_readlink, "/proc/self/cwd", name, sizeof(name) - 1);
+    long len = dfi_kernel(__NR_readlink, link, name, PATH_MAX - 1);
 
     if (len < 0)
-        return 0;
+        return NULL;
     name[len] = '\0';
-    if (strncmp(name, files->shadow, files->shadow_len) != 0 ||
-        strncmp(text, HELD, sizeof(HELD) - 1) != 0)
-        return 0;
-    text += sizeof(HELD) - 1;
-    return dfi_fd_room(files) ? dfi_number_get(&text) : 0;
+    return strncmp(name, files->shadow, files->shadow_len) == 0 ? name + files->shadow_len : NULL;
 }
 
 /* Under cwd.lock: the open directory of that handle is the working directory, or none is. */
@@ -143,6 +139,7 @@ static void be_open(struct dfi_files *files, uint64_t handle)
     uint64_t before = files->cwd.handle;
 
     files->cwd.ours = handle != 0;
+    files->cwd.removed = false;
     files->cwd.len = 0;
     if (handle == before)
         return;
@@ -153,6 +150,24 @@ static void be_open(struct dfi_files *files, uint64_t handle)
         dfi_fd_drop(files, before, false);
 }
 
+/* Under cwd.lock, of a working directory that the kernel has no name for: by its handle, removed,
+ * or one that is not ours. */
+static void be_nameless(struct dfi_files *files)
+{
+    char name[PATH_MAX];
+    const char *text = shown_by(files, "/proc/self/cwd", name);
+    uint64_t handle = 0;
+
+    if (text && strncmp(text, HELD, sizeof(HELD) - 1) == 0) {
+        text += sizeof(HELD) - 1;
+        handle = dfi_fd_room(files) ? dfi_number_get(&text) : 0;
+        text = NULL;
+    }
+    be_open(files, handle);
+    if (text && strncmp(text, TREE "/", TREE_LEN + 1) == 0)
+        files->cwd.ours = files->cwd.removed = true;
+}
+
 /* Under cwd.lock: asks the kernel. */
 static long ask(struct dfi_files *files)
 {
@@ -160,7 +175,10 @@ static long ask(struct dfi_files *files)
     long len = dfi_kernel(__NR_getcwd, cwd->path, PATH_MAX);
     size_t shown;
 
-    be_open(files, len == -ENOENT ? handle_here(files) : 0);
+    if (len == -ENOENT)
+        be_nameless(files);
+    else
+        be_open(files, 0);
     if (cwd->ours)
         return 0;
     if (len <= 1 || cwd->path[0] != '/')
@@ -176,6 +194,7 @@ void dfi_cwd_copy(struct dfi_cwd *to, struct dfi_cwd *from)
 {
     dfi_lock(&from->lock);
     to->ours = from->ours;
+    to->removed = from->removed;
     to->handle = from->handle;
     to->moved = from->moved;
     to->len = from->len;
@@ -217,7 +236,7 @@ static int refresh(struct dfi_files *files)
 
     if (files->cwd.handle)
         return -ENAMETOOLONG;
-    if (files->cwd.moved != moved) {
+    if (files->cwd.moved != moved && !files->cwd.removed) {
         ret = ask(files);
         if (ret < 0)
             files->cwd.ours = true; /* removed, but ours */
@@ -225,6 +244,53 @@ static int refresh(struct dfi_files *files)
             files->cwd.moved = moved;
     }
     return (int)ret;
+}
+
+/* The directory above one that was removed, which may have been renamed meanwhile. Its length, or
+ * -ENOENT: it was removed, too. */
+static long name_above(const struct dfi_files *files, char name[PATH_MAX])
+{
+    static const char fds[] = "/proc/self/fd/", deleted[] = " (deleted)";
+    char link[sizeof(fds) + DFI_NUMBER_MAX];
+    long fd = dfi_kernel(__NR_open, "..", O_PATH | O_CLOEXEC, 0);
+    const char *text;
+    size_t len;
+
+    if (fd < 0)
+        return fd;
+    *dfi_number_put(mempcpy(link, fds, sizeof(fds) - 1), (uint64_t)fd) = '\0';
+    text = shown_by(files, link, name);
+    dfi_kernel(__NR_close, fd);
+    len = text ? strlen(name) : 0;
+    if (len < sizeof(deleted) || strcmp(name + len - (sizeof(deleted) - 1), deleted) == 0)
+        return -ENOENT;
+    return (long)dfi_cwd_shown(files, name, len);
+}
+
+/* As dfi_cwd_join(), of a directory that was removed. Its shadow, which was, too, stands for it:
+ * what is asked of it, and of names in it, is the kernel's to say; from it there is only the way
+ * up. */
+static int join_removed(const struct dfi_files *files, const char *path, char out[PATH_MAX])
+{
+    char above[PATH_MAX];
+    long len;
+
+    while (*path == '/' || (*path == '.' && (path[1] == '/' || path[1] == '\0')))
+        path++;
+    if (path[0] != '.' || path[1] != '.' || (path[2] != '/' && path[2] != '\0'))
+        return 0;
+    for (path += 2; *path == '/';)
+        path++;
+    if ((len = name_above(files, above)) < 0)
+        return -ENOENT;
+    return df_walk_join(out, above, len == 1 ? 0 : (size_t)len, *path ? path : ".") < 0
+               ? -ENAMETOOLONG
+               : 1;
+}
+
+static int join(const struct dfi_cwd *cwd, const char *path, char out[PATH_MAX])
+{
+    return df_walk_join(out, cwd->path, cwd->len == 1 ? 0 : cwd->len, path) < 0 ? -ENAMETOOLONG : 1;
 }
 
 int dfi_cwd_join(struct dfi_files *files, const char *path, char out[PATH_MAX])
@@ -238,10 +304,17 @@ int dfi_cwd_join(struct dfi_files *files, const char *path, char out[PATH_MAX])
     if (cwd->ours)
         ret = refresh(files);
     if (ret == 0 && cwd->ours)
-        ret = df_walk_join(out, cwd->path, cwd->len == 1 ? 0 : cwd->len, path) < 0 ? -ENAMETOOLONG
-                                                                                   : 1;
+        ret = cwd->removed ? join_removed(files, path, out) : join(cwd, path, out);
     dfi_unlock(&cwd->lock);
     return ret;
+}
+
+long dfi_cwd_show(const struct dfi_files *files, char name[PATH_MAX])
+{
+    if (!shown_by(files, "/proc/self/cwd", name))
+        return -ENOENT;
+    name[dfi_cwd_shown(files, name, strlen(name))] = '\0';
+    return (long)strlen(name);
 }
 
 long dfi_cwd_set(struct dfi_files *files, const char *path, size_t len)
@@ -292,11 +365,23 @@ void dfi_cwd_renamed(struct dfi_files *files, const char *from, const char *to, 
     atomic_fetch_add(&files->shared->moved, 1);
 }
 
-void dfi_cwd_removed(struct dfi_files *files, const char *path)
+long dfi_cwd_leave(const struct dfi_files *files, const char *path)
 {
     char shadow[PATH_MAX];
 
-    if (may_exist(files, path) && dfi_cwd_shadow(files, path, strlen(path), shadow) == 0 &&
-        dfi_kernel(__NR_rmdir, shadow) == 0)
+    if (!may_exist(files, path) || dfi_cwd_shadow(files, path, strlen(path), shadow) < 0)
+        return -ENOENT;
+    return dfi_kernel(__NR_open, shadow, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+}
+
+/* Of a shadow that another user has made the mode stays that of all: 0777. */
+void dfi_cwd_removed(struct dfi_files *files, const char *path, long shadow, const struct stat *st)
+{
+    char name[PATH_MAX];
+
+    if (dfi_cwd_shadow(files, path, strlen(path), name) == 0 && dfi_kernel(__NR_rmdir, name) == 0) {
+        dfi_kernel(__NR_fchown, shadow, st->st_uid, st->st_gid);
+        dfi_kernel(__NR_fchmod, shadow, st->st_mode & 07777);
         atomic_fetch_add(&files->shared->moved, 1);
+    }
 }

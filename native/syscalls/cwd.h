@@ -5,9 +5,13 @@
  * exec and threads share it as always, and whoever asks the kernel where it is learns the path. A
  * directory of a mount that is renamed or removed takes its shadow along.
  *
- * A directory whose name is too long for a shadow, or that is removed, is one by its handle: the
- * server has it open, the process counts as one that has, and the kernel's working directory is
- * <shadow>/c/0.<handle>, gone as soon as it is entered. Paths begin at it as at a descriptor.
+ * One that is removed while somebody stands there is its shadow from then on, which is an empty
+ * directory without a name, too; from it only its parent is reached.
+ *
+ * A directory whose name is too long for a shadow, or that has none when it is entered, is one by
+ * its handle: the server has it open, the process counts as one that has, and the kernel's working
+ * directory is <shadow>/c/0.<handle>, gone as soon as it is entered. Paths begin at it as at a
+ * descriptor.
  *
  * Below <shadow>/t there are also the directories above a mountpoint that do not exist on disk;
  * what finds nothing on disk looks there (way.c), so that they can be listed and entered.
@@ -25,9 +29,14 @@ void dfi_cwd_begin(struct dfi_files *files);
 size_t dfi_cwd_shown(const struct dfi_files *files, char *name, size_t len);
 
 /* Relative to a working directory of ours: puts both into out (which may be where path lies) and
- * returns 1. 0: the kernel's. -ENOENT: it is removed; -ENAMETOOLONG: also where it is one by its
- * handle. */
+ * returns 1. 0: the kernel's, as what is asked of a directory that was removed. -ENOENT: above such
+ * a one nothing is left; -ENAMETOOLONG: also where it is one by its handle. */
 int dfi_cwd_join(struct dfi_files *files, const char *path, char out[PATH_MAX]);
+
+/* What the kernel calls it, as programs are to see it: of one that was removed. The length or
+ * -errno.
+ */
+long dfi_cwd_show(const struct dfi_files *files, char name[PATH_MAX]);
 
 /* chdir(2) to an absolute path, in a mount or above one; physical. 0 or -errno. */
 long dfi_cwd_set(struct dfi_files *files, const char *path, size_t len);
@@ -50,7 +59,12 @@ void dfi_cwd_copy(struct dfi_cwd *to, struct dfi_cwd *from);
 
 /* Names of a mount have changed, absolute paths: the shadows follow. */
 void dfi_cwd_renamed(struct dfi_files *files, const char *from, const char *to, unsigned flags);
-void dfi_cwd_removed(struct dfi_files *files, const char *path);
+
+/* Before a directory is removed: a descriptor of its shadow, which is the caller's to close;
+ * -ENOENT: nobody has ever stood there. And after: who stands there goes on in the shadow, which is
+ * removed, too, and has the directory's owner and mode. */
+long dfi_cwd_leave(const struct dfi_files *files, const char *path);
+void dfi_cwd_removed(struct dfi_files *files, const char *path, long shadow, const struct stat *st);
 
 /* <shadow>/t/<path>. 0 or -ENAMETOOLONG. */
 int dfi_cwd_shadow(const struct dfi_files *files, const char *path, size_t len, char out[PATH_MAX]);

@@ -39,6 +39,7 @@ struct dfi_shared {
 struct dfi_cwd {
     struct dfi_lock lock; /* protects the rest */
     bool ours;            /* it is a directory of a mount */
+    bool removed;         /* one that was removed: its shadow is, too */
     uint64_t handle;      /* the open directory it is, where no shadow has its name; 0: none */
     uint32_t moved;       /* shared->moved when path was asked for */
     uint32_t len;         /* of path */

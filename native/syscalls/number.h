@@ -6,10 +6,12 @@
 
 #include <stdint.h>
 
-/* Writes the digits, without NUL; returns where they end. At most 20 bytes. */
+#define DFI_NUMBER_MAX 20 /* digits */
+
+/* Writes the digits, without NUL; returns where they end. At most DFI_NUMBER_MAX bytes. */
 static inline char *dfi_number_put(char *to, uint64_t number)
 {
-    char digits[20];
+    char digits[DFI_NUMBER_MAX];
     int count = 0;
 
     do

@@ -215,7 +215,7 @@ long dfi_proc_readlink(struct dfi_files *files, enum dfi_proc what, int fd, char
         if (dfi_cwd_handle(files))
             return show_foreign(dfi_cwd_handle(files), out);
         ret = dfi_cwd_join(files, "", out);
-        return ret < 0 ? ret : copy(out, out);
+        return ret < 0 ? ret : ret == 0 ? dfi_cwd_show(files, out) : copy(out, out);
     case DFI_PROC_EXE:
         dfi_proc_exe(out);
         return (long)strlen(out);

@@ -146,8 +146,8 @@ static int open_here(struct dfi_way *way)
     char name[PATH_MAX];
     int ret = dfi_cwd_join(way->record.files, "", name);
 
-    if (ret < 0)
-        return ret;
+    if (ret <= 0)
+        return ret < 0 ? ret : -ENOENT;
     ret = df_call_openat(AT_FDCWD, name, O_PATH | O_DIRECTORY, 0);
     if (ret < 0)
         return ret == DF_NOT_OURS ? -ENAMETOOLONG : ret;

@@ -208,6 +208,14 @@ def test_the_working_directory_by_an_empty_path(plain, mounted):
     assert mounted(*command).seen() == wanted.seen()
 
 
+def test_a_working_directory_that_was_removed(plain, mounted):
+    """Itself, what would be in it, and what is above it; see removed.py."""
+    command = sys.executable, "-S", str(PROGRAMS / "removed.py")
+    wanted = plain(*command)
+    assert wanted.seen()[::2] == (0, b"")
+    assert mounted(*command).seen() == wanted.seen()
+
+
 def test_advice_on_private_mappings(plain, mounted):
     """madvise(2); see advised.py."""
     command = sys.executable, "-S", str(PROGRAMS / "advised.py")
