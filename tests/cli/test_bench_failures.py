@@ -16,6 +16,8 @@ from directfuse import _kernel
 from directfuse._bench.worker import Refused, Worker
 from directfuse._paths import bench_helper, plugin
 
+from .conftest import COMMAND
+
 SMALL = ("bench", "--backend=memfs", "--only=fstat", "--no-python", "--json")
 
 
@@ -145,23 +147,33 @@ def test_without_rights_and_dev_fuse(area, tmp_path):
         assert route not in subject["proof"]
 
 
+#: Mounts the disk $0, runs a command and tells what it leaves there: in a mount namespace, which
+#: ends with it, however it does.
+_DISK = (
+    'mount -t tmpfs -o size=2m full "$0" && "$@"; status=$?; ls -A "$0" >"$0.left"; exit $status'
+)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a tmpfs needs root")
-def test_a_full_disk(run, tmp_path):
+def test_a_full_disk(tmp_path):
     """2 MiB hold no route's files: the plain directory is named, memfs goes on."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "full", str(disk)], check=True)
-    try:
-        words = ("--route=plain directory", "--route=inline", f"--directory={disk}")
-        done = run(*SMALL, *words, "--budget=2")
-        assert done.returncode == 0, done.stderr
-        results = json.loads(done.stdout)
-        assert list(results["subjects"][0]["rows"][0]["routes"]) == ["inline"]
-        notes = "\n".join(results["notes"])
-        assert "plain directory: left out: " in notes and "No space left on device" in notes
-        assert list(disk.iterdir()) == []
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
+    words = ("--route=plain directory", "--route=inline", f"--directory={disk}", "--budget=2")
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", _DISK, disk, *COMMAND, *SMALL, *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        timeout=50,
+    )
+    assert done.returncode == 0, done.stderr
+    results = json.loads(done.stdout)
+    assert list(results["subjects"][0]["rows"][0]["routes"]) == ["inline"]
+    notes = "\n".join(results["notes"])
+    assert "plain directory: left out: " in notes and "No space left on device" in notes
+    assert (tmp_path / "disk.left").read_text() == ""
 
 
 def test_a_report_on_a_full_disk(run, tmp_path):

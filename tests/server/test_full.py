@@ -33,7 +33,10 @@ def preloaded(tmp_path_factory):
 
 @pytest.fixture
 def memory(preloaded, tmp_path, monkeypatch):
-    """A function: servers started from now on have so many bytes, all together."""
+    """A function: servers started from now on have so many bytes, all together.
+
+    Of a file system that is mounted nowhere any more, but open here: nothing of it is left when
+    this process ends, however it does."""
     where = tmp_path / "memory"
     where.mkdir()
     with contextlib.ExitStack() as ends:
@@ -42,8 +45,10 @@ def memory(preloaded, tmp_path, monkeypatch):
             command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", where]
             if subprocess.run(command, capture_output=True).returncode != 0:
                 pytest.skip("needs a file system of bounded size")
-            ends.callback(subprocess.run, ["umount", "-l", where], check=True)
-            monkeypatch.setenv("DF_TEST_MEMORY", str(where))
+            fd = os.open(where, os.O_PATH | os.O_DIRECTORY)
+            ends.callback(os.close, fd)
+            subprocess.run(["umount", "-l", where], check=True)
+            monkeypatch.setenv("DF_TEST_MEMORY", f"/proc/{os.getpid()}/fd/{fd}")
             monkeypatch.setenv("LD_PRELOAD", preloaded)
 
         yield bound
