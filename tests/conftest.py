@@ -6,7 +6,9 @@ code. For that there is a watchdog (faulthandler's C thread, which needs no GIL;
 `thread` method does) that prints every thread's stack and ends the process some seconds later.
 """
 
+import ctypes
 import faulthandler
+import fcntl
 import gc
 import os
 import signal
@@ -14,6 +16,8 @@ import sys
 import uuid
 
 import pytest
+
+from directfuse import _paths
 
 # The routes and their deviations from Linux serve more than the suite they live in.
 sys.path.append(os.path.dirname(__file__))
@@ -24,6 +28,7 @@ GRACE_SECONDS = 15
 #: In the environment of every process that the tests start.
 TOKEN = "DIRECTFUSE_TEST_SESSION"
 STDERR = pytest.StashKey()
+OPENED = pytest.StashKey()
 
 
 def pytest_configure(config):
@@ -69,6 +74,30 @@ def pytest_runtest_protocol(item):
         faulthandler.cancel_dump_traceback_later()
 
 
+#: Virtual descriptors have numbers from here on, small ones first; nobody has this many open.
+FIRST_VIRTUAL, MANY = 1 << 30, 256
+
+
+def _virtual():
+    """The virtual descriptors that are open in this process. By the C door: exceptions cost."""
+    flags = ctypes.CDLL(str(_paths.library())).df_fcntl
+    numbers = range(FIRST_VIRTUAL, FIRST_VIRTUAL + MANY)
+    return {fd for fd in numbers if flags(fd, fcntl.F_GETFD) >= 0}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item):
+    """Which test has opened what is never closed: a fixture that several share closes it later."""
+    result = yield
+    opened = item.config.stash.setdefault(OPENED, {})
+    left = _virtual()
+    for fd in opened.keys() - left:
+        del opened[fd]
+    for fd in left - opened.keys():
+        opened[fd] = item.nodeid
+    return result
+
+
 def pytest_collection_modifyitems(items):
     expect_deviations(items)
 
@@ -106,8 +135,8 @@ def _children():
 
 
 @pytest.fixture(scope="session", autouse=True)
-def nothing_left_behind(tmp_path_factory):
-    """No FUSE mount and no process outlives the tests that made it."""
+def nothing_left_behind(request, tmp_path_factory):
+    """No FUSE mount, no process and no virtual descriptor outlives the tests that made it."""
     token = os.environ[TOKEN] = uuid.uuid4().hex
     directories = (f"directfuse-test-{os.getpid()}-", str(tmp_path_factory.getbasetemp()))
     children = _children()
@@ -116,3 +145,5 @@ def nothing_left_behind(tmp_path_factory):
     assert _fuse_mounts(directories) == set()
     assert _processes(token) == set()
     assert _children() - children == set()
+    opened = request.config.stash.get(OPENED, {})
+    assert {fd: opened.get(fd, "a fixture") for fd in _virtual()} == {}
