@@ -64,6 +64,8 @@ const char *df_elf_reason(enum df_elf_kind kind)
         return "does not link to libfuse";
     case DF_ELF_REAL_FUSE:
         return "is a shared object linked to the real libfuse, which would make a kernel mount";
+    case DF_ELF_UNLINKED:
+        return "is an object file that has not been linked";
     }
     return "is unknown";
 }
@@ -136,6 +138,8 @@ static enum df_elf_kind read_header(struct df_elf *elf, const Elf64_Ehdr **out)
     if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB ||
         header->e_machine != OUR_MACHINE)
         return DF_ELF_FOREIGN;
+    if (header->e_type == ET_REL)
+        return DF_ELF_UNLINKED;
     if (header->e_phentsize != sizeof(Elf64_Phdr))
         return DF_ELF_MALFORMED;
     elf->segments = at_offset(elf, header->e_phoff, header->e_phnum, sizeof(Elf64_Phdr), 8);

@@ -33,6 +33,7 @@ enum df_elf_kind {
     DF_ELF_TLS,       /* PT_TLS: local-exec code would read and overwrite the host's own TLS */
     DF_ELF_NO_FUSE,   /* does not link to libfuse: no FUSE program, or libfuse is inside */
     DF_ELF_REAL_FUSE, /* a shared object linked to the real libfuse: would make a real mount */
+    DF_ELF_UNLINKED,  /* ET_REL: what `gcc -c` makes */
 };
 
 /* Which libfuse it links to. */

@@ -85,6 +85,9 @@ static int refuse(const struct df_elf *elf, const char *path, char *message, siz
         snprintf(message, size, "%s is not linked to %s but to %s: %s", path, OUR_LIBRARY,
                  list[0] ? list : "nothing", BUILD_IT);
         break;
+    case DF_ELF_UNLINKED:
+        snprintf(message, size, "%s %s: %s", path, df_elf_reason(elf->kind), BUILD_IT);
+        break;
     case DF_ELF_MALFORMED:
     case DF_ELF_NOT_ELF:
         snprintf(message, size, "%s %s: name a FUSE program or a plugin's shared object", path,

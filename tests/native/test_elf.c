@@ -69,6 +69,8 @@ static void what_is_no_program_is_named(void **state)
     size_t size;
     unsigned char *data = read_file("/proc/self/exe", &size);
     assert_int_equal(kind_of(data, size), DF_ELF_NO_FUSE);
+    ((Elf64_Ehdr *)data)->e_type = ET_REL;
+    assert_int_equal(kind_of(data, size), DF_ELF_UNLINKED);
     ((Elf64_Ehdr *)data)->e_machine = EM_SPARCV9;
     assert_int_equal(kind_of(data, size), DF_ELF_FOREIGN);
     free(data);

@@ -5,6 +5,7 @@ import os
 import pickle
 import shlex
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -210,6 +211,15 @@ def test_an_empty_command(command):
 def test_a_command_that_cannot_be_split():
     error = refusal("memfs 'open quote")
     assert error.errno == errno.EINVAL and "quot" in str(error)
+
+
+def test_an_object_file_is_told_how_to_be_linked(tmp_path):
+    data = bytearray(Path(sys.executable).read_bytes())
+    data[16:18] = (1).to_bytes(2, "little")  # e_type: ET_REL, elf(5)
+    (tmp_path / "fs.o").write_bytes(data)
+    error = refusal(f"{tmp_path}/fs.o /m")
+    assert error.errno == errno.ENOEXEC
+    assert "not been linked" in str(error) and "-shared" in str(error)
 
 
 def test_commands_of_a_wrong_type():
