@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "channel/sys.h"
 #include "core/calls.h"
 #include "core/fd.h"
 #include "syscalls/mounts.h"
@@ -39,17 +40,21 @@ static void add_number(char name[PATH_MAX], uint64_t ino)
         memcpy(name + len, number, (size_t)(end - number));
 }
 
-/* For /proc/self/fd and fchdir(2). */
-static void keep_name(struct dfi_way *way, uint64_t handle, int flags)
+/* For /proc/self/fd and fchdir(2). False: the directory of the run has no room for it, where to
+ * touch its memory would be SIGBUS. */
+static bool keep_name(struct dfi_way *way, uint64_t handle, int flags)
 {
     struct dfi_shared *shared = way->record.files->shared;
     uint32_t index = df_handle_index(handle);
 
+    if (df_channel_user_copy(shared->names[index], "", 1) < 0)
+        return false;
     raise_top(shared, index);
     if (!dfi_way_absolute(way, &way->leg[0], shared->names[index]))
         shared->names[index][0] = '\0';
     else if ((flags & (O_TMPFILE | O_PATH)) == O_TMPFILE)
         add_number(shared->names[index], way->record.opened->ino);
+    return true;
 }
 
 /* The file is open on the server, for this process. */
@@ -58,11 +63,12 @@ static long install(struct dfi_way *way, int flags)
     struct dfi_files *files = way->record.files;
     uint64_t handle = way->record.opened->host[DFI_HOST_HANDLE];
     struct df_trip trip = {.link = &files->link};
-    long fd;
+    long fd = keep_name(way, handle, flags) ? 0 : -ENOSPC;
 
-    keep_name(way, handle, flags);
-    dfi_shadow_opened(files, handle, flags & O_TRUNC);
-    fd = dfi_fd_room(files) ? dfi_shadow_open(files, handle, flags) : -ENOMEM;
+    if (fd == 0)
+        dfi_shadow_opened(files, handle, flags & O_TRUNC);
+    if (fd == 0)
+        fd = dfi_fd_room(files) ? dfi_shadow_open(files, handle, flags) : -ENOMEM;
     if (fd >= DFI_FD_MAX) {
         dfi_kernel(__NR_close, fd);
         fd = -EMFILE;

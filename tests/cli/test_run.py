@@ -321,6 +321,27 @@ def test_shared_memory_that_is_smaller_than_a_mapped_file(memory):
     assert (done.returncode, done.stdout) == (0, "b'x' -1\n0\n30000000\nmore\n"), done.stderr
 
 
+def test_shared_memory_without_room_for_open_files(memory):
+    """As many as there is room for; then ENOSPC, and no SIGBUS. Those that are open go on."""
+    point, mount = memory
+    python = (
+        "import errno, os\n"
+        "fds = []\n"
+        "try:\n"
+        "    while len(fds) < 400:\n"
+        "        fds.append(os.open(f'f{len(fds)}', os.O_RDWR | os.O_CREAT))\n"
+        "except OSError as error:\n"
+        "    print(errno.errorcode[error.errno], 5 < len(fds) < 100)\n"
+        "for fd in fds:\n"
+        "    os.write(fd, b'text'); os.fsync(fd)\n"
+        "print({os.pread(fd, 9, 0) for fd in fds}); os.close(fds[0])\n"
+        "print(os.open('f1', os.O_RDONLY) == fds[0])\n"
+    )
+    script = f"cd {point}; python3 -S -c {shlex.quote(python)}"
+    done = with_shared_memory("size=200k", ["run", *mount, *shell(script)])
+    assert (done.returncode, done.stdout) == (0, "ENOSPC True\n{b'text'}\nTrue\n"), done.stderr
+
+
 def test_shared_memory_that_is_full(memory):
     """A file that is mapped at once and does not fit: ENOMEM; the file goes on."""
     point, mount = memory
