@@ -56,10 +56,12 @@ def mount(command_line: str, foreground: bool, timeout: float) -> int:
     if _QUESTIONS.intersection(argv):
         os.execv(argv[0], argv)
     _refuse_occupied(argv)
+    words = positional_words(argv)
+    file = words[-1] if words and os.path.isfile(words[-1]) else None
     if foreground:
-        return _stay(argv, timeout)
+        return _stay(argv, timeout, file)
     with _start(argv, keep=True) as program, progress("Mounting…"):
-        _wait(program, timeout)
+        _wait(program, timeout, file)
     return 0
 
 
@@ -143,11 +145,22 @@ def _refuse_occupied(argv: list[str]) -> None:
         )
 
 
-def _stay(argv: list[str], timeout: float) -> int:
+def _refuse_directory_over(file: str) -> None:
+    """The kernel mounts a directory over a file, too, and answers EIO from then on."""
+    try:
+        os.stat(file)
+    except OSError as error:
+        if error.errno != errno.EIO:
+            return
+        _kernel.unmount(file, lazy=True)
+        raise Failure(f"{file}: is a file, and the root of the file system is none") from None
+
+
+def _stay(argv: list[str], timeout: float, file: str | None) -> int:
     if fuse_api(read_linkage(argv[0])):
         argv = [*argv, "-f"]  # it then keeps its standard error, and Ctrl-C is ours alone
     with _start(argv, quiet=False) as program:
-        _wait(program, timeout)
+        _wait(program, timeout, file)
         return program.wait_unmounted()
 
 
@@ -158,7 +171,8 @@ def _start(argv: list[str], *, keep: bool = False, quiet: bool = True) -> _kerne
         raise Failure(f"{argv[0]}: {error.strerror}", CANNOT_EXECUTE) from error
 
 
-def _wait(program: _kernel.Program, timeout: float) -> None:
+def _wait(program: _kernel.Program, timeout: float, file: str | None) -> None:
+    """Until it is mounted. file: the mountpoint, where it is one."""
     try:
         program.wait_mounted(timeout)
     except _kernel.MountFailed as error:
@@ -167,3 +181,5 @@ def _wait(program: _kernel.Program, timeout: float) -> None:
     except TimeoutError as error:
         words = program.words()
         raise Failure(f"{error}" + (f". It said:\n{words}" if words else "")) from error
+    if file is not None:
+        _refuse_directory_over(file)

@@ -48,6 +48,17 @@ def test_passthrough_serves_its_source(run, point, tmp_path):
     assert run("unmount", point).returncode == 0
 
 
+@pytest.mark.parametrize("options", [[], ["--foreground"]], ids=["behind", "foreground"])
+def test_a_directory_over_a_file_is_refused(run, kernel, tmp_path, options):
+    """The kernel mounts it, and answers EIO to everything."""
+    (tmp_path / "file").write_text("words")
+    done = run("mount", *options, f"memfs {tmp_path}/file")
+    assert done.returncode == 125 and said_clearly(done)
+    assert "is a file" in done.stderr
+    assert not mounted(tmp_path / "file")
+    assert (tmp_path / "file").read_text() == "words"
+
+
 def test_a_second_mount_on_top_is_refused(run, point):
     assert run("mount", f"memfs {point}").returncode == 0
     again = run("mount", f"memfs {point}")
