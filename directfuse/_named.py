@@ -19,7 +19,14 @@ from directfuse._run import ServerFailed, high_fd, mapped_limit, watching
 from directfuse._served import hello_message
 from directfuse._shadow import shadow_directory
 
-__all__ = ["Joined", "end_server", "shadow_beside", "socket_path", "wait_for_server"]
+__all__ = [
+    "Joined",
+    "end_server",
+    "remove_left",
+    "shadow_beside",
+    "socket_path",
+    "wait_for_server",
+]
 
 _UCRED = struct.Struct("iII")
 
@@ -106,6 +113,20 @@ def shadow_beside(path: Path) -> Iterator[Path]:
         yield shadow
     finally:
         _remove(link)
+
+
+def remove_left(directory: Path) -> None:
+    """What servers that were killed have left there. Meanwhile nobody may take a name."""
+    for path in directory.glob("*.socket"):
+        if path.is_socket() and not _listens(path):
+            path.unlink(missing_ok=True)
+            _remove(path.with_suffix(".shadow"))
+
+
+def _listens(path: Path) -> bool:
+    """Somebody does, perhaps one who has much to do."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK) as probe:
+        return probe.connect_ex(os.fspath(path)) not in (errno.ECONNREFUSED, errno.ENOENT)
 
 
 def _remove(link: Path) -> None:

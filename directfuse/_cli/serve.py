@@ -18,7 +18,7 @@ from directfuse._cli.mount import split
 from directfuse._cli.run import check_restart, restart_option, timeout_option
 from directfuse._command import library_of
 from directfuse._errors import DirectfuseError
-from directfuse._named import shadow_beside, socket_path, wait_for_server
+from directfuse._named import remove_left, shadow_beside, socket_path, wait_for_server
 from directfuse._python import meaning
 from directfuse._run import ServerFailed, timeout_variable
 from directfuse._served import program_for
@@ -138,6 +138,7 @@ def _alone(directory: Path) -> Iterator[None]:
 def _listen(path: Path, name: str) -> socket.socket:
     """A name whose server is gone is taken over, by one of those who want it."""
     with _alone(path.parent):
+        remove_left(path.parent)
         _make_room(path, name)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         listener.bind(os.fspath(path))

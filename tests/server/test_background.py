@@ -215,6 +215,24 @@ def test_it_is_started_again(call, tmp_path):
     assert not servers()
 
 
+def test_what_is_left_by_one_that_was_killed_goes_with_the_next_of_any_name(call, tmp_path):
+    for name in ("killed", "alive"):
+        words = ["serve", f"memfs {tmp_path}/{name}", f"--name={name}", "--background"]
+        assert call(*words).returncode == 0
+        if name == "killed":
+            server = the_server()
+            for process in (keeper_of(server), server):
+                os.kill(process, signal.SIGKILL)
+            shadow = (tmp_path / "directfuse/killed.shadow").readlink()
+            until(lambda: not servers())
+            assert shadow.is_dir()
+    left = {entry.name for entry in (tmp_path / "directfuse").iterdir()}
+    assert left == {"alive.socket", "alive.shadow"} and not shadow.exists()
+    assert call("serve", "memfs /x", "--name=alive", "--background").returncode == 125
+    with directfuse.mount("@alive"):  # and the one that lives was left alone
+        assert directfuse.listdir(f"{tmp_path}/alive") == []
+
+
 def test_unmount_of_no_server_says_so(call, runtime):
     done = call("unmount", "@nobody")
     assert done.returncode == 125 and "no mount server" in done.stderr
