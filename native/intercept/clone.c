@@ -161,8 +161,8 @@ static long give_birth(struct dfi_frame *frame, struct birth *birth, const struc
 {
     struct dfi_thread *self = dfi_self();
     bool forks = (birth->flags & CLONE_VM) == 0;
-    birth->mask = dfi_signals_block();
-    if (self->deferred) /* the mask is not the program's: once more, behind its handler */
+    birth->mask = dfi_signals_hold();
+    if (self->deferred) /* no child may have it, too: once more, behind its handler */
         return DFI_PASS;
     uintptr_t sp = frame->sp;
     if (__atomic_load_n(&beside, __ATOMIC_RELAXED) != NULL)
@@ -249,6 +249,8 @@ long dfi_do_exit(struct dfi_frame *frame)
     struct dfi_thread *self = dfi_self();
     struct dfi_process *process = self->process;
     dfi_signals_block();
+    if (self->deferred) /* nobody would be left to handle it */
+        return DFI_PASS;
     if (__atomic_sub_fetch(&process->threads, 1, __ATOMIC_RELAXED) == 0)
         dfi_files_end(process);
     if (self->shares_memory && !self->shares_process) /* the parent frees what is left */

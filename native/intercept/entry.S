@@ -298,22 +298,41 @@ dfi_sigreturn:
 
 /* ---- signals: what the kernel calls ---- */
 
-/* SIGSYS. The core stack is free: only the program's own instructions trap. */
+/*
+ * SIGSYS. The core stack is free: only the program's own instructions trap, and what is sent while
+ * the core is in use waits as any other signal. Every signal is blocked here, and SIGSYS must not
+ * be in a handler of the program: its mask is set where nothing of the core is in use.
+ */
         .globl  dfi_trap_entry
         .hidden dfi_trap_entry
 dfi_trap_entry:
+        cmpb    $0, %gs:T_IN_CORE
+        jne     dfi_signal_entry
+        pushq   $0                      /* the mask */
+        movq    %rsp, %rcx
         pushq   %rdi
         pushq   %rsi
         pushq   %rdx
         pushq   %rbx
         movq    %rsp, %rbx
         movq    %gs:T_FRAME, %rsp
-        call    dfi_trap                /* (signal, info, ucontext): a handler of the program, or 0 */
+        call    dfi_trap                /* (signal, info, ucontext, mask): a handler, or 0 */
         movq    %rbx, %rsp
-        popq    %rbx
+        testq   %rax, %rax
+        jz      1f
+        movq    %rax, %rbx
+        movl    $14, %eax               /* rt_sigprocmask(SIG_SETMASK, mask, NULL, 8) */
+        movl    $2, %edi
+        leaq    32(%rsp), %rsi
+        xorl    %edx, %edx
+        movl    $8, %r10d
+        syscall
+        movq    %rbx, %rax
+1:      popq    %rbx
         popq    %rdx
         popq    %rsi
         popq    %rdi
+        leaq    8(%rsp), %rsp
         movq    %rax, %r11
         xorl    %eax, %eax
         testq   %r11, %r11

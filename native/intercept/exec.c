@@ -357,7 +357,7 @@ static long make_marker(const struct order *order, char *marker, char *scratch)
     dfi_text_add(&text, " ");
     dfi_text_add_number(&text, (unsigned long)(order->interpreter_fd + 1));
     dfi_text_add(&text, " ");
-    dfi_text_add_number(&text, order->asked->mask);
+    dfi_text_add_number(&text, order->asked->mask | dfi_self()->pending->believed);
     dfi_text_add(&text, " ");
     dfi_text_add_number(&text, (unsigned long)size);
     dfi_text_add(&text, " ");
@@ -399,6 +399,7 @@ static long kernel_exec(struct order *order, char **argv, char **envp)
     dfi_kernel(__NR_fcntl, order->fd, F_SETFD, 0); /* the loader needs it */
     if (order->interpreter_fd >= 0)
         dfi_kernel(__NR_fcntl, order->interpreter_fd, F_SETFD, 0);
+    dfi_signals_return(); /* what was sent meanwhile is for the next program */
     dfi_signals_exec(order->asked->process, true);
     dfi_count(DFI_EVENT_EXECS);
     dfi_counts_give(dfi_self());
@@ -489,15 +490,16 @@ long dfi_exec(const struct dfi_exec *asked)
     return result;
 }
 
-/* A program left to the kernel is counted as escaped; when it does not start, it has not. */
+/* A program left to the kernel is counted as escaped; when it does not start, it has not. A signal
+ * that comes before has the core's mask set, which is not for that program: once more, then. */
 static long outside(const struct dfi_frame *frame)
 {
     dfi_count(DFI_EVENT_ESCAPED);
     dfi_tracer_begin(dfi_self());
-    long result = dfi_kernel6(frame->nr, frame->args[0], frame->args[1], frame->args[2],
-                              frame->args[3], frame->args[4], 0);
+    long result = dfi_kernel_wait6(frame->nr, frame->args[0], frame->args[1], frame->args[2],
+                                   frame->args[3], frame->args[4], 0);
     __atomic_fetch_sub(&dfi_run->events[DFI_EVENT_ESCAPED], 1, __ATOMIC_RELAXED);
-    return result;
+    return result == -EINTR && dfi_self()->deferred ? DFI_PASS : result;
 }
 
 static long exec_call(struct dfi_frame *frame, unsigned long path, struct dfi_exec asked)
@@ -508,7 +510,7 @@ static long exec_call(struct dfi_frame *frame, unsigned long path, struct dfi_ex
     asked.path = name;
     long result = dfi_copy_path(name, (const char *)path, PATH_MAX);
     asked.mask = dfi_signals_block();
-    if (self->deferred) /* that was not the program's mask: once more, behind its handler */
+    if (self->deferred) /* once more, behind its handler: it is this program's */
         return DFI_PASS;
     if (result >= 0)
         result = dfi_exec(&asked);

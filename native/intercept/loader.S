@@ -22,7 +22,6 @@ dfi_loader_start:
         .globl  dfi_loader_jump
         .hidden dfi_loader_jump
 dfi_loader_jump:
-        movb    $0, %gs:T_IN_CORE
         movq    %rdi, %rsp
         movq    %rsi, %r11
         movl    %edx, %eax

@@ -226,7 +226,7 @@ static bool start(uintptr_t first, unsigned long second)
     long error = dfi_thread_arm();
     if (error < 0)
         fail(marker->path, "this kernel has no Syscall User Dispatch", error);
-    dfi_signals_unblock(marker->mask & ~DFI_NEVER_BLOCKED);
+    dfi_signals_open(marker->mask);
     dfi_loader_jump((uintptr_t)starting->stack->top, entry, starting->traced);
 }
 
@@ -385,7 +385,7 @@ static _Noreturn void begin(struct stack *stack)
     command->exec = (struct dfi_exec){.process = self->process,
                                       .dirfd = AT_FDCWD,
                                       .envp = (unsigned long)stack->envp,
-                                      .mask = dfi_signals_block()};
+                                      .mask = dfi_signals_found()};
     if (has_slash(name) && strlen(name) < sizeof command->path) {
         memcpy(command->path, name, strlen(name) + 1);
         error = try(command);

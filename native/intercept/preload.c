@@ -90,6 +90,7 @@ static long begin(const char *path)
         return error;
     dfi_loader_is_self = false;
     dfi_loader_keep(dfi_run->loader);
+    unsigned long mask = dfi_signals_found();
     struct dfi_thread *self = dfi_start((int)fd, NULL, 0, &error);
     if (self == NULL)
         return error;
@@ -97,7 +98,7 @@ static long begin(const char *path)
     if (error == 0)
         error = dfi_thread_arm();
     if (error == 0)
-        self->in_core = 0;
+        dfi_signals_open(mask);
     return error;
 }
 

@@ -15,28 +15,57 @@
 #define ALL  ~DFI_NEVER_BLOCKED
 #define SYNC (DFI_BIT(SIGSEGV) | DFI_BIT(SIGBUS)) /* faults of dfi_copy_some */
 
+/* Whose a mask is can be seen: SIGSYS is blocked in those of the core and in no other (signal.h).
+ */
+#define MARK DFI_BIT(SIGSYS)
+#define OURS ~SYNC
+#define FULL ~0ul
+
 struct dfi_lock dfi_action_lock DFI_HOT;
 
-unsigned long dfi_signals_block(void)
+static unsigned long set_mask(unsigned long mask)
 {
-    unsigned long mask = ALL & ~SYNC, old = 0;
+    unsigned long old = 0;
     dfi_kernel(__NR_rt_sigprocmask, SIG_SETMASK, &mask, &old, sizeof mask);
     return old;
 }
 
-static void set_mask(unsigned long mask)
+/* A mask was in force, and one of the core's is now: the program's is to be known from here on. */
+static void keep(struct dfi_pending *pending, unsigned long mask)
 {
-    dfi_kernel(__NR_rt_sigprocmask, SIG_SETMASK, &mask, 0, sizeof mask);
+    if ((mask & MARK) == 0)
+        pending->mask = mask;
 }
 
-/* What was sent meanwhile took what it found for the program's mask. */
+static unsigned long block(unsigned long mask)
+{
+    struct dfi_pending *pending = dfi_self()->pending;
+    keep(pending, set_mask(mask));
+    return pending->mask;
+}
+
+unsigned long dfi_signals_block(void)
+{
+    return block(OURS);
+}
+
+unsigned long dfi_signals_hold(void)
+{
+    return block(FULL);
+}
+
+/* What is sent behind the look finds the core's mask still, or the program's already. */
 void dfi_signals_unblock(unsigned long mask)
 {
     struct dfi_thread *self = dfi_self();
-    if (self->deferred)
-        self->pending->mask = mask;
-    else
+    self->pending->mask = mask;
+    if (!self->deferred)
         set_mask(mask);
+}
+
+unsigned long dfi_signals_found(void)
+{
+    return set_mask(OURS);
 }
 
 static long set_kernel(int signal, __sighandler_t handler, unsigned long flags, unsigned long mask)
@@ -63,7 +92,7 @@ static long install(int signal, const struct sigaction *set)
 {
     unsigned long flags = SA_SIGINFO | SA_RESTORER;
     if (signal == SIGSYS)
-        return set_kernel(signal, (__sighandler_t)dfi_trap_entry, flags | SA_ONSTACK, ALL);
+        return set_kernel(signal, (__sighandler_t)dfi_trap_entry, flags | SA_ONSTACK, FULL);
     if (is_function(set->sa_handler)) {
         flags |= set->sa_flags & ~(unsigned long)SA_RESETHAND;
         return set_kernel(signal, (__sighandler_t)dfi_signal_entry, flags, set->sa_mask & ALL);
@@ -155,10 +184,12 @@ static __sighandler_t handler_of(struct dfi_process *process, int signal, const 
     return NULL;
 }
 
-__sighandler_t dfi_signal_foreign(int signal, siginfo_t *info, struct ucontext *context)
+__sighandler_t dfi_signal_foreign(int signal, siginfo_t *info, const struct ucontext *context,
+                                  unsigned long *mask)
 {
-    (void)context;
-    return handler_of(dfi_process(), signal, info);
+    struct dfi_process *process = dfi_process();
+    *mask = (context->uc_sigmask | process->actions[signal].set.sa_mask) & ALL;
+    return handler_of(process, signal, info);
 }
 
 static bool between(unsigned long ip, const char *start, const char *end)
@@ -205,18 +236,17 @@ static void remember(struct dfi_pending *pending, int signal, const siginfo_t *i
  * Remembers a signal, every other one being blocked. The kernel may have made frames for several
  * before the first handler ran: the last to get here has the frame that was made first, with the
  * program's own mask and the place where the core was interrupted. What was remembered before it is
- * as good as any other; this one is queued again. A mask that is ours says that it came later.
+ * as good as any other; this one is queued again.
  */
 static void defer(struct dfi_thread *self, int signal, const siginfo_t *info,
                   struct ucontext *context)
 {
     struct dfi_pending *pending = self->pending;
-    dfi_signals_block();
+    set_mask(OURS);
     remember(pending, signal, info);
-    if (!self->deferred || context->uc_sigmask != (ALL & ~SYNC))
-        pending->mask = context->uc_sigmask;
+    keep(pending, context->uc_sigmask);
     self->deferred = 1;
-    context->uc_sigmask = ALL & ~SYNC;
+    context->uc_sigmask = OURS;
     send_back((struct sigcontext *)&context->uc_mcontext);
 }
 
@@ -281,11 +311,12 @@ static void show_program(struct sigcontext *at)
         at->rip = at->rcx;
 }
 
-/* All that waits is the kernel's again, until a mask lets it in. Returns one of the signals. */
-static int queue_again(struct dfi_pending *pending)
+/* All that waits is the kernel's again, until a mask lets it in: every signal is blocked. Returns
+ * one of them; 0: none waits. */
+static int queue_again(struct dfi_thread *self)
 {
+    struct dfi_pending *pending = self->pending;
     int any = pending->signal;
-    set_mask(ALL | SYNC);
     if (pending->signal != 0)
         queue(pending->signal, &pending->info);
     for (int signal = SIGBUS; signal <= SIGSEGV; signal += SIGSEGV - SIGBUS) {
@@ -294,25 +325,39 @@ static int queue_again(struct dfi_pending *pending)
     }
     pending->signal = 0;
     pending->held = 0;
+    self->deferred = 0;
     return any;
 }
 
-/* Memory that is brought when it is touched. Every signal waits meanwhile, in the kernel. */
+void dfi_signals_return(void)
+{
+    dfi_signals_hold();
+    queue_again(dfi_self());
+}
+
+void dfi_signals_open(unsigned long mask)
+{
+    struct dfi_thread *self = dfi_self();
+    dfi_signals_return();
+    self->pending->believed = mask & DFI_NEVER_BLOCKED;
+    self->in_core = 0;
+    set_mask(mask & ALL);
+}
+
+/* Memory that is brought when it is touched. Every signal waits meanwhile; the mask of the frame
+ * lets it in, or that of the program's handler. */
 static bool is_late_memory(struct dfi_thread *self, const siginfo_t *info,
                            const struct ucontext *context)
 {
     const struct sigcontext *at = (const struct sigcontext *)&context->uc_mcontext;
-    unsigned long mask = dfi_signals_block();
     bool brought;
     self->in_core = 1;
+    unsigned long mask = dfi_signals_block();
     brought = dfi_on_core_stack((uintptr_t)info->si_addr, at->err, dfi_files_fault);
-    if (self->deferred) { /* the frame's mask lets it in */
-        queue_again(self->pending);
-        self->deferred = 0;
-    } else {
-        set_mask(mask);
-    }
+    dfi_signals_return();
     self->in_core = 0;
+    if (!brought)
+        set_mask(mask);
     return brought;
 }
 
@@ -378,7 +423,8 @@ int dfi_signal_release(struct dfi_frame *frame, long is_pass, unsigned long *mas
 {
     struct dfi_thread *self = dfi_self();
     struct dfi_pending *pending = self->pending;
-    int signal = queue_again(pending);
+    dfi_signals_hold();
+    int signal = queue_again(self);
     *mask = pending->mask;
     if (is_pass)
         return 1;
@@ -475,8 +521,6 @@ long dfi_do_rt_sigprocmask(struct dfi_frame *frame)
         return DFI_PASS;
 
     unsigned long mask = dfi_signals_block();
-    if (self->deferred) /* then this was not the program's mask: once more, behind the handler */
-        return DFI_PASS;
     unsigned long was = mask | self->pending->believed, now = was;
     long result = new == NULL ? 0 : change_mask((int)frame->args[0], set, &now);
     self->pending->believed = now & DFI_NEVER_BLOCKED;
@@ -488,10 +532,6 @@ long dfi_do_rt_sigprocmask(struct dfi_frame *frame)
 
 long dfi_do_rt_sigreturn(struct dfi_frame *frame)
 {
-    struct dfi_thread *self = dfi_self();
-    unsigned long ignored;
-    dfi_signals_block();
-    if (self->deferred) /* the frame's mask lets it in */
-        dfi_signal_release(frame, 1, &ignored);
+    dfi_signals_return(); /* the frame's mask lets them in */
     dfi_sigreturn(frame->sp);
 }

@@ -36,7 +36,7 @@ struct dfi_pending {
     int signal;                /* 0: none */
     siginfo_t sent[2];         /* SIGSEGV, SIGBUS */
     unsigned long held;        /* their bits */
-    unsigned long mask;        /* the program's, to be set again */
+    unsigned long mask;        /* the program's, while one of the core's is in force */
     unsigned long scratch[16]; /* masks without DFI_NEVER_BLOCKED, for calls under way */
     unsigned scratch_next;
     unsigned long believed; /* of DFI_NEVER_BLOCKED, what the program takes to be blocked */
@@ -59,12 +59,37 @@ bool dfi_on_core_stack(uintptr_t first, unsigned long second,
                        bool (*function)(uintptr_t, unsigned long));
 _Noreturn void dfi_thread_exit(long status, int *state);
 
-/* Blocks every signal that can be; the mask before. */
+/*
+ * The mask. In the program it is the program's; in the core that, or one of two of the core's own:
+ * all but SIGSEGV and SIGBUS, which faults of dfi_copy_some() need (SIGBUS and SIGSEGV may still be
+ * sent, and are remembered), or all. Masks of the core have SIGSYS blocked, and the program's never
+ * has (DFI_NEVER_BLOCKED). So whoever finds a mask - in what rt_sigprocmask(2) replaced, in the
+ * frame of a signal that came at any instruction - sees whose it is: the program's is written down
+ * in dfi_pending.mask, one of the core's says that it has been (098).
+ */
+
+/* The first of the two is set; the program's mask. Inside of the core. */
 unsigned long dfi_signals_block(void);
+
+/* The second: nothing comes from here on. No memory of the program may be touched. */
+unsigned long dfi_signals_hold(void);
+
+/* The program's mask, from now on: at once, or when a signal that waits has left the core. */
 void dfi_signals_unblock(unsigned long mask);
 
-/* The program's handler of a SIGSYS that no system call of ours caused; NULL: nothing to call. */
-__sighandler_t dfi_signal_foreign(int signal, siginfo_t *info, struct ucontext *context);
+/* dfi_signals_hold(), and what waited is the kernel's again: the next mask may let it in. */
+void dfi_signals_return(void);
+
+/* Before there is a thread: as dfi_signals_block(), but the mask may be anything. */
+unsigned long dfi_signals_found(void);
+
+/* The core is left for the program's first instruction, with that mask. */
+void dfi_signals_open(unsigned long mask);
+
+/* The program's handler of a SIGSYS that no system call of ours caused, and the mask that it is to
+ * have; NULL: nothing to call. */
+__sighandler_t dfi_signal_foreign(int signal, siginfo_t *info, const struct ucontext *context,
+                                  unsigned long *mask);
 
 /* For the kernel before execve: signals that the next program shall find ignored. */
 void dfi_signals_exec(struct dfi_process *process, bool before);

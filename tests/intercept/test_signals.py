@@ -23,14 +23,7 @@ def test_a_storm_of_signals(inside, compiled, flags, threads):
     assert (found.status, found.out) == (0, b"failures 0, handled enough 1\n")
 
 
-#: docs/run.md, limits: once in many thousand signals the mask stays closed where calls trap.
-MASK_LEFT = pytest.mark.xfail(reason="the mask is not always the program's", strict=False)
-
-
-@pytest.mark.parametrize(
-    "flags",
-    ["", pytest.param("norewrite", marks=MASK_LEFT), pytest.param("preload", marks=MASK_LEFT)],
-)
+@pytest.mark.parametrize("flags", ["", "norewrite", "preload"])
 def test_faults_that_are_sent(plain, inside, compiled, flags):
     program = compiled("sent")
     wanted = plain(program)
