@@ -1,8 +1,10 @@
 """Signals and births, by programs that try what is hard."""
 
 import os
+import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +31,61 @@ def test_faults_that_are_sent(plain, inside, compiled, flags):
     wanted = plain(program)
     assert b"handled: 3 0" in wanted.out
     assert inside(program, flags=flags).seen() == wanted.seen()
+
+
+#: Calls of stepped.c; of the core's instructions one of so many is tried, in sweeps each: a step
+#: takes some microseconds, and each instruction wants all the steps before it.
+_STEPPED = {
+    "pass": 1,
+    "action": 3,
+    "return": 5,
+    "mask": 9,
+    "fork": 29,
+    "vfork": 61,
+    "clone": 61,
+    "execfails": 29,
+}
+
+#: Sent at once, or the second so many instructions behind the first.
+_SENT = {"SEGV": "0", "USR1": "0", "SYS": "0", "SEGV,BUS,USR1": "0", "SEGV,SEGV": "70"}
+
+
+def step(inside, program, call, sent, stride, flags, gap="0"):
+    """What the tracer says in the end."""
+    control = str(program.parent / f"{os.getpid()}-control")
+    command = [program, "trace", control, sent, str(stride), gap]
+    Path(control).unlink(missing_ok=True)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as tracer:
+        try:
+            found = inside(program, call, control, flags=flags, timeout=400)
+            said = tracer.communicate(timeout=10)[0].splitlines()
+        finally:
+            tracer.kill()
+    assert found.status == 0, said[-20:]
+    return said
+
+
+def is_clean(said):
+    """Each of the tried instructions is as it should be, and there were some."""
+    tried, wrong = re.fullmatch(r"\d+ steps, (\d+) tried, (\d+) wrong.*", said[-1]).groups()
+    return int(tried) > 20 and wrong == "0"
+
+
+@pytest.mark.parametrize("flags", ["", "norewrite", "preload"])
+@pytest.mark.parametrize("call", _STEPPED)
+def test_a_signal_at_an_instruction(inside, compiled, call, flags):
+    said = step(inside, compiled("stepped"), call, "SEGV", _STEPPED[call], flags)
+    assert is_clean(said), said[:20] + said[-1:]
+
+
+@pytest.mark.sweep
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("flags", ["", "norewrite"])
+@pytest.mark.parametrize("sent", _SENT)
+@pytest.mark.parametrize("call", _STEPPED)
+def test_signals_at_every_instruction(inside, compiled, call, sent, flags):
+    said = step(inside, compiled("stepped"), call, sent, 1, flags, _SENT[sent])
+    assert is_clean(said), said[:20] + said[-1:]
 
 
 @pytest.mark.parametrize("flags", ["", "norewrite", "seccomp"])
