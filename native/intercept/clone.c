@@ -248,11 +248,13 @@ long dfi_do_exit(struct dfi_frame *frame)
 {
     struct dfi_thread *self = dfi_self();
     struct dfi_process *process = self->process;
-    dfi_signals_block();
+    dfi_signals_hold();
     if (self->deferred) /* nobody would be left to handle it */
         return DFI_PASS;
-    if (__atomic_sub_fetch(&process->threads, 1, __ATOMIC_RELAXED) == 0)
+    if (__atomic_sub_fetch(&process->threads, 1, __ATOMIC_RELAXED) == 0) {
+        dfi_signals_block(); /* the program's memory is touched */
         dfi_files_end(process);
+    }
     if (self->shares_memory && !self->shares_process) /* the parent frees what is left */
         dfi_kernel(__NR_exit, frame->args[0]);
     dfi_thread_end(self, (long)frame->args[0]);

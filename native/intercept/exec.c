@@ -510,10 +510,10 @@ static long exec_call(struct dfi_frame *frame, unsigned long path, struct dfi_ex
     asked.path = name;
     long result = dfi_copy_path(name, (const char *)path, PATH_MAX);
     asked.mask = dfi_signals_block();
-    if (self->deferred) /* once more, behind its handler: it is this program's */
-        return DFI_PASS;
     if (result >= 0)
         result = dfi_exec(&asked);
+    if (result == DFI_PASS)
+        dfi_signals_return(); /* what the program lets in comes back at once, the rest later */
     dfi_signals_unblock(asked.mask);
     return result == DFI_PASS ? outside(frame) : result;
 }

@@ -442,6 +442,8 @@ static int trace(void)
         }
     }
     control->end = 1;
+    if (!go_to(&control->done))
+        return 1;
     ptrace(PTRACE_DETACH, program, 0, 0);
     printf("%zu steps, %zu tried, %zu wrong, core %s\n", count, tried, wrong, core_path);
     return wrong != 0;
