@@ -159,6 +159,31 @@ static long set_flags(struct dfi_files *files, int fd, struct df_ofd *ofd, int f
     return 0;
 }
 
+static bool has_type(int fd, mode_t type)
+{
+    struct stat st;
+
+    return df_call_fstat(DF_FD_BASE + fd, &st) == 0 && (st.st_mode & S_IFMT) == type;
+}
+
+/* No lease is given and no directory watched: EINVAL. What is asked of those that there are not,
+ * and what else is refused, is as on Linux. */
+static long watch(struct dfi_frame *frame, int fd, int flags)
+{
+    if (flags & O_PATH)
+        return -EBADF;
+    switch ((int)frame->args[1]) {
+    case F_GETLEASE:
+        return F_UNLCK;
+    case F_SETLEASE:
+        return (int)frame->args[2] == F_UNLCK && has_type(fd, S_IFREG) ? -EAGAIN : -EINVAL;
+    default: /* without events it ends watching: there is nothing to end */
+        if (!((unsigned)frame->args[2] & ~DN_MULTISHOT))
+            return 0;
+        return has_type(fd, S_IFDIR) ? -EINVAL : -ENOTDIR;
+    }
+}
+
 static long run_fcntl(struct dfi_frame *frame, struct dfi_files *files, int fd, uint64_t handle)
 {
     struct df_ofd *ofd = dfi_ofd(files, handle);
@@ -185,9 +210,8 @@ static long run_fcntl(struct dfi_frame *frame, struct dfi_files *files, int fd, 
         return dfi_fcntl_lock(frame, files, ofd);
     case F_SETLEASE:
     case F_GETLEASE:
-        return -EINVAL;
-    case F_NOTIFY: /* without events it ends watching: there is nothing to end */
-        return (unsigned)frame->args[2] & ~DN_MULTISHOT ? -EINVAL : 0;
+    case F_NOTIFY:
+        return watch(frame, fd, (int)atomic_load(&ofd->flags));
     case F_ADD_SEALS:
     case F_GET_SEALS:
         return -EINVAL;

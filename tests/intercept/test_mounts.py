@@ -147,6 +147,14 @@ def test_sendfile_of_what_is_no_plain_file(plain, mounted):
     assert mounted(*command).seen() == wanted.seen()
 
 
+def test_leases_that_nobody_has(plain, mounted):
+    """They are asked for and given back; see leases.py."""
+    command = sys.executable, "-S", str(PROGRAMS / "leases.py")
+    wanted = plain(*command)
+    assert wanted.seen()[::2] == (0, b"")
+    assert mounted(*command).seen() == wanted.seen()
+
+
 #: Goes into directories that are gone, and to one that is too deep; what was open is closed then.
 #: What a child had is closed when the server has seen its end, a moment after wait(2).
 _LEFT_DIRECTORIES = """
