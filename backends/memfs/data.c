@@ -82,7 +82,8 @@ struct chunk *data_chunk(struct store *store, struct inode *inode, uint64_t key,
     return end <= grown->cap ? grown : NULL;
 }
 
-void data_settle(struct store *store, struct inode *inode, uint64_t key, struct chunk *chunk)
+/* Forgets a chunk in which nothing is charged any more. */
+static void settle(struct store *store, struct inode *inode, uint64_t key, struct chunk *chunk)
 {
     if (chunk->charged)
         return;
@@ -131,7 +132,7 @@ static ssize_t put_piece(struct store *store, struct inode *inode, int64_t off, 
         done = source(from, chunk->mem + in, len);
     if (done > 0)
         chunk_filled(chunk, in, (uint32_t)done);
-    data_settle(store, inode, key, chunk);
+    settle(store, inode, key, chunk);
     return done;
 }
 
@@ -198,7 +199,7 @@ void data_punch(struct store *store, struct inode *inode, uint64_t off, uint64_t
         uint32_t from = off > start ? (uint32_t)(off - start) : 0;
         uint32_t to = end - start < CHUNK ? (uint32_t)(end - start) : CHUNK;
         uncharge(store, chunk_punch(chunk, from, to - from), &attr->used);
-        data_settle(store, inode, key, chunk);
+        settle(store, inode, key, chunk);
     }
 }
 

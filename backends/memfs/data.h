@@ -147,8 +147,6 @@ void data_punch(struct store *store, struct inode *inode, uint64_t off, uint64_t
                 struct attr *attr);
 /* The chunk at `key` with memory for `end` bytes of it, made if need be. NULL: no memory. */
 struct chunk *data_chunk(struct store *store, struct inode *inode, uint64_t key, uint32_t end);
-/* Forgets a chunk in which nothing is charged any more. */
-void data_settle(struct store *store, struct inode *inode, uint64_t key, struct chunk *chunk);
 
 /* ---- space.c ---------------------------------------------------------------------------- */
 

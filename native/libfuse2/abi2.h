@@ -340,8 +340,5 @@ int fuse2_session_receive_buf(struct fuse2_session *se, struct fuse_buf *buf,
 void fuse2_session_remove_chan(struct fuse2_chan *chan);
 void fuse2_session_exit(struct fuse2_session *se);
 int fuse2_session_exited(struct fuse2_session *se);
-/* True if the session and its channel are ours, so that libdf3 can serve them; else says why not.
- */
-bool df2_session_serves(struct fuse2_session *se);
 
 #endif

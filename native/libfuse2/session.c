@@ -25,7 +25,9 @@ struct fuse2_session *fuse2_session_new(const struct fuse2_session_ops *ops, voi
 }
 EXPORT(fuse2_session_new, "fuse_session_new@@FUSE_2.4");
 
-bool df2_session_serves(struct fuse2_session *se)
+/* True if the session and its channel are ours, so that libdf3 can serve them; else says why not.
+ */
+static bool serves(const struct fuse2_session *se)
 {
     if (!se->custom && se->chan && se->chan->mountpoint)
         return true;
@@ -122,7 +124,7 @@ static int loop(struct fuse2_session *se, int (*serve)(struct fuse_session *real
         return 0;
     if (se->custom && se->chan && !se->chan->mountpoint)
         return pump(se);
-    if (!df2_session_serves(se) || (!se->real && df2_lowlevel_start(se) != 0))
+    if (!serves(se) || (!se->real && df2_lowlevel_start(se) != 0))
         return -1;
     return serve(se->real) == 0 ? 0 : -1;
 }
@@ -154,7 +156,7 @@ int fuse2_session_receive_buf(struct fuse2_session *se, struct fuse_buf *buf,
             buf->size = (size_t)count;
         return count;
     }
-    if (!df2_session_serves(se) || (!se->real && df2_lowlevel_start(se) != 0))
+    if (!serves(se) || (!se->real && df2_lowlevel_start(se) != 0))
         return -EIO;
     return fuse_session_receive_buf(se->real, buf);
 }
