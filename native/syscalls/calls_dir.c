@@ -142,6 +142,7 @@ struct place {
     char done[PATH_MAX], rest[PATH_MAX];
     size_t len; /* of done */
     unsigned links;
+    bool plain; /* what stands at its end is known to be no link */
 };
 
 static void up(struct place *p)
@@ -173,6 +174,14 @@ static long follow(struct place *p, char target[PATH_MAX], long len)
     return df_walk_join(p->rest, target, (size_t)len, p->rest);
 }
 
+/* Whether what has been reached needs no question to be known as no link: a mountpoint never is. */
+static bool is_no_link(const struct place *p)
+{
+    const struct df_table_entry *entry = df_table_lookup(p->done, p->len);
+
+    return (p->plain && p->rest[0] == '\0') || (entry && entry->point_len == p->len);
+}
+
 static long step(struct place *p)
 {
     const char *name = p->rest + strspn(p->rest, "/"), *end = df_scan_end(name);
@@ -193,18 +202,21 @@ static long step(struct place *p)
     p->len += 1 + len;
     p->done[p->len] = '\0';
     memmove(p->rest, end, strlen(end) + 1);
+    if (is_no_link(p))
+        return 0;
     ret = read_any_link(p->done, target);
     if (ret > 0)
         return follow(p, target, ret);
     return ret == -EINVAL || df_table_below(p->done, p->len) ? 0 : ret;
 }
 
-static long resolve(struct place *p, const char *path)
+static long resolve(struct place *p, const char *path, bool plain)
 {
     long ret = 0;
 
     p->len = 0;
     p->links = 0;
+    p->plain = plain;
     p->done[0] = '\0';
     strcpy(p->rest, path);
     while (ret == 0 && p->rest[0] != '\0')
@@ -223,11 +235,12 @@ static bool is_ours(const struct place *p)
 
 /* ---- chdir ----------------------------------------------------------------------------------- */
 
-/* To a directory of a mount, which has been looked at, or, by a link in a mount, to a real one. */
-static long enter(struct dfi_files *files, const char *path)
+/* To a directory of a mount, which has been looked at, or, by a link in a mount, to a real one.
+ * `plain`: the path ends in a name, which is no link's. */
+static long enter(struct dfi_files *files, const char *path, bool plain)
 {
     struct place p;
-    long ret = resolve(&p, path);
+    long ret = resolve(&p, path, plain);
 
     if (ret < 0)
         return ret;
@@ -239,26 +252,51 @@ static long enter(struct dfi_files *files, const char *path)
     return ret;
 }
 
-/* 0: a directory of a mount that may be entered. */
-static long look(int dirfd, const char *path, int flags)
+/* A path that ends in the name of an object, which may be a link then. */
+static bool ends_in_name(const char *path)
 {
-    struct stat st;
-    int ret = df_call_fstatat(dirfd, path, &st, flags);
+    const char *slash = path ? strrchr(path, '/') : NULL, *last = slash ? slash + 1 : path;
 
-    if (ret < 0)
+    return last && *last != '\0' && df_scan_dots(last) == 0;
+}
+
+/* 0: a directory of a mount that may be entered. *plain: no link led to it from the end of the
+ * path, which one question tells where most paths end in a directory's name. */
+static long look(const struct dfi_leg *leg, bool *plain)
+{
+    int flags = dfi_way_flags(leg), nofollow = ends_in_name(leg->path) ? AT_SYMLINK_NOFOLLOW : 0;
+    struct stat st;
+    int ret = df_call_fstatat(leg->dirfd, leg->path, &st, flags | nofollow);
+
+    *plain = nofollow && ret == 0 && !S_ISLNK(st.st_mode);
+    if (nofollow && (ret == DF_NOT_OURS || (ret == 0 && S_ISLNK(st.st_mode))))
+        ret = df_call_fstatat(leg->dirfd, leg->path, &st, flags);
+    if (ret != 0)
         return ret;
     if (!S_ISDIR(st.st_mode))
         return -ENOTDIR;
-    return df_call_faccessat(dirfd, path, X_OK, flags | AT_EACCESS);
+    return df_call_faccessat(leg->dirfd, leg->path, X_OK, flags | AT_EACCESS);
 }
 
-/* By what an open directory is called now. */
+/* The same of an open file: of what type it is was seen when it was opened. */
+static long look_opened(struct dfi_files *files, int fd)
+{
+    const struct df_ofd *ofd = dfi_ofd(files, dfi_file_of(files, fd));
+
+    if (!ofd)
+        return -EBADF;
+    if (ofd->kind != DF_KIND_DIRECTORY)
+        return -ENOTDIR;
+    return df_call_faccessat(DF_FD_BASE + fd, "", X_OK, AT_EMPTY_PATH | AT_EACCESS);
+}
+
+/* By what an open directory is called now: a name that leads to it without a link at its end. */
 static long enter_called(struct dfi_files *files, int fd)
 {
     char name[PATH_MAX];
     long ret = dfi_name_find(fd, name);
 
-    return ret < 0 ? ret : enter(files, name);
+    return ret < 0 ? ret : enter(files, name, ends_in_name(name));
 }
 
 static bool fits_no_name(long ret)
@@ -304,20 +342,20 @@ static long enter_from(struct dfi_record *record, int dirfd, const char *path)
     return ret < 0 ? ret : enter_opened(record, true);
 }
 
-static long enter_named(struct dfi_record *record, const char *path)
+static long enter_named(struct dfi_record *record, const char *path, bool plain)
 {
-    long ret = enter(record->files, path);
+    long ret = enter(record->files, path, plain);
 
     return ret == -ENAMETOOLONG ? enter_from(record, AT_FDCWD, path) : ret;
 }
 
-static long enter_leg(struct dfi_record *record, const struct dfi_leg *leg)
+static long enter_leg(struct dfi_record *record, const struct dfi_leg *leg, bool plain)
 {
     char path[PATH_MAX];
     ssize_t len;
 
     if (leg->path[0] == '/')
-        return enter_named(record, leg->path);
+        return enter_named(record, leg->path, plain);
     if (leg->dirfd >= DF_FD_BASE)
         return leg->empty ? enter_fd(record, leg->dirfd)
                           : enter_from(record, leg->dirfd, leg->path);
@@ -325,7 +363,7 @@ static long enter_leg(struct dfi_record *record, const struct dfi_leg *leg)
     if (len < 0)
         return len;
     len = df_walk_join(path, path, (size_t)len, leg->path);
-    return len < 0 ? len : enter_named(record, path);
+    return len < 0 ? len : enter_named(record, path, plain);
 }
 
 long dfi_do_chdir(struct dfi_frame *frame)
@@ -333,13 +371,14 @@ long dfi_do_chdir(struct dfi_frame *frame)
     struct dfi_way way;
     struct dfi_leg *leg = &way.leg[0];
     long ret = dfi_way_begin(&way, frame);
+    bool plain = false;
 
     while (dfi_way_next(&way, &ret))
-        ret = look(leg->dirfd, leg->path, dfi_way_flags(leg));
+        ret = look(leg, &plain);
     if (ret == 0 && !way.ours) {
         dfi_cwd_changed(way.record.files);
     } else if (ret == 0) {
-        ret = enter_leg(&way.record, leg);
+        ret = enter_leg(&way.record, leg, plain);
     }
     return dfi_way_end(&way, ret);
 }
@@ -357,7 +396,7 @@ long dfi_do_fchdir(struct dfi_frame *frame)
         return ret;
     }
     dfi_record_begin(&record);
-    ret = look(DF_FD_BASE + (int)frame->args[0], "", AT_EMPTY_PATH);
+    ret = look_opened(files, (int)frame->args[0]);
     if (ret == 0)
         ret = enter_fd(&record, DF_FD_BASE + (int)frame->args[0]);
     dfi_record_end(&record);
