@@ -54,9 +54,10 @@ static void mix_caller(struct df_cache_key *key, const struct df_caller *caller)
 void df_cache_key(const struct df_cache *cache, int32_t mount, const struct df_caller *caller,
                   const struct df_trip_where *where, uint64_t content, struct df_cache_key *key)
 {
-    uint32_t flags = (where->flags & ~DF_WHERE_NOFOLLOW) | (content ? BY_CONTENT : 0);
+    uint32_t asked = where->flags & ~(DF_WHERE_NOFOLLOW | DF_CACHE_AS_DIRECTORY);
+    uint32_t flags = asked | (content ? BY_CONTENT : 0);
 
-    key->nofollow = where->flags & DF_WHERE_NOFOLLOW;
+    key->nofollow = where->flags & DF_WHERE_NOFOLLOW && !(where->flags & DF_CACHE_AS_DIRECTORY);
     key->hash[0] = cache->seed[0];
     key->hash[1] = cache->seed[1];
     mix(key, (uint64_t)(uint32_t)mount << 32 | flags);

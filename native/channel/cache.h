@@ -41,6 +41,10 @@ enum {                             /* df_cache_entry.answer */
        DF_CACHE_NOFOLLOW = 1 << 1, /* true for a question with DF_WHERE_NOFOLLOW, too */
 };
 
+/* Flags of a question that are no part of it: what is kept of the name alone answers it, if that is
+ * a directory. Its answer is one for who follows links. */
+#define DF_CACHE_AS_DIRECTORY (DF_WHERE_DIRECTORY | DF_WHERE_DOT)
+
 struct df_cache_entry {
     _Alignas(64) _Atomic uint32_t seq; /* odd: being written */
     _Atomic uint32_t answer;           /* DF_CACHE_* */

@@ -46,6 +46,26 @@ static int send_and_take(struct df_letter *l, void *to, const void *answer, size
 
 /* ---- by name --------------------------------------------------------------------------------- */
 
+static bool permits_by_attributes(const struct df_trip *trip)
+{
+    const struct df_segment *segment = trip->link->segment;
+    unsigned index = df_segment_mount_index(segment, trip->mount);
+
+    return index < DF_MOUNT_COUNT && df_segment_mounts(segment)[index].flags & DF_SHARED_PERMITS;
+}
+
+/* Of a path with a slash or "." at its end what is kept of the name alone says all, if that is a
+ * directory, and one that may be searched. (Who asks so has `st` in memory of the core's own.) */
+static bool answers_as_directory(const struct df_trip *trip, const struct df_trip_where *where,
+                                 int result, const struct stat *st)
+{
+    if (!(where->flags & DF_CACHE_AS_DIRECTORY) || result != 0)
+        return true;
+    return S_ISDIR(st->st_mode) &&
+           (!(where->flags & DF_WHERE_DOT) || !permits_by_attributes(trip) ||
+            df_caller_may(trip->caller, st, X_OK));
+}
+
 /* A server that is gone answers nothing any more. */
 bool df_trip_known(struct df_trip *trip, const struct df_trip_where *where, int *result,
                    struct stat *st)
@@ -60,7 +80,8 @@ bool df_trip_known(struct df_trip *trip, const struct df_trip_where *where, int 
         return false;
     df_cache_key(df_cache_of(segment), trip->mount, trip->caller, where,
                  where->base ? df_content_id(segment, where->base) : 0, &key);
-    if (!df_cache_read(df_cache_of(segment), index, &key, result, st))
+    if (!df_cache_read(df_cache_of(segment), index, &key, result, st) ||
+        !answers_as_directory(trip, where, *result, st))
         return false;
     df_link_hit(trip->link);
     return true;
@@ -107,14 +128,6 @@ int df_trip_setattr(struct df_trip *trip, const struct df_trip_where *where,
     if (result == 0 && st)
         *st = l.message->out.st;
     return (int)df_letter_finish(&l, result);
-}
-
-static bool permits_by_attributes(const struct df_trip *trip)
-{
-    const struct df_segment *segment = trip->link->segment;
-    unsigned index = df_segment_mount_index(segment, trip->mount);
-
-    return index < DF_MOUNT_COUNT && df_segment_mounts(segment)[index].flags & DF_SHARED_PERMITS;
 }
 
 /* Where attributes say all, they are what is asked for: the answer is known the next time. What

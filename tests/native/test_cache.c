@@ -113,14 +113,28 @@ static bool answers(struct rig *rig, uint32_t kept, uint32_t asked, int result)
 
 static void what_lstat_was_told_is_true_for_stat(void **state)
 {
-    const uint32_t lstat = DF_WHERE_NOFOLLOW, slash = DF_WHERE_DIRECTORY;
+    const uint32_t lstat = DF_WHERE_NOFOLLOW;
 
     for (int result = 0; result >= -ENOENT; result -= ENOENT) {
         assert_true(answers(*state, lstat, 0, result));
         assert_true(answers(*state, lstat, lstat, result));
         assert_true(answers(*state, 0, 0, result));
         assert_false(answers(*state, 0, lstat, result)); /* a link may have been followed */
-        assert_false(answers(*state, lstat, slash, result));
+    }
+}
+
+/* Whether what is found is a directory is looked at by who asks: df_trip_known(). */
+static void a_slash_asks_for_the_name_and_follows_links(void **state)
+{
+    const uint32_t lstat = DF_WHERE_NOFOLLOW, dot = DF_WHERE_DIRECTORY | DF_WHERE_DOT;
+
+    for (int result = 0; result >= -ENOENT; result -= ENOENT) {
+        assert_true(answers(*state, lstat, dot, result));
+        assert_true(answers(*state, 0, dot | lstat, result));
+        assert_true(answers(*state, DF_WHERE_DIRECTORY, dot, result));
+        assert_true(answers(*state, dot | lstat, 0, result));
+        assert_false(answers(*state, dot | lstat, lstat, result));
+        assert_false(answers(*state, DF_WHERE_DOTDOT, 0, result));
     }
 }
 
@@ -619,6 +633,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
         TEST(an_answer_is_for_its_question),
         TEST(what_lstat_was_told_is_true_for_stat),
+        TEST(a_slash_asks_for_the_name_and_follows_links),
         TEST(an_answer_is_for_who_asked),
         TEST(that_there_is_none_is_an_answer),
         TEST(a_name_that_is_removed_ends_the_answers_about_it),

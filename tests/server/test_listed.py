@@ -6,6 +6,7 @@ What processes see is what they see in a plain directory, which the same cases r
 import errno
 import json
 import os
+import stat
 import subprocess
 import sys
 
@@ -148,6 +149,60 @@ def test_the_end_of_a_listing_comes_with_its_names(memfs):
     assert len(directfuse.listdir(fd)) == COUNT
     assert memfs.stats().trips - before == 1
     directfuse.close(fd)
+
+
+# ---- paths of directories -----------------------------------------------------------------------
+
+
+def test_a_slash_or_dot_behind_what_is_known_needs_no_trip(memfs):
+    path = f"{memfs.mountpoint}/d"
+    directfuse.makedirs(path)
+    wanted = directfuse.stat(path)
+    before = memfs.stats().trips
+    for end in ("/", "/.", "/./"):
+        assert directfuse.stat(path + end) == wanted
+        assert directfuse.lstat(path + end) == wanted
+    assert memfs.stats().trips == before
+
+
+def test_a_slash_behind_a_name_asks_for_a_directory_whatever_is_known(place):
+    directfuse.mkdir(f"{place}/d")
+    directfuse.symlink("d", f"{place}/link")
+    with directfuse.open(f"{place}/f", "w"):
+        pass
+    directory = directfuse.stat(f"{place}/d")
+    for _ in range(2):
+        assert directfuse.lstat(f"{place}/link/") == directory
+        assert directfuse.stat(f"{place}/link/.") == directory
+        assert stat.S_ISLNK(directfuse.lstat(f"{place}/link").st_mode)
+        assert directfuse.stat(f"{place}/link") == directory
+        assert stat.S_ISREG(directfuse.stat(f"{place}/f").st_mode)
+        for end in ("/", "/."):
+            with pytest.raises(NotADirectoryError):
+                directfuse.stat(f"{place}/f{end}")
+            with pytest.raises(FileNotFoundError):
+                directfuse.stat(f"{place}/none{end}")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="becomes another user: needs root")
+def test_a_dot_behind_what_is_known_asks_for_the_right_to_search(tmp_path):
+    words = ["memfs", str(tmp_path / "mnt"), "-o", "allow_other,default_permissions"]
+    with directfuse.mount(words, placement="server") as mount:
+        path = f"{mount.mountpoint}/d"
+        directfuse.mkdir(path)
+        directfuse.chmod(path, 0o744)  # others may list it, but not search it
+        assert directfuse.stat(f"{path}/.") == directfuse.stat(path)
+
+        def another_user():
+            os.setgroups([])
+            os.setresgid(1234, 1234, 1234)
+            os.setresuid(1234, 1234, 1234)
+            directfuse.identity_refresh()
+            assert directfuse.stat(f"{path}/") == directfuse.stat(path)
+            with pytest.raises(PermissionError):
+                directfuse.stat(f"{path}/.")
+
+        assert in_fork(another_user) == 0
 
 
 # ---- access -------------------------------------------------------------------------------------
