@@ -154,6 +154,8 @@ struct df_ofd {
     _Atomic uint32_t begun; /* whether some of its bytes were read: DF_OFD_BEGUN or others */
     int64_t position;       /* bytes; opaque cookie in a directory. Under position_lock */
     uint64_t placeholder;   /* the client side's own */
+    _Atomic int64_t end; /* of a directory: where its listing was at its end when it was read up to
+                            there, for who asks there next; 0: not known */
 };
 
 _Static_assert(offsetof(struct df_ofd, position_lock) == 64 && sizeof(struct df_ofd) == 128,

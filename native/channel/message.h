@@ -172,6 +172,7 @@ union df_results {
     struct {
         int64_t next;  /* where to go on */
         uint64_t used; /* bytes of records in the payload */
+        bool ends;     /* nothing is behind them, and nobody else will say so */
     } readdir;
 };
 

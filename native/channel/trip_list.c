@@ -99,6 +99,28 @@ static bool read_kept(const struct df_trip *trip, uint64_t file, off_t offset,
     return end || buf->used > before;
 }
 
+/* ---- the end --------------------------------------------------------------------------------- */
+
+/* Whether the trip that brought what is before this place has found nothing behind it. That is said
+ * once: who asks there again, or from the start, is to see what has been added since. */
+static bool has_ended(const struct df_trip *trip, uint64_t file, off_t offset)
+{
+    struct df_ofd *ofd = df_segment_ofd(trip->link->segment, file);
+    int64_t here = offset;
+
+    return offset != 0 && ofd && df_link_alive(trip->link) &&
+           atomic_load_explicit(&ofd->end, memory_order_relaxed) == here &&
+           atomic_compare_exchange_strong(&ofd->end, &here, 0);
+}
+
+static void note_end(const struct df_trip *trip, uint64_t file, int64_t end)
+{
+    struct df_ofd *ofd = df_segment_ofd(trip->link->segment, file);
+
+    if (ofd && atomic_load_explicit(&ofd->end, memory_order_relaxed) != end)
+        atomic_store_explicit(&ofd->end, end, memory_order_relaxed);
+}
+
 /* ---- the trip -------------------------------------------------------------------------------- */
 
 int df_trip_readdir(struct df_trip *trip, uint64_t file, off_t offset, struct df_dirbuf *buf)
@@ -109,7 +131,7 @@ int df_trip_readdir(struct df_trip *trip, uint64_t file, off_t offset, struct df
     long copied;
     int error;
 
-    if (read_kept(trip, file, offset, buf)) {
+    if (has_ended(trip, file, offset) || read_kept(trip, file, offset, buf)) {
         df_link_hit(trip->link);
         return 0;
     }
@@ -132,5 +154,6 @@ int df_trip_readdir(struct df_trip *trip, uint64_t file, off_t offset, struct df
         return (int)df_letter_finish(&l, copied);
     buf->used += used;
     buf->next = l.message->out.readdir.next;
+    note_end(trip, file, l.message->out.readdir.ends ? buf->next : 0);
     return (int)df_letter_finish(&l, result);
 }

@@ -478,8 +478,8 @@ static void keep_list(struct df_work *w, const struct df_frames_ticket *ticket,
 }
 
 /* What the client would ask for next, as long as there is room: so that it learns of the end
- * without another trip. An error is left for it to find. */
-static void list_on(struct df_work *w, const struct df_frames_ticket *ticket,
+ * without another trip. An error is left for it to find. True: nothing is behind the records. */
+static bool list_on(struct df_work *w, const struct df_frames_ticket *ticket,
                     struct df_cacher_ticket names, struct df_dirbuf *buf)
 {
     size_t before = 0;
@@ -489,9 +489,11 @@ static void list_on(struct df_work *w, const struct df_frames_ticket *ticket,
 
         before = buf->used;
         if (CALL(readdir, w->files[0], position, buf) < 0)
-            return;
-        keep_list(w, ticket, names, position, before, buf->used);
+            return false;
+        if (names.valid)
+            keep_list(w, ticket, names, position, before, buf->used);
     }
+    return buf->used == before;
 }
 
 int64_t df_execute_readdir(struct df_work *w)
@@ -503,6 +505,7 @@ int64_t df_execute_readdir(struct df_work *w)
     struct df_frames_ticket ticket = df_framer_ask(&w->server->framer, w->index, content);
     off_t size;
     int64_t ret;
+    bool ended;
 
     if (ticket.valid && !df_framer_timeless(&w->server->framer, w->index)) {
         df_framer_lists(&w->server->framer, w->index);
@@ -511,12 +514,12 @@ int64_t df_execute_readdir(struct df_work *w)
     if (ticket.valid && !df_framer_timeless(&w->server->framer, w->index))
         names = df_cacher_ask_names(&w->server->cacher, w->index);
     ret = CALL(readdir, w->files[0], w->message.args.readdir.offset, &buf);
-    if (ret == 0 && names.valid) {
+    if (ret == 0 && names.valid)
         keep_list(w, &ticket, names, w->message.args.readdir.offset, 0, buf.used);
-        list_on(w, &ticket, names, &buf);
-    }
+    ended = ret == 0 && list_on(w, &ticket, names, &buf);
     w->listed = ret == 0 ? buf.used : 0;
     out_of(w)->readdir.used = buf.used;
     out_of(w)->readdir.next = buf.next;
+    out_of(w)->readdir.ends = ended && !names.valid; /* else that is kept, until names change */
     return ret;
 }

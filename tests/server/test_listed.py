@@ -151,6 +151,22 @@ def test_the_end_of_a_listing_comes_with_its_names(memfs):
     directfuse.close(fd)
 
 
+def test_the_end_comes_along_where_nothing_may_be_kept(tmp_path):
+    """And is believed once: who begins again sees what has come since."""
+    (tmp_path / "source").mkdir()
+    words = ["passthrough", str(tmp_path / "source"), str(tmp_path / "mnt")]
+    with directfuse.mount(words, placement="server") as mount:
+        fill(f"{mount.mountpoint}/d")
+        fd = directfuse.os_open(f"{mount.mountpoint}/d", os.O_RDONLY | os.O_DIRECTORY)
+        for more in range(3):
+            before = mount.stats()
+            assert len(directfuse.listdir(fd)) == COUNT + more
+            after = mount.stats()
+            assert (after.trips - before.trips, after.hits - before.hits) == (2, 1)  # with a close
+            (tmp_path / "source" / "d" / f"new-{more}").touch()
+        directfuse.close(fd)
+
+
 # ---- paths of directories -----------------------------------------------------------------------
 
 
