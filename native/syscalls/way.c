@@ -390,29 +390,39 @@ static int is_there(struct dfi_files *files, int dirfd, const char *directory)
     return 1;
 }
 
+/* Cuts the last name off. Is the directory there that it is in? As is_there(); 0 as well if it is
+ * called as a mountpoint that may lie in there. */
+static int go_up(struct dfi_files *files, int dirfd, char *path)
+{
+    char *slash = strrchr(path, '/');
+
+    if (dfi_table_is_last(slash ? slash + 1 : path))
+        return 0;
+    if (!slash || slash == path)
+        return 1;
+    *slash = '\0';
+    return is_there(files, dirfd, path);
+}
+
 /* Could a real symlink on this path lead to a mount? Most that is not found is missing in a
- * directory that is there, and is not called as a mountpoint that may lie in there. */
+ * directory that is there, or that directory is: then the name itself need not be looked at. */
 static bool may_lead(struct dfi_files *files, const struct dfi_leg *leg)
 {
-    char path[PATH_MAX], target[1], *slash;
-    int dirfd = leg->at >= 0 ? leg->dirfd : AT_FDCWD, there = -1;
+    char path[PATH_MAX], target[1];
+    int dirfd = leg->at >= 0 ? leg->dirfd : AT_FDCWD, there;
     long ret;
 
     if (!leg->path || leg->path[0] == '\0' || dirfd >= DF_FD_BASE)
         return false;
-    ret = dfi_kernel(__NR_readlinkat, dirfd, leg->path, target, 1);
-    if (ret != -ENOENT)
-        return ret >= 0 || ret == -ENOTDIR;
     strcpy(path, leg->path);
-    while (there < 0) {
-        slash = strrchr(path, '/');
-        if (dfi_table_is_last(slash ? slash + 1 : path))
-            return true;
-        if (!slash || slash == path)
-            return false;
-        *slash = '\0';
-        there = is_there(files, dirfd, path);
+    there = go_up(files, dirfd, path);
+    if (there >= 0) {
+        ret = dfi_kernel(__NR_readlinkat, dirfd, leg->path, target, 1);
+        if (ret != -ENOENT)
+            return ret >= 0 || ret == -ENOTDIR;
     }
+    while (there < 0)
+        there = go_up(files, dirfd, path);
     return there == 0;
 }
 
