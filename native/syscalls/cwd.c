@@ -225,7 +225,6 @@ void dfi_cwd_begin(struct dfi_files *files)
 {
     if (atomic_exchange(&files->shared->ways, 1) == 0)
         make_ways(files);
-    dfi_cwd_changed(files);
 }
 
 /* A directory that was renamed has another name now, also for those that stand in it. */

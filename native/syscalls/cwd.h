@@ -21,7 +21,7 @@
 
 #include "syscalls/files.h"
 
-/* At start: asks the kernel where we are, and makes the directories above mountpoints. */
+/* At start: makes the directories above mountpoints. */
 void dfi_cwd_begin(struct dfi_files *files);
 
 /* The name of a directory as programs are to see it: without what is ours before it. Changes name

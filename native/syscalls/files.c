@@ -183,6 +183,8 @@ static long begin(struct dfi_process *process, const char *config, size_t size, 
         ret = join(process, dfi_run_socket >= 0 ? dfi_run_socket : (int)dfi_text_number(&socket));
         if (ret == 0)
             ret = dfi_shadow_begin(files);
+        if (ret == 0)
+            dfi_cwd_changed(files);
     }
     if (ret < 0)
         return ret;
