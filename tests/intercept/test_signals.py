@@ -56,7 +56,7 @@ _STEPPED = {
 }
 
 #: Sent at once, or the second so many instructions behind the first.
-_SENT = {"SEGV": "0", "USR1": "0", "SYS": "0", "SEGV,BUS,USR1": "0", "SEGV,SEGV": "70"}
+_SENT = {"SEGV": "0", "USR1": "0", "SYS": "0", "SEGV,BUS,USR1": "0", "USR1,SEGV": "40"}
 
 
 def step(inside, program, call, sent, stride, flags, gap="0"):
