@@ -79,7 +79,6 @@ struct df_segment {
                                             by each, written when it changes */
     _Atomic uint32_t far; /* 1: clients' processors share no cache with the workers' (past.h) */
     _Atomic uint32_t woken_worth; /* the same where the client has woken a worker */
-    _Atomic uint64_t alone_until; /* ticks; before, no worker is called ahead (link.c) */
 
     _Alignas(64) _Atomic uint32_t freed; /* futex: counts slots freed while somebody waited */
     _Atomic uint32_t slot_waiters;       /* clients that wait for a slot */
@@ -92,9 +91,7 @@ struct df_segment {
 
     struct {
         _Alignas(64) _Atomic uint32_t rings; /* futex: counts them */
-        _Atomic uint32_t heard;   /* of them, when its worker was about to look at `pending` */
-        _Atomic uint32_t cpu;     /* where who has called ahead ran then */
-    } doorbells[DF_WORKER_COUNT]; /* one for each worker */
+    } doorbells[DF_WORKER_COUNT];            /* one for each worker */
 };
 
 #define DF_SPINNING_ON(cpu) ((cpu) + 1)

@@ -57,7 +57,6 @@ struct df_letter df_letter_of(struct df_trip *trip, struct df_slot *slot)
         .slot = slot,
         .message = &slot->message,
         .area = df_link_area(trip->link, slot),
-        .called = DF_CALLED_NOBODY,
         .patience = atomic_load_explicit(&trip->link->patience, memory_order_relaxed),
     };
 }
@@ -65,13 +64,11 @@ struct df_letter df_letter_of(struct df_trip *trip, struct df_slot *slot)
 int df_letter_begin_plain(struct df_letter *l, struct df_trip *trip, enum df_message_op op)
 {
     int error = 0;
-    struct df_called called;
-    struct df_slot *slot = df_link_claim(trip->link, &called, &error);
+    struct df_slot *slot = df_link_claim(trip->link, &error);
 
     if (!slot)
         return error;
     *l = df_letter_of(trip, slot);
-    l->called = called;
     l->message->op = op;
     l->message->mount = trip->mount;
     put_links(l->message, trip->links, trip->second_links);
@@ -169,7 +166,7 @@ static bool pay(struct df_letter *l)
         l->message->args.flush.owner = l->trip->caller->lock_owner;
         l->message->args.flush.drop = true;
     }
-    if (sign(l, l->trip->caller) == 0 && df_link_post(link, l->slot, DF_CALLED_NOBODY))
+    if (sign(l, l->trip->caller) == 0 && df_link_post(link, l->slot))
         return true;
     df_letter_owe(link, file & ~FLUSHES, flush);
     return false;
@@ -214,7 +211,7 @@ int64_t df_letter_await(struct df_letter *l, struct df_asked asked, int *error)
 
 struct df_asked df_letter_ask(struct df_letter *l)
 {
-    return df_link_ask(l->trip->link, l->slot, l->called);
+    return df_link_ask(l->trip->link, l->slot);
 }
 
 int64_t df_letter_send(struct df_letter *l, int *error)

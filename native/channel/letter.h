@@ -17,8 +17,7 @@ struct df_letter {
     struct df_slot *slot;
     struct df_message *message;
     struct df_area *area;
-    struct df_called called; /* while the message is made */
-    int64_t patience;        /* ns that the answer may take; the link's, unless changed; < 0: any */
+    int64_t patience; /* ns that the answer may take; the link's, unless changed; < 0: any */
 };
 
 /* That of a message which was asked before (df_letter_ask()). */

@@ -6,10 +6,6 @@
  * reads the slot's word; the worker writes the word, then reads `waiting`. All sequentially
  * consistent, so one of the two always sees the other.
  *
- * A worker that was called before there was a bit writes down which ring of its doorbell it has
- * heard, then reads `pending`; the client sets its bit, then reads what was heard. So a client that
- * finds its ring not heard yet need not ring again: the worker's look comes after the bit.
- *
  * A worker that spins may have lost its processor: who has spun in vain and finds its slot not even
  * taken wakes another one. Not the one that it has woken itself and that has not run yet.
  */
@@ -24,8 +20,7 @@
 #include "channel/sys.h"
 #include "core/export.h"
 
-#define LOOK_NS INT64_C(50000000)              /* between two looks whether the server lives */
-#define SOON    ((uint64_t)DF_SPIN_START << 6) /* ticks after an answer */
+#define LOOK_NS INT64_C(50000000) /* between two looks whether the server lives */
 
 int df_link_init(struct df_link *link, void *mapped, uint64_t size)
 {
@@ -41,7 +36,6 @@ int df_link_init(struct df_link *link, void *mapped, uint64_t size)
     link->control = link->memory = -1;
     link->meet = NULL;
     atomic_init(&link->patience, patience > 0 ? patience : -1);
-    atomic_init(&link->answered, 0);
     atomic_init(&link->hint, 0);
     atomic_init(&link->posted, 0);
     atomic_init(&link->told, 0);
@@ -69,72 +63,6 @@ static int give_up(struct df_link *link)
 
     atomic_compare_exchange_strong(&link->late, &never, 1);
     return -ETIMEDOUT;
-}
-
-/* ---- calling workers ------------------------------------------------------------------------- */
-
-/* The worker to wake, always the lowest; DF_WORKER_COUNT: none sleeps. */
-static unsigned find_asleep(struct df_segment *segment)
-{
-    for (unsigned i = 0; i < DF_WORKER_WORDS; i++) {
-        uint64_t asleep = atomic_load(&segment->asleep[i]);
-
-        if (asleep != 0)
-            return i * 64 + (unsigned)__builtin_ctzll(asleep);
-    }
-    return DF_WORKER_COUNT;
-}
-
-static struct df_called ring(struct df_segment *segment, unsigned worker)
-{
-    _Atomic uint32_t *doorbell = &segment->doorbells[worker].rings;
-    uint32_t rings = atomic_fetch_add(doorbell, 1) + 1;
-
-    df_sys_wake(doorbell, 1);
-    return (struct df_called){worker, rings};
-}
-
-/* Unless that is `woken`. Returns who has been called now. */
-static struct df_called ring_but(struct df_segment *segment, unsigned woken)
-{
-    unsigned worker = find_asleep(segment);
-
-    if (worker == DF_WORKER_COUNT || worker == woken)
-        return DF_CALLED_NOBODY;
-    return ring(segment, worker);
-}
-
-/* A worker's waking up takes longer than writing the question, so it begins before that
- * (docs/decisions/108). Not soon after an answer: a worker spins then, and its line stays where it
- * is. Nor for a while after one was woken on this processor, which it took from us to find nothing
- * (server/pool.c). */
-static struct df_called call_ahead(const struct df_link *link)
-{
-    struct df_segment *segment = link->segment;
-    uint32_t cpu;
-    uint64_t now = df_sys_clock(&cpu);
-    unsigned worker;
-
-    if (segment->cpus < 2 ||
-        now - atomic_load_explicit(&link->answered, memory_order_relaxed) < SOON ||
-        atomic_load_explicit(&segment->spinning, memory_order_relaxed) != 0 ||
-        now < atomic_load_explicit(&segment->alone_until, memory_order_relaxed) ||
-        (worker = find_asleep(segment)) == DF_WORKER_COUNT)
-        return DF_CALLED_NOBODY;
-    atomic_store_explicit(&segment->doorbells[worker].cpu, cpu, memory_order_relaxed);
-    return ring(segment, worker);
-}
-
-/* Whoever is called, and has not looked for questions since, will. */
-static bool is_coming(const struct df_segment *segment, struct df_called called)
-{
-    return called.worker != DF_WORKER_COUNT &&
-           (int32_t)(atomic_load(&segment->doorbells[called.worker].heard) - called.ring) < 0;
-}
-
-void df_link_ring(struct df_segment *segment)
-{
-    ring_but(segment, DF_WORKER_COUNT);
 }
 
 /* ---- claiming -------------------------------------------------------------------------------- */
@@ -234,7 +162,7 @@ void df_link_settle(struct df_link *link)
     atomic_compare_exchange_strong(&link->posted, &posted, 0);
 }
 
-struct df_slot *df_link_claim(struct df_link *link, struct df_called *called, int *error)
+struct df_slot *df_link_claim(struct df_link *link, int *error)
 {
     struct df_slot *slot;
 
@@ -244,7 +172,6 @@ struct df_slot *df_link_claim(struct df_link *link, struct df_called *called, in
     }
     if (DF_UNLIKELY(__atomic_load_n(&link->client, __ATOMIC_ACQUIRE) == 0) && link->meet)
         link->meet(link);
-    *called = call_ahead(link);
     df_link_settle(link);
     slot = try_claim(link);
     return slot ? slot : claim_slowly(link, error);
@@ -268,18 +195,44 @@ void df_link_release(struct df_segment *segment, struct df_slot *slot)
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-/* Returns the worker that has been woken, DF_WORKER_COUNT: none. */
-static unsigned mark(struct df_link *link, _Atomic uint64_t *bits, const struct df_slot *slot,
-                     struct df_called called)
+/* The worker to wake, always the lowest; DF_WORKER_COUNT: none sleeps. */
+static unsigned find_asleep(struct df_segment *segment)
+{
+    for (unsigned i = 0; i < DF_WORKER_WORDS; i++) {
+        uint64_t asleep = atomic_load(&segment->asleep[i]);
+
+        if (asleep != 0)
+            return i * 64 + (unsigned)__builtin_ctzll(asleep);
+    }
+    return DF_WORKER_COUNT;
+}
+
+/* Unless that is `woken`. Returns who has been woken now, else DF_WORKER_COUNT. */
+static unsigned ring_but(struct df_segment *segment, unsigned woken)
+{
+    unsigned worker = find_asleep(segment);
+
+    if (worker == DF_WORKER_COUNT || worker == woken)
+        return DF_WORKER_COUNT;
+    atomic_fetch_add(&segment->doorbells[worker].rings, 1);
+    df_sys_wake(&segment->doorbells[worker].rings, 1);
+    return worker;
+}
+
+void df_link_ring(struct df_segment *segment)
+{
+    ring_but(segment, DF_WORKER_COUNT);
+}
+
+/* Returns as ring_but(). */
+static unsigned mark(struct df_link *link, _Atomic uint64_t *bits, const struct df_slot *slot)
 {
     uint32_t index = (uint32_t)(slot - df_segment_slots(link->segment));
 
     atomic_fetch_or(&bits[index / 64], UINT64_C(1) << index % 64);
-    if (atomic_load(&link->segment->spinning) != 0)
-        return DF_WORKER_COUNT;
-    if (is_coming(link->segment, called))
-        return called.worker;
-    return ring_but(link->segment, DF_WORKER_COUNT).worker;
+    if (atomic_load(&link->segment->spinning) == 0)
+        return ring_but(link->segment, DF_WORKER_COUNT);
+    return DF_WORKER_COUNT;
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */
@@ -298,7 +251,7 @@ static uint64_t submit(struct df_link *link, struct df_slot *slot, enum df_slot_
     return now;
 }
 
-bool df_link_post(struct df_link *link, struct df_slot *slot, struct df_called called)
+bool df_link_post(struct df_link *link, struct df_slot *slot)
 {
     uint32_t none = 0, index = (uint32_t)(slot - df_segment_slots(link->segment));
 
@@ -306,7 +259,7 @@ bool df_link_post(struct df_link *link, struct df_slot *slot, struct df_called c
         return false;
     atomic_store_explicit(&link->hint, index, memory_order_relaxed);
     submit(link, slot, DF_SLOT_POSTED);
-    mark(link, link->segment->pending, slot, called);
+    mark(link, link->segment->pending, slot);
     return true;
 }
 
@@ -332,7 +285,7 @@ static bool withdraw(struct df_link *link, struct df_slot *slot)
     if (!atomic_compare_exchange_strong(&slot->word, &word, then))
         return false;
     if (stays) /* a worker may have taken its bit, and have found another word than it had read */
-        mark(link, link->segment->pending, slot, DF_CALLED_NOBODY);
+        mark(link, link->segment->pending, slot);
     return true;
 }
 
@@ -347,8 +300,7 @@ static bool abandon(struct df_link *link, struct df_slot *slot)
     if (!atomic_compare_exchange_strong(&slot->word, &word,
                                         df_slot_word(client, DF_SLOT_ABANDONED)))
         return word == df_slot_word(client, DF_SLOT_DONE);
-    mark(link, link->segment->signals, slot,
-         DF_CALLED_NOBODY); /* not a slot that is free again: the next op's */
+    mark(link, link->segment->signals, slot); /* not a slot that is free again: the next op's */
     return false;
 }
 
@@ -359,7 +311,7 @@ static int nap(struct df_link *link, struct df_slot *slot, uint32_t word, int64_
     long ret = df_sys_wait(&slot->word, word, LOOK_NS);
 
     if (ret == -EINTR)
-        mark(link, link->segment->signals, slot, DF_CALLED_NOBODY);
+        mark(link, link->segment->signals, slot);
     if (ret != -ETIMEDOUT)
         return 0;
     *waited += LOOK_NS;
@@ -399,13 +351,12 @@ static void fetch_next(const struct df_link *link, const struct df_slot *slot)
 }
 
 /* The answer is there. */
-static void learn(struct df_link *link, _Atomic uint32_t *worth, struct df_spin *spin,
-                  const struct df_slot *slot, bool slept)
+static void learn(_Atomic uint32_t *worth, struct df_spin *spin, const struct df_slot *slot,
+                  bool slept)
 {
     uint64_t end = df_sys_ticks();
     uint32_t at = atomic_load_explicit(&slot->at, memory_order_relaxed);
 
-    atomic_store_explicit(&link->answered, end, memory_order_relaxed);
     if (slept) {
         spin->torn |= at & DF_SPIN_HERE;
         end = df_spin_ticks(at, end);
@@ -413,11 +364,11 @@ static void learn(struct df_link *link, _Atomic uint32_t *worth, struct df_spin 
     df_spin_learn(worth, spin, end, slept, DF_SPIN_MAX);
 }
 
-struct df_asked df_link_ask(struct df_link *link, struct df_slot *slot, struct df_called called)
+struct df_asked df_link_ask(struct df_link *link, struct df_slot *slot)
 {
     uint64_t now = submit(link, slot, DF_SLOT_SUBMITTED);
 
-    return (struct df_asked){now, mark(link, link->segment->pending, slot, called)};
+    return (struct df_asked){now, mark(link, link->segment->pending, slot)};
 }
 
 int df_link_await(struct df_link *link, struct df_slot *slot, int64_t patience,
@@ -440,6 +391,6 @@ int df_link_await(struct df_link *link, struct df_slot *slot, int64_t patience,
         ret = sleep_on(link, slot, done, asked.woken, patience);
     }
     if (ret == 0 && segment->cpus > 1)
-        learn(link, worth, &spin, slot, !came);
+        learn(worth, &spin, slot, !came);
     return ret;
 }

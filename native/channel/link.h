@@ -31,13 +31,12 @@ struct df_link {
                                        one that is none; NULL: it stays none */
     _Atomic int64_t patience;       /* ns that a call waits before it gives up; < 0: for ever */
 
-    _Atomic uint64_t answered; /* ticks, of the last answer that one of its threads waited for */
-    _Atomic uint32_t hint;     /* slot that was free last; a guess */
-    _Atomic uint32_t posted;   /* 1 + slot that was posted last and may not be done; 0: none */
-    _Atomic uint32_t told;     /* 1: somebody has said that the server is gone */
-    _Atomic uint32_t starts;   /* of the segment, as somebody has said */
-    _Atomic uint32_t full;     /* 1: somebody has said that the segment is */
-    _Atomic uint32_t late; /* 1: a call has waited for all of patience; 2: somebody has said so */
+    _Atomic uint32_t hint;   /* slot that was free last; a guess */
+    _Atomic uint32_t posted; /* 1 + slot that was posted last and may not be done; 0: none */
+    _Atomic uint32_t told;   /* 1: somebody has said that the server is gone */
+    _Atomic uint32_t starts; /* of the segment, as somebody has said */
+    _Atomic uint32_t full;   /* 1: somebody has said that the segment is */
+    _Atomic uint32_t late;   /* 1: a call has waited for all of patience; 2: somebody has said so */
 
     _Atomic uint32_t owes;               /* of owed[], those that are not 0 */
     _Atomic uint64_t owed[DF_LINK_OWED]; /* closes that found no slot in time (letter.h) */
@@ -79,18 +78,9 @@ static inline void df_link_hit(struct df_link *link)
     atomic_store_explicit(&link->hits, hits + 1, memory_order_relaxed);
 }
 
-/* A worker that was woken before there is a question for it. */
-struct df_called {
-    unsigned worker; /* DF_WORKER_COUNT: none */
-    uint32_t ring;   /* the count of its doorbell */
-};
-
-#define DF_CALLED_NOBODY ((struct df_called){.worker = DF_WORKER_COUNT})
-
 /* A slot to fill, or NULL and *error: -ENOTCONN (the server is gone), -ETIMEDOUT (all slots were
- * taken for the whole of link->patience). Where all workers sleep, one begins to wake up while the
- * slot is filled: *called, for df_link_ask() and df_link_post(). */
-struct df_slot *df_link_claim(struct df_link *link, struct df_called *called, int *error);
+ * taken for the whole of link->patience). */
+struct df_slot *df_link_claim(struct df_link *link, int *error);
 
 /* The area that belongs to the slot. */
 static inline struct df_area *df_link_area(const struct df_link *link, const struct df_slot *slot)
@@ -105,7 +95,7 @@ struct df_asked {
 };
 
 /* Sends the message. Before it waits for the reply this thread may do what needs none. */
-struct df_asked df_link_ask(struct df_link *link, struct df_slot *slot, struct df_called called);
+struct df_asked df_link_ask(struct df_link *link, struct df_slot *slot);
 
 /*
  * Waits for the reply. A signal during the wait is passed on to the server, where the op ends with
@@ -121,7 +111,7 @@ int df_link_await(struct df_link *link, struct df_slot *slot, int64_t patience,
  * process sends later is begun when it has been done: df_link_claim() waits for it. False: another
  * one is still on its way; df_link_ask() it.
  */
-bool df_link_post(struct df_link *link, struct df_slot *slot, struct df_called called);
+bool df_link_post(struct df_link *link, struct df_slot *slot);
 
 /* Waits until what was posted is done: before this process ends, or is another program. */
 void df_link_settle(struct df_link *link);

@@ -191,25 +191,6 @@ static bool may_end(struct df_pool *pool)
     return atomic_load(&pool->idle) > IDLE_MAX;
 }
 
-#define ALONE (UINT64_C(1) << 22) /* ticks; 1.7 ms at 2.5 GHz */
-
-/* Who is woken may find nothing: clients call before their question is written. Where such a client
- * is the one that had this processor, it should have it back, and not call for a while. */
-static bool expect(struct df_pool *pool, uint32_t index)
-{
-    struct df_segment *segment = pool->segment;
-    uint32_t caller = atomic_load_explicit(&segment->doorbells[index].cpu, memory_order_relaxed);
-    uint32_t cpu;
-    uint64_t now = df_sys_clock(&cpu);
-    struct df_spin s = {.begin = now, .last = now, .limit = DF_SPIN_START << 6};
-
-    if (cpu == caller && !any_pending(segment)) {
-        atomic_store_explicit(&segment->alone_until, now + ALONE, memory_order_relaxed);
-        return false;
-    }
-    return spin(pool, &s, cpu, caller);
-}
-
 /* Until there is something, or the pool stops. False: this worker is one too many. */
 static bool sleep_on(struct df_pool *pool, uint32_t index)
 {
@@ -222,15 +203,10 @@ static bool sleep_on(struct df_pool *pool, uint32_t index)
     for (;;) {
         _Atomic uint32_t *doorbell = &segment->doorbells[index].rings;
         uint32_t rings = atomic_load(doorbell);
-        long woken;
 
-        atomic_store(&segment->doorbells[index].heard, rings);
         if (any_pending(segment) || atomic_load(&pool->stopping))
             break;
-        woken = df_sys_wait(doorbell, rings, IDLE_NS);
-        if (woken == 0 && expect(pool, index))
-            break;
-        if (woken == -ETIMEDOUT && may_end(pool)) {
+        if (df_sys_wait(doorbell, rings, IDLE_NS) == -ETIMEDOUT && may_end(pool)) {
             stay = false;
             break;
         }

@@ -198,14 +198,12 @@ static int map(struct df_own_segment *own, const struct df_segment *planned)
     return 0;
 }
 
-/* Those of the server before are gone: nobody spins, sleeps, or comes because he was called. */
+/* Those of the server before are gone: nobody spins or sleeps. */
 static void forget_workers(struct df_segment *segment)
 {
     atomic_store(&segment->spinning, 0);
     for (unsigned i = 0; i < DF_WORKER_WORDS; i++)
         atomic_store(&segment->asleep[i], 0);
-    for (unsigned i = 0; i < DF_WORKER_COUNT; i++)
-        atomic_store(&segment->doorbells[i].heard, atomic_load(&segment->doorbells[i].rings));
 }
 
 int df_segment_take(struct df_own_segment *own, int memory)
