@@ -114,14 +114,18 @@ static void close_pipe(const int pipe[2])
     dfi_kernel(__NR_close, pipe[1]);
 }
 
-/* Files of other file systems are spliced: they are most of what is sent, and a pipe costs 5 us. */
+/* Files of other file systems, sockets and pipes are spliced: they are most of what is sent, and to
+ * make a pipe costs 5 us. */
 static bool is_plain(struct end e)
 {
     struct statfs st;
     mode_t mode;
 
-    return mode_of(e, &mode) == 0 && S_ISREG(mode) && dfi_kernel(__NR_fstatfs, e.fd, &st) == 0 &&
-           st.f_type != PROC_SUPER_MAGIC;
+    if (mode_of(e, &mode) < 0)
+        return false;
+    return S_ISSOCK(mode) || S_ISFIFO(mode) ||
+           (S_ISREG(mode) && dfi_kernel(__NR_fstatfs, e.fd, &st) == 0 &&
+            st.f_type != PROC_SUPER_MAGIC);
 }
 
 /* Of what is sent first: no part of a page, with O_DIRECT. -EINVAL: nothing can be. */
