@@ -44,9 +44,9 @@ def gives_up(call, mark):
             return
 
 
-def limit(mount):
+def limit(mount, milliseconds=200):
     """From now on: what came before is not to fail because the machine is busy."""
-    directfuse._native.set_call_timeout(mount.id, 200)
+    directfuse._native.set_call_timeout(mount.id, milliseconds)
 
 
 def test_an_unmount_gives_up_a_lookup_that_hangs(point, words, mark, capfd):  # noqa: F811
@@ -69,7 +69,9 @@ def test_an_unmount_gives_up_a_read_whose_file_was_closed(point, words, mark):  
     fd = directfuse.os_open(f"{point}/mute", os.O_RDONLY)
     limit(mount)
     gives_up(lambda: directfuse.read(fd, 1), mark)
+    limit(mount, 20_000)
     directfuse.close(fd)
+    limit(mount)
     fails(mount.unmount, errno.ETIMEDOUT)
     assert not mount.mounted
     until(lambda: not servers())
