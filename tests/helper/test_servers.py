@@ -48,12 +48,17 @@ def source(tmp_path):
     return root
 
 
-@pytest.fixture
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+def live_in(home, monkeypatch):
+    """Programs find nothing of ours, and ask nobody."""
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
     monkeypatch.setenv("CRYFS_FRONTEND", "noninteractive")
     monkeypatch.setenv("CRYFS_NO_UPDATE_CHECK", "true")
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    live_in(tmp_path, monkeypatch)
     return tmp_path
 
 
@@ -225,7 +230,7 @@ def squashfuse(source, home):
 
 
 @pytest.mark.parametrize("placement", ["helper", "server"])
-@pytest.mark.parametrize("name", ["bindfs", "gocryptfs", "mergerfs", "rclone mount2", "squashfuse"])
+@pytest.mark.parametrize("name", [*WRITABLE, "squashfuse"])
 def test_no_right_is_needed(name, placement, public, monkeypatch):
     if os.geteuid() != 0:
         pytest.skip("becoming somebody without any right needs root")
@@ -244,8 +249,7 @@ def test_no_right_is_needed(name, placement, public, monkeypatch):
     for directory, _, files in os.walk(home):
         for path in (directory, *(os.path.join(directory, file) for file in files)):
             os.chown(path, 65534, 65534)
-    monkeypatch.setenv("HOME", public)
-    monkeypatch.setenv("XDG_CONFIG_HOME", public)
+    live_in(home, monkeypatch)
     words = ["unshare", "-m", "sh", "-c", DROP, "sh", sys.executable, "-c", RIGHTLESS]
     done = subprocess.run(
         [*words, json.dumps(command), placement], capture_output=True, text=True, cwd="/"
