@@ -46,6 +46,13 @@ def processes_at(path):
     return found
 
 
+def results_of(command, **how):
+    """What a bench that prints JSON and ends well says."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=50, **how)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
 def is_run(words, name):
     return words.split(b"\0")[0].endswith(name)
 
@@ -130,15 +137,7 @@ NO_RIGHTS = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-priv
 @pytest.mark.skipif(not os.path.exists("/dev/fuse"), reason="nothing to hide")
 def test_without_rights_and_dev_fuse(area, tmp_path):
     inside = ["unshare", "-m", "sh", "-c", HIDDEN, str(tmp_path), *NO_RIGHTS]
-    done = subprocess.run(
-        [*inside, sys.executable, "-m", "directfuse", *SMALL, "--budget=3", f"--directory={area}"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=50,
-    )
-    assert done.returncode == 0, done.stderr
-    results = json.loads(done.stdout)
+    results = results_of([*inside, *COMMAND, *SMALL, "--budget=3", f"--directory={area}"])
     subject = results["subjects"][0]
     assert {"plain directory", "inline", "inline, Python", "server", "run"} <= set(subject["proof"])
     notes = "\n".join(results["notes"])
@@ -160,16 +159,8 @@ def test_a_full_disk(tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
     words = ("--route=plain directory", "--route=inline", f"--directory={disk}", "--budget=2")
-    done = subprocess.run(
-        ["unshare", "--mount", "sh", "-c", _DISK, disk, *COMMAND, *SMALL, *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-        timeout=50,
-    )
-    assert done.returncode == 0, done.stderr
-    results = json.loads(done.stdout)
+    inside = ["unshare", "--mount", "sh", "-c", _DISK, disk]
+    results = results_of([*inside, *COMMAND, *SMALL, *words], cwd=tmp_path)
     assert list(results["subjects"][0]["rows"][0]["routes"]) == ["inline"]
     notes = "\n".join(results["notes"])
     assert "plain directory: left out: " in notes and "No space left on device" in notes

@@ -47,6 +47,14 @@ _NEEDS = {
 }
 
 
+def assert_like_plain(plain, mounted, *words):
+    """A Python program of programs/ ends well in a plain directory, and as there in a mount."""
+    command = sys.executable, *map(str, words)
+    wanted = plain(*command)
+    assert wanted.seen()[::2] == (0, b"")
+    assert mounted(*command).seen() == wanted.seen()
+
+
 @pytest.mark.parametrize("name", _PARAMS)
 def test_a_program_does_the_same_in_a_mount(plain, mounted, name):
     for command in _NEEDS.get(name, ()):
@@ -91,26 +99,17 @@ def test_what_is_open_is_opened_again(plain, mounted, tmp_path, file_system):
         mounted.file_system = f"passthrough {tmp_path / 'source'}"
     else:  # libfuse's high-level API has no O_TMPFILE
         cases.insert(0, "nameless")
-    command = [sys.executable, str(PROGRAMS / "reopened.py"), *cases]
-    wanted = plain(*command)
-    assert wanted.seen()[::2] == (0, b"")
-    assert mounted(*command).seen() == wanted.seen()
+    assert_like_plain(plain, mounted, PROGRAMS / "reopened.py", *cases)
 
 
 def test_a_directory_that_is_too_deep_for_a_path(plain, mounted):
     """What lies there is reached from it, by children and threads too; see deep.py."""
-    command = sys.executable, str(PROGRAMS / "deep.py")
-    wanted = plain(*command)
-    assert wanted.seen()[::2] == (0, b"")
-    assert mounted(*command).seen() == wanted.seen()
+    assert_like_plain(plain, mounted, PROGRAMS / "deep.py")
 
 
 def test_where_a_restricted_open_may_go(plain, mounted):
     """openat2(2) with RESOLVE_ flags; see restricted.py."""
-    command = sys.executable, "-S", str(PROGRAMS / "restricted.py")
-    wanted = plain(*command)
-    assert wanted.seen()[::2] == (0, b"")
-    assert mounted(*command).seen() == wanted.seen()
+    assert_like_plain(plain, mounted, "-S", PROGRAMS / "restricted.py")
 
 
 def test_a_restricted_open_goes_into_a_mount_and_out(mounted, tmp_path):
@@ -133,26 +132,17 @@ def test_a_restricted_open_goes_into_a_mount_and_out(mounted, tmp_path):
 
 def test_which_error_comes_first_between_two_file_systems(plain, mounted):
     """Of link, rename and what copies between descriptors; see refused.py."""
-    command = sys.executable, "-S", str(PROGRAMS / "refused.py")
-    wanted = plain(*command)
-    assert wanted.seen()[::2] == (0, b"")
-    assert mounted(*command).seen() == wanted.seen()
+    assert_like_plain(plain, mounted, "-S", PROGRAMS / "refused.py")
 
 
 def test_sendfile_of_what_is_no_plain_file(plain, mounted):
     """What can be read is not always sent: /dev/null, most files of /proc; see sends.py."""
-    command = sys.executable, "-S", str(PROGRAMS / "sends.py")
-    wanted = plain(*command)
-    assert wanted.seen()[::2] == (0, b"")
-    assert mounted(*command).seen() == wanted.seen()
+    assert_like_plain(plain, mounted, "-S", PROGRAMS / "sends.py")
 
 
 def test_leases_that_nobody_has(plain, mounted):
     """They are asked for and given back; see leases.py."""
-    command = sys.executable, "-S", str(PROGRAMS / "leases.py")
-    wanted = plain(*command)
-    assert wanted.seen()[::2] == (0, b"")
-    assert mounted(*command).seen() == wanted.seen()
+    assert_like_plain(plain, mounted, "-S", PROGRAMS / "leases.py")
 
 
 #: Goes into directories that are gone, and to one that is too deep; what was open is closed then.
@@ -210,26 +200,17 @@ def test_mapped_memory_is_what_it_is_elsewhere(plain, mounted, compiled, size):
 
 def test_the_working_directory_by_an_empty_path(plain, mounted):
     """AT_FDCWD and AT_EMPTY_PATH; see here.py."""
-    command = sys.executable, "-S", str(PROGRAMS / "here.py")
-    wanted = plain(*command)
-    assert wanted.seen()[::2] == (0, b"")
-    assert mounted(*command).seen() == wanted.seen()
+    assert_like_plain(plain, mounted, "-S", PROGRAMS / "here.py")
 
 
 def test_a_working_directory_that_was_removed(plain, mounted):
     """Itself, what would be in it, and what is above it; see removed.py."""
-    command = sys.executable, "-S", str(PROGRAMS / "removed.py")
-    wanted = plain(*command)
-    assert wanted.seen()[::2] == (0, b"")
-    assert mounted(*command).seen() == wanted.seen()
+    assert_like_plain(plain, mounted, "-S", PROGRAMS / "removed.py")
 
 
 def test_advice_on_private_mappings(plain, mounted):
     """madvise(2); see advised.py."""
-    command = sys.executable, "-S", str(PROGRAMS / "advised.py")
-    wanted = plain(*command)
-    assert wanted.seen()[::2] == (0, b"")
-    assert mounted(*command).seen() == wanted.seen()
+    assert_like_plain(plain, mounted, "-S", PROGRAMS / "advised.py")
 
 
 def test_several_messages_in_one_call(plain, mounted, compiled):
