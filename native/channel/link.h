@@ -2,7 +2,7 @@
  * link.h - one process's end of the channel to a mount server: claim a slot, send it, await the
  * answer.
  *
- * Freestanding: this, link.c, trip.c and ofd.c use neither libc nor thread-local storage nor a
+ * Freestanding: this, link.c, trip_*.c and ofd.c use neither libc nor thread-local storage nor a
  * lock, so they work in native/intercept, in a signal handler, and between vfork and execve. What
  * the compiler itself may call (memcpy, memset) must be there.
  *

@@ -1,0 +1,136 @@
+/*
+ * trip_attr.c - attributes by name, from shared memory where they are kept there, else by a trip.
+ * Freestanding.
+ */
+#include <errno.h>
+
+#include "channel/cache.h"
+#include "channel/frames.h"
+#include "channel/trip_send.h"
+#include "core/caller.h"
+
+static bool permits_by_attributes(const struct df_trip *trip)
+{
+    const struct df_segment *segment = trip->link->segment;
+    unsigned index = df_segment_mount_index(segment, trip->mount);
+
+    return index < DF_MOUNT_COUNT && df_segment_mounts(segment)[index].flags & DF_SHARED_PERMITS;
+}
+
+/* Of a path with a slash or "." at its end what is kept of the name alone says all, if that is a
+ * directory, and one that may be searched. (Who asks so has `st` in memory of the core's own.) */
+static bool answers_as_directory(const struct df_trip *trip, const struct df_trip_where *where,
+                                 int result, const struct stat *st)
+{
+    if (!(where->flags & DF_CACHE_AS_DIRECTORY) || result != 0)
+        return true;
+    return S_ISDIR(st->st_mode) &&
+           (!(where->flags & DF_WHERE_DOT) || !permits_by_attributes(trip) ||
+            df_caller_may(trip->caller, st, X_OK));
+}
+
+/* A server that is gone answers nothing any more. */
+bool df_trip_known(struct df_trip *trip, const struct df_trip_where *where, int *result,
+                   struct stat *st)
+{
+    const struct df_segment *segment = trip->link->segment;
+    struct df_cache_key key;
+    unsigned index;
+
+    if (segment->cache_size == 0 || !df_link_alive(trip->link) ||
+        (index = df_segment_mount_index(segment, trip->mount)) == DF_MOUNT_COUNT ||
+        !atomic_load_explicit(&df_segment_mounts(segment)[index].kept, memory_order_relaxed))
+        return false;
+    df_cache_key(df_cache_of(segment), trip->mount, trip->caller, where,
+                 where->base ? df_content_id(segment, where->base) : 0, &key);
+    if (!df_cache_read(df_cache_of(segment), index, &key, result, st) ||
+        !answers_as_directory(trip, where, *result, st))
+        return false;
+    df_link_hit(trip->link);
+    return true;
+}
+
+int df_trip_getattr(struct df_trip *trip, const struct df_trip_where *where, struct stat *st)
+{
+    struct df_letter l;
+    int error;
+
+    if (df_trip_known(trip, where, &error, st))
+        return error;
+    error = df_letter_begin_where(&l, trip, DF_MESSAGE_getattr, where);
+
+    if (error < 0)
+        return error;
+    return df_trip_send_and_take(&l, st, &l.message->out.st, sizeof(*st));
+}
+
+int df_trip_statx(struct df_trip *trip, const struct df_trip_where *where, struct df_statx *out)
+{
+    struct df_letter l;
+    int error = df_letter_begin_where(&l, trip, DF_MESSAGE_statx, where);
+
+    if (error < 0)
+        return error;
+    return df_trip_send_and_take(&l, out, &l.message->out.statx, sizeof(*out));
+}
+
+int df_trip_setattr(struct df_trip *trip, const struct df_trip_where *where,
+                    const struct df_setattr *set, struct stat *st)
+{
+    struct df_letter l;
+    int64_t result;
+    int error = df_letter_begin_where(&l, trip, DF_MESSAGE_setattr, where);
+
+    if (error < 0)
+        return error;
+    l.message->args.setattr.set = *set;
+    l.message->args.setattr.wants_stat = st != NULL;
+    result = df_letter_send(&l, &error);
+    if (error < 0)
+        return error;
+    if (result == 0 && st)
+        *st = l.message->out.st;
+    return (int)df_letter_finish(&l, result);
+}
+
+/* Where attributes say all, they are what is asked for: the answer is known the next time. What
+ * they do not permit may have changed: the file system is asked, as by the kernel. */
+int df_trip_access(struct df_trip *trip, const struct df_trip_where *where, int mask)
+{
+    struct stat st;
+
+    if (permits_by_attributes(trip)) {
+        int result = df_trip_getattr(trip, where, &st);
+
+        if (result != 0 || df_caller_may(trip->caller, &st, mask))
+            return result;
+    }
+    return (int)DF_TRIP_BY_NAME(access, where, .mask = mask);
+}
+
+/* Whose attributes are kept is no symlink. Of a descriptor alone readlinkat(2) says ENOENT then. */
+ssize_t df_trip_readlink(struct df_trip *trip, const struct df_trip_where *where, char *buf,
+                         size_t size)
+{
+    struct df_letter l;
+    struct stat st;
+    int error;
+
+    if ((where->base == 0 || where->len > 0) && df_trip_known(trip, where, &error, &st))
+        return error != 0 ? error : -EINVAL;
+    error = df_letter_begin_where(&l, trip, DF_MESSAGE_readlink, where);
+    if (error < 0)
+        return error;
+    l.message->args.readlink.size = df_letter_room(&l, size);
+    return df_letter_send_for_bytes(&l, buf, size);
+}
+
+int df_trip_statfs(struct df_trip *trip, const struct df_trip_where *where, struct statvfs *out)
+{
+    struct df_letter l;
+    int error = df_letter_begin_where(&l, trip, DF_MESSAGE_statfs, where);
+
+    if (error < 0)
+        return error;
+    return df_trip_send_and_take(&l, out, &l.message->out.statvfs, sizeof(*out));
+}
