@@ -95,7 +95,7 @@ struct dfi_files {
     struct dfi_copies copies;
     struct dfi_hold hold;
     struct dfi_files *lender; /* of a child that shares our memory: whose mappings these are */
-    _Atomic uint64_t known[DFI_KNOWN]; /* way.c: real directories that are there */
+    _Atomic uint64_t known[DFI_KNOWN]; /* way_missing.c: real directories that are there */
     bool sent;          /* descriptors of files were sent to other processes: calls_socket.c */
     bool unborn;        /* of a child that shares our memory and has not yet run */
     struct dfi_cwd cwd; /* last: most of it is never touched */

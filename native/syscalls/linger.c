@@ -122,7 +122,7 @@ static bool is_blind(const struct dfi_frame *frame)
            (frame->nr != __NR_mmap || (frame->args[3] & MAP_ANONYMOUS) != 0);
 }
 
-/* Where a path is the kernel's after all, way.c ends what lingers before it asks. */
+/* Where a path is the kernel's after all, dfi_way_ask() ends what lingers first. */
 static bool is_answered(const struct dfi_frame *frame)
 {
     return (dfi_calls[frame->nr].traits & DFI_ANSWERED) != 0;

@@ -1,0 +1,68 @@
+/*
+ * way_name.c - the absolute path of a call's path by text alone.
+ */
+#include "core/fd.h"
+#include "core/scan.h"
+#include "core/walk.h"
+#include "syscalls/way_private.h"
+
+static bool absolute_from_fd(const struct dfi_way *way, const struct dfi_leg *leg,
+                             char out[PATH_MAX])
+{
+    uint64_t handle = dfi_record_handle(&way->record, leg->dirfd);
+    const char *name;
+
+    if (!handle)
+        return false;
+    name = way->record.files->shared->names[df_handle_index(handle)];
+    return name[0] == '/' && df_walk_join(out, name, strlen(name), leg->path) == 0;
+}
+
+/* ".." by text alone. Where a symlink stands before it the name is wrong: then there is no shadow
+ * of that name, or fchdir(2) finds another file there. */
+static void collapse(char *path)
+{
+    char *to = path;
+
+    for (const char *from = path; *from != '\0';) {
+        const char *end = df_scan_end(from + 1);
+
+        if (df_scan_dots(from + 1) == 2) {
+            while (to > path && *--to != '/')
+                ;
+        } else {
+            memmove(to, from, (size_t)(end - from));
+            to += end - from;
+        }
+        from = end;
+    }
+    if (to == path)
+        *to++ = '/';
+    *to = '\0';
+}
+
+bool dfi_way_absolute(struct dfi_way *way, const struct dfi_leg *leg, char out[PATH_MAX])
+{
+    char text[PATH_MAX];
+    struct df_scan scan;
+
+    if (!leg->path)
+        return false;
+    if (leg->path[0] == '/') {
+        strcpy(text, leg->path);
+    } else if (leg->dirfd >= DF_FD_BASE) {
+        if (!absolute_from_fd(way, leg, text))
+            return false;
+    } else {
+        ssize_t len = df_walk_directory_name(leg->dirfd, text);
+
+        if (len < 0 || df_walk_join(text, text, (size_t)len, leg->path) < 0)
+            return false;
+    }
+    if (df_scan(text, out, &scan) < 0)
+        return false;
+    memmove(out, scan.text, scan.len + 1);
+    if (scan.up)
+        collapse(out);
+    return true;
+}

@@ -1,0 +1,51 @@
+/*
+ * way_private.h - what the files of way.h share: a call made by the kernel, and the two questions
+ * that are asked of few paths.
+ */
+#ifndef DF_SYSCALLS_WAY_PRIVATE_H
+#define DF_SYSCALLS_WAY_PRIVATE_H
+
+#include <fcntl.h>
+#include <string.h>
+
+#include "syscalls/linger.h"
+#include "syscalls/way.h"
+
+/* The call with `paths` in the places of its own; NULL: as the caller wrote it. Inline: behind a
+ * system call each function that returns costs as much as fifty instructions (decision 013). */
+__attribute__((always_inline)) static inline long dfi_way_ask(const struct dfi_way *way,
+                                                              const char *const paths[2])
+{
+    const struct dfi_frame *f = way->frame;
+    unsigned long args[6];
+
+    dfi_linger_end(way->record.files);
+    memcpy(args, f->args, sizeof(args));
+    for (unsigned i = 0; i < way->legs; i++) {
+        if (!paths[i])
+            continue;
+        args[way->leg[i].name] = (unsigned long)paths[i];
+        if (way->leg[i].at >= 0)
+            args[way->leg[i].at] = (unsigned long)AT_FDCWD;
+    }
+    if (way->blocks)
+        return dfi_kernel_wait6(f->nr, args[0], args[1], args[2], args[3], args[4], args[5]);
+    return dfi_kernel6(f->nr, args[0], args[1], args[2], args[3], args[4], args[5]);
+}
+
+/* ---- way_proc.c ---- */
+
+/* The path in leg->text, if it leads through a symlink of /proc or /dev, begins where that symlink
+ * leads. 0 or -errno. */
+int dfi_way_take_proc(struct dfi_way *way, struct dfi_leg *leg);
+
+/* ---- way_missing.c: the kernel has said ENOENT or ENOTDIR ---- */
+
+/* Directories above mountpoints that are not on disk can be looked at; they cannot be changed.
+ * True: *ret is the call's result. */
+bool dfi_way_look_above(struct dfi_way *way, long *ret);
+
+/* Could a real symlink on this path lead to a mount? */
+bool dfi_way_may_lead(struct dfi_files *files, const struct dfi_leg *leg);
+
+#endif

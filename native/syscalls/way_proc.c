@@ -1,0 +1,100 @@
+/*
+ * way_proc.c - paths through /proc/self/fd/5, /proc/<pid>/cwd, /dev/fd/5 and their like: they begin
+ * at the file, or at the name, that the symlink stands for.
+ */
+#include "core/fd.h"
+#include "core/walk.h"
+#include "syscalls/cwd.h"
+#include "syscalls/proc.h"
+#include "syscalls/table.h"
+#include "syscalls/way_private.h"
+
+/* The rest behind /proc/self/fd/5 and its like begins at the object itself. */
+static void begin_at_fd(struct dfi_leg *leg, int fd, const char *rest)
+{
+    while (*rest == '/')
+        rest++;
+    leg->dirfd = DF_FD_BASE + fd;
+    leg->empty = *rest == '\0';
+    leg->path = rest;
+    leg->changed = true;
+}
+
+static int begin_at(struct dfi_leg *leg, const char *dir, size_t len, const char *rest)
+{
+    leg->changed = true;
+    return df_walk_join(leg->text, dir, len, rest) < 0 ? -ENAMETOOLONG : 0;
+}
+
+static bool is_link_opened(int flags)
+{
+    return flags & O_NOFOLLOW || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
+}
+
+/* Whether the call is about a symlink itself that stands at the end of that path. */
+static bool is_of_link(const struct dfi_way *way, const struct dfi_leg *leg)
+{
+    const unsigned long *a = way->frame->args;
+    unsigned traits = dfi_calls[way->frame->nr].traits;
+
+    switch (way->frame->nr) {
+    case __NR_open:
+        return is_link_opened((int)a[1]);
+    case __NR_openat:
+        return is_link_opened((int)a[2]);
+    case __NR_linkat:
+        return leg != &way->leg[0] || !(a[4] & AT_SYMLINK_FOLLOW);
+    default:
+        return traits & DFI_OF_LINK ||
+               (traits & DFI_NOFOLLOW_THIRD && a[2] & AT_SYMLINK_NOFOLLOW) ||
+               (traits & DFI_NOFOLLOW_FOURTH && a[3] & AT_SYMLINK_NOFOLLOW) ||
+               (traits & DFI_NOFOLLOW_FIFTH && a[4] & AT_SYMLINK_NOFOLLOW);
+    }
+}
+
+/* /proc/<pid>/fd/5 of another process. */
+static int take_other(struct dfi_way *way, struct dfi_leg *leg)
+{
+    const char *rest;
+    char name[PATH_MAX];
+    enum dfi_proc what =
+        dfi_proc_other(way->record.files, leg->text, name, &way->record.foreign, &rest);
+
+    if (what == DFI_PROC_NONE || (*rest == '\0' && is_of_link(way, leg)))
+        return 0;
+    if (what != DFI_PROC_FD)
+        return begin_at(leg, name, strlen(name), rest);
+    begin_at_fd(leg, DFI_FD_FOREIGN, rest);
+    return 0;
+}
+
+/* What only would be shown or removed of such links is the kernel's to say. */
+int dfi_way_take_proc(struct dfi_way *way, struct dfi_leg *leg)
+{
+    struct dfi_files *files = way->record.files;
+    const char *rest;
+    char text[PATH_MAX];
+    int fd;
+    enum dfi_proc what = dfi_proc_look(files, leg->text, &fd, &rest);
+
+    if (what == DFI_PROC_NONE)
+        return take_other(way, leg);
+    if (*rest == '\0' && is_of_link(way, leg))
+        return 0;
+    switch (what) {
+    case DFI_PROC_FD:
+        begin_at_fd(leg, fd, rest);
+        return 0;
+    case DFI_PROC_CWD:
+        if ((way->record.here = dfi_cwd_handle(files))) {
+            begin_at_fd(leg, DFI_FD_HERE, rest);
+            return 0;
+        }
+        strcpy(text, rest);
+        leg->changed = true;
+        return dfi_cwd_join(files, text, leg->text) < 0 ? -ENOENT : 0;
+    default:
+        dfi_proc_exe(text);
+        return begin_at(leg, text, strlen(text), rest);
+    }
+}
