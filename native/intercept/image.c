@@ -6,7 +6,7 @@
  */
 #include "intercept/image.h"
 
-#include "intercept/exec.h"
+#include "intercept/image_head.h"
 #include "intercept/learn.h"
 #include "intercept/maps.h"
 #include "intercept/mem.h"

@@ -189,7 +189,7 @@ void dfi_unlock(struct dfi_lock *lock);
 #define DFI_HIDDEN_MAX 32
 
 struct dfi_action;     /* signal.h */
-struct dfi_exec_block; /* exec.c */
+struct dfi_exec_block; /* exec_words.c */
 struct dfi_files;      /* files.h: what the handlers of paths and descriptors know */
 
 /* The program as it was found, for /proc/self/exe; and for others, by DFI_AT_EXE (shown.h). It
@@ -230,7 +230,7 @@ struct dfi_thread {
     unsigned char trace_me;                      /* it wants to be traced: tracer.h */
     unsigned long birth_mask;                    /* the program's signal mask at birth */
     struct dfi_pending *pending;                 /* signal.c */
-    struct dfi_exec_block *exec;                 /* memory of an execve under way: exec.c */
+    struct dfi_exec_block *exec;                 /* memory of an execve under way: exec_words.c */
     struct dfi_thread *next;                     /* of the list of all, under thread.c's lock */
     struct dfi_thread *next_beside;              /* clone.c: children beside us */
     const struct dfi_process *parent;            /* of such a child, */
