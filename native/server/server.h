@@ -1,10 +1,10 @@
 /*
  * server.h - a mount server: the mounts of this process, served to the processes of one job.
  *
- *     control.c   sockets: who joins, who is gone
+ *     control*.c  sockets: who joins, who is gone
  *     pool.c      worker threads
- *     execute.c   one message: the op on the hosted df_fs, in the client's name
- *     files.c     open files and who has them
+ *     execute*.c  one message: the op on the hosted df_fs, in the client's name
+ *     files*.c    open files and who has them
  *     segment.c   the shared memory
  */
 #ifndef DF_SERVER_SERVER_H

@@ -1,5 +1,5 @@
 /*
- * server_private.h - one running server, shared by server.c, control.c and execute*.c.
+ * server_private.h - one running server, shared by server.c, control*.c and execute*.c.
  */
 #ifndef DF_SERVER_PRIVATE_H
 #define DF_SERVER_PRIVATE_H

@@ -1,0 +1,53 @@
+/*
+ * control_connection.c - the sockets that lead to a server, from the first look to the end.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "server/control_private.h"
+
+int df_control_watch(struct df_control *c, int fd, void *data)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = data};
+
+    return epoll_ctl(c->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+struct df_connection *df_control_add(struct df_control *c, int fd, uint32_t client, uid_t peer)
+{
+    struct df_connection *connection = malloc(sizeof(*connection));
+    const int on = 1;
+
+    if (!connection) {
+        close(fd);
+        return NULL;
+    }
+    *connection = (struct df_connection){.fd = fd, .client = client, .peer = peer};
+    setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
+    if (df_control_watch(c, fd, connection) < 0) {
+        close(fd);
+        free(connection);
+        return NULL;
+    }
+    c->connections++;
+    return connection;
+}
+
+/* Taken out first: a copy of the descriptor, in a program that was just starting, would keep the
+ * epoll entry, and with it a pointer to what is freed here. */
+void df_control_end(struct df_control *c, struct df_connection *connection)
+{
+    if (connection->ticket)
+        df_control_end_taker(c, connection);
+    epoll_ctl(c->epoll, EPOLL_CTL_DEL, connection->fd, NULL);
+    close(connection->fd);
+    if (connection->client) {
+        df_execute_bury(c->server, connection->client);
+        df_kept_client(c->server->options->kept, connection->client, -1);
+    }
+    free(connection);
+    c->connections--;
+}
