@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -104,3 +105,51 @@ def tree_of(root):
         for path in Path(root).rglob("*")
         if path.is_file()
     }
+
+
+# ---- commands as a user without any right, who must be able to reach the files of the tests ----
+
+NOBODY = 65534
+
+DROP = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+DROP += ["--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"]
+
+# pytest keeps pytest-of-USER to its user, and each session that starts sees to that again, while
+# others run: so a name space of its own has an open directory there, with that of this session.
+# The descriptor still names it when the path does not; -c: mount is not to make a path of it.
+OPENED = """
+exec 3<"$1" && mount -t tmpfs -o mode=755 tmpfs "$0" && mkdir "$1" &&
+mount -c --bind /proc/self/fd/3 "$1" && exec 3<&- && shift && exec "$@"
+"""
+
+
+@pytest.fixture(scope="session")
+def unprivileged(tmp_path_factory):
+    """A function: runs a command so, after `prepare`, a script that is still root's in a name
+    space of mounts of its own."""
+    need("setpriv", "unshare", "mount")
+    if os.geteuid() != 0:
+        pytest.skip("only root can become somebody else")
+    if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0:
+        pytest.skip("name spaces of mounts are not permitted here")
+    if subprocess.run([*DROP, sys.executable, "-c", "import directfuse"]).returncode != 0:
+        pytest.skip("this Python is not readable for other users")
+    base = tmp_path_factory.getbasetemp()
+    inside = ["unshare", "-m"]
+    if base.parent.name.startswith("pytest-of-"):
+        inside += ["sh", "-c", OPENED, base.parent, base]
+
+    def run(command, prepare='exec "$@"', **options):
+        words = [*inside, "sh", "-c", prepare, "sh", *DROP, *command]
+        return subprocess.run(words, capture_output=True, text=True, **options)
+
+    return run
+
+
+def open_to_all(path, base):
+    """The directories that hold it, up to that of this session."""
+    for directory in path.parents:
+        if not directory.is_relative_to(base):
+            return
+        if directory.exists() and directory.stat().st_mode & 0o005 != 0o005:
+            directory.chmod(0o755)

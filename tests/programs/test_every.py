@@ -4,7 +4,6 @@ import errno
 import gc
 import os
 import shutil
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 import directfuse
 
 from .catalog import PROGRAMS, commands
-from .conftest import need, read_tree, tree_of
+from .conftest import NOBODY, open_to_all, read_tree, tree_of
 from .test_unmodified import our_descriptors
 
 ONE_OF_EACH = [name for name in PROGRAMS if ":" not in name or name.endswith(":zstd")]
@@ -114,54 +113,37 @@ with directfuse.mount(sys.argv[2:]) as mount:
 """
 
 
-def open_to_all(path):
-    for directory in list(path.parents)[:-2]:
-        if directory.exists() and directory.stat().st_mode & 0o005 != 0o005:
-            directory.chmod(0o755)
-
-
-def give_away_keys(command):
+def give_away_keys(command, base):
     """An ssh client reads keys and writes known hosts of its own user."""
     for word in map(str, command):
         if word.startswith("IdentityFile="):
             directory = Path(word.partition("=")[2]).parent
-            open_to_all(directory / "any")
+            open_to_all(directory / "any", base)
             for path in (directory, *directory.iterdir()):
-                os.chown(path, 65534, 65534)
+                os.chown(path, NOBODY, NOBODY)
+
+
+#: In a name space in which /dev/fuse is nobody's to open: an empty file without rights.
+HIDE = 'touch nothing && chmod 0 nothing && mount --bind nothing /dev/fuse && exec "$@"'
 
 
 @pytest.mark.parametrize("name", ONE_OF_EACH)
-def test_without_privilege(name, source, request, tmp_path):
-    need("setpriv", "unshare", "mount")
-    if os.geteuid() != 0:
-        pytest.skip("only root can become somebody else")
+def test_without_privilege(name, source, request, tmp_path, tmp_path_factory, unprivileged):
+    base = tmp_path_factory.getbasetemp()
     command, point = commands(name, source, request, tmp_path)
-    open_to_all(source / "text")
-    open_to_all(tmp_path / "m")
+    open_to_all(source / "text", base)
+    open_to_all(tmp_path / "m", base)
     if point.exists():
-        os.chown(point, 65534, 65534)
+        os.chown(point, NOBODY, NOBODY)
     for word in command[1:]:
         if os.path.isfile(word):
-            os.chown(word, 65534, 65534)
-            open_to_all(type(point)(word))
-            os.chown(os.path.dirname(word), 65534, 65534)
-    give_away_keys(command)
-    os.chown(tmp_path, 65534, 65534)
-    # A name space in which /dev/fuse is nobody's to open: an empty file without rights.
-    drop = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all"]
-    drop += ["--inh-caps=-all", "--no-new-privs"]
-    hide = (
-        'touch $0/nothing && chmod 0 $0/nothing && mount --bind $0/nothing /dev/fuse && exec "$@"'
-    )
-    inside = ["unshare", "-m", "sh", "-c", hide, str(tmp_path)]
-    if subprocess.run([*drop, sys.executable, "-c", "import directfuse"]).returncode != 0:
-        pytest.skip("this Python is not readable for other users")
-    done = subprocess.run(
-        [*inside, *drop, sys.executable, "-c", UNPRIVILEGED, point, *command],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-    )
+            os.chown(word, NOBODY, NOBODY)
+            open_to_all(type(point)(word), base)
+            os.chown(os.path.dirname(word), NOBODY, NOBODY)
+    give_away_keys(command, base)
+    os.chown(tmp_path, NOBODY, NOBODY)
+    python = [sys.executable, "-c", UNPRIVILEGED, point, *command]
+    done = unprivileged(python, HIDE, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
 
 
