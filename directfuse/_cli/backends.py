@@ -1,6 +1,5 @@
 """`directfuse backends`: what can be mounted on this machine."""
 
-import importlib.metadata
 import os
 import re
 from collections.abc import Iterator
@@ -75,7 +74,7 @@ def _builtins() -> Iterator[dict[str, str]]:
 
 def _of_packages() -> Iterator[dict[str, str]]:
     """Python file systems that installed packages bring, by their entry points."""
-    for point in sorted(importlib.metadata.entry_points(group=meaning.GROUP)):
+    for point in sorted(meaning.points()):
         yield {
             "name": point.name,
             "api": "Python",

@@ -4,20 +4,21 @@ Light: it is asked about every command line whose first word is no built-in file
 """
 
 import errno
-import importlib.metadata
 import os
 import shutil
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from directfuse import _paths
 from directfuse._errors import NotSupportedError
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from directfuse._python.programs import Program
 
-__all__ = ["GROUP", "find", "is_python", "names", "outside"]
+__all__ = ["GROUP", "find", "is_python", "names", "outside", "points"]
 
 #: Entry points that name file systems: a class, a function or an object, as module:Class does.
 GROUP = "directfuse.backends"
@@ -69,16 +70,29 @@ def _script(words: Sequence[str]) -> str | None:
     return path
 
 
+def points(**select: Any) -> "tuple[EntryPoint, ...]":
+    """What installed packages bring. Imported here: it takes a quarter as long as all of
+    directfuse, and built-in file systems and programs by their path have no need of it."""
+    from importlib.metadata import entry_points
+
+    return tuple(entry_points(group=GROUP, **select))
+
+
 def names() -> list[str]:
     """File systems that installed packages bring, sorted."""
-    return sorted({point.name for point in importlib.metadata.entry_points(group=GROUP)})
+    return sorted({point.name for point in points()})
+
+
+def _named(name: str) -> "tuple[EntryPoint, ...]":
+    """The entry points that a first word means: a path means none."""
+    return () if "/" in name else points(name=name)
 
 
 def outside(words: Sequence[str]) -> list[str] | None:
     """The command line that serves a Python file system from a process of its own; None when the
     words mean nothing of ours: a script has an interpreter, which need not be this one."""
     name = words[0]
-    if name in names() or _is_attribute(name):
+    if _is_attribute(name) or _named(name):
         return [sys.executable, "-m", "directfuse._python.outside", *words]
     if name.endswith(".py") and os.path.isfile(name) and not os.access(name, os.X_OK):
         return [sys.executable, *words]
@@ -101,7 +115,7 @@ def is_python(words: Sequence[str]) -> bool:
     name = words[0]
     if _paths.plugin(name) is not None:
         return False
-    if _is_attribute(name) or name in names():
+    if _is_attribute(name) or _named(name):
         return True
     try:
         if _is_interpreter(words):
@@ -118,15 +132,15 @@ def find(words: Sequence[str]) -> "Program | None":
     """The Python program that a command line means, or None: built-in file systems come before
     it, executables that are no Python scripts after it; neither is looked for here."""
     name = words[0]
-    points = tuple(importlib.metadata.entry_points(group=GROUP, name=name))
+    named = _named(name)
     python = _is_interpreter(words)
-    script = None if points or python else _script(words)
-    if not points and not python and script is None and not _is_attribute(name):
+    script = None if named or python else _script(words)
+    if not named and not python and script is None and not _is_attribute(name):
         return None
     from directfuse._python import programs  # asyncio, sqlite3 and more
 
-    if points:
-        return programs.of_factory(words, points[0].load)
+    if named:
+        return programs.of_factory(words, named[0].load)
     if script:
         return programs.of_script(script, words)
     if not python:

@@ -8,7 +8,6 @@ operations. Nothing is mounted, for the helper answers "/dev/fuse" (backends/hel
 """
 
 import importlib
-import importlib.metadata
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -33,7 +32,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def _factory(name: str) -> Any:
-    for point in importlib.metadata.entry_points(group=meaning.GROUP, name=name):
+    for point in meaning.points(name=name):
         return point.load()
     return programs.load_attribute(name)
 
