@@ -116,7 +116,9 @@ static void learn(struct listing *listing, const struct fuse_entry_out *out, con
     found.attr_timeout = seconds(out->attr_valid, out->attr_valid_nsec);
     found.entry_timeout = seconds(out->entry_valid, out->entry_valid_nsec);
     to_stat(&found.attr, &out->attr);
-    df_node_lookup_learn(nodes, listing->dir, &name, &found, listing->asked, &listing->drops);
+    df_node_lookup_learn(
+        &(struct df_node_search){nodes, listing->dir, &name, &listing->drops, NULL}, &found,
+        listing->asked);
     if (listing->drops.node_count + 2 > DF_NODE_DROPS) {
         unlock(listing);
         df_node_cache_drop(nodes, &listing->drops);

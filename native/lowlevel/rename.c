@@ -73,12 +73,14 @@ static int check_dir(const struct df_node *dir)
 
 static int look_up(struct renaming *renaming, struct side *side, unsigned how)
 {
+    struct df_node_search search = {&renaming->lane->nodes, side->dir, &side->walk.last,
+                                    &renaming->drops, NULL};
     int result;
 
     if (side->walk.kind != DF_END_NAME)
         return -EBUSY; /* the core has an answer of its own to these */
-    result = df_node_lookup(&renaming->lane->nodes, renaming->call, side->dir, &side->walk.last,
-                            how, &side->entry, &renaming->drops);
+    result = df_node_lookup(&search, renaming->call, how);
+    side->entry = search.entry;
     side->node = result == 0 && side->entry
                      ? atomic_load_explicit(&side->entry->node, memory_order_relaxed)
                      : NULL;

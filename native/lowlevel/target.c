@@ -49,14 +49,23 @@ void df_lowlevel_begin_place(struct df_place *place, struct df_lowlevel *lane, s
     df_node_cache_begin_drops(&place->drops);
 }
 
+static struct df_node_search search_at(struct df_place *place)
+{
+    return (struct df_node_search){&place->lane->nodes, place->dir, &place->name, &place->drops,
+                                   place->entry};
+}
+
 int df_lowlevel_look_up(struct df_place *place, const struct df_node_walk *walk, unsigned how)
 {
+    struct df_node_search search;
     int result;
 
     place->dir = walk->dir;
     place->name = walk->last;
-    result = df_node_lookup(&place->lane->nodes, place->call, place->dir, &place->name, how,
-                            &place->entry, &place->drops);
+    place->entry = NULL;
+    search = search_at(place);
+    result = df_node_lookup(&search, place->call, how);
+    place->entry = search.entry;
     place->node = result == 0 && place->entry
                       ? atomic_load_explicit(&place->entry->node, memory_order_relaxed)
                       : NULL;
@@ -109,6 +118,7 @@ int df_lowlevel_enter_made(struct df_place *place, const struct df_node_found *f
                            bool hold, struct df_node **node)
 {
     struct df_nodes *nodes = &place->lane->nodes;
+    struct df_node_search search = search_at(place);
     bool is_new;
     int result = -EIO;
 
@@ -118,8 +128,8 @@ int df_lowlevel_enter_made(struct df_place *place, const struct df_node_found *f
     place->disowned = result < 0 && found->id != 0;
     if (result < 0)
         return result;
-    result = df_node_lookup_enter(nodes, place->dir, &place->name, *node, is_new,
-                                  found->entry_timeout, &place->entry, &place->drops);
+    result = df_node_lookup_enter(&search, *node, is_new, found->entry_timeout);
+    place->entry = search.entry;
     if (result < 0 && hold)
         df_node_cache_put_later(&place->drops, *node);
     return result;

@@ -73,120 +73,112 @@ static int adopt(struct df_nodes *nodes, struct df_node *dir, struct df_node *no
 
 /* ---- entering ------------------------------------------------------------------------------ */
 
-/* *entry is set only if it goes well. */
-static int add(struct df_nodes *nodes, struct df_node *dir, const struct df_node_name *name,
-               struct df_node *node, bool is_new, uint64_t expiry, struct df_node_entry **entry)
+/* search->entry is set only if it goes well. */
+static int add(struct df_node_search *search, struct df_node *node, bool is_new, uint64_t expiry)
 {
-    struct df_node_entry *made = df_node_cache_new(name, is_new ? node : NULL);
-    int error = made ? df_node_cache_add(nodes, dir, made, node, expiry) : -ENOMEM;
+    struct df_node_entry *made = df_node_cache_new(search->name, is_new ? node : NULL);
+    int error = made ? df_node_cache_add(search->nodes, search->dir, made, node, expiry) : -ENOMEM;
 
     if (error < 0)
         df_node_cache_discard(made);
     else
-        *entry = made;
+        search->entry = made;
     return error;
 }
 
-int df_node_lookup_enter(struct df_nodes *nodes, struct df_node *dir,
-                         const struct df_node_name *name, struct df_node *node, bool is_new,
-                         double entry_timeout, struct df_node_entry **entry,
-                         struct df_node_drops *drops)
+int df_node_lookup_enter(struct df_node_search *search, struct df_node *node, bool is_new,
+                         double entry_timeout)
 {
     uint64_t expiry = df_node_expiry(entry_timeout);
-    int error = df_node_is_dir(node) ? adopt(nodes, dir, node, drops) : 0;
+    int error = df_node_is_dir(node) ? adopt(search->nodes, search->dir, node, search->drops) : 0;
 
-    df_node_given(&nodes->shortest, entry_timeout);
-    if (error == 0 && !*entry)
-        error = add(nodes, dir, name, node, is_new, expiry, entry);
+    df_node_given(&search->nodes->shortest, entry_timeout);
+    if (error == 0 && !search->entry)
+        error = add(search, node, is_new, expiry);
     else if (error == 0)
-        df_node_cache_fill(*entry, node, expiry);
+        df_node_cache_fill(search->entry, node, expiry);
     if (error < 0)
-        df_node_cache_put_later(drops, node);
+        df_node_cache_put_later(search->drops, node);
     return error;
 }
 
 /* Before something is entered: under a shared lock, another call may have been faster. */
-static void begin_entering(struct df_node *dir, const struct df_node_name *name, bool shared,
-                           struct df_node_entry **entry)
+static void begin_entering(struct df_node_search *search, bool shared)
 {
     if (!shared)
         return;
-    df_node_lock(&dir->insert_lock);
-    if (!*entry)
-        *entry = df_node_cache_find(dir, name);
+    df_node_lock(&search->dir->insert_lock);
+    if (!search->entry)
+        search->entry = df_node_cache_find(search->dir, search->name);
 }
 
-static void end_entering(struct df_node *dir, bool shared)
+static void end_entering(struct df_node_search *search, bool shared)
 {
     if (shared)
-        df_node_unlock(&dir->insert_lock);
+        df_node_unlock(&search->dir->insert_lock);
 }
 
-/* Takes over the reference. *entry: the one that was found before asking, or NULL. `shared`: how
- * the directory is locked. */
-static int enter_found(struct df_nodes *nodes, struct df_node *dir, const struct df_node_name *name,
-                       struct df_node *node, bool is_new, double entry_timeout, bool shared,
-                       struct df_node_entry **entry, struct df_node_drops *drops)
+/* Takes over the reference. search->entry: the one that was found before asking, or NULL. `shared`:
+ * how the directory is locked. */
+static int enter_found(struct df_node_search *search, struct df_node *node, bool is_new,
+                       double entry_timeout, bool shared)
 {
     struct df_node *known;
     int result = 0;
 
-    begin_entering(dir, name, shared, entry);
-    known = *entry ? atomic_load_explicit(&(*entry)->node, memory_order_relaxed) : NULL;
+    begin_entering(search, shared);
+    known = search->entry ? atomic_load_explicit(&search->entry->node, memory_order_relaxed) : NULL;
     if (!known) {
-        result = df_node_lookup_enter(nodes, dir, name, node, is_new, entry_timeout, entry, drops);
+        result = df_node_lookup_enter(search, node, is_new, entry_timeout);
     } else if (known == node) {
-        df_node_given(&nodes->shortest, entry_timeout);
-        df_node_put(nodes, node); /* not the last one: the entry has another */
-        atomic_store_explicit(&(*entry)->expiry, df_node_expiry(entry_timeout),
+        df_node_given(&search->nodes->shortest, entry_timeout);
+        df_node_put(search->nodes, node); /* not the last one: the entry has another */
+        atomic_store_explicit(&search->entry->expiry, df_node_expiry(entry_timeout),
                               memory_order_release);
     } else {
-        df_node_cache_put_later(drops, node);
-        df_node_cache_expire(*entry);
+        df_node_cache_put_later(search->drops, node);
+        df_node_cache_expire(search->entry);
         result = DF_LOOKUP_AGAIN;
     }
-    end_entering(dir, shared);
+    end_entering(search, shared);
     return result;
 }
 
 /* The name is absent. That is worth an entry if it may be believed later; not having the memory for
  * one costs another LOOKUP. */
-static void enter_absent(struct df_nodes *nodes, struct df_node *dir,
-                         const struct df_node_name *name, double entry_timeout, bool shared,
-                         struct df_node_entry **entry)
+static void enter_absent(struct df_node_search *search, double entry_timeout, bool shared)
 {
     uint64_t expiry = df_node_expiry(entry_timeout);
 
-    df_node_given(&nodes->shortest_absent, entry_timeout);
-    if (expiry == 0 && !*entry)
+    df_node_given(&search->nodes->shortest_absent, entry_timeout);
+    if (expiry == 0 && !search->entry)
         return;
-    begin_entering(dir, name, shared, entry);
-    if (!*entry)
-        add(nodes, dir, name, NULL, false, expiry, entry);
-    else if (!atomic_load_explicit(&(*entry)->node, memory_order_relaxed))
-        atomic_store_explicit(&(*entry)->expiry, expiry, memory_order_release);
-    end_entering(dir, shared);
+    begin_entering(search, shared);
+    if (!search->entry)
+        add(search, NULL, false, expiry);
+    else if (!atomic_load_explicit(&search->entry->node, memory_order_relaxed))
+        atomic_store_explicit(&search->entry->expiry, expiry, memory_order_release);
+    end_entering(search, shared);
 }
 
 /* ---- asking -------------------------------------------------------------------------------- */
 
-/* *entry: NULL, or an absent one that is not believed. */
-static int ask(struct df_nodes *nodes, struct df_call *call, struct df_node *dir,
-               const struct df_node_name *name, unsigned how, struct df_node_entry **entry,
-               struct df_node_drops *drops)
+/* search->entry: NULL, or an absent one that is not believed. */
+static int ask(struct df_node_search *search, struct df_call *call, unsigned how)
 {
+    struct df_nodes *nodes = search->nodes;
     bool shared = how & DF_LOOKUP_SHARED;
     uint64_t asked = df_node_attr_asking();
     struct df_node_found found;
     struct df_node *node;
     bool is_new;
-    int result = nodes->source->lookup(nodes, call, dir, name->text, &found);
+    int result = nodes->source->lookup(nodes, call, search->dir, search->name->text, &found);
 
     if (result < 0 && result != -ENOENT)
         return result;
     if (result < 0 || found.id == 0) {
         if (!(how & DF_LOOKUP_ABSENT))
-            enter_absent(nodes, dir, name, result < 0 ? 0 : found.entry_timeout, shared, entry);
+            enter_absent(search, result < 0 ? 0 : found.entry_timeout, shared);
         return 0;
     }
     result = df_node_get(nodes, &found, asked, 1, &node, &is_new);
@@ -194,17 +186,17 @@ static int ask(struct df_nodes *nodes, struct df_call *call, struct df_node *dir
         df_node_forget_one(nodes, found.id);
         return result;
     }
-    df_node_set(dir, DF_NODE_WANT_PLUS);
-    return enter_found(nodes, dir, name, node, is_new, found.entry_timeout, shared, entry, drops);
+    df_node_set(search->dir, DF_NODE_WANT_PLUS);
+    return enter_found(search, node, is_new, found.entry_timeout, shared);
 }
 
 /* The entry has expired. 1: it is what it was; 0: it must go; or an error for the caller. */
-static int revalidate(struct df_nodes *nodes, struct df_call *call, struct df_node *dir,
-                      struct df_node_entry *entry, struct df_node *node)
+static int revalidate(struct df_node_search *search, struct df_call *call, struct df_node *node)
 {
+    struct df_nodes *nodes = search->nodes;
     uint32_t changes = df_node_attr_changes(node);
     struct df_node_found found;
-    int result = nodes->source->lookup(nodes, call, dir, entry->name, &found);
+    int result = nodes->source->lookup(nodes, call, search->dir, search->entry->name, &found);
 
     if (result == -ENOMEM || result == -EINTR)
         return result;
@@ -218,7 +210,7 @@ static int revalidate(struct df_nodes *nodes, struct df_call *call, struct df_no
     if (found.generation != node->generation ||
         df_node_attr_store(node, &found.attr, df_node_expiry(found.attr_timeout), changes) < 0)
         return 0;
-    atomic_store_explicit(&entry->expiry, df_node_expiry(found.entry_timeout),
+    atomic_store_explicit(&search->entry->expiry, df_node_expiry(found.entry_timeout),
                           memory_order_release);
     return 1;
 }
@@ -232,54 +224,51 @@ static bool is_valid(struct df_node_entry *entry, struct df_node *node)
 }
 
 /* What is to be done about a present entry: 0: nothing, it is good; 1: it must go; or an error. */
-static int judge(struct df_nodes *nodes, struct df_call *call, struct df_node *dir,
-                 struct df_node_entry *entry, struct df_node *node, unsigned how)
+static int judge(struct df_node_search *search, struct df_call *call, struct df_node *node,
+                 unsigned how)
 {
     int same;
 
     if (df_node_has(node, DF_NODE_BAD) || (how & DF_LOOKUP_REPLACE))
         return 1;
-    same = revalidate(nodes, call, dir, entry, node);
+    same = revalidate(search, call, node);
     return same < 0 ? same : !same;
 }
 
-int df_node_lookup(struct df_nodes *nodes, struct df_call *call, struct df_node *dir,
-                   const struct df_node_name *name, unsigned how, struct df_node_entry **out,
-                   struct df_node_drops *drops)
+int df_node_lookup(struct df_node_search *search, struct df_call *call, unsigned how)
 {
-    struct df_node_entry *entry = df_node_cache_find(dir, name);
+    struct df_node_entry *entry = df_node_cache_find(search->dir, search->name);
     struct df_node *node = entry ? atomic_load_explicit(&entry->node, memory_order_acquire) : NULL;
     int result;
 
-    *out = entry;
+    search->entry = entry;
     if (entry && is_valid(entry, node) && (!(how & DF_LOOKUP_FRESH) || (how & DF_LOOKUP_REPLACE)))
         return 0; /* perhaps after all: another call has replaced it */
     if (node) {
-        result = judge(nodes, call, dir, entry, node, how);
+        result = judge(search, call, node, how);
         if (result <= 0)
             return result;
         df_node_cache_expire(entry);
         if (how & DF_LOOKUP_SHARED)
             return DF_LOOKUP_AGAIN;
-        df_node_cache_remove(nodes, dir, entry);
-        df_node_cache_drop_later(drops, entry);
-        *out = NULL;
+        df_node_cache_remove(search->nodes, search->dir, entry);
+        df_node_cache_drop_later(search->drops, entry);
+        search->entry = NULL;
     }
-    return ask(nodes, call, dir, name, how, out, drops);
+    return ask(search, call, how);
 }
 
-void df_node_lookup_learn(struct df_nodes *nodes, struct df_node *dir,
-                          const struct df_node_name *name, const struct df_node_found *found,
-                          uint64_t asked, struct df_node_drops *drops)
+void df_node_lookup_learn(struct df_node_search *search, const struct df_node_found *found,
+                          uint64_t asked)
 {
-    struct df_node_entry *entry = NULL;
     struct df_node *node;
     bool is_new;
 
-    if (df_node_get(nodes, found, asked, 1, &node, &is_new) < 0) {
-        df_node_forget_one(nodes, found->id);
+    search->entry = NULL;
+    if (df_node_get(search->nodes, found, asked, 1, &node, &is_new) < 0) {
+        df_node_forget_one(search->nodes, found->id);
         return;
     }
     df_node_set(node, DF_NODE_VIA_PLUS);
-    enter_found(nodes, dir, name, node, is_new, found->entry_timeout, true, &entry, drops);
+    enter_found(search, node, is_new, found->entry_timeout, true);
 }

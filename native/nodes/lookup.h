@@ -19,32 +19,36 @@ enum {                             /* how */
 /* Result: an entry must go; come again with the lock held exclusively. */
 #define DF_LOOKUP_AGAIN 2
 
-/*
- * Finds `name` (NUL-terminated) in the locked directory: in the cache, or by asking. *entry is the
- * entry, present or absent, and NULL for a name that is absent and not cached. An entry is good for
- * this call even if it has expired already. `drops` gets what the caller drops when the lock is
- * released. Returns 0, DF_LOOKUP_AGAIN (only if shared) or a negative errno: -ENOMEM, -EIO for a
- * reply that cannot be, -ELOOP for a directory inside itself, else what the plugin says.
- */
-int df_node_lookup(struct df_nodes *nodes, struct df_call *call, struct df_node *dir,
-                   const struct df_node_name *name, unsigned how, struct df_node_entry **entry,
-                   struct df_node_drops *drops);
+/* A name of a locked directory, and the entry as far as it is known. */
+struct df_node_search {
+    struct df_nodes *nodes;
+    struct df_node *dir;
+    const struct df_node_name *name; /* NUL-terminated */
+    struct df_node_drops *drops;     /* gets what the caller drops when the lock is released */
+    struct df_node_entry *entry;     /* present or absent; NULL: absent, and not cached */
+};
 
 /*
- * Enters a node that an answer brought as `name`, in the exclusively locked directory. *entry: the
- * absent entry that df_node_lookup() gave, or NULL: it is made. `is_new` as from df_node_get().
- * Takes over the reference. Returns 0, or -ENOMEM or -ELOOP: the reference goes to `drops`.
+ * Finds the entry in the cache, or by asking; search->entry is an output. An entry is good for this
+ * call even if it has expired already. Returns 0, DF_LOOKUP_AGAIN (only if shared) or a negative
+ * errno: -ENOMEM, -EIO for a reply that cannot be, -ELOOP for a directory inside itself, else what
+ * the plugin says.
  */
-int df_node_lookup_enter(struct df_nodes *nodes, struct df_node *dir,
-                         const struct df_node_name *name, struct df_node *node, bool is_new,
-                         double entry_timeout, struct df_node_entry **entry,
-                         struct df_node_drops *drops);
+int df_node_lookup(struct df_node_search *search, struct df_call *call, unsigned how);
+
+/*
+ * Enters a node that an answer brought, in the exclusively locked directory. search->entry: the
+ * absent entry that df_node_lookup() gave, or NULL: it is made. `is_new` as from df_node_get().
+ * entry_timeout: seconds. Takes over the reference. Returns 0, or -ENOMEM or -ELOOP: the reference
+ * goes to `drops`.
+ */
+int df_node_lookup_enter(struct df_node_search *search, struct df_node *node, bool is_new,
+                         double entry_timeout);
 
 /* Enters what READDIRPLUS told of an entry; the lock is held shared or exclusively. `asked`: as for
  * df_node_get(). What cannot be entered is forgotten again. */
-void df_node_lookup_learn(struct df_nodes *nodes, struct df_node *dir,
-                          const struct df_node_name *name, const struct df_node_found *found,
-                          uint64_t asked, struct df_node_drops *drops);
+void df_node_lookup_learn(struct df_node_search *search, const struct df_node_found *found,
+                          uint64_t asked);
 
 /* True if `node` is `dir` or a directory above it. */
 bool df_node_lookup_is_above(struct df_nodes *nodes, const struct df_node *node,

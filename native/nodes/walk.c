@@ -20,8 +20,8 @@ static int ask(struct df_node_walk *walk, const struct df_node_name *name, unsig
 {
     struct df_node *dir = walk->dir;
     bool shared = how & DF_LOOKUP_SHARED;
-    struct df_node_entry *entry = NULL;
     struct df_node_drops drops;
+    struct df_node_search search = {walk->nodes, dir, name, &drops, NULL};
     int result;
 
     df_node_cache_begin_drops(&drops);
@@ -31,8 +31,8 @@ static int ask(struct df_node_walk *walk, const struct df_node_name *name, unsig
     else if (df_node_has(dir, DF_NODE_REMOVED))
         result = -ENOENT;
     else
-        result = df_node_lookup(walk->nodes, walk->call, dir, name, how, &entry, &drops);
-    *child = entry ? atomic_load_explicit(&entry->node, memory_order_relaxed) : NULL;
+        result = df_node_lookup(&search, walk->call, how);
+    *child = search.entry ? atomic_load_explicit(&search.entry->node, memory_order_relaxed) : NULL;
     df_node_unlock_as(&dir->lock, shared);
     df_node_cache_drop(walk->nodes, &drops);
     return result;

@@ -75,16 +75,15 @@ static struct df_node *enter(struct df_node *dir, const char *text, uint64_t id,
         .entry_timeout = 1e9,
     };
     struct df_node_name name = name_of(text);
-    struct df_node_entry *entry = NULL;
     struct df_node_drops drops;
+    struct df_node_search search = {&nodes, dir, &name, &drops, NULL};
     struct df_node *node;
     bool is_new;
 
     df_node_cache_begin_drops(&drops);
     df_node_lock(&dir->lock);
     assert_int_equal(df_node_get(&nodes, &found, 0, 1, &node, &is_new), 0);
-    assert_int_equal(df_node_lookup_enter(&nodes, dir, &name, node, is_new, 1e9, &entry, &drops),
-                     0);
+    assert_int_equal(df_node_lookup_enter(&search, node, is_new, 1e9), 0);
     df_node_unlock(&dir->lock);
     df_node_cache_drop(&nodes, &drops);
     return node;
