@@ -50,7 +50,7 @@ struct df_client {
     uint32_t generation;
     bool offered;    /* nobody has said that it is this one */
     uint32_t count;  /* files it has */
-    uint64_t *files; /* bit: it has the file of that index; in the ledger. NULL: never had any */
+    uint64_t *files; /* bit: it has the file of that index; in the ledger. NULL: has had none */
 };
 
 /* A file that is open, by whatever descriptions: found by its mount and inode number. */
@@ -121,7 +121,7 @@ uint32_t df_files_client_fork(struct df_files *files, uint32_t parent, _Atomic u
 /* It has been born. False: it came too late, and is none. */
 bool df_files_client_born(struct df_files *files, uint32_t id);
 
-/* Takes away the client; its files are left in *had (DF_OFD_COUNT bits, or NULL: none), for the
+/* Takes away the client; its files are left in *had (DF_OFD_COUNT bits, or NULL: it has none), for the
  * caller to df_files_drop_gone() and df_files_free_set(). False: there is no such client. */
 bool df_files_client_gone(struct df_files *files, uint32_t id, uint64_t **had);
 void df_files_free_set(struct df_files *files, uint64_t *had);

@@ -294,6 +294,23 @@ static void a_slot_of_a_client_that_was_being_buried_is_free(void **state)
     }
 }
 
+/* So its end needs no thread: most programs close what they opened. */
+static void who_has_closed_its_files_leaves_none(void **state)
+{
+    struct rig *rig = *state;
+    uint64_t first = add_before(rig), second = add_before(rig), *had;
+    struct df_last_file last;
+
+    assert_int_equal(df_files_drop(rig->files, rig->client, first, &last), 0);
+    assert_int_equal(df_files_drop(rig->files, rig->client, second, &last), 0);
+    assert_true(df_files_client_gone(rig->files, rig->client, &had));
+    assert_null(had);
+    rig->client = df_files_client_new(rig->files); /* in the same place */
+    first = add_before(rig);
+    assert_true(df_files_client_gone(rig->files, rig->client, &had));
+    assert_int_equal(had[df_handle_index(first) / 64], UINT64_C(1) << df_handle_index(first) % 64);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -310,6 +327,7 @@ int main(void)
         TEST(a_flush_alone_closes_nothing),
         TEST(a_child_that_was_not_made_is_forgotten),
         TEST(a_slot_of_a_client_that_was_being_buried_is_free),
+        TEST(who_has_closed_its_files_leaves_none),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
