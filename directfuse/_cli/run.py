@@ -30,11 +30,12 @@ __all__ = [
 
 _REFUSED = ("/", "/dev", "/proc", "/sys")
 _PLACEMENTS = ("auto", "inline", "server")
+_RESTARTS = ("never", "on-failure")
 
 
 restart_option = click.option(
     "--restart",
-    type=click.Choice(("never", "on-failure")),
+    type=click.Choice(_RESTARTS),
     default=None,
     help="on-failure: start the mount server again when it dies; for read-only file systems "
     "(-o ro), whose open files stay open.",
@@ -219,10 +220,10 @@ def _command(line: str) -> list[str]:
 
 def _read(config: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(config.read_text())
+        return tomllib.loads(config.read_bytes().decode())  # TOML is UTF-8 in every locale
     except OSError as error:
         raise Failure(f"{config}: {error.strerror}") from error
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Failure(f"{config}: not TOML: {error}") from error
 
 
@@ -245,9 +246,7 @@ def check_timeout(seconds: float | None, commands: Sequence[Sequence[str]]) -> N
 def _is_restarted(asked: str | None, config: Path | None) -> bool:
     """One server has all file systems of a run: the option, or the file's own key."""
     if asked is None and config is not None:
-        asked = _read(config).get("restart", "never")
-        if asked not in ("never", "on-failure"):
-            raise Failure(f'{config}: restart is "never" or "on-failure"')
+        asked = _one_of(_RESTARTS, _read(config), "restart", str(config))
     return asked == "on-failure"
 
 
@@ -255,25 +254,58 @@ def _configured(config: Path | None) -> list[str]:
     if config is None:
         return []
     document = _read(config)
-    tables = document.get("mount")
-    if not isinstance(tables, list) or not tables:
+    _check_keys(document, ("mount", "restart"), str(config))
+    found = document.get("mount", [])
+    if not isinstance(found, list):
+        raise Failure(f"{config}: mount is {_kind(found)}; it is written [[mount]], once for each")
+    if not found:
         raise Failure(f'{config}: no [[mount]] table; each needs: command = "memfs /scratch"')
-    return [_configured_line(config, number, table) for number, table in enumerate(tables, 1)]
+    return [_configured_line(config, number, table) for number, table in enumerate(found, 1)]
 
 
-def _configured_line(config: Path, number: int, table: dict[str, Any]) -> str:
+def _configured_line(config: Path, number: int, table: Any) -> str:
     where = f"{config}: [[mount]] number {number}"
-    unknown = sorted(set(table) - {"command", "placement"})
-    if unknown:
-        raise Failure(f"{where}: unknown key {unknown[0]!r}; known: command, placement")
-    command = table.get("command")
-    if not isinstance(command, str):
+    if not isinstance(table, dict):
+        raise Failure(f'{where}: is {_kind(table)}, no table with command = "memfs /scratch"')
+    _check_keys(table, ("command", "placement"), where)
+    if "command" not in table:
         raise Failure(f'{where}: command is missing; for example: command = "memfs /scratch"')
-    placement = table.get("placement", "auto")
-    if placement not in _PLACEMENTS:
-        raise Failure(f"{where}: placement is one of {', '.join(_PLACEMENTS)}")
-    _check_placement(placement)
+    command = table["command"]
+    if not isinstance(command, str):
+        words = f"command is {_kind(command)}, no string"
+        raise Failure(f'{where}: {words}; for example: command = "memfs /scratch"')
+    _check_placement(_one_of(_PLACEMENTS, table, "placement", where))
     return command
+
+
+def _check_keys(table: dict[str, Any], known: Sequence[str], where: str) -> None:
+    unknown = sorted(set(table) - set(known))
+    if unknown:
+        raise Failure(f"{where}: unknown key {unknown[0]!r}; known: {', '.join(known)}")
+
+
+def _one_of(words: Sequence[str], table: dict[str, Any], key: str, where: str) -> str:
+    """The value of a key that has a few; the first of them where the key is not there."""
+    value = table.get(key, words[0])
+    if value not in words:
+        said = repr(value) if isinstance(value, str) else _kind(value)
+        raise Failure(f"{where}: {key} is {said}, not one of {', '.join(words)}")
+    return str(value)
+
+
+_KINDS = {
+    str: "a string",
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    list: "an array",
+    dict: "a table",
+}
+
+
+def _kind(value: object) -> str:
+    """What it is in TOML."""
+    return _KINDS.get(type(value), "a date or time")
 
 
 def _check_placement(placement: str) -> None:

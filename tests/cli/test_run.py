@@ -13,7 +13,7 @@ import pytest
 
 from directfuse import _paths
 
-from .conftest import COMMAND
+from .conftest import COMMAND, said_clearly
 
 pytestmark = pytest.mark.skipif(
     not _paths.loader().is_file(), reason="directfuse run is built for x86-64 only"
@@ -170,14 +170,24 @@ def test_a_configuration_file(run, memory, tmp_path):
         ("[[mount]]\nplacement = 'auto'", "command is missing"),
         ("[[mount]]\ncommand = 'memfs /x'\ncolour = 1", "unknown key 'colour'"),
         ("[[mount", "not TOML"),
+        (b"title = '\xff'", "not TOML"),
+        ("[[mounts]]\ncommand = 'memfs /x'", "unknown key 'mounts'; known: mount, restart"),
+        ("[mount]\ncommand = 'memfs /x'", "mount is a table; it is written [[mount]]"),
+        ("mount = ['memfs /x']", "[[mount]] number 1: is a string, no table"),
+        ("[[mount]]\ncommand = 3", "command is a number, no string"),
+        ("[[mount]]\ncommand = ['memfs', '/x']", "command is an array, no string"),
+        ("[[mount]]\ncommand = 2026-11-23", "command is a date or time, no string"),
+        ("[[mount]]\ncommand = 'memfs /x'\nplacement = true", "placement is true or false, not"),
+        ("[[mount]]\ncommand = 'memfs /x'\nplacement = 'here'", "placement is 'here', not one of"),
+        ("restart = 1\n[[mount]]\ncommand = 'memfs /x'", "restart is a number, not one of never"),
     ],
 )
 def test_a_bad_configuration_file(run, tmp_path, text, words):
     file = tmp_path / "mounts.toml"
-    file.write_text(text)
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
     done = run("run", "--config", file, "--", "/bin/true")
     assert done.returncode == 125
-    assert words in done.stderr
+    assert words in done.stderr and f"{file}" in done.stderr and said_clearly(done)
 
 
 def test_statistics(run, memory, tmp_path):
