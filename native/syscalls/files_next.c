@@ -16,7 +16,7 @@
 /* What is told of files. */
 #define KEEP_NONE 0
 #define KEEP_LIST 1
-#define KEEP_FIND 2 /* they are too many to be told */
+#define KEEP_FIND 2 /* they are too many to be told: only below which number all are */
 
 /* ---- told ------------------------------------------------------------------------------------ */
 
@@ -65,6 +65,7 @@ long dfi_files_exec(struct dfi_process *process, char *out, size_t size)
     if (text.full) {
         text = start;
         add_number(&text, KEEP_FIND);
+        add_number(&text, (unsigned)atomic_load(&files->top));
     }
     dfi_files_count_trips(&files->link);
     return text.full ? -E2BIG : (long)text.used;
@@ -106,16 +107,14 @@ static long join_again(struct dfi_process *process, const char **text)
     return 0;
 }
 
-/* Every descriptor is looked at: there were too many to be told. */
-static void find_files(struct dfi_files *files)
+/* Every descriptor that may be one is looked at: there were too many to be told. */
+static void find_files(struct dfi_files *files, int top)
 {
-    for (int fd = 0; fd < DFI_FD_MAX; fd++) {
+    for (int fd = 0; fd < top; fd++) {
         uint64_t handle = dfi_shadow_handle(files, fd);
 
         if (handle)
             dfi_fd_enter(files, fd, handle);
-        else if (fd > 4096 && dfi_kernel(__NR_fcntl, fd, F_GETFD) < 0)
-            break;
     }
 }
 
@@ -142,7 +141,7 @@ long dfi_files_begin_again(struct dfi_process *process, const char *text, size_t
         dfi_fd_enter(files, fd, dfi_text_number(&text));
     }
     if (keep == KEEP_FIND)
-        find_files(files);
+        find_files(files, (int)dfi_text_number(&text));
     dfi_linger_inherited(files);
     dfi_cwd_changed(files);
     if (keep != KEEP_NONE && (ret = dfi_files_keep(files)) == -ENOTCONN)

@@ -275,6 +275,12 @@ MOUNT_SCRIPTS = {
         "os.closerange(fds[0], fds[-1] + 1)\ntry: os.read(fds[5], 1)\nexcept OSError as e: print(e.strerror)\n"
         "print(os.read(900, 3)); os.set_inheritable(900, True); print(os.get_inheritable(900))'"
     ),
+    "more files than are told at an exec, far apart": (
+        'ulimit -n 9000 && python3 -S -c \'\nimport os, sys\nopen("f", "w").write("x" * 100)\n'
+        'for number in range(1000): os.set_inheritable(os.open("f", 0), True)\nfor number in 4097, 4500, 8000: os.dup2(9, number)\n'
+        'os.lseek(9, 30, 0)\nos.execv(sys.executable, ["python3", "-S", "-c", "import os, sys\\nfor fd in 9, 999, 4097, 4500, 8000: "\n'
+        ' "print(fd, len(os.read(fd, 9)), os.lseek(fd, 0, 1), os.fstat(fd).st_size)"])\' && cat f'
+    ),
     "python sees errors": (
         'python3 -S -c \'\nimport os, ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\nopen("f", "w").write("abc")\n'
         'fd = os.open("f", os.O_RDWR)\nfor call in (lambda: libc.read(fd, ctypes.c_void_p(8), 3), lambda: libc.write(fd, ctypes.c_void_p(8), 3),\n'
