@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "core/calls.h"
+
 #define BUFFER_SIZE 32768 /* what glibc reads at a time */
 
 struct df_dir {
@@ -63,11 +65,12 @@ df_dir *df_opendir(const char *path)
 df_dir *df_fdopendir(int fd)
 {
     struct stat st;
+    int ret = df_call_is_directory(fd);
 
-    if (df_fstat(fd, &st) < 0)
-        return NULL;
-    if (!S_ISDIR(st.st_mode)) {
-        errno = ENOTDIR;
+    if (ret == DF_NOT_OURS)
+        ret = fstat(fd, &st) < 0 ? -errno : S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+    if (ret < 0) {
+        errno = -ret;
         return NULL;
     }
     return make_dir(fd);

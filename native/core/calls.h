@@ -32,6 +32,9 @@ struct statx;   /* sys/stat.h, with _GNU_SOURCE */
  * description of the same object, whatever it is called by now. For doors that see /proc. */
 int df_call_open_again(int fd, int flags, mode_t mode);
 
+/* fdopendir(3)'s question, which no file system is asked: 0, or -ENOTDIR, -EBADF, DF_NOT_OURS. */
+DF_PRIVATE_EXPORT int df_call_is_directory(int fd);
+
 /* A number for each call, in the order of the table: DF_NR_openat ... DF_NR_COUNT. */
 enum df_call_number {
 #define DF_CALL(type, name, parameters, arguments, level, note) DF_NR_##name,

@@ -1,5 +1,5 @@
 /*
- * calls_dir.c - getdents.
+ * calls_dir.c - getdents, and whether it will do.
  */
 #include <errno.h>
 #include <limits.h>
@@ -36,4 +36,14 @@ ssize_t df_call_getdents(int fd, void *buf, size_t size)
     ret = fill(&use, buf, size);
     df_file_unlock_position(use.file);
     return df_use_end(&use, ret);
+}
+
+int df_call_is_directory(int fd)
+{
+    struct df_use use;
+    int ret = df_use_begin(&use, fd);
+
+    if (ret < 0)
+        return ret;
+    return (int)df_use_end(&use, use.file->kind == DF_KIND_DIRECTORY ? 0 : -ENOTDIR);
 }

@@ -2,7 +2,6 @@
  * scandir.c - listdir and the iterator of scandir.
  */
 #include <string.h>
-#include <sys/stat.h>
 
 #include "core/fd.h"
 #include "python/gil.h"
@@ -86,11 +85,7 @@ static PyObject *try_directory(struct df_request *request)
 /* A duplicate of the descriptor of a directory; as fdopendir(3), ENOTDIR for any other. */
 static int duplicate_directory(int given)
 {
-    struct stat st;
-    int result;
-    DF_GIL_CALL(result, 0, df_call_fstat(given, &st));
-    if (result == 0 && !S_ISDIR(st.st_mode))
-        result = -ENOTDIR;
+    int result = df_call_is_directory(given);
     if (result == 0)
         DF_GIL_CALL(result, 0, df_call_fcntl(given, F_DUPFD_CLOEXEC, DF_FD_BASE));
     return result;
