@@ -3,7 +3,6 @@
 import dataclasses
 import os
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -27,6 +26,7 @@ from directfuse._bench.subject import Subject, built_in
 from directfuse._bench.turns import Task
 from directfuse._bench.worker import Lanes
 from directfuse._bench.workload_sets import chosen
+from directfuse._swept import swept_directory
 
 __all__ = ["LAYOUT", "PARTS", "Plan", "run_benchmark"]
 
@@ -88,10 +88,8 @@ def _weights(plan: Plan) -> dict[str, float]:
 
 @contextmanager
 def _base(directory: str | None) -> Iterator[str]:
-    """A directory for all that is made, removed at the end."""
-    with tempfile.TemporaryDirectory(
-        prefix="directfuse-bench.", dir=directory or default_directory(), ignore_cleanup_errors=True
-    ) as base:
+    """A directory for all that is made, removed at the end, or by the next one if we are killed."""
+    with swept_directory("directfuse-bench.", directory or default_directory()) as base:
         yield base
 
 

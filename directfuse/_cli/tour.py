@@ -7,10 +7,9 @@ its body is one function of the calls it makes, `os`'s or ours.
 import builtins
 import os
 import stat
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -21,6 +20,7 @@ import click
 from directfuse import _kernel, _paths
 from directfuse._cli._failure import Failure
 from directfuse._cli._output import duration, json_option, print_json, print_table, progress, ratio
+from directfuse._swept import swept_directory
 
 __all__ = ["tour"]
 
@@ -209,7 +209,7 @@ def routes(kernel: bool) -> Iterator[tuple[list[Route], list[str]]]:
     found: list[Route] = []
     notes: list[str] = []
     with ExitStack() as stack:
-        base = stack.enter_context(_temporary_directory())
+        base = stack.enter_context(_directory())
         inline = f"{base}/inline"
         stack.enter_context(directfuse.mount(["memfs", inline]))
         found.append(Route("inline", inline, directfuse, directfuse.open))
@@ -224,11 +224,10 @@ def routes(kernel: bool) -> Iterator[tuple[list[Route], list[str]]]:
         yield found, notes
 
 
-def _temporary_directory() -> tempfile.TemporaryDirectory[str]:
+def _directory() -> AbstractContextManager[str]:
     """On tmpfs where there is one, so that no disk is measured."""
     shared = "/dev/shm"
-    where = shared if os.access(shared, os.W_OK) else None
-    return tempfile.TemporaryDirectory(prefix="directfuse-tour.", dir=where)
+    return swept_directory("directfuse-tour.", shared if os.access(shared, os.W_OK) else None)
 
 
 def _kernel_mount(stack: ExitStack, base: str) -> str:

@@ -3,18 +3,21 @@ and nothing is left behind.
 """
 
 import contextlib
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from directfuse import _kernel
 from directfuse._bench.worker import Refused, Worker
-from directfuse._paths import bench_helper, plugin
+from directfuse._paths import bench_helper, plugin, program
+from directfuse._swept import swept_directory
 
 from .conftest import COMMAND
 
@@ -228,6 +231,49 @@ def test_interrupted_in_the_middle(area, number, part):
     assert "Traceback" not in err
     if number == signal.SIGINT:
         assert json.loads(out)["interrupted"]
+
+
+def test_what_a_killed_one_leaves_goes_with_the_next(area):
+    """Not what one that runs needs, nor what is mounted there."""
+    process = start(area, *SMALL, "--route=inline", "--programs", "--budget=60")
+    others = start(area, *SMALL, "--route=inline", "--programs", "--budget=60")
+    try:
+        wait_for(lambda: len(list(area.iterdir())) == 2, process)
+        process.kill()
+        process.communicate()
+        kept = [path for path in area.iterdir() if is_locked(path)]
+        with swept_directory("directfuse-bench.", str(area)) as base:
+            assert {*area.iterdir()} == {*kept, Path(base)} and len(kept) == 1
+        assert kept[0].exists()
+    finally:
+        others.send_signal(signal.SIGINT)
+        others.communicate(timeout=40)
+
+
+def is_locked(path):
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def test_what_is_mounted_in_what_is_left_is_not_removed_with_it(kernel, tmp_path):
+    """A user's own file system: it is unmounted."""
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source/precious").touch()
+    point = tmp_path / "left-1/mnt"
+    point.mkdir(parents=True)
+    command = [str(program("passthrough")), str(tmp_path / "source"), str(point), "-f"]
+    with _kernel.Program(command) as running:
+        running.wait_mounted(10)
+        with swept_directory("left-", str(tmp_path)):
+            assert not point.parent.exists() and _kernel.mount_at(str(point)) is None
+        running.wait_unmounted()
+    assert (tmp_path / "source/precious").exists()
 
 
 @pytest.mark.parametrize(

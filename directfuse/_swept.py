@@ -1,0 +1,94 @@
+"""Directories of ours that go although we are killed: the next process that makes one of the kind
+removes those that nobody needs.
+
+Who needs one has a shared lock (flock(2)) on it; what processes that were killed have left, nobody
+has locked.
+"""
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from directfuse import _kernel
+
+__all__ = ["Swept", "swept_directory"]
+
+
+class Swept:
+    """A new directory in `base`, at `path`, whose name begins with `prefix`."""
+
+    def __init__(self, prefix: str, base: str) -> None:
+        """Raises OSError: there cannot be one."""
+        _sweep(prefix, base)
+        self.path, self._fd = _make(prefix, base)
+
+    def leave(self) -> None:
+        """Somebody else still needs it."""
+        os.close(self._fd)
+
+    def remove(self) -> None:
+        """Nobody needs it any longer."""
+        _remove(self.path)
+        self.leave()
+
+
+@contextmanager
+def swept_directory(prefix: str, base: str | None = None) -> Iterator[str]:
+    """One for the body. base: where temporary files are, unless told."""
+    directory = Swept(prefix, base or tempfile.gettempdir())
+    try:
+        yield str(directory.path)
+    finally:
+        directory.remove()
+
+
+def _make(prefix: str, base: str) -> tuple[Path, int]:
+    """Locked. Before it is, somebody may take it for one that was left."""
+    while True:
+        path = Path(tempfile.mkdtemp(prefix=prefix, dir=base))
+        with suppress(FileNotFoundError):
+            fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            with suppress(OSError):  # where nothing can be locked, nothing is swept, either
+                fcntl.flock(fd, fcntl.LOCK_SH)
+            if path.exists():
+                return path, fd
+            os.close(fd)
+
+
+def _sweep(prefix: str, base: str) -> None:
+    with os.scandir(base) as entries:
+        for entry in entries:
+            if entry.name.startswith(prefix):
+                with suppress(OSError):
+                    _remove_left(entry)
+
+
+def _remove_left(entry: "os.DirEntry[str]") -> None:
+    """Raises OSError: it is none, another's, or in use."""
+    if entry.stat(follow_symlinks=False).st_uid != os.geteuid():
+        return
+    fd = os.open(entry.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _unmount_in(os.path.realpath(entry.path))
+        _remove(Path(entry.path))
+    finally:
+        os.close(fd)
+
+
+def _unmount_in(directory: str) -> None:
+    """What is still mounted there is somebody's data, and not to be removed with it."""
+    for mount in reversed(_kernel.mounts()):
+        if mount.point.startswith(f"{directory}/"):
+            _kernel.unmount(mount.point, lazy=True)
+
+
+def _remove(path: Path) -> None:
+    """Programs that still run make what they miss there: not where it is gone."""
+    with suppress(FileNotFoundError):
+        gone = path if path.suffix == ".ended" else path.rename(f"{path}.ended")
+        shutil.rmtree(gone, ignore_errors=True)
