@@ -70,12 +70,12 @@ def main(name: str = "directfuse") -> None:
     """Runs the command line and exits."""
     fill_standard()
     restore_locale()
-    unwind_by_signals()
     sys.exit(_run(name))
 
 
 def _run(name: str) -> int:
     try:
+        unwind_by_signals()
         # Not directfuse.main(): it turns a closed pipe into status 1, our "the answer is no".
         with directfuse.make_context(name, sys.argv[1:]) as context:
             result = directfuse.invoke(context)

@@ -33,7 +33,10 @@ def restore_locale() -> None:
 
 def unwind_by_signals() -> None:
     """SIGTERM and SIGHUP end by exception, so that every mount and process of ours is cleaned up on
-    the way. Who ignores them (nohup) goes on to, and so do its children."""
+    the way, and so does SIGINT, which directfuse_command has given back. Who ignores them (nohup)
+    goes on to, and so do its children."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _unwind)

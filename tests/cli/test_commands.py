@@ -3,7 +3,10 @@
 import json
 import os
 import shlex
+import signal
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -101,6 +104,33 @@ def test_without_standard_output_there_is_no_traceback(command):
         ["/bin/sh", "-c", f"{words} <&- >&-"], stderr=subprocess.PIPE, timeout=50, check=False
     )
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("module", ["_cffi_backend", "click"])
+def test_interrupted_while_it_is_imported_it_just_ends(tmp_path, module):
+    """One module of the package, one of the command line: as by Ctrl-C at that moment."""
+    text = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nsignal.pause()\n"
+    (tmp_path / f"{module}.py").write_text(text)
+    command = Path(sys.executable).with_name("directfuse")
+    done = subprocess.run(
+        [command, "--version"],
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        timeout=50,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
+
+
+def test_interrupted_later_it_says_so(tmp_path):
+    words = [Path(sys.executable).with_name("directfuse"), "run", "--help"]
+    text = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nsignal.pause()\n"
+    (tmp_path / "tomllib.py").write_text(text)
+    done = subprocess.run(
+        words, env=os.environ | {"PYTHONPATH": str(tmp_path)}, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"Interrupted.\n")
 
 
 def test_doctor_finds_inline_mounts_working(run):
