@@ -4,6 +4,7 @@ Beside its socket, NAME.socket, lies a link NAME.shadow to the directory that al
 """
 
 import errno
+import fcntl
 import os
 import select
 import shutil
@@ -11,16 +12,17 @@ import signal
 import socket
 import struct
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from directfuse import _native
 from directfuse._run import ServerFailed, high_fd, mapped_limit, watching
-from directfuse._served import hello_message
+from directfuse._served import READY, hello_message
 from directfuse._shadow import shadow_directory
 
 __all__ = [
     "Joined",
+    "alone",
     "end_server",
     "remove_left",
     "shadow_beside",
@@ -53,20 +55,28 @@ def socket_path(name: str, *, make: bool = False) -> Path:
 # ---- its life ------------------------------------------------------------------------------------
 
 
+@contextmanager
+def _asked(door: socket.socket) -> Iterator[socket.socket]:
+    """Where the server answers, and who it is, that somebody would join, when all is mounted."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours:
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        with theirs:
+            socket.send_fds(door, [hello_message()], [theirs.fileno()])
+        yield ours
+
+
 def wait_for_server(path: str, process: int) -> bool:
     """Until the server of that socket lets others join, which it does when all is mounted.
 
     process: of the server. False: it has ended before that.
     """
     ended = os.pidfd_open(process)
-    door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
-        with door, ours:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
             door.connect(path)
-            with theirs:
-                socket.send_fds(door, [hello_message()], [theirs.fileno()])
-            return ended not in select.select([ours.fileno(), ended], [], [])[0]
+            with _asked(door) as answer:
+                return ended not in select.select([answer, ended], [], [])[0]
     finally:
         os.close(ended)
 
@@ -74,29 +84,62 @@ def wait_for_server(path: str, process: int) -> bool:
 def end_server(name: str, *, wait: bool = True) -> None:
     """Ends the server of that name as SIGTERM does. wait: until it has written what it holds.
 
-    Raises ServerFailed: there is none, or nobody who could end it.
+    Raises ServerFailed: there is none, or it is another's.
     """
+    path = socket_path(name)
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
         try:
-            door.connect(os.fspath(socket_path(name)))
+            door.connect(os.fspath(path))
         except OSError as error:
             raise ServerFailed(f"@{name}: no mount server has that name") from error
-        # Who listens is `directfuse serve`, which has given the socket to its server.
-        credentials = door.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
-    process = _UCRED.unpack(credentials)[0]
-    try:
-        server = os.pidfd_open(process)
-    except ProcessLookupError as error:
-        what = f"process {process}, which has started its server, was killed"
-        raise ServerFailed(f"@{name}: {what}; end the server itself") from error
+        server, is_alone = _who_ends_it(door, name)
     try:
         signal.pidfd_send_signal(server, signal.SIGTERM)
         if wait:
             select.select([server], [], [])
+        if wait and is_alone:
+            with alone(path.parent):
+                remove_left(path.parent)
     except PermissionError as error:
         raise ServerFailed(f"@{name}: its server is another user's") from error
     finally:
         os.close(server)
+
+
+def _who_ends_it(door: socket.socket, name: str) -> tuple[int, bool]:
+    """A descriptor of the process to be told; whether it is the server itself: `directfuse serve`,
+    which listens, has given it the socket, and sees to what is left, may have been killed."""
+    credentials = door.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
+    with suppress(ProcessLookupError):
+        process = os.pidfd_open(_UCRED.unpack(credentials)[0])
+        if not select.select([process], [], [], 0)[0]:
+            return process, False
+        os.close(process)  # it has ended, and its parent has not asked how
+    try:
+        return os.pidfd_open(_server_behind(door)), True
+    except OSError as error:
+        raise ServerFailed(f"@{name}: its server has just ended") from error
+
+
+def _server_behind(door: socket.socket) -> int:
+    """The process of the server. Raises ConnectionError: it has ended."""
+    with _asked(door) as answer:
+        message, ancillary, *_ = answer.recvmsg(READY.size, socket.CMSG_SPACE(_UCRED.size))
+    for level, kind, data in ancillary:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS) and message:
+            return int(_UCRED.unpack(data[: _UCRED.size])[0])
+    raise ConnectionError
+
+
+@contextmanager
+def alone(directory: Path) -> Iterator[None]:
+    """No other process takes a name there meanwhile."""
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
 
 
 # ---- the directory that joined runs share --------------------------------------------------------

@@ -1,6 +1,5 @@
 """`directfuse serve`: a mount server with a name, for processes that are not related."""
 
-import fcntl
 import os
 import shlex
 import signal
@@ -18,7 +17,7 @@ from directfuse._cli.mount import split
 from directfuse._cli.run import check_restart, restart_option, timeout_option
 from directfuse._command import library_of
 from directfuse._errors import DirectfuseError
-from directfuse._named import remove_left, shadow_beside, socket_path, wait_for_server
+from directfuse._named import alone, remove_left, shadow_beside, socket_path, wait_for_server
 from directfuse._python import meaning
 from directfuse._run import ServerFailed, timeout_variable
 from directfuse._served import program_for
@@ -124,20 +123,9 @@ def _file(argv: list[str]) -> str:
         raise Failure(f"{error.filename or argv[0]}: {error.strerror}") from error
 
 
-@contextmanager
-def _alone(directory: Path) -> Iterator[None]:
-    """No other process takes a name there meanwhile."""
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(fd)
-
-
 def _listen(path: Path, name: str) -> socket.socket:
     """A name whose server is gone is taken over, by one of those who want it."""
-    with _alone(path.parent):
+    with alone(path.parent):
         remove_left(path.parent)
         _make_room(path, name)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)

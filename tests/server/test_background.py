@@ -233,6 +233,39 @@ def test_what_is_left_by_one_that_was_killed_goes_with_the_next_of_any_name(call
         assert directfuse.listdir(f"{tmp_path}/alive") == []
 
 
+@pytest.mark.parametrize("restart", [[], ["--restart", "on-failure"]], ids=["once", "restart"])
+def test_unmount_ends_a_server_whose_serve_was_killed(call, tmp_path, restart):
+    """Nothing is left, and the name is free."""
+    command = f"passthrough -o ro {tmp_path} {tmp_path}/mnt"
+    start = ["serve", command, "--name=orphan", "--background", *restart]
+    assert call(*start).returncode == 0
+    shadow = (tmp_path / "directfuse/orphan.shadow").readlink()
+    serves = [pid for pid in the_parents() if is_serve(pid)]
+    assert len(serves) == 1
+    os.kill(serves[0], signal.SIGKILL)
+    until(lambda: not is_serve(serves[0]))
+    with directfuse.mount("@orphan"):
+        assert directfuse.listdir(f"{tmp_path}/mnt")
+    done = call("unmount", "@orphan")
+    assert (done.returncode, done.stderr) == (0, "")
+    until(lambda: not servers())
+    assert not list((tmp_path / "directfuse").iterdir()) and not shadow.exists()
+    assert call("unmount", "@orphan").returncode == 125
+    assert call(*start).returncode == 0
+
+
+def the_parents():
+    """Of all servers of this test."""
+    return [keeper_of(server) for server in servers()]
+
+
+def is_serve(pid):
+    try:
+        return b"serve" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except FileNotFoundError:
+        return False
+
+
 def test_unmount_of_no_server_says_so(call, runtime):
     done = call("unmount", "@nobody")
     assert done.returncode == 125 and "no mount server" in done.stderr
