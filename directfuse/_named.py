@@ -44,12 +44,19 @@ def socket_path(name: str, *, make: bool = False) -> Path:
     if error == errno.ENAMETOOLONG:
         raise ServerFailed(f"{name!r}: too long for the socket of a server in $XDG_RUNTIME_DIR")
     found = Path(path)
-    if error == errno.EACCES:
-        what = "must be a directory that only you can enter (mode 0700)"
-        raise ServerFailed(f"{found.parent}: {what}")
     if error and (make or error != errno.ENOENT):
-        raise ServerFailed(f"{found.parent}: {os.strerror(error)}")
+        raise ServerFailed(_no_directory(found.parent, error))
     return found
+
+
+def _no_directory(directory: Path, error: int) -> str:
+    """Why sockets cannot be there, and what would help."""
+    if error == errno.EACCES and os.path.lexists(directory):
+        return f"{directory}: must be a directory that only you can enter (mode 0700)"
+    why, base = f"{directory}: {os.strerror(error)}", directory.parent
+    if os.environ.get("XDG_RUNTIME_DIR") and base.is_absolute() and str(base) != "/tmp":
+        return f"{why} (let XDG_RUNTIME_DIR be a directory that you can write to, or unset it)"
+    return why
 
 
 # ---- its life ------------------------------------------------------------------------------------

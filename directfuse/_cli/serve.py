@@ -91,7 +91,7 @@ def _socket(name: str) -> Path:
     try:
         return socket_path(name, make=True)
     except ServerFailed as error:
-        raise Failure(f"--name {error}") from error
+        raise Failure(str(error)) from error
 
 
 def _serve(

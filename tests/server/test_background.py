@@ -233,6 +233,16 @@ def test_what_is_left_by_one_that_was_killed_goes_with_the_next_of_any_name(call
         assert directfuse.listdir(f"{tmp_path}/alive") == []
 
 
+@pytest.mark.parametrize("base", ["missing", "file", "/proc"])
+def test_a_name_that_can_be_nowhere_is_refused_with_the_remedy(call, tmp_path, monkeypatch, base):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / base))
+    done = call("serve", "memfs /x", "--name=nowhere")
+    assert done.returncode == 125
+    assert done.stderr.startswith(f"Error: {tmp_path / base}/directfuse: ")
+    assert "XDG_RUNTIME_DIR" in done.stderr and done.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize("restart", [[], ["--restart", "on-failure"]], ids=["once", "restart"])
 def test_unmount_ends_a_server_whose_serve_was_killed(call, tmp_path, restart):
     """Nothing is left, and the name is free."""
