@@ -83,7 +83,7 @@ def wait_for_server(path: str, process: int) -> bool:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
             door.connect(path)
             with _asked(door) as answer:
-                return ended not in select.select([answer, ended], [], [])[0]
+                return ended not in select.select([answer.fileno(), ended], [], [])[0]
     finally:
         os.close(ended)
 

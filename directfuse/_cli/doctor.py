@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -41,8 +41,8 @@ class Finding:
 def doctor(as_json: bool) -> int:
     """Tell what works on this machine, what is missing, and which package brings it.
 
-    Mounts each built-in file system inline, one for a program, and one through the kernel, and
-    takes them away again.
+    Mounts each built-in file system inline, one in a helper process, one for a program, and one
+    through the kernel, and takes them away again; compiles a program with each library.
 
     \b
     Examples:
@@ -77,7 +77,8 @@ def _inline() -> Iterator[Finding]:
     for library in (_paths.library, _paths.plugin_library):
         yield _check("inline", library.__name__, partial(_file, library), reinstall, True)
     for name in _paths.backend_names():
-        yield _check("inline", name, partial(_mount_inline, name), reinstall, True)
+        yield _check("inline", name, partial(_mount_here, name, "inline"), reinstall, True)
+    yield _check("helper process", "memfs", partial(_mount_here, "memfs", "helper"), reinstall)
 
 
 def _check(
@@ -101,14 +102,14 @@ def _file(place: Callable[[], Path]) -> str:
     return str(path)
 
 
-def _mount_inline(name: str) -> str:
+def _mount_here(name: str, placement: Literal["inline", "helper"]) -> str:
     import directfuse
 
     with tempfile.TemporaryDirectory(prefix="directfuse-doctor.") as source:
-        point = f"{source}/inline"
-        with directfuse.mount(example_command(name, point, source)):
+        point = f"{source}/mount"
+        with directfuse.mount(example_command(name, point, source), placement=placement):
             count = len(directfuse.listdir(point))
-    return f"mounted inline, listed ({count} entries), unmounted"
+    return f"mounted, listed ({count} entries), unmounted"
 
 
 def example_command(name: str, point: str, source: str) -> list[str]:
@@ -161,23 +162,42 @@ _RIGHT = (
 )
 
 
+_DEVICE = "/dev/fuse"
+
+
 def _device() -> Finding:
-    name = "/dev/fuse"
+    name = _DEVICE
+    remedy = "ask for access to the device"
     try:
-        os.close(os.open(name, os.O_RDWR | os.O_CLOEXEC))
+        fd = os.open(name, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
-        remedy = "modprobe fuse" if error.errno == errno.ENOENT else "ask for access to the device"
+        if error.errno == errno.ENOENT:
+            remedy = "modprobe fuse"
         return Finding("kernel mount", name, "missing", str(error.strerror), remedy)
-    return Finding("kernel mount", name, "ok", "opens for reading and writing")
+    try:
+        if _is_unmounted_connection(fd):
+            return Finding("kernel mount", name, "ok", "opens, and answers as FUSE does")
+    finally:
+        os.close(fd)
+    remedy = "make it anew: rm /dev/fuse && mknod -m 666 /dev/fuse c 10 229"
+    return Finding("kernel mount", name, "failed", "is not the kernel's FUSE device", remedy)
+
+
+def _is_unmounted_connection(fd: int) -> bool:
+    """The kernel refuses to read requests of what is not mounted, and nothing else does."""
+    try:
+        os.read(fd, 1)
+    except OSError as error:
+        return error.errno == errno.EPERM
+    return False
 
 
 def _helper() -> Finding:
-    found = shutil.which("fusermount3")
-    if found is None:
-        state: State = "ok" if os.geteuid() == 0 else "missing"
-        detail = "not found; root mounts without it" if state == "ok" else "not found"
-        return Finding("kernel mount", "fusermount3", state, detail, "Debian: apt install fuse3")
-    return Finding("kernel mount", "fusermount3", "ok", found)
+    remedy = "Debian: apt install fuse3"
+    if shutil.which("fusermount3") is None and os.geteuid() == 0:
+        detail = "not found; root mounts without it"
+        return Finding("kernel mount", "fusermount3", "ok", detail, remedy)
+    return _program("kernel mount", "fusermount3", "fuse3")
 
 
 def _mount_through_kernel() -> str:
@@ -193,29 +213,60 @@ def _mount_through_kernel() -> str:
 
 
 def _building() -> Iterator[Finding]:
-    for program, package in (("gcc", "gcc libc6-dev"), ("pkg-config", "pkg-config")):
-        yield _program("building plugins", program, package)
-    yield _pkgconfig("building plugins", "fuse3", "libfuse3-dev")
+    yield _program("building plugins", "gcc", "gcc libc6-dev", _compiles)
+    yield _program("building plugins", "pkg-config", "pkg-config")
+    yield _pkgconfig("building plugins", "fuse3", "libfuse3-dev", _INCLUDES_FUSE)
 
 
 def _testing() -> Iterator[Finding]:
-    yield _pkgconfig("tests", "cmocka", "libcmocka-dev")
+    yield _pkgconfig("tests", "cmocka", "libcmocka-dev", _INCLUDES_CMOCKA)
     for module in ("pytest", "hypothesis", "pyfuse3"):
-        present = importlib.util.find_spec(module) is not None
-        remedy = "" if present else "pip install 'directfuse[test]'"
-        detail = "importable" if present else "not installed"
-        yield Finding("tests", module, "ok" if present else "missing", detail, remedy)
+        if importlib.util.find_spec(module) is None:
+            remedy = "pip install 'directfuse[test]'"
+            yield Finding("tests", module, "missing", "not installed", remedy)
+        else:
+            remedy = f"pip install --force-reinstall {module}"
+            yield _check("tests", module, partial(_imports, module), remedy)
 
 
-def _program(purpose: str, name: str, package: str) -> Finding:
-    found = shutil.which(name)
+def _program(
+    purpose: str, name: str, package: str, attempt: Callable[[str], str] | None = None
+) -> Finding:
+    """Found, and it does something: what `attempt` says of it, or tells its version."""
+    found, remedy = shutil.which(name), f"Debian: apt install {package}"
     if found is None:
-        return Finding(purpose, name, "missing", "not found", f"Debian: apt install {package}")
-    return Finding(purpose, name, "ok", found)
+        return Finding(purpose, name, "missing", "not found", remedy)
+    return _check(purpose, name, partial(attempt or _starts, found), remedy)
 
 
-def _pkgconfig(purpose: str, library: str, package: str) -> Finding:
-    tool = shutil.which("pkg-config")
+def _starts(program: str) -> str:
+    _said([program, "--version"])
+    return program
+
+
+def _imports(module: str) -> str:
+    """In a process of its own: what it breaks is not ours."""
+    _said([sys.executable, "-c", f"import {module}"])
+    return "importable"
+
+
+_INCLUDES_FUSE = "#define FUSE_USE_VERSION 31\n#include <fuse.h>\n"
+_INCLUDES_CMOCKA = (
+    "#include <stdarg.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <setjmp.h>\n"
+    "#include <cmocka.h>\n"
+)
+
+
+def _compiles(compiler: str, flags: Sequence[str] = (), includes: str = "") -> str:
+    text = f'{includes}#include <stdio.h>\nint main(void) {{ return puts("") < 0; }}\n'
+    with tempfile.TemporaryDirectory(prefix="directfuse-doctor.") as base:
+        _said([compiler, "-x", "c", "-", "-o", f"{base}/program", *flags], text)
+    return compiler
+
+
+def _pkgconfig(purpose: str, library: str, package: str, includes: str) -> Finding:
+    """Its headers and its library, as a program is built with them."""
+    tool, compiler = shutil.which("pkg-config"), shutil.which("gcc")
     remedy = f"Debian: apt install {package}"
     if tool is None:
         return Finding(purpose, library, "missing", "pkg-config cannot tell", remedy)
@@ -223,4 +274,22 @@ def _pkgconfig(purpose: str, library: str, package: str) -> Finding:
     done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
     if done.returncode != 0:
         return Finding(purpose, library, "missing", "headers not found", remedy)
-    return Finding(purpose, library, "ok", f"version {done.stdout.strip()}")
+
+    def attempt() -> str:
+        if compiler is not None:
+            flags = _said([tool, "--cflags", "--libs", library]).split()
+            _compiles(compiler, flags, includes)
+        return f"version {done.stdout.strip()}"
+
+    return _check(purpose, library, attempt, remedy)
+
+
+def _said(argv: Sequence[str], text: str = "") -> str:
+    """What a program prints. Raises OSError: it fails; with its words, in one line."""
+    done = subprocess.run(
+        argv, input=text, capture_output=True, text=True, errors="replace", timeout=30, check=False
+    )
+    if done.returncode != 0:
+        words = " ".join(done.stderr.split()) or f"ended with status {done.returncode}"
+        raise OSError(f"{argv[0]}: {words[:300]}")
+    return done.stdout

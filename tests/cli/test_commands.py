@@ -149,6 +149,38 @@ def test_doctor_names_the_package_that_is_missing(run):
     assert "apt install pkg-config" in findings["pkg-config"]["remedy"]
 
 
+def test_doctor_takes_no_other_device_for_the_kernels(monkeypatch):
+    """As containers have it whose /dev/fuse is a copy of /dev/null."""
+    for name, state in (("/dev/null", "failed"), ("/dev/zero", "failed"), ("/none", "missing")):
+        monkeypatch.setattr(doctor, "_DEVICE", name)
+        found = doctor._device()
+        assert (found.name, found.state) == (name, state) and found.remedy
+
+
+def test_doctor_finds_the_kernels_device(kernel):
+    assert doctor._device().state == "ok"
+
+
+@pytest.mark.parametrize("name", ["gcc", "pkg-config", "fusermount3"])
+def test_doctor_tries_the_programs_that_it_finds(run, tmp_path, name):
+    script = tmp_path / name
+    script.write_text("#!/bin/sh\necho broken: no libmpc >&2; exit 1\n")
+    script.chmod(0o755)
+    done = run("doctor", "--json", env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    findings = {finding["name"]: finding for finding in json.loads(done.stdout)}
+    assert findings[name]["state"] == "failed" and "apt install" in findings[name]["remedy"]
+    assert findings[name]["detail"].endswith("broken: no libmpc")
+    assert findings["fuse3"]["state"] != "ok" or name == "fusermount3"
+
+
+def test_doctor_imports_modules_rather_than_find_them(run, tmp_path):
+    (tmp_path / "hypothesis.py").write_text("import no_such_module_at_all\n")
+    done = run("doctor", "--json", env=os.environ | {"PYTHONPATH": str(tmp_path)})
+    findings = {finding["name"]: finding for finding in json.loads(done.stdout)}
+    assert findings["hypothesis"]["state"] == "failed"
+    assert "no_such_module_at_all" in findings["hypothesis"]["detail"]
+
+
 def test_doctor_tells_rights_that_are_missing_from_packages(monkeypatch):
     """With the device and the program there, no package would help."""
 
