@@ -402,3 +402,13 @@ long dfi_do_fchdir(struct dfi_frame *frame)
     dfi_record_end(&record);
     return ret;
 }
+
+/* Into another mount namespace: then the working directory is its root. */
+long dfi_do_setns(struct dfi_frame *frame)
+{
+    long ret = dfi_kernel(__NR_setns, frame->args[0], frame->args[1]);
+
+    if (ret == 0)
+        dfi_cwd_changed(dfi_process()->files);
+    return ret;
+}

@@ -130,6 +130,11 @@ def test_a_restricted_open_goes_into_a_mount_and_out(mounted, tmp_path):
     assert {line.split()[-1] for line in crossed.splitlines()} == {b"18"}  # EXDEV
 
 
+def test_paths_that_lead_out_of_a_mount_in_calls_that_know_none(plain, mounted, tmp_path):
+    """inotify_add_watch, chroot, mount ..., and setns; see outward.py."""
+    assert_like_plain(plain, mounted, PROGRAMS / "outward.py", tmp_path / "real")
+
+
 def test_which_error_comes_first_between_two_file_systems(plain, mounted):
     """Of link, rename and what copies between descriptors; see refused.py."""
     assert_like_plain(plain, mounted, "-S", PROGRAMS / "refused.py")
