@@ -65,7 +65,9 @@ def _mount_all(options: argparse.Namespace) -> None:
             _mount.mount(given.revive(), given.mountpoint, options=given.options)
             return
     for words in _command_lines(options):
-        _mount.mount(words)
+        mount = _mount.mount(words)
+        if options.control < 0 and mount.log:  # of `directfuse serve`: nobody else is told
+            print(mount.log, file=sys.stderr)
 
 
 def _refuse(control: int, error: BaseException) -> int:

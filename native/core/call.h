@@ -89,6 +89,9 @@ extern _Atomic(void (*)(void)) df_call_listener;
  * hosts may offer FUSE_CAP_WRITEBACK_CACHE. */
 extern _Atomic bool df_call_keeps_writes;
 
+/* What plugins say is said on standard error, too: of servers that people start. */
+extern _Atomic bool df_says_aloud;
+
 static inline void df_call_tell_change(void)
 {
     void (*listener)(void) = atomic_load_explicit(&df_call_listener, memory_order_acquire);

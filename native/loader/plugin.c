@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/call.h"
 #include "loader/library.h"
 #include "loader/plugin_private.h"
 #include "loader/program.h"
@@ -62,7 +63,11 @@ _Atomic(void *) *df_plugin_word(struct df_plugin *plugin, enum df_plugin_word wo
 
 void df_plugin_log(struct df_plugin *plugin, const char *line)
 {
+    size_t size = strlen(line);
+
     df_log_add(&plugin->log, line);
+    if (size > 0 && atomic_load(&df_says_aloud))
+        dprintf(STDERR_FILENO, line[size - 1] == '\n' ? "%s" : "%s\n", line);
 }
 
 /* The latest lines, as many as fit into size bytes, NUL-terminated. */

@@ -148,6 +148,8 @@ static int mount_all(const struct arguments *a, char *message, size_t size)
         ids[count] = mount_one(a->library, a->words[count], argv, message, size);
         if (ids[count] < 0)
             error = -errno;
+        else if (a->control < 0 && message[0])
+            fprintf(stderr, "%s\n", message);
     }
     for (int i = 0; error < 0 && i < count - 1; i++)
         df_unmount(ids[i], 0);
@@ -216,7 +218,7 @@ static void unmount_all(void)
 static int serve(const struct df_kept *kept, void *arg)
 {
     struct arguments *a = arg;
-    char message[4096];
+    char message[4096] = "";
     int error;
 
     again = kept;

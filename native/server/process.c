@@ -117,6 +117,8 @@ int df_server_process(int control, int listener, bool stay, int report, const st
     int error;
 
     report_to = report;
+    if (stay && control < 0) /* `directfuse serve`: nobody else could ask for the words */
+        atomic_store(&df_says_aloud, true);
     if (!stay)
         df_shadow_hold();
     error = df_serve(&options);

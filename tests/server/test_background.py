@@ -12,6 +12,7 @@ import pytest
 import directfuse
 from directfuse import _paths
 
+from .built import built
 from .test_lives import servers, the_server, until
 
 DIRECTFUSE = [sys.executable, "-m", "directfuse"]
@@ -124,11 +125,13 @@ def talking(tmp_path, monkeypatch):
 
     def make(statement):
         (tmp_path / "talking.py").write_text(
-            "import os\n"
+            "import os, sys\n"
             "os.write(2, b'at the start\\n')\n"
             "class Empty:\n"
             "    def getattr(self, path, *_):\n"
             f"        {statement}\n"
+            "        if path == '/x':\n"
+            "            raise FileNotFoundError(2, 'none')\n"
             "        return {'st_mode': 0o40755, 'st_nlink': 2}\n"
             "    def readdir(self, *_):\n"
             "        return ['.', '..']\n"
@@ -150,6 +153,35 @@ def test_words_go_to_the_log_once_it_is_mounted(call, talking, tmp_path):
     until(lambda: "later" in log.read_text())
     assert log.read_text().startswith("before\nat the start\nlater\n")
     assert call("unmount", "@talks").returncode == 0
+
+
+@pytest.mark.parametrize("options", [[], ["--background", "--log=log"]], ids=["here", "log"])
+@pytest.mark.parametrize("how", ["loaded", "helper", "Python"])
+def test_what_a_file_system_says_is_heard(call, talking, tmp_path, tmp_path_factory, how, options):
+    """At its start and later, by whatever way; of a helper's program, as long as it stays in the
+    foreground, what it has not kept in a buffer."""
+    point, words = tmp_path / "mnt", ["complained", "logged", *(["printed"] * (how == "loaded"))]
+    if how == "Python":
+        command, words = talking("path == '/x' and print('said', path, file=sys.stderr)"), ["said"]
+    else:
+        program = built("talker", tmp_path_factory)
+        wrapper = tmp_path / "wrapper"
+        wrapper.write_text(f'#!/bin/sh\nexec {program} -f "$@"\n')
+        wrapper.chmod(0o755)
+        command = f"{program if how == 'loaded' else wrapper} {point}"
+    heard = tmp_path / ("log" if options else "errors")
+    heard.touch()
+    with (tmp_path / "errors").open("wb") as errors:
+        line = [*DIRECTFUSE, "serve", command, "--name=talks", *options]
+        serve = subprocess.Popen(line, cwd=tmp_path, stderr=errors)
+    until(lambda: "at the start" in heard.read_text(), 20)
+    until((tmp_path / "directfuse/talks.shadow").exists, 20)
+    with directfuse.mount("@talks"), pytest.raises(FileNotFoundError):
+        directfuse.stat(f"{point}/x")
+    until(lambda: all(f"{word} /x" in heard.read_text() for word in words))
+    assert heard.read_text().count("at the start") == 1
+    assert call("unmount", "@talks").returncode == 0
+    assert serve.wait(20) == (0 if options else 128 + signal.SIGTERM)
 
 
 def test_words_without_a_log_stop_nobody(call, talking, tmp_path):
