@@ -3,9 +3,11 @@
  *
  *   size_t dfi_copy_some(to, from, size)
  *   size_t dfi_copy_past(to, from, size)   stores that pass by the caches; a line of 64 bytes or more
+ *   int dfi_copy_byte(from)                the byte, or -1
  *
  * A fault before dfi_copy_insn is sent there (signal.c), and the rest is copied up to the very byte
- * that is not there; that one's fault is sent to dfi_copy_fault.
+ * that is not there; that one's fault is sent to dfi_copy_fault. A fault at dfi_copy_byte is sent to
+ * dfi_byte_fault.
  */
         .text
 
@@ -84,6 +86,18 @@ dfi_copy_insn:
         .hidden dfi_copy_fault
 dfi_copy_fault:
         subq    %rcx, %rax
+        ret
+
+        .globl  dfi_copy_byte
+        .hidden dfi_copy_byte
+        .type   dfi_copy_byte, @function
+dfi_copy_byte:
+        movzbl  (%rdi), %eax
+        ret
+        .globl  dfi_byte_fault
+        .hidden dfi_byte_fault
+dfi_byte_fault:
+        movl    $-1, %eax
         ret
 
         .section .note.GNU-stack,"",@progbits

@@ -153,6 +153,15 @@ long dfi_kernel_wait6(long nr, unsigned long a, unsigned long b, unsigned long c
 long dfi_copy_from(void *to, const void *program, size_t size);
 long dfi_copy_to(void *program, const void *from, size_t size);
 
+/* In copy.S: the byte there, or -1. */
+int dfi_copy_byte(const void *program);
+
+/* The byte there, or -1 if it is not: what many a call asks that is not ours. */
+static inline int dfi_byte_at(const void *program)
+{
+    return (unsigned long)program < DFI_USER_END ? dfi_copy_byte(program) : -1;
+}
+
 /* As the above; the bytes that were copied before a fault, size when there was none. */
 size_t dfi_copy_some(void *to, const void *from, size_t size);
 
@@ -210,6 +219,7 @@ struct dfi_process {
     struct dfi_files *files;    /* made, copied and ended by dfi_files_*() below */
     int hidden[DFI_HIDDEN_MAX]; /* descriptors that are ours: the program's calls get EBADF */
     int hidden_count;
+    int hidden_from; /* none of them is lower */
     int late;    /* mappings whose memory is brought when it is touched: map.h; under their lock */
     int lingers; /* descriptors that the program has closed and are still there: linger.h */
     struct dfi_exe *exe; /* the program; NULL: it is not known */
@@ -249,6 +259,9 @@ static inline struct dfi_process *dfi_process(void)
     return dfi_self()->process;
 }
 
+/* A descriptor is ours from now on. */
+void dfi_hidden_add(struct dfi_process *process, int fd);
+
 /*
  * Moves a descriptor of ours out of the program's way (or adds one): its new number, high and
  * recorded in process->hidden, or a negative errno. The old number is closed.
@@ -263,7 +276,14 @@ int dfi_move_high(int fd);
 bool dfi_is_hidden(const struct dfi_process *process, int fd);
 
 /* What a call gets for a descriptor that is no file of a mount: DFI_PASS, or -EBADF: it is ours. */
-long dfi_other_fd(unsigned long argument);
+static inline long dfi_other_fd(unsigned long argument)
+{
+    const struct dfi_process *process = dfi_process();
+
+    if ((int)argument < process->hidden_from)
+        return DFI_PASS; /* ours are high: nearly always */
+    return dfi_is_hidden(process, (int)argument) ? -EBADF : DFI_PASS;
+}
 
 /* The soft limit of descriptors as high as it may be, for a moment; what it was, to be put back. */
 unsigned long dfi_limit_raise(void);

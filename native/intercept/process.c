@@ -26,9 +26,19 @@ bool dfi_is_hidden(const struct dfi_process *process, int fd)
     return false;
 }
 
-long dfi_other_fd(unsigned long argument)
+/* Other threads may be looking: what they find is below the count, and not below hidden_from. */
+static void hidden_set(struct dfi_process *process, int at, int fd)
 {
-    return dfi_is_hidden(dfi_process(), (int)argument) ? -EBADF : DFI_PASS;
+    if (process->hidden_count == 0 || fd < process->hidden_from)
+        __atomic_store_n(&process->hidden_from, fd, __ATOMIC_RELEASE);
+    process->hidden[at] = fd;
+    if (at == process->hidden_count)
+        __atomic_store_n(&process->hidden_count, at + 1, __ATOMIC_RELEASE);
+}
+
+void dfi_hidden_add(struct dfi_process *process, int fd)
+{
+    hidden_set(process, process->hidden_count, fd);
 }
 
 unsigned long dfi_limit_raise(void)
@@ -81,9 +91,7 @@ int dfi_hide_fd(struct dfi_process *process, int fd)
     int moved = dfi_move_high(fd);
     if (moved < 0)
         return moved;
-    process->hidden[at] = moved;
-    if (at == process->hidden_count) /* other threads may be looking */
-        __atomic_store_n(&process->hidden_count, at + 1, __ATOMIC_RELEASE);
+    hidden_set(process, at, moved);
     return moved;
 }
 

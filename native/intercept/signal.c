@@ -379,6 +379,8 @@ __sighandler_t dfi_signal_pick(int signal, siginfo_t *info, struct ucontext *con
             at->rip = (uintptr_t)dfi_copy_fault;
         else if (at->rip >= (uintptr_t)dfi_copy_some && at->rip < (uintptr_t)dfi_copy_insn)
             at->rip = (uintptr_t)dfi_copy_insn;
+        else if (at->rip == (uintptr_t)dfi_copy_byte)
+            at->rip = (uintptr_t)dfi_byte_fault;
         else
             default_action(signal, info); /* a fault of ours: die where it happened */
         return NULL;

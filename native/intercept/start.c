@@ -29,9 +29,9 @@ struct dfi_thread *dfi_start(int run_fd, const char *text, size_t size, long *er
     struct dfi_thread *self = first_thread(error);
     if (self == NULL)
         return NULL;
-    self->process->hidden[self->process->hidden_count++] = run_fd;
+    dfi_hidden_add(self->process, run_fd);
     if (dfi_loader_fd >= 0)
-        self->process->hidden[self->process->hidden_count++] = dfi_loader_fd;
+        dfi_hidden_add(self->process, dfi_loader_fd);
     *error = dfi_signals_begin(self->process);
     if (*error == 0) {
         const char *config = (const char *)dfi_run + dfi_run->config_offset;

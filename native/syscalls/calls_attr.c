@@ -132,10 +132,7 @@ long dfi_do_fstat(struct dfi_frame *frame)
 /* What fstat() of libc and others is: a descriptor, and an empty name. */
 static bool is_fstat(const unsigned long a[], unsigned long flags)
 {
-    char first;
-
-    return flags & AT_EMPTY_PATH && (int)a[0] >= 0 &&
-           dfi_copy_from(&first, (const void *)a[1], 1) == 0 && first == '\0';
+    return flags & AT_EMPTY_PATH && (int)a[0] >= 0 && dfi_byte_at((const void *)a[1]) == '\0';
 }
 
 long dfi_do_newfstatat(struct dfi_frame *frame)

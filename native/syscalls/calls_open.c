@@ -171,13 +171,11 @@ static long open_restricted(struct dfi_frame *frame, const struct open_how *how)
 /* What a later Linux may have put behind the fields that are known has to be 0: 0, or why not. */
 static long check_later(const char *at, const char *end)
 {
-    char byte;
-
     for (; at < end; at++) {
-        if (dfi_copy_from(&byte, at, 1) < 0)
-            return -EFAULT;
+        int byte = dfi_byte_at(at);
+
         if (byte != 0)
-            return -E2BIG;
+            return byte < 0 ? -EFAULT : -E2BIG;
     }
     return 0;
 }

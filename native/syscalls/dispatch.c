@@ -65,8 +65,9 @@ static long handle_pinned(struct dfi_frame *frame, const struct dfi_process *pro
     return ret;
 }
 
-/* A process with something that a call may have to find done. */
-static long handle_watched(struct dfi_frame *frame, const struct dfi_process *process)
+/* A process with something that a call may have to find done. Apart: other calls need no stack. */
+__attribute__((noinline)) static long handle_watched(struct dfi_frame *frame,
+                                                     const struct dfi_process *process)
 {
     struct dfi_pins pins;
 

@@ -73,11 +73,6 @@ long dfi_files_exec(struct dfi_process *process, char *out, size_t size)
 
 /* ---- heard ----------------------------------------------------------------------------------- */
 
-static void hide(struct dfi_process *process, int fd)
-{
-    process->hidden[process->hidden_count++] = fd;
-}
-
 /* The same client in another program. */
 static long join_again(struct dfi_process *process, const char **text)
 {
@@ -101,9 +96,9 @@ static long join_again(struct dfi_process *process, const char **text)
     link->meet = dfi_files_meet;
     files->entry = (int)dfi_text_number(text);
     if (link->control >= 0)
-        hide(process, link->control);
-    hide(process, memory);
-    hide(process, files->entry);
+        dfi_hidden_add(process, link->control);
+    dfi_hidden_add(process, memory);
+    dfi_hidden_add(process, files->entry);
     return 0;
 }
 

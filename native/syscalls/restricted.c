@@ -211,11 +211,10 @@ static long take(struct dfi_restricted *r, struct dfi_frame *frame)
 {
     unsigned long given = frame->args[1];
     size_t slashes = 0;
-    char first;
+    int first;
     long ret;
 
-    while (slashes < PATH_MAX && dfi_copy_from(&first, (char *)given + slashes, 1) == 0 &&
-           first == '/')
+    while ((first = dfi_byte_at((char *)given + slashes)) == '/' && slashes < PATH_MAX)
         slashes++;
     r->absolute = slashes > 0 && !is(r, RESOLVE_IN_ROOT);
     if (slashes > 0 && !r->absolute)

@@ -19,7 +19,8 @@
 typedef size_t copy(void *to, const void *from, size_t size);
 
 extern copy dfi_copy_some, dfi_copy_past;
-extern const char dfi_copy_insn[], dfi_copy_fault[];
+extern int dfi_copy_byte(const void *from);
+extern const char dfi_copy_insn[], dfi_copy_fault[], dfi_byte_fault[];
 
 /* As dfi_signal_pick() does. */
 static void redirect(int signal, siginfo_t *info, void *context)
@@ -32,6 +33,8 @@ static void redirect(int signal, siginfo_t *info, void *context)
     else if ((uintptr_t)*rip >= (uintptr_t)dfi_copy_some &&
              (uintptr_t)*rip < (uintptr_t)dfi_copy_insn)
         *rip = (greg_t)(uintptr_t)dfi_copy_insn;
+    else if ((uintptr_t)*rip == (uintptr_t)dfi_copy_byte)
+        *rip = (greg_t)(uintptr_t)dfi_byte_fault;
     else
         _exit(1);
 }
@@ -70,21 +73,53 @@ static void check_sizes(copy *copies)
     munmap(to, ALL);
 }
 
-static void what_is_there_is_copied_and_no_more(void **state)
+static void check_copies(void)
+{
+    check_sizes(dfi_copy_some);
+    check_sizes(dfi_copy_past);
+}
+
+static void check_byte(void)
+{
+    char *from = new_pages(), *end = from + ALL - PAGE;
+
+    end[-1] = (char)0xff;
+    assert_int_equal(mprotect(end, PAGE, PROT_NONE), 0);
+    assert_int_equal(dfi_copy_byte(end - 2), 0);
+    assert_int_equal(dfi_copy_byte(end - 1), 0xff);
+    assert_int_equal(dfi_copy_byte(end), -1);
+    munmap(from, ALL);
+}
+
+/* In a test: cmocka has a handler of its own there. */
+static void with_faults_redirected(void (*run)(void))
 {
     const struct sigaction action = {.sa_sigaction = redirect, .sa_flags = SA_SIGINFO};
     struct sigaction before;
 
-    (void)state;
-    sigaction(SIGSEGV, &action, &before); /* cmocka has one of its own */
-    check_sizes(dfi_copy_some);
-    check_sizes(dfi_copy_past);
+    sigaction(SIGSEGV, &action, &before);
+    run();
     sigaction(SIGSEGV, &before, NULL);
+}
+
+static void what_is_there_is_copied_and_no_more(void **state)
+{
+    (void)state;
+    with_faults_redirected(check_copies);
+}
+
+static void a_byte_is_told_from_none(void **state)
+{
+    (void)state;
+    with_faults_redirected(check_byte);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_there_is_copied_and_no_more)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_there_is_copied_and_no_more),
+        cmocka_unit_test(a_byte_is_told_from_none),
+    };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
