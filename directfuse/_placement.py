@@ -144,6 +144,9 @@ def _start(argv: list[str], what: Startable, options: Options) -> Placed:
     raise MountError(errno.EIO, "the file system unmounted itself at once", shlex.join(argv))
 
 
+_REMEDY = ": it cannot be loaded into a process; mount it with placement"  #: of loader/object.c
+
+
 def place(argv: list[str], library: str, placement: Placement, options: Options) -> Placed:
     """Mounts where it was asked for, or where it can be."""
     if placement == "helper":
@@ -159,6 +162,7 @@ def place(argv: list[str], library: str, placement: Placement, options: Options)
     try:
         return _start_helper(argv, library, reason, options)
     except MountError as failure:  # what kept it out of this process may be why
+        reason = reason.partition(_REMEDY)[0]  # the remedy has just been tried
         failure.strerror = f"{failure.strerror}\n(not loaded into this process: {reason})"
         raise
 

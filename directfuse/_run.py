@@ -54,9 +54,15 @@ class ServerFailed(Exception):
     """A file system could not be mounted; the text is what its program said."""
 
 
+def _named(file: str) -> str:
+    """A file system as its users call it."""
+    name, ending = os.path.splitext(os.path.basename(file))
+    return name if _paths.plugin(name) == Path(file) else name + ending
+
+
 def _explained(said: str, command_lines: Sequence[Sequence[str]]) -> str:
     """What the program said, of which command line, and what is wrong with its file."""
-    lines = [shlex.join([os.path.basename(line[0]), *line[1:]]) for line in command_lines]
+    lines = [shlex.join([_named(line[0]), *line[1:]]) for line in command_lines]
     remedies = [f"({remedy})" for line in command_lines if (remedy := _images.remedy(line))]
     return "\n".join([f"{' and '.join(lines)}: {said}", *remedies])
 

@@ -14,6 +14,7 @@ from directfuse._cli._output import progress
 from directfuse._cli.backends import fuse_api
 from directfuse._command import positional_words
 from directfuse._named import end_server
+from directfuse._python import meaning
 from directfuse._run import ServerFailed
 
 __all__ = ["mount", "unmount"]
@@ -52,7 +53,9 @@ def mount(command_line: str, foreground: bool, timeout: float) -> int:
     Exit status: 0 mounted; that of the program if it fails; 125 directfuse itself failed;
     126 the program cannot be executed; 127 it is not found.
     """
-    argv = resolve(split(command_line))
+    argv = split(command_line)
+    _check_kind(argv)
+    argv = resolve(argv)
     if _QUESTIONS.intersection(argv):
         os.execv(argv[0], argv)
     _refuse_occupied(argv)
@@ -116,7 +119,7 @@ def split(command_line: str) -> list[str]:
     except ValueError as error:
         raise Failure(f"cannot split {command_line!r} into words: {error}") from error
     if not words:
-        raise Failure("the command line is empty; for example: directfuse mount 'memfs /mnt/mem'")
+        raise Failure("the file system's command line is empty; for example: 'memfs /mnt/mem'")
     return words
 
 
@@ -131,6 +134,21 @@ def resolve(argv: list[str]) -> list[str]:
         image = _images.kind_of(name) if os.path.isfile(name) else ""
         raise Failure(image or f"{name}: is not an executable file", CANNOT_EXECUTE)
     raise Failure(f"{name}: {_paths.unknown(name)}", NOT_FOUND)
+
+
+def _check_kind(argv: list[str]) -> None:
+    """What has no program that could mount through the kernel."""
+    name = argv[0]
+    if name.startswith("@"):
+        raise Failure(
+            f"{name}: is the name of a mount server, which programs join by `directfuse run -m "
+            f"{name}`; through the kernel its file system is mounted by its own command line"
+        )
+    if meaning.is_python(argv) and not os.path.isfile(shutil.which(name) or name):
+        raise Failure(
+            f"{name}: is a Python file system, which only a program of its own could mount through "
+            "the kernel; `directfuse run` and `directfuse serve` need none"
+        )
 
 
 def _refuse_occupied(argv: list[str]) -> None:

@@ -74,6 +74,8 @@ def serve(
     130 and 143 ended by Ctrl-C and SIGTERM.
     """
     argv = split(command_line)
+    if argv[0].startswith("@"):
+        raise Failure(f"{argv[0]}: is the name of a mount server; serve takes a file system's line")
     check_restart(restart == "on-failure", [argv])
     if log is not None and not background:
         raise click.UsageError("--log is for --background")

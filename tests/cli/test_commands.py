@@ -203,3 +203,34 @@ def test_paths_exist(run):
     for place in json.loads(run("paths", "--json").stdout).values():
         assert os.path.exists(place)
     assert run("paths", "include").stdout.strip() == str(_paths.include_dir())
+
+
+@pytest.mark.parametrize("line", ["@data", "json:Class /mnt/x", "fsspec memory:// /mnt/x"])
+def test_what_the_kernel_cannot_mount_says_what_can(run, line):
+    done = run("mount", line)
+    assert done.returncode == 125
+    assert said_clearly(done) and "directfuse run" in done.stderr
+
+
+def test_a_server_is_not_served_again(run):
+    done = run("serve", "@data", "--name=other")
+    assert done.returncode == 125
+    assert said_clearly(done) and "name of a mount server" in done.stderr
+
+
+def test_a_built_in_file_system_is_named_as_its_users_call_it(run):
+    done = run("run", "-m", "memfs --nonsense /m", "--", "true")
+    assert done.returncode == 125
+    assert done.stderr.startswith("Error: memfs --nonsense /m: ")
+
+
+def test_where_proc_is_not_mounted_that_is_said(run, tmp_path):
+    """As in a chroot that somebody forgot to furnish."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root: a mount namespace")
+    script = f"mount -t tmpfs none /proc && exec {shlex.join(COMMAND)} run -m 'memfs /m' -- true"
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 125
+    assert said_clearly(done) and "/proc is not mounted" in done.stderr
