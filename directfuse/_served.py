@@ -42,6 +42,8 @@ def hello_message() -> bytes:
 
 def program_for(command_lines: Sequence[Sequence[str]]) -> list[str]:
     """The first words of the server for these file systems."""
+    if not os.path.exists("/proc/self/exe"):  # by which a program finds libraries beside it
+        raise NotSupportedError(errno.ENOTSUP, "/proc is not mounted: no mount server can start")
     if any(meaning.is_python(words) for words in command_lines):
         return _interpreter()
     return [os.fspath(_paths.server())]

@@ -292,19 +292,38 @@ static int run(struct server *server, char *const argv[], const char *tools)
     return error;
 }
 
-static int make_directory(struct server *server)
+/* Says why there is none. */
+static bool make_directory(struct server *server)
 {
     const char *base = secure_getenv("TMPDIR");
 
-    if (!base || strlen(base) > sizeof(server->directory) - sizeof("/directfuse-XXXXXX"))
+    if (!base || !*base || strlen(base) > sizeof(server->directory) - sizeof("/directfuse-XXXXXX"))
         base = "/tmp";
     snprintf(server->directory, sizeof(server->directory), "%s/directfuse-XXXXXX", base);
-    return mkdtemp(server->directory) ? 0 : errno;
+    if (mkdtemp(server->directory))
+        return true;
+    fuse_log(
+        FUSE_LOG_ERR,
+        "helper: no directory can be made in %s: %s; let TMPDIR be one that you can write to\n",
+        base, strerror(errno));
+    server->directory[0] = '\0';
+    return false;
+}
+
+/* The directory, and who hears by it what the program mounts: an errno. */
+static int prepare(struct server *server, const char *tools)
+{
+    char path[96];
+
+    server->janitor = directory_watch(tools, server->directory);
+    snprintf(path, sizeof(path), "%s/" DIRECTORY_CONTROL, server->directory);
+    server->listener = control_listen(path);
+    return server->listener < 0 ? errno : 0;
 }
 
 int server_start(struct server *server, int argc, char *const argv[], int channel)
 {
-    char tools[2 * PATH_MAX], path[96], shown[96];
+    char tools[2 * PATH_MAX], shown[96];
     char **words = calloc((size_t)argc + 1, sizeof(char *));
     int place = find_mountpoint(argc, argv), error;
 
@@ -314,18 +333,16 @@ int server_start(struct server *server, int argc, char *const argv[], int channe
     memcpy(words, argv, (size_t)argc * sizeof(char *));
     if (!find_tools(tools, sizeof(tools)))
         error = ENOENT;
-    else if (!(error = make_directory(server))) {
-        server->janitor = directory_watch(tools, server->directory);
-        snprintf(path, sizeof(path), "%s/" DIRECTORY_CONTROL, server->directory);
-        server->listener = control_listen(path);
-        error = server->listener < 0 ? errno : 0;
-    }
+    else if (make_directory(server))
+        error = prepare(server, tools);
+    else
+        error = -1; /* it is said */
     if (!error && place)
         words[place] = show_mountpoint(server, words[place], shown, sizeof(shown));
     if (!error)
         error = run(server, words, tools);
     free(words);
-    return error ? fail("cannot start", argv[0], error) : 0;
+    return error > 0 ? fail("cannot start", argv[0], error) : error;
 }
 
 /* ---- until it is mounted ------------------------------------------------------------------------

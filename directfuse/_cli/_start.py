@@ -26,7 +26,10 @@ def fill_standard() -> None:
 
 def restore_locale() -> None:
     """Takes LC_CTYPE away again, where Python has set it (PEP 538)."""
-    given = Path("/proc/self/environ").read_bytes().split(b"\0")
+    try:
+        given = Path("/proc/self/environ").read_bytes().split(b"\0")
+    except OSError:  # /proc is not mounted: what needs it says so
+        return
     if not any(word.startswith(b"LC_CTYPE=") for word in given):
         os.environ.pop("LC_CTYPE", None)
 

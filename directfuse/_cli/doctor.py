@@ -72,6 +72,7 @@ def _detail(finding: Finding) -> str:
 
 def _inline() -> Iterator[Finding]:
     reinstall = "Reinstall: pip install --force-reinstall directfuse"
+    yield _check("inline", "/proc", _proc, "mount -t proc proc /proc", True)
     for name in ("_fast", "_cffi"):
         yield _check("inline", f"module {name}", partial(_import, name), reinstall, True)
     for library in (_paths.library, _paths.plugin_library):
@@ -89,6 +90,11 @@ def _check(
         return Finding(purpose, name, "ok", attempt(), needed=needed)
     except (OSError, ImportError, subprocess.SubprocessError, _kernel.MountFailed) as error:
         return Finding(purpose, name, "failed", str(error), remedy, needed)
+
+
+def _proc() -> str:
+    os.readlink("/proc/self/exe")
+    return "mounted"
 
 
 def _import(name: str) -> str:

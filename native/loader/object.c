@@ -176,7 +176,10 @@ static int open_with_libraries(struct df_object *object, struct df_guest *guest,
     df_hooks_apply_to_new(&before);
     if (object->handle)
         return 0;
-    snprintf(message, size, "%s cannot be loaded: %s", path, reason);
+    if (access("/proc/self/fd", F_OK) != 0) /* where the loader opens its copy: see image.c */
+        snprintf(message, size, "%s cannot be loaded: /proc is not mounted", path);
+    else
+        snprintf(message, size, "%s cannot be loaded: %s", path, reason);
     return -ENOEXEC;
 }
 

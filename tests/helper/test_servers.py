@@ -190,6 +190,16 @@ def test_a_file_that_the_server_makes_is_not_its_mountpoint(tmp_path):
     assert log.read_text() == "begun\n"
 
 
+@pytest.mark.parametrize("base", ["/no/such", "/proc"])
+def test_where_no_directory_can_be_made_that_is_said(monkeypatch, base):
+    monkeypatch.setenv("TMPDIR", base)
+    with pytest.raises(directfuse.MountError) as caught:
+        directfuse.mount("memfs /nowhere", placement="helper")
+    said = caught.value.strerror
+    assert said.startswith(f"helper: no directory can be made in {base}: No such file")
+    assert "TMPDIR" in said and "cannot start" not in said
+
+
 def test_two_servers_at_a_time(source, home):
     need("mergerfs")
     commands = [["mergerfs", str(source), str(home / name)] for name in ("a", "b")]
