@@ -3,7 +3,8 @@
 Time-outs are two. pytest-timeout's `signal` method fails the one test that hangs and lets the
 session go on; but its handler runs in Python, so it cannot end a call that hangs inside native
 code. For that there is a watchdog (faulthandler's C thread, which needs no GIL; pytest-timeout's
-`thread` method does) that prints every thread's stack and ends the process some seconds later.
+`thread` method does) that prints every thread's stack and ends the process some seconds later. To
+start that thread takes as long as many a test, so that it is set anew once in some seconds.
 """
 
 import ctypes
@@ -13,6 +14,7 @@ import gc
 import os
 import signal
 import sys
+import time
 import uuid
 
 import pytest
@@ -23,11 +25,13 @@ from directfuse import _paths
 sys.path.append(os.path.dirname(__file__))
 from conformance.deviations import expect_deviations
 
-GRACE_SECONDS = 15
+#: What a test has beyond its limit before the watchdog ends it, at least and at most.
+GRACE_SECONDS = 15, 25
 
 #: In the environment of every process that the tests start.
 TOKEN = "DIRECTFUSE_TEST_SESSION"
 STDERR = pytest.StashKey()
+WATCHED = pytest.StashKey()
 OPENED = pytest.StashKey()
 
 
@@ -46,6 +50,7 @@ def pytest_collection_finish(session):
 
 
 def pytest_unconfigure(config):
+    _watch(config, 0)
     config.stash[STDERR].close()
 
 
@@ -63,15 +68,20 @@ def _limit(item):
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item):
     """The watchdog for hangs in native code."""
-    limit = _limit(item)
-    if not limit or item.config.getoption("usepdb"):
-        return (yield)
-    stderr = item.config.stash[STDERR]
-    faulthandler.dump_traceback_later(limit + GRACE_SECONDS, exit=True, file=stderr)
-    try:
-        return (yield)
-    finally:
+    _watch(item.config, 0 if item.config.getoption("usepdb") else _limit(item))
+    return (yield)
+
+
+def _watch(config, limit):
+    """Has the watchdog wait for a test of this limit in seconds, or for none."""
+    least, most = (limit + grace for grace in GRACE_SECONDS)
+    now, end = time.monotonic(), config.stash.get(WATCHED, 0)
+    if limit and not now + least <= end <= now + most:
+        faulthandler.dump_traceback_later(most, exit=True, file=config.stash[STDERR])
+        config.stash[WATCHED] = now + most
+    elif not limit and end:
         faulthandler.cancel_dump_traceback_later()
+        config.stash[WATCHED] = 0
 
 
 #: Virtual descriptors have numbers from here on, small ones first; nobody has this many open.
