@@ -10,6 +10,7 @@ start that thread takes as long as many a test, so that it is set anew once in s
 import ctypes
 import faulthandler
 import fcntl
+import functools
 import gc
 import os
 import signal
@@ -44,7 +45,12 @@ def pytest_configure(config):
 
 
 def pytest_collection_finish(session):
-    """The items live to the end. gc.collect(), which many tests call, need not visit each again."""
+    _settle()
+
+
+def _settle():
+    """Items and reports live to the end. gc.collect(), which many tests call, need not visit each
+    again: behind 15,000 tests it took a quarter of a second."""
     gc.collect()
     gc.freeze()
 
@@ -88,17 +94,25 @@ def _watch(config, limit):
 FIRST_VIRTUAL, MANY = 1 << 30, 256
 
 
+@functools.cache
+def _fcntl():
+    """The C door's: exceptions cost."""
+    return ctypes.CDLL(str(_paths.library())).df_fcntl
+
+
 def _virtual():
-    """The virtual descriptors that are open in this process. By the C door: exceptions cost."""
-    flags = ctypes.CDLL(str(_paths.library())).df_fcntl
+    """The virtual descriptors that are open in this process."""
+    flags = _fcntl()
     numbers = range(FIRST_VIRTUAL, FIRST_VIRTUAL + MANY)
     return {fd for fd in numbers if flags(fd, fcntl.F_GETFD) >= 0}
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown(item):
+def pytest_runtest_teardown(item, nextitem):
     """Which test has opened what is never closed: a fixture that several share closes it later."""
     result = yield
+    if nextitem is None or nextitem.path != item.path:
+        _settle()
     opened = item.config.stash.setdefault(OPENED, {})
     left = _virtual()
     for fd in opened.keys() - left:
