@@ -5,7 +5,7 @@
  *   stepped CALL CONTROL                  inside: makes a call again and again, between two marks
  *
  * The first time the tracer only writes down which instructions come. Then, for each of the core's
- * (STRIDE: each so many; and one of every other), the call is made anew, stepped as far as that
+ * (STRIDE: each so many; and one of every other), the call is made anew, goes as far as that
  * instruction, and the signals are sent there: all at once, or with GAP the second so many
  * instructions behind the first. The program looks whether each was handled once, by itself and not
  * by a child, on a stack of its own, with its own mask in the frame, and whether the call's result
@@ -369,16 +369,58 @@ static void report(size_t at, uintptr_t ip)
            control->strangers, control->result);
 }
 
+/* The processor's breakpoint before the instruction at ip; 0: none. Children do not have it. */
+static void stop_at(uintptr_t ip)
+{
+    size_t address = offsetof(struct user, u_debugreg[0]),
+           how = offsetof(struct user, u_debugreg[7]);
+    if (ptrace(PTRACE_POKEUSER, program, how, 0) < 0 ||
+        (ip != 0 && (ptrace(PTRACE_POKEUSER, program, address, ip) < 0 ||
+                     ptrace(PTRACE_POKEUSER, program, how, 1) < 0)))
+        fail("no breakpoint");
+}
+
+static bool make_steps(size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!go(PTRACE_SINGLESTEP))
+            return false;
+    }
+    return true;
+}
+
+/* As many steps further from the mark at the beginning. Of thousands, each two changes of context,
+ * only the last few are made: an instruction is tried when it comes for the first times. One that
+ * repeats itself has a step for each time, and one stop. Some come only when all steps are made. */
+static bool advance(size_t at)
+{
+    size_t first = at, hits = 0;
+    while (first > 0 && steps[first - 1] == steps[at])
+        first--;
+    for (size_t i = 1; i <= first; i++)
+        hits += steps[i] == steps[at] && steps[i - 1] != steps[at];
+    stop_at(steps[at]);
+    while (hits > 0) {
+        if (!go(PTRACE_CONT))
+            return false;
+        if (ip_of() == control->done) {
+            stop_at(0);
+            return go_to(&control->begin) && make_steps(at);
+        }
+        hits -= ip_of() == steps[at];
+    }
+    stop_at(0);
+    return make_steps(at - first);
+}
+
 /* From the mark at the beginning to the next one; the place of the first signal. */
 static bool round_of(size_t at, uintptr_t *ip)
 {
     size_t next = 0;
     control->wrong = 0;
     control->sent = control->handled = control->strangers = 0;
-    for (size_t i = 0; i < at; i++) {
-        if (!go(PTRACE_SINGLESTEP))
-            return false;
-    }
+    if (!advance(at))
+        return false;
     *ip = ip_of();
     while (next < listed && ip_of() != control->done) {
         do {
@@ -386,7 +428,7 @@ static bool round_of(size_t at, uintptr_t *ip)
             control->sent++;
         } while (gap == 0 && next < listed);
         for (int i = 0; i < gap && ip_of() != control->done; i++) {
-            if (!go(PTRACE_SINGLESTEP))
+            if (!make_steps(1))
                 return false;
         }
     }
