@@ -163,7 +163,14 @@ def die():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_no_lock_is_left_of_a_process_that_has_ended(place):
+#: Ends of a process beside a server that hears of them by itself: what comes late does so at once
+#: or in one of hundreds. All of pytest is forked each time.
+ENDS = pytest.mark.parametrize("ends", [25, pytest.param(400, marks=pytest.mark.sweep)])
+
+
+@ENDS
+@pytest.mark.timeout(300)
+def test_no_lock_is_left_of_a_process_that_has_ended(place, ends):
     """Once wait(2) has told of its end, as often as it is tried."""
     fd = opened(f"{place}/f")
 
@@ -172,7 +179,7 @@ def test_no_lock_is_left_of_a_process_that_has_ended(place):
         directfuse.flock(directfuse.os_open(f"{place}/f", os.O_RDWR), fcntl.LOCK_EX)
         die()
 
-    for _ in range(100):
+    for _ in range(ends):
         assert in_fork(child) == -signal.SIGKILL
         for lock in (directfuse.lockf, directfuse.flock):
             lock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -180,9 +187,11 @@ def test_no_lock_is_left_of_a_process_that_has_ended(place):
     directfuse.close(fd)
 
 
-def test_a_file_that_an_ended_process_had_open_leaves_its_directory(place):
+@ENDS
+@pytest.mark.timeout(300)
+def test_a_file_that_an_ended_process_had_open_leaves_its_directory(place, ends):
     """Where a name must be hidden as long as the file is open, it is gone with the process."""
-    for _ in range(100):
+    for _ in range(ends):
         directfuse.mkdir(f"{place}/d")
         fd = opened(f"{place}/d/f")
         assert in_fork(die) == -signal.SIGKILL
