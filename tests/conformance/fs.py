@@ -31,6 +31,11 @@ class Fs:
         """To be called when identity or limits of this process have changed."""
         self._route.refresh()
 
+    def after_close(self, call):
+        """call(), which needs what the close before it has given up: at once, but a moment later
+        where Linux itself does not wait for a file system to hear of the close."""
+        return self._route.after_close(call)
+
     def path(self, *names):
         return "/".join((self.root, *names))
 

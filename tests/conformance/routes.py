@@ -35,7 +35,8 @@ from .programs import PROGRAMS, chosen
 #: Of every directory the routes make; tests/conftest.py knows our mounts by it.
 PREFIX = f"directfuse-test-{os.getpid()}-"
 
-MOUNT_SECONDS = 10
+MOUNT_SECONDS = 30
+RELEASE_SECONDS = 20
 FIRST_DESCRIPTOR = 1 << 30  # native/include/directfuse.h
 
 
@@ -102,6 +103,10 @@ class Route:
 
     def refresh(self):
         """Identity or limits of this process have changed; some routes have to be told."""
+
+    def after_close(self, call):
+        """call(), which needs what the close before it has given up."""
+        return call()
 
     def _directory(self, name):
         path = os.path.join(self.area, name)
@@ -222,6 +227,17 @@ class Kernel(Route):
                     events.poll(1000)
         finally:
             os.close(process)
+
+    def after_close(self, call):
+        """Again and again for a time: close(2) does not wait for RELEASE, with which locks go."""
+        deadline = time.monotonic() + RELEASE_SECONDS
+        while True:
+            try:
+                return call()
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(0.001)
 
     def _serves(self):
         """Whether the daemon is there; one that ends leaves ENOTCONN behind."""
