@@ -94,7 +94,7 @@ static void put(struct files *files, struct file *file)
 }
 
 /* As fuse_change_attributes() of the kernel: another size, or, where the server wants that, another
- * time of change. What was never heard of differs from nothing. */
+ * modification time. What was never heard of differs from nothing. */
 static void compare(const struct channel *channel, struct file *file, const struct fuse_attr *attr)
 {
     const struct told *told = &file->told;

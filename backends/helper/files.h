@@ -4,8 +4,8 @@
  *
  * Bytes that were read before they were asked for are believed as the kernel believes pages: until
  * something that may have changed them was sent (counted when it is sent and when it is answered),
- * the server says so, attributes show another size or time of change, or the file is opened again
- * without FOPEN_KEEP_CACHE. With FUSE_AUTO_INVAL_DATA, only as long as the attributes hold.
+ * the server says so, attributes show another size or modification time, or the file is opened
+ * again without FOPEN_KEEP_CACHE. With FUSE_AUTO_INVAL_DATA, only as long as the attributes hold.
  */
 #ifndef HELPER_FILES_H
 #define HELPER_FILES_H
@@ -45,7 +45,7 @@ struct file {
 enum { FILES_CHAINS = 256, FILES_RECENT = 256 };
 
 struct files {
-    pthread_mutex_t lock; /* taken last of all */
+    pthread_mutex_t lock; /* protects what follows; taken last of all */
     uint64_t clock;       /* counts changes of all nodes: a reply to what was sent before the last
                              may be older than it (the kernel's attr_version) */
     struct file *chain[FILES_CHAINS];

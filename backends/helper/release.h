@@ -20,7 +20,7 @@ struct channel;
 struct release;
 
 struct releases {
-    pthread_mutex_t lock; /* held while their replies are waited for */
+    pthread_mutex_t lock; /* protects list; held while their replies are waited for */
     struct release *list;
     _Atomic uint32_t count;
 };

@@ -163,8 +163,8 @@ struct store {
     struct pool pools[2]; /* small pages, huge pages */
     struct shard *shards;
     unsigned shard_mask;
-    struct lock slabs_lock;
-    struct slab *slabs; /* all memory of inodes */
+    struct lock slabs_lock; /* protects slabs */
+    struct slab *slabs;     /* all memory of inodes */
     _Atomic uint64_t next_ino __attribute__((aligned(CACHE_LINE)));
     _Atomic int64_t floor __attribute__((aligned(CACHE_LINE))); /* see stamp.c */
 };

@@ -23,7 +23,7 @@
  * name gives the content of its directory another id, if the host tells which that is; else it
  *     begins another era;
  *   - the content's time is not over: what the plugin allowed (df_call.valid_ns) since the server
- *     has last seen that its size and time of change are as they were. Where it allows none, the
+ *     has last seen that its size and modification time are as they were. Where it allows none, the
  *     server looks for each read, and the client copies from here (df_message.out.read.kept).
  * A write takes the frames of the pages it touches away before it begins (server/frames.h).
  *

@@ -2,7 +2,8 @@
  * learn.c - the table of sites that the programs of a run share (decision 059).
  *
  * It has no lock, for a program may be killed anywhere: entries are appended, and published by one
- * store. A file is known by its identity and its time of change; one that is changed is another.
+ * store. A file is known by its identity and its change time (ctime); one that is changed is
+ * another.
  */
 #include "intercept/learn.h"
 

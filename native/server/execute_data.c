@@ -1,5 +1,5 @@
 /*
- * execute_data.c - reading, writing and listing; what of it is kept for all (frames.h).
+ * execute_data.c - reading and writing; what of it is kept for all (frames.h).
  *
  * A read whose bytes may be kept asks the plugin for whole pages, and for more if the file is read
  * from one end to the other. Pieces of large files are kept when they are asked for a second time:
@@ -23,7 +23,6 @@
 
 #define AHEAD_FIRST (16 << 10)  /* bytes behind what is asked for */
 #define AHEAD_MAX   (128 << 10) /* the kernel's default */
-#define LIST_ROOM   4096 /* bytes: as much as every file system must be able to put a record in */
 
 /* ---- whose bytes they are -------------------------------------------------------------------- */
 
@@ -42,8 +41,7 @@ bool df_execute_look(struct df_work *w, struct df_file *file, uint16_t content, 
     return ret == 0;
 }
 
-/* The ticket by which what is read now may be kept; *size: of the file. */
-static struct df_frames_ticket ask(struct df_work *w, uint16_t content, off_t *size)
+struct df_frames_ticket df_execute_ask(struct df_work *w, uint16_t content, off_t *size)
 {
     struct stat st;
 
@@ -192,7 +190,7 @@ static struct reading plan(struct df_work *w, size_t size, off_t offset)
     early = late && !lends && !df_framer_again(framer, &r.ticket, offset, size);
     if (early && timeless)
         return r;
-    r.ticket = ask(w, content, &r.end);
+    r.ticket = df_execute_ask(w, content, &r.end);
     r.knows_end = r.ticket.valid;
     if (early || !r.ticket.valid || (late && !timeless && is_too_large(framer, r.end)))
         return r;
@@ -261,8 +259,7 @@ static int64_t show(struct df_work *w, const char *bytes, size_t at, int64_t siz
     return size;
 }
 
-/* For the next opens, where it counts (execute_open.c). */
-static void note_read(struct df_work *w, uint64_t handle)
+void df_execute_note_read(struct df_work *w, uint64_t handle)
 {
     struct df_open_file *open = df_files_entry(&w->server->files, handle);
     struct df_ofd *ofd = df_segment_ofd(w->server->own.segment, handle);
@@ -333,7 +330,7 @@ int64_t df_execute_read(struct df_work *w)
     if (out_of(w)->read.kept)
         return 0;
     r = plan(w, size, offset);
-    note_read(w, w->message.files[0]);
+    df_execute_note_read(w, w->message.files[0]);
     bytes = landing(w, r.size ? r.size : size);
     if (r.size == 0) {
         got = read_to(w, bytes, size, offset);
@@ -393,133 +390,5 @@ int64_t df_execute_write(struct df_work *w)
     take_flags(w->files[0], w->message.args.write.flags);
     ret = CALL(write, w->files[0], &iov, 1, &offset);
     out_of(w)->offset = offset;
-    return ret;
-}
-
-/* ---- many reads in one message ----------------------------------------------------------------
- */
-
-#define BATCH_RUN 64
-
-struct batch {
-    struct df_message_extent *extents; /* in the payload: the results go there */
-    char *bytes;                       /* of the next extent */
-    size_t room;                       /* bytes left behind it */
-    struct df_extent run[BATCH_RUN];
-    struct df_message_extent *from[BATCH_RUN];
-    size_t count;
-};
-
-static void batch_flush(struct df_work *w, struct batch *b)
-{
-    struct df_fs *fs;
-    int64_t ret;
-
-    if (b->count == 0)
-        return;
-    fs = b->run[0].file->fs;
-    w->call.mount = atomic_load_explicit(&b->run[0].file->mount, memory_order_relaxed);
-    ret = df_call_result(&w->call, fs->ops->read_batch(fs, &w->call, b->run, b->count));
-    for (size_t i = 0; i < b->count; i++) {
-        b->from[i]->result = ret < 0 ? ret : b->run[i].result;
-        df_file_put(w->thread, b->run[i].file);
-    }
-    b->count = 0;
-}
-
-/* One extent more; false: it does not fit in the payload. */
-static bool batch_add(struct df_work *w, struct batch *b, struct df_message_extent *extent)
-{
-    struct df_message_extent e = *extent;
-    size_t size = (e.size + 7) & ~(size_t)7;
-    struct df_file *file;
-
-    if (e.size > DF_PAYLOAD_SIZE || size > b->room)
-        return false;
-    file = df_files_get(&w->server->files, e.handle);
-    extent->result = file ? 0 : -EBADF;
-    if (file) {
-        note_read(w, e.handle);
-        if (b->count == BATCH_RUN || (b->count > 0 && b->run[0].file->fs != file->fs))
-            batch_flush(w, b);
-        b->from[b->count] = extent;
-        b->run[b->count++] = (struct df_extent){file, b->bytes, e.size, e.offset, 0};
-    }
-    b->bytes += size;
-    b->room -= size;
-    return true;
-}
-
-int64_t df_execute_read_batch(struct df_work *w)
-{
-    struct batch b = {.extents = (struct df_message_extent *)w->area->payload};
-    uint64_t count = w->message.args.read_batch.count;
-    bool fits = true;
-
-    if (count > DF_PAYLOAD_SIZE / sizeof(b.extents[0]))
-        return -EPROTO;
-    b.bytes = (char *)&b.extents[count];
-    b.room = DF_PAYLOAD_SIZE - count * sizeof(b.extents[0]);
-    for (uint64_t i = 0; i < count && fits; i++)
-        fits = batch_add(w, &b, &b.extents[i]);
-    batch_flush(w, &b);
-    return fits ? 0 : -EPROTO;
-}
-
-/* ---- listings -------------------------------------------------------------------------------- */
-
-/* Records in the payload, from `from` on, of which the first begins at `position`. */
-static void keep_list(struct df_work *w, const struct df_frames_ticket *ticket,
-                      struct df_cacher_ticket names, off_t position, size_t from, size_t used)
-{
-    if (df_cacher_same_names(&w->server->cacher, w->index, names))
-        df_framer_keep_list(&w->server->framer, ticket, (uint64_t)position, names.era,
-                            w->area->payload + from, used - from);
-}
-
-/* What the client would ask for next, as long as there is room: so that it learns of the end
- * without another trip. An error is left for it to find. True: nothing is behind the records. */
-static bool list_on(struct df_work *w, const struct df_frames_ticket *ticket,
-                    struct df_cacher_ticket names, struct df_dirbuf *buf)
-{
-    size_t before = 0;
-
-    while (buf->used > before && buf->size - buf->used >= LIST_ROOM) {
-        off_t position = buf->next;
-
-        before = buf->used;
-        if (CALL(readdir, w->files[0], position, buf) < 0)
-            return false;
-        if (names.valid)
-            keep_list(w, ticket, names, position, before, buf->used);
-    }
-    return buf->used == before;
-}
-
-int64_t df_execute_readdir(struct df_work *w)
-{
-    struct df_dirbuf buf = {.data = w->area->payload,
-                            .size = df_execute_room(w, w->message.args.readdir.size)};
-    struct df_cacher_ticket names = {.valid = false};
-    uint16_t content = df_execute_content_of(w, w->message.files[0]);
-    struct df_frames_ticket ticket = df_framer_ask(&w->server->framer, w->index, content);
-    off_t size;
-    int64_t ret;
-    bool ended;
-
-    if (ticket.valid && !df_framer_timeless(&w->server->framer, w->index)) {
-        df_framer_lists(&w->server->framer, w->index);
-        ticket = ask(w, content, &size);
-    }
-    if (ticket.valid && !df_framer_timeless(&w->server->framer, w->index))
-        names = df_cacher_ask_names(&w->server->cacher, w->index);
-    ret = CALL(readdir, w->files[0], w->message.args.readdir.offset, &buf);
-    if (ret == 0 && names.valid)
-        keep_list(w, &ticket, names, w->message.args.readdir.offset, 0, buf.used);
-    ended = ret == 0 && list_on(w, &ticket, names, &buf);
-    w->listed = ret == 0 ? buf.used : 0;
-    out_of(w)->readdir.used = buf.used;
-    out_of(w)->readdir.next = buf.next;
-    out_of(w)->readdir.ends = ended && !names.valid; /* else that is kept, until names change */
     return ret;
 }

@@ -13,7 +13,7 @@
 #define CALL    DF_EXECUTE_CALL
 #define at_most df_execute_at_most
 
-/* Those of execute_data.c, execute_lock.c and execute_client.c. */
+/* Those of the other execute_*.c files. */
 #define do_read       df_execute_read
 #define do_write      df_execute_write
 #define do_read_batch df_execute_read_batch

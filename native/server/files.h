@@ -121,8 +121,8 @@ uint32_t df_files_client_fork(struct df_files *files, uint32_t parent, _Atomic u
 /* It has been born. False: it came too late, and is none. */
 bool df_files_client_born(struct df_files *files, uint32_t id);
 
-/* Takes away the client; its files are left in *had (DF_OFD_COUNT bits, or NULL: it has none), for the
- * caller to df_files_drop_gone() and df_files_free_set(). False: there is no such client. */
+/* Takes away the client; its files are left in *had (DF_OFD_COUNT bits, or NULL: it has none), for
+ * the caller to df_files_drop_gone() and df_files_free_set(). False: there is no such client. */
 bool df_files_client_gone(struct df_files *files, uint32_t id, uint64_t **had);
 void df_files_free_set(struct df_files *files, uint64_t *had);
 

@@ -53,7 +53,7 @@ struct df_body {
     uint32_t opens;    /* open files that have it; this and next: under `lock` */
     uint16_t next;     /* in its chain, or of the free ones; 0: the last */
     bool any;          /* under its stripe, as all that follows: some page of this id was put in */
-    bool known;        /* what is kept is of this size and time of change */
+    bool known;        /* what is kept is of this size and modification time */
     uint32_t changing; /* changes under way */
     off_t size;
     struct timespec changed;
@@ -64,21 +64,21 @@ struct df_framer {
     struct df_frames *frames; /* NULL: none */
     struct df_cacher *cacher; /* eras and time */
 
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; /* protects the table of contents */
     uint16_t chains[DF_BODY_CHAINS], free;
     uint16_t top;  /* numbers from here on were never used */
     uint16_t hand; /* where the search for one that can be spared goes on */
     struct df_body bodies[DF_CONTENT_COUNT];
 
     struct df_growth bytes; /* their numbers are given to frames; number 0 is none */
-    struct {                /* the first of them: a ring, under the same lock */
+    struct {                /* the first of them: a ring, under bytes.lock */
         uint32_t frames[1 + DF_FRAMES_BRIEF]; /* 1 + the number of the one that has each; 0: none */
         uint32_t last;
     } brief;
 
     struct df_lent lent;
 
-    pthread_mutex_t stripes[DF_BODY_STRIPES];
+    pthread_mutex_t stripes[DF_BODY_STRIPES]; /* each protects the contents of its numbers */
     _Atomic uint64_t last_id;
 
     struct {
@@ -140,8 +140,8 @@ void df_framer_end_listing(struct df_framer *framer, unsigned index, int mount, 
 
 /* Before a file is read whose bytes may be kept: the plugin says that it is so now, and may be
  * believed for that time (df_call.valid_ns; 0 is for good: the mount is timeless from now on). A
- * file that others may change (or `check`) and that has another size or time of change is another
- * content; as the kernel's FUSE_AUTO_INVAL_DATA. */
+ * file that others may change (or `check`) and that has another size or modification time is
+ * another content; as the kernel's FUSE_AUTO_INVAL_DATA. */
 void df_framer_believe(struct df_framer *framer, unsigned index, uint16_t content,
                        const struct stat *st, uint64_t valid_ns, bool check);
 

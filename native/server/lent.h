@@ -40,7 +40,7 @@ struct df_lent {
     struct df_frames *frames;
     _Atomic uint64_t now; /* counts what was given back */
 
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; /* protects what follows */
     struct df_lent_page *pages;
     uint32_t lists[DF_LENT_ORDERS];           /* free blocks: 1 + number of the first; 0: none */
     bool made[DF_FRAMES_LENT / DF_HUGE_SIZE]; /* stretches that have memory */

@@ -154,10 +154,16 @@ void df_execute_ahead(struct df_work *w);
 df_execute_op df_execute_lock, df_execute_flock, df_execute_adopt, df_execute_keep_files,
     df_execute_fork, df_execute_unfork;
 
-/* ---- execute_data.c: bytes of files and listings ---- */
+/* ---- execute_data.c, execute_batch.c, execute_list.c: bytes of files and listings ---- */
 
 df_execute_op df_execute_read, df_execute_write, df_execute_read_batch, df_execute_readdir,
     df_execute_advise;
+
+/* The ticket by which what is read now may be kept; *size: of the file. */
+struct df_frames_ticket df_execute_ask(struct df_work *w, uint16_t content, off_t *size);
+
+/* The file was read, which the next opens want to know, where it counts (execute_open.c). */
+void df_execute_note_read(struct df_work *w, uint64_t handle);
 
 /* What the message may change of what is known of bytes: fills in w->bytes. */
 void df_execute_bytes(struct df_work *w);

@@ -2,11 +2,11 @@
  * writeback.h - ops around the ops of a file system that asked for FUSE_CAP_WRITEBACK_CACHE: a
  * write is kept here and answered, and handed over later (docs/decisions/036).
  *
- * A file of which something is kept is *owned*: its size and its time of change are ours, and each
- * answer of getattr takes them from here. Whatever looks at the file's bytes or size in another way
- * than read and getattr of the open file has them handed over before it begins; what changes them
- * so is announced for the whole mount, and while it is under way writes go through. fsync, each
- * close and the last release hand over as well, so only open files are ever owned.
+ * A file of which something is kept is *owned*: its size and its modification time are ours, and
+ * each answer of getattr takes them from here. Whatever looks at the file's bytes or size in
+ * another way than read and getattr of the open file has them handed over before it begins; what
+ * changes them so is announced for the whole mount, and while it is under way writes go through.
+ * fsync, each close and the last release hand over as well, so only open files are ever owned.
  *
  * Locks, outermost first: that of an inode (held while its bytes are handed over), the mount's
  * `lock`, `waking`. The host's own are taken below them.

@@ -90,8 +90,8 @@ struct dfi_files {
     _Atomic int top;         /* map is 0 from here on */
     bool tells;              /* a bit of dfi_told() was ever set */
     struct dfi_lingering linger;
-    struct dfi_maps *maps; /* map.h; NULL: no shared mapping yet */
-    struct dfi_lock maps_lock;
+    struct dfi_maps *maps;     /* map.h; NULL: no shared mapping yet */
+    struct dfi_lock maps_lock; /* protects maps and copies */
     struct dfi_copies copies;
     struct dfi_hold hold;
     struct dfi_files *lender; /* of a child that shares our memory: whose mappings these are */

@@ -4,7 +4,7 @@
  */
 #include "frames_rig.h"
 
-/* The file has that size and time of change, and no time. */
+/* The file has that size and modification time, and no time. */
 static void believe(struct rig *rig, uint16_t content, off_t size, time_t changed)
 {
     struct stat st = {.st_size = size, .st_mtim.tv_sec = changed};
