@@ -89,17 +89,22 @@ os.register_at_fork(
 
 @dataclass(frozen=True, slots=True)
 class OpStats:
-    """What one operation of the plugin did since the mount."""
+    """What one operation of the plugin has done since the mount.
+
+    calls: how often it was called; errors: how often it failed; bytes: that it has read or
+    written; nanoseconds: spent in the plugin, 0 unless mounted with timing=True.
+    """
 
     calls: int = 0
     errors: int = 0
     bytes: int = 0
-    nanoseconds: int = 0  # spent in the plugin; 0 unless mounted with timing=True
+    nanoseconds: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """What a mount did: sums, and each operation that was called."""
+    """What a mount has done: `calls`, `errors`, `bytes` and `nanoseconds` are those of OpStats,
+    summed over all operations; `ops` has each operation that was called, by its name."""
 
     calls: int
     errors: int
@@ -111,7 +116,7 @@ class Stats:
     trips: int = 0
     """Messages to the mount server; 0 where it is inline."""
     slept: int = 0
-    """For how many of them the caller slept."""
+    """Those of the trips for which the caller slept until the answer was there."""
     hits: int = 0
     """Calls answered from memory shared with the server, without a message."""
 
@@ -196,7 +201,7 @@ class Mount:
         return any(entry.id == self.id for entry in _native.list_mounts())
 
     def stats(self) -> Stats:
-        """Calls, errors, bytes and time by operation; those at the end once it is unmounted.
+        """Calls, errors, bytes and time by operation; after the unmount those at its end.
 
         Raises DirectfuseError (EINVAL) when it was mounted with count=False.
         """
@@ -214,13 +219,14 @@ class Mount:
         return dict(host.driven) if host else {}
 
     def unmount(self, *, lazy: bool = False) -> None:
-        """Ends the mount: calls in flight are waited for, then the plugin ends.
+        """Ends the mount: waits for calls that are under way, then the plugin ends.
 
-        lazy: leaves the name space at once, the plugin ends with the last open file.
-        Raises UnmountError: EBUSY when files are open, EINVAL when it is unmounted already. In a
-        server, with a call_timeout (at least a second here): ETIMEDOUT. Where calls of the file
-        system hang, its server has ended without it, and the mount is gone; where it is at its own
-        end for so long, it goes on by itself, and can be waited for by another unmount().
+        lazy: paths do not lead into it any more at once; the plugin ends with the last open file.
+        Raises UnmountError: EBUSY when files are open, EINVAL when it is unmounted already. With a
+        call_timeout, which a mount in a server may have, ETIMEDOUT after that time, at least a
+        second. If it was calls of the file system that hung, its server has ended without it, and
+        the mount is gone; if the file system was ending itself, it goes on with that, and another
+        unmount() waits for it.
         """
         sys.audit("directfuse.unmount", self.mountpoint)
         rows, trips = _native.op_stats(self.id), _native.trip_stats(self.id)
@@ -309,33 +315,35 @@ def mount(
         fusepy, mfusepy or refuse.
     mountpoint: put behind the command line as its last word, when given; an object needs it.
     placement: "inline" runs the file system in this process, at the speed of a function call.
-        "server" runs it in a process of its own, a mount server, which ends with its last user:
-        forked processes share it, and its crash is an ENOTCONN here. "helper" runs the program as
-        it is in a process of its own, which speaks the FUSE protocol to this one. "auto" is inline
-        where the program can be loaded, else helper; a command line of one word "@NAME" joins the
-        server that `directfuse serve --name NAME` has started. The mount's `placement` and `reason`
-        tell which. A Python file system is inline; in a server, which is an interpreter then, its
-        command line is run, or a pickled copy of an object served.
-    timing: stats() tells the time spent in the plugin, for about 50 ns an operation.
-    count: stats() counts; False spares a few ns an operation.
+        "server" runs it in a process of its own, a mount server, which ends with its last client:
+        forked processes share it, and if it crashes, calls fail with ENOTCONN. "helper" runs the
+        unmodified program in a process of its own, which speaks the FUSE protocol to this one.
+        "auto" is inline where the program can be loaded, else helper; a command line of one word
+        "@NAME" joins the server that `directfuse serve --name NAME` has started. The mount's
+        `placement` and `reason` say what was chosen. A Python file system is inline. Its server is
+        a Python interpreter, which runs its command line, or serves a pickled copy of an object.
+    timing: whether stats() measures the time spent in the plugin; costs about 50 ns an operation.
+    count: whether stats() counts operations; False saves a few ns an operation.
     may_wait: whether the plugin may wait for a network, a disk or another thread. Unless it is
         False for every mount of the process, calls release the GIL. None: known for what is built
         in, True for all else.
-    timeout: seconds that the program may take until it is mounted, rounded up, at most 65535; then
-        it is left behind and ETIMEDOUT raised. None: no limit.
+    timeout: seconds that the program may take until it is mounted, rounded up, at most 65535; after
+        that MountError (ETIMEDOUT) is raised, and what the program mounts later is refused. None:
+        no limit.
     options: mount options of an object, as behind -o: ["ro", "allow_other"].
-    call_timeout: of an object with pyfuse3's operations: seconds after which a call that its event
-        loop has not answered fails with ETIMEDOUT. What runs inline cannot be stopped. With
-        placement "server", of any call but one that waits for a lock; what it asked for may still
-        happen. There it is also for unmount(), and for the server's own end.
-
-    restart: with placement "server" and a read-only file system (-o ro): "on-failure" starts the
+    call_timeout: seconds after which a call fails with ETIMEDOUT, at most a million. With placement
+        "server" it is for any call that does not wait for a lock, though what the call asked for
+        may still happen; unmount() and the server's own end are limited by it, too. Inline it is
+        only for objects with pyfuse3's operations, and only for those that an event loop runs: what
+        runs on the caller's thread cannot be stopped. None: no limit.
+    restart: "on-failure", with placement "server" and a read-only file system (-o ro), starts the
         server again when it dies or its file system crashes, at most five times a minute. Open
-        files stay open, calls wait meanwhile; locks are gone.
+        files stay open, calls wait meanwhile; locks are lost.
 
-    Raises MountError, whose text has the plugin's own words: ENOENT (no such file system), ENOEXEC
-    (no FUSE program, or one that cannot be loaded safely), EBUSY (something is mounted there),
-    EINVAL, EIO (the program ended before it mounted); NotSupportedError for what comes later.
+    Returns the Mount. Raises MountError, whose text has the plugin's own words: ENOENT (no such
+    file system), ENOEXEC (no FUSE program, or one that cannot be loaded safely), EBUSY (something
+    is mounted there), EINVAL, EIO (the program ended before it mounted); NotSupportedError where
+    this version cannot do what is asked; ValueError and TypeError for arguments that make no sense.
     """
     program, given, argv = _meaning(command, mountpoint, options, call_timeout, placement)
     placement = choose(placement, argv)
