@@ -33,10 +33,10 @@ struct df_link {
 
     _Atomic uint32_t hint;   /* slot that was free last; a guess */
     _Atomic uint32_t posted; /* 1 + slot that was posted last and may not be done; 0: none */
-    _Atomic uint32_t told;   /* 1: somebody has said that the server is gone */
-    _Atomic uint32_t starts; /* of the segment, as somebody has said */
-    _Atomic uint32_t full;   /* 1: somebody has said that the segment is */
-    _Atomic uint32_t late;   /* 1: a call has waited for all of patience; 2: somebody has said so */
+    _Atomic uint32_t told;   /* 1: the user has been told that the server is gone */
+    _Atomic uint32_t starts; /* segment->starts when the user was told of a new server last */
+    _Atomic uint32_t full;   /* 1: the user has been told that the segment is full */
+    _Atomic uint32_t late;   /* 1: a call has waited for all of patience; 2: the user knows */
 
     _Atomic uint32_t owes;               /* of owed[], those that are not 0 */
     _Atomic uint64_t owed[DF_LINK_OWED]; /* closes that found no slot in time (letter.h) */

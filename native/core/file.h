@@ -40,8 +40,7 @@ enum {                               /* df_file.traits: set by the host in open 
        DF_FILE_DIRECT = 1 << 3,      /* direct_io: nobody may repeat to others what is read */
        DF_FILE_KEEP = 1 << 4,  /* keep_cache: what was read before this open may be repeated */
        DF_FILE_LISTS = 1 << 5, /* cache_readdir: so may what readdir answers */
-       DF_FILE_CHECK = 1
-           << 6, /* beside DF_FILE_KEEP: unless size or modification time are others */
+       DF_FILE_CHECK = 1 << 6, /* beside DF_FILE_KEEP: if size and modification time are the same */
 };
 
 #define DF_FILE_HOST_WORDS 8

@@ -20,8 +20,8 @@
  * has its own copy of every inline mount and open file. Where a call cannot be served its errno
  * says so; docs/compat.md lists the differences from Linux.
  *
- * Sizes and offsets are bytes; counts are elements. Include before this header, or define
- * _GNU_SOURCE, for struct statx.
+ * Sizes and offsets are bytes; counts are elements. To use df_statx() define _GNU_SOURCE, or
+ * include a header that defines struct statx.
  */
 #ifndef DIRECTFUSE_H
 #define DIRECTFUSE_H
@@ -50,13 +50,14 @@ struct statx;
 enum {                            /* df_mount() */
        DF_MOUNT_TIMING = 1 << 0,  /* df_stats() also measures time (about 50 ns an operation) */
        DF_MOUNT_NOSTATS = 1 << 1, /* do not count operations */
-       DF_MOUNT_SERVER = 1 << 2,  /* in a process of its own: see below */
-       DF_MOUNT_RESTART = 1 << 3, /* with DF_MOUNT_SERVER: it is started again when it dies */
+       DF_MOUNT_SERVER = 1 << 2,  /* mount in a process of its own: see below */
+       DF_MOUNT_RESTART = 1 << 3, /* with DF_MOUNT_SERVER: start the server again when it dies */
 };
 
 enum {                            /* df_unmount() */
-       DF_UNMOUNT_LAZY = 1 << 0,  /* leave the name space now, end with the last open file */
-       DF_UNMOUNT_LEAVE = 1 << 1, /* one in a server goes on there if others use it */
+       DF_UNMOUNT_LAZY = 1 << 0,  /* paths do not lead there any more at once; the program ends
+                                     with the last open file */
+       DF_UNMOUNT_LEAVE = 1 << 1, /* a mount in a server stays there if other processes use it */
 };
 
 /* In the flags of df_mount(): how long the program may take until it is mounted, 1 to 65535
@@ -64,20 +65,21 @@ enum {                            /* df_unmount() */
 #define DF_MOUNT_SECONDS(seconds) ((unsigned)(seconds) << 16)
 
 /*
- * Loads a FUSE program and mounts what it serves, in this process. argv is its command line as a
- * shell user would type it; the program parses it, and finds the mountpoint in it itself. The
- * mountpoint need not exist.
+ * Loads a FUSE program and mounts its file system in this process.
  *
  *   library  the shared object that holds the program; NULL: argv[0] names it: a path when it has
  *            a slash, else <argv[0]>.so in the directory "backends" beside this library
+ *   argc     number of words in argv; a NULL pointer follows them
+ *   argv     the command line of the program as one would type it in a shell; the program parses
+ *            it, and finds the mountpoint in it. The mountpoint need not exist
  *   flags    DF_MOUNT_*, DF_MOUNT_SECONDS()
  *   message  receives the program's own words and ours when it fails (NUL-terminated, at most size
  *            bytes); may be NULL
  *
  * With DF_MOUNT_SERVER the program runs in a mount server, a process that ends with its last
- * client. Processes forked from now on share the file system and its open files; a crash of the
- * program ends in ENOTCONN here. An argv of "@name" joins the server that `directfuse serve --name
- * name` has started.
+ * client. Processes forked from now on share the file system and its open files; if the program
+ * crashes, calls fail with ENOTCONN. An argv of "@name" joins the server that `directfuse serve
+ * --name name` has started.
  *
  * Returns the number of the mount (> 0), or -1 and errno: ENOENT (no such library), ENOEXEC (no
  * FUSE program, or one that cannot be loaded safely), EBUSY (something is mounted there), ENOTDIR,
@@ -102,12 +104,17 @@ DF_PUBLIC int df_mount_function(int (*run)(int argc, char *argv[], void *data), 
                                 size_t size);
 
 /*
- * Unmounts; calls in flight are waited for, then the program ends. flags: DF_UNMOUNT_*. A mount in
- * a server ends for all its clients when the process unmounts that mounted it; others only leave.
- * Returns 0, or -1 and errno: EINVAL (no such mount), EBUSY (files are open). With a time-out for
- * calls (df_set_call_timeout(), a second at least) ETIMEDOUT: where calls of the file system have
- * not ended by then, its server has ended without it, and the mount is gone; where it is at its own
- * end, it goes on by itself, and the mount is still there.
+ * Unmounts: waits for calls that are under way, then the program ends.
+ *
+ *   mount  what df_mount() returned
+ *   flags  DF_UNMOUNT_*
+ *
+ * A mount in a server ends for all its clients when the process that mounted it unmounts it; other
+ * processes only leave. Returns 0, or -1 and errno: EINVAL (no such mount), EBUSY (files are open).
+ * If a call time-out is set (df_set_call_timeout()), ETIMEDOUT after that time, at least a second:
+ * when it was calls of the file system that did not end, its server has ended without it, and the
+ * mount is gone; when the file system was ending itself, it goes on with that, and the mount is
+ * still there.
  */
 DF_PUBLIC int df_unmount(int mount, unsigned flags);
 
@@ -146,18 +153,18 @@ struct df_trip_stats {
  * errno EINVAL: no such mount, or it is inline. */
 DF_PUBLIC int df_trip_stats(int mount, struct df_trip_stats *stats);
 
-/* How long a call of this process into a mount with DF_MOUNT_SERVER may take, in milliseconds: then
- * it ends with ETIMEDOUT, though what it asked for may still happen. 0: for ever. Waiting for locks
- * is not limited. Of the process that mounted it, it is also for unmounting, and for processes that
- * join later. Returns 0, or -1 and errno EINVAL: no such mount, or it is inline. */
+/* How long a call of this process into a mount with DF_MOUNT_SERVER may take, in milliseconds;
+ * after that it fails with ETIMEDOUT, though what it asked for may still happen. 0: no limit.
+ * Waiting for locks is not limited. Set by the process that mounted, it also limits unmounting, and
+ * the calls of processes that join later. Returns 0, or -1 and errno EINVAL: no such mount, or it
+ * is inline. */
 DF_PUBLIC int df_set_call_timeout(int mount, unsigned milliseconds);
 
-/* Who hears when a mount server of this process ends or does not answer in time, when an inline
- * file system has ended itself in the middle of a call, or the program of a helper has ended: once
- * for each mount, one line of words. It is called in the thread and inside the call that found out:
- * it calls nothing of this library and takes no lock that its callers may hold. NULL: nobody, as at
- * first.
- */
+/* Sets the function that is told when a mount server of this process ends or does not answer in
+ * time, when an inline file system has ended itself in the middle of a call, or when the program of
+ * a helper has ended. It is called once for each mount, with one line of text, by the thread that
+ * has found out and inside of its call: it must not call this library, nor take a lock that a
+ * caller of this library may hold. NULL, as at first: nobody is told. */
 DF_PUBLIC void df_set_listener(void (*listener)(int mount, const char *words));
 
 struct df_call_stats {
@@ -175,8 +182,8 @@ DF_PUBLIC int df_call_stats(struct df_call_stats *stats, size_t count);
  * calls umask(2) itself calls df_identity_refresh() afterwards. */
 DF_PUBLIC mode_t df_umask(mode_t mask);
 
-/* User, groups, capability, umask and RLIMIT_FSIZE are read once and after fork(2); reads them
- * again. Returns 0, or -1 and errno. */
+/* Reads user, groups, capability, umask and RLIMIT_FSIZE of the process again, which the library
+ * reads only once and after fork(2). Returns 0, or -1 and errno. */
 DF_PUBLIC int df_identity_refresh(void);
 
 struct df_identity {
@@ -188,8 +195,9 @@ struct df_identity {
     const gid_t *groups;
 };
 
-/* In whose name the calling thread makes calls into mounts (the kernel is not told); NULL: the
- * process's own again. *identity and its groups are copied. 0, or -1 and errno ENOMEM. */
+/* Sets the identity in which the calling thread makes calls into mounts; the kernel's idea of the
+ * thread does not change. NULL: the process's own again. *identity and its groups are copied.
+ * Returns 0, or -1 and errno ENOMEM. */
 DF_PUBLIC int df_identity_set(const struct df_identity *identity);
 
 /* ---- opening: open(2), close(2), dup(2), fcntl(2) ------------------------------------------- */

@@ -143,18 +143,24 @@ int df_fdio_prepare(void)
 PyMethodDef df_fdio_methods[] = {
     DF_FAST_METHOD("read", fast_read, METH_FASTCALL,
                    "read($module, fd, length, /)\n--\n\n"
-                   "os.read: at most length bytes from the descriptor's position."),
-    DF_FAST_METHOD("pread", fast_pread, METH_FASTCALL,
-                   "pread($module, fd, length, offset, /)\n--\n\n"
-                   "os.pread: at most length bytes from offset on; the position stays."),
+                   "os.read: at most length bytes from the descriptor's position, fewer at the "
+                   "end of the file.\n\nSource: read(2)."),
+    DF_FAST_METHOD(
+        "pread", fast_pread, METH_FASTCALL,
+        "pread($module, fd, length, offset, /)\n--\n\n"
+        "os.pread: at most length bytes from offset on; the position stays.\n\nSource: pread(2)."),
     DF_FAST_METHOD("write", fast_write, METH_FASTCALL,
                    "write($module, fd, data, /)\n--\n\n"
-                   "os.write: writes at the descriptor's position; the count of bytes written."),
-    DF_FAST_METHOD("pwrite", fast_pwrite, METH_FASTCALL,
-                   "pwrite($module, fd, buffer, offset, /)\n--\n\n"
-                   "os.pwrite: writes at offset; the position stays. The count of bytes written."),
+                   "os.write: writes at the descriptor's position; the count of bytes written.\n\n"
+                   "Source: write(2)."),
+    DF_FAST_METHOD(
+        "pwrite", fast_pwrite, METH_FASTCALL,
+        "pwrite($module, fd, buffer, offset, /)\n--\n\n"
+        "os.pwrite: writes at offset; the position stays. The count of bytes written.\n\n"
+        "Source: pwrite(2)."),
     DF_FAST_METHOD("lseek", fast_lseek, METH_FASTCALL,
                    "lseek($module, fd, position, whence, /)\n--\n\n"
-                   "os.lseek: moves the position, by SEEK_DATA and SEEK_HOLE too; the new one."),
+                   "os.lseek: moves the position by whence, SEEK_DATA and SEEK_HOLE too; the new "
+                   "one, in bytes.\n\nSource: lseek(2)."),
     {NULL, NULL, 0, NULL},
 };

@@ -123,6 +123,7 @@ PyMethodDef df_open_methods[] = {
                    "Source: open(2)."),
     DF_FAST_METHOD("close", fast_close, METH_FASTCALL | METH_KEYWORDS,
                    "close($module, /, fd)\n--\n\n"
-                   "os.close: closes a descriptor; the plugin's error in flush is raised."),
+                   "os.close: closes a descriptor; an error of the plugin's flush is raised.\n\n"
+                   "Source: close(2)."),
     {NULL, NULL, 0, NULL},
 };

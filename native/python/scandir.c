@@ -358,7 +358,8 @@ int df_scandir_prepare(PyObject *module)
 PyMethodDef df_scandir_methods[] = {
     DF_FAST_METHOD("listdir", fast_listdir, METH_FASTCALL | METH_KEYWORDS,
                    "listdir($module, /, path=None)\n--\n\n"
-                   "os.listdir: names in a directory but . and .., bytes for a bytes path."),
+                   "os.listdir: names in a directory but . and .., bytes for a bytes path.\n\n"
+                   "Source: readdir(3)."),
     DF_FAST_METHOD("scandir", fast_scandir, METH_FASTCALL | METH_KEYWORDS,
                    "scandir($module, /, path=None)\n--\n\n"
                    "os.scandir: an iterator of DirEntry, also a context manager.\n\n"

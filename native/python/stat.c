@@ -401,10 +401,11 @@ PyMethodDef df_stat_methods[] = {
                    "Source: stat(2)."),
     DF_FAST_METHOD("lstat", fast_lstat, METH_FASTCALL | METH_KEYWORDS,
                    "lstat($module, /, path, *, dir_fd=None)\n--\n\n"
-                   "os.lstat: like stat(), of a symbolic link itself."),
-    DF_FAST_METHOD("fstat", fast_fstat, METH_FASTCALL | METH_KEYWORDS,
-                   "fstat($module, /, fd)\n--\n\n"
-                   "os.fstat: attributes of an open descriptor as os.stat_result."),
+                   "os.lstat: like stat(), of a symbolic link itself.\n\nSource: lstat(2)."),
+    DF_FAST_METHOD(
+        "fstat", fast_fstat, METH_FASTCALL | METH_KEYWORDS,
+        "fstat($module, /, fd)\n--\n\n"
+        "os.fstat: attributes of an open descriptor as os.stat_result.\n\nSource: fstat(2)."),
     DF_FAST_METHOD("access", fast_access, METH_FASTCALL | METH_KEYWORDS,
                    "access($module, /, path, mode, *, dir_fd=None, effective_ids=False,\n"
                    "       follow_symlinks=True)\n--\n\n"

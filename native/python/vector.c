@@ -193,15 +193,19 @@ int df_vector_prepare(void)
 PyMethodDef df_vector_methods[] = {
     DF_FAST_METHOD("readv", fast_readv, METH_FASTCALL,
                    "readv($module, fd, buffers, /)\n--\n\n"
-                   "os.readv: reads into writable buffers, one after the other; bytes read."),
-    DF_FAST_METHOD("writev", fast_writev, METH_FASTCALL,
-                   "writev($module, fd, buffers, /)\n--\n\n"
-                   "os.writev: writes the buffers one after the other; bytes written."),
+                   "os.readv: reads into writable buffers, one after the other; bytes read.\n\n"
+                   "Source: readv(2)."),
+    DF_FAST_METHOD(
+        "writev", fast_writev, METH_FASTCALL,
+        "writev($module, fd, buffers, /)\n--\n\n"
+        "os.writev: writes the buffers one after the other; bytes written.\n\nSource: writev(2)."),
     DF_FAST_METHOD("preadv", fast_preadv, METH_FASTCALL,
                    "preadv($module, fd, buffers, offset, flags=0, /)\n--\n\n"
-                   "os.preadv: readv() from offset on. No RWF_* flag is served: EOPNOTSUPP."),
+                   "os.preadv: readv() from offset on. No RWF_* flag is supported: EOPNOTSUPP.\n\n"
+                   "Source: preadv2(2)."),
     DF_FAST_METHOD("pwritev", fast_pwritev, METH_FASTCALL,
                    "pwritev($module, fd, buffers, offset, flags=0, /)\n--\n\n"
-                   "os.pwritev: writev() at offset. No RWF_* flag is served: EOPNOTSUPP."),
+                   "os.pwritev: writev() at offset. No RWF_* flag is supported: EOPNOTSUPP.\n\n"
+                   "Source: pwritev2(2)."),
     {NULL, NULL, 0, NULL},
 };
