@@ -25,6 +25,7 @@ from directfuse import _paths
 # The routes and their deviations from Linux serve more than the suite they live in.
 sys.path.append(os.path.dirname(__file__))
 from conformance.deviations import expect_deviations
+from conformance.leftovers import PREFIX, remove_leftovers
 
 #: What a test has beyond its limit before the watchdog ends it, at least and at most.
 GRACE_SECONDS = 15, 25
@@ -160,9 +161,11 @@ def _children():
 
 @pytest.fixture(scope="session", autouse=True)
 def nothing_left_behind(request, tmp_path_factory):
-    """No FUSE mount, no process and no virtual descriptor outlives the tests that made it."""
+    """No FUSE mount, no process and no virtual descriptor outlives the tests that made it. What did
+    because they were killed goes first."""
+    remove_leftovers()
     token = os.environ[TOKEN] = uuid.uuid4().hex
-    directories = (f"directfuse-test-{os.getpid()}-", str(tmp_path_factory.getbasetemp()))
+    directories = (PREFIX, str(tmp_path_factory.getbasetemp()))
     children = _children()
     yield
     del os.environ[TOKEN]

@@ -36,6 +36,11 @@ def mounted(path):
     return [kind for mountpoint, kind in _mount_table() if mountpoint == path]
 
 
+def mounts_below(directory):
+    """Mountpoints in a directory, at any depth."""
+    return [point for point, _ in _mount_table() if point.startswith(f"{directory}/")]
+
+
 def file_system_of(path):
     path = os.path.realpath(path)
     holders = [

@@ -20,6 +20,7 @@ from . import linux
 from .backends import BACKENDS, GATHERED, Unavailable
 from .child import die_with_parent, in_child, in_thread, set_thread_identity
 from .fs import Fs
+from .leftovers import PREFIX, hold
 from .mounts import (
     MNT_DETACH,
     MS_BIND,
@@ -31,9 +32,6 @@ from .mounts import (
     umount,
 )
 from .programs import PROGRAMS, chosen
-
-#: Of every directory the routes make; tests/conftest.py knows our mounts by it.
-PREFIX = f"directfuse-test-{os.getpid()}-"
 
 MOUNT_SECONDS = 30
 RELEASE_SECONDS = 20
@@ -62,6 +60,7 @@ class Route:
         if self.readonly and self.backend and not self.backend.takes_options:
             raise Unavailable(f"{self.backend.name} cannot be mounted read-only")
         self.area = tempfile.mkdtemp(prefix=PREFIX, dir=memory_directory())
+        self._held = hold(self.area)
         os.chmod(self.area, 0o755)
         self.source = self._directory("source")
         self.outside = self._directory("outside")
@@ -69,13 +68,17 @@ class Route:
         try:
             self.base = self._start()
         except BaseException:
-            shutil.rmtree(self.area)
+            self._remove()
             raise
         return self
 
     def __exit__(self, *exc_info):
         self._stop()
+        self._remove()
+
+    def _remove(self):
         shutil.rmtree(self.area)
+        os.close(self._held)
 
     @contextlib.contextmanager
     def fresh(self):

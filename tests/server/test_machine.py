@@ -18,7 +18,8 @@ import time
 import hypothesis
 import pytest
 from conformance.expect import flock_fields, flock_struct
-from conformance.routes import PREFIX, Plain
+from conformance.leftovers import PREFIX
+from conformance.routes import Plain
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     Bundle,

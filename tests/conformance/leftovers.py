@@ -1,0 +1,53 @@
+"""The directories of the routes: each says whose it is, and the next session removes what one that
+was killed has left."""
+
+import fcntl
+import glob
+import os
+import re
+import shutil
+import tempfile
+
+from .mounts import MNT_DETACH, memory_directory, mounts_below, umount
+
+_WHOSE = "directfuse-test-"
+
+#: Of every directory the routes make; tests/conftest.py knows our mounts by it.
+PREFIX = f"{_WHOSE}{os.getpid()}-"
+
+
+def hold(directory):
+    """A descriptor that keeps others from taking the directory for a leftover."""
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    fcntl.flock(fd, fcntl.LOCK_SH)
+    return fd
+
+
+def remove_leftovers():
+    """Those of this user; what lies in memory is lost to everybody as long as it is there."""
+    for parent in {memory_directory(), tempfile.gettempdir()}:
+        for directory in glob.glob(f"{glob.escape(parent)}/{_WHOSE}*"):
+            if _is_left(directory):
+                for point in sorted(mounts_below(directory), reverse=True):
+                    umount(point, MNT_DETACH)
+                shutil.rmtree(directory, ignore_errors=True)  # another session may do the same
+
+
+def _is_left(directory):
+    """Its process is gone: nor does one hold it that has another number here."""
+    pid = re.fullmatch(_WHOSE + r"(\d+)-\w+", os.path.basename(directory))
+    try:
+        if not pid or os.path.exists(f"/proc/{pid[1]}"):
+            return False
+        if os.lstat(directory).st_uid != os.geteuid():
+            return False
+        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(fd)
+    return True
