@@ -1,8 +1,24 @@
 """The package's own exceptions, about mounts. Calls on files raise what `os` raises."""
 
+import errno
 import os
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-__all__ = ["DirectfuseError", "MountError", "NotSupportedError", "UnmountError"]
+__all__ = ["DirectfuseError", "MountError", "NotSupportedError", "UnmountError", "asked"]
+
+T = TypeVar("T")
+
+
+def asked(call: Callable[..., T], *arguments: Any) -> T:
+    """The result of a system call that containers may forbid; its error says which it was."""
+    try:
+        return call(*arguments)
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.ENOSYS):
+            raise
+        words = f"{error.strerror}: a seccomp filter forbids it, perhaps"
+        raise OSError(error.errno, words, f"{call.__name__}(2)") from error
 
 
 class DirectfuseError(OSError):

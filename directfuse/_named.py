@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from directfuse import _native
+from directfuse._errors import asked
 from directfuse._run import ServerFailed, high_fd, mapped_limit, watching
 from directfuse._served import READY, hello_message
 from directfuse._shadow import shadow_directory
@@ -78,7 +79,7 @@ def wait_for_server(path: str, process: int) -> bool:
 
     process: of the server. False: it has ended before that.
     """
-    ended = os.pidfd_open(process)
+    ended = asked(os.pidfd_open, process)
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
             door.connect(path)
@@ -118,12 +119,12 @@ def _who_ends_it(door: socket.socket, name: str) -> tuple[int, bool]:
     which listens, has given it the socket, and sees to what is left, may have been killed."""
     credentials = door.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
     with suppress(ProcessLookupError):
-        process = os.pidfd_open(_UCRED.unpack(credentials)[0])
+        process = asked(os.pidfd_open, _UCRED.unpack(credentials)[0])
         if not select.select([process], [], [], 0)[0]:
             return process, False
         os.close(process)  # it has ended, and its parent has not asked how
     try:
-        return os.pidfd_open(_server_behind(door)), True
+        return asked(os.pidfd_open, _server_behind(door)), True
     except OSError as error:
         raise ServerFailed(f"@{name}: its server has just ended") from error
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from directfuse import _images, _paths
+from directfuse._errors import asked
 from directfuse._run_block import RunBlock
 from directfuse._served import READY, program_for
 from directfuse._shadow import Shadow
@@ -85,7 +86,7 @@ class MountServer:
         self.socket, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.pid = 0
         self._command_lines = command_lines
-        self._report = os.memfd_create("directfuse-report")
+        self._report = asked(os.memfd_create, "directfuse-report")
         self._process = -1  # a descriptor of the server
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         counts = [word for line in command_lines for word in ("--words", str(len(line)))]
@@ -122,7 +123,7 @@ class MountServer:
         for level, kind, data in ancillary:
             if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS):
                 self.pid = keeper or _UCRED.unpack(data)[0]
-                self._process = os.pidfd_open(self.pid)
+                self._process = asked(os.pidfd_open, self.pid)
 
     def leave(self) -> None:
         """No program is started from here any more: the server ends with the last that runs."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from directfuse import _native, _paths
+from directfuse._errors import asked
 
 __all__ = ["EVENTS", "CallCount", "RunBlock", "call_names"]
 
@@ -73,7 +74,7 @@ class RunBlock:
         config_at = self._log_at + _LOG_SIZE
         size = _aligned(config_at + len(text) + 1)
         if file is None:
-            self.fd = os.memfd_create("directfuse-run")
+            self.fd = asked(os.memfd_create, "directfuse-run")
         else:
             self.fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         os.ftruncate(self.fd, size)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Self
 
 from directfuse import _native, _paths
-from directfuse._errors import MountError, NotSupportedError
+from directfuse._errors import MountError, NotSupportedError, asked
 from directfuse._python import meaning
 
 __all__ = ["READY", "Given", "hello_message", "program_for", "ready_message"]
@@ -123,7 +123,7 @@ class Given:
 
     def _dump(self) -> int:
         """A descriptor of a file with it."""
-        fd = os.memfd_create("directfuse-given")
+        fd = asked(os.memfd_create, "directfuse-given")
         with open(fd, "wb", closefd=False) as file:
             pickle.dump(self.__dict__, file)
         os.lseek(fd, 0, os.SEEK_SET)

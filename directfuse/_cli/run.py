@@ -5,7 +5,7 @@ import os
 import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -129,6 +129,7 @@ def run(
     126 it cannot be executed; 125 directfuse failed: then nothing was started.
     """
     commands = mount_commands(lines, config, placement, verbose)
+    file = None if stats in (None, "-") else _open_statistics(Path(str(stats)))
     try:
         again = _is_restarted(restart, config)
         check_restart(again, commands)
@@ -152,7 +153,7 @@ def run(
         serving.abandon()
         raise
     serving.end(block.has_programs, say)
-    _report(block, serving, stats)
+    _report(block, serving, stats, file)
     return status
 
 
@@ -330,7 +331,9 @@ def _check_mountpoint(word: str, verbose: bool) -> None:
 # ---- what was done -------------------------------------------------------------------------------
 
 
-def _report(block: RunBlock, serving: Serving | Joined, stats: str | None) -> None:
+def _report(
+    block: RunBlock, serving: Serving | Joined, stats: str | None, file: TextIO | None
+) -> None:
     for note in block.notes():
         click.echo(f"directfuse: {note}", err=True)
     if stats is None:
@@ -339,10 +342,19 @@ def _report(block: RunBlock, serving: Serving | Joined, stats: str | None) -> No
     if isinstance(serving, Joined):
         words = f"operations of @{serving.name} are those of all its clients: not told here"
         click.echo(f"directfuse: {words}", err=True)
-    if stats == "-":
+    if file is None:
         _print(report)
-    else:
-        Path(stats).write_text(json.dumps(report, indent=2) + "\n")
+        return
+    with file:
+        file.write(json.dumps(report, indent=2) + "\n")
+
+
+def _open_statistics(file: Path) -> TextIO:
+    """Before anything is started: 125 says that nothing was."""
+    try:
+        return file.open("w")
+    except OSError as error:
+        raise Failure(f"--stats {file}: {error.strerror}") from error
 
 
 def _statistics(block: RunBlock, serving: Serving | Joined) -> dict[str, Any]:

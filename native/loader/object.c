@@ -145,7 +145,10 @@ int df_object_read(struct df_object *object, const char *path, char *message, si
     message[0] = '\0';
     if (!error)
         error = check(object, path, message, size);
-    if (error && message[0] == '\0')
+    if ((error == -EPERM || error == -ENOSYS) && access(path, R_OK) == 0)
+        snprintf(message, size, "%s cannot be loaded: memfd_create(2) is refused here: %s", path,
+                 strerror(-error));
+    else if (error && message[0] == '\0')
         snprintf(message, size, "%s cannot be read: %s", path, strerror(-error));
     if (error)
         df_object_close(object);

@@ -6,6 +6,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -188,6 +189,35 @@ def test_a_bad_configuration_file(run, tmp_path, text, words):
     done = run("run", "--config", file, "--", "/bin/true")
     assert done.returncode == 125
     assert words in done.stderr and f"{file}" in done.stderr and said_clearly(done)
+
+
+def test_statistics_that_cannot_be_written_are_refused_before_the_start(run, tmp_path):
+    done = run("run", "--stats", "missing/stats.json", "--", "touch", tmp_path / "started")
+    assert done.returncode == 125 and not (tmp_path / "started").exists()
+    assert done.stderr == "Error: --stats missing/stats.json: No such file or directory\n"
+
+
+@pytest.mark.parametrize("call, number", [("memfd_create", 319), ("pidfd_open", 434)])
+def test_a_system_call_that_is_forbidden_is_named(tmp_path, call, number):
+    """As by the seccomp profile of a container."""
+    script = tmp_path / "forbid.py"
+    script.write_text(FORBID)
+    words = [sys.executable, script, str(number), *COMMAND, "run", "-m", "memfs /m", "--", "true"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 125 and said_clearly(done)
+    assert done.stderr.startswith(f"Error: {call}(2): Operation not permitted: a seccomp filter")
+
+
+#: FORBID NUMBER COMMAND...: for COMMAND that system call ends in EPERM (linux/filter.h).
+FORBID = """
+import ctypes, os, struct, sys
+libc = ctypes.CDLL(None)
+rows = (0x20, 0, 0, 0), (0x15, 0, 1, int(sys.argv[1])), (6, 0, 0, 0x50001), (6, 0, 0, 0x7FFF0000)
+text = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *row) for row in rows))
+program = struct.pack("HxxxxxxQ", len(rows), ctypes.addressof(text))
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program) == 0
+os.execv(sys.argv[2], sys.argv[2:])
+"""
 
 
 def test_statistics(run, memory, tmp_path):
