@@ -6,22 +6,14 @@
  * queued again when it leaves (dfi_signal_release): the kernel then delivers it to the program as
  * if it had arrived behind the call. Nothing here is shared between threads but the dispositions.
  */
-#include "intercept/signal.h"
-
-#include "intercept/lock.h"
 #include "intercept/mem.h"
-#include "intercept/offsets.h"
+#include "intercept/signal_private.h"
 
-#define ALL  ~DFI_NEVER_BLOCKED
 #define SYNC (DFI_BIT(SIGSEGV) | DFI_BIT(SIGBUS)) /* faults of dfi_copy_some */
 
-/* Whose a mask is can be seen: SIGSYS is blocked in those of the core and in no other (signal.h).
- */
+/* Whose a mask is can be seen: SIGSYS is blocked in the core's and in no other (signal.h). */
 #define MARK DFI_BIT(SIGSYS)
 #define OURS ~SYNC
-#define FULL ~0ul
-
-struct dfi_lock dfi_action_lock DFI_HOT;
 
 static unsigned long set_mask(unsigned long mask)
 {
@@ -51,7 +43,7 @@ unsigned long dfi_signals_block(void)
 
 unsigned long dfi_signals_hold(void)
 {
-    return block(FULL);
+    return block(DFI_MASK_FULL);
 }
 
 /* What is sent behind the look finds the core's mask still, or the program's already. */
@@ -68,143 +60,16 @@ unsigned long dfi_signals_found(void)
     return set_mask(OURS);
 }
 
-static long set_kernel(int signal, __sighandler_t handler, unsigned long flags, unsigned long mask)
-{
-    struct sigaction action = {.sa_handler = handler,
-                               .sa_flags = flags,
-                               .sa_restorer = (__sigrestore_t)dfi_restorer,
-                               .sa_mask = mask};
-    return dfi_kernel(__NR_rt_sigaction, signal, &action, 0, sizeof action.sa_mask);
-}
-
-static bool is_function(__sighandler_t handler)
-{
-    return handler != SIG_DFL && handler != SIG_IGN;
-}
-
-/* Signals whose kernel disposition is always ours. */
-static bool is_ours(int signal)
-{
-    return signal == SIGSYS || signal == SIGSEGV || signal == SIGBUS;
-}
-
-static long install(int signal, const struct sigaction *set)
-{
-    unsigned long flags = SA_SIGINFO | SA_RESTORER;
-    if (signal == SIGSYS)
-        return set_kernel(signal, (__sighandler_t)dfi_trap_entry, flags | SA_ONSTACK, FULL);
-    if (is_function(set->sa_handler)) {
-        flags |= set->sa_flags & ~(unsigned long)SA_RESETHAND;
-        return set_kernel(signal, (__sighandler_t)dfi_signal_entry, flags, set->sa_mask & ALL);
-    }
-    if (is_ours(signal))
-        return set_kernel(signal, (__sighandler_t)dfi_signal_entry, flags | SA_ONSTACK, 0);
-    return dfi_kernel(__NR_rt_sigaction, signal, set, 0, sizeof set->sa_mask);
-}
-
-static long ask_kernel(int signal, struct sigaction *set)
-{
-    return dfi_kernel(__NR_rt_sigaction, signal, 0, set, sizeof set->sa_mask);
-}
-
-long dfi_signals_begin(struct dfi_process *process)
-{
-    static const int ours[] = {SIGSYS, SIGSEGV, SIGBUS};
-    long result = 0;
-    for (size_t i = 0; i < 3 && result == 0; i++) {
-        struct dfi_action *action = &process->actions[ours[i]];
-        ask_kernel(ours[i], &action->set);
-        action->known = 1;
-        result = install(ours[i], &action->set);
-    }
-    return result;
-}
-
-long dfi_signals_adopt(struct dfi_process *process)
-{
-    long result = 0;
-    for (int signal = 1; signal < DFI_SIGNALS && result == 0; signal++) {
-        struct dfi_action *action = &process->actions[signal];
-        if (action->known || ask_kernel(signal, &action->set) < 0)
-            continue;
-        action->known = 1;
-        action->entry = action->set.sa_handler;
-        if (is_function(action->set.sa_handler))
-            result = install(signal, &action->set);
-    }
-    return result;
-}
-
-void dfi_signals_exec(struct dfi_process *process, bool before)
-{
-    static const int ours[] = {SIGSYS, SIGSEGV, SIGBUS};
-    for (size_t i = 0; i < 3; i++) {
-        const struct sigaction *set = &process->actions[ours[i]].set;
-        if (set->sa_handler != SIG_IGN)
-            continue;
-        if (before)
-            set_kernel(ours[i], SIG_IGN, 0, 0);
-        else
-            install(ours[i], set);
-    }
-}
-
 /* ---- delivery ---- */
-
-/* The default action, taken by the kernel when the handler returns. */
-static void default_action(int signal, const siginfo_t *info)
-{
-    set_kernel(signal, SIG_DFL, SA_RESTORER, 0);
-    if (info->si_code <= 0)
-        dfi_kernel(__NR_rt_tgsigqueueinfo, dfi_kernel(__NR_getpid), dfi_kernel(__NR_gettid), signal,
-                   info);
-}
-
-static __sighandler_t handler_of(struct dfi_process *process, int signal, const siginfo_t *info)
-{
-    struct dfi_action *action = &process->actions[signal];
-    __sighandler_t handler = action->set.sa_handler;
-    if (info->si_code > 0 && dfi_self()->pending->believed & DFI_BIT(signal) && signal == SIGSEGV) {
-        default_action(signal, info); /* a fault that the program takes to be blocked ends it */
-        return NULL;
-    }
-    if (is_function(handler)) {
-        if (action->set.sa_flags & SA_RESETHAND) {
-            action->set.sa_handler = SIG_DFL;
-            if (!is_ours(signal))
-                set_kernel(signal, SIG_DFL, action->set.sa_flags | SA_RESTORER,
-                           action->set.sa_mask);
-        }
-        return handler;
-    }
-    if (!is_ours(signal)) /* another thread has just reset it */
-        return action->entry;
-    if (handler == SIG_DFL || info->si_code > 0)
-        default_action(signal, info);
-    return NULL;
-}
-
-__sighandler_t dfi_signal_foreign(int signal, siginfo_t *info, const struct ucontext *context,
-                                  unsigned long *mask)
-{
-    struct dfi_process *process = dfi_process();
-    *mask = (context->uc_sigmask | process->actions[signal].set.sa_mask) & ALL;
-    return handler_of(process, signal, info);
-}
-
-static bool between(unsigned long ip, const char *start, const char *end)
-{
-    return ip >= (uintptr_t)start && ip < (uintptr_t)end;
-}
 
 /* A thread on its way out, or about to sleep, has to look at T_DEFERRED again. */
 static void send_back(struct sigcontext *at)
 {
-    if (between(at->rip, dfi_leave_begin, dfi_leave_end))
+    if (dfi_between(at->rip, dfi_leave_begin, dfi_leave_end))
         at->rip = (uintptr_t)dfi_leave_begin;
-    else if (between(at->rip, dfi_pass_begin, dfi_pass_end))
+    else if (dfi_between(at->rip, dfi_pass_begin, dfi_pass_end))
         at->rip = (uintptr_t)dfi_pass_begin;
-    else if (between(at->rip, dfi_wait_begin, dfi_wait_end))
+    else if (dfi_between(at->rip, dfi_wait_begin, dfi_wait_end))
         at->rip = (uintptr_t)dfi_wait_interrupted;
 }
 
@@ -250,67 +115,6 @@ static void defer(struct dfi_thread *self, int signal, const siginfo_t *info,
     send_back((struct sigcontext *)&context->uc_mcontext);
 }
 
-#define SYSCALL_SIZE 2     /* bytes of the instruction, which stays where it is: rewrite.c */
-#define FLAGS        0x8d5 /* of %eflags: those that entry.S keeps */
-#define OVERFLOW     0x800
-
-/* %rdi to %r9, as entry.S stores them. */
-static void restore_saved(struct sigcontext *at, const unsigned long *saved)
-{
-    at->rdi = saved[0];
-    at->rsi = saved[1];
-    at->rdx = saved[2];
-    at->r10 = saved[3];
-    at->r8 = saved[4];
-    at->r9 = saved[5];
-}
-
-/* What lahf and seto have put into %rax. */
-static unsigned long flags_of(unsigned long rax)
-{
-    return (rax >> 8 & 0xd5) | ((rax & 1) != 0 ? OVERFLOW : 0);
-}
-
-/* Made for the program: behind its instruction if the call is done, else before it. */
-static void leave_pass(struct sigcontext *at)
-{
-    const unsigned long *kept = (const unsigned long *)at->rsp;
-    bool done = at->rip != (uintptr_t)dfi_pass_end;
-    restore_saved(at, kept + P_SAVED / sizeof *kept);
-    at->rcx = kept[P_IP / sizeof *kept];
-    at->rip = done ? at->rcx : at->rcx - SYSCALL_SIZE;
-    at->rsp += P_ROOM;
-}
-
-/* A signal that has been waiting is let in: the same, where the core has made the call. */
-static void leave_deferred(struct sigcontext *at)
-{
-    const unsigned long *kept = (const unsigned long *)at->rsp;
-    bool done = kept[D_TARGET / sizeof *kept] != (uintptr_t)dfi_entry;
-    restore_saved(at, kept + D_SAVED / sizeof *kept);
-    at->rax = kept[D_RAX / sizeof *kept];
-    at->eflags = (at->eflags & ~(unsigned long)FLAGS) | flags_of(kept[D_FLAGS / sizeof *kept]);
-    at->rcx = kept[D_IP / sizeof *kept];
-    at->rip = done ? at->rcx : at->rcx - SYSCALL_SIZE;
-    at->rsp += D_ROOM;
-}
-
-/*
- * A thread that is in a call, but no more in the core: a handler of the program is shown, and goes
- * back to, the program's own instruction and stack, as without us. Who unwinds from there
- * (pthread_cancel, exceptions, profilers) finds the functions, and who asks whether a call was made
- * (musl, valgrind) the place where it looks.
- */
-static void show_program(struct sigcontext *at)
-{
-    if (between(at->rip, dfi_pass_end, dfi_pass_out))
-        leave_pass(at);
-    else if (between(at->rip, dfi_let_in, dfi_let_out))
-        leave_deferred(at);
-    else if (at->rip == (uintptr_t)dfi_pass_out || at->rip == (uintptr_t)dfi_leave_end)
-        at->rip = at->rcx;
-}
-
 /* All that waits is the kernel's again, until a mask lets it in: every signal is blocked. Returns
  * one of them; 0: none waits. */
 static int queue_again(struct dfi_thread *self)
@@ -341,7 +145,7 @@ void dfi_signals_open(unsigned long mask)
     dfi_signals_return();
     self->pending->believed = mask & DFI_NEVER_BLOCKED;
     self->in_core = 0;
-    set_mask(mask & ALL);
+    set_mask(mask & DFI_MASK_ALL);
 }
 
 /* Memory that is brought when it is touched. Every signal waits meanwhile; the mask of the frame
@@ -370,8 +174,8 @@ __sighandler_t dfi_signal_pick(int signal, siginfo_t *info, struct ucontext *con
         if (signal == SIGSEGV && info->si_code > 0 && self->process->late != 0 &&
             is_late_memory(self, info, context))
             return NULL;
-        show_program((struct sigcontext *)&context->uc_mcontext);
-        return handler_of(self->process, signal, info);
+        dfi_signal_show((struct sigcontext *)&context->uc_mcontext);
+        return dfi_signal_handler(self->process, signal, info);
     }
     struct sigcontext *at = (struct sigcontext *)&context->uc_mcontext;
     if ((signal == SIGSEGV || signal == SIGBUS) && info->si_code > 0) {
@@ -382,7 +186,7 @@ __sighandler_t dfi_signal_pick(int signal, siginfo_t *info, struct ucontext *con
         else if (at->rip == (uintptr_t)dfi_copy_byte)
             at->rip = (uintptr_t)dfi_byte_fault;
         else
-            default_action(signal, info); /* a fault of ours: die where it happened */
+            dfi_signal_default(signal, info); /* a fault of ours: die where it happened */
         return NULL;
     }
     defer(self, signal, info, context);
@@ -437,56 +241,6 @@ int dfi_signal_release(struct dfi_frame *frame, long is_pass, unsigned long *mas
 
 /* ---- the calls of signals ---- */
 
-static long set_action(struct dfi_process *process, int signal, const struct sigaction *set)
-{
-    struct dfi_action *action = &process->actions[signal];
-    if (!is_function(set->sa_handler)) { /* first the kernel: no signal may find no function */
-        long result = install(signal, set);
-        if (result == 0)
-            action->set = *set;
-        action->known = is_ours(signal); /* from now on the kernel may know better */
-        return result;
-    }
-    struct sigaction before = action->set;
-    action->set = *set;
-    action->entry = set->sa_handler;
-    long result = install(signal, set);
-    if (result < 0)
-        action->set = before;
-    return result;
-}
-
-long dfi_do_rt_sigaction(struct dfi_frame *frame)
-{
-    unsigned long signal = frame->args[0];
-    const void *new = (const void *)frame->args[1];
-    void *old = (void *)frame->args[2];
-    struct sigaction set, was;
-    if (frame->args[3] != sizeof set.sa_mask || signal < 1 || signal >= DFI_SIGNALS)
-        return -EINVAL;
-    if (new != NULL && (signal == SIGKILL || signal == SIGSTOP))
-        return -EINVAL;
-    if (new != NULL && dfi_copy_from(&set, new, sizeof set) < 0)
-        return -EFAULT;
-
-    struct dfi_process *process = dfi_process();
-    struct dfi_action *action = &process->actions[signal];
-    if (!is_ours((int)signal) && !is_function(action->set.sa_handler) &&
-        (new == NULL || !is_function(set.sa_handler)))
-        return DFI_PASS; /* no function before, none after: the kernel knows it all */
-    dfi_lock(&dfi_action_lock);
-    if (!action->known) {
-        ask_kernel((int)signal, &action->set);
-        action->known = 1;
-    }
-    was = action->set;
-    long result = new == NULL ? 0 : set_action(process, (int)signal, &set);
-    dfi_unlock(&dfi_action_lock);
-    if (result == 0 && old != NULL && dfi_copy_to(old, &was, sizeof was) < 0)
-        return -EFAULT;
-    return result;
-}
-
 /* What rt_sigprocmask(2) makes of a mask; *mask is left alone for a bad how. */
 static long change_mask(long how, unsigned long set, unsigned long *mask)
 {
@@ -526,7 +280,7 @@ long dfi_do_rt_sigprocmask(struct dfi_frame *frame)
     unsigned long was = mask | self->pending->believed, now = was;
     long result = new == NULL ? 0 : change_mask((int)frame->args[0], set, &now);
     self->pending->believed = now & DFI_NEVER_BLOCKED;
-    dfi_signals_unblock(now & ALL);
+    dfi_signals_unblock(now & DFI_MASK_ALL);
     if (result == 0 && old != NULL)
         result = dfi_copy_to(old, &was, sizeof was);
     return result;

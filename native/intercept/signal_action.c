@@ -1,0 +1,185 @@
+/*
+ * signal_action.c - dispositions: what the program has set for each signal, what the kernel is told
+ * of it, and which function a signal that has come leads to.
+ */
+#include "intercept/lock.h"
+#include "intercept/signal_private.h"
+
+struct dfi_lock dfi_action_lock DFI_HOT;
+
+static long set_kernel(int signal, __sighandler_t handler, unsigned long flags, unsigned long mask)
+{
+    struct sigaction action = {.sa_handler = handler,
+                               .sa_flags = flags,
+                               .sa_restorer = (__sigrestore_t)dfi_restorer,
+                               .sa_mask = mask};
+    return dfi_kernel(__NR_rt_sigaction, signal, &action, 0, sizeof action.sa_mask);
+}
+
+static bool is_function(__sighandler_t handler)
+{
+    return handler != SIG_DFL && handler != SIG_IGN;
+}
+
+/* Signals whose kernel disposition is always ours. */
+static bool is_ours(int signal)
+{
+    return signal == SIGSYS || signal == SIGSEGV || signal == SIGBUS;
+}
+
+static long install(int signal, const struct sigaction *set)
+{
+    unsigned long flags = SA_SIGINFO | SA_RESTORER;
+    if (signal == SIGSYS)
+        return set_kernel(signal, (__sighandler_t)dfi_trap_entry, flags | SA_ONSTACK,
+                          DFI_MASK_FULL);
+    if (is_function(set->sa_handler)) {
+        flags |= set->sa_flags & ~(unsigned long)SA_RESETHAND;
+        return set_kernel(signal, (__sighandler_t)dfi_signal_entry, flags,
+                          set->sa_mask & DFI_MASK_ALL);
+    }
+    if (is_ours(signal))
+        return set_kernel(signal, (__sighandler_t)dfi_signal_entry, flags | SA_ONSTACK, 0);
+    return dfi_kernel(__NR_rt_sigaction, signal, set, 0, sizeof set->sa_mask);
+}
+
+static long ask_kernel(int signal, struct sigaction *set)
+{
+    return dfi_kernel(__NR_rt_sigaction, signal, 0, set, sizeof set->sa_mask);
+}
+
+long dfi_signals_begin(struct dfi_process *process)
+{
+    static const int ours[] = {SIGSYS, SIGSEGV, SIGBUS};
+    long result = 0;
+    for (size_t i = 0; i < 3 && result == 0; i++) {
+        struct dfi_action *action = &process->actions[ours[i]];
+        ask_kernel(ours[i], &action->set);
+        action->known = 1;
+        result = install(ours[i], &action->set);
+    }
+    return result;
+}
+
+long dfi_signals_adopt(struct dfi_process *process)
+{
+    long result = 0;
+    for (int signal = 1; signal < DFI_SIGNALS && result == 0; signal++) {
+        struct dfi_action *action = &process->actions[signal];
+        if (action->known || ask_kernel(signal, &action->set) < 0)
+            continue;
+        action->known = 1;
+        action->entry = action->set.sa_handler;
+        if (is_function(action->set.sa_handler))
+            result = install(signal, &action->set);
+    }
+    return result;
+}
+
+void dfi_signals_exec(struct dfi_process *process, bool before)
+{
+    static const int ours[] = {SIGSYS, SIGSEGV, SIGBUS};
+    for (size_t i = 0; i < 3; i++) {
+        const struct sigaction *set = &process->actions[ours[i]].set;
+        if (set->sa_handler != SIG_IGN)
+            continue;
+        if (before)
+            set_kernel(ours[i], SIG_IGN, 0, 0);
+        else
+            install(ours[i], set);
+    }
+}
+
+/* ---- a signal has come ---- */
+
+void dfi_signal_default(int signal, const siginfo_t *info)
+{
+    set_kernel(signal, SIG_DFL, SA_RESTORER, 0);
+    if (info->si_code <= 0)
+        dfi_kernel(__NR_rt_tgsigqueueinfo, dfi_kernel(__NR_getpid), dfi_kernel(__NR_gettid), signal,
+                   info);
+}
+
+__sighandler_t dfi_signal_handler(struct dfi_process *process, int signal, const siginfo_t *info)
+{
+    struct dfi_action *action = &process->actions[signal];
+    __sighandler_t handler = action->set.sa_handler;
+    if (info->si_code > 0 && dfi_self()->pending->believed & DFI_BIT(signal) && signal == SIGSEGV) {
+        dfi_signal_default(signal, info); /* a fault that the program takes to be blocked ends it */
+        return NULL;
+    }
+    if (is_function(handler)) {
+        if (action->set.sa_flags & SA_RESETHAND) {
+            action->set.sa_handler = SIG_DFL;
+            if (!is_ours(signal))
+                set_kernel(signal, SIG_DFL, action->set.sa_flags | SA_RESTORER,
+                           action->set.sa_mask);
+        }
+        return handler;
+    }
+    if (!is_ours(signal)) /* another thread has just reset it */
+        return action->entry;
+    if (handler == SIG_DFL || info->si_code > 0)
+        dfi_signal_default(signal, info);
+    return NULL;
+}
+
+__sighandler_t dfi_signal_foreign(int signal, siginfo_t *info, const struct ucontext *context,
+                                  unsigned long *mask)
+{
+    struct dfi_process *process = dfi_process();
+    *mask = (context->uc_sigmask | process->actions[signal].set.sa_mask) & DFI_MASK_ALL;
+    return dfi_signal_handler(process, signal, info);
+}
+
+/* ---- rt_sigaction(2) ---- */
+
+static long set_action(struct dfi_process *process, int signal, const struct sigaction *set)
+{
+    struct dfi_action *action = &process->actions[signal];
+    if (!is_function(set->sa_handler)) { /* first the kernel: no signal may find no function */
+        long result = install(signal, set);
+        if (result == 0)
+            action->set = *set;
+        action->known = is_ours(signal); /* from now on the kernel may know better */
+        return result;
+    }
+    struct sigaction before = action->set;
+    action->set = *set;
+    action->entry = set->sa_handler;
+    long result = install(signal, set);
+    if (result < 0)
+        action->set = before;
+    return result;
+}
+
+long dfi_do_rt_sigaction(struct dfi_frame *frame)
+{
+    unsigned long signal = frame->args[0];
+    const void *new = (const void *)frame->args[1];
+    void *old = (void *)frame->args[2];
+    struct sigaction set, was;
+    if (frame->args[3] != sizeof set.sa_mask || signal < 1 || signal >= DFI_SIGNALS)
+        return -EINVAL;
+    if (new != NULL && (signal == SIGKILL || signal == SIGSTOP))
+        return -EINVAL;
+    if (new != NULL && dfi_copy_from(&set, new, sizeof set) < 0)
+        return -EFAULT;
+
+    struct dfi_process *process = dfi_process();
+    struct dfi_action *action = &process->actions[signal];
+    if (!is_ours((int)signal) && !is_function(action->set.sa_handler) &&
+        (new == NULL || !is_function(set.sa_handler)))
+        return DFI_PASS; /* no function before, none after: the kernel knows it all */
+    dfi_lock(&dfi_action_lock);
+    if (!action->known) {
+        ask_kernel((int)signal, &action->set);
+        action->known = 1;
+    }
+    was = action->set;
+    long result = new == NULL ? 0 : set_action(process, (int)signal, &set);
+    dfi_unlock(&dfi_action_lock);
+    if (result == 0 && old != NULL && dfi_copy_to(old, &was, sizeof was) < 0)
+        return -EFAULT;
+    return result;
+}

@@ -1,0 +1,67 @@
+/*
+ * signal_shown.c - where a handler of the program finds that its thread was interrupted: at the
+ * program's own instructions, never at ours.
+ */
+#include "intercept/offsets.h"
+#include "intercept/signal_private.h"
+
+#define SYSCALL_SIZE 2     /* bytes of the instruction, which stays where it is: rewrite.c */
+#define FLAGS        0x8d5 /* of %eflags: those that entry.S keeps */
+#define OVERFLOW     0x800
+
+/* %rdi to %r9, as entry.S stores them. */
+static void restore_saved(struct sigcontext *at, const unsigned long *saved)
+{
+    at->rdi = saved[0];
+    at->rsi = saved[1];
+    at->rdx = saved[2];
+    at->r10 = saved[3];
+    at->r8 = saved[4];
+    at->r9 = saved[5];
+}
+
+/* What lahf and seto have put into %rax. */
+static unsigned long flags_of(unsigned long rax)
+{
+    return (rax >> 8 & 0xd5) | ((rax & 1) != 0 ? OVERFLOW : 0);
+}
+
+/* Made for the program: behind its instruction if the call is done, else before it. */
+static void leave_pass(struct sigcontext *at)
+{
+    const unsigned long *kept = (const unsigned long *)at->rsp;
+    bool done = at->rip != (uintptr_t)dfi_pass_end;
+    restore_saved(at, kept + P_SAVED / sizeof *kept);
+    at->rcx = kept[P_IP / sizeof *kept];
+    at->rip = done ? at->rcx : at->rcx - SYSCALL_SIZE;
+    at->rsp += P_ROOM;
+}
+
+/* A signal that has been waiting is let in: the same, where the core has made the call. */
+static void leave_deferred(struct sigcontext *at)
+{
+    const unsigned long *kept = (const unsigned long *)at->rsp;
+    bool done = kept[D_TARGET / sizeof *kept] != (uintptr_t)dfi_entry;
+    restore_saved(at, kept + D_SAVED / sizeof *kept);
+    at->rax = kept[D_RAX / sizeof *kept];
+    at->eflags = (at->eflags & ~(unsigned long)FLAGS) | flags_of(kept[D_FLAGS / sizeof *kept]);
+    at->rcx = kept[D_IP / sizeof *kept];
+    at->rip = done ? at->rcx : at->rcx - SYSCALL_SIZE;
+    at->rsp += D_ROOM;
+}
+
+/*
+ * A thread that is in a call, but no more in the core: a handler of the program is shown, and goes
+ * back to, the program's own instruction and stack, as without us. Who unwinds from there
+ * (pthread_cancel, exceptions, profilers) finds the functions, and who asks whether a call was made
+ * (musl, valgrind) the place where it looks.
+ */
+void dfi_signal_show(struct sigcontext *at)
+{
+    if (dfi_between(at->rip, dfi_pass_end, dfi_pass_out))
+        leave_pass(at);
+    else if (dfi_between(at->rip, dfi_let_in, dfi_let_out))
+        leave_deferred(at);
+    else if (at->rip == (uintptr_t)dfi_pass_out || at->rip == (uintptr_t)dfi_leave_end)
+        at->rip = at->rcx;
+}
