@@ -1,7 +1,7 @@
 """The `directfuse` command, ahead of its imports.
 
-A package of its own: importing anything of `directfuse` imports all of that, which takes long enough
-for a Ctrl-C, and there Python would show where it was.
+A package of its own: importing anything of `directfuse` imports all of that, which takes long
+enough for a Ctrl-C, and there Python would show where it was.
 """
 
 import signal
