@@ -34,16 +34,6 @@ static uint64_t handle_of(const struct df_file *file)
     return file->host[DF_REMOTE_HANDLE];
 }
 
-static struct df_trip_where where_of(const struct df_where *where)
-{
-    return (struct df_trip_where){
-        .base = where->base ? handle_of(where->base) : 0,
-        .name = where->name,
-        .len = where->len,
-        .flags = where->flags,
-    };
-}
-
 /* Each trouble is told once. */
 static void tell_trouble(struct df_remote *remote, int64_t error)
 {

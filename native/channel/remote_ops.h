@@ -4,7 +4,7 @@
  *
  *   trip_of(fs, call)                   the trip of an op as it begins
  *   back(fs, call, &trip, result)       what the call is to know of it; the op's result
- *   where_of(where), handle_of(file)    as the trip takes them
+ *   handle_of(file)                     the server's handle of an open file
  */
 #ifndef DF_CHANNEL_REMOTE_OPS_H
 #define DF_CHANNEL_REMOTE_OPS_H
@@ -25,6 +25,16 @@
 #define TRIP_BY_NAME(ask)                                                                          \
     struct df_trip_where at = where_of(where);                                                     \
     TRIP(ask)
+
+static struct df_trip_where where_of(const struct df_where *where)
+{
+    return (struct df_trip_where){
+        .base = where->base ? handle_of(where->base) : 0,
+        .name = where->name,
+        .len = where->len,
+        .flags = where->flags,
+    };
+}
 
 /* ---- by name --------------------------------------------------------------------------------- */
 

@@ -38,16 +38,6 @@ static uint64_t handle_of(const struct df_file *file)
     return file->host[DFI_HOST_HANDLE];
 }
 
-static struct df_trip_where where_of(const struct df_where *where)
-{
-    return (struct df_trip_where){
-        .base = where->base ? handle_of(where->base) : 0,
-        .name = where->name,
-        .len = where->len,
-        .flags = where->flags,
-    };
-}
-
 /* A server that is gone is a broken device to the program. */
 static int64_t back(struct df_fs *fs, struct df_call *call, const struct df_trip *trip,
                     int64_t result)
