@@ -12,7 +12,7 @@ import click
 
 from directfuse import _paths
 from directfuse._cli._failure import Failure
-from directfuse._cli.run import join, mount_commands, mount_options
+from directfuse._cli.run import is_restarted, join, mount_commands, mount_options
 from directfuse._named import Joined
 from directfuse._run import MountServer, ServerFailed, high_fd, mapped_limit
 from directfuse._run_block import RunBlock
@@ -51,6 +51,8 @@ def env(lines: Sequence[str], config: Path | None, placement: str, end: bool) ->
         _end()
         return
     commands = mount_commands(lines, config, placement, verbose=False)
+    if is_restarted(None, config):
+        raise Failure(f"{config}: restart is for `directfuse run` and `directfuse serve`")
     if not commands:
         raise Failure("nothing to mount; for example: directfuse env -m 'memfs /scratch'")
     try:

@@ -20,6 +20,7 @@ from directfuse._run_block import RunBlock, call_names
 
 __all__ = [
     "check_restart",
+    "is_restarted",
     "join",
     "mount_commands",
     "mount_options",
@@ -131,7 +132,7 @@ def run(
     commands = mount_commands(lines, config, placement, verbose)
     file = None if stats in (None, "-") else _open_statistics(Path(str(stats)))
     try:
-        again = _is_restarted(restart, config)
+        again = is_restarted(restart, config)
         check_restart(again, commands)
         check_timeout(call_timeout, commands)
         serving = join(commands, verbose) or Serving(
@@ -244,7 +245,7 @@ def check_timeout(seconds: float | None, commands: Sequence[Sequence[str]]) -> N
             raise Failure(f"{words[0]}: --call-timeout is for `directfuse serve`, its server")
 
 
-def _is_restarted(asked: str | None, config: Path | None) -> bool:
+def is_restarted(asked: str | None, config: Path | None) -> bool:
     """One server has all file systems of a run: the option, or the file's own key."""
     if asked is None and config is not None:
         asked = _one_of(_RESTARTS, _read(config), "restart", str(config))

@@ -393,3 +393,11 @@ def test_shared_memory_that_is_full(memory):
     done = with_shared_memory("size=4m", ["run", *mount, *shell(script)])
     wanted = "OSError: [Errno 12] Cannot allocate memory\n8000000\nmore\n"
     assert (done.returncode, done.stdout) == (0, wanted), done.stderr
+
+
+def test_env_refuses_what_it_would_not_do(run, tmp_path):
+    file = tmp_path / "mounts.toml"
+    file.write_text("restart = 'on-failure'\n[[mount]]\ncommand = 'memfs -o ro /m'\n")
+    done = run("env", "--config", file)
+    assert (done.returncode, done.stdout) == (125, "") and said_clearly(done)
+    assert f"{file}: restart is for `directfuse run`" in done.stderr
