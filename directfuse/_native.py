@@ -9,7 +9,16 @@ import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from directfuse._cffi import ffi, lib
+try:
+    from directfuse._cffi import ffi, lib
+except ModuleNotFoundError as error:  # Python started in a clone finds the package there first
+    if error.name != "directfuse._cffi":
+        raise
+    raise ImportError(
+        f"{os.path.dirname(__file__)} is directfuse's source, without its compiled parts: start "
+        "Python in another directory, or install the source itself: pip install -e .",
+        name=error.name,
+    ) from None
 
 __all__ = [
     "FD_BASE",

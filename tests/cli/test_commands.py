@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import directfuse
 from directfuse import _kernel, _paths
 from directfuse._cli import doctor
 from directfuse._cli._elf import Linkage
@@ -234,3 +236,20 @@ def test_where_proc_is_not_mounted_that_is_said(run, tmp_path):
     )
     assert done.returncode == 125
     assert said_clearly(done) and "/proc is not mounted" in done.stderr
+
+
+def test_python_in_a_clone_says_what_is_wrong(tmp_path):
+    """The package lies in the working directory, and is found before the one that is installed."""
+    shutil.copytree(Path(directfuse.__file__).parent, tmp_path / "directfuse", ignore=_COMPILED)
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", "import directfuse"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr.splitlines()[-1].startswith(f"ImportError: {tmp_path}/directfuse is ")
+    assert "pip install -e ." in done.stderr and "ModuleNotFoundError" not in done.stderr
+
+
+_COMPILED = shutil.ignore_patterns("*.so", "_native", "__pycache__")
