@@ -9,12 +9,11 @@
 
 #include "directory.h"
 #include "farewell.h"
+#include "surroundings.h"
 
 #ifndef FUSE_USE_VERSION
 #define FUSE_USE_VERSION 312
 #endif
-#include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fuse_lowlevel.h>
@@ -26,12 +25,9 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-extern char **environ;
 
 #define LOOK_AROUND 200 /* ms between looks for a mount that is none of ours */
 
@@ -39,174 +35,6 @@ static int fail(const char *what, const char *name, int error)
 {
     fuse_log(FUSE_LOG_ERR, "helper: %s %s: %s\n", what, name, strerror(error));
     return -1;
-}
-
-/* ---- where our own files are -------------------------------------------------------------------
- */
-
-/* <tree>/libexec/helper, beside the library that we run with, or beside the program that we are. */
-static bool find_tools(char *path, size_t size)
-{
-    char self[PATH_MAX];
-    Dl_info info;
-
-    if (dladdr((void *)(uintptr_t)fuse_session_mount, &info) && info.dli_fname[0] == '/') {
-        snprintf(path, size, "%.*s/../libexec/helper",
-                 (int)(strrchr(info.dli_fname, '/') - info.dli_fname), info.dli_fname);
-        if (access(path, F_OK) == 0)
-            return true;
-    }
-    ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    if (length <= 0)
-        return false;
-    self[length] = '\0';
-    *strrchr(self, '/') = '\0';
-    snprintf(path, size, "%s/../libexec/helper", self);
-    return access(path, F_OK) == 0;
-}
-
-/* ---- the environment of the server --------------------------------------------------------------
- */
-
-/* NAME=FIRST, followed by what NAME was: one more entry of a list. */
-static char *listed(const char *name, const char *first, const char *separator)
-{
-    const char *old = getenv(name);
-    char *text;
-
-    return asprintf(&text, "%s=%s%s%s", name, first, old && *old ? separator : "", old ? old : "") <
-                   0
-               ? NULL
-               : text;
-}
-
-static bool is_named(const char *entry, const char *name)
-{
-    size_t length = strlen(name);
-
-    return strncmp(entry, name, length) == 0 && entry[length] == '=';
-}
-
-struct environment {
-    char **entries;
-    char *made[3]; /* those of the entries that are ours to free */
-};
-
-static void free_environment(struct environment *environment)
-{
-    for (int i = 0; i < 3; i++)
-        free(environment->made[i]);
-    free(environment->entries);
-}
-
-static bool make_environment(struct environment *out, const struct server *server,
-                             const char *tools)
-{
-    static const char *const names[3] = {"LD_PRELOAD", "PATH", CONTROL_VARIABLE};
-    char preload[2 * PATH_MAX + 32];
-    size_t count = 0;
-
-    *out = (struct environment){0};
-    while (environ[count])
-        count++;
-    snprintf(preload, sizeof(preload), "%s/libdf-helper.so", tools);
-    out->entries = calloc(count + 4, sizeof(char *));
-    out->made[0] = listed(names[0], preload, ":");
-    out->made[1] = listed(names[1], tools, ":");
-    if (asprintf(&out->made[2], "%s=%s/" DIRECTORY_CONTROL, names[2], server->directory) < 0)
-        out->made[2] = NULL;
-    if (!out->entries || !out->made[0] || !out->made[1] || !out->made[2]) {
-        free_environment(out);
-        return false;
-    }
-    size_t used = 3;
-    memcpy(out->entries, out->made, sizeof(out->made));
-    for (size_t i = 0; i < count; i++) {
-        if (!is_named(environ[i], names[0]) && !is_named(environ[i], names[1]) &&
-            !is_named(environ[i], names[2]))
-            out->entries[used++] = environ[i];
-    }
-    return true;
-}
-
-/* ---- the mountpoint -----------------------------------------------------------------------------
- */
-
-static bool is_empty_directory(const char *path)
-{
-    DIR *dir = opendir(path);
-    int count = 0;
-
-    while (dir && readdir(dir))
-        count++;
-    if (dir)
-        closedir(dir);
-    return dir && count <= 2; /* "." and ".." */
-}
-
-static bool is_path(char *const argv[], int i)
-{
-    return argv[i][0] != '-' && strcmp(argv[i - 1], "-o") != 0 && strchr(argv[i], '/') &&
-           !strpbrk(argv[i], ": ");
-}
-
-/* "--log-file /new/one": perhaps an option's value, perhaps not. */
-static bool follows_option(char *const argv[], int i)
-{
-    return strncmp(argv[i - 1], "--", 2) == 0 && !strchr(argv[i - 1], '=');
-}
-
-/* The last path that names nothing; else the last that names an empty directory; 0: there is none.
- */
-static int last_candidate(int argc, char *const argv[], bool with_values)
-{
-    int missing = 0, empty = 0;
-
-    for (int i = 1; i < argc; i++) {
-        if (!is_path(argv, i) || (!with_values && follows_option(argv, i)))
-            continue;
-        if (access(argv[i], F_OK) < 0)
-            missing = i;
-        else if (is_empty_directory(argv[i]))
-            empty = i;
-    }
-    return missing ? missing : empty;
-}
-
-/*
- * The mountpoint may be missing on disk, unlike most else that a server is likely to be told, but
- * for files that it is to make (a log, a cache), which are values of options. "host:/path" and
- * "--option=/path" are no paths, nor are the words of a shell. 0: there is none.
- */
-static int find_mountpoint(int argc, char *const argv[])
-{
-    int place = last_candidate(argc, argv, false);
-
-    return place ? place : last_candidate(argc, argv, true);
-}
-
-static char *absolute(const char *path)
-{
-    char *text = NULL, *cwd = NULL;
-
-    if (path[0] == '/')
-        return strdup(path);
-    cwd = getcwd(NULL, 0);
-    if (cwd && asprintf(&text, "%s/%s", cwd, path) < 0)
-        text = NULL;
-    free(cwd);
-    return text;
-}
-
-/* A server looks at its mountpoint before it asks for it, and ours need not exist. Returns the word
- * to use; `shown` is room for it. */
-static char *show_mountpoint(struct server *server, char *word, char *shown, size_t size)
-{
-    snprintf(shown, size, "%s/" DIRECTORY_MNT, server->directory);
-    if (mkdir(shown, 0700) < 0)
-        return word; /* it will say itself that it has no mountpoint */
-    server->mountpoint = absolute(word);
-    return shown;
 }
 
 /* ---- starting -----------------------------------------------------------------------------------
@@ -271,10 +99,10 @@ static void *print_output(void *argument)
 
 static int run(struct server *server, char *const argv[], const char *tools)
 {
-    struct environment environment;
+    struct surroundings environment;
     int pipes[2];
 
-    if (!make_environment(&environment, server, tools))
+    if (!surroundings_begin(&environment, server->directory, tools))
         return ENOMEM;
     int error = pipe2(pipes, O_CLOEXEC) < 0 ? errno : 0;
     if (!error) {
@@ -288,7 +116,7 @@ static int run(struct server *server, char *const argv[], const char *tools)
         if (!server->prints)
             close(pipes[0]);
     }
-    free_environment(&environment);
+    surroundings_end(&environment);
     return error;
 }
 
@@ -325,20 +153,21 @@ int server_start(struct server *server, int argc, char *const argv[], int channe
 {
     char tools[2 * PATH_MAX], shown[96];
     char **words = calloc((size_t)argc + 1, sizeof(char *));
-    int place = find_mountpoint(argc, argv), error;
+    int place = surroundings_mountpoint(argc, argv), error;
 
     *server = (struct server){.channel = channel, .listener = -1, .daemon = -1, .janitor = -1};
     if (!words)
         return fail("cannot start", argv[0], ENOMEM);
     memcpy(words, argv, (size_t)argc * sizeof(char *));
-    if (!find_tools(tools, sizeof(tools)))
+    if (!surroundings_tools(tools, sizeof(tools)))
         error = ENOENT;
     else if (make_directory(server))
         error = prepare(server, tools);
     else
         error = -1; /* it is said */
     if (!error && place)
-        words[place] = show_mountpoint(server, words[place], shown, sizeof(shown));
+        words[place] = surroundings_show(server->directory, words[place], shown, sizeof(shown),
+                                         &server->mountpoint);
     if (!error)
         error = run(server, words, tools);
     free(words);
