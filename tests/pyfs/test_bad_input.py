@@ -228,7 +228,7 @@ def test_who_waits_for_ever_does_not_stop_the_others():
 
 
 def test_a_timeout_ends_what_waits_too_long():
-    with directfuse.mount(Blocking(), "/bad-timeout", call_timeout=0.05):
+    with directfuse.mount(Blocking(), "/bad-timeout", call_timeout=0.5):
         fd = directfuse.os_open("/bad-timeout/a", os.O_RDONLY)
         with pytest.raises(TimeoutError):
             directfuse.read(fd, 10)
