@@ -274,7 +274,7 @@ def test_programs(run):
 
 @pytest.mark.timeout(120)
 def test_fio(run):
-    results = results_of(run(*OF_PROGRAMS, "--fio", "--budget=5", timeout=110))
+    results = results_of(run(*OF_PROGRAMS, "--fio", "--budget=3", timeout=110))
     if shutil.which("fio"):
         assert results["fio"]["memfs"][0]["mb_s"]["run"] > 0, results["notes"]
     else:
@@ -284,7 +284,7 @@ def test_fio(run):
 
 @pytest.mark.timeout(120)
 def test_figures_of_the_paper_in_memory_and_on_disk(run):
-    done = run(*SMALL, "--figures", "--no-kernel", "--budget=14", timeout=110)
+    done = run(*SMALL, "--figures", "--no-kernel", "--budget=7", timeout=110)
     results = results_of(done)
     names = [figure["name"] for figure in results["figures"]]
     assert len(names) == 2 or any("figures on a disk: left out" in n for n in results["notes"])
