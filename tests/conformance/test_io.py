@@ -1,6 +1,7 @@
 """read(2), write(2) and their families: counts, offsets, holes, limits."""
 
 import errno
+import functools
 import os
 import resource
 import stat
@@ -14,6 +15,7 @@ MIB = 1 << 20
 SIZES = [1, 4095, 4096, 4097, 131072, 131073, MIB + 1, 4 * MIB + 7]
 
 
+@functools.cache  # 36 ms a MiB
 def pattern(size):
     """Bytes in which every position tells where it belongs."""
     return b"".join(number.to_bytes(4, "big") for number in range(size // 4 + 1))[:size]
