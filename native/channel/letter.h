@@ -23,7 +23,8 @@ struct df_letter {
 /* That of a message which was asked before (df_letter_ask()). */
 struct df_letter df_letter_of(struct df_trip *trip, struct df_slot *slot);
 
-/* Claims a slot. 0, -ENOTCONN, -ETIMEDOUT, -ENOMEM. `plain`: signed by nobody. */
+/* Claims a slot. 0, -ENOTCONN, -ETIMEDOUT, -ENOMEM. `plain`: the message says nothing of the
+ * caller's identity. */
 int df_letter_begin_plain(struct df_letter *l, struct df_trip *trip, enum df_message_op op);
 int df_letter_begin(struct df_letter *l, struct df_trip *trip, enum df_message_op op);
 int df_letter_begin_file(struct df_letter *l, struct df_trip *trip, enum df_message_op op,

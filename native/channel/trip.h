@@ -97,26 +97,28 @@ struct df_trip_early {
     unsigned woken; /* as df_asked has it (link.h) */
 };
 
-/* None is sent where something of the file is kept, which may spare the message. */
+/* Sends the question, unless something of the file is kept that may make it needless. size, offset:
+ * bytes. */
 void df_trip_read_ask(struct df_trip *trip, uint64_t file, size_t size, off_t offset,
                       struct df_trip_early *early);
 
-/* How many bytes have come to `to`, at most early->size; 0, too, where they can be found without a
- * message now. Or a negative errno. NULL: they are not
- * wanted any more. */
+/* Waits for the answer. Returns how many bytes have come to `to`, at most early->size; 0 also where
+ * they can be found without a message now; or a negative errno. to: NULL if they are not wanted any
+ * more. */
 ssize_t df_trip_read_take(struct df_trip *trip, const struct df_trip_early *early, void *to);
 
 /* flags: the file's status flags at this moment; O_APPEND is what counts. */
 ssize_t df_trip_write(struct df_trip *trip, uint64_t file, int flags, const struct iovec *iov,
                       int iovcnt, off_t *offset);
-/* In struct df_message_extent's place a df_trip_extent; results are filled in. 0. */
+/* One read of a batch. */
 struct df_trip_extent {
     uint64_t file;
     void *buf;
-    size_t size;
+    size_t size; /* bytes, as offset */
     off_t offset;
-    ssize_t result;
+    ssize_t result; /* out: bytes, or a negative errno */
 };
+/* Fills in the results. 0, or a negative errno as above: the results behind are not filled in. */
 int df_trip_read_batch(struct df_trip *trip, struct df_trip_extent *extents, size_t count);
 ssize_t df_trip_path(struct df_trip *trip, uint64_t file, char *buf, size_t size);
 off_t df_trip_lseek(struct df_trip *trip, uint64_t file, off_t offset, int whence);
@@ -155,7 +157,7 @@ int df_trip_unmount(struct df_trip *trip, bool lazy, bool alone, int64_t patienc
 /* What was written to any mount of the server, and kept there, is handed to its file system; what
  * fails then is told by fsync and close of the files. 0. */
 int df_trip_sync(struct df_trip *trip);
-/* There and back: what a trip costs; and whether the server answers. 0. */
+/* Does nothing on the server: for what a trip costs, and whether the server answers. 0. */
 int df_trip_nothing(struct df_trip *trip);
 
 #endif
