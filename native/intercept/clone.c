@@ -169,6 +169,8 @@ static long give_birth(struct dfi_frame *frame, struct birth *birth, const struc
         free_gone(self);
     if (!forks)
         dfi_rewrite_shared();
+    if ((birth->flags & CLONE_NEWUSER) != 0)
+        dfi_files_namespace();
     struct dfi_thread *child = prepare(frame, birth);
     if (child == NULL) {
         dfi_signals_unblock(birth->mask);

@@ -311,6 +311,9 @@ void dfi_files_fork_prepare(void);
 void dfi_files_fork_parent(bool born); /* false: there is no child */
 void dfi_files_fork_child(struct dfi_process *process);
 
+/* A child is about to be made in a user namespace of its own. */
+void dfi_files_namespace(void);
+
 /* First act of a child that has a copy (dfi_files_copy) and shares our memory. */
 void dfi_files_born(struct dfi_process *process);
 

@@ -9,6 +9,7 @@
 
 #include "core/calls.h"
 #include "core/fd.h"
+#include "syscalls/ids.h"
 #include "syscalls/known.h"
 
 /* A call by one path: what is done for a mount, with `leg` and the arguments `a`. */
@@ -51,6 +52,7 @@ static long stat_leg(const struct dfi_leg *leg, unsigned long program, int flags
     const char *path = !leg->path && flags & AT_EMPTY_PATH ? "" : leg->path;
     int ret = df_call_fstatat(leg->dirfd, path, &st, flags | dfi_way_flags(leg));
 
+    dfi_ids_show(dfi_process()->files, &st.st_uid, &st.st_gid);
     return ret == 0 ? dfi_copy_to((void *)program, &st, sizeof(st)) : ret;
 }
 
@@ -59,6 +61,7 @@ static long stat_fd(int fd, unsigned long program)
     struct stat st;
     int ret = df_call_fstat(fd, &st);
 
+    dfi_ids_show(dfi_process()->files, &st.st_uid, &st.st_gid);
     return ret == 0 ? dfi_copy_to((void *)program, &st, sizeof(st)) : ret;
 }
 
@@ -68,6 +71,7 @@ static long statx_leg(const struct dfi_leg *leg, int flags, unsigned mask, unsig
     const char *path = !leg->path && flags & AT_EMPTY_PATH ? "" : leg->path;
     int ret = df_call_statx(leg->dirfd, path, flags | dfi_way_flags(leg), mask, &stx);
 
+    dfi_ids_show(dfi_process()->files, &stx.stx_uid, &stx.stx_gid);
     return ret == 0 ? dfi_copy_to((void *)program, &stx, sizeof(stx)) : ret;
 }
 
@@ -103,7 +107,7 @@ static bool is_kept(unsigned long fd, unsigned long program)
     struct df_trip trip = {.link = &files->link, .caller = &files->caller};
     int result;
 
-    if (!ofd || program >= DFI_USER_END - sizeof(struct stat))
+    if (!ofd || dfi_ids_differ(files) || program >= DFI_USER_END - sizeof(struct stat))
         return false;
     trip.mount = ofd->mount;
     return df_trip_known(&trip, &itself, &result, (struct stat *)program) && result == 0;
@@ -175,10 +179,30 @@ static long chmod_leg(const struct dfi_leg *leg, unsigned long mode, int flags)
     return df_call_fchmodat(leg->dirfd, leg->path, (mode_t)mode, flags | dfi_way_flags(leg));
 }
 
+/* Of ids that the program's namespace does not have there is no owner. */
+static bool know_owner(uid_t *user, gid_t *group)
+{
+    const struct dfi_files *files = dfi_process()->files;
+
+    return dfi_ids_user(files, user) && dfi_ids_group(files, group);
+}
+
 static long chown_leg(const struct dfi_leg *leg, unsigned long uid, unsigned long gid, int flags)
 {
-    return df_call_fchownat(leg->dirfd, leg->path, (uid_t)uid, (gid_t)gid,
-                            flags | dfi_way_flags(leg));
+    uid_t user = (uid_t)uid;
+    gid_t group = (gid_t)gid;
+
+    if (!know_owner(&user, &group))
+        return -EINVAL;
+    return df_call_fchownat(leg->dirfd, leg->path, user, group, flags | dfi_way_flags(leg));
+}
+
+static long chown_fd(int fd, unsigned long uid, unsigned long gid)
+{
+    uid_t user = (uid_t)uid;
+    gid_t group = (gid_t)gid;
+
+    return know_owner(&user, &group) ? df_call_fchown(fd, user, group) : -EINVAL;
 }
 
 DFI_BY_PATH(chmod, chmod_leg(leg, a[1], 0))
@@ -187,7 +211,7 @@ DFI_BY_PATH(fchmodat, chmod_leg(leg, a[2], 0))
 DFI_BY_PATH(fchmodat2, chmod_leg(leg, a[2], (int)a[3]))
 DFI_BY_PATH(chown, chown_leg(leg, a[1], a[2], 0))
 DFI_BY_PATH(lchown, chown_leg(leg, a[1], a[2], AT_SYMLINK_NOFOLLOW))
-DFI_BY_FD(fchown, df_call_fchown(fd, (uid_t)a[1], (gid_t)a[2]))
+DFI_BY_FD(fchown, chown_fd(fd, a[1], a[2]))
 DFI_BY_PATH(fchownat, chown_leg(leg, a[2], a[3], (int)a[4]))
 
 /* ---- times ----------------------------------------------------------------------------------- */

@@ -12,6 +12,7 @@
 #include "core/table.h"
 #include "core/walk.h"
 #include "syscalls/cwd.h"
+#include "syscalls/ids.h"
 #include "syscalls/linger.h"
 #include "syscalls/listing.h"
 #include "syscalls/name.h"
@@ -403,12 +404,15 @@ long dfi_do_fchdir(struct dfi_frame *frame)
     return ret;
 }
 
-/* Into another mount namespace: then the working directory is its root. */
+/* Into another mount namespace: then the working directory is its root; or into a user namespace.
+ */
 long dfi_do_setns(struct dfi_frame *frame)
 {
     long ret = dfi_kernel(__NR_setns, frame->args[0], frame->args[1]);
 
-    if (ret == 0)
+    if (ret == 0) {
         dfi_cwd_changed(dfi_process()->files);
+        dfi_ids_expect(dfi_process()->files);
+    }
     return ret;
 }

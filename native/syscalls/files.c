@@ -13,6 +13,7 @@
 #include "intercept/text.h"
 #include "syscalls/cwd.h"
 #include "syscalls/files_private.h"
+#include "syscalls/ids.h"
 #include "syscalls/map.h"
 #include "syscalls/shadow.h"
 #include "syscalls/table.h"
@@ -191,6 +192,7 @@ static long begin(struct dfi_process *process, const char *config, size_t size, 
     files->caller.lock_owner = files->link.client;
     dfi_table_refresh(files->link.segment);
     dfi_cwd_begin(files);
+    dfi_ids_begin(files);
     return 0;
 }
 

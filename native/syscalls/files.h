@@ -25,11 +25,13 @@
  * and names.
  */
 struct dfi_shared {
-    _Atomic uint32_t mapped; /* files that were ever mapped shared: shadow.c */
-    _Atomic uint32_t top;    /* more than any index of a df_ofd that was ever in use */
-    _Atomic uint32_t moved;  /* counts renames of shadow directories: cwd.c */
-    _Atomic uint32_t ways;   /* 1: the directories above mountpoints are made */
-    _Atomic uint32_t held;   /* 1: some process has held chunks of mapped files: held.h */
+    _Atomic uint32_t mapped;     /* files that were ever mapped shared: shadow.c */
+    _Atomic uint32_t top;        /* more than any index of a df_ofd that was ever in use */
+    _Atomic uint32_t moved;      /* counts renames of shadow directories: cwd.c */
+    _Atomic uint32_t ways;       /* 1: the directories above mountpoints are made */
+    _Atomic uint32_t held;       /* 1: some process has held chunks of mapped files: held.h */
+    _Atomic uint32_t namespaces; /* 1: a program may be in another user namespace: ids.h */
+    _Atomic uint64_t user_ns;    /* that of the run */
     _Atomic uint32_t wanted; /* counts processes that found no room for a chunk: map_reclaim.c */
     _Atomic uint64_t entered[DFI_ENTERED_WORDS]; /* bit: of the hash of a path: it, or one below it,
                                                     may be a shadow directory: cwd.c */
@@ -84,11 +86,15 @@ struct dfi_files {
     struct dfi_shared *shared;
     char shadow[96]; /* directory of the job's shadow files; no trailing slash */
     uint32_t shadow_len;
-    struct df_caller caller; /* identity.c */
-    _Atomic uint64_t *map;   /* [DFI_FD_MAX], by descriptor: handle of the file; 0: the kernel's.
-                                NULL before the first file, and then top is 0 */
-    _Atomic int top;         /* map is 0 from here on */
-    bool tells;              /* a bit of dfi_told() was ever set */
+    struct df_caller caller;               /* identity.c */
+    const struct dfi_ids *ids, *ids_above; /* ids.h; NULL: those of the run */
+    bool ids_awaited;                      /* to be looked for */
+    uid_t outer_uid;                       /* of the caller, when they were last known */
+    gid_t outer_gid;
+    _Atomic uint64_t *map; /* [DFI_FD_MAX], by descriptor: handle of the file; 0: the kernel's.
+                              NULL before the first file, and then top is 0 */
+    _Atomic int top;       /* map is 0 from here on */
+    bool tells;            /* a bit of dfi_told() was ever set */
     struct dfi_lingering linger;
     struct dfi_maps *maps;     /* map.h; NULL: no shared mapping yet */
     struct dfi_lock maps_lock; /* protects maps and copies */
@@ -175,5 +181,8 @@ void dfi_fd_adopt(struct dfi_files *files, int fd);
 
 /* Reads ids, groups, capabilities, umask and RLIMIT_FSIZE. 0 or -ENOMEM. */
 long dfi_identity_read(struct dfi_files *files);
+
+/* Ids and groups once more, if they are others where the process is now. 0 or -ENOMEM. */
+long dfi_identity_look(struct dfi_files *files);
 
 #endif

@@ -202,6 +202,11 @@ struct dfi_files *dfi_files_copy(struct dfi_files *files)
     client = announce_child(files);
     copy->link = files->link;
     copy->caller = files->caller;
+    copy->ids = files->ids;
+    copy->ids_above = files->ids_above;
+    copy->ids_awaited = files->ids_awaited;
+    copy->outer_uid = files->outer_uid;
+    copy->outer_gid = files->outer_gid;
     copy->link.client = client;
     copy->unborn = client != 0;
     return copy;

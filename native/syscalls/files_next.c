@@ -1,6 +1,6 @@
 /*
  * files_next.c - what one program tells the next across execve(2): "client control memory entry
- * keep", then "fd handle" for each file that stays open.
+ * ids keep", then "fd handle" for each file that stays open.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -9,6 +9,7 @@
 #include "intercept/text.h"
 #include "syscalls/cwd.h"
 #include "syscalls/files_private.h"
+#include "syscalls/ids.h"
 #include "syscalls/linger.h"
 #include "syscalls/map.h"
 #include "syscalls/shadow.h"
@@ -59,6 +60,7 @@ long dfi_files_exec(struct dfi_process *process, char *out, size_t size)
     add_number(&text, files->link.client != 0 ? (unsigned)files->link.control : 0);
     add_number(&text, (unsigned)files->link.memory);
     add_number(&text, (unsigned)files->entry);
+    dfi_ids_tell(files, &text);
     start = text;
     add_number(&text, any ? KEEP_LIST : KEEP_NONE);
     add_files(&text, files);
@@ -125,6 +127,8 @@ long dfi_files_begin_again(struct dfi_process *process, const char *text, size_t
     if ((ret = dfi_shadow_begin(files)) == -ENOENT)
         ret = dfi_shadow_gone(files); /* as below: the program runs */
     if (ret < 0)
+        return ret;
+    if ((ret = dfi_ids_hear(files, &text)) < 0 || (ret = dfi_identity_look(files)) < 0)
         return ret;
     dfi_held_forget(files);
     keep = dfi_text_number(&text);

@@ -3,11 +3,13 @@
  */
 #include <errno.h>
 #include <linux/capability.h>
+#include <linux/sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 
 #include "core/caller.h"
 #include "syscalls/files.h"
+#include "syscalls/ids.h"
 
 static bool read_capable(void)
 {
@@ -40,8 +42,9 @@ int df_caller_too_large(void)
 
 /* Calls under way in other threads may still look at the old ones: they stay, a few bytes for each
  * setgroups(2). */
-static long read_groups(struct df_caller *caller)
+static long read_groups(struct dfi_files *files)
 {
+    struct df_caller *caller = &files->caller;
     long count = dfi_kernel(__NR_getgroups, 0, 0);
     gid_t *groups;
 
@@ -53,18 +56,41 @@ static long read_groups(struct df_caller *caller)
     if (!groups)
         return -ENOMEM;
     count = dfi_kernel(__NR_getgroups, count, groups);
+    for (long i = 0; i < count; i++)
+        dfi_ids_group(files, &groups[i]);
     caller->groups = groups;
     caller->group_count = count > 0 ? (uint32_t)count : 0;
     return 0;
 }
 
-static void read_ids(struct df_caller *caller)
+/* Who has no id in the namespace where he is stays who he was. */
+static uid_t user_of(const struct dfi_files *files, long id)
 {
-    caller->uid = (uid_t)dfi_kernel(__NR_setfsuid, -1);
-    caller->gid = (gid_t)dfi_kernel(__NR_setfsgid, -1);
-    caller->real_uid = (uid_t)dfi_kernel(__NR_getuid);
-    caller->real_gid = (gid_t)dfi_kernel(__NR_getgid);
-    caller->capable = read_capable();
+    uid_t user = (uid_t)id;
+
+    return dfi_ids_user(files, &user) ? user : files->outer_uid;
+}
+
+static gid_t group_of(const struct dfi_files *files, long id)
+{
+    gid_t group = (gid_t)id;
+
+    return dfi_ids_group(files, &group) ? group : files->outer_gid;
+}
+
+/* The rights of a namespace's root end where its ids do, which the server does not know: he has
+ * none over files of others. */
+static void read_ids(struct dfi_files *files)
+{
+    struct df_caller *caller = &files->caller;
+
+    caller->uid = user_of(files, dfi_kernel(__NR_setfsuid, -1));
+    caller->gid = group_of(files, dfi_kernel(__NR_setfsgid, -1));
+    caller->real_uid = user_of(files, dfi_kernel(__NR_getuid));
+    caller->real_gid = group_of(files, dfi_kernel(__NR_getgid));
+    caller->capable = read_capable() && dfi_ids_all(files);
+    files->outer_uid = caller->uid;
+    files->outer_gid = caller->gid;
 }
 
 /* Nobody else runs yet who could make a file with no mask. */
@@ -80,11 +106,19 @@ long dfi_identity_read(struct dfi_files *files)
 {
     struct df_caller *caller = &files->caller;
 
-    read_ids(caller);
+    read_ids(files);
     caller->pid = (pid_t)dfi_kernel(__NR_getpid);
     caller->umask = read_umask();
     caller->size_limit = read_size_limit();
-    return read_groups(caller);
+    return read_groups(files);
+}
+
+long dfi_identity_look(struct dfi_files *files)
+{
+    if (!dfi_ids_look(files) && !files->ids)
+        return 0;
+    read_ids(files);
+    return read_groups(files);
 }
 
 /* ---- calls that change it ----------------------------------------------------------------------
@@ -96,7 +130,7 @@ static long change_ids(struct dfi_frame *frame)
     long ret = dfi_kernel(frame->nr, a[0], a[1], a[2]);
 
     if (ret >= 0)
-        read_ids(&dfi_process()->files->caller);
+        read_ids(dfi_process()->files);
     return ret;
 }
 
@@ -120,7 +154,7 @@ long dfi_do_setgroups(struct dfi_frame *frame)
 {
     long ret = dfi_kernel(__NR_setgroups, frame->args[0], frame->args[1]);
 
-    return ret < 0 ? ret : read_groups(&dfi_process()->files->caller);
+    return ret < 0 ? ret : read_groups(dfi_process()->files);
 }
 
 long dfi_do_umask(struct dfi_frame *frame)
@@ -147,4 +181,21 @@ long dfi_do_setrlimit(struct dfi_frame *frame)
 long dfi_do_prlimit64(struct dfi_frame *frame)
 {
     return frame->args[2] ? change_limit(frame) : DFI_PASS;
+}
+
+/* ---- other user namespaces -------------------------------------------------------------------
+ */
+
+long dfi_do_unshare(struct dfi_frame *frame)
+{
+    long ret = dfi_kernel(__NR_unshare, frame->args[0]);
+
+    if (ret == 0 && frame->args[0] & CLONE_NEWUSER)
+        dfi_ids_expect(dfi_process()->files);
+    return ret;
+}
+
+void dfi_files_namespace(void)
+{
+    dfi_ids_expect(dfi_process()->files);
 }

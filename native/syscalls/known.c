@@ -14,6 +14,7 @@
 #include "core/scan.h"
 #include "core/table.h"
 #include "intercept/intercept.h"
+#include "syscalls/ids.h"
 
 /* A question, and of whose mount. */
 struct question {
@@ -90,7 +91,8 @@ bool dfi_known_stat(const struct dfi_way *way, struct stat *to, int flags, long 
     struct dfi_files *files = way->record.files;
     struct question question;
 
-    if (!files->link.segment || (flags & ~(AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT)) ||
+    if (!files->link.segment || dfi_ids_differ(files) ||
+        (flags & ~(AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT)) ||
         (uintptr_t)to >= DFI_USER_END - sizeof(*to) || !ask(files, &way->leg[0], &question))
         return false;
     question.where.flags = flags & AT_SYMLINK_NOFOLLOW ? DF_WHERE_NOFOLLOW : 0;

@@ -30,6 +30,8 @@ void dfi_record_begin(struct dfi_record *record)
 {
     record->outer = dfi_record_now();
     record->files = dfi_process()->files;
+    if (__builtin_expect(record->files->ids_awaited, false))
+        dfi_identity_look(record->files);
     record->used = 0;
     record->opened = NULL;
     record->changes = false;

@@ -135,6 +135,12 @@ def test_paths_that_lead_out_of_a_mount_in_calls_that_know_none(plain, mounted, 
     assert_like_plain(plain, mounted, PROGRAMS / "outward.py", tmp_path / "real")
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user needs root")
+def test_who_owns_files_in_a_user_namespace(plain, mounted):
+    """Of programs that make one or are started in it, nested ones too; see namespaces.py."""
+    assert_like_plain(plain, mounted, PROGRAMS / "namespaces.py")
+
+
 def test_which_error_comes_first_between_two_file_systems(plain, mounted):
     """Of link, rename and what copies between descriptors; see refused.py."""
     assert_like_plain(plain, mounted, "-S", PROGRAMS / "refused.py")

@@ -1,5 +1,5 @@
-"""Relative paths that lead out of the directory where it stands, into the real directory argv[1],
-in calls that know nothing of mounts; and the working directory after setns(2)."""
+"""Relative paths that lead out of where it stands, into the real directory argv[1], in calls that
+know nothing of mounts; and the working directory after setns(2)."""
 
 import contextlib
 import ctypes
