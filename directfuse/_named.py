@@ -163,7 +163,10 @@ def shadow_beside(path: Path) -> Iterator[Path]:
     try:
         yield shadow
     finally:
-        _remove(link)
+        with suppress(OSError):  # somebody has cleaned $XDG_RUNTIME_DIR
+            if link.readlink() == shadow:
+                link.unlink()
+        _discard(shadow)
 
 
 def remove_left(directory: Path) -> None:
@@ -181,14 +184,18 @@ def _listens(path: Path) -> bool:
 
 
 def _remove(link: Path) -> None:
-    """Programs that still run make what they miss there: not where it is gone."""
-    try:
+    """With the directory that it leads to."""
+    with suppress(FileNotFoundError):
         shadow = link.readlink()
         link.unlink()
+        _discard(shadow)
+
+
+def _discard(shadow: Path) -> None:
+    """Programs that still run make what they miss there: not where it is gone."""
+    with suppress(FileNotFoundError):
         gone = shadow.rename(shadow.with_name(shadow.name + ".ended"))
-    except FileNotFoundError:
-        return
-    shutil.rmtree(gone, ignore_errors=True)
+        shutil.rmtree(gone, ignore_errors=True)
 
 
 # ---- joining -------------------------------------------------------------------------------------

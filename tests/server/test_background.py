@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -306,6 +307,19 @@ def is_serve(pid):
         return b"serve" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except FileNotFoundError:
         return False
+
+
+def test_its_directory_goes_although_its_name_is_gone(call, tmp_path):
+    """Somebody has cleaned $XDG_RUNTIME_DIR."""
+    words = ["serve", f"memfs {tmp_path}/mnt", "--name=cleaned", "--background"]
+    assert call(*words).returncode == 0
+    shadow = (tmp_path / "directfuse/cleaned.shadow").readlink()
+    assert shadow.is_dir()
+    shutil.rmtree(tmp_path / "directfuse")
+    serve = keeper_of(the_server())
+    os.kill(serve, signal.SIGTERM)
+    until(lambda: not is_serve(serve))
+    assert not servers() and not shadow.exists()
 
 
 def test_unmount_of_no_server_says_so(call, runtime):
