@@ -2,8 +2,10 @@
  * dir.c - the table of entries of one directory.
  *
  * Two arrays, as in Python's dict. `slots` holds the entries in the order of their creation, each
- * with a cookie that was never used before in this directory; readdir walks it, and finds its place
- * again by binary search, whatever was unlinked or created meanwhile. `cells` is a hash table of
+ * with a cookie that is smaller than any before in this directory; readdir walks it backwards, and
+ * finds its place again by binary search, whatever was unlinked or created meanwhile. What is made
+ * while somebody reads has its place before what was read: who renames or copies each entry that he
+ * is told comes to an end. `cells` is a hash table of
  * positions in `slots`. An unlinked entry leaves an empty slot, and the array is packed when too
  * many are empty; cookies move along, so packing is invisible.
  *
@@ -16,6 +18,8 @@
 #include "store.h"
 
 enum { FEW_SLOTS = 4, FEW_CELLS = 8 };
+
+#define FIRST_COOKIE ((uint64_t)1 << 62)
 
 /* ---- names ------------------------------------------------------------------------------ */
 
@@ -195,7 +199,7 @@ struct dir *dir_new(struct inode *parent)
     if (!dir)
         return NULL;
     dir->parent = parent;
-    dir->next_cookie = DIR_DOTDOT + 1;
+    dir->next_cookie = FIRST_COOKIE;
     return dir;
 }
 
@@ -227,7 +231,7 @@ int dir_insert(struct dir *dir, const struct name *name, struct inode *inode)
 
     struct cell *cell = find_cell(dir, name);
     assert(!cell->slot);
-    dir->slots[dir->used] = (struct slot){dentry, dir->next_cookie++};
+    dir->slots[dir->used] = (struct slot){dentry, dir->next_cookie--};
     *cell = (struct cell){name->hash, ++dir->used};
     dir->live++;
     return 0;
@@ -254,7 +258,7 @@ uint32_t dir_seek(const struct dir *dir, uint64_t cookie)
 
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (dir->slots[middle].cookie <= cookie)
+        if (dir->slots[middle].cookie > cookie)
             low = middle + 1;
         else
             high = middle;
@@ -264,15 +268,15 @@ uint32_t dir_seek(const struct dir *dir, uint64_t cookie)
 
 const struct dentry *dir_step(const struct dir *dir, uint32_t *pos, uint64_t *cookie)
 {
-    while (*pos < dir->used) {
-        const struct slot *slot = &dir->slots[(*pos)++];
+    while (*pos > 0) {
+        const struct slot *slot = &dir->slots[--*pos];
         if (!slot->dentry)
             continue;
         /* In a large directory each entry is two cache misses away: fetch ahead. */
-        if (*pos + 16 < dir->used)
-            __builtin_prefetch(dir->slots[*pos + 16].dentry);
-        if (*pos + 8 < dir->used && dir->slots[*pos + 8].dentry)
-            __builtin_prefetch(dir->slots[*pos + 8].dentry->inode);
+        if (*pos >= 17)
+            __builtin_prefetch(dir->slots[*pos - 17].dentry);
+        if (*pos >= 9 && dir->slots[*pos - 9].dentry)
+            __builtin_prefetch(dir->slots[*pos - 9].dentry->inode);
         *cookie = slot->cookie;
         return slot->dentry;
     }

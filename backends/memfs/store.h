@@ -103,7 +103,7 @@ struct name {
     uint32_t hash;
 };
 
-/* An entry's place in the order of readdir. The cookie only grows along the array. */
+/* An entry's place in the order of readdir. The cookie shrinks along the array. */
 struct slot {
     struct dentry *dentry; /* NULL: unlinked */
     uint64_t cookie;
@@ -267,9 +267,10 @@ struct dentry *dir_find(const struct dir *dir, const struct name *name);
 int dir_insert(struct dir *dir, const struct name *name, struct inode *inode);
 /* The name is there. Never fails. */
 void dir_remove(struct dir *dir, const struct name *name);
-/* Position of the first entry behind `cookie` (0: the first of all). */
+/* Position of the entries whose cookies are larger than `cookie` (0: all), of which the newest
+ * comes first. */
 uint32_t dir_seek(const struct dir *dir, uint64_t cookie);
-/* The entry at or behind *pos, NULL at the end; *pos goes behind it, *cookie becomes its own. */
+/* The next entry from *pos on, NULL at the end; *pos goes past it, *cookie becomes its own. */
 const struct dentry *dir_step(const struct dir *dir, uint32_t *pos, uint64_t *cookie);
 
 /* Cookies of "." and ".."; those of entries are larger. */

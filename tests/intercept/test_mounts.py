@@ -156,6 +156,11 @@ def test_leases_that_nobody_has(plain, mounted):
     assert_like_plain(plain, mounted, "-S", PROGRAMS / "leases.py")
 
 
+def test_a_directory_that_changes_while_it_is_listed(plain, mounted):
+    """Who renames, replaces or copies each name that he is told comes to an end; see listed.py."""
+    assert_like_plain(plain, mounted, "-S", PROGRAMS / "listed.py")
+
+
 #: Goes into directories that are gone, and to one that is too deep; what was open is closed then.
 #: What a child had is closed when the server has seen its end, a moment after wait(2).
 _LEFT_DIRECTORIES = """

@@ -123,7 +123,7 @@ static void remove_all(struct inode *dir)
     uint32_t pos;
     char name[16];
 
-    while (pos = 0, (dentry = dir_step(dir->dir, &pos, &cookie))) {
+    while (pos = dir_seek(dir->dir, 0), (dentry = dir_step(dir->dir, &pos, &cookie))) {
         snprintf(name, sizeof(name), "%s", dentry->name);
         if (dentry->inode->type == DT_DIR) {
             remove_all(dentry->inode);

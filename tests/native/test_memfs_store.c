@@ -94,6 +94,7 @@ static void readers_meet_each_entry_once(void **state)
                 unsigned index = (unsigned)atoi(dentry->name);
                 assert_true(present[index]);
                 assert_false(met[index] && stayed[index]);
+                assert_true(stayed[index]); /* what was made since is before him */
                 met[index] = true;
             }
             for (unsigned i = random_below(60); more && i > 0; i--) {
