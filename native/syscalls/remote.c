@@ -178,12 +178,32 @@ static ssize_t write_there(struct df_fs *fs, struct df_call *call, struct df_fil
     return back(fs, call, &trip, df_trip_write(&trip, handle_of(file), flags, iov, iovcnt, offset));
 }
 
+static ssize_t sum_of(const struct iovec *iov, int iovcnt)
+{
+    ssize_t size = 0;
+
+    for (int i = 0; i < iovcnt; i++)
+        size += (ssize_t)iov[i].iov_len;
+    return size;
+}
+
+/* What the mount has taken less of than the data file. */
+static void take_back(struct df_fs *fs, struct df_call *call, struct df_file *file,
+                      const struct dfi_chunks *chunks, off_t offset, off_t end)
+{
+    struct df_trip trip = trip_of(fs, call);
+    struct df_trip_where at = {.base = handle_of(file), .name = ""};
+
+    resize_back(&trip, &at, file);
+    dfi_shadow_refill(file, chunks, offset, end);
+}
+
 static ssize_t write_mapped(struct df_fs *fs, struct df_call *call, struct df_file *file,
                             const struct iovec *iov, int iovcnt, off_t *offset)
 {
     bool appends = atomic_load_explicit(&file->flags, memory_order_relaxed) & O_APPEND;
+    ssize_t size = sum_of(iov, iovcnt), ret;
     struct dfi_chunks chunks;
-    ssize_t ret;
 
     if (dfi_shadow_change(file, &chunks) < 0)
         return -EIO;
@@ -192,6 +212,8 @@ static ssize_t write_mapped(struct df_fs *fs, struct df_call *call, struct df_fi
     ret = write_there(fs, call, file, iov, iovcnt, offset);
     if (appends && ret > 0)
         dfi_shadow_write(file, &chunks, iov, iovcnt, *offset, ret);
+    else if (!appends && DF_UNLIKELY(ret < size))
+        take_back(fs, call, file, &chunks, *offset + (ret > 0 ? ret : 0), *offset + size);
     dfi_shadow_changed(&chunks);
     return ret;
 }
@@ -213,17 +235,38 @@ static ssize_t remote_write(struct df_fs *fs, struct df_call *call, struct df_fi
     return ret;
 }
 
+/* What has become zeros on the mount becomes it in the data file, and once more on the mount: an
+ * msync may have brought the old bytes there meanwhile. The data file's tmpfs has neither
+ * FALLOC_FL_ZERO_RANGE nor sizes that change. */
+static int allocated_there(struct df_trip *trip, struct df_file *file,
+                           const struct dfi_chunks *chunks, int mode, off_t offset, off_t length)
+{
+    const int zeroes = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE;
+    int how = FALLOC_FL_KEEP_SIZE | (mode & zeroes ? FALLOC_FL_PUNCH_HOLE : 0);
+
+    dfi_shadow_allocate(file, chunks, how, offset, offset + length);
+    return mode & zeroes ? df_trip_fallocate(trip, handle_of(file), mode, offset, length) : 0;
+}
+
 static int fallocate_mapped(struct df_fs *fs, struct df_call *call, struct df_file *file, int mode,
                             off_t offset, off_t length)
 {
     struct df_trip trip = trip_of(fs, call);
+    struct df_trip_where at = {.base = handle_of(file), .name = ""};
     struct dfi_chunks chunks;
     int ret;
 
+    if (mode & (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE))
+        return -EOPNOTSUPP; /* mappings would have to move */
     if (dfi_shadow_change(file, &chunks) < 0)
         return -EIO;
-    dfi_shadow_allocate(file, &chunks, mode, offset, length);
+    if (!(mode & FALLOC_FL_KEEP_SIZE)) /* who sees the new size has the memory too */
+        dfi_shadow_resize(file, offset + length, false);
     ret = df_trip_fallocate(&trip, handle_of(file), mode, offset, length);
+    if (ret == 0)
+        ret = allocated_there(&trip, file, &chunks, mode, offset, length);
+    else
+        resize_back(&trip, &at, file);
     dfi_shadow_changed(&chunks);
     return (int)back(fs, call, &trip, ret);
 }

@@ -103,7 +103,11 @@ void dfi_shadow_write(struct df_file *file, const struct dfi_chunks *chunks,
                       const struct iovec *iov, int iovcnt, off_t offset, ssize_t size);
 /* `shrink`: as it is now on the mount; else it only grows, before the mount knows of it. */
 void dfi_shadow_resize(struct df_file *file, off_t size, bool shrink);
+/* `mode`: one of fallocate(2) that keeps the size, and that tmpfs knows. */
 void dfi_shadow_allocate(struct df_file *file, const struct dfi_chunks *chunks, int mode,
-                         off_t offset, off_t length);
+                         off_t offset, off_t end);
+/* What the mount has not taken is again as it is there, up to its end. */
+void dfi_shadow_refill(struct df_file *file, const struct dfi_chunks *chunks, off_t offset,
+                       off_t end);
 
 #endif

@@ -25,27 +25,37 @@ static bool is_zero(const char *bytes, size_t size)
     return bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0;
 }
 
-static long fill_piece(struct dfi_filling *f, off_t at, size_t size)
+static long fill_piece(struct dfi_filling *f, off_t at, size_t size, bool zeros)
 {
     struct iovec iov = {f->buffer, size};
     ssize_t got = df_trip_read(&f->trip, f->handle, &iov, 1, at);
     long ret;
 
-    if (got <= 0 || is_zero(f->buffer, (size_t)got))
+    if (got <= 0 || (!zeros && is_zero(f->buffer, (size_t)got)))
         return got;
     ret = dfi_kernel(__NR_pwrite64, f->data, f->buffer, got, at);
     return ret < 0 ? ret : got;
 }
 
-long dfi_fill_range(struct dfi_filling *f, off_t at, off_t end)
+static long fill_pieces(struct dfi_filling *f, off_t at, off_t end, bool zeros)
 {
     long got = 1;
 
     while (got > 0 && at < end) {
-        got = fill_piece(f, at, (off_t)PIECE < end - at ? PIECE : (size_t)(end - at));
+        got = fill_piece(f, at, (off_t)PIECE < end - at ? PIECE : (size_t)(end - at), zeros);
         at += got > 0 ? got : 0;
     }
     return got < 0 ? got : 0;
+}
+
+long dfi_fill_range(struct dfi_filling *f, off_t at, off_t end)
+{
+    return fill_pieces(f, at, end, false);
+}
+
+long dfi_fill_again(struct dfi_filling *f, off_t at, off_t end)
+{
+    return fill_pieces(f, at, end, true);
 }
 
 /* One that knows no holes has one piece of data. */

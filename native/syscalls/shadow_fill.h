@@ -20,6 +20,9 @@ void dfi_fill_end(struct dfi_filling *f);
 /* From `at` to `end`, or to the end of the file; zeros stay a hole. 0 or -errno. */
 long dfi_fill_range(struct dfi_filling *f, off_t at, off_t end);
 
+/* The same, over other bytes. */
+long dfi_fill_again(struct dfi_filling *f, off_t at, off_t end);
+
 /* All that the file system says is data, of a file of that size. 0 or -errno. */
 long dfi_fill_all(struct dfi_filling *f, off_t size);
 

@@ -371,32 +371,80 @@ void dfi_shadow_resize(struct df_file *file, off_t size, bool shrink)
     dfi_kernel(__NR_close, data);
 }
 
-/* Of a large file no room is had by it: what is not there is not touched. */
-static void allocate_chunks(const struct dfi_chunks *c, int mode, off_t offset, off_t length)
+/* Of a large file what is not there is not touched. */
+static void allocate_chunks(const struct dfi_chunks *c, int mode, off_t offset, off_t end)
 {
-    if (!(mode & FALLOC_FL_KEEP_SIZE))
-        grow(c->data, offset + length);
-    for (size_t run; length > 0; length -= (off_t)run, offset += (off_t)run) {
+    for (size_t run; offset < end; offset += (off_t)run) {
         bool there;
 
-        run = dfi_chunks_run(c, offset, (size_t)length, &there);
+        run = dfi_chunks_run(c, offset, (size_t)(end - offset), &there);
         if (there)
             dfi_kernel(__NR_fallocate, c->data, mode, offset, run);
     }
 }
 
 void dfi_shadow_allocate(struct df_file *file, const struct dfi_chunks *chunks, int mode,
-                         off_t offset, off_t length)
+                         off_t offset, off_t end)
 {
     long data;
 
     if (chunks->list >= 0) {
-        allocate_chunks(chunks, mode, offset, length);
+        allocate_chunks(chunks, mode, offset, end);
         return;
     }
     data = open_of(file, O_RDWR);
     if (data < 0)
         return;
-    dfi_kernel(__NR_fallocate, data, mode, offset, length);
+    dfi_kernel(__NR_fallocate, data, mode, offset, end - offset);
     dfi_kernel(__NR_close, data);
+}
+
+/* ---- what was not done after all ---- */
+
+static bool is_readable(uint32_t flags)
+{
+    return !(flags & O_PATH) && ((flags & O_ACCMODE) == O_RDONLY || (flags & O_ACCMODE) == O_RDWR);
+}
+
+/* A handle of the file that may be read by; who writes need not be able to. */
+static uint64_t readable(struct dfi_files *files, const struct df_file *file)
+{
+    const struct df_ofd *ofd = (const struct df_ofd *)file->host[DFI_HOST_OFD];
+    const struct df_ofd *all = df_segment_ofds(files->link.segment);
+    uint32_t top = atomic_load(&files->shared->top);
+
+    for (uint32_t i = 0; i < top && i < DF_OFD_COUNT; i++)
+        if (same_file(&all[i], ofd) && is_readable(atomic_load(&all[i].flags)))
+            return atomic_load(&all[i].handle);
+    return file->host[DFI_HOST_HANDLE];
+}
+
+static void refill_chunks(struct dfi_filling *f, const struct dfi_chunks *c, off_t offset,
+                          off_t end)
+{
+    for (size_t run; offset < end; offset += (off_t)run) {
+        bool there;
+
+        run = dfi_chunks_run(c, offset, (size_t)(end - offset), &there);
+        if (there)
+            dfi_fill_again(f, offset, offset + (off_t)run);
+    }
+}
+
+void dfi_shadow_refill(struct df_file *file, const struct dfi_chunks *chunks, off_t offset,
+                       off_t end)
+{
+    struct dfi_files *files = dfi_record_now()->files;
+    long data = chunks->list >= 0 ? chunks->data : open_of(file, O_RDWR);
+    struct dfi_filling f;
+
+    if (data >= 0 && dfi_fill_begin(&f, files, readable(files, file), data) == 0) {
+        if (chunks->list >= 0)
+            refill_chunks(&f, chunks, offset, end);
+        else
+            dfi_fill_again(&f, offset, end);
+        dfi_fill_end(&f);
+    }
+    if (data >= 0 && chunks->list < 0)
+        dfi_kernel(__NR_close, data);
 }

@@ -161,6 +161,17 @@ def test_a_directory_that_changes_while_it_is_listed(plain, mounted):
     assert_like_plain(plain, mounted, "-S", PROGRAMS / "listed.py")
 
 
+@pytest.mark.parametrize("size", [400_000, 20_000_000])
+def test_zeros_and_what_finds_no_room_are_the_same_when_mapped(mounted, size):
+    """With FALLOC_FL_ZERO_RANGE, which a tmpfs has not; see zeroed.py."""
+    mounted.file_system = "memfs -o size=2M"
+    command = [sys.executable, "-S", str(PROGRAMS / "zeroed.py"), str(size)]
+    wanted = mounted(*command, "0")
+    assert (wanted.status, wanted.err) == (0, b"")
+    assert b"write 28\n" in wanted.out  # ENOSPC
+    assert mounted(*command, "1").seen() == wanted.seen()
+
+
 #: Goes into directories that are gone, and to one that is too deep; what was open is closed then.
 #: What a child had is closed when the server has seen its end, a moment after wait(2).
 _LEFT_DIRECTORIES = """
