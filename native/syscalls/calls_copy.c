@@ -401,6 +401,8 @@ static long check_splice(const struct dfi_frame *frame, struct end in, struct en
             return -EFAULT;
     if (check_mode(in, O_WRONLY) < 0 || check_mode(out, O_RDONLY) < 0)
         return -EBADF;
+    if (is_directory(in))
+        return -EINVAL;
     return (!is_piped(in) && !is_piped(out)) || appends(out) ? -EINVAL : 0;
 }
 

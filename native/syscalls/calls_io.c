@@ -142,6 +142,17 @@ DFI_BY_FD(pwritev, run_vector(frame, true, true))
 
 #define RWF_KNOWN 0x7 /* RWF_HIPRI, RWF_DSYNC, RWF_SYNC: hints, and what fdatasync does */
 #define RWF_SYNCS 0x6
+#ifndef RWF_NOAPPEND
+#define RWF_NOAPPEND 0x20
+#endif
+
+static bool appends(const struct dfi_frame *frame)
+{
+    const struct dfi_files *files = dfi_record_now()->files;
+    const struct df_ofd *ofd = dfi_ofd(files, dfi_file_of(files, (int)frame->args[0]));
+
+    return ofd && atomic_load(&ofd->flags) & O_APPEND;
+}
 
 static long run_vector_flags(const struct dfi_frame *frame, bool write)
 {
@@ -149,7 +160,7 @@ static long run_vector_flags(const struct dfi_frame *frame, bool write)
     bool positioned = (off_t)frame->args[3] != AT_POSITION;
     long ret;
 
-    if (flags & ~RWF_KNOWN)
+    if (flags & ~(write && appends(frame) ? RWF_KNOWN : RWF_KNOWN | RWF_NOAPPEND))
         return -EOPNOTSUPP;
     ret = run_vector(frame, positioned, write);
     if (ret > 0 && write && flags & RWF_SYNCS) {

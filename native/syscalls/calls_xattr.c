@@ -22,6 +22,7 @@ struct request {
     size_t size;
     int flags; /* XATTR_* */
     bool nofollow;
+    bool empty; /* an empty name is the descriptor: AT_EMPTY_PATH */
 };
 
 /* The name, copied. 0 or -errno. */
@@ -85,7 +86,7 @@ static long by_leg(struct dfi_way *way, const struct request *r)
     if (leg->dirfd < DF_FD_BASE || !leg->path || leg->path[0] == '/')
         return by_path(r, leg->path);
     if (leg->path[0] == '\0')
-        return by_fd(r, leg->dirfd);
+        return r->empty ? by_fd(r, leg->dirfd) : -ENOENT;
     ret = dfi_way_open(way, leg, O_PATH | (r->nofollow ? O_NOFOLLOW : 0));
     if (ret < 0)
         return ret;
@@ -121,24 +122,25 @@ static long run_fd(struct dfi_frame *frame, const struct request *r)
 
 static struct request get_of(const struct dfi_frame *f, bool nofollow)
 {
-    return (struct request){GET,     (const char *)f->args[1], (void *)f->args[2], f->args[3], 0,
-                            nofollow};
+    return (struct request){
+        GET, (const char *)f->args[1], (void *)f->args[2], f->args[3], 0, nofollow, false};
 }
 
 static struct request set_of(const struct dfi_frame *f, bool nofollow)
 {
     return (struct request){SET,        (const char *)f->args[1], (void *)f->args[2],
-                            f->args[3], (int)f->args[4],          nofollow};
+                            f->args[3], (int)f->args[4],          nofollow,
+                            false};
 }
 
 static struct request list_of(const struct dfi_frame *f, bool nofollow)
 {
-    return (struct request){LIST, NULL, (void *)f->args[1], f->args[2], 0, nofollow};
+    return (struct request){LIST, NULL, (void *)f->args[1], f->args[2], 0, nofollow, false};
 }
 
 static struct request remove_of(const struct dfi_frame *f, bool nofollow)
 {
-    return (struct request){REMOVE, (const char *)f->args[1], NULL, 0, 0, nofollow};
+    return (struct request){REMOVE, (const char *)f->args[1], NULL, 0, 0, nofollow, false};
 }
 
 #define DFI_XATTR(name, make, nofollow, how)                                                       \
@@ -179,6 +181,7 @@ static long run_at(struct dfi_frame *frame, struct request *r)
     if (flags & ~(unsigned)AT_FLAGS)
         return -EINVAL;
     r->nofollow = flags & AT_SYMLINK_NOFOLLOW;
+    r->empty = flags & AT_EMPTY_PATH;
     return run(frame, r);
 }
 
@@ -209,14 +212,14 @@ long dfi_do_getxattrat(struct dfi_frame *frame)
 
 long dfi_do_listxattrat(struct dfi_frame *frame)
 {
-    struct request r = {LIST, NULL, (void *)frame->args[3], frame->args[4], 0, false};
+    struct request r = {LIST, NULL, (void *)frame->args[3], frame->args[4], 0, false, false};
 
     return run_at(frame, &r);
 }
 
 long dfi_do_removexattrat(struct dfi_frame *frame)
 {
-    struct request r = {REMOVE, (const char *)frame->args[3], NULL, 0, 0, false};
+    struct request r = {REMOVE, (const char *)frame->args[3], NULL, 0, 0, false, false};
 
     return run_at(frame, &r);
 }

@@ -40,6 +40,42 @@ static bool leads_to(const char *name, int fd)
            st.st_ino == own.st_ino && st.st_dev == own.st_dev;
 }
 
+/* How much of a name is the mountpoint of the open file; 0: it leads there by another way. */
+static size_t point_of(int fd, const char *name)
+{
+    struct df_use use;
+    ssize_t ret = df_use_begin_any(&use, fd);
+
+    if (ret < 0)
+        return 0;
+    if (strncmp(name, use.call.mount->point, use.call.mount->point_len) == 0)
+        ret = (ssize_t)use.call.mount->point_len;
+    return (size_t)df_use_end(&use, ret);
+}
+
+static bool is_directory(const char *name)
+{
+    struct stat st;
+
+    return df_call_fstatat(AT_FDCWD, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* Whether nothing on the way to the last part of a name is a symlink: Linux shows none. */
+static bool is_straight(int fd, char name[PATH_MAX])
+{
+    size_t point = point_of(fd, name);
+    bool straight = point > 0;
+
+    for (size_t at = point + 1; straight && name[at - 1] != '\0'; at++) {
+        if (name[at] != '/')
+            continue;
+        name[at] = '\0';
+        straight = is_directory(name);
+        name[at] = '/';
+    }
+    return straight;
+}
+
 /* Its name as the file system knows it, behind the mountpoint. */
 static ssize_t ask(int fd, char out[PATH_MAX])
 {
@@ -62,14 +98,20 @@ static ssize_t ask(int fd, char out[PATH_MAX])
 long dfi_name_find(int fd, char out[PATH_MAX])
 {
     char *kept = kept_of(fd);
+    bool leads;
     ssize_t ret;
 
     if (!kept)
         return -ENOENT;
     copy(out, kept);
-    if (leads_to(out, fd))
+    leads = leads_to(out, fd);
+    if (leads && is_straight(fd, out))
         return (long)strlen(out);
-    if ((ret = ask(fd, out)) < 0)
+    if ((ret = ask(fd, out)) < 0 && leads) {
+        copy(out, kept); /* through a symlink, but there */
+        return (long)strlen(out);
+    }
+    if (ret < 0)
         return ret == -ENAMETOOLONG ? ret : -ENOENT;
     copy(kept, out);
     return (long)strlen(out);

@@ -284,6 +284,7 @@ long dfi_proc_replace(int fd, long memory, long error)
     long flags = dfi_kernel(__NR_fcntl, fd, F_GETFD) > 0 ? O_CLOEXEC : 0, other = error;
 
     if (error >= 0) {
+        dfi_kernel(__NR_fchmod, memory, 0444); /* whatever the umask has left of it */
         *dfi_number_put(link + sizeof("/proc/self/fd/") - 1, (unsigned)memory) = '\0';
         other = dfi_kernel(__NR_open, link, O_RDONLY | flags, 0);
     }

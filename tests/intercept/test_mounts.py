@@ -156,6 +156,11 @@ def test_leases_that_nobody_has(plain, mounted):
     assert_like_plain(plain, mounted, "-S", PROGRAMS / "leases.py")
 
 
+def test_what_random_calls_have_found(plain, mounted):
+    """See odd.py."""
+    assert_like_plain(plain, mounted, PROGRAMS / "odd.py")
+
+
 def test_a_directory_that_changes_while_it_is_listed(plain, mounted):
     """Who renames, replaces or copies each name that he is told comes to an end; see listed.py."""
     assert_like_plain(plain, mounted, "-S", PROGRAMS / "listed.py")
