@@ -63,7 +63,7 @@ static long check(const struct request *r, const struct df_ofd *ofd)
         return -ENOMEM;
     if (type != MAP_PRIVATE && type != MAP_SHARED && type != MAP_SHARED_VALIDATE)
         return -EINVAL;
-    if ((mode & O_ACCMODE) == O_WRONLY)
+    if (mode & O_WRONLY) /* or neither: O_ACCMODE itself */
         return -EACCES;
     return ofd->kind == DF_KIND_REGULAR ? 0 : -ENODEV;
 }

@@ -42,6 +42,10 @@ for name in "d/f", "l/f", "l/s", "k", "l", "l/.", "l/../l/f", ".//l//f", f"{top}
     print(name.replace(top, ""), os.readlink(f"/proc/self/fd/{found}").replace(top, ""))
     os.close(found)
 
+print("mapped without the right to read")
+other = os.open("d/f", os.O_ACCMODE)
+print(call(9, 0, 4096, 0, 1, other, 0), call(9, 0, 4096, 1, 2, other, 0))
+
 print("what is made for a program whose umask leaves it nothing")
 os.umask(0o777)
 if os.geteuid() == 0:
