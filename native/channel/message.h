@@ -27,7 +27,7 @@ enum df_message_op {
     /* After execve, and in a child of many threads: the client has the files listed, and no others
      * (payload: handles). */
     DF_MESSAGE_KEEP,
-    /* Before fork: result is the id of the child to be, which has the parent's files. */
+    /* Before fork: result is the id of the child to be, which has the parent's files. args.fork. */
     DF_MESSAGE_FORK,
     /* The child of that id was not made. */
     DF_MESSAGE_UNFORK,
@@ -140,6 +140,9 @@ union df_arguments {
         int32_t operation;
         uint64_t owner;
     } flock;
+    struct {
+        bool keeps; /* nobody will be it: it has the files while they are on their way to others */
+    } fork;
     struct {
         uint32_t client;
     } unfork;

@@ -149,6 +149,9 @@ int df_trip_keep(struct df_trip *trip, const uint64_t files[], size_t count);
 /* Before fork: > 0, the client id of the child, or -errno. The child has the files that the parent
  * has at this moment. */
 int64_t df_trip_fork(struct df_trip *trip);
+/* At the end of a process that has sent descriptors: who receives them in some seconds finds their
+ * files open. As df_trip_fork(), but for a child that is none. */
+int64_t df_trip_leave(struct df_trip *trip);
 /* The fork failed. */
 int df_trip_unfork(struct df_trip *trip, uint32_t client);
 /* Unmounts trip->mount, on the server, for everybody. 0, -EBUSY, -EINVAL; -EUSERS: `alone`, and

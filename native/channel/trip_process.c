@@ -66,6 +66,11 @@ int64_t df_trip_fork(struct df_trip *trip)
     return tell(trip, DF_MESSAGE_FORK, 0);
 }
 
+int64_t df_trip_leave(struct df_trip *trip)
+{
+    return DF_TRIP_SEND(df_letter_begin_plain(&l, trip, DF_MESSAGE_FORK), fork, .keeps = true);
+}
+
 int df_trip_unfork(struct df_trip *trip, uint32_t client)
 {
     return (int)DF_TRIP_SEND(df_letter_begin_plain(&l, trip, DF_MESSAGE_UNFORK), unfork,

@@ -31,7 +31,8 @@ int64_t df_execute_keep_files(struct df_work *w)
 
 int64_t df_execute_fork(struct df_work *w)
 {
-    uint32_t child = df_files_client_fork(&w->server->files, w->client, &w->slot->entered);
+    uint32_t child = df_files_client_fork(&w->server->files, w->client, &w->slot->entered,
+                                          w->message.args.fork.keeps);
 
     return child ? (int64_t)child : -EAGAIN;
 }

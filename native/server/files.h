@@ -48,7 +48,7 @@ struct df_client {
     uint32_t parent;  /* of one that has not been born yet, itself if it has none; 0: it has */
     int64_t expected; /* ns, CLOCK_MONOTONIC: when it must be born at the latest */
     uint32_t generation;
-    bool offered;    /* nobody has said that it is this one */
+    bool nobody;     /* offered, and not yet taken; or keeps files that are on their way */
     uint32_t count;  /* files it has */
     uint64_t *files; /* bit: it has the file of that index; in the ledger. NULL: has had none */
 };
@@ -92,7 +92,7 @@ struct df_files {
     uint32_t first_number; /* free one; behind the last of the list, those never used */
     uint32_t count;        /* open files */
     uint32_t made;         /* entries of the df_ofd table that have memory (channel/room.h) */
-    uint32_t client_count; /* clients there are, unborn ones too, without those that are offered */
+    uint32_t client_count; /* clients there are, unborn ones too, without those that are nobody */
     struct df_client clients[DF_CLIENT_MAX];
 };
 
@@ -115,8 +115,10 @@ uint32_t df_files_client_new(struct df_files *files);
 uint32_t df_files_client_offer(struct df_files *files);
 
 /* A client that is to be born of `parent`, with the parent's files. Its id, or 0. `announced` has
- * it before the ledger says that it waits to be born, as in df_files_add(). */
-uint32_t df_files_client_fork(struct df_files *files, uint32_t parent, _Atomic uint64_t *announced);
+ * it before the ledger says that it waits to be born, as in df_files_add(). `keeps`: there is no
+ * child; it ends when one would have come too late. */
+uint32_t df_files_client_fork(struct df_files *files, uint32_t parent, _Atomic uint64_t *announced,
+                              bool keeps);
 
 /* It has been born. False: it came too late, and is none. */
 bool df_files_client_born(struct df_files *files, uint32_t id);

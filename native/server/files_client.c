@@ -62,7 +62,7 @@ static struct df_client *add_client(struct df_files *files)
         client->id = client->generation * DF_CLIENT_MAX + i;
         client->parent = 0;
         client->count = 0;
-        client->offered = false;
+        client->nobody = false;
         files->client_count++;
         write_down(files, client);
         return client;
@@ -88,7 +88,7 @@ static uint64_t *remove_client(struct df_files *files, struct df_client *client)
         drop_empty_set(files, client);
     had = client->files;
     client->id = 0;
-    if (!client->offered)
+    if (!client->nobody)
         files->client_count--;
     write_down(files, client);
     return had;
@@ -107,7 +107,7 @@ static uint32_t new_client(struct df_files *files, bool offered)
         client->parent = id;
         if (offered) {
             client->expected = INT64_MAX;
-            client->offered = true;
+            client->nobody = true;
             files->client_count--;
         }
         write_down(files, client);
@@ -150,7 +150,8 @@ static void copy_set(struct df_files *files, const struct df_client *from, struc
 }
 
 /* Under the lock. */
-static uint32_t fork_client(struct df_files *files, uint32_t parent, _Atomic uint64_t *announced)
+static uint32_t fork_client(struct df_files *files, uint32_t parent, _Atomic uint64_t *announced,
+                            bool keeps)
 {
     struct df_client *from = df_files_client_find(files, parent);
     struct df_client *to = from ? add_client(files) : NULL;
@@ -161,16 +162,21 @@ static uint32_t fork_client(struct df_files *files, uint32_t parent, _Atomic uin
     copy_set(files, from, to);
     to->parent = parent;
     to->expected = df_clock() + BIRTH_NS;
+    if (keeps) {
+        to->nobody = true;
+        files->client_count--;
+    }
     write_down(files, to);
     return to->id;
 }
 
-uint32_t df_files_client_fork(struct df_files *files, uint32_t parent, _Atomic uint64_t *announced)
+uint32_t df_files_client_fork(struct df_files *files, uint32_t parent, _Atomic uint64_t *announced,
+                              bool keeps)
 {
     uint32_t id;
 
     pthread_mutex_lock(&files->lock);
-    id = fork_client(files, parent, announced);
+    id = fork_client(files, parent, announced, keeps);
     pthread_mutex_unlock(&files->lock);
     return id;
 }
@@ -183,9 +189,9 @@ bool df_files_client_born(struct df_files *files, uint32_t id)
     client = df_files_client_find(files, id);
     if (client) {
         client->parent = 0;
-        if (client->offered)
+        if (client->nobody)
             files->client_count++;
-        client->offered = false;
+        client->nobody = false;
         write_down(files, client);
     }
     pthread_mutex_unlock(&files->lock);

@@ -209,7 +209,7 @@ static void keep_for_receivers(struct dfi_files *files)
 {
     struct df_trip trip = dfi_trip_of(files);
 
-    df_trip_fork(&trip);
+    df_trip_leave(&trip);
 }
 
 /* The server drops what a process had when it is gone; what close(2) would report is lost, as ever.
@@ -223,7 +223,7 @@ void dfi_files_end(struct dfi_process *process)
     if (!files->link.segment)
         return;
     dfi_maps_sync(files);
-    if (files->sent) /* a child that is never born keeps the files for the server's patience */
+    if (files->sent)
         keep_for_receivers(files);
     for (int fd = 0; fd < top; fd++) {
         uint64_t handle = files->map[fd];

@@ -203,7 +203,7 @@ static void a_child_that_nobody_knows_of_has_no_file(void **state)
     struct df_slot *slot = slot_of(rig, DF_SLOT_RUNNING, DF_MESSAGE_FORK);
     struct df_last_file last;
 
-    assert_int_not_equal(df_files_client_fork(rig->files, rig->client, &slot->entered), 0);
+    assert_int_not_equal(df_files_client_fork(rig->files, rig->client, &slot->entered, false), 0);
     atomic_store(&slot->died, 1);
     die(rig, SIGSEGV);
     assert_int_equal(state_of(slot), DF_SLOT_SUBMITTED); /* no plugin's crash is this call's */
@@ -269,7 +269,7 @@ static void a_child_that_was_not_made_is_forgotten(void **state)
     struct df_slot *other = &df_segment_slots(rig->own.segment)[9];
 
     slot->message.args.unfork.client =
-        df_files_client_fork(rig->files, rig->client, &other->entered);
+        df_files_client_fork(rig->files, rig->client, &other->entered, false);
     die(rig, DF_END_NONE);
     assert_int_equal(df_files_client_count(rig->files), 1);
     assert_int_equal(state_of(slot), DF_SLOT_DONE);
@@ -311,6 +311,24 @@ static void who_has_closed_its_files_leaves_none(void **state)
     assert_int_equal(had[df_handle_index(first) / 64], UINT64_C(1) << df_handle_index(first) % 64);
 }
 
+/* A server need not stay for it. */
+static void who_only_keeps_files_is_not_counted(void **state)
+{
+    struct rig *rig = *state;
+    _Atomic uint64_t announced;
+    uint64_t handle = add_before(rig), *had;
+    uint32_t keeper = df_files_client_fork(rig->files, rig->client, &announced, true);
+
+    assert_int_not_equal(keeper, 0);
+    assert_int_equal(df_files_client_count(rig->files), 1);
+    assert_true(df_files_client_gone(rig->files, rig->client, &had));
+    assert_int_equal(df_files_client_count(rig->files), 0);
+    assert_true(is_open(rig, handle));
+    assert_true(df_files_client_gone(rig->files, keeper, &had));
+    assert_int_equal(df_files_client_count(rig->files), 0);
+    assert_non_null(had);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -328,6 +346,7 @@ int main(void)
         TEST(a_child_that_was_not_made_is_forgotten),
         TEST(a_slot_of_a_client_that_was_being_buried_is_free),
         TEST(who_has_closed_its_files_leaves_none),
+        TEST(who_only_keeps_files_is_not_counted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
