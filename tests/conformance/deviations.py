@@ -32,7 +32,7 @@ DEVIATIONS: list[tuple[str | tuple[str, ...], str, str, str]] = [
     ("*", "passthrough", "test_unlinked.py::test_several_generations_of_one_name", HIDDEN),
     ("*", "passthrough", "test_descriptor.py::test_an_open_file_whose_last_name_is_gone_*", HIDDEN),
     (BY_PATHS, "passthrough", "test_unlinked.py::test_removed_directory_can_be_statted", BY_PATH),
-    (BY_PATHS, "passthrough", "test_unlinked.py::test_removed_directory_lists_nothing", BY_PATH),
+    ("kernel", "passthrough", "test_unlinked.py::test_removed_directory_lists_nothing", BY_PATH),
     ("kernel", "passthrough", "test_unlinked.py::test_removed_directory_takes_no_entries", BY_PATH),
     ("kernel", "passthrough", "test_unlinked.py::test_name_of_a_removed_directory_*", BY_PATH),
     ((*APART, "inline"), "passthrough", "test_acl.py::test_acl_lets_a_user_in", NO_ACLS),
