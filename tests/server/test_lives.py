@@ -16,16 +16,22 @@ import directfuse
 from .forks import begin_fork, ended, in_fork
 
 
+def _is_server(entry, mark):
+    """A process that ends has no words any more, but its files: others learn of its end by them."""
+    command = (entry / "cmdline").read_bytes().split(b"\0")[0]
+    if command:
+        return command.endswith(b"directfuse-server") and mark in (entry / "environ").read_bytes()
+    name, _, state = (entry / "stat").read_text().partition(" (")[2].rpartition(") ")
+    return name == "directfuse-serv" and state[0] not in "ZX"
+
+
 def servers():
-    """Process ids of the servers that this test's mountpoints have."""
+    """Process ids of the servers of this test, and of any that is just ending."""
     found = set()
     mark = f"DF_TEST_SERVER={os.environ['DF_TEST_SERVER']}\0".encode()
     for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
         try:
-            words = (entry / "cmdline").read_bytes().split(b"\0")
-            if words[0].endswith(b"directfuse-server") and mark in (entry / "environ").read_bytes():
+            if entry.name.isdigit() and _is_server(entry, mark):
                 found.add(int(entry.name))
         except OSError:
             continue
