@@ -61,14 +61,19 @@ int df_trip_keep(struct df_trip *trip, const uint64_t files[], size_t count)
     return (int)df_letter_send_and_finish(&l);
 }
 
+static int64_t send_fork(struct df_trip *trip, bool keeps)
+{
+    return DF_TRIP_SEND(df_letter_begin_plain(&l, trip, DF_MESSAGE_FORK), fork, .keeps = keeps);
+}
+
 int64_t df_trip_fork(struct df_trip *trip)
 {
-    return tell(trip, DF_MESSAGE_FORK, 0);
+    return send_fork(trip, false);
 }
 
 int64_t df_trip_leave(struct df_trip *trip)
 {
-    return DF_TRIP_SEND(df_letter_begin_plain(&l, trip, DF_MESSAGE_FORK), fork, .keeps = true);
+    return send_fork(trip, true);
 }
 
 int df_trip_unfork(struct df_trip *trip, uint32_t client)

@@ -89,6 +89,8 @@ static int64_t answer(struct rig *rig, struct df_message *m, struct df_area *are
         return 0;
     case DF_MESSAGE_fsync:
         return atomic_load(&rig->dropped) == m->files[0] ? 0 : -EBUSY;
+    case DF_MESSAGE_FORK:
+        return m->args.fork.keeps ? 200 : 100;
     case DF_MESSAGE_NOTHING:
         return 0;
     default:
@@ -168,6 +170,19 @@ static void a_way_out_comes_back_with_its_path(void **state)
     assert_int_equal(df_trip_getattr(&rig->trip, &where, &st), DF_LEAVE);
     assert_string_equal(rig->leave, "/elsewhere");
     assert_true(rig->trip.leave_second);
+}
+
+/* Its slot has the arguments of another message before. */
+static void a_fork_says_whether_there_is_a_child(void **state)
+{
+    struct rig *rig = *state;
+
+    for (int i = 0; i < 3; i++) {
+        df_trip_fallocate(&rig->trip, 1, -1, -1, -1);
+        assert_int_equal(df_trip_fork(&rig->trip), 100);
+        assert_int_equal(df_trip_leave(&rig->trip), 200);
+    }
+    assert_int_equal(df_trip_fork(&rig->trip), 100);
 }
 
 static void what_the_server_refuses_is_handed_through(void **state)
@@ -700,6 +715,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
         TEST(a_message_brings_names_and_identity),
         TEST(a_way_out_comes_back_with_its_path),
+        TEST(a_fork_says_whether_there_is_a_child),
         TEST(what_the_server_refuses_is_handed_through),
         TEST(large_reads_take_several_trips),
         TEST(a_read_is_on_its_way_meanwhile),
