@@ -3,7 +3,6 @@ and nothing is left behind.
 """
 
 import contextlib
-import fcntl
 import json
 import os
 import signal
@@ -13,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from conformance.leftovers import is_held
 
 from directfuse import _kernel
 from directfuse._bench.worker import Refused, Worker
@@ -241,24 +241,13 @@ def test_what_a_killed_one_leaves_goes_with_the_next(area):
         wait_for(lambda: len(list(area.iterdir())) == 2, process)
         process.kill()
         process.communicate()
-        kept = [path for path in area.iterdir() if is_locked(path)]
+        kept = [path for path in area.iterdir() if is_held(path)]
         with swept_directory("directfuse-bench.", str(area)) as base:
             assert {*area.iterdir()} == {*kept, Path(base)} and len(kept) == 1
         assert kept[0].exists()
     finally:
         others.send_signal(signal.SIGINT)
         others.communicate(timeout=40)
-
-
-def is_locked(path):
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(fd)
-    return False
 
 
 def test_what_is_mounted_in_what_is_left_is_not_removed_with_it(kernel, tmp_path):

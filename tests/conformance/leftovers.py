@@ -23,6 +23,18 @@ def hold(directory):
     return fd
 
 
+def is_held(directory):
+    """Whether somebody keeps it so, or as `directfuse` does its own."""
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
 def remove_leftovers():
     """Those of this user; what lies in memory is lost to everybody as long as it is there."""
     for parent in {memory_directory(), tempfile.gettempdir()}:
@@ -41,13 +53,6 @@ def _is_left(directory):
             return False
         if os.lstat(directory).st_uid != os.geteuid():
             return False
-        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        return not is_held(directory)
     except OSError:
         return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    finally:
-        os.close(fd)
-    return True
