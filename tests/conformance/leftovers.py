@@ -6,6 +6,7 @@ import glob
 import os
 import re
 import shutil
+import subprocess
 import tempfile
 
 from .mounts import MNT_DETACH, memory_directory, mounts_below, umount
@@ -41,8 +42,16 @@ def remove_leftovers():
         for directory in glob.glob(f"{glob.escape(parent)}/{_WHOSE}*"):
             if _is_left(directory):
                 for point in sorted(mounts_below(directory), reverse=True):
-                    umount(point, MNT_DETACH)
+                    _unmount(point)
                 shutil.rmtree(directory, ignore_errors=True)  # another session may do the same
+
+
+def _unmount(point):
+    try:
+        umount(point, MNT_DETACH)
+    except (OSError, subprocess.CalledProcessError):
+        if point in mounts_below(os.path.dirname(point)):
+            raise  # else its own server, which ends as well, was quicker
 
 
 def _is_left(directory):

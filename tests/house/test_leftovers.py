@@ -1,11 +1,13 @@
 """A session of the tests that is killed leaves nothing for long."""
 
+import contextlib
 import os
 import pathlib
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 import pytest
 from conformance.leftovers import hold, remove_leftovers
@@ -25,6 +27,15 @@ except Unavailable:
 """
 
 
+def processes_of(area):
+    """Command lines in which the directory is named: the server of what is mounted there."""
+    for entry in pathlib.Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and area.encode() in (entry / "cmdline").read_bytes():
+                yield entry.name
+
+
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("where", [("plain", ""), ("kernel", "memfs")], ids="-".join)
 def test_what_a_killed_session_left_goes_with_the_next(where):
     tests = str(pathlib.Path(__file__).parents[1])
@@ -39,6 +50,8 @@ def test_what_a_killed_session_left_goes_with_the_next(where):
     assert one.returncode == -signal.SIGKILL and os.path.exists(area)
     remove_leftovers()
     assert not mounts_below(area) and not os.path.exists(area)
+    while list(processes_of(area)):  # what is unmounted ends a moment later
+        time.sleep(0.01)
 
 
 def test_what_others_use_is_no_leftover():
