@@ -7,7 +7,6 @@ import errno
 import fcntl
 import os
 import select
-import shutil
 import signal
 import socket
 import struct
@@ -19,7 +18,7 @@ from directfuse import _native
 from directfuse._errors import asked
 from directfuse._run import ServerFailed, high_fd, mapped_limit, watching
 from directfuse._served import READY, hello_message
-from directfuse._shadow import shadow_directory
+from directfuse._shadow import discard_shadow, shadow_directory
 
 __all__ = [
     "Joined",
@@ -166,7 +165,7 @@ def shadow_beside(path: Path) -> Iterator[Path]:
         with suppress(OSError):  # somebody has cleaned $XDG_RUNTIME_DIR
             if link.readlink() == shadow:
                 link.unlink()
-        _discard(shadow)
+        discard_shadow(shadow)
 
 
 def remove_left(directory: Path) -> None:
@@ -188,14 +187,7 @@ def _remove(link: Path) -> None:
     with suppress(FileNotFoundError):
         shadow = link.readlink()
         link.unlink()
-        _discard(shadow)
-
-
-def _discard(shadow: Path) -> None:
-    """Programs that still run make what they miss there: not where it is gone."""
-    with suppress(FileNotFoundError):
-        gone = shadow.rename(shadow.with_name(shadow.name + ".ended"))
-        shutil.rmtree(gone, ignore_errors=True)
+        discard_shadow(shadow)
 
 
 # ---- joining -------------------------------------------------------------------------------------

@@ -223,7 +223,7 @@ class Serving:
         if not command_lines:
             return
         self._shadow = Shadow()
-        shadow = self._shadow.path
+        shadow = self._shadow.hidden
         try:
             self._server = MountServer(
                 command_lines, restart=restart, shadow=shadow, call_timeout=call_timeout

@@ -1,16 +1,27 @@
 """The directory of a run's placeholders, on tmpfs where there is one.
 
-Who needs it has it locked: `directfuse run`, and its mount server (native/server/shadow.c). Whoever
-of them ends last removes it; what processes that were killed have left, the next run removes.
+Programs of a run may change their user and group, and come by their placeholders all the same;
+other users are to come by none. So it lies under a name that cannot be guessed, in a directory that
+all may pass through and only its owner may list (decision 118).
+
+Who needs it has the outer directory locked: `directfuse run`, and its mount server
+(native/server/shadow.c). Whoever of them ends last removes it; what processes that were killed have
+left, the next run removes.
 """
 
 import os
+import secrets
+import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from directfuse._swept import Swept
 
-__all__ = ["Shadow", "shadow_directory"]
+__all__ = ["Shadow", "discard_shadow", "shadow_directory"]
+
+_PREFIX = "directfuse-"
+_SECRET_BYTES = 8
 
 
 def _base() -> str:
@@ -18,14 +29,33 @@ def _base() -> str:
     return "/dev/shm" if os.access("/dev/shm", os.W_OK | os.X_OK) else tempfile.gettempdir()
 
 
+def _make_in(outer: Path) -> Path:
+    hidden = outer / secrets.token_hex(_SECRET_BYTES)
+    hidden.mkdir(0o700)
+    outer.chmod(0o711)
+    return hidden
+
+
 def shadow_directory() -> Path:
-    """One that is nobody's but its maker's, who removes it."""
-    return Path(tempfile.mkdtemp(prefix="directfuse-", dir=_base()))
+    """One that is nobody's but its maker's, who discards it. Its parent is its own."""
+    return _make_in(Path(tempfile.mkdtemp(prefix=_PREFIX, dir=_base())))
+
+
+def discard_shadow(shadow: Path) -> None:
+    """With the directory around it. Programs that still run make what they miss there: not where it
+    is gone."""
+    outer = shadow.parent
+    if not outer.name.startswith(_PREFIX):  # of a build that had but one directory
+        outer = shadow
+    with suppress(FileNotFoundError):
+        gone = outer.rename(outer.with_name(outer.name + ".ended"))
+        shutil.rmtree(gone, ignore_errors=True)
 
 
 class Shadow(Swept):
-    """The directory of one run."""
+    """The directory of one run is `hidden`, in the one that is swept."""
 
     def __init__(self) -> None:
         """Raises OSError: there cannot be one."""
-        super().__init__("directfuse-run-", _base())
+        super().__init__(f"{_PREFIX}run-", _base())
+        self.hidden = _make_in(self.path)

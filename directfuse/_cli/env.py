@@ -16,7 +16,7 @@ from directfuse._cli.run import is_restarted, join, mount_commands, mount_option
 from directfuse._named import Joined
 from directfuse._run import MountServer, ServerFailed, high_fd, mapped_limit
 from directfuse._run_block import RunBlock
-from directfuse._shadow import shadow_directory
+from directfuse._shadow import discard_shadow, shadow_directory
 
 __all__ = ["env"]
 
@@ -59,14 +59,15 @@ def env(lines: Sequence[str], config: Path | None, placement: str, end: bool) ->
         joined = join(commands, verbose=False)
     except ServerFailed as error:
         raise Failure(str(error)) from error
-    directory = shadow_directory()
+    shadow = shadow_directory()
+    directory = shadow.parent
     try:
         if joined is None:
-            _begin(directory, commands)
+            _begin(directory, commands, shadow)
         else:
             _begin_joined(directory, joined)
     except BaseException:
-        shutil.rmtree(directory, ignore_errors=True)
+        discard_shadow(shadow)
         raise
     before = os.environ.get("LD_PRELOAD")
     preload = f"{_paths.preload_library()}{':' + before if before else ''}"
@@ -74,17 +75,17 @@ def env(lines: Sequence[str], config: Path | None, placement: str, end: bool) ->
     click.echo(f"export LD_PRELOAD={shlex.quote(preload)}")
 
 
-def _begin(directory: Path, commands: Sequence[Sequence[str]]) -> None:
+def _begin(directory: Path, commands: Sequence[Sequence[str]], shadow: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(str(directory / _SOCKET))
         listener.listen()
         try:
-            server = MountServer(commands, listener, shadow=directory)
+            server = MountServer(commands, listener, shadow=shadow)
         except ServerFailed as error:
             raise Failure(str(error)) from error
     server.leave()
     (directory / _SERVER).write_text(f"{server.pid}\n")
-    text = f"server={high_fd(())}\nshadow={directory}\n{mapped_limit()}"
+    text = f"server={high_fd(())}\nshadow={shadow}\n{mapped_limit()}"
     RunBlock(text, _paths.loader(), file=directory / "run").close()
 
 

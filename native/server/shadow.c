@@ -6,8 +6,10 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,15 +18,40 @@
 
 static int held = -1;
 
+/* The directory around that of the placeholders. */
+static bool outer_of(char path[PATH_MAX])
+{
+    const char *shadow = getenv("DIRECTFUSE_SHADOW"), *end = shadow ? strrchr(shadow, '/') : NULL;
+
+    if (!end || end - shadow >= PATH_MAX)
+        return false;
+    memcpy(path, shadow, (size_t)(end - shadow));
+    path[end - shadow] = '\0';
+    return true;
+}
+
+/* What was made for one run, as /dev/shm itself was not. */
+static bool is_of_a_run(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH));
+}
+
 void df_shadow_hold(void)
 {
-    const char *path = getenv("DIRECTFUSE_SHADOW");
+    char path[PATH_MAX];
+    int fd;
 
-    if (!path || held >= 0)
+    if (held >= 0 || !outer_of(path))
         return;
-    held = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (held >= 0)
-        flock(held, LOCK_SH);
+    fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (is_of_a_run(fd) && flock(fd, LOCK_SH) == 0)
+        held = fd;
+    else
+        close(fd);
 }
 
 static int drop(const char *path, const struct stat *st, int type, struct FTW *at)
@@ -37,10 +64,9 @@ static int drop(const char *path, const struct stat *st, int type, struct FTW *a
 /* Programs that still run make what they miss there: not where it is gone. */
 void df_shadow_leave(void)
 {
-    const char *path = getenv("DIRECTFUSE_SHADOW");
-    char gone[PATH_MAX];
+    char path[PATH_MAX], gone[PATH_MAX];
 
-    if (held < 0 || flock(held, LOCK_EX | LOCK_NB) < 0)
+    if (held < 0 || !outer_of(path) || flock(held, LOCK_EX | LOCK_NB) < 0)
         return;
     if (snprintf(gone, sizeof(gone), "%s.ended", path) < PATH_MAX && rename(path, gone) == 0)
         nftw(gone, drop, WALK_FDS, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);

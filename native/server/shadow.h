@@ -7,11 +7,11 @@
 
 #include "core/export.h"
 
-/* Locks the directory that DIRECTFUSE_SHADOW names, if any, for as long as this process or a forked
- * child is there; once. Without the lock it may be removed by another run. */
+/* Locks the directory around that which DIRECTFUSE_SHADOW names, if any, for as long as this
+ * process or a forked child is there; once. Without the lock it may be removed by another run. */
 DF_PRIVATE_EXPORT void df_shadow_hold(void);
 
-/* The server has ended: removes it, unless others need it. */
+/* The server has ended: removes both, unless others need them. */
 void df_shadow_leave(void);
 
 #endif

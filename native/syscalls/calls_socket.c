@@ -17,6 +17,7 @@
 #include "syscalls/calls_socket.h"
 #include "syscalls/cwd.h"
 #include "syscalls/node.h"
+#include "syscalls/number.h"
 #include "syscalls/table.h"
 
 /* An address with a path, terminated. */
@@ -94,6 +95,49 @@ static bool is_unix(unsigned long fd)
            domain == AF_UNIX;
 }
 
+/* All users can read what sockets are bound to (/proc/net/unix), and the name of the shadow
+ * directory is not for them: it is bound to by way of a descriptor. A prefix that programs hardly
+ * use. */
+#define BOUND_BY "/proc/thread-self/fd/"
+
+/* The program's bind(2), to the real socket of the node. */
+static long bind_real(struct dfi_frame *frame, const struct dfi_files *files, const char *name)
+{
+    size_t directory_len = files->shadow_len + sizeof("/s") - 1;
+    struct sockaddr_un bound = {.sun_family = AF_UNIX};
+    char directory[DFI_SHADOW_NAME_MAX], *end;
+    long fd, ret;
+
+    *(char *)mempcpy(directory, name, directory_len) = '\0';
+    fd = dfi_kernel(__NR_open, directory, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return fd;
+    end = mempcpy(bound.sun_path, BOUND_BY, sizeof(BOUND_BY) - 1);
+    strcpy(dfi_number_put(end, (uint64_t)fd), name + directory_len);
+    ret = call_kernel(
+        frame, 1, &bound,
+        (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(bound.sun_path) + 1));
+    dfi_kernel(__NR_close, fd);
+    return ret;
+}
+
+/* The node of an address that bind_real() has made. False: it is another one. */
+static bool node_of(const struct sockaddr_un *un, uint64_t *mount, uint64_t *ino)
+{
+    const char *at = un->sun_path + sizeof(BOUND_BY) - 1;
+
+    if (strncmp(un->sun_path, BOUND_BY, sizeof(BOUND_BY) - 1) != 0)
+        return false;
+    dfi_number_get(&at);
+    if (*at++ != '/')
+        return false;
+    *mount = dfi_number_get(&at);
+    if (*at++ != '.')
+        return false;
+    *ino = dfi_number_get(&at);
+    return *at == '\0';
+}
+
 /* bind(2) where the path is a mount's: the node first, then what it stands for. */
 static long bind_there(struct dfi_frame *frame, struct dfi_files *files, const struct address *a,
                        const char *path)
@@ -112,7 +156,7 @@ static long bind_there(struct dfi_frame *frame, struct dfi_files *files, const s
     }
     if (ret == 0) {
         dfi_kernel(__NR_unlink, real.sun_path);
-        ret = call_kernel(frame, 1, &real, len);
+        ret = bind_real(frame, files, real.sun_path);
     }
     if (ret < 0) {
         df_call_unlinkat(AT_FDCWD, path, 0);
@@ -200,16 +244,15 @@ long dfi_do_sendto(struct dfi_frame *frame)
 bool dfi_socket_show(struct sockaddr_un *un, socklen_t *len)
 {
     struct dfi_files *files = dfi_process()->files;
-    char name[sizeof(un->sun_path)];
+    char link[DFI_SHADOW_NAME_MAX], name[sizeof(un->sun_path)];
+    uint64_t mount, ino;
     long size;
 
     if (*len <= offsetof(struct sockaddr_un, sun_path) || *len >= sizeof(*un) ||
-        un->sun_family != AF_UNIX || strncmp(un->sun_path, files->shadow, files->shadow_len) != 0 ||
-        strncmp(un->sun_path + files->shadow_len, "/s/", 3) != 0)
+        un->sun_family != AF_UNIX || !node_of(un, &mount, &ino))
         return false;
-    un->sun_path[files->shadow_len + 1] = 'p';
-    size = dfi_kernel(__NR_readlink, un->sun_path, name, sizeof(name) - 1);
-    un->sun_path[files->shadow_len + 1] = 's';
+    dfi_shadow_name(files, 'p', mount, ino, link);
+    size = dfi_kernel(__NR_readlink, link, name, sizeof(name) - 1);
     if (size < 0)
         return false;
     memset(un->sun_path, 0, sizeof(un->sun_path));

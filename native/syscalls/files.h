@@ -84,7 +84,7 @@ struct dfi_files {
     int entry;           /* socket that all processes of the run have: to join by */
     struct dfi_lock joining; /* protects the change of link.client from 0 */
     struct dfi_shared *shared;
-    char shadow[96]; /* directory of the job's shadow files; no trailing slash */
+    char shadow[120]; /* directory of the job's shadow files; no trailing slash */
     uint32_t shadow_len;
     struct df_caller caller;               /* identity.c */
     const struct dfi_ids *ids, *ids_above; /* ids.h; NULL: those of the run */

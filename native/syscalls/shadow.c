@@ -31,7 +31,8 @@ void dfi_shadow_name(const struct dfi_files *files, char letter, uint64_t mount,
 
 /* ---- the directory ------------------------------------------------------------------------- */
 
-/* Programs of the job may run under other ids: the name of the directory is what protects it. */
+/* Programs of the job may run under other ids: the name of the directory, which nobody else can
+ * list, is what protects it (directfuse/_shadow.py). */
 static long make(const struct dfi_files *files, const char *name, bool directory)
 {
     char path[DFI_SHADOW_NAME_MAX];

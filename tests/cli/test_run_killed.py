@@ -67,7 +67,8 @@ def test_programs_go_on_without_it_and_the_directory_goes_with_the_last(begin, t
     run.kill()
     run.wait()
     go.touch()
-    _await(lambda: not list(shadow.parent.glob(f"{shadow.name}*")))
+    outer = shadow.parent
+    _await(lambda: not list(outer.parent.glob(f"{outer.name}*")))
     assert result.read_text() == "written\n"
 
 

@@ -1,0 +1,99 @@
+"""What other users see of a run: that there is one, and no way to its files."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from directfuse import _paths
+from directfuse._shadow import Shadow, discard_shadow, shadow_directory
+
+from .conftest import COMMAND
+
+pytestmark = pytest.mark.skipif(
+    not _paths.loader().is_file(), reason="directfuse run is built for x86-64 only"
+)
+
+_NOBODY = 65534
+
+#: A program that maps a file nobody else may read, and listens at a socket.
+_OWNER = """
+import mmap, os, socket, sys
+os.umask(0o077)
+with open("private", "wb") as file:
+    file.write(b"secret" * 1000)
+file = open("private", "r+b")
+memory = mmap.mmap(file.fileno(), 0)
+assert memory[:6] == b"secret"
+listener = socket.socket(socket.AF_UNIX)
+listener.bind("listens")
+listener.listen()
+caller = socket.socket(socket.AF_UNIX)
+caller.connect("listens")
+print(listener.getsockname(), caller.getpeername(), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def owner(tmp_path):
+    """A run with that program, and the path by which its server knows its placeholders."""
+    point = tmp_path / "m"
+    script = f"cd {point} && exec python3 -S -c '{_OWNER}'"
+    run = subprocess.Popen(
+        [*COMMAND, "run", "-m", f"memfs {point}", "--", "/bin/sh", "-c", script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert run.stdout.readline() == b"listens listens\n"
+    yield _shadow_of(point)
+    run.communicate(timeout=20)
+    assert run.returncode == 0
+
+
+def _shadow_of(point):
+    from .test_run_killed import server_of
+
+    return server_of(point)[0]
+
+
+def _as_nobody(*words):
+    return subprocess.run(
+        words, user=_NOBODY, group=_NOBODY, extra_groups=[], capture_output=True, text=True
+    )
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user needs root")
+def test_other_users_cannot_list_the_way_to_the_placeholders(owner):
+    data = next(owner.glob("d/*"))
+    assert b"secret" in data.read_bytes()
+    assert owner.parent.name in _as_nobody("ls", owner.parent.parent).stdout
+    listed = _as_nobody("ls", owner.parent)
+    assert (listed.stdout, "Permission denied" in listed.stderr) == ("", True)
+
+
+def test_sockets_do_not_tell_where_the_placeholders_are(owner):
+    assert any((owner / "s").iterdir())
+    assert os.fspath(owner) not in Path("/proc/net/unix").read_text()
+
+
+def test_names_are_not_to_be_guessed_and_go_together():
+    made = {shadow_directory() for _ in range(3)}
+    run = Shadow()
+    made_of_run = run.hidden
+    assert len({path.name for path in (*made, made_of_run)}) == 4
+    assert all(len(path.name) == 16 for path in (*made, made_of_run))
+    run.remove()
+    for path in made:
+        discard_shadow(path)
+    assert not any(path.parent.exists() for path in (*made, made_of_run))
+
+
+def test_what_an_earlier_build_has_left_goes_alone(tmp_path):
+    """It had no directory around it."""
+    old, other = tmp_path / "directfuse-old", tmp_path / "other"
+    for path in (old, other):
+        path.mkdir()
+    discard_shadow(old)
+    assert sorted(tmp_path.iterdir()) == [other]
