@@ -95,7 +95,7 @@ int df_join_above_standard(int fd)
 
 static long map(struct df_link *link, const struct df_join_message *body, int memory)
 {
-    long at = df_segment_map(memory, body->size);
+    long at = df_segment_map(memory, body->size, 0);
     long ret;
 
     if (at < 0 && at > -4096)

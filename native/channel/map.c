@@ -13,11 +13,17 @@ static long map_near(long at, int memory, uint64_t size)
                    memory, 0);
 }
 
-/* Linux takes the highest room there is, so what lies right below is mostly free. It is asked for,
- * not insisted upon: another thread may have it by then. */
-long df_segment_map(int memory, uint64_t size)
+/* Where a segment that ends below an address begins at such a multiple. */
+static long place_below(uint64_t below, uint64_t size)
 {
-    long at = map_near(0, memory, size);
+    return below <= size ? 0 : (long)((below - size) & ~(DF_HUGE_SIZE - 1));
+}
+
+/* A place is asked for, not insisted upon: another thread may have it by then. Without one Linux
+ * takes the highest room there is, so what lies right below is mostly free. */
+long df_segment_map(int memory, uint64_t size, uint64_t below)
+{
+    long at = map_near(place_below(below, size), memory, size);
     long aligned = at & ~(long)(DF_HUGE_SIZE - 1);
 
     if (at == aligned || (at < 0 && at > -4096))

@@ -191,7 +191,7 @@ static int map(struct df_own_segment *own, const struct df_segment *planned)
         return error;
     if (fcntl(own->memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
         return -errno;
-    at = df_segment_map(own->memory, planned->size);
+    at = df_segment_map(own->memory, planned->size, 0);
     if (at < 0 && at > -4096)
         return (int)at;
     own->segment = (struct df_segment *)at;
@@ -215,7 +215,7 @@ int df_segment_take(struct df_own_segment *own, int memory)
     own->memory = memory;
     if (fstat(memory, &st) < 0)
         return -errno;
-    at = df_segment_map(memory, (uint64_t)st.st_size);
+    at = df_segment_map(memory, (uint64_t)st.st_size, 0);
     if (at < 0 && at > -4096)
         return (int)at;
     own->segment = segment = (struct df_segment *)at;

@@ -87,7 +87,8 @@ static long join_again(struct dfi_process *process, const char **text)
 
     if (ret < 0)
         return ret;
-    at = df_segment_map(memory, (uint64_t)st.st_size);
+    /* Its stack is what the core has mapped last: lowest. */
+    at = df_segment_map(memory, (uint64_t)st.st_size, (uintptr_t)dfi_self() - (1 << 20));
     if (at < 0 && at > -4096)
         return at;
     if ((ret = df_link_init(link, (void *)at, (uint64_t)st.st_size)) < 0)

@@ -34,7 +34,7 @@ static int make_memory(void)
 
 static char *mapped(int memory)
 {
-    long at = df_segment_map(memory, SIZE);
+    long at = df_segment_map(memory, SIZE, 0);
 
     assert_true(at > 0);
     return (char *)at;
@@ -75,10 +75,27 @@ static void it_is_mapped_as_aligned_as_the_file(void **state)
     close(memory);
 }
 
+static void it_is_mapped_below_what_is_there_or_elsewhere(void **state)
+{
+    int memory = make_memory();
+    char *top = mapped(memory), *free, *taken;
+
+    (void)state;
+    free = (char *)df_segment_map(memory, SIZE, (uintptr_t)top - SIZE);
+    assert_ptr_equal(free, top - 2 * SIZE);
+    taken = (char *)df_segment_map(memory, SIZE, (uintptr_t)top + SIZE);
+    assert_ptr_not_equal(taken, top);
+    assert_int_equal((uintptr_t)taken % DF_HUGE_SIZE, 0);
+    munmap(top, SIZE);
+    munmap(free, SIZE);
+    munmap(taken, SIZE);
+    close(memory);
+}
+
 static void it_is_an_error_that_there_is_nothing_to_map(void **state)
 {
     (void)state;
-    assert_int_equal(df_segment_map(-1, SIZE), -EBADF);
+    assert_int_equal(df_segment_map(-1, SIZE, 0), -EBADF);
 }
 
 static void one_touch_maps_a_huge_page(void **state)
@@ -180,6 +197,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_is_mapped_as_aligned_as_the_file),
+        cmocka_unit_test(it_is_mapped_below_what_is_there_or_elsewhere),
         cmocka_unit_test(it_is_an_error_that_there_is_nothing_to_map),
         cmocka_unit_test(one_touch_maps_a_huge_page),
         cmocka_unit_test(where_they_are_refused_the_memory_is_whole),
