@@ -21,7 +21,7 @@ static long place_below(uint64_t below, uint64_t size)
 
 /* A place is asked for, not insisted upon: another thread may have it by then. Without one Linux
  * takes the highest room there is, so what lies right below is mostly free. */
-long df_segment_map(int memory, uint64_t size, uint64_t below)
+static long map_aligned(int memory, uint64_t size, uint64_t below)
 {
     long at = map_near(place_below(below, size), memory, size);
     long aligned = at & ~(long)(DF_HUGE_SIZE - 1);
@@ -30,4 +30,14 @@ long df_segment_map(int memory, uint64_t size, uint64_t below)
         return at;
     df_sys3(SYS_munmap, at, (long)size, 0);
     return map_near(aligned, memory, size);
+}
+
+long df_segment_map(int memory, uint64_t size, uint64_t below)
+{
+    long at = map_aligned(memory, size, below);
+
+    /* A core file would have all of it, and every page that nobody has used be made for that. */
+    if (at >= 0 || at <= -4096)
+        df_sys3(SYS_madvise, at, (long)size, MADV_DONTDUMP);
+    return at;
 }

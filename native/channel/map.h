@@ -16,7 +16,7 @@ static inline uint64_t df_huge_aligned(uint64_t at)
 }
 
 /* Maps `size` bytes of `memory`, shared, to be read and written; at a multiple of DF_HUGE_SIZE if
- * that can be had. `below`: an address with room below it, which saves
+ * that can be had. Core files go without them. `below`: an address with room below it, which saves
  * mapping it twice; 0: none is known. The address, or a negative errno. */
 long df_segment_map(int memory, uint64_t size, uint64_t below);
 

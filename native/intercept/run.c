@@ -8,8 +8,9 @@
 
 #include <asm/stat.h>
 
-#define PROT_RW    3 /* PROT_READ | PROT_WRITE */
-#define MAP_SHARED 1
+#define PROT_RW       3 /* PROT_READ | PROT_WRITE */
+#define MAP_SHARED    1
+#define MADV_DONTDUMP 16
 
 struct dfi_run *dfi_run DFI_HOT;
 int dfi_run_fd = -1;
@@ -21,7 +22,10 @@ static struct dfi_counts nobodys;
 static void *map(int fd, size_t size)
 {
     long at = dfi_kernel(__NR_mmap, 0, size, PROT_RW, MAP_SHARED, fd, 0);
-    return at < 0 && at > -4096 ? NULL : (void *)at;
+    if (at < 0 && at > -4096)
+        return NULL;
+    dfi_kernel(__NR_madvise, at, size, MADV_DONTDUMP); /* core files are about the program */
+    return (void *)at;
 }
 
 int dfi_run_open(int fd)

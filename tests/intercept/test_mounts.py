@@ -497,3 +497,9 @@ def test_the_door_of_the_environment(tmp_path):
         run = environment() | {"DIRECTFUSE_RUN": names["DIRECTFUSE_RUN"]}
         subprocess.run([*command, "--end"], env=run, check=True, capture_output=True, timeout=50)
     assert not os.path.lexists(point)
+
+
+def test_core_files_go_without_the_memory_of_the_run(mounted):
+    """532 MB they were, and every page of the segment was made for them."""
+    done = mounted(sys.executable, str(PROGRAMS / "dumped.py"))
+    assert done.seen() == (0, b"0\n", b"")
