@@ -2,12 +2,14 @@
  * layout.h - what a mount server and its clients share: one segment of memory, by offsets.
  *
  *   struct df_segment   header: sizes, life of the server, doorbell
+ *   programs            what programs of a run tell each other; the server does not look at it
  *   mounts              what is mounted where
  *   ofds                open file descriptions: the server's open files, positions and all
  *   slots               one for each call in flight: request and reply
  *   areas               one for each slot: names, groups, payload; sparse
  *   cache               attributes that clients may read without a trip (cache.h); may be absent
  *   frames              bytes of files and listings, the same (frames.h); may be absent
+ *   names               one for each ofd: of programs, as the above; sparse
  *
  * The segment is a memfd of fixed size, mapped whole by everybody; pages that nobody has touched
  * cost nothing, and are made by who first needs them (room.h). Everything in it is plain data and
@@ -36,8 +38,11 @@
 #define DF_WORKER_WORDS  ((DF_WORKER_COUNT + 63) / 64)
 #define DF_MOUNT_COUNT   64
 #define DF_OFD_COUNT     65536
-#define DF_OFFERS        16
-#define DF_TICKET        (UINT32_C(1) << 31) /* in a place of offers: no id */
+#define DF_PROGRAMS_SIZE                                                                           \
+    4096 /* bytes at programs_at, 0 at first; next to the header, which is read                    \
+            at each start: one fault brings both */
+#define DF_OFFERS 16
+#define DF_TICKET (UINT32_C(1) << 31) /* in a place of offers: no id */
 
 enum {                  /* df_segment.end */
        DF_END_NONE = 0, /* it lives, or was killed: nothing of it ran that could say so */
@@ -52,7 +57,7 @@ struct df_segment {
     char build[DF_BUILD_SIZE];
     uint32_t cpus; /* usable by the server; with one, nobody spins */
     uint64_t size; /* of the whole segment, bytes */
-    uint64_t mounts_at, ofds_at, slots_at, areas_at;
+    uint64_t programs_at, mounts_at, ofds_at, slots_at, areas_at, names_at;
     uint64_t cache_at, cache_size;   /* size 0: there is no cache */
     uint64_t frames_at, frames_size; /* the same */
     int32_t server_pid;              /* as the server sees itself; for messages to people */
@@ -275,6 +280,18 @@ static inline struct df_slot *df_segment_slots(const struct df_segment *segment)
 static inline struct df_area *df_segment_areas(const struct df_segment *segment)
 {
     return (struct df_area *)((char *)segment + segment->areas_at);
+}
+
+static inline void *df_segment_programs(const struct df_segment *segment)
+{
+    return (char *)segment + segment->programs_at;
+}
+
+/* The path that the file of a handle was opened by, or "". Its memory may be made by the first
+ * touch, as that of all names. */
+static inline char *df_segment_name(const struct df_segment *segment, uint64_t handle)
+{
+    return (char *)segment + segment->names_at + (size_t)df_handle_index(handle) * PATH_MAX;
 }
 
 /* The open file description of a handle, or NULL: it is closed, or is no handle at all. */

@@ -274,7 +274,7 @@ void df_mapped_closed(struct df_server *server, int mount, uint64_t ino)
 
     if (!server->options->shadow || !name_of(server, 'd', mount, ino, data) ||
         !name_of(server, 'b', mount, ino, chunks) ||
-        snprintf(path, sizeof(path), "%s/shared", server->options->shadow) >= PATH_MAX)
+        snprintf(path, sizeof(path), "%s/lock", server->options->shadow) >= PATH_MAX)
         return;
     lock = open(path, O_RDONLY | O_CLOEXEC);
     if (lock < 0)

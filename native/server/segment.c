@@ -92,7 +92,8 @@ static struct df_segment plan(size_t cache_size, const struct df_frames *frames)
     struct df_segment s = {.magic = DF_SEGMENT_MAGIC};
 
     memcpy(s.build, df_build, DF_BUILD_SIZE);
-    s.mounts_at = aligned(sizeof(s));
+    s.programs_at = aligned(sizeof(s));
+    s.mounts_at = s.programs_at + DF_PROGRAMS_SIZE;
     s.ofds_at = aligned(s.mounts_at + DF_MOUNT_COUNT * sizeof(struct df_shared_mount));
     s.slots_at = aligned(s.ofds_at + DF_OFD_COUNT * sizeof(struct df_ofd));
     s.areas_at = aligned(s.slots_at + DF_SLOT_COUNT * sizeof(struct df_slot));
@@ -100,7 +101,8 @@ static struct df_segment plan(size_t cache_size, const struct df_frames *frames)
     s.cache_size = df_huge_aligned(cache_size);
     s.frames_at = s.cache_at + s.cache_size;
     s.frames_size = frames->size;
-    s.size = s.frames_at + s.frames_size;
+    s.names_at = aligned(s.frames_at + s.frames_size);
+    s.size = s.names_at + (uint64_t)DF_OFD_COUNT * PATH_MAX;
     return s;
 }
 

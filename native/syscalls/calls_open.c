@@ -40,20 +40,20 @@ static void add_number(char name[PATH_MAX], uint64_t ino)
         memcpy(name + len, number, (size_t)(end - number));
 }
 
-/* For /proc/self/fd and fchdir(2). False: the directory of the run has no room for it, where to
- * touch its memory would be SIGBUS. */
+/* For /proc/self/fd and fchdir(2). False: there is no memory for it, where to touch it would be
+ * SIGBUS. */
 static bool keep_name(struct dfi_way *way, uint64_t handle, int flags)
 {
-    struct dfi_shared *shared = way->record.files->shared;
-    uint32_t index = df_handle_index(handle);
+    struct dfi_files *files = way->record.files;
+    char *name = df_segment_name(files->link.segment, handle);
 
-    if (df_channel_user_copy(shared->names[index], "", 1) < 0)
+    if (df_channel_user_copy(name, "", 1) < 0)
         return false;
-    raise_top(shared, index);
-    if (!dfi_way_absolute(way, &way->leg[0], shared->names[index]))
-        shared->names[index][0] = '\0';
+    raise_top(files->shared, df_handle_index(handle));
+    if (!dfi_way_absolute(way, &way->leg[0], name))
+        name[0] = '\0';
     else if ((flags & (O_TMPFILE | O_PATH)) == O_TMPFILE)
-        add_number(shared->names[index], way->record.opened->ino);
+        add_number(name, way->record.opened->ino);
     return true;
 }
 

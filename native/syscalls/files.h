@@ -20,11 +20,12 @@
 #define DFI_FD_MAX (1 << 20) /* descriptors from here on are the kernel's: no file of a mount */
 
 /*
- * Shared by all processes of a job: the file "shared" in the shadow directory, a sparse one.
- * Written by those who can be killed at any instant; nothing in it is trusted for more than speed
- * and names.
+ * Shared by all programs of a job: in the segment, df_segment_programs(). Beside it the path that
+ * each file was opened by, df_segment_name(). Written by those who can be killed at any instant;
+ * nothing in it is trusted for more than speed and names.
  */
 struct dfi_shared {
+    _Atomic uint32_t made;       /* 1: the shadow directory is: shadow.c */
     _Atomic uint32_t mapped;     /* files that were ever mapped shared: shadow.c */
     _Atomic uint32_t top;        /* more than any index of a df_ofd that was ever in use */
     _Atomic uint32_t moved;      /* counts renames of shadow directories: cwd.c */
@@ -35,8 +36,9 @@ struct dfi_shared {
     _Atomic uint32_t wanted; /* counts processes that found no room for a chunk: map_reclaim.c */
     _Atomic uint64_t entered[DFI_ENTERED_WORDS]; /* bit: of the hash of a path: it, or one below it,
                                                     may be a shadow directory: cwd.c */
-    _Alignas(4096) char names[DF_OFD_COUNT][PATH_MAX]; /* path each was opened by, or "" */
 };
+
+_Static_assert(sizeof(struct dfi_shared) <= DF_PROGRAMS_SIZE, "layout.h");
 
 struct dfi_cwd {
     struct dfi_lock lock; /* protects the rest */

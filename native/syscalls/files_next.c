@@ -125,9 +125,7 @@ long dfi_files_begin_again(struct dfi_process *process, const char *text, size_t
 
     if (ret < 0)
         return ret;
-    if ((ret = dfi_shadow_begin(files)) == -ENOENT)
-        ret = dfi_shadow_gone(files); /* as below: the program runs */
-    if (ret < 0)
+    if ((ret = dfi_shadow_begin(files)) < 0)
         return ret;
     if ((ret = dfi_ids_hear(files, &text)) < 0 || (ret = dfi_identity_look(files)) < 0)
         return ret;

@@ -20,7 +20,7 @@ static char *kept_of(int fd)
     const struct dfi_record *record = dfi_record_now();
     uint64_t handle = dfi_record_handle(record, fd);
 
-    return handle ? record->files->shared->names[df_handle_index(handle)] : NULL;
+    return handle ? df_segment_name(record->files->link.segment, handle) : NULL;
 }
 
 static void copy(char to[PATH_MAX], const char *from)

@@ -181,7 +181,7 @@ static long open_and_copy(struct dfi_files *files, const struct program *p, off_
 
     if (p->path[0] == '\0') {
         handle = dfi_record_handle(dfi_record_now(), p->dirfd);
-        name = files->shared->names[df_handle_index(handle)];
+        name = df_segment_name(files->link.segment, handle);
         ret = df_call_open_again(p->dirfd, O_RDONLY | O_CLOEXEC, 0);
     } else {
         ret = df_call_openat(p->dirfd, p->path, O_RDONLY | O_CLOEXEC, 0);

@@ -296,7 +296,7 @@ static ssize_t remote_copy_file_range(struct df_fs *fs, struct df_call *call, st
  * and is no more than a hint. */
 static void call_by_name(struct df_trip *trip, const struct df_mount *mount, uint64_t handle)
 {
-    const char *name = dfi_record_now()->files->shared->names[df_handle_index(handle)];
+    const char *name = df_segment_name(dfi_record_now()->files->link.segment, handle);
     size_t len = strnlen(name, PATH_MAX - 1);
 
     if (len < mount->point_len || memcmp(name, mount->point, mount->point_len) != 0)

@@ -5,7 +5,6 @@
 
 #include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "syscalls/linger.h"
@@ -48,55 +47,27 @@ static long make(const struct dfi_files *files, const char *name, bool directory
     if (ret < 0)
         return ret;
     dfi_kernel(__NR_chmod, path, directory ? 0777 : 0666);
-    if (!directory) {
-        dfi_kernel(__NR_ftruncate, ret, sizeof(struct dfi_shared));
+    if (!directory)
         dfi_kernel(__NR_close, ret);
-    }
-    return 0;
-}
-
-static long map_shared(struct dfi_files *files)
-{
-    char path[DFI_SHADOW_NAME_MAX];
-    long fd, memory;
-
-    strcpy(mempcpy(path, files->shadow, files->shadow_len), "/shared");
-    fd = dfi_kernel(__NR_open, path, O_RDWR | O_CLOEXEC, 0);
-    if (fd < 0)
-        return fd;
-    memory = dfi_kernel(__NR_mmap, 0, sizeof(struct dfi_shared), PROT_READ | PROT_WRITE, MAP_SHARED,
-                        fd, 0);
-    dfi_kernel(__NR_close, fd);
-    if (memory < 0 && memory > -4096)
-        return memory;
-    files->shared = (struct dfi_shared *)memory;
     return 0;
 }
 
 long dfi_shadow_begin(struct dfi_files *files)
 {
     static const char *const directories[] = {"/f", "/p", "/t", "/c", "/s", "/d", "/b"};
-    long ret = map_shared(files);
+    long ret = 0;
 
-    if (ret != -ENOENT)
-        return ret;
+    files->shared = df_segment_programs(files->link.segment);
+    if (atomic_load_explicit(&files->shared->made, memory_order_relaxed))
+        return 0;
     dfi_kernel(__NR_chmod, files->shadow, 0711);
     for (unsigned i = 0; i < sizeof(directories) / sizeof(directories[0]); i++)
         if ((ret = make(files, directories[i], true)) < 0)
             return ret;
-    ret = make(files, "/shared", false);
-    return ret < 0 ? ret : map_shared(files);
-}
-
-long dfi_shadow_gone(struct dfi_files *files)
-{
-    long memory = dfi_kernel(__NR_mmap, 0, sizeof(struct dfi_shared), PROT_READ | PROT_WRITE,
-                             MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-    if (memory < 0 && memory > -4096)
-        return memory;
-    files->shared = (struct dfi_shared *)memory;
-    return 0;
+    ret = make(files, "/lock", false);
+    if (ret == 0)
+        atomic_store_explicit(&files->shared->made, 1, memory_order_relaxed);
+    return ret;
 }
 
 /* ---- placeholders -------------------------------------------------------------------------- */

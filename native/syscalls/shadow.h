@@ -14,7 +14,7 @@
  *   d/<mount>.<ino>  the bytes of a file that some program has mapped (shadow_map.c)
  *   b/<mount>.<ino>  which chunks of d/ are there, for a large one
  *   held             who may touch which of these (channel/held.h)
- *   shared           struct dfi_shared
+ *   lock             flock(2) of who brings the bytes of d/, and of the server that removes them
  */
 #ifndef DF_SYSCALLS_SHADOW_H
 #define DF_SYSCALLS_SHADOW_H
@@ -34,12 +34,9 @@
 
 #define DFI_SHADOW_NAME_MAX 160 /* bytes: files->shadow, a letter, two numbers */
 
-/* Makes what is missing of the shadow directory and maps `shared`. 0 or -errno. */
+/* Makes the shadow directory's parts, for the first program. 0 or -errno. It may go with a server
+ * that has a name, though programs run. */
 long dfi_shadow_begin(struct dfi_files *files);
-
-/* The directory went with a server that has a name, though programs run: `shared` is memory of this
- * one and its children. 0 or -errno. */
-long dfi_shadow_gone(struct dfi_files *files);
 
 /* <shadow>/<letter>/<mount>.<number> */
 void dfi_shadow_name(const struct dfi_files *files, char letter, uint64_t mount, uint64_t number,

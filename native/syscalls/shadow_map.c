@@ -206,7 +206,7 @@ long dfi_shadow_map(struct dfi_files *files, uint64_t handle)
 
     if (!ofd)
         return -EBADF;
-    strcpy(mempcpy(path, files->shadow, files->shadow_len), "/shared");
+    strcpy(mempcpy(path, files->shadow, files->shadow_len), "/lock");
     lock = dfi_kernel(__NR_open, path, O_RDONLY | O_CLOEXEC, 0);
     if (lock < 0)
         return lock;

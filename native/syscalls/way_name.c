@@ -14,7 +14,7 @@ static bool absolute_from_fd(const struct dfi_way *way, const struct dfi_leg *le
 
     if (!handle)
         return false;
-    name = way->record.files->shared->names[df_handle_index(handle)];
+    name = df_segment_name(way->record.files->link.segment, handle);
     return name[0] == '/' && df_walk_join(out, name, strlen(name), leg->path) == 0;
 }
 
