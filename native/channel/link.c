@@ -90,31 +90,45 @@ static struct df_slot *try_claim(struct df_link *link)
     return NULL;
 }
 
+/* Whoever frees a slot from now on wakes who sleeps on the count that is returned. It takes the
+ * word back before it counts; so who has read the count first either finds it changed or is still
+ * wanted for. A word and no number of waiters: one that is killed while it waits leaves nothing
+ * behind. */
+static uint32_t want_slot(struct df_segment *segment)
+{
+    uint32_t freed = atomic_load(&segment->freed);
+
+    atomic_store(&segment->wanted, 1);
+    return freed;
+}
+
+static void await_freed(struct df_segment *segment, uint32_t freed, int64_t *waited)
+{
+    if (df_sys_wait(&segment->freed, freed, LOOK_NS) == -ETIMEDOUT)
+        *waited += LOOK_NS;
+}
+
 /* All slots are taken: until one is freed. */
 static struct df_slot *claim_slowly(struct df_link *link, int *error)
 {
     struct df_segment *segment = link->segment;
-    struct df_slot *slot = NULL;
+    struct df_slot *slot;
     int64_t waited = 0;
 
-    atomic_fetch_add(&segment->slot_waiters, 1);
     for (;;) {
-        uint32_t freed = atomic_load(&segment->freed);
+        uint32_t freed = want_slot(segment);
 
         if ((slot = try_claim(link)))
-            break;
+            return slot;
         *error = df_link_lost(link)                                ? -ENOTCONN
                  : link->patience >= 0 && waited >= link->patience ? -ETIMEDOUT
                                                                    : 0;
         if (*error == -ETIMEDOUT)
             give_up(link);
         if (*error < 0)
-            break;
-        if (df_sys_wait(&segment->freed, freed, LOOK_NS) == -ETIMEDOUT)
-            waited += LOOK_NS;
+            return NULL;
+        await_freed(segment, freed, &waited);
     }
-    atomic_fetch_sub(&segment->slot_waiters, 1);
-    return slot;
 }
 
 /* A slot of that word is one that this process has posted. */
@@ -130,17 +144,14 @@ static void settle_slowly(struct df_link *link, const struct df_slot *slot)
     struct df_segment *segment = link->segment;
     int64_t waited = 0;
 
-    atomic_fetch_add(&segment->slot_waiters, 1);
     for (;;) {
-        uint32_t freed = atomic_load(&segment->freed);
+        uint32_t freed = want_slot(segment);
 
         if (!is_posted(link, atomic_load(&slot->word)) || df_link_lost(link) ||
             (link->patience >= 0 && waited >= link->patience))
-            break;
-        if (df_sys_wait(&segment->freed, freed, LOOK_NS) == -ETIMEDOUT)
-            waited += LOOK_NS;
+            return;
+        await_freed(segment, freed, &waited);
     }
-    atomic_fetch_sub(&segment->slot_waiters, 1);
 }
 
 void df_link_settle(struct df_link *link)
@@ -187,7 +198,8 @@ void df_link_free(struct df_link *link, struct df_slot *slot)
 void df_link_release(struct df_segment *segment, struct df_slot *slot)
 {
     atomic_store(&slot->word, DF_SLOT_FREE);
-    if (atomic_load(&segment->slot_waiters) > 0) {
+    if (atomic_load(&segment->wanted) != 0) {
+        atomic_store(&segment->wanted, 0);
         atomic_fetch_add(&segment->freed, 1);
         df_sys_wake(&segment->freed, INT_MAX); /* some wait for a certain one */
     }

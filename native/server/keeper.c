@@ -52,8 +52,8 @@ static void begin_life(struct df_segment *segment)
     head.list.next = &entry;
     entry.next = &head.list;
     head.futex_offset = (char *)&segment->keeper - (char *)&entry;
+    syscall(SYS_set_robust_list, &head, sizeof(head)); /* first: as in segment.c */
     atomic_store(&segment->keeper, (uint32_t)syscall(SYS_gettid));
-    syscall(SYS_set_robust_list, &head, sizeof(head));
 }
 
 static void take_memory(struct keeper *k, int fd)

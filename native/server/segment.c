@@ -59,8 +59,9 @@ static void *live(void *argument)
     life.head.list.next = &life.entry;
     life.head.futex_offset = (char *)word - (char *)&life.entry;
     life.entry.next = &life.head.list;
-    atomic_store(word, (uint32_t)syscall(SYS_gettid) | FUTEX_WAITERS);
+    /* The list first, which marks no word that is not this thread's: nobody dies unseen. */
     syscall(SYS_set_robust_list, &life.head, sizeof(life.head));
+    atomic_store(word, (uint32_t)syscall(SYS_gettid) | FUTEX_WAITERS);
     set(&given->begun, 1);
     wait_while(&own->ending, 0);
     syscall(SYS_set_robust_list, NULL, sizeof(life.head)); /* it lies on this stack, which goes */

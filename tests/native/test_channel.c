@@ -399,6 +399,43 @@ static void a_call_waits_for_a_slot(void **state)
     assert_int_equal(busy_slots(rig), 0);
 }
 
+static void fill_slots(struct rig *rig, uint32_t word)
+{
+    for (unsigned i = 0; i < DF_SLOT_COUNT; i++)
+        atomic_store(&df_segment_slots(rig->own.segment)[i].word, word);
+}
+
+/* Sleeps in the child, which is killed there. */
+static void kill_one_that_waits(struct rig *rig)
+{
+    pid_t client = fork();
+
+    if (client == 0) {
+        rig->link.client = 3;
+        df_trip_nothing(&rig->trip);
+        _exit(1);
+    }
+    while (atomic_load(&rig->own.segment->wanted) == 0)
+        sched_yield();
+    kill(client, SIGKILL);
+    waitpid(client, NULL, 0);
+}
+
+static void who_is_killed_while_it_waits_for_a_slot_is_forgotten(void **state)
+{
+    struct rig *rig = *state;
+    uint32_t freed;
+
+    fill_slots(rig, df_slot_word(2, DF_SLOT_RUNNING));
+    kill_one_that_waits(rig);
+    fill_slots(rig, DF_SLOT_FREE);
+    assert_int_equal(df_trip_nothing(&rig->trip), 0); /* frees a slot: that one is told */
+    freed = atomic_load(&rig->own.segment->freed);
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(df_trip_nothing(&rig->trip), 0);
+    assert_int_equal(atomic_load(&rig->own.segment->freed), freed); /* and nobody since */
+}
+
 static void *ask_much(void *argument)
 {
     struct rig *rig = argument;
@@ -548,12 +585,6 @@ static void a_spin_is_long_behind_that_of_an_answer(void **state)
 
 /* ---- faults ------------------------------------------------------------------------------------
  */
-
-static void fill_slots(struct rig *rig, uint32_t word)
-{
-    for (unsigned i = 0; i < DF_SLOT_COUNT; i++)
-        atomic_store(&df_segment_slots(rig->own.segment)[i].word, word);
-}
 
 static void a_close_that_found_no_slot_goes_with_the_next_call(void **state)
 {
@@ -727,6 +758,7 @@ int main(void)
         TEST(threads_post_at_once),
         TEST(blocked_ops_block_nobody_else),
         TEST(a_call_waits_for_a_slot),
+        TEST(who_is_killed_while_it_waits_for_a_slot_is_forgotten),
         TEST(threads_never_get_each_others_answers),
         TEST(who_sleeps_is_told_when_the_answer_came),
         TEST(short_waits_make_spins_long_though_they_were_slept_through),
