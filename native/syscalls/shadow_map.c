@@ -210,7 +210,9 @@ long dfi_shadow_map(struct dfi_files *files, uint64_t handle)
     lock = dfi_kernel(__NR_open, path, O_RDONLY | O_CLOEXEC, 0);
     if (lock < 0)
         return lock;
-    ret = dfi_kernel(__NR_flock, lock, LOCK_EX);
+    do
+        ret = dfi_kernel(__NR_flock, lock, LOCK_EX);
+    while (ret == -EINTR); /* no mmap(2) ends so */
     if (ret == 0)
         ret = map_under_lock(files, handle, ofd);
     dfi_kernel(__NR_close, lock);
