@@ -279,13 +279,12 @@ static ssize_t copy(struct df_frame *frame, struct df_file *in, off_t offset_in,
     const char *path_in = held ? df_frame_hold(frame, node_in) : access.path;
     ssize_t result = -ENOENT;
     if (!lost(&access) && !df_handle_lost(frame, path_in))
-        result =
-            df_answer_count(hl->ops.copy_file_range(path_in, &fi_in.info, offset_in, access.path,
-                                                    &access.fi.info, offset_out, size, (int)flags));
+        result = hl->ops.copy_file_range(path_in, &fi_in.info, offset_in, access.path,
+                                         &access.fi.info, offset_out, size, (int)flags);
     if (held)
         df_frame_unhold(frame, node_in);
     end_change(&access);
-    return result;
+    return result > 0 && (size_t)result > size ? -EIO : df_answer_count(result);
 }
 
 ssize_t df_highlevel_copy_file_range(struct df_fs *fs, struct df_call *call, struct df_file *in,

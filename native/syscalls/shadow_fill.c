@@ -58,10 +58,19 @@ long dfi_fill_again(struct dfi_filling *f, off_t at, off_t end)
     return fill_pieces(f, at, end, true);
 }
 
+/* Where data begins, at `from` or behind it; a file system that goes back would never come to an
+ * end. -errno: -ENXIO where there is none. */
+static off_t seek_data(struct dfi_filling *f, off_t from)
+{
+    off_t at = df_trip_lseek(&f->trip, f->handle, from, SEEK_DATA);
+
+    return at >= 0 && at < from ? from : at;
+}
+
 /* One that knows no holes has one piece of data. */
 long dfi_fill_all(struct dfi_filling *f, off_t size)
 {
-    off_t at = df_trip_lseek(&f->trip, f->handle, 0, SEEK_DATA);
+    off_t at = seek_data(f, 0);
     long ret = 0;
 
     while (ret == 0 && at >= 0 && at < size) {
@@ -69,7 +78,7 @@ long dfi_fill_all(struct dfi_filling *f, off_t size)
         off_t end = hole > at && hole < size ? hole : size;
 
         ret = dfi_fill_range(f, at, end);
-        at = end < size ? df_trip_lseek(&f->trip, f->handle, end, SEEK_DATA) : size;
+        at = end < size ? seek_data(f, end) : size;
     }
     return ret < 0 ? ret : at < 0 && at != -ENXIO ? at : 0;
 }
