@@ -1,11 +1,15 @@
 """How many instructions a call takes under `directfuse run`, by the functions they belong to.
 
-    python benchmarks/steps.py CALL [MOUNT...]     fstat, stat, fstatat, access, open, pread
+    python benchmarks/steps.py [--server] CALL [MOUNT...]
 
+CALL: fstat, stat, fstatat, access, open (and close), pread, chmod, utimens, create (and unlink).
 What a clock cannot tell beside other load, or of a processor whose speed changes: the same build
 gives the same number. MOUNT is a file system to be written to (memfs; passthrough DIRECTORY); the
 mountpoint is added. Without one the call is of a plain file: what a call costs that is not ours. A
 string instruction counts once for each of its turns; waits for a server are as long as they are.
+
+--server: what the mount server does for the (first) question of that call, between the message and
+the answer: its function df_execute() with all that it calls, the file system too.
 """
 
 import bisect
@@ -74,21 +78,60 @@ def name_of(address: int, mappings: list[Mapping]) -> str:
     return "?"
 
 
-def steps(call: str, mount: list[str], base: str) -> Counter[str]:
+def _segments(pid: str) -> set[str]:
+    """Inodes of the memory that a process shares with others."""
+    try:
+        lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
+    except OSError:  # it has ended, or is somebody else's
+        return set()
+    return {line.split()[4] for line in lines if "rw-s" in line and "memfd:" in line}
+
+
+def server_of(pid: int) -> int:
+    """The server of the run that a program is in: they share a segment."""
+    wanted = _segments(str(pid))
+    for comm in Path("/proc").glob("[0-9]*/comm"):
+        try:
+            is_server = comm.read_text().startswith("directfuse-serv")
+        except OSError:
+            continue
+        if is_server and wanted & _segments(comm.parent.name):
+            return int(comm.parent.name)
+    raise SystemExit("the mount server was not found")
+
+
+def address_of(name: str, mappings: list[Mapping]) -> int:
+    file = next(m.file for m in mappings if m.file.endswith("libdirectfuse.so"))
+    first = min(m.begin - m.offset for m in mappings if m.file == file)
+    symbols = symbols_of(file)
+    return first + symbols.at[symbols.names.index(name)]
+
+
+def tracing(helper: str, pid: int, server: bool) -> tuple[list[str], list[Mapping]]:
+    """The command line of who traces, and what it traces."""
+    if not server:
+        return [helper, "trace", str(pid)], mappings_of(pid)
+    pid = server_of(pid)
+    mappings = mappings_of(pid)
+    return [helper, "serve", str(pid), f"{address_of('df_execute', mappings):x}"], mappings
+
+
+def steps(call: str, mount: list[str], base: str, server: bool) -> Counter[str]:
     helper = os.fspath(_paths.native_dir() / "libexec/df-steps")
     words = shlex.join([*(mount or ["memfs"]), POINT])
     run = [sys.executable, "-m", "directfuse", "run", "-m", words, "--"]
     file = f"{POINT if mount else base}/file"
     with subprocess.Popen(
-        [*run, helper, "call", call, file], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [*run, helper, "once" if server else "call", call, file],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as program:
         assert program.stdin and program.stdout
         if not (line := program.stdout.readline()):
             raise SystemExit(f"df-steps could not make the call: status {program.wait()}")
-        mappings = mappings_of(int(line))
-        with subprocess.Popen(
-            [helper, "trace", line.strip()], stdout=subprocess.PIPE, text=True
-        ) as tracer:
+        tracer_line, mappings = tracing(helper, int(line), server)
+        with subprocess.Popen(tracer_line, stdout=subprocess.PIPE, text=True) as tracer:
             assert tracer.stdout
             tracer.stdout.readline()
             program.stdin.write("\n")
@@ -97,10 +140,12 @@ def steps(call: str, mount: list[str], base: str) -> Counter[str]:
 
 
 def main() -> None:
-    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
+    server = sys.argv[1:2] == ["--server"]
+    call = sys.argv[1 + server : 2 + server]
+    if not call or call[0].startswith("-"):
         raise SystemExit((__doc__ or "").strip())
     with tempfile.TemporaryDirectory(dir="/dev/shm") as base:
-        found = steps(sys.argv[1], sys.argv[2:], base)
+        found = steps(call[0], sys.argv[2 + server :], base, server)
     for name, count in found.most_common():
         print(f"{count:6}  {name}")
     print(f"{found.total():6}  in all")

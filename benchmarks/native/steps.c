@@ -2,17 +2,24 @@
  * steps.c - df-steps: which instructions a program executes for one call, one by one, for what no
  * clock shows beside other load: benchmarks/steps.py.
  *
- *   df-steps call NAME FILE   says its process id; after a line of input it makes the call, which
- * is warm by then, between two breakpoints df-steps trace PID        says when it may be told to;
- * prints the address of each instruction between the two, in hex, and ends the process
+ *   df-steps call NAME FILE        says its process id; after a line of input it makes the call,
+ *                                  which is warm by then, between two breakpoints
+ *   df-steps trace PID             says when it may be told to; prints the address of each
+ *                                  instruction between the two, in hex, and ends the process
+ *   df-steps once NAME FILE        the same call, and no breakpoints: for who traces the server
+ *   df-steps serve PID ADDRESS     says when the call may be made; prints the address of each
+ *                                  instruction of the function at ADDRESS, on whichever thread of
+ *                                  the server it is called, and of what it calls
  *
  * The process is traced from outside of the run: within, a tracer is shown the program alone (docs/
  * decisions/074). Waits for a server are part of what is printed: their spins turn more rarely than
  * at full speed.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,12 +88,29 @@ static void call_pread(const struct place *at)
         die(at->path);
 }
 
+static void call_chmod(const struct place *at)
+{
+    fchmodat(at->directory, at->name, 0600, 0);
+}
+
+static void call_utimens(const struct place *at)
+{
+    futimens(at->fd, NULL);
+}
+
+static void call_create(const struct place *at)
+{
+    close(openat(at->directory, "made", O_WRONLY | O_CREAT, 0600));
+    unlinkat(at->directory, "made", 0);
+}
+
 static const struct {
     const char *name;
     void (*make)(const struct place *at);
 } calls[] = {
-    {"fstat", call_fstat},   {"stat", call_stat}, {"fstatat", call_fstatat},
-    {"access", call_access}, {"open", call_open}, {"pread", call_pread},
+    {"fstat", call_fstat},   {"stat", call_stat},       {"fstatat", call_fstatat},
+    {"access", call_access}, {"open", call_open},       {"pread", call_pread},
+    {"chmod", call_chmod},   {"utimens", call_utimens}, {"create", call_create},
 };
 
 static void (*call_of(const char *name))(const struct place *at)
@@ -107,7 +131,7 @@ static int open_directory(const char *path)
     return open(directory, O_RDONLY | O_DIRECTORY);
 }
 
-static int make_call(const char *name, const char *path)
+static int make_call(const char *name, const char *path, bool between_breakpoints)
 {
     void (*make)(const struct place *at) = call_of(name);
     struct place at = {.path = path, .fd = open(path, O_RDWR | O_CREAT, 0600)};
@@ -121,6 +145,10 @@ static int make_call(const char *name, const char *path)
     printf("%d\n", getpid());
     fflush(stdout);
     getchar();
+    if (!between_breakpoints) {
+        make(&at);
+        return 0;
+    }
     for (int i = 0; i < WARM; i++)
         make(&at);
     __asm__ volatile("int3");
@@ -179,12 +207,95 @@ static int trace(pid_t pid)
     return kill(pid, SIGKILL) == 0 ? 0 : 1;
 }
 
+/* ---- the server ----------------------------------------------------------------------------- */
+
+static void attach(pid_t thread)
+{
+    if (ptrace(PTRACE_ATTACH, thread, 0, 0) < 0)
+        die("PTRACE_ATTACH");
+    await_stop(thread);
+}
+
+static void let_go(pid_t thread)
+{
+    ptrace(PTRACE_CONT, thread, 0, 0);
+}
+
+static void each_thread(pid_t pid, void (*visit)(pid_t thread))
+{
+    char path[64];
+    const struct dirent *entry;
+    DIR *threads;
+
+    snprintf(path, sizeof(path), "/proc/%d/task", pid);
+    if (!(threads = opendir(path)))
+        die(path);
+    while ((entry = readdir(threads)))
+        if (entry->d_name[0] != '.')
+            visit(atoi(entry->d_name));
+    closedir(threads);
+}
+
+/* A thread that has come to a breakpoint. */
+static pid_t await_breakpoint(void)
+{
+    for (;;) {
+        int status;
+        pid_t thread = waitpid(-1, &status, __WALL);
+
+        if (thread < 0 || !WIFSTOPPED(status))
+            die("the server has ended");
+        if (WSTOPSIG(status) == SIGTRAP)
+            return thread;
+        ptrace(PTRACE_CONT, thread, 0, WSTOPSIG(status));
+    }
+}
+
+/* From the beginning of a function to its end, which leaves less on the stack. */
+static void trace_function(pid_t thread, unsigned long address)
+{
+    struct user_regs_struct registers;
+    unsigned long stack;
+
+    ptrace(PTRACE_GETREGS, thread, 0, &registers);
+    registers.rip = address;
+    stack = registers.rsp;
+    ptrace(PTRACE_SETREGS, thread, 0, &registers);
+    for (int i = 0; i < STEPS_MAX && registers.rsp <= stack; i++) {
+        printf("%llx\n", registers.rip);
+        ptrace(PTRACE_SINGLESTEP, thread, 0, 0);
+        await_stop(thread);
+        ptrace(PTRACE_GETREGS, thread, 0, &registers);
+    }
+}
+
+/* The end of this process lets go of the server's threads, which go on. */
+static int serve(pid_t pid, unsigned long address)
+{
+    pid_t thread;
+    long word;
+
+    each_thread(pid, attach); /* all: one that is not traced would die of a breakpoint */
+    word = ptrace(PTRACE_PEEKTEXT, pid, address, 0);
+    if (ptrace(PTRACE_POKETEXT, pid, address, (word & ~0xffl) | (long)BREAKPOINT) < 0)
+        die("PTRACE_POKETEXT");
+    each_thread(pid, let_go);
+    printf("ready\n");
+    fflush(stdout);
+    thread = await_breakpoint();
+    ptrace(PTRACE_POKETEXT, thread, address, word);
+    trace_function(thread, address);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
-    if (argc == 4 && strcmp(argv[1], "call") == 0)
-        return make_call(argv[2], argv[3]);
+    if (argc == 4 && (strcmp(argv[1], "call") == 0 || strcmp(argv[1], "once") == 0))
+        return make_call(argv[2], argv[3], strcmp(argv[1], "call") == 0);
+    if (argc == 4 && strcmp(argv[1], "serve") == 0)
+        return serve(atoi(argv[2]), strtoul(argv[3], NULL, 16));
     if (argc == 3 && strcmp(argv[1], "trace") == 0)
         return trace(atoi(argv[2]));
-    fprintf(stderr, "usage: df-steps call NAME FILE | trace PID\n");
+    fprintf(stderr, "usage: df-steps call|once NAME FILE | trace PID | serve PID ADDRESS\n");
     return 2;
 }
