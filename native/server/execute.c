@@ -226,26 +226,25 @@ static void learn_file(struct df_work *w)
         w->bytes.body = w->changes.body;
 }
 
-static int64_t run_changing(struct df_work *w)
+/* Announced before it begins, and ended when it is over: cache.h, frames.h. */
+static int64_t run_changing(struct df_work *w, enum df_cache_change change)
 {
-    enum df_cache_change change = change_of(&w->message);
-    int64_t ret = take_objects(w);
     uint64_t ino;
+    int64_t ret;
 
-    if (ret < 0)
-        return ret;
-    w->index = w->call.mount ? df_server_index(w->server, w->call.mount->id) : 0;
-    if (w->index == DF_MOUNT_COUNT)
-        return df_execute_ops[w->message.op](w);
     ino = change == DF_CACHE_FILE ? df_execute_ino(w, 0) : 0;
     df_execute_bytes(w);
     df_cacher_begin(&w->server->cacher, w->index, change);
     df_framer_begin(&w->server->framer, &w->bytes);
-    w->changes = (struct df_changes){.listings = false};
-    w->call.changes = change == DF_CACHE_NAMES ? &w->changes : NULL;
+    if (change == DF_CACHE_NAMES) {
+        w->changes = (struct df_changes){.listings = false};
+        w->call.changes = &w->changes;
+    }
     ret = df_execute_ops[w->message.op](w);
-    w->call.changes = NULL;
-    learn_file(w);
+    if (change == DF_CACHE_NAMES) {
+        w->call.changes = NULL;
+        learn_file(w);
+    }
     df_framer_end(&w->server->framer, &w->bytes);
     end_change(w, change, ino);
     if (w->opened)
@@ -255,6 +254,37 @@ static int64_t run_changing(struct df_work *w)
     else if (w->listed > 0)
         df_execute_ahead(w);
     return ret;
+}
+
+/* Asks of the file system what changes nothing, opens nothing and brings nothing along: most
+ * questions. */
+static bool only_asks(const struct df_message *m)
+{
+    switch (m->op) {
+    case DF_MESSAGE_getattr:
+    case DF_MESSAGE_statx:
+    case DF_MESSAGE_access:
+    case DF_MESSAGE_readlink:
+    case DF_MESSAGE_getxattr:
+    case DF_MESSAGE_listxattr:
+    case DF_MESSAGE_statfs:
+    case DF_MESSAGE_lseek:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static int64_t run(struct df_work *w)
+{
+    int64_t ret = take_objects(w);
+
+    if (ret < 0)
+        return ret;
+    w->index = w->call.mount ? df_server_index(w->server, w->call.mount->id) : 0;
+    if (w->index == DF_MOUNT_COUNT || only_asks(&w->message))
+        return df_execute_ops[w->message.op](w);
+    return run_changing(w, change_of(&w->message));
 }
 
 /* Inside the gate with the client's identity. */
@@ -272,7 +302,7 @@ static int64_t run_inside(struct df_work *w)
     df_call_start(&w->call, w->thread, NULL);
     w->call.links = w->message.links;
     w->call.second_links = w->message.second_links;
-    ret = run_changing(w);
+    ret = run(w);
     put_files(w);
     if (w->message.op == DF_MESSAGE_flush && w->message.args.flush.drop) /* also of a lost file */
         df_execute_drop(w, w->message.files[0]);
