@@ -10,29 +10,32 @@
 
 /* Who asks is mostly who asked before: what a slot says already is not written, so that the server
  * finds it where it has it. */
-static void sign_as(struct df_message_caller *to, const struct df_message_caller *from)
+static bool says(const struct df_message_caller *m, const struct df_caller *caller, uint32_t groups)
 {
-    if (__builtin_memcmp(to, from, sizeof(*to)) != 0)
-        *to = *from;
+    return ((m->uid ^ caller->uid) | (m->gid ^ caller->gid) | (m->real_uid ^ caller->real_uid) |
+            (m->real_gid ^ caller->real_gid) | ((uint32_t)m->pid ^ (uint32_t)caller->pid) |
+            (m->umask ^ caller->umask) | (m->group_count ^ groups) |
+            (m->capable ^ caller->capable)) == 0 &&
+           m->lock_owner == caller->lock_owner && m->size_limit == caller->size_limit;
 }
 
 static int sign(struct df_letter *l, const struct df_caller *caller)
 {
     uint32_t groups = caller->group_count < DF_GROUPS_MAX ? caller->group_count : DF_GROUPS_MAX;
-    struct df_message_caller from = {
-        .uid = caller->uid,
-        .gid = caller->gid,
-        .real_uid = caller->real_uid,
-        .real_gid = caller->real_gid,
-        .pid = caller->pid,
-        .umask = caller->umask,
-        .group_count = groups,
-        .capable = caller->capable,
-        .lock_owner = caller->lock_owner,
-        .size_limit = caller->size_limit,
-    };
 
-    sign_as(&l->message->caller, &from);
+    if (!says(&l->message->caller, caller, groups))
+        l->message->caller = (struct df_message_caller){
+            .uid = caller->uid,
+            .gid = caller->gid,
+            .real_uid = caller->real_uid,
+            .real_gid = caller->real_gid,
+            .pid = caller->pid,
+            .umask = caller->umask,
+            .group_count = groups,
+            .capable = caller->capable,
+            .lock_owner = caller->lock_owner,
+            .size_limit = caller->size_limit,
+        };
     if (groups > DF_ROOM_GROUPS &&
         !df_room_make(l->trip->link->segment, l->area->groups, groups * sizeof(uint32_t)))
         return -ENOMEM;

@@ -236,15 +236,22 @@ void df_link_ring(struct df_segment *segment)
     ring_but(segment, DF_WORKER_COUNT);
 }
 
-/* Returns as ring_but(). */
-static unsigned mark(struct df_link *link, _Atomic uint64_t *bits, const struct df_slot *slot)
+/* *spins: df_segment.spinning. Returns as ring_but(). */
+static unsigned mark_and_look(struct df_link *link, _Atomic uint64_t *bits,
+                              const struct df_slot *slot, uint32_t *spins)
 {
     uint32_t index = (uint32_t)(slot - df_segment_slots(link->segment));
 
     atomic_fetch_or(&bits[index / 64], UINT64_C(1) << index % 64);
-    if (atomic_load(&link->segment->spinning) == 0)
-        return ring_but(link->segment, DF_WORKER_COUNT);
-    return DF_WORKER_COUNT;
+    *spins = atomic_load(&link->segment->spinning);
+    return *spins == 0 ? ring_but(link->segment, DF_WORKER_COUNT) : DF_WORKER_COUNT;
+}
+
+static void mark(struct df_link *link, _Atomic uint64_t *bits, const struct df_slot *slot)
+{
+    uint32_t spins;
+
+    mark_and_look(link, bits, slot, &spins);
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */
@@ -276,10 +283,9 @@ bool df_link_post(struct df_link *link, struct df_slot *slot)
 }
 
 /* A worker that spins on this processor does not run: nothing to wait for. */
-static bool may_spin(const struct df_segment *segment, uint32_t cpu)
+static bool may_spin(const struct df_segment *segment, uint32_t spins, uint32_t cpu)
 {
-    return segment->cpus > 1 &&
-           atomic_load_explicit(&segment->spinning, memory_order_relaxed) != DF_SPINNING_ON(cpu);
+    return segment->cpus > 1 && spins != DF_SPINNING_ON(cpu);
 }
 
 static bool is_done(const struct df_slot *slot, uint32_t done)
@@ -378,9 +384,10 @@ static void learn(_Atomic uint32_t *worth, struct df_spin *spin, const struct df
 
 struct df_asked df_link_ask(struct df_link *link, struct df_slot *slot)
 {
-    uint64_t now = submit(link, slot, DF_SLOT_SUBMITTED);
+    struct df_asked asked = {.at = submit(link, slot, DF_SLOT_SUBMITTED)};
 
-    return (struct df_asked){now, mark(link, link->segment->pending, slot)};
+    asked.woken = mark_and_look(link, link->segment->pending, slot, &asked.spins);
+    return asked;
 }
 
 int df_link_await(struct df_link *link, struct df_slot *slot, int64_t patience,
@@ -393,7 +400,7 @@ int df_link_await(struct df_link *link, struct df_slot *slot, int64_t patience,
     struct df_spin spin = df_spin_begin(worth, asked.at);
     int ret = 0;
 
-    if (may_spin(segment, slot->cpu))
+    if (may_spin(segment, asked.spins, slot->cpu))
         while (!(came = is_done(slot, done)) && df_spin_on(&spin))
             ;
     if (came) {

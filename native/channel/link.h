@@ -92,6 +92,7 @@ static inline struct df_area *df_link_area(const struct df_link *link, const str
 struct df_asked {
     uint64_t at;    /* ticks from which on the wait is one */
     unsigned woken; /* the worker that was woken; DF_WORKER_COUNT: none */
+    uint32_t spins; /* df_segment.spinning as it was: the line is the worker's by now */
 };
 
 /* Sends the message. Before it waits for the reply this thread may do what needs none. */

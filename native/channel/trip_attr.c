@@ -29,18 +29,12 @@ static bool answers_as_directory(const struct df_trip *trip, const struct df_tri
             df_caller_may(trip->caller, st, X_OK));
 }
 
-/* A server that is gone answers nothing any more. */
-bool df_trip_known(struct df_trip *trip, const struct df_trip_where *where, int *result,
-                   struct stat *st)
+static __attribute__((noinline)) bool look(struct df_trip *trip, const struct df_trip_where *where,
+                                           unsigned index, int *result, struct stat *st)
 {
     const struct df_segment *segment = trip->link->segment;
     struct df_cache_key key;
-    unsigned index;
 
-    if (segment->cache_size == 0 || !df_link_alive(trip->link) ||
-        (index = df_segment_mount_index(segment, trip->mount)) == DF_MOUNT_COUNT ||
-        !atomic_load_explicit(&df_segment_mounts(segment)[index].kept, memory_order_relaxed))
-        return false;
     df_cache_key(df_cache_of(segment), trip->mount, trip->caller, where,
                  where->base ? df_content_id(segment, where->base) : 0, &key);
     if (!df_cache_read(df_cache_of(segment), index, &key, result, st) ||
@@ -48,6 +42,21 @@ bool df_trip_known(struct df_trip *trip, const struct df_trip_where *where, int 
         return false;
     df_link_hit(trip->link);
     return true;
+}
+
+/* A server that is gone answers nothing any more. Of a mount of which nothing was ever kept nobody
+ * looks, and the few instructions of this are all. */
+bool df_trip_known(struct df_trip *trip, const struct df_trip_where *where, int *result,
+                   struct stat *st)
+{
+    const struct df_segment *segment = trip->link->segment;
+    unsigned index;
+
+    if (segment->cache_size == 0 || !df_link_alive(trip->link) ||
+        (index = df_segment_mount_index(segment, trip->mount)) == DF_MOUNT_COUNT ||
+        !atomic_load_explicit(&df_segment_mounts(segment)[index].kept, memory_order_relaxed))
+        return false;
+    return look(trip, where, index, result, st);
 }
 
 int df_trip_getattr(struct df_trip *trip, const struct df_trip_where *where, struct stat *st)

@@ -284,7 +284,11 @@ void df_trip_read_ask(struct df_trip *trip, uint64_t file, size_t size, off_t of
  * kept has not come: it is read as usual. */
 ssize_t df_trip_read_take(struct df_trip *trip, const struct df_trip_early *early, void *to)
 {
-    struct df_asked asked = {df_sys_ticks(), early->woken};
+    struct df_asked asked = {
+        .at = df_sys_ticks(),
+        .woken = early->woken,
+        .spins = atomic_load_explicit(&trip->link->segment->spinning, memory_order_relaxed),
+    };
     struct df_letter l = df_letter_of(trip, early->slot);
     int64_t result;
     uint64_t at;
