@@ -83,6 +83,22 @@ int df_trip_statx(struct df_trip *trip, const struct df_trip_where *where, struc
     return df_trip_send_and_take(&l, out, &l.message->out.statx, sizeof(*out));
 }
 
+/* As who asks: chmod -R says the same of each file, and that lies in a line that only long
+ * arguments have. */
+static void put_set(struct df_message *m, const struct df_setattr *set)
+{
+    uint64_t differs = 0, there, wanted;
+
+    _Static_assert(sizeof(*set) % sizeof(wanted) == 0, "whole words");
+    for (size_t at = 0; at < sizeof(*set); at += sizeof(wanted)) {
+        __builtin_memcpy(&there, (const char *)&m->args.setattr.set + at, sizeof(there));
+        __builtin_memcpy(&wanted, (const char *)set + at, sizeof(wanted));
+        differs |= there ^ wanted;
+    }
+    if (differs != 0)
+        m->args.setattr.set = *set;
+}
+
 int df_trip_setattr(struct df_trip *trip, const struct df_trip_where *where,
                     const struct df_setattr *set, struct stat *st)
 {
@@ -92,8 +108,9 @@ int df_trip_setattr(struct df_trip *trip, const struct df_trip_where *where,
 
     if (error < 0)
         return error;
-    l.message->args.setattr.set = *set;
-    l.message->args.setattr.wants_stat = st != NULL;
+    put_set(l.message, set);
+    if (l.message->args.setattr.wants_stat != (st != NULL))
+        l.message->args.setattr.wants_stat = st != NULL;
     result = df_letter_send(&l, &error);
     if (error < 0)
         return error;

@@ -144,6 +144,7 @@ static void foresee(struct df_segment *segment, const struct df_slot *slot)
 
     df_sys_fetch_to_write(slot);
     __builtin_prefetch(&slot->message.wheres);
+    __builtin_prefetch(&slot->message.links); /* and the end of long arguments */
     __builtin_prefetch(df_segment_areas(segment)[index].names[0]);
 }
 
