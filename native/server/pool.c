@@ -380,8 +380,8 @@ static uint32_t serve(struct df_worker *worker, struct df_slot *slot)
     pool->serve(pool->arg, slot, &df_segment_areas(segment)[index]);
     if (atomic_load_explicit(&pool->signalled[index], memory_order_relaxed))
         atomic_store_explicit(&pool->signalled[index], false, memory_order_relaxed);
-    atomic_fetch_add(&pool->idle, 1);
     give_back(pool, slot);
+    atomic_fetch_add(&pool->idle, 1); /* behind the answer, which somebody waits for */
     return cpu;
 }
 
