@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 __all__ = [
+    "COMMAND",
     "HELPER",
     "LIBRARY",
     "PLUGIN_LIBRARY",
@@ -37,6 +38,10 @@ __all__ = [
 LIBRARY = "libdirectfuse.so"
 PLUGIN_LIBRARY = "libdf3.so.3"
 HELPER = "helper"  #: the plugin that serves other processes' file systems
+
+#: The `directfuse` command of this very installation. -P: the working directory may be a clone of
+#: the source, and `-m` alone would take the package that lies there, which has no compiled parts.
+COMMAND = (sys.executable, "-P", "-m", "directfuse")
 
 
 @functools.cache

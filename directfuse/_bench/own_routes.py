@@ -94,9 +94,8 @@ def _running(program: str | None) -> set[int]:
 
 def run_prefix(command: list[str], stats: str | None = None) -> list[str]:
     """What puts a program into `directfuse run` with one file system."""
-    directfuse = [sys.executable, "-m", "directfuse"]
     counted = [f"--stats={stats}"] if stats else []
-    return [*directfuse, "run", "-m", shlex.join(command), *counted, "--"]
+    return [*_paths.COMMAND, "run", "-m", shlex.join(command), *counted, "--"]
 
 
 class Run(Route):

@@ -136,7 +136,7 @@ def _run_on_mount() -> str:
     with tempfile.TemporaryDirectory(prefix="directfuse-doctor.") as base:
         point = f"{base}/mount"
         script = f"echo written >{point}/file && cat {point}/file"
-        words = [sys.executable, "-m", "directfuse", "run", "--verbose", "-m", f"memfs {point}"]
+        words = [*_paths.COMMAND, "run", "--verbose", "-m", f"memfs {point}"]
         done = subprocess.run(
             [*words, "--", "/bin/sh", "-c", script],
             capture_output=True,

@@ -1,7 +1,7 @@
 """A Python file system as a FUSE server of its own: what a helper process runs for it, so that
 other programs and forked processes can share it.
 
-    python -m directfuse._python.outside module:Class ARGUMENTS MOUNTPOINT -o OPTIONS
+    python -P -m directfuse._python.outside module:Class ARGUMENTS MOUNTPOINT -o OPTIONS
 
 Its protocol is that of the library it is written for: pyfuse3, or mfusepy for classes with fusepy's
 operations. Nothing is mounted, for the helper answers "/dev/fuse" (backends/helper).

@@ -32,6 +32,15 @@ def test_no_file_is_too_long():
     assert not {name: count for name, count in counts.items() if count > LINES_MAX}
 
 
+def test_modules_of_ours_are_not_sought_in_the_working_directory():
+    """That may be a clone of the source, where README has people install and use the command; -m
+    alone would take the package that lies there, which has no compiled parts. (An editable
+    installation is found first, so the tests of the command cannot see it.)"""
+    started = found_in(files("*.py", under="directfuse"), r'sys\.executable,[^]]*"-m", "directfuse')
+    started += found_in(files("*.py", under="directfuse"), r'\(sys\.executable,[^)]*"directfuse"\)')
+    assert started and not [words for words in started if not re.search('"-(P|I)"', words)]
+
+
 def test_c_begins_with_its_job():
     def says(text):
         return text.startswith("/*") and len(text.partition("*/")[0].split()) > 3
