@@ -11,15 +11,12 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/call.h"
 #include "core/export.h"
 #include "host/on_stack.h"
 #include "loader/plugin.h"
-#include "loader/program.h"
 
 struct guarded {
     struct df_fs fs;
@@ -53,30 +50,16 @@ static void leave(struct landing *here)
     df_guest_enter(here->before);
 }
 
-static void tell(struct df_plugin *plugin, int status)
+bool df_guarded_inside(void)
 {
-    int number = status - DF_PROGRAM_KILLED;
-    const char *name = number > 0 ? sigdescr_np(number) : NULL;
-    char how[128];
-
-    if (number > 0)
-        snprintf(how, sizeof(how),
-                 "its file system has ended itself in the middle of a call (%s): calls fail",
-                 name ? name : "unknown signal");
-    else
-        snprintf(how, sizeof(how),
-                 "its file system has ended itself in the middle of a call (exit, status %d): "
-                 "calls fail",
-                 status);
-    df_plugin_died(plugin, how);
+    return landing;
 }
 
-void df_guarded_leave(int status)
+void df_guarded_leave(void)
 {
     if (!landing)
         return;
-    if (!atomic_exchange(&landing->self->dead, true))
-        tell(landing->self->guest->plugin, status);
+    atomic_store(&landing->self->dead, true);
     df_on_stack_cut(landing);
     longjmp(landing->place, 1);
 }

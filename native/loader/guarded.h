@@ -13,8 +13,11 @@
 /* Owns `below`, which its destroy ends. NULL when memory is short. */
 struct df_fs *df_guarded_new(struct df_fs *below, struct df_guest *guest);
 
+/* Whether an op runs on this thread. */
+bool df_guarded_inside(void);
+
 /* For the hooks of exit and abort: the op that runs on this thread ends with -EIO. Returns only
  * where none does. */
-void df_guarded_leave(int status);
+void df_guarded_leave(void);
 
 #endif

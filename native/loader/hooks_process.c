@@ -21,6 +21,15 @@
 
 /* ---- its end ---------------------------------------------------------------------------- */
 
+/* Before the mount ends: what is gone has no name to be told by. */
+static void tell_end(struct df_guest *guest, int status)
+{
+    if (df_guarded_inside())
+        df_plugin_ended_itself(guest->plugin, status, "in the middle of a call");
+    else if (!df_program_runs()) /* main's own end is an error of the mount, or its unmount */
+        df_plugin_ended_itself(guest->plugin, status, "on a thread of its own");
+}
+
 /*
  * The mount ends, and what the thread does ends with it. Inside an op, on a thread of the
  * application: the op fails. On the thread of main: df_program_run() returns with the status. Else
@@ -29,8 +38,9 @@
 _Noreturn void df_hooks_end(struct df_guest *guest, int status)
 {
     fflush(guest->output);
+    tell_end(guest, status);
     df_plugin_exit(guest->plugin);
-    df_guarded_leave(status);
+    df_guarded_leave();
     df_program_leave(status);
     pthread_exit(NULL);
 }

@@ -139,6 +139,10 @@ DF_PRIVATE_EXPORT bool df_plugin_log_all(const char *line);
  */
 DF_PRIVATE_EXPORT void df_plugin_died(struct df_plugin *plugin, const char *how);
 
+/* The same for a program that has called exit or abort (status: as of df_program_run) `where` its
+ * host goes on without it. */
+void df_plugin_ended_itself(struct df_plugin *plugin, int status, const char *where);
+
 /*
  * The loop: attaches fs at session->mountpoint and sleeps until the mount is gone: its files
  * closed, its calls over. fs stays the caller's: fs->ops->destroy is not called, so the program

@@ -21,6 +21,7 @@
 #include "core/mount.h"
 #include "loader/guarded.h"
 #include "loader/plugin_private.h"
+#include "loader/program.h"
 
 static _Atomic(void (*)(int mount, const char *words)) listener;
 
@@ -195,13 +196,30 @@ void df_plugin_died(struct df_plugin *plugin, const char *how)
     char words[PATH_MAX + DF_PLUGIN_REASON_SIZE];
     int id;
 
-    df_plugin_log(plugin, how);
-    if (!heard || !has_died(plugin, how, &id, words, sizeof(words)))
+    if (!heard || !has_died(plugin, how, &id, words, sizeof(words))) {
+        df_plugin_log(plugin, how);
         return;
+    }
+    df_log_add(&plugin->log, how); /* it is not said twice: the listener says it */
     words[strcspn(words, "\n")] = '\0';
     struct df_guest *guest = df_guest_enter(NULL); /* the listener is the host's */
     heard(id, words);
     df_guest_enter(guest);
+}
+
+void df_plugin_ended_itself(struct df_plugin *plugin, int status, const char *where)
+{
+    int number = status - DF_PROGRAM_KILLED;
+    const char *name = number > 0 ? sigdescr_np(number) : NULL;
+    char how[160], cause[32];
+
+    if (number > 0)
+        snprintf(cause, sizeof(cause), "%s", name ? name : "unknown signal");
+    else
+        snprintf(cause, sizeof(cause), "exit, status %d", status);
+    snprintf(how, sizeof(how), "its file system has ended itself %s (%s): calls fail", where,
+             cause);
+    df_plugin_died(plugin, how);
 }
 
 void df_plugin_stay(struct df_plugin *plugin)

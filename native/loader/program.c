@@ -82,6 +82,11 @@ void df_program_enter(df_main_function main)
     longjmp(running->start, 1);
 }
 
+bool df_program_runs(void)
+{
+    return running;
+}
+
 void df_program_leave(int status)
 {
     if (!running)

@@ -27,6 +27,9 @@ enum { DF_PROGRAM_KILLED = 256 }; /* + the signal that would have killed its pro
  * where this thread runs no program. */
 void df_program_leave(int status);
 
+/* Whether this thread runs a program's main. */
+bool df_program_runs(void);
+
 /* What makes a thread the one that runs a program, for a main that changes threads in the middle.
  */
 struct df_program_place {

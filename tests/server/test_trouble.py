@@ -73,6 +73,17 @@ def test_a_file_system_that_ends_itself_is_said_once(point, moody, said, dies, h
     assert said() == [f"{point}: {words}"]
 
 
+@pytest.mark.parametrize("placement", ["inline", "server"])
+def test_so_is_one_that_ends_itself_on_a_thread_of_its_own(point, moody, said, capfd, placement):  # noqa: F811
+    mount = directfuse.mount([moody, "-o", "dies=thread", point], placement=placement)
+    with directfuse.open(f"{point}/crash", "rb", buffering=0) as file:
+        assert file.read(9) == b"crash"
+    words = f"{point}: its file system has ended itself on a thread of its own (Aborted): calls fail"
+    heard = capfd.readouterr().err.splitlines() if placement == "server" else said()
+    assert heard == [f"directfuse: {words}" if placement == "server" else words]
+    mount.unmount(lazy=True)
+
+
 @ENDS
 def test_behind_a_server_it_is_said_on_standard_error(point, moody, capfd, dies, how):  # noqa: F811
     with directfuse.mount([moody, "-o", f"dies={dies}", point], placement="server"):

@@ -3,13 +3,15 @@
  * wild pointer, looking at "hang", reading "mute" never end, every other file holds its own name.
  * With -o flushes closing "sticky" never ends, either. While the file of -o once= exists, the next
  * read removes it and crashes: a crash that happens once. With -o dies=abort or dies=exit it ends
- * itself where it would crash. Its own end waits until there is no file
- * of -o hold=, and makes that of -o ended=; who begins to hang makes that of -o hanging=.
+ * itself where it would crash; with -o dies=thread a thread of its own does. Its own end waits
+ * until there is no file of -o hold=, and makes that of -o ended=; who begins to hang makes that of
+ * -o hanging=.
  */
 #define FUSE_USE_VERSION 31
 #include <errno.h>
 #include <fcntl.h>
 #include <fuse.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,15 +74,34 @@ static int moody_open(const char *path, struct fuse_file_info *fi)
     return 0;
 }
 
+static void *end_all(void *unused)
+{
+    (void)unused;
+    abort();
+}
+
+/* The call that has made the thread is answered. */
+static void end_on_a_thread(void)
+{
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, end_all, NULL) != 0)
+        abort();
+    pthread_join(thread, NULL);
+}
+
 static void crash(void)
 {
     volatile char *wild = (volatile char *)16;
 
     if (!settings.dies)
         *wild = 1;
-    if (strcmp(settings.dies, "exit") == 0)
+    else if (strcmp(settings.dies, "thread") == 0)
+        end_on_a_thread();
+    else if (strcmp(settings.dies, "exit") == 0)
         exit(3);
-    abort();
+    else
+        abort();
 }
 
 static int moody_read(const char *path, char *buf, size_t size, off_t offset,
