@@ -9,7 +9,7 @@
 
 _Atomic(void (*)(void)) df_call_listener;
 _Atomic bool df_call_keeps_writes;
-_Atomic bool df_says_aloud;
+_Atomic(enum df_heard) df_heard;
 _Atomic(void (*)(df_call_tell *, void *)) df_call_signals;
 
 enum { RUNNING, COMPLETE, ASLEEP }; /* df_call.state */

@@ -89,8 +89,13 @@ extern _Atomic(void (*)(void)) df_call_listener;
  * hosts may offer FUSE_CAP_WRITEBACK_CACHE. */
 extern _Atomic bool df_call_keeps_writes;
 
-/* What plugins say is said on standard error, too: of servers that people start. */
-extern _Atomic bool df_says_aloud;
+/* Which plugins' words are for standard error, too; set by mount servers (docs/decisions/117). */
+enum df_heard {
+    DF_HEARD_NONE,
+    DF_HEARD_FOREGROUND, /* of those that were told to stay in the foreground (-f, -d) */
+    DF_HEARD_ALL,
+};
+extern _Atomic(enum df_heard) df_heard;
 
 static inline void df_call_tell_change(void)
 {

@@ -4,10 +4,15 @@
  * a mount; a signal that ends the host ends its mounts with it.
  */
 #include "libfuse/abi.h"
+#include "loader/plugin.h"
 
+/* A daemon has no terminal; who stays in the foreground speaks to somebody. */
 int fuse_daemonize(int foreground)
 {
-    (void)foreground;
+    struct df_plugin *plugin = df_plugin_self();
+
+    if (foreground && plugin)
+        df_plugin_foreground(plugin);
     return 0;
 }
 

@@ -61,13 +61,21 @@ _Atomic(void *) *df_plugin_word(struct df_plugin *plugin, enum df_plugin_word wo
 
 /* ---- what it says -------------------------------------------------------------------------- */
 
-void df_plugin_log(struct df_plugin *plugin, const char *line)
+static void say(const char *line)
 {
     size_t size = strlen(line);
 
-    df_log_add(&plugin->log, line);
-    if (size > 0 && atomic_load(&df_says_aloud))
+    if (size > 0)
         dprintf(STDERR_FILENO, line[size - 1] == '\n' ? "%s" : "%s\n", line);
+}
+
+void df_plugin_log(struct df_plugin *plugin, const char *line)
+{
+    enum df_heard heard = atomic_load(&df_heard);
+
+    df_log_add(&plugin->log, line);
+    if (heard == DF_HEARD_ALL || (heard == DF_HEARD_FOREGROUND && atomic_load(&plugin->heard)))
+        say(line);
 }
 
 /* The latest lines, as many as fit into size bytes, NUL-terminated. */
@@ -76,6 +84,25 @@ static void copy_log(struct df_plugin *plugin, char *text, size_t size)
     if (plugin->guest.output)
         df_guest_drain(&plugin->guest);
     df_log_copy(&plugin->log, text, size);
+}
+
+void df_plugin_foreground(struct df_plugin *plugin)
+{
+    plugin->foreground = true;
+}
+
+/* What it has said by now would be in the error, had it not been mounted. */
+static void begin_to_hear(struct df_plugin *plugin)
+{
+    char *said = plugin->foreground ? malloc(DF_PLUGIN_LOG_SIZE) : NULL;
+
+    if (!said)
+        return;
+    copy_log(plugin, said, DF_PLUGIN_LOG_SIZE);
+    if (atomic_load(&df_heard) == DF_HEARD_FOREGROUND)
+        say(said);
+    free(said);
+    atomic_store(&plugin->heard, true);
 }
 
 /* ---- life --------------------------------------------------------------------------------- */
@@ -177,6 +204,7 @@ static struct df_plugin *create(const char *library, int argc, char *const argv[
 
 int df_plugin_mounted(struct df_plugin *plugin)
 {
+    begin_to_hear(plugin);
     pthread_mutex_lock(&plugin->lock);
     int error = plugin->abandoned ? -ETIMEDOUT : 0;
     if (!error) {

@@ -132,6 +132,10 @@ DF_PRIVATE_EXPORT void df_plugin_log(struct df_plugin *plugin, const char *line)
 /* The same for every plugin that runs; false when there has never been one in this process. */
 DF_PRIVATE_EXPORT bool df_plugin_log_all(const char *line);
 
+/* The plugin was told to stay in the foreground: what it says is meant to be seen. Its main's
+ * thread, before it mounts. */
+DF_PRIVATE_EXPORT void df_plugin_foreground(struct df_plugin *plugin);
+
 /*
  * A plugin that is mounted answers no more, though nobody has unmounted it: `how` says why, for the
  * listener (df_plugin_listen) and the log. Only the first time, and while it is mounted, is the

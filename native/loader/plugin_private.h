@@ -59,6 +59,8 @@ struct df_plugin {
     int status;     /* the same: what main returned */
 
     struct df_log log;
+    bool foreground;    /* main's own: it was told to stay there */
+    _Atomic bool heard; /* what it says is for who looks at the foreground, too */
 };
 
 /* Into the list of plugins whose main may run, from before its thread is made; and out of it. */

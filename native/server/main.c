@@ -249,7 +249,7 @@ int main(int argc, char *argv[])
         return 2;
     }
     block_signals();
-    df_server_process_begin();
+    df_server_process_begin(a.control >= 0);
     keep_to_ourselves(a.control);
     keep_to_ourselves(a.listener);
     if (!a.stay)

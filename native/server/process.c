@@ -14,8 +14,10 @@
 #include "server/server.h"
 #include "server/shadow.h"
 
-void df_server_process_begin(void)
+void df_server_process_begin(bool others)
 {
+    if (others)
+        atomic_store(&df_heard, DF_HEARD_FOREGROUND);
     atomic_store(&df_call_keeps_writes, true);
 }
 
@@ -118,7 +120,7 @@ int df_server_process(int control, int listener, bool stay, int report, const st
 
     report_to = report;
     if (stay && control < 0) /* `directfuse serve`: nobody else could ask for the words */
-        atomic_store(&df_says_aloud, true);
+        atomic_store(&df_heard, DF_HEARD_ALL);
     if (!stay)
         df_shadow_hold();
     error = df_serve(&options);

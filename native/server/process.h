@@ -10,8 +10,9 @@
 #include "core/export.h"
 #include "server/keeper.h"
 
-/* Before it mounts: what only a server can do is offered to its file systems. */
-DF_PRIVATE_EXPORT void df_server_process_begin(void);
+/* Before it mounts: what only a server can do is offered to its file systems. others: a server of
+ * somebody else's, a run for example, on whose standard error it is a guest. */
+DF_PRIVATE_EXPORT void df_server_process_begin(bool others);
 
 /*
  * df_serve() for all mounts of this process, with the descriptors of its command line. Each mount
