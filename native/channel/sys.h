@@ -6,6 +6,7 @@
 #ifndef DF_CHANNEL_SYS_H
 #define DF_CHANNEL_SYS_H
 
+#include <errno.h>
 #include <linux/futex.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -173,10 +174,11 @@ static inline void df_sys_stores_before(void)
 }
 
 /* The same from or to memory of the program's own, which may not be there. Who catches the fault
- * (native/intercept) defines DF_CHANNEL_USER_COPY and these functions. 0 or -EFAULT. */
+ * (native/intercept) defines DF_CHANNEL_USER_COPY and these functions. How many bytes could be
+ * copied. */
 #ifdef DF_CHANNEL_USER_COPY
-long df_channel_user_copy(void *to, const void *from, size_t size);
-long df_channel_user_copy_past(void *to, const void *from, size_t size);
+size_t df_channel_user_copy_some(void *to, const void *from, size_t size);
+size_t df_channel_user_copy_past(void *to, const void *from, size_t size);
 #define df_channel_user_copy_unsure df_channel_user_copy
 #else
 static inline long df_channel_user_copy_unsure(void *to, const void *from, size_t size)
@@ -185,17 +187,23 @@ static inline long df_channel_user_copy_unsure(void *to, const void *from, size_
     return 0;
 }
 
-static inline long df_channel_user_copy(void *to, const void *from, size_t size)
+static inline size_t df_channel_user_copy_some(void *to, const void *from, size_t size)
 {
     df_sys_copy(to, from, size);
-    return 0;
+    return size;
 }
 
-static inline long df_channel_user_copy_past(void *to, const void *from, size_t size)
+static inline size_t df_channel_user_copy_past(void *to, const void *from, size_t size)
 {
     df_sys_copy_past(to, from, size);
-    return 0;
+    return size;
 }
 #endif
+
+/* All of them: 0 or -EFAULT. */
+static inline long df_channel_user_copy(void *to, const void *from, size_t size)
+{
+    return df_channel_user_copy_some(to, from, size) == size ? 0 : -EFAULT;
+}
 
 #endif

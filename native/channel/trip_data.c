@@ -46,32 +46,45 @@ static size_t next_run(struct cursor *c, size_t size, void **memory)
     return run;
 }
 
-/* Moves `size` bytes from the payload to the vector. 0 or -EFAULT. */
-static long take_bytes(struct cursor *c, const char *payload, size_t size)
+/* The cursor stands behind what could be moved of the run. False: memory of it is not there. */
+static bool move_on(struct cursor *c, size_t run, size_t moved)
 {
-    void *memory;
-    size_t run;
+    c->skip -= run - moved;
+    return moved == run;
+}
 
-    for (size_t done = 0; done < size && (run = next_run(c, size - done, &memory)) > 0; done += run)
-        if (df_channel_user_copy(memory, payload + done, run) < 0)
-            return -EFAULT;
-    return 0;
+/* Moves `size` bytes from the payload to the vector. How many: less, up to the very byte, if memory
+ * is not there, as Linux moves them. */
+static size_t take_bytes(struct cursor *c, const char *payload, size_t size)
+{
+    size_t done = 0, run, moved;
+    void *memory;
+
+    while (done < size && (run = next_run(c, size - done, &memory)) > 0) {
+        moved = df_channel_user_copy_some(memory, payload + done, run);
+        done += moved;
+        if (!move_on(c, run, moved))
+            break;
+    }
+    return done;
 }
 
 /* The same from the vector. What does not begin a line goes the usual way. */
-static long put_bytes(const struct df_segment *segment, struct cursor *c, char *payload,
-                      size_t size)
+static size_t put_bytes(const struct df_segment *segment, struct cursor *c, char *payload,
+                        size_t size)
 {
+    size_t done = 0, run, moved;
     void *memory;
-    size_t run;
-    long ret = 0;
 
-    for (size_t done = 0; ret == 0 && done < size && (run = next_run(c, size - done, &memory)) > 0;
-         done += run)
-        ret = done % 64 == 0 && df_past_pays(segment, run)
-                  ? df_channel_user_copy_past(payload + done, memory, run)
-                  : df_channel_user_copy(payload + done, memory, run);
-    return ret;
+    while (done < size && (run = next_run(c, size - done, &memory)) > 0) {
+        moved = done % 64 == 0 && df_past_pays(segment, run)
+                    ? df_channel_user_copy_past(payload + done, memory, run)
+                    : df_channel_user_copy_some(payload + done, memory, run);
+        done += moved;
+        if (!move_on(c, run, moved))
+            break;
+    }
+    return done;
 }
 
 /* ---- what is kept in the segment ------------------------------------------------------------- */
@@ -185,7 +198,7 @@ struct reader {
     struct cursor to;
     size_t left;
     off_t offset;
-    bool end;   /* of the file, or of what is to be had of it */
+    bool end;   /* of the file, of what is to be had of it, or of the memory for it */
     bool again; /* what is kept of it was gone when it was to be copied: it is not asked for */
 };
 
@@ -199,6 +212,21 @@ static ssize_t take_held(const struct df_trip *trip, uint64_t file, struct reade
     return (ssize_t)got;
 }
 
+/* What has come goes where the caller wants it. How many bytes there was memory for, or -errno. */
+static int64_t take_answer(const struct df_letter *l, struct cursor *to, int64_t result,
+                           size_t size)
+{
+    uint64_t at = l->message->out.read.at;
+    size_t taken;
+
+    if (result <= 0 || (size_t)result > size)
+        return result;
+    if (at > DF_PAYLOAD_SIZE - (size_t)result)
+        return -EPROTO;
+    taken = take_bytes(to, l->area->payload + at, (size_t)result);
+    return taken > 0 ? (int64_t)taken : -EFAULT;
+}
+
 /* At most as many bytes as a message holds, or as there is room for. */
 static ssize_t read_piece(struct df_trip *trip, uint64_t file, struct reader *r)
 {
@@ -206,7 +234,6 @@ static ssize_t read_piece(struct df_trip *trip, uint64_t file, struct reader *r)
     uint64_t id = size == 0 || r->again ? 0 : held(trip, file, r->offset);
     struct df_letter l;
     int64_t result;
-    long moved = 0;
     int error = df_letter_begin_file(&l, trip, DF_MESSAGE_read, file);
 
     if (error < 0)
@@ -224,15 +251,9 @@ static ssize_t read_piece(struct df_trip *trip, uint64_t file, struct reader *r)
         df_letter_finish(&l, 0);
         return take_held(trip, file, r, id, size);
     }
-    if (result > 0 && (size_t)result <= size) {
-        uint64_t at = l.message->out.read.at;
-
-        moved = at <= DF_PAYLOAD_SIZE - (size_t)result
-                    ? take_bytes(&r->to, l.area->payload + at, (size_t)result)
-                    : -EPROTO;
-    }
+    result = take_answer(&l, &r->to, result, size);
     r->end = result >= 0 && (size_t)result < size;
-    return df_letter_finish(&l, moved < 0 ? moved : result);
+    return df_letter_finish(&l, result);
 }
 
 ssize_t df_trip_read(struct df_trip *trip, uint64_t file, const struct iovec *iov, int iovcnt,
@@ -308,24 +329,24 @@ ssize_t df_trip_read_take(struct df_trip *trip, const struct df_trip_early *earl
 
 /* ---- write ----------------------------------------------------------------------------------- */
 
-/* *size as in read_piece(). */
+/* *size: how many bytes were sent, at most as many as read_piece() would. */
 static ssize_t write_piece(struct df_trip *trip, uint64_t file, int flags, struct cursor *c,
                            size_t *size, off_t *offset)
 {
     struct df_letter l;
     int64_t result;
-    long moved;
+    size_t room;
     int error = df_letter_begin_file(&l, trip, DF_MESSAGE_write, file);
 
     if (error < 0)
         return error;
-    *size = df_letter_room(&l, *size);
+    room = df_letter_room(&l, *size);
+    *size = put_bytes(trip->link->segment, c, l.area->payload, room);
+    if (*size == 0 && room > 0)
+        return df_letter_finish(&l, -EFAULT);
     l.message->args.write.size = *size;
     l.message->args.write.offset = *offset;
     l.message->args.write.flags = flags;
-    moved = put_bytes(trip->link->segment, c, l.area->payload, *size);
-    if (moved < 0)
-        return df_letter_finish(&l, moved);
     result = df_letter_send(&l, &error);
     if (error < 0)
         return error;

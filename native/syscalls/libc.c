@@ -29,16 +29,16 @@ unsigned gnu_dev_minor(dev_t device)
 }
 
 /* Bytes of the core itself are copied the same way: nothing tells them apart. */
-long df_channel_user_copy(void *to, const void *from, size_t size)
+size_t df_channel_user_copy_some(void *to, const void *from, size_t size)
 {
-    return dfi_copy_some(to, from, size) == size ? 0 : -EFAULT;
+    return dfi_copy_some(to, from, size);
 }
 
 /* Whatever the fault was: what has been copied is there for all before anybody is told. */
-long df_channel_user_copy_past(void *to, const void *from, size_t size)
+size_t df_channel_user_copy_past(void *to, const void *from, size_t size)
 {
     size_t copied = dfi_copy_past(to, from, size);
 
     __asm__ volatile("sfence" ::: "memory");
-    return copied == size ? 0 : -EFAULT;
+    return copied;
 }
