@@ -136,40 +136,40 @@ static ssize_t check_overlap(struct df_use *use, const struct end *in, const str
 /* The source's size. Where it is not at hand and nothing here depends on it, who copies asks for
  * it: more than any. */
 static ssize_t source_size(struct df_use *use, const struct end *in, const struct end *out,
-                           off_t end_out, off_t *size)
+                           size_t wanted, off_t *size)
 {
     struct df_where source = {.base = in->file, .name = ""};
     struct df_fs *fs = use->fs;
     struct stat st;
 
-    if (!fs->shortens || in->file->ino == out->file->ino || end_out > use->call.caller->size_limit)
+    if (!fs->shortens || in->file->ino == out->file->ino ||
+        (off_t)wanted > use->call.caller->size_limit - out->offset)
         return get_size(use, in->file, size);
     *size = fs->ops->known(fs, &use->call, &source, &st) == 0 ? st.st_size : INT64_MAX;
     return 0;
 }
 
-/* generic_copy_file_checks(): shortens *size to what the source has. */
+/* generic_copy_file_checks(), whose sums are unsigned: shortens *size to what the source has. */
 static ssize_t check_copy(struct df_use *use, const struct end *in, const struct end *out,
                           size_t *size)
 {
-    off_t end_in, end_out, limit = use->call.caller->size_limit, in_size;
+    off_t limit = use->call.caller->size_limit, in_size;
     ssize_t ret;
 
+    if ((uint64_t)in->offset + *size < *size || (uint64_t)out->offset + *size < *size)
+        return -EOVERFLOW;
     if (in->offset < 0 || out->offset < 0)
         return -EINVAL;
     if (*size > COPY_MAX)
         *size = COPY_MAX;
-    if (__builtin_add_overflow(in->offset, (off_t)*size, &end_in) ||
-        __builtin_add_overflow(out->offset, (off_t)*size, &end_out))
-        return -EOVERFLOW;
-    if ((ret = source_size(use, in, out, end_out, &in_size)) != 0)
+    if ((ret = source_size(use, in, out, *size, &in_size)) != 0)
         return ret;
     if (in->offset >= in_size)
         *size = 0;
     else if ((off_t)*size > in_size - in->offset)
         *size = (size_t)(in_size - in->offset);
-    if (*size > 0 && out->offset >= limit)
-        return df_caller_too_large();
+    if (out->offset >= limit) /* also of nothing */
+        return limit == INT64_MAX ? -EFBIG : df_caller_too_large();
     if ((off_t)*size > limit - out->offset)
         *size = (size_t)(limit - out->offset);
     return check_overlap(use, in, out, (off_t)*size);

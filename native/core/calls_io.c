@@ -46,10 +46,14 @@ static int check_range(off_t offset, size_t size)
     return 0;
 }
 
-static int check_positioned(const struct df_use *use, off_t offset)
+/* As the kernel's ksys_pread64() sees a negative offset: whatever the descriptor. */
+static int begin_positioned(struct df_use *use, int fd, off_t offset)
 {
-    if (DF_UNLIKELY(offset < 0))
-        return -EINVAL;
+    return DF_UNLIKELY(offset < 0) ? -EINVAL : df_use_begin(use, fd);
+}
+
+static int check_positioned(const struct df_use *use)
+{
     return DF_UNLIKELY(use->file->traits & (DF_FILE_STREAM | DF_FILE_NONSEEKABLE)) ? -ESPIPE : 0;
 }
 
@@ -138,12 +142,11 @@ ssize_t df_call_pread(int fd, void *buf, size_t size, off_t offset)
     struct iovec iov = {buf, size};
     struct vector v = {&iov, 1, size};
     struct df_use use;
-    ssize_t ret = df_use_begin(&use, fd);
+    ssize_t ret = begin_positioned(&use, fd, offset);
 
     if (DF_UNLIKELY(ret < 0))
         return ret;
-    if (DF_LIKELY((ret = check_positioned(&use, offset)) == 0 &&
-                  (ret = check_readable(&use)) == 0)) {
+    if (DF_LIKELY((ret = check_positioned(&use)) == 0 && (ret = check_readable(&use)) == 0)) {
         if (DF_UNLIKELY(size > MAX_RW_SIZE && (ssize_t)size > 0))
             iov.iov_len = v.size = MAX_RW_SIZE;
         ret = read_at(&use, &v, offset);
@@ -155,11 +158,11 @@ ssize_t df_call_preadv(int fd, const struct iovec *iov, int iovcnt, off_t offset
 {
     struct vector v;
     struct df_use use;
-    ssize_t ret = df_use_begin(&use, fd);
+    ssize_t ret = begin_positioned(&use, fd, offset);
 
     if (ret < 0)
         return ret;
-    if ((ret = check_positioned(&use, offset)) == 0 && (ret = check_readable(&use)) == 0 &&
+    if ((ret = check_positioned(&use)) == 0 && (ret = check_readable(&use)) == 0 &&
         (ret = check_vector(iov, iovcnt, &v)) == 0)
         ret = read_at(&use, &v, offset);
     return df_use_end(&use, ret);
@@ -273,11 +276,11 @@ ssize_t df_call_pwritev(int fd, const struct iovec *iov, int iovcnt, off_t offse
 {
     struct vector v;
     struct df_use use;
-    ssize_t ret = df_use_begin(&use, fd);
+    ssize_t ret = begin_positioned(&use, fd, offset);
 
     if (DF_UNLIKELY(ret < 0))
         return ret;
-    if ((ret = check_positioned(&use, offset)) == 0 && (ret = check_writable(&use)) == 0 &&
+    if ((ret = check_positioned(&use)) == 0 && (ret = check_writable(&use)) == 0 &&
         (ret = check_vector(iov, iovcnt, &v)) == 0)
         ret = write_at(&use, &v, &offset);
     return df_use_end(&use, ret);
@@ -325,9 +328,11 @@ static ssize_t begin_extent(struct df_thread *thread, const struct df_read *r, s
     *e = (struct df_extent){use.file, r->buf, r->size, r->offset, 0};
     if (!use.file)
         return -EBADF;
-    if (df_use_flags(&use) & O_PATH)
+    if (r->offset < 0)
+        ret = -EINVAL;
+    else if (df_use_flags(&use) & O_PATH)
         ret = -EBADF;
-    else if ((ret = check_positioned(&use, r->offset)) == 0 && (ret = check_readable(&use)) == 0)
+    else if ((ret = check_positioned(&use)) == 0 && (ret = check_readable(&use)) == 0)
         ret = check_range(r->offset, r->size);
     if (ret < 0)
         df_file_put(thread, use.file);

@@ -120,16 +120,11 @@ static ssize_t make_nameless(struct df_way *way, struct opening *o, int flags)
     return way->fs->ops->tmpfile(way->fs, &way->call, &way->leg.where, o->file, flags, o->mode);
 }
 
-static ssize_t open_there(struct df_way *way, struct opening *o)
+static ssize_t open_named(struct df_way *way, struct opening *o, int flags)
 {
-    int flags = o->flags;
     mode_t mode = o->mode;
     ssize_t ret;
 
-    if ((ret = check_flags(&flags)) < 0)
-        return ret;
-    if (DF_UNLIKELY(flags & TMPFILE))
-        return make_nameless(way, o, flags);
     if ((ret = check_creatable(way, flags)) < 0)
         return ret;
     if (DF_UNLIKELY(df_check_read_only(way->leg.mount)) && (ret = check_read_only(way, &flags)) < 0)
@@ -139,6 +134,29 @@ static ssize_t open_there(struct df_way *way, struct opening *o)
     if (flags & O_CREAT)
         mode = df_check_new_mode(way->fs, &way->call, &way->leg.where, mode);
     return way->fs->ops->open(way->fs, &way->call, &way->leg.where, o->file, flags, mode);
+}
+
+/* do_dentry_open() of the kernel: whether it can be is seen when it is open. No directory can. */
+static ssize_t open_direct(struct df_way *way, struct opening *o, int flags)
+{
+    ssize_t ret = df_call_result(&way->call, open_named(way, o, flags));
+
+    if (ret < 0 || o->file->kind != DF_KIND_DIRECTORY)
+        return ret;
+    way->fs->ops->release(way->fs, &way->call, o->file);
+    return -EINVAL;
+}
+
+static ssize_t open_there(struct df_way *way, struct opening *o)
+{
+    int flags = o->flags;
+    ssize_t ret = check_flags(&flags);
+
+    if (ret < 0)
+        return ret;
+    if (DF_UNLIKELY(flags & (TMPFILE | O_DIRECT)))
+        return flags & TMPFILE ? make_nameless(way, o, flags) : open_direct(way, o, flags);
+    return open_named(way, o, flags);
 }
 
 /* Gives the reserved number its file, or both back. */

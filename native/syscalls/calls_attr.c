@@ -158,6 +158,9 @@ long dfi_do_statx(struct dfi_frame *frame)
 {
     if (is_fstat(frame->args, frame->args[2]) && !dfi_fd_is_ours(frame->args[0]))
         return dfi_other_fd(frame->args[0]);
+    if (frame->args[3] & STATX__RESERVED || /* do_statx(): before it looks at the path */
+        (frame->args[2] & AT_STATX_SYNC_TYPE) == AT_STATX_SYNC_TYPE)
+        return -EINVAL;
     return dfi_do_statx_by_name(frame);
 }
 

@@ -46,6 +46,15 @@ DFI_BY_FD(lseek, df_call_lseek(ours(frame), (off_t)a[1], (int)a[2]))
 DFI_BY_FD(fsync, df_call_fsync(ours(frame)))
 DFI_BY_FD(fdatasync, df_call_fdatasync(ours(frame)))
 
+/* Its flags; O_PATH: of no use to calls that look at them. */
+static int flags_of(const struct dfi_frame *frame)
+{
+    const struct dfi_files *files = dfi_process()->files;
+    const struct df_ofd *ofd = dfi_ofd(files, dfi_file_of(files, (int)frame->args[0]));
+
+    return ofd ? (int)atomic_load(&ofd->flags) : O_PATH;
+}
+
 /* What ksys_sync_file_range() of the kernel refuses; the rest is as good as all of the file. */
 static long sync_range(const struct dfi_frame *frame)
 {
@@ -53,6 +62,8 @@ static long sync_range(const struct dfi_frame *frame)
         SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
     off_t offset = (off_t)frame->args[1], size = (off_t)frame->args[2], end;
 
+    if (flags_of(frame) & O_PATH)
+        return -EBADF;
     if ((unsigned)frame->args[3] & ~flags || offset < 0 || size < 0 ||
         __builtin_add_overflow(offset, size, &end))
         return -EINVAL;
@@ -79,7 +90,9 @@ static long sync_all(void)
 
 long dfi_do_syncfs(struct dfi_frame *frame)
 {
-    return dfi_fd_is_ours(frame->args[0]) ? sync_all() : DFI_PASS;
+    if (!dfi_fd_is_ours(frame->args[0]))
+        return DFI_PASS;
+    return flags_of(frame) & O_PATH ? -EBADF : sync_all();
 }
 
 /* Those of the kernel's file systems are the kernel's. */
@@ -96,7 +109,7 @@ static long read_ahead(const struct dfi_frame *frame)
     const struct dfi_files *files = dfi_process()->files;
     const struct df_ofd *ofd = dfi_ofd(files, dfi_file_of(files, (int)frame->args[0]));
 
-    if (ofd && (atomic_load(&ofd->flags) & O_ACCMODE) == O_WRONLY)
+    if (flags_of(frame) & (O_PATH | O_WRONLY)) /* or neither: O_ACCMODE itself */
         return -EBADF;
     if (ofd && ofd->kind != DF_KIND_REGULAR)
         return -EINVAL;
@@ -146,21 +159,13 @@ DFI_BY_FD(pwritev, run_vector(frame, true, true))
 #define RWF_NOAPPEND 0x20
 #endif
 
-static bool appends(const struct dfi_frame *frame)
-{
-    const struct dfi_files *files = dfi_record_now()->files;
-    const struct df_ofd *ofd = dfi_ofd(files, dfi_file_of(files, (int)frame->args[0]));
-
-    return ofd && atomic_load(&ofd->flags) & O_APPEND;
-}
-
 static long run_vector_flags(const struct dfi_frame *frame, bool write)
 {
     unsigned flags = (unsigned)frame->args[5];
     bool positioned = (off_t)frame->args[3] != AT_POSITION;
     long ret;
 
-    if (flags & ~(write && appends(frame) ? RWF_KNOWN : RWF_KNOWN | RWF_NOAPPEND))
+    if (flags & ~(write && flags_of(frame) & O_APPEND ? RWF_KNOWN : RWF_KNOWN | RWF_NOAPPEND))
         return -EOPNOTSUPP;
     ret = run_vector(frame, positioned, write);
     if (ret > 0 && write && flags & RWF_SYNCS) {

@@ -5,6 +5,7 @@
  * mapping of the data file, which has the file's bytes, or will have them (shadow_map.c, map.h).
  */
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/mman.h>
 
 #include "core/calls.h"
@@ -50,19 +51,34 @@ struct request {
     uint64_t handle;
 };
 
+/* Offsets are unsigned, and no regular file is longer than a signed one tells: file_mmap_ok(). */
+static bool is_behind_all(const struct request *r, const struct df_ofd *ofd)
+{
+    unsigned long most = ofd->kind == DF_KIND_REGULAR ? (unsigned long)INT64_MAX : ULONG_MAX;
+
+    return r->offset / PAGE > (most - whole_pages(r->length)) / PAGE;
+}
+
+/* What the kernel finds wrong, in its order: ksys_mmap_pgoff(), do_mmap(). */
 static long check(const struct request *r, const struct df_ofd *ofd)
 {
     int mode = (int)atomic_load(&ofd->flags);
     unsigned long type = r->flags & MAP_TYPE;
 
+    if (r->offset & (PAGE - 1))
+        return -EINVAL;
     if (mode & O_PATH)
         return -EBADF;
-    if (r->length == 0 || r->offset & (PAGE - 1) || (off_t)r->offset < 0)
+    if (r->length == 0)
         return -EINVAL;
-    if (whole_pages(r->length) == 0)
+    if (r->length > DFI_USER_END)
         return -ENOMEM;
+    if (is_behind_all(r, ofd))
+        return -EOVERFLOW;
     if (type != MAP_PRIVATE && type != MAP_SHARED && type != MAP_SHARED_VALIDATE)
         return -EINVAL;
+    if (type != MAP_PRIVATE && r->prot & PROT_WRITE && (mode & O_ACCMODE) != O_RDWR)
+        return -EACCES;
     if (mode & O_WRONLY) /* or neither: O_ACCMODE itself */
         return -EACCES;
     return ofd->kind == DF_KIND_REGULAR ? 0 : -ENODEV;
@@ -275,9 +291,6 @@ static long map_ours(struct dfi_files *files, const struct request *r)
 
     if (ret < 0)
         return ret;
-    if ((r->flags & MAP_TYPE) != MAP_PRIVATE && r->prot & PROT_WRITE &&
-        (atomic_load(&ofd->flags) & O_ACCMODE) != O_RDWR)
-        return -EACCES;
     ret = map_it(files, r, ofd);
     if (IS_ERROR(ret) && df_link_lost(&files->link))
         return map_empty(r->address, r->length, r->prot, r->flags);

@@ -260,17 +260,15 @@ static uint64_t get_octal(const char *text)
 
 /* What the text says first, position and flags, for that file. Its size; 0: it says something else.
  */
-static size_t tell(const char *text, const struct dfi_files *files, char *out)
+static size_t tell(const char *text, const struct df_ofd *ofd, char *out)
 {
     const uint64_t kept = O_CLOEXEC | 0100000,
                    once = O_CREAT | O_EXCL | O_TRUNC | O_NOCTTY | O_CLOEXEC;
-    const char *at = text + 5, *rest;
-    const struct df_ofd *ofd;
+    const char *at = strstr(text, "\nflags:\t"), *rest;
     uint64_t flags;
     char *end;
 
-    if (strncmp(text, "pos:\t", 5) != 0 || !(ofd = dfi_ofd(files, dfi_number_get(&at))) ||
-        strncmp(at, "\nflags:\t", 8) != 0 || !(rest = strstr(at + 8, "\n")))
+    if (strncmp(text, "pos:\t", 5) != 0 || !at || !(rest = strstr(at + 8, "\n")))
         return 0;
     flags = (get_octal(at + 8) & kept) | (atomic_load(&ofd->flags) & ~once);
     end = dfi_number_put(mempcpy(out, "pos:\t", 5), (uint64_t)ofd->position);
@@ -303,20 +301,24 @@ long dfi_proc_replace(int fd, long memory, long error)
 long dfi_proc_fdinfo(const struct dfi_files *files, const char *path, int fd)
 {
     char link[64], target[PATH_MAX], text[FDINFO_MAX + 1], out[FDINFO_MAX + 64];
+    const struct df_ofd *ofd;
+    uint64_t handle;
     long len, memory;
     size_t size;
 
     if (!name_in_fd(path, link))
         return fd;
     len = dfi_kernel(__NR_readlink, link, target, sizeof(target) - 1);
-    if (len <= (long)files->shadow_len || memcmp(target, files->shadow, files->shadow_len) != 0 ||
-        strncmp(target + files->shadow_len, "/f/", 3) != 0)
+    target[len > 0 ? len : 0] = '\0';
+    handle = dfi_shadow_linked(files, link, target);
+    ofd = handle ? dfi_ofd(files, handle) : NULL;
+    if (!ofd)
         return fd;
     len = dfi_kernel(__NR_pread64, fd, text, FDINFO_MAX, 0);
     if (len <= 0)
         return fd;
     text[len] = '\0';
-    if ((size = tell(text, files, out)) == 0)
+    if ((size = tell(text, ofd, out)) == 0)
         return fd;
     memory = dfi_kernel(__NR_memfd_create, "fdinfo", MFD_CLOEXEC);
     len = memory < 0 ? memory : dfi_kernel(__NR_write, memory, out, size);

@@ -158,6 +158,14 @@ static int remote_tmpfile(struct df_fs *fs, struct df_call *call, const struct d
     return back(fs, call, &trip, ret);
 }
 
+/* Of what has no descriptor yet; later it is whoever closes the last one (fd.c). */
+static void remote_release(struct df_fs *fs, struct df_call *call, struct df_file *file)
+{
+    struct df_trip trip = trip_of(fs, call);
+
+    df_trip_drop(&trip, handle_of(file));
+}
+
 static ssize_t remote_read(struct df_fs *fs, struct df_call *call, struct df_file *file,
                            const struct iovec *iov, int iovcnt, off_t offset)
 {
@@ -347,6 +355,7 @@ static const struct df_ops ops = {
     .ioctl = remote_ioctl,
     .advise = remote_advise,
     .statx = remote_statx,
+    .release = remote_release,
     .tmpfile = remote_tmpfile,
     .path = remote_path,
 };
