@@ -102,6 +102,12 @@ def test_what_is_open_is_opened_again(plain, mounted, tmp_path, file_system):
     assert_like_plain(plain, mounted, PROGRAMS / "reopened.py", *cases)
 
 
+@pytest.mark.parametrize("what", ["memory", "large", "offsets"])
+def test_what_can_be_done_in_part_or_not_at_all(plain, mounted, what):
+    """As far as there is memory, and which of two errors; see partial.py."""
+    assert_like_plain(plain, mounted, PROGRAMS / "partial.py", what)
+
+
 def test_a_directory_that_is_too_deep_for_a_path(plain, mounted):
     """What lies there is reached from it, by children and threads too; see deep.py."""
     assert_like_plain(plain, mounted, PROGRAMS / "deep.py")
