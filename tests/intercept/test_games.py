@@ -1,0 +1,104 @@
+"""Random calls of three processes on the same files, which fork, execute themselves and send each
+other descriptors: what succeeds, what it answers and what is left is as in a plain directory.
+
+Which of two errors is told is not compared: file systems of Linux differ there, too.
+"""
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+from . import games
+from .conftest import PROGRAMS, environment
+
+# A short run is the same every time. One that fails prints the game, made smaller.
+SHORT = hypothesis.settings(max_examples=20, derandomize=True, deadline=None, database=None)
+SWEEP = hypothesis.settings(SHORT, max_examples=200, derandomize=False, print_blob=True)
+
+_STAGE = [sys.executable, "-S", str(PROGRAMS / "game" / "stage.py")]
+_ERROR = re.compile(r"'E[A-Z0-9]{2,}'")
+
+
+@pytest.fixture
+def open_directory():
+    """One that other users may go through, whom games are played by, too; pytest's are not."""
+    directory = Path(tempfile.mkdtemp(prefix="directfuse-games-"))
+    directory.chmod(0o755)
+    yield directory
+    shutil.rmtree(directory)
+
+
+class Stage:
+    """Where games are played; see programs/game/stage.py."""
+
+    def __init__(self, command, directory):
+        self._process = subprocess.Popen(
+            command,
+            cwd=directory,
+            env=environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def play(self, game):
+        print(game, file=self._process.stdin, flush=True)
+        told = self._process.stdout.readline()
+        assert told, f"ended with {self._process.wait(50)}"
+        answers, left = ast.literal_eval(_ERROR.sub("'error'", told))
+        return [*zip(game, answers, strict=True), left]
+
+    def end(self):
+        """Its status."""
+        self._process.stdin.close()
+        self._process.stdout.close()
+        return self._process.wait(50)
+
+
+@contextmanager
+def stages(directory, options):
+    """A plain directory, and one of a mount."""
+    plain, point = directory / "plain", directory / "mount"
+    plain.mkdir()
+    mount = f"memfs {point} -o allow_other,default_permissions{options}"
+    run = [sys.executable, "-m", "directfuse", "run", "-m", mount, "--"]
+    inside = [*run, "/bin/sh", "-c", 'cd "$0" && exec "$@"', str(point), *_STAGE]
+    both = [Stage(_STAGE, plain), Stage(inside, directory)]
+    try:
+        yield both
+    finally:
+        statuses = [stage.end() for stage in both]
+    assert statuses == [0, 0]
+
+
+def compare(directory, options, steps, count, settings):
+    with stages(directory, options) as (plain, mounted):
+
+        @settings
+        @hypothesis.given(games.games(steps, count))
+        def alike(game):
+            assert mounted.play(game) == plain.play(game)
+
+        alike()
+
+
+@pytest.mark.timeout(300)  # seconds; one that passes takes ten, one that fails has to shrink
+@pytest.mark.parametrize("steps", [games.ALL, games.ONE_FILE], ids=["all", "one_file"])
+def test_random_calls_of_processes_end_as_on_linux(open_directory, steps):
+    compare(open_directory, "", steps, 60, SHORT)
+
+
+@pytest.mark.sweep
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("steps", [games.ALL, games.ONE_FILE], ids=["all", "one_file"])
+@pytest.mark.parametrize("options", ["", ",writeback_cache"])
+def test_random_calls_of_processes_end_as_on_linux_for_long(open_directory, options, steps):
+    compare(open_directory, options, steps, 150, SWEEP)
