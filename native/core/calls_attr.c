@@ -183,17 +183,33 @@ int df_call_faccessat(int dirfd, const char *path, int mode, int flags)
 
 /* ---- setting attributes -------------------------------------------------------------------- */
 
+/* chown_common() of the kernel: of neither id, too, it takes the setuid and setgid bits of a file.
+ */
+static ssize_t chown_to_nobody(struct df_fs *fs, struct df_call *call, const struct df_where *where)
+{
+    struct df_setattr set = {.valid = DF_SET_MODE};
+    struct stat st;
+    ssize_t ret = df_call_result(call, fs->ops->getattr(fs, call, where, &st));
+
+    if (ret < 0 || S_ISDIR(st.st_mode) || df_check_strip(st.st_mode) == st.st_mode)
+        return ret;
+    set.mode = df_check_strip(st.st_mode & 07777);
+    return df_call_result(call, fs->ops->setattr(fs, call, where, &set, NULL));
+}
+
 /* By path. What Linux finds before EROFS is that the path leads nowhere. */
 static ssize_t set_there(struct df_way *way, const struct df_setattr *set)
 {
     struct stat st;
 
-    if (DF_UNLIKELY(set->valid == 0 || df_check_read_only(way->leg.mount))) {
+    if (DF_UNLIKELY(df_check_read_only(way->leg.mount))) {
         ssize_t ret = way->fs->ops->getattr(way->fs, &way->call, &way->leg.where, &st);
 
         ret = df_call_result(&way->call, ret);
-        return ret < 0 || set->valid == 0 ? ret : -EROFS;
+        return ret < 0 ? ret : -EROFS;
     }
+    if (set->valid == 0)
+        return chown_to_nobody(way->fs, &way->call, &way->leg.where);
     return df_call_result(&way->call,
                           way->fs->ops->setattr(way->fs, &way->call, &way->leg.where, set, NULL));
 }
@@ -207,7 +223,7 @@ static ssize_t set_itself(struct df_use *use, const struct df_setattr *set)
     if (df_check_read_only(use->call.mount))
         return -EROFS;
     if (set->valid == 0)
-        return 0;
+        return chown_to_nobody(use->fs, &use->call, &where);
     ret = use->fs->ops->setattr(use->fs, &use->call, &where, set, NULL);
     return df_call_result(&use->call, ret);
 }

@@ -78,6 +78,14 @@ mode_t df_check_new_mode(struct df_fs *fs, struct df_call *call, const struct df
     return mode & ~(mode_t)S_ISGID;
 }
 
+mode_t df_check_strip(mode_t mode)
+{
+    mode &= ~(mode_t)S_ISUID;
+    if (mode & S_IXGRP)
+        mode &= ~(mode_t)S_ISGID;
+    return mode;
+}
+
 ssize_t df_check_walked(struct df_fs *fs, struct df_call *call, const struct df_where *where)
 {
     struct df_where itself = *where;

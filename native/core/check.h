@@ -33,6 +33,10 @@ ssize_t df_check_walked(struct df_fs *fs, struct df_call *call, const struct df_
 mode_t df_check_new_mode(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                          mode_t mode);
 
+/* The mode without the bits that writing, truncating or chown takes from it (setuid, and setgid
+ * where the group may execute); equal to `mode` when there is nothing to take. */
+mode_t df_check_strip(mode_t mode);
+
 static inline bool df_check_read_only(const struct df_mount *mount)
 {
     return (mount->flags & DF_ATTACH_READONLY) != 0;

@@ -5,6 +5,7 @@
  * lookup; so does this lane, from the entry cache or by one getattr.
  */
 #include "highlevel/open.h"
+#include "core/check.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -134,7 +135,7 @@ static int strip(struct df_frame *frame, struct df_place *place)
 
     if (result || !chmod)
         return result;
-    mode_t mode = place->st->st_mode, stripped = df_permission_strip(mode);
+    mode_t mode = place->st->st_mode, stripped = df_check_strip(mode);
     if (stripped == mode)
         return 0;
     return df_permission_stripped(frame->call, chmod(place->path, stripped, NULL));

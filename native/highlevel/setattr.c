@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/check.h"
 #include "highlevel/walk.h"
 #include "host/permission.h"
 
@@ -79,9 +80,9 @@ static void strip_privileges(mode_t mode, struct df_setattr *set)
 {
     mode_t wanted = (set->valid & DF_SET_MODE ? set->mode : mode) & 07777;
 
-    if (df_permission_strip(wanted) == wanted)
+    if (df_check_strip(wanted) == wanted)
         return;
-    set->mode = df_permission_strip(wanted);
+    set->mode = df_check_strip(wanted);
     set->valid |= DF_SET_MODE;
 }
 

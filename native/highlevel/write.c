@@ -7,6 +7,7 @@
  */
 #include <fcntl.h>
 
+#include "core/check.h"
 #include "highlevel/handle.h"
 #include "host/iov_piece.h"
 #include "host/permission.h"
@@ -143,9 +144,9 @@ static __attribute__((noinline)) int strip(struct df_frame *frame, struct df_fil
     struct stat st;
     int result = df_highlevel_stat_file(frame, file, &st);
 
-    if (result == 0 && df_permission_strip(st.st_mode) != st.st_mode && frame->hl->ops.chmod)
+    if (result == 0 && df_check_strip(st.st_mode) != st.st_mode && frame->hl->ops.chmod)
         result = df_permission_stripped(frame->call,
-                                        change_mode(frame, file, df_permission_strip(st.st_mode)));
+                                        change_mode(frame, file, df_check_strip(st.st_mode)));
     atomic_fetch_and(&df_handle_of(file)->bits, ~(uint32_t)DF_HANDLE_STRIPS);
     return result;
 }

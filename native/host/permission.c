@@ -113,14 +113,6 @@ int df_permission_xattr(const struct df_caller *caller, const struct stat *st, c
     return 0;
 }
 
-mode_t df_permission_strip(mode_t mode)
-{
-    mode &= ~(mode_t)S_ISUID;
-    if (mode & S_IXGRP)
-        mode &= ~(mode_t)S_ISGID;
-    return mode;
-}
-
 int df_permission_stripped(const struct df_call *call, int result)
 {
     return result == -EPERM && df_caller_is_process(call) ? 0 : result;

@@ -41,10 +41,6 @@ int df_permission_setattr(const struct df_caller *caller, const struct stat *st,
 int df_permission_xattr(const struct df_caller *caller, const struct stat *st, const char *name,
                         bool write);
 
-/* The mode without the bits that writing, truncating or chown takes from it (setuid, and setgid
- * where the group may execute); equal to `mode` when there is nothing to take. */
-mode_t df_permission_strip(mode_t mode);
-
 /* What it has come to when the plugin was asked to change the mode so, ahead of a write or a
  * truncation. A plugin that acts with its caller's own rights may not change the mode of another
  * owner's file; what follows is done with the same rights, and takes the bits in the system below.

@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/check.h"
 #include "host/permission.h"
 #include "host/statx.h"
 #include "lowlevel/changes.h"
@@ -156,7 +157,7 @@ static int take_privileges(const struct df_target *target, struct df_setattr *se
     result = df_lowlevel_ask_attr(target->lane, target->call, target->node, target->file, &st);
     if (result < 0)
         return result;
-    set->mode = df_permission_strip(st.st_mode & 07777);
+    set->mode = df_check_strip(st.st_mode & 07777);
     if (set->mode != (st.st_mode & 07777))
         set->valid |= DF_SET_MODE;
     return 0;
@@ -257,10 +258,10 @@ int df_lowlevel_strip(const struct df_target *target)
         return 0;
     result = df_lowlevel_attr(target->lane, target->call, target->node, target->file, DF_ATTR_OWNER,
                               &st);
-    if (result < 0 || df_permission_strip(st.st_mode) == st.st_mode)
+    if (result < 0 || df_check_strip(st.st_mode) == st.st_mode)
         return result;
     result = df_lowlevel_ask_attr(target->lane, target->call, target->node, target->file, &st);
-    set.mode = df_permission_strip(st.st_mode & 07777);
+    set.mode = df_check_strip(st.st_mode & 07777);
     if (result < 0 || set.mode == (st.st_mode & 07777))
         return result;
     return df_permission_stripped(target->call, df_lowlevel_change(target, &set, &st));

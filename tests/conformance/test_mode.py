@@ -126,6 +126,14 @@ def test_chown_clears_suid_and_sgid(fs, root_only, bits, left):
     assert mode(fs.os.stat(path)) == left
 
 
+def test_chown_of_neither_id_clears_suid_and_sgid(fs, root_only):
+    path = fs.make("f")
+    for change in fs.os.chown, lambda path, *ids: fs.os.fchown(fs.open(path), *ids):
+        fs.os.chmod(path, 0o6755)
+        change(path, -1, -1)
+        assert mode(fs.os.stat(path)) == 0o755
+
+
 def test_chown_keeps_sgid_that_means_locking(fs, root_only):
     """Without the group's x bit it never gave a group's rights (chown(2))."""
     path = fs.make("f")

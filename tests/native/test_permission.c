@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "core/call.h"
+#include "core/check.h"
 #include "core/ops.h"
 #include "host/permission.h"
 
@@ -70,8 +71,8 @@ static void attributes_are_for_owners(void **state)
 static void privileges_are_stripped_where_they_are_some(void **state)
 {
     (void)state;
-    assert_int_equal(df_permission_strip(06755), 0755);
-    assert_int_equal(df_permission_strip(06745), 02745); /* setgid without x: mandatory locking */
+    assert_int_equal(df_check_strip(06755), 0755);
+    assert_int_equal(df_check_strip(06745), 02745); /* setgid without x: mandatory locking */
     assert_int_equal(df_permission_of_open(O_RDONLY | O_TRUNC), R_OK | W_OK);
 }
 
