@@ -406,6 +406,14 @@ static long check_splice(const struct dfi_frame *frame, struct end in, struct en
     return (!is_piped(in) && !is_piped(out)) || appends(out) ? -EINVAL : 0;
 }
 
+/* rw_verify_area() of the kernel, before anything is taken out of the pipe. */
+static bool is_range(off_t offset, size_t size)
+{
+    off_t end;
+
+    return offset >= 0 && (off_t)size >= 0 && !__builtin_add_overflow(offset, (off_t)size, &end);
+}
+
 static long splice_file(struct dfi_frame *frame, bool from_file)
 {
     off_t *program = (off_t *)frame->args[from_file ? 1 : 3], offset;
@@ -417,6 +425,8 @@ static long splice_file(struct dfi_frame *frame, bool from_file)
 
     if (program && dfi_copy_from(&offset, program, sizeof(offset)) < 0)
         return -EFAULT;
+    if (program && !is_range(offset, frame->args[4]))
+        return -EINVAL;
     if (!(buffer = dfi_alloc(PIPE_PIECE)))
         return -ENOMEM;
     ret = from_file ? file_to_pipe(in, program ? &offset : NULL, out, buffer, size, flags)

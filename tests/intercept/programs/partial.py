@@ -94,6 +94,17 @@ def offsets(fd, directory, path_only):
     ends("of a directory", call(187, directory, 0, 10), call(306, directory))
 
 
+def spliced(fd):
+    """What cannot be written there stays in the pipe."""
+    reader, writer = os.pipe2(os.O_NONBLOCK)
+    for at, size in (-1, 4), (LAST, 4), (5, -1), (5, LAST):
+        os.write(writer, b"kept")
+        word = ctypes.byref(ctypes.c_long(at))
+        ends("spliced to", at, size, call(275, reader, 0, fd, word, size, 2))
+        ends("spliced from", at, size, call(275, fd, word, writer, 0, size, 2))
+        ends("left", os.read(reader, 4))
+
+
 def opened(path_only):
     for flags in 0, os.O_DIRECTORY, os.O_PATH, os.O_PATH | os.O_DIRECTORY:
         try:
@@ -128,4 +139,5 @@ elif sys.argv[1] == "large":
     print(sum(mapped[:200_000]))
 else:
     offsets(file, place, only)
+    spliced(file)
     opened(only)
