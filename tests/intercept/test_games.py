@@ -10,7 +10,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import hypothesis
@@ -40,26 +41,27 @@ class Stage:
     """Where games are played; see programs/game/stage.py."""
 
     def __init__(self, command, directory):
-        self._process = subprocess.Popen(
-            command,
-            cwd=directory,
-            env=environment(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        pipe = subprocess.PIPE
+        options = {"cwd": directory, "env": environment(), "stdin": pipe, "stdout": pipe}
+        self._start = partial(subprocess.Popen, command, text=True, **options)
+        self._process = self._start()
 
     def play(self, game):
+        """On a new one, if the last game was the end of it."""
+        if self._process.poll() is not None:
+            self.end()
+            self._process = self._start()
         print(game, file=self._process.stdin, flush=True)
         told = self._process.stdout.readline()
-        assert told, f"ended with {self._process.wait(50)}"
+        assert told, f"{self._process.args[2]} ended with {self._process.wait(50)}"
         answers, left = ast.literal_eval(_ERROR.sub("'error'", told))
         return [*zip(game, answers, strict=True), left]
 
     def end(self):
         """Its status."""
-        self._process.stdin.close()
         self._process.stdout.close()
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
         return self._process.wait(50)
 
 

@@ -26,7 +26,7 @@ SECONDS = 20  #: for an answer; no call waits for anything
 
 
 def told(end):
-    return ast.literal_eval(end.recv(MESSAGE_MAX).decode() or "'dead'")
+    return ast.literal_eval(end.recv(MESSAGE_MAX).decode() or "'dead', ()")
 
 
 def tell(end, *what):
@@ -193,6 +193,7 @@ def tree(path, root):
 
 
 def play(top, steps):
+    shutil.rmtree(top, ignore_errors=True)  # of a game that was the end of a stage
     root = top + "/1/2/3"
     prepare(root)
     game = Game(root)
@@ -208,8 +209,8 @@ def main():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         inherited(sys.argv[1]).play()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for actors
-    for number, line in enumerate(sys.stdin):
-        print(play(f"{os.getcwd()}/{number:06}", ast.literal_eval(line)), flush=True)
+    for line in sys.stdin:
+        print(play(f"{os.getcwd()}/game", ast.literal_eval(line)), flush=True)
 
 
 if __name__ == "__main__":
