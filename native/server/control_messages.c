@@ -29,6 +29,10 @@ static void read_control(struct incoming *in, struct msghdr *header)
     }
 }
 
+/* With the rounding of CMSG_SPACE there would be room for a second descriptor, which nobody closes.
+ */
+#define ROOM_FOR_ONE (CMSG_SPACE(sizeof(struct ucred)) + CMSG_LEN(sizeof(int)))
+
 /* 1: a message, which stays there; 0: the end; -EAGAIN: nothing now. */
 static int look_at(int fd, struct incoming *in)
 {
@@ -37,10 +41,8 @@ static int look_at(int fd, struct incoming *in)
         char room[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(sizeof(int))];
     } control;
     struct iovec iov = {&in->body, sizeof(in->body)};
-    struct msghdr header = {.msg_iov = &iov,
-                            .msg_iovlen = 1,
-                            .msg_control = &control,
-                            .msg_controllen = sizeof(control)};
+    struct msghdr header = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = ROOM_FOR_ONE};
     ssize_t size = recvmsg(fd, &header, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
     in->fd = -1;
