@@ -25,8 +25,10 @@ static void accept_client(struct df_control *c)
     struct ucred peer = {.uid = (uid_t)-1};
     socklen_t size = sizeof(peer);
 
-    if (fd < 0)
+    if (fd < 0) {
+        df_control_listen(c, errno == EINTR || errno == ECONNABORTED);
         return;
+    }
     getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size);
     df_control_add(c, fd, 0, peer.uid);
 }
@@ -107,6 +109,8 @@ static void loop(struct df_control *c)
         for (int i = 0; i < count; i++)
             take_event(c, events[i].data.ptr);
         atomic_store(&c->server->looking, false);
+        if (count == 0)
+            df_control_listen(c, true);
         if (count < EVENTS)
             df_server_seen(c->server);
         df_server_end_unused(c->server);

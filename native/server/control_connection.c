@@ -16,6 +16,16 @@ int df_control_watch(struct df_control *c, int fd, void *data)
     return epoll_ctl(c->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
+void df_control_listen(struct df_control *c, bool listens)
+{
+    struct epoll_event event = {.events = listens ? EPOLLIN : 0, .data.ptr = c};
+
+    if (c->deaf != listens)
+        return;
+    epoll_ctl(c->epoll, EPOLL_CTL_MOD, c->server->options->listener, &event);
+    c->deaf = !listens;
+}
+
 struct df_connection *df_control_add(struct df_control *c, int fd, uint32_t client, uid_t peer)
 {
     struct df_connection *connection = malloc(sizeof(*connection));
@@ -50,4 +60,5 @@ void df_control_end(struct df_control *c, struct df_connection *connection)
     }
     free(connection);
     c->connections--;
+    df_control_listen(c, true);
 }

@@ -26,12 +26,17 @@ struct df_control {
     struct df_connection *takers; /* that have a ticket */
     int64_t looked;               /* ns: when memory was looked for that nobody needs */
     bool over;                    /* a signal came */
+    bool deaf;                    /* who connects is not heard: df_control_listen() */
 };
 
 /* ---- control_connection.c ---- */
 
 /* `data` is what the epoll instance says of fd. 0 or -errno. */
 int df_control_watch(struct df_control *c, int fd, void *data);
+
+/* Whether it is told of those who connect. Not while there is no descriptor for them: they stay,
+ * and it would be told again at once. */
+void df_control_listen(struct df_control *c, bool listens);
 
 /* Takes over fd, also on failure: NULL. */
 struct df_connection *df_control_add(struct df_control *c, int fd, uint32_t client, uid_t peer);

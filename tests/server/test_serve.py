@@ -2,11 +2,15 @@
 
 import errno
 import os
+import resource
 import signal
 import socket
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -15,6 +19,7 @@ import directfuse
 from directfuse import _named, _paths
 from directfuse._cli import serve as serve_command
 from directfuse._cli._failure import Failure
+from directfuse._served import hello_message
 
 from .test_lives import servers, the_server, until
 
@@ -216,3 +221,48 @@ def test_where_no_socket_can_be_says_why(serve, runtime, tmp_path, monkeypatch, 
     server = serve(f"memfs {tmp_path}/mnt", "x")
     _, said = server.communicate(timeout=20)
     assert server.returncode == 125 and words in said and "Traceback" not in said
+
+
+def descriptors(server):
+    return len(os.listdir(f"/proc/{server}/fd"))
+
+
+@contextmanager
+def connected(runtime, name):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+        client.connect(str(runtime / f"{name}.socket"))
+        yield client
+
+
+def is_idle(server):
+    """The thread that would accept waits for news."""
+    return Path(f"/proc/{server}/syscall").read_text() != "running\n"
+
+
+def test_a_server_without_a_descriptor_for_who_connects_waits_for_one(serve, runtime, tmp_path):
+    """It was told of him again and again, on a whole processor."""
+    serve(f"memfs {tmp_path}/mnt", "full")
+    until(lambda: listens(runtime / "full.socket"), 20)
+    with directfuse.mount("@full"):  # it has begun
+        server = the_server()
+    resource.prlimit(server, resource.RLIMIT_NOFILE, (3, 1000))
+    with connected(runtime, "full"):
+        time.sleep(0.1)
+        assert sum(is_idle(server) for _ in range(500)) > 450
+    resource.prlimit(server, resource.RLIMIT_NOFILE, (1000, 1000))
+    with directfuse.mount("@full"):
+        assert directfuse.listdir(f"{tmp_path}/mnt") == []
+
+
+def test_a_message_with_more_descriptors_than_one_leaves_none(serve, runtime, tmp_path):
+    serve(f"memfs {tmp_path}/mnt", "many")
+    until(lambda: listens(runtime / "many.socket"), 20)
+    server = the_server()
+    with connected(runtime, "many") as client:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with ours, theirs:
+            before = descriptors(server)
+            for _ in range(20):  # each is welcomed as a client, of whom the server has one
+                socket.send_fds(client, [hello_message()], [theirs.fileno()] * 2)
+                ours.recv(4096)
+            assert descriptors(server) - before < 30
