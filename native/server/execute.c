@@ -104,7 +104,8 @@ static int take_objects(struct df_work *w)
     if (takes_where(op)) {
         if ((ret = take_where(w, 0)) < 0 || (takes_two(op) && (ret = take_where(w, 1)) < 0))
             return ret;
-        return find_fs(w);
+        ret = find_fs(w);
+        return ret == 0 && w->files[1] && w->files[1]->fs != w->fs ? -EXDEV : ret;
     }
     if (op == DF_MESSAGE_read_batch || op >= DF_MESSAGE_ADOPT)
         return 0;
