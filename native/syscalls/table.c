@@ -15,9 +15,9 @@
 
 static struct dfi_lock lock DFI_HOT; /* of one refresh */
 static struct { /* the first places, which most programs use alone, lie on one page */
-    struct df_table_entry entries[DF_MOUNT_COUNT];
+    _Alignas(4096) struct df_table_entry entries[DF_MOUNT_COUNT];
     struct df_mount mounts[DF_MOUNT_COUNT];
-} table;
+} table __attribute__((section(".bss.table")));
 /* segment->mounts_changed of the copy, + 1; 0: there is none. */
 static _Atomic uint32_t seen DFI_HOT;
 static _Atomic int count DFI_HOT; /* places in use; none behind it */

@@ -10,33 +10,32 @@
 #include "syscalls/table.h"
 #include "syscalls/way_private.h"
 
-/* The absolute path of a leg that is the kernel's, as a text. False: it cannot lie above a mount.
- */
-static bool absolute_text(const struct dfi_leg *leg, char text[PATH_MAX])
+/* The absolute path of a leg that is the kernel's: its own, or put into `room`. NULL: it cannot lie
+ * above a mount. */
+static const char *absolute_text(const struct dfi_leg *leg, char room[PATH_MAX])
 {
     const char *path = leg->path;
     ssize_t len;
 
-    if (path[0] == '/') {
-        strcpy(text, path);
-        return true;
-    }
+    if (path[0] == '/')
+        return path;
     while (path[0] == '.' && path[1] == '/')
         path += 2;
     if (leg->dirfd >= DF_FD_BASE || !df_table_may_begin(path, (size_t)(df_scan_end(path) - path)))
-        return false;
-    len = df_walk_directory_name(leg->at >= 0 ? leg->dirfd : AT_FDCWD, text);
-    return len >= 0 && df_walk_join(text, text, (size_t)len, path) == 0;
+        return NULL;
+    len = df_walk_directory_name(leg->at >= 0 ? leg->dirfd : AT_FDCWD, room);
+    return len >= 0 && df_walk_join(room, room, (size_t)len, path) == 0 ? room : NULL;
 }
 
 /* A path that is the kernel's own: <shadow>/t/<path> instead of one that leads to nothing on disk
  * and lies above a mountpoint. True: it is in out. */
 static bool find_above(const struct dfi_files *files, const struct dfi_leg *leg, char out[PATH_MAX])
 {
-    char path[PATH_MAX], text[PATH_MAX];
+    char room[PATH_MAX], text[PATH_MAX];
+    const char *path = absolute_text(leg, room);
     struct df_scan scan;
 
-    if (!absolute_text(leg, path) || df_scan(path, text, &scan) < 0 || scan.up)
+    if (!path || df_scan(path, text, &scan) < 0 || scan.up)
         return false;
     return df_table_below(scan.text, scan.len) &&
            dfi_cwd_shadow(files, scan.text, scan.len, out) == 0;

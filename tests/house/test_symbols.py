@@ -56,3 +56,12 @@ def test_the_public_symbols_are_the_documented_ones(public_map):
 def test_every_exported_name_is_ours(public_map):
     names = {name for names in public_map.values() for name in names}
     assert {name for name in names if not name.startswith("df_")} == set()
+
+
+def test_the_order_of_the_loader_names_functions_there_are():
+    """Of others nothing would be put first, and nothing would say so."""
+    named = re.findall(r"\(\.text\.(\w+) ", (NATIVE / "intercept/loader.ld").read_text())
+    text = "".join(path.read_text() for path in files("*.c", "*.h", "*.def", under="native"))
+    words = set(re.findall(r"\w+", text))
+    assert named
+    assert [name for name in named if name.removeprefix("dfi_do_") not in words] == []
