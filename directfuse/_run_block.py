@@ -68,11 +68,12 @@ class RunBlock:
         self, config: str, loader: Path, *, file: Path | None = None, **flags: bool
     ) -> None:
         text = config.encode()
-        self._slots_at = _aligned(_LOADER_AT + _LOADER_ROOM)
-        self._learn_at = _aligned(self._slots_at + _SLOT_COUNT * _SLOT.size)
-        self._log_at = self._learn_at + _LEARN_SIZE
-        config_at = self._log_at + _LOG_SIZE
-        size = _aligned(config_at + len(text) + 1)
+        # What each start reads lies together: one fault of its brings it.
+        config_at = _LOADER_AT + _LOADER_ROOM
+        self._learn_at = _aligned(config_at + len(text) + 1)
+        self._slots_at = self._learn_at + _LEARN_SIZE
+        self._log_at = self._slots_at + _SLOT_COUNT * _SLOT.size
+        size = self._log_at + _LOG_SIZE
         if file is None:
             self.fd = asked(os.memfd_create, "directfuse-run")
         else:

@@ -27,7 +27,7 @@ options = {name: True for name in words - {"preload"}}
 block = RunBlock("", _paths.loader(), file=file, **options)
 if learnt:
     learnt, at = bytes.fromhex(learnt), block._learn_at
-    size = block._log_at - at
+    size = block._slots_at - at
     block._put(at, (learnt * size)[:size])
 if file:
     library = str(_paths.preload_library())
