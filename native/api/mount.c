@@ -16,16 +16,11 @@
 #include "api/served.h"
 #include "core/mount.h"
 
-/* What is to be mounted: a library's main, or `run`; or what was started: a server at `socket`. */
+/* What is to be mounted. */
 struct order {
-    const char *library;
-    df_plugin_function run;
-    void *data;
-    bool served;
+    struct df_plugin_program program;
+    bool served; /* not the program: what the server at `socket` has */
     int socket;
-
-    int argc;
-    char *const *argv;
     unsigned flags; /* DF_MOUNT_* */
     char *message;  /* of `size` bytes, for the user; or NULL */
     size_t size;
@@ -55,21 +50,10 @@ static int count_calls(struct df_mounted *mounted, unsigned flags)
     return df_mount_wrap(mounted->id, make_counting, mounted->counters);
 }
 
-static int start_plugin(struct df_mounted *mounted, const struct order *order)
-{
-    unsigned seconds = order->flags / DF_MOUNT_SECONDS(1);
-
-    if (order->run)
-        return df_plugin_start_function(seconds, order->run, order->data, order->argc, order->argv,
-                                        &mounted->plugin, order->message, order->size);
-    return df_plugin_start(seconds, order->library, order->argc, order->argv, &mounted->plugin,
-                           order->message, order->size);
-}
-
 static int start_inline(struct df_mounted *mounted, const struct order *order)
 {
     struct df_mount *mount;
-    int ret = start_plugin(mounted, order);
+    int ret = df_plugin_start(&order->program, &mounted->plugin, order->message, order->size);
 
     if (ret < 0)
         return ret;
@@ -84,15 +68,16 @@ static int start_inline(struct df_mounted *mounted, const struct order *order)
 
 static int start(struct df_mounted *mounted, const struct order *order)
 {
+    const struct df_plugin_program *program = &order->program;
     struct df_joined **joined = &mounted->joined;
     int *id = &mounted->id;
 
     if (order->served)
         return df_joined_meet(order->socket, joined, id, order->message, order->size);
-    if (!order->run && order->argv[0][0] == DF_NAME_OF_SERVER)
-        return df_joined_find(order->argv[0] + 1, joined, id, order->message, order->size);
+    if (!program->run && program->argv[0][0] == DF_NAME_OF_SERVER)
+        return df_joined_find(program->argv[0] + 1, joined, id, order->message, order->size);
     if (order->flags & DF_MOUNT_SERVER)
-        return df_joined_start(order->library, order->argc, order->argv,
+        return df_joined_start(program->library, program->argc, program->argv,
                                order->flags & DF_MOUNT_RESTART, joined, id, order->message,
                                order->size);
     return start_inline(mounted, order);
@@ -159,16 +144,19 @@ static bool flags_known(unsigned flags)
     return !(flags & (DF_MOUNT_SECONDS(1) - 1) & ~known);
 }
 
+static unsigned seconds_of(unsigned flags)
+{
+    return flags / DF_MOUNT_SECONDS(1);
+}
+
 int df_mount(const char *library, int argc, char *const argv[], unsigned flags, char *message,
              size_t size)
 {
     char path[PATH_MAX];
-    const struct order order = {.library = path,
-                                .argc = argc,
-                                .argv = argv,
-                                .flags = flags,
-                                .message = message,
-                                .size = size};
+    const struct df_plugin_program program = {
+        .library = path, .argc = argc, .argv = argv, .seconds = seconds_of(flags)};
+    const struct order order = {
+        .program = program, .flags = flags, .message = message, .size = size};
     int ret;
 
     say(&order, "");
@@ -183,13 +171,10 @@ int df_mount(const char *library, int argc, char *const argv[], unsigned flags, 
 int df_mount_function(int (*run)(int argc, char *argv[], void *data), void *data, int argc,
                       char *const argv[], unsigned flags, char *message, size_t size)
 {
-    const struct order order = {.run = run,
-                                .data = data,
-                                .argc = argc,
-                                .argv = argv,
-                                .flags = flags,
-                                .message = message,
-                                .size = size};
+    const struct df_plugin_program program = {
+        .run = run, .data = data, .argc = argc, .argv = argv, .seconds = seconds_of(flags)};
+    const struct order order = {
+        .program = program, .flags = flags, .message = message, .size = size};
 
     say(&order, "");
     if (!flags_known(flags) || flags & DF_MOUNT_SERVER || !run || argc < 1 || !argv || !argv[0])

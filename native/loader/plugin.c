@@ -293,26 +293,44 @@ static int launch(struct df_plugin *plugin, unsigned seconds)
     return start_error(plugin);
 }
 
-static struct df_plugin *prepare(const char *name, int argc, char *const argv[], char *message,
-                                 size_t size)
+static const char *name_of(const struct df_plugin_program *program)
 {
-    struct df_plugin *plugin = create(name, argc, argv);
-    if (!plugin)
-        snprintf(message, size, "%s: memory is short", name);
-    return plugin;
+    return program->library ? program->library : program->argv[0];
 }
 
-/* Starts what is prepared; the plugin is the caller's when there is no error. */
-static int conclude(struct df_plugin *plugin, int error, const char *name, unsigned seconds,
-                    struct df_plugin **out, char *message, size_t size)
+/* 0, or -errno: why, its log says. */
+static int take_code(struct df_plugin *plugin, const struct df_plugin_program *program)
 {
+    char reason[DF_PLUGIN_REASON_SIZE];
+    if (!program->library) {
+        plugin->run = program->run;
+        plugin->run_data = program->data;
+        plugin->object.kind = DF_ELF_OBJECT; /* nothing of it is patched */
+        return 0;
+    }
+    int error = df_object_read(&plugin->object, program->library, reason, sizeof(reason));
+    if (error)
+        df_plugin_log(plugin, reason);
+    return error;
+}
+
+int df_plugin_start(const struct df_plugin_program *program, struct df_plugin **out, char *message,
+                    size_t size)
+{
+    const char *name = name_of(program);
+    struct df_plugin *plugin = create(name, program->argc, program->argv);
+    if (!plugin) {
+        snprintf(message, size, "%s: memory is short", name);
+        return -ENOMEM;
+    }
+    int error = take_code(plugin, program);
     if (!error)
-        error = launch(plugin, seconds);
+        error = launch(plugin, program->seconds);
     if (error == -ABANDONED) { /* the plugin is its own thread's, or gone */
         snprintf(message, size,
                  "%s has not mounted anything within %u seconds; it is left behind, and what it "
                  "would mount later is refused",
-                 name, seconds);
+                 name, program->seconds);
         return -ETIMEDOUT;
     }
     copy_log(plugin, message, size);
@@ -321,31 +339,6 @@ static int conclude(struct df_plugin *plugin, int error, const char *name, unsig
     else
         *out = plugin;
     return error;
-}
-
-int df_plugin_start(unsigned seconds, const char *library, int argc, char *const argv[],
-                    struct df_plugin **out, char *message, size_t size)
-{
-    char reason[DF_PLUGIN_REASON_SIZE];
-    struct df_plugin *plugin = prepare(library, argc, argv, message, size);
-    if (!plugin)
-        return -ENOMEM;
-    int error = df_object_read(&plugin->object, library, reason, sizeof(reason));
-    if (error)
-        df_plugin_log(plugin, reason);
-    return conclude(plugin, error, library, seconds, out, message, size);
-}
-
-int df_plugin_start_function(unsigned seconds, df_plugin_function run, void *data, int argc,
-                             char *const argv[], struct df_plugin **out, char *message, size_t size)
-{
-    struct df_plugin *plugin = prepare(argv[0], argc, argv, message, size);
-    if (!plugin)
-        return -ENOMEM;
-    plugin->run = run;
-    plugin->run_data = data;
-    plugin->object.kind = DF_ELF_OBJECT; /* nothing of it is patched */
-    return conclude(plugin, 0, argv[0], seconds, out, message, size);
 }
 
 /* ---- stopping ------------------------------------------------------------------------------- */

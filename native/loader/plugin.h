@@ -49,11 +49,24 @@ struct df_session {
 
 /* ---- for the owner of mounts (api/mount.c) ---- */
 
+/* A main of this process. */
+typedef int (*df_plugin_function)(int argc, char *argv[], void *data);
+
+/* What is to be started. */
+struct df_plugin_program {
+    const char *library; /* its main() is called; or NULL: run(argc, argv, data) of this process, */
+    df_plugin_function run; /* which must not end the process or the thread */
+    void *data;
+    int argc;
+    char *const *argv; /* copied; without a library argv[0] is for messages */
+    unsigned seconds;  /* to wait at the most until it has mounted; 0: without a limit */
+};
+
 /*
- * Loads a private copy of the shared object `library`, runs its main(argc, argv) and returns when
- * its mount is attached. argv is copied. `message` receives (truncated to size, NUL-terminated)
- * what the plugin said through fuse_log and our own words: why it failed, and the remedy. Waits so
- * many seconds at the most; 0: without a limit. Returns 0 and *out, or -errno:
+ * Loads a private copy of the program's shared object, runs its main(argc, argv) on a thread of its
+ * own and returns when its mount is attached. `message` receives (truncated to size,
+ * NUL-terminated) what the plugin said through fuse_log and our own words: why it failed, and the
+ * remedy. Returns 0 and *out, or -errno:
  *
  *   ENOENT, EACCES      and others of open(2): the file
  *   ENOEXEC             no FUSE program, or one that cannot be loaded safely; found out before
@@ -64,21 +77,8 @@ struct df_session {
  *   ETIMEDOUT           main is left to itself, and refused what it would mount
  *   ENOMEM, EAGAIN      memory, threads
  */
-DF_PRIVATE_EXPORT int df_plugin_start(unsigned seconds, const char *library, int argc,
-                                      char *const argv[], struct df_plugin **out, char *message,
-                                      size_t size);
-
-/* A main of this process. */
-typedef int (*df_plugin_function)(int argc, char *argv[], void *data);
-
-/*
- * The same with a function of this process in place of a library: run(argc, argv, data) is called
- * on the plugin's thread. It must not end the process or the thread. argv[0] is for messages.
- * -ENOMEM, -EAGAIN, -EIO, -ETIMEDOUT and what attaching says, as above.
- */
-DF_PRIVATE_EXPORT int df_plugin_start_function(unsigned seconds, df_plugin_function run, void *data,
-                                               int argc, char *const argv[], struct df_plugin **out,
-                                               char *message, size_t size);
+DF_PRIVATE_EXPORT int df_plugin_start(const struct df_plugin_program *program,
+                                      struct df_plugin **out, char *message, size_t size);
 
 /*
  * Unmounts, waits until main has returned, stores its status and frees the plugin.

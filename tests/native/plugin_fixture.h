@@ -42,7 +42,8 @@ static inline int start(struct df_plugin **plugin, const char *name, ...)
              strchr(name, '/') ? "" : ".so");
     *plugin = NULL;
     message[0] = '\0';
-    int error = df_plugin_start(0, path, argc, argv, plugin, message, sizeof(message));
+    const struct df_plugin_program program = {.library = path, .argc = argc, .argv = argv};
+    int error = df_plugin_start(&program, plugin, message, sizeof(message));
     if (error)
         assert_null(*plugin);
     return error;

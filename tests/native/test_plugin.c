@@ -421,8 +421,8 @@ static void test_mains_surroundings(void **state)
         assert_non_null(strstr(message, "returned 66"));
     }
     char *argv[] = {"odd", strdup("arguments"), "x", NULL};
-    assert_int_equal(
-        df_plugin_start(0, PLUGINS "odd.so", 3, argv, &plugin, message, sizeof(message)), -EIO);
+    const struct df_plugin_program odd = {.library = PLUGINS "odd.so", .argc = 3, .argv = argv};
+    assert_int_equal(df_plugin_start(&odd, &plugin, message, sizeof(message)), -EIO);
     assert_non_null(strstr(message, "returned 3"));
     assert_string_equal(argv[1], "arguments");
     free(argv[1]);
@@ -433,14 +433,14 @@ static void test_long_logs_keep_their_end(void **state)
     (void)state;
     struct df_plugin *plugin;
     char *argv[] = {"odd", "much", NULL};
+    const struct df_plugin_program odd = {.library = PLUGINS "odd.so", .argc = 2, .argv = argv};
     char tiny[24];
     assert_int_equal(start(&plugin, "odd", "much", NULL), -EIO);
     assert_int_equal(strlen(message), sizeof(message) - 1);
     assert_non_null(strstr(message, "line 1999 of many"));
-    assert_int_equal(df_plugin_start(0, PLUGINS "odd.so", 2, argv, &plugin, tiny, sizeof(tiny)),
-                     -EIO);
+    assert_int_equal(df_plugin_start(&odd, &plugin, tiny, sizeof(tiny)), -EIO);
     assert_string_equal(tiny + sizeof(tiny) - 9, "anything");
-    assert_int_equal(df_plugin_start(0, PLUGINS "odd.so", 2, argv, &plugin, NULL, 0), -EIO);
+    assert_int_equal(df_plugin_start(&odd, &plugin, NULL, 0), -EIO);
 }
 
 /* ---- what is refused ------------------------------------------------------------------------- */
@@ -554,9 +554,12 @@ static void *mount_and_unmount(void *argument)
     for (int i = 0; i < 10; i++) {
         struct df_plugin *plugin;
         char *argv[] = {"hello", "-otext=many", (char *)point, NULL};
+        const struct df_plugin_program program = {.library = i % 2 ? PLUGINS "hello_low.so"
+                                                                   : PLUGINS "hello_moves.so",
+                                                  .argc = 3,
+                                                  .argv = argv};
         int status;
-        if (df_plugin_start(0, i % 2 ? PLUGINS "hello_low.so" : PLUGINS "hello_moves.so", 3, argv,
-                            &plugin, NULL, 0) != 0)
+        if (df_plugin_start(&program, &plugin, NULL, 0) != 0)
             return "start";
         snprintf(path, sizeof(path), "%s/text", point);
         int fd = open_file(path);

@@ -103,7 +103,8 @@ static bool run(char **argv, long n)
     failing = n;
     asked = 0;
     counting = true;
-    int error = df_plugin_start(0, path, argc, argv, &plugin, message, sizeof(message));
+    const struct df_plugin_program program = {.library = path, .argc = argc, .argv = argv};
+    int error = df_plugin_start(&program, &plugin, message, sizeof(message));
     int stopped = error == 0 ? df_plugin_stop(plugin, false, &status) : 0;
     counting = false;
     if (stopped == -ENOMEM) /* then it is still there */
