@@ -78,7 +78,9 @@ def test_so_is_one_that_ends_itself_on_a_thread_of_its_own(point, moody, said, c
     mount = directfuse.mount([moody, "-o", "dies=thread", point], placement=placement)
     with directfuse.open(f"{point}/crash", "rb", buffering=0) as file:
         assert file.read(9) == b"crash"
-    words = f"{point}: its file system has ended itself on a thread of its own (Aborted): calls fail"
+    words = (
+        f"{point}: its file system has ended itself on a thread of its own (Aborted): calls fail"
+    )
     heard = capfd.readouterr().err.splitlines() if placement == "server" else said()
     assert heard == [f"directfuse: {words}" if placement == "server" else words]
     mount.unmount(lazy=True)
