@@ -236,19 +236,19 @@ static void each_thread(pid_t pid, void (*visit)(pid_t thread))
     closedir(threads);
 }
 
-/* A thread that has come to a breakpoint. */
+/* A thread that has come to a breakpoint. Others may end meanwhile. */
 static pid_t await_breakpoint(void)
 {
-    for (;;) {
-        int status;
-        pid_t thread = waitpid(-1, &status, __WALL);
+    pid_t thread;
+    int status;
 
-        if (thread < 0 || !WIFSTOPPED(status))
-            die("the server has ended");
-        if (WSTOPSIG(status) == SIGTRAP)
+    while ((thread = waitpid(-1, &status, __WALL)) >= 0) {
+        if (WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP)
             return thread;
-        ptrace(PTRACE_CONT, thread, 0, WSTOPSIG(status));
+        if (WIFSTOPPED(status))
+            ptrace(PTRACE_CONT, thread, 0, WSTOPSIG(status));
     }
+    die("the server has ended");
 }
 
 /* From the beginning of a function to its end, which leaves less on the stack. */
