@@ -32,10 +32,12 @@ def env(lines: Sequence[str], config: Path | None, placement: str, end: bool) ->
     """Print shell commands that make programs see file systems: for eval.
 
     The programs are entered by LD_PRELOAD, where a launcher or a batch system lets only the
-    environment be set. `directfuse run` sees more: static programs, set-user-id ones and what a
-    program does before its first library is loaded are not interposed here, nor are threads
-    started by other libraries' constructors. The file systems stay until --end, and that of
-    -m @NAME as long as `directfuse serve` hosts it.
+    environment be set. The shell that evaluates them runs already and is not entered: its own cd
+    and redirections do not see the file systems, what it starts does; `exec "$SHELL"` enters.
+    `directfuse run` sees more: static programs that such a shell starts, what a program does
+    before its first library is loaded, and threads started by other libraries' constructors are
+    not interposed here. The file systems stay until --end, and that of -m @NAME as long as
+    `directfuse serve` hosts it.
 
     \b
     Examples:
