@@ -19,6 +19,7 @@ from directfuse._bench.worker import Lanes
 from directfuse._bench.workload_sets import SETS, chosen
 from directfuse._cli._failure import Failure
 from directfuse._cli._output import json_option, print_json, print_table, progress
+from directfuse._cli._words import command_line_argument
 from directfuse._errors import MountError
 
 __all__ = ["bench"]
@@ -27,7 +28,7 @@ _LANES = 16  # most threads or processes
 
 
 @click.command()
-@click.argument("command_line", metavar="[CMDLINE]", required=False)
+@command_line_argument(required=False)
 @click.option("--quick", is_flag=True, help="Some seconds instead of a minute.")
 @click.option(
     "--backend",

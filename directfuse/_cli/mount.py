@@ -11,6 +11,7 @@ from directfuse import _images, _kernel, _paths
 from directfuse._cli._elf import read_linkage
 from directfuse._cli._failure import CANNOT_EXECUTE, NOT_FOUND, Failure
 from directfuse._cli._output import progress
+from directfuse._cli._words import command_line_argument
 from directfuse._cli.backends import fuse_api
 from directfuse._command import positional_words
 from directfuse._named import end_server
@@ -24,7 +25,7 @@ _QUESTIONS = frozenset({"-h", "--help", "-V", "--version"})
 
 
 @click.command()
-@click.argument("command_line", metavar="CMDLINE")
+@command_line_argument()
 @click.option(
     "-f", "--foreground", is_flag=True, help="Stay until it is unmounted; Ctrl-C unmounts."
 )

@@ -13,6 +13,7 @@ import click
 
 from directfuse._cli._background import Background, leave
 from directfuse._cli._failure import Failure
+from directfuse._cli._words import command_line_argument
 from directfuse._cli.mount import split
 from directfuse._cli.run import check_restart, restart_option, timeout_option
 from directfuse._command import library_of
@@ -29,7 +30,7 @@ _UNTIL_KILLED = 2.0  # seconds that a server has which is told to end before it 
 
 
 @click.command()
-@click.argument("command_line", metavar="CMDLINE")
+@command_line_argument()
 @click.option("--name", required=True, help="What clients join it by: @NAME.")
 @click.option(
     "--background",

@@ -238,6 +238,13 @@ def test_where_proc_is_not_mounted_that_is_said(run, tmp_path):
     assert said_clearly(done) and "/proc is not mounted" in done.stderr
 
 
+@pytest.mark.parametrize("command", [["serve", "--name=x"], ["mount"], ["bench"]])
+def test_a_command_line_without_quotes_is_shown_with_them(run, command):
+    done = run(*command, "memfs", "/m")
+    assert done.returncode == 125 and said_clearly(done)
+    assert done.stderr.endswith("is one word here: 'memfs /m'\n")
+
+
 def test_python_in_a_clone_says_what_is_wrong(tmp_path):
     """The package lies in the working directory, and is found before the one that is installed."""
     shutil.copytree(Path(directfuse.__file__).parent, tmp_path / "directfuse", ignore=_COMPILED)
