@@ -61,8 +61,8 @@ static long open_interpreter(struct dfi_order *order, const char *interpreter)
 
 static long leave_outside(struct dfi_order *order, const char *why)
 {
-    if ((dfi_run->flags & DFI_RUN_STRICT) != 0)
-        return -EPERM;
+    if ((dfi_run->flags & DFI_RUN_STRICT) != 0 || dfi_files_rooted(order->asked->process))
+        return -EPERM; /* its root would be the kernel's */
     char line[PATH_MAX + 64];
     struct dfi_text text = DFI_TEXT(line);
     dfi_text_add(&text, "run without its mounts (");

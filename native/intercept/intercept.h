@@ -342,6 +342,9 @@ bool dfi_files_fault(uintptr_t at, unsigned long error);
 /* Before execve: what the next program has to be told, put into text; its size or -errno. */
 long dfi_files_exec(struct dfi_process *process, char *text, size_t size);
 
+/* Whether its root is in a mount: the kernel's is another one. */
+bool dfi_files_rooted(const struct dfi_process *process);
+
 /* Before the process ends by exit_group, or its last thread by exit. */
 void dfi_files_end(struct dfi_process *process);
 

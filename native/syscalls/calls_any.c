@@ -9,6 +9,7 @@
 #include "core/fd.h"
 #include "core/route.h"
 #include "syscalls/linger.h"
+#include "syscalls/root.h"
 #include "syscalls/way.h"
 
 static bool any_descriptor(const struct dfi_frame *frame)
@@ -67,6 +68,12 @@ static long pass(const struct dfi_way *way, unsigned mask)
     return dfi_kernel6(f->nr, args[0], args[1], args[2], args[3], args[4], args[5]);
 }
 
+/* Of a path that could not be taken: below a root of the process it is not the kernel's. */
+static long unread(const struct dfi_way *way, long error)
+{
+    return dfi_root_of(way->record.files) ? error : DFI_PASS;
+}
+
 static long refuse_paths(struct dfi_frame *frame)
 {
     struct dfi_way way;
@@ -78,7 +85,7 @@ static long refuse_paths(struct dfi_frame *frame)
     if (ours)
         ret = -dfi_calls[frame->nr].error;
     else
-        ret = ret < 0 ? DFI_PASS : pass(&way, ~0U);
+        ret = ret < 0 ? unread(&way, ret) : pass(&way, ~0U);
     return dfi_way_end(&way, ret);
 }
 
@@ -98,7 +105,7 @@ long dfi_do_mount(struct dfi_frame *frame)
     long ret = dfi_way_begin(&way, frame);
 
     if (ret < 0)
-        ret = DFI_PASS;
+        ret = unread(&way, ret);
     else if (leads_to_ours(&way.leg[1]))
         ret = -EBUSY;
     else if (moves && leads_to_ours(&way.leg[0]))

@@ -16,6 +16,7 @@
 #include "syscalls/linger.h"
 #include "syscalls/listing.h"
 #include "syscalls/name.h"
+#include "syscalls/root.h"
 #include "syscalls/table.h"
 #include "syscalls/way.h"
 
@@ -101,7 +102,7 @@ long dfi_do_getdents(struct dfi_frame *frame)
 
 /* ---- getcwd ---------------------------------------------------------------------------------- */
 
-/* The name of the working directory; its length or -errno. */
+/* The name of the working directory for all processes; its length or -errno. */
 static long name_here(struct dfi_files *files, char name[PATH_MAX])
 {
     struct dfi_record record;
@@ -119,15 +120,32 @@ static long name_here(struct dfi_files *files, char name[PATH_MAX])
     return len;
 }
 
+/* And what it is below the root of this one. */
+static long show_here(struct dfi_files *files, char name[PATH_MAX])
+{
+    struct dfi_record record;
+    long len = name_here(files, name);
+
+    if (len < 0 || !dfi_root_of(files))
+        return len;
+    dfi_record_begin(&record);
+    if (dfi_root_begin(&record)) {
+        len = dfi_root_show(&record, name, (size_t)len);
+        dfi_root_end(&record);
+    }
+    dfi_record_end(&record);
+    return len;
+}
+
 long dfi_do_getcwd(struct dfi_frame *frame)
 {
     struct dfi_files *files = dfi_process()->files;
     char name[PATH_MAX];
     long len;
 
-    if (!files->cwd.ours)
+    if (!files->cwd.ours && !dfi_root_of(files))
         return DFI_PASS;
-    if ((len = name_here(files, name)) < 0)
+    if ((len = show_here(files, name)) < 0)
         return len;
     name[len] = '\0';
     if (frame->args[1] < (size_t)len + 1)
@@ -306,7 +324,7 @@ static bool fits_no_name(long ret)
 }
 
 /* One that is open for this alone, whose reference is the working directory's then. By itself,
- * where its name is too long or it has none any more. */
+ * where its name is too long or it has none any more, or leads through what is above the root. */
 static long enter_opened(struct dfi_record *record, bool has_name)
 {
     struct df_trip trip = {.link = &record->files->link};
@@ -315,7 +333,7 @@ static long enter_opened(struct dfi_record *record, bool has_name)
     record->foreign = record->opened->host[DFI_HOST_HANDLE];
     if (has_name)
         ret = enter_called(record->files, DF_FD_BASE + DFI_FD_FOREIGN);
-    if (fits_no_name(ret)) {
+    if (fits_no_name(ret) || (ret == -EACCES && dfi_root_of(record->files))) {
         ret = dfi_cwd_set_open(record->files, record->foreign);
         if (ret == 0)
             return 0;

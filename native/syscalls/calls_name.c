@@ -12,6 +12,7 @@
 #include "intercept/text.h"
 #include "syscalls/cwd.h"
 #include "syscalls/proc.h"
+#include "syscalls/root.h"
 #include "syscalls/shadow.h"
 #include "syscalls/way.h"
 
@@ -233,7 +234,7 @@ static bool read_proc(const char *path, char text[PATH_MAX], long *ret)
     enum dfi_proc what;
     int fd = -1;
 
-    if (path[0] != '/' || path[1] != 'p')
+    if (path[0] != '/' || path[1] != 'p' || dfi_root_of(files))
         return false;
     what = dfi_proc_look(files, path, &fd, &rest);
     if (what == DFI_PROC_NONE || *rest != '\0')

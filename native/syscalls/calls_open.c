@@ -4,10 +4,10 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "channel/sys.h"
 #include "core/calls.h"
 #include "core/fd.h"
 #include "syscalls/mounts.h"
+#include "syscalls/name.h"
 #include "syscalls/node.h"
 #include "syscalls/number.h"
 #include "syscalls/proc.h"
@@ -19,14 +19,6 @@
 #define HOW_MAX            4096 /* and what a longer one may have */
 
 /* ---- the placeholder ------------------------------------------------------------------------- */
-
-static void raise_top(struct dfi_shared *shared, uint32_t index)
-{
-    uint32_t top = atomic_load_explicit(&shared->top, memory_order_relaxed);
-
-    while (top <= index && !atomic_compare_exchange_weak(&shared->top, &top, index + 1))
-        ;
-}
 
 /* As d_tmpfile() of the kernel names what has no name: its directory, "#" and the inode number. */
 static void add_number(char name[PATH_MAX], uint64_t ino)
@@ -40,16 +32,13 @@ static void add_number(char name[PATH_MAX], uint64_t ino)
         memcpy(name + len, number, (size_t)(end - number));
 }
 
-/* For /proc/self/fd and fchdir(2). False: there is no memory for it, where to touch it would be
- * SIGBUS. */
+/* For /proc/self/fd and fchdir(2). False: there is no room for it. */
 static bool keep_name(struct dfi_way *way, uint64_t handle, int flags)
 {
-    struct dfi_files *files = way->record.files;
-    char *name = df_segment_name(files->link.segment, handle);
+    char *name = dfi_name_room(way->record.files, handle);
 
-    if (df_channel_user_copy(name, "", 1) < 0)
+    if (!name)
         return false;
-    raise_top(files->shared, df_handle_index(handle));
     if (!dfi_way_absolute(way, &way->leg[0], name))
         name[0] = '\0';
     else if ((flags & (O_TMPFILE | O_PATH)) == O_TMPFILE)
@@ -87,8 +76,6 @@ static int open_ours(struct dfi_way *way, int flags, mode_t mode)
     struct dfi_leg *leg = &way->leg[0];
     int ret;
 
-    if (leg->empty && flags & O_NOFOLLOW) /* openat2(2): the others have seen it before */
-        return -ELOOP;
     if (leg->empty)
         ret = df_call_open_again(leg->dirfd, flags, mode);
     else

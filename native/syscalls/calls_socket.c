@@ -18,6 +18,7 @@
 #include "syscalls/cwd.h"
 #include "syscalls/node.h"
 #include "syscalls/number.h"
+#include "syscalls/root.h"
 #include "syscalls/table.h"
 
 /* An address with a path, terminated. */
@@ -37,9 +38,18 @@ static bool take_address(unsigned long program, unsigned long len, struct addres
 }
 
 /* The path as native/core is to be asked for it. 0 or -errno. */
-static int path_of(struct dfi_files *files, const struct address *a, char path[PATH_MAX])
+static long path_of(struct dfi_record *record, const struct address *a, bool follows,
+                    char path[PATH_MAX])
 {
+    struct dfi_files *files = record->files;
+    long ret;
+
     strcpy(path, a->un.sun_path);
+    if (dfi_root_of(files)) {
+        ret = dfi_root_name(record, path, follows);
+        if (ret != DF_NOT_OURS)
+            return ret;
+    }
     if (path[0] == '/')
         return 0;
     return dfi_cwd_join(files, path, path) < 0 ? -ENOENT : 0;
@@ -179,7 +189,7 @@ long dfi_do_bind(struct dfi_frame *frame)
         !is_unix(frame->args[0]))
         return DFI_PASS;
     dfi_record_begin(&record);
-    ret = path_of(files, &a, path);
+    ret = path_of(&record, &a, false, path);
     if (ret == 0)
         ret = bind_there(frame, files, &a, path);
     dfi_record_end(&record);
@@ -196,7 +206,7 @@ static ssize_t find_socket(struct dfi_files *files, const struct address *a,
     ssize_t ret;
 
     dfi_record_begin(&record);
-    ret = path_of(files, a, path);
+    ret = path_of(&record, a, true, path);
     if (ret == 0)
         ret = df_call_fstatat(AT_FDCWD, path, &st, 0);
     if (ret == 0)

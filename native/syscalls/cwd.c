@@ -119,6 +119,11 @@ static long make_shadow(const struct dfi_files *files, const char *path, size_t 
     return make_one(out);
 }
 
+void dfi_cwd_expect(const struct dfi_files *files, const char *path, size_t len)
+{
+    make_shadow(files, path, len);
+}
+
 /* ---- where we are ---------------------------------------------------------------------------- */
 
 /* What the kernel shows of a directory that this link leads to, behind the shadow directory's name;

@@ -152,6 +152,8 @@ uint64_t dfi_record_handle(const struct dfi_record *record, int fd)
         return record->foreign;
     case DFI_FD_HERE:
         return record->here;
+    case DFI_FD_ROOT:
+        return record->root;
     default:
         return dfi_file_of(record->files, fd - DF_FD_BASE);
     }

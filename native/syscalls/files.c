@@ -15,6 +15,7 @@
 #include "syscalls/files_private.h"
 #include "syscalls/ids.h"
 #include "syscalls/map.h"
+#include "syscalls/root.h"
 #include "syscalls/shadow.h"
 #include "syscalls/table.h"
 
@@ -50,7 +51,7 @@ bool dfi_files_any(const struct dfi_files *files)
     for (int fd = 0; fd < top; fd++)
         if (files->map[fd])
             return true;
-    return dfi_cwd_handle(files) != 0;
+    return dfi_cwd_handle(files) != 0 || dfi_root_of(files) != 0;
 }
 
 /* The server forgets those that the new program, or the child, has not. */
@@ -59,7 +60,7 @@ long dfi_files_keep(struct dfi_files *files)
     struct df_trip trip = dfi_trip_of(files);
     size_t mappings = dfi_files_count_mappings(files), count = 0;
     int top = atomic_load(&files->top);
-    uint64_t *list = dfi_alloc(((size_t)top + mappings + 1) * sizeof(*list));
+    uint64_t *list = dfi_alloc(((size_t)top + mappings + 2) * sizeof(*list));
     long ret;
 
     if (!list)
@@ -71,9 +72,16 @@ long dfi_files_keep(struct dfi_files *files)
         list[count++] = files->maps->list[i].handle;
     if (dfi_cwd_handle(files))
         list[count++] = dfi_cwd_handle(files);
+    if (dfi_root_of(files))
+        list[count++] = dfi_root_of(files);
     ret = df_trip_keep(&trip, list, count);
     dfi_free(list);
     return ret;
+}
+
+bool dfi_files_rooted(const struct dfi_process *process)
+{
+    return process->files && dfi_root_of(process->files) != 0;
 }
 
 void dfi_files_count_trips(struct df_link *link)

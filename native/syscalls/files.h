@@ -50,6 +50,16 @@ struct dfi_cwd {
     char path[PATH_MAX];  /* of ours: absolute, as programs see it */
 };
 
+/* root.h */
+struct dfi_root {
+    struct dfi_lock lock; /* protects the rest */
+    uint64_t handle;      /* the open directory it is; 0: that of the kernel */
+    bool known;           /* the rest was asked for */
+    uint32_t moved;       /* shared->moved when it was */
+    uint32_t len;         /* of path; 0: it has no name any more */
+    char path[PATH_MAX];  /* absolute, as all processes of the run call it */
+};
+
 #define DFI_LINGER_MAX 2 /* as many files as cp(1) has open at a time */
 
 /* linger.h. Of a process with one thread. */
@@ -104,9 +114,10 @@ struct dfi_files {
     struct dfi_hold hold;
     struct dfi_files *lender; /* of a child that shares our memory: whose mappings these are */
     _Atomic uint64_t known[DFI_KNOWN]; /* way_missing.c: real directories that are there */
-    bool sent;          /* descriptors of files were sent to other processes: calls_socket.c */
-    bool unborn;        /* of a child that shares our memory and has not yet run */
-    struct dfi_cwd cwd; /* last: most of it is never touched */
+    bool sent;   /* descriptors of files were sent to other processes: calls_socket.c */
+    bool unborn; /* of a child that shares our memory and has not yet run */
+    struct dfi_root root;
+    struct dfi_cwd cwd; /* these two last: most of them is never touched */
 };
 
 /* No other thread makes or closes descriptors. */

@@ -11,6 +11,7 @@
 #include "syscalls/files_private.h"
 #include "syscalls/linger.h"
 #include "syscalls/map.h"
+#include "syscalls/root.h"
 #include "syscalls/table.h"
 
 /* Of the fork under way, under its locks. */
@@ -48,6 +49,7 @@ void dfi_files_fork_prepare(void)
 
     dfi_linger_shared(files);
     dfi_lock(&files->cwd.lock);
+    dfi_lock(&files->root.lock);
     dfi_maps_lock(files);
     dfi_table_lock();
     dfi_lock(&files->joining);
@@ -63,6 +65,7 @@ void dfi_files_fork_parent(bool born)
     dfi_unlock(&files->joining);
     dfi_table_unlock();
     dfi_maps_unlock(files);
+    dfi_unlock(&files->root.lock);
     dfi_unlock(&files->cwd.lock);
     if (!born && unborn)
         df_trip_unfork(&trip, unborn);
@@ -141,6 +144,8 @@ static void count_uses(struct dfi_files *files)
         dfi_fd_hold(files, files->maps->list[i].handle);
     if (dfi_cwd_handle(files))
         dfi_fd_hold(files, dfi_cwd_handle(files));
+    if (dfi_root_of(files))
+        dfi_fd_hold(files, dfi_root_of(files));
 }
 
 /* What the server gave the child before it was made, other threads may have changed until then: a
@@ -160,6 +165,7 @@ void dfi_files_fork_child(struct dfi_process *process)
     dfi_table_unlock();
     dfi_maps_born(process->files);
     dfi_maps_unlock(process->files);
+    dfi_unlock(&process->files->root.lock);
     dfi_unlock(&process->files->cwd.lock);
     be_born(process, unborn);
     settle_files(process->files);
@@ -173,13 +179,14 @@ void dfi_files_born(struct dfi_process *process)
 struct dfi_files *dfi_files_copy(struct dfi_files *files)
 {
     struct dfi_files *copy = dfi_alloc(sizeof(*copy));
+    uint64_t root = dfi_root_of(files);
     uint32_t client;
     int top;
 
     if (!copy)
         return NULL;
     top = atomic_load(&files->top);
-    if ((top > 0 || dfi_cwd_handle(files)) && !dfi_fd_room(copy)) {
+    if ((top > 0 || dfi_cwd_handle(files) || root) && !dfi_fd_room(copy)) {
         dfi_free(copy);
         return NULL;
     }
@@ -191,6 +198,8 @@ struct dfi_files *dfi_files_copy(struct dfi_files *files)
     dfi_cwd_copy(&copy->cwd, &files->cwd);
     if (copy->cwd.handle)
         dfi_fd_hold(copy, copy->cwd.handle);
+    if (root)
+        dfi_root_inherit(copy, root);
     copy->lender = files->lender ? files->lender : files;
     copy->hold.limit = files->hold.limit;
     dfi_linger_shared(files);

@@ -1,6 +1,6 @@
 /*
  * files_next.c - what one program tells the next across execve(2): "client control memory entry
- * ids keep", then "fd handle" for each file that stays open.
+ * ids root keep", then "fd handle" for each file that stays open.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -12,6 +12,7 @@
 #include "syscalls/ids.h"
 #include "syscalls/linger.h"
 #include "syscalls/map.h"
+#include "syscalls/root.h"
 #include "syscalls/shadow.h"
 
 /* What is told of files. */
@@ -61,6 +62,7 @@ long dfi_files_exec(struct dfi_process *process, char *out, size_t size)
     add_number(&text, (unsigned)files->link.memory);
     add_number(&text, (unsigned)files->entry);
     dfi_ids_tell(files, &text);
+    add_number(&text, dfi_root_of(files));
     start = text;
     add_number(&text, any ? KEEP_LIST : KEEP_NONE);
     add_files(&text, files);
@@ -122,6 +124,7 @@ long dfi_files_begin_again(struct dfi_process *process, const char *text, size_t
     const char *end = text + size;
     long ret = join_again(process, &text);
     unsigned long keep;
+    uint64_t root;
 
     if (ret < 0)
         return ret;
@@ -130,9 +133,12 @@ long dfi_files_begin_again(struct dfi_process *process, const char *text, size_t
     if ((ret = dfi_ids_hear(files, &text)) < 0 || (ret = dfi_identity_look(files)) < 0)
         return ret;
     dfi_held_forget(files);
+    root = dfi_text_number(&text);
     keep = dfi_text_number(&text);
     if (keep != KEEP_NONE && !dfi_fd_room(files))
         return -ENOMEM;
+    if (root)
+        dfi_root_inherit(files, root);
     while (keep == KEEP_LIST && text < end) {
         int fd = (int)dfi_text_number(&text);
 

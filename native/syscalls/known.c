@@ -49,13 +49,15 @@ static bool ask_by_path(const struct dfi_leg *leg, struct question *question)
     return true;
 }
 
-static bool ask_by_file(const struct dfi_files *files, const struct dfi_leg *leg,
+static bool ask_by_file(const struct dfi_way *way, const struct dfi_leg *leg,
                         struct question *question)
 {
-    uint64_t handle = dfi_file_of(files, leg->dirfd - DF_FD_BASE);
-    const struct df_ofd *ofd = dfi_ofd(files, handle);
+    bool rooted = leg->dirfd == DF_FD_BASE + DFI_FD_ROOT;
+    uint64_t handle =
+        rooted ? way->record.root : dfi_file_of(way->record.files, leg->dirfd - DF_FD_BASE);
+    const struct df_ofd *ofd = dfi_ofd(way->record.files, handle);
 
-    if (!ofd || leg->changed || !is_canonical(leg->path))
+    if (!ofd || (leg->changed && !rooted) || !is_canonical(leg->path))
         return false;
     question->mount = ofd->mount;
     question->where.base = handle;
@@ -64,13 +66,13 @@ static bool ask_by_file(const struct dfi_files *files, const struct dfi_leg *leg
     return true;
 }
 
-static bool ask(const struct dfi_files *files, const struct dfi_leg *leg, struct question *question)
+static bool ask(const struct dfi_way *way, const struct dfi_leg *leg, struct question *question)
 {
     if (!leg->path)
         return false;
     if (leg->path[0] == '/')
         return ask_by_path(leg, question);
-    return leg->dirfd >= DF_FD_BASE && ask_by_file(files, leg, question);
+    return leg->dirfd >= DF_FD_BASE && ask_by_file(way, leg, question);
 }
 
 static bool answer(struct dfi_files *files, const struct question *question, struct stat *to,
@@ -93,7 +95,7 @@ bool dfi_known_stat(const struct dfi_way *way, struct stat *to, int flags, long 
 
     if (!files->link.segment || dfi_ids_differ(files) ||
         (flags & ~(AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT)) ||
-        (uintptr_t)to >= DFI_USER_END - sizeof(*to) || !ask(files, &way->leg[0], &question))
+        (uintptr_t)to >= DFI_USER_END - sizeof(*to) || !ask(way, &way->leg[0], &question))
         return false;
     question.where.flags = flags & AT_SYMLINK_NOFOLLOW ? DF_WHERE_NOFOLLOW : 0;
     return answer(files, &question, to, ret);

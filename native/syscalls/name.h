@@ -6,6 +6,10 @@
 
 #include "syscalls/files.h"
 
+/* Memory of PATH_MAX bytes for the name of a file that was opened, "" so far, which is kept for
+ * all; NULL: there is no room. */
+char *dfi_name_room(struct dfi_files *files, uint64_t handle);
+
 /*
  * The absolute name of an open file, fd being what it is to native/core; inside a record. The
  * length, of a string, which is kept for all; -ENOENT: it has none, and out is the last one that is

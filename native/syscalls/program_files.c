@@ -17,11 +17,13 @@
 #include "syscalls/files.h"
 #include "syscalls/proc.h"
 #include "syscalls/record.h"
+#include "syscalls/root.h"
 #include "syscalls/table.h"
 
 /* What is asked for, in the terms of native/core. */
 struct program {
     int dirfd, flags;
+    bool rooted; /* below the root of the process, which is in a mount */
     char path[PATH_MAX];
 };
 
@@ -119,6 +121,17 @@ static int take_other(struct dfi_record *record, struct program *p)
     }
 }
 
+/* Below the root of the process, if it has one in a mount. */
+static int take_rooted(struct dfi_record *record, struct program *p)
+{
+    long ret;
+
+    if (p->path[0] != '/' && p->dirfd != AT_FDCWD && dfi_file_of(record->files, p->dirfd))
+        p->dirfd += DF_FD_BASE;
+    ret = dfi_root_place(record, &p->dirfd, p->path, !(p->flags & AT_SYMLINK_NOFOLLOW));
+    return ret == DF_NOT_OURS ? 0 : (int)ret;
+}
+
 static int take(struct dfi_record *record, struct program *p)
 {
     struct dfi_files *files = record->files;
@@ -126,6 +139,8 @@ static int take(struct dfi_record *record, struct program *p)
     const char *rest;
     int fd;
 
+    if (p->path[0] != '\0' && (p->rooted = dfi_root_begin(record)))
+        return take_rooted(record, p);
     if (p->path[0] != '/') {
         if (p->dirfd != AT_FDCWD) {
             if (dfi_file_of(files, p->dirfd))
@@ -239,6 +254,18 @@ static bool make_absolute(struct dfi_files *files, char path[PATH_MAX])
     return len >= 0 && df_walk_join(path, text, (size_t)len, path) >= 0;
 }
 
+/* The same of a process with a root of its own. */
+static bool make_global(char path[PATH_MAX])
+{
+    struct dfi_record record;
+    long ret;
+
+    dfi_record_begin(&record);
+    ret = dfi_root_name(&record, path, true);
+    dfi_record_end(&record);
+    return ret == 0 && path[0] == '/';
+}
+
 void dfi_files_name(struct dfi_process *process, const char *path)
 {
     char text[PATH_MAX], scanned[PATH_MAX];
@@ -247,7 +274,7 @@ void dfi_files_name(struct dfi_process *process, const char *path)
     struct dfi_exe *exe;
 
     strcpy(text, path);
-    if (!make_absolute(process->files, text))
+    if (!(dfi_root_of(process->files) && make_global(text)) && !make_absolute(process->files, text))
         return;
     if (df_scan(text, scanned, &scan) == 0 && !scan.up)
         name = scan.text;
@@ -279,6 +306,8 @@ int dfi_files_program(int dirfd, const char *path, int flags, bool *virtual)
     ret = take(&record, &p);
     if (ret == 0)
         ret = ask(&record, &p, virtual);
+    if (p.rooted)
+        dfi_root_end(&record);
     dfi_record_end(&record);
     return (int)ret;
 }

@@ -21,14 +21,16 @@ struct dfi_record {
     bool changes;           /* that open makes or empties a file */
     uint64_t foreign;       /* handles of the files that DFI_FD_FOREIGN and DFI_FD_HERE are; */
     uint64_t here;          /* 0: none */
+    uint64_t root;          /* that DFI_FD_ROOT is: set by dfi_root_begin() alone */
     bool lent;              /* the foreign file is open for its attributes, whatever it is for */
 };
 
 /* Numbers that are no descriptors: to native/core they are files of which the call knows the
- * handle, that of another process or one that is open for this call alone; and the working
- * directory. */
+ * handle, that of another process or one that is open for this call alone; the working directory;
+ * and the root, if it is in a mount. */
 #define DFI_FD_FOREIGN DFI_FD_MAX
 #define DFI_FD_HERE    (DFI_FD_MAX + 1)
+#define DFI_FD_ROOT    (DFI_FD_MAX + 2)
 
 /* Words of df_file.host[]. */
 enum {

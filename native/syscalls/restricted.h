@@ -1,6 +1,6 @@
 /*
- * restricted.h - openat2(2) with RESOLVE_ flags: the way is walked one component at a time, as
- * path_openat() of the kernel walks it, for only so can be said where it goes.
+ * restricted.h - openat2(2) with RESOLVE_ flags: the way is walked one component at a time
+ * (steps.h), for only so can be said where it goes.
  *
  *     struct dfi_restricted r;
  *     long ret = dfi_restricted_walk(&r, frame, &how);
@@ -13,19 +13,14 @@
 
 #include <linux/openat2.h>
 
+#include "syscalls/steps.h"
 #include "syscalls/way.h"
 
 struct dfi_restricted {
     struct dfi_way way;
     const struct open_how *how;
-    bool absolute;       /* the path begins at the root of all */
-    bool entered;        /* the way has been in a mount: the kernel cannot walk it */
-    int mount;           /* that `done` is in; -1: none */
-    int dirfd;           /* of ours, that `done` begins at; AT_FDCWD: it is absolute */
-    uint32_t links;      /* followed so far */
-    size_t len, floor;   /* of done; and of the part that is not gone above */
-    char done[PATH_MAX]; /* without links and dots: "", or "/a/b" */
-    char rest[PATH_MAX]; /* still to go */
+    bool absolute;       /* the path begins at the root */
+    struct dfi_steps at; /* where the walk is */
 };
 
 /* Begins r->way and walks. 0: to a place in a mount, of which the last component may be missing;

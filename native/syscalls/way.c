@@ -5,6 +5,7 @@
 #include "core/fd.h"
 #include "core/route.h"
 #include "syscalls/cwd.h"
+#include "syscalls/root.h"
 #include "syscalls/table.h"
 #include "syscalls/way_private.h"
 
@@ -106,6 +107,13 @@ static bool takes_no_path(long nr)
     return nr == __NR_newfstatat || nr == __NR_statx;
 }
 
+static int take_rooted(struct dfi_way *way, struct dfi_leg *leg)
+{
+    if (!way->unwalked)
+        return dfi_way_take_root(way, leg);
+    return leg->text[0] == '/' ? 0 : take_relative(way, leg);
+}
+
 static int take(struct dfi_way *way, struct dfi_leg *leg)
 {
     const char *program = (const char *)way->frame->args[leg->name];
@@ -127,6 +135,9 @@ static int take(struct dfi_way *way, struct dfi_leg *leg)
         return (int)len;
     leg->path = leg->text;
     leg->len = (uint32_t)len;
+    if (__builtin_expect(dfi_root_of(way->record.files) != 0, 0) && len > 0 &&
+        dfi_root_begin_way(way))
+        return take_rooted(way, leg);
     if (leg->text[0] == '/')
         return leg->text[1] == 'p' || leg->text[1] == 'd' ? dfi_way_take_proc(way, leg) : 0;
     if (len == 0 && leg->dirfd == AT_FDCWD)
@@ -134,7 +145,8 @@ static int take(struct dfi_way *way, struct dfi_leg *leg)
     return take_relative(way, leg);
 }
 
-long dfi_way_begin(struct dfi_way *way, struct dfi_frame *frame)
+__attribute__((always_inline)) static inline long begin(struct dfi_way *way,
+                                                        struct dfi_frame *frame, bool unwalked)
 {
     const char *letters = dfi_calls[frame->nr].arguments;
     int ret = 0;
@@ -142,7 +154,9 @@ long dfi_way_begin(struct dfi_way *way, struct dfi_frame *frame)
     way->frame = frame;
     way->legs = 0;
     way->state = FIRST;
-    way->blocks = way->ours = way->opened = false;
+    way->blocks = way->ours = way->opened = way->held = false;
+    way->unwalked = unwalked;
+    way->rooted = false;
     dfi_record_begin(&way->record);
     dfi_table_refresh(way->record.files->link.segment);
     for (int i = 0; letters[i] != '\0' && ret == 0; i++)
@@ -156,10 +170,28 @@ long dfi_way_begin(struct dfi_way *way, struct dfi_frame *frame)
     return ret;
 }
 
-long dfi_way_end(struct dfi_way *way, long ret)
+long dfi_way_begin(struct dfi_way *way, struct dfi_frame *frame)
+{
+    return begin(way, frame, false);
+}
+
+long dfi_way_begin_unwalked(struct dfi_way *way, struct dfi_frame *frame)
+{
+    return begin(way, frame, true);
+}
+
+static void shut_all(struct dfi_way *way)
 {
     if (way->opened)
         drop(way, way->record.here);
+    if (way->held)
+        dfi_root_end(&way->record);
+}
+
+long dfi_way_end(struct dfi_way *way, long ret)
+{
+    if (__builtin_expect(way->opened | way->held, 0))
+        shut_all(way);
     dfi_record_end(&way->record);
     return ret;
 }
@@ -234,8 +266,10 @@ bool dfi_way_next(struct dfi_way *way, long *ret)
         return *ret == 0;
     case KERNEL:
         way->ours = *ret != DF_NOT_OURS;
-        if (!way->ours)
+        if (!way->ours && !way->rooted)
             return turn_to_kernel(way, ret);
+        if (!way->ours) /* others have changed the way: it does not lead out all the same */
+            *ret = -ENOENT;
         way->state = DONE;
         return false;
     case AGAIN:

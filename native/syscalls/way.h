@@ -33,16 +33,23 @@ struct dfi_way {
     struct dfi_frame *frame;
     unsigned legs;
     unsigned char state;
-    bool blocks; /* the kernel's call may block: set it after begin */
-    bool ours;   /* the result is a mount's */
-    bool opened; /* record.here is open for this call alone */
-    long first;  /* what the kernel said */
+    bool blocks;   /* the kernel's call may block: set it after begin */
+    bool ours;     /* the result is a mount's */
+    bool opened;   /* record.here is open for this call alone */
+    bool held;     /* record.root is the root of the process */
+    bool unwalked; /* paths are as the caller wrote them, whatever the root is */
+    bool rooted;   /* a path is below a root of the process (root.h): never the kernel's */
+    long first;    /* what the kernel said */
     struct dfi_leg leg[2];
     struct dfi_record record;
 };
 
 /* Takes the paths. 0, or -errno, which dfi_way_next() takes as the end. */
 long dfi_way_begin(struct dfi_way *way, struct dfi_frame *frame);
+
+/* The same for who walks the path itself: in a process with a root in a mount (root.h) it is not
+ * yet what the program's path leads to. */
+long dfi_way_begin_unwalked(struct dfi_way *way, struct dfi_frame *frame);
 
 /* True: make the call of native/core. False: *ret is the result. */
 bool dfi_way_next(struct dfi_way *way, long *ret);

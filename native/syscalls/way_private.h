@@ -39,6 +39,9 @@ __attribute__((always_inline)) static inline long dfi_way_ask(const struct dfi_w
  * leads. 0 or -errno. */
 int dfi_way_take_proc(struct dfi_way *way, struct dfi_leg *leg);
 
+/* Whether the call is about a symlink itself that stands at the end of that path. */
+bool dfi_way_is_of_link(const struct dfi_way *way, const struct dfi_leg *leg);
+
 /* ---- way_missing.c: the kernel has said ENOENT or ENOTDIR ---- */
 
 /* Directories above mountpoints that are not on disk can be looked at; they cannot be changed.

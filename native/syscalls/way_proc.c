@@ -31,8 +31,15 @@ static bool is_link_opened(int flags)
     return flags & O_NOFOLLOW || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
 }
 
-/* Whether the call is about a symlink itself that stands at the end of that path. */
-static bool is_of_link(const struct dfi_way *way, const struct dfi_leg *leg)
+/* Flags of openat2(2), which lie in the program's memory. */
+static int flags_of(unsigned long how)
+{
+    uint64_t flags;
+
+    return dfi_copy_from(&flags, (const void *)how, sizeof(flags)) < 0 ? 0 : (int)flags;
+}
+
+bool dfi_way_is_of_link(const struct dfi_way *way, const struct dfi_leg *leg)
 {
     const unsigned long *a = way->frame->args;
     unsigned traits = dfi_calls[way->frame->nr].traits;
@@ -42,6 +49,8 @@ static bool is_of_link(const struct dfi_way *way, const struct dfi_leg *leg)
         return is_link_opened((int)a[1]);
     case __NR_openat:
         return is_link_opened((int)a[2]);
+    case __NR_openat2:
+        return is_link_opened(flags_of(a[2]));
     case __NR_linkat:
         return leg != &way->leg[0] || !(a[4] & AT_SYMLINK_FOLLOW);
     default:
@@ -60,7 +69,7 @@ static int take_other(struct dfi_way *way, struct dfi_leg *leg)
     enum dfi_proc what =
         dfi_proc_other(way->record.files, leg->text, name, &way->record.foreign, &rest);
 
-    if (what == DFI_PROC_NONE || (*rest == '\0' && is_of_link(way, leg)))
+    if (what == DFI_PROC_NONE || (*rest == '\0' && dfi_way_is_of_link(way, leg)))
         return 0;
     if (what != DFI_PROC_FD)
         return begin_at(leg, name, strlen(name), rest);
@@ -79,7 +88,7 @@ int dfi_way_take_proc(struct dfi_way *way, struct dfi_leg *leg)
 
     if (what == DFI_PROC_NONE)
         return take_other(way, leg);
-    if (*rest == '\0' && is_of_link(way, leg))
+    if (*rest == '\0' && dfi_way_is_of_link(way, leg))
         return 0;
     switch (what) {
     case DFI_PROC_FD:
