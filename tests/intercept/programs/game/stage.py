@@ -26,7 +26,7 @@ SECONDS = 20  #: for an answer; no call waits for anything
 
 
 def told(end):
-    return ast.literal_eval(end.recv(MESSAGE_MAX).decode() or "'dead', ()")
+    return ast.literal_eval(end.recv(MESSAGE_MAX).decode() or "'gone', ()")
 
 
 def tell(end, *what):
@@ -71,6 +71,8 @@ class Player:
     def play(self):
         while True:
             name, args = told(self.ends[self.number])
+            if name == "gone":  # the stage has ended
+                os._exit(1)
             if name == "end":
                 tell(self.ends[self.number], "ended")
                 os._exit(0)
