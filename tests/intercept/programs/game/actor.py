@@ -178,28 +178,30 @@ class Actor:
     def do_munmap(self, number):
         return call("munmap", *self.maps.pop(number)) if number in self.maps else None
 
-    def do_unmap_page(self, number, at):
-        return call("munmap", self.maps[number][0] + at, PAGE) if number in self.maps else None
+    def part(self, number, at, length):
+        """Where it is, and as much as lies in the mapping: behind it is other memory of ours."""
+        start, size = self.maps[number]
+        return start + at, max(min(length, -(-size // PAGE) * PAGE - at), 0)
 
     def do_load(self, number, at, length):
         """Memory is looked at by write(2): what is not there is an error, not a signal."""
         if number not in self.maps:
             return None
-        result = call("write", self.pipe[1], self.maps[number][0] + at, length)
+        result = call("write", self.pipe[1], *self.part(number, at, length))
         return result, self.shown(call("read", self.pipe[0], self.room.start, 65536))
 
     def do_store(self, number, seed, at, length):
         if number not in self.maps:
             return None
         os.write(self.pipe[1], text(seed, length))
-        result = call("read", self.pipe[0], self.maps[number][0] + at, length)
+        result = call("read", self.pipe[0], *self.part(number, at, length))
         call("read", self.pipe[0], self.room.start, 65536)
         return result
 
     def do_on_map(self, name, number, at, length, argument):
         if number not in self.maps:
             return None
-        return call(name, self.maps[number][0] + at, length, argument)
+        return call(name, *self.part(number, at, length), argument)
 
     def do_mremap(self, number, length):
         if number not in self.maps:
