@@ -1,9 +1,11 @@
 /*
- * node.c - FIFOs: a name in a mount, a real FIFO in the shadow directory.
+ * node.c - FIFOs: a name in a mount, a real FIFO in the shadow directory. Devices that every root
+ * has: a name in a mount, the kernel's device.
  */
 #include "syscalls/node.h"
 
 #include <fcntl.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "core/calls.h"
@@ -27,20 +29,50 @@ static int wanted_access(int flags)
     }
 }
 
+/* The device by the name that it has outside: what is behind it is nobody's secret. NULL: another
+ * one, as of a disk, which a name in a mount does not make anybody's. */
+static const char *device_name(const struct stat *st)
+{
+    static const struct {
+        unsigned major, minor;
+        const char name[16];
+    } devices[] = {{1, 3, "/dev/null"},   {1, 5, "/dev/zero"},    {1, 7, "/dev/full"},
+                   {1, 8, "/dev/random"}, {1, 9, "/dev/urandom"}, {5, 0, "/dev/tty"}};
+
+    if (!S_ISCHR(st->st_mode))
+        return NULL;
+    for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++)
+        if (st->st_rdev == makedev(devices[i].major, devices[i].minor))
+            return devices[i].name;
+    return NULL;
+}
+
+/* The real FIFO is made when it is missing. */
+static void make_fifo(const struct dfi_files *files, const struct stat *st,
+                      char name[DFI_SHADOW_NAME_MAX])
+{
+    dfi_node_name(files, st, name);
+    if (dfi_kernel(__NR_mknod, name, S_IFIFO | 0666, 0) == 0)
+        dfi_kernel(__NR_chmod, name, 0666);
+}
+
 int dfi_node_open(struct dfi_way *way, int flags)
 {
     const struct dfi_leg *leg = &way->leg[0];
-    char name[DFI_SHADOW_NAME_MAX];
+    char fifo[DFI_SHADOW_NAME_MAX];
+    const char *name;
     struct stat st;
     int ret = df_call_fstatat(leg->dirfd, leg->path, &st, 0);
 
-    if (ret < 0 || !S_ISFIFO(st.st_mode))
-        return ret < 0 ? ret : -ENXIO;
+    if (ret < 0)
+        return ret;
+    name = S_ISFIFO(st.st_mode) ? fifo : device_name(&st);
+    if (!name)
+        return -ENXIO;
     if ((ret = df_call_faccessat(leg->dirfd, leg->path, wanted_access(flags), AT_EACCESS)) < 0)
         return ret;
-    dfi_node_name(way->record.files, &st, name);
-    if (dfi_kernel(__NR_mknod, name, S_IFIFO | 0666, 0) == 0)
-        dfi_kernel(__NR_chmod, name, 0666);
+    if (name == fifo)
+        make_fifo(way->record.files, &st, fifo);
     dfi_linger_end(way->record.files);
     return (int)dfi_kernel_wait(__NR_open, name, flags & ~(O_CREAT | O_EXCL | O_TRUNC), 0);
 }

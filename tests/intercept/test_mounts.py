@@ -509,3 +509,19 @@ def test_core_files_go_without_the_memory_of_the_run(mounted):
     """532 MB they were, and every page of the segment was made for them."""
     done = mounted(sys.executable, str(PROGRAMS / "dumped.py"))
     assert done.seen() == (0, b"0\n", b"")
+
+
+_DEVICES = (
+    "mknod -m 666 null c 1 3 && mknod -m 666 zero c 1 5 && mknod -m 222 full c 1 7 || exit; "
+    "echo x >null && cat null && head -c 4 zero | od -An -tx1; (echo y >full) 2>&1; "
+    "stat -L -c %t:%T /dev/fd/3 3>null; echo z >>null; stat -c %s null; "
+    "su -s /bin/sh nobody -c 'cat full' 2>&1; ls; rm null zero full"
+)
+
+
+def test_devices_of_every_root_open(plain, mounted):
+    """An image has them in its /dev."""
+    wanted = plain("/bin/sh", "-c", _DEVICES)
+    if b"00 00 00 00" not in wanted.out:
+        pytest.skip("device nodes cannot be made or opened here")
+    assert mounted("/bin/sh", "-c", _DEVICES).seen() == wanted.seen()
