@@ -38,7 +38,7 @@ near = one_of(NEAR)
 ends = near | near | near | near | one_of(HUGE) | one_of(NEGATIVE)
 offsets = near | near | near | near | one_of(HUGE) | one_of(NEGATIVE) | one_of(LAST)
 maybe_offset = st.none() | offsets
-lengths = near | near | one_of(NEGATIVE) | one_of(LAST)
+lengths = near | near | one_of(NEGATIVE)
 sizes = one_of([0, 1, 2, 10, 100, 4095, 4096, 4097, 8192, 20_000, 70_000])
 vectors = st.lists(one_of([0, 1, 3, 100, 4096, 5000]), min_size=1, max_size=5)
 #: How much of a buffer is memory: all, so many bytes, none.
