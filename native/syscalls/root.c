@@ -142,9 +142,12 @@ long dfi_root_show(struct dfi_record *record, char name[PATH_MAX], size_t len)
     if (name[0] != '/')
         return (long)len;
     root = dfi_root_covers(record, name, len);
-    if (root > 0 && root == len)
-        name[root = 0] = '/', len = 1;
-    memmove(name, name + root, len - root);
+    if (root > 0 && root == len) {
+        name[0] = '/';
+        return 1;
+    }
+    if (root > 0)
+        memmove(name, name + root, len - root);
     if (root > 0 || len == 1)
         return (long)(len - root);
     if (len + prefix >= PATH_MAX)
