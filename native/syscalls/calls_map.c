@@ -282,6 +282,15 @@ static long map_it(struct dfi_files *files, const struct request *r, const struc
     return map_file(files, r, ofd);
 }
 
+/* What it maps will lie where something else does. Not before the call is known to be right: what
+ * fails leaves the program the mapping that it had. */
+static void make_room(struct dfi_files *files, const struct request *r)
+{
+    if (r->flags & MAP_FIXED && !(r->flags & MAP_FIXED_NOREPLACE) && r->length > 0 &&
+        (r->address & (PAGE - 1)) == 0)
+        cut(files, r->address, r->length);
+}
+
 /* Without a server mmap succeeds as behind the kernel, which asks nobody, and memory that would
  * have to be brought gives SIGBUS. */
 static long map_ours(struct dfi_files *files, const struct request *r)
@@ -291,6 +300,7 @@ static long map_ours(struct dfi_files *files, const struct request *r)
 
     if (ret < 0)
         return ret;
+    make_room(files, r);
     ret = map_it(files, r, ofd);
     if (IS_ERROR(ret) && df_link_lost(&files->link))
         return map_empty(r->address, r->length, r->prot, r->flags);
@@ -305,12 +315,12 @@ long dfi_do_mmap(struct dfi_frame *frame)
     struct dfi_record record;
     long ret;
 
-    if (r.flags & (MAP_FIXED) && !(r.flags & MAP_FIXED_NOREPLACE))
-        cut(files, r.address, r.length);
-    if (r.flags & MAP_ANONYMOUS || !(r.handle = dfi_file_of(files, r.fd)))
+    if (r.flags & MAP_ANONYMOUS || !(r.handle = dfi_file_of(files, r.fd))) {
+        make_room(files, &r);
         return is_code(a) && dfi_rewrite_is_linker(frame->ip)
                    ? dfi_rewrite_map(a[0], a[1], a[3], r.fd, a[5])
                    : DFI_PASS;
+    }
     dfi_record_begin(&record);
     ret = map_ours(files, &r);
     dfi_record_end(&record);

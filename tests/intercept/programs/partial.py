@@ -122,6 +122,24 @@ def opened(path_only):
         ends("statx", call(332, path_only, b"none", flags, mask, empty))
 
 
+def replaced():
+    """What cannot be mapped in its place leaves a mapping as it was: its stores reach the file."""
+    fd = os.open("mapped", os.O_RDWR | os.O_CREAT)
+    os.write(fd, b"m" * PAGE)
+    at = call(9, 0, PAGE, 3, 1, fd, 0)
+    for wrong in (
+        (at + 1, PAGE, 3, 0x11, fd, 0),
+        (at, PAGE, 3, 0x11, fd, 5),
+        (at, 0, 3, 0x11, fd, 0),
+    ):
+        ends("in its place", call(9, *wrong))
+    ctypes.memset(at, ord("s"), 1)
+    os.close(fd)
+    ends("munmap", call(11, at, PAGE))
+    with open("mapped", "rb") as again:
+        ends("stored", again.read(3))
+
+
 os.mkdir("d")
 file = os.open("file", os.O_RDWR | os.O_CREAT)
 os.write(file, b"f" * 100_000)
@@ -141,3 +159,4 @@ else:
     offsets(file, place, only)
     spliced(file)
     opened(only)
+    replaced()
