@@ -15,6 +15,7 @@ from pathlib import Path
 from steps import POINT, mappings_of, name_of
 
 from directfuse import _paths
+from directfuse._bench.own_routes import run_prefix
 
 _HEAD = """\
 /*
@@ -66,10 +67,9 @@ def in_assembly() -> set[str]:
 def starts(program: str) -> list[str]:
     """The functions of each instruction of a program, in a run that has learnt its sites."""
     helper = os.fspath(_paths.native_dir() / "libexec/df-starts")
-    run = [sys.executable, "-m", "directfuse", "run", "-m", f"memfs {POINT}", "--"]
     script = f"for i in 1 2 3 4 5 6 7 8 9; do {program} >/dev/null; done"
     with subprocess.Popen(
-        [helper, "9", *run, "/bin/sh", "-c", script],
+        [helper, "9", *run_prefix(["memfs", POINT]), "/bin/sh", "-c", script],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

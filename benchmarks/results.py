@@ -11,6 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from directfuse import _paths
+
 RESULTS = Path(__file__).parent / "results"
 WHAT = [
     *("--only", "micro", "--only", "storm", "--threads", "1,2", "--processes", "2"),
@@ -23,7 +25,7 @@ def main() -> int:
     parser.add_argument("--budget", type=float, default=560, help="seconds  [default: 560]")
     parser.add_argument("--directory", type=Path, default=RESULTS, help="instead of results/")
     options = parser.parse_args()
-    command = [sys.executable, "-m", "directfuse", "bench", *WHAT]
+    command = [*_paths.COMMAND, "bench", *WHAT]
     command += ["--budget", str(options.budget), "--report", str(options.directory)]
     done = subprocess.run(command, check=False)
     if done.returncode == 0 and options.directory == RESULTS:

@@ -14,7 +14,6 @@ the answer: its function df_execute() with all that it calls, the file system to
 
 import bisect
 import os
-import shlex
 import subprocess
 import sys
 import tempfile
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from directfuse import _paths
+from directfuse._bench.own_routes import run_prefix
 
 POINT = "/steps"
 
@@ -118,8 +118,7 @@ def tracing(helper: str, pid: int, server: bool) -> tuple[list[str], list[Mappin
 
 def steps(call: str, mount: list[str], base: str, server: bool) -> Counter[str]:
     helper = os.fspath(_paths.native_dir() / "libexec/df-steps")
-    words = shlex.join([*(mount or ["memfs"]), POINT])
-    run = [sys.executable, "-m", "directfuse", "run", "-m", words, "--"]
+    run = run_prefix([*(mount or ["memfs"]), POINT])
     file = f"{POINT if mount else base}/file"
     with subprocess.Popen(
         [*run, helper, "once" if server else "call", call, file],

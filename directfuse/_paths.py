@@ -19,6 +19,7 @@ __all__ = [
     "COMMAND",
     "HELPER",
     "LIBRARY",
+    "MODULE",
     "PLUGIN_LIBRARY",
     "backend_names",
     "bench_helper",
@@ -39,9 +40,10 @@ LIBRARY = "libdirectfuse.so"
 PLUGIN_LIBRARY = "libdf3.so.3"
 HELPER = "helper"  #: the plugin that serves other processes' file systems
 
-#: The `directfuse` command of this very installation. -P: the working directory may be a clone of
-#: the source, and `-m` alone would take the package that lies there, which has no compiled parts.
-COMMAND = (sys.executable, "-P", "-m", "directfuse")
+#: Starts a module of this very installation. -P: the working directory may be a clone of the
+#: source, and `-m` alone would take the package that lies there, which has no compiled parts.
+MODULE = (sys.executable, "-P", "-m")
+COMMAND = (*MODULE, "directfuse")  #: its `directfuse`
 
 
 @functools.cache

@@ -53,7 +53,7 @@ def _interpreter() -> list[str]:
     """-P: what lies in the working directory is no module of ours."""
     if not sys.executable:
         raise NotSupportedError(errno.ENOTSUP, "this Python does not know its own program")
-    return [sys.executable, "-P", "-m", "directfuse._python.server"]
+    return [*_paths.MODULE, "directfuse._python.server"]
 
 
 # ---- what a Python server is given ---------------------------------------------------------------

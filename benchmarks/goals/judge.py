@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from directfuse import _paths
+
 BENCHMARKS = Path(__file__).parent.parent
 PLAIN, KERNEL, CACHED = "plain directory", "kernel FUSE", "kernel FUSE cached"
 INLINE, SERVER, HELPER, RUN = "inline", "server", "helper", "run"
@@ -55,7 +57,7 @@ def script(name: str, *words: str) -> Any:
 def bench(budget: float, routes: list[str], *words: str) -> dict[str, Any]:
     """The results of `directfuse bench`; its rows by subject and operation under "by_op"."""
     chosen = [word for route in routes for word in ("--route", route)]
-    command = [sys.executable, "-m", "directfuse", "bench", "--json", "--budget", str(budget)]
+    command = [*_paths.COMMAND, "bench", "--json", "--budget", str(budget)]
     found: dict[str, Any] = json.loads(output_of(*command, *chosen, *words))
     found["by_op"] = {
         subject["name"]: {row["op"]: row for row in subject["rows"]}

@@ -93,7 +93,7 @@ def outside(words: Sequence[str]) -> list[str] | None:
     words mean nothing of ours: a script has an interpreter, which need not be this one."""
     name = words[0]
     if _is_attribute(name) or _named(name):
-        return [sys.executable, "-P", "-m", "directfuse._python.outside", *words]
+        return [*_paths.MODULE, "directfuse._python.outside", *words]
     if name.endswith(".py") and os.path.isfile(name) and not os.access(name, os.X_OK):
         return [sys.executable, *words]
     return None
