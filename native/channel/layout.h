@@ -38,11 +38,9 @@
 #define DF_WORKER_WORDS  ((DF_WORKER_COUNT + 63) / 64)
 #define DF_MOUNT_COUNT   64
 #define DF_OFD_COUNT     65536
-#define DF_PROGRAMS_SIZE                                                                           \
-    4096 /* bytes at programs_at, 0 at first; next to the header, which is read                    \
-            at each start: one fault brings both */
-#define DF_OFFERS 16
-#define DF_TICKET (UINT32_C(1) << 31) /* in a place of offers: no id */
+#define DF_PROGRAMS_SIZE 4096 /* bytes at programs_at, which are 0 at first */
+#define DF_OFFERS        16
+#define DF_TICKET        (UINT32_C(1) << 31) /* in a place of offers: no id */
 
 enum {                  /* df_segment.end */
        DF_END_NONE = 0, /* it lives, or was killed: nothing of it ran that could say so */

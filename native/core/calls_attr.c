@@ -185,7 +185,8 @@ int df_call_faccessat(int dirfd, const char *path, int mode, int flags)
 
 /* chown_common() of the kernel: of neither id, too, it takes the setuid and setgid bits of a file.
  */
-static ssize_t chown_to_nobody(struct df_fs *fs, struct df_call *call, const struct df_where *where)
+static ssize_t chown_of_neither(struct df_fs *fs, struct df_call *call,
+                                const struct df_where *where)
 {
     struct df_setattr set = {.valid = DF_SET_MODE};
     struct stat st;
@@ -209,7 +210,7 @@ static ssize_t set_there(struct df_way *way, const struct df_setattr *set)
         return ret < 0 ? ret : -EROFS;
     }
     if (set->valid == 0)
-        return chown_to_nobody(way->fs, &way->call, &way->leg.where);
+        return chown_of_neither(way->fs, &way->call, &way->leg.where);
     return df_call_result(&way->call,
                           way->fs->ops->setattr(way->fs, &way->call, &way->leg.where, set, NULL));
 }
@@ -223,7 +224,7 @@ static ssize_t set_itself(struct df_use *use, const struct df_setattr *set)
     if (df_check_read_only(use->call.mount))
         return -EROFS;
     if (set->valid == 0)
-        return chown_to_nobody(use->fs, &use->call, &where);
+        return chown_of_neither(use->fs, &use->call, &where);
     ret = use->fs->ops->setattr(use->fs, &use->call, &where, set, NULL);
     return df_call_result(&use->call, ret);
 }

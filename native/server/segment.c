@@ -93,7 +93,7 @@ static struct df_segment plan(size_t cache_size, const struct df_frames *frames)
     struct df_segment s = {.magic = DF_SEGMENT_MAGIC};
 
     memcpy(s.build, df_build, DF_BUILD_SIZE);
-    s.programs_at = aligned(sizeof(s));
+    s.programs_at = aligned(sizeof(s)); /* each start reads the header: one fault brings both */
     s.mounts_at = s.programs_at + DF_PROGRAMS_SIZE;
     s.ofds_at = aligned(s.mounts_at + DF_MOUNT_COUNT * sizeof(struct df_shared_mount));
     s.slots_at = aligned(s.ofds_at + DF_OFD_COUNT * sizeof(struct df_ofd));

@@ -46,11 +46,17 @@ DFI_BY_FD(lseek, df_call_lseek(ours(frame), (off_t)a[1], (int)a[2]))
 DFI_BY_FD(fsync, df_call_fsync(ours(frame)))
 DFI_BY_FD(fdatasync, df_call_fdatasync(ours(frame)))
 
+static const struct df_ofd *ofd_of(const struct dfi_frame *frame)
+{
+    const struct dfi_files *files = dfi_process()->files;
+
+    return dfi_ofd(files, dfi_file_of(files, (int)frame->args[0]));
+}
+
 /* Its flags; O_PATH: of no use to calls that look at them. */
 static int flags_of(const struct dfi_frame *frame)
 {
-    const struct dfi_files *files = dfi_process()->files;
-    const struct df_ofd *ofd = dfi_ofd(files, dfi_file_of(files, (int)frame->args[0]));
+    const struct df_ofd *ofd = ofd_of(frame);
 
     return ofd ? (int)atomic_load(&ofd->flags) : O_PATH;
 }
@@ -106,8 +112,7 @@ long dfi_do_sync(struct dfi_frame *frame)
 
 static long read_ahead(const struct dfi_frame *frame)
 {
-    const struct dfi_files *files = dfi_process()->files;
-    const struct df_ofd *ofd = dfi_ofd(files, dfi_file_of(files, (int)frame->args[0]));
+    const struct df_ofd *ofd = ofd_of(frame);
 
     if (flags_of(frame) & (O_PATH | O_WRONLY)) /* or neither: O_ACCMODE itself */
         return -EBADF;
