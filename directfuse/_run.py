@@ -129,6 +129,11 @@ class MountServer:
         """No program is started from here any more: the server ends with the last that runs."""
         self.socket.close()
 
+    def let_go_of_output(self) -> None:
+        """Its standard error is who called us's, who may wait for the end of all that has it."""
+        if self._process >= 0 and not self.wait(0):
+            signal.pidfd_send_signal(self._process, signal.SIGHUP)
+
     def wait(self, seconds: float) -> bool:
         """Whether it has ended, and written what it had to write, within that time."""
         if self._process < 0:
@@ -272,6 +277,7 @@ class Serving:
         assert self._server is not None and self._shadow is not None
         while not self._server.wait(0.02):
             if has_programs():
+                self._server.let_go_of_output()
                 self._shadow.leave()
                 return False
         return True

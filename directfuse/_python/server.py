@@ -22,7 +22,8 @@ from directfuse._errors import DirectfuseError, MountError
 
 __all__ = ["main"]
 
-_OWN_SIGNALS = (signal.SIGTERM, signal.SIGINT)  # taken by the server's thread, in no other
+# taken by the server's thread, in no other
+_OWN_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def _parse(words: Sequence[str]) -> argparse.Namespace:

@@ -14,6 +14,7 @@
 #include "channel/join.h"
 #include "core/clock.h"
 #include "server/control_private.h"
+#include "server/output.h"
 
 #define EVENTS  16                   /* taken at a time */
 #define LOOK_MS 1000                 /* between two looks for children that were never born */
@@ -35,17 +36,27 @@ static void accept_client(struct df_control *c)
 
 static void drain(int fd)
 {
-    char bytes[sizeof(struct signalfd_siginfo)];
+    char bytes[sizeof(uint64_t)];
 
     while (read(fd, bytes, sizeof(bytes)) > 0)
         ;
 }
 
+static void take_signals(struct df_control *c)
+{
+    struct signalfd_siginfo info;
+
+    while (read(c->signals, &info, sizeof(info)) == sizeof(info))
+        if (info.ssi_signo == SIGHUP)
+            df_output_let_go();
+        else
+            c->over = true;
+}
+
 static void take_event(struct df_control *c, void *data)
 {
     if (data == &c->signals) {
-        drain(c->signals);
-        c->over = true;
+        take_signals(c);
     } else if (data == &c->server->news) {
         drain(c->server->news);
     } else if (data == c) {
@@ -154,14 +165,16 @@ static void take_clients(struct df_control *c, const struct df_kept *kept)
 static int begin(struct df_control *c)
 {
     const struct df_serve_options *options = c->server->options;
-    sigset_t ends;
+    sigset_t taken;
     int error;
 
-    sigemptyset(&ends);
-    sigaddset(&ends, SIGTERM);
-    sigaddset(&ends, SIGINT);
+    sigemptyset(&taken);
+    sigaddset(&taken, SIGTERM);
+    sigaddset(&taken, SIGINT);
+    if (!options->stay) /* what stays has its output for itself */
+        sigaddset(&taken, SIGHUP);
     c->epoll = epoll_create1(EPOLL_CLOEXEC);
-    c->signals = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
+    c->signals = signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
     if (c->epoll < 0 || c->signals < 0)
         return -errno;
     atomic_store(&c->server->sockets, c->epoll);

@@ -21,6 +21,7 @@
 #include "channel/layout.h"
 #include "server/files.h"
 #include "server/keeper_message.h"
+#include "server/output.h"
 
 #define STARTS_MAX 5 /* again, within WINDOW_S; then it gives up */
 #define WINDOW_S   60
@@ -30,7 +31,7 @@ struct keeper {
     const char *said;
     int report;
     int ledger, memory;         /* memfds */
-    int signals;                /* signalfd: a child's end, SIGTERM, SIGINT */
+    int signals;                /* signalfd: a child's end, SIGTERM, SIGINT, SIGHUP */
     struct df_segment *segment; /* its first page; NULL: not made yet */
     struct df_kept_client *clients;
     size_t count, room;
@@ -168,7 +169,10 @@ static void take_signals(struct keeper *k, pid_t pid)
     struct signalfd_siginfo info;
 
     while (read(k->signals, &info, sizeof(info)) == sizeof(info))
-        if (info.ssi_signo != SIGCHLD) {
+        if (info.ssi_signo == SIGHUP) {
+            df_output_let_go();
+            kill(pid, SIGHUP);
+        } else if (info.ssi_signo != SIGCHLD) {
             k->asked = true;
             kill(pid, SIGTERM);
         }
@@ -221,7 +225,10 @@ static void pause_for(struct keeper *k, int milliseconds)
 
     poll(&fd, 1, milliseconds);
     while (read(k->signals, &info, sizeof(info)) == sizeof(info))
-        k->asked = k->asked || info.ssi_signo != SIGCHLD;
+        if (info.ssi_signo == SIGHUP)
+            df_output_let_go();
+        else
+            k->asked = k->asked || info.ssi_signo != SIGCHLD;
 }
 
 /* How often it was started again within the window, this time included. */
@@ -280,6 +287,7 @@ static int begin(struct keeper *k)
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
     sigaddset(&set, SIGCHLD);
     sigprocmask(SIG_BLOCK, &set, NULL);
     k->memory = -1;

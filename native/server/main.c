@@ -175,7 +175,7 @@ static void hear(int mount, const char *words)
     fprintf(stderr, "directfuse: %s\n", words);
 }
 
-/* The server's own thread takes these; a terminal's hang-up is not its business. */
+/* The server's own thread takes these. To one that stays a terminal's hang-up is nothing. */
 static void block_signals(void)
 {
     sigset_t set;
@@ -183,6 +183,7 @@ static void block_signals(void)
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     signal(SIGHUP, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);

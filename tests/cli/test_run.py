@@ -294,6 +294,21 @@ def test_what_runs_on_keeps_the_mount(memory, tmp_path):
     _await(lambda: not _processes_that_name(point))
 
 
+@pytest.mark.parametrize("options", [(), ("--restart", "on-failure")], ids=["once", "again"])
+def test_output_ends_with_the_command_though_others_run_on(run, tmp_path, options):
+    point, late = tmp_path / "point", tmp_path / "late"
+    (tmp_path / "source").mkdir()
+    mount = f"passthrough {tmp_path}/source {point} -o ro"
+    waits = f"(while [ ! -e {tmp_path}/go ]; do sleep 0.02; done; ls -d {point} >{late})"
+    script = f"echo words; echo more >&2; {waits} >/dev/null 2>&1 </dev/null &"
+    done = run("run", *options, "-m", mount, *shell(script), timeout=20)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "words\n", "more\n")
+    assert not late.exists()  # run() has read both pipes to their ends
+    (tmp_path / "go").touch()
+    _await(lambda: late.exists() and late.read_text() == f"{point}\n")
+    _await(lambda: not _processes_that_name(point))
+
+
 def _processes_that_name(word):
     """The mount server: it carries the mountpoint in its words."""
     found = []
