@@ -66,7 +66,8 @@ void dfi_thread_born(struct dfi_thread *self)
         dfi_files_born(self->process);
     }
     dfi_counts_take(self);
-    if (dfi_thread_arm() < 0) { /* it was possible before: this cannot go on unseen */
+    if ((self->loses_handlers && dfi_signals_cleared(self->process) < 0) ||
+        dfi_thread_arm() < 0) { /* it was possible before: this cannot go on unseen */
         dfi_note("a child cannot be interposed: it is ended");
         dfi_kernel(__NR_exit_group, 125);
     }
@@ -95,6 +96,7 @@ static struct dfi_thread *prepare(struct dfi_frame *frame, const struct birth *b
     child->frame->result = 0;
     child->shares_memory = (birth->flags & CLONE_VM) != 0;
     child->shares_process = shares_process(birth->flags);
+    child->loses_handlers = (birth->flags & CLONE_CLEAR_SIGHAND) != 0;
     child->birth_mask = birth->mask;
     return child;
 }
@@ -193,10 +195,11 @@ static long give_birth(struct dfi_frame *frame, struct birth *birth, const struc
 
 long dfi_do_clone(struct dfi_frame *frame)
 {
-    struct birth birth = {.flags = frame->args[0] & ~0xfful, .sp = frame->args[1]};
+    unsigned long flags = (unsigned)frame->args[0]; /* the kernel reads no more of it */
+    struct birth birth = {.flags = flags & ~(unsigned long)CSIGNAL, .sp = frame->args[1]};
     struct kernel_call call = {
         __NR_clone,
-        {without_shared_files(frame->args[0]), 0, frame->args[2], frame->args[3], frame->args[4]}};
+        {without_shared_files(flags), 0, frame->args[2], frame->args[3], frame->args[4]}};
     return give_birth(frame, &birth, &call);
 }
 

@@ -238,6 +238,7 @@ struct dfi_thread {
     unsigned files_word[4]; /* free for the handlers of paths and descriptors */
     unsigned char shares_memory, shares_process; /* with whom it was born from */
     unsigned char trace_me;                      /* it wants to be traced: tracer.h */
+    unsigned char loses_handlers;                /* CLONE_CLEAR_SIGHAND */
     unsigned long birth_mask;                    /* the program's signal mask at birth */
     struct dfi_pending *pending;                 /* signal.c */
     struct dfi_exec_block *exec;                 /* memory of an execve under way: exec_words.c */

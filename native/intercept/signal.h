@@ -45,6 +45,10 @@ struct dfi_pending {
 /* Takes over SIGSYS, SIGSEGV and SIGBUS. 0 or a negative errno. */
 long dfi_signals_begin(struct dfi_process *process);
 
+/* The same in a child that the kernel has taken all handlers from (CLONE_CLEAR_SIGHAND): ours too.
+ */
+long dfi_signals_cleared(struct dfi_process *process);
+
 /* Takes over handlers that were installed before the core was there. 0 or a negative errno. */
 long dfi_signals_adopt(struct dfi_process *process);
 

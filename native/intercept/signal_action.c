@@ -21,7 +21,6 @@ static bool is_function(__sighandler_t handler)
     return handler != SIG_DFL && handler != SIG_IGN;
 }
 
-/* Signals whose kernel disposition is always ours. */
 static bool is_ours(int signal)
 {
     return signal == SIGSYS || signal == SIGSEGV || signal == SIGBUS;
@@ -48,9 +47,11 @@ static long ask_kernel(int signal, struct sigaction *set)
     return dfi_kernel(__NR_rt_sigaction, signal, 0, set, sizeof set->sa_mask);
 }
 
+/* Signals whose kernel disposition is always ours. */
+static const int ours[] = {SIGSYS, SIGSEGV, SIGBUS};
+
 long dfi_signals_begin(struct dfi_process *process)
 {
-    static const int ours[] = {SIGSYS, SIGSEGV, SIGBUS};
     long result = 0;
     for (size_t i = 0; i < 3 && result == 0; i++) {
         struct dfi_action *action = &process->actions[ours[i]];
@@ -58,6 +59,20 @@ long dfi_signals_begin(struct dfi_process *process)
         action->known = 1;
         result = install(ours[i], &action->set);
     }
+    return result;
+}
+
+/* What was ignored still is. */
+long dfi_signals_cleared(struct dfi_process *process)
+{
+    long result = 0;
+    for (int signal = 1; signal < DFI_SIGNALS; signal++) {
+        struct sigaction *set = &process->actions[signal].set;
+        if (is_function(set->sa_handler))
+            *set = (struct sigaction){.sa_handler = SIG_DFL};
+    }
+    for (size_t i = 0; i < 3 && result == 0; i++)
+        result = install(ours[i], &process->actions[ours[i]].set);
     return result;
 }
 
@@ -78,7 +93,6 @@ long dfi_signals_adopt(struct dfi_process *process)
 
 void dfi_signals_exec(struct dfi_process *process, bool before)
 {
-    static const int ours[] = {SIGSYS, SIGSEGV, SIGBUS};
     for (size_t i = 0; i < 3; i++) {
         const struct sigaction *set = &process->actions[ours[i]].set;
         if (set->sa_handler != SIG_IGN)

@@ -109,3 +109,10 @@ def test_a_child_asks_for_the_first_time_as_another_user(mounted):
     """The server does not know it yet, and it is not of the user whose server it is."""
     script = "chmod 777 .; setpriv --reuid 4321 --clear-groups sh -c 'echo own >g'; stat -c %u g"
     assert mounted("/bin/sh", "-c", script).seen() == (0, b"4321\n", b"")
+
+
+@pytest.mark.parametrize("flags", ["", "norewrite", "seccomp", "preload"])
+def test_children_without_handlers(plain, inside, compiled, flags):
+    wanted = plain(compiled("cleared"))
+    assert (wanted.out.count(b"executed\n"), wanted.out.count(b"handler\n")) == (2, 9)
+    assert inside(compiled("cleared"), flags=flags).seen() == wanted.seen()
