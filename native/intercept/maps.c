@@ -4,7 +4,8 @@
  *
  * The loader says what it has mapped. What else comes is asked of /proc/self/maps: by its ioctl,
  * which looks at one mapping, and before Linux 6.11 by reading all of them. Code that a program
- * made itself stays as it made it. Under dfi_rewrite_lock.
+ * made itself stays as it made it. What the program maps or protects anew is forgotten. Under
+ * dfi_rewrite_lock.
  */
 #include "intercept/maps.h"
 
@@ -31,9 +32,18 @@ static unsigned count_ranges(void)
     return ranges_next < RANGES ? ranges_next : RANGES;
 }
 
-/* What lay there before is gone. */
-static void forget(uintptr_t start, uintptr_t end)
+bool dfi_maps_knows(uintptr_t start, uintptr_t end)
 {
+    for (unsigned i = 0; i < count_ranges(); i++) {
+        if (ranges[i].start < end && ranges[i].end > start)
+            return true;
+    }
+    return false;
+}
+
+void dfi_maps_forget(uintptr_t start, uintptr_t end)
+{
+    unknown = 0;
     for (unsigned i = 0; i < count_ranges(); i++) {
         if (ranges[i].start < end && ranges[i].end > start)
             ranges[i] = (struct range){0};
@@ -42,7 +52,7 @@ static void forget(uintptr_t start, uintptr_t end)
 
 void dfi_maps_known(uintptr_t start, uintptr_t end, int file, unsigned long offset)
 {
-    forget(start, end);
+    dfi_maps_forget(start, end); /* what lay there before is gone */
     ranges[ranges_next++ % RANGES] = (struct range){start, end, file, offset};
 }
 

@@ -5,6 +5,7 @@
 #ifndef DF_INTERCEPT_MAPS_H
 #define DF_INTERCEPT_MAPS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,6 +17,12 @@ size_t dfi_maps_code_before(uintptr_t at, size_t max);
  * where its bytes begin there.
  */
 void dfi_maps_known(uintptr_t start, uintptr_t end, int file, unsigned long offset);
+
+/* Whether any of [start, end) is known to be such code. Without the lock. */
+bool dfi_maps_knows(uintptr_t start, uintptr_t end);
+
+/* It may be something else now: it will be asked for. */
+void dfi_maps_forget(uintptr_t start, uintptr_t end);
 
 /* The file that known code comes from, and *offset in it; or DFI_LEARN_NONE. */
 int dfi_maps_file(uintptr_t at, unsigned long *offset);

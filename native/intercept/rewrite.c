@@ -423,6 +423,22 @@ long dfi_rewrite_map(uintptr_t at, size_t size, unsigned long flags, int fd, uns
     return got;
 }
 
+void dfi_rewrite_changed(uintptr_t start, size_t size)
+{
+    uintptr_t end = start + size < start ? UINTPTR_MAX : start + size;
+    if (!dfi_rewrite_on || !dfi_maps_knows(start, end))
+        return;
+    dfi_lock(&dfi_rewrite_lock);
+    dfi_maps_forget(start, end);
+    for (unsigned i = 0; i < sites_used; i++) {
+        if (sites[i].at >= start && sites[i].at < end) {
+            sites[i].state = COUNTED;
+            sites[i].hits = 0;
+        }
+    }
+    dfi_unlock(&dfi_rewrite_lock);
+}
+
 /* ---- traps ---- */
 
 /* The first trap at a site in this program. */

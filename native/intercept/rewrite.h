@@ -19,6 +19,12 @@ void dfi_rewrite_hit(uintptr_t site, unsigned long *nr);
  */
 long dfi_rewrite_map(uintptr_t at, size_t size, unsigned long flags, int fd, unsigned long offset);
 
+/*
+ * The program is about to change what is mapped there, or its rights: what is known of code there
+ * holds no longer. Code that it made itself, or wants to write to, is left as it is.
+ */
+void dfi_rewrite_changed(uintptr_t start, size_t size);
+
 /* The code of the dynamic linker: [start, end). */
 void dfi_rewrite_linker(uintptr_t start, uintptr_t end);
 

@@ -41,6 +41,7 @@ static void cut(struct dfi_files *files, unsigned long start, size_t length)
 {
     dfi_maps_cut(files, start, start + whole_pages(length));
     dfi_copies_cut(files, start, start + whole_pages(length));
+    dfi_rewrite_changed(start, whole_pages(length));
 }
 
 /* ---- mmap ------------------------------------------------------------------------------------ */
@@ -342,9 +343,17 @@ long dfi_do_mprotect(struct dfi_frame *frame)
 {
     const unsigned long *a = frame->args;
 
+    dfi_rewrite_changed(a[0], whole_pages(a[1]));
     if (dfi_process()->late == 0 || a[0] & (PAGE - 1))
         return DFI_PASS;
     return dfi_maps_protect(dfi_process()->files, a[0], a[0] + whole_pages(a[1]), (int)a[2]);
+}
+
+/* It changes the rights of code as mprotect(2) does. */
+long dfi_do_pkey_mprotect(struct dfi_frame *frame)
+{
+    dfi_rewrite_changed(frame->args[0], whole_pages(frame->args[1]));
+    return DFI_PASS;
 }
 
 long dfi_do_msync(struct dfi_frame *frame)
@@ -369,6 +378,9 @@ long dfi_do_mremap(struct dfi_frame *frame)
     const unsigned long *a = frame->args;
     long at;
 
+    dfi_rewrite_changed(a[0], whole_pages(a[1]));
+    if (a[3] & MREMAP_FIXED)
+        dfi_rewrite_changed(a[4], whole_pages(a[2]));
     if (!files->maps && !dfi_copies_any(files))
         return DFI_PASS;
     if (a[3] & MREMAP_FIXED)
