@@ -51,14 +51,6 @@ static bool gains_rights(int fd)
            dfi_kernel(__NR_fgetxattr, fd, "security.capability", &byte, 0) > 0;
 }
 
-static long open_interpreter(struct dfi_order *order, const char *interpreter)
-{
-    bool virtual;
-    if (interpreter[0] != '\0')
-        order->interpreter_fd = dfi_files_program(AT_FDCWD, interpreter, 0, &virtual);
-    return interpreter[0] != '\0' && order->interpreter_fd < 0 ? order->interpreter_fd : 0;
-}
-
 static long leave_outside(struct dfi_order *order, const char *why)
 {
     if ((dfi_run->flags & DFI_RUN_STRICT) != 0 || dfi_files_rooted(order->asked->process))
@@ -74,6 +66,34 @@ static long leave_outside(struct dfi_order *order, const char *why)
     return 0;
 }
 
+/* What execve(2) says of an interpreter before the old program is given up. */
+static long check_interpreter(struct dfi_order *order, struct dfi_head *head)
+{
+    void *memory = NULL;
+    bool there;
+    switch (dfi_image_look(order->interpreter_fd, head, NULL)) {
+    case DFI_IMAGE_ELF:
+        there = dfi_image_segments(order->interpreter_fd, head, &memory) != NULL;
+        dfi_free(memory);
+        return there ? 0 : -ELIBBAD;
+    case DFI_IMAGE_UNREADABLE:
+        return leave_outside(order, "its interpreter cannot be read");
+    default:
+        return head->size < DFI_HEAD_MIN ? -EIO : -ELIBBAD;
+    }
+}
+
+/* Takes the place of the program's head. */
+static long open_interpreter(struct dfi_order *order, struct dfi_head *head,
+                             const char *interpreter)
+{
+    bool virtual;
+    if (interpreter[0] == '\0')
+        return 0;
+    order->interpreter_fd = dfi_files_program(AT_FDCWD, interpreter, 0, &virtual);
+    return order->interpreter_fd < 0 ? order->interpreter_fd : check_interpreter(order, head);
+}
+
 /* From the opened file to an ELF program that can be loaded; or order->outside. */
 static long resolve(struct dfi_order *order, struct dfi_head *head, char *interpreter)
 {
@@ -85,7 +105,7 @@ static long resolve(struct dfi_order *order, struct dfi_head *head, char *interp
         case DFI_IMAGE_ELF:
             if (gains_rights(order->fd))
                 return leave_outside(order, "its interpreter gains rights");
-            return open_interpreter(order, interpreter);
+            return open_interpreter(order, head, interpreter);
         case DFI_IMAGE_SCRIPT:
             result = dfi_exec_script(order, head->bytes);
             if (result < 0)
@@ -95,6 +115,8 @@ static long resolve(struct dfi_order *order, struct dfi_head *head, char *interp
             return leave_outside(order, "a program for another ABI");
         case DFI_IMAGE_UNKNOWN:
             return leave_outside(order, "not an ELF program");
+        case DFI_IMAGE_UNREADABLE:
+            return leave_outside(order, "it may be executed, but not read");
         }
     }
     return -ELOOP;

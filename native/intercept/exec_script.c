@@ -22,27 +22,62 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-/* Takes "#! interpreter [argument]" apart: execve(2). */
+static char *skip_blanks(char *at, const char *end)
+{
+    while (at < end && is_blank(*at))
+        at++;
+    return at;
+}
+
+static char *skip_word(char *at, const char *end)
+{
+    while (at < end && *at != '\0' && !is_blank(*at))
+        at++;
+    return at;
+}
+
+/* Where the words of the line end: the newline, or the last byte that the kernel reads if the name
+ * cannot be cut there. NULL: it may be. */
+static char *end_of(char *line)
+{
+    char *last = line + DFI_LINE - 1, *at = line + 2;
+    while (at < last && *at != '\n' && *at != '\0')
+        at++;
+    if (*at == '\n')
+        return at;
+    at = skip_word(skip_blanks(line + 2, last + 1), last + 1);
+    return at <= last ? last : NULL;
+}
+
+/* Takes "#! interpreter [argument]" apart: execve(2). Only before a newline do blanks at the end
+ * not count. */
 static long split_script(struct dfi_order *order, char *line, char **words)
 {
-    char *at = line + 2, *end = line + 2;
-    while (*end != '\0' && *end != '\n')
-        end++;
-    bool cut = *end == '\0'; /* the line is longer than what the kernel reads */
-    while (end > at && is_blank(end[-1]))
-        end--;
-    while (at < end && is_blank(*at))
-        at++;
-    char *name = at;
-    while (at < end && !is_blank(*at))
-        at++;
-    if (at == name || (cut && at == end && end - line >= DFI_LINE - 1))
+    char *end = end_of(line);
+    if (end == NULL)
         return -ENOEXEC;
-    words[0] = keep_word(order, name, (size_t)(at - name));
-    while (at < end && is_blank(*at))
-        at++;
-    words[1] = at < end ? keep_word(order, at, (size_t)(end - at)) : NULL;
+    while (is_blank(end[-1]))
+        end--;
+    char *name = skip_blanks(line + 2, end), *behind = skip_word(name, end);
+    if (name == end)
+        return -ENOEXEC;
+    words[0] = keep_word(order, name, (size_t)(behind - name));
+    words[1] = NULL;
+    if (behind < end && *behind != '\0') {
+        char *argument = skip_blanks(behind, end);
+        size_t size = 0;
+        while (argument + size < end && argument[size] != '\0')
+            size++;
+        words[1] = keep_word(order, argument, size);
+    }
     return words[0] == NULL ? -E2BIG : 0;
+}
+
+/* A script below a descriptor that the execution closes: its interpreter could not open it. */
+static bool is_out_of_reach(const struct dfi_exec *asked)
+{
+    return asked->dirfd != AT_FDCWD && asked->path[0] != '/' &&
+           (dfi_kernel(__NR_fcntl, asked->dirfd, F_GETFD) & FD_CLOEXEC) != 0;
 }
 
 long dfi_exec_script(struct dfi_order *order, char *line)
@@ -50,6 +85,10 @@ long dfi_exec_script(struct dfi_order *order, char *line)
     char *words[2];
     char *script = keep_word(order, order->path, strlen(order->path));
     long result = script == NULL ? -E2BIG : split_script(order, line, words);
+    if (result == 0 && is_out_of_reach(order->asked))
+        result = -ENOENT;
+    if (result == 0 && words[0][0] == '\0')
+        result = -EACCES; /* as the directory that an empty name is */
     if (result < 0)
         return result;
     size_t count = words[1] == NULL ? 1 : 2;

@@ -32,6 +32,7 @@ struct image {
     uintptr_t low, high, align; /* of all PT_LOAD, as the file says */
     uintptr_t base;
     const Elf64_Phdr *mapped; /* with the reservation; NULL: none */
+    uintptr_t own, own_end;   /* of one that is fixed: what it has taken last, in one piece */
     struct dfi_head head;
 };
 
@@ -144,12 +145,36 @@ static long reserve(struct image *image)
     return 0;
 }
 
-static long place(const struct image *image, uintptr_t at, size_t size, int prot, long flags,
+/*
+ * An image with an address of its own may map over what it has itself taken, for its segments may
+ * overlap; and over nothing else. The flag that says so.
+ */
+static long take_place(struct image *image, uintptr_t at, size_t size)
+{
+    uintptr_t end = at + size, rest = image->own_end;
+    if (image->elf->e_type != ET_EXEC)
+        return MAP_FIXED;
+    if (at < image->own || at >= image->own_end) {
+        image->own = at;
+        image->own_end = end;
+        return MAP_FIXED_NOREPLACE;
+    }
+    if (end <= rest)
+        return MAP_FIXED;
+    image->own_end = end;
+    long got = dfi_kernel(__NR_mmap, rest, end - rest, 0,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    return is_error(got) ? got : MAP_FIXED;
+}
+
+static long place(struct image *image, uintptr_t at, size_t size, int prot, long flags,
                   uintptr_t offset)
 {
-    flags |= image->elf->e_type == ET_EXEC ? MAP_FIXED_NOREPLACE : MAP_FIXED;
+    long fixed = take_place(image, at, size), got;
+    if (is_error(fixed))
+        return fixed;
+    flags |= fixed;
     bool anonymous = (flags & MAP_ANONYMOUS) != 0;
-    long got;
     if (!anonymous && prot == (PROT_READ | PROT_EXEC))
         got = dfi_rewrite_map(at, size, (unsigned long)flags, image->fd, offset);
     else
@@ -158,7 +183,7 @@ static long place(const struct image *image, uintptr_t at, size_t size, int prot
 }
 
 /* The file's bytes, then zeros: in what is left of the last page, and on pages of their own. */
-static long map_segment(const struct image *image, const Elf64_Phdr *segment)
+static long map_segment(struct image *image, const Elf64_Phdr *segment)
 {
     uintptr_t start = image->base + segment->p_vaddr, page = down(start);
     uintptr_t file_end = start + segment->p_filesz, end = start + segment->p_memsz;
@@ -207,6 +232,7 @@ long dfi_map_image(int fd, struct dfi_map *map)
     struct image image;
     image.fd = fd;
     image.memory = NULL;
+    image.own = image.own_end = 0;
     long result = read_headers(&image);
     if (result == 0)
         result = measure(&image);

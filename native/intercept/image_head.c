@@ -7,16 +7,18 @@
 
 #include <linux/elf.h>
 
+_Static_assert(sizeof(Elf64_Ehdr) == DFI_HEAD_MIN, "image_head.h");
+
 static const Elf64_Ehdr *elf_of(const struct dfi_head *head)
 {
     return (const Elf64_Ehdr *)head->bytes;
 }
 
+/* The kernel asks for no class and no byte order. */
 static bool is_native_elf(const struct dfi_head *head)
 {
     const Elf64_Ehdr *elf = elf_of(head);
-    return elf->e_ident[EI_CLASS] == ELFCLASS64 && elf->e_ident[EI_DATA] == ELFDATA2LSB &&
-           elf->e_machine == EM_X86_64 && (elf->e_type == ET_EXEC || elf->e_type == ET_DYN) &&
+    return elf->e_machine == EM_X86_64 && (elf->e_type == ET_EXEC || elf->e_type == ET_DYN) &&
            elf->e_phentsize == sizeof(Elf64_Phdr);
 }
 
@@ -56,7 +58,7 @@ static long read_interpreter(int fd, const struct dfi_head *head, const Elf64_Ph
         memcpy(interpreter, there, size);
     else if (dfi_kernel(__NR_pread64, fd, interpreter, size, segment->p_offset) != (long)size)
         return -ENOEXEC;
-    return interpreter[size - 1] == '\0' ? 0 : -ENOEXEC;
+    return interpreter[size - 1] == '\0' && interpreter[0] != '\0' ? 0 : -ENOEXEC;
 }
 
 /* Finds PT_INTERP; no interpreter is an empty string. */
@@ -80,12 +82,14 @@ enum dfi_image dfi_image_look(int fd, struct dfi_head *head, char *interpreter)
 {
     char *bytes = head->bytes;
     long got = dfi_kernel(__NR_pread64, fd, bytes, sizeof head->bytes, 0);
-    head->size = got < 0 ? 0 : (size_t)got;
-    if (got >= 2 && bytes[0] == '#' && bytes[1] == '!') {
-        bytes[got < DFI_LINE - 1 ? got : DFI_LINE - 1] = '\0';
+    if (got < 0)
+        return DFI_IMAGE_UNREADABLE;
+    head->size = (size_t)got;
+    if (got < DFI_LINE)
+        memset(bytes + got, 0, DFI_LINE - (size_t)got);
+    if (bytes[0] == '#' && bytes[1] == '!')
         return DFI_IMAGE_SCRIPT;
-    }
-    if (got < (long)sizeof(Elf64_Ehdr) || memcmp(bytes, ELFMAG, SELFMAG) != 0)
+    if (got < DFI_HEAD_MIN || memcmp(bytes, ELFMAG, SELFMAG) != 0)
         return DFI_IMAGE_UNKNOWN;
     if (!is_native_elf(head))
         return DFI_IMAGE_FOREIGN;

@@ -12,9 +12,11 @@ enum dfi_image {
     DFI_IMAGE_SCRIPT,  /* "#!" */
     DFI_IMAGE_FOREIGN, /* an ELF file for another ABI, which the kernel may know */
     DFI_IMAGE_UNKNOWN,
+    DFI_IMAGE_UNREADABLE, /* it may be executed, but not read */
 };
 
 #define DFI_SEGMENTS_MAX 128 /* program headers; more are refused: ENOEXEC */
+#define DFI_HEAD_MIN     64  /* bytes of an ELF file's own header */
 #define DFI_LINE         256 /* bytes of a script that are its first line: BINPRM_BUF_SIZE */
 
 /* The beginning of a file, by one read: of most programs all headers and the interpreter's name. */
@@ -23,8 +25,9 @@ struct dfi_head {
     _Alignas(8) char bytes[1024];
 };
 
-/* Fills in the head; a script's first line ends with NUL. interpreter: PATH_MAX + 1 bytes for the
- * name in an ELF file, empty for a static program; NULL: it is not looked for. */
+/* Fills in the head; behind a short file there are zeros to the end of a first line. interpreter:
+ * PATH_MAX + 1 bytes for the name in an ELF file, empty for a static program; NULL: it is not
+ * looked for. */
 enum dfi_image dfi_image_look(int fd, struct dfi_head *head, char *interpreter);
 
 /* The program headers of an ELF file that was looked at. They lie in the head, or in *memory, which

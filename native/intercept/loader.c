@@ -101,7 +101,7 @@ static _Noreturn void end(int status)
         dfi_kernel(__NR_exit_group, status);
 }
 
-static _Noreturn void fail(const char *subject, const char *what, long error)
+static void say_error(const char *subject, const char *what, long error)
 {
     char line[64];
     struct dfi_text text = DFI_TEXT(line);
@@ -110,6 +110,11 @@ static _Noreturn void fail(const char *subject, const char *what, long error)
     dfi_text_add_number(&text, (unsigned long)-error);
     dfi_text_add(&text, ")");
     say(subject, line);
+}
+
+static _Noreturn void fail(const char *subject, const char *what, long error)
+{
+    say_error(subject, what, error);
     end(OWN_FAILURE);
 }
 
@@ -176,11 +181,24 @@ static void name_program(struct dfi_process *process, const struct marker *marke
     dfi_kernel(__NR_prctl, PR_SET_NAME, dfi_text_base(marker->path), 0, 0, 0);
 }
 
+/* The program that executed this one is gone, and cannot be told: as the kernel does then. */
+static _Noreturn void end_by_signal(void)
+{
+    static const struct sigaction by_default;
+    static const unsigned long none;
+    dfi_kernel(__NR_rt_sigaction, SIGSEGV, &by_default, 0, sizeof none);
+    dfi_kernel(__NR_rt_sigprocmask, SIG_SETMASK, &none, 0, sizeof none);
+    dfi_kernel(__NR_kill, dfi_kernel(__NR_getpid), SIGSEGV);
+    end(OWN_FAILURE);
+}
+
 static void map_or_fail(int fd, struct dfi_map *map, const char *path)
 {
     long result = dfi_map_image(fd, map);
-    if (result < 0)
-        fail(path, "cannot be loaded", result);
+    if (result < 0) {
+        say_error(path, "cannot be loaded", result);
+        end_by_signal();
+    }
     dfi_kernel(__NR_close, fd);
 }
 

@@ -24,11 +24,11 @@ static long check_file(long fd)
     return dfi_kernel(__NR_faccessat2, fd, "", X_OK, AT_EMPTY_PATH | AT_EACCESS);
 }
 
-/* A program that may be executed but not read can only be run by the kernel. */
-static long open_file(int dirfd, const char *path, int flags)
+static long open_file(int dirfd, const char *path, int flags, long how)
 {
-    long how = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
     if (path[0] == '\0' && (flags & AT_EMPTY_PATH) != 0) {
+        if (dirfd < 0)
+            return -EBADF;
         char name[32] = "/proc/self/fd/", digits[12];
         int at = 14, count = 0;
         for (int number = dirfd; count == 0 || number != 0; number /= 10)
@@ -47,7 +47,9 @@ long dfi_program_open(int dirfd, const char *path, int flags)
 {
     if ((flags & ~(AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW)) != 0)
         return -EINVAL;
-    long fd = open_file(dirfd, path, flags);
+    long fd = open_file(dirfd, path, flags, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd == -EACCES) /* it may be one that can be executed, but not read */
+        fd = open_file(dirfd, path, flags, O_PATH | O_CLOEXEC);
     if (fd < 0)
         return fd;
     long result = check_file(fd);

@@ -294,6 +294,8 @@ int dfi_files_program(int dirfd, const char *path, int flags, bool *virtual)
     *virtual = false;
     if (path[0] == '\0' && !(flags & AT_EMPTY_PATH))
         return -ENOENT;
+    if (flags & ~(AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW))
+        return -EINVAL;
     if (path[0] == '\0' && dirfd == AT_FDCWD)
         return -EACCES; /* a directory */
     if (strlen(path) >= PATH_MAX)

@@ -1,0 +1,63 @@
+"""execve(2) of files that are odd: the errnos, ends and words of the kernel's."""
+
+import os
+import shutil
+import sys
+
+import pytest
+
+from .conftest import PROGRAMS
+
+_RANDOM = "150"
+
+#: Of a file that cannot be a program the kernel is asked where it is its file. In a mount it is
+#: ENOEXEC, whatever else the kernel would find first.
+_OF_NO_PROGRAM = {b"EACCES", b"EIO"}
+
+#: Names of 4,095 bytes, to which the name of the working directory comes.
+_TOO_LONG = {b"interpreter of PATH_MAX", b"path of 4095"}
+
+
+def _run(where, count):
+    found = where(sys.executable, PROGRAMS / "executed.py", count)
+    assert found.status == 0
+    return found.out.split(b"\n")
+
+
+def test_odd_programs_end_as_the_kernel_ends_them(plain, inside):
+    wanted = _run(plain, _RANDOM)
+    assert len(wanted) > 400
+    assert _run(inside, _RANDOM) == wanted
+
+
+def test_odd_programs_in_a_mount(plain, mounted):
+    wanted, found = _run(plain, "0"), _run(mounted, "0")
+    assert len(found) == len(wanted)
+    for one, other in zip(wanted, found, strict=True):
+        what, _, said = one.rpartition(b": ")
+        if what in _TOO_LONG or (said in _OF_NO_PROGRAM and other == what + b": ENOEXEC"):
+            continue
+        assert other == one
+
+
+_AS_NOBODY = """
+import os
+os.setgroups([])
+os.setresuid(4321, 4321, 4321)
+os.execv("./program", ["program"])
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user needs root")
+def test_a_program_that_may_be_executed_but_not_read(tmp_path, plain, inside):
+    """As sudo is on Fedora: only the kernel can run it."""
+    for name in "plain", "inside":
+        (tmp_path / name).mkdir()
+        shutil.copy("/bin/true", tmp_path / name / "program")
+        (tmp_path / name / "program").chmod(0o711)
+    command = sys.executable, "-c", _AS_NOBODY
+    found = inside(*command)
+    assert (found.status, found.out) == (plain(*command).status, b"") == (0, b"")
+    assert found.events["escaped"] == 1
+    assert any("executed, but not read" in note for note in found.notes)
+    assert b"PermissionError: [Errno 1]" in inside(*command, flags="strict").err
