@@ -2,7 +2,8 @@
  * alloc.c - memory of the core: powers of two cut from mapped chunks, larger blocks mapped alone.
  *
  * The program's allocator is not ours to call, its brk is not ours to move. Freed blocks are kept
- * in a list for each size. A block's first 16 bytes say its size.
+ * in a list for each size. A block's first 16 bytes say its size. Who has the lock may be killed
+ * (lock.c): what it protects is whole between any two stores, though memory may be lost.
  */
 #include "intercept/lock.h"
 #include "intercept/mem.h"
@@ -23,7 +24,7 @@ struct block {
 struct dfi_lock dfi_alloc_lock DFI_HOT;
 
 static struct block *free_blocks[CLASS_MAX + 1] DFI_HOT; /* all under dfi_alloc_lock */
-static char *chunk DFI_HOT;
+static char *chunk_end DFI_HOT;
 static size_t chunk_left DFI_HOT;
 
 static void *map(size_t size)
@@ -35,15 +36,15 @@ static void *map(size_t size)
 static struct block *cut(size_t size)
 {
     if (chunk_left < size) {
-        chunk = map(CHUNK);
-        chunk_left = chunk == NULL ? 0 : CHUNK;
-        if (chunk == NULL)
+        char *more = map(CHUNK);
+        if (more == NULL)
             return NULL;
+        chunk_end = more + CHUNK;
+        __atomic_signal_fence(__ATOMIC_RELEASE);
+        chunk_left = CHUNK;
     }
-    struct block *block = (struct block *)chunk;
-    chunk += size;
     chunk_left -= size;
-    return block;
+    return (struct block *)(chunk_end - chunk_left - size);
 }
 
 /* What is new is zero already: a page of it that nobody uses is never touched. */
@@ -94,6 +95,6 @@ void dfi_free(void *memory)
     int class = __builtin_ctzl(block->size);
     dfi_lock(&dfi_alloc_lock);
     block->next = free_blocks[class];
-    free_blocks[class] = block;
+    __atomic_store_n(&free_blocks[class], block, __ATOMIC_RELEASE);
     dfi_unlock(&dfi_alloc_lock);
 }

@@ -63,6 +63,7 @@ void dfi_thread_born(struct dfi_thread *self)
         beside = NULL; /* their stacks are for others now */
     } else if (!self->shares_process) {
         self->process->pid = (int)dfi_kernel(__NR_getpid);
+        self->process->holder = dfi_lock_child(self->process->pid);
         dfi_files_born(self->process);
     }
     dfi_counts_take(self);
@@ -80,8 +81,10 @@ static struct dfi_thread *prepare(struct dfi_frame *frame, const struct birth *b
     struct dfi_thread *self = dfi_self(), *child = self;
     if ((birth->flags & CLONE_VM) != 0) {
         struct dfi_process *process = self->process;
-        if (!shares_process(birth->flags))
+        if (!shares_process(birth->flags)) {
+            dfi_lock_share();
             process = dfi_process_copy(process);
+        }
         child = process == NULL ? NULL : dfi_thread_new(process);
         if (child == NULL) {
             if (process != NULL && process != self->process)

@@ -335,7 +335,6 @@ static bool rewrite(struct site *site, unsigned long nr)
     uintptr_t trampoline = add_trampoline(&plan, site->at);
     if (trampoline == 0)
         return false;
-    site->nr = (unsigned)nr;
     return hole != 0 ? rewrite_by_hole(site, hole, trampoline)
                      : rewrite_before(site, &plan, trampoline);
 }
@@ -475,7 +474,10 @@ void dfi_rewrite_hit(uintptr_t at, unsigned long *nr)
     } else if (site != NULL && site->state == COUNTED && ++site->hits == 1) {
         tell(at, *nr);
     } else if (site != NULL && site->state == COUNTED && site->hits == HITS_TO_REWRITE) {
-        site->state = rewrite(site, *nr) ? REWRITTEN : KEPT;
+        site->nr = (unsigned)*nr;
+        site->state = REWRITTEN; /* before it is: a child that shares our memory may be killed */
+        if (!rewrite(site, *nr))
+            site->state = KEPT;
         dfi_count(site->state == REWRITTEN ? DFI_EVENT_REWRITTEN : DFI_EVENT_KEPT);
         if (site->state == REWRITTEN)
             tell_cost(at);

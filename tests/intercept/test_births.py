@@ -116,3 +116,10 @@ def test_children_without_handlers(plain, inside, compiled, flags):
     wanted = plain(compiled("cleared"))
     assert (wanted.out.count(b"executed\n"), wanted.out.count(b"handler\n")) == (2, 9)
     assert inside(compiled("cleared"), flags=flags).seen() == wanted.seen()
+
+
+def test_children_killed_in_a_call_leave_no_lock_taken(plain, mounted, compiled):
+    """They share their parent's memory, and what the core has in it."""
+    wanted = plain(compiled("killed"), "60")
+    assert wanted.seen() == (0, b"all killed\n", b"")
+    assert mounted(compiled("killed"), "60").seen() == wanted.seen()
