@@ -3,7 +3,7 @@
  * on.
  */
 #include "intercept/intercept.h"
-#include "intercept/rewrite.h"
+#include "intercept/sandbox.h"
 
 #include <linux/fcntl.h>
 #include <linux/prctl.h>
@@ -114,17 +114,6 @@ long dfi_do_arch_prctl(struct dfi_frame *frame)
     return DFI_PASS;
 }
 
-/*
- * A filter of the program's own sees our calls too. Those of rewriting are none that it expects:
- * from now on sites stay as they are.
- */
-static void expect_filter(void)
-{
-    if (dfi_rewrite_on)
-        dfi_note("a program filters its system calls: it is rewritten no further");
-    dfi_rewrite_on = false;
-}
-
 /* PR_SET_SYSCALL_USER_DISPATCH: as a kernel without it answers. */
 long dfi_do_prctl(struct dfi_frame *frame)
 {
@@ -134,16 +123,8 @@ long dfi_do_prctl(struct dfi_frame *frame)
     case PR_SET_SYSCALL_USER_DISPATCH:
         return -EINVAL;
     case PR_SET_SECCOMP:
-        expect_filter();
-        return DFI_PASS;
+        return dfi_sandbox_begin(frame, frame->args[1] == SECCOMP_MODE_FILTER);
     default:
         return DFI_PASS;
     }
-}
-
-long dfi_do_seccomp(struct dfi_frame *frame)
-{
-    if (frame->args[0] == SECCOMP_SET_MODE_STRICT || frame->args[0] == SECCOMP_SET_MODE_FILTER)
-        expect_filter();
-    return DFI_PASS;
 }

@@ -160,11 +160,16 @@ def test_valgrind_meets_signals(plain, mounted):
     assert mounted(*command).seen() == wanted.seen()
 
 
-def test_a_program_that_filters_its_calls(plain, inside, compiled):
+@pytest.mark.parametrize("words", [(), ("seccomp",)], ids=["prctl", "seccomp"])
+@pytest.mark.parametrize(
+    "flags", ["verbose", "verbose norewrite", "verbose seccomp", "verbose preload"]
+)
+def test_a_program_that_filters_its_calls(plain, inside, compiled, words, flags):
     program = compiled("filter")
-    found = inside(program)
-    assert found.seen() == plain(program).seen()
-    assert "a program filters its system calls: it is rewritten no further" in found.notes
+    found = inside(program, *words, flags=flags)
+    assert found.seen() == plain(program, *words).seen() == (0, b"50 -1\n", b"")
+    if "norewrite" not in flags:
+        assert "a program filters its system calls: it is rewritten no further" in found.notes
 
 
 @pytest.mark.sweep
