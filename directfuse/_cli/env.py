@@ -80,6 +80,7 @@ def env(lines: Sequence[str], config: Path | None, placement: str, end: bool) ->
 def _begin(directory: Path, commands: Sequence[Sequence[str]], shadow: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(str(directory / _SOCKET))
+        (directory / _SOCKET).chmod(0o600)  # whatever the umask
         listener.listen()
         try:
             server = MountServer(commands, listener, shadow=shadow)

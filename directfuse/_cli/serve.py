@@ -133,6 +133,7 @@ def _listen(path: Path, name: str) -> socket.socket:
         _make_room(path, name)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         listener.bind(os.fspath(path))
+        path.chmod(0o600)  # whatever the umask: connect(2) wants the right to write
         listener.listen(socket.SOMAXCONN)
         return listener
 

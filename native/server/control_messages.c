@@ -62,12 +62,13 @@ static bool is_trusted(uid_t uid)
     return uid == geteuid() || uid == 0;
 }
 
-/* By who connected, too: programs of a run inherit the connection, and may change their user before
- * they join by it. A message that comes between accept and SO_PASSCRED bears no sender, which the
- * kernel shows as process 0 of the overflow uid. */
+/* A client's own socket is nobody else's. By who connected, too: programs of a run inherit the
+ * connection, and may change their user before they join by it. A message that comes between accept
+ * and SO_PASSCRED bears no sender, which the kernel shows as process 0 of the overflow uid. */
 static bool may_join(const struct df_connection *connection, const struct incoming *in)
 {
-    return is_trusted(connection->peer) || (in->sender.pid != 0 && is_trusted(in->sender.uid));
+    return connection->client != 0 || is_trusted(connection->peer) ||
+           (in->sender.pid != 0 && is_trusted(in->sender.uid));
 }
 
 static void send_welcome(struct df_control *c, int fd, uint32_t client, int error, int given)
@@ -105,9 +106,7 @@ static void welcome(struct df_control *c, const struct df_connection *from,
 {
     uint32_t client;
 
-    if (!may_join(from, in)) {
-        turn_away(c, in->fd, -EACCES);
-    } else if (memcmp(in->body.build, df_build, DF_BUILD_SIZE) != 0) {
+    if (memcmp(in->body.build, df_build, DF_BUILD_SIZE) != 0) {
         turn_away(c, in->fd, -EPROTO);
     } else if ((client = df_files_client_new(&c->server->files)) == 0) {
         turn_away(c, in->fd, -EAGAIN);
@@ -117,8 +116,7 @@ static void welcome(struct df_control *c, const struct df_connection *from,
     }
 }
 
-/* Whoever has a client's socket is one, whatever its user: a program may change that. The keeper
- * hears of it first, as above. */
+/* The keeper hears of it first, as above. */
 static void birth(struct df_control *c, const struct incoming *in)
 {
     const struct df_kept *kept = c->server->options->kept;
@@ -169,6 +167,10 @@ static void take_message(struct df_control *c, const struct df_connection *from,
 {
     if (in->fd < 0)
         return;
+    if (!may_join(from, in)) { /* nor be born, nor ask for what others have */
+        turn_away(c, in->fd, -EACCES);
+        return;
+    }
     switch (in->body.kind) {
     case DF_JOIN_HELLO:
         welcome(c, from, in);

@@ -266,3 +266,42 @@ def test_a_message_with_more_descriptors_than_one_leaves_none(serve, runtime, tm
                 socket.send_fds(client, [hello_message()], [theirs.fileno()] * 2)
                 ours.recv(4096)
             assert descriptors(server) - before < 30
+
+
+#: Says, as nobody, that it is each of the clients that there may be, in each way, and goes.
+_STRANGER = """
+import os, socket, sys
+sys.path.insert(0, sys.argv[1])
+from directfuse._served import READY, hello_message
+MAGIC, BORN, PLACE, TAKE, TICKET = READY.unpack(hello_message())[0], 1, 4, 5, 1 << 31
+os.setgroups([])
+os.setresgid(65534, 65534, 65534)
+os.setresuid(65534, 65534, 65534)
+for kind in BORN, PLACE, TAKE:
+    for client in [4096 * generation + place for generation in range(3) for place in range(40)]:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
+            server.connect("private.socket")
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            message = READY.pack(MAGIC, kind, client, 0, TICKET, b"")
+            socket.send_fds(server, [message], [theirs.fileno()])
+            theirs.close()
+            answer = READY.unpack(ours.recv(4096))
+            assert answer[3] == -13, answer
+            ours.close()
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user needs root")
+def test_other_users_are_no_clients_whatever_they_say(serve, runtime, tmp_path):
+    serve(f"memfs {tmp_path}/mnt", "private")
+    until(lambda: listens(runtime / "private.socket"), 20)
+    assert (runtime / "private.socket").stat().st_mode & 0o777 == 0o600
+    with directfuse.mount("@private"), directfuse.open(tmp_path / "mnt/file", "w+") as file:
+        file.write("kept")
+        file.flush()
+        (runtime / "private.socket").chmod(0o777)
+        runtime.chmod(0o755)
+        words = [sys.executable, "-c", _STRANGER, str(Path(directfuse.__file__).parents[1])]
+        subprocess.run(words, cwd=runtime, check=True, timeout=50)
+        file.seek(0)
+        assert file.read() == "kept"
