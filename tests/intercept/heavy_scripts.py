@@ -38,6 +38,10 @@ HEAVY_SCRIPTS = {
         ("fio",),
         _FIO + "--ioengine=libaio --iodepth=16 >log; cut -d';' -f3,5 log; stat -c %s f",
     ),
+    "man in its sandbox": (
+        ("man", "/usr/share/man/man1/ls.1.gz"),
+        "cp /usr/share/man/man1/ls.1.gz .; man -l ls.1.gz | cksum; gunzip ls.1.gz; man -l ./ls.1 | head -1",
+    ),
     "busybox": (
         ("busybox",),
         "mkdir d; busybox seq 1 500 >d/f; busybox cp -a d e; busybox tar czf t.gz d; busybox rm -r d; busybox tar xzf t.gz; "

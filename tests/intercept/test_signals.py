@@ -1,5 +1,6 @@
 """Signals and births, by programs that try what is hard."""
 
+import errno
 import os
 import re
 import shutil
@@ -170,6 +171,23 @@ def test_a_program_that_filters_its_calls(plain, inside, compiled, words, flags)
     assert found.seen() == plain(program, *words).seen() == (0, b"50 -1\n", b"")
     if "norewrite" not in flags:
         assert "a program filters its system calls: it is rewritten no further" in found.notes
+
+
+@pytest.mark.parametrize("error", [errno.ENOSYS, errno.EPERM], ids=["ENOSYS", "EPERM"])
+@pytest.mark.parametrize("flags", ["", "preload"])
+def test_programs_start_under_a_filter_that_knows_no_young_calls(
+    plain, inside, compiled, error, flags
+):
+    command = (
+        compiled("older"),
+        str(error),
+        "/bin/sh",
+        "-c",
+        "echo words; ls /nonexistent; exit 5",
+    )
+    found = inside(*command, flags=flags)
+    assert found.seen() == plain(*command).seen()
+    assert (found.status, found.out) == (5, b"words\n")
 
 
 @pytest.mark.sweep
