@@ -33,6 +33,9 @@ CTYPES = ("lock", "poll", "read_buf", "write_buf", "ioctl", "init_with_config", 
 #: Options of libfuse 2 that are settings of libfuse 3, in the order that settings() returns them.
 SETTINGS = ("use_ino", "readdir_ino", "direct_io", "hard_remove")
 
+#: The option of libfuse 2 by which open() is given O_TRUNC, and has to do it.
+TRUNCATES = "atomic_o_trunc"
+
 #: FUSE(...) options that mean nothing any more.
 GONE = frozenset(
     (  # noqa: SIM905
@@ -73,7 +76,7 @@ def fuse_words(mountpoint: str, options: dict[str, Any]) -> list[str]:
     """The command line of FUSE(operations, mountpoint, **options), for libfuse 3."""
     words = ["fuse", *(flag for name, flag in FLAGS.items() if options.get(name))]
     for name, value in options.items():
-        if name in GONE or name in SETTINGS or value is False:
+        if name in GONE or name in SETTINGS or name == TRUNCATES or value is False:
             continue
         words += ["-o", name if value is True else f"{name}={value}"]
     return [*words, mountpoint]
@@ -105,8 +108,10 @@ class Host:
         return self.session.run([head, *rest, *words])  # what the user says comes last, and wins
 
     def settings(self) -> tuple[bool, ...]:
-        """Of SETTINGS, what libfuse is to take; asked when the mount begins."""
-        return tuple(bool(self.options.get(name)) for name in SETTINGS)
+        """Of SETTINGS, what libfuse is to take, and whether O_TRUNC is truncate(); asked when the
+        mount begins. With libfuse 2, which these libraries are for, open() does not see it."""
+        asked = (bool(self.options.get(name)) for name in SETTINGS)
+        return (*asked, implemented(self.ops, "truncate") and not self.options.get(TRUNCATES))
 
     def report(self, operation: str, error: BaseException) -> int:
         """The errno that an exception stands for, after it is written down."""

@@ -143,15 +143,18 @@ static void *op_init(struct fuse_conn_info *conn, struct fuse_config *config)
 {
     struct df_path_call call;
     PyObject *self = fuse_get_context()->private_data;
-    (void)conn;
+
     if (enter(&call, session_of(self), &init_name)) {
         PyObject *options = PyObject_CallMethod(call.session->helper, "settings", NULL);
-        int number = 0, inode = 0, direct = 0, hard = 0;
-        if (options && PyArg_ParseTuple(options, "pppp", &number, &inode, &direct, &hard)) {
+        int number = 0, inode = 0, direct = 0, hard = 0, truncates = 0;
+        if (options &&
+            PyArg_ParseTuple(options, "ppppp", &number, &inode, &direct, &hard, &truncates)) {
             config->use_ino = number;
             config->readdir_ino = inode;
             config->direct_io = direct;
             config->hard_remove = hard;
+            if (truncates)
+                conn->want &= ~(unsigned)FUSE_CAP_ATOMIC_O_TRUNC;
         }
         Py_XDECREF(options);
         df_path_end(&call, 0);

@@ -8,6 +8,7 @@ import threading
 import pytest
 
 import directfuse
+from directfuse._python.paths import Host, fuse_words
 
 from .memory import Memory
 
@@ -48,6 +49,41 @@ def test_everything_a_file_does(kind):
         assert mount.stats().driven["read"] == "inline"
         assert mount.fsname == "Memory"
     assert memory.events == [("init", "/"), ("destroy", "/")]
+
+
+def test_writing_a_file_anew_truncates_it(kind):
+    """open() of these libraries' file systems need not look at its flags."""
+    with directfuse.mount(kind("a"), "/paths-anew"):
+        assert directfuse.stat("/paths-anew/a").st_size == len("content of a")
+        with directfuse.open("/paths-anew/a", "wb") as file:
+            assert directfuse.stat("/paths-anew/a").st_size == 0
+            file.write(b"new")
+        assert directfuse.stat("/paths-anew/a").st_size == 3
+        with directfuse.open("/paths-anew/a", "rb") as file:
+            assert file.read() == b"new"
+
+
+class Flags(Memory):
+    """Remembers what open() was told about truncating."""
+
+    def open(self, path, flags):
+        self.events.append(flags & os.O_TRUNC)
+        return 5
+
+
+def test_open_has_the_flag_where_nothing_else_truncates():
+    memory = Flags("a")
+    memory.truncate = None
+    with directfuse.mount(memory, "/paths-flags"):
+        directfuse.open("/paths-flags/a", "wb").close()
+        assert memory.events[-1] == os.O_TRUNC
+
+
+def test_the_option_that_gives_open_the_flag_is_understood():
+    options = {"atomic_o_trunc": True}
+    assert Host(Memory(), options).settings()[-1] is False
+    assert Host(Memory(), {}).settings()[-1] is True
+    assert fuse_words("/point", options) == ["fuse", "/point"]
 
 
 def test_times_are_nanoseconds(kind):
