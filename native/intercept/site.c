@@ -55,8 +55,7 @@ static size_t opcode_size(const unsigned char *at)
 {
     switch (at[0]) {
     case 0x89:
-    case 0x8b:
-    case 0x8d: /* mov, lea */
+    case 0x8b: /* mov */
     case 0x01:
     case 0x03:
     case 0x09:
@@ -71,14 +70,17 @@ static size_t opcode_size(const unsigned char *at)
     case 0x3b:
     case 0x85: /* arithmetic */
         return with_operand(1, at + 1, 0);
-    case 0x83:
+    case 0x8d: /* lea, of memory */
+        return at[1] < 0xc0 ? with_operand(1, at + 1, 0) : 0;
     case 0x80:
-    case 0xc1:
-    case 0xc6: /* with a byte */
+    case 0x83:
+    case 0xc1: /* with a byte */
         return with_operand(1, at + 1, 1);
-    case 0x81:
-    case 0xc7: /* with four */
+    case 0x81: /* with four */
         return with_operand(1, at + 1, 4);
+    case 0xc6:
+    case 0xc7: /* mov, the first of eight; the last is relative (xbegin) */
+        return (at[1] & 0x38) == 0 ? with_operand(1, at + 1, at[0] == 0xc6 ? 1 : 4) : 0;
     case 0xf7: /* not, neg */
         return (at[1] & 0x30) == 0x10 ? with_operand(1, at + 1, 0) : 0;
     case 0x90:
@@ -93,14 +95,15 @@ static size_t opcode_size(const unsigned char *at)
 static size_t instruction_size(const unsigned char *at)
 {
     size_t prefixes = 0;
-    while (at[prefixes] == 0x66 || at[prefixes] == 0x64) /* 16 bits; %fs */
-        prefixes++;
+    bool narrow = false;
+    for (; at[prefixes] == 0x66 || at[prefixes] == 0x64; prefixes++) /* 16 bits; %fs */
+        narrow |= at[prefixes] == 0x66;
     bool rex = (at[prefixes] & 0xf0) == 0x40;
     if (rex && (at[prefixes] & 8) != 0 && (at[prefixes + 1] & 0xf8) == 0xb8)
         return 0; /* mov $n, %reg with eight bytes: never before a syscall */
     prefixes += rex;
     size_t size = opcode_size(at + prefixes);
-    if (prefixes > 0 && at[0] == 0x66 && size > 4)
+    if (narrow && size > 4)
         return 0; /* immediates of 16 bits */
     return size == 0 ? 0 : prefixes + size;
 }
