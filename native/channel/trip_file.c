@@ -8,6 +8,7 @@
 
 #include "channel/sys.h"
 #include "channel/trip_send.h"
+#include "core/ioctl.h"
 
 /* What is known of the new file, which the server has just written, is wanted next; and what its
  * client writes, it had written for the file that had the entry before. */
@@ -108,7 +109,7 @@ ssize_t df_trip_copy_file_range(struct df_trip *trip, uint64_t in, off_t offset_
 int df_trip_ioctl(struct df_trip *trip, uint64_t file, unsigned long request, void *arg)
 {
     struct df_letter l;
-    size_t size = _IOC_SIZE(request);
+    size_t size = df_ioctl_size(request);
     int64_t result;
     long copied = 0;
     int error = df_letter_begin_file(&l, trip, DF_MESSAGE_ioctl, file);

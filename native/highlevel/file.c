@@ -8,6 +8,7 @@
 #include <sys/file.h>
 #include <sys/ioctl.h>
 
+#include "core/ioctl.h"
 #include "highlevel/handle.h"
 #include "host/flock.h"
 #include "host/pollhandle.h"
@@ -70,13 +71,12 @@ static int ioctl_copy(struct df_frame *frame, struct df_file *file, unsigned req
 {
     struct df_highlevel *hl = frame->hl;
     unsigned flags = file->kind == DF_KIND_DIRECTORY ? FUSE_IOCTL_DIR : 0;
-    size_t size = _IOC_DIR(request) ? _IOC_SIZE(request) : 0;
+    size_t size = _IOC_DIR(request) ? df_ioctl_size(request) : 0;
     union df_file_info fi;
 
+    memset(copy, 0, _IOC_SIZE(request));
     if (size && _IOC_DIR(request) & _IOC_WRITE)
         memcpy(copy, arg, size);
-    else
-        memset(copy, 0, size);
     df_handle_info(frame, file, &fi);
     const char *path = df_handle_hold(frame, file);
     int result = df_handle_lost(frame, path)

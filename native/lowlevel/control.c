@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <string.h>
 
+#include "core/ioctl.h"
 #include "host/flock.h"
 #include "host/pollhandle.h"
 #include "lowlevel/request.h"
@@ -18,7 +19,7 @@ int df_lowlevel_ioctl(struct df_fs *fs, struct df_call *call, struct df_file *fi
 {
     struct df_lowlevel *lane = df_lowlevel_of(fs);
     unsigned command = (unsigned)request;
-    size_t size = _IOC_SIZE(command);
+    size_t size = df_ioctl_size(command);
     size_t in = _IOC_DIR(command) & _IOC_WRITE ? size : 0;
     size_t out = _IOC_DIR(command) & _IOC_READ ? size : 0;
     bool dir = file->kind == DF_KIND_DIRECTORY;

@@ -223,6 +223,11 @@ static void ioctl_works_on_a_copy(void **state)
     char big[1000] = {1};
     assert_int_equal(rig->fs->ops->ioctl(rig->fs, rig_call(rig), &file, _IOR('x', 1, big), big), 3);
     assert_int_equal(big[0], 1); /* started from zero */
+    int flags[2] = {5, 5};       /* a long would be both */
+    assert_int_equal(rig->fs->ops->ioctl(rig->fs, rig_call(rig), &file, _IOR('f', 1, long), flags),
+                     3);
+    assert_int_equal(flags[0], 1);
+    assert_int_equal(flags[1], 5);
     rig->ram.fail_error[RAM_IOCTL] = -ENOSYS;
     assert_int_equal(rig->fs->ops->ioctl(rig->fs, rig_call(rig), &file, _IO('x', 1), NULL),
                      -ENOTTY);

@@ -3,6 +3,7 @@
  * a plugin may leave out, and what it gets when it does not.
  */
 #include <linux/falloc.h>
+#include <linux/fs.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -205,6 +206,12 @@ static void op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned command, void *arg
         df_reply_ioctl_retry(req, NULL, 0, NULL, 0);
         return;
     }
+    if (command == FS_IOC_GETFLAGS || command == FS_IOC_SETFLAGS) {
+        assert_int_equal(in_size, command == FS_IOC_SETFLAGS ? sizeof(int) : 0);
+        assert_int_equal(out_size, command == FS_IOC_GETFLAGS ? sizeof(int) : 0);
+        df_reply_ioctl(req, 0, &(int){FS_NODUMP_FL}, out_size);
+        return;
+    }
     if (command != _IOWR('f', 1, int)) {
         df_reply_err(req, ENOTTY);
         return;
@@ -227,6 +234,21 @@ static void ioctl_sizes_are_those_of_the_command(void **state)
     assert_int_equal(number, 42);
     fails(df_ioctl(fd, _IO('f', 2), NULL), EIO);
     fails(df_ioctl(fd, _IO('f', 3), NULL), ENOTTY);
+    df_close(fd);
+    lone_unmount();
+}
+
+static void flags_of_files_are_ints(void **state)
+{
+    int flags[2] = {0, 5}, fd; /* lsattr has one, and what is its own behind it */
+
+    (void)state;
+    lone_mount((struct fuse_lowlevel_ops){.ioctl = op_ioctl}, 0, 0);
+    fd = df_open(FILE_, O_RDWR, 0);
+    assert_int_equal(df_ioctl(fd, FS_IOC_GETFLAGS, flags), 0);
+    assert_int_equal(flags[0], FS_NODUMP_FL);
+    assert_int_equal(flags[1], 5);
+    assert_int_equal(df_ioctl(fd, FS_IOC_SETFLAGS, flags), 0);
     df_close(fd);
     lone_unmount();
 }
@@ -445,6 +467,7 @@ int main(void)
         cmocka_unit_test(what_a_plugin_lacks_has_linux_defaults),
         cmocka_unit_test(extended_attributes_are_probed),
         cmocka_unit_test(ioctl_sizes_are_those_of_the_command),
+        cmocka_unit_test(flags_of_files_are_ints),
         cmocka_unit_test(poll_waits_for_a_notification),
         cmocka_unit_test(a_file_without_poll_is_ready),
         cmocka_unit_test(locks_of_a_plugin_are_its_own),
