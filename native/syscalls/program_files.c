@@ -181,6 +181,8 @@ static int look(const struct program *p, off_t *size)
         return -ELOOP;
     if (!S_ISREG(st.st_mode))
         return -EACCES;
+    if (!(st.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)))
+        return -EACCES; /* whatever a file system that asks nobody's permission says */
     *size = st.st_size;
     ret = df_call_faccessat(p->dirfd, p->path, X_OK, flags | AT_EACCESS);
     return ret == DF_NOT_OURS ? -EACCES : ret;

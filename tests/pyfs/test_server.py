@@ -274,3 +274,11 @@ def test_a_run_says_why_there_is_no_file_system():
     done = run_inside("true", lines=["pyfs.notes:Nothing /elsewhere"])
     assert done.returncode == 125
     assert "pyfs.notes has no Nothing" in done.stderr
+
+
+def test_what_nobody_may_execute_is_not_executed():
+    """As by the kernel: that of a file without any such bit is not the file system's to allow."""
+    script = "/third/a; echo $?; test -x /third/a && echo may"
+    done = run_inside("sh", "-c", script, lines=["pyfs.memory:Memory /third"])
+    assert done.stdout == "126\nmay\n"
+    assert "Permission denied" in done.stderr
