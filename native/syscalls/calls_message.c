@@ -22,27 +22,44 @@
     4096 /* bytes of control messages that are looked at: 253 descriptors and more */
 #define MESSAGES_MAX 1024 /* of one call: UIO_MAXIOV */
 
-/* ---- receiving ------------------------------------------------------------------------------- */
+/* ---- control messages ------------------------------------------------------------------------ */
 
-static void adopt_all(struct dfi_files *files, const struct msghdr *message, char *control)
+/* The header at *at, and where the next one is; NULL: there is none. A program may have written
+ * any size there. */
+static const struct cmsghdr *take_header(const char *control, size_t size, size_t *at)
+{
+    const struct cmsghdr *c = (const struct cmsghdr *)(control + *at);
+
+    if (*at >= size || size - *at < sizeof(*c) || c->cmsg_len < sizeof(*c) ||
+        c->cmsg_len > size - *at)
+        return NULL;
+    *at += CMSG_ALIGN(c->cmsg_len);
+    return c;
+}
+
+/* The descriptors that come or go with the message. */
+static void visit_fds(struct dfi_files *files, const struct msghdr *message,
+                      void (*visit)(struct dfi_files *files, int fd))
 {
     size_t size = message->msg_controllen < CONTROL_MAX ? message->msg_controllen : CONTROL_MAX;
-    struct msghdr copy = {.msg_control = control, .msg_controllen = size};
+    char control[CONTROL_MAX] __attribute__((aligned(8)));
+    const struct cmsghdr *c;
+    size_t at = 0;
 
-    if (size == 0 || dfi_copy_from(control, message->msg_control, size) < 0)
+    if (!message->msg_control || size == 0 ||
+        dfi_copy_from(control, message->msg_control, size) < 0)
         return;
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(&copy); c && c->cmsg_len >= sizeof(*c);
-         c = (struct cmsghdr *)((char *)c + CMSG_ALIGN(c->cmsg_len))) {
-        const int *fds = (const int *)CMSG_DATA(c);
-
-        if ((char *)c + c->cmsg_len > control + size)
-            return;
+    while ((c = take_header(control, size, &at)))
         if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
             for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++)
-                dfi_fd_adopt(files, fds[i]);
-        if ((char *)c + CMSG_ALIGN(c->cmsg_len) + sizeof(*c) > control + size)
-            return;
-    }
+                visit(files, ((const int *)CMSG_DATA(c))[i]);
+}
+
+/* ---- receiving ------------------------------------------------------------------------------- */
+
+static void adopt(struct dfi_files *files, int fd)
+{
+    dfi_fd_adopt(files, fd);
 }
 
 /* Of the message that was received: who sent it, by the name the program knows. `at`: where the
@@ -62,13 +79,11 @@ static void show_sender(const struct msghdr *message, struct msghdr *at, socklen
 
 static void take_in(struct msghdr *at, socklen_t room)
 {
-    char control[CONTROL_MAX] __attribute__((aligned(8)));
     struct msghdr message;
 
     if (dfi_copy_from(&message, at, sizeof(message)) < 0)
         return;
-    if (message.msg_control && message.msg_controllen > 0)
-        adopt_all(dfi_process()->files, &message, control);
+    visit_fds(dfi_process()->files, &message, adopt);
     show_sender(&message, at, room);
 }
 
@@ -116,35 +131,20 @@ long dfi_do_recvmmsg(struct dfi_frame *frame)
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-/* Of the message that is sent; the file is not to go before the receiver has it. */
-static void hold_all(struct dfi_files *files, const struct msghdr *message, char *control)
+/* The file is not to go before the receiver has it. */
+static void hold(struct dfi_files *files, int fd)
 {
-    size_t size = message->msg_controllen < CONTROL_MAX ? message->msg_controllen : CONTROL_MAX;
-    struct cmsghdr *c = (struct cmsghdr *)control;
+    uint64_t handle = dfi_file_of(files, fd);
 
-    if (size < sizeof(*c) || dfi_copy_from(control, message->msg_control, size) < 0)
+    if (!handle)
         return;
-    while ((char *)c + sizeof(*c) <= control + size && c->cmsg_len >= sizeof(*c) &&
-           (char *)c + c->cmsg_len <= control + size) {
-        const int *fds = (const int *)CMSG_DATA(c);
-
-        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-            for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++) {
-                uint64_t handle = dfi_file_of(files, fds[i]);
-
-                if (handle) {
-                    dfi_fd_hold(files, handle);
-                    files->sent = true;
-                }
-            }
-        c = (struct cmsghdr *)((char *)c + CMSG_ALIGN(c->cmsg_len));
-    }
+    dfi_fd_hold(files, handle);
+    files->sent = true;
 }
 
 /* One message. DFI_PASS: as it stands. */
 static long send_one(unsigned long fd, const struct msghdr *at, unsigned long flags)
 {
-    char control[CONTROL_MAX] __attribute__((aligned(8)));
     struct sockaddr_un real;
     struct msghdr message;
     socklen_t len;
@@ -152,8 +152,7 @@ static long send_one(unsigned long fd, const struct msghdr *at, unsigned long fl
 
     if (dfi_copy_from(&message, at, sizeof(message)) < 0)
         return DFI_PASS;
-    if (message.msg_control && message.msg_controllen > 0)
-        hold_all(dfi_process()->files, &message, control);
+    visit_fds(dfi_process()->files, &message, hold);
     if (!message.msg_name)
         return DFI_PASS;
     ret = dfi_socket_find(fd, (unsigned long)message.msg_name, message.msg_namelen, &real, &len);

@@ -107,6 +107,37 @@ static void receive_with_little_room(int socket)
     printf("%s, and behind the room: %.4s\n", m.text, m.un.sun_path + 3);
 }
 
+/* A header whose size is `len`, alone or behind one that is right. */
+static void send_wrong(int socket, size_t len, int first)
+{
+    _Alignas(struct cmsghdr) char control[3 * CMSG_SPACE(sizeof(int))] = {0};
+    struct iovec piece = {control, 1};
+    struct msghdr header = {.msg_iov = &piece,
+                            .msg_iovlen = 1,
+                            .msg_control = control,
+                            .msg_controllen = sizeof(control)};
+    struct cmsghdr *c = (struct cmsghdr *)(control + (first ? 0 : CMSG_SPACE(sizeof(int))));
+
+    put_descriptor(&header, 1);
+    *c = (struct cmsghdr){len, SOL_SOCKET, SCM_RIGHTS};
+    errno = 0;
+    printf("%zx: %zd, %s\n", len, sendmsg(socket, &header, MSG_DONTWAIT), strerror(errno));
+}
+
+static void send_wrong_sizes(void)
+{
+    const size_t half = (size_t)1 << 63;
+    const size_t sizes[] = {0, 1, 15, 4096, -1, -8, -16, -24, -32, -40, half, half - 1, half + 16};
+    int pair[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) < 0)
+        perror("socketpair");
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+        send_wrong(pair[0], sizes[i], 1);
+        send_wrong(pair[0], sizes[i], 0);
+    }
+}
+
 int main(void)
 {
     int a = bound_to("a"), b = bound_to("b"), fd = open("file", O_RDWR | O_CREAT, 0600);
@@ -118,5 +149,6 @@ int main(void)
     send_to(b, (const char *[]){"other", "a", "a"}, fd);
     send_to(b, (const char *[]){"a", "other", "a"}, fd);
     receive_with_little_room(a);
+    send_wrong_sizes();
     return 0;
 }
