@@ -11,10 +11,13 @@
 #include "core/fd.h"
 #include "syscalls/ids.h"
 #include "syscalls/known.h"
+#include "syscalls/node.h"
 
 /* A call by one path: what is done for a mount, with `leg` and the arguments `a`. */
-#define DFI_BY_PATH(name, ...)                                                                     \
-    long dfi_do_##name(struct dfi_frame *frame)                                                    \
+#define DFI_BY_PATH(name, ...) DFI_HANDLE_PATH(long dfi_do_##name, __VA_ARGS__)
+
+#define DFI_HANDLE_PATH(function, ...)                                                             \
+    function(struct dfi_frame *frame)                                                              \
     {                                                                                              \
         struct dfi_way way;                                                                        \
         const struct dfi_leg *leg = &way.leg[0];                                                   \
@@ -28,7 +31,18 @@
     }
 
 /* The same by a descriptor of ours. */
-#define DFI_BY_FD(name, ...)                                                                       \
+/* The path may be missing: then it is the directory's descriptor that the call is about. */
+#define DFI_CHANGE_BY_PATH(name, flags, ...)                                                       \
+    DFI_HANDLE_PATH(static long name##_of_path, __VA_ARGS__)                                       \
+    long dfi_do_##name(struct dfi_frame *frame)                                                    \
+    {                                                                                              \
+        const unsigned long *a = frame->args;                                                      \
+                                                                                                   \
+        return is_lent(a, flags) ? -EPERM : name##_of_path(frame);                                 \
+    }
+
+/* other: what becomes of a descriptor that is not ours. */
+#define DFI_BY_FD(name, other, ...)                                                                \
     long dfi_do_##name(struct dfi_frame *frame)                                                    \
     {                                                                                              \
         struct dfi_record record;                                                                  \
@@ -37,7 +51,7 @@
         long ret;                                                                                  \
                                                                                                    \
         if (!dfi_fd_is_ours(a[0]))                                                                 \
-            return dfi_other_fd(a[0]);                                                             \
+            return other(a[0]);                                                                    \
         dfi_record_begin(&record);                                                                 \
         ret = __VA_ARGS__;                                                                         \
         dfi_record_end(&record);                                                                   \
@@ -208,14 +222,35 @@ static long chown_fd(int fd, unsigned long uid, unsigned long gid)
     return know_owner(&user, &group) ? df_call_fchown(fd, user, group) : -EINVAL;
 }
 
+/* A device of a mount is the machine's own once it is open, and its attributes are not for us to
+ * change. */
+static long change_other(unsigned long fd)
+{
+    return dfi_node_is_lent(fd) ? -EPERM : dfi_other_fd(fd);
+}
+
+static bool is_empty(unsigned long path)
+{
+    char first = '\0';
+
+    return !path || (dfi_copy_from(&first, (const void *)path, 1) == 0 && first == '\0');
+}
+
+/* The same by a path that is not there: flags are those that allow it. */
+static bool is_lent(const unsigned long *a, unsigned long flags)
+{
+    return (!a[1] || flags & AT_EMPTY_PATH) && is_empty(a[1]) && !dfi_fd_is_ours(a[0]) &&
+           dfi_node_is_lent(a[0]);
+}
+
 DFI_BY_PATH(chmod, chmod_leg(leg, a[1], 0))
-DFI_BY_FD(fchmod, df_call_fchmod(fd, (mode_t)a[1]))
+DFI_BY_FD(fchmod, change_other, df_call_fchmod(fd, (mode_t)a[1]))
 DFI_BY_PATH(fchmodat, chmod_leg(leg, a[2], 0))
-DFI_BY_PATH(fchmodat2, chmod_leg(leg, a[2], (int)a[3]))
+DFI_CHANGE_BY_PATH(fchmodat2, a[3], chmod_leg(leg, a[2], (int)a[3]))
 DFI_BY_PATH(chown, chown_leg(leg, a[1], a[2], 0))
 DFI_BY_PATH(lchown, chown_leg(leg, a[1], a[2], AT_SYMLINK_NOFOLLOW))
-DFI_BY_FD(fchown, chown_fd(fd, a[1], a[2]))
-DFI_BY_PATH(fchownat, chown_leg(leg, a[2], a[3], (int)a[4]))
+DFI_BY_FD(fchown, change_other, chown_fd(fd, a[1], a[2]))
+DFI_CHANGE_BY_PATH(fchownat, a[4], chown_leg(leg, a[2], a[3], (int)a[4]))
 
 /* ---- times ----------------------------------------------------------------------------------- */
 
@@ -266,8 +301,8 @@ static long utime_leg(const struct dfi_leg *leg, unsigned long program)
 
 DFI_BY_PATH(utime, utime_leg(leg, a[1]))
 DFI_BY_PATH(utimes, utimes_leg(leg, a[1]))
-DFI_BY_PATH(futimesat, utimes_leg(leg, a[2]))
-DFI_BY_PATH(utimensat, utimens_leg(leg, a[2], (int)a[3]))
+DFI_CHANGE_BY_PATH(futimesat, 0, utimes_leg(leg, a[2]))
+DFI_CHANGE_BY_PATH(utimensat, a[3], utimens_leg(leg, a[2], (int)a[3]))
 
 /* As who opens the file for that, whatever a descriptor that leads there is open for. */
 static long truncate_opened(struct dfi_way *way, off_t size)
@@ -338,4 +373,4 @@ static long statfs_fd(int fd, unsigned long program)
 }
 
 DFI_BY_PATH(statfs, statfs_leg(&way, a[1]))
-DFI_BY_FD(fstatfs, statfs_fd(fd, a[1]))
+DFI_BY_FD(fstatfs, dfi_other_fd, statfs_fd(fd, a[1]))

@@ -56,6 +56,27 @@ static void make_fifo(const struct dfi_files *files, const struct stat *st,
         dfi_kernel(__NR_chmod, name, 0666);
 }
 
+/* On the open file description, so who has got the descriptor from others knows it, too. Nothing
+ * comes of it: signals of input, for which it is, are sent where O_ASYNC is set. */
+#define LENT 64 /* F_SETSIG: the last signal */
+
+static int open_device(const char *name, int flags)
+{
+    int fd = (int)dfi_kernel_wait(__NR_open, name, flags, 0);
+
+    if (fd >= 0)
+        dfi_kernel(__NR_fcntl, fd, F_SETSIG, LENT);
+    return fd;
+}
+
+bool dfi_node_is_lent(unsigned long fd)
+{
+    struct stat st;
+
+    return dfi_kernel(__NR_fcntl, fd, F_GETSIG) == LENT && dfi_kernel(__NR_fstat, fd, &st) == 0 &&
+           device_name(&st);
+}
+
 int dfi_node_open(struct dfi_way *way, int flags)
 {
     const struct dfi_leg *leg = &way->leg[0];
@@ -71,8 +92,10 @@ int dfi_node_open(struct dfi_way *way, int flags)
         return -ENXIO;
     if ((ret = df_call_faccessat(leg->dirfd, leg->path, wanted_access(flags), AT_EACCESS)) < 0)
         return ret;
-    if (name == fifo)
-        make_fifo(way->record.files, &st, fifo);
+    flags &= ~(O_CREAT | O_EXCL | O_TRUNC);
     dfi_linger_end(way->record.files);
-    return (int)dfi_kernel_wait(__NR_open, name, flags & ~(O_CREAT | O_EXCL | O_TRUNC), 0);
+    if (name != fifo)
+        return open_device(name, flags);
+    make_fifo(way->record.files, &st, fifo);
+    return (int)dfi_kernel_wait(__NR_open, fifo, flags, 0);
 }

@@ -17,4 +17,8 @@ void dfi_node_name(const struct dfi_files *files, const struct stat *st,
  * it is a FIFO, or /dev/null, zero, full, random, urandom or tty; else -ENXIO. May block. */
 int dfi_node_open(struct dfi_way *way, int flags);
 
+/* Whether a descriptor of the kernel's is such a device: whose mode, owner and times are those of
+ * the real one, for all the machine. */
+bool dfi_node_is_lent(unsigned long fd);
+
 #endif

@@ -525,3 +525,32 @@ def test_devices_of_every_root_open(plain, mounted):
     if b"00 00 00 00" not in wanted.out:
         pytest.skip("device nodes cannot be made or opened here")
     assert mounted("/bin/sh", "-c", _DEVICES).seen() == wanted.seen()
+
+
+#: What is asked for is what the machine's device has already: nothing happens to it if it is granted.
+_CHANGES = """
+import errno, os
+os.mknod("null", 0o20666, os.makedev(1, 3))
+fd, real = os.open("null", os.O_RDWR), os.stat("/dev/null")
+mode, times = real.st_mode & 0o7777, (real.st_atime_ns, real.st_mtime_ns)
+for change in (
+    lambda: os.fchmod(fd, mode),
+    lambda: os.fchown(os.dup(fd), real.st_uid, real.st_gid),
+    lambda: os.utime(fd, ns=times),
+):
+    try:
+        change()
+        print("changed")
+    except OSError as error:
+        print(errno.errorcode[error.errno])
+os.chmod("null", 0o600)
+os.fchmod(os.open("/dev/null", os.O_RDWR), mode)
+print(oct(os.stat("null").st_mode), os.stat("/dev/null").st_mode == real.st_mode)
+"""
+
+
+def test_an_open_device_of_a_mount_is_not_the_machines_to_change(mounted):
+    if os.geteuid() != 0:
+        pytest.skip("device nodes cannot be made here: needs root")
+    found = mounted(sys.executable, "-c", _CHANGES)
+    assert (found.out, found.err) == (b"EPERM\n" * 3 + b"0o20600 True\n", b"")
