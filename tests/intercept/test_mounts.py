@@ -527,7 +527,7 @@ def test_devices_of_every_root_open(plain, mounted):
     assert mounted("/bin/sh", "-c", _DEVICES).seen() == wanted.seen()
 
 
-#: What is asked for is what the machine's device has already: nothing happens to it if it is granted.
+#: It asks for what the machine's device has already: nothing comes of it if it is granted.
 _CHANGES = """
 import errno, os
 os.mknod("null", 0o20666, os.makedev(1, 3))
