@@ -121,7 +121,8 @@ static void send_wrong(int socket, size_t len, int first)
     put_descriptor(&header, 1);
     *c = (struct cmsghdr){len, SOL_SOCKET, SCM_RIGHTS};
     errno = 0;
-    printf("%zx: %zd, %s\n", len, sendmsg(socket, &header, MSG_DONTWAIT), strerror(errno));
+    ssize_t sent = sendmsg(socket, &header, MSG_DONTWAIT);
+    printf("%zx: %zd, %s\n", len, sent, strerror(errno));
 }
 
 static void send_wrong_sizes(void)
