@@ -31,7 +31,7 @@ static int ours(const struct dfi_frame *frame)
                                                                                                    \
         (void)a;                                                                                   \
         if (!dfi_fd_is_ours(frame->args[0]))                                                       \
-            return DFI_PASS;                                                                       \
+            return dfi_other_fd(frame->args[0]);                                                   \
         dfi_record_begin(&record);                                                                 \
         ret = __VA_ARGS__;                                                                         \
         dfi_record_end(&record);                                                                   \
