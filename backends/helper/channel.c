@@ -250,7 +250,8 @@ static const struct waiter *take_data(struct channel *channel, size_t size)
     return pending.waiter;
 }
 
-/* Receives a message into the buffer, as recv(2); or takes one for a window: *whose it was. */
+/* Receives a message into the buffer, as recv(2), and returns its whole size, of which the buffer may
+ * have the beginning only; or takes one for a window: *whose it was. */
 static ssize_t receive(struct channel *channel, int flags, const struct waiter **whose)
 {
     *whose = NULL;
@@ -260,7 +261,7 @@ static ssize_t receive(struct channel *channel, int flags, const struct waiter *
         if (size <= 0 || (*whose = take_data(channel, (size_t)size)))
             return size;
     }
-    return recv(channel->fd, channel->buffer, channel->limit, flags);
+    return recv(channel->fd, channel->buffer, channel->limit, flags | MSG_TRUNC);
 }
 
 /* One message in the buffer. Returns whom it answered, NULL: nobody. */
@@ -268,11 +269,14 @@ static const struct waiter *take_message(struct channel *channel, size_t size)
 {
     const struct fuse_out_header *header = (const void *)channel->buffer;
     const char *body = channel->buffer + sizeof(*header);
+    bool whole = size <= channel->limit; /* if not, it is more than was asked for */
     struct pending pending;
 
     if (size < sizeof(*header) || header->len != size)
         return NULL; /* no FUSE message: whoever waits for one goes on waiting */
     size -= sizeof(*header);
+    if (header->unique == 0 && !whole)
+        return NULL;
     if (header->unique == 0) {
         notify_pass_on(channel, header->error, body, size);
         return NULL;
@@ -283,7 +287,10 @@ static const struct waiter *take_message(struct channel *channel, size_t size)
     }
     if (!channel_claim(channel, header->unique, &pending))
         return NULL;
-    answer(&pending, -header->error, body, size);
+    if (whole)
+        answer(&pending, -header->error, body, size);
+    else
+        answer(&pending, EIO, NULL, 0);
     return pending.waiter;
 }
 

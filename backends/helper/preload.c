@@ -17,6 +17,7 @@
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "control.h"
@@ -97,16 +98,24 @@ OPEN(openat64, (int dir, const char *path, int flags), (dir, path, flags))
 OPEN_2(__open_2)
 OPEN_2(__open64_2)
 
-static bool is_channel(int fd)
+static bool is_seqpacket(int fd)
 {
     int type = 0;
     socklen_t size = sizeof(type);
 
+    int error = errno;
+    bool is = getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
+
+    errno = error;
+    return is;
+}
+
+static bool is_channel(int fd)
+{
     pthread_mutex_lock(&channel_lock);
     bool known = channel >= 0;
     pthread_mutex_unlock(&channel_lock);
-    return known && getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 &&
-           type == SOCK_SEQPACKET;
+    return known && is_seqpacket(fd);
 }
 
 /* A clone of the device is a copy of the descriptor already. */
@@ -178,6 +187,62 @@ PUBLIC int umount2(const char *target, int flags)
     return unmounts_ours(target) ? 0 : NEXT(umount2)(target, flags);
 }
 
+/* ---- replies that are too long ------------------------------------------------------------- */
+
+/* Errors of a message that does not fit, or whose bytes are not all memory: libfuse sends what an
+ * operation says it has put into a buffer, even if that is more than there was room for. Who begins
+ * with a header alone can be looked at. */
+static bool is_too_long(int error, const struct iovec *parts, int count)
+{
+    if (count < 1 || parts[0].iov_len < sizeof(struct fuse_out_header))
+        return false;
+    return error == EMSGSIZE || error == ENOBUFS ||
+           (error == EFAULT && parts[0].iov_len == sizeof(struct fuse_out_header));
+}
+
+/* A reply of more bytes than a message can have is more than was asked for. The kernel would refuse
+ * it with EINVAL and end the request with EIO; the socket refuses it and tells nobody. `sent`: what
+ * the socket said. The channel may have come through fusermount, so it is known by its type and by
+ * the header. */
+static ssize_t judge(ssize_t sent, int fd, const struct iovec *parts, int count)
+{
+    struct fuse_out_header header;
+    size_t size = 0;
+
+    if (sent >= 0 || !is_too_long(errno, parts, count) || !is_seqpacket(fd))
+        return sent;
+    for (int i = 0; i < count; i++)
+        size += parts[i].iov_len;
+    memcpy(&header, parts[0].iov_base, sizeof(header));
+    if (header.len != size)
+        return sent;
+    header.len = sizeof(header);
+    header.error = -EIO;
+    if (header.unique != 0) /* no notification, which nobody waits for */
+        send(fd, &header, sizeof(header), MSG_NOSIGNAL);
+    errno = EINVAL;
+    return -1;
+}
+
+PUBLIC ssize_t writev(int fd, const struct iovec *parts, int count)
+{
+    static __typeof__(&writev) next; /* each reply comes by here */
+
+    if (!next)
+        next = NEXT(writev);
+    return judge(next(fd, parts, count), fd, parts, count);
+}
+
+PUBLIC ssize_t write(int fd, const void *data, size_t size)
+{
+    static __typeof__(&write) next;
+
+    if (!next)
+        next = NEXT(write);
+    const struct iovec all = {(void *)(uintptr_t)data, size};
+    return judge(next(fd, data, size), fd, &all, 1);
+}
+
 /* ---- splice(2): one message stays one message ---------------------------------------------- */
 
 static ssize_t pipe_to_channel(int from, int to, size_t size)
@@ -194,6 +259,8 @@ static ssize_t pipe_to_channel(int from, int to, size_t size)
         used += (size_t)got;
     }
     ssize_t sent = send(to, buffer, used, MSG_NOSIGNAL);
+    const struct iovec all = {buffer, used};
+    sent = judge(sent, to, &all, 1);
     free(buffer);
     return sent;
 }

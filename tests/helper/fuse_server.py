@@ -16,6 +16,7 @@ the file of FUSE_SERVER_NOTE. A look at "inval" ends belief in the name "file".
 """
 
 import array
+import contextlib
 import ctypes
 import json
 import os
@@ -109,6 +110,9 @@ class Device:
         if libc.mount(*words, 6, options.encode()) < 0:  # MS_NOSUID | MS_NODEV
             raise OSError(ctypes.get_errno(), "mount")
 
+    def fileno(self):
+        return self.fd
+
     def recv(self, size):
         while True:
             try:
@@ -145,6 +149,7 @@ def entry(node):
 NEW = ("record", "lose", "epoch", "expire", "block", "block2", "prune")  # modes that speak 7.45
 RECORDS = ("record", "plain", "prune")  # "file" reads as what the server was sent
 LATE = ("notify", "epoch", "expire")
+TOO_MUCH = {"huge": 100_000, "larger": 3 << 19, "largest": 3 << 20}  # bytes that a READ is answered
 
 
 class Server:
@@ -161,6 +166,12 @@ class Server:
     def say(self, unique, body=b"", error=0, length=None):
         size = OUT_HEADER.size + len(body) if length is None else length
         self.channel.send(OUT_HEADER.pack(size, error, unique) + body)
+
+    def say_too_much(self, unique, body):
+        """As libfuse does, which goes on when it may not."""
+        header = OUT_HEADER.pack(OUT_HEADER.size + len(body), 0, unique)
+        with contextlib.suppress(OSError):
+            os.writev(self.channel.fileno(), [header, body])
 
     def run(self):
         while message := self.channel.recv(1 << 21):
@@ -286,8 +297,8 @@ class Server:
             self.say(0, error=NOTIFY_RESEND)
         elif self.mode in RECORDS:
             self.say(unique, json.dumps(self.seen).encode())
-        elif self.mode == "huge":
-            self.say(unique, b"x" * 100_000)
+        elif self.mode in TOO_MUCH:
+            self.say_too_much(unique, b"x" * TOO_MUCH[self.mode])
         elif self.mode == "garbage":
             self.channel.send(b"?")
             self.say(unique, CONTENT, length=3)

@@ -17,7 +17,7 @@ import pytest
 
 import directfuse
 
-from .conftest import SERVER
+from .conftest import SERVER, kernel_mount
 
 
 def code_of(call):
@@ -59,8 +59,19 @@ def test_reply_shorter_than_its_struct(serve):
     assert code_of(lambda: directfuse.stat(f"{mount.mountpoint}/file")) == errno.EIO
 
 
-def test_more_data_than_were_asked_for(serve):
-    assert code_of(lambda: read(serve("huge"))) == errno.EIO
+@pytest.mark.parametrize("mode", ["huge", "larger", "largest"])
+def test_more_data_than_were_asked_for(serve, mode):
+    """What fits a message, what its reader has no room for, what the socket does not take."""
+    mount = serve(mode)
+    assert code_of(lambda: read(mount)) == errno.EIO
+    assert directfuse.stat(f"{mount.mountpoint}/file").st_size == 1 << 16
+
+
+@pytest.mark.parametrize("mode", ["huge", "larger", "largest"])
+def test_more_data_than_the_kernel_asked_for(tmp_path, mode):
+    point = tmp_path / "m"
+    with kernel_mount(point, mode), open(point / "file", "rb", buffering=0) as file:
+        assert code_of(lambda: file.read(100)) == errno.EIO
 
 
 def test_messages_that_are_none(serve):
