@@ -50,6 +50,12 @@ static size_t at_most(size_t size)
     return size < VALUE_SIZE_MAX ? size : VALUE_SIZE_MAX;
 }
 
+/* Who has room for the largest there may be is not told to come back with more. */
+static ssize_t larger_than(size_t size, ssize_t result)
+{
+    return result == -ERANGE && size >= VALUE_SIZE_MAX ? -E2BIG : result;
+}
+
 /* ---- the four operations ------------------------------------------------------------------- */
 
 struct request;
@@ -71,13 +77,16 @@ static ssize_t get(struct df_fs *fs, struct df_call *call, const struct df_where
 {
     int ret = check_name(r->name);
 
-    return ret < 0 ? ret : fs->ops->getxattr(fs, call, where, r->name, r->out, at_most(r->size));
+    if (ret < 0)
+        return ret;
+    return larger_than(r->size,
+                       fs->ops->getxattr(fs, call, where, r->name, r->out, at_most(r->size)));
 }
 
 static ssize_t list(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                     const struct request *r)
 {
-    return fs->ops->listxattr(fs, call, where, r->out, at_most(r->size));
+    return larger_than(r->size, fs->ops->listxattr(fs, call, where, r->out, at_most(r->size)));
 }
 
 static ssize_t set(struct df_fs *fs, struct df_call *call, const struct df_where *where,

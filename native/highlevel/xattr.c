@@ -7,6 +7,7 @@
 
 #include "highlevel/walk.h"
 #include "host/permission.h"
+#include "host/xattr.h"
 
 /* May the attribute `name` of the object be read or written? */
 static int may(struct df_frame *frame, struct df_place *place, const char *name, bool write)
@@ -24,16 +25,14 @@ static int may(struct df_frame *frame, struct df_place *place, const char *name,
     return result ? result : df_walk_may(frame, place, write ? W_OK : R_OK);
 }
 
-/* The plugin's answer: ENOSYS is remembered as in the kernel; more bytes than fit is no answer. */
+/* The plugin's answer: ENOSYS is remembered as in the kernel. */
 static ssize_t answer(struct df_frame *frame, const struct df_place *place, uint32_t missing,
-                      ssize_t result, size_t size)
+                      ssize_t result)
 {
     if (result == -ENOSYS) {
         df_highlevel_miss(frame->hl, missing);
         return -EOPNOTSUPP;
     }
-    if (result > 0 && size && (size_t)result > size)
-        return -ERANGE;
     return df_place_result(frame, place, (int)df_answer_count(result));
 }
 
@@ -62,7 +61,7 @@ static ssize_t get(struct df_frame *frame, const struct df_where *where, const c
     ssize_t result = reach(frame, where, name, false, supported, &place);
     if (result == 0)
         result = answer(frame, &place, DF_MISSING_GETXATTR,
-                        hl->ops.getxattr(place.path, name, value, size), size);
+                        df_xattr_answer(hl->ops.getxattr(place.path, name, value, size), size));
     df_walk_end(frame, &place);
     return result;
 }
@@ -81,8 +80,9 @@ static ssize_t list(struct df_frame *frame, const struct df_where *where, char *
     bool supported = hl->ops.listxattr && !df_highlevel_lacks(hl, DF_MISSING_LISTXATTR);
     ssize_t result = reach(frame, where, NULL, false, supported, &place);
     if (result == 0)
-        result = answer(frame, &place, DF_MISSING_LISTXATTR,
-                        hl->ops.listxattr(place.path, names, size), size);
+        result =
+            answer(frame, &place, DF_MISSING_LISTXATTR,
+                   df_xattr_list_answer(hl->ops.listxattr(place.path, names, size), names, size));
     df_walk_end(frame, &place);
     return result;
 }
@@ -104,7 +104,7 @@ static int set(struct df_frame *frame, const struct df_where *where, const char 
     if (result == 0) {
         result =
             (int)answer(frame, &place, DF_MISSING_SETXATTR,
-                        df_answer_error(hl->ops.setxattr(place.path, name, value, size, flags)), 0);
+                        df_answer_error(hl->ops.setxattr(place.path, name, value, size, flags)));
         df_entry_cache_forget_attributes(&hl->cache, place.key); /* ctime */
     }
     df_walk_end(frame, &place);
@@ -126,7 +126,7 @@ static int forget(struct df_frame *frame, const struct df_where *where, const ch
     int result = (int)reach(frame, where, name, true, supported, &place);
     if (result == 0) {
         result = (int)answer(frame, &place, DF_MISSING_REMOVEXATTR,
-                             df_answer_error(hl->ops.removexattr(place.path, name)), 0);
+                             df_answer_error(hl->ops.removexattr(place.path, name)));
         df_entry_cache_forget_attributes(&hl->cache, place.key);
     }
     df_walk_end(frame, &place);

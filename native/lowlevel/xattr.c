@@ -7,12 +7,9 @@
 #include <unistd.h>
 
 #include "host/permission.h"
+#include "host/xattr.h"
 #include "lowlevel/request.h"
 #include "lowlevel/target.h"
-
-#ifndef XATTR_SIZE_MAX
-#define XATTR_SIZE_MAX 65536 /* linux/limits.h */
-#endif
 
 struct attribute {
     const char *name; /* NULL: their list */
@@ -65,15 +62,15 @@ static ssize_t get(const struct df_target *target, void *arg)
     const struct attribute *attribute = arg;
     struct iovec iov = {attribute->value, attribute->size};
     struct fuse_req req;
-    int result = check(target, attribute->name, false);
+    ssize_t result = check(target, attribute->name, false);
 
     if (result < 0)
         return result;
     if (df_lowlevel_lacks(target->lane, DF_LACKS_GETXATTR))
         return -EOPNOTSUPP;
     begin_reading(&req, target, &iov);
-    return sticky(target->lane, DF_LACKS_GETXATTR,
-                  DF_REQUEST(&req, getxattr, target->node->id, attribute->name, req.room));
+    result = DF_REQUEST(&req, getxattr, target->node->id, attribute->name, req.room);
+    return sticky(target->lane, DF_LACKS_GETXATTR, df_xattr_answer(result, req.room));
 }
 
 ssize_t df_lowlevel_getxattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
@@ -82,19 +79,6 @@ ssize_t df_lowlevel_getxattr(struct df_fs *fs, struct df_call *call, const struc
     struct attribute attribute = {.name = name, .value = value, .size = size};
 
     return df_lowlevel_on_object(fs, call, where, get, &attribute);
-}
-
-/* Names end with NUL and are not empty, or the caller would read past the list. */
-static ssize_t verify_list(const char *list, ssize_t size)
-{
-    for (ssize_t at = 0; at < size;) {
-        size_t len = strnlen(list + at, (size_t)(size - at));
-
-        if (len == 0 || (ssize_t)len == size - at)
-            return -EIO;
-        at += (ssize_t)len + 1;
-    }
-    return size;
 }
 
 static ssize_t list(const struct df_target *target, void *arg)
@@ -108,9 +92,8 @@ static ssize_t list(const struct df_target *target, void *arg)
         return -EOPNOTSUPP;
     begin_reading(&req, target, &iov);
     result = DF_REQUEST(&req, listxattr, target->node->id, req.room);
-    if (result > 0 && req.room > 0)
-        return verify_list(attribute->value, result);
-    return sticky(target->lane, DF_LACKS_LISTXATTR, result);
+    return sticky(target->lane, DF_LACKS_LISTXATTR,
+                  df_xattr_list_answer(result, attribute->value, req.room));
 }
 
 ssize_t df_lowlevel_listxattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
