@@ -250,8 +250,8 @@ static const struct waiter *take_data(struct channel *channel, size_t size)
     return pending.waiter;
 }
 
-/* Receives a message into the buffer, as recv(2), and returns its whole size, of which the buffer may
- * have the beginning only; or takes one for a window: *whose it was. */
+/* Receives a message into the buffer, as recv(2), and returns its whole size, of which the buffer
+ * may have the beginning only; or takes one for a window: *whose it was. */
 static ssize_t receive(struct channel *channel, int flags, const struct waiter **whose)
 {
     *whose = NULL;
