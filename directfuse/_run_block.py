@@ -13,7 +13,7 @@ from typing import NamedTuple
 from directfuse import _native, _paths
 from directfuse._errors import asked
 
-__all__ = ["EVENTS", "CallCount", "RunBlock", "call_names"]
+__all__ = ["EVENTS", "CallCount", "RunBlock", "call_names", "openat2_is_free"]
 
 _MAGIC = 0x31304E5552464544  # "DEFRUN01"
 _HEADER = struct.Struct("<Q32s9Q")
@@ -47,7 +47,7 @@ EVENTS = (
     "learnt",
 )
 
-_FLAGS = {"verbose": 1, "strict": 2, "norewrite": 4, "seccomp": 8}
+_FLAGS = {"verbose": 1, "strict": 2, "norewrite": 4, "seccomp": 8, "openat2": 16}
 
 
 class CallCount(NamedTuple):
@@ -134,6 +134,11 @@ class RunBlock:
         (used,) = struct.unpack_from("<Q", self._memory, _LOG_USED)
         text = self._memory[self._log_at : self._log_at + min(used, _LOG_SIZE)]
         return [line for line in text.decode(errors="replace").split("\n") if line.strip("\0")]
+
+
+def openat2_is_free() -> bool:
+    """Whether Linux has openat2(2), and no seccomp(2) filter of ours ends who calls it."""
+    return subprocess.run([_paths.loader(), "--openat2"], check=False).returncode == 0
 
 
 def _lives(thread: int) -> bool:

@@ -15,7 +15,7 @@ from directfuse._cli._failure import Failure
 from directfuse._cli.run import is_restarted, join, mount_commands, mount_options
 from directfuse._named import Joined
 from directfuse._run import MountServer, ServerFailed, high_fd, mapped_limit
-from directfuse._run_block import RunBlock
+from directfuse._run_block import RunBlock, openat2_is_free
 from directfuse._shadow import discard_shadow, shadow_directory
 
 __all__ = ["env"]
@@ -89,14 +89,16 @@ def _begin(directory: Path, commands: Sequence[Sequence[str]], shadow: Path) -> 
     server.leave()
     (directory / _SERVER).write_text(f"{server.pid}\n")
     text = f"server={high_fd(())}\nshadow={shadow}\n{mapped_limit()}"
-    RunBlock(text, _paths.loader(), file=directory / "run").close()
+    RunBlock(text, _paths.loader(), file=directory / "run", openat2=openat2_is_free()).close()
 
 
 def _begin_joined(directory: Path, joined: Joined) -> None:
     """Programs connect to the named socket, by a link where they look for the run's own."""
     joined.leave()
     (directory / _SOCKET).symlink_to(joined.path)
-    RunBlock(joined.config, _paths.loader(), file=directory / "run").close()
+    RunBlock(
+        joined.config, _paths.loader(), file=directory / "run", openat2=openat2_is_free()
+    ).close()
 
 
 def _end_server(directory: Path) -> None:

@@ -16,7 +16,7 @@ from directfuse._command import positional_words
 from directfuse._named import Joined
 from directfuse._python import meaning
 from directfuse._run import ServerFailed, Serving, run_command
-from directfuse._run_block import RunBlock, call_names
+from directfuse._run_block import RunBlock, call_names, openat2_is_free
 
 __all__ = [
     "check_restart",
@@ -141,7 +141,12 @@ def run(
     except ServerFailed as error:
         raise Failure(str(error)) from error
     block = RunBlock(
-        serving.config, _paths.loader(), verbose=verbose, strict=strict, norewrite=no_rewrite
+        serving.config,
+        _paths.loader(),
+        verbose=verbose,
+        strict=strict,
+        norewrite=no_rewrite,
+        openat2=openat2_is_free(),
     )
 
     def say(words: str) -> None:

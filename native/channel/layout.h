@@ -104,6 +104,7 @@ struct df_segment {
 enum {                              /* df_shared_mount.flags */
        DF_SHARED_READONLY = 1 << 0, /* calls that would change something: EROFS */
        DF_SHARED_PERMITS = 1 << 1,  /* DF_ATTACH_PERMITS (core/mount.h) */
+       DF_SHARED_COVERS = 1 << 2,   /* something lies on disk where it is mounted */
 };
 
 struct df_shared_mount {

@@ -91,33 +91,54 @@ static int walk_step(struct walk *w, const char *name, size_t len, const char *r
     if (df_table_lookup(w->done, w->len))
         return 1;
     size = df_walk_link(w->done, target);
+    if (size == -ENOENT && df_table_below(w->done, w->len)) /* it need not be on disk */
+        return 0;
     if (size < 0)
         return size == -EINVAL ? 0 : (int)size;
     return follow || w->rest[0] ? walk_follow(w, target, (size_t)size) : -ENOENT;
 }
 
+/* Returns 1 when it has come to a mount, 0 at the path's end, negative: no way there. */
+static int walk(struct walk *w, const char *path, bool follow, uint32_t links)
+{
+    int ret = 0;
+
+    w->len = 0;
+    w->links = links;
+    strcpy(w->rest, path);
+    while (ret == 0) {
+        const char *name = w->rest + strspn(w->rest, "/"), *end = df_scan_end(name);
+
+        if (name == end)
+            return 0;
+        if (df_scan_dots(name) == 1)
+            memmove(w->rest, end, strlen(end) + 1);
+        else
+            ret = walk_step(w, name, (size_t)(end - name), end, follow);
+    }
+    return ret;
+}
+
 int df_walk_real(const char *path, bool follow, char out[PATH_MAX], uint32_t *links)
 {
     struct walk w;
-    int ret = 0;
+    int ret = walk(&w, path, follow, *links);
 
-    w.len = 0;
-    w.links = *links;
-    strcpy(w.rest, path);
-    while (ret == 0) {
-        const char *name = w.rest + strspn(w.rest, "/"), *end = df_scan_end(name);
-
-        if (name == end)
-            ret = -ENOENT;
-        else if (df_scan_dots(name) == 1)
-            memmove(w.rest, end, strlen(end) + 1);
-        else
-            ret = walk_step(&w, name, (size_t)(end - name), end, follow);
-    }
     if (ret == -ELOOP)
         return ret;
-    if (ret < 0 || df_walk_join(out, w.done, w.len, w.rest) < 0)
+    if (ret <= 0 || df_walk_join(out, w.done, w.len, w.rest) < 0)
         return DF_NOT_OURS;
     *links = w.links;
     return 0;
+}
+
+ssize_t df_walk_above(const char *path, bool follow, char out[PATH_MAX])
+{
+    struct walk w;
+
+    if (walk(&w, path, follow, 0) != 0 || !df_table_below(w.done, w.len))
+        return -1;
+    memcpy(out, w.done, w.len);
+    strcpy(out + w.len, w.len == 0 ? "/" : "");
+    return w.len == 0 ? 1 : (ssize_t)w.len;
 }

@@ -22,6 +22,12 @@ int df_walk_join(char out[PATH_MAX], const char *dir, size_t dir_len, const char
  */
 int df_walk_real(const char *path, bool follow, char out[PATH_MAX], uint32_t *links);
 
+/*
+ * The same where it ends at a directory above a mountpoint, on disk or not: its length, with its
+ * name in out; else -1. `path` may be out.
+ */
+ssize_t df_walk_above(const char *path, bool follow, char out[PATH_MAX]);
+
 /* readlink(2): the length of the link's text, at most PATH_MAX - 1 bytes without a NUL, or -errno
  * (EINVAL: no symlink). errno stays. */
 ssize_t df_walk_link(const char *path, char target[PATH_MAX]);

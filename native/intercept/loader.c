@@ -23,6 +23,7 @@
 #include <linux/auxvec.h>
 #include <linux/elf.h>
 #include <linux/fcntl.h>
+#include <linux/openat2.h>
 
 #define OWN_FAILURE    125 /* env(1), timeout(1) */
 #define NOT_EXECUTABLE 126
@@ -348,6 +349,14 @@ static _Noreturn void list_calls(void)
     end(0);
 }
 
+/* `directfuse run` asks before it begins, by the end of this program: a filter may kill it. */
+static _Noreturn void try_openat2(void)
+{
+    const struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS};
+    long fd = dfi_kernel(__NR_openat2, AT_FDCWD, "/", &how, sizeof how);
+    end(fd < 0 ? 1 : 0);
+}
+
 /*
  * How calls are trapped is decided once for a run, here. Without Syscall User Dispatch the loader
  * at a fixed address takes over: it has the same arguments, and comes here too.
@@ -379,6 +388,8 @@ static _Noreturn void begin(struct stack *stack)
 {
     if (stack->argc == 2 && dfi_text_equal(stack->argv[1], "--calls"))
         list_calls();
+    if (stack->argc == 2 && dfi_text_equal(stack->argv[1], "--openat2"))
+        try_openat2();
     if (stack->argc < 3) {
         say("directfuse-exec", "is started by directfuse run");
         end(OWN_FAILURE);

@@ -22,6 +22,7 @@
 #include "intercept/thread.h"
 
 #include <linux/fcntl.h>
+#include <linux/prctl.h>
 #include <linux/un.h>
 
 #define AF_UNIX        1
@@ -85,6 +86,8 @@ static long begin(const char *path)
     long error = fd < 0 ? fd : dfi_run_open((int)fd);
     if (error < 0)
         return error;
+    if (dfi_kernel(__NR_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) != 0)
+        dfi_run_filtered();
     error = connect_server(path);
     if (error < 0)
         return error;

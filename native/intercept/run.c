@@ -58,6 +58,11 @@ int dfi_run_server_fd(void)
     return (int)dfi_text_number(&config);
 }
 
+void dfi_run_filtered(void)
+{
+    __atomic_and_fetch(&dfi_run->flags, ~(unsigned long)DFI_RUN_OPENAT2, __ATOMIC_SEQ_CST);
+}
+
 static struct dfi_counts *slots(void)
 {
     return (struct dfi_counts *)((char *)dfi_run + dfi_run->slots_offset);

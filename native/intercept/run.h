@@ -19,8 +19,10 @@
 #define DFI_RUN_STRICT    2u /* a program that would run uninterposed is refused: EPERM */
 #define DFI_RUN_NOREWRITE 4u /* every call traps */
 #define DFI_RUN_SECCOMP   8u /* as on a kernel without Syscall User Dispatch */
+/* openat2(2) is there, and no filter ends who calls it: until a program sets one of its own. */
+#define DFI_RUN_OPENAT2 16u
 
-#define DFI_RUN_SLOTS     256 /* of counters; the last one is shared by those who find none free */
+#define DFI_RUN_SLOTS   256 /* of counters; the last one is shared by those who find none free */
 
 /* Counters of one thread, by call: two pages, of which most programs touch one. Written by it
  * alone; the sums over all slots are the run's. A slot's counts stay when it changes hands. */
@@ -58,6 +60,16 @@ int dfi_run_open(int fd);
 
 /* The descriptor that the configuration names for the way to the server; -1: a run without one. */
 int dfi_run_server_fd(void);
+
+/* Whether the run has the flag now. */
+static inline bool dfi_run_has(unsigned long flag)
+{
+    return dfi_run != NULL && (__atomic_load_n(&dfi_run->flags, __ATOMIC_RELAXED) & flag) != 0;
+}
+
+/* A filter from elsewhere, or one that a program is about to set, may end who makes calls that
+ * programs do not make: the core makes none from now on, in any program of the run. */
+void dfi_run_filtered(void);
 
 /*
  * A slot of counters for a thread with its tid, and its return: at its end, and before execve, for

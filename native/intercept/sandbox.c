@@ -8,6 +8,7 @@
 #include "intercept/sandbox.h"
 
 #include "intercept/rewrite.h"
+#include "intercept/run.h"
 #include "intercept/signal.h"
 
 #include <linux/filter.h>
@@ -56,12 +57,14 @@ static struct sock_filter *with_begin(const void *program, struct sock_fprog *ou
     return code;
 }
 
-/* Calls of rewriting are none that a filter expects: from now on sites stay as they are. */
+/* Calls of rewriting are none that a filter expects: from now on sites stay as they are. So is
+ * openat2(2), also in what the program starts. */
 static void expect_filter(void)
 {
     if (dfi_rewrite_on)
         dfi_note("a program filters its system calls: it is rewritten no further");
     dfi_rewrite_on = false;
+    dfi_run_filtered();
 }
 
 long dfi_sandbox_begin(struct dfi_frame *frame, bool has_filter)

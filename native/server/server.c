@@ -53,7 +53,8 @@ static bool serve_mount(const struct df_mount *mount, void *arg)
     if (is_again(server)) /* what the segment says of it holds */
         return true;
     shared->flags = (mount->flags & DF_ATTACH_READONLY ? DF_SHARED_READONLY : 0) |
-                    (mount->flags & DF_ATTACH_PERMITS ? DF_SHARED_PERMITS : 0);
+                    (mount->flags & DF_ATTACH_PERMITS ? DF_SHARED_PERMITS : 0) |
+                    (mount->covers != 0 ? DF_SHARED_COVERS : 0);
     shared->dev = mount->dev;
     shared->point_len = mount->point_len;
     copy_text(shared->point, sizeof(shared->point), mount->point);

@@ -15,7 +15,6 @@
 #include "channel/trip.h"
 #include "intercept/intercept.h"
 
-#define DFI_KNOWN         64
 #define DFI_ENTERED_WORDS 64
 #define DFI_FD_MAX (1 << 20) /* descriptors from here on are the kernel's: no file of a mount */
 
@@ -113,7 +112,6 @@ struct dfi_files {
     struct dfi_copies copies;
     struct dfi_hold hold;
     struct dfi_files *lender; /* of a child that shares our memory: whose mappings these are */
-    _Atomic uint64_t known[DFI_KNOWN]; /* way_missing.c: real directories that are there */
     bool sent;   /* descriptors of files were sent to other processes: calls_socket.c */
     bool unborn; /* of a child that shares our memory and has not yet run */
     struct dfi_root root;

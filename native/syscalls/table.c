@@ -21,6 +21,7 @@ static struct { /* the first places, which most programs use alone, lie on one p
 /* segment->mounts_changed of the copy, + 1; 0: there is none. */
 static _Atomic uint32_t seen DFI_HOT;
 static _Atomic int count DFI_HOT; /* places in use; none behind it */
+static _Atomic bool covering;     /* a mount lies where something is on disk, too */
 
 /* In memory that stays: calls under way may look at it. */
 static char *copy_point(const struct df_table_entry *former, const struct df_shared_mount *from)
@@ -55,6 +56,7 @@ static void copy(const struct df_segment *segment)
     const struct df_shared_mount *from = df_segment_mounts(segment);
     int filled = (int)atomic_load_explicit(&segment->mounts_used, memory_order_acquire);
     int before = atomic_load(&count), used = 0;
+    bool covers = false;
 
     /* No further: to look at a place is to touch a page, in each program that starts. */
     for (int i = 0; i < DF_MOUNT_COUNT && (i < filled || i < before); i++) {
@@ -65,9 +67,12 @@ static void copy(const struct df_segment *segment)
             copy_mount(i, &from[i], id);
         else if (id == 0 && i < before)
             atomic_store(&table.mounts[i].live, 0);
-        if (id > 0)
+        if (id > 0) {
+            covers = covers || (from[i].flags & DF_SHARED_COVERS);
             used = i + 1;
+        }
     }
+    atomic_store(&covering, covers);
     atomic_store(&count, used);
 }
 
@@ -132,28 +137,61 @@ static bool begins_with(const char *point, const char *name, size_t len)
     return memcmp(point + 1, name, len) == 0 && (point[1 + len] == '/' || point[1 + len] == '\0');
 }
 
-bool dfi_table_is_foreign(const char *path)
+/* Does a mountpoint begin with this name, which is `len` long? */
+static inline bool is_first(const char *name, size_t len)
 {
     int used = atomic_load_explicit(&count, memory_order_acquire);
-    const char *name = path + 1, *end = df_scan_end(name);
-    size_t len = (size_t)(end - name);
 
-    if (*name == '/' || *name == '.')
-        return false;
     for (int i = 0; i < used; i++)
         if (live(i) && table.entries[i].point_len > len &&
             begins_with(table.entries[i].point, name, len))
+            return true;
+    return false;
+}
+
+/* The same for a path with "..": wherever it climbs to, by its text. Where ".." leads behind a
+ * symlink only the kernel knows, which finds what is on disk; a mountpoint that is not cannot be
+ * found, but it could be made: not by this call, unless the last name is one's. */
+static bool is_foreign_above(const char *path)
+{
+    const char *name, *end;
+    unsigned depth = 0;
+    bool last = false;
+
+    if (atomic_load_explicit(&covering, memory_order_acquire))
+        return false;
+    for (end = path; *end == '/'; end = df_scan_end(name)) {
+        unsigned dots = df_scan_dots(name = end + 1);
+        size_t len = (size_t)(df_scan_end(name) - name);
+
+        if (dots == 2)
+            depth -= depth > 0;
+        if (dots > 0 || len == 0)
+            continue;
+        if (depth++ == 0 && is_first(name, len))
             return false;
+        last = dfi_table_is_last(name, len);
+    }
+    return !last;
+}
+
+bool dfi_table_is_foreign(const char *path)
+{
+    const char *name = path + 1, *end = df_scan_end(name);
+
+    if (*name == '/' || *name == '.')
+        return false;
+    if (is_first(name, (size_t)(end - name)))
+        return false;
     for (; *end != '\0'; end++)
         if (end[0] == '/' && end[1] == '.' && end[2] == '.')
-            return false;
+            return is_foreign_above(path);
     return true;
 }
 
-bool dfi_table_is_last(const char *name)
+bool dfi_table_is_last(const char *name, size_t len)
 {
     int used = atomic_load_explicit(&count, memory_order_acquire);
-    size_t len = strlen(name);
 
     for (int i = 0; i < used; i++) {
         const char *end = table.entries[i].point + table.entries[i].point_len;

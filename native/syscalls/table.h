@@ -30,10 +30,10 @@ const char *dfi_table_point(int i);
 struct df_mount *dfi_table_mount(int32_t id);
 
 /* Whether an absolute path leads to no mount for certain, real symlinks aside: it begins with a
- * name that no mountpoint begins with, and never goes up. */
+ * name that no mountpoint begins with, wherever it goes up to as well. */
 bool dfi_table_is_foreign(const char *path);
 
-/* Whether a name is the last of a mountpoint's path. */
-bool dfi_table_is_last(const char *name);
+/* Whether a name, `len` long, is the last of a mountpoint's path. */
+bool dfi_table_is_last(const char *name, size_t len);
 
 #endif

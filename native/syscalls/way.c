@@ -225,10 +225,10 @@ static bool try_again(struct dfi_way *way, long *ret)
 
     if (way->first != -ENOENT && way->first != -ENOTDIR)
         return false;
-    if (dfi_way_look_above(way, ret))
+    if (dfi_way_look_above(way, false, ret))
         return false;
     for (unsigned i = 0; i < way->legs; i++)
-        may = may || dfi_way_may_lead(way->record.files, &way->leg[i]);
+        may = may || dfi_way_may_lead(way, i);
     way->record.thread.follow_real_links = may;
     return may;
 }
@@ -276,7 +276,7 @@ bool dfi_way_next(struct dfi_way *way, long *ret)
         way->record.thread.follow_real_links = false;
         way->state = DONE;
         way->ours = *ret != DF_NOT_OURS;
-        if (!way->ours)
+        if (!way->ours && !dfi_way_look_above(way, true, ret))
             *ret = way->first;
         return false;
     default:

@@ -2,122 +2,148 @@
  * way_missing.c - a path that the kernel does not find: is it a directory above a mountpoint, or
  * may a real symlink on it lead into a mount?
  */
+#include <linux/openat2.h>
+
 #include "core/fd.h"
 #include "core/scan.h"
 #include "core/table.h"
 #include "core/walk.h"
+#include "intercept/run.h"
 #include "syscalls/cwd.h"
 #include "syscalls/table.h"
 #include "syscalls/way_private.h"
 
-/* The absolute path of a leg that is the kernel's: its own, or put into `room`. NULL: it cannot lie
- * above a mount. */
-static const char *absolute_text(const struct dfi_leg *leg, char room[PATH_MAX])
+/* What the kernel was asked: the path of a leg, or what a mount's own symlinks and ".." have made
+ * of it. NULL: nothing that it could look for. */
+static const char *asked_for(const struct dfi_way *way, unsigned which, int *dirfd)
 {
-    const char *path = leg->path;
+    const struct dfi_leg *leg = &way->leg[which];
+    const char *left = df_left_path((int)which);
+
+    *dirfd = leg->at >= 0 && !left ? leg->dirfd : AT_FDCWD;
+    if (left || !leg->path)
+        return left;
+    return leg->path[0] != '\0' && *dirfd < DF_FD_BASE ? leg->path : NULL;
+}
+
+/* The path in canonical form and absolute, if it may lie above a mount; *walked: only a walk tells
+ * where it leads. */
+static bool scan_asked(const char *path, int dirfd, bool *walked, char text[PATH_MAX],
+                       struct df_scan *scan)
+{
+    char room[PATH_MAX];
     ssize_t len;
 
-    if (path[0] == '/')
-        return path;
-    while (path[0] == '.' && path[1] == '/')
-        path += 2;
-    if (leg->dirfd >= DF_FD_BASE || !df_table_may_begin(path, (size_t)(df_scan_end(path) - path)))
-        return NULL;
-    len = df_walk_directory_name(leg->at >= 0 ? leg->dirfd : AT_FDCWD, room);
-    return len >= 0 && df_walk_join(room, room, (size_t)len, path) == 0 ? room : NULL;
-}
-
-/* A path that is the kernel's own: <shadow>/t/<path> instead of one that leads to nothing on disk
- * and lies above a mountpoint. True: it is in out. */
-static bool find_above(const struct dfi_files *files, const struct dfi_leg *leg, char out[PATH_MAX])
-{
-    char room[PATH_MAX], text[PATH_MAX];
-    const char *path = absolute_text(leg, room);
-    struct df_scan scan;
-
-    if (!path || df_scan(path, text, &scan) < 0 || scan.up)
+    if (df_scan(path, text, scan) < 0)
         return false;
-    return df_table_below(scan.text, scan.len) &&
-           dfi_cwd_shadow(files, scan.text, scan.len, out) == 0;
+    if (path[0] == '/')
+        return *walked || !scan->up || ((*walked = !dfi_table_is_foreign(path)));
+    *walked = *walked || scan->up;
+    if (!*walked && !df_table_may_begin(scan->text, (size_t)(df_scan_end(scan->text) - scan->text)))
+        return false;
+    len = df_walk_directory_name(dirfd, room);
+    return len >= 0 && df_walk_join(room, room, (size_t)len, path) == 0 &&
+           df_scan(room, text, scan) == 0;
 }
 
-bool dfi_way_look_above(struct dfi_way *way, long *ret)
+/* <shadow>/t/<path> instead of one that leads to nothing on disk and lies above a mountpoint.
+ * `walked`: a symlink may be on it. True: it is in out. */
+static bool find_above(struct dfi_way *way, bool walked, char out[PATH_MAX])
+{
+    char text[PATH_MAX];
+    struct df_scan scan;
+    int dirfd;
+    const char *path = asked_for(way, 0, &dirfd);
+    ssize_t len;
+
+    if (!path || !scan_asked(path, dirfd, &walked, text, &scan))
+        return false;
+    if (walked) {
+        len = df_walk_above(scan.text, scan.slash || !dfi_way_is_of_link(way, &way->leg[0]), text);
+        return len > 0 && dfi_cwd_shadow(way->record.files, text, (size_t)len, out) == 0;
+    }
+    return df_table_below(scan.text, scan.len) &&
+           dfi_cwd_shadow(way->record.files, scan.text, scan.len, out) == 0;
+}
+
+bool dfi_way_look_above(struct dfi_way *way, bool walked, long *ret)
 {
     char out[PATH_MAX];
     const char *paths[2] = {out, NULL};
-    const struct dfi_leg *leg = &way->leg[0];
 
-    if (way->legs != 1 || !leg->path || !(dfi_calls[way->frame->nr].traits & DFI_LOOKS) ||
-        !find_above(way->record.files, leg, out))
+    if (way->legs != 1 || !(dfi_calls[way->frame->nr].traits & DFI_LOOKS) ||
+        !find_above(way, walked, out))
         return false;
     *ret = dfi_way_ask(way, paths);
     return true;
 }
 
-/* Directories that were there once, by a hash of their names: programs look for what is missing in
- * the same few. One that is replaced by a symlink into a mount meanwhile is taken for what it was.
+/*
+ * Where no symlink is on it, a path leads where its text says, which is no mount: then it is
+ * missing for certain. One call, where there is no filter that might end who makes it.
  */
-static _Atomic uint64_t *known_slot(struct dfi_files *files, const char *directory, uint64_t *hash)
+static bool is_plainly_missing(int dirfd, const char *path)
 {
-    *hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-    for (; *directory != '\0'; directory++)
-        *hash = (*hash ^ (unsigned char)*directory) * UINT64_C(0x100000001b3);
-    return &files->known[*hash % DFI_KNOWN];
+    const struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS};
+    long fd;
+
+    if (!dfi_run_has(DFI_RUN_OPENAT2))
+        return false;
+    fd = dfi_kernel(__NR_openat2, dirfd, path, &how, sizeof(how));
+    if (fd >= 0) /* made meanwhile */
+        dfi_kernel(__NR_close, fd);
+    return fd == -ENOENT || fd == -ENOTDIR;
 }
 
 /* Is this directory there? -1: it is missing, and no link that leads nowhere either. */
-static int is_there(struct dfi_files *files, int dirfd, const char *directory)
+static int is_there(int dirfd, const char *directory)
 {
     char target[1];
-    uint64_t hash;
-    _Atomic uint64_t *slot = known_slot(files, directory, &hash);
-    bool absolute = directory[0] == '/'; /* others are another directory's the next time */
-    long ret;
+    long ret = dfi_kernel(__NR_readlinkat, dirfd, directory, target, 1);
 
-    if (absolute && atomic_load_explicit(slot, memory_order_relaxed) == hash)
-        return 1;
-    ret = dfi_kernel(__NR_readlinkat, dirfd, directory, target, 1);
     if (ret == -ENOENT)
         return -1;
-    if (ret != -EINVAL && dfi_kernel(__NR_faccessat, dirfd, directory, 0) < 0)
-        return 0;
-    if (absolute)
-        atomic_store_explicit(slot, hash, memory_order_relaxed);
-    return 1;
+    return ret == -EINVAL || dfi_kernel(__NR_faccessat, dirfd, directory, 0) == 0;
 }
 
 /* Cuts the last name off. Is the directory there that it is in? As is_there(); 0 as well if it is
  * called as a mountpoint that may lie in there. */
-static int go_up(struct dfi_files *files, int dirfd, char *path)
+static int go_up(int dirfd, char *path)
 {
-    char *slash = strrchr(path, '/');
+    char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 
-    if (dfi_table_is_last(slash ? slash + 1 : path))
+    if (dfi_table_is_last(name, strlen(name)))
         return 0;
     if (!slash || slash == path)
         return 1;
     *slash = '\0';
-    return is_there(files, dirfd, path);
+    return is_there(dirfd, path);
 }
 
-/* Most that is not found is missing in a directory that is there, or that directory is: then the
- * name itself need not be looked at. */
-bool dfi_way_may_lead(struct dfi_files *files, const struct dfi_leg *leg)
+/* With symlinks on it. Most that is not found is missing in a directory that is there, or that
+ * directory is: then the name itself need not be looked at. */
+static bool may_lead(int dirfd, const char *asked)
 {
     char path[PATH_MAX], target[1];
-    int dirfd = leg->at >= 0 ? leg->dirfd : AT_FDCWD, there;
+    int there;
     long ret;
 
-    if (!leg->path || leg->path[0] == '\0' || dirfd >= DF_FD_BASE)
-        return false;
-    strcpy(path, leg->path);
-    there = go_up(files, dirfd, path);
+    strcpy(path, asked);
+    there = go_up(dirfd, path);
     if (there >= 0) {
-        ret = dfi_kernel(__NR_readlinkat, dirfd, leg->path, target, 1);
+        ret = dfi_kernel(__NR_readlinkat, dirfd, asked, target, 1);
         if (ret != -ENOENT)
             return ret >= 0 || ret == -ENOTDIR;
     }
     while (there < 0)
-        there = go_up(files, dirfd, path);
+        there = go_up(dirfd, path);
     return there == 0;
+}
+
+bool dfi_way_may_lead(const struct dfi_way *way, unsigned which)
+{
+    int dirfd;
+    const char *path = asked_for(way, which, &dirfd);
+
+    return path && !is_plainly_missing(dirfd, path) && may_lead(dirfd, path);
 }

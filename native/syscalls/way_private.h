@@ -45,10 +45,10 @@ bool dfi_way_is_of_link(const struct dfi_way *way, const struct dfi_leg *leg);
 /* ---- way_missing.c: the kernel has said ENOENT or ENOTDIR ---- */
 
 /* Directories above mountpoints that are not on disk can be looked at; they cannot be changed.
- * True: *ret is the call's result. */
-bool dfi_way_look_above(struct dfi_way *way, long *ret);
+ * `walked`: a symlink may be on the path. True: *ret is the call's result. */
+bool dfi_way_look_above(struct dfi_way *way, bool walked, long *ret);
 
-/* Could a real symlink on this path lead to a mount? */
-bool dfi_way_may_lead(struct dfi_files *files, const struct dfi_leg *leg);
+/* Could a real symlink on one of the paths lead to a mount? */
+bool dfi_way_may_lead(const struct dfi_way *way, unsigned which);
 
 #endif

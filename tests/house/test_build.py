@@ -99,7 +99,8 @@ def test_what_a_run_shares(numbers):
         "DFI_RUN_SLOTS",
         "DFI_EVENTS",
         "DFI_RUN_MAGIC",
-        "DFI_RUN_VERBOSE | DFI_RUN_STRICT << 8 | DFI_RUN_NOREWRITE << 16 | DFI_RUN_SECCOMP << 24",
+        "DFI_RUN_VERBOSE | DFI_RUN_STRICT << 8 | DFI_RUN_NOREWRITE << 16 | DFI_RUN_SECCOMP << 24"
+        " | (uint64_t)DFI_RUN_OPENAT2 << 32",
     ) == [
         48,
         _run_block._LOG_USED,

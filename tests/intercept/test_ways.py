@@ -1,0 +1,102 @@
+"""Ways that the kernel cannot go to their end: above a mountpoint that is not on disk, by "..", and
+through real symlinks, which may have been something else a moment ago."""
+
+import sys
+
+import pytest
+
+#: Looks at each way, from the top and from in between. `top` holds a/deep/point, which is where the
+#: mount is: in the plain directory all of it is on disk, in the run nothing of it.
+_LOOKS = """
+import os, sys
+top, links = sys.argv[1], sys.argv[2]
+def said(call, *args, **how):
+    try:
+        return call(*args, **how)
+    except OSError as error:
+        return error.errno
+def kind(way, **how):
+    return oct(os.stat(way, **how).st_mode >> 12)
+def text(way, **how):
+    fd = os.open(way, os.O_RDONLY, **how)
+    try:
+        return os.read(fd, 9) if os.stat(fd).st_mode & 0o100000 else sorted(os.listdir(fd))
+    finally:
+        os.close(fd)
+def came(way):
+    os.chdir(way)
+    return os.path.relpath(os.getcwd(), top)
+with open(top + "/a/deep/point/f", "w") as file:
+    file.write("bytes")
+base, base_of_links = os.path.basename(top), os.path.basename(links)
+os.symlink(top + "/a", links + "/above")
+os.symlink(top + "/a/deep/point", links + "/point")
+far = links + "/../" + base_of_links
+ways = ["a/deep/point/f", "a/../a/deep/point/f", "a/deep/../deep/point/f",
+        "a/deep/point/../point/f",
+        "a/deep/point/../../deep", "a/..", "a/deep/..", "a/deep/../..", "a/./deep/../.",
+        "a/deep/../none", f"../{base}/a/deep/point/f", f"../{base}/a", "a/none/../deep/point/f",
+        "a/deep/point/f/..", "a/../a/../a",
+        "/usr/../usr/bin/../../etc/.." + top + "/a/deep/point/f",
+        "/.." + top + "/a", links + "/above", links + "/above/", links + "/above/deep",
+        links + "/above/deep/point/f", links + "/above/../a/deep/point/f", links + "/above/..",
+        links + "/point/..", links + "/point/../point/f", far + "/point/f", links + "/above/none",
+        links + "/none/../above/deep", "/usr/../none", "/usr/bin/../lib/../none/x"]
+places = [top, top + "/a", top + "/a/deep", top + "/a/deep/point", "/"]
+for place in places:
+    os.chdir(place)
+    at = os.open(place, os.O_RDONLY)
+    for number, way in enumerate(ways):
+        if way[0] != "/":
+            way = os.path.relpath(top, place) + "/" + way
+        found = [said(kind, way), said(kind, way, follow_symlinks=False), said(text, way),
+                 said(os.access, way, os.R_OK), said(text, way, dir_fd=at)]
+        print(number, found, said(came, way))
+        os.chdir(place)
+"""
+
+
+@pytest.fixture
+def links(tmp_path):
+    """Two directories of links, whose names are as long."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    return tmp_path / "one", tmp_path / "two"
+
+
+def test_ways_above_a_mountpoint_lead_where_they_do_on_disk(plain, mounted, links, tmp_path):
+    """Also up from them, from in between, and through links to them."""
+    on_disk = tmp_path / "no"
+    (on_disk / "a/deep/point").mkdir(parents=True)
+    wanted = plain(sys.executable, "-c", _LOOKS, on_disk, links[0])
+    assert (wanted.status, wanted.err) == (0, b"")
+    on_disk.rename(tmp_path / "yes")
+    mounted.deep = str(on_disk / "a/deep/point")
+    (tmp_path / "no").mkdir()
+    found = mounted(sys.executable, "-c", _LOOKS, on_disk, links[1], deep=True)
+    assert found.seen() == wanted.seen()
+
+
+#: What was a directory is a link into the mount, and what was a link is a directory.
+_CHANGES = """
+import os, sys
+links, here = sys.argv[1], os.getcwd()
+os.mkdir("d")
+open("d/f", "w").close()
+def look():
+    for way in ("/d/f", "/d/none", "/d/../d/f", "/d"):
+        print(way, os.path.exists(links + way), os.path.isdir(links + way))
+os.mkdir(links + "/d"); look()
+os.rmdir(links + "/d"); os.symlink(here + "/d", links + "/d"); look()
+os.unlink(links + "/d"); look()
+os.symlink("e", links + "/d"); look()
+os.symlink(here + "/d", links + "/e"); look()
+os.unlink(links + "/e"); os.mkdir(links + "/e"); look()
+os.unlink(links + "/d"); os.rename(links + "/e", links + "/d"); look()
+"""
+
+
+def test_what_was_missing_is_found_behind_a_link_made_since(plain, mounted, links):
+    wanted = plain(sys.executable, "-c", _CHANGES, links[0])
+    assert (wanted.status, wanted.err) == (0, b"")
+    assert mounted(sys.executable, "-c", _CHANGES, links[1]).seen() == wanted.seen()
