@@ -61,8 +61,8 @@ class patch(contextlib.ContextDecorator):  # noqa: N801  # it is used as a funct
 
 # ---- what stands in for what ---------------------------------------------------------------------
 
-#: Names of directfuse that are also names in os, but of something else.
-_NOT_OF_OS = {"DirEntry", "fcntl", "flock", "ioctl", "lockf", "mmap", "open", "path", "poll"}
+#: Public names of os that mean something else here.
+_NOT_OF_OS = {"DirEntry", "lockf", "open", "path"}
 
 #: Calls after which the identity of the process has to be read again.
 _IDENTITY = [
@@ -94,14 +94,39 @@ def _replacements() -> list[tuple[Any, str, Any]]:
         (os, "set_blocking", _set_blocking),
         (os, "sendfile", _sendfile),
     ]
-    shared = [name for name in directfuse.__all__ if name not in _NOT_OF_OS]
-    rows += [(os, name, getattr(directfuse, name)) for name in shared if hasattr(_real.os, name)]
+    shared = set(directfuse.__all__) & set(_real.os.__all__) - _NOT_OF_OS
+    rows += [(os, name, getattr(directfuse, name)) for name in sorted(shared)]
     rows += [(fcntl, name, getattr(directfuse, name)) for name in _FCNTL]
     rows += [(os, name, _then_refresh(getattr(_real.os, name))) for name in _IDENTITY]
     return rows
 
 
 _FCNTL = ("fcntl", "flock", "ioctl", "lockf")
+
+
+class _Unbound:
+    """A Python function in the place of a builtin one, which an attribute of a class may hold
+    (`unlink = os.unlink`): it is called without the object."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        return self.function(*arguments, **options)
+
+    def __reduce__(self) -> Any:
+        return _bare, (self.function,)
+
+
+def _bare(function: Any) -> Any:
+    """What another process unpickles: the function by its name in this package."""
+    return function
+
+
+@functools.cache
+def _unbound(function: Any) -> Any:
+    return _Unbound(function) if isinstance(function, types.FunctionType) else function
 
 
 # ---- installing and restoring --------------------------------------------------------------------
@@ -112,6 +137,8 @@ def _install() -> None:
     ours: dict[int, Any] = {}
     for module, name, function in _replacements():
         before = getattr(module, name)
+        if isinstance(before, types.BuiltinFunctionType):
+            function = _unbound(function)
         ours[id(before)] = function
         _put(vars(module), name, before, function)
     for module in list(sys.modules.values()):

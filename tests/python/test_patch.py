@@ -1,11 +1,14 @@
 """directfuse.patch(): the standard library's own names see the mounts, until it ends."""
 
 import builtins
+import collections.abc
 import fcntl
 import glob
+import inspect
 import io
 import os
 import pathlib
+import pickle
 import shutil
 import stat
 import sys
@@ -64,6 +67,26 @@ def test_os(top):
     with pytest.raises(FileNotFoundError) as caught:
         os.stat(f"{top}/none")
     assert caught.value.filename == f"{top}/none"
+
+
+def test_only_functions_of_os_are_replaced(patched):
+    """os has names that it imports itself, and one of them is Mapping."""
+    assert (os.environ | {"x": "y"})["x"] == "y"
+    assert os.Mapping is collections.abc.Mapping
+
+
+def test_a_class_that_keeps_a_function_of_os_gets_no_method(top):
+    """A builtin function does not become one, so ours in Python must not, either."""
+
+    class Kept:
+        make, look, remove = os.mkdir, os.stat, os.rmdir
+
+    Kept().make(f"{top}/d")
+    assert stat.S_ISDIR(Kept().look(f"{top}/d").st_mode)
+    Kept().remove(f"{top}/d")
+    assert not os.path.exists(f"{top}/d")
+    assert inspect.signature(os.mkdir) == inspect.signature(directfuse.mkdir)
+    assert pickle.loads(pickle.dumps(os.mkdir)) is directfuse.mkdir
 
 
 def test_descriptors(top):
