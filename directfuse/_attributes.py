@@ -4,6 +4,7 @@ import dataclasses
 import errno
 import math
 from collections.abc import Callable
+from operator import index
 from typing import Any, TypeAlias
 
 from directfuse._call import (
@@ -15,6 +16,7 @@ from directfuse._call import (
     by_path,
     checked,
     encode,
+    identifier,
     is_ours,
     mode_bits,
     until_done,
@@ -82,9 +84,8 @@ def fchmod(fd: int, mode: int) -> None:
         os.fchmod(fd, mode)
 
 
-def _id(value: int) -> int:
-    """A uid or gid for C; os turns -1, which leaves it as it is, into the largest."""
-    return 0xFFFFFFFF if value == -1 else value
+def _owner(uid: int, gid: int) -> tuple[int, int]:
+    return identifier(uid, "uid"), identifier(gid, "gid")
 
 
 def chown(
@@ -93,13 +94,13 @@ def chown(
     """os.chown: sets owner and group, -1 leaves one as it is. Source: chown(2)."""
     if isinstance(path, int):
         if is_ours(path) and dir_fd is None and follow_symlinks:
-            checked(until_done(lambda: lib.df_call_fchown(path, _id(uid), _id(gid))), path)
+            checked(until_done(lambda: lib.df_call_fchown(path, *_owner(uid, gid))), path)
         else:
             os.chown(path, uid, gid, dir_fd=dir_fd, follow_symlinks=follow_symlinks)
         return
     flags = _no_follow(follow_symlinks)
     by_path(
-        lambda text: lib.df_call_fchownat(at(dir_fd), text, _id(uid), _id(gid), flags),
+        lambda text: lib.df_call_fchownat(at(dir_fd), text, *_owner(uid, gid), flags),
         lambda real: os.chown(real, uid, gid, dir_fd=dir_fd, follow_symlinks=follow_symlinks),
         path,
     )
@@ -108,7 +109,7 @@ def chown(
 def lchown(path: Path, uid: int, gid: int) -> None:
     """os.lchown: chown() of a symlink itself."""
     by_path(
-        lambda text: lib.df_call_fchownat(AT_FDCWD, text, _id(uid), _id(gid), AT_SYMLINK_NOFOLLOW),
+        lambda text: lib.df_call_fchownat(AT_FDCWD, text, *_owner(uid, gid), AT_SYMLINK_NOFOLLOW),
         lambda real: os.lchown(real, uid, gid),
         path,
     )
@@ -117,7 +118,7 @@ def lchown(path: Path, uid: int, gid: int) -> None:
 def fchown(fd: int, uid: int, gid: int) -> None:
     """os.fchown: chown() of an open descriptor."""
     if is_ours(fd):
-        checked(until_done(lambda: lib.df_call_fchown(fd, _id(uid), _id(gid))))
+        checked(until_done(lambda: lib.df_call_fchown(fd, *_owner(uid, gid))))
     else:
         os.fchown(fd, uid, gid)
 
@@ -257,12 +258,12 @@ def truncate(path: Target, length: int) -> None:
     """os.truncate: sets the size to length bytes. Source: truncate(2)."""
     if isinstance(path, int):
         if is_ours(path):
-            checked(until_done(lambda: lib.df_call_ftruncate(path, length)))
+            checked(until_done(lambda: lib.df_call_ftruncate(path, index(length))))
         else:
             os.truncate(path, length)
         return
     by_path(
-        lambda text: lib.df_call_truncate(text, length),
+        lambda text: lib.df_call_truncate(text, index(length)),
         lambda real: os.truncate(real, length),
         path,
     )
@@ -271,7 +272,7 @@ def truncate(path: Target, length: int) -> None:
 def ftruncate(fd: int, length: int, /) -> None:
     """os.ftruncate: truncate() of an open descriptor."""
     if is_ours(fd):
-        checked(until_done(lambda: lib.df_call_ftruncate(fd, length)))
+        checked(until_done(lambda: lib.df_call_ftruncate(fd, index(length))))
     else:
         os.ftruncate(fd, length)
 
@@ -402,7 +403,7 @@ def setxattr(
         real(path)
         return
     data = ffi.from_buffer("char[]", value)
-    arguments = (name, data, len(data), flags)
+    arguments = (name, data, len(data), index(flags))
     _xattr("setxattr", path, follow_symlinks, arguments, real, lambda _: None)
 
 

@@ -9,6 +9,7 @@ more.
 import errno
 import sys
 from collections.abc import Callable
+from operator import index
 from typing import Any, TypeAlias, TypeVar
 
 from directfuse._native import FD_BASE, NOT_OURS, left_path, lib
@@ -27,6 +28,7 @@ __all__ = [
     "checked",
     "descriptor_of",
     "encode",
+    "identifier",
     "is_ours",
     "mode_bits",
     "until_done",
@@ -51,14 +53,40 @@ def is_ours(fd: object) -> bool:
     return isinstance(fd, int) and fd >= FD_BASE
 
 
+# ---- numbers: what `os` takes for one has __index__ (those of numpy do) and fits its type in C ---
+
+
 def at(dir_fd: int | None) -> int:
     """The dirfd of an *at() call."""
-    return AT_FDCWD if dir_fd is None else dir_fd
+    if dir_fd is None:
+        return AT_FDCWD
+    if not hasattr(dir_fd, "__index__"):
+        kind = type(dir_fd).__name__
+        raise TypeError(f"argument should be integer or None, not {kind}")
+    return _fits(index(dir_fd), -(1 << 31), (1 << 31) - 1, "fd")
 
 
 def mode_bits(mode: int) -> int:
     """A mode for C, which has no negative ones; os takes them."""
-    return mode & 0xFFFFFFFF
+    return _fits(index(mode), -(1 << 31), (1 << 31) - 1, "mode") & 0xFFFFFFFF
+
+
+def identifier(value: int, what: str) -> int:
+    """A uid or gid for C; os turns -1, which leaves it as it is, into the largest."""
+    if not hasattr(value, "__index__"):
+        raise TypeError(f"{what} should be integer, not {type(value).__name__}")
+    return _fits(index(value), -1, 0xFFFFFFFF, what) & 0xFFFFFFFF
+
+
+def _fits(value: int, least: int, most: int, what: str) -> int:
+    if least <= value <= most:
+        return value
+    raise OverflowError(
+        f"{what} is {'less than minimum' if value < least else 'greater than maximum'}"
+    )
+
+
+# ---- descriptors ---------------------------------------------------------------------------------
 
 
 def descriptor_of(file: Any) -> int:
@@ -73,6 +101,8 @@ def descriptor_of(file: Any) -> int:
     descriptor = getattr(raw, "descriptor", None)
     if isinstance(descriptor, int):
         return descriptor
+    if not hasattr(file, "fileno"):
+        raise TypeError("argument must be an int, or have a fileno() method.")
     number = file.fileno()
     if not isinstance(number, int):
         raise TypeError("fileno() returned a non-integer")

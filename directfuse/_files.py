@@ -4,6 +4,7 @@ import errno
 import select
 import struct
 from collections.abc import Sequence
+from operator import index
 from typing import Any
 
 from directfuse._call import checked, descriptor_of, is_ours, until_done
@@ -70,8 +71,9 @@ def fcntl(fd: Any, cmd: int, arg: int | bytes | str = 0, /) -> Any:
     number = descriptor_of(fd)
     if not is_ours(number):
         return _fcntl.fcntl(number, cmd, arg)
-    if isinstance(arg, int):
-        return checked(until_done(lambda: lib.df_call_fcntl(number, cmd, arg)))
+    if hasattr(arg, "__index__"):
+        value = index(arg)
+        return checked(until_done(lambda: lib.df_call_fcntl(number, cmd, value)))
     data = arg.encode() if isinstance(arg, str) else bytes(arg)
     if len(data) > 1024:
         raise ValueError("fcntl string arg too long")
@@ -86,7 +88,7 @@ def flock(fd: Any, operation: int, /) -> None:
     """fcntl.flock: a lock on the whole open file. Source: flock(2)."""
     number = descriptor_of(fd)
     if is_ours(number):
-        checked(until_done(lambda: lib.df_call_flock(number, operation)))
+        checked(until_done(lambda: lib.df_call_flock(number, index(operation))))
     else:
         _fcntl.flock(number, operation)
 
@@ -119,8 +121,8 @@ def ioctl(fd: Any, request: int, arg: Any = 0, mutate_flag: bool = True, /) -> A
     if not is_ours(number):
         return _fcntl.ioctl(number, request, arg, mutate_flag)
     code = request & 0xFFFFFFFF
-    if isinstance(arg, int):
-        pointer = ffi.cast("void *", arg)
+    if hasattr(arg, "__index__"):
+        pointer = ffi.cast("void *", index(arg))
         return checked(until_done(lambda: lib.df_call_ioctl(number, code, pointer)))
     if mutate_flag and not isinstance(arg, bytes | str):
         memory = ffi.from_buffer("char[]", arg, require_writable=True)
@@ -178,7 +180,7 @@ def fallocate(fd: int, mode: int, offset: int, length: int, /) -> None:
     fd: a descriptor open for writing, a real one too; mode: FALLOC_FL_* of <linux/falloc.h>; offset
     and length: the range, in bytes. Raises OSError with the errno of fallocate(2).
     """
-    if lib.df_fallocate(fd, mode, offset, length) < 0:
+    if lib.df_fallocate(fd, index(mode), index(offset), index(length)) < 0:
         checked(-ffi.errno)
 
 
@@ -190,6 +192,7 @@ def posix_fallocate(fd: int, offset: int, length: int, /) -> None:
     if not is_ours(fd):
         os.posix_fallocate(fd, offset, length)
         return
+    offset, length = index(offset), index(length)
     result = until_done(lambda: lib.df_call_fallocate(fd, 0, offset, length))
     if result == -errno.EOPNOTSUPP:
         _touch_blocks(fd, offset, offset + length)
@@ -211,7 +214,8 @@ def posix_fadvise(fd: int, offset: int, length: int, advice: int, /) -> None:
     if not is_ours(fd):
         os.posix_fadvise(fd, offset, length, advice)
     else:
-        checked(until_done(lambda: lib.df_call_fadvise(fd, offset, length, advice)))
+        numbers = index(offset), index(length), index(advice)
+        checked(until_done(lambda: lib.df_call_fadvise(fd, *numbers)))
 
 
 def copy_file_range(
@@ -228,10 +232,11 @@ def copy_file_range(
     """
     if not is_ours(src) and not is_ours(dst):
         return os.copy_file_range(src, dst, count, offset_src, offset_dst)
+    count = index(count)
     if count < 0:
         raise ValueError("negative value for 'count' not allowed")
-    source = ffi.NULL if offset_src is None else ffi.new("off_t *", offset_src)
-    target = ffi.NULL if offset_dst is None else ffi.new("off_t *", offset_dst)
+    source = ffi.NULL if offset_src is None else ffi.new("off_t *", index(offset_src))
+    target = ffi.NULL if offset_dst is None else ffi.new("off_t *", index(offset_dst))
     return _mixed(
         until_done(lambda: lib.df_call_copy_file_range(src, source, dst, target, count, 0))
     )

@@ -2,6 +2,7 @@
 
 import re
 import stat
+from operator import index
 from typing import Any
 
 from directfuse._call import (
@@ -49,7 +50,7 @@ def mkdir(path: Path, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
 def mknod(path: Path, mode: int = 0o600, device: int = 0, *, dir_fd: int | None = None) -> None:
     """os.mknod: makes a file, FIFO, socket or device, the type in mode. Source: mknod(2)."""
     by_path(
-        lambda text: lib.df_call_mknodat(at(dir_fd), text, mode_bits(mode), device),
+        lambda text: lib.df_call_mknodat(at(dir_fd), text, mode_bits(mode), index(device)),
         lambda real: os.mknod(real, mode, device, dir_fd=dir_fd),
         path,
     )

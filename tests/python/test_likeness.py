@@ -1,5 +1,6 @@
 """The calls look like those of `os`: signatures, argument errors, results."""
 
+import fcntl
 import importlib.metadata
 import inspect
 import os
@@ -249,6 +250,76 @@ ACTS = {
 def test_a_call_ends_as_on_a_real_directory(name, both):
     real, ours = outcomes(both, ACTS[name])
     assert ours == real
+
+
+class Number:
+    """What numpy's integers are to os: no int, but as good as one."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __index__(self):
+        return self.value
+
+
+NUMBERS = {
+    "mkdir": lambda o, r: [o.mkdir(f"{r}/d", Number(0o705)), oct(o.stat(f"{r}/d").st_mode)],
+    "mknod": lambda o, r: [o.mknod(f"{r}/f", Number(0o604)), oct(o.stat(f"{r}/f").st_mode)],
+    "makedirs": lambda o, r: [o.makedirs(f"{r}/d", Number(0o705)), oct(o.stat(f"{r}/d").st_mode)],
+    "chmod": lambda o, r: [o.chmod(r, Number(0o705)), oct(o.stat(r).st_mode)],
+    "chown": lambda o, r: o.chown(r, Number(os.getuid()), Number(-1)),
+    "lchown": lambda o, r: o.lchown(r, Number(-1), Number(os.getgid())),
+    "truncate": lambda o, r: [
+        o.mknod(f"{r}/f"),
+        o.truncate(f"{r}/f", Number(7)),
+        o.stat(f"{r}/f").st_size,
+    ],
+    "utime": lambda o, r: [o.utime(r, (Number(1), Number(2))), o.stat(r).st_mtime],
+    "setxattr": lambda o, r: o.setxattr(r, "user.a", b"x", Number(os.XATTR_REPLACE)),
+    "dir_fd": lambda o, r: o.unlink(f"{r}/none", dir_fd=Number(0)),
+    "a mode out of range": lambda o, r: o.chmod(r, 1 << 31),
+    "a large negative mode": lambda o, r: o.mkdir(f"{r}/d", -1 << 40),
+    "an id out of range": lambda o, r: o.chown(r, 1 << 32, -1),
+    "a negative id": lambda o, r: o.chown(r, -1, -2),
+    "a fraction for a mode": lambda o, r: o.chmod(r, 1.0),
+    "a fraction for an id": lambda o, r: o.chown(r, 0, 1.0),
+    "a text for a size": lambda o, r: o.truncate(r, "1"),
+    "a text for a dir_fd": lambda o, r: o.mkdir("d", dir_fd=r),
+    "a dir_fd out of range": lambda o, r: o.rmdir("d", dir_fd=1 << 31),
+    "a failing number": lambda o, r: o.chmod(r, Number("none")),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_are_those_that_os_takes(name, both):
+    """Also which error it is that names what is none."""
+
+    def act(functions, root):
+        try:
+            return NUMBERS[name](functions, root)
+        except (TypeError, OverflowError) as error:
+            return type(error)
+
+    real, ours = outcomes(both, act)
+    assert ours == real
+
+
+def test_numbers_of_calls_on_descriptors(mem, opened):
+    fd = opened(f"{mem}/f", os.O_RDWR | os.O_CREAT)
+    directfuse.ftruncate(fd, Number(5))
+    directfuse.posix_fallocate(fd, Number(0), Number(9))
+    directfuse.posix_fadvise(fd, Number(0), Number(0), Number(os.POSIX_FADV_NORMAL))
+    directfuse.fchmod(fd, Number(0o640))
+    directfuse.fchown(fd, Number(-1), Number(-1))
+    directfuse.flock(fd, Number(fcntl.LOCK_EX))
+    directfuse.fcntl(fd, fcntl.F_SETFL, Number(os.O_APPEND))
+    assert directfuse.fcntl(fd, fcntl.F_GETFL) & os.O_APPEND
+    assert directfuse.fstat(fd).st_size == 9
+
+
+@pytest.mark.parametrize("name", ["fsync", "fdatasync"])
+def test_what_has_no_descriptor_is_named_as_by_os(name):
+    assert raised(getattr(directfuse, name), "x") == raised(getattr(os, name), "x")
 
 
 def test_stat_result_has_every_field(mem, fill):
