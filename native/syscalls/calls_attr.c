@@ -30,7 +30,6 @@
         return dfi_way_end(&way, ret);                                                             \
     }
 
-/* The same by a descriptor of ours. */
 /* The path may be missing: then it is the directory's descriptor that the call is about. */
 #define DFI_CHANGE_BY_PATH(name, flags, ...)                                                       \
     DFI_HANDLE_PATH(static long name##_of_path, __VA_ARGS__)                                       \
@@ -41,7 +40,7 @@
         return is_lent(a, flags) ? -EPERM : name##_of_path(frame);                                 \
     }
 
-/* other: what becomes of a descriptor that is not ours. */
+/* A call by a descriptor of ours; other: what becomes of one that is not. */
 #define DFI_BY_FD(name, other, ...)                                                                \
     long dfi_do_##name(struct dfi_frame *frame)                                                    \
     {                                                                                              \

@@ -100,3 +100,28 @@ def test_what_was_missing_is_found_behind_a_link_made_since(plain, mounted, link
     wanted = plain(sys.executable, "-c", _CHANGES, links[0])
     assert (wanted.status, wanted.err) == (0, b"")
     assert mounted(sys.executable, "-c", _CHANGES, links[1]).seen() == wanted.seen()
+
+
+#: Becomes another program, which is killed where it calls openat2(2).
+_FILTERED = """
+import ctypes, os, struct, sys
+code = [(0x20, 0, 0, 0), (0x15, 0, 1, 437), (0x06, 0, 0, 0x80000000), (0x06, 0, 0, 0x7FFF0000)]
+code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in code))
+filter = struct.pack("HxxxxxxQ", 4, ctypes.addressof(code))
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, filter, 0, 0) == 0
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
+def test_a_filter_from_outside_ends_nobody(plain, mounted, links):
+    wanted = plain(sys.executable, "-c", _CHANGES, links[0])
+    mounted.through = [sys.executable, "-c", _FILTERED]
+    assert mounted(sys.executable, "-c", _CHANGES, links[1]).seen() == wanted.seen()
+
+
+def test_a_filter_of_a_program_ends_nobody(plain, mounted, links):
+    wanted = plain(sys.executable, "-c", _CHANGES, links[0])
+    change = [sys.executable, "-c", _CHANGES, links[1]]
+    found = mounted(sys.executable, "-c", _FILTERED, *change)
+    assert found.seen() == wanted.seen()
