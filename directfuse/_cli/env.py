@@ -11,8 +11,9 @@ from pathlib import Path
 import click
 
 from directfuse import _paths
+from directfuse._cli._config import configured_restart
 from directfuse._cli._failure import Failure
-from directfuse._cli.run import is_restarted, join, mount_commands, mount_options
+from directfuse._cli.run import join, mount_commands, mount_options
 from directfuse._named import Joined
 from directfuse._run import MountServer, ServerFailed, high_fd, mapped_limit
 from directfuse._run_block import RunBlock, openat2_is_free
@@ -50,10 +51,12 @@ def env(lines: Sequence[str], config: Path | None, placement: str, end: bool) ->
     Exit status: 0; 125 nothing was mounted, and nothing is printed.
     """
     if end:
+        if lines or config is not None:
+            raise click.UsageError("--end stands alone: it ends what DIRECTFUSE_RUN names")
         _end()
         return
     commands = mount_commands(lines, config, placement, verbose=False)
-    if is_restarted(None, config):
+    if configured_restart(config) == "on-failure":
         raise Failure(f"{config}: restart is for `directfuse run` and `directfuse serve`")
     if not commands:
         raise Failure("nothing to mount; for example: directfuse env -m 'memfs /scratch'")
@@ -71,6 +74,15 @@ def env(lines: Sequence[str], config: Path | None, placement: str, end: bool) ->
     except BaseException:
         discard_shadow(shadow)
         raise
+    try:
+        _tell(directory)
+    except OSError:  # a full disk, a closed pipe: who was not told of it could not end it
+        _end_server(directory)
+        _remove(directory)
+        raise
+
+
+def _tell(directory: Path) -> None:
     before = os.environ.get("LD_PRELOAD")
     preload = f"{_paths.preload_library()}{':' + before if before else ''}"
     click.echo(f"export {_VARIABLE}={shlex.quote(str(directory / 'run'))}")
@@ -111,15 +123,19 @@ def _end_server(directory: Path) -> None:
         raise Failure(f"{directory}: its mount server cannot be ended: {error}") from error
 
 
+def _remove(directory: Path) -> None:
+    """Programs inside, of which we may be one, make what they miss there: not where it is gone."""
+    gone = directory.rename(directory.with_name(directory.name + ".ended"))
+    shutil.rmtree(gone, ignore_errors=True)
+
+
 def _end() -> None:
     name = os.environ.get(_VARIABLE)
     if name is None:
         raise Failure(f"{_VARIABLE} is not set: there is nothing to end")
     directory = Path(name).parent
     _end_server(directory)
-    # We are inside ourselves, and programs inside make what they miss there: not where it is gone.
-    gone = directory.rename(directory.with_name(directory.name + ".ended"))
-    shutil.rmtree(gone, ignore_errors=True)
+    _remove(directory)
     ours = str(_paths.preload_library())
     rest = [word for word in os.environ.get("LD_PRELOAD", "").split(":") if word and word != ours]
     click.echo(f"unset {_VARIABLE}")

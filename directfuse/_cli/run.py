@@ -2,7 +2,7 @@
 
 import json
 import os
-import tomllib
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TextIO
@@ -10,7 +10,14 @@ from typing import Any, TextIO
 import click
 
 from directfuse import _kernel, _paths
-from directfuse._cli._failure import Failure
+from directfuse._cli._config import (
+    PLACEMENTS,
+    RESTARTS,
+    check_placement,
+    configured,
+    configured_restart,
+)
+from directfuse._cli._failure import NOT_FOUND, Failure
 from directfuse._cli.mount import resolve, split
 from directfuse._command import positional_words
 from directfuse._named import Joined
@@ -20,7 +27,6 @@ from directfuse._run_block import RunBlock, call_names, openat2_is_free
 
 __all__ = [
     "check_restart",
-    "is_restarted",
     "join",
     "mount_commands",
     "mount_options",
@@ -30,13 +36,11 @@ __all__ = [
 ]
 
 _REFUSED = ("/", "/dev", "/proc", "/sys")
-_PLACEMENTS = ("auto", "inline", "server")
-_RESTARTS = ("never", "on-failure")
 
 
 restart_option = click.option(
     "--restart",
-    type=click.Choice(_RESTARTS),
+    type=click.Choice(RESTARTS),
     default=None,
     help="on-failure: start the mount server again when it dies; for read-only file systems "
     "(-o ro), whose open files stay open.",
@@ -58,7 +62,7 @@ def mount_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option(
             "--placement",
-            type=click.Choice(_PLACEMENTS),
+            type=click.Choice(PLACEMENTS),
             default="auto",
             show_default=True,
             help="Where file systems run. Programs reach them in a mount server only.",
@@ -132,14 +136,14 @@ def run(
     commands = mount_commands(lines, config, placement, verbose)
     file = None if stats in (None, "-") else _open_statistics(Path(str(stats)))
     try:
-        again = is_restarted(restart, config)
+        again = (restart or configured_restart(config)) == "on-failure"
         check_restart(again, commands)
         check_timeout(call_timeout, commands)
         serving = join(commands, verbose) or Serving(
             commands, restart=again, call_timeout=call_timeout
         )
     except ServerFailed as error:
-        raise Failure(str(error)) from error
+        raise Failure(f"{error}{_unquoted(lines, command)}") from error
     block = RunBlock(
         serving.config,
         _paths.loader(),
@@ -158,9 +162,20 @@ def run(
     except BaseException:
         serving.abandon()
         raise
+    if status == NOT_FOUND and not commands and " " in command[0]:
+        say(f"a file system is given by -m: directfuse run -m {shlex.quote(command[0])} -- COMMAND")
     serving.end(block.has_programs, say)
     _report(block, serving, stats, file)
     return status
+
+
+def _unquoted(lines: Sequence[str], command: Sequence[str]) -> str:
+    """A remedy for `-m memfs /x`, of which the shell makes a file system without a mountpoint."""
+    bare = next((line for line in lines if len(split(line)) == 1 and line[0] != "@"), None)
+    if bare is None:
+        return ""
+    whole = shlex.quote(f"{bare} {shlex.quote(command[0])}")
+    return f"\n(-m takes the whole command line in one word: -m {whole})"
 
 
 def mount_commands(
@@ -172,8 +187,8 @@ def mount_commands(
             "this is a program of a run already, and programs are in one run at most: give its -m "
             "to the outer run, or start it outside"
         )
-    commands = [_command(line) for line in (*lines, *_configured(config))]
-    _check_placement(placement)
+    commands = [_command(line) for line in (*lines, *configured(config))]
+    check_placement(placement)
     _check_named(commands)
     for words in commands:
         positional = positional_words(words)
@@ -225,15 +240,6 @@ def _command(line: str) -> list[str]:
         raise Failure(error.message) from error
 
 
-def _read(config: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(config.read_bytes().decode())  # TOML is UTF-8 in every locale
-    except OSError as error:
-        raise Failure(f"{config}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Failure(f"{config}: not TOML: {error}") from error
-
-
 def check_restart(again: bool, commands: Sequence[Sequence[str]]) -> None:
     """The server of a Python file system is an interpreter, which no keeper could fork afresh."""
     for words in commands:
@@ -248,79 +254,6 @@ def check_timeout(seconds: float | None, commands: Sequence[Sequence[str]]) -> N
     for words in filter(_is_named, commands):
         if seconds is not None:
             raise Failure(f"{words[0]}: --call-timeout is for `directfuse serve`, its server")
-
-
-def is_restarted(asked: str | None, config: Path | None) -> bool:
-    """One server has all file systems of a run: the option, or the file's own key."""
-    if asked is None and config is not None:
-        asked = _one_of(_RESTARTS, _read(config), "restart", str(config))
-    return asked == "on-failure"
-
-
-def _configured(config: Path | None) -> list[str]:
-    if config is None:
-        return []
-    document = _read(config)
-    _check_keys(document, ("mount", "restart"), str(config))
-    found = document.get("mount", [])
-    if not isinstance(found, list):
-        raise Failure(f"{config}: mount is {_kind(found)}; it is written [[mount]], once for each")
-    if not found:
-        raise Failure(f'{config}: no [[mount]] table; each needs: command = "memfs /scratch"')
-    return [_configured_line(config, number, table) for number, table in enumerate(found, 1)]
-
-
-def _configured_line(config: Path, number: int, table: Any) -> str:
-    where = f"{config}: [[mount]] number {number}"
-    if not isinstance(table, dict):
-        raise Failure(f'{where}: is {_kind(table)}, no table with command = "memfs /scratch"')
-    _check_keys(table, ("command", "placement"), where)
-    if "command" not in table:
-        raise Failure(f'{where}: command is missing; for example: command = "memfs /scratch"')
-    command = table["command"]
-    if not isinstance(command, str):
-        words = f"command is {_kind(command)}, no string"
-        raise Failure(f'{where}: {words}; for example: command = "memfs /scratch"')
-    _check_placement(_one_of(_PLACEMENTS, table, "placement", where))
-    return command
-
-
-def _check_keys(table: dict[str, Any], known: Sequence[str], where: str) -> None:
-    unknown = sorted(set(table) - set(known))
-    if unknown:
-        raise Failure(f"{where}: unknown key {unknown[0]!r}; known: {', '.join(known)}")
-
-
-def _one_of(words: Sequence[str], table: dict[str, Any], key: str, where: str) -> str:
-    """The value of a key that has a few; the first of them where the key is not there."""
-    value = table.get(key, words[0])
-    if value not in words:
-        said = repr(value) if isinstance(value, str) else _kind(value)
-        raise Failure(f"{where}: {key} is {said}, not one of {', '.join(words)}")
-    return str(value)
-
-
-_KINDS = {
-    str: "a string",
-    bool: "true or false",
-    int: "a number",
-    float: "a number",
-    list: "an array",
-    dict: "a table",
-}
-
-
-def _kind(value: object) -> str:
-    """What it is in TOML."""
-    return _KINDS.get(type(value), "a date or time")
-
-
-def _check_placement(placement: str) -> None:
-    if placement == "inline":
-        raise Failure(
-            "placement inline is for a process's own mounts (Python, C): programs share a file "
-            "system through a mount server; use server or auto"
-        )
 
 
 def _check_mountpoint(word: str, verbose: bool) -> None:

@@ -177,6 +177,8 @@ def test_a_configuration_file(run, memory, tmp_path):
         ("mount = ['memfs /x']", "[[mount]] number 1: is a string, no table"),
         ("[[mount]]\ncommand = 3", "command is a number, no string"),
         ("[[mount]]\ncommand = ['memfs', '/x']", "command is an array, no string"),
+        ("[[mount]]\ncommand = ' '", "[[mount]] number 1: command is empty"),
+        ("[[mount]]\ncommand = 'memfs /x'\nplacement = 'inline'", "number 1: inline is for a"),
         ("[[mount]]\ncommand = 2026-11-23", "command is a date or time, no string"),
         ("[[mount]]\ncommand = 'memfs /x'\nplacement = true", "placement is true or false, not"),
         ("[[mount]]\ncommand = 'memfs /x'\nplacement = 'here'", "placement is 'here', not one of"),
@@ -189,6 +191,59 @@ def test_a_bad_configuration_file(run, tmp_path, text, words):
     done = run("run", "--config", file, "--", "/bin/true")
     assert done.returncode == 125
     assert words in done.stderr and f"{file}" in done.stderr and said_clearly(done)
+
+
+def test_a_command_line_without_its_quotes_is_shown_with_them(run):
+    done = run("run", "-m", "memfs", "/x y", "--", "true")
+    assert done.returncode == 125 and "no mountpoint given" in done.stderr
+    assert (
+        "(-m takes the whole command line in one word: -m 'memfs '\"'\"'/x y'\"'\"'')"
+        in done.stderr
+    )
+
+
+def test_a_file_system_in_the_place_of_the_command_is_shown_with_its_option(run):
+    done = run("run", "memfs /x", "true")
+    assert done.returncode == 127 and "-m 'memfs /x' -- COMMAND" in done.stderr
+    assert "-m" not in run("run", "--", "no-such-command").stderr
+
+
+def test_an_environment_that_nobody_was_told_of_is_ended(tmp_path):
+    """Else its server stays for ever: `--end` needs what was to be printed."""
+    image = tmp_path / "served"
+    image.mkdir()
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*COMMAND, "env", "-m", f"passthrough {image} {tmp_path}/mnt"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=50,
+        )
+    assert done.returncode == 125 and said_clearly(done)
+    deadline = time.monotonic() + 20
+    while servers := processes_with(str(image)):
+        assert time.monotonic() < deadline, servers
+        time.sleep(0.01)
+
+
+def processes_with(word):
+    """Those that have it in a word of their command lines."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = file.read_bytes().split(b"\0")
+        except OSError:  # it has ended
+            continue
+        if word.encode() in words:
+            found.append(file.parent.name)
+    return found
+
+
+def test_the_end_of_an_environment_takes_nothing_to_mount(run, memory):
+    done = run("env", *memory[1], "--end")
+    assert (done.returncode, done.stdout) == (125, "") and "--end stands alone" in done.stderr
 
 
 def test_statistics_that_cannot_be_written_are_refused_before_the_start(run, tmp_path):

@@ -1,0 +1,97 @@
+"""The TOML file of --config: which file systems are to be mounted, and how."""
+
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from directfuse._cli._failure import Failure
+
+__all__ = ["PLACEMENTS", "RESTARTS", "check_placement", "configured", "configured_restart"]
+
+PLACEMENTS = ("auto", "inline", "server")
+RESTARTS = ("never", "on-failure")
+
+
+def configured(config: Path | None) -> list[str]:
+    """The command lines of its [[mount]] tables."""
+    if config is None:
+        return []
+    document = _read(config)
+    _check_keys(document, ("mount", "restart"), str(config))
+    found = document.get("mount", [])
+    if not isinstance(found, list):
+        raise Failure(f"{config}: mount is {_kind(found)}; it is written [[mount]], once for each")
+    if not found:
+        raise Failure(f'{config}: no [[mount]] table; each needs: command = "memfs /scratch"')
+    return [_configured_line(config, number, table) for number, table in enumerate(found, 1)]
+
+
+def _configured_line(config: Path, number: int, table: Any) -> str:
+    where = f"{config}: [[mount]] number {number}"
+    if not isinstance(table, dict):
+        raise Failure(f'{where}: is {_kind(table)}, no table with command = "memfs /scratch"')
+    _check_keys(table, ("command", "placement"), where)
+    if "command" not in table:
+        raise Failure(f'{where}: command is missing; for example: command = "memfs /scratch"')
+    command = table["command"]
+    if not isinstance(command, str):
+        words = f"command is {_kind(command)}, no string"
+        raise Failure(f'{where}: {words}; for example: command = "memfs /scratch"')
+    if not command.strip():
+        raise Failure(f'{where}: command is empty; for example: command = "memfs /scratch"')
+    check_placement(_one_of(PLACEMENTS, table, "placement", where), where)
+    return command
+
+
+def _check_keys(table: dict[str, Any], known: Sequence[str], where: str) -> None:
+    unknown = sorted(set(table) - set(known))
+    if unknown:
+        raise Failure(f"{where}: unknown key {unknown[0]!r}; known: {', '.join(known)}")
+
+
+def _one_of(words: Sequence[str], table: dict[str, Any], key: str, where: str) -> str:
+    """The value of a key that has a few; the first of them where the key is not there."""
+    value = table.get(key, words[0])
+    if value not in words:
+        said = repr(value) if isinstance(value, str) else _kind(value)
+        raise Failure(f"{where}: {key} is {said}, not one of {', '.join(words)}")
+    return str(value)
+
+
+_KINDS = {
+    str: "a string",
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    list: "an array",
+    dict: "a table",
+}
+
+
+def _kind(value: object) -> str:
+    """What it is in TOML."""
+    return _KINDS.get(type(value), "a date or time")
+
+
+def configured_restart(config: Path | None) -> str | None:
+    """What the file's own key says; None without a file."""
+    return None if config is None else _one_of(RESTARTS, _read(config), "restart", str(config))
+
+
+def check_placement(placement: str, where: str = "--placement") -> None:
+    """Programs see no file system that lives in another process's own memory."""
+    if placement == "inline":
+        raise Failure(
+            f"{where}: inline is for a process's own mounts (Python, C): programs share a file "
+            "system through a mount server; use server or auto"
+        )
+
+
+def _read(config: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(config.read_bytes().decode())  # TOML is UTF-8 in every locale
+    except OSError as error:
+        raise Failure(f"{config}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Failure(f"{config}: not TOML: {error}") from error
