@@ -20,6 +20,7 @@ from directfuse._bench.workload_sets import SETS, chosen
 from directfuse._cli._failure import Failure
 from directfuse._cli._output import json_option, print_json, print_table, progress
 from directfuse._cli._words import command_line_argument
+from directfuse._cli.mount import split
 from directfuse._errors import MountError
 
 __all__ = ["bench"]
@@ -172,9 +173,12 @@ def _subjects(command_line: str | None, names: tuple[str, ...]) -> list[Subject]
         raise Failure(f"{unknown[0]}: no built-in file system; there are {', '.join(known)}")
     if command_line is None:
         return [built_in(name) for name in names or known]
+    split(command_line)  # says what is wrong with its quotes
     try:
         return [from_command(command_line), *map(built_in, names)]
-    except (MountError, ValueError) as error:
+    except MountError as error:
+        raise Failure(f"{error.filename or command_line}: {error.strerror}") from error
+    except ValueError as error:
         raise Failure(str(error)) from error
 
 

@@ -110,6 +110,18 @@ def test_what_is_not_there(run, arguments, words):
     assert words in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("no-such-file-system /x", "Error: no-such-file-system: neither a built-in"),
+        ("memfs 'x", 'Error: cannot split "memfs \'x" into words: No closing quotation'),
+    ],
+)
+def test_a_wrong_command_line_is_answered_as_by_other_commands(run, line, words):
+    done = run("bench", line)
+    assert done.returncode == 125 and done.stderr.startswith(words), done.stderr
+
+
 @pytest.mark.parametrize("text", ["#!/bin/sh", "{}", '{"layout": 1, "subjects": []}'])
 def test_compared_with_what_are_no_results(run, tmp_path, text):
     (tmp_path / "old.json").write_text(text)
