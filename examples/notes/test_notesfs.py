@@ -8,6 +8,7 @@ breakpoint() into NotesFs.write and run `pytest -s -k write`: pdb stops there, w
 further up the same stack.
 """
 
+import errno
 import os
 import traceback
 
@@ -17,6 +18,7 @@ import directfuse
 
 pytest.importorskip("pyfuse3")
 
+import pyfuse3
 from notesfs import NotesFs
 
 
@@ -65,7 +67,7 @@ def test_a_write_that_fails_reaches_the_writer(directfuse_mount, monkeypatch):
     mount = directfuse_mount(filesystem)
 
     async def full(fh, off, buf):
-        raise OSError(28, "No space left on device")
+        raise pyfuse3.FUSEError(errno.ENOSPC)
 
     monkeypatch.setattr(filesystem, "write", full)
     fd = directfuse.os_open(f"{mount.mountpoint}/n", os.O_CREAT | os.O_WRONLY)
