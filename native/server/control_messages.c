@@ -101,8 +101,7 @@ static void turn_away(struct df_control *c, int fd, int error)
 }
 
 /* The keeper hears of it first: a client that has no socket is taken for dead. */
-static void welcome(struct df_control *c, const struct df_connection *from,
-                    const struct incoming *in)
+static void welcome(struct df_control *c, const struct incoming *in)
 {
     uint32_t client;
 
@@ -173,7 +172,7 @@ static void take_message(struct df_control *c, const struct df_connection *from,
     }
     switch (in->body.kind) {
     case DF_JOIN_HELLO:
-        welcome(c, from, in);
+        welcome(c, in);
         break;
     case DF_JOIN_BORN:
         birth(c, in);
