@@ -7,6 +7,7 @@
  */
 #include "intercept/sandbox.h"
 
+#include "intercept/mem.h"
 #include "intercept/rewrite.h"
 #include "intercept/run.h"
 #include "intercept/signal.h"
