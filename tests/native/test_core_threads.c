@@ -348,10 +348,12 @@ static void free_slowly(struct df_retired *self)
     pthread_barrier_wait(&inside);
 }
 
-static void *drain(void *arg)
+/* Every so often who retires frees at once. */
+static void *retire_and_drain(void *retired)
 {
+    df_gate_retire_node(retired, free_slowly);
     df_gate_drain();
-    return arg;
+    return NULL;
 }
 
 /* What a thread had in hand that does not exist in the child is not waited for there. */
@@ -364,8 +366,7 @@ static void a_child_does_not_wait_for_what_a_thread_was_freeing(void **state)
 
     (void)state;
     pthread_barrier_init(&inside, NULL, 2);
-    df_gate_retire_node(&retired, free_slowly);
-    pthread_create(&thread, NULL, drain, NULL);
+    pthread_create(&thread, NULL, retire_and_drain, &retired);
     pthread_barrier_wait(&inside);
     pid = fork();
     if (pid == 0) {
