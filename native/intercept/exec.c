@@ -53,7 +53,7 @@ static bool gains_rights(int fd)
 
 static long leave_outside(struct dfi_order *order, const char *why)
 {
-    if ((dfi_run->flags & DFI_RUN_STRICT) != 0 || dfi_files_rooted(order->asked->process))
+    if (dfi_run_has(DFI_RUN_STRICT) || dfi_files_rooted(order->asked->process))
         return -EPERM; /* its root would be the kernel's */
     char line[PATH_MAX + 64];
     struct dfi_text text = DFI_TEXT(line);

@@ -365,7 +365,7 @@ static _Noreturn void try_openat2(void)
  */
 static void choose_trap(struct stack *stack)
 {
-    bool forced = (dfi_run->flags & DFI_RUN_SECCOMP) != 0;
+    bool forced = dfi_run_has(DFI_RUN_SECCOMP);
     if (!forced && dfi_dispatch_supported()) {
         dfi_note("calls trap by Syscall User Dispatch");
         return;

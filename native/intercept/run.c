@@ -122,7 +122,7 @@ void dfi_count(enum dfi_event event)
 
 void dfi_note(const char *text)
 {
-    if (dfi_run == NULL || (dfi_run->flags & DFI_RUN_VERBOSE) == 0)
+    if (!dfi_run_has(DFI_RUN_VERBOSE))
         return;
     size_t size = strlen(text);
     size_t at = __atomic_fetch_add(&dfi_run->log_used, size + 1, __ATOMIC_RELAXED);

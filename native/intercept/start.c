@@ -37,6 +37,6 @@ struct dfi_thread *dfi_start(int run_fd, const char *text, size_t size, long *er
         const char *config = (const char *)dfi_run + dfi_run->config_offset;
         *error = dfi_files_begin(self->process, config, dfi_run->config_size, text, size);
     }
-    dfi_rewrite_on = (dfi_run->flags & DFI_RUN_NOREWRITE) == 0;
+    dfi_rewrite_on = !dfi_run_has(DFI_RUN_NOREWRITE);
     return *error == 0 ? self : NULL;
 }

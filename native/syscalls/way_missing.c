@@ -36,9 +36,11 @@ static bool scan_asked(const char *path, int dirfd, bool *walked, char text[PATH
 
     if (df_scan(path, text, scan) < 0)
         return false;
-    if (path[0] == '/')
-        return *walked || !scan->up || ((*walked = !dfi_table_is_foreign(path)));
+    if (path[0] == '/' && scan->up && !*walked && dfi_table_is_foreign(path))
+        return false;
     *walked = *walked || scan->up;
+    if (path[0] == '/')
+        return true;
     if (!*walked && !df_table_may_begin(scan->text, (size_t)(df_scan_end(scan->text) - scan->text)))
         return false;
     len = df_walk_directory_name(dirfd, room);
@@ -54,16 +56,17 @@ static bool find_above(struct dfi_way *way, bool walked, char out[PATH_MAX])
     struct df_scan scan;
     int dirfd;
     const char *path = asked_for(way, 0, &dirfd);
-    ssize_t len;
+    ssize_t len = -1;
 
     if (!path || !scan_asked(path, dirfd, &walked, text, &scan))
         return false;
     if (walked) {
         len = df_walk_above(scan.text, scan.slash || !dfi_way_is_of_link(way, &way->leg[0]), text);
-        return len > 0 && dfi_cwd_shadow(way->record.files, text, (size_t)len, out) == 0;
+        scan.text = text;
+    } else if (df_table_below(scan.text, scan.len)) {
+        len = (ssize_t)scan.len;
     }
-    return df_table_below(scan.text, scan.len) &&
-           dfi_cwd_shadow(way->record.files, scan.text, scan.len, out) == 0;
+    return len > 0 && dfi_cwd_shadow(way->record.files, scan.text, (size_t)len, out) == 0;
 }
 
 bool dfi_way_look_above(struct dfi_way *way, bool walked, long *ret)
