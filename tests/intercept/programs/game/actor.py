@@ -9,6 +9,7 @@ import resource
 import socket
 import stat
 import struct
+from contextlib import suppress
 
 from calls import AT_CWD, PAGE, Room, call, digest, failed, text
 
@@ -148,12 +149,30 @@ class Actor:
         ends = self.fd(one), ats[0], self.fd(two), ats[1]
         return call("copy_file_range", *ends, size, flags), self.offsets_now(2)
 
+    def overlapping(self, source, at, to, offset, size):
+        """Whether both ranges lie in one file, and in each other.
+
+        Linux passes pages by reference: splice(2) and sendfile(2), NOTES. Where they are written
+        to while they are still the source, what comes out is not specified.
+        """
+        ends = (self.fd(source), at), (self.fd(to), offset)
+        with suppress(OSError):  # the call tells it
+            files = [os.fstat(fd) for fd, _ in ends]
+            if os.path.samestat(*files) and stat.S_ISREG(files[0].st_mode):
+                one, two = (os.lseek(fd, 0, 1) if at is None else at for fd, at in ends)
+                return abs(one - two) < size
+        return False
+
     def do_sendfile(self, one, two, at, size):
+        if self.overlapping(two, at, one, None, size):
+            return None
         where = self.offsets(at)[0]
         return call("sendfile", self.fd(one), self.fd(two), where, size), self.offsets_now(1)
 
     def do_splice(self, one, at, two, to, size):
         """Into the pipe, then out of it; what is left in it goes."""
+        if self.overlapping(one, at, two, to, size):
+            return None
         ats = self.offsets(at, to)
         first = call("splice", self.fd(one), ats[0], self.pipe[1], 0, size, 2)
         second = call("splice", self.pipe[0], 0, self.fd(two), ats[1], size, 2)
