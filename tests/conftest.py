@@ -34,7 +34,7 @@ GRACE_SECONDS = 15, 25
 TOKEN = "DIRECTFUSE_TEST_SESSION"
 STDERR = pytest.StashKey()
 WATCHED = pytest.StashKey()
-OPENED = pytest.StashKey()
+LEAVERS = pytest.StashKey()
 
 
 def pytest_configure(config):
@@ -105,21 +105,36 @@ def _virtual():
     """The virtual descriptors that are open in this process."""
     flags = _fcntl()
     numbers = range(FIRST_VIRTUAL, FIRST_VIRTUAL + MANY)
-    return {fd for fd in numbers if flags(fd, fcntl.F_GETFD) >= 0}
+    return {f"descriptor {fd}" for fd in numbers if flags(fd, fcntl.F_GETFD) >= 0}
+
+
+def _children():
+    """The children of this process that have not been waited for."""
+    with open(f"/proc/self/task/{os.getpid()}/children") as file:
+        return {f"child {pid}" for pid in file.read().split()}
+
+
+def _described(thing):
+    """Of a child also what it is and does: "child 123 (name) Z"."""
+    kind, number = thing.split()
+    if kind != "child":
+        return thing
+    with open(f"/proc/{number}/stat") as file:
+        return " ".join([kind, *file.read().split()[:3]])
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item, nextitem):
-    """Which test has opened what is never closed: a fixture that several share closes it later."""
+    """Which test has left what: a fixture that several share closes it later."""
     result = yield
     if nextitem is None or nextitem.path != item.path:
         _settle()
-    opened = item.config.stash.setdefault(OPENED, {})
-    left = _virtual()
-    for fd in opened.keys() - left:
-        del opened[fd]
-    for fd in left - opened.keys():
-        opened[fd] = item.nodeid
+    leavers = item.config.stash.setdefault(LEAVERS, {})
+    left = _virtual() | _children()
+    for thing in leavers.keys() - left:
+        del leavers[thing]
+    for thing in left - leavers.keys():
+        leavers[thing] = item.nodeid
     return result
 
 
@@ -154,11 +169,6 @@ def _processes(token):
     return found
 
 
-def _children():
-    with open(f"/proc/self/task/{os.getpid()}/children") as file:
-        return set(file.read().split())
-
-
 @pytest.fixture(scope="session", autouse=True)
 def nothing_left_behind(request, tmp_path_factory):
     """No FUSE mount, no process and no virtual descriptor outlives the tests that made it. What did
@@ -171,6 +181,6 @@ def nothing_left_behind(request, tmp_path_factory):
     del os.environ[TOKEN]
     assert _fuse_mounts(directories) == set()
     assert _processes(token) == set()
-    assert _children() - children == set()
-    opened = request.config.stash.get(OPENED, {})
-    assert {fd: opened.get(fd, "a fixture") for fd in _virtual()} == {}
+    left = _virtual() | (_children() - children)
+    leavers = request.config.stash.get(LEAVERS, {})
+    assert not left, {_described(thing): leavers.get(thing, "a fixture") for thing in left}
