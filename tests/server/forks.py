@@ -1,7 +1,9 @@
 """Functions in forked children."""
 
 import os
+import signal
 import traceback
+from contextlib import contextmanager
 
 
 def begin_fork(function):
@@ -27,6 +29,20 @@ def ended(pid):
 def in_fork(function):
     """The exit status of function() in a forked child."""
     return ended(begin_fork(function))
+
+
+@contextmanager
+def meanwhile(function):
+    """Runs function() in a forked child, and waits for it to end well. If what is done meanwhile
+    fails, the child is ended and does not hide why by being left."""
+    pid = begin_fork(function)
+    try:
+        yield
+    except BaseException:
+        os.kill(pid, signal.SIGKILL)
+        ended(pid)
+        raise
+    assert ended(pid) == 0
 
 
 def expect(have, wanted):

@@ -13,7 +13,7 @@ import pytest
 
 import directfuse
 
-from .forks import begin_fork, ended, in_fork
+from .forks import begin_fork, ended, in_fork, meanwhile
 from .test_lives import point, servers, until  # noqa: F401
 from .test_serve import listens, runtime, serve  # noqa: F401
 from .test_trouble import fails, said  # noqa: F401
@@ -60,8 +60,11 @@ def kept(tree, point):  # noqa: F811
 
 
 def kill_server():
+    """Its process id. It is gone when this returns: who looks for the next one would find it dying,
+    and it is gone when the next signal is sent to it."""
     _, server = pair()
     os.kill(server, signal.SIGKILL)
+    until(lambda: not parent_of(server))
     return server
 
 
@@ -132,16 +135,15 @@ def test_killed_at_any_instant_nobody_reads_anything_wrong(tree, tmp_path, round
                 read_all(where, None, wrong, 60)
                 assert not wrong
 
-            pid = begin_fork(child)
-            for thread in threads:
-                thread.start()
-            for death in range(4):
-                time.sleep((number * 13 + death * 7) % 29 / 1000)
-                kill_server()
-            over.set()
-            for thread in threads:
-                thread.join(60)
-            assert ended(pid) == 0
+            with meanwhile(child):
+                for thread in threads:
+                    thread.start()
+                for death in range(4):
+                    time.sleep((number * 13 + death * 7) % 29 / 1000)
+                    kill_server()
+                over.set()
+                for thread in threads:
+                    thread.join(60)
             assert not wrong
         until(lambda: not servers())
 
