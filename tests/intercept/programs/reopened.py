@@ -6,6 +6,7 @@ Prints what it finds, names below the working directory without it.
 import ctypes
 import errno
 import fcntl
+import mmap
 import os
 import sys
 
@@ -139,6 +140,18 @@ def renamed():
     gone = os.open("gone", os.O_RDONLY)
     os.rmdir("gone")
     show("gone", os.readlink, f"/proc/self/fd/{gone}")
+
+
+def mapped():
+    """What is mapped ends, for who reads it, where such a name says."""
+    fd = made("mapped")
+    memory = mmap.mmap(fd, 10)
+    for name in f"/proc/self/fd/{fd}", "./" * 2044 + "mapped":
+        for size in 3, 0, 5:
+            os.truncate(name, size)
+            show("cut", lambda: (os.fstat(fd).st_size, os.pread(fd, 20, 0)))
+        memory[:5] = b"12345"
+        show("stored", os.pread, fd, 20, 0)
 
 
 def linked():
