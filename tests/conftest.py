@@ -18,6 +18,7 @@ import sys
 import time
 import uuid
 
+import hypothesis
 import pytest
 
 from directfuse import _paths
@@ -43,6 +44,21 @@ def pytest_configure(config):
         signal.signal(signal.SIGINT, signal.default_int_handler)
     # Capturing is suspended here, so this is the terminal and not a test's stderr.
     config.stash[STDERR] = open(os.dup(2), "w")
+    _draw_alike(seed=config.getoption("--hypothesis-seed"))
+
+
+def _draw_alike(seed):
+    """Random calls are the same in every run, as long as the test modules are (hypothesis tries the
+    constants that it finds in them): what lands is decided by the change, not by chance. Who hunts
+    for faults gives a seed."""
+    settings = {"deadline": None, "database": None, "print_blob": True}
+    hypothesis.settings.register_profile("alike", derandomize=seed is None, **settings)
+    hypothesis.settings.load_profile("alike")
+
+
+def pytest_report_header(config):
+    seed = config.getoption("--hypothesis-seed")
+    return None if seed is None else f"random calls: --hypothesis-seed={seed}"
 
 
 def pytest_collection_finish(session):

@@ -20,9 +20,9 @@ import pytest
 from . import games
 from .conftest import PROGRAMS, environment
 
-# A short run is the same every time. One that fails prints the game, made smaller.
-SHORT = hypothesis.settings(max_examples=20, derandomize=True, deadline=None, database=None)
-SWEEP = hypothesis.settings(SHORT, max_examples=200, derandomize=False, print_blob=True)
+# A run that fails prints the game, made smaller.
+SHORT = hypothesis.settings(max_examples=20)
+SWEEP = hypothesis.settings(max_examples=200)
 
 _STAGE = [sys.executable, "-S", str(PROGRAMS / "game" / "stage.py")]
 _ERROR = re.compile(r"'E[A-Z0-9]{2,}'")

@@ -128,8 +128,6 @@ def judge(paths):
 
 @settings(
     max_examples=6,
-    deadline=None,
-    derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(damages=st.lists(damage(), min_size=8, max_size=8))

@@ -37,11 +37,8 @@ from .shared import Shared
 from .test_lives import until
 from .workers import Crowd, fd, orphans_are_ours, path
 
-# The short run is the same every time, as in tests/state.
-SHORT = hypothesis.settings(
-    max_examples=5, stateful_step_count=150, derandomize=True, deadline=None, database=None
-)
-SWEEP = hypothesis.settings(SHORT, max_examples=60, stateful_step_count=200, print_blob=True)
+SHORT = hypothesis.settings(max_examples=5, stateful_step_count=150)
+SWEEP = hypothesis.settings(max_examples=60, stateful_step_count=200)
 
 SETTLING_SECONDS = 5
 FIRST, MOST = 3, 8  #: processes at the beginning, and at any time

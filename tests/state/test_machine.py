@@ -12,19 +12,13 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from .machine import Machine
 
-# Both runs are the same every time, as long as the test modules that pytest has collected are
-# (hypothesis tries the constants it finds in them): what lands is decided by the change, not by
-# chance. The sweep looks further and prints the @reproduce_failure line of what it finds, as it is:
-# to make it smaller takes minutes on each route, and they would be missing in .ci/run.
-SHORT = hypothesis.settings(
-    max_examples=150, stateful_step_count=50, derandomize=True, deadline=None, database=None
-)
+# The sweep tells what it finds as it is: to make it smaller takes minutes on each route, and they
+# would be missing in .ci/run.
+SHORT = hypothesis.settings(max_examples=150, stateful_step_count=50)
 FEW = hypothesis.settings(SHORT, max_examples=60)
 SWEEP = hypothesis.settings(
-    SHORT,
     max_examples=400,
     stateful_step_count=100,
-    print_blob=True,
     phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
 )
 
