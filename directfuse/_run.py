@@ -4,6 +4,7 @@ A run consists of the command, whatever it starts, and one mount server. The ser
 last of them has ended; what it kept in memory is gone then.
 """
 
+import itertools
 import os
 import re
 import select
@@ -38,7 +39,7 @@ __all__ = [
 
 _UCRED = struct.Struct("iII")
 _WORDS = 4096  # bytes of what a server says when it fails
-_TROUBLE = ("crash", "given", "hung")  # first words of lines of its report: how it has ended
+_TROUBLE = ("crash", "given", "hung", "died")  # first words of its report's lines: how it has ended
 _HIGH_FD = 1024  # descriptors of ours are below it: within the reach of small limits
 _FORWARDED = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
 
@@ -156,6 +157,8 @@ class MountServer:
             if line.startswith("hung "):
                 seconds = line.removeprefix("hung ")
                 how = f"has ended without its file systems, which answered nothing for {seconds} s"
+            if line == "died":
+                how = "has ended after a file system of it had ended itself"
         return how + again
 
     @property
@@ -164,7 +167,13 @@ class MountServer:
         it was started again for."""
         names = [line.partition(" ")[0] for line in self._report_lines()]
         fates = [name for name in names if name in ("mount", *_TROUBLE)]
-        return fates[-1:] == ["mount"]
+        return fates[-1:] == ["mount"] and "died" not in fates
+
+    def ended_before(self) -> list[str]:
+        """Mountpoints of those that have ended by themselves, once it has ended."""
+        lines = self._report_lines()
+        pairs = itertools.pairwise(lines)
+        return [line.partition(" ")[2] for line, after in pairs if after == "ended"]
 
     def _report_lines(self) -> list[str]:
         size = os.fstat(self._report).st_size
@@ -175,7 +184,7 @@ class MountServer:
         mounts: dict[str, dict[str, OpCount]] = {}
         for line in self._report_lines():
             name, _, rest = line.partition(" ")
-            if name in _TROUBLE:
+            if name in (*_TROUBLE, "ended"):
                 continue
             if name == "mount":
                 ops = mounts[rest] = {}
@@ -267,9 +276,9 @@ class Serving:
                 return
         except BaseException:
             self.abandon()
-            self._say_lost(say)
+            self._say_end(say)
             raise
-        self._say_lost(say)
+        self._say_end(say)
         self._remove()
 
     def _wait_for_end(self, has_programs: Callable[[], bool]) -> bool:
@@ -282,11 +291,16 @@ class Serving:
                 return False
         return True
 
-    def _say_lost(self, say: Callable[[str], None]) -> None:
+    def _say_end(self, say: Callable[[str], None]) -> None:
         """Programs may have ended of a server that is killed before it was gone."""
         assert self._server is not None
-        if self._server.wait(0) and not self._is_said and not self._server.has_unmounted:
+        if not self._server.wait(0) or self._is_said:
+            return
+        if not self._server.has_unmounted:
             say(f"the mount server {self._server.last_words()}: what was not written is lost")
+            return
+        for point in self._server.ended_before():
+            say(f"{point}: its file system ended by itself before the programs: calls gave EIO")
 
     def abandon(self) -> None:
         """The command was not started, or we are interrupted. A server that is told to end twice

@@ -163,7 +163,8 @@ static void keep_to_ourselves(int fd)
         fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
-static bool again; /* the server is started again when it dies */
+static bool again;           /* the server is started again when it dies */
+static int died_report = -1; /* where it is told, too, that a file system has died */
 
 /* A file system has ended in the middle of a call, or the program of its helper: to who starts the
  * server again that is the server's end. */
@@ -173,6 +174,8 @@ static void hear(int mount, const char *words)
     if (again)
         abort();
     fprintf(stderr, "directfuse: %s\n", words);
+    if (died_report >= 0)
+        dprintf(died_report, "died\n");
 }
 
 /* The server's own thread takes these. To one that stays a terminal's hang-up is nothing. */
@@ -223,6 +226,7 @@ static int serve(const struct df_kept *kept, void *arg)
     int error;
 
     again = kept;
+    died_report = a->report;
     df_set_listener(hear);
     if ((error = mount_all(a, message, sizeof(message))) < 0)
         return report(a, error, message);

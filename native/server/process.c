@@ -21,19 +21,46 @@ void df_server_process_begin(bool others)
     atomic_store(&df_call_keeps_writes, true);
 }
 
-static int report_to = -1; /* set before serving, by the one thread there is of this */
+/* Set before serving, by the one thread there is of this. */
+static int report_to = -1;
+static struct df_mount_info *served; /* one that ends by itself is in no list at the end */
+static int served_count;
+
+/* The mounts there are, which the caller frees; NULL: no memory. */
+static struct df_mount_info *list_mounts(int *count)
+{
+    *count = df_mounts(NULL, 0);
+    struct df_mount_info *list = calloc((size_t)*count + 1, sizeof(*list));
+
+    if (list)
+        *count = df_mounts(list, (size_t)*count);
+    return list;
+}
+
+static const struct df_mount_info *find(const struct df_mount_info *list, int count, int mount)
+{
+    for (int i = 0; list && i < count; i++)
+        if (list[i].id == mount)
+            return &list[i];
+    return NULL;
+}
+
+static bool is_there(int mount)
+{
+    int count;
+    struct df_mount_info *list = list_mounts(&count);
+    bool found = find(list, count, mount);
+
+    free(list);
+    return found;
+}
 
 static void write_point(int fd, int mount)
 {
-    int count = df_mounts(NULL, 0);
-    struct df_mount_info *list = count > 0 ? calloc((size_t)count, sizeof(*list)) : NULL;
+    const struct df_mount_info *found = find(served, served_count, mount);
 
-    if (list)
-        count = df_mounts(list, (size_t)count);
-    for (int i = 0; list && i < count; i++)
-        if (list[i].id == mount)
-            dprintf(fd, "mount %s\n", list[i].mountpoint);
-    free(list);
+    if (found)
+        dprintf(fd, "mount %s\n%s", found->mountpoint, is_there(mount) ? "" : "ended\n");
 }
 
 static void write_report(int fd, int mount)
@@ -119,6 +146,8 @@ int df_server_process(int control, int listener, bool stay, int report, const st
     int error;
 
     report_to = report;
+    if (report >= 0 && !(served = list_mounts(&served_count)))
+        return -ENOMEM;
     if (stay && control < 0) /* `directfuse serve`: nobody else could ask for the words */
         atomic_store(&df_heard, DF_HEARD_ALL);
     if (!stay)

@@ -289,3 +289,20 @@ def test_a_file_of_the_hosts_under_a_number_that_a_program_gave_up_stays(unruly,
     finally:
         for fd in hosts:
             os.close(fd)
+
+
+@pytest.mark.skipif(not _paths.loader().is_file(), reason="directfuse run is built for x86-64 only")
+@pytest.mark.parametrize("deed", ["unmount", "exit"])
+def test_a_run_says_what_an_end_by_itself_has_cost(unruly, point, deed):
+    script = f'cat {point}/{deed}; while [ -e "$0" ]; do :; done'
+    words = ["run", "-m", f"{unruly} -o attr_timeout=0 {point}", "--", "/bin/sh", "-c", script]
+    done = subprocess.run(
+        [sys.executable, "-m", "directfuse", *words, point],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    ended = "its file system ended by itself before the programs" in done.stderr
+    lost = "what was not written is lost" in done.stderr
+    assert (ended, lost) == (deed == "unmount", deed == "exit"), done.stderr
