@@ -55,18 +55,17 @@ int df_call_mkdirat(int dirfd, const char *path, mode_t mode)
     return (int)df_way_end(&way, ret);
 }
 
-/* may_mknod() and vfs_mknod(): 0, or why not. */
-static int check_type(mode_t mode, const struct df_caller *caller)
+/* Before any name is looked at: may_mknod(). */
+static int check_type(mode_t mode)
 {
     switch (mode & S_IFMT) {
     case 0:
     case S_IFREG:
     case S_IFIFO:
     case S_IFSOCK:
-        return 0;
     case S_IFCHR:
     case S_IFBLK:
-        return caller->capable ? 0 : -EPERM;
+        return 0;
     case S_IFDIR:
         return -EPERM;
     default:
@@ -74,12 +73,22 @@ static int check_type(mode_t mode, const struct df_caller *caller)
     }
 }
 
+/* After that the name is looked at, and only then who asks: vfs_mknod(). */
+static ssize_t refuse_device(struct df_way *way)
+{
+    ssize_t ret = look_at_new(way->fs, &way->call, &way->leg);
+
+    return ret < 0 ? ret : ret == 0 ? -EEXIST : -EPERM;
+}
+
 static ssize_t mknod_there(struct df_way *way, mode_t mode, dev_t rdev)
 {
-    ssize_t ret = check_type(mode, way->call.caller);
+    ssize_t ret = check_new(way, false);
 
-    if (ret < 0 || (ret = check_new(way, false)) < 0)
+    if (ret < 0)
         return ret;
+    if ((S_ISCHR(mode) || S_ISBLK(mode)) && !way->call.caller->capable)
+        return refuse_device(way);
     if ((mode & S_IFMT) == 0)
         mode |= S_IFREG;
     mode = df_check_new_mode(way->fs, &way->call, &way->leg.where, mode & (S_IFMT | 07777));
@@ -89,28 +98,37 @@ static ssize_t mknod_there(struct df_way *way, mode_t mode, dev_t rdev)
 int df_call_mknodat(int dirfd, const char *path, mode_t mode, dev_t rdev)
 {
     struct df_way way;
-    ssize_t ret = df_way_begin(&way, dirfd, path, DF_ROUTE_PARENT);
+    ssize_t ret = check_type(mode);
 
+    if (ret < 0)
+        return (int)ret;
+    ret = df_way_begin(&way, dirfd, path, DF_ROUTE_PARENT);
     while (df_way_next(&way, &ret))
         ret = mknod_there(&way, mode, rdev);
     return (int)df_way_end(&way, ret);
 }
 
+/* Before the new name is looked at: do_symlinkat(). */
+static int check_target(const char *target)
+{
+    if (!target)
+        return -EFAULT;
+    if (target[0] == '\0')
+        return -ENOENT;
+    return strnlen(target, PATH_MAX) == PATH_MAX ? -ENAMETOOLONG : 0;
+}
+
 int df_call_symlinkat(const char *target, int dirfd, const char *path)
 {
     struct df_way way;
-    ssize_t ret = df_way_begin(&way, dirfd, path, DF_ROUTE_PARENT);
+    ssize_t ret = check_target(target);
 
-    while (df_way_next(&way, &ret)) {
-        if (!target)
-            ret = -EFAULT;
-        else if (target[0] == '\0')
-            ret = -ENOENT;
-        else if (strnlen(target, PATH_MAX) == PATH_MAX)
-            ret = -ENAMETOOLONG;
-        else if ((ret = check_new(&way, false)) == 0)
+    if (ret < 0)
+        return (int)ret;
+    ret = df_way_begin(&way, dirfd, path, DF_ROUTE_PARENT);
+    while (df_way_next(&way, &ret))
+        if ((ret = check_new(&way, false)) == 0)
             ret = way.fs->ops->symlink(way.fs, &way.call, target, &way.leg.where);
-    }
     return (int)df_way_end(&way, ret);
 }
 
@@ -311,6 +329,12 @@ static const char *real_path(int *dirfd, const char *path)
     return left ? left : path;
 }
 
+/* The two lead to no one file system (EXDEV), or one of them nowhere; neither was walked yet. */
+static bool is_astray(const struct df_way_pair *way, ssize_t ret)
+{
+    return ret < 0 && ret != DF_NOT_OURS && way->thread && !way->fs;
+}
+
 /* The directory of a path, for EXDEV: before that a mountpoint of ours is EBUSY. */
 static ssize_t look_at_parent(int dirfd, const char *path)
 {
@@ -333,21 +357,22 @@ int df_call_renameat2(int from_dirfd, const char *from, int to_dirfd, const char
     struct df_way_pair way;
     ssize_t ret =
         df_way_pair_begin(&way, from_dirfd, from, DF_ROUTE_PARENT, to_dirfd, to, DF_ROUTE_PARENT);
-    bool other_device;
+    ssize_t looked;
+    bool astray;
 
     do {
         while (df_way_pair_next(&way, &ret))
             ret = rename_there(&way, flags);
     } while (df_way_pair_settle(&way, &ret));
-    other_device = ret == -EXDEV && !way.fs;
+    astray = is_astray(&way, ret);
     ret = df_way_pair_end(&way, ret);
-    if (!other_device)
+    if (!astray)
         return (int)ret;
     if (!is_known_rename(flags))
         return -EINVAL;
-    if ((ret = look_at_parent(from_dirfd, from)) == 0 && (ret = look_at_parent(to_dirfd, to)) == 0)
-        ret = -EXDEV;
-    return (int)ret;
+    if ((looked = look_at_parent(from_dirfd, from)) == 0)
+        looked = look_at_parent(to_dirfd, to);
+    return (int)(looked < 0 ? looked : ret);
 }
 
 /* ---- linking ------------------------------------------------------------------------------- */
@@ -406,7 +431,8 @@ static ssize_t look_at_real_new(int dirfd, const char *path)
     return df_walk_real_parent(dirfd, path);
 }
 
-/* What Linux finds before EXDEV: no old file, or a new name that is taken. */
+/* What Linux finds before EXDEV, and before a new name that leads nowhere: no old file, or a new
+ * name that is taken. */
 static ssize_t look_at_link(int from_dirfd, const char *from, int to_dirfd, const char *to,
                             int flags)
 {
@@ -436,16 +462,17 @@ int df_call_linkat(int from_dirfd, const char *from, int to_dirfd, const char *t
     struct df_way_pair way;
     ssize_t ret =
         df_way_pair_begin(&way, from_dirfd, from, from_flags, to_dirfd, to, DF_ROUTE_PARENT);
-    bool other_device;
+    ssize_t looked;
+    bool astray;
 
     do {
         while (df_way_pair_next(&way, &ret))
             ret = link_there(&way, flags);
     } while (df_way_pair_settle(&way, &ret));
-    other_device = ret == -EXDEV && !way.fs;
+    astray = is_astray(&way, ret);
     ret = df_way_pair_end(&way, ret);
-    if (other_device && (ret = look_at_link(from_dirfd, from, to_dirfd, to, flags)) == 0)
-        ret = -EXDEV;
+    if (astray && (looked = look_at_link(from_dirfd, from, to_dirfd, to, flags)) < 0)
+        ret = looked;
     return ret == -ENOSYS ? -EPERM : (int)ret; /* link(2): there are none; Linux since 6.15 */
 }
 

@@ -33,7 +33,7 @@ int df_walk_real_parent(int dirfd, const char *path)
 
     if (len == PATH_MAX)
         return -ENAMETOOLONG;
-    while (len > 0 && path[len - 1] == '/')
+    while (len > 1 && path[len - 1] == '/') /* "/" is its own */
         len--;
     while (len > 0 && path[len - 1] != '/')
         len--;

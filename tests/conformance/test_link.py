@@ -74,6 +74,8 @@ def test_link_to_an_existing_name_is_eexist(fs, target):
         ("f/x", "new", errno.ENOTDIR),
         ("f", "f/x", errno.ENOTDIR),
         ("f", "n" * 256, errno.ENAMETOOLONG),
+        ("missing", "n" * 256, errno.ENOENT),
+        ("f/x", "n" * 256, errno.ENOTDIR),
     ],
 )
 def test_link_refused(fs, source, target, code):
@@ -81,6 +83,14 @@ def test_link_refused(fs, source, target, code):
     source, target = fs.path(source), fs.path(target)
     with fails(code, source, target):
         fs.os.link(source, target)
+
+
+def test_link_looks_at_the_old_name_first(fs):
+    source = fs.path("missing")
+    with fails(errno.ENOENT, source, ""):
+        fs.os.link(source, "")
+    with fails(errno.EEXIST, fs.make("f"), fs.root):
+        fs.os.link(fs.path("f"), fs.root)
 
 
 def test_link_to_another_file_system_is_exdev(fs, tmp_path):
@@ -150,6 +160,12 @@ def test_symlink_of_the_greatest_size(fs):
 def test_symlink_of_more_is_enametoolong(fs):
     with fails(errno.ENAMETOOLONG):
         fs.os.symlink("t" * 4096, fs.path("link"))
+
+
+def test_symlink_looks_at_its_target_first(fs):
+    name = fs.make("f") + "/x"
+    with fails(errno.ENOENT, "", name):
+        fs.os.symlink("", name)
 
 
 def test_symlink_to_nothing_is_enoent(fs):

@@ -48,12 +48,18 @@ def test_devices_are_roots(fs, user):
     fs.os.chmod(directory, 0o777)
     with fails(errno.EPERM):
         user(1000, 1000, lambda: fs.os.mknod(directory + "/x", stat.S_IFCHR, os.makedev(1, 3)))
+    fs.mkdir("d/x")
+    for name, code in [("x", errno.EEXIST), ("missing/x", errno.ENOENT)]:
+        with fails(code):
+            user(1000, 1000, lambda: fs.os.mknod(f"{directory}/{name}", stat.S_IFCHR))  # noqa: B023
 
 
 @pytest.mark.parametrize("type_, code", [(stat.S_IFDIR, errno.EPERM), (stat.S_IFLNK, errno.EINVAL)])
 def test_mknod_of_other_kinds_is_refused(fs, type_, code):
     with fails(code):
         fs.os.mknod(fs.path("node"), type_ | 0o600)
+    with fails(code):  # whatever the name is
+        fs.os.mknod("", type_ | 0o600)
     assert fs.names() == []
 
 

@@ -323,6 +323,8 @@ def tree(fs):
         ("dir", "full/..", errno.EBUSY),
         ("file", "n" * 256, errno.ENAMETOOLONG),
         ("n" * 256, "new", errno.ENAMETOOLONG),
+        ("missing/x", "missing/" + "n" * 256, errno.ENOENT),
+        ("file/x", "n" * 256, errno.ENOTDIR),
     ],
 )
 def test_refused(tree, source, target, code):
@@ -331,6 +333,12 @@ def test_refused(tree, source, target, code):
     with fails(code, source, target):
         tree.os.rename(source, target)
     assert (tree.names(), tree.names(tree.path("full"))) == before
+
+
+def test_first_name_is_looked_at_first(tree):
+    source = tree.path("file/x")
+    with fails(errno.ENOTDIR, source, ""):
+        tree.os.rename(source, "")
 
 
 @pytest.mark.parametrize("source, target", [("", "new"), ("file", "")])
@@ -426,6 +434,7 @@ def test_exchange_keeps_link_counts(fs):
         ("full/inner", "full", RENAME_EXCHANGE, errno.EINVAL),
         ("file", "dir", RENAME_EXCHANGE | RENAME_NOREPLACE, errno.EINVAL),
         ("file", "new", 1 << 10, errno.EINVAL),
+        ("missing/x", "n" * 256, 1 << 10, errno.EINVAL),
         ("file", "dir/", RENAME_NOREPLACE, errno.EEXIST),
         ("file", "new/", RENAME_NOREPLACE, errno.ENOTDIR),
         ("file", "missing/new/", RENAME_NOREPLACE, errno.ENOENT),
