@@ -261,14 +261,27 @@ def _main_module(path: str | None) -> types.ModuleType:
 def of_script(path: str, words: Sequence[str]) -> Program:
     """python PATH WORDS..."""
 
-    def body(_: Program) -> None:
+    def body(program: Program) -> None:
         with open(path, "rb") as file:
             code = compile(file.read(), path, "exec")
         module = _main_module(path)
         with _search_path(os.path.dirname(os.path.abspath(path))):
             exec(code, module.__dict__)
+        if program.host is None:
+            program.said += _unserved(module, path, words[1:])
 
     return Program([path, *words[1:]], body)
+
+
+def _unserved(module: types.ModuleType, path: str, arguments: Sequence[str]) -> Iterator[str]:
+    """The remedy for a script that has a file system's class, and no main() that serves it."""
+    directory, file = os.path.split(os.path.abspath(path))
+    name = os.path.splitext(file)[0]
+    where = "" if directory == os.getcwd() else f", in {directory}"
+    for value in vars(module).values():
+        if isinstance(value, type) and value.__module__ == "__main__" and _is_file_system(value):
+            line = shlex.join([f"{name}:{value.__name__}", *arguments])
+            yield f"(it defines the file system {value.__name__}; mount that by: {line}{where})\n"
 
 
 def of_module(words: Sequence[str]) -> Program:

@@ -116,6 +116,20 @@ def test_a_program_that_does_not_mount_says_why(script, text, said):
     assert said in str(caught.value)
 
 
+def test_a_script_that_has_only_a_class_is_shown_how_that_is_mounted(script):
+    text = """
+    class Files:
+        def getattr(self, path, fh=None): return {"st_mode": 0o40755, "st_nlink": 2}
+        def readdir(self, path, fh): return [".", ".."]
+    """
+    path = script(text)
+    directory, name = os.path.split(path)
+    with pytest.raises(directfuse.MountError) as caught:
+        directfuse.mount([path, "-o", "ro", "/none"])
+    line = f"{name.removesuffix('.py')}:Files -o ro /none"
+    assert f"mount that by: {line}, in {directory})" in str(caught.value)
+
+
 # ---- fusepy and mfusepy --------------------------------------------------------------------------
 
 
