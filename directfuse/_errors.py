@@ -2,10 +2,19 @@
 
 import errno
 import os
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__ = ["DirectfuseError", "MountError", "NotSupportedError", "UnmountError", "asked"]
+__all__ = [
+    "DirectfuseError",
+    "MountError",
+    "NotSupportedError",
+    "UnmountError",
+    "asked",
+    "files_limit",
+    "files_remedy",
+]
 
 T = TypeVar("T")
 
@@ -19,6 +28,22 @@ def asked(call: Callable[..., T], *arguments: Any) -> T:
             raise
         words = f"{error.strerror}: a seccomp filter forbids it, perhaps"
         raise OSError(error.errno, words, f"{call.__name__}(2)") from error
+
+
+def files_limit() -> int:
+    """How many files a process may have open."""
+    import resource
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return sys.maxsize if soft == resource.RLIM_INFINITY else soft
+
+
+def files_remedy(code: int | None) -> str:
+    """What helps where a process may have no more open files (EMFILE); else nothing."""
+    if code != errno.EMFILE:
+        return ""
+    soft = files_limit()
+    return f"(a process may have {soft} open files here; allow more, for example `ulimit -n 1024`)"
 
 
 class DirectfuseError(OSError):

@@ -4,6 +4,7 @@ A run consists of the command, whatever it starts, and one mount server. The ser
 last of them has ended; what it kept in memory is gone then.
 """
 
+import errno
 import itertools
 import os
 import re
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from directfuse import _images, _paths
-from directfuse._errors import asked
+from directfuse._errors import asked, files_limit, files_remedy
 from directfuse._run_block import RunBlock
 from directfuse._served import READY, program_for
 from directfuse._shadow import Shadow
@@ -40,6 +41,7 @@ __all__ = [
 _UCRED = struct.Struct("iII")
 _WORDS = 4096  # bytes of what a server says when it fails
 _TROUBLE = ("crash", "given", "hung", "died")  # first words of its report's lines: how it has ended
+_FILES_NEEDED = 20  # of a server and its first program, which end in odd ways with less
 _HIGH_FD = 1024  # descriptors of ours are below it: within the reach of small limits
 _FORWARDED = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
 
@@ -62,10 +64,11 @@ def _named(file: str) -> str:
     return name if _paths.plugin(name) == Path(file) else name + ending
 
 
-def _explained(said: str, command_lines: Sequence[Sequence[str]]) -> str:
+def _explained(said: str, code: int, command_lines: Sequence[Sequence[str]]) -> str:
     """What the program said, of which command line, and what is wrong with its file."""
     lines = [shlex.join([_named(line[0]), *line[1:]]) for line in command_lines]
     remedies = [f"({remedy})" for line in command_lines if (remedy := _images.remedy(line))]
+    remedies += filter(None, [files_remedy(code)])
     return "\n".join([f"{' and '.join(lines)}: {said}", *remedies])
 
 
@@ -120,7 +123,7 @@ class MountServer:
         *_, error, keeper, _build = READY.unpack_from(message)
         if error != 0:
             said = message[READY.size :].decode(errors="replace").strip("\0\n ")
-            raise ServerFailed(_explained(said or os.strerror(-error), self._command_lines))
+            raise ServerFailed(_explained(said or os.strerror(-error), -error, self._command_lines))
         for level, kind, data in ancillary:
             if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS):
                 self.pid = keeper or _UCRED.unpack(data)[0]
@@ -236,6 +239,8 @@ class Serving:
         self._is_said = False  # that the server has ended
         if not command_lines:
             return
+        if files_limit() < _FILES_NEEDED:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         self._shadow = Shadow()
         shadow = self._shadow.hidden
         try:
@@ -369,11 +374,8 @@ def run_command(
 
 def high_fd(taken: Iterable[int]) -> int:
     """The highest descriptor number that is free, within the limits."""
-    import resource
-
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     used = set(taken)
-    number = (_HIGH_FD if soft == resource.RLIM_INFINITY else min(soft, _HIGH_FD)) - 1
+    number = min(files_limit(), _HIGH_FD) - 1
     while number in used or _is_open(number):
         number -= 1
     return number

@@ -14,6 +14,7 @@ import click
 
 from directfuse._cli._failure import OWN_FAILURE, Failure
 from directfuse._cli._start import fill_standard, restore_locale, unwind_by_signals
+from directfuse._errors import files_remedy
 
 __all__ = ["main"]
 
@@ -92,6 +93,7 @@ def _run(name: str) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except OSError as error:
-        click.echo(f"Error: {error.filename or name}: {error.strerror or error}", err=True)
+        words = [f"Error: {error.filename or name}: {error.strerror or error}"]
+        click.echo(" ".join(filter(None, [*words, files_remedy(error.errno)])), err=True)
         return OWN_FAILURE
     return result if isinstance(result, int) else 0

@@ -77,6 +77,18 @@ def test_a_file_system_that_is_not_found_is_no_missing_command(run, tmp_path):
     assert "no-such-file-system" in done.stderr
 
 
+def test_a_limit_of_open_files_is_named(memory):
+    words = shlex.join([*COMMAND, "run", *map(str, memory[1]), "--", "/bin/true"])
+    status = {}
+    for limit in (6, 9, 12, 15, 20, 24):
+        script = f"ulimit -n {limit}; exec {words}"
+        done = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, timeout=50)
+        status[limit] = done.returncode
+        named = f"a process may have {limit} open files here" in done.stderr
+        assert named == (done.returncode == 125), done.stderr
+    assert status == {6: 125, 9: 125, 12: 125, 15: 125, 20: 0, 24: 0}
+
+
 @pytest.mark.parametrize("command", [("run", "--", "/bin/true"), ("env", "-m", "memfs /x")])
 def test_a_run_in_a_run_is_refused_with_the_reason(run, memory, command):
     done = run("run", *memory[1], "--", *COMMAND, *command)
