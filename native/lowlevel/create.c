@@ -151,7 +151,7 @@ static int in_directory(const struct df_opening *opening, struct df_node_walk *w
         result = -EISDIR;
     else
         result = create_or_find(opening, walk, &place, made, node);
-    df_node_unlock(&walk->dir->lock);
+    df_node_walk_unlock(walk);
     df_node_cache_drop(&opening->lane->nodes, &place.drops);
     return result;
 }

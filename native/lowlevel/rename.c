@@ -32,7 +32,24 @@ struct renaming {
     struct df_node_drops drops;
 };
 
-/* ---- locks --------------------------------------------------------------------------------- */
+/* ---- the two directories ------------------------------------------------------------------- */
+
+/* References to both, which the walks had bare pointers to. */
+static bool hold_dirs(struct renaming *renaming)
+{
+    if (!df_node_try_hold(renaming->from.dir))
+        return false;
+    if (df_node_try_hold(renaming->to.dir))
+        return true;
+    df_node_put(&renaming->lane->nodes, renaming->from.dir);
+    return false;
+}
+
+static void put_dirs(struct renaming *renaming)
+{
+    df_node_put(&renaming->lane->nodes, renaming->from.dir);
+    df_node_put(&renaming->lane->nodes, renaming->to.dir);
+}
 
 /* Parent before child; two that are not above each other in any order, under rename_lock. */
 static void lock_dirs(struct renaming *renaming)
@@ -60,13 +77,6 @@ static void unlock_dirs(struct renaming *renaming)
         return;
     df_node_unlock(&renaming->to.dir->lock);
     df_node_unlock(&renaming->lane->nodes.rename_lock);
-}
-
-static int check_dir(const struct df_node *dir)
-{
-    if (!df_node_alive(dir))
-        return DF_NODE_COLD;
-    return df_node_has(dir, DF_NODE_REMOVED) ? -ENOENT : 0;
 }
 
 /* ---- what may be --------------------------------------------------------------------------- */
@@ -278,8 +288,11 @@ static void tell(const struct renaming *renaming)
 
 static int rename_locked(struct renaming *renaming, unsigned how)
 {
-    int result = look_up(renaming, &renaming->from, how);
+    int result = -ENOENT;
 
+    if (!df_node_has(renaming->from.dir, DF_NODE_REMOVED) &&
+        !df_node_has(renaming->to.dir, DF_NODE_REMOVED))
+        result = look_up(renaming, &renaming->from, how);
     if (result == 0 && is_same_name(renaming))
         renaming->to.node = renaming->from.node;
     else if (result == 0)
@@ -339,13 +352,12 @@ static int rename_once(struct renaming *renaming, const struct df_where *from,
 
     if (result != 0)
         return result;
+    if (!hold_dirs(renaming))
+        return DF_NODE_COLD;
     lock_dirs(renaming);
-    result = check_dir(renaming->from.dir);
-    if (result == 0)
-        result = check_dir(renaming->to.dir);
-    if (result == 0)
-        result = rename_locked(renaming, revalidate ? DF_LOOKUP_FRESH : 0);
+    result = rename_locked(renaming, revalidate ? DF_LOOKUP_FRESH : 0);
     unlock_dirs(renaming);
+    put_dirs(renaming);
     clean_up(renaming, &renaming->from);
     clean_up(renaming, &renaming->to);
     df_node_cache_drop(&renaming->lane->nodes, &renaming->drops);

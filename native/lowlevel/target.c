@@ -89,7 +89,7 @@ static int on_entry(struct df_place *place, const struct df_where *where, bool r
         result = -EBUSY; /* the core has an answer of its own to these */
     if (result == 0)
         result = act(place, arg);
-    df_node_unlock(&walk.dir->lock);
+    df_node_walk_unlock(&walk);
     df_node_cache_drop(nodes, &place->drops);
     return result;
 }

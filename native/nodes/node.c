@@ -330,22 +330,6 @@ void df_node_forget_one(struct df_nodes *nodes, uint64_t id)
         nodes->source->forget(nodes, &forget, 1);
 }
 
-/* True for the one who may bury it. A directory may have got a reference again from the holder of
- * its lock, and several may come here for it one after the other. */
-static bool die(struct df_node *node)
-{
-    bool mine;
-
-    if (!df_node_is_dir(node))
-        return true;
-    df_node_lock(&node->lock);
-    mine = !df_node_alive(node) && !df_node_has(node, DF_NODE_DEAD);
-    if (mine)
-        df_node_set(node, DF_NODE_DEAD);
-    df_node_unlock(&node->lock);
-    return mine;
-}
-
 struct df_node *df_node_bury(struct df_nodes *nodes, struct df_node *node,
                              struct df_node_forgets *forgets, struct df_node_limbo *entry)
 {
@@ -362,9 +346,10 @@ struct df_node *df_node_bury(struct df_nodes *nodes, struct df_node *node,
     return parent;
 }
 
+/* True for the one who buries it. */
 static bool drop_ref(struct df_node *node)
 {
-    return atomic_fetch_sub_explicit(&node->refs, 1, memory_order_acq_rel) == 1 && die(node);
+    return atomic_fetch_sub_explicit(&node->refs, 1, memory_order_acq_rel) == 1;
 }
 
 void df_node_put_among(struct df_nodes *nodes, struct df_node *node,

@@ -15,20 +15,21 @@
  * and tables of entries that go away are retired through it: a pointer read from the tables stays
  * readable until the call ends. A warm walk and a warm stat therefore take no lock, no reference
  * and write to no memory that another thread reads. What such a pointer names may have been
- * forgotten meanwhile; who sends a request about a node needs a reference or the directory's lock.
+ * forgotten meanwhile; who sends a request about a node needs a reference.
  *
  * References (df_node.refs). One for each entry that leads to the node, each open file, each call
- * that sends a request about it; for a directory also one for each directory below it and one while
- * entries stand in its own table (children pin their parents). At zero nobody can take one again:
- * the node leaves the table and the plugin gets FORGET with the count of lookups it has answered.
+ * that sends a request about it or about a name in it; for a directory also one for each directory
+ * below it and one while entries stand in its own table (children pin their parents). At zero
+ * nobody can take one again: the node leaves the table and the plugin gets FORGET with the count of
+ * lookups it has answered. So a number has one node that is used: one lock, one parent (decision
+ * 130).
  *
  * The lock of a directory (df_node.lock) orders requests as the kernel's inode lock does: exclusive
  * around whatever makes, removes or moves an entry of it, shared around LOOKUP and READDIR
  * (exclusive too, for a plugin that did not ask for parallel ones). Its table of entries changes
  * only under it: held exclusively, or held shared together with insert_lock, which allows adding
- * alone. Who holds the lock of a directory with references keeps it from being forgotten: a
- * directory without references is forgotten under its lock, and only if it has none by then.
- * Therefore references are dropped with no such lock held.
+ * alone. The lock keeps nobody from being forgotten: who takes it has a reference. References are
+ * dropped with no such lock held, for the plugin may get a FORGET.
  * The lock of a regular file is held around writes, appends and truncation.
  *
  * Order of locks: evict_lock, rename_lock, locks of directories (parent before child; two unrelated
@@ -74,9 +75,8 @@ enum {                           /* df_node.flags */
        DF_NODE_IN_RING = 1 << 3, /* directory: under ring_lock */
        DF_NODE_WANT_PLUS = 1 << 4, /* directory: an entry was looked up since the last READDIR */
        DF_NODE_VIA_PLUS = 1 << 5,  /* came with READDIRPLUS and was not used since */
-       DF_NODE_DEAD = 1 << 6,      /* directory: being forgotten; set under its lock */
-       DF_NODE_LINKABLE = 1 << 7,  /* made by O_TMPFILE: may get a name though it has none */
-       DF_NODE_PRUNE = 1 << 8,     /* the plugin would like it forgotten: evict.c */
+       DF_NODE_LINKABLE = 1 << 6,  /* made by O_TMPFILE: may get a name though it has none */
+       DF_NODE_PRUNE = 1 << 7,     /* the plugin would like it forgotten: evict.c */
 };
 
 enum { /* parts of the attributes; df_node.stale says which must not be believed */
@@ -250,7 +250,7 @@ void df_nodes_destroy(struct df_nodes *nodes);
 
 /* ---- one of them ---- */
 
-/* One more reference for somebody who has one, or the lock of the directory. */
+/* One more reference for somebody who has one. */
 static inline void df_node_hold(struct df_node *node)
 {
     atomic_fetch_add_explicit(&node->refs, 1, memory_order_relaxed);

@@ -12,28 +12,58 @@
 
 #define TRIES_MAX 100 /* a walk that meets that many directories being forgotten gives up */
 
+/* ---- a directory that is used -------------------------------------------------------------- */
+
+static void unlock_dir(struct df_node_walk *walk, bool shared)
+{
+    df_node_unlock_as(&walk->dir->lock, shared);
+    df_node_put(walk->nodes, walk->dir);
+}
+
+/* References and locks the directory of the walk, which it had a bare pointer to. Returns as
+ * df_node_walk_lock(). */
+static int lock_dir(struct df_node_walk *walk, bool shared)
+{
+    struct df_node *dir = walk->dir;
+
+    if (!df_node_try_hold(dir))
+        return DF_NODE_COLD;
+    df_node_lock_as(&dir->lock, shared);
+    if (DF_LIKELY(!df_node_has(dir, DF_NODE_REMOVED)))
+        return 0;
+    unlock_dir(walk, shared);
+    return -ENOENT;
+}
+
+int df_node_walk_lock(struct df_node_walk *walk)
+{
+    return lock_dir(walk, false);
+}
+
+void df_node_walk_unlock(struct df_node_walk *walk)
+{
+    unlock_dir(walk, false);
+}
+
 /* ---- one step ------------------------------------------------------------------------------ */
 
 /* Looks the NUL-terminated name up, with the directory locked. */
 static int ask(struct df_node_walk *walk, const struct df_node_name *name, unsigned how,
                struct df_node **child)
 {
-    struct df_node *dir = walk->dir;
     bool shared = how & DF_LOOKUP_SHARED;
     struct df_node_drops drops;
-    struct df_node_search search = {walk->nodes, dir, name, &drops, NULL};
-    int result;
+    struct df_node_search search = {walk->nodes, walk->dir, name, &drops, NULL};
+    int result = lock_dir(walk, shared);
 
+    *child = NULL;
+    if (result != 0)
+        return result;
     df_node_cache_begin_drops(&drops);
-    df_node_lock_as(&dir->lock, shared);
-    if (!df_node_alive(dir))
-        result = DF_NODE_COLD;
-    else if (df_node_has(dir, DF_NODE_REMOVED))
-        result = -ENOENT;
-    else
-        result = df_node_lookup(&search, walk->call, how);
-    *child = search.entry ? atomic_load_explicit(&search.entry->node, memory_order_relaxed) : NULL;
-    df_node_unlock_as(&dir->lock, shared);
+    result = df_node_lookup(&search, walk->call, how);
+    if (search.entry)
+        *child = atomic_load_explicit(&search.entry->node, memory_order_relaxed);
+    unlock_dir(walk, shared);
     df_node_cache_drop(walk->nodes, &drops);
     return result;
 }
@@ -302,20 +332,6 @@ int df_node_walk_follow(struct df_node_walk *walk, struct df_node *link)
     if (result == 0)
         result = run(walk);
     return result == DF_NODE_COLD ? df_node_walk_again(walk) : result;
-}
-
-int df_node_walk_lock(struct df_node_walk *walk)
-{
-    int result = 0;
-
-    df_node_lock(&walk->dir->lock);
-    if (!df_node_alive(walk->dir))
-        result = DF_NODE_COLD;
-    else if (df_node_has(walk->dir, DF_NODE_REMOVED))
-        result = -ENOENT;
-    if (result != 0)
-        df_node_unlock(&walk->dir->lock);
-    return result;
 }
 
 /* ---- the last component -------------------------------------------------------------------- */

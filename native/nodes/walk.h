@@ -65,7 +65,7 @@ struct df_node_walk {
     bool revalidate;
     bool must_be_dir;         /* slashes behind the last component */
     enum df_node_end kind;    /* of the last component */
-    struct df_node *dir;      /* where it stands; not referenced: lock it and look if it is alive */
+    struct df_node *dir;      /* where it stands; not referenced: df_node_walk_lock() */
     struct df_node_name last; /* the last component, if it is a name; NUL-terminated */
     struct df_node_clock clock;
     const char *at; /* what remains of the name, up to end */
@@ -94,9 +94,10 @@ int df_node_walk_follow(struct df_node_walk *walk, struct df_node *link);
 /* Begins again: the directory was found dead. -ESTALE when that happens too often. */
 int df_node_walk_again(struct df_node_walk *walk);
 
-/* The directory of the walk, locked exclusively and alive. Returns 0, or -ENOENT for one that rmdir
- * has removed, or DF_NODE_COLD for one that is dead: df_node_walk_again(). Then it is not locked.
- */
+/* The directory of the walk, referenced and locked exclusively. Returns 0, or -ENOENT for one that
+ * rmdir has removed, or DF_NODE_COLD for one that is being forgotten: df_node_walk_again(). Then it
+ * is neither. */
 int df_node_walk_lock(struct df_node_walk *walk);
+void df_node_walk_unlock(struct df_node_walk *walk);
 
 #endif

@@ -18,6 +18,7 @@
 
 #define DAY 86400.0
 
+#include "traced_hold.h"
 #include "traced_tree.h"
 
 /* ---- for tests ---- */
@@ -142,8 +143,10 @@ __attribute__((format(printf, 3, 4))) static int begin(fuse_req_t req, const cha
         va_start(args, format);
         size += vsnprintf(at + size, left - (size_t)size, format, args);
         va_end(args);
+        at += t->log_size ? 2 : 0;
         t->log_size += (size_t)size;
         pthread_cond_broadcast(&t->asked);
+        wait_if_held(t, at);
     }
     if (t->fail_after > 0 && --t->fail_after == 0)
         error = t->fail_error;
@@ -389,7 +392,7 @@ static void make_entry(fuse_req_t req, uint64_t parent, const char *name, mode_t
     struct answer a;
 
     begin_answer(&a, req, fi ? CREATE : ENTRY, error);
-    node_of(t, parent);
+    check_there(t, parent, name);
     if (a.error == 0 && find(t, parent, name))
         a.error = EEXIST;
     if (a.error == 0 && is_full(t))
@@ -442,6 +445,7 @@ static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const cha
 
     begin_answer(&a, req, ENTRY,
                  begin(req, "LINK", "%ju %ju/%s", (uintmax_t)ino, (uintmax_t)parent, name));
+    check_there(t, parent, name);
     if (a.error == 0 && is_full(t))
         a.error = ENOSPC;
     if (a.error == 0) {
@@ -499,11 +503,12 @@ static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
                        flags & RENAME_EXCHANGE    ? " exchange"
                        : flags & RENAME_NOREPLACE ? " noreplace"
                                                   : ""));
+    check_there(t, newparent, newname);
     from = find(t, parent, name);
     to = find(t, newparent, newname);
-    if (from && is_below(t, newparent, from->child)) {
+    if ((from && is_below(t, newparent, from->child)) || (to && is_below(t, parent, to->child))) {
         t->errors++; /* the kernel prevents it */
-        snprintf(t->error, sizeof(t->error), "%s moves into itself", name);
+        snprintf(t->error, sizeof(t->error), "%s moves into itself, or out of itself", name);
         a.error = EINVAL;
     }
     if (a.error == 0 && !from)

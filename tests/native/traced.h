@@ -39,7 +39,7 @@ struct traced_entry {
 
 struct traced {
     pthread_mutex_t lock;                   /* protects all */
-    pthread_cond_t asked;                   /* a request was written down */
+    pthread_cond_t asked;                   /* a request was written down, or is held, or let go */
     struct traced_node nodes[TRACED_NODES]; /* index: number */
     struct traced_entry entries[TRACED_ENTRIES];
     uint64_t next; /* number of the next node */
@@ -53,7 +53,11 @@ struct traced {
     int fail_after;             /* fail the n-th request from now on; 0: none */
     int fail_error;
     const char *fail_name; /* fail requests of this name, NULL: none */
-    unsigned open_flags;   /* bit 0: direct_io, 1: nonseekable, 2: noflush */
+    struct traced_hold {   /* traced_hold(); request NULL: free */
+        const char *request;
+        bool held;
+    } holds[4];
+    unsigned open_flags; /* bit 0: direct_io, 1: nonseekable, 2: noflush */
 
     /* what it saw */
     char log[TRACED_LOG];
@@ -83,6 +87,12 @@ const char *traced_log(struct traced *traced, const char *expected);
 /* Changes that do not come through the mount. They return the number of the node. */
 uint64_t traced_make(struct traced *traced, uint64_t parent, const char *name, mode_t mode);
 void traced_drop(struct traced *traced, uint64_t parent, const char *name);
+
+/* The next request that is written down as `request` will wait, before anything is looked at, until
+ * it is let go. Four in a test. */
+void traced_hold(struct traced *traced, const char *request);
+void traced_await_held(struct traced *traced, const char *request);
+void traced_let_go(struct traced *traced, const char *request);
 
 /* Lookups that are not forgotten, over all nodes but the root. */
 uint64_t traced_lookups(struct traced *traced);

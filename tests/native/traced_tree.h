@@ -16,6 +16,15 @@ static struct traced_node *node_of(struct traced *t, uint64_t number)
     return &t->nodes[number];
 }
 
+/* The kernel makes no name in a directory that it has removed. */
+static void check_there(struct traced *t, uint64_t parent, const char *name)
+{
+    if (node_of(t, parent)->st.st_nlink == 0) {
+        t->errors++;
+        snprintf(t->error, sizeof(t->error), "%s gets into a removed directory", name);
+    }
+}
+
 static struct traced_entry *find(struct traced *t, uint64_t parent, const char *name)
 {
     for (int i = 0; i < TRACED_ENTRIES; i++)

@@ -1,0 +1,197 @@
+/*
+ * test_lowlevel_held.c - the file system holds requests of some threads while calls of others pass,
+ * so that what is a race elsewhere (test_lowlevel_threads.c) takes its one course here.
+ */
+#include <sched.h>
+#include <stdatomic.h>
+
+#include "lowlevel/private.h"
+#include "requests_route.h"
+
+#define POINT "/df-requests"
+
+/* ---- calls in threads of their own ---------------------------------------------------------- */
+
+struct caller {
+    int (*call)(void);
+    int result, error;
+    _Atomic bool done;
+    pthread_t thread;
+};
+
+static void *run(void *arg)
+{
+    struct caller *caller = arg;
+
+    errno = 0;
+    caller->result = caller->call();
+    caller->error = errno;
+    caller->done = true;
+    return NULL;
+}
+
+static void start(struct caller *caller, int (*call)(void))
+{
+    caller->call = call;
+    caller->done = false;
+    assert_int_equal(pthread_create(&caller->thread, NULL, run, caller), 0);
+}
+
+static int finish(struct caller *caller)
+{
+    pthread_join(caller->thread, NULL);
+    errno = caller->error;
+    return caller->result;
+}
+
+static void start_held(struct caller *caller, int (*call)(void), const char *request)
+{
+    traced_hold(fs, request);
+    start(caller, call);
+    traced_await_held(fs, request);
+}
+
+/* ---- the directory that is forgotten -------------------------------------------------------- */
+
+static uint64_t number;
+static struct df_node *node;
+static int dir_fd;
+
+static void make_dir(void)
+{
+    struct stat st;
+
+    mount_options("rw");
+    number = traced_make(fs, FUSE_ROOT_ID, "dir", S_IFDIR | 0755);
+    assert_int_equal(number, 2);
+    assert_int_equal(traced_make(fs, number, "child", S_IFDIR | 0755), 3);
+    assert_int_equal(df_stat(POINT "/dir", &st), 0);
+    node = df_node_find(&lane_of_mount()->nodes, number);
+}
+
+/* Until the call is over, or waits for who is in the directory, or the directory has no reference
+ * left. */
+static void settle(const struct caller *caller)
+{
+    while (!caller->done && !(node->lock.word & DF_NODE_LOCK_WAITERS) && node->refs > 0)
+        sched_yield();
+}
+
+/* ---- forgetting does not wait --------------------------------------------------------------- */
+
+static int open_child(void)
+{
+    return df_open(POINT "/dir/child", O_RDONLY | O_DIRECTORY, 0);
+}
+
+static int forget_dir(void)
+{
+    struct stat st;
+
+    df_notify_prune(mounted, &number, 1);
+    return df_stat(POINT, &st); /* evicts at its end */
+}
+
+static void forgetting_does_not_wait_for_a_request(void **state)
+{
+    struct caller opening, forgetting;
+    bool waited;
+    int fd;
+
+    (void)state;
+    make_dir();
+    start_held(&opening, open_child, "LOOKUP 2/child");
+    start(&forgetting, forget_dir);
+    settle(&forgetting);
+    waited = !forgetting.done;
+    traced_let_go(fs, "LOOKUP 2/child");
+    assert_int_equal(finish(&forgetting), 0);
+    fd = finish(&opening);
+    assert_true(fd >= 0);
+    df_close(fd);
+    assert_false(waited);
+}
+
+/* ---- a number has one node ------------------------------------------------------------------ */
+
+static int rename_child(void)
+{
+    return df_renameat2(AT_FDCWD, POINT "/dir/child", AT_FDCWD, POINT "/a/sub/there",
+                        RENAME_NOREPLACE);
+}
+
+static int exchange_child(void)
+{
+    return df_renameat2(AT_FDCWD, POINT "/dir/child", AT_FDCWD, POINT "/b/sub/above",
+                        RENAME_EXCHANGE);
+}
+
+static int close_dir(void)
+{
+    return df_close(dir_fd);
+}
+
+static void make_places(void)
+{
+    uint64_t a = traced_make(fs, FUSE_ROOT_ID, "a", S_IFDIR | 0755);
+    uint64_t b = traced_make(fs, FUSE_ROOT_ID, "b", S_IFDIR | 0755);
+
+    assert_int_equal(a, 4);
+    assert_int_equal(b, 5);
+    traced_make(fs, traced_make(fs, a, "sub", S_IFDIR | 0755), "there", S_IFDIR | 0755);
+    traced_make(fs, traced_make(fs, b, "sub", S_IFDIR | 0755), "above", S_IFDIR | 0755);
+}
+
+/* One LOOKUP that fails. */
+static void lose_name_of_dir(void)
+{
+    struct stat st;
+
+    df_notify_inval_entry(mounted, FUSE_ROOT_ID, "dir", 3);
+    fs->fail_name = "LOOKUP";
+    fs->fail_error = EIO;
+    fails(df_stat(POINT "/dir", &st), EIO);
+    fs->fail_name = NULL;
+}
+
+/*
+ * Two renames have walked to /dir, whose name is lost then. The first one is in it, with a LOOKUP,
+ * when the last file that is open of it is closed; then its name is looked up again. It moves, and
+ * the second rename has to see where it is now.
+ */
+static void a_directory_in_use_keeps_its_node(void **state)
+{
+    struct caller first, second, closing;
+    struct stat st;
+
+    (void)state;
+    make_dir();
+    make_places();
+    dir_fd = df_open(POINT "/dir", O_RDONLY | O_DIRECTORY, 0);
+    start_held(&first, rename_child, "LOOKUP 4/sub");
+    start_held(&second, exchange_child, "LOOKUP 5/sub");
+    lose_name_of_dir();
+    traced_hold(fs, "LOOKUP 2/child");
+    traced_let_go(fs, "LOOKUP 4/sub");
+    traced_await_held(fs, "LOOKUP 2/child");
+    start(&closing, close_dir);
+    settle(&closing);
+    assert_int_equal(df_stat(POINT "/dir", &st), 0);
+    traced_let_go(fs, "LOOKUP 2/child");
+    fails(finish(&first), EEXIST);
+    assert_int_equal(finish(&closing), 0);
+
+    assert_int_equal(df_rename(POINT "/dir", POINT "/b/sub/above/dir"), 0);
+    traced_let_go(fs, "LOOKUP 5/sub");
+    fails(finish(&second), EINVAL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        test(forgetting_does_not_wait_for_a_request),
+        test(a_directory_in_use_keeps_its_node),
+    };
+
+    return cmocka_run_group_tests(tests, can_mount, end_mounts);
+}
