@@ -1,9 +1,7 @@
 /*
- * rewrite.c - a site that has trapped a few times becomes a jump to a trampoline of its own.
- *
- * The trampoline runs the moved instructions (site.c), puts the address behind the syscall into
- * %rcx and jumps to dfi_entry. The syscall instruction itself is left alone, for threads that are
- * just before it, or inside the call.
+ * rewrite.c - a site that has trapped a few times becomes a jump to a trampoline of its own
+ * (trampoline.c). The syscall instruction itself is left alone, for threads that are just before
+ * it, or inside the call.
  *
  * Other threads may be executing the bytes. A jump that lies within an aligned word is stored at
  * once. Where it does not, the four bytes of the displacement are stored first: a "mov $n, %eax"
@@ -25,21 +23,15 @@
 #include "intercept/mem.h"
 #include "intercept/signal.h"
 #include "intercept/site.h"
+#include "intercept/trampoline.h"
 
 #define HITS_TO_REWRITE          4 /* a trap costs 2 microseconds, a rewriting as much as a few: */
 #define REWRITE_COST             8 /* traps */
 #define SITES                    2048 /* sites beyond trap for ever */
 #define CHAINS                   256
-#define ARENA_SIZE               (64 * 1024ul)
-#define ARENAS                   64
-#define NEAR                     0x7f000000l /* what a 32-bit displacement reaches, with a margin */
-#define TRAMPOLINE_MAX           96
 
 #define PROT_RX                  5
 #define PROT_RWX                 7
-
-#define MAP_ANYWHERE             0x22     /* PRIVATE | ANONYMOUS */
-#define MAP_TRAMPOLINES          0x100022 /* PRIVATE | ANONYMOUS | FIXED_NOREPLACE */
 
 #define MEMBARRIER_SYNC_CORE     (1 << 5) /* MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE */
 #define MEMBARRIER_SYNC_REGISTER (1 << 6)
@@ -53,11 +45,6 @@ struct site {
     unsigned short next; /* of its chain: 1 + index; 0: the last */
 };
 
-struct arena {
-    uintptr_t start;
-    size_t used;
-};
-
 struct dfi_lock dfi_rewrite_lock DFI_HOT;
 bool dfi_rewrite_on DFI_HOT;
 
@@ -69,8 +56,6 @@ static uintptr_t linker_start DFI_HOT, linker_end DFI_HOT;
 static struct site sites[SITES];
 static unsigned short chains[CHAINS] DFI_HOT; /* 0: none; else 1 + index in sites */
 static unsigned sites_used DFI_HOT;
-static struct arena arenas[ARENAS];
-static unsigned arenas_used DFI_HOT;
 
 static struct site *find_site(uintptr_t at)
 {
@@ -85,139 +70,6 @@ static struct site *find_site(uintptr_t at)
     *site = (struct site){.at = at, .next = *chain};
     *chain = (unsigned short)sites_used;
     return site;
-}
-
-/* ---- trampolines ---- */
-
-static bool is_near(uintptr_t left, uintptr_t right)
-{
-    long distance = (long)(left - right);
-    return distance > -NEAR && distance < NEAR;
-}
-
-static uintptr_t map_arena_at(uintptr_t at)
-{
-    long got = dfi_kernel(__NR_mmap, at, ARENA_SIZE, PROT_RX, MAP_TRAMPOLINES, -1, 0);
-    if (got > 0 && (uintptr_t)got != at) /* a kernel that takes the address for a wish */
-        dfi_kernel(__NR_munmap, got, ARENA_SIZE);
-    return (uintptr_t)got == at ? at : 0;
-}
-
-/* Where the kernel would map the next file. */
-static uintptr_t map_arena_anywhere(uintptr_t site)
-{
-    long got = dfi_kernel(__NR_mmap, 0, ARENA_SIZE, PROT_RX, MAP_ANYWHERE, -1, 0);
-    if (got < 0 && got > -4096)
-        return 0;
-    if (is_near((uintptr_t)got, site))
-        return (uintptr_t)got;
-    dfi_kernel(__NR_munmap, got, ARENA_SIZE);
-    return 0;
-}
-
-/* Free memory near a site: below it first, where nothing grows into. Libraries lie where the core
- * does, close together. */
-static struct arena *new_arena(uintptr_t site)
-{
-    if (arenas_used == ARENAS)
-        return NULL;
-    uintptr_t start = site & -ARENA_SIZE, step = 32 * ARENA_SIZE, found = 0;
-    if (is_near(site, (uintptr_t)dfi_entry))
-        found = map_arena_anywhere(site);
-    for (uintptr_t way = step; way < (uintptr_t)NEAR && found == 0; way += step) {
-        if (start > way + ARENA_SIZE)
-            found = map_arena_at(start - way);
-        if (found == 0 && start + way < DFI_USER_END - ARENA_SIZE)
-            found = map_arena_at(start + way);
-    }
-    if (found == 0)
-        return NULL;
-    arenas[arenas_used] = (struct arena){.start = found};
-    return &arenas[arenas_used++];
-}
-
-static struct arena *arena_near(uintptr_t site)
-{
-    for (unsigned i = 0; i < arenas_used; i++) {
-        if (is_near(arenas[i].start, site) && arenas[i].used + TRAMPOLINE_MAX <= ARENA_SIZE)
-            return &arenas[i];
-    }
-    return new_arena(site);
-}
-
-static void put_displacement(unsigned char *end, uintptr_t from, uintptr_t to)
-{
-    int distance = (int)(to - from);
-    memcpy(end - 4, &distance, sizeof distance);
-}
-
-/* Writes a trampoline that will stand at `at`; its size. */
-static size_t make_trampoline(unsigned char *code, uintptr_t at, const struct dfi_plan *plan,
-                              uintptr_t behind)
-{
-    static const unsigned char load[] = {0x48, 0x8d, 0x0d}, /* lea n(%rip), %rcx */
-        jump[] = {0xff, 0x25, 0, 0, 0, 0};                  /* jmp *0(%rip) */
-    const uintptr_t entry = (uintptr_t)dfi_entry;
-    size_t size = plan->moved_size;
-    memcpy(code, plan->moved, size);
-    if (plan->branch >= 0)
-        put_displacement(code + plan->branch, at + (uintptr_t)plan->branch, plan->target);
-    if (plan->address >= 0)
-        put_displacement(code + plan->address, at + (uintptr_t)plan->address_end, plan->operand);
-    memcpy(code + size, load, sizeof load);
-    size += sizeof load + 4;
-    put_displacement(code + size, at + size, behind);
-    if (is_near(at, entry)) {
-        code[size] = 0xe9;
-        size += DFI_JUMP_SIZE;
-        put_displacement(code + size, at + size, entry);
-        return size;
-    }
-    memcpy(code + size, jump, sizeof jump);
-    memcpy(code + size + sizeof jump, &entry, sizeof entry);
-    return size + sizeof jump + sizeof entry;
-}
-
-static bool is_reachable(const struct dfi_plan *plan, uintptr_t at)
-{
-    return (plan->branch < 0 || is_near(plan->target, at)) &&
-           (plan->address < 0 || is_near(plan->operand, at));
-}
-
-/* Makes a range of code writable, or no longer so. Refused once, it is not tried again. */
-static bool open_code(uintptr_t start, size_t size, bool open)
-{
-    uintptr_t page = start & -DFI_PAGE, end = (start + size + DFI_PAGE - 1) & -DFI_PAGE;
-    bool done = dfi_kernel(__NR_mprotect, page, end - page, open ? PROT_RWX : PROT_RX) == 0;
-    if (!done && open) {
-        dfi_rewrite_on = false;
-        dfi_note("writable code is refused here: every system call traps");
-    }
-    return done;
-}
-
-/* The trampoline's address, in an arena that is open; 0: it reaches not far enough. */
-static uintptr_t put_trampoline(struct arena *arena, const struct dfi_plan *plan, uintptr_t site)
-{
-    unsigned char code[TRAMPOLINE_MAX];
-    uintptr_t at = arena->start + arena->used;
-    if (arena->used + TRAMPOLINE_MAX > ARENA_SIZE || !is_reachable(plan, at))
-        return 0;
-    size_t size = make_trampoline(code, at, plan, site + 2);
-    memcpy((void *)at, code, size);
-    arena->used += (size + 15) & -16ul;
-    return at;
-}
-
-/* The trampoline's address; 0: no memory for it. */
-static uintptr_t add_trampoline(const struct dfi_plan *plan, uintptr_t site)
-{
-    struct arena *arena = arena_near(site);
-    if (arena == NULL || !open_code(arena->start, ARENA_SIZE, true)) /* in one piece */
-        return 0;
-    uintptr_t at = put_trampoline(arena, plan, site);
-    open_code(arena->start, ARENA_SIZE, false);
-    return at;
 }
 
 /* ---- the store ---- */
@@ -277,7 +129,7 @@ static bool store_in_two(uintptr_t at, const unsigned char *jump)
 static bool store_jump(uintptr_t at, uintptr_t target, bool is_number)
 {
     unsigned char jump[DFI_JUMP_SIZE] = {0xe9};
-    put_displacement(jump + DFI_JUMP_SIZE, at + DFI_JUMP_SIZE, target);
+    dfi_put_displacement(jump + DFI_JUMP_SIZE, at + DFI_JUMP_SIZE, target);
     if (!lies_in_word(at, DFI_JUMP_SIZE) && !is_alone())
         return is_number && store_in_two(at, jump);
     store_bytes(at, jump, sizeof jump);
@@ -292,29 +144,39 @@ static bool store_jump(uintptr_t at, uintptr_t target, bool is_number)
 static bool rewrite_before(struct site *site, const struct dfi_plan *plan, uintptr_t trampoline)
 {
     uintptr_t at = site->at - plan->size;
-    if (!open_code(at, DFI_JUMP_SIZE, true))
+    if (!dfi_code_open(at, DFI_JUMP_SIZE))
         return false;
     bool stored = store_jump(at, trampoline, plan->moved[0] == 0xb8);
-    open_code(at, DFI_JUMP_SIZE, false);
+    dfi_code_close(at, DFI_JUMP_SIZE);
     return stored;
 }
 
-/* Nobody executes the hole: it is filled first, and then the syscall leads there. */
-static bool rewrite_by_hole(struct site *site, uintptr_t hole, uintptr_t trampoline)
+static void fill(uintptr_t hole, uintptr_t trampoline)
 {
-    uintptr_t start = hole < site->at ? hole : site->at;
-    uintptr_t end = hole < site->at ? site->at + DFI_SHORT_JUMP_SIZE : hole + DFI_JUMP_SIZE;
-    if ((!is_alone() && !lies_in_word(site->at, DFI_SHORT_JUMP_SIZE)) || !sync_cores() ||
-        !open_code(start, end - start, true))
+    unsigned char *jump = (unsigned char *)hole;
+    jump[0] = 0xe9;
+    dfi_put_displacement(jump + DFI_JUMP_SIZE, hole + DFI_JUMP_SIZE, trampoline);
+}
+
+static void store_leap(uintptr_t at, uintptr_t hole)
+{
+    unsigned char leap[] = {0xeb, (unsigned char)(hole - at - DFI_SHORT_JUMP_SIZE)};
+    store_bytes(at, leap, sizeof leap);
+}
+
+/* Nobody executes the hole: it is filled first, and then what is at `at` leads there. */
+static bool rewrite_by_hole(uintptr_t at, uintptr_t hole, uintptr_t trampoline)
+{
+    uintptr_t start = hole < at ? hole : at;
+    uintptr_t end = hole < at ? at + DFI_SHORT_JUMP_SIZE : hole + DFI_JUMP_SIZE;
+    if ((!is_alone() && !lies_in_word(at, DFI_SHORT_JUMP_SIZE)) || !sync_cores() ||
+        !dfi_code_open(start, end - start))
         return false;
-    unsigned char jump[DFI_JUMP_SIZE] = {0xe9};
-    unsigned char leap[] = {0xeb, (unsigned char)(hole - site->at - DFI_SHORT_JUMP_SIZE)};
-    put_displacement(jump + DFI_JUMP_SIZE, hole + DFI_JUMP_SIZE, trampoline);
-    memcpy((void *)hole, jump, sizeof jump);
+    fill(hole, trampoline);
     sync_cores();
-    store_bytes(site->at, leap, sizeof leap);
+    store_leap(at, hole);
     sync_cores();
-    open_code(start, end - start, false);
+    dfi_code_close(start, end - start);
     return true;
 }
 
@@ -323,26 +185,29 @@ static bool rewrite(struct site *site, unsigned long nr)
     struct dfi_plan plan;
     size_t before = dfi_maps_code_before(site->at, DFI_SHORT_REACH);
     const unsigned char *code = (const unsigned char *)site->at;
-    uintptr_t hole = 0;
     if (before == 0 || nr == __NR_rt_sigreturn) /* unwinders know its site by its bytes */
         return false;
     dfi_site_plan(code, before < DFI_BEFORE_MAX ? before : DFI_BEFORE_MAX, nr, &plan);
     if (plan.size == 0) {
-        hole = dfi_site_hole(code, before, dfi_maps_code_behind(site->at, DFI_SHORT_REACH));
-        if (hole == 0)
+        plan.hole = dfi_site_hole(code, before, dfi_maps_code_behind(site->at, DFI_SHORT_REACH));
+        if (plan.hole == 0)
             return false;
     }
-    uintptr_t trampoline = add_trampoline(&plan, site->at);
+    struct dfi_arena *arena = dfi_arena_open(site->at);
+    if (arena == NULL)
+        return false;
+    uintptr_t trampoline = dfi_trampoline_put(arena, &plan, site->at);
+    dfi_arena_close(arena);
     if (trampoline == 0)
         return false;
-    return hole != 0 ? rewrite_by_hole(site, hole, trampoline)
-                     : rewrite_before(site, &plan, trampoline);
+    return plan.hole != 0 ? rewrite_by_hole(site->at - plan.size, plan.hole, trampoline)
+                          : rewrite_before(site, &plan, trampoline);
 }
 
 /* ---- what is learnt ---- */
 
 /* In code that is writable and that nobody executes yet. */
-static bool rewrite_unused(struct arena *arena, uintptr_t at, uintptr_t start, unsigned nr)
+static bool rewrite_unused(struct dfi_arena *arena, uintptr_t at, uintptr_t start, unsigned nr)
 {
     const unsigned char *code = (const unsigned char *)at;
     size_t before = at - start < DFI_BEFORE_MAX ? at - start : DFI_BEFORE_MAX;
@@ -350,22 +215,22 @@ static bool rewrite_unused(struct arena *arena, uintptr_t at, uintptr_t start, u
     if (code[0] != 0x0f || code[1] != 0x05 || nr == __NR_rt_sigreturn)
         return false;
     dfi_site_plan(code, before, nr, &plan);
-    uintptr_t trampoline = plan.size == 0 ? 0 : put_trampoline(arena, &plan, at);
+    uintptr_t trampoline = plan.size == 0 ? 0 : dfi_trampoline_put(arena, &plan, at);
     if (trampoline == 0)
         return false;
-    unsigned char *jump = (unsigned char *)at - plan.size;
-    jump[0] = 0xe9;
-    put_displacement(jump + DFI_JUMP_SIZE, (uintptr_t)jump + DFI_JUMP_SIZE, trampoline);
+    fill(plan.hole != 0 ? plan.hole : at - plan.size, trampoline);
+    if (plan.hole != 0)
+        store_leap(at - plan.size, plan.hole);
     return true;
 }
 
 /* All that is learnt of [offset, offset + size), which lies at start. */
 static void rewrite_learnt(uintptr_t start, size_t size, int file, unsigned long offset)
 {
-    struct arena *arena = arena_near(start);
+    struct dfi_arena *arena = dfi_arena_open(start);
     struct dfi_learn_site *site;
     unsigned at = 0, done = 0;
-    if (arena == NULL || !open_code(arena->start, ARENA_SIZE, true))
+    if (arena == NULL)
         return;
     for (unsigned i = 0; i < DFI_LEARN_SITES; i++) {
         site = dfi_learn_next(file, offset, size - 1, &at); /* a syscall takes two bytes */
@@ -376,7 +241,7 @@ static void rewrite_learnt(uintptr_t start, size_t size, int file, unsigned long
         else
             __atomic_store_n(&site->state, DFI_LEARN_CANNOT, __ATOMIC_RELAXED);
     }
-    open_code(arena->start, ARENA_SIZE, false);
+    dfi_arena_close(arena);
     dfi_count_more(DFI_EVENT_LEARNT, done);
 }
 
@@ -412,7 +277,7 @@ long dfi_rewrite_map(uintptr_t at, size_t size, unsigned long flags, int fd, uns
         got = dfi_kernel(__NR_mmap, at, size, PROT_RWX, flags, fd, offset);
     if (is_mapped(got)) {
         rewrite_learnt((uintptr_t)got, size, file, offset);
-        open_code((uintptr_t)got, size, false);
+        dfi_code_close((uintptr_t)got, size);
     } else { /* nothing is learnt, or writable code is refused */
         got = dfi_kernel(__NR_mmap, at, size, PROT_RX, flags, fd, offset);
     }

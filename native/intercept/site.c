@@ -6,7 +6,8 @@
  * it is replaced, and all from there to the syscall are moved. The others stay in place untouched:
  * a thread that is just between them, or jumps there, goes on as before and traps.
  *
- * Where that cannot be, the syscall's own two bytes may become a short jump into padding.
+ * Where that cannot be, the syscall's own two bytes, or the "xor %eax, %eax" of a read before it,
+ * may become a short jump into padding.
  *
  * x86 cannot be decoded backwards. Two kinds of evidence for where an instruction begins are taken:
  * "mov $n, %eax" with the very n that %rax had in the trap, from which known instructions lead
@@ -43,15 +44,28 @@ static size_t with_operand(size_t before, const unsigned char *operand, size_t i
     return size == 0 ? 0 : before + size + immediate;
 }
 
-/* Opcodes of two bytes, 0f xx: conditional moves, setcc, long nops. */
-static size_t two_byte_size(const unsigned char *at)
+/* Opcodes of two bytes, 0f xx: conditional moves, setcc, long nops; and what compilers store two
+ * pointers at once with: moves of %xmm registers, punpcklqdq. */
+static size_t two_byte_size(const unsigned char *at, bool narrow)
 {
-    if ((at[1] & 0xf0) == 0x40 || (at[1] & 0xf0) == 0x90 || at[1] == 0x1f)
+    switch (at[1]) {
+    case 0x6c:
+        return narrow ? with_operand(2, at + 2, 0) : 0;
+    case 0x10:
+    case 0x11:
+    case 0x1f:
+    case 0x28:
+    case 0x29:
+    case 0x6e:
+    case 0x6f:
+    case 0x7f:
         return with_operand(2, at + 2, 0);
-    return 0;
+    default:
+        return (at[1] & 0xf0) == 0x40 || (at[1] & 0xf0) == 0x90 ? with_operand(2, at + 2, 0) : 0;
+    }
 }
 
-static size_t opcode_size(const unsigned char *at)
+static size_t opcode_size(const unsigned char *at, bool narrow)
 {
     switch (at[0]) {
     case 0x89:
@@ -86,7 +100,7 @@ static size_t opcode_size(const unsigned char *at)
     case 0x90:
         return 1;
     case 0x0f:
-        return two_byte_size(at);
+        return two_byte_size(at, narrow);
     default:
         return at[0] >= 0xb8 && at[0] <= 0xbf ? 5 : 0; /* mov $n, %reg */
     }
@@ -102,7 +116,7 @@ static size_t instruction_size(const unsigned char *at)
     if (rex && (at[prefixes] & 8) != 0 && (at[prefixes + 1] & 0xf8) == 0xb8)
         return 0; /* mov $n, %reg with eight bytes: never before a syscall */
     prefixes += rex;
-    size_t size = opcode_size(at + prefixes);
+    size_t size = opcode_size(at + prefixes, narrow);
     if (narrow && size > 4)
         return 0; /* immediates of 16 bits */
     return size == 0 ? 0 : prefixes + size;
@@ -207,6 +221,26 @@ static bool is_syscall_function(const unsigned char *site, size_t readable)
     return readable >= sizeof code && memcmp(site - sizeof code, code, sizeof code) == 0;
 }
 
+/*
+ * nopl n(%rax,%rax); xor %eax, %eax: how glibc's read without cancellation, and that of its dynamic
+ * linker, begin. The nop is padding; or somebody comes through it. Its last five bytes say what it
+ * would address, which it does not, so whatever they are it stays the nop that it is, also with
+ * prefixes: the jump lies in them.
+ */
+static bool is_padded_read(const unsigned char *site, size_t readable, unsigned long rax)
+{
+    static const unsigned char code[] = {0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0, 0x31, 0xc0};
+    return rax == 0 && readable >= sizeof code &&
+           memcmp(site - sizeof code, code, sizeof code) == 0;
+}
+
+static void plan_padded_read(const unsigned char *site, struct dfi_plan *plan)
+{
+    plan->size = plan->first = plan->moved_size = 2;
+    memcpy(plan->moved, site - 2, 2);
+    plan->hole = (uintptr_t)site - 2 - DFI_JUMP_SIZE;
+}
+
 static size_t find_move(const unsigned char *site, size_t readable, unsigned long rax,
                         size_t *first)
 {
@@ -228,8 +262,13 @@ void dfi_site_plan(const unsigned char *site, size_t readable, unsigned long rax
 {
     plan->branch = plan->address = -1;
     plan->size = 0;
+    plan->hole = 0;
     if (is_read(site, readable)) {
         plan_read(site, plan);
+        return;
+    }
+    if (is_padded_read(site, readable, rax)) {
+        plan_padded_read(site, plan);
         return;
     }
     plan->size = find_move(site, readable, rax, &plan->first);

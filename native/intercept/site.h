@@ -11,7 +11,8 @@
 #define DFI_BEFORE_MAX 40 /* bytes before a syscall that are looked at */
 #define DFI_MOVED_MAX  64 /* bytes that the moved instructions become at most */
 
-/* How a site is rewritten: the instruction at `size` bytes before the syscall becomes the jump. */
+/* How a site is rewritten: the instruction at `size` bytes before the syscall becomes the jump, or
+ * with a hole (below) a short jump there. */
 struct dfi_plan {
     size_t size;  /* bytes from there to the syscall; 0: the site cannot be rewritten */
     size_t first; /* bytes of that instruction, 5 or more: no other one is written to */
@@ -22,6 +23,7 @@ struct dfi_plan {
     long address;      /* the same for a %rip-relative operand: end of displacement, or -1 */
     long address_end;  /* end of the instruction that holds it, as displacements count from there */
     uintptr_t operand; /* what it addresses */
+    uintptr_t hole;    /* 0: none; `first` is 2 then */
 };
 
 /*

@@ -55,6 +55,7 @@ class _Plan(ctypes.Structure):
         ("address", ctypes.c_long),
         ("address_end", ctypes.c_long),
         ("operand", ctypes.c_size_t),
+        ("hole", ctypes.c_size_t),
     )
 
 
@@ -79,7 +80,7 @@ def planned(tmp_path):
 
 _PREFIXES = (b"", b"", b"", b"\x66", b"\x64", b"\x66\x64", b"\x64\x66", b"\x66\x66")
 _OPCODES = bytes.fromhex("01030b2123292b31333b8083858b8d898d90b8b9bdbfc1c6c7f7810f0f0f")
-_SECOND = bytes([*range(0x40, 0x50), *range(0x90, 0xA0), 0x1F])
+_SECOND = bytes([*range(0x40, 0x50), *range(0x90, 0xA0)]) + bytes.fromhex("1f10112829 6c6e6f7f")
 
 
 def _draw_instruction(draw):
