@@ -47,7 +47,7 @@ int dfi_learn_file(int fd);
 /* A program has trapped for its first time at an offset of a file. */
 void dfi_learn_trap(int file, unsigned long offset, unsigned nr);
 
-/* A program has trapped there so often that it rewrote the site: as much as `traps` more. */
+/* It has trapped there again, or done what costs as much as so many traps. */
 void dfi_learn_cost(int file, unsigned long offset, unsigned traps);
 
 /*

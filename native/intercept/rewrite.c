@@ -314,11 +314,13 @@ static void tell(uintptr_t at, unsigned long nr)
         dfi_learn_trap(file, offset, (unsigned)nr);
 }
 
-/* The last one. */
-static void tell_cost(uintptr_t at)
+/* One more, and what it led to. */
+static void tell_more(uintptr_t at, unsigned traps)
 {
-    unsigned long offset = 0;
-    dfi_learn_cost(dfi_maps_file(at, &offset), offset, HITS_TO_REWRITE - 1 + REWRITE_COST);
+    unsigned long offset;
+    int file = dfi_maps_file(at, &offset);
+    if (file != DFI_LEARN_NONE)
+        dfi_learn_cost(file, offset, traps);
 }
 
 /* A record of a site that has become a jump, but still traps: threads on their way, or new code. */
@@ -328,24 +330,37 @@ static void correct(const struct site *site, unsigned long *nr)
         *nr = site->nr;
 }
 
+static void rewrite_often_hit(struct site *site, unsigned long nr)
+{
+    site->nr = (unsigned)nr;
+    site->state = REWRITTEN; /* before it is: a child that shares our memory may be killed */
+    if (!rewrite(site, nr))
+        site->state = KEPT;
+    dfi_count(site->state == REWRITTEN ? DFI_EVENT_REWRITTEN : DFI_EVENT_KEPT);
+    if (site->state == REWRITTEN)
+        tell_more(site->at, 1 + REWRITE_COST);
+}
+
+static void count(struct site *site, unsigned long nr)
+{
+    site->hits++;
+    if (site->hits == 1)
+        tell(site->at, nr);
+    else if (site->hits < HITS_TO_REWRITE)
+        tell_more(site->at, 1);
+    else
+        rewrite_often_hit(site, nr);
+}
+
 void dfi_rewrite_hit(uintptr_t at, unsigned long *nr)
 {
     if (!dfi_rewrite_on)
         return;
     dfi_lock(&dfi_rewrite_lock);
     struct site *site = find_site(at);
-    if (site != NULL && site->state == REWRITTEN) {
+    if (site != NULL && site->state == REWRITTEN)
         correct(site, nr);
-    } else if (site != NULL && site->state == COUNTED && ++site->hits == 1) {
-        tell(at, *nr);
-    } else if (site != NULL && site->state == COUNTED && site->hits == HITS_TO_REWRITE) {
-        site->nr = (unsigned)*nr;
-        site->state = REWRITTEN; /* before it is: a child that shares our memory may be killed */
-        if (!rewrite(site, *nr))
-            site->state = KEPT;
-        dfi_count(site->state == REWRITTEN ? DFI_EVENT_REWRITTEN : DFI_EVENT_KEPT);
-        if (site->state == REWRITTEN)
-            tell_cost(at);
-    }
+    else if (site != NULL && site->state == COUNTED)
+        count(site, *nr);
     dfi_unlock(&dfi_rewrite_lock);
 }

@@ -36,6 +36,22 @@ def test_later_programs_do_not_trap(plain, inside):
     assert trapping.events["learnt"] == 0
 
 
+def test_what_a_program_traps_at_often_is_learnt_though_few_programs_do(inside):
+    """One program in four asks for the target of one link again and again: it does not trap for it
+    any more, nor rewrites the site each time anew."""
+    often = "import os\nfor i in range(6): os.readlink('/proc/self/exe')"
+    round_ = f"{shlex.join([sys.executable, '-IS', '-c', often])}; /bin/true; /bin/true; /bin/true"
+    few, many = (inside("/bin/sh", "-c", _repeat(round_, count)) for count in (8, 24))
+    assert many.events["rewritten"] - few.events["rewritten"] < 16
+    assert (many.status, many.out) == (0, b"")
+
+
+def test_a_program_that_has_learnt_does_not_trap(inside):
+    """But at its end: that call goes by a register's copy, for which there is no room."""
+    few, many = (inside("/bin/sh", "-c", _repeat("/bin/true", count)) for count in (8, 28))
+    assert many.events["trapped"] - few.events["trapped"] < 20 * 2
+
+
 def _compile(plain, name, **words):
     script = f"cat >{name}.c && gcc -O1 {name}.c -o {name}"
     source = _SOURCE.format(**words).encode()
