@@ -99,7 +99,7 @@ def end_server(name: str, *, wait: bool = True) -> None:
             door.connect(os.fspath(path))
         except OSError as error:
             raise ServerFailed(f"@{name}: no mount server has that name") from error
-        server, is_alone = _who_ends_it(door, name)
+        server, is_alone = _who_ends_it(door, path, name)
     try:
         signal.pidfd_send_signal(server, signal.SIGTERM)
         if wait:
@@ -113,19 +113,41 @@ def end_server(name: str, *, wait: bool = True) -> None:
         os.close(server)
 
 
-def _who_ends_it(door: socket.socket, name: str) -> tuple[int, bool]:
+def _who_ends_it(door: socket.socket, path: Path, name: str) -> tuple[int, bool]:
     """A descriptor of the process to be told; whether it is the server itself: `directfuse serve`,
     which listens, has given it the socket, and sees to what is left, may have been killed."""
     credentials = door.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
+    number = _UCRED.unpack(credentials)[0]
     with suppress(ProcessLookupError):
-        process = asked(os.pidfd_open, _UCRED.unpack(credentials)[0])
-        if not select.select([process], [], [], 0)[0]:
+        process = asked(os.pidfd_open, number)
+        listens = _has_open(number, _listeners(path))
+        if listens and not select.select([process], [], [], 0)[0]:
             return process, False
-        os.close(process)  # it has ended, and its parent has not asked how
+        os.close(process)  # it has ended, and its number may be another's by now
     try:
         return asked(os.pidfd_open, _server_behind(door)), True
     except OSError as error:
         raise ServerFailed(f"@{name}: its server has just ended") from error
+
+
+def _listeners(path: Path) -> set[str]:
+    """The sockets that listen at that path, as links of /proc/PID/fd show them."""
+    accepts, found = 1 << 16, set()
+    with suppress(OSError), open("/proc/net/unix", "rb") as file:
+        for words in map(bytes.split, file):
+            if words[7:] == os.fsencode(path).split() and int(words[3], 16) & accepts:
+                found.add(f"socket:[{int(words[6])}]")
+    return found
+
+
+def _has_open(process: int, links: set[str]) -> bool:
+    """False where that cannot be seen: then it is another user's, or another's altogether."""
+    with suppress(OSError), os.scandir(f"/proc/{process}/fd") as entries:
+        for entry in entries:
+            with suppress(FileNotFoundError):  # closed meanwhile
+                if os.readlink(entry) in links:
+                    return True
+    return False
 
 
 def _server_behind(door: socket.socket) -> int:

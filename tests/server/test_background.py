@@ -4,6 +4,7 @@ import os
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -36,8 +37,8 @@ def call(runtime, tmp_path):
         )
 
     yield run
-    for socket in runtime.glob("*.socket"):
-        run("unmount", f"@{socket.stem}")
+    for path in runtime.glob("*.socket"):
+        run("unmount", f"@{path.stem}")
 
 
 @pytest.fixture
@@ -295,6 +296,28 @@ def test_unmount_ends_a_server_whose_serve_was_killed(call, tmp_path, restart):
     assert not list((tmp_path / "directfuse").iterdir()) and not shadow.exists()
     assert call("unmount", "@orphan").returncode == 125
     assert call(*start).returncode == 0
+
+
+def test_unmount_signals_nobody_who_has_the_number_of_a_serve_that_is_gone(call, runtime, tmp_path):
+    """Here that is this process: it has called listen(), and has the socket no more."""
+    runtime.mkdir(0o700)
+    came = []
+    former = signal.signal(signal.SIGTERM, lambda number, _: came.append(number))
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+            listener.bind(str(runtime / "other.socket"))
+            listener.listen()
+            fd = listener.fileno()
+            words = [_paths.server(), "--listen", str(fd), "--stay", "--"]
+            server = subprocess.Popen(
+                [*words, _paths.plugin("memfs"), tmp_path / "mnt"], pass_fds=[fd]
+            )
+        with directfuse.mount("@other"):
+            assert directfuse.listdir(tmp_path / "mnt") == []
+        assert call("unmount", "@other").returncode == 0
+        assert server.wait(20) == 0 and not came
+    finally:
+        signal.signal(signal.SIGTERM, former)
 
 
 def the_parents():
