@@ -243,7 +243,7 @@ def utime(
     pair = _timespecs(times, ns)
     if isinstance(path, int):
         if is_ours(path) and dir_fd is None and follow_symlinks:
-            checked(until_done(lambda: lib.df_call_futimens(path, pair)), path)
+            checked(until_done(lambda: lib.df_call_futimens(path, pair)))  # os names it not, either
         else:
             real(path)
         return
@@ -289,7 +289,7 @@ def _statvfs_result(figures: Any) -> os.statvfs_result:
 def statvfs(path: Target) -> os.statvfs_result:
     """os.statvfs: figures of the file system that holds the path. Source: statvfs(3)."""
     if isinstance(path, int):
-        return fstatvfs(path) if is_ours(path) else os.statvfs(path)
+        return _fstatvfs(path, path) if is_ours(path) else os.statvfs(path)
     figures = ffi.new("struct statvfs *")
     return by_path(
         lambda text: lib.df_call_statvfs(text, figures),
@@ -303,8 +303,13 @@ def fstatvfs(fd: int, /) -> os.statvfs_result:
     """os.fstatvfs: statvfs() of an open descriptor."""
     if not is_ours(fd):
         return os.fstatvfs(fd)
+    return _fstatvfs(fd)
+
+
+def _fstatvfs(fd: int, *names: int) -> os.statvfs_result:
+    """names: what an error says it is about."""
     figures = ffi.new("struct statvfs *")
-    checked(until_done(lambda: lib.df_call_fstatvfs(fd, figures)))
+    checked(until_done(lambda: lib.df_call_fstatvfs(fd, figures)), *names)
     return _statvfs_result(figures)
 
 

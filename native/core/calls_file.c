@@ -301,12 +301,12 @@ int df_call_ftruncate(int fd, off_t size)
     struct df_setattr set = {.valid = DF_SET_SIZE, .size = size};
     struct df_where where;
     struct df_use use;
-    ssize_t ret = df_use_begin(&use, fd);
+    ssize_t ret = size < 0 ? -EINVAL : df_use_begin(&use, fd);
 
     if (ret < 0)
         return (int)ret;
     where = df_use_itself(&use);
-    if (size < 0 || use.file->kind != DF_KIND_REGULAR || !df_use_writable(&use))
+    if (use.file->kind != DF_KIND_REGULAR || !df_use_writable(&use))
         ret = -EINVAL;
     else if ((ret = check_growth(&use, size)) == 0)
         ret = use.fs->ops->setattr(use.fs, &use.call, &where, &set, NULL);

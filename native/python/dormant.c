@@ -96,6 +96,15 @@ static void become(PyObject *self, const struct kind *kind)
 
 enum { NOBODYS_FD = INT_MAX }; /* one of ours by its number; never given out */
 
+/* As io's own is after close(), which it notes beside `closed`. */
+static int shut(PyObject *raw)
+{
+    df_raw_file_of(raw)->fd = -1;
+    PyObject *done = PyObject_CallMethodObjArgs(raw, name_close, NULL);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
 /* 0: it is awake. -1 with an exception: it sleeps on, with its descriptor. Layers are not made over
  * a closed file, so one is closed only afterwards. */
 static int awake(PyObject *self)
@@ -110,8 +119,10 @@ static int awake(PyObject *self)
     if (!raw)
         return -1;
     int error = initialize(self, kind, raw);
-    if (error < 0 || closed)
+    if (error < 0)
         df_raw_file_of(raw)->fd = -1;
+    else if (closed)
+        error = shut(raw);
     if (error == 0) {
         d->fd = -1;
         forget(d);

@@ -1,6 +1,7 @@
 /*
  * scandir.c - listdir and the iterator of scandir.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "core/fd.h"
@@ -95,8 +96,8 @@ static int duplicate_directory(int given)
 static PyObject *use_descriptor(struct directory_request *directory)
 {
     int fd = duplicate_directory(directory->given_fd);
-    if (fd < 0)
-        return df_error_raise(fd, NULL, NULL);
+    if (fd < 0) /* os names none that it could not duplicate */
+        return df_error_raise(fd, fd == -EBADF ? NULL : directory->argument, NULL);
     return directory->use(directory, fd);
 }
 

@@ -102,6 +102,21 @@ def test_setfl_leaves_the_access_mode(fs):
         fs.os.write(fd, b"x")
 
 
+def test_errors_of_descriptors_in_place_of_paths_name_them_as_os_does(fs):
+    fd = fs.open(fs.make("f"))
+    for listing in (fs.os.listdir, fs.os.scandir):
+        with fails(errno.ENOTDIR, fd):
+            listing(fd)
+    fs.os.close(fd)
+    for call in (fs.os.listdir, fs.os.utime):
+        with fails(errno.EBADF, None):
+            call(fd)
+    with fails(errno.EBADF, fd):
+        fs.os.statvfs(fd)
+    with fails(errno.EINVAL):
+        fs.os.ftruncate(fd, -1)
+
+
 def test_descriptors_are_closed_on_exec(fs):
     fd = fs.open(fs.make("f"))
     assert fs.os.fcntl(fd, fcntl.F_GETFD) & fcntl.FD_CLOEXEC

@@ -89,6 +89,8 @@ USES = {
     "entering after the end": lambda f: (f.close(), f.__enter__()),
     "a with after the end": lambda f: (f.close(), f.close(), f.closed, f.mode),
     "reading first, then the end": lambda f: (f.read(), f.close(), f.read()),
+    "flushing after the end": lambda f: (f.close(), f.flush()),
+    "detaching after the end": lambda f: (f.close(), f.detach()),
     "pickling": lambda f: f.__reduce_ex__(4)[:0],
     "class": lambda f: f.__class__,
     "hash": lambda f: hash(f) == hash(f) and f == f,
