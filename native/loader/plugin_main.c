@@ -4,6 +4,8 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -196,6 +198,18 @@ void df_plugin_unpark(struct df_plugin *plugin)
 
 /* ---- for its owner ------------------------------------------------------------------------- */
 
+/* A filter that refuses clone3(2) by an errno of its own stands in the way of any thread; with
+ * ENOSYS libc would do without it. */
+static void say_no_thread(struct df_plugin *plugin, int error)
+{
+    const bool none_left = error == -EAGAIN || error == -ENOMEM;
+    char reason[DF_PLUGIN_REASON_SIZE];
+
+    snprintf(reason, sizeof(reason), "no thread can be made for the plugin: %s%s", strerror(-error),
+             none_left ? " (too many, or no memory)" : " (a seccomp filter forbids it, perhaps)");
+    df_plugin_log(plugin, reason);
+}
+
 int df_plugin_main_start(struct df_plugin *plugin, pthread_t *thread)
 {
     int error = make_stack(plugin);
@@ -206,7 +220,7 @@ int df_plugin_main_start(struct df_plugin *plugin, pthread_t *thread)
         return 0;
     if (plugin->stack)
         df_plugin_main_free_stack(plugin);
-    df_plugin_log(plugin, "no thread can be made for the plugin: too many, or no memory");
+    say_no_thread(plugin, error);
     return error;
 }
 
