@@ -8,7 +8,7 @@ import builtins
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -303,11 +303,15 @@ def _report(source: str, tree: Tree, best: dict[str, dict[str, int]]) -> dict[st
     }
 
 
+def _counted(things: Sized, one: str, many: str) -> str:
+    return f"{len(things)} {one if len(things) == 1 else many}"
+
+
 def _print(source: str, tree: Tree, best: dict[str, dict[str, int]], notes: list[str]) -> None:
     click.echo(
-        f"{source}: {len(tree.files)} files ({tree.size / _MIB:.1f} MiB), "
-        f"{len(tree.directories)} directories, {len(tree.links)} links: put into memfs, listed, "
-        "read back, equal."
+        f"{source}: {_counted(tree.files, 'file', 'files')} ({tree.size / _MIB:.1f} MiB), "
+        f"{_counted(tree.directories, 'directory', 'directories')}, "
+        f"{_counted(tree.links, 'link', 'links')}: put into memfs, listed, read back, equal."
     )
     if tree.left_out:
         click.echo(f"Left out (unreadable or special): {len(tree.left_out)}")
