@@ -120,7 +120,8 @@ def run(
 
     COMMAND and everything it starts see the file systems at their mountpoints, which need not
     exist. The file systems run in a mount server that ends with the last of these programs; or, by
-    -m @NAME, in one that `directfuse serve` has started, which goes on.
+    -m @NAME, in one that `directfuse serve` has started, which goes on. Without -m and --config
+    nothing is mounted; COMMAND runs all the same, and that is said.
 
     \b
     Examples:
@@ -156,6 +157,8 @@ def run(
     def say(words: str) -> None:
         click.echo(f"directfuse: {words}", err=True)
 
+    if not commands:
+        say("nothing is mounted, for no file system was named (-m)")
     try:
         with serving.watched(say):
             status = run_command(command, block, inherited=serving.inherited)

@@ -217,7 +217,13 @@ def test_a_command_line_without_its_quotes_is_shown_with_them(run):
 def test_a_file_system_in_the_place_of_the_command_is_shown_with_its_option(run):
     done = run("run", "memfs /x", "true")
     assert done.returncode == 127 and "-m 'memfs /x' -- COMMAND" in done.stderr
-    assert "-m" not in run("run", "--", "no-such-command").stderr
+    assert "is given by -m" not in run("run", "--", "no-such-command").stderr
+
+
+def test_a_run_without_a_mount_says_so(run):
+    done = run("run", *shell("echo ran"))
+    assert (done.returncode, done.stdout) == (0, "ran\n")
+    assert done.stderr == "directfuse: nothing is mounted, for no file system was named (-m)\n"
 
 
 def test_an_environment_that_nobody_was_told_of_is_ended(tmp_path):
@@ -273,6 +279,16 @@ def test_a_system_call_that_is_forbidden_is_named(tmp_path, call, number):
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 125 and said_clearly(done)
     assert done.stderr.startswith(f"Error: {call}(2): Operation not permitted: a seccomp filter")
+
+
+def test_threads_that_are_forbidden_are_no_shortage(tmp_path):
+    script = tmp_path / "forbid.py"
+    script.write_text(FORBID)
+    clone3 = 435
+    words = ["import directfuse; directfuse.mount('memfs /m')"]
+    command = [sys.executable, script, str(clone3), sys.executable, "-c", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "Operation not permitted (a seccomp filter forbids it, perhaps)" in done.stderr
 
 
 #: FORBID NUMBER COMMAND...: for COMMAND that system call ends in EPERM (linux/filter.h).
