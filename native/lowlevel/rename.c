@@ -203,20 +203,22 @@ static int send_locked(struct renaming *renaming)
     return result;
 }
 
-/* The node gets the name of this side, as valid as its old one was. */
+/* The node gets the name of this side, as valid as its old one was; one that cannot be there for
+ * all we know is asked for again. */
 static void enter(struct renaming *renaming, struct side *side, struct df_node *node,
                   uint64_t expiry)
 {
     struct df_nodes *nodes = &renaming->lane->nodes;
 
+    if (df_node_is_dir(node) && renaming->from.dir != renaming->to.dir &&
+        df_node_lookup_move(nodes, node, side->dir, &renaming->drops) < 0)
+        expiry = 0;
     if (!side->spare)
         df_node_cache_fill(side->entry, node, expiry);
     else if (df_node_cache_add(nodes, side->dir, side->spare, node, expiry) == 0)
         side->spare = NULL;
     else
         df_node_cache_put_later(&renaming->drops, node); /* will be looked up again */
-    if (df_node_is_dir(node) && renaming->from.dir != renaming->to.dir)
-        df_node_lookup_move(nodes, node, side->dir, &renaming->drops);
 }
 
 /* Takes the entry out of its table; its reference moves on. */

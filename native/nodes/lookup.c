@@ -27,48 +27,52 @@ bool df_node_lookup_is_above(struct df_nodes *nodes, const struct df_node *node,
     return above;
 }
 
-/* Under parents_lock. */
-static void set_parent(struct df_node *node, struct df_node *parent, struct df_node_drops *drops)
+/* Of a directory; -ELOOP for a place below itself, so that parents always end at the root. *old:
+ * the parent it had, whose reference went to `drops`; NULL: none, or it is the same. */
+static int set_parent(struct df_nodes *nodes, struct df_node *node, struct df_node *parent,
+                      struct df_node_drops *drops, struct df_node **old)
 {
-    struct df_node *old = atomic_load_explicit(&node->parent, memory_order_relaxed);
+    struct df_node *was;
+    int result = 0;
 
-    if (old == parent)
-        return;
-    df_node_hold(parent);
-    atomic_store_explicit(&node->parent, parent, memory_order_release);
-    if (old)
-        df_node_cache_put_later(drops, old);
+    *old = NULL;
+    if (atomic_load_explicit(&node->parent, memory_order_relaxed) == parent)
+        return 0;
+    df_node_lock(&nodes->parents_lock);
+    was = atomic_load_explicit(&node->parent, memory_order_relaxed);
+    if (was && is_above(node, parent)) {
+        result = -ELOOP;
+    } else if (was != parent) {
+        df_node_hold(parent);
+        atomic_store_explicit(&node->parent, parent, memory_order_release);
+        *old = was;
+    }
+    df_node_unlock(&nodes->parents_lock);
+    if (*old)
+        df_node_cache_put_later(drops, *old);
+    return result;
 }
 
-void df_node_lookup_move(struct df_nodes *nodes, struct df_node *node, struct df_node *parent,
-                         struct df_node_drops *drops)
+int df_node_lookup_move(struct df_nodes *nodes, struct df_node *node, struct df_node *parent,
+                        struct df_node_drops *drops)
 {
-    df_node_lock(&nodes->parents_lock);
-    set_parent(node, parent, drops);
-    df_node_unlock(&nodes->parents_lock);
+    struct df_node *old;
+
+    return set_parent(nodes, node, parent, drops, &old);
 }
 
 /*
  * A directory has one place. One that we knew and that turns up elsewhere has been moved behind our
  * back: it moves for us too, and its old entry is asked for again (d_splice_alias() in the kernel).
  */
-static int adopt(struct df_nodes *nodes, struct df_node *dir, struct df_node *node,
-                 struct df_node_drops *drops)
+static int adopt(struct df_node_search *search, struct df_node *node)
 {
     struct df_node *old;
-    bool loop;
+    int result = set_parent(search->nodes, node, search->dir, search->drops, &old);
 
-    df_node_lock(&nodes->parents_lock);
-    old = atomic_load_explicit(&node->parent, memory_order_relaxed);
-    loop = old && is_above(node, dir);
-    if (!loop)
-        set_parent(node, dir, drops);
-    df_node_unlock(&nodes->parents_lock);
-    if (loop)
-        return -ELOOP;
     if (old)
         df_node_cache_expire_other(old, node, NULL);
-    return 0;
+    return result;
 }
 
 /* ---- entering ------------------------------------------------------------------------------ */
@@ -90,7 +94,7 @@ int df_node_lookup_enter(struct df_node_search *search, struct df_node *node, bo
                          double entry_timeout)
 {
     uint64_t expiry = df_node_expiry(entry_timeout);
-    int error = df_node_is_dir(node) ? adopt(search->nodes, search->dir, node, search->drops) : 0;
+    int error = df_node_is_dir(node) ? adopt(search, node) : 0;
 
     df_node_given(&search->nodes->shortest, entry_timeout);
     if (error == 0 && !search->entry)
@@ -100,6 +104,18 @@ int df_node_lookup_enter(struct df_node_search *search, struct df_node *node, bo
     if (error < 0)
         df_node_cache_put_later(search->drops, node);
     return error;
+}
+
+/* The plugin has said that the entry still leads to the node: a directory that had turned up
+ * elsewhere meanwhile is back. */
+static int confirm(struct df_node_search *search, struct df_node *node, double entry_timeout)
+{
+    int result = df_node_is_dir(node) ? adopt(search, node) : 0;
+
+    if (result == 0)
+        atomic_store_explicit(&search->entry->expiry, df_node_expiry(entry_timeout),
+                              memory_order_release);
+    return result;
 }
 
 /* Before something is entered: under a shared lock, another call may have been faster. */
@@ -133,8 +149,7 @@ static int enter_found(struct df_node_search *search, struct df_node *node, bool
     } else if (known == node) {
         df_node_given(&search->nodes->shortest, entry_timeout);
         df_node_put(search->nodes, node); /* not the last one: the entry has another */
-        atomic_store_explicit(&search->entry->expiry, df_node_expiry(entry_timeout),
-                              memory_order_release);
+        result = confirm(search, node, entry_timeout);
     } else {
         df_node_cache_put_later(search->drops, node);
         df_node_cache_expire(search->entry);
@@ -210,9 +225,8 @@ static int revalidate(struct df_node_search *search, struct df_call *call, struc
     if (found.generation != node->generation ||
         df_node_attr_store(node, &found.attr, df_node_expiry(found.attr_timeout), changes) < 0)
         return 0;
-    atomic_store_explicit(&search->entry->expiry, df_node_expiry(found.entry_timeout),
-                          memory_order_release);
-    return 1;
+    result = confirm(search, node, found.entry_timeout);
+    return result < 0 ? result : 1;
 }
 
 static bool is_valid(struct df_node_entry *entry, struct df_node *node)

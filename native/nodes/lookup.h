@@ -54,8 +54,10 @@ void df_node_lookup_learn(struct df_node_search *search, const struct df_node_fo
 bool df_node_lookup_is_above(struct df_nodes *nodes, const struct df_node *node,
                              const struct df_node *dir);
 
-/* The directory has moved: to another parent. The old one's reference goes to `drops`. */
-void df_node_lookup_move(struct df_nodes *nodes, struct df_node *node, struct df_node *parent,
-                         struct df_node_drops *drops);
+/* The directory has moved: to another parent. The old one's reference goes to `drops`. Returns 0,
+ * or -ELOOP: as far as we know the parent is below it, so somebody else has moved that meanwhile.
+ */
+int df_node_lookup_move(struct df_nodes *nodes, struct df_node *node, struct df_node *parent,
+                        struct df_node_drops *drops);
 
 #endif

@@ -130,7 +130,8 @@ struct df_node {
     struct df_node_lock insert_lock;
     uint32_t entries;   /* directory: in its table; changes as the table does */
     uint32_t published; /* of these, counted in df_nodes.population; changes as the table does */
-    _Atomic(struct df_node *) parent; /* directory: referenced; changed under parents_lock */
+    _Atomic(struct df_node *) parent; /* directory: referenced, never below it; changed under
+                                         parents_lock */
 
     /* Attributes: written by whoever made seq odd, read again when seq has changed. */
     _Atomic uint32_t seq;

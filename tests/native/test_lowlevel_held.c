@@ -186,9 +186,36 @@ static void a_directory_in_use_keeps_its_node(void **state)
     fails(finish(&second), EINVAL);
 }
 
+/* ---- parents make no loop ------------------------------------------------------------------- */
+
+static int rename_to_child(void)
+{
+    return df_rename(POINT "/a", POINT "/dir/child/a");
+}
+
+/* Somebody else moves the target's directory below what is renamed, and back. */
+static void a_rename_that_is_overtaken_makes_no_loop(void **state)
+{
+    struct caller renaming;
+    struct stat st;
+
+    (void)state;
+    make_dir();
+    make_places();
+    start_held(&renaming, rename_to_child, "RENAME 1/a 3/a");
+    traced_move(fs, number, "child", 4);
+    assert_int_equal(df_stat(POINT "/a/child", &st), 0);
+    traced_move(fs, 4, "child", number);
+    traced_let_go(fs, "RENAME 1/a 3/a");
+    assert_int_equal(finish(&renaming), 0);
+    assert_int_equal(df_rename(POINT "/b", POINT "/dir/child/a/b"), 0);
+    fails(df_rename(POINT "/dir", POINT "/dir/child/a/b/dir"), EINVAL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        test(a_rename_that_is_overtaken_makes_no_loop),
         test(forgetting_does_not_wait_for_a_request),
         test(a_directory_in_use_keeps_its_node),
     };

@@ -338,6 +338,23 @@ static void a_moved_directory_takes_its_entries_along(void **state)
     asked("");
 }
 
+static void a_directory_that_was_elsewhere_is_back(void **state)
+{
+    uint64_t a = traced_make(fs, 1, "a", S_IFDIR | 0755),
+             b = traced_make(fs, 1, "b", S_IFDIR | 0755);
+
+    (void)state;
+    traced_make(fs, a, "dir", S_IFDIR | 0755);
+    fs->entry_timeout = 0;
+    mount_it();
+    assert_int_equal(df_stat(at("/a/dir"), &st), 0);
+    traced_move(fs, a, "dir", b);
+    assert_int_equal(df_stat(at("/b/dir"), &st), 0);
+    traced_move(fs, b, "dir", a);
+    assert_int_equal(df_stat(at("/a/dir"), &st), 0);
+    fails(df_rename(at("/a"), at("/a/dir/a")), EINVAL);
+}
+
 static void hard_links_share_a_node(void **state)
 {
     (void)state;
@@ -726,6 +743,7 @@ int main(void)
         test(rename_to_itself_asks_for_nothing),
         test(a_directory_does_not_move_into_itself),
         test(a_moved_directory_takes_its_entries_along),
+        test(a_directory_that_was_elsewhere_is_back),
         test(hard_links_share_a_node),
         test(symlinks_are_read_each_time),
         test(kept_symlinks_are_read_once),

@@ -62,6 +62,13 @@ void traced_drop(struct traced *t, uint64_t parent, const char *name)
     pthread_mutex_unlock(&t->lock);
 }
 
+void traced_move(struct traced *t, uint64_t parent, const char *name, uint64_t to)
+{
+    pthread_mutex_lock(&t->lock);
+    find(t, parent, name)->parent = to;
+    pthread_mutex_unlock(&t->lock);
+}
+
 static void await_log(struct traced *t, const char *expected)
 {
     size_t size = strlen(expected);

@@ -87,6 +87,7 @@ const char *traced_log(struct traced *traced, const char *expected);
 /* Changes that do not come through the mount. They return the number of the node. */
 uint64_t traced_make(struct traced *traced, uint64_t parent, const char *name, mode_t mode);
 void traced_drop(struct traced *traced, uint64_t parent, const char *name);
+void traced_move(struct traced *traced, uint64_t parent, const char *name, uint64_t to);
 
 /* The next request that is written down as `request` will wait, before anything is looked at, until
  * it is let go. Four in a test. */
