@@ -193,10 +193,10 @@ static int list_aside(struct listing *listing)
 
 static int list(struct listing *listing)
 {
-    if (df_node_has(listing->dir, DF_NODE_BAD))
-        return -EIO;
-    if (df_node_has(listing->dir, DF_NODE_REMOVED))
-        return -ENOENT;
+    int result = df_node_dir_error(listing->dir);
+
+    if (result < 0)
+        return result;
     listing->plus = wants_plus(listing);
     listing->asked = df_node_attr_asking_many();
     if (listing->out->size - listing->out->used < SCRATCH_SIZE)

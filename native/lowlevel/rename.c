@@ -290,10 +290,11 @@ static void tell(const struct renaming *renaming)
 
 static int rename_locked(struct renaming *renaming, unsigned how)
 {
-    int result = -ENOENT;
+    int result = df_node_dir_error(renaming->from.dir);
 
-    if (!df_node_has(renaming->from.dir, DF_NODE_REMOVED) &&
-        !df_node_has(renaming->to.dir, DF_NODE_REMOVED))
+    if (result == 0)
+        result = df_node_dir_error(renaming->to.dir);
+    if (result == 0)
         result = look_up(renaming, &renaming->from, how);
     if (result == 0 && is_same_name(renaming))
         renaming->to.node = renaming->from.node;

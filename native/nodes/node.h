@@ -40,6 +40,7 @@
 #ifndef DF_NODES_NODE_H
 #define DF_NODES_NODE_H
 
+#include <errno.h>
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -233,6 +234,14 @@ static inline void df_node_clear(struct df_node *node, uint32_t flags)
 {
     if (df_node_has(node, flags))
         atomic_fetch_and_explicit(&node->flags, ~flags, memory_order_release);
+}
+
+/* 0, or why no name in the locked directory may be asked about. */
+static inline int df_node_dir_error(const struct df_node *dir)
+{
+    if (DF_LIKELY(!df_node_has(dir, DF_NODE_REMOVED | DF_NODE_BAD)))
+        return 0;
+    return df_node_has(dir, DF_NODE_REMOVED) ? -ENOENT : -EIO;
 }
 
 /* ---- all of them ---- */

@@ -25,14 +25,15 @@ static void unlock_dir(struct df_node_walk *walk, bool shared)
 static int lock_dir(struct df_node_walk *walk, bool shared)
 {
     struct df_node *dir = walk->dir;
+    int result;
 
     if (!df_node_try_hold(dir))
         return DF_NODE_COLD;
     df_node_lock_as(&dir->lock, shared);
-    if (DF_LIKELY(!df_node_has(dir, DF_NODE_REMOVED)))
-        return 0;
-    unlock_dir(walk, shared);
-    return -ENOENT;
+    result = df_node_dir_error(dir);
+    if (DF_UNLIKELY(result < 0))
+        unlock_dir(walk, shared);
+    return result;
 }
 
 int df_node_walk_lock(struct df_node_walk *walk)

@@ -94,9 +94,9 @@ int df_node_walk_follow(struct df_node_walk *walk, struct df_node *link);
 /* Begins again: the directory was found dead. -ESTALE when that happens too often. */
 int df_node_walk_again(struct df_node_walk *walk);
 
-/* The directory of the walk, referenced and locked exclusively. Returns 0, or -ENOENT for one that
- * rmdir has removed, or DF_NODE_COLD for one that is being forgotten: df_node_walk_again(). Then it
- * is neither. */
+/* The directory of the walk, referenced and locked exclusively. Returns 0, or the error of a
+ * directory that may not be used, or DF_NODE_COLD for one that is being forgotten:
+ * df_node_walk_again(). Then it is neither. */
 int df_node_walk_lock(struct df_node_walk *walk);
 void df_node_walk_unlock(struct df_node_walk *walk);
 

@@ -355,6 +355,25 @@ static void a_directory_that_was_elsewhere_is_back(void **state)
     fails(df_rename(at("/a"), at("/a/dir/a")), EINVAL);
 }
 
+static void a_number_that_means_another_directory_is_not_used(void **state)
+{
+    uint64_t dir = traced_make(fs, 1, "dir", S_IFDIR | 0755);
+    int fd;
+
+    (void)state;
+    fs->entry_timeout = 0;
+    mount_it();
+    fd = df_open(at("/dir"), O_RDONLY | O_DIRECTORY, 0);
+    fs->nodes[dir].generation++;
+    assert_int_equal(df_stat(at("/dir"), &st), 0);
+    asked("LOOKUP 1/dir, OPENDIR 2, LOOKUP 1/dir, LOOKUP 1/dir");
+    fails(df_openat(fd, "file", O_RDWR | O_CREAT, 0644), EIO);
+    fails(df_renameat2(fd, "a", fd, "b", 0), EIO);
+    asked("");
+    df_close(fd);
+    asked("RELEASEDIR 2");
+}
+
 static void hard_links_share_a_node(void **state)
 {
     (void)state;
@@ -744,6 +763,7 @@ int main(void)
         test(a_directory_does_not_move_into_itself),
         test(a_moved_directory_takes_its_entries_along),
         test(a_directory_that_was_elsewhere_is_back),
+        test(a_number_that_means_another_directory_is_not_used),
         test(hard_links_share_a_node),
         test(symlinks_are_read_each_time),
         test(kept_symlinks_are_read_once),
