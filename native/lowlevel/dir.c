@@ -27,16 +27,6 @@ struct listing {
     struct df_node_drops drops;
 };
 
-static void lock(struct listing *listing)
-{
-    df_node_lock_as(&listing->dir->lock, listing->lane->nodes.parallel);
-}
-
-static void unlock(struct listing *listing)
-{
-    df_node_unlock_as(&listing->dir->lock, listing->lane->nodes.parallel);
-}
-
 /* ---- the request --------------------------------------------------------------------------- */
 
 /* fuse_use_readdirplus() of the kernel: at the start, and as long as entries get looked up. */
@@ -100,7 +90,8 @@ static bool is_dot(const char *name, size_t len)
     return name[0] == '.' && (len == 1 || (len == 2 && name[1] == '.'));
 }
 
-/* An entry with id 0 tells no more than its name. */
+/* An entry with id 0 tells no more than its name. What was listed holds under the lock alone, so it
+ * is not let go to drop what has come together: the rest is not learned. */
 static void learn(struct listing *listing, const struct fuse_entry_out *out, const char *text,
                   size_t len)
 {
@@ -110,6 +101,10 @@ static void learn(struct listing *listing, const struct fuse_entry_out *out, con
 
     if (out->nodeid == 0 || is_dot(text, len))
         return;
+    if (listing->drops.node_count + 2 > DF_NODE_DROPS) {
+        df_node_forget_one(nodes, out->nodeid);
+        return;
+    }
     name = df_node_cache_name(nodes, text, len);
     found.id = out->nodeid;
     found.generation = out->generation;
@@ -119,11 +114,6 @@ static void learn(struct listing *listing, const struct fuse_entry_out *out, con
     df_node_lookup_learn(
         &(struct df_node_search){nodes, listing->dir, &name, &listing->drops, NULL}, &found,
         listing->asked);
-    if (listing->drops.node_count + 2 > DF_NODE_DROPS) {
-        unlock(listing);
-        df_node_cache_drop(nodes, &listing->drops);
-        lock(listing);
-    }
 }
 
 /* ---- records ------------------------------------------------------------------------------- */
@@ -215,14 +205,15 @@ int df_lowlevel_readdir(struct df_fs *fs, struct df_call *call, struct df_file *
         .offset = offset,
         .out = buf,
     };
+    struct df_nodes *nodes = &listing.lane->nodes;
     int result;
 
     if (file->kind != DF_KIND_DIRECTORY)
         return -ENOTDIR;
-    lock(&listing);
+    df_node_lock_as(&listing.dir->lock, nodes->parallel);
     result = list(&listing);
-    unlock(&listing);
-    df_node_cache_drop(&listing.lane->nodes, &listing.drops);
+    df_node_unlock_as(&listing.dir->lock, nodes->parallel);
+    df_node_cache_drop(nodes, &listing.drops);
     df_node_attr_accessed(listing.dir);
     df_lowlevel_leave(listing.lane);
     return result;

@@ -169,6 +169,36 @@ static void an_open_directory_keeps_its_place(void **state)
 
 /* ---- permissions ---- */
 
+/* Ten directories that somebody else has moved: for seven of them a listing can drop the parent
+ * that they had. The others are looked up. */
+static void a_listing_learns_as_much_as_it_can_drop(void **state)
+{
+    uint64_t to = traced_make(fs, FUSE_ROOT_ID, "to", S_IFDIR | 0755), from;
+    char before[] = "/from0/0", after[] = "/to/0", buf[4096];
+    int fd;
+
+    (void)state;
+    mount_options("rw");
+    for (char i = '0'; i <= '9'; i++) {
+        before[5] = before[7] = i;
+        before[6] = '\0';
+        from = traced_make(fs, FUSE_ROOT_ID, &before[1], S_IFDIR | 0755);
+        before[6] = '/';
+        traced_make(fs, from, &before[7], S_IFDIR | 0755);
+        assert_int_equal(df_stat(at(before), &st), 0);
+        traced_move(fs, from, &before[7], to);
+    }
+    fd = df_open(at("/to"), O_RDONLY | O_DIRECTORY, 0);
+    assert_true(df_getdents(fd, buf, sizeof(buf)) > 0);
+    df_close(fd);
+    traced_log(fs, "");
+    for (char i = '0'; i <= '9'; i++) {
+        after[4] = i;
+        assert_int_equal(df_stat(at(after), &st), 0);
+    }
+    asked("LOOKUP 2/7, LOOKUP 2/8, LOOKUP 2/9");
+}
+
 static void other_users_stay_outside(void **state)
 {
     struct df_identity other = {.uid = 4711, .gid = 4711};
@@ -283,6 +313,7 @@ int main(void)
         test(creating_follows_links),
         test(long_names_are_refused),
         test(an_open_directory_keeps_its_place),
+        test(a_listing_learns_as_much_as_it_can_drop),
         test(other_users_stay_outside),
         test(mode_bits_are_checked_on_demand),
         test(invalidated_entries_are_asked_for_again),
