@@ -57,12 +57,15 @@ static int make_closed(struct df_frame *frame, struct df_place *place, mode_t mo
     return result == 0 && !S_ISREG(place->entry.mode) ? -EIO : result;
 }
 
-/* In the turn of the directory. Somebody else may have made the name after it was looked at. */
+/* In the turn of the directory. Somebody else may have made the name after it was looked at, or
+ * removed the directory. */
 static int look_again(struct df_frame *frame, struct df_place *place)
 {
     if (place->changes ==
         df_name_turn_changes(&frame->hl->turns, df_place_parent_key(frame, place)))
         return 0;
+    if (place->removed != df_name_turn_removed(&frame->hl->turns))
+        return DF_COME_AGAIN;
     int result = df_walk_look(frame, place, false);
     return result == 0 && place->entry.kind == DF_ENTRY_PRESENT ? DF_COME_AGAIN : result;
 }

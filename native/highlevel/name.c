@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "highlevel/open.h"
 #include "highlevel/rename.h"
 #include "highlevel/walk.h"
 #include "host/permission.h"
@@ -31,10 +32,18 @@ struct new_name {
     struct df_name_turn turn;
 };
 
-/* Walks to a name that must not exist yet. Ended by leave_new(). */
-static int reach_new(struct df_frame *frame, const struct df_where *where, bool directory,
-                     struct new_name *new)
+static void leave_new(struct df_frame *frame, struct new_name *new)
 {
+    df_frame_turn_over(frame, &new->turn);
+    df_walk_end(frame, &new->place);
+}
+
+/* DF_COME_AGAIN: a directory was removed meanwhile, perhaps this one; in a removed one the kernel
+ * makes nothing. */
+static int try_reach_new(struct df_frame *frame, const struct df_where *where, bool directory,
+                         struct new_name *new)
+{
+    uint32_t removed = df_name_turn_removed(&frame->hl->turns);
     struct df_place *place = &new->place;
 
     new->turn.count = 0;
@@ -45,16 +54,23 @@ static int reach_new(struct df_frame *frame, const struct df_where *where, bool 
     if (place->special)
         return -EEXIST;
     df_frame_turn(frame, &new->turn, place);
+    if (new->turn.count && removed != df_name_turn_removed(&frame->hl->turns))
+        return DF_COME_AGAIN;
     if (!df_frame_goes_unseen(frame) || (!directory && where->flags & DF_WHERE_DIRECTORY))
         return check_new(frame, where, directory, place);
     df_walk_recall(frame, place);
     return 0;
 }
 
-static void leave_new(struct df_frame *frame, struct new_name *new)
+/* Walks to a name that must not exist yet. Ended by leave_new(). */
+static int reach_new(struct df_frame *frame, const struct df_where *where, bool directory,
+                     struct new_name *new)
 {
-    df_frame_turn_over(frame, &new->turn);
-    df_walk_end(frame, &new->place);
+    int result;
+
+    while ((result = try_reach_new(frame, where, directory, new)) == DF_COME_AGAIN)
+        leave_new(frame, new);
+    return result;
 }
 
 /* After the operation: what is known of the name, if it has succeeded or not. */
@@ -247,6 +263,8 @@ static int remove_claimed(struct df_frame *frame, struct df_place *place, struct
         if (result == 0)
             df_open_path_mark_removed(node);
     }
+    if (directory && result == 0)
+        df_name_turn_remove(&hl->turns);
     if (directory)
         df_frame_tell_node(frame, node);
     df_place_changed(frame, place);

@@ -248,6 +248,7 @@ static DF_FLAT int open_where(struct df_frame *frame, const struct df_where *giv
     unsigned how = flags & O_CREAT ? DF_WALK_ABSENT | DF_WALK_CREATE : 0;
     int result;
     do {
+        place.removed = df_name_turn_removed(&frame->hl->turns);
         result = df_walk(frame, &where, how, &place, NULL);
         if (result == 0)
             result = place.entry.kind == DF_ENTRY_ABSENT

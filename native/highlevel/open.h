@@ -43,7 +43,8 @@ void df_highlevel_settle(struct df_frame *frame, const struct df_place *place, s
 int df_highlevel_open_made(struct df_frame *frame, struct df_place *place, struct df_file *file,
                            int flags);
 
-/* O_CREAT where there is nothing. DF_COME_AGAIN: by now there is. `unseen`: nobody has looked. */
+/* O_CREAT where there is nothing. DF_COME_AGAIN: perhaps that is no longer so. `unseen`: nobody has
+ * looked. */
 __attribute__((noinline)) int df_highlevel_create(struct df_frame *frame, struct df_place *place,
                                                   struct df_file *file, int flags, mode_t mode,
                                                   bool unseen);

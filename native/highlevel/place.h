@@ -16,6 +16,7 @@ struct df_place {
                             looked up in its directory */
     struct df_path_hash key;
     uint32_t changes;          /* with DF_WALK_CREATE: of the directory, before the last look */
+    uint32_t removed;          /* likewise: directories, before the walk; for who creates */
     uint64_t parent_expiry;    /* until when the parent is verified; 0: it is not */
     struct df_open_path *held; /* read-locked until df_walk_end() */
     struct df_file *directory; /* open, the object is in it and may be asked for by it; or NULL */

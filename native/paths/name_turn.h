@@ -34,6 +34,7 @@ struct df_name_turns {
         _Alignas(16) struct df_path_lock lock;
         _Atomic uint32_t changes; /* turns to change names that have ended; grows under lock */
     } of[DF_NAME_TURNS];
+    _Atomic uint32_t removed; /* directories, by now, each in its own turn */
 };
 
 /* Whose turn it is to do what. */
@@ -63,6 +64,19 @@ static inline uint32_t df_name_turn_changes(const struct df_name_turns *turns,
                                             struct df_path_hash directory)
 {
     return atomic_load(&turns->of[directory.low % DF_NAME_TURNS].changes);
+}
+
+/* How many directories have been removed. One that was there before is there in its turn if this
+ * has not changed. */
+static inline uint32_t df_name_turn_removed(const struct df_name_turns *turns)
+{
+    return atomic_load_explicit(&turns->removed, memory_order_acquire);
+}
+
+/* A directory that has its turn is removed. */
+static inline void df_name_turn_remove(struct df_name_turns *turns)
+{
+    atomic_fetch_add(&turns->removed, 1);
 }
 
 #endif

@@ -378,6 +378,92 @@ static void plugin_may_look_and_list_inside_of_its_own_lookup(void **state)
     rig_end(rig);
 }
 
+/* ---- a directory that is removed ---- */
+
+static int meeting_rmdir(const char *path)
+{
+    pthread_barrier_wait(&meeting);
+    pthread_barrier_wait(&meeting);
+    return ram_ops.rmdir(path);
+}
+
+static void *remove_sub(void *arg)
+{
+    struct rig *rig = arg;
+    struct df_call call = {.mount = &rig->mount, .caller = &rig->caller};
+    struct rig_where where;
+
+    rig_where(&where, NULL, "/dir/sub", DF_WHERE_PARENT);
+    return rig->fs->ops->rmdir(rig->fs, &call, &where.where) ? "not removed" : NULL;
+}
+
+static void *make_in_sub(void *arg)
+{
+    struct rig *rig = arg;
+    struct df_call call = {.mount = &rig->mount, .caller = &rig->caller};
+    struct rig_where where;
+
+    rig_where(&where, NULL, "/dir/sub/new", DF_WHERE_PARENT);
+    return rig->fs->ops->mkdir(rig->fs, &call, &where.where, 0700) == -ENOENT ? NULL : "made";
+}
+
+static void *create_in_sub(void *arg)
+{
+    struct rig *rig = arg;
+    struct df_call call = {.mount = &rig->mount, .caller = &rig->caller};
+    struct df_file file;
+
+    return open_name(rig, &call, "/dir/sub/new", O_RDWR | O_CREAT, &file) == -ENOENT ? NULL
+                                                                                     : "made";
+}
+
+static void await_waiter(struct rig *rig, const char *directory)
+{
+    struct df_highlevel *hl = df_highlevel_of(rig->fs);
+    struct df_path_hash key = df_entry_cache_key(&hl->cache, directory, strlen(directory));
+
+    while (!atomic_load(&hl->turns.of[key.low % DF_NAME_TURNS].lock.writers))
+        sched_yield();
+}
+
+/* Its thread has walked to the directory while that is there, and waits for its turn. */
+static void make_while_removed(void *(*work)(void *), enum ram_op op)
+{
+    struct rig *rig = rig_new();
+    pthread_t removing, making;
+    void *removed, *made;
+    struct stat st;
+
+    rig->ops.rmdir = meeting_rmdir;
+    pthread_barrier_init(&meeting, NULL, 2);
+    assert_int_equal(rig_start(rig), 0);
+    assert_int_equal(rig_stat(rig, "/dir/sub", &st), 0);
+    pthread_create(&removing, NULL, remove_sub, rig);
+    pthread_barrier_wait(&meeting); /* rmdir has begun */
+    pthread_create(&making, NULL, work, rig);
+    await_waiter(rig, "/dir/sub");
+    pthread_barrier_wait(&meeting); /* and may end */
+    pthread_join(removing, &removed);
+    pthread_join(making, &made);
+    assert_null(removed);
+    assert_null(made);
+    assert_int_equal(rig_count(rig, op), 0);
+    pthread_barrier_destroy(&meeting);
+    rig_end(rig);
+}
+
+static void nothing_is_made_in_a_removed_directory(void **state)
+{
+    (void)state;
+    make_while_removed(make_in_sub, RAM_MKDIR);
+}
+
+static void nothing_is_created_in_a_removed_directory(void **state)
+{
+    (void)state;
+    make_while_removed(create_in_sub, RAM_CREATE);
+}
+
 static _Atomic int created, winners;
 
 /* As SFTP: it makes the file, or finds it. */
@@ -453,6 +539,8 @@ int main(void)
         cmocka_unit_test(parallel_lookups_and_listings_meet),
         cmocka_unit_test(attributes_of_a_known_name_wait_for_no_change),
         cmocka_unit_test(plugin_may_look_and_list_inside_of_its_own_lookup),
+        cmocka_unit_test(nothing_is_made_in_a_removed_directory),
+        cmocka_unit_test(nothing_is_created_in_a_removed_directory),
         cmocka_unit_test(exclusive_create_has_one_winner),
         cmocka_unit_test(create_makes_a_file_once_and_opens_it_for_all),
     };
