@@ -13,7 +13,7 @@ __all__ = [
     "UnmountError",
     "asked",
     "files_limit",
-    "files_remedy",
+    "limit_remedy",
 ]
 
 T = TypeVar("T")
@@ -38,12 +38,19 @@ def files_limit() -> int:
     return sys.maxsize if soft == resource.RLIM_INFINITY else soft
 
 
-def files_remedy(code: int | None) -> str:
-    """What helps where a process may have no more open files (EMFILE); else nothing."""
-    if code != errno.EMFILE:
+def limit_remedy(code: int | None) -> str:
+    """What helps where a limit of the process is in the way (EMFILE, ENOMEM); else nothing."""
+    import resource
+
+    space, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if code == errno.EMFILE:
+        words = f"{files_limit()} open files here; allow more, for example `ulimit -n 1024`"
+    elif code == errno.ENOMEM and space != resource.RLIM_INFINITY:
+        words = f"{space >> 20} MiB of address space here; shared memory of a mount server takes "
+        words += "0.8 GiB of it, used or not: `ulimit -v unlimited`"
+    else:
         return ""
-    soft = files_limit()
-    return f"(a process may have {soft} open files here; allow more, for example `ulimit -n 1024`)"
+    return f"(a process may have {words})"
 
 
 class DirectfuseError(OSError):

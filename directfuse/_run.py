@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from directfuse import _images, _paths
-from directfuse._errors import asked, files_limit, files_remedy
+from directfuse._errors import asked, files_limit, limit_remedy
 from directfuse._run_block import RunBlock
 from directfuse._served import READY, program_for
 from directfuse._shadow import Shadow
@@ -68,7 +68,7 @@ def _explained(said: str, code: int, command_lines: Sequence[Sequence[str]]) -> 
     """What the program said, of which command line, and what is wrong with its file."""
     lines = [shlex.join([_named(line[0]), *line[1:]]) for line in command_lines]
     remedies = [f"({remedy})" for line in command_lines if (remedy := _images.remedy(line))]
-    remedies += filter(None, [files_remedy(code)])
+    remedies += filter(None, [limit_remedy(code)])
     return "\n".join([f"{' and '.join(lines)}: {said}", *remedies])
 
 

@@ -14,7 +14,7 @@ import click
 
 from directfuse._cli._failure import OWN_FAILURE, Failure
 from directfuse._cli._start import fill_standard, restore_locale, unwind_by_signals
-from directfuse._errors import files_remedy
+from directfuse._errors import limit_remedy
 
 __all__ = ["main"]
 
@@ -94,6 +94,6 @@ def _run(name: str) -> int:
         return 128 + signal.SIGPIPE
     except OSError as error:
         words = [f"Error: {error.filename or name}: {error.strerror or error}"]
-        click.echo(" ".join(filter(None, [*words, files_remedy(error.errno)])), err=True)
+        click.echo(" ".join(filter(None, [*words, limit_remedy(error.errno)])), err=True)
         return OWN_FAILURE
     return result if isinstance(result, int) else 0

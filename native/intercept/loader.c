@@ -259,6 +259,7 @@ static _Noreturn void run(struct stack *stack, const struct marker *marker, unsi
         fail(marker->path,
              error == -EROFS    ? "the directory of its run, in /dev/shm, is read-only here"
              : error == -EPROTO ? "the run that it belongs to is of another build of directfuse"
+             : error == -ENOMEM ? "no room for the run's memory (RLIMIT_AS, `ulimit -v`)"
                                 : "the run that it belongs to cannot be joined",
              error);
     hide_marker(stack);

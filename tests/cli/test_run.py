@@ -89,6 +89,24 @@ def test_a_limit_of_open_files_is_named(memory):
     assert status == {6: 125, 9: 125, 12: 125, 15: 125, 20: 0, 24: 0}
 
 
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_limit_of_address_space_is_named(run, memory, inside):
+    script = shlex.join([*COMMAND, "run", *map(str, memory[1]), "--", "/bin/true"])
+    limited = "ulimit -v 400000; exec /bin/true"
+    if inside:
+        done = run("run", *memory[1], *shell(limited))
+        assert "RLIMIT_AS, `ulimit -v`" in done.stderr and done.returncode == 125
+    else:
+        done = subprocess.run(
+            ["/bin/sh", "-c", f"ulimit -v 400000; exec {script}"],
+            capture_output=True,
+            text=True,
+            timeout=50,
+        )
+        assert "(a process may have 390 MiB of address space here;" in done.stderr
+        assert done.returncode == 125
+
+
 @pytest.mark.parametrize("command", [("run", "--", "/bin/true"), ("env", "-m", "memfs /x")])
 def test_a_run_in_a_run_is_refused_with_the_reason(run, memory, command):
     done = run("run", *memory[1], "--", *COMMAND, *command)
