@@ -2,149 +2,16 @@
  * test_channel.c - the transport between a mount server and its clients, in one process: messages
  * there and back, both ways of waiting, slots that run out, who dies when.
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "channel/ofd.h"
 #include "channel/spin.h"
-#include "channel/sys.h"
-#include "channel/trip.h"
-#include "core/file.h"
-#include "server/pool.h"
-#include "server/segment.h"
-
-/* A server that answers by itself, without a file system. */
-struct rig {
-    struct df_own_segment own;
-    struct df_pool pool;
-    struct df_link link;
-    struct df_trip trip;
-    struct df_caller caller;
-    gid_t groups[2];
-    char leave[PATH_MAX];
-    _Atomic uint32_t gate; /* futex: ops named "/wait" return when it is 1 */
-    _Atomic uint32_t entered;
-    _Atomic uint64_t dropped; /* handle */
-    _Atomic uint64_t flushed; /* the same, by a flush that drops */
-    char *written;            /* what writes bring is put there, unless it is NULL */
-};
-
-static int64_t answer(struct rig *rig, struct df_message *m, struct df_area *area)
-{
-    switch (m->op) {
-    case DF_MESSAGE_getattr:
-        if (strcmp(area->names[0], "/wait") == 0) {
-            atomic_fetch_add(&rig->entered, 1);
-            while (atomic_load(&rig->gate) == 0)
-                df_sys_wait(&rig->gate, 0, -1);
-        }
-        if (strcmp(area->names[0], "/out") == 0) {
-            strcpy(area->names[0], "/elsewhere");
-            m->leave_second = true;
-            return DF_LEAVE;
-        }
-        m->out.st = (struct stat){.st_size = m->wheres[0].len,
-                                  .st_uid = m->caller.uid,
-                                  .st_gid = m->caller.group_count ? area->groups[1] : 0};
-        return 0;
-    case DF_MESSAGE_read:
-        memset(area->payload, (int)(m->args.read.offset >> 20) + 'a', m->args.read.size);
-        return (int64_t)m->args.read.size;
-    case DF_MESSAGE_write:
-        m->out.offset = m->args.write.offset + 1000;
-        if (rig->written)
-            memcpy(rig->written, area->payload, m->args.write.size);
-        return area->payload[0] == 'w' ? (int64_t)m->args.write.size : -EIO;
-    case DF_MESSAGE_read_batch: {
-        struct df_message_extent *e = (struct df_message_extent *)area->payload;
-        char *bytes = (char *)(e + m->args.read_batch.count);
-
-        for (uint64_t i = 0; i < m->args.read_batch.count; i++) {
-            memset(bytes, 'A' + (int)e[i].handle, e[i].size);
-            bytes += (e[i].size + 7) & ~UINT64_C(7);
-            e[i].result = (int64_t)e[i].size;
-        }
-        return 0;
-    }
-    case DF_MESSAGE_DROP:
-        for (int i = 0; i < 2000; i++)
-            df_sys_relax();
-        atomic_store(&rig->dropped, m->files[0]);
-        return 0;
-    case DF_MESSAGE_flush:
-        atomic_store(&rig->flushed, m->args.flush.drop && m->caller.uid == 5 ? m->files[0] : 0);
-        return 0;
-    case DF_MESSAGE_fsync:
-        return atomic_load(&rig->dropped) == m->files[0] ? 0 : -EBUSY;
-    case DF_MESSAGE_FORK:
-        return m->args.fork.keeps ? 200 : 100;
-    case DF_MESSAGE_NOTHING:
-        return 0;
-    default:
-        return -ENOSYS;
-    }
-}
-
-static void serve(void *arg, struct df_slot *slot, struct df_area *area)
-{
-    slot->message.result = answer(arg, &slot->message, area);
-}
-
-static int set_up(void **state)
-{
-    struct rig *rig = calloc(1, sizeof(*rig));
-
-    rig->groups[1] = 77;
-    rig->caller = (struct df_caller){.uid = 5, .group_count = 2, .groups = rig->groups};
-    assert_int_equal(df_segment_create(&rig->own, 0, 0), 0);
-    assert_int_equal(df_pool_start(&rig->pool, rig->own.segment, serve, NULL, rig), 0);
-    assert_int_equal(df_link_init(&rig->link, rig->own.segment, rig->own.segment->size), 0);
-    rig->link.client = 1;
-    rig->trip = (struct df_trip){
-        .link = &rig->link, .caller = &rig->caller, .mount = 1, .leave = rig->leave};
-    *state = rig;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct rig *rig = *state;
-
-    atomic_store(&rig->gate, 1);
-    df_sys_wake(&rig->gate, INT_MAX);
-    df_pool_stop(&rig->pool);
-    df_segment_end(&rig->own);
-    df_segment_free(&rig->own);
-    free(rig);
-    return 0;
-}
-
-static struct df_trip_where named(const char *name)
-{
-    return (struct df_trip_where){.name = name, .len = (uint32_t)strlen(name)};
-}
-
-static unsigned busy_slots(struct rig *rig)
-{
-    unsigned busy = 0;
-
-    for (unsigned i = 0; i < DF_SLOT_COUNT; i++)
-        busy += atomic_load(&df_segment_slots(rig->own.segment)[i].word) != DF_SLOT_FREE;
-    return busy;
-}
+#include "channel_rig.h"
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
@@ -295,68 +162,8 @@ static void a_batch_is_one_trip(void **state)
     assert_int_equal(b[8], 'C');
 }
 
-static void what_is_posted_is_not_overtaken(void **state)
-{
-    struct rig *rig = *state;
-
-    for (uint64_t handle = 1; handle < 500; handle++) {
-        df_trip_drop_soon(&rig->trip, handle);
-        if (handle % 2)
-            df_link_settle(&rig->link);
-        else
-            assert_int_equal(df_trip_fsync(&rig->trip, handle, false), 0);
-        assert_int_equal(atomic_load(&rig->dropped), handle);
-        assert_int_equal(busy_slots(rig), 0);
-    }
-}
-
-static void *post_and_ask(void *argument)
-{
-    struct rig *rig = argument;
-    struct df_trip trip = rig->trip;
-    intptr_t wrong = 0;
-
-    for (int i = 0; i < 500; i++) {
-        df_trip_drop_soon(&trip, 1);
-        wrong += df_trip_fsync(&trip, 1, false) != 0;
-    }
-    return (void *)wrong;
-}
-
-static void threads_post_at_once(void **state)
-{
-    struct rig *rig = *state;
-    pthread_t threads[4];
-    void *wrong;
-
-    for (int i = 0; i < 4; i++)
-        pthread_create(&threads[i], NULL, post_and_ask, rig);
-    for (int i = 0; i < 4; i++) {
-        pthread_join(threads[i], &wrong);
-        assert_null(wrong);
-    }
-    df_link_settle(&rig->link);
-    assert_int_equal(busy_slots(rig), 0);
-}
-
 /* ---- many at once ------------------------------------------------------------------------------
  */
-
-static void *ask_and_wait(void *argument)
-{
-    struct rig *rig = argument;
-    struct df_trip trip = rig->trip;
-    struct df_trip_where where = named("/wait");
-    struct stat st;
-
-    return (void *)(intptr_t)df_trip_getattr(&trip, &where, &st);
-}
-
-static void await_entered(struct rig *rig, uint32_t count)
-{
-    while (atomic_load(&rig->entered) < count)
-        sched_yield();
-}
 
 static void blocked_ops_block_nobody_else(void **state)
 {
@@ -397,12 +204,6 @@ static void a_call_waits_for_a_slot(void **state)
         assert_null(result);
     }
     assert_int_equal(busy_slots(rig), 0);
-}
-
-static void fill_slots(struct rig *rig, uint32_t word)
-{
-    for (unsigned i = 0; i < DF_SLOT_COUNT; i++)
-        atomic_store(&df_segment_slots(rig->own.segment)[i].word, word);
 }
 
 /* Sleeps in the child, which is killed there. */
@@ -586,28 +387,6 @@ static void a_spin_is_long_behind_that_of_an_answer(void **state)
 /* ---- faults ------------------------------------------------------------------------------------
  */
 
-static void a_close_that_found_no_slot_goes_with_the_next_call(void **state)
-{
-    struct rig *rig = *state;
-    struct df_trip_where where = named("/a");
-    struct stat st;
-
-    fill_slots(rig, df_slot_word(2, DF_SLOT_RUNNING));
-    rig->link.patience = 1;
-    assert_int_equal(df_trip_drop(&rig->trip, 42), -ETIMEDOUT);
-    assert_int_equal(df_trip_flush(&rig->trip, 43, 7, true), -ETIMEDOUT);
-    assert_int_equal(df_trip_flush(&rig->trip, 44, 7, false), -ETIMEDOUT); /* closes nothing */
-    rig->link.patience = -1;
-    fill_slots(rig, DF_SLOT_FREE);
-    for (int i = 0; i < 3; i++)
-        assert_int_equal(df_trip_getattr(&rig->trip, &where, &st), 0);
-    df_link_settle(&rig->link);
-    assert_int_equal(atomic_load(&rig->dropped), 42);
-    assert_int_equal(atomic_load(&rig->flushed), 43);
-    assert_int_equal(atomic_load(&rig->link.owes), 0);
-    assert_int_equal(busy_slots(rig), 0);
-}
-
 static void a_call_gives_up_when_its_patience_ends(void **state)
 {
     struct rig *rig = *state;
@@ -619,20 +398,6 @@ static void a_call_gives_up_when_its_patience_ends(void **state)
     df_sys_wake(&rig->gate, INT_MAX);
     while (busy_slots(rig) > 0)
         sched_yield();
-}
-
-static void a_close_is_done_though_nobody_waits_for_it(void **state)
-{
-    struct rig *rig = *state;
-
-    df_pool_stop(&rig->pool); /* nobody takes anything */
-    rig->link.patience = 100000000;
-    assert_int_equal(df_trip_drop(&rig->trip, 42), -ETIMEDOUT);
-    assert_int_equal(busy_slots(rig), 1);
-    assert_int_equal(df_pool_start(&rig->pool, rig->own.segment, serve, NULL, rig), 0);
-    while (busy_slots(rig) > 0)
-        sched_yield();
-    assert_int_equal(atomic_load(&rig->dropped), 42);
 }
 
 static void serve_by_dying(void *arg, struct df_slot *slot, struct df_area *area)
@@ -754,8 +519,6 @@ int main(void)
         TEST(a_write_tells_where_it_went),
         TEST(a_write_brings_all_its_bytes_from_near_and_far),
         TEST(a_batch_is_one_trip),
-        TEST(what_is_posted_is_not_overtaken),
-        TEST(threads_post_at_once),
         TEST(blocked_ops_block_nobody_else),
         TEST(a_call_waits_for_a_slot),
         TEST(who_is_killed_while_it_waits_for_a_slot_is_forgotten),
@@ -768,8 +531,6 @@ int main(void)
         TEST(a_moment_is_understood_when_it_has_wrapped_around),
         TEST(a_spin_is_long_behind_that_of_an_answer),
         TEST(a_call_gives_up_when_its_patience_ends),
-        TEST(a_close_that_found_no_slot_goes_with_the_next_call),
-        TEST(a_close_is_done_though_nobody_waits_for_it),
         TEST(a_killed_server_is_noticed),
         TEST(a_position_has_one_holder),
         TEST(a_dead_holders_position_is_freed),
