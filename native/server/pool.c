@@ -1,5 +1,5 @@
 /*
- * pool.c - worker threads: taking slots, spinning, sleeping, growing.
+ * pool.c - worker threads: spinning, sleeping, growing.
  *
  * A slot is never left lying: who submits it sets its bit, then looks whether anybody spins or
  * sleeps; a worker says that it does neither any more before it takes a slot, and looks for further
@@ -8,7 +8,7 @@
  * Each sleeps on a doorbell of its own and the lowest is rung, so that one thread's stack and
  * caches do what one can do.
  */
-#include "server/pool.h"
+#include "server/pool_private.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -24,30 +24,7 @@
 #define IDLE_MAX   4         /* workers that may sleep; more of them end after a while */
 #define IDLE_NS    INT64_C(5000000000)
 
-/* ---- taking ---------------------------------------------------------------------------------- */
-
-static bool any_pending(struct df_segment *segment)
-{
-    for (unsigned i = 0; i < DF_SLOT_COUNT / 64; i++)
-        if (atomic_load(&segment->pending[i]) != 0 || atomic_load(&segment->signals[i]) != 0)
-            return true;
-    return false;
-}
-
-/* Clears the lowest bit that is set in word i; -1: none. */
-static int take_bit(_Atomic uint64_t *words, unsigned i)
-{
-    uint64_t bits = atomic_load_explicit(&words[i], memory_order_relaxed);
-
-    while (bits != 0) {
-        uint64_t lowest = bits & -bits;
-
-        if (atomic_fetch_and(&words[i], ~lowest) & lowest)
-            return (int)(i * 64) + __builtin_ctzll(lowest);
-        bits = atomic_load(&words[i]);
-    }
-    return -1;
-}
+/* ---- signals --------------------------------------------------------------------------------- */
 
 /* The plugin is told, if it wants to be; else the worker that sleeps for the client is woken. */
 void df_pool_signal(struct df_pool *pool, uint32_t slot)
@@ -63,69 +40,6 @@ void df_pool_signal(struct df_pool *pool, uint32_t slot)
     pthread_mutex_unlock(&pool->lock);
 }
 
-/* Of a slot that is taken; FREE: it is not for us any more. */
-static enum df_slot_state next_state(enum df_slot_state state)
-{
-    return state == DF_SLOT_SUBMITTED ? DF_SLOT_RUNNING
-           : state == DF_SLOT_POSTED  ? DF_SLOT_ABANDONED
-                                      : DF_SLOT_FREE;
-}
-
-/* A submitted slot, now running; NULL: there is none. */
-static struct df_slot *take(struct df_pool *pool)
-{
-    struct df_segment *segment = pool->segment;
-    int index;
-
-    for (unsigned i = 0; i < DF_SLOT_COUNT / 64; i++) {
-        while ((index = take_bit(segment->signals, i)) >= 0)
-            df_pool_signal(pool, (uint32_t)index);
-        while ((index = take_bit(segment->pending, i)) >= 0) {
-            struct df_slot *slot = &df_segment_slots(segment)[index];
-            uint32_t word = atomic_load(&slot->word);
-            enum df_slot_state next = next_state(df_slot_state(word));
-
-            if (next != DF_SLOT_FREE &&
-                atomic_compare_exchange_strong(&slot->word, &word,
-                                               df_slot_word(df_slot_client(word), next)))
-                return slot;
-        }
-    }
-    return NULL;
-}
-
-/* Beside the answer, for who sleeps (spin.h). A client that begins to sleep only now finds the
- * moment of its question: a short wait, which it was. */
-static void write_moment(struct df_slot *slot)
-{
-    uint32_t cpu, at;
-
-    if (atomic_load_explicit(&slot->waiting, memory_order_relaxed) == 0)
-        return;
-    at = df_spin_moment(df_sys_clock(&cpu));
-    if (cpu == slot->cpu && cpu != UINT32_MAX)
-        at |= DF_SPIN_HERE;
-    atomic_store_explicit(&slot->at, at, memory_order_relaxed);
-}
-
-/* The reply is complete. Nobody waits for it any more: then the slot is free again. */
-static void give_back(struct df_pool *pool, struct df_slot *slot)
-{
-    uint32_t word = atomic_load_explicit(&slot->word, memory_order_relaxed);
-    uint32_t done = df_slot_word(df_slot_client(word), DF_SLOT_DONE);
-
-    write_moment(slot);
-    if (df_slot_state(word) != DF_SLOT_RUNNING ||
-        !atomic_compare_exchange_strong(&slot->word, &word, done)) {
-        if (pool->unheard)
-            pool->unheard(pool->arg, slot);
-        df_link_release(pool->segment, slot);
-        return;
-    }
-    if (atomic_load(&slot->waiting))
-        df_sys_wake(&slot->word, 1);
-}
-
 /* ---- waiting --------------------------------------------------------------------------------- */
 
 /* The first question of the i-th word of slots that nobody has taken; NULL: there is none. */
@@ -134,18 +48,6 @@ static const struct df_slot *first_pending(const struct df_segment *segment, uns
     uint64_t bits = atomic_load_explicit(&segment->pending[i], memory_order_relaxed);
 
     return bits ? &df_segment_slots(segment)[i * 64 + (unsigned)__builtin_ctzll(bits)] : NULL;
-}
-
-/* What the slot will be read from comes from its client's processor: all at once, and while its bit
- * is taken. */
-static void foresee(struct df_segment *segment, const struct df_slot *slot)
-{
-    size_t index = (size_t)(slot - df_segment_slots(segment));
-
-    df_sys_fetch_to_write(slot);
-    __builtin_prefetch(&slot->message.wheres);
-    __builtin_prefetch(&slot->message.links); /* and the end of long arguments */
-    __builtin_prefetch(df_segment_areas(segment)[index].names[0]);
 }
 
 /* `expected`: who sees a slot now had looked in vain just before. */
@@ -159,7 +61,7 @@ static void foresee_all(struct df_pool *pool, bool expected)
 
         if (!slot)
             continue;
-        foresee(pool->segment, slot);
+        df_pool_foresee(pool->segment, slot);
         if (measures)
             df_distance_learn(&pool->distance, pool->segment,
                               (uint32_t)now -
@@ -178,13 +80,13 @@ static bool spin(struct df_pool *pool, struct df_spin *s, uint32_t cpu, uint32_t
     if (segment->cpus < 2 || cpu == client_cpu ||
         !atomic_compare_exchange_strong(&segment->spinning, &nobody, DF_SPINNING_ON(cpu)))
         return false;
-    while (!(found = any_pending(segment)) && df_spin_on(s))
+    while (!(found = df_pool_any_pending(segment)) && df_spin_on(s))
         if (df_spin_is_long(s))
             sched_yield(); /* whoever is ready to run does; the spin is then torn, and shorter */
     if (found)
         foresee_all(pool, s->last != s->begin);
     atomic_store(&segment->spinning, 0);
-    return found || any_pending(segment);
+    return found || df_pool_any_pending(segment);
 }
 
 static bool may_end(struct df_pool *pool)
@@ -205,7 +107,7 @@ static bool sleep_on(struct df_pool *pool, uint32_t index)
         _Atomic uint32_t *doorbell = &segment->doorbells[index].rings;
         uint32_t rings = atomic_load(doorbell);
 
-        if (any_pending(segment) || atomic_load(&pool->stopping))
+        if (df_pool_any_pending(segment) || atomic_load(&pool->stopping))
             break;
         if (df_sys_wait(doorbell, rings, IDLE_NS) == -ETIMEDOUT && may_end(pool)) {
             stay = false;
@@ -213,7 +115,7 @@ static bool sleep_on(struct df_pool *pool, uint32_t index)
         }
     }
     atomic_fetch_and(asleep, ~bit);
-    return stay || any_pending(segment);
+    return stay || df_pool_any_pending(segment);
 }
 
 /* Nobody spins, and this worker could, were it not where its client is. */
@@ -349,7 +251,7 @@ static void delegate(struct df_pool *pool)
 {
     if (atomic_load(&pool->idle) == 0)
         add_worker(pool);
-    else if (any_pending(pool->segment))
+    else if (df_pool_any_pending(pool->segment))
         df_link_ring(pool->segment);
 }
 
@@ -380,7 +282,7 @@ static uint32_t serve(struct df_worker *worker, struct df_slot *slot)
     pool->serve(pool->arg, slot, &df_segment_areas(segment)[index]);
     if (atomic_load_explicit(&pool->signalled[index], memory_order_relaxed))
         atomic_store_explicit(&pool->signalled[index], false, memory_order_relaxed);
-    give_back(pool, slot);
+    df_pool_give_back(pool, slot);
     atomic_fetch_add(&pool->idle, 1); /* behind the answer, which somebody waits for */
     return cpu;
 }
@@ -406,7 +308,7 @@ static void *work(void *argument)
     bool stay = true;
 
     while (stay) {
-        while ((slot = take(pool)))
+        while ((slot = df_pool_take(pool)))
             client_cpu = serve(worker, slot);
         stay = !atomic_load(&pool->stopping) && await(pool, worker->index, client_cpu);
     }
