@@ -185,12 +185,15 @@ static inline uint32_t df_handle_index(uint64_t handle)
  *   CLAIMED    from FREE, by a client that fills it
  *   SUBMITTED  from CLAIMED, by the client, which waits; back to FREE if it gives up, or to POSTED
  *              what is to be done all the same (df_message_lets_go())
- *   POSTED     from CLAIMED or SUBMITTED, by a client that does not wait for the answer
- *   RUNNING    from SUBMITTED, by a worker
- *   DONE       from RUNNING, by that worker: the answer is complete; then FREE, by the client
- *   ABANDONED  from RUNNING, by a client that gives up or by the reaper; from POSTED, by a worker
+ *   BEHIND     from CLAIMED, by a client that waits: what it has posted in the neighbour comes
+ * first; then RUNNING, by the worker that has done that; or SUBMITTED, by the client POSTED from
+ * CLAIMED or SUBMITTED, by a client that does not wait for the answer RUNNING    from SUBMITTED, by
+ * a worker DONE       from RUNNING, by that worker: the answer is complete; then FREE, by the
+ * client ABANDONED  from RUNNING, by a client that gives up or by the reaper; from POSTED, by a
+ * worker
  *
- * The word carries who claimed it, so that the reaper of a dead client finds its slots.
+ * The word carries who claimed it, so that the reaper of a dead client finds its slots; and of what
+ * was posted, whether the neighbour is to be looked at before it is freed (DF_SLOT_FOLLOWED).
  */
 enum df_slot_state {
     DF_SLOT_FREE,
@@ -200,9 +203,11 @@ enum df_slot_state {
     DF_SLOT_DONE,
     DF_SLOT_ABANDONED,
     DF_SLOT_POSTED,
+    DF_SLOT_BEHIND,
 };
 
-#define DF_CLIENT_BITS 28 /* of a client id; > 0 */
+#define DF_SLOT_FOLLOWED 8  /* of a word, beside the state */
+#define DF_CLIENT_BITS   28 /* of a client id; > 0 */
 
 static inline uint32_t df_slot_word(uint32_t client, enum df_slot_state state)
 {
@@ -211,7 +216,7 @@ static inline uint32_t df_slot_word(uint32_t client, enum df_slot_state state)
 
 static inline enum df_slot_state df_slot_state(uint32_t word)
 {
-    return (enum df_slot_state)(word & 15);
+    return (enum df_slot_state)(word & 7);
 }
 
 static inline uint32_t df_slot_client(uint32_t word)
@@ -274,6 +279,15 @@ static inline struct df_ofd *df_segment_ofds(const struct df_segment *segment)
 static inline struct df_slot *df_segment_slots(const struct df_segment *segment)
 {
     return (struct df_slot *)((char *)segment + segment->slots_at);
+}
+
+/* The one whose question may come behind what is posted in the slot; of that, the slot. */
+static inline struct df_slot *df_slot_neighbour(const struct df_segment *segment,
+                                                const struct df_slot *slot)
+{
+    struct df_slot *slots = df_segment_slots(segment);
+
+    return &slots[(size_t)(slot - slots) ^ 1];
 }
 
 static inline struct df_area *df_segment_areas(const struct df_segment *segment)

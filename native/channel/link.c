@@ -8,6 +8,12 @@
  *
  * A worker that spins may have lost its processor: who has spun in vain and finds its slot not even
  * taken wakes another one. Not the one that it has woken itself and that has not run yet.
+ *
+ * A question behind what this process has posted does not wait until that is done: it says BEHIND
+ * in the neighbour's slot, then FOLLOWED in the word of what is posted. Who has done that takes
+ * FOLLOWED back before it looks for a neighbour that is BEHIND, and frees the slot only where
+ * nothing was said (server/pool.c). So a question is begun by that worker, or its client finds the
+ * other slot free and submits it as any.
  */
 #include "channel/link.h"
 
@@ -67,26 +73,35 @@ static int give_up(struct df_link *link)
 
 /* ---- claiming -------------------------------------------------------------------------------- */
 
+static bool is_free(const struct df_slot *slot)
+{
+    return atomic_load_explicit(&slot->word, memory_order_relaxed) == DF_SLOT_FREE;
+}
+
+/* With its memory, unless *full, which it may become: then only one that has it already. */
+static bool claim(struct df_link *link, struct df_slot *slot, bool *full)
+{
+    uint32_t word = DF_SLOT_FREE, wanted = df_slot_word(link->client, DF_SLOT_CLAIMED);
+
+    if (!is_free(slot) || (*full && atomic_load_explicit(&slot->made, memory_order_relaxed) == 0) ||
+        !atomic_compare_exchange_strong(&slot->word, &word, wanted))
+        return false;
+    if (df_room_begin(link->segment, slot))
+        return true;
+    *full = true;
+    df_link_release(link->segment, slot);
+    return false;
+}
+
 static struct df_slot *try_claim(struct df_link *link)
 {
     struct df_slot *slots = df_segment_slots(link->segment);
     uint32_t first = atomic_load_explicit(&link->hint, memory_order_relaxed);
-    uint32_t wanted = df_slot_word(link->client, DF_SLOT_CLAIMED);
-    bool full = false; /* then only one that has its memory */
+    bool full = false;
 
-    for (uint32_t i = 0; i < DF_SLOT_COUNT; i++) {
-        struct df_slot *slot = &slots[(first + i) % DF_SLOT_COUNT];
-        uint32_t word = DF_SLOT_FREE;
-
-        if (atomic_load_explicit(&slot->word, memory_order_relaxed) != word ||
-            (full && atomic_load_explicit(&slot->made, memory_order_relaxed) == 0) ||
-            !atomic_compare_exchange_strong(&slot->word, &word, wanted))
-            continue;
-        if (df_room_begin(link->segment, slot))
-            return slot;
-        full = true;
-        df_link_release(link->segment, slot);
-    }
+    for (uint32_t i = 0; i < DF_SLOT_COUNT; i++)
+        if (claim(link, &slots[(first + i) % DF_SLOT_COUNT], &full))
+            return &slots[(first + i) % DF_SLOT_COUNT];
     return NULL;
 }
 
@@ -131,6 +146,22 @@ static struct df_slot *claim_slowly(struct df_link *link, int *error)
     }
 }
 
+/* The slot of df_link.posted; NULL: none. */
+static struct df_slot *posted_slot(const struct df_link *link, uint32_t posted)
+{
+    uint32_t place = posted & UINT8_MAX;
+
+    return place > 0 ? &df_segment_slots(link->segment)[place - 1] : NULL;
+}
+
+_Static_assert(DF_SLOT_COUNT < UINT8_MAX, "beside a count in df_link.posted");
+
+/* What was posted is done, or is waited for no more. */
+static void forget_posted(struct df_link *link, uint32_t posted)
+{
+    atomic_compare_exchange_strong(&link->posted, &posted, posted & ~(uint32_t)UINT8_MAX);
+}
+
 /* A slot of that word is one that this process has posted. */
 static bool is_posted(const struct df_link *link, uint32_t word)
 {
@@ -157,20 +188,32 @@ static void settle_slowly(struct df_link *link, const struct df_slot *slot)
 void df_link_settle(struct df_link *link)
 {
     uint32_t posted = atomic_load_explicit(&link->posted, memory_order_acquire);
+    const struct df_slot *slot = posted_slot(link, posted);
     struct df_segment *segment = link->segment;
-    const struct df_slot *slot;
     struct df_spin spin;
 
-    if (posted == 0)
+    if (!slot)
         return;
-    slot = &df_segment_slots(segment)[posted - 1];
     spin = df_spin_begin(&segment->worth, df_sys_ticks());
     while (is_posted(link, atomic_load_explicit(&slot->word, memory_order_acquire)))
         if (segment->cpus < 2 || !df_spin_on(&spin)) {
             settle_slowly(link, slot);
             break;
         }
-    atomic_compare_exchange_strong(&link->posted, &posted, 0);
+    forget_posted(link, posted);
+}
+
+/* The slot behind what was posted and is not done; NULL: there is none. */
+static struct df_slot *try_claim_behind(struct df_link *link)
+{
+    uint32_t posted = atomic_load_explicit(&link->posted, memory_order_acquire);
+    struct df_slot *slot = posted_slot(link, posted);
+    bool full = false;
+
+    if (!slot || !is_posted(link, atomic_load_explicit(&slot->word, memory_order_relaxed)))
+        return NULL;
+    slot = df_slot_neighbour(link->segment, slot);
+    return claim(link, slot, &full) ? slot : NULL;
 }
 
 struct df_slot *df_link_claim(struct df_link *link, int *error)
@@ -183,6 +226,8 @@ struct df_slot *df_link_claim(struct df_link *link, int *error)
     }
     if (DF_UNLIKELY(__atomic_load_n(&link->client, __ATOMIC_ACQUIRE) == 0) && link->meet)
         link->meet(link);
+    if ((slot = try_claim_behind(link)))
+        return slot;
     df_link_settle(link);
     slot = try_claim(link);
     return slot ? slot : claim_slowly(link, error);
@@ -198,6 +243,11 @@ void df_link_free(struct df_link *link, struct df_slot *slot)
 void df_link_release(struct df_segment *segment, struct df_slot *slot)
 {
     atomic_store(&slot->word, DF_SLOT_FREE);
+    df_link_freed(segment);
+}
+
+void df_link_freed(struct df_segment *segment)
+{
     if (atomic_load(&segment->wanted) != 0) {
         atomic_store(&segment->wanted, 0);
         atomic_fetch_add(&segment->freed, 1);
@@ -272,9 +322,11 @@ static uint64_t submit(struct df_link *link, struct df_slot *slot, enum df_slot_
 
 bool df_link_post(struct df_link *link, struct df_slot *slot)
 {
-    uint32_t none = 0, index = (uint32_t)(slot - df_segment_slots(link->segment));
+    uint32_t index = (uint32_t)(slot - df_segment_slots(link->segment));
+    uint32_t none = atomic_load_explicit(&link->posted, memory_order_relaxed);
 
-    if (!atomic_compare_exchange_strong(&link->posted, &none, index + 1))
+    if (posted_slot(link, none) ||
+        !atomic_compare_exchange_strong(&link->posted, &none, none + (UINT8_MAX + 1) + index + 1))
         return false;
     atomic_store_explicit(&link->hint, index, memory_order_relaxed);
     submit(link, slot, DF_SLOT_POSTED);
@@ -291,6 +343,28 @@ static bool may_spin(const struct df_segment *segment, uint32_t spins, uint32_t 
 static bool is_done(const struct df_slot *slot, uint32_t done)
 {
     return atomic_load_explicit(&slot->word, memory_order_acquire) == done;
+}
+
+/* The question waits for what was posted no more. False: it was begun. */
+static bool overtake(struct df_link *link, struct df_slot *slot)
+{
+    uint32_t word = df_slot_word(link->client, DF_SLOT_BEHIND);
+
+    return atomic_compare_exchange_strong(&slot->word, &word,
+                                          df_slot_word(link->client, DF_SLOT_SUBMITTED));
+}
+
+/* What is said in the slot is to be begun behind what was posted in its neighbour. False: that is
+ * done, and it is not. */
+static bool follow(struct df_link *link, struct df_slot *slot)
+{
+    struct df_slot *first = df_slot_neighbour(link->segment, slot);
+    uint32_t word = atomic_load(&first->word);
+
+    while (is_posted(link, word))
+        if (atomic_compare_exchange_weak(&first->word, &word, word | DF_SLOT_FOLLOWED))
+            return true;
+    return !overtake(link, slot);
 }
 
 /* Before anybody has begun it. False: somebody has. */
@@ -322,9 +396,17 @@ static bool abandon(struct df_link *link, struct df_slot *slot)
     return false;
 }
 
+/* What was posted has been waited for as long as df_link_settle() waits. */
+static void go_ahead(struct df_link *link, struct df_slot *slot, uint32_t posted)
+{
+    forget_posted(link, posted);
+    if (overtake(link, slot))
+        mark(link, link->segment->pending, slot);
+}
+
 /* One sleep on the slot. 0: look again. */
 static int nap(struct df_link *link, struct df_slot *slot, uint32_t word, int64_t patience,
-               int64_t *waited)
+               uint32_t behind, int64_t *waited)
 {
     long ret = df_sys_wait(&slot->word, word, LOOK_NS);
 
@@ -335,14 +417,29 @@ static int nap(struct df_link *link, struct df_slot *slot, uint32_t word, int64_
     *waited += LOOK_NS;
     if (df_link_lost(link))
         return atomic_load(&slot->word) == df_slot_word(link->client, DF_SLOT_DONE) ? 0 : -ENOTCONN;
-    if (patience >= 0 && *waited >= patience && !abandon(link, slot))
+    if (df_slot_state(word) == DF_SLOT_BEHIND) {
+        if (link->patience >= 0 && *waited >= link->patience) {
+            go_ahead(link, slot, behind);
+            *waited = 0;
+        }
+    } else if (patience >= 0 && *waited >= patience && !abandon(link, slot)) {
         return give_up(link);
+    }
     return 0;
 }
 
-/* `woken`: the worker that it has been given to, if it slept. */
-static int sleep_on(struct df_link *link, struct df_slot *slot, uint32_t done, unsigned woken,
-                    int64_t patience)
+/* Nobody is at it, nor at what comes before it. */
+static bool is_lying(const struct df_link *link, const struct df_slot *slot)
+{
+    enum df_slot_state state = df_slot_state(atomic_load(&slot->word));
+
+    if (state == DF_SLOT_BEHIND)
+        state = df_slot_state(atomic_load(&df_slot_neighbour(link->segment, slot)->word));
+    return state == DF_SLOT_SUBMITTED || state == DF_SLOT_POSTED;
+}
+
+static int sleep_on(struct df_link *link, struct df_slot *slot, uint32_t done, int64_t patience,
+                    struct df_asked asked)
 {
     int64_t waited = 0;
     uint32_t word;
@@ -350,10 +447,10 @@ static int sleep_on(struct df_link *link, struct df_slot *slot, uint32_t done, u
 
     count(&link->slept);
     atomic_store(&slot->waiting, 1);
-    if (atomic_load(&slot->word) == df_slot_word(link->client, DF_SLOT_SUBMITTED))
-        ring_but(link->segment, woken);
+    if (is_lying(link, slot))
+        ring_but(link->segment, asked.woken);
     while (ret == 0 && (word = atomic_load(&slot->word)) != done)
-        ret = nap(link, slot, word, patience, &waited);
+        ret = nap(link, slot, word, patience, asked.behind, &waited);
     if (ret == 0)
         atomic_store_explicit(&slot->waiting, 0, memory_order_relaxed);
     return ret;
@@ -382,11 +479,24 @@ static void learn(_Atomic uint32_t *worth, struct df_spin *spin, const struct df
     df_spin_learn(worth, spin, end, slept, DF_SPIN_MAX);
 }
 
+/* What was posted last, if that is in the neighbour; else 0. Whether it is done is seen by
+ * follow(). */
+static uint32_t what_is_before(const struct df_link *link, const struct df_slot *slot)
+{
+    uint32_t posted = atomic_load_explicit(&link->posted, memory_order_acquire);
+
+    return posted_slot(link, posted) == df_slot_neighbour(link->segment, slot) ? posted : 0;
+}
+
 struct df_asked df_link_ask(struct df_link *link, struct df_slot *slot)
 {
-    struct df_asked asked = {.at = submit(link, slot, DF_SLOT_SUBMITTED)};
+    struct df_asked asked = {.behind = what_is_before(link, slot), .woken = DF_WORKER_COUNT};
 
-    asked.woken = mark_and_look(link, link->segment->pending, slot, &asked.spins);
+    asked.at = submit(link, slot, asked.behind ? DF_SLOT_BEHIND : DF_SLOT_SUBMITTED);
+    if (!asked.behind || !follow(link, slot)) {
+        asked.behind = 0;
+        asked.woken = mark_and_look(link, link->segment->pending, slot, &asked.spins);
+    }
     return asked;
 }
 
@@ -407,8 +517,10 @@ int df_link_await(struct df_link *link, struct df_slot *slot, int64_t patience,
         count(&link->spun);
         fetch_next(link, slot);
     } else {
-        ret = sleep_on(link, slot, done, asked.woken, patience);
+        ret = sleep_on(link, slot, done, patience, asked);
     }
+    if (ret == 0 && asked.behind)
+        forget_posted(link, asked.behind);
     if (ret == 0 && segment->cpus > 1)
         learn(worth, &spin, slot, !came);
     return ret;

@@ -32,7 +32,9 @@ struct df_link {
     _Atomic int64_t patience;       /* ns that a call waits before it gives up; < 0: for ever */
 
     _Atomic uint32_t hint;   /* slot that was free last; a guess */
-    _Atomic uint32_t posted; /* 1 + slot that was posted last and may not be done; 0: none */
+    _Atomic uint32_t posted; /* count of posts << 8 | 1 + slot that was posted last and may not be
+                                done, or 0: none. Taken back only as it was read: that slot may have
+                                been posted again meanwhile */
     _Atomic uint32_t told;   /* 1: the user has been told that the server is gone */
     _Atomic uint32_t starts; /* segment->starts when the user was told of a new server last */
     _Atomic uint32_t full;   /* 1: the user has been told that the segment is full */
@@ -79,7 +81,8 @@ static inline void df_link_hit(struct df_link *link)
 }
 
 /* A slot to fill, or NULL and *error: -ENOTCONN (the server is gone), -ETIMEDOUT (all slots were
- * taken for the whole of link->patience). */
+ * taken for the whole of link->patience). What was posted before is done; or it is on its way, and
+ * the slot is the one behind it: then df_link_ask() gives it the question to be begun next. */
 struct df_slot *df_link_claim(struct df_link *link, int *error);
 
 /* The area that belongs to the slot. */
@@ -90,9 +93,10 @@ static inline struct df_area *df_link_area(const struct df_link *link, const str
 
 /* A message that is on its way. */
 struct df_asked {
-    uint64_t at;    /* ticks from which on the wait is one */
-    unsigned woken; /* the worker that was woken; DF_WORKER_COUNT: none */
-    uint32_t spins; /* df_segment.spinning as it was: the line is the worker's by now */
+    uint64_t at;     /* ticks from which on the wait is one */
+    unsigned woken;  /* the worker that was woken; DF_WORKER_COUNT: none */
+    uint32_t spins;  /* df_segment.spinning as it was: the line is the worker's by now */
+    uint32_t behind; /* df_link.posted, if it is begun behind that; else 0 */
 };
 
 /* Sends the message. Before it waits for the reply this thread may do what needs none. */
@@ -109,8 +113,8 @@ int df_link_await(struct df_link *link, struct df_slot *slot, int64_t patience,
 
 /*
  * Sends the message; nobody waits for the answer, and the slot is no longer the caller's. What this
- * process sends later is begun when it has been done: df_link_claim() waits for it. False: another
- * one is still on its way; df_link_ask() it.
+ * process sends later is begun when it has been done. False: another one is still on its way;
+ * df_link_ask() it.
  */
 bool df_link_post(struct df_link *link, struct df_slot *slot);
 
@@ -122,6 +126,9 @@ void df_link_free(struct df_link *link, struct df_slot *slot);
 
 /* For the server: makes a slot free, whoever had it. */
 void df_link_release(struct df_segment *segment, struct df_slot *slot);
+
+/* The same where the slot's word is FREE already. */
+void df_link_freed(struct df_segment *segment);
 
 /* Wakes a worker that sleeps, the same one each time if it can be: its memory is warm. */
 void df_link_ring(struct df_segment *segment);

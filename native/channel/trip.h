@@ -94,7 +94,8 @@ ssize_t df_trip_read(struct df_trip *trip, uint64_t file, const struct iovec *io
 struct df_trip_early {
     struct df_slot *slot; /* NULL: none is; df_trip_read() it */
     size_t size;
-    unsigned woken; /* as df_asked has it (link.h) */
+    unsigned woken; /* this and behind: as df_asked has it (link.h) */
+    uint32_t behind;
 };
 
 /* Sends the question, unless something of the file is kept that may make it needless. size, offset:

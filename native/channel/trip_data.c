@@ -298,7 +298,7 @@ void df_trip_read_ask(struct df_trip *trip, uint64_t file, size_t size, off_t of
     l.message->args.read.held = 0;
     l.message->args.read.sent = false;
     asked = df_letter_ask(&l);
-    *early = (struct df_trip_early){l.slot, size, asked.woken};
+    *early = (struct df_trip_early){l.slot, size, asked.woken, asked.behind};
 }
 
 /* The wait begins now: what was done since the question may have taken longer than any. What is
@@ -308,6 +308,7 @@ ssize_t df_trip_read_take(struct df_trip *trip, const struct df_trip_early *earl
     struct df_asked asked = {
         .at = df_sys_ticks(),
         .woken = early->woken,
+        .behind = early->behind,
         .spins = atomic_load_explicit(&trip->link->segment->spinning, memory_order_relaxed),
     };
     struct df_letter l = df_letter_of(trip, early->slot);

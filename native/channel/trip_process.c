@@ -40,6 +40,7 @@ void df_trip_drop_soon(struct df_trip *trip, uint64_t file)
     if (error < 0)
         return;
     l.message->files[0] = file;
+    df_link_settle(trip->link); /* or nothing more can be posted */
     if (!df_link_post(trip->link, l.slot))
         df_letter_send_and_finish(&l);
 }

@@ -24,7 +24,8 @@
 #define IDLE_MAX   4         /* workers that may sleep; more of them end after a while */
 #define IDLE_NS    INT64_C(5000000000)
 
-/* ---- signals --------------------------------------------------------------------------------- */
+/* ---- signals ----------------------------------------------------------------------------------
+ */
 
 /* The plugin is told, if it wants to be; else the worker that sleeps for the client is woken. */
 void df_pool_signal(struct df_pool *pool, uint32_t slot)
@@ -269,22 +270,23 @@ void *df_pool_landing(void)
     return worker->landing;
 }
 
-/* Returns the processor that the client ran on. */
-static uint32_t serve(struct df_worker *worker, struct df_slot *slot)
+/* *cpu: the processor that the client ran on. Returns what is to be served next; NULL: whatever. */
+static struct df_slot *serve(struct df_worker *worker, struct df_slot *slot, uint32_t *cpu)
 {
     struct df_pool *pool = worker->pool;
     struct df_segment *segment = pool->segment;
-    uint32_t cpu = slot->cpu, index = (uint32_t)(slot - df_segment_slots(segment));
+    uint32_t index = (uint32_t)(slot - df_segment_slots(segment));
 
+    *cpu = slot->cpu;
     atomic_fetch_sub(&pool->idle, 1);
     delegate(pool);
     serving = (struct serving){.pool = pool, .slot = index, .worker = worker};
     pool->serve(pool->arg, slot, &df_segment_areas(segment)[index]);
     if (atomic_load_explicit(&pool->signalled[index], memory_order_relaxed))
         atomic_store_explicit(&pool->signalled[index], false, memory_order_relaxed);
-    df_pool_give_back(pool, slot);
+    slot = df_pool_give_back(pool, slot);
     atomic_fetch_add(&pool->idle, 1); /* behind the answer, which somebody waits for */
-    return cpu;
+    return slot;
 }
 
 static void end_worker(struct df_pool *pool, struct df_worker *worker)
@@ -304,12 +306,12 @@ static void *work(void *argument)
     struct df_worker *worker = argument;
     struct df_pool *pool = worker->pool;
     uint32_t client_cpu = UINT32_MAX;
-    struct df_slot *slot;
+    struct df_slot *slot = NULL;
     bool stay = true;
 
     while (stay) {
-        while ((slot = df_pool_take(pool)))
-            client_cpu = serve(worker, slot);
+        while (slot || (slot = df_pool_take(pool)))
+            slot = serve(worker, slot, &client_cpu);
         stay = !atomic_load(&pool->stopping) && await(pool, worker->index, client_cpu);
     }
     end_worker(pool, worker);

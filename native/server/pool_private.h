@@ -16,7 +16,8 @@ struct df_slot *df_pool_take(struct df_pool *pool);
  * is taken. */
 void df_pool_foresee(struct df_segment *segment, const struct df_slot *slot);
 
-/* The reply is complete. Nobody waits for it any more: then the slot is free again. */
-void df_pool_give_back(struct df_pool *pool, struct df_slot *slot);
+/* The reply is complete. Nobody waits for it any more: then the slot is free again. Returns the
+ * question behind what was posted in it, now running; NULL: there is none. */
+struct df_slot *df_pool_give_back(struct df_pool *pool, struct df_slot *slot);
 
 #endif

@@ -39,6 +39,21 @@ static enum df_slot_state next_state(enum df_slot_state state)
                                       : DF_SLOT_FREE;
 }
 
+/* Of a slot whose bit was taken. False: it is not for us any more. */
+static bool begin(struct df_slot *slot)
+{
+    uint32_t word = atomic_load(&slot->word), followed;
+    enum df_slot_state next;
+
+    do {
+        next = next_state(df_slot_state(word));
+        followed = word & DF_SLOT_FOLLOWED; /* of what is posted */
+    } while (next != DF_SLOT_FREE &&
+             !atomic_compare_exchange_weak(&slot->word, &word,
+                                           df_slot_word(df_slot_client(word), next) | followed));
+    return next != DF_SLOT_FREE;
+}
+
 /* A submitted slot, now running; NULL: there is none. */
 struct df_slot *df_pool_take(struct df_pool *pool)
 {
@@ -50,12 +65,8 @@ struct df_slot *df_pool_take(struct df_pool *pool)
             df_pool_signal(pool, (uint32_t)index);
         while ((index = take_bit(segment->pending, i)) >= 0) {
             struct df_slot *slot = &df_segment_slots(segment)[index];
-            uint32_t word = atomic_load(&slot->word);
-            enum df_slot_state next = next_state(df_slot_state(word));
 
-            if (next != DF_SLOT_FREE &&
-                atomic_compare_exchange_strong(&slot->word, &word,
-                                               df_slot_word(df_slot_client(word), next)))
+            if (begin(slot))
                 return slot;
         }
     }
@@ -88,8 +99,35 @@ void df_pool_foresee(struct df_segment *segment, const struct df_slot *slot)
     __builtin_prefetch(df_segment_areas(segment)[index].names[0]);
 }
 
-/* The reply is complete. Nobody waits for it any more: then the slot is free again. */
-void df_pool_give_back(struct df_pool *pool, struct df_slot *slot)
+/* Frees the slot. Returns the question behind what was posted in it, now running; NULL: there is
+ * none. The order is that of channel/link.c. */
+static struct df_slot *free_slot(struct df_segment *segment, struct df_slot *slot)
+{
+    struct df_slot *next = df_slot_neighbour(segment, slot);
+    uint32_t word = atomic_load(&slot->word);
+
+    for (;;) {
+        uint32_t client = df_slot_client(word), behind = df_slot_word(client, DF_SLOT_BEHIND);
+
+        if (!(word & DF_SLOT_FOLLOWED)) {
+            if (!atomic_compare_exchange_strong(&slot->word, &word, DF_SLOT_FREE))
+                continue;
+            df_link_freed(segment);
+            return NULL;
+        }
+        df_pool_foresee(segment, next);
+        word = atomic_fetch_and(&slot->word, ~DF_SLOT_FOLLOWED) & ~DF_SLOT_FOLLOWED;
+        if (!atomic_compare_exchange_strong(&next->word, &behind,
+                                            df_slot_word(client, DF_SLOT_RUNNING)))
+            continue;
+        df_link_release(segment, slot);
+        return next;
+    }
+}
+
+/* The reply is complete. Nobody waits for it any more: then the slot is free again. Returns as
+ * free_slot(). */
+struct df_slot *df_pool_give_back(struct df_pool *pool, struct df_slot *slot)
 {
     uint32_t word = atomic_load_explicit(&slot->word, memory_order_relaxed);
     uint32_t done = df_slot_word(df_slot_client(word), DF_SLOT_DONE);
@@ -99,9 +137,9 @@ void df_pool_give_back(struct df_pool *pool, struct df_slot *slot)
         !atomic_compare_exchange_strong(&slot->word, &word, done)) {
         if (pool->unheard)
             pool->unheard(pool->arg, slot);
-        df_link_release(pool->segment, slot);
-        return;
+        return free_slot(pool->segment, slot);
     }
     if (atomic_load(&slot->waiting))
         df_sys_wake(&slot->word, 1);
+    return NULL;
 }

@@ -100,6 +100,35 @@ static bool is_nobodys(const struct df_files *files, uint32_t client)
     return files->ledger->clients[client % DF_CLIENT_MAX].id != client;
 }
 
+/* The question is behind what was posted and is still to be done: it stays so. */
+static bool comes_second(const struct df_segment *segment, const struct df_slot *slot,
+                         uint32_t word)
+{
+    uint32_t first = atomic_load(&df_slot_neighbour(segment, slot)->word);
+
+    return df_slot_state(first) == DF_SLOT_POSTED && df_slot_client(first) == df_slot_client(word);
+}
+
+/* What was posted is done: the question behind it is one as any. */
+static void submit_behind(struct df_segment *segment, struct df_slot *slot, uint32_t client)
+{
+    uint32_t index = (uint32_t)(slot - df_segment_slots(segment));
+    uint32_t word = df_slot_word(client, DF_SLOT_BEHIND);
+
+    if (atomic_compare_exchange_strong(&slot->word, &word, df_slot_word(client, DF_SLOT_SUBMITTED)))
+        atomic_fetch_or(&segment->pending[index / 64], UINT64_C(1) << index % 64);
+}
+
+/* All that was to be done is. */
+static void free_abandoned(struct df_segment *segment, struct df_slot *slot)
+{
+    uint32_t word = atomic_exchange(&slot->word, DF_SLOT_FREE);
+
+    df_link_freed(segment);
+    if (word & DF_SLOT_FOLLOWED)
+        submit_behind(segment, df_slot_neighbour(segment, slot), df_slot_client(word));
+}
+
 static bool is_sent(enum df_slot_state state)
 {
     return state == DF_SLOT_SUBMITTED || state == DF_SLOT_POSTED;
@@ -117,8 +146,10 @@ static void submit(const struct df_files *files, unsigned index)
         df_link_release(segment, slot);
     else if (df_slot_state(word) == DF_SLOT_RUNNING)
         take_up(segment, slot, word);
-    else if (df_slot_state(word) == DF_SLOT_ABANDONED) /* all that was to be done is */
-        df_link_release(segment, slot);
+    else if (df_slot_state(word) == DF_SLOT_ABANDONED)
+        free_abandoned(segment, slot);
+    else if (df_slot_state(word) == DF_SLOT_BEHIND && !comes_second(segment, slot, word))
+        submit_behind(segment, slot, df_slot_client(word));
     if (is_sent(df_slot_state(atomic_load(&slot->word))))
         atomic_fetch_or(&segment->pending[index / 64], UINT64_C(1) << index % 64);
 }

@@ -30,22 +30,35 @@ struct rig {
     struct df_caller caller;
     gid_t groups[2];
     char leave[PATH_MAX];
-    _Atomic uint32_t gate; /* futex: ops named "/wait" return when it is 1 */
+    _Atomic uint32_t gate; /* futex: ops named "/wait", and drops of HELD, return when it is 1 */
     _Atomic uint32_t entered;
+    _Atomic uint32_t synced;
     _Atomic uint64_t dropped; /* handle */
     _Atomic uint64_t flushed; /* the same, by a flush that drops */
     char *written;            /* what writes bring is put there, unless it is NULL */
 };
 
+#define HELD 7777 /* a handle */
+
+static void wait_at_gate(struct rig *rig)
+{
+    atomic_fetch_add(&rig->entered, 1);
+    while (atomic_load(&rig->gate) == 0)
+        df_sys_wait(&rig->gate, 0, -1);
+}
+
+static inline void open_gate(struct rig *rig)
+{
+    atomic_store(&rig->gate, 1);
+    df_sys_wake(&rig->gate, INT_MAX);
+}
+
 static int64_t answer(struct rig *rig, struct df_message *m, struct df_area *area)
 {
     switch (m->op) {
     case DF_MESSAGE_getattr:
-        if (strcmp(area->names[0], "/wait") == 0) {
-            atomic_fetch_add(&rig->entered, 1);
-            while (atomic_load(&rig->gate) == 0)
-                df_sys_wait(&rig->gate, 0, -1);
-        }
+        if (strcmp(area->names[0], "/wait") == 0)
+            wait_at_gate(rig);
         if (strcmp(area->names[0], "/out") == 0) {
             strcpy(area->names[0], "/elsewhere");
             m->leave_second = true;
@@ -75,6 +88,8 @@ static int64_t answer(struct rig *rig, struct df_message *m, struct df_area *are
         return 0;
     }
     case DF_MESSAGE_DROP:
+        if (m->files[0] == HELD)
+            wait_at_gate(rig);
         for (int i = 0; i < 2000; i++)
             df_sys_relax();
         atomic_store(&rig->dropped, m->files[0]);
@@ -83,6 +98,7 @@ static int64_t answer(struct rig *rig, struct df_message *m, struct df_area *are
         atomic_store(&rig->flushed, m->args.flush.drop && m->caller.uid == 5 ? m->files[0] : 0);
         return 0;
     case DF_MESSAGE_fsync:
+        atomic_fetch_add(&rig->synced, 1);
         return atomic_load(&rig->dropped) == m->files[0] ? 0 : -EBUSY;
     case DF_MESSAGE_FORK:
         return m->args.fork.keeps ? 200 : 100;
@@ -118,8 +134,7 @@ static int tear_down(void **state)
 {
     struct rig *rig = *state;
 
-    atomic_store(&rig->gate, 1);
-    df_sys_wake(&rig->gate, INT_MAX);
+    open_gate(rig);
     df_pool_stop(&rig->pool);
     df_segment_end(&rig->own);
     df_segment_free(&rig->own);

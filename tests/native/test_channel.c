@@ -175,8 +175,7 @@ static void blocked_ops_block_nobody_else(void **state)
         pthread_create(&threads[i], NULL, ask_and_wait, rig);
     await_entered(rig, 20);
     assert_int_equal(df_trip_nothing(&rig->trip), 0);
-    atomic_store(&rig->gate, 1);
-    df_sys_wake(&rig->gate, INT_MAX);
+    open_gate(rig);
     for (int i = 0; i < 20; i++) {
         pthread_join(threads[i], &result);
         assert_null(result);
@@ -197,8 +196,7 @@ static void a_call_waits_for_a_slot(void **state)
     hasty.patience = 100000000;
     trip.link = &hasty;
     assert_int_equal(df_trip_nothing(&trip), -ETIMEDOUT);
-    atomic_store(&rig->gate, 1);
-    df_sys_wake(&rig->gate, INT_MAX);
+    open_gate(rig);
     for (int i = 0; i < DF_SLOT_COUNT + 2; i++) {
         pthread_join(threads[i], &result);
         assert_null(result);
@@ -291,8 +289,7 @@ static void who_sleeps_is_told_when_the_answer_came(void **state)
     while (!anybody_sleeps(rig))
         sched_yield();
     opened = df_sys_ticks();
-    atomic_store(&rig->gate, 1);
-    df_sys_wake(&rig->gate, INT_MAX);
+    open_gate(rig);
     pthread_join(thread, NULL);
     for (unsigned i = 0; i < DF_SLOT_COUNT; i++)
         later |= slots[i].at != 0 && df_spin_ticks(slots[i].at, df_sys_ticks()) + 128 >= opened;
@@ -394,8 +391,7 @@ static void a_call_gives_up_when_its_patience_ends(void **state)
     rig->link.patience = 100000000;
     assert_int_equal((intptr_t)ask_and_wait(rig), -ETIMEDOUT);
     assert_int_equal(busy_slots(rig), 1);
-    atomic_store(&rig->gate, 1); /* the worker gives the slot back */
-    df_sys_wake(&rig->gate, INT_MAX);
+    open_gate(rig); /* the worker gives the slot back */
     while (busy_slots(rig) > 0)
         sched_yield();
 }

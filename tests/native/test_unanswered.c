@@ -279,8 +279,8 @@ static void a_child_that_was_not_made_is_forgotten(void **state)
 static void a_slot_of_a_client_that_was_being_buried_is_free(void **state)
 {
     static const enum df_slot_state states[] = {
-        DF_SLOT_CLAIMED, DF_SLOT_SUBMITTED, DF_SLOT_RUNNING,
-        DF_SLOT_DONE,    DF_SLOT_ABANDONED, DF_SLOT_POSTED,
+        DF_SLOT_CLAIMED,   DF_SLOT_SUBMITTED, DF_SLOT_RUNNING, DF_SLOT_DONE,
+        DF_SLOT_ABANDONED, DF_SLOT_POSTED,    DF_SLOT_BEHIND,
     };
     struct rig *rig = *state;
     uint64_t *had;
@@ -291,6 +291,40 @@ static void a_slot_of_a_client_that_was_being_buried_is_free(void **state)
 
         die(rig, DF_END_NONE);
         assert_int_equal(state_of(slot), DF_SLOT_FREE);
+    }
+}
+
+/* The close in the slot's neighbour, on either side of it; FREE: it is done. */
+static void lie_behind(struct rig *rig, bool swap, enum df_slot_state first,
+                       enum df_slot_state after)
+{
+    struct df_slot *slot = slot_of(rig, DF_SLOT_FREE, DF_MESSAGE_DROP);
+    struct df_slot *next = df_slot_neighbour(rig->own.segment, slot);
+    struct df_slot *close = swap ? next : slot, *question = swap ? slot : next;
+    uint32_t word =
+        first == DF_SLOT_FREE ? DF_SLOT_FREE : df_slot_word(rig->client, first) | DF_SLOT_FOLLOWED;
+
+    close->message.op = DF_MESSAGE_DROP;
+    question->message.op = DF_MESSAGE_getattr;
+    atomic_store(&close->word, word);
+    atomic_store(&question->word, df_slot_word(rig->client, DF_SLOT_BEHIND));
+    atomic_store(&rig->own.segment->pending[0], 0);
+    die(rig, DF_END_NONE);
+    assert_int_equal(state_of(question), after);
+    assert_int_equal(atomic_load(&close->word), first == DF_SLOT_POSTED ? word : DF_SLOT_FREE);
+    assert_int_equal(
+        atomic_load(&rig->own.segment->pending[0]),
+        1 << ((first == DF_SLOT_POSTED ? close : question) - df_segment_slots(rig->own.segment)));
+}
+
+static void a_question_behind_a_close_is_begun_once_that_is_done(void **state)
+{
+    struct rig *rig = *state;
+
+    for (int swap = 0; swap < 2; swap++) {
+        lie_behind(rig, swap, DF_SLOT_POSTED, DF_SLOT_BEHIND);
+        lie_behind(rig, swap, DF_SLOT_ABANDONED, DF_SLOT_SUBMITTED);
+        lie_behind(rig, swap, DF_SLOT_FREE, DF_SLOT_SUBMITTED);
     }
 }
 
@@ -345,6 +379,7 @@ int main(void)
         TEST(a_flush_alone_closes_nothing),
         TEST(a_child_that_was_not_made_is_forgotten),
         TEST(a_slot_of_a_client_that_was_being_buried_is_free),
+        TEST(a_question_behind_a_close_is_begun_once_that_is_done),
         TEST(who_has_closed_its_files_leaves_none),
         TEST(who_only_keeps_files_is_not_counted),
     };
