@@ -19,6 +19,7 @@
 #include "syscalls/record.h"
 #include "syscalls/root.h"
 #include "syscalls/table.h"
+#include "syscalls/way.h"
 
 /* What is asked for, in the terms of native/core. */
 struct program {
@@ -223,15 +224,19 @@ static long ask_mounts(struct dfi_files *files, const struct program *p)
 static long ask(struct dfi_record *record, const struct program *p, bool *virtual)
 {
     long ret = ask_mounts(record->files, p);
-    const char *left;
+    const char *left, *path;
+    int dirfd;
 
     *virtual = ret != DF_NOT_OURS;
     if (*virtual)
         return ret;
     left = df_left_path(0);
-    ret = left ? dfi_program_open(AT_FDCWD, left, p->flags)
-               : dfi_program_open(p->dirfd, p->path, p->flags);
+    path = left ? left : p->path;
+    dirfd = left ? AT_FDCWD : p->dirfd;
+    ret = dfi_program_open(dirfd, path, p->flags);
     if (ret != -ENOENT && ret != -ENOTDIR)
+        return ret;
+    if (!p->rooted && dfi_way_is_plainly_missing(dirfd, path)) /* a shell looks along PATH */
         return ret;
     record->thread.follow_real_links = true;
     record->used = 0;
