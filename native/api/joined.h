@@ -14,6 +14,7 @@
 #include "core/export.h"
 
 struct df_joined;
+struct df_plugin_program;
 
 /* What calls of this process through the channel have cost; a child counts on from its parent. */
 struct df_joined_stats {
@@ -24,12 +25,12 @@ struct df_joined_stats {
 };
 
 /*
- * Starts a server process that mounts what argv says (as df_plugin_start()), and joins it. It ends
+ * Starts a server process that mounts the program (as df_plugin_start()), and joins it. It ends
  * with its last client; with `restart` it is started again when it dies (server/keeper.h). Returns
  * 0 and the id of the mount here, or -errno; message then says why.
  */
-int df_joined_start(const char *library, int argc, char *const argv[], bool restart,
-                    struct df_joined **out, int *mount_id, char *message, size_t size);
+int df_joined_start(const struct df_plugin_program *program, bool restart, struct df_joined **out,
+                    int *mount_id, char *message, size_t size);
 
 /* The same for a server that the caller has started: `socket`, which stays the caller's, leads to
  * it. Waits until it says that it is ready. */

@@ -16,6 +16,7 @@
 
 #include "api/joined_private.h"
 #include "channel/join.h"
+#include "loader/plugin.h"
 
 extern char **environ;
 
@@ -88,13 +89,14 @@ static void reap(pid_t pid)
         ;
 }
 
-static int launch(const char *library, int argc, char *const argv[], bool restart, int control)
+static int launch(const struct df_plugin_program *program, bool restart, int control)
 {
     char server[PATH_MAX];
-    const char *first[] = {"directfuse-server",          "--control", "3", "--library", library,
-                           restart ? "--restart" : "--", "--"};
+    const char *first[] = {
+        "directfuse-server",          "--control", "3", "--library", program->library,
+        restart ? "--restart" : "--", "--"};
     const int count = restart ? 7 : 6;
-    char **vector = calloc((size_t)(argc + count + 1), sizeof(*vector));
+    char **vector = calloc((size_t)(program->argc + count + 1), sizeof(*vector));
     pid_t pid;
     int error;
 
@@ -102,8 +104,8 @@ static int launch(const char *library, int argc, char *const argv[], bool restar
         return -ENOMEM;
     for (int i = 0; i < count; i++)
         vector[i] = (char *)first[i];
-    for (int i = 0; i < argc; i++)
-        vector[count + i] = argv[i];
+    for (int i = 0; i < program->argc; i++)
+        vector[count + i] = program->argv[i];
     error = find_server(server);
     if (error == 0)
         error = spawn(server, vector, control, &pid);
@@ -142,8 +144,8 @@ int df_joined_meet(int socket, struct df_joined **out, int *mount_id, char *mess
     return error < 0 ? error : df_joined_join(socket, getpid(), out, mount_id, message, size);
 }
 
-int df_joined_start(const char *library, int argc, char *const argv[], bool restart,
-                    struct df_joined **out, int *mount_id, char *message, size_t size)
+int df_joined_start(const struct df_plugin_program *program, bool restart, struct df_joined **out,
+                    int *mount_id, char *message, size_t size)
 {
     int pair[2];
     int error;
@@ -151,7 +153,7 @@ int df_joined_start(const char *library, int argc, char *const argv[], bool rest
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return -errno;
     pair[1] = df_join_above_standard(pair[1]); /* those below become the server's own */
-    error = pair[1] > 2 ? launch(library, argc, argv, restart, pair[1]) : -EMFILE;
+    error = pair[1] > 2 ? launch(program, restart, pair[1]) : -EMFILE;
     close(pair[1]);
     if (error < 0 && message)
         snprintf(message, size, "directfuse-server cannot be started: %s", strerror(-error));

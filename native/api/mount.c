@@ -77,8 +77,7 @@ static int start(struct df_mounted *mounted, const struct order *order)
     if (!program->run && program->argv[0][0] == DF_NAME_OF_SERVER)
         return df_joined_find(program->argv[0] + 1, joined, id, order->message, order->size);
     if (order->flags & DF_MOUNT_SERVER)
-        return df_joined_start(program->library, program->argc, program->argv,
-                               order->flags & DF_MOUNT_RESTART, joined, id, order->message,
+        return df_joined_start(program, order->flags & DF_MOUNT_RESTART, joined, id, order->message,
                                order->size);
     return start_inline(mounted, order);
 }
