@@ -183,14 +183,13 @@ static inline uint32_t df_handle_index(uint64_t handle)
 /*
  *   FREE       by the client, or by the worker that ends an ABANDONED one
  *   CLAIMED    from FREE, by a client that fills it
- *   SUBMITTED  from CLAIMED, by the client, which waits; back to FREE if it gives up, or to POSTED
- *              what is to be done all the same (df_message_lets_go())
- *   BEHIND     from CLAIMED, by a client that waits: what it has posted in the neighbour comes
- * first; then RUNNING, by the worker that has done that; or SUBMITTED, by the client POSTED from
- * CLAIMED or SUBMITTED, by a client that does not wait for the answer RUNNING    from SUBMITTED, by
- * a worker DONE       from RUNNING, by that worker: the answer is complete; then FREE, by the
- * client ABANDONED  from RUNNING, by a client that gives up or by the reaper; from POSTED, by a
- * worker
+ *   SUBMITTED  from CLAIMED or BEHIND, by the client, which waits; back to FREE if it gives up, or
+ *              to POSTED what is to be done all the same (df_message_lets_go())
+ *   BEHIND     from CLAIMED, by a client that waits for what it has posted in the neighbour first
+ *   POSTED     from CLAIMED or SUBMITTED, by a client that does not wait for the answer
+ *   RUNNING    from SUBMITTED, by a worker; from BEHIND, by the one that has done what was first
+ *   DONE       from RUNNING, by that worker: the answer is complete; then FREE, by the client
+ *   ABANDONED  from RUNNING, by a client that gives up or by the reaper; from POSTED, by a worker
  *
  * The word carries who claimed it, so that the reaper of a dead client finds its slots; and of what
  * was posted, whether the neighbour is to be looked at before it is freed (DF_SLOT_FOLLOWED).
