@@ -16,7 +16,8 @@ from pathlib import Path
 
 from directfuse import _native
 from directfuse._errors import asked
-from directfuse._run import ServerFailed, high_fd, mapped_limit, watching
+from directfuse._mount_server import ServerFailed
+from directfuse._run import high_fd, mapped_limit, watching
 from directfuse._served import READY, hello_message
 from directfuse._shadow import discard_shadow, shadow_directory
 

@@ -1,210 +1,34 @@
-"""Running a program inside: the mount server, the shared block of the run, the loader, its end.
+"""Running a program inside: its file systems, the shared block of the run, the loader, its end.
 
 A run consists of the command, whatever it starts, and one mount server. The server ends when the
 last of them has ended; what it kept in memory is gone then.
 """
 
 import errno
-import itertools
 import os
 import re
-import select
-import shlex
 import signal
-import socket
-import struct
-import subprocess
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from pathlib import Path
-from typing import NamedTuple
 
-from directfuse import _images, _paths
-from directfuse._errors import asked, files_limit, limit_remedy
+from directfuse import _paths
+from directfuse._errors import files_limit
+from directfuse._mount_server import MountServer, OpCount
 from directfuse._run_block import RunBlock
-from directfuse._served import READY, program_for
 from directfuse._shadow import Shadow
 
 __all__ = [
-    "MountServer",
-    "OpCount",
-    "ServerFailed",
     "Serving",
     "high_fd",
     "mapped_limit",
     "run_command",
-    "timeout_variable",
     "watching",
 ]
 
-_UCRED = struct.Struct("iII")
-_WORDS = 4096  # bytes of what a server says when it fails
-_TROUBLE = ("crash", "given", "hung", "died")  # first words of its report's lines: how it has ended
 _FILES_NEEDED = 20  # of a server and its first program, which end in odd ways with less
 _HIGH_FD = 1024  # descriptors of ours are below it: within the reach of small limits
 _FORWARDED = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
-
-
-class OpCount(NamedTuple):
-    """What one operation of a file system did."""
-
-    calls: int
-    errors: int
-    bytes: int
-
-
-class ServerFailed(Exception):
-    """A file system could not be mounted; the text is what its program said."""
-
-
-def _named(file: str) -> str:
-    """A file system as its users call it."""
-    name, ending = os.path.splitext(os.path.basename(file))
-    return name if _paths.plugin(name) == Path(file) else name + ending
-
-
-def _explained(said: str, code: int, command_lines: Sequence[Sequence[str]]) -> str:
-    """What the program said, of which command line, and what is wrong with its file."""
-    lines = [shlex.join([_named(line[0]), *line[1:]]) for line in command_lines]
-    remedies = [f"({remedy})" for line in command_lines if (remedy := _images.remedy(line))]
-    remedies += filter(None, [limit_remedy(code)])
-    return "\n".join([f"{' and '.join(lines)}: {said}", *remedies])
-
-
-class MountServer:
-    """The file systems of a run, in a process of their own."""
-
-    def __init__(
-        self,
-        command_lines: Sequence[Sequence[str]],
-        listener: socket.socket | None = None,
-        *,
-        restart: bool = False,
-        shadow: Path | None = None,
-        call_timeout: float | None = None,
-    ) -> None:
-        """listener: where others join it; then it stays until it is terminated. restart: it is
-        started again when it dies, and says so on standard error. shadow: the directory of the run
-        that it serves. call_timeout: seconds that a call may take, and its end; None: any."""
-        self.socket, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.pid = 0
-        self._command_lines = command_lines
-        self._report = asked(os.memfd_create, "directfuse-report")
-        self._process = -1  # a descriptor of the server
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-        counts = [word for line in command_lines for word in ("--words", str(len(line)))]
-        words = [word for line in command_lines for word in line]
-        named = ["--listen", str(listener.fileno()), "--stay"] if listener else []
-        named += ["--restart", "--say"] if restart else []
-        named += ["--report", str(self._report)]
-        fds = [its.fileno(), self._report, *([listener.fileno()] if listener else [])]
-        program = program_for(command_lines)
-        with its:
-            subprocess.run(
-                [*program, "--control", str(its.fileno()), *named, *counts, "--", *words],
-                pass_fds=fds,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL if listener else 2,  # the command's output is its own
-                stderr=subprocess.DEVNULL if listener else 2,
-                start_new_session=True,
-                env=os.environ
-                | ({"DIRECTFUSE_SHADOW": str(shadow)} if shadow else {})
-                | timeout_variable(call_timeout),
-                check=False,
-            )
-        self._await()
-
-    def _await(self) -> None:
-        room = READY.size + _WORDS
-        message, ancillary, *_ = self.socket.recvmsg(room, socket.CMSG_SPACE(_UCRED.size))
-        if len(message) < READY.size:
-            raise ServerFailed("the mount server ended and said nothing")
-        *_, error, keeper, _build = READY.unpack_from(message)
-        if error != 0:
-            said = message[READY.size :].decode(errors="replace").strip("\0\n ")
-            raise ServerFailed(_explained(said or os.strerror(-error), -error, self._command_lines))
-        for level, kind, data in ancillary:
-            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS):
-                self.pid = keeper or _UCRED.unpack(data)[0]
-                self._process = asked(os.pidfd_open, self.pid)
-
-    def leave(self) -> None:
-        """No program is started from here any more: the server ends with the last that runs."""
-        self.socket.close()
-
-    def let_go_of_output(self) -> None:
-        """Its standard error is who called us's, who may wait for the end of all that has it."""
-        if self._process >= 0 and not self.wait(0):
-            signal.pidfd_send_signal(self._process, signal.SIGHUP)
-
-    def wait(self, seconds: float) -> bool:
-        """Whether it has ended, and written what it had to write, within that time."""
-        if self._process < 0:
-            return True
-        return bool(select.select([self._process], [], [], seconds)[0])
-
-    def wait_or(self, other: int) -> bool:
-        """Whether it has ended before the other descriptor was ready."""
-        return self._process in select.select([self._process, other], [], [])[0]
-
-    def last_words(self) -> str:
-        """How it has ended, as far as it could tell (native/server/crash.h)."""
-        how, again = "has ended", ""
-        for line in self._report_lines():
-            if line.startswith("crash "):
-                number = int(line.removeprefix("crash "))
-                how = f"crashed in its file system ({signal.strsignal(number)})"
-            if line == "given up":
-                again = " too often and is not started again"
-            if line.startswith("hung "):
-                seconds = line.removeprefix("hung ")
-                how = f"has ended without its file systems, which answered nothing for {seconds} s"
-            if line == "died":
-                how = "has ended after a file system of it had ended itself"
-        return how + again
-
-    @property
-    def has_unmounted(self) -> bool:
-        """Whether, once it has ended, its file systems had ended before it; not one of those that
-        it was started again for."""
-        names = [line.partition(" ")[0] for line in self._report_lines()]
-        fates = [name for name in names if name in ("mount", *_TROUBLE)]
-        return fates[-1:] == ["mount"] and "died" not in fates
-
-    def ended_before(self) -> list[str]:
-        """Mountpoints of those that have ended by themselves, once it has ended."""
-        lines = self._report_lines()
-        pairs = itertools.pairwise(lines)
-        return [line.partition(" ")[2] for line, after in pairs if after == "ended"]
-
-    def _report_lines(self) -> list[str]:
-        size = os.fstat(self._report).st_size
-        return os.fsdecode(os.pread(self._report, size, 0)).splitlines()
-
-    def report(self) -> dict[str, dict[str, OpCount]]:
-        """By mountpoint and operation, once it has ended; nothing before."""
-        mounts: dict[str, dict[str, OpCount]] = {}
-        for line in self._report_lines():
-            name, _, rest = line.partition(" ")
-            if name in (*_TROUBLE, "ended"):
-                continue
-            if name == "mount":
-                ops = mounts[rest] = {}
-            else:
-                ops[name] = OpCount(*map(int, rest.split()))
-        return mounts
-
-    def terminate(self) -> None:
-        """Ends it although programs run: their files answer EIO."""
-        self.leave()
-        if self._process >= 0 and not self.wait(0):
-            signal.pidfd_send_signal(self._process, signal.SIGTERM)
-
-
-def timeout_variable(call_timeout: float | None) -> dict[str, str]:
-    """What tells a server that is started how long calls may take (native/server/process.c)."""
-    return {} if call_timeout is None else {"DIRECTFUSE_CALL_TIMEOUT": str(call_timeout)}
 
 
 def mapped_limit() -> str:
@@ -256,7 +80,7 @@ class Serving:
 
     def report(self) -> dict[str, dict[str, OpCount]]:
         """What each file system did, after the end; nothing while its server still runs."""
-        return self._server.report() if self._server is not None else {}
+        return self._server.report.operations() if self._server is not None else {}
 
     def watched(self, say: Callable[[str], None]) -> AbstractContextManager[None]:
         """While programs run: says so, at once, when the file systems end before them."""
@@ -268,7 +92,8 @@ class Serving:
         assert self._server is not None
         if self._server.wait_or(over):
             self._is_said = True
-            say(f"the mount server {self._server.last_words()}: files answer EIO from now on")
+            how = self._server.report.last_words()
+            say(f"the mount server {how}: files answer EIO from now on")
 
     def end(self, has_programs: Callable[[], bool], say: Callable[[str], None]) -> None:
         """The command has ended. Waits until all is written, unless other programs still run; says
@@ -301,10 +126,11 @@ class Serving:
         assert self._server is not None
         if not self._server.wait(0) or self._is_said:
             return
-        if not self._server.has_unmounted:
-            say(f"the mount server {self._server.last_words()}: what was not written is lost")
+        report = self._server.report
+        if not report.has_unmounted:
+            say(f"the mount server {report.last_words()}: what was not written is lost")
             return
-        for point in self._server.ended_before():
+        for point in report.ended_before():
             say(f"{point}: its file system ended by itself before the programs: calls gave EIO")
 
     def abandon(self) -> None:

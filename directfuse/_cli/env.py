@@ -14,8 +14,9 @@ from directfuse import _paths
 from directfuse._cli._config import configured_restart
 from directfuse._cli._failure import Failure
 from directfuse._cli.run import join, mount_commands, mount_options
+from directfuse._mount_server import MountServer, ServerFailed
 from directfuse._named import Joined
-from directfuse._run import MountServer, ServerFailed, high_fd, mapped_limit
+from directfuse._run import high_fd, mapped_limit
 from directfuse._run_block import RunBlock, openat2_is_free
 from directfuse._shadow import discard_shadow, shadow_directory
 

@@ -14,9 +14,9 @@ from directfuse._cli._output import progress
 from directfuse._cli._words import command_line_argument
 from directfuse._cli.backends import fuse_api
 from directfuse._command import positional_words
+from directfuse._mount_server import ServerFailed
 from directfuse._named import end_server
 from directfuse._python import meaning
-from directfuse._run import ServerFailed
 
 __all__ = ["mount", "unmount"]
 

@@ -20,9 +20,10 @@ from directfuse._cli._config import (
 from directfuse._cli._failure import NOT_FOUND, Failure
 from directfuse._cli.mount import resolve, split
 from directfuse._command import positional_words
+from directfuse._mount_server import ServerFailed
 from directfuse._named import Joined
 from directfuse._python import meaning
-from directfuse._run import ServerFailed, Serving, run_command
+from directfuse._run import Serving, run_command
 from directfuse._run_block import RunBlock, call_names, openat2_is_free
 
 __all__ = [

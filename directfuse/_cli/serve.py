@@ -18,9 +18,9 @@ from directfuse._cli.mount import split
 from directfuse._cli.run import check_restart, restart_option, timeout_option
 from directfuse._command import library_of
 from directfuse._errors import DirectfuseError
+from directfuse._mount_server import ServerFailed, timeout_variable
 from directfuse._named import alone, remove_left, shadow_beside, socket_path, wait_for_server
 from directfuse._python import meaning
-from directfuse._run import ServerFailed, timeout_variable
 from directfuse._served import program_for
 
 __all__ = ["serve"]
