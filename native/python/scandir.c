@@ -39,14 +39,14 @@ static const struct dirent64 *next_record(struct df_reader *reader, ssize_t *err
     }
 }
 
+/* The descriptor last: other threads may run while it is closed, and must not find it here. */
 static void close_reader(struct df_reader *reader)
 {
-    if (reader->fd >= 0)
-        df_open_close(reader->fd);
-    reader->fd = -1;
+    int fd = reader->fd;
     PyMem_Free(reader->buffer);
-    reader->buffer = NULL;
-    reader->next = reader->used = 0;
+    *reader = (struct df_reader){.fd = -1};
+    if (fd >= 0)
+        df_open_close(fd);
 }
 
 /* Takes fd over. 0, or -1 with an exception. */

@@ -32,6 +32,20 @@ def test_a_class_is_made_on_mounting():
         assert directfuse.listdir("/pyfs-class") == ["a"]
 
 
+def test_who_looks_while_a_directory_is_closed_finds_the_scan_at_its_end():
+    """Not its descriptor, which may be another file's by then."""
+    looked = []
+
+    class Looks(Notes):
+        async def releasedir(self, fh):
+            looked.append(next(scan, "the end"))
+
+    with directfuse.mount(Looks("a", "b"), "/pyfs-looks"):
+        scan = directfuse.scandir("/pyfs-looks")
+        assert [entry.name for entry in scan] == ["a", "b"]
+    assert looked == ["the end"]
+
+
 def test_init_runs_once_before_the_first_call():
     notes = Notes()
     with directfuse.mount(notes, "/pyfs-init"):
