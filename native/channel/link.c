@@ -12,8 +12,8 @@
  * A question behind what this process has posted does not wait until that is done: it says BEHIND
  * in the neighbour's slot, then FOLLOWED in the word of what is posted. Who has done that takes
  * FOLLOWED back before it looks for a neighbour that is BEHIND, and frees the slot only where
- * nothing was said (server/pool.c). So a question is begun by that worker, or its client finds the
- * other slot free and submits it as any.
+ * nothing was said (server/pool_take.c). So a question is begun by that worker, or its client finds
+ * the other slot free and submits it as any.
  */
 #include "channel/link.h"
 
