@@ -7,17 +7,15 @@ import signal
 import subprocess
 from pathlib import Path
 
+import needs
 import pytest
 
 import directfuse
-from directfuse import _paths
 
 from .conftest import COMMAND
 from .test_run import _await, shell
 
-pytestmark = pytest.mark.skipif(
-    not _paths.loader().is_file(), reason="directfuse run is built for x86-64 only"
-)
+pytestmark = needs.run
 
 
 def shadows():

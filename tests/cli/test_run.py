@@ -10,15 +10,12 @@ import sys
 import time
 from pathlib import Path
 
+import needs
 import pytest
-
-from directfuse import _paths
 
 from .conftest import COMMAND, said_clearly
 
-pytestmark = pytest.mark.skipif(
-    not _paths.loader().is_file(), reason="directfuse run is built for x86-64 only"
-)
+pytestmark = needs.run
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import signal
 import subprocess
 from pathlib import Path
 
+import needs
 import pytest
 
 from directfuse import _paths
@@ -16,9 +17,7 @@ from directfuse._shadow import Shadow
 from .conftest import COMMAND
 from .test_run import _await
 
-pytestmark = pytest.mark.skipif(
-    not _paths.loader().is_file(), reason="directfuse run is built for x86-64 only"
-)
+pytestmark = needs.run
 
 
 @pytest.fixture

@@ -4,16 +4,14 @@ import os
 import subprocess
 from pathlib import Path
 
+import needs
 import pytest
 
-from directfuse import _paths
 from directfuse._shadow import Shadow, discard_shadow, shadow_directory
 
 from .conftest import COMMAND
 
-pytestmark = pytest.mark.skipif(
-    not _paths.loader().is_file(), reason="directfuse run is built for x86-64 only"
-)
+pytestmark = needs.run
 
 _NOBODY = 65534
 

@@ -11,6 +11,7 @@ import sys
 import threading
 from pathlib import Path
 
+import needs
 import pytest
 
 import directfuse
@@ -291,7 +292,7 @@ def test_a_file_of_the_hosts_under_a_number_that_a_program_gave_up_stays(unruly,
             os.close(fd)
 
 
-@pytest.mark.skipif(not _paths.loader().is_file(), reason="directfuse run is built for x86-64 only")
+@needs.run
 @pytest.mark.parametrize("deed", ["unmount", "exit"])
 def test_a_run_says_what_an_end_by_itself_has_cost(unruly, point, deed):
     script = f'cat {point}/{deed}; while [ -e "$0" ]; do :; done'

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import needs
 import pytest
 
 import directfuse
@@ -227,9 +228,8 @@ def test_interrupted_before_it_is_mounted_nothing_stays(call, script, tmp_path, 
     assert not servers() and not list((tmp_path / "directfuse").iterdir())
 
 
+@needs.run
 def test_a_run_joins_at_once(call, tmp_path):
-    if not _paths.loader().is_file():
-        pytest.skip("directfuse run is built for x86-64 only")
     directfuse_ = shlex.join(DIRECTFUSE)
     script = f"""
         {directfuse_} serve 'memfs {tmp_path}/mnt' --name job --background &&

@@ -7,10 +7,9 @@ import subprocess
 import sys
 import threading
 
-import pytest
+import needs
 
 import directfuse
-from directfuse import _paths
 
 from .named import served
 from .test_lives import the_server, until
@@ -100,7 +99,7 @@ for child in children:
 """
 
 
-@pytest.mark.skipif(not _paths.loader().is_file(), reason="directfuse run is for x86-64 only")
+@needs.run
 def test_a_child_in_a_run_has_no_file_that_it_knows_nothing_of(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     source = tmp_path / "source"

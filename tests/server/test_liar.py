@@ -6,15 +6,12 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
+import needs
 import pytest
-
-from directfuse import _paths
 
 from .built import built
 
-pytestmark = pytest.mark.skipif(
-    not _paths.loader().is_file(), reason="directfuse run is built for x86-64 only"
-)
+pytestmark = needs.run
 
 REGULAR = {"back", "ahead", "huge", "more", "grows", "large", "empty"}
 

@@ -6,19 +6,17 @@ import errno
 import fcntl
 import os
 
+import needs
 import pytest
 from conformance.expect import flock_fields, flock_struct
 
 import directfuse
-from directfuse import _paths
 
 from .built import built
 from .named import served
 from .workers import Crowd, fd, orphans_are_ours, path
 
-pytestmark = pytest.mark.skipif(
-    not _paths.loader().is_file(), reason="directfuse run is built for x86-64 only"
-)
+pytestmark = needs.run
 
 READ, WRITE, UNLOCK = fcntl.F_RDLCK, fcntl.F_WRLCK, fcntl.F_UNLCK
 EX, SH, NB = fcntl.LOCK_EX, fcntl.LOCK_SH, fcntl.LOCK_NB
