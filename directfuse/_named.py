@@ -32,6 +32,7 @@ __all__ = [
 ]
 
 _UCRED = struct.Struct("iII")
+_LAST_SECONDS = 10  # for what started a server again to end behind it
 
 
 def socket_path(name: str, *, make: bool = False) -> Path:
@@ -106,12 +107,21 @@ def end_server(name: str, *, wait: bool = True) -> None:
         if wait:
             select.select([server], [], [])
         if wait and is_alone:
+            _await_nobody(path)
             with alone(path.parent):
                 remove_left(path.parent)
     except PermissionError as error:
         raise ServerFailed(f"@{name}: its server is another user's") from error
     finally:
         os.close(server)
+
+
+def _await_nobody(path: Path) -> None:
+    """Until nobody listens there: what starts a server again ends behind it."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as probe, suppress(OSError):
+        probe.settimeout(_LAST_SECONDS)
+        probe.connect(os.fspath(path))  # refused: nobody does
+        probe.recv(1)  # nobody answers any more: this ends when the last of them has closed
 
 
 def _who_ends_it(door: socket.socket, path: Path, name: str) -> tuple[int, bool]:
