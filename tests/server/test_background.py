@@ -215,17 +215,19 @@ def test_a_log_that_cannot_be_and_a_log_without_background_are_refused(call, tmp
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("options", [[], ["--background"]], ids=["foreground", "background"])
 def test_interrupted_before_it_is_mounted_nothing_stays(call, script, tmp_path, options, number):
-    never = script("touch begun; exec sleep 60")
+    begun = tmp_path / "begun"
+    never = script("echo $$ >begun.pid; mv begun.pid begun; exec sleep 60")
     words = [*DIRECTFUSE, "serve", f"{never} {tmp_path}/mnt", "--name=never", *options]
     process = subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.DEVNULL)
     try:
-        until((tmp_path / "begun").exists, 20)
+        until(begun.exists, 20)
         process.send_signal(number)
         assert process.wait(20) == 128 + number
     finally:
         process.kill()
         process.wait()
     assert not servers() and not list((tmp_path / "directfuse").iterdir())
+    os.kill(int(begun.read_text()), signal.SIGKILL)  # else it is, ten seconds later
 
 
 @needs.run
