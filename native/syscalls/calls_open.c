@@ -95,10 +95,15 @@ static long show_mounts_too(const struct dfi_files *files, const char *path, int
     return ret < 0 ? ret : dfi_mounts_listed(files, path, fd);
 }
 
+static bool makes(int flags)
+{
+    return flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE;
+}
+
 /* Whether a file is made or emptied. */
 static bool changes(int flags)
 {
-    return flags & (O_CREAT | O_TRUNC) || (flags & O_TMPFILE) == O_TMPFILE;
+    return flags & O_TRUNC || makes(flags);
 }
 
 static long open_by(struct dfi_frame *frame, int flags, mode_t mode)
@@ -108,6 +113,7 @@ static long open_by(struct dfi_frame *frame, int flags, mode_t mode)
     long ret = dfi_way_begin(&way, frame);
 
     way.blocks = true;
+    way.opens = makes(flags) ? -1 : flags;
     way.record.changes = changes(flags);
     while (dfi_way_next(&way, &ret))
         ret = open_ours(&way, flags, mode);

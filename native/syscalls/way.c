@@ -158,7 +158,8 @@ __attribute__((always_inline)) static inline long begin(struct dfi_way *way,
     way->state = FIRST;
     way->blocks = way->ours = way->opened = way->held = false;
     way->unwalked = unwalked;
-    way->rooted = false;
+    way->rooted = way->missing = false;
+    way->opens = -1;
     dfi_record_begin(&way->record);
     dfi_table_refresh(way->record.files->link.segment);
     for (int i = 0; letters[i] != '\0' && ret == 0; i++)
@@ -205,9 +206,10 @@ int dfi_way_flags(const struct dfi_leg *leg)
 
 /* ---- the kernel ------------------------------------------------------------------------------ */
 
-__attribute__((always_inline)) static inline long ask_kernel_first(const struct dfi_way *way)
+__attribute__((always_inline)) static inline long ask_kernel_first(struct dfi_way *way)
 {
     const char *paths[2] = {NULL, NULL};
+    long ret = -ELOOP;
 
     for (unsigned i = 0; i < way->legs; i++) {
         const struct dfi_leg *leg = &way->leg[i];
@@ -216,7 +218,9 @@ __attribute__((always_inline)) static inline long ask_kernel_first(const struct 
         if (!paths[i] && leg->changed && leg->dirfd == AT_FDCWD)
             paths[i] = leg->text;
     }
-    return dfi_way_ask(way, paths);
+    if (way->opens >= 0)
+        ret = dfi_way_open_plainly(way, paths[0]);
+    return ret == -ELOOP ? dfi_way_ask(way, paths) : ret;
 }
 
 /* ---- once more ------------------------------------------------------------------------------- */
@@ -227,7 +231,7 @@ static bool try_again(struct dfi_way *way, long *ret)
 
     if (way->first != -ENOENT && way->first != -ENOTDIR)
         return false;
-    if (dfi_way_look_above(way, false, ret))
+    if (dfi_way_look_above(way, false, ret) || way->missing)
         return false;
     for (unsigned i = 0; i < way->legs; i++)
         may = may || dfi_way_may_lead(way, i);

@@ -39,6 +39,8 @@ struct dfi_way {
     bool held;     /* record.root is the root of the process */
     bool unwalked; /* paths are as the caller wrote them, whatever the root is */
     bool rooted;   /* a path is below a root of the process (root.h): never the kernel's */
+    bool missing;  /* the kernel has found nothing, and no symlink is on the path */
+    int opens;     /* the flags of an open that makes nothing, set after begin; -1: another call */
     long first;    /* what the kernel said */
     struct dfi_leg leg[2];
     struct dfi_record record;

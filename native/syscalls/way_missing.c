@@ -95,6 +95,43 @@ bool dfi_way_is_plainly_missing(int dirfd, const char *path)
     return fd == -ENOENT || fd == -ENOTDIR;
 }
 
+/* Opens that were in vain, up to VAIN_MOST, less those that met a symlink: a guess of what the next
+ * one is. Threads may lose each other's counts. */
+enum { VAIN_MOST = 4 };
+static _Atomic unsigned vain DFI_HOT;
+
+static void count_vain(unsigned count)
+{
+    atomic_store_explicit(&vain, count, memory_order_relaxed);
+}
+
+/* openat2(2), as the program has written its call but for `path`. */
+static long open_without_links(const struct dfi_way *way, const char *path)
+{
+    const struct open_how how = {.flags = (unsigned)way->opens, .resolve = RESOLVE_NO_SYMLINKS};
+    const struct dfi_leg *leg = &way->leg[0];
+    const unsigned long *args = way->frame->args;
+    unsigned long at = path || leg->at < 0 ? (unsigned long)AT_FDCWD : args[leg->at];
+
+    return dfi_kernel_wait6(__NR_openat2, at, path ? (unsigned long)path : args[leg->name],
+                            (unsigned long)&how, sizeof(how), 0, 0);
+}
+
+long dfi_way_open_plainly(struct dfi_way *way, const char *path)
+{
+    unsigned before = atomic_load_explicit(&vain, memory_order_relaxed);
+    long ret;
+
+    if (before == 0 || !dfi_run_has(DFI_RUN_OPENAT2))
+        return -ELOOP;
+    dfi_linger_end(way->record.files);
+    ret = open_without_links(way, path);
+    way->missing = ret == -ENOENT || ret == -ENOTDIR;
+    if (ret == -ELOOP)
+        count_vain(before - 1);
+    return ret == -EINVAL ? -ELOOP : ret; /* openat2(2) knows flags that open(2) passes over */
+}
+
 /* Is this directory there? -1: it is missing, and no link that leads nowhere either. */
 static int is_there(int dirfd, const char *directory)
 {
@@ -144,6 +181,9 @@ bool dfi_way_may_lead(const struct dfi_way *way, unsigned which)
 {
     int dirfd;
     const char *path = asked_for(way, which, &dirfd);
+    bool missing = path && dfi_way_is_plainly_missing(dirfd, path);
 
-    return path && !dfi_way_is_plainly_missing(dirfd, path) && may_lead(dirfd, path);
+    if (missing && way->opens >= 0)
+        count_vain(VAIN_MOST);
+    return path && !missing && may_lead(dirfd, path);
 }

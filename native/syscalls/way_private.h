@@ -42,7 +42,15 @@ int dfi_way_take_proc(struct dfi_way *way, struct dfi_leg *leg);
 /* Whether the call is about a symlink itself that stands at the end of that path. */
 bool dfi_way_is_of_link(const struct dfi_way *way, const struct dfi_leg *leg);
 
-/* ---- way_missing.c: the kernel has said ENOENT or ENOTDIR ---- */
+/* ---- way_missing.c: what the kernel does not find ---- */
+
+/*
+ * An open of a program that has lately opened what is missing: by openat2(2), whose answer says as
+ * well that no symlink is on the path. `path`: as in dfi_way_ask(). -ELOOP: make the call as it is.
+ */
+long dfi_way_open_plainly(struct dfi_way *way, const char *path);
+
+/* The following: the kernel has said ENOENT or ENOTDIR. */
 
 /* Directories above mountpoints that are not on disk can be looked at; they cannot be changed.
  * `walked`: a symlink may be on the path. True: *ret is the call's result. */

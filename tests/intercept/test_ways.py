@@ -125,3 +125,61 @@ def test_a_filter_of_a_program_ends_nobody(plain, mounted, links):
     change = [sys.executable, "-c", _CHANGES, links[1]]
     found = mounted(sys.executable, "-c", _FILTERED, *change)
     assert found.seen() == wanted.seen()
+
+
+#: Opens that follow on ones in vain, which the core makes in another way: what they find, what they
+#: refuse, and who may interrupt them, is as ever.
+_IN_VAIN = """
+import os, signal, sys
+links, here = sys.argv[1], os.getcwd()
+def vain():
+    for number in range(3):
+        try:
+            os.open(f"{links}/none/{number}", os.O_RDONLY)
+        except FileNotFoundError:
+            pass
+def said(way, flags, *mode):
+    vain()
+    try:
+        fd = os.open(way, flags, *mode)
+    except OSError as error:
+        return error.errno
+    seen = os.readlink(f"/proc/self/fd/{fd}").startswith(links), os.get_inheritable(fd)
+    os.close(fd)
+    return seen
+with open("f", "w") as file, open(links + "/real", "w") as real:
+    file.write("in the mount"), real.write("on disk")
+os.symlink(here + "/f", links + "/in")
+os.symlink("in", links + "/again")
+os.symlink("real", links + "/out")
+os.symlink("round", links + "/round")
+os.symlink("none", links + "/dangling")
+os.mkdir(links + "/d")
+os.symlink("d", links + "/to-d")
+for name in ("real", "in", "again", "out", "round", "dangling", "d", "to-d", "none", "real/x",
+             "to-d/none", "d/", "real/", "to-d/../in", ""):
+    for flags in (os.O_RDONLY, os.O_RDWR | os.O_APPEND, os.O_PATH, os.O_PATH | os.O_NOFOLLOW,
+                  os.O_NOFOLLOW, os.O_DIRECTORY, os.O_PATH | os.O_TRUNC, 1 << 30, os.O_NONBLOCK,
+                  os.O_WRONLY | os.O_TMPFILE):
+        print(name, flags, said(links + "/" + name, flags, 0o600))
+vain()
+print(open(links + "/again").read(), open(links + "/real").read())
+vain()
+print(said(links + "/made", os.O_CREAT | os.O_EXCL, 0o600), said(links + "/real", os.O_TRUNC))
+os.mkfifo(links + "/fifo")
+def ring(*_):
+    raise InterruptedError
+signal.signal(signal.SIGALRM, ring)
+signal.setitimer(signal.ITIMER_REAL, 0.05)
+vain()
+try:
+    os.open(links + "/fifo", os.O_RDONLY)
+except InterruptedError:
+    print("interrupted")
+"""
+
+
+def test_opens_that_follow_on_ones_in_vain(plain, mounted, links):
+    wanted = plain(sys.executable, "-c", _IN_VAIN, links[0])
+    assert (wanted.status, wanted.err) == (0, b"")
+    assert mounted(sys.executable, "-c", _IN_VAIN, links[1]).seen() == wanted.seen()
