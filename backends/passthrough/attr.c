@@ -31,11 +31,16 @@ int passthrough_chown(const char *path, uid_t uid, gid_t gid, struct fuse_file_i
                                        gid, AT_SYMLINK_NOFOLLOW));
 }
 
+bool passthrough_strips(const struct passthrough *fs)
+{
+    return fs->for_others && fuse_get_context()->uid != fs->uid;
+}
+
 void passthrough_strip(const struct passthrough *fs, int fd)
 {
     struct stat st;
 
-    if (!fs->for_others || fuse_get_context()->uid == fs->uid || fstat(fd, &st) < 0)
+    if (!passthrough_strips(fs) || fstat(fd, &st) < 0)
         return;
     mode_t mode = st.st_mode & ~(mode_t)S_ISUID;
     if (mode & S_IXGRP) /* without it setgid is no privilege */

@@ -197,13 +197,23 @@ int passthrough_fallocate(const char *path, int mode, off_t offset, off_t length
     return passthrough_result(fallocate((int)fi->fh, mode, offset, length));
 }
 
+/* Whose file is written to loses its set-id bits, but not by a copy from behind the end. */
+static void strip_for_copy(int in, off_t offset, int out)
+{
+    const struct passthrough *fs = passthrough_here();
+    struct stat st;
+
+    if (passthrough_strips(fs) && fstat(in, &st) == 0 && offset < st.st_size)
+        passthrough_strip(fs, out);
+}
+
 ssize_t passthrough_copy_file_range(const char *path_in, struct fuse_file_info *fi_in,
                                     off_t offset_in, const char *path_out,
                                     struct fuse_file_info *fi_out, off_t offset_out, size_t size,
                                     int flags)
 {
     (void)path_in, (void)path_out;
-    passthrough_strip(passthrough_here(), (int)fi_out->fh);
+    strip_for_copy((int)fi_in->fh, offset_in, (int)fi_out->fh);
     ssize_t copied = copy_file_range((int)fi_in->fh, &offset_in, (int)fi_out->fh, &offset_out, size,
                                      (unsigned)flags);
     return copied < 0 ? -errno : copied;

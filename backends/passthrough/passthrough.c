@@ -150,6 +150,9 @@ static void *passthrough_init(struct fuse_conn_info *conn, struct fuse_config *c
  */
 const unsigned directfuse_posix_names = 1;
 
+/* The same: what is asked to copy more than the source has copies what it has. */
+const unsigned directfuse_posix_copies = 1;
+
 /* The same: main() may come back from its loop on another thread (docs/decisions/015). */
 const unsigned directfuse_main_moves = 1;
 

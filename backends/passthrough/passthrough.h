@@ -41,6 +41,7 @@ static inline const char *passthrough_relative(const char *path)
 
 /* For directfuse, see passthrough.c: attributes of a name in an open directory. dir.c */
 extern const unsigned directfuse_posix_names;
+extern const unsigned directfuse_posix_copies;
 extern const unsigned directfuse_main_moves;
 int directfuse_getattr_at(struct fuse_file_info *directory, const char *name, struct stat *st);
 
@@ -68,6 +69,9 @@ int passthrough_adopt(const struct passthrough *fs, const char *path, mode_t mod
  * whoever it takes us for. It takes root for root, also where root serves others. attr.c
  */
 void passthrough_strip(const struct passthrough *fs, int fd);
+
+/* Whether that may be to be done for who calls. */
+bool passthrough_strips(const struct passthrough *fs);
 
 /* The mode to make an object with, so that the caller's umask holds, and default ACLs where they
  * can (names.c). */

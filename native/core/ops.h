@@ -338,6 +338,15 @@ struct df_fs {
     bool shortens;    /* its copy_file_range copies what the source has, if asked for more */
 };
 
+/* Of a wrapper: what it states is what the wrapped one does. */
+static inline struct df_fs df_fs_around(const struct df_fs *below, const struct df_ops *ops)
+{
+    struct df_fs fs = *below;
+
+    fs.ops = ops;
+    return fs;
+}
+
 /* ---- helpers for implementers ----------------------------------------------------------- */
 
 /* Copies `given` to `full` and fills each missing op with its default.

@@ -161,6 +161,8 @@ static void take_extras(struct df_highlevel *hl)
     if (!plugin)
         return;
     hl->checks_names = df_plugin_checks_names(plugin);
+    /* What the lane would do before a copy is not to be done before one of nothing. */
+    hl->fs.shortens = df_plugin_shortens(plugin) && hl->want & FUSE_CAP_HANDLE_KILLPRIV;
     if (df_plugin_of_code(*(void **)&hl->ops.getattr) == plugin)
         *(void **)&hl->getattr_at = df_plugin_getattr_at(plugin);
     hl->asks_at_once = hl->getattr_at && hl->config.use_ino && hl->attr_ns == 0 &&

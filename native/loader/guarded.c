@@ -174,7 +174,7 @@ struct df_fs *df_guarded_new(struct df_fs *below, struct df_guest *guest)
 #include "core/ops.def"
 #undef DF_OP
     };
-    self->fs.ops = &self->ops;
+    self->fs = df_fs_around(below, &self->ops);
     self->below = below;
     self->guest = guest;
     return &self->fs;

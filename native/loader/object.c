@@ -220,6 +220,8 @@ static void find_extras(struct df_object *object)
 {
     const unsigned *posix_names = dlsym(object->handle, "directfuse_posix_names");
     object->checks_names = posix_names && *posix_names == 1;
+    const unsigned *posix_copies = dlsym(object->handle, "directfuse_posix_copies");
+    object->shortens = posix_copies && *posix_copies == 1;
     object->getattr_at = dlsym(object->handle, "directfuse_getattr_at");
     void (*lend)(void *(*take)(size_t size), void (*give)(void *memory));
     *(void **)&lend = dlsym(object->handle, "directfuse_lend");

@@ -23,6 +23,7 @@ struct df_object {
     size_t entry;          /* of a program: its _start, from the load address on */
     bool cxx;              /* needs libstdc++: see cxx.h */
     bool checks_names;     /* it states that: docs/decisions/014 */
+    bool shortens;         /* the same, of its copy_file_range: df_fs.shortens */
     void *getattr_at;      /* its function of that name, or NULL: likewise */
     bool main_moves;       /* it states that: docs/decisions/015 */
     bool lingers;          /* it may be used after main has returned: threads, keys, libraries */

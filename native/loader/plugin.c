@@ -44,6 +44,11 @@ bool df_plugin_checks_names(const struct df_plugin *plugin)
     return plugin->object.checks_names;
 }
 
+bool df_plugin_shortens(const struct df_plugin *plugin)
+{
+    return plugin->object.shortens;
+}
+
 void *df_plugin_getattr_at(const struct df_plugin *plugin)
 {
     return plugin->object.getattr_at;

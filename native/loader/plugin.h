@@ -107,8 +107,9 @@ DF_PRIVATE_EXPORT struct df_plugin *df_plugin_self(void);
 DF_PRIVATE_EXPORT struct df_plugin *df_plugin_of_code(const void *address);
 
 /* What the plugin exports beside libfuse's API (docs/decisions/014): that it checks names itself;
- * its getattr by an open directory, or NULL. */
+ * that its copy_file_range copies what there is; its getattr by an open directory, or NULL. */
 bool df_plugin_checks_names(const struct df_plugin *plugin);
+bool df_plugin_shortens(const struct df_plugin *plugin);
 void *df_plugin_getattr_at(const struct df_plugin *plugin);
 
 /* True if code of the plugin may run after its main has returned: it makes threads, or installs

@@ -140,8 +140,6 @@ int df_plugin_serve(struct df_plugin *plugin, const struct df_session *session, 
     struct df_fs *front = fs;
     if (plugin->object.kind == DF_ELF_PROGRAM)
         front = df_guarded_new(fs, &plugin->guest);
-    if (front)
-        front->writes_back = fs->writes_back;
     error = front ? attach(plugin, session, front) : -ENOMEM;
     if (error) {
         if (front != fs)

@@ -299,6 +299,6 @@ struct df_fs *df_count_wrap(struct df_fs *below, struct df_counters *counters)
     if (!self)
         return NULL;
     hold(counters);
-    *self = (struct counting){{.ops = &count_ops}, below, counters};
+    *self = (struct counting){df_fs_around(below, &count_ops), below, counters};
     return &self->fs;
 }

@@ -186,6 +186,19 @@ def test_truncating_open_clears_suid_and_sgid(fs, user):
     assert user(1000, 1000, open_) == 0o777
 
 
+@pytest.mark.parametrize("offset, left", [(0, 0o777), (3, 0o6777)], ids=["bytes", "nothing"])
+def test_a_copy_clears_suid_and_sgid_if_it_copies_anything(fs, user, offset, left):
+    source, target = fs.make("source", b"abc", 0o666), fs.make("target", b"x", 0o666)
+    fs.os.chmod(target, 0o6777)
+
+    def copy():
+        ends = fs.os.os_open(source, os.O_RDONLY), fs.os.os_open(target, os.O_WRONLY)
+        fs.os.copy_file_range(*ends, 1 << 20, offset_src=offset)
+        return mode(fs.os.stat(target))
+
+    assert user(1000, 1000, copy) == left
+
+
 def test_privileged_write_keeps_suid(fs, root_only):
     path = fs.make("f", b"abc")
     fs.os.chmod(path, 0o6755)

@@ -305,3 +305,16 @@ def test_a_copy_ends_what_is_known_of_its_two_files_and_no_more(memfs):
     assert trips_of(memfs, end) == 0
     directfuse.close(source)
     directfuse.close(target)
+
+
+def test_a_source_whose_file_system_shortens_copies_is_not_asked_for_its_size(tmp_path):
+    """passthrough states it (docs/decisions/014)."""
+    (tmp_path / "source").write_bytes(b"abc")
+    with directfuse.mount(f"passthrough {tmp_path} /copies", placement="server") as mount:
+        source = directfuse.os_open("/copies/source", os.O_RDONLY)
+        target = directfuse.os_open("/copies/target", os.O_CREAT | os.O_WRONLY)
+        assert directfuse.copy_file_range(source, target, 1 << 20) == 3
+        assert directfuse.copy_file_range(source, target, 1 << 20) == 0
+        assert "getattr" not in mount.stats().ops
+        directfuse.close(source)
+        directfuse.close(target)

@@ -66,6 +66,7 @@ def careful(tmp_path_factory):
     command = ["pkg-config", "--cflags", "fuse3"]
     flags = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     flags += ["-O1", "-D_GNU_SOURCE", "-Ddirectfuse_posix_names=a", "-Ddirectfuse_getattr_at=b"]
+    flags.append("-Ddirectfuse_posix_copies=c")
     subprocess.run(["cc", "-shared", "-fPIC", *flags, *sources, "-o", path, library], check=True)
     return Backend(str(path), source=True, keeps_names=True)
 
