@@ -37,6 +37,9 @@ enum df_message_op {
     DF_MESSAGE_SYNC,
     /* Nothing, there and back. */
     DF_MESSAGE_NOTHING,
+    /* A program watches the open file: result is the serial of its stand-in (server/watch.h).
+     * args.watch. */
+    DF_MESSAGE_WATCH,
     DF_MESSAGE_COUNT
 };
 
@@ -146,6 +149,9 @@ union df_arguments {
     struct {
         uint32_t client;
     } unfork;
+    struct {
+        uint32_t events; /* of inotify(7) */
+    } watch;
     struct {
         bool lazy;
         bool alone; /* only if there is no other client */

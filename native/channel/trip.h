@@ -134,6 +134,8 @@ int df_trip_poll(struct df_trip *trip, uint64_t file, int events);
 /* The server keeps the locks of a file system that has none. */
 int df_trip_lock(struct df_trip *trip, uint64_t file, struct df_lock *lock);
 int df_trip_flock(struct df_trip *trip, uint64_t file, int operation, uint64_t owner);
+/* A program is about to watch it for these events of inotify(7): the serial of its stand-in. */
+int64_t df_trip_watch(struct df_trip *trip, uint64_t file, uint32_t events);
 int df_trip_advise(struct df_trip *trip, uint64_t file, off_t offset, off_t length, int advice);
 
 /* --- processes: trip->caller and trip->mount are not looked at --- */

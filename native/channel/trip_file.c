@@ -167,6 +167,12 @@ int df_trip_flock(struct df_trip *trip, uint64_t file, int operation, uint64_t o
     return (int)df_letter_send_and_finish(&l);
 }
 
+int64_t df_trip_watch(struct df_trip *trip, uint64_t file, uint32_t events)
+{
+    return DF_TRIP_SEND(df_letter_begin_file(&l, trip, DF_MESSAGE_WATCH, file), watch,
+                        .events = events);
+}
+
 /* FUSE knows no advice: it is the server's alone, about reading ahead. Most programs advise what is
  * so already. */
 int df_trip_advise(struct df_trip *trip, uint64_t file, off_t offset, off_t length, int advice)

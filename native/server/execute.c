@@ -12,7 +12,7 @@
 #include "core/caller.h"
 #include "core/lock.h"
 #include "core/masked_thread.h"
-#include "server/server_private.h"
+#include "server/watch_private.h"
 
 /* ---- the question ---------------------------------------------------------------------------- */
 
@@ -107,7 +107,7 @@ static int take_objects(struct df_work *w)
         ret = find_fs(w);
         return ret == 0 && w->files[1] && w->files[1]->fs != w->fs ? -EXDEV : ret;
     }
-    if (op == DF_MESSAGE_read_batch || op >= DF_MESSAGE_ADOPT)
+    if (op == DF_MESSAGE_read_batch || (op >= DF_MESSAGE_ADOPT && op != DF_MESSAGE_WATCH))
         return 0;
     if (w->message.files[0] == 0)
         return -EBADF;
@@ -276,16 +276,29 @@ static bool only_asks(const struct df_message *m)
     }
 }
 
+static int64_t run_op(struct df_work *w)
+{
+    if (w->index == DF_MOUNT_COUNT || only_asks(&w->message))
+        return df_execute_ops[w->message.op](w);
+    return run_changing(w, change_of(&w->message));
+}
+
 static int64_t run(struct df_work *w)
 {
+    struct df_watcher *watcher = &w->server->watcher;
+    struct df_watch_look look;
     int64_t ret = take_objects(w);
+    bool looked;
 
     if (ret < 0)
         return ret;
     w->index = w->call.mount ? df_server_index(w->server, w->call.mount->id) : 0;
-    if (w->index == DF_MOUNT_COUNT || only_asks(&w->message))
-        return df_execute_ops[w->message.op](w);
-    return run_changing(w, change_of(&w->message));
+    if ((looked = df_watch_used(watcher)))
+        df_watch_before(w, &look);
+    ret = run_op(w);
+    if (df_watch_used(watcher))
+        looked ? df_watch_after(w, &look, ret) : df_watch_late(w, ret);
+    return ret;
 }
 
 /* Inside the gate with the client's identity. */
@@ -341,6 +354,7 @@ void df_execute(void *arg, struct df_slot *slot, struct df_area *area)
     w.files[0] = w.files[1] = NULL;
     w.opened = 0;
     w.listed = 0;
+    w.reads_are_told = false;
     w.call.links = w.call.second_links = 0;
     w.call.leave_second = false;
     take_caller(&w);
@@ -361,6 +375,7 @@ void df_execute_close(struct df_server *server, struct df_thread *thread,
     df_execute_judge(server, last);
     df_framer_close(&server->framer, last->content);
     df_file_put(thread, last->file);
+    df_watch_closed(&server->watcher, last->handle);
     if (last->mapped)
         df_mapped_closed(server, last->mount, last->ino);
     df_server_closed(server);

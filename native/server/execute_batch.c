@@ -28,6 +28,8 @@ static void batch_flush(struct df_work *w, struct batch *b)
     ret = df_call_result(&w->call, fs->ops->read_batch(fs, &w->call, b->run, b->count));
     for (size_t i = 0; i < b->count; i++) {
         b->from[i]->result = ret < 0 ? ret : b->run[i].result;
+        if (b->from[i]->result > 0)
+            df_watch_touch(&w->server->watcher, b->from[i]->handle, DF_WATCH_ACCESS);
         df_file_put(w->thread, b->run[i].file);
     }
     b->count = 0;

@@ -25,6 +25,7 @@
 #define do_keep       df_execute_keep_files
 #define do_fork       df_execute_fork
 #define do_unfork     df_execute_unfork
+#define do_watch      df_execute_watch
 
 /* ---- by name --------------------------------------------------------------------------------- */
 
@@ -205,7 +206,7 @@ static int64_t do_link(struct df_work *w)
 
 static int64_t register_file(struct df_work *w, struct df_file *file)
 {
-    uint16_t content = df_execute_content(w, file);
+    uint16_t content = w->reads_are_told ? 0 : df_execute_content(w, file);
     uint64_t handle = df_files_add(&w->server->files, w->client, file, w->message.mount, content,
                                    &w->slot->entered);
 
@@ -411,4 +412,5 @@ df_execute_op *const df_execute_ops[DF_MESSAGE_COUNT] = {
     [DF_MESSAGE_KEEP] = do_keep,     [DF_MESSAGE_FORK] = do_fork,
     [DF_MESSAGE_UNFORK] = do_unfork, [DF_MESSAGE_UNMOUNT] = do_unmount,
     [DF_MESSAGE_SYNC] = do_sync,     [DF_MESSAGE_NOTHING] = do_nothing,
+    [DF_MESSAGE_WATCH] = do_watch,
 };

@@ -186,7 +186,8 @@ static struct df_last_file take_from(struct df_files *files, uint32_t index)
 {
     struct df_open_file *entry = &files->open[index];
     struct df_ofd *ofd = df_files_ofd(files, index);
-    struct df_last_file last = {.mount = ofd->mount, .ino = ofd->ino};
+    struct df_last_file last = {
+        .handle = atomic_load(&ofd->handle), .mount = ofd->mount, .ino = ofd->ino};
 
     if (--entry->clients > 0)
         return last;
@@ -265,6 +266,19 @@ size_t df_files_others(struct df_files *files, uint32_t client, const uint64_t k
         if (!is_listed(handle, kept, count))
             others[found++] = handle;
     }
+    pthread_mutex_unlock(&files->lock);
+    return found;
+}
+
+size_t df_files_of_mount(struct df_files *files, int mount, uint32_t *from, uint64_t handles[],
+                         size_t room)
+{
+    size_t found = 0;
+
+    pthread_mutex_lock(&files->lock);
+    for (; *from < files->ledger->used && found < room; ++*from)
+        if (atomic_load(&files->open[*from].file) && df_files_ofd(files, *from)->mount == mount)
+            handles[found++] = atomic_load(&df_files_ofd(files, *from)->handle);
     pthread_mutex_unlock(&files->lock);
     return found;
 }

@@ -181,6 +181,7 @@ int df_files_adopt(struct df_files *files, uint32_t client, uint64_t handle);
 /* A file that nobody has any more, with the reference that was the table's; NULL: somebody has. */
 struct df_last_file {
     struct df_file *file;
+    uint64_t handle;
     uint16_t content; /* what it was added with */
     bool mapped;      /* some program had mapped it: then which file it is */
     bool judged;      /* a read of it was expected; */
@@ -199,6 +200,11 @@ void df_files_drop_gone(struct df_files *files, uint32_t index, struct df_last_f
 /* Handles that the client has, but for those listed; at most `room`. Returns how many. */
 size_t df_files_others(struct df_files *files, uint32_t client, const uint64_t kept[], size_t count,
                        uint64_t others[], size_t room);
+
+/* Handles of files of the mount that are open, at most `room` at a time: *from is 0 at first, and
+ * none is found when all have been. */
+size_t df_files_of_mount(struct df_files *files, int mount, uint32_t *from, uint64_t handles[],
+                         size_t room);
 
 /* The placeholder of a client's file in the directory `shadow` of runs, a descriptor that is the
  * caller's: of one open file description for all clients that have the file. -EBADF, -EMFILE, and

@@ -129,6 +129,7 @@ static int unmount(struct df_server *server, struct df_served *served)
         atomic_store(&served->shared->live, served->id);
         return ret;
     }
+    df_watch_unmounted(&server->watcher, served->id);
     served->id = 0;
     atomic_fetch_add(&segment->mounts_changed, 1);
     atomic_fetch_sub(&server->live_count, 1);
@@ -374,6 +375,7 @@ static int begin(struct df_server *server)
         return -errno;
     if ((error = begin_files(server)) < 0)
         return error;
+    df_watch_init(&server->watcher, server->options->shadow);
     df_cacher_init(&server->cacher, server->own.segment);
     df_crash_watch(server->own.segment, server->options->report);
     df_framer_init(&server->framer, server->own.segment, &server->cacher);
@@ -418,6 +420,7 @@ int df_serve(const struct df_serve_options *options)
     atomic_store(&listening, NULL);
     df_lend_by(NULL);
     df_crash_watch(NULL, -1);
+    df_watch_free(&server->watcher);
     df_segment_end(&server->own);
     df_segment_free(&server->own);
     df_files_free(&server->files);

@@ -15,9 +15,10 @@
 #include "server/pool.h"
 #include "server/segment.h"
 #include "server/server.h"
+#include "server/watch.h"
 #include "server/writeback.h"
 
-/* A mount that is served. Fixed but for `id`, `ending`, `reads` and `lends`. */
+/* A mount that is served. Fixed but for `id`, `ending`, `reads`, `lends` and `watched`. */
 struct df_served {
     int id;                               /* 0: it is unmounted */
     int counted;                          /* its id for ever */
@@ -25,8 +26,9 @@ struct df_served {
     struct df_shared_mount *shared;       /* its entry in the segment */
     bool ending;                          /* under server->lock: unmount it with its last file */
     struct df_writeback_server writeback; /* its `made` is NULL: writes go through */
-    _Atomic uint32_t reads; /* how surely opens are followed by reads (execute_open.c) */
-    _Atomic bool lends;     /* bytes of its files were found lent */
+    _Atomic uint32_t reads;   /* how surely opens are followed by reads (execute_open.c) */
+    _Atomic bool lends;       /* bytes of its files were found lent */
+    _Atomic uint32_t watched; /* events that were ever asked for, of anything in it (watch.h) */
 };
 
 struct df_server {
@@ -38,6 +40,7 @@ struct df_server {
     struct df_framer framer;
     struct df_writeback_room dirty;
     struct df_patience patience;
+    struct df_watcher watcher;
     int news;                 /* eventfd: something may be over: look */
     _Atomic uint32_t rounds;  /* futex: how often the control loop has seen all there was to see */
     _Atomic uint32_t burials; /* futex: threads that close what clients had that are gone */
@@ -68,6 +71,7 @@ struct df_work {
     uint64_t opened;                 /* handle of the file that it has opened; 0: none */
     struct df_frames_changing bytes; /* what becomes of what is known of a file's bytes */
     struct df_changes changes;       /* of names, as the host tells */
+    bool reads_are_told;             /* those of the file that it opens (watch.h) */
     size_t listed;                   /* bytes of records that a readdir has answered with */
     char names[2][PATH_MAX];
     char key[DF_KEY_SIZE];
@@ -148,6 +152,12 @@ static inline size_t df_execute_room(struct df_work *w, uint64_t size)
 
 /* After a readdir has ended: keeps what is known of the names that it told. */
 void df_execute_ahead(struct df_work *w);
+
+/* ---- watch_begin.c ---- */
+
+/* A program watches the file, which its client has: the serial of its stand-in, or an error as of
+ * inotify_add_watch(2). */
+df_execute_op df_execute_watch;
 
 /* ---- execute_lock.c, execute_client.c: more of the table ---- */
 

@@ -1,0 +1,82 @@
+/*
+ * watch_late.c - ops that were under way when the first watch of their mount came: nobody has
+ * looked what they were about.
+ *
+ * A directory's stand-in may have been made while such an op changed it. So the op's names are
+ * compared with the directory: who adds a watch, then lists the directory and follows the events
+ * misses nothing.
+ */
+#include "server/watch_private.h"
+
+/* Under the lock. */
+static void set_name(struct df_watcher *watcher, int mount, const struct df_watch_spot *spot)
+{
+    const struct df_watch *in = df_watch_find_directory(watcher, mount, spot->directory);
+    char path[DF_STAND_PATH];
+
+    watcher->changes++;
+    if (!in)
+        return;
+    df_stand_path(path, in->serial, spot->name);
+    if (spot->ino)
+        df_stand_name(watcher->at, path, S_ISDIR(spot->mode));
+    else
+        df_stand_forget(watcher->at, path);
+}
+
+/* Once more when nobody changes it any more. */
+static void compare(struct df_work *w, const struct df_where *where)
+{
+    struct df_watcher *watcher = &w->server->watcher;
+    struct df_watch_look look = {.held = 0};
+    struct df_watch_spot now;
+
+    if (!df_watch_spot_at(w, where, &look.spots[0]))
+        return;
+    df_watch_hold(w, &look, 1);
+    if (df_watch_spot_at(w, where, &now) && now.directory == look.spots[0].directory) {
+        pthread_mutex_lock(&watcher->lock);
+        set_name(watcher, w->call.mount->id, &now);
+        pthread_mutex_unlock(&watcher->lock);
+    }
+    df_watch_release(w, &look);
+}
+
+/* Where a link, or "..", has led is asked of the file. */
+static void compare_opened(struct df_work *w)
+{
+    struct df_watch_look look = {.by_link = true};
+
+    if (w->message.args.open.flags & O_PATH)
+        return;
+    if (w->message.args.open.flags & O_CREAT)
+        compare(w, &w->wheres[0]);
+    df_watch_tell_open(w, &look);
+}
+
+static void compare_names(struct df_work *w)
+{
+    compare(w, &w->wheres[0]);
+    if (w->message.op == DF_MESSAGE_rename || w->message.op == DF_MESSAGE_link)
+        compare(w, &w->wheres[1]);
+}
+
+void df_watch_late(struct df_work *w, int64_t result)
+{
+    if (result < 0 || !df_watch_events(w))
+        return;
+    switch (w->message.op) {
+    case DF_MESSAGE_mknod:
+    case DF_MESSAGE_mkdir:
+    case DF_MESSAGE_symlink:
+    case DF_MESSAGE_unlink:
+    case DF_MESSAGE_rmdir:
+    case DF_MESSAGE_rename:
+    case DF_MESSAGE_link:
+        compare_names(w);
+        break;
+    case DF_MESSAGE_open:
+        compare_opened(w);
+        break;
+    }
+}

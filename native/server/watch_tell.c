@@ -1,0 +1,323 @@
+/*
+ * watch_tell.c - what an op has done, done to the stand-ins: in the order in which Linux tells of
+ * it, the directory before the object.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "server/watch_private.h"
+
+/* One op that is told; under the lock. */
+struct telling {
+    struct df_watcher *watcher;
+    int mount;
+};
+
+static struct df_watch *directory_of(const struct telling *t, const struct df_watch_spot *spot)
+{
+    return df_watch_find_directory(t->watcher, t->mount, spot->directory);
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static void made(const struct telling *t, const struct df_watch_spot *spot, bool directory)
+{
+    const struct df_watch *in = directory_of(t, spot);
+    char path[DF_STAND_PATH];
+
+    t->watcher->changes++;
+    if (!in)
+        return;
+    df_stand_path(path, in->serial, spot->name);
+    df_stand_made(t->watcher->at, path, directory);
+}
+
+/* A name of the object is gone: IN_ATTRIB, for the count of its links, and after the last one
+ * IN_DELETE_SELF. */
+static void unlinked(const struct telling *t, const struct df_watch_spot *spot)
+{
+    struct df_watch *watch = df_watch_find(t->watcher, t->mount, spot->ino);
+    char path[DF_STAND_PATH];
+
+    if (watch && (watch->directory || spot->links <= 1)) {
+        df_watch_drop(t->watcher, watch);
+    } else if (watch) {
+        df_stand_path(path, watch->serial, NULL);
+        df_stand_touch(t->watcher->at, path, DF_WATCH_ATTRIB);
+    }
+}
+
+static void removed(const struct telling *t, const struct df_watch_spot *spot)
+{
+    const struct df_watch *in = directory_of(t, spot);
+    char path[DF_STAND_PATH];
+
+    t->watcher->changes++;
+    if (in) {
+        df_stand_path(path, in->serial, spot->name);
+        df_stand_removed(t->watcher->at, path, S_ISDIR(spot->mode));
+    }
+    unlinked(t, spot);
+}
+
+static void moved_itself(const struct telling *t, const struct df_watch_spot *spot)
+{
+    struct df_watch *watch = df_watch_find(t->watcher, t->mount, spot->ino);
+
+    if (!watch)
+        return;
+    df_stand_move(t->watcher->at, watch->serial, t->watcher->last + 1);
+    watch->serial = ++t->watcher->last;
+}
+
+static void name_of(const struct df_watch *in, const struct df_watch_spot *spot,
+                    char path[DF_STAND_PATH])
+{
+    static const char nowhere[] = DF_STAND_NOWHERE;
+
+    if (in)
+        df_stand_path(path, in->serial, spot->name);
+    else
+        __builtin_memcpy(path, nowhere, sizeof(nowhere));
+}
+
+/* A name that comes from nowhere is made there first, of the kind that it has. */
+static void move_names(const struct telling *t, const struct df_watch_spot spots[2], bool exchange,
+                       const struct df_watch_movers movers[2])
+{
+    const struct df_watch *from = directory_of(t, &spots[0]), *to = directory_of(t, &spots[1]);
+    int at = t->watcher->at;
+    char old[DF_STAND_PATH], new[DF_STAND_PATH];
+
+    name_of(from, &spots[0], old);
+    name_of(to, &spots[1], new);
+    df_stand_name(at, old, S_ISDIR(spots[0].mode));
+    df_watch_move_in(t->watcher, t->mount, &movers[0], spots[0].ino, &spots[1], old);
+    if (exchange) {
+        df_stand_name(at, new, S_ISDIR(spots[1].mode));
+        df_watch_move_in(t->watcher, t->mount, &movers[1], spots[1].ino, &spots[0], new);
+    }
+    df_stand_moved(at, old, S_ISDIR(spots[0].mode), new, exchange);
+    if (from)
+        df_watch_move(t->watcher, t->mount, &spots[0], to ? &spots[1] : NULL);
+    if (to && exchange)
+        df_watch_move(t->watcher, t->mount, &spots[1], from ? &spots[0] : NULL);
+    df_stand_forget(at, DF_STAND_NOWHERE);
+}
+
+/* Two names of one object stay as they are. */
+static void renamed(const struct telling *t, const struct df_watch_spot spots[2], unsigned flags,
+                    const struct df_watch_movers movers[2])
+{
+    bool exchange = flags & RENAME_EXCHANGE;
+
+    if (spots[0].ino == spots[1].ino || spots[0].ino == 0)
+        return;
+    t->watcher->changes++;
+    if (directory_of(t, &spots[0]) || directory_of(t, &spots[1]))
+        move_names(t, spots, exchange, movers);
+    if (spots[1].ino && !exchange)
+        unlinked(t, &spots[1]);
+    moved_itself(t, &spots[0]);
+    if (exchange)
+        moved_itself(t, &spots[1]);
+}
+
+static void linked(const struct telling *t, const struct df_watch_spot spots[2])
+{
+    const struct df_watch *watch = df_watch_find(t->watcher, t->mount, spots[0].ino);
+    char path[DF_STAND_PATH];
+
+    if (watch) {
+        df_stand_path(path, watch->serial, NULL);
+        df_stand_touch(t->watcher->at, path, DF_WATCH_ATTRIB);
+    }
+    made(t, &spots[1], false);
+}
+
+/* ---- objects --------------------------------------------------------------------------------- */
+
+static void touched(const struct telling *t, const struct df_watch_spot *spot,
+                    enum df_watch_kind kind)
+{
+    const struct df_watch *in = directory_of(t, spot);
+    const struct df_watch *watch = df_watch_find(t->watcher, t->mount, spot->ino);
+    char path[DF_STAND_PATH];
+
+    if (in) {
+        df_stand_path(path, in->serial, spot->name);
+        df_stand_touch_name(t->watcher->at, path, S_ISDIR(spot->mode), kind);
+    }
+    if (watch) {
+        df_stand_path(path, watch->serial, NULL);
+        df_stand_touch(t->watcher->at, path, kind);
+    }
+}
+
+/* fsnotify_change() of Linux: one event for all that is set. */
+static enum df_watch_kind kind_of(const struct df_message *m)
+{
+    uint32_t set = m->op == DF_MESSAGE_setattr ? m->args.setattr.set.valid : DF_SET_MODE;
+
+    if (set & DF_SET_SIZE)
+        return DF_WATCH_MODIFY;
+    if (set & (DF_SET_MODE | DF_SET_UID | DF_SET_GID))
+        return DF_WATCH_ATTRIB;
+    if ((set & (DF_SET_ATIME | DF_SET_MTIME)) == DF_SET_ATIME)
+        return DF_WATCH_ACCESS;
+    return (set & (DF_SET_ATIME | DF_SET_MTIME)) == DF_SET_MTIME ? DF_WATCH_MODIFY
+                                                                 : DF_WATCH_ATTRIB;
+}
+
+/* ---- the op ---------------------------------------------------------------------------------- */
+
+/* What a link, "..", or a descriptor leads to is asked for now: by its name where that is known. */
+static void find_object(struct df_work *w, struct df_watch_spot *spot)
+{
+    struct df_file *file = w->files[0];
+    bool open = w->wheres[0].len == 0 && file;
+
+    if (!open)
+        file = df_watch_open_at(w, &w->wheres[0], O_PATH);
+    if (file)
+        df_watch_spot_of(w, file, spot);
+    if (file && !open)
+        df_file_put(w->thread, file);
+}
+
+static void tell_attributes(struct df_work *w, struct df_watch_look *look)
+{
+    struct df_watcher *watcher = &w->server->watcher;
+    struct telling t = {watcher, w->call.mount->id};
+    enum df_watch_kind kind = kind_of(&w->message);
+
+    if (look->by_link && w->wheres[0].len == 0 &&
+        df_watch_touch(watcher, w->message.wheres[0].base, kind))
+        return;
+    if (look->by_link)
+        find_object(w, &look->spots[0]);
+    pthread_mutex_lock(&watcher->lock);
+    touched(&t, &look->spots[0], kind);
+    pthread_mutex_unlock(&watcher->lock);
+}
+
+static bool is_same(const struct df_watch_spot *a, const struct df_watch_spot *b)
+{
+    return a->directory == b->directory && strcmp(a->name, b->name) == 0;
+}
+
+/* A link has led to the name, so nobody has held the names beside it. By now it may be gone again,
+ * which is told. */
+static void make_by_link(struct df_work *w, struct df_file *file, struct df_watch_look *look)
+{
+    struct df_watcher *watcher = &w->server->watcher;
+    const struct df_watch *in;
+    struct df_watch_spot now;
+    char path[DF_STAND_PATH];
+
+    df_watch_hold(w, look, 1);
+    if (df_watch_spot_of(w, file, &now) && is_same(&now, &look->spots[0])) {
+        pthread_mutex_lock(&watcher->lock);
+        watcher->changes++;
+        in = df_watch_find_directory(watcher, w->call.mount->id, now.directory);
+        if (in) {
+            df_stand_path(path, in->serial, now.name);
+            df_stand_name(watcher->at, path, false);
+        }
+        pthread_mutex_unlock(&watcher->lock);
+    }
+    df_watch_release(w, look);
+}
+
+void df_watch_tell_open(struct df_work *w, struct df_watch_look *look)
+{
+    struct df_file *file = df_files_get(&w->server->files, w->opened);
+    struct df_where itself = {.base = file, .name = ""};
+    struct df_watch_spot *spot = &look->spots[0];
+    bool made = !look->by_link && spot->ino == 0;
+    struct stat st;
+
+    if (!file) /* its client was killed */
+        return;
+    if (look->by_link && df_watch_spot_of(w, file, spot) && w->message.args.open.flags & O_CREAT)
+        make_by_link(w, file, look);
+    else if (made && df_watch_ask(w, &itself, &st)) {
+        spot->ino = st.st_ino;
+        spot->mode = st.st_mode;
+    }
+    df_file_put(w->thread, file);
+    if (spot->ino)
+        df_watch_opened(w, spot, made && w->message.args.open.flags & O_CREAT);
+}
+
+static void tell_names(struct df_work *w, struct df_watch_look *look)
+{
+    struct df_watcher *watcher = &w->server->watcher;
+    const struct telling t = {watcher, w->call.mount->id};
+    const uint32_t op = w->message.op;
+    struct df_watch_movers movers[2];
+
+    if (op == DF_MESSAGE_rename)
+        df_watch_find_movers(w, look->spots, movers);
+    pthread_mutex_lock(&watcher->lock);
+    if (op == DF_MESSAGE_rename)
+        renamed(&t, look->spots, w->message.args.rename.flags, movers);
+    else if (op == DF_MESSAGE_link)
+        linked(&t, look->spots);
+    else if (op == DF_MESSAGE_unlink || op == DF_MESSAGE_rmdir)
+        removed(&t, &look->spots[0]);
+    else
+        made(&t, &look->spots[0], op == DF_MESSAGE_mkdir);
+    pthread_mutex_unlock(&watcher->lock);
+    for (unsigned i = 0; op == DF_MESSAGE_rename && i < 2; i++)
+        df_watch_settle(w, &movers[i]);
+}
+
+static void tell_file(struct df_work *w, int64_t result)
+{
+    struct df_watcher *watcher = &w->server->watcher;
+    const struct df_message *m = &w->message;
+
+    if (m->op == DF_MESSAGE_readdir || (m->op == DF_MESSAGE_read && result > 0))
+        df_watch_touch(watcher, m->files[0], DF_WATCH_ACCESS);
+    if (m->op == DF_MESSAGE_fallocate || (m->op == DF_MESSAGE_write && result > 0))
+        df_watch_touch(watcher, m->files[0], DF_WATCH_MODIFY);
+    if (m->op == DF_MESSAGE_copy_file_range && result > 0) {
+        df_watch_touch(watcher, m->files[0], DF_WATCH_ACCESS);
+        df_watch_touch(watcher, m->files[1], DF_WATCH_MODIFY);
+    }
+}
+
+static void tell(struct df_work *w, struct df_watch_look *look, int64_t result)
+{
+    switch (w->message.op) {
+    case DF_MESSAGE_read:
+    case DF_MESSAGE_readdir:
+    case DF_MESSAGE_write:
+    case DF_MESSAGE_fallocate:
+    case DF_MESSAGE_copy_file_range:
+        tell_file(w, result);
+        break;
+    case DF_MESSAGE_open:
+        df_watch_tell_open(w, look);
+        break;
+    case DF_MESSAGE_setattr:
+    case DF_MESSAGE_setxattr:
+    case DF_MESSAGE_removexattr:
+        tell_attributes(w, look);
+        break;
+    default:
+        tell_names(w, look);
+    }
+}
+
+void df_watch_after(struct df_work *w, struct df_watch_look *look, int64_t result)
+{
+    if (look->missed)
+        df_watch_late(w, result);
+    if (look->by_link) /* they are not those of the object */
+        df_watch_release(w, look);
+    if (look->tells && result >= 0)
+        tell(w, look, result);
+    df_watch_release(w, look);
+}
