@@ -13,6 +13,7 @@
  *   s/<mount>.<ino>  FIFOs and sockets (node.h)
  *   d/<mount>.<ino>  the bytes of a file that some program has mapped (shadow_map.c)
  *   b/<mount>.<ino>  which chunks of d/ are there, for a large one
+ *   w/<serial>       what is watched by inotify(7) (server/watch.h)
  *   held             who may touch which of these (channel/held.h)
  *   lock             flock(2) of who brings the bytes of d/, and of the server that removes them
  */

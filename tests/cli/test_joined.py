@@ -146,6 +146,37 @@ def test_a_run_that_is_killed_leaves_the_server_healthy(run, server):
     assert server.process.poll() is None
 
 
+_WATCH = """
+import ctypes, os, struct, sys
+libc = ctypes.CDLL(None)
+fd = libc.inotify_init1(0)
+assert libc.inotify_add_watch(fd, sys.argv[1].encode(), 0x100 | 0x8 | 0x80) > 0
+print("ready", flush=True)
+while True:
+    data = os.read(fd, 4096)
+    while data:
+        _, mask, _, size = struct.unpack_from("iIII", data)
+        name = data[16 : 16 + size].rstrip(b"\\0").decode()
+        print(mask, name, flush=True)
+        data = data[16 + size :]
+        if name == "last":
+            sys.exit()
+"""
+
+
+def test_a_run_is_told_what_others_change(run, server):
+    """inotify(7): another run, and a Python process that has joined."""
+    watcher = begin(*python(_WATCH, server.point))
+    assert run("run", "-m", "@tmp", *shell(f"echo >{server.point}/run")).returncode == 0
+    with directfuse.mount("@tmp"):
+        with directfuse.open(server.point / "python", "w") as file:
+            file.write("x")
+        directfuse.rename(server.point / "python", server.point / "last")
+    said, errors = watcher.communicate(timeout=20)
+    assert (watcher.returncode, errors) == (0, "")
+    assert said.splitlines() == ["256 run", "8 run", "256 python", "8 python", "128 last"]
+
+
 _AFTER = """
 import os, subprocess, sys
 fd = os.open(sys.argv[1] + "/f", os.O_RDWR | os.O_CREAT)

@@ -258,18 +258,6 @@ def test_several_messages_in_one_call(plain, mounted, compiled):
     assert mounted(program).seen() == wanted.seen()
 
 
-def test_events_of_files_in_a_mount_are_refused_so_that_programs_poll(mounted):
-    """inotify(7) with ENOSPC: tail -f looks again and again, inotifywait says what is missing."""
-    script = (
-        "echo one >f; mkfifo p; tail -n +1 -f f >p & "
-        '{ read a; echo two >>f; read b; echo "$a $b"; } <p; kill $!; '
-        "command -v inotifywait >/dev/null || inotifywait() { return 1; }; "
-        "inotifywait -qq -t 1 f 2>/dev/null; echo $?"
-    )
-    found = mounted("/bin/sh", "-c", script)
-    assert (found.status, found.out) == (0, b"one two\n1\n")
-
-
 def test_way_in_and_out(mounted, tmp_path):
     """Relative paths, "..", real symlinks into the mount and links of the mount to real files."""
     (tmp_path / "real").write_text("real\n")
