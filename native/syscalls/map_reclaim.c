@@ -236,7 +236,7 @@ static long hold_patiently(struct dfi_files *files, const struct dfi_mapping *m,
 
 /*
  * A process leaves as much room as it has taken, so that those which come later get a share; who
- * has more gives up two for one.
+ * has more gives up two for one. What others have brought is taken, too, when it is held.
  */
 long dfi_maps_hold(struct dfi_files *files, const struct dfi_mapping *m, uint64_t chunk,
                    bool patient)

@@ -100,15 +100,15 @@ static long fill(const struct dfi_chunks *c, uint64_t handle, uint64_t chunk)
 long dfi_chunks_hold(struct dfi_chunks *c, uint64_t handle, uint64_t chunk, uint64_t spare)
 {
     unsigned char state = state_of(c, chunk);
+    uint64_t room = (state == 0 ? DF_HELD_CHUNK : 0) + spare;
     long ret = 0;
 
     if (state == FOR_GOOD)
         return 0;
-    if (state == 0) {
-        if (!dfi_fill_has_room(c->data, DF_HELD_CHUNK + spare))
-            return -ENOSPC;
+    if (room > 0 && !dfi_fill_has_room(c->data, room))
+        return -ENOSPC;
+    if (state == 0)
         ret = fill(c, handle, chunk);
-    }
     if (ret == 0 && !dfi_held_add(c->files, c->ino, df_held_key(c->mount, chunk)))
         return set_state(c, chunk, FOR_GOOD);
     return ret == 0 && state == 0 ? set_state(c, chunk, THERE) : ret;

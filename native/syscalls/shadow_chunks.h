@@ -30,7 +30,8 @@ long dfi_chunks_begin(struct dfi_chunks *c, struct dfi_files *files, int mount, 
 void dfi_chunks_end(struct dfi_chunks *c);
 
 /* The chunk is there, and held by us: under the lock of the mappings. `handle` reads the file.
- * 0; -ENOSPC: there is no room that leaves `spare` bytes of it; -errno. */
+ * 0; -ENOSPC: there is no room that leaves `spare` bytes of it, also for one that is there already,
+ * as long as `spare` is not 0; -errno. */
 long dfi_chunks_hold(struct dfi_chunks *c, uint64_t handle, uint64_t chunk, uint64_t spare);
 
 /* It is given up, unless somebody holds it. Whether it was. */

@@ -52,6 +52,15 @@ def test_a_file_larger_than_all_of_dev_shm(plain, small, compiled):
     assert small(program, "72", timeout=200).seen() == wanted.seen()
 
 
+@pytest.mark.parametrize("steps", ["follow"])
+def test_shares_of_a_small_dev_shm(plain, small, compiled, steps):
+    """What processes take leaves something for those that come later; see turns.c."""
+    program = compiled("turns")
+    wanted = plain(program, steps)
+    assert wanted.status == 0
+    assert small(program, steps).seen() == wanted.seen()
+
+
 def test_numpy_in_a_small_dev_shm(plain, small):
     pytest.importorskip("numpy")
     script = (

@@ -1,0 +1,149 @@
+/*
+ * turns.c - mapped files where there is memory for a part of them, in steps that several processes
+ * take one after the other: argv[1] says which. Prints what came of it.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PAGE  ((size_t)4096)
+#define MIB   ((size_t)1 << 20)
+#define CHUNK (2 * MIB) /* what is brought at a time */
+
+static void need(int holds, const char *what)
+{
+    if (!holds) {
+        perror(what);
+        exit(1);
+    }
+}
+
+static unsigned char byte_of(size_t at)
+{
+    return (unsigned char)(at / CHUNK * 7 + at / PAGE + 1) | 1;
+}
+
+/* Every page of [from, to) is told from others. */
+static int file_with(const char *name, size_t size, size_t from, size_t to)
+{
+    int fd = open(name, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    char page[PAGE];
+
+    need(fd >= 0 && ftruncate(fd, (off_t)size) == 0, "file");
+    for (size_t at = from; at < to; at += PAGE) {
+        memset(page, byte_of(at), PAGE);
+        need(pwrite(fd, page, PAGE, (off_t)at) == (ssize_t)PAGE, "pwrite");
+    }
+    return fd;
+}
+
+static volatile unsigned char *map(int fd, size_t size, int prot)
+{
+    void *memory = mmap(NULL, size, prot, MAP_SHARED, fd, 0);
+
+    need(memory != MAP_FAILED, "mmap");
+    return memory;
+}
+
+/* ---- steps ---- */
+
+/* What another process waits for; who waits for one that has ended goes on too. */
+struct gate {
+    int ends[2];
+};
+
+static struct gate gate(void)
+{
+    struct gate g;
+
+    need(pipe(g.ends) == 0, "pipe");
+    return g;
+}
+
+static void let(const struct gate *g)
+{
+    need(write(g->ends[1], "", 1) == 1, "write");
+}
+
+/* The only process that waits here, for another that has kept the other end. */
+static int await(struct gate *g)
+{
+    char byte;
+
+    if (g->ends[1] >= 0)
+        close(g->ends[1]);
+    g->ends[1] = -1;
+    return read(g->ends[0], &byte, 1) == 1;
+}
+
+static void tell(const char *who, pid_t pid)
+{
+    int status;
+
+    need(waitpid(pid, &status, 0) == pid, "waitpid");
+    printf("%s: exit %d, signal %d\n", who, WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+           WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+}
+
+/* ---- a scan that follows another ----
+ * What one process has brought another has for nothing. It sleeps when a third one begins. */
+
+static void follow(void)
+{
+    const size_t size = 72 * MIB;
+    volatile unsigned char *m = map(file_with("f", size, 0, size), size, PROT_READ);
+    struct gate next = gate(), done = gate(), begin = gate();
+    size_t differ = 0;
+    pid_t leader, third;
+
+    if ((leader = fork()) == 0) {
+        for (size_t at = 0; await(&next) && at < size; at += CHUNK) {
+            differ += m[at] != byte_of(at);
+            let(&done);
+        }
+        _exit(differ != 0);
+    }
+    if ((third = fork()) == 0) {
+        close(next.ends[1]);
+        close(done.ends[1]);
+        await(&begin);
+        for (size_t at = size; (at -= CHUNK) > 0;)
+            differ += m[at] != byte_of(at);
+        _exit(differ != 0);
+    }
+    for (size_t at = 0; at < 31 * CHUNK; at += CHUNK) {
+        let(&next);
+        if (!await(&done))
+            break;
+        differ += m[at] != byte_of(at);
+    }
+    close(next.ends[1]);
+    tell("leader", leader);
+    let(&begin);
+    tell("third", third);
+    printf("%zu differ\n", differ);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*take)(void);
+    } steps[] = {{"follow", follow}};
+
+    setvbuf(stdout, NULL, _IONBF, 0);
+    for (size_t i = 0; argc > 1 && i < sizeof(steps) / sizeof(steps[0]); i++)
+        if (strcmp(argv[1], steps[i].name) == 0) {
+            steps[i].take();
+            return 0;
+        }
+    return 2;
+}
