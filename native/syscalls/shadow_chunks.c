@@ -84,16 +84,52 @@ static void empty(const struct dfi_chunks *c, uint64_t chunk)
                chunk * DF_HELD_CHUNK, DF_HELD_CHUNK);
 }
 
-static long fill(const struct dfi_chunks *c, uint64_t handle, uint64_t chunk)
+/* Its pages are nobody else's from here on: those of zeros, too, which are not written, and which
+ * memory that shows them makes when it is touched. Behind the end of the file it may not, where a
+ * limit is: SIGXFSZ. */
+static long reserve(const struct dfi_chunks *c, uint64_t chunk)
+{
+    off_t at = (off_t)(chunk * DF_HELD_CHUNK), end = at + (off_t)DF_HELD_CHUNK;
+    struct stat st;
+    long ret = dfi_kernel(__NR_fstat, c->data, &st);
+
+    if (ret < 0)
+        return ret;
+    if (end > st.st_size && end > c->files->caller.size_limit)
+        end = st.st_size;
+    if (end <= at)
+        return 0;
+    do
+        ret = dfi_kernel(__NR_fallocate, c->data, FALLOC_FL_KEEP_SIZE, at, end - at);
+    while (ret == -EINTR);
+    return ret == -EOPNOTSUPP ? 0 : ret;
+}
+
+static long fill_reserved(const struct dfi_chunks *c, uint64_t handle, uint64_t chunk)
 {
     struct dfi_filling f;
     long ret = dfi_fill_begin(&f, c->files, handle, c->data);
 
-    empty(c, chunk);
     if (ret == 0)
         ret = dfi_fill_range(&f, (off_t)(chunk * DF_HELD_CHUNK),
                              (off_t)((chunk + 1) * DF_HELD_CHUNK));
     dfi_fill_end(&f);
+    return ret;
+}
+
+/* Others may have filled chunks of other files since there was room. */
+static long fill(const struct dfi_chunks *c, uint64_t handle, uint64_t chunk)
+{
+    long ret;
+
+    empty(c, chunk);
+    ret = reserve(c, chunk);
+    if (ret == 0 && !dfi_fill_has_room(c->data, 0))
+        ret = -ENOSPC;
+    if (ret == 0)
+        ret = fill_reserved(c, handle, chunk);
+    if (ret < 0)
+        empty(c, chunk);
     return ret;
 }
 

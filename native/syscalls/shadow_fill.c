@@ -34,7 +34,7 @@ static long fill_piece(struct dfi_filling *f, off_t at, size_t size, bool zeros)
     if (got <= 0 || (!zeros && is_zero(f->buffer, (size_t)got)))
         return got;
     ret = dfi_kernel(__NR_pwrite64, f->data, f->buffer, got, at);
-    return ret < 0 ? ret : got;
+    return ret < 0 ? ret : ret < got ? -ENOSPC : got;
 }
 
 static long fill_pieces(struct dfi_filling *f, off_t at, off_t end, bool zeros)

@@ -132,12 +132,54 @@ static void follow(void)
     printf("%zu differ\n", differ);
 }
 
+/* ---- memory of holes ----
+ * Two processes touch a byte in each of many chunks, and then store into all of each. */
+
+#define MANY ((size_t)30)
+
+static void store(volatile unsigned char *m, size_t step, unsigned char value)
+{
+    for (size_t at = 0; at < MANY * CHUNK; at += step)
+        m[at] = value;
+}
+
+static size_t count_other(const volatile unsigned char *m, unsigned char value)
+{
+    size_t count = 0;
+
+    for (size_t at = 0; at < MANY * CHUNK; at += PAGE)
+        count += m[at] != value;
+    return count;
+}
+
+static void holes(void)
+{
+    const size_t size = 256 * MIB, behind = 64 * CHUNK;
+    volatile unsigned char *m = map(file_with("f", size, 0, 0), size, PROT_READ | PROT_WRITE);
+    struct gate touched = gate(), both = gate();
+    pid_t child;
+
+    if ((child = fork()) == 0) {
+        store(m, CHUNK, 1);
+        let(&touched);
+        await(&both);
+        store(m, PAGE, 2);
+        _exit(count_other(m, 2) != 0);
+    }
+    await(&touched);
+    store(m + behind, CHUNK, 1);
+    let(&both);
+    tell("child", child);
+    store(m + behind, PAGE, 3);
+    printf("%zu and %zu differ\n", count_other(m, 2), count_other(m + behind, 3));
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*take)(void);
-    } steps[] = {{"follow", follow}};
+    } steps[] = {{"follow", follow}, {"holes", holes}};
 
     setvbuf(stdout, NULL, _IONBF, 0);
     for (size_t i = 0; argc > 1 && i < sizeof(steps) / sizeof(steps[0]); i++)
