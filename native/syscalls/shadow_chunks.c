@@ -2,7 +2,8 @@
  * shadow_chunks.c - the data file of a large file of a mount, brought and given up by chunks.
  *
  * Who is killed between two steps leaves a chunk that is not there with bytes in the data file,
- * never one that is there without: so they are taken away before it is filled.
+ * never one that is there without: so they are taken away before it is filled, and where memory is
+ * short.
  */
 #include "syscalls/shadow_chunks.h"
 
@@ -78,10 +79,11 @@ size_t dfi_chunks_run(const struct dfi_chunks *c, off_t offset, size_t size, boo
 
 /* ---- bringing -------------------------------------------------------------------------------- */
 
-static void empty(const struct dfi_chunks *c, uint64_t chunk)
+static void empty(const struct dfi_chunks *c, uint64_t chunk, uint64_t count)
 {
-    dfi_kernel(__NR_fallocate, c->data, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-               chunk * DF_HELD_CHUNK, DF_HELD_CHUNK);
+    if (count > 0)
+        dfi_kernel(__NR_fallocate, c->data, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                   chunk * DF_HELD_CHUNK, count * DF_HELD_CHUNK);
 }
 
 /* Its pages are nobody else's from here on: those of zeros, too, which are not written, and which
@@ -122,14 +124,14 @@ static long fill(const struct dfi_chunks *c, uint64_t handle, uint64_t chunk)
 {
     long ret;
 
-    empty(c, chunk);
+    empty(c, chunk, 1);
     ret = reserve(c, chunk);
     if (ret == 0 && !dfi_fill_has_room(c->data, 0))
         ret = -ENOSPC;
     if (ret == 0)
         ret = fill_reserved(c, handle, chunk);
     if (ret < 0)
-        empty(c, chunk);
+        empty(c, chunk, 1);
     return ret;
 }
 
@@ -152,33 +154,53 @@ long dfi_chunks_hold(struct dfi_chunks *c, uint64_t handle, uint64_t chunk, uint
 
 /* ---- giving up ------------------------------------------------------------------------------- */
 
-bool dfi_chunks_drop(struct dfi_chunks *c, uint64_t chunk)
+void dfi_chunks_drop(struct dfi_chunks *c, uint64_t chunk)
 {
-    if (state_of(c, chunk) != THERE ||
-        dfi_held_by_others(c->files, c->ino, df_held_key(c->mount, chunk)) ||
-        set_state(c, chunk, 0) < 0)
-        return false;
-    empty(c, chunk);
-    return true;
+    if (state_of(c, chunk) == THERE &&
+        !dfi_held_by_others(c->files, c->ino, df_held_key(c->mount, chunk)) &&
+        set_state(c, chunk, 0) == 0)
+        empty(c, chunk, 1);
+}
+
+static bool is_held(const struct dfi_chunks *c, uint64_t chunk)
+{
+    const struct df_holder *own = c->files->hold.own;
+    uint64_t key = df_held_key(c->mount, chunk);
+
+    return (own && df_held_has(own, c->ino, key)) || dfi_held_by_others(c->files, c->ino, key);
+}
+
+/* Of a row of chunks from the first on. */
+static void sweep_some(const struct dfi_chunks *c, const unsigned char *states, uint64_t first,
+                       uint64_t count)
+{
+    uint64_t from = 0; /* behind the last one that stays */
+
+    for (uint64_t i = 0; i < count; i++) {
+        if (states[i] == 0 ||
+            (states[i] == THERE && !is_held(c, first + i) && set_state(c, first + i, 0) == 0))
+            continue;
+        empty(c, first + from, i - from);
+        from = i + 1;
+    }
+    empty(c, first + from, count - from);
 }
 
 bool dfi_chunks_sweep(struct dfi_chunks *c)
 {
     unsigned char states[1024];
-    uint64_t at = 0;
-    bool any = false;
+    struct stat before, after;
+    uint64_t at = 0, end;
     long got;
 
+    if (dfi_kernel(__NR_fstat, c->data, &before) < 0)
+        return false;
     while ((got = dfi_kernel(__NR_pread64, c->list, states, sizeof(states), at)) > 0) {
-        for (long i = 0; i < got; i++) {
-            uint64_t chunk = at + (uint64_t)i;
-
-            if (states[i] == THERE &&
-                !(c->files->hold.own &&
-                  df_held_has(c->files->hold.own, c->ino, df_held_key(c->mount, chunk))))
-                any |= dfi_chunks_drop(c, chunk);
-        }
+        sweep_some(c, states, at, (uint64_t)got);
         at += (uint64_t)got;
     }
-    return any;
+    end = (uint64_t)before.st_size / DF_HELD_CHUNK + 1;
+    if (got == 0 && at < end) /* the file has grown */
+        empty(c, at, end - at);
+    return dfi_kernel(__NR_fstat, c->data, &after) == 0 && after.st_blocks < before.st_blocks;
 }

@@ -34,10 +34,11 @@ void dfi_chunks_end(struct dfi_chunks *c);
  * as long as `spare` is not 0; -errno. */
 long dfi_chunks_hold(struct dfi_chunks *c, uint64_t handle, uint64_t chunk, uint64_t spare);
 
-/* It is given up, unless somebody holds it. Whether it was. */
-bool dfi_chunks_drop(struct dfi_chunks *c, uint64_t chunk);
+/* It is given up, unless somebody holds it. */
+void dfi_chunks_drop(struct dfi_chunks *c, uint64_t chunk);
 
-/* Every chunk that nobody holds is given up. Whether one was. */
+/* Every chunk that nobody holds is given up, and what was left of those that are not there. Whether
+ * that has made room. */
 bool dfi_chunks_sweep(struct dfi_chunks *c);
 
 /* Of [offset, offset + size) how much, from its start, is alike: there, or not there. */

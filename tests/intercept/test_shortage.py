@@ -10,6 +10,8 @@ pytestmark = pytest.mark.timeout(400)
 
 PROGRAMS = Path(__file__).parent / "programs"
 
+FUSE3 = ["-D_FILE_OFFSET_BITS=64", "-I/usr/include/fuse3", "-Wl,--no-as-needed", "-lfuse3"]
+
 #: Mounts a small /dev/shm, as containers have it, that only what follows sees.
 SMALL = 'mount -t tmpfs -o size=64m tmpfs /dev/shm && exec "$@"'
 
@@ -59,6 +61,13 @@ def test_shares_of_a_small_dev_shm(plain, small, compiled, steps):
     wanted = plain(program, steps)
     assert wanted.status == 0
     assert small(program, steps).seen() == wanted.seen()
+
+
+def test_what_is_left_of_those_who_are_killed(small, compiled):
+    """Each has made room for a chunk, and has filled a part of it."""
+    small.file_system = compiled("deadly", *FUSE3)
+    outcome = small(compiled("turns"), "killed")
+    assert outcome.seen() == (0, b"0 not killed, 0 differ\n", b"")
 
 
 def test_numpy_in_a_small_dev_shm(plain, small):

@@ -174,12 +174,33 @@ static void holes(void)
     printf("%zu and %zu differ\n", count_other(m, 2), count_other(m + behind, 3));
 }
 
+/* ---- who is killed while it brings something ----
+ * deadly.c kills it, in each chunk another process. */
+
+static void killed(void)
+{
+    const size_t chunks = 128;
+    int fd = open("f", O_RDONLY), status, ended = 0, differ = 0;
+    volatile unsigned char *m = map(fd, chunks * CHUNK, PROT_READ);
+    pid_t child;
+
+    for (size_t i = 0; i < chunks; i++) {
+        if ((child = fork()) == 0)
+            _exit(m[i * CHUNK]);
+        need(waitpid(child, &status, 0) == child, "waitpid");
+        ended += !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL;
+    }
+    for (size_t i = 0; i < chunks; i++)
+        differ += m[i * CHUNK] != i + 1;
+    printf("%d not killed, %d differ\n", ended, differ);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*take)(void);
-    } steps[] = {{"follow", follow}, {"holes", holes}};
+    } steps[] = {{"follow", follow}, {"holes", holes}, {"killed", killed}};
 
     setvbuf(stdout, NULL, _IONBF, 0);
     for (size_t i = 0; argc > 1 && i < sizeof(steps) / sizeof(steps[0]); i++)
