@@ -36,12 +36,15 @@ long dfi_chunks_begin(struct dfi_chunks *c, struct dfi_files *files, int mount, 
     return ret < 0 ? ret : 0;
 }
 
+/* A child of fork may have copies of the descriptors: the lock does not end with ours. */
 void dfi_chunks_end(struct dfi_chunks *c)
 {
     if (c->data >= 0)
         dfi_kernel(__NR_close, c->data);
-    if (c->list >= 0)
+    if (c->list >= 0) {
+        dfi_kernel(__NR_flock, c->list, LOCK_UN);
         dfi_kernel(__NR_close, c->list);
+    }
     c->data = c->list = -1;
 }
 

@@ -215,6 +215,7 @@ long dfi_shadow_map(struct dfi_files *files, uint64_t handle)
     while (ret == -EINTR); /* no mmap(2) ends so */
     if (ret == 0)
         ret = map_under_lock(files, handle, ofd);
+    dfi_kernel(__NR_flock, lock, LOCK_UN); /* a child may have a copy: dfi_chunks_end() */
     dfi_kernel(__NR_close, lock);
     return ret;
 }

@@ -70,6 +70,13 @@ def test_what_is_left_of_those_who_are_killed(small, compiled):
     assert outcome.seen() == (0, b"0 not killed, 0 differ\n", b"")
 
 
+def test_a_child_keeps_no_lock_of_a_mapped_file(mounted, compiled):
+    """It is forked while another thread reads the file."""
+    mounted.file_system = compiled("deadly", *FUSE3)
+    outcome = mounted(compiled("turns"), "forked", timeout=20)
+    assert outcome.seen() == (0, b"touched: 1\nchild: exit 0, signal 0\n", b"")
+
+
 def test_numpy_in_a_small_dev_shm(plain, small):
     pytest.importorskip("numpy")
     script = (

@@ -1,11 +1,13 @@
 /*
  * deadly.c - a file system that kills whoever reads its one file, "f" in any directory, and has not
- * opened it: in the middle of what mapped memory is brought by.
+ * opened it: in the middle of what mapped memory is brought by. A read at SLOW ends when the
+ * directory "end" is made; making "wait" ends when such a read has begun.
  */
 #define _GNU_SOURCE
 #define FUSE_USE_VERSION 31
 #include <errno.h>
 #include <fuse.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <string.h>
 
@@ -13,7 +15,10 @@
 #define CHUNK (2 * MIB)
 #define SIZE  (256 * MIB)
 
+#define SLOW  (CHUNK + 4096)
+
 static pid_t opener;
+static sem_t begun, over;
 static int made; /* a directory: any has the file */
 
 static int is_file(const char *path)
@@ -24,7 +29,8 @@ static int is_file(const char *path)
 static int fs_getattr(const char *path, struct stat *st, struct fuse_file_info *fi)
 {
     (void)fi;
-    if (!made && path[1] != '\0')
+    if (path[1] != '\0' && (!made || strcmp(strrchr(path, '/'), "/wait") == 0 ||
+                            strcmp(strrchr(path, '/'), "/end") == 0))
         return -ENOENT;
     st->st_mode = is_file(path) ? S_IFREG | 0644 : S_IFDIR | 0755;
     st->st_nlink = 1;
@@ -34,9 +40,12 @@ static int fs_getattr(const char *path, struct stat *st, struct fuse_file_info *
 
 static int fs_mkdir(const char *path, mode_t mode)
 {
-    (void)path;
     (void)mode;
     made = 1;
+    if (strcmp(strrchr(path, '/'), "/wait") == 0)
+        sem_wait(&begun);
+    if (strcmp(strrchr(path, '/'), "/end") == 0)
+        sem_post(&over);
     return 0;
 }
 
@@ -55,6 +64,10 @@ static int fs_read(const char *path, char *buf, size_t size, off_t offset,
 
     (void)path;
     (void)fi;
+    if (offset == SLOW) {
+        sem_post(&begun);
+        sem_wait(&over);
+    }
     if (reader > 1 && reader != opener && offset % CHUNK >= MIB)
         kill(reader, SIGKILL);
     if (offset >= SIZE)
@@ -70,5 +83,7 @@ static const struct fuse_operations ops = {
 
 int main(int argc, char **argv)
 {
+    sem_init(&begun, 0, 0);
+    sem_init(&over, 0, 0);
     return fuse_main(argc, argv, &ops, NULL);
 }

@@ -4,13 +4,14 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -195,12 +196,45 @@ static void killed(void)
     printf("%d not killed, %d differ\n", ended, differ);
 }
 
+/* ---- a fork while a thread reads ----
+ * The child has a copy of every descriptor; deadly.c says when. */
+
+static void *slow_read(void *arg)
+{
+    static char page[PAGE];
+    int fd = *(int *)arg;
+
+    need(pread(fd, page, PAGE, (off_t)(CHUNK + PAGE)) == (ssize_t)PAGE, "pread");
+    return NULL;
+}
+
+static void forked(void)
+{
+    int fd = open("f", O_RDONLY);
+    volatile unsigned char *m = map(fd, 128 * CHUNK, PROT_READ);
+    struct gate end = gate();
+    pthread_t thread;
+    pid_t child;
+
+    need(pthread_create(&thread, NULL, slow_read, &fd) == 0, "thread");
+    mkdir("wait", 0700);
+    if ((child = fork()) == 0) {
+        await(&end);
+        _exit(0);
+    }
+    mkdir("end", 0700);
+    pthread_join(thread, NULL);
+    printf("touched: %d\n", m[0]);
+    close(end.ends[1]);
+    tell("child", child);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*take)(void);
-    } steps[] = {{"follow", follow}, {"holes", holes}, {"killed", killed}};
+    } steps[] = {{"follow", follow}, {"holes", holes}, {"killed", killed}, {"forked", forked}};
 
     setvbuf(stdout, NULL, _IONBF, 0);
     for (size_t i = 0; argc > 1 && i < sizeof(steps) / sizeof(steps[0]); i++)
