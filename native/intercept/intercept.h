@@ -287,7 +287,8 @@ static inline long dfi_other_fd(unsigned long argument)
     return dfi_is_hidden(process, (int)argument) ? -EBADF : DFI_PASS;
 }
 
-/* The soft limit of descriptors as high as it may be, for a moment; what it was, to be put back. */
+/* The soft limit of descriptors as high as it may be, for a moment; what it was, to be put back. A
+ * lock of lock.h is held between the two, which take no other. */
 unsigned long dfi_limit_raise(void);
 void dfi_limit_restore(unsigned long soft);
 

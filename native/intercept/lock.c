@@ -95,8 +95,8 @@ void dfi_unlock(struct dfi_lock *lock)
 }
 
 /* Every lock of the mechanism, outermost first. */
-static struct dfi_lock *const fork_locks[] = {&dfi_rewrite_lock, &dfi_action_lock, &dfi_thread_lock,
-                                              &dfi_alloc_lock};
+static struct dfi_lock *const fork_locks[] = {&dfi_limit_lock, &dfi_rewrite_lock, &dfi_action_lock,
+                                              &dfi_thread_lock, &dfi_alloc_lock};
 #define FORK_LOCKS (sizeof fork_locks / sizeof *fork_locks)
 
 void dfi_fork_prepare(void)

@@ -6,6 +6,7 @@
 
 #include "intercept/intercept.h"
 
+extern struct dfi_lock dfi_limit_lock;   /* process.c: between the two of RLIMIT_NOFILE */
 extern struct dfi_lock dfi_rewrite_lock; /* sites and trampolines: rewrite.c */
 extern struct dfi_lock dfi_action_lock;  /* dispositions: signal.c */
 extern struct dfi_lock dfi_thread_lock;  /* the threads and their memory: thread.c */

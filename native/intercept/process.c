@@ -3,6 +3,7 @@
  * on.
  */
 #include "intercept/intercept.h"
+#include "intercept/lock.h"
 #include "intercept/sandbox.h"
 
 #include <linux/fcntl.h>
@@ -41,9 +42,12 @@ void dfi_hidden_add(struct dfi_process *process, int fd)
     hidden_set(process, process->hidden_count, fd);
 }
 
+struct dfi_lock dfi_limit_lock DFI_HOT;
+
 unsigned long dfi_limit_raise(void)
 {
     unsigned long limit[2] = {0, 0}, raised[2];
+    dfi_lock(&dfi_limit_lock);
     if (dfi_kernel(__NR_prlimit64, 0, RLIMIT_NOFILE, 0, limit) < 0)
         return 0;
     raised[0] = raised[1] = limit[1];
@@ -54,10 +58,11 @@ unsigned long dfi_limit_raise(void)
 void dfi_limit_restore(unsigned long soft)
 {
     unsigned long limit[2];
-    if (dfi_kernel(__NR_prlimit64, 0, RLIMIT_NOFILE, 0, limit) < 0)
-        return;
-    limit[0] = soft;
-    dfi_kernel(__NR_prlimit64, 0, RLIMIT_NOFILE, limit, 0);
+    if (dfi_kernel(__NR_prlimit64, 0, RLIMIT_NOFILE, 0, limit) == 0) {
+        limit[0] = soft;
+        dfi_kernel(__NR_prlimit64, 0, RLIMIT_NOFILE, limit, 0);
+    }
+    dfi_unlock(&dfi_limit_lock);
 }
 
 static int highest_free(void)

@@ -17,7 +17,7 @@ static struct df_holders *map_all(const struct dfi_files *files)
     long fd, at;
 
     strcpy(mempcpy(path, files->shadow, files->shadow_len), "/held");
-    fd = dfi_kernel(__NR_open, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    fd = dfi_shadow_briefly(path, O_RDWR | O_CREAT | O_NOFOLLOW);
     if (fd < 0)
         return NULL;
     dfi_kernel(__NR_fchmod, fd, 0666); /* programs under other ids of the job */

@@ -34,13 +34,19 @@ static struct dfi_mapping *late_from(const struct dfi_files *files, uintptr_t at
 
 /* ---- bringing -------------------------------------------------------------------------------- */
 
-/* Memory that cannot be had gives SIGBUS, as where a disk fails: pages of an empty file. */
-static void give_up(uintptr_t start, uintptr_t end, int prot)
+/* Memory that cannot be had gives SIGBUS, as where a disk fails: pages of an empty file. False:
+ * there is no descriptor for that one either. */
+static bool give_up(uintptr_t start, uintptr_t end, int prot)
 {
-    long empty = dfi_kernel(__NR_memfd_create, "directfuse-lost", MFD_CLOEXEC);
+    unsigned long limit = dfi_limit_raise();
+    long empty = dfi_kernel(__NR_memfd_create, "directfuse-lost", MFD_CLOEXEC), at;
 
-    dfi_kernel(__NR_mmap, start, end - start, prot, MAP_PRIVATE | MAP_FIXED, empty, 0);
+    dfi_limit_restore(limit);
+    if (empty < 0)
+        return false;
+    at = dfi_kernel(__NR_mmap, start, end - start, prot, MAP_PRIVATE | MAP_FIXED, empty, 0);
     dfi_kernel(__NR_close, empty);
+    return at == (long)start;
 }
 
 /* The chunk around the address: [*start, *end) is accessible now. Under the lock. 0 or -errno. */
@@ -73,7 +79,7 @@ bool dfi_maps_fault(struct dfi_files *files, uintptr_t at, unsigned long error)
     m = files->maps ? late_from(files, at, at + 1) : NULL;
     known = m && allows(m->prot, error);
     if (known && bring(files, m, at, true, &start, &end) < 0)
-        give_up(start, end, m->prot);
+        known = give_up(start, end, m->prot);
     dfi_maps_unlock(files);
     return known;
 }

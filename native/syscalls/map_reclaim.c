@@ -178,7 +178,7 @@ static bool sweep(struct dfi_files *files)
     long fd, got;
 
     strcpy(mempcpy(path, files->shadow, files->shadow_len), "/b");
-    fd = dfi_kernel(__NR_open, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    fd = dfi_shadow_briefly(path, O_RDONLY | O_DIRECTORY);
     if (fd < 0)
         return false;
     while ((got = dfi_kernel(__NR_getdents64, fd, entries, sizeof(entries))) > 0)

@@ -70,6 +70,19 @@ long dfi_shadow_begin(struct dfi_files *files)
     return ret;
 }
 
+long dfi_shadow_briefly(const char *path, int flags)
+{
+    long fd = dfi_kernel(__NR_open, path, flags | O_CLOEXEC, 0666);
+    unsigned long limit;
+
+    if (fd != -EMFILE)
+        return fd;
+    limit = dfi_limit_raise();
+    fd = dfi_kernel(__NR_open, path, flags | O_CLOEXEC, 0666);
+    dfi_limit_restore(limit);
+    return fd;
+}
+
 /* ---- placeholders -------------------------------------------------------------------------- */
 
 /* Programs under other ids of the job open it too. */

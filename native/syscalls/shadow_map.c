@@ -114,7 +114,7 @@ long dfi_shadow_beside(const struct dfi_files *files, int mount, uint64_t ino, c
     long fd;
 
     dfi_shadow_name(files, letter, (uint32_t)mount, ino, name);
-    fd = dfi_kernel(__NR_open, name, flags | O_CLOEXEC | O_NOFOLLOW, 0666);
+    fd = dfi_shadow_briefly(name, flags | O_NOFOLLOW);
     if (fd >= 0 && flags & O_CREAT)
         dfi_kernel(__NR_fchmod, fd, 0666); /* programs under other ids of the job */
     return fd;
@@ -207,7 +207,7 @@ long dfi_shadow_map(struct dfi_files *files, uint64_t handle)
     if (!ofd)
         return -EBADF;
     strcpy(mempcpy(path, files->shadow, files->shadow_len), "/lock");
-    lock = dfi_kernel(__NR_open, path, O_RDONLY | O_CLOEXEC, 0);
+    lock = dfi_shadow_briefly(path, O_RDONLY);
     if (lock < 0)
         return lock;
     do

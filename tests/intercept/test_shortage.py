@@ -1,5 +1,6 @@
 """Mapped files that are larger than the memory for them: the same as on a plain directory."""
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -75,6 +76,18 @@ def test_a_child_keeps_no_lock_of_a_mapped_file(mounted, compiled):
     mounted.file_system = compiled("deadly", *FUSE3)
     outcome = mounted(compiled("turns"), "forked", timeout=20)
     assert outcome.seen() == (0, b"touched: 1\nchild: exit 0, signal 0\n", b"")
+
+
+def test_mapped_files_where_all_descriptors_are_used_up(plain, mounted, compiled):
+    program = compiled("turns")
+    wanted = plain(program, "full")
+    assert wanted.status == 0
+    assert mounted(program, "full").seen() == wanted.seen()
+
+
+def test_memory_that_cannot_be_had_for_want_of_a_descriptor(mounted, compiled):
+    """The hard limit leaves none: a signal, and no fault that comes again for ever."""
+    assert mounted(compiled("turns"), "fuller").status == 128 + signal.SIGSEGV
 
 
 def test_numpy_in_a_small_dev_shm(plain, small):

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -229,12 +230,54 @@ static void forked(void)
     tell("child", child);
 }
 
+/* ---- no descriptor is left ---- */
+
+static void use_up(rlim_t hard)
+{
+    struct rlimit limit = {64, hard};
+
+    need(setrlimit(RLIMIT_NOFILE, &limit) == 0, "setrlimit");
+    while (open("/dev/null", O_RDONLY) >= 0)
+        ;
+}
+
+static void full(void)
+{
+    const size_t size = 24 * MIB, at = 8 * CHUNK;
+    int large = file_with("large", size, 0, size), little = file_with("little", MIB, 0, MIB);
+    volatile unsigned char *m = map(large, size, PROT_READ | PROT_WRITE);
+    volatile unsigned char *n = map(little, MIB, PROT_READ | PROT_WRITE);
+    char byte = 0;
+
+    n[5] = 9;
+    use_up(4096);
+    printf("little: %zd", pread(little, &byte, 1, 5));
+    printf(" %d %zd %d\n", byte, pwrite(little, "z", 1, 6), n[6]);
+    printf("large: %zd", pread(large, &byte, 1, (off_t)at));
+    printf(" %d %zd %d\n", byte, pwrite(large, "z", 1, (off_t)at), m[at]);
+    m[at + CHUNK] = 3;
+    printf("msync: %d %d\n", msync((void *)m, size, MS_SYNC), msync((void *)n, MIB, MS_SYNC));
+    printf("%zd", pread(large, &byte, 1, (off_t)(at + CHUNK)));
+    printf(" %d\n", byte);
+}
+
+/* Nor may there be more. */
+static void fuller(void)
+{
+    const size_t size = 24 * MIB;
+    volatile unsigned char *m = map(file_with("large", size, 0, 0), size, PROT_READ);
+
+    use_up(64);
+    printf("%d\n", m[CHUNK]);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*take)(void);
-    } steps[] = {{"follow", follow}, {"holes", holes}, {"killed", killed}, {"forked", forked}};
+    } steps[] = {{"follow", follow}, {"holes", holes}, {"killed", killed},
+                 {"forked", forked}, {"full", full},   {"fuller", fuller}};
 
     setvbuf(stdout, NULL, _IONBF, 0);
     for (size_t i = 0; argc > 1 && i < sizeof(steps) / sizeof(steps[0]); i++)
