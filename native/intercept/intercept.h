@@ -328,6 +328,7 @@ void dfi_files_born(struct dfi_process *process);
 #define DFI_PINS_MAX 8
 struct dfi_pins {
     struct dfi_pins *next;
+    const struct dfi_files *of; /* whose call it is: perhaps a child's that shares our memory */
     unsigned count;
     struct dfi_pin {
         uintptr_t start, end;

@@ -31,6 +31,8 @@ void dfi_files_free(struct dfi_files *files)
         trip = dfi_trip_of(files);
         df_trip_unfork(&trip, files->link.client);
     }
+    if (files->lender)
+        dfi_maps_unpin(files->lender, files);
     dfi_fd_free(files);
     dfi_maps_free(files->maps);
     dfi_free(files->copies.list);

@@ -81,6 +81,10 @@ void dfi_maps_part(const struct dfi_mapping *m, uint64_t chunk, uintptr_t *start
 /* As mprotect(2), for a range in which there is late memory; else DFI_PASS. */
 long dfi_maps_protect(struct dfi_files *files, uintptr_t start, uintptr_t end, int prot);
 
+/* A child that shared our memory is gone, perhaps killed during calls: what they looked at may be
+ * given up. */
+void dfi_maps_unpin(struct dfi_files *files, const struct dfi_files *of);
+
 /* A child with a copy of our memory: what it touches it holds itself. */
 void dfi_maps_born(struct dfi_files *files);
 

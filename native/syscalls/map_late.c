@@ -281,6 +281,7 @@ bool dfi_files_touch(const struct dfi_frame *frame, struct dfi_pins *pins)
     dfi_maps_lock(files);
     if (files->maps) {
         pins->next = files->maps->pins;
+        pins->of = dfi_process()->files;
         pins->count = 0;
         files->maps->pins = pins;
         dfi_maps_oblige(files);
@@ -299,6 +300,19 @@ void dfi_files_untouch(struct dfi_pins *pins)
 
     dfi_maps_lock(files);
     unpin(files->maps, pins);
+    dfi_maps_unlock(files);
+}
+
+void dfi_maps_unpin(struct dfi_files *files, const struct dfi_files *of)
+{
+    struct dfi_pins **at;
+
+    dfi_maps_lock(files);
+    for (at = files->maps ? &files->maps->pins : NULL; at && *at;)
+        if ((*at)->of == of)
+            *at = (*at)->next;
+        else
+            at = &(*at)->next;
     dfi_maps_unlock(files);
 }
 

@@ -55,7 +55,7 @@ def test_a_file_larger_than_all_of_dev_shm(plain, small, compiled):
     assert small(program, "72", timeout=200).seen() == wanted.seen()
 
 
-@pytest.mark.parametrize("steps", ["follow", "holes"])
+@pytest.mark.parametrize("steps", ["follow", "holes", "lent"])
 def test_shares_of_a_small_dev_shm(plain, small, compiled, steps):
     """What processes take leaves something for those that come later; see turns.c."""
     program = compiled("turns")

@@ -271,13 +271,50 @@ static void fuller(void)
     printf("%d\n", m[CHUNK]);
 }
 
+/* ---- a child of vfork that is killed during a call ---- */
+
+static volatile pid_t victim;
+
+static void *kill_it(void *arg)
+{
+    (void)arg;
+    while (victim == 0)
+        usleep(1000);
+    need(kill(victim, SIGKILL) == 0, "kill");
+    return NULL;
+}
+
+static void lent(void)
+{
+    const size_t size = 96 * MIB;
+    volatile unsigned char *m = map(file_with("f", size, 0, size), size, PROT_READ | PROT_WRITE);
+    struct gate never = gate();
+    size_t differ = 0;
+    pthread_t thread;
+    pid_t child;
+
+    for (int i = 0; i < 4; i++) {
+        victim = 0;
+        need(pthread_create(&thread, NULL, kill_it, NULL) == 0, "thread");
+        if ((child = vfork()) == 0) {
+            victim = getpid();
+            _exit((int)read(never.ends[0], (void *)m, 1));
+        }
+        pthread_join(thread, NULL);
+        tell("child", child);
+    }
+    for (size_t at = 0; at < size; at += CHUNK)
+        differ += m[at] != byte_of(at);
+    printf("%zu differ\n", differ);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*take)(void);
-    } steps[] = {{"follow", follow}, {"holes", holes}, {"killed", killed},
-                 {"forked", forked}, {"full", full},   {"fuller", fuller}};
+    } steps[] = {{"follow", follow}, {"holes", holes}, {"killed", killed}, {"forked", forked},
+                 {"lent", lent},     {"full", full},   {"fuller", fuller}};
 
     setvbuf(stdout, NULL, _IONBF, 0);
     for (size_t i = 0; argc > 1 && i < sizeof(steps) / sizeof(steps[0]); i++)
