@@ -91,7 +91,8 @@ static void empty(const struct dfi_chunks *c, uint64_t chunk, uint64_t count)
 
 /* Its pages are nobody else's from here on: those of zeros, too, which are not written, and which
  * memory that shows them makes when it is touched. Behind the end of the file it may not, where a
- * limit is: SIGXFSZ. */
+ * limit is: SIGXFSZ. Where the call is refused, by a filter of the program's, it is left to the
+ * writes. */
 static long reserve(const struct dfi_chunks *c, uint64_t chunk)
 {
     off_t at = (off_t)(chunk * DF_HELD_CHUNK), end = at + (off_t)DF_HELD_CHUNK;
@@ -107,7 +108,7 @@ static long reserve(const struct dfi_chunks *c, uint64_t chunk)
     do
         ret = dfi_kernel(__NR_fallocate, c->data, FALLOC_FL_KEEP_SIZE, at, end - at);
     while (ret == -EINTR);
-    return ret == -EOPNOTSUPP ? 0 : ret;
+    return ret == -ENOSPC ? ret : 0;
 }
 
 static long fill_reserved(const struct dfi_chunks *c, uint64_t handle, uint64_t chunk)
