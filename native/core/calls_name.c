@@ -310,7 +310,7 @@ static ssize_t rename_there(struct df_way_pair *way, unsigned flags)
 {
     ssize_t ret;
 
-    if (!is_known_rename(flags) || flags & RENAME_WHITEOUT)
+    if (!is_known_rename(flags))
         return -EINVAL;
     if ((ret = check_last(way, flags)) < 0 || (ret = check_slash(way, flags)) < 0)
         return ret;

@@ -203,8 +203,9 @@ struct df_ops {
                    const struct df_where *where);
     int (*unlink)(struct df_fs *fs, struct df_call *call, const struct df_where *where);
     int (*rmdir)(struct df_fs *fs, struct df_call *call, const struct df_where *where);
-    /* Both in this mount; the core has answered EXDEV otherwise. flags: 0, RENAME_NOREPLACE,
-     * RENAME_EXCHANGE. A leave says which of the two with df_call.leave_second. */
+    /* Both in this mount; the core has answered EXDEV otherwise. flags: those that Linux knows, in
+     * a combination that it allows; RENAME_WHITEOUT is the plugin's to refuse. A leave says which
+     * of the two with df_call.leave_second. */
     int (*rename)(struct df_fs *fs, struct df_call *call, const struct df_where *from,
                   const struct df_where *to, unsigned flags);
     /* `from` may be an open file with an empty name (AT_EMPTY_PATH). */

@@ -293,9 +293,6 @@ int df_highlevel_rename(struct df_fs *fs, struct df_call *call, const struct df_
     struct df_highlevel *hl = df_highlevel_of(fs);
     struct df_frame frame;
 
-    if (flags & ~(unsigned)(RENAME_NOREPLACE | RENAME_EXCHANGE) ||
-        flags == (RENAME_NOREPLACE | RENAME_EXCHANGE))
-        return -EINVAL;
     df_frame_enter(&frame, hl, call);
     pthread_mutex_lock(&hl->open_paths.rename_lock);
     df_frame_tells(&frame, true);

@@ -4,6 +4,7 @@
 #include "syscalls/cwd.h"
 
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <string.h>
 
 #include "core/walk.h"
@@ -363,7 +364,7 @@ void dfi_cwd_renamed(struct dfi_files *files, const char *from, const char *to, 
     if (!may_exist(files, from) || dfi_cwd_shadow(files, from, strlen(from), old) < 0 ||
         dfi_cwd_shadow(files, to, strlen(to), new) < 0)
         return;
-    if (dfi_kernel(__NR_renameat2, -100, old, -100, new, flags) < 0)
+    if (dfi_kernel(__NR_renameat2, -100, old, -100, new, flags & ~(unsigned)RENAME_WHITEOUT) < 0)
         return;
     note_all(files);
     atomic_fetch_add(&files->shared->moved, 1);

@@ -8,7 +8,7 @@ import pytest
 
 from .expect import fails, kind
 
-RENAME_NOREPLACE, RENAME_EXCHANGE = 1, 2
+RENAME_NOREPLACE, RENAME_EXCHANGE, RENAME_WHITEOUT = 1, 2, 4
 
 both_calls = pytest.mark.parametrize("call", ["rename", "replace"])
 
@@ -424,6 +424,23 @@ def test_exchange_keeps_link_counts(fs):
     assert fs.os.stat(one).st_nlink == fs.os.stat(two).st_nlink == 1
 
 
+def test_a_whiteout_stands_at_the_old_name(fs):
+    fs.mkdir("d")
+    for name in ("f", "d"):
+        old = fs.path(name) if name == "d" else fs.make("f", b"abc")
+        try:
+            fs.os.renameat2(old, old + "2", RENAME_WHITEOUT)
+        except OSError as error:
+            assert error.errno == errno.EINVAL
+            assert fs.names() == ["d", "f"]
+            pytest.skip("this file system makes no whiteouts")
+        st = fs.os.stat(old)
+        assert (stat.S_IFMT(st.st_mode), st.st_rdev, st.st_nlink) == (stat.S_IFCHR, 0, 1)
+    assert fs.names() == ["d", "d2", "f", "f2"]
+    assert fs.data(fs.path("f2")) == b"abc"
+    assert stat.S_ISDIR(fs.os.stat(fs.path("d2")).st_mode)
+
+
 @pytest.mark.parametrize(
     "source, target, flags, code",
     [
@@ -442,6 +459,11 @@ def test_exchange_keeps_link_counts(fs):
         ("file/", "file", RENAME_EXCHANGE, errno.ENOTDIR),
         ("dir", "file/", RENAME_EXCHANGE, errno.ENOTDIR),
         ("file", "missing/", RENAME_EXCHANGE, errno.ENOENT),
+        ("missing", "new", RENAME_WHITEOUT, errno.ENOENT),
+        ("file", "dir", RENAME_WHITEOUT, errno.EISDIR),
+        ("file", "dir", RENAME_WHITEOUT | RENAME_NOREPLACE, errno.EEXIST),
+        ("file", "n" * 256, RENAME_WHITEOUT, errno.ENAMETOOLONG),
+        ("missing", "new", RENAME_WHITEOUT | RENAME_EXCHANGE, errno.EINVAL),
     ],
 )
 def test_flags_refused(tree, source, target, flags, code):
