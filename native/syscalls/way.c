@@ -133,8 +133,10 @@ static int take(struct dfi_way *way, struct dfi_leg *leg)
         return 0;
     }
     len = dfi_copy_path(leg->text, program, PATH_MAX);
-    if (len < 0)
+    if (len < 0) {
+        way->refused = true;
         return (int)len;
+    }
     leg->path = leg->text;
     leg->len = (uint32_t)len;
     if (__builtin_expect(dfi_root_of(way->record.files) != 0, 0) && len > 0 &&
@@ -158,7 +160,7 @@ __attribute__((always_inline)) static inline long begin(struct dfi_way *way,
     way->state = FIRST;
     way->blocks = way->ours = way->opened = way->held = false;
     way->unwalked = unwalked;
-    way->rooted = way->missing = false;
+    way->rooted = way->refused = way->missing = false;
     way->opens = -1;
     dfi_record_begin(&way->record);
     dfi_table_refresh(way->record.files->link.segment);
@@ -262,13 +264,26 @@ static bool turn_to_kernel(struct dfi_way *way, long *ret)
     return true;
 }
 
+/* A path of no memory, or too long for any: the kernel does not look for it either, and says before
+ * what else is wrong with the call. Of two paths the other one may be a mount's. */
+static void refuse(struct dfi_way *way, long *ret)
+{
+    const char *as_given[2] = {NULL, NULL};
+
+    way->state = DONE;
+    if (way->refused && way->legs == 1)
+        *ret = dfi_way_ask(way, as_given);
+}
+
 bool dfi_way_next(struct dfi_way *way, long *ret)
 {
     switch (way->state) {
     case FIRST:
         if (*ret == 0 && are_foreign(way))
             return turn_to_kernel(way, ret);
-        way->state = *ret < 0 ? DONE : KERNEL;
+        way->state = KERNEL;
+        if (*ret < 0)
+            refuse(way, ret);
         return *ret == 0;
     case KERNEL:
         way->ours = *ret != DF_NOT_OURS;

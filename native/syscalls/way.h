@@ -38,6 +38,7 @@ struct dfi_way {
     bool opened;   /* record.here is open for this call alone */
     bool held;     /* record.root is the root of the process */
     bool unwalked; /* paths are as the caller wrote them, whatever the root is */
+    bool refused;  /* a path could not be taken from the program's memory */
     bool rooted;   /* a path is below a root of the process (root.h): never the kernel's */
     bool missing;  /* the kernel has found nothing, and no symlink is on the path */
     int opens;     /* the flags of an open that makes nothing, set after begin; -1: another call */

@@ -300,6 +300,16 @@ MOUNT_SCRIPTS = {
         "for words in (-1, 1, 1), (0, -1, 2), (0, 1, 8), (1 << 62, 1 << 62, 0), (0, 0, 7): call(277, r, *words)\n"
         'for fd in r, w, d: call(187, fd, 0, 9)\nfor kind in 0, 1, 2: call(9, 0, 4096, 3, kind, w, 0)\nprint(open("f").read())\''
     ),
+    "paths that are refused after flags": (
+        "python3 -S -c '\nimport ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\n"
+        'for path in b"./" * 2048, os.fsencode(os.getcwd()) + b"/." * 2048, 8:\n'
+        " path, here = path if path == 8 else ctypes.c_char_p(path), -100\n"
+        " for number, *words in ((257, 0o20200000, 0), (257, 0o100, 0), (263, 8), (260, -1, -1, 8), (439, 0, 8), (452, 0, 8),\n"
+        "  (280, 0, 8), (332, 8, 0, 0), (262, 0, 8), (258, 0), (259, 0o40000, 0), (76, -1), (188, 0, 0, 0, 8)):\n"
+        "  place = (path,) if number in (76, 188) else (here, path)\n  ctypes.set_errno(0)\n"
+        "  words = [ctypes.c_long(w) if isinstance(w, int) else w for w in (*place, *words)]\n"
+        "  print(number, libc.syscall(number, *words), ctypes.get_errno())'"
+    ),
     "file size limit": (
         "(ulimit -f 2; head -c 4096 /dev/zero >f) 2>/dev/null; echo $?; wc -c <f; "
         'python3 -S -c \'import os, resource, signal\nsignal.signal(signal.SIGXFSZ, lambda *_: print("signal"))\n'
