@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <linux/fiemap.h>
 #include <linux/fs.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -13,15 +14,21 @@
 #include "core/calls.h"
 #include "core/use.h"
 
-#define COPY_BUFFER ((size_t)128 << 10)
-#define COPY_MAX    ((size_t)0x7ffff000) /* of one call, as of a read */
+#define COPY_BUFFER        ((size_t)128 << 10)
+#define COPY_MAX           ((size_t)0x7ffff000) /* of one call, as of a read */
+#define BLOCK_SIZE_OF_FUSE 4096                 /* a page of x86-64 */
+
+static ssize_t get_stat(struct df_use *use, struct df_file *file, struct stat *st)
+{
+    struct df_where where = {.base = file, .name = ""};
+
+    return df_call_result(&use->call, use->fs->ops->getattr(use->fs, &use->call, &where, st));
+}
 
 static ssize_t get_size(struct df_use *use, struct df_file *file, off_t *size)
 {
-    struct df_where where = {.base = file, .name = ""};
     struct stat st;
-    ssize_t ret =
-        df_call_result(&use->call, use->fs->ops->getattr(use->fs, &use->call, &where, &st));
+    ssize_t ret = get_stat(use, file, &st);
 
     if (ret == 0)
         *size = st.st_size;
@@ -401,6 +408,42 @@ static ssize_t bytes_left(struct df_use *use, int *left)
     return ret;
 }
 
+/* FIOQSIZE: the bytes that a file takes, by its blocks of 512. */
+static ssize_t bytes_taken(struct df_use *use, loff_t *taken)
+{
+    struct stat st;
+    ssize_t ret;
+
+    if (use->file->kind != DF_KIND_REGULAR && use->file->kind != DF_KIND_DIRECTORY)
+        return -ENOTTY;
+    if (!taken)
+        return -EFAULT;
+    if ((ret = get_stat(use, use->file, &st)) == 0)
+        *taken = (loff_t)st.st_blocks * 512;
+    return ret;
+}
+
+/* FIGETBSZ: the block size of a superblock, which behind FUSE is a page. */
+static ssize_t block_size(int *size)
+{
+    if (!size)
+        return -EFAULT;
+    *size = BLOCK_SIZE_OF_FUSE;
+    return 0;
+}
+
+/* vfs_dedupe_file_range(), as refuse_clone(). */
+static ssize_t refuse_dedupe(const struct df_use *use, const void *ranges)
+{
+    if (!ranges)
+        return -EFAULT;
+    if (!df_use_readable(use))
+        return -EINVAL;
+    if (use->file->kind == DF_KIND_DIRECTORY)
+        return -EISDIR;
+    return use->file->kind == DF_KIND_REGULAR ? -EOPNOTSUPP : -EINVAL;
+}
+
 /* vfs_clone_file_range() of a file system that shares no blocks, as all are behind FUSE: its
  * checks, and nothing of it is asked. */
 static ssize_t refuse_clone(struct df_use *out, int fd)
@@ -428,6 +471,14 @@ static ssize_t run_ioctl(struct df_use *use, int fd, unsigned long request, void
     case FICLONERANGE:
         return arg ? refuse_clone(use, (int)((const struct file_clone_range *)arg)->src_fd)
                    : -EFAULT;
+    case FIDEDUPERANGE:
+        return refuse_dedupe(use, arg);
+    case FS_IOC_FIEMAP: /* no file system behind FUSE tells where its blocks are */
+        return -EOPNOTSUPP;
+    case FIGETBSZ:
+        return block_size(arg);
+    case FIOQSIZE:
+        return bytes_taken(use, arg);
     case FIONREAD:
         if (use->file->kind == DF_KIND_REGULAR)
             return arg ? bytes_left(use, arg) : -EFAULT;

@@ -291,11 +291,31 @@ static long clone_range(int fd, const void *program)
     return clone_from(fd, (unsigned long)range.src_fd);
 }
 
+/* What native/core answers without the file system, to be copied to the program. */
+static long copy_answer(int fd, unsigned long request, void *program, size_t size)
+{
+    loff_t answer;
+    long ret = df_call_ioctl(DF_FD_BASE + fd, request, &answer);
+
+    return ret < 0 ? ret : dfi_copy_to(program, &answer, size);
+}
+
+/* fdget(): of a file that is open for its place only, nothing can be asked. */
+static bool is_place(int fd)
+{
+    const struct dfi_files *files = dfi_process()->files;
+    const struct df_ofd *ofd = dfi_ofd(files, dfi_file_of(files, fd));
+
+    return ofd && atomic_load(&ofd->flags) & O_PATH;
+}
+
 static long run_ioctl(struct dfi_frame *frame, int fd)
 {
     unsigned long request = (unsigned)frame->args[1];
     void *argument = (void *)frame->args[2];
 
+    if (is_place(fd))
+        return -EBADF;
     switch (request) {
     case FIOCLEX:
     case FIONCLEX:
@@ -310,6 +330,10 @@ static long run_ioctl(struct dfi_frame *frame, int fd)
         return clone_from(fd, frame->args[2]);
     case FICLONERANGE:
         return clone_range(fd, argument);
+    case FIGETBSZ:
+        return copy_answer(fd, request, argument, sizeof(int));
+    case FIOQSIZE:
+        return copy_answer(fd, request, argument, sizeof(loff_t));
     default:
         if (request >> 8 == 'T') /* terminals' */
             return -ENOTTY;

@@ -111,6 +111,33 @@ def test_no_blocks_are_shared(fs, pair):
     assert fs.os.pread(target, 10, 0) == b"uvwxyz"
 
 
+FIGETBSZ, FIOQSIZE, FIONBIO, FIDEDUPERANGE = 2, 0x5460, 0x5421, 0xC0189436
+
+
+def test_what_linux_answers_for_every_file_system(fs, pair):
+    for fd in (pair[0], fs.open(fs.root, os.O_RDONLY | os.O_DIRECTORY)):
+        size, taken = bytearray(4), bytearray(8)
+        fs.os.ioctl(fd, FIGETBSZ, size)
+        fs.os.ioctl(fd, FIOQSIZE, taken)
+        assert struct.unpack("i", size)[0] == os.sysconf("SC_PAGESIZE")
+        assert struct.unpack("q", taken)[0] in (0, fs.os.fstat(fd).st_blocks * 512)  # 0: not known
+        with fails(errno.EFAULT):
+            fs.os.ioctl(fd, FIGETBSZ, 0)
+    with fails(errno.EISDIR):
+        fs.os.ioctl(fd, FIDEDUPERANGE, bytearray(24))
+    with fails(errno.EINVAL):  # not open for reading
+        fs.os.ioctl(fs.open(fs.path("target"), os.O_WRONLY), FIDEDUPERANGE, bytearray(24))
+    with fails(errno.EOPNOTSUPP):
+        fs.os.ioctl(pair[0], FIDEDUPERANGE, bytearray(24))
+
+
+def test_nothing_is_asked_of_a_file_that_is_open_for_its_place(fs):
+    fd = fs.open(fs.make("f"), os.O_PATH)
+    for request in (FIGETBSZ, FIOQSIZE, FIONBIO, 0x5401, 0x541B):
+        with fails(errno.EBADF):
+            fs.os.ioctl(fd, request, bytearray(64))
+
+
 def test_clone_checks_both_ends(fs, pair):
     source, target = pair
     with fails(errno.EBADF):  # not open for writing

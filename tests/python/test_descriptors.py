@@ -220,6 +220,12 @@ def test_copy_file_range(root, fd, opened):
     os.close(real)
 
 
+def test_where_blocks_lie_is_not_told(fd):
+    """As behind FUSE; filefrag and bmaptool ask."""
+    fiemap = 0xC020660B
+    assert code_of(directfuse.ioctl, fd, fiemap, bytearray(32)) == errno.EOPNOTSUPP
+
+
 def test_truncate_and_allocate(root, fd):
     directfuse.ftruncate(fd, 3)
     directfuse.truncate(f"{root}/f", 5)
