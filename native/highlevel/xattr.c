@@ -51,6 +51,13 @@ static ssize_t reach(struct df_frame *frame, const struct df_where *where, const
     return result;
 }
 
+/* Where the answer goes. Who asks for its size alone may have named a place; libfuse names none,
+ * and plugins tell by that (squashfuse). */
+static void *room_for(void *answer, size_t size)
+{
+    return size > 0 ? answer : NULL;
+}
+
 static ssize_t get(struct df_frame *frame, const struct df_where *where, const char *name,
                    void *value, size_t size)
 {
@@ -60,8 +67,9 @@ static ssize_t get(struct df_frame *frame, const struct df_where *where, const c
     bool supported = hl->ops.getxattr && !df_highlevel_lacks(hl, DF_MISSING_GETXATTR);
     ssize_t result = reach(frame, where, name, false, supported, &place);
     if (result == 0)
-        result = answer(frame, &place, DF_MISSING_GETXATTR,
-                        df_xattr_answer(hl->ops.getxattr(place.path, name, value, size), size));
+        result = answer(
+            frame, &place, DF_MISSING_GETXATTR,
+            df_xattr_answer(hl->ops.getxattr(place.path, name, room_for(value, size), size), size));
     df_walk_end(frame, &place);
     return result;
 }
@@ -82,7 +90,8 @@ static ssize_t list(struct df_frame *frame, const struct df_where *where, char *
     if (result == 0)
         result =
             answer(frame, &place, DF_MISSING_LISTXATTR,
-                   df_xattr_list_answer(hl->ops.listxattr(place.path, names, size), names, size));
+                   df_xattr_list_answer(hl->ops.listxattr(place.path, room_for(names, size), size),
+                                        names, size));
     df_walk_end(frame, &place);
     return result;
 }

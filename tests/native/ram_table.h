@@ -569,9 +569,9 @@ static int ram_getxattr(const char *path, const char *name, char *value, size_t 
     struct ram_inode *inode = ram_object(path, NULL);
     if (!inode || !inode->xattr_size)
         return ram_leave(-ENODATA);
-    if (size && size < inode->xattr_size)
+    if (value && size < inode->xattr_size)
         return ram_leave(-ERANGE);
-    if (size)
+    if (value)
         memcpy(value, inode->xattr, inode->xattr_size);
     return ram_leave((int)inode->xattr_size);
 }
@@ -579,7 +579,9 @@ static int ram_getxattr(const char *path, const char *name, char *value, size_t 
 static int ram_listxattr(const char *path, char *list, size_t size)
 {
     RAM_ENTER(RAM_LISTXATTR, path, NULL);
-    if (size)
+    if (list && size < 7)
+        return ram_leave(-ERANGE);
+    if (list)
         memcpy(list, "user.x", 7);
     return ram_leave(7);
 }
