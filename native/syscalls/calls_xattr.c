@@ -85,7 +85,7 @@ static long by_leg(struct dfi_way *way, const struct request *r)
 
     if (leg->dirfd < DF_FD_BASE || !leg->path || leg->path[0] == '/')
         return by_path(r, leg->path);
-    if (leg->path[0] == '\0')
+    if (leg->path[0] == '\0' && !leg->empty)
         return r->empty ? by_fd(r, leg->dirfd) : -ENOENT;
     ret = dfi_way_open(way, leg, O_PATH | (r->nofollow ? O_NOFOLLOW : 0));
     if (ret < 0)

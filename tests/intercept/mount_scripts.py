@@ -259,6 +259,12 @@ MOUNT_SCRIPTS = {
         ' try: os.setxattr(p, "user.a", b"1"); print(os.getxattr(p, "user.a"), os.listxattr(p)); os.removexattr(p, "user.a")\n'
         ' except OSError as e: print(e.strerror)\ntry: os.getxattr("f", "user.none")\nexcept OSError as e: print(e.strerror)\''
     ),
+    "xattr by another name of a descriptor": (
+        'python3 -S -c \'\nimport os\nopen("f", "w").close()\nfor fd in os.open("f", os.O_PATH), os.open("f", os.O_RDWR):\n'
+        ' for p in f"/proc/self/fd/{fd}", f"/dev/fd/{fd}":\n'
+        '  try: os.setxattr(p, "user.a", b"1"); print(os.getxattr(p, "user.a"), os.listxattr(p)); os.removexattr(p, "user.a")\n'
+        "  except OSError as e: print(e.strerror)'"
+    ),
     "proc": (
         "echo x >f; exec 4<f; readlink /proc/self/fd/0 | wc -l; cat /dev/fd/4; cat </proc/self/fd/4; cat /dev/stdin <f; "
         "readlink /proc/$$/fd/4 | sed 's,.*/,,'; readlink /proc/self/cwd | sed 's,.*/\\(plain\\|mount\\),cwd,'"
