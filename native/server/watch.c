@@ -79,6 +79,17 @@ struct df_watch *df_watch_find_directory(struct df_watcher *watcher, int mount, 
     return watch && watch->directory ? watch : NULL;
 }
 
+bool df_watch_change(struct df_watcher *watcher, int mount, const struct df_watch_spot *spot,
+                     char path[])
+{
+    const struct df_watch *in = df_watch_find_directory(watcher, mount, spot->directory);
+
+    watcher->changes++;
+    if (in)
+        df_stand_path(path, in->serial, spot->name);
+    return in;
+}
+
 static int begin(struct df_watcher *watcher)
 {
     if (watcher->at < 0)

@@ -124,14 +124,10 @@ static void see_closed(struct df_work *w, uint64_t handle, bool tells)
 
 static void make_name(struct df_watcher *watcher, int mount, const struct df_watch_spot *spot)
 {
-    const struct df_watch *in = df_watch_find_directory(watcher, mount, spot->directory);
     char path[DF_STAND_PATH];
 
-    watcher->changes++;
-    if (!in)
-        return;
-    df_stand_path(path, in->serial, spot->name);
-    df_stand_made(watcher->at, path, false);
+    if (df_watch_change(watcher, mount, spot, path))
+        df_stand_made(watcher->at, path, false);
 }
 
 static bool is_watched(struct df_watcher *watcher, int mount, const struct df_watch_spot *spot)

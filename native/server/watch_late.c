@@ -11,13 +11,10 @@
 /* Under the lock. */
 static void set_name(struct df_watcher *watcher, int mount, const struct df_watch_spot *spot)
 {
-    const struct df_watch *in = df_watch_find_directory(watcher, mount, spot->directory);
     char path[DF_STAND_PATH];
 
-    watcher->changes++;
-    if (!in)
+    if (!df_watch_change(watcher, mount, spot, path))
         return;
-    df_stand_path(path, in->serial, spot->name);
     if (spot->ino)
         df_stand_name(watcher->at, path, S_ISDIR(spot->mode));
     else
@@ -65,18 +62,8 @@ void df_watch_late(struct df_work *w, int64_t result)
 {
     if (result < 0 || !df_watch_events(w))
         return;
-    switch (w->message.op) {
-    case DF_MESSAGE_mknod:
-    case DF_MESSAGE_mkdir:
-    case DF_MESSAGE_symlink:
-    case DF_MESSAGE_unlink:
-    case DF_MESSAGE_rmdir:
-    case DF_MESSAGE_rename:
-    case DF_MESSAGE_link:
+    if (df_watch_changes_names(w->message.op))
         compare_names(w);
-        break;
-    case DF_MESSAGE_open:
+    else if (w->message.op == DF_MESSAGE_open)
         compare_opened(w);
-        break;
-    }
 }

@@ -238,16 +238,11 @@ void df_watch_before(struct df_work *w, struct df_watch_look *look)
     *look = (struct df_watch_look){.missed = !df_watch_events(w)};
     if (look->missed)
         return;
-    switch (w->message.op) {
-    case DF_MESSAGE_mknod:
-    case DF_MESSAGE_mkdir:
-    case DF_MESSAGE_symlink:
-    case DF_MESSAGE_unlink:
-    case DF_MESSAGE_rmdir:
-    case DF_MESSAGE_rename:
-    case DF_MESSAGE_link:
+    if (df_watch_changes_names(w->message.op)) {
         look_names(w, look);
-        break;
+        return;
+    }
+    switch (w->message.op) {
     case DF_MESSAGE_open:
         if (w->message.args.open.flags & O_PATH)
             break;

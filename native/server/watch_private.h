@@ -61,6 +61,11 @@ struct df_watch *df_watch_find(struct df_watcher *watcher, int mount, uint64_t i
 /* The same of a directory. */
 struct df_watch *df_watch_find_directory(struct df_watcher *watcher, int mount, uint64_t ino);
 
+/* A name there changes, and all that knows where it lies is out of date. False: nobody watches its
+ * directory; else `path` is that of the name in the stand-in. */
+bool df_watch_change(struct df_watcher *watcher, int mount, const struct df_watch_spot *spot,
+                     char path[]);
+
 /* With a stand-in, of a directory an empty one. NULL and *error. */
 struct df_watch *df_watch_make(struct df_watcher *watcher, int mount, uint64_t ino, bool directory,
                                int *error);
@@ -99,9 +104,8 @@ int df_stand_name(int at, const char *path, bool directory); /* it is there; 0 o
 void df_stand_made(int at, const char *path, bool directory);
 void df_stand_removed(int at, const char *path, bool directory);
 
-#define DF_STAND_NOWHERE                                                                           \
-    "s/x" /* of what comes from, or goes to, a directory that is not watched                       \
-           */
+/* Of what comes from, or goes to, a directory that is not watched. */
+#define DF_STAND_NOWHERE "s/x"
 
 void df_stand_moved(int at, const char *from, bool directory, const char *to, bool exchange);
 void df_stand_forget(int at, const char *path); /* whatever it is */
@@ -114,6 +118,23 @@ void df_stand_touch_fd(int fd, enum df_watch_kind kind);
 int df_stand_open(int at, const char *path, int flags, bool directory);
 
 /* ---- watch_look.c ---- */
+
+/* The op makes, removes or moves names. An open may make one, too. */
+static inline bool df_watch_changes_names(uint32_t op)
+{
+    switch (op) {
+    case DF_MESSAGE_mknod:
+    case DF_MESSAGE_mkdir:
+    case DF_MESSAGE_symlink:
+    case DF_MESSAGE_unlink:
+    case DF_MESSAGE_rmdir:
+    case DF_MESSAGE_rename:
+    case DF_MESSAGE_link:
+        return true;
+    default:
+        return false;
+    }
+}
 
 /* getattr of the caller, beside the op of the message. */
 bool df_watch_ask(struct df_work *w, const struct df_where *where, struct stat *st);

@@ -22,14 +22,10 @@ static struct df_watch *directory_of(const struct telling *t, const struct df_wa
 
 static void made(const struct telling *t, const struct df_watch_spot *spot, bool directory)
 {
-    const struct df_watch *in = directory_of(t, spot);
     char path[DF_STAND_PATH];
 
-    t->watcher->changes++;
-    if (!in)
-        return;
-    df_stand_path(path, in->serial, spot->name);
-    df_stand_made(t->watcher->at, path, directory);
+    if (df_watch_change(t->watcher, t->mount, spot, path))
+        df_stand_made(t->watcher->at, path, directory);
 }
 
 /* A name of the object is gone: IN_ATTRIB, for the count of its links, and after the last one
@@ -49,14 +45,10 @@ static void unlinked(const struct telling *t, const struct df_watch_spot *spot)
 
 static void removed(const struct telling *t, const struct df_watch_spot *spot)
 {
-    const struct df_watch *in = directory_of(t, spot);
     char path[DF_STAND_PATH];
 
-    t->watcher->changes++;
-    if (in) {
-        df_stand_path(path, in->serial, spot->name);
+    if (df_watch_change(t->watcher, t->mount, spot, path))
         df_stand_removed(t->watcher->at, path, S_ISDIR(spot->mode));
-    }
     unlinked(t, spot);
 }
 
@@ -211,19 +203,14 @@ static bool is_same(const struct df_watch_spot *a, const struct df_watch_spot *b
 static void make_by_link(struct df_work *w, struct df_file *file, struct df_watch_look *look)
 {
     struct df_watcher *watcher = &w->server->watcher;
-    const struct df_watch *in;
     struct df_watch_spot now;
     char path[DF_STAND_PATH];
 
     df_watch_hold(w, look, 1);
     if (df_watch_spot_of(w, file, &now) && is_same(&now, &look->spots[0])) {
         pthread_mutex_lock(&watcher->lock);
-        watcher->changes++;
-        in = df_watch_find_directory(watcher, w->call.mount->id, now.directory);
-        if (in) {
-            df_stand_path(path, in->serial, now.name);
+        if (df_watch_change(watcher, w->call.mount->id, &now, path))
             df_stand_name(watcher->at, path, false);
-        }
         pthread_mutex_unlock(&watcher->lock);
     }
     df_watch_release(w, look);
