@@ -215,13 +215,17 @@ static int find_start(struct df_object *object)
     return object->start || object->main ? 0 : -ENOEXEC;
 }
 
+static bool states(const struct df_object *object, const char *constant)
+{
+    const unsigned *stated = dlsym(object->handle, constant);
+    return stated && *stated == 1;
+}
+
 /* What it exports for us: docs/decisions/014. */
 static void find_extras(struct df_object *object)
 {
-    const unsigned *posix_names = dlsym(object->handle, "directfuse_posix_names");
-    object->checks_names = posix_names && *posix_names == 1;
-    const unsigned *posix_copies = dlsym(object->handle, "directfuse_posix_copies");
-    object->shortens = posix_copies && *posix_copies == 1;
+    object->checks_names = states(object, "directfuse_posix_names");
+    object->shortens = states(object, "directfuse_posix_copies");
     object->getattr_at = dlsym(object->handle, "directfuse_getattr_at");
     void (*lend)(void *(*take)(size_t size), void (*give)(void *memory));
     *(void **)&lend = dlsym(object->handle, "directfuse_lend");

@@ -65,12 +65,10 @@ static void moved_itself(const struct telling *t, const struct df_watch_spot *sp
 static void name_of(const struct df_watch *in, const struct df_watch_spot *spot,
                     char path[DF_STAND_PATH])
 {
-    static const char nowhere[] = DF_STAND_NOWHERE;
-
     if (in)
         df_stand_path(path, in->serial, spot->name);
     else
-        __builtin_memcpy(path, nowhere, sizeof(nowhere));
+        strcpy(path, DF_STAND_NOWHERE);
 }
 
 /* A name that comes from nowhere is made there first, of the kind that it has. */
