@@ -72,6 +72,11 @@ def _settle():
     gc.freeze()
 
 
+def pytest_runtest_setup(item):
+    if item.get_closest_marker("kernel_fuse") and not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        pytest.skip("no access to /dev/fuse")
+
+
 def pytest_unconfigure(config):
     _watch(config, 0)
     config.stash[STDERR].close()

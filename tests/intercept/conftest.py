@@ -196,3 +196,18 @@ class ByEnvironment:
 def mounted(tmp_path):
     """A command in a mount that does not exist on disk."""
     return Mounted(tmp_path)
+
+
+@pytest.fixture
+def within(mounted):
+    """`mounted`, with a /dev/shm that nobody else sees: a tmpfs with these options."""
+
+    def call(options):
+        mount = f'mount -t tmpfs -o {options} tmpfs /dev/shm && exec "$@"'
+        through = ["unshare", "-m", "sh", "-c", mount, "sh"]
+        if subprocess.run([*through, "true"], capture_output=True, check=False).returncode != 0:
+            pytest.skip("a mount namespace needs root")
+        mounted.through = through
+        return mounted
+
+    return call
