@@ -7,6 +7,7 @@
  * (vfork) without, never touches what the parent still needs, and needs no stack of the program at
  * all. Syscall User Dispatch is not inherited; the child arms itself before it sees the program.
  */
+#include "intercept/brief.h"
 #include "intercept/exec.h"
 #include "intercept/lock.h"
 #include "intercept/mem.h"
@@ -84,6 +85,8 @@ static struct dfi_thread *prepare(struct dfi_frame *frame, const struct birth *b
         if (!shares_process(birth->flags)) {
             dfi_lock_share();
             process = dfi_process_copy(process);
+        } else if (!dfi_brief_begin(process)) {
+            return NULL;
         }
         child = process == NULL ? NULL : dfi_thread_new(process);
         if (child == NULL) {

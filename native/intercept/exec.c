@@ -7,6 +7,7 @@
  * descriptor that is kept, as /proc/self/exe, or by the name that the run gives. One string is
  * added behind the program's environment (exec.h).
  */
+#include "intercept/brief.h"
 #include "intercept/exec_private.h"
 
 #include "intercept/mem.h"
@@ -219,7 +220,7 @@ static long exec_file(const struct dfi_exec *asked)
         return fd;
     struct room *room = dfi_exec_take(sizeof *room);
     if (room == NULL) {
-        dfi_kernel(__NR_close, fd);
+        dfi_brief_close(fd);
         return -ENOMEM;
     }
     struct dfi_order order = {.asked = asked,
@@ -232,10 +233,8 @@ static long exec_file(const struct dfi_exec *asked)
     long result = execute(&order, room);
     if (result == DFI_PASS && virtual)
         result = -ENOEXEC; /* the kernel cannot run it for us */
-    if (order.fd >= 0)
-        dfi_kernel(__NR_close, order.fd);
-    if (order.interpreter_fd >= 0)
-        dfi_kernel(__NR_close, order.interpreter_fd);
+    dfi_brief_close(order.fd);
+    dfi_brief_close(order.interpreter_fd);
     return result;
 }
 

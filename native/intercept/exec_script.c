@@ -1,6 +1,7 @@
 /*
  * exec_script.c - execve(2) of a script: "#! interpreter [argument]".
  */
+#include "intercept/brief.h"
 #include "intercept/exec_private.h"
 #include "intercept/mem.h"
 
@@ -100,7 +101,7 @@ long dfi_exec_script(struct dfi_order *order, char *line)
     memcpy(order->head, words, count * sizeof *words);
     order->head_count += count;
     memcpy(order->path, words[0], strlen(words[0]) + 1);
-    dfi_kernel(__NR_close, order->fd);
+    dfi_brief_close(order->fd);
     bool virtual;
     order->fd = dfi_files_program(AT_FDCWD, order->path, 0, &virtual);
     return order->fd < 0 ? order->fd : 0;

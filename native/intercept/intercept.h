@@ -198,6 +198,7 @@ void dfi_unlock(struct dfi_lock *lock);
 #define DFI_HIDDEN_MAX 32
 
 struct dfi_action;     /* signal.h */
+struct dfi_brief;      /* brief.h */
 struct dfi_exec_block; /* exec_words.c */
 struct dfi_files;      /* files.h: what the handlers of paths and descriptors know */
 
@@ -223,7 +224,8 @@ struct dfi_process {
     int hidden_from; /* none of them is lower */
     int late;    /* mappings whose memory is brought when it is touched: map.h; under their lock */
     int lingers; /* descriptors that the program has closed and are still there: linger.h */
-    struct dfi_exe *exe; /* the program; NULL: it is not known */
+    struct dfi_exe *exe;     /* the program; NULL: it is not known */
+    struct dfi_brief *brief; /* NULL: there has been one thread only */
 };
 
 /* What the core knows of a thread. Found by the base of %gs, which is ours alone. */

@@ -7,6 +7,8 @@
  */
 #include "intercept/lock.h"
 
+#include "intercept/brief.h"
+
 #define FUTEX_WAIT 0
 #define FUTEX_WAKE 1
 
@@ -94,7 +96,7 @@ void dfi_unlock(struct dfi_lock *lock)
         dfi_kernel(__NR_futex, &lock->word, FUTEX_WAKE, 1);
 }
 
-/* Every lock of the mechanism, outermost first. */
+/* Every lock of the mechanism, outermost first; behind them comes that of brief.c. */
 static struct dfi_lock *const fork_locks[] = {&dfi_limit_lock, &dfi_rewrite_lock, &dfi_action_lock,
                                               &dfi_thread_lock, &dfi_alloc_lock};
 #define FORK_LOCKS (sizeof fork_locks / sizeof *fork_locks)
@@ -104,10 +106,12 @@ void dfi_fork_prepare(void)
     dfi_files_fork_prepare();
     for (size_t i = 0; i < FORK_LOCKS; i++)
         dfi_lock(fork_locks[i]);
+    dfi_brief_fork_prepare();
 }
 
 void dfi_fork_parent(bool born)
 {
+    dfi_brief_fork_parent();
     for (size_t i = FORK_LOCKS; i-- > 0;)
         dfi_unlock(fork_locks[i]);
     dfi_files_fork_parent(born);
@@ -119,5 +123,6 @@ void dfi_fork_child(struct dfi_process *process)
         fork_locks[i]->word = 0;
     has_children = false;
     process->holder = 0;
+    dfi_brief_fork_child(process);
     dfi_files_fork_child(process);
 }

@@ -9,6 +9,7 @@
  */
 #include "intercept/maps.h"
 
+#include "intercept/brief.h"
 #include "intercept/learn.h"
 
 #include <linux/fcntl.h>
@@ -136,12 +137,12 @@ static bool ask(long fd, uintptr_t at)
 
 static void look(uintptr_t at)
 {
-    long fd = dfi_kernel(__NR_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
+    long fd = dfi_brief(__NR_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0)
         return;
     if (!ask(fd, at))
         read_all(fd);
-    dfi_kernel(__NR_close, fd);
+    dfi_brief_close(fd);
 }
 
 static const struct range *find(uintptr_t at)

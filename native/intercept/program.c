@@ -1,6 +1,7 @@
 /*
  * program.c - opening a real file to execute it, with the errors of execve(2).
  */
+#include "intercept/brief.h"
 #include "intercept/intercept.h"
 #include "intercept/text.h"
 
@@ -49,11 +50,11 @@ static long open_file(int dirfd, const char *path, int flags, long how)
             return -EBADF;
         char name[NAME_SIZE];
         write_name(name, dirfd);
-        return dfi_kernel(__NR_openat, AT_FDCWD, name, how, 0);
+        return dfi_brief(__NR_openat, AT_FDCWD, name, how, 0);
     }
     if ((flags & AT_SYMLINK_NOFOLLOW) != 0)
         how |= O_NOFOLLOW;
-    return dfi_kernel(__NR_openat, dirfd, path, how, 0);
+    return dfi_brief(__NR_openat, dirfd, path, how, 0);
 }
 
 long dfi_program_open(int dirfd, const char *path, int flags)
@@ -67,7 +68,7 @@ long dfi_program_open(int dirfd, const char *path, int flags)
         return fd;
     long result = check_file((int)fd);
     if (result < 0) {
-        dfi_kernel(__NR_close, fd);
+        dfi_brief_close(fd);
         return result;
     }
     return fd;

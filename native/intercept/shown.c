@@ -3,6 +3,7 @@
  */
 #include "intercept/shown.h"
 
+#include "intercept/brief.h"
 #include "intercept/mem.h"
 #include "intercept/run.h"
 #include "intercept/text.h"
@@ -68,11 +69,11 @@ unsigned long dfi_shown_auxv(int pid, unsigned long type)
     char path[40];
     if (name_in_proc(path, sizeof path, pid, "/auxv") < 0)
         return 0;
-    long fd = dfi_kernel(__NR_open, path, O_RDONLY | O_CLOEXEC, 0);
+    long fd = dfi_brief(__NR_open, path, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0)
         return 0;
     long size = dfi_kernel(__NR_read, fd, auxv, sizeof auxv);
-    dfi_kernel(__NR_close, fd);
+    dfi_brief_close(fd);
     for (long i = 0; (i + 1) * (long)sizeof *auxv <= size && auxv[i].type != AT_NULL; i++) {
         if (auxv[i].type == type)
             return auxv[i].value;
@@ -134,13 +135,13 @@ static bool ask_by_name(const struct dfi_exe *exe, char name[PATH_MAX])
 {
     char link[40];
     struct dfi_text text = DFI_TEXT(link);
-    long fd = dfi_kernel(__NR_open, exe->name, O_PATH | O_CLOEXEC, 0);
+    long fd = dfi_brief(__NR_open, exe->name, O_PATH | O_CLOEXEC, 0);
     if (fd < 0)
         return false;
     dfi_text_add(&text, "/proc/self/fd/");
     dfi_text_add_number(&text, (unsigned long)fd);
     bool shown = read_link(link, name);
-    dfi_kernel(__NR_close, fd);
+    dfi_brief_close(fd);
     return shown;
 }
 
@@ -171,11 +172,11 @@ long dfi_shown_exe(int pid, char name[PATH_MAX])
     uintptr_t at = dfi_shown_auxv(pid, DFI_AT_EXE);
     if (at == 0 || name_in_proc(path, sizeof path, pid, "/mem") < 0)
         return -ENOENT;
-    long fd = dfi_kernel(__NR_open, path, O_RDONLY | O_CLOEXEC, 0);
+    long fd = dfi_brief(__NR_open, path, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0)
         return fd;
     long size = dfi_kernel(__NR_pread64, fd, &other, sizeof other, at) - (long)sizeof other.exe;
-    dfi_kernel(__NR_close, fd);
+    dfi_brief_close(fd);
     if (size <= 0 || other.exe.name[0] != '/' || !ends(other.exe.name, (size_t)size))
         return -ENOENT;
     return dfi_shown_name(pid, &other.exe, name);

@@ -158,6 +158,7 @@ struct dfi_process *dfi_process_copy(const struct dfi_process *process)
     memcpy(copy, process, sizeof *copy);
     copy->actions = actions;
     copy->threads = 1;
+    copy->brief = NULL; /* its descriptors are others, and it has one thread */
     copy->files = dfi_files_copy(process->files);
     if (process->files != NULL && copy->files == NULL) {
         dfi_process_free(copy);
@@ -170,5 +171,6 @@ void dfi_process_free(struct dfi_process *process)
 {
     if (process->files != NULL)
         dfi_files_free(process->files);
+    dfi_free(process->brief);
     dfi_free(process);
 }

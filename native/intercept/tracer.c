@@ -15,6 +15,7 @@
  */
 #include "intercept/tracer.h"
 
+#include "intercept/brief.h"
 #include "intercept/filter.h"
 #include "intercept/mem.h"
 #include "intercept/shown.h"
@@ -93,10 +94,9 @@ static void steps(int tid)
 static bool is_traced(void)
 {
     char text[512];
-    long fd = dfi_kernel(__NR_open, "/proc/thread-self/status", O_RDONLY | O_CLOEXEC, 0);
+    long fd = dfi_brief(__NR_open, "/proc/thread-self/status", O_RDONLY | O_CLOEXEC, 0);
     long size = fd < 0 ? fd : dfi_kernel(__NR_read, fd, text, sizeof text - 1);
-    if (fd >= 0)
-        dfi_kernel(__NR_close, fd);
+    dfi_brief_close(fd);
     text[size < 0 ? 0 : size] = '\0';
     for (const char *at = text; *at != '\0'; at++) {
         if (dfi_text_begins(at, "\nTracerPid:\t"))

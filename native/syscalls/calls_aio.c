@@ -12,6 +12,7 @@
 
 #include "core/calls.h"
 #include "core/fd.h"
+#include "intercept/brief.h"
 #include "syscalls/files.h"
 #include "syscalls/record.h"
 
@@ -73,7 +74,7 @@ static long run(const struct iocb *io)
 static long complete(unsigned long context, struct iocb *program, const struct iocb *io,
                      long result)
 {
-    long ret, null = dfi_kernel(__NR_open, "/dev/null", O_WRONLY | O_CLOEXEC, 0);
+    long ret, null = dfi_brief(__NR_open, "/dev/null", O_WRONLY | O_CLOEXEC, 0);
     struct iocb stand_in = *io;
 
     if (null < 0)
@@ -89,7 +90,7 @@ static long complete(unsigned long context, struct iocb *program, const struct i
         ret = dfi_kernel(__NR_io_submit, context, 1, &program);
         dfi_copy_to(program, io, sizeof(*io));
     }
-    dfi_kernel(__NR_close, null);
+    dfi_brief_close(null);
     return ret;
 }
 

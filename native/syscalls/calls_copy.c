@@ -9,6 +9,7 @@
 
 #include "core/calls.h"
 #include "core/fd.h"
+#include "intercept/brief.h"
 #include "syscalls/files.h"
 #include "syscalls/record.h"
 
@@ -105,13 +106,13 @@ static long write_on(struct end e, const void *buffer, size_t size)
  */
 static bool make_pipe(int pipe[2])
 {
-    return dfi_kernel(__NR_pipe2, pipe, O_CLOEXEC | O_NONBLOCK) == 0;
+    return dfi_brief_pipe(pipe, O_CLOEXEC | O_NONBLOCK) == 0;
 }
 
 static void close_pipe(const int pipe[2])
 {
-    dfi_kernel(__NR_close, pipe[0]);
-    dfi_kernel(__NR_close, pipe[1]);
+    dfi_brief_close(pipe[0]);
+    dfi_brief_close(pipe[1]);
 }
 
 /* Files of other file systems, sockets and pipes are spliced: they are most of what is sent, and to

@@ -10,6 +10,7 @@
 
 #include "core/calls.h"
 #include "core/fd.h"
+#include "intercept/brief.h"
 #include "syscalls/calls_lock.h"
 #include "syscalls/files.h"
 #include "syscalls/linger.h"
@@ -24,14 +25,14 @@ long dfi_do_close(struct dfi_frame *frame)
     if (dfi_fd_is_ours(frame->args[0]))
         return dfi_fd_close(dfi_process()->files, fd);
     dfi_linger_freed(dfi_process()->files, (unsigned)fd);
-    return dfi_other_fd(frame->args[0]);
+    return dfi_brief_is(fd) ? -EBADF : dfi_other_fd(frame->args[0]);
 }
 
 /* The lowest descriptor of the core's own in the range; UINT_MAX: none. */
 static unsigned next_hidden(unsigned first, unsigned last)
 {
     const struct dfi_process *process = dfi_process();
-    unsigned next = UINT_MAX;
+    unsigned next = dfi_brief_next(first, last);
 
     for (int i = 0; i < process->hidden_count; i++) {
         unsigned fd = (unsigned)process->hidden[i];
@@ -99,21 +100,38 @@ long dfi_do_dup(struct dfi_frame *frame)
     return dfi_other_fd(frame->args[0]);
 }
 
+static bool is_hidden(int fd)
+{
+    return dfi_is_hidden(dfi_process(), fd);
+}
+
+/* The kernel's call; DFI_PASS: it can make it outside of the core. */
+static long dup_there(struct dfi_frame *frame, bool ours, bool claimed)
+{
+    int from = (int)frame->args[0], to = (int)frame->args[1];
+
+    if (is_hidden(from) || is_hidden(to) || (ours && to >= DFI_FD_MAX))
+        return -EBADF;
+    return ours || claimed ? dfi_kernel(frame->nr, from, to, frame->args[2]) : DFI_PASS;
+}
+
 static long dup_to(struct dfi_frame *frame)
 {
     struct dfi_files *files = dfi_process()->files;
     int from = (int)frame->args[0], to = (int)frame->args[1];
     uint64_t handle = dfi_file_of(files, from);
-    long ret;
+    bool ours = handle || dfi_file_of(files, to);
+    long ret, claimed;
 
-    if (dfi_is_hidden(dfi_process(), from) || dfi_is_hidden(dfi_process(), to))
-        return -EBADF;
-    if ((!handle && !dfi_file_of(files, to)) || from == to)
-        return DFI_PASS;
-    if (to >= DFI_FD_MAX)
-        return -EBADF;
-    ret = dfi_kernel(frame->nr, from, to, frame->args[2]);
-    if (ret >= 0) {
+    if (from == to)
+        return is_hidden(from) ? -EBADF : DFI_PASS;
+    claimed = dfi_brief_claim(to);
+    if (claimed < 0)
+        return claimed;
+    ret = dup_there(frame, ours, claimed);
+    if (claimed)
+        dfi_brief_release();
+    if (ret >= 0 && ours) {
         dfi_linger_never_at(files, handle);
         dfi_fd_replace(files, to, handle);
     }

@@ -10,6 +10,7 @@
 
 #include "core/calls.h"
 #include "core/fd.h"
+#include "intercept/brief.h"
 #include "intercept/rewrite.h"
 #include "syscalls/map.h"
 #include "syscalls/map_copies.h"
@@ -127,12 +128,12 @@ static long fill_wanted(const struct request *r, char *memory, size_t done, size
 /* Pages behind the end of a file give SIGBUS, mmap(2): those of an empty file do. Its address. */
 static long map_empty(unsigned long from, size_t size, unsigned long prot, unsigned long flags)
 {
-    long empty = dfi_kernel(__NR_memfd_create, "directfuse-end", MFD_CLOEXEC), at;
+    long empty = dfi_brief(__NR_memfd_create, "directfuse-end", MFD_CLOEXEC), at;
 
     if (empty < 0)
         return empty;
     at = dfi_kernel(__NR_mmap, from, size, prot, flags, empty, 0);
-    dfi_kernel(__NR_close, empty);
+    dfi_brief_close(empty);
     return at;
 }
 
@@ -236,7 +237,7 @@ static long map_data(struct dfi_files *files, const struct request *r, const str
         return data;
     at = dfi_kernel(__NR_mmap, r->address, r->length, at_once ? r->prot : PROT_NONE, flags, data,
                     r->offset);
-    dfi_kernel(__NR_close, data);
+    dfi_brief_close(data);
     if (late && at_once && !IS_ERROR(at))
         dfi_kernel(__NR_mprotect, at, r->length, PROT_NONE);
     return at;

@@ -9,6 +9,7 @@
 #include "core/fd.h"
 #include "core/route.h"
 #include "core/walk.h"
+#include "intercept/brief.h"
 #include "intercept/text.h"
 #include "syscalls/cwd.h"
 #include "syscalls/proc.h"
@@ -117,7 +118,7 @@ static long remove_there(struct dfi_way *way)
         return ret;
     if (ret == 0)
         dfi_cwd_removed(way->record.files, path, shadow, &st);
-    dfi_kernel(__NR_close, shadow);
+    dfi_brief_close(shadow);
     return ret;
 }
 

@@ -14,6 +14,7 @@
 #include "core/calls.h"
 #include "core/route.h"
 #include "core/table.h"
+#include "intercept/brief.h"
 #include "syscalls/calls_socket.h"
 #include "syscalls/cwd.h"
 #include "syscalls/node.h"
@@ -119,7 +120,7 @@ static long bind_real(struct dfi_frame *frame, const struct dfi_files *files, co
     long fd, ret;
 
     *(char *)mempcpy(directory, name, directory_len) = '\0';
-    fd = dfi_kernel(__NR_open, directory, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    fd = dfi_brief(__NR_open, directory, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0)
         return fd;
     end = mempcpy(bound.sun_path, BOUND_BY, sizeof(BOUND_BY) - 1);
@@ -127,7 +128,7 @@ static long bind_real(struct dfi_frame *frame, const struct dfi_files *files, co
     ret = call_kernel(
         frame, 1, &bound,
         (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(bound.sun_path) + 1));
-    dfi_kernel(__NR_close, fd);
+    dfi_brief_close(fd);
     return ret;
 }
 

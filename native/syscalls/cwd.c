@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/walk.h"
+#include "intercept/brief.h"
 #include "syscalls/number.h"
 #include "syscalls/shadow.h"
 
@@ -257,7 +258,7 @@ static long name_above(const struct dfi_files *files, char name[PATH_MAX])
 {
     static const char fds[] = "/proc/self/fd/", deleted[] = " (deleted)";
     char link[sizeof(fds) + DFI_NUMBER_MAX];
-    long fd = dfi_kernel(__NR_open, "..", O_PATH | O_CLOEXEC, 0);
+    long fd = dfi_brief(__NR_open, "..", O_PATH | O_CLOEXEC, 0);
     const char *text;
     size_t len;
 
@@ -265,7 +266,7 @@ static long name_above(const struct dfi_files *files, char name[PATH_MAX])
         return fd;
     *dfi_number_put(mempcpy(link, fds, sizeof(fds) - 1), (uint64_t)fd) = '\0';
     text = shown_by(files, link, name);
-    dfi_kernel(__NR_close, fd);
+    dfi_brief_close(fd);
     len = text ? strlen(name) : 0;
     if (len < sizeof(deleted) || strcmp(name + len - (sizeof(deleted) - 1), deleted) == 0)
         return -ENOENT;
@@ -376,7 +377,7 @@ long dfi_cwd_leave(const struct dfi_files *files, const char *path)
 
     if (!may_exist(files, path) || dfi_cwd_shadow(files, path, strlen(path), shadow) < 0)
         return -ENOENT;
-    return dfi_kernel(__NR_open, shadow, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    return dfi_brief(__NR_open, shadow, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 }
 
 /* Of a shadow that another user has made the mode stays that of all: 0777. */

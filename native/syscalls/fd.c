@@ -13,6 +13,7 @@
 #include "core/fd.h"
 #include "core/lock.h"
 #include "core/mount.h"
+#include "intercept/brief.h"
 #include "syscalls/files.h"
 #include "syscalls/linger.h"
 #include "syscalls/record.h"
@@ -182,10 +183,9 @@ int df_fd_reserve(struct df_thread *thread)
 
     if (!((struct dfi_record *)thread)->changes || dfi_process()->lingers)
         return DF_FD_BASE;
-    fd = dfi_kernel(__NR_fcntl, ((struct dfi_record *)thread)->files->link.memory, F_DUPFD_CLOEXEC,
-                    0);
-    if (fd >= 0)
-        dfi_kernel(__NR_close, fd);
+    fd = dfi_brief(__NR_fcntl, ((struct dfi_record *)thread)->files->link.memory, F_DUPFD_CLOEXEC,
+                   0);
+    dfi_brief_close(fd);
     return fd < 0 ? (int)fd : DF_FD_BASE;
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "channel/join.h"
+#include "intercept/brief.h"
 #include "intercept/run.h"
 #include "intercept/text.h"
 #include "syscalls/cwd.h"
@@ -136,6 +137,7 @@ void dfi_files_meet(struct df_link *link)
     dfi_lock(&files->joining);
     if (link->client == 0 && files->entry >= 0) {
         limit = dfi_limit_raise();
+        dfi_brief_enter();
         client = df_join_late(link, files->entry, &control);
         if (client > 0) {
             hidden = dfi_files_keep_fd(process, control);
@@ -143,6 +145,7 @@ void dfi_files_meet(struct df_link *link)
             files->caller.lock_owner = (uint64_t)client;
             __atomic_store_n(&link->client, (uint32_t)client, __ATOMIC_RELEASE);
         }
+        dfi_brief_leave(-EBADF); /* it has a number that stays its */
         dfi_limit_restore(limit);
     }
     dfi_unlock(&files->joining);

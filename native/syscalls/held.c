@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "intercept/brief.h"
 #include "syscalls/shadow.h"
 
 /* ---- the file -------------------------------------------------------------------------------- */
@@ -17,7 +18,7 @@ static struct df_holders *map_all(const struct dfi_files *files)
     long fd, at;
 
     strcpy(mempcpy(path, files->shadow, files->shadow_len), "/held");
-    fd = dfi_shadow_briefly(path, O_RDWR | O_CREAT | O_NOFOLLOW);
+    fd = dfi_brief_open(path, O_RDWR | O_CREAT | O_NOFOLLOW);
     if (fd < 0)
         return NULL;
     dfi_kernel(__NR_fchmod, fd, 0666); /* programs under other ids of the job */
@@ -25,7 +26,7 @@ static struct df_holders *map_all(const struct dfi_files *files)
     if (at == 0)
         at = dfi_kernel(__NR_mmap, 0, sizeof(struct df_holders), PROT_READ | PROT_WRITE, MAP_SHARED,
                         fd, 0);
-    dfi_kernel(__NR_close, fd);
+    dfi_brief_close(fd);
     return at < 0 && at > -4096 ? NULL : (struct df_holders *)at;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "intercept/brief.h"
 #include "syscalls/number.h"
 
 #define NOBODY   65534 /* /proc/sys/kernel/overflowuid, unless somebody has changed it */
@@ -40,13 +41,13 @@ void dfi_ids_expect(struct dfi_files *files)
 
 static long read_text(const char *name, char *text, size_t size)
 {
-    long fd = dfi_kernel(__NR_open, name, O_RDONLY | O_CLOEXEC, 0), len = 0, got = 1;
+    long fd = dfi_brief(__NR_open, name, O_RDONLY | O_CLOEXEC, 0), len = 0, got = 1;
 
     if (fd < 0)
         return fd;
     while (got > 0 && (got = dfi_kernel(__NR_read, fd, text + len, size - 1 - (size_t)len)) > 0)
         len += got;
-    dfi_kernel(__NR_close, fd);
+    dfi_brief_close(fd);
     text[len] = '\0';
     return got < 0 ? got : len;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "intercept/brief.h"
 #include "syscalls/shadow.h"
 
 #define PAGE  4096
@@ -208,7 +209,7 @@ static long write_held(struct dfi_files *files, const struct dfi_mapping *m)
         one = dfi_maps_write_chunk(files, m, data, df_held_chunk(held->key));
         ret = ret == 0 ? one : ret;
     }
-    dfi_kernel(__NR_close, data);
+    dfi_brief_close(data);
     return ret;
 }
 

@@ -11,6 +11,7 @@
 
 #include <linux/aio_abi.h>
 
+#include "intercept/brief.h"
 #include "syscalls/map.h"
 #include "syscalls/pins.h"
 #include "syscalls/shadow.h"
@@ -39,13 +40,13 @@ static struct dfi_mapping *late_from(const struct dfi_files *files, uintptr_t at
 static bool give_up(uintptr_t start, uintptr_t end, int prot)
 {
     unsigned long limit = dfi_limit_raise();
-    long empty = dfi_kernel(__NR_memfd_create, "directfuse-lost", MFD_CLOEXEC), at;
+    long empty = dfi_brief(__NR_memfd_create, "directfuse-lost", MFD_CLOEXEC), at;
 
     dfi_limit_restore(limit);
     if (empty < 0)
         return false;
     at = dfi_kernel(__NR_mmap, start, end - start, prot, MAP_PRIVATE | MAP_FIXED, empty, 0);
-    dfi_kernel(__NR_close, empty);
+    dfi_brief_close(empty);
     return at == (long)start;
 }
 

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "intercept/brief.h"
 #include "intercept/text.h"
 #include "syscalls/map.h"
 #include "syscalls/pins.h"
@@ -178,13 +179,13 @@ static bool sweep(struct dfi_files *files)
     long fd, got;
 
     strcpy(mempcpy(path, files->shadow, files->shadow_len), "/b");
-    fd = dfi_shadow_briefly(path, O_RDONLY | O_DIRECTORY);
+    fd = dfi_brief_open(path, O_RDONLY | O_DIRECTORY);
     if (fd < 0)
         return false;
     while ((got = dfi_kernel(__NR_getdents64, fd, entries, sizeof(entries))) > 0)
         for (long at = 0; at < got; at += ((struct entry *)(entries + at))->size)
             any |= sweep_file(files, ((struct entry *)(entries + at))->name);
-    dfi_kernel(__NR_close, fd);
+    dfi_brief_close(fd);
     return any;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "intercept/brief.h"
 #include "intercept/text.h"
 #include "syscalls/proc.h"
 #include "syscalls/table.h"
@@ -228,7 +229,7 @@ long dfi_mounts_listed(const struct dfi_files *files, const char *path, int fd)
 
     if (list == NO_LIST)
         return fd;
-    memory = dfi_kernel(__NR_memfd_create, "mounts", MFD_CLOEXEC);
+    memory = dfi_brief(__NR_memfd_create, "mounts", MFD_CLOEXEC);
     ret = memory < 0 ? memory : fill(files, fd, (int)memory, list);
     return dfi_proc_replace(fd, memory, ret);
 }

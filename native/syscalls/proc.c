@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "core/fd.h"
+#include "intercept/brief.h"
 #include "intercept/shown.h"
 #include "syscalls/cwd.h"
 #include "syscalls/name.h"
@@ -284,13 +285,12 @@ long dfi_proc_replace(int fd, long memory, long error)
     if (error >= 0) {
         dfi_kernel(__NR_fchmod, memory, 0444); /* whatever the umask has left of it */
         *dfi_number_put(link + sizeof("/proc/self/fd/") - 1, (unsigned)memory) = '\0';
-        other = dfi_kernel(__NR_open, link, O_RDONLY | flags, 0);
+        other = dfi_brief(__NR_open, link, O_RDONLY | flags, 0);
     }
-    if (memory >= 0)
-        dfi_kernel(__NR_close, memory);
+    dfi_brief_close(memory);
     if (other >= 0) {
         error = dfi_kernel(__NR_dup3, other, fd, flags);
-        dfi_kernel(__NR_close, other);
+        dfi_brief_close(other);
         other = error;
     }
     if (other < 0)
@@ -320,7 +320,7 @@ long dfi_proc_fdinfo(const struct dfi_files *files, const char *path, int fd)
     text[len] = '\0';
     if ((size = tell(text, ofd, out)) == 0)
         return fd;
-    memory = dfi_kernel(__NR_memfd_create, "fdinfo", MFD_CLOEXEC);
+    memory = dfi_brief(__NR_memfd_create, "fdinfo", MFD_CLOEXEC);
     len = memory < 0 ? memory : dfi_kernel(__NR_write, memory, out, size);
     return dfi_proc_replace(fd, memory, len);
 }

@@ -13,6 +13,7 @@
 #include "core/route.h"
 #include "core/scan.h"
 #include "core/walk.h"
+#include "intercept/brief.h"
 #include "syscalls/cwd.h"
 #include "syscalls/files.h"
 #include "syscalls/proc.h"
@@ -68,10 +69,10 @@ static long reopen(long memory)
     for (int i = 0; i < count; i++)
         name[sizeof("/proc/self/fd/") - 1 + (size_t)i] = digits[count - 1 - i];
     name[sizeof("/proc/self/fd/") - 1 + (size_t)count] = '\0';
-    fd = dfi_kernel(__NR_open, name, O_RDONLY | O_CLOEXEC, 0);
+    fd = dfi_brief(__NR_open, name, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0) /* no /proc */
         return memory;
-    dfi_kernel(__NR_close, memory);
+    dfi_brief_close(memory);
     return fd;
 }
 
@@ -85,13 +86,13 @@ static long copy_program(struct dfi_files *files, uint64_t handle, off_t size, c
 
     memcpy(name, slash ? slash + 1 : path, len);
     name[len] = '\0';
-    memory = dfi_kernel(__NR_memfd_create, name, MFD_CLOEXEC);
+    memory = dfi_brief(__NR_memfd_create, name, MFD_CLOEXEC);
     if (memory < 0)
         return memory;
     ret = copy_bytes(&trip, handle, (int)memory, size);
     if (ret == 0)
         return reopen(memory);
-    dfi_kernel(__NR_close, memory);
+    dfi_brief_close(memory);
     return ret;
 }
 

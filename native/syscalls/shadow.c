@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "intercept/brief.h"
 #include "syscalls/linger.h"
 #include "syscalls/number.h"
 
@@ -70,19 +71,6 @@ long dfi_shadow_begin(struct dfi_files *files)
     return ret;
 }
 
-long dfi_shadow_briefly(const char *path, int flags)
-{
-    long fd = dfi_kernel(__NR_open, path, flags | O_CLOEXEC, 0666);
-    unsigned long limit;
-
-    if (fd != -EMFILE)
-        return fd;
-    limit = dfi_limit_raise();
-    fd = dfi_kernel(__NR_open, path, flags | O_CLOEXEC, 0666);
-    dfi_limit_restore(limit);
-    return fd;
-}
-
 /* ---- placeholders -------------------------------------------------------------------------- */
 
 /* Programs under other ids of the job open it too. */
@@ -126,10 +114,10 @@ static long open_path(struct dfi_files *files, uint64_t handle, int flags)
 
     dfi_linger_end(files);
     dfi_shadow_name(files, 'p', 0, handle, name);
-    made = dfi_kernel(__NR_open, name, O_RDONLY | O_CREAT | O_CLOEXEC, 0600);
+    made = dfi_brief(__NR_open, name, O_RDONLY | O_CREAT | O_CLOEXEC, 0600);
     if (made < 0)
         return made;
-    dfi_kernel(__NR_close, made);
+    dfi_brief_close(made);
     fd = dfi_kernel(__NR_open, name, O_PATH | (flags & O_CLOEXEC), 0);
     dfi_kernel(__NR_unlink, name);
     return fd;
@@ -179,11 +167,11 @@ static uint64_t position_of(const char *link)
     if (!fd || strlen(link) + sizeof("info") > sizeof(path))
         return 0;
     strcpy(mempcpy(mempcpy(path, link, (size_t)(fd - link)), "/fdinfo/", 8), fd + 4);
-    file = dfi_kernel(__NR_open, path, O_RDONLY | O_CLOEXEC, 0);
+    file = dfi_brief(__NR_open, path, O_RDONLY | O_CLOEXEC, 0);
     if (file < 0)
         return 0;
     size = dfi_kernel(__NR_read, file, text, sizeof(text) - 1);
-    dfi_kernel(__NR_close, file);
+    dfi_brief_close(file);
     if (size < 6 || strncmp(text, "pos:\t", 5) != 0)
         return 0;
     text[size] = '\0';

@@ -39,10 +39,6 @@
  * that has a name, though programs run. */
 long dfi_shadow_begin(struct dfi_files *files);
 
-/* open(2) of a file of the directory, for as long as a call or a fault takes, also where the
- * program has used up its descriptors. A descriptor or -errno. */
-long dfi_shadow_briefly(const char *path, int flags);
-
 /* <shadow>/<letter>/<mount>.<number> */
 void dfi_shadow_name(const struct dfi_files *files, char letter, uint64_t mount, uint64_t number,
                      char name[DFI_SHADOW_NAME_MAX]);

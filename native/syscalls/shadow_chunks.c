@@ -11,6 +11,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "intercept/brief.h"
 #include "syscalls/shadow_fill.h"
 
 /* Bytes of the list; 0: it is not there. */
@@ -36,14 +37,13 @@ long dfi_chunks_begin(struct dfi_chunks *c, struct dfi_files *files, int mount, 
     return ret < 0 ? ret : 0;
 }
 
-/* A child of fork may have copies of the descriptors: the lock does not end with ours. */
+/* A child of vfork may have copies of the descriptors: the lock does not end with ours. */
 void dfi_chunks_end(struct dfi_chunks *c)
 {
-    if (c->data >= 0)
-        dfi_kernel(__NR_close, c->data);
+    dfi_brief_close(c->data);
     if (c->list >= 0) {
         dfi_kernel(__NR_flock, c->list, LOCK_UN);
-        dfi_kernel(__NR_close, c->list);
+        dfi_brief_close(c->list);
     }
     c->data = c->list = -1;
 }

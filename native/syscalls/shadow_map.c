@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "intercept/brief.h"
 #include "syscalls/shadow_chunks.h"
 #include "syscalls/shadow_fill.h"
 
@@ -100,8 +101,7 @@ void dfi_shadow_opened(struct dfi_files *files, uint64_t handle, bool emptied)
     if (marks_of(ofd) & DFI_SHADOW_CHUNKED) /* behind what is being brought, of the old bytes */
         dfi_chunks_begin(&chunks, files, ofd->mount, ofd->ino);
     data = dfi_shadow_data(files, ofd, O_RDWR | O_TRUNC);
-    if (data >= 0)
-        dfi_kernel(__NR_close, data);
+    dfi_brief_close(data);
     dfi_chunks_end(&chunks);
 }
 
@@ -114,7 +114,7 @@ long dfi_shadow_beside(const struct dfi_files *files, int mount, uint64_t ino, c
     long fd;
 
     dfi_shadow_name(files, letter, (uint32_t)mount, ino, name);
-    fd = dfi_shadow_briefly(name, flags | O_NOFOLLOW);
+    fd = dfi_brief_open(name, flags | O_NOFOLLOW);
     if (fd >= 0 && flags & O_CREAT)
         dfi_kernel(__NR_fchmod, fd, 0666); /* programs under other ids of the job */
     return fd;
@@ -140,7 +140,7 @@ static long make_beside(struct dfi_files *files, const struct df_ofd *ofd, char 
     ret = dfi_kernel(__NR_ftruncate, fd, size);
     if (ret == 0)
         return fd;
-    dfi_kernel(__NR_close, fd);
+    dfi_brief_close(fd);
     return ret;
 }
 
@@ -177,11 +177,12 @@ static long populate(struct dfi_files *files, uint64_t handle, const struct df_o
     if (st.st_size > DFI_SHADOW_WHOLE) {
         *marks |= DFI_SHADOW_CHUNKED;
         chunks = make_beside(files, ofd, DFI_SHADOW_CHUNKS, st.st_size / (off_t)DF_HELD_CHUNK + 1);
-        ret = chunks < 0 ? chunks : dfi_kernel(__NR_close, chunks);
+        dfi_brief_close(chunks);
+        ret = chunks < 0 ? chunks : 0;
     } else if (st.st_size > 0) {
         ret = copy_whole(files, handle, data, st.st_size);
     }
-    dfi_kernel(__NR_close, data);
+    dfi_brief_close(data);
     return ret == -ENOSPC ? -ENOMEM : ret;
 }
 
@@ -207,7 +208,7 @@ long dfi_shadow_map(struct dfi_files *files, uint64_t handle)
     if (!ofd)
         return -EBADF;
     strcpy(mempcpy(path, files->shadow, files->shadow_len), "/lock");
-    lock = dfi_shadow_briefly(path, O_RDONLY);
+    lock = dfi_brief_open(path, O_RDONLY);
     if (lock < 0)
         return lock;
     do
@@ -216,7 +217,7 @@ long dfi_shadow_map(struct dfi_files *files, uint64_t handle)
     if (ret == 0)
         ret = map_under_lock(files, handle, ofd);
     dfi_kernel(__NR_flock, lock, LOCK_UN); /* a child may have a copy: dfi_chunks_end() */
-    dfi_kernel(__NR_close, lock);
+    dfi_brief_close(lock);
     return ret;
 }
 
@@ -330,7 +331,7 @@ ssize_t dfi_shadow_read(struct df_trip *trip, struct df_file *file, const struct
     if (data < 0)
         return -EIO;
     ret = dfi_kernel(__NR_preadv, data, iov, iovcnt, offset, 0);
-    dfi_kernel(__NR_close, data);
+    dfi_brief_close(data);
     return ret;
 }
 
@@ -357,8 +358,8 @@ void dfi_shadow_write(struct df_file *file, const struct dfi_chunks *chunks,
     }
     if (chunks->list >= 0)
         grow(data, offset);
-    else if (data >= 0)
-        dfi_kernel(__NR_close, data);
+    else
+        dfi_brief_close(data);
 }
 
 void dfi_shadow_resize(struct df_file *file, off_t size, bool shrink)
@@ -371,7 +372,7 @@ void dfi_shadow_resize(struct df_file *file, off_t size, bool shrink)
         dfi_kernel(__NR_ftruncate, data, size);
     else
         grow(data, size);
-    dfi_kernel(__NR_close, data);
+    dfi_brief_close(data);
 }
 
 /* Of a large file what is not there is not touched. */
@@ -399,7 +400,7 @@ void dfi_shadow_allocate(struct df_file *file, const struct dfi_chunks *chunks, 
     if (data < 0)
         return;
     dfi_kernel(__NR_fallocate, data, mode, offset, end - offset);
-    dfi_kernel(__NR_close, data);
+    dfi_brief_close(data);
 }
 
 /* ---- what was not done after all ---- */
@@ -448,6 +449,6 @@ void dfi_shadow_refill(struct df_file *file, const struct dfi_chunks *chunks, of
             dfi_fill_again(&f, offset, end);
         dfi_fill_end(&f);
     }
-    if (data >= 0 && chunks->list < 0)
-        dfi_kernel(__NR_close, data);
+    if (chunks->list < 0)
+        dfi_brief_close(data);
 }

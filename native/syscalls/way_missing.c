@@ -8,6 +8,7 @@
 #include "core/scan.h"
 #include "core/table.h"
 #include "core/walk.h"
+#include "intercept/brief.h"
 #include "intercept/run.h"
 #include "syscalls/cwd.h"
 #include "syscalls/table.h"
@@ -89,9 +90,8 @@ bool dfi_way_is_plainly_missing(int dirfd, const char *path)
 
     if (!dfi_run_has(DFI_RUN_OPENAT2))
         return false;
-    fd = dfi_kernel(__NR_openat2, dirfd, path, &how, sizeof(how));
-    if (fd >= 0) /* made meanwhile */
-        dfi_kernel(__NR_close, fd);
+    fd = dfi_brief(__NR_openat2, dirfd, path, &how, sizeof(how));
+    dfi_brief_close(fd); /* made meanwhile */
     return fd == -ENOENT || fd == -ENOTDIR;
 }
 
