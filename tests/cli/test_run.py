@@ -3,7 +3,6 @@
 import json
 import os
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import needs
 import pytest
+from building import build
 
 from .conftest import COMMAND, said_clearly
 
@@ -366,11 +366,9 @@ def test_a_signal_is_sent_on(memory, number):
 
 
 def test_births_beside_threads_that_use_the_mount(run, memory, tmp_path):
-    if shutil.which("gcc") is None:
-        pytest.skip("no gcc")
     point, mount = memory
     source = Path(__file__).parents[1] / "intercept/programs/births.c"
-    subprocess.run(["gcc", "-pthread", source, "-o", tmp_path / "births"], check=True)
+    build(source, tmp_path / "births", "-pthread")
     done = run(
         "run", *mount, *shell(f"mkdir {point}/d && ./births 10 {point}/d; ls {point}/d | wc -l")
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from building import build
 
 from directfuse import _paths
 
@@ -82,7 +83,7 @@ def compiled(tmp_path_factory):
         target = directory / name
         if not target.exists():
             source = PROGRAMS / f"{name}.c"
-            subprocess.run(["gcc", "-O1", "-pthread", *options, source, "-o", target], check=True)
+            build(source, target, "-pthread", *options)
         return target
 
     return call

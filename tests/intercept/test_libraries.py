@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from building import build
 
 from .conftest import environment
 
@@ -30,8 +31,7 @@ def library(tmp_path_factory):
     directory = tmp_path_factory.mktemp("library")
     source, target = directory / "large.c", directory / "large.so"
     source.write_text(_SOURCE)
-    options = ["-O1", "-shared", "-fPIC", "-Wl,-z,separate-code"]
-    subprocess.run(["gcc", *options, source, "-o", target], check=True)
+    build(source, target, "-shared", "-fPIC", "-Wl,-z,separate-code")
     assert target.stat().st_size > 8 << 20
     return target
 

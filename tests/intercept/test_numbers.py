@@ -1,6 +1,6 @@
 """Numbers of descriptors are the program's, whatever the core opens for a moment; see numbers.c."""
 
-from .test_shortage import FUSE3
+from building import fuse
 
 
 def test_numbers_that_are_free(plain, mounted, compiled):
@@ -13,7 +13,7 @@ def test_numbers_that_are_free(plain, mounted, compiled):
 
 def test_numbers_while_a_read_is_under_way(mounted, compiled):
     """Closing does not reach what the read stands on, a child has no copy, dup2 waits for it."""
-    mounted.file_system = compiled("deadly", *FUSE3)
+    mounted.file_system = compiled("deadly", *fuse())
     outcome = mounted(compiled("numbers"), "held", timeout=20)
     lines = ["in between: some", "closed 0, a child's 0", "read: right, taken: yes", "left: 1"]
     assert outcome.seen() == (0, "".join(f"{line}\n" for line in lines).encode(), b"")

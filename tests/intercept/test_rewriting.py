@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from building import build
 
 _NATIVE = Path(__file__).parents[2] / "native"
 
@@ -64,9 +65,7 @@ def planned(tmp_path):
     """What of the bytes before a syscall would be moved."""
     library = tmp_path / "site.so"
     source = _NATIVE / "intercept" / "site.c"
-    options = "-O1", "-shared", "-fPIC", f"-I{_NATIVE}"
-    subprocess.run(["gcc", *options, source, "-o", library], check=True)
-    plan_of = ctypes.CDLL(str(library)).dfi_site_plan
+    plan_of = ctypes.CDLL(build(source, library, "-shared", "-fPIC", f"-I{_NATIVE}")).dfi_site_plan
 
     def call(code, number):
         plan = _Plan()

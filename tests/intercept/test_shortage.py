@@ -6,12 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from building import fuse
 
 pytestmark = pytest.mark.timeout(400)
 
 PROGRAMS = Path(__file__).parent / "programs"
-
-FUSE3 = ["-D_FILE_OFFSET_BITS=64", "-I/usr/include/fuse3", "-Wl,--no-as-needed", "-lfuse3"]
 
 
 @pytest.fixture
@@ -59,14 +58,14 @@ def test_shares_of_a_small_dev_shm(plain, small, compiled, steps):
 
 def test_what_is_left_of_those_who_are_killed(small, compiled):
     """Each has made room for a chunk, and has filled a part of it."""
-    small.file_system = compiled("deadly", *FUSE3)
+    small.file_system = compiled("deadly", *fuse())
     outcome = small(compiled("turns"), "killed")
     assert outcome.seen() == (0, b"0 not killed, 0 differ\n", b"")
 
 
 def test_a_child_keeps_no_lock_of_a_mapped_file(mounted, compiled):
     """It is forked while another thread reads the file."""
-    mounted.file_system = compiled("deadly", *FUSE3)
+    mounted.file_system = compiled("deadly", *fuse())
     outcome = mounted(compiled("turns"), "forked", timeout=20)
     assert outcome.seen() == (0, b"touched: 1\nchild: exit 0, signal 0\n", b"")
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from building import build, fuse
 
 import directfuse
 from directfuse._kernel import Program, fuse_mount_at, unmount
@@ -35,19 +36,6 @@ VERSIONS = [(v, "fuse") for v in (11, 21, 22, 25, 26)] + [
 NO_CACHE = "attr_timeout=0,entry_timeout=0"
 
 
-def flags_of(package):
-    try:
-        done = subprocess.run(
-            ["pkg-config", "--cflags", "--libs", package],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip(f"{package}'s headers are not installed (apt install lib{package}-dev)")
-    return done.stdout.split()
-
-
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory):
     """Compiles a source, once for each set of definitions: the path of the executable."""
@@ -57,10 +45,8 @@ def compiled(tmp_path_factory):
         name = "-".join([source, str(version), *definitions]).replace("=", "")
         path = directory / name
         if not path.exists():
-            command = ["cc", "-w", "-O1", "-D_GNU_SOURCE", "-D_FILE_OFFSET_BITS=64"]
-            command += [f"-D{word}" for word in (f"FUSE_USE_VERSION={version}", *definitions)]
-            command += [SOURCES / f"{source}.c", "-o", path, *flags_of(package), "-lpthread"]
-            subprocess.run(command, check=True)
+            words = [f"-D{word}" for word in (f"FUSE_USE_VERSION={version}", *definitions)]
+            build(SOURCES / f"{source}.c", path, "-w", "-D_GNU_SOURCE", *words, *fuse(package))
         return str(path)
 
     return compile_

@@ -2,10 +2,10 @@
 
 import errno
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
+from building import build, fuse
 
 import directfuse
 from directfuse import _paths
@@ -18,13 +18,8 @@ def compiled(directory, name):
     """As a shared object, linked to our library for want of theirs."""
     path = directory / f"{name}.so"
     library = _paths.plugin_library().with_name("libdf4.so.4")
-    flags = subprocess.run(
-        ["pkg-config", "--cflags", "fuse3"], capture_output=True, text=True, check=True
-    ).stdout.split()
-    command = ["cc", "-shared", "-fPIC", "-Wall", "-Wextra", "-D_GNU_SOURCE", *flags]
-    command.append(SOURCES / f"{name}.c")
-    subprocess.run([*command, "-o", path, library, f"-Wl,-rpath,{library.parent}"], check=True)
-    return str(path)
+    linked = ["-shared", "-fPIC", library, f"-Wl,-rpath,{library.parent}"]
+    return build(SOURCES / f"{name}.c", path, "-D_GNU_SOURCE", *fuse(linked=False), *linked)
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from building import build, fuse
 
 import directfuse
 
@@ -14,12 +15,7 @@ SOURCE = Path(__file__).parent / "sources" / "options.c"
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
     path = tmp_path_factory.mktemp("options") / "program"
-    flags = subprocess.run(
-        ["pkg-config", "--cflags", "--libs", "fuse3"], capture_output=True, text=True, check=True
-    ).stdout.split()
-    command = ["cc", "-D_GNU_SOURCE", "-fPIE", "-pie", "-o", path, SOURCE, *flags]
-    subprocess.run(command, check=True)
-    return str(path)
+    return build(SOURCE, path, "-D_GNU_SOURCE", "-fPIE", "-pie", *fuse())
 
 
 WRONG = [

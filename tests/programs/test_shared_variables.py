@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from building import build, fuse
 
 import directfuse
 
@@ -13,19 +14,13 @@ SOURCE = Path(__file__).parent / "sources" / "shared_variables.c"
 OWFS = "/usr/libexec/owfs/owfs"
 
 
-def build(directory, *, soname=True):
+def linked(directory, *, soname=True):
     """The program, linked to two libraries in `directory`."""
     base, above, program = (directory / n for n in ("libbase.so.1", "libabove.so.1", "program"))
-    shared = ["cc", "-shared", "-fPIC", SOURCE]
     name = [f"-Wl,-soname,{base}"] if soname else []
-    subprocess.run([*shared, "-DLIBRARY", *name, "-o", base], check=True)
-    name = [f"-Wl,-soname,{above}"]
-    subprocess.run([*shared, "-DABOVE", *name, "-o", above, base], check=True)
-    flags = subprocess.run(
-        ["pkg-config", "--cflags", "--libs", "fuse3"], capture_output=True, text=True, check=True
-    ).stdout.split()
-    linked = ["cc", "-D_GNU_SOURCE", "-fPIE", "-pie", "-o", program, SOURCE, above, base]
-    subprocess.run([*linked, *flags], check=True)
+    build(SOURCE, base, "-shared", "-fPIC", "-DLIBRARY", *name)
+    build(SOURCE, above, "-shared", "-fPIC", "-DABOVE", f"-Wl,-soname,{above}", base)
+    build(SOURCE, program, "-D_GNU_SOURCE", "-fPIE", "-pie", above, base, *fuse())
     relocations = subprocess.run(["readelf", "-rW", program], capture_output=True, text=True)
     assert "COPY" in relocations.stdout, "the compiler has found another way"
     return str(program)
@@ -33,7 +28,7 @@ def build(directory, *, soname=True):
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
-    return build(tmp_path_factory.mktemp("shared"))
+    return linked(tmp_path_factory.mktemp("shared"))
 
 
 def say(mountpoint):
@@ -82,7 +77,7 @@ def test_nothing_stays_behind(program):
 
 
 def test_what_cannot_be_copied_is_refused_and_goes_to_a_helper(tmp_path):
-    program = build(tmp_path, soname=False)  # its library has no name that could be changed
+    program = linked(tmp_path, soname=False)  # its library has no name that could be changed
     with pytest.raises(directfuse.MountError, match="shares variables") as caught:
         directfuse.mount([program, "-f", "/shared"], placement="inline")
     assert caught.value.errno == errno.ENOEXEC

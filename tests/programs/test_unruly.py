@@ -4,7 +4,6 @@ again. The program is compiled here, against the real libfuse (unruly.c)."""
 import ctypes
 import errno
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,20 +12,16 @@ from pathlib import Path
 
 import needs
 import pytest
+from building import build, fuse
 
 import directfuse
 from directfuse import _paths
 
 HERE = Path(__file__).parent
-FUSE3 = ["-D_FILE_OFFSET_BITS=64", "-I/usr/include/fuse3", "-lfuse3"]
 
 
 def compiled(source, target, *options):
-    if shutil.which("gcc") is None or not os.path.exists("/usr/include/fuse3/fuse.h"):
-        pytest.skip("needs gcc and libfuse3-dev")
-    command = ["gcc", "-O1", HERE / source, "-o", target, *options, *FUSE3]
-    subprocess.run(command, check=True, capture_output=True)
-    return target
+    return build(HERE / source, target, *options, *fuse())
 
 
 @pytest.fixture(scope="session")

@@ -6,12 +6,12 @@ import errno
 import logging
 import os
 import resource
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from building import build
 
 import directfuse
 
@@ -24,11 +24,7 @@ FIXED = 6 * MIB  # what a server takes at its start, and not much more
 
 @pytest.fixture(scope="session")
 def preloaded(tmp_path_factory):
-    if shutil.which("gcc") is None:
-        pytest.skip("needs gcc")
-    target = tmp_path_factory.mktemp("bounded") / "bounded.so"
-    subprocess.run(["gcc", "-shared", "-fPIC", SOURCE, "-o", target], check=True)
-    return str(target)
+    return build(SOURCE, tmp_path_factory.mktemp("bounded") / "bounded.so", "-shared", "-fPIC")
 
 
 @pytest.fixture

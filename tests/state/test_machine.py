@@ -1,10 +1,10 @@
 """Random call sequences: every route against a plain directory."""
 
-import subprocess
 from pathlib import Path
 
 import hypothesis
 import pytest
+from building import build, fuse
 from conformance.backends import BACKENDS, Backend
 from conformance.mounts import user_xattrs
 from conformance.routes import WHERE, Unavailable, open_route, where_id
@@ -63,12 +63,10 @@ def careful(tmp_path_factory):
     library = _paths.plugin_library()
     sources = sorted(Path(__file__).parents[2].glob("backends/passthrough/*.c"))
     path = tmp_path_factory.mktemp("careful") / "careful.so"
-    command = ["pkg-config", "--cflags", "fuse3"]
-    flags = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-    flags += ["-O1", "-D_GNU_SOURCE", "-Ddirectfuse_posix_names=a", "-Ddirectfuse_getattr_at=b"]
-    flags.append("-Ddirectfuse_posix_copies=c")
-    subprocess.run(["cc", "-shared", "-fPIC", *flags, *sources, "-o", path, library], check=True)
-    return Backend(str(path), source=True, keeps_names=True)
+    stated = ["posix_names=a", "getattr_at=b", "posix_copies=c"]
+    flags = ["-shared", "-fPIC", "-D_GNU_SOURCE", *(f"-Ddirectfuse_{word}" for word in stated)]
+    path = build(sources[0], path, *sources[1:], *flags, *fuse(linked=False), library)
+    return Backend(path, source=True, keeps_names=True)
 
 
 @pytest.mark.timeout(300)
