@@ -20,6 +20,10 @@ enum df_message_op {
 #define DF_OP(name) DF_MESSAGE_##name,
 #include "core/ops.def"
 #undef DF_OP
+    DF_MESSAGE_OPS, /* how many ops there are: from here on it is the server's own business */
+    /* A program watches the open file: result is the serial of its stand-in (server/watch.h).
+     * args.watch. As for the ops, its file is found first; for those behind it none is. */
+    DF_MESSAGE_WATCH = DF_MESSAGE_OPS,
     /* One more process has the file: it got a descriptor by SCM_RIGHTS. -EBADF: it is closed. */
     DF_MESSAGE_ADOPT,
     /* The client process has no descriptor of the file any more. */
@@ -37,9 +41,6 @@ enum df_message_op {
     DF_MESSAGE_SYNC,
     /* Nothing, there and back. */
     DF_MESSAGE_NOTHING,
-    /* A program watches the open file: result is the serial of its stand-in (server/watch.h).
-     * args.watch. */
-    DF_MESSAGE_WATCH,
     DF_MESSAGE_COUNT
 };
 

@@ -107,7 +107,7 @@ static int take_objects(struct df_work *w)
         ret = find_fs(w);
         return ret == 0 && w->files[1] && w->files[1]->fs != w->fs ? -EXDEV : ret;
     }
-    if (op == DF_MESSAGE_read_batch || (op >= DF_MESSAGE_ADOPT && op != DF_MESSAGE_WATCH))
+    if (op == DF_MESSAGE_read_batch || op > DF_MESSAGE_WATCH)
         return 0;
     if (w->message.files[0] == 0)
         return -EBADF;
@@ -174,7 +174,7 @@ static enum df_cache_change change_of(const struct df_message *m)
     case DF_MESSAGE_ioctl:
         return DF_CACHE_FILE;
     default:
-        return m->op < DF_MESSAGE_ADOPT ? DF_CACHE_NAMES : DF_CACHE_NOTHING;
+        return m->op < DF_MESSAGE_OPS ? DF_CACHE_NAMES : DF_CACHE_NOTHING;
     }
 }
 

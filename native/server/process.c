@@ -121,8 +121,8 @@ static int64_t patience(void)
 
 static uint64_t calls(int mount)
 {
-    struct df_op_stats ops[DF_MESSAGE_ADOPT]; /* one for each op */
-    int count = df_stats(mount, ops, DF_MESSAGE_ADOPT);
+    struct df_op_stats ops[DF_MESSAGE_OPS];
+    int count = df_stats(mount, ops, DF_MESSAGE_OPS);
     uint64_t sum = 0;
 
     for (int i = 0; i < count; i++)

@@ -62,7 +62,7 @@ void df_unanswered_settle(struct df_files *files)
  * was at, and what is the server's own business no plugin can crash at twice. */
 static bool is_deadly(const struct df_segment *segment, struct df_slot *slot)
 {
-    return slot->message.op < DF_MESSAGE_ADOPT && atomic_load(&segment->end) != DF_END_NONE &&
+    return slot->message.op < DF_MESSAGE_OPS && atomic_load(&segment->end) != DF_END_NONE &&
            atomic_fetch_add(&slot->died, 1) > 0;
 }
 
