@@ -149,15 +149,21 @@ long dfi_brief_pipe(int pipe[2], int flags)
     return dfi_brief_leave(result < 0 ? result : pipe[1]) < 0 ? result : 0;
 }
 
-long dfi_brief_open(const char *path, int flags)
+long dfi_brief6(long nr, unsigned long a, unsigned long b, unsigned long c, unsigned long d,
+                unsigned long e, unsigned long f)
 {
-    long fd = dfi_brief(__NR_open, path, flags | O_CLOEXEC, 0666);
+    long fd = dfi_brief_if_left(nr, a, b, c, d, e, f);
     if (fd != -EMFILE)
         return fd;
     unsigned long limit = dfi_limit_raise();
-    fd = dfi_brief(__NR_open, path, flags | O_CLOEXEC, 0666);
+    fd = dfi_brief_if_left(nr, a, b, c, d, e, f);
     dfi_limit_restore(limit);
     return fd;
+}
+
+long dfi_brief_open(const char *path, int flags)
+{
+    return dfi_brief(__NR_open, path, flags | O_CLOEXEC, 0666);
 }
 
 void dfi_brief_close(long fd)

@@ -18,13 +18,19 @@
 void dfi_brief_enter(void);
 long dfi_brief_leave(long fd);
 
-/* A call of the kernel's that makes a descriptor. */
-#define dfi_brief(...) (dfi_brief_enter(), dfi_brief_leave(dfi_kernel(__VA_ARGS__)))
+/* A call of the kernel's that makes a descriptor: also where the program has used up its own, for
+ * which nothing is to fail that needs none elsewhere. Behind dfi_limit_lock, in lock order. */
+#define dfi_brief(...) DFI_KERNEL_BY(__VA_ARGS__)(dfi_brief6, __VA_ARGS__)
+long dfi_brief6(long nr, unsigned long a, unsigned long b, unsigned long c, unsigned long d,
+                unsigned long e, unsigned long f);
 
-/* pipe2(2). 0 or a negative errno. */
+/* The same, EMFILE where the program has used up its descriptors. */
+#define dfi_brief_if_left(...) (dfi_brief_enter(), dfi_brief_leave(dfi_kernel(__VA_ARGS__)))
+
+/* pipe2(2), of descriptors that are left. 0 or a negative errno. */
 long dfi_brief_pipe(int pipe[2], int flags);
 
-/* open(2), also where the program has used up its descriptors. O_CLOEXEC is added. */
+/* open(2). O_CLOEXEC is added. */
 long dfi_brief_open(const char *path, int flags);
 
 /* close(2) of what the above have made, or of an error. */

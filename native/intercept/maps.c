@@ -135,9 +135,10 @@ static bool ask(long fd, uintptr_t at)
     return result != -ENOTTY;
 }
 
+/* dfi_limit_lock comes before dfi_rewrite_lock: where no descriptor is left, nothing is known. */
 static void look(uintptr_t at)
 {
-    long fd = dfi_brief(__NR_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
+    long fd = dfi_brief_if_left(__NR_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0)
         return;
     if (!ask(fd, at))

@@ -183,8 +183,8 @@ int df_fd_reserve(struct df_thread *thread)
 
     if (!((struct dfi_record *)thread)->changes || dfi_process()->lingers)
         return DF_FD_BASE;
-    fd = dfi_brief(__NR_fcntl, ((struct dfi_record *)thread)->files->link.memory, F_DUPFD_CLOEXEC,
-                   0);
+    fd = dfi_brief_if_left(__NR_fcntl, ((struct dfi_record *)thread)->files->link.memory,
+                           F_DUPFD_CLOEXEC, 0);
     dfi_brief_close(fd);
     return fd < 0 ? (int)fd : DF_FD_BASE;
 }

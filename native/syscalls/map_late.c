@@ -39,10 +39,8 @@ static struct dfi_mapping *late_from(const struct dfi_files *files, uintptr_t at
  * there is no descriptor for that one either. */
 static bool give_up(uintptr_t start, uintptr_t end, int prot)
 {
-    unsigned long limit = dfi_limit_raise();
     long empty = dfi_brief(__NR_memfd_create, "directfuse-lost", MFD_CLOEXEC), at;
 
-    dfi_limit_restore(limit);
     if (empty < 0)
         return false;
     at = dfi_kernel(__NR_mmap, start, end - start, prot, MAP_PRIVATE | MAP_FIXED, empty, 0);

@@ -114,7 +114,7 @@ static long open_path(struct dfi_files *files, uint64_t handle, int flags)
 
     dfi_linger_end(files);
     dfi_shadow_name(files, 'p', 0, handle, name);
-    made = dfi_brief(__NR_open, name, O_RDONLY | O_CREAT | O_CLOEXEC, 0600);
+    made = dfi_brief_if_left(__NR_open, name, O_RDONLY | O_CREAT | O_CLOEXEC, 0600);
     if (made < 0)
         return made;
     dfi_brief_close(made);

@@ -90,7 +90,7 @@ bool dfi_way_is_plainly_missing(int dirfd, const char *path)
 
     if (!dfi_run_has(DFI_RUN_OPENAT2))
         return false;
-    fd = dfi_brief(__NR_openat2, dirfd, path, &how, sizeof(how));
+    fd = dfi_brief_if_left(__NR_openat2, dirfd, path, &how, sizeof(how));
     dfi_brief_close(fd); /* made meanwhile */
     return fd == -ENOENT || fd == -ENOTDIR;
 }
