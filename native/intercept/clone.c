@@ -65,6 +65,7 @@ void dfi_thread_born(struct dfi_thread *self)
     } else if (!self->shares_process) {
         self->process->pid = (int)dfi_kernel(__NR_getpid);
         self->process->holder = dfi_lock_child(self->process->pid);
+        dfi_limit_inherit(self->birth_limit);
         dfi_files_born(self->process);
     }
     dfi_counts_take(self);
@@ -104,6 +105,7 @@ static struct dfi_thread *prepare(struct dfi_frame *frame, const struct birth *b
     child->shares_process = shares_process(birth->flags);
     child->loses_handlers = (birth->flags & CLONE_CLEAR_SIGHAND) != 0;
     child->birth_mask = birth->mask;
+    child->birth_limit = child->shares_memory && !child->shares_process ? dfi_limit_soft() : 0;
     return child;
 }
 

@@ -161,7 +161,9 @@ static long kernel_exec(struct dfi_order *order, char **argv, char **envp)
     dfi_count(DFI_EVENT_EXECS);
     dfi_counts_give(dfi_self());
     dfi_tracer_begin(dfi_self());
+    bool held = dfi_limit_hold();
     long result = enter_loader(argv, envp);
+    dfi_limit_release(held);
     dfi_counts_take(dfi_self());
     dfi_signals_exec(order->asked->process, false);
     return result;
@@ -251,8 +253,10 @@ static long outside(const struct dfi_frame *frame)
 {
     dfi_count(DFI_EVENT_ESCAPED);
     dfi_tracer_begin(dfi_self());
+    bool held = dfi_limit_hold();
     long result = dfi_kernel_wait6(frame->nr, frame->args[0], frame->args[1], frame->args[2],
                                    frame->args[3], frame->args[4], 0);
+    dfi_limit_release(held);
     __atomic_fetch_sub(&dfi_run->events[DFI_EVENT_ESCAPED], 1, __ATOMIC_RELAXED);
     return result == -EINTR && dfi_self()->deferred ? DFI_PASS : result;
 }

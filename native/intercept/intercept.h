@@ -243,6 +243,7 @@ struct dfi_thread {
     unsigned char trace_me;                      /* it wants to be traced: tracer.h */
     unsigned char loses_handlers;                /* CLONE_CLEAR_SIGHAND */
     unsigned long birth_mask;                    /* the program's signal mask at birth */
+    unsigned long birth_limit;                   /* dfi_limit_inherit() */
     struct dfi_pending *pending;                 /* signal.c */
     struct dfi_exec_block *exec;                 /* memory of an execve under way: exec_words.c */
     struct dfi_thread *next;                     /* of the list of all, under thread.c's lock */
@@ -293,6 +294,16 @@ static inline long dfi_other_fd(unsigned long argument)
  * lock of lock.h is held between the two, which take no other. */
 unsigned long dfi_limit_raise(void);
 void dfi_limit_restore(unsigned long soft);
+
+/* Around what looks at the limit, changes it or hands it on: no other thread has raised it
+ * meanwhile. Whether release() has something to do. */
+bool dfi_limit_hold(void);
+void dfi_limit_release(bool held);
+
+/* The program's soft limit, and a child that shares our memory gets it: what the kernel gave it may
+ * have been raised. 0: it is not known. */
+unsigned long dfi_limit_soft(void);
+void dfi_limit_inherit(unsigned long soft);
 
 /* prctl(2) with this option answers 1 inside, EINVAL elsewhere. */
 #define DFI_PR_INSIDE 0x64664931

@@ -44,10 +44,13 @@ void dfi_hidden_add(struct dfi_process *process, int fd)
 
 struct dfi_lock dfi_limit_lock DFI_HOT;
 
+static bool was_raised DFI_HOT; /* at some time, by somebody who shares our memory */
+
 unsigned long dfi_limit_raise(void)
 {
     unsigned long limit[2] = {0, 0}, raised[2];
     dfi_lock(&dfi_limit_lock);
+    __atomic_store_n(&was_raised, true, __ATOMIC_RELAXED);
     if (dfi_kernel(__NR_prlimit64, 0, RLIMIT_NOFILE, 0, limit) < 0)
         return 0;
     raised[0] = raised[1] = limit[1];
@@ -63,6 +66,42 @@ void dfi_limit_restore(unsigned long soft)
         dfi_kernel(__NR_prlimit64, 0, RLIMIT_NOFILE, limit, 0);
     }
     dfi_unlock(&dfi_limit_lock);
+}
+
+/* A process of one thread has not raised it just now. Nor may a child that shares our memory hold
+ * the lock where it becomes another program: it would live on, and others wait. */
+bool dfi_limit_hold(void)
+{
+    const struct dfi_process *process = dfi_process();
+    if (process->threads <= 1 || process->holder != 0)
+        return false;
+    dfi_lock(&dfi_limit_lock);
+    return true;
+}
+
+void dfi_limit_release(bool held)
+{
+    if (held)
+        dfi_unlock(&dfi_limit_lock);
+}
+
+unsigned long dfi_limit_soft(void)
+{
+    unsigned long limit[2] = {0, 0};
+    bool held = dfi_limit_hold();
+    dfi_kernel(__NR_prlimit64, 0, RLIMIT_NOFILE, 0, limit);
+    dfi_limit_release(held);
+    return limit[0];
+}
+
+void dfi_limit_inherit(unsigned long soft)
+{
+    unsigned long limit[2];
+    if (soft == 0 || !__atomic_load_n(&was_raised, __ATOMIC_RELAXED) ||
+        dfi_kernel(__NR_prlimit64, 0, RLIMIT_NOFILE, 0, limit) < 0)
+        return;
+    limit[0] = soft;
+    dfi_kernel(__NR_prlimit64, 0, RLIMIT_NOFILE, limit, 0);
 }
 
 static int highest_free(void)

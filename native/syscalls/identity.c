@@ -163,10 +163,20 @@ long dfi_do_umask(struct dfi_frame *frame)
     return DFI_PASS;
 }
 
-static long change_limit(struct dfi_frame *frame)
+/* Not what the core has raised for a moment, which it will put back. */
+static long call_alone(const struct dfi_frame *frame)
 {
     const unsigned long *a = frame->args;
+    bool held = dfi_limit_hold();
     long ret = dfi_kernel(frame->nr, a[0], a[1], a[2], a[3]);
+
+    dfi_limit_release(held);
+    return ret;
+}
+
+static long change_limit(struct dfi_frame *frame)
+{
+    long ret = call_alone(frame);
 
     if (ret == 0)
         dfi_process()->files->caller.size_limit = read_size_limit();
@@ -180,7 +190,14 @@ long dfi_do_setrlimit(struct dfi_frame *frame)
 
 long dfi_do_prlimit64(struct dfi_frame *frame)
 {
-    return frame->args[2] ? change_limit(frame) : DFI_PASS;
+    if (frame->args[2])
+        return change_limit(frame);
+    return (unsigned)frame->args[1] == RLIMIT_NOFILE ? call_alone(frame) : DFI_PASS;
+}
+
+long dfi_do_getrlimit(struct dfi_frame *frame)
+{
+    return (unsigned)frame->args[0] == RLIMIT_NOFILE ? call_alone(frame) : DFI_PASS;
 }
 
 /* ---- other user namespaces -------------------------------------------------------------------

@@ -1,14 +1,17 @@
 /*
  * limits.c - a program that has used up its descriptors, RLIMIT_NOFILE: what Linux does without
- * one more. Prints what came of it.
+ * one more. argv[1] says what is done. Prints what came of it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <spawn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -96,11 +99,78 @@ static void programs(char *self)
     run("./script");
 }
 
+/* ---- the limit is looked at and changed while another thread reads a mapped file ---- */
+
+static atomic_int over, wrong;
+
+static void *read_mapped(void *file)
+{
+    char byte;
+
+    while (!over)
+        if (pread(*(int *)file, &byte, 1, 4) != 1 || byte != 't')
+            wrong++;
+    return NULL;
+}
+
+static int spawned_with(char *self)
+{
+    char *words[] = {self, "soft", NULL};
+    pid_t child;
+
+    need(posix_spawn(&child, self, NULL, NULL, words, environ) == 0, "spawn");
+    return end_of(child);
+}
+
+/* A thread that is another program now. */
+static int executed_with(char *self, int *file)
+{
+    char *words[] = {self, "soft", NULL};
+    pthread_t thread;
+    pid_t child = fork();
+
+    if (child == 0) {
+        need(pthread_create(&thread, NULL, read_mapped, file) == 0, "thread");
+        for (int i = 0; i < 100; i++) /* the other one is at it */
+            pread(*file, &(char){0}, 1, 4);
+        execve(self, words, environ);
+        _exit(255);
+    }
+    return end_of(child);
+}
+
+static void threads(char *self)
+{
+    int file = open("f", O_RDWR | O_CREAT | O_CLOEXEC, 0600), child = 0, seen = 0, lost = 0;
+    pthread_t thread;
+
+    need(file >= 0 && ftruncate(file, 4096) == 0 && pwrite(file, "right", 5, 0) == 5, "f");
+    need(mmap(NULL, 4096, PROT_READ, MAP_SHARED, file, 0) != MAP_FAILED, "map");
+    use_up(0);
+    need(pthread_create(&thread, NULL, read_mapped, &file) == 0, "thread");
+    for (int i = 0; i < 20; i++)
+        child += (spawned_with(self) != SOFT) + (executed_with(self, &file) != SOFT);
+    for (int i = 0; i < 5000; i++)
+        seen += soft_limit() != SOFT;
+    for (int i = 0; i < 5000; i++) {
+        set_soft_limit(SOFT - i % 2);
+        lost += soft_limit() != (rlim_t)(SOFT - i % 2);
+    }
+    over = 1;
+    pthread_join(thread, NULL);
+    printf("of children %d, seen %d, lost %d; wrong %d\n", child, seen, lost, wrong);
+}
+
 int main(int argc, char **argv)
 {
     setvbuf(stdout, NULL, _IONBF, 0);
     if (argc > 1 && strcmp(argv[1], "soft") == 0)
         return (int)soft_limit();
-    programs(argv[0]);
+    if (argc > 1 && strcmp(argv[1], "programs") == 0)
+        programs(argv[0]);
+    else if (argc > 1 && strcmp(argv[1], "threads") == 0)
+        threads(argv[0]);
+    else
+        return 2;
     return 0;
 }
