@@ -14,9 +14,16 @@
 #include "intercept/rewrite.h"
 #include "intercept/run.h"
 #include "intercept/signal.h"
+#include "intercept/text.h"
 #include "intercept/thread.h"
 
+#include <linux/fcntl.h>
 #include <linux/sched.h>
+
+#define PF_FORKNOEXEC 0x40 /* linux/sched.h of the kernel */
+
+#define SHORTEST      50000   /* ns: between two looks at a child */
+#define LONGEST       3000000 /* ns */
 
 long dfi_clone(long nr, unsigned long a, unsigned long b, unsigned long c, unsigned long d,
                struct dfi_thread *child, unsigned long e);
@@ -26,6 +33,7 @@ struct birth {
     unsigned long flags; /* CLONE_* */
     uintptr_t sp;        /* the program's stack for the child; 0: as the parent's */
     unsigned long mask;  /* the program's signal mask */
+    bool waits;          /* waits_later() */
 };
 
 /*
@@ -43,12 +51,26 @@ static bool shares_process(unsigned long flags)
 }
 
 /*
+ * The kernel would hold up a parent that waits for a child with memory of its own in the middle of
+ * the birth: with every lock of the core, which others want. So there it waits afterwards.
+ */
+static bool waits_later(unsigned long flags)
+{
+    const struct dfi_thread *self = dfi_self();
+    return (flags & (CLONE_VFORK | CLONE_VM)) == CLONE_VFORK &&
+           (self->process->threads > 1 || self->shares_memory ||
+            __atomic_load_n(&beside, __ATOMIC_RELAXED) != NULL);
+}
+
+/*
  * A child that is no thread has descriptors of its own here, whatever it asks for: what is known of
  * them is a process's, and the core's own in a table of both would take each other's numbers.
  */
-static unsigned long without_shared_files(unsigned long flags)
+static unsigned long kernel_flags(unsigned long flags)
 {
-    return shares_process(flags) ? flags : flags & ~(unsigned long)CLONE_FILES;
+    if (!shares_process(flags))
+        flags &= ~(unsigned long)CLONE_FILES;
+    return waits_later(flags) ? flags & ~(unsigned long)CLONE_VFORK : flags;
 }
 
 /* First code of the child, on its own core stack, %gs set, every signal blocked. */
@@ -154,6 +176,50 @@ static void end_birth(struct dfi_thread *self, struct dfi_thread *child, unsigne
     }
 }
 
+/* Behind the last parenthesis of a name that may have some itself. NULL: there is none. */
+static const char *behind_name(const char *text)
+{
+    const char *behind = NULL;
+    for (; *text != '\0'; text++) {
+        if (dfi_text_begins(text, ") "))
+            behind = text + 2;
+    }
+    return behind;
+}
+
+/* Its state and flags, proc_pid_stat(5): neither ended nor executed yet. */
+static bool is_as_born(int pid)
+{
+    char path[32], text[512];
+    struct dfi_text name = DFI_TEXT(path);
+    dfi_text_add(&name, "/proc/");
+    dfi_text_add_number(&name, (unsigned long)pid);
+    dfi_text_add(&name, "/stat");
+    long fd = dfi_brief_open(path, O_RDONLY);
+    long size = fd < 0 ? fd : dfi_kernel(__NR_read, fd, text, sizeof text - 1);
+    dfi_brief_close(fd);
+    text[size < 0 ? 0 : size] = '\0';
+    const char *at = behind_name(text);
+    if (at == NULL || *at == 'Z' || *at == 'X')
+        return false;
+    for (int spaces = 0; spaces < 6; spaces += *at++ == ' ') {
+        if (*at == '\0')
+            return false;
+    }
+    return (dfi_text_number(&at) & PF_FORKNOEXEC) != 0;
+}
+
+/* As the kernel lets a parent wait: for nothing else but what kills it. */
+static void wait_for(int pid)
+{
+    long pause[2] = {0, SHORTEST};
+    while (is_as_born(pid)) {
+        dfi_kernel(__NR_nanosleep, pause, NULL);
+        if (pause[1] < LONGEST)
+            pause[1] *= 2;
+    }
+}
+
 static void count_birth(const struct dfi_thread *child, unsigned long flags)
 {
     dfi_count((flags & CLONE_THREAD) != 0 ? DFI_EVENT_THREADS : DFI_EVENT_FORKS);
@@ -197,6 +263,8 @@ static long give_birth(struct dfi_frame *frame, struct birth *birth, const struc
     if (result < 0 && child->shares_process)
         __atomic_fetch_sub(&child->process->threads, 1, __ATOMIC_RELAXED);
     end_birth(self, child, birth->flags, result);
+    if (result > 0 && birth->waits)
+        wait_for((int)result);
     dfi_signals_unblock(birth->mask);
     return result;
 }
@@ -204,10 +272,11 @@ static long give_birth(struct dfi_frame *frame, struct birth *birth, const struc
 long dfi_do_clone(struct dfi_frame *frame)
 {
     unsigned long flags = (unsigned)frame->args[0]; /* the kernel reads no more of it */
-    struct birth birth = {.flags = flags & ~(unsigned long)CSIGNAL, .sp = frame->args[1]};
+    struct birth birth = {.flags = flags & ~(unsigned long)CSIGNAL,
+                          .sp = frame->args[1],
+                          .waits = waits_later(flags)};
     struct kernel_call call = {
-        __NR_clone,
-        {without_shared_files(flags), 0, frame->args[2], frame->args[3], frame->args[4]}};
+        __NR_clone, {kernel_flags(flags), 0, frame->args[2], frame->args[3], frame->args[4]}};
     return give_birth(frame, &birth, &call);
 }
 
@@ -239,8 +308,9 @@ long dfi_do_clone3(struct dfi_frame *frame)
     if ((args.known.stack == 0) != (args.known.stack_size == 0))
         return -EINVAL;
     struct birth birth = {.flags = args.known.flags,
-                          .sp = args.known.stack + args.known.stack_size};
-    args.known.flags = without_shared_files(args.known.flags);
+                          .sp = args.known.stack + args.known.stack_size,
+                          .waits = waits_later(args.known.flags)};
+    args.known.flags = kernel_flags(args.known.flags);
     args.known.stack = 0;
     args.known.stack_size = 0;
     struct kernel_call call = {__NR_clone3, {(unsigned long)&args, size}};

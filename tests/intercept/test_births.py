@@ -59,6 +59,15 @@ def test_parents_are_whole_after_children_that_share_with_them(plain, mounted, c
     assert mounted(compiled("shares")).seen() == wanted.seen()
 
 
+def test_nobody_else_waits_while_a_child_with_memory_of_its_own_is_waited_for(
+    plain, mounted, compiled
+):
+    """CLONE_VFORK without CLONE_VM; see waits.c."""
+    wanted = plain(compiled("waits"))
+    assert wanted.seen() == (0, b"it has ended: yes, 0\nit has read: 0\n", b"")
+    assert mounted(compiled("waits"), timeout=20).seen() == wanted.seen()
+
+
 _THREADS = """
 import os, threading
 wall = threading.Barrier(8)
