@@ -24,18 +24,18 @@ static unsigned route_flags(int at_flags)
 
 int df_call_fstatat(int dirfd, const char *path, struct stat *st, int flags)
 {
+    const int error = df_check_flags(flags, STAT_FLAGS);
     struct df_way way;
     ssize_t ret = df_way_begin(&way, dirfd, path, route_flags(flags));
 
     while (df_way_next(&way, &ret)) {
-        if (DF_UNLIKELY(flags & ~STAT_FLAGS))
-            ret = -EINVAL;
-        else
+        ret = error;
+        if (DF_LIKELY(ret == 0))
             ret = way.fs->ops->getattr(way.fs, &way.call, &way.leg.where, st);
     }
     if (DF_LIKELY(ret == 0))
         st->st_dev = way.leg.mount->dev;
-    return (int)df_way_end(&way, ret);
+    return (int)df_check_words(error, df_way_end(&way, ret));
 }
 
 int df_call_fstat(int fd, struct stat *st)
@@ -112,12 +112,13 @@ static ssize_t statx_there(struct df_way *way, unsigned mask, struct df_statx *o
 
 int df_call_statx(int dirfd, const char *path, int flags, unsigned mask, struct statx *stx)
 {
+    const int error = check_statx(flags, mask);
     struct df_way way;
     struct df_statx found;
     ssize_t ret = df_way_begin(&way, dirfd, path, route_flags(flags));
 
     while (df_way_next(&way, &ret)) {
-        ret = check_statx(flags, mask);
+        ret = error;
         if (ret == 0)
             ret = statx_there(&way, mask, &found);
     }
@@ -125,7 +126,7 @@ int df_call_statx(int dirfd, const char *path, int flags, unsigned mask, struct 
         found.st.st_dev = way.leg.mount->dev;
         fill_statx(stx, &found);
     }
-    return (int)df_way_end(&way, ret);
+    return (int)df_check_words(error, df_way_end(&way, ret));
 }
 
 /* ---- access -------------------------------------------------------------------------------- */
@@ -159,9 +160,6 @@ static ssize_t access_there(struct df_way *way, int mode, int flags)
     struct df_caller real;
     ssize_t ret;
 
-    if ((mode & ~(R_OK | W_OK | X_OK)) ||
-        (flags & ~(AT_EACCESS | AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)))
-        return -EINVAL;
     if (!(flags & AT_EACCESS))
         way->call.caller = real_caller(way->call.caller, &real);
     ret = way->fs->ops->access(way->fs, &way->call, &way->leg.where, mode);
@@ -171,14 +169,23 @@ static ssize_t access_there(struct df_way *way, int mode, int flags)
     return ret;
 }
 
+/* do_faccessat() of the kernel. */
+static int check_access(int mode, int flags)
+{
+    if (mode & ~(R_OK | W_OK | X_OK))
+        return -EINVAL;
+    return df_check_flags(flags, AT_EACCESS | AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH);
+}
+
 int df_call_faccessat(int dirfd, const char *path, int mode, int flags)
 {
+    const int error = check_access(mode, flags);
     struct df_way way;
     ssize_t ret = df_way_begin(&way, dirfd, path, route_flags(flags));
 
     while (df_way_next(&way, &ret))
-        ret = access_there(&way, mode, flags);
-    return (int)df_way_end(&way, ret);
+        ret = error ? error : access_there(&way, mode, flags);
+    return (int)df_check_words(error, df_way_end(&way, ret));
 }
 
 /* ---- setting attributes -------------------------------------------------------------------- */
@@ -229,15 +236,17 @@ static ssize_t set_itself(struct df_use *use, const struct df_setattr *set)
     return df_call_result(&use->call, ret);
 }
 
-static int set_by_path(int dirfd, const char *path, int flags, int allowed,
-                       const struct df_setattr *set)
+#define SET_FLAGS (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)
+
+static int set_by_path(int dirfd, const char *path, int flags, const struct df_setattr *set)
 {
+    const int error = df_check_flags(flags, SET_FLAGS);
     struct df_way way;
     ssize_t ret = df_way_begin(&way, dirfd, path, route_flags(flags));
 
     while (df_way_next(&way, &ret))
-        ret = (flags & ~allowed) ? -EINVAL : set_there(&way, set);
-    return (int)df_way_end(&way, ret);
+        ret = error ? error : set_there(&way, set);
+    return (int)df_check_words(error, df_way_end(&way, ret));
 }
 
 static int set_by_fd(int fd, const struct df_setattr *set)
@@ -258,8 +267,6 @@ static ssize_t chmod_there(struct df_way *way, const struct df_setattr *set, int
     struct stat st;
     ssize_t ret;
 
-    if (flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH))
-        return -EINVAL;
     if (flags & AT_SYMLINK_NOFOLLOW) {
         ret = way->fs->ops->getattr(way->fs, &way->call, &way->leg.where, &st);
         ret = df_call_result(&way->call, ret);
@@ -274,12 +281,13 @@ static ssize_t chmod_there(struct df_way *way, const struct df_setattr *set, int
 int df_call_fchmodat(int dirfd, const char *path, mode_t mode, int flags)
 {
     struct df_setattr set = {.valid = DF_SET_MODE, .mode = mode & 07777};
+    const int error = df_check_flags(flags, SET_FLAGS);
     struct df_way way;
     ssize_t ret = df_way_begin(&way, dirfd, path, route_flags(flags));
 
     while (df_way_next(&way, &ret))
-        ret = chmod_there(&way, &set, flags);
-    return (int)df_way_end(&way, ret);
+        ret = error ? error : chmod_there(&way, &set, flags);
+    return (int)df_check_words(error, df_way_end(&way, ret));
 }
 
 int df_call_fchmod(int fd, mode_t mode)
@@ -304,7 +312,7 @@ int df_call_fchownat(int dirfd, const char *path, uid_t uid, gid_t gid, int flag
 {
     struct df_setattr set = owner(uid, gid);
 
-    return set_by_path(dirfd, path, flags, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH, &set);
+    return set_by_path(dirfd, path, flags, &set);
 }
 
 int df_call_fchown(int fd, uid_t uid, gid_t gid)
@@ -349,7 +357,7 @@ int df_call_utimensat(int dirfd, const char *path, const struct timespec times[2
         return df_call_futimens(dirfd, times);
     if (ret < 0 || set.valid == 0)
         return ret;
-    return set_by_path(dirfd, path, flags, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH, &set);
+    return set_by_path(dirfd, path, flags, &set);
 }
 
 int df_call_futimens(int fd, const struct timespec times[2])
@@ -401,12 +409,13 @@ static ssize_t truncate_there(struct df_way *way, const struct df_setattr *set)
 int df_call_truncate(const char *path, off_t size)
 {
     struct df_setattr set = {.valid = DF_SET_SIZE, .size = size};
+    const int error = size < 0 ? -EINVAL : 0;
     struct df_way way;
     ssize_t ret = df_way_begin(&way, AT_FDCWD, path, 0);
 
     while (df_way_next(&way, &ret))
-        ret = size < 0 ? -EINVAL : truncate_there(&way, &set);
-    return (int)df_way_end(&way, ret);
+        ret = error ? error : truncate_there(&way, &set);
+    return (int)df_check_words(error, df_way_end(&way, ret));
 }
 
 /* ---- statvfs ------------------------------------------------------------------------------- */

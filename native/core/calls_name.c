@@ -194,16 +194,15 @@ static ssize_t unlink_there(struct df_way *way)
 
 int df_call_unlinkat(int dirfd, const char *path, int flags)
 {
+    const int error = df_check_flags(flags, AT_REMOVEDIR);
     struct df_way way;
     ssize_t ret = df_way_begin(&way, dirfd, path, DF_ROUTE_PARENT);
 
     while (df_way_next(&way, &ret)) {
-        if (flags & ~AT_REMOVEDIR)
-            ret = -EINVAL;
-        else
+        if ((ret = error) == 0)
             ret = flags & AT_REMOVEDIR ? rmdir_there(&way) : unlink_there(&way);
     }
-    return (int)df_way_end(&way, ret);
+    return (int)df_check_words(error, df_way_end(&way, ret));
 }
 
 /* ---- renaming ------------------------------------------------------------------------------ */
@@ -298,20 +297,18 @@ static ssize_t check_slash(struct df_way_pair *way, unsigned flags)
     return first ? 0 : -ENOTDIR;
 }
 
-/* do_renameat2() says so before it looks at the names. */
-static bool is_known_rename(unsigned flags)
+/* do_renameat2(). */
+static int check_rename(unsigned flags)
 {
-    if (flags & ~(RENAME_NOREPLACE | RENAME_EXCHANGE | RENAME_WHITEOUT))
-        return false;
-    return !(flags & RENAME_EXCHANGE) || flags == RENAME_EXCHANGE;
+    if (flags & RENAME_EXCHANGE)
+        return flags == RENAME_EXCHANGE ? 0 : -EINVAL;
+    return df_check_flags((int)flags, RENAME_NOREPLACE | RENAME_WHITEOUT);
 }
 
 static ssize_t rename_there(struct df_way_pair *way, unsigned flags)
 {
     ssize_t ret;
 
-    if (!is_known_rename(flags))
-        return -EINVAL;
     if ((ret = check_last(way, flags)) < 0 || (ret = check_slash(way, flags)) < 0)
         return ret;
     if (carries_mount(&way->from) || carries_mount(&way->to))
@@ -354,6 +351,7 @@ static ssize_t look_at_parent(int dirfd, const char *path)
 int df_call_renameat2(int from_dirfd, const char *from, int to_dirfd, const char *to,
                       unsigned flags)
 {
+    const int error = check_rename(flags);
     struct df_way_pair way;
     ssize_t ret =
         df_way_pair_begin(&way, from_dirfd, from, DF_ROUTE_PARENT, to_dirfd, to, DF_ROUTE_PARENT);
@@ -362,14 +360,12 @@ int df_call_renameat2(int from_dirfd, const char *from, int to_dirfd, const char
 
     do {
         while (df_way_pair_next(&way, &ret))
-            ret = rename_there(&way, flags);
+            ret = error ? error : rename_there(&way, flags);
     } while (df_way_pair_settle(&way, &ret));
     astray = is_astray(&way, ret);
-    ret = df_way_pair_end(&way, ret);
-    if (!astray)
+    ret = df_check_words(error, df_way_pair_end(&way, ret));
+    if (error || !astray)
         return (int)ret;
-    if (!is_known_rename(flags))
-        return -EINVAL;
     if ((looked = look_at_parent(from_dirfd, from)) == 0)
         looked = look_at_parent(to_dirfd, to);
     return (int)(looked < 0 ? looked : ret);
@@ -402,8 +398,6 @@ static ssize_t link_there(struct df_way_pair *way, int flags)
 {
     ssize_t ret;
 
-    if (flags & ~(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH))
-        return -EINVAL;
     if (way->from.where.len == 0 && (flags & AT_EMPTY_PATH) && !(flags & AT_SYMLINK_FOLLOW) &&
         !way->call.caller->capable)
         return -ENOENT; /* linkat(2): CAP_DAC_READ_SEARCH; not for a link in /proc/self/fd */
@@ -438,13 +432,10 @@ static ssize_t look_at_link(int from_dirfd, const char *from, int to_dirfd, cons
 {
     struct df_way way;
     struct stat st;
-    ssize_t ret;
+    ssize_t ret = look_at_old(from_dirfd, from,
+                              (flags & AT_EMPTY_PATH) |
+                                  (flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW));
 
-    if (flags & ~(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH))
-        return -EINVAL;
-    ret = look_at_old(from_dirfd, from,
-                      (flags & AT_EMPTY_PATH) |
-                          (flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW));
     if (ret < 0)
         return ret;
     ret = df_way_begin(&way, to_dirfd, to, DF_ROUTE_PARENT);
@@ -457,6 +448,7 @@ static ssize_t look_at_link(int from_dirfd, const char *from, int to_dirfd, cons
 
 int df_call_linkat(int from_dirfd, const char *from, int to_dirfd, const char *to, int flags)
 {
+    const int error = df_check_flags(flags, AT_SYMLINK_FOLLOW | AT_EMPTY_PATH);
     unsigned from_flags = (flags & AT_SYMLINK_FOLLOW ? 0 : DF_ROUTE_NOFOLLOW) |
                           (flags & AT_EMPTY_PATH ? DF_ROUTE_EMPTY : 0);
     struct df_way_pair way;
@@ -467,11 +459,11 @@ int df_call_linkat(int from_dirfd, const char *from, int to_dirfd, const char *t
 
     do {
         while (df_way_pair_next(&way, &ret))
-            ret = link_there(&way, flags);
+            ret = error ? error : link_there(&way, flags);
     } while (df_way_pair_settle(&way, &ret));
     astray = is_astray(&way, ret);
-    ret = df_way_pair_end(&way, ret);
-    if (astray && (looked = look_at_link(from_dirfd, from, to_dirfd, to, flags)) < 0)
+    ret = df_check_words(error, df_way_pair_end(&way, ret));
+    if (!error && astray && (looked = look_at_link(from_dirfd, from, to_dirfd, to, flags)) < 0)
         ret = looked;
     return ret == -ENOSYS ? -EPERM : (int)ret; /* link(2): there are none; Linux since 6.15 */
 }
@@ -480,15 +472,15 @@ int df_call_linkat(int from_dirfd, const char *from, int to_dirfd, const char *t
 
 ssize_t df_call_readlinkat(int dirfd, const char *path, char *buf, size_t size)
 {
+    const int error =
+        size == 0 || size > INT32_MAX ? -EINVAL : 0; /* the system call takes an int */
     struct df_way way;
     ssize_t ret = df_way_begin(&way, dirfd, path, DF_ROUTE_NOFOLLOW | DF_ROUTE_EMPTY);
 
     while (df_way_next(&way, &ret)) {
-        if (size == 0 || size > INT32_MAX) /* the system call takes an int */
-            ret = -EINVAL;
-        else
+        if ((ret = error) == 0)
             ret = way.fs->ops->readlink(way.fs, &way.call, &way.leg.where, buf, size);
     }
-    ret = df_way_end(&way, ret);
-    return ret == -EINVAL && size > 0 && path[0] == '\0' ? -ENOENT : ret; /* do_readlinkat() */
+    ret = df_check_words(error, df_way_end(&way, ret));
+    return ret == -EINVAL && !error && path[0] == '\0' ? -ENOENT : ret; /* do_readlinkat() */
 }

@@ -21,7 +21,8 @@
 #define TMPFILE            (O_TMPFILE & ~O_DIRECTORY) /* asm-generic/fcntl.h: __O_TMPFILE */
 
 struct opening {
-    int flags;
+    int flags; /* of those that check_flags() leaves */
+    bool cloexec;
     mode_t mode;
     int fd;               /* reserved; negative: not yet */
     struct df_file *file; /* being opened */
@@ -150,10 +151,7 @@ static ssize_t open_direct(struct df_way *way, struct opening *o, int flags)
 static ssize_t open_there(struct df_way *way, struct opening *o)
 {
     int flags = o->flags;
-    ssize_t ret = check_flags(&flags);
 
-    if (ret < 0)
-        return ret;
     if (DF_UNLIKELY(flags & (TMPFILE | O_DIRECT)))
         return flags & TMPFILE ? make_nameless(way, o, flags) : open_direct(way, o, flags);
     return open_named(way, o, flags);
@@ -164,7 +162,7 @@ static ssize_t finish(struct df_way *way, struct opening *o, ssize_t ret)
 {
     if (DF_LIKELY(ret >= 0)) {
         df_file_opened(o->file);
-        df_fd_install(o->fd, o->file, o->flags & O_CLOEXEC);
+        df_fd_install(o->fd, o->file, o->cloexec);
         return o->fd;
     }
     if (o->file)
@@ -176,14 +174,16 @@ static ssize_t finish(struct df_way *way, struct opening *o, ssize_t ret)
 
 static int open_by(int dirfd, const char *path, unsigned route, int flags, mode_t mode)
 {
-    struct opening o = {.flags = flags, .mode = mode & 07777, .fd = -1};
+    struct opening o = {
+        .flags = flags, .cloexec = flags & O_CLOEXEC, .mode = mode & 07777, .fd = -1};
+    const int error = check_flags(&o.flags);
     struct df_way way;
     ssize_t ret = df_way_begin(&way, dirfd, path, route);
 
     while (df_way_next(&way, &ret))
-        ret = open_there(&way, &o);
+        ret = error ? error : open_there(&way, &o);
     ret = finish(&way, &o, ret);
-    return (int)df_way_end(&way, ret);
+    return (int)df_check_words(error, df_way_end(&way, ret));
 }
 
 int df_call_openat(int dirfd, const char *path, int flags, mode_t mode)

@@ -28,9 +28,11 @@ static int check_name(const char *name)
 
 static int check_set(const char *name, size_t size, int flags)
 {
-    if (flags & ~(XATTR_CREATE | XATTR_REPLACE))
-        return -EINVAL;
-    return size > VALUE_SIZE_MAX ? -E2BIG : check_name(name);
+    int ret = df_check_flags(flags, XATTR_CREATE | XATTR_REPLACE);
+
+    if (ret < 0 || (ret = check_name(name)) < 0)
+        return ret;
+    return size > VALUE_SIZE_MAX ? -E2BIG : 0;
 }
 
 /* What is not there comes before EROFS; which object may have which name is the host's to know. */
@@ -70,15 +72,12 @@ struct request {
     void *out;         /* for a value, or for names */
     size_t size;       /* of either, bytes */
     int flags;         /* XATTR_* */
+    int error;         /* what is wrong with these */
 };
 
 static ssize_t get(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                    const struct request *r)
 {
-    int ret = check_name(r->name);
-
-    if (ret < 0)
-        return ret;
     return larger_than(r->size,
                        fs->ops->getxattr(fs, call, where, r->name, r->out, at_most(r->size)));
 }
@@ -92,9 +91,9 @@ static ssize_t list(struct df_fs *fs, struct df_call *call, const struct df_wher
 static ssize_t set(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                    const struct request *r)
 {
-    ssize_t ret = check_set(r->name, r->size, r->flags);
+    ssize_t ret = check_writable(fs, call, where);
 
-    if (ret < 0 || (ret = check_writable(fs, call, where)) < 0)
+    if (ret < 0)
         return ret;
     return fs->ops->setxattr(fs, call, where, r->name, r->value, r->size, r->flags);
 }
@@ -102,9 +101,9 @@ static ssize_t set(struct df_fs *fs, struct df_call *call, const struct df_where
 static ssize_t drop(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                     const struct request *r)
 {
-    ssize_t ret = check_name(r->name);
+    ssize_t ret = check_writable(fs, call, where);
 
-    if (ret < 0 || (ret = check_writable(fs, call, where)) < 0)
+    if (ret < 0)
         return ret;
     return fs->ops->removexattr(fs, call, where, r->name);
 }
@@ -117,8 +116,8 @@ static ssize_t by_path(const char *path, unsigned flags, const struct request *r
     ssize_t ret = df_way_begin(&way, AT_FDCWD, path, flags);
 
     while (df_way_next(&way, &ret))
-        ret = r->make(way.fs, &way.call, &way.leg.where, r);
-    return df_way_end(&way, ret);
+        ret = r->error ? r->error : r->make(way.fs, &way.call, &way.leg.where, r);
+    return df_check_words(r->error, df_way_end(&way, ret));
 }
 
 static ssize_t by_fd(int fd, const struct request *r)
@@ -129,6 +128,8 @@ static ssize_t by_fd(int fd, const struct request *r)
 
     if (ret < 0)
         return ret;
+    if (r->error)
+        return df_use_end(&use, r->error);
     where = df_use_itself(&use);
     ret = df_call_result(&use.call, r->make(use.fs, &use.call, &where, r));
     return df_use_end(&use, ret);
@@ -136,71 +137,112 @@ static ssize_t by_fd(int fd, const struct request *r)
 
 /* ---- the calls ------------------------------------------------------------------------------- */
 
+static struct request to_get(const char *name, void *value, size_t size)
+{
+    return (struct request){
+        .make = get, .name = name, .out = value, .size = size, .error = check_name(name)};
+}
+
+static struct request to_list(char *names, size_t size)
+{
+    return (struct request){.make = list, .out = names, .size = size};
+}
+
+static struct request to_set(const char *name, const void *value, size_t size, int flags)
+{
+    return (struct request){.make = set,
+                            .name = name,
+                            .value = value,
+                            .size = size,
+                            .flags = flags,
+                            .error = check_set(name, size, flags)};
+}
+
+static struct request to_drop(const char *name)
+{
+    return (struct request){.make = drop, .name = name, .error = check_name(name)};
+}
+
 ssize_t df_call_getxattr(const char *path, const char *name, void *value, size_t size)
 {
-    return by_path(path, 0,
-                   &(struct request){.make = get, .name = name, .out = value, .size = size});
+    const struct request r = to_get(name, value, size);
+
+    return by_path(path, 0, &r);
 }
 
 ssize_t df_call_lgetxattr(const char *path, const char *name, void *value, size_t size)
 {
-    return by_path(path, DF_ROUTE_NOFOLLOW,
-                   &(struct request){.make = get, .name = name, .out = value, .size = size});
+    const struct request r = to_get(name, value, size);
+
+    return by_path(path, DF_ROUTE_NOFOLLOW, &r);
 }
 
 ssize_t df_call_fgetxattr(int fd, const char *name, void *value, size_t size)
 {
-    return by_fd(fd, &(struct request){.make = get, .name = name, .out = value, .size = size});
+    const struct request r = to_get(name, value, size);
+
+    return by_fd(fd, &r);
 }
 
 ssize_t df_call_listxattr(const char *path, char *names, size_t size)
 {
-    return by_path(path, 0, &(struct request){.make = list, .out = names, .size = size});
+    const struct request r = to_list(names, size);
+
+    return by_path(path, 0, &r);
 }
 
 ssize_t df_call_llistxattr(const char *path, char *names, size_t size)
 {
-    return by_path(path, DF_ROUTE_NOFOLLOW,
-                   &(struct request){.make = list, .out = names, .size = size});
+    const struct request r = to_list(names, size);
+
+    return by_path(path, DF_ROUTE_NOFOLLOW, &r);
 }
 
 ssize_t df_call_flistxattr(int fd, char *names, size_t size)
 {
-    return by_fd(fd, &(struct request){.make = list, .out = names, .size = size});
+    const struct request r = to_list(names, size);
+
+    return by_fd(fd, &r);
 }
 
 int df_call_setxattr(const char *path, const char *name, const void *value, size_t size, int flags)
 {
-    return (int)by_path(
-        path, 0,
-        &(struct request){.make = set, .name = name, .value = value, .size = size, .flags = flags});
+    const struct request r = to_set(name, value, size, flags);
+
+    return (int)by_path(path, 0, &r);
 }
 
 int df_call_lsetxattr(const char *path, const char *name, const void *value, size_t size, int flags)
 {
-    return (int)by_path(
-        path, DF_ROUTE_NOFOLLOW,
-        &(struct request){.make = set, .name = name, .value = value, .size = size, .flags = flags});
+    const struct request r = to_set(name, value, size, flags);
+
+    return (int)by_path(path, DF_ROUTE_NOFOLLOW, &r);
 }
 
 int df_call_fsetxattr(int fd, const char *name, const void *value, size_t size, int flags)
 {
-    return (int)by_fd(
-        fd,
-        &(struct request){.make = set, .name = name, .value = value, .size = size, .flags = flags});
+    const struct request r = to_set(name, value, size, flags);
+
+    return (int)by_fd(fd, &r);
 }
 
 int df_call_removexattr(const char *path, const char *name)
 {
-    return (int)by_path(path, 0, &(struct request){.make = drop, .name = name});
+    const struct request r = to_drop(name);
+
+    return (int)by_path(path, 0, &r);
 }
 
 int df_call_lremovexattr(const char *path, const char *name)
 {
-    return (int)by_path(path, DF_ROUTE_NOFOLLOW, &(struct request){.make = drop, .name = name});
+    const struct request r = to_drop(name);
+
+    return (int)by_path(path, DF_ROUTE_NOFOLLOW, &r);
 }
 
 int df_call_fremovexattr(int fd, const char *name)
 {
-    return (int)by_fd(fd, &(struct request){.make = drop, .name = name});
+    const struct request r = to_drop(name);
+
+    return (int)by_fd(fd, &r);
 }

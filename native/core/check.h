@@ -6,6 +6,8 @@
 #ifndef DF_CORE_CHECK_H
 #define DF_CORE_CHECK_H
 
+#include <errno.h>
+
 #include "core/call.h"
 #include "core/mount.h"
 #include "core/route.h"
@@ -36,6 +38,22 @@ mode_t df_check_new_mode(struct df_fs *fs, struct df_call *call, const struct df
 /* The mode without the bits that writing, truncating or chown takes from it (setuid, and setgid
  * where the group may execute); equal to `mode` when there is nothing to take. */
 mode_t df_check_strip(mode_t mode);
+
+/*
+ * What Linux finds wrong with the words of a call (flags, a mode, a size) it says before anything
+ * of the path. `error` is that, or 0, and `ret` the result of the call by its path. Where the path
+ * is not ours the kernel judges: it may know more flags.
+ */
+static inline ssize_t df_check_words(int error, ssize_t ret)
+{
+    return DF_LIKELY(error == 0) || ret == DF_NOT_OURS ? ret : error;
+}
+
+/* EINVAL if there are others than `known` among the flags. */
+static inline int df_check_flags(int flags, int known)
+{
+    return DF_LIKELY(!(flags & ~known)) ? 0 : -EINVAL;
+}
 
 static inline bool df_check_read_only(const struct df_mount *mount)
 {

@@ -283,7 +283,7 @@ ssize_t df_way_pair_begin(struct df_way_pair *way, int from_dirfd, const char *f
     int error = -EFAULT;
 
     way->fs = NULL;
-    way->thread = from && to ? df_gate_enter(&error) : NULL;
+    way->thread = from ? df_gate_enter(&error) : NULL;
     if (!way->thread)
         return error;
     way->thread->left_paths = 0;
@@ -299,7 +299,7 @@ static ssize_t route_pair(struct df_way_pair *way)
 
     if (from < 0 && from != DF_NOT_OURS)
         return from;
-    to = route(way->thread, &way->to);
+    to = way->to.path ? route(way->thread, &way->to) : -EFAULT;
     if (to < 0 && to != DF_NOT_OURS)
         return to;
     if (from == DF_NOT_OURS && to == DF_NOT_OURS) {

@@ -84,6 +84,7 @@ static inline bool df_way_next(struct df_way *way, ssize_t *ret)
 /* Leaves the gate, gives references back. Returns ret. */
 ssize_t df_way_end(struct df_way *way, ssize_t ret);
 
+/* As df_way_begin(); no second path is found when it is routed, after the first. */
 ssize_t df_way_pair_begin(struct df_way_pair *way, int from_dirfd, const char *from,
                           unsigned from_flags, int to_dirfd, const char *to, unsigned to_flags);
 /* As df_way_next; -EXDEV when the two lead to different file systems. */

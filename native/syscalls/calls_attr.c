@@ -146,10 +146,12 @@ long dfi_do_fstat(struct dfi_frame *frame)
     return stat_open(frame->args[0], frame->args[1]);
 }
 
-/* What fstat() of libc and others is: a descriptor, and an empty name. */
+/* What fstat() of libc and others is: a descriptor, and an empty name or none. Linux asks for no
+ * other flags then. */
 static bool is_fstat(const unsigned long a[], unsigned long flags)
 {
-    return flags & AT_EMPTY_PATH && (int)a[0] >= 0 && dfi_byte_at((const void *)a[1]) == '\0';
+    return flags & AT_EMPTY_PATH && (int)a[0] >= 0 &&
+           (!a[1] || dfi_byte_at((const void *)a[1]) == '\0');
 }
 
 long dfi_do_newfstatat(struct dfi_frame *frame)
@@ -158,14 +160,17 @@ long dfi_do_newfstatat(struct dfi_frame *frame)
 
     if (!is_fstat(a, a[3]))
         return stat_path(frame, a[2], (int)a[3]);
-    if (!dfi_fd_is_ours(a[0]))
-        return dfi_other_fd(a[0]);
-    return (int)a[3] == AT_EMPTY_PATH ? stat_open(a[0], a[2]) : stat_path(frame, a[2], (int)a[3]);
+    return dfi_fd_is_ours(a[0]) ? stat_open(a[0], a[2]) : dfi_other_fd(a[0]);
 }
 
 static long dfi_do_statx_by_name(struct dfi_frame *frame);
 
-DFI_BY_PATH(statx_by_name, statx_leg(leg, (int)a[2], (unsigned)a[3], a[4]))
+static int statx_flags(const unsigned long a[])
+{
+    return is_fstat(a, a[2]) ? (int)a[2] & (AT_EMPTY_PATH | AT_STATX_SYNC_TYPE) : (int)a[2];
+}
+
+DFI_BY_PATH(statx_by_name, statx_leg(leg, statx_flags(a), (unsigned)a[3], a[4]))
 
 long dfi_do_statx(struct dfi_frame *frame)
 {

@@ -290,10 +290,10 @@ static long read_link(struct dfi_frame *frame, unsigned long program, int size)
     long ret =
         dfi_copy_path(path, (const char *)frame->args[frame->nr == __NR_readlinkat], PATH_MAX);
 
-    if (ret < 0)
-        return ret;
     if (size <= 0)
         return -EINVAL;
+    if (ret < 0)
+        return ret;
     if (read_proc(path, text, &ret))
         return show(program, (size_t)size, text, ret);
     ret = dfi_way_begin(&way, frame);

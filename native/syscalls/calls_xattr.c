@@ -3,14 +3,16 @@
  * directory.
  */
 #include <fcntl.h>
+#include <sys/xattr.h>
 
 #include "core/calls.h"
 #include "core/fd.h"
 #include "core/route.h"
 #include "syscalls/way.h"
 
-#define NAME_SIZE 256 /* XATTR_NAME_MAX and NUL */
-#define AT_FLAGS  (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)
+#define NAME_SIZE      256   /* XATTR_NAME_MAX and NUL */
+#define VALUE_SIZE_MAX 65536 /* XATTR_SIZE_MAX */
+#define AT_FLAGS       (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)
 
 enum which { GET, SET, LIST, REMOVE };
 
@@ -23,28 +25,22 @@ struct request {
     int flags; /* XATTR_* */
     bool nofollow;
     bool empty; /* an empty name is the descriptor: AT_EMPTY_PATH */
+    char taken[NAME_SIZE];
 };
 
-/* The name, copied. 0 or -errno. */
-static long take_name(const struct request *r, char name[NAME_SIZE])
+/* The name, copied, and whether the rest will do. False: the kernel refuses the call as well,
+ * before it looks for the file. */
+static bool take_words(struct request *r)
 {
-    long len;
-
-    if (r->which == LIST)
-        return 0;
-    len = dfi_copy_path(name, r->name, NAME_SIZE);
-    if (len == -ENAMETOOLONG)
-        return -ERANGE;
-    return len < 0 ? len : 0;
+    if (r->which == SET && (r->flags & ~(XATTR_CREATE | XATTR_REPLACE) || r->size > VALUE_SIZE_MAX))
+        return false;
+    return r->which == LIST || dfi_copy_path(r->taken, r->name, NAME_SIZE) > 0;
 }
 
 static long by_fd(const struct request *r, int fd)
 {
-    char name[NAME_SIZE];
-    long ret = take_name(r, name);
+    const char *name = r->taken;
 
-    if (ret < 0)
-        return ret;
     switch (r->which) {
     case GET:
         return df_call_fgetxattr(fd, name, r->value, r->size);
@@ -59,11 +55,8 @@ static long by_fd(const struct request *r, int fd)
 
 static long by_path(const struct request *r, const char *path)
 {
-    char name[NAME_SIZE];
-    long ret = take_name(r, name);
+    const char *name = r->taken;
 
-    if (ret < 0)
-        return ret;
     switch (r->which) {
     case GET:
         return (r->nofollow ? df_call_lgetxattr : df_call_getxattr)(path, name, r->value, r->size);
@@ -95,22 +88,25 @@ static long by_leg(struct dfi_way *way, const struct request *r)
     return ret;
 }
 
-static long run(struct dfi_frame *frame, const struct request *r)
+static long run(struct dfi_frame *frame, struct request *r)
 {
     struct dfi_way way;
-    long ret = dfi_way_begin(&way, frame);
+    long ret;
 
+    if (!take_words(r))
+        return DFI_PASS;
+    ret = dfi_way_begin(&way, frame);
     while (dfi_way_next(&way, &ret))
         ret = by_leg(&way, r);
     return dfi_way_end(&way, ret);
 }
 
-static long run_fd(struct dfi_frame *frame, const struct request *r)
+static long run_fd(struct dfi_frame *frame, struct request *r)
 {
     struct dfi_record record;
     long ret;
 
-    if (!dfi_fd_is_ours(frame->args[0]))
+    if (!dfi_fd_is_ours(frame->args[0]) || !take_words(r))
         return DFI_PASS;
     dfi_record_begin(&record);
     ret = by_fd(r, DF_FD_BASE + (int)frame->args[0]);
@@ -122,25 +118,33 @@ static long run_fd(struct dfi_frame *frame, const struct request *r)
 
 static struct request get_of(const struct dfi_frame *f, bool nofollow)
 {
-    return (struct request){
-        GET, (const char *)f->args[1], (void *)f->args[2], f->args[3], 0, nofollow, false};
+    return (struct request){.which = GET,
+                            .name = (const char *)f->args[1],
+                            .value = (void *)f->args[2],
+                            .size = f->args[3],
+                            .nofollow = nofollow};
 }
 
 static struct request set_of(const struct dfi_frame *f, bool nofollow)
 {
-    return (struct request){SET,        (const char *)f->args[1], (void *)f->args[2],
-                            f->args[3], (int)f->args[4],          nofollow,
-                            false};
+    return (struct request){.which = SET,
+                            .name = (const char *)f->args[1],
+                            .value = (void *)f->args[2],
+                            .size = f->args[3],
+                            .flags = (int)f->args[4],
+                            .nofollow = nofollow};
 }
 
 static struct request list_of(const struct dfi_frame *f, bool nofollow)
 {
-    return (struct request){LIST, NULL, (void *)f->args[1], f->args[2], 0, nofollow, false};
+    return (struct request){
+        .which = LIST, .value = (void *)f->args[1], .size = f->args[2], .nofollow = nofollow};
 }
 
 static struct request remove_of(const struct dfi_frame *f, bool nofollow)
 {
-    return (struct request){REMOVE, (const char *)f->args[1], NULL, 0, 0, nofollow, false};
+    return (struct request){
+        .which = REMOVE, .name = (const char *)f->args[1], .nofollow = nofollow};
 }
 
 #define DFI_XATTR(name, make, nofollow, how)                                                       \
@@ -212,14 +216,14 @@ long dfi_do_getxattrat(struct dfi_frame *frame)
 
 long dfi_do_listxattrat(struct dfi_frame *frame)
 {
-    struct request r = {LIST, NULL, (void *)frame->args[3], frame->args[4], 0, false, false};
+    struct request r = {.which = LIST, .value = (void *)frame->args[3], .size = frame->args[4]};
 
     return run_at(frame, &r);
 }
 
 long dfi_do_removexattrat(struct dfi_frame *frame)
 {
-    struct request r = {REMOVE, (const char *)frame->args[3], NULL, 0, 0, false, false};
+    struct request r = {.which = REMOVE, .name = (const char *)frame->args[3]};
 
     return run_at(frame, &r);
 }

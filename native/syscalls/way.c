@@ -10,7 +10,7 @@
 #include "syscalls/table.h"
 #include "syscalls/way_private.h"
 
-enum { FIRST, KERNEL, AGAIN, DONE }; /* dfi_way.state: what comes next */
+enum { FIRST, KERNEL, REFUSED, AGAIN, DONE }; /* dfi_way.state: what comes next */
 
 /* ---- opened for the call --------------------------------------------------------------------- */
 
@@ -265,14 +265,22 @@ static bool turn_to_kernel(struct dfi_way *way, long *ret)
 }
 
 /* A path of no memory, or too long for any: the kernel does not look for it either, and says before
- * what else is wrong with the call. Of two paths the other one may be a mount's. */
-static void refuse(struct dfi_way *way, long *ret)
+ * what else is wrong with the call. A second one it takes when it has been on the way of the first,
+ * which may be a mount's: there native/core is to find none. True: it is to be asked. */
+static bool refuse(struct dfi_way *way, long *ret)
 {
     const char *as_given[2] = {NULL, NULL};
 
     way->state = DONE;
-    if (way->refused && way->legs == 1)
+    if (!way->refused)
+        return false;
+    if (way->legs == 1) {
         *ret = dfi_way_ask(way, as_given);
+        return false;
+    }
+    way->state = REFUSED;
+    way->first = *ret;
+    return true;
 }
 
 bool dfi_way_next(struct dfi_way *way, long *ret)
@@ -282,9 +290,7 @@ bool dfi_way_next(struct dfi_way *way, long *ret)
         if (*ret == 0 && are_foreign(way))
             return turn_to_kernel(way, ret);
         way->state = KERNEL;
-        if (*ret < 0)
-            refuse(way, ret);
-        return *ret == 0;
+        return *ret == 0 || refuse(way, ret);
     case KERNEL:
         way->ours = *ret != DF_NOT_OURS;
         if (!way->ours && !way->rooted)
@@ -292,6 +298,11 @@ bool dfi_way_next(struct dfi_way *way, long *ret)
         if (!way->ours) /* others have changed the way: it does not lead out all the same */
             *ret = -ENOENT;
         way->state = DONE;
+        return false;
+    case REFUSED:
+        way->state = DONE;
+        if (*ret == -EFAULT && way->leg[0].path)
+            *ret = way->first;
         return false;
     case AGAIN:
         way->record.thread.follow_real_links = false;

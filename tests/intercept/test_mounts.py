@@ -152,6 +152,11 @@ def test_which_error_comes_first_between_two_file_systems(plain, mounted):
     assert_like_plain(plain, mounted, "-S", PROGRAMS / "refused.py")
 
 
+def test_which_error_comes_first_of_several(plain, mounted):
+    """Of flags, descriptors and paths that are all wrong; see judged.py."""
+    assert_like_plain(plain, mounted, "-S", PROGRAMS / "judged.py")
+
+
 def test_sendfile_of_what_is_no_plain_file(plain, mounted):
     """What can be read is not always sent: /dev/null, most files of /proc; see sends.py."""
     assert_like_plain(plain, mounted, "-S", PROGRAMS / "sends.py")

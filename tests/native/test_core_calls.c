@@ -312,6 +312,47 @@ static void shows_attributes(void **state)
     assert_int_equal(df_close(fd), 0);
 }
 
+/* As the system calls of Linux; the paths are wrong as well, by a descriptor of a file. */
+static void flags_are_refused_before_paths(void **state)
+{
+    const int fd = make_file(POINT "/f", "hello"), unknown = 1 << 20;
+    const struct timespec times[2] = {{1, 2}, {3, 4}};
+    struct statx stx;
+    struct stat st;
+    char buf[8];
+
+    (void)state;
+    assert_fails(df_fstatat(fd, "x", &st, unknown), EINVAL);
+    assert_fails(df_statx(fd, "x", unknown, STATX_BASIC_STATS, &stx), EINVAL);
+    assert_fails(df_faccessat(fd, "x", 0, unknown), EINVAL);
+    assert_fails(df_faccessat(fd, "x", 8, 0), EINVAL);
+    assert_fails(df_fchmodat(fd, "x", 0644, unknown), EINVAL);
+    assert_fails(df_fchownat(fd, "x", 1, 1, unknown), EINVAL);
+    assert_fails(df_utimensat(fd, "x", times, unknown), EINVAL);
+    assert_fails(df_unlinkat(fd, "x", unknown), EINVAL);
+    assert_fails(df_readlinkat(fd, "x", buf, 0), EINVAL);
+    assert_fails(df_openat(fd, "x", O_TMPFILE | O_RDONLY, 0644), EINVAL);
+    assert_fails(df_truncate(POINT "/f/x", -1), EINVAL);
+    assert_fails(df_linkat(fd, "x", fd, NULL, unknown), EINVAL);
+    assert_fails(df_renameat2(fd, NULL, fd, "x", 1 << 10), EINVAL);
+    assert_fails(df_getxattr(POINT "/f/x", "", buf, 8), ERANGE);
+    assert_fails(df_setxattr("", "user.x", buf, 1 << 20, 0), E2BIG);
+    assert_int_equal(df_close(fd), 0);
+}
+
+/* The way of the first path comes before a second one that is none. */
+static void a_second_path_is_taken_after_the_way_of_the_first(void **state)
+{
+    (void)state;
+    make_closed(POINT "/f", "hello");
+    assert_fails(df_linkat(AT_FDCWD, POINT "/none", AT_FDCWD, NULL, 0), ENOENT);
+    assert_fails(df_linkat(AT_FDCWD, POINT "/f", AT_FDCWD, NULL, 0), EFAULT);
+    assert_fails(df_linkat(AT_FDCWD, "/none", AT_FDCWD, NULL, 0), ENOENT);
+    assert_fails(df_renameat2(AT_FDCWD, POINT "/f/x", AT_FDCWD, NULL, 0), ENOTDIR);
+    assert_fails(df_renameat2(AT_FDCWD, POINT "/x", AT_FDCWD, NULL, 0), EFAULT);
+    assert_fails(df_renameat2(AT_FDCWD, NULL, AT_FDCWD, "", 0), EFAULT);
+}
+
 static void sets_attributes(void **state)
 {
     struct timespec bad[2] = {{0, 2000000000}, {0, 0}},
@@ -498,6 +539,8 @@ int main(void)
         TEST(copies_a_range),
         TEST(respects_the_size_limit),
         TEST(shows_attributes),
+        TEST(flags_are_refused_before_paths),
+        TEST(a_second_path_is_taken_after_the_way_of_the_first),
         TEST(sets_attributes),
         TEST(checks_xattr_arguments),
         TEST(reads_the_identity_again),
