@@ -249,14 +249,15 @@ static int set_by_path(int dirfd, const char *path, int flags, const struct df_s
     return (int)df_check_words(error, df_way_end(&way, ret));
 }
 
-static int set_by_fd(int fd, const struct df_setattr *set)
+/* `error`: what is wrong with `set`, once there is such a descriptor. */
+static int set_by_fd(int fd, const struct df_setattr *set, int error)
 {
     struct df_use use;
     ssize_t ret = df_use_begin(&use, fd);
 
     if (ret < 0)
         return (int)ret;
-    return (int)df_use_end(&use, set_itself(&use, set));
+    return (int)df_use_end(&use, error ? error : set_itself(&use, set));
 }
 
 /* ---- chmod --------------------------------------------------------------------------------- */
@@ -294,7 +295,7 @@ int df_call_fchmod(int fd, mode_t mode)
 {
     struct df_setattr set = {.valid = DF_SET_MODE, .mode = mode & 07777};
 
-    return set_by_fd(fd, &set);
+    return set_by_fd(fd, &set, 0);
 }
 
 /* ---- chown --------------------------------------------------------------------------------- */
@@ -319,7 +320,7 @@ int df_call_fchown(int fd, uid_t uid, gid_t gid)
 {
     struct df_setattr set = owner(uid, gid);
 
-    return set_by_fd(fd, &set);
+    return set_by_fd(fd, &set, 0);
 }
 
 /* ---- times --------------------------------------------------------------------------------- */
@@ -347,17 +348,29 @@ static int times_of(const struct timespec times[2], struct df_setattr *set)
     return 0;
 }
 
+/* Of times that are none: vfs_utimes() of the kernel sees them when the file is found, before it
+ * says EROFS. */
+static int refuse_times(int dirfd, const char *path, int flags)
+{
+    struct stat st;
+    int ret = df_call_fstatat(dirfd, path, &st, flags & SET_FLAGS);
+
+    return (int)df_check_words(df_check_flags(flags, SET_FLAGS), ret < 0 ? ret : -EINVAL);
+}
+
 /* Two UTIME_OMIT change nothing and Linux does not even look at the path: utimensat(2). */
 int df_call_utimensat(int dirfd, const char *path, const struct timespec times[2], int flags)
 {
     struct df_setattr set;
     int ret = times_of(times, &set);
 
+    if (!path && !df_fd_ours(dirfd))
+        return DF_NOT_OURS;
+    if (ret == 0 && set.valid == 0)
+        return 0;
     if (!path)
-        return df_call_futimens(dirfd, times);
-    if (ret < 0 || set.valid == 0)
-        return ret;
-    return set_by_path(dirfd, path, flags, &set);
+        return flags ? -EINVAL : df_call_futimens(dirfd, times);
+    return ret < 0 ? refuse_times(dirfd, path, flags) : set_by_path(dirfd, path, flags, &set);
 }
 
 int df_call_futimens(int fd, const struct timespec times[2])
@@ -368,7 +381,7 @@ int df_call_futimens(int fd, const struct timespec times[2])
     if (!df_fd_ours(fd))
         return DF_NOT_OURS;
     ret = times_of(times, &set);
-    return ret < 0 || set.valid == 0 ? ret : set_by_fd(fd, &set);
+    return ret == 0 && set.valid == 0 ? 0 : set_by_fd(fd, &set, ret);
 }
 
 /* ---- truncate ------------------------------------------------------------------------------ */

@@ -353,6 +353,23 @@ static void a_second_path_is_taken_after_the_way_of_the_first(void **state)
     assert_fails(df_renameat2(AT_FDCWD, NULL, AT_FDCWD, "", 0), EFAULT);
 }
 
+/* vfs_utimes() of Linux: once the file is found. */
+static void times_are_refused_after_the_path(void **state)
+{
+    const struct timespec bad[2] = {{0, 2000000000}, {0, 0}};
+    const int fd = make_file(POINT "/f", "hello"), path = df_open(POINT "/f", O_PATH, 0);
+
+    (void)state;
+    assert_fails(df_utimensat(AT_FDCWD, POINT "/f", bad, 0), EINVAL);
+    assert_fails(df_utimensat(AT_FDCWD, POINT "/none", bad, 0), ENOENT);
+    assert_fails(df_utimensat(AT_FDCWD, "", bad, 0), ENOENT);
+    assert_fails(df_utimensat(fd, "x", bad, 0), ENOTDIR);
+    assert_fails(df_utimensat(fd, "x", bad, 1 << 20), EINVAL);
+    assert_fails(df_futimens(path, bad), EBADF);
+    assert_int_equal(df_close(path), 0);
+    assert_int_equal(df_close(fd), 0);
+}
+
 static void sets_attributes(void **state)
 {
     struct timespec bad[2] = {{0, 2000000000}, {0, 0}},
@@ -541,6 +558,7 @@ int main(void)
         TEST(shows_attributes),
         TEST(flags_are_refused_before_paths),
         TEST(a_second_path_is_taken_after_the_way_of_the_first),
+        TEST(times_are_refused_after_the_path),
         TEST(sets_attributes),
         TEST(checks_xattr_arguments),
         TEST(reads_the_identity_again),

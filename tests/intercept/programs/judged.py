@@ -8,6 +8,7 @@ import os
 libc = ctypes.CDLL(None, use_errno=True)
 EMPTY_PATH, NOFOLLOW, REMOVEDIR, FOLLOW, UNKNOWN = 0x1000, 0x100, 0x200, 0x400, 1 << 20
 FLAGS = 0, EMPTY_PATH, NOFOLLOW, UNKNOWN, UNKNOWN | EMPTY_PATH
+OMIT = (1 << 30) - 2
 LONG = b"x" * 300
 BAD = ctypes.c_void_p(1)
 ROOM = ctypes.create_string_buffer(4096)
@@ -24,6 +25,8 @@ def how(*words):
     return (ctypes.c_uint64 * 4)(*words)
 
 
+NANOSECONDS = (1, 1), (10**9, 1), (1, -1), (OMIT, OMIT), (OMIT, -1)
+TIMES = None, BAD, *itertools.starmap(times, NANOSECONDS)
 OLD_TIMES = None, BAD, times(1, 1), times(10**6, 1), times(1, -1)
 HOWS = how(), how(1 << 40), how(0, 0o644), how(0, 0, 1 << 40), BAD
 NAMES = b"user.x", b"", LONG, b"nothing", BAD
@@ -37,6 +40,7 @@ AT = {
     "fchmodat": (268, (0o644, 0o170644)),
     "fchmodat2": (452, (0o644,), FLAGS),
     "fchownat": (260, (-1,), (-1,), FLAGS),
+    "utimensat": (280, TIMES, FLAGS),
     "futimesat": (261, OLD_TIMES),
     "mkdirat": (258, (0o755,)),
     "mknodat": (259, (0, 0o100644, 0o010644, 0o040755, 0o120777, 0o050000, 0o170000), (0,)),
