@@ -334,16 +334,29 @@ class _Tasks:
         self.flying = flying
         self.timeout = _asyncio_timeout(timeout)
         self.running: set[asyncio.Task[None]] = set()
+        self.ending = False
 
     def post(self, job: Job) -> None:
         self.loop.call_soon_threadsafe(self._begin, job)
 
     def _begin(self, job: Job) -> None:
+        self.flying.add(job)
+        if self.ending:  # nobody would wait for its task
+            self._drop(job)
+            return
         task = self.loop.create_task(_run(job, self.timeout, self.flying))
         self.running.add(task)
         task.add_done_callback(self.running.discard)
+        task.add_done_callback(lambda _: self._drop(job))  # cancelled before its first step
+
+    def _drop(self, job: Job) -> None:
+        if job in self.flying:
+            self.flying.discard(job)
+            job.refuse(errno.EIO)
 
     def cancel(self) -> list[asyncio.Task[None]]:
+        """For the end: what comes after is refused."""
+        self.ending = True
         running = list(self.running)
         for task in running:
             task.cancel()

@@ -2,12 +2,15 @@
 the loop itself would not let in between."""
 
 import asyncio
+import errno
+import gc
 import sys
 import threading
 
 import pytest
 
 import directfuse
+from directfuse._python.loops import _Tasks
 from directfuse._python.suspend import why_suspends
 
 pytest.importorskip("pyfuse3")
@@ -241,6 +244,41 @@ def test_a_wrong_judgement_is_an_error_and_does_not_happen_again(caplog):
             directfuse.open("/loops-hidden/a").read()
         assert "suspended" in caplog.text
         assert directfuse.open("/loops-hidden/a").read() == "later"
+
+
+class PostedJob:
+    """A read, as the loop gets it."""
+
+    operation = "read"
+
+    def __init__(self):
+        self.said = []
+        self.answer = self.refuse = self.said.append
+
+    async def call(self):
+        return b"read"
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("early", [True, False])
+def test_what_comes_while_a_loop_of_asyncio_ends_is_refused(early):
+    """Whether it has become a task by then or not; and no coroutine is left that nobody awaits."""
+    loop = asyncio.new_event_loop()
+    tasks, job = _Tasks(loop, None, set()), PostedJob()
+
+    async def end():
+        if early:
+            tasks._begin(job)
+        running = tasks.cancel()
+        if not early:
+            tasks._begin(job)
+        assert len(running) == early
+        await asyncio.gather(*running, return_exceptions=True)
+
+    loop.run_until_complete(end())
+    loop.close()
+    gc.collect()
+    assert (job.said, tasks.flying) == ([errno.EIO], set())
 
 
 class Stopping(Notes):
