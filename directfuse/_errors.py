@@ -31,26 +31,29 @@ def asked(call: Callable[..., T], *arguments: Any) -> T:
 
 
 def files_limit() -> int:
-    """How many files a process may have open."""
-    import resource
-
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return sys.maxsize if soft == resource.RLIM_INFINITY else soft
+    """How many files a process may have open. Opens none: there may be no more."""
+    limit = os.sysconf("SC_OPEN_MAX")
+    return limit if limit >= 0 else sys.maxsize
 
 
 def limit_remedy(code: int | None) -> str:
     """What helps where a limit of the process is in the way (EMFILE, ENOMEM); else nothing."""
+    words = ""
+    if code == errno.EMFILE:
+        words = f"{files_limit()} open files here; allow more, for example `ulimit -n 1024`"
+    elif code == errno.ENOMEM:
+        words = _space_remedy()
+    return f"(a process may have {words})" if words else ""
+
+
+def _space_remedy() -> str:
     import resource
 
     space, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if code == errno.EMFILE:
-        words = f"{files_limit()} open files here; allow more, for example `ulimit -n 1024`"
-    elif code == errno.ENOMEM and space != resource.RLIM_INFINITY:
-        words = f"{space >> 20} MiB of address space here; shared memory of a mount server takes "
-        words += "0.8 GiB of it, used or not: `ulimit -v unlimited`"
-    else:
+    if space == resource.RLIM_INFINITY:
         return ""
-    return f"(a process may have {words})"
+    words = f"{space >> 20} MiB of address space here; shared memory of a mount server takes "
+    return words + "0.8 GiB of it, used or not: `ulimit -v unlimited`"
 
 
 class DirectfuseError(OSError):

@@ -71,10 +71,10 @@ class Serving:
             self._server = MountServer(
                 command_lines, restart=restart, shadow=shadow, call_timeout=call_timeout
             )
+            number = high_fd(())
         except BaseException:
-            self._remove()
+            self.abandon()
             raise
-        number = high_fd(())
         self.inherited[self._server.socket.fileno()] = number
         self.config = f"server={number}\nshadow={shadow}\n{mapped_limit()}"
 
@@ -199,12 +199,12 @@ def run_command(
 
 
 def high_fd(taken: Iterable[int]) -> int:
-    """The highest descriptor number that is free, within the limits."""
+    """The highest descriptor number that is free, within the limits. Raises OSError: EMFILE."""
     used = set(taken)
-    number = min(files_limit(), _HIGH_FD) - 1
-    while number in used or _is_open(number):
-        number -= 1
-    return number
+    for number in range(min(files_limit(), _HIGH_FD) - 1, 2, -1):
+        if number not in used and not _is_open(number):
+            return number
+    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
 
 def _is_open(fd: int) -> bool:

@@ -387,6 +387,14 @@ static void choose_trap(struct stack *stack)
                     : "calls trap by seccomp: this kernel has no Syscall User Dispatch");
 }
 
+/* Of a command that is there. */
+static const char *why(long error)
+{
+    if (error == -EMFILE)
+        return "too many open files; allow more, for example `ulimit -n 1024`";
+    return error == -EACCES ? "permission denied" : "cannot be executed";
+}
+
 static _Noreturn void begin(struct stack *stack)
 {
     if (stack->argc == 2 && dfi_text_equal(stack->argv[1], "--calls"))
@@ -428,7 +436,7 @@ static _Noreturn void begin(struct stack *stack)
         say(name, "command not found");
         end(NOT_FOUND);
     }
-    say(name, error == -EACCES ? "permission denied" : "cannot be executed");
+    say(name, why(error));
     end(NOT_EXECUTABLE);
 }
 

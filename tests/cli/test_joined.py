@@ -302,3 +302,15 @@ def test_by_the_environment(server):
     assert done.stdout == "y\ngone\n", done.stderr
     with directfuse.mount("@tmp"):
         assert directfuse.listdir(server.point) == ["f"]
+
+
+@pytest.mark.usefixtures("server")
+def test_a_limit_of_open_files_is_named_where_a_run_joins():
+    words = shlex.join([*COMMAND, "run", "-m", "@tmp", "--", "/bin/true"])
+    status = set()
+    for limit in range(6, 16):  # 126: of the loader, which opens the command
+        script = f"ulimit -n {limit}; exec {words}"
+        done = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, timeout=50)
+        status.add(done.returncode)
+        assert ("`ulimit -n 1024`" in done.stderr) == (done.returncode != 0), done.stderr
+    assert {125, 0} <= status <= {126, 125, 0}
