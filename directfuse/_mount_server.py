@@ -75,12 +75,23 @@ class Report:
                 how = "has ended after a file system of it had ended itself"
         return how + again
 
+    def cost(self) -> str:
+        """What it has cost that it did not end after all its file systems. One that has ended
+        itself, by fuse_exit() in a helper process for example, may have seen to its data."""
+        if self._fates()[-1:] == ["mount"]:
+            return "perhaps not all was written"
+        return "what was not written is lost"
+
+    def _fates(self) -> list[str]:
+        """How it has ended, of a server that was started again each time."""
+        names = [line.partition(" ")[0] for line in self._lines()]
+        return [name for name in names if name in ("mount", *_TROUBLE)]
+
     @property
     def has_unmounted(self) -> bool:
         """Whether, once it has ended, its file systems had ended before it; not one of those that
         it was started again for."""
-        names = [line.partition(" ")[0] for line in self._lines()]
-        fates = [name for name in names if name in ("mount", *_TROUBLE)]
+        fates = self._fates()
         return fates[-1:] == ["mount"] and "died" not in fates
 
     def ended_before(self) -> list[str]:

@@ -128,7 +128,7 @@ class Serving:
             return
         report = self._server.report
         if not report.has_unmounted:
-            say(f"the mount server {report.last_words()}: what was not written is lost")
+            say(f"the mount server {report.last_words()}: {report.cost()}")
             return
         for point in report.ended_before():
             say(f"{point}: its file system ended by itself before the programs: calls gave EIO")

@@ -11,6 +11,7 @@ import needs
 import pytest
 
 from directfuse import _paths
+from directfuse._mount_server import Report
 from directfuse._run import Serving
 from directfuse._shadow import Shadow
 
@@ -97,3 +98,22 @@ def test_a_server_that_is_killed_as_the_last_program_ends_is_said(tmp_path):
         serving.end(lambda: False, said.append)
         assert len(said) == kill
     assert said == ["the mount server has ended: what was not written is lost"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ("died\nmount /m\n", "perhaps not all was written"),
+        ("died\n", "what was not written is lost"),
+        ("mount /m\ncrash 11\n", "what was not written is lost"),
+        ("", "what was not written is lost"),
+    ],
+)
+def test_data_are_lost_for_certain_only_with_the_server(lines, words):
+    """Not with a file system that has ended itself, perhaps in good order, if the server ended
+    behind it; see native/server/process.h."""
+    report = Report()
+    os.write(report.fd, lines.encode())
+    assert not report.has_unmounted
+    assert report.cost() == words
+    os.close(report.fd)
