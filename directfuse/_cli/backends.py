@@ -36,8 +36,10 @@ def backends(on_path: bool, as_json: bool) -> None:
     Inline: in your process (`directfuse.mount` in Python, `df_mount` in C). Helper: the program in
     a process of its own that speaks the FUSE protocol to yours (`placement="helper"`). Kernel:
     `directfuse mount`. FUSE programs found on PATH are loaded inline as they are, if they are
-    dynamic and position-independent and have no thread-local storage of their own. Python file
-    systems of installed packages (entry points) are listed, too.
+    dynamic and position-independent and have no thread-local storage of their own. They are known
+    by the functions of libfuse that they link to: a tool that shares the code of its file system,
+    such as cryfs-unmount, cannot be told from one. Python file systems of installed packages
+    (entry points) are listed, too.
 
     \b
     Examples:
