@@ -71,7 +71,7 @@ def library_of(argv: list[str]) -> str:
     builtin = _paths.plugin(name)
     if builtin is not None:
         return os.fspath(builtin)
-    if "/" not in name and not os.path.isfile(name):
+    if "/" not in name:  # as a shell: a file of the working directory is named by its path
         found = shutil.which(name)
         if found is None:
             raise MountError(errno.ENOENT, _paths.unknown(name, meaning.names()), name)

@@ -163,6 +163,17 @@ def test_an_unknown_file_system(tmp_path):
     assert error.errno == errno.ENOENT and "none.so" in str(error)
 
 
+def test_a_name_is_no_file_of_the_working_directory(tmp_path, monkeypatch):
+    """As in a shell: who can write there must not choose what is loaded."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "our-fs").write_bytes(b"anything")
+    (tmp_path / "true").write_bytes(b"anything")
+    assert refusal(["our-fs", "/m"]).errno == errno.ENOENT
+    assert "named by its path" in str(refusal(["our-fs", "/m"]))
+    assert refusal(["./our-fs", "/m"]).errno == errno.ENOEXEC
+    assert os.fspath(tmp_path) not in str(refusal(["true", "/m"], placement="inline"))
+
+
 def test_an_executable_that_is_no_fuse_program():
     error = refusal(["/bin/true", "/m"], placement="inline")
     assert error.errno == errno.ENOEXEC and "does not link to libfuse" in str(error)
