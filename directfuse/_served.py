@@ -63,7 +63,7 @@ def _interpreter() -> list[str]:
 class Given:
     """Where modules are found here; and an object, pickled, that is to be served."""
 
-    path: list[str] = field(default_factory=lambda: [text for text in sys.path if text])
+    path: list[str] = field(default_factory=lambda: [text or os.getcwd() for text in sys.path])
     main: dict[str, Any] = field(default_factory=dict)  # how to have this __main__ there
     pickled: bytes = b""
     mountpoint: str = ""

@@ -193,6 +193,18 @@ def test_a_class_is_made_in_its_server(tmp_path):
         assert directfuse.listdir(mount.mountpoint) == ["a"]
 
 
+def test_a_class_is_found_in_the_directory_of_an_interactive_session(tmp_path):
+    """Whose sys.path names it by no more than ""."""
+    (tmp_path / "mine.py").write_text("from pyfs.notes import Notes\n\n\nclass Mine(Notes): ...\n")
+    text = "import directfuse, mine; m = directfuse.mount(mine.Mine, '/m', placement='server'); "
+    text += "print(directfuse.listdir('/m'))"
+    words = [sys.executable, "-c", text]
+    done = subprocess.run(
+        words, cwd=tmp_path, capture_output=True, text=True, timeout=50, check=False
+    )
+    assert (done.stdout, done.stderr) == ("['a']\n", "")
+
+
 def test_an_object_that_cannot_be_copied_is_refused_with_the_remedy(tmp_path):
     notes = Notes()
     with open(os.devnull) as notes.file:
