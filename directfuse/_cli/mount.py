@@ -15,7 +15,7 @@ from directfuse._cli._words import command_line_argument
 from directfuse._cli.backends import fuse_api
 from directfuse._command import positional_words
 from directfuse._mount_server import ServerFailed
-from directfuse._named import end_server
+from directfuse._named import end_server, socket_path
 from directfuse._python import meaning
 
 __all__ = ["mount", "unmount"]
@@ -94,7 +94,7 @@ def unmount(mountpoint: str, lazy: bool) -> None:
         return
     found = _kernel.mount_at(mountpoint)
     if found is None:
-        raise Failure(f"{mountpoint}: nothing is mounted there (see `findmnt -t fuse`)")
+        raise Failure(f"{mountpoint}: {_not_mounted(mountpoint)}")
     if not found.is_fuse:
         raise Failure(f"{mountpoint}: holds a file system of type {found.type}, not FUSE")
     try:
@@ -104,6 +104,16 @@ def unmount(mountpoint: str, lazy: bool) -> None:
         if error.errno == errno.EBUSY:
             hint = f"; `fuser -vm {shlex.quote(mountpoint)}` names its users, --lazy detaches it"
         raise Failure(f"{mountpoint}: {error.strerror}{hint}") from error
+
+
+def _not_mounted(word: str) -> str:
+    """Why there is nothing to unmount; and what would end the server of that name."""
+    try:
+        server = "/" not in word and socket_path(word).exists()
+    except ServerFailed:
+        server = False
+    hint = f"the mount server of that name is @{word}" if server else "see `findmnt -t fuse`"
+    return f"nothing is mounted there ({hint})"
 
 
 def _end_server(name: str, *, wait: bool) -> None:

@@ -114,6 +114,13 @@ def test_a_failure_has_the_words_and_the_status_of_the_foreground(call, tmp_path
     assert not servers() and not list((tmp_path / "directfuse").iterdir())
 
 
+def test_a_server_that_is_unmounted_without_its_sign_is_shown_with_it(call, tmp_path):
+    call("serve", f"memfs {tmp_path}/mnt", "--name=mine", "--background")
+    done = call("unmount", "mine")
+    assert done.returncode == 125 and "(the mount server of that name is @mine)" in done.stderr
+    assert "@" not in call("unmount", "other").stderr
+
+
 def test_a_name_that_is_taken_is_refused(call, tmp_path):
     assert call("serve", f"memfs {tmp_path}/a", "--name=one", "--background").returncode == 0
     second = call("serve", f"memfs {tmp_path}/b", "--name=one", "--background")
