@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -73,11 +74,22 @@ void df_image_release(const struct df_elf *elf)
         munmap(elf->data, elf->size);
 }
 
+/* The number by which /proc knows this process: another one than getpid() where /proc is that of
+ * another PID namespace (`unshare -p` without --mount-proc). */
+static int own_number(void)
+{
+    char text[16];
+    ssize_t length = readlink("/proc/self", text, sizeof(text) - 1);
+
+    text[length > 0 ? length : 0] = '\0';
+    return length > 0 ? atoi(text) : (int)getpid();
+}
+
 void *df_image_load(int fd, int flags)
 {
     static unsigned long last_serial;
     char name[256];
-    int used = snprintf(name, sizeof(name), "/proc/%d/fd/", (int)getpid());
+    int used = snprintf(name, sizeof(name), "/proc/%d/fd/", own_number());
     for (unsigned long serial = ++last_serial; serial > 0; serial >>= 1)
         used += snprintf(name + used, sizeof(name) - (size_t)used, "%s", serial & 1 ? "./" : "/");
     snprintf(name + used, sizeof(name) - (size_t)used, "%d", fd);

@@ -56,6 +56,23 @@ def _shadow_of(point):
     return server_of(point)[0]
 
 
+def test_a_run_in_a_pid_namespace_whose_proc_is_another_ones(tmp_path):
+    """As in a container without a /proc of its own: numbers there are not getpid()'s."""
+    unshare = ["unshare", "--pid", "--fork", *([] if os.geteuid() == 0 else ["--map-root-user"])]
+    if subprocess.run([*unshare, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("no PID namespaces here")
+    words = [*COMMAND, "run", "-m", f"memfs {tmp_path}/m", "--"]
+    script = f"echo hi >{tmp_path}/m/f; cat {tmp_path}/m/f; cat <{tmp_path}/m/f | wc -c"
+    done = subprocess.run(
+        [*unshare, *words, "/bin/sh", "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "hi\n3\n", "")
+
+
 def _as_nobody(*words):
     return subprocess.run(
         words, user=_NOBODY, group=_NOBODY, extra_groups=[], capture_output=True, text=True
