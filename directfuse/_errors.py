@@ -18,6 +18,8 @@ __all__ = [
 
 T = TypeVar("T")
 
+_SEGMENT = "shared memory of a mount server takes 0.8 GiB of it, used or not"
+
 
 def asked(call: Callable[..., T], *arguments: Any) -> T:
     """The result of a system call that containers may forbid; its error says which it was."""
@@ -37,23 +39,30 @@ def files_limit() -> int:
 
 
 def limit_remedy(code: int | None) -> str:
-    """What helps where a limit of the process is in the way (EMFILE, ENOMEM); else nothing."""
-    words = ""
-    if code == errno.EMFILE:
-        words = f"{files_limit()} open files here; allow more, for example `ulimit -n 1024`"
-    elif code == errno.ENOMEM:
-        words = _space_remedy()
-    return f"(a process may have {words})" if words else ""
+    """What helps where a limit of the process is in the way; else nothing."""
+    if code == errno.EMFILE:  # and no file can be opened to import a module from
+        words = f"process may have {files_limit()} open files here; allow more, for example "
+        words += "`ulimit -n 1024`"
+    else:
+        words = _other_limit(code)
+    return f"(a {words})" if words else ""
 
 
-def _space_remedy() -> str:
+def _other_limit(code: int | None) -> str:
     import resource
 
+    unlimited = resource.RLIM_INFINITY
     space, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if space == resource.RLIM_INFINITY:
-        return ""
-    words = f"{space >> 20} MiB of address space here; shared memory of a mount server takes "
-    return words + "0.8 GiB of it, used or not: `ulimit -v unlimited`"
+    size, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    processes, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+    if code == errno.ENOMEM and space != unlimited:
+        words = f"process may have {space >> 20} MiB of address space here; {_SEGMENT}: "
+        return words + "`ulimit -v unlimited`"
+    if code == errno.EFBIG and size != unlimited:
+        return f"file may have {size >> 20} MiB here; {_SEGMENT}: `ulimit -f unlimited`"
+    if code == errno.EAGAIN and processes != unlimited:
+        return f"user may have {processes} processes here; allow more, by `ulimit -u`"
+    return ""
 
 
 class DirectfuseError(OSError):

@@ -1,5 +1,6 @@
 """The mount server of a run, as who starts it sees it: its start, its end, and what it reports."""
 
+import errno
 import itertools
 import os
 import select
@@ -161,7 +162,8 @@ class MountServer:
         room = READY.size + _WORDS
         message, ancillary, *_ = self.socket.recvmsg(room, socket.CMSG_SPACE(_UCRED.size))
         if len(message) < READY.size:
-            raise ServerFailed("the mount server ended and said nothing")
+            words = ["the mount server ended and said nothing", limit_remedy(errno.EFBIG)]
+            raise ServerFailed(" ".join(filter(None, words)))  # SIGXFSZ, perhaps
         *_, error, keeper, _build = READY.unpack_from(message)
         if error != 0:
             said = message[READY.size :].decode(errors="replace").strip("\0\n ")

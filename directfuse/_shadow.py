@@ -9,6 +9,7 @@ Who needs it has the outer directory locked: `directfuse run`, and its mount ser
 left, the next run removes.
 """
 
+import errno
 import os
 import secrets
 import shutil
@@ -25,8 +26,14 @@ _SECRET_BYTES = 8
 
 
 def _base() -> str:
-    """On tmpfs where there is one."""
-    return "/dev/shm" if os.access("/dev/shm", os.W_OK | os.X_OK) else tempfile.gettempdir()
+    """On tmpfs where there is one. Raises OSError: nothing can be written to."""
+    if os.access("/dev/shm", os.W_OK | os.X_OK):
+        return "/dev/shm"
+    try:
+        return tempfile.gettempdir()
+    except FileNotFoundError as error:
+        words = f"cannot be written to (or let TMPDIR name a directory): {error.strerror}"
+        raise OSError(errno.EROFS, words, "/dev/shm") from error
 
 
 def _make_in(outer: Path) -> Path:

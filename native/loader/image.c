@@ -28,9 +28,11 @@ static int copy_bytes(int from, int to)
         count = copy_file_range(from, NULL, to, NULL, 1 << 30, 0);
     while (count > 0);
     if (count < 0 && lseek(from, 0, SEEK_CUR) == 0) {
-        while ((count = read(from, buffer, sizeof(buffer))) > 0)
-            if (write(to, buffer, (size_t)count) != count)
-                return -ENOSPC;
+        while ((count = read(from, buffer, sizeof(buffer))) > 0) {
+            ssize_t put = write(to, buffer, (size_t)count);
+            if (put != count)
+                return put < 0 ? -errno : -ENOSPC;
+        }
     }
     return count < 0 ? -errno : 0;
 }

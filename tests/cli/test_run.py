@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import shlex
 import signal
 import subprocess
@@ -84,6 +85,20 @@ def test_a_limit_of_open_files_is_named(memory):
         named = f"a process may have {limit} open files here" in done.stderr
         assert named == (done.returncode == 125), done.stderr
     assert status == {6: 125, 9: 125, 12: 125, 15: 125, 20: 0, 24: 0}
+
+
+@pytest.mark.parametrize("size", [0, 10_000_000])
+def test_a_limit_of_files_sizes_is_named(run, memory, size):
+    limits = (size, size)
+    done = run(
+        "run",
+        *memory[1],
+        *shell("echo started"),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limits),
+    )
+    assert done.returncode == 125 and said_clearly(done)
+    assert f"(a file may have {size >> 20} MiB here; " in done.stderr
+    assert done.stderr.endswith("`ulimit -f unlimited`)\n")
 
 
 @pytest.mark.parametrize("inside", [False, True])
