@@ -175,6 +175,8 @@ def run(
 
 def _unquoted(lines: Sequence[str], command: Sequence[str]) -> str:
     """A remedy for `-m memfs /x`, of which the shell makes a file system without a mountpoint."""
+    if "/" not in command[0] and "--" not in command:
+        return ""  # it is COMMAND
     bare = next((line for line in lines if len(split(line)) == 1 and line[0] != "@"), None)
     if bare is None:
         return ""

@@ -244,6 +244,13 @@ def test_a_command_line_without_its_quotes_is_shown_with_them(run):
     )
 
 
+def test_a_command_is_no_mountpoint_that_was_forgotten(run):
+    done = run("run", "-m", "memfs", "--", "true")
+    assert done.returncode == 125 and "no mountpoint given" in done.stderr
+    assert "one word" not in done.stderr
+    assert "-m 'memfs x')" in run("run", "-m", "memfs", "x", "--", "true").stderr
+
+
 def test_a_file_system_in_the_place_of_the_command_is_shown_with_its_option(run):
     done = run("run", "memfs /x", "true")
     assert done.returncode == 127 and "-m 'memfs /x' -- COMMAND" in done.stderr
