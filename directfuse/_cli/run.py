@@ -3,7 +3,9 @@
 import json
 import os
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -88,13 +90,33 @@ def mount_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.command(context_settings={"allow_interspersed_args": False})
+class _Run(click.Command):
+    """FILE is joined to --stats by "=". A word behind it is COMMAND, not to be written to."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, list(self._bare_stats_told(args)))
+
+    def _bare_stats_told(self, args: list[str]) -> Iterator[str]:
+        takes_word = {name for option in self.params if _takes_word(option) for name in option.opts}
+        words = iter(args)
+        for word in words:
+            yield "--stats=-" if word == "--stats" else word
+            if word in takes_word:
+                yield from islice(words, 1)
+            if word == "--" or not word.startswith("-"):
+                break
+        yield from words  # COMMAND
+
+
+def _takes_word(option: click.Parameter) -> bool:
+    return isinstance(option, click.Option) and not option.is_flag and option.name != "stats"
+
+
+@click.command(cls=_Run, context_settings={"allow_interspersed_args": False})
 @mount_options
 @click.option(
     "--stats",
-    is_flag=False,
-    flag_value="-",
-    metavar="[FILE]",
+    metavar="[=FILE]",
     help="What was called and by which way: a table on standard error, or JSON into FILE.",
 )
 @restart_option
@@ -156,7 +178,8 @@ def run(
     )
 
     def say(words: str) -> None:
-        click.echo(f"directfuse: {words}", err=True)
+        with suppress(OSError):  # nobody listens: COMMAND's status is told all the same
+            click.echo(f"directfuse: {words}", err=True)
 
     if not commands:
         say("nothing is mounted, for no file system was named (-m)")
@@ -168,8 +191,13 @@ def run(
         raise
     if status == NOT_FOUND and not commands and " " in command[0]:
         say(f"a file system is given by -m: directfuse run -m {shlex.quote(command[0])} -- COMMAND")
+    elif status == NOT_FOUND and stats == "-" and command[1:2]:
+        say(f"statistics are written to a file by --stats={shlex.quote(command[0])}")
     serving.end(block.has_programs, say)
-    _report(block, serving, stats, file)
+    for note in block.notes():
+        say(note)
+    if stats is not None:
+        _report(block, serving, file, say)
     return status
 
 
@@ -277,21 +305,20 @@ def _check_mountpoint(word: str, verbose: bool) -> None:
 
 
 def _report(
-    block: RunBlock, serving: Serving | Joined, stats: str | None, file: TextIO | None
+    block: RunBlock, serving: Serving | Joined, file: TextIO | None, say: Callable[[str], None]
 ) -> None:
-    for note in block.notes():
-        click.echo(f"directfuse: {note}", err=True)
-    if stats is None:
-        return
     report = _statistics(block, serving)
     if isinstance(serving, Joined):
-        words = f"operations of @{serving.name} are those of all its clients: not told here"
-        click.echo(f"directfuse: {words}", err=True)
+        say(f"operations of @{serving.name} are those of all its clients: not told here")
     if file is None:
-        _print(report)
+        with suppress(OSError):
+            _print(report)
         return
-    with file:
-        file.write(json.dumps(report, indent=2) + "\n")
+    try:
+        with file:
+            file.write(json.dumps(report, indent=2) + "\n")
+    except OSError as error:  # COMMAND has ended: the status is its own
+        say(f"--stats={file.name}: {error.strerror}")
 
 
 def _open_statistics(file: Path) -> TextIO:
@@ -299,7 +326,7 @@ def _open_statistics(file: Path) -> TextIO:
     try:
         return file.open("w")
     except OSError as error:
-        raise Failure(f"--stats {file}: {error.strerror}") from error
+        raise Failure(f"--stats={file}: {error.strerror}") from error
 
 
 def _statistics(block: RunBlock, serving: Serving | Joined) -> dict[str, Any]:

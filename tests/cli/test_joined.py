@@ -281,7 +281,7 @@ def test_a_mountpoint_that_programs_need_is_refused(run, start):
 
 def test_what_is_said_and_counted(run, server, tmp_path):
     file = tmp_path / "stats.json"
-    words = ("--verbose", "--stats", file, "-m", "@tmp")
+    words = ("--verbose", f"--stats={file}", "-m", "@tmp")
     done = run("run", *words, *shell(f"echo x >{server.point}/f"))
     assert f"@tmp is mounted at {server.point}" in done.stderr
     assert "operations of @tmp" in done.stderr

@@ -302,9 +302,27 @@ def test_the_end_of_an_environment_takes_nothing_to_mount(run, memory):
 
 
 def test_statistics_that_cannot_be_written_are_refused_before_the_start(run, tmp_path):
-    done = run("run", "--stats", "missing/stats.json", "--", "touch", tmp_path / "started")
+    done = run("run", "--stats=missing/stats.json", "--", "touch", tmp_path / "started")
     assert done.returncode == 125 and not (tmp_path / "started").exists()
-    assert done.stderr == "Error: --stats missing/stats.json: No such file or directory\n"
+    assert done.stderr == "Error: --stats=missing/stats.json: No such file or directory\n"
+
+
+def test_statistics_never_go_to_the_program_behind_the_option(run, memory, tmp_path):
+    script = tmp_path / "train.sh"
+    script.write_text("#!/bin/sh\necho ran $1\n")
+    script.chmod(0o755)
+    done = run("run", *memory[1], "--stats", "./train.sh", "--stats")
+    assert (done.returncode, done.stdout) == (0, "ran --stats\n")
+    assert done.stderr.startswith("operation\tcalls") and "echo" in script.read_text()
+    done = run("run", "--stats", "stats.json", *memory[1], "--", "true")
+    assert done.returncode == 127 and "by --stats=stats.json" in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--stats=/dev/full", "--stats"])
+def test_the_status_is_the_commands_though_statistics_are_lost(memory, option):
+    words = [*COMMAND, "run", option, *map(str, memory[1]), *shell("exit 7")]
+    with open("/dev/full", "w") as full:
+        assert subprocess.run(words, stderr=full, timeout=50, check=False).returncode == 7
 
 
 @pytest.mark.parametrize("call, number", [("memfd_create", 319), ("pidfd_open", 434)])
@@ -343,7 +361,7 @@ os.execv(sys.argv[2], sys.argv[2:])
 def test_statistics(run, memory, tmp_path):
     point, mount = memory
     file = tmp_path / "stats.json"
-    run("run", *mount, "--stats", file, *shell(f"echo x >{point}/f; cat {point}/f; /bin/true"))
+    run("run", *mount, f"--stats={file}", *shell(f"echo x >{point}/f; cat {point}/f; /bin/true"))
     report = json.loads(file.read_text())
     assert report["events"]["execs"] == 3
     assert report["events"]["escaped"] == 0
@@ -353,8 +371,7 @@ def test_statistics(run, memory, tmp_path):
     run(
         "run",
         *mount,
-        "--stats",
-        file,
+        f"--stats={file}",
         *shell(f"cd {point}; for i in 1 2 3 4 5 6 7 8 9; do test -e x; done"),
     )
     again = json.loads(file.read_text())

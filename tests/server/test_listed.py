@@ -327,7 +327,7 @@ def trips_of(tmp_path, asks):
     point, report = tmp_path / "mnt", tmp_path / "stats.json"
     command = f'seq -f {point}/name-%g {COUNT} | xargs touch; exec {sys.executable} -c "$0"'
     script = LISTS.format(point=point, asks="asks" if asks else "")
-    words = [sys.executable, "-m", "directfuse", "run", "--stats", os.fspath(report)]
+    words = [sys.executable, "-m", "directfuse", "run", f"--stats={report}"]
     words += ["-m", f"memfs {point}", "--", "sh", "-c", command, script]
     subprocess.run(words, check=True, timeout=60)
     return json.loads(report.read_text())["events"]["trips"]
