@@ -6,7 +6,6 @@ last of them has ended; what it kept in memory is gone then.
 
 import errno
 import os
-import re
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from directfuse._errors import files_limit
 from directfuse._mount_server import MountServer, OpCount
 from directfuse._run_block import RunBlock
 from directfuse._shadow import Shadow
+from directfuse._sizes import MAPPED, size_of
 
 __all__ = [
     "Serving",
@@ -34,13 +34,10 @@ _FORWARDED = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIG
 def mapped_limit() -> str:
     """A line of a run's configuration: what one process holds at most of large files that it maps.
 
-    From DIRECTFUSE_MAPPED, bytes with K, M or G behind the number. Empty: as much as there is.
+    Empty: as much as there is. Raises MountError: DIRECTFUSE_MAPPED is no size.
     """
-    text = os.environ.get("DIRECTFUSE_MAPPED", "")
-    match = re.fullmatch(r"(\d+)([KMG]?)", text)
-    if match is None:
-        return ""
-    return f"mapped={int(match[1]) << {'': 0, 'K': 10, 'M': 20, 'G': 30}[match[2]]}\n"
+    size = size_of(MAPPED)
+    return "" if size is None else f"mapped={size}\n"
 
 
 class Serving:
@@ -65,6 +62,7 @@ class Serving:
             return
         if files_limit() < _FILES_NEEDED:
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        limit = mapped_limit()
         self._shadow = Shadow()
         shadow = self._shadow.hidden
         try:
@@ -76,7 +74,7 @@ class Serving:
             self.abandon()
             raise
         self.inherited[self._server.socket.fileno()] = number
-        self.config = f"server={number}\nshadow={shadow}\n{mapped_limit()}"
+        self.config = f"server={number}\nshadow={shadow}\n{limit}"
 
     def report(self) -> dict[str, dict[str, OpCount]]:
         """What each file system did, after the end; nothing while its server still runs."""

@@ -91,6 +91,7 @@ def _tell(directory: Path) -> None:
 
 
 def _begin(directory: Path, commands: Sequence[Sequence[str]], shadow: Path) -> None:
+    limit = mapped_limit()
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(str(directory / _SOCKET))
         (directory / _SOCKET).chmod(0o600)  # whatever the umask
@@ -101,7 +102,7 @@ def _begin(directory: Path, commands: Sequence[Sequence[str]], shadow: Path) -> 
             raise Failure(str(error)) from error
     server.leave()
     (directory / _SERVER).write_text(f"{server.pid}\n")
-    text = f"server={high_fd(())}\nshadow={shadow}\n{mapped_limit()}"
+    text = f"server={high_fd(())}\nshadow={shadow}\n{limit}"
     RunBlock(text, _paths.loader(), file=directory / "run", openat2=openat2_is_free()).close()
 
 

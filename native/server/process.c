@@ -89,12 +89,12 @@ static int unmount(int mount)
 #define CACHE_MAX  ((size_t)64 << 30)
 
 /* Bytes of files and listings that clients may find in memory: DIRECTFUSE_CACHE, with K, M or G
- * behind the number; what is no number is 0. */
+ * behind the number; what is no number is 0. (directfuse/_sizes.py refuses that first.) */
 static size_t cache_size(void)
 {
     const char *text = getenv("DIRECTFUSE_CACHE");
     char *end;
-    unsigned long long size = strtoull(text ? text : CACHE_SIZE, &end, 10);
+    unsigned long long size = strtoull(text && *text ? text : CACHE_SIZE, &end, 10);
 
     switch (*end) {
     case 'G':

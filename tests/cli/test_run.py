@@ -87,6 +87,18 @@ def test_a_limit_of_open_files_is_named(memory):
     assert status == {6: 125, 9: 125, 12: 125, 15: 125, 20: 0, 24: 0}
 
 
+@pytest.mark.parametrize("size", ["foo", "1g", "-5", "999T"])
+@pytest.mark.parametrize("variable", ["DIRECTFUSE_CACHE", "DIRECTFUSE_MAPPED"])
+def test_a_size_that_is_none_is_not_taken_for_a_small_one(run, memory, variable, size):
+    told = os.environ | {variable: size}
+    for words in (["run", *memory[1], "--", "true"], ["env", *memory[1]]):
+        done = run(*words, env=told)
+        assert done.returncode == 125 and said_clearly(done)
+        assert f"{variable}={size}: is no size; a number" in done.stderr
+    told[variable] = "1MB"
+    assert run("run", *memory[1], "--", "true", env=told).returncode == 0
+
+
 @pytest.mark.parametrize("size", [0, 10_000_000])
 def test_a_limit_of_files_sizes_is_named(run, memory, size):
     limits = (size, size)

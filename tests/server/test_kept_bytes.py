@@ -690,6 +690,14 @@ def test_a_small_cache_is_right_too(tmp_path, monkeypatch, size):
         directfuse.close(fd)
 
 
+def test_a_size_of_the_cache_that_is_none_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("DIRECTFUSE_CACHE", "1g")
+    with pytest.raises(directfuse.MountError, match="is no size") as caught:
+        directfuse.mount(["memfs", tmp_path / "mnt"], placement="server")
+    assert (caught.value.errno, caught.value.filename) == (errno.EINVAL, "DIRECTFUSE_CACHE=1g")
+    directfuse.mount(["memfs", tmp_path / "mnt"]).unmount()  # inline there is no such cache
+
+
 def test_a_killed_server_answers_nothing_any_more(tmp_path):
     with directfuse.mount(["memfs", str(tmp_path / "mnt")], placement="server") as mount:
         warm = Warm(f"{mount.mountpoint}/f", b"x" * PAGE)
