@@ -301,7 +301,7 @@ bool dfi_limit_hold(void);
 void dfi_limit_release(bool held);
 
 /* The program's soft limit, and a child that shares our memory gets it: what the kernel gave it may
- * have been raised. 0: it is not known. */
+ * have been raised by another thread. 0: it is not known, or there is none. */
 unsigned long dfi_limit_soft(void);
 void dfi_limit_inherit(unsigned long soft);
 

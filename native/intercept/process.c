@@ -88,6 +88,8 @@ void dfi_limit_release(bool held)
 unsigned long dfi_limit_soft(void)
 {
     unsigned long limit[2] = {0, 0};
+    if (dfi_process()->threads <= 1)
+        return 0;
     bool held = dfi_limit_hold();
     dfi_kernel(__NR_prlimit64, 0, RLIMIT_NOFILE, 0, limit);
     dfi_limit_release(held);
