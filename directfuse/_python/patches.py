@@ -8,6 +8,7 @@ they mount here; everywhere else they are the library's own, so that a process m
 import asyncio
 import contextlib
 import ctypes
+import errno
 import importlib.abc
 import importlib.machinery
 import os
@@ -17,7 +18,7 @@ import sys
 import threading
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 from directfuse import _paths
 from directfuse._python import loops, nodes, paths
@@ -360,6 +361,43 @@ def _patch_sqlite() -> None:
     sqlite3.dbapi2.connect = connect
 
 
+def _is_its_own() -> bool:
+    """Whether the caller is a program in the process that runs it, and not in a child it forked."""
+    program = getattr(running, "program", None)
+    return program is not None and program.process == os.getpid()
+
+
+def _patch_leaving() -> None:
+    """A program that leaves for the background or another program would take its host along: its
+    process is the host's. A pool of processes it may have."""
+    fork, leave = os.fork, os._exit
+
+    def fork_away() -> int:
+        caller = sys._getframe(1).f_globals.get("__name__", "")
+        if _is_its_own() and caller.partition(".")[0] != "multiprocessing":
+            words = "os.fork(): the program has to stay in the foreground (it may have -f for that)"
+            raise OSError(errno.ENOTSUP, words)
+        return fork()
+
+    def end(status: int) -> NoReturn:
+        if _is_its_own():
+            raise SystemExit(status)
+        leave(status)
+
+    os.fork, os._exit = fork_away, end
+    os.execv, os.execve = _never_its_own(os.execv), _never_its_own(os.execve)
+
+
+def _never_its_own(become: Callable[..., NoReturn]) -> Callable[..., NoReturn]:
+    def become_another(path: Any, *arguments: Any) -> NoReturn:
+        if _is_its_own():
+            words = "the program wanted to become another one (exec), which would replace this "
+            raise OSError(errno.ENOTSUP, f"{words}process: mount that one", path)
+        become(path, *arguments)
+
+    return become_another
+
+
 _install_lock = threading.Lock()
 _installed = False
 
@@ -376,5 +414,6 @@ def install() -> None:
             if name in sys.modules:
                 patch(sys.modules[name])
         _patch_signal()
+        _patch_leaving()
         _patch_sqlite()
         _patch_asyncio()

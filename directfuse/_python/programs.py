@@ -36,10 +36,12 @@ class Program:
         self.host: nodes.Host | paths.Host | None = None  # the file system, once it is made
         self.failure: BaseException | None = None
         self.said: list[str] = []  # what it printed until it was mounted
+        self.process = 0  # that runs it
 
     def main(self) -> int:
         """The status, as a program's."""
         patches.running.program = self
+        self.process = os.getpid()
         try:
             self.body(self)
         except SystemExit as ended:

@@ -116,6 +116,33 @@ def test_a_program_that_does_not_mount_says_why(script, text, said):
     assert said in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("leaving", "said"),
+    [
+        ("if os.fork(): os._exit(0)", "os.fork(): the program has to stay in the foreground"),
+        ("os._exit(3)", "main() returned 3 before it mounted anything"),
+        ("os.execvp('true', ['true'])", "wanted to become another one (exec)"),
+    ],
+)
+def test_a_program_that_leaves_takes_nobody_along(script, leaving, said):
+    path = script(f"import os\n{leaving}\nprint('still there')")
+    with pytest.raises(directfuse.MountError) as caught:
+        directfuse.mount([path, "/none"])
+    assert said in str(caught.value) and "still there" not in str(caught.value)
+
+
+def test_a_program_may_have_a_pool_of_processes(script, tmp_path):
+    text = """
+    import math, multiprocessing
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        names = str(pool.map(math.factorial, [3, 4]))
+    """
+    text = textwrap.dedent(text) + textwrap.dedent(MFUSEPY).replace("Fs()", "Fs(names)")
+    command = [script(text.format(options="")), tmp_path / "m"]
+    with directfuse.mount(command, placement="server") as mount:
+        assert directfuse.listdir(mount.mountpoint) == ["[6, 24]"]
+
+
 def test_a_script_that_has_only_a_class_is_shown_how_that_is_mounted(script):
     text = """
     class Files:
