@@ -49,7 +49,7 @@ def _wrong(path: str, program: str) -> str:
         state = os.stat(path)
         head = _head(path)
     except FileNotFoundError:
-        where = "" if os.path.isabs(path) else f" in {os.getcwd()}"
+        where = "" if os.path.isabs(path) else _in_working_directory()
         return f"there is no {path}{where}"
     except OSError as error:
         return f"{path}: {error.strerror}"
@@ -67,6 +67,13 @@ def _wrong(path: str, program: str) -> str:
             "again"
         )
     return ""
+
+
+def _in_working_directory() -> str:
+    try:
+        return f" in {os.getcwd()}"
+    except FileNotFoundError:
+        return ": the working directory has been removed"
 
 
 def _head(path: str) -> bytes:

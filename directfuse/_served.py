@@ -14,7 +14,8 @@ import socket
 import struct
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Self
 
@@ -61,11 +62,18 @@ def _interpreter() -> list[str]:
 # ---- what a Python server is given ---------------------------------------------------------------
 
 
+def _search_path() -> Iterator[str]:
+    """sys.path, in which "" is the working directory."""
+    for text in sys.path:
+        with suppress(FileNotFoundError):  # that was removed: nothing is found there
+            yield text or os.getcwd()
+
+
 @dataclass
 class Given:
     """Where modules are found here; and an object, pickled, that is to be served."""
 
-    path: list[str] = field(default_factory=lambda: [text or os.getcwd() for text in sys.path])
+    path: list[str] = field(default_factory=lambda: list(_search_path()))
     main: dict[str, Any] = field(default_factory=dict)  # how to have this __main__ there
     pickled: bytes = b""
     mountpoint: str = ""

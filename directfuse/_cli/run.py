@@ -291,7 +291,10 @@ def check_timeout(seconds: float | None, commands: Sequence[Sequence[str]]) -> N
 
 
 def _check_mountpoint(word: str, verbose: bool) -> None:
-    point = os.path.normpath(os.path.join(os.getcwd(), word))
+    try:
+        point = os.path.abspath(word)
+    except FileNotFoundError as error:
+        raise Failure(f"{word}: the working directory has been removed; name a path") from error
     for name in (point, os.path.realpath(point)):
         if name in _REFUSED:
             raise Failure(f"{point}: cannot be a mountpoint of programs, which need what is there")
