@@ -14,9 +14,10 @@ import importlib.machinery
 import os
 import signal
 import sqlite3
+import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -367,6 +368,31 @@ def _is_its_own() -> bool:
     return program is not None and program.process == os.getpid()
 
 
+@contextlib.contextmanager
+def _signals_as_given() -> Iterator[None]:
+    """Around a fork. The thread of a program blocks all signals, which are the host's: a child
+    would hear of none, SIGTERM among them."""
+    if not _is_its_own():
+        yield
+        return
+    blocked = signal.pthread_sigmask(signal.SIG_SETMASK, running.program.blocked)
+    try:
+        yield
+    finally:
+        if _is_its_own():
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+
+def _patch_children() -> None:
+    theirs: Callable[..., int] = subprocess._fork_exec  # type: ignore[attr-defined]
+
+    def fork_exec(*arguments: Any) -> int:
+        with _signals_as_given():
+            return theirs(*arguments)
+
+    subprocess._fork_exec = fork_exec  # type: ignore[attr-defined]
+
+
 def _patch_leaving() -> None:
     """A program that leaves for the background or another program would take its host along: its
     process is the host's. A pool of processes it may have."""
@@ -377,7 +403,8 @@ def _patch_leaving() -> None:
         if _is_its_own() and caller.partition(".")[0] != "multiprocessing":
             words = "os.fork(): the program has to stay in the foreground (it may have -f for that)"
             raise OSError(errno.ENOTSUP, words)
-        return fork()
+        with _signals_as_given():
+            return fork()
 
     def end(status: int) -> NoReturn:
         if _is_its_own():
@@ -415,5 +442,6 @@ def install() -> None:
                 patch(sys.modules[name])
         _patch_signal()
         _patch_leaving()
+        _patch_children()
         _patch_sqlite()
         _patch_asyncio()

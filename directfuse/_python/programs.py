@@ -11,6 +11,7 @@ import importlib
 import inspect
 import os
 import shlex
+import signal
 import sys
 import threading
 import traceback
@@ -37,6 +38,7 @@ class Program:
         self.failure: BaseException | None = None
         self.said: list[str] = []  # what it printed until it was mounted
         self.process = 0  # that runs it
+        self.blocked: set[int] = set()  # signals, where it was started
 
     def main(self) -> int:
         """The status, as a program's."""
@@ -59,6 +61,7 @@ class Program:
 
         (The words are our own, and the flags tell the seconds: so a server of one is started.)
         """
+        self.blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         patches.install()
         ends.install()
         with _start_lock, _stage(self):

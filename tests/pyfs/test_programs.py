@@ -143,6 +143,24 @@ def test_a_program_may_have_a_pool_of_processes(script, tmp_path):
         assert directfuse.listdir(mount.mountpoint) == ["[6, 24]"]
 
 
+@pytest.mark.parametrize("child", ["subprocess.Popen(['sleep', '60'])", "of_fork()"])
+def test_a_child_of_a_program_hears_signals(script, child):
+    """Which the program's own thread leaves to its host."""
+    text = """
+    import multiprocessing, subprocess, time
+    def of_fork():
+        child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+        child.start()
+        child.wait = lambda seconds: child.join(seconds) or child.exitcode
+        return child
+    child = CHILD
+    child.terminate()
+    print("ended by", child.wait(20))
+    """.replace("CHILD", child)
+    with pytest.raises(directfuse.MountError, match="ended by -15"):
+        directfuse.mount([script(text), "/none"])
+
+
 def test_a_script_that_has_only_a_class_is_shown_how_that_is_mounted(script):
     text = """
     class Files:
