@@ -264,6 +264,7 @@ def test_pictures_of_all_parts(tmp_path):
 OF_PROGRAMS = (*SMALL, "--no-kernel", "--route=run", "--route=plain directory")
 
 
+@pytest.mark.sweep
 @pytest.mark.timeout(120)
 def test_programs(run):
     results = results_of(run(*OF_PROGRAMS, "--programs", "--budget=8", timeout=110))
@@ -272,6 +273,7 @@ def test_programs(run):
     assert all(set(row["routes"]) == {"plain directory", "run"} for row in rows)
 
 
+@pytest.mark.sweep
 @pytest.mark.timeout(120)
 def test_fio(run):
     results = results_of(run(*OF_PROGRAMS, "--fio", "--budget=3", timeout=110))
@@ -282,6 +284,7 @@ def test_fio(run):
         assert left_out in results["notes"]
 
 
+@pytest.mark.sweep
 @pytest.mark.timeout(120)
 def test_figures_of_the_paper_in_memory_and_on_disk(run):
     done = run(*SMALL, "--figures", "--no-kernel", "--budget=7", timeout=110)
@@ -294,6 +297,7 @@ def test_figures_of_the_paper_in_memory_and_on_disk(run):
         assert figure["rows"], results["notes"]
 
 
+@pytest.mark.sweep
 def test_breakdown_of_a_call(run):
     done = run(*SMALL, "--breakdown", "--no-kernel", "--budget=8")
     results = results_of(done)

@@ -208,6 +208,7 @@ def test_a_killed_daemon(kernel, area, victim):
     assert any(f"memfs, {victim}: left out: " in note for note in results["notes"]), results
 
 
+@pytest.mark.sweep
 @pytest.mark.kernel_fuse
 @pytest.mark.timeout(120)
 def test_a_daemon_killed_while_programs_run(kernel, area):

@@ -22,13 +22,15 @@ SWEEP = hypothesis.settings(
     phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
 )
 
+# Of the kernel's own route it is the file systems that are tested, which all other routes share.
+KERNELS = [pytest.mark.kernel_fuse, pytest.mark.sweep]
 WHERES = pytest.mark.parametrize(
     "where",
     [
         pytest.param(
             where,
             id=where_id(where),
-            marks=[pytest.mark.kernel_fuse] if where[0] == "kernel" else [],
+            marks=KERNELS if where[0] == "kernel" else [],
         )
         for where in WHERE
     ],
