@@ -40,9 +40,15 @@ static struct dfi_brief *mine(void)
 
 /* ---- inside, alone --------------------------------------------------------------------------- */
 
-static void wait_while(unsigned *word, unsigned seen, const long *patience)
+/* patience: NULL: for ever. */
+static long wait_while(struct dfi_brief *brief, unsigned seen, const long *patience)
 {
-    dfi_kernel(__NR_futex, word, FUTEX_WAIT, seen, patience);
+    return dfi_kernel(__NR_futex, &brief->word, FUTEX_WAIT, seen, patience);
+}
+
+static void wake_all(struct dfi_brief *brief)
+{
+    dfi_kernel(__NR_futex, &brief->word, FUTEX_WAKE, INT_MAX);
 }
 
 static void enter(struct dfi_brief *brief)
@@ -55,7 +61,7 @@ static void enter(struct dfi_brief *brief)
             continue;
         if ((wanted & ALONE) == 0)
             return;
-        wait_while(&brief->word, wanted, NULL);
+        wait_while(brief, wanted, NULL);
         seen = __atomic_load_n(&brief->word, __ATOMIC_RELAXED);
     }
 }
@@ -64,7 +70,7 @@ static void leave(struct dfi_brief *brief)
 {
     unsigned left = __atomic_sub_fetch(&brief->word, 1, __ATOMIC_RELEASE);
     if ((left & ALONE) != 0 && (left & INSIDE) == 0)
-        dfi_kernel(__NR_futex, &brief->word, FUTEX_WAKE, INT_MAX);
+        wake_all(brief);
 }
 
 static void be_alone(struct dfi_brief *brief)
@@ -73,7 +79,7 @@ static void be_alone(struct dfi_brief *brief)
     dfi_lock(&brief->alone);
     unsigned seen = __atomic_or_fetch(&brief->word, ALONE, __ATOMIC_ACQUIRE);
     for (long result = 0; (seen & INSIDE) != 0 && result != -ETIMEDOUT;) {
-        result = dfi_kernel(__NR_futex, &brief->word, FUTEX_WAIT, seen, patience);
+        result = wait_while(brief, seen, patience);
         seen = __atomic_load_n(&brief->word, __ATOMIC_ACQUIRE);
     }
 }
@@ -82,7 +88,7 @@ static void let_in(struct dfi_brief *brief)
 {
     unsigned before = __atomic_fetch_and(&brief->word, ~(ALONE | WAITED), __ATOMIC_RELEASE);
     if ((before & WAITED) != 0)
-        dfi_kernel(__NR_futex, &brief->word, FUTEX_WAKE, INT_MAX);
+        wake_all(brief);
     dfi_unlock(&brief->alone);
 }
 
@@ -182,32 +188,30 @@ void dfi_brief_close(long fd)
 
 /* ---- for the program's calls ----------------------------------------------------------------- */
 
-static long look_later(unsigned look)
+/* dfi_brief_claim(), without a wait: -EBUSY. */
+static long try_claim(struct dfi_brief *brief, int fd)
 {
-    long pause[2] = {0, SHORTEST};
-    for (; look > 0 && pause[1] < LONGEST; look--)
-        pause[1] *= 2;
-    return dfi_kernel_wait(__NR_nanosleep, pause, NULL);
+    be_alone(brief);
+    bool ours = is_noted(brief, (unsigned)fd);
+    if (!ours && dfi_kernel(__NR_fcntl, fd, F_GETFD) < 0)
+        return 1;
+    let_in(brief);
+    return ours ? -EBUSY : 0;
 }
 
 long dfi_brief_claim(int fd)
 {
     struct dfi_brief *brief = mine();
-    if (brief == NULL)
-        return 0;
-    for (unsigned look = 0; look < LOOKS; look++) {
-        be_alone(brief);
-        bool ours = is_noted(brief, (unsigned)fd);
-        if (!ours && dfi_kernel(__NR_fcntl, fd, F_GETFD) < 0)
-            return 1;
-        let_in(brief);
-        if (!ours)
-            return 0;
-        long result = look_later(look);
-        if (result < 0)
-            return result;
+    long pause[2] = {0, SHORTEST};
+    long result = brief == NULL ? 0 : try_claim(brief, fd);
+    for (unsigned look = 1; result == -EBUSY && look < LOOKS; look++) {
+        if (dfi_kernel_wait(__NR_nanosleep, pause, NULL) == -EINTR)
+            return -EINTR;
+        if (pause[1] < LONGEST)
+            pause[1] *= 2;
+        result = try_claim(brief, fd);
     }
-    return -EBUSY;
+    return result;
 }
 
 void dfi_brief_release(void)

@@ -13,11 +13,11 @@
 #include "intercept/mem.h"
 #include "intercept/rewrite.h"
 #include "intercept/run.h"
+#include "intercept/shown.h"
 #include "intercept/signal.h"
 #include "intercept/text.h"
 #include "intercept/thread.h"
 
-#include <linux/fcntl.h>
 #include <linux/sched.h>
 
 #define PF_FORKNOEXEC 0x40 /* linux/sched.h of the kernel */
@@ -66,11 +66,11 @@ static bool waits_later(unsigned long flags)
  * A child that is no thread has descriptors of its own here, whatever it asks for: what is known of
  * them is a process's, and the core's own in a table of both would take each other's numbers.
  */
-static unsigned long kernel_flags(unsigned long flags)
+static unsigned long kernel_flags(unsigned long flags, bool waits)
 {
     if (!shares_process(flags))
         flags &= ~(unsigned long)CLONE_FILES;
-    return waits_later(flags) ? flags & ~(unsigned long)CLONE_VFORK : flags;
+    return waits ? flags & ~(unsigned long)CLONE_VFORK : flags;
 }
 
 /* First code of the child, on its own core stack, %gs set, every signal blocked. */
@@ -190,14 +190,8 @@ static const char *behind_name(const char *text)
 /* Its state and flags, proc_pid_stat(5): neither ended nor executed yet. */
 static bool is_as_born(int pid)
 {
-    char path[32], text[512];
-    struct dfi_text name = DFI_TEXT(path);
-    dfi_text_add(&name, "/proc/");
-    dfi_text_add_number(&name, (unsigned long)pid);
-    dfi_text_add(&name, "/stat");
-    long fd = dfi_brief_open(path, O_RDONLY);
-    long size = fd < 0 ? fd : dfi_kernel(__NR_read, fd, text, sizeof text - 1);
-    dfi_brief_close(fd);
+    char text[512];
+    long size = dfi_shown_read(pid, "/stat", text, sizeof text - 1, 0);
     text[size < 0 ? 0 : size] = '\0';
     const char *at = behind_name(text);
     if (at == NULL || *at == 'Z' || *at == 'X')
@@ -276,7 +270,8 @@ long dfi_do_clone(struct dfi_frame *frame)
                           .sp = frame->args[1],
                           .waits = waits_later(flags)};
     struct kernel_call call = {
-        __NR_clone, {kernel_flags(flags), 0, frame->args[2], frame->args[3], frame->args[4]}};
+        __NR_clone,
+        {kernel_flags(flags, birth.waits), 0, frame->args[2], frame->args[3], frame->args[4]}};
     return give_birth(frame, &birth, &call);
 }
 
@@ -310,7 +305,7 @@ long dfi_do_clone3(struct dfi_frame *frame)
     struct birth birth = {.flags = args.known.flags,
                           .sp = args.known.stack + args.known.stack_size,
                           .waits = waits_later(args.known.flags)};
-    args.known.flags = kernel_flags(args.known.flags);
+    args.known.flags = kernel_flags(args.known.flags, birth.waits);
     args.known.stack = 0;
     args.known.stack_size = 0;
     struct kernel_call call = {__NR_clone3, {(unsigned long)&args, size}};

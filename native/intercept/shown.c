@@ -63,17 +63,23 @@ static long name_in_proc(char *path, size_t size, int pid, const char *name)
     return text.full ? -ENAMETOOLONG : 0;
 }
 
+long dfi_shown_read(int pid, const char *name, void *to, size_t size, uint64_t at)
+{
+    char path[40];
+    if (name_in_proc(path, sizeof path, pid, name) < 0)
+        return -ENAMETOOLONG;
+    long fd = dfi_brief_open(path, O_RDONLY);
+    if (fd < 0)
+        return fd;
+    long result = dfi_kernel(__NR_pread64, fd, to, size, at);
+    dfi_brief_close(fd);
+    return result;
+}
+
 unsigned long dfi_shown_auxv(int pid, unsigned long type)
 {
     struct dfi_auxv auxv[48];
-    char path[40];
-    if (name_in_proc(path, sizeof path, pid, "/auxv") < 0)
-        return 0;
-    long fd = dfi_brief(__NR_open, path, O_RDONLY | O_CLOEXEC, 0);
-    if (fd < 0)
-        return 0;
-    long size = dfi_kernel(__NR_read, fd, auxv, sizeof auxv);
-    dfi_brief_close(fd);
+    long size = dfi_shown_read(pid, "/auxv", auxv, sizeof auxv, 0);
     for (long i = 0; (i + 1) * (long)sizeof *auxv <= size && auxv[i].type != AT_NULL; i++) {
         if (auxv[i].type == type)
             return auxv[i].value;
@@ -166,17 +172,15 @@ long dfi_shown_exe(int pid, char name[PATH_MAX])
         struct dfi_exe exe;
         char bytes[sizeof(struct dfi_exe) + PATH_MAX];
     } other;
-    char path[40];
     if (!dfi_shown_is_loaded(pid))
         return -ENOENT;
     uintptr_t at = dfi_shown_auxv(pid, DFI_AT_EXE);
-    if (at == 0 || name_in_proc(path, sizeof path, pid, "/mem") < 0)
+    if (at == 0)
         return -ENOENT;
-    long fd = dfi_brief(__NR_open, path, O_RDONLY | O_CLOEXEC, 0);
-    if (fd < 0)
-        return fd;
-    long size = dfi_kernel(__NR_pread64, fd, &other, sizeof other, at) - (long)sizeof other.exe;
-    dfi_brief_close(fd);
+    long size = dfi_shown_read(pid, "/mem", &other, sizeof other, at);
+    if (size < 0)
+        return size;
+    size -= (long)sizeof other.exe;
     if (size <= 0 || other.exe.name[0] != '/' || !ends(other.exe.name, (size_t)size))
         return -ENOENT;
     return dfi_shown_name(pid, &other.exe, name);
