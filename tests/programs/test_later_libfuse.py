@@ -18,7 +18,7 @@ def compiled(directory, name):
     """As a shared object, linked to our library for want of theirs."""
     path = directory / f"{name}.so"
     library = _paths.plugin_library().with_name("libdf4.so.4")
-    linked = ["-shared", "-fPIC", library, f"-Wl,-rpath,{library.parent}"]
+    linked = ["-Wall", "-Wextra", "-shared", "-fPIC", library, f"-Wl,-rpath,{library.parent}"]
     return build(SOURCES / f"{name}.c", path, "-D_GNU_SOURCE", *fuse(linked=False), *linked)
 
 
