@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
+from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -144,15 +145,19 @@ def need(name):
 
 
 def compare(name, modules, tmp_path):
+    def go(route, report):
+        return outcomes(route, name, modules, tmp_path / report)
+
     need(name)
-    kernel_ran, kernel_failed = outcomes("kernel", name, modules, tmp_path / "kernel.xml")
-    inline_ran, inline_failed = outcomes("inline", name, modules, tmp_path / "inline.xml")
+    with ThreadPoolExecutor() as pool:  # each side has a core
+        both = pool.map(go, ("kernel", "inline"), ("kernel.xml", "inline.xml"))
+        (kernel_ran, kernel_failed), (inline_ran, inline_failed) = both
     assert inline_ran == kernel_ran and len(inline_ran) > 100
     worse = {case for case in inline_failed - kernel_failed if not allowed(name, case)}
     if worse:  # a race of the program's own fails now and then, on both sides: ours fail always
-        worse &= outcomes("inline", name, modules, tmp_path / "again.xml")[1]
+        worse &= go("inline", "again.xml")[1]
     if worse:
-        worse -= outcomes("kernel", name, modules, tmp_path / "kernel-again.xml")[1]
+        worse -= go("kernel", "kernel-again.xml")[1]
     assert not worse
 
 
