@@ -118,7 +118,7 @@ DROP += ["--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"]
 # others run: so a name space of its own has an open directory there, with that of this session.
 # The descriptor still names it when the path does not; -c: mount is not to make a path of it.
 OPENED = """
-exec 3<"$1" && mount -t tmpfs -o mode=755 tmpfs "$0" && mkdir "$1" &&
+exec 3<"$1" && mount -t tmpfs -o mode=755 tmpfs "$0" && mkdir -p "$1" &&
 mount -c --bind /proc/self/fd/3 "$1" && exec 3<&- && shift && exec "$@"
 """
 
@@ -136,8 +136,9 @@ def unprivileged(tmp_path_factory):
         pytest.skip("this Python is not readable for other users")
     base = tmp_path_factory.getbasetemp()
     inside = ["unshare", "-m"]
-    if base.parent.name.startswith("pytest-of-"):
-        inside += ["sh", "-c", OPENED, base.parent, base]
+    for private in base.parents:
+        if private.name.startswith("pytest-of-"):
+            inside += ["sh", "-c", OPENED, private, base]
 
     def run(command, prepare='exec "$@"', **options):
         words = [*inside, "sh", "-c", prepare, "sh", *DROP, *command]
