@@ -8,6 +8,8 @@ import re
 import shutil
 import subprocess
 import tempfile
+from contextlib import contextmanager
+from pathlib import Path
 
 from .mounts import MNT_DETACH, memory_directory, mounts_below, umount
 
@@ -15,6 +17,14 @@ _WHOSE = "directfuse-test-"
 
 #: Of every directory the routes make; tests/conftest.py knows our mounts by it.
 PREFIX = f"{_WHOSE}{os.getpid()}-"
+
+
+@contextmanager
+def public_directory():
+    """One that every user can reach, which pytest's are not."""
+    with tempfile.TemporaryDirectory(prefix=PREFIX, dir="/tmp") as directory:
+        os.chmod(directory, 0o755)
+        yield Path(directory)
 
 
 def hold(directory):

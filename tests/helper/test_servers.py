@@ -6,15 +6,14 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import threading
-from pathlib import Path
 
 import pytest
 
 import directfuse
 from directfuse import _paths
 from tests.conformance.backends import Unavailable
+from tests.conformance.leftovers import public_directory
 from tests.conformance.servers import sshd
 
 PACKAGES = {"squashfuse_ll": "squashfuse", "mksquashfs": "squashfs-tools"}
@@ -209,9 +208,7 @@ def test_two_servers_at_a_time(source, home):
 
 @pytest.fixture
 def public():
-    """A directory that anybody can read, which pytest's are not."""
-    with tempfile.TemporaryDirectory() as directory:
-        os.chmod(directory, 0o755)
+    with public_directory() as directory:
         yield directory
 
 
@@ -258,15 +255,14 @@ def test_no_right_is_needed(name, placement, public, monkeypatch):
         capture_output=True,
     ).returncode:
         pytest.skip("the package cannot be read by nobody")
-    home = Path(public)
-    (home / "source").mkdir()
-    (home / "source/text").write_text("hello")
-    (home / "m").mkdir()  # bindfs, which can be loaded, wants to see it
-    command = {**WRITABLE, "squashfuse": squashfuse}[name](home / "source", home)
-    for directory, _, files in os.walk(home):
+    (public / "source").mkdir()
+    (public / "source/text").write_text("hello")
+    (public / "m").mkdir()  # bindfs, which can be loaded, wants to see it
+    command = {**WRITABLE, "squashfuse": squashfuse}[name](public / "source", public)
+    for directory, _, files in os.walk(public):
         for path in (directory, *(os.path.join(directory, file) for file in files)):
             os.chown(path, 65534, 65534)
-    live_in(home, monkeypatch)
+    live_in(public, monkeypatch)
     words = ["unshare", "-m", "sh", "-c", DROP, "sh", sys.executable, "-c", RIGHTLESS]
     done = subprocess.run(
         [*words, json.dumps(command), placement], capture_output=True, text=True, cwd="/"

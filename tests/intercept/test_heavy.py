@@ -4,11 +4,12 @@ nothing at the real path. CPython's own tests of files: none fails that passes i
 import os
 import shutil
 import subprocess
-import tempfile
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+
+from tests.conformance.leftovers import public_directory
 
 from .conftest import ByEnvironment, Mounted, environment
 from .heavy_scripts import HEAVY_SCRIPTS
@@ -20,10 +21,7 @@ _DOORS = {"run": Mounted, "env": ByEnvironment}
 
 @pytest.fixture
 def public():
-    """A directory that every user can reach."""
-    with tempfile.TemporaryDirectory(prefix="directfuse-test-", dir="/tmp") as name:
-        directory = Path(name)
-        directory.chmod(0o755)
+    with public_directory() as directory:
         yield directory
 
 

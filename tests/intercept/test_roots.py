@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conformance.leftovers import public_directory
+
 from .conftest import PROGRAMS, environment
 from .test_mounts import assert_like_plain
 
@@ -140,12 +142,17 @@ _FURNITURE = "bash", "sh", "ls", "cat", "head", "env", "id", "pwd", "tail", "rea
 
 
 @pytest.fixture(scope="module")
-def image(tmp_path_factory):
+def image():
     """A small Debian: a squashfs of a shell, what it starts, and their libraries."""
     for tool in ("mksquashfs", "squashfuse", "unshare", "setpriv"):
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} is not installed")
-    directory = tmp_path_factory.mktemp("image")
+    with public_directory() as directory:
+        yield _image_in(directory)
+
+
+def _image_in(directory):
+    """(tree, file)"""
     tree = directory / "tree"
     for name in ("bin", "etc", "proc", "sub/deep"):
         (tree / name).mkdir(parents=True)
@@ -165,8 +172,6 @@ def image(tmp_path_factory):
     subprocess.run(
         ["mksquashfs", tree, file, "-quiet", "-all-root"], check=True, capture_output=True
     )
-    for above in (directory, *directory.parents[:2]):
-        above.chmod(0o755)
     return tree, file
 
 
