@@ -26,6 +26,7 @@ SOURCE = """
 #include "core/fd.h"
 #include "core/route.h"
 #include "server/process.h"
+#include "server/size.h"
 """
 
 DECLARATIONS = """
@@ -74,6 +75,8 @@ extern const char df_build[];
 int df_mount_served(int socket, unsigned flags, char *message, size_t size);
 #define DF_SOCKET_PATH_SIZE ...
 int df_joined_socket_path(const char *name, bool make, char *path);
+int df_size_of(const char *variable, uint64_t *bytes, char *message, size_t size);
+int df_server_process_configure(char *message, size_t size);
 struct df_kept;
 int df_server_process(int control, int listener, bool stay, int report,
                       const struct df_kept *kept);

@@ -32,7 +32,6 @@ from directfuse._placement import (
     place_program,
 )
 from directfuse._python import meaning
-from directfuse._sizes import CACHE, size_of
 
 if TYPE_CHECKING:
     from directfuse._python.programs import Program
@@ -357,8 +356,6 @@ def mount(
         raise NotSupportedError(
             errno.ENOTSUP, "restart='on-failure' is not for Python file systems", argv[0]
         )
-    if placement == "server" and not argv[0].startswith("@"):
-        size_of(CACHE)
     sys.audit("directfuse.mount", shlex.join(argv))
     wanted = Options(count, timing, _seconds(timeout), server=placement == "server", restart=again)
     if given is not None:

@@ -27,6 +27,7 @@ __all__ = [
     "OpCounters",
     "TripCounters",
     "call_stats",
+    "configure_server",
     "ffi",
     "identity_refresh",
     "left_path",
@@ -38,6 +39,7 @@ __all__ = [
     "op_stats",
     "serve",
     "set_call_timeout",
+    "size_of",
     "socket_path",
     "trip_stats",
     "umask",
@@ -119,6 +121,23 @@ def socket_path(name: str, *, make: bool) -> tuple[int, str]:
     error = -int(lib.df_joined_socket_path(os.fsencode(name), make, path))
     none = error in (errno.EINVAL, errno.ENAMETOOLONG)
     return error, "" if none else _text(path)
+
+
+def size_of(variable: str) -> tuple[int, str]:
+    """Bytes that a variable of the environment names, 0: it is not set; and why it is no size, or
+    nothing (native/server/size.h)."""
+    size = ffi.new("uint64_t *")
+    message = ffi.new("char[]", _WORDS)
+    lib.df_size_of(variable.encode(), size, message, _WORDS)
+    return size[0], _text(message)
+
+
+def configure_server() -> str:
+    """Before serve(), and what it serves: why it cannot be as the environment has it, or nothing
+    (native/server/process.h)."""
+    message = ffi.new("char[]", _WORDS)
+    lib.df_server_process_configure(message, _WORDS)
+    return _text(message)
 
 
 def serve(*, control: int, listener: int, stay: bool, report: int) -> int:

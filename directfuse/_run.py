@@ -11,12 +11,11 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-from directfuse import _paths
-from directfuse._errors import files_limit
+from directfuse import _native, _paths
+from directfuse._errors import MountError, files_limit
 from directfuse._mount_server import MountServer, OpCount
 from directfuse._run_block import RunBlock
 from directfuse._shadow import Shadow
-from directfuse._sizes import MAPPED, size_of
 
 __all__ = [
     "Serving",
@@ -34,10 +33,12 @@ _FORWARDED = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIG
 def mapped_limit() -> str:
     """A line of a run's configuration: what one process holds at most of large files that it maps.
 
-    Empty: as much as there is. Raises MountError: DIRECTFUSE_MAPPED is no size.
+    0: as much as there is. Raises MountError: DIRECTFUSE_MAPPED is no size.
     """
-    size = size_of(MAPPED)
-    return "" if size is None else f"mapped={size}\n"
+    size, refusal = _native.size_of("DIRECTFUSE_MAPPED")
+    if refusal:
+        raise MountError(errno.EINVAL, refusal)
+    return f"mapped={size}\n"
 
 
 class Serving:

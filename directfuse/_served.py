@@ -22,7 +22,6 @@ from typing import Any, BinaryIO, Self
 from directfuse import _native, _paths
 from directfuse._errors import MountError, NotSupportedError, asked
 from directfuse._python import meaning
-from directfuse._sizes import CACHE, size_of
 
 __all__ = ["READY", "Given", "hello_message", "program_for", "ready_message"]
 
@@ -43,8 +42,7 @@ def hello_message() -> bytes:
 
 
 def program_for(command_lines: Sequence[Sequence[str]]) -> list[str]:
-    """The first words of the server for these file systems. Raises MountError."""
-    size_of(CACHE)
+    """The first words of the server for these file systems."""
     if not os.path.exists("/proc/self/exe"):  # by which a program finds libraries beside it
         raise NotSupportedError(errno.ENOTSUP, "/proc is not mounted: no mount server can start")
     if any(meaning.is_python(words) for words in command_lines):

@@ -59,6 +59,8 @@ def _command_lines(options: argparse.Namespace) -> Iterator[list[str]]:
 
 def _mount_all(options: argparse.Namespace) -> None:
     """All or none: what is mounted already goes with the process."""
+    if refusal := _native.configure_server():
+        raise MountError(errno.EINVAL, refusal)
     if options.given >= 0:
         with open(options.given, "rb") as file:
             given = _served.Given.load(file)

@@ -244,6 +244,7 @@ static int serve(const struct df_kept *kept, void *arg)
 int main(int argc, char *argv[])
 {
     struct arguments a;
+    char message[1024];
     int error;
 
     if (!parse(argc, argv, &a)) {
@@ -253,6 +254,8 @@ int main(int argc, char *argv[])
                 "[ARG...]\n");
         return 2;
     }
+    if ((error = df_server_process_configure(message, sizeof(message))) < 0)
+        return report(&a, error, message);
     block_signals();
     df_server_process_begin(a.control >= 0);
     keep_to_ourselves(a.control);

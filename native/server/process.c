@@ -13,6 +13,7 @@
 #include "directfuse.h"
 #include "server/server.h"
 #include "server/shadow.h"
+#include "server/size.h"
 
 void df_server_process_begin(bool others)
 {
@@ -21,10 +22,22 @@ void df_server_process_begin(bool others)
     atomic_store(&df_call_keeps_writes, true);
 }
 
+#define CACHE_MAX ((uint64_t)64 << 30)
+
 /* Set before serving, by the one thread there is of this. */
+static uint64_t cache_size = (uint64_t)64 << 20; /* pages that nobody has read cost nothing */
 static int report_to = -1;
 static struct df_mount_info *served; /* one that ends by itself is in no list at the end */
 static int served_count;
+
+int df_server_process_configure(char *message, size_t size)
+{
+    int error = df_size_of("DIRECTFUSE_CACHE", &cache_size, message, size);
+
+    if (cache_size > CACHE_MAX)
+        cache_size = CACHE_MAX;
+    return error;
+}
 
 /* The mounts there are, which the caller frees; NULL: no memory. */
 static struct df_mount_info *list_mounts(int *count)
@@ -85,28 +98,6 @@ static int unmount(int mount)
     return df_unmount(mount, 0) < 0 ? -errno : 0;
 }
 
-#define CACHE_SIZE "64M" /* pages that nobody has read cost nothing */
-#define CACHE_MAX  ((size_t)64 << 30)
-
-/* Bytes of files and listings that clients may find in memory: DIRECTFUSE_CACHE, with K, M or G
- * behind the number; what is no number is 0. (directfuse/_sizes.py refuses that first.) */
-static size_t cache_size(void)
-{
-    const char *text = getenv("DIRECTFUSE_CACHE");
-    char *end;
-    unsigned long long size = strtoull(text && *text ? text : CACHE_SIZE, &end, 10);
-
-    switch (*end) {
-    case 'G':
-        size <<= 10; /* fall through */
-    case 'M':
-        size <<= 10; /* fall through */
-    case 'K':
-        size <<= 10;
-    }
-    return size < CACHE_MAX ? (size_t)size : CACHE_MAX;
-}
-
 #define PATIENCE_MAX 1000000.0 /* seconds */
 
 /* How long a call may take: DIRECTFUSE_CALL_TIMEOUT, seconds; 0 without it, or what is no number.
@@ -136,7 +127,7 @@ int df_server_process(int control, int listener, bool stay, int report, const st
                                              .listener = listener,
                                              .stay = stay,
                                              .report = report,
-                                             .cache_size = cache_size(),
+                                             .cache_size = cache_size,
                                              .shadow = getenv("DIRECTFUSE_SHADOW"),
                                              .unmount = unmount,
                                              .calls = calls,

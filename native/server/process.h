@@ -6,6 +6,7 @@
 #define DF_SERVER_PROCESS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "core/export.h"
 #include "server/keeper.h"
@@ -13,6 +14,10 @@
 /* Before it mounts: what only a server can do is offered to its file systems. others: a server of
  * somebody else's, a run for example, on whose standard error it is a guest. */
 DF_PRIVATE_EXPORT void df_server_process_begin(bool others);
+
+/* Before it mounts, too: reads how large the cache of its clients is to be, DIRECTFUSE_CACHE. 0; or
+ * -EINVAL and words: that is no size. */
+DF_PRIVATE_EXPORT int df_server_process_configure(char *message, size_t size);
 
 /*
  * df_serve() for all mounts of this process, with the descriptors of its command line. Each mount
