@@ -12,7 +12,7 @@ import logging
 import selectors
 import threading
 from collections.abc import Callable
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from directfuse._pyhost import Job, Turn
 
@@ -24,27 +24,52 @@ START_SECONDS = 30.0
 END_SECONDS = 5.0
 
 
-class Loop(Protocol):
-    """Runs the operations that may suspend. `post` is called on any thread."""
+class Loop:
+    """Runs the operations that may suspend."""
 
-    alive: bool
-    flying: set[Job]  # posted and not yet answered
+    def __init__(self) -> None:
+        self.alive = False
+        self.flying: set[Job] = set()  # posted and not yet answered
 
     def post(self, job: Job) -> None:
-        """Has the job answered, now or later. Never raises."""
+        """Has the job answered, now or later. Never raises. Called on any thread."""
+        self.flying.add(job)
+        try:
+            self._post(job)
+        except RuntimeError:  # trio.RunFinishedError, "Event loop is closed"
+            log.error("%s: the event loop of the file system has ended", job.operation)
+            self.drop(job)
+        if not self.alive:  # drop_all() has been, perhaps, before the job was there
+            self.drop(job)
+
+    async def run(self, job: Job, timeout: Callable[[Any], Any]) -> None:
+        """Inside the loop: the job's own task. timeout: limits what it awaits."""
+        try:
+            await _answer(job, timeout)
+        finally:
+            self.flying.discard(job)
+
+    def drop(self, job: Job) -> None:
+        """Nobody runs it any more. If it was answered, it stays so."""
+        self.flying.discard(job)
+        job.refuse(errno.EIO)
+
+    def drop_all(self) -> None:
+        """What the loop has lost, at its end. It is no longer alive by then."""
+        for job in list(self.flying):
+            self.drop(job)
 
     def call(self, function: Callable[[], object]) -> None:
         """Calls a plain function inside the loop, waits, raises what it raised."""
+        raise NotImplementedError
 
     def stop(self) -> None:
         """Ends the loop; what still runs is cancelled and answered with EIO."""
+        raise NotImplementedError
 
-
-async def _run(job: Job, timeout: Callable[[Any], Any], flying: set[Job]) -> None:
-    try:
-        await _answer(job, timeout)
-    finally:
-        flying.discard(job)
+    def _post(self, job: Job) -> None:
+        """Has the loop begin it. Raises RuntimeError: it has ended."""
+        raise NotImplementedError
 
 
 async def _answer(job: Job, timeout: Callable[[Any], Any]) -> None:
@@ -62,14 +87,13 @@ async def _answer(job: Job, timeout: Callable[[Any], Any]) -> None:
         job.answer(result)
 
 
-class _Thread:
+class _Thread(Loop):
     """A thread that runs a loop; what both kinds have in common."""
 
     def __init__(self, turn: Turn, name: str, timeout: float | None) -> None:
+        super().__init__()
         self.turn = turn
         self.timeout = timeout
-        self.alive = False
-        self.flying: set[Job] = set()
         self._started = threading.Event()
         self._failure: BaseException | None = None
         # A daemon: the interpreter's end unmounts, which stops the loop, after it has joined others
@@ -92,28 +116,12 @@ class _Thread:
         finally:
             self.alive = False
             self._started.set()
-            for job in list(self.flying):  # what the loop has lost
-                self._drop(job)
-
-    def _drop(self, job: Job) -> None:
-        self.flying.discard(job)
-        job.refuse(errno.EIO)
+            self.drop_all()
 
     def _serve(self) -> None:
         raise NotImplementedError
 
     def _ask_to_stop(self) -> None:
-        raise NotImplementedError
-
-    def post(self, job: Job) -> None:
-        self.flying.add(job)
-        try:
-            self._post(job)
-        except RuntimeError:  # trio.RunFinishedError, "Event loop is closed"
-            log.error("%s: the event loop of the file system has ended", job.operation)
-            self._drop(job)
-
-    def _post(self, job: Job) -> None:
         raise NotImplementedError
 
     def _soon(self, function: Callable[[], None]) -> None:
@@ -208,10 +216,10 @@ class TrioLoop(_Thread):
 
     def _begin(self, job: Job) -> None:
         try:
-            self._nursery.start_soon(_run, job, self._timeout, self.flying)
+            self._nursery.start_soon(self.run, job, self._timeout)
         except RuntimeError:  # the nursery has been closed
             log.error("%s: the event loop of the file system is ending", job.operation)
-            self._drop(job)
+            self.drop(job)
 
     def _post(self, job: Job) -> None:
         self._token.run_sync_soon(self._begin, job)
@@ -223,15 +231,15 @@ class TrioLoop(_Thread):
         self._token.run_sync_soon(self._nursery.cancel_scope.cancel)
 
 
-class foreign_trio:  # noqa: N801  # used as a function is
+class foreign_trio(Loop):  # noqa: N801  # used as a function is
     """The trio loop that is running now, which a program made: async with foreign_trio(...) as
     loop."""
 
     def __init__(self, turn: Turn, timeout: float | None) -> None:
         import trio
 
+        super().__init__()
         self.alive = True
-        self.flying: set[Job] = set()
         self._instrument: Any = _TurnInstrument(turn)
         self._timeout = _trio_timeout(timeout)
         self._token = trio.lowlevel.current_trio_token()
@@ -254,22 +262,18 @@ class foreign_trio:  # noqa: N801  # used as a function is
             ended: bool | None = await self._manager.__aexit__(*error)
             return ended
         finally:
+            self.drop_all()
             trio.lowlevel.remove_instrument(self._instrument)
             self._instrument.after_run()
 
-    def post(self, job: Job) -> None:
-        import trio
-
-        try:
-            self._token.run_sync_soon(self._begin, job)
-        except trio.RunFinishedError:
-            job.refuse(errno.EIO)
+    def _post(self, job: Job) -> None:
+        self._token.run_sync_soon(self._begin, job)
 
     def _begin(self, job: Job) -> None:
         if self.alive:
-            self._nursery.start_soon(_run, job, self._timeout, self.flying)
+            self._nursery.start_soon(self.run, job, self._timeout)
         else:
-            job.refuse(errno.EIO)
+            self.drop(job)
 
     def call(self, function: Callable[[], object]) -> None:
         function()  # only ever from inside the loop
@@ -327,36 +331,26 @@ def _asyncio_timeout(seconds: float | None) -> Callable[[Any], Any]:
 class _Tasks:
     """Operations as tasks of an asyncio loop."""
 
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, timeout: float | None, flying: set[Job]
-    ) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, timeout: float | None, owner: Loop) -> None:
         self.loop = loop
-        self.flying = flying
+        self.owner = owner
         self.timeout = _asyncio_timeout(timeout)
         self.running: set[asyncio.Task[None]] = set()
-        self.ending = False
 
     def post(self, job: Job) -> None:
         self.loop.call_soon_threadsafe(self._begin, job)
 
     def _begin(self, job: Job) -> None:
-        self.flying.add(job)
-        if self.ending:  # nobody would wait for its task
-            self._drop(job)
+        if not self.owner.alive:  # nobody would wait for its task
+            self.owner.drop(job)
             return
-        task = self.loop.create_task(_run(job, self.timeout, self.flying))
+        task = self.loop.create_task(self.owner.run(job, self.timeout))
         self.running.add(task)
         task.add_done_callback(self.running.discard)
-        task.add_done_callback(lambda _: self._drop(job))  # cancelled before its first step
-
-    def _drop(self, job: Job) -> None:
-        if job in self.flying:
-            self.flying.discard(job)
-            job.refuse(errno.EIO)
+        task.add_done_callback(lambda _: self.owner.drop(job))  # cancelled before its first step
 
     def cancel(self) -> list[asyncio.Task[None]]:
-        """For the end: what comes after is refused."""
-        self.ending = True
+        """For the end: what comes after is refused, as the owner is not alive any more."""
         running = list(self.running)
         for task in running:
             task.cancel()
@@ -369,7 +363,7 @@ class AsyncioLoop(_Thread):
     def _serve(self) -> None:
         selector = _TurnSelector(selectors.DefaultSelector(), self.turn)
         self._loop = asyncio.SelectorEventLoop(selector)
-        self._tasks = _Tasks(self._loop, self.timeout, self.flying)
+        self._tasks = _Tasks(self._loop, self.timeout, self)
         asyncio.set_event_loop(self._loop)
         self.turn.take()
         try:
@@ -396,15 +390,15 @@ class AsyncioLoop(_Thread):
         self._loop.call_soon_threadsafe(self._loop.stop)
 
 
-class foreign_asyncio:  # noqa: N801  # used as a function is
+class foreign_asyncio(Loop):  # noqa: N801  # used as a function is
     """The asyncio loop that is running now, which a program made."""
 
     def __init__(self, turn: Turn, timeout: float | None) -> None:
+        super().__init__()
         self.turn = turn
         self.alive = True
         self._loop: Any = asyncio.get_running_loop()
-        self.flying: set[Job] = set()
-        self._tasks = _Tasks(self._loop, timeout, self.flying)
+        self._tasks = _Tasks(self._loop, timeout, self)
 
     async def __aenter__(self) -> Self:
         selector = getattr(self._loop, "_selector", None)
@@ -421,14 +415,12 @@ class foreign_asyncio:  # noqa: N801  # used as a function is
         self.alive = False
         if running := self._tasks.cancel():
             await asyncio.wait(running)
+        self.drop_all()
         self._loop._selector = self._loop._selector.inner
         self.turn.give()
 
-    def post(self, job: Job) -> None:
-        try:
-            self._tasks.post(job)
-        except RuntimeError:
-            job.refuse(errno.EIO)
+    def _post(self, job: Job) -> None:
+        self._tasks.post(job)
 
     def call(self, function: Callable[[], object]) -> None:
         function()

@@ -6,11 +6,12 @@ import errno
 import gc
 import sys
 import threading
+from types import SimpleNamespace
 
 import pytest
 
 import directfuse
-from directfuse._python.loops import _Tasks
+from directfuse._python.loops import Loop, _Tasks, foreign_asyncio, foreign_trio
 from directfuse._python.suspend import why_suspends
 
 pytest.importorskip("pyfuse3")
@@ -253,7 +254,11 @@ class PostedJob:
 
     def __init__(self):
         self.said = []
-        self.answer = self.refuse = self.said.append
+        self.refuse = self.answer
+
+    def answer(self, what):
+        if not self.said:  # only one answer goes out
+            self.said.append(what)
 
     async def call(self):
         return b"read"
@@ -263,12 +268,15 @@ class PostedJob:
 @pytest.mark.parametrize("early", [True, False])
 def test_what_comes_while_a_loop_of_asyncio_ends_is_refused(early):
     """Whether it has become a task by then or not; and no coroutine is left that nobody awaits."""
-    loop = asyncio.new_event_loop()
-    tasks, job = _Tasks(loop, None, set()), PostedJob()
+    loop, owner, job = asyncio.new_event_loop(), Loop(), PostedJob()
+    tasks = _Tasks(loop, None, owner)
+    owner.alive = True
+    owner.flying.add(job)
 
     async def end():
         if early:
             tasks._begin(job)
+        owner.alive = False
         running = tasks.cancel()
         if not early:
             tasks._begin(job)
@@ -278,7 +286,21 @@ def test_what_comes_while_a_loop_of_asyncio_ends_is_refused(early):
     loop.run_until_complete(end())
     loop.close()
     gc.collect()
-    assert (job.said, tasks.flying) == ([errno.EIO], set())
+    assert (job.said, owner.flying) == ([errno.EIO], set())
+
+
+@pytest.mark.parametrize("manager", [foreign_asyncio, foreign_trio])
+def test_what_a_loop_of_the_programs_does_not_come_to_is_refused(manager):
+    early, late = PostedJob(), PostedJob()
+
+    async def program():
+        async with manager(SimpleNamespace(take=int, give=int), None) as loop:
+            loop.post(early)
+        loop.post(late)
+        return [*early.said], [*late.said], loop.flying
+
+    ended = asyncio.run(program()) if manager is foreign_asyncio else trio.run(program)
+    assert ended == ([errno.EIO], [errno.EIO], set())
 
 
 class Stopping(Notes):
