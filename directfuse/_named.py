@@ -195,10 +195,10 @@ def shadow_beside(path: Path) -> Iterator[Path]:
     try:
         yield shadow
     finally:
+        discard_shadow(shadow)  # first: killed behind it, we leave a link by which that is seen
         with suppress(OSError):  # somebody has cleaned $XDG_RUNTIME_DIR
             if link.readlink() == shadow:
                 link.unlink()
-        discard_shadow(shadow)
 
 
 def remove_left(directory: Path) -> None:
@@ -218,9 +218,8 @@ def _listens(path: Path) -> bool:
 def _remove(link: Path) -> None:
     """With the directory that it leads to."""
     with suppress(FileNotFoundError):
-        shadow = link.readlink()
+        discard_shadow(link.readlink())  # first, as above
         link.unlink()
-        discard_shadow(shadow)
 
 
 # ---- joining -------------------------------------------------------------------------------------

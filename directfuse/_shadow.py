@@ -6,18 +6,18 @@ all may pass through and only its owner may list (decision 118).
 
 Who needs it has the outer directory locked: `directfuse run`, and its mount server
 (native/server/shadow.c). Whoever of them ends last removes it; what processes that were killed have
-left, the next run removes.
+left, the next run removes. Those of `directfuse serve` and `directfuse env` stay until they are
+removed, and nobody has them locked; but a removal that somebody was killed at is finished by
+whoever makes a directory next.
 """
 
 import errno
 import os
 import secrets
-import shutil
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 
-from directfuse._swept import Swept
+from directfuse._swept import ENDED, Swept, remove, sweep
 
 __all__ = ["Shadow", "discard_shadow", "shadow_directory"]
 
@@ -43,20 +43,24 @@ def _make_in(outer: Path) -> Path:
     return hidden
 
 
+def _swept_base() -> str:
+    """Where removals that somebody was killed at have been finished."""
+    base = _base()
+    sweep(f"{_PREFIX}*{ENDED}", base)
+    return base
+
+
 def shadow_directory() -> Path:
     """One that is nobody's but its maker's, who discards it. Its parent is its own."""
-    return _make_in(Path(tempfile.mkdtemp(prefix=_PREFIX, dir=_base())))
+    return _make_in(Path(tempfile.mkdtemp(prefix=_PREFIX, dir=_swept_base())))
 
 
 def discard_shadow(shadow: Path) -> None:
-    """With the directory around it. Programs that still run make what they miss there: not where it
-    is gone."""
+    """With the directory around it."""
     outer = shadow.parent
     if not outer.name.startswith(_PREFIX):  # of a build that had but one directory
         outer = shadow
-    with suppress(FileNotFoundError):
-        gone = outer.rename(outer.with_name(outer.name + ".ended"))
-        shutil.rmtree(gone, ignore_errors=True)
+    remove(outer)
 
 
 class Shadow(Swept):
@@ -64,5 +68,5 @@ class Shadow(Swept):
 
     def __init__(self) -> None:
         """Raises OSError: there cannot be one."""
-        super().__init__(f"{_PREFIX}run-", _base())
+        super().__init__(f"{_PREFIX}run-", _swept_base())
         self.hidden = _make_in(self.path)

@@ -6,6 +6,7 @@ has locked.
 """
 
 import fcntl
+import fnmatch
 import os
 import shutil
 import tempfile
@@ -15,7 +16,9 @@ from pathlib import Path
 
 from directfuse import _kernel
 
-__all__ = ["Swept", "swept_directory"]
+__all__ = ["ENDED", "Swept", "remove", "sweep", "swept_directory"]
+
+ENDED = ".ended"  # behind the name of one that is being removed
 
 
 class Swept:
@@ -23,7 +26,7 @@ class Swept:
 
     def __init__(self, prefix: str, base: str) -> None:
         """Raises OSError: there cannot be one."""
-        _sweep(prefix, base)
+        sweep(f"{prefix}*", base)
         self.path, self._fd = _make(prefix, base)
 
     def leave(self) -> None:
@@ -32,7 +35,7 @@ class Swept:
 
     def remove(self) -> None:
         """Nobody needs it any longer."""
-        _remove(self.path)
+        remove(self.path)
         self.leave()
 
 
@@ -59,10 +62,11 @@ def _make(prefix: str, base: str) -> tuple[Path, int]:
             os.close(fd)
 
 
-def _sweep(prefix: str, base: str) -> None:
+def sweep(pattern: str, base: str) -> None:
+    """Removes those of such names (fnmatch) that nobody needs."""
     with os.scandir(base) as entries:
         for entry in entries:
-            if entry.name.startswith(prefix):
+            if fnmatch.fnmatchcase(entry.name, pattern):
                 with suppress(OSError):
                     _remove_left(entry)
 
@@ -75,7 +79,7 @@ def _remove_left(entry: "os.DirEntry[str]") -> None:
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         _unmount_in(os.path.realpath(entry.path))
-        _remove(Path(entry.path))
+        remove(Path(entry.path))
     finally:
         os.close(fd)
 
@@ -87,8 +91,9 @@ def _unmount_in(directory: str) -> None:
             _kernel.unmount(mount.point, lazy=True)
 
 
-def _remove(path: Path) -> None:
-    """Programs that still run make what they miss there: not where it is gone."""
+def remove(path: Path) -> None:
+    """Programs that still run, of which we may be one, make what they miss there: not where it is
+    gone."""
     with suppress(FileNotFoundError):
-        gone = path if path.suffix == ".ended" else path.rename(f"{path}.ended")
+        gone = path if path.suffix == ENDED else path.rename(f"{path}{ENDED}")
         shutil.rmtree(gone, ignore_errors=True)

@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import shutil
 import signal
 import socket
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ from directfuse._named import Joined
 from directfuse._run import high_fd, mapped_limit
 from directfuse._run_block import RunBlock, openat2_is_free
 from directfuse._shadow import discard_shadow, shadow_directory
+from directfuse._swept import remove
 
 __all__ = ["env"]
 
@@ -79,7 +79,7 @@ def env(lines: Sequence[str], config: Path | None, placement: str, end: bool) ->
         _tell(directory)
     except OSError:  # a full disk, a closed pipe: who was not told of it could not end it
         _end_server(directory)
-        _remove(directory)
+        remove(directory)
         raise
 
 
@@ -125,19 +125,13 @@ def _end_server(directory: Path) -> None:
         raise Failure(f"{directory}: its mount server cannot be ended: {error}") from error
 
 
-def _remove(directory: Path) -> None:
-    """Programs inside, of which we may be one, make what they miss there: not where it is gone."""
-    gone = directory.rename(directory.with_name(directory.name + ".ended"))
-    shutil.rmtree(gone, ignore_errors=True)
-
-
 def _end() -> None:
     name = os.environ.get(_VARIABLE)
     if name is None:
         raise Failure(f"{_VARIABLE} is not set: there is nothing to end")
     directory = Path(name).parent
     _end_server(directory)
-    _remove(directory)
+    remove(directory)
     ours = str(_paths.preload_library())
     rest = [word for word in os.environ.get("LD_PRELOAD", "").split(":") if word and word != ours]
     click.echo(f"unset {_VARIABLE}")

@@ -105,6 +105,15 @@ def test_names_are_not_to_be_guessed_and_go_together():
     assert not any(path.parent.exists() for path in (*made, made_of_run))
 
 
+@pytest.mark.parametrize("make", [Shadow, shadow_directory])
+def test_what_its_owner_was_killed_at_removing_goes_with_the_next(make):
+    left = shadow_directory()
+    ended = left.parent.rename(f"{left.parent}.ended")
+    made = make()
+    discard_shadow(made.hidden if isinstance(made, Shadow) else made)
+    assert not ended.exists()
+
+
 def test_what_an_earlier_build_has_left_goes_alone(tmp_path):
     """It had no directory around it."""
     old, other = tmp_path / "directfuse-old", tmp_path / "other"
