@@ -159,46 +159,55 @@ def run(
     """
     commands = mount_commands(lines, config, placement, verbose)
     file = None if stats in (None, "-") else _open_statistics(Path(str(stats)))
+    again = (restart or configured_restart(config)) == "on-failure"
+    check_restart(again, commands)
+    _check_timeout(call_timeout, commands)
     try:
-        again = (restart or configured_restart(config)) == "on-failure"
-        check_restart(again, commands)
-        check_timeout(call_timeout, commands)
         serving = join(commands, verbose) or Serving(
             commands, restart=again, call_timeout=call_timeout
         )
     except ServerFailed as error:
         raise Failure(f"{error}{_unquoted(lines, command)}") from error
-    block = RunBlock(
-        serving.config,
-        _paths.loader(),
-        verbose=verbose,
-        strict=strict,
-        norewrite=no_rewrite,
-        openat2=openat2_is_free(),
-    )
-
-    def say(words: str) -> None:
-        with suppress(OSError):  # nobody listens: COMMAND's status is told all the same
-            click.echo(f"directfuse: {words}", err=True)
-
     if not commands:
-        say("nothing is mounted, for no file system was named (-m)")
+        _say("nothing is mounted, for no file system was named (-m)")
     try:
-        with serving.watched(say):
+        block = RunBlock(
+            serving.config,
+            _paths.loader(),
+            verbose=verbose,
+            strict=strict,
+            norewrite=no_rewrite,
+            openat2=openat2_is_free(),
+        )
+        with serving.watched(_say):
             status = run_command(command, block, inherited=serving.inherited)
     except BaseException:
         serving.abandon()
         raise
-    if status == NOT_FOUND and not commands and " " in command[0]:
-        say(f"a file system is given by -m: directfuse run -m {shlex.quote(command[0])} -- COMMAND")
-    elif status == NOT_FOUND and stats == "-" and command[1:2]:
-        say(f"statistics are written to a file by --stats={shlex.quote(command[0])}")
-    serving.end(block.has_programs, say)
+    if status == NOT_FOUND:
+        _say_what_was_meant(command, commands, stats)
+    serving.end(block.has_programs, _say)
     for note in block.notes():
-        say(note)
+        _say(note)
     if stats is not None:
-        _report(block, serving, file, say)
+        _report(block, serving, file)
     return status
+
+
+def _say(words: str) -> None:
+    with suppress(OSError):  # nobody listens: COMMAND's status is told all the same
+        click.echo(f"directfuse: {words}", err=True)
+
+
+def _say_what_was_meant(
+    command: Sequence[str], commands: Sequence[Sequence[str]], stats: str | None
+) -> None:
+    """Where the word that was taken for COMMAND looks like that of an option."""
+    if not commands and " " in command[0]:
+        line = shlex.quote(command[0])
+        _say(f"a file system is given by -m: directfuse run -m {line} -- COMMAND")
+    elif stats == "-" and command[1:2]:
+        _say(f"statistics are written to a file by --stats={shlex.quote(command[0])}")
 
 
 def _unquoted(lines: Sequence[str], command: Sequence[str]) -> str:
@@ -283,7 +292,7 @@ def check_restart(again: bool, commands: Sequence[Sequence[str]]) -> None:
             raise Failure(f"{words[0]}: --restart on-failure is not for Python file systems")
 
 
-def check_timeout(seconds: float | None, commands: Sequence[Sequence[str]]) -> None:
+def _check_timeout(seconds: float | None, commands: Sequence[Sequence[str]]) -> None:
     """It is the server's."""
     for words in filter(_is_named, commands):
         if seconds is not None:
@@ -307,12 +316,10 @@ def _check_mountpoint(word: str, verbose: bool) -> None:
 # ---- what was done -------------------------------------------------------------------------------
 
 
-def _report(
-    block: RunBlock, serving: Serving | Joined, file: TextIO | None, say: Callable[[str], None]
-) -> None:
+def _report(block: RunBlock, serving: Serving | Joined, file: TextIO | None) -> None:
     report = _statistics(block, serving)
     if isinstance(serving, Joined):
-        say(f"operations of @{serving.name} are those of all its clients: not told here")
+        _say(f"operations of @{serving.name} are those of all its clients: not told here")
     if file is None:
         with suppress(OSError):
             _print(report)
@@ -321,7 +328,7 @@ def _report(
         with file:
             file.write(json.dumps(report, indent=2) + "\n")
     except OSError as error:  # COMMAND has ended: the status is its own
-        say(f"--stats={file.name}: {error.strerror}")
+        _say(f"--stats={file.name}: {error.strerror}")
 
 
 def _open_statistics(file: Path) -> TextIO:
