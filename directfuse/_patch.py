@@ -314,14 +314,16 @@ def _set_blocking(fd: int, blocking: bool, /) -> None:
 
 @functools.wraps(os.sendfile)
 def _sendfile(out_fd: int, in_fd: int, offset: int | None, count: int) -> int:
-    """Between a mount and anything else the bytes go through a buffer."""
+    """Between a mount and anything else the bytes go through a buffer. A socket may take fewer than
+    were read, or none."""
     if not is_ours(out_fd) and not is_ours(in_fd):
         return _real.os.sendfile(out_fd, in_fd, offset, count)
+    start = directfuse.lseek(in_fd, 0, os.SEEK_CUR) if offset is None else offset
+    data = directfuse.pread(in_fd, min(count, 1 << 20), start)
+    sent = directfuse.write(out_fd, data) if data else 0
     if offset is None:
-        data = directfuse.read(in_fd, min(count, 1 << 20))
-    else:
-        data = directfuse.pread(in_fd, min(count, 1 << 20), offset)
-    return directfuse.write(out_fd, data) if data else 0
+        directfuse.lseek(in_fd, start + sent, os.SEEK_SET)
+    return sent
 
 
 def _then_refresh(real: Callable[..., None]) -> Callable[..., None]:

@@ -10,6 +10,7 @@ import os
 import pathlib
 import pickle
 import shutil
+import socket
 import stat
 import sys
 import tarfile
@@ -137,6 +138,22 @@ def test_sendfile(top, tmp_path):
         assert os.sendfile(fd, source.fileno(), None, 3) == 3
         assert os.sendfile(fd, source.fileno(), 10, 3) == 0
     assert open(f"{top}/x", "rb").read() == b"23456012"
+
+
+def test_sendfile_moves_the_position_by_what_was_sent(top, tmp_path):
+    for path in (f"{top}/long", f"{tmp_path}/long"):
+        pathlib.Path(path).write_bytes(bytes(1 << 20))
+        near, far = socket.socketpair()
+        near.setblocking(False)
+        fd = os.open(path, os.O_RDONLY)
+        with near, far:
+            sent = os.sendfile(near.fileno(), fd, None, 1 << 20)
+            assert 0 < sent < 1 << 20
+            with pytest.raises(BlockingIOError):
+                while more := os.sendfile(near.fileno(), fd, None, 1 << 20):
+                    sent += more
+        assert os.lseek(fd, 0, os.SEEK_CUR) == sent
+        os.close(fd)
 
 
 def test_pathlib(top):
