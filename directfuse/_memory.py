@@ -34,17 +34,31 @@ def mmap(
     if not is_ours(fileno):
         return _mmap.mmap(fileno, length, flags, prot, access, offset)
     if access != _mmap.ACCESS_DEFAULT:
-        if access not in _ACCESS:
-            raise ValueError("mmap invalid access parameter.")
-        flags, prot = _ACCESS[access]
+        flags, prot = _meant_by(access, flags, prot)
+    return Mapping(fileno, _length_of(fileno, length, offset), prot, flags, offset)
+
+
+def _meant_by(access: int, flags: int, prot: int) -> tuple[int, int]:
+    """Flags and protection; those that were given must be the defaults."""
+    if (flags, prot) != _ACCESS[_mmap.ACCESS_WRITE]:
+        raise ValueError("mmap can't specify both access and flags, prot.")
+    if access not in _ACCESS:
+        raise ValueError("mmap invalid access parameter.")
+    return _ACCESS[access]
+
+
+def _length_of(fd: int, length: int, offset: int) -> int:
+    """Where it is 0: all that is in the file from the offset on."""
     if length < 0 or offset < 0:
         raise OverflowError("memory mapped length and offset must be positive or 0")
-    size = fstat(fileno).st_size
+    size = fstat(fd).st_size
+    if length == 0 and size == 0:
+        raise ValueError("cannot mmap an empty file")
     if length == 0 and offset >= size:
         raise ValueError("mmap offset is greater than file size")
     if offset + length > size:
         raise ValueError("mmap length is greater than file size")
-    return Mapping(fileno, length or size - offset, prot, flags, offset)
+    return length or size - offset
 
 
 def borrow(fd: int, size: int | None = None, offset: int = 0) -> memoryview:

@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import gc
+import mmap
 import os
 import select
 
@@ -293,7 +294,12 @@ def test_mmap_says_what_is_wrong(fd):
         directfuse.mmap(fd, -1)
     with pytest.raises(ValueError, match="access"):
         directfuse.mmap(fd, 1, access=99)
+    with pytest.raises(ValueError, match="both access and flags, prot"):
+        directfuse.mmap(fd, 1, prot=mmap.PROT_READ, access=mmap.ACCESS_WRITE)
     assert code_of(directfuse.mmap, fd, 1, 1, 1, 0, 5) == errno.EINVAL
+    directfuse.ftruncate(fd, 0)
+    with pytest.raises(ValueError, match="cannot mmap an empty file"):
+        directfuse.mmap(fd, 0)
 
 
 def test_a_view_outlives_its_file(root, fill):
