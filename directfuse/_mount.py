@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from directfuse import _call, _fast, _native, _paths
 from directfuse._command import Command, is_command, library_of, point_of, words_of
-from directfuse._errors import DirectfuseError, NotSupportedError, UnmountError
+from directfuse._errors import DirectfuseError, UnmountError
 from directfuse._placement import (
     Options,
     Placed,
@@ -352,23 +352,24 @@ def mount(
     if limited and placement != "server":
         raise TypeError("call_timeout is for placement='server' and for objects")
     again = is_restarted(restart, placement, argv)
-    if again and given is not None:
-        raise NotSupportedError(
-            errno.ENOTSUP, "restart='on-failure' is not for Python file systems", argv[0]
-        )
-    sys.audit("directfuse.mount", shlex.join(argv))
     wanted = Options(count, timing, _seconds(timeout), server=placement == "server", restart=again)
+    sys.audit("directfuse.mount", shlex.join(argv))
     if given is not None:
         placed = place_given(argv, given, wanted)
     elif program is not None:
         placed = place_program(argv, program, placement, wanted)
     else:
         placed = place(argv, library, placement, wanted)
+    return _made(placed, limited, may_wait)
+
+
+def _made(placed: Placed, limited: int, may_wait: bool | None) -> Mount:
+    """limited: milliseconds that a call may take, 0: any. may_wait: as of mount()."""
     made = Mount(placed.entry, placed)
     if limited:
         _native.set_call_timeout(made.id, limited)
     if may_wait is None:
-        may_wait = made.placement == "server" or argv[0] not in _PROMPT
+        may_wait = made.placement == "server" or placed.command[0] not in _PROMPT
     if not may_wait:
         _fast.declare_prompt(made.id)
     with _lock:

@@ -184,6 +184,10 @@ def place_program(
 def place_given(argv: list[str], given: "Given", options: Options) -> Placed:
     """Mounts a Python file system in a mount server, which `given` starts and joins itself: to the
     C library it is no server to be started."""
+    if options.restart:
+        raise NotSupportedError(
+            errno.ENOTSUP, "restart='on-failure' is not for Python file systems", argv[0]
+        )
     return replace(_start(argv, given, replace(options, server=False)), placement="server")
 
 
