@@ -17,6 +17,7 @@ __all__ = ["DEPENDS", "WriteBack"]
 DEPENDS = {
     "open": ("open",),
     "create": ("create",),
+    "release": ("release",),
     "write": ("write", "getattr", "setattr"),
     "setattr": ("setattr",),
     "rename": ("rename", "lookup", "forget", "setattr"),
@@ -35,7 +36,7 @@ class WriteBack:
 
         self.ops = ops
         self._pyfuse3: Any = pyfuse3
-        self._opened: dict[int, tuple[int, Any]] = {}  # handle -> inode, context
+        self._opened: dict[int, list[tuple[int, Any]]] = {}  # by handle: inode, context
         for name in DEPENDS:
             if hasattr(ops, name):
                 setattr(self, name, getattr(self, f"_{name}"))
@@ -69,20 +70,30 @@ class WriteBack:
             await forgotten
         return entry
 
+    def _remember(self, handle: int, inode: int, ctx: Any) -> None:
+        """One handle may stand for many open files: the number of the inode is one, often."""
+        self._opened.setdefault(handle, []).append((inode, ctx))
+
     # ---- the operations ----
 
     async def _open(self, inode: int, flags: int, ctx: Any) -> Any:
         info = await self.ops.open(inode, flags, ctx)
-        self._opened[info.fh] = inode, ctx
+        self._remember(info.fh, inode, ctx)
         return info
 
     async def _create(self, parent: int, name: bytes, mode: int, flags: int, ctx: Any) -> Any:
         info, entry = await self.ops.create(parent, name, mode, flags, ctx)
-        self._opened[info.fh] = entry.st_ino, ctx
+        self._remember(info.fh, entry.st_ino, ctx)
         return info, entry
 
+    async def _release(self, handle: int) -> Any:
+        self._opened[handle].pop()
+        if not self._opened[handle]:
+            del self._opened[handle]
+        return await self.ops.release(handle)
+
     async def _write(self, handle: int, offset: int, data: bytes) -> Any:
-        inode, ctx = self._opened[handle]
+        inode, ctx = self._opened[handle][-1]
         if offset > (await self.ops.getattr(inode, ctx)).st_size:
             await self.ops.setattr(inode, *self._change(_SIZE, size=offset), handle, ctx)
         written = await self.ops.write(handle, offset, data)

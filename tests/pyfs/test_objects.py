@@ -8,8 +8,10 @@ import pytest
 
 import directfuse
 from directfuse import _paths
+from directfuse._python.writeback import WriteBack
 
 pyfuse3 = pytest.importorskip("pyfuse3")
+trio = pytest.importorskip("trio")
 
 from .notes import Notes  # noqa: E402  # needs pyfuse3
 
@@ -170,6 +172,9 @@ class WritesBack(Notes):
         assert off <= len(self.data[fh]), "the kernel fills holes"
         return await super().write(fh, off, buf)
 
+    async def release(self, fh):
+        pass
+
     async def rename(self, parent_old, name_old, parent_new, name_new, flags, ctx):
         self.files[name_new] = self.files.pop(name_old)
 
@@ -187,6 +192,21 @@ def test_the_duties_of_the_write_back_cache():
         assert directfuse.stat("/pyfs-back/c").st_ctime_ns > 0
         directfuse.remove("/pyfs-back/c")
         assert mount.stats().driven["write"] == "inline"
+
+
+def test_closed_files_leave_nothing_to_the_write_back_cache():
+    served = WriteBack(WritesBack("a"))
+
+    async def life():
+        first, second = [(await served.open(2, os.O_RDWR, None)).fh for _ in range(2)]
+        assert first == second
+        await served.release(first)
+        assert await served.write(second, 0, b"still open") == 10
+        await served.release(second)
+
+    with directfuse.mount(Notes, "/pyfs-any"):  # readies the classes of pyfuse3
+        trio.run(life)
+    assert not served._opened
 
 
 def test_a_link_where_there_are_none():
