@@ -136,27 +136,40 @@ class MountServer:
         self.report = Report()
         self._process = -1  # a descriptor of the server
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-        counts = [word for line in command_lines for word in ("--words", str(len(line)))]
-        words = [word for line in command_lines for word in line]
-        named = ["--listen", str(listener.fileno()), "--stay"] if listener else []
-        named += ["--restart", "--say"] if restart else []
-        named += ["--report", str(self.report.fd)]
-        fds = [its.fileno(), self.report.fd, *([listener.fileno()] if listener else [])]
-        program = program_for(command_lines)
+        told = timeout_variable(call_timeout)
+        if shadow:
+            told["DIRECTFUSE_SHADOW"] = str(shadow)
         with its:
-            subprocess.run(
-                [*program, "--control", str(its.fileno()), *named, *counts, "--", *words],
-                pass_fds=fds,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL if listener else 2,  # the command's output is its own
-                stderr=subprocess.DEVNULL if listener else 2,
-                start_new_session=True,
-                env=os.environ
-                | ({"DIRECTFUSE_SHADOW": str(shadow)} if shadow else {})
-                | timeout_variable(call_timeout),
-                check=False,
-            )
+            self._start(its, listener, ["--restart", "--say"] if restart else [], told)
         self._await()
+
+    def _start(
+        self,
+        its: socket.socket,
+        listener: socket.socket | None,
+        how: list[str],
+        told: dict[str, str],
+    ) -> None:
+        """its: the server's end of the socket. how: options. told: by the environment."""
+        fds = {"--control": its.fileno(), "--report": self.report.fd}
+        options = [*how]
+        if listener:
+            fds["--listen"] = listener.fileno()
+            options.append("--stay")
+        options += [word for name, fd in fds.items() for word in (name, str(fd))]
+        counts = [word for line in self._command_lines for word in ("--words", str(len(line)))]
+        words = [word for line in self._command_lines for word in line]
+        output = subprocess.DEVNULL if listener else 2  # the command's output is its own
+        subprocess.run(
+            [*program_for(self._command_lines), *options, *counts, "--", *words],
+            pass_fds=fds.values(),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            env=os.environ | told,
+            check=False,
+        )
 
     def _await(self) -> None:
         room = READY.size + _WORDS
