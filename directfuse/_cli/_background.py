@@ -80,7 +80,7 @@ def leave(log: Path | None) -> Background | int:
     worker = os.fork()
     if worker == 0:
         os.setsid()
-        telling, number = _keep_only(telling, number)
+        _keep_only(telling, number)
         return Background(telling, number)
     os.close(telling)
     return _wait(worker, told)
@@ -93,7 +93,7 @@ def _open(log: Path) -> int:
         raise Failure(f"--log {log}: {error.strerror}") from error
 
 
-def _keep_only(*ours: int) -> list[int]:
+def _keep_only(*ours: int) -> None:
     """Closes what the shell has left open in us: a lock, a pipe that somebody waits for."""
     null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     os.dup2(null, 0)
@@ -103,7 +103,6 @@ def _keep_only(*ours: int) -> list[int]:
             os.closerange(low, fd)
             low = fd + 1
     os.closerange(low, os.sysconf("SC_OPEN_MAX"))
-    return list(ours)
 
 
 def _wait(worker: int, told: int) -> int:
