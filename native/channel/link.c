@@ -62,6 +62,17 @@ static void count(_Atomic uint64_t *counter)
                           memory_order_relaxed);
 }
 
+/* How long a wait has lasted, in ns, when one of its sleeps is over. By the clock: a signal ends a
+ * sleep before its time. *since: when the wait began; 0 until its first sleep is over. */
+static int64_t waited_since(int64_t *since, long slept)
+{
+    int64_t now = df_sys_now();
+
+    if (*since == 0)
+        *since = slept == -ETIMEDOUT ? now - LOOK_NS : now;
+    return now - *since;
+}
+
 /* Patience has come to its end. Returns -ETIMEDOUT; who hears of it: remote.c. */
 static int give_up(struct df_link *link)
 {
@@ -117,10 +128,10 @@ static uint32_t want_slot(struct df_segment *segment)
     return freed;
 }
 
-static void await_freed(struct df_segment *segment, uint32_t freed, int64_t *waited)
+/* Returns as waited_since(). */
+static int64_t await_freed(struct df_segment *segment, uint32_t freed, int64_t *since)
 {
-    if (df_sys_wait(&segment->freed, freed, LOOK_NS) == -ETIMEDOUT)
-        *waited += LOOK_NS;
+    return waited_since(since, df_sys_wait(&segment->freed, freed, LOOK_NS));
 }
 
 /* All slots are taken: until one is freed. */
@@ -128,7 +139,7 @@ static struct df_slot *claim_slowly(struct df_link *link, int *error)
 {
     struct df_segment *segment = link->segment;
     struct df_slot *slot;
-    int64_t waited = 0;
+    int64_t since = 0, waited = 0;
 
     for (;;) {
         uint32_t freed = want_slot(segment);
@@ -142,7 +153,7 @@ static struct df_slot *claim_slowly(struct df_link *link, int *error)
             give_up(link);
         if (*error < 0)
             return NULL;
-        await_freed(segment, freed, &waited);
+        waited = await_freed(segment, freed, &since);
     }
 }
 
@@ -173,7 +184,7 @@ static bool is_posted(const struct df_link *link, uint32_t word)
 static void settle_slowly(struct df_link *link, const struct df_slot *slot)
 {
     struct df_segment *segment = link->segment;
-    int64_t waited = 0;
+    int64_t since = 0, waited = 0;
 
     for (;;) {
         uint32_t freed = want_slot(segment);
@@ -181,7 +192,7 @@ static void settle_slowly(struct df_link *link, const struct df_slot *slot)
         if (!is_posted(link, atomic_load(&slot->word)) || df_link_lost(link) ||
             (link->patience >= 0 && waited >= link->patience))
             return;
-        await_freed(segment, freed, &waited);
+        waited = await_freed(segment, freed, &since);
     }
 }
 
@@ -404,25 +415,26 @@ static void go_ahead(struct df_link *link, struct df_slot *slot, uint32_t posted
         mark(link, link->segment->pending, slot);
 }
 
-/* One sleep on the slot. 0: look again. */
+/* One sleep on the slot. 0: look again. *since: waited_since(). */
 static int nap(struct df_link *link, struct df_slot *slot, uint32_t word, int64_t patience,
-               uint32_t behind, int64_t *waited)
+               uint32_t behind, int64_t *since)
 {
     long ret = df_sys_wait(&slot->word, word, LOOK_NS);
+    int64_t waited;
 
     if (ret == -EINTR)
         mark(link, link->segment->signals, slot);
-    if (ret != -ETIMEDOUT)
+    else if (ret != -ETIMEDOUT)
         return 0;
-    *waited += LOOK_NS;
+    waited = waited_since(since, ret);
     if (df_link_lost(link))
         return atomic_load(&slot->word) == df_slot_word(link->client, DF_SLOT_DONE) ? 0 : -ENOTCONN;
     if (df_slot_state(word) == DF_SLOT_BEHIND) {
-        if (link->patience >= 0 && *waited >= link->patience) {
+        if (link->patience >= 0 && waited >= link->patience) {
             go_ahead(link, slot, behind);
-            *waited = 0;
+            *since = 0;
         }
-    } else if (patience >= 0 && *waited >= patience && !abandon(link, slot)) {
+    } else if (patience >= 0 && waited >= patience && !abandon(link, slot)) {
         return give_up(link);
     }
     return 0;
@@ -441,7 +453,7 @@ static bool is_lying(const struct df_link *link, const struct df_slot *slot)
 static int sleep_on(struct df_link *link, struct df_slot *slot, uint32_t done, int64_t patience,
                     struct df_asked asked)
 {
-    int64_t waited = 0;
+    int64_t since = 0;
     uint32_t word;
     int ret = 0;
 
@@ -450,7 +462,7 @@ static int sleep_on(struct df_link *link, struct df_slot *slot, uint32_t done, i
     if (is_lying(link, slot))
         ring_but(link->segment, asked.woken);
     while (ret == 0 && (word = atomic_load(&slot->word)) != done)
-        ret = nap(link, slot, word, patience, asked.behind, &waited);
+        ret = nap(link, slot, word, patience, asked.behind, &since);
     if (ret == 0)
         atomic_store_explicit(&slot->waiting, 0, memory_order_relaxed);
     return ret;

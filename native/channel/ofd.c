@@ -21,7 +21,7 @@ static int await(struct df_link *link, struct df_ofd *ofd, uint32_t word, bool i
     ret = df_sys_wait(&ofd->position_lock, waited, LOOK_NS);
     if (ret == -EINTR && interruptible)
         return -EINTR;
-    return ret == -ETIMEDOUT && df_link_lost(link) ? -ENOTCONN : 0;
+    return ret < 0 && df_link_lost(link) ? -ENOTCONN : 0;
 }
 
 /* Who has slept takes it as waited for: it does not know whether others sleep too. */

@@ -68,6 +68,15 @@ static inline void df_sys_wake(_Atomic uint32_t *word, int count)
     df_sys6(SYS_futex, (long)word, FUTEX_WAKE, count, 0, 0, 0);
 }
 
+/* ns of CLOCK_MONOTONIC: for waits that have slept already. */
+static inline int64_t df_sys_now(void)
+{
+    struct timespec now = {0};
+
+    df_sys3(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&now, 0);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
 /* One step of a spin. */
 static inline void df_sys_relax(void)
 {

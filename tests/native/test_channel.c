@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -384,6 +385,11 @@ static void a_spin_is_long_behind_that_of_an_answer(void **state)
 /* ---- faults ------------------------------------------------------------------------------------
  */
 
+static void ignore(int signal)
+{
+    (void)signal;
+}
+
 static void a_call_gives_up_when_its_patience_ends(void **state)
 {
     struct rig *rig = *state;
@@ -394,6 +400,29 @@ static void a_call_gives_up_when_its_patience_ends(void **state)
     open_gate(rig); /* the worker gives the slot back */
     while (busy_slots(rig) > 0)
         sched_yield();
+}
+
+/* From now on, if `ns` is not 0, each sleep of the process's first thread is ended before its time.
+ */
+static void send_signals_every(long ns)
+{
+    struct sigaction action = {.sa_handler = ns ? ignore : SIG_IGN};
+    struct itimerval often = {{0, ns / 1000}, {0, ns / 1000}};
+
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &often, NULL);
+}
+
+static void signals_are_no_reason_for_more_patience(void **state)
+{
+    struct rig *rig = *state;
+
+    send_signals_every(10000000);
+    a_call_gives_up_when_its_patience_ends(state);
+    fill_slots(rig, df_slot_word(2, DF_SLOT_RUNNING));
+    assert_int_equal(df_trip_nothing(&rig->trip), -ETIMEDOUT);
+    send_signals_every(0);
+    fill_slots(rig, DF_SLOT_FREE);
 }
 
 static void serve_by_dying(void *arg, struct df_slot *slot, struct df_area *area)
@@ -444,13 +473,18 @@ static void a_killed_server_is_noticed(void **state)
     pid_t server = fork_mortal_server(&memory);
     uint64_t size = rig->own.segment->size;
     void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+    struct df_ofd *position = df_segment_ofds(at);
 
     assert_int_equal(df_link_init(&link, at, size), 0);
     assert_true(df_link_alive(&link));
     link.client = 1;
     trip.link = &link;
+    send_signals_every(10000000);
     assert_int_equal(df_trip_nothing(&trip), -ENOTCONN); /* it dies meanwhile */
     assert_false(df_link_alive(&link));
+    atomic_store(&position->position_lock, 2);
+    assert_int_equal(df_ofd_lock(&link, position, false), -ENOTCONN); /* nobody frees it */
+    send_signals_every(0);
     assert_int_equal(df_trip_nothing(&trip), -ENOTCONN); /* at once */
     waitpid(server, NULL, 0);
     munmap(at, size);
@@ -527,6 +561,7 @@ int main(void)
         TEST(a_moment_is_understood_when_it_has_wrapped_around),
         TEST(a_spin_is_long_behind_that_of_an_answer),
         TEST(a_call_gives_up_when_its_patience_ends),
+        TEST(signals_are_no_reason_for_more_patience),
         TEST(a_killed_server_is_noticed),
         TEST(a_position_has_one_holder),
         TEST(a_dead_holders_position_is_freed),
