@@ -428,7 +428,7 @@ static void reap_slots(struct df_server *server, uint32_t client)
         }
         if (df_slot_state(word) != DF_SLOT_ABANDONED &&
             atomic_compare_exchange_strong(&slot->word, &word, DF_SLOT_FREE))
-            df_link_release(segment, slot);
+            df_link_freed(segment);
         else if (df_slot_state(word) != DF_SLOT_ABANDONED)
             i--; /* it changed just now: look again */
     }

@@ -1,6 +1,6 @@
 /*
  * test_offers.c - clients that nobody is: who takes one is that client, and wherever it is killed,
- * the server sees its end.
+ * the server sees its end, and takes what it had and nobody else's.
  *
  * A server's control loop without mounts, in a thread; who joins are connections of this process.
  * And placeholders, which are asked for by the same sockets.
@@ -286,6 +286,61 @@ static void what_is_not_offered_cannot_be_taken(void **state)
     await(rig, is_gone, (uint32_t)client);
 }
 
+/* ---- slots of the dead ----------------------------------------------------------------------- */
+
+#define BURIALS 5000
+
+struct waiter {
+    struct df_slot *slot;
+    _Atomic bool done;
+    unsigned lost; /* how often the slot was taken from it */
+};
+
+#define ITS_OWN df_slot_word(DF_TICKET >> 4, DF_SLOT_CLAIMED)
+
+/* Claims the slot as soon as whoever has it is buried, and gives it back. */
+static void *claim_from_the_dead(void *argument)
+{
+    struct waiter *waiter = argument;
+    _Atomic uint32_t *word = &waiter->slot->word;
+    bool kept;
+
+    while (!atomic_load(&waiter->done)) {
+        uint32_t seen = DF_SLOT_FREE;
+
+        if (atomic_load(word) == DF_SLOT_FREE)
+            continue;
+        while (!atomic_compare_exchange_strong(word, &seen, ITS_OWN))
+            seen = DF_SLOT_FREE;
+        kept = true;
+        for (int i = 0; i < 100; i++)
+            kept = kept && atomic_load(word) == ITS_OWN;
+        waiter->lost += !kept;
+        atomic_store(word, DF_SLOT_FREE);
+    }
+    return NULL;
+}
+
+static void who_waits_for_a_slot_of_the_dead_keeps_it(void **state)
+{
+    struct rig *rig = *state;
+    struct waiter waiter = {.slot = df_segment_slots(rig->server->own.segment)};
+    pthread_t thread;
+
+    pthread_create(&thread, NULL, claim_from_the_dead, &waiter);
+    for (int i = 0; i < BURIALS; i++) {
+        uint32_t dead = df_files_client_new(&rig->server->files), seen = DF_SLOT_FREE;
+
+        while (!atomic_compare_exchange_strong(&waiter.slot->word, &seen,
+                                               df_slot_word(dead, DF_SLOT_CLAIMED)))
+            seen = DF_SLOT_FREE;
+        df_execute_gone(rig->server, dead);
+    }
+    atomic_store(&waiter.done, true);
+    pthread_join(thread, NULL);
+    assert_int_equal(waiter.lost, 0);
+}
+
 /* ---- placeholders ---------------------------------------------------------------------------- */
 
 struct giver {
@@ -353,6 +408,8 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(of_two_who_want_the_same_one_gets_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_not_offered_cannot_be_taken, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_waits_for_a_slot_of_the_dead_keeps_it, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(a_placeholder_is_only_the_askers_own, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
