@@ -377,21 +377,25 @@ long dfi_do_mremap(struct dfi_frame *frame)
 {
     struct dfi_files *files = dfi_process()->files;
     const unsigned long *a = frame->args;
+    size_t old = whole_pages(a[1]), size = whole_pages(a[2]);
     long at;
 
-    dfi_rewrite_changed(a[0], whole_pages(a[1]));
+    dfi_rewrite_changed(a[0], old);
     if (a[3] & MREMAP_FIXED)
-        dfi_rewrite_changed(a[4], whole_pages(a[2]));
+        dfi_rewrite_changed(a[4], size);
     if (!files->maps && !dfi_copies_any(files))
         return DFI_PASS;
     if (a[3] & MREMAP_FIXED)
         cut(files, a[4], a[2]);
-    if (files->maps)
-        dfi_maps_unready(files, a[0], a[0] + whole_pages(a[1]));
+    if (files->maps) {
+        if (size < old)
+            dfi_maps_write_back(files, a[0] + size, a[0] + old, false);
+        dfi_maps_unready(files, a[0], a[0] + old);
+    }
     at = dfi_kernel(__NR_mremap, a[0], a[1], a[2], a[3], a[4]);
     if (IS_ERROR(at))
         return at;
-    dfi_maps_move(files, a[0], whole_pages(a[1]), (uintptr_t)at, whole_pages(a[2]));
-    dfi_copies_move(files, a[0], whole_pages(a[1]), (uintptr_t)at, whole_pages(a[2]));
+    dfi_maps_move(files, a[0], old, (uintptr_t)at, size);
+    dfi_copies_move(files, a[0], old, (uintptr_t)at, size);
     return at;
 }

@@ -82,23 +82,40 @@ static bool part(const struct dfi_files *files, size_t i, uintptr_t start, uintp
     return true;
 }
 
+/* The i-th mapping ends at the address; what is behind becomes another. Under the lock. */
+static long split(struct dfi_files *files, size_t i, uintptr_t at)
+{
+    struct dfi_mapping behind = files->maps->list[i];
+    long ret = grow(files);
+
+    if (ret < 0)
+        return ret;
+    behind.offset += (off_t)(at - behind.start);
+    behind.start = at;
+    files->maps->list[i].end = at;
+    dfi_fd_hold(files, behind.handle);
+    files->maps->list[files->maps->count++] = behind;
+    dfi_process()->late += behind.late;
+    return 0;
+}
+
+long dfi_maps_split(struct dfi_files *files, uintptr_t at)
+{
+    for (size_t i = 0; i < files->maps->count; i++)
+        if (files->maps->list[i].start < at && files->maps->list[i].end > at)
+            return split(files, i, at);
+    return 0;
+}
+
 /* Takes [start, end) out of the i-th mapping. Under the lock. True: the whole of it is gone. */
 static bool take_out(struct dfi_files *files, size_t i, uintptr_t start, uintptr_t end)
 {
-    struct dfi_mapping *m = &files->maps->list[i], behind = *m;
+    struct dfi_mapping *m;
 
     files->maps->brought_end = 0;
-    if (m->start < start && m->end > end) { /* two are left */
-        behind.offset += (off_t)(end - m->start);
-        behind.start = end;
-        m->end = start;
-        if (grow(files) == 0) {
-            dfi_fd_hold(files, behind.handle);
-            files->maps->list[files->maps->count++] = behind;
-            dfi_process()->late += behind.late;
-        }
-        return false;
-    }
+    if (files->maps->list[i].start < start && files->maps->list[i].end > end)
+        split(files, i, end); /* without memory for two, what is behind is forgotten */
+    m = &files->maps->list[i];
     if (m->start < start) {
         m->end = start;
         return false;
@@ -108,7 +125,7 @@ static bool take_out(struct dfi_files *files, size_t i, uintptr_t start, uintptr
         m->start = end;
         return false;
     }
-    dfi_process()->late -= behind.late;
+    dfi_process()->late -= m->late;
     *m = files->maps->list[--files->maps->count];
     return true;
 }
@@ -280,9 +297,20 @@ static void cut_late(struct dfi_files *files, uintptr_t start, uintptr_t end)
             dfi_kernel(__NR_mprotect, m.start, m.end - m.start, PROT_NONE);
 }
 
-long dfi_maps_cut(struct dfi_files *files, uintptr_t start, uintptr_t end)
+/* Under the lock. */
+static void forget(struct dfi_files *files, uintptr_t start, uintptr_t end)
 {
     struct dfi_mapping m;
+
+    for (size_t i = files->maps->count; i-- > 0;)
+        if (part(files, i, start, end, &m) && take_out(files, i, start, end))
+            dfi_fd_drop(files, m.handle, false);
+    if (files->hold.count > 0)
+        dfi_maps_let_go(files);
+}
+
+long dfi_maps_cut(struct dfi_files *files, uintptr_t start, uintptr_t end)
+{
     long ret;
 
     if (!__atomic_load_n(&files->maps, __ATOMIC_ACQUIRE))
@@ -290,38 +318,37 @@ long dfi_maps_cut(struct dfi_files *files, uintptr_t start, uintptr_t end)
     ret = dfi_maps_write_back(files, start, end, false);
     dfi_maps_lock(files);
     cut_late(files, start, end);
-    for (size_t i = files->maps->count; i-- > 0;)
-        if (part(files, i, start, end, &m) && take_out(files, i, start, end))
-            dfi_fd_drop(files, m.handle, false);
-    if (files->hold.count > 0)
-        dfi_maps_let_go(files);
+    forget(files, start, end);
     dfi_maps_unlock(files);
     return ret;
 }
 
+/* One mapping, or the last of several, has grown. Under the lock. */
+static void move(struct dfi_mapping *m, uintptr_t from, size_t old, uintptr_t to, size_t size)
+{
+    uintptr_t end = m->end == from + old ? from + size : m->end;
+
+    m->start += to - from;
+    m->end = end + (to - from);
+}
+
+/* Nothing is written back: at the former place may lie what another thread has mapped by now. */
 void dfi_maps_move(struct dfi_files *files, uintptr_t from, size_t old, uintptr_t to, size_t size)
 {
-    struct dfi_mapping m, found[8];
-    size_t count = 0;
-
     if (!__atomic_load_n(&files->maps, __ATOMIC_ACQUIRE))
         return;
     dfi_maps_lock(files);
-    for (size_t i = 0; i < files->maps->count && count < 8; i++)
-        if (part(files, i, from, from + old, &m))
-            found[count++] = m;
-    for (size_t i = 0; i < count; i++)
-        dfi_fd_hold(files, found[i].handle);
-    dfi_maps_unlock(files);
-    dfi_maps_cut(files, from, from + old);
-    for (size_t i = 0; i < count; i++) {
-        size_t at = found[i].start - from, length = found[i].end - found[i].start;
+    if (size < old)
+        forget(files, from + size, from + old);
+    old = size < old ? size : old;
+    if (dfi_maps_split(files, from) < 0 || dfi_maps_split(files, from + old) < 0)
+        forget(files, from, from + old);
+    for (size_t i = 0; i < files->maps->count; i++) {
+        struct dfi_mapping *m = &files->maps->list[i];
 
-        if (found[i].end == from + old) /* the last one grows or shrinks */
-            length = size > at ? size - at : 0;
-        found[i].start = to + at;
-        found[i].end = found[i].start + length;
-        if (length == 0 || dfi_maps_add(files, &found[i]) < 0)
-            dfi_fd_drop(files, found[i].handle, false);
+        if (m->start >= from && m->end <= from + old)
+            move(m, from, old, to, size);
     }
+    files->maps->brought_end = 0;
+    dfi_maps_unlock(files);
 }

@@ -49,7 +49,12 @@ long dfi_maps_add(struct dfi_files *files, const struct dfi_mapping *mapping);
  * first. 0 or the first error. */
 long dfi_maps_cut(struct dfi_files *files, uintptr_t start, uintptr_t end);
 
-/* What was at [from, from + old) is at [to, to + size) now: mremap(2). */
+/* A mapping that reaches across the address becomes two. Under the lock. 0, or -ENOMEM: it stays
+ * one. */
+long dfi_maps_split(struct dfi_files *files, uintptr_t at);
+
+/* What was at [from, from + old) is at [to, to + size) now: mremap(2). What it cuts off was written
+ * back before. */
 void dfi_maps_move(struct dfi_files *files, uintptr_t from, size_t old, uintptr_t to, size_t size);
 
 /* A fault of the program at that address: true when the memory is there now, or will give SIGBUS.

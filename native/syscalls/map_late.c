@@ -317,26 +317,6 @@ void dfi_maps_unpin(struct dfi_files *files, const struct dfi_files *of)
 
 /* ---- protection ------------------------------------------------------------------------------ */
 
-/* The mapping ends at the address; what is behind becomes another. Under the lock. */
-static long split(struct dfi_files *files, struct dfi_mapping *m, uintptr_t at)
-{
-    struct dfi_mapping behind = *m;
-    long ret;
-
-    if (at <= m->start || at >= m->end)
-        return 0;
-    behind.start = at;
-    behind.offset += (off_t)(at - m->start);
-    m->end = at;
-    dfi_maps_unlock(files);
-    dfi_fd_hold(files, behind.handle);
-    ret = dfi_maps_add(files, &behind);
-    if (ret < 0)
-        dfi_fd_drop(files, behind.handle, false);
-    dfi_maps_lock(files);
-    return ret;
-}
-
 /* The next piece of the range: late memory, of which the wish is noted, or what is between. */
 static long protect_piece(struct dfi_files *files, uintptr_t *start, uintptr_t end, int prot)
 {
@@ -348,10 +328,7 @@ static long protect_piece(struct dfi_files *files, uintptr_t *start, uintptr_t e
         *start = m ? m->start : end;
         return dfi_kernel(__NR_mprotect, from, *start - from, prot);
     }
-    if ((ret = split(files, m, from)) < 0)
-        return ret;
-    m = late_from(files, from, end);
-    if ((ret = split(files, m, end)) < 0)
+    if ((ret = dfi_maps_split(files, from)) < 0 || (ret = dfi_maps_split(files, end)) < 0)
         return ret;
     m = late_from(files, from, end);
     *start = m->end;

@@ -220,6 +220,45 @@ static void blocked(int fd, size_t size)
     munmap(memory, size);
 }
 
+#define PARTS 10
+
+static char *remap(char *memory, size_t old, size_t size)
+{
+    char *moved = mremap(memory, old, size, MREMAP_MAYMOVE);
+
+    if (moved == MAP_FAILED)
+        exit(1);
+    return moved;
+}
+
+/* What was protected part by part, and is one mapping again, grows and moves as one. What is cut
+ * off is in the file, as what is unmapped; the file is not open then. */
+static void remapped(size_t size)
+{
+    size_t part = size / PARTS & ~(size_t)4095, old = part * PARTS;
+    int fd = open("g", O_RDWR | O_CREAT | O_TRUNC, 0600), faults = 0;
+    char *memory;
+
+    fill(fd, old);
+    memory = map(old, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    for (int i = 1; i < PARTS; i += 2)
+        mprotect(memory + i * part, part, PROT_READ);
+    mprotect(memory, old, PROT_READ | PROT_WRITE);
+    memory[old - 9] = 'R';
+    memory = remap(memory, old, 2 * old);
+    for (int i = 0; i < PARTS; i++)
+        faults += touch(memory + i * part, 1) != 0;
+    printf("remapped: %d %c", faults, memory[old - 9]);
+    memory[old - 7] = 'S';
+    memory = remap(memory, 2 * old, part);
+    munmap(memory, part);
+    fd = open("g", O_RDONLY);
+    printf(" %c\n", byte_of(fd, old - 7));
+    close(fd);
+    unlink("g");
+}
+
 static void changed(int fd, size_t size)
 {
     char *memory = map(size, PROT_READ, MAP_SHARED, fd, 0), *moved;
@@ -258,6 +297,7 @@ int main(int argc, char *argv[])
     shared_memory(fd, size);
     killed_alone(fd, size);
     blocked(fd, size);
+    remapped(size);
     changed(fd, size);
     close(fd);
     fd = open("f", O_RDONLY);
