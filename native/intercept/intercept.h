@@ -269,7 +269,8 @@ void dfi_hidden_add(struct dfi_process *process, int fd);
 
 /*
  * Moves a descriptor of ours out of the program's way (or adds one): its new number, high and
- * recorded in process->hidden, or a negative errno. The old number is closed.
+ * recorded in process->hidden, or a negative errno. The old number is closed; where no other is
+ * left, it stays.
  */
 int dfi_hide_fd(struct dfi_process *process, int fd);
 

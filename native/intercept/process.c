@@ -106,6 +106,7 @@ void dfi_limit_inherit(unsigned long soft)
     dfi_kernel(__NR_prlimit64, 0, RLIMIT_NOFILE, limit, 0);
 }
 
+/* At most 2: there is none behind the standard ones, which are the program's. */
 static int highest_free(void)
 {
     unsigned long limit[2] = {HIGH_FD, HIGH_FD};
@@ -121,7 +122,10 @@ int dfi_move_high(int fd)
     long flags = dfi_kernel(__NR_fcntl, fd, F_GETFD);
     if (flags < 0)
         return (int)flags;
-    long moved = dfi_kernel(__NR_dup3, fd, highest_free(), flags != 0 ? O_CLOEXEC : 0);
+    int high = highest_free();
+    if (high <= 2)
+        return fd;
+    long moved = dfi_kernel(__NR_dup3, fd, high, flags != 0 ? O_CLOEXEC : 0);
     if (moved >= 0)
         dfi_kernel(__NR_close, fd);
     return (int)moved;

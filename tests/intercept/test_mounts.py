@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from itertools import starmap
 
 import pytest
 
@@ -475,6 +476,21 @@ def test_what_is_mounted_is_named_as_by_the_kernel(tmp_path, options, shown):
     assert f"{ours[0]} {ours[2]}" == shown
 
 
+def keeps_its_errors(path, names, limit):
+    """Whether a program that is entered and may have so few descriptors has its standard error: to
+    write to, or to be told why it is not started."""
+    words = "env", *starmap("{}={}".format, names.items()), "readlink", "/proc/self/fd/2"
+    with path.open("w") as errors:
+        done = subprocess.run(
+            ["prlimit", f"--nofile={limit}", *words],
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            timeout=50,
+        )
+    return done.stdout.decode() == f"{path}\n" or "cannot be joined" in path.read_text()
+
+
 def test_the_door_of_the_environment(tmp_path):
     """Programs of one environment share a mount, whoever starts them."""
     point = tmp_path / "mount"
@@ -492,6 +508,8 @@ def test_the_door_of_the_environment(tmp_path):
                 ["/bin/sh", "-c", words], env=inside, text=True, timeout=50
             )
             assert found == wanted
+        for limit in range(4, 12):
+            assert keeps_its_errors(tmp_path / "errors", names, limit)
     finally:
         run = environment() | {"DIRECTFUSE_RUN": names["DIRECTFUSE_RUN"]}
         subprocess.run([*command, "--end"], env=run, check=True, capture_output=True, timeout=50)
