@@ -24,6 +24,27 @@ long dfi_copy_to(void *program, const void *from, size_t size)
     return is_user(program, size) && dfi_copy_some(program, from, size) == size ? 0 : -EFAULT;
 }
 
+static long check_later(const char *at, const char *end)
+{
+    for (; at < end; at++) {
+        int byte = dfi_byte_at(at);
+        if (byte != 0)
+            return byte < 0 ? -EFAULT : -E2BIG;
+    }
+    return 0;
+}
+
+long dfi_copy_struct(void *to, size_t size, const void *program, size_t programs_size)
+{
+    const char *at = program;
+    if (programs_size < size)
+        return -EINVAL;
+    if (programs_size > DFI_PAGE)
+        return -E2BIG;
+    long result = check_later(at + size, at + programs_size);
+    return result < 0 ? result : dfi_copy_from(to, program, size);
+}
+
 typedef uint64_t word __attribute__((may_alias, aligned(1)));
 
 /* Where the NUL is, or `size`; by words, for each call with a path comes by here. */

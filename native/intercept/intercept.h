@@ -168,6 +168,11 @@ size_t dfi_copy_some(void *to, const void *from, size_t size);
 /* The same past the caches: df_sys_copy_past() of channel/sys.h, without its sfence. */
 size_t dfi_copy_past(void *to, const void *from, size_t size);
 
+/* copy_struct_from_user() of the kernel: a struct of which the program says how large its own is,
+ * and of which `size` is the first version's. What a later one has put behind that has to be 0. 0
+ * or -errno. */
+long dfi_copy_struct(void *to, size_t size, const void *program, size_t programs_size);
+
 /* Length of a string copied with its NUL; -EFAULT; -ENAMETOOLONG when it does not fit. */
 long dfi_copy_path(char *to, const char *program, size_t size);
 

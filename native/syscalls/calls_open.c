@@ -15,9 +15,6 @@
 #include "syscalls/shadow.h"
 #include "syscalls/way.h"
 
-#define OPEN_HOW_SIZE_VER0 24   /* bytes of the first struct open_how */
-#define HOW_MAX            4096 /* and what a longer one may have */
-
 /* ---- the placeholder ------------------------------------------------------------------------- */
 
 /* As d_tmpfile() of the kernel names what has no name: its directory, "#" and the inode number. */
@@ -161,32 +158,15 @@ static long open_restricted(struct dfi_frame *frame, const struct open_how *how)
     return dfi_way_end(&r.way, ret);
 }
 
-/* What a later Linux may have put behind the fields that are known has to be 0: 0, or why not. */
-static long check_later(const char *at, const char *end)
+_Static_assert(sizeof(struct open_how) == 24, "the first one, which a program may have");
+
+/* build_open_flags() of the kernel is asked with a name that it looks at when all else is right. */
+static long take_how(struct open_how *how, const void *program, size_t size)
 {
-    for (; at < end; at++) {
-        int byte = dfi_byte_at(at);
+    long ret = dfi_copy_struct(how, sizeof(*how), program, size);
 
-        if (byte != 0)
-            return byte < 0 ? -EFAULT : -E2BIG;
-    }
-    return 0;
-}
-
-/* copy_struct_from_user() and build_open_flags() of the kernel; the latter is asked with a name
- * that it looks at when all else is right. */
-static long take_how(struct open_how *how, const char *program, size_t size)
-{
-    long ret;
-
-    if (size < OPEN_HOW_SIZE_VER0)
-        return -EINVAL;
-    if (size > HOW_MAX)
-        return -E2BIG;
-    if ((ret = check_later(program + sizeof(*how), program + size)) < 0)
+    if (ret < 0)
         return ret;
-    if (dfi_copy_from(how, program, sizeof(*how)) < 0)
-        return -EFAULT;
     ret = dfi_kernel(__NR_openat2, AT_FDCWD, "", how, sizeof(*how));
     return ret == -ENOENT ? 0 : ret;
 }
@@ -194,7 +174,7 @@ static long take_how(struct open_how *how, const char *program, size_t size)
 long dfi_do_openat2(struct dfi_frame *frame)
 {
     struct open_how how;
-    long ret = take_how(&how, (const char *)frame->args[2], frame->args[3]);
+    long ret = take_how(&how, (const void *)frame->args[2], frame->args[3]);
 
     if (ret < 0)
         return ret;

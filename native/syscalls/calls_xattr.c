@@ -193,11 +193,12 @@ static long run_value(struct dfi_frame *frame, enum which which)
 {
     struct xattr_value given;
     struct request r = {.which = which, .name = (const char *)frame->args[3]};
+    long ret = dfi_copy_struct(&given, sizeof(given), (void *)frame->args[4], frame->args[5]);
 
-    if (frame->args[5] < sizeof(given))
+    if (ret < 0)
+        return ret;
+    if (which == GET && given.flags != 0)
         return -EINVAL;
-    if (dfi_copy_from(&given, (const void *)frame->args[4], sizeof(given)) < 0)
-        return -EFAULT;
     r.value = (void *)given.value;
     r.size = given.size;
     r.flags = (int)given.flags;

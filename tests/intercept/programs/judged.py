@@ -21,7 +21,7 @@ def times(first, second):
 
 
 def how(*words):
-    """struct open_how."""
+    """struct open_how; or xattr_args, whose second word is size and flags."""
     return (ctypes.c_uint64 * 4)(*words)
 
 
@@ -29,6 +29,8 @@ NANOSECONDS = (1, 1), (10**9, 1), (1, -1), (OMIT, OMIT), (OMIT, -1)
 TIMES = None, BAD, *itertools.starmap(times, NANOSECONDS)
 OLD_TIMES = None, BAD, times(1, 1), times(10**6, 1), times(1, -1)
 HOWS = how(), how(1 << 40), how(0, 0o644), how(0, 0, 1 << 40), BAD
+READ = how(1, 9), how(1, 1 << 32 | 9), how(1, 9, 1), BAD
+REPLACED = how(1, 2 << 32), how(1, 8 << 32), how(1, 2 << 32, 1), BAD
 NAMES = b"user.x", b"", LONG, b"nothing", BAD
 
 #: Number, and what may stand behind descriptor and path.
@@ -49,6 +51,9 @@ AT = {
     "openat": (257, (0, 0o3, 0o100, 0o300, 0o10000000, 0o20200000, 0o20200001), (0o644,)),
     "openat2": (437, HOWS, (24, 8, 32)),
 }
+if tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 13):
+    AT["setxattrat"] = 463, (0,), (b"user.x",), REPLACED, (16, 8, 24, 5000)
+    AT["getxattrat"] = 464, (0, UNKNOWN), (b"user.x",), READ, (16, 24)
 PLAIN = {
     "truncate": (76, (-1, 0)),
     "chdir": (80,),
