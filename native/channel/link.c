@@ -415,24 +415,32 @@ static void go_ahead(struct df_link *link, struct df_slot *slot, uint32_t posted
         mark(link, link->segment->pending, slot);
 }
 
-/* One sleep on the slot. 0: look again. *since: waited_since(). */
+/* A wait for an answer that has become a sleep. */
+struct sleep {
+    int64_t since; /* waited_since() */
+    bool signalled;
+};
+
+/* One sleep on the slot. 0: look again. Of a signal the worker is told at each look from then on:
+ * one that was not asleep yet itself has missed it. */
 static int nap(struct df_link *link, struct df_slot *slot, uint32_t word, int64_t patience,
-               uint32_t behind, int64_t *since)
+               uint32_t behind, struct sleep *sleep)
 {
     long ret = df_sys_wait(&slot->word, word, LOOK_NS);
     int64_t waited;
 
-    if (ret == -EINTR)
-        mark(link, link->segment->signals, slot);
-    else if (ret != -ETIMEDOUT)
+    if (ret != -EINTR && ret != -ETIMEDOUT)
         return 0;
-    waited = waited_since(since, ret);
+    sleep->signalled |= ret == -EINTR;
+    if (sleep->signalled)
+        mark(link, link->segment->signals, slot);
+    waited = waited_since(&sleep->since, ret);
     if (df_link_lost(link))
         return atomic_load(&slot->word) == df_slot_word(link->client, DF_SLOT_DONE) ? 0 : -ENOTCONN;
     if (df_slot_state(word) == DF_SLOT_BEHIND) {
         if (link->patience >= 0 && waited >= link->patience) {
             go_ahead(link, slot, behind);
-            *since = 0;
+            sleep->since = 0;
         }
     } else if (patience >= 0 && waited >= patience && !abandon(link, slot)) {
         return give_up(link);
@@ -453,7 +461,7 @@ static bool is_lying(const struct df_link *link, const struct df_slot *slot)
 static int sleep_on(struct df_link *link, struct df_slot *slot, uint32_t done, int64_t patience,
                     struct df_asked asked)
 {
-    int64_t since = 0;
+    struct sleep sleep = {0};
     uint32_t word;
     int ret = 0;
 
@@ -462,7 +470,7 @@ static int sleep_on(struct df_link *link, struct df_slot *slot, uint32_t done, i
     if (is_lying(link, slot))
         ring_but(link->segment, asked.woken);
     while (ret == 0 && (word = atomic_load(&slot->word)) != done)
-        ret = nap(link, slot, word, patience, asked.behind, &since);
+        ret = nap(link, slot, word, patience, asked.behind, &sleep);
     if (ret == 0)
         atomic_store_explicit(&slot->waiting, 0, memory_order_relaxed);
     return ret;

@@ -27,16 +27,18 @@
 /* ---- signals ----------------------------------------------------------------------------------
  */
 
-/* The plugin is told, if it wants to be; else the worker that sleeps for the client is woken. */
+/* The plugin is told, once, if it wants to be; else the worker that sleeps for the client is woken.
+ */
 void df_pool_signal(struct df_pool *pool, uint32_t slot)
 {
     struct df_hearer *hearer = &pool->hearers[slot];
+    bool knows;
 
     pthread_mutex_lock(&pool->lock);
-    atomic_store_explicit(&pool->signalled[slot], true, memory_order_relaxed);
-    if (hearer->tell)
+    knows = atomic_exchange_explicit(&pool->signalled[slot], true, memory_order_relaxed);
+    if (hearer->tell && !knows)
         hearer->tell(hearer->data);
-    else if (pool->sleeping[slot])
+    else if (!hearer->tell && pool->sleeping[slot])
         pthread_kill(pool->sleepers[slot], DF_POOL_SIGNAL);
     pthread_mutex_unlock(&pool->lock);
 }

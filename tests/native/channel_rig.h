@@ -53,9 +53,31 @@ static inline void open_gate(struct rig *rig)
     df_sys_wake(&rig->gate, INT_MAX);
 }
 
+/* As a lock that is waited for, by a worker that falls asleep only when its client has had a
+ * signal.
+ */
+static int64_t sleep_late(struct rig *rig, struct df_message *m)
+{
+    const struct df_slot *slot =
+        (const struct df_slot *)((char *)m - offsetof(struct df_slot, message));
+    size_t index = (size_t)(slot - df_segment_slots(rig->own.segment));
+    long ret = 0;
+
+    df_pool_sleep_begin(&rig->pool, slot);
+    atomic_fetch_add(&rig->entered, 1);
+    while (!atomic_load(&rig->pool.signalled[index]))
+        sched_yield();
+    while (ret == 0 && atomic_load(&rig->gate) == 0)
+        ret = df_sys_wait(&rig->gate, 0, -1);
+    df_pool_sleep_end(&rig->pool, slot);
+    return ret;
+}
+
 static int64_t answer(struct rig *rig, struct df_message *m, struct df_area *area)
 {
     switch (m->op) {
+    case DF_MESSAGE_flock:
+        return sleep_late(rig, m);
     case DF_MESSAGE_getattr:
         if (strcmp(area->names[0], "/wait") == 0)
             wait_at_gate(rig);

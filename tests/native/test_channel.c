@@ -425,6 +425,42 @@ static void signals_are_no_reason_for_more_patience(void **state)
     fill_slots(rig, DF_SLOT_FREE);
 }
 
+static void *wait_for_lock(void *argument)
+{
+    struct rig *rig = argument;
+    struct df_trip trip = rig->trip;
+
+    return (void *)(intptr_t)df_trip_flock(&trip, 1, 0, 0);
+}
+
+static bool is_signalled(const struct df_pool *pool)
+{
+    bool any = false;
+
+    for (unsigned i = 0; i < DF_SLOT_COUNT; i++)
+        any |= atomic_load(&pool->signalled[i]);
+    return any;
+}
+
+/* What the worker gets before it sleeps wakes nobody. */
+static void a_signal_ends_a_sleep_that_begins_later(void **state)
+{
+    struct rig *rig = *state;
+    struct sigaction action = {.sa_handler = ignore};
+    pthread_t thread;
+    void *result;
+
+    sigaction(SIGUSR1, &action, NULL);
+    pthread_create(&thread, NULL, wait_for_lock, rig);
+    await_entered(rig, 1);
+    while (!is_signalled(&rig->pool)) { /* until one comes while it sleeps */
+        pthread_kill(thread, SIGUSR1);
+        sched_yield();
+    }
+    pthread_join(thread, &result);
+    assert_int_equal((intptr_t)result, -EINTR);
+}
+
 static void serve_by_dying(void *arg, struct df_slot *slot, struct df_area *area)
 {
     (void)arg, (void)slot, (void)area;
@@ -562,6 +598,7 @@ int main(void)
         TEST(a_spin_is_long_behind_that_of_an_answer),
         TEST(a_call_gives_up_when_its_patience_ends),
         TEST(signals_are_no_reason_for_more_patience),
+        TEST(a_signal_ends_a_sleep_that_begins_later),
         TEST(a_killed_server_is_noticed),
         TEST(a_position_has_one_holder),
         TEST(a_dead_holders_position_is_freed),
