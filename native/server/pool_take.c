@@ -54,6 +54,24 @@ static bool begin(struct df_slot *slot)
     return next != DF_SLOT_FREE;
 }
 
+/* Of a slot whose client has had a signal. False: it has had its answer as well, and what may be
+ * asked for in the slot next is none of it. */
+static bool is_asked(const struct df_slot *slot)
+{
+    enum df_slot_state state = df_slot_state(atomic_load(&slot->word));
+
+    return state != DF_SLOT_FREE && state != DF_SLOT_CLAIMED && state != DF_SLOT_DONE;
+}
+
+static void pass_signals(struct df_pool *pool, unsigned i)
+{
+    int index;
+
+    while ((index = take_bit(pool->segment->signals, i)) >= 0)
+        if (is_asked(&df_segment_slots(pool->segment)[index]))
+            df_pool_signal(pool, (uint32_t)index);
+}
+
 /* A submitted slot, now running; NULL: there is none. */
 struct df_slot *df_pool_take(struct df_pool *pool)
 {
@@ -61,8 +79,7 @@ struct df_slot *df_pool_take(struct df_pool *pool)
     int index;
 
     for (unsigned i = 0; i < DF_SLOT_COUNT / 64; i++) {
-        while ((index = take_bit(segment->signals, i)) >= 0)
-            df_pool_signal(pool, (uint32_t)index);
+        pass_signals(pool, i);
         while ((index = take_bit(segment->pending, i)) >= 0) {
             struct df_slot *slot = &df_segment_slots(segment)[index];
 

@@ -461,6 +461,19 @@ static void a_signal_ends_a_sleep_that_begins_later(void **state)
     assert_int_equal((intptr_t)result, -EINTR);
 }
 
+/* It came too late to be told, and is not the next one's. */
+static void a_signal_behind_the_answer_is_nobodys(void **state)
+{
+    struct rig *rig = *state;
+
+    atomic_store(&rig->own.segment->signals[0], ~UINT64_C(1)); /* not of the slot that is used */
+    atomic_store(&rig->own.segment->signals[1], UINT64_MAX);
+    assert_int_equal(df_trip_nothing(&rig->trip), 0);
+    while (rig->own.segment->signals[0] | rig->own.segment->signals[1])
+        assert_int_equal(df_trip_nothing(&rig->trip), 0);
+    assert_false(is_signalled(&rig->pool));
+}
+
 static void serve_by_dying(void *arg, struct df_slot *slot, struct df_area *area)
 {
     (void)arg, (void)slot, (void)area;
@@ -599,6 +612,7 @@ int main(void)
         TEST(a_call_gives_up_when_its_patience_ends),
         TEST(signals_are_no_reason_for_more_patience),
         TEST(a_signal_ends_a_sleep_that_begins_later),
+        TEST(a_signal_behind_the_answer_is_nobodys),
         TEST(a_killed_server_is_noticed),
         TEST(a_position_has_one_holder),
         TEST(a_dead_holders_position_is_freed),
