@@ -255,6 +255,7 @@ static bool passes_info(siginfo_t *info)
 /* Bytes that the kernel writes. */
 #define TOLD_SIZE (offsetof(siginfo_t, si_status) + sizeof(int))
 
+/* The kernel fills it in whatever the result is. */
 long dfi_do_waitid(struct dfi_frame *frame)
 {
     const unsigned long *a = frame->args;
@@ -264,7 +265,7 @@ long dfi_do_waitid(struct dfi_frame *frame)
         info = (siginfo_t){.si_signo = 0};
         result = dfi_kernel_wait6(__NR_waitid, a[0], a[1], (unsigned long)&info, a[3], a[4], 0);
     } while (result == 0 && info.si_pid != 0 && passes_info(&info));
-    if (result == 0 && a[2] != 0 && dfi_copy_to((void *)a[2], &info, TOLD_SIZE) < 0)
+    if (a[2] != 0 && dfi_copy_to((void *)a[2], &info, TOLD_SIZE) < 0)
         return -EFAULT;
     return result;
 }

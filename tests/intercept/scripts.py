@@ -27,6 +27,10 @@ SCRIPTS = {
     "not found": "nonexistent-command-of-ours; echo $?",
     "pipeline": "seq 1 500 | sort -rn | head -3 | tr '\\n' ,",
     "background": "(echo a; exit 3) & wait $!; echo $?",
+    "waitid without a child": (
+        "python3 -S -c 'import ctypes\ninfo = (ctypes.c_int * 8)(*[7] * 8)\n"
+        "print(ctypes.CDLL(None).waitid(0, 0, info, 4), *info[:3], *info[4:])'"
+    ),
     "trap": "trap 'echo caught' USR1; kill -USR1 $$; echo after",
     "coreutils": (
         "mkdir -p a/b; echo hello >a/b/f; cp -r a c; mv c d; ln -s f a/b/l; ls -R; cat d/b/f; "

@@ -23,7 +23,7 @@ _SWEEP = {
     "timeout", "trap", "true", "python shelve and dbm", "archives", "git branches",
     "multiprocessing with a file", "compile", "position-dependent program", "missing interpreter",
     "python", "subprocess", "sqlite rollback", "compressors", "script",
-    "script without a first line", "find and xargs",
+    "script without a first line", "find and xargs", "waitid without a child",
 }  # fmt: skip
 
 _ALL = MOUNT_SCRIPTS | {
