@@ -39,6 +39,7 @@ static long send_packet(int socket, enum df_join_kind kind, uint32_t client, uin
 {
     struct packet p = {
         .body = {.magic = DF_JOIN_MAGIC, .kind = kind, .client = client, .size = handle}};
+    long ret;
 
     memcpy(p.body.build, df_build, DF_BUILD_SIZE);
     pack(&p, fd >= 0);
@@ -47,7 +48,10 @@ static long send_packet(int socket, enum df_join_kind kind, uint32_t client, uin
             .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
         *(int *)CMSG_DATA(&p.control.header) = fd;
     }
-    return df_sys3(SYS_sendmsg, socket, (long)&p.header, MSG_NOSIGNAL);
+    do
+        ret = df_sys3(SYS_sendmsg, socket, (long)&p.header, MSG_NOSIGNAL);
+    while (ret == -EINTR);
+    return ret;
 }
 
 /* The answer: *memory receives the segment's memfd, or what else was asked for. */

@@ -10,12 +10,14 @@
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -286,6 +288,52 @@ static void what_is_not_offered_cannot_be_taken(void **state)
     await(rig, is_gone, (uint32_t)client);
 }
 
+/* ---- a server that is slow to read ------------------------------------------------------------
+ */
+
+static _Atomic unsigned signals;
+
+static void count_signal(int signal)
+{
+    (void)signal;
+    atomic_fetch_add(&signals, 1);
+}
+
+/* Reads what has filled the socket, once who waits for room there has had a few signals. */
+static void *read_late(void *argument)
+{
+    char byte;
+
+    while (atomic_load(&signals) < 3)
+        sched_yield();
+    while (recv(*(int *)argument, &byte, sizeof(byte), MSG_DONTWAIT) > 0)
+        ;
+    return NULL;
+}
+
+static void whom_signals_interrupt_joins_all_the_same(void **state)
+{
+    struct rig *rig = *state;
+    struct sigaction action = {.sa_handler = count_signal};
+    struct itimerval often = {{0, 2000}, {0, 2000}}, never = {0};
+    pthread_t thread;
+    int pair[2], control;
+
+    (void)look(rig);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    while (send(pair[0], "x", 1, MSG_DONTWAIT) > 0)
+        ;
+    sigaction(SIGALRM, &action, NULL);
+    pthread_create(&thread, NULL, read_late, &pair[1]);
+    setitimer(ITIMER_REAL, &often, NULL);
+    assert_true(df_join_late(&rig->link, pair[0], &control) > 0);
+    setitimer(ITIMER_REAL, &never, NULL);
+    pthread_join(thread, NULL);
+    close(control);
+    close(pair[0]);
+    close(pair[1]);
+}
+
 /* ---- slots of the dead ----------------------------------------------------------------------- */
 
 #define BURIALS 5000
@@ -408,6 +456,8 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(of_two_who_want_the_same_one_gets_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_not_offered_cannot_be_taken, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(whom_signals_interrupt_joins_all_the_same, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(who_waits_for_a_slot_of_the_dead_keeps_it, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_placeholder_is_only_the_askers_own, set_up, tear_down),
