@@ -373,6 +373,16 @@ long dfi_do_msync(struct dfi_frame *frame)
     return flags & MS_SYNC ? written : 0; /* MS_ASYNC waits for nothing, and is told nothing */
 }
 
+/* A place that is asked for, as check_mremap_params() of the kernel judges it: what is refused
+ * leaves the program what lies there. */
+static bool is_place(const unsigned long a[5], size_t old, size_t size)
+{
+    const unsigned long needed = MREMAP_MAYMOVE | MREMAP_FIXED;
+
+    return (a[3] & ~MREMAP_DONTUNMAP) == needed && ((a[0] | a[4]) & (PAGE - 1)) == 0 && size > 0 &&
+           (a[4] + size <= a[0] || a[0] + old <= a[4]);
+}
+
 long dfi_do_mremap(struct dfi_frame *frame)
 {
     struct dfi_files *files = dfi_process()->files;
@@ -385,8 +395,8 @@ long dfi_do_mremap(struct dfi_frame *frame)
         dfi_rewrite_changed(a[4], size);
     if (!files->maps && !dfi_copies_any(files))
         return DFI_PASS;
-    if (a[3] & MREMAP_FIXED)
-        cut(files, a[4], a[2]);
+    if (is_place(a, old, size))
+        cut(files, a[4], size);
     if (files->maps) {
         if (size < old)
             dfi_maps_write_back(files, a[0] + size, a[0] + old, false);

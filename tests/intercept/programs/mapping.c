@@ -232,7 +232,7 @@ static char *remap(char *memory, size_t old, size_t size)
 }
 
 /* What was protected part by part, and is one mapping again, grows and moves as one. What is cut
- * off is in the file, as what is unmapped; the file is not open then. */
+ * off is in the file, as what is unmapped; the file is not open then. What is not moved stays. */
 static void remapped(size_t size)
 {
     size_t part = size / PARTS & ~(size_t)4095, old = part * PARTS;
@@ -245,7 +245,10 @@ static void remapped(size_t size)
     for (int i = 1; i < PARTS; i += 2)
         mprotect(memory + i * part, part, PROT_READ);
     mprotect(memory, old, PROT_READ | PROT_WRITE);
+    memory[0] = 'Q';
     memory[old - 9] = 'R';
+    mremap(memory, 4096, 4096, MREMAP_MAYMOVE | MREMAP_FIXED, memory); /* is refused */
+    faults += touch(memory, 0) != 0;
     memory = remap(memory, old, 2 * old);
     for (int i = 0; i < PARTS; i++)
         faults += touch(memory + i * part, 1) != 0;
