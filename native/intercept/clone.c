@@ -86,7 +86,7 @@ void dfi_thread_born(struct dfi_thread *self)
         beside = NULL; /* their stacks are for others now */
     } else if (!self->shares_process) {
         self->process->pid = (int)dfi_kernel(__NR_getpid);
-        self->process->holder = dfi_lock_child(self->process->pid);
+        dfi_lock_born(self->process);
         dfi_limit_inherit(self->birth_limit);
         dfi_files_born(self->process);
     }
@@ -106,7 +106,6 @@ static struct dfi_thread *prepare(struct dfi_frame *frame, const struct birth *b
     if ((birth->flags & CLONE_VM) != 0) {
         struct dfi_process *process = self->process;
         if (!shares_process(birth->flags)) {
-            dfi_lock_share();
             process = dfi_process_copy(process);
         } else if (!dfi_brief_begin(process)) {
             return NULL;

@@ -193,7 +193,7 @@ void dfi_free(void *memory);
  * may be held while another thread forks has to be among the fork_locks of lock.c, in lock order.
  */
 struct dfi_lock {
-    int word; /* 0: free; else whose it is, and whether it is waited for */
+    int word; /* 0: free; else whose it is, and whether it is waited for: lock.c */
 };
 void dfi_lock(struct dfi_lock *lock);
 void dfi_unlock(struct dfi_lock *lock);
@@ -220,7 +220,7 @@ struct dfi_exe {
  */
 struct dfi_process {
     int pid;
-    int holder;                 /* of locks: lock.h; 0: of no child that shares our memory */
+    int holder;                 /* of locks, of its kind: lock.c; 0: no child that shares memory */
     int threads;                /* sharing this object; under thread.c's lock */
     struct dfi_action *actions; /* by signal, as the program set them: behind this, in one block */
     struct dfi_files *files;    /* made, copied and ended by dfi_files_*() below */

@@ -1,23 +1,26 @@
 /*
  * lock.c - the core's lock: one word, a futex when it is contended; and what fork does with locks.
  *
- * A process ends as a whole, and its locks with it. Only a child that shares our memory, by
- * vfork(2) or posix_spawn(3), may be killed while it holds one that others wait for. So its locks
- * say whose they are.
+ * The threads of a process end together, and its locks with them. But a child that shares our
+ * memory, by vfork(2) or posix_spawn(3), may be killed while it holds one that others wait for; and
+ * it outlives us, when we end or become another program while one of our threads holds one. So
+ * locks say whose they are.
  */
 #include "intercept/lock.h"
 
 #include "intercept/brief.h"
 
+#include <linux/kcmp.h>
+
 #define FUTEX_WAIT 0
 #define FUTEX_WAKE 1
 
 #define WAITED     (1 << 30)
-#define IN_CHILD   (1 << 29) /* of a child that shares our memory: with its process id */
-#define HELD       1         /* of all others: whoever waits for it ends with it */
-#define PIDS       (IN_CHILD - 1)
+#define IN_CHILD   (1 << 29) /* of a child that shares our memory */
+#define NAMELESS   (1 << 28) /* of a thread whose id says nothing to others: none is given */
+#define TIDS       (NAMELESS - 1)
 
-#define PATIENCE   10000000 /* ns: until it is asked whether such a child is still there */
+#define PATIENCE   10000000 /* ns: until it is asked whether the holder is still there */
 
 #define P_PID      1
 #define WNOHANG    0x00000001
@@ -25,40 +28,58 @@
 #define WNOWAIT    0x01000000
 #define WALL       0x40000000
 
-static bool has_children DFI_HOT; /* that share our memory; or had some */
+static bool begun DFI_HOT; /* dfi_self() may be asked */
 
-void dfi_lock_share(void)
+void dfi_lock_begin(void)
 {
-    has_children = true;
+    begun = true;
 }
 
-int dfi_lock_child(int pid)
+/* In a PID namespace of its own it does not see its parent. */
+void dfi_lock_born(struct dfi_process *process)
 {
-    return IN_CHILD | pid;
+    if (process->holder != NAMELESS)
+        process->holder = dfi_kernel(__NR_getppid) == 0 ? NAMELESS : IN_CHILD;
 }
 
 static int holder(void)
 {
-    int child = has_children ? dfi_process()->holder : 0;
-    return child != 0 ? child : HELD;
+    if (!begun)
+        return NAMELESS;
+    const struct dfi_thread *self = dfi_self();
+    int kind = self->process->holder;
+    return kind == NAMELESS ? NAMELESS : kind | self->tid;
+}
+
+/* Whether we may outlive the holder: it is a thread of such a child, or we are one. */
+static bool may_outlive(int seen)
+{
+    return (seen & TIDS) != 0 && begun && dfi_process()->holder != NAMELESS &&
+           ((seen & IN_CHILD) != 0 || dfi_process()->holder == IN_CHILD);
 }
 
 /* One that has ended may still wait for its parent to hear of it. */
-static bool is_gone(int pid)
+static bool has_ended(int tid)
 {
     struct {
         int signal, error, code, pad, pid, rest[32];
     } ended = {0};
-    if (dfi_kernel(__NR_waitid, P_PID, pid, &ended, WEXITED | WNOHANG | WNOWAIT | WALL, 0) == 0)
-        return ended.pid == pid;
-    return dfi_kernel(__NR_kill, pid, 0) == -ESRCH;
+    if (dfi_kernel(__NR_waitid, P_PID, tid, &ended, WEXITED | WNOHANG | WNOWAIT | WALL, 0) == 0)
+        return ended.pid == tid;
+    return dfi_kernel(__NR_kill, tid, 0) == -ESRCH;
 }
 
-/* The lock of a child that was killed while it had it is free: what such a lock protects is whole
- * at each store. */
+/* Who has ended or is another program has not our memory; kcmp(2) is not everywhere allowed. */
+static bool is_gone(int tid)
+{
+    long differs = dfi_kernel(__NR_kcmp, dfi_self()->tid, tid, KCMP_VM, 0, 0);
+    return differs < 0 ? has_ended(tid) : differs != 0;
+}
+
+/* The lock of one who is gone is free: what such a lock protects is whole at each store. */
 static bool take_over(struct dfi_lock *lock, int seen)
 {
-    return is_gone(seen & PIDS) &&
+    return is_gone(seen & TIDS) &&
            __atomic_compare_exchange_n(&lock->word, &seen, holder() | WAITED, false,
                                        __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
@@ -74,9 +95,8 @@ static void wait_for(struct dfi_lock *lock)
             continue;
         if (seen == 0)
             return;
-        bool child = (wanted & IN_CHILD) != 0;
-        long result =
-            dfi_kernel(__NR_futex, &lock->word, FUTEX_WAIT, wanted, child ? patience : NULL);
+        long result = dfi_kernel(__NR_futex, &lock->word, FUTEX_WAIT, wanted,
+                                 may_outlive(wanted) ? patience : NULL);
         if (result == -ETIMEDOUT && take_over(lock, wanted))
             return;
     }
@@ -121,7 +141,6 @@ void dfi_fork_child(struct dfi_process *process)
 {
     for (size_t i = 0; i < FORK_LOCKS; i++)
         fork_locks[i]->word = 0;
-    has_children = false;
     process->holder = 0;
     dfi_brief_fork_child(process);
     dfi_files_fork_child(process);

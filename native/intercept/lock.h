@@ -12,11 +12,11 @@ extern struct dfi_lock dfi_action_lock;  /* dispositions: signal.c */
 extern struct dfi_lock dfi_thread_lock;  /* the threads and their memory: thread.c */
 extern struct dfi_lock dfi_alloc_lock;   /* alloc.c */
 
-/* From now on others than threads share our memory. */
-void dfi_lock_share(void);
+/* From now on every thread that takes a lock has a struct dfi_thread. */
+void dfi_lock_begin(void);
 
-/* What the locks of such a child say: dfi_process.holder. */
-int dfi_lock_child(int pid);
+/* In a child that shares its parent's memory, ahead of its first lock. */
+void dfi_lock_born(struct dfi_process *process);
 
 /* Around fork, in this order: all locks taken; released by the parent, made new in the child. */
 void dfi_fork_prepare(void);

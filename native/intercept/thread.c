@@ -125,6 +125,8 @@ long dfi_thread_adopt(struct dfi_thread *thread)
 {
     long result = dfi_kernel(__NR_arch_prctl, ARCH_SET_GS, thread);
     thread->tid = (int)dfi_kernel(__NR_gettid);
+    if (result == 0)
+        dfi_lock_begin();
     return result;
 }
 

@@ -132,3 +132,10 @@ def test_children_killed_in_a_call_leave_no_lock_taken(plain, mounted, compiled)
     wanted = plain(compiled("killed"), "60")
     assert wanted.seen() == (0, b"all killed\n", b"")
     assert mounted(compiled("killed"), "60").seen() == wanted.seen()
+
+
+def test_children_go_on_when_their_parent_is_gone(plain, inside, compiled):
+    """They share what the core had in it, with locks that its threads held; see outlives.c."""
+    wanted = plain(compiled("outlives"), "2")
+    assert wanted.seen() == (0, b"all ended\n", b"")
+    assert inside(compiled("outlives"), "2").seen() == wanted.seen()
