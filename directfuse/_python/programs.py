@@ -28,6 +28,10 @@ __all__ = ["Program", "of_factory", "of_module", "of_object", "of_script"]
 _start_lock = threading.Lock()  # sys.argv is one for all: one program starts at a time
 
 
+#: Signals that this process blocks for itself alone: it is a mount server.
+taken_signals: set[signal.Signals] = set()
+
+
 class Program:
     """A Python program that is to be a plugin."""
 
@@ -38,7 +42,7 @@ class Program:
         self.failure: BaseException | None = None
         self.said: list[str] = []  # what it printed until it was mounted
         self.process = 0  # that runs it
-        self.blocked: set[int] = set()  # signals, where it was started
+        self.blocked: set[int] = set()  # signals, for its children
 
     def main(self) -> int:
         """The status, as a program's."""
@@ -61,7 +65,7 @@ class Program:
 
         (The words are our own, and the flags tell the seconds: so a server of one is started.)
         """
-        self.blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        self.blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ()) - taken_signals
         patches.install()
         ends.install()
         with _start_lock, _stage(self):

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 
 from directfuse import _mount, _native, _served
 from directfuse._errors import DirectfuseError, MountError
+from directfuse._python import programs
 
 __all__ = ["main"]
 
@@ -34,6 +35,13 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--words", type=int, action="append", default=[])
     parser.add_argument("command", nargs="*")
     return parser.parse_args(words)
+
+
+def _take_signals() -> None:
+    """Children of a file system hear them as if we were its program alone."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _OWN_SIGNALS)
+    programs.taken_signals = {*_OWN_SIGNALS} - before
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
 def _keep_to_ourselves(options: argparse.Namespace) -> None:
@@ -88,8 +96,7 @@ def _refuse(control: int, error: BaseException) -> int:
 def main(words: Sequence[str]) -> int:
     """An exit status."""
     options = _parse(words)
-    signal.pthread_sigmask(signal.SIG_BLOCK, _OWN_SIGNALS)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    _take_signals()
     _keep_to_ourselves(options)
     if options.control >= 0:
         _detach()

@@ -143,11 +143,16 @@ def test_a_program_may_have_a_pool_of_processes(script, tmp_path):
         assert directfuse.listdir(mount.mountpoint) == ["[6, 24]"]
 
 
-@pytest.mark.parametrize("child", ["subprocess.Popen(['sleep', '60'])", "of_fork()"])
-def test_a_child_of_a_program_hears_signals(script, child):
-    """Which the program's own thread leaves to its host."""
+@pytest.mark.parametrize(
+    ("child", "placement"),
+    [("by_name()", "server"), ("by_name()", "inline"), ("of_fork()", "inline")],
+)
+def test_a_child_of_a_program_hears_signals(script, child, placement):
+    """Which the program's own thread leaves to its host, and a server takes in one thread."""
     text = """
     import multiprocessing, subprocess, time
+    def by_name():
+        return subprocess.Popen(["sleep", "60"])
     def of_fork():
         child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
         child.start()
@@ -158,7 +163,7 @@ def test_a_child_of_a_program_hears_signals(script, child):
     print("ended by", child.wait(20))
     """.replace("CHILD", child)
     with pytest.raises(directfuse.MountError, match="ended by -15"):
-        directfuse.mount([script(text), "/none"])
+        directfuse.mount([script(text), "/none"], placement=placement)
 
 
 def test_a_script_that_has_only_a_class_is_shown_how_that_is_mounted(script):
