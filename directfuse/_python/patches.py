@@ -30,6 +30,9 @@ __all__ = ["install", "running"]
 #: Per thread: the program it runs. `hosts`: file systems that init() has made, newest last.
 running = threading.local()
 
+#: The attribute of a threading.Thread that says by which program it was started.
+_STARTER = "_directfuse_starter"
+
 
 def _here() -> bool:
     return getattr(running, "program", None) is not None
@@ -368,19 +371,37 @@ def _is_its_own() -> bool:
     return program is not None and program.process == os.getpid()
 
 
+def _starter() -> Any:
+    """The program that runs in this thread or has started it, in the process that runs it."""
+    thread = threading.current_thread()
+    program = getattr(running, "program", None) or getattr(thread, _STARTER, None)
+    return program if program is not None and program.process == os.getpid() else None
+
+
 @contextlib.contextmanager
 def _signals_as_given() -> Iterator[None]:
-    """Around a fork. The thread of a program blocks all signals, which are the host's: a child
-    would hear of none, SIGTERM among them."""
-    if not _is_its_own():
+    """Around a fork. The thread of a program blocks all signals, which are the host's, and so do
+    those that it starts: a child would hear of none, SIGTERM among them."""
+    if (program := _starter()) is None:
         yield
         return
-    blocked = signal.pthread_sigmask(signal.SIG_SETMASK, running.program.blocked)
+    blocked = signal.pthread_sigmask(signal.SIG_SETMASK, program.blocked)
     try:
         yield
     finally:
-        if _is_its_own():
+        if program.process == os.getpid():
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+
+def _patch_threads() -> None:
+    theirs = threading.Thread.start
+
+    def start(self: threading.Thread) -> None:
+        if (program := _starter()) is not None:
+            setattr(self, _STARTER, program)
+        theirs(self)
+
+    threading.Thread.start = start  # type: ignore[method-assign]
 
 
 def _patch_children() -> None:
@@ -442,6 +463,7 @@ def install() -> None:
                 patch(sys.modules[name])
         _patch_signal()
         _patch_leaving()
+        _patch_threads()
         _patch_children()
         _patch_sqlite()
         _patch_asyncio()

@@ -145,12 +145,18 @@ def test_a_program_may_have_a_pool_of_processes(script, tmp_path):
 
 @pytest.mark.parametrize(
     ("child", "placement"),
-    [("by_name()", "server"), ("by_name()", "inline"), ("of_fork()", "inline")],
+    [
+        ("by_name()", "server"),
+        ("by_name()", "inline"),
+        ("of_fork()", "inline"),
+        ("of_thread()", "inline"),
+    ],
 )
 def test_a_child_of_a_program_hears_signals(script, child, placement):
     """Which the program's own thread leaves to its host, and a server takes in one thread."""
     text = """
     import multiprocessing, subprocess, time
+    from concurrent.futures import ThreadPoolExecutor
     def by_name():
         return subprocess.Popen(["sleep", "60"])
     def of_fork():
@@ -158,6 +164,9 @@ def test_a_child_of_a_program_hears_signals(script, child, placement):
         child.start()
         child.wait = lambda seconds: child.join(seconds) or child.exitcode
         return child
+    def of_thread():
+        with ThreadPoolExecutor() as threads:
+            return threads.submit(by_name).result()
     child = CHILD
     child.terminate()
     print("ended by", child.wait(20))
