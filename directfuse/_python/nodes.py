@@ -8,6 +8,7 @@ import errno
 import inspect
 import logging
 import os
+import reprlib
 import sqlite3
 import sys
 import threading
@@ -205,10 +206,10 @@ class Host:
 
     # ---- what operations raise ----
 
-    def report(self, operation: str, error: BaseException) -> int:
+    def report(self, operation: str, error: BaseException, *returned: object) -> int:
         """The errno that an exception stands for. Other than FUSEError they end a pyfuse3 program
         that is mounted through the kernel; here the file system goes on, and the log has them."""
-        return report(self.ops, operation, error)
+        return report(self.ops, operation, error, *returned)
 
     # ---- fork ----
 
@@ -226,13 +227,18 @@ class Host:
                 )
 
 
-def report(ops: object, operation: str, error: BaseException) -> int:
-    """Writes an exception down; the errno for the caller."""
+def report(ops: object, operation: str, error: BaseException, *returned: object) -> int:
+    """Writes an exception down; the errno for the caller. What the operation has returned comes
+    along when the exception is about that; one with a traceback comes from code of the file system
+    even then, a generator's for example."""
     name = f"{type(ops).__name__}.{operation}()"
     if isinstance(error, OSError) and isinstance(error.errno, int) and error.errno > 0:
         log.warning("%s raised %r", name, error, exc_info=error)
         return error.errno
-    log.error("%s raised %r: EIO", name, error, exc_info=error)
+    if returned and error.__traceback__ is None:
+        log.error("%s returned %s: %s: EIO", name, reprlib.repr(returned[0]), error)
+    else:
+        log.error("%s raised %r: EIO", name, error, exc_info=error)
     return errno.EIO
 
 

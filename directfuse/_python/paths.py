@@ -113,9 +113,9 @@ class Host:
         asked = (bool(self.options.get(name)) for name in SETTINGS)
         return (*asked, implemented(self.ops, "truncate") and not self.options.get(TRUNCATES))
 
-    def report(self, operation: str, error: BaseException) -> int:
+    def report(self, operation: str, error: BaseException, *returned: object) -> int:
         """The errno that an exception stands for, after it is written down."""
-        return report(self.ops, operation, error)
+        return report(self.ops, operation, error, *returned)
 
 
 def _wants_call(ops: Any) -> bool:

@@ -78,8 +78,9 @@ PyObject *df_node_job_new(struct df_node_request *request, PyObject *method, PyO
  * the request is not answered then. */
 int df_node_reply(struct df_node_request *request, PyObject *result);
 
-/* Answers with the error that the exception stands for, and takes the exception. */
-void df_node_reply_exception(struct df_node_request *request);
+/* Answers with the error that the exception stands for, and takes the exception. `result` is what
+ * the method returned, which the exception is about; NULL: it raised. */
+void df_node_reply_exception(struct df_node_request *request, PyObject *result);
 
 /* Answers with a negative errno. */
 void df_node_reply_error(struct df_node_request *request, int error);

@@ -86,7 +86,7 @@ static void call_inline(struct df_node_request *request, PyObject *method, PyObj
         PyErr_Format(PyExc_RuntimeError,
                      "%s: the file system called into its own mount, and would wait for itself",
                      df_node_op_name(request->op));
-        df_node_reply_exception(request);
+        df_node_reply_exception(request, NULL);
         return;
     }
     PyObject *result = PyObject_Call(method, args, NULL);
@@ -94,7 +94,7 @@ static void call_inline(struct df_node_request *request, PyObject *method, PyObj
         result = drive(request, result);
     df_turn_give(turn);
     if (!result || df_node_reply(request, result) < 0)
-        df_node_reply_exception(request);
+        df_node_reply_exception(request, result);
     Py_XDECREF(result);
 }
 
@@ -108,7 +108,7 @@ static void call_later(struct df_node_request *request, PyObject *method, PyObje
     if (!posted && job) /* freeing the job answers */
         PyErr_WriteUnraisable(helper);
     else if (!posted)
-        df_node_reply_exception(request);
+        df_node_reply_exception(request, NULL);
     Py_XDECREF(posted);
     Py_XDECREF(job);
 }
@@ -117,7 +117,7 @@ void df_node_call(struct df_node_request *request, PyObject *args)
 {
     PyObject *method = args ? find_method(request) : NULL;
     if (!method)
-        df_node_reply_exception(request);
+        df_node_reply_exception(request, NULL);
     else if (request->session->methods[request->op].inline_)
         call_inline(request, method, args);
     else

@@ -49,7 +49,7 @@ static PyObject *answer(PyObject *self, PyObject *result)
 {
     struct job *job = (struct job *)self;
     if (job->request.req && df_node_reply(&job->request, result) < 0)
-        df_node_reply_exception(&job->request);
+        df_node_reply_exception(&job->request, result);
     Py_RETURN_NONE;
 }
 
@@ -63,7 +63,7 @@ static PyObject *fail(PyObject *self, PyObject *error)
     Py_INCREF(type);
     Py_INCREF(error);
     PyErr_Restore(type, error, traceback);
-    df_node_reply_exception(&job->request);
+    df_node_reply_exception(&job->request, NULL);
     Py_RETURN_NONE;
 }
 

@@ -232,17 +232,18 @@ static long errno_of_fuse_error(void)
     return error > 0 && error <= ERRNO_MAX ? error : 0;
 }
 
-/* helper.report(operation, exception): the errno. */
-static long ask_helper(const struct df_node_request *request)
+/* helper.report(operation, exception[, result]): the errno. */
+static long ask_helper(const struct df_node_request *request, PyObject *result)
 {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     PyErr_NormalizeException(&type, &value, &traceback);
     if (value && traceback)
         PyException_SetTraceback(value, traceback);
-    PyObject *number = value ? PyObject_CallMethod(request->session->helper, "report", "sO",
-                                                   df_node_op_name(request->op), value)
-                             : NULL;
+    PyObject *number =
+        value ? PyObject_CallMethod(request->session->helper, "report", result ? "sOO" : "sO",
+                                    df_node_op_name(request->op), value, result)
+              : NULL;
     long error = number ? PyLong_AsLong(number) : EIO;
     if (PyErr_Occurred())
         PyErr_WriteUnraisable(request->session->helper);
@@ -253,10 +254,10 @@ static long ask_helper(const struct df_node_request *request)
     return error > 0 && error <= ERRNO_MAX ? error : EIO;
 }
 
-void df_node_reply_exception(struct df_node_request *request)
+void df_node_reply_exception(struct df_node_request *request, PyObject *result)
 {
     long error = PyErr_ExceptionMatches(df_node_fuse_error) ? errno_of_fuse_error() : 0;
     if (error == 0)
-        error = df_thread_interrupted() ? EINTR : ask_helper(request);
+        error = df_thread_interrupted() ? EINTR : ask_helper(request, result);
     df_node_reply_error(request, -(int)error);
 }

@@ -35,6 +35,7 @@ struct df_path_name {
 struct df_path_call {
     struct df_path_session *session;
     struct df_path_name *name;
+    PyObject *result; /* what the method returned; NULL: nothing yet, or it raised */
     struct df_thread_stay stay;
 };
 
@@ -48,10 +49,10 @@ bool df_path_enter(struct df_path_call *call, struct df_path_name *name);
         df_path_enter(call, &df_path_method);                                                      \
     })
 
-/* Calls the method with the arguments, which it takes (NULL among them: the exception is set). */
+/* Calls the method with the arguments, which it takes (NULL among them: the exception is set). The
+ * result belongs to the call. */
 enum { DF_PATH_ARGS = 5 };
-PyObject *df_path_send_list(const struct df_path_call *call, int count,
-                            PyObject *args[DF_PATH_ARGS + 1]);
+PyObject *df_path_send_list(struct df_path_call *call, int count, PyObject *args[DF_PATH_ARGS + 1]);
 #define DF_PATH_LIST(...)                                                                          \
     (int)(sizeof((PyObject *[]){__VA_ARGS__}) / sizeof(PyObject *)),                               \
         (PyObject * [DF_PATH_ARGS + 1])                                                            \
@@ -61,10 +62,10 @@ PyObject *df_path_send_list(const struct df_path_call *call, int count,
 #define df_path_send(call, ...) df_path_send_list(call, DF_PATH_LIST(__VA_ARGS__))
 
 /* Ends the call: the negative errno of the exception, if one is set, else `result`. */
-int df_path_end(const struct df_path_call *call, long long result);
+int df_path_end(struct df_path_call *call, long long result);
 
 /* The whole of a call whose result is a number, or nothing. */
-int df_path_do_list(const struct df_path_call *call, int count, PyObject *args[DF_PATH_ARGS + 1]);
+int df_path_do_list(struct df_path_call *call, int count, PyObject *args[DF_PATH_ARGS + 1]);
 #define df_path_do(call, ...) df_path_do_list(call, DF_PATH_LIST(__VA_ARGS__))
 
 /* ---- path_ops.c, path_file.c ---- */

@@ -9,11 +9,10 @@
 /* ---- opening ---- */
 
 /* What a method that opens returns is the handle. */
-static int take_handle(const struct df_path_call *call, PyObject *result, struct fuse_file_info *fi)
+static int take_handle(struct df_path_call *call, PyObject *result, struct fuse_file_info *fi)
 {
     if (result)
         df_args_unsigned(result, call->name->text, UINT64_MAX, &fi->fh);
-    Py_XDECREF(result);
     return df_path_end(call, 0);
 }
 
@@ -144,7 +143,6 @@ static int op_read(const char *path, char *to, size_t size, off_t offset, struct
                                     PyLong_FromLongLong(offset), df_path_handle(fi));
     if (result)
         count = copy_data(result, to, size);
-    Py_XDECREF(result);
     return df_path_end(&call, count);
 }
 
@@ -160,7 +158,6 @@ static int op_write(const char *path, const char *from, size_t size, off_t offse
                                     df_path_handle(fi));
     if (result)
         df_args_unsigned(result, "write", size, &count);
-    Py_XDECREF(result);
     return df_path_end(&call, (long long)count);
 }
 
@@ -254,7 +251,6 @@ static int op_readdir(const char *path, void *buffer, fuse_fill_dir_t fill, off_
     }
     if (entries)
         fill_all(&(struct filling){buffer, fill, offsets}, entries);
-    Py_XDECREF(entries);
     return df_path_end(&call, 0);
 }
 

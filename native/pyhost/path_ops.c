@@ -59,7 +59,6 @@ static int op_getattr(const char *path, struct stat *st, struct fuse_file_info *
     PyObject *result = df_path_send(&call, df_path_text(path), df_path_handle(fi));
     if (result)
         df_path_read_stat(result, call.session->nanoseconds, st);
-    Py_XDECREF(result);
     return df_path_end(&call, 0);
 }
 
@@ -104,17 +103,17 @@ static int op_truncate(const char *path, off_t size, struct fuse_file_info *fi)
 static int present_times(struct df_path_call *call, const char *path, struct timespec times[2])
 {
     static struct df_path_name getattr_name = {"getattr", NULL};
-    struct df_path_call ask = *call;
+    struct df_path_name *asked_for = call->name;
     struct stat st;
-    ask.name = &getattr_name;
-    PyObject *result = df_path_send(&ask, df_path_text(path), Py_NewRef(Py_None));
-    int error = result ? df_path_read_stat(result, call->session->nanoseconds, &st) : -1;
-    Py_XDECREF(result);
-    if (error == 0) {
-        times[0] = st.st_atim;
-        times[1] = st.st_mtim;
-    }
-    return error;
+    call->name = &getattr_name; /* which is named when it fails */
+    PyObject *result = df_path_send(call, df_path_text(path), Py_NewRef(Py_None));
+    if (!result || df_path_read_stat(result, call->session->nanoseconds, &st) < 0)
+        return -1;
+    Py_CLEAR(call->result);
+    call->name = asked_for;
+    times[0] = st.st_atim;
+    times[1] = st.st_mtim;
+    return 0;
 }
 
 static PyObject *new_times(struct df_path_call *call, const char *path,
@@ -155,7 +154,6 @@ static int op_statfs(const char *path, struct statvfs *st)
     PyObject *result = df_path_send(&call, df_path_text(path));
     if (result)
         df_path_read_statvfs(result, st);
-    Py_XDECREF(result);
     return df_path_end(&call, 0);
 }
 
@@ -196,7 +194,6 @@ static int op_getxattr(const char *path, const char *name, char *value, size_t s
     PyObject *result = df_path_send(&call, df_path_text(path), df_args_text(name));
     if (result)
         given = give(result, value, size);
-    Py_XDECREF(result);
     return df_path_end(&call, given);
 }
 
@@ -241,7 +238,6 @@ static int op_listxattr(const char *path, char *list, size_t size)
     if (joined)
         given = give(joined, list, size);
     Py_XDECREF(joined);
-    Py_XDECREF(result);
     return df_path_end(&call, given);
 }
 
@@ -329,7 +325,6 @@ static int op_readlink(const char *path, char *target, size_t size)
         target[length] = '\0';
     }
     Py_XDECREF(encoded);
-    Py_XDECREF(result);
     return df_path_end(&call, 0);
 }
 

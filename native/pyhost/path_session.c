@@ -24,6 +24,7 @@ static bool enter(struct df_path_call *call, struct df_path_session *session,
 {
     call->session = session;
     call->name = name;
+    call->result = NULL;
     return df_thread_enter(&call->stay);
 }
 
@@ -53,22 +54,20 @@ static PyObject *by_name(const struct df_path_call *call, int count, PyObject *a
     return result;
 }
 
-PyObject *df_path_send_list(const struct df_path_call *call, int count,
-                            PyObject *args[DF_PATH_ARGS + 1])
+PyObject *df_path_send_list(struct df_path_call *call, int count, PyObject *args[DF_PATH_ARGS + 1])
 {
-    PyObject *result = NULL;
     bool complete = key_of(call->name) != NULL;
 
     for (int i = 0; i < count; i++)
         complete = complete && args[i];
     if (complete && call->session->by_call)
-        result = by_name(call, count, args);
+        call->result = by_name(call, count, args);
     else if (complete) /* the first that is NULL ends the list */
-        result = PyObject_CallMethodObjArgs(call->session->ops, call->name->key, args[0], args[1],
-                                            args[2], args[3], args[4], NULL);
+        call->result = PyObject_CallMethodObjArgs(call->session->ops, call->name->key, args[0],
+                                                  args[1], args[2], args[3], args[4], NULL);
     for (int i = 0; i < count; i++)
         Py_XDECREF(args[i]);
-    return result;
+    return complete ? call->result : NULL;
 }
 
 /* The errno of an OSError, which is these libraries' way to fail; 0 for anything else. */
@@ -94,8 +93,8 @@ static int failure(const struct df_path_call *call)
     if (error == 0 && value) {
         if (traceback)
             PyException_SetTraceback(value, traceback);
-        number =
-            PyObject_CallMethod(call->session->helper, "report", "sO", call->name->text, value);
+        number = PyObject_CallMethod(call->session->helper, "report", call->result ? "sOO" : "sO",
+                                     call->name->text, value, call->result);
         error = number ? PyLong_AsLong(number) : EIO;
         if (PyErr_Occurred())
             PyErr_WriteUnraisable(call->session->helper);
@@ -107,20 +106,20 @@ static int failure(const struct df_path_call *call)
     return error > 0 && error <= ERRNO_MAX ? -(int)error : -EIO;
 }
 
-int df_path_end(const struct df_path_call *call, long long result)
+int df_path_end(struct df_path_call *call, long long result)
 {
     int done = PyErr_Occurred() ? failure(call) : (int)result;
+    Py_XDECREF(call->result);
     df_thread_leave(&call->stay);
     return done;
 }
 
-int df_path_do_list(const struct df_path_call *call, int count, PyObject *args[DF_PATH_ARGS + 1])
+int df_path_do_list(struct df_path_call *call, int count, PyObject *args[DF_PATH_ARGS + 1])
 {
     PyObject *result = df_path_send_list(call, count, args);
     long number = 0;
     if (result && PyLong_Check(result))
         number = PyLong_AsLong(result);
-    Py_XDECREF(result);
     return df_path_end(call, number);
 }
 

@@ -147,9 +147,14 @@ static int read_key(PyObject *mapping, const struct key *key, bool nanoseconds, 
     return done;
 }
 
+/* These libraries take whatever has items(). */
 static int read_keys(PyObject *mapping, const struct key *keys, int count, bool nanoseconds,
                      char *out)
 {
+    if (!PyDict_Check(mapping) && !PyObject_HasAttrString(mapping, "items")) {
+        PyErr_Format(PyExc_TypeError, "a dict was expected, not %R", (PyObject *)Py_TYPE(mapping));
+        return -1;
+    }
     for (int i = 0; i < count; i++)
         if (read_key(mapping, &keys[i], nanoseconds, out) < 0)
             return -1;

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import reprlib
 import subprocess
 import sys
 import textwrap
@@ -88,7 +89,7 @@ def test_a_wrong_result_of_read_is_eio(result, caplog):
             directfuse.read(fd, 10)
         directfuse.close(fd)
     assert caught.value.errno == errno.EIO
-    assert "Wrong.read() raised" in caplog.text
+    assert f"Wrong.read() returned {reprlib.repr(result)}: " in caplog.text
 
 
 WRONG = {
@@ -134,7 +135,7 @@ def test_wrong_results_are_eio(name, caplog):
         with pytest.raises(OSError) as caught:
             call(name, "/bad-results")
         assert caught.value.errno == errno.EIO
-    assert f"Wrong.{name}() raised" in caplog.text
+    assert f"Wrong.{name}() returned {reprlib.repr(WRONG[name]())}: " in caplog.text
 
 
 def test_a_plain_function_in_place_of_a_coroutine_is_eio(caplog):

@@ -213,12 +213,14 @@ def test_a_read_that_fails(result, code, logged, caplog):
         directfuse.close(fd)
         assert caught.value.errno == code
         assert directfuse.listdir("/paths-wrong") == ["a"]
-    assert ("Wrong.read() raised" in caplog.text) == logged
+    verb = "raised" if isinstance(result, BaseException) else "returned"
+    assert (f"Wrong.read() {verb} {result!r}: " in caplog.text) == logged
 
 
 @pytest.mark.parametrize(
     ("name", "result"),
     [
+        ("getattr", None),
         ("getattr", 5),
         ("getattr", {"st_mode": "text"}),
         ("readdir", 5),
@@ -246,7 +248,7 @@ def test_results_of_the_wrong_type_are_eio(name, result, caplog):
         with pytest.raises(OSError) as caught:
             calls[name]()
     assert caught.value.errno == errno.EIO
-    assert f"Wrong.{name}() raised" in caplog.text
+    assert f"Wrong.{name}() returned {result!r}: " in caplog.text
 
 
 def test_an_init_that_raises_is_logged(caplog):
