@@ -9,6 +9,7 @@ import asyncio
 import errno
 import inspect
 import logging
+import reprlib
 import selectors
 import threading
 from collections.abc import Callable
@@ -75,8 +76,10 @@ class Loop:
 async def _answer(job: Job, timeout: Callable[[Any], Any]) -> None:
     try:
         result = job.call()
-        if inspect.isawaitable(result) or job.operation != "forget":
+        if inspect.isawaitable(result):
             result = await timeout(result)
+        elif job.operation != "forget":
+            raise TypeError(f"it has to be `async def`: it returned {reprlib.repr(result)}")
     except Exception as error:
         job.fail(error)
     except BaseException as error:  # cancelled, or the program ends
