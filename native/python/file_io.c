@@ -301,9 +301,11 @@ static PyObject *file_fileno(PyObject *self, PyObject *unused)
     (void)unused;
     if (df_file_io_descriptor(self, 0) < 0)
         return NULL;
-    PyErr_SetString(df_fast.unsupported,
-                    "fileno: a file in a mount has no descriptor of the kernel; its directfuse "
-                    "descriptor is the attribute `descriptor` of the raw file");
+    PyErr_SetString(
+        df_fast.unsupported,
+        "fileno: a file in a mount has no descriptor of the kernel (in a program that is "
+        "started by `directfuse run` it has); for functions of directfuse take the "
+        "attribute `descriptor` of the raw file");
     return NULL;
 }
 

@@ -233,7 +233,7 @@ def test_the_warning_about_the_default_encoding(script, tmp_path):
 
 def test_fileno_is_refused_clearly(path):
     with directfuse.open(path, "wb") as file:
-        with pytest.raises(io.UnsupportedOperation, match="descriptor"):
+        with pytest.raises(io.UnsupportedOperation, match="`directfuse run` it has"):
             file.fileno()
         assert not file.isatty()
 
