@@ -149,6 +149,7 @@ def _install() -> None:
     _extend(os.supports_effective_ids, ours)
     _install_tempfile(ours)
     _install_glob(ours)
+    _install_numpy(ours)
 
 
 def _is_left_alone(name: str) -> bool:
@@ -214,6 +215,14 @@ def _install_glob(ours: dict[int, Any]) -> None:
 
 
 _kept: list[tuple[type, str, Any]] = []
+
+
+def _install_numpy(ours: dict[int, Any]) -> None:
+    """numpy's readers and writers of text keep open in a table, which an object of a module has."""
+    openers = getattr(sys.modules.get("numpy.lib._datasource"), "_file_openers", None)
+    table = getattr(openers, "_file_openers", None)
+    if isinstance(table, dict):
+        _replace_in(table, ours)
 
 
 def _restore() -> None:

@@ -99,6 +99,7 @@ def test_numpy(source, published):
     numpy = need("numpy")
     numpy.save(source / "x.npy", numpy.arange(1000))
     numpy.savez(source / "x.npz", a=numpy.ones(3))
+    numpy.savetxt(source / "x.txt", [1, 2])
     root = published(source)
     with directfuse.open(f"{root}/x.npy", "rb") as file:
         assert numpy.load(file).sum() == 499500
@@ -106,6 +107,8 @@ def test_numpy(source, published):
         assert arrays["a"].tolist() == [1, 1, 1]
     with directfuse.patch():
         assert numpy.load(f"{root}/x.npy").sum() == 499500
+        assert numpy.loadtxt(f"{root}/x.txt").tolist() == [1, 2]
+        assert numpy.genfromtxt(f"{root}/x.txt").tolist() == [1, 2]
     view = directfuse.borrow(fd := directfuse.os_open(f"{root}/x.npy", 0))
     assert numpy.frombuffer(view, dtype="int64", offset=128).sum() == 499500
     del view
