@@ -5,6 +5,7 @@
 #define DF_HIGHLEVEL_WALK_H
 
 #include "highlevel/place.h"
+#include "host/sane.h"
 
 enum {                          /* how to walk */
        DF_WALK_PARENT = 1 << 0, /* the last component is a name to make, remove or move: not looked
@@ -81,7 +82,7 @@ static inline int df_highlevel_fix_stat(const struct df_frame *frame, struct df_
 {
     struct df_highlevel *hl = frame->hl;
 
-    if (DF_UNLIKELY(!(st->st_mode & S_IFMT) || st->st_size < 0))
+    if (DF_UNLIKELY(!df_sane(st)))
         return -EIO;
     if (!hl->config.use_ino)
         st->st_ino = node ? node->ino : df_highlevel_ino(hl, path, len, key);

@@ -7,6 +7,7 @@
 #include <sched.h>
 
 #include "core/call.h"
+#include "host/sane.h"
 
 _Static_assert((sizeof(struct timespec) + offsetof(struct stat, st_ctim) -
                 offsetof(struct stat, st_ino)) %
@@ -118,7 +119,7 @@ void df_node_attr_last(const struct df_node *node, struct stat *st)
 
 static int check(struct df_node *node, const struct stat *st)
 {
-    if (df_node_sane(st) && node->type == (st->st_mode & S_IFMT))
+    if (df_sane(st) && node->type == (st->st_mode & S_IFMT))
         return 0;
     df_node_attr_spoil(node);
     return -EIO;

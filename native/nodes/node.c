@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "host/sane.h"
 #include "nodes/attr.h"
 #include "nodes/cache.h"
 
@@ -242,22 +243,6 @@ struct df_node *df_node_find(struct df_nodes *nodes, uint64_t id)
     return node;
 }
 
-bool df_node_sane(const struct stat *attr)
-{
-    switch (attr->st_mode & S_IFMT) {
-    case S_IFREG:
-    case S_IFDIR:
-    case S_IFLNK:
-    case S_IFCHR:
-    case S_IFBLK:
-    case S_IFIFO:
-    case S_IFSOCK:
-        return attr->st_size >= 0;
-    default:
-        return false;
-    }
-}
-
 /* Under the shard's lock. A node that the reply contradicts stays with whoever holds it, marked bad
  * and out of the table: the number means something else now. */
 static struct df_node *find_matching(struct df_node_shard *shard, uint64_t hash,
@@ -307,7 +292,7 @@ int df_node_get(struct df_nodes *nodes, const struct df_node_found *found, uint6
     struct df_node_shard *shard = shard_of(nodes, hash);
     struct df_node *known;
 
-    if (!df_node_sane(&found->attr) || found->id == ROOT_ID)
+    if (!df_sane(&found->attr) || found->id == ROOT_ID)
         return -EIO;
     df_node_given(&nodes->shortest, found->attr_timeout);
     df_node_lock(&shard->lock);

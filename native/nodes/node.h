@@ -312,9 +312,6 @@ struct df_node *df_node_find(struct df_nodes *nodes, uint64_t id);
 int df_node_get(struct df_nodes *nodes, const struct df_node_found *found, uint64_t asked,
                 uint32_t refs, struct df_node **out, bool *is_new);
 
-/* Attributes that no file system can mean: an unknown type, a negative size. */
-bool df_node_sane(const struct stat *attr);
-
 /* One lookup more was answered with this node, which we hold. */
 static inline void df_node_count_lookup(struct df_node *node)
 {

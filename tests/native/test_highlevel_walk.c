@@ -372,6 +372,8 @@ static void nonsense_from_the_plugin_is_eio(void **state)
 
     ram_find("/dir/file")->inode->st.st_mode = 0644;
     assert_int_equal(rig_stat(rig, "/dir/file", &st), -EIO);
+    ram_find("/dir/file")->inode->st.st_mode = 0150644; /* a type that there is none of */
+    assert_int_equal(rig_stat(rig, "/dir/file", &st), -EIO);
     ram_find("/dir/file")->inode->st.st_mode = S_IFREG | 0644;
     rig->ram.fail_error[RAM_GETATTR] = -ENOTCONN; /* an error goes through as it is */
     assert_int_equal(rig_stat(rig, "/dir/file", &st), -ENOTCONN);
