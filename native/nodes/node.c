@@ -62,12 +62,14 @@ static void make_room(struct df_node_shard *shard)
     free(old);
 }
 
+/* Under the shard's lock. A node that has lost its last reference stays in its chain until it is
+ * buried, before or behind the one that has its number now. */
 static struct df_node *chain_find(struct df_node_shard *shard, uint64_t hash, uint64_t id)
 {
     if (!shard->chains)
         return NULL;
     for (struct df_node *node = *chain_of(shard, hash); node; node = node->chain)
-        if (node->id == id)
+        if (node->id == id && df_node_alive(node))
             return node;
     return NULL;
 }
@@ -237,8 +239,6 @@ struct df_node *df_node_find(struct df_nodes *nodes, uint64_t id)
         return nodes->root;
     df_node_lock(&shard->lock);
     node = chain_find(shard, hash, id);
-    if (node && !df_node_alive(node))
-        node = NULL;
     df_node_unlock(&shard->lock);
     return node;
 }

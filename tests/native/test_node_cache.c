@@ -235,6 +235,30 @@ static void another_generation_is_another_node(void **state)
     assert_int_equal(forgotten[2], 2);
 }
 
+static void a_node_on_its_way_out_hides_no_other(void **state)
+{
+    struct df_node_drops drops;
+    struct df_node_entry *entry;
+    struct df_node *node;
+    char text[32];
+
+    (void)state;
+    enter(nodes.root, "a", 2, S_IFREG | 0644);
+    entry = find(nodes.root, "a");
+    df_node_cache_begin_drops(&drops);
+    df_node_cache_remove(&nodes, nodes.root, entry);
+    assert_false(df_node_cache_drop_now(&drops, entry)); /* it is still in its chain */
+    node = enter(nodes.root, "b", 2, S_IFREG | 0644);
+    for (unsigned i = 0; i < 3000; i++) { /* chains are made anew, their order turned around */
+        snprintf(text, sizeof(text), "%u", i);
+        enter(nodes.root, text, 3 + i, S_IFREG | 0644);
+        assert_ptr_equal(df_node_find(&nodes, 2), node);
+    }
+    df_node_cache_drop(&nodes, &drops);
+    assert_int_equal(forgotten[2], 1);
+    assert_ptr_equal(enter(nodes.root, "c", 2, S_IFREG | 0644), node);
+}
+
 static void impossible_answers_are_refused(void **state)
 {
     struct df_node_found found = {.id = 2, .attr = {.st_mode = 0644}};
@@ -360,6 +384,7 @@ int main(void)
         test(a_child_in_use_pins_its_parents),
         test(a_directory_has_one_place),
         test(another_generation_is_another_node),
+        test(a_node_on_its_way_out_hides_no_other),
         test(impossible_answers_are_refused),
         test(entries_are_bounded),
         test(directories_are_evicted_after_their_entries),
