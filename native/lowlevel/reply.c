@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/lend.h"
+#include "host/answer.h"
 #include "host/bufvec.h"
 #include "host/statx.h"
 #include "lowlevel/request.h"
@@ -66,7 +67,7 @@ int df_reply_err(fuse_req_t req, int err)
 {
     if (err == 0)
         return reply_number(req, DF_TAKES_OK, 0);
-    return reply_number(req, ~0u, err > 0 && err < 1000 ? -err : -ERANGE);
+    return reply_number(req, ~0u, err > 0 && err < DF_ANSWER_ERRORS ? -err : -ERANGE);
 }
 
 void df_reply_none(fuse_req_t req)
@@ -182,9 +183,10 @@ int df_reply_write(fuse_req_t req, size_t size)
     return reply_number(req, DF_TAKES_WRITE, (ssize_t)size);
 }
 
+/* The answer of the protocol has 32 bits. */
 int df_reply_xattr(fuse_req_t req, size_t size)
 {
-    return reply_number(req, DF_TAKES_XATTR, (ssize_t)size);
+    return reply_number(req, DF_TAKES_XATTR, (uint32_t)size);
 }
 
 int df_reply_poll(fuse_req_t req, unsigned revents)
@@ -192,9 +194,10 @@ int df_reply_poll(fuse_req_t req, unsigned revents)
     return reply_number(req, DF_TAKES_POLL, (ssize_t)revents);
 }
 
+/* No file has a place below zero: vfs_setpos() of the kernel. */
 int df_reply_lseek(fuse_req_t req, off_t off)
 {
-    return reply_number(req, DF_TAKES_LSEEK, off);
+    return reply_number(req, DF_TAKES_LSEEK, off < 0 ? -EINVAL : off);
 }
 
 /* BMAP is never sent. */
@@ -306,7 +309,7 @@ int df_reply_ioctl_iov(fuse_req_t req, int result, const struct iovec *iov, int 
         memmove(req->iov->iov_base, iov[i].iov_base, iov[i].iov_len);
         req->iov->iov_base = (char *)req->iov->iov_base + iov[i].iov_len;
     }
-    finish(req, result);
+    finish(req, df_answer_count(result));
     return 0;
 }
 

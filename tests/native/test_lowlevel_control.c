@@ -183,6 +183,8 @@ static void extended_attributes_are_probed(void **state)
     assert_int_equal(df_listxattr(FILE_, buf, 32), 14);
     list_size = 12; /* cut off: the caller would read past it */
     fails(df_listxattr(FILE_, buf, 32), EIO);
+    list_size = (size_t)DF_PENDING; /* a negative number that the plugin took for a size */
+    assert_int_equal(df_listxattr(FILE_, NULL, 0), XATTR_LIST_MAX);
     list_size = 14;
     requests = 0;
     unknown = true;
@@ -204,6 +206,10 @@ static void op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned command, void *arg
     (void)ino, (void)arg, (void)fi, (void)flags;
     if (command == _IO('f', 2)) {
         df_reply_ioctl_retry(req, NULL, 0, NULL, 0);
+        return;
+    }
+    if (command == _IO('f', 4)) {
+        df_reply_ioctl(req, DF_PENDING, NULL, 0);
         return;
     }
     if (command == FS_IOC_GETFLAGS || command == FS_IOC_SETFLAGS) {
@@ -234,6 +240,7 @@ static void ioctl_sizes_are_those_of_the_command(void **state)
     assert_int_equal(number, 42);
     fails(df_ioctl(fd, _IO('f', 2), NULL), EIO);
     fails(df_ioctl(fd, _IO('f', 3), NULL), ENOTTY);
+    fails(df_ioctl(fd, _IO('f', 4), NULL), ERANGE);
     df_close(fd);
     lone_unmount();
 }
@@ -458,6 +465,26 @@ static void a_file_may_be_without_positions(void **state)
     lone_unmount();
 }
 
+static void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence,
+                     struct fuse_file_info *fi)
+{
+    (void)ino, (void)whence, (void)fi;
+    df_reply_lseek(req, off == 1 ? -1 : DF_PENDING);
+}
+
+static void no_position_is_below_zero(void **state)
+{
+    int fd;
+
+    (void)state;
+    lone_mount((struct fuse_lowlevel_ops){.lseek = op_lseek}, 0, 0);
+    fd = df_open(FILE_, O_RDONLY, 0);
+    fails(df_lseek(fd, 1, SEEK_DATA), EINVAL);
+    fails(df_lseek(fd, 2, SEEK_DATA), EINVAL);
+    df_close(fd);
+    lone_unmount();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -474,6 +501,7 @@ int main(void)
         cmocka_unit_test(a_conflict_that_makes_no_sense_is_eio),
         cmocka_unit_test(locks_are_ours_when_a_plugin_has_none),
         cmocka_unit_test(a_file_may_be_without_positions),
+        cmocka_unit_test(no_position_is_below_zero),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

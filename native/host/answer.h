@@ -1,12 +1,12 @@
 /*
- * answer.h - what a program's operation has returned, as what an op may return.
+ * answer.h - what a program's operation has returned, or replied, as what an op may return.
  *
  * What can be no error number becomes ERANGE, as in libfuse (fuse_send_reply_iov_nofree()). A
  * program that returns errno in place of -errno would else have succeeded, with a count; one far
  * below would say DF_LEAVE or DF_PENDING, which are for the host to say.
  */
-#ifndef DF_HIGHLEVEL_ANSWER_H
-#define DF_HIGHLEVEL_ANSWER_H
+#ifndef DF_HOST_ANSWER_H
+#define DF_HOST_ANSWER_H
 
 #include <errno.h>
 #include <sys/types.h>
