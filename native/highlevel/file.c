@@ -99,6 +99,8 @@ int df_highlevel_ioctl(struct df_fs *fs, struct df_call *call, struct df_file *f
 
     if (!hl->ops.ioctl || (file->kind == DF_KIND_DIRECTORY && !(hl->want & FUSE_CAP_IOCTL_DIR)))
         return -ENOTTY;
+    if (df_ioctl_lacks_place(request, arg))
+        return -EFAULT;
     if (size > sizeof(small))
         copy = malloc(size);
     if (!copy)

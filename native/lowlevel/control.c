@@ -30,7 +30,7 @@ int df_lowlevel_ioctl(struct df_fs *fs, struct df_call *call, struct df_file *fi
 
     if (!lane->ops.ioctl || (dir && !lane->ioctl_dir))
         return -ENOTTY;
-    if ((in || out) && !arg)
+    if (df_ioctl_lacks_place(request, arg))
         return -EFAULT;
     df_request_begin(&req, lane, call, DF_TAKES_IOCTL);
     req.iov = &iov;

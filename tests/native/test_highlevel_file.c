@@ -235,6 +235,8 @@ static void ioctl_works_on_a_copy(void **state)
         rig->fs->ops->ioctl(rig->fs, rig_call(rig), &file, _IOWR('x', 1, int), &number), 3);
     assert_int_equal(number, 6);
     assert_int_equal(rig->fs->ops->ioctl(rig->fs, rig_call(rig), &file, _IO('x', 1), NULL), 3);
+    assert_int_equal(rig->fs->ops->ioctl(rig->fs, rig_call(rig), &file, _IOW('x', 1, int), NULL),
+                     -EFAULT);
     char big[1000] = {1};
     assert_int_equal(rig->fs->ops->ioctl(rig->fs, rig_call(rig), &file, _IOR('x', 1, big), big), 3);
     assert_int_equal(big[0], 1); /* started from zero */
