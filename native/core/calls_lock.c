@@ -38,7 +38,7 @@ int df_call_flock(int fd, int operation)
 /* One sleep of one poll. Each host that may wake it holds a reference: one may come late. */
 struct df_wake {
     _Atomic uint32_t refs;
-    _Atomic uint32_t woken; /* futex */
+    _Atomic uint32_t woken; /* futex; also set when the sleep is over without a wake */
 };
 
 static void drop_wake(struct df_wake *wake)
@@ -52,6 +52,15 @@ void df_wake(struct df_wake *wake)
     atomic_store(&wake->woken, 1);
     syscall(SYS_futex, &wake->woken, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
     drop_wake(wake);
+}
+
+bool df_wake_drop_over(struct df_wake *wake)
+{
+    bool over = atomic_load(&wake->woken);
+
+    if (over)
+        drop_wake(wake);
+    return over;
 }
 
 /* The host takes over the reference on wake only if nothing is ready. */
@@ -124,6 +133,7 @@ static int poll_round(struct df_thread *thread, struct pollfd *fds, nfds_t count
     ret = poll_all(fds, count, wake);
     if (ret == 0)
         ret = sleep_until(thread, wake, until);
+    atomic_store(&wake->woken, 1);
     drop_wake(wake);
     return ret;
 }

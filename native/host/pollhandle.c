@@ -88,9 +88,23 @@ unsigned df_pollnode_seen(struct df_pollnode *node)
     return seen;
 }
 
+/* Under the lock. Those of polls whose time has run out are still there: without this, a file that
+ * is never ready would collect them. */
+static void drop_over(struct df_pollnode *node)
+{
+    unsigned kept = 0;
+
+    for (unsigned i = 0; i < node->count; i++)
+        if (!df_wake_drop_over(node->wakes[i]))
+            node->wakes[kept++] = node->wakes[i];
+    node->count = kept;
+}
+
 /* Under the lock. */
 static bool append(struct df_pollnode *node, struct df_wake *wake)
 {
+    if (node->count == node->room)
+        drop_over(node);
     if (node->count == node->room) {
         unsigned room = node->room ? 2 * node->room : 4;
         void *wakes = realloc(node->wakes, room * sizeof(node->wakes[0]));

@@ -11,6 +11,7 @@
 #include <directfuse.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -146,14 +147,27 @@ static void closing_the_file_wakes(void **state)
     assert_int_equal(w.fds[1].revents, POLLNVAL);
 }
 
+static void polls_in_vain_leave_nothing_behind(void **state)
+{
+    struct pollfd fds = {bell, POLLIN, 0};
+    size_t before = 0;
+
+    (void)state;
+    for (int i = 0; i < 210; i++) {
+        if (i == 10)
+            before = mallinfo2().uordblks;
+        assert_int_equal(df_poll(&fds, 1, 1), 0);
+    }
+    assert_true(mallinfo2().uordblks < before + 1000);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(a_late_notification_wakes),
-        TEST(a_descriptor_may_stand_twice),
-        TEST(a_ring_before_the_poll_is_seen),
-        TEST(closing_the_file_wakes),
+        TEST(a_late_notification_wakes),          TEST(a_descriptor_may_stand_twice),
+        TEST(a_ring_before_the_poll_is_seen),     TEST(closing_the_file_wakes),
+        TEST(polls_in_vain_leave_nothing_behind),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
