@@ -2,8 +2,8 @@
  * rename.c - rename: two entries in one or two directories, moved, replaced or exchanged.
  *
  * As do_renameat2() and vfs_rename() of the kernel: both directories are locked (under rename_lock
- * when they differ, so that no two renames wait for each other), both names are looked up, what
- * cannot be is refused before the plugin is asked.
+ * when they differ, so that no two renames change the tree at a time), both names are looked up,
+ * what cannot be is refused before the plugin is asked.
  */
 #include <stdio.h>
 #include <string.h>
@@ -51,23 +51,31 @@ static void put_dirs(struct renaming *renaming)
     df_node_put(&renaming->lane->nodes, renaming->to.dir);
 }
 
-/* Parent before child; two that are not above each other in any order, under rename_lock. */
+/* Waits for one at a time with the other not in hand: which of them is above may change meanwhile,
+ * by a directory that turns up elsewhere. */
+static void lock_both(struct df_node_lock *held, struct df_node_lock *other)
+{
+    df_node_lock(held);
+    while (!df_node_trylock(other)) {
+        struct df_node_lock *busy = other;
+
+        df_node_unlock(held);
+        df_node_lock(busy);
+        other = held;
+        held = busy;
+    }
+}
+
 static void lock_dirs(struct renaming *renaming)
 {
-    struct df_nodes *nodes = &renaming->lane->nodes;
-    struct df_node *first = renaming->from.dir, *second = renaming->to.dir;
+    struct df_node *from = renaming->from.dir, *to = renaming->to.dir;
 
-    if (first == second) {
-        df_node_lock(&first->lock);
+    if (from == to) {
+        df_node_lock(&from->lock);
         return;
     }
-    df_node_lock(&nodes->rename_lock);
-    if (df_node_lookup_is_above(nodes, second, first)) {
-        first = renaming->to.dir;
-        second = renaming->from.dir;
-    }
-    df_node_lock(&first->lock);
-    df_node_lock(&second->lock);
+    df_node_lock(&renaming->lane->nodes.rename_lock);
+    lock_both(&from->lock, &to->lock);
 }
 
 static void unlock_dirs(struct renaming *renaming)

@@ -212,12 +212,48 @@ static void a_rename_that_is_overtaken_makes_no_loop(void **state)
     fails(df_rename(POINT "/dir", POINT "/dir/child/a/b/dir"), EINVAL);
 }
 
+/* ---- a directory that turns up below another ------------------------------------------------- */
+
+static int remove_moved(void)
+{
+    return df_rmdir(POINT "/b/a");
+}
+
+static int rename_across(void)
+{
+    return df_rename(POINT "/a/file", POINT "/b/file");
+}
+
+/* The parent of one of its two directories is locked, and locks it in its turn. */
+static void a_rename_waits_with_no_lock_in_hand(void **state)
+{
+    struct caller removing, renaming;
+    struct stat st;
+
+    (void)state;
+    mount_options("rw");
+    assert_int_equal(traced_make(fs, FUSE_ROOT_ID, "a", S_IFDIR | 0755), 2);
+    assert_int_equal(traced_make(fs, FUSE_ROOT_ID, "b", S_IFDIR | 0755), 3);
+    traced_make(fs, 2, "file", S_IFREG | 0644);
+    assert_int_equal(df_stat(POINT "/a", &st), 0);
+    assert_int_equal(df_stat(POINT "/b", &st), 0);
+    node = df_node_find(&lane_of_mount()->nodes, 3);
+    start_held(&removing, remove_moved, "LOOKUP 3/a");
+    start(&renaming, rename_across);
+    settle(&renaming);
+    traced_move(fs, FUSE_ROOT_ID, "a", 3);
+    traced_let_go(fs, "LOOKUP 3/a");
+    fails(finish(&removing), ENOTEMPTY);
+    assert_int_equal(finish(&renaming), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         test(a_rename_that_is_overtaken_makes_no_loop),
         test(forgetting_does_not_wait_for_a_request),
         test(a_directory_in_use_keeps_its_node),
+        test(a_rename_waits_with_no_lock_in_hand),
     };
 
     return cmocka_run_group_tests(tests, can_mount, end_mounts);
