@@ -28,8 +28,9 @@ static void replace(struct df_node *node, struct df_node_link *link)
         df_gate_retire_node(&old->retired, free_link);
 }
 
-/* Without memory it is asked for again next time. */
-static void keep(struct df_node *node, const char *target, size_t len)
+/* Without memory it is asked for again next time. Who tells of a change counts it before he forgets
+ * the link: either he finds this one, or the count shows that it may be of before the change. */
+static void keep(struct df_node *node, const char *target, size_t len, uint32_t changes)
 {
     struct df_node_link *link = malloc(sizeof(*link) + len);
 
@@ -38,6 +39,23 @@ static void keep(struct df_node *node, const char *target, size_t len)
     link->len = len;
     memcpy(link->target, target, len);
     replace(node, link);
+    if (atomic_load_explicit(&node->changes, memory_order_acquire) != changes)
+        replace(node, NULL);
+}
+
+static ssize_t ask_and_keep(struct df_nodes *nodes, struct df_call *call, struct df_node *node,
+                            char *buf, size_t size)
+{
+    uint32_t changes = df_node_attr_changes(node);
+    char target[PATH_MAX];
+    ssize_t len = nodes->source->readlink(nodes, call, node, target, sizeof(target));
+
+    if (len < 0)
+        return len;
+    keep(node, target, (size_t)len, changes);
+    size = (size_t)len < size ? (size_t)len : size;
+    memcpy(buf, target, size);
+    return (ssize_t)size;
 }
 
 ssize_t df_node_link_read(struct df_nodes *nodes, struct df_call *call, struct df_node *node,
@@ -45,7 +63,6 @@ ssize_t df_node_link_read(struct df_nodes *nodes, struct df_call *call, struct d
 {
     const struct df_node_link *link =
         nodes->keep_links ? atomic_load_explicit(&node->link, memory_order_acquire) : NULL;
-    char target[PATH_MAX];
     ssize_t len;
 
     if (link) {
@@ -53,19 +70,10 @@ ssize_t df_node_link_read(struct df_nodes *nodes, struct df_call *call, struct d
         memcpy(buf, link->target, size);
         return (ssize_t)size;
     }
-    if (!nodes->keep_links) {
-        len = nodes->source->readlink(nodes, call, node, buf, size);
-        df_node_attr_accessed(node);
-        return len;
-    }
-    len = nodes->source->readlink(nodes, call, node, target, sizeof(target));
+    len = nodes->keep_links ? ask_and_keep(nodes, call, node, buf, size)
+                            : nodes->source->readlink(nodes, call, node, buf, size);
     df_node_attr_accessed(node);
-    if (len < 0)
-        return len;
-    keep(node, target, (size_t)len);
-    size = (size_t)len < size ? (size_t)len : size;
-    memcpy(buf, target, size);
-    return (ssize_t)size;
+    return len;
 }
 
 void df_node_link_forget(struct df_node *node)

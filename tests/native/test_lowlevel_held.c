@@ -247,6 +247,37 @@ static void a_rename_waits_with_no_lock_in_hand(void **state)
     assert_int_equal(finish(&renaming), 0);
 }
 
+/* ---- a target that changes while it is told -------------------------------------------------- */
+
+static char target[16];
+
+static int read_link(void)
+{
+    memset(target, 0, sizeof(target));
+    return (int)df_readlink(POINT "/link", target, sizeof(target) - 1);
+}
+
+/* The answer stands for one that was on its way when the file system changed the target. */
+static void a_target_that_was_told_too_late_is_not_kept(void **state)
+{
+    struct caller reading;
+
+    (void)state;
+    fs->want_on = FUSE_CAP_CACHE_SYMLINKS;
+    mount_options("rw");
+    assert_int_equal(traced_make(fs, FUSE_ROOT_ID, "link", S_IFLNK | 0777), 2);
+    strcpy(fs->nodes[2].target, "old");
+    start_held(&reading, read_link, "READLINK 2");
+    assert_int_equal(df_notify_inval_inode(mounted, 2, 0, 0), 0);
+    traced_let_go(fs, "READLINK 2");
+    assert_int_equal(finish(&reading), 3);
+    strcpy(fs->nodes[2].target, "new");
+    assert_int_equal(read_link(), 3);
+    assert_string_equal(target, "new");
+    strcpy(fs->nodes[2].target, "never seen");
+    assert_int_equal(read_link(), 3); /* that one is kept */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,6 +285,7 @@ int main(void)
         test(forgetting_does_not_wait_for_a_request),
         test(a_directory_in_use_keeps_its_node),
         test(a_rename_waits_with_no_lock_in_hand),
+        test(a_target_that_was_told_too_late_is_not_kept),
     };
 
     return cmocka_run_group_tests(tests, can_mount, end_mounts);
