@@ -20,7 +20,8 @@ struct access {
     union df_file_info fi;
 };
 
-/* The size now, as the plugin or live cached attributes say. */
+/* The size now, as the plugin or live cached attributes say; one below zero is EIO, as wherever
+ * attributes are told. */
 static off_t size_now(struct access *access)
 {
     struct df_frame *frame = access->frame;
@@ -37,6 +38,8 @@ static off_t size_now(struct access *access)
     bool by_handle = handle->bits & DF_HANDLE_PLUGIN;
     int result = df_answer_error(hl->ops.getattr(by_handle ? access->path : handle->node->path, &st,
                                                  by_handle ? &fi.info : NULL));
+    if (result == 0 && st.st_size < 0)
+        result = -EIO;
     return result ? result : st.st_size;
 }
 

@@ -466,6 +466,20 @@ static void reads_end_where_getattr_says(void **state)
     }
 }
 
+static void an_append_believes_no_size_below_zero(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_default();
+
+    assert_int_equal(rig_open(rig, "/log", O_WRONLY | O_APPEND | O_CREAT, 0600, &file), 0);
+    assert_int_equal(rig_pwrite(rig, &file, "abc", 3, 0), 3); /* its size is not known any more */
+    rig->ram.handles[0]->st.st_size = DF_PENDING;
+    assert_int_equal(rig_pwrite(rig, &file, "def", 3, 0), -EIO);
+    rig->ram.handles[0]->st.st_size = 3;
+    rig_close(rig, &file);
+    rig_end(rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -486,6 +500,7 @@ int main(void)
         cmocka_unit_test(attributes_are_set_in_libfuses_order_and_by_handle),
         cmocka_unit_test(a_read_ends_the_belief_in_times),
         cmocka_unit_test(reads_end_where_getattr_says),
+        cmocka_unit_test(an_append_believes_no_size_below_zero),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
