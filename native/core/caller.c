@@ -89,7 +89,8 @@ static struct identity *make_identity(int group_count)
     return identity;
 }
 
-/* The groups may grow between the two questions: then EINVAL, and again. */
+/* The groups may grow between the two questions: then EINVAL, and again. Of none there is no second
+ * one, which would be the first again. */
 static int read_groups(struct identity **out)
 {
     for (;;) {
@@ -98,7 +99,7 @@ static int read_groups(struct identity **out)
 
         if (!identity)
             return -ENOMEM;
-        count = getgroups(count, identity->groups);
+        count = count > 0 ? getgroups(count, identity->groups) : 0;
         if (count >= 0) {
             identity->caller.group_count = (uint32_t)count;
             *out = identity;

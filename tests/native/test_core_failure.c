@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "core/caller.h"
 #include "core/fd.h"
 #include "core/gate.h"
 #include "core/mount.h"
@@ -56,6 +57,29 @@ void *__wrap_aligned_alloc(size_t alignment, size_t size)
 char *__wrap_strdup(const char *text)
 {
     return fails() ? NULL : __real_strdup(text);
+}
+
+/* ---- groups that somebody else sets between two questions, which takes a right of root's ---- */
+
+int __real_getgroups(int size, gid_t list[]);
+
+static unsigned questions; /* left, which are answered here */
+
+int __wrap_getgroups(int size, gid_t list[])
+{
+    if (questions == 0)
+        return __real_getgroups(size, list);
+    return --questions % 2 ? 0 : 3; /* of no room: how many there are */
+}
+
+static void groups_that_grow_from_none_are_not_made_up(void **state)
+{
+    (void)state;
+    questions = 2;
+    assert_int_equal(df_identity_refresh(), 0);
+    assert_int_equal(atomic_load(&df_caller_process)->group_count, 0);
+    questions = 0;
+    assert_int_equal(df_identity_refresh(), 0);
 }
 
 /* ---- the scenario ---- */
@@ -192,6 +216,7 @@ static void every_allocation_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(groups_that_grow_from_none_are_not_made_up),
         cmocka_unit_test(every_allocation_may_fail),
     };
 
