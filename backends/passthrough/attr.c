@@ -86,14 +86,18 @@ int passthrough_utimens(const char *path, const struct timespec times[2], struct
                                         AT_SYMLINK_NOFOLLOW));
 }
 
-/* Of the object's own file system: another one may be mounted inside the source. */
+/* Of the object's own file system: another one may be mounted inside the source. statvfs(3) would
+ * follow a symlink, which is asked about by who has it open (O_PATH). */
 int passthrough_statfs(const char *path, struct statvfs *out)
 {
-    char absolute[PATH_MAX];
+    int fd = openat(passthrough_here()->root, passthrough_relative(path),
+                    O_PATH | O_NOFOLLOW | O_CLOEXEC);
 
-    if (!passthrough_absolute(passthrough_here(), path, absolute))
-        return -ENAMETOOLONG;
-    return passthrough_result(statvfs(absolute, out));
+    if (fd < 0)
+        return -errno;
+    int result = passthrough_result(fstatvfs(fd, out));
+    close(fd);
+    return result;
 }
 
 /* ---- extended attributes: by the source's descriptor where the kernel can (6.13) ---- */

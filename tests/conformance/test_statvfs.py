@@ -47,3 +47,9 @@ def test_any_object_will_do(fs, status):
 def test_symlink_is_followed_out_of_the_file_system(fs, tmp_path):
     link = fs.symlink(str(tmp_path), "link")
     assert fs.os.statvfs(link).f_blocks == fs.os.statvfs(str(tmp_path)).f_blocks
+
+
+def test_symlink_that_is_open_itself_is_not_followed(fs, status):
+    link = fs.symlink("nowhere", "link")
+    fd = fs.open(link, os.O_PATH | os.O_NOFOLLOW)
+    assert fs.os.fstatvfs(fd).f_blocks == status.f_blocks
