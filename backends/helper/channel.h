@@ -170,11 +170,13 @@ extern int fuse_lowlevel_notify_prune(struct fuse_session *session, fuse_ino_t *
 void notify_pass_on(struct channel *channel, int code, const char *body, size_t size);
 
 /* The number that POLL is sent with, so that a notification finds `handle` again; takes it. One for
- * each open file `fh`: an older one is dropped. 0: no memory, and nobody will be told. */
-uint64_t notify_remember_poll(struct channel *channel, uint64_t fh, struct fuse_pollhandle *handle);
+ * each open file, which is the helper's own `file` (fi->fh) and not the server's number: that may
+ * be 0 for all. An older handle is dropped. 0: no memory, and nobody will be told. */
+uint64_t notify_remember_poll(struct channel *channel, uint64_t node, uint64_t file,
+                              struct fuse_pollhandle *handle);
 
 /* The open file is gone. */
-void notify_forget_poll(struct channel *channel, uint64_t fh);
+void notify_forget_poll(struct channel *channel, uint64_t node, uint64_t file);
 
 /* Frees all of them. */
 void notify_free(struct channel *channel);

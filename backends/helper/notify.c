@@ -12,33 +12,36 @@
 
 struct poll_handles {
     struct poll_handles *next;
-    uint64_t number, fh;
+    uint64_t number;
+    uint64_t node, file; /* of an open file: its node, and fi->fh */
     struct fuse_pollhandle *handle;
 };
 
 /* The link that leads to the entry of an open file; to NULL: none. */
-static struct poll_handles **find_file(struct channel *channel, uint64_t fh)
+static struct poll_handles **find_file(struct channel *channel, uint64_t node, uint64_t file)
 {
     struct poll_handles **link = &channel->polls;
 
-    while (*link && (*link)->fh != fh)
+    while (*link && ((*link)->node != node || (*link)->file != file))
         link = &(*link)->next;
     return link;
 }
 
-uint64_t notify_remember_poll(struct channel *channel, uint64_t fh, struct fuse_pollhandle *handle)
+uint64_t notify_remember_poll(struct channel *channel, uint64_t node, uint64_t file,
+                              struct fuse_pollhandle *handle)
 {
     struct fuse_pollhandle *old = handle;
     uint64_t number = 0;
 
     pthread_mutex_lock(&channel->lock);
-    struct poll_handles **link = find_file(channel, fh);
+    struct poll_handles **link = find_file(channel, node, file);
     if (*link)
         old = (*link)->handle;
     else if ((*link = calloc(1, sizeof(**link))))
         old = NULL;
     if (*link) {
-        (*link)->fh = fh;
+        (*link)->node = node;
+        (*link)->file = file;
         (*link)->handle = handle;
         number = (*link)->number = (uint64_t)(uintptr_t)*link;
     }
@@ -48,10 +51,10 @@ uint64_t notify_remember_poll(struct channel *channel, uint64_t fh, struct fuse_
     return number;
 }
 
-void notify_forget_poll(struct channel *channel, uint64_t fh)
+void notify_forget_poll(struct channel *channel, uint64_t node, uint64_t file)
 {
     pthread_mutex_lock(&channel->lock);
-    struct poll_handles **link = find_file(channel, fh), *entry = *link;
+    struct poll_handles **link = find_file(channel, node, file), *entry = *link;
     if (entry)
         *link = entry->next;
     pthread_mutex_unlock(&channel->lock);
@@ -63,7 +66,7 @@ void notify_forget_poll(struct channel *channel, uint64_t fh)
 void notify_free(struct channel *channel)
 {
     while (channel->polls)
-        notify_forget_poll(channel, channel->polls->fh);
+        notify_forget_poll(channel, channel->polls->node, channel->polls->file);
 }
 
 static void poll_wakeup(struct channel *channel, const char *body)

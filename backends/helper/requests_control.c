@@ -88,7 +88,7 @@ void request_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi,
     struct message message = REQUEST(FUSE_POLL, ino);
 
     if (handle) {
-        in.kh = notify_remember_poll(fuse_req_userdata(req), in.fh, handle);
+        in.kh = notify_remember_poll(fuse_req_userdata(req), ino, fi->fh, handle);
         in.flags = in.kh ? FUSE_POLL_SCHEDULE_NOTIFY : 0;
     }
     request_add(&message, &in, sizeof(in));

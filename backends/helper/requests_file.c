@@ -89,7 +89,7 @@ static void release_as(fuse_req_t req, uint32_t opcode, fuse_ino_t ino, struct f
     struct channel *channel = fuse_req_userdata(req);
     struct handle *handle = handle_of(fi);
 
-    notify_forget_poll(channel, handle_fh(fi));
+    notify_forget_poll(channel, ino, fi->fh);
     if (handle)
         ahead_settle(req, &handle->ahead);
     release_send(channel, req, opcode, ino, fi);

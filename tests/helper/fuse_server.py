@@ -12,7 +12,9 @@ In mode "ahead" the file is what the JSON in the file of FUSE_SERVER_NOTE says a
 (class Told), and each READ of it is added to that file's neighbour ".reads". In mode "late" a
 RELEASE is answered when STATFS comes, and what comes before that and should not is noted: nothing
 can be unlinked then. In mode "stay" it goes on when its channel has ended, and its process id is in
-the file of FUSE_SERVER_NOTE. A look at "inval" ends belief in the name "file".
+the file of FUSE_SERVER_NOTE. A look at "inval" ends belief in the name "file". In mode "poll" the
+open file that was polled first, or second, is ready, and told of, from a look at "wake 0", or
+"wake 1", on.
 """
 
 import array
@@ -28,9 +30,10 @@ import sys
 LOOKUP, FORGET, GETATTR, SETATTR, OPEN, READ, STATFS, RELEASE = 1, 2, 3, 4, 14, 15, 17, 18
 FLUSH, INIT, OPENDIR, RELEASEDIR, INTERRUPT, DESTROY = 25, 26, 27, 29, 36, 38
 SYMLINK, MKNOD, MKDIR, UNLINK, WRITE, SETXATTR, CREATE = 6, 8, 9, 10, 16, 21, 35
+POLL = 40
 BATCH_FORGET, COPY_FILE_RANGE, TMPFILE, STATX, COPY_FILE_RANGE_64 = 42, 47, 51, 52, 53
 NOTIFY_INVAL_INODE, NOTIFY_INVAL_ENTRY, NOTIFY_RESEND, NOTIFY_INC_EPOCH = 2, 3, 7, 8
-NOTIFY_PRUNE = 9
+NOTIFY_POLL, NOTIFY_PRUNE = 1, 9
 ENOENT, EINTR, EAGAIN, EBUSY, ENOSYS = 2, 4, 11, 16, 38
 ASYNC_READ, AUTO_INVAL_DATA = 1 << 0, 1 << 12
 BIG_WRITES, MAX_PAGES, SETXATTR_EXT, INIT_EXT = 1 << 5, 1 << 22, 1 << 29, 1 << 30
@@ -147,7 +150,7 @@ def entry(node):
 
 
 NEW = ("record", "lose", "epoch", "expire", "block", "block2", "prune")  # modes that speak 7.45
-RECORDS = ("record", "plain", "prune")  # "file" reads as what the server was sent
+RECORDS = ("record", "plain", "prune", "poll")  # "file" reads as what the server was sent
 LATE = ("notify", "epoch", "expire")
 TOO_MUCH = {"huge": 100_000, "larger": 3 << 19, "largest": 3 << 20}  # bytes that a READ is answered
 
@@ -162,6 +165,8 @@ class Server:
         self.ahead = mode == "ahead"
         self.held = []  # RELEASEs
         self.early = False  # a FORGET came before one was answered
+        self.polled = []  # numbers of open files, as POLL has them
+        self.ready = set()  # of these
 
     def say(self, unique, body=b"", error=0, length=None):
         size = OUT_HEADER.size + len(body) if length is None else length
@@ -210,6 +215,11 @@ class Server:
             self.say(unique, body[40:48])  # all of it
         elif opcode == COPY_FILE_RANGE:
             self.say(unique, struct.pack("<II", struct.unpack_from("<Q", body, 40)[0], 0))
+        elif opcode == POLL and self.mode == "poll":
+            (number,) = struct.unpack_from("<Q", body, 8)
+            if number and number not in self.polled:
+                self.polled.append(number)
+            self.say(unique, struct.pack("<II", number in self.ready, 0))
         elif opcode == INTERRUPT:
             self.interrupt(unique, *struct.unpack("<Q", body))
         elif opcode == RELEASE and self.mode == "late":
@@ -262,6 +272,10 @@ class Server:
             ids = struct.pack("<IIQ3Q", 3, 0, 0, *which)
             self.say(0, ids[:-4], error=NOTIFY_PRUNE)  # too short: says nothing
             self.say(0, ids, error=NOTIFY_PRUNE)
+        if self.mode == "poll" and name.startswith(b"wake"):
+            number = self.polled[int(name.split()[1])]
+            self.ready.add(number)
+            self.say(0, struct.pack("<Q", number), error=NOTIFY_POLL)
         if self.mode == "short" and name == b"file":
             self.say(unique, b"short")
         elif name == b"file" or (self.mode in LATE and name == b"late" and self.late()):

@@ -206,6 +206,32 @@ def test_notification_drops_a_name(serve, mode):
     assert directfuse.path.exists(f"{mount.mountpoint}/late")
 
 
+def test_open_files_with_one_number_become_ready_one_by_one(serve):
+    """A server that keeps nothing of open files gives all of them the same."""
+    point = serve("poll").mountpoint
+    ready = []
+
+    def wait(which):
+        with directfuse.open(f"{point}/file", "rb", buffering=0) as file:
+            if directfuse.poll([(file, select.POLLIN)], 20_000):
+                ready.append(which)
+
+    def waiting():
+        with directfuse.open(f"{point}/file", "rb", buffering=0) as server:
+            polls = json.loads(server.read(1 << 16)).get("40", ())
+        return len({body[16:32] for _, body in polls} - {"0" * 16})
+
+    workers = [threading.Thread(target=wait, args=(which,)) for which in (0, 1)]
+    for which, worker in enumerate(workers):
+        worker.start()
+        while waiting() <= which:
+            assert worker.is_alive()
+    for which, worker in enumerate(workers):
+        assert not directfuse.path.exists(f"{point}/wake {which}")
+        worker.join()
+        assert ready == [0, 1][: which + 1]
+
+
 def test_what_is_to_be_pruned_is_forgotten_unless_it_is_in_use(serve):
     """NOTIFY_PRUNE of 7.45, for a node nobody knows, the root and "file": as by the kernel, whose
     FORGET says how often it was looked up."""
