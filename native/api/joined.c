@@ -55,11 +55,21 @@ static void in_parent(void)
     pthread_mutex_unlock(&list_lock);
 }
 
+/* The server refuses what it asks for. It keeps nothing of the parent's end, else the server would
+ * not see the parent's end. */
+static void be_nobody(struct df_link *link)
+{
+    link->client = 0;
+    if (link->control >= 0)
+        close(link->control);
+    link->control = -1;
+}
+
 static void in_child(void)
 {
     for (struct df_joined *j = list; j; j = j->next)
         if (j->child == 0 || df_join_born(&j->link, j->child) < 0)
-            j->link.client = 0; /* the server refuses what it asks for */
+            be_nobody(&j->link);
     pthread_mutex_unlock(&list_lock);
 }
 

@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -216,6 +217,29 @@ def test_a_killed_client_leaves_nothing_behind(point):
 
         assert in_fork(child) == -signal.SIGKILL
         until(lambda: _unmounts(point))
+
+
+def test_the_end_of_a_process_is_seen_beside_a_child_that_could_not_join(point):
+    """It had no descriptor left for a connection of its own, and kept its parent's open."""
+    reads, writes = os.pipe()
+
+    def parent():
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (0, most))
+        child = begin_fork(signal.pause)
+        os.write(writes, str(child).encode())
+
+    with directfuse.mount(["memfs", point], placement="server"):
+        server = f"/proc/{the_server()}/fd"
+        before = len(os.listdir(server))
+        assert in_fork(parent) == 0
+        child = int(os.read(reads, 20))
+        try:
+            until(lambda: len(os.listdir(server)) == before)
+        finally:
+            os.kill(child, signal.SIGKILL)
+    os.close(reads)
+    os.close(writes)
 
 
 def test_what_was_asked_once_is_answered_without_a_trip(point):
