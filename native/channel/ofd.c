@@ -30,6 +30,8 @@ int df_ofd_lock(struct df_link *link, struct df_ofd *ofd, bool interruptible)
     uint32_t mine = link->client;
     int ret;
 
+    if (mine == 0)
+        return -ENOTCONN;
     for (;;) {
         uint32_t word = 0;
 
@@ -43,9 +45,13 @@ int df_ofd_lock(struct df_link *link, struct df_ofd *ofd, bool interruptible)
     }
 }
 
+/* Who is nobody has not taken it, and may be a client by now. */
 void df_ofd_unlock(struct df_link *link, struct df_ofd *ofd)
 {
-    (void)link;
+    uint32_t word = atomic_load_explicit(&ofd->position_lock, memory_order_relaxed);
+
+    if ((word & ~DF_OFD_WAITED) != link->client || word == 0)
+        return;
     if (atomic_exchange(&ofd->position_lock, 0) & DF_OFD_WAITED)
         df_sys_wake(&ofd->position_lock, 1);
 }

@@ -11,10 +11,12 @@
 #include "channel/link.h"
 
 /* Holds the position for this process. 0; -EINTR: a signal came first, and `interruptible` is set;
- * -ENOTCONN: the server is gone. Not recursive: a signal handler of the holder that takes it again
- * would sleep for ever, as in the kernel. */
+ * -ENOTCONN: the server is gone, or this process is nobody to it, of whom it would release nothing.
+ * Not recursive: a signal handler of the holder that takes it again would sleep for ever, as in the
+ * kernel. */
 int df_ofd_lock(struct df_link *link, struct df_ofd *ofd, bool interruptible);
 
+/* Nothing, where the lock could not be had. */
 void df_ofd_unlock(struct df_link *link, struct df_ofd *ofd);
 
 /* For the server: releases it if `client`, which is dead, holds it. */

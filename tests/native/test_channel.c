@@ -584,6 +584,23 @@ static void a_dead_holders_position_is_freed(void **state)
     df_ofd_unlock(&rig->link, ofd);
 }
 
+/* A child that the server has no place for has its parent's files, but no id. */
+static void nobody_frees_the_position_of_another(void **state)
+{
+    struct rig *rig = *state;
+    struct df_ofd *ofd = df_segment_ofds(rig->own.segment);
+    struct df_link nobody = rig->link;
+
+    nobody.client = 0;
+    assert_int_equal(df_ofd_lock(&nobody, ofd, false), -ENOTCONN);
+    assert_int_equal(df_ofd_lock(&rig->link, ofd, false), 0);
+    df_ofd_unlock(&nobody, ofd);
+    assert_int_equal(atomic_load(&ofd->position_lock), rig->link.client);
+    df_ofd_unlock(&rig->link, ofd);
+    assert_int_equal(atomic_load(&ofd->position_lock), 0);
+    df_ofd_unlock(&nobody, ofd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -616,6 +633,7 @@ int main(void)
         TEST(a_killed_server_is_noticed),
         TEST(a_position_has_one_holder),
         TEST(a_dead_holders_position_is_freed),
+        TEST(nobody_frees_the_position_of_another),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
