@@ -35,14 +35,27 @@ static int channel = -1; /* under channel_lock: what "/dev/fuse" was opened as f
 
 /* ---- the device ---------------------------------------------------------------------------- */
 
-/* The helper hands its channel out once; a second open (one for each thread, say) is a copy. */
+static bool is_seqpacket(int fd)
+{
+    int type = 0;
+    socklen_t size = sizeof(type);
+
+    int error = errno;
+    bool is = getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
+
+    errno = error;
+    return is;
+}
+
+/* The helper hands its channel out once; a second open (one for each thread, say) is a copy.
+ * If the server has closed it, its number may be another file's. */
 static int open_channel(void)
 {
     const struct control_message message = {.kind = CONTROL_OPEN, .way = CONTROL_PRELOAD};
     int error = 0, fd = -1;
 
     pthread_mutex_lock(&channel_lock);
-    if (channel >= 0)
+    if (channel >= 0 && is_seqpacket(channel))
         fd = fcntl(channel, F_DUPFD_CLOEXEC, 0);
     if (fd < 0) {
         error = control_ask(&message, &fd);
@@ -97,18 +110,6 @@ OPEN(openat, (int dir, const char *path, int flags), (dir, path, flags))
 OPEN(openat64, (int dir, const char *path, int flags), (dir, path, flags))
 OPEN_2(__open_2)
 OPEN_2(__open64_2)
-
-static bool is_seqpacket(int fd)
-{
-    int type = 0;
-    socklen_t size = sizeof(type);
-
-    int error = errno;
-    bool is = getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
-
-    errno = error;
-    return is;
-}
 
 static bool is_channel(int fd)
 {

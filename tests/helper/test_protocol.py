@@ -318,6 +318,22 @@ def test_reason_is_told(serve, mode, words):
     assert caught.value.errno == errno.EIO
 
 
+#: Opens the device, and again when its number is another file's.
+REOPENS = """
+import os
+number = os.open("/dev/fuse", os.O_RDWR)
+os.close(number)
+while os.open("/", os.O_RDONLY) < number:
+    pass
+os.open("/dev/fuse", os.O_RDWR)
+"""
+
+
+def test_device_that_was_closed_is_no_other_file():
+    with pytest.raises(directfuse.MountError, match="busy"):
+        directfuse.mount([sys.executable, "-c", REOPENS, "/nowhere/here"], placement="helper")
+
+
 def test_program_that_is_no_server():
     with pytest.raises(directfuse.MountError, match="before it mounted anything"):
         directfuse.mount(["true", "/nowhere/at/all"], placement="helper")
