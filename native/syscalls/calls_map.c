@@ -388,6 +388,7 @@ long dfi_do_mremap(struct dfi_frame *frame)
     struct dfi_files *files = dfi_process()->files;
     const unsigned long *a = frame->args;
     size_t old = whole_pages(a[1]), size = whole_pages(a[2]);
+    bool stays = old == 0 || a[3] & MREMAP_DONTUNMAP;
     long at;
 
     dfi_rewrite_changed(a[0], old);
@@ -405,7 +406,7 @@ long dfi_do_mremap(struct dfi_frame *frame)
     at = dfi_kernel(__NR_mremap, a[0], a[1], a[2], a[3], a[4]);
     if (IS_ERROR(at))
         return at;
-    dfi_maps_move(files, a[0], old, (uintptr_t)at, size);
+    (stays ? dfi_maps_repeat : dfi_maps_move)(files, a[0], old, (uintptr_t)at, size);
     dfi_copies_move(files, a[0], old, (uintptr_t)at, size);
     return at;
 }

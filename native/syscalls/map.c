@@ -49,17 +49,24 @@ static long grow(struct dfi_files *files)
     return 0;
 }
 
+/* Takes over one use of the file. Under the lock. */
+static long append(struct dfi_files *files, const struct dfi_mapping *mapping)
+{
+    long ret = grow(files);
+
+    if (ret < 0)
+        return ret;
+    files->maps->list[files->maps->count++] = *mapping;
+    dfi_process()->late += mapping->late;
+    return 0;
+}
+
 long dfi_maps_add(struct dfi_files *files, const struct dfi_mapping *mapping)
 {
     long ret;
 
     dfi_maps_lock(files);
-    ret = grow(files);
-    if (ret == 0) {
-        files->maps->list[files->maps->count++] = *mapping;
-        if (mapping->late)
-            dfi_process()->late++;
-    }
+    ret = append(files, mapping);
     dfi_maps_unlock(files);
     return ret;
 }
@@ -86,16 +93,15 @@ static bool part(const struct dfi_files *files, size_t i, uintptr_t start, uintp
 static long split(struct dfi_files *files, size_t i, uintptr_t at)
 {
     struct dfi_mapping behind = files->maps->list[i];
-    long ret = grow(files);
+    long ret;
 
-    if (ret < 0)
-        return ret;
     behind.offset += (off_t)(at - behind.start);
     behind.start = at;
-    files->maps->list[i].end = at;
+    ret = append(files, &behind);
+    if (ret < 0)
+        return ret;
     dfi_fd_hold(files, behind.handle);
-    files->maps->list[files->maps->count++] = behind;
-    dfi_process()->late += behind.late;
+    files->maps->list[i].end = at;
     return 0;
 }
 
@@ -350,5 +356,32 @@ void dfi_maps_move(struct dfi_files *files, uintptr_t from, size_t old, uintptr_
             move(m, from, old, to, size);
     }
     files->maps->brought_end = 0;
+    dfi_maps_unlock(files);
+}
+
+/* Its memory is as accessible as what it was made of, where that has been brought. Under the lock.
+ * Without memory for the list it is not known, as what is behind a hole. */
+static void note_again(struct dfi_files *files, const struct dfi_mapping *m)
+{
+    if (m->late)
+        dfi_kernel(__NR_mprotect, m->start, m->end - m->start, PROT_NONE);
+    if (append(files, m) == 0)
+        dfi_fd_hold(files, m->handle);
+}
+
+void dfi_maps_repeat(struct dfi_files *files, uintptr_t from, size_t old, uintptr_t to, size_t size)
+{
+    uintptr_t end = from + (old > 0 ? old : 1);
+    struct dfi_mapping m;
+
+    if (!__atomic_load_n(&files->maps, __ATOMIC_ACQUIRE))
+        return;
+    dfi_maps_lock(files);
+    for (size_t i = 0, count = files->maps->count; i < count; i++)
+        if (part(files, i, from, end, &m)) {
+            m.end = old > 0 ? m.end - from + to : to + size;
+            m.start = m.start - from + to;
+            note_again(files, &m);
+        }
     dfi_maps_unlock(files);
 }

@@ -57,6 +57,11 @@ long dfi_maps_split(struct dfi_files *files, uintptr_t at);
  * back before. */
 void dfi_maps_move(struct dfi_files *files, uintptr_t from, size_t old, uintptr_t to, size_t size);
 
+/* What is at [from, from + old) is at [to, to + size) as well: mremap(2) with MREMAP_DONTUNMAP, or
+ * with an old size of 0, of the mapping at `from`. */
+void dfi_maps_repeat(struct dfi_files *files, uintptr_t from, size_t old, uintptr_t to,
+                     size_t size);
+
 /* A fault of the program at that address: true when the memory is there now, or will give SIGBUS.
  * `error` is the processor's: what was tried. */
 bool dfi_maps_fault(struct dfi_files *files, uintptr_t at, unsigned long error);

@@ -262,6 +262,35 @@ static void remapped(size_t size)
     unlink("g");
 }
 
+/* What mremap(2) leaves in place shows the file there and where it was mapped again. */
+static void mapped_again(size_t size)
+{
+    int fd = open("g", O_RDWR | O_CREAT | O_TRUNC, 0600);
+    char *first, *second, *third;
+
+    fill(fd, size);
+    first = map(size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    first[9] = 'T';
+    second = mremap(first, size, size, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL);
+    third = remap(first + 4096, 0, size - 4096);
+    if (second == MAP_FAILED)
+        exit(1);
+    printf("again: %d %d %d", touch(first, 1), touch(second + size - 1, 1), touch(third, 1));
+    second[8192] = 'U';
+    third[3 * 4096] = 'V';
+    printf(" %c %c %c %c\n", first[9], second[9], first[8192], third[4096]);
+    munmap(second, size);
+    munmap(third, size - 4096);
+    first[size - 1] = 'W';
+    munmap(first, size);
+    fd = open("g", O_RDONLY);
+    printf("and kept: %c %c %c %c\n", byte_of(fd, 9), byte_of(fd, 8192), byte_of(fd, 4 * 4096),
+           byte_of(fd, size - 1));
+    close(fd);
+    unlink("g");
+}
+
 static void changed(int fd, size_t size)
 {
     char *memory = map(size, PROT_READ, MAP_SHARED, fd, 0), *moved;
@@ -301,6 +330,7 @@ int main(int argc, char *argv[])
     killed_alone(fd, size);
     blocked(fd, size);
     remapped(size);
+    mapped_again(size);
     changed(fd, size);
     close(fd);
     fd = open("f", O_RDONLY);
