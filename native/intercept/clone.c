@@ -288,17 +288,30 @@ long dfi_do_vfork(struct dfi_frame *frame)
     return give_birth(frame, &birth, &call);
 }
 
+struct birth_args {
+    struct clone_args known;
+    unsigned long later[16]; /* fields of kernels to come: handed through */
+};
+
+/* What is behind those has to be 0, and is left out. */
+static long take_args(struct birth_args *args, const void *program, size_t *size)
+{
+    if (*size < CLONE_ARGS_SIZE_VER0)
+        return -EINVAL;
+    if (*size <= sizeof *args)
+        return dfi_copy_from(args, program, *size);
+    long result = dfi_copy_struct(args, sizeof *args, program, *size);
+    *size = sizeof *args;
+    return result;
+}
+
 long dfi_do_clone3(struct dfi_frame *frame)
 {
-    struct {
-        struct clone_args known;
-        unsigned long later[16]; /* fields of kernels to come: handed through */
-    } args = {0};
+    struct birth_args args = {0};
     size_t size = frame->args[1];
-    if (size < CLONE_ARGS_SIZE_VER0 || size > sizeof args)
-        return size > sizeof args ? -E2BIG : -EINVAL;
-    if (dfi_copy_from(&args, (const void *)frame->args[0], size) < 0)
-        return -EFAULT;
+    long taken = take_args(&args, (const void *)frame->args[0], &size);
+    if (taken < 0)
+        return taken;
     if ((args.known.stack == 0) != (args.known.stack_size == 0))
         return -EINVAL;
     struct birth birth = {.flags = args.known.flags,

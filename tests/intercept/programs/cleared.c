@@ -71,6 +71,26 @@ static void make(const char *what, unsigned long flags, int last)
     printf("%s %d: %ld, %x\n", what, last, pid < 0 ? pid : 0, (unsigned)status);
 }
 
+/* As of kernels to come: what is behind the fields that are known has to be 0. */
+static void make_of(size_t size, size_t set)
+{
+    union {
+        struct clone_args args;
+        char bytes[5000];
+    } given = {.args = {.exit_signal = SIGCHLD}};
+    int status = 0;
+    if (set > 0)
+        given.bytes[set] = 1;
+    fflush(stdout);
+    long pid = syscall(SYS_clone3, &given, size);
+    if (pid == 0)
+        _exit(7);
+    int error = pid < 0 ? errno : 0;
+    if (pid > 0)
+        waitpid((pid_t)pid, &status, 0);
+    printf("of %zu bytes, %zu set: %d, %x\n", size, set, error, (unsigned)status);
+}
+
 int main(void)
 {
     static const int lasts[] = {0, SIGUSR1, SIGUSR2, SIGSEGV};
@@ -83,6 +103,10 @@ int main(void)
         make("spawned", CLONE_VM | CLONE_VFORK, lasts[i]);
     }
     make("with handlers to share", CLONE_VM | CLONE_SIGHAND, 0);
+    static const size_t sizes[][2] = {{63, 0},    {216, 0},  {216, 215},   {224, 0},
+                                      {224, 223}, {4096, 0}, {4096, 4095}, {4097, 0}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        make_of(sizes[i][0], sizes[i][1]);
     raise(SIGUSR1); /* ours are as they were */
     return 0;
 }
