@@ -171,14 +171,14 @@ long dfi_do_sendmsg(struct dfi_frame *frame)
     return send_one(frame->args[0], (const struct msghdr *)frame->args[1], frame->args[2]);
 }
 
-/* One after the other, as the kernel does it. */
+/* One after the other, as the kernel does it. Of none it looks at the socket alone. */
 long dfi_do_sendmmsg(struct dfi_frame *frame)
 {
     struct mmsghdr *at = (struct mmsghdr *)frame->args[1];
     unsigned long count = (unsigned)frame->args[2];
     unsigned sent;
 
-    if (!df_table_any())
+    if (!df_table_any() || count == 0)
         return DFI_PASS;
     for (unsigned long i = 0; i < count && i < MESSAGES_MAX; i++) {
         long ret = send_one(frame->args[0], &at[i].msg_hdr, frame->args[3]);

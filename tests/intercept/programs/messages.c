@@ -139,6 +139,13 @@ static void send_wrong_sizes(void)
     }
 }
 
+static void send_none(int socket)
+{
+    errno = 0;
+    int sent = sendmmsg(socket, NULL, 0, 0);
+    printf("sent %d of none: %s\n", sent, strerror(errno));
+}
+
 int main(void)
 {
     int a = bound_to("a"), b = bound_to("b"), fd = open("file", O_RDWR | O_CREAT, 0600);
@@ -151,5 +158,8 @@ int main(void)
     send_to(b, (const char *[]){"a", "other", "a"}, fd);
     receive_with_little_room(a);
     send_wrong_sizes();
+    send_none(a);
+    send_none(fd);
+    send_none(-1);
     return 0;
 }
