@@ -28,11 +28,21 @@ struct request {
     char taken[NAME_SIZE];
 };
 
+/* By a byte of each page. */
+static bool is_readable(const char *value, size_t size)
+{
+    for (size_t at = 0; at < size; at += DFI_PAGE - (uintptr_t)(value + at) % DFI_PAGE)
+        if (dfi_byte_at(value + at) < 0)
+            return false;
+    return true;
+}
+
 /* The name, copied, and whether the rest will do. False: the kernel refuses the call as well,
  * before it looks for the file. */
 static bool take_words(struct request *r)
 {
-    if (r->which == SET && (r->flags & ~(XATTR_CREATE | XATTR_REPLACE) || r->size > VALUE_SIZE_MAX))
+    if (r->which == SET && (r->flags & ~(XATTR_CREATE | XATTR_REPLACE) ||
+                            r->size > VALUE_SIZE_MAX || !is_readable(r->value, r->size)))
         return false;
     return r->which == LIST || dfi_copy_path(r->taken, r->name, NAME_SIZE) > 0;
 }

@@ -59,7 +59,7 @@ PLAIN = {
     "chdir": (80,),
     "statfs": (137, (ROOM, BAD)),
     "getxattr": (191, NAMES, (None, BAD), (0, 9)),
-    "setxattr": (188, NAMES, (BAD,), (0, 1 << 20), (0, 8)),
+    "setxattr": (188, NAMES, (BAD,), (0, 9, 1 << 20), (0, 8)),
     "listxattr": (194, (None, BAD), (0, 9)),
     "removexattr": (197, NAMES[1:]),
     "utime": (132, (None, BAD, times(1, 1))),
