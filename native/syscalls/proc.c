@@ -6,6 +6,7 @@
 #include "syscalls/proc.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -28,18 +29,27 @@ static const char *behind(const char *text, const char *word)
     return text + len;
 }
 
+#define DIGITS_MAX 10 /* of an int */
+
+/* Behind a number that ends a component, written as the kernel writes it, which knows no other
+ * name. NULL: there is none. */
+static const char *behind_number(const char *text, int *number)
+{
+    const char *end = text;
+    uint64_t value = dfi_number_get(&end);
+
+    if (end == text || end - text > DIGITS_MAX || value > INT_MAX ||
+        (*end != '/' && *end != '\0') || (*text == '0' && end - text > 1))
+        return NULL;
+    *number = (int)value;
+    return end;
+}
+
 static enum dfi_proc look_fd(struct dfi_files *files, const char *number, int *fd,
                              const char **rest)
 {
-    const char *end = number;
-    uint64_t value = dfi_number_get(&end);
-
-    if (end == number || (*end != '/' && *end != '\0') || value >= DFI_FD_MAX ||
-        !dfi_file_of(files, (long)value))
-        return DFI_PROC_NONE;
-    *fd = (int)value;
-    *rest = end;
-    return DFI_PROC_FD;
+    *rest = behind_number(number, fd);
+    return *rest && dfi_file_of(files, *fd) ? DFI_PROC_FD : DFI_PROC_NONE;
 }
 
 static enum dfi_proc look_dev(struct dfi_files *files, const char *text, int *fd, const char **rest)
@@ -59,18 +69,14 @@ static enum dfi_proc look_dev(struct dfi_files *files, const char *text, int *fd
 /* The process's own directory: what follows it. */
 static const char *behind_self(const char *text)
 {
-    const char *rest, *digits;
+    const char *rest;
+    int number;
 
     if ((rest = behind(text, "/self")) || (rest = behind(text, "/thread-self")))
         return rest;
-    digits = text + 1;
-    if (*text != '/' || dfi_number_get(&digits) != (uint64_t)dfi_process()->pid)
+    if (*text != '/' || !(rest = behind_number(text + 1, &number)) || number != dfi_process()->pid)
         return NULL;
-    if (strncmp(digits, "/task/", 6) == 0) {
-        digits += 6;
-        dfi_number_get(&digits);
-    }
-    return *digits == '/' ? digits : NULL;
+    return strncmp(rest, "/task/", 6) == 0 ? behind_number(rest + 6, &number) : rest;
 }
 
 enum dfi_proc dfi_proc_look(struct dfi_files *files, const char *path, int *fd, const char **rest)
@@ -91,24 +97,15 @@ enum dfi_proc dfi_proc_look(struct dfi_files *files, const char *path, int *fd, 
     return DFI_PROC_NONE;
 }
 
-/* Behind a number; NULL: there is none, or it is not the end of a component. */
-static const char *behind_number(const char *text)
-{
-    const char *end = text;
-
-    dfi_number_get(&end);
-    return end > text && (*end == '/' || *end == '\0') ? end : NULL;
-}
-
 /* What follows /proc/<pid>, or the same of one of its threads; NULL: another path. */
 static const char *behind_process(const char *path, int *pid)
 {
-    const char *text = behind(path, "/proc"), *digits;
+    const char *text = behind(path, "/proc");
+    int thread;
 
-    if (!text || *text != '/' || !(digits = text + 1, text = behind_number(digits)))
+    if (!text || *text != '/' || !(text = behind_number(text + 1, pid)))
         return NULL;
-    *pid = (int)dfi_number_get(&digits);
-    return strncmp(text, "/task/", 6) == 0 ? behind_number(text + 6) : text;
+    return strncmp(text, "/task/", 6) == 0 ? behind_number(text + 6, &thread) : text;
 }
 
 const char *dfi_proc_behind_process(const char *path)
@@ -136,12 +133,12 @@ static bool other_exe(const char *path, char out[PATH_MAX], const char **rest)
 /* What follows /proc/<pid>/fd/5 or /proc/<pid>/cwd. */
 static const char *behind_link(const char *path)
 {
-    int pid;
-    const char *text = behind_process(path, &pid);
+    int number;
+    const char *text = behind_process(path, &number);
 
     if (!text)
         return NULL;
-    return strncmp(text, "/fd/", 4) == 0 ? behind_number(text + 4) : behind(text, "/cwd");
+    return strncmp(text, "/fd/", 4) == 0 ? behind_number(text + 4, &number) : behind(text, "/cwd");
 }
 
 /* The name of a file that is another process's, perhaps. */
@@ -235,8 +232,9 @@ static bool name_in_fd(const char *path, char link[64])
 {
     const char *info = strstr(path, "/fdinfo/");
     size_t before = info ? (size_t)(info - path) : 0;
+    int fd;
 
-    if (!info || !behind_number(info + 8) || strlen(path) >= 64)
+    if (!info || !behind_number(info + 8, &fd) || strlen(path) >= 64)
         return false;
     strcpy(mempcpy(mempcpy(link, path, before), "/fd/", 4), info + 8);
     return true;

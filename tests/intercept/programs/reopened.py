@@ -46,6 +46,11 @@ def ways(fd):
     """Every way to open it again."""
     for place in f"/proc/self/fd/{fd}", f"/dev/fd/{fd}", f"/proc/{os.getpid()}/fd/{fd}":
         show("rdonly", opened, place, os.O_RDONLY)
+    pid = os.getpid()
+    for number in f"0{fd}", fd + (1 << 64):
+        show("no descriptor", os.path.exists, f"/proc/self/fd/{number}")
+    for number in f"0{pid}", pid + (1 << 64), f"{pid}/task/0{pid}":
+        show("no process", os.path.exists, f"/proc/{number}/fd/{fd}")
     place = f"/proc/self/fd/{fd}"
     for name in (
         "O_WRONLY",
