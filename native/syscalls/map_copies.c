@@ -9,7 +9,6 @@
 #include "syscalls/map.h"
 
 #define PAGE       4096ul
-#define PARTS      8 /* of one mremap(2) that are followed */
 #define FIRST_ROOM 32
 
 #ifndef MADV_DONTNEED_LOCKED
@@ -124,35 +123,41 @@ void dfi_copies_cut(struct dfi_files *files, uintptr_t start, uintptr_t end)
     dfi_maps_unlock(files);
 }
 
-/* The last part grows or shrinks. */
-static struct dfi_range moved(struct dfi_range r, uintptr_t from, size_t old, uintptr_t to,
-                              size_t size)
+/* One that reaches across the address becomes two. Without room what is behind is forgotten. */
+static void split(struct dfi_copies *copies, uintptr_t at)
 {
-    size_t start = r.start > from ? r.start - from : 0, end = r.end - from;
+    for (size_t i = 0; i < copies->count; i++) {
+        uintptr_t end = copies->list[i].end;
 
-    if (end >= old || end > size)
-        end = size;
-    return (struct dfi_range){to + start, to + (start < end ? end : start)};
+        if (copies->list[i].start < at && end > at) {
+            copies->list[i].end = at;
+            add(copies, at, end);
+        }
+    }
 }
 
+/* The last part grows. */
 void dfi_copies_move(struct dfi_files *files, uintptr_t from, size_t old, uintptr_t to, size_t size)
 {
-    struct dfi_range parts[PARTS];
-    const struct dfi_range *r;
-    size_t count = 0;
+    struct dfi_copies *copies;
 
     files = owner(files);
     if (!has_any(files))
         return;
+    copies = &files->copies;
     dfi_maps_lock(files);
-    for (uintptr_t at = from; count < PARTS && (r = first_in(&files->copies, at, from + old));) {
-        at = r->end;
-        parts[count++] = moved(*r, from, old, to, size);
+    if (size < old)
+        cut(copies, from + size, from + old);
+    split(copies, from);
+    split(copies, from + old);
+    for (size_t i = 0; i < copies->count; i++) {
+        struct dfi_range *r = &copies->list[i];
+
+        if (r->start < from || r->end > from + old)
+            continue;
+        r->end = (r->end == from + old ? from + size : r->end) - from + to;
+        r->start = r->start - from + to;
     }
-    cut(&files->copies, from, from + old);
-    for (size_t i = 0; i < count; i++)
-        if (parts[i].start < parts[i].end)
-            add(&files->copies, parts[i].start, parts[i].end);
     dfi_maps_unlock(files);
 }
 

@@ -100,3 +100,14 @@ os.waitpid(child, 0)
 drop(to)
 for _ in range(40):
     drop(map_file(fd), SIZE)
+# Of many parts, which Linux moves in one call since 6.17.
+if tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 17):
+    at = map_file(fd)
+    for page in range(0, SIZE, PAGE):
+        part = ctypes.c_void_p(at + page), ctypes.c_size_t(PAGE)
+        libc.mmap(*part, READ | WRITE, PRIVATE | FIXED, fd, ctypes.c_long(SIZE - PAGE - page))
+    room = map_file(fd)
+    size = ctypes.c_size_t(SIZE)
+    to = libc.mremap(ctypes.c_void_p(at), size, size, MAYMOVE | 2, ctypes.c_void_p(room))
+    print(to == room)
+    drop(to)
