@@ -169,6 +169,14 @@ static long join(struct dfi_process *process, int socket)
     return 0;
 }
 
+/* What a process may hold of mapped files: a part of a chunk, too, for 0 is no limit. */
+static uint32_t chunks_of(uint64_t bytes)
+{
+    uint64_t chunks = bytes / DF_HELD_CHUNK + (bytes % DF_HELD_CHUNK != 0);
+
+    return chunks < UINT32_MAX ? (uint32_t)chunks : UINT32_MAX;
+}
+
 static long begin(struct dfi_process *process, const char *config, size_t size, const char *text,
                   size_t text_size)
 {
@@ -187,7 +195,7 @@ static long begin(struct dfi_process *process, const char *config, size_t size, 
     memcpy(files->shadow, shadow, len);
     files->shadow_len = (uint32_t)len;
     if ((mapped = value_of(config, size, "mapped", &len)))
-        files->hold.limit = (uint32_t)(dfi_text_number(&mapped) / DF_HELD_CHUNK);
+        files->hold.limit = chunks_of((uint64_t)dfi_text_number(&mapped));
     if (text && text_size > 0) {
         ret = dfi_files_begin_again(process, text, text_size);
     } else {

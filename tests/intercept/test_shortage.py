@@ -40,6 +40,20 @@ def test_what_mmap_promises_with_little_memory(plain, mounted, compiled, little)
     assert mounted(program, "24", timeout=200).seen() == wanted.seen()
 
 
+@pytest.mark.parametrize("limit", ["1", "10M"])
+def test_a_process_holds_no_more_than_it_may(small, monkeypatch, limit):
+    """Four chunks of 2 MiB at least."""
+    monkeypatch.setenv("DIRECTFUSE_MAPPED", limit)
+    script = (
+        "import mmap, os\n"
+        'f = open("m", "w+b"); f.truncate(40 << 20)\n'
+        "m = mmap.mmap(f.fileno(), 0); m[::4096] = bytes(10 << 10)\n"
+        'd = os.statvfs("/dev/shm"); print((d.f_blocks - d.f_bfree) * d.f_bsize >> 20)\n'
+    )
+    outcome = small(sys.executable, "-S", "-c", script)
+    assert outcome.status == 0 and 8 <= int(outcome.out) < 12
+
+
 def test_a_file_larger_than_all_of_dev_shm(plain, small, compiled):
     program = compiled("shortage")
     wanted = plain(program, "72")
