@@ -6,6 +6,7 @@ own counters.
 
 import errno
 import os
+import re
 import select
 import shutil
 import signal
@@ -285,7 +286,8 @@ def test_a_refused_ssh_connection_is_reported(tmp_path):
         closed.bind(("127.0.0.1", 0))
         port = str(closed.getsockname()[1])
         error = refusal("sshfs", "-p", port, "127.0.0.1:/", tmp_path / "m")
-    assert "reset by peer" in str(error) and "returned 1" in str(error)
+    # sshfs reads of it, or writes to an ssh that has ended already
+    assert re.search("reset by peer|Broken pipe", str(error)) and "returned 1" in str(error)
 
 
 def test_a_program_that_moves_its_arguments(tmp_path):
