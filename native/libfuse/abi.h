@@ -105,7 +105,10 @@ int df_abi_parse_mount_opts(struct fuse_args *args, struct fuse_session *se);
 
 /* A session without a host adapter; options taken out of args, none may be left over. */
 struct fuse_session *df_abi_session_new(struct fuse_args *args, struct df_plugin *plugin);
-void df_abi_session_free(struct fuse_session *se);
+
+/* False: its memory stays, for the program may name the session, and what points to it, after its
+ * end. Asked once: a thread of the program may end meanwhile. */
+bool df_abi_session_free(struct fuse_session *se);
 
 /*
  * The session's adapter for a thread that notifies; NULL when it has ended, else to be followed by
@@ -118,9 +121,6 @@ void df_abi_session_leave(struct fuse_session *se);
 
 /* Takes the adapter out of the session, to end it; waits for threads that have entered. */
 struct df_fs *df_abi_session_take(struct fuse_session *se);
-
-/* True if the program may name the session, and what points to it, after its end. */
-bool df_abi_must_keep(const struct fuse_session *se);
 
 /* fuse_session_new() for the plugin. */
 struct fuse_session *df_abi_lowlevel_session(struct fuse_args *args,

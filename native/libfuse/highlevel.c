@@ -116,15 +116,13 @@ void fuse_destroy(struct fuse *f)
         return;
     struct fuse_session *se = f->session;
     bool initialised = se && se->initialised;
-    bool must_keep = se && df_abi_must_keep(se);
     struct df_fs *fs = se ? df_abi_session_take(se) : NULL;
     if (fs)
         df_highlevel_free(fs); /* calls the file system's destroy */
     free_stack(f, initialised);
-    if (se)
-        df_abi_session_free(se);
     free(f->config.modules);
-    if (!must_keep)
+    f->config.modules = NULL;
+    if (!se || df_abi_session_free(se))
         free(f);
 }
 

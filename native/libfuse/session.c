@@ -70,13 +70,10 @@ static void keep(struct fuse_session *se)
     pthread_mutex_unlock(&kept_lock);
 }
 
-bool df_abi_must_keep(const struct fuse_session *se)
+bool df_abi_session_free(struct fuse_session *se)
 {
-    return se->plugin && df_plugin_lingers(se->plugin);
-}
+    bool must_keep = se->plugin && df_plugin_lingers(se->plugin);
 
-void df_abi_session_free(struct fuse_session *se)
-{
     if (se->fd >= 0)
         close(se->fd);
     free(se->words.fsname);
@@ -88,10 +85,11 @@ void df_abi_session_free(struct fuse_session *se)
     se->later = NULL;
     se->words = (struct df_mount_words){0};
     se->mountpoint = NULL;
-    if (df_abi_must_keep(se))
+    if (must_keep)
         keep(se);
     else
         free(se);
+    return !must_keep;
 }
 
 struct df_fs *df_abi_session_enter(struct fuse_session *se)
