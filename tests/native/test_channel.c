@@ -425,12 +425,20 @@ static void signals_are_no_reason_for_more_patience(void **state)
     fill_slots(rig, DF_SLOT_FREE);
 }
 
+struct lock_wait {
+    struct rig *rig;
+    int result;
+    _Atomic bool done;
+};
+
 static void *wait_for_lock(void *argument)
 {
-    struct rig *rig = argument;
-    struct df_trip trip = rig->trip;
+    struct lock_wait *wait = argument;
+    struct df_trip trip = wait->rig->trip;
 
-    return (void *)(intptr_t)df_trip_flock(&trip, 1, 0, 0);
+    wait->result = df_trip_flock(&trip, 1, 0, 0);
+    atomic_store(&wait->done, true);
+    return NULL;
 }
 
 static bool is_signalled(const struct df_pool *pool)
@@ -447,18 +455,18 @@ static void a_signal_ends_a_sleep_that_begins_later(void **state)
 {
     struct rig *rig = *state;
     struct sigaction action = {.sa_handler = ignore};
+    struct lock_wait wait = {.rig = rig};
     pthread_t thread;
-    void *result;
 
     sigaction(SIGUSR1, &action, NULL);
-    pthread_create(&thread, NULL, wait_for_lock, rig);
+    pthread_create(&thread, NULL, wait_for_lock, &wait);
     await_entered(rig, 1);
-    while (!is_signalled(&rig->pool)) { /* until one comes while it sleeps */
+    while (!is_signalled(&rig->pool) && !wait.done) { /* until one comes while it sleeps */
         pthread_kill(thread, SIGUSR1);
         sched_yield();
     }
-    pthread_join(thread, &result);
-    assert_int_equal((intptr_t)result, -EINTR);
+    pthread_join(thread, NULL);
+    assert_int_equal(wait.result, -EINTR);
 }
 
 /* It came too late to be told, and is not the next one's. */
