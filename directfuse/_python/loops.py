@@ -12,6 +12,7 @@ import logging
 import reprlib
 import selectors
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -25,7 +26,7 @@ START_SECONDS = 30.0
 END_SECONDS = 5.0
 
 
-class Loop:
+class Loop(ABC):
     """Runs the operations that may suspend."""
 
     def __init__(self) -> None:
@@ -60,17 +61,17 @@ class Loop:
         for job in list(self.flying):
             self.drop(job)
 
+    @abstractmethod
     def call(self, function: Callable[[], object]) -> None:
         """Calls a plain function inside the loop, waits, raises what it raised."""
-        raise NotImplementedError
 
+    @abstractmethod
     def stop(self) -> None:
         """Ends the loop; what still runs is cancelled and answered with EIO."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _post(self, job: Job) -> None:
         """Has the loop begin it. Raises RuntimeError: it has ended."""
-        raise NotImplementedError
 
 
 async def _answer(job: Job, timeout: Callable[[Any], Any]) -> None:
@@ -121,14 +122,17 @@ class _Thread(Loop):
             self._started.set()
             self.drop_all()
 
+    @abstractmethod
     def _serve(self) -> None:
-        raise NotImplementedError
+        """Runs the loop until it is asked to stop."""
 
+    @abstractmethod
     def _ask_to_stop(self) -> None:
-        raise NotImplementedError
+        """On any thread. Raises RuntimeError: it has ended."""
 
+    @abstractmethod
     def _soon(self, function: Callable[[], None]) -> None:
-        raise NotImplementedError
+        """Has the loop call it. Raises RuntimeError: it has ended."""
 
     def call(self, function: Callable[[], object]) -> None:
         done = threading.Event()

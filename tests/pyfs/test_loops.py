@@ -265,10 +265,16 @@ class PostedJob:
 
 
 @pytest.mark.filterwarnings("error")
+class Idle(Loop):
+    """Has jobs, of which others see to it that they are run."""
+
+    call = stop = _post = None
+
+
 @pytest.mark.parametrize("early", [True, False])
 def test_what_comes_while_a_loop_of_asyncio_ends_is_refused(early):
     """Whether it has become a task by then or not; and no coroutine is left that nobody awaits."""
-    loop, owner, job = asyncio.new_event_loop(), Loop(), PostedJob()
+    loop, owner, job = asyncio.new_event_loop(), Idle(), PostedJob()
     tasks = _Tasks(loop, None, owner)
     owner.alive = True
     owner.flying.add(job)
