@@ -365,17 +365,21 @@ def _patch_sqlite() -> None:
     sqlite3.dbapi2.connect = connect
 
 
-def _is_its_own() -> bool:
-    """Whether the caller is a program in the process that runs it, and not in a child it forked."""
-    program = getattr(running, "program", None)
+def _runs_here(program: Any) -> bool:
+    """Whether this is the process that runs it, and not a child it forked."""
     return program is not None and program.process == os.getpid()
+
+
+def _is_its_own() -> bool:
+    """Whether the caller is a program in the process that runs it."""
+    return _runs_here(getattr(running, "program", None))
 
 
 def _starter() -> Any:
     """The program that runs in this thread or has started it, in the process that runs it."""
     thread = threading.current_thread()
     program = getattr(running, "program", None) or getattr(thread, _STARTER, None)
-    return program if program is not None and program.process == os.getpid() else None
+    return program if _runs_here(program) else None
 
 
 @contextlib.contextmanager
@@ -389,7 +393,7 @@ def _signals_as_given() -> Iterator[None]:
     try:
         yield
     finally:
-        if program.process == os.getpid():
+        if _runs_here(program):
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
