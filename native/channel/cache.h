@@ -29,6 +29,7 @@
 #define DF_CHANNEL_CACHE_H
 
 #include "channel/trip.h"
+#include "core/path_hash.h"
 
 #define DF_CACHE_SETS    4096 /* powers of two */
 #define DF_CACHE_WAYS    8
@@ -56,7 +57,7 @@ struct df_cache_entry {
 };
 
 struct df_cache {
-    uint64_t seed[2];
+    struct df_path_seed seed;
     struct {
         _Alignas(64) _Atomic uint64_t era; /* 0: nothing of the mount is believed */
         _Atomic uint64_t listings;         /* the same of listings (frames.h) */
@@ -100,18 +101,18 @@ static inline uint32_t df_cache_absent(unsigned index)
 
 /* A question's hash, of all but whether the last symlink is followed. */
 struct df_cache_key {
-    uint64_t hash[2];
+    struct df_path_hash hash;
     bool nofollow;
 };
 
 static inline unsigned df_cache_key_set(const struct df_cache_key *key)
 {
-    return key->hash[0] % DF_CACHE_SETS;
+    return key->hash.low % DF_CACHE_SETS;
 }
 
 static inline uint16_t df_cache_key_tag(const struct df_cache_key *key)
 {
-    return (uint16_t)(key->hash[0] >> 48);
+    return (uint16_t)(key->hash.low >> 48);
 }
 
 static inline struct df_cache *df_cache_of(const struct df_segment *segment)
@@ -129,10 +130,15 @@ static inline uint32_t df_cache_stripe(uint64_t ino)
 void df_cache_key(const struct df_cache *cache, int32_t mount, const struct df_caller *caller,
                   const struct df_trip_where *where, uint64_t content, struct df_cache_key *key);
 
-/* The answer, if it is there and believed: *result and, for 0, *st, which may be the program's own
- * memory (sys.h; false: it is not there). False leaves anything in *st. `index`: of the mount's
- * entry in the segment. */
-bool df_cache_read(const struct df_cache *cache, unsigned index, const struct df_cache_key *key,
+/* The answer to a trip's question, if it is there and believed: *result and, for 0, *st, which may
+ * be the program's own memory (sys.h; false: it is not there). False leaves anything in *st.
+ * `index`: of the mount's entry in the segment. */
+bool df_cache_read(const struct df_trip *trip, const struct df_trip_where *where, unsigned index,
                    int *result, struct stat *st);
+
+/* The same of an open file, by its handle with no name; ofd: the handle's, as it was a moment ago.
+ * True for attributes only. */
+bool df_cache_read_open(const struct df_segment *segment, const struct df_ofd *ofd, uint64_t handle,
+                        unsigned index, struct stat *st);
 
 #endif

@@ -121,15 +121,9 @@ bool df_frame_same(const struct df_frame_view *view)
     return atomic_load_explicit(&view->frame->seq, memory_order_relaxed) == view->seq;
 }
 
-/* The handle is looked at again: the entry may have become another file's. */
 uint64_t df_content_id(const struct df_segment *segment, uint64_t handle)
 {
-    const struct df_ofd *ofd = segment->frames_size ? df_segment_ofd(segment, handle) : NULL;
-    uint32_t content = ofd ? atomic_load_explicit(&ofd->content, memory_order_acquire) : 0;
-    uint64_t id;
+    const struct df_ofd *ofd = df_segment_ofd(segment, handle);
 
-    if (content == 0 || content >= DF_CONTENT_COUNT)
-        return 0;
-    id = load(&df_content_number(df_frames_of(segment), content)->id);
-    return atomic_load_explicit(&ofd->handle, memory_order_relaxed) == handle ? id : 0;
+    return ofd ? df_content_id_of(segment, ofd, handle) : 0;
 }

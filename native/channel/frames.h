@@ -124,8 +124,21 @@ bool df_frame_page(const struct df_frames *frames, uint32_t content, uint64_t co
 bool df_frame_listing(const struct df_frames *frames, uint32_t content, uint64_t position,
                       uint64_t era, struct df_frame_view *view);
 
-/* The id by which the object is known that the open file is of; 0: it is not known, or not open. */
+/* The id by which the object is known that the open file is of; 0: it is not known, or not open.
+ * ofd: the handle's, as it was a moment ago: by now it may be another file's, or free. */
 uint64_t df_content_id(const struct df_segment *segment, uint64_t handle);
+static inline uint64_t df_content_id_of(const struct df_segment *segment, const struct df_ofd *ofd,
+                                        uint64_t handle)
+{
+    uint32_t content = atomic_load_explicit(&ofd->content, memory_order_acquire);
+    uint64_t id;
+
+    if (segment->frames_size == 0 || content == 0 || content >= DF_CONTENT_COUNT)
+        return 0;
+    id = atomic_load_explicit(&df_content_number(df_frames_of(segment), content)->id,
+                              memory_order_acquire);
+    return atomic_load_explicit(&ofd->handle, memory_order_relaxed) == handle ? id : 0;
+}
 
 /* After the copy: it is still the same frame of the same content. */
 bool df_frame_same(const struct df_frame_view *view);

@@ -51,6 +51,8 @@ struct df_trip_where {
  * Here *st may be memory of the program's own. */
 bool df_trip_known(struct df_trip *trip, const struct df_trip_where *where, int *result,
                    struct stat *st);
+/* The same of an open file itself: true for its attributes only. */
+bool df_trip_known_open(struct df_link *link, uint64_t file, struct stat *st);
 int df_trip_getattr(struct df_trip *trip, const struct df_trip_where *where, struct stat *st);
 int df_trip_statx(struct df_trip *trip, const struct df_trip_where *where, struct df_statx *out);
 int df_trip_setattr(struct df_trip *trip, const struct df_trip_where *where,

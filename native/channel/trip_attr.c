@@ -32,31 +32,46 @@ static bool answers_as_directory(const struct df_trip *trip, const struct df_tri
 static __attribute__((noinline)) bool look(struct df_trip *trip, const struct df_trip_where *where,
                                            unsigned index, int *result, struct stat *st)
 {
-    const struct df_segment *segment = trip->link->segment;
-    struct df_cache_key key;
-
-    df_cache_key(df_cache_of(segment), trip->mount, trip->caller, where,
-                 where->base ? df_content_id(segment, where->base) : 0, &key);
-    if (!df_cache_read(df_cache_of(segment), index, &key, result, st) ||
+    if (!df_cache_read(trip, where, index, result, st) ||
         !answers_as_directory(trip, where, *result, st))
         return false;
     df_link_hit(trip->link);
     return true;
 }
 
-/* A server that is gone answers nothing any more. Of a mount of which nothing was ever kept nobody
- * looks, and the few instructions of this are all. */
+/* Where answers of a mount are kept; DF_MOUNT_COUNT: they are not. A server that is gone answers
+ * nothing any more. Of a mount of which nothing was ever kept nobody looks, and the few
+ * instructions of this are all. */
+static inline unsigned kept_at(const struct df_link *link, int32_t mount)
+{
+    const struct df_segment *segment = link->segment;
+    unsigned index;
+
+    if (segment->cache_size == 0 || !df_link_alive(link) ||
+        (index = df_segment_mount_index(segment, mount)) == DF_MOUNT_COUNT ||
+        !atomic_load_explicit(&df_segment_mounts(segment)[index].kept, memory_order_relaxed))
+        return DF_MOUNT_COUNT;
+    return index;
+}
+
 bool df_trip_known(struct df_trip *trip, const struct df_trip_where *where, int *result,
                    struct stat *st)
 {
-    const struct df_segment *segment = trip->link->segment;
-    unsigned index;
+    unsigned index = kept_at(trip->link, trip->mount);
 
-    if (segment->cache_size == 0 || !df_link_alive(trip->link) ||
-        (index = df_segment_mount_index(segment, trip->mount)) == DF_MOUNT_COUNT ||
-        !atomic_load_explicit(&df_segment_mounts(segment)[index].kept, memory_order_relaxed))
+    return index < DF_MOUNT_COUNT && look(trip, where, index, result, st);
+}
+
+bool df_trip_known_open(struct df_link *link, uint64_t file, struct stat *st)
+{
+    const struct df_segment *segment = link->segment;
+    const struct df_ofd *ofd = df_segment_ofd(segment, file);
+    unsigned index = ofd ? kept_at(link, ofd->mount) : DF_MOUNT_COUNT;
+
+    if (index == DF_MOUNT_COUNT || !df_cache_read_open(segment, ofd, file, index, st))
         return false;
-    return look(trip, where, index, result, st);
+    df_link_hit(link);
+    return true;
 }
 
 int df_trip_getattr(struct df_trip *trip, const struct df_trip_where *where, struct stat *st)

@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#include "host/path_hash.h"
+#include "core/path_hash.h"
 #include "nodes/node.h"
 
 /* One component of a name. */

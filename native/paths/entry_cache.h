@@ -22,7 +22,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "host/path_hash.h"
+#include "core/path_hash.h"
 
 #define DF_ENTRY_SLOTS (1u << 16) /* of 128 bytes; untouched slots take no memory */
 

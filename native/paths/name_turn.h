@@ -22,7 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "host/path_hash.h"
+#include "core/path_hash.h"
 #include "paths/lock.h"
 
 #define DF_NAME_TURNS    256 /* many: two directories that share one wait for each other's plugin */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/path_hash.h"
+#include "core/path_hash.h"
 
 /* A seed of their own, fixed. */
 static const struct df_path_seed seed = {

@@ -33,7 +33,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "host/path_hash.h"
+#include "core/path_hash.h"
 #include "paths/lock.h"
 #include "paths/numbers.h"
 

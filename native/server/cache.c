@@ -28,6 +28,16 @@ static void take_up(struct df_cacher *cacher)
     }
 }
 
+/* For want of chance: each word another, and none 0. */
+static struct df_path_seed seed_by_time(uint64_t ticks)
+{
+    struct df_path_seed seed;
+
+    for (unsigned i = 0; i < 4; i++)
+        seed.word[i] = (ticks + i) * UINT64_C(0x9e3779b97f4a7c15) | 1;
+    return seed;
+}
+
 void df_cacher_init(struct df_cacher *cacher, struct df_segment *segment)
 {
     memset(cacher, 0, sizeof(*cacher));
@@ -38,10 +48,10 @@ void df_cacher_init(struct df_cacher *cacher, struct df_segment *segment)
     cacher->cache = df_cache_of(segment);
     cacher->begun_ns = df_clock();
     cacher->begun_ticks = df_sys_ticks();
-    if (cacher->cache->seed[0] != 0) /* of a server that has died */
+    if (cacher->cache->seed.word[0] != 0) /* of a server that has died */
         take_up(cacher);
-    else if (getrandom(cacher->cache->seed, sizeof(cacher->cache->seed), 0) < 0)
-        cacher->cache->seed[0] = df_sys_ticks();
+    else if (getrandom(&cacher->cache->seed, sizeof(cacher->cache->seed), 0) < 0)
+        cacher->cache->seed = seed_by_time(cacher->begun_ticks);
 }
 
 void df_cacher_free(struct df_cacher *cacher)
@@ -225,8 +235,8 @@ static bool is_of(const struct df_cache *cache, uint32_t way, const struct df_ca
     const struct df_cache_entry *e = df_cache_way_entry(cache, way);
 
     return df_cache_way_tag(way) == df_cache_key_tag(key) &&
-           atomic_load_explicit(&e->hash[0], memory_order_relaxed) == key->hash[0] &&
-           atomic_load_explicit(&e->hash[1], memory_order_relaxed) == key->hash[1];
+           atomic_load_explicit(&e->hash[0], memory_order_relaxed) == key->hash.low &&
+           atomic_load_explicit(&e->hash[1], memory_order_relaxed) == key->hash.high;
 }
 
 /* The question's own way, or one that was never used, or the one to give way: round and round by
@@ -262,8 +272,8 @@ static void fill(struct df_cache_entry *e, const struct df_cache_key *key, uint6
     uint64_t words[DF_CACHE_WORDS];
 
     memcpy(words, st, sizeof(words));
-    store(&e->hash[0], key->hash[0]);
-    store(&e->hash[1], key->hash[1]);
+    store(&e->hash[0], key->hash.low);
+    store(&e->hash[1], key->hash.high);
     store(&e->era, era);
     store(&e->until, until);
     atomic_store_explicit(&e->answer, answer, memory_order_release);

@@ -114,16 +114,9 @@ long dfi_do_lstat(struct dfi_frame *frame)
 static bool is_kept(unsigned long fd, unsigned long program)
 {
     struct dfi_files *files = dfi_process()->files;
-    uint64_t handle = dfi_file_of(files, (int)fd);
-    const struct df_ofd *ofd = dfi_ofd(files, handle);
-    struct df_trip_where itself = {.base = handle, .name = ""};
-    struct df_trip trip = {.link = &files->link, .caller = &files->caller};
-    int result;
 
-    if (!ofd || dfi_ids_differ(files) || program >= DFI_USER_END - sizeof(struct stat))
-        return false;
-    trip.mount = ofd->mount;
-    return df_trip_known(&trip, &itself, &result, (struct stat *)program) && result == 0;
+    return !dfi_ids_differ(files) && program < DFI_USER_END - sizeof(struct stat) &&
+           df_trip_known_open(&files->link, dfi_file_of(files, (int)fd), (struct stat *)program);
 }
 
 static long stat_open(unsigned long fd, unsigned long program)

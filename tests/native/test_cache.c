@@ -64,13 +64,21 @@ static void keep(struct rig *rig, const char *name, int result, ino_t ino, uint6
     df_cacher_keep(&rig->cacher, 0, df_cacher_ask(&rig->cacher, 0), &key, result, &st, valid_ns);
 }
 
+static bool ask(struct rig *rig, const char *name, uint32_t flags, int *result, struct stat *st)
+{
+    struct df_link link = {.segment = rig->own.segment};
+    struct df_trip trip = {.link = &link, .caller = &rig->caller, .mount = 1};
+    struct df_trip_where where = {.name = name, .len = (uint32_t)strlen(name), .flags = flags};
+
+    return df_cache_read(&trip, &where, 0, result, st);
+}
+
 static bool known(struct rig *rig, const char *name)
 {
-    struct df_cache_key key = key_of(rig, name, 0);
     struct stat st;
     int result;
 
-    return df_cache_read(rig->cacher.cache, 0, &key, &result, &st) &&
+    return ask(rig, name, 0, &result, &st) &&
            (result == -ENOENT || (result == 0 && st.st_size == 7));
 }
 
@@ -86,7 +94,6 @@ static void change(struct rig *rig, enum df_cache_change kind, uint64_t ino)
 static void an_answer_is_for_its_question(void **state)
 {
     struct rig *rig = *state;
-    struct df_cache_key key;
     struct stat st;
     int result;
 
@@ -94,8 +101,28 @@ static void an_answer_is_for_its_question(void **state)
     assert_true(known(rig, "/a/name"));
     assert_false(known(rig, "/a/nam"));
     assert_false(known(rig, "/a/name2"));
-    key = key_of(rig, "/a/name", DF_WHERE_NOFOLLOW);
-    assert_false(df_cache_read(rig->cacher.cache, 0, &key, &result, &st));
+    assert_false(ask(rig, "/a/name", DF_WHERE_NOFOLLOW, &result, &st));
+}
+
+static void what_is_open_is_found_by_its_handle(void **state)
+{
+    enum { HANDLE = 1 << 16 | 3 };
+    struct rig *rig = *state;
+    struct df_ofd *ofd = &df_segment_ofds(rig->own.segment)[3];
+    struct df_trip_where itself = {.base = HANDLE, .name = ""};
+    struct stat st = {.st_ino = 5, .st_size = 7}, found;
+    struct df_cache_key key;
+
+    ofd->mount = 1;
+    atomic_store(&ofd->handle, HANDLE);
+    df_cache_key(rig->cacher.cache, 1, &rig->caller, &itself, 0, &key);
+    assert_false(df_cache_read_open(rig->own.segment, ofd, HANDLE, 0, &found));
+    df_cacher_keep(&rig->cacher, 0, df_cacher_ask(&rig->cacher, 0), &key, 0, &st, UINT64_MAX);
+    assert_true(df_cache_read_open(rig->own.segment, ofd, HANDLE, 0, &found));
+    assert_int_equal(found.st_size, 7);
+    assert_false(df_cache_read_open(rig->own.segment, ofd, HANDLE + 1, 0, &found));
+    df_cacher_keep(&rig->cacher, 0, df_cacher_ask(&rig->cacher, 0), &key, -ENOENT, &st, UINT64_MAX);
+    assert_false(df_cache_read_open(rig->own.segment, ofd, HANDLE, 0, &found));
 }
 
 /* What kept the answer to a question with `kept` knows of one with `asked`. */
@@ -107,8 +134,7 @@ static bool answers(struct rig *rig, uint32_t kept, uint32_t asked, int result)
 
     change(rig, DF_CACHE_NAMES, 0); /* nothing is left of what was kept before */
     df_cacher_keep(&rig->cacher, 0, df_cacher_ask(&rig->cacher, 0), &key, result, &st, UINT64_MAX);
-    key = key_of(rig, "/one", asked);
-    return df_cache_read(rig->cacher.cache, 0, &key, &found, &st) && found == result;
+    return ask(rig, "/one", asked, &found, &st) && found == result;
 }
 
 static void what_lstat_was_told_is_true_for_stat(void **state)
@@ -364,14 +390,13 @@ static void *answer_all(void *argument)
 static void *read_all(void *argument)
 {
     struct race *race = argument;
-    struct df_cache_key key = key_of(race->rig, "/same", 0);
 
     while (!atomic_load(&race->over)) {
         int64_t words[sizeof(struct stat) / 8];
         struct stat st;
         int result;
 
-        if (!df_cache_read(race->rig->cacher.cache, 0, &key, &result, &st) || result != 0)
+        if (!ask(race->rig, "/same", 0, &result, &st) || result != 0)
             continue;
         atomic_fetch_add(&race->hits, 1);
         memcpy(words, &st, sizeof(words));
@@ -409,12 +434,16 @@ struct changing {
     _Atomic bool over;
 };
 
-static struct df_cache_key key_of_file(struct rig *rig, unsigned i)
-{
-    char name[16];
+struct file_name {
+    char text[16];
+};
 
-    snprintf(name, sizeof(name), "/d/%u", i);
-    return key_of(rig, name, DF_WHERE_NOFOLLOW);
+static struct file_name name_of_file(unsigned i)
+{
+    struct file_name name;
+
+    snprintf(name.text, sizeof(name.text), "/d/%u", i);
+    return name;
 }
 
 static void *answer_ahead(void *argument)
@@ -424,7 +453,8 @@ static void *answer_ahead(void *argument)
 
     while (!atomic_load(&changing->over))
         for (unsigned i = 0; i < FILES; i++) {
-            struct df_cache_key key = key_of_file(changing->rig, i);
+            struct df_cache_key key =
+                key_of(changing->rig, name_of_file(i).text, DF_WHERE_NOFOLLOW);
             struct df_cacher_ticket ticket = df_cacher_ask(cacher, 0);
             struct stat st = {.st_ino = 100 + i, .st_size = atomic_load(&changing->sizes[i])};
 
@@ -460,16 +490,16 @@ static void nobody_is_answered_what_was_before_a_change(void **state)
         pthread_create(&threads[i], NULL, answer_ahead, &changing);
     for (off_t size = 1; size < 3000 || (found == 0 && size < 3000000); size++)
         for (unsigned i = 0; i < FILES; i++) {
-            struct df_cache_key key = key_of_file(changing.rig, i);
+            struct file_name name = name_of_file(i);
             struct stat st;
             int result;
 
-            if (df_cache_read(changing.rig->cacher.cache, 0, &key, &result, &st)) {
+            if (ask(changing.rig, name.text, DF_WHERE_NOFOLLOW, &result, &st)) {
                 found++;
                 stale += st.st_size != size - 1;
             }
             change_size(&changing, i, size);
-            if (df_cache_read(changing.rig->cacher.cache, 0, &key, &result, &st))
+            if (ask(changing.rig, name.text, DF_WHERE_NOFOLLOW, &result, &st))
                 stale += st.st_size != size;
         }
     atomic_store(&changing.over, true);
@@ -518,15 +548,12 @@ static unsigned count_few(struct rig *rig, char kind)
     unsigned found = 0;
 
     for (int i = 0; i < FEW; i++) {
-        struct df_cache_key key;
         struct stat st;
         char name[32];
         int result;
 
         snprintf(name, sizeof(name), "/%c-%d", kind, i);
-        key = key_of(rig, name, 0);
-        found += df_cache_read(rig->cacher.cache, 0, &key, &result, &st) && result == 0 &&
-                 st.st_ino == (ino_t)i + 1;
+        found += ask(rig, name, 0, &result, &st) && result == 0 && st.st_ino == (ino_t)i + 1;
     }
     return found;
 }
@@ -632,6 +659,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
         TEST(an_answer_is_for_its_question),
+        TEST(what_is_open_is_found_by_its_handle),
         TEST(what_lstat_was_told_is_true_for_stat),
         TEST(a_slash_asks_for_the_name_and_follows_links),
         TEST(an_answer_is_for_who_asked),
