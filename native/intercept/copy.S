@@ -11,6 +11,17 @@
  */
         .text
 
+        .macro  four at
+        movq    \at(%rsi), %r8
+        movq    \at+8(%rsi), %r9
+        movq    \at+16(%rsi), %r10
+        movq    \at+24(%rsi), %r11
+        movq    %r8, \at(%rdi)
+        movq    %r9, \at+8(%rdi)
+        movq    %r10, \at+16(%rdi)
+        movq    %r11, \at+24(%rdi)
+        .endm
+
         .globl  dfi_copy_some
         .hidden dfi_copy_some
         .type   dfi_copy_some, @function
@@ -19,16 +30,23 @@ dfi_copy_some:
         movq    %rdx, %rax
         cmpq    $256, %rdx              /* a string instruction takes 20 ns to begin */
         ja      dfi_copy_insn
-        cmpq    $32, %rcx
+        cmpq    $144, %rcx              /* struct stat: a fault begins it anew */
+        jb      0f
+        four    0
+        four    32
+        four    64
+        four    96
+        movq    128(%rsi), %r8
+        movq    136(%rsi), %r9
+        movq    %r8, 128(%rdi)
+        movq    %r9, 136(%rdi)
+        addq    $144, %rsi
+        addq    $144, %rdi
+        subq    $144, %rcx
+        jz      4f
+0:      cmpq    $32, %rcx
         jb      2f
-1:      movq    (%rsi), %r8
-        movq    8(%rsi), %r9
-        movq    16(%rsi), %r10
-        movq    24(%rsi), %r11
-        movq    %r8, (%rdi)
-        movq    %r9, 8(%rdi)
-        movq    %r10, 16(%rdi)
-        movq    %r11, 24(%rdi)
+1:      four    0
         addq    $32, %rsi
         addq    $32, %rdi
         subq    $32, %rcx

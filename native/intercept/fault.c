@@ -63,16 +63,20 @@ static size_t find_end(const char *text, size_t size)
     return at;
 }
 
+#define PATH_SHORT 32 /* most are; more would be copied in vain */
+#define PATH_PART  128
+
 /* Page by page: the bytes behind the NUL need not be there. */
 long dfi_copy_path(char *to, const char *program, size_t size)
 {
     size_t done = 0;
     while (done < size) {
         size_t part = DFI_PAGE - ((uintptr_t)(program + done) & (DFI_PAGE - 1));
+        size_t most = done == 0 ? PATH_SHORT : PATH_PART;
         if (part > size - done)
             part = size - done;
-        if (part > 128)
-            part = 128;
+        if (part > most)
+            part = most;
         if (dfi_copy_from(to + done, program + done, part) < 0)
             return -EFAULT;
         size_t end = find_end(to + done, part);

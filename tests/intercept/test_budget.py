@@ -29,8 +29,8 @@ def _instructions_of(where, *arguments):
     ("arguments", "budget"),
     [
         pytest.param(["fstat"], 190, id="not ours"),
-        pytest.param(["fstat", "memfs"], 670, id="fstat"),
-        pytest.param(["stat", "memfs"], 1360, id="stat"),
+        pytest.param(["fstat", "memfs"], 460, id="fstat"),
+        pytest.param(["stat", "memfs"], 1160, id="stat"),
     ],
 )
 def test_warm_calls_keep_to_their_budget(arguments, budget):

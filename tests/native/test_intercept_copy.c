@@ -58,7 +58,8 @@ static void check(copy *copies, const char *end, char *to, size_t size, size_t t
 
 static void check_sizes(copy *copies)
 {
-    static const size_t sizes[] = {64, 65, 127, 128, 1000, PAGE, PAGE + 63, 2 * PAGE + 1};
+    static const size_t sizes[] = {64,  65,   127,  128,       144,         150,
+                                   256, 1000, PAGE, PAGE + 63, 2 * PAGE + 1};
     char *from = new_pages(), *to = new_pages(), *end = from + ALL - PAGE;
 
     for (size_t i = 0; i < ALL; i++)
