@@ -11,6 +11,7 @@ import sys
 import threading
 from typing import Any
 
+from directfuse._command import words_of
 from directfuse._errors import MountError
 from directfuse._mount import Command, Mount, find_mount, mount
 
@@ -58,26 +59,21 @@ def revive(command: Command, **options: Any) -> Mount:
     Raises UnpicklingError where that would show other files than its maker saw, and where mounting
     fails: multiprocessing's pools pass over an OSError without a word.
     """
-    if _is_volatile(command) and find_mount(command, options.get("mountpoint")) is None:
-        raise pickle.UnpicklingError(_why(command))
     try:
+        if _is_volatile(command) and find_mount(command, options.get("mountpoint")) is None:
+            raise pickle.UnpicklingError(_why(command))
         return attach(command, **options)
     except MountError as error:
         raise pickle.UnpicklingError(str(error)) from error
 
 
-def _first_word(command: Command) -> str:
-    words = command.split() if isinstance(command, str) else [os.fspath(word) for word in command]
-    return words[0] if words else ""
-
-
 def _is_volatile(command: Command) -> bool:
-    return _first_word(command) in _VOLATILE
+    return words_of(command)[0] in _VOLATILE
 
 
 def _why(command: Command) -> str:
     return (
-        f"{_first_word(command)} keeps its files in the process that mounted it: a worker made by "
+        f"{words_of(command)[0]} keeps its files in the process that mounted it: a worker made by "
         "fork has a copy, one made by spawn or forkserver would find it empty; use fork, or a file "
         "system whose files are outside (squashfuse, passthrough ...)"
     )

@@ -1,11 +1,13 @@
 """directfuse.attach: the mount that a command line has made, made once."""
 
 import os
+import pickle
 import threading
 
 import pytest
 
 import directfuse
+from directfuse import _attach
 
 
 def test_it_mounts_once(tmp_path):
@@ -65,3 +67,14 @@ def test_errors_are_those_of_mount():
         directfuse.attach("no-such-file-system /m")
     with pytest.raises(directfuse.MountError, match="empty"):
         directfuse.attach("")
+
+
+@pytest.mark.parametrize("command", ["memfs /none", "'memfs' /none", ["memfs", "/none"]])
+def test_what_is_in_memory_alone_is_not_revived_elsewhere(command):
+    with pytest.raises(pickle.UnpicklingError, match="memfs keeps its files in the process"):
+        _attach.revive(command)
+
+
+def test_what_is_no_command_line_is_not_revived():
+    with pytest.raises(pickle.UnpicklingError, match="No closing quotation"):
+        _attach.revive("memfs '/m")
