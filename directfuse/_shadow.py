@@ -22,6 +22,7 @@ from directfuse._swept import ENDED, Swept, remove, sweep
 __all__ = ["Shadow", "discard_shadow", "shadow_directory"]
 
 _PREFIX = "directfuse-"
+_LEFT = f"{_PREFIX}*{ENDED}"  # of removals that somebody was killed at
 _SECRET_BYTES = 8
 
 
@@ -43,16 +44,11 @@ def _make_in(outer: Path) -> Path:
     return hidden
 
 
-def _swept_base() -> str:
-    """Where removals that somebody was killed at have been finished."""
-    base = _base()
-    sweep(f"{_PREFIX}*{ENDED}", base)
-    return base
-
-
 def shadow_directory() -> Path:
     """One that is nobody's but its maker's, who discards it. Its parent is its own."""
-    return _make_in(Path(tempfile.mkdtemp(prefix=_PREFIX, dir=_swept_base())))
+    base = _base()
+    sweep(base, _LEFT)
+    return _make_in(Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base)))
 
 
 def discard_shadow(shadow: Path) -> None:
@@ -68,5 +64,5 @@ class Shadow(Swept):
 
     def __init__(self) -> None:
         """Raises OSError: there cannot be one."""
-        super().__init__(f"{_PREFIX}run-", _swept_base())
+        super().__init__(f"{_PREFIX}run-", _base(), _LEFT)
         self.hidden = _make_in(self.path)

@@ -24,9 +24,9 @@ ENDED = ".ended"  # behind the name of one that is being removed
 class Swept:
     """A new directory in `base`, at `path`, whose name begins with `prefix`."""
 
-    def __init__(self, prefix: str, base: str) -> None:
-        """Raises OSError: there cannot be one."""
-        sweep(f"{prefix}*", base)
+    def __init__(self, prefix: str, base: str, *others: str) -> None:
+        """others: patterns of more names to sweep. Raises OSError: there cannot be one."""
+        sweep(base, f"{prefix}*", *others)
         self.path, self._fd = _make(prefix, base)
 
     def leave(self) -> None:
@@ -62,11 +62,11 @@ def _make(prefix: str, base: str) -> tuple[Path, int]:
             os.close(fd)
 
 
-def sweep(pattern: str, base: str) -> None:
+def sweep(base: str, *patterns: str) -> None:
     """Removes those of such names (fnmatch) that nobody needs."""
     with os.scandir(base) as entries:
         for entry in entries:
-            if fnmatch.fnmatchcase(entry.name, pattern):
+            if any(fnmatch.fnmatchcase(entry.name, pattern) for pattern in patterns):
                 with suppress(OSError):
                     _remove_left(entry)
 

@@ -106,12 +106,16 @@ def test_names_are_not_to_be_guessed_and_go_together():
 
 
 @pytest.mark.parametrize("make", [Shadow, shadow_directory])
-def test_what_its_owner_was_killed_at_removing_goes_with_the_next(make):
+def test_what_its_owner_was_killed_at_removing_goes_with_the_next(make, monkeypatch):
+    """Which looks once at what is there."""
     left = shadow_directory()
     ended = left.parent.rename(f"{left.parent}.ended")
+    scan, looked = os.scandir, []
+    monkeypatch.setattr(os, "scandir", lambda path: looked.append(path) or scan(path))
     made = make()
     discard_shadow(made.hidden if isinstance(made, Shadow) else made)
     assert not ended.exists()
+    assert looked.count(os.fspath(ended.parent)) == 1
 
 
 def test_what_an_earlier_build_has_left_goes_alone(tmp_path):
