@@ -61,7 +61,7 @@ def load(source: str, limit: int) -> Tree:
             continue
         for entry in entries:
             name = os.path.join(parent, entry.name)
-            left -= _load_entry(tree, queue, entry, name)
+            left -= _load_entry(tree, queue, entry, name, left)
             if left < 0:
                 raise Failure(
                     f"{source}: holds more than {limit // _MIB} MiB; choose a smaller directory "
@@ -70,16 +70,19 @@ def load(source: str, limit: int) -> Tree:
     return tree
 
 
-def _load_entry(tree: Tree, queue: list[str], entry: os.DirEntry[str], name: str) -> int:
-    """Adds one entry; returns the bytes it holds."""
+def _load_entry(tree: Tree, queue: list[str], entry: os.DirEntry[str], name: str, room: int) -> int:
+    """Adds one entry, unless it holds more bytes than there is room for; returns how many."""
     try:
-        mode = entry.stat(follow_symlinks=False).st_mode
+        attributes = entry.stat(follow_symlinks=False)
+        mode = attributes.st_mode
         if stat.S_ISLNK(mode):
             tree.links[name] = os.readlink(entry.path)
         elif stat.S_ISDIR(mode):
             tree.directories.append(name)
             queue.append(name)
         elif stat.S_ISREG(mode):
+            if attributes.st_size > room:
+                return attributes.st_size
             with builtins.open(entry.path, "rb") as file:
                 tree.files[name] = file.read()
         else:
