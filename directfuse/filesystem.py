@@ -31,6 +31,7 @@ from directfuse import _attributes, _fast, _files, _names, _tree
 from directfuse import path as _path
 from directfuse._attach import attach, check_travels, revive
 from directfuse._call import descriptor_of
+from directfuse._exactly import read_exactly
 from directfuse._spec_file import open_file
 
 __all__ = ["DirectFuseFileSystem"]
@@ -187,7 +188,7 @@ class DirectFuseFileSystem(AbstractFileSystem):
             size = file.seek(0, os.SEEK_END)
             begin, stop, _ = slice(start, end).indices(size)
             file.seek(begin)
-            return _read_exactly(file, max(0, stop - begin))
+            return read_exactly(file, max(0, stop - begin))
 
     def cat_ranges(
         self,
@@ -372,19 +373,6 @@ _TYPES = {_stat.S_IFREG: "file", _stat.S_IFDIR: "directory"}
 
 def _utc(seconds: float) -> datetime.datetime:
     return datetime.datetime.fromtimestamp(seconds, tz=datetime.UTC)
-
-
-def _read_exactly(file: Any, size: int) -> bytes:
-    """size bytes; fewer at the end of the file only."""
-    data: bytes = file.read(size)
-    if len(data) == size or not data:
-        return data
-    parts = [data]
-    left = size - len(data)
-    while left and (data := file.read(left)):
-        parts.append(data)
-        left -= len(data)
-    return b"".join(parts)
 
 
 def _copy(source: Any, target: Any) -> None:

@@ -12,6 +12,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+from directfuse._exactly import read_exactly
+
 __all__ = ["Draft", "Reader", "Readers"]
 
 _KEPT = 16  # readers that nobody has open
@@ -32,14 +34,7 @@ class Reader:
         """size bytes from offset on; fewer at the end of the file only."""
         with self._lock:
             self._file.seek(offset)
-            data: bytes = self._file.read(size)
-            if len(data) == size or not data:
-                return data
-            parts, left = [data], size - len(data)
-            while left and (data := self._file.read(left)):
-                parts.append(data)
-                left -= len(data)
-            return b"".join(parts)
+            return read_exactly(self._file, size)
 
     def close(self) -> None:
         with self._lock:
