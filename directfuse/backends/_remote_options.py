@@ -26,6 +26,7 @@ class Options:
     """How a file system of fsspec is shown."""
 
     ttl: float = 5.0  # seconds that attributes and listings are believed
+    max_paths: int = 100_000  # of so many attributes and listings are kept
     block_size: int = 4 << 20  # bytes fetched at once
     cache_blocks: int = 16  # blocks kept of each open file
     cache_type: str = "background"  # fsspec.caching: background, blockcache, readahead, bytes ...
@@ -126,6 +127,7 @@ def _cache(text: str) -> str:
 
 _OWN: dict[str, Any] = {
     "ttl": _seconds,
+    "max_paths": _count,
     "block_size": parse_size,
     "cache_blocks": _count,
     "cache_type": _cache,

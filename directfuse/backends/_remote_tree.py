@@ -8,6 +8,7 @@ import weakref
 from typing import Any
 
 from directfuse.backends._remote_options import Options
+from directfuse.backends._remote_recent import Recent
 from directfuse.backends._remote_words import entries, fail, is_read_only, protocols
 
 __all__ = ["RemoteTree"]
@@ -61,8 +62,8 @@ class RemoteTree:
 
     def _reset(self) -> None:
         self._lock = threading.RLock()  # protects the tables; not held while the network is asked
-        self._infos: dict[str, tuple[float, dict[str, Any] | None]] = {}
-        self._listings: dict[str, tuple[float, dict[str, dict[str, Any]]]] = {}
+        self._infos: Recent[dict[str, Any] | None] = Recent(self.options.max_paths)
+        self._listings: Recent[dict[str, dict[str, Any]]] = Recent(self.options.max_paths)
 
     def _after_fork(self) -> None:
         """Threads, connections and locks of the parent are no use here."""
@@ -90,11 +91,8 @@ class RemoteTree:
         """What fsspec calls it. Listings know better than joining where names end in a slash."""
         if path == "/":
             return self.root or str(self.fs.root_marker)
-        with self._lock:
-            known = self._infos.get(path)
-        if known and known[1] is not None:
-            return str(known[1]["name"])
-        return self._target(path)
+        _, known = self._known(path)
+        return str(known["name"]) if known is not None else self._target(path)
 
     def _forget(self, *paths: str) -> list[str]:
         """They have changed; with them those above, which an object store has or has not. Returns
@@ -105,8 +103,8 @@ class RemoteTree:
             with self._lock:
                 below = [p for p in (*self._infos, *self._listings) if p.startswith(path + "/")]
                 for one in (path, *parents, *below):
-                    self._infos.pop(one, None)
-                    self._listings.pop(one, None)
+                    self._infos.pop(one)
+                    self._listings.pop(one)
             for one in parents:
                 self.fs.invalidate_cache(self._target(one) if one != "/" else self._name(one))
             self.fs.invalidate_cache(name)
@@ -126,22 +124,28 @@ class RemoteTree:
         if path == "/":
             return {"name": self.root, "type": "directory", "size": 0}
         now = time.monotonic()
-        with self._lock:
-            until, info = self._infos.get(path, (0.0, None))
-            listing = self._listings.get(os.path.dirname(path))
+        until, info = self._known(path)
         if until <= now:
-            listed = listing is not None and listing[0] > now
-            if listed and listing is not None and path.rpartition("/")[2] not in listing[1]:
-                info = self._made_info(path)  # its directory was listed a moment ago
-            else:
-                info = self._ask(path)
+            info = self._ask(path)
             with self._lock:
-                self._infos[path] = (now + self.options.ttl, info)
+                self._infos.put(path, now + self.options.ttl, info)
+        elif info is None:
+            info = self._made_info(path)
         if info is None:
             raise fail(errno.ENOENT)
         if info.get("size") is None and info["type"] == "file":
             info = self._measure(path, info)
         return info
+
+    def _known(self, path: str) -> tuple[float, dict[str, Any] | None]:
+        """What was told of it or of its directory, whichever holds longer, and until when."""
+        directory, _, name = path.rpartition("/")
+        with self._lock:
+            told = self._infos.get(path)
+            until, listing = self._listings.get(directory or "/")
+        if listing is None or until <= told[0]:
+            return told
+        return until, listing.get(name)
 
     def _ask(self, path: str) -> dict[str, Any] | None:
         if protocols(self.fs) & _LISTED:
@@ -169,16 +173,16 @@ class RemoteTree:
             size = len(self.fs.cat_file(info["name"]))
         whole = {**told, **info, "size": size}
         with self._lock:
-            self._infos[path] = (time.monotonic() + self.options.ttl, whole)
+            self._infos.put(path, time.monotonic() + self.options.ttl, whole)
         return whole
 
     def _list(self, path: str) -> dict[str, dict[str, Any]]:
         """Entries by name, believed for ttl seconds."""
         now = time.monotonic()
         with self._lock:
-            until, listing = self._listings.get(path, (0.0, {}))
-        if until > now:
-            return listing
+            until, known = self._listings.get(path)
+        if known is not None and until > now:
+            return known
         name = self._name(path)
         self.fs.invalidate_cache(name)
         try:
@@ -190,9 +194,12 @@ class RemoteTree:
         listing = entries(name, found)
         until = time.monotonic() + self.options.ttl
         with self._lock:
-            self._listings[path] = (until, listing)
+            gone = self._listings.put(path, until, listing, 1 + len(listing))
             prefix = path.rstrip("/") + "/"
-            self._infos.update({prefix + one: (until, info) for one, info in listing.items()})
+            for one, info in listing.items():
+                self._infos.put(prefix + one, until, info)
+        for one in gone:
+            self.fs.invalidate_cache(self._name(one))  # which has kept it, too
         return listing
 
     def _keep_parents(self, path: str) -> None:
@@ -203,7 +210,7 @@ class RemoteTree:
                 return
             with self._lock:
                 self._made.add(parent)
-                self._infos.pop(parent, None)
+                self._infos.pop(parent)
 
 
 def above(path: str) -> list[str]:

@@ -210,6 +210,33 @@ def test_nothing_is_believed_with_ttl_0(store):
     assert ops.readdir("/d") == [".", "..", "one", "two"]
 
 
+def test_few_paths_are_kept(store, monkeypatch):
+    """But the last listing is whole, and with what goes goes what the file system has kept."""
+    for n in range(9):
+        store.objects[f"bucket/e/{n}"] = b""
+        store.times[f"bucket/e/{n}"] = 1
+    forgotten = []
+    ops = FsspecOperations(store, "bucket", Options(max_paths=4))
+    for n in range(9):
+        ops.getattr(f"/e/{n}")
+    store.asked.clear()
+    ops.getattr("/e/5")
+    assert store.asked == []
+    ops.getattr("/e/4")
+    assert store.asked == ["info"]
+    ops.readdir("/e")
+    store.asked.clear()
+    for n in range(9):
+        ops.getattr(f"/e/{n}")
+    assert store.asked == []
+    monkeypatch.setattr(store, "invalidate_cache", forgotten.append)
+    ops.readdir("/d")
+    assert "bucket/e" in forgotten
+    store.asked.clear()
+    ops.getattr("/e/0")
+    assert store.asked == ["info"]
+
+
 def test_blocks_are_kept_between_opens(ops, store):
     data = store.objects["bucket/big"]
     fh = ops.open("/big", READ)
@@ -391,6 +418,7 @@ def test_the_command_line():
         ["memory://", "/m", "-o", "ttl=soon"],
         ["memory://", "/m", "-o", "ttl=-1"],
         ["memory://", "/m", "-o", "block_size=0"],
+        ["memory://", "/m", "-o", "max_paths=0"],
         ["memory://", "/m", "-o", "cache_type=none-such"],
         ["memory://", "/m", "-o", "a=1,a.b=2"],
     ],
