@@ -130,34 +130,24 @@ def bench(
     Exit status: 0; 1 something is worse than in --compare's results; 125 directfuse itself failed;
     130 interrupted by Ctrl-C: what was measured until then is shown.
     """
-    asked = {"programs": programs, "fio": fio, "figures": figures, "breakdown": breakdown}
-    asked["python"] = with_python and command_line is None and (not names or "memfs" in names)
-    parts = {name for name, is_asked in asked.items() if is_asked}
+    parts = {"programs": programs, "fio": fio, "figures": figures, "breakdown": breakdown}
+    parts["python"] = with_python and command_line is None and (not names or "memfs" in names)
+    asked = {name for name, is_asked in parts.items() if is_asked}
     plan = Plan(
         subjects=_subjects(command_line, names),
         patterns=_patterns(patterns),
         routes=_routes(routes, kernel),
         lanes=_lanes(threads, processes),
-        seconds=budget or _seconds(quick, command_line, parts),
+        seconds=budget or _seconds(quick, command_line, asked),
         most_rounds=25 if quick else 201,
-        parts=parts,
+        parts=asked,
         directory=directory,
     )
     earlier = _load(old) if old else None
-    warning = busy_words()
-    if warning:
-        click.echo(f"directfuse bench: {warning}", err=True)
-    with progress("Measuring…") as show:
-        plan.progress = show
-        results = run_benchmark(plan)
-    if warning:
-        results["notes"].append(warning)
+    results = _measured(plan)
     if report_directory is not None:
         _write(results, report_directory)
-    if as_json:
-        print_json(results)
-    else:
-        _print(results)
+    (print_json if as_json else _print)(results)
     if results.get("interrupted"):
         return 128 + signal.SIGINT
     return _print_comparison(earlier, results, as_json) if earlier else 0
@@ -234,6 +224,19 @@ def _load(path: Path) -> dict[str, Any]:
         raise Failure(f"{path}: not results of `directfuse bench --json`: {error}") from error
     if layout != LAYOUT:
         raise Failure(f"{path}: results of another release (layout {layout}, this has {LAYOUT})")
+    return results
+
+
+def _measured(plan: Plan) -> dict[str, Any]:
+    """Says before and after it that the machine was busy."""
+    warning = busy_words()
+    if warning:
+        click.echo(f"directfuse bench: {warning}", err=True)
+    with progress("Measuring…") as show:
+        plan.progress = show
+        results = run_benchmark(plan)
+    if warning:
+        results["notes"].append(warning)
     return results
 
 
