@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from directfuse._bench.budget import Budget
-from directfuse._bench.measure import measure
+from directfuse._bench.measure import Row, measure
 from directfuse._bench.registry import ROUTES
 from directfuse._bench.routes import Route, Unavailable
 from directfuse._bench.subject import Subject
@@ -53,36 +53,47 @@ class Rows:
         """As it stands in the results. end: when the last row should be done, of
         time.monotonic(). A row needs some rounds to say anything, so that it may become later; no
         row begins when it is much later, or when the whole budget is used up."""
-        name = self._subject.name
-        rows: list[dict[str, Any]] = []
+        wanted = [(op, lanes) for op in ops for lanes in self._lanes]
         with ExitStack() as stack:
             routes = self._start(stack, progress)
             site = routes[0].worker.site if routes else {}
             own = next((route.name for route in routes if route.ours), None)
-            wanted = [(op, lanes) for op in ops for lanes in self._lanes]
-            patience = _PATIENCE * (end - time.monotonic())
-            for index, (op, lanes) in enumerate(wanted):
-                share = (end - time.monotonic()) / (len(wanted) - index)
-                if rows and (budget.is_over or time.monotonic() > end + patience):
-                    self._notes.append(
-                        _late(name, [op + lanes.words for op, lanes in wanted[index:]])
-                    )
-                    break
-                progress(f"{name}: {op}{lanes.words}")
-                row = measure(op, lanes, routes, share, most_rounds)
-                self._remember(row.left_out, op + lanes.words)
-                if row.samples:
-                    rows.append(row.summary(own))
+            rows = self._rows(wanted, routes, end, budget, most_rounds, progress)
             memory = {route.name: _memory(route) for route in routes}
         self._note_failures()
         return {
-            "name": name,
+            "name": self._subject.name,
             "own": own,
             "site": site if self._subject.finds else {},
             "proof": self._proofs(routes),
             "memory_kib": memory,
-            "rows": rows,
+            "rows": [row.summary(own) for row in rows],
         }
+
+    def _rows(
+        self,
+        wanted: Sequence[tuple[str, Lanes]],
+        routes: list[Route],
+        end: float,
+        budget: Budget,
+        most_rounds: int,
+        progress: Callable[[str], None],
+    ) -> list[Row]:
+        """Those that were measured. All as of measure()."""
+        names = [op + lanes.words for op, lanes in wanted]
+        patience = _PATIENCE * (end - time.monotonic())
+        rows: list[Row] = []
+        for index, (op, lanes) in enumerate(wanted):
+            left = end - time.monotonic()
+            if rows and (budget.is_over or left < -patience):
+                self._notes.append(_late(self._subject.name, names[index:]))
+                break
+            progress(f"{self._subject.name}: {names[index]}")
+            row = measure(op, lanes, routes, left / (len(wanted) - index), most_rounds)
+            self._remember(row.left_out, names[index])
+            if row.samples:
+                rows.append(row)
+        return rows
 
     def _start(self, stack: ExitStack, progress: Callable[[str], None]) -> list[Route]:
         routes = []
