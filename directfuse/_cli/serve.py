@@ -194,22 +194,11 @@ def _run(
     told: dict[str, str],
     background: Background | None = None,
 ) -> int:
-    number = listener.fileno()
-    again = ["--restart", "--say"] if restart else []
-    words = [*program, "--listen", str(number), "--stay", *again, "--", *argv]
     server = None
     mounted = False
     try:
         with _signals_postponed():  # else one that came now would leave a server that nobody knows
-            server = subprocess.Popen(
-                words,
-                stdin=0,  # as they are here, also where they were closed: fill_standard()
-                stdout=background.words if background else 1,
-                stderr=background.words if background else 2,
-                pass_fds=[number],
-                start_new_session=True,
-                env=os.environ | told,
-            )
+            server = _start(program, argv, listener, restart, told, background)
         mounted = wait_for_server(listener.getsockname(), server.pid)
         if mounted and background:
             background.begun()
@@ -221,3 +210,24 @@ def _run(
     if status < 0:
         raise Failure(f"{shlex.join(argv)}: the mount server was ended by signal {-status}")
     return status
+
+
+def _start(
+    program: list[str],
+    argv: list[str],
+    listener: socket.socket,
+    restart: bool,
+    told: dict[str, str],
+    background: Background | None,
+) -> "subprocess.Popen[bytes]":
+    number = listener.fileno()
+    again = ["--restart", "--say"] if restart else []
+    return subprocess.Popen(
+        [*program, "--listen", str(number), "--stay", *again, "--", *argv],
+        stdin=0,  # as they are here, also where they were closed: fill_standard()
+        stdout=background.words if background else 1,
+        stderr=background.words if background else 2,
+        pass_fds=[number],
+        start_new_session=True,
+        env=os.environ | told,
+    )
