@@ -1,6 +1,8 @@
 /*
  * args.c - arguments of operations, and numbers in their results.
  */
+#include <limits.h>
+
 #include "pyhost/pyhost.h"
 
 PyObject *df_args_pack(int count, ...)
@@ -44,4 +46,14 @@ int df_args_unsigned(PyObject *value, const char *what, uint64_t max, uint64_t *
     PyErr_Format(PyExc_ValueError, "%s: %llu is more than the %llu there can be", what,
                  (unsigned long long)*out, (unsigned long long)max);
     return -1;
+}
+
+const char *df_args_link(PyObject *target)
+{
+    const char *text = PyBytes_AsString(target);
+    if (!text || PyBytes_Size(target) < PATH_MAX)
+        return text;
+    PyErr_Format(PyExc_ValueError, "readlink: a target has at most %d bytes, not %zd", PATH_MAX - 1,
+                 PyBytes_Size(target));
+    return NULL;
 }

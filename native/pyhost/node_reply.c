@@ -47,7 +47,7 @@ static int reply_attr(struct df_node_request *request, PyObject *result)
 
 static int reply_link(struct df_node_request *request, PyObject *result)
 {
-    const char *target = PyBytes_AsString(result);
+    const char *target = df_args_link(result);
     return target ? answered(request, fuse_reply_readlink(request->req, target)) : -1;
 }
 

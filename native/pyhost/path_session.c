@@ -114,13 +114,22 @@ int df_path_end(struct df_path_call *call, long long result)
     return done;
 }
 
+/* The number that a method returned; 0: nothing, or what is false, as these libraries take it.
+ * Anything else is a mistake, such as the coroutine of a method that is `async`. */
+static long number_of(PyObject *result)
+{
+    if (PyLong_Check(result))
+        return PyLong_AsLong(result);
+    if (PyObject_IsTrue(result) > 0)
+        PyErr_Format(PyExc_TypeError, "an int or None was expected, not %R",
+                     (PyObject *)Py_TYPE(result));
+    return 0;
+}
+
 int df_path_do_list(struct df_path_call *call, int count, PyObject *args[DF_PATH_ARGS + 1])
 {
     PyObject *result = df_path_send_list(call, count, args);
-    long number = 0;
-    if (result && PyLong_Check(result))
-        number = PyLong_AsLong(result);
-    return df_path_end(call, number);
+    return df_path_end(call, result ? number_of(result) : 0);
 }
 
 /* ---- the table ---- */

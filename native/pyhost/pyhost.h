@@ -71,6 +71,9 @@ PyObject *df_args_text(const char *text);
 /* The value of an int of a result, at most `max`; -1 with an exception. `what` is for messages. */
 int df_args_unsigned(PyObject *value, const char *what, uint64_t max, uint64_t *out);
 
+/* The bytes of a symlink's target; NULL with an exception: no bytes, or more than a path has. */
+const char *df_args_link(PyObject *target);
+
 /* ---- run.c ---- */
 
 extern PyMethodDef df_run_methods[];

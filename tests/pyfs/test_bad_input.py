@@ -3,6 +3,7 @@
 import errno
 import os
 import reprlib
+import stat
 import subprocess
 import sys
 import textwrap
@@ -136,6 +137,25 @@ def test_wrong_results_are_eio(name, caplog):
             call(name, "/bad-results")
         assert caught.value.errno == errno.EIO
     assert f"Wrong.{name}() returned {reprlib.repr(WRONG[name]())}: " in caplog.text
+
+
+def test_a_target_that_is_longer_than_a_path_is_eio(caplog):
+    """As behind the kernel; it is not cut."""
+
+    class Long(Notes):
+        def entry(self, inode):
+            entry = super().entry(inode)
+            if inode != pyfuse3.ROOT_INODE:
+                entry.st_mode = stat.S_IFLNK | 0o777
+            return entry
+
+        async def readlink(self, inode, ctx):
+            return b"x" * 4096
+
+    with directfuse.mount(Long(), "/bad-target"), pytest.raises(OSError) as caught:
+        directfuse.readlink("/bad-target/a")
+    assert caught.value.errno == errno.EIO
+    assert "a target has at most 4095 bytes, not 4096" in caplog.text
 
 
 def test_a_plain_function_in_place_of_a_coroutine_is_eio(caplog):

@@ -3,6 +3,7 @@
 import errno
 import logging
 import os
+import reprlib
 import threading
 
 import pytest
@@ -229,7 +230,10 @@ def test_a_read_that_fails(result, code, logged, caplog):
         ("open", "text"),
         ("statfs", None),
         ("readlink", b"\0".decode()),
+        ("readlink", "x" * 4096),
         ("listxattr", 5),
+        ("mkdir", "text"),
+        ("unlink", object()),
     ],
 )
 def test_results_of_the_wrong_type_are_eio(name, result, caplog):
@@ -241,6 +245,8 @@ def test_results_of_the_wrong_type_are_eio(name, result, caplog):
         "statfs": lambda: directfuse.statvfs("/paths-types"),
         "readlink": lambda: directfuse.readlink("/paths-types/link"),
         "listxattr": lambda: directfuse.listxattr("/paths-types/a"),
+        "mkdir": lambda: directfuse.mkdir("/paths-types/new"),
+        "unlink": lambda: directfuse.unlink("/paths-types/a"),
     }
     memory = kind()
     memory.links["/link"] = "a"
@@ -248,7 +254,27 @@ def test_results_of_the_wrong_type_are_eio(name, result, caplog):
         with pytest.raises(OSError) as caught:
             calls[name]()
     assert caught.value.errno == errno.EIO
-    assert f"Wrong.{name}() returned {result!r}: " in caplog.text
+    assert f"Wrong.{name}() returned {reprlib.repr(result)}: " in caplog.text
+
+
+def test_a_coroutine_of_a_method_that_should_be_none_is_eio(caplog):
+    class Awaited(Memory):
+        async def mkdir(self, path, mode):
+            pass
+
+    with directfuse.mount(Awaited(), "/paths-async"):
+        with pytest.warns(RuntimeWarning, match="never awaited"), pytest.raises(OSError) as caught:
+            directfuse.mkdir("/paths-async/new")
+    assert caught.value.errno == errno.EIO
+    assert "an int or None was expected, not <class 'coroutine'>" in caplog.text
+
+
+@pytest.mark.parametrize("result", [None, 0, "", [], False])
+def test_what_is_false_is_as_good_as_none(result):
+    """As in these libraries."""
+    kind = type("Quiet", (Memory,), {"unlink": lambda *_: result})
+    with directfuse.mount(kind(), "/paths-quiet"):
+        directfuse.unlink("/paths-quiet/a")
 
 
 def test_an_init_that_raises_is_logged(caplog):
