@@ -118,10 +118,18 @@ static bool is_empty_directory(const char *path)
     return dir && count <= 2; /* "." and ".." */
 }
 
+/* sh -c 'exec server /mnt', bash -lc '...': what has blanks may be a path elsewhere. */
+static bool is_for_a_shell(char *const argv[], int i)
+{
+    const char *option = argv[i - 1];
+
+    return strchr(argv[i], ' ') && option[0] == '-' && option[strlen(option) - 1] == 'c';
+}
+
 static bool is_path(char *const argv[], int i)
 {
     return argv[i][0] != '-' && strcmp(argv[i - 1], "-o") != 0 && strchr(argv[i], '/') &&
-           !strpbrk(argv[i], ": ");
+           !strchr(argv[i], ':') && !is_for_a_shell(argv, i);
 }
 
 /* "--log-file /new/one": perhaps an option's value, perhaps not. */

@@ -179,8 +179,8 @@ def test_archive_is_rewritten_at_unmount(home):
 
 
 def test_a_file_that_the_server_makes_is_not_its_mountpoint(tmp_path):
-    """A path to nothing may be a log's, behind the option that names it."""
-    script, log, point = tmp_path / "script", tmp_path / "log", tmp_path / "mnt"
+    """A path to nothing may be a log's, behind the option that names it; it may have blanks."""
+    script, log, point = tmp_path / "script", tmp_path / "a log", tmp_path / "an mnt"
     script.write_text(f'#!/bin/sh\necho begun >"$3"; exec {_paths.program("memfs")} "$1"\n')
     script.chmod(0o755)
     with directfuse.mount([script, point, "--log-file", log], placement="helper") as mount:
