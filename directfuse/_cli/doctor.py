@@ -4,6 +4,7 @@ import errno
 import importlib.util
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -134,13 +135,14 @@ def _programs() -> Iterator[Finding]:
 def _run_on_mount() -> str:
     """A shell writes a file into a memfs that it alone sees; says how its calls trapped."""
     with tempfile.TemporaryDirectory(prefix="directfuse-doctor.") as base:
-        point = f"{base}/mount"
+        point = shlex.quote(f"{base}/mount")
         script = f"echo written >{point}/file && cat {point}/file"
         words = [*_paths.COMMAND, "run", "--verbose", "-m", f"memfs {point}"]
         done = subprocess.run(
             [*words, "--", "/bin/sh", "-c", script],
             capture_output=True,
             text=True,
+            errors="replace",
             timeout=30,
             check=False,
         )
