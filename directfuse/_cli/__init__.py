@@ -13,7 +13,7 @@ import sys
 import click
 
 from directfuse._cli._failure import OWN_FAILURE, Failure
-from directfuse._cli._start import fill_standard, restore_locale, unwind_by_signals
+from directfuse._cli._start import fill_standard, let_names_out, restore_locale, unwind_by_signals
 from directfuse._errors import limit_remedy
 
 __all__ = ["main"]
@@ -70,6 +70,7 @@ def directfuse() -> None:
 def main(name: str = "directfuse") -> None:
     """Runs the command line and exits."""
     fill_standard()
+    let_names_out()
     restore_locale()
     sys.exit(_run(name))
 

@@ -1,12 +1,13 @@
 """What a process is given and Python changes: put right before a command runs, for its children."""
 
+import io
 import os
 import signal
 import sys
 from pathlib import Path
 from types import FrameType
 
-__all__ = ["fill_standard", "restore_locale", "unwind_by_signals"]
+__all__ = ["fill_standard", "let_names_out", "restore_locale", "unwind_by_signals"]
 
 
 def fill_standard() -> None:
@@ -22,6 +23,13 @@ def fill_standard() -> None:
             os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)  # the lowest number that is free
         if getattr(sys, name) is None:
             setattr(sys, name, open(fd, mode, closefd=False))
+
+
+def let_names_out() -> None:
+    """Names of files may be no text: they are printed as the bytes that they are, also where the
+    locale has Python refuse them."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="surrogateescape")
 
 
 def restore_locale() -> None:

@@ -9,7 +9,7 @@ import pytest
 @pytest.fixture
 def tree(tmp_path):
     """A small tree with what trees have: depth, links, modes, odd names, something special."""
-    root = tmp_path / "tree"
+    root = tmp_path / os.fsdecode(b"tree \xff")
     (root / "a/b/c").mkdir(parents=True)
     (root / "a/b/c/deep").write_bytes(b"x" * 100_000)
     (root / "empty").touch()
@@ -23,9 +23,11 @@ def tree(tmp_path):
 
 
 def test_tour_brings_everything_back(run, tree):
-    done = run("tour", "--no-kernel", "--json", tree)
+    strict = os.environ | {"PYTHONIOENCODING": "utf-8:strict"}  # as in most languages' locales
+    done = run("tour", "--no-kernel", "--json", tree, env=strict, errors="surrogateescape")
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
+    assert report["source"] == str(tree)
     assert (report["files"], report["directories"], report["links"]) == (4, 3, 2)
     assert report["bytes"] == 100_000 + len("odd name") + len("#!/bin/sh\n")
     assert report["left_out"] == ["fifo"]
@@ -35,7 +37,7 @@ def test_tour_brings_everything_back(run, tree):
 
 @pytest.mark.kernel_fuse
 def test_tour_compares_with_the_kernel(run, kernel, tree):
-    done = run("tour", tree)
+    done = run("tour", tree, errors="surrogateescape")
     assert done.returncode == 0, done.stderr
     assert "equal." in done.stdout
     header = done.stdout.splitlines()[-6].split("\t")
