@@ -5,6 +5,7 @@ import shlex
 import signal
 import socket
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -120,7 +121,8 @@ def _end_server(directory: Path) -> None:
     if (directory / _SOCKET).is_symlink():
         return
     try:
-        os.kill(int((directory / _SERVER).read_text()), signal.SIGTERM)
+        with suppress(ProcessLookupError):  # it was killed
+            os.kill(int((directory / _SERVER).read_text()), signal.SIGTERM)
     except (OSError, ValueError) as error:
         raise Failure(f"{directory}: its mount server cannot be ended: {error}") from error
 
@@ -130,8 +132,11 @@ def _end() -> None:
     if name is None:
         raise Failure(f"{_VARIABLE} is not set: there is nothing to end")
     directory = Path(name).parent
-    _end_server(directory)
-    remove(directory)
+    if directory.exists():
+        _end_server(directory)
+        remove(directory)
+    else:  # by another shell, which had the same environment
+        click.echo(f"directfuse env: {directory}: has been ended already", err=True)
     ours = str(_paths.preload_library())
     rest = [word for word in os.environ.get("LD_PRELOAD", "").split(":") if word and word != ours]
     click.echo(f"unset {_VARIABLE}")

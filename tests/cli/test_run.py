@@ -328,6 +328,19 @@ def test_the_end_of_an_environment_takes_nothing_to_mount(run, memory):
     assert (done.returncode, done.stdout) == (125, "") and "--end stands alone" in done.stderr
 
 
+def test_an_environment_that_was_ended_is_left(run, tmp_path):
+    """By another shell, or with a server that was killed."""
+    killed = tmp_path / "killed"
+    killed.mkdir()
+    (killed / "server").write_text(f"{1 << 22}\n")  # no process can have that id
+    for directory in (tmp_path / "gone", killed):
+        named = {"DIRECTFUSE_RUN": f"{directory}/run", "LD_PRELOAD": ""}
+        done = run("env", "--end", env=os.environ | named)
+        assert done.stdout == "unset DIRECTFUSE_RUN\nunset LD_PRELOAD\n"
+        assert done.returncode == 0 and ("ended already" in done.stderr) != (directory == killed)
+    assert not any(tmp_path.iterdir())
+
+
 def test_statistics_that_cannot_be_written_are_refused_before_the_start(run, tmp_path):
     done = run("run", "--stats=missing/stats.json", "--", "touch", tmp_path / "started")
     assert done.returncode == 125 and not (tmp_path / "started").exists()
