@@ -186,10 +186,12 @@ def make_file_system(words: Sequence[str], factory: Any) -> tuple[Any, str, list
                 errno.EINVAL, f"{words[0]} is an object, which takes no arguments", *arguments[:1]
             )
         return factory, mountpoint, options
-    try:
-        inspect.signature(factory).bind(*positional, **keywords)
-    except TypeError as error:
-        raise MountError(errno.EINVAL, f"{words[0]}: {error}", shlex.join(words)) from None
+    with contextlib.suppress(ValueError):  # of many compiled classes nobody knows what they take
+        signature = inspect.signature(factory)
+        try:
+            signature.bind(*positional, **keywords)
+        except TypeError as error:
+            raise MountError(errno.EINVAL, f"{words[0]}: {error}", shlex.join(words)) from None
     return factory(*positional, **keywords), mountpoint, options
 
 

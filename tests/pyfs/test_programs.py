@@ -253,6 +253,23 @@ def test_the_working_directory_counts(tmp_path, monkeypatch):
         assert directfuse.listdir("/named-here") == ["a"]
 
 
+NO_SIGNATURE = """
+    class Fs(dict):
+        def getattr(self, path, fh=None):
+            return {"st_mode": 0o40755, "st_nlink": 2}
+        def readdir(self, path, fh):
+            return ["x"]
+"""
+
+
+def test_a_class_whose_arguments_nobody_knows(tmp_path, monkeypatch):
+    """As of many that are compiled."""
+    (tmp_path / "unknown.py").write_text(textwrap.dedent(NO_SIGNATURE))
+    monkeypatch.syspath_prepend(tmp_path)
+    with directfuse.mount("unknown:Fs /named-unknown"):
+        assert directfuse.listdir("/named-unknown") == ["x"]
+
+
 @pytest.mark.usefixtures("importable")
 @pytest.mark.parametrize(
     ("command", "said"),
