@@ -228,11 +228,14 @@ def _load_entry(name: str, load: Callable[[], Any]) -> Any:
 
 def load_attribute(name: str) -> Any:
     module_name, _, attribute = name.partition(":")
+    parts = attribute.split(".")
+    if module_name[:1] in ("", ".") or not all(map(str.isidentifier, parts)):
+        raise MountError(errno.EINVAL, "a Python file system is named as module:Class", name)
     try:
         value = _import(module_name)
     except ImportError as error:
         raise MountError(errno.ENOENT, f"cannot import {module_name}: {error}", name) from error
-    for part in attribute.split("."):
+    for part in parts:
         if not hasattr(value, part):
             raise MountError(errno.ENOENT, f"{module_name} has no {attribute}", name)
         value = getattr(value, part)

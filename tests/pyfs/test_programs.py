@@ -280,6 +280,10 @@ def test_a_class_whose_arguments_nobody_knows(tmp_path, monkeypatch):
         ("pyfs.memory:Memory --surprise=1 /m", "surprise"),
         ("pyfs.memory:os /m", "no file system"),
         ("os:getcwd /m", "no file system"),
+        ("os: /m", "is named as module:Class"),
+        (":Fs /m", "is named as module:Class"),
+        ("..os:Fs /m", "is named as module:Class"),
+        ("os:path:Fs /m", "is named as module:Class"),
     ],
 )
 def test_names_that_mean_no_file_system(command, said):
