@@ -399,6 +399,8 @@ def _meaning(
         return meaning.find(argv), None, argv
     if mountpoint is None:
         raise TypeError("an object needs a mountpoint: directfuse.mount(operations, '/m')")
+    if isinstance(options, str):
+        raise TypeError(f"options are a sequence: options=[{options!r}]")
     from directfuse._python import programs
 
     point = os.path.abspath(point_of(mountpoint))

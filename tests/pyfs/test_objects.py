@@ -104,6 +104,8 @@ def test_options_of_an_object():
         assert mount.fsname == "mine"
         with pytest.raises(OSError, match="Read-only"):
             directfuse.open("/pyfs-options/a", "w")
+    with pytest.raises(TypeError, match=r"options=\['ro'\]"):
+        directfuse.mount(Notes(), "/pyfs-options", options="ro")
 
 
 def test_two_file_systems_side_by_side():
