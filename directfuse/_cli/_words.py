@@ -1,12 +1,25 @@
-"""The argument CMDLINE of the commands: a file system's own command line, in one word."""
+"""Words of the commands: CMDLINE, a file system's own command line in one word, and seconds."""
 
+import math
 import shlex
 from collections.abc import Callable
 from typing import Any
 
 import click
 
-__all__ = ["command_line_argument"]
+__all__ = ["Seconds", "command_line_argument"]
+
+
+class Seconds(click.FloatRange):
+    """nan, which is in every range to click, is in none."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        seconds = float(super().convert(value, param, ctx))
+        if math.isnan(seconds):
+            self.fail(f"{value} is no number of seconds", param, ctx)
+        return seconds
 
 
 def command_line_argument(*, required: bool = True) -> Callable[[Any], Any]:

@@ -19,7 +19,7 @@ from directfuse._bench.worker import Lanes
 from directfuse._bench.workload_sets import SETS, chosen
 from directfuse._cli._failure import Failure
 from directfuse._cli._output import json_option, print_json, print_table, progress
-from directfuse._cli._words import command_line_argument
+from directfuse._cli._words import Seconds, command_line_argument
 from directfuse._cli.mount import split
 from directfuse._errors import MountError
 
@@ -65,7 +65,7 @@ _LANES = 16  # most threads or processes
 @click.option("--python/--no-python", "with_python", default=True, help="Time Python calls too.")
 @click.option(
     "--budget",
-    type=click.FloatRange(min=1),
+    type=Seconds(min=1),
     metavar="SECONDS",
     help="Time for all of it.  [default: 60, 45 for a CMDLINE, 12 with --quick; more with parts]",
 )

@@ -11,7 +11,7 @@ from directfuse import _images, _kernel, _paths
 from directfuse._cli._elf import read_linkage
 from directfuse._cli._failure import CANNOT_EXECUTE, NOT_FOUND, Failure
 from directfuse._cli._output import progress
-from directfuse._cli._words import command_line_argument
+from directfuse._cli._words import Seconds, command_line_argument
 from directfuse._cli.backends import fuse_api
 from directfuse._command import positional_words
 from directfuse._mount_server import ServerFailed
@@ -31,7 +31,7 @@ _QUESTIONS = frozenset({"-h", "--help", "-V", "--version"})
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0.1),
+    type=Seconds(min=0.1),
     default=30.0,
     show_default=True,
     metavar="SECONDS",

@@ -20,6 +20,7 @@ from directfuse._cli._config import (
     configured_restart,
 )
 from directfuse._cli._failure import NOT_FOUND, Failure
+from directfuse._cli._words import Seconds
 from directfuse._cli.mount import resolve, split
 from directfuse._command import positional_words
 from directfuse._mount_server import ServerFailed
@@ -52,7 +53,7 @@ restart_option = click.option(
 
 timeout_option = click.option(
     "--call-timeout",
-    type=click.FloatRange(0, 1e6, min_open=True),
+    type=Seconds(0, 1e6, min_open=True),
     default=None,
     metavar="SECONDS",
     help="A call that the file system has not answered by then ends in ETIMEDOUT; when all have "

@@ -102,6 +102,7 @@ def killing(process, area, name):
         (["--threads", "many"], "many"),
         (["--processes", "0"], "--processes 0"),
         (["nonesuch /m"], "nonesuch"),
+        (["--budget", "nan"], "nan is no number"),
     ],
 )
 def test_what_is_not_there(run, arguments, words):
