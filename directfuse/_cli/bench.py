@@ -22,6 +22,7 @@ from directfuse._cli._output import json_option, print_json, print_table, progre
 from directfuse._cli._words import Seconds, command_line_argument
 from directfuse._cli.mount import split
 from directfuse._errors import MountError
+from directfuse._python import meaning
 
 __all__ = ["bench"]
 
@@ -144,6 +145,8 @@ def bench(
         directory=directory,
     )
     earlier = _load(old) if old else None
+    if report_directory is not None:
+        _make(report_directory)
     results = _measured(plan)
     if report_directory is not None:
         _write(results, report_directory)
@@ -163,7 +166,9 @@ def _subjects(command_line: str | None, names: tuple[str, ...]) -> list[Subject]
         raise Failure(f"{unknown[0]}: no built-in file system; there are {', '.join(known)}")
     if command_line is None:
         return [built_in(name) for name in names or known]
-    split(command_line)  # says what is wrong with its quotes
+    words = split(command_line)  # says what is wrong with its quotes
+    if meaning.is_python(words):
+        raise Failure(f"{words[0]}: is a Python file system, which bench does not measure")
     try:
         return [from_command(command_line), *map(built_in, names)]
     except MountError as error:
@@ -225,6 +230,14 @@ def _load(path: Path) -> dict[str, Any]:
     if layout != LAYOUT:
         raise Failure(f"{path}: results of another release (layout {layout}, this has {LAYOUT})")
     return results
+
+
+def _make(directory: Path) -> None:
+    """Now, not when all has been measured."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Failure(f"--report {directory}: {error.strerror}") from error
 
 
 def _measured(plan: Plan) -> dict[str, Any]:

@@ -102,7 +102,9 @@ def killing(process, area, name):
         (["--threads", "many"], "many"),
         (["--processes", "0"], "--processes 0"),
         (["nonesuch /m"], "nonesuch"),
+        (["os:nonesuch /m"], "is a Python file system"),
         (["--budget", "nan"], "nan is no number"),
+        (["--report", "/proc/nonesuch"], "Error: --report /proc/nonesuch: No such file"),
     ],
 )
 def test_what_is_not_there(run, arguments, words):
