@@ -26,6 +26,7 @@ __all__ = ["env"]
 _VARIABLE = "DIRECTFUSE_RUN"  # native/intercept/preload.c
 _SOCKET = "run.socket"  # in the run's directory: where its programs join
 _SERVER = "server"  # in the run's directory: the process id of its mount server
+_LINK = "preload.so"  # in the run's directory: to the library that enters programs
 
 
 @click.command()
@@ -86,9 +87,19 @@ def env(lines: Sequence[str], config: Path | None, placement: str, end: bool) ->
 
 def _tell(directory: Path) -> None:
     before = os.environ.get("LD_PRELOAD")
-    preload = f"{_paths.preload_library()}{':' + before if before else ''}"
+    preload = f"{_preload(directory)}{':' + before if before else ''}"
     click.echo(f"export {_VARIABLE}={shlex.quote(str(directory / 'run'))}")
     click.echo(f"export LD_PRELOAD={shlex.quote(preload)}")
+
+
+def _preload(directory: Path) -> Path:
+    """The library by a name that may stand in a list: the dynamic linker divides it at these."""
+    library = _paths.preload_library()
+    if not {" ", ":"} & {*str(library)}:
+        return library
+    link = directory / _LINK
+    link.symlink_to(library)
+    return link
 
 
 def _begin(directory: Path, commands: Sequence[Sequence[str]], shadow: Path) -> None:
@@ -137,7 +148,7 @@ def _end() -> None:
         remove(directory)
     else:  # by another shell, which had the same environment
         click.echo(f"directfuse env: {directory}: has been ended already", err=True)
-    ours = str(_paths.preload_library())
-    rest = [word for word in os.environ.get("LD_PRELOAD", "").split(":") if word and word != ours]
+    ours = {"", str(_paths.preload_library()), str(directory / _LINK)}
+    rest = [word for word in os.environ.get("LD_PRELOAD", "").split(":") if word not in ours]
     click.echo(f"unset {_VARIABLE}")
     click.echo(f"export LD_PRELOAD={shlex.quote(':'.join(rest))}" if rest else "unset LD_PRELOAD")

@@ -14,6 +14,10 @@ from pathlib import Path
 import needs
 import pytest
 from building import build
+from click.testing import CliRunner
+
+from directfuse import _paths
+from directfuse._cli.env import env
 
 from .conftest import COMMAND, said_clearly
 
@@ -223,6 +227,22 @@ def test_by_the_environment(memory):
     assert directory.startswith("/")
     assert rest == ["", "gone"]
     assert done.returncode != 0  # the last ls: the mountpoint is gone
+
+
+def test_by_the_environment_where_the_library_lies_below_a_blank(memory, monkeypatch, tmp_path):
+    point, (_, line) = memory
+    library = tmp_path / "a b:c" / "preload.so"
+    library.parent.mkdir()
+    library.symlink_to(_paths.preload_library())
+    monkeypatch.setattr(_paths, "preload_library", lambda: library)
+    told = CliRunner().invoke(env, ["-m", line]).stdout
+    named = dict(shlex.split(word)[1].split("=", 1) for word in told.splitlines())
+    words = shell(f"echo y >{point}/f; cat {point}/f")[1:]
+    done = subprocess.run(words, env=os.environ | named, capture_output=True, text=True, timeout=50)
+    assert (done.stdout, done.stderr) == ("y\n", "")
+    ended = CliRunner().invoke(env, ["--end"], env=named)
+    assert ended.stdout == "unset DIRECTFUSE_RUN\nunset LD_PRELOAD\n"
+    assert not Path(named["DIRECTFUSE_RUN"]).parent.exists()
 
 
 def test_a_configuration_file(run, memory, tmp_path):
