@@ -21,7 +21,10 @@ void directory_remove(const char *directory)
     static const struct {
         const char *name;
         int flags;
-    } things[] = {{DIRECTORY_POLL_FILE, 0}, {DIRECTORY_CONTROL, 0}, {DIRECTORY_MNT, AT_REMOVEDIR}};
+    } things[] = {{DIRECTORY_POLL_FILE, 0},
+                  {DIRECTORY_CONTROL, 0},
+                  {DIRECTORY_TOOLS, 0},
+                  {DIRECTORY_MNT, AT_REMOVEDIR}};
     int fd = open(directory, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
     for (size_t i = 0; fd >= 0 && i < sizeof(things) / sizeof(things[0]); i++)

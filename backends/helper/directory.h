@@ -8,6 +8,7 @@
 /* What may be in it. go-fuse opens and polls the file below a new mountpoint, so that Go's runtime
  * learns that files there cannot be polled; a plain one serves. */
 #define DIRECTORY_CONTROL   "control"
+#define DIRECTORY_TOOLS     "tools" /* a link, where it is needed (surroundings.c) */
 #define DIRECTORY_MNT       "mnt"
 #define DIRECTORY_POLL_FILE DIRECTORY_MNT "/.go-fuse-epoll-hack"
 

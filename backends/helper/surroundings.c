@@ -74,19 +74,29 @@ void surroundings_end(struct surroundings *environment)
     free(environment->entries);
 }
 
+/* The doors by a name that may stand in a list: the dynamic linker divides LD_PRELOAD at blanks and
+ * colons, and knows no escape. Where no link can be made it says itself what it does not find. */
+static void listable(char *path, size_t size, const char *directory, const char *tools)
+{
+    snprintf(path, size, "%s/" DIRECTORY_TOOLS, directory);
+    if (!strpbrk(tools, " :") || symlink(tools, path) < 0)
+        snprintf(path, size, "%s", tools);
+}
+
 bool surroundings_begin(struct surroundings *out, const char *directory, const char *tools)
 {
     static const char *const names[3] = {"LD_PRELOAD", "PATH", CONTROL_VARIABLE};
-    char preload[2 * PATH_MAX + 32];
+    char preload[2 * PATH_MAX + 32], doors[2 * PATH_MAX];
     size_t count = 0;
 
     *out = (struct surroundings){0};
     while (environ[count])
         count++;
-    snprintf(preload, sizeof(preload), "%s/libdf-helper.so", tools);
+    listable(doors, sizeof(doors), directory, tools);
+    snprintf(preload, sizeof(preload), "%s/libdf-helper.so", doors);
     out->entries = calloc(count + 4, sizeof(char *));
     out->made[0] = listed(names[0], preload, ":");
-    out->made[1] = listed(names[1], tools, ":");
+    out->made[1] = listed(names[1], doors, ":");
     if (asprintf(&out->made[2], "%s=%s/" DIRECTORY_CONTROL, names[2], directory) < 0)
         out->made[2] = NULL;
     if (!out->entries || !out->made[0] || !out->made[1] || !out->made[2]) {

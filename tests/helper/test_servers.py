@@ -1,12 +1,14 @@
 """Unmodified FUSE servers that no process could load: another language, thread-local storage, a
 libfuse of their own inside. Each runs in a process of its own, with no kernel mount."""
 
+import importlib.util
 import json
 import os
 import shutil
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -187,6 +189,33 @@ def test_a_file_that_the_server_makes_is_not_its_mountpoint(tmp_path):
         assert mount.mountpoint == str(point)
         directfuse.mkdir(point / "made")
     assert log.read_text() == "begun\n"
+
+
+BLANK = """
+import directfuse, sys
+with directfuse.mount(["memfs", sys.argv[1]], placement="helper") as mount:
+    directfuse.mkdir(f"{mount.mountpoint}/made")
+    print(directfuse.listdir(mount.mountpoint), directfuse.__file__)
+"""
+
+
+def test_an_installation_below_a_blank(tmp_path):
+    """Of which LD_PRELOAD cannot have the name."""
+    package = tmp_path / "a b:c/directfuse"
+    package.mkdir(parents=True)
+    for directory in map(Path, directfuse.__path__):
+        for path in directory.iterdir():
+            (package / path.name).symlink_to(path)
+    cffi = Path(importlib.util.find_spec("_cffi_backend").origin).parent
+    code = f"import sys; sys.path[:0] = [{str(package.parent)!r}, {str(cffi)!r}]" + BLANK
+    done = subprocess.run(
+        [sys.executable, "-S", "-P", "-c", code, tmp_path / "m"],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert done.stdout == f"['made'] {package}/__init__.py\n", done.stderr
 
 
 @pytest.mark.parametrize("base", ["/no/such", "/proc"])
