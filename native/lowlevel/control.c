@@ -47,8 +47,8 @@ int df_lowlevel_ioctl(struct df_fs *fs, struct df_call *call, struct df_file *fi
 #define ALWAYS_READY (POLLIN | POLLOUT | POLLRDNORM | POLLWRNORM)
 
 /* The plugin takes over the handle, which may be NULL. */
-static int send_poll(struct df_lowlevel *lane, struct df_call *call, struct df_file *file,
-                     int events, struct fuse_pollhandle *handle)
+static ssize_t send_poll(struct df_lowlevel *lane, struct df_call *call, struct df_file *file,
+                         int events, struct fuse_pollhandle *handle)
 {
     union df_file_info info;
     struct fuse_file_info *fi = df_lowlevel_handle(&info, file);
@@ -56,13 +56,13 @@ static int send_poll(struct df_lowlevel *lane, struct df_call *call, struct df_f
 
     fi->poll_events = (uint32_t)events;
     df_request_begin(&req, lane, call, DF_TAKES_POLL);
-    return (int)DF_REQUEST(&req, poll, df_node_of_file(file)->id, fi, handle);
+    return DF_REQUEST(&req, poll, df_node_of_file(file)->id, fi, handle);
 }
 
 static int ask_ready(struct df_lowlevel *lane, struct df_call *call, struct df_file *file,
                      int events, struct df_pollnode *node)
 {
-    int result;
+    ssize_t result; /* all 32 bits of the events are the plugin's */
 
     if (df_lowlevel_lacks(lane, DF_LACKS_POLL))
         return events & ALWAYS_READY;
@@ -71,7 +71,7 @@ static int ask_ready(struct df_lowlevel *lane, struct df_call *call, struct df_f
         df_lowlevel_note_lack(lane, DF_LACKS_POLL);
         return events & ALWAYS_READY;
     }
-    return result < 0 ? POLLERR : result & (events | POLLERR | POLLHUP);
+    return result < 0 ? POLLERR : (int)(result & (events | POLLERR | POLLHUP));
 }
 
 int df_lowlevel_poll(struct df_fs *fs, struct df_call *call, struct df_file *file, int events,

@@ -304,6 +304,23 @@ static void poll_waits_for_a_notification(void **state)
     lone_unmount();
 }
 
+/* All 32 bits of an answer are events, also those of what would be an error number. */
+static void no_answer_of_poll_is_an_error(void **state)
+{
+    struct pollfd entry = {.events = POLLIN};
+
+    (void)state;
+    ready = -ENOSYS;
+    lone_mount((struct fuse_lowlevel_ops){.poll = op_poll}, 0, 0);
+    entry.fd = df_open(FILE_, O_RDWR, 0);
+    assert_int_equal(df_poll(&entry, 1, 0), 1);
+    assert_int_equal(entry.revents, POLLERR | POLLHUP);
+    ready = 0; /* it is asked again: poll is not what it lacks */
+    assert_int_equal(df_poll(&entry, 1, 0), 0);
+    df_close(entry.fd);
+    lone_unmount();
+}
+
 static void a_file_without_poll_is_ready(void **state)
 {
     struct pollfd entry = {.events = POLLIN | POLLOUT};
@@ -496,6 +513,7 @@ int main(void)
         cmocka_unit_test(ioctl_sizes_are_those_of_the_command),
         cmocka_unit_test(flags_of_files_are_ints),
         cmocka_unit_test(poll_waits_for_a_notification),
+        cmocka_unit_test(no_answer_of_poll_is_an_error),
         cmocka_unit_test(a_file_without_poll_is_ready),
         cmocka_unit_test(locks_of_a_plugin_are_its_own),
         cmocka_unit_test(a_conflict_that_makes_no_sense_is_eio),
