@@ -198,6 +198,7 @@ static int map(struct df_own_segment *own, const struct df_segment *planned)
     if (at < 0 && at > -4096)
         return (int)at;
     own->segment = (struct df_segment *)at;
+    own->size = planned->size;
     return 0;
 }
 
@@ -218,13 +219,13 @@ int df_segment_take(struct df_own_segment *own, int memory)
     own->memory = memory;
     if (fstat(memory, &st) < 0)
         return -errno;
-    at = df_segment_map(memory, (uint64_t)st.st_size, 0);
+    own->size = (uint64_t)st.st_size;
+    at = df_segment_map(memory, own->size, 0);
     if (at < 0 && at > -4096)
         return (int)at;
     own->segment = segment = (struct df_segment *)at;
     if (segment->magic != DF_SEGMENT_MAGIC ||
-        memcmp(segment->build, df_build, DF_BUILD_SIZE) != 0 ||
-        segment->size != (uint64_t)st.st_size)
+        memcmp(segment->build, df_build, DF_BUILD_SIZE) != 0 || segment->size != own->size)
         return -EPROTO;
     segment->cpus = count_cpus();
     segment->server_pid = getpid();
@@ -285,7 +286,7 @@ void df_segment_end(struct df_own_segment *own)
 void df_segment_free(struct df_own_segment *own)
 {
     if (own->segment)
-        munmap(own->segment, own->segment->size);
+        munmap(own->segment, own->size);
     if (own->memory >= 0)
         close(own->memory);
     own->segment = NULL;

@@ -10,7 +10,8 @@
 
 struct df_own_segment {
     struct df_segment *segment;
-    int memory; /* its memfd; clients get copies */
+    uint64_t size; /* of the mapping; what lies there may not say so yet */
+    int memory;    /* its memfd; clients get copies */
     pthread_t life;
     _Atomic uint32_t ending; /* futex: 1 when the thread of life shall end */
 };

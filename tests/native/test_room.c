@@ -3,6 +3,7 @@
  * is the same for everybody, with and without them.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -133,6 +134,47 @@ static void where_they_are_refused_the_memory_is_whole(void **state)
     close(memory);
 }
 
+/* ---- memory that is short ----------------------------------------------------------------------
+ */
+
+static bool none_left;
+
+int __real_fallocate(int fd, int mode, off_t offset, off_t size);
+int __wrap_fallocate(int fd, int mode, off_t offset, off_t size);
+
+int __wrap_fallocate(int fd, int mode, off_t offset, off_t size)
+{
+    if (!none_left)
+        return __real_fallocate(fd, mode, offset, size);
+    errno = ENOSPC;
+    return -1;
+}
+
+static bool is_mapped(const char *name)
+{
+    FILE *maps = fopen("/proc/self/maps", "r");
+    char line[512];
+    bool found = false;
+
+    assert_non_null(maps);
+    while (fgets(line, sizeof(line), maps))
+        found |= strstr(line, name) != NULL;
+    fclose(maps);
+    return found;
+}
+
+static void a_segment_without_memory_leaves_nothing(void **state)
+{
+    struct df_own_segment own;
+
+    (void)state;
+    none_left = true;
+    assert_int_equal(df_segment_create(&own, sizeof(struct df_cache), FRAMES), -ENOSPC);
+    none_left = false;
+    assert_int_equal(own.memory, -1);
+    assert_false(is_mapped("/memfd:directfuse "));
+}
+
 /* ---- frames: all of them used, whichever pages they have --------------------------------------
  */
 
@@ -201,6 +243,7 @@ int main(void)
         cmocka_unit_test(it_is_an_error_that_there_is_nothing_to_map),
         cmocka_unit_test(one_touch_maps_a_huge_page),
         cmocka_unit_test(where_they_are_refused_the_memory_is_whole),
+        cmocka_unit_test(a_segment_without_memory_leaves_nothing),
         cmocka_unit_test(every_frame_has_bytes_of_its_own),
         cmocka_unit_test(every_frame_has_bytes_of_its_own_in_small_pages),
     };
