@@ -146,7 +146,7 @@ static ssize_t hook_write(int fd, const void *data, size_t size)
     return (ssize_t)fwrite(data, 1, size, guest->output);
 }
 
-/* err(3) and warn(3): "message: error", and for err the end of the guest. */
+/* err(3), warn(3) and their kin: "message: error", and for err the end of the guest. */
 static void report(int error, const char *format, va_list arguments)
 {
     FILE *out = stream(stderr);
@@ -196,8 +196,39 @@ static void hook_errx(int status, const char *format, ...)
     end(status);
 }
 
+static void hook_vwarn(const char *format, va_list arguments)
+{
+    report(errno, format, arguments);
+}
+
+static void hook_vwarnx(const char *format, va_list arguments)
+{
+    report(0, format, arguments);
+}
+
+static void hook_verr(int status, const char *format, va_list arguments)
+{
+    report(errno, format, arguments);
+    end(status);
+}
+
+static void hook_verrx(int status, const char *format, va_list arguments)
+{
+    report(0, format, arguments);
+    end(status);
+}
+
 static void hook_error(int status, int error, const char *format, ...)
 {
+    REPORT(error);
+    if (status)
+        end(status);
+}
+
+static void hook_error_at_line(int status, int error, const char *file, unsigned line,
+                               const char *format, ...)
+{
+    fprintf(stream(stderr), "%s:%u: ", file, line);
     REPORT(error);
     if (status)
         end(status);
@@ -275,7 +306,12 @@ const struct df_hook df_hooks_output[] = {
     {"warnx", hook_warnx},
     {"err", hook_err},
     {"errx", hook_errx},
+    {"vwarn", hook_vwarn},
+    {"vwarnx", hook_vwarnx},
+    {"verr", hook_verr},
+    {"verrx", hook_verrx},
     {"error", hook_error},
+    {"error_at_line", hook_error_at_line},
     {"openlog", hook_openlog},
     {"closelog", hook_closelog},
     {"syslog", hook_syslog},

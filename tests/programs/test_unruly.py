@@ -50,6 +50,7 @@ def running_operation():
 
 
 ENDS = ["exit", "_exit", "quick_exit", "exit_group", "abort", "assert", "raise", "kill"]
+ENDS += ["verrx", "error_at_line"]
 
 
 @pytest.mark.parametrize("deed", ENDS)

@@ -6,7 +6,9 @@
 #define _GNU_SOURCE
 #include <assert.h>
 #include <dlfcn.h>
+#include <err.h>
 #include <errno.h>
+#include <error.h>
 #include <fcntl.h>
 #include <fuse.h>
 #include <pthread.h>
@@ -58,6 +60,13 @@ static void *sleep_for_ever(void *unused)
     return unused;
 }
 
+static void end_with_words(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    verrx(7, format, arguments);
+}
+
 static void commit(const char *deed)
 {
     pthread_t thread;
@@ -73,6 +82,10 @@ static void commit(const char *deed)
         abort();
     if (strcmp(deed, "assert") == 0)
         assert(!"a wish");
+    if (strcmp(deed, "verrx") == 0)
+        end_with_words("%s", "words");
+    if (strcmp(deed, "error_at_line") == 0)
+        error_at_line(7, 0, __FILE__, __LINE__, "words");
     if (strcmp(deed, "raise") == 0)
         raise(SIGKILL);
     if (strcmp(deed, "kill") == 0)
