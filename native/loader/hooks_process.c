@@ -5,6 +5,7 @@
  * is the real function.
  */
 #include <errno.h>
+#include <grp.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -172,6 +173,11 @@ static int hook_dup2(int old, int new)
     return df_guest_current() && new >= 0 && new <= 2 ? new : dup2(old, new);
 }
 
+static int hook_dup3(int old, int new, int flags)
+{
+    return df_guest_current() && new >= 0 && new <= 2 ? new : dup3(old, new, flags);
+}
+
 static int hook_close_range(unsigned first, unsigned last, int flags)
 {
     return df_guest_current() ? 0 : close_range(first, last, flags);
@@ -183,7 +189,7 @@ static void hook_closefrom(int first)
         closefrom(first);
 }
 
-/* ---- its ids and limits: those of the whole process ------------------------------------- */
+/* ---- its ids, root and limits: those of the whole process ------------------------------- */
 
 static int refuse_unless(int same)
 {
@@ -213,6 +219,56 @@ static int hook_setegid(gid_t gid)
     return df_guest_current() ? refuse_unless(gid == getegid()) : setegid(gid);
 }
 
+static bool stays(id_t wanted, id_t is)
+{
+    return wanted == (id_t)-1 || wanted == is;
+}
+
+static int hook_setreuid(uid_t real, uid_t effective)
+{
+    return df_guest_current() ? refuse_unless(stays(real, getuid()) && stays(effective, geteuid()))
+                              : setreuid(real, effective);
+}
+
+static int hook_setregid(gid_t real, gid_t effective)
+{
+    return df_guest_current() ? refuse_unless(stays(real, getgid()) && stays(effective, getegid()))
+                              : setregid(real, effective);
+}
+
+static int hook_setresuid(uid_t real, uid_t effective, uid_t saved)
+{
+    uid_t is[3];
+    if (!df_guest_current())
+        return setresuid(real, effective, saved);
+    getresuid(&is[0], &is[1], &is[2]);
+    return refuse_unless(stays(real, is[0]) && stays(effective, is[1]) && stays(saved, is[2]));
+}
+
+static int hook_setresgid(gid_t real, gid_t effective, gid_t saved)
+{
+    gid_t is[3];
+    if (!df_guest_current())
+        return setresgid(real, effective, saved);
+    getresgid(&is[0], &is[1], &is[2]);
+    return refuse_unless(stays(real, is[0]) && stays(effective, is[1]) && stays(saved, is[2]));
+}
+
+static int hook_setgroups(size_t count, const gid_t *groups)
+{
+    return df_guest_current() ? refuse_unless(false) : setgroups(count, groups);
+}
+
+static int hook_initgroups(const char *user, gid_t group)
+{
+    return df_guest_current() ? refuse_unless(false) : initgroups(user, group);
+}
+
+static int hook_chroot(const char *path)
+{
+    return df_guest_current() ? refuse_unless(false) : chroot(path);
+}
+
 static int hook_setrlimit(__rlimit_resource_t resource, const struct rlimit *limit)
 {
     return df_guest_current() ? 0 : setrlimit(resource, limit);
@@ -239,12 +295,20 @@ const struct df_hook df_hooks_process[] = {
     {"setpgrp", hook_setpgrp},
     {"close", hook_close},
     {"dup2", hook_dup2},
+    {"dup3", hook_dup3},
     {"close_range", hook_close_range},
     {"closefrom", hook_closefrom},
     {"setuid", hook_setuid},
     {"seteuid", hook_seteuid},
     {"setgid", hook_setgid},
     {"setegid", hook_setegid},
+    {"setreuid", hook_setreuid},
+    {"setregid", hook_setregid},
+    {"setresuid", hook_setresuid},
+    {"setresgid", hook_setresgid},
+    {"setgroups", hook_setgroups},
+    {"initgroups", hook_initgroups},
+    {"chroot", hook_chroot},
     {"setrlimit", hook_setrlimit},
     {"setrlimit64", hook_setrlimit},
     {"mlockall", hook_mlockall},

@@ -146,6 +146,16 @@ def test_processes_and_signals(unruly, point, deed, said):
         assert text_of(f"{point}/{deed}") == said
 
 
+def test_ids_root_and_standard_output_of_the_host_stay(unruly, point):
+    def process():
+        return os.getresuid(), os.getresgid(), os.fstat(sys.__stdout__.fileno()).st_ino
+
+    before = process()
+    with directfuse.mount([unruly, point]):
+        assert text_of(f"{point}/process") == "-1 -1 -1 1"
+    assert process() == before
+
+
 def test_the_environment_of_the_host_stays(unruly, point):
     libc = ctypes.CDLL(None)
     libc.getenv.restype = ctypes.c_char_p
