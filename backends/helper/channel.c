@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -128,6 +129,15 @@ void channel_free(struct channel *channel)
     pthread_cond_destroy(&channel->freed);
     pthread_mutex_destroy(&channel->lock);
     free(channel);
+}
+
+/* /dev/fuse refuses a message of no bytes, the socket passes it on. */
+bool channel_has_ended(const struct channel *channel)
+{
+    struct pollfd end = {.fd = channel->fd, .events = POLLRDHUP};
+    int unread = 0;
+
+    return poll(&end, 1, 0) > 0 && ioctl(channel->fd, FIONREAD, &unread) == 0 && unread == 0;
 }
 
 /* ---- slots; under the lock ----------------------------------------------------------------- */
@@ -258,7 +268,7 @@ static ssize_t receive(struct channel *channel, int flags, const struct waiter *
     if (atomic_load(&channel->windows) > 0) {
         ssize_t size = recv(channel->fd, channel->buffer, sizeof(struct fuse_out_header),
                             flags | MSG_PEEK | MSG_TRUNC);
-        if (size <= 0 || (*whose = take_data(channel, (size_t)size)))
+        if (size < 0 || (*whose = take_data(channel, (size_t)size)))
             return size;
     }
     return recv(channel->fd, channel->buffer, channel->limit, flags | MSG_TRUNC);
@@ -306,7 +316,7 @@ static void read_messages(struct channel *channel, struct waiter *own)
             continue;
         if (got < 0 && errno == EAGAIN)
             return;
-        if (got <= 0) {
+        if (got < 0 || (got == 0 && channel_has_ended(channel))) {
             bury(channel);
             return;
         }

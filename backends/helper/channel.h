@@ -121,6 +121,9 @@ int channel_greet(struct channel *channel, pid_t *server);
 /* Starts the relief thread; from here on requests may be sent. 0 or an errno. */
 int channel_start(struct channel *channel, struct fuse_session *session);
 
+/* When nothing was read: whether the server is gone, and all is read. */
+bool channel_has_ended(const struct channel *channel);
+
 /* DESTROY, if the server is still there. */
 void channel_say_goodbye(struct channel *channel);
 

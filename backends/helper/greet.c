@@ -74,7 +74,7 @@ static ssize_t receive_init(struct channel *channel, pid_t *server)
 
     do
         got = recvmsg(channel->fd, &message, MSG_CMSG_CLOEXEC);
-    while (got < 0 && errno == EINTR);
+    while ((got < 0 && errno == EINTR) || (got == 0 && !channel_has_ended(channel)));
     struct cmsghdr *header = got > 0 ? CMSG_FIRSTHDR(&message) : NULL;
     if (header && header->cmsg_type == SCM_CREDENTIALS) {
         struct ucred who;

@@ -244,6 +244,8 @@ class Server:
         if self.ahead:
             flags |= ASYNC_READ | AUTO_INVAL_DATA
         sizes = struct.pack("<HHIIHHI28x", 0, 0, 65536, 1, 256, 0, flags2)
+        if self.mode == "garbage":
+            self.channel.send(b"")
         self.say(unique, struct.pack("<IIII", 7, minor, readahead, flags) + sizes)
 
     def answer_ahead(self, opcode, unique, node, body):
@@ -315,6 +317,7 @@ class Server:
             self.say_too_much(unique, b"x" * TOO_MUCH[self.mode])
         elif self.mode == "garbage":
             self.channel.send(b"?")
+            self.channel.send(b"")
             self.say(unique, CONTENT, length=3)
             self.say(unique + 2, CONTENT)
             self.say(1 << 60, CONTENT)
