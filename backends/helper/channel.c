@@ -70,10 +70,30 @@ static void link_slots(struct channel *channel)
         channel->slots[i].next_free = i + 1 < CHANNEL_REQUESTS ? i + 1 : NO_SLOT;
 }
 
+int channel_connect(struct channel *channel)
+{
+    int pair[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return -1;
+    if (channel->fd >= 0)
+        close(channel->fd);
+    channel->fd = pair[0];
+    size_t ours = widen(pair[0]), other = widen(pair[1]);
+    channel->limit = ours < other ? ours : other;
+    free(channel->buffer);
+    channel->buffer = malloc(channel->limit + 1); /* a link's target gets its NUL there */
+    int error = channel->buffer ? make_interruptible(pair[0]) : ENOMEM;
+    if (!error)
+        return pair[1];
+    close(pair[1]);
+    errno = error;
+    return -1;
+}
+
 struct channel *channel_new(int *theirs)
 {
     struct channel *channel = calloc(1, sizeof(*channel));
-    int pair[2] = {-1, -1};
 
     if (!channel)
         return NULL;
@@ -85,18 +105,9 @@ struct channel *channel_new(int *theirs)
     channel->ours = mark_process();
     channel->fd = -1;
     channel->slots = calloc(CHANNEL_REQUESTS, sizeof(*channel->slots));
-    if (channel->slots && channel->ours &&
-        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0 &&
-        make_interruptible(pair[0]) == 0) {
-        size_t ours = widen(pair[0]), other = widen(pair[1]);
-        channel->limit = ours < other ? ours : other;
-        channel->buffer = malloc(channel->limit + 1); /* a link's target gets its NUL there */
-        channel->fd = pair[0];
+    if (channel->slots && channel->ours && (*theirs = channel_connect(channel)) >= 0) {
         link_slots(channel);
-        *theirs = pair[1];
-        if (channel->buffer)
-            return channel;
-        close(pair[1]);
+        return channel;
     }
     int error = errno;
     channel_free(channel);

@@ -114,6 +114,9 @@ struct channel {
 /* Makes the pair: *theirs is the server's end. NULL with errno. */
 struct channel *channel_new(int *theirs);
 
+/* Before INIT: another pair in place of the first one. The server's end, or -1 with errno. */
+int channel_connect(struct channel *channel);
+
 /* INIT, before anything else, with what the helper can pass on. *server is the process that
  * answered (0: not told). 0, or -1 after a message. */
 int channel_greet(struct channel *channel, pid_t *server);

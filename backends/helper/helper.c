@@ -159,7 +159,7 @@ int main(int argc, char *argv[])
         return 1;
     }
     const char *program = strrchr(argv[1], '/') ? strrchr(argv[1], '/') + 1 : argv[1];
-    int result = server_start(&server, argc - 1, argv + 1, theirs);
+    int result = server_start(&server, argc - 1, argv + 1, channel, theirs);
     if (result == 0)
         result = serve(channel, &server, program);
     channel_free(channel); /* the server reads the end of its file system */

@@ -7,6 +7,7 @@
  */
 #include "server.h"
 
+#include "channel.h"
 #include "directory.h"
 #include "farewell.h"
 #include "surroundings.h"
@@ -149,13 +150,15 @@ static int prepare(struct server *server, const char *tools)
     return server->listener < 0 ? errno : 0;
 }
 
-int server_start(struct server *server, int argc, char *const argv[], int channel)
+int server_start(struct server *server, int argc, char *const argv[], struct channel *channel,
+                 int theirs)
 {
     char tools[2 * PATH_MAX], shown[96];
     char **words = calloc((size_t)argc + 1, sizeof(char *));
     int place = surroundings_mountpoint(argc, argv), error;
 
-    *server = (struct server){.channel = channel, .listener = -1, .daemon = -1, .janitor = -1};
+    *server = (struct server){
+        .channel = channel, .theirs = theirs, .listener = -1, .daemon = -1, .janitor = -1};
     if (!words)
         return fail("cannot start", argv[0], ENOMEM);
     memcpy(words, argv, (size_t)argc * sizeof(char *));
@@ -177,14 +180,22 @@ int server_start(struct server *server, int argc, char *const argv[], int channe
 /* ---- until it is mounted ------------------------------------------------------------------------
  */
 
+/* Who opens the device may only want to know whether it can, and close it before it mounts. */
+static bool was_a_try(const struct server *server)
+{
+    return server->theirs < 0 && !server->mount.kind && channel_has_ended(server->channel);
+}
+
 /* The channel is handed out once, then only the server has it: its death is seen. */
 static void answer_open(struct server *server, int connection)
 {
-    int error = server->channel < 0 ? EBUSY : 0;
+    if (was_a_try(server))
+        server->theirs = channel_connect(server->channel);
+    int error = server->theirs < 0 ? EBUSY : 0;
 
-    if (control_answer(connection, error, server->channel) == 0 && !error) {
-        close(server->channel);
-        server->channel = -1;
+    if (control_answer(connection, error, server->theirs) == 0 && !error) {
+        close(server->theirs);
+        server->theirs = -1;
     }
 }
 
@@ -335,8 +346,8 @@ int server_end(struct server *server)
 {
     int child = server->pid > 0 ? (int)syscall(SYS_pidfd_open, server->pid, 0) : -1;
 
-    if (server->channel >= 0)
-        close(server->channel);
+    if (server->theirs >= 0)
+        close(server->theirs);
     if (child >= 0) {
         farewell(child);
         close(child);

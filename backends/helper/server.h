@@ -11,6 +11,7 @@
 
 #include "control.h"
 
+struct channel;
 struct fuse_session;
 
 struct server {
@@ -18,11 +19,12 @@ struct server {
     int janitor;        /* of that directory; -1 */
     char *mountpoint;   /* what the user calls it: absolute */
     int listener;       /* the control socket */
-    int channel;        /* the server's end, until it was handed out; -1 */
-    int output;         /* read end of the pipe that it prints to */
-    pid_t pid;          /* our child; 0: reaped */
-    int status;         /* of the child, as waitpid(2) gives it */
-    int daemon;         /* pidfd of the process that answers, when that is another; -1 */
+    struct channel *channel;
+    int theirs;                   /* the server's end of it, until it was handed out; -1 */
+    int output;                   /* read end of the pipe that it prints to */
+    pid_t pid;                    /* our child; 0: reaped */
+    int status;                   /* of the child, as waitpid(2) gives it */
+    int daemon;                   /* pidfd of the process that answers, when that is another; -1 */
     struct control_message mount; /* what it asked for */
     struct fuse_session *session; /* ended when the server wants that; set by server_watch() */
     pthread_t printer, watcher;
@@ -31,10 +33,11 @@ struct server {
 
 /*
  * Starts argv (argc words, the first looked for on PATH) so that its "/dev/fuse" or fusermount is
- * ours; takes `channel` over. The word of argv that names the mountpoint, if no such directory
- * exists, is replaced by a directory of ours. 0, or -1 after a message.
+ * ours; takes `theirs` over, its end of `channel`. The word of argv that names the mountpoint, if
+ * no such directory exists, is replaced by a directory of ours. 0, or -1 after a message.
  */
-int server_start(struct server *server, int argc, char *const argv[], int channel);
+int server_start(struct server *server, int argc, char *const argv[], struct channel *channel,
+                 int theirs);
 
 /* Waits until it asks to be mounted. 0, or -1 after a message: it ended, or cannot be served. */
 int server_await_mount(struct server *server);

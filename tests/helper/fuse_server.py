@@ -14,7 +14,7 @@ RELEASE is answered when STATFS comes, and what comes before that and should not
 can be unlinked then. In mode "stay" it goes on when its channel has ended, and its process id is in
 the file of FUSE_SERVER_NOTE. A look at "inval" ends belief in the name "file". In mode "poll" the
 open file that was polled first, or second, is ready, and told of, from a look at "wake 0", or
-"wake 1", on.
+"wake 1", on. In mode "probe" the channel is opened, closed and opened again.
 """
 
 import array
@@ -348,6 +348,8 @@ def main(mode, mountpoint):
     if "FUSE_SERVER_DEVICE" in os.environ:
         Server(mode, Device(mountpoint)).run()
         return
+    if mode == "probe":
+        os.close(ask("o"))
     channel = socket.socket(fileno=ask("o"))
     ask("m", target=mountpoint, source="by-hand", type="fuse.by-hand", options="rw")
     if mode == "leave":

@@ -31,8 +31,9 @@ def read(mount):
         return file.read(100)
 
 
-def test_content(serve):
-    assert read(serve("good")) == b"content\n"
+@pytest.mark.parametrize("mode", ["good", "probe"])
+def test_content(serve, mode):
+    assert read(serve(mode)) == b"content\n"
 
 
 def test_absent_name_is_remembered(serve):
@@ -320,17 +321,17 @@ def test_reason_is_told(serve, mode, words):
 
 #: Opens the device, and again when its number is another file's.
 REOPENS = """
-import os
+import os, stat
 number = os.open("/dev/fuse", os.O_RDWR)
 os.close(number)
 while os.open("/", os.O_RDONLY) < number:
     pass
-os.open("/dev/fuse", os.O_RDWR)
+assert stat.S_ISSOCK(os.fstat(os.open("/dev/fuse", os.O_RDWR)).st_mode)
 """
 
 
 def test_device_that_was_closed_is_no_other_file():
-    with pytest.raises(directfuse.MountError, match="busy"):
+    with pytest.raises(directfuse.MountError, match="status 0 before it mounted"):
         directfuse.mount([sys.executable, "-c", REOPENS, "/nowhere/here"], placement="helper")
 
 
