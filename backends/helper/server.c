@@ -64,6 +64,7 @@ static int spawn(struct server *server, char *const argv[], char *const environm
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, output, 1);
     posix_spawn_file_actions_adddup2(&actions, output, 2);
+    posix_spawn_file_actions_adddup2(&actions, server->lives[1], server->lives[1]); /* stays open */
     set_attributes(&attributes);
     int error = posix_spawnp(&server->pid, argv[0], &actions, &attributes, argv, environment);
     posix_spawnattr_destroy(&attributes);
@@ -139,7 +140,14 @@ static bool make_directory(struct server *server)
     return false;
 }
 
-/* The directory, and who hears by it what the program mounts: an errno. */
+static void close_end(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+/* The directory, who hears by it what the program mounts, and of its end: an errno. */
 static int prepare(struct server *server, const char *tools)
 {
     char path[96];
@@ -147,7 +155,7 @@ static int prepare(struct server *server, const char *tools)
     server->janitor = directory_watch(tools, server->directory);
     snprintf(path, sizeof(path), "%s/" DIRECTORY_CONTROL, server->directory);
     server->listener = control_listen(path);
-    return server->listener < 0 ? errno : 0;
+    return server->listener < 0 || pipe2(server->lives, O_CLOEXEC) < 0 ? errno : 0;
 }
 
 int server_start(struct server *server, int argc, char *const argv[], struct channel *channel,
@@ -157,8 +165,12 @@ int server_start(struct server *server, int argc, char *const argv[], struct cha
     char **words = calloc((size_t)argc + 1, sizeof(char *));
     int place = surroundings_mountpoint(argc, argv), error;
 
-    *server = (struct server){
-        .channel = channel, .theirs = theirs, .listener = -1, .daemon = -1, .janitor = -1};
+    *server = (struct server){.channel = channel,
+                              .theirs = theirs,
+                              .listener = -1,
+                              .lives = {-1, -1},
+                              .daemon = -1,
+                              .janitor = -1};
     if (!words)
         return fail("cannot start", argv[0], ENOMEM);
     memcpy(words, argv, (size_t)argc * sizeof(char *));
@@ -173,6 +185,7 @@ int server_start(struct server *server, int argc, char *const argv[], struct cha
                                          &server->mountpoint);
     if (!error)
         error = run(server, words, tools);
+    close_end(&server->lives[1]);
     free(words);
     return error > 0 ? fail("cannot start", argv[0], error) : error;
 }
@@ -193,10 +206,8 @@ static void answer_open(struct server *server, int connection)
         server->theirs = channel_connect(server->channel);
     int error = server->theirs < 0 ? EBUSY : 0;
 
-    if (control_answer(connection, error, server->theirs) == 0 && !error) {
-        close(server->theirs);
-        server->theirs = -1;
-    }
+    if (control_answer(connection, error, server->theirs) == 0 && !error)
+        close_end(&server->theirs);
 }
 
 static void show_poll_file(const struct server *server)
@@ -239,6 +250,16 @@ static bool reap(struct server *server, int options)
     return server->pid == 0;
 }
 
+/* One that ends well may have left the mounting to a child: it is over when that has ended, too,
+ * which *end tells from then on. */
+static bool is_over(const struct server *server, int *end)
+{
+    bool over = server->status != 0 || *end == server->lives[0];
+
+    *end = server->lives[0];
+    return over;
+}
+
 static void explain_end(const struct server *server)
 {
     if (WIFSIGNALED(server->status))
@@ -274,7 +295,8 @@ static void undo_mount(const struct server *server)
 
     snprintf(path, sizeof(path), "%s/" DIRECTORY_MNT, server->directory);
     umount2(path, MNT_DETACH);
-    kill(server->pid, SIGTERM);
+    if (server->pid > 0)
+        kill(server->pid, SIGTERM);
     fuse_log(FUSE_LOG_ERR, "helper: the program opens /dev/fuse and mounts by itself, past the "
                            "C library and fusermount; it can only be mounted through the kernel "
                            "(`directfuse mount`); what it had mounted is unmounted\n");
@@ -302,7 +324,7 @@ int server_await_mount(struct server *server)
                 result = 0;
                 break;
             }
-        } else if (events[1].revents && reap(server, WNOHANG)) {
+        } else if (events[1].revents && reap(server, WNOHANG) && is_over(server, &events[1].fd)) {
             explain_end(server);
             break;
         }
@@ -346,23 +368,21 @@ int server_end(struct server *server)
 {
     int child = server->pid > 0 ? (int)syscall(SYS_pidfd_open, server->pid, 0) : -1;
 
-    if (server->theirs >= 0)
-        close(server->theirs);
+    close_end(&server->theirs);
+    close_end(&server->lives[0]);
     if (child >= 0) {
         farewell(child);
         close(child);
     }
-    if (server->daemon >= 0) {
+    if (server->daemon >= 0)
         farewell(server->daemon);
-        close(server->daemon);
-    }
+    close_end(&server->daemon);
     reap(server, 0);
     if (server->watched) {
         shutdown(server->listener, SHUT_RDWR);
         pthread_join(server->watcher, NULL);
     }
-    if (server->listener >= 0)
-        close(server->listener);
+    close_end(&server->listener);
     if (server->prints)
         pthread_join(server->printer, NULL);
     if (server->directory[0])

@@ -24,6 +24,7 @@ struct server {
     int output;                   /* read end of the pipe that it prints to */
     pid_t pid;                    /* our child; 0: reaped */
     int status;                   /* of the child, as waitpid(2) gives it */
+    int lives[2];                 /* a pipe whose second end the child has, and its children; -1 */
     int daemon;                   /* pidfd of the process that answers, when that is another; -1 */
     struct control_message mount; /* what it asked for */
     struct fuse_session *session; /* ended when the server wants that; set by server_watch() */

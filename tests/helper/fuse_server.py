@@ -14,7 +14,8 @@ RELEASE is answered when STATFS comes, and what comes before that and should not
 can be unlinked then. In mode "stay" it goes on when its channel has ended, and its process id is in
 the file of FUSE_SERVER_NOTE. A look at "inval" ends belief in the name "file". In mode "poll" the
 open file that was polled first, or second, is ready, and told of, from a look at "wake 0", or
-"wake 1", on. In mode "probe" the channel is opened, closed and opened again.
+"wake 1", on. In mode "probe" the channel is opened, closed and opened again; in mode "fork" all is
+done by a child, whose parent ends at once.
 """
 
 import array
@@ -26,6 +27,7 @@ import signal
 import socket
 import struct
 import sys
+import time
 
 LOOKUP, FORGET, GETATTR, SETATTR, OPEN, READ, STATFS, RELEASE = 1, 2, 3, 4, 14, 15, 17, 18
 FLUSH, INIT, OPENDIR, RELEASEDIR, INTERRUPT, DESTROY = 25, 26, 27, 29, 36, 38
@@ -341,6 +343,15 @@ class Server:
             self.say(unique, CONTENT)
 
 
+def end_the_parent():
+    """Goes on in a child, when the parent has ended."""
+    parent = os.getpid()
+    if os.fork():
+        sys.exit(0)
+    while os.getppid() == parent:
+        time.sleep(0.01)
+
+
 def main(mode, mountpoint):
     if mode == "refuse":
         print("the remote host does not answer")
@@ -348,6 +359,8 @@ def main(mode, mountpoint):
     if "FUSE_SERVER_DEVICE" in os.environ:
         Server(mode, Device(mountpoint)).run()
         return
+    if mode == "fork":
+        end_the_parent()
     if mode == "probe":
         os.close(ask("o"))
     channel = socket.socket(fileno=ask("o"))

@@ -31,7 +31,7 @@ def read(mount):
         return file.read(100)
 
 
-@pytest.mark.parametrize("mode", ["good", "probe"])
+@pytest.mark.parametrize("mode", ["good", "probe", "fork"])
 def test_content(serve, mode):
     assert read(serve(mode)) == b"content\n"
 
