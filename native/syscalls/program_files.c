@@ -19,8 +19,11 @@
 #include "syscalls/proc.h"
 #include "syscalls/record.h"
 #include "syscalls/root.h"
+#include "syscalls/shadow_fill.h"
 #include "syscalls/table.h"
 #include "syscalls/way.h"
+
+#define LARGE ((off_t)16 << 20) /* bytes */
 
 /* What is asked for, in the terms of native/core. */
 struct program {
@@ -31,29 +34,22 @@ struct program {
 
 /* ---- copying --------------------------------------------------------------------------------- */
 
-static long copy_bytes(struct df_trip *trip, uint64_t handle, int memory, off_t size)
+/* Where holes are is asked of a large file only: of others it costs more than reading them. */
+static long copy_bytes(struct dfi_files *files, uint64_t handle, long memory, off_t size)
 {
-    off_t done = 0;
-    long at, ret;
+    struct dfi_filling filling;
+    long ret;
 
-    if (size > trip->caller->size_limit) /* of the copy, too: it would be SIGXFSZ */
+    if (size > files->caller.size_limit) /* of the copy, too: it would be SIGXFSZ */
         return -EFBIG;
     ret = dfi_kernel(__NR_ftruncate, memory, size);
-    if (ret < 0 || size == 0)
+    if (ret < 0)
         return ret;
-    at = dfi_kernel(__NR_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
-    if (at < 0 && at > -4096)
-        return at;
-    while (done < size && ret >= 0) {
-        struct iovec iov = {(char *)at + done, (size_t)(size - done)};
-
-        ret = df_trip_read(trip, handle, &iov, 1, done);
-        if (ret <= 0)
-            break;
-        done += ret;
-    }
-    dfi_kernel(__NR_munmap, at, size);
-    return ret < 0 ? ret : 0;
+    ret = dfi_fill_begin(&filling, files, handle, memory);
+    if (ret == 0)
+        ret = size > LARGE ? dfi_fill_all(&filling, size) : dfi_fill_range(&filling, 0, size);
+    dfi_fill_end(&filling);
+    return ret;
 }
 
 /* Opened for reading once more: a file that is open for writing is not executed. */
@@ -79,7 +75,6 @@ static long reopen(long memory)
 static long copy_program(struct dfi_files *files, uint64_t handle, off_t size, const char *path)
 {
     const char *slash = strrchr(path, '/');
-    struct df_trip trip = {.link = &files->link, .caller = &files->caller};
     char name[64];
     size_t len = strnlen(slash ? slash + 1 : path, sizeof(name) - 1);
     long memory, ret;
@@ -89,7 +84,7 @@ static long copy_program(struct dfi_files *files, uint64_t handle, off_t size, c
     memory = dfi_brief(__NR_memfd_create, name, MFD_CLOEXEC);
     if (memory < 0)
         return memory;
-    ret = copy_bytes(&trip, handle, (int)memory, size);
+    ret = copy_bytes(files, handle, memory, size);
     if (ret == 0)
         return reopen(memory);
     dfi_brief_close(memory);

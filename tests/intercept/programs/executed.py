@@ -6,6 +6,7 @@ import ctypes
 import errno
 import os
 import random
+import resource
 import struct
 import sys
 
@@ -241,6 +242,14 @@ for depth in range(1, 9):
     last = name
 make("loop", b"#!./loop\n")
 show("#! of itself", "loop")
+
+make("sparse", image(part()))
+os.truncate("sparse", 1 << 35)
+limits = resource.getrlimit(resource.RLIMIT_AS)
+resource.setrlimit(resource.RLIMIT_AS, (1 << 34, limits[1]))  # it is not to be mapped whole
+show("sparse file", "sparse")
+resource.setrlimit(resource.RLIMIT_AS, limits)
+os.unlink("sparse")
 
 show("no argv", plain, argv=[])
 show("no argv of a script", "line", argv=[])
