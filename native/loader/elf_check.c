@@ -28,16 +28,24 @@ static bool is_sound_load(const struct df_elf *elf, const Elf64_Phdr *load)
            (load->p_align == 0 || (load->p_vaddr - load->p_offset) % load->p_align == 0);
 }
 
+bool df_elf_is_whole(const struct df_elf *elf)
+{
+    for (size_t i = 0; i < elf->segment_count; i++)
+        if (elf->segments[i].p_type == PT_LOAD && !is_sound_load(elf, &elf->segments[i]))
+            return false;
+    return true;
+}
+
 /* In ascending order, as the ELF specification has it, in memory and in the file. */
 static bool are_sound_loads(const struct df_elf *elf)
 {
     const Elf64_Phdr *before = NULL;
+    if (!df_elf_is_whole(elf))
+        return false;
     for (size_t i = 0; i < elf->segment_count; i++) {
         const Elf64_Phdr *load = &elf->segments[i];
         if (load->p_type != PT_LOAD)
             continue;
-        if (!is_sound_load(elf, load))
-            return false;
         if (before && (load->p_vaddr < before->p_vaddr + before->p_memsz ||
                        load->p_offset < before->p_offset + before->p_filesz))
             return false;

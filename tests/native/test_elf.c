@@ -94,6 +94,30 @@ static void a_fuse_program_is_patched(void **state)
     free(data);
 }
 
+/* Where the last byte of the file lies that is mapped. */
+static size_t end_of_segments(const unsigned char *data)
+{
+    const Elf64_Ehdr *header = (const Elf64_Ehdr *)data;
+    const Elf64_Phdr *segments = (const Elf64_Phdr *)(data + header->e_phoff);
+    size_t end = 0;
+    for (size_t i = 0; i < header->e_phnum; i++)
+        if (segments[i].p_type == PT_LOAD && segments[i].p_offset + segments[i].p_filesz > end)
+            end = segments[i].p_offset + segments[i].p_filesz;
+    return end;
+}
+
+static void a_shared_object_is_whole_or_refused(void **state)
+{
+    (void)state;
+    size_t size;
+    unsigned char *data = read_file(DF_TEST_STAGE "/lib/backends/memfs.so", &size);
+    assert_non_null(data);
+    size_t end = end_of_segments(data);
+    assert_int_equal(kind_of(data, end), DF_ELF_OBJECT);
+    assert_int_equal(kind_of(data, end - 1), DF_ELF_MALFORMED);
+    free(data);
+}
+
 static void our_names_fit_in_place_of_the_real_ones(void **state)
 {
     (void)state;
@@ -160,6 +184,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_no_program_is_named),
         cmocka_unit_test(a_fuse_program_is_patched),
+        cmocka_unit_test(a_shared_object_is_whole_or_refused),
         cmocka_unit_test(our_names_fit_in_place_of_the_real_ones),
         cmocka_unit_test(every_truncation_is_survived),
         cmocka_unit_test(hostile_bytes_are_survived),
