@@ -77,8 +77,8 @@ static long measure(struct image *image)
         if (up(end) > image->high)
             image->high = up(end);
         bool power = (segment->p_align & (segment->p_align - 1)) == 0;
-        if (power && segment->p_align > image->align)
-            image->align = segment->p_align;
+        if (power && segment->p_align > image->align && segment->p_align < DFI_USER_END)
+            image->align = segment->p_align; /* what no address has is not asked of one */
     }
     return image->low < image->high ? 0 : -ENOEXEC;
 }

@@ -110,6 +110,7 @@ ELF = {
     "independent, p_align 3": independent(part(at=0, align=3)),
     "independent, p_align 2 MiB": independent(part(at=0, align=2 << 20)),
     "independent, p_align 1 GiB": independent(part(at=0, align=1 << 30)),
+    "independent, p_align of no address": independent(part(at=0, align=1 << 62)),
     "p_align 0": image(part(align=0)),
     "p_align 2 MiB": image(part(align=2 << 20)),
     "no segment": image(count=0),
