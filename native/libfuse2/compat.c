@@ -9,11 +9,8 @@
 
 #include "libfuse2/abi2.h"
 
-/* Bytes of struct fuse_operations as it was then, whose size the caller does not tell. */
-enum {
-    SIZE_1X = offsetof(struct fuse2_operations, fsync), /* there was no flush: the last is fsync */
-    SIZE_21 = offsetof(struct fuse2_operations, opendir),
-};
+/* Bytes of struct fuse_operations of 2.1, whose size the caller does not tell. */
+enum { SIZE_21 = offsetof(struct fuse2_operations, opendir) };
 
 /* ---- fuse_mount, fuse_unmount -------------------------------------------------------------------
  */
