@@ -433,15 +433,14 @@ int df_call_truncate(const char *path, off_t size)
 
 /* ---- statvfs ------------------------------------------------------------------------------- */
 
+/* Of the flags, the identifier and the files of others, FUSE's messages have none. */
 static void complete_statvfs(struct statvfs *out, const struct df_mount *mount)
 {
-    out->f_flag &= ~(unsigned long)ST_RDONLY; /* the mount's word counts, as in Linux */
-    if (df_check_read_only(mount))
-        out->f_flag |= ST_RDONLY;
+    out->f_flag = ST_NOSUID | ST_NODEV | ST_RELATIME | (df_check_read_only(mount) ? ST_RDONLY : 0);
     if (out->f_frsize == 0) /* statfs(2) has it, FUSE servers often leave it out */
         out->f_frsize = out->f_bsize;
-    if (out->f_fsid == 0)
-        out->f_fsid = mount->dev;
+    out->f_favail = out->f_ffree;
+    out->f_fsid = mount->dev;
 }
 
 int df_call_statvfs(const char *path, struct statvfs *out)

@@ -322,9 +322,12 @@ static ssize_t readlink_where(struct df_frame *frame, const struct df_where *whe
     df_walk_end(frame, &place);
     if (result)
         return result;
-    size_t len = strnlen(target, PATH_MAX);
-    memcpy(buf, target, len < size ? len : size);
-    return (ssize_t)(len < size ? len : size);
+    result = df_answer_target(target);
+    if (result > (ssize_t)size)
+        result = (ssize_t)size;
+    if (result > 0)
+        memcpy(buf, target, (size_t)result);
+    return result;
 }
 
 ssize_t df_highlevel_readlink(struct df_fs *fs, struct df_call *call, const struct df_where *where,

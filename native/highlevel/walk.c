@@ -143,8 +143,8 @@ static ssize_t read_link(struct walk *walk, char target[PATH_MAX + 1])
     if (result)
         return df_place_result(walk->frame, place, result);
     df_highlevel_accessed(walk->frame->hl, place->key);
-    target[PATH_MAX] = '\0';
-    return target[0] ? (ssize_t)strlen(target) : -ENOENT;
+    ssize_t len = df_answer_target(target);
+    return len ? len : -ENOENT;
 }
 
 /* Exchanges the symlink reached for what it says. */

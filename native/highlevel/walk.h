@@ -86,8 +86,7 @@ static inline int df_highlevel_fix_stat(const struct df_frame *frame, struct df_
         return -EIO;
     if (!hl->config.use_ino)
         st->st_ino = node ? node->ino : df_highlevel_ino(hl, path, len, key);
-    if (st->st_blksize == 0)
-        st->st_blksize = 4096;
+    df_show(st);
     if (DF_UNLIKELY(hl->overrides))
         df_highlevel_override(frame, st);
     return 0;

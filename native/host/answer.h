@@ -9,6 +9,8 @@
 #define DF_HOST_ANSWER_H
 
 #include <errno.h>
+#include <limits.h>
+#include <string.h>
 #include <sys/types.h>
 
 #include "core/export.h"
@@ -25,6 +27,14 @@ static inline int df_answer_error(int result)
 static inline ssize_t df_answer_count(ssize_t result)
 {
     return DF_LIKELY(result > -DF_ANSWER_ERRORS) ? result : -ERANGE;
+}
+
+/* What readlink has stored: the length, or -EIO for more than FUSE's answer has room for. */
+static inline ssize_t df_answer_target(const char target[PATH_MAX])
+{
+    size_t len = strnlen(target, PATH_MAX);
+
+    return len < PATH_MAX ? (ssize_t)len : -EIO;
 }
 
 #endif

@@ -1,7 +1,6 @@
 /*
  * attr.c - attributes of one object: getattr, statx, known, setattr, access, readlink, statfs.
  */
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -352,34 +351,16 @@ ssize_t df_lowlevel_readlink(struct df_fs *fs, struct df_call *call, const struc
 
 /* ---- statfs -------------------------------------------------------------------------------- */
 
-/* The kernel passes on these eight and no more. */
-static void as_the_kernel(struct statvfs *out, const struct statvfs *reply)
-{
-    memset(out, 0, sizeof(*out));
-    out->f_bsize = reply->f_bsize;
-    out->f_frsize = reply->f_frsize ? reply->f_frsize : reply->f_bsize;
-    out->f_blocks = reply->f_blocks;
-    out->f_bfree = reply->f_bfree;
-    out->f_bavail = reply->f_bavail;
-    out->f_files = reply->f_files;
-    out->f_ffree = out->f_favail = reply->f_ffree;
-    out->f_namemax = reply->f_namemax;
-}
-
 static ssize_t ask_statfs(const struct df_target *target, void *out)
 {
-    struct statvfs reply = {.f_namemax = 255, .f_bsize = 512}; /* libfuse's default */
     struct fuse_req req;
-    ssize_t result = 0;
 
-    if (target->lane->ops.statfs) {
-        df_request_begin(&req, target->lane, target->call, DF_TAKES_STATFS);
-        req.statfs = &reply;
-        result = DF_REQUEST(&req, statfs, target->node->id);
-    }
-    if (result == 0)
-        as_the_kernel(out, &reply);
-    return result;
+    *(struct statvfs *)out = (struct statvfs){.f_namemax = 255, .f_bsize = 512}; /* libfuse's */
+    if (!target->lane->ops.statfs)
+        return 0;
+    df_request_begin(&req, target->lane, target->call, DF_TAKES_STATFS);
+    req.statfs = out;
+    return DF_REQUEST(&req, statfs, target->node->id);
 }
 
 int df_lowlevel_statfs(struct df_fs *fs, struct df_call *call, const struct df_where *where,

@@ -9,6 +9,7 @@
 #include <linux/fuse.h>
 #include <string.h>
 
+#include "host/sane.h"
 #include "lowlevel/request.h"
 
 #define SCRATCH_SIZE 4096 /* bytes; what the kernel asks for at least */
@@ -77,12 +78,13 @@ static void to_stat(struct stat *st, const struct fuse_attr *attr)
         .st_gid = attr->gid,
         .st_rdev = attr->rdev,
         .st_size = (off_t)attr->size,
-        .st_blksize = attr->blksize ? attr->blksize : 4096,
+        .st_blksize = attr->blksize,
         .st_blocks = (blkcnt_t)attr->blocks,
         .st_atim = {(time_t)attr->atime, attr->atimensec},
         .st_mtim = {(time_t)attr->mtime, attr->mtimensec},
         .st_ctim = {(time_t)attr->ctime, attr->ctimensec},
     };
+    df_show(st);
 }
 
 static bool is_dot(const char *name, size_t len)

@@ -34,8 +34,7 @@ static ssize_t ask_readlink(struct df_nodes *nodes, struct df_call *call, struct
         return -ENOSYS;
     df_request_begin(&req, lane, call, DF_TAKES_LINK);
     req.iov = &iov;
-    req.iovcnt = 1;
-    req.room = size;
+    req.room = 0; /* a target is more than plain data: reply.c */
     return DF_REQUEST(&req, readlink, node->id);
 }
 

@@ -2,6 +2,7 @@
  * reply.c - fuse_reply_*: a reply goes straight to where the request wants it, then the
  * request is the caller's again.
  */
+#include <limits.h>
 #include <linux/fuse.h>
 #include <linux/futex.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "core/lend.h"
 #include "host/answer.h"
 #include "host/bufvec.h"
+#include "host/sane.h"
 #include "host/statx.h"
 #include "lowlevel/request.h"
 
@@ -75,13 +77,6 @@ void df_reply_none(fuse_req_t req)
     reply_number(req, DF_TAKES_NONE, 0);
 }
 
-/* A plugin that leaves it out gets the kernel's block size for I/O. */
-static void complete_stat(struct stat *st)
-{
-    if (st->st_blksize == 0)
-        st->st_blksize = 4096;
-}
-
 int df_reply_entry(fuse_req_t req, const struct fuse_entry_param *entry)
 {
     int error = begin(req, DF_TAKES_ENTRY);
@@ -89,7 +84,7 @@ int df_reply_entry(fuse_req_t req, const struct fuse_entry_param *entry)
     if (error)
         return error;
     memcpy(req->found, entry, sizeof(*entry));
-    complete_stat(&req->found->attr);
+    df_show(&req->found->attr);
     finish(req, 0);
     return 0;
 }
@@ -109,7 +104,7 @@ int df_reply_create(fuse_req_t req, const struct fuse_entry_param *entry,
     if (error)
         return error;
     memcpy(req->found, entry, sizeof(*entry));
-    complete_stat(&req->found->attr);
+    df_show(&req->found->attr);
     take_file_info(req, fi);
     finish(req, 0);
     return 0;
@@ -133,7 +128,7 @@ int df_reply_attr(fuse_req_t req, const struct stat *attr, double attr_timeout)
     if (error)
         return error;
     req->attr->st = *attr;
-    complete_stat(&req->attr->st);
+    df_show(&req->attr->st);
     req->attr->timeout = attr_timeout;
     finish(req, 0);
     return 0;
@@ -146,7 +141,7 @@ int df_reply_statx(fuse_req_t req, const struct statx *from, double attr_timeout
     if (error)
         return error;
     df_statx_take(&req->statx->found, from);
-    complete_stat(&req->statx->found.st);
+    df_show(&req->statx->found.st);
     req->statx->timeout = attr_timeout;
     finish(req, 0);
     return 0;
@@ -227,17 +222,27 @@ static void scatter(struct fuse_req *req, const char *from, size_t size)
     }
 }
 
+/* A target ends at its NUL, if it has one. */
+static int take_target(struct fuse_req *req, const char *target, size_t size)
+{
+    if (size >= PATH_MAX)
+        return refuse(req);
+    size = strnlen(target, size);
+    if (size > req->iov->iov_len)
+        size = req->iov->iov_len;
+    memcpy(req->iov->iov_base, target, size);
+    finish(req, (ssize_t)size);
+    return 0;
+}
+
 int df_reply_buf(fuse_req_t req, const char *buf, size_t size)
 {
     int error = begin(req, DF_TAKES_DATA | DF_TAKES_LINK);
 
     if (error)
         return error;
-    if (DF_UNLIKELY(size > req->room)) {
-        if (!(req->takes & DF_TAKES_LINK))
-            return refuse(req);
-        size = req->room;
-    }
+    if (DF_UNLIKELY(size > req->room))
+        return req->takes & DF_TAKES_LINK ? take_target(req, buf, size) : refuse(req);
     if (DF_UNLIKELY(size == 0)) { /* buf may be NULL: fuse_reply_buf(3) */
         finish(req, 0);
         return 0;
