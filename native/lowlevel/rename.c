@@ -51,40 +51,32 @@ static void put_dirs(struct renaming *renaming)
     df_node_put(&renaming->lane->nodes, renaming->to.dir);
 }
 
-/* Waits for one at a time with the other not in hand: which of them is above may change meanwhile,
- * by a directory that turns up elsewhere. */
-static void lock_both(struct df_node_lock *held, struct df_node_lock *other)
-{
-    df_node_lock(held);
-    while (!df_node_trylock(other)) {
-        struct df_node_lock *busy = other;
-
-        df_node_unlock(held);
-        df_node_lock(busy);
-        other = held;
-        held = busy;
-    }
-}
-
+/* Parent before child; two that are not above each other in any order, under rename_lock. */
 static void lock_dirs(struct renaming *renaming)
 {
-    struct df_node *from = renaming->from.dir, *to = renaming->to.dir;
+    struct df_nodes *nodes = &renaming->lane->nodes;
+    struct df_node *first = renaming->from.dir, *second = renaming->to.dir;
 
-    if (from == to) {
-        df_node_lock(&from->lock);
+    if (first == second) {
+        df_node_lock(&first->lock);
         return;
     }
-    df_node_lock(&renaming->lane->nodes.rename_lock);
-    lock_both(&from->lock, &to->lock);
+    df_node_lock(&nodes->rename_lock);
+    if (df_node_lookup_is_above(nodes, second, first)) {
+        first = renaming->to.dir;
+        second = renaming->from.dir;
+    }
+    df_node_lock(&first->lock);
+    df_node_lock(&second->lock);
 }
 
 static void unlock_dirs(struct renaming *renaming)
 {
+    if (renaming->from.dir != renaming->to.dir) {
+        df_node_unlock(&renaming->lane->nodes.rename_lock);
+        df_node_unlock(&renaming->to.dir->lock);
+    }
     df_node_unlock(&renaming->from.dir->lock);
-    if (renaming->from.dir == renaming->to.dir)
-        return;
-    df_node_unlock(&renaming->to.dir->lock);
-    df_node_unlock(&renaming->lane->nodes.rename_lock);
 }
 
 /* ---- what may be --------------------------------------------------------------------------- */
@@ -211,16 +203,14 @@ static int send_locked(struct renaming *renaming)
     return result;
 }
 
-/* The node gets the name of this side, as valid as its old one was; one that cannot be there for
- * all we know is asked for again. */
+/* The node gets the name of this side, as valid as its old one was. */
 static void enter(struct renaming *renaming, struct side *side, struct df_node *node,
                   uint64_t expiry)
 {
     struct df_nodes *nodes = &renaming->lane->nodes;
 
-    if (df_node_is_dir(node) && renaming->from.dir != renaming->to.dir &&
-        df_node_lookup_move(nodes, node, side->dir, &renaming->drops) < 0)
-        expiry = 0;
+    if (df_node_is_dir(node) && renaming->from.dir != renaming->to.dir)
+        df_node_lookup_move(nodes, node, side->dir, &renaming->drops);
     if (!side->spare)
         df_node_cache_fill(side->entry, node, expiry);
     else if (df_node_cache_add(nodes, side->dir, side->spare, node, expiry) == 0)

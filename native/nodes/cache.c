@@ -324,9 +324,8 @@ void df_node_cache_prune(struct df_nodes *nodes, struct df_node *dir)
     df_node_send_forgets(nodes, &forgets);
 }
 
-/* The entries that lead to `node` (NULL: all) without `except`. */
-static void expire(struct df_node *dir, const struct df_node *node,
-                   const struct df_node_entry *except)
+/* The entries that lead to `node`; NULL: all. */
+static void expire(struct df_node *dir, const struct df_node *node)
 {
     uintptr_t table = atomic_load_explicit(&dir->table, memory_order_acquire);
 
@@ -335,16 +334,16 @@ static void expire(struct df_node *dir, const struct df_node *node,
             atomic_load_explicit(df_node_cache_chain(table, i), memory_order_acquire);
 
         for (; entry; entry = atomic_load_explicit(&entry->next, memory_order_acquire))
-            if (entry != except &&
-                (!node || atomic_load_explicit(&entry->node, memory_order_relaxed) == node))
+            if (!node || atomic_load_explicit(&entry->node, memory_order_relaxed) == node)
                 df_node_cache_expire(entry);
     }
 }
 
-void df_node_cache_expire_other(struct df_node *dir, const struct df_node *node,
-                                const struct df_node_entry *except)
+void df_node_cache_expire_other(struct df_node *dir, const struct df_node *node)
 {
-    expire(dir, node, except);
+    df_node_lock(&dir->insert_lock);
+    expire(dir, node);
+    df_node_unlock(&dir->insert_lock);
 }
 
 void df_node_cache_expire_all(struct df_nodes *nodes)
@@ -353,7 +352,7 @@ void df_node_cache_expire_all(struct df_nodes *nodes)
     struct df_node *dir = nodes->ring;
     do {
         if (dir)
-            expire(dir, NULL, NULL);
+            expire(dir, NULL);
         dir = dir ? dir->ring[0] : NULL;
     } while (dir && dir != nodes->ring);
     df_node_unlock(&nodes->ring_lock);

@@ -163,9 +163,9 @@ void df_node_cache_retire(struct df_nodes *nodes, struct df_node_entry *entry);
 /* Drops every entry below the directory. */
 void df_node_cache_prune(struct df_nodes *nodes, struct df_node *dir);
 
-/* Expires the entry of `dir` that leads to `node`, but for `except`; rare, looks at all. */
-void df_node_cache_expire_other(struct df_node *dir, const struct df_node *node,
-                                const struct df_node_entry *except);
+/* Expires the entry of `dir`, locked shared, that leads to `node`; rare, looks at all. Nobody has
+ * an insert_lock in hand. */
+void df_node_cache_expire_other(struct df_node *dir, const struct df_node *node);
 
 /* Expires every entry of all directories. */
 void df_node_cache_expire_all(struct df_nodes *nodes);

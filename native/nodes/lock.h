@@ -58,6 +58,18 @@ static inline void df_node_lock_shared(struct df_node_lock *lock)
         df_node_lock_shared_slow(lock);
 }
 
+/* Past those who wait, for who holds it but for a moment. */
+static inline bool df_node_trylock_shared(struct df_node_lock *lock)
+{
+    uint32_t word = atomic_load_explicit(&lock->word, memory_order_relaxed);
+
+    while (!(word & DF_NODE_LOCK_WRITER))
+        if (atomic_compare_exchange_weak_explicit(&lock->word, &word, word + 1,
+                                                  memory_order_acquire, memory_order_relaxed))
+            return true;
+    return false;
+}
+
 static inline void df_node_unlock_shared(struct df_node_lock *lock)
 {
     uint32_t word = atomic_fetch_sub_explicit(&lock->word, 1, memory_order_release) - 1;

@@ -27,51 +27,80 @@ bool df_node_lookup_is_above(struct df_nodes *nodes, const struct df_node *node,
     return above;
 }
 
-/* Of a directory; -ELOOP for a place below itself, so that parents always end at the root. *old:
- * the parent it had, whose reference went to `drops`; NULL: none, or it is the same. */
-static int set_parent(struct df_nodes *nodes, struct df_node *node, struct df_node *parent,
-                      struct df_node_drops *drops, struct df_node **old)
+/* Under parents_lock. The reference to the parent it had goes to `drops`. */
+static void set_parent(struct df_node *node, struct df_node *parent, struct df_node_drops *drops)
 {
-    struct df_node *was;
-    int result = 0;
+    struct df_node *was = atomic_load_explicit(&node->parent, memory_order_relaxed);
 
-    *old = NULL;
-    if (atomic_load_explicit(&node->parent, memory_order_relaxed) == parent)
-        return 0;
-    df_node_lock(&nodes->parents_lock);
-    was = atomic_load_explicit(&node->parent, memory_order_relaxed);
-    if (was && is_above(node, parent)) {
-        result = -ELOOP;
-    } else if (was != parent) {
-        df_node_hold(parent);
-        atomic_store_explicit(&node->parent, parent, memory_order_release);
-        *old = was;
-    }
-    df_node_unlock(&nodes->parents_lock);
-    if (*old)
-        df_node_cache_put_later(drops, *old);
-    return result;
+    if (was)
+        df_node_cache_put_later(drops, was);
+    df_node_hold(parent);
+    atomic_store_explicit(&node->parent, parent, memory_order_release);
 }
 
-int df_node_lookup_move(struct df_nodes *nodes, struct df_node *node, struct df_node *parent,
-                        struct df_node_drops *drops)
+void df_node_lookup_move(struct df_nodes *nodes, struct df_node *node, struct df_node *parent,
+                         struct df_node_drops *drops)
 {
-    struct df_node *old;
+    df_node_lock(&nodes->parents_lock);
+    set_parent(node, parent, drops);
+    df_node_unlock(&nodes->parents_lock);
+}
 
-    return set_parent(nodes, node, parent, drops, &old);
+/* Under parents_lock, from a parent that is locked shared then: *old. A place below itself is
+ * refused, so that parents always end at the root. */
+static int move_from(struct df_node *was, struct df_node_search *search, struct df_node *node,
+                     struct df_node **old)
+{
+    if (is_above(node, search->dir))
+        return -ELOOP;
+    if (!df_node_trylock_shared(&was->lock))
+        return -ESTALE;
+    set_parent(node, search->dir, search->drops);
+    *old = was;
+    return 0;
+}
+
+/* Under parents_lock. */
+static int move_here(struct df_node_search *search, struct df_node *node, struct df_node **old)
+{
+    struct df_node_lock *renames = &search->nodes->rename_lock;
+    struct df_node *was = atomic_load_explicit(&node->parent, memory_order_relaxed);
+    int result;
+
+    if (!was)
+        set_parent(node, search->dir, search->drops);
+    if (!was || was == search->dir)
+        return 0;
+    if (!df_node_trylock_shared(renames))
+        return -ESTALE;
+    result = move_from(was, search, node, old);
+    df_node_unlock_shared(renames);
+    return result;
 }
 
 /*
  * A directory has one place. One that we knew and that turns up elsewhere has been moved behind our
  * back: it moves for us too, and its old entry is asked for again (d_splice_alias() in the kernel).
+ *
+ * Who holds a directory and waits for one below it relies on what is above what. So no rename
+ * between directories may be under way, and nobody may be changing the old parent. They are not
+ * waited for, with a directory in hand: then the name is stale, which makes the call try again.
  */
 static int adopt(struct df_node_search *search, struct df_node *node)
 {
-    struct df_node *old;
-    int result = set_parent(search->nodes, node, search->dir, search->drops, &old);
+    struct df_node *old = NULL;
+    int result;
 
-    if (old)
-        df_node_cache_expire_other(old, node, NULL);
+    if (!df_node_is_dir(node) ||
+        atomic_load_explicit(&node->parent, memory_order_relaxed) == search->dir)
+        return 0;
+    df_node_lock(&search->nodes->parents_lock);
+    result = move_here(search, node, &old);
+    df_node_unlock(&search->nodes->parents_lock);
+    if (old) {
+        df_node_cache_expire_other(old, node);
+        df_node_unlock_shared(&old->lock);
+    }
     return result;
 }
 
@@ -90,32 +119,36 @@ static int add(struct df_node_search *search, struct df_node *node, bool is_new,
     return error;
 }
 
+/* Takes over the reference, if it goes well. */
+static int enter(struct df_node_search *search, struct df_node *node, bool is_new,
+                 double entry_timeout)
+{
+    uint64_t expiry = df_node_expiry(entry_timeout);
+
+    df_node_given(&search->nodes->shortest, entry_timeout);
+    if (!search->entry)
+        return add(search, node, is_new, expiry);
+    df_node_cache_fill(search->entry, node, expiry);
+    return 0;
+}
+
 int df_node_lookup_enter(struct df_node_search *search, struct df_node *node, bool is_new,
                          double entry_timeout)
 {
-    uint64_t expiry = df_node_expiry(entry_timeout);
-    int error = df_node_is_dir(node) ? adopt(search, node) : 0;
+    int error = adopt(search, node);
 
-    df_node_given(&search->nodes->shortest, entry_timeout);
-    if (error == 0 && !search->entry)
-        error = add(search, node, is_new, expiry);
-    else if (error == 0)
-        df_node_cache_fill(search->entry, node, expiry);
+    if (error == 0)
+        error = enter(search, node, is_new, entry_timeout);
     if (error < 0)
         df_node_cache_put_later(search->drops, node);
     return error;
 }
 
-/* The plugin has said that the entry still leads to the node: a directory that had turned up
- * elsewhere meanwhile is back. */
-static int confirm(struct df_node_search *search, struct df_node *node, double entry_timeout)
+/* The plugin has said that the entry still leads to the node. */
+static void confirm(struct df_node_search *search, double entry_timeout)
 {
-    int result = df_node_is_dir(node) ? adopt(search, node) : 0;
-
-    if (result == 0)
-        atomic_store_explicit(&search->entry->expiry, df_node_expiry(entry_timeout),
-                              memory_order_release);
-    return result;
+    atomic_store_explicit(&search->entry->expiry, df_node_expiry(entry_timeout),
+                          memory_order_release);
 }
 
 /* Before something is entered: under a shared lock, another call may have been faster. */
@@ -140,16 +173,22 @@ static int enter_found(struct df_node_search *search, struct df_node *node, bool
                        double entry_timeout, bool shared)
 {
     struct df_node *known;
-    int result = 0;
+    int result = adopt(search, node);
 
+    if (result < 0) {
+        df_node_cache_put_later(search->drops, node);
+        return result;
+    }
     begin_entering(search, shared);
     known = search->entry ? atomic_load_explicit(&search->entry->node, memory_order_relaxed) : NULL;
     if (!known) {
-        result = df_node_lookup_enter(search, node, is_new, entry_timeout);
+        result = enter(search, node, is_new, entry_timeout);
+        if (result < 0)
+            df_node_cache_put_later(search->drops, node);
     } else if (known == node) {
         df_node_given(&search->nodes->shortest, entry_timeout);
         df_node_put(search->nodes, node); /* not the last one: the entry has another */
-        result = confirm(search, node, entry_timeout);
+        confirm(search, entry_timeout);
     } else {
         df_node_cache_put_later(search->drops, node);
         df_node_cache_expire(search->entry);
@@ -225,8 +264,11 @@ static int revalidate(struct df_node_search *search, struct df_call *call, struc
     if (found.generation != node->generation ||
         df_node_attr_store(node, &found.attr, df_node_expiry(found.attr_timeout), changes) < 0)
         return 0;
-    result = confirm(search, node, found.entry_timeout);
-    return result < 0 ? result : 1;
+    result = adopt(search, node);
+    if (result < 0)
+        return result;
+    confirm(search, found.entry_timeout);
+    return 1;
 }
 
 static bool is_valid(struct df_node_entry *entry, struct df_node *node)

@@ -31,16 +31,16 @@ struct df_node_search {
 /*
  * Finds the entry in the cache, or by asking; search->entry is an output. An entry is good for this
  * call even if it has expired already. Returns 0, DF_LOOKUP_AGAIN (only if shared) or a negative
- * errno: -ENOMEM, -EIO for a reply that cannot be, -ELOOP for a directory inside itself, else what
- * the plugin says.
+ * errno: -ENOMEM, -EIO for a reply that cannot be, -ELOOP for a directory inside itself, -ESTALE
+ * for one that is elsewhere for us and cannot be moved now, else what the plugin says.
  */
 int df_node_lookup(struct df_node_search *search, struct df_call *call, unsigned how);
 
 /*
  * Enters a node that an answer brought, in the exclusively locked directory. search->entry: the
  * absent entry that df_node_lookup() gave, or NULL: it is made. `is_new` as from df_node_get().
- * entry_timeout: seconds. Takes over the reference. Returns 0, or -ENOMEM or -ELOOP: the reference
- * goes to `drops`.
+ * entry_timeout: seconds. Takes over the reference. Returns 0, or -ENOMEM, -ELOOP or -ESTALE: the
+ * reference goes to `drops`.
  */
 int df_node_lookup_enter(struct df_node_search *search, struct df_node *node, bool is_new,
                          double entry_timeout);
@@ -54,10 +54,9 @@ void df_node_lookup_learn(struct df_node_search *search, const struct df_node_fo
 bool df_node_lookup_is_above(struct df_nodes *nodes, const struct df_node *node,
                              const struct df_node *dir);
 
-/* The directory has moved: to another parent. The old one's reference goes to `drops`. Returns 0,
- * or -ELOOP: as far as we know the parent is below it, so somebody else has moved that meanwhile.
- */
-int df_node_lookup_move(struct df_nodes *nodes, struct df_node *node, struct df_node *parent,
-                        struct df_node_drops *drops);
+/* A rename has moved the directory to another parent, with both locked. The old one's reference
+ * goes to `drops`. */
+void df_node_lookup_move(struct df_nodes *nodes, struct df_node *node, struct df_node *parent,
+                         struct df_node_drops *drops);
 
 #endif

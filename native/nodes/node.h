@@ -32,10 +32,11 @@
  * dropped with no such lock held, for the plugin may get a FORGET.
  * The lock of a regular file is held around writes, appends and truncation.
  *
- * Order of locks: evict_lock, rename_lock, locks of directories (parent before child; a rename has
- * none of its two in hand when it waits for one), insert_lock, parents_lock, ring_lock, a shard's
- * lock, attributes. Eviction does not wait for the lock of a directory. The plugin is called under
- * the first three only.
+ * Order of locks: evict_lock, rename_lock, locks of directories (parent before child; two unrelated
+ * ones only under rename_lock), parents_lock, insert_lock, ring_lock, a shard's lock, attributes.
+ * Which directory is above which changes only under rename_lock and the lock of the old parent.
+ * Eviction does not wait for the lock of a directory. The plugin is called under the first three
+ * only.
  */
 #ifndef DF_NODES_NODE_H
 #define DF_NODES_NODE_H
