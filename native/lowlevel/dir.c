@@ -24,6 +24,7 @@ struct listing {
     bool plus;
     bool full;      /* the caller's buffer; what remains is only learned */
     uint64_t asked; /* before the request: nodes/attr.h */
+    uint32_t told;  /* the same: df_node_told() */
     struct df_dirbuf *out;
     struct df_node_drops drops;
 };
@@ -98,6 +99,7 @@ static void learn(struct listing *listing, const struct fuse_entry_out *out, con
                   size_t len)
 {
     struct df_nodes *nodes = &listing->lane->nodes;
+    struct df_node_search search;
     struct df_node_name name;
     struct df_node_found found;
 
@@ -113,9 +115,14 @@ static void learn(struct listing *listing, const struct fuse_entry_out *out, con
     found.attr_timeout = seconds(out->attr_valid, out->attr_valid_nsec);
     found.entry_timeout = seconds(out->entry_valid, out->entry_valid_nsec);
     to_stat(&found.attr, &out->attr);
-    df_node_lookup_learn(
-        &(struct df_node_search){nodes, listing->dir, &name, &listing->drops, NULL}, &found,
-        listing->asked);
+    search = (struct df_node_search){
+        .nodes = nodes,
+        .dir = listing->dir,
+        .name = &name,
+        .drops = &listing->drops,
+        .told = listing->told,
+    };
+    df_node_lookup_learn(&search, &found, listing->asked);
 }
 
 /* ---- records ------------------------------------------------------------------------------- */
@@ -191,6 +198,7 @@ static int list(struct listing *listing)
         return result;
     listing->plus = wants_plus(listing);
     listing->asked = df_node_attr_asking_many();
+    listing->told = df_node_told(&listing->lane->nodes);
     if (listing->out->size - listing->out->used < SCRATCH_SIZE)
         return list_aside(listing);
     return list_in_place(listing);

@@ -51,6 +51,7 @@ static int inval_entry(struct df_nodes *nodes, uint64_t parent, uint64_t child, 
     if (len == 0 || len > NAME_MAX)
         return -EINVAL;
     name = df_node_cache_name(nodes, text, len);
+    df_node_tell(nodes);
     entry = df_node_cache_find(dir, &name);
     if (!entry)
         return -ENOENT;
@@ -87,12 +88,14 @@ int df_notify_delete(struct df_fs *fs, fuse_ino_t parent, fuse_ino_t child, cons
 
 int df_notify_increment_epoch(struct df_fs *fs)
 {
+    struct df_nodes *nodes = &df_lowlevel_of(fs)->nodes;
     int result;
     struct df_thread *thread = df_gate_enter(&result);
 
     if (!thread)
         return result;
-    df_node_cache_expire_all(&df_lowlevel_of(fs)->nodes);
+    df_node_tell(nodes);
+    df_node_cache_expire_all(nodes);
     df_gate_leave(thread);
     df_call_tell_change();
     return 0;

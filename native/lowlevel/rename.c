@@ -28,6 +28,7 @@ struct renaming {
     struct df_lowlevel *lane;
     struct df_call *call;
     unsigned flags;
+    uint32_t told; /* df_node_told() */
     struct side from, to;
     struct df_node_drops drops;
 };
@@ -83,8 +84,12 @@ static void unlock_dirs(struct renaming *renaming)
 
 static int look_up(struct renaming *renaming, struct side *side, unsigned how)
 {
-    struct df_node_search search = {&renaming->lane->nodes, side->dir, &side->walk.last,
-                                    &renaming->drops, NULL};
+    struct df_node_search search = {
+        .nodes = &renaming->lane->nodes,
+        .dir = side->dir,
+        .name = &side->walk.last,
+        .drops = &renaming->drops,
+    };
     int result;
 
     if (side->walk.kind != DF_END_NAME)
@@ -208,15 +213,19 @@ static void enter(struct renaming *renaming, struct side *side, struct df_node *
                   uint64_t expiry)
 {
     struct df_nodes *nodes = &renaming->lane->nodes;
+    struct df_node_entry *entry = side->spare ? side->spare : side->entry;
 
     if (df_node_is_dir(node) && renaming->from.dir != renaming->to.dir)
         df_node_lookup_move(nodes, node, side->dir, &renaming->drops);
-    if (!side->spare)
-        df_node_cache_fill(side->entry, node, expiry);
-    else if (df_node_cache_add(nodes, side->dir, side->spare, node, expiry) == 0)
+    if (!side->spare) {
+        df_node_cache_fill(entry, node);
+    } else if (df_node_cache_add(nodes, side->dir, entry, node) == 0) {
         side->spare = NULL;
-    else
+    } else {
         df_node_cache_put_later(&renaming->drops, node); /* will be looked up again */
+        return;
+    }
+    df_node_cache_believe(nodes, renaming->told, entry, expiry);
 }
 
 /* Takes the entry out of its table; its reference moves on. */
@@ -356,6 +365,7 @@ static int rename_once(struct renaming *renaming, const struct df_where *from,
     if (!hold_dirs(renaming))
         return DF_NODE_COLD;
     lock_dirs(renaming);
+    renaming->told = df_node_told(&renaming->lane->nodes);
     result = rename_locked(renaming, revalidate ? DF_LOOKUP_FRESH : 0);
     unlock_dirs(renaming);
     put_dirs(renaming);

@@ -46,13 +46,20 @@ void df_lowlevel_begin_place(struct df_place *place, struct df_lowlevel *lane, s
 {
     place->lane = lane;
     place->call = call;
+    place->told = df_node_told(&lane->nodes);
     df_node_cache_begin_drops(&place->drops);
 }
 
 static struct df_node_search search_at(struct df_place *place)
 {
-    return (struct df_node_search){&place->lane->nodes, place->dir, &place->name, &place->drops,
-                                   place->entry};
+    return (struct df_node_search){
+        .nodes = &place->lane->nodes,
+        .dir = place->dir,
+        .name = &place->name,
+        .drops = &place->drops,
+        .entry = place->entry,
+        .told = place->told,
+    };
 }
 
 int df_lowlevel_look_up(struct df_place *place, const struct df_node_walk *walk, unsigned how)

@@ -29,6 +29,7 @@ struct df_place {
     struct df_node_name name;    /* NUL-terminated */
     struct df_node_entry *entry; /* present or absent; NULL: absent and not cached */
     struct df_node *node;        /* present: the node it leads to */
+    uint32_t told;               /* as of struct df_node_search */
     bool disowned; /* what was made is no node of ours: its lookup is to be forgotten */
     struct df_node_drops drops;
 };

@@ -83,10 +83,27 @@ static void push(uintptr_t table, struct df_node_entry *entry)
     atomic_store_explicit(chain, entry, memory_order_release);
 }
 
-/* Entries move to the bigger table one by one. A reader on an old chain may follow one of them into
- * a new chain and miss what he looks for; he does not go in circles. */
-static void grow(struct df_node *dir, uintptr_t old)
+/* The entries that lead to `node`; NULL: all. */
+static void expire(struct df_node *dir, const struct df_node *node)
 {
+    uintptr_t table = atomic_load_explicit(&dir->table, memory_order_acquire);
+
+    for (uint32_t i = 0; table && i < (uint32_t)1 << (table & 63); i++) {
+        struct df_node_entry *entry =
+            atomic_load_explicit(df_node_cache_chain(table, i), memory_order_acquire);
+
+        for (; entry; entry = atomic_load_explicit(&entry->next, memory_order_acquire))
+            if (!node || atomic_load_explicit(&entry->node, memory_order_relaxed) == node)
+                df_node_cache_expire(entry);
+    }
+}
+
+/* Entries move to the bigger table one by one. A reader on an old chain may follow one of them into
+ * a new chain and miss what he looks for; he does not go in circles. Whoever told of a name
+ * meanwhile may have missed it. */
+static void grow(struct df_nodes *nodes, struct df_node *dir, uintptr_t old)
+{
+    uint32_t told = df_node_told(nodes);
     uintptr_t table = new_table((unsigned)(old & 63) + 1);
 
     if (!table)
@@ -102,7 +119,9 @@ static void grow(struct df_node *dir, uintptr_t old)
             entry = next;
         }
     }
-    atomic_store_explicit(&dir->table, table, memory_order_release);
+    atomic_store(&dir->table, table);
+    if (atomic_load(&nodes->told) != told)
+        expire(dir, NULL);
     df_gate_retire_node(&head_of(old)->retired, free_table);
 }
 
@@ -166,7 +185,7 @@ static uintptr_t table_for_one_more(struct df_nodes *nodes, struct df_node *dir)
         atomic_store_explicit(&dir->table, table, memory_order_release);
     }
     if (DF_UNLIKELY(dir->entries >= (uint32_t)1 << (table & 63))) {
-        grow(dir, table);
+        grow(nodes, dir, table);
         table = atomic_load_explicit(&dir->table, memory_order_relaxed);
     }
     if (DF_UNLIKELY(!df_node_has(dir, DF_NODE_PINNED))) {
@@ -179,25 +198,33 @@ static uintptr_t table_for_one_more(struct df_nodes *nodes, struct df_node *dir)
 }
 
 int df_node_cache_add(struct df_nodes *nodes, struct df_node *dir, struct df_node_entry *entry,
-                      struct df_node *node, uint64_t expiry)
+                      struct df_node *node)
 {
     uintptr_t table = table_for_one_more(nodes, dir);
 
     if (!table)
         return -ENOMEM;
     atomic_store_explicit(&entry->node, node, memory_order_relaxed);
-    atomic_store_explicit(&entry->expiry, expiry, memory_order_relaxed);
+    atomic_store_explicit(&entry->expiry, 0, memory_order_relaxed);
     push(table, entry);
     dir->entries++;
     publish(nodes, dir);
     return 0;
 }
 
-void df_node_cache_fill(struct df_node_entry *entry, struct df_node *node, uint64_t expiry)
+void df_node_cache_fill(struct df_node_entry *entry, struct df_node *node)
 {
     df_node_cache_expire(entry);
     atomic_store_explicit(&entry->node, node, memory_order_release);
-    atomic_store_explicit(&entry->expiry, expiry, memory_order_release);
+}
+
+/* Exchanged, not stored, so that `told` is read behind it. */
+void df_node_cache_believe(const struct df_nodes *nodes, uint32_t told, struct df_node_entry *entry,
+                           uint64_t expiry)
+{
+    atomic_exchange(&entry->expiry, expiry);
+    if (atomic_load(&nodes->told) != told)
+        df_node_cache_expire(entry);
 }
 
 void df_node_cache_remove(struct df_nodes *nodes, struct df_node *dir, struct df_node_entry *entry)
@@ -322,21 +349,6 @@ void df_node_cache_prune(struct df_nodes *nodes, struct df_node *dir)
     detach_all(nodes, dir, &list);
     drop_list(nodes, list, &forgets);
     df_node_send_forgets(nodes, &forgets);
-}
-
-/* The entries that lead to `node`; NULL: all. */
-static void expire(struct df_node *dir, const struct df_node *node)
-{
-    uintptr_t table = atomic_load_explicit(&dir->table, memory_order_acquire);
-
-    for (uint32_t i = 0; table && i < (uint32_t)1 << (table & 63); i++) {
-        struct df_node_entry *entry =
-            atomic_load_explicit(df_node_cache_chain(table, i), memory_order_acquire);
-
-        for (; entry; entry = atomic_load_explicit(&entry->next, memory_order_acquire))
-            if (!node || atomic_load_explicit(&entry->node, memory_order_relaxed) == node)
-                df_node_cache_expire(entry);
-    }
 }
 
 void df_node_cache_expire_other(struct df_node *dir, const struct df_node *node)

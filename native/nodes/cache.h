@@ -110,13 +110,19 @@ struct df_node_entry *df_node_cache_new(const struct df_node_name *name, struct 
 /* Gives back an entry that never was in a table. NULL is allowed. */
 void df_node_cache_discard(struct df_node_entry *entry);
 
-/* Puts the entry into the table; it takes over the caller's reference to `node` (NULL: absent).
- * Returns 0, or -ENOMEM: nothing happened. */
+/* Puts the entry into the table, expired; it takes over the caller's reference to `node` (NULL:
+ * absent). Returns 0, or -ENOMEM: nothing happened. */
 int df_node_cache_add(struct df_nodes *nodes, struct df_node *dir, struct df_node_entry *entry,
-                      struct df_node *node, uint64_t expiry);
+                      struct df_node *node);
 
-/* An absent entry turns present; takes over the caller's reference. */
-void df_node_cache_fill(struct df_node_entry *entry, struct df_node *node, uint64_t expiry);
+/* An absent entry turns present, and expires; takes over the caller's reference. */
+void df_node_cache_fill(struct df_node_entry *entry, struct df_node *node);
+
+/* An entry of the table is valid until `expiry`, unless the plugin has told of a name since
+ * df_node_told(): the answer may be of before the change. Who tells counts that before he looks for
+ * the entry. */
+void df_node_cache_believe(const struct df_nodes *nodes, uint32_t told, struct df_node_entry *entry,
+                           uint64_t expiry);
 
 /* Takes the entry out of the table; it keeps its reference. Then df_node_cache_drop_later() or,
  * when the lock is released, df_node_cache_retire(). */
@@ -167,7 +173,7 @@ void df_node_cache_prune(struct df_nodes *nodes, struct df_node *dir);
  * an insert_lock in hand. */
 void df_node_cache_expire_other(struct df_node *dir, const struct df_node *node);
 
-/* Expires every entry of all directories. */
+/* Expires every entry of all directories, after df_node_tell(). */
 void df_node_cache_expire_all(struct df_nodes *nodes);
 
 /* ---- for node.c and evict.c ---- */

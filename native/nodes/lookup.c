@@ -107,10 +107,10 @@ static int adopt(struct df_node_search *search, struct df_node *node)
 /* ---- entering ------------------------------------------------------------------------------ */
 
 /* search->entry is set only if it goes well. */
-static int add(struct df_node_search *search, struct df_node *node, bool is_new, uint64_t expiry)
+static int add(struct df_node_search *search, struct df_node *node, bool is_new)
 {
     struct df_node_entry *made = df_node_cache_new(search->name, is_new ? node : NULL);
-    int error = made ? df_node_cache_add(search->nodes, search->dir, made, node, expiry) : -ENOMEM;
+    int error = made ? df_node_cache_add(search->nodes, search->dir, made, node) : -ENOMEM;
 
     if (error < 0)
         df_node_cache_discard(made);
@@ -119,16 +119,21 @@ static int add(struct df_node_search *search, struct df_node *node, bool is_new,
     return error;
 }
 
+static void believe(const struct df_node_search *search, uint64_t expiry)
+{
+    df_node_cache_believe(search->nodes, search->told, search->entry, expiry);
+}
+
 /* Takes over the reference, if it goes well. */
 static int enter(struct df_node_search *search, struct df_node *node, bool is_new,
                  double entry_timeout)
 {
-    uint64_t expiry = df_node_expiry(entry_timeout);
-
     df_node_given(&search->nodes->shortest, entry_timeout);
-    if (!search->entry)
-        return add(search, node, is_new, expiry);
-    df_node_cache_fill(search->entry, node, expiry);
+    if (search->entry)
+        df_node_cache_fill(search->entry, node);
+    else if (add(search, node, is_new) < 0)
+        return -ENOMEM;
+    believe(search, df_node_expiry(entry_timeout));
     return 0;
 }
 
@@ -142,13 +147,6 @@ int df_node_lookup_enter(struct df_node_search *search, struct df_node *node, bo
     if (error < 0)
         df_node_cache_put_later(search->drops, node);
     return error;
-}
-
-/* The plugin has said that the entry still leads to the node. */
-static void confirm(struct df_node_search *search, double entry_timeout)
-{
-    atomic_store_explicit(&search->entry->expiry, df_node_expiry(entry_timeout),
-                          memory_order_release);
 }
 
 /* Before something is entered: under a shared lock, another call may have been faster. */
@@ -188,7 +186,7 @@ static int enter_found(struct df_node_search *search, struct df_node *node, bool
     } else if (known == node) {
         df_node_given(&search->nodes->shortest, entry_timeout);
         df_node_put(search->nodes, node); /* not the last one: the entry has another */
-        confirm(search, entry_timeout);
+        believe(search, df_node_expiry(entry_timeout));
     } else {
         df_node_cache_put_later(search->drops, node);
         df_node_cache_expire(search->entry);
@@ -209,9 +207,9 @@ static void enter_absent(struct df_node_search *search, double entry_timeout, bo
         return;
     begin_entering(search, shared);
     if (!search->entry)
-        add(search, NULL, false, expiry);
-    else if (!atomic_load_explicit(&search->entry->node, memory_order_relaxed))
-        atomic_store_explicit(&search->entry->expiry, expiry, memory_order_release);
+        add(search, NULL, false);
+    if (search->entry && !atomic_load_explicit(&search->entry->node, memory_order_relaxed))
+        believe(search, expiry);
     end_entering(search, shared);
 }
 
@@ -267,7 +265,7 @@ static int revalidate(struct df_node_search *search, struct df_call *call, struc
     result = adopt(search, node);
     if (result < 0)
         return result;
-    confirm(search, found.entry_timeout);
+    believe(search, df_node_expiry(found.entry_timeout));
     return 1;
 }
 
@@ -298,6 +296,7 @@ int df_node_lookup(struct df_node_search *search, struct df_call *call, unsigned
     int result;
 
     search->entry = entry;
+    search->told = df_node_told(search->nodes);
     if (entry && is_valid(entry, node) && (!(how & DF_LOOKUP_FRESH) || (how & DF_LOOKUP_REPLACE)))
         return 0; /* perhaps after all: another call has replaced it */
     if (node) {

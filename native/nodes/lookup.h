@@ -26,6 +26,7 @@ struct df_node_search {
     const struct df_node_name *name; /* NUL-terminated */
     struct df_node_drops *drops;     /* gets what the caller drops when the lock is released */
     struct df_node_entry *entry;     /* present or absent; NULL: absent, and not cached */
+    uint32_t told; /* df_node_told() before the plugin was asked; df_node_lookup() sets it */
 };
 
 /*

@@ -198,6 +198,7 @@ struct df_nodes {
     uint64_t seed;                    /* of the hash of names */
     _Atomic uint64_t shortest;        /* ns: of all time-outs ever given for names and attributes */
     _Atomic uint64_t shortest_absent; /* the same for names that are absent */
+    _Atomic uint32_t told;            /* counts what the plugin has told of names by itself */
     bool parallel;              /* LOOKUP and READDIR of one directory may run at the same time */
     bool keep_links;            /* targets of symlinks may be kept */
     uint32_t capacity;          /* entries that should be enough */
@@ -243,6 +244,18 @@ static inline int df_node_dir_error(const struct df_node *dir)
     if (DF_LIKELY(!df_node_has(dir, DF_NODE_REMOVED | DF_NODE_BAD)))
         return 0;
     return df_node_has(dir, DF_NODE_REMOVED) ? -ENOENT : -EIO;
+}
+
+/* Before a question whose answer is about a name: the state for df_node_cache_believe(). */
+static inline uint32_t df_node_told(const struct df_nodes *nodes)
+{
+    return atomic_load_explicit(&nodes->told, memory_order_acquire);
+}
+
+/* Before names that the plugin has told of are looked at. */
+static inline void df_node_tell(struct df_nodes *nodes)
+{
+    atomic_fetch_add(&nodes->told, 1);
 }
 
 /* ---- all of them ---- */

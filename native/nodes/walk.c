@@ -54,7 +54,8 @@ static int ask(struct df_node_walk *walk, const struct df_node_name *name, unsig
 {
     bool shared = how & DF_LOOKUP_SHARED;
     struct df_node_drops drops;
-    struct df_node_search search = {walk->nodes, walk->dir, name, &drops, NULL};
+    struct df_node_search search = {
+        .nodes = walk->nodes, .dir = walk->dir, .name = name, .drops = &drops};
     int result = lock_dir(walk, shared);
 
     *child = NULL;

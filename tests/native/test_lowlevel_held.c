@@ -328,6 +328,76 @@ static void a_rename_waits_for_what_it_replaces_with_nothing_above_it(void **sta
     fails(finish(&removing), ENOENT);
 }
 
+/* ---- what is told while an answer is on its way ---------------------------------------------- */
+
+static int stat_child(void)
+{
+    struct stat st;
+
+    return df_stat(POINT "/dir/child", &st);
+}
+
+static int make_child(void)
+{
+    return df_mkdir(POINT "/dir/child", 0755);
+}
+
+static int move_child(void)
+{
+    return df_rename(POINT "/dir/old", POINT "/dir/child");
+}
+
+static int list_dir(void)
+{
+    char buf[4096];
+    int fd = df_open(POINT "/dir", O_RDONLY | O_DIRECTORY, 0);
+    ssize_t size = df_getdents(fd, buf, sizeof(buf));
+
+    df_close(fd);
+    return size > 0 ? 0 : -1;
+}
+
+static void tell_of_child(void)
+{
+    df_notify_inval_entry(mounted, number, "child", 5);
+}
+
+static void tell_of_all(void)
+{
+    df_notify_increment_epoch(mounted);
+}
+
+/* The answer to `request` is of before what is told. */
+static void check_told(int (*call)(void), const char *request, void (*tell)(void))
+{
+    struct caller caller;
+    struct stat st;
+
+    start_held(&caller, call, request);
+    tell();
+    traced_let_go(fs, request);
+    assert_int_equal(finish(&caller), 0);
+    assert_int_equal(df_stat(POINT "/dir", &st), 0);
+    traced_log(fs, "");
+    assert_int_equal(stat_child(), 0);
+    asked("LOOKUP 2/child");
+    assert_int_equal(stat_child(), 0);
+    asked("");
+}
+
+static void what_is_told_of_a_name_ends_answers_on_their_way(void **state)
+{
+    (void)state;
+    mount_options("rw");
+    number = traced_make(fs, FUSE_ROOT_ID, "dir", S_IFDIR | 0755);
+    check_told(make_child, "MKDIR 2/child 755", tell_of_child);
+    check_told(list_dir, "READDIRPLUS 2 0", tell_of_child);
+    df_notify_inval_entry(mounted, number, "child", 5);
+    check_told(stat_child, "LOOKUP 2/child", tell_of_all);
+    assert_int_equal(df_rename(POINT "/dir/child", POINT "/dir/old"), 0);
+    check_told(move_child, "RENAME 2/old 2/child", tell_of_child);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -336,6 +406,7 @@ int main(void)
         test(a_directory_in_use_keeps_its_node),
         test(a_rename_does_not_wait_for_what_waits_for_it),
         test(a_rename_waits_for_what_it_replaces_with_nothing_above_it),
+        test(what_is_told_of_a_name_ends_answers_on_their_way),
         test(a_target_that_was_told_too_late_is_not_kept),
     };
 

@@ -76,7 +76,7 @@ static struct df_node *enter(struct df_node *dir, const char *text, uint64_t id,
     };
     struct df_node_name name = name_of(text);
     struct df_node_drops drops;
-    struct df_node_search search = {&nodes, dir, &name, &drops, NULL};
+    struct df_node_search search = {.nodes = &nodes, .dir = dir, .name = &name, .drops = &drops};
     struct df_node *node;
     bool is_new;
 
