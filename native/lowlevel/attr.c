@@ -226,6 +226,7 @@ static int send_setattr(const struct df_target *target, const struct df_setattr 
     df_request_begin(&req, target->lane, target->call, DF_TAKES_ATTR);
     req.attr = &reply;
     result = (int)DF_REQUEST(&req, setattr, target->node->id, &st, to_set(set->valid), fi);
+    df_node_given(&target->lane->nodes.shortest, result == 0 ? reply.timeout : 1e9);
     if (result == 0)
         result = df_node_attr_changed(target->node, &reply.st, df_node_expiry(reply.timeout));
     if (result == 0 && out)

@@ -119,21 +119,23 @@ static int add(struct df_node_search *search, struct df_node *node, bool is_new)
     return error;
 }
 
-static void believe(const struct df_node_search *search, uint64_t expiry)
+/* The entry leads to a node, as the plugin has just said. */
+static void believe(const struct df_node_search *search, double entry_timeout)
 {
-    df_node_cache_believe(search->nodes, search->told, search->entry, expiry);
+    df_node_given(&search->nodes->shortest, entry_timeout);
+    df_node_cache_believe(search->nodes, search->told, search->entry,
+                          df_node_expiry(entry_timeout));
 }
 
 /* Takes over the reference, if it goes well. */
 static int enter(struct df_node_search *search, struct df_node *node, bool is_new,
                  double entry_timeout)
 {
-    df_node_given(&search->nodes->shortest, entry_timeout);
     if (search->entry)
         df_node_cache_fill(search->entry, node);
     else if (add(search, node, is_new) < 0)
         return -ENOMEM;
-    believe(search, df_node_expiry(entry_timeout));
+    believe(search, entry_timeout);
     return 0;
 }
 
@@ -184,9 +186,8 @@ static int enter_found(struct df_node_search *search, struct df_node *node, bool
         if (result < 0)
             df_node_cache_put_later(search->drops, node);
     } else if (known == node) {
-        df_node_given(&search->nodes->shortest, entry_timeout);
         df_node_put(search->nodes, node); /* not the last one: the entry has another */
-        believe(search, df_node_expiry(entry_timeout));
+        believe(search, entry_timeout);
     } else {
         df_node_cache_put_later(search->drops, node);
         df_node_cache_expire(search->entry);
@@ -209,7 +210,7 @@ static void enter_absent(struct df_node_search *search, double entry_timeout, bo
     if (!search->entry)
         add(search, NULL, false);
     if (search->entry && !atomic_load_explicit(&search->entry->node, memory_order_relaxed))
-        believe(search, expiry);
+        df_node_cache_believe(search->nodes, search->told, search->entry, expiry);
     end_entering(search, shared);
 }
 
@@ -259,13 +260,14 @@ static int revalidate(struct df_node_search *search, struct df_call *call, struc
         return 0;
     }
     df_node_count_lookup(node);
+    df_node_given(&nodes->shortest, found.attr_timeout);
     if (found.generation != node->generation ||
         df_node_attr_store(node, &found.attr, df_node_expiry(found.attr_timeout), changes) < 0)
         return 0;
     result = adopt(search, node);
     if (result < 0)
         return result;
-    believe(search, df_node_expiry(found.entry_timeout));
+    believe(search, found.entry_timeout);
     return 1;
 }
 

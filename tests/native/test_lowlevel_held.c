@@ -398,6 +398,32 @@ static void what_is_told_of_a_name_ends_answers_on_their_way(void **state)
     check_told(move_child, "RENAME 2/old 2/child", tell_of_child);
 }
 
+/* ---- how long answers may be repeated ------------------------------------------------------- */
+
+static uint64_t shortest(void)
+{
+    return lane_of_mount()->nodes.shortest;
+}
+
+/* The shortest time-out that was ever given is for whoever repeats answers: attr.c. */
+static void every_answer_may_have_the_shortest_timeout(void **state)
+{
+    (void)state;
+    make_dir();
+    assert_int_equal(stat_child(), 0);
+    fs->entry_timeout = 1000;
+    df_notify_inval_entry(mounted, number, "child", 5);
+    assert_int_equal(stat_child(), 0);
+    assert_int_equal(shortest(), UINT64_C(1000000000000));
+    fs->attr_timeout = 100;
+    df_notify_inval_entry(mounted, number, "child", 5);
+    assert_int_equal(stat_child(), 0);
+    assert_int_equal(shortest(), UINT64_C(100000000000));
+    fs->attr_timeout = 10;
+    assert_int_equal(df_chmod(POINT "/dir/child", 0700), 0);
+    assert_int_equal(shortest(), UINT64_C(10000000000));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -407,6 +433,7 @@ int main(void)
         test(a_rename_does_not_wait_for_what_waits_for_it),
         test(a_rename_waits_for_what_it_replaces_with_nothing_above_it),
         test(what_is_told_of_a_name_ends_answers_on_their_way),
+        test(every_answer_may_have_the_shortest_timeout),
         test(a_target_that_was_told_too_late_is_not_kept),
     };
 
