@@ -110,7 +110,7 @@ static int serve_names(const struct df_dirstream *stream, off_t offset, struct d
     while (at < stream->used && stream->used - at >= sizeof(struct name)) {
         const struct name *name = (const struct name *)(stream->names + at);
         size_t next = at + NAME_SIZE(name->len);
-        if (next > stream->used)
+        if (next > stream->used || name->len > DF_NAME_MAX)
             break;
         if (!df_dirbuf_add(buf, name->text, name->len, name->ino, (off_t)next, name->type))
             return buf->used ? 0 : -EINVAL;

@@ -57,6 +57,37 @@ static void a_whole_listing_is_kept_until_it_is_rewound(void **state)
     rig_end(rig);
 }
 
+/* Bytes of a name there say that one of 514 bytes begins. */
+static void a_position_that_nobody_gave_out_shows_no_name_that_is_too_long(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_default();
+    static char data[8192];
+
+    rig->ram.whole = true;
+    for (int i = 0; i < 40; i++) {
+        char path[220];
+        snprintf(path, sizeof(path), "/dir/sub/%0200d", i);
+        memset(path + strlen("/dir/sub/"), 2, 190);
+        assert_int_equal(rig_mknod(rig, path, S_IFREG | 0600), 0);
+    }
+    assert_int_equal(rig_open(rig, "/dir/sub", O_RDONLY, 0, &dir), 0);
+    assert_int_equal(rig_list(rig, &dir, 0, 700, names, NULL), 0);
+    for (off_t offset = 8; offset < 240; offset += 8) {
+        struct df_dirbuf buf = {.data = data, .size = sizeof(data)};
+
+        assert_int_equal(rig->fs->ops->readdir(rig->fs, rig_call(rig), &dir, offset, &buf), 0);
+        for (size_t at = 0; at < buf.used;) {
+            struct dirent64 *entry = (struct dirent64 *)(data + at);
+
+            assert_true(entry->d_reclen <= offsetof(struct dirent64, d_name) + NAME_MAX + 8);
+            at += entry->d_reclen;
+        }
+    }
+    rig_close(rig, &dir);
+    rig_end(rig);
+}
+
 static void a_big_whole_listing_is_complete(void **state)
 {
     (void)state;
@@ -232,6 +263,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(offsets_go_straight_through),
         cmocka_unit_test(a_whole_listing_is_kept_until_it_is_rewound),
+        cmocka_unit_test(a_position_that_nobody_gave_out_shows_no_name_that_is_too_long),
         cmocka_unit_test(a_big_whole_listing_is_complete),
         cmocka_unit_test(what_readdir_writes_into_the_handle_does_not_persist),
         cmocka_unit_test(names_with_attributes_fill_the_cache),
