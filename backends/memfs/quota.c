@@ -64,7 +64,7 @@ static void collect(struct quota *quota)
 static bool take_from_pool(struct quota *quota, struct quota_shard *shard, int64_t amount)
 {
     lock_write(&quota->lock);
-    if (atomic_load_explicit(&quota->pool, memory_order_relaxed) < amount + quota->batch)
+    if (atomic_load_explicit(&quota->pool, memory_order_relaxed) - quota->batch < amount)
         collect(quota);
     /* Others only add to the pool: what is seen here stays. */
     int64_t left = atomic_load_explicit(&quota->pool, memory_order_relaxed) - amount;

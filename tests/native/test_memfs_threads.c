@@ -124,6 +124,17 @@ static void quotas_are_exact(void **state)
     quota_free(&quota);
 }
 
+static void a_quota_of_all_there_is_can_be_taken(void **state)
+{
+    struct quota quota;
+    (void)state;
+    assert_int_equal(quota_init(&quota, INT64_MAX, 50), 0);
+    assert_true(quota_take(&quota, 1)); /* leaves credit with a CPU */
+    assert_true(quota_take(&quota, INT64_MAX - 1));
+    assert_false(quota_take(&quota, 1));
+    quota_free(&quota);
+}
+
 /* ---- attributes and data ---------------------------------------------------------------- */
 
 static void *change_and_look(void *arg)
@@ -319,6 +330,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         MEMFS_TEST(locks_exclude),
         MEMFS_TEST(quotas_are_exact),
+        cmocka_unit_test(a_quota_of_all_there_is_can_be_taken),
         MEMFS_TEST(attributes_are_never_torn),
         MEMFS_TEST(writes_are_atomic),
         MEMFS_TEST(anything_goes),
