@@ -16,6 +16,8 @@
 #include "core/map.h"
 #include "core/use.h"
 
+#define PIECE 4096u /* bytes that are compared, and written back, together */
+
 struct map {
     struct map *next;
     char *address;
@@ -263,37 +265,45 @@ int df_call_mmap(void **address, size_t length, int prot, int flags, int fd, off
 
 /* ---- writing back -------------------------------------------------------------------------- */
 
-static ssize_t write_range(struct df_call *call, struct map *map, size_t from, size_t to)
+/* The pristine copy becomes what was written, which the memory may no longer be. */
+static ssize_t write_range(struct df_call *call, struct map *map, size_t at, char *bytes,
+                           size_t size)
 {
     struct df_fs *fs = map->file->fs;
 
-    while (from < to) {
-        struct iovec iov = {map->address + from, to - from};
-        off_t offset = map->offset + (off_t)from;
+    while (size > 0) {
+        struct iovec iov = {bytes, size};
+        off_t offset = map->offset + (off_t)at;
         ssize_t ret = df_call_result(call, fs->ops->write(fs, call, map->file, &iov, 1, &offset));
 
         if (ret < 0)
             return ret;
         if (ret == 0)
             return -EIO;
-        memcpy(map->pristine + from, map->address + from, (size_t)ret);
-        from += (size_t)ret;
+        memcpy(map->pristine + at, bytes, (size_t)ret);
+        at += (size_t)ret;
+        bytes += ret;
+        size -= (size_t)ret;
     }
     return 0;
 }
 
-/* From the first to the last changed byte of the page at `start`. */
-static ssize_t write_page(struct df_call *call, struct map *map, size_t start, size_t end)
+/* From the first to the last changed byte. Other threads may store there all the time, so it is
+ * done with a copy. */
+static ssize_t write_piece(struct df_call *call, struct map *map, size_t at, size_t size)
 {
-    const char *now = map->address, *then = map->pristine;
+    const char *then = map->pristine + at;
+    char now[PIECE];
+    size_t start = 0;
 
-    if (memcmp(now + start, then + start, end - start) == 0)
+    if (memcmp(map->address + at, then, size) == 0)
         return 0;
-    while (now[start] == then[start])
+    memcpy(now, map->address + at, size);
+    while (start < size && now[start] == then[start])
         start++;
-    while (now[end - 1] == then[end - 1])
-        end--;
-    return write_range(call, map, start, end);
+    while (size > start && now[size - 1] == then[size - 1])
+        size--;
+    return write_range(call, map, at + start, now + start, size - start);
 }
 
 /* Never grows the file: mmap(2), what is written behind its end is lost. */
@@ -301,7 +311,7 @@ static ssize_t write_back(struct df_thread *thread, struct map *map)
 {
     struct df_where where = {.base = map->file, .name = ""};
     struct df_fs *fs = map->file->fs;
-    size_t page = whole_pages(1), size = map->size;
+    size_t size = map->size;
     struct df_call call;
     struct stat st;
     ssize_t ret;
@@ -316,8 +326,8 @@ static ssize_t write_back(struct df_thread *thread, struct map *map)
         return 0;
     if ((off_t)size > st.st_size - map->offset)
         size = (size_t)(st.st_size - map->offset);
-    for (size_t at = 0; at < size && ret == 0; at += page)
-        ret = write_page(&call, map, at, at + page < size ? at + page : size);
+    for (size_t at = 0; at < size && ret == 0; at += PIECE)
+        ret = write_piece(&call, map, at, size - at < PIECE ? size - at : PIECE);
     return ret;
 }
 

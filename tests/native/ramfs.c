@@ -441,7 +441,7 @@ static ssize_t ram_write(CALL, OPEN, const struct iovec *iov, int iovcnt, off_t 
     bool appends = file->flags & O_APPEND && !call->writes_back;
     off_t at = *offset = appends ? node->st.st_size : *offset;
 
-    (void)call, (void)ram;
+    (void)call;
     for (int i = 0; i < iovcnt; i++, at += (off_t)iov[i - 1].iov_len) {
         off_t end = at + (off_t)iov[i].iov_len;
 
@@ -449,7 +449,8 @@ static ssize_t ram_write(CALL, OPEN, const struct iovec *iov, int iovcnt, off_t 
             return -ENOSPC;
         memcpy(node->data + at, iov[i].iov_base, iov[i].iov_len);
     }
-    return at - *offset;
+    int error = ram->probe->written ? ram->probe->written() : 0;
+    return error ? error : at - *offset;
 }
 
 /* Cookies: 1 ".", 2 "..", then the entry's plus 2. */

@@ -17,6 +17,7 @@ struct ramfs_probe {
     _Atomic int destroyed;
     _Atomic int borrowed; /* loans now out */
     _Atomic int nodes;    /* objects alive */
+    int (*written)(void); /* called at the end of each write, if any: 0, or its error */
 };
 
 /* NULL: no memory. Attach it with df_mount_attach(); it frees itself in destroy. */

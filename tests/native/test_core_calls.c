@@ -520,6 +520,32 @@ static void writes_changes_back(void **state)
     assert_int_equal(df_close(fd), 0);
 }
 
+static char *mapped;
+
+static int store_meanwhile(void)
+{
+    mapped[3] = 'Y';
+    return 0;
+}
+
+static void a_store_while_changes_are_written_back_is_not_lost(void **state)
+{
+    int fd;
+
+    (void)state;
+    mapped = NULL;
+    fd = make_file(POINT "/f", "0123456789");
+    assert_int_equal(df_mmap((void **)&mapped, 10, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), 0);
+    mapped[3] = 'X';
+    probe.written = store_meanwhile;
+    assert_int_equal(df_msync(mapped, 10, MS_SYNC), 0);
+    probe.written = NULL;
+    assert_reads(fd, 0, "012X456789");
+    assert_int_equal(df_munmap(mapped, 10), 0);
+    assert_reads(fd, 0, "012Y456789");
+    assert_int_equal(df_close(fd), 0);
+}
+
 static void refuses_bad_mappings(void **state)
 {
     void *p = NULL, *hint = &p;
@@ -565,6 +591,7 @@ int main(void)
         TEST(an_outsider_makes_no_setgid_file),
         TEST(lends_bytes),
         TEST(writes_changes_back),
+        TEST(a_store_while_changes_are_written_back_is_not_lost),
         TEST(refuses_bad_mappings),
     };
 
