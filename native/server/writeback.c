@@ -135,7 +135,7 @@ int df_inode_error(struct df_wfile *wfile)
 {
     if (wfile->seen == wfile->inode->errors)
         return 0;
-    wfile->seen = wfile->inode->errors;
+    wfile->seen = wfile->inode->told = wfile->inode->errors;
     return wfile->inode->error;
 }
 

@@ -24,7 +24,7 @@ static void attach(struct df_writeback *wb, struct df_call *call, struct df_wfil
     wfile->unflushed = file->traits & DF_FILE_NOFLUSH;
     file->traits &= (uint8_t)~DF_FILE_NOFLUSH;
     pthread_mutex_lock(&inode->lock);
-    wfile->seen = inode->errors;
+    wfile->seen = inode->told;
     wfile->next = inode->files;
     inode->files = wfile;
     if (wfile->through || flags & O_DIRECT)

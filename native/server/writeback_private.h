@@ -35,6 +35,7 @@ struct df_inode {
     pthread_mutex_t lock; /* protects what follows */
     struct df_wfile *files;
     uint32_t errors; /* late writes that have failed, counted */
+    uint32_t told;   /* of these, until some description last reported one */
     int error;       /* the last one's */
     struct df_dirty dirty;
     off_t size; /* while owned, as what follows */

@@ -158,6 +158,34 @@ static void a_notification_has_it_handed_over(void **state)
     df_close(fd);
 }
 
+static int no_space(void)
+{
+    return -ENOSPC;
+}
+
+/* errseq_sample() of Linux: whoever opens the file before anybody has heard of it hears of it. */
+static void an_error_that_nobody_was_told_of_is_told_to_who_opens_the_file_later(void **state)
+{
+    struct rig *rig = *state;
+    int fd = open_file("a", O_RDWR), next, last;
+
+    assert_int_equal(df_pwrite(fd, "abc", 3, 0), 3);
+    rig->probe.written = no_space;
+    df_writeback_sync(rig->server.made);
+    rig->probe.written = NULL;
+    next = open_file("a", O_RDONLY);
+    assert_int_equal(df_fsync(next), -1);
+    assert_int_equal(errno, ENOSPC);
+    assert_int_equal(df_fsync(next), 0);
+    last = open_file("a", O_RDONLY);
+    assert_int_equal(df_fsync(last), 0);
+    assert_int_equal(df_fsync(fd), -1);
+    assert_int_equal(errno, ENOSPC);
+    assert_int_equal(df_close(fd), 0);
+    assert_int_equal(df_close(next), 0);
+    assert_int_equal(df_close(last), 0);
+}
+
 /* ---- many ---- */
 
 static struct rig *shared;
@@ -246,6 +274,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_there_is_no_room_for_goes_through, set_up, tear_down),
         cmocka_unit_test_setup_teardown(syncing_hands_all_over, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_notification_has_it_handed_over, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            an_error_that_nobody_was_told_of_is_told_to_who_opens_the_file_later, set_up,
+            tear_down),
         cmocka_unit_test_setup_teardown(appends_of_many_are_all_there, set_up, tear_down),
     };
 
