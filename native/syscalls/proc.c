@@ -74,9 +74,9 @@ static const char *behind_self(const char *text)
 
     if ((rest = behind(text, "/self")) || (rest = behind(text, "/thread-self")))
         return rest;
-    if (*text != '/' || !(rest = behind_number(text + 1, &number)) || number != dfi_process()->pid)
+    if (*text != '/' || !(rest = behind_number(text + 1, &number)))
         return NULL;
-    return strncmp(rest, "/task/", 6) == 0 ? behind_number(rest + 6, &number) : rest;
+    return number == dfi_process()->pid ? rest : NULL;
 }
 
 enum dfi_proc dfi_proc_look(struct dfi_files *files, const char *path, int *fd, const char **rest)
@@ -97,48 +97,49 @@ enum dfi_proc dfi_proc_look(struct dfi_files *files, const char *path, int *fd, 
     return DFI_PROC_NONE;
 }
 
-/* What follows /proc/<pid>, or the same of one of its threads; NULL: another path. */
-static const char *behind_process(const char *path, int *pid)
+/* What follows /proc/<pid>, or (thread is not 0) the directory there of what may be one of its
+ * threads; NULL: another path. */
+static const char *behind_process(const char *path, int *pid, int *thread)
 {
-    const char *text = behind(path, "/proc");
-    int thread;
+    const char *text = behind(path, "/proc"), *rest;
 
-    if (!text || *text != '/' || !(text = behind_number(text + 1, pid)))
+    *pid = dfi_process()->pid;
+    *thread = 0;
+    if (!text)
         return NULL;
-    return strncmp(text, "/task/", 6) == 0 ? behind_number(text + 6, &thread) : text;
+    if (!(rest = behind_self(text)) && (*text != '/' || !(rest = behind_number(text + 1, pid))))
+        return NULL;
+    return strncmp(rest, "/task/", 6) == 0 ? behind_number(rest + 6, thread) : rest;
 }
 
 const char *dfi_proc_behind_process(const char *path)
 {
-    const char *text = behind(path, "/proc"), *rest;
-    int pid;
+    int pid, thread;
 
-    if (text && ((rest = behind(text, "/self")) || (rest = behind(text, "/thread-self"))))
-        return rest;
-    return text ? behind_process(path, &pid) : NULL;
+    return behind_process(path, &pid, &thread);
 }
 
 /* The name of its program, if the kernel shows the loader in its place. */
-static bool other_exe(const char *path, char out[PATH_MAX], const char **rest)
+static bool other_exe(const char *link, char out[PATH_MAX])
 {
-    int pid;
-    const char *text = behind_process(path, &pid);
+    int pid, thread;
+    const char *text = behind_process(link, &pid, &thread);
 
-    if (!text || !(text = behind(text, "/exe")) || dfi_shown_exe(pid, out) < 0)
-        return false;
-    *rest = text;
-    return true;
+    return text && strcmp(text, "/exe") == 0 && dfi_shown_exe(pid, out) >= 0;
 }
 
-/* What follows /proc/<pid>/fd/5 or /proc/<pid>/cwd. */
+/* What follows /proc/<pid>/fd/5, /proc/<pid>/cwd or /proc/<pid>/exe. NULL: another path, as one
+ * that dfi_proc_look() knows. */
 static const char *behind_link(const char *path)
 {
-    int number;
-    const char *text = behind_process(path, &number);
+    int pid, number;
+    const char *text = behind_process(path, &pid, &number), *rest;
 
-    if (!text)
+    if (!text || (pid == dfi_process()->pid && number == 0))
         return NULL;
-    return strncmp(text, "/fd/", 4) == 0 ? behind_number(text + 4, &number) : behind(text, "/cwd");
+    if (strncmp(text, "/fd/", 4) == 0)
+        return behind_number(text + 4, &number);
+    return (rest = behind(text, "/cwd")) ? rest : behind(text, "/exe");
 }
 
 /* The name of a file that is another process's, perhaps. */
@@ -153,14 +154,13 @@ long dfi_proc_shown(const struct dfi_files *files, const char *link, char text[P
 {
     size_t shown = dfi_cwd_shown(files, text, len);
     uint64_t handle;
-    const char *rest;
 
     if (shown < len)
         return (long)shown;
     handle = dfi_shadow_linked(files, link, text);
     if (handle)
         return show_foreign(handle, text);
-    return (long)(other_exe(link, text, &rest) && *rest == '\0' ? strlen(text) : len);
+    return (long)(other_exe(link, text) ? strlen(text) : len);
 }
 
 enum dfi_proc dfi_proc_other(const struct dfi_files *files, const char *path, char out[PATH_MAX],
@@ -171,9 +171,7 @@ enum dfi_proc dfi_proc_other(const struct dfi_files *files, const char *path, ch
     size_t shown;
     long len;
 
-    if (!end)
-        return other_exe(path, out, rest) ? DFI_PROC_EXE : DFI_PROC_NONE;
-    if ((size_t)(end - path) >= sizeof(link))
+    if (!end || (size_t)(end - path) >= sizeof(link))
         return DFI_PROC_NONE;
     *(char *)mempcpy(link, path, (size_t)(end - path)) = '\0';
     len = dfi_kernel(__NR_readlink, link, out, PATH_MAX - 1);
@@ -181,6 +179,8 @@ enum dfi_proc dfi_proc_other(const struct dfi_files *files, const char *path, ch
         return DFI_PROC_NONE;
     out[len] = '\0';
     *rest = end;
+    if (other_exe(link, out))
+        return DFI_PROC_EXE;
     shown = dfi_cwd_shown(files, out, (size_t)len);
     if (shown == (size_t)len)
         return (*handle = dfi_shadow_linked(files, link, out)) ? DFI_PROC_FD : DFI_PROC_NONE;

@@ -17,9 +17,10 @@ enum dfi_proc {
 enum dfi_proc dfi_proc_look(struct dfi_files *files, const char *path, int *fd, const char **rest);
 
 /*
- * The same for another process: a path that begins with its /proc/<pid>/fd/5 or /proc/<pid>/cwd,
- * which is of a mount, or with its /proc/<pid>/exe, which is the loader. DFI_PROC_FD: *handle is
- * that of the file; the other two: out is the name that the link has.
+ * The same for another process, and for threads by their numbers: a path that begins with its
+ * /proc/<pid>/fd/5 or /proc/<pid>/cwd, which is of a mount, or with its /proc/<pid>/exe, which is
+ * the loader. DFI_PROC_FD: *handle is that of the file; the other two: out is the name that the
+ * link has. The kernel is asked for the link, and finds none where the process has no such thread.
  */
 enum dfi_proc dfi_proc_other(const struct dfi_files *files, const char *path, char out[PATH_MAX],
                              uint64_t *handle, const char **rest);

@@ -6,6 +6,7 @@ Prints what it finds, names below the working directory without it.
 import ctypes
 import errno
 import fcntl
+import itertools
 import mmap
 import os
 import sys
@@ -44,13 +45,17 @@ def opened(path, flags):
 
 def ways(fd):
     """Every way to open it again."""
-    for place in f"/proc/self/fd/{fd}", f"/dev/fd/{fd}", f"/proc/{os.getpid()}/fd/{fd}":
-        show("rdonly", opened, place, os.O_RDONLY)
-    pid = os.getpid()
+    pid, stranger = os.getpid(), os.getppid()
+    threads = [f"{who}/task/{pid}/fd/{fd}" for who in ("self", pid)]
+    for place in f"self/fd/{fd}", f"{pid}/fd/{fd}", *threads:
+        show("rdonly", opened, f"/proc/{place}", os.O_RDONLY)
+    show("rdonly", opened, f"/dev/fd/{fd}", os.O_RDONLY)
     for number in f"0{fd}", fd + (1 << 64):
         show("no descriptor", os.path.exists, f"/proc/self/fd/{number}")
     for number in f"0{pid}", pid + (1 << 64), f"{pid}/task/0{pid}":
         show("no process", os.path.exists, f"/proc/{number}/fd/{fd}")
+    for who, what in itertools.product(("self", pid), (f"fd/{fd}", "exe", "cwd/d")):
+        show("no thread", os.path.exists, f"/proc/{who}/task/{stranger}/{what}")
     place = f"/proc/self/fd/{fd}"
     for name in (
         "O_WRONLY",
