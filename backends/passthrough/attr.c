@@ -49,8 +49,8 @@ void passthrough_strip(const struct passthrough *fs, int fd)
         fchmod(fd, mode & 07777);
 }
 
-/* By name for others: through a descriptor, to strip what is cut. */
-static int truncate_for_others(const struct passthrough *fs, const char *path, off_t size)
+/* truncate(2) would follow a symlink that has come up since the name was resolved. */
+static int truncate_named(const struct passthrough *fs, const char *path, off_t size)
 {
     int fd = openat(fs->root, passthrough_relative(path), O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
 
@@ -65,17 +65,11 @@ static int truncate_for_others(const struct passthrough *fs, const char *path, o
 int passthrough_truncate(const char *path, off_t size, struct fuse_file_info *fi)
 {
     const struct passthrough *fs = passthrough_here();
-    char absolute[PATH_MAX];
 
-    if (fi) {
-        passthrough_strip(fs, (int)fi->fh);
-        return passthrough_result(ftruncate((int)fi->fh, size));
-    }
-    if (fs->for_others)
-        return truncate_for_others(fs, path, size);
-    if (!passthrough_absolute(fs, path, absolute))
-        return -ENAMETOOLONG;
-    return passthrough_result(truncate(absolute, size));
+    if (!fi)
+        return truncate_named(fs, path, size);
+    passthrough_strip(fs, (int)fi->fh);
+    return passthrough_result(ftruncate((int)fi->fh, size));
 }
 
 int passthrough_utimens(const char *path, const struct timespec times[2], struct fuse_file_info *fi)

@@ -1,5 +1,6 @@
 """Ways between mounts and the real file system: symlinks and ".." in both directions."""
 
+import errno
 import os
 
 import pytest
@@ -121,3 +122,19 @@ def test_a_mount_inside_a_mount(mount_of, fill):
         fill(f"{outer}/below/f", b"inner")
         assert directfuse.listdir(f"{outer}/below") == ["f"]
     assert directfuse.listdir(f"{outer}/below") == []
+
+
+def test_a_link_that_has_taken_the_place_of_a_file_is_not_followed(tmp_path):
+    """passthrough is asked for the name that was a file's a moment ago."""
+    source, other, point = tmp_path / "source", tmp_path / "other", tmp_path / "mnt"
+    source.mkdir()
+    (source / "file").write_bytes(b"mine")
+    other.write_bytes(b"another's")
+    words = ["passthrough", source, point, "-o", "entry_timeout=60,attr_timeout=60"]
+    with directfuse.mount(words):
+        assert directfuse.stat(f"{point}/file").st_size == 4
+        (source / "file").unlink()
+        (source / "file").symlink_to(other)
+        with pytest.raises(OSError, match=os.strerror(errno.ELOOP)):
+            directfuse.truncate(f"{point}/file", 0)
+    assert other.read_bytes() == b"another's"
