@@ -5,6 +5,7 @@
 #include "core/walk.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 #include "core/call.h"
@@ -70,6 +71,19 @@ static int walk_follow(struct walk *w, char target[PATH_MAX], size_t len)
     return df_walk_join(w->rest, target, len, w->rest);
 }
 
+/* ".." is of a directory that may be searched; one above a mountpoint need not be on disk. */
+static int walk_check(struct walk *w)
+{
+    int ret;
+
+    if (w->len + 2 >= PATH_MAX)
+        return -ENAMETOOLONG;
+    strcpy(w->done + w->len, "/.");
+    ret = df_walk_real_entry(AT_FDCWD, w->done, 0);
+    w->done[w->len] = '\0';
+    return ret == -ENOENT && df_table_below(w->done, w->len) ? 0 : ret;
+}
+
 /* One component. Returns 1 when `done` has come to a mount, 0 to go on, negative: no way there. */
 static int walk_step(struct walk *w, const char *name, size_t len, const char *rest, bool follow)
 {
@@ -77,9 +91,10 @@ static int walk_step(struct walk *w, const char *name, size_t len, const char *r
     ssize_t size;
 
     if (df_scan_dots(name) == 2) {
+        size = walk_check(w);
         walk_up(w);
         memmove(w->rest, rest, strlen(rest) + 1);
-        return 0;
+        return (int)size;
     }
     if (w->len + 1 + len >= PATH_MAX)
         return -ENAMETOOLONG;

@@ -77,6 +77,33 @@ def test_ways_above_a_mountpoint_lead_where_they_do_on_disk(plain, mounted, link
     assert found.seen() == wanted.seen()
 
 
+#: Ways into the mount that go up from what is a directory, and from what is none.
+_UP_FROM = """
+import os, sys
+real, here = sys.argv[1], os.getcwd()
+open("f", "w").close()
+open(real + "/file", "w").close()
+os.makedirs(real + "/d/in")
+os.symlink(real + "/file", "to-file")
+up = "/.." * 20 + here + "/f"
+def said(call, *args):
+    try:
+        return call(*args) and None
+    except OSError as error:
+        return error.errno
+for way in (real + "/file", real + "/file/.", real + "/none", real + "/d", real + "/d/in/../..",
+            real + "/file/../d", real, "to-file", "f", "."):
+    print(way.removeprefix(real), said(os.stat, way + up), said(os.mkdir, way + up),
+          said(os.readlink, way + up), said(os.rename, way + up, way + up))
+"""
+
+
+def test_the_way_up_is_from_directories(plain, mounted, links):
+    wanted = plain(sys.executable, "-S", "-c", _UP_FROM, links[0])
+    assert (wanted.status, wanted.err) == (0, b"")
+    assert mounted(sys.executable, "-S", "-c", _UP_FROM, links[1]).seen() == wanted.seen()
+
+
 #: What was a directory is a link into the mount, and what was a link is a directory.
 _CHANGES = """
 import os, sys
