@@ -67,26 +67,17 @@ static long refuse_magic(const struct dfi_restricted *r)
     return is(r, RESOLVE_NO_XDEV) ? -EXDEV : -EAGAIN;
 }
 
-/* path_init(). At the working directory in a mount its name stands before the path. */
+/* path_init() */
 static long begin(struct dfi_restricted *r, const char **path)
 {
     const struct dfi_leg *leg = &r->way.leg[0];
-    size_t here = 0;
 
     *path = leg->path;
     if (r->absolute && is(r, RESOLVE_BENEATH))
         return -EXDEV;
     if (r->absolute && leg->changed)
         return refuse_magic(r);
-    if (leg->dirfd >= DF_FD_BASE || leg->text[0] != '/')
-        return dfi_steps_at_fd(&r->at, leg->dirfd);
-    if (r->absolute) {
-        dfi_steps_at_root(&r->at);
-        return 0;
-    }
-    here = strlen(leg->text) - leg->len - 1;
-    *path = leg->text + here;
-    return dfi_steps_at_name(&r->at, leg->text, here);
+    return dfi_steps_begin(&r->at, leg->dirfd, path);
 }
 
 long dfi_restricted_walk(struct dfi_restricted *r, struct dfi_frame *frame,

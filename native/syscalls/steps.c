@@ -318,13 +318,8 @@ static void begin(struct dfi_steps *s)
     s->floor = is_scoped(s) ? s->len : 0;
 }
 
-void dfi_steps_at_root(struct dfi_steps *s)
-{
-    be_at_root(s);
-    begin(s);
-}
-
-long dfi_steps_at_name(struct dfi_steps *s, const char *name, size_t len)
+/* An absolute, physical name of len bytes without a slash at its end. */
+static long at_name(struct dfi_steps *s, const char *name, size_t len)
 {
     memcpy(s->done, name, len);
     s->done[s->len = len] = '\0';
@@ -332,7 +327,8 @@ long dfi_steps_at_name(struct dfi_steps *s, const char *name, size_t len)
     return 0;
 }
 
-long dfi_steps_at_fd(struct dfi_steps *s, int dirfd)
+/* One of ours, or the kernel's. */
+static long at_fd(struct dfi_steps *s, int dirfd)
 {
     ssize_t len;
 
@@ -351,17 +347,46 @@ long dfi_steps_at_fd(struct dfi_steps *s, int dirfd)
     return 0;
 }
 
-long dfi_steps_at_cwd(struct dfi_steps *s)
+/* From a working directory that was removed there is only the way up; else it is the kernel's. */
+static long at_above(struct dfi_steps *s, const char **path)
 {
-    char name[PATH_MAX];
+    char above[PATH_MAX];
     int ret;
 
+    while (df_scan_dots(*path) == 1)
+        *path += 1 + strspn(*path + 1, "/");
+    if (is_scoped(s) || df_scan_dots(*path) != 2)
+        return DF_NOT_OURS;
+    ret = dfi_cwd_join(s->record->files, "..", above);
+    if (ret <= 0)
+        return ret < 0 ? ret : DF_NOT_OURS;
+    *path += 2;
+    return at_name(s, above, strlen(above) - 2); /* it ends in "/." */
+}
+
+static long at_cwd(struct dfi_steps *s, const char **path)
+{
+    char name[PATH_MAX];
+    long ret;
+
     if ((s->record->here = dfi_cwd_handle(s->record->files)))
-        return dfi_steps_at_fd(s, DF_FD_BASE + DFI_FD_HERE);
+        return at_fd(s, DF_FD_BASE + DFI_FD_HERE);
     ret = dfi_cwd_join(s->record->files, "", name);
-    if (ret < 0)
-        return ret;
-    return ret == 0 ? dfi_steps_at_fd(s, AT_FDCWD) : dfi_steps_at_name(s, name, strlen(name));
+    if (ret != 0)
+        return ret < 0 ? ret : at_name(s, name, strlen(name));
+    ret = at_fd(s, AT_FDCWD);
+    return ret == DF_NOT_OURS ? at_above(s, path) : ret;
+}
+
+long dfi_steps_begin(struct dfi_steps *s, int dirfd, const char **path)
+{
+    if (dirfd == AT_FDCWD && **path != '/')
+        return at_cwd(s, path);
+    if (**path != '/')
+        return at_fd(s, dirfd);
+    be_at_root(s);
+    begin(s);
+    return 0;
 }
 
 long dfi_steps_walk(struct dfi_steps *s, const char *path)

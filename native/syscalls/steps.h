@@ -34,16 +34,11 @@ struct dfi_steps {
 void dfi_steps_init(struct dfi_steps *s, struct dfi_record *record, bool rooted, uint64_t resolve);
 
 /*
- * Where the walk begins. At the root: that of the process, or of all. At a descriptor: one of ours
- * (DF_FD_BASE + n), or the kernel's. At a name: absolute, physical, of len bytes without a slash at
- * its end. 0, DF_NOT_OURS (the kernel is to say) or -errno.
+ * Where a path begins: at the root (that of the process, or of all), at the working directory
+ * (AT_FDCWD) or at a descriptor (one of ours, DF_FD_BASE + n, or the kernel's). *path: what is to
+ * be walked from there. 0, DF_NOT_OURS (the kernel is to say) or -errno.
  */
-void dfi_steps_at_root(struct dfi_steps *s);
-long dfi_steps_at_fd(struct dfi_steps *s, int dirfd);
-long dfi_steps_at_name(struct dfi_steps *s, const char *name, size_t len);
-
-/* At the working directory, by its name or itself. */
-long dfi_steps_at_cwd(struct dfi_steps *s);
+long dfi_steps_begin(struct dfi_steps *s, int dirfd, const char **path);
 
 /* Goes from there. 0: to `done`, of which the last component may be missing; in `rest` the slash
  * is left that the path ended with. DF_NOT_OURS: the kernel is to say; or -errno. */

@@ -95,6 +95,8 @@ static int take_relative(struct dfi_way *way, struct dfi_leg *leg)
             return -EBADF;
         return 0;
     }
+    if (way->unwalked)
+        return 0;
     ret = dfi_cwd_handle(way->record.files) ? -ENAMETOOLONG
                                             : dfi_cwd_join(way->record.files, leg->text, leg->text);
     leg->changed = ret != 0;

@@ -37,7 +37,7 @@ struct dfi_way {
     bool ours;     /* the result is a mount's */
     bool opened;   /* record.here is open for this call alone */
     bool held;     /* record.root is the root of the process */
-    bool unwalked; /* paths are as the caller wrote them, whatever the root is */
+    bool unwalked; /* paths are as the caller wrote them, whatever root and working directory are */
     bool refused;  /* a path could not be taken from the program's memory */
     bool rooted;   /* a path is below a root of the process (root.h): never the kernel's */
     bool missing;  /* the kernel has found nothing, and no symlink is on the path */
@@ -50,8 +50,8 @@ struct dfi_way {
 /* Takes the paths. 0, or -errno, which dfi_way_next() takes as the end. */
 long dfi_way_begin(struct dfi_way *way, struct dfi_frame *frame);
 
-/* The same for who walks the path itself: in a process with a root in a mount (root.h) it is not
- * yet what the program's path leads to. */
+/* The same for who walks the path itself: one that begins at the working directory, and any in a
+ * process with a root in a mount (root.h), is not yet what it leads to. */
 long dfi_way_begin_unwalked(struct dfi_way *way, struct dfi_frame *frame);
 
 /* True: make the call of native/core. False: *ret is the result. */

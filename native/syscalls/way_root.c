@@ -15,32 +15,6 @@
 
 /* ---- one path -------------------------------------------------------------------------------- */
 
-static long begin(struct dfi_steps *s, int dirfd, const char *path)
-{
-    if (path[0] == '/') {
-        dfi_steps_at_root(s);
-        return 0;
-    }
-    return dirfd == AT_FDCWD ? dfi_steps_at_cwd(s) : dfi_steps_at_fd(s, dirfd);
-}
-
-/* From a working directory that was removed there is only the way up; else it is the kernel's. */
-static long begin_above(struct dfi_steps *s, const char **path)
-{
-    char above[PATH_MAX];
-    int ret;
-
-    while (df_scan_dots(*path) == 1)
-        *path += 1 + strspn(*path + 1, "/");
-    if (df_scan_dots(*path) != 2)
-        return DF_NOT_OURS;
-    ret = dfi_cwd_join(s->record->files, "..", above);
-    if (ret <= 0)
-        return ret < 0 ? ret : DF_NOT_OURS;
-    *path += 2;
-    return dfi_steps_at_name(s, above, strlen(above) - 2); /* it ends in "/." */
-}
-
 /* What makes, removes or moves nothing, as "." and "..", must go on doing so. */
 static bool ends_in_dots(const char *path)
 {
@@ -69,10 +43,8 @@ static long walk(struct dfi_steps *s, int *dirfd, char path[PATH_MAX])
 {
     bool dots = ends_in_dots(path);
     const char *from = path;
-    long ret = begin(s, *dirfd, path);
+    long ret = dfi_steps_begin(s, *dirfd, &from);
 
-    if (ret == DF_NOT_OURS && *dirfd == AT_FDCWD)
-        ret = begin_above(s, &from);
     if (ret == 0)
         ret = dfi_steps_walk(s, from);
     if (ret == DF_NOT_OURS && s->entered) { /* it has come out of a mount that is not the root's */

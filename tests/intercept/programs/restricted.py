@@ -207,5 +207,13 @@ for gone_path, gone_resolve in itertools.product(
     if gone_path[:1] == b"." and gone_resolve == NO_SYMLINKS:
         continue  # what was above it
     print(gone_path, gone_resolve, found(openat2(gone, gone_path, resolve=gone_resolve)))
+os.mkdir("gone")
+os.chdir("gone")
+os.rmdir("../gone")
+for gone_path, gone_resolve in itertools.product(
+    (b".", b"f", b"..", b"../f", b"./../d/g", b".." + b"/" * 300 + b"f"), RESOLVE
+):
+    print(gone_path[:9], gone_resolve, found(openat2(-100, gone_path, resolve=gone_resolve)))
+os.chdir(TOP)
 sys.stdout.flush()
 look_at_a_race()
