@@ -123,8 +123,8 @@ static int take_rooted(struct dfi_record *record, struct program *p)
 {
     long ret;
 
-    if (p->path[0] != '/' && p->dirfd != AT_FDCWD && dfi_file_of(record->files, p->dirfd))
-        p->dirfd += DF_FD_BASE;
+    if (p->path[0] != '/')
+        p->dirfd = dfi_fd_given(record->files, p->dirfd);
     ret = dfi_root_place(record, &p->dirfd, p->path, !(p->flags & AT_SYMLINK_NOFOLLOW));
     return ret == DF_NOT_OURS ? 0 : (int)ret;
 }
@@ -140,8 +140,7 @@ static int take(struct dfi_record *record, struct program *p)
         return take_rooted(record, p);
     if (p->path[0] != '/') {
         if (p->dirfd != AT_FDCWD) {
-            if (dfi_file_of(files, p->dirfd))
-                p->dirfd += DF_FD_BASE;
+            p->dirfd = dfi_fd_given(files, p->dirfd);
             return 0;
         }
         if ((record->here = dfi_cwd_handle(files))) {

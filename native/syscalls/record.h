@@ -5,7 +5,7 @@
 #ifndef DF_SYSCALLS_RECORD_H
 #define DF_SYSCALLS_RECORD_H
 
-#include "core/file.h"
+#include "core/fd.h"
 #include "core/gate.h"
 #include "syscalls/files.h"
 
@@ -31,6 +31,15 @@ struct dfi_record {
 #define DFI_FD_FOREIGN DFI_FD_MAX
 #define DFI_FD_HERE    (DFI_FD_MAX + 1)
 #define DFI_FD_ROOT    (DFI_FD_MAX + 2)
+
+/* A directory's descriptor as the program gives it, to native/core: of ours, or the kernel's. What
+ * would mean a file there, and is no descriptor, is none here either. */
+static inline int dfi_fd_given(const struct dfi_files *files, int fd)
+{
+    if (dfi_file_of(files, fd))
+        return DF_FD_BASE + fd;
+    return fd < DF_FD_BASE ? fd : -1;
+}
 
 /* Words of df_file.host[]. */
 enum {

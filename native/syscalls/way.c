@@ -89,11 +89,8 @@ static int take_relative(struct dfi_way *way, struct dfi_leg *leg)
     int ret;
 
     if (leg->dirfd != AT_FDCWD) {
-        if (dfi_file_of(way->record.files, leg->dirfd))
-            leg->dirfd += DF_FD_BASE;
-        else if (dfi_is_hidden(dfi_process(), leg->dirfd))
-            return -EBADF;
-        return 0;
+        leg->dirfd = dfi_fd_given(way->record.files, leg->dirfd);
+        return leg->dirfd < DF_FD_BASE && dfi_is_hidden(dfi_process(), leg->dirfd) ? -EBADF : 0;
     }
     if (way->unwalked)
         return 0;
@@ -128,11 +125,8 @@ static int take(struct dfi_way *way, struct dfi_leg *leg)
     leg->empty = leg->changed = false;
     if (!program) {
         leg->text[0] = '\0';
-        if (dfi_file_of(way->record.files, leg->dirfd))
-            leg->dirfd += DF_FD_BASE;
-        else if (leg->dirfd == AT_FDCWD && takes_no_path(way->frame->nr))
-            return take_here(way, leg);
-        return 0;
+        leg->dirfd = dfi_fd_given(way->record.files, leg->dirfd);
+        return leg->dirfd == AT_FDCWD && takes_no_path(way->frame->nr) ? take_here(way, leg) : 0;
     }
     len = dfi_copy_path(leg->text, program, PATH_MAX);
     if (len < 0) {

@@ -119,12 +119,10 @@ bool dfi_root_begin_way(struct dfi_way *way)
 int dfi_way_take_root(struct dfi_way *way, struct dfi_leg *leg)
 {
     struct dfi_steps s;
-    int dirfd = leg->dirfd;
+    int dirfd = dfi_fd_given(way->record.files, leg->dirfd);
     long ret;
 
-    if (dirfd != AT_FDCWD && dfi_file_of(way->record.files, dirfd))
-        dirfd += DF_FD_BASE;
-    else if (dirfd != AT_FDCWD && dfi_is_hidden(dfi_process(), dirfd))
+    if (dfi_is_hidden(dfi_process(), leg->dirfd))
         return -EBADF;
     dfi_steps_init(&s, &way->record, true, 0);
     s.entry = is_entry(way, leg);

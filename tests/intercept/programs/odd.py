@@ -42,6 +42,19 @@ for name in "d/f", "l/f", "l/s", "k", "l", "l/.", "l/../l/f", ".//l//f", f"{top}
     print(name.replace(top, ""), os.readlink(f"/proc/self/fd/{found}").replace(top, ""))
     os.close(found)
 
+print("numbers that are no descriptors")
+for number in where + (1 << 30), *range((1 << 30) + (1 << 20), (1 << 30) + (1 << 20) + 3):
+    print(
+        call(257, number, b"d/f", 0), call(262, number, b"", ctypes.create_string_buffer(144), 4096)
+    )
+    print(
+        call(280, number, None, None, 0),
+        call(258, number, b"new", 0o700),
+        call(257, number, b"", 0),
+    )
+    print(call(264, number, b"d", where, b"new"), call(322, number, b"", None, None, 4096))
+    print(call(437, number, b"d/f", (ctypes.c_ulong * 3)(0, 0, 4), 24))
+
 print("mapped without the right to read")
 other = os.open("d/f", os.O_ACCMODE)
 print(call(9, 0, 4096, 0, 1, other, 0), call(9, 0, 4096, 1, 2, other, 0))
