@@ -95,12 +95,6 @@ static long remove_file(struct dfi_frame *frame)
     return dfi_way_end(&way, ret);
 }
 
-/* One of the kernel's below a descriptor has no shadow: its name need not be found. */
-static bool may_have_shadow(const struct dfi_leg *leg)
-{
-    return leg->path && (leg->path[0] == '/' || leg->dirfd >= DF_FD_BASE);
-}
-
 /* Those who stand there stay. */
 static long remove_there(struct dfi_way *way)
 {
@@ -109,7 +103,8 @@ static long remove_there(struct dfi_way *way)
     struct stat st = {.st_mode = 0777};
     long shadow = -ENOENT, ret;
 
-    if (may_have_shadow(leg) && dfi_way_absolute(way, leg, path))
+    if (leg->path && dfi_cwd_may_have(way->record.files, leg->path) &&
+        dfi_way_physical(way, leg, path))
         shadow = dfi_cwd_leave(way->record.files, path);
     if (shadow >= 0)
         df_call_fstatat(leg->dirfd, leg->path, &st, AT_SYMLINK_NOFOLLOW);
@@ -156,25 +151,33 @@ long dfi_do_unlinkat(struct dfi_frame *frame)
 
 /* ---- moving ---------------------------------------------------------------------------------- */
 
-/* A program that stands in a directory goes with it. */
-static void move_shadow(struct dfi_way *way, unsigned flags)
+/* Whether somebody may stand in what is moved or replaced, and what the two are called: asked
+ * before, since a way to them may begin there or go through them. */
+static bool may_stand(struct dfi_way *way, char from[PATH_MAX], char to[PATH_MAX])
 {
-    char from[PATH_MAX], to[PATH_MAX];
+    const struct dfi_leg *leg = way->leg;
+    const struct dfi_files *files = way->record.files;
 
-    if (dfi_way_absolute(way, &way->leg[0], from) && dfi_way_absolute(way, &way->leg[1], to))
-        dfi_cwd_renamed(way->record.files, from, to, flags);
+    if (!leg[0].path || !leg[1].path)
+        return false;
+    if (!dfi_cwd_may_have(files, leg[0].path) && !dfi_cwd_may_have(files, leg[1].path))
+        return false;
+    return dfi_way_physical(way, &leg[0], from) && dfi_way_physical(way, &leg[1], to);
 }
 
+/* A program that stands in a directory goes with it. */
 static long rename_by(struct dfi_frame *frame, unsigned flags)
 {
+    char before[PATH_MAX], after[PATH_MAX];
     struct dfi_way way;
     const struct dfi_leg *from = &way.leg[0], *to = &way.leg[1];
     long ret = dfi_way_begin(&way, frame);
+    bool stands = ret == 0 && may_stand(&way, before, after);
 
     while (dfi_way_next(&way, &ret))
         ret = df_call_renameat2(from->dirfd, from->path, to->dirfd, to->path, flags);
-    if (ret == 0 && way.ours)
-        move_shadow(&way, flags);
+    if (ret == 0 && way.ours && stands)
+        dfi_cwd_renamed(way.record.files, before, after, flags);
     return dfi_way_end(&way, ret);
 }
 

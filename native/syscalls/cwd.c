@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/walk.h"
 #include "intercept/brief.h"
@@ -50,40 +51,47 @@ int dfi_cwd_shadow(const struct dfi_files *files, const char *path, size_t len, 
 
 /* ---- which there are ------------------------------------------------------------------------- */
 
-/* Most directories that are renamed or removed nobody ever stood in: then there is no shadow to
- * follow, and the kernel need not be asked. */
-static uint32_t hash_of(const char *path, size_t len)
+/* Most directories that are renamed or removed nobody ever stood in, nor in one that is called so:
+ * then there is no shadow to follow, and neither the kernel nor a mount need be asked. */
+static uint32_t hash_of(const char *name, size_t len)
 {
     uint32_t hash = 2166136261u;
 
     for (size_t i = 0; i < len; i++)
-        hash = (hash ^ (unsigned char)path[i]) * 16777619u;
+        hash = (hash ^ (unsigned char)name[i]) * 16777619u;
     return hash % (DFI_ENTERED_WORDS * 64);
+}
+
+/* Where the last component of path[0..len) begins. */
+static size_t last_of(const char *path, size_t len)
+{
+    while (len > 0 && path[len - 1] != '/')
+        len--;
+    return len;
 }
 
 /* Before it is made. All above it are made with it. */
 static void note(const struct dfi_files *files, const char *path, size_t len)
 {
-    for (size_t end = len; end > 0; end--)
-        if (end == len || path[end] == '/') {
-            uint32_t bit = hash_of(path, end);
+    while (len > 0) {
+        size_t start = last_of(path, len);
+        uint32_t bit = hash_of(path + start, len - start);
 
-            atomic_fetch_or(&files->shared->entered[bit / 64], UINT64_C(1) << bit % 64);
-        }
+        atomic_fetch_or(&files->shared->entered[bit / 64], UINT64_C(1) << bit % 64);
+        len = start > 0 ? start - 1 : 0;
+    }
 }
 
-static bool may_exist(const struct dfi_files *files, const char *path)
+bool dfi_cwd_may_have(const struct dfi_files *files, const char *path)
 {
-    uint32_t bit = hash_of(path, strlen(path));
+    size_t len = strlen(path), start;
+    uint32_t bit;
 
+    while (len > 0 && path[len - 1] == '/')
+        len--;
+    start = last_of(path, len);
+    bit = hash_of(path + start, len - start);
     return atomic_load(&files->shared->entered[bit / 64]) >> bit % 64 & 1;
-}
-
-/* What lies below a directory that was renamed has names that nobody has noted. */
-static void note_all(const struct dfi_files *files)
-{
-    for (unsigned i = 0; i < DFI_ENTERED_WORDS; i++)
-        atomic_store(&files->shared->entered[i], UINT64_MAX);
 }
 
 /* ---- making them ----------------------------------------------------------------------------- */
@@ -358,24 +366,48 @@ long dfi_cwd_set_open(struct dfi_files *files, uint64_t handle)
 
 /* ---- names that change ----------------------------------------------------------------------- */
 
+static bool exists(const char *shadow)
+{
+    return dfi_kernel(__NR_access, shadow, F_OK) == 0;
+}
+
+/* The shadows that are to be there before one is moved: those above the new name; of two that
+ * change places, both. */
+static void make_room(const struct dfi_files *files, const char *from, const char *to, bool both)
+{
+    size_t len = strlen(to);
+
+    note(files, to, len);
+    if (both)
+        make_shadow(files, from, strlen(from));
+    make_shadow(files, to, both ? len : last_of(to, len) - 1);
+}
+
+/* Where nobody stood in what was moved, somebody may have in what it has taken the place of. */
 void dfi_cwd_renamed(struct dfi_files *files, const char *from, const char *to, unsigned flags)
 {
     char old[PATH_MAX], new[PATH_MAX];
+    bool both = flags & RENAME_EXCHANGE;
+    long ret;
 
-    if (!may_exist(files, from) || dfi_cwd_shadow(files, from, strlen(from), old) < 0 ||
+    if (dfi_cwd_shadow(files, from, strlen(from), old) < 0 ||
         dfi_cwd_shadow(files, to, strlen(to), new) < 0)
         return;
-    if (dfi_kernel(__NR_renameat2, -100, old, -100, new, flags & ~(unsigned)RENAME_WHITEOUT) < 0)
-        return;
-    note_all(files);
-    atomic_fetch_add(&files->shared->moved, 1);
+    if (both || exists(old)) {
+        make_room(files, from, to, both);
+        ret = dfi_kernel(__NR_renameat2, -100, old, -100, new, flags & ~(unsigned)RENAME_WHITEOUT);
+    } else {
+        ret = dfi_kernel(__NR_rmdir, new);
+    }
+    if (ret == 0)
+        atomic_fetch_add(&files->shared->moved, 1);
 }
 
 long dfi_cwd_leave(const struct dfi_files *files, const char *path)
 {
     char shadow[PATH_MAX];
 
-    if (!may_exist(files, path) || dfi_cwd_shadow(files, path, strlen(path), shadow) < 0)
+    if (dfi_cwd_shadow(files, path, strlen(path), shadow) < 0)
         return -ENOENT;
     return dfi_brief(__NR_open, shadow, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 }

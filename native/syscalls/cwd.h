@@ -60,12 +60,16 @@ void dfi_cwd_changed(struct dfi_files *files);
 /* For a child that shares our memory. */
 void dfi_cwd_copy(struct dfi_cwd *to, struct dfi_cwd *from);
 
-/* Names of a mount have changed, absolute paths: the shadows follow. */
+/* Whether a directory with the last name of the path, wherever it is, may have a shadow. False:
+ * what that is called has none, and the next three need not be asked. */
+bool dfi_cwd_may_have(const struct dfi_files *files, const char *path);
+
+/* Names of a mount have changed, absolute and physical paths: the shadows follow. */
 void dfi_cwd_renamed(struct dfi_files *files, const char *from, const char *to, unsigned flags);
 
-/* Before a directory is removed: a descriptor of its shadow, which is the caller's to close;
- * -ENOENT: nobody has ever stood there. And after: who stands there goes on in the shadow, which is
- * removed, too, and has the directory's owner and mode. */
+/* Before a directory is removed, by such a path: a descriptor of its shadow, which is the caller's
+ * to close; -ENOENT: nobody has ever stood there. And after: who stands there goes on in the
+ * shadow, which is removed, too, and has the directory's owner and mode. */
 long dfi_cwd_leave(const struct dfi_files *files, const char *path);
 void dfi_cwd_removed(struct dfi_files *files, const char *path, long shadow, const struct stat *st);
 

@@ -33,8 +33,8 @@ struct dfi_shared {
     _Atomic uint32_t namespaces; /* 1: a program may be in another user namespace: ids.h */
     _Atomic uint64_t user_ns;    /* that of the run */
     _Atomic uint32_t wanted; /* counts processes that found no room for a chunk: map_reclaim.c */
-    _Atomic uint64_t entered[DFI_ENTERED_WORDS]; /* bit: of the hash of a path: it, or one below it,
-                                                    may be a shadow directory: cwd.c */
+    _Atomic uint64_t entered[DFI_ENTERED_WORDS]; /* bit: of the hash of a name: a shadow directory
+                                                    may be called so: cwd.c */
 };
 
 _Static_assert(sizeof(struct dfi_shared) <= DF_PROGRAMS_SIZE, "layout.h");

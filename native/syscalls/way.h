@@ -65,6 +65,10 @@ int dfi_way_flags(const struct dfi_leg *leg);
 /* Absolute path of a leg by its text, for the names of shadows. False: it has none. */
 bool dfi_way_absolute(struct dfi_way *way, const struct dfi_leg *leg, char out[PATH_MAX]);
 
+/* The same, walked in the mounts: without links, ".." and a slash at its end. The last component
+ * may be missing, and no link there is followed. False: it leads to no mount. */
+bool dfi_way_physical(struct dfi_way *way, const struct dfi_leg *leg, char out[PATH_MAX]);
+
 /*
  * The object of a leg that begins at a descriptor, open for this call alone, as DFI_FD_FOREIGN: for
  * calls that native/core knows by a whole path or by a descriptor. `flags` are of open(2); with

@@ -1,9 +1,11 @@
 /*
- * way_name.c - the absolute path of a call's path by text alone.
+ * way_name.c - the absolute path of a call's path, by text alone or walked.
  */
 #include "core/fd.h"
 #include "core/scan.h"
 #include "core/walk.h"
+#include "syscalls/name.h"
+#include "syscalls/steps.h"
 #include "syscalls/way_private.h"
 
 static bool absolute_from_fd(const struct dfi_way *way, const struct dfi_leg *leg,
@@ -65,4 +67,27 @@ bool dfi_way_absolute(struct dfi_way *way, const struct dfi_leg *leg, char out[P
     if (scan.up)
         collapse(out);
     return true;
+}
+
+/* What the walk has come to, which is in a mount. */
+static long name_of(const struct dfi_steps *s, char out[PATH_MAX])
+{
+    char start[PATH_MAX];
+    long len = s->dirfd == AT_FDCWD ? 0 : dfi_name_find(s->dirfd, start);
+
+    return len < 0 ? len : df_walk_join(out, start, (size_t)len, s->done);
+}
+
+bool dfi_way_physical(struct dfi_way *way, const struct dfi_leg *leg, char out[PATH_MAX])
+{
+    const char *path = leg->path;
+    struct dfi_steps s;
+    long ret;
+
+    dfi_steps_init(&s, &way->record, false, 0); /* a root is where the leg begins already */
+    s.entry = true;
+    ret = dfi_steps_begin(&s, leg->dirfd, &path);
+    if (ret == 0)
+        ret = dfi_steps_walk(&s, path);
+    return ret == 0 && name_of(&s, out) == 0;
 }

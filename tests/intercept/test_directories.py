@@ -5,7 +5,8 @@ import os
 import subprocess
 import sys
 
-from .conftest import environment
+from .conftest import PROGRAMS, environment
+from .test_mounts import assert_like_plain
 
 #: Changes directory as often as it is told, by a name and by a descriptor.
 _GO = """
@@ -101,3 +102,8 @@ def test_ways_lead_where_they_do_in_a_plain_directory(plain, mounted, tmp_path):
         name.unlink()
     assert found.out.replace(b"/two", b"/one") == wanted.out
     assert found.status == 0
+
+
+def test_who_stands_in_a_directory_goes_with_it(plain, mounted):
+    """Whoever renames or replaces it, and by whatever name; see stands.py."""
+    assert_like_plain(plain, mounted, "-S", PROGRAMS / "stands.py")
