@@ -238,7 +238,9 @@ static bool read_proc(const char *path, char text[PATH_MAX], long *ret)
     enum dfi_proc what;
     int fd = -1;
 
-    if (path[0] != '/' || path[1] != 'p' || dfi_root_of(files))
+    if (path[0] != '/' || (path[1] != 'p' && path[1] != 'd') || dfi_root_of(files))
+        return false;
+    if (strncmp(dfi_text_base(path), "std", 3) == 0) /* /dev/stdin is a link to /proc/self/fd/0 */
         return false;
     what = dfi_proc_look(files, path, &fd, &rest);
     if (what == DFI_PROC_NONE || *rest != '\0')

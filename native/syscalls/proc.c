@@ -19,27 +19,35 @@
 #include "syscalls/record.h"
 #include "syscalls/shadow.h"
 
-/* If text begins with the word, which ends a component: what follows. */
+/* Where the next component begins: what lies before it stands for one slash. */
+static const char *next(const char *text)
+{
+    while (*text == '/' || (text[0] == '.' && text[1] == '/'))
+        text++;
+    return text;
+}
+
+/* If that is the word, of a text that begins at a slash: what follows. */
 static const char *behind(const char *text, const char *word)
 {
-    size_t len = strlen(word);
-
-    if (strncmp(text, word, len) != 0 || (text[len] != '/' && text[len] != '\0'))
+    if (*text != '/')
         return NULL;
-    return text + len;
+    text = next(text);
+    while (*word != '\0' && *text == *word)
+        text++, word++;
+    return *word == '\0' && (*text == '/' || *text == '\0') ? text : NULL;
 }
 
 #define DIGITS_MAX 10 /* of an int */
 
-/* Behind a number that ends a component, written as the kernel writes it, which knows no other
- * name. NULL: there is none. */
+/* The same of a number, written as the kernel writes it, which knows no other name. */
 static const char *behind_number(const char *text, int *number)
 {
-    const char *end = text;
+    const char *first = next(text), *end = first;
     uint64_t value = dfi_number_get(&end);
 
-    if (end == text || end - text > DIGITS_MAX || value > INT_MAX ||
-        (*end != '/' && *end != '\0') || (*text == '0' && end - text > 1))
+    if (end == first || end - first > DIGITS_MAX || value > INT_MAX ||
+        (*end != '/' && *end != '\0') || (*first == '0' && end - first > 1))
         return NULL;
     *number = (int)value;
     return end;
@@ -54,10 +62,11 @@ static enum dfi_proc look_fd(struct dfi_files *files, const char *number, int *f
 
 static enum dfi_proc look_dev(struct dfi_files *files, const char *text, int *fd, const char **rest)
 {
-    static const char *const standard[] = {"/stdin", "/stdout", "/stderr"};
+    static const char *const standard[] = {"stdin", "stdout", "stderr"};
+    const char *number = behind(text, "fd");
 
-    if (strncmp(text, "/fd/", 4) == 0)
-        return look_fd(files, text + 4, fd, rest);
+    if (number)
+        return look_fd(files, number, fd, rest);
     for (int i = 0; i < 3; i++)
         if ((*rest = behind(text, standard[i]))) {
             *fd = i;
@@ -72,27 +81,26 @@ static const char *behind_self(const char *text)
     const char *rest;
     int number;
 
-    if ((rest = behind(text, "/self")) || (rest = behind(text, "/thread-self")))
+    if ((rest = behind(text, "self")) || (rest = behind(text, "thread-self")))
         return rest;
-    if (*text != '/' || !(rest = behind_number(text + 1, &number)))
-        return NULL;
-    return number == dfi_process()->pid ? rest : NULL;
+    rest = behind_number(text, &number);
+    return rest && number == dfi_process()->pid ? rest : NULL;
 }
 
 enum dfi_proc dfi_proc_look(struct dfi_files *files, const char *path, int *fd, const char **rest)
 {
-    const char *text = behind(path, "/dev");
+    const char *text = behind(path, "dev"), *number;
 
     if (text)
         return look_dev(files, text, fd, rest);
-    text = behind(path, "/proc");
+    text = behind(path, "proc");
     if (!text || !(text = behind_self(text)))
         return DFI_PROC_NONE;
-    if (strncmp(text, "/fd/", 4) == 0)
-        return look_fd(files, text + 4, fd, rest);
-    if ((*rest = behind(text, "/cwd")))
+    if ((number = behind(text, "fd")))
+        return look_fd(files, number, fd, rest);
+    if ((*rest = behind(text, "cwd")))
         return files->cwd.ours ? DFI_PROC_CWD : DFI_PROC_NONE;
-    if ((*rest = behind(text, "/exe")))
+    if ((*rest = behind(text, "exe")))
         return dfi_process()->exe ? DFI_PROC_EXE : DFI_PROC_NONE;
     return DFI_PROC_NONE;
 }
@@ -101,15 +109,13 @@ enum dfi_proc dfi_proc_look(struct dfi_files *files, const char *path, int *fd, 
  * threads; NULL: another path. */
 static const char *behind_process(const char *path, int *pid, int *thread)
 {
-    const char *text = behind(path, "/proc"), *rest;
+    const char *text = behind(path, "proc"), *rest, *task;
 
     *pid = dfi_process()->pid;
     *thread = 0;
-    if (!text)
+    if (!text || (!(rest = behind_self(text)) && !(rest = behind_number(text, pid))))
         return NULL;
-    if (!(rest = behind_self(text)) && (*text != '/' || !(rest = behind_number(text + 1, pid))))
-        return NULL;
-    return strncmp(rest, "/task/", 6) == 0 ? behind_number(rest + 6, thread) : rest;
+    return (task = behind(rest, "task")) ? behind_number(task, thread) : rest;
 }
 
 const char *dfi_proc_behind_process(const char *path)
@@ -125,7 +131,7 @@ static bool other_exe(const char *link, char out[PATH_MAX])
     int pid, thread;
     const char *text = behind_process(link, &pid, &thread);
 
-    return text && strcmp(text, "/exe") == 0 && dfi_shown_exe(pid, out) >= 0;
+    return text && (text = behind(text, "exe")) && *text == '\0' && dfi_shown_exe(pid, out) >= 0;
 }
 
 /* What follows /proc/<pid>/fd/5, /proc/<pid>/cwd or /proc/<pid>/exe. NULL: another path, as one
@@ -137,9 +143,9 @@ static const char *behind_link(const char *path)
 
     if (!text || (pid == dfi_process()->pid && number == 0))
         return NULL;
-    if (strncmp(text, "/fd/", 4) == 0)
-        return behind_number(text + 4, &number);
-    return (rest = behind(text, "/cwd")) ? rest : behind(text, "/exe");
+    if ((rest = behind(text, "fd")))
+        return behind_number(rest, &number);
+    return (rest = behind(text, "cwd")) ? rest : behind(text, "exe");
 }
 
 /* The name of a file that is another process's, perhaps. */
@@ -234,7 +240,7 @@ static bool name_in_fd(const char *path, char link[64])
     size_t before = info ? (size_t)(info - path) : 0;
     int fd;
 
-    if (!info || !behind_number(info + 8, &fd) || strlen(path) >= 64)
+    if (!info || !behind_number(info + 7, &fd) || strlen(path) >= 64)
         return false;
     strcpy(mempcpy(mempcpy(link, path, before), "/fd/", 4), info + 8);
     return true;

@@ -96,9 +96,12 @@ static long copy_program(struct dfi_files *files, uint64_t handle, off_t size, c
 /* The rest behind /proc/self/fd/5 and its like begins at the object itself. */
 static void begin_at_fd(struct program *p, int fd, const char *rest)
 {
+    const char *name = rest + strspn(rest, "/");
+
     p->dirfd = DF_FD_BASE + fd;
-    rest += *rest == '/';
-    memmove(p->path, rest, strlen(rest) + 1);
+    if (*name == '\0' && *rest == '/')
+        name = ".";
+    memmove(p->path, name, strlen(name) + 1);
     p->flags |= AT_EMPTY_PATH;
 }
 
@@ -154,8 +157,8 @@ static int take(struct dfi_record *record, struct program *p)
         begin_at_fd(p, fd, rest);
         return 0;
     case DFI_PROC_EXE:
-        dfi_proc_exe(p->path);
-        return 0;
+        dfi_proc_exe(text);
+        return df_walk_join(p->path, text, strlen(text), rest);
     case DFI_PROC_CWD:
         strcpy(text, rest);
         return dfi_cwd_join(files, text, p->path) < 0 ? -ENOENT : 0;

@@ -4,6 +4,7 @@
 #include "core/calls.h"
 #include "core/fd.h"
 #include "core/route.h"
+#include "core/walk.h"
 #include "syscalls/cwd.h"
 #include "syscalls/root.h"
 #include "syscalls/shadow.h"
@@ -84,14 +85,31 @@ static int take_here(struct dfi_way *way, struct dfi_leg *leg)
     return ret == -ENAMETOOLONG ? 0 : ret;
 }
 
-static int take_relative(struct dfi_way *way, struct dfi_leg *leg)
+/* A number may be the name of an open file, in a directory of /proc. */
+static bool begins_with_number(const char *path)
+{
+    size_t digits = strspn(path, "0123456789");
+
+    return digits > 0 && (path[digits] == '/' || path[digits] == '\0');
+}
+
+static int take_number(struct dfi_way *way, struct dfi_leg *leg)
+{
+    char name[PATH_MAX];
+    ssize_t len = df_walk_directory_name(leg->dirfd, name);
+
+    if (len < 0 || strncmp(name, "/proc/", 6) != 0 ||
+        df_walk_join(leg->text, name, (size_t)len, leg->text) < 0)
+        return 0;
+    leg->len = (uint32_t)strlen(leg->text);
+    return dfi_way_take_proc(way, leg);
+}
+
+/* These two apart: a path from an open directory of a mount needs none of their registers. */
+__attribute__((noinline)) static int take_from_cwd(struct dfi_way *way, struct dfi_leg *leg)
 {
     int ret;
 
-    if (leg->dirfd != AT_FDCWD) {
-        leg->dirfd = dfi_fd_given(way->record.files, leg->dirfd);
-        return leg->dirfd < DF_FD_BASE && dfi_is_hidden(dfi_process(), leg->dirfd) ? -EBADF : 0;
-    }
     if (way->unwalked)
         return 0;
     ret = dfi_cwd_handle(way->record.files) ? -ENAMETOOLONG
@@ -99,7 +117,24 @@ static int take_relative(struct dfi_way *way, struct dfi_leg *leg)
     leg->changed = ret != 0;
     if (ret == -ENAMETOOLONG)
         return begin_here(way, leg);
+    if (ret == 0 && begins_with_number(leg->text))
+        return take_number(way, leg);
     return ret < 0 ? ret : 0;
+}
+
+__attribute__((noinline)) static int take_from_real(struct dfi_way *way, struct dfi_leg *leg)
+{
+    if (dfi_is_hidden(dfi_process(), leg->dirfd))
+        return -EBADF;
+    return !way->unwalked && begins_with_number(leg->text) ? take_number(way, leg) : 0;
+}
+
+static int take_relative(struct dfi_way *way, struct dfi_leg *leg)
+{
+    if (leg->dirfd == AT_FDCWD)
+        return take_from_cwd(way, leg);
+    leg->dirfd = dfi_fd_given(way->record.files, leg->dirfd);
+    return leg->dirfd >= DF_FD_BASE ? 0 : take_from_real(way, leg);
 }
 
 /* NULL is an empty path there: since Linux 6.11. */

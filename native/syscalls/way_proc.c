@@ -9,14 +9,15 @@
 #include "syscalls/table.h"
 #include "syscalls/way_private.h"
 
-/* The rest behind /proc/self/fd/5 and its like begins at the object itself. */
+/* The rest behind /proc/self/fd/5 and its like begins at the object itself, which is a directory if
+ * there is a slash behind it. */
 static void begin_at_fd(struct dfi_leg *leg, int fd, const char *rest)
 {
-    while (*rest == '/')
-        rest++;
+    const char *name = rest + strspn(rest, "/");
+
     leg->dirfd = DF_FD_BASE + fd;
     leg->empty = *rest == '\0';
-    leg->path = rest;
+    leg->path = *name == '\0' && !leg->empty ? "." : name;
     leg->changed = true;
 }
 

@@ -14,9 +14,9 @@ import sys
 HERE = os.getcwd()
 
 
-def show(what, call, *arguments):
+def show(what, call, *arguments, **named):
     try:
-        found = call(*arguments)
+        found = call(*arguments, **named)
     except OSError as error:
         found = errno.errorcode[error.errno]
     if isinstance(found, (str, bytes)):
@@ -50,6 +50,11 @@ def ways(fd):
     for place in f"self/fd/{fd}", f"{pid}/fd/{fd}", *threads:
         show("rdonly", opened, f"/proc/{place}", os.O_RDONLY)
     show("rdonly", opened, f"/dev/fd/{fd}", os.O_RDONLY)
+    for place in f"proc//self/./fd//{fd}", f"dev/.//fd/{fd}", f"proc/{pid}//task/{pid}/fd/./{fd}":
+        show("spelled", opened, f"/{place}", os.O_RDONLY)
+        show("name", os.readlink, f"/{place}")
+    for behind in "/", "/.", "//./":
+        show("as a directory", opened, f"/proc/self/fd/{fd}{behind}", os.O_RDONLY)
     for number in f"0{fd}", fd + (1 << 64):
         show("no descriptor", os.path.exists, f"/proc/self/fd/{number}")
     for number in f"0{pid}", pid + (1 << 64), f"{pid}/task/0{pid}":
@@ -177,6 +182,24 @@ def linked():
     os.chdir(path)
     show("here", os.getcwd)
     os.chdir(HERE)
+
+
+def numbered():
+    """By the number alone, in the directory of such links."""
+    fd, here = made("number"), os.open(".", os.O_RDONLY)
+    os.unlink("number")
+    made("g")
+    at = os.open("/proc/self/fd", os.O_RDONLY)
+    again = os.open(str(fd), os.O_RDONLY, dir_fd=at)
+    show("number", os.pread, again, 20, 0)
+    show("number", lambda: os.stat(str(fd), dir_fd=at).st_size)
+    show("number", lambda: os.stat(f"{here}/g", dir_fd=at).st_size)
+    show("name", os.readlink, f"{here}", dir_fd=at)
+    os.fchdir(at)
+    show("here", lambda: os.stat(str(fd)).st_size)
+    show("here", opened, f"{here}/g", os.O_RDONLY)
+    os.chdir(HERE)
+    show("number", lambda: os.stat("1000000", dir_fd=at).st_size)
 
 
 def others():
