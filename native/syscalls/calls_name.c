@@ -307,8 +307,9 @@ static long read_link(struct dfi_frame *frame, unsigned long program, int size)
         if (ret >= 0)
             ret = show(program, (size_t)size, text, ret);
     }
-    if (ret > 0 && !way.ours)
-        ret = show_names(way.record.files, frame, path, program, (size_t)size, ret);
+    if (ret > 0 && !way.ours) /* by the path that a link in a mount has led to, if one has */
+        ret = show_names(way.record.files, frame, leg->path[0] == '/' ? leg->path : path, program,
+                         (size_t)size, ret);
     return dfi_way_end(&way, ret);
 }
 

@@ -314,6 +314,35 @@ static bool refuse(struct dfi_way *way, long *ret)
     return true;
 }
 
+/* Where a link in a mount has led out of it: is that /proc/self/fd/5 or its like, which leads back?
+ */
+static bool leads_back(struct dfi_way *way, unsigned which)
+{
+    const char *left = df_left_path((int)which);
+    struct dfi_leg *leg = &way->leg[which];
+
+    if (!left || way->held || (strncmp(left, "/proc/", 6) != 0 && strncmp(left, "/dev/", 5) != 0))
+        return false;
+    strcpy(leg->text, left);
+    leg->path = leg->text;
+    leg->dirfd = AT_FDCWD;
+    leg->changed = false;
+    return dfi_way_take_proc(way, leg) == 0 && leg->changed;
+}
+
+/* True: mounts are to be asked for where it goes on, unless it goes round and round. */
+static bool turn_back(struct dfi_way *way, long *ret)
+{
+    bool back = leads_back(way, 0);
+
+    if (way->legs == 2)
+        back = leads_back(way, 1) || back;
+    if (!back)
+        return false;
+    *ret = ++way->turns > DF_LINKS_MAX ? -ELOOP : 0;
+    return true;
+}
+
 bool dfi_way_next(struct dfi_way *way, long *ret)
 {
     switch (way->state) {
@@ -321,9 +350,12 @@ bool dfi_way_next(struct dfi_way *way, long *ret)
         if (*ret == 0 && are_foreign(way))
             return turn_to_kernel(way, ret);
         way->state = KERNEL;
+        way->turns = 0;
         return *ret == 0 || refuse(way, ret);
     case KERNEL:
         way->ours = *ret != DF_NOT_OURS;
+        if (!way->ours && turn_back(way, ret))
+            return *ret == 0;
         if (!way->ours && !way->rooted)
             return turn_to_kernel(way, ret);
         if (!way->ours) /* others have changed the way: it does not lead out all the same */

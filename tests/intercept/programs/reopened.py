@@ -202,6 +202,28 @@ def numbered():
     show("number", lambda: os.stat("1000000", dir_fd=at).st_size)
 
 
+def through():
+    """Links in a mount to links of /proc, and a directory of these."""
+    fd, here = made("kept"), os.open(".", os.O_RDONLY)
+    os.unlink("kept")
+    for target in f"/proc/self/fd/{fd}", f"/dev/fd/{fd}", f"/proc/self/task/{os.getpid()}/fd/{fd}":
+        os.symlink(target, "link")
+        show("link", opened, "link", os.O_RDWR)
+        show("size", lambda: os.stat("link").st_size)
+        show("mode", lambda: (os.chmod("link", 0o640), oct(os.fstat(fd).st_mode)))
+        show("not followed", opened, "link", os.O_NOFOLLOW)
+        show("new", os.mkdir, "link")
+        os.unlink("link")
+    os.mkdir("there")
+    made("there/f")
+    os.symlink(f"/proc/self/fd/{here}/there", "link")
+    os.symlink(f"/proc/self/fd/{here}/round", "round")
+    for name in "link/f", "link/none", "link", "round", "round/f":
+        show(name, opened, name, os.O_RDONLY)
+    show("moved", os.rename, "link/f", "link/g")
+    show("list", os.listdir, "there")
+
+
 def others():
     """Those of a program that has them open; this one has not."""
     fd, moved = made("theirs"), made("moves")
