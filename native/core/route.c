@@ -70,10 +70,13 @@ static bool pin(struct df_thread *thread, const struct df_table_entry *entry)
     return false;
 }
 
-/* Is a final symlink followed? One with a slash behind it always is. */
+/* Is a final symlink followed? One with a slash behind it always is, but where it is an entry to
+ * make, remove or move; and one with "." behind it is no last component. */
 static bool follows(const struct df_leg *leg)
 {
-    return leg->slash || !(leg->flags & (DF_ROUTE_NOFOLLOW | DF_ROUTE_PARENT));
+    if (leg->flags & DF_ROUTE_PARENT)
+        return leg->walked != DF_LAST_NAME;
+    return leg->slash || !(leg->flags & DF_ROUTE_NOFOLLOW);
 }
 
 /* The path may go on elsewhere without its final "." (a symlink before it leaves the mount) or

@@ -97,11 +97,36 @@ for way in (real + "/file", real + "/file/.", real + "/none", real + "/d", real 
           said(os.readlink, way + up), said(os.rename, way + up, way + up))
 """
 
+#: Calls on entries, of which links on disk lead into the mount: to the entry, and to its directory.
+_ENTRIES = """
+import os, sys
+links, here = sys.argv[1], os.getcwd()
+def said(call, *args):
+    try:
+        return call(*args) and None
+    except OSError as error:
+        return error.errno
+os.makedirs("d/empty")
+os.symlink(here + "/d", links + "/d")
+os.symlink(here + "/d/empty", links + "/empty")
+os.symlink(here + "/none", links + "/none")
+open("f", "w").close()
+for name in ("/empty/", "/empty/.", "/empty/./", "/none/"):
+    for call in (os.rmdir, os.unlink, os.mkdir):
+        print(name, call.__name__, said(call, links + name), os.path.isdir("d/empty"))
+"""
+
 
 def test_the_way_up_is_from_directories(plain, mounted, links):
     wanted = plain(sys.executable, "-S", "-c", _UP_FROM, links[0])
     assert (wanted.status, wanted.err) == (0, b"")
     assert mounted(sys.executable, "-S", "-c", _UP_FROM, links[1]).seen() == wanted.seen()
+
+
+def test_entries_behind_links_on_disk(plain, mounted, links):
+    wanted = plain(sys.executable, "-S", "-c", _ENTRIES, links[0])
+    assert (wanted.status, wanted.err) == (0, b"")
+    assert mounted(sys.executable, "-S", "-c", _ENTRIES, links[1]).seen() == wanted.seen()
 
 
 #: What was a directory is a link into the mount, and what was a link is a directory.
