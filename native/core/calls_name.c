@@ -332,6 +332,16 @@ static bool is_astray(const struct df_way_pair *way, ssize_t ret)
     return ret < 0 && ret != DF_NOT_OURS && way->thread && !way->fs;
 }
 
+/* The kernel finds nothing where one of two paths leads that is its own: a real symlink on it may
+ * lead to the mount of the other (route.h). True: the call is to be made again, then
+ * df_retry_end(). */
+static bool may_meet(ssize_t looked)
+{
+    const struct df_thread *thread = df_gate_thread();
+
+    return looked < 0 && thread && !thread->follow_real_links && df_retry_begin((int)-looked);
+}
+
 /* The directory of a path, for EXDEV: before that a mountpoint of ours is EBUSY. */
 static ssize_t look_at_parent(int dirfd, const char *path)
 {
@@ -368,6 +378,11 @@ int df_call_renameat2(int from_dirfd, const char *from, int to_dirfd, const char
         return (int)ret;
     if ((looked = look_at_parent(from_dirfd, from)) == 0)
         looked = look_at_parent(to_dirfd, to);
+    if (may_meet(looked)) {
+        looked = df_call_renameat2(from_dirfd, from, to_dirfd, to, flags);
+        df_retry_end();
+        return (int)looked;
+    }
     return (int)(looked < 0 ? looked : ret);
 }
 
@@ -465,6 +480,10 @@ int df_call_linkat(int from_dirfd, const char *from, int to_dirfd, const char *t
     ret = df_check_words(error, df_way_pair_end(&way, ret));
     if (!error && astray && (looked = look_at_link(from_dirfd, from, to_dirfd, to, flags)) < 0)
         ret = looked;
+    if (!error && astray && may_meet(looked)) {
+        ret = df_call_linkat(from_dirfd, from, to_dirfd, to, flags);
+        df_retry_end();
+    }
     return ret == -ENOSYS ? -EPERM : (int)ret; /* link(2): there are none; Linux since 6.15 */
 }
 

@@ -114,6 +114,12 @@ open("f", "w").close()
 for name in ("/empty/", "/empty/.", "/empty/./", "/none/"):
     for call in (os.rmdir, os.unlink, os.mkdir):
         print(name, call.__name__, said(call, links + name), os.path.isdir("d/empty"))
+for call in (os.link, os.rename):
+    for ways in (("f", "/d/f"), ("/d/f", "f"), ("/d/f", "/d/g"), ("f", "/d/none/x"), ("f", "/no/x"),
+                 ("none", "/d/f"), ("/d/none", "f"), ("f", "/d/empty")):
+        old, new = (links + way if way[0] == "/" else way for way in ways)
+        held = [sorted(os.listdir(way)) for way in (".", "d", "d/empty")]
+        print(call.__name__, ways, said(call, old, new), held)
 """
 
 
