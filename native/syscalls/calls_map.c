@@ -347,14 +347,12 @@ long dfi_do_mprotect(struct dfi_frame *frame)
     dfi_rewrite_changed(a[0], whole_pages(a[1]));
     if (dfi_process()->late == 0 || a[0] & (PAGE - 1))
         return DFI_PASS;
-    return dfi_maps_protect(dfi_process()->files, a[0], a[0] + whole_pages(a[1]), (int)a[2]);
+    return dfi_maps_protect(dfi_process()->files, frame, a[0] + whole_pages(a[1]));
 }
 
-/* It changes the rights of code as mprotect(2) does. */
 long dfi_do_pkey_mprotect(struct dfi_frame *frame)
 {
-    dfi_rewrite_changed(frame->args[0], whole_pages(frame->args[1]));
-    return DFI_PASS;
+    return dfi_do_mprotect(frame);
 }
 
 long dfi_do_msync(struct dfi_frame *frame)

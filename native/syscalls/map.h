@@ -88,8 +88,9 @@ bool dfi_maps_shows(const struct dfi_files *files, const struct dfi_mapping *m, 
 /* Memory [*start, *end) of the mapping is that of the chunk, which it shows. */
 void dfi_maps_part(const struct dfi_mapping *m, uint64_t chunk, uintptr_t *start, uintptr_t *end);
 
-/* As mprotect(2), for a range in which there is late memory; else DFI_PASS. */
-long dfi_maps_protect(struct dfi_files *files, uintptr_t start, uintptr_t end, int prot);
+/* mprotect(2) or pkey_mprotect(2), of a range up to `end` in which there is late memory; else
+ * DFI_PASS. */
+long dfi_maps_protect(struct dfi_files *files, const struct dfi_frame *frame, uintptr_t end);
 
 /* A child that shared our memory is gone, perhaps killed during calls: what they looked at may be
  * given up. */

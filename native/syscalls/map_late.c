@@ -317,36 +317,45 @@ void dfi_maps_unpin(struct dfi_files *files, const struct dfi_files *of)
 
 /* ---- protection ------------------------------------------------------------------------------ */
 
-/* The next piece of the range: late memory, of which the wish is noted, or what is between. */
-static long protect_piece(struct dfi_files *files, uintptr_t *start, uintptr_t end, int prot)
+/* The call, for a part of its range and another protection; a key goes along. */
+static long protect(const struct dfi_frame *frame, uintptr_t start, uintptr_t end, int prot)
 {
+    return dfi_kernel(frame->nr, start, end - start, prot, frame->args[3]);
+}
+
+/* The next piece of the range: late memory, of which the wish is noted, or what is between. */
+static long protect_piece(struct dfi_files *files, const struct dfi_frame *frame, uintptr_t *start,
+                          uintptr_t end)
+{
+    int prot = (int)frame->args[2];
     struct dfi_mapping *m = late_from(files, *start, end);
     uintptr_t from = *start;
     long ret;
 
     if (!m || m->start > from) {
         *start = m ? m->start : end;
-        return dfi_kernel(__NR_mprotect, from, *start - from, prot);
+        return protect(frame, from, *start, prot);
     }
     if ((ret = dfi_maps_split(files, from)) < 0 || (ret = dfi_maps_split(files, end)) < 0)
         return ret;
     m = late_from(files, from, end);
     *start = m->end;
-    ret = dfi_kernel(__NR_mprotect, m->start, m->end - m->start, PROT_NONE);
+    ret = protect(frame, m->start, m->end, PROT_NONE);
     if (ret == 0)
         m->prot = prot;
     return ret;
 }
 
-long dfi_maps_protect(struct dfi_files *files, uintptr_t start, uintptr_t end, int prot)
+long dfi_maps_protect(struct dfi_files *files, const struct dfi_frame *frame, uintptr_t end)
 {
+    uintptr_t start = frame->args[0];
     long ret = DFI_PASS;
 
     dfi_maps_lock(files);
     if (files->maps && start < end && late_from(files, start, end)) {
         files->maps->brought_end = 0;
         for (ret = 0; ret == 0 && start < end;)
-            ret = protect_piece(files, &start, end, prot);
+            ret = protect_piece(files, frame, &start, end);
     }
     dfi_maps_unlock(files);
     return ret;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -313,6 +314,19 @@ static void changed(int fd, size_t size)
     munmap(memory, size);
 }
 
+/* By the call that may give a key, too. */
+static void protected_by_key(int fd, size_t size)
+{
+    char *memory = map(size, PROT_NONE, MAP_SHARED, fd, 0);
+
+    if (syscall(SYS_pkey_mprotect, memory, size / 2, PROT_READ, -1) < 0)
+        exit(1);
+    printf("by key: %d %d %d", differs(memory, 4096, size / 2), touch(memory + 9, 1),
+           touch(memory + size / 2, 0));
+    printf(" %ld\n", syscall(SYS_pkey_mprotect, memory, size, PROT_READ, 99));
+    munmap(memory, size);
+}
+
 int main(int argc, char *argv[])
 {
     struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
@@ -331,6 +345,7 @@ int main(int argc, char *argv[])
     blocked(fd, size);
     remapped(size);
     mapped_again(size);
+    protected_by_key(fd, size);
     changed(fd, size);
     close(fd);
     fd = open("f", O_RDONLY);
