@@ -190,6 +190,13 @@ static void lock_memory(struct dfi_files *files, uintptr_t start, size_t size, b
     }
 }
 
+/* What is to be in memory, and bytes of the file that are to be zeros: only of what is there do
+ * others learn. */
+static bool is_about_contents(int advice)
+{
+    return advice == MADV_POPULATE_READ || advice == MADV_POPULATE_WRITE || advice == MADV_REMOVE;
+}
+
 static void bring_for(struct dfi_files *files, const struct dfi_frame *frame)
 {
     const unsigned long *a = frame->args;
@@ -201,13 +208,16 @@ static void bring_for(struct dfi_files *files, const struct dfi_frame *frame)
     case __NR_pkey_mprotect:
     case __NR_mremap:
     case __NR_msync:
-    case __NR_madvise:
     case __NR_mincore:
     case __NR_brk:
     case __NR_munlockall:
     case __NR_exit: /* nor do these, which do not come back */
     case __NR_exit_group:
     case __NR_rt_sigreturn:
+        return;
+    case __NR_madvise:
+        if (is_about_contents((int)a[2]))
+            bring_range(files, a[0], a[1]);
         return;
     case __NR_munlock:
         lock_memory(files, a[0], a[1], false);

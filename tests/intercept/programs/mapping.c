@@ -327,6 +327,26 @@ static void protected_by_key(int fd, size_t size)
     munmap(memory, size);
 }
 
+/* madvise(2) of what nobody has looked at: it is removed from the file, or brought. */
+static void advised(size_t size)
+{
+    int fd = open("h", O_RDWR | O_CREAT | O_TRUNC, 0600);
+    char *memory;
+
+    fill(fd, size);
+    memory = map(size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    printf("removed: %d", madvise(memory + size / 2, 8192, MADV_REMOVE));
+    printf(" %d %d\n", memory[size / 2], differs(memory, size / 2 + 8192, size));
+    munmap(memory, size);
+    printf("in the file: %d %c\n", byte_of(fd, size / 2 + 8191), byte_of(fd, size / 2 + 8192));
+    memory = map(size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    printf("populated: %d %d\n", madvise(memory, size / 2, MADV_POPULATE_READ),
+           madvise(memory, size, MADV_POPULATE_WRITE));
+    munmap(memory, size);
+    close(fd);
+    unlink("h");
+}
+
 int main(int argc, char *argv[])
 {
     struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
@@ -346,6 +366,7 @@ int main(int argc, char *argv[])
     remapped(size);
     mapped_again(size);
     protected_by_key(fd, size);
+    advised(size);
     changed(fd, size);
     close(fd);
     fd = open("f", O_RDONLY);
