@@ -209,7 +209,7 @@ long dfi_maps_write_chunk(struct dfi_files *files, const struct dfi_mapping *m, 
     return ret;
 }
 
-static bool may_write(const struct dfi_files *files, const struct dfi_mapping *m)
+bool dfi_maps_may_write(const struct dfi_files *files, const struct dfi_mapping *m)
 {
     const struct df_ofd *ofd = dfi_ofd(files, m->handle);
 
@@ -255,7 +255,7 @@ static long write_memory(struct dfi_files *files, const struct dfi_mapping *m)
 
 static long write_mapping(struct dfi_files *files, const struct dfi_mapping *m)
 {
-    if (!may_write(files, m))
+    if (!dfi_maps_may_write(files, m))
         return 0;
     return m->late && !files->hold.untold ? write_held(files, m) : write_memory(files, m);
 }

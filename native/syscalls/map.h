@@ -62,6 +62,9 @@ void dfi_maps_move(struct dfi_files *files, uintptr_t from, size_t old, uintptr_
 void dfi_maps_repeat(struct dfi_files *files, uintptr_t from, size_t old, uintptr_t to,
                      size_t size);
 
+/* A shared mapping of a file that is open for reading and writing. */
+bool dfi_maps_may_write(const struct dfi_files *files, const struct dfi_mapping *m);
+
 /* A fault of the program at that address: true when the memory is there now, or will give SIGBUS.
  * `error` is the processor's: what was tried. */
 bool dfi_maps_fault(struct dfi_files *files, uintptr_t at, unsigned long error);

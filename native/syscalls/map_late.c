@@ -16,8 +16,13 @@
 #include "syscalls/pins.h"
 #include "syscalls/shadow.h"
 
-#define WRITES   2ul /* bits of a page fault's error code */
-#define EXECUTES 16ul
+#define WRITES      2ul /* bits of a page fault's error code */
+#define EXECUTES    16ul
+
+#define PROTECTIONS (PROT_READ | PROT_WRITE | PROT_EXEC | PROT_SEM)
+#ifndef PROT_SEM /* glibc's headers leave it to asm/mman.h, which they do not go with */
+#define PROT_SEM 8
+#endif
 
 /* Late memory of the list from the address on: the next, or NULL. Under the lock. */
 static struct dfi_mapping *late_from(const struct dfi_files *files, uintptr_t at, uintptr_t end)
@@ -327,6 +332,14 @@ void dfi_maps_unpin(struct dfi_files *files, const struct dfi_files *of)
 
 /* ---- protection ------------------------------------------------------------------------------ */
 
+/* What the kernel would refuse were the memory accessible: mprotect(2). 0 or -errno. */
+static long check_wish(const struct dfi_files *files, const struct dfi_mapping *m, int prot)
+{
+    if (prot & ~PROTECTIONS)
+        return -EINVAL;
+    return m->shared && prot & PROT_WRITE && !dfi_maps_may_write(files, m) ? -EACCES : 0;
+}
+
 /* The call, for a part of its range and another protection; a key goes along. */
 static long protect(const struct dfi_frame *frame, uintptr_t start, uintptr_t end, int prot)
 {
@@ -346,7 +359,8 @@ static long protect_piece(struct dfi_files *files, const struct dfi_frame *frame
         *start = m ? m->start : end;
         return protect(frame, from, *start, prot);
     }
-    if ((ret = dfi_maps_split(files, from)) < 0 || (ret = dfi_maps_split(files, end)) < 0)
+    if ((ret = check_wish(files, m, prot)) < 0 || (ret = dfi_maps_split(files, from)) < 0 ||
+        (ret = dfi_maps_split(files, end)) < 0)
         return ret;
     m = late_from(files, from, end);
     *start = m->end;

@@ -327,6 +327,23 @@ static void protected_by_key(int fd, size_t size)
     munmap(memory, size);
 }
 
+/* What mprotect(2) refuses changes nothing: writing to a file that is open for reading only, and
+ * what is no protection. */
+static void refused(size_t size)
+{
+    int fd = open("f", O_RDONLY);
+    char *memory = map(size, PROT_READ, MAP_SHARED, fd, 0);
+    int write = mprotect(memory, size, PROT_READ | PROT_WRITE), no = mprotect(memory, size, 0x100);
+
+    printf("refused: %d %d %d %d\n", write, no, touch(memory + 5, 0), touch(memory + 6, 1));
+    munmap(memory, size);
+    memory = map(size, PROT_READ, MAP_PRIVATE, fd, 0);
+    printf("a copy: %d", mprotect(memory, size, PROT_READ | PROT_WRITE));
+    printf(" %d\n", touch(memory + size - 1, 1));
+    munmap(memory, size);
+    close(fd);
+}
+
 /* madvise(2) of what nobody has looked at: it is removed from the file, or brought. */
 static void advised(size_t size)
 {
@@ -366,6 +383,7 @@ int main(int argc, char *argv[])
     remapped(size);
     mapped_again(size);
     protected_by_key(fd, size);
+    refused(size);
     advised(size);
     changed(fd, size);
     close(fd);
