@@ -10,8 +10,8 @@
 #include "core/lock.h"
 #include "core/use.h"
 
-/* What F_SETFL changes: fcntl(2). */
-#define SETTABLE (O_APPEND | O_NONBLOCK | O_DIRECT | O_NOATIME | O_ASYNC)
+/* What F_SETFL changes: fcntl(2). Not O_ASYNC: no file system has files that send signals. */
+#define SETTABLE (O_APPEND | O_NONBLOCK | O_DIRECT | O_NOATIME)
 
 /* ---- duplicates and flags ------------------------------------------------------------------ */
 

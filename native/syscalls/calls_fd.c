@@ -150,7 +150,8 @@ long dfi_do_dup3(struct dfi_frame *frame)
 
 /* ---- fcntl ----------------------------------------------------------------------------------- */
 
-#define SETTABLE (O_APPEND | O_NONBLOCK | O_DIRECT | O_NOATIME | O_ASYNC) /* fcntl(2) */
+/* fcntl(2). Not O_ASYNC: no file system has files that send signals. */
+#define SETTABLE (O_APPEND | O_NONBLOCK | O_DIRECT | O_NOATIME)
 
 /* O_NOATIME is for the owner: fcntl(2), EPERM. */
 static long check_noatime(struct dfi_files *files, int fd, int change)

@@ -102,6 +102,12 @@ def test_setfl_leaves_the_access_mode(fs):
         fs.os.write(fd, b"x")
 
 
+def test_setfl_makes_no_file_send_signals(fs):
+    fd = fs.open(fs.make("f"))
+    fs.os.fcntl(fd, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
+    assert fs.os.fcntl(fd, fcntl.F_GETFL) & (os.O_ASYNC | os.O_NONBLOCK) == os.O_NONBLOCK
+
+
 def test_errors_of_descriptors_in_place_of_paths_name_them_as_os_does(fs):
     fd = fs.open(fs.make("f"))
     for listing in (fs.os.listdir, fs.os.scandir):
