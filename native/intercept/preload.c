@@ -30,6 +30,19 @@
 
 #define VARIABLE       "DIRECTFUSE_RUN="
 
+extern char **environ __attribute__((weak));
+extern const char *gnu_get_libc_version(void) __attribute__((weak));
+
+/* glibc gives the environment to constructors, and has not set its variable when ours comes first.
+ * musl gives them nothing, and has set it. */
+static char **environment(char **given)
+{
+    static char *nothing[] = {NULL};
+    if (gnu_get_libc_version != NULL)
+        return given;
+    return &environ != NULL && environ != NULL ? environ : nothing;
+}
+
 static const char *variable(char **envp)
 {
     for (; *envp != NULL; envp++) {
@@ -110,7 +123,7 @@ __attribute__((constructor)) static void preload(int argc, char **argv, char **e
 {
     (void)argc;
     (void)argv;
-    const char *path = variable(envp);
+    const char *path = variable(environment(envp));
     if (path == NULL || dfi_kernel(__NR_prctl, DFI_PR_INSIDE, 0, 0, 0, 0) == 1)
         return;
     long error = begin(path);

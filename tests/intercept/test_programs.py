@@ -2,10 +2,12 @@
 
 import os
 import shutil
+import subprocess
 import sys
 
 import pytest
 
+from .conftest import PROGRAMS
 from .scripts import SCRIPTS
 
 
@@ -53,6 +55,17 @@ def test_the_same_by_the_environment(plain, inside, name):
     assert found.seen() == wanted.seen()
     assert found.events["escaped"] == 0
     assert sum(calls for calls, _ in found.calls.values()) > 10
+
+
+@pytest.mark.skipif(shutil.which("musl-gcc") is None, reason="musl-gcc is not installed")
+def test_musl_by_the_environment(inside, tmp_path):
+    """It gives constructors no arguments. As the first program, and as one that another starts."""
+    program = tmp_path / "again"
+    subprocess.run(["musl-gcc", PROGRAMS / "again.c", "-o", program], check=True)
+    for command in ([program], ["/bin/sh", "-c", f"{program}; :"]):
+        found = inside(*command, flags="preload")
+        assert (found.status, found.out.splitlines()[:4]) == (0, [b"1", b"2", b"3", b"4"])
+        assert found.events["execs"] >= 3
 
 
 @pytest.mark.parametrize("name", ["status", "pipeline", "static program", "threads", "asyncio"])
