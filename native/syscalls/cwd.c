@@ -87,6 +87,8 @@ bool dfi_cwd_may_have(const struct dfi_files *files, const char *path)
     size_t len = strlen(path), start;
     uint32_t bit;
 
+    if (!files->shared) /* there is no mount */
+        return false;
     while (len > 0 && path[len - 1] == '/')
         len--;
     start = last_of(path, len);
