@@ -7,11 +7,12 @@ already and finds it here.
 
 import os
 import pickle
+import re
 import sys
 import threading
 from typing import Any
 
-from directfuse._command import words_of
+from directfuse._command import positional_words, words_of
 from directfuse._errors import MountError
 from directfuse._mount import Command, Mount, find_mount, mount
 
@@ -19,6 +20,9 @@ __all__ = ["attach", "check_travels", "revive"]
 
 #: Built-in file systems whose files are nowhere but in the process that mounted them.
 _VOLATILE = frozenset({"memfs"})
+
+#: The same of a URL of fsspec, perhaps behind others (`simplecache::memory://x`).
+_VOLATILE_URL = re.compile(r"(^|::)memory://|::memory$")
 
 _lock = threading.Lock()  # one at a time: two threads must not mount the same twice
 
@@ -49,8 +53,9 @@ def check_travels(command: Command) -> None:
     a file system that would be empty there. (Pickling that goes elsewhere tells nothing: revive().)
     """
     context = sys.modules.get("multiprocessing.context")
-    if context is not None and context.get_spawning_popen() is not None and _is_volatile(command):
-        raise TypeError(_why(command))
+    spawning = context is not None and context.get_spawning_popen() is not None
+    if spawning and (what := _volatile(command)):
+        raise TypeError(_why(what))
 
 
 def revive(command: Command, **options: Any) -> Mount:
@@ -60,20 +65,26 @@ def revive(command: Command, **options: Any) -> Mount:
     fails: multiprocessing's pools pass over an OSError without a word.
     """
     try:
-        if _is_volatile(command) and find_mount(command, options.get("mountpoint")) is None:
-            raise pickle.UnpicklingError(_why(command))
+        what = _volatile(command)
+        if what and find_mount(command, options.get("mountpoint")) is None:
+            raise pickle.UnpicklingError(_why(what))
         return attach(command, **options)
     except MountError as error:
         raise pickle.UnpicklingError(str(error)) from error
 
 
-def _is_volatile(command: Command) -> bool:
-    return words_of(command)[0] in _VOLATILE
+def _volatile(command: Command) -> str:
+    """What keeps its files in memory alone; "" where they are elsewhere."""
+    words = words_of(command)
+    if words[0] in _VOLATILE:
+        return words[0]
+    urls = positional_words(words)[:1] if words[0] == "fsspec" else []
+    return "fsspec's memory://" if any(map(_VOLATILE_URL.search, urls)) else ""
 
 
-def _why(command: Command) -> str:
+def _why(what: str) -> str:
     return (
-        f"{words_of(command)[0]} keeps its files in the process that mounted it: a worker made by "
+        f"{what} keeps its files in the process that mounted it: a worker made by "
         "fork has a copy, one made by spawn or forkserver would find it empty; use fork, or a file "
         "system whose files are outside (squashfuse, passthrough ...)"
     )

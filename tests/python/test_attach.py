@@ -69,9 +69,19 @@ def test_errors_are_those_of_mount():
         directfuse.attach("")
 
 
-@pytest.mark.parametrize("command", ["memfs /none", "'memfs' /none", ["memfs", "/none"]])
-def test_what_is_in_memory_alone_is_not_revived_elsewhere(command):
-    with pytest.raises(pickle.UnpicklingError, match="memfs keeps its files in the process"):
+@pytest.mark.parametrize(
+    ("command", "what"),
+    [
+        ("memfs /none", "memfs"),
+        ("'memfs' /none", "memfs"),
+        (["memfs", "/none"], "memfs"),
+        ("fsspec memory:// /none", "fsspec's memory://"),
+        ("fsspec -o ro simplecache::memory://x /none", "fsspec's memory://"),
+        ("fsspec zip://*::memory /none", "fsspec's memory://"),
+    ],
+)
+def test_what_is_in_memory_alone_is_not_revived_elsewhere(command, what):
+    with pytest.raises(pickle.UnpicklingError, match=f"^{what} keeps its files in the process"):
         _attach.revive(command)
 
 
