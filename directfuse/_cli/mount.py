@@ -4,6 +4,7 @@ import errno
 import os
 import shlex
 import shutil
+from collections.abc import Callable, Sequence
 
 import click
 
@@ -134,8 +135,10 @@ def split(command_line: str) -> list[str]:
     return words
 
 
-def resolve(argv: list[str]) -> list[str]:
-    """The same command line with the path of the program as its first word."""
+def resolve(argv: list[str], others: Callable[[], Sequence[str]] = tuple) -> list[str]:
+    """The same command line with the path of the program as its first word. others: what says the
+    names that would do besides those of the built-in file systems, called when this one does not.
+    """
     name = argv[0]
     builtin = _paths.program(name)
     found = str(builtin) if builtin else shutil.which(name)
@@ -144,7 +147,7 @@ def resolve(argv: list[str]) -> list[str]:
     if "/" in name and os.path.exists(name):
         image = _images.kind_of(name) if os.path.isfile(name) else ""
         raise Failure(image or f"{name}: is not an executable file", CANNOT_EXECUTE)
-    raise Failure(f"{name}: {_paths.unknown(name)}", NOT_FOUND)
+    raise Failure(f"{name}: {_paths.unknown(name, others())}", NOT_FOUND)
 
 
 def _check_kind(argv: list[str]) -> None:

@@ -279,7 +279,7 @@ def _command(line: str) -> list[str]:
         return words
     builtin = _paths.plugin(words[0])  # not its program, which lacks what a plugin may add (014)
     try:
-        return [str(builtin), *words[1:]] if builtin else resolve(words)
+        return [str(builtin), *words[1:]] if builtin else resolve(words, meaning.names)
     except Failure as error:  # 126 and 127 are said of COMMAND
         raise Failure(error.message) from error
 

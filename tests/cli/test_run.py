@@ -91,7 +91,8 @@ def test_a_mount_that_fails_starts_nothing(run, tmp_path):
 def test_a_file_system_that_is_not_found_is_no_missing_command(run, tmp_path):
     done = run("run", "-m", f"no-such-file-system {tmp_path}/x", *shell("echo started"))
     assert (done.returncode, done.stdout) == (125, "")
-    assert "no-such-file-system" in done.stderr
+    assert "no-such-file-system: neither a built-in file system (" in done.stderr
+    assert ", fsspec) nor" in done.stderr
 
 
 def test_a_limit_of_open_files_is_named(memory):
