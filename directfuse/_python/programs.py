@@ -249,7 +249,7 @@ def _import(name: str) -> types.ModuleType:
     except ModuleNotFoundError as error:
         if error.name != name.partition(".")[0]:
             raise
-        with _search_path(os.getcwd()):
+        with _search_path(""):  # where that was removed, nothing is found in it
             return importlib.import_module(name)
 
 

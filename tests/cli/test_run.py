@@ -71,12 +71,14 @@ def test_a_run_in_a_directory_that_was_removed(tmp_path):
     gone = tmp_path / "gone"
     script = f"mkdir {gone}; cd {gone}; rmdir {gone}; exec {shlex.join(COMMAND)} run -m "
     said = {}
-    for line in (f"memfs {tmp_path}/m", "memfs m", f"squashfuse x.sqfs {tmp_path}/m"):
+    lines = (f"memfs {tmp_path}/m", "memfs m", f"squashfuse x.sqfs {tmp_path}/m")
+    for line in (*lines, f"absent:Class {tmp_path}/n"):
         words = ["/bin/sh", "-c", f"{script} {shlex.quote(line)} -- echo ran"]
         done = subprocess.run(words, capture_output=True, text=True, timeout=50, check=False)
         said[line.split()[1]] = done.stdout + done.stderr
     assert said[f"{tmp_path}/m"] == "ran\n"
     assert said["m"] == "Error: m: the working directory has been removed; name a path\n"
+    assert "cannot import absent: No module named 'absent'" in said[f"{tmp_path}/n"]
     if shutil.which("squashfuse"):
         assert "(there is no x.sqfs: the working directory has been removed)" in said["x.sqfs"]
 
