@@ -128,8 +128,9 @@ def bench(
       directfuse bench --programs --compare out/results.json
 
     \b
-    Exit status: 0; 1 something is worse than in --compare's results; 125 directfuse itself failed;
-    130 interrupted by Ctrl-C: what was measured until then is shown.
+    Exit status: 0; 1 something is worse than in --compare's results; 125 directfuse itself failed,
+    or could measure nothing of a file system; 130 interrupted by Ctrl-C: what was measured until
+    then is shown.
     """
     parts = {"programs": programs, "fio": fio, "figures": figures, "breakdown": breakdown}
     parts["python"] = with_python and command_line is None and (not names or "memfs" in names)
@@ -153,6 +154,8 @@ def bench(
     (print_json if as_json else _print)(results)
     if results.get("interrupted"):
         return 128 + signal.SIGINT
+    if unmeasured := _unmeasured(results):
+        raise Failure(f"{', '.join(unmeasured)}: nothing was measured; why is said above")
     return _print_comparison(earlier, results, as_json) if earlier else 0
 
 
@@ -289,6 +292,11 @@ def _print(results: dict[str, Any]) -> None:
             click.echo(f"\n{subject['name']}. {words}.")
     for note in results["notes"]:
         click.echo(note, err=True)
+
+
+def _unmeasured(results: dict[str, Any]) -> list[str]:
+    """File systems of which there is no figure: every route was left out."""
+    return [subject["name"] for subject in results["subjects"] if not subject["rows"]]
 
 
 def _print_comparison(old: dict[str, Any], new: dict[str, Any], as_json: bool) -> int:

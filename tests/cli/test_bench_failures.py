@@ -104,6 +104,10 @@ def killing(process, area, name):
         (["nonesuch /m"], "nonesuch"),
         (["os:nonesuch /m"], "is a Python file system"),
         (["--budget", "nan"], "nan is no number"),
+        (
+            ["--backend=memfs:nonesuch", "--route=inline", "--only=fstat", "--no-python"],
+            "Error: memfs:nonesuch: nothing was measured",
+        ),
         (["--report", "/proc/nonesuch"], "Error: --report /proc/nonesuch: No such file"),
     ],
 )
