@@ -305,29 +305,20 @@ int df_highlevel_access(struct df_fs *fs, struct df_call *call, const struct df_
 static ssize_t readlink_where(struct df_frame *frame, const struct df_where *where, char *buf,
                               size_t size)
 {
-    const struct fuse_operations *ops = &frame->hl->ops;
     char target[PATH_MAX + 1];
     struct df_place place;
 
     ssize_t result = df_walk(frame, where, 0, &place, NULL);
     if (result == 0 && !S_ISLNK(place.entry.mode))
         result = -EINVAL;
-    if (result == 0 && !ops->readlink)
-        result = -ENOSYS;
     if (result == 0)
-        result = df_place_result(
-            frame, &place, df_answer_error(ops->readlink(place.path, target, sizeof(target))));
-    if (result == 0)
-        df_highlevel_accessed(frame->hl, place.key);
+        result = df_walk_read_link(frame, &place, target);
     df_walk_end(frame, &place);
-    if (result)
+    if (result < 0)
         return result;
-    result = df_answer_target(target);
-    if (result > (ssize_t)size)
-        result = (ssize_t)size;
-    if (result > 0)
-        memcpy(buf, target, (size_t)result);
-    return result;
+    size = (size_t)result < size ? (size_t)result : size;
+    memcpy(buf, target, size);
+    return (ssize_t)size;
 }
 
 ssize_t df_highlevel_readlink(struct df_fs *fs, struct df_call *call, const struct df_where *where,

@@ -131,20 +131,18 @@ static int expand(struct walk *walk, const char *target, size_t len)
     return 0;
 }
 
-/* What the symlink reached says, NUL-terminated; returns its length. */
-static ssize_t read_link(struct walk *walk, char target[PATH_MAX + 1])
+ssize_t df_walk_read_link(struct df_frame *frame, const struct df_place *place,
+                          char target[PATH_MAX + 1])
 {
-    struct df_place *place = walk->place;
-    const struct fuse_operations *ops = &walk->frame->hl->ops;
+    struct df_highlevel *hl = frame->hl;
 
-    if (!ops->readlink)
+    if (!hl->ops.readlink)
         return -ENOSYS;
-    int result = df_answer_error(ops->readlink(place->path, target, PATH_MAX + 1));
+    int result = df_answer_error(hl->ops.readlink(place->path, target, PATH_MAX + 1));
     if (result)
-        return df_place_result(walk->frame, place, result);
-    df_highlevel_accessed(walk->frame->hl, place->key);
-    ssize_t len = df_answer_target(target);
-    return len ? len : -ENOENT;
+        return df_place_result(frame, place, result);
+    df_highlevel_accessed(hl, place->key);
+    return df_answer_target(target);
 }
 
 /* Exchanges the symlink reached for what it says. */
@@ -156,9 +154,9 @@ static __attribute__((noinline)) int follow(struct walk *walk)
 
     if (call->links >= DF_LINKS_MAX)
         return -ELOOP;
-    ssize_t len = read_link(walk, target);
-    if (len < 0)
-        return (int)len;
+    ssize_t len = df_walk_read_link(walk->frame, place, target);
+    if (len <= 0)
+        return len < 0 ? (int)len : -ENOENT;
     if (target[0] == '/')
         return df_call_leave(call, target, (size_t)len, left_over(walk), true);
     call->links++;

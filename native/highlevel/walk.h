@@ -45,6 +45,11 @@ static inline void df_walk_recall(struct df_frame *frame, struct df_place *place
     df_entry_cache_look(&frame->hl->cache, place->key, frame->now, &place->entry);
 }
 
+/* The text of the symlink at the place, NUL-terminated: its length; -EIO where it does not fit into
+ * a page of the kernel's, that is from PATH_MAX bytes on. */
+ssize_t df_walk_read_link(struct df_frame *frame, const struct df_place *place,
+                          char target[PATH_MAX + 1]);
+
 /* The attributes of the place's directory, believed for their time-out. */
 int df_walk_stat_parent(struct df_frame *frame, const struct df_place *place, struct stat *st);
 

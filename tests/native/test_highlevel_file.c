@@ -160,6 +160,38 @@ static void links_are_read(void **state)
     rig_end(rig);
 }
 
+static size_t link_size; /* of what long_readlink() says */
+
+static int long_readlink(const char *path, char *buf, size_t size)
+{
+    (void)path;
+    memset(buf, '/', size); /* a NUL behind it only if there is room */
+    if (link_size < size)
+        buf[link_size] = '\0';
+    return 0;
+}
+
+/* The kernel reads a link into a page, and ends it with a NUL. */
+static void a_link_that_fills_a_page_is_an_error(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+    char target[2 * PATH_MAX];
+    struct stat st;
+
+    rig->ops.readlink = long_readlink;
+    assert_int_equal(rig_start(rig), 0);
+    for (link_size = PATH_MAX - 1; link_size < PATH_MAX + 2; link_size++) {
+        bool fits = link_size < PATH_MAX;
+        rig_where(&where, NULL, "/link", DF_WHERE_NOFOLLOW);
+        assert_int_equal(
+            rig->fs->ops->readlink(rig->fs, rig_call(rig), &where.where, target, sizeof(target)),
+            fits ? PATH_MAX - 1 : -EIO);
+        assert_int_equal(rig_stat(rig, "/link", &st), fits ? DF_LEAVE : -EIO);
+    }
+    rig_end(rig);
+}
+
 static void statfs_has_libfuses_default(void **state)
 {
     (void)state;
@@ -327,6 +359,7 @@ int main(void)
         cmocka_unit_test(access_is_the_plugins_until_it_knows_nothing),
         cmocka_unit_test(access_is_ours_with_default_permissions),
         cmocka_unit_test(links_are_read),
+        cmocka_unit_test(a_link_that_fills_a_page_is_an_error),
         cmocka_unit_test(statfs_has_libfuses_default),
         cmocka_unit_test(locks_are_the_plugins_if_it_has_them),
         cmocka_unit_test(ioctl_works_on_a_copy),

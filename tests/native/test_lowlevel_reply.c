@@ -261,6 +261,40 @@ static void more_data_than_asked_for_are_refused(void **state)
     lone_unmount();
 }
 
+static char target[PATH_MAX + 1];
+
+static void lookup_link(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+    struct fuse_entry_param entry = {.ino = 2, .attr = {.st_ino = 2, .st_mode = S_IFLNK | 0777}};
+
+    (void)parent, (void)name;
+    df_reply_entry(req, &entry);
+}
+
+static void read_link(fuse_req_t req, fuse_ino_t ino)
+{
+    (void)ino;
+    said = df_reply_readlink(req, target);
+}
+
+/* The kernel reads a link into a page, and ends it with a NUL. */
+static void a_link_that_fills_a_page_is_refused(void **state)
+{
+    (void)state;
+    char text[2 * PATH_MAX];
+
+    lone_mount((struct fuse_lowlevel_ops){.lookup = lookup_link, .readlink = read_link}, 0, 0);
+    memset(target, 'x', PATH_MAX - 1);
+    assert_int_equal(df_readlink(FILE_, text, sizeof(text)), PATH_MAX - 1);
+    assert_int_equal(df_readlink(FILE_, text, 10), 10);
+    target[PATH_MAX - 1] = 'x';
+    fails(df_readlink(FILE_, text, sizeof(text)), EIO);
+    fails(df_readlink(FILE_, text, 10), EIO);
+    fails(df_stat(FILE_, &st), EIO);
+    assert_int_equal(said, -EINVAL);
+    lone_unmount();
+}
+
 static void reads_are_split(void **state)
 {
     char buf[SIZE];
@@ -376,15 +410,11 @@ static void a_request_knows_its_caller(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        test(a_second_reply_is_refused),
-        test(another_kind_of_reply_is_an_error),
-        test(errors_are_passed_on_as_they_are),
-        test(a_reply_may_come_late_from_another_thread),
-        test(data_go_where_they_are_wanted),
-        test(more_data_than_asked_for_are_refused),
-        test(reads_are_split),
-        test(writes_are_split_and_gathered),
-        test(a_request_knows_its_caller),
+        test(a_second_reply_is_refused),           test(another_kind_of_reply_is_an_error),
+        test(errors_are_passed_on_as_they_are),    test(a_reply_may_come_late_from_another_thread),
+        test(data_go_where_they_are_wanted),       test(more_data_than_asked_for_are_refused),
+        test(a_link_that_fills_a_page_is_refused), test(reads_are_split),
+        test(writes_are_split_and_gathered),       test(a_request_knows_its_caller),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
