@@ -1,17 +1,38 @@
 /*
- * frame.c - the turn of an op in a directory (paths/name_turn.h).
+ * frame.c - what an op waits for, unless its thread is in another op of the mount: its turn in a
+ * directory (paths/name_turn.h) and the lock of renames (paths/open_paths.h).
  */
 #include "highlevel/place.h"
 
+/* The op whose plugin has called into its own mount, so that `frame` came to be; NULL: none has. */
+static const struct df_frame *outer_of_mount(const struct df_frame *frame)
+{
+    const struct df_frame *outer = df_frame_outside(frame);
+
+    while (outer && outer->hl != frame->hl)
+        outer = df_frame_outside(outer);
+    return outer;
+}
+
 bool df_frame_takes_turns(const struct df_frame *frame)
 {
-    if (frame->in_turn || !df_highlevel_takes_turns(frame->hl))
-        return false;
-    for (const struct df_frame *outer = df_frame_outside(frame); outer;
-         outer = df_frame_outside(outer))
-        if (outer->hl == frame->hl)
-            return false;
-    return true;
+    return !frame->in_turn && df_highlevel_takes_turns(frame->hl) && !outer_of_mount(frame);
+}
+
+int df_frame_lock_renames(struct df_frame *frame)
+{
+    for (const struct df_frame *outer = outer_of_mount(frame); outer; outer = outer_of_mount(outer))
+        if (outer->renames)
+            return -EIO;
+    pthread_mutex_lock(&frame->hl->open_paths.rename_lock);
+    frame->renames = true;
+    return 0;
+}
+
+void df_frame_unlock_renames(struct df_frame *frame)
+{
+    frame->renames = false;
+    pthread_mutex_unlock(&frame->hl->open_paths.rename_lock);
 }
 
 static void take_turn(struct df_frame *frame, struct df_name_turn *turn,

@@ -23,6 +23,7 @@ struct df_frame {
     uint32_t held; /* nodes of open_paths.h that this thread has read-locked */
     bool writes;   /* it has some write-locked, or its turn in a directory (name_turn.h) */
     bool in_turn;  /* this op has its turn */
+    bool renames;  /* this op has rename_lock */
 };
 
 /* The attributes that are kept answer the call. */
@@ -64,6 +65,7 @@ static inline void df_frame_enter(struct df_frame *frame, struct df_highlevel *h
     frame->held = outer ? outer->held : 0;
     frame->writes = outer && outer->writes;
     frame->in_turn = false;
+    frame->renames = false;
     if (DF_UNLIKELY(hl->serial))
         pthread_mutex_lock(&hl->serial_lock);
     df_on_stack_push(&frame->stacked);
@@ -183,6 +185,13 @@ void df_frame_turn_over(struct df_frame *frame, struct df_name_turn *turn);
 
 /* Whether these take anything, for who would rather not make the keys. */
 bool df_frame_takes_turns(const struct df_frame *frame);
+
+/* ---- rename_lock (paths/open_paths.h): frame.c ---- */
+
+/* Waits for it: 0, or -EIO where an op further out on this thread has it. That one's plugin renames
+ * in its own mount and would wait for itself. */
+int df_frame_lock_renames(struct df_frame *frame);
+void df_frame_unlock_renames(struct df_frame *frame);
 
 /* ---- what is told of changes ---- */
 

@@ -331,9 +331,11 @@ static int remove_where(struct df_frame *frame, const struct df_where *where, bo
 
     if (result != -EAGAIN || !where->base)
         return result;
-    pthread_mutex_lock(&frame->hl->open_paths.rename_lock);
+    result = df_frame_lock_renames(frame);
+    if (result)
+        return result;
     result = remove_once(frame, where, directory, true);
-    pthread_mutex_unlock(&frame->hl->open_paths.rename_lock);
+    df_frame_unlock_renames(frame);
     return result;
 }
 

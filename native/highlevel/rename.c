@@ -294,10 +294,12 @@ int df_highlevel_rename(struct df_fs *fs, struct df_call *call, const struct df_
     struct df_frame frame;
 
     df_frame_enter(&frame, hl, call);
-    pthread_mutex_lock(&hl->open_paths.rename_lock);
-    df_frame_tells(&frame, true);
-    int result = DF_RETRY_STALE(hl, rename_where(&frame, from, to, flags));
-    pthread_mutex_unlock(&hl->open_paths.rename_lock);
+    int result = df_frame_lock_renames(&frame);
+    if (result == 0) {
+        df_frame_tells(&frame, true);
+        result = DF_RETRY_STALE(hl, rename_where(&frame, from, to, flags));
+        df_frame_unlock_renames(&frame);
+    }
     df_frame_leave(&frame);
     return result;
 }
