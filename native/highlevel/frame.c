@@ -14,6 +14,18 @@ static const struct df_frame *outer_of_mount(const struct df_frame *frame)
     return outer;
 }
 
+void df_frame_lock_serial(struct df_frame *frame)
+{
+    if (!outer_of_mount(frame))
+        pthread_mutex_lock(&frame->hl->serial_lock);
+}
+
+void df_frame_unlock_serial(struct df_frame *frame)
+{
+    if (!outer_of_mount(frame))
+        pthread_mutex_unlock(&frame->hl->serial_lock);
+}
+
 bool df_frame_takes_turns(const struct df_frame *frame)
 {
     return !frame->in_turn && df_highlevel_takes_turns(frame->hl) && !outer_of_mount(frame);

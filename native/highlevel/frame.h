@@ -43,6 +43,11 @@ static inline struct df_frame *df_frame_outside(const struct df_frame *frame)
     return df_frame_of(frame->stacked.outer);
 }
 
+/* frame.c: serial_lock, which an op inside of another one of the mount on this thread does without:
+ * its plugin has called into its own mount. */
+void df_frame_lock_serial(struct df_frame *frame);
+void df_frame_unlock_serial(struct df_frame *frame);
+
 static inline void df_frame_enter(struct df_frame *frame, struct df_highlevel *hl,
                                   struct df_call *call)
 {
@@ -66,16 +71,16 @@ static inline void df_frame_enter(struct df_frame *frame, struct df_highlevel *h
     frame->writes = outer && outer->writes;
     frame->in_turn = false;
     frame->renames = false;
-    if (DF_UNLIKELY(hl->serial))
-        pthread_mutex_lock(&hl->serial_lock);
     df_on_stack_push(&frame->stacked);
+    if (DF_UNLIKELY(hl->serial))
+        df_frame_lock_serial(frame);
 }
 
 static inline void df_frame_leave(struct df_frame *frame)
 {
     df_on_stack_pop(&frame->stacked);
     if (DF_UNLIKELY(frame->hl->serial))
-        pthread_mutex_unlock(&frame->hl->serial_lock);
+        df_frame_unlock_serial(frame);
 }
 
 static inline void df_frame_clock(struct df_frame *frame)

@@ -362,20 +362,32 @@ static int nested_readdir(const char *path, void *buf, fuse_fill_dir_t fill, off
     return ram_ops.readdir(path, buf, fill, offset, fi, flags);
 }
 
-static void plugin_may_look_and_list_inside_of_its_own_lookup(void **state)
+static void look_and_list_inside(bool serial)
 {
-    (void)state;
     struct rig *rig = rig_new();
     struct stat st;
 
     rig->ops.getattr = nested_getattr;
     rig->ops.readdir = nested_readdir;
+    rig->session.serial = serial;
     assert_int_equal(rig_start(rig), 0);
     assert_int_equal(rig_stat(rig, "/dir/absent", &st), -ENOENT);
     assert_int_equal(rig_stat(rig, "/dir/made", &st), 0);
     assert_int_equal(rig_stat(rig, "/dir/listed", &st), 0);
     rig->ram.nested = false; /* ram_table.h counts these as a fault of the lane */
     rig_end(rig);
+}
+
+static void plugin_may_look_and_list_inside_of_its_own_lookup(void **state)
+{
+    (void)state;
+    look_and_list_inside(false);
+}
+
+static void plugin_of_one_operation_at_a_time_may_do_so_too(void **state)
+{
+    (void)state;
+    look_and_list_inside(true);
 }
 
 static int renamed_inside; /* what the call inside of nested_rename() has returned */
@@ -567,6 +579,7 @@ int main(void)
         cmocka_unit_test(parallel_lookups_and_listings_meet),
         cmocka_unit_test(attributes_of_a_known_name_wait_for_no_change),
         cmocka_unit_test(plugin_may_look_and_list_inside_of_its_own_lookup),
+        cmocka_unit_test(plugin_of_one_operation_at_a_time_may_do_so_too),
         cmocka_unit_test(plugin_that_renames_inside_of_its_own_rename_is_refused),
         cmocka_unit_test(nothing_is_made_in_a_removed_directory),
         cmocka_unit_test(nothing_is_created_in_a_removed_directory),
