@@ -76,7 +76,8 @@ static ssize_t check_read_only(struct df_way *way, int *flags)
     return 0;
 }
 
-/* O_CREAT of "name/", ".", ".." or the root of the mount: open(2), EISDIR. */
+/* O_CREAT of "name/", ".", ".." or the root of the mount: open(2), EISDIR. A root that is a file is
+ * there, and is opened. */
 static ssize_t check_creatable(struct df_way *way, int flags)
 {
     struct stat st;
@@ -89,6 +90,8 @@ static ssize_t check_creatable(struct df_way *way, int flags)
         return ret < 0 ? ret : -EISDIR; /* a link there is not followed: it may lead in a circle */
     }
     ret = df_check_walked(way->fs, &way->call, &way->leg.where);
+    if (ret == -ENOTDIR && way->leg.last == DF_LAST_ROOT)
+        return way->leg.slash ? -EISDIR : flags & O_EXCL ? -EEXIST : 0;
     if (ret < 0)
         return ret;
     return flags & O_EXCL ? -EEXIST : -EISDIR;

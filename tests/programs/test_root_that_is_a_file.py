@@ -41,10 +41,11 @@ def test_the_root_covers_the_file(mounted):
     fs, root = mounted
     assert stat.S_ISREG(fs.stat(root).st_mode) and fs.stat(root).st_size == 9
     assert content(fs, root) == b"one file\n"
-    fd = fs.os_open(root, os.O_RDWR | os.O_TRUNC)
-    assert fs.pwrite(fd, b"new", 0) == 3
-    fs.close(fd)
-    assert content(fs, root) == b"new"
+    for flags, text in ((0, b"new"), (os.O_CREAT, b"newer")):  # a shell's > has O_CREAT
+        fd = fs.os_open(root, os.O_RDWR | os.O_TRUNC | flags)
+        assert fs.pwrite(fd, text, 0) == len(text)
+        fs.close(fd)
+        assert content(fs, root) == text
 
 
 @pytest.mark.parametrize(
@@ -52,10 +53,12 @@ def test_the_root_covers_the_file(mounted):
     [
         (lambda fs, root: fs.stat(root + "/"), errno.ENOTDIR),
         (lambda fs, root: fs.listdir(root), errno.ENOTDIR),
+        (lambda fs, root: fs.os_open(root + "/", os.O_CREAT), errno.EISDIR),
+        (lambda fs, root: fs.os_open(root, os.O_CREAT | os.O_EXCL), errno.EEXIST),
         (lambda fs, root: fs.unlink(root), errno.EBUSY),
         (lambda fs, root: fs.rename(root, root + "-2"), errno.EBUSY),
     ],
-    ids=["slash", "listdir", "unlink", "rename"],
+    ids=["slash", "listdir", "create-slash", "create", "unlink", "rename"],
 )
 def test_what_a_mounted_file_refuses(mounted, call, wanted):
     fs, root = mounted
