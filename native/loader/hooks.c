@@ -13,7 +13,7 @@
 
 static const struct df_hook *const tables[] = {
     df_hooks_environment, df_hooks_process, df_hooks_child, df_hooks_signal, df_hooks_connection,
-    df_hooks_library,     df_hooks_getopt,  df_hooks_path,  df_hooks_output,
+    df_hooks_library,     df_hooks_getopt,  df_hooks_argp,  df_hooks_path,   df_hooks_output,
 };
 
 /* All rows, by name. */

@@ -65,6 +65,7 @@ extern const struct df_hook df_hooks_connection[];  /* hooks_connection.c */
 extern const struct df_hook df_hooks_environment[]; /* hooks_environment.c */
 extern const struct df_hook df_hooks_library[];     /* hooks_library.c */
 extern const struct df_hook df_hooks_getopt[];      /* hooks_getopt.c */
+extern const struct df_hook df_hooks_argp[];        /* hooks_argp.c */
 extern const struct df_hook df_hooks_path[];        /* hooks_path.c */
 extern const struct df_hook df_hooks_output[];      /* hooks_output.c */
 
@@ -81,6 +82,12 @@ void df_hooks_forget_environment(struct df_guest *guest);
 
 /* Of a guest that may have ended in the middle of getopt(3). */
 void df_hooks_forget_scan(const struct df_guest *guest);
+
+/* Says to `out` what getopt_long(3) would refuse first in argv, if it were given `letters` and
+ * `names`. False: nothing. */
+struct option;
+bool df_hooks_complain(FILE *out, int argc, char *const *argv, const char *letters,
+                       const struct option *names, bool long_only);
 
 /* write(2) without SIGPIPE, where fd is one of the guest's sockets. */
 ssize_t df_hooks_write_connection(int fd, const void *data, size_t size);

@@ -101,7 +101,7 @@ static void complain(FILE *out, char *const *argv, const char *options, const st
 {
     const char *option = optind > before ? argv[optind - 1] : "-";
     const char *letter = strchr(options, optopt);
-    bool only = option[0] == '-' && option[1] != '-' && option[1] && option[2] && optopt == 0;
+    bool only = option[0] == '-' && option[1] != '-' && option[1] && optopt == 0;
     if (longs && (strncmp(option, "--", 2) == 0 || only))
         complain_of_long(out, argv[0], option, longs);
     else if (letter && letter[1] == ':')
@@ -134,6 +134,26 @@ static int scan(scan_function function, int argc, char *const *argv, const char 
     carry_out(guest, result);
     pthread_mutex_unlock(&getopt_lock);
     return result;
+}
+
+bool df_hooks_complain(FILE *out, int argc, char *const *argv, const char *letters,
+                       const struct option *names, bool long_only)
+{
+    scan_function function = long_only ? getopt_long_only : getopt_long;
+    pthread_mutex_lock(&getopt_lock);
+    int host_opterr = opterr, before, result;
+    parsing = NULL;
+    optind = opterr = 0;
+    do {
+        before = optind ? optind : 1;
+        optopt = -1; /* tells a '?' that is an option from one that is refused */
+        result = function(argc, argv, letters, names, NULL);
+    } while (result != -1 && (result != '?' || optopt == -1));
+    if (result != -1)
+        complain(out, argv, letters, names, before);
+    opterr = host_opterr;
+    pthread_mutex_unlock(&getopt_lock);
+    return result != -1;
 }
 
 static int hook_getopt(int argc, char *const *argv, const char *options)
