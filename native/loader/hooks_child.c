@@ -6,6 +6,8 @@
  * written. What it prints goes to the guest's log.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -77,22 +79,200 @@ static pid_t hook_wait3(int *status, int options, struct rusage *usage)
     return hook_wait4(-1, status, options, usage);
 }
 
+/* ---- posix_spawn ---------------------------------------------------------------------------- */
+
+typedef int spawn_function(pid_t *, const char *, const posix_spawn_file_actions_t *,
+                           const posix_spawnattr_t *, char *const[], char *const[]);
+
+/* The same attributes with a mask, which is none unless the program has given one: its threads have
+ * all blocked. (The type is a plain structure, without pointers.) */
+static void choose_mask(posix_spawnattr_t *chosen, const posix_spawnattr_t *given)
+{
+    sigset_t none;
+    short flags;
+    if (given)
+        *chosen = *given;
+    else
+        posix_spawnattr_init(chosen);
+    posix_spawnattr_getflags(chosen, &flags);
+    if (flags & POSIX_SPAWN_SETSIGMASK)
+        return;
+    sigemptyset(&none);
+    posix_spawnattr_setsigmask(chosen, &none);
+    posix_spawnattr_setflags(chosen, (short)(flags | POSIX_SPAWN_SETSIGMASK));
+}
+
+/* What a child begins with: the program's directory, and its output. */
+static int add_actions(posix_spawn_file_actions_t *actions, struct df_guest *guest)
+{
+    int output = df_guest_child_output(guest);
+    int error = posix_spawn_file_actions_addfchdir_np(actions, guest->cwd_fd);
+    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO && !error && output >= 0; fd++)
+        error = posix_spawn_file_actions_adddup2(actions, output, fd);
+    return error;
+}
+
+/* Nothing can be put in front of actions that the program has given. */
+static int spawn_for(struct df_guest *guest, spawn_function *spawn, pid_t *pid, const char *path,
+                     const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
+                     char *const argv[], char *const environment[])
+{
+    posix_spawn_file_actions_t ours;
+    posix_spawnattr_t chosen;
+    int error = posix_spawn_file_actions_init(&ours);
+    if (error)
+        return error;
+    choose_mask(&chosen, attributes);
+    if (!actions)
+        error = add_actions(&ours, guest);
+    if (!error)
+        error = spawn(pid, path, actions ? actions : &ours, &chosen, argv, environment);
+    if (!error)
+        df_belongings_add_child(&guest->belongings, *pid);
+    posix_spawn_file_actions_destroy(&ours);
+    return error;
+}
+
+static int spawn(spawn_function *spawn, pid_t *pid, const char *path,
+                 const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
+                 char *const argv[], char *const environment[])
+{
+    struct df_guest *guest = df_guest_current();
+    pid_t unwanted;
+    if (!guest)
+        return spawn(pid, path, actions, attributes, argv, environment);
+    return spawn_for(guest, spawn, pid ? pid : &unwanted, path, actions, attributes, argv,
+                     environment);
+}
+
+static int hook_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                            const posix_spawnattr_t *attributes, char *const argv[],
+                            char *const environment[])
+{
+    return spawn(posix_spawn, pid, path, actions, attributes, argv, environment);
+}
+
+static int hook_posix_spawnp(pid_t *pid, const char *file,
+                             const posix_spawn_file_actions_t *actions,
+                             const posix_spawnattr_t *attributes, char *const argv[],
+                             char *const environment[])
+{
+    return spawn(posix_spawnp, pid, file, actions, attributes, argv, environment);
+}
+
+/* ---- shells --------------------------------------------------------------------------------- */
+
+static _Noreturn void become_shell(const char *command)
+{
+    execl("/bin/sh", "sh", "-c", command, NULL);
+    _exit(127);
+}
+
+static int await(pid_t pid)
+{
+    int status;
+    pid_t ended;
+    do
+        ended = waitpid(pid, &status, 0);
+    while (ended < 0 && errno == EINTR);
+    return ended < 0 ? -1 : status;
+}
+
 /* system(3) ignores SIGINT and SIGQUIT in the whole process meanwhile; a guest's does not. */
 static int hook_system(const char *command)
 {
     if (!df_guest_current() || !command)
         return system(command);
     pid_t pid = hook_fork();
+    if (pid == 0)
+        become_shell(command);
+    return pid < 0 ? -1 : await(pid);
+}
+
+/* Streams of popen(3), and who is at their other ends. */
+struct opened {
+    struct opened *next;
+    FILE *stream;
+    pid_t pid;
+};
+static pthread_mutex_t opened_lock = PTHREAD_MUTEX_INITIALIZER; /* protects the list */
+static struct opened *all_opened;
+
+static void note_opened(struct opened *item)
+{
+    pthread_mutex_lock(&opened_lock);
+    item->next = all_opened;
+    all_opened = item;
+    pthread_mutex_unlock(&opened_lock);
+}
+
+static struct opened *take_opened(const FILE *stream)
+{
+    pthread_mutex_lock(&opened_lock);
+    struct opened **at = &all_opened;
+    while (*at && (*at)->stream != stream)
+        at = &(*at)->next;
+    struct opened *item = *at;
+    if (item)
+        *at = item->next;
+    pthread_mutex_unlock(&opened_lock);
+    return item;
+}
+
+/* The shell at the end `theirs` of a pipe, which is its standard input or output. */
+static pid_t start_shell(const char *command, int theirs, int as)
+{
+    pid_t pid = hook_fork();
     if (pid == 0) {
-        execl("/bin/sh", "sh", "-c", command, NULL);
-        _exit(127);
+        dup2(theirs, as);
+        become_shell(command);
     }
-    int status;
-    pid_t ended;
-    do
-        ended = pid < 0 ? -1 : waitpid(pid, &status, 0);
-    while (ended < 0 && pid > 0 && errno == EINTR);
-    return ended < 0 ? -1 : status;
+    return pid;
+}
+
+static FILE *open_shell(struct opened *item, const char *command, bool reads)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return NULL;
+    int mine = ends[reads ? 0 : 1], theirs = ends[reads ? 1 : 0];
+    item->stream = fdopen(mine, reads ? "r" : "w");
+    item->pid =
+        item->stream ? start_shell(command, theirs, reads ? STDOUT_FILENO : STDIN_FILENO) : -1;
+    close(theirs);
+    if (item->pid > 0)
+        return item->stream;
+    if (item->stream)
+        fclose(item->stream);
+    else
+        close(mine);
+    return NULL;
+}
+
+static FILE *hook_popen(const char *command, const char *mode)
+{
+    if (!df_guest_current())
+        return popen(command, mode);
+    struct opened *item = malloc(sizeof(*item));
+    FILE *stream = item ? open_shell(item, command, mode[0] == 'r') : NULL;
+    if (!stream) {
+        free(item);
+        return NULL;
+    }
+    free(take_opened(stream)); /* one that fclose(3) has closed */
+    note_opened(item);
+    return stream;
+}
+
+static int hook_pclose(FILE *stream)
+{
+    struct opened *item = take_opened(stream);
+    if (!item)
+        return pclose(stream);
+    pid_t pid = item->pid;
+    free(item);
+    fclose(stream);
+    return await(pid);
 }
 
 /* ---- exec ----------------------------------------------------------------------------------- */
@@ -194,7 +374,11 @@ const struct df_hook df_hooks_child[] = {
     {"wait", hook_wait},
     {"wait3", hook_wait3},
     {"wait4", hook_wait4},
+    {"posix_spawn", hook_posix_spawn},
+    {"posix_spawnp", hook_posix_spawnp},
     {"system", hook_system},
+    {"popen", hook_popen},
+    {"pclose", hook_pclose},
     {"execve", hook_execve},
     {"execv", hook_execv},
     {"execvp", hook_execvp},

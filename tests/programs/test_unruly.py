@@ -146,6 +146,15 @@ def test_processes_and_signals(unruly, point, deed, said):
         assert text_of(f"{point}/{deed}") == said
 
 
+@pytest.mark.parametrize(
+    ("deed", "said"),
+    [("spawn", f"0 1 {int(signal.SIGTERM)}"), ("shells", f"5 {int(signal.SIGTERM)} {os.getcwd()}")],
+)
+def test_children_of_main_begin_with_no_signal_blocked(unruly, point, deed, said):
+    with directfuse.mount([unruly, "--before", deed, point]):
+        assert text_of(f"{point}/nothing") == said
+
+
 def test_ids_root_and_standard_output_of_the_host_stay(unruly, point):
     def process():
         return os.getresuid(), os.getresgid(), os.fstat(sys.__stdout__.fileno()).st_ino
@@ -174,10 +183,17 @@ def test_children_of_the_host_are_not_reaped(unruly, point):
     assert child.wait() == 5
 
 
-def test_what_a_child_prints_is_reported(unruly, point, capfd):
+@pytest.mark.parametrize(
+    ("deed", "words"),
+    [
+        ("child", "words of a child"),
+        ("spawn", "words of a child"),
+    ],
+)
+def test_what_it_and_a_child_print_is_reported(unruly, capfd, deed, words):
     with pytest.raises(directfuse.MountError) as caught:
-        directfuse.mount([unruly, "--before", "child", "--help"])
-    assert "words of a child" in str(caught.value)
+        directfuse.mount([unruly, "--before", deed, "--help"])
+    assert words in str(caught.value)
     assert capfd.readouterr() == ("", "")
 
 
