@@ -76,7 +76,7 @@ ssize_t df_hooks_write_connection(int fd, const void *data, size_t size)
     return is_socket(fd) ? send(fd, data, size, MSG_NOSIGNAL) : write(fd, data, size);
 }
 
-static ssize_t hook_writev(int fd, const struct iovec *iov, int count)
+ssize_t df_hooks_writev_connection(int fd, const struct iovec *iov, int count)
 {
     if (!is_socket(fd))
         return writev(fd, iov, count);
@@ -102,10 +102,15 @@ static ssize_t hook_sendmsg(int fd, const struct msghdr *message, int flags)
 }
 
 const struct df_hook df_hooks_connection[] = {
-    {"socket", hook_socket},   {"socketpair", hook_socketpair},
-    {"accept", hook_accept},   {"accept4", hook_accept4},
-    {"pipe", hook_pipe},       {"pipe2", hook_pipe2},
-    {"dup", hook_dup},         {"writev", hook_writev},
-    {"send", hook_send},       {"sendto", hook_sendto},
-    {"sendmsg", hook_sendmsg}, {NULL, NULL},
+    {"socket", hook_socket},
+    {"socketpair", hook_socketpair},
+    {"accept", hook_accept},
+    {"accept4", hook_accept4},
+    {"pipe", hook_pipe},
+    {"pipe2", hook_pipe2},
+    {"dup", hook_dup},
+    {"send", hook_send},
+    {"sendto", hook_sendto},
+    {"sendmsg", hook_sendmsg},
+    {NULL, NULL},
 };

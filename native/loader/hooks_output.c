@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <syslog.h>
 #include <unistd.h>
 
@@ -138,13 +139,65 @@ static void hook_perror(const char *text)
     fprintf(stream(stderr), "%s\n", strerror(error));
 }
 
-static ssize_t hook_write(int fd, const void *data, size_t size)
+/* ---- by descriptors ---------------------------------------------------------------------------
+ */
+
+static FILE *stream_of(int fd)
 {
     struct df_guest *guest = df_guest_current();
-    if (!guest || (fd != STDOUT_FILENO && fd != STDERR_FILENO))
-        return df_hooks_write_connection(fd, data, size);
-    return (ssize_t)fwrite(data, 1, size, guest->output);
+    return guest && (fd == STDOUT_FILENO || fd == STDERR_FILENO) ? guest->output : NULL;
 }
+
+static ssize_t hook_write(int fd, const void *data, size_t size)
+{
+    FILE *out = stream_of(fd);
+    return out ? (ssize_t)fwrite(data, 1, size, out) : df_hooks_write_connection(fd, data, size);
+}
+
+static ssize_t hook_writev(int fd, const struct iovec *iov, int count)
+{
+    FILE *out = stream_of(fd);
+    ssize_t written = 0;
+    if (!out)
+        return df_hooks_writev_connection(fd, iov, count);
+    for (int i = 0; i < count; i++)
+        written += (ssize_t)fwrite(iov[i].iov_base, 1, iov[i].iov_len, out);
+    return written;
+}
+
+static int hook_vdprintf(int fd, const char *format, va_list arguments)
+{
+    FILE *out = stream_of(fd);
+    return out ? vfprintf(out, format, arguments) : vdprintf(fd, format, arguments);
+}
+
+static int hook_dprintf(int fd, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int result = hook_vdprintf(fd, format, arguments);
+    va_end(arguments);
+    return result;
+}
+
+static int hook_vdprintf_chk(int fd, int flag, const char *format, va_list arguments)
+{
+    (void)flag;
+    return hook_vdprintf(fd, format, arguments);
+}
+
+static int hook_dprintf_chk(int fd, int flag, const char *format, ...)
+{
+    va_list arguments;
+    (void)flag;
+    va_start(arguments, format);
+    int result = hook_vdprintf(fd, format, arguments);
+    va_end(arguments);
+    return result;
+}
+
+/* ---- and the end ------------------------------------------------------------------------------
+ */
 
 /* err(3), warn(3) and their kin: "message: error", and for err the end of the guest. */
 static void report(int error, const char *format, va_list arguments)
@@ -302,6 +355,11 @@ const struct df_hook df_hooks_output[] = {
     {"putchar", hook_putchar},
     {"perror", hook_perror},
     {"write", hook_write},
+    {"writev", hook_writev},
+    {"dprintf", hook_dprintf},
+    {"vdprintf", hook_vdprintf},
+    {"__dprintf_chk", hook_dprintf_chk},
+    {"__vdprintf_chk", hook_vdprintf_chk},
     {"warn", hook_warn},
     {"warnx", hook_warnx},
     {"err", hook_err},

@@ -67,6 +67,14 @@ static void open_shells(void)
              (int)strcspn(line, "\n"), line);
 }
 
+static void print_by_number(void)
+{
+    const struct iovec words = {"words by writev\n", 16};
+    dprintf(STDOUT_FILENO, "words %s\n", "by dprintf");
+    if (writev(STDERR_FILENO, &words, 1) != 16)
+        abort();
+}
+
 static void load(void)
 {
     void *handle = library ? dlopen(library, RTLD_NOW) : NULL;
@@ -140,6 +148,8 @@ static void commit(const char *deed)
         spawn_child();
     if (strcmp(deed, "shells") == 0)
         open_shells();
+    if (strcmp(deed, "print") == 0)
+        print_by_number();
     if (strcmp(deed, "library") == 0)
         load();
     if (strcmp(deed, "environment") == 0) {
