@@ -36,17 +36,20 @@
 
 /* ---- working directory and umask -------------------------------------------------------- */
 
+/* Under the number that it has had: another thread may be using a path that has it. */
 static int move_to(struct df_guest *guest, int fd)
 {
     if (fd < 0)
         return -1;
     pthread_mutex_lock(&guest->lock);
-    int before = guest->cwd_fd;
-    guest->cwd_fd = fd;
+    int before = guest->cwd_fd, now = before < 0 ? fd : dup3(fd, before, O_CLOEXEC), error = errno;
+    if (now >= 0)
+        guest->cwd_fd = now;
     pthread_mutex_unlock(&guest->lock);
-    if (before >= 0)
-        close(before);
-    return 0;
+    if (now != fd)
+        close(fd);
+    errno = error;
+    return now < 0 ? -1 : 0;
 }
 
 static int hook_chdir(const char *path)

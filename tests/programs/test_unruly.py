@@ -304,6 +304,16 @@ def test_files_that_a_program_leaves_open_are_closed_at_its_end(unruly, point):
     assert (descriptors_of("/etc/passwd"), descriptors_of("/etc")) == before
 
 
+def test_the_directory_of_a_program_keeps_its_number(unruly, point):
+    """Another of its threads may be using a path that has it."""
+    here = os.getcwd()
+    before = descriptors_of(here)
+    with directfuse.mount([unruly, point]):
+        (number,) = descriptors_of(here) - before
+        text_of(f"{point}/chdir")
+        assert os.readlink(f"/proc/self/fd/{number}") == "/etc"
+
+
 def test_a_file_of_the_hosts_under_a_number_that_a_program_gave_up_stays(unruly, point):
     """It is the same file, opened in the same way."""
     with directfuse.mount([unruly, "--before", "close", point]):
