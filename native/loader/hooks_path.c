@@ -69,6 +69,17 @@ static int hook_fchdir(int fd)
     return move_to(guest, fcntl(fd, F_DUPFD_CLOEXEC, 0));
 }
 
+/* The kernel adds words to the name that a removed directory had. */
+static bool is_removed(int fd, const char *name)
+{
+    static const char words[] = " (deleted)";
+    struct stat directory, named;
+    size_t length = strlen(name), end = sizeof(words) - 1;
+    return length > end && strcmp(name + length - end, words) == 0 && fstat(fd, &directory) == 0 &&
+           (stat(name, &named) != 0 || named.st_ino != directory.st_ino ||
+            named.st_dev != directory.st_dev);
+}
+
 static char *hook_getcwd(char *buffer, size_t size)
 {
     struct df_guest *guest = df_guest_current();
@@ -80,6 +91,10 @@ static char *hook_getcwd(char *buffer, size_t size)
     if (length < 0)
         return NULL;
     target[length] = '\0';
+    if (is_removed(guest->cwd_fd, target)) {
+        errno = ENOENT;
+        return NULL;
+    }
     if (!buffer)
         return strdup(target);
     if ((size_t)length >= size) {

@@ -314,6 +314,14 @@ def test_the_directory_of_a_program_keeps_its_number(unruly, point):
         assert os.readlink(f"/proc/self/fd/{number}") == "/etc"
 
 
+@pytest.mark.parametrize(
+    ("deed", "said"), [("removed directory", str(errno.ENOENT)), ("odd directory", "0")]
+)
+def test_the_name_of_a_directory_is_told_while_it_has_one(unruly, point, deed, said):
+    with directfuse.mount([unruly, point]):
+        assert text_of(f"{point}/{deed}") == said
+
+
 def test_a_file_of_the_hosts_under_a_number_that_a_program_gave_up_stays(unruly, point):
     """It is the same file, opened in the same way."""
     with directfuse.mount([unruly, "--before", "close", point]):

@@ -75,6 +75,29 @@ static void print_by_number(void)
         abort();
 }
 
+static void remove_directory(void)
+{
+    char made[] = "/tmp/unruly-XXXXXX", room[256];
+    if (!mkdtemp(made) || chdir(made) != 0 || rmdir(made) != 0)
+        abort();
+    snprintf(answer, sizeof(answer), "%d", getcwd(room, sizeof(room)) ? 0 : errno);
+}
+
+/* A name as the kernel shows one that is removed. */
+static void enter_odd_directory(void)
+{
+    char made[] = "/tmp/unruly-XXXXXX", name[64], room[256];
+    if (!mkdtemp(made))
+        abort();
+    snprintf(name, sizeof(name), "%s/odd (deleted)", made);
+    if (mkdir(name, 0700) != 0 || chdir(name) != 0)
+        abort();
+    const char *found = getcwd(room, sizeof(room));
+    snprintf(answer, sizeof(answer), "%d", found ? strcmp(found, name) : errno);
+    if (rmdir(name) != 0 || rmdir(made) != 0)
+        abort();
+}
+
 static void load(void)
 {
     void *handle = library ? dlopen(library, RTLD_NOW) : NULL;
@@ -152,6 +175,10 @@ static void commit(const char *deed)
         print_by_number();
     if (strcmp(deed, "chdir") == 0 && chdir("/etc") != 0)
         abort();
+    if (strcmp(deed, "removed directory") == 0)
+        remove_directory();
+    if (strcmp(deed, "odd directory") == 0)
+        enter_odd_directory();
     if (strcmp(deed, "library") == 0)
         load();
     if (strcmp(deed, "environment") == 0) {
