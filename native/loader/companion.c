@@ -164,7 +164,7 @@ static int read_company(struct company *company, const struct df_needed *needed,
         *member = (struct member){.name = needed->list[i].name};
         int error = open_member(member, df_image_copy(needed->list[i].path));
         if (!error)
-            error = make_alias(member);
+            error = member->elf.kind == DF_ELF_MALFORMED ? -ENOEXEC : make_alias(member);
         if (error)
             return error;
     }

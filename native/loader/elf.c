@@ -223,11 +223,11 @@ static enum df_elf_kind inspect(struct df_elf *elf)
         return DF_ELF_MALFORMED;
     elf->executable = is_executable(elf);
     if (!elf->executable) {
+        if (!df_elf_is_whole(elf))
+            return DF_ELF_MALFORMED;
         if (elf->abi != DF_ELF_ABI_NONE)
             return DF_ELF_REAL_FUSE;
-        if (elf->ours == DF_ELF_ABI_NONE)
-            return DF_ELF_NO_FUSE;
-        return df_elf_is_whole(elf) ? DF_ELF_OBJECT : DF_ELF_MALFORMED;
+        return elf->ours != DF_ELF_ABI_NONE ? DF_ELF_OBJECT : DF_ELF_NO_FUSE;
     }
     if (!find_segment(elf, PT_INTERP))
         return DF_ELF_STATIC;

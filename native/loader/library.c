@@ -96,21 +96,19 @@ bool df_library_search(const void *map, const char *name, char path[PATH_MAX])
     return found;
 }
 
-/* A copy of the library at `path` with our libfuse in the place of the real one, which is *abi.
- * Returns its descriptor; -1: it is not linked to libfuse, or the dynamic linker may say what is
- * wrong with it. */
-static int copy_linked_to_us(const char *path, enum df_elf_abi *abi)
+/* A copy of the library at `path` with our libfuse in the place of the real one, which is elf->abi.
+ * Returns its descriptor; -1: it is of elf->kind, which is not linked to libfuse, or the dynamic
+ * linker may say what is wrong with it. */
+static int copy_linked_to_us(const char *path, struct df_elf *elf)
 {
-    struct df_elf elf;
     int fd = df_image_copy(path);
-    if (fd < 0 || df_image_inspect(fd, &elf) != 0) {
+    if (fd < 0 || df_image_inspect(fd, elf) != 0) {
         if (fd >= 0)
             close(fd);
         return -1;
     }
-    bool patched = elf.kind == DF_ELF_REAL_FUSE && df_elf_patch(&elf) == 0;
-    *abi = elf.abi;
-    df_image_release(&elf);
+    bool patched = elf->kind == DF_ELF_REAL_FUSE && df_elf_patch(elf) == 0;
+    df_image_release(elf);
     if (patched)
         return fd;
     close(fd);
@@ -160,11 +158,25 @@ static void *load_as_it_is(const char *name, int flags, char *message, size_t si
     return NULL;
 }
 
+/* What is to touch a library that is cut short would be ended by SIGBUS. */
+static void *load_at(struct df_guest *guest, const char *name, int flags, char *message,
+                     size_t size)
+{
+    struct df_elf elf = {.kind = DF_ELF_NO_FUSE};
+    bool is_path = strchr(name, '/') && !(flags & RTLD_NOLOAD);
+    int fd = is_path ? copy_linked_to_us(name, &elf) : -1;
+    if (fd >= 0)
+        return load_copy(guest, fd, elf.abi, name, flags, message, size);
+    if (elf.kind != DF_ELF_MALFORMED)
+        return load_as_it_is(name, flags, message, size);
+    snprintf(message, size, "%s %s", name, df_elf_reason(elf.kind));
+    return NULL;
+}
+
 void *df_library_open(struct df_guest *guest, const char *name, int flags, char *message,
                       size_t size)
 {
     char found[PATH_MAX], room[DF_GUEST_PATH_ROOM];
-    enum df_elf_abi abi;
     message[0] = '\0';
     if (!name || !name[0]) /* the program itself: to the dynamic linker that is the host */
         name = ((const struct link_map *)guest->map)->l_name;
@@ -173,9 +185,7 @@ void *df_library_open(struct df_guest *guest, const char *name, int flags, char 
     else if (df_library_search(guest->map, name, found))
         name = found;
     df_library_lock();
-    int fd = strchr(name, '/') && !(flags & RTLD_NOLOAD) ? copy_linked_to_us(name, &abi) : -1;
-    void *handle = fd >= 0 ? load_copy(guest, fd, abi, name, flags, message, size)
-                           : load_as_it_is(name, flags, message, size);
+    void *handle = load_at(guest, name, flags, message, size);
     df_library_unlock();
     return handle;
 }

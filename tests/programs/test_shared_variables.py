@@ -10,6 +10,8 @@ from building import build, fuse
 
 import directfuse
 
+from .test_hostile_elf import Image
+
 SOURCE = Path(__file__).parent / "sources" / "shared_variables.c"
 OWFS = "/usr/libexec/owfs/owfs"
 
@@ -46,6 +48,16 @@ def test_both_see_one_variable(program):
         assert say("/shared") == "7 7 7 library 1 7"
         set_number("/shared", 42)
         assert say("/shared") == "7 42 42 library 1 42"
+
+
+def test_a_library_that_is_cut_short_is_refused(tmp_path):
+    program, library = linked(tmp_path), tmp_path / "libbase.so.1"
+    data = library.read_bytes()
+    end = max(offset + size for _, offset, size in Image(data).loads)
+    library.write_bytes(data[: end - 1])
+    with pytest.raises(directfuse.MountError, match="shares variables") as caught:
+        directfuse.mount([program, "-f", "/shared"], placement="inline")
+    assert caught.value.errno == errno.ENOEXEC
 
 
 def test_each_mount_has_its_own(program):

@@ -17,6 +17,8 @@ from building import build, fuse
 import directfuse
 from directfuse import _paths
 
+from .test_hostile_elf import Image
+
 HERE = Path(__file__).parent
 
 
@@ -211,6 +213,19 @@ def test_a_library_linked_to_libfuse_gets_ours(unruly, point, tmp_path, monkeypa
     with directfuse.mount([unruly, point]):
         assert "libdf3.so.3" in text_of(f"{point}/library")
     assert libfuse_mappings() == before
+
+
+@pytest.mark.parametrize("linked", [True, False], ids=["linked to libfuse", "not linked to it"])
+def test_a_library_that_is_cut_short_is_not_loaded(unruly, point, tmp_path, monkeypatch, linked):
+    path = tmp_path / "library.so"
+    options = fuse() if linked else []
+    build(HERE / "linked.c", path, "-shared", "-fPIC", *fuse(linked=False), *options)
+    data = path.read_bytes()
+    end = max(offset + size for _, offset, size in Image(data).loads)
+    monkeypatch.setenv("UNRULY_LIBRARY", str(path))
+    path.write_bytes(data[: end - 1])
+    with directfuse.mount([unruly, point]):
+        assert "truncated or damaged" in text_of(f"{point}/library")
 
 
 def libfuse_mappings():
