@@ -117,10 +117,12 @@ static uint32_t count_cpus(void)
 /* Makes a part of the segment, whatever it costs, before anybody could touch it. 0 or -errno. */
 static int make(const struct df_own_segment *own, uint64_t from, uint64_t end)
 {
-    if (fallocate(own->memory, FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)(end - from)) == 0 ||
-        errno == EOPNOTSUPP)
-        return 0;
-    return -errno;
+    int result;
+
+    do
+        result = fallocate(own->memory, FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)(end - from));
+    while (result != 0 && errno == EINTR);
+    return result == 0 || errno == EOPNOTSUPP ? 0 : -errno;
 }
 
 /* What must be there. */

@@ -17,14 +17,19 @@ import directfuse
 
 from .test_lives import in_fork
 
-SOURCE = Path(__file__).with_name("sources") / "bounded_memory.c"
+SOURCES = Path(__file__).with_name("sources")
 MIB = 1 << 20
 FIXED = 6 * MIB  # what a server takes at its start, and not much more
 
 
 @pytest.fixture(scope="session")
 def preloaded(tmp_path_factory):
-    return build(SOURCE, tmp_path_factory.mktemp("bounded") / "bounded.so", "-shared", "-fPIC")
+    return build(
+        SOURCES / "bounded_memory.c",
+        tmp_path_factory.mktemp("bounded") / "bounded.so",
+        "-shared",
+        "-fPIC",
+    )
 
 
 @pytest.fixture
@@ -52,6 +57,13 @@ def memory(preloaded, tmp_path, monkeypatch):
 
 def mounted(tmp_path):
     return directfuse.mount(["memfs", str(tmp_path / "mnt")], placement="server")
+
+
+def test_signals_do_not_keep_a_server_from_its_memory(tmp_path, monkeypatch):
+    path = build(SOURCES / "interrupted_memory.c", tmp_path / "interrupted.so", "-shared", "-fPIC")
+    monkeypatch.setenv("LD_PRELOAD", path)
+    with mounted(tmp_path) as mount:
+        assert directfuse.listdir(mount.mountpoint) == []
 
 
 def used_up(mount):
