@@ -220,6 +220,28 @@ static void show_poll_file(const struct server *server)
         close(fd);
 }
 
+/* Another mount's. A relative name may be seen from anywhere, so it is taken for ours. */
+static bool is_elsewhere(const struct server *server, const char *target)
+{
+    const char *ours = server->mount.target;
+    char here[PATH_MAX], there[PATH_MAX];
+
+    if (target[0] != '/' || strcmp(target, ours) == 0 || !realpath(ours, here))
+        return false;
+    return !realpath(target, there) || strcmp(here, there) != 0;
+}
+
+/* Once it is mounted; before that there is nothing to end. */
+static int unmount(const struct server *server, const char *target)
+{
+    if (!server->session)
+        return 0;
+    if (is_elsewhere(server, target))
+        return EINVAL;
+    fuse_session_exit(server->session);
+    return 0;
+}
+
 /* Answers one question; true: it was the one to be mounted. */
 static bool answer(struct server *server)
 {
@@ -237,9 +259,8 @@ static bool answer(struct server *server)
         server->mount = message;
         show_poll_file(server);
     }
-    control_answer(connection, 0, -1);
-    if (message.kind == CONTROL_UNMOUNT && server->session)
-        fuse_session_exit(server->session);
+    bool unmounts = message.kind == CONTROL_UNMOUNT;
+    control_answer(connection, unmounts ? unmount(server, message.target) : 0, -1);
     return mounts;
 }
 

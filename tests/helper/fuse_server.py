@@ -15,7 +15,8 @@ can be unlinked then. In mode "stay" it goes on when its channel has ended, and 
 the file of FUSE_SERVER_NOTE. A look at "inval" ends belief in the name "file". In mode "poll" the
 open file that was polled first, or second, is ready, and told of, from a look at "wake 0", or
 "wake 1", on. In mode "probe" the channel is opened, closed and opened again; in mode "fork" all is
-done by a child, whose parent ends at once.
+done by a child, whose parent ends at once. In mode "stray" a read of the file unmounts something
+else first, in mode "unmount" what the server has mounted.
 """
 
 import array
@@ -311,6 +312,8 @@ class Server:
             self.to_block -= 1
             self.blocked.add(unique)  # until it is interrupted
             return
+        if self.mode in ("stray", "unmount"):
+            ask("u", target="/" if self.mode == "stray" else sys.argv[2])
         if self.mode == "lose" and not unique & RESENT:
             self.say(0, error=NOTIFY_RESEND)
         elif self.mode in RECORDS:

@@ -81,6 +81,21 @@ def test_messages_that_are_none(serve):
     assert read(mount) == b"content\n"
 
 
+def test_an_unmount_of_something_else_ends_nothing(serve):
+    mount = serve("stray")
+    assert read(mount) == b"content\n"
+    assert mount.mounted
+    assert read(mount) == b"content\n"
+
+
+def test_a_server_may_unmount_itself(serve):
+    mount = serve("unmount")
+    assert read(mount) == b"content\n"
+    while mount.mounted:
+        time.sleep(0.001)
+    mount.unmount(lazy=True)
+
+
 @contextmanager
 def _alarm(*, restarts):
     """A signal with a handler, each 0.2 s, for the first may be too early; `restarts`: with
