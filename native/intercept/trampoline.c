@@ -161,9 +161,10 @@ static size_t make_trampoline(unsigned char *code, uintptr_t at, const struct df
     return size + sizeof jump + sizeof entry;
 }
 
-static bool is_reachable(const struct dfi_plan *plan, uintptr_t at)
+/* An arena is opened for a whole mapping, of which a site may lie far behind the start. */
+static bool is_reachable(const struct dfi_plan *plan, uintptr_t at, uintptr_t site)
 {
-    return (plan->branch < 0 || is_near(plan->target, at)) &&
+    return is_near(site, at) && (plan->branch < 0 || is_near(plan->target, at)) &&
            (plan->address < 0 || is_near(plan->operand, at));
 }
 
@@ -171,7 +172,7 @@ uintptr_t dfi_trampoline_put(struct dfi_arena *arena, const struct dfi_plan *pla
 {
     unsigned char code[TRAMPOLINE_MAX];
     uintptr_t at = arena->start + arena->used;
-    if (arena->used + TRAMPOLINE_MAX > ARENA_SIZE || !is_reachable(plan, at))
+    if (arena->used + TRAMPOLINE_MAX > ARENA_SIZE || !is_reachable(plan, at, site))
         return 0;
     size_t size = make_trampoline(code, at, plan, site + 2);
     memcpy((void *)at, code, size);
