@@ -110,7 +110,8 @@ static long open_by(struct dfi_frame *frame, int flags, mode_t mode)
     long ret = dfi_way_begin(&way, frame);
 
     way.blocks = true;
-    way.opens = makes(flags) ? -1 : flags;
+    way.opens = flags;
+    way.mode = makes(flags) ? mode & ALLPERMS : 0;
     way.record.changes = changes(flags);
     while (dfi_way_next(&way, &ret))
         ret = open_ours(&way, flags, mode);

@@ -85,20 +85,25 @@ static int take_here(struct dfi_way *way, struct dfi_leg *leg)
     return ret == -ENAMETOOLONG ? 0 : ret;
 }
 
-/* A number may be the name of an open file, in a directory of /proc. */
-static bool begins_with_number(const char *path)
+static bool is_component(const char *path, size_t len)
 {
-    size_t digits = strspn(path, "0123456789");
-
-    return digits > 0 && (path[digits] == '/' || path[digits] == '\0');
+    return len > 0 && (path[len] == '/' || path[len] == '\0');
 }
 
-static int take_number(struct dfi_way *way, struct dfi_leg *leg)
+/* What begins so may lead to an open file, from a directory of /proc: a number, or this process. */
+static bool may_be_from_proc(const char *path)
+{
+    return is_component(path, strspn(path, "0123456789")) ||
+           (strncmp(path, "self", 4) == 0 && is_component(path, 4)) ||
+           (strncmp(path, "thread-self", 11) == 0 && is_component(path, 11));
+}
+
+static int take_from_proc(struct dfi_way *way, struct dfi_leg *leg)
 {
     char name[PATH_MAX];
     ssize_t len = df_walk_directory_name(leg->dirfd, name);
 
-    if (len < 0 || strncmp(name, "/proc/", 6) != 0 ||
+    if (len < 5 || strncmp(name, "/proc", 5) != 0 ||
         df_walk_join(leg->text, name, (size_t)len, leg->text) < 0)
         return 0;
     leg->len = (uint32_t)strlen(leg->text);
@@ -117,8 +122,8 @@ __attribute__((noinline)) static int take_from_cwd(struct dfi_way *way, struct d
     leg->changed = ret != 0;
     if (ret == -ENAMETOOLONG)
         return begin_here(way, leg);
-    if (ret == 0 && begins_with_number(leg->text))
-        return take_number(way, leg);
+    if (ret == 0 && may_be_from_proc(leg->text))
+        return take_from_proc(way, leg);
     return ret < 0 ? ret : 0;
 }
 
@@ -126,7 +131,7 @@ __attribute__((noinline)) static int take_from_real(struct dfi_way *way, struct 
 {
     if (dfi_is_hidden(dfi_process(), leg->dirfd))
         return -EBADF;
-    return !way->unwalked && begins_with_number(leg->text) ? take_number(way, leg) : 0;
+    return !way->unwalked && may_be_from_proc(leg->text) ? take_from_proc(way, leg) : 0;
 }
 
 static int take_relative(struct dfi_way *way, struct dfi_leg *leg)
@@ -148,6 +153,12 @@ static int take_rooted(struct dfi_way *way, struct dfi_leg *leg)
     if (!way->unwalked)
         return dfi_way_take_root(way, leg);
     return leg->text[0] == '/' ? 0 : take_relative(way, leg);
+}
+
+/* /proc or /dev, which may have more slashes and dots before it. */
+static bool may_be_proc(const char *path)
+{
+    return path[1] == 'p' || path[1] == 'd' || path[1] == '/' || path[1] == '.';
 }
 
 static int take(struct dfi_way *way, struct dfi_leg *leg)
@@ -174,7 +185,7 @@ static int take(struct dfi_way *way, struct dfi_leg *leg)
         dfi_root_begin_way(way))
         return take_rooted(way, leg);
     if (leg->text[0] == '/')
-        return leg->text[1] == 'p' || leg->text[1] == 'd' ? dfi_way_take_proc(way, leg) : 0;
+        return may_be_proc(leg->text) ? dfi_way_take_proc(way, leg) : 0;
     if (len == 0 && leg->dirfd == AT_FDCWD)
         return take_here(way, leg);
     return take_relative(way, leg);
@@ -191,7 +202,8 @@ __attribute__((always_inline)) static inline long begin(struct dfi_way *way,
     way->state = FIRST;
     way->blocks = way->ours = way->opened = way->held = false;
     way->unwalked = unwalked;
-    way->rooted = way->refused = way->missing = false;
+    way->rooted = way->refused = way->missing = way->back = false;
+    way->turns = 0;
     way->opens = -1;
     dfi_record_begin(&way->record);
     dfi_table_refresh(way->record.files->link.segment);
@@ -239,6 +251,12 @@ int dfi_way_flags(const struct dfi_leg *leg)
 
 /* ---- the kernel ------------------------------------------------------------------------------ */
 
+/* Whether the process has ever had one of a mount open. */
+static bool has_files(const struct dfi_files *files)
+{
+    return atomic_load_explicit(&files->top, memory_order_relaxed) > 0;
+}
+
 __attribute__((always_inline)) static inline long ask_kernel_first(struct dfi_way *way)
 {
     const char *paths[2] = {NULL, NULL};
@@ -253,7 +271,9 @@ __attribute__((always_inline)) static inline long ask_kernel_first(struct dfi_wa
     }
     if (way->opens >= 0)
         ret = dfi_way_open_plainly(way, paths[0]);
-    return ret == -ELOOP ? dfi_way_ask(way, paths) : ret;
+    if (ret == -ELOOP && way->opens >= 0 && has_files(way->record.files))
+        ret = dfi_way_open_on_disk(way, paths[0]);
+    return ret == -ELOOP && !way->back ? dfi_way_ask(way, paths) : ret;
 }
 
 /* ---- once more ------------------------------------------------------------------------------- */
@@ -284,11 +304,28 @@ static bool are_foreign(const struct dfi_way *way)
     return true;
 }
 
+/* Links of /proc that lead to links of /proc: as often as Linux follows them. */
+static void count_turn(struct dfi_way *way, long *ret)
+{
+    *ret = ++way->turns > DF_LINKS_MAX ? -ELOOP : 0;
+}
+
+/* The kernel has found that the path leads back. */
+static bool turn_round(struct dfi_way *way, long *ret)
+{
+    way->back = false;
+    way->state = KERNEL;
+    count_turn(way, ret);
+    return *ret == 0;
+}
+
 /* True: mounts are to be asked again. */
 static bool turn_to_kernel(struct dfi_way *way, long *ret)
 {
     way->state = DONE;
     way->first = *ret = ask_kernel_first(way);
+    if (way->back)
+        return turn_round(way, ret);
     if (!try_again(way, ret))
         return false;
     way->state = AGAIN;
@@ -319,15 +356,10 @@ static bool refuse(struct dfi_way *way, long *ret)
 static bool leads_back(struct dfi_way *way, unsigned which)
 {
     const char *left = df_left_path((int)which);
-    struct dfi_leg *leg = &way->leg[which];
 
     if (!left || way->held || (strncmp(left, "/proc/", 6) != 0 && strncmp(left, "/dev/", 5) != 0))
         return false;
-    strcpy(leg->text, left);
-    leg->path = leg->text;
-    leg->dirfd = AT_FDCWD;
-    leg->changed = false;
-    return dfi_way_take_proc(way, leg) == 0 && leg->changed;
+    return dfi_way_goes_on(way, &way->leg[which], left);
 }
 
 /* True: mounts are to be asked for where it goes on, unless it goes round and round. */
@@ -337,10 +369,9 @@ static bool turn_back(struct dfi_way *way, long *ret)
 
     if (way->legs == 2)
         back = leads_back(way, 1) || back;
-    if (!back)
-        return false;
-    *ret = ++way->turns > DF_LINKS_MAX ? -ELOOP : 0;
-    return true;
+    if (back)
+        count_turn(way, ret);
+    return back;
 }
 
 bool dfi_way_next(struct dfi_way *way, long *ret)
@@ -350,7 +381,6 @@ bool dfi_way_next(struct dfi_way *way, long *ret)
         if (*ret == 0 && are_foreign(way))
             return turn_to_kernel(way, ret);
         way->state = KERNEL;
-        way->turns = 0;
         return *ret == 0 || refuse(way, ret);
     case KERNEL:
         way->ours = *ret != DF_NOT_OURS;

@@ -14,9 +14,7 @@
 #include "syscalls/table.h"
 #include "syscalls/way_private.h"
 
-/* What the kernel was asked: the path of a leg, or what a mount's own symlinks and ".." have made
- * of it. NULL: nothing that it could look for. */
-static const char *asked_for(const struct dfi_way *way, unsigned which, int *dirfd)
+const char *dfi_way_asked(const struct dfi_way *way, unsigned which, int *dirfd)
 {
     const struct dfi_leg *leg = &way->leg[which];
     const char *left = df_left_path((int)which);
@@ -56,7 +54,7 @@ static bool find_above(struct dfi_way *way, bool walked, char out[PATH_MAX])
     char text[PATH_MAX];
     struct df_scan scan;
     int dirfd;
-    const char *path = asked_for(way, 0, &dirfd);
+    const char *path = dfi_way_asked(way, 0, &dirfd);
     ssize_t len = -1;
 
     if (!path || !scan_asked(path, dirfd, &walked, text, &scan))
@@ -105,14 +103,15 @@ static void count_vain(unsigned count)
     atomic_store_explicit(&vain, count, memory_order_relaxed);
 }
 
-/* openat2(2), as the program has written its call but for `path`. */
-static long open_without_links(const struct dfi_way *way, const char *path)
+long dfi_way_open_restricted(const struct dfi_way *way, const char *path, uint64_t resolve)
 {
-    const struct open_how how = {.flags = (unsigned)way->opens, .resolve = RESOLVE_NO_SYMLINKS};
+    const struct open_how how = {
+        .flags = (unsigned)way->opens, .mode = way->mode, .resolve = resolve};
     const struct dfi_leg *leg = &way->leg[0];
     const unsigned long *args = way->frame->args;
     unsigned long at = path || leg->at < 0 ? (unsigned long)AT_FDCWD : args[leg->at];
 
+    dfi_linger_end(way->record.files);
     return dfi_kernel_wait6(__NR_openat2, at, path ? (unsigned long)path : args[leg->name],
                             (unsigned long)&how, sizeof(how), 0, 0);
 }
@@ -124,8 +123,7 @@ long dfi_way_open_plainly(struct dfi_way *way, const char *path)
 
     if (before == 0 || !dfi_run_has(DFI_RUN_OPENAT2))
         return -ELOOP;
-    dfi_linger_end(way->record.files);
-    ret = open_without_links(way, path);
+    ret = dfi_way_open_restricted(way, path, RESOLVE_NO_SYMLINKS);
     way->missing = ret == -ENOENT || ret == -ENOTDIR;
     if (ret == -ELOOP)
         count_vain(before - 1);
@@ -180,7 +178,7 @@ static bool may_lead(int dirfd, const char *asked)
 bool dfi_way_may_lead(const struct dfi_way *way, unsigned which)
 {
     int dirfd;
-    const char *path = asked_for(way, which, &dirfd);
+    const char *path = dfi_way_asked(way, which, &dirfd);
     bool missing = path && dfi_way_is_plainly_missing(dirfd, path);
 
     if (missing && way->opens >= 0)

@@ -39,6 +39,17 @@ __attribute__((always_inline)) static inline long dfi_way_ask(const struct dfi_w
  * leads. 0 or -errno. */
 int dfi_way_take_proc(struct dfi_way *way, struct dfi_leg *leg);
 
+/* The leg goes on at that path, which is absolute. False: it leads through no link of /proc or /dev
+ * to a file of ours. */
+bool dfi_way_goes_on(struct dfi_way *way, struct dfi_leg *leg, const char *path);
+
+/*
+ * An open in a process that has files of mounts open, to which a symlink on disk or ".." may lead:
+ * by openat2(2), which refuses to follow links of /proc. Where one leads to such a file way->back
+ * is set. Else as dfi_way_open_plainly().
+ */
+long dfi_way_open_on_disk(struct dfi_way *way, const char *path);
+
 /* Whether the call is about a symlink itself that stands at the end of that path. */
 bool dfi_way_is_of_link(const struct dfi_way *way, const struct dfi_leg *leg);
 
@@ -49,6 +60,13 @@ bool dfi_way_is_of_link(const struct dfi_way *way, const struct dfi_leg *leg);
  * well that no symlink is on the path. `path`: as in dfi_way_ask(). -ELOOP: make the call as it is.
  */
 long dfi_way_open_plainly(struct dfi_way *way, const char *path);
+
+/* The same call, restricted by RESOLVE_ flags: what openat2(2) says. */
+long dfi_way_open_restricted(const struct dfi_way *way, const char *path, uint64_t resolve);
+
+/* What the kernel was asked: the path of a leg, or what a mount's own symlinks and ".." have made
+ * of it. NULL: nothing that it could look for. */
+const char *dfi_way_asked(const struct dfi_way *way, unsigned which, int *dirfd);
 
 /* The following: the kernel has said ENOENT or ENOTDIR. */
 

@@ -2,10 +2,14 @@
  * way_proc.c - paths through /proc/self/fd/5, /proc/<pid>/cwd, /dev/fd/5 and their like: they begin
  * at the file, or at the name, that the symlink stands for.
  */
+#include <linux/openat2.h>
+
 #include "core/fd.h"
 #include "core/walk.h"
+#include "intercept/run.h"
 #include "syscalls/cwd.h"
 #include "syscalls/proc.h"
+#include "syscalls/steps.h"
 #include "syscalls/table.h"
 #include "syscalls/way_private.h"
 
@@ -62,6 +66,15 @@ bool dfi_way_is_of_link(const struct dfi_way *way, const struct dfi_leg *leg)
     }
 }
 
+bool dfi_way_goes_on(struct dfi_way *way, struct dfi_leg *leg, const char *path)
+{
+    strcpy(leg->text, path);
+    leg->path = leg->text;
+    leg->dirfd = AT_FDCWD;
+    leg->changed = false;
+    return dfi_way_take_proc(way, leg) == 0 && leg->changed;
+}
+
 /* /proc/<pid>/fd/5 of another process. */
 static int take_other(struct dfi_way *way, struct dfi_leg *leg)
 {
@@ -84,7 +97,7 @@ int dfi_way_take_proc(struct dfi_way *way, struct dfi_leg *leg)
     struct dfi_files *files = way->record.files;
     const char *rest;
     char text[PATH_MAX];
-    int fd;
+    int fd, ret;
     enum dfi_proc what = dfi_proc_look(files, leg->text, &fd, &rest);
 
     if (what == DFI_PROC_NONE)
@@ -101,10 +114,43 @@ int dfi_way_take_proc(struct dfi_way *way, struct dfi_leg *leg)
             return 0;
         }
         strcpy(text, rest);
-        leg->changed = true;
-        return dfi_cwd_join(files, text, leg->text) < 0 ? -ENOENT : 0;
+        ret = dfi_cwd_join(files, text, leg->text);
+        leg->changed = ret > 0; /* one that was removed is the kernel's */
+        return ret < 0 ? -ENOENT : 0;
     default:
         dfi_proc_exe(text);
         return begin_at(leg, text, strlen(text), rest);
     }
+}
+
+/* ---- on disk --------------------------------------------------------------------------------- */
+
+/* Walks the path that the kernel was asked for up to the first link of /proc on it. */
+static bool leads_back(struct dfi_way *way)
+{
+    struct dfi_leg *leg = &way->leg[0], before = *leg;
+    struct dfi_steps s;
+    int dirfd;
+    const char *path = dfi_way_asked(way, 0, &dirfd);
+
+    dfi_steps_init(&s, &way->record, false, 0);
+    s.follows = !dfi_way_is_of_link(way, leg);
+    if (!path || dfi_steps_begin(&s, dirfd, &path) < 0 || dfi_steps_walk(&s, path) != DF_NOT_OURS ||
+        df_walk_join(s.done, s.done, s.len, s.rest) < 0)
+        return false;
+    if (dfi_way_goes_on(way, leg, s.done))
+        return true;
+    *leg = before; /* the kernel is to be asked as it was */
+    return false;
+}
+
+long dfi_way_open_on_disk(struct dfi_way *way, const char *path)
+{
+    long ret;
+
+    if (!dfi_run_has(DFI_RUN_OPENAT2))
+        return -ELOOP;
+    ret = dfi_way_open_restricted(way, path, RESOLVE_NO_MAGICLINKS);
+    way->back = ret == -ELOOP && leads_back(way);
+    return ret == -EINVAL ? -ELOOP : ret;
 }

@@ -9,7 +9,9 @@ import fcntl
 import itertools
 import mmap
 import os
+import shutil
 import sys
+import tempfile
 
 HERE = os.getcwd()
 
@@ -222,6 +224,35 @@ def through():
         show(name, opened, name, os.O_RDONLY)
     show("moved", os.rename, "link/f", "link/g")
     show("list", os.listdir, "there")
+
+
+def disk():
+    """Links on disk to links of /proc, and other ways there that a path does not show."""
+    fd, here, proc = made("kept"), os.open(".", os.O_RDONLY), os.open("/proc", os.O_RDONLY)
+    os.unlink("kept")
+    made("below")
+    os.dup2(fd, 0)
+    aside = tempfile.mkdtemp(dir="/tmp")
+    link, places = f"{aside}/link", (f"/proc/self/fd/{fd}", f"/dev/fd/{fd}", "/dev/stdin")
+    for target in *places, f"/proc/{os.getpid()}/task/{os.getpid()}/fd/{fd}":
+        os.symlink(target, link)
+        for name in "O_RDWR", "O_APPEND", "O_CREAT", "O_PATH", "O_NOFOLLOW", "O_DIRECTORY":
+            show(f"on disk {name}", opened, link, getattr(os, name))
+        show("on disk excl", opened, link, os.O_CREAT | os.O_EXCL)
+        os.unlink(link)
+    os.symlink(f"/proc/self/fd/{here}", link)
+    for name in "below", "../" + os.path.basename(HERE) + "/below", "none", "below/none":
+        show("through", opened, f"{link}/{name}", os.O_RDONLY)
+    show("made", lambda: os.close(os.open(f"{link}/new", os.O_CREAT | os.O_WRONLY, 0o640)))
+    show("made", lambda: oct(os.stat("new").st_mode))
+    show("round", opened, f"/dev/../proc/self/fd/{fd}", os.O_RDONLY)
+    show("slashes", opened, f"//proc/self/fd/{fd}", os.O_RDONLY)
+    show("size", lambda: os.stat(f"/./proc/self/fd/{fd}").st_size)
+    show("from /proc", lambda: os.pread(os.open(f"self/fd/{fd}", os.O_RDONLY, dir_fd=proc), 20, 0))
+    show("from /proc", lambda: os.stat(f"thread-self/fd/{fd}", dir_fd=proc).st_size)
+    show("emptied", lambda: os.close(os.open("/dev/../dev/stdin", os.O_TRUNC | os.O_RDWR)))
+    show("emptied", lambda: os.fstat(fd).st_size)
+    shutil.rmtree(aside)
 
 
 def others():
