@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -275,14 +276,28 @@ static ssize_t check_second(struct df_way_pair *way, unsigned flags, bool *direc
     return flags & RENAME_EXCHANGE ? -ENOENT : 0;
 }
 
-/* A trailing slash on either side asks for a directory: do_renameat2(). */
-static ssize_t check_slash(struct df_way_pair *way, unsigned flags)
+/* Whether the last component is longer than any, which is found when it is looked at. */
+static bool is_long(const struct df_leg *leg)
 {
-    bool first, second;
+    const char *name = leg->where.name;
+    size_t before = leg->where.len;
+
+    if (DF_LIKELY(before <= NAME_MAX))
+        return false;
+    while (before > 0 && name[before - 1] != '/')
+        before--;
+    return leg->where.len - before > NAME_MAX;
+}
+
+/* A trailing slash on either side asks for a directory. That, and what is wrong with a name itself,
+ * comes after both ways, and the second name after the first: do_renameat2(). */
+static ssize_t check_names(struct df_way_pair *way, unsigned flags)
+{
+    bool slash = way->from.slash || way->to.slash, first, second;
     struct stat st;
     ssize_t ret;
 
-    if (DF_LIKELY(!way->from.slash && !way->to.slash))
+    if (DF_LIKELY(!slash && !is_long(&way->from) && !is_long(&way->to)))
         return 0;
     if ((ret = check_legs(way)) < 0)
         return ret;
@@ -294,7 +309,7 @@ static ssize_t check_slash(struct df_way_pair *way, unsigned flags)
         return ret;
     if (flags & RENAME_EXCHANGE)
         return (way->from.slash && !first) || (way->to.slash && !second) ? -ENOTDIR : 0;
-    return first ? 0 : -ENOTDIR;
+    return first || !slash ? 0 : -ENOTDIR;
 }
 
 /* do_renameat2(). */
@@ -309,7 +324,7 @@ static ssize_t rename_there(struct df_way_pair *way, unsigned flags)
 {
     ssize_t ret;
 
-    if ((ret = check_last(way, flags)) < 0 || (ret = check_slash(way, flags)) < 0)
+    if ((ret = check_last(way, flags)) < 0 || (ret = check_names(way, flags)) < 0)
         return ret;
     if (carries_mount(&way->from) || carries_mount(&way->to))
         return df_gate_refuse(DF_NR_renameat2, -EBUSY);

@@ -325,6 +325,9 @@ def tree(fs):
         ("n" * 256, "new", errno.ENAMETOOLONG),
         ("missing/x", "missing/" + "n" * 256, errno.ENOENT),
         ("file/x", "n" * 256, errno.ENOTDIR),
+        ("missing", "n" * 256, errno.ENOENT),
+        ("n" * 256, "missing/x", errno.ENOENT),
+        ("n" * 256, "file/x", errno.ENOTDIR),
     ],
 )
 def test_refused(tree, source, target, code):
