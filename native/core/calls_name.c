@@ -447,12 +447,25 @@ static ssize_t look_at_old(int dirfd, const char *path, int flags)
     return df_walk_real_entry(dirfd, path, flags);
 }
 
+/* A slash behind the name would have a link there followed, and a file refused: filename_create().
+ */
 static ssize_t look_at_real_new(int dirfd, const char *path)
 {
+    char name[PATH_MAX];
+    size_t len;
+    ssize_t ret;
+
     path = real_path(&dirfd, path);
-    if (df_walk_real_entry(dirfd, path, AT_SYMLINK_NOFOLLOW) == 0)
+    len = strnlen(path, PATH_MAX);
+    if (len == PATH_MAX)
+        return -ENAMETOOLONG;
+    while (len > 1 && path[len - 1] == '/')
+        len--;
+    *(char *)mempcpy(name, path, len) = '\0';
+    if (df_walk_real_entry(dirfd, name, AT_SYMLINK_NOFOLLOW) == 0)
         return -EEXIST;
-    return df_walk_real_parent(dirfd, path);
+    ret = df_walk_real_parent(dirfd, name);
+    return ret == 0 && path[len] == '/' ? -ENOENT : ret;
 }
 
 /* What Linux finds before EXDEV, and before a new name that leads nowhere: no old file, or a new
@@ -471,7 +484,7 @@ static ssize_t look_at_link(int from_dirfd, const char *from, int to_dirfd, cons
     ret = df_way_begin(&way, to_dirfd, to, DF_ROUTE_PARENT);
     while (df_way_next(&way, &ret))
         if ((ret = df_check_entry(way.fs, &way.call, &way.leg.where, false, &st)) >= 0)
-            ret = ret == 0 ? -EEXIST : 0;
+            ret = ret == 0 ? -EEXIST : way.leg.slash ? -ENOENT : 0;
     ret = df_way_end(&way, ret);
     return ret == DF_NOT_OURS ? look_at_real_new(to_dirfd, to) : ret;
 }

@@ -99,7 +99,7 @@ for way in (real + "/file", real + "/file/.", real + "/none", real + "/d", real 
 
 #: Calls on entries, of which links on disk lead into the mount: to the entry, and to its directory.
 _ENTRIES = """
-import os, sys
+import itertools, os, sys
 links, here = sys.argv[1], os.getcwd()
 def said(call, *args):
     try:
@@ -110,6 +110,7 @@ os.makedirs("d/empty")
 os.symlink(here + "/d", links + "/d")
 os.symlink(here + "/d/empty", links + "/empty")
 os.symlink(here + "/none", links + "/none")
+open(links + "/file", "w").close()
 open("f", "w").close()
 for name in ("/empty/", "/empty/.", "/empty/./", "/none/"):
     for call in (os.rmdir, os.unlink, os.mkdir):
@@ -120,6 +121,8 @@ for call in (os.link, os.rename):
         old, new = (links + way if way[0] == "/" else way for way in ways)
         held = [sorted(os.listdir(way)) for way in (".", "d", "d/empty")]
         print(call.__name__, ways, said(call, old, new), held)
+for old, new in itertools.product(("d/f", "none"), ("/d/", "/none/", "/file/", "/new/")):
+    print(new, said(os.link, old, links + new), said(os.link, links + "/file", new[1:]))
 """
 
 
