@@ -265,26 +265,40 @@ static bool name_link(const struct dfi_frame *frame, const char *path, char name
     return len >= 0 && df_walk_join(name, name, (size_t)len, path) == 0;
 }
 
-/* Whether the kernel may have named what only stands in for something of ours. */
+/* Whether the kernel may have named what only stands in for something of ours. Of a text that has
+ * filled the program's memory only the beginning is known. */
 static bool may_stand_in(const struct dfi_files *files, const char *path, const char *text,
                          size_t len)
 {
-    return (len > files->shadow_len && memcmp(text, files->shadow, files->shadow_len) == 0) ||
-           strcmp(dfi_text_base(path), "exe") == 0;
+    size_t known = len < files->shadow_len ? len : files->shadow_len;
+
+    return memcmp(text, files->shadow, known) == 0 || strcmp(dfi_text_base(path), "exe") == 0;
+}
+
+/* The text of which that is the beginning, or all: its length or -errno. */
+static long complete(const char *link, char text[PATH_MAX], long len, size_t size)
+{
+    if ((size_t)len == size)
+        len = dfi_kernel(__NR_readlink, link, text, PATH_MAX - 1);
+    if (len >= 0)
+        text[len] = '\0';
+    return len;
 }
 
 static long show_names(const struct dfi_files *files, const struct dfi_frame *frame,
                        const char *path, unsigned long program, size_t size, long len)
 {
     char text[PATH_MAX], link[PATH_MAX];
-    long shown;
+    long whole, shown;
 
     if (len >= (long)sizeof(text) || dfi_copy_from(text, (const void *)program, (size_t)len) < 0 ||
         !may_stand_in(files, path, text, (size_t)len) || !name_link(frame, path, link))
         return len;
-    text[len] = '\0';
-    shown = dfi_proc_shown(files, link, text, (size_t)len);
-    return shown == len ? len : show(program, size, text, shown);
+    whole = complete(link, text, len, size);
+    if (whole < 0)
+        return len;
+    shown = dfi_proc_shown(files, link, text, (size_t)whole);
+    return shown == whole ? len : show(program, size, text, shown);
 }
 
 static long read_link(struct dfi_frame *frame, unsigned long program, int size)

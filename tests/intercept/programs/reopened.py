@@ -255,6 +255,13 @@ def disk():
     shutil.rmtree(aside)
 
 
+def told(link, size):
+    """What is told of the link's text where there is little room."""
+    room = ctypes.create_string_buffer(size)
+    size = ctypes.CDLL(None).readlink(link.encode(), room, size)
+    return room.raw[:size].decode()
+
+
 def others():
     """Those of a program that has them open; this one has not."""
     fd, moved = made("theirs"), made("moves")
@@ -271,6 +278,8 @@ def others():
             show("size", lambda place=place: os.stat(place).st_size)
             show("link", os.path.islink, place)
             show("name", os.readlink, place)
+            for size in 2, len(HERE) + 2:
+                show("its beginning", os.readlink(place).startswith, told(place, size))
         again = os.open(f"/proc/{parent}/fd/{fd}", os.O_RDWR)
         os.pwrite(again, b"child", 0)
         os._exit(0)
