@@ -122,7 +122,7 @@ int dfi_way_take_root(struct dfi_way *way, struct dfi_leg *leg)
     int dirfd = dfi_fd_given(way->record.files, leg->dirfd);
     long ret;
 
-    if (dfi_is_hidden(dfi_process(), leg->dirfd))
+    if (leg->text[0] != '/' && dfi_is_hidden(dfi_process(), leg->dirfd))
         return -EBADF;
     dfi_steps_init(&s, &way->record, true, 0);
     s.entry = is_entry(way, leg);
