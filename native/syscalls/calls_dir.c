@@ -106,18 +106,19 @@ long dfi_do_getdents(struct dfi_frame *frame)
 static long name_here(struct dfi_files *files, char name[PATH_MAX])
 {
     struct dfi_record record;
-    long len;
+    long len = -ENOENT;
+    bool has_name;
 
-    if (!dfi_cwd_handle(files)) {
-        len = dfi_kernel(__NR_getcwd, name, PATH_MAX);
-        return len < 0 ? len : (long)dfi_cwd_shown(files, name, (size_t)len - 1);
-    }
     dfi_record_begin(&record);
     dfi_table_refresh(files->link.segment);
-    record.here = dfi_cwd_handle(files);
-    len = dfi_name_find(DF_FD_BASE + DFI_FD_HERE, name);
+    has_name = !dfi_cwd_take(&record);
+    if (!has_name)
+        len = dfi_name_find(DF_FD_BASE + DFI_FD_HERE, name);
     dfi_record_end(&record);
-    return len;
+    if (!has_name)
+        return len;
+    len = dfi_kernel(__NR_getcwd, name, PATH_MAX);
+    return len < 0 ? len : (long)dfi_cwd_shown(files, name, (size_t)len - 1);
 }
 
 /* And what it is below the root of this one. */

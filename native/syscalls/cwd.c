@@ -167,6 +167,20 @@ static void be_open(struct dfi_files *files, uint64_t handle)
         dfi_fd_drop(files, before, false);
 }
 
+bool dfi_cwd_take(struct dfi_record *record)
+{
+    struct dfi_files *files = record->files;
+
+    if (record->here || !dfi_cwd_handle(files))
+        return record->here;
+    dfi_lock(&files->cwd.lock);
+    record->here = files->cwd.handle;
+    if (record->here)
+        dfi_fd_hold(files, record->here);
+    dfi_unlock(&files->cwd.lock);
+    return record->here;
+}
+
 /* Under cwd.lock, of a working directory that the kernel has no name for: by its handle, removed,
  * or one that is not ours. */
 static void be_nameless(struct dfi_files *files)

@@ -20,6 +20,7 @@
 #define DF_SYSCALLS_CWD_H
 
 #include "syscalls/files.h"
+#include "syscalls/record.h"
 
 /* At start: makes the directories above mountpoints. */
 void dfi_cwd_begin(struct dfi_files *files);
@@ -53,6 +54,10 @@ static inline uint64_t dfi_cwd_handle(const struct dfi_files *files)
 {
     return __atomic_load_n(&files->cwd.handle, __ATOMIC_RELAXED);
 }
+
+/* Makes that directory DFI_FD_HERE of the record (record.h), for as long as this lasts: another
+ * thread may be about to leave it. False: it has a name. */
+bool dfi_cwd_take(struct dfi_record *record);
 
 /* The kernel has changed it: where to, is asked. */
 void dfi_cwd_changed(struct dfi_files *files);

@@ -216,8 +216,8 @@ long dfi_proc_readlink(struct dfi_files *files, enum dfi_proc what, int fd, char
     case DFI_PROC_FD:
         return dfi_name_show(DF_FD_BASE + fd, out);
     case DFI_PROC_CWD:
-        if (dfi_cwd_handle(files))
-            return show_foreign(dfi_cwd_handle(files), out);
+        if (dfi_cwd_take(dfi_record_now()))
+            return dfi_name_show(DF_FD_BASE + DFI_FD_HERE, out);
         ret = dfi_cwd_join(files, "", out);
         return ret < 0 ? ret : ret == 0 ? dfi_cwd_show(files, out) : copy(out, out);
     case DFI_PROC_EXE:

@@ -146,7 +146,7 @@ static int take(struct dfi_record *record, struct program *p)
             p->dirfd = dfi_fd_given(files, p->dirfd);
             return 0;
         }
-        if ((record->here = dfi_cwd_handle(files))) {
+        if (dfi_cwd_take(record)) {
             p->dirfd = DF_FD_BASE + DFI_FD_HERE;
             return 0;
         }

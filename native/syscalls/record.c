@@ -46,6 +46,8 @@ void dfi_record_begin(struct dfi_record *record)
 
 void dfi_record_end(struct dfi_record *record)
 {
+    if (__builtin_expect(record->here != 0, false))
+        dfi_fd_drop(record->files, record->here, false);
     set_now(record->outer);
 }
 

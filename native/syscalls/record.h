@@ -20,7 +20,7 @@ struct dfi_record {
     struct df_file *opened; /* by df_call_openat(); in file[] */
     bool changes;           /* that open makes or empties a file */
     uint64_t foreign;       /* handles of the files that DFI_FD_FOREIGN and DFI_FD_HERE are; */
-    uint64_t here;          /* 0: none */
+    uint64_t here;          /* 0: none. A use by this process, which ends with the record */
     uint64_t root;          /* that DFI_FD_ROOT is: set by dfi_root_begin() alone */
     bool lent;              /* the foreign file is open for its attributes, whatever it is for */
 };

@@ -369,7 +369,7 @@ static long at_cwd(struct dfi_steps *s, const char **path)
     char name[PATH_MAX];
     long ret;
 
-    if ((s->record->here = dfi_cwd_handle(s->record->files)))
+    if (dfi_cwd_take(s->record))
         return at_fd(s, DF_FD_BASE + DFI_FD_HERE);
     ret = dfi_cwd_join(s->record->files, "", name);
     if (ret != 0)

@@ -15,13 +15,6 @@ enum { FIRST, KERNEL, REFUSED, AGAIN, DONE }; /* dfi_way.state: what comes next 
 
 /* ---- opened for the call --------------------------------------------------------------------- */
 
-static void drop(struct dfi_way *way, uint64_t handle)
-{
-    struct df_trip trip = {.link = &way->record.files->link};
-
-    df_trip_drop(&trip, handle);
-}
-
 long dfi_way_open(struct dfi_way *way, const struct dfi_leg *leg, int flags)
 {
     long ret = leg->empty ? df_call_open_again(leg->dirfd, flags, 0)
@@ -37,7 +30,9 @@ long dfi_way_open(struct dfi_way *way, const struct dfi_leg *leg, int flags)
 
 void dfi_way_shut(struct dfi_way *way)
 {
-    drop(way, way->record.foreign);
+    struct df_trip trip = {.link = &way->record.files->link};
+
+    df_trip_drop(&trip, way->record.foreign);
     way->record.foreign = 0;
     way->record.lent = false;
 }
@@ -50,11 +45,13 @@ static int open_here(struct dfi_way *way)
 
     if (ret <= 0)
         return ret < 0 ? ret : -ENOENT;
+    if (!dfi_fd_room(way->record.files))
+        return -ENOMEM;
     ret = df_call_openat(AT_FDCWD, name, O_PATH | O_DIRECTORY, 0);
     if (ret < 0)
         return ret == DF_NOT_OURS ? -ENAMETOOLONG : ret;
     way->record.here = way->record.opened->host[DFI_HOST_HANDLE];
-    way->opened = true;
+    dfi_fd_hold(way->record.files, way->record.here);
     return 0;
 }
 
@@ -65,7 +62,7 @@ static int begin_here(struct dfi_way *way, struct dfi_leg *leg)
 {
     int ret = 0;
 
-    if (!way->record.here && !(way->record.here = dfi_cwd_handle(way->record.files)))
+    if (!dfi_cwd_take(&way->record))
         ret = open_here(way);
     leg->dirfd = DF_FD_BASE + DFI_FD_HERE;
     return ret;
@@ -200,7 +197,7 @@ __attribute__((always_inline)) static inline long begin(struct dfi_way *way,
     way->frame = frame;
     way->legs = 0;
     way->state = FIRST;
-    way->blocks = way->ours = way->opened = way->held = false;
+    way->blocks = way->ours = way->held = false;
     way->unwalked = unwalked;
     way->rooted = way->refused = way->missing = way->back = false;
     way->turns = 0;
@@ -228,18 +225,10 @@ long dfi_way_begin_unwalked(struct dfi_way *way, struct dfi_frame *frame)
     return begin(way, frame, true);
 }
 
-static void shut_all(struct dfi_way *way)
-{
-    if (way->opened)
-        drop(way, way->record.here);
-    if (way->held)
-        dfi_root_end(&way->record);
-}
-
 long dfi_way_end(struct dfi_way *way, long ret)
 {
-    if (__builtin_expect(way->opened | way->held, 0))
-        shut_all(way);
+    if (__builtin_expect(way->held, 0))
+        dfi_root_end(&way->record);
     dfi_record_end(&way->record);
     return ret;
 }

@@ -36,7 +36,6 @@ struct dfi_way {
     unsigned char turns; /* how often links in mounts have led to links of /proc that led back */
     bool blocks;         /* the kernel's call may block: set it after begin */
     bool ours;           /* the result is a mount's */
-    bool opened;         /* record.here is open for this call alone */
     bool held;           /* record.root is the root of the process */
     bool unwalked; /* paths are as the caller wrote them, whatever root and working directory are */
     bool refused;  /* a path could not be taken from the program's memory */

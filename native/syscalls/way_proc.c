@@ -109,7 +109,7 @@ int dfi_way_take_proc(struct dfi_way *way, struct dfi_leg *leg)
         begin_at_fd(leg, fd, rest);
         return 0;
     case DFI_PROC_CWD:
-        if ((way->record.here = dfi_cwd_handle(files))) {
+        if (dfi_cwd_take(&way->record)) {
             begin_at_fd(leg, DFI_FD_HERE, rest);
             return 0;
         }

@@ -120,6 +120,13 @@ thread = threading.Thread(target=show, args=("thread", read, "g"))
 thread.start()
 thread.join()
 
+up = os.open("..", os.O_RDONLY)
+thread = threading.Thread(target=lambda: [os.fchdir(at) for at in (up, fd) * 2000])
+thread.start()
+while thread.is_alive():  # it leaves the directory that this one looks from
+    os.stat(".")
+thread.join()
+
 os.mkdir("moved")
 os.chdir("moved")
 os.rename("../moved", HERE + "/near")  # by now its name is short
