@@ -7,16 +7,15 @@
 
 #include "channel/frames.h"
 #include "channel/sys.h"
-
-#define FLAT static inline __attribute__((always_inline)) /* a call each is a tenth of the time */
+#include "core/export.h"
 
 /* ---- the question ---------------------------------------------------------------------------- */
 
 #define BY_CONTENT (UINT32_C(1) << 31) /* beside DF_WHERE_* */
 
 /* The beginning of every question, and all of one about what is open. */
-FLAT struct df_path_hash begin(const struct df_path_seed *seed, int32_t mount, uint32_t flags,
-                               uint64_t handle, uint64_t content)
+static DF_FLAT struct df_path_hash begin(const struct df_path_seed *seed, int32_t mount,
+                                         uint32_t flags, uint64_t handle, uint64_t content)
 {
     struct df_path_hash hash = {seed->word[0], seed->word[1]};
 
@@ -26,8 +25,9 @@ FLAT struct df_path_hash begin(const struct df_path_seed *seed, int32_t mount, u
 }
 
 /* All that permission to search depends on, and how long the name is. */
-FLAT struct df_path_hash mix_caller(const struct df_path_seed *seed, struct df_path_hash hash,
-                                    const struct df_caller *caller, uint32_t len)
+static DF_FLAT struct df_path_hash mix_caller(const struct df_path_seed *seed,
+                                              struct df_path_hash hash,
+                                              const struct df_caller *caller, uint32_t len)
 {
     hash = df_path_mix(seed, hash, (uint64_t)caller->uid << 32 | caller->gid,
                        (uint64_t)caller->group_count << 32 | len << 1 | caller->capable);
@@ -36,9 +36,9 @@ FLAT struct df_path_hash mix_caller(const struct df_path_seed *seed, struct df_p
     return hash;
 }
 
-FLAT struct df_cache_key key_of(const struct df_cache *cache, int32_t mount,
-                                const struct df_caller *caller, const struct df_trip_where *where,
-                                uint64_t content)
+static DF_FLAT struct df_cache_key key_of(const struct df_cache *cache, int32_t mount,
+                                          const struct df_caller *caller,
+                                          const struct df_trip_where *where, uint64_t content)
 {
     const struct df_path_seed *seed = &cache->seed;
     uint32_t asked = where->flags & ~(DF_WHERE_NOFOLLOW | DF_CACHE_AS_DIRECTORY);
@@ -73,7 +73,8 @@ static bool is_key(const struct df_cache_entry *e, const struct df_cache_key *ke
     return load(&e->hash[0]) == key->hash.low && load(&e->hash[1]) == key->hash.high;
 }
 
-FLAT bool is_believed(const struct df_cache *cache, unsigned index, const struct df_cache_entry *e)
+static DF_FLAT bool is_believed(const struct df_cache *cache, unsigned index,
+                                const struct df_cache_entry *e)
 {
     uint32_t stripe = atomic_load_explicit(&e->stripe, memory_order_acquire);
     uint64_t until = load(&e->until);
@@ -86,8 +87,8 @@ FLAT bool is_believed(const struct df_cache *cache, unsigned index, const struct
 }
 
 /* The entry of that question, and its sequence number, which what is read of it belongs to. */
-FLAT const struct df_cache_entry *find(const struct df_cache *cache, const struct df_cache_key *key,
-                                       uint32_t *seq)
+static DF_FLAT const struct df_cache_entry *find(const struct df_cache *cache,
+                                                 const struct df_cache_key *key, uint32_t *seq)
 {
     const _Atomic uint32_t *set = cache->ways[df_cache_key_set(key)];
     uint16_t tag = df_cache_key_tag(key);
@@ -106,8 +107,8 @@ FLAT const struct df_cache_entry *find(const struct df_cache *cache, const struc
 }
 
 /* The copy stands between two looks at the sequence number; a torn one fails the second. */
-FLAT bool read_entry(const struct df_cache *cache, unsigned index, const struct df_cache_key *key,
-                     int *result, struct stat *st)
+static DF_FLAT bool read_entry(const struct df_cache *cache, unsigned index,
+                               const struct df_cache_key *key, int *result, struct stat *st)
 {
     uint32_t seq = 0, answer;
     const struct df_cache_entry *e = find(cache, key, &seq);

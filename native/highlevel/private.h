@@ -130,11 +130,6 @@ static inline bool df_highlevel_takes_turns(const struct df_highlevel *hl)
     return !hl->serial && !hl->checks_names;
 }
 
-/* A function that stands between a hot op and the plugin, and is no frame of its own: each frame
- * that is on the stack during a plugin's system call costs a mispredicted return where the kernel
- * guards its own returns (safe RET, RSB filling). */
-#define DF_FLAT inline __attribute__((always_inline))
-
 /* An object was read: its times are no longer known. On a mount that is read-only nobody changes
  * them. */
 static inline void df_highlevel_accessed(struct df_highlevel *hl, struct df_path_hash key)
