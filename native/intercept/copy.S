@@ -4,10 +4,11 @@
  *   size_t dfi_copy_some(to, from, size)
  *   size_t dfi_copy_past(to, from, size)   stores that pass by the caches; a line of 64 bytes or more
  *   int dfi_copy_byte(from)                the byte, or -1
+ *   long dfi_copy_text(to, from, size)     up to the NUL: the length; size: there is none; or -1
  *
  * A fault before dfi_copy_insn is sent there (signal.c), and the rest is copied up to the very byte
  * that is not there; that one's fault is sent to dfi_copy_fault. A fault at dfi_copy_byte is sent to
- * dfi_byte_fault.
+ * dfi_byte_fault, and one in dfi_copy_text to dfi_text_fault.
  */
         .text
 
@@ -116,6 +117,49 @@ dfi_copy_byte:
         .hidden dfi_byte_fault
 dfi_byte_fault:
         movl    $-1, %eax
+        ret
+
+        .globl  dfi_copy_text
+        .hidden dfi_copy_text
+        .type   dfi_copy_text, @function
+dfi_copy_text:
+        movabsq $0x0101010101010101, %r8
+        movabsq $0x8080808080808080, %r9
+        xorl    %eax, %eax              /* bytes copied */
+1:      leal    (%rsi,%rax), %ecx
+        andl    $4095, %ecx
+        cmpl    $4096-8, %ecx           /* a word that is all in the page of its first byte, */
+        ja      3f
+        leaq    8(%rax), %r10
+        cmpq    %rdx, %r10
+        ja      3f
+        movq    (%rsi,%rax), %rcx
+        movq    %rcx, (%rdi,%rax)
+        movq    %rcx, %r11
+        subq    %r8, %r11
+        notq    %rcx
+        andq    %r9, %r11
+        andq    %rcx, %r11              /* its lowest bit is of the first NUL */
+        jnz     2f
+        movq    %r10, %rax
+        jmp     1b
+2:      bsfq    %r11, %r11
+        shrl    $3, %r11d
+        addq    %r11, %rax
+        ret
+3:      cmpq    %rdx, %rax              /* or the byte alone */
+        jae     4f
+        movzbl  (%rsi,%rax), %ecx
+        movb    %cl, (%rdi,%rax)
+        testl   %ecx, %ecx
+        jz      4f
+        incq    %rax
+        jmp     1b
+4:      ret
+        .globl  dfi_text_fault
+        .hidden dfi_text_fault
+dfi_text_fault:
+        movq    $-1, %rax
         ret
 
         .section .note.GNU-stack,"",@progbits

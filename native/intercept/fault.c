@@ -1,7 +1,7 @@
 /*
  * fault.c - copying between the core and the program's memory, which may not be there.
  *
- * The instructions of dfi_copy_some() (entry.S) may fault. dfi_signal_pick() knows them and says
+ * The instructions of copy.S may fault. dfi_signal_pick() knows them and says
  * where to go on.
  */
 #include "intercept/intercept.h"
@@ -45,44 +45,11 @@ long dfi_copy_struct(void *to, size_t size, const void *program, size_t programs
     return result < 0 ? result : dfi_copy_from(to, program, size);
 }
 
-typedef uint64_t word __attribute__((may_alias, aligned(1)));
-
-/* Where the NUL is, or `size`; by words, for each call with a path comes by here. */
-static size_t find_end(const char *text, size_t size)
-{
-    const word ones = UINT64_C(0x0101010101010101);
-    size_t at = 0;
-    for (; size - at >= sizeof(word); at += sizeof(word)) {
-        word bytes = *(const word *)(text + at);
-        word zeros = (bytes - ones) & ~bytes & ones << 7; /* its lowest bit is of the first NUL */
-        if (zeros != 0)
-            return at + (size_t)(__builtin_ctzll(zeros) / 8);
-    }
-    while (at < size && text[at] != '\0')
-        at++;
-    return at;
-}
-
-#define PATH_SHORT 32 /* most are; more would be copied in vain */
-#define PATH_PART  128
-
-/* Page by page: the bytes behind the NUL need not be there. */
 long dfi_copy_path(char *to, const char *program, size_t size)
 {
-    size_t done = 0;
-    while (done < size) {
-        size_t part = DFI_PAGE - ((uintptr_t)(program + done) & (DFI_PAGE - 1));
-        size_t most = done == 0 ? PATH_SHORT : PATH_PART;
-        if (part > size - done)
-            part = size - done;
-        if (part > most)
-            part = most;
-        if (dfi_copy_from(to + done, program + done, part) < 0)
-            return -EFAULT;
-        size_t end = find_end(to + done, part);
-        if (end < part)
-            return (long)(done + end);
-        done += part;
-    }
-    return -ENAMETOOLONG;
+    long len = (uintptr_t)program < DFI_USER_END ? dfi_copy_text(to, program, size) : -1;
+
+    if (len < 0)
+        return -EFAULT;
+    return (size_t)len < size ? len : -ENAMETOOLONG;
 }

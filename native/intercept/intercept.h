@@ -173,6 +173,10 @@ size_t dfi_copy_past(void *to, const void *from, size_t size);
  * or -errno. */
 long dfi_copy_struct(void *to, size_t size, const void *program, size_t programs_size);
 
+/* Copies bytes up to the NUL: their number without it; size: none of so many is one; -1: they end
+ * before, where no memory is. What is behind the NUL in `to`, below size, may be overwritten. */
+long dfi_copy_text(char *to, const char *from, size_t size);
+
 /* Length of a string copied with its NUL; -EFAULT; -ENAMETOOLONG when it does not fit. */
 long dfi_copy_path(char *to, const char *program, size_t size);
 

@@ -185,6 +185,8 @@ __sighandler_t dfi_signal_pick(int signal, siginfo_t *info, struct ucontext *con
             at->rip = (uintptr_t)dfi_copy_insn;
         else if (at->rip == (uintptr_t)dfi_copy_byte)
             at->rip = (uintptr_t)dfi_byte_fault;
+        else if (at->rip >= (uintptr_t)dfi_copy_text && at->rip < (uintptr_t)dfi_text_fault)
+            at->rip = (uintptr_t)dfi_text_fault;
         else
             dfi_signal_default(signal, info); /* a fault of ours: die where it happened */
         return NULL;

@@ -20,7 +20,8 @@ typedef size_t copy(void *to, const void *from, size_t size);
 
 extern copy dfi_copy_some, dfi_copy_past;
 extern int dfi_copy_byte(const void *from);
-extern const char dfi_copy_insn[], dfi_copy_fault[], dfi_byte_fault[];
+extern long dfi_copy_text(char *to, const char *from, size_t size);
+extern const char dfi_copy_insn[], dfi_copy_fault[], dfi_byte_fault[], dfi_text_fault[];
 
 /* As dfi_signal_pick() does. */
 static void redirect(int signal, siginfo_t *info, void *context)
@@ -35,6 +36,9 @@ static void redirect(int signal, siginfo_t *info, void *context)
         *rip = (greg_t)(uintptr_t)dfi_copy_insn;
     else if ((uintptr_t)*rip == (uintptr_t)dfi_copy_byte)
         *rip = (greg_t)(uintptr_t)dfi_byte_fault;
+    else if ((uintptr_t)*rip >= (uintptr_t)dfi_copy_text &&
+             (uintptr_t)*rip < (uintptr_t)dfi_text_fault)
+        *rip = (greg_t)(uintptr_t)dfi_text_fault;
     else
         _exit(1);
 }
@@ -92,6 +96,46 @@ static void check_byte(void)
     munmap(from, ALL);
 }
 
+/* A text of that length whose NUL lies `before` bytes before memory that is not there. */
+static void check_text_of(char *end, char *to, size_t length, size_t before)
+{
+    char *from = end - before - 1 - length;
+
+    memset(from, 0x80, length);
+    from[length] = '\0';
+    for (size_t size = length > 9 ? length - 9 : 0; size < length + 9; size++) {
+        memset(to, 1, length + 20);
+        assert_int_equal(dfi_copy_text(to, from, size), size < length ? size : length);
+        assert_memory_equal(to, from, size <= length ? size : length + 1);
+        assert_int_equal(to[size], 1);
+    }
+}
+
+/* None of `length` bytes, behind which no memory is, is a NUL. */
+static void check_text_without_end(char *end, char *to, size_t length)
+{
+    memset(end - length, 1, length);
+    assert_int_equal(dfi_copy_text(to, end - length, length), length);
+    assert_int_equal(dfi_copy_text(to, end - length, length + 1), -1);
+    assert_int_equal(dfi_copy_text(to, end - length, length + 20), -1);
+}
+
+static void check_text(void)
+{
+    char *from = new_pages(), *to = new_pages(), *end = from + ALL - PAGE;
+
+    assert_int_equal(mprotect(end, PAGE, PROT_NONE), 0);
+    for (size_t length = 0; length < 40; length++)
+        for (size_t before = 0; before < 20; before++)
+            check_text_of(end, to, length, before);
+    for (size_t before = PAGE - 20; before < PAGE; before++)
+        check_text_of(end, to, 30, before); /* goes on in another page */
+    for (size_t length = 0; length < 40; length++)
+        check_text_without_end(end, to, length);
+    munmap(from, ALL);
+    munmap(to, ALL);
+}
+
 /* In a test: cmocka has a handler of its own there. */
 static void with_faults_redirected(void (*run)(void))
 {
@@ -115,11 +159,18 @@ static void a_byte_is_told_from_none(void **state)
     with_faults_redirected(check_byte);
 }
 
+static void a_text_is_copied_up_to_its_end(void **state)
+{
+    (void)state;
+    with_faults_redirected(check_text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_there_is_copied_and_no_more),
         cmocka_unit_test(a_byte_is_told_from_none),
+        cmocka_unit_test(a_text_is_copied_up_to_its_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
