@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "core/route.h"
 
@@ -31,6 +32,36 @@ static inline unsigned df_scan_dots(const char *name)
     if (name[1] == '/' || name[1] == '\0')
         return 1;
     return name[1] == '.' && (name[2] == '/' || name[2] == '\0') ? 2 : 0;
+}
+
+static inline bool df_scan_pair_in_word(const char *text)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    uint64_t word, found;
+
+    __builtin_memcpy(&word, text, sizeof(word));
+    word = (word | ones) ^ ones * '/'; /* 0 of either, and never 1, of which a borrow would lie */
+    found = (word - ones) & ~word & ones << 7;
+    return (found & found >> 8) != 0;
+}
+
+/* Does one of '.' and '/' follow another in text[0..len)? A path without such a pair that begins
+ * with neither and does not end in '/' is canonical: no empty component, no "." and no "..". */
+static inline bool df_scan_has_pair(const char *text, size_t len)
+{
+    const size_t word = sizeof(uint64_t);
+    size_t at = 0;
+
+    if (len >= word) {
+        for (; at < len - word; at += word - 1) /* they overlap */
+            if (df_scan_pair_in_word(text + at))
+                return true;
+        return df_scan_pair_in_word(text + len - word);
+    }
+    for (; at + 1 < len; at++)
+        if ((text[at] | 1) == '/' && (text[at + 1] | 1) == '/')
+            return true;
+    return false;
 }
 
 /* The '/' or NUL behind the component. */

@@ -76,6 +76,16 @@ static void copy(const struct df_segment *segment)
     atomic_store(&count, used);
 }
 
+/* Apart: a call that finds nothing changed needs none of its registers. */
+__attribute__((noinline)) static void copy_changed(const struct df_segment *segment,
+                                                   uint32_t changed)
+{
+    dfi_lock(&lock);
+    copy(segment);
+    atomic_store(&seen, changed);
+    dfi_unlock(&lock);
+}
+
 void dfi_table_refresh(const struct df_segment *segment)
 {
     uint32_t changed;
@@ -83,13 +93,8 @@ void dfi_table_refresh(const struct df_segment *segment)
     if (!segment) /* a run without mounts */
         return;
     changed = atomic_load_explicit(&segment->mounts_changed, memory_order_acquire) + 1;
-
-    if (__builtin_expect(atomic_load_explicit(&seen, memory_order_acquire) == changed, 1))
-        return;
-    dfi_lock(&lock);
-    copy(segment);
-    atomic_store(&seen, changed);
-    dfi_unlock(&lock);
+    if (__builtin_expect(atomic_load_explicit(&seen, memory_order_acquire) != changed, 0))
+        copy_changed(segment, changed);
 }
 
 void dfi_table_lock(void)
@@ -175,7 +180,7 @@ static bool is_foreign_above(const char *path)
     return !last;
 }
 
-bool dfi_table_is_foreign(const char *path)
+bool dfi_table_is_foreign(const char *path, size_t len)
 {
     const char *name = path + 1, *end = df_scan_end(name);
 
@@ -183,10 +188,9 @@ bool dfi_table_is_foreign(const char *path)
         return false;
     if (is_first(name, (size_t)(end - name)))
         return false;
-    for (; *end != '\0'; end++)
-        if (end[0] == '/' && end[1] == '.' && end[2] == '.')
-            return is_foreign_above(path);
-    return true;
+    if (!df_scan_has_pair(end, len - (size_t)(end - path)) || !strstr(end, "/.."))
+        return true;
+    return is_foreign_above(path);
 }
 
 bool dfi_table_is_last(const char *name, size_t len)
@@ -220,8 +224,8 @@ const struct df_table_entry *df_table_lookup(const char *path, size_t len)
 
         if (!live(i) || e->point_len > len || (best && e->point_len <= best->point_len))
             continue;
-        if (memcmp(e->point, path, e->point_len) == 0 &&
-            (len == e->point_len || path[e->point_len] == '/'))
+        if ((len == e->point_len || path[e->point_len] == '/') &&
+            memcmp(e->point, path, e->point_len) == 0)
             best = e;
     }
     return best;

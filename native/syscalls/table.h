@@ -29,9 +29,9 @@ const char *dfi_table_point(int i);
 /* The mount of that id, or NULL. */
 struct df_mount *dfi_table_mount(int32_t id);
 
-/* Whether an absolute path leads to no mount for certain, real symlinks aside: it begins with a
- * name that no mountpoint begins with, wherever it goes up to as well. */
-bool dfi_table_is_foreign(const char *path);
+/* Whether an absolute path, `len` long, leads to no mount for certain, real symlinks aside: it
+ * begins with a name that no mountpoint begins with, wherever it goes up to as well. */
+bool dfi_table_is_foreign(const char *path, size_t len);
 
 /* Whether a name, `len` long, is the last of a mountpoint's path. */
 bool dfi_table_is_last(const char *name, size_t len);

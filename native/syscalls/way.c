@@ -2,6 +2,7 @@
  * way.c - takes the paths of a call from the program's memory, and asks mounts and kernel in turn.
  */
 #include "core/calls.h"
+#include "core/export.h"
 #include "core/fd.h"
 #include "core/route.h"
 #include "core/walk.h"
@@ -152,10 +153,18 @@ static int take_rooted(struct dfi_way *way, struct dfi_leg *leg)
     return leg->text[0] == '/' ? 0 : take_relative(way, leg);
 }
 
-/* /proc or /dev, which may have more slashes and dots before it. */
+/* /proc or /dev, which may have more slashes and dots before it. What is behind the path's end may
+ * be looked at: it lies in leg->text. */
 static bool may_be_proc(const char *path)
 {
-    return path[1] == 'p' || path[1] == 'd' || path[1] == '/' || path[1] == '.';
+    switch (path[1]) {
+    case 'p':
+        return __builtin_memcmp(path, "/proc", 5) == 0;
+    case 'd':
+        return __builtin_memcmp(path, "/dev", 4) == 0;
+    default:
+        return path[1] == '/' || path[1] == '.';
+    }
 }
 
 static int take(struct dfi_way *way, struct dfi_leg *leg)
@@ -188,8 +197,18 @@ static int take(struct dfi_way *way, struct dfi_leg *leg)
     return take_relative(way, leg);
 }
 
-__attribute__((always_inline)) static inline long begin(struct dfi_way *way,
-                                                        struct dfi_frame *frame, bool unwalked)
+/* The call's paths among its arguments: a bit in the byte of each. */
+static DF_FLAT uint64_t places_of_paths(const char letters[8])
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    uint64_t word;
+
+    memcpy(&word, letters, sizeof(word));
+    word ^= ones * 'p'; /* no letter is 'q', which would be taken for one behind a 'p' */
+    return (word - ones) & ~word & ones << 7;
+}
+
+static DF_FLAT long begin(struct dfi_way *way, struct dfi_frame *frame, bool unwalked)
 {
     const char *letters = dfi_calls[frame->nr].arguments;
     int ret = 0;
@@ -204,14 +223,15 @@ __attribute__((always_inline)) static inline long begin(struct dfi_way *way,
     way->opens = -1;
     dfi_record_begin(&way->record);
     dfi_table_refresh(way->record.files->link.segment);
-    for (int i = 0; letters[i] != '\0' && ret == 0; i++)
-        if (letters[i] == 'p') {
-            struct dfi_leg *leg = &way->leg[way->legs++];
+    for (uint64_t places = places_of_paths(letters); places != 0 && ret == 0;
+         places &= places - 1) {
+        int i = __builtin_ctzll(places) / 8;
+        struct dfi_leg *leg = &way->leg[way->legs++];
 
-            leg->at = i > 0 && letters[i - 1] == 'd' ? (signed char)(i - 1) : -1;
-            leg->name = (signed char)i;
-            ret = take(way, leg);
-        }
+        leg->at = i > 0 && letters[i - 1] == 'd' ? (signed char)(i - 1) : -1;
+        leg->name = (signed char)i;
+        ret = take(way, leg);
+    }
     return ret;
 }
 
@@ -246,7 +266,7 @@ static bool has_files(const struct dfi_files *files)
     return atomic_load_explicit(&files->top, memory_order_relaxed) > 0;
 }
 
-__attribute__((always_inline)) static inline long ask_kernel_first(struct dfi_way *way)
+static DF_FLAT long ask_kernel_first(struct dfi_way *way)
 {
     const char *paths[2] = {NULL, NULL};
     long ret = -ELOOP;
@@ -287,7 +307,7 @@ static bool are_foreign(const struct dfi_way *way)
     for (unsigned i = 0; i < way->legs; i++) {
         const struct dfi_leg *leg = &way->leg[i];
 
-        if (!leg->path || leg->path[0] != '/' || !dfi_table_is_foreign(leg->path))
+        if (!leg->path || leg->path[0] != '/' || !dfi_table_is_foreign(leg->path, dfi_leg_len(leg)))
             return false;
     }
     return true;

@@ -13,6 +13,8 @@
 #ifndef DF_SYSCALLS_WAY_H
 #define DF_SYSCALLS_WAY_H
 
+#include <string.h>
+
 #include "syscalls/files.h"
 #include "syscalls/record.h"
 
@@ -48,6 +50,12 @@ struct dfi_way {
     struct dfi_leg leg[2];
     struct dfi_record record;
 };
+
+/* Of leg->path, which is not NULL. */
+static inline size_t dfi_leg_len(const struct dfi_leg *leg)
+{
+    return leg->changed ? strlen(leg->path) : leg->len;
+}
 
 /* Takes the paths. 0, or -errno, which dfi_way_next() takes as the end. */
 long dfi_way_begin(struct dfi_way *way, struct dfi_frame *frame);

@@ -35,7 +35,7 @@ static bool scan_asked(const char *path, int dirfd, bool *walked, char text[PATH
 
     if (df_scan(path, text, scan) < 0)
         return false;
-    if (path[0] == '/' && scan->up && !*walked && dfi_table_is_foreign(path))
+    if (path[0] == '/' && scan->up && !*walked && dfi_table_is_foreign(path, strlen(path)))
         return false;
     *walked = *walked || scan->up;
     if (path[0] == '/')
