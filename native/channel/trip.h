@@ -58,6 +58,9 @@ int df_trip_statx(struct df_trip *trip, const struct df_trip_where *where, struc
 int df_trip_setattr(struct df_trip *trip, const struct df_trip_where *where,
                     const struct df_setattr *set, struct stat *st);
 int df_trip_access(struct df_trip *trip, const struct df_trip_where *where, int mask);
+/* access without a trip: the caller may, or there is no such file. False: nothing is known. */
+bool df_trip_known_access(struct df_trip *trip, const struct df_trip_where *where, int mask,
+                          int *result);
 ssize_t df_trip_readlink(struct df_trip *trip, const struct df_trip_where *where, char *buf,
                          size_t size);
 ssize_t df_trip_getxattr(struct df_trip *trip, const struct df_trip_where *where, const char *name,

@@ -3,18 +3,25 @@
  * Freestanding.
  */
 #include <errno.h>
+#include <unistd.h>
 
 #include "channel/cache.h"
 #include "channel/frames.h"
 #include "channel/trip_send.h"
 #include "core/caller.h"
 
-static bool permits_by_attributes(const struct df_trip *trip)
+/* DF_SHARED_*. */
+static uint32_t flags_of_mount(const struct df_trip *trip)
 {
     const struct df_segment *segment = trip->link->segment;
     unsigned index = df_segment_mount_index(segment, trip->mount);
 
-    return index < DF_MOUNT_COUNT && df_segment_mounts(segment)[index].flags & DF_SHARED_PERMITS;
+    return index < DF_MOUNT_COUNT ? df_segment_mounts(segment)[index].flags : 0;
+}
+
+static bool permits_by_attributes(const struct df_trip *trip)
+{
+    return flags_of_mount(trip) & DF_SHARED_PERMITS;
 }
 
 /* Of a path with a slash or "." at its end what is kept of the name alone says all, if that is a
@@ -132,6 +139,18 @@ int df_trip_setattr(struct df_trip *trip, const struct df_trip_where *where,
     if (result == 0 && st)
         *st = l.message->out.st;
     return (int)df_letter_finish(&l, result);
+}
+
+bool df_trip_known_access(struct df_trip *trip, const struct df_trip_where *where, int mask,
+                          int *result)
+{
+    uint32_t flags = flags_of_mount(trip);
+    struct stat st;
+
+    if (!(flags & DF_SHARED_PERMITS) || (flags & DF_SHARED_READONLY && mask & W_OK))
+        return false;
+    return df_trip_known(trip, where, result, &st) &&
+           (*result != 0 || df_caller_may(trip->caller, &st, mask));
 }
 
 /* Where attributes say all, they are what is asked for: the answer is known the next time. What

@@ -76,6 +76,12 @@ static inline bool df_caller_in_group(const struct df_caller *caller, gid_t gid)
     return false;
 }
 
+/* The ids of which access(2) asks are those that count in other calls. */
+static inline bool df_caller_is_real(const struct df_caller *caller)
+{
+    return caller->real_uid == caller->uid && caller->real_gid == caller->gid;
+}
+
 /* May the caller read, write, execute or search (R_OK, W_OK, X_OK, or'ed)? generic_permission() of
  * the kernel, without ACLs: root executes only what somebody may execute. */
 static inline bool df_caller_may(const struct df_caller *caller, const struct stat *st, int mask)

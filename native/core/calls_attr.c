@@ -134,7 +134,7 @@ int df_call_statx(int dirfd, const char *path, int flags, unsigned mask, struct 
 /* Without AT_EACCESS the question is about the real ids: access(2). */
 static const struct df_caller *real_caller(const struct df_caller *caller, struct df_caller *real)
 {
-    if (DF_LIKELY(caller->real_uid == caller->uid && caller->real_gid == caller->gid))
+    if (DF_LIKELY(df_caller_is_real(caller)))
         return caller;
     *real = *caller;
     real->uid = caller->real_uid;

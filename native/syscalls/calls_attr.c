@@ -182,9 +182,31 @@ static long access_leg(const struct dfi_leg *leg, int mode, int flags)
     return df_call_faccessat(leg->dirfd, leg->path, mode, flags | dfi_way_flags(leg));
 }
 
-DFI_BY_PATH(access, access_leg(leg, (int)a[1], 0))
-DFI_BY_PATH(faccessat, access_leg(leg, (int)a[2], 0))
-DFI_BY_PATH(faccessat2, access_leg(leg, (int)a[2], (int)a[3]))
+static long access_path(struct dfi_frame *frame, unsigned long mode, unsigned long flags)
+{
+    struct dfi_way way;
+    long ret = dfi_way_begin(&way, frame);
+
+    if (ret < 0 || !dfi_known_access(&way, (int)mode, (int)flags, &ret))
+        while (dfi_way_next(&way, &ret))
+            ret = access_leg(&way.leg[0], (int)mode, (int)flags);
+    return dfi_way_end(&way, ret);
+}
+
+long dfi_do_access(struct dfi_frame *frame)
+{
+    return access_path(frame, frame->args[1], 0);
+}
+
+long dfi_do_faccessat(struct dfi_frame *frame)
+{
+    return access_path(frame, frame->args[2], 0);
+}
+
+long dfi_do_faccessat2(struct dfi_frame *frame)
+{
+    return access_path(frame, frame->args[2], frame->args[3]);
+}
 
 /* ---- chmod, chown ---------------------------------------------------------------------------- */
 

@@ -74,6 +74,12 @@ def test_existing_name_stays_eexist(readonly, existing):
         readonly.os.os_open(existing, os.O_CREAT | os.O_EXCL | os.O_RDONLY)
 
 
+def test_access_tells_who_may_write(readonly, existing):
+    masks = [os.F_OK, os.R_OK, os.W_OK, os.R_OK | os.W_OK] * 2
+    found = [readonly.os.access(existing, mask) for mask in masks]
+    assert found == [True, True, False, False] * 2
+
+
 def test_reading_goes_on(readonly, existing):
     fd = readonly.os.os_open(existing, os.O_RDONLY | os.O_CREAT)
     try:

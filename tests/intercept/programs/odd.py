@@ -59,6 +59,14 @@ print("mapped without the right to read")
 other = os.open("d/f", os.O_ACCMODE)
 print(call(9, 0, 4096, 0, 1, other, 0), call(9, 0, 4096, 1, 2, other, 0))
 
+print("whose ids access asks by")
+os.chmod(".", 0o755)
+os.chmod("d/f", 0o604)
+if os.geteuid() == 0:
+    os.setresuid(65534, 0, 0)
+for wanted in [os.R_OK, os.W_OK] * 2:
+    print(os.access("d/f", wanted), os.access("d/f", wanted, effective_ids=True))
+
 print("what is made for a program whose umask leaves it nothing")
 os.umask(0o777)
 if os.geteuid() == 0:
