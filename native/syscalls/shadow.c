@@ -56,11 +56,15 @@ static long make(const struct dfi_files *files, const char *name, bool directory
 long dfi_shadow_begin(struct dfi_files *files)
 {
     static const char *const directories[] = {"/f", "/p", "/t", "/c", "/s", "/d", "/b"};
-    long ret = 0;
+    struct stat st;
+    long ret;
 
     files->shared = df_segment_programs(files->link.segment);
     if (atomic_load_explicit(&files->shared->made, memory_order_relaxed))
         return 0;
+    if ((ret = dfi_kernel(__NR_stat, files->shadow, &st)) < 0)
+        return ret;
+    atomic_store_explicit(&files->shared->device, st.st_dev, memory_order_relaxed);
     dfi_kernel(__NR_chmod, files->shadow, 0711);
     for (unsigned i = 0; i < sizeof(directories) / sizeof(directories[0]); i++)
         if ((ret = make(files, directories[i], true)) < 0)
@@ -197,11 +201,11 @@ uint64_t dfi_shadow_linked(const struct dfi_files *files, const char *link, cons
 
 uint64_t dfi_shadow_handle(const struct dfi_files *files, int fd)
 {
-    struct stat st, shadow;
+    struct stat st;
     long position;
 
     if (dfi_kernel(__NR_fstat, fd, &st) < 0 || !S_ISREG(st.st_mode) ||
-        dfi_kernel(__NR_stat, files->shadow, &shadow) < 0 || st.st_dev != shadow.st_dev)
+        !dfi_shadow_is_device(files, st.st_dev))
         return 0;
     position = dfi_kernel(__NR_lseek, fd, 0, SEEK_CUR);
     if (position == -EBADF)

@@ -50,6 +50,12 @@ long dfi_shadow_open(struct dfi_files *files, uint64_t handle, int flags);
  * placeholder. */
 uint64_t dfi_shadow_linked(const struct dfi_files *files, const char *link, const char *target);
 
+/* Whether that is the device on which placeholders lie, among other files. */
+static inline bool dfi_shadow_is_device(const struct dfi_files *files, dev_t device)
+{
+    return device == atomic_load_explicit(&files->shared->device, memory_order_relaxed);
+}
+
 /* The handle of a descriptor if it is a placeholder of this job, else 0. */
 uint64_t dfi_shadow_handle(const struct dfi_files *files, int fd);
 

@@ -6,6 +6,7 @@
 #include "core/fd.h"
 #include "core/route.h"
 #include "core/walk.h"
+#include "intercept/run.h"
 #include "syscalls/cwd.h"
 #include "syscalls/root.h"
 #include "syscalls/shadow.h"
@@ -260,13 +261,14 @@ int dfi_way_flags(const struct dfi_leg *leg)
 
 /* ---- the kernel ------------------------------------------------------------------------------ */
 
-/* Whether the process has ever had one of a mount open. */
-static bool has_files(const struct dfi_files *files)
+/* Whether the process has ever had a file of a mount open: the kernel may come to its placeholder.
+ */
+static bool has_placeholders(const struct dfi_way *way)
 {
-    return atomic_load_explicit(&files->top, memory_order_relaxed) > 0;
+    return atomic_load_explicit(&way->record.files->top, memory_order_relaxed) > 0 && !way->held;
 }
 
-static DF_FLAT long ask_kernel_first(struct dfi_way *way)
+static DF_FLAT long ask_kernel(struct dfi_way *way, bool may_meet)
 {
     const char *paths[2] = {NULL, NULL};
     long ret = -ELOOP;
@@ -280,9 +282,24 @@ static DF_FLAT long ask_kernel_first(struct dfi_way *way)
     }
     if (way->opens >= 0)
         ret = dfi_way_open_plainly(way, paths[0]);
-    if (ret == -ELOOP && way->opens >= 0 && has_files(way->record.files))
+    if (may_meet && way->opens >= 0 && ret == -ELOOP)
         ret = dfi_way_open_on_disk(way, paths[0]);
     return ret == -ELOOP && !way->back ? dfi_way_ask(way, paths) : ret;
+}
+
+/* The same where it may come to a placeholder, of which an open learns by openat2(2). */
+static DF_FLAT long ask_beside_placeholders(struct dfi_way *way)
+{
+    bool looks = way->opens < 0 || !dfi_run_has(DFI_RUN_OPENAT2);
+    long ret = 0;
+
+    if (looks)
+        dfi_way_look_before(way);
+    if (!way->back)
+        ret = ask_kernel(way, true);
+    if (looks && !way->back)
+        dfi_way_look_after(way, ret);
+    return ret;
 }
 
 /* ---- once more ------------------------------------------------------------------------------- */
@@ -332,7 +349,8 @@ static bool turn_round(struct dfi_way *way, long *ret)
 static bool turn_to_kernel(struct dfi_way *way, long *ret)
 {
     way->state = DONE;
-    way->first = *ret = ask_kernel_first(way);
+    way->first = *ret =
+        has_placeholders(way) ? ask_beside_placeholders(way) : ask_kernel(way, false);
     if (way->back)
         return turn_round(way, ret);
     if (!try_again(way, ret))

@@ -43,7 +43,7 @@ struct dfi_way {
     bool refused;  /* a path could not be taken from the program's memory */
     bool rooted;   /* a path is below a root of the process (root.h): never the kernel's */
     bool missing;  /* the kernel has found nothing, and no symlink is on the path */
-    bool back;     /* the path is another one, which leads to a mount: dfi_way_open_on_disk() */
+    bool back;     /* the path is another one, which leads to a mount: way_disk.c */
     mode_t mode;   /* of a file that it makes */
     int opens;     /* the flags of an open, set after begin; -1: another call */
     long first;    /* what the kernel said, or why the second path was refused */

@@ -43,15 +43,20 @@ int dfi_way_take_proc(struct dfi_way *way, struct dfi_leg *leg);
  * to a file of ours. */
 bool dfi_way_goes_on(struct dfi_way *way, struct dfi_leg *leg, const char *path);
 
-/*
- * An open in a process that has files of mounts open, to which a symlink on disk or ".." may lead:
- * by openat2(2), which refuses to follow links of /proc. Where one leads to such a file way->back
- * is set. Else as dfi_way_open_plainly().
- */
-long dfi_way_open_on_disk(struct dfi_way *way, const char *path);
-
 /* Whether the call is about a symlink itself that stands at the end of that path. */
 bool dfi_way_is_of_link(const struct dfi_way *way, const struct dfi_leg *leg);
+
+/* ---- way_disk.c: in a process that has files of mounts open ---- */
+
+/* Each sets way->back where a path leads to such a file: the leg goes on from there. */
+
+/* An open, by openat2(2). Else as dfi_way_open_plainly(). */
+long dfi_way_open_on_disk(struct dfi_way *way, const char *path);
+
+/* Any other call, or an open where there is no openat2(2): before the kernel is asked, and when it
+ * has said `ret`. */
+void dfi_way_look_before(struct dfi_way *way);
+void dfi_way_look_after(struct dfi_way *way, long ret);
 
 /* ---- way_missing.c: what the kernel does not find ---- */
 

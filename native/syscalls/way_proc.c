@@ -2,14 +2,13 @@
  * way_proc.c - paths through /proc/self/fd/5, /proc/<pid>/cwd, /dev/fd/5 and their like: they begin
  * at the file, or at the name, that the symlink stands for.
  */
-#include <linux/openat2.h>
+#include <fcntl.h>
+#include <sys/inotify.h>
 
 #include "core/fd.h"
 #include "core/walk.h"
-#include "intercept/run.h"
 #include "syscalls/cwd.h"
 #include "syscalls/proc.h"
-#include "syscalls/steps.h"
 #include "syscalls/table.h"
 #include "syscalls/way_private.h"
 
@@ -58,6 +57,8 @@ bool dfi_way_is_of_link(const struct dfi_way *way, const struct dfi_leg *leg)
         return is_link_opened(flags_of(a[2]));
     case __NR_linkat:
         return leg != &way->leg[0] || !(a[4] & AT_SYMLINK_FOLLOW);
+    case __NR_inotify_add_watch:
+        return a[2] & IN_DONT_FOLLOW;
     default:
         return traits & DFI_OF_LINK ||
                (traits & DFI_NOFOLLOW_THIRD && a[2] & AT_SYMLINK_NOFOLLOW) ||
@@ -121,36 +122,4 @@ int dfi_way_take_proc(struct dfi_way *way, struct dfi_leg *leg)
         dfi_proc_exe(text);
         return begin_at(leg, text, strlen(text), rest);
     }
-}
-
-/* ---- on disk --------------------------------------------------------------------------------- */
-
-/* Walks the path that the kernel was asked for up to the first link of /proc on it. */
-static bool leads_back(struct dfi_way *way)
-{
-    struct dfi_leg *leg = &way->leg[0], before = *leg;
-    struct dfi_steps s;
-    int dirfd;
-    const char *path = dfi_way_asked(way, 0, &dirfd);
-
-    dfi_steps_init(&s, &way->record, false, 0);
-    s.follows = !dfi_way_is_of_link(way, leg);
-    if (!path || dfi_steps_begin(&s, dirfd, &path) < 0 || dfi_steps_walk(&s, path) != DF_NOT_OURS ||
-        df_walk_join(s.done, s.done, s.len, s.rest) < 0)
-        return false;
-    if (dfi_way_goes_on(way, leg, s.done))
-        return true;
-    *leg = before; /* the kernel is to be asked as it was */
-    return false;
-}
-
-long dfi_way_open_on_disk(struct dfi_way *way, const char *path)
-{
-    long ret;
-
-    if (!dfi_run_has(DFI_RUN_OPENAT2))
-        return -ELOOP;
-    ret = dfi_way_open_restricted(way, path, RESOLVE_NO_MAGICLINKS);
-    way->back = ret == -ELOOP && leads_back(way);
-    return ret == -EINVAL ? -ELOOP : ret;
 }

@@ -10,10 +10,12 @@ import itertools
 import mmap
 import os
 import shutil
+import struct
 import sys
 import tempfile
 
 HERE = os.getcwd()
+LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def show(what, call, *arguments, **named):
@@ -226,6 +228,64 @@ def through():
     show("list", os.listdir, "there")
 
 
+def alike(call, link, fd, *arguments):
+    """What is said of both."""
+
+    def said(what):
+        try:
+            return call(what, *arguments)
+        except OSError as error:
+            return error.errno
+
+    return said(link) == said(fd)
+
+
+def called(link, fd):
+    """Every call but open by a link that leads to that file."""
+    kept = ctypes.create_string_buffer(256)
+    show("size", lambda: os.stat(link).st_size)
+    show("same", lambda: os.path.samestat(os.stat(link), os.fstat(fd)))
+    show("statx", LIBC.syscall, 332, -100, link.encode(), 0, 0x7FF, kept)
+    show("its size", int.from_bytes, kept[40:48], "little")
+    show("itself", os.path.islink, link)
+    show("access", lambda: [os.access(link, how) for how in (os.R_OK, os.W_OK, os.X_OK)])
+    show("mode", lambda: (os.chmod(link, 0o640), oct(os.fstat(fd).st_mode)))
+    owner = 7 if os.getuid() == 0 else -1
+    show("owner", lambda: (os.chown(link, owner, -1), os.fstat(fd).st_uid))
+    show("time", lambda: (os.utime(link, (7, 8)), os.fstat(fd).st_mtime))
+    show("space", alike, lambda what: os.statvfs(what).f_fsid, link, fd)
+    show("attribute", alike, os.setxattr, link, fd, "user.a", b"b")
+    show("attributes", alike, os.listxattr, link, fd)
+    show("cut", lambda: (os.truncate(link, 9), os.fstat(fd).st_size, os.truncate(link, 10)))
+    show("as a directory", os.chdir, link)
+    for resolve in 1, 2, 4, 8, 16, 32:
+        how = struct.pack("QQQ", 0, 0, resolve)
+        show("restricted", restricted, link, how)
+
+
+def restricted(path, how):
+    return LIBC.syscall(437, -100, path.encode(), how, 24), ctypes.get_errno()
+
+
+def below(link):
+    """Calls on what lies in the directory that it leads to."""
+    show("size", lambda: os.stat(f"{link}/below").st_size)
+    show("itself", lambda: os.lstat(f"{link}/below").st_size)
+    show("new", os.mkdir, f"{link}/d")
+    show("moved", os.rename, f"{link}/d", f"{link}/e")
+    show("linked", os.link, f"{link}/below", f"{link}/e/again")
+    show("pointed", os.symlink, "below", f"{link}/pointer")
+    show("pointer", os.readlink, f"{link}/pointer")
+    show("list", names, link)
+    show("list", names, f"{link}/e")
+    for name in "e/again", "pointer":
+        show("gone", os.unlink, f"{link}/{name}")
+    show("gone", os.rmdir, f"{link}/e")
+    for place in link, f"{link}/":
+        show("here", lambda place=place: (os.chdir(place), names("."), os.chdir(HERE)))
+        show("same", lambda place=place: os.path.samestat(os.stat(place), os.stat(".")))
+
+
 def disk():
     """Links on disk to links of /proc, and other ways there that a path does not show."""
     fd, here, proc = made("kept"), os.open(".", os.O_RDONLY), os.open("/proc", os.O_RDONLY)
@@ -239,8 +299,10 @@ def disk():
         for name in "O_RDWR", "O_APPEND", "O_CREAT", "O_PATH", "O_NOFOLLOW", "O_DIRECTORY":
             show(f"on disk {name}", opened, link, getattr(os, name))
         show("on disk excl", opened, link, os.O_CREAT | os.O_EXCL)
+        called(link, fd)
         os.unlink(link)
     os.symlink(f"/proc/self/fd/{here}", link)
+    below(link)
     for name in "below", "../" + os.path.basename(HERE) + "/below", "none", "below/none":
         show("through", opened, f"{link}/{name}", os.O_RDONLY)
     show("made", lambda: os.close(os.open(f"{link}/new", os.O_CREAT | os.O_WRONLY, 0o640)))
@@ -253,6 +315,19 @@ def disk():
     show("emptied", lambda: os.close(os.open("/dev/../dev/stdin", os.O_TRUNC | os.O_RDWR)))
     show("emptied", lambda: os.fstat(fd).st_size)
     shutil.rmtree(aside)
+    for name in "below", "new":
+        os.unlink(name)
+
+
+def filtered():
+    """The same in a program with a filter, which might end it for openat2(2)."""
+    if os.fork() == 0:
+        allow = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0x7FFF0000))
+        LIBC.prctl(38, 1, 0, 0, 0)
+        show("filter", LIBC.prctl, 22, 2, struct.pack("HxxxxxxQ", 1, ctypes.addressof(allow)))
+        disk()
+        os._exit(0)
+    os.wait()
 
 
 def told(link, size):
