@@ -2,7 +2,6 @@
  * way.c - takes the paths of a call from the program's memory, and asks mounts and kernel in turn.
  */
 #include "core/calls.h"
-#include "core/export.h"
 #include "core/fd.h"
 #include "core/route.h"
 #include "core/walk.h"

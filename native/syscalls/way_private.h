@@ -8,13 +8,13 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "core/export.h"
 #include "syscalls/linger.h"
 #include "syscalls/way.h"
 
-/* The call with `paths` in the places of its own; NULL: as the caller wrote it. Inline: behind a
+/* The call with `paths` in the places of its own; NULL: as the caller wrote it. Flat: behind a
  * system call each function that returns costs as much as fifty instructions (decision 013). */
-__attribute__((always_inline)) static inline long dfi_way_ask(const struct dfi_way *way,
-                                                              const char *const paths[2])
+static DF_FLAT long dfi_way_ask(const struct dfi_way *way, const char *const paths[2])
 {
     const struct dfi_frame *f = way->frame;
     unsigned long args[6];
