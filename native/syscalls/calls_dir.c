@@ -17,6 +17,7 @@
 #include "syscalls/listing.h"
 #include "syscalls/name.h"
 #include "syscalls/root.h"
+#include "syscalls/steps.h"
 #include "syscalls/table.h"
 #include "syscalls/way.h"
 
@@ -154,121 +155,25 @@ long dfi_do_getcwd(struct dfi_frame *frame)
     return dfi_copy_to((void *)frame->args[0], name, (size_t)len + 1) < 0 ? -EFAULT : len + 1;
 }
 
-/* ---- where a path leads ------------------------------------------------------------------------
- */
-
-/* An absolute path of directories without symlinks and ".."; in place. */
-struct place {
-    char done[PATH_MAX], rest[PATH_MAX];
-    size_t len; /* of done */
-    unsigned links;
-    bool plain; /* what stands at its end is known to be no link */
-};
-
-static void up(struct place *p)
-{
-    while (p->len > 0 && p->done[--p->len] != '/')
-        ;
-    p->done[p->len] = '\0';
-}
-
-static long read_any_link(const char *path, char target[PATH_MAX])
-{
-    long ret = df_call_readlinkat(AT_FDCWD, path, target, PATH_MAX - 1);
-
-    if (ret == DF_NOT_OURS)
-        ret = dfi_kernel(__NR_readlink, path, target, PATH_MAX - 1);
-    return ret;
-}
-
-static long follow(struct place *p, char target[PATH_MAX], long len)
-{
-    if (++p->links > DF_LINKS_MAX)
-        return -ELOOP;
-    target[len] = '\0';
-    if (target[0] == '/')
-        p->len = 0;
-    else
-        up(p);
-    p->done[p->len] = '\0';
-    return df_walk_join(p->rest, target, (size_t)len, p->rest);
-}
-
-/* Whether what has been reached needs no question to be known as no link: a mountpoint never is. */
-static bool is_no_link(const struct place *p)
-{
-    const struct df_table_entry *entry = df_table_lookup(p->done, p->len);
-
-    return (p->plain && p->rest[0] == '\0') || (entry && entry->point_len == p->len);
-}
-
-static long step(struct place *p)
-{
-    const char *name = p->rest + strspn(p->rest, "/"), *end = df_scan_end(name);
-    char target[PATH_MAX];
-    size_t len = (size_t)(end - name);
-    long ret;
-
-    if (len == 0 || df_scan_dots(name) != 0) {
-        if (len > 0 && df_scan_dots(name) == 2)
-            up(p);
-        memmove(p->rest, end, strlen(end) + 1);
-        return 0;
-    }
-    if (p->len + 1 + len >= PATH_MAX)
-        return -ENAMETOOLONG;
-    p->done[p->len] = '/';
-    memcpy(p->done + p->len + 1, name, len);
-    p->len += 1 + len;
-    p->done[p->len] = '\0';
-    memmove(p->rest, end, strlen(end) + 1);
-    if (is_no_link(p))
-        return 0;
-    ret = read_any_link(p->done, target);
-    if (ret > 0)
-        return follow(p, target, ret);
-    return ret == -EINVAL || df_table_below(p->done, p->len) ? 0 : ret;
-}
-
-static long resolve(struct place *p, const char *path, bool plain)
-{
-    long ret = 0;
-
-    p->len = 0;
-    p->links = 0;
-    p->plain = plain;
-    p->done[0] = '\0';
-    strcpy(p->rest, path);
-    while (ret == 0 && p->rest[0] != '\0')
-        ret = step(p);
-    if (ret == 0 && p->len == 0) {
-        strcpy(p->done, "/");
-        p->len = 1;
-    }
-    return ret;
-}
-
-static bool is_ours(const struct place *p)
-{
-    return df_table_lookup(p->done, p->len) != NULL;
-}
-
 /* ---- chdir ----------------------------------------------------------------------------------- */
 
 /* To a directory of a mount, which has been looked at, or, by a link in a mount, to a real one.
  * `plain`: the path ends in a name, which is no link's. */
-static long enter(struct dfi_files *files, const char *path, bool plain)
+static long enter(struct dfi_record *record, const char *path, bool plain)
 {
-    struct place p;
-    long ret = resolve(&p, path, plain);
+    struct dfi_steps s;
+    long ret;
 
-    if (ret < 0)
-        return ret;
-    if (is_ours(&p))
-        return dfi_cwd_set(files, p.done, p.len);
-    ret = dfi_kernel(__NR_chdir, p.done);
+    dfi_steps_init(&s, record, false, 0);
+    s.entry = plain;
+    ret = dfi_steps_walk(&s, AT_FDCWD, path);
     if (ret == 0)
-        dfi_cwd_changed(files);
+        return dfi_cwd_set(record->files, s.done, s.len);
+    if (ret != DF_NOT_OURS || (ret = dfi_steps_left(&s, s.done)) < 0)
+        return ret;
+    ret = dfi_kernel(__NR_chdir, s.done);
+    if (ret == 0)
+        dfi_cwd_changed(record->files);
     return ret;
 }
 
@@ -311,12 +216,12 @@ static long look_opened(struct dfi_files *files, int fd)
 }
 
 /* By what an open directory is called now: a name that leads to it without a link at its end. */
-static long enter_called(struct dfi_files *files, int fd)
+static long enter_called(struct dfi_record *record, int fd)
 {
     char name[PATH_MAX];
     long ret = dfi_name_find(fd, name);
 
-    return ret < 0 ? ret : enter(files, name, ends_in_name(name));
+    return ret < 0 ? ret : enter(record, name, ends_in_name(name));
 }
 
 static bool fits_no_name(long ret)
@@ -333,7 +238,7 @@ static long enter_opened(struct dfi_record *record, bool has_name)
 
     record->foreign = record->opened->host[DFI_HOST_HANDLE];
     if (has_name)
-        ret = enter_called(record->files, DF_FD_BASE + DFI_FD_FOREIGN);
+        ret = enter_called(record, DF_FD_BASE + DFI_FD_FOREIGN);
     if (fits_no_name(ret) || (ret == -EACCES && dfi_root_of(record->files))) {
         ret = dfi_cwd_set_open(record->files, record->foreign);
         if (ret == 0)
@@ -346,7 +251,7 @@ static long enter_opened(struct dfi_record *record, bool has_name)
 /* An open directory. */
 static long enter_fd(struct dfi_record *record, int fd)
 {
-    long ret = enter_called(record->files, fd);
+    long ret = enter_called(record, fd);
 
     if (!fits_no_name(ret))
         return ret;
@@ -364,7 +269,7 @@ static long enter_from(struct dfi_record *record, int dirfd, const char *path)
 
 static long enter_named(struct dfi_record *record, const char *path, bool plain)
 {
-    long ret = enter(record->files, path, plain);
+    long ret = enter(record, path, plain);
 
     return ret == -ENAMETOOLONG ? enter_from(record, AT_FDCWD, path) : ret;
 }

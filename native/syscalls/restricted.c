@@ -67,23 +67,21 @@ static long refuse_magic(const struct dfi_restricted *r)
     return is(r, RESOLVE_NO_XDEV) ? -EXDEV : -EAGAIN;
 }
 
-/* path_init() */
-static long begin(struct dfi_restricted *r, const char **path)
+/* path_init(), and the walk. */
+static long walk(struct dfi_restricted *r)
 {
     const struct dfi_leg *leg = &r->way.leg[0];
 
-    *path = leg->path;
     if (r->absolute && is(r, RESOLVE_BENEATH))
         return -EXDEV;
     if (r->absolute && leg->changed)
         return refuse_magic(r);
-    return dfi_steps_begin(&r->at, leg->dirfd, path);
+    return dfi_steps_walk(&r->at, leg->dirfd, leg->path);
 }
 
 long dfi_restricted_walk(struct dfi_restricted *r, struct dfi_frame *frame,
                          const struct open_how *how)
 {
-    const char *path;
     long ret;
 
     r->how = how;
@@ -93,8 +91,7 @@ long dfi_restricted_walk(struct dfi_restricted *r, struct dfi_frame *frame,
     dfi_steps_init(&r->at, &r->way.record, r->way.held, how->resolve);
     r->at.follows = follows(r);
     r->at.makes = how->flags & O_CREAT;
-    ret = begin(r, &path);
-    return ret < 0 ? ret : dfi_steps_walk(&r->at, path);
+    return walk(r);
 }
 
 /* ---- in a mount ------------------------------------------------------------------------------ */

@@ -145,12 +145,22 @@ static void pop(struct dfi_steps *s)
     s->mount = mount_of(s);
 }
 
+/* A mountpoint is a directory: nobody need be asked. */
+static bool is_mountpoint(const struct dfi_steps *s)
+{
+    const struct df_table_entry *entry = df_table_lookup(s->done, s->len);
+
+    return s->dirfd == AT_FDCWD && entry && entry->point_len == s->len;
+}
+
 /* The length of the link that is there, -EINVAL: it is none, or -errno. Outside of mounts every
  * error is the kernel's to find, but for what there is above a mountpoint alone. */
 static long read_link(const struct dfi_steps *s, char target[PATH_MAX])
 {
     long ret;
 
+    if (is_mountpoint(s))
+        return -EINVAL;
     if (!is_outside(s)) {
         ret = df_call_readlinkat(s->dirfd, dfi_steps_name(s), target, PATH_MAX - 1);
         return ret == DF_NOT_OURS ? -EAGAIN : ret;
@@ -229,11 +239,11 @@ static long step_down(struct dfi_steps *s, const char *name, size_t len)
 
     if (last && slash && s->makes && !is_outside(s))
         return -EISDIR;
-    if ((ret = push(s, name, len)) < 0 || (ret = arrive(s)) < 0)
+    if ((ret = push(s, name, len)) < 0 || (ret = arrive(s)) < 0 || (last && s->entry))
         return ret;
     ret = read_link(s, target);
     if (ret >= 0)
-        return last && (s->entry || (!slash && !s->follows)) ? 0 : follow(s, target, ret);
+        return last && !slash && !s->follows ? 0 : follow(s, target, ret);
     return ret == -EINVAL || (last && ret == -ENOENT) ? 0 : ret;
 }
 
@@ -378,7 +388,8 @@ static long at_cwd(struct dfi_steps *s, const char **path)
     return ret == DF_NOT_OURS ? at_above(s, path) : ret;
 }
 
-long dfi_steps_begin(struct dfi_steps *s, int dirfd, const char **path)
+/* *path: what is to be walked from there. */
+static long at_start(struct dfi_steps *s, int dirfd, const char **path)
 {
     if (dirfd == AT_FDCWD && **path != '/')
         return at_cwd(s, path);
@@ -389,14 +400,25 @@ long dfi_steps_begin(struct dfi_steps *s, int dirfd, const char **path)
     return 0;
 }
 
-long dfi_steps_walk(struct dfi_steps *s, const char *path)
+long dfi_steps_walk(struct dfi_steps *s, int dirfd, const char *path)
 {
-    long ret = 0;
+    long ret = at_start(s, dirfd, &path);
 
+    if (ret < 0)
+        return ret;
     strcpy(s->rest, path);
     while (ret == 0 && s->rest[strspn(s->rest, "/")] != '\0')
         ret = step(s);
     if (ret < 0)
         return ret;
     return is_outside(s) ? DF_NOT_OURS : 0;
+}
+
+long dfi_steps_left(const struct dfi_steps *s, char out[PATH_MAX])
+{
+    long ret = df_walk_join(out, s->done, s->len, s->rest);
+
+    if (ret == 0 && out[0] == '\0')
+        strcpy(out, "/");
+    return ret;
 }

@@ -17,7 +17,8 @@ struct dfi_steps {
     uint64_t resolve;    /* RESOLVE_* */
     bool follows;        /* a link at the end of the path */
     bool makes;          /* a file at the end, if there is none */
-    bool entry;          /* what is at the end is not looked at: it is made, removed or moved */
+    bool entry;          /* what is at the end is not looked at: it is to be made, removed or moved,
+                            or is known to be no link */
     bool rooted;         /* the process has a root in a mount: record->root */
     bool nested;         /* other mounts lie below it */
     bool entered;        /* the way has been in a mount: the kernel cannot walk it */
@@ -29,20 +30,20 @@ struct dfi_steps {
     char rest[PATH_MAX]; /* still to go */
 };
 
-/* Takes the record, whether dfi_root_begin() has found a root, and the flags of openat2(2); the
- * path is to be followed to its end. */
+/* Takes the record, whether dfi_root_begin() has found a root, and the flags of openat2(2); a link
+ * at the end of the path is to be followed. */
 void dfi_steps_init(struct dfi_steps *s, struct dfi_record *record, bool rooted, uint64_t resolve);
 
 /*
- * Where a path begins: at the root (that of the process, or of all), at the working directory
- * (AT_FDCWD) or at a descriptor (one of ours, DF_FD_BASE + n, or the kernel's). *path: what is to
- * be walked from there. 0, DF_NOT_OURS (the kernel is to say) or -errno.
+ * Walks a path from the root (that of the process, or of all), the working directory (AT_FDCWD) or
+ * a descriptor (one of ours, DF_FD_BASE + n, or the kernel's). 0: to `done`, of which the last
+ * component may be missing; in `rest` the slash is left that the path ended with. DF_NOT_OURS: the
+ * kernel is to say; or -errno.
  */
-long dfi_steps_begin(struct dfi_steps *s, int dirfd, const char **path);
+long dfi_steps_walk(struct dfi_steps *s, int dirfd, const char *path);
 
-/* Goes from there. 0: to `done`, of which the last component may be missing; in `rest` the slash
- * is left that the path ended with. DF_NOT_OURS: the kernel is to say; or -errno. */
-long dfi_steps_walk(struct dfi_steps *s, const char *path);
+/* After DF_NOT_OURS: the absolute path that is left for the kernel to go. 0 or -ENAMETOOLONG. */
+long dfi_steps_left(const struct dfi_steps *s, char out[PATH_MAX]);
 
 /* Whether it has come to a place below the root of the process. */
 bool dfi_steps_inside(const struct dfi_steps *s);

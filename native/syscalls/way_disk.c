@@ -25,8 +25,7 @@ static bool leads_back(struct dfi_way *way, unsigned which)
 
     dfi_steps_init(&s, &way->record, false, 0);
     s.follows = !dfi_way_is_of_link(way, leg);
-    if (!path || dfi_steps_begin(&s, dirfd, &path) < 0 || dfi_steps_walk(&s, path) != DF_NOT_OURS ||
-        df_walk_join(s.done, s.done, s.len, s.rest) < 0)
+    if (!path || dfi_steps_walk(&s, dirfd, path) != DF_NOT_OURS || dfi_steps_left(&s, s.done) < 0)
         return false;
     if (dfi_way_goes_on(way, leg, s.done))
         return true;

@@ -80,14 +80,9 @@ static long name_of(const struct dfi_steps *s, char out[PATH_MAX])
 
 bool dfi_way_physical(struct dfi_way *way, const struct dfi_leg *leg, char out[PATH_MAX])
 {
-    const char *path = leg->path;
     struct dfi_steps s;
-    long ret;
 
     dfi_steps_init(&s, &way->record, false, 0); /* a root is where the leg begins already */
     s.entry = true;
-    ret = dfi_steps_begin(&s, leg->dirfd, &path);
-    if (ret == 0)
-        ret = dfi_steps_walk(&s, path);
-    return ret == 0 && name_of(&s, out) == 0;
+    return dfi_steps_walk(&s, leg->dirfd, leg->path) == 0 && name_of(&s, out) == 0;
 }

@@ -42,16 +42,11 @@ static long tell(const struct dfi_steps *s, bool dots, char path[PATH_MAX])
 static long walk(struct dfi_steps *s, int *dirfd, char path[PATH_MAX])
 {
     bool dots = ends_in_dots(path);
-    const char *from = path;
-    long ret = dfi_steps_begin(s, *dirfd, &from);
+    long ret = dfi_steps_walk(s, *dirfd, path);
 
-    if (ret == 0)
-        ret = dfi_steps_walk(s, from);
     if (ret == DF_NOT_OURS && s->entered) { /* it has come out of a mount that is not the root's */
         *dirfd = AT_FDCWD;
-        ret = df_walk_join(path, s->done, s->len, s->rest);
-        if (ret == 0 && path[0] == '\0')
-            strcpy(path, "/");
+        ret = dfi_steps_left(s, path);
     } else if (ret == 0) {
         ret = tell(s, dots, path);
         *dirfd = s->dirfd;
