@@ -46,7 +46,7 @@ static long check_file(int fd)
 static long open_file(int dirfd, const char *path, int flags, long how)
 {
     if (path[0] == '\0' && (flags & AT_EMPTY_PATH) != 0) {
-        if (dirfd < 0)
+        if (dfi_kernel(__NR_fcntl, dirfd, F_GETFD) < 0)
             return -EBADF;
         char name[NAME_SIZE];
         write_name(name, dirfd);

@@ -1,7 +1,6 @@
 /*
  * program_files.c - a program to execute that may lie in a mount: its bytes, in memory.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -9,28 +8,15 @@
 
 #include "core/calls.h"
 #include "core/fd.h"
-#include "core/mount.h"
-#include "core/route.h"
 #include "core/scan.h"
 #include "core/walk.h"
 #include "intercept/brief.h"
 #include "syscalls/cwd.h"
-#include "syscalls/files.h"
-#include "syscalls/proc.h"
-#include "syscalls/record.h"
 #include "syscalls/root.h"
 #include "syscalls/shadow_fill.h"
-#include "syscalls/table.h"
 #include "syscalls/way.h"
 
 #define LARGE ((off_t)16 << 20) /* bytes */
-
-/* What is asked for, in the terms of native/core. */
-struct program {
-    int dirfd, flags;
-    bool rooted; /* below the root of the process, which is in a mount */
-    char path[PATH_MAX];
-};
 
 /* ---- copying --------------------------------------------------------------------------------- */
 
@@ -91,88 +77,13 @@ static long copy_program(struct dfi_files *files, uint64_t handle, off_t size, c
     return ret;
 }
 
-/* ---- finding --------------------------------------------------------------------------------- */
+/* ---- in a mount ------------------------------------------------------------------------------ */
 
-/* The rest behind /proc/self/fd/5 and its like begins at the object itself. */
-static void begin_at_fd(struct program *p, int fd, const char *rest)
+/* 0 and its size: a regular file that the caller may execute. */
+static int look(const struct dfi_leg *leg, int flags, off_t *size)
 {
-    const char *name = rest + strspn(rest, "/");
-
-    p->dirfd = DF_FD_BASE + fd;
-    if (*name == '\0' && *rest == '/')
-        name = ".";
-    memmove(p->path, name, strlen(name) + 1);
-    p->flags |= AT_EMPTY_PATH;
-}
-
-static int take_other(struct dfi_record *record, struct program *p)
-{
-    char name[PATH_MAX];
-    const char *rest;
-
-    switch (dfi_proc_other(record->files, p->path, name, &record->foreign, &rest)) {
-    case DFI_PROC_FD:
-        begin_at_fd(p, DFI_FD_FOREIGN, rest);
-        return 0;
-    case DFI_PROC_NONE:
-        return 0;
-    default:
-        return df_walk_join(p->path, name, strlen(name), rest);
-    }
-}
-
-/* Below the root of the process, if it has one in a mount. */
-static int take_rooted(struct dfi_record *record, struct program *p)
-{
-    long ret;
-
-    if (p->path[0] != '/')
-        p->dirfd = dfi_fd_given(record->files, p->dirfd);
-    ret = dfi_root_place(record, &p->dirfd, p->path, !(p->flags & AT_SYMLINK_NOFOLLOW));
-    return ret == DF_NOT_OURS ? 0 : (int)ret;
-}
-
-static int take(struct dfi_record *record, struct program *p)
-{
-    struct dfi_files *files = record->files;
-    char text[PATH_MAX];
-    const char *rest;
-    int fd;
-
-    if (p->path[0] != '\0' && (p->rooted = dfi_root_begin(record)))
-        return take_rooted(record, p);
-    if (p->path[0] != '/') {
-        if (p->dirfd != AT_FDCWD) {
-            p->dirfd = dfi_fd_given(files, p->dirfd);
-            return 0;
-        }
-        if (dfi_cwd_take(record)) {
-            p->dirfd = DF_FD_BASE + DFI_FD_HERE;
-            return 0;
-        }
-        return dfi_cwd_join(files, p->path, p->path) < 0 ? -ENOENT : 0;
-    }
-    switch (dfi_proc_look(files, p->path, &fd, &rest)) {
-    case DFI_PROC_FD:
-        begin_at_fd(p, fd, rest);
-        return 0;
-    case DFI_PROC_EXE:
-        dfi_proc_exe(text);
-        return df_walk_join(p->path, text, strlen(text), rest);
-    case DFI_PROC_CWD:
-        strcpy(text, rest);
-        return dfi_cwd_join(files, text, p->path) < 0 ? -ENOENT : 0;
-    default:
-        return take_other(record, p);
-    }
-}
-
-/* 0 and its size: a regular file of a mount that the caller may execute. */
-static int look(const struct program *p, off_t *size)
-{
-    int flags = p->flags & (AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW);
     struct stat st;
-    int ret = df_call_fstatat(p->dirfd, p->path, &st, flags);
+    int ret = df_call_fstatat(leg->dirfd, leg->path, &st, flags);
 
     if (ret < 0)
         return ret;
@@ -183,70 +94,69 @@ static int look(const struct program *p, off_t *size)
     if (!(st.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)))
         return -EACCES; /* whatever a file system that asks nobody's permission says */
     *size = st.st_size;
-    ret = df_call_faccessat(p->dirfd, p->path, X_OK, flags | AT_EACCESS);
+    ret = df_call_faccessat(leg->dirfd, leg->path, X_OK, flags | AT_EACCESS);
     return ret == DF_NOT_OURS ? -EACCES : ret;
 }
 
-/* Its open file description is of this call alone. */
-static long open_and_copy(struct dfi_files *files, const struct program *p, off_t size)
+static long copy_leg(struct dfi_way *way, const struct dfi_leg *leg, off_t size)
 {
-    struct df_trip trip = {.link = &files->link, .caller = &files->caller};
-    const char *name = p->path;
-    uint64_t handle;
+    struct dfi_files *files = way->record.files;
+    const char *name = leg->path;
     long ret;
 
-    if (p->path[0] == '\0') {
-        handle = dfi_record_handle(dfi_record_now(), p->dirfd);
-        name = df_segment_name(files->link.segment, handle);
-        ret = df_call_open_again(p->dirfd, O_RDONLY | O_CLOEXEC, 0);
-    } else {
-        ret = df_call_openat(p->dirfd, p->path, O_RDONLY | O_CLOEXEC, 0);
-    }
+    if (leg->empty)
+        name = df_segment_name(files->link.segment, dfi_record_handle(&way->record, leg->dirfd));
+    ret = dfi_way_open(way, leg, O_RDONLY | O_CLOEXEC);
     if (ret < 0)
         return ret;
-    handle = dfi_record_now()->opened->host[DFI_HOST_HANDLE];
-    ret = copy_program(files, handle, size, name);
-    df_trip_drop(&trip, handle);
+    ret = copy_program(files, way->record.foreign, size, name);
+    dfi_way_shut(way);
     return ret;
 }
 
-/* DF_NOT_OURS, or as dfi_files_program(). */
-static long ask_mounts(struct dfi_files *files, const struct program *p)
+/* ---- finding --------------------------------------------------------------------------------- */
+
+static long open_leg(struct dfi_way *way, int flags)
 {
+    const struct dfi_leg *leg = &way->leg[0];
     off_t size;
-    long ret = look(p, &size);
+    long ret = look(leg, (flags & AT_SYMLINK_NOFOLLOW) | dfi_way_flags(leg), &size);
 
-    return ret < 0 ? ret : open_and_copy(files, p, size);
+    return ret < 0 ? ret : copy_leg(way, leg, size);
 }
 
-static long ask(struct dfi_record *record, const struct program *p, bool *virtual)
+/* As execveat(2) takes it. */
+static long open_program(int dirfd, const char *path, int flags, bool *virtual)
 {
-    long ret = ask_mounts(record->files, p);
-    const char *left, *path;
-    int dirfd;
+    struct dfi_frame frame = {
+        .nr = __NR_execveat,
+        .args = {(unsigned long)dirfd, (unsigned long)path, [4] = (unsigned long)flags}};
+    struct dfi_way way;
+    long ret = dfi_way_begin(&way, &frame);
 
-    *virtual = ret != DF_NOT_OURS;
-    if (*virtual)
-        return ret;
-    left = df_left_path(0);
-    path = left ? left : p->path;
-    dirfd = left ? AT_FDCWD : p->dirfd;
-    ret = dfi_program_open(dirfd, path, p->flags);
-    if (ret != -ENOENT && ret != -ENOTDIR)
-        return ret;
-    if (!p->rooted && dfi_way_is_plainly_missing(dirfd, path)) /* a shell looks along PATH */
-        return ret;
-    record->thread.follow_real_links = true;
-    record->used = 0;
-    if (p->dirfd == AT_FDCWD || p->dirfd >= DF_FD_BASE || p->path[0] == '/') {
-        long again = ask_mounts(record->files, p);
-
-        *virtual = again != DF_NOT_OURS;
-        ret = *virtual ? again : ret;
-    }
-    record->thread.follow_real_links = false;
-    return ret;
+    way.blocks = true;
+    way.leg[0].empty = way.leg[0].empty || path[0] == '\0';
+    while (dfi_way_next(&way, &ret))
+        ret = open_leg(&way, flags);
+    *virtual = way.ours;
+    return dfi_way_end(&way, ret);
 }
+
+int dfi_files_program(int dirfd, const char *path, int flags, bool *virtual)
+{
+    *virtual = false;
+    if (path[0] == '\0' && !(flags & AT_EMPTY_PATH))
+        return -ENOENT;
+    if (flags & ~(AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW))
+        return -EINVAL;
+    if (path[0] == '\0' && dirfd == AT_FDCWD)
+        return -EACCES; /* a directory */
+    if (!dfi_process()->files->link.segment)
+        return (int)dfi_program_open(dirfd, path, flags);
+    return (int)open_program(dirfd, path, flags, virtual);
+}
+
+/* ---- its name -------------------------------------------------------------------------------- */
 
 static bool make_absolute(struct dfi_files *files, char path[PATH_MAX])
 {
@@ -287,34 +197,4 @@ void dfi_files_name(struct dfi_process *process, const char *path)
     if (exe)
         strcpy(exe->name, name);
     process->exe = exe;
-}
-
-int dfi_files_program(int dirfd, const char *path, int flags, bool *virtual)
-{
-    struct dfi_files *files = dfi_process()->files;
-    struct program p = {.dirfd = dirfd, .flags = flags};
-    struct dfi_record record;
-    long ret;
-
-    *virtual = false;
-    if (path[0] == '\0' && !(flags & AT_EMPTY_PATH))
-        return -ENOENT;
-    if (flags & ~(AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW))
-        return -EINVAL;
-    if (path[0] == '\0' && dirfd == AT_FDCWD)
-        return -EACCES; /* a directory */
-    if (strlen(path) >= PATH_MAX)
-        return -ENAMETOOLONG;
-    if (!files->link.segment)
-        return (int)dfi_program_open(dirfd, path, flags);
-    strcpy(p.path, path);
-    dfi_record_begin(&record);
-    dfi_table_refresh(files->link.segment);
-    ret = take(&record, &p);
-    if (ret == 0)
-        ret = ask(&record, &p, virtual);
-    if (p.rooted)
-        dfi_root_end(&record);
-    dfi_record_end(&record);
-    return (int)ret;
 }

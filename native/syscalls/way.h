@@ -87,10 +87,4 @@ bool dfi_way_physical(struct dfi_way *way, const struct dfi_leg *leg, char out[P
 long dfi_way_open(struct dfi_way *way, const struct dfi_leg *leg, int flags);
 void dfi_way_shut(struct dfi_way *way);
 
-/*
- * The kernel has not found a path. Where no symlink is on it, it leads where its text says, which
- * is no mount: then it is missing for certain. False: that is not known.
- */
-bool dfi_way_is_plainly_missing(int dirfd, const char *path);
-
 #endif

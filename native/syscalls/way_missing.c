@@ -80,8 +80,9 @@ bool dfi_way_look_above(struct dfi_way *way, bool walked, long *ret)
     return true;
 }
 
-/* One call, where there is no filter that might end who makes it. */
-bool dfi_way_is_plainly_missing(int dirfd, const char *path)
+/* Where no symlink is on it, a path leads where its text says, which is no mount: then it is
+ * missing for certain. One call, where there is no filter that might end who makes it. */
+static bool is_plainly_missing(int dirfd, const char *path)
 {
     const struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS};
     long fd;
@@ -179,7 +180,7 @@ bool dfi_way_may_lead(const struct dfi_way *way, unsigned which)
 {
     int dirfd;
     const char *path = dfi_way_asked(way, which, &dirfd);
-    bool missing = path && dfi_way_is_plainly_missing(dirfd, path);
+    bool missing = path && is_plainly_missing(dirfd, path);
 
     if (missing && way->opens >= 0)
         count_vain(VAIN_MOST);

@@ -12,8 +12,9 @@
 #include "syscalls/linger.h"
 #include "syscalls/way.h"
 
-/* The call with `paths` in the places of its own; NULL: as the caller wrote it. Flat: behind a
- * system call each function that returns costs as much as fifty instructions (decision 013). */
+/* The call with `paths` in the places of its own; NULL: as the caller wrote it. execveat(2) is here
+ * to open the program (program_files.c). Flat: behind a system call each function that returns
+ * costs as much as fifty instructions (decision 013). */
 static DF_FLAT long dfi_way_ask(const struct dfi_way *way, const char *const paths[2])
 {
     const struct dfi_frame *f = way->frame;
@@ -28,6 +29,8 @@ static DF_FLAT long dfi_way_ask(const struct dfi_way *way, const char *const pat
         if (way->leg[i].at >= 0)
             args[way->leg[i].at] = (unsigned long)AT_FDCWD;
     }
+    if (way->blocks && f->nr == __NR_execveat)
+        return dfi_program_open((int)args[0], (const char *)args[1], (int)args[4]);
     if (way->blocks)
         return dfi_kernel_wait6(f->nr, args[0], args[1], args[2], args[3], args[4], args[5]);
     return dfi_kernel6(f->nr, args[0], args[1], args[2], args[3], args[4], args[5]);

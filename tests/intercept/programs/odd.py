@@ -43,7 +43,7 @@ for name in "d/f", "l/f", "l/s", "k", "l", "l/.", "l/../l/f", ".//l//f", f"{top}
     os.close(found)
 
 print("numbers that are no descriptors")
-for number in where + (1 << 30), *range((1 << 30) + (1 << 20), (1 << 30) + (1 << 20) + 3):
+for number in 999, where + (1 << 30), *range((1 << 30) + (1 << 20), (1 << 30) + (1 << 20) + 3):
     print(
         call(257, number, b"d/f", 0), call(262, number, b"", ctypes.create_string_buffer(144), 4096)
     )

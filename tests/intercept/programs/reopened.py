@@ -388,9 +388,15 @@ def executed():
     os.system("cp /bin/echo program; chmod 755 program")
     fd = os.open("program", os.O_RDONLY)
     os.unlink("program")
-    if os.fork() == 0:
-        os.execv(f"/proc/{os.getppid()}/fd/{fd}", ["program", "of another"])
-    os.wait()
+    aside = tempfile.mkdtemp(dir="/tmp")
+    link = f"{aside}/link"
+    os.symlink(f"/proc/self/fd/{fd}", link)
+    for name, words in (f"/proc/{os.getpid()}/fd/{fd}", "of another"), (link, "by a link on disk"):
+        if os.fork() == 0:
+            show("executed", os.execv, name, ["program", words])
+            os._exit(1)
+        os.wait()
+    shutil.rmtree(aside)
     os.set_inheritable(fd, True)
     os.execv(f"/proc/self/fd/{fd}", ["program", "removed"])
 
