@@ -8,27 +8,10 @@
 #include <utime.h>
 
 #include "core/calls.h"
-#include "core/fd.h"
+#include "syscalls/handlers.h"
 #include "syscalls/ids.h"
 #include "syscalls/known.h"
 #include "syscalls/node.h"
-
-/* A call by one path: what is done for a mount, with `leg` and the arguments `a`. */
-#define DFI_BY_PATH(name, ...) DFI_HANDLE_PATH(long dfi_do_##name, __VA_ARGS__)
-
-#define DFI_HANDLE_PATH(function, ...)                                                             \
-    function(struct dfi_frame *frame)                                                              \
-    {                                                                                              \
-        struct dfi_way way;                                                                        \
-        const struct dfi_leg *leg = &way.leg[0];                                                   \
-        const unsigned long *a = frame->args;                                                      \
-        long ret = dfi_way_begin(&way, frame);                                                     \
-                                                                                                   \
-        (void)a, (void)leg;                                                                        \
-        while (dfi_way_next(&way, &ret))                                                           \
-            ret = __VA_ARGS__;                                                                     \
-        return dfi_way_end(&way, ret);                                                             \
-    }
 
 /* The path may be missing: then it is the directory's descriptor that the call is about. */
 #define DFI_CHANGE_BY_PATH(name, flags, ...)                                                       \
@@ -38,23 +21,6 @@
         const unsigned long *a = frame->args;                                                      \
                                                                                                    \
         return is_lent(a, flags) ? -EPERM : name##_of_path(frame);                                 \
-    }
-
-/* A call by a descriptor of ours; other: what becomes of one that is not. */
-#define DFI_BY_FD(name, other, ...)                                                                \
-    long dfi_do_##name(struct dfi_frame *frame)                                                    \
-    {                                                                                              \
-        struct dfi_record record;                                                                  \
-        const unsigned long *a = frame->args;                                                      \
-        int fd = DF_FD_BASE + (int)a[0];                                                           \
-        long ret;                                                                                  \
-                                                                                                   \
-        if (!dfi_fd_is_ours(a[0]))                                                                 \
-            return other(a[0]);                                                                    \
-        dfi_record_begin(&record);                                                                 \
-        ret = __VA_ARGS__;                                                                         \
-        dfi_record_end(&record);                                                                   \
-        return ret;                                                                                \
     }
 
 /* ---- stat ------------------------------------------------------------------------------------ */
@@ -263,12 +229,12 @@ static bool is_lent(const unsigned long *a, unsigned long flags)
 }
 
 DFI_BY_PATH(chmod, chmod_leg(leg, a[1], 0))
-DFI_BY_FD(fchmod, change_other, df_call_fchmod(fd, (mode_t)a[1]))
+DFI_BY_FD_OR(fchmod, change_other, df_call_fchmod(fd, (mode_t)a[1]))
 DFI_BY_PATH(fchmodat, chmod_leg(leg, a[2], 0))
 DFI_CHANGE_BY_PATH(fchmodat2, a[3], chmod_leg(leg, a[2], (int)a[3]))
 DFI_BY_PATH(chown, chown_leg(leg, a[1], a[2], 0))
 DFI_BY_PATH(lchown, chown_leg(leg, a[1], a[2], AT_SYMLINK_NOFOLLOW))
-DFI_BY_FD(fchown, change_other, chown_fd(fd, a[1], a[2]))
+DFI_BY_FD_OR(fchown, change_other, chown_fd(fd, a[1], a[2]))
 DFI_CHANGE_BY_PATH(fchownat, a[4], chown_leg(leg, a[2], a[3], (int)a[4]))
 
 /* ---- times ----------------------------------------------------------------------------------- */
@@ -392,4 +358,4 @@ static long statfs_fd(int fd, unsigned long program)
 }
 
 DFI_BY_PATH(statfs, statfs_leg(&way, a[1]))
-DFI_BY_FD(fstatfs, dfi_other_fd, statfs_fd(fd, a[1]))
+DFI_BY_FD(fstatfs, statfs_fd(fd, a[1]))

@@ -11,40 +11,15 @@
 
 #include "channel/trip.h"
 #include "core/calls.h"
-#include "core/fd.h"
-#include "syscalls/files.h"
-#include "syscalls/record.h"
+#include "syscalls/handlers.h"
 
-/* The number that native/core knows the call's descriptor by. */
-static int ours(const struct dfi_frame *frame)
-{
-    return DF_FD_BASE + (int)frame->args[0];
-}
-
-/* The whole of a handler: what follows is done for a descriptor of ours. */
-#define DFI_BY_FD(name, ...)                                                                       \
-    long dfi_do_##name(struct dfi_frame *frame)                                                    \
-    {                                                                                              \
-        struct dfi_record record;                                                                  \
-        const unsigned long *a = frame->args;                                                      \
-        long ret;                                                                                  \
-                                                                                                   \
-        (void)a;                                                                                   \
-        if (!dfi_fd_is_ours(frame->args[0]))                                                       \
-            return dfi_other_fd(frame->args[0]);                                                   \
-        dfi_record_begin(&record);                                                                 \
-        ret = __VA_ARGS__;                                                                         \
-        dfi_record_end(&record);                                                                   \
-        return ret;                                                                                \
-    }
-
-DFI_BY_FD(read, df_call_read(ours(frame), (void *)a[1], a[2]))
-DFI_BY_FD(write, df_call_write(ours(frame), (const void *)a[1], a[2]))
-DFI_BY_FD(pread64, df_call_pread(ours(frame), (void *)a[1], a[2], (off_t)a[3]))
-DFI_BY_FD(pwrite64, df_call_pwrite(ours(frame), (const void *)a[1], a[2], (off_t)a[3]))
-DFI_BY_FD(lseek, df_call_lseek(ours(frame), (off_t)a[1], (int)a[2]))
-DFI_BY_FD(fsync, df_call_fsync(ours(frame)))
-DFI_BY_FD(fdatasync, df_call_fdatasync(ours(frame)))
+DFI_BY_FD(read, df_call_read(fd, (void *)a[1], a[2]))
+DFI_BY_FD(write, df_call_write(fd, (const void *)a[1], a[2]))
+DFI_BY_FD(pread64, df_call_pread(fd, (void *)a[1], a[2], (off_t)a[3]))
+DFI_BY_FD(pwrite64, df_call_pwrite(fd, (const void *)a[1], a[2], (off_t)a[3]))
+DFI_BY_FD(lseek, df_call_lseek(fd, (off_t)a[1], (int)a[2]))
+DFI_BY_FD(fsync, df_call_fsync(fd))
+DFI_BY_FD(fdatasync, df_call_fdatasync(fd))
 
 static const struct df_ofd *ofd_of(const struct dfi_frame *frame)
 {
@@ -62,7 +37,7 @@ static int flags_of(const struct dfi_frame *frame)
 }
 
 /* What ksys_sync_file_range() of the kernel refuses; the rest is as good as all of the file. */
-static long sync_range(const struct dfi_frame *frame)
+static long sync_range(const struct dfi_frame *frame, int fd)
 {
     const unsigned flags =
         SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
@@ -73,13 +48,13 @@ static long sync_range(const struct dfi_frame *frame)
     if ((unsigned)frame->args[3] & ~flags || offset < 0 || size < 0 ||
         __builtin_add_overflow(offset, size, &end))
         return -EINVAL;
-    return df_call_fdatasync(ours(frame));
+    return df_call_fdatasync(fd);
 }
 
-DFI_BY_FD(sync_file_range, sync_range(frame))
-DFI_BY_FD(ftruncate, df_call_ftruncate(ours(frame), (off_t)a[1]))
-DFI_BY_FD(fallocate, df_call_fallocate(ours(frame), (int)a[1], (off_t)a[2], (off_t)a[3]))
-DFI_BY_FD(fadvise64, df_call_fadvise(ours(frame), (off_t)a[1], (off_t)a[2], (int)a[3]))
+DFI_BY_FD(sync_file_range, sync_range(frame, fd))
+DFI_BY_FD(ftruncate, df_call_ftruncate(fd, (off_t)a[1]))
+DFI_BY_FD(fallocate, df_call_fallocate(fd, (int)a[1], (off_t)a[2], (off_t)a[3]))
+DFI_BY_FD(fadvise64, df_call_fadvise(fd, (off_t)a[1], (off_t)a[2], (int)a[3]))
 
 /* A FUSE file system does not hear of syncfs(2) or sync(2); it gets what is kept of its writes. */
 static long sync_all(void)
@@ -110,7 +85,7 @@ long dfi_do_sync(struct dfi_frame *frame)
     return DFI_PASS;
 }
 
-static long read_ahead(const struct dfi_frame *frame)
+static long read_ahead(const struct dfi_frame *frame, int fd)
 {
     const struct df_ofd *ofd = ofd_of(frame);
 
@@ -118,11 +93,10 @@ static long read_ahead(const struct dfi_frame *frame)
         return -EBADF;
     if (ofd && ofd->kind != DF_KIND_REGULAR)
         return -EINVAL;
-    return df_call_fadvise(ours(frame), (off_t)frame->args[1], (off_t)frame->args[2],
-                           POSIX_FADV_WILLNEED);
+    return df_call_fadvise(fd, (off_t)frame->args[1], (off_t)frame->args[2], POSIX_FADV_WILLNEED);
 }
 
-DFI_BY_FD(readahead, read_ahead(frame))
+DFI_BY_FD(readahead, read_ahead(frame, fd))
 
 /* ---- vectors --------------------------------------------------------------------------------- */
 
@@ -138,7 +112,7 @@ static long take_vector(const struct dfi_frame *frame, struct iovec iov[IOV_MAX]
 
 #define AT_POSITION (-1) /* preadv2(2): the file's own */
 
-static long run_vector(const struct dfi_frame *frame, bool positioned, bool write)
+static long run_vector(const struct dfi_frame *frame, int fd, bool positioned, bool write)
 {
     off_t offset = positioned ? (off_t)frame->args[3] : AT_POSITION;
     int count = (int)frame->args[2];
@@ -148,15 +122,15 @@ static long run_vector(const struct dfi_frame *frame, bool positioned, bool writ
     if (ret < 0)
         return ret;
     if (positioned)
-        return write ? df_call_pwritev(ours(frame), iov, count, offset)
-                     : df_call_preadv(ours(frame), iov, count, offset);
-    return write ? df_call_writev(ours(frame), iov, count) : df_call_readv(ours(frame), iov, count);
+        return write ? df_call_pwritev(fd, iov, count, offset)
+                     : df_call_preadv(fd, iov, count, offset);
+    return write ? df_call_writev(fd, iov, count) : df_call_readv(fd, iov, count);
 }
 
-DFI_BY_FD(readv, run_vector(frame, false, false))
-DFI_BY_FD(writev, run_vector(frame, false, true))
-DFI_BY_FD(preadv, run_vector(frame, true, false))
-DFI_BY_FD(pwritev, run_vector(frame, true, true))
+DFI_BY_FD(readv, run_vector(frame, fd, false, false))
+DFI_BY_FD(writev, run_vector(frame, fd, false, true))
+DFI_BY_FD(preadv, run_vector(frame, fd, true, false))
+DFI_BY_FD(pwritev, run_vector(frame, fd, true, true))
 
 #define RWF_KNOWN 0x7 /* RWF_HIPRI, RWF_DSYNC, RWF_SYNC: hints, and what fdatasync does */
 #define RWF_SYNCS 0x6
@@ -164,7 +138,7 @@ DFI_BY_FD(pwritev, run_vector(frame, true, true))
 #define RWF_NOAPPEND 0x20
 #endif
 
-static long run_vector_flags(const struct dfi_frame *frame, bool write)
+static long run_vector_flags(const struct dfi_frame *frame, int fd, bool write)
 {
     unsigned flags = (unsigned)frame->args[5];
     bool positioned = (off_t)frame->args[3] != AT_POSITION;
@@ -172,14 +146,14 @@ static long run_vector_flags(const struct dfi_frame *frame, bool write)
 
     if (flags & ~(write && flags_of(frame) & O_APPEND ? RWF_KNOWN : RWF_KNOWN | RWF_NOAPPEND))
         return -EOPNOTSUPP;
-    ret = run_vector(frame, positioned, write);
+    ret = run_vector(frame, fd, positioned, write);
     if (ret > 0 && write && flags & RWF_SYNCS) {
-        int synced = df_call_fdatasync(ours(frame));
+        int synced = df_call_fdatasync(fd);
 
         return synced < 0 ? synced : ret;
     }
     return ret;
 }
 
-DFI_BY_FD(preadv2, run_vector_flags(frame, false))
-DFI_BY_FD(pwritev2, run_vector_flags(frame, true))
+DFI_BY_FD(preadv2, run_vector_flags(frame, fd, false))
+DFI_BY_FD(pwritev2, run_vector_flags(frame, fd, true))

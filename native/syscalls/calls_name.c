@@ -6,60 +6,31 @@
 #include <string.h>
 
 #include "core/calls.h"
-#include "core/fd.h"
 #include "core/route.h"
 #include "core/walk.h"
 #include "intercept/brief.h"
 #include "intercept/text.h"
 #include "syscalls/cwd.h"
+#include "syscalls/handlers.h"
 #include "syscalls/proc.h"
 #include "syscalls/root.h"
 #include "syscalls/shadow.h"
-#include "syscalls/way.h"
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-static long make_directory(struct dfi_frame *frame, mode_t mode)
-{
-    struct dfi_way way;
-    long ret = dfi_way_begin(&way, frame);
+DFI_BY_PATH(mkdir, df_call_mkdirat(leg->dirfd, leg->path, (mode_t)a[1]))
+DFI_BY_PATH(mkdirat, df_call_mkdirat(leg->dirfd, leg->path, (mode_t)a[2]))
 
-    while (dfi_way_next(&way, &ret))
-        ret = df_call_mkdirat(way.leg[0].dirfd, way.leg[0].path, mode);
-    return dfi_way_end(&way, ret);
+/* Of a device's number the kernel takes 32 bits. */
+static long make_node(const struct dfi_leg *leg, unsigned long mode, unsigned long device)
+{
+    return df_call_mknodat(leg->dirfd, leg->path, (mode_t)mode, (dev_t)(unsigned)device);
 }
 
-long dfi_do_mkdir(struct dfi_frame *frame)
-{
-    return make_directory(frame, (mode_t)frame->args[1]);
-}
+DFI_BY_PATH(mknod, make_node(leg, a[1], a[2]))
+DFI_BY_PATH(mknodat, make_node(leg, a[2], a[3]))
 
-long dfi_do_mkdirat(struct dfi_frame *frame)
-{
-    return make_directory(frame, (mode_t)frame->args[2]);
-}
-
-static long make_node(struct dfi_frame *frame, mode_t mode, unsigned long device)
-{
-    struct dfi_way way;
-    long ret = dfi_way_begin(&way, frame);
-
-    while (dfi_way_next(&way, &ret))
-        ret = df_call_mknodat(way.leg[0].dirfd, way.leg[0].path, mode, (dev_t)(unsigned)device);
-    return dfi_way_end(&way, ret);
-}
-
-long dfi_do_mknod(struct dfi_frame *frame)
-{
-    return make_node(frame, (mode_t)frame->args[1], frame->args[2]);
-}
-
-long dfi_do_mknodat(struct dfi_frame *frame)
-{
-    return make_node(frame, (mode_t)frame->args[2], frame->args[3]);
-}
-
-static long make_symlink(struct dfi_frame *frame)
+long dfi_do_symlink(struct dfi_frame *frame)
 {
     char target[PATH_MAX];
     struct dfi_way way;
@@ -73,27 +44,14 @@ static long make_symlink(struct dfi_frame *frame)
     return dfi_way_end(&way, ret);
 }
 
-long dfi_do_symlink(struct dfi_frame *frame)
-{
-    return make_symlink(frame);
-}
-
 long dfi_do_symlinkat(struct dfi_frame *frame)
 {
-    return make_symlink(frame);
+    return dfi_do_symlink(frame);
 }
 
 /* ---- removing -------------------------------------------------------------------------------- */
 
-static long remove_file(struct dfi_frame *frame)
-{
-    struct dfi_way way;
-    long ret = dfi_way_begin(&way, frame);
-
-    while (dfi_way_next(&way, &ret))
-        ret = df_call_unlinkat(way.leg[0].dirfd, way.leg[0].path, 0);
-    return dfi_way_end(&way, ret);
-}
+DFI_BY_PATH(unlink, df_call_unlinkat(leg->dirfd, leg->path, 0))
 
 /* Those who stand there stay. */
 static long remove_there(struct dfi_way *way)
@@ -117,33 +75,15 @@ static long remove_there(struct dfi_way *way)
     return ret;
 }
 
-static long remove_directory(struct dfi_frame *frame)
-{
-    struct dfi_way way;
-    long ret = dfi_way_begin(&way, frame);
-
-    while (dfi_way_next(&way, &ret))
-        ret = remove_there(&way);
-    return dfi_way_end(&way, ret);
-}
-
-long dfi_do_unlink(struct dfi_frame *frame)
-{
-    return remove_file(frame);
-}
-
-long dfi_do_rmdir(struct dfi_frame *frame)
-{
-    return remove_directory(frame);
-}
+DFI_BY_PATH(rmdir, remove_there(&way))
 
 long dfi_do_unlinkat(struct dfi_frame *frame)
 {
     switch ((int)frame->args[2]) {
     case 0:
-        return remove_file(frame);
+        return dfi_do_unlink(frame);
     case AT_REMOVEDIR:
-        return remove_directory(frame);
+        return dfi_do_rmdir(frame);
     default:
         return -EINVAL;
     }
@@ -198,27 +138,14 @@ long dfi_do_renameat2(struct dfi_frame *frame)
 
 /* ---- linking --------------------------------------------------------------------------------- */
 
-static long link_by(struct dfi_frame *frame, int flags)
+static long link_legs(const struct dfi_leg leg[2], int flags)
 {
-    struct dfi_way way;
-    const struct dfi_leg *from = &way.leg[0], *to = &way.leg[1];
-    long ret = dfi_way_begin(&way, frame);
-
-    while (dfi_way_next(&way, &ret))
-        ret = df_call_linkat(from->dirfd, from->path, to->dirfd, to->path,
-                             flags | dfi_way_flags(from));
-    return dfi_way_end(&way, ret);
+    return df_call_linkat(leg[0].dirfd, leg[0].path, leg[1].dirfd, leg[1].path,
+                          flags | dfi_way_flags(&leg[0]));
 }
 
-long dfi_do_link(struct dfi_frame *frame)
-{
-    return link_by(frame, 0);
-}
-
-long dfi_do_linkat(struct dfi_frame *frame)
-{
-    return link_by(frame, (int)frame->args[4]);
-}
+DFI_BY_PATH(link, link_legs(leg, 0))
+DFI_BY_PATH(linkat, link_legs(leg, (int)a[4]))
 
 /* ---- readlink -------------------------------------------------------------------------------- */
 

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/inotify.h>
 
+#include "syscalls/handlers.h"
 #include "syscalls/number.h"
 #include "syscalls/shadow.h"
-#include "syscalls/way.h"
 
 #define TRIES 8 /* a stand-in gets another name when its object is moved */
 
@@ -72,12 +72,4 @@ static long watch_leg(struct dfi_way *way, const struct dfi_frame *frame)
     return ret < 0 ? ret : opened < 0 ? opened : ret;
 }
 
-long dfi_do_inotify_add_watch(struct dfi_frame *frame)
-{
-    struct dfi_way way;
-    long ret = dfi_way_begin(&way, frame);
-
-    while (dfi_way_next(&way, &ret))
-        ret = watch_leg(&way, frame);
-    return dfi_way_end(&way, ret);
-}
+DFI_BY_PATH(inotify_add_watch, watch_leg(&way, frame))
