@@ -43,6 +43,24 @@ int df_walk_real_parent(int dirfd, const char *path)
     return df_walk_real_entry(dirfd, parent, 0);
 }
 
+int df_walk_down(char done[PATH_MAX], size_t *len, const char *name, size_t name_len)
+{
+    if (*len + 1 + name_len >= PATH_MAX)
+        return -ENAMETOOLONG;
+    done[*len] = '/';
+    memcpy(done + *len + 1, name, name_len);
+    *len += 1 + name_len;
+    done[*len] = '\0';
+    return 0;
+}
+
+void df_walk_up(char done[PATH_MAX], size_t *len)
+{
+    while (*len > 0 && done[--*len] != '/')
+        ;
+    done[*len] = '\0';
+}
+
 /* A walk through real directories: `done` is physical, `rest` is still to go. */
 struct walk {
     char done[PATH_MAX];
@@ -50,13 +68,6 @@ struct walk {
     size_t len; /* of done */
     uint32_t links;
 };
-
-static void walk_up(struct walk *w)
-{
-    while (w->len > 0 && w->done[--w->len] != '/')
-        ;
-    w->done[w->len] = '\0';
-}
 
 /* The symlink at the end of `done` is replaced by its target. */
 static int walk_follow(struct walk *w, char target[PATH_MAX], size_t len)
@@ -67,20 +78,19 @@ static int walk_follow(struct walk *w, char target[PATH_MAX], size_t len)
     if (target[0] == '/')
         w->len = 0;
     else
-        walk_up(w);
+        df_walk_up(w->done, &w->len);
     return df_walk_join(w->rest, target, len, w->rest);
 }
 
 /* ".." is of a directory that may be searched; one above a mountpoint need not be on disk. */
 static int walk_check(struct walk *w)
 {
-    int ret;
+    int ret = df_walk_down(w->done, &w->len, ".", 1);
 
-    if (w->len + 2 >= PATH_MAX)
-        return -ENAMETOOLONG;
-    strcpy(w->done + w->len, "/.");
+    if (ret < 0)
+        return ret;
     ret = df_walk_real_entry(AT_FDCWD, w->done, 0);
-    w->done[w->len] = '\0';
+    df_walk_up(w->done, &w->len);
     return ret == -ENOENT && df_table_below(w->done, w->len) ? 0 : ret;
 }
 
@@ -92,16 +102,12 @@ static int walk_step(struct walk *w, const char *name, size_t len, const char *r
 
     if (df_scan_dots(name) == 2) {
         size = walk_check(w);
-        walk_up(w);
+        df_walk_up(w->done, &w->len);
         memmove(w->rest, rest, strlen(rest) + 1);
         return (int)size;
     }
-    if (w->len + 1 + len >= PATH_MAX)
+    if (df_walk_down(w->done, &w->len, name, len) < 0)
         return -ENAMETOOLONG;
-    w->done[w->len] = '/';
-    memcpy(w->done + w->len + 1, name, len);
-    w->len += 1 + len;
-    w->done[w->len] = '\0';
     memmove(w->rest, rest, strlen(rest) + 1);
     if (df_table_lookup(w->done, w->len))
         return 1;

@@ -14,6 +14,11 @@
  * -ENAMETOOLONG. */
 int df_walk_join(char out[PATH_MAX], const char *dir, size_t dir_len, const char *rest);
 
+/* A physical name of *len bytes, "" or "/a/b", goes one component down (0 or -ENAMETOOLONG), or up.
+ */
+int df_walk_down(char done[PATH_MAX], size_t *len, const char *name, size_t name_len);
+void df_walk_up(char done[PATH_MAX], size_t *len);
+
 /*
  * Follows `path` (absolute, in no mount by its text) through real symlinks and ".."; a final
  * symlink if `follow`. Returns 0 when it came to a mount, with the path to go on with in out; else

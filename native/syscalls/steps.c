@@ -126,25 +126,6 @@ static long arrive(struct dfi_steps *s)
     return s->mount != before && is(s, RESOLVE_NO_XDEV) ? -EXDEV : 0;
 }
 
-static int push(struct dfi_steps *s, const char *name, size_t len)
-{
-    if (s->len + 1 + len >= PATH_MAX)
-        return -ENAMETOOLONG;
-    s->done[s->len] = '/';
-    memcpy(s->done + s->len + 1, name, len);
-    s->len += 1 + len;
-    s->done[s->len] = '\0';
-    return 0;
-}
-
-static void pop(struct dfi_steps *s)
-{
-    while (s->len > 0 && s->done[--s->len] != '/')
-        ;
-    s->done[s->len] = '\0';
-    s->mount = mount_of(s);
-}
-
 /* A mountpoint is a directory: nobody need be asked. */
 static bool is_mountpoint(const struct dfi_steps *s)
 {
@@ -177,10 +158,10 @@ static long check_directory(struct dfi_steps *s)
     char target[PATH_MAX];
     long ret;
 
-    if ((ret = push(s, ".", 1)) < 0)
+    if ((ret = df_walk_down(s->done, &s->len, ".", 1)) < 0)
         return ret;
     ret = read_link(s, target);
-    s->done[s->len -= 2] = '\0';
+    df_walk_up(s->done, &s->len);
     if (ret == DF_NOT_OURS && df_table_below(s->done, s->len))
         return 0;
     return ret == -EINVAL ? 0 : ret;
@@ -225,7 +206,8 @@ static long follow(struct dfi_steps *s, char target[PATH_MAX], long len)
         return -ELOOP;
     if (is_in_proc(s))
         return DF_NOT_OURS;
-    pop(s);
+    df_walk_up(s->done, &s->len);
+    s->mount = mount_of(s);
     target[len] = '\0';
     ret = df_walk_join(s->rest, target, (size_t)len, s->rest);
     return ret == 0 && target[0] == '/' ? jump_to_root(s) : ret;
@@ -239,7 +221,8 @@ static long step_down(struct dfi_steps *s, const char *name, size_t len)
 
     if (last && slash && s->makes && !is_outside(s))
         return -EISDIR;
-    if ((ret = push(s, name, len)) < 0 || (ret = arrive(s)) < 0 || (last && s->entry))
+    ret = df_walk_down(s->done, &s->len, name, len);
+    if (ret < 0 || (ret = arrive(s)) < 0 || (last && s->entry))
         return ret;
     ret = read_link(s, target);
     if (ret >= 0)
@@ -280,10 +263,7 @@ static long step_up(struct dfi_steps *s)
         return ret;
     if (s->len == 0 && s->dirfd == ROOT)
         return 0;
-    if (s->len > 0)
-        while (s->done[--s->len] != '/')
-            ;
-    s->done[s->len] = '\0';
+    df_walk_up(s->done, &s->len);
     return arrive(s);
 }
 
