@@ -11,6 +11,7 @@
 #include "core/walk.h"
 #include "intercept/brief.h"
 #include "syscalls/number.h"
+#include "syscalls/proc.h"
 #include "syscalls/shadow.h"
 
 #define TREE     "/t"
@@ -280,15 +281,15 @@ static int refresh(struct dfi_files *files)
  * -ENOENT: it was removed, too. */
 static long name_above(const struct dfi_files *files, char name[PATH_MAX])
 {
-    static const char fds[] = "/proc/self/fd/", deleted[] = " (deleted)";
-    char link[sizeof(fds) + DFI_NUMBER_MAX];
+    static const char deleted[] = " (deleted)";
+    char link[DFI_PROC_LINK_MAX];
     long fd = dfi_brief(__NR_open, "..", O_PATH | O_CLOEXEC, 0);
     const char *text;
     size_t len;
 
     if (fd < 0)
         return fd;
-    *dfi_number_put(mempcpy(link, fds, sizeof(fds) - 1), (uint64_t)fd) = '\0';
+    dfi_proc_link((int)fd, link);
     text = shown_by(files, link, name);
     dfi_brief_close(fd);
     len = text ? strlen(name) : 0;

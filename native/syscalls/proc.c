@@ -19,6 +19,13 @@
 #include "syscalls/record.h"
 #include "syscalls/shadow.h"
 
+void dfi_proc_link(int fd, char out[DFI_PROC_LINK_MAX])
+{
+    static const char directory[] = "/proc/self/fd/";
+
+    *dfi_number_put(mempcpy(out, directory, sizeof(directory) - 1), (unsigned)fd) = '\0';
+}
+
 /* Where the next component begins: what lies before it stands for one slash. */
 static const char *next(const char *text)
 {
@@ -283,12 +290,12 @@ static size_t tell(const char *text, const struct df_ofd *ofd, char *out)
 
 long dfi_proc_replace(int fd, long memory, long error)
 {
-    char link[] = "/proc/self/fd/0123456789";
+    char link[DFI_PROC_LINK_MAX];
     long flags = dfi_kernel(__NR_fcntl, fd, F_GETFD) > 0 ? O_CLOEXEC : 0, other = error;
 
     if (error >= 0) {
         dfi_kernel(__NR_fchmod, memory, 0444); /* whatever the umask has left of it */
-        *dfi_number_put(link + sizeof("/proc/self/fd/") - 1, (unsigned)memory) = '\0';
+        dfi_proc_link((int)memory, link);
         other = dfi_brief(__NR_open, link, O_RDONLY | flags, 0);
     }
     dfi_brief_close(memory);

@@ -13,6 +13,10 @@ enum dfi_proc {
     DFI_PROC_EXE,  /* the program */
 };
 
+/* The name /proc/self/fd/<fd>. */
+#define DFI_PROC_LINK_MAX 32 /* bytes */
+void dfi_proc_link(int fd, char out[DFI_PROC_LINK_MAX]);
+
 /* What an absolute path begins with; *rest is where the path goes on behind it ('/' or the end). */
 enum dfi_proc dfi_proc_look(struct dfi_files *files, const char *path, int *fd, const char **rest);
 

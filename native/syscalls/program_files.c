@@ -12,6 +12,7 @@
 #include "core/walk.h"
 #include "intercept/brief.h"
 #include "syscalls/cwd.h"
+#include "syscalls/proc.h"
 #include "syscalls/root.h"
 #include "syscalls/shadow_fill.h"
 #include "syscalls/way.h"
@@ -41,16 +42,10 @@ static long copy_bytes(struct dfi_files *files, uint64_t handle, long memory, of
 /* Opened for reading once more: a file that is open for writing is not executed. */
 static long reopen(long memory)
 {
-    char name[] = "/proc/self/fd/0123456789";
-    char digits[12];
-    int count = 0;
+    char name[DFI_PROC_LINK_MAX];
     long fd;
 
-    for (long rest = memory; count == 0 || rest > 0; rest /= 10)
-        digits[count++] = (char)('0' + rest % 10);
-    for (int i = 0; i < count; i++)
-        name[sizeof("/proc/self/fd/") - 1 + (size_t)i] = digits[count - 1 - i];
-    name[sizeof("/proc/self/fd/") - 1 + (size_t)count] = '\0';
+    dfi_proc_link((int)memory, name);
     fd = dfi_brief(__NR_open, name, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0) /* no /proc */
         return memory;

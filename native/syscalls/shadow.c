@@ -10,6 +10,7 @@
 #include "intercept/brief.h"
 #include "syscalls/linger.h"
 #include "syscalls/number.h"
+#include "syscalls/proc.h"
 
 /* What an open(2) of a placeholder takes over from that of the file: by its mode the kernel judges
  * locks and mappings. fcntl(F_GETFL) shows the file's own flags. */
@@ -146,11 +147,11 @@ long dfi_shadow_open(struct dfi_files *files, uint64_t handle, int flags)
 
 static uint64_t handle_in_name(const struct dfi_files *files, int fd)
 {
-    char link[] = "/proc/self/fd/0123456789", name[DFI_SHADOW_NAME_MAX];
+    char link[DFI_PROC_LINK_MAX], name[DFI_SHADOW_NAME_MAX];
     const char *text = name + files->shadow_len;
     long len;
 
-    *dfi_number_put(link + sizeof("/proc/self/fd/") - 1, (unsigned)fd) = '\0';
+    dfi_proc_link(fd, link);
     len = dfi_kernel(__NR_readlink, link, name, sizeof(name) - 1);
     if (len < 0)
         return 0;

@@ -9,7 +9,7 @@
 
 #include "syscalls/cwd.h"
 #include "syscalls/files.h"
-#include "syscalls/number.h"
+#include "syscalls/proc.h"
 
 /* A link to a directory whose name is ours alone: that of a process's working directory, say. */
 static size_t shown(char *name, size_t len)
@@ -33,13 +33,13 @@ int df_walk_real_entry(int dirfd, const char *path, int flags)
 
 ssize_t df_walk_directory_name(int dirfd, char out[PATH_MAX])
 {
-    char link[] = "/proc/self/fd/0123456789";
+    char link[DFI_PROC_LINK_MAX];
     long len;
 
     if (dirfd == AT_FDCWD) {
         len = dfi_kernel(__NR_getcwd, out, PATH_MAX) - 1;
     } else {
-        *dfi_number_put(link + sizeof("/proc/self/fd/") - 1, (unsigned)dirfd) = '\0';
+        dfi_proc_link(dirfd, link);
         len = dfi_kernel(__NR_readlink, link, out, PATH_MAX - 1);
     }
     if (len <= 0 || len >= PATH_MAX || out[0] != '/')
