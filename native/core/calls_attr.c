@@ -110,6 +110,26 @@ static ssize_t statx_there(struct df_way *way, unsigned mask, struct df_statx *o
     return way->fs->ops->getattr(way->fs, &way->call, &way->leg.where, &out->st);
 }
 
+/* Whether a directory is the root of the way's mount. The root's number stays what it is: it is
+ * asked for once. */
+static bool is_root(struct df_way *way, const struct stat *found)
+{
+    const struct df_where where = {.name = "/", .len = 1};
+    struct df_mount *mount = way->leg.mount;
+    ino_t root = atomic_load_explicit(&mount->root, memory_order_relaxed);
+    struct stat st;
+
+    if (!S_ISDIR(found->st_mode))
+        return false;
+    if (root == 0) {
+        if (df_call_result(&way->call, way->fs->ops->getattr(way->fs, &way->call, &where, &st)) < 0)
+            return false;
+        root = st.st_ino;
+        atomic_store_explicit(&mount->root, root, memory_order_relaxed);
+    }
+    return found->st_ino == root;
+}
+
 int df_call_statx(int dirfd, const char *path, int flags, unsigned mask, struct statx *stx)
 {
     const int error = check_statx(flags, mask);
@@ -125,6 +145,9 @@ int df_call_statx(int dirfd, const char *path, int flags, unsigned mask, struct 
     if (ret == 0) {
         found.st.st_dev = way.leg.mount->dev;
         fill_statx(stx, &found);
+        stx->stx_attributes_mask = STATX_ATTR_MOUNT_ROOT;
+        if (is_root(&way, &found.st))
+            stx->stx_attributes = STATX_ATTR_MOUNT_ROOT;
     }
     return (int)df_check_words(error, df_way_end(&way, ret));
 }

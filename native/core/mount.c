@@ -119,6 +119,7 @@ static int attach(struct df_mount *mount, struct df_fs *fs, unsigned flags)
     atomic_store(&mount->fs, fs);
     atomic_store(&mount->lock_count, 0);
     atomic_store(&mount->plain_stat, false);
+    atomic_store(&mount->root, 0);
     atomic_store(&mount->live, mount->id);
     mounts = mount;
     df_table_publish(t);

@@ -52,6 +52,7 @@ struct df_mount {
     mode_t covers;               /* type (S_IFDIR ...) of what was at the mountpoint; 0: nothing */
     _Atomic uint32_t lock_count; /* core-kept locks on its files (lock.c) */
     atomic_bool plain_stat;      /* its statx has said DF_PLAIN_STAT */
+    _Atomic ino_t root;          /* st_ino at the mountpoint; 0: not asked for yet */
     bool prompt;                 /* df_mount_set_prompt(); under the table lock */
     bool listed;                 /* paths lead to it; under the table lock */
     int state;                   /* mount.c; under the table lock */

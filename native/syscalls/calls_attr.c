@@ -11,6 +11,7 @@
 #include "syscalls/handlers.h"
 #include "syscalls/ids.h"
 #include "syscalls/known.h"
+#include "syscalls/mounts.h"
 #include "syscalls/node.h"
 
 /* The path may be missing: then it is the directory's descriptor that the call is about. */
@@ -50,8 +51,12 @@ static long statx_leg(const struct dfi_leg *leg, int flags, unsigned mask, unsig
     const char *path = !leg->path && flags & AT_EMPTY_PATH ? "" : leg->path;
     int ret = df_call_statx(leg->dirfd, path, flags | dfi_way_flags(leg), mask, &stx);
 
+    if (ret != 0)
+        return ret;
     dfi_ids_show(dfi_process()->files, &stx.stx_uid, &stx.stx_gid);
-    return ret == 0 ? dfi_copy_to((void *)program, &stx, sizeof(stx)) : ret;
+    stx.stx_mask |= STATX_MNT_ID;
+    stx.stx_mnt_id = dfi_mounts_id((int32_t)stx.stx_dev_minor);
+    return dfi_copy_to((void *)program, &stx, sizeof(stx));
 }
 
 static long stat_path(struct dfi_frame *frame, unsigned long program, int flags)

@@ -13,8 +13,6 @@
 #include "syscalls/proc.h"
 #include "syscalls/table.h"
 
-#define FIRST_ID 1073741824 /* mount ids of ours: far above any that the kernel has given out */
-
 enum list { NO_LIST, MOUNTINFO, MOUNTS };
 
 static enum list list_of(const char *path)
@@ -152,9 +150,9 @@ static void add_device(struct dfi_text *text, uint64_t dev)
 }
 
 static void add_mountinfo(struct dfi_text *text, const struct df_shared_mount *mount,
-                          unsigned long id, unsigned long parent)
+                          unsigned long parent)
 {
-    dfi_text_add_number(text, id);
+    dfi_text_add_number(text, dfi_mounts_id(mount->live));
     dfi_text_add(text, " ");
     dfi_text_add_number(text, parent);
     dfi_text_add(text, " ");
@@ -197,8 +195,7 @@ static long add_ours(const struct dfi_files *files, int to, enum list list, cons
         if (!dfi_table_point(i))
             continue;
         if (list == MOUNTINFO)
-            add_mountinfo(&text, &mounts[i], FIRST_ID + (unsigned)i,
-                          parent_of(lines, lines + size, mounts[i].point));
+            add_mountinfo(&text, &mounts[i], parent_of(lines, lines + size, mounts[i].point));
         else
             add_mounts(&text, &mounts[i]);
         got = dfi_kernel(__NR_write, to, line, text.used);

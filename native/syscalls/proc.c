@@ -14,6 +14,7 @@
 #include "intercept/brief.h"
 #include "intercept/shown.h"
 #include "syscalls/cwd.h"
+#include "syscalls/mounts.h"
 #include "syscalls/name.h"
 #include "syscalls/number.h"
 #include "syscalls/record.h"
@@ -270,21 +271,24 @@ static uint64_t get_octal(const char *text)
     return number;
 }
 
-/* What the text says first, position and flags, for that file. Its size; 0: it says something else.
- */
+/* What the text says first, position, flags and mount, for that file. Its size; 0: it says
+ * something else. */
 static size_t tell(const char *text, const struct df_ofd *ofd, char *out)
 {
     const uint64_t kept = O_CLOEXEC | 0100000,
                    once = O_CREAT | O_EXCL | O_TRUNC | O_NOCTTY | O_CLOEXEC;
-    const char *at = strstr(text, "\nflags:\t"), *rest;
+    const char *at = strstr(text, "\nflags:\t"), *rest = strstr(text, "\nmnt_id:\t");
     uint64_t flags;
     char *end;
 
-    if (strncmp(text, "pos:\t", 5) != 0 || !at || !(rest = strstr(at + 8, "\n")))
+    if (strncmp(text, "pos:\t", 5) != 0 || !at || !rest)
         return 0;
     flags = (get_octal(at + 8) & kept) | (atomic_load(&ofd->flags) & ~once);
     end = dfi_number_put(mempcpy(out, "pos:\t", 5), (uint64_t)ofd->position);
     end = put_octal(mempcpy(end, "\nflags:\t0", 9), flags);
+    end = dfi_number_put(mempcpy(end, rest, 9), dfi_mounts_id(ofd->mount));
+    rest += 9;
+    dfi_number_get(&rest);
     return (size_t)((char *)mempcpy(end, rest, strlen(rest)) - out);
 }
 

@@ -46,6 +46,7 @@ static void copy_mount(int i, const struct df_shared_mount *from, int32_t id)
     to->point_len = from->point_len;
     to->point = point;
     atomic_store(&to->plain_stat, false);
+    atomic_store(&to->root, 0);
     atomic_store(&to->fs, &dfi_remote);
     table.entries[i] = (struct df_table_entry){point, from->point_len, id, to};
     atomic_store(&to->live, id);

@@ -422,7 +422,7 @@ def test_what_proc_says_of_descriptors(plain, mounted):
 
 #: What the kernel's lists of mounts say of the one at $1, of which the name is escaped there.
 _LISTS = """
-import os, subprocess, sys
+import ctypes, os, struct, subprocess, sys
 point = sys.argv[1]
 name, dev = point.replace(" ", "\\\\040"), os.stat(point).st_dev
 for who in "self", "thread-self", os.getppid(), f"{os.getpid()}/task/{os.getpid()}":
@@ -430,12 +430,19 @@ for who in "self", "thread-self", os.getppid(), f"{os.getpid()}/task/{os.getpid(
     (ours,) = [words for words in lines if words[4] == name]
     assert ours[2] == f"{os.major(dev)}:{os.minor(dev)}" and ours[1] in [line[0] for line in lines]
     print(any(words[4] == "/" for words in lines), ours[3], ours[5:])
+mount = ours[0]
 for path in "/proc/mounts", "/etc/mtab", "/proc/self/mounts":
     (ours,) = [words for words in map(str.split, open(path)) if words[1] == name]
     print(ours[0], ours[2:])
 os.chdir(point)
 os.mkdir("d")
 print(os.getcwd() == point, os.get_inheritable(os.open("/proc/mounts", os.O_RDONLY)))
+fd, stx = os.open("d/f", os.O_CREAT | os.O_WRONLY), ctypes.create_string_buffer(256)
+for at, path in (fd, b""), (-100, b"d"):  # AT_EMPTY_PATH, STATX_MNT_ID
+    ctypes.CDLL(None).statx(at, path, 0x1000, 0x1000, stx)
+    mask, found = struct.unpack_from("=I140xQ", stx)
+    print(mask & 0x1000 != 0, str(found) == mount)
+print(f"mnt_id:\\t{mount}\\n" in open(f"/proc/self/fdinfo/{fd}"))
 for command in "df --output=target d", "findmnt -nT d -o TARGET", "stat -c %m d":
     found = subprocess.run(command, shell=True, capture_output=True, text=True)
     print(found.stdout.splitlines()[-1:] == [point], found.stderr)
@@ -454,6 +461,8 @@ def test_mounts_are_in_the_lists_of_mounts(tmp_path):
         *[f"True / ['{options}', '-', 'fuse.memfs', 'memfs', 'rw']"] * 4,
         *[f"memfs ['fuse.memfs', '{options}', '0', '0']"] * 3,
         "True False",
+        *["True True"] * 2,
+        "True",
         *["True "] * 3,
     ]
 

@@ -312,6 +312,31 @@ static void shows_attributes(void **state)
     assert_int_equal(df_close(fd), 0);
 }
 
+static uint64_t statx_attributes(int dirfd, const char *path)
+{
+    struct statx stx;
+
+    assert_int_equal(df_statx(dirfd, path, AT_EMPTY_PATH, STATX_BASIC_STATS, &stx), 0);
+    assert_int_equal(stx.stx_attributes_mask, STATX_ATTR_MOUNT_ROOT);
+    return stx.stx_attributes;
+}
+
+static void statx_tells_the_root_of_a_mount(void **state)
+{
+    int fd;
+
+    (void)state;
+    assert_int_equal(df_close(make_file(POINT "/f", "hello")), 0);
+    assert_int_equal(df_mkdir(POINT "/d", 0755), 0);
+    fd = df_open(POINT, O_RDONLY, 0);
+    assert_int_equal(statx_attributes(fd, "d"), 0);
+    assert_int_equal(statx_attributes(fd, "f"), 0);
+    assert_int_equal(statx_attributes(fd, ""), STATX_ATTR_MOUNT_ROOT);
+    assert_int_equal(statx_attributes(fd, "d/.."), STATX_ATTR_MOUNT_ROOT);
+    assert_int_equal(statx_attributes(AT_FDCWD, POINT), STATX_ATTR_MOUNT_ROOT);
+    assert_int_equal(df_close(fd), 0);
+}
+
 /* As the system calls of Linux; the paths are wrong as well, by a descriptor of a file. */
 static void flags_are_refused_before_paths(void **state)
 {
@@ -582,6 +607,7 @@ int main(void)
         TEST(copies_a_range),
         TEST(respects_the_size_limit),
         TEST(shows_attributes),
+        TEST(statx_tells_the_root_of_a_mount),
         TEST(flags_are_refused_before_paths),
         TEST(a_second_path_is_taken_after_the_way_of_the_first),
         TEST(times_are_refused_after_the_path),
