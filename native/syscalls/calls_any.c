@@ -22,25 +22,37 @@ static bool any_descriptor(const struct dfi_frame *frame)
     return false;
 }
 
-/* A path that cannot be read or does not lead into a mount is the kernel's to complain about. Where
- * a link in a mount has led out of it, the leg is what it has led to. */
-static bool leads_to_ours(struct dfi_leg *leg)
+/* Calls that take a directory have flags that say whether a final link is followed, each its own:
+ * those that are refused do not look. The others follow it. */
+static int link_flags(const struct dfi_frame *frame, const struct dfi_leg *leg)
+{
+    bool stays = leg->at >= 0 || (frame->nr == __NR_umount2 && frame->args[1] & UMOUNT_NOFOLLOW);
+
+    return stays ? AT_SYMLINK_NOFOLLOW : 0;
+}
+
+/* 1: it leads to what is in a mount; or the error if there is nothing. 0: a path that cannot be
+ * read or does not lead into a mount is the kernel's to complain about. Where a link in a mount has
+ * led out of it, the leg is what it has led to. */
+static int leads_to_ours(const struct dfi_frame *frame, struct dfi_leg *leg)
 {
     const char *left;
+    int ret;
 
     if (leg->dirfd >= DF_FD_BASE && (leg->empty || !leg->path))
-        return true;
+        return 1;
     if (!leg->path || (leg->path[0] == '\0' && leg->dirfd < DF_FD_BASE))
-        return false;
-    if (df_call_faccessat(leg->dirfd, leg->path, 0, AT_SYMLINK_NOFOLLOW) != DF_NOT_OURS)
-        return true;
+        return 0;
+    ret = df_call_faccessat(leg->dirfd, leg->path, F_OK, link_flags(frame, leg));
+    if (ret != DF_NOT_OURS)
+        return ret < 0 ? ret : 1;
     if (!(left = df_left_path(0)))
         return leg->dirfd >= DF_FD_BASE;
     strcpy(leg->text, left);
     leg->path = leg->text;
     leg->dirfd = AT_FDCWD;
     leg->changed = true;
-    return false;
+    return 0;
 }
 
 /* The paths that are in the mask are told to the kernel by their names where they began in a mount:
@@ -77,15 +89,14 @@ static long unread(const struct dfi_way *way, long error)
 static long refuse_paths(struct dfi_frame *frame)
 {
     struct dfi_way way;
-    bool ours = false;
     long ret = dfi_way_begin(&way, frame);
 
-    for (unsigned i = 0; i < way.legs && ret == 0 && !ours; i++)
-        ours = leads_to_ours(&way.leg[i]);
-    if (ours)
-        ret = -dfi_calls[frame->nr].error;
-    else
-        ret = ret < 0 ? unread(&way, ret) : pass(&way, ~0U);
+    if (ret < 0)
+        return dfi_way_end(&way, unread(&way, ret));
+    for (unsigned i = 0; i < way.legs && ret == 0; i++)
+        ret = leads_to_ours(frame, &way.leg[i]);
+    if (ret >= 0)
+        ret = ret > 0 ? -dfi_calls[frame->nr].error : pass(&way, ~0U);
     return dfi_way_end(&way, ret);
 }
 
@@ -106,10 +117,10 @@ long dfi_do_mount(struct dfi_frame *frame)
 
     if (ret < 0)
         ret = unread(&way, ret);
-    else if (leads_to_ours(&way.leg[1]))
-        ret = -EBUSY;
-    else if (moves && leads_to_ours(&way.leg[0]))
-        ret = -EINVAL;
+    else if ((ret = leads_to_ours(frame, &way.leg[1])) != 0)
+        ret = ret > 0 ? -EBUSY : ret;
+    else if (moves && (ret = leads_to_ours(frame, &way.leg[0])) != 0)
+        ret = ret > 0 ? -EINVAL : ret;
     else
         ret = pass(&way, moves ? 3 : 2);
     dfi_way_end(&way, ret);

@@ -9,6 +9,7 @@ import sys
 
 IN_CREATE, MS_BIND = 0x100, 0x1000
 NEWNS, NEWUSER = 0x20000, 0x10000000
+NAME_TO_HANDLE_AT, OPEN_TREE = 303, 428
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -50,6 +51,17 @@ def namespace():
     print("unshare", call(libc.unshare, NEWNS | NEWUSER))
 
 
+def find_nothing():
+    """What a path leads to is looked for before it is judged."""
+    namespace()
+    for path in b"none", b"none/x", b"link/none":
+        print(path, call(libc.mount, path, b"link", None, MS_BIND, None))
+        print(path, call(libc.mount, b"link", path, None, MS_BIND, None))
+        print(path, call(libc.umount2, path, 0))
+        print(path, call(libc.syscall, OPEN_TREE, -100, path, 0))
+        print(path, call(libc.syscall, NAME_TO_HANDLE_AT, -100, path, bytes(136), bytes(8), 0))
+
+
 def bind(path):
     namespace()
     print(
@@ -85,4 +97,5 @@ watch("link/d")
 in_child(lambda: root(real))
 in_child(lambda: bind(real))
 in_child(lambda: bind("link"))
+in_child(find_nothing)
 in_child(move)
