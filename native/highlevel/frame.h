@@ -66,19 +66,19 @@ static inline void df_frame_enter(struct df_frame *frame, struct df_highlevel *h
     frame->call = call;
     frame->caller = caller;
     frame->now = 0;
-    outer = df_frame_of(df_on_stack);
+    outer = df_frame_of(df_ops_on_stack);
     frame->held = outer ? outer->held : 0;
     frame->writes = outer && outer->writes;
     frame->in_turn = false;
     frame->renames = false;
-    df_on_stack_push(&frame->stacked);
+    df_on_stack_push(&df_ops_on_stack, &frame->stacked);
     if (DF_UNLIKELY(hl->serial))
         df_frame_lock_serial(frame);
 }
 
 static inline void df_frame_leave(struct df_frame *frame)
 {
-    df_on_stack_pop(&frame->stacked);
+    df_on_stack_pop(&df_ops_on_stack, &frame->stacked);
     if (DF_UNLIKELY(frame->hl->serial))
         df_frame_unlock_serial(frame);
 }

@@ -202,7 +202,7 @@ static void enter_alone(struct df_frame *frame, struct df_highlevel *hl)
     frame->context.fuse = hl->fuse;
     frame->context.private_data = hl->private_data;
     frame->hl = hl;
-    df_on_stack_push(&frame->stacked);
+    df_on_stack_push(&df_ops_on_stack, &frame->stacked);
 }
 
 /* libfuse gives up likewise. */
@@ -243,7 +243,7 @@ int df_highlevel_init(struct df_fs *fs, struct fuse *fuse, struct fuse_conn_info
     if (hl->ops.init) {
         enter_alone(&frame, hl);
         hl->private_data = hl->ops.init(conn, &hl->config);
-        df_on_stack_pop(&frame.stacked);
+        df_on_stack_pop(&df_ops_on_stack, &frame.stacked);
     }
     settle(hl, conn);
     take_extras(hl);
@@ -259,7 +259,7 @@ void df_highlevel_free(struct df_fs *fs)
     if (hl->initialised && hl->ops.destroy) {
         enter_alone(&frame, hl);
         hl->ops.destroy(hl->private_data);
-        df_on_stack_pop(&frame.stacked);
+        df_on_stack_pop(&df_ops_on_stack, &frame.stacked);
     }
     df_open_paths_forget_all(&hl->open_paths);
     df_open_paths_destroy(&hl->open_paths);
@@ -270,14 +270,14 @@ void df_highlevel_free(struct df_fs *fs)
 
 struct fuse_context *df_highlevel_context(void)
 {
-    struct df_frame *frame = df_frame_of(df_on_stack);
+    struct df_frame *frame = df_frame_of(df_ops_on_stack);
 
     return frame ? &frame->context : NULL;
 }
 
 const struct df_caller *df_highlevel_caller(void)
 {
-    const struct df_frame *frame = df_frame_of(df_on_stack);
+    const struct df_frame *frame = df_frame_of(df_ops_on_stack);
 
     return frame ? frame->caller : NULL;
 }

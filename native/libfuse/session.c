@@ -14,6 +14,7 @@
 #include "lowlevel/lowlevel.h"
 
 #include "libfuse/cmdline_words.h"
+#include "libfuse/turn.h"
 
 /* ---- making one -------------------------------------------------------------------------- */
 
@@ -129,6 +130,12 @@ struct fuse_session *df_abi_lowlevel_session(struct fuse_args *args,
         return NULL;
     }
     return se;
+}
+
+void df3_session_turn(struct fuse_session *se, bool (*is_my_turn)(void *turn), void *turn)
+{
+    se->mount.is_my_turn = is_my_turn;
+    se->mount.turn = turn;
 }
 
 void fuse_session_destroy(struct fuse_session *se)

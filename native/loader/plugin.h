@@ -31,7 +31,8 @@ struct df_guest;
 struct df_mount;
 struct df_plugin;
 
-/* What the plugin's command line said about its mount; filled by the ABI library's parser. */
+/* What the plugin has said about its mount: most of it by its command line, which the ABI library
+ * parses. */
 struct df_session {
     const char *mountpoint; /* absolute, as the plugin asked for it */
     const char *fsname;     /* -o fsname=, subtype=; may be NULL */
@@ -45,6 +46,11 @@ struct df_session {
     gid_t owner_gid;
     unsigned max_read; /* bytes; 0: no limit */
     unsigned max_write;
+
+    /* Of one that runs one operation at a time by a lock of its own: the calling thread has that,
+     * and all others wait for it. NULL: there is none, or nothing is known of it. */
+    bool (*is_my_turn)(void *turn);
+    void *turn;
 };
 
 /* ---- for the owner of mounts (api/mount.c) ---- */

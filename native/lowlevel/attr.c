@@ -238,13 +238,16 @@ static int send_setattr(const struct df_target *target, const struct df_setattr 
 int df_lowlevel_change(const struct df_target *target, const struct df_setattr *set,
                        struct stat *st)
 {
+    struct df_node_held held;
     int result;
 
     if (!(set->valid & DF_SET_SIZE))
         return send_setattr(target, set, st);
-    df_node_lock(&target->node->lock);
+    result = df_node_held_take(&held, &target->lane->nodes, &target->node->lock, false);
+    if (result < 0)
+        return result;
     result = send_setattr(target, set, st);
-    df_node_unlock(&target->node->lock);
+    df_node_held_give(&held);
     return result;
 }
 

@@ -216,13 +216,16 @@ int df_lowlevel_readdir(struct df_fs *fs, struct df_call *call, struct df_file *
         .out = buf,
     };
     struct df_nodes *nodes = &listing.lane->nodes;
+    struct df_node_held held;
     int result;
 
     if (file->kind != DF_KIND_DIRECTORY)
         return -ENOTDIR;
-    df_node_lock_as(&listing.dir->lock, nodes->parallel);
+    result = df_node_held_take(&held, nodes, &listing.dir->lock, nodes->parallel);
+    if (result < 0)
+        return result;
     result = list(&listing);
-    df_node_unlock_as(&listing.dir->lock, nodes->parallel);
+    df_node_held_give(&held);
     df_node_cache_drop(nodes, &listing.drops);
     df_node_attr_accessed(listing.dir);
     df_lowlevel_leave(listing.lane);

@@ -275,14 +275,17 @@ ssize_t df_lowlevel_write(struct df_fs *fs, struct df_call *call, struct df_file
                           const struct iovec *iov, int iovcnt, off_t *offset)
 {
     struct df_target target = {df_lowlevel_of(fs), call, df_node_of_file(file), file};
+    struct df_node_held held;
     ssize_t result;
 
     if (DF_UNLIKELY(!target.lane->ops.write && !target.lane->ops.write_buf))
         return -ENOSYS;
     if (DF_UNLIKELY(df_node_has(target.node, DF_NODE_BAD)))
         return -EIO;
-    df_node_lock(&target.node->lock);
+    result = df_node_held_take(&held, &target.lane->nodes, &target.node->lock, false);
+    if (DF_UNLIKELY(result < 0))
+        return result;
     result = write_locked(&target, iov, iovcnt, offset);
-    df_node_unlock(&target.node->lock);
+    df_node_held_give(&held);
     return result;
 }

@@ -117,7 +117,7 @@ struct df_fs *df_lowlevel_new(const struct fuse_lowlevel_ops *ops, size_t op_siz
         free(lane);
         return NULL;
     }
-    pthread_mutex_init(&lane->serial_lock, NULL);
+    df_serial_init(&lane->serial_lock);
     df_ops_complete(&lane->table, &table);
     lane->fs.ops = &lane->table;
     return &lane->fs;
@@ -239,6 +239,6 @@ void df_lowlevel_free(struct df_fs *fs)
             lane->ops.destroy(lane->userdata);
     }
     df_nodes_destroy(&lane->nodes);
-    pthread_mutex_destroy(&lane->serial_lock);
+    df_serial_destroy(&lane->serial_lock);
     free(lane);
 }

@@ -252,6 +252,7 @@ int df_lowlevel_unlink(struct df_fs *fs, struct df_call *call, const struct df_w
 /* The victim is locked, so that nothing is made in it meanwhile, or later. */
 static int rmdir_here(struct df_place *place, void *arg)
 {
+    struct df_node_held held;
     struct fuse_req req;
     int result = check_removal(place, true);
 
@@ -262,12 +263,14 @@ static int rmdir_here(struct df_place *place, void *arg)
         return -ENOSYS;
     DF_TELL_NAMES(place->call, place->dir, false);
     DF_TELL_LOST(place->call, place->node);
+    result = df_node_held_take(&held, &place->lane->nodes, &place->node->lock, false);
+    if (result < 0)
+        return result;
     df_request_begin(&req, place->lane, place->call, DF_TAKES_OK);
-    df_node_lock(&place->node->lock);
     result = (int)DF_REQUEST(&req, rmdir, place->dir->id, place->name.text);
     if (result == 0)
         df_node_set(place->node, DF_NODE_REMOVED);
-    df_node_unlock(&place->node->lock);
+    df_node_held_give(&held);
     if (is_removed(place, result)) {
         df_node_attr_forget(place->node, DF_ATTR_ALL);
         df_node_cache_drop_later(&place->drops, place->entry);

@@ -189,10 +189,21 @@ static int search(struct df_nodes *nodes, struct df_call *call, struct df_node *
     return result;
 }
 
+/* It has what every operation waits for: its own lock, or ours of a plugin without one. */
+static bool delays(struct df_nodes *nodes)
+{
+    const struct df_lowlevel *lane = df_lowlevel_of_nodes(nodes);
+    const struct df_session *session = lane->session;
+
+    return df_serial_is_mine(&lane->serial_lock) ||
+           (session && session->is_my_turn && session->is_my_turn(session->turn));
+}
+
 const struct df_node_source df_lowlevel_source = {
     .lookup = ask_lookup,
     .readlink = ask_readlink,
     .forget = ask_forget,
+    .delays = delays,
 };
 
 const struct df_node_source df_lowlevel_guarded_source = {
@@ -200,4 +211,5 @@ const struct df_node_source df_lowlevel_guarded_source = {
     .readlink = ask_readlink,
     .forget = ask_forget,
     .search = search,
+    .delays = delays,
 };

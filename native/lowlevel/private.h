@@ -30,6 +30,7 @@
 
 #include "core/call.h"
 #include "core/file.h"
+#include "host/serial.h"
 #include "lowlevel/lowlevel.h"
 #include "nodes/evict.h"
 #include "nodes/lookup.h"
@@ -81,9 +82,9 @@ struct df_lowlevel {
     uint32_t max_read; /* bytes */
     uint32_t max_write;
 
-    _Atomic uint32_t lacks;      /* DF_LACKS_*; only ever grows */
-    pthread_mutex_t serial_lock; /* held while an operation of the plugin runs, not until it is
-                                    answered: a single-threaded loop goes on as well */
+    _Atomic uint32_t lacks;       /* DF_LACKS_*; only ever grows */
+    struct df_serial serial_lock; /* held while an operation of the plugin runs, not until it is
+                                     answered: a single-threaded loop goes on as well */
     struct df_nodes nodes;
 };
 

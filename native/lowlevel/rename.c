@@ -30,6 +30,8 @@ struct renaming {
     unsigned flags;
     uint32_t told; /* df_node_told() */
     struct side from, to;
+    struct df_node_held held[3]; /* the locks of both directories, and rename_lock */
+    unsigned held_count;
     struct df_node_drops drops;
 };
 
@@ -52,32 +54,46 @@ static void put_dirs(struct renaming *renaming)
     df_node_put(&renaming->lane->nodes, renaming->to.dir);
 }
 
-/* Parent before child; two that are not above each other in any order, under rename_lock. */
-static void lock_dirs(struct renaming *renaming)
+static int take(struct renaming *renaming, struct df_node_lock *lock)
 {
-    struct df_nodes *nodes = &renaming->lane->nodes;
-    struct df_node *first = renaming->from.dir, *second = renaming->to.dir;
+    int result = df_node_held_take(&renaming->held[renaming->held_count], &renaming->lane->nodes,
+                                   lock, false);
 
-    if (first == second) {
-        df_node_lock(&first->lock);
-        return;
-    }
-    df_node_lock(&nodes->rename_lock);
-    if (df_node_lookup_is_above(nodes, second, first)) {
+    if (result == 0)
+        renaming->held_count++;
+    return result;
+}
+
+/* Parent before child; two that are not above each other in any order. Under rename_lock. */
+static int lock_both(struct renaming *renaming)
+{
+    struct df_node *first = renaming->from.dir, *second = renaming->to.dir;
+    int result;
+
+    if (df_node_lookup_is_above(&renaming->lane->nodes, second, first)) {
         first = renaming->to.dir;
         second = renaming->from.dir;
     }
-    df_node_lock(&first->lock);
-    df_node_lock(&second->lock);
+    result = take(renaming, &first->lock);
+    return result == 0 ? take(renaming, &second->lock) : result;
+}
+
+/* 0, or -EDEADLK: as of df_node_held_take(). What it has taken is unlocked by unlock_dirs(). */
+static int lock_dirs(struct renaming *renaming)
+{
+    int result;
+
+    renaming->held_count = 0;
+    if (renaming->from.dir == renaming->to.dir)
+        return take(renaming, &renaming->from.dir->lock);
+    result = take(renaming, &renaming->lane->nodes.rename_lock);
+    return result == 0 ? lock_both(renaming) : result;
 }
 
 static void unlock_dirs(struct renaming *renaming)
 {
-    if (renaming->from.dir != renaming->to.dir) {
-        df_node_unlock(&renaming->lane->nodes.rename_lock);
-        df_node_unlock(&renaming->to.dir->lock);
-    }
-    df_node_unlock(&renaming->from.dir->lock);
+    while (renaming->held_count > 0)
+        df_node_held_give(&renaming->held[--renaming->held_count]);
 }
 
 /* ---- what may be --------------------------------------------------------------------------- */
@@ -196,15 +212,18 @@ static int send_rename(struct renaming *renaming)
 static int send_locked(struct renaming *renaming)
 {
     struct df_node *victim = renaming->to.node;
+    struct df_node_held held;
     int result;
 
     if (!victim || !df_node_is_dir(victim) || (renaming->flags & RENAME_EXCHANGE))
         return send_rename(renaming);
-    df_node_lock(&victim->lock);
+    result = df_node_held_take(&held, &renaming->lane->nodes, &victim->lock, false);
+    if (result < 0)
+        return result;
     result = send_rename(renaming);
     if (result == 0)
         df_node_set(victim, DF_NODE_REMOVED);
-    df_node_unlock(&victim->lock);
+    df_node_held_give(&held);
     return result;
 }
 
@@ -364,9 +383,10 @@ static int rename_once(struct renaming *renaming, const struct df_where *from,
         return result;
     if (!hold_dirs(renaming))
         return DF_NODE_COLD;
-    lock_dirs(renaming);
+    result = lock_dirs(renaming);
     renaming->told = df_node_told(&renaming->lane->nodes);
-    result = rename_locked(renaming, revalidate ? DF_LOOKUP_FRESH : 0);
+    if (result == 0)
+        result = rename_locked(renaming, revalidate ? DF_LOOKUP_FRESH : 0);
     unlock_dirs(renaming);
     put_dirs(renaming);
     clean_up(renaming, &renaming->from);

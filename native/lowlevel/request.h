@@ -111,13 +111,13 @@ static inline ssize_t df_request_end(struct fuse_req *req)
 static inline void df_request_turn(struct df_lowlevel *lane)
 {
     if (DF_UNLIKELY(lane->serial))
-        pthread_mutex_lock(&lane->serial_lock);
+        df_serial_enter(&lane->serial_lock);
 }
 
 static inline void df_request_turn_over(struct df_lowlevel *lane)
 {
     if (DF_UNLIKELY(lane->serial))
-        pthread_mutex_unlock(&lane->serial_lock);
+        df_serial_leave(&lane->serial_lock);
 }
 
 /* Sends a request that has begun and returns its result: DF_REQUEST(&req, unlink, id, name). */

@@ -95,14 +95,17 @@ int df_lowlevel_fallocate(struct df_fs *fs, struct df_call *call, struct df_file
                           off_t offset, off_t length)
 {
     struct df_target target = {df_lowlevel_of(fs), call, df_node_of_file(file), file};
+    struct df_node_held held;
     int result;
 
     if ((mode & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE)) ||
         df_lowlevel_lacks(target.lane, DF_LACKS_FALLOCATE))
         return -EOPNOTSUPP;
-    df_node_lock(&target.node->lock);
+    result = df_node_held_take(&held, &target.lane->nodes, &target.node->lock, false);
+    if (result < 0)
+        return result;
     result = send_fallocate(&target, mode, offset, length);
-    df_node_unlock(&target.node->lock);
+    df_node_held_give(&held);
     if (result != -ENOSYS)
         return result;
     df_lowlevel_note_lack(target.lane, DF_LACKS_FALLOCATE);
@@ -139,6 +142,7 @@ ssize_t df_lowlevel_copy_file_range(struct df_fs *fs, struct df_call *call, stru
                                     size_t size, unsigned flags)
 {
     struct df_target target = {df_lowlevel_of(fs), call, df_node_of_file(out), out};
+    struct df_node_held held;
     ssize_t result;
 
     df_lowlevel_tells(call);
@@ -146,9 +150,11 @@ ssize_t df_lowlevel_copy_file_range(struct df_fs *fs, struct df_call *call, stru
         return -EOPNOTSUPP;
     DF_TELL_ATTR(call, target.node, false);
     DF_TELL_ATTR(call, df_node_of_file(in), false);
-    df_node_lock(&target.node->lock);
+    result = df_node_held_take(&held, &target.lane->nodes, &target.node->lock, false);
+    if (result < 0)
+        return result;
     result = send_copy(&target, in, offset_in, offset_out, size, flags);
-    df_node_unlock(&target.node->lock);
+    df_node_held_give(&held);
     if (result != -ENOSYS)
         return result;
     df_lowlevel_note_lack(target.lane, DF_LACKS_COPY);

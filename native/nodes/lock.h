@@ -48,17 +48,23 @@ static inline void df_node_unlock(struct df_node_lock *lock)
         df_node_lock_wake(lock);
 }
 
-static inline void df_node_lock_shared(struct df_node_lock *lock)
+/* Shared, behind those who wait. */
+static inline bool df_node_trylock_politely(struct df_node_lock *lock)
 {
     uint32_t word = atomic_load_explicit(&lock->word, memory_order_relaxed);
 
-    if (DF_UNLIKELY(word & (DF_NODE_LOCK_WRITER | DF_NODE_LOCK_WAITERS)) ||
-        !atomic_compare_exchange_weak_explicit(&lock->word, &word, word + 1, memory_order_acquire,
-                                               memory_order_relaxed))
+    return !(word & (DF_NODE_LOCK_WRITER | DF_NODE_LOCK_WAITERS)) &&
+           atomic_compare_exchange_weak_explicit(&lock->word, &word, word + 1, memory_order_acquire,
+                                                 memory_order_relaxed);
+}
+
+static inline void df_node_lock_shared(struct df_node_lock *lock)
+{
+    if (DF_UNLIKELY(!df_node_trylock_politely(lock)))
         df_node_lock_shared_slow(lock);
 }
 
-/* Past those who wait, for who holds it but for a moment. */
+/* Past those who wait, for who holds it but for a moment or shares it already. */
 static inline bool df_node_trylock_shared(struct df_node_lock *lock)
 {
     uint32_t word = atomic_load_explicit(&lock->word, memory_order_relaxed);

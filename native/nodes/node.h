@@ -36,7 +36,7 @@
  * ones only under rename_lock), parents_lock, insert_lock, ring_lock, a shard's lock, attributes.
  * Which directory is above which changes only under rename_lock and the lock of the old parent.
  * Eviction does not wait for the lock of a directory. The plugin is called under the first three
- * only.
+ * only; the second and third, and those of files, are taken by held.h.
  */
 #ifndef DF_NODES_NODE_H
 #define DF_NODES_NODE_H
@@ -178,6 +178,8 @@ struct df_node_source {
     /* May the caller search this directory? NULL: nobody is asked. */
     int (*search)(struct df_nodes *nodes, struct df_call *call, struct df_node *dir);
     void (*forget)(struct df_nodes *nodes, const struct df_node_forget *list, size_t count);
+    /* Are all questions answered only after this thread has gone on? NULL: it is not known. */
+    bool (*delays)(struct df_nodes *nodes);
 };
 
 struct df_node_shard {

@@ -14,9 +14,9 @@
 
 /* ---- a directory that is used -------------------------------------------------------------- */
 
-static void unlock_dir(struct df_node_walk *walk, bool shared)
+void df_node_walk_unlock(struct df_node_walk *walk)
 {
-    df_node_unlock_as(&walk->dir->lock, shared);
+    df_node_held_give(&walk->held);
     df_node_put(walk->nodes, walk->dir);
 }
 
@@ -29,10 +29,14 @@ static int lock_dir(struct df_node_walk *walk, bool shared)
 
     if (!df_node_try_hold(dir))
         return DF_NODE_COLD;
-    df_node_lock_as(&dir->lock, shared);
+    result = df_node_held_take(&walk->held, walk->nodes, &dir->lock, shared);
+    if (DF_UNLIKELY(result < 0)) {
+        df_node_put(walk->nodes, dir);
+        return result;
+    }
     result = df_node_dir_error(dir);
     if (DF_UNLIKELY(result < 0))
-        unlock_dir(walk, shared);
+        df_node_walk_unlock(walk);
     return result;
 }
 
@@ -41,22 +45,16 @@ int df_node_walk_lock(struct df_node_walk *walk)
     return lock_dir(walk, false);
 }
 
-void df_node_walk_unlock(struct df_node_walk *walk)
-{
-    unlock_dir(walk, false);
-}
-
 /* ---- one step ------------------------------------------------------------------------------ */
 
 /* Looks the NUL-terminated name up, with the directory locked. */
 static int ask(struct df_node_walk *walk, const struct df_node_name *name, unsigned how,
                struct df_node **child)
 {
-    bool shared = how & DF_LOOKUP_SHARED;
     struct df_node_drops drops;
     struct df_node_search search = {
         .nodes = walk->nodes, .dir = walk->dir, .name = name, .drops = &drops};
-    int result = lock_dir(walk, shared);
+    int result = lock_dir(walk, how & DF_LOOKUP_SHARED);
 
     *child = NULL;
     if (result != 0)
@@ -65,7 +63,7 @@ static int ask(struct df_node_walk *walk, const struct df_node_name *name, unsig
     result = df_node_lookup(&search, walk->call, how);
     if (search.entry)
         *child = atomic_load_explicit(&search.entry->node, memory_order_relaxed);
-    unlock_dir(walk, shared);
+    df_node_walk_unlock(walk);
     df_node_cache_drop(walk->nodes, &drops);
     return result;
 }

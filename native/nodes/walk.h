@@ -16,6 +16,7 @@
 #include "core/file.h"
 #include "nodes/attr.h"
 #include "nodes/cache.h"
+#include "nodes/held.h"
 
 #define DF_NODE_FILE_WORD 0 /* of df_file.host[]: the node, referenced by the file */
 
@@ -66,6 +67,7 @@ struct df_node_walk {
     bool must_be_dir;         /* slashes behind the last component */
     enum df_node_end kind;    /* of the last component */
     struct df_node *dir;      /* where it stands; not referenced: df_node_walk_lock() */
+    struct df_node_held held; /* its lock, while the walk has that */
     struct df_node_name last; /* the last component, if it is a name; NUL-terminated */
     struct df_node_clock clock;
     const char *at; /* what remains of the name, up to end */
@@ -95,8 +97,8 @@ int df_node_walk_follow(struct df_node_walk *walk, struct df_node *link);
 int df_node_walk_again(struct df_node_walk *walk);
 
 /* The directory of the walk, referenced and locked exclusively. Returns 0, or the error of a
- * directory that may not be used, or DF_NODE_COLD for one that is being forgotten:
- * df_node_walk_again(). Then it is neither. */
+ * directory that may not be used, or -EDEADLK where this thread has it locked, or DF_NODE_COLD for
+ * one that is being forgotten: df_node_walk_again(). Then it is neither. */
 int df_node_walk_lock(struct df_node_walk *walk);
 void df_node_walk_unlock(struct df_node_walk *walk);
 

@@ -81,14 +81,7 @@ static PyObject *drive(struct df_node_request *request, PyObject *coroutine)
 static void call_inline(struct df_node_request *request, PyObject *method, PyObject *args)
 {
     PyObject *turn = request->session->turn;
-    int error = df_turn_take(turn);
-    if (error < 0) {
-        PyErr_Format(PyExc_RuntimeError,
-                     "%s: the file system called into its own mount, and would wait for itself",
-                     df_node_op_name(request->op));
-        df_node_reply_exception(request, NULL);
-        return;
-    }
+    df_turn_take(turn);
     PyObject *result = PyObject_Call(method, args, NULL);
     if (result && (result != Py_None || request->op != DF_NODE_FORGET)) /* forget may be plain */
         result = drive(request, result);
@@ -113,11 +106,27 @@ static void call_later(struct df_node_request *request, PyObject *method, PyObje
     Py_XDECREF(job);
 }
 
+/* ---- by the file system itself ---- */
+
+/* The thread that makes the call is inside of the file system: while it waits for the answer
+ * nothing else can run that would give it. */
+static void refuse(struct df_node_request *request)
+{
+    PyObject *error = Py_BuildValue(
+        "(is)", EDEADLK, "the file system called into its own mount, and would wait for itself");
+    if (error)
+        PyErr_SetObject(PyExc_OSError, error);
+    Py_XDECREF(error);
+    df_node_reply_exception(request, NULL);
+}
+
 void df_node_call(struct df_node_request *request, PyObject *args)
 {
     PyObject *method = args ? find_method(request) : NULL;
     if (!method)
         df_node_reply_exception(request, NULL);
+    else if (df_turn_is_mine(request->session->turn))
+        refuse(request);
     else if (request->session->methods[request->op].inline_)
         call_inline(request, method, args);
     else

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "libfuse/turn.h"
 #include "pyhost/node.h"
 #include "pyhost/turn.h"
 
@@ -77,6 +78,11 @@ static void dealloc(PyObject *self)
 
 /* ---- opening, serving, closing ---- */
 
+static bool is_my_turn(void *turn)
+{
+    return df_turn_is_mine(turn);
+}
+
 /* libfuse has said why in the plugin's log. */
 static PyObject *failed(const char *what)
 {
@@ -101,6 +107,7 @@ static PyObject *open_session(PyObject *self, PyObject *args)
     df_words_free(&words);
     if (!session->fuse)
         return failed("fuse_session_new()");
+    df3_session_turn(session->fuse, is_my_turn, session->turn);
     Py_BEGIN_ALLOW_THREADS;
     error = fuse_session_mount(session->fuse, mountpoint);
     Py_END_ALLOW_THREADS;

@@ -3,7 +3,6 @@
  */
 #include "pyhost/turn.h"
 
-#include <errno.h>
 #include <stdatomic.h>
 
 struct turn {
@@ -15,18 +14,21 @@ struct turn {
 static PyTypeObject *turn_type;
 static _Thread_local char self;
 
-int df_turn_take(PyObject *object)
+bool df_turn_is_mine(PyObject *object)
 {
     struct turn *turn = (struct turn *)object;
-    if (atomic_load_explicit(&turn->owner, memory_order_relaxed) == &self)
-        return -EDEADLK;
+    return atomic_load_explicit(&turn->owner, memory_order_relaxed) == &self;
+}
+
+void df_turn_take(PyObject *object)
+{
+    struct turn *turn = (struct turn *)object;
     if (PyThread_acquire_lock(turn->lock, NOWAIT_LOCK) != PY_LOCK_ACQUIRED) {
         Py_BEGIN_ALLOW_THREADS;
         PyThread_acquire_lock(turn->lock, WAIT_LOCK);
         Py_END_ALLOW_THREADS;
     }
     atomic_store_explicit(&turn->owner, &self, memory_order_relaxed);
-    return 0;
 }
 
 void df_turn_give(PyObject *object)
@@ -41,17 +43,18 @@ void df_turn_give(PyObject *object)
 static PyObject *take(PyObject *self_object, PyObject *unused)
 {
     (void)unused;
-    if (df_turn_take(self_object) == 0)
-        Py_RETURN_NONE;
-    PyErr_SetString(PyExc_RuntimeError, "this thread has the turn already");
-    return NULL;
+    if (df_turn_is_mine(self_object)) {
+        PyErr_SetString(PyExc_RuntimeError, "this thread has the turn already");
+        return NULL;
+    }
+    df_turn_take(self_object);
+    Py_RETURN_NONE;
 }
 
 static PyObject *give(PyObject *self_object, PyObject *unused)
 {
     (void)unused;
-    struct turn *turn = (struct turn *)self_object;
-    if (atomic_load_explicit(&turn->owner, memory_order_relaxed) == &self) {
+    if (df_turn_is_mine(self_object)) {
         df_turn_give(self_object);
         Py_RETURN_NONE;
     }
@@ -62,8 +65,7 @@ static PyObject *give(PyObject *self_object, PyObject *unused)
 static PyObject *is_mine(PyObject *self_object, PyObject *unused)
 {
     (void)unused;
-    struct turn *turn = (struct turn *)self_object;
-    return PyBool_FromLong(atomic_load_explicit(&turn->owner, memory_order_relaxed) == &self);
+    return PyBool_FromLong(df_turn_is_mine(self_object));
 }
 
 /* In a forked child: whoever had it does not exist, unless it is this thread. */
@@ -71,7 +73,7 @@ static PyObject *renew(PyObject *self_object, PyObject *unused)
 {
     (void)unused;
     struct turn *turn = (struct turn *)self_object;
-    if (atomic_load_explicit(&turn->owner, memory_order_relaxed) == &self)
+    if (df_turn_is_mine(self_object))
         Py_RETURN_FALSE;
     bool was_taken = turn->owner != NULL;
     PyThread_type_lock lock = PyThread_allocate_lock();

@@ -11,9 +11,11 @@
 
 #include "pyhost/pyhost.h"
 
-/* Waits for the turn without the GIL. 0, or -EDEADLK (no exception): this thread has it, so the
- * file system called itself. */
-int df_turn_take(PyObject *turn);
+/* This thread has it. */
+bool df_turn_is_mine(PyObject *turn);
+
+/* Waits for the turn of somebody else, without the GIL. */
+void df_turn_take(PyObject *turn);
 void df_turn_give(PyObject *turn);
 
 PyObject *df_turn_new(void);

@@ -131,6 +131,14 @@ static struct traced *of(fuse_req_t req)
     return fuse_req_userdata(req);
 }
 
+static void go_inside(struct traced *t, const char *name)
+{
+    if (!t->inside_of || strcmp(t->inside_of, name) != 0)
+        return;
+    t->inside_of = NULL;
+    t->inside();
+}
+
 /* Locks. Returns the error that the request is to fail with, or 0. */
 __attribute__((format(printf, 3, 4))) static int begin(fuse_req_t req, const char *name,
                                                        const char *format, ...)
@@ -140,6 +148,7 @@ __attribute__((format(printf, 3, 4))) static int begin(fuse_req_t req, const cha
     va_list args;
     int error = 0;
 
+    go_inside(t, name);
     pthread_mutex_lock(&t->lock);
     t->requests++;
     left = sizeof(t->log) - t->log_size;

@@ -57,6 +57,8 @@ struct traced {
         const char *request;
         bool held;
     } holds[4];
+    const char *inside_of; /* the next request of this name calls inside(), unlocked; NULL: none */
+    void (*inside)(void);
     unsigned open_flags; /* bit 0: direct_io, 1: nonseekable, 2: noflush */
 
     /* what it saw */

@@ -197,15 +197,94 @@ def test_a_connection_of_another_thread_is_refused_with_the_remedy():
     notes.database.close()
 
 
-def test_calling_its_own_mount_is_an_error_not_a_deadlock(caplog):
-    class Recursive(Notes):
-        async def read(self, fh, off, size):
-            directfuse.stat("/bad-recursive/a")
-            return b""
+class Inside(Notes):
+    """Makes one call into its own mount, in the operation that is asked for."""
 
-    with directfuse.mount(Recursive(), "/bad-recursive"):
-        with pytest.raises(OSError):
-            directfuse.open("/bad-recursive/a").read()
+    def __init__(self):
+        super().__init__("a", "b")
+        self.asked = self.call = self.error = None
+
+    def enter(self, operation):
+        if operation != self.asked:
+            return
+        self.asked = None
+        try:
+            self.call()
+        except OSError as error:
+            self.error = error.errno
+
+    async def lookup(self, parent_inode, name, ctx=None):
+        self.enter("lookup")
+        return self.entry(self.files[name])
+
+    async def unlink(self, parent_inode, name, ctx):
+        self.enter("unlink")
+        del self.files[name]
+
+    async def readdir(self, fh, start_id, token):
+        self.enter("readdir")
+
+    async def read(self, fh, off, size):
+        self.enter("read")
+        return b""
+
+
+class LateInside(Inside):
+    """The same in its event loop."""
+
+    async def lookup(self, parent_inode, name, ctx=None):
+        await trio.sleep(0)
+        return await Inside.lookup(self, parent_inode, name, ctx)
+
+    async def unlink(self, parent_inode, name, ctx):
+        await trio.sleep(0)
+        await Inside.unlink(self, parent_inode, name, ctx)
+
+    async def readdir(self, fh, start_id, token):
+        await trio.sleep(0)
+        await Inside.readdir(self, fh, start_id, token)
+
+    async def read(self, fh, off, size):
+        await trio.sleep(0)
+        return await Inside.read(self, fh, off, size)
+
+
+INSIDE_CALLS = {
+    "read": lambda: directfuse.open("/bad-inside/a").read(),
+    "lookup": lambda: directfuse.stat("/bad-inside/a"),
+    "readdir": lambda: directfuse.listdir("/bad-inside"),
+    "unlink": lambda: directfuse.unlink("/bad-inside/b"),
+}
+
+
+@pytest.mark.parametrize(
+    ("operation", "inside"),
+    [
+        ("read", "lookup"),
+        ("lookup", "lookup"),
+        ("lookup", "unlink"),
+        ("readdir", "unlink"),
+        ("unlink", "lookup"),
+        ("unlink", "unlink"),
+    ],
+)
+@pytest.mark.parametrize("kind", [Inside, LateInside])
+def test_calling_its_own_mount_is_an_error_not_a_deadlock(kind, operation, inside):
+    notes = kind()
+    notes.call = INSIDE_CALLS[inside]
+    with directfuse.mount(notes, "/bad-inside"):
+        notes.asked = operation
+        INSIDE_CALLS[operation]()
+    assert notes.error == errno.EDEADLK
+
+
+def test_a_call_into_its_own_mount_is_written_down(caplog):
+    notes = Inside()
+    notes.call = INSIDE_CALLS["lookup"]
+    with directfuse.mount(notes, "/bad-inside"):
+        notes.asked = "read"
+        INSIDE_CALLS["read"]()
+    assert "Inside.lookup() raised OSError" in caplog.text
     assert "called into its own mount" in caplog.text
 
 
