@@ -295,6 +295,17 @@ static int read_stream(struct df_frame *frame, struct df_file *file, struct df_d
     return serve_names(stream, offset, buf);
 }
 
+/* 0; or -EDEADLK, where an op further out may be the one that reads it. */
+static int lock_stream(const struct df_frame *frame, struct df_dirstream *stream)
+{
+    if (pthread_mutex_trylock(&stream->lock) == 0)
+        return 0;
+    if (frame->inside)
+        return -EDEADLK;
+    pthread_mutex_lock(&stream->lock);
+    return 0;
+}
+
 int df_highlevel_readdir(struct df_fs *fs, struct df_call *call, struct df_file *file, off_t offset,
                          struct df_dirbuf *buf)
 {
@@ -309,9 +320,11 @@ int df_highlevel_readdir(struct df_fs *fs, struct df_call *call, struct df_file 
     if (!stream)
         return -ENOMEM;
     df_frame_enter(&frame, hl, call);
-    pthread_mutex_lock(&stream->lock);
-    int result = read_stream(&frame, file, stream, offset, buf);
-    pthread_mutex_unlock(&stream->lock);
+    int result = lock_stream(&frame, stream);
+    if (result == 0) {
+        result = read_stream(&frame, file, stream, offset, buf);
+        pthread_mutex_unlock(&stream->lock);
+    }
     df_frame_leave(&frame);
     return result;
 }

@@ -14,29 +14,38 @@ static const struct df_frame *outer_of_mount(const struct df_frame *frame)
     return outer;
 }
 
-void df_frame_lock_serial(struct df_frame *frame)
-{
-    if (!outer_of_mount(frame))
-        pthread_mutex_lock(&frame->hl->serial_lock);
-}
-
-void df_frame_unlock_serial(struct df_frame *frame)
-{
-    if (!outer_of_mount(frame))
-        pthread_mutex_unlock(&frame->hl->serial_lock);
-}
-
 bool df_frame_takes_turns(const struct df_frame *frame)
 {
     return !frame->in_turn && df_highlevel_takes_turns(frame->hl) && !outer_of_mount(frame);
 }
 
+void df_frame_look_outside(struct df_frame *frame)
+{
+    const struct df_frame *outer = outer_of_mount(frame);
+
+    frame->inside = outer && (outer->inside || df_frame_holds(outer) || outer->writes ||
+                              outer->renames || outer->changes);
+}
+
+int df_frame_await_data(struct df_frame *frame, struct df_open_path *node)
+{
+    const struct df_frame *outer = frame;
+
+    while ((outer = outer_of_mount(outer)))
+        if (outer->changes == node)
+            return -EDEADLK;
+    pthread_mutex_lock(&node->data_lock);
+    return 0;
+}
+
 int df_frame_lock_renames(struct df_frame *frame)
 {
-    for (const struct df_frame *outer = outer_of_mount(frame); outer; outer = outer_of_mount(outer))
-        if (outer->renames)
-            return -EIO;
-    pthread_mutex_lock(&frame->hl->open_paths.rename_lock);
+    pthread_mutex_t *lock = &frame->hl->open_paths.rename_lock;
+
+    if (!frame->inside)
+        pthread_mutex_lock(lock);
+    else if (pthread_mutex_trylock(lock) != 0)
+        return -EDEADLK;
     frame->renames = true;
     return 0;
 }

@@ -21,9 +21,12 @@ struct df_frame {
     const struct df_caller *caller;
     uint64_t now;  /* ns of CLOCK_MONOTONIC_COARSE, read when first needed; else 0 */
     uint32_t held; /* nodes of open_paths.h that this thread has read-locked */
-    bool writes;   /* it has some write-locked, or its turn in a directory (name_turn.h) */
+    bool writes;   /* this op has some write-locked, or its turn in a directory (name_turn.h) */
     bool in_turn;  /* this op has its turn */
     bool renames;  /* this op has rename_lock */
+    bool inside;   /* of another op of the mount on this thread, which has any of these: its plugin
+                      has called into its own mount */
+    const struct df_open_path *changes; /* whose data_lock this op has */
 };
 
 /* The attributes that are kept answer the call. */
@@ -43,10 +46,8 @@ static inline struct df_frame *df_frame_outside(const struct df_frame *frame)
     return df_frame_of(frame->stacked.outer);
 }
 
-/* frame.c: serial_lock, which an op inside of another one of the mount on this thread does without:
- * its plugin has called into its own mount. */
-void df_frame_lock_serial(struct df_frame *frame);
-void df_frame_unlock_serial(struct df_frame *frame);
+/* frame.c: sets `inside` of an op that is not the outermost of its thread. */
+void df_frame_look_outside(struct df_frame *frame);
 
 static inline void df_frame_enter(struct df_frame *frame, struct df_highlevel *hl,
                                   struct df_call *call)
@@ -68,19 +69,23 @@ static inline void df_frame_enter(struct df_frame *frame, struct df_highlevel *h
     frame->now = 0;
     outer = df_frame_of(df_ops_on_stack);
     frame->held = outer ? outer->held : 0;
-    frame->writes = outer && outer->writes;
+    frame->writes = false;
     frame->in_turn = false;
     frame->renames = false;
+    frame->inside = false;
+    frame->changes = NULL;
     df_on_stack_push(&df_ops_on_stack, &frame->stacked);
+    if (DF_UNLIKELY(outer != NULL))
+        df_frame_look_outside(frame);
     if (DF_UNLIKELY(hl->serial))
-        df_frame_lock_serial(frame);
+        df_serial_enter(&hl->serial_lock);
 }
 
 static inline void df_frame_leave(struct df_frame *frame)
 {
     df_on_stack_pop(&df_ops_on_stack, &frame->stacked);
     if (DF_UNLIKELY(frame->hl->serial))
-        df_frame_unlock_serial(frame);
+        df_serial_leave(&frame->hl->serial_lock);
 }
 
 static inline void df_frame_clock(struct df_frame *frame)
@@ -89,17 +94,71 @@ static inline void df_frame_clock(struct df_frame *frame)
         frame->now = (uint64_t)df_clock_coarse();
 }
 
+/* An op further out removes or renames the node, which therefore keeps its path meanwhile. */
+static inline bool df_frame_has(const struct df_frame *frame, const struct df_open_path *node)
+{
+    return DF_UNLIKELY(frame->inside) && df_open_path_is_mine(node);
+}
+
 /* Read-locks a node's path, NULL when it is gone; passes by waiting writers when the thread holds
  * another already. */
 static inline const char *df_frame_hold(struct df_frame *frame, struct df_open_path *node)
 {
-    return df_open_path_hold(node, frame->held++ == 0);
+    bool alone = frame->held++ == 0;
+
+    if (df_frame_has(frame, node))
+        return node->removed ? NULL : node->path;
+    return df_open_path_hold(node, alone);
 }
 
 static inline void df_frame_unhold(struct df_frame *frame, struct df_open_path *node)
 {
     frame->held--;
-    df_open_path_unhold(node);
+    if (!df_frame_has(frame, node))
+        df_open_path_unhold(node);
+}
+
+/* It has read-locked nodes itself. */
+static inline bool df_frame_holds(const struct df_frame *frame)
+{
+    const struct df_frame *outer = df_frame_outside(frame);
+
+    return frame->held != (outer ? outer->held : 0);
+}
+
+/* How the op may wait for a path. */
+static inline enum df_path_waiter df_frame_waiter(const struct df_frame *frame)
+{
+    if (DF_UNLIKELY(frame->inside))
+        return DF_PATH_INSIDE;
+    return df_frame_holds(frame) ? DF_PATH_HOLDS : DF_PATH_ALONE;
+}
+
+/* It may wait until nobody holds a path: it holds none, nor does an op further out. */
+static inline bool df_frame_may_wait(const struct df_frame *frame)
+{
+    return df_frame_waiter(frame) == DF_PATH_ALONE;
+}
+
+/* Waits for the data_lock of a node: 0, or -EDEADLK where an op further out has it. */
+int df_frame_await_data(struct df_frame *frame, struct df_open_path *node);
+
+static inline int df_frame_lock_data(struct df_frame *frame, struct df_open_path *node)
+{
+    if (DF_UNLIKELY(pthread_mutex_trylock(&node->data_lock) != 0)) {
+        int result = df_frame_await_data(frame, node);
+
+        if (result)
+            return result;
+    }
+    frame->changes = node;
+    return 0;
+}
+
+static inline void df_frame_unlock_data(struct df_frame *frame, struct df_open_path *node)
+{
+    frame->changes = NULL;
+    pthread_mutex_unlock(&node->data_lock);
 }
 
 /* -EACCES for those whom the kernel keeps out of a mount without allow_other. */
@@ -193,8 +252,8 @@ bool df_frame_takes_turns(const struct df_frame *frame);
 
 /* ---- rename_lock (paths/open_paths.h): frame.c ---- */
 
-/* Waits for it: 0, or -EIO where an op further out on this thread has it. That one's plugin renames
- * in its own mount and would wait for itself. */
+/* Waits for it: 0; or -EDEADLK, `inside`: a rename is under way that may wait for this thread, or
+ * is its own. */
 int df_frame_lock_renames(struct df_frame *frame);
 void df_frame_unlock_renames(struct df_frame *frame);
 

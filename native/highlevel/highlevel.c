@@ -105,7 +105,7 @@ struct df_fs *df_highlevel_new(const struct fuse_operations *ops, size_t op_size
     hl->private_data = user_data;
     hl->session = session;
     hl->plugin = plugin;
-    pthread_mutex_init(&hl->serial_lock, NULL);
+    df_serial_init(&hl->serial_lock);
     df_open_paths_init(&hl->open_paths, &hl->cache.seed);
     return &hl->fs;
 }
@@ -264,7 +264,7 @@ void df_highlevel_free(struct df_fs *fs)
     df_open_paths_forget_all(&hl->open_paths);
     df_open_paths_destroy(&hl->open_paths);
     df_entry_cache_destroy(&hl->cache);
-    pthread_mutex_destroy(&hl->serial_lock);
+    df_serial_destroy(&hl->serial_lock);
     free(hl);
 }
 

@@ -25,7 +25,7 @@ bool df_ask_replaced(struct df_frame *frame, const struct df_place *place, uint3
 {
     struct df_open_paths *table = &frame->hl->open_paths;
 
-    if (frame->writes)
+    if (frame->writes || frame->inside)
         return false;
     return df_open_paths_wait_rename(table, place->path, place->len, frame->held == 0,
                                      place->held) ||

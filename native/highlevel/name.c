@@ -311,8 +311,8 @@ static int remove_once(struct df_frame *frame, const struct df_where *where, boo
     if (let_go)
         df_walk_let_go(frame, &place);
     if (result == 0)
-        result =
-            df_open_paths_claim(table, place.path, place.len, place.key, frame->held == 0, &node);
+        result = df_open_paths_claim(table, place.path, place.len, place.key,
+                                     df_frame_may_wait(frame), &node);
     if (result == 0) {
         frame->writes = true;
         result = remove_in_turn(frame, where, &place, node, directory);
@@ -329,8 +329,10 @@ static int remove_where(struct df_frame *frame, const struct df_where *where, bo
 {
     int result = remove_once(frame, where, directory, false);
 
-    if (result != -EAGAIN || !where->base)
+    if (result != DF_PATH_BUSY)
         return result;
+    if (frame->inside)
+        return -EDEADLK;
     result = df_frame_lock_renames(frame);
     if (result)
         return result;

@@ -20,7 +20,7 @@ static inline int df_highlevel_enter_node(struct df_frame *frame, const struct d
                                           struct df_handle *handle)
 {
     return df_open_paths_enter(&frame->hl->open_paths, place->path, place->len, place->key,
-                               frame->held == 0, place->held, &handle->node);
+                               df_frame_waiter(frame), place->held, &handle->node);
 }
 
 /* The handle keeps its node only if the open has succeeded. */

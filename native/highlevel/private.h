@@ -34,6 +34,7 @@
 #include "core/file.h"
 #include "highlevel/highlevel.h"
 #include "host/answer.h"
+#include "host/serial.h"
 #include "paths/entry_cache.h"
 #include "paths/name_turn.h"
 #include "paths/open_paths.h"
@@ -102,7 +103,7 @@ struct df_highlevel {
 
     _Atomic uint32_t missing; /* DF_MISSING_* */
     _Atomic uint32_t hide_count;
-    pthread_mutex_t serial_lock; /* around every op when `serial` */
+    struct df_serial serial_lock; /* around every op when `serial` */
 
     struct df_entry_cache cache;
     struct df_open_paths open_paths;

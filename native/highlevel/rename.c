@@ -264,10 +264,11 @@ static int rename_names(struct df_frame *frame, struct move *move)
         result = look_at_both(frame, move);
         return result ? result : check_types(move); /* nothing to do, or EINVAL, ENOTEMPTY */
     }
-    result = df_open_paths_rename_begin(&frame->hl->open_paths, &rename, move->from.path,
-                                        move->from.len, move->to.path, move->to.len);
+    result =
+        df_open_paths_rename_begin(&frame->hl->open_paths, &rename, move->from.path, move->from.len,
+                                   move->to.path, move->to.len, df_frame_may_wait(frame));
     if (result)
-        return result;
+        return result == DF_PATH_BUSY ? -EDEADLK : result;
     frame->writes = true;
     result = rename_in_turn(frame, move, &rename);
     df_open_paths_rename_end(&rename);

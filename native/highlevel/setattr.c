@@ -119,32 +119,47 @@ static bool needs_attributes(const struct df_frame *frame, const struct df_setat
     return df_frame_checks(frame) || takes_privileges(frame, S_IFREG, set);
 }
 
+static void leave(struct df_frame *frame, struct df_open_path *node)
+{
+    df_frame_unhold(frame, node);
+    df_open_paths_put(&frame->hl->open_paths, node);
+}
+
+/* The node of the place's path, read-locked, with its data_lock. */
+static int enter_data(struct df_frame *frame, const struct df_place *place,
+                      struct df_open_path **node)
+{
+    int result = df_open_paths_enter(&frame->hl->open_paths, place->path, place->len, place->key,
+                                     df_frame_waiter(frame), place->held, node);
+
+    if (result)
+        return result;
+    frame->held++;
+    result = df_frame_lock_data(frame, *node);
+    if (result)
+        leave(frame, *node);
+    return result;
+}
+
 /* A change of size waits for writes, which wait for it (O_APPEND finds the end by getattr). */
 static int apply_to_place(struct df_frame *frame, const struct df_place *place,
                           const struct df_setattr *set, bool strips)
 {
-    struct df_open_paths *table = &frame->hl->open_paths;
     struct target target = {.path = place->path, .mode = place->entry.mode, .strips = strips};
     struct df_open_path *node = NULL;
     int result = 0;
 
     if (set->valid & DF_SET_SIZE)
-        result = df_open_paths_enter(table, place->path, place->len, place->key, frame->held == 0,
-                                     place->held, &node);
+        result = enter_data(frame, place, &node);
     if (result)
         return result;
-    if (node) {
-        frame->held++;
-        pthread_mutex_lock(&node->data_lock);
-        if (DF_UNLIKELY(frame->call->changes))
-            df_changes_bytes(frame->call->changes, node->serial);
-    }
+    if (node && DF_UNLIKELY(frame->call->changes))
+        df_changes_bytes(frame->call->changes, node->serial);
     result = df_place_result(frame, place, apply(frame, &target, set));
     df_entry_cache_forget_attributes(&frame->hl->cache, place->key);
     if (node) {
-        pthread_mutex_unlock(&node->data_lock);
-        df_frame_unhold(frame, node);
-        df_open_paths_put(table, node);
+        df_frame_unlock_data(frame, node);
+        leave(frame, node);
     }
     return result;
 }
@@ -188,10 +203,12 @@ static int set_by_handle(struct df_frame *frame, struct df_file *file,
     struct df_open_path *node = df_handle_of(file)->node;
     bool by_path = frame->hl->needs_paths && set.valid & ~(unsigned)DF_SET_SIZE;
     target.path = df_handle_hold_to_set(frame, file, by_path);
-    pthread_mutex_lock(&node->data_lock);
     bool nullpath_ok = frame->hl->config.nullpath_ok && !by_path;
-    result = target.path || nullpath_ok ? apply(frame, &target, &set) : -ENOENT;
-    pthread_mutex_unlock(&node->data_lock);
+    result = df_frame_lock_data(frame, node);
+    if (result == 0) {
+        result = target.path || nullpath_ok ? apply(frame, &target, &set) : -ENOENT;
+        df_frame_unlock_data(frame, node);
+    }
     df_handle_unhold_to_set(frame, file, by_path);
     df_handle_changed(frame, file);
     return result == 0 && st ? df_highlevel_stat_file(frame, file, st) : result;

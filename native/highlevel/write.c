@@ -159,18 +159,24 @@ static DF_FLAT int strip_privileges(struct df_frame *frame, struct df_file *file
     return df_handle_of(file)->bits & DF_HANDLE_STRIPS ? strip(frame, file) : 0;
 }
 
-/* Holds the path when the plugin gets one, or when the file has no handle but its path; and the
- * data. */
-static DF_FLAT void begin_change(struct access *access)
+/* When the plugin gets the path, or when the file has no handle but that. */
+static DF_FLAT bool holds_path(const struct access *access)
 {
-    struct df_handle *handle = df_handle_of(access->file);
-    bool nullpath = access->frame->hl->config.nullpath_ok;
+    return !access->frame->hl->config.nullpath_ok ||
+           !(df_handle_of(access->file)->bits & DF_HANDLE_PLUGIN);
+}
+
+/* Holds the path and the data; neither if it fails. */
+static DF_FLAT int begin_change(struct access *access)
+{
+    struct df_open_path *node = df_handle_of(access->file)->node;
 
     df_handle_info(access->frame, access->file, &access->fi);
-    access->path = NULL;
-    if (!nullpath || !(handle->bits & DF_HANDLE_PLUGIN))
-        access->path = df_frame_hold(access->frame, handle->node);
-    pthread_mutex_lock(&handle->node->data_lock);
+    access->path = holds_path(access) ? df_frame_hold(access->frame, node) : NULL;
+    int result = df_frame_lock_data(access->frame, node);
+    if (DF_UNLIKELY(result) && holds_path(access))
+        df_frame_unhold(access->frame, node);
+    return result;
 }
 
 /* begin_change() found no path for a plugin that needs one. */
@@ -181,12 +187,12 @@ static DF_FLAT bool lost(const struct access *access)
 
 static DF_FLAT void end_change(struct access *access)
 {
-    struct df_handle *handle = df_handle_of(access->file);
+    struct df_open_path *node = df_handle_of(access->file)->node;
 
     df_handle_changed(access->frame, access->file);
-    pthread_mutex_unlock(&handle->node->data_lock);
-    if (!access->frame->hl->config.nullpath_ok || !(handle->bits & DF_HANDLE_PLUGIN))
-        df_frame_unhold(access->frame, handle->node);
+    df_frame_unlock_data(access->frame, node);
+    if (holds_path(access))
+        df_frame_unhold(access->frame, node);
 }
 
 static DF_FLAT ssize_t write_file(struct df_frame *frame, struct df_file *file,
@@ -196,9 +202,10 @@ static DF_FLAT ssize_t write_file(struct df_frame *frame, struct df_file *file,
     struct access access = {.frame = frame, .file = file};
     ssize_t result = strip_privileges(frame, file);
 
+    if (result == 0)
+        result = begin_change(&access);
     if (result)
         return result;
-    begin_change(&access);
     if (writes_back) {
         access.fi.info.writepage = 1;
         access.fi.info.flags &= ~O_APPEND;
@@ -239,9 +246,10 @@ static int allocate(struct df_frame *frame, struct df_file *file, int mode, off_
     struct access access = {.frame = frame, .file = file};
     int result = strip_privileges(frame, file);
 
+    if (result == 0)
+        result = begin_change(&access);
     if (result)
         return result;
-    begin_change(&access);
     result = lost(&access) ? -ENOENT
                            : df_answer_error(hl->ops.fallocate(access.path, mode, offset, length,
                                                                &access.fi.info));
@@ -279,9 +287,11 @@ static ssize_t copy(struct df_frame *frame, struct df_file *in, off_t offset_in,
     union df_file_info fi_in;
 
     df_handle_info(frame, in, &fi_in);
-    begin_change(&access);
+    ssize_t result = begin_change(&access);
+    if (result)
+        return result;
     const char *path_in = held ? df_frame_hold(frame, node_in) : access.path;
-    ssize_t result = -ENOENT;
+    result = -ENOENT;
     if (!lost(&access) && !df_handle_lost(frame, path_in))
         result = hl->ops.copy_file_range(path_in, &fi_in.info, offset_in, access.path,
                                          &access.fi.info, offset_out, size, (int)flags);

@@ -341,23 +341,59 @@ static bool is_at(const struct df_open_path *node, struct df_path_hash key)
     return !node->removed && has_key(node, key);
 }
 
+void df_open_path_write(struct df_open_path *node)
+{
+    df_path_lock_write(&node->lock);
+    atomic_store_explicit(&node->writer, df_on_stack_here(), memory_order_relaxed);
+}
+
+bool df_open_path_try_write(struct df_open_path *node)
+{
+    if (!df_path_lock_try_write(&node->lock))
+        return false;
+    atomic_store_explicit(&node->writer, df_on_stack_here(), memory_order_relaxed);
+    return true;
+}
+
+void df_open_path_end_write(struct df_open_path *node)
+{
+    atomic_store_explicit(&node->writer, NULL, memory_order_relaxed);
+    df_path_lock_end_write(&node->lock);
+}
+
+/* 0: it is held; 1: look for the node again; or -EDEADLK. */
+static int hold_unless_renamed(struct df_open_paths *table, struct df_open_path *node,
+                               const char *path, uint32_t len, enum df_path_waiter waiter,
+                               const struct df_open_path *base)
+{
+    if (waiter == DF_PATH_INSIDE) {
+        if (df_open_paths_in_rename(table, path, len) || df_open_path_is_mine(node))
+            return -EDEADLK;
+    } else if (df_open_paths_wait_rename(table, path, len, waiter == DF_PATH_ALONE, base)) {
+        return 1;
+    }
+    df_open_path_hold(node, waiter == DF_PATH_ALONE);
+    return 0;
+}
+
 int df_open_paths_enter(struct df_open_paths *table, const char *path, uint32_t len,
-                        struct df_path_hash key, bool alone, const struct df_open_path *base,
-                        struct df_open_path **out)
+                        struct df_path_hash key, enum df_path_waiter waiter,
+                        const struct df_open_path *base, struct df_open_path **out)
 {
     for (;;) {
         struct df_open_path *node = df_open_paths_get(table, path, len, key);
         if (!node)
             return -ENOMEM;
-        if (!df_open_paths_wait_rename(table, path, len, alone, base)) {
-            df_open_path_hold(node, alone);
-            if (is_at(node, key)) {
-                *out = node;
-                return 0;
-            }
-            df_open_path_unhold(node);
+        int result = hold_unless_renamed(table, node, path, len, waiter, base);
+        if (result == 0 && is_at(node, key)) {
+            *out = node;
+            return 0;
         }
+        if (result == 0)
+            df_open_path_unhold(node);
         df_open_paths_put(table, node);
+        if (result < 0)
+            return result;
     }
 }
 
@@ -380,8 +416,8 @@ void df_open_path_cancel_hide(struct df_open_path *node)
 static bool lock_to_claim(struct df_open_path *node, bool wait)
 {
     if (!wait)
-        return df_path_lock_try_write(&node->lock);
-    df_path_lock_write(&node->lock);
+        return df_open_path_try_write(node);
+    df_open_path_write(node);
     return true;
 }
 
@@ -395,14 +431,14 @@ int df_open_paths_claim(struct df_open_paths *table, const char *path, uint32_t 
         bool renamed = wait && df_open_paths_wait_rename(table, path, len, true, NULL);
         if (!renamed && !lock_to_claim(node, wait)) {
             df_open_paths_put(table, node);
-            return -EAGAIN;
+            return DF_PATH_BUSY;
         }
         if (!renamed && is_at(node, key)) {
             *out = node;
             return 0;
         }
         if (!renamed)
-            df_path_lock_end_write(&node->lock);
+            df_open_path_end_write(node);
         df_open_paths_put(table, node);
     }
 }
@@ -431,6 +467,6 @@ void df_open_paths_release(struct df_open_paths *table, struct df_open_path *nod
         df_open_paths_keep_no_more(table, node);
     if (table->gives_numbers && atomic_load(&node->refs) > 1) /* somebody has it open */
         df_open_paths_place_ino(table, node, df_number_of(&table->numbers, node->path, node->len));
-    df_path_lock_end_write(&node->lock);
+    df_open_path_end_write(node);
     df_open_paths_put(table, node);
 }

@@ -23,6 +23,7 @@
  *                it. Taken inside `lock`.
  *
  * A plugin's operation runs under `lock`, rename_lock or data_lock, never under gate or a shard.
+ * One that calls into its own mount waits for nothing that waits for itself: decision 143.
  */
 #ifndef DF_PATHS_OPEN_PATHS_H
 #define DF_PATHS_OPEN_PATHS_H
@@ -34,6 +35,7 @@
 #include <sys/types.h>
 
 #include "core/path_hash.h"
+#include "host/on_stack.h"
 #include "paths/lock.h"
 #include "paths/numbers.h"
 
@@ -46,6 +48,7 @@
 struct df_open_path {
     _Alignas(64) struct df_path_lock lock;
     pthread_mutex_t data_lock;
+    _Atomic(const void *) writer; /* df_on_stack_here() of who has lock (write), else NULL */
 
     _Atomic uint32_t refs;  /* to 0 only under the shard's lock */
     _Atomic uint32_t opens; /* open files of the plugin, and DF_OPEN_PATH_HIDDEN: it is called
@@ -118,14 +121,22 @@ uint32_t df_open_paths_count(struct df_open_paths *table);
 
 /* ---- opening ---- */
 
+/* Who waits for a path. */
+enum df_path_waiter {
+    DF_PATH_ALONE,  /* holds no other node */
+    DF_PATH_HOLDS,  /* holds one, perhaps the name's base */
+    DF_PATH_INSIDE, /* is inside of another operation of its thread, which holds something */
+};
+
 /*
  * The node of a path with one more reference and its lock read-held, made when there is none; waits
- * while the path is being renamed or removed. `alone`: the caller holds no other node; else `base`
- * is the one it holds. Returns 0 or -ENOMEM.
+ * while the path is being renamed or removed. `base`: of DF_PATH_HOLDS, or NULL. Returns 0 or
+ * -ENOMEM; or -EDEADLK, DF_PATH_INSIDE: a rename might wait for this thread, or it removes the path
+ * itself.
  */
 int df_open_paths_enter(struct df_open_paths *table, const char *path, uint32_t len,
-                        struct df_path_hash key, bool alone, const struct df_open_path *base,
-                        struct df_open_path **out);
+                        struct df_path_hash key, enum df_path_waiter waiter,
+                        const struct df_open_path *base, struct df_open_path **out);
 
 /* One open file more, under a read lock; one less. True: it was the last of a hidden file: hold it
  * (it may still be on its way), and remove it if it still is one. */
@@ -172,6 +183,12 @@ static inline const char *df_open_path_hold(struct df_open_path *node, bool alon
     return atomic_load_explicit(&node->removed, memory_order_relaxed) ? NULL : node->path;
 }
 
+/* This thread has it write-locked: nobody else changes the path. */
+static inline bool df_open_path_is_mine(const struct df_open_path *node)
+{
+    return atomic_load_explicit(&node->writer, memory_order_relaxed) == df_on_stack_here();
+}
+
 static inline void df_open_path_unhold(struct df_open_path *node)
 {
     df_path_lock_end_read(&node->lock);
@@ -206,8 +223,10 @@ uint64_t df_open_paths_serial(struct df_open_paths *table, const char *path, uin
 
 /* ---- unlink, rmdir ---- */
 
+#define DF_PATH_BUSY (-5101) /* no answer of a plugin */
+
 /* The node of a path with one more reference, write-locked. Returns 0 or -ENOMEM; without `wait`,
- * which a caller with another node in hand must not, also -EAGAIN. */
+ * which a caller with another node in hand must not, also DF_PATH_BUSY. */
 int df_open_paths_claim(struct df_open_paths *table, const char *path, uint32_t len,
                         struct df_path_hash key, bool wait, struct df_open_path **out);
 
@@ -241,10 +260,10 @@ struct df_rename {
 };
 
 /* Under rename_lock: write-locks both paths and all that is open below them. Returns 0 or
- * -ENOMEM. */
+ * -ENOMEM; without `wait` also DF_PATH_BUSY. */
 int df_open_paths_rename_begin(struct df_open_paths *table, struct df_rename *rename,
-                               const char *from, uint32_t from_len, const char *to,
-                               uint32_t to_len);
+                               const char *from, uint32_t from_len, const char *to, uint32_t to_len,
+                               bool wait);
 
 /* The plugin has renamed: `from` is called `to`, what was there is gone; or the two have been
  * exchanged. */

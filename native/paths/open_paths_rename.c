@@ -55,6 +55,16 @@ static bool is_gated(const struct df_open_paths *table, const char *path, uint32
             is_at_or_below(path, len, table->below[1].path, table->below[1].len));
 }
 
+bool df_open_paths_in_rename(struct df_open_paths *table, const char *path, uint32_t len)
+{
+    if (!atomic_load(&table->renaming))
+        return false;
+    pthread_mutex_lock(&table->gate);
+    bool gated = is_gated(table, path, len);
+    pthread_mutex_unlock(&table->gate);
+    return gated;
+}
+
 bool df_open_paths_wait_rename(struct df_open_paths *table, const char *path, uint32_t len,
                                bool alone, const struct df_open_path *base)
 {
@@ -163,7 +173,7 @@ static int collect(struct df_rename *rename)
 static void unlock_all(struct df_rename *rename, uint32_t from, uint32_t to)
 {
     for (uint32_t i = from; i < to; i++)
-        df_path_lock_end_write(&rename->nodes[i]->lock);
+        df_open_path_end_write(rename->nodes[i]);
 }
 
 /* Write-locks all nodes, waiting for one at a time with no other in hand. */
@@ -172,9 +182,9 @@ static void lock_all(struct df_rename *rename)
     uint32_t first = 0, i = 0;
 
     while (i < rename->count) {
-        df_path_lock_write(&rename->nodes[first]->lock);
+        df_open_path_write(rename->nodes[first]);
         for (i = 0; i < rename->count; i++) {
-            if (i != first && !df_path_lock_try_write(&rename->nodes[i]->lock))
+            if (i != first && !df_open_path_try_write(rename->nodes[i]))
                 break;
         }
         if (i < rename->count) {
@@ -184,6 +194,25 @@ static void lock_all(struct df_rename *rename)
             first = i;
         }
     }
+}
+
+static int try_all(struct df_rename *rename)
+{
+    for (uint32_t i = 0; i < rename->count; i++) {
+        if (!df_open_path_try_write(rename->nodes[i])) {
+            unlock_all(rename, 0, i);
+            return DF_PATH_BUSY;
+        }
+    }
+    return 0;
+}
+
+static int lock_or_try_all(struct df_rename *rename, bool wait)
+{
+    if (!wait)
+        return try_all(rename);
+    lock_all(rename);
+    return 0;
 }
 
 static bool is_called(const struct df_open_path *node, const char *path, uint32_t len)
@@ -267,7 +296,8 @@ static int reserve_numbers(struct df_open_paths *table)
 }
 
 int df_open_paths_rename_begin(struct df_open_paths *table, struct df_rename *rename,
-                               const char *from, uint32_t from_len, const char *to, uint32_t to_len)
+                               const char *from, uint32_t from_len, const char *to, uint32_t to_len,
+                               bool wait)
 {
     *rename = (struct df_rename){
         .table = table, .from = from, .to = to, .from_len = from_len, .to_len = to_len};
@@ -279,8 +309,9 @@ int df_open_paths_rename_begin(struct df_open_paths *table, struct df_rename *re
     publish(rename);
     for (;;) {
         result = collect(rename);
+        if (result == 0)
+            result = lock_or_try_all(rename, wait);
         if (result == 0) {
-            lock_all(rename);
             /* Either may have been removed, or hidden, while we waited for it. */
             bool same = is_called(rename->nodes[0], from, from_len) &&
                         is_called(rename->nodes[1], to, to_len) && !has_new(rename);

@@ -30,6 +30,14 @@ struct df_open_path *df_open_paths_get(struct df_open_paths *table, const char *
 struct df_open_path *df_open_paths_find(struct df_open_paths *table, const char *path, uint32_t len,
                                         struct df_path_hash key);
 
+/* Write-locks a node: waits, or if nobody has it. */
+void df_open_path_write(struct df_open_path *node);
+bool df_open_path_try_write(struct df_open_path *node);
+void df_open_path_end_write(struct df_open_path *node);
+
+/* The path is being renamed, or is below one that is. */
+bool df_open_paths_in_rename(struct df_open_paths *table, const char *path, uint32_t len);
+
 /* Under the write lock or the shard's: lists the node when its number is not that of its path. */
 void df_open_paths_place_ino(struct df_open_paths *table, struct df_open_path *node, ino_t number);
 

@@ -84,6 +84,23 @@ static void removing_knows_what_it_removes(void **state)
     rig_end(rig);
 }
 
+/* EAGAIN is no sign between the lane's own functions. */
+static void a_plugin_that_says_to_try_again_is_asked_once(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_default();
+    struct rig_where where;
+    struct df_file dir;
+
+    assert_int_equal(rig_open(rig, "/dir", O_RDONLY | O_DIRECTORY, 0, &dir), 0);
+    rig->ram.fail_error[RAM_UNLINK] = -EAGAIN;
+    rig_where(&where, &dir, "file", DF_WHERE_PARENT);
+    assert_int_equal(rig->fs->ops->unlink(rig->fs, rig_call(rig), &where.where), -EAGAIN);
+    assert_int_equal(rig_count(rig, RAM_UNLINK), 1);
+    rig_close(rig, &dir);
+    rig_end(rig);
+}
+
 static void a_sticky_directory_protects_its_files(void **state)
 {
     (void)state;
@@ -477,6 +494,7 @@ int main(void)
         cmocka_unit_test(what_is_made_is_there),
         cmocka_unit_test(mknod_of_a_regular_file_prefers_create),
         cmocka_unit_test(removing_knows_what_it_removes),
+        cmocka_unit_test(a_plugin_that_says_to_try_again_is_asked_once),
         cmocka_unit_test(a_sticky_directory_protects_its_files),
         cmocka_unit_test(rename_refuses_in_linuxs_order),
         cmocka_unit_test(a_directory_moves_with_its_slash),

@@ -390,34 +390,6 @@ static void plugin_of_one_operation_at_a_time_may_do_so_too(void **state)
     look_and_list_inside(true);
 }
 
-static int renamed_inside; /* what the call inside of nested_rename() has returned */
-
-static int nested_rename(const char *from, const char *to, unsigned flags)
-{
-    struct df_call call = {.mount = &rig_here->mount, .caller = &rig_here->caller};
-    struct rig_where a, b;
-
-    rig_where(&a, NULL, "/dir/up", DF_WHERE_PARENT);
-    rig_where(&b, NULL, "/dir/moved", DF_WHERE_PARENT);
-    renamed_inside = rig_here->fs->ops->rename(rig_here->fs, &call, &a.where, &b.where, 0);
-    return ram_ops.rename(from, to, flags);
-}
-
-static void plugin_that_renames_inside_of_its_own_rename_is_refused(void **state)
-{
-    (void)state;
-    struct rig *rig = rig_new();
-    struct stat st;
-
-    renamed_inside = 0;
-    rig->ops.rename = nested_rename;
-    assert_int_equal(rig_start(rig), 0);
-    assert_int_equal(rig_rename(rig, "/dir/file", "/dir/to", 0), 0);
-    assert_int_equal(renamed_inside, -EIO);
-    assert_int_equal(rig_stat(rig, "/dir/to", &st), 0);
-    rig_end(rig);
-}
-
 /* ---- a directory that is removed ---- */
 
 static int meeting_rmdir(const char *path)
@@ -580,7 +552,6 @@ int main(void)
         cmocka_unit_test(attributes_of_a_known_name_wait_for_no_change),
         cmocka_unit_test(plugin_may_look_and_list_inside_of_its_own_lookup),
         cmocka_unit_test(plugin_of_one_operation_at_a_time_may_do_so_too),
-        cmocka_unit_test(plugin_that_renames_inside_of_its_own_rename_is_refused),
         cmocka_unit_test(nothing_is_made_in_a_removed_directory),
         cmocka_unit_test(nothing_is_created_in_a_removed_directory),
         cmocka_unit_test(exclusive_create_has_one_winner),
