@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 #include <linux/futex.h>
-#include <pthread.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,18 +14,17 @@ _Thread_local char df_request_mark;
 
 /* ---- interrupts ------------------------------------------------------------------------------ */
 
-/* Protects interrupt_func and interrupt_data of requests that hear: only for these is it taken. */
-static pthread_mutex_t interrupt_lock = PTHREAD_MUTEX_INITIALIZER;
-
+/* Each request has a lock of its own, as in libfuse: the function may wait for a lock of the
+ * plugin's, under which it asks something of another request. */
 static void interrupt(void *data)
 {
     struct fuse_req *req = data;
 
-    pthread_mutex_lock(&interrupt_lock);
+    df_node_lock(&req->interrupt_lock);
     atomic_store(&req->interrupted, true);
     if (req->interrupt_func)
         req->interrupt_func(req, req->interrupt_data);
-    pthread_mutex_unlock(&interrupt_lock);
+    df_node_unlock(&req->interrupt_lock);
 }
 
 /* By the thread that made the call, whose signals these are. */
@@ -49,12 +47,12 @@ void df_req_interrupt_func(fuse_req_t req, fuse_interrupt_func_t func, void *dat
 {
     if (req->thread == df_request_here())
         hear(req);
-    pthread_mutex_lock(&interrupt_lock);
+    df_node_lock(&req->interrupt_lock);
     req->interrupt_func = func;
     req->interrupt_data = data;
     if (func && atomic_load(&req->interrupted))
         func(req, data);
-    pthread_mutex_unlock(&interrupt_lock);
+    df_node_unlock(&req->interrupt_lock);
 }
 
 int df_req_interrupted(fuse_req_t req)

@@ -60,8 +60,14 @@ struct fuse_req {
     const char *lent;          /* DF_TAKES_PLACE: where the data lie, if they do */
     size_t room;               /* bytes of data that the request takes */
     struct fuse_file_info *fi; /* OPEN, CREATE */
-    bool hears;                /* request.c is told of the caller's signals, and keeps: */
-    _Atomic bool interrupted;  /* there was one */
+    union {
+        uint64_t untouched; /* 0: by signals */
+        struct {
+            struct df_node_lock interrupt_lock; /* protects the function, also while it runs */
+            bool hears;               /* request.c is told of the caller's signals, and keeps: */
+            _Atomic bool interrupted; /* there was one */
+        };
+    };
     fuse_interrupt_func_t interrupt_func;
     void *interrupt_data;
 };
@@ -87,8 +93,7 @@ static inline void df_request_begin(struct fuse_req *req, struct df_lowlevel *la
     req->thread = df_request_here();
     atomic_store_explicit(&req->state, DF_REQUEST_RUNNING, memory_order_relaxed);
     req->takes = takes;
-    req->hears = false;
-    atomic_store_explicit(&req->interrupted, false, memory_order_relaxed);
+    req->untouched = 0;
     req->interrupt_func = NULL;
     memcpy(&req->ctx, call->caller, sizeof(req->ctx));
 }

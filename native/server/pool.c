@@ -27,6 +27,19 @@
 /* ---- signals ----------------------------------------------------------------------------------
  */
 
+/* Under the lock, which is released meanwhile. */
+static void tell(struct df_pool *pool, struct df_hearer *hearer)
+{
+    const struct df_hearer told = *hearer;
+
+    hearer->listens = true;
+    pthread_mutex_unlock(&pool->lock);
+    told.tell(told.data);
+    pthread_mutex_lock(&pool->lock);
+    hearer->listens = false;
+    pthread_cond_broadcast(&pool->told);
+}
+
 /* The plugin is told, once, if it wants to be; else the worker that sleeps for the client is woken.
  */
 void df_pool_signal(struct df_pool *pool, uint32_t slot)
@@ -37,7 +50,7 @@ void df_pool_signal(struct df_pool *pool, uint32_t slot)
     pthread_mutex_lock(&pool->lock);
     knows = atomic_exchange_explicit(&pool->signalled[slot], true, memory_order_relaxed);
     if (hearer->tell && !knows)
-        hearer->tell(hearer->data);
+        tell(pool, hearer);
     else if (!hearer->tell && pool->sleeping[slot])
         pthread_kill(pool->sleepers[slot], DF_POOL_SIGNAL);
     pthread_mutex_unlock(&pool->lock);
@@ -192,12 +205,17 @@ bool df_pool_hear(bool hears)
 static void hear_signals(df_call_tell *tell, void *data)
 {
     struct df_pool *pool = serving.pool;
+    struct df_hearer *hearer;
     bool late;
 
     if (!pool || serving.deaf)
         return; /* a thread of the plugin's own: on nobody's behalf */
+    hearer = &pool->hearers[serving.slot];
     pthread_mutex_lock(&pool->lock);
-    pool->hearers[serving.slot] = (struct df_hearer){tell, data};
+    while (hearer->listens)
+        pthread_cond_wait(&pool->told, &pool->lock);
+    hearer->tell = tell;
+    hearer->data = data;
     late = tell && atomic_load_explicit(&pool->signalled[serving.slot], memory_order_relaxed);
     pthread_mutex_unlock(&pool->lock);
     if (late)
@@ -372,6 +390,7 @@ int df_pool_start(struct df_pool *pool, struct df_segment *segment, df_pool_serv
     atomic_init(&pool->worth, DF_SPIN_START);
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->ended, NULL);
+    pthread_cond_init(&pool->told, NULL);
     sigaction(DF_POOL_SIGNAL, &action, NULL);
     atomic_store(&df_call_signals, hear_signals);
     if (!add_worker(pool))
@@ -402,5 +421,6 @@ void df_pool_stop(struct df_pool *pool)
     pthread_mutex_unlock(&pool->lock);
     atomic_store(&df_call_signals, NULL);
     pthread_cond_destroy(&pool->ended);
+    pthread_cond_destroy(&pool->told);
     pthread_mutex_destroy(&pool->lock);
 }

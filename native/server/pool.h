@@ -34,6 +34,7 @@ struct df_worker {
 struct df_hearer {
     df_call_tell *tell; /* NULL: nobody */
     void *data;
+    bool listens; /* tell() runs, without the lock: it may wait for other ops */
 };
 
 struct df_pool {
@@ -51,6 +52,7 @@ struct df_pool {
 
     pthread_mutex_t lock; /* protects what follows */
     pthread_cond_t ended; /* a worker has ended */
+    pthread_cond_t told;  /* a hearer listens no more */
     uint32_t count;       /* workers there are */
     struct df_worker workers[DF_WORKER_COUNT];
     pthread_t sleepers[DF_SLOT_COUNT]; /* workers in an op that a signal shall interrupt */

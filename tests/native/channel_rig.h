@@ -36,6 +36,8 @@ struct rig {
     _Atomic uint64_t dropped; /* handle */
     _Atomic uint64_t flushed; /* the same, by a flush that drops */
     char *written;            /* what writes bring is put there, unless it is NULL */
+    _Atomic bool told;        /* of a signal, an op named "/hear" */
+    bool told_in_time;        /* before that op had ended its hearing */
 };
 
 #define HELD 7777 /* a handle */
@@ -73,6 +75,26 @@ static int64_t sleep_late(struct rig *rig, struct df_message *m)
     return ret;
 }
 
+/* Needs the pool, as another op would, and goes on when its own op has. */
+static void take_in(void *data)
+{
+    struct rig *rig = data;
+
+    df_pool_sleeping(&rig->pool);
+    open_gate(rig);
+    for (int i = 0; i < 100; i++)
+        sched_yield();
+    atomic_store(&rig->told, true);
+}
+
+static void hear(struct rig *rig)
+{
+    df_call_hear_signals(take_in, rig);
+    wait_at_gate(rig);
+    df_call_hear_signals(NULL, NULL);
+    rig->told_in_time = rig->told;
+}
+
 static int64_t answer(struct rig *rig, struct df_message *m, struct df_area *area)
 {
     switch (m->op) {
@@ -81,6 +103,8 @@ static int64_t answer(struct rig *rig, struct df_message *m, struct df_area *are
     case DF_MESSAGE_getattr:
         if (strcmp(area->names[0], "/wait") == 0)
             wait_at_gate(rig);
+        if (strcmp(area->names[0], "/hear") == 0)
+            hear(rig);
         if (strcmp(area->names[0], "/out") == 0) {
             strcpy(area->names[0], "/elsewhere");
             m->leave_second = true;
@@ -184,14 +208,18 @@ static inline void fill_slots(struct rig *rig, uint32_t word)
         atomic_store(&df_segment_slots(rig->own.segment)[i].word, word);
 }
 
-static inline void *ask_and_wait(void *argument)
+static inline void *ask(struct rig *rig, const char *name)
 {
-    struct rig *rig = argument;
     struct df_trip trip = rig->trip;
-    struct df_trip_where where = named("/wait");
+    struct df_trip_where where = named(name);
     struct stat st;
 
     return (void *)(intptr_t)df_trip_getattr(&trip, &where, &st);
+}
+
+static inline void *ask_and_wait(void *argument)
+{
+    return ask(argument, "/wait");
 }
 
 static inline void await_entered(struct rig *rig, uint32_t count)

@@ -469,6 +469,31 @@ static void a_signal_ends_a_sleep_that_begins_later(void **state)
     assert_int_equal(wait.result, -EINTR);
 }
 
+static void *ask_and_hear(void *argument)
+{
+    return ask(argument, "/hear");
+}
+
+static void signal_all(struct rig *rig)
+{
+    for (uint32_t i = 0; i < DF_SLOT_COUNT; i++)
+        if (atomic_load(&df_segment_slots(rig->own.segment)[i].word) != DF_SLOT_FREE)
+            df_pool_signal(&rig->pool, i);
+}
+
+/* Who is told may be code of a plugin, which waits for what another op has. */
+static void who_is_told_of_a_signal_keeps_nobody_out(void **state)
+{
+    struct rig *rig = *state;
+    pthread_t thread;
+
+    pthread_create(&thread, NULL, ask_and_hear, rig);
+    await_entered(rig, 1);
+    signal_all(rig);
+    pthread_join(thread, NULL);
+    assert_true(rig->told_in_time);
+}
+
 /* It came too late to be told, and is not the next one's. */
 static void a_signal_behind_the_answer_is_nobodys(void **state)
 {
@@ -637,6 +662,7 @@ int main(void)
         TEST(a_call_gives_up_when_its_patience_ends),
         TEST(signals_are_no_reason_for_more_patience),
         TEST(a_signal_ends_a_sleep_that_begins_later),
+        TEST(who_is_told_of_a_signal_keeps_nobody_out),
         TEST(a_signal_behind_the_answer_is_nobodys),
         TEST(a_killed_server_is_noticed),
         TEST(a_position_has_one_holder),

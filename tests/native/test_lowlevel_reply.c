@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/uio.h>
 
+#include "core/call.h"
 #include "lone_file.h"
 
 static struct stat st;
@@ -405,16 +406,66 @@ static void a_request_knows_its_caller(void **state)
     lone_unmount();
 }
 
+/* ---- signals ---- */
+
+static struct {
+    df_call_tell *tell;
+    void *data;
+} heard;
+
+static void hear(df_call_tell *tell, void *data)
+{
+    if (tell) {
+        heard.tell = tell;
+        heard.data = data;
+    }
+}
+
+static int signals; /* that requests were told of */
+
+static void ask_another(fuse_req_t req, void *data)
+{
+    (void)req, (void)data;
+    signals++;
+    assert_int_equal(df_stat(FILE_, &st), 0);
+}
+
+static void interrupt(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    df_req_interrupt_func(req, signals == 0 ? ask_another : NULL, NULL);
+    if (signals == 0)
+        heard.tell(heard.data);
+    lone_getattr(req, ino, fi);
+}
+
+/* As where it waits for a thread that is in another request's operation. */
+static void who_is_told_of_a_signal_keeps_no_other_request_waiting(void **state)
+{
+    (void)state;
+    lone_mount((struct fuse_lowlevel_ops){.getattr = interrupt}, 0, 0);
+    atomic_store(&df_call_signals, hear);
+    assert_int_equal(df_stat(FILE_, &st), 0);
+    atomic_store(&df_call_signals, NULL);
+    assert_int_equal(signals, 1);
+    lone_unmount();
+}
+
 #define test(function) cmocka_unit_test_setup_teardown(function, fill, empty)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        test(a_second_reply_is_refused),           test(another_kind_of_reply_is_an_error),
-        test(errors_are_passed_on_as_they_are),    test(a_reply_may_come_late_from_another_thread),
-        test(data_go_where_they_are_wanted),       test(more_data_than_asked_for_are_refused),
-        test(a_link_that_fills_a_page_is_refused), test(reads_are_split),
-        test(writes_are_split_and_gathered),       test(a_request_knows_its_caller),
+        test(a_second_reply_is_refused),
+        test(another_kind_of_reply_is_an_error),
+        test(errors_are_passed_on_as_they_are),
+        test(a_reply_may_come_late_from_another_thread),
+        test(data_go_where_they_are_wanted),
+        test(more_data_than_asked_for_are_refused),
+        test(a_link_that_fills_a_page_is_refused),
+        test(reads_are_split),
+        test(writes_are_split_and_gathered),
+        test(a_request_knows_its_caller),
+        test(who_is_told_of_a_signal_keeps_no_other_request_waiting),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
