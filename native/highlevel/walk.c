@@ -145,7 +145,7 @@ ssize_t df_walk_read_link(struct df_frame *frame, const struct df_place *place,
     return df_answer_target(target);
 }
 
-/* Exchanges the symlink reached for what it says. */
+/* Exchanges the symlink reached for what it says: nothing, as for the kernel, of an empty one. */
 static __attribute__((noinline)) int follow(struct walk *walk)
 {
     struct df_place *place = walk->place;
@@ -155,8 +155,8 @@ static __attribute__((noinline)) int follow(struct walk *walk)
     if (call->links >= DF_LINKS_MAX)
         return -ELOOP;
     ssize_t len = df_walk_read_link(walk->frame, place, target);
-    if (len <= 0)
-        return len < 0 ? (int)len : -ENOENT;
+    if (len < 0)
+        return (int)len;
     if (target[0] == '/')
         return df_call_leave(call, target, (size_t)len, left_over(walk), true);
     call->links++;

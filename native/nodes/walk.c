@@ -157,15 +157,16 @@ static int expand(struct df_node_walk *walk, const char *target, size_t len)
     return 0;
 }
 
-/* Reads the link, which the caller holds. */
+/* Reads the link, which the caller holds. An empty one leads to the directory that it is in, as for
+ * the kernel. */
 static int follow(struct df_node_walk *walk, struct df_node *link)
 {
     char target[PATH_MAX];
     ssize_t len = df_node_link_read(walk->nodes, walk->call, link, target, sizeof(target) - 1);
 
-    if (len <= 0)
-        return len < 0 ? (int)len : -ENOENT;
-    if (target[0] == '/')
+    if (len < 0)
+        return (int)len;
+    if (len > 0 && target[0] == '/')
         return leave(walk, target, (size_t)len);
     return expand(walk, target, (size_t)len);
 }

@@ -88,7 +88,9 @@ static void links_are_followed_where_they_stand(void **state)
 {
     (void)state;
     struct rig *rig = rig_default();
+    struct df_file file;
 
+    ram_add("/dir/empty", S_IFLNK | 0777)->inode->data = strdup("");
     assert_int_equal(rig_stat(rig, "/link/file", &st), 0);
     assert_string_equal(rig->ram.last_path, "/dir/file");
     assert_int_equal(rig_stat(rig, "/link/sub/../up", &st), 0); /* ".." behind the link */
@@ -99,6 +101,11 @@ static void links_are_followed_where_they_stand(void **state)
     assert_true(S_ISLNK(st.st_mode));
     assert_int_equal(rig_lstat(rig, "/link/", &st), 0); /* a slash follows, lstat or not */
     assert_true(S_ISDIR(st.st_mode));
+    assert_int_equal(rig_stat(rig, "/dir/empty", &st), 0);
+    assert_true(S_ISDIR(st.st_mode));
+    assert_int_equal(rig_stat(rig, "/dir/empty//file", &st), 0);
+    assert_int_equal(st.st_size, 10);
+    assert_int_equal(rig_open(rig, "/dir/empty", O_CREAT | O_RDWR, 0600, &file), -EISDIR);
     assert_int_equal(rig_stat(rig, "/loop", &st), -ELOOP);
     assert_int_equal(rig_stat(rig, "/loop/x", &st), -ELOOP);
     rig_end(rig);

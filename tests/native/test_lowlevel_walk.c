@@ -38,6 +38,7 @@ static void targets_are_walked_from_where_the_link_is(void **state)
     (void)state;
     make_link(b, "self", ".");
     make_link(b, "up", "..");
+    make_link(b, "empty", "");
     make_link(b, "around", "../b/./up//b/file");
     make_link(1, "deep", "a/b");
     make_link(1, "slash", "a/b/");
@@ -45,6 +46,8 @@ static void targets_are_walked_from_where_the_link_is(void **state)
     mount_it();
     assert_int_equal(ino_of("/a/b/self/self/file"), file);
     assert_int_equal(ino_of("/a/b/up"), a);
+    assert_int_equal(ino_of("/a/b/empty"), b);
+    assert_int_equal(ino_of("/a/b/empty//file"), file);
     assert_int_equal(ino_of("/a/b/around"), file);
     assert_int_equal(ino_of("/deep/file"), file);
     assert_int_equal(ino_of("/deep/../b"), b);
@@ -111,6 +114,7 @@ static void creating_follows_links(void **state)
     make_link(1, "to-dir", "dir");
     make_link(1, "slash", "dir/other/");
     make_link(1, "dot", "dir/.");
+    make_link(1, "empty", "");
     mount_it();
     fails(df_open(at("/dangling"), O_CREAT | O_EXCL | O_RDWR, 0644), EEXIST);
     fails(df_open(at("/dangling"), O_CREAT | O_NOFOLLOW | O_RDWR, 0644), ELOOP);
@@ -121,6 +125,7 @@ static void creating_follows_links(void **state)
     fails(df_open(at("/to-dir"), O_CREAT | O_RDWR, 0644), EISDIR);
     fails(df_open(at("/slash"), O_CREAT | O_RDWR, 0644), EISDIR);
     fails(df_open(at("/dot"), O_CREAT | O_RDWR, 0644), EISDIR);
+    fails(df_open(at("/empty"), O_CREAT | O_RDWR, 0644), EISDIR);
     fails(df_mkdir(at("/dangling"), 0755), EEXIST);
 }
 
