@@ -8,11 +8,14 @@
  * layers are made, and the object becomes one of io's own class, as an assignment to __class__ does
  * it. From then on nothing of this file is in its way.
  *
- * The fields are protected by the GIL. A call that releases it works on copies.
+ * The fields are protected by the GIL, and used by one thread at a time, as io's buffers are: while
+ * one reads or awakes without the GIL, no other closes the file under it.
  */
 #include "python/dormant.h"
 
 #include <langinfo.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -27,6 +30,7 @@ struct dormant {
     PyObject *name;
     PyObject *mode; /* NULL: of bytes */
     PyObject *encoding;
+    _Atomic(const void *) user; /* an address that only its thread has; NULL: nobody */
 };
 
 /* What the two kinds differ in. Set once. */
@@ -53,6 +57,55 @@ static struct kind *kind_of(PyObject *self)
 static struct dormant *dormant_of(PyObject *self, const struct kind *kind)
 {
     return (struct dormant *)((char *)self + kind->offset);
+}
+
+/* ---- one thread at a time ---- */
+
+static _Thread_local char this_thread;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of who waits, and ends a use then */
+static pthread_cond_t ended = PTHREAD_COND_INITIALIZER;  /* a use of any file that is waited for */
+static unsigned waiting;                                 /* threads; protected by the GIL */
+
+static void await_end(const struct dormant *d)
+{
+    waiting++;
+    Py_BEGIN_ALLOW_THREADS;
+    pthread_mutex_lock(&lock);
+    while (d->user)
+        pthread_cond_wait(&ended, &lock);
+    pthread_mutex_unlock(&lock);
+    Py_END_ALLOW_THREADS;
+    waiting--;
+}
+
+/* Its fields, until end_use(). NULL: it has awoken; or, with an exception, a signal's handler came
+ * here in the middle of a use. */
+static struct dormant *use(PyObject *self)
+{
+    const struct kind *kind = kind_of(self);
+    struct dormant *d = kind ? dormant_of(self, kind) : NULL;
+    if (d && d->user == &this_thread) {
+        PyErr_SetString(PyExc_RuntimeError, "reentrant call inside a file");
+        return NULL;
+    }
+    while (d && d->user)
+        await_end(d);
+    if (!d || !kind_of(self)) /* it awoke meanwhile */
+        return NULL;
+    atomic_store_explicit(&d->user, &this_thread, memory_order_relaxed);
+    return d;
+}
+
+static void end_use(struct dormant *d)
+{
+    if (waiting == 0) {
+        atomic_store_explicit(&d->user, NULL, memory_order_relaxed);
+        return;
+    }
+    pthread_mutex_lock(&lock);
+    d->user = NULL;
+    pthread_cond_broadcast(&ended);
+    pthread_mutex_unlock(&lock);
 }
 
 /* ---- awaking ---- */
@@ -105,13 +158,9 @@ static int shut(PyObject *raw)
     return done ? 0 : -1;
 }
 
-/* 0: it is awake. -1 with an exception: it sleeps on, with its descriptor. Layers are not made over
- * a closed file, so one is closed only afterwards. */
-static int awake(PyObject *self)
+/* Layers are not made over a closed file, so one is closed only afterwards. */
+static int make_layers(PyObject *self, const struct kind *kind)
 {
-    const struct kind *kind = kind_of(self);
-    if (!kind)
-        return 0;
     struct dormant *d = dormant_of(self, kind);
     const bool closed = d->fd < 0;
     PyObject *raw =
@@ -129,6 +178,17 @@ static int awake(PyObject *self)
         become(self, kind);
     }
     Py_DECREF(raw);
+    return error;
+}
+
+/* 0: it is awake. -1 with an exception: it sleeps on, with its descriptor. */
+static int awake(PyObject *self)
+{
+    struct dormant *d = use(self);
+    if (!d)
+        return PyErr_Occurred() ? -1 : 0;
+    int error = make_layers(self, kind_of(self));
+    end_use(d);
     return error;
 }
 
@@ -222,19 +282,23 @@ static PyObject *read_text(int fd, Py_ssize_t expected)
     return PyErr_Occurred() ? NULL : read_bytes_as_text(fd);
 }
 
-static PyObject *dormant_read(PyObject *self, PyObject *args)
+/* As read_text(). */
+static PyObject *read_all(struct dormant *d, const struct kind *kind)
 {
-    const struct kind *kind = kind_of(self);
-    struct dormant *d = kind ? dormant_of(self, kind) : NULL;
-    if (!d || d->fd < 0 || !asks_for_all(args))
-        return wake_and_call(self, name_read, args);
-    int fd = d->fd;
     Py_ssize_t expected = d->expected;
     d->expected = -1;
     if (kind == &bytes_kind)
-        return df_file_io_bytes_or_none(df_file_io_read_all(fd, expected));
-    PyObject *text = read_text(fd, expected);
-    return text || PyErr_Occurred() ? text : wake_and_call(self, name_read, args);
+        return df_file_io_bytes_or_none(df_file_io_read_all(d->fd, expected));
+    return read_text(d->fd, expected);
+}
+
+static PyObject *dormant_read(PyObject *self, PyObject *args)
+{
+    struct dormant *d = asks_for_all(args) ? use(self) : NULL;
+    PyObject *all = d && d->fd >= 0 ? read_all(d, kind_of(self)) : NULL;
+    if (d)
+        end_use(d);
+    return all || PyErr_Occurred() ? all : wake_and_call(self, name_read, args);
 }
 
 /* ---- the end ---- */
@@ -249,10 +313,11 @@ static int close_now(struct dormant *d)
 
 static PyObject *dormant_close(PyObject *self, PyObject *args)
 {
-    const struct kind *kind = kind_of(self);
-    if (!kind)
+    struct dormant *d = use(self);
+    if (!d)
         return wake_and_call(self, name_close, args);
-    int error = close_now(dormant_of(self, kind));
+    int error = close_now(d);
+    end_use(d);
     if (error < 0)
         return df_error_raise(error, NULL, NULL);
     Py_RETURN_NONE;

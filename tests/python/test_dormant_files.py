@@ -5,7 +5,9 @@ import gc
 import io
 import os
 import re
+import stat
 import threading
+import time
 import warnings
 import weakref
 
@@ -328,3 +330,97 @@ def test_threads_that_use_one_file(twins):
             thread.join()
         assert type(file) is io.BufferedReader
         file.close()
+
+
+class Held:
+    """A file system whose reads of `a` wait. Sizes are not what they seem."""
+
+    def __init__(self):
+        self.inside, self.go = threading.Event(), threading.Event()
+
+    def getattr(self, path, fh=None):
+        if path == "/":
+            return {"st_mode": stat.S_IFDIR | 0o755}
+        return {"st_mode": stat.S_IFREG | 0o644, "st_size": 100}
+
+    def readdir(self, path, fh):
+        return ["a", "b"]
+
+    def read(self, path, size, offset, fh):
+        if path == "/a":
+            self.inside.set()
+            self.go.wait()
+        return (f"content of {path}\n" * 2).encode()[offset : offset + size]
+
+
+@pytest.fixture
+def held(tmp_path):
+    """A Held, and where it is mounted; its files are closed at the end."""
+    held = Held()
+    with directfuse.mount(held, tmp_path / "held"):
+        yield held, f"{tmp_path}/held"
+
+
+def begin(act, ends):
+    """A thread that does it; once that has ended, or waits for something."""
+
+    def run():
+        try:
+            ends.append(act())
+        except Exception as error:
+            ends.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    sleeps = 0
+    while thread.is_alive() and sleeps < 3:
+        with open(f"/proc/self/task/{thread.native_id}/stat") as file:
+            sleeps = sleeps + 1 if file.read().rpartition(") ")[2][0] == "S" else 0
+        time.sleep(0.01)
+    return thread
+
+
+def test_a_file_that_a_thread_reads_is_closed_behind_that(held):
+    """Else the rest would be read from whatever file has the descriptor next."""
+    file_system, root = held
+    file, ends = directfuse.open(f"{root}/a", "rb"), []
+    threads = [begin(file.read, ends), begin(file.close, ends)]
+    with directfuse.open(f"{root}/b", "rb") as other:
+        file_system.go.set()
+        for thread in threads:
+            thread.join()
+        assert ends == [b"content of /a\n" * 2, None]
+        assert other.read() == b"content of /b\n" * 2
+
+
+def test_threads_that_awake_one_file(held):
+    """The layers are made once: who makes them again would close the file of the first ones."""
+    file_system, root = held
+    fd = directfuse.os_open(f"{root}/a", os.O_RDONLY)
+    with directfuse.open(f"{root}/a", "rb", opener=lambda *_: fd) as file:
+        ends = []
+        threads = [begin(lambda: directfuse.read(fd, 14), ends)]
+        assert file_system.inside.wait(10)  # and has the lock of the position, which tell() wants
+        threads += [begin(lambda: file.tell(), ends) for _ in range(2)]
+        file_system.go.set()
+        for thread in threads:
+            thread.join()
+        assert sorted(ends, key=repr) == [14, 14, b"content of /a\n"]
+        assert file.read() == b"content of /a\n"
+
+
+def test_a_file_that_is_used_by_what_reads_it(held):
+    """As io's buffers have it."""
+    file_system, root = held
+    file = directfuse.open(f"{root}/b", "rb")
+
+    def read(*_):
+        with pytest.raises(RuntimeError, match="reentrant call"):
+            file.close()
+        with pytest.raises(RuntimeError, match="reentrant call"):
+            file.tell()
+        return b""
+
+    file_system.read = read
+    assert file.read() == b""
+    file.close()
