@@ -233,9 +233,8 @@ static PyObject *finish_text(PyObject *text, const char *data, Py_ssize_t size)
     return decoded;
 }
 
-/* Of a file that is as long as expected, from its beginning, and ASCII as a rule: read straight
- * into the str. */
-static PyObject *read_text_of(int fd, PyObject *text, char *data, Py_ssize_t size)
+/* Of a file that is as long as expected, and ASCII as a rule: read straight into the str. */
+static PyObject *read_text_of(int fd, off_t position, PyObject *text, char *data, Py_ssize_t size)
 {
     char more;
     const struct iovec iov[] = {{data, (size_t)size}, {&more, 1}};
@@ -248,15 +247,11 @@ static PyObject *read_text_of(int fd, PyObject *text, char *data, Py_ssize_t siz
         if (count < 0 && count != -EAGAIN)
             return df_error_raise(count, NULL, NULL);
     }
-    return text ? text : go_back(fd, 0);
+    return text ? text : go_back(fd, position);
 }
 
-static PyObject *read_bytes_as_text(int fd)
+static PyObject *read_bytes_as_text(int fd, off_t position)
 {
-    off_t position;
-    DF_GIL_CALL(position, 0, df_call_lseek(fd, 0, SEEK_CUR));
-    if (position < 0)
-        return NULL;
     PyObject *bytes = df_file_io_bytes_or_none(df_file_io_read_all(fd, -1));
     if (!bytes || bytes == Py_None) {
         Py_XDECREF(bytes);
@@ -276,10 +271,14 @@ static PyObject *read_bytes_as_text(int fd)
 static PyObject *read_text(int fd, Py_ssize_t expected)
 {
     char *data;
+    off_t position;
+    DF_GIL_CALL(position, 0, df_call_lseek(fd, 0, SEEK_CUR));
+    if (position < 0) /* there would be no way back to it */
+        return NULL;
     PyObject *text = df_ascii_new(expected, &data);
     if (text)
-        return read_text_of(fd, text, data, expected);
-    return PyErr_Occurred() ? NULL : read_bytes_as_text(fd);
+        return read_text_of(fd, position, text, data, expected);
+    return PyErr_Occurred() ? NULL : read_bytes_as_text(fd, position);
 }
 
 /* As read_text(). */

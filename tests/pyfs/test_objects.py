@@ -1,6 +1,7 @@
 """pyfuse3 file systems that are objects, mounted without a program around them."""
 
 import ctypes
+import io
 import os
 import threading
 
@@ -215,3 +216,23 @@ def test_a_link_where_there_are_none():
     """link(2): EPERM, and so Linux says since 6.15 for a file system without the operation."""
     with directfuse.mount(Notes, "/pyfs-link"), pytest.raises(PermissionError):
         directfuse.link("/pyfs-link/a", "/pyfs-link/b")
+
+
+class Stream(Notes):
+    """Tells a size that its files do not have, and nobody can go back in them."""
+
+    def entry(self, inode):
+        entry = super().entry(inode)
+        if inode != pyfuse3.ROOT_INODE:
+            entry.st_size = 4096
+        return entry
+
+    async def open(self, inode, flags, ctx):
+        return pyfuse3.FileInfo(fh=inode, direct_io=True, nonseekable=True)
+
+
+@pytest.mark.parametrize("text", ["plain", "two\r\nlines\r", "\u20ac"])
+def test_text_in_which_nobody_can_go_back(text):
+    with directfuse.mount(Stream(content=text), "/objects-stream"):
+        with directfuse.open("/objects-stream/a", encoding="utf-8") as file:
+            assert file.read() == io.StringIO(text, newline=None).read()
