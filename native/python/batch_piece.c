@@ -69,16 +69,17 @@ int df_piece_read(struct df_piece *piece, PyObject *request)
 
 /* ---- opening ---- */
 
-/* The rest of the file from the offset on, as fstat tells it. No GIL is needed. */
-static void find_size(struct df_piece *piece)
+/* The rest of the file from the offset on, as fstat tells it: 0, or its error, which is the
+ * result. No GIL is needed. */
+static int find_size(struct df_piece *piece)
 {
     struct stat st;
-    if (df_fstat(piece->fd, &st) < 0) {
-        piece->result = -errno;
-        return;
-    }
+    piece->result = df_fstat(piece->fd, &st) < 0 ? -errno : 0;
+    if (piece->result < 0)
+        return (int)piece->result;
     piece->whole = true;
     piece->size = st.st_size > piece->offset ? st.st_size - piece->offset : 0;
+    return 0;
 }
 
 static void open_ours(struct df_piece *piece)
@@ -109,9 +110,19 @@ static int open_elsewhere(struct df_piece *piece)
     }
     piece->opened = df_args_fd(fd, &piece->fd);
     Py_DECREF(fd);
-    if (piece->size < 0)
-        find_size(piece);
     return 0;
+}
+
+/* What open_ours() has left, to be done with the GIL. -1 with an exception that ends the batch. */
+static int finish_opening(struct df_piece *piece)
+{
+    bool elsewhere = piece->fd == DF_NOT_OURS || piece->fd == -EINTR;
+    int result = 0;
+    if (elsewhere && piece->path.object && open_elsewhere(piece) < 0)
+        return -1;
+    if (piece->fd >= 0 && piece->size < 0 && (elsewhere || piece->result == -EINTR))
+        DF_GIL_CALL(result, 0, find_size(piece));
+    return result == -EINTR ? -1 : 0;
 }
 
 int df_piece_open(struct df_piece *pieces, Py_ssize_t count)
@@ -126,11 +137,9 @@ int df_piece_open(struct df_piece *pieces, Py_ssize_t count)
         open_ours(&pieces[i]);
     if (state)
         PyEval_RestoreThread(state);
-    for (Py_ssize_t i = 0; i < count; i++) {
-        bool elsewhere = pieces[i].fd == DF_NOT_OURS || pieces[i].fd == -EINTR;
-        if (elsewhere && pieces[i].path.object && open_elsewhere(&pieces[i]) < 0)
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (finish_opening(&pieces[i]) < 0)
             return -1;
-    }
     return 0;
 }
 

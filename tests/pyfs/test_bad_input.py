@@ -158,6 +158,21 @@ def test_a_target_that_is_longer_than_a_path_is_eio(caplog):
     assert "a target has at most 4095 bytes, not 4096" in caplog.text
 
 
+def test_a_size_that_read_many_was_not_told_is_asked_for_again(monkeypatch):
+    """After a signal, as everything else is."""
+    notes = Notes()
+
+    async def interrupted(inode, ctx=None):
+        monkeypatch.undo()
+        raise pyfuse3.FUSEError(errno.EINTR)
+
+    with directfuse.mount(notes, "/bad-size"):
+        fd = directfuse.os_open("/bad-size/a", os.O_RDONLY)
+        monkeypatch.setattr(notes, "getattr", interrupted)
+        assert directfuse.read_many([(fd, 0, 7), (fd, 0, None)]) == [b"content", b"content of a"]
+        directfuse.close(fd)
+
+
 def test_a_plain_function_in_place_of_a_coroutine_is_eio(caplog):
     class Plain(Notes):
         def open(self, inode, flags, ctx):
@@ -477,6 +492,22 @@ def test_keyboard_interrupt_in_an_operation_reaches_the_caller():
             directfuse.close(fd)
     """)
     assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr
+
+
+def test_who_asks_for_the_size_behind_a_real_link_leaves_the_gil_to_the_loop(tmp_path):
+    link = os.fspath(tmp_path / "link")
+    os.symlink("/bad-link/a", link)
+    done = run(f"""
+        import directfuse, trio
+        from pyfs.notes import Notes
+        class Slow(Notes):
+            async def getattr(self, inode, ctx=None):
+                await trio.sleep(0.02)
+                return self.entry(inode)
+        with directfuse.mount(Slow(), "/bad-link"):
+            print(directfuse.read_many([{link!r}]))
+    """)
+    assert (done.returncode, done.stdout) == (0, "[b'content of a']\n"), done.stderr
 
 
 def test_fork_while_the_loop_has_work(caplog):
