@@ -86,7 +86,8 @@ static PyObject *try_directory(struct df_request *request)
 /* A duplicate of the descriptor of a directory; as fdopendir(3), ENOTDIR for any other. */
 static int duplicate_directory(int given)
 {
-    int result = df_call_is_directory(given);
+    int result;
+    DF_GIL_CALL(result, 0, df_call_is_directory(given));
     if (result == 0)
         DF_GIL_CALL(result, 0, df_call_fcntl(given, F_DUPFD_CLOEXEC, DF_FD_BASE));
     return result;
@@ -157,6 +158,14 @@ static int list_names(struct df_reader *reader, bool as_bytes, PyObject *list)
     return (int)error;
 }
 
+/* Waits for whoever reads through a duplicate: they share the position. */
+static void rewind_directory(int fd)
+{
+    off_t position;
+    DF_GIL_CALL(position, 0, df_call_lseek(fd, 0, SEEK_SET));
+    (void)position;
+}
+
 static PyObject *list_directory(struct directory_request *directory, int fd)
 {
     struct df_reader reader;
@@ -166,7 +175,7 @@ static PyObject *list_directory(struct directory_request *directory, int fd)
     bool as_bytes = directory->path.object && PyBytes_Check(directory->path.object);
     int error = list ? list_names(&reader, as_bytes, list) : -1;
     if (directory->given_fd >= 0) /* the duplicate shares the position: back to the start */
-        df_call_lseek(fd, 0, SEEK_SET);
+        rewind_directory(fd);
     close_reader(&reader);
     if (error == 0)
         return list;
@@ -234,11 +243,14 @@ static PyObject *scan_iter(PyObject *self)
     return Py_NewRef(self);
 }
 
+/* Others find it closed from the first moment on. */
 static void close_scan(struct scan *scan)
 {
-    if (scan->reader.fd >= 0 && scan->given_fd >= 0)
-        df_call_lseek(scan->reader.fd, 0, SEEK_SET);
-    close_reader(&scan->reader);
+    struct df_reader reader = scan->reader;
+    scan->reader = (struct df_reader){.fd = -1};
+    if (reader.fd >= 0 && scan->given_fd >= 0)
+        rewind_directory(reader.fd);
+    close_reader(&reader);
 }
 
 static PyObject *scan_next(PyObject *self)

@@ -510,6 +510,44 @@ def test_who_asks_for_the_size_behind_a_real_link_leaves_the_gil_to_the_loop(tmp
     assert (done.returncode, done.stdout) == (0, "[b'content of a']\n"), done.stderr
 
 
+@pytest.mark.parametrize("act", ["directfuse.listdir(fd)", "scan.close()"])
+def test_who_lists_a_descriptor_leaves_the_gil_to_who_forks(act):
+    """The gate of the core is closed while a fork begins: who waits there has given up the GIL."""
+    done = run(f"""
+        import os, threading, time
+        import directfuse
+        from directfuse import _fast
+        from pyfs.notes import Notes
+        closed = threading.Event()
+        def list_it():
+            closed.wait()
+            {act}
+            print("listed")
+        def sleeps():
+            with open(f"/proc/self/task/{{lister.native_id}}/stat") as file:
+                return file.read().rpartition(") ")[2][0] == "S"
+        def close_the_gate(seconds):
+            quiesce(seconds)
+            closed.set()
+            looks = 0
+            while looks < 3:
+                looks = looks + 1 if sleeps() else 0
+                time.sleep(0.01)
+        quiesce, _fast.quiesce = _fast.quiesce, close_the_gate
+        with directfuse.mount(Notes(), "/bad-gate"):
+            fd = directfuse.os_open("/bad-gate", os.O_RDONLY | os.O_DIRECTORY)
+            scan = directfuse.scandir(fd)
+            lister = threading.Thread(target=list_it)
+            lister.start()
+            if os.fork() == 0:
+                os._exit(0)
+            lister.join()
+            scan.close()
+            directfuse.close(fd)
+    """)
+    assert (done.returncode, done.stdout) == (0, "listed\n"), done.stderr
+
+
 def test_fork_while_the_loop_has_work(caplog):
     """The child cannot finish it: what needs the loop is refused there, what does not goes on."""
     blocking = Blocking()
