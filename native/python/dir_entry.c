@@ -127,8 +127,10 @@ static PyObject *stat_of(struct dir_entry *entry, bool follow)
     PyObject **slot = follow && may_be_link(entry) ? &entry->stat : &entry->lstat;
     if (!*slot) {
         PyObject *fresh = fetch_stat(entry, slot == &entry->stat);
+        if (!fresh)
+            return NULL;
         if (*slot) /* another thread was faster while the GIL was free */
-            Py_XDECREF(fresh);
+            Py_DECREF(fresh);
         else
             *slot = fresh;
     }

@@ -4,6 +4,7 @@ the loop itself would not let in between."""
 import asyncio
 import errno
 import gc
+import operator
 import sys
 import threading
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ import directfuse
 from directfuse._python.loops import Loop, _Tasks, foreign_asyncio, foreign_trio
 from directfuse._python.suspend import why_suspends
 
-pytest.importorskip("pyfuse3")
+pyfuse3 = pytest.importorskip("pyfuse3")
 trio = pytest.importorskip("trio")
 
 from .notes import Notes  # noqa: E402  # needs pyfuse3
@@ -43,6 +44,46 @@ def test_operations_that_may_suspend_run_in_a_loop_thread():
     assert driven["getattr"] == "inline"
     assert driven["lookup"].startswith("loop: it ")
     assert not slow.thread.is_alive(), "the loop outlives its mount"
+
+
+class Fickle(Notes):
+    """Of the looks that are counted only the second finds anything, while the first goes on."""
+
+    looks, begun = None, threading.Event()
+
+    async def lookup(self, parent_inode, name, ctx=None):
+        if self.looks is not None:
+            self.looks += 1
+        if self.looks == 1:
+            self.token, self.go = trio.lowlevel.current_trio_token(), trio.Event()
+            self.begun.set()
+            await self.go.wait()
+        if self.looks not in (None, 2):
+            raise pyfuse3.FUSEError(errno.EACCES)
+        return await super().lookup(parent_inode, name, ctx)
+
+
+def test_an_entry_that_two_threads_look_at():
+    """One fails, the other was faster: each has what it got itself."""
+    fickle, ends = Fickle(), []
+
+    def look():
+        try:
+            ends.append(operator.methodcaller("stat")(entry))  # looks at what comes back from C
+        except Exception as error:
+            ends.append(error)
+
+    with directfuse.mount(fickle, "/loops-fickle"):
+        (entry,) = directfuse.scandir("/loops-fickle")
+        fickle.looks = 0
+        thread = threading.Thread(target=look)
+        thread.start()
+        assert fickle.begun.wait(10)
+        assert entry.stat().st_size == 12
+        fickle.looks = 3
+        fickle.token.run_sync_soon(fickle.go.set)
+        thread.join()
+    assert isinstance(ends[0], PermissionError)
 
 
 @pytest.fixture
