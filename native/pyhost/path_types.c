@@ -2,6 +2,7 @@
  * path_types.c - the dictionaries that getattr() and statfs() return, and times.
  */
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/statvfs.h>
 
@@ -74,16 +75,45 @@ static void split(long long nanoseconds, struct timespec *out)
     }
 }
 
+/* Before 1677 and after 2262, more nanoseconds than 64 bits hold. */
+static int split_far(PyObject *nanoseconds, struct timespec *out)
+{
+    PyObject *scale = PyLong_FromLong(NS_PER_S);
+    PyObject *seconds = scale ? PyNumber_FloorDivide(nanoseconds, scale) : NULL;
+    PyObject *rest = seconds ? PyNumber_Remainder(nanoseconds, scale) : NULL;
+    if (rest)
+        *out = (struct timespec){PyLong_AsLongLong(seconds), PyLong_AsLong(rest)};
+    Py_XDECREF(rest);
+    Py_XDECREF(seconds);
+    Py_XDECREF(scale);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static int read_int(PyObject *value, bool nanoseconds, struct timespec *out)
+{
+    int beyond;
+    long long number = PyLong_AsLongLongAndOverflow(value, &beyond);
+    if (beyond && nanoseconds)
+        return split_far(value, out);
+    if (beyond) {
+        PyErr_Format(PyExc_OverflowError, "%R is no time", value);
+        return -1;
+    }
+    if (nanoseconds)
+        split(number, out);
+    else
+        *out = (struct timespec){.tv_sec = number};
+    return 0;
+}
+
 /* With nanoseconds an int (a float is cut); else a number of seconds. */
 static int read_time(PyObject *value, bool nanoseconds, struct timespec *out)
 {
-    if (PyLong_Check(value)) {
-        long long number = PyLong_AsLongLong(value);
-        if (nanoseconds)
-            split(number, out);
-        else
-            *out = (struct timespec){.tv_sec = number};
-        return number == -1 && PyErr_Occurred() ? -1 : 0;
+    if (PyIndex_Check(value)) {
+        PyObject *whole = PyNumber_Index(value);
+        int error = whole ? read_int(whole, nanoseconds, out) : -1;
+        Py_XDECREF(whole);
+        return error;
     }
     double number = PyFloat_AsDouble(value);
     if (number == -1 && PyErr_Occurred())
@@ -102,10 +132,24 @@ static int read_time(PyObject *value, bool nanoseconds, struct timespec *out)
     return 0;
 }
 
+/* The opposite of split(), as far as times go. */
+static PyObject *join(const struct timespec *time)
+{
+    const __int128 total = (__int128)time->tv_sec * NS_PER_S + time->tv_nsec;
+    const unsigned __int128 size = total < 0 ? -(unsigned __int128)total : (unsigned __int128)total;
+    char text[40];
+
+    if (total == (long long)total)
+        return PyLong_FromLongLong((long long)total);
+    snprintf(text, sizeof(text), "%s%llu%09llu", total < 0 ? "-" : "",
+             (unsigned long long)(size / NS_PER_S), (unsigned long long)(size % NS_PER_S));
+    return PyLong_FromString(text, NULL, 10);
+}
+
 PyObject *df_path_time(const struct timespec *time, bool nanoseconds)
 {
     if (nanoseconds)
-        return PyLong_FromLongLong((long long)time->tv_sec * NS_PER_S + time->tv_nsec);
+        return join(time);
     return PyFloat_FromDouble((double)time->tv_sec + (double)time->tv_nsec / 1e9);
 }
 

@@ -87,15 +87,37 @@ def test_the_option_that_gives_open_the_flag_is_understood():
     assert fuse_words("/point", options) == ["fuse", "/point"]
 
 
-def test_times_are_nanoseconds(kind):
+@pytest.mark.parametrize("times", [(5_000_000_006, 7_000_000_008), (10**19 + 7, -(10**19) - 7)])
+def test_times_are_nanoseconds(kind, times):
+    """Also before 1677 and after 2262, where there are more of them than 64 bits hold."""
     memory = kind()
     with directfuse.mount(memory, "/paths-ns"):
-        directfuse.utime("/paths-ns/a", ns=(5_000_000_006, 7_000_000_008))
-        assert memory.times["/a"] == (5_000_000_006, 7_000_000_008)
+        directfuse.utime("/paths-ns/a", ns=times)
+        assert memory.times["/a"] == times
         found = directfuse.stat("/paths-ns/a")
-        assert (found.st_atime_ns, found.st_mtime_ns) == (5_000_000_006, 7_000_000_008)
+        assert (found.st_atime_ns, found.st_mtime_ns) == times
         directfuse.utime("/paths-ns/a")
         assert memory.times["/a"] == (3, 4)
+
+
+class Whole(float):
+    """As numpy's integers: a float too, but not all of it."""
+
+    def __new__(cls, number):
+        made = super().__new__(cls, number)
+        made.number = number
+        return made
+
+    def __index__(self):
+        return self.number
+
+
+def test_times_are_whole_numbers_where_they_say_so():
+    memory = Memory()
+    memory.times["/a"] = Whole(1_700_000_000_123_456_789), 1.9
+    with directfuse.mount(memory, "/paths-whole"):
+        found = directfuse.stat("/paths-whole/a")
+    assert (found.st_atime_ns, found.st_mtime_ns) == (1_700_000_000_123_456_789, 1)
 
 
 @pytest.mark.filterwarnings("ignore:Time as floating point")
