@@ -89,30 +89,53 @@ static PyObject *failed(const char *what)
     return PyErr_Format(PyExc_RuntimeError, "%s failed", what);
 }
 
+static int make_fuse(struct df_node_session *session, PyObject *list)
+{
+    struct fuse_lowlevel_ops table;
+    struct df_words words;
+
+    if (df_node_ops_fill(&table, session->ops) < 0 || df_words_read(&words, list) < 0)
+        return -1;
+    struct fuse_args args = FUSE_ARGS_INIT(words.count, words.list);
+    session->fuse = fuse_session_new(&args, &table, sizeof(table), session);
+    fuse_opt_free_args(&args);
+    df_words_free(&words);
+    if (!session->fuse) {
+        failed("fuse_session_new()");
+        return -1;
+    }
+    df3_session_turn(session->fuse, is_my_turn, session->turn);
+    return 0;
+}
+
+static int mount_fuse(struct df_node_session *session, const char *mountpoint)
+{
+    int error;
+
+    Py_BEGIN_ALLOW_THREADS;
+    error = fuse_session_mount(session->fuse, mountpoint);
+    if (error)
+        fuse_session_destroy(session->fuse);
+    Py_END_ALLOW_THREADS;
+    if (!error)
+        return 0;
+    session->fuse = NULL;
+    failed("fuse_session_mount()");
+    return -1;
+}
+
 static PyObject *open_session(PyObject *self, PyObject *args)
 {
     struct df_node_session *session = session_of(self);
-    struct fuse_lowlevel_ops table;
-    struct df_words words;
-    PyObject *list;
-    const char *mountpoint;
-    int error = -1;
+    PyObject *list, *mountpoint;
 
-    if (!PyArg_ParseTuple(args, "Os", &list, &mountpoint) ||
-        df_node_ops_fill(&table, session->ops) < 0 || df_words_read(&words, list) < 0)
+    if (!PyArg_ParseTuple(args, "OO&", &list, PyUnicode_FSConverter, &mountpoint))
         return NULL;
-    struct fuse_args fuse_args = FUSE_ARGS_INIT(words.count, words.list);
-    session->fuse = fuse_session_new(&fuse_args, &table, sizeof(table), session);
-    fuse_opt_free_args(&fuse_args);
-    df_words_free(&words);
-    if (!session->fuse)
-        return failed("fuse_session_new()");
-    df3_session_turn(session->fuse, is_my_turn, session->turn);
-    Py_BEGIN_ALLOW_THREADS;
-    error = fuse_session_mount(session->fuse, mountpoint);
-    Py_END_ALLOW_THREADS;
-    if (error)
-        return failed("fuse_session_mount()");
+    bool open =
+        make_fuse(session, list) == 0 && mount_fuse(session, PyBytes_AsString(mountpoint)) == 0;
+    Py_DECREF(mountpoint);
+    if (!open)
+        return NULL;
     Py_INCREF(self); /* userdata; until close() */
     Py_RETURN_NONE;
 }

@@ -3,12 +3,14 @@
 import ctypes
 import io
 import os
+import sys
 import threading
 
 import pytest
 
 import directfuse
 from directfuse import _paths
+from directfuse._python.nodes import Host
 from directfuse._python.writeback import WriteBack
 
 pyfuse3 = pytest.importorskip("pyfuse3")
@@ -236,3 +238,17 @@ def test_text_in_which_nobody_can_go_back(text):
     with directfuse.mount(Stream(content=text), "/objects-stream"):
         with directfuse.open("/objects-stream/a", encoding="utf-8") as file:
             assert file.read() == io.StringIO(text, newline=None).read()
+
+
+def test_a_mountpoint_that_is_no_text():
+    with directfuse.mount(Notes(), os.fsdecode(b"/objects-\xff")):
+        assert directfuse.listdir(b"/objects-\xff") == [b"a"]
+
+
+def test_a_session_that_did_not_open_needs_no_end():
+    session = Host(Notes()).session
+    before = sys.getrefcount(session)
+    with pytest.raises(RuntimeError, match="fuse_session_mount"):
+        session.open(["pyfuse3"], "/objects-outside")  # this thread is no plugin's
+    session.close()
+    assert sys.getrefcount(session) == before
