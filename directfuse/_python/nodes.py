@@ -9,9 +9,11 @@ import inspect
 import logging
 import os
 import reprlib
+import signal
 import sqlite3
 import sys
 import threading
+import traceback
 import weakref
 from collections.abc import Iterable
 from typing import Any
@@ -230,7 +232,12 @@ class Host:
 def report(ops: object, operation: str, error: BaseException, *returned: object) -> int:
     """Writes an exception down; the errno for the caller. What the operation has returned comes
     along when the exception is about that; one with a traceback comes from code of the file system
-    even then, a generator's for example."""
+    even then, a generator's for example.
+
+    Minus the number of a signal, if its handler has raised it: that is the caller's, not written
+    down."""
+    if number := _signal_of(error):
+        return -number
     name = f"{type(ops).__name__}.{operation}()"
     if isinstance(error, OSError) and isinstance(error.errno, int) and error.errno > 0:
         log.warning("%s raised %r", name, error, exc_info=error)
@@ -240,6 +247,18 @@ def report(ops: object, operation: str, error: BaseException, *returned: object)
     else:
         log.error("%s raised %r: EIO", name, error, exc_info=error)
     return errno.EIO
+
+
+def _signal_of(error: BaseException) -> int:
+    """The signal whose handler ran in the middle of an operation, and raised it; 0: none."""
+    if threading.current_thread() is not threading.main_thread():
+        return 0  # they run there, in no other
+    handlers = {
+        getattr(signal.getsignal(number), "__code__", None): number
+        for number in signal.valid_signals()
+    }
+    frames = traceback.walk_tb(error.__traceback__)
+    return next((handlers[f.f_code] for f, _ in frames if f.f_code in handlers), 0)
 
 
 def check_threads(ops: object) -> None:

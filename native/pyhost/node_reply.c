@@ -5,12 +5,9 @@
  * system's error: EIO, and the helper writes it down.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "pyhost/node.h"
-
-enum { ERRNO_MAX = 4095 };
 
 /* What libfuse says to a reply: the request is answered in any case. */
 static int answered(struct df_node_request *request, int result)
@@ -213,51 +210,9 @@ void df_node_reply_error(struct df_node_request *request, int error)
     request->req = NULL;
 }
 
-/* pyfuse3's own way of saying it, and most of all exceptions: no need to ask the helper. */
-static long errno_of_fuse_error(void)
-{
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    PyErr_NormalizeException(&type, &value, &traceback);
-    PyObject *number = value ? PyObject_GetAttrString(value, "errno") : NULL;
-    long error = number ? PyLong_AsLong(number) : 0;
-    if (error > 0 && error <= ERRNO_MAX) {
-        Py_XDECREF(type);
-        Py_XDECREF(value);
-        Py_XDECREF(traceback);
-    } else {
-        PyErr_Restore(type, value, traceback);
-    }
-    Py_XDECREF(number);
-    return error > 0 && error <= ERRNO_MAX ? error : 0;
-}
-
-/* helper.report(operation, exception[, result]): the errno. */
-static long ask_helper(const struct df_node_request *request, PyObject *result)
-{
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    PyErr_NormalizeException(&type, &value, &traceback);
-    if (value && traceback)
-        PyException_SetTraceback(value, traceback);
-    PyObject *number =
-        value ? PyObject_CallMethod(request->session->helper, "report", result ? "sOO" : "sO",
-                                    df_node_op_name(request->op), value, result)
-              : NULL;
-    long error = number ? PyLong_AsLong(number) : EIO;
-    if (PyErr_Occurred())
-        PyErr_WriteUnraisable(request->session->helper);
-    Py_XDECREF(number);
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(traceback);
-    return error > 0 && error <= ERRNO_MAX ? error : EIO;
-}
-
 void df_node_reply_exception(struct df_node_request *request, PyObject *result)
 {
-    long error = PyErr_ExceptionMatches(df_node_fuse_error) ? errno_of_fuse_error() : 0;
-    if (error == 0)
-        error = df_thread_interrupted() ? EINTR : ask_helper(request, result);
-    df_node_reply_error(request, -(int)error);
+    int error = df_error_take(df_node_fuse_error, request->session->helper,
+                              df_node_op_name(request->op), result);
+    df_node_reply_error(request, -error);
 }

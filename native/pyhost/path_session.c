@@ -5,12 +5,7 @@
  * Unlike pyfuse3 these libraries promise nothing: operations run on several threads at a time,
  * unless -s is among the words.
  */
-#include <errno.h>
-#include <string.h>
-
 #include "pyhost/path.h"
-
-enum { ERRNO_MAX = 4095 };
 
 static struct df_path_session *session_of(PyObject *self)
 {
@@ -70,40 +65,10 @@ PyObject *df_path_send_list(struct df_path_call *call, int count, PyObject *args
     return complete ? call->result : NULL;
 }
 
-/* The errno of an OSError, which is these libraries' way to fail; 0 for anything else. */
-static long errno_of(PyObject *error)
-{
-    PyObject *number = PyObject_GetAttrString(error, "errno");
-    long result = number && PyLong_Check(number) ? PyLong_AsLong(number) : 0;
-    Py_XDECREF(number);
-    PyErr_Clear();
-    return result > 0 && result <= ERRNO_MAX ? result : 0;
-}
-
-/* Takes the exception. */
+/* Takes the exception: OSError is these libraries' way to fail. */
 static int failure(const struct df_path_call *call)
 {
-    PyObject *type, *value, *traceback, *number = NULL;
-    if (df_thread_interrupted())
-        return -EINTR;
-    bool os_error = PyErr_ExceptionMatches(PyExc_OSError);
-    PyErr_Fetch(&type, &value, &traceback);
-    PyErr_NormalizeException(&type, &value, &traceback);
-    long error = os_error && value ? errno_of(value) : 0;
-    if (error == 0 && value) {
-        if (traceback)
-            PyException_SetTraceback(value, traceback);
-        number = PyObject_CallMethod(call->session->helper, "report", call->result ? "sOO" : "sO",
-                                     call->name->text, value, call->result);
-        error = number ? PyLong_AsLong(number) : EIO;
-        if (PyErr_Occurred())
-            PyErr_WriteUnraisable(call->session->helper);
-    }
-    Py_XDECREF(number);
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(traceback);
-    return error > 0 && error <= ERRNO_MAX ? -(int)error : -EIO;
+    return -df_error_take(PyExc_OSError, call->session->helper, call->name->text, call->result);
 }
 
 int df_path_end(struct df_path_call *call, long long result)

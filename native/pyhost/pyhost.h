@@ -48,17 +48,19 @@ struct df_thread_stay {
 bool df_thread_enter(struct df_thread_stay *stay);
 void df_thread_leave(const struct df_thread_stay *stay);
 
-/* True when the exception is a KeyboardInterrupt: the user's, who means the caller of the
- * operation. It is taken; the operation ends with EINTR, and nothing of Python may run before that.
- */
-bool df_thread_interrupted(void);
-
 /* Around the loop of a session, in a thread that has entered: the end of the interpreter does not
  * wait for it. Resuming does not return once that has come. */
 PyThreadState *df_thread_rest(void);
 void df_thread_resume(PyThreadState *state);
 
 extern PyMethodDef df_thread_methods[];
+
+/* ---- error.c ---- */
+
+/* The errno that the exception stands for, and takes the exception. Those of the kind `own` have
+ * one; of others the helper says it, who writes them down. `result` is what the method returned,
+ * which the exception is about; NULL: it raised. */
+int df_error_take(PyObject *own, PyObject *helper, const char *operation, PyObject *result);
 
 /* ---- args.c: arguments ---- */
 

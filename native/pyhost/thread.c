@@ -76,16 +76,6 @@ void df_thread_leave(const struct df_thread_stay *stay)
     atomic_fetch_sub(&inside, 1);
 }
 
-/* Its handler is run again, which raises where the caller of the operation is in Python. */
-bool df_thread_interrupted(void)
-{
-    if (!PyErr_ExceptionMatches(PyExc_KeyboardInterrupt))
-        return false;
-    PyErr_Clear();
-    PyErr_SetInterrupt();
-    return true;
-}
-
 /* ---- a thread that serves, and sleeps meanwhile ---- */
 
 PyThreadState *df_thread_rest(void)

@@ -473,25 +473,44 @@ def test_the_interpreter_ends_while_an_operation_blocks():
     assert done.returncode == 0, done.stderr
 
 
-def test_keyboard_interrupt_in_an_operation_reaches_the_caller():
+def test_what_a_signals_handler_raises_in_an_operation_reaches_the_caller():
+    """By a hot call (read) and another one (truncate)."""
     done = run("""
-        import ctypes, directfuse, os, signal
+        import directfuse, os, signal, sys
+        from pyfs.memory import Memory
         from pyfs.notes import Notes
-        class Interrupted(Notes):
+        def interrupt():
+            os.kill(os.getpid(), number)
+            for _ in range(1000000):
+                pass
+        class Nodes(Notes):
             async def read(self, fh, off, size):
-                os.kill(os.getpid(), signal.SIGINT)
-                for _ in range(1000000):
-                    pass
-                return b""
-        with directfuse.mount(Interrupted(), "/interrupted"):
-            fd = directfuse.os_open("/interrupted/a", 0)
-            try:
-                directfuse.read(fd, 10)
-            except KeyboardInterrupt:
-                print("interrupted")
-            directfuse.close(fd)
+                interrupt()
+            async def setattr(self, inode, attr, fields, fh, ctx):
+                interrupt()
+        class Paths(Memory):
+            def read(self, path, size, offset, fh):
+                interrupt()
+            def truncate(self, path, length, fh=None):
+                interrupt()
+        def late(number, frame):
+            raise TimeoutError("late")
+        signal.signal(signal.SIGALRM, late)
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))
+        for number in signal.SIGINT, signal.SIGTERM, signal.SIGALRM:
+            for made in Nodes(), Paths():
+                with directfuse.mount(made, "/interrupted"):
+                    fd = directfuse.os_open("/interrupted/a", 0)
+                    for call in directfuse.read, directfuse.truncate:
+                        try:
+                            call(fd if call is directfuse.read else "/interrupted/a", 5)
+                        except BaseException as error:
+                            print(repr(error))
+                    directfuse.close(fd)
     """)
-    assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr
+    ends = ["KeyboardInterrupt()", "SystemExit(3)", "TimeoutError('late')"]
+    assert done.stdout.split("\n")[:-1] == [end for end in ends for _ in range(4)], done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_who_asks_for_the_size_behind_a_real_link_leaves_the_gil_to_the_loop(tmp_path):
