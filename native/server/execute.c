@@ -159,6 +159,7 @@ static enum df_cache_change change_of(const struct df_message *m)
     case DF_MESSAGE_release:
     case DF_MESSAGE_fsync:
     case DF_MESSAGE_path:
+    case DF_MESSAGE_read_batch: /* which files, execute_batch.c knows */
         return DF_CACHE_NOTHING;
     case DF_MESSAGE_open:
         return m->args.open.flags & (O_CREAT | O_TRUNC) ? DF_CACHE_NAMES : DF_CACHE_NOTHING;
@@ -200,23 +201,29 @@ static void end_change(struct df_work *w, enum df_cache_change change, uint64_t 
     df_cacher_end_told(&w->server->cacher, w->index, told);
 }
 
-uint64_t df_execute_ino(struct df_work *w, unsigned file)
+uint64_t df_execute_ino_of(struct df_work *w, struct df_file *file, uint64_t handle)
 {
-    uint64_t handle =
-        w->message.files[file] ? w->message.files[file] : w->message.wheres[file].base;
     _Atomic uint64_t *known = &df_files_entry(&w->server->files, handle)->st_ino;
-    struct df_where itself = {.base = w->files[file], .name = ""};
+    struct df_where itself = {.base = file, .name = ""};
     struct stat st;
     uint64_t ino;
 
-    if (!w->files[file] ||
+    if (!file ||
         !atomic_load_explicit(&w->server->cacher.mounts[w->index].kept, memory_order_relaxed))
         return 0;
     ino = atomic_load_explicit(known, memory_order_relaxed);
     if (ino == 0 &&
-        df_call_result(&w->call, w->fs->ops->getattr(w->fs, &w->call, &itself, &st)) == 0)
+        df_call_result(&w->call, file->fs->ops->getattr(file->fs, &w->call, &itself, &st)) == 0)
         atomic_store_explicit(known, ino = st.st_ino, memory_order_relaxed);
     return ino;
+}
+
+uint64_t df_execute_ino(struct df_work *w, unsigned file)
+{
+    uint64_t handle =
+        w->message.files[file] ? w->message.files[file] : w->message.wheres[file].base;
+
+    return df_execute_ino_of(w, w->files[file], handle);
 }
 
 /* Which file's bytes it was, if the host has told. */

@@ -13,23 +13,42 @@ struct batch {
     size_t room;                       /* bytes left behind it */
     struct df_extent run[BATCH_RUN];
     struct df_message_extent *from[BATCH_RUN];
+    uint64_t handles[BATCH_RUN];
     size_t count;
 };
 
+/* A read may change the access time, which stat shows. */
+static int64_t read_run(struct df_work *w, struct batch *b)
+{
+    struct df_cacher *cacher = &w->server->cacher;
+    struct df_fs *fs = b->run[0].file->fs;
+    size_t shown = w->index < DF_MOUNT_COUNT ? b->count : 0;
+    uint64_t inos[BATCH_RUN];
+    int64_t ret;
+
+    for (size_t i = 0; i < shown; i++) {
+        inos[i] = df_execute_ino_of(w, b->run[i].file, b->handles[i]);
+        df_cacher_begin(cacher, w->index, DF_CACHE_FILE);
+    }
+    ret = df_call_result(&w->call, fs->ops->read_batch(fs, &w->call, b->run, b->count));
+    for (size_t i = 0; i < shown; i++)
+        df_cacher_end(cacher, w->index, DF_CACHE_FILE, inos[i]);
+    return ret;
+}
+
 static void batch_flush(struct df_work *w, struct batch *b)
 {
-    struct df_fs *fs;
     int64_t ret;
 
     if (b->count == 0)
         return;
-    fs = b->run[0].file->fs;
     w->call.mount = atomic_load_explicit(&b->run[0].file->mount, memory_order_relaxed);
-    ret = df_call_result(&w->call, fs->ops->read_batch(fs, &w->call, b->run, b->count));
+    w->index = df_server_index(w->server, w->call.mount->id);
+    ret = read_run(w, b);
     for (size_t i = 0; i < b->count; i++) {
         b->from[i]->result = ret < 0 ? ret : b->run[i].result;
         if (b->from[i]->result > 0)
-            df_watch_touch(&w->server->watcher, b->from[i]->handle, DF_WATCH_ACCESS);
+            df_watch_touch(&w->server->watcher, b->handles[i], DF_WATCH_ACCESS);
         df_file_put(w->thread, b->run[i].file);
     }
     b->count = 0;
@@ -51,6 +70,7 @@ static bool batch_add(struct df_work *w, struct batch *b, struct df_message_exte
         if (b->count == BATCH_RUN || (b->count > 0 && b->run[0].file->fs != file->fs))
             batch_flush(w, b);
         b->from[b->count] = extent;
+        b->handles[b->count] = e.handle;
         b->run[b->count++] = (struct df_extent){file, b->bytes, e.size, e.offset, 0};
     }
     b->bytes += size;

@@ -96,6 +96,9 @@ void df_execute_unheard(void *arg, struct df_slot *slot);
  * 0: nothing is kept under it, or it is not known. */
 uint64_t df_execute_ino(struct df_work *w, unsigned file);
 
+/* The same of an open file of the mount of w->index. */
+uint64_t df_execute_ino_of(struct df_work *w, struct df_file *file, uint64_t handle);
+
 /* A client process is gone: its slots, its locks, its files. Any thread, outside the gate. */
 void df_execute_gone(struct df_server *server, uint32_t client);
 

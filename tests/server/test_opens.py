@@ -178,6 +178,24 @@ def test_a_batch_finds_what_the_open_has_brought(memfs):
         directfuse.close(fd)
 
 
+def test_a_batch_of_reads_leaves_what_is_known_of_other_files(memfs):
+    path, other = make(memfs, 2, size=100_000)  # so much is not brought
+    fd = directfuse.os_open(path, os.O_RDONLY)
+    directfuse.stat(other)
+    assert trips_of(memfs, lambda: directfuse.read_many([(fd, 0, 9), (fd, 50_000, 9)])) > 0
+    assert trips_of(memfs, lambda: directfuse.stat(other)) == 0
+    directfuse.close(fd)
+
+
+def test_a_batch_of_reads_changes_the_access_time_of_what_it_reads(sized):
+    (path,) = sized.paths([0], size=100_000)
+    fd = directfuse.os_open(path, os.O_RDONLY)
+    before = directfuse.fstat(fd).st_atime
+    directfuse.read_many([(fd, 0, 9), (fd, 50_000, 9)])
+    assert directfuse.fstat(fd).st_atime == before + 2
+    directfuse.close(fd)
+
+
 def test_opens_without_reads_bring_nothing_after_a_while(sized):
     for path in sized.paths(range(LEARNT)):
         read_whole(path)
