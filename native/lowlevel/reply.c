@@ -64,11 +64,12 @@ static int reply_number(struct fuse_req *req, uint32_t kind, ssize_t number)
 
 /* ---- errors and structures ----------------------------------------------------------------- */
 
-/* What can be no error number becomes ERANGE, as in libfuse. */
+/* No error is an answer without a body, and so one to a question for data: there are none. What can
+ * be no error number becomes ERANGE, as in libfuse. */
 int df_reply_err(fuse_req_t req, int err)
 {
     if (err == 0)
-        return reply_number(req, DF_TAKES_OK, 0);
+        return reply_number(req, DF_TAKES_OK | DF_TAKES_DATA | DF_TAKES_LINK, 0);
     return reply_number(req, ~0u, err > 0 && err < DF_ANSWER_ERRORS ? -err : -ERANGE);
 }
 
