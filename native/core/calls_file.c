@@ -230,7 +230,7 @@ static ssize_t copy(struct df_use *use, struct end *in, struct end *out, size_t 
     ret = fs->ops->copy_file_range(fs, &use->call, in->file, in->offset, out->file, out->offset,
                                    size, 0);
     ret = df_call_result(&use->call, ret);
-    if (ret == -EOPNOTSUPP)
+    if (ret == -EOPNOTSUPP || ret == -EXDEV) /* as fuse_copy_file_range() of the kernel */
         ret = copy_by_buffer(use, in, out, size);
     if (ret > 0) {
         move_end(in, ret);

@@ -2,6 +2,7 @@
 kernel mount of the same program says what."""
 
 import os
+from contextlib import contextmanager
 
 import pytest
 
@@ -12,20 +13,32 @@ from .test_every_api import code, compiled, through_kernel
 __all__ = ["compiled"]  # a fixture
 
 
-def no_data(fs, root):
-    fd = fs.os_open(f"{root}/file", os.O_RDONLY)
+@contextmanager
+def opened(fs, path, flags=os.O_RDWR):
+    fd = fs.os_open(path, flags)
     try:
-        yield "read", code(fs.pread, fd, 100, 0)
+        yield fd
     finally:
         fs.close(fd)
+
+
+def no_data(fs, root):
+    with opened(fs, f"{root}/file") as fd:
+        yield "read", code(fs.pread, fd, 100, 0)
     yield "readdir", code(fs.listdir, f"{root}/directory")
     yield "readlink", code(fs.readlink, f"{root}/link")
     yield "getxattr", code(fs.getxattr, f"{root}/file", "user.x")
     yield "listxattr", code(fs.listxattr, f"{root}/file")
 
 
+def no_copy(fs, root):
+    with opened(fs, f"{root}/elsewhere") as source, opened(fs, f"{root}/file") as target:
+        yield "copy_file_range", code(fs.copy_file_range, source, target, 6, 1, 0)
+
+
 def answers(fs, root):
-    return dict(no_data(fs, root))
+    parts = (no_data, no_copy)
+    return {what: answer for part in parts for what, answer in part(fs, root)}
 
 
 @pytest.fixture(scope="module")

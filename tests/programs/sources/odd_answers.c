@@ -1,6 +1,10 @@
 /*
- * odd_answers.c - a low-level program whose answers are unusual, and not wrong: a file, a directory
- * and a link that answer every question for data with fuse_reply_err(req, 0), which is no data.
+ * odd_answers.c - a low-level program whose answers are unusual, and not wrong. What they are, the
+ * names of its files say:
+ *
+ *   file, directory, link   no data: fuse_reply_err(req, 0)
+ *   elsewhere               data, and EXDEV to copy_file_range
+ *   none, none_direct       no byte of a write is taken; the second has direct_io
  */
 #define FUSE_USE_VERSION 35
 #include <errno.h>
@@ -9,21 +13,21 @@
 #include <string.h>
 #include <sys/stat.h>
 
+enum { FILE_ = FUSE_ROOT_ID + 1, DIRECTORY, LINK, ELSEWHERE, NONE, NONE_DIRECT, NODES };
+
 static const struct node {
     const char *name;
     mode_t mode;
-} nodes[] = {
-    [FUSE_ROOT_ID] = {"/", S_IFDIR | 0755},
-    {"file", S_IFREG | 0644},
-    {"directory", S_IFDIR | 0755},
-    {"link", S_IFLNK | 0777},
+} nodes[NODES] = {
+    [FUSE_ROOT_ID] = {"/", S_IFDIR | 0755},          [FILE_] = {"file", S_IFREG | 0644},
+    [DIRECTORY] = {"directory", S_IFDIR | 0755},     [LINK] = {"link", S_IFLNK | 0777},
+    [ELSEWHERE] = {"elsewhere", S_IFREG | 0644},     [NONE] = {"none", S_IFREG | 0644},
+    [NONE_DIRECT] = {"none_direct", S_IFREG | 0644},
 };
-enum { NODES = sizeof(nodes) / sizeof(nodes[0]) };
 
 static struct stat stat_of(fuse_ino_t ino)
 {
-    return (struct stat){
-        .st_ino = ino, .st_mode = nodes[ino].mode, .st_nlink = 1, .st_size = 1 << 20};
+    return (struct stat){.st_ino = ino, .st_mode = nodes[ino].mode, .st_nlink = 1, .st_size = 10};
 }
 
 static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
@@ -31,7 +35,7 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
     struct fuse_entry_param entry = {0};
 
     (void)parent;
-    for (fuse_ino_t ino = FUSE_ROOT_ID + 1; ino < NODES; ino++)
+    for (fuse_ino_t ino = FILE_; ino < NODES; ino++)
         if (strcmp(nodes[ino].name, name) == 0)
             entry = (struct fuse_entry_param){.ino = ino, .attr = stat_of(ino)};
     if (entry.ino)
@@ -54,17 +58,53 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino)
     fuse_reply_err(req, 0);
 }
 
+static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    fi->direct_io = ino == NONE_DIRECT;
+    fuse_reply_open(req, fi);
+}
+
 static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
                     struct fuse_file_info *fi)
 {
-    (void)ino, (void)size, (void)offset, (void)fi;
-    fuse_reply_err(req, 0);
+    (void)fi;
+    if (ino == ELSEWHERE && offset < 10)
+        fuse_reply_buf(req, "0123456789" + offset,
+                       size < 10 - (size_t)offset ? size : 10 - (size_t)offset);
+    else
+        fuse_reply_err(req, 0);
+}
+
+static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t offset,
+                     struct fuse_file_info *fi)
+{
+    (void)data, (void)offset, (void)fi;
+    fuse_reply_write(req, ino == FILE_ ? size : 0);
+}
+
+static void op_copy_file_range(fuse_req_t req, fuse_ino_t ino_in, off_t offset_in,
+                               struct fuse_file_info *fi_in, fuse_ino_t ino_out, off_t offset_out,
+                               struct fuse_file_info *fi_out, size_t size, int flags)
+{
+    (void)ino_in, (void)offset_in, (void)fi_in, (void)ino_out, (void)offset_out, (void)fi_out;
+    (void)size, (void)flags;
+    fuse_reply_err(req, EXDEV);
+}
+
+static void op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned command, void *argument,
+                     struct fuse_file_info *fi, unsigned flags, const void *data, size_t in_size,
+                     size_t out_size)
+{
+    (void)argument, (void)fi, (void)flags, (void)data, (void)in_size, (void)command, (void)out_size;
+    fuse_reply_ioctl(req, (int)ino, "some", ino == FILE_ ? 4 : 0);
 }
 
 static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
-    (void)ino, (void)name;
-    if (size)
+    (void)ino;
+    if (name && strcmp(name, "user.x") != 0)
+        fuse_reply_err(req, ENODATA);
+    else if (size)
         fuse_reply_err(req, 0);
     else
         fuse_reply_xattr(req, 10);
@@ -79,10 +119,14 @@ static const struct fuse_lowlevel_ops operations = {
     .lookup = op_lookup,
     .getattr = op_getattr,
     .readlink = op_readlink,
+    .open = op_open,
     .read = op_read,
+    .write = op_write,
     .readdir = op_read,
     .getxattr = op_getxattr,
     .listxattr = op_listxattr,
+    .ioctl = op_ioctl,
+    .copy_file_range = op_copy_file_range,
 };
 
 int main(int argc, char *argv[])
