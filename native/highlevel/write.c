@@ -82,10 +82,12 @@ static ssize_t write_piece(struct access *access, struct df_iov_piece *piece, of
 }
 
 /* A plugin that took fewer bytes than it got has written those; none at all is EIO, as in
- * fuse_perform_write(). */
-static ssize_t written(ssize_t put, size_t size)
+ * fuse_perform_write(), but for direct_io. */
+static ssize_t written(const struct access *access, ssize_t put, size_t size)
 {
-    return put == 0 || (put > 0 && (size_t)put > size) ? -EIO : df_answer_count(put);
+    if (put == 0)
+        return access->file->traits & DF_FILE_DIRECT ? 0 : -EIO;
+    return put > 0 && (size_t)put > size ? -EIO : df_answer_count(put);
 }
 
 static ssize_t write_pieces(struct access *access, const struct iovec *iov, int count, off_t offset)
@@ -98,7 +100,8 @@ static ssize_t write_pieces(struct access *access, const struct iovec *iov, int 
         df_iov_cut(&piece, &rest, access->frame->hl->max_write);
         if (piece.size == 0)
             break;
-        ssize_t put = written(write_piece(access, &piece, offset + (off_t)done), piece.size);
+        ssize_t put =
+            written(access, write_piece(access, &piece, offset + (off_t)done), piece.size);
         if (put < 0)
             return done ? (ssize_t)done : put;
         done += (size_t)put;
@@ -117,8 +120,8 @@ static DF_FLAT ssize_t write_all(struct access *access, const struct iovec *iov,
 
     if (DF_UNLIKELY(count != 1 || !hl->ops.write || size == 0 || size > hl->max_write))
         return write_pieces(access, iov, count, offset);
-    return written(hl->ops.write(access->path, iov->iov_base, size, offset, &access->fi.info),
-                   size);
+    return written(
+        access, hl->ops.write(access->path, iov->iov_base, size, offset, &access->fi.info), size);
 }
 
 /* The plugin's chmod of an open file, by its handle where it has one. */

@@ -216,6 +216,7 @@ static ssize_t write_part(struct df_lowlevel *lane, struct df_call *call, struct
     return send_write(lane, call, file, (char *)rest->iov->iov_base + rest->skip, *size, offset);
 }
 
+/* No bytes at all are EIO, as in fuse_perform_write(), but for direct_io. */
 static ssize_t write_all(struct df_lowlevel *lane, struct df_call *call, struct df_file *file,
                          const struct iovec *iov, int iovcnt, off_t offset)
 {
@@ -232,7 +233,7 @@ static ssize_t write_all(struct df_lowlevel *lane, struct df_call *call, struct 
             return done > 0 ? (ssize_t)done : got;
         done += (size_t)got;
         if ((size_t)got < size)
-            break;
+            return done > 0 || file->traits & DF_FILE_DIRECT ? (ssize_t)done : -EIO;
         rest.skip += size;
         left -= size;
     }

@@ -153,6 +153,8 @@ static void odd_counts_from_a_plugin_are_met_as_in_the_kernel(void **state)
     assert_int_equal(rig_open(rig, "/dir/file", O_RDWR, 0, &file), 0);
     assert_int_equal(rig_pwrite(rig, &file, "12345678", 8, 0), 5);
     assert_int_equal(rig_pwrite(rig, &file, "123", 3, 0), -EIO);
+    file.traits |= DF_FILE_DIRECT;
+    assert_int_equal(rig_pwrite(rig, &file, "123", 3, 0), 0);
     assert_int_equal(rig_pread(rig, &file, buf, 8, 0), -EIO);
     rig_close(rig, &file);
     rig_end(rig);

@@ -36,8 +36,14 @@ def no_copy(fs, root):
         yield "copy_file_range", code(fs.copy_file_range, source, target, 6, 1, 0)
 
 
+def no_progress(fs, root):
+    for name in ("none", "none_direct"):
+        with opened(fs, f"{root}/{name}") as fd:
+            yield name, code(fs.pwrite, fd, b"some", 0)
+
+
 def answers(fs, root):
-    parts = (no_data, no_copy)
+    parts = (no_data, no_copy, no_progress)
     return {what: answer for part in parts for what, answer in part(fs, root)}
 
 
