@@ -118,13 +118,14 @@ int df_trip_ioctl(struct df_trip *trip, uint64_t file, unsigned long request, vo
         return error;
     l.message->args.ioctl.request = request;
     l.message->args.ioctl.argument = (uintptr_t)arg;
-    if (_IOC_DIR(request) & _IOC_WRITE)
+    if (_IOC_DIR(request)) /* what the answer leaves out stays as it was */
         copied = df_channel_user_copy(l.area->payload, arg, size);
-    if (copied < 0)
+    if (copied < 0 && _IOC_DIR(request) & _IOC_WRITE)
         return (int)df_letter_finish(&l, copied);
     result = df_letter_send(&l, &error);
     if (error < 0)
         return error;
+    copied = 0;
     if (result >= 0 && _IOC_DIR(request) & _IOC_READ)
         copied = df_channel_user_copy(arg, l.area->payload, size);
     return (int)df_letter_finish(&l, copied < 0 ? copied : result);

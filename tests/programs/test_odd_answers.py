@@ -3,6 +3,7 @@ kernel mount of the same program says what."""
 
 import os
 from contextlib import contextmanager
+from fcntl import ioctl
 
 import pytest
 
@@ -42,8 +43,17 @@ def no_progress(fs, root):
             yield name, code(fs.pwrite, fd, b"some", 0)
 
 
+def few_bytes(fs, root):
+    """_IOR('x', 1, 16 bytes), whose answer has four bytes, or none."""
+    names = {"file": os.O_RDWR, "elsewhere": os.O_RDWR}
+    for name, flags in names.items():
+        with opened(fs, f"{root}/{name}", flags) as fd:
+            data = bytearray(b"0123456789abcdef")
+            yield f"ioctl {name}", (code(getattr(fs, "ioctl", ioctl), fd, 0x80107801, data), data)
+
+
 def answers(fs, root):
-    parts = (no_data, no_copy, no_progress)
+    parts = (no_data, no_copy, no_progress, few_bytes)
     return {what: answer for part in parts for what, answer in part(fs, root)}
 
 
