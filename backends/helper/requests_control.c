@@ -98,6 +98,8 @@ void request_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi,
 /* ---- the table --------------------------------------------------------------------------------
  */
 
+#define IOCTL_DIR_MINOR 18 /* from here on directories have them, whatever INIT's answer says */
+
 struct wish { /* INIT's flags as libfuse and the protocol name them */
     unsigned capability;
     uint64_t flag;
@@ -110,7 +112,6 @@ static const struct wish wishes[] = {
     {FUSE_CAP_EXPORT_SUPPORT, FUSE_EXPORT_SUPPORT},
     {FUSE_CAP_DONT_MASK, FUSE_DONT_MASK},
     {FUSE_CAP_FLOCK_LOCKS, FUSE_FLOCK_LOCKS},
-    {FUSE_CAP_IOCTL_DIR, FUSE_HAS_IOCTL_DIR},
     {FUSE_CAP_AUTO_INVAL_DATA, FUSE_AUTO_INVAL_DATA},
     {FUSE_CAP_READDIRPLUS, FUSE_DO_READDIRPLUS},
     {FUSE_CAP_READDIRPLUS_AUTO, FUSE_READDIRPLUS_AUTO},
@@ -128,7 +129,7 @@ static void request_init(void *userdata, struct fuse_conn_info *conn)
 {
     const struct channel *channel = userdata;
 
-    conn->want = 0;
+    conn->want = channel->minor >= IOCTL_DIR_MINOR ? FUSE_CAP_IOCTL_DIR & conn->capable : 0;
     for (size_t i = 0; i < sizeof(wishes) / sizeof(wishes[0]); i++) {
         if (channel->flags & wishes[i].flag)
             conn->want |= wishes[i].capability & conn->capable;

@@ -44,8 +44,8 @@ def no_progress(fs, root):
 
 
 def few_bytes(fs, root):
-    """_IOR('x', 1, 16 bytes), whose answer has four bytes, or none."""
-    names = {"file": os.O_RDWR, "elsewhere": os.O_RDWR}
+    """_IOR('x', 1, 16 bytes), whose answer has four bytes, or none; also of a directory."""
+    names = {"file": os.O_RDWR, "elsewhere": os.O_RDWR, "directory": os.O_RDONLY}
     for name, flags in names.items():
         with opened(fs, f"{root}/{name}", flags) as fd:
             data = bytearray(b"0123456789abcdef")
