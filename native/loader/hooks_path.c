@@ -104,6 +104,17 @@ static char *hook_getcwd(char *buffer, size_t size)
     return memcpy(buffer, target, length + 1);
 }
 
+static char *hook_getcwd_chk(char *buffer, size_t size, size_t capacity)
+{
+    return hook_getcwd(buffer, size < capacity ? size : capacity);
+}
+
+/* Not by $PWD, which says where the host was started. */
+static char *hook_get_current_dir_name(void)
+{
+    return df_guest_current() ? hook_getcwd(NULL, 0) : get_current_dir_name();
+}
+
 static mode_t hook_umask(mode_t mask)
 {
     struct df_guest *guest = df_guest_current();
@@ -384,6 +395,8 @@ const struct df_hook df_hooks_path[] = {
     {"chdir", hook_chdir},
     {"fchdir", hook_fchdir},
     {"getcwd", hook_getcwd},
+    {"__getcwd_chk", hook_getcwd_chk},
+    {"get_current_dir_name", hook_get_current_dir_name},
     {"umask", hook_umask},
     {"open", hook_open},
     {"open64", hook_open},

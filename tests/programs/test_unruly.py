@@ -330,7 +330,12 @@ def test_the_directory_of_a_program_keeps_its_number(unruly, point):
 
 
 @pytest.mark.parametrize(
-    ("deed", "said"), [("removed directory", str(errno.ENOENT)), ("odd directory", "0")]
+    ("deed", "said"),
+    [
+        ("removed directory", str(errno.ENOENT)),
+        ("odd directory", "0"),
+        ("named directory", "/etc /etc"),
+    ],
 )
 def test_the_name_of_a_directory_is_told_while_it_has_one(unruly, point, deed, said):
     with directfuse.mount([unruly, point]):

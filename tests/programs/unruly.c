@@ -75,6 +75,18 @@ static void print_by_number(void)
         abort();
 }
 
+char *__getcwd_chk(char *buffer, size_t size, size_t capacity);
+
+static void name_directory(void)
+{
+    char room[256];
+    char *name = chdir("/etc") == 0 ? get_current_dir_name() : NULL;
+    if (!name)
+        abort();
+    snprintf(answer, sizeof(answer), "%s %s", name, __getcwd_chk(room, sizeof(room), sizeof(room)));
+    free(name);
+}
+
 static void remove_directory(void)
 {
     char made[] = "/tmp/unruly-XXXXXX", room[256];
@@ -175,6 +187,8 @@ static void commit(const char *deed)
         print_by_number();
     if (strcmp(deed, "chdir") == 0 && chdir("/etc") != 0)
         abort();
+    if (strcmp(deed, "named directory") == 0)
+        name_directory();
     if (strcmp(deed, "removed directory") == 0)
         remove_directory();
     if (strcmp(deed, "odd directory") == 0)
