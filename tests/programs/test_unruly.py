@@ -190,7 +190,7 @@ def test_children_of_the_host_are_not_reaped(unruly, point):
     [
         ("child", "words of a child"),
         ("spawn", "words of a child"),
-        ("print", "words by dprintf\nwords by writev"),
+        ("print", "words by dprintf\nwords by writev\nwords by letters"),
     ],
 )
 def test_what_it_and_a_child_print_is_reported(unruly, capfd, deed, words):
