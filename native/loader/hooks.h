@@ -9,6 +9,7 @@
 #define DF_LOADER_HOOKS_H
 
 #include <link.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -89,9 +90,10 @@ struct option;
 bool df_hooks_complain(FILE *out, int argc, char *const *argv, const char *letters,
                        const struct option *names, bool long_only);
 
-/* write(2) and writev(2) without SIGPIPE, where fd is one of the guest's sockets. */
+/* write(2), writev(2) and vdprintf(3) without SIGPIPE, where fd is one of the guest's sockets. */
 struct iovec;
 ssize_t df_hooks_write_connection(int fd, const void *data, size_t size);
 ssize_t df_hooks_writev_connection(int fd, const struct iovec *iov, int count);
+int df_hooks_print_connection(int fd, const char *format, va_list arguments);
 
 #endif

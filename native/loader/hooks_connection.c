@@ -4,6 +4,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -82,6 +84,33 @@ ssize_t df_hooks_writev_connection(int fd, const struct iovec *iov, int count)
         return writev(fd, iov, count);
     const struct msghdr message = {.msg_iov = (struct iovec *)iov, .msg_iovlen = (size_t)count};
     return sendmsg(fd, &message, MSG_NOSIGNAL);
+}
+
+static bool send_all(int fd, const char *data, size_t size)
+{
+    while (size > 0) {
+        ssize_t sent = send(fd, data, size, MSG_NOSIGNAL);
+        if (sent < 0)
+            return false;
+        data += sent;
+        size -= (size_t)sent;
+    }
+    return true;
+}
+
+int df_hooks_print_connection(int fd, const char *format, va_list arguments)
+{
+    char *text;
+    if (!is_socket(fd))
+        return vdprintf(fd, format, arguments);
+    int size = vasprintf(&text, format, arguments);
+    if (size < 0)
+        return -1;
+    bool sent = send_all(fd, text, (size_t)size);
+    int error = errno;
+    free(text);
+    errno = error;
+    return sent ? size : -1;
 }
 
 static ssize_t hook_send(int fd, const void *data, size_t size, int flags)

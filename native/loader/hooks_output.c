@@ -168,7 +168,8 @@ static ssize_t hook_writev(int fd, const struct iovec *iov, int count)
 static int hook_vdprintf(int fd, const char *format, va_list arguments)
 {
     FILE *out = stream_of(fd);
-    return out ? vfprintf(out, format, arguments) : vdprintf(fd, format, arguments);
+    return out ? vfprintf(out, format, arguments)
+               : df_hooks_print_connection(fd, format, arguments);
 }
 
 static int hook_dprintf(int fd, const char *format, ...)

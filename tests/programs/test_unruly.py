@@ -157,6 +157,15 @@ def test_children_of_main_begin_with_no_signal_blocked(unruly, point, deed, said
         assert text_of(f"{point}/nothing") == said
 
 
+def test_no_signal_comes_of_words_for_nobody(unruly, point):
+    before = signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    try:
+        with directfuse.mount([unruly, point]):
+            assert text_of(f"{point}/print to nobody") == f"-1 {errno.EPIPE}"
+    finally:
+        signal.signal(signal.SIGPIPE, before)
+
+
 def test_ids_root_and_standard_output_of_the_host_stay(unruly, point):
     def process():
         return os.getresuid(), os.getresgid(), os.fstat(sys.__stdout__.fileno()).st_ino
