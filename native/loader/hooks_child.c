@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -15,9 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/masked_thread.h"
 #include "loader/guest.h"
 #include "loader/hooks.h"
 #include "loader/plugin.h"
@@ -102,7 +105,8 @@ static void choose_mask(posix_spawnattr_t *chosen, const posix_spawnattr_t *give
     posix_spawnattr_setflags(chosen, (short)(flags | POSIX_SPAWN_SETSIGMASK));
 }
 
-/* What a child begins with: the program's directory, and its output. */
+/* What a child begins with: the program's directory, where in_its_place() cannot see to it, and its
+ * output. */
 static int add_actions(posix_spawn_file_actions_t *actions, struct df_guest *guest)
 {
     int output = df_guest_child_output(guest);
@@ -110,6 +114,44 @@ static int add_actions(posix_spawn_file_actions_t *actions, struct df_guest *gue
     for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO && !error && output >= 0; fd++)
         error = posix_spawn_file_actions_adddup2(actions, output, fd);
     return error;
+}
+
+struct spawn {
+    struct df_guest *guest;
+    spawn_function *function;
+    pid_t *pid;
+    const char *path;
+    const posix_spawn_file_actions_t *actions;
+    const posix_spawnattr_t *attributes;
+    char *const *argv, *const *environment;
+    int error;
+};
+
+/* On a thread that has a directory and a umask of its own: a child begins with its thread's, and of
+ * the umask nothing else tells posix_spawn(3). Where unshare(2) is refused, the thread's are the
+ * process's, and stay. */
+static void *in_its_place(void *data)
+{
+    struct spawn *spawn = data;
+    bool own = unshare(CLONE_FS) == 0;
+    if (own)
+        umask(spawn->guest->umask);
+    if (own && spawn->guest->cwd_fd >= 0 && fchdir(spawn->guest->cwd_fd) != 0)
+        spawn->error = errno;
+    else
+        spawn->error = spawn->function(spawn->pid, spawn->path, spawn->actions, spawn->attributes,
+                                       spawn->argv, spawn->environment);
+    return NULL;
+}
+
+static int run_spawn(struct spawn *spawn)
+{
+    pthread_t thread;
+    int error = df_masked_thread_create(&thread, NULL, in_its_place, spawn);
+    if (error)
+        return error;
+    pthread_join(thread, NULL);
+    return spawn->error;
 }
 
 /* Nothing can be put in front of actions that the program has given. */
@@ -126,7 +168,8 @@ static int spawn_for(struct df_guest *guest, spawn_function *spawn, pid_t *pid, 
     if (!actions)
         error = add_actions(&ours, guest);
     if (!error)
-        error = spawn(pid, path, actions ? actions : &ours, &chosen, argv, environment);
+        error = run_spawn(&(struct spawn){guest, spawn, pid, path, actions ? actions : &ours,
+                                          &chosen, argv, environment, 0});
     if (!error)
         df_belongings_add_child(&guest->belongings, *pid);
     posix_spawn_file_actions_destroy(&ours);

@@ -157,6 +157,16 @@ def test_children_of_main_begin_with_no_signal_blocked(unruly, point, deed, said
         assert text_of(f"{point}/nothing") == said
 
 
+def test_a_child_begins_with_the_umask_and_directory_of_the_program(unruly, point):
+    before = os.umask(0o27)
+    try:
+        with directfuse.mount([unruly, point]):
+            assert text_of(f"{point}/spawn elsewhere") == "0000\n/etc\n"
+        assert os.umask(0o27) == 0o27
+    finally:
+        os.umask(before)
+
+
 def test_no_signal_comes_of_words_for_nobody(unruly, point):
     before = signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:

@@ -56,6 +56,26 @@ static void spawn_child(void)
     snprintf(answer, sizeof(answer), "%d %d %d", error, ended == pid, WTERMSIG(status));
 }
 
+/* With actions of its own, and so nothing in front of them. */
+static void spawn_elsewhere(void)
+{
+    static char *words[] = {"sh", "-c", "umask; pwd", NULL};
+    posix_spawn_file_actions_t actions;
+    char said[64] = "";
+    int ends[2];
+    pid_t pid;
+
+    umask(0);
+    if (chdir("/etc") != 0 || pipe(ends) != 0 || posix_spawn_file_actions_init(&actions) != 0 ||
+        posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO) != 0 ||
+        posix_spawn(&pid, "/bin/sh", &actions, NULL, words, environ) != 0)
+        abort();
+    posix_spawn_file_actions_destroy(&actions);
+    if (waitpid(pid, NULL, 0) != pid || read(ends[0], said, sizeof(said) - 1) < 0)
+        abort();
+    snprintf(answer, sizeof(answer), "%s", said);
+}
+
 static void open_shells(void)
 {
     char line[64] = "";
@@ -196,6 +216,8 @@ static void commit(const char *deed)
         snprintf(answer, sizeof(answer), "%d", WEXITSTATUS(system("exit 4")));
     if (strcmp(deed, "spawn") == 0)
         spawn_child();
+    if (strcmp(deed, "spawn elsewhere") == 0)
+        spawn_elsewhere();
     if (strcmp(deed, "shells") == 0)
         open_shells();
     if (strcmp(deed, "print") == 0)
