@@ -94,8 +94,10 @@ def mount(library: str | None, argv: Sequence[str], flags: int) -> tuple[int, st
     array = ffi.new("char *[]", [*words, ffi.NULL])
     message = ffi.new("char[]", _WORDS)
     name = ffi.NULL if library is None else os.fsencode(library)
-    result = lib.df_mount(name, len(words), array, flags, message, _WORDS)
-    code = result if result > 0 else -ffi.errno
+    code = -errno.EINTR
+    while code == -errno.EINTR:  # the handlers ran meanwhile (PEP 475)
+        result = lib.df_mount(name, len(words), array, flags, message, _WORDS)
+        code = result if result > 0 else -ffi.errno
     return code, ffi.string(message).decode(errors="replace").strip()
 
 

@@ -273,7 +273,7 @@ static void say_refused(int socket, int error, const char theirs[DF_BUILD_SIZE],
 {
     if (error == -EPROTO)
         say_other_build(socket, theirs, message, size);
-    else
+    else if (error != -EINTR)
         df_joined_say(message, size,
                       error == -EACCES
                           ? "the mount server is another user's"
@@ -290,7 +290,7 @@ int df_joined_join(int socket, pid_t starter, struct df_joined **out, int *mount
 
     if (!joined)
         return -ENOMEM;
-    error = df_join_hello(&joined->link, socket, theirs);
+    error = df_join_hello(&joined->link, socket, starter == 0, theirs); /* it may still mount */
     if (error < 0) {
         say_refused(socket, error, theirs, message, size);
         free(joined);

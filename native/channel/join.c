@@ -54,8 +54,10 @@ static long send_packet(int socket, enum df_join_kind kind, uint32_t client, uin
     return ret;
 }
 
-/* The answer: *memory receives the segment's memfd, or what else was asked for. */
-static long receive_welcome(int socket, struct df_join_message *body, int *memory)
+/* The answer: *memory receives the segment's memfd, or what else was asked for. -EINTR: a signal
+ * came first, and `interruptible` is set. */
+static long receive_welcome(int socket, bool interruptible, struct df_join_message *body,
+                            int *memory)
 {
     struct packet p = {0};
     long ret;
@@ -63,7 +65,7 @@ static long receive_welcome(int socket, struct df_join_message *body, int *memor
     pack(&p, true);
     do
         ret = df_sys3(SYS_recvmsg, socket, (long)&p.header, MSG_CMSG_CLOEXEC);
-    while (ret == -EINTR);
+    while (ret == -EINTR && !interruptible);
     if (ret < 0)
         return ret == -ECONNRESET ? -ENOTCONN : ret;
     *memory = -1;
@@ -110,7 +112,8 @@ static long map(struct df_link *link, const struct df_join_message *body, int me
     return ret;
 }
 
-static long hello(struct df_link *link, int socket, const int pair[2], char theirs[DF_BUILD_SIZE])
+static long hello(struct df_link *link, int socket, const int pair[2], bool interruptible,
+                  char theirs[DF_BUILD_SIZE])
 {
     struct df_join_message body = {0};
     int memory = -1;
@@ -119,7 +122,7 @@ static long hello(struct df_link *link, int socket, const int pair[2], char thei
     close_fd(pair[1]); /* the server has it: when it ends we shall see the end */
     if (ret < 0)
         return ret == -EPIPE || ret == -ECONNRESET ? -ENOTCONN : ret;
-    ret = receive_welcome(pair[0], &body, &memory);
+    ret = receive_welcome(pair[0], interruptible, &body, &memory);
     if (theirs)
         memcpy(theirs, body.build, DF_BUILD_SIZE);
     if (ret == 0)
@@ -150,14 +153,14 @@ static long make_pair(int pair[2])
     return ret;
 }
 
-int df_join_hello(struct df_link *link, int socket, char theirs[DF_BUILD_SIZE])
+int df_join_hello(struct df_link *link, int socket, bool interruptible, char theirs[DF_BUILD_SIZE])
 {
     int pair[2];
     long ret = make_pair(pair);
 
     if (ret < 0)
         return (int)ret;
-    ret = hello(link, socket, pair, theirs);
+    ret = hello(link, socket, pair, interruptible, theirs);
     if (ret < 0)
         close_fd(pair[0]);
     return (int)ret;
@@ -221,7 +224,7 @@ static int64_t be_client(const struct df_link *link, int socket, const int pair[
         return ret;
     ret = await_welcome(pair[0], atomic_load(&link->patience));
     if (ret == 0)
-        ret = receive_welcome(pair[0], &body, &memory);
+        ret = receive_welcome(pair[0], false, &body, &memory);
     close_fd(memory); /* it is mapped */
     return ret < 0 ? ret : body.client;
 }
@@ -284,7 +287,7 @@ static long ask_place(struct df_link *link, uint64_t handle)
     ret = send_packet(link->control, DF_JOIN_PLACE, link->client, handle, pair[1]);
     close_fd(pair[1]);
     if (ret >= 0)
-        ret = receive_welcome(pair[0], &body, &place);
+        ret = receive_welcome(pair[0], false, &body, &place);
     if (ret >= 0)
         await_end(pair[0]);
     close_fd(pair[0]);

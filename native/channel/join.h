@@ -50,9 +50,9 @@ struct df_join_message {
  * segment. On success link->control and link->memory are the caller's to close (or to keep at
  * numbers of its choice), `socket` is untouched. 0 or -errno: -EPROTO (another build, which
  * `theirs` then names; NULL: nobody wants to know), -EACCES (another user's), -ENOTCONN (the server
- * is gone), -EMFILE, -ENOMEM.
+ * is gone), -EMFILE, -ENOMEM, -EINTR (a signal came before the answer, and `interruptible` is set).
  */
-int df_join_hello(struct df_link *link, int socket, char theirs[DF_BUILD_SIZE]);
+int df_join_hello(struct df_link *link, int socket, bool interruptible, char theirs[DF_BUILD_SIZE]);
 
 /*
  * Registers this process, which has the segment mapped already: one that was forked without a word

@@ -84,7 +84,8 @@ enum {                            /* df_unmount() */
  * Returns the number of the mount (> 0), or -1 and errno: ENOENT (no such library), ENOEXEC (no
  * FUSE program, or one that cannot be loaded safely), EBUSY (something is mounted there), ENOTDIR,
  * EINVAL, EIO (the program ended before it mounted), ETIMEDOUT (the program is left behind, and
- * what it would mount later is refused), ENOMEM.
+ * what it would mount later is refused), ENOMEM; EINTR, of "@name" only: a signal came while its
+ * server had not mounted yet.
  *
  * What is still mounted when the process ends by exit(3) or by returning from main is unmounted
  * then, so that programs that write at their end (fuse-zip) have written; not at _exit(2) or a

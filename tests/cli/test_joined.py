@@ -4,6 +4,7 @@ import json
 import os
 import shlex
 import signal
+import socket
 import subprocess
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from .conftest import COMMAND
 from .test_run import _await, shell
 
 pytestmark = needs.run
+
+_RECVMSG = 47  # its system call, by which an answer of the server is waited for
 
 
 def shadows():
@@ -270,6 +273,20 @@ def test_what_is_refused(run, server, tmp_path):
     (tmp_path / "directfuse").chmod(0o700)
     assert (done.returncode, done.stdout) == (125, "")
     assert "only you" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_waits_until_its_server_has_mounted_can_be_ended(tmp_path, monkeypatch, number):
+    """Its signals waited, too: Ctrl-C did nothing until the server answered."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    (tmp_path / "directfuse").mkdir(0o700)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
+        server.bind(str(tmp_path / "directfuse/slow.socket"))
+        server.listen()
+        run = subprocess.Popen([*COMMAND, "run", "-m", "@slow", "--", "true"])
+        _await(lambda: Path(f"/proc/{run.pid}/syscall").read_text().startswith(f"{_RECVMSG} "))
+        run.send_signal(number)
+        assert run.wait(timeout=20) == 128 + number
 
 
 def test_a_mountpoint_that_programs_need_is_refused(run, start):
