@@ -163,12 +163,7 @@ static bool may_lead(const struct df_thread *thread, const char *path)
 
 static int route_from_real(struct df_thread *thread, struct df_leg *leg)
 {
-    ssize_t len;
-
-    if (!may_lead(thread, leg->path))
-        return DF_NOT_OURS;
-    len = df_walk_directory_name(leg->dirfd, leg->joined);
-    if (len < 0 || df_walk_join(leg->joined, leg->joined, (size_t)len, leg->path) < 0)
+    if (!may_lead(thread, leg->path) || df_walk_absolute(leg->dirfd, leg->path, leg->joined) < 0)
         return DF_NOT_OURS;
     return route_absolute(thread, leg, leg->joined);
 }

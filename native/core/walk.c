@@ -27,6 +27,13 @@ int df_walk_join(char out[PATH_MAX], const char *dir, size_t dir_len, const char
     return 0;
 }
 
+int df_walk_absolute(int dirfd, const char *path, char out[PATH_MAX])
+{
+    ssize_t len = path[0] == '/' ? 0 : df_walk_directory_name(dirfd, out);
+
+    return len < 0 ? -ENOENT : df_walk_join(out, out, (size_t)len, path);
+}
+
 int df_walk_real_parent(int dirfd, const char *path)
 {
     char parent[PATH_MAX];

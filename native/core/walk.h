@@ -48,4 +48,8 @@ int df_walk_real_parent(int dirfd, const char *path);
  * has none that can be used. errno stays. */
 ssize_t df_walk_directory_name(int dirfd, char out[PATH_MAX]);
 
+/* A path as an absolute one; one that is not begins at that directory. `path` does not lie in out.
+ * 0, -ENAMETOOLONG, or -ENOENT: the directory has no such name. */
+int df_walk_absolute(int dirfd, const char *path, char out[PATH_MAX]);
+
 #endif

@@ -277,18 +277,13 @@ static long enter_named(struct dfi_record *record, const char *path, bool plain)
 static long enter_leg(struct dfi_record *record, const struct dfi_leg *leg, bool plain)
 {
     char path[PATH_MAX];
-    ssize_t len;
+    int ret;
 
-    if (leg->path[0] == '/')
-        return enter_named(record, leg->path, plain);
-    if (leg->dirfd >= DF_FD_BASE)
+    if (leg->path[0] != '/' && leg->dirfd >= DF_FD_BASE)
         return leg->empty ? enter_fd(record, leg->dirfd)
                           : enter_from(record, leg->dirfd, leg->path);
-    len = df_walk_directory_name(AT_FDCWD, path); /* a real one below which a mount lies */
-    if (len < 0)
-        return len;
-    len = df_walk_join(path, path, (size_t)len, leg->path);
-    return len < 0 ? len : enter_named(record, path, plain);
+    ret = df_walk_absolute(AT_FDCWD, leg->path, path); /* from where a mount lies below, say */
+    return ret < 0 ? ret : enter_named(record, path, plain);
 }
 
 long dfi_do_chdir(struct dfi_frame *frame)

@@ -181,15 +181,9 @@ static bool read_proc(const char *path, char text[PATH_MAX], long *ret)
 /* The absolute name of a link that was read by that path. False: it has none. */
 static bool name_link(const struct dfi_frame *frame, const char *path, char name[PATH_MAX])
 {
-    bool at = frame->nr == __NR_readlinkat;
-    ssize_t len;
+    int dirfd = frame->nr == __NR_readlinkat ? (int)frame->args[0] : AT_FDCWD;
 
-    if (path[0] == '/') {
-        strcpy(name, path);
-        return true;
-    }
-    len = df_walk_directory_name(at ? (int)frame->args[0] : AT_FDCWD, name);
-    return len >= 0 && df_walk_join(name, name, (size_t)len, path) == 0;
+    return df_walk_absolute(dirfd, path, name) == 0;
 }
 
 /* Whether the kernel may have named what only stands in for something of ours. Of a text that has

@@ -156,12 +156,13 @@ int dfi_files_program(int dirfd, const char *path, int flags, bool *virtual)
 static bool make_absolute(struct dfi_files *files, char path[PATH_MAX])
 {
     char text[PATH_MAX];
-    ssize_t len;
 
     if (path[0] == '/' || dfi_cwd_join(files, path, path) == 1)
         return true;
-    len = df_walk_directory_name(AT_FDCWD, text);
-    return len >= 0 && df_walk_join(path, text, (size_t)len, path) >= 0;
+    if (df_walk_absolute(AT_FDCWD, path, text) < 0)
+        return false;
+    strcpy(path, text);
+    return true;
 }
 
 /* The same of a process with a root of its own. */

@@ -99,12 +99,11 @@ static bool may_be_from_proc(const char *path)
 static int take_from_proc(struct dfi_way *way, struct dfi_leg *leg)
 {
     char name[PATH_MAX];
-    ssize_t len = df_walk_directory_name(leg->dirfd, name);
 
-    if (len < 5 || strncmp(name, "/proc", 5) != 0 ||
-        df_walk_join(leg->text, name, (size_t)len, leg->text) < 0)
+    if (df_walk_absolute(leg->dirfd, leg->text, name) < 0 || strncmp(name, "/proc/", 6) != 0)
         return 0;
-    leg->len = (uint32_t)strlen(leg->text);
+    leg->len = (uint32_t)strlen(name);
+    memcpy(leg->text, name, leg->len + 1);
     return dfi_way_take_proc(way, leg);
 }
 

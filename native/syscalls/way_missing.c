@@ -31,7 +31,6 @@ static bool scan_asked(const char *path, int dirfd, bool *walked, char text[PATH
                        struct df_scan *scan)
 {
     char room[PATH_MAX];
-    ssize_t len;
 
     if (df_scan(path, text, scan) < 0)
         return false;
@@ -42,9 +41,7 @@ static bool scan_asked(const char *path, int dirfd, bool *walked, char text[PATH
         return true;
     if (!*walked && !df_table_may_begin(scan->text, (size_t)(df_scan_end(scan->text) - scan->text)))
         return false;
-    len = df_walk_directory_name(dirfd, room);
-    return len >= 0 && df_walk_join(room, room, (size_t)len, path) == 0 &&
-           df_scan(room, text, scan) == 0;
+    return df_walk_absolute(dirfd, path, room) == 0 && df_scan(room, text, scan) == 0;
 }
 
 /* <shadow>/t/<path> instead of one that leads to nothing on disk and lies above a mountpoint.

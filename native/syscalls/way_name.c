@@ -20,6 +20,13 @@ static bool absolute_from_fd(const struct dfi_way *way, const struct dfi_leg *le
     return name[0] == '/' && df_walk_join(out, name, strlen(name), leg->path) == 0;
 }
 
+static bool make_absolute(const struct dfi_way *way, const struct dfi_leg *leg, char out[PATH_MAX])
+{
+    if (leg->path[0] != '/' && leg->dirfd >= DF_FD_BASE)
+        return absolute_from_fd(way, leg, out);
+    return df_walk_absolute(leg->dirfd, leg->path, out) == 0;
+}
+
 /* ".." by text alone. Where a symlink stands before it the name is wrong: then there is no shadow
  * of that name, or fchdir(2) finds another file there. */
 static void collapse(char *path)
@@ -48,20 +55,7 @@ bool dfi_way_absolute(struct dfi_way *way, const struct dfi_leg *leg, char out[P
     char text[PATH_MAX];
     struct df_scan scan;
 
-    if (!leg->path)
-        return false;
-    if (leg->path[0] == '/') {
-        strcpy(text, leg->path);
-    } else if (leg->dirfd >= DF_FD_BASE) {
-        if (!absolute_from_fd(way, leg, text))
-            return false;
-    } else {
-        ssize_t len = df_walk_directory_name(leg->dirfd, text);
-
-        if (len < 0 || df_walk_join(text, text, (size_t)len, leg->path) < 0)
-            return false;
-    }
-    if (df_scan(text, out, &scan) < 0)
+    if (!leg->path || !make_absolute(way, leg, text) || df_scan(text, out, &scan) < 0)
         return false;
     memmove(out, scan.text, scan.len + 1);
     if (scan.up)
