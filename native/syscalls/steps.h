@@ -1,7 +1,8 @@
 /*
  * steps.h - a path walked one component at a time, as path_openat() of the kernel walks it: for
  * what can only be said of each step. Those are the flags of openat2(2), and a root of the process
- * (root.h), at which absolute paths and links begin and ".." ends.
+ * (root.h), at which absolute paths and links begin and ".." ends. Who else has to know where a
+ * path ends walks so, too. Only the mount that a real path leads to is looked for by core/walk.h.
  *
  * The walk makes a name without links and dots. In mounts it asks those, outside the kernel.
  */

@@ -1,5 +1,5 @@
 /*
- * text.c - the functions of string.h(0P) that the calls of the core use, beside those of mem.c.
+ * string.c - the functions of string.h(0P) that the calls of the core use, beside those of mem.c.
  */
 #include <string.h>
 

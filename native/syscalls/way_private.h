@@ -1,6 +1,6 @@
 /*
- * way_private.h - what the files of way.h share: a call made by the kernel, and the two questions
- * that are asked of few paths.
+ * way_private.h - what the files of way.h share: a call made by the kernel, and the questions that
+ * are asked of few paths.
  */
 #ifndef DF_SYSCALLS_WAY_PRIVATE_H
 #define DF_SYSCALLS_WAY_PRIVATE_H
