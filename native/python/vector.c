@@ -133,29 +133,26 @@ static bool read_positioned(const struct df_args *args, int *fd, off_t *offset, 
            df_args_int(args->count == 4 ? args->values[3] : NULL, flags);
 }
 
-/* No RWF_* flag is served; the kernel answers EOPNOTSUPP to those a file system lacks. */
-static int check_positioned(off_t offset, int flags)
-{
-    if (flags != 0)
-        return -EOPNOTSUPP;
-    return offset < 0 ? -EINVAL : 0;
-}
+enum { AT_POSITION = -1 }; /* preadv2(2), which os.preadv makes: the file's own */
 
 typedef ssize_t (*transfer_at)(int fd, const struct iovec *iov, int count, off_t offset);
 
-static PyObject *at_offset(const struct df_args *args, int access, transfer_at move)
+/* No RWF_* flag is served; the kernel answers EOPNOTSUPP to those a file system lacks. */
+static PyObject *at_offset(const struct df_args *args, int access, transfer_at move_at,
+                           transfer move)
 {
     struct vector vector;
     int fd, flags;
     off_t offset;
+    ssize_t done = -EOPNOTSUPP;
     if (!read_positioned(args, &fd, &offset, &flags))
         return df_os_call(args);
-    ssize_t done = check_positioned(offset, flags);
-    if (done < 0)
-        return df_error_raise(done, NULL, NULL);
     if (vector_read(&vector, args->values[1], access) < 0)
         return NULL;
-    DF_GIL_CALL(done, vector.size, move(fd, vector.iov, vector.count, offset));
+    if (flags == 0 && offset == AT_POSITION)
+        DF_GIL_CALL(done, vector.size, move(fd, vector.iov, vector.count));
+    else if (flags == 0)
+        DF_GIL_CALL(done, vector.size, move_at(fd, vector.iov, vector.count, offset));
     return vector_done(&vector, done);
 }
 
@@ -165,7 +162,7 @@ static PyObject *fast_preadv(PyObject *module, PyObject *const *values, Py_ssize
 {
     (void)module;
     struct df_args args = {&preadv_signature, values, count, NULL};
-    return at_offset(&args, PyBUF_WRITABLE, df_call_preadv);
+    return at_offset(&args, PyBUF_WRITABLE, df_call_preadv, df_call_readv);
 }
 
 static struct df_signature pwritev_signature = {.os_name = "pwritev"};
@@ -174,7 +171,7 @@ static PyObject *fast_pwritev(PyObject *module, PyObject *const *values, Py_ssiz
 {
     (void)module;
     struct df_args args = {&pwritev_signature, values, count, NULL};
-    return at_offset(&args, PyBUF_SIMPLE, df_call_pwritev);
+    return at_offset(&args, PyBUF_SIMPLE, df_call_pwritev, df_call_writev);
 }
 
 /* ---- the module ---- */
@@ -201,11 +198,13 @@ PyMethodDef df_vector_methods[] = {
         "os.writev: writes the buffers one after the other; bytes written.\n\nSource: writev(2)."),
     DF_FAST_METHOD("preadv", fast_preadv, METH_FASTCALL,
                    "preadv($module, fd, buffers, offset, flags=0, /)\n--\n\n"
-                   "os.preadv: readv() from offset on. No RWF_* flag is supported: EOPNOTSUPP.\n\n"
+                   "os.preadv: readv() from offset on; -1: the position. No RWF_* flag is\n"
+                   "supported: EOPNOTSUPP.\n\n"
                    "Source: preadv2(2)."),
     DF_FAST_METHOD("pwritev", fast_pwritev, METH_FASTCALL,
                    "pwritev($module, fd, buffers, offset, flags=0, /)\n--\n\n"
-                   "os.pwritev: writev() at offset. No RWF_* flag is supported: EOPNOTSUPP.\n\n"
+                   "os.pwritev: writev() at offset; -1: the position. No RWF_* flag is supported:\n"
+                   "EOPNOTSUPP.\n\n"
                    "Source: pwritev2(2)."),
     {NULL, NULL, 0, NULL},
 };

@@ -50,6 +50,16 @@ def test_write(fd):
     assert directfuse.pread(fd, 100, 0) == b"abcd4567end"
 
 
+def test_vectors_at_no_offset_are_at_the_position(fd):
+    """As os.preadv and os.pwritev, which call preadv2(2) and pwritev2(2)."""
+    buffer = bytearray(3)
+    assert directfuse.preadv(fd, [buffer], -1) == directfuse.lseek(fd, 0, os.SEEK_CUR) == 3
+    assert buffer == b"012"
+    assert directfuse.pwritev(fd, [b"a", b"b"], -1) == 2
+    assert directfuse.lseek(fd, 0, os.SEEK_CUR) == 5
+    assert directfuse.pread(fd, 100, 0) == b"012ab56789"
+
+
 def test_write_takes_bytes_only(fd):
     with pytest.raises(TypeError):
         directfuse.write(fd, "text")
@@ -80,7 +90,7 @@ def test_vectors_say_what_is_wrong_and_hold_nothing(fd):
         directfuse.readv(fd, [good, b"read-only"])
     good.extend(b"a buffer still exported could not grow")
     assert code_of(directfuse.preadv, fd, [good], 0, os.RWF_NOWAIT) == errno.EOPNOTSUPP
-    assert code_of(directfuse.preadv, fd, [good], -1) == errno.EINVAL
+    assert code_of(directfuse.preadv, fd, [good], -2) == errno.EINVAL
 
 
 @pytest.mark.parametrize(
