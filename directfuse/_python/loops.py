@@ -34,13 +34,17 @@ class Loop(ABC):
         self.flying: set[Job] = set()  # posted and not yet answered
 
     def post(self, job: Job) -> None:
-        """Has the job answered, now or later. Never raises. Called on any thread."""
-        self.flying.add(job)
+        """Has the job answered, now or later. Called on any thread. Raises nothing but what a
+        signal's handler does."""
         try:
+            self.flying.add(job)
             self._post(job)
         except RuntimeError:  # trio.RunFinishedError, "Event loop is closed"
             log.error("%s: the event loop of the file system has ended", job.operation)
             self.drop(job)
+        except BaseException:  # the loop may have got it, or not
+            self.drop(job, errno.EINTR)
+            raise
         if not self.alive:  # drop_all() has been, perhaps, before the job was there
             self.drop(job)
 
@@ -51,10 +55,10 @@ class Loop(ABC):
         finally:
             self.flying.discard(job)
 
-    def drop(self, job: Job) -> None:
+    def drop(self, job: Job, error: int = errno.EIO) -> None:
         """Nobody runs it any more. If it was answered, it stays so."""
         self.flying.discard(job)
-        job.refuse(errno.EIO)
+        job.refuse(error)
 
     def drop_all(self) -> None:
         """What the loop has lost, at its end. It is no longer alive by then."""

@@ -513,6 +513,34 @@ def test_what_a_signals_handler_raises_in_an_operation_reaches_the_caller():
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_signals_handler_that_raises_while_a_loop_is_asked():
+    """Nobody would answer what the loop has not got."""
+    done = run("""
+        import directfuse, os, signal, sys, trio
+        from directfuse._python import loops
+        from pyfs.notes import Notes
+        class Slow(Notes):
+            async def read(self, fh, off, size):
+                await trio.sleep(0)
+                return await super().read(fh, off, size)
+        def interrupted(self, job):
+            loops.TrioLoop._post = post
+            os.kill(os.getpid(), signal.SIGTERM)
+            for _ in range(1000000):
+                pass
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))
+        post, loops.TrioLoop._post = loops.TrioLoop._post, interrupted
+        with directfuse.mount(Slow(), "/interrupted"):
+            fd = directfuse.os_open("/interrupted/a", 0)
+            try:
+                directfuse.read(fd, 7)
+            except SystemExit as error:
+                print(repr(error), directfuse.read(fd, 7))
+            directfuse.close(fd)
+    """)
+    assert (done.stdout, done.stderr) == ("SystemExit(3) b'content'\n", "")
+
+
 def test_who_asks_for_the_size_behind_a_real_link_leaves_the_gil_to_the_loop(tmp_path):
     link = os.fspath(tmp_path / "link")
     os.symlink("/bad-link/a", link)
