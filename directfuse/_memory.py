@@ -35,7 +35,10 @@ def mmap(
         return _mmap.mmap(fileno, length, flags, prot, access, offset)
     if access != _mmap.ACCESS_DEFAULT:
         flags, prot = _meant_by(access, flags, prot)
-    return Mapping(fileno, _length_of(fileno, length, offset), prot, flags, offset)
+    length = _length_of(fileno, length, offset)
+    if flags & _mmap.MAP_ANONYMOUS:  # of no file, whatever the descriptor
+        return _mmap.mmap(-1, length, flags, prot)
+    return Mapping(fileno, length, prot, flags, offset)
 
 
 def _meant_by(access: int, flags: int, prot: int) -> tuple[int, int]:

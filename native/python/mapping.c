@@ -7,6 +7,7 @@
  */
 #include <sys/mman.h>
 
+#include "core/fd.h"
 #include "python/gil.h"
 
 struct mapping {
@@ -43,6 +44,8 @@ static int map(struct mapping *mapping, int fd, int prot, int flags, off_t offse
         return 0;
     DF_GIL_CALL(result, (size_t)mapping->size,
                 df_call_mmap(&address, (size_t)mapping->size, prot, flags, fd, offset));
+    if (result == DF_NOT_OURS) /* of no file, or of one of the kernel's */
+        result = df_fd_ours(fd) ? -EINVAL : -EBADF;
     if (result < 0) {
         df_error_raise(result, NULL, NULL);
         return -1;

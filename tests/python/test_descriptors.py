@@ -312,6 +312,17 @@ def test_mmap_says_what_is_wrong(fd):
         directfuse.mmap(fd, 0)
 
 
+def test_memory_that_is_of_no_file_of_ours(fd):
+    """Anonymous memory is that of mmap.mmap, which looks at the file's size all the same."""
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    with directfuse.mmap(fd, 10, flags) as memory:
+        assert memory[:] == bytes(10)
+    with pytest.raises(ValueError, match="greater than file size"):
+        directfuse.mmap(fd, 11, flags)
+    assert code_of(directfuse.Mapping, fd, 10, mmap.PROT_READ, flags) == errno.EINVAL
+    assert code_of(directfuse.Mapping, 0, 10) == errno.EBADF
+
+
 def test_a_view_outlives_its_file(root, fill):
     path = fill(f"{root}/view", b"bytes that stay")
     number = directfuse.os_open(path, os.O_RDONLY)
