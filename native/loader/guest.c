@@ -40,8 +40,11 @@ static ssize_t log_lines(struct df_guest *guest, const char *data, size_t size)
 
 static ssize_t write_log(void *cookie, const char *data, size_t size)
 {
-    df_guest_drain(cookie); /* what a child said before */
-    return log_lines(cookie, data, size);
+    struct df_guest *guest = cookie;
+    if (guest->pid != getpid()) /* a child: its standard error leads to its parent's log */
+        return write(STDERR_FILENO, data, size);
+    df_guest_drain(guest); /* what a child said before */
+    return log_lines(guest, data, size);
 }
 
 int df_guest_init(struct df_guest *guest, struct df_plugin *plugin)

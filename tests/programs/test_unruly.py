@@ -207,7 +207,7 @@ def test_children_of_the_host_are_not_reaped(unruly, point):
 @pytest.mark.parametrize(
     ("deed", "words"),
     [
-        ("child", "words of a child"),
+        ("child", "words before exec\nwords of a child"),
         ("spawn", "words of a child"),
         ("print", "words by dprintf\nwords by writev\nwords by letters"),
     ],

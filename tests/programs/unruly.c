@@ -38,6 +38,7 @@ static void exec_child(void)
 {
     pid_t pid = fork();
     if (pid == 0) {
+        fprintf(stderr, "words before exec\n");
         execl("/bin/sh", "sh", "-c", "echo words of a child; exit 3", NULL);
         _exit(127);
     }
