@@ -14,11 +14,14 @@ try:
 except ModuleNotFoundError as error:  # Python started in a clone finds the package there first
     if error.name != "directfuse._cffi":
         raise
-    raise ImportError(
-        f"{os.path.dirname(__file__)} is directfuse's source, without its compiled parts: start "
-        "Python in another directory, or install the source itself: pip install -e .",
-        name=error.name,
-    ) from None
+    _package = os.path.dirname(__file__)
+    if os.path.isdir(_package):
+        _why = "is directfuse's source, without its compiled parts: start Python in another "
+        _why += "directory, or install the source itself: pip install -e ."
+    else:
+        _why = "is in an archive, and compiled parts are loaded from files only: install it into a "
+        _why += "directory: pip install --target"
+    raise ImportError(f"{_package} {_why}", name=error.name) from None
 
 __all__ = [
     "FD_BASE",

@@ -250,18 +250,26 @@ def test_a_command_line_without_quotes_is_shown_with_them(run, command):
     assert done.stderr.endswith("is one word here: 'memfs /m'\n")
 
 
-def test_python_in_a_clone_says_what_is_wrong(tmp_path):
-    """The package lies in the working directory, and is found before the one that is installed."""
-    shutil.copytree(Path(directfuse.__file__).parent, tmp_path / "directfuse", ignore=_COMPILED)
+@pytest.mark.parametrize(
+    ("place", "remedy"), [("clone", "pip install -e ."), ("app.zip", "pip install --target")]
+)
+def test_python_that_finds_no_compiled_parts_says_what_is_wrong(tmp_path, place, remedy):
+    """In a clone the package that lies there is found before the one that is installed; in a
+    zipapp nothing compiled is found."""
+    clone = tmp_path / "clone"
+    shutil.copytree(Path(directfuse.__file__).parent, clone / "directfuse", ignore=_COMPILED)
+    shutil.make_archive(str(tmp_path / "app"), "zip", clone)
     done = subprocess.run(
         [sys.executable, "-S", "-c", "import directfuse"],
         cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(tmp_path / place)},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.stderr.splitlines()[-1].startswith(f"ImportError: {tmp_path}/directfuse is ")
-    assert "pip install -e ." in done.stderr and "ModuleNotFoundError" not in done.stderr
+    said = done.stderr.splitlines()[-1]
+    assert said.startswith(f"ImportError: {tmp_path}/{place}/directfuse is ")
+    assert said.endswith(remedy) and "ModuleNotFoundError" not in done.stderr
 
 
 _COMPILED = shutil.ignore_patterns("*.so", "_native", "__pycache__")
