@@ -62,7 +62,8 @@ class Report:
 
     def last_words(self) -> str:
         """How it has ended, as far as it could tell (native/server/crash.h)."""
-        how, again = "has ended", ""
+        how = "has ended" if self._fates() else "was killed, perhaps because memory ran out"
+        again = ""
         for line in self._lines():
             if line.startswith("crash "):
                 number = int(line.removeprefix("crash "))
