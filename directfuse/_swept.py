@@ -5,6 +5,7 @@ Who needs one has a shared lock (flock(2)) on it; what processes that were kille
 has locked.
 """
 
+import errno
 import fcntl
 import fnmatch
 import os
@@ -41,10 +42,14 @@ class Swept:
 
 @contextmanager
 def swept_directory(prefix: str, base: str | None = None) -> Iterator[str]:
-    """One for the body. base: where temporary files are, unless told."""
+    """One for the body, which fills it. base: where temporary files are, unless told."""
     directory = Swept(prefix, base or tempfile.gettempdir())
     try:
         yield str(directory.path)
+    except OSError as error:
+        if error.errno == errno.ENOSPC and error.filename is None:  # a write names no file
+            error.filename = str(directory.path)
+        raise
     finally:
         directory.remove()
 

@@ -270,6 +270,17 @@ def test_what_a_killed_one_leaves_goes_with_the_next(area):
         others.communicate(timeout=40)
 
 
+def test_where_there_is_no_room_is_named(tmp_path):
+    """A write that fails names no file, so it was said of "directfuse" that there is no space."""
+    with (
+        pytest.raises(OSError, match="No space") as caught,
+        swept_directory("full-", str(tmp_path)) as base,
+        open("/dev/full", "wb", buffering=0) as file,
+    ):
+        file.write(b"x")
+    assert caught.value.filename == base
+
+
 def test_what_is_mounted_in_what_is_left_is_not_removed_with_it(kernel, tmp_path):
     """A user's own file system: it is unmounted."""
     (tmp_path / "source").mkdir()
