@@ -58,9 +58,9 @@ int64_t df_execute_readdir(struct df_work *w)
     if (ret == 0 && names.valid)
         keep_list(w, &ticket, names, w->message.args.readdir.offset, 0, buf.used);
     ended = ret == 0 && list_on(w, &ticket, names, &buf);
-    w->listed = ret == 0 ? buf.used : 0;
+    w->listed = buf.used;
     out_of(w)->readdir.used = buf.used;
     out_of(w)->readdir.next = buf.next;
     out_of(w)->readdir.ends = ended && !names.valid; /* else that is kept, until names change */
-    return ret;
+    return buf.used > 0 ? 0 : ret; /* as getdents64(2): the error comes with the next question */
 }

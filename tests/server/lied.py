@@ -44,6 +44,15 @@ def sent(fd):
     return opened("/dev/null", lambda to: os.sendfile(to, fd, 0, 1 << 20))
 
 
+def listed(path):
+    found = []
+    try:
+        found += (entry.name for entry in os.scandir(path))
+    except OSError as error:
+        found.append(errno.errorcode[error.errno])
+    return " ".join(found)
+
+
 def with_a_name(name):
     path = f"{POINT}/{name}"
     attempt(name, "stat", lambda: os.lstat(path).st_size >= 0)
@@ -71,6 +80,7 @@ def with_a_descriptor(name):
 
 faulthandler.dump_traceback_later(60, exit=True)
 attempt(".", "list", lambda: len(os.listdir(POINT)))
+attempt("partly", "list", lambda: listed(f"{POINT}/partly"))
 for every in NAMES:
     with_a_descriptor(every)
     with_a_name(every)

@@ -55,3 +55,4 @@ def test_what_is_no_file_and_what_has_no_size_is_an_error(found):
 
 def test_names_that_are_none_are_not_listed(found):
     assert found[".", "list"] == ["EIO"]
+    assert found["partly", "list"] == ["name EIO"], "those before are"

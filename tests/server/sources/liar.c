@@ -47,7 +47,7 @@ static int tell(const char *path, struct stat *st, struct fuse_file_info *fi)
 
     (void)fi;
     memset(st, 0, sizeof(*st));
-    if (strcmp(path, "/") == 0) {
+    if (strcmp(path, "/") == 0 || is(path, "partly")) {
         st->st_mode = S_IFDIR | 0755;
         return 0;
     }
@@ -72,7 +72,13 @@ static int list(const char *path, void *buf, fuse_fill_dir_t fill, off_t offset,
     char longest[300];
     struct stat st = {.st_ino = UINT64_MAX, .st_mode = 0170000};
 
-    (void)path, (void)offset, (void)fi, (void)flags;
+    (void)fi, (void)flags;
+    if (is(path, "partly")) {
+        if (offset == 0)
+            fill(buf, "name", NULL, 1, 0);
+        fill(buf, "a/b", NULL, 2, 0);
+        return 0;
+    }
     memset(longest, 'x', sizeof(longest) - 1);
     longest[sizeof(longest) - 1] = '\0';
     fill(buf, "", NULL, 0, 0);
