@@ -37,13 +37,19 @@ static inline blksize_t df_shown_blksize(blksize_t size)
     return (blksize_t)1 << (31 - __builtin_clz(told));
 }
 
+/* What is no device has no such number, whatever the plugin says: init_special_inode(). */
+static inline dev_t df_shown_rdev(const struct stat *st)
+{
+    return S_ISCHR(st->st_mode) || S_ISBLK(st->st_mode) ? (uint32_t)st->st_rdev : 0;
+}
+
 /* As the attributes come out of the kernel: FUSE's messages have 32 bits for most of them, and
  * fuse_change_attributes() takes what it can of these. */
 static inline void df_show(struct stat *st)
 {
     st->st_mode &= S_IFMT | 07777;
     st->st_nlink = (uint32_t)st->st_nlink;
-    st->st_rdev = (uint32_t)st->st_rdev;
+    st->st_rdev = df_shown_rdev(st);
     st->st_blksize = df_shown_blksize(st->st_blksize);
     st->st_atim.tv_nsec = df_shown_nsec(st->st_atim.tv_nsec);
     st->st_mtim.tv_nsec = df_shown_nsec(st->st_mtim.tv_nsec);

@@ -345,6 +345,20 @@ static void the_configuration_overrides_attributes(void **state)
     rig_end(rig);
 }
 
+static void only_a_device_has_a_device_number(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_default();
+
+    ram_find("/dir/file")->inode->st.st_rdev = 7;
+    ram_add("/device", S_IFCHR | 0600)->inode->st.st_rdev = 7;
+    assert_int_equal(rig_stat(rig, "/dir/file", &st), 0);
+    assert_int_equal(st.st_rdev, 0);
+    assert_int_equal(rig_stat(rig, "/device", &st), 0);
+    assert_int_equal(st.st_rdev, 7);
+    rig_end(rig);
+}
+
 static void invented_inode_numbers_stay_with_open_files(void **state)
 {
     (void)state;
@@ -422,6 +436,7 @@ int main(void)
         cmocka_unit_test(default_permissions_checks_the_whole_way),
         cmocka_unit_test(a_refusal_is_not_taken_from_the_cache),
         cmocka_unit_test(the_configuration_overrides_attributes),
+        cmocka_unit_test(only_a_device_has_a_device_number),
         cmocka_unit_test(invented_inode_numbers_stay_with_open_files),
         cmocka_unit_test(nonsense_from_the_plugin_is_eio),
         cmocka_unit_test(invalidating_a_path_asks_again),
