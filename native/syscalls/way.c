@@ -152,17 +152,29 @@ static int take_rooted(struct dfi_way *way, struct dfi_leg *leg)
     return leg->text[0] == '/' ? 0 : take_relative(way, leg);
 }
 
-/* /proc or /dev, which may have more slashes and dots before it. What is behind the path's end may
- * be looked at: it lies in leg->text. */
+/* More slashes, or dots: only a look by components tells. */
+static bool is_doubled(const char *name)
+{
+    return name[0] == '/' || name[0] == '.';
+}
+
+static bool may_be_of_dev(const char *name)
+{
+    return __builtin_memcmp(name, "fd", 2) == 0 || __builtin_memcmp(name, "std", 3) == 0 ||
+           is_doubled(name);
+}
+
+/* May it lead through a link of /proc or /dev? What is behind the path's end may be looked at: it
+ * lies in leg->text. */
 static bool may_be_proc(const char *path)
 {
     switch (path[1]) {
     case 'p':
-        return __builtin_memcmp(path, "/proc", 5) == 0;
+        return __builtin_memcmp(path, "/proc/", 6) == 0;
     case 'd':
-        return __builtin_memcmp(path, "/dev", 4) == 0;
+        return __builtin_memcmp(path, "/dev/", 5) == 0 && may_be_of_dev(path + 5);
     default:
-        return path[1] == '/' || path[1] == '.';
+        return is_doubled(path + 1);
     }
 }
 

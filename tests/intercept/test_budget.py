@@ -32,7 +32,7 @@ def _instructions_of(where, *arguments):
         pytest.param(["fstat", "memfs"], 460, id="fstat"),
         pytest.param(["stat", "memfs"], 1030, id="stat"),
         pytest.param(["access", "memfs"], 1070, id="access"),
-        pytest.param(["stat"], 1340, id="stat, not ours"),
+        pytest.param(["stat"], 1020, id="stat, not ours"),
     ],
 )
 def test_warm_calls_keep_to_their_budget(arguments, budget):
