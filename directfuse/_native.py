@@ -5,7 +5,9 @@ POSIX call returns, or a negative errno, or NOT_OURS. cffi releases the GIL arou
 """
 
 import errno
+import math
 import os
+import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -55,6 +57,7 @@ FD_BASE: int = lib.DF_FD_BASE
 NOT_OURS: int = lib.DF_NOT_OURS
 """A raw call's answer: the path or descriptor belongs to the kernel."""
 
+_SECONDS = 16  # bits: DF_MOUNT_SECONDS() stands behind the other flags
 _WORDS = 4096  # bytes kept of what a plugin says while it mounts
 
 
@@ -91,16 +94,29 @@ class TripCounters(NamedTuple):
 def mount(library: str | None, argv: Sequence[str], flags: int) -> tuple[int, str]:
     """Number of the new mount, and what the plugin said; or minus the errno, and why.
 
-    flags: those of mount_flags().
+    flags: those of mount_flags(). A wait that a signal interrupts goes on when its handlers have
+    run (PEP 475), for what is left of the seconds.
     """
+    seconds = flags >> _SECONDS
+    end = time.monotonic() + seconds
+    while True:
+        code, said = _mount_once(library, argv, flags)
+        if code != -errno.EINTR:
+            return code, said
+        if seconds:
+            left = math.ceil(end - time.monotonic())
+            if left <= 0:
+                return -errno.ETIMEDOUT, f"it has not mounted anything within {seconds} seconds"
+            flags = flags & (1 << _SECONDS) - 1 | left << _SECONDS
+
+
+def _mount_once(library: str | None, argv: Sequence[str], flags: int) -> tuple[int, str]:
     words = [ffi.new("char[]", os.fsencode(word)) for word in argv]
     array = ffi.new("char *[]", [*words, ffi.NULL])
     message = ffi.new("char[]", _WORDS)
     name = ffi.NULL if library is None else os.fsencode(library)
-    code = -errno.EINTR
-    while code == -errno.EINTR:  # the handlers ran meanwhile (PEP 475)
-        result = lib.df_mount(name, len(words), array, flags, message, _WORDS)
-        code = result if result > 0 else -ffi.errno
+    result = lib.df_mount(name, len(words), array, flags, message, _WORDS)
+    code = result if result > 0 else -ffi.errno
     return code, ffi.string(message).decode(errors="replace").strip()
 
 
@@ -160,7 +176,7 @@ def mount_flags(
     flags: int = (lib.DF_MOUNT_TIMING if timing else 0) | (0 if count else lib.DF_MOUNT_NOSTATS)
     flags |= lib.DF_MOUNT_SERVER if server else 0
     flags |= lib.DF_MOUNT_RESTART if restart else 0
-    return flags | seconds << 16  # DF_MOUNT_SECONDS
+    return flags | seconds << _SECONDS
 
 
 def unmount(mount_id: int, *, lazy: bool, leave: bool = False) -> int:

@@ -273,6 +273,8 @@ static void say_refused(int socket, int error, const char theirs[DF_BUILD_SIZE],
 {
     if (error == -EPROTO)
         say_other_build(socket, theirs, message, size);
+    else if (error == -ETIMEDOUT)
+        df_joined_say(message, size, "the mount server has not mounted anything within that time");
     else if (error != -EINTR)
         df_joined_say(message, size,
                       error == -EACCES
@@ -281,16 +283,18 @@ static void say_refused(int socket, int error, const char theirs[DF_BUILD_SIZE],
                             "build of directfuse");
 }
 
-int df_joined_join(int socket, pid_t starter, struct df_joined **out, int *mount_id, char *message,
-                   size_t size)
+int df_joined_join(int socket, pid_t starter, unsigned seconds, struct df_joined **out,
+                   int *mount_id, char *message, size_t size)
 {
+    const struct df_join_wait wait = {.patience = seconds ? (int64_t)seconds * 1000000000 : -1,
+                                      .interruptible = starter == 0}; /* it may still mount */
     struct df_joined *joined = calloc(1, sizeof(*joined));
     char theirs[DF_BUILD_SIZE] = "";
     int error;
 
     if (!joined)
         return -ENOMEM;
-    error = df_join_hello(&joined->link, socket, starter == 0, theirs); /* it may still mount */
+    error = df_join_hello(&joined->link, socket, wait, theirs);
     if (error < 0) {
         say_refused(socket, error, theirs, message, size);
         free(joined);

@@ -36,10 +36,11 @@ int df_joined_start(const struct df_plugin_program *program, bool restart, struc
  * it. Waits until it says that it is ready. */
 int df_joined_meet(int socket, struct df_joined **out, int *mount_id, char *message, size_t size);
 
-/* Joins the server of that name (`directfuse serve --name`). The same results; -ENOENT: there is no
- * such server. */
-int df_joined_find(const char *name, struct df_joined **out, int *mount_id, char *message,
-                   size_t size);
+/* Joins the server of that name (`directfuse serve --name`), for which it waits so many seconds
+ * until it has mounted; 0: any. The same results; -ENOENT: there is no such server; -ETIMEDOUT;
+ * -EINTR. */
+int df_joined_find(const char *name, unsigned seconds, struct df_joined **out, int *mount_id,
+                   char *message, size_t size);
 
 /*
  * Ends the mount here; in the process that started the server, also there: for everybody, but with

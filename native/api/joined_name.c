@@ -89,8 +89,8 @@ static void say_why(int error, const char *name, char *message, size_t size)
                  strerror(-error));
 }
 
-int df_joined_find(const char *name, struct df_joined **out, int *mount_id, char *message,
-                   size_t size)
+int df_joined_find(const char *name, unsigned seconds, struct df_joined **out, int *mount_id,
+                   char *message, size_t size)
 {
     int socket = connect_to(name);
     int error;
@@ -99,7 +99,7 @@ int df_joined_find(const char *name, struct df_joined **out, int *mount_id, char
         say_why(socket, name, message, size);
         return socket;
     }
-    error = df_joined_join(socket, 0, out, mount_id, message, size);
+    error = df_joined_join(socket, 0, seconds, out, mount_id, message, size);
     close(socket);
     return error;
 }

@@ -91,17 +91,19 @@ static void reap(pid_t pid)
 
 static int launch(const struct df_plugin_program *program, bool restart, int control)
 {
-    char server[PATH_MAX];
-    const char *first[] = {
-        "directfuse-server",          "--control", "3", "--library", program->library,
-        restart ? "--restart" : "--", "--"};
-    const int count = restart ? 7 : 6;
+    char server[PATH_MAX], seconds[16];
+    const char *first[] = {"directfuse-server", "--control", "3",  "--library", program->library,
+                           "--seconds",         seconds,     "--", "--"};
+    const int count = restart ? 9 : 8;
     char **vector = calloc((size_t)(program->argc + count + 1), sizeof(*vector));
     pid_t pid;
     int error;
 
     if (!vector)
         return -ENOMEM;
+    snprintf(seconds, sizeof(seconds), "%u", program->seconds);
+    if (restart)
+        first[count - 2] = "--restart";
     for (int i = 0; i < count; i++)
         vector[i] = (char *)first[i];
     for (int i = 0; i < program->argc; i++)
@@ -141,7 +143,7 @@ int df_joined_meet(int socket, struct df_joined **out, int *mount_id, char *mess
 {
     int error = await_ready(socket, message, size);
 
-    return error < 0 ? error : df_joined_join(socket, getpid(), out, mount_id, message, size);
+    return error < 0 ? error : df_joined_join(socket, getpid(), 0, out, mount_id, message, size);
 }
 
 int df_joined_start(const struct df_plugin_program *program, bool restart, struct df_joined **out,

@@ -75,7 +75,8 @@ static int start(struct df_mounted *mounted, const struct order *order)
     if (order->served)
         return df_joined_meet(order->socket, joined, id, order->message, order->size);
     if (!program->run && program->argv[0][0] == DF_NAME_OF_SERVER)
-        return df_joined_find(program->argv[0] + 1, joined, id, order->message, order->size);
+        return df_joined_find(program->argv[0] + 1, program->seconds, joined, id, order->message,
+                              order->size);
     if (order->flags & DF_MOUNT_SERVER)
         return df_joined_start(program, order->flags & DF_MOUNT_RESTART, joined, id, order->message,
                                order->size);

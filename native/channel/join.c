@@ -54,10 +54,23 @@ static long send_packet(int socket, enum df_join_kind kind, uint32_t client, uin
     return ret;
 }
 
-/* The answer: *memory receives the segment's memfd, or what else was asked for. -EINTR: a signal
- * came first, and `interruptible` is set. */
-static long receive_welcome(int socket, bool interruptible, struct df_join_message *body,
-                            int *memory)
+/* 0: an answer, or the end. The kernel keeps account of what is left when a signal comes. */
+static long await_welcome(int socket, struct df_join_wait wait)
+{
+    struct timespec left = {wait.patience / 1000000000, wait.patience % 1000000000};
+    struct pollfd answer = {.fd = socket, .events = POLLIN};
+    long ret;
+
+    if (wait.patience < 0 && !wait.interruptible) /* as long as the receipt takes */
+        return 0;
+    do
+        ret = df_sys6(SYS_ppoll, (long)&answer, 1, wait.patience < 0 ? 0 : (long)&left, 0, 0, 0);
+    while (ret == -EINTR && !wait.interruptible);
+    return ret == 0 ? -ETIMEDOUT : ret < 0 ? ret : 0;
+}
+
+/* The answer: *memory receives the segment's memfd, or what else was asked for. */
+static long receive_welcome(int socket, struct df_join_message *body, int *memory)
 {
     struct packet p = {0};
     long ret;
@@ -65,7 +78,7 @@ static long receive_welcome(int socket, bool interruptible, struct df_join_messa
     pack(&p, true);
     do
         ret = df_sys3(SYS_recvmsg, socket, (long)&p.header, MSG_CMSG_CLOEXEC);
-    while (ret == -EINTR && !interruptible);
+    while (ret == -EINTR);
     if (ret < 0)
         return ret == -ECONNRESET ? -ENOTCONN : ret;
     *memory = -1;
@@ -112,7 +125,7 @@ static long map(struct df_link *link, const struct df_join_message *body, int me
     return ret;
 }
 
-static long hello(struct df_link *link, int socket, const int pair[2], bool interruptible,
+static long hello(struct df_link *link, int socket, const int pair[2], struct df_join_wait wait,
                   char theirs[DF_BUILD_SIZE])
 {
     struct df_join_message body = {0};
@@ -122,7 +135,9 @@ static long hello(struct df_link *link, int socket, const int pair[2], bool inte
     close_fd(pair[1]); /* the server has it: when it ends we shall see the end */
     if (ret < 0)
         return ret == -EPIPE || ret == -ECONNRESET ? -ENOTCONN : ret;
-    ret = receive_welcome(pair[0], interruptible, &body, &memory);
+    ret = await_welcome(pair[0], wait);
+    if (ret == 0)
+        ret = receive_welcome(pair[0], &body, &memory);
     if (theirs)
         memcpy(theirs, body.build, DF_BUILD_SIZE);
     if (ret == 0)
@@ -153,30 +168,18 @@ static long make_pair(int pair[2])
     return ret;
 }
 
-int df_join_hello(struct df_link *link, int socket, bool interruptible, char theirs[DF_BUILD_SIZE])
+int df_join_hello(struct df_link *link, int socket, struct df_join_wait wait,
+                  char theirs[DF_BUILD_SIZE])
 {
     int pair[2];
     long ret = make_pair(pair);
 
     if (ret < 0)
         return (int)ret;
-    ret = hello(link, socket, pair, interruptible, theirs);
+    ret = hello(link, socket, pair, wait, theirs);
     if (ret < 0)
         close_fd(pair[0]);
     return (int)ret;
-}
-
-/* 0: an answer, or the end. The kernel keeps account of what is left when a signal comes. */
-static long await_welcome(int socket, int64_t patience)
-{
-    struct timespec left = {patience / 1000000000, patience % 1000000000};
-    struct pollfd answer = {.fd = socket, .events = POLLIN};
-    long ret;
-
-    do
-        ret = df_sys6(SYS_ppoll, (long)&answer, 1, patience < 0 ? 0 : (long)&left, 0, 0, 0);
-    while (ret == -EINTR);
-    return ret == 0 ? -ETIMEDOUT : ret < 0 ? ret : 0;
 }
 
 /* Its place; DF_OFFERS: there is none just now. */
@@ -222,9 +225,9 @@ static int64_t be_client(const struct df_link *link, int socket, const int pair[
         return -ENOTCONN;
     if (offered)
         return ret;
-    ret = await_welcome(pair[0], atomic_load(&link->patience));
+    ret = await_welcome(pair[0], (struct df_join_wait){atomic_load(&link->patience), false});
     if (ret == 0)
-        ret = receive_welcome(pair[0], false, &body, &memory);
+        ret = receive_welcome(pair[0], &body, &memory);
     close_fd(memory); /* it is mapped */
     return ret < 0 ? ret : body.client;
 }
@@ -287,7 +290,7 @@ static long ask_place(struct df_link *link, uint64_t handle)
     ret = send_packet(link->control, DF_JOIN_PLACE, link->client, handle, pair[1]);
     close_fd(pair[1]);
     if (ret >= 0)
-        ret = receive_welcome(pair[0], false, &body, &place);
+        ret = receive_welcome(pair[0], &body, &place);
     if (ret >= 0)
         await_end(pair[0]);
     close_fd(pair[0]);

@@ -45,14 +45,20 @@ struct df_join_message {
     char build[DF_BUILD_SIZE]; /* the sender's df_build */
 };
 
+/* For an answer, which a server gives when it has mounted. */
+struct df_join_wait {
+    int64_t patience;   /* ns, then -ETIMEDOUT; < 0: any */
+    bool interruptible; /* -EINTR: a signal came before */
+};
+
 /*
  * Registers this process by `socket`, a SOCK_SEQPACKET socket that leads to a server, and maps the
  * segment. On success link->control and link->memory are the caller's to close (or to keep at
  * numbers of its choice), `socket` is untouched. 0 or -errno: -EPROTO (another build, which
  * `theirs` then names; NULL: nobody wants to know), -EACCES (another user's), -ENOTCONN (the server
- * is gone), -EMFILE, -ENOMEM, -EINTR (a signal came before the answer, and `interruptible` is set).
- */
-int df_join_hello(struct df_link *link, int socket, bool interruptible, char theirs[DF_BUILD_SIZE]);
+ * is gone), -EMFILE, -ENOMEM, and as `wait` says. */
+int df_join_hello(struct df_link *link, int socket, struct df_join_wait wait,
+                  char theirs[DF_BUILD_SIZE]);
 
 /*
  * Registers this process, which has the segment mapped already: one that was forked without a word

@@ -31,6 +31,7 @@ struct arguments {
     int report;
     bool stay;
     const char *library;
+    unsigned seconds;          /* that a mount may take; 0: any */
     bool restart, say;         /* started again when it fails; on standard error */
     int words[DF_MOUNT_COUNT]; /* of each command line */
     int count;
@@ -68,6 +69,8 @@ static bool parse(int argc, char *argv[], struct arguments *out)
             out->listener = atoi(argv[++i]);
         else if (strcmp(argv[i], "--library") == 0)
             out->library = argv[++i];
+        else if (strcmp(argv[i], "--seconds") == 0)
+            out->seconds = (unsigned)atoi(argv[++i]);
         else if (strcmp(argv[i], "--report") == 0)
             out->report = atoi(argv[++i]);
         else if (strcmp(argv[i], "--words") == 0 && out->count < DF_MOUNT_COUNT)
@@ -106,7 +109,7 @@ static int detach(void)
 
 /* A program that no process can load (Go, thread-local storage, a script) runs in one of its own,
  * which our half of the helper serves here. A shared object is no program to start. */
-static int mount_by_helper(int argc, char **argv, char *message, size_t size)
+static int mount_by_helper(unsigned flags, int argc, char **argv, char *message, size_t size)
 {
     char **words = calloc((size_t)argc + 2, sizeof(*words));
 
@@ -114,7 +117,7 @@ static int mount_by_helper(int argc, char **argv, char *message, size_t size)
         return -1;
     words[0] = (char[]){"helper"};
     memcpy(words + 1, argv, (size_t)argc * sizeof(*words));
-    int id = df_mount(NULL, argc + 1, words, 0, message, size);
+    int id = df_mount(NULL, argc + 1, words, flags, message, size);
     int error = errno;
     free(words);
     errno = error;
@@ -129,12 +132,18 @@ static bool is_program(const char *path)
 }
 
 /* Who names a library has looked at it before, and chosen. */
-static int mount_one(const char *library, int argc, char **argv, char *message, size_t size)
+static int mount_one(const struct arguments *a, int argc, char **argv, char *message, size_t size)
 {
-    int id = df_mount(library, argc, argv, 0, message, size);
+    const unsigned flags = DF_MOUNT_SECONDS(a->seconds);
+    int id = df_mount(a->library, argc, argv, flags, message, size);
 
-    if (id < 0 && errno == ENOEXEC && !library && is_program(argv[0]))
-        return mount_by_helper(argc, argv, message, size);
+    if (id < 0 && errno == ENOEXEC && !a->library && is_program(argv[0]))
+        return mount_by_helper(flags, argc, argv, message, size);
+    if (id < 0 && errno == ETIMEDOUT) { /* it ends with this process */
+        snprintf(message, size, "%s has not mounted anything within %u seconds", argv[0],
+                 a->seconds);
+        errno = ETIMEDOUT;
+    }
     return id;
 }
 
@@ -145,7 +154,7 @@ static int mount_all(const struct arguments *a, char *message, size_t size)
     char **argv = a->argv;
 
     for (; count < a->count && error == 0; argv += a->words[count++]) {
-        ids[count] = mount_one(a->library, a->words[count], argv, message, size);
+        ids[count] = mount_one(a, a->words[count], argv, message, size);
         if (ids[count] < 0)
             error = -errno;
         else if (a->control < 0 && message[0])

@@ -155,7 +155,7 @@ static long join(struct dfi_process *process, int socket)
 {
     struct dfi_files *files = process->files;
     struct df_link *link = &files->link;
-    long ret = df_join_hello(link, socket, false, NULL);
+    long ret = df_join_hello(link, socket, (struct df_join_wait){.patience = -1}, NULL);
 
     if (ret < 0)
         return ret;

@@ -1,5 +1,6 @@
 """`directfuse run -m @NAME`, `directfuse env -m @NAME`: programs in a mount server that goes on."""
 
+import errno
 import json
 import os
 import shlex
@@ -18,7 +19,7 @@ from .test_run import _await, shell
 
 pytestmark = needs.run
 
-_RECVMSG = 47  # its system call, by which an answer of the server is waited for
+_PPOLL = 271  # its system call, by which an answer of the server is waited for
 
 
 def shadows():
@@ -275,18 +276,39 @@ def test_what_is_refused(run, server, tmp_path):
     assert "only you" in done.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_run_that_waits_until_its_server_has_mounted_can_be_ended(tmp_path, monkeypatch, number):
-    """Its signals waited, too: Ctrl-C did nothing until the server answered."""
+@pytest.fixture
+def slow(tmp_path, monkeypatch):
+    """The name of a server that has not mounted anything yet, and so does not answer."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     (tmp_path / "directfuse").mkdir(0o700)
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
         server.bind(str(tmp_path / "directfuse/slow.socket"))
         server.listen()
-        run = subprocess.Popen([*COMMAND, "run", "-m", "@slow", "--", "true"])
-        _await(lambda: Path(f"/proc/{run.pid}/syscall").read_text().startswith(f"{_RECVMSG} "))
-        run.send_signal(number)
-        assert run.wait(timeout=20) == 128 + number
+        yield "@slow"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_waits_until_its_server_has_mounted_can_be_ended(slow, number):
+    """Its signals waited, too: Ctrl-C did nothing until the server answered."""
+    run = subprocess.Popen([*COMMAND, "run", "-m", slow, "--", "true"])
+    _await(lambda: Path(f"/proc/{run.pid}/syscall").read_text().startswith(f"{_PPOLL} "))
+    run.send_signal(number)
+    assert run.wait(timeout=20) == 128 + number
+
+
+def test_a_server_is_waited_for_no_longer_than_is_said(slow):
+    def ignore(*_):
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+
+    before = signal.signal(signal.SIGALRM, ignore)
+    ignore()
+    try:
+        with pytest.raises(directfuse.MountError, match="has not mounted") as caught:
+            directfuse.mount(slow, timeout=1)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert caught.value.errno == errno.ETIMEDOUT
 
 
 def test_a_mountpoint_that_programs_need_is_refused(run, start):

@@ -271,11 +271,12 @@ def test_a_program_that_puts_itself_into_the_background(unruly, point):
     assert "-f" in str(caught.value)
 
 
-def test_a_program_that_never_reaches_its_loop(unruly, point):
-    with pytest.raises(directfuse.MountError) as caught:
-        directfuse.mount([unruly, "--before", "hang", point], timeout=1)
+@pytest.mark.parametrize("placement", ["inline", "server"])
+def test_a_program_that_never_reaches_its_loop(unruly, point, placement):
+    with pytest.raises(directfuse.MountError, match="within 1 seconds") as caught:
+        directfuse.mount([unruly, "--before", "hang", point], placement=placement, timeout=1)
     assert caught.value.errno == errno.ETIMEDOUT
-    with directfuse.mount([unruly, point]):
+    with directfuse.mount([unruly, point], placement=placement):
         assert text_of(f"{point}/nothing") == "harmless"
 
 
