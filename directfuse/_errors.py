@@ -56,10 +56,10 @@ def _other_limit(code: int | None) -> str:
     size, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
     processes, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     if code == errno.ENOMEM and space != unlimited:
-        words = f"process may have {space >> 20} MiB of address space here; {_SEGMENT}: "
+        words = f"process may have {space >> 10} KiB of address space here; {_SEGMENT}: "
         return words + "`ulimit -v unlimited`"
     if code == errno.EFBIG and size != unlimited:
-        return f"file may have {size >> 20} MiB here; {_SEGMENT}: `ulimit -f unlimited`"
+        return f"file may have {size >> 10} KiB here; {_SEGMENT}: `ulimit -f unlimited`"
     if code == errno.EAGAIN and processes != unlimited:
         return f"user may have {processes} processes here; allow more, by `ulimit -u`"
     return ""

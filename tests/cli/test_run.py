@@ -131,7 +131,7 @@ def test_a_limit_of_files_sizes_is_named(run, memory, size):
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limits),
     )
     assert done.returncode == 125 and said_clearly(done)
-    assert f"(a file may have {size >> 20} MiB here; " in done.stderr
+    assert f"(a file may have {size >> 10} KiB here; " in done.stderr
     assert done.stderr.endswith("`ulimit -f unlimited`)\n")
 
 
@@ -149,7 +149,7 @@ def test_a_limit_of_address_space_is_named(run, memory, inside):
             text=True,
             timeout=50,
         )
-        assert "(a process may have 390 MiB of address space here;" in done.stderr
+        assert "(a process may have 400000 KiB of address space here;" in done.stderr
         assert done.returncode == 125
 
 
