@@ -34,14 +34,21 @@ static inline unsigned df_scan_dots(const char *name)
     return name[1] == '.' && (name[2] == '/' || name[2] == '\0') ? 2 : 0;
 }
 
+#define DF_SCAN_ONES UINT64_C(0x0101010101010101) /* in each byte of a word */
+
+/* The top bit of each byte that is 0; of one that is 1, too, if the byte below it is 0. */
+static inline uint64_t df_scan_zeros(uint64_t word)
+{
+    return (word - DF_SCAN_ONES) & ~word & DF_SCAN_ONES << 7;
+}
+
 static inline bool df_scan_pair_in_word(const char *text)
 {
-    const uint64_t ones = UINT64_C(0x0101010101010101);
     uint64_t word, found;
 
     __builtin_memcpy(&word, text, sizeof(word));
-    word = (word | ones) ^ ones * '/'; /* 0 of either, and never 1, of which a borrow would lie */
-    found = (word - ones) & ~word & ones << 7;
+    word = (word | DF_SCAN_ONES) ^ DF_SCAN_ONES * '/'; /* 0 of either, and never 1 */
+    found = df_scan_zeros(word);
     return (found & found >> 8) != 0;
 }
 

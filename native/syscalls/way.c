@@ -4,6 +4,7 @@
 #include "core/calls.h"
 #include "core/fd.h"
 #include "core/route.h"
+#include "core/scan.h"
 #include "core/walk.h"
 #include "intercept/run.h"
 #include "syscalls/cwd.h"
@@ -211,12 +212,10 @@ static int take(struct dfi_way *way, struct dfi_leg *leg)
 /* The call's paths among its arguments: a bit in the byte of each. */
 static DF_FLAT uint64_t places_of_paths(const char letters[8])
 {
-    const uint64_t ones = UINT64_C(0x0101010101010101);
     uint64_t word;
 
     memcpy(&word, letters, sizeof(word));
-    word ^= ones * 'p'; /* no letter is 'q', which would be taken for one behind a 'p' */
-    return (word - ones) & ~word & ones << 7;
+    return df_scan_zeros(word ^ DF_SCAN_ONES * 'p'); /* no letter is 'q', which would become 1 */
 }
 
 static DF_FLAT long begin(struct dfi_way *way, struct dfi_frame *frame, bool unwalked)
