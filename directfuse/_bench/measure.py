@@ -91,8 +91,9 @@ def interval(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 def paired(theirs: Sequence[float], ours: Sequence[float]) -> list[float]:
-    """Median and interval of the rounds' ratios, rounded for the results."""
-    each = [a / b for a, b in zip(theirs, ours, strict=True) if b > 0]
+    """Median and interval of the ratios of the rounds that both have, rounded for the results. Both
+    have the first: what is slow may have sat out later ones (turns.py)."""
+    each = [a / b for a, b in zip(theirs, ours, strict=False) if b > 0]
     return [float(f"{value:.5g}") for value in interval(each)]
 
 

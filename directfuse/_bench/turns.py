@@ -77,20 +77,23 @@ def measure_jobs(
 
 
 def _measure_one(job: Job, places: Sequence[Place], rounds: int, seconds: float) -> Done:
-    """At least one round, and none that begins when the seconds are over. A route on which the job
-    fails is left out; the others go on."""
+    """The places share the seconds. One that has used its own up sits out the rounds that are left
+    to the others: the slowest may have one, and one alone would tell of each what it met first.
+    A route on which the job fails is left out; the others go on."""
     done = Done(job.name, {place.name: [] for place in places})
-    end = time.monotonic() + seconds
+    share = seconds / len(places)
+    spent = dict.fromkeys(done.samples, 0.0)
     for number in range(rounds):
-        if number > 0 and time.monotonic() > end:
-            break
         for place in in_turn(places, number):
-            if place.name in done.samples:
-                try:
-                    done.samples[place.name].append(job.sample(place, seconds / len(places)))
-                except Unavailable as error:
-                    done.left_out[place.name] = str(error)
-                    del done.samples[place.name]
+            if place.name not in done.samples or (number > 0 and spent[place.name] > share):
+                continue
+            begun = time.monotonic()
+            try:
+                done.samples[place.name].append(job.sample(place, share))
+            except Unavailable as error:
+                done.left_out[place.name] = str(error)
+                del done.samples[place.name]
+            spent[place.name] += time.monotonic() - begun
     done.ratios = ratios(done.samples, places[0].name)
     return done
 

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from directfuse._bench import turns
 from directfuse._bench.measure import in_turn, measure
 from directfuse._bench.worker import Lanes
 
@@ -76,3 +77,19 @@ def test_two_threads_are_judged_beside_two_processes(monkeypatch):
         ("1.2× (1.8× / 1.5×)", False),
     ]
     assert unknown.measured.startswith("not measured") and not unknown.met
+
+
+def test_who_is_slow_sits_out_rounds_that_the_others_take(monkeypatch):
+    """So that the first round, which meets what was never used before, is one of several for the
+    others, however slow a program is on one place (a mount through the kernel)."""
+    places = [SimpleNamespace(name=name, seconds=n) for name, n in (("fast", 1), ("slow", 50))]
+    clock = SimpleNamespace(now=0)
+    monkeypatch.setattr(turns, "time", SimpleNamespace(monotonic=lambda: clock.now))
+
+    def sample(place, _):
+        clock.now += place.seconds
+        return float(place.seconds)
+
+    done = turns._measure_one(turns.Job("job", sample), places, 9, seconds=60)
+    assert {name: len(found) for name, found in done.samples.items()} == {"fast": 9, "slow": 1}
+    assert done.ratios == {"slow": [50.0, 50.0, 50.0]}
