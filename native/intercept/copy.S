@@ -6,21 +6,27 @@
  *   int dfi_copy_byte(from)                the byte, or -1
  *   long dfi_copy_text(to, from, size)     up to the NUL: the length; size: there is none; or -1
  *
- * A fault before dfi_copy_insn is sent there (signal.c), and the rest is copied up to the very byte
+ * A fault before dfi_copy_rest is sent there (signal.c), and the rest is copied up to the very byte
  * that is not there; that one's fault is sent to dfi_copy_fault. A fault at dfi_copy_byte is sent to
  * dfi_byte_fault, and one in dfi_copy_text to dfi_text_fault.
+ *
+ * The core leaves vector registers to the program, whose they stay in a system call. A copy borrows
+ * one, which halves its instructions, and gives it back behind a fault, too: it lies in the red zone
+ * meanwhile, which signals leave alone.
  */
         .text
 
-        .macro  four at
-        movq    \at(%rsi), %r8
-        movq    \at+8(%rsi), %r9
-        movq    \at+16(%rsi), %r10
-        movq    \at+24(%rsi), %r11
-        movq    %r8, \at(%rdi)
-        movq    %r9, \at+8(%rdi)
-        movq    %r10, \at+16(%rdi)
-        movq    %r11, \at+24(%rdi)
+        .macro  borrow
+        movups  %xmm0, -24(%rsp)
+        .endm
+
+        .macro  give_back
+        movups  -24(%rsp), %xmm0
+        .endm
+
+        .macro  copy_two at             /* words */
+        movups  \at(%rsi), %xmm0
+        movups  %xmm0, \at(%rdi)
         .endm
 
         .globl  dfi_copy_some
@@ -31,27 +37,23 @@ dfi_copy_some:
         movq    %rdx, %rax
         cmpq    $256, %rdx              /* a string instruction takes 20 ns to begin */
         ja      dfi_copy_insn
+        borrow
         cmpq    $144, %rcx              /* struct stat: a fault begins it anew */
         jb      0f
-        four    0
-        four    32
-        four    64
-        four    96
-        movq    128(%rsi), %r8
-        movq    136(%rsi), %r9
-        movq    %r8, 128(%rdi)
-        movq    %r9, 136(%rdi)
+        .irp    at, 0, 16, 32, 48, 64, 80, 96, 112, 128
+        copy_two \at
+        .endr
         addq    $144, %rsi
         addq    $144, %rdi
         subq    $144, %rcx
         jz      4f
-0:      cmpq    $32, %rcx
+0:      cmpq    $16, %rcx
         jb      2f
-1:      four    0
-        addq    $32, %rsi
-        addq    $32, %rdi
-        subq    $32, %rcx
-        cmpq    $32, %rcx
+1:      copy_two 0
+        addq    $16, %rsi
+        addq    $16, %rdi
+        subq    $16, %rcx
+        cmpq    $16, %rcx
         jae     1b
 2:      cmpq    $8, %rcx
         jb      3f
@@ -69,13 +71,15 @@ dfi_copy_some:
         incq    %rdi
         decq    %rcx
         jmp     3b
-4:      ret
+4:      give_back
+        ret
         .globl  dfi_copy_past
         .hidden dfi_copy_past
         .type   dfi_copy_past, @function
 dfi_copy_past:                          /* lines of 64 bytes, at least one */
         movq    %rdx, %rcx
         movq    %rdx, %rax
+        borrow                          /* as dfi_copy_rest gives it back */
 5:      movq    (%rsi), %r8
         movq    8(%rsi), %r9
         movq    16(%rsi), %r10
@@ -97,6 +101,10 @@ dfi_copy_past:                          /* lines of 64 bytes, at least one */
         subq    $64, %rcx
         cmpq    $64, %rcx
         jae     5b
+        .globl  dfi_copy_rest
+        .hidden dfi_copy_rest
+dfi_copy_rest:
+        give_back
         .globl  dfi_copy_insn
         .hidden dfi_copy_insn
 dfi_copy_insn:

@@ -181,8 +181,8 @@ __sighandler_t dfi_signal_pick(int signal, siginfo_t *info, struct ucontext *con
     if ((signal == SIGSEGV || signal == SIGBUS) && info->si_code > 0) {
         if (at->rip == (uintptr_t)dfi_copy_insn)
             at->rip = (uintptr_t)dfi_copy_fault;
-        else if (at->rip >= (uintptr_t)dfi_copy_some && at->rip < (uintptr_t)dfi_copy_insn)
-            at->rip = (uintptr_t)dfi_copy_insn;
+        else if (at->rip >= (uintptr_t)dfi_copy_some && at->rip < (uintptr_t)dfi_copy_rest)
+            at->rip = (uintptr_t)dfi_copy_rest;
         else if (at->rip == (uintptr_t)dfi_copy_byte)
             at->rip = (uintptr_t)dfi_byte_fault;
         else if (at->rip >= (uintptr_t)dfi_copy_text && at->rip < (uintptr_t)dfi_text_fault)

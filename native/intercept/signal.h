@@ -55,8 +55,9 @@ long dfi_signals_adopt(struct dfi_process *process);
 /* entry.S */
 extern const char dfi_pass_out[], dfi_let_in[], dfi_let_out[];
 extern const char dfi_entry[], dfi_leave_begin[], dfi_leave_end[], dfi_pass_begin[], dfi_pass_end[],
-    dfi_wait_begin[], dfi_wait_end[], dfi_wait_interrupted[], dfi_copy_insn[], dfi_copy_fault[],
-    dfi_byte_fault[], dfi_text_fault[], dfi_signal_entry[], dfi_trap_entry[], dfi_restorer[];
+    dfi_wait_begin[], dfi_wait_end[], dfi_wait_interrupted[], dfi_copy_rest[], dfi_copy_insn[],
+    dfi_copy_fault[], dfi_byte_fault[], dfi_text_fault[], dfi_signal_entry[], dfi_trap_entry[],
+    dfi_restorer[];
 _Noreturn void dfi_sigreturn(uintptr_t sp);
 /* Calls the function on the thread's core stack; the thread must not be in the core yet. */
 bool dfi_on_core_stack(uintptr_t first, unsigned long second,

@@ -21,7 +21,8 @@ typedef size_t copy(void *to, const void *from, size_t size);
 extern copy dfi_copy_some, dfi_copy_past;
 extern int dfi_copy_byte(const void *from);
 extern long dfi_copy_text(char *to, const char *from, size_t size);
-extern const char dfi_copy_insn[], dfi_copy_fault[], dfi_byte_fault[], dfi_text_fault[];
+extern const char dfi_copy_rest[], dfi_copy_insn[], dfi_copy_fault[], dfi_byte_fault[],
+    dfi_text_fault[];
 
 /* As dfi_signal_pick() does. */
 static void redirect(int signal, siginfo_t *info, void *context)
@@ -32,8 +33,8 @@ static void redirect(int signal, siginfo_t *info, void *context)
     if ((uintptr_t)*rip == (uintptr_t)dfi_copy_insn)
         *rip = (greg_t)(uintptr_t)dfi_copy_fault;
     else if ((uintptr_t)*rip >= (uintptr_t)dfi_copy_some &&
-             (uintptr_t)*rip < (uintptr_t)dfi_copy_insn)
-        *rip = (greg_t)(uintptr_t)dfi_copy_insn;
+             (uintptr_t)*rip < (uintptr_t)dfi_copy_rest)
+        *rip = (greg_t)(uintptr_t)dfi_copy_rest;
     else if ((uintptr_t)*rip == (uintptr_t)dfi_copy_byte)
         *rip = (greg_t)(uintptr_t)dfi_byte_fault;
     else if ((uintptr_t)*rip >= (uintptr_t)dfi_copy_text &&
@@ -51,11 +52,31 @@ static char *new_pages(void)
     return pages;
 }
 
+/* copies(to, from, size), with bytes in %xmm0 that have to be there behind it. */
+static size_t copy_and_keep(copy *copies, char *to, const char *from, size_t size)
+{
+    static const char before[] = "bytes of programs";
+    char kept[16];
+    size_t done;
+
+    memcpy(kept, before, sizeof(kept));
+    __asm__ volatile("subq $128, %%rsp\n\t" /* the compiler's red zone */
+                     "movups (%[kept]), %%xmm0\n\t"
+                     "call *%[copies]\n\t"
+                     "movups %%xmm0, (%[kept])\n\t"
+                     "addq $128, %%rsp"
+                     : "=a"(done), "+D"(to), "+S"(from), "+d"(size)
+                     : [kept] "b"(kept), [copies] "r"(copies)
+                     : "rcx", "r8", "r9", "r10", "r11", "xmm0", "memory", "cc");
+    assert_memory_equal(kept, before, sizeof(kept));
+    return done;
+}
+
 /* `size` bytes, of which as many as `there` can be read: then comes a page that is not there. */
 static void check(copy *copies, const char *end, char *to, size_t size, size_t there)
 {
     memset(to, 0, size + 1);
-    assert_int_equal(copies(to, end - there, size), there < size ? there : size);
+    assert_int_equal(copy_and_keep(copies, to, end - there, size), there < size ? there : size);
     assert_memory_equal(to, end - there, there < size ? there : size);
     assert_int_equal(to[size], 0);
 }
