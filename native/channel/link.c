@@ -495,6 +495,8 @@ static void learn(_Atomic uint32_t *worth, struct df_spin *spin, const struct df
     if (slept) {
         spin->torn |= at & DF_SPIN_HERE;
         end = df_spin_ticks(at, end);
+    } else {
+        spin->torn |= end - spin->last > DF_SPIN_MISSED;
     }
     df_spin_learn(worth, spin, end, slept, DF_SPIN_MAX);
 }

@@ -36,6 +36,11 @@
 /* Ticks between two looks, from which on we have not been running: somebody wants the processor. */
 #define DF_SPIN_TORN 32768
 
+/* Ticks between the last look and the end of a wait, from which on it was not seen to end: whoever
+ * ended it has had our processor, as a woken worker does that the kernel puts there, or the call
+ * that woke it took so long that there was nothing to spin for. */
+#define DF_SPIN_MISSED 4096
+
 struct df_spin {
     uint64_t begin; /* of the wait */
     uint64_t last;  /* look */

@@ -9,18 +9,41 @@
 
 #include <sched.h>
 
-#define PAUSE_PAID 8 /* waits: clients on two processors would chase a worker from each to each */
-#define PAUSE_MAX  4096
-#define CROWDED    256 /* waits in which nobody wants the processor, until that is believed */
+#include "channel/sys.h"
 
-static bool time_to_try(struct df_aside *aside)
+#define PRICE_MAX  500000 /* ticks: what took longer met another program */
+#define FAILED_MAX 5      /* 32 times the price: a move every few hundred trips, at worst */
+
+void df_aside_spend(struct df_aside *aside, uint64_t late)
 {
-    uint32_t rest = atomic_load_explicit(&aside->rest, memory_order_relaxed);
+    uint64_t spent = atomic_load_explicit(&aside->spent, memory_order_relaxed) + 2 * late;
 
-    if (rest == 0)
-        return true;
-    atomic_store_explicit(&aside->rest, rest - 1, memory_order_relaxed);
-    return false;
+    atomic_store_explicit(&aside->spent, spent < UINT32_MAX ? (uint32_t)spent : UINT32_MAX,
+                          memory_order_relaxed);
+}
+
+void df_aside_pause(struct df_aside *aside)
+{
+    atomic_store_explicit(&aside->spent, 0, memory_order_relaxed);
+}
+
+static bool is_worth_a_move(const struct df_aside *aside)
+{
+    uint64_t price = atomic_load_explicit(&aside->price, memory_order_relaxed);
+
+    return atomic_load_explicit(&aside->spent, memory_order_relaxed) >=
+           price / 2 << atomic_load_explicit(&aside->failed, memory_order_relaxed);
+}
+
+/* A move has cost so many ticks. */
+static void learn_price(struct df_aside *aside, uint64_t ticks)
+{
+    uint32_t price = atomic_load_explicit(&aside->price, memory_order_relaxed);
+    uint32_t paid = ticks < PRICE_MAX ? (uint32_t)ticks : PRICE_MAX;
+
+    atomic_store_explicit(&aside->price, price ? price - price / 4 + paid / 4 : paid,
+                          memory_order_relaxed);
+    df_aside_pause(aside);
 }
 
 /* To one of some, of all that the thread may run on. */
@@ -45,41 +68,33 @@ static bool leave(uint32_t cpu)
 
 bool df_aside_step(struct df_aside *aside, uint32_t cpu)
 {
-    if (!time_to_try(aside))
+    if (!is_worth_a_move(aside))
         return false;
-    if (leave(cpu))
-        return true;
-    df_aside_learn(aside, false);
-    return false;
+    uint64_t begin = df_sys_ticks();
+    bool left = leave(cpu);
+    learn_price(aside, left ? df_sys_ticks() - begin : PRICE_MAX);
+    if (!left)
+        df_aside_learn(aside, false);
+    return left;
 }
 
 void df_aside_learn(struct df_aside *aside, bool paid)
 {
-    uint32_t pause = atomic_load_explicit(&aside->pause, memory_order_relaxed);
+    uint32_t failed = atomic_load_explicit(&aside->failed, memory_order_relaxed);
 
     if (paid)
-        pause = PAUSE_PAID;
-    else
-        pause = pause < PAUSE_MAX ? 2 * pause + 1 : pause;
-    atomic_store_explicit(&aside->pause, pause, memory_order_relaxed);
-    atomic_store_explicit(&aside->rest, pause, memory_order_relaxed);
+        failed = 0;
+    else if (failed < FAILED_MAX)
+        failed++;
+    atomic_store_explicit(&aside->failed, failed, memory_order_relaxed);
 }
 
-void df_aside_notice(struct df_aside *aside, bool wanted)
-{
-    uint32_t crowded = atomic_load_explicit(&aside->crowded, memory_order_relaxed);
-
-    if (wanted || crowded > 0)
-        atomic_store_explicit(&aside->crowded, wanted ? CROWDED : crowded - 1,
-                              memory_order_relaxed);
-}
-
-bool df_aside_return(struct df_aside *aside, uint32_t cpu, uint32_t client_cpu)
+bool df_aside_return(uint32_t cpu, uint32_t client_cpu)
 {
     cpu_set_t all, one;
 
-    if (atomic_load_explicit(&aside->crowded, memory_order_relaxed) == 0 || cpu == client_cpu ||
-        client_cpu >= CPU_SETSIZE || sched_getaffinity(0, sizeof(all), &all) < 0)
+    if (cpu == client_cpu || client_cpu >= CPU_SETSIZE ||
+        sched_getaffinity(0, sizeof(all), &all) < 0)
         return false;
     CPU_ZERO(&one);
     CPU_SET(client_cpu, &one);

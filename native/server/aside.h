@@ -1,16 +1,14 @@
 /*
  * aside.h - a worker makes way for the client that it would spin for.
  *
- * The scheduler likes to wake a worker on the processor of the client that rang, and leaves it
- * there: the one runs when the other sleeps, so there is never too much to run in one place. But
- * then nobody can spin, and every trip is two switches (8 us in place of 1). So a worker that finds
- * itself there goes to another processor, as long as that paid in hindsight: it did not when the
- * client had nothing more to ask, or the other processor was busy.
+ * A worker sleeps where its client runs: the one runs when the other sleeps, so waking it is a
+ * switch (3 us) and needs nobody else. Another processor may be asleep, and waking that is 5 us, or
+ * 100 where a host has to; or another program has begun with it, which keeps it for milliseconds.
  *
- * Where other programs want all processors it is the other way round: who wakes up on a processor
- * that another one has begun to use waits for milliseconds, and a worker and a client that take
- * turns on one processor leave nobody a moment to begin. So a worker that is about to sleep goes to
- * its client's.
+ * But there nobody can spin, and every trip is two switches. So a worker goes to another processor
+ * when they have cost half as much, since the client asked for nothing for a while, as going there
+ * does: whatever comes, it is a few times what knowing that would have cost. A move that did not
+ * pay, for the client had nothing more to ask, makes the next dearer (docs/decisions/144).
  */
 #ifndef DF_SERVER_ASIDE_H
 #define DF_SERVER_ASIDE_H
@@ -21,25 +19,25 @@
 
 /* Of a pool. All zero at first. Lost updates do no harm. */
 struct df_aside {
-    _Atomic uint32_t rest;  /* waits for which nobody moves any more */
-    _Atomic uint32_t pause; /* what `rest` becomes when the next move does not pay */
-    _Atomic uint32_t
-        crowded; /* waits for which the processors are believed to be wanted by others */
+    _Atomic uint32_t spent;  /* ticks that switches have cost since the last pause of the client */
+    _Atomic uint32_t price;  /* ticks that a move costs, as the last few have */
+    _Atomic uint32_t failed; /* moves in a row that did not pay: each doubles the price */
 };
 
-/* The calling thread leaves that processor, if it may run on another and it is time to try. True:
- * it runs elsewhere. */
+/* A wait at the client's processor is over, which was short: the thread runs `late` ticks after it
+ * was wanted, and the client will as late. Or it was a pause. */
+void df_aside_spend(struct df_aside *aside, uint64_t late);
+void df_aside_pause(struct df_aside *aside);
+
+/* The calling thread leaves that processor, if it may run on another and it is time to. True: it
+ * runs elsewhere. */
 bool df_aside_step(struct df_aside *aside, uint32_t cpu);
 
 /* What a move has led to. */
 void df_aside_learn(struct df_aside *aside, bool paid);
 
-/* A wait. wanted: somebody else had the processor, while the thread spun or was to wake up. */
-void df_aside_notice(struct df_aside *aside, bool wanted);
-
 /* Before the calling thread, which runs on `cpu`, sleeps: it goes to the processor of the client
- * that it has served last if the processors are wanted by others and it may run there. True: it
- * has gone. */
-bool df_aside_return(struct df_aside *aside, uint32_t cpu, uint32_t client_cpu);
+ * that it has served last, if it may run there. True: it has gone. */
+bool df_aside_return(uint32_t cpu, uint32_t client_cpu);
 
 #endif

@@ -23,6 +23,7 @@
 #define STACK_SIZE (1 << 20) /* bytes; a plugin's functions run on it */
 #define IDLE_MAX   4         /* workers that may sleep; more of them end after a while */
 #define IDLE_NS    INT64_C(5000000000)
+#define LONG       (INT64_C(64) * DF_SPIN_MAX_QUESTION) /* ticks: no spin is */
 
 /* ---- signals ----------------------------------------------------------------------------------
  */
@@ -153,14 +154,15 @@ static uint64_t asked_at(const struct df_segment *segment, uint64_t now)
     return now;
 }
 
-/* Who is woken for a question runs soon, or somebody else does. Returns when it was asked, in
- * ticks. */
-static uint64_t wake_up(struct df_pool *pool)
+/* Returns when what the thread was woken for was asked, in ticks. here: on this processor. */
+static uint64_t wake_up(struct df_pool *pool, const struct df_spin *s, bool here)
 {
     uint64_t now = df_sys_ticks(), asked = asked_at(pool->segment, now);
 
-    if (now - asked > (uint64_t)DF_SPIN_MAX_QUESTION << 6)
-        df_aside_notice(&pool->aside, true);
+    if ((int64_t)(asked - s->begin) > LONG) /* it may have been asked before */
+        df_aside_pause(&pool->aside);
+    else if (here)
+        df_aside_spend(&pool->aside, now - asked);
     return asked;
 }
 
@@ -172,14 +174,14 @@ static bool await(struct df_pool *pool, uint32_t index, uint32_t client_cpu)
     struct df_spin s = df_spin_begin(&pool->worth, moved ? df_sys_clock(&cpu) : now);
     bool found = spin(pool, &s, cpu, client_cpu), stay = true;
 
-    df_aside_notice(&pool->aside, s.torn);
     if (!found) {
-        df_aside_return(&pool->aside, cpu, client_cpu);
+        df_aside_return(cpu, client_cpu);
         stay = sleep_on(pool, index);
     }
     if (moved)
-        df_aside_learn(&pool->aside, found && !s.torn);
-    df_spin_learn(&pool->worth, &s, found ? df_sys_ticks() : wake_up(pool), !found,
+        df_aside_learn(&pool->aside, found);
+    df_spin_learn(&pool->worth, &s,
+                  found ? df_sys_ticks() : wake_up(pool, &s, cpu == client_cpu && !moved), !found,
                   DF_SPIN_MAX_QUESTION);
     return stay;
 }

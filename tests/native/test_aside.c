@@ -44,7 +44,6 @@ static void it_may_run_where_it_might_before(void **state)
 /* Once it is elsewhere the scheduler may take it back, so one of many tries has to do. */
 static void it_goes_elsewhere(void **state)
 {
-    struct df_aside aside = {0};
     cpu_set_t all;
     bool away = false;
 
@@ -52,7 +51,7 @@ static void it_goes_elsewhere(void **state)
     for (int i = 0; i < 100 && !away; i++) {
         uint32_t cpu = stand_on_the_first(&all);
 
-        away = df_aside_step(&aside, cpu) && sched_getcpu() != (int)cpu;
+        away = df_aside_step(&(struct df_aside){0}, cpu) && sched_getcpu() != (int)cpu;
     }
     assert_true(away);
 }
@@ -70,50 +69,47 @@ static void it_stays_where_there_is_no_other(void **state)
     assert_false(df_aside_step(&aside, cpu));
     assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
     assert_false(df_aside_step(&aside, cpu)); /* that has been learnt */
-    assert_true(df_aside_step(&aside, cpu));
 }
 
-/* How many waits pass before it is tried again. */
+/* How many waits pass before it is tried again, of which ten cost half as much as a move. */
 static uint32_t waits_until_it_moves(struct df_aside *aside)
 {
     cpu_set_t all;
-    uint32_t cpu = stand_on_the_first(&all), waits = 0;
+    uint32_t cpu = stand_on_the_first(&all), waits = 0, late = aside->price / 40 + 1;
 
-    while (!df_aside_step(aside, cpu))
-        waits++;
+    for (; !df_aside_step(aside, cpu); waits++)
+        df_aside_spend(aside, late);
     return waits;
 }
 
 static void what_does_not_pay_is_done_less_and_less(void **state)
 {
     struct df_aside aside = {0};
-    uint32_t expected = 0;
+    uint32_t expected = 10;
 
     (void)state;
-    for (int i = 0; i < 6; i++) {
-        assert_int_equal(waits_until_it_moves(&aside), expected);
+    assert_int_equal(waits_until_it_moves(&aside), 0);
+    for (int i = 0; i < 4; i++) {
+        assert_in_range(waits_until_it_moves(&aside), expected / 2, expected);
         df_aside_learn(&aside, false);
-        expected = 2 * expected + 1;
+        expected *= 2;
     }
-    assert_int_equal(waits_until_it_moves(&aside), expected);
     df_aside_learn(&aside, true);
-    assert_in_range(waits_until_it_moves(&aside), 1, 10);
+    assert_in_range(waits_until_it_moves(&aside), 5, 10);
 }
 
 /* As it_goes_elsewhere(). */
-static void it_goes_to_its_client_where_processors_are_wanted(void **state)
+static void it_goes_to_its_client(void **state)
 {
-    struct df_aside aside = {0};
     cpu_set_t all, after;
     bool there = false;
 
     (void)state;
-    df_aside_notice(&aside, true);
     for (int i = 0; i < 100 && !there; i++) {
         uint32_t cpu = stand_on_the_first(&all);
 
         assert_true(df_aside_step(&(struct df_aside){0}, cpu));
-        assert_true(df_aside_return(&aside, UINT32_MAX, cpu));
+        assert_true(df_aside_return(UINT32_MAX, cpu));
         there = sched_getcpu() == (int)cpu;
     }
     assert_true(there);
@@ -121,32 +117,38 @@ static void it_goes_to_its_client_where_processors_are_wanted(void **state)
     assert_true(CPU_EQUAL(&all, &after));
 }
 
-static void it_stays_where_nobody_else_wants_to_run(void **state)
+/* What the switches cost is told by spend(), what a move does by the first one. */
+static void it_moves_when_switches_have_cost_half_as_much(void **state)
 {
     struct df_aside aside = {0};
     cpu_set_t all;
-    uint32_t cpu = stand_on_the_first(&all), waits = 0;
+    uint32_t cpu = stand_on_the_first(&all), price;
 
     (void)state;
-    assert_false(df_aside_return(&aside, UINT32_MAX, cpu));
-    df_aside_notice(&aside, true);
-    for (; waits < 10000 && df_aside_return(&aside, UINT32_MAX, cpu); waits++)
-        df_aside_notice(&aside, false);
-    assert_in_range(waits, 1, 9999);
+    assert_true(df_aside_step(&aside, cpu));
+    price = aside.price;
+    assert_int_not_equal(price, 0);
+    cpu = stand_on_the_first(&all);
+    assert_false(df_aside_step(&aside, cpu));
+    df_aside_spend(&aside, price / 6);
+    assert_false(df_aside_step(&aside, cpu));
+    df_aside_pause(&aside);
+    df_aside_spend(&aside, price / 6);
+    assert_false(df_aside_step(&aside, cpu));
+    df_aside_spend(&aside, price / 6);
+    assert_true(df_aside_step(&aside, cpu));
 }
 
 static void it_goes_where_there_is_a_processor_and_it_is_not(void **state)
 {
-    struct df_aside aside = {0};
     cpu_set_t all;
     uint32_t cpu = stand_on_the_first(&all);
 
     (void)state;
-    df_aside_notice(&aside, true);
-    assert_false(df_aside_return(&aside, cpu, cpu));
-    assert_false(df_aside_return(&aside, cpu, UINT32_MAX));
+    assert_false(df_aside_return(cpu, cpu));
+    assert_false(df_aside_return(cpu, UINT32_MAX));
     if (!CPU_ISSET(CPU_SETSIZE - 1, &all))
-        assert_false(df_aside_return(&aside, cpu, CPU_SETSIZE - 1));
+        assert_false(df_aside_return(cpu, CPU_SETSIZE - 1));
 }
 
 static void it_never_gives_up_for_good(void **state)
@@ -154,9 +156,10 @@ static void it_never_gives_up_for_good(void **state)
     struct df_aside aside = {0};
 
     (void)state;
+    waits_until_it_moves(&aside);
     for (int i = 0; i < 100; i++)
         df_aside_learn(&aside, false);
-    assert_true(waits_until_it_moves(&aside) < 10000);
+    assert_true(waits_until_it_moves(&aside) < 1000);
 }
 
 int main(void)
@@ -167,8 +170,8 @@ int main(void)
         cmocka_unit_test(it_stays_where_there_is_no_other),
         cmocka_unit_test(what_does_not_pay_is_done_less_and_less),
         cmocka_unit_test(it_never_gives_up_for_good),
-        cmocka_unit_test(it_goes_to_its_client_where_processors_are_wanted),
-        cmocka_unit_test(it_stays_where_nobody_else_wants_to_run),
+        cmocka_unit_test(it_goes_to_its_client),
+        cmocka_unit_test(it_moves_when_switches_have_cost_half_as_much),
         cmocka_unit_test(it_goes_where_there_is_a_processor_and_it_is_not),
     };
 
