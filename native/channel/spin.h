@@ -88,6 +88,12 @@ static inline bool df_spin_is_long(const struct df_spin *spin)
     return spin->last - spin->begin > (uint64_t)DF_SPIN_MAX << 6;
 }
 
+/* The other side did its part, at `end`, later than the longest spin that is worth its while. */
+static inline bool df_spin_was_long(const struct df_spin *spin, uint64_t end, uint32_t longest)
+{
+    return (int64_t)(end - spin->begin) > (int64_t)longest << 6; /* it may be before the wait */
+}
+
 /* The wait is over. `end`: ticks at which the other side did its part. `longest`: a spin that is
  * worth its while, DF_SPIN_MAX or that of a question. Lost updates do no harm; in the steady state
  * there are none. */
@@ -96,7 +102,7 @@ static inline void df_spin_learn(_Atomic uint32_t *worth, const struct df_spin *
 {
     uint32_t before = atomic_load_explicit(worth, memory_order_relaxed), after;
 
-    if (spin->torn || (int64_t)(end - spin->begin) > (int64_t)longest << 6)
+    if (spin->torn || df_spin_was_long(spin, end, longest))
         after = before / 2;
     else
         after = slept ? before + before / 4 : before * 2;

@@ -12,7 +12,7 @@
 #include "channel/sys.h"
 
 #define PRICE_MAX  500000 /* ticks: what took longer met another program */
-#define FAILED_MAX 5      /* 32 times the price: a move every few hundred trips, at worst */
+#define FAILED_MAX 5      /* 16 times the price: a move every few hundred trips, at worst */
 
 void df_aside_spend(struct df_aside *aside, uint64_t late)
 {

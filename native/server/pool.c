@@ -23,7 +23,6 @@
 #define STACK_SIZE (1 << 20) /* bytes; a plugin's functions run on it */
 #define IDLE_MAX   4         /* workers that may sleep; more of them end after a while */
 #define IDLE_NS    INT64_C(5000000000)
-#define LONG       (INT64_C(64) * DF_SPIN_MAX_QUESTION) /* ticks: no spin is */
 
 /* ---- signals ----------------------------------------------------------------------------------
  */
@@ -159,7 +158,7 @@ static uint64_t wake_up(struct df_pool *pool, const struct df_spin *s, bool here
 {
     uint64_t now = df_sys_ticks(), asked = asked_at(pool->segment, now);
 
-    if ((int64_t)(asked - s->begin) > LONG) /* it may have been asked before */
+    if (df_spin_was_long(s, asked, DF_SPIN_MAX_QUESTION))
         df_aside_pause(&pool->aside);
     else if (here)
         df_aside_spend(&pool->aside, now - asked);
