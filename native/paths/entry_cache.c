@@ -58,9 +58,28 @@ struct df_entry_slot {
 
 _Static_assert(sizeof(struct df_entry_slot) == 128, "two cache lines");
 
+#define SLOTS_SIZE  (DF_ENTRY_SLOTS * sizeof(struct df_entry_slot))
+#define PLACES_SIZE (DF_ENTRY_PLACES * sizeof(uint16_t))
+
+/* The next slot for a place that has none. Where others were faster a number is lost; once all are
+ * given out they are given again, to places that then push out each other's paths. */
+static uint16_t give_slot(struct df_entry_cache *cache, _Atomic uint16_t *place)
+{
+    uint32_t given = atomic_fetch_add_explicit(&cache->given, 1, memory_order_relaxed);
+    uint16_t number = (uint16_t)(1 + given % DF_ENTRY_SLOTS), there = 0;
+
+    return atomic_compare_exchange_strong_explicit(place, &there, number, memory_order_relaxed,
+                                                   memory_order_relaxed)
+               ? number
+               : there;
+}
+
 static inline struct df_entry_slot *slot_of(struct df_entry_cache *cache, struct df_path_hash key)
 {
-    return &cache->slots[key.low % DF_ENTRY_SLOTS];
+    _Atomic uint16_t *place = &cache->places[key.low % DF_ENTRY_PLACES];
+    uint16_t number = atomic_load_explicit(place, memory_order_relaxed);
+
+    return &cache->slots[(number ? number : give_slot(cache, place)) - 1];
 }
 
 static inline uint64_t get(const struct df_entry_slot *slot, int word)
@@ -102,17 +121,18 @@ static inline bool holds(const struct df_entry_slot *slot, struct df_path_hash k
 
 int df_entry_cache_init(struct df_entry_cache *cache)
 {
-    size_t size = DF_ENTRY_SLOTS * sizeof(struct df_entry_slot);
-    void *slots = mmap(NULL, size, PROT_READ | PROT_WRITE,
+    char *slots = mmap(NULL, SLOTS_SIZE + PLACES_SIZE, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (slots == MAP_FAILED)
         return -ENOMEM;
     if (getrandom(&cache->seed, sizeof(cache->seed), 0) != sizeof(cache->seed)) {
         int error = errno;
-        munmap(slots, size);
+        munmap(slots, SLOTS_SIZE + PLACES_SIZE);
         return -error;
     }
-    cache->slots = slots;
+    cache->slots = (struct df_entry_slot *)slots;
+    cache->places = (_Atomic uint16_t *)(slots + SLOTS_SIZE);
+    atomic_init(&cache->given, 0);
     atomic_init(&cache->generation, 1);
     atomic_init(&cache->listings, 0);
     atomic_init(&cache->changes, 0);
@@ -122,7 +142,7 @@ int df_entry_cache_init(struct df_entry_cache *cache)
 void df_entry_cache_destroy(struct df_entry_cache *cache)
 {
     if (cache->slots)
-        munmap(cache->slots, DF_ENTRY_SLOTS * sizeof(struct df_entry_slot));
+        munmap(cache->slots, SLOTS_SIZE + PLACES_SIZE);
     cache->slots = NULL;
 }
 

@@ -4,7 +4,9 @@
  * inode caches are to a FUSE file system, keyed by whole paths (docs/decisions/003).
  *
  * A fixed table of slots, one possible slot for each path: lossy, so a miss only costs a question
- * to the plugin. No locks, no allocation. Any thread.
+ * to the plugin. No locks, no allocation. Any thread. Slots are given out in the order in which
+ * paths come, so that a few hundred paths touch a few pages of memory: the first touch of a page
+ * costs as much as a question (docs/decisions/145).
  *
  * Staleness. Two rules keep an answer that was fetched before a change from being stored after it:
  *   - df_entry_cache_look() gives a ticket, the state of the slot. Only a store whose ticket is
@@ -24,7 +26,8 @@
 
 #include "core/path_hash.h"
 
-#define DF_ENTRY_SLOTS (1u << 16) /* of 128 bytes; untouched slots take no memory */
+#define DF_ENTRY_PLACES (1u << 16)            /* of two bytes; a path's hash tells its own */
+#define DF_ENTRY_SLOTS  (DF_ENTRY_PLACES - 1) /* of 128 bytes; untouched ones take no memory */
 
 /* Times are nanoseconds of one monotonic clock; 0 is in the past, this is never. */
 #define DF_ENTRY_FOREVER UINT64_MAX
@@ -33,6 +36,8 @@ struct df_entry_slot;
 
 struct df_entry_cache {
     struct df_entry_slot *slots;
+    _Atomic uint16_t *places;    /* 1 + the slot of the paths of that hash; 0: none yet. Set once */
+    _Atomic uint32_t given;      /* slots that were given out */
     struct df_path_seed seed;    /* random, fixed */
     _Atomic uint32_t generation; /* never 0: that marks a dead slot */
     _Atomic uint32_t listings;   /* listings in progress */

@@ -6,8 +6,10 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -194,6 +196,37 @@ static void two_paths_of_one_slot_take_turns(void **state)
     assert_int_equal(entry.kind, DF_ENTRY_PRESENT);
 }
 
+static void paths_that_come_one_after_the_other_lie_together(void **state)
+{
+    (void)state;
+    enum { PAGE = 4096, PATHS = 1000 };
+    static unsigned char resident[DF_ENTRY_PLACES * 130 / PAGE + 1];
+    char *end = (char *)(cache.places + DF_ENTRY_PLACES), path[16];
+    size_t size = (size_t)(end - (char *)cache.slots), pages = 0;
+
+    madvise(cache.slots, size, MADV_NOHUGEPAGE);
+    for (int i = 0; i < PATHS; i++) {
+        snprintf(path, sizeof(path), "/%d", i);
+        keep(path, 100, 100);
+    }
+    assert_int_equal(mincore(cache.slots, size, resident), 0);
+    for (size_t i = 0; i < sizeof(resident); i++)
+        pages += resident[i] & 1;
+    assert_in_range(pages, PATHS * 128 / PAGE, PATHS * 128 / PAGE + 40);
+}
+
+static void when_all_slots_are_given_out_places_share_them(void **state)
+{
+    (void)state;
+    keep("/a", 100, 100);
+    atomic_store(&cache.given, DF_ENTRY_SLOTS); /* the next is that of "/a" */
+    assert_int_equal(look("/b", 0), DF_ENTRY_UNKNOWN);
+    assert_int_equal(look("/a", 0), DF_ENTRY_PRESENT);
+    keep("/b", 100, 100);
+    assert_int_equal(look("/b", 0), DF_ENTRY_PRESENT);
+    assert_int_equal(look("/a", 0), DF_ENTRY_UNKNOWN);
+}
+
 static void a_listing_notices_what_is_forgotten_meanwhile(void **state)
 {
     (void)state;
@@ -314,6 +347,8 @@ int main(void)
         TEST(forgetting_is_exact),
         TEST(what_is_read_keeps_what_is_not_a_time),
         TEST(two_paths_of_one_slot_take_turns),
+        TEST(paths_that_come_one_after_the_other_lie_together),
+        TEST(when_all_slots_are_given_out_places_share_them),
         TEST(a_listing_notices_what_is_forgotten_meanwhile),
         TEST(threads_never_see_half_an_entry),
         TEST(nothing_stale_survives_a_forget),
