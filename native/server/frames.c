@@ -9,8 +9,6 @@
 #include "channel/sys.h"
 #include "server/frames_private.h"
 
-#define PIECE (128 << 10) /* of a large file: kept when it is asked for again */
-
 /* ---- asking ---------------------------------------------------------------------------------- */
 
 struct df_frames_ticket df_framer_ask(struct df_framer *framer, unsigned index, uint16_t content)
@@ -58,8 +56,7 @@ static bool is_worth(struct df_framer *framer, unsigned index, size_t size)
 bool df_framer_again(struct df_framer *framer, const struct df_frames_ticket *ticket, off_t offset,
                      size_t size)
 {
-    off_t piece = size > DF_FRAMES_LARGE ? PIECE : DF_FRAMES_LATE;
-    uint64_t hash = (ticket->id ^ (uint64_t)(offset / piece) * UINT64_C(0xd6e8feb86659fd93)) *
+    uint64_t hash = (ticket->id ^ (uint64_t)offset * UINT64_C(0xd6e8feb86659fd93)) *
                     UINT64_C(0x9e3779b97f4a7c15);
     uint16_t mark = (uint16_t)(hash >> 16) | 1;
 

@@ -163,7 +163,8 @@ struct df_frames_ticket df_framer_ask(struct df_framer *framer, unsigned index, 
 /* Bytes of all that can be kept at a time. */
 uint64_t df_framer_room(const struct df_framer *framer);
 
-/* True if a large piece should be kept: it is not the first time that it is asked for. On a
+/* True if a large piece should be kept: it is not the first time that one is asked for from that
+ * offset on. (Not one that overlaps: who has read a small file asks behind its end, once.) On a
  * timeless mount, where readers tell what they find: once as much was kept as there is room for and
  * nothing of it was found, one of DF_FRAMES_RARELY pieces is. So who reads more than there is room
  * for, over and over, pays for no more copies than that. */

@@ -80,6 +80,21 @@ static void more_than_there_is_room_for_is_seldom_kept_where_none_of_it_is_found
     assert_int_equal(kept_pieces(rig, &ticket, room), room);
 }
 
+static void who_asks_behind_the_end_of_a_small_file_does_not_read_it_again(void **state)
+{
+    struct rig *rig = *state;
+    uint16_t c = df_framer_open(&rig->framer, 0, MOUNT, 1, true);
+    const size_t size = 128 << 10;
+    const off_t end = 5000;
+    struct df_frames_ticket ticket;
+
+    believe(rig, c, end, 1);
+    ticket = df_framer_ask(&rig->framer, 0, c);
+    assert_false(df_framer_again(&rig->framer, &ticket, 0, size));
+    assert_false(df_framer_again(&rig->framer, &ticket, end, size));
+    assert_true(df_framer_again(&rig->framer, &ticket, 0, size));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -87,6 +102,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(what_the_plugin_gives_no_time_is_found_by_who_has_asked),
         TEST(more_than_there_is_room_for_is_seldom_kept_where_none_of_it_is_found),
+        TEST(who_asks_behind_the_end_of_a_small_file_does_not_read_it_again),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
