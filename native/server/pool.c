@@ -153,11 +153,13 @@ static uint64_t asked_at(const struct df_segment *segment, uint64_t now)
     return now;
 }
 
-/* Returns when what the thread was woken for was asked, in ticks. here: on this processor. */
-static uint64_t wake_up(struct df_pool *pool, const struct df_spin *s, bool here)
+/* Returns when what the thread was woken for was asked, in ticks. here: on this processor. How long
+ * nothing was asked is known by who began to wait last: others have worked while this one slept. */
+static uint64_t wake_up(struct df_pool *pool, struct df_spin *s, bool here)
 {
     uint64_t now = df_sys_ticks(), asked = asked_at(pool->segment, now);
 
+    s->begin = atomic_load_explicit(&pool->since, memory_order_relaxed);
     if (df_spin_was_long(s, asked, DF_SPIN_MAX_QUESTION))
         df_aside_pause(&pool->aside);
     else if (here)
@@ -171,8 +173,10 @@ static bool await(struct df_pool *pool, uint32_t index, uint32_t client_cpu)
     uint64_t now = df_sys_clock(&cpu);
     bool moved = should_move(pool->segment, cpu, client_cpu) && df_aside_step(&pool->aside, cpu);
     struct df_spin s = df_spin_begin(&pool->worth, moved ? df_sys_clock(&cpu) : now);
-    bool found = spin(pool, &s, cpu, client_cpu), stay = true;
+    bool found, stay = true;
 
+    atomic_store_explicit(&pool->since, s.begin, memory_order_relaxed);
+    found = spin(pool, &s, cpu, client_cpu);
     if (!found) {
         df_aside_return(cpu, client_cpu);
         stay = sleep_on(pool, index);

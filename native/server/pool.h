@@ -45,6 +45,7 @@ struct df_pool {
 
     _Atomic uint32_t idle;  /* workers that look for something to do, or sleep */
     _Atomic uint32_t worth; /* ticks >> 6 that a worker's spin is worth at present (spin.h) */
+    _Atomic uint64_t since; /* ticks at which the last wait of any worker began */
     struct df_aside aside;
     struct df_distance distance; /* to clients */
     _Atomic bool stopping;
