@@ -31,6 +31,8 @@ void df_framer_init(struct df_framer *framer, struct df_segment *segment, struct
     df_lent_init(&framer->lent, segment, framer->frames);
     if (framer->frames && segment->starts > 1)
         take_up(framer);
+    if (framer->frames)
+        df_framer_bytes_begin(framer);
 }
 
 void df_framer_free(struct df_framer *framer)

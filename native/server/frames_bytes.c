@@ -145,3 +145,10 @@ void df_framer_bytes_take_up(struct df_framer *framer)
             framer->bytes.made = bytes;
     }
 }
+
+void df_framer_bytes_begin(struct df_framer *framer)
+{
+    pthread_mutex_lock(&framer->bytes.lock);
+    df_growth_reach(&framer->bytes, 1, make_bytes, framer);
+    pthread_mutex_unlock(&framer->bytes.lock);
+}

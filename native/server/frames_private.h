@@ -40,6 +40,9 @@ char *df_framer_bytes(struct df_framer *framer, uint64_t number, bool briefly);
 void df_framer_bytes_init(struct df_framer *framer);
 /* Of a server that has died: the bytes that its frames have stay theirs. */
 void df_framer_bytes_take_up(struct df_framer *framer);
+/* The first memory for bytes is made before anybody waits for it: Linux takes a millisecond for a
+ * huge page, or several. */
+void df_framer_bytes_begin(struct df_framer *framer);
 
 /* Pages first to last of the content go. Under its stripe. */
 void df_framer_take_away(struct df_framer *framer, uint16_t content, uint64_t first, uint64_t last);

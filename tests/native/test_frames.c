@@ -32,6 +32,14 @@ static void write_to(struct rig *rig, uint16_t content, uint64_t body, off_t off
 
 /* ---- what is kept ---------------------------------------------------------------------------- */
 
+static void the_first_bytes_are_there_before_anybody_waits_for_them(void **state)
+{
+    struct rig *rig = *state;
+
+    assert_true(rig->framer.bytes.made > 0);
+    assert_int_equal(rig->framer.bytes.used, DF_FRAMES_BRIEF); /* of the ring alone */
+}
+
 static void full_pages_and_the_end_are_kept(void **state)
 {
     struct rig *rig = *state;
@@ -706,6 +714,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 #define WIDE(name) cmocka_unit_test_setup_teardown(name, set_up_wide, tear_down)
+        TEST(the_first_bytes_are_there_before_anybody_waits_for_them),
         TEST(full_pages_and_the_end_are_kept),
         TEST(contents_are_apart),
         TEST(pages_are_believed_again_while_the_file_is_as_it_was),
