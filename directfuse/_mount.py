@@ -7,7 +7,6 @@ that writes its data at unmount has written them.
 
 import atexit
 import errno
-import logging
 import math
 import os
 import shlex
@@ -49,8 +48,13 @@ _lock = threading.RLock()  # protects _ours
 _ours: dict[int, "Mount"] = {}  # mounts that this module made and has not unmounted
 
 
-log = logging.getLogger("directfuse")
-_fast.listen_by(log.error)
+def _report(words: str) -> None:
+    import logging  # seldom needed, and a tenth of what importing this package takes
+
+    logging.getLogger("directfuse").error(words)
+
+
+_fast.listen_by(_report)
 
 
 def _explain(error: OSError) -> None:

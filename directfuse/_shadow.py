@@ -13,7 +13,6 @@ whoever makes a directory next.
 
 import errno
 import os
-import secrets
 import tempfile
 from pathlib import Path
 
@@ -38,7 +37,7 @@ def _base() -> str:
 
 
 def _make_in(outer: Path) -> Path:
-    hidden = outer / secrets.token_hex(_SECRET_BYTES)
+    hidden = outer / os.urandom(_SECRET_BYTES).hex()
     hidden.mkdir(0o700)
     outer.chmod(0o711)
     return hidden

@@ -7,7 +7,6 @@ discard) and change nothing on the way of read(), which stays C from end to end.
 import errno
 import io
 import os
-import secrets
 from typing import Any
 
 from directfuse import _fast, _names
@@ -117,7 +116,7 @@ def _beside(path: str, mode: str) -> str:
     if "x" in mode and _path.lexists(path):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
     directory, _, name = path.rpartition("/")
-    temporary = f"{directory}/.{name[:200]}.{secrets.token_hex(4)}"
+    temporary = f"{directory}/.{name[:200]}.{os.urandom(4).hex()}"
     if "a" in mode and _path.exists(path):
         with _fast.open(path, "rb") as source, _fast.open(temporary, "xb") as target:
             while data := source.read(1 << 20):

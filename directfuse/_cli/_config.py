@@ -1,6 +1,5 @@
 """The TOML file of --config: which file systems are to be mounted, and how."""
 
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -89,6 +88,8 @@ def check_placement(placement: str, where: str = "--placement") -> None:
 
 
 def _read(config: Path) -> dict[str, Any]:
+    import tomllib  # few have such a file
+
     try:
         return tomllib.loads(config.read_bytes().decode())  # TOML is UTF-8 in every locale
     except OSError as error:

@@ -128,7 +128,7 @@ def test_interrupted_while_it_is_imported_it_just_ends(tmp_path, module):
 def test_interrupted_later_it_says_so(tmp_path):
     words = [Path(sys.executable).with_name("directfuse"), "run", "--help"]
     text = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nsignal.pause()\n"
-    (tmp_path / "tomllib.py").write_text(text)
+    (tmp_path / "json.py").write_text(text)
     done = subprocess.run(
         words, env=os.environ | {"PYTHONPATH": str(tmp_path)}, capture_output=True, check=False
     )
