@@ -83,6 +83,7 @@ void dfi_thread_born(struct dfi_thread *self)
         self->process->threads = 1;
         dfi_fork_child(self->process);
         dfi_threads_forked(self);
+        dfi_parked_forked(self);
         beside = NULL; /* their stacks are for others now */
     } else if (!self->shares_process) {
         self->process->pid = (int)dfi_kernel(__NR_getpid);
@@ -117,6 +118,7 @@ static struct dfi_thread *prepare(struct dfi_frame *frame, const struct birth *b
             return NULL;
         }
         child->pending->believed = self->pending->believed;
+        child->pending->along = self->pending->along;
         memcpy(child->frame, frame, sizeof *frame);
     }
     if (birth->sp != 0)

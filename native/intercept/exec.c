@@ -157,6 +157,7 @@ static long kernel_exec(struct dfi_order *order, char **argv, char **envp)
     if (order->interpreter_fd >= 0)
         dfi_kernel(__NR_fcntl, order->interpreter_fd, F_SETFD, 0);
     dfi_signals_return(); /* what was sent meanwhile is for the next program */
+    dfi_parked_release(DFI_NEVER_BLOCKED);
     dfi_signals_exec(order->asked->process, true);
     dfi_count(DFI_EVENT_EXECS);
     dfi_counts_give(dfi_self());

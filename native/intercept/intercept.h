@@ -209,6 +209,7 @@ void dfi_unlock(struct dfi_lock *lock);
 struct dfi_action;     /* signal.h */
 struct dfi_brief;      /* brief.h */
 struct dfi_exec_block; /* exec_words.c */
+struct dfi_parked;     /* signal.h */
 struct dfi_files;      /* files.h: what the handlers of paths and descriptors know */
 
 /* The program as it was found, for /proc/self/exe; and for others, by DFI_AT_EXE (shown.h). It
@@ -227,6 +228,7 @@ struct dfi_process {
     int holder;                 /* of locks, of its kind: lock.c; 0: no child that shares memory */
     int threads;                /* sharing this object; under thread.c's lock */
     struct dfi_action *actions; /* by signal, as the program set them: behind this, in one block */
+    struct dfi_parked *parked;  /* what waits for any of the threads: parked.c; in that block too */
     struct dfi_files *files;    /* made, copied and ended by dfi_files_*() below */
     int hidden[DFI_HIDDEN_MAX]; /* descriptors that are ours: the program's calls get EBADF */
     int hidden_count;

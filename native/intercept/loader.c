@@ -230,29 +230,28 @@ static uintptr_t load(struct stack *stack, const struct marker *marker)
 struct starting {
     struct stack *stack;
     const struct marker *marker;
-    unsigned long traced;
+    uintptr_t entry; /* start()'s result */
 };
 
 /* On the core's stack, whose pages the program's calls need anyway. */
 static bool start(uintptr_t first, unsigned long second)
 {
-    const struct starting *starting = (const struct starting *)first;
+    struct starting *starting = (struct starting *)first;
     const struct marker *marker = starting->marker;
     (void)second;
     name_program(dfi_process(), marker);
-    uintptr_t entry = load(starting->stack, marker);
+    starting->entry = load(starting->stack, marker);
 
     dfi_filtered = DFI_FIXED;
     long error = dfi_thread_arm();
     if (error < 0)
         fail(marker->path, "this kernel has no Syscall User Dispatch", error);
-    dfi_signals_open(marker->mask);
-    dfi_loader_jump((uintptr_t)starting->stack->top, entry, starting->traced);
+    return true;
 }
 
 static _Noreturn void run(struct stack *stack, const struct marker *marker, unsigned long traced)
 {
-    struct starting starting = {stack, marker, traced};
+    struct starting starting = {.stack = stack, .marker = marker};
     long error;
     dfi_loader_fd = marker->loader_fd;
     if (dfi_start(marker->run_fd, marker->text, marker->text_size, &error) == NULL)
@@ -264,7 +263,8 @@ static _Noreturn void run(struct stack *stack, const struct marker *marker, unsi
              error);
     hide_marker(stack);
     dfi_on_core_stack((uintptr_t)&starting, 0, start);
-    __builtin_unreachable();
+    dfi_signals_open(marker->mask); /* a SIGSYS that waits comes here, and wants that stack */
+    dfi_loader_jump((uintptr_t)stack->top, starting.entry, traced);
 }
 
 /* ---- the first program of a run: without ---- */

@@ -15,6 +15,9 @@
 #define MARK DFI_BIT(SIGSYS)
 #define OURS ~SYNC
 
+/* What the kernel does not block, or opens by itself: for a tracer's step. */
+#define OPENED (DFI_BIT(SIGKILL) | DFI_BIT(SIGSTOP) | DFI_BIT(SIGTRAP))
+
 static unsigned long set_mask(unsigned long mask)
 {
     unsigned long old = 0;
@@ -73,7 +76,7 @@ static void send_back(struct sigcontext *at)
         at->rip = (uintptr_t)dfi_wait_interrupted;
 }
 
-static void queue(int signal, const siginfo_t *info)
+void dfi_signal_queue(int signal, const siginfo_t *info)
 {
     dfi_kernel(__NR_rt_tgsigqueueinfo, dfi_kernel(__NR_getpid), dfi_kernel(__NR_gettid), signal,
                info);
@@ -90,7 +93,7 @@ static void remember(struct dfi_pending *pending, int signal, const siginfo_t *i
         memcpy(sent_of(pending, signal), info, sizeof *info);
         pending->held |= DFI_BIT(signal);
     } else if (pending->signal != 0) {
-        queue(signal, info);
+        dfi_signal_queue(signal, info);
     } else {
         memcpy(&pending->info, info, sizeof *info);
         pending->signal = signal;
@@ -122,15 +125,22 @@ static int queue_again(struct dfi_thread *self)
     struct dfi_pending *pending = self->pending;
     int any = pending->signal;
     if (pending->signal != 0)
-        queue(pending->signal, &pending->info);
+        dfi_signal_queue(pending->signal, &pending->info);
     for (int signal = SIGBUS; signal <= SIGSEGV; signal += SIGSEGV - SIGBUS) {
         if ((pending->held & DFI_BIT(signal)) != 0)
-            queue(any = signal, sent_of(pending, signal));
+            dfi_signal_queue(any = signal, sent_of(pending, signal));
     }
     pending->signal = 0;
     pending->held = 0;
     self->deferred = 0;
     return any;
+}
+
+/* The mask that the program has set. */
+static void believe(struct dfi_pending *pending, unsigned long mask)
+{
+    pending->along = mask & DFI_MASK_ALL & ~OPENED;
+    __atomic_store_n(&pending->believed, mask & DFI_NEVER_BLOCKED, __ATOMIC_SEQ_CST);
 }
 
 void dfi_signals_return(void)
@@ -143,7 +153,7 @@ void dfi_signals_open(unsigned long mask)
 {
     struct dfi_thread *self = dfi_self();
     dfi_signals_return();
-    self->pending->believed = mask & DFI_NEVER_BLOCKED;
+    believe(self->pending, mask);
     self->in_core = 0;
     set_mask(mask & DFI_MASK_ALL);
 }
@@ -174,6 +184,8 @@ __sighandler_t dfi_signal_pick(int signal, siginfo_t *info, struct ucontext *con
         if (signal == SIGSEGV && info->si_code > 0 && self->process->late != 0 &&
             is_late_memory(self, info, context))
             return NULL;
+        if (dfi_parked(signal, info, context))
+            return NULL;
         dfi_signal_show((struct sigcontext *)&context->uc_mcontext);
         return dfi_signal_handler(self->process, signal, info);
     }
@@ -196,7 +208,7 @@ __sighandler_t dfi_signal_pick(int signal, siginfo_t *info, struct ucontext *con
 }
 
 /* Calls that a signal always ends, whatever SA_RESTART says: signal(7). */
-static bool is_never_restarted(long nr)
+bool dfi_is_never_restarted(long nr)
 {
     switch (nr) {
     case __NR_poll:
@@ -238,7 +250,7 @@ int dfi_signal_release(struct dfi_frame *frame, long is_pass, unsigned long *mas
         return 1;
     const struct dfi_action *action = &self->process->actions[signal];
     return frame->result == -EINTR && (action->set.sa_flags & SA_RESTART) != 0 &&
-           !is_never_restarted(frame->saved_nr);
+           !dfi_is_never_restarted(frame->saved_nr);
 }
 
 /* ---- the calls of signals ---- */
@@ -279,9 +291,10 @@ long dfi_do_rt_sigprocmask(struct dfi_frame *frame)
         return DFI_PASS;
 
     unsigned long mask = dfi_signals_block();
-    unsigned long was = mask | self->pending->believed, now = was;
+    unsigned long was = mask | dfi_believed(self->pending, mask), now = was;
     long result = new == NULL ? 0 : change_mask((int)frame->args[0], set, &now);
-    self->pending->believed = now & DFI_NEVER_BLOCKED;
+    believe(self->pending, now);
+    dfi_parked_release(~now);
     dfi_signals_unblock(now & DFI_MASK_ALL);
     if (result == 0 && old != NULL)
         result = dfi_copy_to(old, &was, sizeof was);

@@ -29,6 +29,12 @@ struct dfi_action {
     unsigned char known;
 };
 
+/* Signals that were sent while the program has them blocked: parked.c. */
+struct dfi_parked {
+    unsigned long signals; /* of DFI_NEVER_BLOCKED */
+    siginfo_t info[2];     /* SIGSEGV, SIGSYS */
+};
+
 /* What waits until a thread leaves the core. One signal is enough, for all others are blocked: but
  * SIGSEGV and SIGBUS, which are open to faults and may be sent by kill(2), too. */
 struct dfi_pending {
@@ -39,7 +45,13 @@ struct dfi_pending {
     unsigned long mask;        /* the program's, while one of the core's is in force */
     unsigned long scratch[16]; /* masks without DFI_NEVER_BLOCKED, for calls under way */
     unsigned scratch_next;
-    unsigned long believed; /* of DFI_NEVER_BLOCKED, what the program takes to be blocked */
+    /* Of DFI_NEVER_BLOCKED: */
+    unsigned long believed; /* what the program takes to be blocked, */
+    unsigned long along;    /* and what it had blocked of the others along with them */
+    unsigned long during;   /* what the last call that has a mask takes to be blocked meanwhile */
+    unsigned long awaited;  /* what the last rt_sigtimedwait(2) was for */
+    unsigned long let;      /* was parked, and is to be delivered whatever the mask is */
+    struct dfi_parked parked;
 };
 
 /* Takes over SIGSYS, SIGSEGV and SIGBUS. 0 or a negative errno. */
@@ -93,8 +105,14 @@ void dfi_signals_open(unsigned long mask);
 
 /* The program's handler of a SIGSYS that no system call of ours caused, and the mask that it is to
  * have; NULL: nothing to call. */
-__sighandler_t dfi_signal_foreign(int signal, siginfo_t *info, const struct ucontext *context,
+__sighandler_t dfi_signal_foreign(int signal, siginfo_t *info, struct ucontext *context,
                                   unsigned long *mask);
+
+/* Those that are parked and in the set are the kernel's again, for this thread. Which these are. */
+unsigned long dfi_parked_release(unsigned long set);
+
+/* A child of fork(2) has none. */
+void dfi_parked_forked(struct dfi_thread *self);
 
 /* For the kernel before execve: signals that the next program shall find ignored. */
 void dfi_signals_exec(struct dfi_process *process, bool before);

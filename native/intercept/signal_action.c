@@ -26,19 +26,19 @@ static bool is_ours(int signal)
     return signal == SIGSYS || signal == SIGSEGV || signal == SIGBUS;
 }
 
+/* What is ignored, or waits, is to end no call. */
 static long install(int signal, const struct sigaction *set)
 {
-    unsigned long flags = SA_SIGINFO | SA_RESTORER;
+    bool handled = is_function(set->sa_handler);
+    unsigned long ours = SA_SIGINFO | SA_RESTORER;
+    unsigned long flags =
+        handled ? set->sa_flags & ~(unsigned long)SA_RESETHAND : SA_ONSTACK | SA_RESTART;
     if (signal == SIGSYS)
-        return set_kernel(signal, (__sighandler_t)dfi_trap_entry, flags | SA_ONSTACK,
-                          DFI_MASK_FULL);
-    if (is_function(set->sa_handler)) {
-        flags |= set->sa_flags & ~(unsigned long)SA_RESETHAND;
-        return set_kernel(signal, (__sighandler_t)dfi_signal_entry, flags,
-                          set->sa_mask & DFI_MASK_ALL);
-    }
-    if (is_ours(signal))
-        return set_kernel(signal, (__sighandler_t)dfi_signal_entry, flags | SA_ONSTACK, 0);
+        return set_kernel(signal, (__sighandler_t)dfi_trap_entry,
+                          ours | SA_ONSTACK | (flags & SA_RESTART), DFI_MASK_FULL);
+    if (handled || is_ours(signal))
+        return set_kernel(signal, (__sighandler_t)dfi_signal_entry, ours | flags,
+                          handled ? set->sa_mask & DFI_MASK_ALL : 0);
     return dfi_kernel(__NR_rt_sigaction, signal, set, 0, sizeof set->sa_mask);
 }
 
@@ -138,10 +138,12 @@ __sighandler_t dfi_signal_handler(struct dfi_process *process, int signal, const
     return NULL;
 }
 
-__sighandler_t dfi_signal_foreign(int signal, siginfo_t *info, const struct ucontext *context,
+__sighandler_t dfi_signal_foreign(int signal, siginfo_t *info, struct ucontext *context,
                                   unsigned long *mask)
 {
     struct dfi_process *process = dfi_process();
+    if (dfi_parked(signal, info, context))
+        return NULL;
     *mask = (context->uc_sigmask | process->actions[signal].set.sa_mask) & DFI_MASK_ALL;
     return dfi_signal_handler(process, signal, info);
 }
@@ -155,6 +157,8 @@ static long set_action(struct dfi_process *process, int signal, const struct sig
         long result = install(signal, set);
         if (result == 0)
             action->set = *set;
+        if (result == 0 && set->sa_handler == SIG_IGN && (DFI_BIT(signal) & DFI_NEVER_BLOCKED) != 0)
+            dfi_parked_drop(process, signal);
         action->known = is_ours(signal); /* from now on the kernel may know better */
         return result;
     }

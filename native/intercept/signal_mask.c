@@ -6,15 +6,43 @@
  * mask once, when the call begins (or begins again after a handler that itself waited, sixteen
  * levels deep at most).
  */
-#include "intercept/signal.h"
+#include "intercept/signal_private.h"
+
+bool dfi_has_mask(const struct dfi_frame *frame)
+{
+    switch (frame->saved_nr) {
+    case __NR_rt_sigsuspend:
+    case __NR_ppoll:
+    case __NR_pselect6:
+    case __NR_epoll_pwait:
+    case __NR_epoll_pwait2:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* What was parked and is let in by the mask ends the call. */
+static bool ends(unsigned long mask)
+{
+    struct dfi_pending *pending = dfi_self()->pending;
+    unsigned long program = dfi_signals_hold();
+    pending->let = dfi_parked_release(~mask);
+    dfi_signals_unblock(program);
+    return pending->let != 0;
+}
 
 static long opened(unsigned long *pointer)
 {
     struct dfi_pending *pending = dfi_self()->pending;
     unsigned long mask;
+    pending->during = pending->believed;
     if (*pointer == 0 || dfi_copy_from(&mask, (const void *)*pointer, sizeof mask) < 0)
         return DFI_PASS; /* the kernel says what is wrong */
-    if ((mask & DFI_NEVER_BLOCKED) == 0)
+    pending->during = mask & DFI_NEVER_BLOCKED;
+    if (dfi_is_parked(~mask) && ends(mask))
+        return -EINTR;
+    if (pending->during == 0)
         return DFI_PASS;
     unsigned long *place = &pending->scratch[pending->scratch_next++ % 16];
     *place = mask & ~DFI_NEVER_BLOCKED;
@@ -49,11 +77,11 @@ static long opened_pair(unsigned long *argument)
     struct dfi_pending *pending = dfi_self()->pending;
     unsigned long pair[2];
     if (*argument == 0 || dfi_copy_from(pair, (const void *)*argument, sizeof pair) < 0)
-        return DFI_PASS;
+        pair[0] = 0;
     unsigned long before = pair[0];
-    opened(&pair[0]);
+    long result = opened(&pair[0]);
     if (pair[0] == before)
-        return DFI_PASS;
+        return result;
     unsigned at = pending->scratch_next;
     if (at % 16 == 15) /* two neighbours are needed */
         at++;

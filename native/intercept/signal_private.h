@@ -9,6 +9,37 @@
 #define DFI_MASK_ALL  ~DFI_NEVER_BLOCKED /* the most that the program may block */
 #define DFI_MASK_FULL ~0ul
 
+/* ---- signal.c ---- */
+
+/* The signal is the kernel's again, for this thread. */
+void dfi_signal_queue(int signal, const siginfo_t *info);
+
+/* Whether a signal ends the call whatever SA_RESTART says. */
+bool dfi_is_never_restarted(long nr);
+
+/* What the program takes to be blocked of DFI_NEVER_BLOCKED, by the kernel's mask: a handler that
+ * has blocked these along with others, and has returned, blocks none of them any more. */
+static inline unsigned long dfi_believed(const struct dfi_pending *pending, unsigned long mask)
+{
+    return (pending->along & ~mask) == 0 ? pending->believed : 0;
+}
+
+/* ---- signal_mask.c ---- */
+
+/* Whether the call waits with a mask of its own. */
+bool dfi_has_mask(const struct dfi_frame *frame);
+
+/* ---- parked.c ---- */
+
+/* Outside of the core: whether the signal that has come has to wait, and does so now. */
+bool dfi_parked(int signal, const siginfo_t *info, struct ucontext *context);
+
+/* Whether any that is in the set waits. */
+bool dfi_is_parked(unsigned long set);
+
+/* It is ignored from now on. Under dfi_action_lock. */
+void dfi_parked_drop(struct dfi_process *process, int signal);
+
 /* ---- signal_action.c ---- */
 
 /* The program's function for the signal that has come; NULL: none is to be called. */
@@ -18,6 +49,9 @@ __sighandler_t dfi_signal_handler(struct dfi_process *process, int signal, const
 void dfi_signal_default(int signal, const siginfo_t *info);
 
 /* ---- signal_shown.c ---- */
+
+/* A call that was made for the program, and that the signal has ended, is made anew. */
+void dfi_signal_resume(struct sigcontext *at);
 
 /* The thread is outside of the core: its registers become those of the program's own instruction,
  * where they are not. */

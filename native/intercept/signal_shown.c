@@ -50,6 +50,16 @@ static void leave_deferred(struct sigcontext *at)
     at->rsp += D_ROOM;
 }
 
+void dfi_signal_resume(struct sigcontext *at)
+{
+    long nr = dfi_self()->frame->saved_nr;
+    bool ended = at->rip == (uintptr_t)dfi_pass_end + SYSCALL_SIZE && (long)at->rax == -EINTR;
+    if (!ended || dfi_is_never_restarted(nr))
+        return;
+    at->rip = (uintptr_t)dfi_pass_end;
+    at->rax = (unsigned long)nr;
+}
+
 /*
  * A thread that is in a call, but no more in the core: a handler of the program is shown, and goes
  * back to, the program's own instruction and stack, as without us. Who unwinds from there

@@ -93,8 +93,7 @@ struct dfi_thread *dfi_thread_new(struct dfi_process *process)
         return NULL;
     struct dfi_thread *thread = &memory->thread, *next = thread->next;
     memset(thread, 0, sizeof *thread);
-    memory->pending.signal = 0;
-    memory->pending.held = 0;
+    memset(&memory->pending, 0, sizeof memory->pending);
     *thread = (struct dfi_thread){.self = thread,
                                   .in_core = 1,
                                   .frame = &memory->frame,
@@ -113,6 +112,19 @@ _Noreturn void dfi_thread_end(struct dfi_thread *self, long status)
 {
     dfi_counts_give(self);
     dfi_thread_exit(status, &memory_of(self)->running);
+}
+
+struct dfi_thread *dfi_threads_visit(const struct dfi_process *process,
+                                     bool (*visit)(struct dfi_thread *, unsigned long),
+                                     unsigned long with)
+{
+    dfi_lock(&dfi_thread_lock);
+    struct dfi_thread *at = threads;
+    while (at != NULL && (__atomic_load_n(&memory_of(at)->running, __ATOMIC_ACQUIRE) == 0 ||
+                          at->process != process || !visit(at, with)))
+        at = at->next;
+    dfi_unlock(&dfi_thread_lock);
+    return at;
 }
 
 void dfi_threads_forked(struct dfi_thread *self)
@@ -141,10 +153,13 @@ long dfi_thread_arm(void)
 struct dfi_process *dfi_process_new(void)
 {
     struct dfi_action *actions;
-    struct dfi_process *process = dfi_alloc(sizeof *process + DFI_SIGNALS * sizeof *actions);
+    size_t actions_size = DFI_SIGNALS * sizeof *actions;
+    struct dfi_process *process =
+        dfi_alloc(sizeof *process + actions_size + sizeof *process->parked);
     if (process == NULL)
         return NULL;
     process->actions = (struct dfi_action *)(process + 1);
+    process->parked = (struct dfi_parked *)(process->actions + DFI_SIGNALS);
     process->pid = (int)dfi_kernel(__NR_getpid);
     process->threads = 1;
     return process;
@@ -156,9 +171,11 @@ struct dfi_process *dfi_process_copy(const struct dfi_process *process)
     if (copy == NULL)
         return NULL;
     struct dfi_action *actions = copy->actions;
+    struct dfi_parked *parked = copy->parked;
     memcpy(actions, process->actions, DFI_SIGNALS * sizeof *actions);
     memcpy(copy, process, sizeof *copy);
     copy->actions = actions;
+    copy->parked = parked;
     copy->threads = 1;
     copy->brief = NULL; /* its descriptors are others, and it has one thread */
     copy->files = dfi_files_copy(process->files);

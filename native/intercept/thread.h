@@ -21,6 +21,11 @@ long dfi_thread_adopt(struct dfi_thread *thread);
 /* From now on every system call of the calling thread outside the core traps. 0 or -errno. */
 long dfi_thread_arm(void);
 
+/* The first running thread of the process for which visit() is true; NULL: there is none. */
+struct dfi_thread *dfi_threads_visit(const struct dfi_process *process,
+                                     bool (*visit)(struct dfi_thread *, unsigned long),
+                                     unsigned long with);
+
 /* In a forked child: no other thread is there any more. */
 void dfi_threads_forked(struct dfi_thread *self);
 

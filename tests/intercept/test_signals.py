@@ -43,6 +43,14 @@ def test_signals_that_are_blocked_wait(plain, inside, compiled, flags):
     assert inside(program, flags=flags).seen() == wanted.seen()
 
 
+@pytest.mark.parametrize("flags", ["", "norewrite", "preload"])
+def test_what_the_kernel_cannot_block_is_parked(plain, inside, compiled, flags):
+    program = compiled("parked")
+    wanted = plain(program, timeout=10)
+    assert wanted.out.count(b"another thread") == 4
+    assert inside(program, flags=flags).seen() == wanted.seen()
+
+
 #: Calls of stepped.c; of the core's instructions one of so many is tried: a step takes some
 #: microseconds, and each instruction wants all the steps before it.
 _STEPPED = {
