@@ -19,7 +19,9 @@
 #include "syscalls/cwd.h"
 #include "syscalls/node.h"
 #include "syscalls/number.h"
+#include "syscalls/proc.h"
 #include "syscalls/root.h"
+#include "syscalls/steps.h"
 #include "syscalls/table.h"
 
 /* An address with a path, terminated. */
@@ -38,6 +40,22 @@ static bool take_address(unsigned long program, unsigned long len, struct addres
     return a->un.sun_family == AF_UNIX && a->un.sun_path[0] != '\0';
 }
 
+/* An absolute path that leads to the working directory, by a link to /proc/self/cwd, begins there.
+ * 0 or -errno. */
+static long from_cwd(struct dfi_record *record, char path[PATH_MAX])
+{
+    struct dfi_steps s;
+    char left[PATH_MAX];
+    const char *rest;
+    int fd;
+
+    dfi_steps_init(&s, record, false, 0);
+    if (dfi_steps_walk(&s, AT_FDCWD, path) != DF_NOT_OURS || dfi_steps_left(&s, left) < 0 ||
+        dfi_proc_look(record->files, left, &fd, &rest) != DFI_PROC_CWD)
+        return 0;
+    return dfi_cwd_join(record->files, rest, path) < 0 ? -ENOENT : 0;
+}
+
 /* The path as native/core is to be asked for it. 0 or -errno. */
 static long path_of(struct dfi_record *record, const struct address *a, bool follows,
                     char path[PATH_MAX])
@@ -52,7 +70,7 @@ static long path_of(struct dfi_record *record, const struct address *a, bool fol
             return ret;
     }
     if (path[0] == '/')
-        return 0;
+        return dfi_cwd_is_ours(files) ? from_cwd(record, path) : 0;
     return dfi_cwd_join(files, path, path) < 0 ? -ENOENT : 0;
 }
 

@@ -49,6 +49,12 @@ long dfi_cwd_set_open(struct dfi_files *files, uint64_t handle);
 /* That directory has a shadow from now on: the run counts when it, or one above it, is renamed. */
 void dfi_cwd_expect(const struct dfi_files *files, const char *path, size_t len);
 
+/* Whether it is a directory of a mount, as far as other threads leave it alone. */
+static inline bool dfi_cwd_is_ours(const struct dfi_files *files)
+{
+    return __atomic_load_n(&files->cwd.ours, __ATOMIC_RELAXED);
+}
+
 /* The handle by which the working directory is one; 0: it has a name. */
 static inline uint64_t dfi_cwd_handle(const struct dfi_files *files)
 {

@@ -270,11 +270,15 @@ int dfi_way_flags(const struct dfi_leg *leg)
 
 /* ---- the kernel ------------------------------------------------------------------------------ */
 
-/* Whether the process has ever had a file of a mount open: the kernel may come to its placeholder.
- */
+/* Whether the process has ever had a file of a mount open, or stands in one: the kernel may come to
+ * the placeholder, or to the shadow. */
 static bool has_placeholders(const struct dfi_way *way)
 {
-    return atomic_load_explicit(&way->record.files->top, memory_order_relaxed) > 0 && !way->held;
+    const struct dfi_files *files = way->record.files;
+
+    return (atomic_load_explicit(&files->top, memory_order_relaxed) > 0 ||
+            dfi_cwd_is_ours(files)) &&
+           !way->held;
 }
 
 static DF_FLAT long ask_kernel(struct dfi_way *way, bool may_meet)
@@ -410,6 +414,14 @@ static bool turn_back(struct dfi_way *way, long *ret)
     return back;
 }
 
+/* One of two paths is in a mount (EXDEV). True: both are, by another way. */
+__attribute__((noinline)) static bool turn_across(struct dfi_way *way, long *ret)
+{
+    if (way->legs == 2 && !way->held)
+        dfi_way_look_for_names(way);
+    return way->back && turn_round(way, ret);
+}
+
 bool dfi_way_next(struct dfi_way *way, long *ret)
 {
     switch (way->state) {
@@ -424,6 +436,8 @@ bool dfi_way_next(struct dfi_way *way, long *ret)
             return *ret == 0;
         if (!way->ours && !way->rooted)
             return turn_to_kernel(way, ret);
+        if (__builtin_expect(*ret == -EXDEV, 0) && turn_across(way, ret))
+            return true;
         if (!way->ours) /* others have changed the way: it does not lead out all the same */
             *ret = -ENOENT;
         way->state = DONE;

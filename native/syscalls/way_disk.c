@@ -1,17 +1,22 @@
 /*
  * way_disk.c - paths on disk that lead to an open file of a mount, by a symlink to /dev/stdout or
- * by "..": the kernel, which walks them, comes to the placeholder.
+ * by "..", or to the working directory: the kernel, which walks them, comes to the placeholder or
+ * to the shadow.
  *
  * A placeholder is a file: the kernel comes to one by a link at the end of the path, and finds
  * ENOTDIR below it. Of the link openat2(2) tells, which refuses to follow links of /proc; and the
  * answer of stat(2) has the device that placeholders lie on. Before other calls it is asked for.
  * What may lead to a placeholder is walked up to the link of /proc, from which the call goes on.
+ *
+ * In the shadow of a directory the kernel finds next to nothing. But a name can be made there, and
+ * of what has a shadow itself attributes are told.
  */
 #include <linux/openat2.h>
 #include <sys/sysmacros.h>
 
 #include "core/walk.h"
 #include "intercept/run.h"
+#include "syscalls/cwd.h"
 #include "syscalls/shadow.h"
 #include "syscalls/steps.h"
 #include "syscalls/way_private.h"
@@ -61,7 +66,7 @@ long dfi_way_open_on_disk(struct dfi_way *way, const char *path)
 
 static bool tells_device(long nr)
 {
-    return nr == __NR_stat || nr == __NR_newfstatat || nr == __NR_statx;
+    return nr == __NR_stat || nr == __NR_lstat || nr == __NR_newfstatat || nr == __NR_statx;
 }
 
 /* What such a call has told the program of. */
@@ -80,16 +85,86 @@ static bool is_on_shadows_device(const struct dfi_way *way)
 
 _Static_assert(offsetof(struct stat, st_dev) == 0, "what stat(2) tells begins with the device");
 
+static bool changes_names(long nr)
+{
+    switch (nr) {
+    case __NR_mkdir:
+    case __NR_mkdirat:
+    case __NR_mknod:
+    case __NR_mknodat:
+    case __NR_symlink:
+    case __NR_symlinkat:
+    case __NR_link:
+    case __NR_linkat:
+    case __NR_rename:
+    case __NR_renameat:
+    case __NR_renameat2:
+    case __NR_unlink:
+    case __NR_unlinkat:
+    case __NR_rmdir:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* The directory that the path's last name is in; false: it names none. */
+static bool directory_of(const char *path, char directory[PATH_MAX])
+{
+    size_t len = strlen(path);
+
+    while (len > 0 && path[len - 1] == '/')
+        len--;
+    while (len > 0 && path[len - 1] != '/')
+        len--;
+    *(char *)mempcpy(directory, path, len) = '\0';
+    return len > 0;
+}
+
+static bool directory_leads_back(struct dfi_way *way, unsigned which)
+{
+    char directory[PATH_MAX];
+    int dirfd;
+    const char *path = dfi_way_asked(way, which, &dirfd);
+
+    if (!path || !directory_of(path, directory))
+        return false;
+    if (dfi_run_has(DFI_RUN_OPENAT2) &&
+        dfi_way_try(dirfd, directory, RESOLVE_NO_MAGICLINKS) != -ELOOP)
+        return false;
+    return leads_back(way, which);
+}
+
+void dfi_way_look_for_names(struct dfi_way *way)
+{
+    if (!dfi_cwd_is_ours(way->record.files) || !changes_names(way->frame->nr))
+        return;
+    for (unsigned i = 0; i < way->legs; i++)
+        way->back = directory_leads_back(way, i) || way->back;
+}
+
 void dfi_way_look_before(struct dfi_way *way)
 {
     way->back = !tells_device(way->frame->nr) && follows_last(way) && leads_back(way, 0);
+    dfi_way_look_for_names(way);
+}
+
+/* What is not in the shadow of the working directory may be in the directory. */
+static void look_for_missing(struct dfi_way *way)
+{
+    way->missing = dfi_way_is_missing(way, 0);
+    way->back = !way->missing && directory_leads_back(way, 0);
 }
 
 void dfi_way_look_after(struct dfi_way *way, long ret)
 {
-    if (ret == -ENOTDIR)
+    bool stands = dfi_cwd_is_ours(way->record.files);
+
+    if (ret == -ENOENT && stands && way->legs == 1 && !changes_names(way->frame->nr))
+        look_for_missing(way);
+    else if (ret == -ENOTDIR)
         for (unsigned i = 0; i < way->legs; i++)
             way->back = leads_back(way, i) || way->back;
     else if (ret == 0 && tells_device(way->frame->nr) && is_on_shadows_device(way))
-        way->back = follows_last(way) && leads_back(way, 0);
+        way->back = (stands || follows_last(way)) && leads_back(way, 0);
 }

@@ -77,18 +77,25 @@ bool dfi_way_look_above(struct dfi_way *way, bool walked, long *ret)
     return true;
 }
 
+long dfi_way_try(int dirfd, const char *path, uint64_t resolve)
+{
+    const struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = resolve};
+    long fd = dfi_brief_if_left(__NR_openat2, dirfd, path, &how, sizeof(how));
+
+    dfi_brief_close(fd);
+    return fd < 0 ? fd : 0;
+}
+
 /* Where no symlink is on it, a path leads where its text says, which is no mount: then it is
  * missing for certain. One call, where there is no filter that might end who makes it. */
 static bool is_plainly_missing(int dirfd, const char *path)
 {
-    const struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS};
-    long fd;
+    long ret;
 
     if (!dfi_run_has(DFI_RUN_OPENAT2))
         return false;
-    fd = dfi_brief_if_left(__NR_openat2, dirfd, path, &how, sizeof(how));
-    dfi_brief_close(fd); /* made meanwhile */
-    return fd == -ENOENT || fd == -ENOTDIR;
+    ret = dfi_way_try(dirfd, path, RESOLVE_NO_SYMLINKS);
+    return ret == -ENOENT || ret == -ENOTDIR;
 }
 
 /* Opens that were in vain, up to VAIN_MOST, less those that met a symlink: a guess of what the next
@@ -171,6 +178,14 @@ static bool may_lead(int dirfd, const char *asked)
     while (there < 0)
         there = go_up(dirfd, path);
     return there == 0;
+}
+
+bool dfi_way_is_missing(const struct dfi_way *way, unsigned which)
+{
+    int dirfd;
+    const char *path = dfi_way_asked(way, which, &dirfd);
+
+    return path && is_plainly_missing(dirfd, path);
 }
 
 bool dfi_way_may_lead(const struct dfi_way *way, unsigned which)

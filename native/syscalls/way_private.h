@@ -49,9 +49,9 @@ bool dfi_way_goes_on(struct dfi_way *way, struct dfi_leg *leg, const char *path)
 /* Whether the call is about a symlink itself that stands at the end of that path. */
 bool dfi_way_is_of_link(const struct dfi_way *way, const struct dfi_leg *leg);
 
-/* ---- way_disk.c: in a process that has files of mounts open ---- */
+/* ---- way_disk.c: in a process that has files of mounts open, or stands in a mount ---- */
 
-/* Each sets way->back where a path leads to such a file: the leg goes on from there. */
+/* Each sets way->back where a path leads there: the leg goes on from there. */
 
 /* An open, by openat2(2). Else as dfi_way_open_plainly(). */
 long dfi_way_open_on_disk(struct dfi_way *way, const char *path);
@@ -59,6 +59,7 @@ long dfi_way_open_on_disk(struct dfi_way *way, const char *path);
 /* Any other call, or an open where there is no openat2(2): before the kernel is asked, and when it
  * has said `ret`. */
 void dfi_way_look_before(struct dfi_way *way);
+void dfi_way_look_for_names(struct dfi_way *way); /* the same for names that are made or removed */
 void dfi_way_look_after(struct dfi_way *way, long ret);
 
 /* ---- way_missing.c: what the kernel does not find ---- */
@@ -72,6 +73,9 @@ long dfi_way_open_plainly(struct dfi_way *way, const char *path);
 /* The same call, restricted by RESOLVE_ flags: what openat2(2) says. */
 long dfi_way_open_restricted(const struct dfi_way *way, const char *path, uint64_t resolve);
 
+/* What openat2(2) says of the path, restricted so: 0 or -errno. */
+long dfi_way_try(int dirfd, const char *path, uint64_t resolve);
+
 /* What the kernel was asked: the path of a leg, or what a mount's own symlinks and ".." have made
  * of it. NULL: nothing that it could look for. */
 const char *dfi_way_asked(const struct dfi_way *way, unsigned which, int *dirfd);
@@ -81,6 +85,9 @@ const char *dfi_way_asked(const struct dfi_way *way, unsigned which, int *dirfd)
 /* Directories above mountpoints that are not on disk can be looked at; they cannot be changed.
  * `walked`: a symlink may be on the path. True: *ret is the call's result. */
 bool dfi_way_look_above(struct dfi_way *way, bool walked, long *ret);
+
+/* No symlink is on the path: it is missing for certain. */
+bool dfi_way_is_missing(const struct dfi_way *way, unsigned which);
 
 /* Could a real symlink on one of the paths lead to a mount? */
 bool dfi_way_may_lead(const struct dfi_way *way, unsigned which);

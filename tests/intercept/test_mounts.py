@@ -104,6 +104,11 @@ def test_what_is_open_is_opened_again(plain, mounted, tmp_path, file_system):
     assert_like_plain(plain, mounted, PROGRAMS / "reopened.py", *cases)
 
 
+def test_the_working_directory_by_a_link_on_disk(plain, mounted, tmp_path):
+    """What is made, moved, looked at and removed there; see linked.py."""
+    assert_like_plain(plain, mounted, "-S", PROGRAMS / "linked.py", tmp_path)
+
+
 @pytest.mark.parametrize("what", ["memory", "large", "offsets"])
 def test_what_can_be_done_in_part_or_not_at_all(plain, mounted, what):
     """As far as there is memory, and which of two errors; see partial.py."""
