@@ -81,14 +81,12 @@ static int open_ours(struct dfi_way *way, int flags, mode_t mode)
 }
 
 /* Files of the kernel that tell of what is ours. */
-static long show_mounts_too(const struct dfi_files *files, const char *path, int fd)
+static long show_ours(const struct dfi_files *files, const char *path, int fd)
 {
-    long ret = fd;
+    long ret = dfi_proc_fdinfo(files, path, fd);
 
-    if (strncmp(path, "/proc/", 6) == 0)
-        ret = dfi_proc_fdinfo(files, path, fd);
-    else if (strcmp(path, "/etc/mtab") != 0)
-        return fd;
+    if (strncmp(path, "/proc/", 6) != 0 && strcmp(path, "/etc/mtab") != 0)
+        return ret;
     return ret < 0 ? ret : dfi_mounts_listed(files, path, fd);
 }
 
@@ -118,7 +116,7 @@ static long open_by(struct dfi_frame *frame, int flags, mode_t mode)
     if (ret == DF_FD_BASE)
         ret = install(&way, flags);
     else if (ret >= 0 && leg->path && !(flags & O_PATH))
-        ret = show_mounts_too(way.record.files, leg->path, (int)ret);
+        ret = show_ours(way.record.files, leg->path, (int)ret);
     return dfi_way_end(&way, ret);
 }
 
@@ -153,8 +151,8 @@ static long open_restricted(struct dfi_frame *frame, const struct open_how *how)
             ret = install(&r.way, flags);
     } else if (ret == DF_NOT_OURS) {
         ret = dfi_restricted_pass(&r);
-        if (ret >= 0 && r.absolute && !(flags & O_PATH))
-            ret = show_mounts_too(r.way.record.files, leg->path, (int)ret);
+        if (ret >= 0 && !(flags & O_PATH))
+            ret = show_ours(r.way.record.files, leg->path, (int)ret);
     }
     return dfi_way_end(&r.way, ret);
 }

@@ -13,6 +13,7 @@
 #include "core/fd.h"
 #include "intercept/brief.h"
 #include "intercept/shown.h"
+#include "intercept/text.h"
 #include "syscalls/cwd.h"
 #include "syscalls/mounts.h"
 #include "syscalls/name.h"
@@ -241,6 +242,22 @@ long dfi_proc_readlink(struct dfi_files *files, enum dfi_proc what, int fd, char
 #define FDINFO_MAX                                                                                 \
     4096 /* bytes: with record locks it may be longer; those are the kernel's to say */
 
+static bool is_number(const char *text)
+{
+    return *text != '\0' && text[strspn(text, "0123456789")] == '\0';
+}
+
+/* What that descriptor is of, however it was called: "" if that is longer. */
+static void name_opened(int fd, char name[64])
+{
+    char link[DFI_PROC_LINK_MAX];
+    long len;
+
+    dfi_proc_link(fd, link);
+    len = dfi_kernel(__NR_readlink, link, name, 64);
+    name[len > 0 && len < 64 ? len : 0] = '\0';
+}
+
 /* The name in fd/ for one in fdinfo/. False: it is no name there. */
 static bool name_in_fd(const char *path, char link[64])
 {
@@ -248,7 +265,7 @@ static bool name_in_fd(const char *path, char link[64])
     size_t before = info ? (size_t)(info - path) : 0;
     int fd;
 
-    if (!info || !behind_number(info + 7, &fd) || strlen(path) >= 64)
+    if (!info || !behind_number(info + 7, &fd))
         return false;
     strcpy(mempcpy(mempcpy(link, path, before), "/fd/", 4), info + 8);
     return true;
@@ -315,13 +332,16 @@ long dfi_proc_replace(int fd, long memory, long error)
 
 long dfi_proc_fdinfo(const struct dfi_files *files, const char *path, int fd)
 {
-    char link[64], target[PATH_MAX], text[FDINFO_MAX + 1], out[FDINFO_MAX + 64];
+    char name[64], link[64], target[PATH_MAX], text[FDINFO_MAX + 1], out[FDINFO_MAX + 64];
     const struct df_ofd *ofd;
     uint64_t handle;
     long len, memory;
     size_t size;
 
-    if (!name_in_fd(path, link))
+    if (!is_number(dfi_text_base(path)))
+        return fd;
+    name_opened(fd, name);
+    if (!name_in_fd(name, link))
         return fd;
     len = dfi_kernel(__NR_readlink, link, target, sizeof(target) - 1);
     target[len > 0 ? len : 0] = '\0';

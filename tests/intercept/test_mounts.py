@@ -415,6 +415,13 @@ for name in [f"{place}/{fd}" for place in places] + [f"/proc/self/fdinfo/{fd}" f
     print([line for line in open(name) if line.startswith(("pos", "flags"))], flush=True)
 names = f"{places[2]}/{fd} /proc/self/fdinfo/{fd}"
 os.system(f"head -c 3 <&{fd}; grep -E 'pos|flags' {names} | cut -d: -f2-")
+inside = os.open("/proc/self/fdinfo", os.O_RDONLY)
+above = os.open("/proc/self", os.O_RDONLY)
+os.symlink("/proc/self/fdinfo", "link")
+ways = [(inside, ""), (inside, "./"), (above, "fdinfo/"), (None, "link/")]
+for directory, way in [*ways, (None, "//proc/self/fdinfo/")]:
+    lines = os.read(os.open(f"{way}{fd}", os.O_RDONLY, dir_fd=directory), 4096).decode()
+    print(way, lines == open(f"/proc/self/fdinfo/{fd}").read(), flush=True)
 directory = os.open("/proc/self/fd", os.O_RDONLY)
 print(os.path.basename(os.readlink(str(fd), dir_fd=directory)))
 """
