@@ -1,6 +1,7 @@
 /*
  * args.c - reads the arguments of a hot call, without building a tuple or a dict. Says "no" and
- * raises nothing when they do not fit: the function of `os` finds the right words.
+ * raises nothing when they do not fit: the function of `os` finds the right words. What an argument
+ * itself raises stays set.
  */
 #include <limits.h>
 
@@ -67,32 +68,30 @@ bool df_args_read(const struct df_args *args, PyObject *slots[DF_ARGS_MAX])
     return true;
 }
 
-/* An int, or what has __index__; *failed tells an error from the value -1. PyLong_AsLong, for
- * PyLong_AsLongLong is slow for numbers of more than 30 bits, as virtual descriptors are. */
-static long read_number(PyObject *value, bool *failed)
+/* PyLong_AsLong, for PyLong_AsLongLong is slow for numbers of more than 30 bits, as virtual
+ * descriptors are. */
+static bool read_int(PyObject *value, off_t *out)
 {
     _Static_assert(sizeof(long) == sizeof(off_t), "a long holds an offset");
-    long number;
-    if (PyLong_Check(value)) {
-        number = PyLong_AsLong(value);
-    } else {
-        PyObject *index = PyNumber_Index(value);
-        number = index ? PyLong_AsLong(index) : -1;
-        Py_XDECREF(index);
-    }
-    *failed = number == -1 && PyErr_Occurred();
-    if (*failed)
+    long number = PyLong_AsLong(value);
+    if (number == -1 && PyErr_Occurred()) {
         PyErr_Clear();
-    return number;
+        return false;
+    }
+    *out = number;
+    return true;
 }
 
 bool df_args_offset(PyObject *value, off_t *out)
 {
     if (!value)
         return true;
-    bool failed;
-    *out = read_number(value, &failed);
-    return !failed;
+    if (PyLong_Check(value))
+        return read_int(value, out);
+    PyObject *index = PyIndex_Check(value) ? PyNumber_Index(value) : NULL;
+    bool fits = index && read_int(index, out);
+    Py_XDECREF(index);
+    return fits;
 }
 
 bool df_args_int(PyObject *value, int *out)

@@ -12,8 +12,11 @@
 
 /* ---- what is asked for ---- */
 
+/* Unless a number in it has raised something itself. */
 static int refuse(PyObject *request)
 {
+    if (PyErr_Occurred())
+        return -1;
     PyErr_Format(PyExc_TypeError,
                  "a request is a path, a descriptor or (path or descriptor, offset, length), not "
                  "%R",

@@ -211,7 +211,7 @@ static bool asks_for_all(PyObject *args)
     if (PyTuple_Size(args) > 1)
         return false;
     PyObject *value = PyTuple_GetItem(args, 0);
-    return value == Py_None || (df_args_int(value, &size) && size == -1);
+    return value == Py_None || (PyLong_Check(value) && df_args_int(value, &size) && size == -1);
 }
 
 /* The decoder is to do it, from here. NULL without an exception, unless going back failed. */

@@ -89,9 +89,9 @@ int df_args_prepare(struct df_signature *signature);
  * false, no exception set, if they do not fit: let os complain. */
 bool df_args_read(const struct df_args *args, PyObject *slots[DF_ARGS_MAX]);
 
-/* Each of these returns false, no exception set, when `value` is not what it takes; NULL is the
- * default, which stays in *out. */
-bool df_args_fd(PyObject *value, int *fd); /* an int, never bool-like objects with __index__ */
+/* Each of these returns false when `value` is not what it takes, with an exception set only if its
+ * __index__ raised one; NULL is the default, which stays in *out. */
+bool df_args_fd(PyObject *value, int *fd);
 bool df_args_dir_fd(PyObject *value, int *dirfd);
 bool df_args_int(PyObject *value, int *out);
 bool df_args_size(PyObject *value, Py_ssize_t *out);
@@ -112,7 +112,7 @@ void df_path_clear(struct df_path *path);
 
 /* ---- os.c: the function of os, for what is not ours ---- */
 
-/* Calls it with the arguments as they came. */
+/* Calls it with the arguments as they came, unless reading them has raised an exception. */
 PyObject *df_os_call(const struct df_args *args);
 
 /*

@@ -317,9 +317,10 @@ static PyObject *open_by_opener(struct file_request *file)
     PyObject *number = PyObject_CallFunction(file->slots[OPENER], "Oi", name, file->open_flags);
     if (!number)
         return NULL;
-    PyObject *result = df_args_fd(number, &fd) && df_fd_ours(fd)
-                           ? wrap_new_descriptor(file, fd, name)
-                           : open_real(file, number);
+    bool ours = df_args_fd(number, &fd) && df_fd_ours(fd);
+    PyObject *result = NULL;
+    if (!PyErr_Occurred())
+        result = ours ? wrap_new_descriptor(file, fd, name) : open_real(file, number);
     Py_DECREF(number);
     return result;
 }

@@ -46,6 +46,8 @@ PyObject *df_os_call(const struct df_args *args)
 {
     PyObject *function = args->signature->os_function;
     PyObject *const *v = args->values;
+    if (PyErr_Occurred())
+        return NULL;
     if (args->names)
         return call_with_keywords(args);
     switch (args->count) { /* the limited API has a call without a tuple only in this form */

@@ -317,6 +317,33 @@ def test_numbers_of_calls_on_descriptors(mem, opened):
     assert directfuse.fstat(fd).st_size == 9
 
 
+def test_a_failing_number_is_asked_once_and_not_swallowed(mem, opened):
+    fd = opened(f"{mem}/f", os.O_RDWR | os.O_CREAT)
+    asked = []
+
+    class Failing:
+        def __index__(self):
+            asked.append(self)
+            raise RuntimeError(len(asked))
+
+    calls = [
+        lambda n: directfuse.read(fd, n),
+        lambda n: directfuse.pread(n, 1, 0),
+        lambda n: directfuse.preadv(fd, [bytearray(1)], n),
+        lambda n: directfuse.os_open(f"{mem}/f", n),
+        lambda n: directfuse.open(f"{mem}/f", "rb", n),
+        lambda n: directfuse.open(f"{mem}/f", opener=lambda *_: n),
+        lambda n: directfuse.open(f"{mem}/f").read(n),
+        lambda n: directfuse.stat("f", dir_fd=n),
+        lambda n: directfuse.fstat(n),
+        lambda n: directfuse.access(mem, n),
+        lambda n: directfuse.read_many([(fd, n, 1)]),
+    ]
+    for count, call in enumerate(calls, 1):
+        with pytest.raises(RuntimeError, match=f"^{count}$"):
+            call(Failing())
+
+
 @pytest.mark.parametrize("name", ["fsync", "fdatasync"])
 def test_what_has_no_descriptor_is_named_as_by_os(name):
     assert raised(getattr(directfuse, name), "x") == raised(getattr(os, name), "x")
