@@ -70,7 +70,7 @@ def chmod(
         return
     flags = _no_follow(follow_symlinks)
     by_path(
-        lambda text: lib.df_call_fchmodat(at(dir_fd), text, mode_bits(mode), flags),
+        lambda text: (lib.df_call_fchmodat, at(dir_fd), text, mode_bits(mode), flags),
         lambda real: os.chmod(real, mode, dir_fd=dir_fd, follow_symlinks=follow_symlinks),
         path,
     )
@@ -100,7 +100,7 @@ def chown(
         return
     flags = _no_follow(follow_symlinks)
     by_path(
-        lambda text: lib.df_call_fchownat(at(dir_fd), text, *_owner(uid, gid), flags),
+        lambda text: (lib.df_call_fchownat, at(dir_fd), text, *_owner(uid, gid), flags),
         lambda real: os.chown(real, uid, gid, dir_fd=dir_fd, follow_symlinks=follow_symlinks),
         path,
     )
@@ -109,7 +109,7 @@ def chown(
 def lchown(path: Path, uid: int, gid: int) -> None:
     """os.lchown: chown() of a symlink itself."""
     by_path(
-        lambda text: lib.df_call_fchownat(AT_FDCWD, text, *_owner(uid, gid), AT_SYMLINK_NOFOLLOW),
+        lambda text: (lib.df_call_fchownat, AT_FDCWD, text, *_owner(uid, gid), AT_SYMLINK_NOFOLLOW),
         lambda real: os.lchown(real, uid, gid),
         path,
     )
@@ -248,7 +248,7 @@ def utime(
             real(path)
         return
     flags = _no_follow(follow_symlinks)
-    by_path(lambda text: lib.df_call_utimensat(at(dir_fd), text, pair, flags), real, path)
+    by_path(lambda text: (lib.df_call_utimensat, at(dir_fd), text, pair, flags), real, path)
 
 
 # ---- size ----------------------------------------------------------------------------------------
@@ -263,7 +263,7 @@ def truncate(path: Target, length: int) -> None:
             os.truncate(path, length)
         return
     by_path(
-        lambda text: lib.df_call_truncate(text, index(length)),
+        lambda text: (lib.df_call_truncate, text, index(length)),
         lambda real: os.truncate(real, length),
         path,
     )
@@ -292,7 +292,7 @@ def statvfs(path: Target) -> os.statvfs_result:
         return _fstatvfs(path, path) if is_ours(path) else os.statvfs(path)
     figures = ffi.new("struct statvfs *")
     return by_path(
-        lambda text: lib.df_call_statvfs(text, figures),
+        lambda text: (lib.df_call_statvfs, text, figures),
         os.statvfs,
         path,
         done=lambda _: _statvfs_result(figures),
@@ -331,7 +331,7 @@ def _xattr(
         by_fd = getattr(lib, f"df_call_f{name}")
         return done(checked(until_done(lambda: by_fd(path, *arguments)), path))
     function = getattr(lib, f"df_call_{name}" if follow_symlinks else f"df_call_l{name}")
-    return by_path(lambda text: function(text, *arguments), real, path, done=done)
+    return by_path(lambda text: (function, text, *arguments), real, path, done=done)
 
 
 def _fetch(

@@ -116,10 +116,6 @@ int df_identity_refresh(void);
 int df_fallocate(int fd, int mode, off_t offset, off_t length);
 int df_statx(int dirfd, const char *path, int flags, unsigned mask, struct statx *stx);
 int df_renameat2(int from_dirfd, const char *from, int to_dirfd, const char *to, unsigned flags);
-
-const char *df_left_path(int which);
-bool df_retry_begin(int error);
-void df_retry_end(void);
 """
 
 _ROW = re.compile(r"^DF_CALL\((\w+),\s*(\w+),\s*\(([^()]*)\)", re.MULTILINE)

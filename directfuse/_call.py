@@ -3,7 +3,7 @@
 The steps are those of native/python/os.c, which does the same for the hot calls: try ours; when
 the answer is NOT_OURS call the real function, with the path by which a walk left a mount in place
 of the caller's; when that one finds nothing, a real symlink may lead into a mount, so try ours once
-more.
+more. Ours is given as a raw call that is yet to be made, (function, *arguments).
 """
 
 import errno
@@ -12,7 +12,8 @@ from collections.abc import Callable
 from operator import index
 from typing import Any, TypeAlias, TypeVar
 
-from directfuse._native import FD_BASE, NOT_OURS, left_path, lib
+from directfuse import _fast
+from directfuse._native import FD_BASE, NOT_OURS
 from directfuse._real import os
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "AT_SYMLINK_FOLLOW",
     "AT_SYMLINK_NOFOLLOW",
     "Path",
+    "Raw",
     "at",
     "by_path",
     "by_paths",
@@ -35,6 +37,9 @@ __all__ = [
 ]
 
 Path: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+Raw: TypeAlias = tuple[Any, ...]
+"""A raw call and its arguments."""
+
 T = TypeVar("T")
 
 # <fcntl.h>, the same on every architecture of Linux.
@@ -148,16 +153,15 @@ def encode(path: Path) -> bytes | None:
     return None if b"\0" in text else text
 
 
-def left(which: int, path: Any) -> Any:
+def _there(path: Any, left: bytes | None) -> Any:
     """The path to give to the kernel: where the walk left a mount, or the caller's own."""
-    text = left_path(which)
-    if text is None:
+    if left is None:
         return path
-    return text if isinstance(path, bytes) else os.fsdecode(text)
+    return left if isinstance(path, bytes) else os.fsdecode(left)
 
 
 def by_path(
-    attempt: Callable[[bytes], int],
+    ours: Callable[[bytes], Raw],
     real: Callable[[Any], T],
     path: Path,
     *,
@@ -166,21 +170,20 @@ def by_path(
 ) -> T:
     """A call on one path.
 
-    attempt makes the raw call with the encoded path; real calls `os` with a path; done makes the
-    Python result of the raw one (None when it is missing); names are the file names of an OSError,
-    by default the path.
+    ours is the raw call with the encoded path; real calls `os` with a path; done makes the Python
+    result of the raw one (None when it is missing); names are the file names of an OSError, by
+    default the path.
     """
     text = encode(path)
     if text is None:
         return real(path)
-    while (result := attempt(text)) == _EINTR:  # the handlers ran meanwhile (PEP 475)
-        pass
+    result, left, _ = _fast.attempt(0, *ours(text))
     if result == NOT_OURS:
-        there = left(0, path)
+        there = _there(path, left)
         try:
             return real(there)
         except OSError as error:
-            result = _retry(lambda: attempt(text), error)
+            result = _again(ours(text), error)
             if result == NOT_OURS:
                 if there is not path:
                     _rename(error, names or (os.fspath(path),))
@@ -191,7 +194,7 @@ def by_path(
 
 
 def by_paths(
-    attempt: Callable[[bytes, bytes], int],
+    ours: Callable[[bytes, bytes], Raw],
     real: Callable[[Any, Any], None],
     source: Path,
     target: Path,
@@ -201,15 +204,14 @@ def by_paths(
     if first is None or second is None:
         real(source, target)
         return
-    while (result := attempt(first, second)) == _EINTR:
-        pass
+    result, *left = _fast.attempt(0, *ours(first, second))
     if result == NOT_OURS:
-        there = left(0, source), left(1, target)
+        there = _there(source, left[0]), _there(target, left[1])
         try:
             real(*there)
             return
         except OSError as error:
-            result = _retry(lambda: attempt(first, second), error)
+            result = _again(ours(first, second), error)
             if result == NOT_OURS:
                 if there != (source, target):
                     _rename(error, (os.fspath(source), os.fspath(target)))
@@ -224,13 +226,8 @@ def _rename(error: OSError, names: tuple[object, ...]) -> None:
         error.filename2 = names[1]
 
 
-def _retry(attempt: Callable[[], int], error: OSError) -> int:
+def _again(ours: Raw, error: OSError) -> int:
     """Ours once more, where a real symlink may be what the kernel could not follow."""
-    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+    if error.errno not in (errno.ENOENT, errno.ENOTDIR):
         return NOT_OURS
-    if not lib.df_retry_begin(error.errno):
-        return NOT_OURS
-    try:
-        return until_done(attempt)
-    finally:
-        lib.df_retry_end()
+    return _fast.attempt(error.errno, *ours)[0]

@@ -10,6 +10,7 @@ from directfuse._call import (
     AT_REMOVEDIR,
     AT_SYMLINK_FOLLOW,
     Path,
+    Raw,
     at,
     by_path,
     by_paths,
@@ -41,7 +42,7 @@ _PATH_MAX = 4096
 def mkdir(path: Path, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
     """os.mkdir: makes a directory; the mode is masked by the umask. Source: mkdir(2)."""
     by_path(
-        lambda text: lib.df_call_mkdirat(at(dir_fd), text, mode_bits(mode)),
+        lambda text: (lib.df_call_mkdirat, at(dir_fd), text, mode_bits(mode)),
         lambda real: os.mkdir(real, mode, dir_fd=dir_fd),
         path,
     )
@@ -50,7 +51,7 @@ def mkdir(path: Path, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
 def mknod(path: Path, mode: int = 0o600, device: int = 0, *, dir_fd: int | None = None) -> None:
     """os.mknod: makes a file, FIFO, socket or device, the type in mode. Source: mknod(2)."""
     by_path(
-        lambda text: lib.df_call_mknodat(at(dir_fd), text, mode_bits(mode), index(device)),
+        lambda text: (lib.df_call_mknodat, at(dir_fd), text, mode_bits(mode), index(device)),
         lambda real: os.mknod(real, mode, device, dir_fd=dir_fd),
         path,
     )
@@ -59,7 +60,7 @@ def mknod(path: Path, mode: int = 0o600, device: int = 0, *, dir_fd: int | None 
 def mkfifo(path: Path, mode: int = 0o666, *, dir_fd: int | None = None) -> None:
     """os.mkfifo: makes a FIFO. One in a mount cannot be opened: ENXIO. Source: mkfifo(3)."""
     by_path(
-        lambda text: lib.df_call_mknodat(at(dir_fd), text, stat.S_IFIFO | mode_bits(mode), 0),
+        lambda text: (lib.df_call_mknodat, at(dir_fd), text, stat.S_IFIFO | mode_bits(mode), 0),
         lambda real: os.mkfifo(real, mode, dir_fd=dir_fd),
         path,
     )
@@ -68,7 +69,7 @@ def mkfifo(path: Path, mode: int = 0o666, *, dir_fd: int | None = None) -> None:
 def unlink(path: Path, *, dir_fd: int | None = None) -> None:
     """os.unlink: removes a name; open files live on. Source: unlink(2)."""
     by_path(
-        lambda text: lib.df_call_unlinkat(at(dir_fd), text, 0),
+        lambda text: (lib.df_call_unlinkat, at(dir_fd), text, 0),
         lambda real: os.unlink(real, dir_fd=dir_fd),
         path,
     )
@@ -77,7 +78,7 @@ def unlink(path: Path, *, dir_fd: int | None = None) -> None:
 def remove(path: Path, *, dir_fd: int | None = None) -> None:
     """os.remove: the same as unlink()."""
     by_path(
-        lambda text: lib.df_call_unlinkat(at(dir_fd), text, 0),
+        lambda text: (lib.df_call_unlinkat, at(dir_fd), text, 0),
         lambda real: os.remove(real, dir_fd=dir_fd),
         path,
     )
@@ -86,7 +87,7 @@ def remove(path: Path, *, dir_fd: int | None = None) -> None:
 def rmdir(path: Path, *, dir_fd: int | None = None) -> None:
     """os.rmdir: removes an empty directory. Source: rmdir(2)."""
     by_path(
-        lambda text: lib.df_call_unlinkat(at(dir_fd), text, AT_REMOVEDIR),
+        lambda text: (lib.df_call_unlinkat, at(dir_fd), text, AT_REMOVEDIR),
         lambda real: os.rmdir(real, dir_fd=dir_fd),
         path,
     )
@@ -97,7 +98,7 @@ def rename(
 ) -> None:
     """os.rename: gives a file another name, in place of what has it. Source: rename(2)."""
     by_paths(
-        lambda a, b: lib.df_call_renameat2(at(src_dir_fd), a, at(dst_dir_fd), b, 0),
+        lambda a, b: (lib.df_call_renameat2, at(src_dir_fd), a, at(dst_dir_fd), b, 0),
         lambda a, b: os.rename(a, b, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd),
         src,
         dst,
@@ -109,7 +110,7 @@ def replace(
 ) -> None:
     """os.replace: the same as rename()."""
     by_paths(
-        lambda a, b: lib.df_call_renameat2(at(src_dir_fd), a, at(dst_dir_fd), b, 0),
+        lambda a, b: (lib.df_call_renameat2, at(src_dir_fd), a, at(dst_dir_fd), b, 0),
         lambda a, b: os.replace(a, b, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd),
         src,
         dst,
@@ -158,16 +159,15 @@ def link(
     by_name = src_dir_fd is None and dst_dir_fd is None
     flags = AT_SYMLINK_FOLLOW if follow_symlinks and not by_name else 0
 
-    def attempt(a: bytes, b: bytes) -> int:
+    def ours(a: bytes, b: bytes) -> Raw:
         start, how = at(src_dir_fd), flags
         match = _OPEN_FILE.fullmatch(a) if flags else None
         if match and is_ours(int(match[1])):
             start, a, how = int(match[1]), b"", flags | AT_EMPTY_PATH
-        result: int = lib.df_call_linkat(start, a, at(dst_dir_fd), b, how)
-        return result
+        return lib.df_call_linkat, start, a, at(dst_dir_fd), b, how
 
     by_paths(
-        attempt,
+        ours,
         lambda a, b: os.link(
             a, b, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd, follow_symlinks=follow_symlinks
         ),
@@ -185,7 +185,7 @@ def symlink(
         os.symlink(src, dst, target_is_directory, dir_fd=dir_fd)
         return
     by_path(
-        lambda text: lib.df_call_symlinkat(target, at(dir_fd), text),
+        lambda text: (lib.df_call_symlinkat, target, at(dir_fd), text),
         lambda real: os.symlink(src, real, target_is_directory, dir_fd=dir_fd),
         dst,
         names=(os.fspath(src), os.fspath(dst)),
@@ -201,7 +201,7 @@ def readlink(path: Path, *, dir_fd: int | None = None) -> Any:
         return data if isinstance(os.fspath(path), bytes) else os.fsdecode(data)
 
     return by_path(
-        lambda text: lib.df_call_readlinkat(at(dir_fd), text, buffer, _PATH_MAX),
+        lambda text: (lib.df_call_readlinkat, at(dir_fd), text, buffer, _PATH_MAX),
         lambda real: os.readlink(real, dir_fd=dir_fd),
         path,
         done=target,

@@ -35,7 +35,6 @@ __all__ = [
     "configure_server",
     "ffi",
     "identity_refresh",
-    "left_path",
     "lib",
     "list_mounts",
     "mount",
@@ -262,15 +261,3 @@ def identity_refresh() -> int:
         return 0
     code: int = ffi.errno
     return code
-
-
-def left_path(which: int) -> bytes | None:
-    """After NOT_OURS: where the call's first (0) or second path left a mount to; None: it did not.
-
-    Ask at once: the next call of the thread forgets it.
-    """
-    text = lib.df_left_path(which)
-    if text == ffi.NULL:
-        return None
-    path: bytes = ffi.string(text)
-    return path

@@ -178,6 +178,7 @@ extern PyMethodDef df_batch_methods[];
 extern PyMethodDef df_gil_methods[];
 extern PyMethodDef df_listener_methods[];
 extern PyMethodDef df_error_methods[];
+extern PyMethodDef df_attempt_methods[];
 
 /* Each makes what its file needs, types included: 0, or -1 with an exception. */
 int df_ascii_prepare(void);

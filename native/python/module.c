@@ -41,7 +41,7 @@ static int prepare(PyObject *module)
     PyMethodDef *tables[] = {df_stat_methods,   df_fdio_methods,    df_open_methods,
                              df_vector_methods, df_scandir_methods, df_open_file_methods,
                              df_batch_methods,  df_gil_methods,     df_listener_methods,
-                             df_error_methods};
+                             df_error_methods,  df_attempt_methods};
     for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++) {
         if (PyModule_AddFunctions(module, tables[i]) < 0)
             return -1;

@@ -167,6 +167,39 @@ def test_a_signal_interrupts_a_waiting_call(root, opened):
         signal.signal(signal.SIGALRM, former)
 
 
+STEPS = {
+    "out of a mount": lambda mem, real: directfuse.chmod(f"{mem}/out/f", 0o604),
+    "by the second of two paths": lambda mem, real: directfuse.rename(f"{real}/g", f"{mem}/out/h"),
+    "into a mount": lambda mem, real: directfuse.truncate(f"{real}/in/f", 3),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_calls_between_two_steps_of_another_do_not_change_it(name, mem, tmp_path, fill):
+    """As a signal's handler makes them; here the profiler does, whenever a C function returns."""
+    real = tmp_path / "real"
+    real.mkdir()
+    for file in ("f", "g"):
+        (real / file).touch()
+    directfuse.symlink(real, f"{mem}/out")
+    fill(f"{mem}/f")
+    (real / "in").symlink_to(mem)
+    between = []
+
+    def profile(_, event, __):
+        if event == "c_return":
+            between.append(directfuse.path.exists(f"{mem}/f"))
+            between.append(directfuse.path.exists(f"{mem}/none"))
+            between.append(directfuse.path.exists("/none"))
+
+    sys.setprofile(profile)
+    try:
+        STEPS[name](mem, real)
+    finally:
+        sys.setprofile(None)
+    assert set(between) == {True, False}
+
+
 def test_signals_do_not_disturb_calls(root):
     """A handler that raises nothing is not noticed (PEP 475)."""
     rung = []
