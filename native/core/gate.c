@@ -74,7 +74,7 @@ static void give_back(void *record)
     atomic_store_explicit(&thread->passage, (passage + 1) & ~UINT64_C(1), memory_order_release);
     thread->depth = 0;
     thread->caller = NULL;
-    thread->follow_real_links = false;
+    thread->follow_real_links = 0;
     df_gate_self = NULL;
     atomic_store_explicit(&thread->used, false, memory_order_release);
 }

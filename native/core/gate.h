@@ -57,11 +57,11 @@ struct df_thread {
     struct df_thread *next; /* registry; fixed once linked */
     uint64_t seen;          /* passage when waiting objects were retired; retire lock */
 
-    bool reap;              /* a mount may have become free to end: look when outside */
-    bool follow_real_links; /* df_retry_begin() */
-    uint8_t left_paths;     /* bit n: left[n] is set, see df_left_path() */
-    uint8_t fd_count;       /* entries in fds */
-    uint8_t file_count;     /* entries in files */
+    bool reap;                 /* a mount may have become free to end: look when outside */
+    uint8_t follow_real_links; /* df_retry_begin(): so often, and they are while it is not 0 */
+    uint8_t left_paths;        /* bit n: left[n] is set, see df_left_path() */
+    uint8_t fd_count;          /* entries in fds */
+    uint8_t file_count;        /* entries in files */
 
     uint32_t fds[DF_STASH_MAX];          /* free descriptor indexes (fd.c) */
     struct df_file *files[DF_STASH_MAX]; /* free df_file memory (file.c) */

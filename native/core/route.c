@@ -392,7 +392,7 @@ bool df_retry_begin(int error)
 
     if ((error != ENOENT && error != ENOTDIR) || !df_table_any() || !(thread = df_gate_thread()))
         return false;
-    thread->follow_real_links = true;
+    thread->follow_real_links++;
     return true;
 }
 
@@ -401,5 +401,5 @@ void df_retry_end(void)
     struct df_thread *thread = df_gate_thread();
 
     if (thread)
-        thread->follow_real_links = false;
+        thread->follow_real_links--;
 }

@@ -112,7 +112,8 @@ DF_PRIVATE_EXPORT const char *df_left_path(int which);
  * A real symlink may lead into a mount. The kernel does not know and says ENOENT or ENOTDIR. A
  * door whose real call failed with `error` (positive) calls this; if it returns true the door makes
  * the same df_call_* again, in which real symlinks are followed by components, then
- * df_retry_end(). DF_NOT_OURS from the second call means: the first error stands.
+ * df_retry_end(). DF_NOT_OURS from the second call means: the first error stands. Pairs nest: a
+ * signal's handler of Python may run within the second call.
  */
 DF_PRIVATE_EXPORT bool df_retry_begin(int error);
 DF_PRIVATE_EXPORT void df_retry_end(void);

@@ -39,7 +39,7 @@ void dfi_record_begin(struct dfi_record *record)
     record->lent = false;
     record->thread.caller = &record->files->caller;
     record->thread.depth = 0;
-    record->thread.follow_real_links = false;
+    record->thread.follow_real_links = 0;
     record->thread.left_paths = 0;
     set_now(record);
 }

@@ -448,7 +448,7 @@ bool dfi_way_next(struct dfi_way *way, long *ret)
             *ret = way->first;
         return false;
     case AGAIN:
-        way->record.thread.follow_real_links = false;
+        way->record.thread.follow_real_links = 0;
         way->state = DONE;
         way->ours = *ret != DF_NOT_OURS;
         if (!way->ours && !dfi_way_look_above(way, true, ret))
