@@ -189,8 +189,8 @@ def statx(
         os.stat(path, dir_fd=dir_fd)
         raise ValueError("embedded null byte")
     stx = ffi.new("struct statx *")
-    if lib.df_statx(at(dir_fd), text, flags, mask, stx) < 0:
-        checked(-ffi.errno, path if isinstance(path, int) else os.fspath(path))
+    result = until_done(lambda: lib.df_statx(at(dir_fd), text, flags, mask, stx))
+    checked(result, path if isinstance(path, int) else os.fspath(path))
     return _statx_result(stx)
 
 

@@ -16,6 +16,7 @@ NATIVE = Path(__file__).resolve().parent.parent / "native"
 
 SOURCE = """
 #define _GNU_SOURCE
+#include <errno.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <directfuse.h>
@@ -27,7 +28,24 @@ SOURCE = """
 #include "core/route.h"
 #include "server/process.h"
 #include "server/size.h"
+
+/* A signal's handler of Python may run, and fail, before errno could be asked for. */
+static int with_errno(int result)
+{
+    return result < 0 ? -errno : result;
+}
 """
+
+#: Functions that set errno: here a failure is a negative errno, as of the raw calls.
+SETTING_ERRNO = (
+    "mount",
+    "mount_served",
+    "unmount",
+    "identity_refresh",
+    "fallocate",
+    "statx",
+    "renameat2",
+)
 
 DECLARATIONS = """
 typedef int... mode_t;
@@ -126,11 +144,17 @@ def read_calls(table: str) -> str:
     return "\n".join(f"{kind} df_call_{name}({args});" for kind, name, args in _ROW.findall(table))
 
 
+def returning_errno(name: str) -> str:
+    """The lines of C by which df_<name>() returns what it has set."""
+    return f"#define df_{name}(...) with_errno(df_{name}(__VA_ARGS__))\n"
+
+
 def builder() -> cffi.FFI:
     """The declarations and the source, ready to be written out."""
+    source = SOURCE + "".join(map(returning_errno, SETTING_ERRNO))
     ffi = cffi.FFI()
     ffi.cdef(DECLARATIONS + read_calls((NATIVE / "core/calls.def").read_text()))
-    ffi.set_source("directfuse._cffi", SOURCE, py_limited_api=True)
+    ffi.set_source("directfuse._cffi", source, py_limited_api=True)
     return ffi
 
 

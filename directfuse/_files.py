@@ -180,8 +180,8 @@ def fallocate(fd: int, mode: int, offset: int, length: int, /) -> None:
     fd: a descriptor open for writing, a real one too; mode: FALLOC_FL_* of <linux/falloc.h>; offset
     and length: the range, in bytes. Raises OSError with the errno of fallocate(2).
     """
-    if lib.df_fallocate(fd, index(mode), index(offset), index(length)) < 0:
-        checked(-ffi.errno)
+    numbers = index(mode), index(offset), index(length)
+    checked(until_done(lambda: lib.df_fallocate(fd, *numbers)))
 
 
 def posix_fallocate(fd: int, offset: int, length: int, /) -> None:

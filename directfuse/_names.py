@@ -14,9 +14,11 @@ from directfuse._call import (
     at,
     by_path,
     by_paths,
+    checked,
     encode,
     is_ours,
     mode_bits,
+    until_done,
 )
 from directfuse._native import ffi, lib
 from directfuse._real import os
@@ -134,9 +136,10 @@ def renameat2(
     first, second = encode(src), encode(dst)
     if first is None or second is None:  # os finds the words
         os.rename(src, dst, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
-    elif lib.df_renameat2(at(src_dir_fd), first, at(dst_dir_fd), second, flags) < 0:
-        code = ffi.errno
-        raise OSError(code, os.strerror(code), os.fspath(src), None, os.fspath(dst))
+        return
+    starts = at(src_dir_fd), at(dst_dir_fd)
+    result = until_done(lambda: lib.df_renameat2(starts[0], first, starts[1], second, flags))
+    checked(result, os.fspath(src), os.fspath(dst))
 
 
 _OPEN_FILE = re.compile(rb"/(?:proc/self|dev)/fd/(\d{1,10})")

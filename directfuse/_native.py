@@ -114,16 +114,14 @@ def _mount_once(library: str | None, argv: Sequence[str], flags: int) -> tuple[i
     array = ffi.new("char *[]", [*words, ffi.NULL])
     message = ffi.new("char[]", _WORDS)
     name = ffi.NULL if library is None else os.fsencode(library)
-    result = lib.df_mount(name, len(words), array, flags, message, _WORDS)
-    code = result if result > 0 else -ffi.errno
+    code = lib.df_mount(name, len(words), array, flags, message, _WORDS)
     return code, ffi.string(message).decode(errors="replace").strip()
 
 
 def mount_served(socket: int, flags: int) -> tuple[int, str]:
     """mount() for a mount server that was started with the other end of this socket."""
     message = ffi.new("char[]", _WORDS)
-    result = lib.df_mount_served(socket, flags, message, _WORDS)
-    code = result if result > 0 else -ffi.errno
+    code = lib.df_mount_served(socket, flags, message, _WORDS)
     return code, ffi.string(message).decode(errors="replace").strip()
 
 
@@ -181,10 +179,7 @@ def mount_flags(
 def unmount(mount_id: int, *, lazy: bool, leave: bool = False) -> int:
     """0, or the errno. leave: a mount in a server goes on there if others use it."""
     flags = (lib.DF_UNMOUNT_LAZY if lazy else 0) | (lib.DF_UNMOUNT_LEAVE if leave else 0)
-    if lib.df_unmount(mount_id, flags) == 0:
-        return 0
-    code: int = ffi.errno
-    return code
+    return -int(lib.df_unmount(mount_id, flags))
 
 
 def list_mounts() -> list[MountEntry]:
@@ -257,7 +252,4 @@ def umask(mask: int) -> int:
 
 def identity_refresh() -> int:
     """0, or the errno."""
-    if lib.df_identity_refresh() == 0:
-        return 0
-    code: int = ffi.errno
-    return code
+    return -int(lib.df_identity_refresh())
