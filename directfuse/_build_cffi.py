@@ -26,6 +26,7 @@ SOURCE = """
 #include "core/calls.h"
 #include "core/fd.h"
 #include "core/route.h"
+#include "server/abandoned.h"
 #include "server/process.h"
 #include "server/size.h"
 
@@ -39,6 +40,7 @@ static int with_errno(int result)
 #: Functions that set errno: here a failure is a negative errno, as of the raw calls.
 SETTING_ERRNO = (
     "mount",
+    "mount_launch",
     "mount_served",
     "unmount",
     "identity_refresh",
@@ -90,11 +92,15 @@ struct df_read;
 int df_mount(const char *library, int argc, char *const argv[], unsigned flags, char *message,
              size_t size);
 extern const char df_build[];
+int df_mount_launch(const char *library, int argc, char *const argv[], unsigned flags,
+                    char *message, size_t size);
 int df_mount_served(int socket, unsigned flags, char *message, size_t size);
 #define DF_SOCKET_PATH_SIZE ...
 int df_joined_socket_path(const char *name, bool make, char *path);
 int df_size_of(const char *variable, uint64_t *bytes, char *message, size_t size);
 int df_server_process_configure(char *message, size_t size);
+void df_abandoned_watch(int control);
+void df_abandoned_over(void);
 struct df_kept;
 int df_server_process(int control, int listener, bool stay, int report,
                       const struct df_kept *kept);

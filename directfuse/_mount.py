@@ -332,8 +332,8 @@ def mount(
         False for every mount of the process, calls release the GIL. None: known for what is built
         in, True for all else.
     timeout: seconds that the program may take until it is mounted, rounded up, at most 65535; after
-        that MountError (ETIMEDOUT) is raised, and what the program mounts later is refused. None:
-        no limit.
+        that MountError (ETIMEDOUT) is raised, and what the program mounts later is refused (with
+        placement "server" the program is ended). None: no limit.
     options: mount options of an object, as behind -o: ["ro", "allow_other"].
     call_timeout: seconds after which a call fails with ETIMEDOUT, at most a million. With placement
         "server" it is for any call that does not wait for a lock, though what the call asked for

@@ -8,7 +8,8 @@ import errno
 import math
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 try:
@@ -28,13 +29,16 @@ except ModuleNotFoundError as error:  # Python started in a clone finds the pack
 __all__ = [
     "FD_BASE",
     "NOT_OURS",
+    "SERVER",
     "MountEntry",
     "OpCounters",
     "TripCounters",
+    "abandonable",
     "call_stats",
     "configure_server",
     "ffi",
     "identity_refresh",
+    "launch",
     "lib",
     "list_mounts",
     "mount",
@@ -55,6 +59,9 @@ FD_BASE: int = lib.DF_FD_BASE
 
 NOT_OURS: int = lib.DF_NOT_OURS
 """A raw call's answer: the path or descriptor belongs to the kernel."""
+
+SERVER: int = lib.DF_MOUNT_SERVER
+"""Of mount_flags(): in a mount server."""
 
 _SECONDS = 16  # bits: DF_MOUNT_SECONDS() stands behind the other flags
 _WORDS = 4096  # bytes kept of what a plugin says while it mounts
@@ -110,11 +117,23 @@ def mount(library: str | None, argv: Sequence[str], flags: int) -> tuple[int, st
 
 
 def _mount_once(library: str | None, argv: Sequence[str], flags: int) -> tuple[int, str]:
+    return _with_words(lib.df_mount, library, argv, flags)
+
+
+def launch(library: str, argv: Sequence[str], flags: int) -> tuple[int, str]:
+    """Starts a mount server: a socket to it, for mount_served(), or minus the errno, and why. Until
+    the server has mounted, closing the socket ends it."""
+    return _with_words(lib.df_mount_launch, library, argv, flags)
+
+
+def _with_words(
+    function: Callable[..., int], library: str | None, argv: Sequence[str], flags: int
+) -> tuple[int, str]:
     words = [ffi.new("char[]", os.fsencode(word)) for word in argv]
     array = ffi.new("char *[]", [*words, ffi.NULL])
     message = ffi.new("char[]", _WORDS)
     name = ffi.NULL if library is None else os.fsencode(library)
-    code = lib.df_mount(name, len(words), array, flags, message, _WORDS)
+    code = function(name, len(words), array, flags, message, _WORDS)
     return code, ffi.string(message).decode(errors="replace").strip()
 
 
@@ -158,6 +177,17 @@ def configure_server() -> str:
     return _text(message)
 
 
+@contextmanager
+def abandonable(control: int) -> Iterator[None]:
+    """While a server mounts, whoever waits at the other end of the socket (-1: nobody) may end it
+    by going away (native/server/abandoned.h)."""
+    lib.df_abandoned_watch(control)
+    try:
+        yield
+    finally:
+        lib.df_abandoned_over()
+
+
 def serve(*, control: int, listener: int, stay: bool, report: int) -> int:
     """Serves what this process has mounted until the end (native/server/process.h); 0 or the errno.
 
@@ -171,7 +201,7 @@ def mount_flags(
 ) -> int:
     """DF_MOUNT_* of df_mount() and df_mount_function()."""
     flags: int = (lib.DF_MOUNT_TIMING if timing else 0) | (0 if count else lib.DF_MOUNT_NOSTATS)
-    flags |= lib.DF_MOUNT_SERVER if server else 0
+    flags |= SERVER if server else 0
     flags |= lib.DF_MOUNT_RESTART if restart else 0
     return flags | seconds << _SECONDS
 

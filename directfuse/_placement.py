@@ -84,12 +84,20 @@ class _Library:
     def start(self, argv: "Sequence[str]", *, flags: int, seconds: int) -> tuple[int, str]:
         _fast.expect_mount(True)
         try:
-            code, words = _native.mount(self.path, list(argv), flags)
+            code, words = _mount_library(self.path, argv, flags)
         finally:
             _fast.expect_mount(False)
         if code < 0:
             raise MountError(-code, _with_remedy(words, argv), shlex.join(argv))
         return code, words
+
+
+def _mount_library(path: str, argv: "Sequence[str]", flags: int) -> tuple[int, str]:
+    if not flags & _native.SERVER or argv[0].startswith("@"):
+        return _native.mount(path, argv, flags)
+    from directfuse import _served  # sockets, processes
+
+    return _served.mount_program(path, argv, flags)
 
 
 def _with_remedy(words: str, argv: "Sequence[str]") -> str:

@@ -23,7 +23,7 @@ from directfuse import _native, _paths
 from directfuse._errors import MountError, NotSupportedError, asked
 from directfuse._python import meaning
 
-__all__ = ["READY", "Given", "hello_message", "program_for", "ready_message"]
+__all__ = ["READY", "Given", "hello_message", "mount_program", "program_for", "ready_message"]
 
 READY = struct.Struct("<IIIiQ32s")  #: struct df_join_message of native/channel/join.h
 _MAGIC, _KIND_HELLO, _KIND_READY = 0x64664A32, 0, 3
@@ -122,7 +122,9 @@ class Given:
                     _launch(argv, theirs.fileno(), number)
             finally:
                 os.close(number)
-            _await(ours, argv, seconds)
+            if not _await(ours, seconds):
+                words = f"it has not mounted anything within {seconds} seconds"
+                raise MountError(errno.ETIMEDOUT, words, shlex.join(argv))
             code, words = _native.mount_served(ours.fileno(), flags)
         if code > 0:
             return code, words
@@ -203,13 +205,20 @@ def _launch(argv: Sequence[str], control: int, given: int) -> None:
     )
 
 
-def _await(socket_: socket.socket, argv: Sequence[str], seconds: int) -> None:
-    """Until the server has something to say: here Ctrl-C works, and the limit."""
+def _await(socket_: socket.socket, seconds: int = 0) -> bool:
+    """Whether the server has something to say, within that time if it is limited. Here Ctrl-C
+    works; who leaves by that, or late, closes the socket, which ends the server."""
     waiting = select.poll()
     waiting.register(socket_, select.POLLIN)
-    if not waiting.poll(seconds * 1000 or None):
-        raise MountError(
-            errno.ETIMEDOUT,
-            f"it has not mounted anything within {seconds} seconds; its process is left behind",
-            shlex.join(argv),
-        )
+    return bool(waiting.poll(seconds * 1000 or None))
+
+
+def mount_program(path: str, argv: Sequence[str], flags: int) -> tuple[int, str]:
+    """Starts directfuse-server for a FUSE program, and joins it: _native.mount(), which a signal
+    ends while the program starts. The server sees to the limit of the flags."""
+    number, words = _native.launch(path, argv, flags)
+    if number < 0:
+        return number, words
+    with socket.socket(fileno=number) as ours:
+        _await(ours)
+        return _native.mount_served(ours.fileno(), flags)

@@ -101,7 +101,8 @@ def main(words: Sequence[str]) -> int:
     if options.control >= 0:
         _detach()
     try:
-        _mount_all(options)
+        with _native.abandonable(options.control):
+            _mount_all(options)
     except BaseException as error:
         return _refuse(options.control, error)
     code = _native.serve(

@@ -32,6 +32,11 @@ struct df_joined_stats {
 int df_joined_start(const struct df_plugin_program *program, bool restart, struct df_joined **out,
                     int *mount_id, char *message, size_t size);
 
+/* Starts it only: a socket to it, for df_joined_meet(), or -errno. Until it has mounted, closing
+ * that ends it. */
+int df_joined_launch(const struct df_plugin_program *program, bool restart, char *message,
+                     size_t size);
+
 /* The same for a server that the caller has started: `socket`, which stays the caller's, leads to
  * it. Waits until it says that it is ready. */
 int df_joined_meet(int socket, struct df_joined **out, int *mount_id, char *message, size_t size);

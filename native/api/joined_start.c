@@ -146,8 +146,8 @@ int df_joined_meet(int socket, struct df_joined **out, int *mount_id, char *mess
     return error < 0 ? error : df_joined_join(socket, getpid(), 0, out, mount_id, message, size);
 }
 
-int df_joined_start(const struct df_plugin_program *program, bool restart, struct df_joined **out,
-                    int *mount_id, char *message, size_t size)
+int df_joined_launch(const struct df_plugin_program *program, bool restart, char *message,
+                     size_t size)
 {
     int pair[2];
     int error;
@@ -157,10 +157,23 @@ int df_joined_start(const struct df_plugin_program *program, bool restart, struc
     pair[1] = df_join_above_standard(pair[1]); /* those below become the server's own */
     error = pair[1] > 2 ? launch(program, restart, pair[1]) : -EMFILE;
     close(pair[1]);
-    if (error < 0 && message)
-        snprintf(message, size, "directfuse-server cannot be started: %s", strerror(-error));
     if (error == 0)
-        error = df_joined_meet(pair[0], out, mount_id, message, size);
+        return pair[0];
+    if (message)
+        snprintf(message, size, "directfuse-server cannot be started: %s", strerror(-error));
     close(pair[0]);
+    return error;
+}
+
+int df_joined_start(const struct df_plugin_program *program, bool restart, struct df_joined **out,
+                    int *mount_id, char *message, size_t size)
+{
+    int socket = df_joined_launch(program, restart, message, size);
+    int error;
+
+    if (socket < 0)
+        return socket;
+    error = df_joined_meet(socket, out, mount_id, message, size);
+    close(socket);
     return error;
 }

@@ -149,8 +149,9 @@ static unsigned seconds_of(unsigned flags)
     return flags / DF_MOUNT_SECONDS(1);
 }
 
-int df_mount(const char *library, int argc, char *const argv[], unsigned flags, char *message,
-             size_t size)
+/* Finds the program of a command line, and does that to it. */
+static int with_program(const char *library, int argc, char *const argv[], unsigned flags,
+                        char *message, size_t size, int (*act)(const struct order *))
 {
     char path[PATH_MAX];
     const struct df_plugin_program program = {
@@ -165,7 +166,25 @@ int df_mount(const char *library, int argc, char *const argv[], unsigned flags, 
         return df_result(-EINVAL);
     }
     ret = df_find_library(library, argc, argv, path, message, size);
-    return df_result(ret < 0 ? ret : carry_out(&order));
+    return df_result(ret < 0 ? ret : act(&order));
+}
+
+int df_mount(const char *library, int argc, char *const argv[], unsigned flags, char *message,
+             size_t size)
+{
+    return with_program(library, argc, argv, flags, message, size, carry_out);
+}
+
+static int launch(const struct order *order)
+{
+    return df_joined_launch(&order->program, order->flags & DF_MOUNT_RESTART, order->message,
+                            order->size);
+}
+
+int df_mount_launch(const char *library, int argc, char *const argv[], unsigned flags,
+                    char *message, size_t size)
+{
+    return with_program(library, argc, argv, flags, message, size, launch);
 }
 
 int df_mount_function(int (*run)(int argc, char *argv[], void *data), void *data, int argc,

@@ -21,6 +21,7 @@
 
 #include "channel/join.h"
 #include "directfuse.h"
+#include "server/abandoned.h"
 #include "server/keeper.h"
 #include "server/process.h"
 #include "server/shadow.h"
@@ -237,7 +238,11 @@ static int serve(const struct df_kept *kept, void *arg)
     again = kept;
     died_report = a->report;
     df_set_listener(hear);
-    if ((error = mount_all(a, message, sizeof(message))) < 0)
+    if (!kept || kept->memory < 0) /* a later one is for all that have joined */
+        df_abandoned_watch(a->control);
+    error = mount_all(a, message, sizeof(message));
+    df_abandoned_over();
+    if (error < 0)
         return report(a, error, message);
     if (kept && (error = check_read_only(message, sizeof(message))) < 0) {
         unmount_all();

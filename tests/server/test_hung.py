@@ -49,6 +49,29 @@ def limit(mount, milliseconds=200):
     directfuse._native.set_call_timeout(mount.id, milliseconds)
 
 
+@pytest.mark.parametrize("restart", ["never", "on-failure"])
+def test_a_signal_ends_the_wait_for_a_program_that_starts(moody, mark, point, restart):  # noqa: F811
+    """Nor does its server wait for it, for nobody would use that."""
+
+    class Enough(Exception):
+        pass
+
+    def ring(*_):
+        if mark.exists():
+            raise Enough
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+    try:
+        with pytest.raises(Enough):
+            words = [moody, "-o", f"ro,starts,hanging={mark}", point]
+            directfuse.mount(words, placement="server", restart=restart)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    until(lambda: not servers())
+
+
 def test_an_unmount_gives_up_a_lookup_that_hangs(point, words, mark, capfd):  # noqa: F811
     mount = directfuse.mount(words, placement="server", call_timeout=0.2)
     gives_up(lambda: directfuse.stat(f"{point}/sub/hang"), mark)

@@ -5,7 +5,7 @@
  * read removes it and crashes: a crash that happens once. With -o dies=abort or dies=exit it ends
  * itself where it would crash; with -o dies=thread a thread of its own does. Its own end waits
  * until there is no file of -o hold=, and makes that of -o ended=; who begins to hang makes that of
- * -o hanging=.
+ * -o hanging=. With -o starts it hangs before it mounts.
  */
 #define FUSE_USE_VERSION 31
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 static struct settings {
     char *once, *dies, *hold, *ended, *hanging;
-    int flushes;
+    int flushes, starts;
 } settings;
 
 static const char *const names[] = {"/one", "/two", "/crash", "/hang", "/mute", "/sticky"};
@@ -151,6 +151,7 @@ static const struct fuse_opt options[] = {{"once=%s", offsetof(struct settings, 
                                           {"dies=%s", offsetof(struct settings, dies), 0},
                                           {"hanging=%s", offsetof(struct settings, hanging), 0},
                                           {"flushes", offsetof(struct settings, flushes), 1},
+                                          {"starts", offsetof(struct settings, starts), 1},
                                           {"hold=%s", offsetof(struct settings, hold), 0},
                                           {"ended=%s", offsetof(struct settings, ended), 0},
                                           FUSE_OPT_END};
@@ -161,6 +162,8 @@ int main(int argc, char *argv[])
 
     if (fuse_opt_parse(&args, &settings, options, NULL) < 0)
         return 1;
+    if (settings.starts)
+        hang();
     if (settings.flushes)
         operations.flush = moody_flush;
     return fuse_main(args.argc, args.argv, &operations, NULL);
