@@ -424,11 +424,13 @@ class foreign_asyncio(Loop):  # noqa: N801  # used as a function is
 
     async def __aexit__(self, *error: object) -> None:
         self.alive = False
-        if running := self._tasks.cancel():
-            await asyncio.wait(running)
-        self.drop_all()
-        self._loop._selector = self._loop._selector.inner
-        self.turn.give()
+        try:
+            if running := self._tasks.cancel():
+                await asyncio.wait(running)
+        finally:  # the program may be cancelled meanwhile
+            self.drop_all()
+            self._loop._selector = self._loop._selector.inner
+            self.turn.give()
 
     def _post(self, job: Job) -> None:
         self._tasks.post(job)

@@ -2,6 +2,7 @@
 the loop itself would not let in between."""
 
 import asyncio
+import contextlib
 import errno
 import gc
 import operator
@@ -12,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 import directfuse
+from directfuse._pyhost import Turn
 from directfuse._python.loops import Loop, _Tasks, foreign_asyncio, foreign_trio
 from directfuse._python.suspend import why_suspends
 
@@ -348,6 +350,30 @@ def test_what_a_loop_of_the_programs_does_not_come_to_is_refused(manager):
 
     ended = asyncio.run(program()) if manager is foreign_asyncio else trio.run(program)
     assert ended == ([errno.EIO], [errno.EIO], set())
+
+
+def test_a_program_that_is_cancelled_while_its_loop_ends_gives_the_turn_back():
+    """asyncio waits there for operations that were under way."""
+    turn = Turn()
+    loop = None
+
+    async def lingers():
+        task = asyncio.current_task()
+        while not task.cancelling():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(60)
+        await asyncio.sleep(60)
+
+    async def program():
+        nonlocal loop
+        async with foreign_asyncio(turn, None) as loop:
+            loop._tasks.running.add(asyncio.create_task(lingers()))
+            await asyncio.sleep(0)
+            asyncio.get_running_loop().call_soon(asyncio.current_task().cancel)
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(program())
+    assert not turn.is_mine()
 
 
 class Stopping(Notes):
