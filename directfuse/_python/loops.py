@@ -102,12 +102,14 @@ class _Thread(Loop):
         super().__init__()
         self.turn = turn
         self.timeout = timeout
+        self._wanted = True  # until stop(), which may come before it is alive
         self._started = threading.Event()
         self._failure: BaseException | None = None
         # A daemon: the interpreter's end unmounts, which stops the loop, after it has joined others
         self._thread = threading.Thread(target=self._main, name=name, daemon=True)
 
     def start(self) -> None:
+        """It may fail, or a signal's handler raise something: then stop() it."""
         self._thread.start()
         if not self._started.wait(START_SECONDS):
             raise TimeoutError("the event loop does not start")
@@ -158,12 +160,13 @@ class _Thread(Loop):
             raise failure[0]
 
     def stop(self) -> None:
+        self._wanted = False
         if self.alive:
             try:
                 self._ask_to_stop()
             except RuntimeError:
                 pass  # it has ended meanwhile
-        if threading.current_thread() is not self._thread:
+        if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._thread.join(END_SECONDS)
             if self._thread.is_alive():
                 log.error("the event loop of a file system does not end; it is left behind")
@@ -223,7 +226,8 @@ class TrioLoop(_Thread):
         async with trio.open_nursery() as self._nursery:
             self.alive = True
             self._started.set()
-            await trio.sleep_forever()
+            if self._wanted:
+                await trio.sleep_forever()
 
     def _begin(self, job: Job) -> None:
         try:
@@ -390,6 +394,8 @@ class AsyncioLoop(_Thread):
     def _begin(self) -> None:
         self.alive = True
         self._started.set()
+        if not self._wanted:
+            self._loop.stop()
 
     def _post(self, job: Job) -> None:
         self._tasks.post(job)

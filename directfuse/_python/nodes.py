@@ -202,8 +202,12 @@ class Host:
                 loop = kind(
                     self.session.turn, f"directfuse {type(self.ops).__name__}", self.timeout
                 )
-                loop.start()
-                self._loop, self._own_loop = loop, True
+                try:
+                    loop.start()
+                    self._loop, self._own_loop = loop, True
+                except BaseException:
+                    loop.stop()
+                    raise
             return self._loop
 
     # ---- what operations raise ----

@@ -14,7 +14,16 @@ import pytest
 
 import directfuse
 from directfuse._pyhost import Turn
-from directfuse._python.loops import Loop, _Tasks, foreign_asyncio, foreign_trio
+from directfuse._python import nodes
+from directfuse._python.loops import (
+    AsyncioLoop,
+    Loop,
+    TrioLoop,
+    _Tasks,
+    foreign_asyncio,
+    foreign_trio,
+)
+from directfuse._python.nodes import Host
 from directfuse._python.suspend import why_suspends
 
 pyfuse3 = pytest.importorskip("pyfuse3")
@@ -374,6 +383,28 @@ def test_a_program_that_is_cancelled_while_its_loop_ends_gives_the_turn_back():
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(program())
     assert not turn.is_mine()
+
+
+@pytest.mark.parametrize("kind", [AsyncioLoop, TrioLoop])
+def test_a_loop_that_is_stopped_while_it_starts_leaves_no_thread(kind, monkeypatch):
+    """The starting thread was interrupted by a signal, for example, whose handler raises."""
+
+    class Interrupted(threading.Event):
+        def wait(self, timeout=None):
+            raise KeyboardInterrupt
+
+    host = Host(Slow())
+    monkeypatch.setattr(nodes.loops, "threading", SimpleNamespace(**vars(threading)))
+    monkeypatch.setattr(nodes.loops.threading, "Event", Interrupted)
+    monkeypatch.setattr(nodes.loops, "TrioLoop", kind)
+    before = threading.active_count()
+    with pytest.raises(KeyboardInterrupt):
+        host._running_loop()
+    assert threading.active_count() == before
+    monkeypatch.undo()
+    host._running_loop().call(int)
+    host.close()
+    assert threading.active_count() == before
 
 
 class Stopping(Notes):
