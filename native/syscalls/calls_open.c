@@ -80,14 +80,22 @@ static int open_ours(struct dfi_way *way, int flags, mode_t mode)
     return ret == -ENXIO ? dfi_node_open(way, flags) : ret;
 }
 
-/* Files of the kernel that tell of what is ours. */
-static long show_ours(const struct dfi_files *files, const char *path, int fd)
+/* Names in fdinfo do, others seldom. */
+static bool ends_in_digit(const struct dfi_leg *leg)
 {
-    long ret = dfi_proc_fdinfo(files, path, fd);
+    size_t len = dfi_leg_len(leg);
 
-    if (strncmp(path, "/proc/", 6) != 0 && strcmp(path, "/etc/mtab") != 0)
+    return len > 0 && leg->path[len - 1] >= '0' && leg->path[len - 1] <= '9';
+}
+
+/* Files of the kernel that tell of what is ours. */
+static long show_ours(const struct dfi_files *files, const struct dfi_leg *leg, int fd)
+{
+    long ret = ends_in_digit(leg) ? dfi_proc_fdinfo(files, leg->path, fd) : fd;
+
+    if (strncmp(leg->path, "/proc/", 6) != 0 && strcmp(leg->path, "/etc/mtab") != 0)
         return ret;
-    return ret < 0 ? ret : dfi_mounts_listed(files, path, fd);
+    return ret < 0 ? ret : dfi_mounts_listed(files, leg->path, fd);
 }
 
 static bool makes(int flags)
@@ -116,7 +124,7 @@ static long open_by(struct dfi_frame *frame, int flags, mode_t mode)
     if (ret == DF_FD_BASE)
         ret = install(&way, flags);
     else if (ret >= 0 && leg->path && !(flags & O_PATH))
-        ret = show_ours(way.record.files, leg->path, (int)ret);
+        ret = show_ours(way.record.files, leg, (int)ret);
     return dfi_way_end(&way, ret);
 }
 
@@ -152,7 +160,7 @@ static long open_restricted(struct dfi_frame *frame, const struct open_how *how)
     } else if (ret == DF_NOT_OURS) {
         ret = dfi_restricted_pass(&r);
         if (ret >= 0 && !(flags & O_PATH))
-            ret = show_ours(r.way.record.files, leg->path, (int)ret);
+            ret = show_ours(r.way.record.files, leg, (int)ret);
     }
     return dfi_way_end(&r.way, ret);
 }
