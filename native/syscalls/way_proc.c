@@ -69,7 +69,8 @@ bool dfi_way_is_of_link(const struct dfi_way *way, const struct dfi_leg *leg)
 
 bool dfi_way_goes_on(struct dfi_way *way, struct dfi_leg *leg, const char *path)
 {
-    strcpy(leg->text, path);
+    leg->len = (uint32_t)strlen(path);
+    memcpy(leg->text, path, leg->len + 1);
     leg->path = leg->text;
     leg->dirfd = AT_FDCWD;
     leg->changed = false;
