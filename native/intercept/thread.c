@@ -91,7 +91,9 @@ struct dfi_thread *dfi_thread_new(struct dfi_process *process)
         memory = map();
     if (memory == NULL)
         return NULL;
-    struct dfi_thread *thread = &memory->thread, *next = thread->next;
+    struct dfi_thread *thread = &memory->thread;
+    dfi_lock(&dfi_thread_lock); /* it is in the list, and runs as far as others see */
+    struct dfi_thread *next = thread->next;
     memset(thread, 0, sizeof *thread);
     memset(&memory->pending, 0, sizeof memory->pending);
     *thread = (struct dfi_thread){.self = thread,
@@ -100,6 +102,7 @@ struct dfi_thread *dfi_thread_new(struct dfi_process *process)
                                   .process = process,
                                   .pending = &memory->pending,
                                   .next = next};
+    dfi_unlock(&dfi_thread_lock);
     return thread;
 }
 
