@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import needs
@@ -234,7 +235,10 @@ def test_interrupted_before_it_is_mounted_nothing_stays(call, script, tmp_path, 
         process.kill()
         process.wait()
     assert not servers() and not list((tmp_path / "directfuse").iterdir())
-    os.kill(int(begun.read_text()), signal.SIGKILL)  # else it is, ten seconds later
+    program = begun.read_text().strip()
+    with suppress(ProcessLookupError):
+        os.kill(int(program), signal.SIGKILL)  # else it is, ten seconds later
+    until(lambda: not Path("/proc", program).exists())
 
 
 @needs.run
