@@ -17,7 +17,7 @@ from directfuse._cli._words import command_line_argument
 from directfuse._cli.mount import split
 from directfuse._cli.run import check_restart, restart_option, timeout_option
 from directfuse._command import library_of
-from directfuse._errors import DirectfuseError
+from directfuse._errors import DirectfuseError, limit_remedy
 from directfuse._mount_server import ServerFailed, timeout_variable
 from directfuse._named import alone, remove_left, shadow_beside, socket_path, wait_for_server
 from directfuse._python import meaning
@@ -26,6 +26,7 @@ from directfuse._served import program_for
 __all__ = ["serve"]
 
 _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SIGNALS = 128  # a status from there on tells of a signal, one below of an error
 _UNTIL_KILLED = 2.0  # seconds that a server has which is told to end before it has mounted
 
 
@@ -209,7 +210,14 @@ def _run(
         raise
     if status < 0:
         raise Failure(f"{shlex.join(argv)}: the mount server was ended by signal {-status}")
-    return status
+    return _refused(status) if 0 < status < _SIGNALS else status
+
+
+def _refused(code: int) -> int:
+    """The server has said why; how a limit is raised, it does not know. An exit status."""
+    if remedy := limit_remedy(code):
+        click.echo(remedy, err=True)
+    return 1
 
 
 def _start(

@@ -82,12 +82,12 @@ def _mount_all(options: argparse.Namespace) -> None:
 
 
 def _refuse(control: int, error: BaseException) -> int:
-    """Tells who waits; an exit status."""
+    """Tells who waits; an exit status: where no message is read, the error (main.c)."""
     code = error.errno if isinstance(error, DirectfuseError) and error.errno else errno.EIO
     text = error.strerror if isinstance(error, MountError) else f"{type(error).__name__}: {error}"
     if control < 0:
         print(f"directfuse-server: {text}", file=sys.stderr)
-        return 1
+        return code
     with socket.socket(fileno=control) as told:
         told.send(_served.ready_message(code, str(text)))
     return 1

@@ -6,8 +6,8 @@
  *
  * Not for people: `directfuse serve` and df_mount(..., DF_MOUNT_SERVER) start it. The command line
  * is the FUSE program's, as df_mount() takes it; with --words there are several, the first of them
- * of N words, and so on. What goes wrong is told by the control socket, or
- * else on standard error. Exit status: 0, or 1: not mounted, 2: wrong arguments.
+ * of N words, and so on. What goes wrong is told by the control socket, and the exit status is 1;
+ * or else on standard error, and it is the error's number. 2: wrong arguments.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -83,6 +83,7 @@ static bool parse(int argc, char *argv[], struct arguments *out)
     return check_words(out, argc - i - 1);
 }
 
+/* An exit status: where no message is read, the error, from which `directfuse serve` knows it. */
 static int report(const struct arguments *a, int error, const char *message)
 {
     struct df_join_message body = {.magic = DF_JOIN_MAGIC, .kind = DF_JOIN_READY, .error = error};
@@ -90,11 +91,12 @@ static int report(const struct arguments *a, int error, const char *message)
     struct msghdr header = {.msg_iov = iov, .msg_iovlen = 2};
 
     memcpy(body.build, df_build, DF_BUILD_SIZE);
-    if (a->control >= 0)
+    if (a->control >= 0) {
         sendmsg(a->control, &header, MSG_NOSIGNAL);
-    else
-        fprintf(stderr, "directfuse-server: %s: %s\n", strerror(-error), message);
-    return 1;
+        return 1;
+    }
+    fprintf(stderr, "directfuse-server: %s: %s\n", strerror(-error), message);
+    return -error;
 }
 
 /* Who started this waits for the process it made: that one ends here, and the server belongs to

@@ -1,6 +1,7 @@
 """`directfuse serve --background`: it returns when others can join, and leaves nothing open."""
 
 import os
+import resource
 import shlex
 import shutil
 import signal
@@ -113,6 +114,24 @@ def test_a_failure_has_the_words_and_the_status_of_the_foreground(call, tmp_path
         assert back.returncode == fore.returncode and fore.returncode in (1, 125)
         assert back.stderr == fore.stderr != ""
     assert not servers() and not list((tmp_path / "directfuse").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("limit", "remedy"),
+    [
+        (resource.RLIMIT_AS, "`ulimit -v unlimited`"),
+        (resource.RLIMIT_FSIZE, "`ulimit -f unlimited`"),
+    ],
+    ids=["address space", "files"],
+)
+def test_a_limit_that_leaves_a_server_no_memory_is_named(call, tmp_path, limit, remedy):
+    size = 400_000 << 10
+    done = call(
+        *("serve", f"memfs {tmp_path}/mnt", "--name=small"),
+        preexec_fn=lambda: resource.setrlimit(limit, (size, size)),
+    )
+    assert done.returncode == 1 and "the mount server cannot begin" in done.stderr
+    assert "may have 400000 KiB " in done.stderr and done.stderr.endswith(f"{remedy})\n")
 
 
 def test_a_server_that_is_unmounted_without_its_sign_is_shown_with_it(call, tmp_path):
