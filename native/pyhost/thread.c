@@ -24,16 +24,24 @@ extern void *__dso_handle __attribute__((visibility("hidden")));
 
 /* One line shared by all threads: each of them has to take the GIL at the same moment anyway. */
 static _Atomic long inside;
+static _Thread_local long mine; /* of them this thread's, which may be inside more than once */
 static _Atomic bool closed;
 
 /* ---- kept states ---- */
 
+static void end(void)
+{
+    mine--;
+    atomic_fetch_sub(&inside, 1);
+}
+
 static bool begin(void)
 {
+    mine++;
     atomic_fetch_add(&inside, 1);
     if (!atomic_load(&closed))
         return true;
-    atomic_fetch_sub(&inside, 1);
+    end();
     return false;
 }
 
@@ -45,7 +53,7 @@ static void end_kept_state(void *unused)
     PyGILState_Ensure();
     PyGILState_Release(PyGILState_LOCKED);
     PyGILState_Release(PyGILState_UNLOCKED); /* the one that was kept: frees the state */
-    atomic_fetch_sub(&inside, 1);
+    end();
 }
 
 /* The counter of PyGILState stays at 1, for us. */
@@ -73,7 +81,7 @@ void df_thread_leave(const struct df_thread_stay *stay)
 {
     PyErr_Restore(stay->type, stay->value, stay->traceback);
     PyGILState_Release(stay->state);
-    atomic_fetch_sub(&inside, 1);
+    end();
 }
 
 /* ---- a thread that serves, and sleeps meanwhile ---- */
@@ -81,7 +89,7 @@ void df_thread_leave(const struct df_thread_stay *stay)
 PyThreadState *df_thread_rest(void)
 {
     PyThreadState *state = PyEval_SaveThread();
-    atomic_fetch_sub(&inside, 1);
+    end();
     return state;
 }
 
@@ -119,11 +127,11 @@ static PyObject *close_door(PyObject *module, PyObject *seconds)
     return PyBool_FromLong(empty);
 }
 
-/* In a forked child the threads that were inside do not exist. */
+/* In a forked child the other threads that were inside do not exist. */
 static PyObject *after_fork(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
-    atomic_store(&inside, 0);
+    atomic_store(&inside, mine);
     Py_RETURN_NONE;
 }
 

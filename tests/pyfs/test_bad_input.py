@@ -12,6 +12,7 @@ import threading
 import pytest
 
 import directfuse
+from directfuse import _pyhost
 
 pyfuse3 = pytest.importorskip("pyfuse3")
 trio = pytest.importorskip("trio")
@@ -416,6 +417,18 @@ def test_fork_while_an_operation_runs():
         finally:
             stuck.go.set()
             reader.join()
+
+
+def test_an_operation_that_forks_is_still_inside_in_the_child():
+    """The end of the interpreter, which waits for those that are, would not wait for the next."""
+
+    class Forking(Notes):
+        async def read(self, fh, off, size):
+            status = in_fork(lambda: expect(_pyhost.close(0), False))
+            return b"" if off else str(status).encode()
+
+    with directfuse.mount(Forking(), "/bad-forking"):
+        assert directfuse.open("/bad-forking/a").read() == "0"
 
 
 def test_the_loop_starts_again_in_a_child():
