@@ -65,24 +65,63 @@ void df_words_free(struct df_words *words)
 
 /* ---- main ---- */
 
-/* On the plugin's thread. What the function raises it has written down itself. */
-static int run_python(int argc, char *argv[], void *function)
-{
-    struct df_thread_stay stay;
-    int status = STATUS_FAILED;
+/* What is to be run, of mount() and of the plugin's thread. Protected by the GIL. */
+struct program {
+    PyObject *function;
+    bool begun; /* the thread has got so far */
+    int holders;
+};
 
-    (void)argc, (void)argv;
-    if (!df_thread_enter(&stay))
-        return status;
+static struct program *program_new(PyObject *function)
+{
+    struct program *program = malloc(sizeof(*program));
+    if (program)
+        *program = (struct program){.function = Py_NewRef(function), .holders = 2};
+    return program;
+}
+
+static void program_put(struct program *program)
+{
+    if (--program->holders > 0)
+        return;
+    Py_DECREF(program->function);
+    free(program);
+}
+
+static int status_of(PyObject *function)
+{
+    int status = STATUS_FAILED;
     PyObject *result = PyObject_CallNoArgs(function);
     if (result && PyLong_Check(result))
         status = (int)PyLong_AsLong(result) & 0xff;
     else if (!result)
         PyErr_WriteUnraisable(function);
     Py_XDECREF(result);
-    Py_DECREF((PyObject *)function);
+    return status;
+}
+
+/* On the plugin's thread. What the function raises it has written down itself. */
+static int run_python(int argc, char *argv[], void *data)
+{
+    struct program *program = data;
+    struct df_thread_stay stay;
+
+    (void)argc, (void)argv;
+    if (!df_thread_enter(&stay))
+        return STATUS_FAILED;
+    program->begun = true;
+    int status = status_of(program->function);
+    program_put(program);
     df_thread_leave(&stay);
     return status;
+}
+
+/* After df_mount_function(). A thread that has not begun comes no more, unless it is late only. */
+static void let_go(struct program *program, int id)
+{
+    if (id < 0 && id != -ETIMEDOUT && !program->begun)
+        program_put(program);
+    program_put(program);
 }
 
 static PyObject *mount(PyObject *module, PyObject *args)
@@ -96,18 +135,20 @@ static PyObject *mount(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "OOI", &list, &function, &flags) || df_words_read(&words, list) < 0)
         return NULL;
     message = calloc(1, MESSAGE_SIZE);
-    if (!message) {
+    struct program *program = message ? program_new(function) : NULL;
+    if (!program) {
+        free(message);
         df_words_free(&words);
         return PyErr_NoMemory();
     }
-    Py_INCREF(function); /* run_python()'s */
     int id;
     Py_BEGIN_ALLOW_THREADS;
-    id = df_mount_function(run_python, function, words.count, words.list, flags, message,
+    id = df_mount_function(run_python, program, words.count, words.list, flags, message,
                            MESSAGE_SIZE);
     if (id < 0)
         id = -errno;
     Py_END_ALLOW_THREADS;
+    let_go(program, id);
     PyObject *text = PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "replace");
     df_words_free(&words);
     free(message);

@@ -1,6 +1,7 @@
 """pyfuse3 file systems that are objects, mounted without a program around them."""
 
 import ctypes
+import errno
 import io
 import os
 import sys
@@ -9,7 +10,7 @@ import threading
 import pytest
 
 import directfuse
-from directfuse import _paths
+from directfuse import _paths, _pyhost
 from directfuse._python.nodes import Host
 from directfuse._python.writeback import WriteBack
 
@@ -252,3 +253,12 @@ def test_a_session_that_did_not_open_needs_no_end():
         session.open(["pyfuse3"], "/objects-outside")  # this thread is no plugin's
     session.close()
     assert sys.getrefcount(session) == before
+
+
+def test_a_program_that_is_refused_before_it_runs_is_not_kept():
+    def program():
+        pytest.fail("it is not run")
+
+    before = sys.getrefcount(program)
+    code, _ = _pyhost.mount(["program", "/objects-refused"], program, 1 << 15)  # an unknown flag
+    assert (code, sys.getrefcount(program)) == (-errno.EINVAL, before)
