@@ -129,6 +129,8 @@ static PyObject *open_session(PyObject *self, PyObject *args)
     struct df_node_session *session = session_of(self);
     PyObject *list, *mountpoint;
 
+    if (session->fuse)
+        return PyErr_Format(PyExc_RuntimeError, "the session is open");
     if (!PyArg_ParseTuple(args, "OO&", &list, PyUnicode_FSConverter, &mountpoint))
         return NULL;
     bool open =

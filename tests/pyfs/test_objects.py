@@ -255,6 +255,15 @@ def test_a_session_that_did_not_open_needs_no_end():
     assert sys.getrefcount(session) == before
 
 
+def test_a_session_is_opened_once():
+    """Else the first one would be lost."""
+    with directfuse.mount(Notes(), "/objects-once") as mount:
+        session = mount._program.host.session
+        with pytest.raises(RuntimeError, match="is open"):
+            session.open(["pyfuse3"], "/objects-twice")
+        assert session.invalidate_inode(pyfuse3.ROOT_INODE, True) == 0
+
+
 def test_a_program_that_is_refused_before_it_runs_is_not_kept():
     def program():
         pytest.fail("it is not run")
