@@ -39,6 +39,7 @@ struct df_node_session {
     PyObject *helper; /* directfuse._python.nodes.Host: judges, posts to the loop, reports */
     PyObject *turn;
     struct fuse_session *fuse; /* NULL: not open */
+    _Atomic unsigned telling;  /* notifications under way: until they end, it is not destroyed */
     bool writes_back;          /* the helper does what a write-back cache would: writeback.py */
     struct df_node_method methods[DF_NODE_OP_COUNT];
 };

@@ -7,7 +7,9 @@
  *     session.close()
  */
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 #include "libfuse/turn.h"
 #include "pyhost/node.h"
@@ -173,6 +175,14 @@ static PyObject *exit_session(PyObject *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
+/* Of other threads; they are short. */
+static void await_notifications(struct df_node_session *session)
+{
+    const struct timespec moment = {0, 1000000};
+    while (atomic_load(&session->telling) > 0)
+        nanosleep(&moment, NULL);
+}
+
 static PyObject *close_session(PyObject *self, PyObject *unused)
 {
     struct fuse_session *fuse = session_of(self)->fuse;
@@ -182,6 +192,7 @@ static PyObject *close_session(PyObject *self, PyObject *unused)
     session_of(self)->fuse = NULL;
     PyThreadState *state = df_thread_rest();
     fuse_session_unmount(fuse);
+    await_notifications(session_of(self));
     fuse_session_destroy(fuse);
     df_thread_resume(state);
     Py_DECREF(self);
@@ -190,58 +201,74 @@ static PyObject *close_session(PyObject *self, PyObject *unused)
 
 /* ---- notifications ---- */
 
-/* The errno, 0 for none. */
-static PyObject *told(int result)
+/* The session, which stays until told(); NULL with an exception: it is not open. */
+static struct fuse_session *tell(struct df_node_session *session)
 {
+    if (!is_open(session))
+        return NULL;
+    atomic_fetch_add(&session->telling, 1);
+    return session->fuse;
+}
+
+/* The errno, 0 for none. */
+static PyObject *told(struct df_node_session *session, int result)
+{
+    atomic_fetch_sub(&session->telling, 1);
     return PyLong_FromLong(-result);
 }
 
 static PyObject *invalidate_inode(PyObject *self, PyObject *args)
 {
     struct df_node_session *session = session_of(self);
+    struct fuse_session *fuse;
     unsigned long long ino;
     int attr_only, result;
-    if (!PyArg_ParseTuple(args, "Kp", &ino, &attr_only) || !is_open(session))
+    if (!PyArg_ParseTuple(args, "Kp", &ino, &attr_only) || !(fuse = tell(session)))
         return NULL;
     Py_BEGIN_ALLOW_THREADS;
-    result = fuse_lowlevel_notify_inval_inode(session->fuse, ino, attr_only ? -1 : 0, 0);
+    result = fuse_lowlevel_notify_inval_inode(fuse, ino, attr_only ? -1 : 0, 0);
     Py_END_ALLOW_THREADS;
-    return told(result);
+    return told(session, result);
 }
 
 static PyObject *invalidate_entry(PyObject *self, PyObject *args)
 {
     struct df_node_session *session = session_of(self);
+    struct fuse_session *fuse;
     unsigned long long parent, deleted;
     const char *name;
     Py_ssize_t size;
     int result;
-    if (!PyArg_ParseTuple(args, "Ky#K", &parent, &name, &size, &deleted) || !is_open(session))
+    if (!PyArg_ParseTuple(args, "Ky#K", &parent, &name, &size, &deleted) || !(fuse = tell(session)))
         return NULL;
     Py_BEGIN_ALLOW_THREADS;
-    result = deleted
-                 ? fuse_lowlevel_notify_delete(session->fuse, parent, deleted, name, (size_t)size)
-                 : fuse_lowlevel_notify_inval_entry(session->fuse, parent, name, (size_t)size);
+    result = deleted ? fuse_lowlevel_notify_delete(fuse, parent, deleted, name, (size_t)size)
+                     : fuse_lowlevel_notify_inval_entry(fuse, parent, name, (size_t)size);
     Py_END_ALLOW_THREADS;
-    return told(result);
+    return told(session, result);
 }
 
 static PyObject *store(PyObject *self, PyObject *args)
 {
     struct df_node_session *session = session_of(self);
+    struct fuse_session *fuse;
     unsigned long long ino;
     long long offset;
     Py_buffer data;
     int result;
-    if (!is_open(session) || !PyArg_ParseTuple(args, "KLy*", &ino, &offset, &data))
+    if (!PyArg_ParseTuple(args, "KLy*", &ino, &offset, &data))
         return NULL;
+    if (!(fuse = tell(session))) {
+        PyBuffer_Release(&data);
+        return NULL;
+    }
     struct fuse_bufvec vector = FUSE_BUFVEC_INIT((size_t)data.len);
     vector.buf[0].mem = data.buf;
     Py_BEGIN_ALLOW_THREADS;
-    result = fuse_lowlevel_notify_store(session->fuse, ino, offset, &vector, 0);
+    result = fuse_lowlevel_notify_store(fuse, ino, offset, &vector, 0);
     Py_END_ALLOW_THREADS;
     PyBuffer_Release(&data);
-    return told(result);
+    return told(session, result);
 }
 
 /* ---- the type ---- */

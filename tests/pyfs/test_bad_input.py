@@ -471,6 +471,37 @@ def test_the_interpreter_ends_with_mounts_alive(kind, left):
     assert (done.returncode, done.stdout, done.stderr) == (0, "content of a\n", "")
 
 
+@pytest.mark.sweep
+def test_threads_may_tell_of_changes_while_the_mount_ends(monkeypatch):
+    """It met freed memory, in one of some hundred ends."""
+    monkeypatch.setenv("MALLOC_PERTURB_", "85")
+    done = run("""
+        import contextlib, sys, threading, directfuse
+        sys.path.insert(0, "")
+        from pyfs.notes import Notes
+
+        def tell(session, ended):
+            while not ended.is_set():
+                with contextlib.suppress(RuntimeError):  # it is not open
+                    session.invalidate_entry(1, b"a", 0)
+                    session.invalidate_inode(2, False)
+                    session.store(2, 0, bytes(100))
+
+        sys.setswitchinterval(1e-6)
+        for number in range(60):
+            ended = threading.Event()
+            with directfuse.mount(Notes(), f"/bad-told-{number}") as mount:
+                arguments = mount._program.host.session, ended
+                tellers = [threading.Thread(target=tell, args=arguments) for _ in range(4)]
+                for teller in tellers:
+                    teller.start()
+            ended.set()
+            for teller in tellers:
+                teller.join()
+    """)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_the_interpreter_ends_while_an_operation_blocks():
     done = run("""
         import directfuse, threading
