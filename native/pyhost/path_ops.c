@@ -51,14 +51,23 @@ static PyObject *identity(uint32_t id)
 
 /* ---- attributes ---- */
 
+/* A type that there is not would be EIO without a word, as behind the kernel. */
+static void check_type(mode_t mode)
+{
+    if (!S_ISREG(mode) && !S_ISDIR(mode) && !S_ISLNK(mode) && !S_ISCHR(mode) && !S_ISBLK(mode) &&
+        !S_ISFIFO(mode) && !S_ISSOCK(mode))
+        PyErr_Format(PyExc_ValueError, "st_mode: 0x%x has no type, such as stat.S_IFREG",
+                     (unsigned)mode);
+}
+
 static int op_getattr(const char *path, struct stat *st, struct fuse_file_info *fi)
 {
     struct df_path_call call;
     if (!df_path_begin(&call, "getattr"))
         return -EIO;
     PyObject *result = df_path_send(&call, df_path_text(path), df_path_handle(fi));
-    if (result)
-        df_path_read_stat(result, call.session->nanoseconds, st);
+    if (result && df_path_read_stat(result, call.session->nanoseconds, st) == 0)
+        check_type(st->st_mode);
     return df_path_end(&call, 0);
 }
 

@@ -246,6 +246,7 @@ def test_a_read_that_fails(result, code, logged, caplog):
         ("getattr", None),
         ("getattr", 5),
         ("getattr", {"st_mode": "text"}),
+        ("getattr", {"st_mode": 0o644}),
         ("readdir", 5),
         ("readdir", [5]),
         ("readdir", [("a", 1)]),
