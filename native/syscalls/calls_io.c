@@ -12,15 +12,13 @@
 #include "channel/trip.h"
 #include "core/calls.h"
 #include "syscalls/handlers.h"
+#include "syscalls/map.h"
 
 DFI_BY_FD(read, df_call_read(fd, (void *)a[1], a[2]))
 DFI_BY_FD(write, df_call_write(fd, (const void *)a[1], a[2]))
 DFI_BY_FD(pread64, df_call_pread(fd, (void *)a[1], a[2], (off_t)a[3]))
 DFI_BY_FD(pwrite64, df_call_pwrite(fd, (const void *)a[1], a[2], (off_t)a[3]))
 DFI_BY_FD(lseek, df_call_lseek(fd, (off_t)a[1], (int)a[2]))
-DFI_BY_FD(fsync, df_call_fsync(fd))
-DFI_BY_FD(fdatasync, df_call_fdatasync(fd))
-
 static const struct df_ofd *ofd_of(const struct dfi_frame *frame)
 {
     const struct dfi_files *files = dfi_process()->files;
@@ -36,6 +34,17 @@ static int flags_of(const struct dfi_frame *frame)
     return ofd ? (int)atomic_load(&ofd->flags) : O_PATH;
 }
 
+/* What was stored in memory that shows the file is written as well, as by the kernel. */
+static long sync_file(const struct dfi_frame *frame, int fd, int (*sync)(int))
+{
+    long written = dfi_maps_write_file(dfi_process()->files, ofd_of(frame)), ret = sync(fd);
+
+    return ret == 0 ? written : ret;
+}
+
+DFI_BY_FD(fsync, sync_file(frame, fd, df_call_fsync))
+DFI_BY_FD(fdatasync, sync_file(frame, fd, df_call_fdatasync))
+
 /* What ksys_sync_file_range() of the kernel refuses; the rest is as good as all of the file. */
 static long sync_range(const struct dfi_frame *frame, int fd)
 {
@@ -48,7 +57,7 @@ static long sync_range(const struct dfi_frame *frame, int fd)
     if ((unsigned)frame->args[3] & ~flags || offset < 0 || size < 0 ||
         __builtin_add_overflow(offset, size, &end))
         return -EINVAL;
-    return df_call_fdatasync(fd);
+    return sync_file(frame, fd, df_call_fdatasync);
 }
 
 DFI_BY_FD(sync_file_range, sync_range(frame, fd))
@@ -59,10 +68,12 @@ DFI_BY_FD(fadvise64, df_call_fadvise(fd, (off_t)a[1], (off_t)a[2], (int)a[3]))
 /* A FUSE file system does not hear of syncfs(2) or sync(2); it gets what is kept of its writes. */
 static long sync_all(void)
 {
-    struct df_trip trip = {.link = &dfi_process()->files->link};
+    struct dfi_files *files = dfi_process()->files;
+    struct df_trip trip = {.link = &files->link};
     struct dfi_record record;
     long ret;
 
+    dfi_maps_sync(files);
     dfi_record_begin(&record);
     ret = df_trip_sync(&trip);
     dfi_record_end(&record);

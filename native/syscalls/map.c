@@ -288,6 +288,30 @@ long dfi_maps_write_back(struct dfi_files *files, uintptr_t start, uintptr_t end
     return ret;
 }
 
+static bool shows_file(const struct dfi_files *files, const struct dfi_mapping *m,
+                       const struct df_ofd *file)
+{
+    const struct df_ofd *ofd = dfi_ofd(files, m->handle);
+
+    return ofd && file && ofd->mount == file->mount && ofd->ino == file->ino;
+}
+
+long dfi_maps_write_file(struct dfi_files *files, const struct df_ofd *file)
+{
+    long ret = 0, one;
+
+    if (!__atomic_load_n(&files->maps, __ATOMIC_ACQUIRE))
+        return 0;
+    dfi_maps_lock(files);
+    for (size_t i = 0; i < files->maps->count; i++)
+        if (shows_file(files, &files->maps->list[i], file)) {
+            one = write_mapping(files, &files->maps->list[i]);
+            ret = ret == 0 ? one : ret;
+        }
+    dfi_maps_unlock(files);
+    return ret;
+}
+
 void dfi_maps_sync(struct dfi_files *files)
 {
     dfi_maps_write_back(files, 0, UINTPTR_MAX, false);

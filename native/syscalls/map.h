@@ -4,8 +4,8 @@
  *
  * The mapping itself is the kernel's: coherent between the programs of a job. It is a use of the
  * file: the open file description lives until munmap(2). A shared one is written back by msync,
- * munmap, exec and the end of the process, comparing with what the mount has, so that what nobody
- * changed is not written.
+ * fsync, munmap, exec and the end of the process, comparing with what the mount has, so that what
+ * nobody changed is not written.
  *
  * Memory of a file that is copied by chunks is PROT_NONE until it is touched. A touch is SIGSEGV,
  * which dfi_maps_fault() answers; a system call must not fault in the kernel, so before each call
@@ -108,6 +108,9 @@ void dfi_maps_unready(struct dfi_files *files, uintptr_t start, uintptr_t end);
 /* Writes back what shows in the range; `sync`: and has the server hand it over, as fsync(2). 0 or
  * the first error. */
 long dfi_maps_write_back(struct dfi_files *files, uintptr_t start, uintptr_t end, bool sync);
+
+/* The same of all memory that shows the file, which may be NULL; the server keeps it. */
+long dfi_maps_write_file(struct dfi_files *files, const struct df_ofd *file);
 
 /* All of it. */
 void dfi_maps_sync(struct dfi_files *files);

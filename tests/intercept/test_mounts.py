@@ -365,6 +365,29 @@ def test_another_user_and_its_children(mounted):
     assert found.seen() == (0, b"1\nown\n4321\nd\nf\ng\n", b"")
 
 
+#: What is stored in memory is in the file behind passthrough when the call has returned.
+_STORED = """
+import ctypes, glob, mmap, os, sys
+libc = ctypes.CDLL(None)
+fd = os.open("f", os.O_CREAT | os.O_RDWR)
+os.ftruncate(fd, 4096)
+shown, other = mmap.mmap(fd, 4096), os.open("f", os.O_RDONLY)
+syncs = [os.fsync, os.fdatasync, lambda fd: libc.sync_file_range(fd, 0, 0, 7), libc.syncfs]
+for count, sync in enumerate([*syncs, lambda _: os.sync()], 1):
+    shown[100:101] = bytes([count])
+    sync(other)
+    behind, = glob.glob(f"{sys.argv[1]}/**/f", recursive=True)
+    print(open(behind, "rb").read()[100], flush=True)
+"""
+
+
+def test_what_is_stored_in_memory_is_written_by_fsync(mounted, tmp_path):
+    (tmp_path / "source").mkdir()
+    mounted.file_system = f"passthrough {tmp_path / 'source'}"
+    found = mounted(sys.executable, "-c", _STORED, str(tmp_path / "source"))
+    assert found.seen() == (0, b"1\n2\n3\n4\n5\n", b"")
+
+
 def test_directories_above_a_mountpoint_that_do_not_exist(mounted):
     script = (
         'cd "$1"; pwd; ls; cd mount; echo x >f; cd ..; cat mount/f; test -d "$1"; echo $?; '
