@@ -13,6 +13,7 @@
 #include "syscalls/cwd.h"
 #include "syscalls/handlers.h"
 #include "syscalls/proc.h"
+#include "syscalls/root.h"
 #include "syscalls/shadow.h"
 
 /* ---- making ---------------------------------------------------------------------------------- */
@@ -155,22 +156,34 @@ static long show(unsigned long program, size_t size, const char *text, long len)
     return len > 0 && dfi_copy_to((void *)program, text, (size_t)len) < 0 ? -EFAULT : len;
 }
 
-/* The absolute name of a link that was read by that path, as /proc/4711/fd/5 for /dev/fd/5. False:
- * it has none. */
+/* /proc/self/fd/5 and its like, for what is ours. False: another path. */
+static bool read_proc(const char *path, char text[PATH_MAX], long *ret)
+{
+    struct dfi_files *files = dfi_process()->files;
+    struct dfi_record record;
+    const char *rest;
+    enum dfi_proc what;
+    int fd = -1;
+
+    if (path[0] != '/' || (path[1] != 'p' && path[1] != 'd') || dfi_root_of(files))
+        return false;
+    if (strncmp(dfi_text_base(path), "std", 3) == 0) /* /dev/stdin is a link to /proc/self/fd/0 */
+        return false;
+    what = dfi_proc_look(files, path, &fd, &rest);
+    if (what == DFI_PROC_NONE || *rest != '\0')
+        return false;
+    dfi_record_begin(&record);
+    *ret = dfi_proc_readlink(files, what, fd, text);
+    dfi_record_end(&record);
+    return true;
+}
+
+/* The absolute name of a link that was read by that path. False: it has none. */
 static bool name_link(const struct dfi_frame *frame, const char *path, char name[PATH_MAX])
 {
     int dirfd = frame->nr == __NR_readlinkat ? (int)frame->args[0] : AT_FDCWD;
-    const char *base = dfi_text_base(path);
-    char directory[PATH_MAX] = ".";
-    ssize_t len;
-    long fd;
 
-    if (base > path)
-        *(char *)mempcpy(directory, path, (size_t)(base - path)) = '\0';
-    fd = dfi_brief(__NR_openat, dirfd, directory, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-    len = fd < 0 ? fd : df_walk_directory_name((int)fd, name);
-    dfi_brief_close(fd);
-    return len >= 0 && df_walk_join(name, name, (size_t)len, base) == 0;
+    return df_walk_absolute(dirfd, path, name) == 0;
 }
 
 /* Whether the kernel may have named what only stands in for something of ours. Of a text that has
@@ -221,6 +234,8 @@ static long read_link(struct dfi_frame *frame, unsigned long program, int size)
         return -EINVAL;
     if (ret < 0)
         return ret;
+    if (read_proc(path, text, &ret))
+        return show(program, (size_t)size, text, ret);
     ret = dfi_way_begin(&way, frame);
     while (dfi_way_next(&way, &ret)) {
         ret = df_call_readlinkat(leg->dirfd, leg->path, text, sizeof(text));

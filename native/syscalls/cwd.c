@@ -340,6 +340,14 @@ int dfi_cwd_join(struct dfi_files *files, const char *path, char out[PATH_MAX])
     return ret;
 }
 
+long dfi_cwd_show(const struct dfi_files *files, char name[PATH_MAX])
+{
+    if (!shown_by(files, "/proc/self/cwd", name))
+        return -ENOENT;
+    name[dfi_cwd_shown(files, name, strlen(name))] = '\0';
+    return (long)strlen(name);
+}
+
 long dfi_cwd_set(struct dfi_files *files, const char *path, size_t len)
 {
     char shadow[PATH_MAX];

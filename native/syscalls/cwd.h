@@ -34,6 +34,11 @@ size_t dfi_cwd_shown(const struct dfi_files *files, char *name, size_t len);
  * a one nothing is left; -ENAMETOOLONG: also where it is one by its handle. */
 int dfi_cwd_join(struct dfi_files *files, const char *path, char out[PATH_MAX]);
 
+/* What the kernel calls it, as programs are to see it: of one that was removed. The length or
+ * -errno.
+ */
+long dfi_cwd_show(const struct dfi_files *files, char name[PATH_MAX]);
+
 /* chdir(2) to an absolute path, in a mount or above one; physical. 0 or -errno. */
 long dfi_cwd_set(struct dfi_files *files, const char *path, size_t len);
 

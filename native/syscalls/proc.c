@@ -208,6 +208,35 @@ void dfi_proc_exe(char out[PATH_MAX])
     dfi_shown_name(0, dfi_process()->exe, out);
 }
 
+static long copy(char out[PATH_MAX], const char *text)
+{
+    size_t len = strnlen(text, PATH_MAX - 1);
+
+    memcpy(out, text, len);
+    out[len] = '\0';
+    return (long)len;
+}
+
+long dfi_proc_readlink(struct dfi_files *files, enum dfi_proc what, int fd, char out[PATH_MAX])
+{
+    int ret;
+
+    switch (what) {
+    case DFI_PROC_FD:
+        return dfi_name_show(DF_FD_BASE + fd, out);
+    case DFI_PROC_CWD:
+        if (dfi_cwd_take(dfi_record_now()))
+            return dfi_name_show(DF_FD_BASE + DFI_FD_HERE, out);
+        ret = dfi_cwd_join(files, "", out);
+        return ret < 0 ? ret : ret == 0 ? dfi_cwd_show(files, out) : copy(out, out);
+    case DFI_PROC_EXE:
+        dfi_proc_exe(out);
+        return (long)strlen(out);
+    default:
+        return -EINVAL;
+    }
+}
+
 /* ---- fdinfo ---------------------------------------------------------------------------------- */
 
 #define FDINFO_MAX                                                                                 \

@@ -55,4 +55,8 @@ long dfi_proc_replace(int fd, long memory, long error);
 /* What /proc/self/exe shows: the program's file by its own name, whatever links led to it. */
 void dfi_proc_exe(char out[PATH_MAX]);
 
+/* readlink(2) of such a path, if it ends there. The length, or -errno; at most PATH_MAX - 1. Inside
+ * a record. */
+long dfi_proc_readlink(struct dfi_files *files, enum dfi_proc what, int fd, char out[PATH_MAX]);
+
 #endif
