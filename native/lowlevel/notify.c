@@ -1,10 +1,9 @@
 /*
  * notify.c - fuse_lowlevel_notify_*: the plugin says what changed behind our back.
  *
- * Nothing is locked for long and nothing is forgotten here: what is told is marked, the next call
- * that comes by asks, and the next by a name that is not answered from what is cached forgets. So a
- * plugin may notify from wherever it likes, also from inside an operation on the same directory,
- * where the kernel would deadlock.
+ * Nothing is locked for long and nothing is forgotten here: what is told is marked, and the next
+ * call that comes by asks. So a plugin may notify from wherever it likes, also from inside an
+ * operation on the same directory, where the kernel would deadlock.
  */
 #include <limits.h>
 
@@ -59,7 +58,6 @@ static int inval_entry(struct df_nodes *nodes, uint64_t parent, uint64_t child, 
     df_node_attr_forget(dir, DF_ATTR_ALL);
     node = atomic_load_explicit(&entry->node, memory_order_acquire);
     df_node_cache_expire(entry);
-    df_node_lapse(nodes, parent, name.hash);
     return child == 0 || (node && node->id == child) ? 0 : -ENOENT;
 }
 

@@ -7,11 +7,9 @@
  * them) stays, and if that is all there is, the bound gives way.
  *
  * What the plugin would like forgotten (NOTIFY_PRUNE) is marked, and goes when the hand comes by: a
- * node does not know its names. A name that it tells of (NOTIFY_INVAL_ENTRY) goes before that.
+ * node does not know its names.
  */
 #include "nodes/evict.h"
-
-#include <string.h>
 
 #include "nodes/attr.h"
 #include "nodes/cache.h"
@@ -26,7 +24,6 @@ struct turn {
     unsigned seen;
     unsigned dropped;
     bool pruning; /* there is room: only what is marked goes */
-    bool lapsing; /* what has expired by force, whatever room there is */
 };
 
 /* A hard link may go although other names hold its node. */
@@ -41,8 +38,6 @@ static bool has_other_names(const struct df_node *node)
 static bool is_used(const struct turn *turn, struct df_node_entry *entry,
                     const struct df_node *node)
 {
-    if (turn->lapsing)
-        return atomic_load_explicit(&entry->expiry, memory_order_relaxed) != 0;
     if (node && df_node_has(node, DF_NODE_PRUNE))
         return false;
     if (turn->pruning)
@@ -122,23 +117,6 @@ static void move_hand(struct df_nodes *nodes, const struct df_node *dir)
     df_node_unlock(&nodes->ring_lock);
 }
 
-/* Before a locked directory is unlocked, and behind that. */
-static bool end_sweep(struct df_node *dir)
-{
-    bool unpinned = df_node_cache_unpin(dir);
-
-    df_node_unlock(&dir->lock);
-    return unpinned;
-}
-
-static void leave(struct turn *turn, struct df_node *dir, bool unpinned)
-{
-    if (unpinned)
-        df_node_put(turn->nodes, dir);
-    df_node_cache_drop(turn->nodes, &turn->drops);
-    df_node_put(turn->nodes, dir);
-}
-
 /* One directory. One whose lock somebody holds is passed over; so is every look, in the count, lest
  * the hand goes around for ever. */
 static void sweep(struct turn *turn)
@@ -151,80 +129,15 @@ static void sweep(struct turn *turn)
         return;
     if (df_node_trylock(&dir->lock)) {
         done = sweep_dir(turn, dir);
-        unpinned = end_sweep(dir);
+        unpinned = df_node_cache_unpin(dir);
+        df_node_unlock(&dir->lock);
     }
     if (done)
         move_hand(turn->nodes, dir);
-    leave(turn, dir, unpinned);
-}
-
-/* ---- names that the plugin has told of ------------------------------------------------------ */
-
-static bool add_lapsed(struct df_nodes *nodes, struct df_node_lapsed name)
-{
-    uint32_t count;
-
-    df_node_lock(&nodes->lapsed_lock);
-    count = atomic_load_explicit(&nodes->lapsed_count, memory_order_relaxed);
-    if (count < DF_NODE_LAPSED) {
-        nodes->lapsed[count] = name;
-        atomic_store(&nodes->lapsed_count, count + 1);
-    }
-    df_node_unlock(&nodes->lapsed_lock);
-    return count < DF_NODE_LAPSED;
-}
-
-static uint32_t take_lapsed(struct df_nodes *nodes, struct df_node_lapsed names[DF_NODE_LAPSED])
-{
-    uint32_t count;
-
-    df_node_lock(&nodes->lapsed_lock);
-    count = atomic_exchange(&nodes->lapsed_count, 0);
-    memcpy(names, nodes->lapsed, count * sizeof(*names));
-    df_node_unlock(&nodes->lapsed_lock);
-    return count;
-}
-
-/* Whose directory somebody holds waits for the next call. */
-static void drop_lapsed(struct df_nodes *nodes, struct df_node_lapsed name)
-{
-    struct turn turn = {.nodes = nodes, .lapsing = true};
-    struct df_node *dir = df_node_find(nodes, name.dir);
-    uintptr_t table;
-
-    if (!dir || !df_node_try_hold(dir))
-        return;
-    if (!df_node_trylock(&dir->lock)) {
-        add_lapsed(nodes, name);
-        leave(&turn, dir, false);
-        return;
-    }
-    table = atomic_load_explicit(&dir->table, memory_order_relaxed);
-    if (dir->entries > 0)
-        sweep_chain(&turn, dir, table, name.hash & (((uint32_t)1 << (table & 63)) - 1));
-    leave(&turn, dir, end_sweep(dir));
-}
-
-static void drop_all_lapsed(struct df_nodes *nodes)
-{
-    struct df_node_lapsed names[DF_NODE_LAPSED];
-    uint32_t count = take_lapsed(nodes, names);
-
-    for (uint32_t i = 0; i < count; i++)
-        drop_lapsed(nodes, names[i]);
-}
-
-void df_node_lapse(struct df_nodes *nodes, uint64_t dir, uint32_t hash)
-{
-    if (add_lapsed(nodes, (struct df_node_lapsed){dir, hash}))
-        atomic_store(&nodes->crowded, true);
-}
-
-/* ---- a call's share -------------------------------------------------------------------------- */
-
-static bool is_wanted(struct df_nodes *nodes)
-{
-    return atomic_load(&nodes->to_prune) > 0 || atomic_load(&nodes->lapsed_count) > 0;
+    if (unpinned)
+        df_node_put(turn->nodes, dir);
+    df_node_cache_drop(turn->nodes, &turn->drops);
+    df_node_put(turn->nodes, dir);
 }
 
 /* After two rounds without a find all is in use; then an eighth more is allowed. */
@@ -239,17 +152,11 @@ static void settle(struct df_nodes *nodes, const struct turn *turn)
     if (nodes->limit > (int64_t)nodes->capacity && population < (int64_t)nodes->capacity)
         nodes->limit = nodes->capacity;
     nodes->idle_turns = 0;
-    if (is_wanted(nodes))
+    if (atomic_load(&nodes->to_prune) > 0)
         return;
     atomic_store(&nodes->crowded, false);
-    if (is_wanted(nodes)) /* asked for just now */
+    if (atomic_load(&nodes->to_prune) > 0) /* asked for just now */
         atomic_store(&nodes->crowded, true);
-}
-
-/* Not for a name whose directory is held. */
-static bool must_sweep(const struct turn *turn)
-{
-    return !turn->pruning || atomic_load(&turn->nodes->to_prune) > 0;
 }
 
 void df_node_evict(struct df_nodes *nodes)
@@ -258,10 +165,9 @@ void df_node_evict(struct df_nodes *nodes)
 
     if (!df_node_trylock(&nodes->evict_lock))
         return; /* somebody is at it */
-    drop_all_lapsed(nodes);
     turn.pruning = atomic_load_explicit(&nodes->population, memory_order_relaxed) <=
                    atomic_load_explicit(&nodes->limit, memory_order_relaxed);
-    while (must_sweep(&turn) && !has_done_enough(&turn))
+    while (!has_done_enough(&turn))
         sweep(&turn);
     if (atomic_load(&nodes->to_prune) > 0)
         atomic_fetch_sub(&nodes->to_prune, turn.seen);

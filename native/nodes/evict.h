@@ -15,9 +15,4 @@ void df_node_evict(struct df_nodes *nodes);
  * prunes, what is in use (open, or a directory with entries) stays. Inside the gate. */
 void df_node_prune(struct df_nodes *nodes, const uint64_t ids[], uint32_t count);
 
-/* The entry with this hash in the directory has expired, as the plugin tells: it is dropped at the
- * end of the next call that evicts, unless it has been asked about by then or its node is in use.
- * Takes no lock of a directory. Inside the gate. */
-void df_node_lapse(struct df_nodes *nodes, uint64_t dir, uint32_t hash);
-
 #endif

@@ -193,14 +193,6 @@ struct df_node_shard {
     struct df_node *spares; /* linked by chain */
 };
 
-/* A name that is not what it was, as the plugin has told: evict.h. */
-struct df_node_lapsed {
-    uint64_t dir;
-    uint32_t hash;
-};
-
-#define DF_NODE_LAPSED 32 /* in number; more than these wait for their eviction */
-
 /* All nodes of one mount. */
 struct df_nodes {
     const struct df_node_source *source;
@@ -213,8 +205,8 @@ struct df_nodes {
     bool keep_links;            /* targets of symlinks may be kept */
     uint32_t capacity;          /* entries that should be enough */
     _Atomic int64_t population; /* entries, as published by their directories: within an eighth */
-    _Atomic bool crowded;       /* population is over the limit, or there is to prune or has
-                                   lapsed: somebody should evict */
+    _Atomic bool crowded;       /* population is over the limit, or there is to prune: somebody
+                                   should evict */
     _Atomic int64_t to_prune;   /* entries still to be looked at for DF_NODE_PRUNE */
     _Atomic int64_t limit;      /* of population: capacity, or more when all is in use */
     struct df_node_lock evict_lock;   /* one thread evicts at a time; protects df_node.hand, and */
@@ -224,9 +216,6 @@ struct df_nodes {
     struct df_node_lock ring_lock;    /* protects the ring of directories that may have entries */
     struct df_node *ring;
     struct df_node_shard shards[DF_NODE_SHARDS];
-    _Atomic uint32_t lapsed_count; /* with the names, changed under the lock: evict.c */
-    struct df_node_lapsed lapsed[DF_NODE_LAPSED];
-    struct df_node_lock lapsed_lock;
 };
 
 static inline bool df_node_is_dir(const struct df_node *node)

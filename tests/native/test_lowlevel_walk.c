@@ -272,29 +272,6 @@ static void invalidated_entries_are_asked_for_again(void **state)
     assert_int_equal(df_notify_inval_entry(mounted, ino_of("/other"), "x", 1), -ENOTDIR);
 }
 
-static void invalidated_entries_are_forgotten_by_the_next_call(void **state)
-{
-    uint64_t file = traced_make(fs, 1, "file", S_IFREG | 0644);
-    uint64_t held = traced_make(fs, 1, "held", S_IFREG | 0644);
-    uint64_t again = traced_make(fs, 1, "again", S_IFREG | 0644);
-    int fd;
-
-    (void)state;
-    mount_it();
-    df_stat(at("/file"), &st);
-    df_stat(at("/again"), &st);
-    fd = df_open(at("/held"), O_RDONLY, 0);
-    df_notify_delete(mounted, 1, file, "file", 4);
-    df_notify_inval_entry(mounted, 1, "held", 4);
-    df_notify_inval_entry(mounted, 1, "again", 5);
-    assert_int_equal(traced_lookups_of(fs, file), 1); /* not while the plugin tells */
-    assert_int_equal(ino_of("/again"), again);
-    assert_int_equal(traced_lookups_of(fs, file), 0);
-    assert_int_equal(traced_lookups_of(fs, held), 1);
-    assert_int_equal(traced_lookups_of(fs, again), 2);
-    df_close(fd);
-}
-
 static void invalidated_attributes_are_asked_for_again(void **state)
 {
     uint64_t file = traced_make(fs, 1, "file", S_IFREG | 0644);
@@ -345,7 +322,6 @@ int main(void)
         test(other_users_stay_outside),
         test(mode_bits_are_checked_on_demand),
         test(invalidated_entries_are_asked_for_again),
-        test(invalidated_entries_are_forgotten_by_the_next_call),
         test(invalidated_attributes_are_asked_for_again),
         test(invalidated_links_are_read_again),
     };
