@@ -12,8 +12,7 @@ from collections.abc import Callable
 from operator import index
 from typing import Any, TypeAlias, TypeVar
 
-from directfuse import _fast
-from directfuse._native import FD_BASE, NOT_OURS
+from directfuse._native import FD_BASE, NOT_OURS, attempt
 from directfuse._real import os
 
 __all__ = [
@@ -177,7 +176,7 @@ def by_path(
     text = encode(path)
     if text is None:
         return real(path)
-    result, left, _ = _fast.attempt(0, *ours(text))
+    result, left, _ = attempt(0, *ours(text))
     if result == NOT_OURS:
         there = _there(path, left)
         try:
@@ -204,7 +203,7 @@ def by_paths(
     if first is None or second is None:
         real(source, target)
         return
-    result, *left = _fast.attempt(0, *ours(first, second))
+    result, *left = attempt(0, *ours(first, second))
     if result == NOT_OURS:
         there = _there(source, left[0]), _there(target, left[1])
         try:
@@ -230,4 +229,4 @@ def _again(ours: Raw, error: OSError) -> int:
     """Ours once more, where a real symlink may be what the kernel could not follow."""
     if error.errno not in (errno.ENOENT, errno.ENOTDIR):
         return NOT_OURS
-    return _fast.attempt(error.errno, *ours)[0]
+    return attempt(error.errno, *ours)[0]

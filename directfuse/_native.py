@@ -26,6 +26,8 @@ except ModuleNotFoundError as error:  # Python started in a clone finds the pack
         _why += "directory: pip install --target"
     raise ImportError(f"{_package} {_why}", name=error.name) from None
 
+from directfuse._fast import attempt  # behind what says which parts are missing
+
 __all__ = [
     "FD_BASE",
     "NOT_OURS",
@@ -34,6 +36,7 @@ __all__ = [
     "OpCounters",
     "TripCounters",
     "abandonable",
+    "attempt",
     "call_stats",
     "configure_server",
     "ffi",
