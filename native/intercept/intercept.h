@@ -91,6 +91,7 @@ enum dfi_trait {
     DFI_NOFOLLOW_THIRD = 16, /* the same if its third argument has AT_SYMLINK_NOFOLLOW */
     DFI_NOFOLLOW_FOURTH = 32,
     DFI_NOFOLLOW_FIFTH = 64,
+    DFI_NAMES = 128, /* makes, moves or removes the names at the ends of its paths */
 };
 
 struct dfi_call {

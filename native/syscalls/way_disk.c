@@ -87,25 +87,7 @@ _Static_assert(offsetof(struct stat, st_dev) == 0, "what stat(2) tells begins wi
 
 static bool changes_names(long nr)
 {
-    switch (nr) {
-    case __NR_mkdir:
-    case __NR_mkdirat:
-    case __NR_mknod:
-    case __NR_mknodat:
-    case __NR_symlink:
-    case __NR_symlinkat:
-    case __NR_link:
-    case __NR_linkat:
-    case __NR_rename:
-    case __NR_renameat:
-    case __NR_renameat2:
-    case __NR_unlink:
-    case __NR_unlinkat:
-    case __NR_rmdir:
-        return true;
-    default:
-        return false;
-    }
+    return dfi_calls[nr].traits & DFI_NAMES;
 }
 
 /* The directory that the path's last name is in; false: it names none. */
