@@ -19,6 +19,7 @@ DFI_BY_FD(write, df_call_write(fd, (const void *)a[1], a[2]))
 DFI_BY_FD(pread64, df_call_pread(fd, (void *)a[1], a[2], (off_t)a[3]))
 DFI_BY_FD(pwrite64, df_call_pwrite(fd, (const void *)a[1], a[2], (off_t)a[3]))
 DFI_BY_FD(lseek, df_call_lseek(fd, (off_t)a[1], (int)a[2]))
+
 static const struct df_ofd *ofd_of(const struct dfi_frame *frame)
 {
     const struct dfi_files *files = dfi_process()->files;

@@ -165,6 +165,12 @@ static inline struct df_ofd *dfi_ofd(const struct dfi_files *files, uint64_t han
     return df_segment_ofd(files->link.segment, handle);
 }
 
+/* `a` is open, and of the same file. */
+static inline bool dfi_same_file(const struct df_ofd *a, const struct df_ofd *b)
+{
+    return atomic_load(&a->handle) != 0 && a->mount == b->mount && a->ino == b->ino;
+}
+
 /* ---- descriptors: fd.c ---- */
 
 /* Memory for what is known of descriptors, before the first file is entered. False: there is none.

@@ -268,7 +268,17 @@ static long sync_mapping(struct dfi_files *files, const struct dfi_mapping *m)
     return m->shared ? df_trip_fsync(&trip, m->handle, true) : 0;
 }
 
-long dfi_maps_write_back(struct dfi_files *files, uintptr_t start, uintptr_t end, bool sync)
+static bool shows_file(const struct dfi_files *files, const struct dfi_mapping *m,
+                       const struct df_ofd *file)
+{
+    const struct df_ofd *ofd = dfi_ofd(files, m->handle);
+
+    return ofd && dfi_same_file(ofd, file);
+}
+
+/* Of that file; NULL: of any. */
+static long write_parts(struct dfi_files *files, uintptr_t start, uintptr_t end,
+                        const struct df_ofd *file, bool sync)
 {
     struct dfi_mapping m;
     long ret = 0, one;
@@ -277,7 +287,7 @@ long dfi_maps_write_back(struct dfi_files *files, uintptr_t start, uintptr_t end
         return 0;
     dfi_maps_lock(files);
     for (size_t i = 0; i < files->maps->count; i++)
-        if (part(files, i, start, end, &m)) {
+        if (part(files, i, start, end, &m) && (!file || shows_file(files, &m, file))) {
             one = write_mapping(files, &m);
             if (one == 0 && sync)
                 one = sync_mapping(files, &m);
@@ -288,28 +298,14 @@ long dfi_maps_write_back(struct dfi_files *files, uintptr_t start, uintptr_t end
     return ret;
 }
 
-static bool shows_file(const struct dfi_files *files, const struct dfi_mapping *m,
-                       const struct df_ofd *file)
+long dfi_maps_write_back(struct dfi_files *files, uintptr_t start, uintptr_t end, bool sync)
 {
-    const struct df_ofd *ofd = dfi_ofd(files, m->handle);
-
-    return ofd && file && ofd->mount == file->mount && ofd->ino == file->ino;
+    return write_parts(files, start, end, NULL, sync);
 }
 
 long dfi_maps_write_file(struct dfi_files *files, const struct df_ofd *file)
 {
-    long ret = 0, one;
-
-    if (!__atomic_load_n(&files->maps, __ATOMIC_ACQUIRE))
-        return 0;
-    dfi_maps_lock(files);
-    for (size_t i = 0; i < files->maps->count; i++)
-        if (shows_file(files, &files->maps->list[i], file)) {
-            one = write_mapping(files, &files->maps->list[i]);
-            ret = ret == 0 ? one : ret;
-        }
-    dfi_maps_unlock(files);
-    return ret;
+    return file ? write_parts(files, 0, UINTPTR_MAX, file, false) : 0;
 }
 
 void dfi_maps_sync(struct dfi_files *files)

@@ -34,11 +34,6 @@ static uint64_t marks_of(const struct df_ofd *ofd)
     return __atomic_load_n(&ofd->marks, __ATOMIC_ACQUIRE);
 }
 
-static bool same_file(const struct df_ofd *a, const struct df_ofd *b)
-{
-    return atomic_load(&a->handle) != 0 && a->mount == b->mount && a->ino == b->ino;
-}
-
 /* Marks all that are open of the file. Whoever opens it from now on sees shared->mapped, and looks.
  */
 static void mark_all(struct dfi_files *files, struct df_ofd *ofd, uint64_t marks)
@@ -50,7 +45,7 @@ static void mark_all(struct dfi_files *files, struct df_ofd *ofd, uint64_t marks
     atomic_fetch_add(&files->shared->mapped, 1);
     top = atomic_load(&files->shared->top);
     for (uint32_t i = 0; i < top && i < DF_OFD_COUNT; i++)
-        if (same_file(&all[i], ofd))
+        if (dfi_same_file(&all[i], ofd))
             mark(&all[i], marks);
 }
 
@@ -63,7 +58,8 @@ static void take_marks(struct dfi_files *files, struct df_ofd *ofd)
         return;
     top = atomic_load(&files->shared->top);
     for (uint32_t i = 0; i < top && i < DF_OFD_COUNT; i++)
-        if (&all[i] != ofd && same_file(&all[i], ofd) && marks_of(&all[i]) & DFI_SHADOW_MAPPED) {
+        if (&all[i] != ofd && dfi_same_file(&all[i], ofd) &&
+            marks_of(&all[i]) & DFI_SHADOW_MAPPED) {
             mark(ofd, marks_of(&all[i]));
             return;
         }
@@ -80,7 +76,7 @@ bool dfi_shadow_find(const struct dfi_files *files, int mount, uint64_t ino,
     out->ofd.ino = ino;
     out->file.host[DFI_HOST_OFD] = (uintptr_t)&out->ofd;
     for (uint32_t i = 0; i < top && i < DF_OFD_COUNT && !out->ofd.marks; i++)
-        if (same_file(&all[i], &out->ofd) && marks_of(&all[i]) & DFI_SHADOW_MAPPED)
+        if (dfi_same_file(&all[i], &out->ofd) && marks_of(&all[i]) & DFI_SHADOW_MAPPED)
             out->ofd.marks = marks_of(&all[i]);
     return out->ofd.marks != 0;
 }
@@ -418,7 +414,7 @@ static uint64_t readable(struct dfi_files *files, const struct df_file *file)
     uint32_t top = atomic_load(&files->shared->top);
 
     for (uint32_t i = 0; i < top && i < DF_OFD_COUNT; i++)
-        if (same_file(&all[i], ofd) && is_readable(atomic_load(&all[i].flags)))
+        if (dfi_same_file(&all[i], ofd) && is_readable(atomic_load(&all[i].flags)))
             return atomic_load(&all[i].handle);
     return file->host[DFI_HOST_HANDLE];
 }
