@@ -80,18 +80,20 @@ static int open_ours(struct dfi_way *way, int flags, mode_t mode)
     return ret == -ENXIO ? dfi_node_open(way, flags) : ret;
 }
 
-/* Names in fdinfo do, others seldom. */
-static bool ends_in_digit(const struct dfi_leg *leg)
+/* As names in fdinfo are. */
+static bool is_number_last(const struct dfi_leg *leg)
 {
-    size_t len = dfi_leg_len(leg);
+    const char *end = leg->path + dfi_leg_len(leg), *at = end;
 
-    return len > 0 && leg->path[len - 1] >= '0' && leg->path[len - 1] <= '9';
+    while (at > leg->path && at[-1] >= '0' && at[-1] <= '9')
+        at--;
+    return at < end && (at == leg->path || at[-1] == '/');
 }
 
 /* Files of the kernel that tell of what is ours. */
 static long show_ours(const struct dfi_files *files, const struct dfi_leg *leg, int fd)
 {
-    long ret = ends_in_digit(leg) ? dfi_proc_fdinfo(files, leg->path, fd) : fd;
+    long ret = is_number_last(leg) ? dfi_proc_fdinfo(files, fd) : fd;
 
     if (strncmp(leg->path, "/proc/", 6) != 0 && strcmp(leg->path, "/etc/mtab") != 0)
         return ret;

@@ -13,7 +13,6 @@
 #include "core/fd.h"
 #include "intercept/brief.h"
 #include "intercept/shown.h"
-#include "intercept/text.h"
 #include "syscalls/cwd.h"
 #include "syscalls/mounts.h"
 #include "syscalls/name.h"
@@ -242,11 +241,6 @@ long dfi_proc_readlink(struct dfi_files *files, enum dfi_proc what, int fd, char
 #define FDINFO_MAX                                                                                 \
     4096 /* bytes: with record locks it may be longer; those are the kernel's to say */
 
-static bool is_number(const char *text)
-{
-    return *text != '\0' && text[strspn(text, "0123456789")] == '\0';
-}
-
 /* What that descriptor is of, however it was called: "" if that is longer. */
 static void name_opened(int fd, char name[64])
 {
@@ -330,7 +324,7 @@ long dfi_proc_replace(int fd, long memory, long error)
     return other;
 }
 
-long dfi_proc_fdinfo(const struct dfi_files *files, const char *path, int fd)
+long dfi_proc_fdinfo(const struct dfi_files *files, int fd)
 {
     char name[64], link[64], target[PATH_MAX], text[FDINFO_MAX + 1], out[FDINFO_MAX + 64];
     const struct df_ofd *ofd;
@@ -338,8 +332,6 @@ long dfi_proc_fdinfo(const struct dfi_files *files, const char *path, int fd)
     long len, memory;
     size_t size;
 
-    if (!is_number(dfi_text_base(path)))
-        return fd;
     name_opened(fd, name);
     if (!name_in_fd(name, link))
         return fd;

@@ -38,12 +38,11 @@ long dfi_proc_shown(const struct dfi_files *files, const char *link, char text[P
                     size_t len);
 
 /*
- * `fd` is what the kernel has opened, read-only, by a path that ends as that one. If it is
- * /proc/<pid>/fdinfo/5 and its like, of a file of a mount: another one takes its place, with
- * position and flags of the file (as they are now) instead of those of what stands in for it.
- * -errno, and fd is closed: there is no memory.
+ * `fd` is what the kernel has opened, read-only. If it is /proc/<pid>/fdinfo/5 and its like, of a
+ * file of a mount: another one takes its place, with position and flags of the file (as they are
+ * now) instead of those of what stands in for it. -errno, and fd is closed: there is no memory.
  */
-long dfi_proc_fdinfo(const struct dfi_files *files, const char *path, int fd);
+long dfi_proc_fdinfo(const struct dfi_files *files, int fd);
 
 /* What follows the directory of a process, whichever it is; NULL: the path is another. */
 const char *dfi_proc_behind_process(const char *path);
