@@ -35,19 +35,15 @@ def test_faults_that_are_sent(plain, inside, compiled, flags):
 
 
 @pytest.mark.parametrize("flags", ["", "norewrite", "preload"])
-def test_signals_that_are_blocked_wait(plain, inside, compiled, flags):
-    """Also SIGBUS, which the core has open while it works."""
-    program = compiled("kept")
+@pytest.mark.parametrize(
+    ("name", "line", "times"), [("kept", b"handled 2", 2), ("parked", b"another thread", 4)]
+)
+def test_signals_that_are_blocked_wait(plain, inside, compiled, flags, name, line, times):
+    """Also SIGBUS, which the core has open while it works, and those that the kernel never sees
+    blocked."""
+    program = compiled(name)
     wanted = plain(program, timeout=10)
-    assert wanted.out.count(b"handled 2") == 2
-    assert inside(program, flags=flags).seen() == wanted.seen()
-
-
-@pytest.mark.parametrize("flags", ["", "norewrite", "preload"])
-def test_what_the_kernel_cannot_block_is_parked(plain, inside, compiled, flags):
-    program = compiled("parked")
-    wanted = plain(program, timeout=10)
-    assert wanted.out.count(b"another thread") == 4
+    assert wanted.out.count(line) == times
     assert inside(program, flags=flags).seen() == wanted.seen()
 
 
