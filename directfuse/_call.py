@@ -113,9 +113,9 @@ def descriptor_of(file: Any) -> int:
     return number
 
 
-def until_done(attempt: Callable[[], int]) -> int:
+def until_done(call: Callable[[], int]) -> int:
     """The call's result; again after a signal, whose handlers ran in between (PEP 475)."""
-    while (result := attempt()) == _EINTR:
+    while (result := call()) == _EINTR:
         pass
     return result
 

@@ -29,10 +29,11 @@ void df_framer_init(struct df_framer *framer, struct df_segment *segment, struct
                                       << 40); /* of none that was before */
     df_framer_bytes_init(framer);
     df_lent_init(&framer->lent, segment, framer->frames);
-    if (framer->frames && segment->starts > 1)
+    if (!framer->frames)
+        return;
+    if (segment->starts > 1)
         take_up(framer);
-    if (framer->frames)
-        df_framer_bytes_begin(framer);
+    df_framer_bytes_begin(framer);
 }
 
 void df_framer_free(struct df_framer *framer)
