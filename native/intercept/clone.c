@@ -119,6 +119,8 @@ static struct dfi_thread *prepare(struct dfi_frame *frame, const struct birth *b
         }
         child->pending->believed = self->pending->believed;
         child->pending->along = self->pending->along;
+        if ((birth->flags & CLONE_VFORK) != 0) /* the kernel takes it from all others */
+            child->pending->stack = self->pending->stack;
         memcpy(child->frame, frame, sizeof *frame);
     }
     if (birth->sp != 0)

@@ -35,6 +35,13 @@ struct dfi_parked {
     siginfo_t info[2];     /* SIGSEGV, SIGSYS */
 };
 
+/* The alternate stack that a thread has set: signal_stack.c. Of others read under dfi_thread_lock.
+ */
+struct dfi_stack {
+    stack_t set;   /* of no bytes: none */
+    bool withheld; /* from the kernel, which has none */
+};
+
 /* What waits until a thread leaves the core. One signal is enough, for all others are blocked: but
  * SIGSEGV and SIGBUS, which are open to faults and may be sent by kill(2), too. */
 struct dfi_pending {
@@ -52,6 +59,7 @@ struct dfi_pending {
     unsigned long awaited;  /* what the last rt_sigtimedwait(2) was for */
     unsigned long let;      /* was parked, and is to be delivered whatever the mask is */
     struct dfi_parked parked;
+    struct dfi_stack stack;
 };
 
 /* Takes over SIGSYS, SIGSEGV and SIGBUS. 0 or a negative errno. */

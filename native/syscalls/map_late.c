@@ -270,7 +270,6 @@ static bool is_made_outside(long nr)
     case __NR_vfork:
     case __NR_clone:
     case __NR_clone3:
-    case __NR_sigaltstack:
         return true;
     default:
         return false;

@@ -27,6 +27,15 @@ def test_a_storm_of_signals(inside, compiled, flags, threads):
 
 
 @pytest.mark.parametrize("flags", ["", "norewrite", "preload"])
+def test_alternate_stacks(plain, inside, compiled, flags):
+    """Also one that threads share: each call of theirs that traps is a signal."""
+    program = compiled("stacks")
+    wanted = plain(program)
+    assert b"wrong 0\n" in wanted.out
+    assert inside(program, flags=flags).seen() == wanted.seen()
+
+
+@pytest.mark.parametrize("flags", ["", "norewrite", "preload"])
 def test_faults_that_are_sent(plain, inside, compiled, flags):
     program = compiled("sent")
     wanted = plain(program)

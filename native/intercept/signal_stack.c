@@ -1,0 +1,84 @@
+/*
+ * signal_stack.c - sigaltstack(2), for threads that have set the same alternate stack.
+ *
+ * On Linux that does no harm as long as only one of them handles signals at a time. Here each call
+ * that traps is a signal, and comes on that stack: the one that a thread runs on may have no room
+ * for it (Go). So of threads whose stacks overlap one at most has its own in the kernel. From the
+ * others it is withheld: they are told that it is there, and their handlers run on the stack on
+ * which they were interrupted.
+ */
+#include "intercept/lock.h"
+#include "intercept/signal_private.h"
+#include "intercept/thread.h"
+
+#include <linux/signal.h>
+
+static bool overlap(const stack_t *one, const stack_t *other)
+{
+    return (uintptr_t)one->ss_sp < (uintptr_t)other->ss_sp + other->ss_size &&
+           (uintptr_t)other->ss_sp < (uintptr_t)one->ss_sp + one->ss_size;
+}
+
+static bool has_overlapping(struct dfi_thread *thread, unsigned long with)
+{
+    const struct dfi_stack *stack = &thread->pending->stack;
+    const struct dfi_thread *self = (const struct dfi_thread *)with;
+    return thread != self && !stack->withheld && overlap(&stack->set, &self->pending->stack.set);
+}
+
+static void note(struct dfi_thread *self, const struct dfi_stack *stack)
+{
+    dfi_lock(&dfi_thread_lock);
+    self->pending->stack = *stack;
+    dfi_unlock(&dfi_thread_lock);
+}
+
+/* What the program would be told of it with its stack pointer there. */
+static stack_t shown(const struct dfi_stack *stack, uintptr_t sp)
+{
+    stack_t told = stack->set;
+    if (!stack->withheld) /* the kernel changes it, too: SS_AUTODISARM, rt_sigreturn(2) */
+        dfi_kernel(__NR_sigaltstack, NULL, &told);
+    if (told.ss_flags == 0 && !stack->withheld && sp > (uintptr_t)told.ss_sp &&
+        sp - (uintptr_t)told.ss_sp <= told.ss_size)
+        told.ss_flags = SS_ONSTACK;
+    return told;
+}
+
+/* First it is there for the others to see, then they are looked at: of two at once one may lose
+ * its own, but never have both the same. */
+static long set_stack(struct dfi_thread *self, const stack_t *set)
+{
+    const stack_t none = {.ss_flags = SS_DISABLE};
+    const struct dfi_stack before = self->pending->stack;
+    struct dfi_stack stack = {.set = (set->ss_flags & SS_DISABLE) != 0 ? none : *set};
+    stack.set.ss_flags &= ~SS_ONSTACK; /* it means nothing there */
+    note(self, &stack);
+    stack.withheld = dfi_threads_visit(self->process, has_overlapping, (unsigned long)self) != NULL;
+    long result = dfi_kernel(__NR_sigaltstack, set, NULL);
+    if (result == 0 && stack.withheld)
+        dfi_kernel(__NR_sigaltstack, &none, NULL);
+    note(self, result == 0 ? &stack : &before);
+    return result;
+}
+
+long dfi_do_sigaltstack(struct dfi_frame *frame)
+{
+    struct dfi_thread *self = dfi_self();
+    const void *new = (const void *)frame->args[0];
+    void *old = (void *)frame->args[1];
+    stack_t set, was = shown(&self->pending->stack, frame->sp);
+    long result = 0;
+    if (new != NULL && dfi_copy_from(&set, new, sizeof set) < 0)
+        return -EFAULT;
+    if (new != NULL && was.ss_flags == SS_ONSTACK)
+        return -EPERM;
+    if (new != NULL) {
+        unsigned long mask = dfi_signals_hold(); /* none may come onto what is to be withheld */
+        result = set_stack(self, &set);
+        dfi_signals_unblock(mask);
+    }
+    if (result == 0 && old != NULL && dfi_copy_to(old, &was, sizeof was) < 0)
+        return -EFAULT;
+    return result;
+}
