@@ -4,7 +4,7 @@
  *
  *   df-starts N COMMAND...   of the Nth program that COMMAND starts through directfuse-exec: prints
  *                            its process id and waits for a line of input; then prints the address
- *                            of each instruction, in hex
+ *                            of each instruction, in hex, of the program and of what it forks
  *
  * From outside of the run, as df-steps.
  */
@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #define EXECUTED (SIGTRAP | PTRACE_EVENT_EXEC << 8)
+#define FORKED   (SIGTRAP | PTRACE_EVENT_FORK << 8)
 
 static _Noreturn void die(const char *what)
 {
@@ -72,10 +73,20 @@ static void go_on(pid_t pid, int status, bool stepped)
     ptrace(stepped ? PTRACE_SINGLESTEP : PTRACE_CONT, pid, 0, ours ? 0L : (long)WSTOPSIG(status));
 }
 
+/* The child that the stop tells of; 0: none. */
+static pid_t child_of(pid_t pid, int status)
+{
+    unsigned long child = 0;
+
+    if (status >> 8 == FORKED)
+        ptrace(PTRACE_GETEVENTMSG, pid, 0, &child);
+    return (pid_t)child;
+}
+
 static int trace(int number, char **command)
 {
     int status, executed = 0;
-    pid_t pid, found = 0;
+    pid_t pid, found = 0, child = 0;
 
     begin_traced(command);
     while ((pid = waitpid(-1, &status, __WALL)) > 0) {
@@ -87,9 +98,12 @@ static int trace(int number, char **command)
             fflush(stdout);
             getchar();
         }
-        if (pid == found)
+        if (pid == found && child_of(pid, status) != 0)
+            child = child_of(pid, status);
+        bool stepped = found && (pid == found || pid == child);
+        if (stepped)
             print_instruction(pid);
-        go_on(pid, status, pid == found);
+        go_on(pid, status, stepped);
     }
     return found ? 0 : 1;
 }

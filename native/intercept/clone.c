@@ -43,7 +43,7 @@ struct birth {
  * killed: what one takes off is at worst never freed. Each judges its own children, for another may
  * know them by other numbers.
  */
-static struct dfi_thread *beside;
+static struct dfi_thread *beside DFI_HOT;
 
 static bool shares_process(unsigned long flags)
 {

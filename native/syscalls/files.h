@@ -52,12 +52,11 @@ struct dfi_cwd {
 
 /* root.h */
 struct dfi_root {
-    struct dfi_lock lock; /* protects the rest */
+    struct dfi_lock lock; /* protects the rest, and root_path */
     uint64_t handle;      /* the open directory it is; 0: that of the kernel */
     bool known;           /* the rest was asked for */
     uint32_t moved;       /* shared->moved when it was */
-    uint32_t len;         /* of path; 0: it has no name any more */
-    char path[PATH_MAX];  /* absolute, as all processes of the run call it */
+    uint32_t len;         /* of root_path; 0: it has no name any more */
 };
 
 #define DFI_LINGER_MAX 2 /* as many files as cp(1) has open at a time */
@@ -91,6 +90,7 @@ struct dfi_copies {
     } *list; /* in no order */
 };
 
+/* The paths are last: most are never touched, and a fork costs a copy of each page that is. */
 struct dfi_files {
     struct df_link link; /* its client may be 0: nobody, who joins when something is asked for */
     int entry;           /* socket that all processes of the run have: to join by */
@@ -116,7 +116,8 @@ struct dfi_files {
     bool sent;   /* descriptors of files were sent to other processes: calls_socket.c */
     bool unborn; /* of a child that shares our memory and has not yet run */
     struct dfi_root root;
-    struct dfi_cwd cwd; /* these two last: most of them is never touched */
+    struct dfi_cwd cwd;
+    char root_path[PATH_MAX]; /* absolute, as all processes of the run call it */
 };
 
 /* No other thread makes or closes descriptors. */

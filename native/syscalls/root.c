@@ -78,7 +78,7 @@ static void learn(struct dfi_record *record)
     dfi_lock(&root->lock);
     if (root->handle == record->root) {
         root->len = len > 0 ? (uint32_t)len : 0;
-        memcpy(root->path, name, root->len);
+        memcpy(files->root_path, name, root->len);
         root->moved = moved;
         root->known = true;
     }
@@ -103,7 +103,7 @@ static struct dfi_root *lock_known(struct dfi_record *record)
 bool dfi_root_has_mounts(struct dfi_record *record)
 {
     struct dfi_root *root = lock_known(record);
-    bool has = root->len > 0 && df_table_below(root->path, root->len);
+    bool has = root->len > 0 && df_table_below(record->files->root_path, root->len);
 
     dfi_unlock(&root->lock);
     return has;
@@ -114,7 +114,7 @@ long dfi_root_join(struct dfi_record *record, const char *below, char out[PATH_M
     struct dfi_root *root = lock_known(record);
     long len = root->len;
 
-    if (df_walk_join(out, root->path, root->len, below) < 0)
+    if (df_walk_join(out, record->files->root_path, root->len, below) < 0)
         len = 0;
     dfi_unlock(&root->lock);
     return len;
@@ -125,7 +125,8 @@ size_t dfi_root_covers(struct dfi_record *record, const char *name, size_t len)
     struct dfi_root *root = lock_known(record);
     size_t covered = 0;
 
-    if (root->len > 0 && len >= root->len && memcmp(name, root->path, root->len) == 0 &&
+    if (root->len > 0 && len >= root->len &&
+        memcmp(name, record->files->root_path, root->len) == 0 &&
         (len == root->len || name[root->len] == '/'))
         covered = root->len;
     dfi_unlock(&root->lock);
