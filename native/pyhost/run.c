@@ -80,9 +80,10 @@ static struct program *program_new(PyObject *function)
     return program;
 }
 
-static void program_put(struct program *program)
+static void program_put(struct program *program, int holders)
 {
-    if (--program->holders > 0)
+    program->holders -= holders;
+    if (program->holders > 0)
         return;
     Py_DECREF(program->function);
     free(program);
@@ -111,7 +112,7 @@ static int run_python(int argc, char *argv[], void *data)
         return STATUS_FAILED;
     program->begun = true;
     int status = status_of(program->function);
-    program_put(program);
+    program_put(program, 1);
     df_thread_leave(&stay);
     return status;
 }
@@ -119,9 +120,9 @@ static int run_python(int argc, char *argv[], void *data)
 /* After df_mount_function(). A thread that has not begun comes no more, unless it is late only. */
 static void let_go(struct program *program, int id)
 {
-    if (id < 0 && id != -ETIMEDOUT && !program->begun)
-        program_put(program);
-    program_put(program);
+    bool comes_no_more = id < 0 && id != -ETIMEDOUT && !program->begun;
+
+    program_put(program, comes_no_more ? 2 : 1);
 }
 
 static PyObject *mount(PyObject *module, PyObject *args)
