@@ -13,7 +13,7 @@
 #include "core/calls.h"
 #include "core/fd.h"
 #include "intercept/brief.h"
-#include "syscalls/files.h"
+#include "syscalls/map.h"
 #include "syscalls/record.h"
 
 /* ---- one request -------------------------------------------------------------------------------
@@ -49,9 +49,9 @@ static long run_plain(const struct iocb *io)
     case IOCB_CMD_PWRITEV:
         return run_vector(io, true);
     case IOCB_CMD_FSYNC:
-        return df_call_fsync(fd);
+        return dfi_maps_sync_file(dfi_process()->files, (int)io->aio_fildes, df_call_fsync);
     case IOCB_CMD_FDSYNC:
-        return df_call_fdatasync(fd);
+        return dfi_maps_sync_file(dfi_process()->files, (int)io->aio_fildes, df_call_fdatasync);
     default: /* poll of a regular file too */
         return -EINVAL;
     }

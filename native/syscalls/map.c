@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "core/fd.h"
 #include "intercept/brief.h"
 #include "syscalls/shadow.h"
 
@@ -303,9 +304,14 @@ long dfi_maps_write_back(struct dfi_files *files, uintptr_t start, uintptr_t end
     return write_parts(files, start, end, NULL, sync);
 }
 
-long dfi_maps_write_file(struct dfi_files *files, const struct df_ofd *file)
+/* Its memory before the rest, which hands over all that the server keeps. */
+long dfi_maps_sync_file(struct dfi_files *files, int fd, int (*sync)(int fd))
 {
-    return file ? write_parts(files, 0, UINTPTR_MAX, file, false) : 0;
+    const struct df_ofd *file = dfi_ofd(files, dfi_file_of(files, fd));
+    long written = file ? write_parts(files, 0, UINTPTR_MAX, file, false) : 0;
+    long ret = sync(DF_FD_BASE + fd);
+
+    return ret == 0 ? written : ret;
 }
 
 void dfi_maps_sync(struct dfi_files *files)
