@@ -121,10 +121,18 @@ def check_object(ops: Any) -> None:
     if nodes.is_node_file_system(ops) or paths.is_path_file_system(ops):
         return
     what = ops.__qualname__ if isinstance(ops, type) else f"an object of {type(ops).__qualname__}"
+    why = (
+        "neither pyfuse3's coroutines lookup() and getattr(), nor the methods getattr() and "
+        "readdir() of fusepy and mfusepy"
+    )
+    if inspect.iscoroutinefunction(getattr(ops, "getattr", None)):
+        why = (
+            "its getattr() is `async def`, as pyfuse3's, but it has no lookup() that is, too; the "
+            "methods of fusepy and mfusepy are plain functions"
+        )
     raise MountError(
         errno.EINVAL,
-        f"{what} is no file system: neither pyfuse3's coroutines lookup() and getattr(), nor the "
-        "methods getattr() and readdir() of fusepy and mfusepy",
+        f"{what} is no file system: {why}",
         getattr(ops, "__name__", type(ops).__name__),
     )
 

@@ -182,9 +182,19 @@ static int read_kind(PyObject *said, struct stat *st, bool *known)
     return *known ? df_path_read_stat(said, true, st) : 0;
 }
 
+static bool is_triple(PyObject *entry)
+{
+    return PySequence_Check(entry) && PySequence_Size(entry) == 3;
+}
+
 static int split_entry(PyObject *entry, PyObject **name, struct stat *st, bool *known,
                        long long *offset)
 {
+    if (!is_triple(entry)) {
+        PyErr_Format(PyExc_TypeError, "an entry is a name or (name, attributes, offset), not %R",
+                     entry);
+        return -1;
+    }
     PyObject *said = PySequence_GetItem(entry, 1);
     PyObject *at = said ? PySequence_GetItem(entry, 2) : NULL;
     int error = -1;

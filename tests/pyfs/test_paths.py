@@ -280,6 +280,30 @@ def test_results_of_the_wrong_type_are_eio(name, result, caplog):
     assert f"Wrong.{name}() returned {reprlib.repr(result)}: " in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("entries", "said"),
+    [
+        (["a", 5], "(name, attributes, offset), not 5: EIO"),
+        ([("a", None)], "(name, attributes, offset), not ('a', None): EIO"),
+    ],
+)
+def test_what_is_no_entry_of_a_directory_is_said(entries, said, caplog):
+    kind = type("Wrong", (Memory,), {"readdir": lambda *_: entries})
+    with directfuse.mount(kind(), "/paths-entries"):
+        with pytest.raises(OSError):
+            directfuse.listdir("/paths-entries")
+    assert f"returned {entries!r}: an entry is a name or {said}" in caplog.text
+
+
+def test_a_getattr_that_is_a_coroutine_is_refused_with_the_reason():
+    class Awaited(Memory):
+        async def getattr(self, path, fh=None):
+            return {}
+
+    with pytest.raises(directfuse.MountError, match="`async def`"):
+        directfuse.mount(Awaited(), "/paths-async")
+
+
 def test_a_coroutine_of_a_method_that_should_be_none_is_eio(caplog):
     class Awaited(Memory):
         async def mkdir(self, path, mode):
