@@ -298,6 +298,16 @@ static int begin(struct keeper *k)
                : 0;
 }
 
+/* By errno. An exit status. */
+static int tell_unstarted(const struct keeper *k)
+{
+    char words[128];
+
+    snprintf(words, sizeof(words), "cannot be started: %s: calls fail", strerror(errno));
+    say(k, words);
+    return 1;
+}
+
 int df_keep(int (*serve)(const struct df_kept *kept, void *arg), void *arg, const char *said,
             int report)
 {
@@ -310,7 +320,7 @@ int df_keep(int (*serve)(const struct df_kept *kept, void *arg), void *arg, cons
     do {
         pid = start(&k, serve, arg, &socket);
         if (pid < 0)
-            return 1;
+            return tell_unstarted(&k);
         status = await(&k, pid, socket);
     } while (goes_on(&k, status));
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -257,6 +258,17 @@ def test_a_named_server_is_started_again(serve, runtime, tree, tmp_path):  # noq
     _, words = server.communicate(timeout=20)
     assert "was killed: started again (1 of 5)" in words
     until(lambda: not servers())
+
+
+def test_a_server_that_cannot_be_started_again_is_said(serve, runtime, tree, tmp_path):  # noqa: F811
+    command = f"passthrough -o ro {tree} {tmp_path / 'mnt'}"
+    server = serve(command, "kept", "--restart", "on-failure")
+    until(lambda: listens(runtime / "kept.socket"), 20)
+    keeper, _ = pair()
+    resource.prlimit(keeper, resource.RLIMIT_NOFILE, (3, 3))
+    kill_server()
+    _, words = server.communicate(timeout=20)
+    assert "the mount server cannot be started: Too many open files: calls fail\n" in words
 
 
 @pytest.mark.parametrize("way", ["option", "configuration"])
