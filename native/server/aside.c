@@ -13,6 +13,7 @@
 
 #define PRICE_MAX  500000 /* ticks: what took longer met another program */
 #define FAILED_MAX 5      /* 16 times the price: a move every few hundred trips, at worst */
+#define REGRETTED  2      /* prices: for so much rent a move would have paid */
 
 void df_aside_spend(struct df_aside *aside, uint64_t late)
 {
@@ -22,8 +23,15 @@ void df_aside_spend(struct df_aside *aside, uint64_t late)
                           memory_order_relaxed);
 }
 
+/* Rows as long as this one are worth a move, whatever became of the last few. */
 void df_aside_pause(struct df_aside *aside)
 {
+    uint32_t failed = atomic_load_explicit(&aside->failed, memory_order_relaxed);
+    uint64_t price = atomic_load_explicit(&aside->price, memory_order_relaxed);
+
+    if (failed > 0 &&
+        atomic_load_explicit(&aside->spent, memory_order_relaxed) >= REGRETTED * price)
+        atomic_store_explicit(&aside->failed, failed - 1, memory_order_relaxed);
     atomic_store_explicit(&aside->spent, 0, memory_order_relaxed);
 }
 
@@ -43,7 +51,7 @@ static void learn_price(struct df_aside *aside, uint64_t ticks)
 
     atomic_store_explicit(&aside->price, price ? price - price / 4 + paid / 4 : paid,
                           memory_order_relaxed);
-    df_aside_pause(aside);
+    atomic_store_explicit(&aside->spent, 0, memory_order_relaxed);
 }
 
 /* To one of some, of all that the thread may run on. */

@@ -8,7 +8,8 @@
  * But there nobody can spin, and every trip is two switches. So a worker goes to another processor
  * when they have cost half as much, since the client asked for nothing for a while, as going there
  * does: whatever comes, it is a few times what knowing that would have cost. A move that did not
- * pay, for the client had nothing more to ask, makes the next dearer (docs/decisions/144).
+ * pay, for the client had nothing more to ask, makes the next dearer; a row of trips for which one
+ * would have paid, cheaper (docs/decisions/144).
  */
 #ifndef DF_SERVER_ASIDE_H
 #define DF_SERVER_ASIDE_H
@@ -19,9 +20,10 @@
 
 /* Of a pool. All zero at first. Lost updates do no harm. */
 struct df_aside {
-    _Atomic uint32_t spent;  /* ticks that switches have cost since the last pause of the client */
-    _Atomic uint32_t price;  /* ticks that a move costs, as the last few have */
-    _Atomic uint32_t failed; /* moves in a row that did not pay: each doubles the price */
+    _Atomic uint32_t spent; /* ticks that switches have cost since the last pause of the client */
+    _Atomic uint32_t price; /* ticks that a move costs, as the last few have */
+    _Atomic uint32_t failed; /* times that the price doubles: moves in vain, less rows without one
+                                that would have paid */
 };
 
 /* A wait at the client's processor is over, which was short: the thread runs `late` ticks after it

@@ -99,6 +99,27 @@ static void what_does_not_pay_is_done_less_and_less(void **state)
     assert_in_range(waits_until_it_moves(&aside), 5, 10);
 }
 
+/* Rows that end before the price has been paid, but are long enough for a cheaper move. */
+static void it_regrets_a_move_that_it_did_not_make(void **state)
+{
+    struct df_aside aside = {0};
+
+    (void)state;
+    waits_until_it_moves(&aside);
+    for (int i = 0; i < 5; i++)
+        df_aside_learn(&aside, false);
+    for (int i = 0; i < 10; i++) { /* of short rows it regrets none */
+        df_aside_spend(&aside, aside.price / 2);
+        df_aside_pause(&aside);
+    }
+    assert_int_equal(aside.failed, 5);
+    for (int i = 0; i < 5; i++) {
+        df_aside_spend(&aside, aside.price);
+        df_aside_pause(&aside);
+    }
+    assert_int_equal(aside.failed, 0);
+}
+
 /* As it_goes_elsewhere(). */
 static void it_goes_to_its_client(void **state)
 {
@@ -171,6 +192,7 @@ int main(void)
         cmocka_unit_test(it_stays_where_there_is_no_other),
         cmocka_unit_test(what_does_not_pay_is_done_less_and_less),
         cmocka_unit_test(it_never_gives_up_for_good),
+        cmocka_unit_test(it_regrets_a_move_that_it_did_not_make),
         cmocka_unit_test(it_goes_to_its_client),
         cmocka_unit_test(it_moves_when_switches_have_cost_half_as_much),
         cmocka_unit_test(it_goes_where_there_is_a_processor_and_it_is_not),
