@@ -20,8 +20,8 @@
 
 /* Of a pool. All zero at first. Lost updates do no harm. */
 struct df_aside {
-    _Atomic uint32_t spent; /* ticks that switches have cost since the last pause of the client */
-    _Atomic uint32_t price; /* ticks that a move costs, as the last few have */
+    _Atomic uint32_t spent;  /* ticks that switches have cost since the last pause of the client */
+    _Atomic uint32_t price;  /* ticks that a move costs, as the last few have */
     _Atomic uint32_t failed; /* times that the price doubles: moves in vain, less rows without one
                                 that would have paid */
 };

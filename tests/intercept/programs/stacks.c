@@ -41,7 +41,9 @@ static void show(const char *name)
     memset(&stack, 0, sizeof stack);
     sigaltstack(NULL, &stack);
     printf("%s: %s, %zu bytes, flags %#x\n", name,
-           stack.ss_sp == common ? "common" : stack.ss_sp == other ? "other" : "none",
+           stack.ss_sp == common  ? "common"
+           : stack.ss_sp == other ? "other"
+                                  : "none",
            stack.ss_flags & SS_DISABLE ? 0 : stack.ss_size, (unsigned)stack.ss_flags);
     fflush(stdout);
 }
