@@ -178,7 +178,7 @@ def test_death_of_a_client_interrupts_behind_a_mount_server(note, served):
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     for _ in range(1000):
-        if note.exists():
+        if note.exists() and note.read_text():
             break
         time.sleep(0.02)
     assert note.read_text() == "interrupted"

@@ -60,6 +60,12 @@ def kept(tree, point):  # noqa: F811
     until(lambda: not servers())
 
 
+def has_segment(keeper):
+    """It has heard of the server, so that it can start the next one."""
+    files = Path(f"/proc/{keeper}/fd").iterdir()
+    return any(os.readlink(file).startswith("/memfd:directfuse ") for file in files)
+
+
 def kill_server():
     """Its process id. It is gone when this returns: who looks for the next one would find it dying,
     and it is gone when the next signal is sent to it."""
@@ -265,6 +271,7 @@ def test_a_server_that_cannot_be_started_again_is_said(serve, runtime, tree, tmp
     server = serve(command, "kept", "--restart", "on-failure")
     until(lambda: listens(runtime / "kept.socket"), 20)
     keeper, _ = pair()
+    until(lambda: has_segment(keeper))
     resource.prlimit(keeper, resource.RLIMIT_NOFILE, (3, 3))
     kill_server()
     _, words = server.communicate(timeout=20)
