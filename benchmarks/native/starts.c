@@ -20,7 +20,6 @@
 #include <unistd.h>
 
 #define EXECUTED (SIGTRAP | PTRACE_EVENT_EXEC << 8)
-#define FORKED   (SIGTRAP | PTRACE_EVENT_FORK << 8)
 
 static _Noreturn void die(const char *what)
 {
@@ -73,14 +72,20 @@ static void go_on(pid_t pid, int status, bool stepped)
     ptrace(stepped ? PTRACE_SINGLESTEP : PTRACE_CONT, pid, 0, ours ? 0L : (long)WSTOPSIG(status));
 }
 
-/* The child that the stop tells of; 0: none. */
-static pid_t child_of(pid_t pid, int status)
+/* Its first stop may come ahead of the one by which its parent tells of it. */
+static bool is_child_of(pid_t parent, pid_t pid)
 {
-    unsigned long child = 0;
+    char name[64];
+    int found = 0;
+    FILE *file;
 
-    if (status >> 8 == FORKED)
-        ptrace(PTRACE_GETEVENTMSG, pid, 0, &child);
-    return (pid_t)child;
+    snprintf(name, sizeof(name), "/proc/%d/stat", pid);
+    file = fopen(name, "r");
+    if (file && fscanf(file, "%*d (%*[^)]) %*c %d", &found) != 1)
+        found = 0;
+    if (file)
+        fclose(file);
+    return found == parent;
 }
 
 static int trace(int number, char **command)
@@ -98,9 +103,9 @@ static int trace(int number, char **command)
             fflush(stdout);
             getchar();
         }
-        if (pid == found && child_of(pid, status) != 0)
-            child = child_of(pid, status);
-        bool stepped = found && (pid == found || pid == child);
+        if (found && pid != found && pid != child && is_child_of(found, pid))
+            child = pid;
+        bool stepped = pid == found || pid == child;
         if (stepped)
             print_instruction(pid);
         go_on(pid, status, stepped);
