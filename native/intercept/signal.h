@@ -35,8 +35,7 @@ struct dfi_parked {
     siginfo_t info[2];     /* SIGSEGV, SIGSYS */
 };
 
-/* The alternate stack that a thread has set: signal_stack.c. Of others read under dfi_thread_lock.
- */
+/* The alternate stack that a thread has set (signal_stack.c). Under dfi_thread_lock for others. */
 struct dfi_stack {
     stack_t set;   /* of no bytes: none */
     bool withheld; /* from the kernel, which has none */

@@ -36,10 +36,11 @@ static void note(struct dfi_thread *self, const struct dfi_stack *stack)
 /* What the program would be told of it with its stack pointer there. */
 static stack_t shown(const struct dfi_stack *stack, uintptr_t sp)
 {
-    stack_t told = stack->set;
-    if (!stack->withheld) /* the kernel changes it, too: SS_AUTODISARM, rt_sigreturn(2) */
-        dfi_kernel(__NR_sigaltstack, NULL, &told);
-    if (told.ss_flags == 0 && !stack->withheld && sp > (uintptr_t)told.ss_sp &&
+    stack_t told;
+    if (stack->withheld)
+        return stack->set;
+    dfi_kernel(__NR_sigaltstack, NULL, &told); /* which changes it, too, at rt_sigreturn(2) */
+    if (told.ss_flags == 0 && sp > (uintptr_t)told.ss_sp &&
         sp - (uintptr_t)told.ss_sp <= told.ss_size)
         told.ss_flags = SS_ONSTACK;
     return told;

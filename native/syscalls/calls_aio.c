@@ -49,9 +49,9 @@ static long run_plain(const struct iocb *io)
     case IOCB_CMD_PWRITEV:
         return run_vector(io, true);
     case IOCB_CMD_FSYNC:
-        return dfi_maps_sync_file(dfi_process()->files, (int)io->aio_fildes, df_call_fsync);
+        return dfi_maps_sync_file(dfi_process()->files, fd, df_call_fsync);
     case IOCB_CMD_FDSYNC:
-        return dfi_maps_sync_file(dfi_process()->files, (int)io->aio_fildes, df_call_fdatasync);
+        return dfi_maps_sync_file(dfi_process()->files, fd, df_call_fdatasync);
     default: /* poll of a regular file too */
         return -EINVAL;
     }

@@ -35,11 +35,11 @@ static int flags_of(const struct dfi_frame *frame)
     return ofd ? (int)atomic_load(&ofd->flags) : O_PATH;
 }
 
-DFI_BY_FD(fsync, dfi_maps_sync_file(dfi_process()->files, (int)a[0], df_call_fsync))
-DFI_BY_FD(fdatasync, dfi_maps_sync_file(dfi_process()->files, (int)a[0], df_call_fdatasync))
+DFI_BY_FD(fsync, dfi_maps_sync_file(dfi_process()->files, fd, df_call_fsync))
+DFI_BY_FD(fdatasync, dfi_maps_sync_file(dfi_process()->files, fd, df_call_fdatasync))
 
 /* What ksys_sync_file_range() of the kernel refuses; the rest is as good as all of the file. */
-static long sync_range(const struct dfi_frame *frame)
+static long sync_range(const struct dfi_frame *frame, int fd)
 {
     const unsigned flags =
         SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
@@ -50,10 +50,10 @@ static long sync_range(const struct dfi_frame *frame)
     if ((unsigned)frame->args[3] & ~flags || offset < 0 || size < 0 ||
         __builtin_add_overflow(offset, size, &end))
         return -EINVAL;
-    return dfi_maps_sync_file(dfi_process()->files, (int)frame->args[0], df_call_fdatasync);
+    return dfi_maps_sync_file(dfi_process()->files, fd, df_call_fdatasync);
 }
 
-DFI_BY_FD(sync_file_range, sync_range(frame))
+DFI_BY_FD(sync_file_range, sync_range(frame, fd))
 DFI_BY_FD(ftruncate, df_call_ftruncate(fd, (off_t)a[1]))
 DFI_BY_FD(fallocate, df_call_fallocate(fd, (int)a[1], (off_t)a[2], (off_t)a[3]))
 DFI_BY_FD(fadvise64, df_call_fadvise(fd, (off_t)a[1], (off_t)a[2], (int)a[3]))

@@ -307,9 +307,9 @@ long dfi_maps_write_back(struct dfi_files *files, uintptr_t start, uintptr_t end
 /* Its memory before the rest, which hands over all that the server keeps. */
 long dfi_maps_sync_file(struct dfi_files *files, int fd, int (*sync)(int fd))
 {
-    const struct df_ofd *file = dfi_ofd(files, dfi_file_of(files, fd));
+    const struct df_ofd *file = dfi_ofd(files, dfi_file_of(files, fd - DF_FD_BASE));
     long written = file ? write_parts(files, 0, UINTPTR_MAX, file, false) : 0;
-    long ret = sync(DF_FD_BASE + fd);
+    long ret = sync(fd);
 
     return ret == 0 ? written : ret;
 }

@@ -109,8 +109,8 @@ void dfi_maps_unready(struct dfi_files *files, uintptr_t start, uintptr_t end);
  * the first error. */
 long dfi_maps_write_back(struct dfi_files *files, uintptr_t start, uintptr_t end, bool sync);
 
-/* fsync(2), or what `sync` of core/calls.h is: what was stored in memory that shows the file is
- * written as well, as by the kernel. */
+/* df_call_fsync() or the like, by a descriptor of core/fd.h: what was stored in memory that shows
+ * the file is written as well, as by the kernel. */
 long dfi_maps_sync_file(struct dfi_files *files, int fd, int (*sync)(int fd));
 
 /* All of it. */
