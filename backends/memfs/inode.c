@@ -203,6 +203,7 @@ void inode_put(struct store *store, struct inode *inode, uint64_t count)
         if (refs != count)
             return;
         atomic_store_explicit(&inode->refs, 0, memory_order_relaxed);
+        lock_drain(&inode->lock); /* a READ whose reply is out, and FORGET is here already */
         struct inode *parent = free_contents(store, inode);
         give_inode(store, inode);
         quota_give(&store->inodes, 1);

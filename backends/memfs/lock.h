@@ -58,6 +58,16 @@ static inline void lock_write_done(struct lock *lock)
         lock_wake(lock);
 }
 
+/* Returns when nobody holds the lock, which nobody takes any more. Who held it may still look at
+ * its word then, to wake others: the word has to stay that of a lock. */
+static inline void lock_drain(struct lock *lock)
+{
+    if (atomic_load_explicit(&lock->word, memory_order_acquire) == 0)
+        return;
+    lock_write(lock);
+    lock_write_done(lock);
+}
+
 static inline void lock_assert_write(const struct lock *lock)
 {
     assert(atomic_load_explicit(&lock->word, memory_order_relaxed) & LOCK_WRITER);

@@ -23,7 +23,9 @@
  *   - inode->refs keeps the inode: one for every lookup the kernel has not forgotten, one while
  *     the inode has a name, one for each child directory that points to it as its parent. FUSE
  *     forgets a file only after it has released it (<fuse_lowlevel.h>, forget), so open files
- *     need no count of their own.
+ *     need no count of their own. Requests do not need one either, until they are replied to. A
+ *     READ, READDIR or GETXATTR replies while it holds the lock, and by then another thread may
+ *     have the FORGET: the last reference waits for the lock (lock_drain()).
  */
 #ifndef MEMFS_STORE_H
 #define MEMFS_STORE_H

@@ -325,6 +325,43 @@ static void anything_goes(void **state)
     assert_int_equal(store->root->attr.size, 40);
 }
 
+/* ---- the end of an inode ------------------------------------------------------------------- */
+
+struct late {
+    struct inode *inode;
+    _Atomic bool replied, unlocked;
+};
+
+/* A READ: its reply goes out under the lock, and FORGET may be handled before the lock is free. */
+static void *reply_late(void *arg)
+{
+    struct late *late = arg;
+
+    lock_read(&late->inode->lock);
+    atomic_store(&late->replied, true);
+    usleep(20000);
+    atomic_store(&late->unlocked, true);
+    lock_read_done(&late->inode->lock);
+    return NULL;
+}
+
+static void an_inode_outlives_its_readers(void **state)
+{
+    struct late late = {0};
+    pthread_t thread;
+    (void)state;
+
+    assert_int_equal(make(store->root, "f", S_IFREG | 0644, &late.inode), 0);
+    assert_int_equal(tree_unlink(store, store->root, "f"), 0);
+    assert_int_equal(pthread_create(&thread, NULL, reply_late, &late), 0);
+    while (!atomic_load(&late.replied))
+        usleep(100);
+    inode_put(store, late.inode, 1);
+    assert_true(atomic_load(&late.unlocked));
+    pthread_join(thread, NULL);
+    assert_int_equal(atomic_load(&late.inode->lock.word), 0); /* inodes' memory stays */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -334,6 +371,7 @@ int main(void)
         MEMFS_TEST(attributes_are_never_torn),
         MEMFS_TEST(writes_are_atomic),
         MEMFS_TEST(anything_goes),
+        MEMFS_TEST(an_inode_outlives_its_readers),
     };
     alarm(100); /* a hang is a failure */
     return cmocka_run_group_tests(tests, NULL, NULL);
