@@ -202,7 +202,7 @@ struct df_retired {
 };
 
 /* Any thread, inside or outside. Cannot fail. free() runs later, outside all locks, on any thread
- * that retires or drains. */
+ * that retires or reclaims. */
 DF_PRIVATE_EXPORT void df_gate_retire_node(struct df_retired *node,
                                            void (*free_fn)(struct df_retired *self));
 
@@ -210,8 +210,13 @@ DF_PRIVATE_EXPORT void df_gate_retire_node(struct df_retired *node,
 void df_gate_retire_nodes(struct df_retired *node, void (*free_fn)(struct df_retired *self),
                           unsigned count);
 
-/* Waits until everything retired so far is freed. Only outside (in ops->destroy, say). */
-DF_PRIVATE_EXPORT void df_gate_drain(void);
+/* Whether the retired object is the owner's. */
+typedef bool df_gate_owns(const struct df_retired *object, const void *owner);
+
+/* Frees now what has been retired and is the owner's, of which nobody can be reading any more: its
+ * mount is neither pinned nor used (in ops->destroy, say). Waits for no call that is inside, which
+ * may hang in another file system. */
+DF_PRIVATE_EXPORT void df_gate_reclaim(df_gate_owns *owns, const void *owner);
 
 /* ---- slow side, for the core ---- */
 

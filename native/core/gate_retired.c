@@ -1,7 +1,6 @@
 /*
  * gate_retired.c - memory that readers may still see: freed when all that were inside have left.
  */
-#include <assert.h>
 #include <pthread.h>
 
 #include "core/gate_private.h"
@@ -14,8 +13,6 @@ static struct df_retired *fresh;
 static struct df_retired *waiting; /* free when every passage in df_thread.seen has ended */
 static bool freeing;               /* a thread runs free() on the former `waiting` */
 static uint64_t retired_count;     /* ever */
-static uint64_t waiting_until;     /* value of retired_count when `waiting` was fresh */
-static uint64_t freed_until;       /* all objects up to this count have been freed */
 
 static bool all_have_left(void)
 {
@@ -29,11 +26,20 @@ static bool all_have_left(void)
 static void fresh_to_waiting(void)
 {
     waiting = fresh;
-    waiting_until = retired_count;
     fresh = NULL;
     df_gate_barrier();
     for (struct df_thread *t = atomic_load(&df_gate_threads); t; t = t->next)
         t->seen = atomic_load(&t->passage);
+}
+
+static void free_list(struct df_retired *list)
+{
+    while (list) {
+        struct df_retired *next = list->next;
+
+        list->free(list);
+        list = next;
+    }
 }
 
 /* Under retire_lock, which is released while objects are freed. */
@@ -44,15 +50,9 @@ static void free_waiting(void)
     waiting = NULL;
     freeing = true;
     pthread_mutex_unlock(&retire_lock);
-    while (list) {
-        struct df_retired *next = list->next;
-
-        list->free(list);
-        list = next;
-    }
+    free_list(list);
     pthread_mutex_lock(&retire_lock);
     freeing = false;
-    freed_until = waiting_until;
 }
 
 /* Under retire_lock: frees what can be freed. */
@@ -87,19 +87,36 @@ void df_gate_retire_node(struct df_retired *node, void (*free_fn)(struct df_reti
     df_gate_retire_nodes(node, free_fn, 1);
 }
 
-void df_gate_drain(void)
+/* Under retire_lock: what is the owner's goes from *list to the front of `found`, its new value. */
+static struct df_retired *take_owned(struct df_retired **list, df_gate_owns *owns,
+                                     const void *owner, struct df_retired *found)
 {
-    uint64_t until;
+    while (*list) {
+        struct df_retired *object = *list;
 
-    assert(!df_gate_self || df_gate_self->depth == 0);
+        if (!owns(object, owner)) {
+            list = &object->next;
+            continue;
+        }
+        *list = object->next;
+        object->next = found;
+        found = object;
+    }
+    return found;
+}
+
+void df_gate_reclaim(df_gate_owns *owns, const void *owner)
+{
     pthread_mutex_lock(&retire_lock);
-    until = retired_count;
-    for (advance(); freed_until < until; advance()) {
+    while (freeing) { /* the owner's, perhaps */
         pthread_mutex_unlock(&retire_lock);
         df_gate_pause();
         pthread_mutex_lock(&retire_lock);
     }
+    struct df_retired *found = take_owned(&waiting, owns, owner, NULL);
+    found = take_owned(&fresh, owns, owner, found);
     pthread_mutex_unlock(&retire_lock);
+    free_list(found);
 }
 
 /* ---- fork ---------------------------------------------------------------------------------- */
@@ -107,8 +124,6 @@ void df_gate_drain(void)
 /* A thread that was freeing does not exist in the child: what it had in hand stays. */
 void df_gate_forget_freeing(void)
 {
-    if (freeing)
-        freed_until = waiting_until;
     freeing = false;
 }
 

@@ -132,12 +132,17 @@ static void free_all(struct df_node_limbo *batch)
     }
 }
 
+static struct df_node_shard *home_of(const struct df_node_limbo *limbo)
+{
+    return (struct df_node_shard *)(limbo->home & ~(uintptr_t)1);
+}
+
 /* Readers have left. */
 static void free_batch(struct df_retired *retired)
 {
     struct df_node_limbo *batch =
         (struct df_node_limbo *)((char *)retired - offsetof(struct df_node_limbo, retired));
-    struct df_node_shard *shard = (struct df_node_shard *)(batch->home & ~(uintptr_t)1);
+    struct df_node_shard *shard = home_of(batch);
 
     df_node_lock(&shard->lock);
     batch = sort_out(shard, batch);
@@ -158,6 +163,19 @@ static struct df_node_limbo *limbo_add(struct df_node_shard *shard, struct df_no
     shard->limbo = NULL;
     shard->limbo_count = 0;
     return limbo;
+}
+
+/* A df_gate_owns; the owner is a struct df_nodes. */
+static bool is_batch_of(const struct df_retired *retired, const void *owner)
+{
+    const struct df_nodes *nodes = owner;
+
+    if (retired->free != free_batch)
+        return false;
+    const struct df_node_limbo *batch =
+        (const void *)((const char *)retired - offsetof(struct df_node_limbo, retired));
+    const struct df_node_shard *home = home_of(batch);
+    return home >= nodes->shards && home < nodes->shards + DF_NODE_SHARDS;
 }
 
 static void retire_batch(struct df_node_limbo *batch)
@@ -404,7 +422,7 @@ static void free_chain(struct df_node *node)
 
 void df_nodes_destroy(struct df_nodes *nodes)
 {
-    df_gate_drain(); /* batches on their way come back to their shards */
+    df_gate_reclaim(is_batch_of, nodes); /* batches on their way come back to their shards */
     for (unsigned i = 0; i < DF_NODE_SHARDS; i++) {
         struct df_node_shard *shard = &nodes->shards[i];
 

@@ -349,11 +349,15 @@ static void free_slowly(struct df_retired *self)
 }
 
 /* Every so often who retires frees at once. */
-static void *retire_and_drain(void *retired)
+static void *retire_many(void *retired)
 {
-    df_gate_retire_node(retired, free_slowly);
-    df_gate_drain();
+    df_gate_retire_nodes(retired, free_slowly, 1000);
     return NULL;
+}
+
+static bool is_nobodys(const struct df_retired *object, const void *owner)
+{
+    return object == owner;
 }
 
 /* What a thread had in hand that does not exist in the child is not waited for there. */
@@ -366,12 +370,12 @@ static void a_child_does_not_wait_for_what_a_thread_was_freeing(void **state)
 
     (void)state;
     pthread_barrier_init(&inside, NULL, 2);
-    pthread_create(&thread, NULL, retire_and_drain, &retired);
+    pthread_create(&thread, NULL, retire_many, &retired);
     pthread_barrier_wait(&inside);
     pid = fork();
     if (pid == 0) {
         alarm(20);
-        df_gate_drain();
+        df_gate_reclaim(is_nobodys, NULL);
         _exit(0);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);

@@ -517,6 +517,25 @@ def test_the_interpreter_ends_while_an_operation_blocks():
     assert done.returncode == 0, done.stderr
 
 
+def test_an_operation_that_blocks_keeps_no_other_file_system():
+    """What that has retired for readers to leave is freed at its end, whoever is inside."""
+    done = run("""
+        import directfuse, threading
+        from pyfs.test_bad_input import Blocking
+        blocking = Blocking()
+        directfuse.mount(blocking, "/blocks")
+        reader = threading.Thread(target=lambda: directfuse.open("/blocks/a").read(), daemon=True)
+        reader.start()
+        assert blocking.begun.wait(10)
+        with directfuse.mount(["memfs", "/other"]):
+            for number in range(100):
+                directfuse.mkdir(f"/other/{number}")
+                directfuse.rmdir(f"/other/{number}")
+        print("unmounted")
+    """)
+    assert (done.stdout, done.returncode) == ("unmounted\n", 0), done.stderr
+
+
 def test_what_a_signals_handler_raises_in_an_operation_reaches_the_caller():
     """By a hot call (read) and another one (truncate)."""
     done = run("""
