@@ -78,8 +78,8 @@ def pytest_runtest_setup(item):
 
 
 def pytest_unconfigure(config):
-    _watch(config, 0)
-    config.stash[STDERR].close()
+    # Threads that a failed test has left keep the interpreter from ending.
+    faulthandler.dump_traceback_later(GRACE_SECONDS[1], exit=True, file=config.stash[STDERR])
 
 
 def _limit(item):
@@ -98,6 +98,15 @@ def pytest_runtest_protocol(item):
     """The watchdog for hangs in native code."""
     _watch(item.config, 0 if item.config.getoption("usepdb") else _limit(item))
     return (yield)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_exception_interact(node):
+    """pytest's own faulthandler plugin has just cancelled what it takes for its own (tryfirst): the
+    rest of this test, and the next ones, are watched again."""
+    if not node.config.getoption("usepdb"):
+        node.config.stash[WATCHED] = 0
+        _watch(node.config, _limit(node))
 
 
 def _watch(config, limit):
