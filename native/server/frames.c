@@ -140,6 +140,7 @@ static bool fill_frame(struct df_framer *framer, const struct df_frames_ticket *
     if (!df_frame_begin_writing(f, &seq))
         return false;
     if (!fill_bytes(framer, number, fill)) {
+        df_frame_clear(framer->frames, number);
         df_frame_end_writing(f, seq);
         return false;
     }
@@ -165,13 +166,9 @@ static void take_page_away(struct df_framer *framer, uint64_t id, uint64_t page)
         uint32_t seq;
 
         if (atomic_load_explicit(&tags[i], memory_order_relaxed) != place.tag ||
-            !df_frame_begin_writing(f, &seq)) /* who writes it writes another content's */
+            !df_frame_begin_writing(f, &seq)) /* who writes it leaves nothing of this page */
             continue;
-        if (atomic_load_explicit(&f->id, memory_order_relaxed) == id &&
-            atomic_load_explicit(&f->at, memory_order_relaxed) == page) {
-            df_frame_store(&f->id, 0);
-            df_frame_store(&tags[i], 0);
-        }
+        df_frame_clear(framer->frames, place.first + i);
         df_frame_end_writing(f, seq);
     }
 }

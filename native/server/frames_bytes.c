@@ -63,11 +63,7 @@ static bool take_back(struct df_framer *framer, uint32_t bytes)
     f = df_frame_number(framer->frames, number - 1);
     if (!df_frame_begin_writing(f, &seq))
         return false;
-    if (atomic_load_explicit(&f->bytes, memory_order_relaxed) == bytes) {
-        df_frame_store(&f->id, 0);
-        df_frame_store(df_frame_tags(framer->frames, number - 1), 0);
-        atomic_store_explicit(&f->bytes, 0, memory_order_release);
-    }
+    df_frame_clear(framer->frames, number - 1);
     atomic_store_explicit(&f->own, 0, memory_order_relaxed);
     df_frame_end_writing(f, seq);
     framer->brief.frames[bytes] = 0;
@@ -117,7 +113,7 @@ char *df_framer_bytes(struct df_framer *framer, uint64_t number, bool briefly)
         atomic_store_explicit(&f->own, bytes, memory_order_relaxed);
         pthread_mutex_unlock(&framer->bytes.lock);
     }
-    if (bytes == 0) /* it shows what it has shown */
+    if (bytes == 0)
         return NULL;
     atomic_store_explicit(&f->bytes, bytes, memory_order_release);
     return df_frame_bytes(framer->frames, bytes);

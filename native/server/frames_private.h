@@ -18,7 +18,10 @@ static inline void df_frame_store(_Atomic uint64_t *to, uint64_t value)
     atomic_store_explicit(to, value, memory_order_release);
 }
 
-/* False: somebody else is writing it. */
+/*
+ * False: somebody else is writing it. Who writes a frame puts something of his own in or leaves
+ * nothing in it, never what was there: who takes pages away passes it by meanwhile.
+ */
 static inline bool df_frame_begin_writing(struct df_frame *f, uint32_t *seq)
 {
     *seq = atomic_load_explicit(&f->seq, memory_order_relaxed);
@@ -26,6 +29,16 @@ static inline bool df_frame_begin_writing(struct df_frame *f, uint32_t *seq)
         return false;
     df_sys_stores_before();
     return true;
+}
+
+/* Nothing is in it any more. Bytes of its own stay its own. */
+static inline void df_frame_clear(const struct df_frames *frames, uint64_t number)
+{
+    struct df_frame *f = df_frame_number(frames, number);
+
+    df_frame_store(&f->id, 0);
+    df_frame_store(df_frame_tags(frames, number), 0);
+    atomic_store_explicit(&f->bytes, 0, memory_order_release);
 }
 
 static inline void df_frame_end_writing(struct df_frame *f, uint32_t seq)

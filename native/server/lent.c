@@ -208,11 +208,7 @@ static bool end_frame(struct df_lent *lent, uint32_t page)
     if (f && shows(lent, f, page)) {
         if (!df_frame_begin_writing(f, &seq))
             return false;
-        if (shows(lent, f, page)) {
-            df_frame_store(&f->id, 0);
-            df_frame_store(df_frame_tags(lent->frames, number - 1), 0);
-            atomic_store_explicit(&f->bytes, 0, memory_order_release);
-        }
+        df_frame_clear(lent->frames, number - 1);
         df_frame_end_writing(f, seq);
     }
     lent->pages[page].frame = 0;

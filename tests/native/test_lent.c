@@ -170,6 +170,34 @@ static void what_was_given_back_meanwhile_is_not_shown(void **state)
     assert_int_equal(known(rig, c, 0, 'a'), UNKNOWN);
 }
 
+static unsigned count_known(struct rig *rig, uint16_t content, uint64_t pages, char byte)
+{
+    unsigned count = 0;
+
+    for (uint64_t page = 0; page < pages; page++)
+        count += known(rig, content, page, byte) == PAGE;
+    return count;
+}
+
+/* A write of the page that was there may have passed the frame by while it was being filled. */
+static void a_frame_that_could_not_be_filled_is_empty(void **state)
+{
+    struct rig *rig = *state;
+    uint16_t c = open_body(rig, 1, true), other = open_body(rig, 2, true);
+    char *memory = take_full_of(rig, 'a', PAGE);
+    struct df_frames_ticket ticket = ask(rig, other);
+    uint64_t since = df_lent_now(&rig->framer.lent);
+    unsigned before;
+
+    for (uint64_t page = 0; page < 16 * FRAMES / PAGE; page++) /* no frame is free */
+        keep(rig, c, page, 'c', PAGE, false);
+    before = count_known(rig, c, 16 * FRAMES / PAGE, 'c');
+    assert_int_equal(before, FRAMES / PAGE);
+    give(rig, memory);
+    assert_false(df_framer_keep_lent(&rig->framer, &ticket, 0, memory, PAGE, false, since));
+    assert_int_equal(count_known(rig, c, 16 * FRAMES / PAGE, 'c'), before - 1);
+}
+
 /* A content that got another id, say: the frame of the old one must not stay behind. */
 static void a_page_is_shown_by_one_frame(void **state)
 {
@@ -342,6 +370,7 @@ int main(void)
         TEST(bytes_that_begin_no_page_are_not_shown),
         TEST(giving_back_ends_belief),
         TEST(what_was_given_back_meanwhile_is_not_shown),
+        TEST(a_frame_that_could_not_be_filled_is_empty),
         TEST(a_page_is_shown_by_one_frame),
         TEST(frames_change_between_their_own_bytes_and_lent_ones),
         TEST(nobody_reads_what_has_become_anothers),
