@@ -1,6 +1,6 @@
 /*
- * watch_tell.c - what an op has done, done to the stand-ins: in the order in which Linux tells of
- * it, the directory before the object.
+ * watch_tell.c - what an op has done, done to the stand-ins. Each watch hears of it in the order
+ * of Linux, whose versions differ in which of several watches they tell first.
  */
 #include <stdio.h>
 #include <string.h>
@@ -47,8 +47,21 @@ static void removed(const struct telling *t, const struct df_watch_spot *spot)
 {
     char path[DF_STAND_PATH];
 
+    unlinked(t, spot);
     if (df_watch_change(t->watcher, t->mount, spot, path))
         df_stand_removed(t->watcher->at, path, S_ISDIR(spot->mode));
+}
+
+/* By a rename: the links of a directory are counted then, too (vfs_rename() of Linux). */
+static void replaced(const struct telling *t, const struct df_watch_spot *spot)
+{
+    const struct df_watch *watch = df_watch_find(t->watcher, t->mount, spot->ino);
+    char path[DF_STAND_PATH];
+
+    if (watch && watch->directory) {
+        df_stand_path(path, watch->serial, NULL);
+        df_stand_touch(t->watcher->at, path, DF_WATCH_ATTRIB);
+    }
     unlinked(t, spot);
 }
 
@@ -107,7 +120,7 @@ static void renamed(const struct telling *t, const struct df_watch_spot spots[2]
     if (directory_of(t, &spots[0]) || directory_of(t, &spots[1]))
         move_names(t, spots, exchange, movers);
     if (spots[1].ino && !exchange)
-        unlinked(t, &spots[1]);
+        replaced(t, &spots[1]);
     moved_itself(t, &spots[0]);
     if (exchange)
         moved_itself(t, &spots[1]);

@@ -255,6 +255,18 @@ def case_directories(w):
     w.show("removed")
 
 
+def case_replaced(w):
+    for name in "f", "g":
+        put(name)
+        os.mkdir(name * 2)
+    for name in ".", "f", "g", "ff", "gg":
+        w.add(name)
+    os.rename("f", "g")
+    w.show("file")
+    os.rename("ff", "gg")
+    w.show("directory")
+
+
 def case_removed_while_open(w):
     put("f")
     w.add(".")
