@@ -14,7 +14,13 @@ import sys
 import click
 
 from directfuse._cli._failure import OWN_FAILURE, Failure
-from directfuse._cli._start import fill_standard, let_names_out, restore_locale, unwind_by_signals
+from directfuse._cli._start import (
+    fill_standard,
+    let_names_out,
+    restore_locale,
+    unwind_by_signals,
+    wait_for_children,
+)
 from directfuse._errors import limit_remedy
 
 __all__ = ["main"]
@@ -74,6 +80,7 @@ def main(name: str = "directfuse") -> None:
     fill_standard()
     let_names_out()
     restore_locale()
+    wait_for_children()
     status = _run(name)
     gc.freeze()  # else Python, at its end, looks through all that was imported: 15 ms
     sys.exit(status)

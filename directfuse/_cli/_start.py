@@ -7,7 +7,13 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-__all__ = ["fill_standard", "let_names_out", "restore_locale", "unwind_by_signals"]
+__all__ = [
+    "fill_standard",
+    "let_names_out",
+    "restore_locale",
+    "unwind_by_signals",
+    "wait_for_children",
+]
 
 
 def fill_standard() -> None:
@@ -40,6 +46,13 @@ def restore_locale() -> None:
         return
     if not any(word.startswith(b"LC_CTYPE=") for word in given):
         os.environ.pop("LC_CTYPE", None)
+
+
+def wait_for_children() -> None:
+    """Who started us may ignore SIGCHLD, and then the ends of our children would not come to us
+    (wait(2)). They do not ignore it either then: as under timeout(1)."""
+    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
 def unwind_by_signals() -> None:

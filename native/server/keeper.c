@@ -182,11 +182,13 @@ static void take_signals(struct keeper *k, pid_t pid)
 static int await(struct keeper *k, pid_t pid, int socket)
 {
     struct pollfd fds[] = {{.fd = k->signals, .events = POLLIN}, {.fd = socket, .events = POLLIN}};
-    int status;
+    int status = 0; /* where the ends of children are ignored it is not known */
 
-    while (waitpid(pid, &status, WNOHANG) != pid) {
-        if (poll(fds, 2, -1) < 0 && errno != EINTR)
+    while (waitpid(pid, &status, WNOHANG) == 0) {
+        if (poll(fds, 2, -1) < 0 && errno != EINTR) { /* of its end it hears all the same */
+            waitpid(pid, &status, 0);
             break;
+        }
         take_signals(k, pid);
         if (fds[1].fd >= 0 && !read_messages(k, socket))
             fds[1].fd = -1;

@@ -1,5 +1,6 @@
 """`directfuse run`: exit statuses, bad input, signals, several mounts, what is left behind."""
 
+import functools
 import json
 import os
 import resource
@@ -65,6 +66,12 @@ def test_several_file_systems(run, memory, tmp_path):
 )
 def test_the_status_is_the_commands(run, memory, command, status):
     assert run("run", *memory[1], "--", *command).returncode == status
+
+
+def test_the_status_is_the_commands_though_sigchld_was_ignored(run, memory):
+    ignore = functools.partial(signal.signal, signal.SIGCHLD, signal.SIG_IGN)
+    done = run("run", *memory[1], *shell("exit 7"), preexec_fn=ignore)
+    assert (done.returncode, done.stderr) == (7, "")
 
 
 def test_a_run_in_a_directory_that_was_removed(tmp_path):
