@@ -78,8 +78,11 @@ def pytest_runtest_setup(item):
 
 
 def pytest_unconfigure(config):
-    # Threads that a failed test has left keep the interpreter from ending.
-    faulthandler.dump_traceback_later(GRACE_SECONDS[1], exit=True, file=config.stash[STDERR])
+    """Threads that a failed test has left keep the interpreter from ending. A worker of xdist waits
+    for the others here, and is killed at their end."""
+    _watch(config, 0)
+    if not hasattr(config, "workerinput"):
+        faulthandler.dump_traceback_later(GRACE_SECONDS[1], exit=True, file=config.stash[STDERR])
 
 
 def _limit(item):
