@@ -32,7 +32,7 @@ static void free_retired(struct df_retired *retired)
 static void retire(struct own *own)
 {
     if (own)
-        df_gate_retire_node(&own->retired, free_retired);
+        df_gate_retire(&own->retired, free_retired);
 }
 
 static void end_thread(void *own)

@@ -148,7 +148,7 @@ static void publish(struct identity *identity)
     const struct df_caller *old = atomic_exchange(&df_caller_process, &identity->caller);
 
     if (old)
-        df_gate_retire_node(&identity_of(old)->retired, free_identity);
+        df_gate_retire(&identity_of(old)->retired, free_identity);
 }
 
 int df_caller_refresh(void)

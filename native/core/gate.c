@@ -72,6 +72,8 @@ static void give_back(void *record)
         atomic_store_explicit(&thread->levels[i].use, NULL, memory_order_release);
     }
     atomic_store_explicit(&thread->passage, (passage + 1) & ~UINT64_C(1), memory_order_release);
+    atomic_store_explicit(&thread->rests, false, memory_order_release);
+    thread->disturbed = false;
     thread->depth = 0;
     thread->caller = NULL;
     thread->follow_real_links = 0;
@@ -185,6 +187,13 @@ static void begin_passage(struct df_thread *thread)
     }
 }
 
+/* A call within one that rests. */
+static void disturb(struct df_thread *thread)
+{
+    thread->disturbed = true;
+    DF_GATE_ANNOUNCE(&thread->rests, false);
+}
+
 struct df_thread *df_gate_enter_slowly(int *error)
 {
     struct df_thread *thread = df_gate_thread();
@@ -199,6 +208,8 @@ struct df_thread *df_gate_enter_slowly(int *error)
     }
     if (thread->depth == 0)
         begin_passage(thread);
+    else if (atomic_load_explicit(&thread->rests, memory_order_relaxed))
+        disturb(thread);
     thread->depth++;
     return thread;
 }

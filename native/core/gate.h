@@ -9,7 +9,7 @@
  *
  *   passage  odd while the thread is inside. Memory retired while a passage is odd is freed only
  *            when that passage has ended: what a call reads from a lock-free structure stays valid
- *            until the call is over.
+ *            until the call is over, or, of nodes, until it rests (df_gate_rest()).
  *   pin      the mount of a call by path. A pinned mount is not destroyed. Pin, barrier, validate:
  *            see df_gate_pin().
  *   use      the file of a call by descriptor. A file in use is not released; see df_fd_use().
@@ -55,7 +55,9 @@ struct df_thread {
 
     _Atomic bool used;      /* false: free for the next thread */
     struct df_thread *next; /* registry; fixed once linked */
-    uint64_t seen;          /* passage when waiting objects were retired; retire lock */
+    uint64_t seen[2];   /* passage when waiting objects of each kind were retired; retire lock */
+    _Atomic bool rests; /* df_gate_rest(). Read by the slow side */
+    bool disturbed;     /* it does not, as long as calls are nested in the one that did */
 
     bool reap;                 /* a mount may have become free to end: look when outside */
     uint8_t follow_real_links; /* df_retry_begin(): so often, and they are while it is not 0 */
@@ -181,6 +183,9 @@ static inline void df_gate_leave(struct df_thread *thread)
         atomic_store_explicit(&thread->passage, passage + 1, memory_order_release);
         if (DF_UNLIKELY(thread->reap))
             df_gate_leave_slowly(thread);
+    } else if (DF_UNLIKELY(thread->disturbed && level == 1)) {
+        thread->disturbed = false;
+        DF_GATE_ANNOUNCE(&thread->rests, true);
     }
 }
 #endif
@@ -193,6 +198,24 @@ static inline void df_gate_leave(struct df_thread *thread)
 void df_gate_sleep(struct df_thread *thread);
 void df_gate_awake(struct df_thread *thread);
 
+/*
+ * Around what may wait for an event inside of a file system, on behalf of an open file (a read, a
+ * lock): the thread reads no node meanwhile but those that the file holds, so that none of them
+ * waits for it to be freed. It is inside all the same. No effect in a nested call; calls that are
+ * nested in it may read what they like.
+ */
+static inline void df_gate_rest(struct df_thread *thread)
+{
+    if (DF_LIKELY(thread->depth == 1))
+        DF_GATE_ANNOUNCE(&thread->rests, true);
+}
+
+static inline void df_gate_rise(struct df_thread *thread)
+{
+    if (DF_LIKELY(thread->depth == 1))
+        DF_GATE_ANNOUNCE(&thread->rests, false);
+}
+
 /* ---- memory that readers may still see (hosts use it for lock-free caches) ---- */
 
 /* An object to be freed when every thread that is inside now has left. Lives in the object. */
@@ -203,10 +226,11 @@ struct df_retired {
 
 /* Any thread, inside or outside. Cannot fail. free() runs later, outside all locks, on any thread
  * that retires or reclaims. */
-DF_PRIVATE_EXPORT void df_gate_retire_node(struct df_retired *node,
-                                           void (*free_fn)(struct df_retired *self));
+DF_PRIVATE_EXPORT void df_gate_retire(struct df_retired *node,
+                                      void (*free_fn)(struct df_retired *self));
 
-/* The same for a batch that hangs on this one, counted as so many objects. */
+/* The same of nodes, and of what is read together with nodes: threads that rest are not waited for.
+ * For a batch that hangs on this one, counted as so many objects. */
 void df_gate_retire_nodes(struct df_retired *node, void (*free_fn)(struct df_retired *self),
                           unsigned count);
 

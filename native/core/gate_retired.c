@@ -7,29 +7,44 @@
 
 #define RETIRE_BATCH 32 /* objects retired between two looks at who is inside */
 
-/* Objects go from `fresh` to `waiting` to free(), first in, first out; one batch at a time. */
-static pthread_mutex_t retire_lock = PTHREAD_MUTEX_INITIALIZER; /* protects what follows */
-static struct df_retired *fresh;
-static struct df_retired *waiting; /* free when every passage in df_thread.seen has ended */
-static bool freeing;               /* a thread runs free() on the former `waiting` */
-static uint64_t retired_count;     /* ever */
+enum kind { ANY, NODES, KINDS };
 
-static bool all_have_left(void)
+/* Objects go from `fresh` to `waiting` to free(), first in, first out; one batch at a time. */
+struct queue {
+    struct df_retired *fresh;
+    struct df_retired *waiting; /* free when every passage in df_thread.seen[kind] has ended */
+    bool freeing;               /* a thread runs free() on the former `waiting` */
+    uint64_t count;             /* retired ever */
+};
+
+static pthread_mutex_t retire_lock = PTHREAD_MUTEX_INITIALIZER; /* protects what follows */
+static struct queue queues[KINDS];
+
+static bool has_left(const struct df_thread *t, enum kind kind)
+{
+    return !(t->seen[kind] & 1) ||
+           atomic_load_explicit(&t->passage, memory_order_acquire) != t->seen[kind] ||
+           (kind == NODES && atomic_load_explicit(&t->rests, memory_order_acquire));
+}
+
+static bool all_have_left(enum kind kind)
 {
     for (struct df_thread *t = atomic_load(&df_gate_threads); t; t = t->next)
-        if ((t->seen & 1) && atomic_load_explicit(&t->passage, memory_order_acquire) == t->seen)
+        if (!has_left(t, kind))
             return false;
     return true;
 }
 
 /* Under retire_lock. */
-static void fresh_to_waiting(void)
+static void fresh_to_waiting(enum kind kind)
 {
-    waiting = fresh;
-    fresh = NULL;
+    struct queue *q = &queues[kind];
+
+    q->waiting = q->fresh;
+    q->fresh = NULL;
     df_gate_barrier();
     for (struct df_thread *t = atomic_load(&df_gate_threads); t; t = t->next)
-        t->seen = atomic_load(&t->passage);
+        t->seen[kind] = atomic_load(&t->passage);
 }
 
 static void free_list(struct df_retired *list)
@@ -43,48 +58,57 @@ static void free_list(struct df_retired *list)
 }
 
 /* Under retire_lock, which is released while objects are freed. */
-static void free_waiting(void)
+static void free_waiting(struct queue *q)
 {
-    struct df_retired *list = waiting;
+    struct df_retired *list = q->waiting;
 
-    waiting = NULL;
-    freeing = true;
+    q->waiting = NULL;
+    q->freeing = true;
     pthread_mutex_unlock(&retire_lock);
     free_list(list);
     pthread_mutex_lock(&retire_lock);
-    freeing = false;
+    q->freeing = false;
 }
 
 /* Under retire_lock: frees what can be freed. */
-static void advance(void)
+static void advance(enum kind kind)
 {
-    if (freeing)
+    struct queue *q = &queues[kind];
+
+    if (q->freeing)
         return;
-    if (!waiting && fresh)
-        fresh_to_waiting();
-    if (waiting && all_have_left())
-        free_waiting();
+    if (!q->waiting && q->fresh)
+        fresh_to_waiting(kind);
+    if (q->waiting && all_have_left(kind))
+        free_waiting(q);
+}
+
+static void retire(enum kind kind, struct df_retired *object,
+                   void (*free_fn)(struct df_retired *self), unsigned count)
+{
+    struct queue *q = &queues[kind];
+    uint64_t before;
+
+    object->free = free_fn;
+    pthread_mutex_lock(&retire_lock);
+    object->next = q->fresh;
+    q->fresh = object;
+    before = q->count;
+    q->count += count;
+    if (before / RETIRE_BATCH != q->count / RETIRE_BATCH)
+        advance(kind);
+    pthread_mutex_unlock(&retire_lock);
+}
+
+void df_gate_retire(struct df_retired *node, void (*free_fn)(struct df_retired *self))
+{
+    retire(ANY, node, free_fn, 1);
 }
 
 void df_gate_retire_nodes(struct df_retired *node, void (*free_fn)(struct df_retired *self),
                           unsigned count)
 {
-    uint64_t before;
-
-    node->free = free_fn;
-    pthread_mutex_lock(&retire_lock);
-    node->next = fresh;
-    fresh = node;
-    before = retired_count;
-    retired_count += count;
-    if (before / RETIRE_BATCH != retired_count / RETIRE_BATCH)
-        advance();
-    pthread_mutex_unlock(&retire_lock);
-}
-
-void df_gate_retire_node(struct df_retired *node, void (*free_fn)(struct df_retired *self))
-{
-    df_gate_retire_nodes(node, free_fn, 1);
+    retire(NODES, node, free_fn, count);
 }
 
 /* Under retire_lock: what is the owner's goes from *list to the front of `found`, its new value. */
@@ -105,18 +129,24 @@ static struct df_retired *take_owned(struct df_retired **list, df_gate_owns *own
     return found;
 }
 
-void df_gate_reclaim(df_gate_owns *owns, const void *owner)
+static void reclaim_from(struct queue *q, df_gate_owns *owns, const void *owner)
 {
     pthread_mutex_lock(&retire_lock);
-    while (freeing) { /* the owner's, perhaps */
+    while (q->freeing) { /* the owner's, perhaps */
         pthread_mutex_unlock(&retire_lock);
         df_gate_pause();
         pthread_mutex_lock(&retire_lock);
     }
-    struct df_retired *found = take_owned(&waiting, owns, owner, NULL);
-    found = take_owned(&fresh, owns, owner, found);
+    struct df_retired *found = take_owned(&q->waiting, owns, owner, NULL);
+    found = take_owned(&q->fresh, owns, owner, found);
     pthread_mutex_unlock(&retire_lock);
     free_list(found);
+}
+
+void df_gate_reclaim(df_gate_owns *owns, const void *owner)
+{
+    for (enum kind kind = ANY; kind < KINDS; kind++)
+        reclaim_from(&queues[kind], owns, owner);
 }
 
 /* ---- fork ---------------------------------------------------------------------------------- */
@@ -124,7 +154,8 @@ void df_gate_reclaim(df_gate_owns *owns, const void *owner)
 /* A thread that was freeing does not exist in the child: what it had in hand stays. */
 void df_gate_forget_freeing(void)
 {
-    freeing = false;
+    for (enum kind kind = ANY; kind < KINDS; kind++)
+        queues[kind].freeing = false;
 }
 
 void df_gate_lock(void)

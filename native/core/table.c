@@ -153,5 +153,5 @@ void df_table_publish(struct df_table *t)
     struct df_table *old = atomic_exchange(&table, t);
 
     if (old)
-        df_gate_retire_node(&old->retired, free_retired);
+        df_gate_retire(&old->retired, free_retired);
 }

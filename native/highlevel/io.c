@@ -4,6 +4,7 @@
  */
 #include <unistd.h>
 
+#include "core/gate.h"
 #include "highlevel/handle.h"
 #include "host/iov_piece.h"
 
@@ -117,6 +118,7 @@ ssize_t df_highlevel_read(struct df_fs *fs, struct df_call *call, struct df_file
     struct access access = {.frame = &frame, .file = file};
     ssize_t result;
 
+    df_gate_rest(call->thread);
     df_frame_enter(&frame, hl, call);
     access.path = df_handle_hold(&frame, file);
     if (df_handle_lost(&frame, access.path))
@@ -132,6 +134,7 @@ ssize_t df_highlevel_read(struct df_fs *fs, struct df_call *call, struct df_file
     if (hl->attr_ns)
         df_highlevel_accessed(hl, df_open_path_key(df_handle_of(file)->node));
     df_frame_leave(&frame);
+    df_gate_rise(call->thread);
     return result;
 }
 

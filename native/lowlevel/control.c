@@ -36,9 +36,9 @@ int df_lowlevel_ioctl(struct df_fs *fs, struct df_call *call, struct df_file *fi
     req.iov = &iov;
     req.iovcnt = 1;
     req.room = out;
-    result = (int)DF_REQUEST(&req, ioctl, df_node_of_file(file)->id, command, arg,
-                             df_lowlevel_handle(&info, file), dir ? FUSE_IOCTL_DIR : 0,
-                             in ? arg : NULL, in, out);
+    result = (int)DF_REQUEST_AT_REST(call, &req, ioctl, df_node_of_file(file)->id, command, arg,
+                                     df_lowlevel_handle(&info, file), dir ? FUSE_IOCTL_DIR : 0,
+                                     in ? arg : NULL, in, out);
     return result == -ENOSYS ? -ENOTTY : result;
 }
 
@@ -121,7 +121,8 @@ static int set_lock(struct df_lowlevel *lane, struct df_call *call, struct df_fi
         return -ENOSYS;
     fi->lock_owner = lock->owner;
     df_request_begin(&req, lane, call, DF_TAKES_OK);
-    return (int)DF_REQUEST(&req, setlk, df_node_of_file(file)->id, fi, &wanted, lock->wait);
+    return (int)DF_REQUEST_AT_REST(call, &req, setlk, df_node_of_file(file)->id, fi, &wanted,
+                                   lock->wait);
 }
 
 int df_lowlevel_lock(struct df_fs *fs, struct df_call *call, struct df_file *file,
@@ -151,5 +152,5 @@ int df_lowlevel_flock(struct df_fs *fs, struct df_call *call, struct df_file *fi
     __atomic_fetch_or(&file->host[DF_FILE_BITS], DF_FILE_HAS_FLOCK, __ATOMIC_RELAXED);
     fi->lock_owner = owner;
     df_request_begin(&req, lane, call, DF_TAKES_OK);
-    return (int)DF_REQUEST(&req, flock, df_node_of_file(file)->id, fi, operation);
+    return (int)DF_REQUEST_AT_REST(call, &req, flock, df_node_of_file(file)->id, fi, operation);
 }

@@ -28,8 +28,8 @@ static inline ssize_t send_read(struct df_lowlevel *lane, struct df_call *call,
     req.iov = iov;
     req.iovcnt = count;
     req.room = size;
-    return DF_REQUEST(&req, read, df_node_of_file(file)->id, size, offset,
-                      df_lowlevel_file_info(&info, call, file));
+    return DF_REQUEST_AT_REST(call, &req, read, df_node_of_file(file)->id, size, offset,
+                              df_lowlevel_file_info(&info, call, file));
 }
 
 /* The same, but data that are lent stay where they lie: at *at. */
@@ -45,8 +45,8 @@ static ssize_t send_lend(struct df_lowlevel *lane, struct df_call *call, struct 
     req.iovcnt = 1;
     req.room = iov->iov_len;
     req.lent = NULL;
-    result = DF_REQUEST(&req, read, df_node_of_file(file)->id, iov->iov_len, offset,
-                        df_lowlevel_file_info(&info, call, file));
+    result = DF_REQUEST_AT_REST(call, &req, read, df_node_of_file(file)->id, iov->iov_len, offset,
+                                df_lowlevel_file_info(&info, call, file));
     if (req.lent)
         *at = req.lent;
     return result;

@@ -4,6 +4,7 @@
 #ifndef DF_LOWLEVEL_REQUEST_H
 #define DF_LOWLEVEL_REQUEST_H
 
+#include "core/gate.h"
 #include "lowlevel/private.h"
 
 enum { /* fuse_req.takes: kinds of reply that a request takes, beside an error */
@@ -127,6 +128,16 @@ static inline void df_request_turn_over(struct df_lowlevel *lane)
 
 /* Sends a request that has begun and returns its result: DF_REQUEST(&req, unlink, id, name). */
 #define DF_REQUEST(req, op, ...) DF_REQUEST_OF(req, ops.op, __VA_ARGS__)
+
+/* The same on behalf of an open file, where it may wait for an event: df_gate_rest(). */
+#define DF_REQUEST_AT_REST(call, req, op, ...)                                                     \
+    (df_gate_rest((call)->thread), df_request_rise(call, DF_REQUEST(req, op, __VA_ARGS__)))
+
+static inline ssize_t df_request_rise(const struct df_call *call, ssize_t result)
+{
+    df_gate_rise(call->thread);
+    return result;
+}
 
 /* The same for an operation that `ops` has not: DF_REQUEST_OF(&req, later.statx, ...). */
 #define DF_REQUEST_OF(req, op, ...)                                                                \

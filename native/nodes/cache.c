@@ -122,7 +122,7 @@ static void grow(struct df_nodes *nodes, struct df_node *dir, uintptr_t old)
     atomic_store(&dir->table, table);
     if (atomic_load(&nodes->told) != told)
         expire(dir, NULL);
-    df_gate_retire_node(&head_of(old)->retired, free_table);
+    df_gate_retire_nodes(&head_of(old)->retired, free_table, 1);
 }
 
 /* Counts for the bound on all entries. A directory reports in steps of two and an eighth of what it

@@ -25,7 +25,7 @@ static void replace(struct df_node *node, struct df_node_link *link)
     struct df_node_link *old = atomic_exchange_explicit(&node->link, link, memory_order_acq_rel);
 
     if (old)
-        df_gate_retire_node(&old->retired, free_link);
+        df_gate_retire_nodes(&old->retired, free_link, 1);
 }
 
 /* Without memory it is asked for again next time. Who tells of a change counts it before he forgets

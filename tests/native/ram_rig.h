@@ -5,6 +5,7 @@
 #ifndef DF_TEST_RAM_RIG_H
 #define DF_TEST_RAM_RIG_H
 
+#include "core/gate.h"
 #include "ram_table.h"
 
 struct rig {
@@ -110,6 +111,7 @@ static unsigned rig_total(struct rig *rig)
 static struct df_call *rig_call(struct rig *rig)
 {
     rig->call.mount = &rig->mount;
+    rig->call.thread = df_gate_thread();
     rig->call.caller = &rig->caller;
     rig->call.links = 0;
     rig->call.leave_second = false;

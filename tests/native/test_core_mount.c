@@ -466,12 +466,27 @@ static bool is_counted(const struct df_retired *retired, const void *owner)
     return retired->free == count_free && owner == &freed;
 }
 
-static void retire_one(void)
+static struct df_retired *new_retired(void)
 {
     struct df_retired *retired = calloc(1, sizeof(*retired));
 
     assert_non_null(retired);
-    df_gate_retire_node(retired, count_free);
+    return retired;
+}
+
+static void retire_one(void)
+{
+    df_gate_retire(new_retired(), count_free);
+}
+
+/* How many of a hundred are freed at once. */
+static int retire_nodes(void)
+{
+    int before = freed;
+
+    for (int i = 0; i < 100; i++)
+        df_gate_retire_nodes(new_retired(), count_free, 1);
+    return freed - before;
 }
 
 static void retired_objects_wait_for_readers(void **state)
@@ -508,6 +523,32 @@ static void their_owner_does_not_wait(void **state)
     df_gate_leave(self);
 }
 
+static void nodes_do_not_wait_for_who_rests(void **state)
+{
+    int error;
+    struct df_thread *self = df_gate_enter(&error);
+
+    (void)state;
+    freed = 0;
+    assert_int_equal(retire_nodes(), 0);
+    df_gate_rest(self);
+    assert_in_range(retire_nodes(), 130, 200); /* those before, too */
+    for (int i = 0; i < 100; i++)
+        retire_one(); /* what is no node waits */
+    assert_in_range(freed, 130, 200);
+    assert_ptr_equal(df_gate_enter(&error), self); /* a call within reads what it likes */
+    df_gate_rest(self);
+    assert_in_range(retire_nodes(), 0, 0);
+    df_gate_rise(self);
+    df_gate_leave(self);
+    assert_in_range(retire_nodes(), 130, 200);
+    df_gate_rise(self);
+    assert_int_equal(retire_nodes(), 0);
+    df_gate_leave(self);
+    df_gate_reclaim(is_counted, &freed);
+    assert_int_equal(freed, 600);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, setup)
@@ -526,6 +567,7 @@ int main(void)
         TEST(an_op_may_complete_late),
         TEST(retired_objects_wait_for_readers),
         TEST(their_owner_does_not_wait),
+        TEST(nodes_do_not_wait_for_who_rests),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
