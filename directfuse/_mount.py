@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Command", "Mount", "OpStats", "Stats", "find_mount", "mount", "mounts", "unmount"]
 
-#: Built-in file systems that wait for nothing but their own short locks (native/python/gil.h).
+#: Built-in file systems that wait for nothing but their own short locks (native/python/gil.h), in
+#: this process: who asks another one waits for that.
 _PROMPT = frozenset({"memfs"})
 
 #: How long a fork waits for calls that are inside a Python file system.
@@ -373,7 +374,7 @@ def _made(placed: Placed, limited: int, may_wait: bool | None) -> Mount:
     if limited:
         _native.set_call_timeout(made.id, limited)
     if may_wait is None:
-        may_wait = made.placement == "server" or placed.command[0] not in _PROMPT
+        may_wait = made.placement != "inline" or placed.command[0] not in _PROMPT
     if not may_wait:
         _fast.declare_prompt(made.id)
     with _lock:

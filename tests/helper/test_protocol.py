@@ -404,6 +404,30 @@ def test_host_that_is_killed_leaves_nothing(tmp_path, temporary):
     raise AssertionError(os.listdir(temporary))
 
 
+STOPPED = """
+import os, pathlib, signal, sys, threading
+import directfuse
+mount = directfuse.mount(["memfs", "-f", sys.argv[1]], placement="helper")
+file = directfuse.os_open(f"{sys.argv[1]}/f", os.O_CREAT | os.O_RDWR)
+children = pathlib.Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+(helper,) = map(int, children)
+writer = threading.Thread(target=directfuse.write, args=(file, b"x"))
+sys.setswitchinterval(1000)  # the GIL changes hands where it is given up, and nowhere else
+os.kill(helper, signal.SIGSTOP)
+writer.start()
+os.kill(helper, signal.SIGCONT)
+writer.join()
+directfuse.close(file)
+mount.unmount()
+"""
+
+
+def test_a_helper_that_does_not_answer_holds_up_its_caller_alone(tmp_path):
+    """Not the interpreter, although memfs itself is so quick that calls keep the GIL."""
+    words = [sys.executable, "-c", STOPPED, str(tmp_path / "nowhere")]
+    assert subprocess.run(words, timeout=50, check=False).returncode == 0
+
+
 @pytest.mark.sweep
 def test_program_that_outlives_a_killed_host_is_ended(tmp_path, temporary, monkeypatch):
     """After ten seconds, by SIGTERM, as at an unmount."""
