@@ -53,6 +53,11 @@ static void put_links(struct df_message *m, uint32_t links, uint32_t second_link
         m->second_links = second_links;
 }
 
+static int64_t patience_of(const struct df_trip *trip)
+{
+    return atomic_load_explicit(&trip->link->patience, memory_order_relaxed);
+}
+
 struct df_letter df_letter_of(struct df_trip *trip, struct df_slot *slot)
 {
     return (struct df_letter){
@@ -60,24 +65,31 @@ struct df_letter df_letter_of(struct df_trip *trip, struct df_slot *slot)
         .slot = slot,
         .message = &slot->message,
         .area = df_link_area(trip->link, slot),
-        .patience = atomic_load_explicit(&trip->link->patience, memory_order_relaxed),
+        .patience = patience_of(trip),
     };
 }
 
-int df_letter_begin_plain(struct df_letter *l, struct df_trip *trip, enum df_message_op op)
+int df_letter_begin_within(struct df_letter *l, struct df_trip *trip, enum df_message_op op,
+                           int64_t patience)
 {
     int error = 0;
-    struct df_slot *slot = df_link_claim(trip->link, &error);
+    struct df_slot *slot = df_link_claim(trip->link, patience, &error);
 
     if (!slot)
         return error;
     *l = df_letter_of(trip, slot);
+    l->patience = patience;
     l->message->op = op;
     l->message->mount = trip->mount;
     put_links(l->message, trip->links, trip->second_links);
     l->message->files[0] = l->message->files[1] = 0;
     l->message->wheres[0] = l->message->wheres[1] = (struct df_message_where){0};
     return 0;
+}
+
+int df_letter_begin_plain(struct df_letter *l, struct df_trip *trip, enum df_message_op op)
+{
+    return df_letter_begin_within(l, trip, op, patience_of(trip));
 }
 
 int df_letter_begin(struct df_letter *l, struct df_trip *trip, enum df_message_op op)

@@ -24,7 +24,9 @@ struct df_letter {
 struct df_letter df_letter_of(struct df_trip *trip, struct df_slot *slot);
 
 /* Claims a slot. 0, -ENOTCONN, -ETIMEDOUT, -ENOMEM. `plain`: the message says nothing of the
- * caller's identity. */
+ * caller's identity. `within`: nor waits longer than `patience` for a slot, nor for the answer. */
+int df_letter_begin_within(struct df_letter *l, struct df_trip *trip, enum df_message_op op,
+                           int64_t patience);
 int df_letter_begin_plain(struct df_letter *l, struct df_trip *trip, enum df_message_op op);
 int df_letter_begin(struct df_letter *l, struct df_trip *trip, enum df_message_op op);
 int df_letter_begin_file(struct df_letter *l, struct df_trip *trip, enum df_message_op op,

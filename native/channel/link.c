@@ -73,6 +73,12 @@ static int64_t waited_since(int64_t *since, long slept)
     return now - *since;
 }
 
+/* patience < 0: never. */
+static bool is_over(int64_t patience, int64_t waited)
+{
+    return patience >= 0 && waited >= patience;
+}
+
 /* Patience has come to its end. Returns -ETIMEDOUT; who hears of it: remote.c. */
 static int give_up(struct df_link *link)
 {
@@ -135,7 +141,7 @@ static int64_t await_freed(struct df_segment *segment, uint32_t freed, int64_t *
 }
 
 /* All slots are taken: until one is freed. */
-static struct df_slot *claim_slowly(struct df_link *link, int *error)
+static struct df_slot *claim_slowly(struct df_link *link, int64_t patience, int *error)
 {
     struct df_segment *segment = link->segment;
     struct df_slot *slot;
@@ -146,9 +152,7 @@ static struct df_slot *claim_slowly(struct df_link *link, int *error)
 
         if ((slot = try_claim(link)))
             return slot;
-        *error = df_link_lost(link)                                ? -ENOTCONN
-                 : link->patience >= 0 && waited >= link->patience ? -ETIMEDOUT
-                                                                   : 0;
+        *error = df_link_lost(link) ? -ENOTCONN : is_over(patience, waited) ? -ETIMEDOUT : 0;
         if (*error == -ETIMEDOUT)
             give_up(link);
         if (*error < 0)
@@ -181,7 +185,7 @@ static bool is_posted(const struct df_link *link, uint32_t word)
 }
 
 /* Who frees it looks for waiters. */
-static void settle_slowly(struct df_link *link, const struct df_slot *slot)
+static void settle_slowly(struct df_link *link, const struct df_slot *slot, int64_t patience)
 {
     struct df_segment *segment = link->segment;
     int64_t since = 0, waited = 0;
@@ -190,13 +194,13 @@ static void settle_slowly(struct df_link *link, const struct df_slot *slot)
         uint32_t freed = want_slot(segment);
 
         if (!is_posted(link, atomic_load(&slot->word)) || df_link_lost(link) ||
-            (link->patience >= 0 && waited >= link->patience))
+            is_over(patience, waited))
             return;
         waited = await_freed(segment, freed, &since);
     }
 }
 
-void df_link_settle(struct df_link *link)
+static void settle(struct df_link *link, int64_t patience)
 {
     uint32_t posted = atomic_load_explicit(&link->posted, memory_order_acquire);
     const struct df_slot *slot = posted_slot(link, posted);
@@ -208,10 +212,15 @@ void df_link_settle(struct df_link *link)
     spin = df_spin_begin(&segment->worth, df_sys_ticks());
     while (is_posted(link, atomic_load_explicit(&slot->word, memory_order_acquire)))
         if (segment->cpus < 2 || !df_spin_on(&spin)) {
-            settle_slowly(link, slot);
+            settle_slowly(link, slot, patience);
             break;
         }
     forget_posted(link, posted);
+}
+
+void df_link_settle(struct df_link *link)
+{
+    settle(link, link->patience);
 }
 
 /* The slot behind what was posted and is not done; NULL: there is none. */
@@ -227,7 +236,7 @@ static struct df_slot *try_claim_behind(struct df_link *link)
     return claim(link, slot, &full) ? slot : NULL;
 }
 
-struct df_slot *df_link_claim(struct df_link *link, int *error)
+struct df_slot *df_link_claim(struct df_link *link, int64_t patience, int *error)
 {
     struct df_slot *slot;
 
@@ -239,9 +248,9 @@ struct df_slot *df_link_claim(struct df_link *link, int *error)
         link->meet(link);
     if ((slot = try_claim_behind(link)))
         return slot;
-    df_link_settle(link);
+    settle(link, patience);
     slot = try_claim(link);
-    return slot ? slot : claim_slowly(link, error);
+    return slot ? slot : claim_slowly(link, patience, error);
 }
 
 void df_link_free(struct df_link *link, struct df_slot *slot)
@@ -438,7 +447,7 @@ static int nap(struct df_link *link, struct df_slot *slot, uint32_t word, int64_
     if (df_link_lost(link))
         return atomic_load(&slot->word) == df_slot_word(link->client, DF_SLOT_DONE) ? 0 : -ENOTCONN;
     if (df_slot_state(word) == DF_SLOT_BEHIND) {
-        if (link->patience >= 0 && waited >= link->patience) {
+        if (is_over(link->patience < 0 ? patience : link->patience, waited)) {
             go_ahead(link, slot, behind);
             sleep->since = 0;
         }

@@ -81,9 +81,10 @@ static inline void df_link_hit(struct df_link *link)
 }
 
 /* A slot to fill, or NULL and *error: -ENOTCONN (the server is gone), -ETIMEDOUT (all slots were
- * taken for the whole of link->patience). What was posted before is done; or it is on its way, and
- * the slot is the one behind it: then df_link_ask() gives it the question to be begun next. */
-struct df_slot *df_link_claim(struct df_link *link, int *error);
+ * taken for the whole of `patience`, as of df_link_await()). What was posted before is done; or it
+ * is on its way, and the slot is the one behind it: then df_link_ask() gives it the question to be
+ * begun next. */
+struct df_slot *df_link_claim(struct df_link *link, int64_t patience, int *error);
 
 /* The area that belongs to the slot. */
 static inline struct df_area *df_link_area(const struct df_link *link, const struct df_slot *slot)

@@ -62,9 +62,22 @@ int df_trip_keep(struct df_trip *trip, const uint64_t files[], size_t count)
     return (int)df_letter_send_and_finish(&l);
 }
 
+/* fork(2) waits for no file system, and all threads wait for a fork, whatever mounts they use: a
+ * server that is stopped, or has all its slots taken by calls that hang, is not waited for longer
+ * than this. */
+#define FORK_NS INT64_C(5000000000)
+
+static int64_t patience_to_fork(const struct df_trip *trip)
+{
+    int64_t patience = atomic_load_explicit(&trip->link->patience, memory_order_relaxed);
+
+    return patience < 0 || patience > FORK_NS ? FORK_NS : patience;
+}
+
 static int64_t send_fork(struct df_trip *trip, bool keeps)
 {
-    return DF_TRIP_SEND(df_letter_begin_plain(&l, trip, DF_MESSAGE_FORK), fork, .keeps = keeps);
+    return DF_TRIP_SEND(df_letter_begin_within(&l, trip, DF_MESSAGE_FORK, patience_to_fork(trip)),
+                        fork, .keeps = keeps);
 }
 
 int64_t df_trip_fork(struct df_trip *trip)

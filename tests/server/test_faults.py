@@ -1,9 +1,12 @@
 """Processes killed at any instant: what they leave, and that the others go on."""
 
+import contextlib
 import errno
 import fcntl
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -12,7 +15,7 @@ import pytest
 
 import directfuse
 
-from .forks import begin_fork, ended
+from .forks import begin_fork, ended, expect, in_fork
 from .test_lives import _unmounts, point, servers, the_server, until  # noqa: F401
 
 KILLS = [25, pytest.param(1000, marks=pytest.mark.sweep)]
@@ -151,3 +154,34 @@ def test_a_server_that_hangs_is_waited_for_as_long_as_asked(point):  # noqa: F81
         directfuse.mkdir(f"{point}/in-time")
     with pytest.raises(TypeError, match="server"):
         directfuse.mount(["memfs", point], call_timeout=1)
+
+
+@contextlib.contextmanager
+def continued_late(server):
+    """Of a server that is stopped. Who waits for it may hold the GIL, so this is done outside."""
+    words = f"import os, time; time.sleep(40); os.kill({server}, {signal.SIGCONT})"
+    with subprocess.Popen([sys.executable, "-c", words]) as late:
+        yield
+        assert late.poll() is None
+        late.kill()
+
+
+def test_a_fork_does_not_wait_for_a_server_that_is_stopped(point):  # noqa: F811
+    """All threads wait for a fork, whatever they use. The child has what was open, no more."""
+    with directfuse.mount(["memfs", point], placement="server"):
+        server = the_server()
+        file = directfuse.os_open(f"{point}/f", os.O_CREAT | os.O_RDWR)
+        directfuse.write(file, b"text")
+
+        def child():
+            os.kill(server, signal.SIGCONT)
+            expect(directfuse.pread(file, 9, 0), b"text")
+            with pytest.raises(OSError) as caught:
+                directfuse.open(f"{point}/f")
+            expect(caught.value.errno, errno.ENFILE)
+
+        os.kill(server, signal.SIGSTOP)
+        until(lambda: is_stopped(server))
+        with continued_late(server):
+            assert in_fork(child) == 0
+        directfuse.close(file)
