@@ -83,6 +83,7 @@ void df_lock_unlock_all(void)
 
 void df_lock_after_fork(uint64_t parent_owner)
 {
+    df_placed_after_fork();
     df_lock_range_after_fork();
     df_lock_table_after_fork(df_lock_range_forget, parent_owner);
 }

@@ -25,13 +25,15 @@ struct place {
     struct df_file *file;
     struct df_mount *mount; /* this and ino: of the file, whose POSIX locks are one process's */
     ino_t ino;
-    int fd;
+    int fd;    /* -1: none yet */
     dev_t dev; /* this and inode: of the placeholder */
     ino_t inode;
     bool posix; /* a POSIX lock was asked for by it */
+    bool asked; /* by a thread that waits for the answer, without the lock */
 };
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER; /* protects all of the list */
+static pthread_cond_t answered = PTHREAD_COND_INITIALIZER;    /* some place is not asked any more */
 static struct place *list;
 
 static struct df_mount *mount_of(const struct df_file *file)
@@ -53,16 +55,25 @@ static bool is_there(const struct place *place)
 {
     struct stat st;
 
-    return fstat(place->fd, &st) == 0 && st.st_dev == place->dev && st.st_ino == place->inode;
+    return place->fd >= 0 && fstat(place->fd, &st) == 0 && st.st_dev == place->dev &&
+           st.st_ino == place->inode;
 }
 
 /* ---- having one ---------------------------------------------------------------------------- */
 
+/* Under list_lock, which is released while the server is asked: it may hang, and others close files
+ * of other servers meanwhile, or fork. */
 static int ask(struct place *place)
 {
     struct stat st;
-    int fd = place->file->far->place(place->file);
+    int fd;
 
+    place->asked = true;
+    pthread_mutex_unlock(&list_lock);
+    fd = place->file->far->place(place->file);
+    pthread_mutex_lock(&list_lock);
+    place->asked = false;
+    pthread_cond_broadcast(&answered);
     if (fd < 0)
         return fd == -ENOTCONN ? fd : -ENOLCK;
     fstat(fd, &st);
@@ -73,41 +84,54 @@ static int ask(struct place *place)
     return 0;
 }
 
-static struct place *make(struct df_file *file, int *error)
+/* Under list_lock. NULL: no memory. */
+static struct place *add(struct df_file *file)
 {
     struct place *place = calloc(1, sizeof(*place));
 
-    *error = -ENOLCK;
     if (!place)
         return NULL;
     place->file = file;
     place->mount = mount_of(file);
     place->ino = file->ino;
-    if ((*error = ask(place)) < 0) {
-        free(place);
-        return NULL;
-    }
+    place->fd = -1;
     place->next = list;
     list = place;
     atomic_fetch_add_explicit(&place->mount->lock_count, 1, memory_order_relaxed);
     return place;
 }
 
-/* The descriptor to lock by; or -ENOLCK, -ENOTCONN. */
-static int descriptor(struct df_file *file, bool posix)
+/* Under list_lock, which is released while another thread asks for the same file's: two of one file
+ * there cannot be, for the end of one would drop the process's locks. */
+static struct place *find_answered(const struct df_file *file)
 {
     struct place *place;
-    int error = 0, fd;
+
+    while ((place = find(file)) && place->asked)
+        pthread_cond_wait(&answered, &list_lock);
+    return place;
+}
+
+/* Under list_lock. The descriptor to lock by; or -ENOLCK, -ENOTCONN. */
+static int place_of(struct df_file *file, bool posix)
+{
+    struct place *place = find_answered(file);
+    int error;
+
+    if (!place && !(place = add(file)))
+        return -ENOLCK;
+    if (!is_there(place) && (error = ask(place)) < 0)
+        return error;
+    place->posix = place->posix || posix;
+    return place->fd;
+}
+
+static int descriptor(struct df_file *file, bool posix)
+{
+    int fd;
 
     pthread_mutex_lock(&list_lock);
-    place = find(file);
-    if (!place)
-        place = make(file, &error);
-    else if (!is_there(place))
-        error = ask(place);
-    if (place && error == 0)
-        place->posix = place->posix || posix;
-    fd = error < 0 ? error : place->fd;
+    fd = place_of(file, posix);
     pthread_mutex_unlock(&list_lock);
     return fd;
 }
@@ -235,4 +259,12 @@ void df_placed_lock(void)
 void df_placed_unlock(void)
 {
     pthread_mutex_unlock(&list_lock);
+}
+
+/* Who was asking does not exist in the child: it asks again. */
+void df_placed_after_fork(void)
+{
+    for (struct place *place = list; place; place = place->next)
+        place->asked = false;
+    pthread_cond_init(&answered, NULL);
 }

@@ -28,5 +28,6 @@ extern const struct df_lock_keeper df_placed_keeper;
 
 void df_placed_lock(void); /* the list, for fork.c */
 void df_placed_unlock(void);
+void df_placed_after_fork(void);
 
 #endif

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,8 +39,15 @@ static int open_shadow(const struct df_file *file)
     return open(path, O_RDWR | O_CLOEXEC);
 }
 
+static ino_t hangs; /* the inode whose server does not answer before `answers`; 0: none */
+static sem_t asked, answers;
+
 static int place(struct df_file *file)
 {
+    if (file->ino == hangs) {
+        sem_post(&asked);
+        sem_wait(&answers);
+    }
     return refuses ? refuses : open_shadow(file);
 }
 
@@ -167,6 +175,7 @@ static void without_a_placeholder_nothing_is_locked(void **state)
     refuses = -ENOTCONN;
     assert_int_equal(whole(&file, LOCK_EX), -ENOTCONN);
     refuses = 0;
+    df_lock_release(&file);
 }
 
 static void *wait_for(void *file)
@@ -189,6 +198,43 @@ static void a_wait_holds_up_no_fork(void **state)
     assert_int_equal((intptr_t)ended, 0);
     df_lock_release(&one);
     df_lock_release(&two);
+}
+
+/* In a child, which does not have the thread that asks. */
+static bool a_child_locks(struct df_file *file)
+{
+    int status;
+    pid_t child = fork();
+
+    if (child == 0) {
+        alarm(20);
+        hangs = 0;
+        _exit(lock(file, F_WRLCK, 1, true, false) != 0);
+    }
+    waitpid(child, &status, 0);
+    return status == 0;
+}
+
+static void a_server_that_hangs_holds_up_its_own_files(void **state)
+{
+    struct df_file hung = file_of(1), other = file_of(2);
+    pthread_t thread;
+    void *ended;
+
+    (void)state;
+    sem_init(&asked, 0, 0);
+    sem_init(&answers, 0, 0);
+    hangs = hung.ino;
+    assert_int_equal(pthread_create(&thread, NULL, wait_for, &hung), 0);
+    sem_wait(&asked);
+    assert_int_equal(lock(&other, F_WRLCK, 0, true, false), 0);
+    df_lock_release(&other);
+    assert_true(a_child_locks(&hung));
+    sem_post(&answers);
+    pthread_join(thread, &ended);
+    assert_int_equal((intptr_t)ended, 0);
+    df_lock_release(&hung);
+    hangs = 0;
 }
 
 /* Each file is one thread's, as an open file is that of who closes it last; the list is all's. */
@@ -234,8 +280,10 @@ int main(void)
         TEST(a_close_drops_the_processs_locks_of_that_inode),
         TEST(without_a_placeholder_nothing_is_locked),
         TEST(a_wait_holds_up_no_fork),
+        TEST(a_server_that_hangs_holds_up_its_own_files),
         TEST(many_threads_leave_nothing_locked),
     };
 
+    alarm(100); /* a hang is a failure */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
