@@ -62,7 +62,7 @@ static int start_inline(struct df_mounted *mounted, const struct order *order)
     if (mounted->id != 0)
         return 0;
     say(order, "the program ended as soon as it had mounted");
-    df_plugin_stop(mounted->plugin, true, &ret);
+    df_plugin_stop(mounted->plugin, DF_DETACH_LAZY, &ret);
     return -EIO;
 }
 
@@ -83,16 +83,23 @@ static int start(struct df_mounted *mounted, const struct order *order)
     return start_inline(mounted, order);
 }
 
+/* Who ends waits for no call that hangs in another thread, a daemon of Python's for instance. */
+static unsigned detach_flags(unsigned flags)
+{
+    return (flags & DF_UNMOUNT_LAZY ? DF_DETACH_LAZY : 0) |
+           (flags & DF_UNMOUNT_LEAVE ? DF_DETACH_SOON : 0);
+}
+
 /* Ends what start() has begun. *hung: without the file system, whose calls do not end. */
 static int stop(struct df_mounted *mounted, unsigned flags, bool *hung)
 {
-    bool lazy = flags & DF_UNMOUNT_LAZY;
     int status;
 
     *hung = false;
     if (mounted->joined)
-        return df_joined_leave(mounted->joined, lazy, flags & DF_UNMOUNT_LEAVE, hung);
-    return df_plugin_stop(mounted->plugin, lazy, &status);
+        return df_joined_leave(mounted->joined, flags & DF_UNMOUNT_LAZY, flags & DF_UNMOUNT_LEAVE,
+                               hung);
+    return df_plugin_stop(mounted->plugin, detach_flags(flags), &status);
 }
 
 static void unmount_all(void);
@@ -217,7 +224,7 @@ int df_mount_served(int socket, unsigned flags, char *message, size_t size)
 int df_unmount(int mount, unsigned flags)
 {
     struct df_mounted *mounted;
-    bool lazy = flags & DF_UNMOUNT_LAZY, hung;
+    bool hung;
     int ret;
 
     if (flags & ~(unsigned)(DF_UNMOUNT_LAZY | DF_UNMOUNT_LEAVE))
@@ -226,7 +233,7 @@ int df_unmount(int mount, unsigned flags)
     if (ret < 0)
         return df_result(ret);
     if (!mounted) /* it was not made by df_mount() */
-        return df_result(df_mount_detach(mount, lazy ? DF_DETACH_LAZY : 0));
+        return df_result(df_mount_detach(mount, detach_flags(flags)));
     ret = stop(mounted, flags, &hung);
     if (ret < 0)
         df_mounted_give_up(mounted);

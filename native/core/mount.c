@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 
 #include "core/file.h"
 #include "core/gate.h"
@@ -17,6 +18,8 @@
 
 /* Major number of st_dev: a kernel's has 12 bits, so no real file's device equals ours. */
 #define DEV_MAJOR 0xDF00
+
+#define SOON_S    5 /* DF_DETACH_SOON */
 
 enum { LIVE, CLOSING, DETACHED, ENDING }; /* df_mount.state */
 
@@ -214,15 +217,36 @@ static void reopen(struct df_mount *mount)
     pthread_cond_broadcast(&changed);
 }
 
+/* Under table_lock, which is released during waits. False: some call is in flight still. */
+static bool await_readers(const struct df_mount *mount, bool soon)
+{
+    struct timespec until;
+    int over = 0;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += SOON_S;
+    while (df_gate_is_pinned(mount)) {
+        if (over)
+            return false;
+        if (soon)
+            over = pthread_cond_timedwait(&changed, &table_lock, &until);
+        else
+            pthread_cond_wait(&changed, &table_lock);
+    }
+    return true;
+}
+
 /* Under table_lock, which is released during waits. */
-static int detach_now(struct df_mount *mount)
+static int detach_now(struct df_mount *mount, bool soon)
 {
     struct df_table *t;
     int error;
 
     stop_readers(mount, CLOSING);
-    while (df_gate_is_pinned(mount))
-        pthread_cond_wait(&changed, &table_lock);
+    if (!await_readers(mount, soon)) {
+        reopen(mount);
+        return -EBUSY;
+    }
     mount->listed = false;
     t = df_table_make(mounts, &error);
     if (error == 0 && df_file_count(mount) > 0) {
@@ -270,7 +294,7 @@ static int detach(int id, unsigned flags, const struct df_thread *thread)
         return detach_lazily(mount);
     if (thread->depth > 0 || df_file_count(mount) > 0)
         return -EBUSY;
-    return detach_now(mount);
+    return detach_now(mount, flags & DF_DETACH_SOON);
 }
 
 int df_mount_detach(int id, unsigned flags)

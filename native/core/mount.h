@@ -27,6 +27,7 @@ enum {                               /* df_mount_spec.flags */
 
 enum {                          /* df_mount_detach flags */
        DF_DETACH_LAZY = 1 << 0, /* leave the table at once, end with the last file: MNT_DETACH */
+       DF_DETACH_SOON = 1 << 1, /* calls in flight are waited for five seconds, then EBUSY */
 };
 
 struct df_mount_spec {
@@ -70,7 +71,8 @@ DF_PRIVATE_EXPORT int df_mount_attach(const struct df_mount_spec *spec, struct d
 /*
  * Detaches by id. Waits for calls in flight unless lazy. Returns 0 when ops->destroy has returned
  * (lazy: when the mount has left the table), or -errno: EINVAL (no such mount), EBUSY (files are
- * open; or called from inside one of the mount's own calls, not lazy).
+ * open; or, soon, calls are in flight still; or called from inside one of the mount's own calls,
+ * not lazy).
  */
 DF_PRIVATE_EXPORT int df_mount_detach(int id, unsigned flags);
 

@@ -57,7 +57,9 @@ enum {                            /* df_mount() */
 enum {                            /* df_unmount() */
        DF_UNMOUNT_LAZY = 1 << 0,  /* paths do not lead there any more at once; the program ends
                                      with the last open file */
-       DF_UNMOUNT_LEAVE = 1 << 1, /* a mount in a server stays there if other processes use it */
+       DF_UNMOUNT_LEAVE = 1 << 1, /* at the end of the process: a mount in a server stays there if
+                                     other processes use it, and calls that are under way in an
+                                     inline one are waited for five seconds, then EBUSY */
 };
 
 /* In the flags of df_mount(): how long the program may take until it is mounted, 1 to 65535

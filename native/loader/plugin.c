@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "core/call.h"
+#include "core/mount.h"
 #include "loader/library.h"
 #include "loader/plugin_private.h"
 #include "loader/program.h"
@@ -376,13 +377,13 @@ static void leave_to_reaper(struct df_plugin *plugin, bool taken)
         df_plugin_main_set_parked(plugin);
 }
 
-int df_plugin_stop(struct df_plugin *plugin, bool lazy, int *status)
+int df_plugin_stop(struct df_plugin *plugin, unsigned flags, int *status)
 {
     bool forked = plugin->pid != getpid();
     if (!forked && self == plugin)
         return -EDEADLK;
     bool taken = !forked && df_plugin_main_take(plugin);
-    int error = df_plugin_detach(plugin, lazy);
+    int error = df_plugin_detach(plugin, flags);
     if (error && taken)
         df_plugin_main_set_parked(plugin);
     if (error)
@@ -391,7 +392,7 @@ int df_plugin_stop(struct df_plugin *plugin, bool lazy, int *status)
         *status = 0;
         return 0;
     }
-    if (lazy && df_plugin_is_kept(plugin)) {
+    if (flags & DF_DETACH_LAZY && df_plugin_is_kept(plugin)) {
         *status = -1;
         leave_to_reaper(plugin, taken);
         return 0;

@@ -90,12 +90,12 @@ DF_PRIVATE_EXPORT int df_plugin_start(const struct df_plugin_program *program,
  * Unmounts, waits until main has returned, stores its status and frees the plugin.
  * Lazy, while files are open or calls run: leaves the table of mounts at once and stores -1; the
  * plugin ends by itself with the last of them. In a child of fork(2) main's thread does not exist:
- * nothing is waited for, and the status is 0.
+ * nothing is waited for, and the status is 0. flags: DF_DETACH_*.
  * Returns 0; -EBUSY: files are open (also when the plugin has ended its mount itself), or called
  * from inside one of the mount's own calls (then not even lazily main could be waited for);
  * -EDEADLK: called by main itself. On an error nothing has changed.
  */
-DF_PRIVATE_EXPORT int df_plugin_stop(struct df_plugin *plugin, bool lazy, int *status);
+DF_PRIVATE_EXPORT int df_plugin_stop(struct df_plugin *plugin, unsigned flags, int *status);
 
 /* Who hears that a plugin which is mounted answers no more: its mount's number, and one line of
  * words. Called where it was found out: in the middle of a call. NULL: nobody. */

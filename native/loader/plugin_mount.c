@@ -235,19 +235,19 @@ struct df_mount *df_plugin_mount_of(struct df_plugin *plugin)
 
 /* ---- for df_plugin_stop() ---------------------------------------------------------------- */
 
-int df_plugin_detach(struct df_plugin *plugin, bool lazy)
+int df_plugin_detach(struct df_plugin *plugin, unsigned flags)
 {
     pthread_mutex_lock(&plugin->lock);
     int id = plugin->mount_id;
     pthread_mutex_unlock(&plugin->lock);
     if (id == 0)
         return 0;
-    int error = df_mount_detach(id, lazy ? DF_DETACH_LAZY : 0);
+    int error = df_mount_detach(id, flags);
     if (error != -EINVAL)
         return error;
     /* The plugin has ended it, but main stays until the last file is closed, perhaps by our caller.
      */
-    return !lazy && df_mount_has_files(id) ? -EBUSY : 0;
+    return !(flags & DF_DETACH_LAZY) && df_mount_has_files(id) ? -EBUSY : 0;
 }
 
 bool df_plugin_is_kept(struct df_plugin *plugin)

@@ -111,7 +111,7 @@ void df_plugin_park(struct df_plugin *plugin);
 void df_plugin_unpark(struct df_plugin *plugin);
 
 /* Detaches its mount, if it has one. 0 or -errno, as df_mount_detach(). */
-int df_plugin_detach(struct df_plugin *plugin, bool lazy);
+int df_plugin_detach(struct df_plugin *plugin, unsigned flags);
 
 /* True while files or calls keep a lazily detached mount: main returns only after them. */
 bool df_plugin_is_kept(struct df_plugin *plugin);

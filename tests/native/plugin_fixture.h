@@ -60,7 +60,7 @@ static inline int start(struct df_plugin **plugin, const char *name, ...)
 static inline void stop(struct df_plugin *plugin, int expected_status)
 {
     int status = -77;
-    assert_int_equal(df_plugin_stop(plugin, false, &status), 0);
+    assert_int_equal(df_plugin_stop(plugin, 0, &status), 0);
     assert_int_equal(status, expected_status);
 }
 

@@ -215,7 +215,7 @@ static void test_busy_while_files_are_open(void **state)
     assert_started(&plugin, "hello_high", "-otext=busy", "/t-plugin/busy");
     int fd = open_file("/t-plugin/busy/text");
     assert_true(fd >= 0);
-    assert_int_equal(df_plugin_stop(plugin, false, &status), -EBUSY);
+    assert_int_equal(df_plugin_stop(plugin, 0, &status), -EBUSY);
     assert_content("/t-plugin/busy/text", "busy");
     assert_int_equal(df_call_close(fd), 0);
     stop(plugin, 0);
@@ -232,7 +232,7 @@ static void test_lazy_end_waits_for_the_last_file(void **state)
     snprintf(option, sizeof(option), "-owitness=%s", witness);
     assert_started(&plugin, "hello_high", option, "-otext=lazy", "/t-plugin/lazy");
     int fd = open_file("/t-plugin/lazy/text");
-    assert_int_equal(df_plugin_stop(plugin, true, &status), 0);
+    assert_int_equal(df_plugin_stop(plugin, DF_DETACH_LAZY, &status), 0);
     assert_int_equal(status, -1);
     assert_int_equal(open_file("/t-plugin/lazy/text"), DF_NOT_OURS);
     assert_int_equal(df_call_pread(fd, text, 4, 0), 4);
@@ -251,7 +251,7 @@ static void test_lazy_end_without_files_is_an_ordinary_one(void **state)
     struct df_plugin *plugin;
     int status = -77;
     assert_started(&plugin, "hello_high", "/t-plugin/idle");
-    assert_int_equal(df_plugin_stop(plugin, true, &status), 0);
+    assert_int_equal(df_plugin_stop(plugin, DF_DETACH_LAZY, &status), 0);
     assert_int_equal(status, 0);
 }
 
@@ -343,9 +343,9 @@ static void test_stop_in_a_forked_child(void **state)
         int status = -77;
         alarm(20);
         int fd = open_file("/t-plugin/fork/text");
-        int ok = fd >= 0 && df_plugin_stop(plugin, false, &status) == -EBUSY &&
-                 df_call_close(fd) == 0 && df_plugin_stop(plugin, false, &status) == 0 &&
-                 status == 0 && open_file("/t-plugin/fork/text") == DF_NOT_OURS;
+        int ok = fd >= 0 && df_plugin_stop(plugin, 0, &status) == -EBUSY &&
+                 df_call_close(fd) == 0 && df_plugin_stop(plugin, 0, &status) == 0 && status == 0 &&
+                 open_file("/t-plugin/fork/text") == DF_NOT_OURS;
         _exit(ok ? 0 : 1);
     }
     int status;
@@ -565,7 +565,7 @@ static void *mount_and_unmount(void *argument)
         int fd = open_file(path);
         if (fd < 0 || df_call_close(fd) != 0)
             return "open";
-        if (df_plugin_stop(plugin, false, &status) != 0 || status != 0)
+        if (df_plugin_stop(plugin, 0, &status) != 0 || status != 0)
             return "stop";
     }
     return NULL;

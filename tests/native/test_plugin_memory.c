@@ -105,10 +105,10 @@ static bool run(char **argv, long n)
     counting = true;
     const struct df_plugin_program program = {.library = path, .argc = argc, .argv = argv};
     int error = df_plugin_start(&program, &plugin, message, sizeof(message));
-    int stopped = error == 0 ? df_plugin_stop(plugin, false, &status) : 0;
+    int stopped = error == 0 ? df_plugin_stop(plugin, 0, &status) : 0;
     counting = false;
     if (stopped == -ENOMEM) /* then it is still there */
-        stopped = df_plugin_stop(plugin, false, &status);
+        stopped = df_plugin_stop(plugin, 0, &status);
     assert_int_equal(stopped, 0);
     assert_true(error == 0 || error == -EIO || error == -ENOMEM || error == -EAGAIN);
     return asked >= n;

@@ -36,7 +36,7 @@ static void test_keeps_no_thread(void **state)
     await_threads(threads);
     assert_content("/t-plugin/moves/text", "here");
     int fd = open_file("/t-plugin/moves/text");
-    assert_int_equal(df_plugin_stop(plugin, false, &status), -EBUSY);
+    assert_int_equal(df_plugin_stop(plugin, 0, &status), -EBUSY);
     await_threads(threads);
     assert_int_equal(df_call_close(fd), 0);
     assert_content("/t-plugin/moves/text", "here");
@@ -55,7 +55,7 @@ static void test_ends_with_the_last_file(void **state)
     int threads = count_entries("/proc/self/task");
     char *witness = start_before_witness(&plugin, "-otext=lazy");
     int fd = open_file("/t-plugin/moves/text");
-    assert_int_equal(df_plugin_stop(plugin, true, &status), 0);
+    assert_int_equal(df_plugin_stop(plugin, DF_DETACH_LAZY, &status), 0);
     assert_int_equal(status, -1);
     assert_file_says(witness, "init ");
     assert_int_equal(df_call_close(fd), 0);
@@ -125,9 +125,9 @@ static void test_in_a_forked_child(void **state)
     if (child == 0) {
         alarm(20);
         int fd = open_file("/t-plugin/moves/text");
-        int ok = fd >= 0 && df_plugin_stop(plugin, false, &status) == -EBUSY &&
-                 df_call_close(fd) == 0 && df_plugin_stop(plugin, false, &status) == 0 &&
-                 status == 0 && count_entries("/proc/self/task") == 3; /* with . and .. */
+        int ok = fd >= 0 && df_plugin_stop(plugin, 0, &status) == -EBUSY &&
+                 df_call_close(fd) == 0 && df_plugin_stop(plugin, 0, &status) == 0 && status == 0 &&
+                 count_entries("/proc/self/task") == 3; /* with . and .. */
         _exit(ok ? 0 : 1);
     }
     assert_int_equal(waitpid(child, &status, 0), child);

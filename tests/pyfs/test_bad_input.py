@@ -308,11 +308,17 @@ def test_a_call_into_its_own_mount_is_written_down(caplog):
 
 
 class Blocking(Notes):
-    """read() never returns, in the loop; everything else does."""
+    """read(), and lookup() of "never", never return, in the loop; everything else does."""
 
     def __init__(self):
         super().__init__()
         self.begun = threading.Event()
+
+    async def lookup(self, parent_inode, name, ctx=None):
+        if name == b"never":
+            self.begun.set()
+            await trio.sleep_forever()
+        return await super().lookup(parent_inode, name, ctx)
 
     async def read(self, fh, off, size):
         self.begun.set()
@@ -502,14 +508,16 @@ def test_threads_may_tell_of_changes_while_the_mount_ends(monkeypatch):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_interpreter_ends_while_an_operation_blocks():
-    done = run("""
+@pytest.mark.parametrize("call", ["open('/end/a').read()", "stat('/end/never')"])
+def test_the_interpreter_ends_while_an_operation_blocks(call):
+    """By an open file, which keeps the mount; and by a name, for which an unmount waits."""
+    done = run(f"""
         import directfuse, threading
         from pyfs.test_bad_input import Blocking
         blocking = Blocking()
         directfuse.mount(blocking, "/end")
-        reader = threading.Thread(target=lambda: directfuse.open("/end/a").read(), daemon=True)
-        reader.start()
+        call = lambda: directfuse.{call}
+        threading.Thread(target=call, daemon=True).start()
         assert blocking.begun.wait(10)
         print("ends")
     """)
