@@ -287,7 +287,10 @@ def _unmount_words(code: int) -> str:
     if code == errno.ETIMEDOUT:
         return "its file system has not ended yet, and goes on by itself"
     if code == errno.EBUSY:
-        return "files are open in it; close them, or unmount(lazy=True) to end with the last"
+        return (
+            "files are open in it; close them, or unmount(lazy=True) to end with the last "
+            "(or another thread is unmounting it)"
+        )
     if code == errno.EINVAL:
         return "it is not mounted (any more)"
     return os.strerror(code)

@@ -175,6 +175,23 @@ def test_the_end_of_a_file_system_is_not_cut_off(point, moody, tmp_path):  # noq
     assert done.exists()
 
 
+def test_who_unmounts_what_is_ending_is_told(point, moody, tmp_path):  # noqa: F811
+    hold = tmp_path / "hold"
+    hold.touch()
+    mount = directfuse.mount([moody, "-o", f"hold={hold}", point])
+    first = threading.Thread(target=mount.unmount)
+    first.start()
+    until(lambda: not mount.mounted)
+    try:
+        words = "another thread is unmounting it"
+        with pytest.raises(directfuse.UnmountError, match=words) as caught:
+            mount.unmount()
+    finally:
+        hold.unlink()
+        first.join()
+    assert caught.value.errno == errno.EBUSY
+
+
 @pytest.mark.parametrize("name", ["mute", "sticky"])
 def test_a_server_whose_last_user_is_killed_gives_up_what_hangs(point, words, mark, name):  # noqa: F811
     """Reading at that moment, or closed for it then."""
