@@ -146,8 +146,6 @@ int dfi_files_program(int dirfd, const char *path, int flags, bool *virtual)
         return -EINVAL;
     if (path[0] == '\0' && dirfd == AT_FDCWD)
         return -EACCES; /* a directory */
-    if (!dfi_process()->files->link.segment)
-        return (int)dfi_program_open(dirfd, path, flags);
     return (int)open_program(dirfd, path, flags, virtual);
 }
 

@@ -117,3 +117,12 @@ def test_a_program_is_shown_by_the_name_that_its_file_has_now(plain, inside):
     wanted = plain("/bin/sh", "-c", script)
     assert wanted.out == b"one\ntwo\n"
     assert inside("/bin/sh", "-c", script).seen() == wanted.seen()
+
+
+@pytest.mark.parametrize("flags", ["", "seccomp"])
+def test_a_program_executes_itself_by_its_name_in_proc(plain, inside, flags):
+    """Of that name the kernel knows the loader."""
+    command = "perl", "-e", 'exec "/proc/self/exe", "-e", "print 1"'
+    wanted = plain(*command)
+    assert wanted.seen() == (0, b"1", b"")
+    assert inside(*command, flags=flags).seen() == wanted.seen()
