@@ -15,6 +15,10 @@
 
 #define AUXV_MAX 32 /* more than the kernel keeps of any process */
 
+/* Linux's ELF_ET_DYN_BASE: the loader's heap begins there, moved on at random by less than this. */
+#define HEAP_BASE      0x555555555000ul
+#define HEAP_MOVED_MAX (1ul << 30)
+
 /* The vector with one entry more, as far as there is room: bytes. */
 static unsigned copy_auxv(struct dfi_auxv *to, const struct dfi_shown *shown)
 {
@@ -28,16 +32,30 @@ static unsigned copy_auxv(struct dfi_auxv *to, const struct dfi_shown *shown)
     return count * (unsigned)sizeof *to;
 }
 
+/*
+ * Where brk(2) begins. Behind a program with an address of its own, as without us: one that was
+ * dumped with its heap (GNU Common Lisp's are) goes on where that ended. It is moved at random as
+ * far as the kernel has moved the loader's, which is not at all under ADDR_NO_RANDOMIZE. Elsewhere
+ * there is no room behind the program, and the loader's is as good.
+ */
+static uintptr_t heap_of(const struct dfi_map *program)
+{
+    uintptr_t loaders = (uintptr_t)dfi_kernel(__NR_brk, 0), moved = loaders - HEAP_BASE;
+    if (program->base != 0)
+        return loaders;
+    return program->end + (moved < HEAP_MOVED_MAX ? moved & -DFI_PAGE : 0);
+}
+
 void dfi_show(const struct dfi_shown *shown)
 {
     struct dfi_auxv auxv[AUXV_MAX];
-    uintptr_t brk = (uintptr_t)dfi_kernel(__NR_brk, 0), env_end = (uintptr_t)shown->env_end;
+    uintptr_t brk = heap_of(shown->program), env_end = (uintptr_t)shown->env_end;
     uintptr_t env = shown->envp[0] != NULL ? (uintptr_t)shown->envp[0] : env_end;
     struct prctl_mm_map map = {
         .start_code = shown->program->start,
         .end_code = shown->program->end,
-        .start_data = shown->program->end, /* none: RLIMIT_DATA counts brk's memory alone */
-        .end_data = shown->program->end,
+        .start_data = shown->program->start, /* none: RLIMIT_DATA counts brk's memory alone */
+        .end_data = shown->program->start,
         .start_brk = brk, /* nobody has moved it yet */
         .brk = brk,
         .start_stack = (uintptr_t)(shown->argv - 1),

@@ -24,9 +24,9 @@ struct dfi_shown {
 
 /*
  * /proc/PID/auxv and the ends of arguments and environment become the program's: the kernel knows
- * those of the loader, by which a debugger would look for the program in the wrong place. Needs no
- * right (PR_SET_MM_MAP without a file); a kernel without CONFIG_CHECKPOINT_RESTORE goes on showing
- * the loader.
+ * those of the loader, by which a debugger would look for the program in the wrong place. So does
+ * where brk(2) begins, by which a program may look for itself. Needs no right (PR_SET_MM_MAP
+ * without a file); a kernel without CONFIG_CHECKPOINT_RESTORE goes on showing the loader.
  */
 void dfi_show(const struct dfi_shown *shown);
 

@@ -126,3 +126,13 @@ def test_a_program_executes_itself_by_its_name_in_proc(plain, inside, flags):
     wanted = plain(*command)
     assert wanted.seen() == (0, b"1", b"")
     assert inside(*command, flags=flags).seen() == wanted.seen()
+
+
+@pytest.mark.parametrize("flags", ["", "seccomp"])
+def test_the_heap_begins_behind_a_program_of_a_fixed_address(plain, inside, compiled, flags):
+    """Where a program was dumped with its heap, as GNU Common Lisp's are, it has to go on there."""
+    program = compiled("heap", "-no-pie")
+    for arguments in [], ["at once"]:
+        wanted = plain(program, *arguments)
+        assert wanted.seen() == (0, b"behind the program\ngrows\n", b"")
+        assert inside(program, *arguments, flags=flags).seen() == wanted.seen()
