@@ -8,7 +8,6 @@
 #include "intercept/run.h"
 #include "intercept/text.h"
 
-#include <linux/auxvec.h>
 #include <linux/fcntl.h>
 #include <linux/prctl.h>
 #include <linux/stat.h>

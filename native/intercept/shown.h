@@ -6,12 +6,15 @@
 
 #include "intercept/image.h"
 
+#include <linux/auxvec.h>
+
 struct dfi_auxv {
     unsigned long type, value;
 };
 
-/* In /proc/PID/auxv alone: where the struct dfi_exe of the program is. */
-#define DFI_AT_EXE 0x64664931
+/* In /proc/PID/auxv alone: where the struct dfi_exe of the program is. A type that has a meaning
+ * for nobody, and is known: ClickHouse ends itself when it reads one that no kernel uses. */
+#define DFI_AT_EXE AT_IGNORE
 
 /* The stack as the loader found it, and the program as it lies in memory. */
 struct dfi_shown {

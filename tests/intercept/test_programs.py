@@ -119,6 +119,20 @@ def test_a_program_is_shown_by_the_name_that_its_file_has_now(plain, inside):
     assert inside("/bin/sh", "-c", script).seen() == wanted.seen()
 
 
+_TYPES_OF_AUXV = """
+import struct
+with open("/proc/self/auxv", "rb") as vector:
+    print(*sorted({kind for kind, _ in struct.iter_unpack("QQ", vector.read())}))
+"""
+
+
+def test_the_auxiliary_vector_in_proc_has_types_that_programs_know(plain, inside):
+    """ClickHouse ends itself at any other. Ours is AT_IGNORE."""
+    command = sys.executable, "-c", _TYPES_OF_AUXV
+    wanted, found = plain(*command), inside(*command)
+    assert {*found.out.split()} == {*wanted.out.split(), b"1"}
+
+
 @pytest.mark.parametrize("flags", ["", "seccomp"])
 def test_a_program_executes_itself_by_its_name_in_proc(plain, inside, flags):
     """Of that name the kernel knows the loader."""
