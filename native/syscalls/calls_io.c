@@ -38,7 +38,28 @@ static int flags_of(const struct dfi_frame *frame)
 DFI_BY_FD(fsync, dfi_maps_sync_file(dfi_process()->files, fd, df_call_fsync))
 DFI_BY_FD(fdatasync, dfi_maps_sync_file(dfi_process()->files, fd, df_call_fdatasync))
 
-/* What ksys_sync_file_range() of the kernel refuses; the rest is as good as all of the file. */
+/* File systems get what is kept of their writes. */
+static long write_kept(void)
+{
+    struct df_trip trip = {.link = &dfi_process()->files->link};
+    struct dfi_record record;
+    long ret;
+
+    dfi_record_begin(&record);
+    ret = df_trip_sync(&trip);
+    dfi_record_end(&record);
+    return ret == -ENOTCONN ? -EIO : ret;
+}
+
+static int write_kept_of(int fd)
+{
+    (void)fd;
+    return (int)write_kept();
+}
+
+/* Data are to be written, not to be safe: a FUSE file system hears of this no more than of
+ * sync(2). dpkg asks for it before it renames, for each file. What is wrong is refused as by
+ * ksys_sync_file_range() of the kernel. */
 static long sync_range(const struct dfi_frame *frame, int fd)
 {
     const unsigned flags =
@@ -50,7 +71,7 @@ static long sync_range(const struct dfi_frame *frame, int fd)
     if ((unsigned)frame->args[3] & ~flags || offset < 0 || size < 0 ||
         __builtin_add_overflow(offset, size, &end))
         return -EINVAL;
-    return dfi_maps_sync_file(dfi_process()->files, fd, df_call_fdatasync);
+    return dfi_maps_sync_file(dfi_process()->files, fd, write_kept_of);
 }
 
 DFI_BY_FD(sync_file_range, sync_range(frame, fd))
@@ -58,19 +79,11 @@ DFI_BY_FD(ftruncate, df_call_ftruncate(fd, (off_t)a[1]))
 DFI_BY_FD(fallocate, df_call_fallocate(fd, (int)a[1], (off_t)a[2], (off_t)a[3]))
 DFI_BY_FD(fadvise64, df_call_fadvise(fd, (off_t)a[1], (off_t)a[2], (int)a[3]))
 
-/* A FUSE file system does not hear of syncfs(2) or sync(2); it gets what is kept of its writes. */
+/* A FUSE file system does not hear of syncfs(2) or sync(2). */
 static long sync_all(void)
 {
-    struct dfi_files *files = dfi_process()->files;
-    struct df_trip trip = {.link = &files->link};
-    struct dfi_record record;
-    long ret;
-
-    dfi_maps_sync(files);
-    dfi_record_begin(&record);
-    ret = df_trip_sync(&trip);
-    dfi_record_end(&record);
-    return ret;
+    dfi_maps_sync(dfi_process()->files);
+    return write_kept();
 }
 
 long dfi_do_syncfs(struct dfi_frame *frame)

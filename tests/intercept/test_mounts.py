@@ -1,6 +1,7 @@
 """Programs whose files are in a mount: the same output and the same status as in a plain directory,
 nothing at the real path, and every call that concerns the mount done by us."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -392,6 +393,28 @@ def test_what_is_stored_in_memory_is_written_by_fsync(mounted, tmp_path):
     mounted.file_system = f"passthrough {tmp_path / 'source'}"
     found = mounted(sys.executable, "-c", _STORED, str(tmp_path / "source"))
     assert found.seen() == (0, b"1\n2\n3\n4\n5\n6\n", b"")
+
+
+_RANGES = """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+fd = os.open("f", os.O_CREAT | os.O_WRONLY)
+os.write(fd, b"data")
+print([libc.sync_file_range(fd, 0, 0, flags) for flags in (0, 1, 2, 4, 7)])
+print(libc.syncfs(fd), os.fdatasync(fd))
+"""
+
+
+def test_no_file_system_hears_of_ranges_to_write(mounted, tmp_path):
+    """On Linux they go no further than the page cache, and cost no fsync below."""
+    report = tmp_path / "report.json"
+    mount = f"memfs {tmp_path / 'mnt'}"
+    words = [sys.executable, "-m", "directfuse", "run", f"--stats={report}", "-m", mount, "--"]
+    script = ["sh", "-c", 'cd "$0" && exec "$@"', tmp_path / "mnt", sys.executable, "-c", _RANGES]
+    done = subprocess.run([*words, *script], capture_output=True, text=True, timeout=50, check=True)
+    assert done.stdout == "[0, 0, 0, 0, 0]\n0 None\n"
+    (counted,) = json.loads(report.read_text())["mounts"].values()
+    assert counted["fsync"]["calls"] == 1
 
 
 def test_directories_above_a_mountpoint_that_do_not_exist(mounted):
