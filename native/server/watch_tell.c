@@ -18,6 +18,15 @@ static struct df_watch *directory_of(const struct telling *t, const struct df_wa
     return df_watch_find_directory(t->watcher, t->mount, spot->directory);
 }
 
+static void touch_itself(const struct telling *t, const struct df_watch *watch,
+                         enum df_watch_kind kind)
+{
+    char path[DF_STAND_PATH];
+
+    df_stand_path(path, watch->serial, NULL);
+    df_stand_touch(t->watcher->at, path, kind);
+}
+
 /* ---- names ----------------------------------------------------------------------------------- */
 
 static void made(const struct telling *t, const struct df_watch_spot *spot, bool directory)
@@ -33,14 +42,11 @@ static void made(const struct telling *t, const struct df_watch_spot *spot, bool
 static void unlinked(const struct telling *t, const struct df_watch_spot *spot)
 {
     struct df_watch *watch = df_watch_find(t->watcher, t->mount, spot->ino);
-    char path[DF_STAND_PATH];
 
-    if (watch && (watch->directory || spot->links <= 1)) {
+    if (watch && (watch->directory || spot->links <= 1))
         df_watch_drop(t->watcher, watch);
-    } else if (watch) {
-        df_stand_path(path, watch->serial, NULL);
-        df_stand_touch(t->watcher->at, path, DF_WATCH_ATTRIB);
-    }
+    else if (watch)
+        touch_itself(t, watch, DF_WATCH_ATTRIB);
 }
 
 static void removed(const struct telling *t, const struct df_watch_spot *spot)
@@ -56,12 +62,9 @@ static void removed(const struct telling *t, const struct df_watch_spot *spot)
 static void replaced(const struct telling *t, const struct df_watch_spot *spot)
 {
     const struct df_watch *watch = df_watch_find(t->watcher, t->mount, spot->ino);
-    char path[DF_STAND_PATH];
 
-    if (watch && watch->directory) {
-        df_stand_path(path, watch->serial, NULL);
-        df_stand_touch(t->watcher->at, path, DF_WATCH_ATTRIB);
-    }
+    if (watch && watch->directory)
+        touch_itself(t, watch, DF_WATCH_ATTRIB);
     unlinked(t, spot);
 }
 
@@ -129,12 +132,9 @@ static void renamed(const struct telling *t, const struct df_watch_spot spots[2]
 static void linked(const struct telling *t, const struct df_watch_spot spots[2])
 {
     const struct df_watch *watch = df_watch_find(t->watcher, t->mount, spots[0].ino);
-    char path[DF_STAND_PATH];
 
-    if (watch) {
-        df_stand_path(path, watch->serial, NULL);
-        df_stand_touch(t->watcher->at, path, DF_WATCH_ATTRIB);
-    }
+    if (watch)
+        touch_itself(t, watch, DF_WATCH_ATTRIB);
     made(t, &spots[1], false);
 }
 
@@ -151,10 +151,8 @@ static void touched(const struct telling *t, const struct df_watch_spot *spot,
         df_stand_path(path, in->serial, spot->name);
         df_stand_touch_name(t->watcher->at, path, S_ISDIR(spot->mode), kind);
     }
-    if (watch) {
-        df_stand_path(path, watch->serial, NULL);
-        df_stand_touch(t->watcher->at, path, kind);
-    }
+    if (watch)
+        touch_itself(t, watch, kind);
 }
 
 /* fsnotify_change() of Linux: one event for all that is set. */
