@@ -53,11 +53,6 @@ static void put_links(struct df_message *m, uint32_t links, uint32_t second_link
         m->second_links = second_links;
 }
 
-static int64_t patience_of(const struct df_trip *trip)
-{
-    return atomic_load_explicit(&trip->link->patience, memory_order_relaxed);
-}
-
 struct df_letter df_letter_of(struct df_trip *trip, struct df_slot *slot)
 {
     return (struct df_letter){
@@ -65,7 +60,7 @@ struct df_letter df_letter_of(struct df_trip *trip, struct df_slot *slot)
         .slot = slot,
         .message = &slot->message,
         .area = df_link_area(trip->link, slot),
-        .patience = patience_of(trip),
+        .patience = df_letter_patience(trip),
     };
 }
 
@@ -89,7 +84,7 @@ int df_letter_begin_within(struct df_letter *l, struct df_trip *trip, enum df_me
 
 int df_letter_begin_plain(struct df_letter *l, struct df_trip *trip, enum df_message_op op)
 {
-    return df_letter_begin_within(l, trip, op, patience_of(trip));
+    return df_letter_begin_within(l, trip, op, df_letter_patience(trip));
 }
 
 int df_letter_begin(struct df_letter *l, struct df_trip *trip, enum df_message_op op)

@@ -23,6 +23,12 @@ struct df_letter {
 /* That of a message which was asked before (df_letter_ask()). */
 struct df_letter df_letter_of(struct df_trip *trip, struct df_slot *slot);
 
+/* How long its messages wait, in ns; < 0: for ever. */
+static inline int64_t df_letter_patience(const struct df_trip *trip)
+{
+    return atomic_load_explicit(&trip->link->patience, memory_order_relaxed);
+}
+
 /* Claims a slot. 0, -ENOTCONN, -ETIMEDOUT, -ENOMEM. `plain`: the message says nothing of the
  * caller's identity. `within`: nor waits longer than `patience` for a slot, nor for the answer. */
 int df_letter_begin_within(struct df_letter *l, struct df_trip *trip, enum df_message_op op,

@@ -69,7 +69,7 @@ int df_trip_keep(struct df_trip *trip, const uint64_t files[], size_t count)
 
 static int64_t patience_to_fork(const struct df_trip *trip)
 {
-    int64_t patience = atomic_load_explicit(&trip->link->patience, memory_order_relaxed);
+    int64_t patience = df_letter_patience(trip);
 
     return patience < 0 || patience > FORK_NS ? FORK_NS : patience;
 }
