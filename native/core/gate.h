@@ -39,6 +39,9 @@ struct df_mount;
 #define DF_GATE_DEPTH 16 /* calls nested in one thread, a plugin calling df_* inside an op */
 #define DF_STASH_MAX  16 /* free descriptors, free files a thread keeps for itself */
 
+/* What is retired: of nodes (df_gate_retire_nodes()), or not. */
+enum df_retired_kind { DF_RETIRED_ANY, DF_RETIRED_NODES, DF_RETIRED_KINDS };
+
 /*
  * A thread's record. Type-stable: reused by a later thread, never freed. Fields without a word
  * about other threads are touched by the owner alone.
@@ -53,11 +56,11 @@ struct df_thread {
         _Atomic(struct df_file *) use;
     } levels[DF_GATE_DEPTH]; /* [0 .. depth): read by the slow side */
 
-    _Atomic bool used;      /* false: free for the next thread */
-    struct df_thread *next; /* registry; fixed once linked */
-    uint64_t seen[2];   /* passage when waiting objects of each kind were retired; retire lock */
-    _Atomic bool rests; /* df_gate_rest(). Read by the slow side */
-    bool disturbed;     /* it does not, as long as calls are nested in the one that did */
+    _Atomic bool used;               /* false: free for the next thread */
+    struct df_thread *next;          /* registry; fixed once linked */
+    uint64_t seen[DF_RETIRED_KINDS]; /* passage when what waits was retired, by kind; retire lock */
+    _Atomic bool rests;              /* df_gate_rest(). Read by the slow side */
+    bool disturbed; /* it does not, as long as calls are nested in the one that did */
 
     bool reap;                 /* a mount may have become free to end: look when outside */
     uint8_t follow_real_links; /* df_retry_begin(): so often, and they are while it is not 0 */

@@ -7,8 +7,6 @@
 
 #define RETIRE_BATCH 32 /* objects retired between two looks at who is inside */
 
-enum kind { ANY, NODES, KINDS };
-
 /* Objects go from `fresh` to `waiting` to free(), first in, first out; one batch at a time. */
 struct queue {
     struct df_retired *fresh;
@@ -18,16 +16,16 @@ struct queue {
 };
 
 static pthread_mutex_t retire_lock = PTHREAD_MUTEX_INITIALIZER; /* protects what follows */
-static struct queue queues[KINDS];
+static struct queue queues[DF_RETIRED_KINDS];
 
-static bool has_left(const struct df_thread *t, enum kind kind)
+static bool has_left(const struct df_thread *t, enum df_retired_kind kind)
 {
     return !(t->seen[kind] & 1) ||
            atomic_load_explicit(&t->passage, memory_order_acquire) != t->seen[kind] ||
-           (kind == NODES && atomic_load_explicit(&t->rests, memory_order_acquire));
+           (kind == DF_RETIRED_NODES && atomic_load_explicit(&t->rests, memory_order_acquire));
 }
 
-static bool all_have_left(enum kind kind)
+static bool all_have_left(enum df_retired_kind kind)
 {
     for (struct df_thread *t = atomic_load(&df_gate_threads); t; t = t->next)
         if (!has_left(t, kind))
@@ -36,7 +34,7 @@ static bool all_have_left(enum kind kind)
 }
 
 /* Under retire_lock. */
-static void fresh_to_waiting(enum kind kind)
+static void fresh_to_waiting(enum df_retired_kind kind)
 {
     struct queue *q = &queues[kind];
 
@@ -71,7 +69,7 @@ static void free_waiting(struct queue *q)
 }
 
 /* Under retire_lock: frees what can be freed. */
-static void advance(enum kind kind)
+static void advance(enum df_retired_kind kind)
 {
     struct queue *q = &queues[kind];
 
@@ -83,7 +81,7 @@ static void advance(enum kind kind)
         free_waiting(q);
 }
 
-static void retire(enum kind kind, struct df_retired *object,
+static void retire(enum df_retired_kind kind, struct df_retired *object,
                    void (*free_fn)(struct df_retired *self), unsigned count)
 {
     struct queue *q = &queues[kind];
@@ -102,13 +100,13 @@ static void retire(enum kind kind, struct df_retired *object,
 
 void df_gate_retire(struct df_retired *node, void (*free_fn)(struct df_retired *self))
 {
-    retire(ANY, node, free_fn, 1);
+    retire(DF_RETIRED_ANY, node, free_fn, 1);
 }
 
 void df_gate_retire_nodes(struct df_retired *node, void (*free_fn)(struct df_retired *self),
                           unsigned count)
 {
-    retire(NODES, node, free_fn, count);
+    retire(DF_RETIRED_NODES, node, free_fn, count);
 }
 
 /* Under retire_lock: what is the owner's goes from *list to the front of `found`, its new value. */
@@ -145,7 +143,7 @@ static void reclaim_from(struct queue *q, df_gate_owns *owns, const void *owner)
 
 void df_gate_reclaim(df_gate_owns *owns, const void *owner)
 {
-    for (enum kind kind = ANY; kind < KINDS; kind++)
+    for (enum df_retired_kind kind = DF_RETIRED_ANY; kind < DF_RETIRED_KINDS; kind++)
         reclaim_from(&queues[kind], owns, owner);
 }
 
@@ -154,7 +152,7 @@ void df_gate_reclaim(df_gate_owns *owns, const void *owner)
 /* A thread that was freeing does not exist in the child: what it had in hand stays. */
 void df_gate_forget_freeing(void)
 {
-    for (enum kind kind = ANY; kind < KINDS; kind++)
+    for (enum df_retired_kind kind = DF_RETIRED_ANY; kind < DF_RETIRED_KINDS; kind++)
         queues[kind].freeing = false;
 }
 
