@@ -48,7 +48,7 @@ static long write_kept(void)
     dfi_record_begin(&record);
     ret = df_trip_sync(&trip);
     dfi_record_end(&record);
-    return ret == -ENOTCONN ? -EIO : ret;
+    return dfi_as_told(ret);
 }
 
 static int write_kept_of(int fd)

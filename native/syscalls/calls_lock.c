@@ -35,7 +35,7 @@ static long there(struct dfi_files *files, const struct df_ofd *ofd, struct df_l
     int ret =
         range ? df_trip_lock(&trip, handle, range) : df_trip_flock(&trip, handle, operation, 0);
 
-    return ret == -ENOTCONN ? -EIO : ret;
+    return (int)dfi_as_told(ret);
 }
 
 /* ---- record locks ---------------------------------------------------------------------------- */

@@ -191,7 +191,7 @@ static long take_early(struct dfi_files *files, const struct df_trip_early *earl
     if (memory)
         memory[0] = 0; /* the page, too, is made meanwhile */
     ret = df_trip_read_take(&trip, early, memory);
-    return ret == -ENOTCONN ? -EIO : ret;
+    return dfi_as_told(ret);
 }
 
 static long map_private(struct dfi_files *files, const struct request *r)

@@ -49,7 +49,7 @@ static long watch(struct dfi_files *files, uint64_t handle, const struct dfi_fra
         int64_t serial = df_trip_watch(&trip, handle, (uint32_t)frame->args[2]);
 
         if (serial < 0)
-            return serial == -ENOTCONN ? -EIO : serial;
+            return dfi_as_told(serial);
         stand_name(files, (uint64_t)serial, name);
         ret = dfi_kernel(__NR_inotify_add_watch, frame->args[0], name,
                          frame->args[2] & ~(unsigned long)IN_DONT_FOLLOW);

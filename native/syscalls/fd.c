@@ -74,7 +74,7 @@ long dfi_fd_drop(struct dfi_files *files, uint64_t handle, bool flush)
         ret = df_trip_flush(&trip, handle, files->caller.lock_owner, last);
     else if (last)
         df_trip_drop_soon(&trip, handle);
-    return ret == -ENOTCONN ? -EIO : ret;
+    return dfi_as_told(ret);
 }
 
 static void raise_top(struct dfi_files *files, int fd)

@@ -46,7 +46,7 @@ static int64_t back(struct df_fs *fs, struct df_call *call, const struct df_trip
     call->links = trip->links;
     call->second_links = trip->second_links;
     call->leave_second = trip->leave_second;
-    return DF_UNLIKELY(result == -ENOTCONN) ? -EIO : result;
+    return dfi_as_told(result);
 }
 
 #include "channel/remote_ops.h"
