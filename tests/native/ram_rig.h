@@ -108,6 +108,13 @@ static unsigned rig_total(struct rig *rig)
     return total;
 }
 
+/* Of this thread, where several make calls. */
+static inline struct df_call rig_own_call(struct rig *rig)
+{
+    return (struct df_call){
+        .mount = &rig->mount, .thread = df_gate_thread(), .caller = &rig->caller};
+}
+
 static struct df_call *rig_call(struct rig *rig)
 {
     rig->call.mount = &rig->mount;

@@ -189,8 +189,7 @@ static void an_append_goes_to_the_end_and_says_where(void **state)
 static void *append_many(void *arg)
 {
     struct rig *rig = arg;
-    struct df_call call = {
-        .mount = &rig->mount, .thread = df_gate_thread(), .caller = &rig->caller};
+    struct df_call call = rig_own_call(rig);
     struct iovec iov = {"12345678", 8};
 
     for (int i = 0; i < APPENDS; i++) {

@@ -212,8 +212,7 @@ static void *move_to_and_fro(void *arg)
 {
     struct mover *mover = arg;
     struct rig *rig = mover->rig;
-    struct df_call call = {
-        .mount = &rig->mount, .thread = df_gate_thread(), .caller = &rig->caller};
+    struct df_call call = rig_own_call(rig);
     struct rig_where a, b;
 
     for (int i = 0; i < ROUNDS; i++) {
@@ -229,8 +228,7 @@ static void *move_to_and_fro(void *arg)
 static void *open_and_read(void *arg)
 {
     struct rig *rig = arg;
-    struct df_call call = {
-        .mount = &rig->mount, .thread = df_gate_thread(), .caller = &rig->caller};
+    struct df_call call = rig_own_call(rig);
     struct rig_where where;
     char byte;
     struct iovec iov = {&byte, 1};
@@ -284,8 +282,7 @@ static void paths_stay_true_under_renames_of_other_threads(void **state)
 static void *open_and_unlink(void *arg)
 {
     struct rig *rig = arg;
-    struct df_call call = {
-        .mount = &rig->mount, .thread = df_gate_thread(), .caller = &rig->caller};
+    struct df_call call = rig_own_call(rig);
     struct rig_where where, parent;
     char byte;
     struct iovec iov = {&byte, 1};
@@ -335,8 +332,7 @@ static int looker_result;
 static void *look_at_file(void *arg)
 {
     struct rig *rig = arg;
-    struct df_call call = {
-        .mount = &rig->mount, .thread = df_gate_thread(), .caller = &rig->caller};
+    struct df_call call = rig_own_call(rig);
     struct rig_where where;
     struct stat seen;
 
@@ -393,8 +389,7 @@ static void *link_across(void *arg)
 {
     struct linker *linker = arg;
     struct rig *rig = linker->rig;
-    struct df_call call = {
-        .mount = &rig->mount, .thread = df_gate_thread(), .caller = &rig->caller};
+    struct df_call call = rig_own_call(rig);
     struct rig_where a, b;
 
     for (int i = 0; i < ROUNDS; i++) {
@@ -439,8 +434,7 @@ static void *open_below_and_read(void *arg)
 {
     struct linker *opener = arg;
     struct rig *rig = opener->rig;
-    struct df_call call = {
-        .mount = &rig->mount, .thread = df_gate_thread(), .caller = &rig->caller};
+    struct df_call call = rig_own_call(rig);
     struct rig_where where;
     char byte;
     struct iovec iov = {&byte, 1};

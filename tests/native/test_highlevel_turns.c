@@ -193,8 +193,7 @@ static int look_up(struct rig *rig, struct df_call *call, const char *path)
 static void *change_names(void *arg)
 {
     struct rig *rig = arg;
-    struct df_call call = {
-        .mount = &rig->mount, .thread = df_gate_thread(), .caller = &rig->caller};
+    struct df_call call = rig_own_call(rig);
     const struct df_ops *ops = rig->fs->ops;
     struct rig_where a, b, up;
 
@@ -271,8 +270,7 @@ static int meeting_readdir(const char *path, void *buf, fuse_fill_dir_t fill, of
 static void *look_up_absent(void *arg)
 {
     struct rig *rig = arg;
-    struct df_call call = {
-        .mount = &rig->mount, .thread = df_gate_thread(), .caller = &rig->caller};
+    struct df_call call = rig_own_call(rig);
 
     return look_up(rig, &call, "/dir/absent") == -ENOENT ? NULL : "found";
 }
@@ -308,8 +306,7 @@ static int meeting_mkdir(const char *path, mode_t mode)
 static void *make_directory(void *arg)
 {
     struct rig *rig = arg;
-    struct df_call call = {
-        .mount = &rig->mount, .thread = df_gate_thread(), .caller = &rig->caller};
+    struct df_call call = rig_own_call(rig);
     struct rig_where where;
 
     rig_where(&where, NULL, "/dir/new", DF_WHERE_PARENT);
@@ -345,8 +342,7 @@ static void attributes_of_a_known_name_wait_for_no_change(void **state)
 /* A plugin that uses its own mount. */
 static int nested_getattr(const char *path, struct stat *st, struct fuse_file_info *fi)
 {
-    struct df_call call = {
-        .mount = &rig_here->mount, .thread = df_gate_thread(), .caller = &rig_here->caller};
+    struct df_call call = rig_own_call(rig_here);
 
     if (strcmp(path, "/dir/absent") == 0) {
         look_up(rig_here, &call, "/dir/other");
@@ -359,8 +355,7 @@ static int nested_getattr(const char *path, struct stat *st, struct fuse_file_in
 static int nested_readdir(const char *path, void *buf, fuse_fill_dir_t fill, off_t offset,
                           struct fuse_file_info *fi, enum fuse_readdir_flags flags)
 {
-    struct df_call call = {
-        .mount = &rig_here->mount, .thread = df_gate_thread(), .caller = &rig_here->caller};
+    struct df_call call = rig_own_call(rig_here);
 
     look_up(rig_here, &call, "/dir/more");
     create_and_close(rig_here, &call, "/dir/listed");
@@ -407,8 +402,7 @@ static int meeting_rmdir(const char *path)
 static void *remove_sub(void *arg)
 {
     struct rig *rig = arg;
-    struct df_call call = {
-        .mount = &rig->mount, .thread = df_gate_thread(), .caller = &rig->caller};
+    struct df_call call = rig_own_call(rig);
     struct rig_where where;
 
     rig_where(&where, NULL, "/dir/sub", DF_WHERE_PARENT);
@@ -418,8 +412,7 @@ static void *remove_sub(void *arg)
 static void *make_in_sub(void *arg)
 {
     struct rig *rig = arg;
-    struct df_call call = {
-        .mount = &rig->mount, .thread = df_gate_thread(), .caller = &rig->caller};
+    struct df_call call = rig_own_call(rig);
     struct rig_where where;
 
     rig_where(&where, NULL, "/dir/sub/new", DF_WHERE_PARENT);
@@ -429,8 +422,7 @@ static void *make_in_sub(void *arg)
 static void *create_in_sub(void *arg)
 {
     struct rig *rig = arg;
-    struct df_call call = {
-        .mount = &rig->mount, .thread = df_gate_thread(), .caller = &rig->caller};
+    struct df_call call = rig_own_call(rig);
     struct df_file file;
 
     return open_name(rig, &call, "/dir/sub/new", O_RDWR | O_CREAT, &file) == -ENOENT ? NULL
@@ -502,8 +494,7 @@ static int how; /* O_EXCL or 0 */
 static void *create_at_once(void *arg)
 {
     struct rig *rig = arg;
-    struct df_call call = {
-        .mount = &rig->mount, .thread = df_gate_thread(), .caller = &rig->caller};
+    struct df_call call = rig_own_call(rig);
     struct rig_where where;
     struct df_file file;
 
