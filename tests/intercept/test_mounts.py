@@ -405,13 +405,15 @@ print(libc.syncfs(fd), os.fdatasync(fd))
 """
 
 
-def test_no_file_system_hears_of_ranges_to_write(mounted, tmp_path):
+def test_no_file_system_hears_of_ranges_to_write(tmp_path):
     """On Linux they go no further than the page cache, and cost no fsync below."""
     report = tmp_path / "report.json"
     mount = f"memfs {tmp_path / 'mnt'}"
     words = [sys.executable, "-m", "directfuse", "run", f"--stats={report}", "-m", mount, "--"]
     script = ["sh", "-c", 'cd "$0" && exec "$@"', tmp_path / "mnt", sys.executable, "-c", _RANGES]
-    done = subprocess.run([*words, *script], capture_output=True, text=True, timeout=50, check=True)
+    done = subprocess.run(
+        [*words, *script], capture_output=True, text=True, env=environment(), timeout=50, check=True
+    )
     assert done.stdout == "[0, 0, 0, 0, 0]\n0 None\n"
     (counted,) = json.loads(report.read_text())["mounts"].values()
     assert counted["fsync"]["calls"] == 1

@@ -195,8 +195,8 @@ static void run(long n)
 
 static bool is_any(const struct df_retired *retired, const void *owner)
 {
-    (void)owner;
-    return retired;
+    (void)retired, (void)owner;
+    return true;
 }
 
 static void every_allocation_may_fail(void **state)
