@@ -253,12 +253,21 @@ def test_interrupted_in_the_middle(area, number, part):
         assert json.loads(out)["interrupted"]
 
 
+def stopped_with_a_directory(area):
+    """A benchmark that has made one more, which it holds. Stopped, so that it does not end before
+    the test has looked."""
+    before = {*area.iterdir()}
+    process = start(area, *SMALL, "--route=inline", "--programs", "--budget=60")
+    wait_for(lambda: any(is_held(path) for path in {*area.iterdir()} - before), process)
+    process.send_signal(signal.SIGSTOP)
+    return process
+
+
 def test_what_a_killed_one_leaves_goes_with_the_next(area):
     """Not what one that runs needs, nor what is mounted there."""
-    process = start(area, *SMALL, "--route=inline", "--programs", "--budget=60")
-    others = start(area, *SMALL, "--route=inline", "--programs", "--budget=60")
+    process, others = stopped_with_a_directory(area), stopped_with_a_directory(area)
     try:
-        wait_for(lambda: len(list(area.iterdir())) == 2, process)
+        assert len({*area.iterdir()}) == 2
         process.kill()
         process.communicate()
         kept = [path for path in area.iterdir() if is_held(path)]
@@ -267,6 +276,7 @@ def test_what_a_killed_one_leaves_goes_with_the_next(area):
         assert kept[0].exists()
     finally:
         others.send_signal(signal.SIGINT)
+        others.send_signal(signal.SIGCONT)
         others.communicate(timeout=40)
 
 
