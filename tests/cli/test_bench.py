@@ -1,15 +1,17 @@
 """`directfuse bench`: what it measures, small."""
 
+import errno
 import json
 import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
-from directfuse._bench import machine
+from directfuse._bench import machine, python_worker
 from directfuse._bench.worker import Worker
 from directfuse._bench.workload_sets import chosen
 from directfuse._paths import bench_helper, plugin, program
@@ -182,6 +184,19 @@ def test_python_reads_the_same_files_as_c(tree):
             sites.append({key: asked.site[key] for key in asked.site.keys() - {"pid"}})
     assert sites[0] == sites[1]
     assert {"shallow", "deep", "data", "crowd", "data_size"} <= sites[0].keys()
+
+
+def test_threads_of_python_are_measured_together():
+    """Their calls, not their starts; one that failed was measured as if it had not."""
+    both = threading.Barrier(2)
+    seen = python_worker.sample([lambda count: both.wait(10)] * 2, 1000)
+    assert seen.keys() == {"ns", "cpu_ns", "switches"}
+
+    def fails(count):
+        raise OSError(errno.EIO, "loop")
+
+    with pytest.raises(OSError, match="loop"):
+        python_worker.sample([fails, lambda count: None], 1)
 
 
 @pytest.mark.skipif(shutil.which("bindfs") is None, reason="needs bindfs")
