@@ -49,6 +49,11 @@ int dfi_run_open(int fd)
     return 0;
 }
 
+unsigned long dfi_run_space(void)
+{
+    return dfi_run->size;
+}
+
 int dfi_run_server_fd(void)
 {
     const char *config = (const char *)dfi_run + dfi_run->config_offset, *key = "server=";

@@ -5,7 +5,6 @@
 #include <linux/capability.h>
 #include <linux/sched.h>
 #include <signal.h>
-#include <sys/resource.h>
 
 #include "core/caller.h"
 #include "syscalls/files.h"
@@ -20,16 +19,6 @@ static bool read_capable(void)
     if (dfi_kernel(__NR_capget, &header, data) < 0)
         return false;
     return (data[0].effective & wanted) == wanted;
-}
-
-static off_t read_size_limit(void)
-{
-    struct rlimit limit;
-
-    if (dfi_kernel(__NR_prlimit64, 0, RLIMIT_FSIZE, 0, &limit) < 0 ||
-        limit.rlim_cur > (rlim_t)INT64_MAX)
-        return INT64_MAX;
-    return (off_t)limit.rlim_cur;
 }
 
 /* Delivered when the call is done, but where it ends the process: then at once, as by the kernel.
@@ -109,7 +98,7 @@ long dfi_identity_read(struct dfi_files *files)
     read_ids(files);
     caller->pid = (pid_t)dfi_kernel(__NR_getpid);
     caller->umask = read_umask();
-    caller->size_limit = read_size_limit();
+    caller->size_limit = dfi_limit_of_size();
     return read_groups(files);
 }
 
@@ -161,43 +150,6 @@ long dfi_do_umask(struct dfi_frame *frame)
 {
     dfi_process()->files->caller.umask = (mode_t)frame->args[0] & 0777;
     return DFI_PASS;
-}
-
-/* Not what the core has raised for a moment, which it will put back. */
-static long call_alone(const struct dfi_frame *frame)
-{
-    const unsigned long *a = frame->args;
-    bool held = dfi_limit_hold();
-    long ret = dfi_kernel(frame->nr, a[0], a[1], a[2], a[3]);
-
-    dfi_limit_release(held);
-    return ret;
-}
-
-static long change_limit(struct dfi_frame *frame)
-{
-    long ret = call_alone(frame);
-
-    if (ret == 0)
-        dfi_process()->files->caller.size_limit = read_size_limit();
-    return ret;
-}
-
-long dfi_do_setrlimit(struct dfi_frame *frame)
-{
-    return change_limit(frame);
-}
-
-long dfi_do_prlimit64(struct dfi_frame *frame)
-{
-    if (frame->args[2])
-        return change_limit(frame);
-    return (unsigned)frame->args[1] == RLIMIT_NOFILE ? call_alone(frame) : DFI_PASS;
-}
-
-long dfi_do_getrlimit(struct dfi_frame *frame)
-{
-    return (unsigned)frame->args[0] == RLIMIT_NOFILE ? call_alone(frame) : DFI_PASS;
 }
 
 /* ---- other user namespaces -------------------------------------------------------------------

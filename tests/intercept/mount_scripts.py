@@ -324,6 +324,17 @@ MOUNT_SCRIPTS = {
         ' lambda: os.posix_fallocate(fd, 0, 1025), lambda: os.pwrite(fd, b"abc", 1022), lambda: os.ftruncate(fd, 1000)):\n'
         " try: print(call(), os.fstat(fd).st_size)\n except OSError as e: print(e.strerror)'"
     ),
+    "address space limit": (
+        "python3 -S -c 'import mmap, os, resource\nfrom resource import RLIMIT_AS, RLIM_INFINITY\nM = 1 << 20\n"
+        "print(resource.getrlimit(RLIMIT_AS), resource.prlimit(0, RLIMIT_AS, (300 * M, 500 * M)))\n"
+        "print(resource.getrlimit(RLIMIT_AS), resource.prlimit(os.getpid(), RLIMIT_AS))\nheld = []\n"
+        "def take(count):\n try: held.append(mmap.mmap(-1, count * M)); print(count)\n except OSError as e: print(e.strerror)\n"
+        "take(200); take(150); print(resource.prlimit(0, RLIMIT_AS, (500 * M, 500 * M))); take(150)\n"
+        "try: resource.setrlimit(RLIMIT_AS, (RLIM_INFINITY, 500 * M))\nexcept ValueError as e: print(e)\nheld.clear()\n"
+        'print(os.system("ulimit -v; ulimit -Hv; echo child >f; cat f | cat"))\n'
+        "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\nfor words in (97, 9, 8), (97, 9, 0), (160, 9, 0), (302, 0, 9, 8, 0), (302, 0, 9, 0, 8):\n"
+        " print(libc.syscall(*map(ctypes.c_long, words)), ctypes.get_errno()); ctypes.set_errno(0)'"
+    ),
     "our own descriptors are none of the program's": (
         "python3 -S -c 'import os\ndef there(fd):\n try: os.fstat(fd)\n except OSError: return False\n return True\n"
         "print([fd for fd in range(3, 1024) if there(fd)])\nfor fd in range(3, 1024):\n try: os.close(fd)\n except OSError: pass\n"

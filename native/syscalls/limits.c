@@ -1,0 +1,151 @@
+/*
+ * limits.c - resource limits as the program knows them, which are not all the kernel's.
+ *
+ * RLIMIT_NOFILE is raised for moments, when the core needs a descriptor. RLIMIT_AS is to hold for
+ * what the program maps: the segment of the mount server and the run's memory are three quarters of
+ * a GiB, of which little is ever touched, and every program of the run has them. So the kernel's
+ * limit is higher by that much, before and after an execve.
+ */
+#include <errno.h>
+#include <sys/resource.h>
+
+#include "syscalls/files.h"
+
+/* Not what the core has raised for a moment, which it will put back. */
+static long call_alone(const struct dfi_frame *frame)
+{
+    const unsigned long *a = frame->args;
+    bool held = dfi_limit_hold();
+    long ret = dfi_kernel(frame->nr, a[0], a[1], a[2], a[3]);
+
+    dfi_limit_release(held);
+    return ret;
+}
+
+/* Bytes that are mapped and none of the program's. */
+static rlim_t own_space(void)
+{
+    const struct df_segment *segment = dfi_process()->files->link.segment;
+
+    return dfi_run_space() + (segment ? segment->size : 0);
+}
+
+static rlim_t with_own(rlim_t limit)
+{
+    rlim_t own = own_space();
+
+    return limit < RLIM_INFINITY - own ? limit + own : limit;
+}
+
+static rlim_t without_own(rlim_t limit)
+{
+    rlim_t own = own_space();
+
+    if (limit == RLIM_INFINITY)
+        return limit;
+    return limit > own ? limit - own : 0;
+}
+
+static long fetch_space(struct rlimit *limit, unsigned long program)
+{
+    if (dfi_copy_from(limit, (const void *)program, sizeof(*limit)) < 0)
+        return -EFAULT;
+    limit->rlim_cur = with_own(limit->rlim_cur);
+    limit->rlim_max = with_own(limit->rlim_max);
+    return 0;
+}
+
+static long show_space(struct rlimit limit, unsigned long program)
+{
+    limit.rlim_cur = without_own(limit.rlim_cur);
+    limit.rlim_max = without_own(limit.rlim_max);
+    return dfi_copy_to((void *)program, &limit, sizeof(limit)) < 0 ? -EFAULT : 0;
+}
+
+static long exchange_space(const struct rlimit *wanted, struct rlimit *old)
+{
+    return dfi_kernel(__NR_prlimit64, 0, RLIMIT_AS, wanted, old);
+}
+
+static long set_space(unsigned long program)
+{
+    struct rlimit limit;
+    long ret = fetch_space(&limit, program);
+
+    return ret < 0 ? ret : exchange_space(&limit, NULL);
+}
+
+static long get_space(unsigned long program)
+{
+    struct rlimit limit;
+    long ret = exchange_space(NULL, &limit);
+
+    return ret < 0 ? ret : show_space(limit, program);
+}
+
+/* The old ones are those that the new ones replaced. */
+static long replace_space(unsigned long wanted, unsigned long program)
+{
+    struct rlimit limit, old;
+    long ret = fetch_space(&limit, wanted);
+
+    if (ret == 0)
+        ret = exchange_space(&limit, &old);
+    return ret < 0 || !program ? ret : show_space(old, program);
+}
+
+off_t dfi_limit_of_size(void)
+{
+    struct rlimit limit;
+
+    if (dfi_kernel(__NR_prlimit64, 0, RLIMIT_FSIZE, 0, &limit) < 0 ||
+        limit.rlim_cur > (rlim_t)INT64_MAX)
+        return INT64_MAX;
+    return (off_t)limit.rlim_cur;
+}
+
+static long change(struct dfi_frame *frame)
+{
+    long ret = call_alone(frame);
+
+    if (ret == 0)
+        dfi_process()->files->caller.size_limit = dfi_limit_of_size();
+    return ret;
+}
+
+long dfi_do_setrlimit(struct dfi_frame *frame)
+{
+    return (unsigned)frame->args[0] == RLIMIT_AS ? set_space(frame->args[1]) : change(frame);
+}
+
+long dfi_do_getrlimit(struct dfi_frame *frame)
+{
+    switch ((unsigned)frame->args[0]) {
+    case RLIMIT_AS:
+        return get_space(frame->args[1]);
+    case RLIMIT_NOFILE:
+        return call_alone(frame);
+    default:
+        return DFI_PASS;
+    }
+}
+
+/* Another process's limits are the kernel's: nobody here knows whether it belongs to a run. */
+static bool is_own(unsigned long pid)
+{
+    return (pid_t)pid == 0 || (pid_t)pid == (pid_t)dfi_kernel(__NR_getpid);
+}
+
+long dfi_do_prlimit64(struct dfi_frame *frame)
+{
+    const unsigned long *a = frame->args;
+
+    if ((unsigned)a[1] == RLIMIT_AS && is_own(a[0])) {
+        if (a[2])
+            return replace_space(a[2], a[3]);
+        return a[3] ? get_space(a[3]) : 0;
+    }
+    if (a[2])
+        return change(frame);
+    return (unsigned)a[1] == RLIMIT_NOFILE ? call_alone(frame) : DFI_PASS;
+}
