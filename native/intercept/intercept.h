@@ -318,8 +318,8 @@ void dfi_limit_release(bool held);
 unsigned long dfi_limit_soft(void);
 void dfi_limit_inherit(unsigned long soft);
 
-/* Bytes of the run's memory, which each of its programs has mapped. */
-unsigned long dfi_run_space(void);
+/* Where the run's memory is, which each of its programs has mapped, and its bytes. */
+uintptr_t dfi_run_memory(unsigned long *size);
 
 /* prctl(2) with this option answers 1 inside, EINVAL elsewhere. */
 #define DFI_PR_INSIDE 0x64664931

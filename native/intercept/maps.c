@@ -1,6 +1,6 @@
 /*
  * maps.c - which addresses are code from a file, neither writable nor shared: what may be
- * rewritten.
+ * rewritten; and what is mapped at all.
  *
  * The loader says what it has mapped. What else comes is asked of /proc/self/maps: by its ioctl,
  * which looks at one mapping, and before Linux 6.11 by reading all of them. Code that a program
@@ -67,8 +67,11 @@ struct line {
     bool has_name;
 };
 
-static void keep(const struct line *line)
+typedef void visit_fn(const struct line *line, void *data);
+
+static void keep(const struct line *line, void *none)
 {
+    (void)none;
     bool code = line->flags[0] == 'r' && line->flags[1] == '-' && line->flags[2] == 'x' &&
                 line->flags[3] == 'p';
     if (code && line->has_name)
@@ -77,11 +80,6 @@ static void keep(const struct line *line)
 
 static void take(struct line *line, char c)
 {
-    if (c == '\n') {
-        keep(line);
-        *line = (struct line){0};
-        return;
-    }
     if (c == ' ' || (c == '-' && line->field == 0)) {
         if (line->field == 0)
             line->range.start = line->number;
@@ -99,15 +97,45 @@ static void take(struct line *line, char c)
         line->has_name = true;
 }
 
-static void read_all(long fd)
+/* 0, or a negative errno. */
+static long read_all(long fd, visit_fn *visit, void *data)
 {
     char text[1024];
     struct line line = {0};
     long got;
     while ((got = dfi_kernel(__NR_read, fd, text, sizeof text)) > 0) {
-        for (long i = 0; i < got; i++)
-            take(&line, text[i]);
+        for (long i = 0; i < got; i++) {
+            if (text[i] != '\n') {
+                take(&line, text[i]);
+                continue;
+            }
+            visit(&line, data);
+            line = (struct line){0};
+        }
     }
+    return got;
+}
+
+struct each {
+    void (*visit)(uintptr_t start, uintptr_t end, void *data);
+    void *data;
+};
+
+static void tell(const struct line *line, void *data)
+{
+    const struct each *each = data;
+    each->visit(line->range.start, line->range.end, each->data);
+}
+
+long dfi_maps_each(void (*visit)(uintptr_t start, uintptr_t end, void *data), void *data)
+{
+    struct each each = {visit, data};
+    long fd = dfi_brief(__NR_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return fd;
+    long ret = read_all(fd, tell, &each);
+    dfi_brief_close(fd);
+    return ret;
 }
 
 /* linux/fs.h since 6.11: PROCMAP_QUERY of a descriptor of maps. */
@@ -142,7 +170,7 @@ static void look(uintptr_t at)
     if (fd < 0)
         return;
     if (!ask(fd, at))
-        read_all(fd);
+        read_all(fd, keep, NULL);
     dfi_brief_close(fd);
 }
 

@@ -1,6 +1,6 @@
 /*
  * maps.h - which addresses are code from a file, neither writable nor shared: what may be
- * rewritten.
+ * rewritten; and what is mapped at all.
  */
 #ifndef DF_INTERCEPT_MAPS_H
 #define DF_INTERCEPT_MAPS_H
@@ -29,5 +29,9 @@ int dfi_maps_file(uintptr_t at, unsigned long *offset);
 
 /* The same for the bytes from `at` on; `at` must be known from the function above. */
 size_t dfi_maps_code_behind(uintptr_t at, size_t max);
+
+/* Calls `visit` for each mapping of the process, in order. 0, or a negative errno: /proc cannot be
+ * read. Without the lock. */
+long dfi_maps_each(void (*visit)(uintptr_t start, uintptr_t end, void *data), void *data);
 
 #endif

@@ -49,9 +49,10 @@ int dfi_run_open(int fd)
     return 0;
 }
 
-unsigned long dfi_run_space(void)
+uintptr_t dfi_run_memory(unsigned long *size)
 {
-    return dfi_run->size;
+    *size = dfi_run->size;
+    return (uintptr_t)dfi_run;
 }
 
 int dfi_run_server_fd(void)

@@ -210,6 +210,9 @@ long dfi_identity_read(struct dfi_files *files);
 /* Ids and groups once more, if they are others where the process is now. 0 or -ENOMEM. */
 long dfi_identity_look(struct dfi_files *files);
 
+/* Whether all these capabilities, of the first 32, are effective. */
+bool dfi_capable(uint32_t wanted);
+
 /* ---- limits.c ---- */
 
 /* The soft RLIMIT_FSIZE in bytes; INT64_MAX: there is none. */

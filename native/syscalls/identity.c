@@ -10,11 +10,10 @@
 #include "syscalls/files.h"
 #include "syscalls/ids.h"
 
-static bool read_capable(void)
+bool dfi_capable(uint32_t wanted)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
-    uint32_t wanted = 1U << CAP_DAC_OVERRIDE | 1U << CAP_FOWNER;
 
     if (dfi_kernel(__NR_capget, &header, data) < 0)
         return false;
@@ -77,7 +76,7 @@ static void read_ids(struct dfi_files *files)
     caller->gid = group_of(files, dfi_kernel(__NR_setfsgid, -1));
     caller->real_uid = user_of(files, dfi_kernel(__NR_getuid));
     caller->real_gid = group_of(files, dfi_kernel(__NR_getgid));
-    caller->capable = read_capable() && dfi_ids_all(files);
+    caller->capable = dfi_capable(1U << CAP_DAC_OVERRIDE | 1U << CAP_FOWNER) && dfi_ids_all(files);
     files->outer_uid = caller->uid;
     files->outer_gid = caller->gid;
 }

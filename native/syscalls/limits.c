@@ -2,14 +2,13 @@
  * limits.c - resource limits as the program knows them, which are not all the kernel's.
  *
  * RLIMIT_NOFILE is raised for moments, when the core needs a descriptor. RLIMIT_AS is to hold for
- * what the program maps: the segment of the mount server and the run's memory are three quarters of
- * a GiB, of which little is ever touched, and every program of the run has them. So the kernel's
- * limit is higher by that much, before and after an execve.
+ * what the program maps: the kernel's limit is higher by what is the run's (own.h), which is the
+ * same before and after an execve.
  */
 #include <errno.h>
 #include <sys/resource.h>
 
-#include "syscalls/files.h"
+#include "syscalls/own.h"
 
 /* Not what the core has raised for a moment, which it will put back. */
 static long call_alone(const struct dfi_frame *frame)
@@ -22,24 +21,16 @@ static long call_alone(const struct dfi_frame *frame)
     return ret;
 }
 
-/* Bytes that are mapped and none of the program's. */
-static rlim_t own_space(void)
-{
-    const struct df_segment *segment = dfi_process()->files->link.segment;
-
-    return dfi_run_space() + (segment ? segment->size : 0);
-}
-
 static rlim_t with_own(rlim_t limit)
 {
-    rlim_t own = own_space();
+    rlim_t own = dfi_own_space(dfi_process()->files);
 
     return limit < RLIM_INFINITY - own ? limit + own : limit;
 }
 
 static rlim_t without_own(rlim_t limit)
 {
-    rlim_t own = own_space();
+    rlim_t own = dfi_own_space(dfi_process()->files);
 
     if (limit == RLIM_INFINITY)
         return limit;

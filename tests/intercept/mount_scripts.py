@@ -335,6 +335,17 @@ MOUNT_SCRIPTS = {
         "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\nfor words in (97, 9, 8), (97, 9, 0), (160, 9, 0), (302, 0, 9, 8, 0), (302, 0, 9, 0, 8):\n"
         " print(libc.syscall(*map(ctypes.c_long, words)), ctypes.get_errno()); ctypes.set_errno(0)'"
     ),
+    "all memory is locked": (
+        "python3 -S -c 'import ctypes, os, resource, sys\nlibc = ctypes.CDLL(None, use_errno=True)\nimport mmap\n"
+        "def call(*words):\n ctypes.set_errno(0)\n return libc.syscall(*map(ctypes.c_long, words)), ctypes.get_errno()\n"
+        'def locked():\n line, = (line for line in open("/proc/self/status") if line.startswith("VmLck"))\n'
+        " return round(int(line.split()[1]), -5)\n"
+        "held = mmap.mmap(-1, 100 << 20)\nfor flags in 1, 5, 4, 0, 8, 3, 7, 2: print(flags, call(151, flags), locked())\n"
+        "more = mmap.mmap(-1, 100 << 20)\nprint(locked(), call(152), locked())\nsys.stdout.flush()\n"
+        "for limit in 0, 64 << 10:\n if os.fork() == 0:\n"
+        "  resource.setrlimit(resource.RLIMIT_MEMLOCK, (limit, limit)); os.setuid(65534)\n"
+        "  print(limit, call(151, 1), call(151, 3), call(151, 2), flush=True); os._exit(0)\n os.wait()'"
+    ),
     "our own descriptors are none of the program's": (
         "python3 -S -c 'import os\ndef there(fd):\n try: os.fstat(fd)\n except OSError: return False\n return True\n"
         "print([fd for fd in range(3, 1024) if there(fd)])\nfor fd in range(3, 1024):\n try: os.close(fd)\n except OSError: pass\n"
