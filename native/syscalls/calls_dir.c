@@ -27,14 +27,15 @@
 static long list_real(const struct dfi_frame *frame)
 {
     struct dfi_files *files = dfi_process()->files;
-    const unsigned long *a = frame->args;
+    unsigned long program = frame->args[1];
+    unsigned size = (unsigned)frame->args[2];
+    int fd = (int)frame->args[0];
 
     dfi_table_refresh(files->link.segment);
     if (!df_table_any())
-        return DFI_PASS;
+        return dfi_listing_read(fd, program, size);
     dfi_linger_end(files);
-    return dfi_listing_next(files, (int)a[0], dfi_kernel(__NR_getdents64, a[0], a[1], a[2]), a[1],
-                            (unsigned)a[2]);
+    return dfi_listing_next(files, fd, dfi_listing_read(fd, program, size), program, size);
 }
 
 long dfi_do_getdents64(struct dfi_frame *frame)

@@ -1,11 +1,15 @@
 /*
- * listing.h - mountpoints that are not on disk, in the listings of the real directories they are
- * in.
+ * listing.h - what differs from the kernel's own listings of real directories: mountpoints that are
+ * not on disk are in those of the directories that they are in, and descriptors of ours are in
+ * none.
  */
 #ifndef DF_SYSCALLS_LISTING_H
 #define DF_SYSCALLS_LISTING_H
 
 #include "syscalls/files.h"
+
+/* getdents64(2) of a directory of the kernel's, without the descriptors that are ours. */
+long dfi_listing_read(int fd, unsigned long program, size_t size);
 
 /*
  * What follows a getdents64(2) of a directory of the kernel's, which has read `got` bytes into the

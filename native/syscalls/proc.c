@@ -133,13 +133,35 @@ const char *dfi_proc_behind_process(const char *path)
     return behind_process(path, &pid, &thread);
 }
 
+static bool ends_with(const char *text, const char *word)
+{
+    return (text = behind(text, word)) && *text == '\0';
+}
+
+bool dfi_proc_lists_fds(int fd)
+{
+    char name[DFI_PROC_LINK_MAX], link[64];
+    const char *text;
+    int pid, thread;
+    long len;
+
+    dfi_proc_link(fd, name);
+    len = dfi_kernel(__NR_readlink, name, link, sizeof(link) - 1);
+    if (len <= 0)
+        return false;
+    link[len] = '\0';
+    text = behind_process(link, &pid, &thread);
+    return text && pid == dfi_process()->pid &&
+           (ends_with(text, "fd") || ends_with(text, "fdinfo"));
+}
+
 /* The name of its program, if the kernel shows the loader in its place. */
 static bool other_exe(const char *link, char out[PATH_MAX])
 {
     int pid, thread;
     const char *text = behind_process(link, &pid, &thread);
 
-    return text && (text = behind(text, "exe")) && *text == '\0' && dfi_shown_exe(pid, out) >= 0;
+    return text && ends_with(text, "exe") && dfi_shown_exe(pid, out) >= 0;
 }
 
 /* What follows /proc/<pid>/fd/5, /proc/<pid>/cwd or /proc/<pid>/exe. NULL: another path, as one

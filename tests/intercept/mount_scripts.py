@@ -348,7 +348,10 @@ MOUNT_SCRIPTS = {
     ),
     "our own descriptors are none of the program's": (
         "python3 -S -c 'import os\ndef there(fd):\n try: os.fstat(fd)\n except OSError: return False\n return True\n"
-        "print([fd for fd in range(3, 1024) if there(fd)])\nfor fd in range(3, 1024):\n try: os.close(fd)\n except OSError: pass\n"
+        'print([fd for fd in range(3, 1024) if there(fd)])\nlists = "self/fd", "self/fdinfo", "thread-self/fd", str(os.getpid()) + "/fd/."\n'
+        'def listed():\n for at in lists: print(at[-3:], sorted(map(int, os.listdir("/proc/" + at))))\n'
+        "listed()\nmore = [os.dup(0) for _ in range(900)]; listed()\n"
+        "for fd in range(3, 1200):\n try: os.close(fd)\n except OSError: pass\nlisted()\n"
         'print(os.system("echo child >f; cat f"))\''
     ),
     "no descriptor left": (
