@@ -145,8 +145,8 @@ def test_a_limit_of_files_sizes_is_named(run, memory, size):
 @pytest.mark.parametrize("inside", [False, True])
 def test_a_limit_of_address_space_is_named(run, memory, inside):
     script = shlex.join([*COMMAND, "run", *map(str, memory[1]), "--", "/bin/true"])
-    limited = "ulimit -v 400000; exec /bin/true"
-    if inside:
+    if inside:  # by another process, which does not know what is the run's
+        limited = "prlimit --pid $$ --as=400000000; exec /bin/true"
         done = run("run", *memory[1], *shell(limited))
         assert "RLIMIT_AS, `ulimit -v`" in done.stderr and done.returncode == 125
     else:
