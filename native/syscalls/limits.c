@@ -53,35 +53,30 @@ static long show_space(struct rlimit limit, unsigned long program)
     return dfi_copy_to((void *)program, &limit, sizeof(limit)) < 0 ? -EFAULT : 0;
 }
 
-static long exchange_space(const struct rlimit *wanted, struct rlimit *old)
-{
-    return dfi_kernel(__NR_prlimit64, 0, RLIMIT_AS, wanted, old);
-}
-
+/* Each by the program's own call: a filter of the program's may know no other. */
 static long set_space(unsigned long program)
 {
     struct rlimit limit;
     long ret = fetch_space(&limit, program);
 
-    return ret < 0 ? ret : exchange_space(&limit, NULL);
+    return ret < 0 ? ret : dfi_kernel(__NR_setrlimit, RLIMIT_AS, &limit);
 }
 
 static long get_space(unsigned long program)
 {
     struct rlimit limit;
-    long ret = exchange_space(NULL, &limit);
+    long ret = dfi_kernel(__NR_getrlimit, RLIMIT_AS, &limit);
 
     return ret < 0 ? ret : show_space(limit, program);
 }
 
-/* The old ones are those that the new ones replaced. */
-static long replace_space(unsigned long wanted, unsigned long program)
+static long replace_space(unsigned long pid, unsigned long wanted, unsigned long program)
 {
     struct rlimit limit, old;
-    long ret = fetch_space(&limit, wanted);
+    long ret = wanted ? fetch_space(&limit, wanted) : 0;
 
     if (ret == 0)
-        ret = exchange_space(&limit, &old);
+        ret = dfi_kernel(__NR_prlimit64, pid, RLIMIT_AS, wanted ? &limit : NULL, &old);
     return ret < 0 || !program ? ret : show_space(old, program);
 }
 
@@ -124,18 +119,15 @@ long dfi_do_getrlimit(struct dfi_frame *frame)
 /* Another process's limits are the kernel's: nobody here knows whether it belongs to a run. */
 static bool is_own(unsigned long pid)
 {
-    return (pid_t)pid == 0 || (pid_t)pid == (pid_t)dfi_kernel(__NR_getpid);
+    return (pid_t)pid == 0 || (pid_t)pid == dfi_process()->pid;
 }
 
 long dfi_do_prlimit64(struct dfi_frame *frame)
 {
     const unsigned long *a = frame->args;
 
-    if ((unsigned)a[1] == RLIMIT_AS && is_own(a[0])) {
-        if (a[2])
-            return replace_space(a[2], a[3]);
-        return a[3] ? get_space(a[3]) : 0;
-    }
+    if ((unsigned)a[1] == RLIMIT_AS && is_own(a[0]))
+        return replace_space(a[0], a[2], a[3]);
     if (a[2])
         return change(frame);
     return (unsigned)a[1] == RLIMIT_NOFILE ? call_alone(frame) : DFI_PASS;
