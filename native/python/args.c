@@ -128,8 +128,7 @@ bool df_args_flag(PyObject *value, bool *out)
 {
     if (!value)
         return true;
-    if (value != Py_True && value != Py_False)
-        return false;
-    *out = value == Py_True;
-    return true;
+    int truth = PyObject_IsTrue(value);
+    *out = truth > 0;
+    return truth >= 0;
 }

@@ -243,6 +243,12 @@ ACTS = {
     ],
     "a file as a directory": lambda o, r: [o.mknod(f"{r}/f"), o.stat(f"{r}/f/x")],
     "mkfifo": lambda o, r: [o.mkfifo(f"{r}/p"), oct(o.stat(f"{r}/p").st_mode)],
+    "flags that are no bool": lambda o, r: [
+        o.symlink(r, f"{r}/l"),
+        oct(o.stat(f"{r}/l", follow_symlinks=0).st_mode),
+        oct(o.stat(f"{r}/l", follow_symlinks="yes").st_mode),
+        o.access(f"{r}/l", os.F_OK, effective_ids=1, follow_symlinks=None),
+    ],
 }
 
 
@@ -250,6 +256,13 @@ ACTS = {
 def test_a_call_ends_as_on_a_real_directory(name, both):
     real, ours = outcomes(both, ACTS[name])
     assert ours == real
+
+
+def test_closefd_may_be_a_number(mem, opened):
+    directfuse.open(f"{mem}/f", "w", closefd=1).close()
+    fd = opened(f"{mem}/f", os.O_RDONLY)
+    directfuse.open(fd, "rb", closefd=0).close()
+    assert directfuse.read(fd, 1) == b""
 
 
 class Number:
