@@ -62,24 +62,19 @@ def renames(old: Path, new: Path) -> None:
             pass
 
 
-def _list(top: Any, onerror: OnError | None) -> tuple[list[Any], list[Any], set[Any]] | None:
+def _list(top: Any) -> tuple[list[Any], list[Any], set[Any]]:
     """Names of directories and of all else in top, and which of the former are symlinks."""
     dirs: list[Any] = []
     nondirs: list[Any] = []
     links: set[Any] = set()
-    try:
-        with scandir(top) as entries:
-            for entry in entries:
-                if _is_dir(entry):
-                    dirs.append(entry.name)
-                    if entry.is_symlink():
-                        links.add(entry.name)
-                else:
-                    nondirs.append(entry.name)
-    except OSError as error:
-        if onerror is not None:
-            onerror(error)
-        return None
+    with scandir(top) as entries:
+        for entry in entries:
+            if _is_dir(entry):
+                dirs.append(entry.name)
+                if entry.is_symlink():
+                    links.add(entry.name)
+            else:
+                nondirs.append(entry.name)
     return dirs, nondirs, links
 
 
@@ -107,10 +102,12 @@ def walk(
         if isinstance(current, tuple):
             yield current
             continue
-        found = _list(current, onerror)
-        if found is None:
+        try:
+            dirs, nondirs, links = _list(current)
+        except OSError as error:
+            if onerror is not None:
+                onerror(error)
             continue
-        dirs, nondirs, links = found
         if topdown:
             yield current, dirs, nondirs
             # Looked at again: the caller may have replaced names.
@@ -133,42 +130,47 @@ def fwalk(
     follow_symlinks: bool = False,
     dir_fd: int | None = None,
 ) -> Iterator[tuple[Any, list[Any], list[Any], int]]:
-    """os.fwalk: walk() with a descriptor of each directory as fourth item, valid until the next."""
-    return _fwalk(os.fspath(top), dir_fd, os.fspath(top), topdown, onerror, follow_symlinks)
+    """os.fwalk: walk() with a descriptor of each directory as fourth item, valid until the next.
+
+    onerror is told of directories below top; what is wrong with top itself is raised.
+    """
+    top = os.fspath(top)
+    fd = _enter(top, dir_fd, follow_symlinks)
+    if fd is not None:
+        yield from _fwalk(fd, top, topdown, onerror, follow_symlinks)
 
 
 def _fwalk(
-    name: Any,
-    dir_fd: int | None,
-    shown: Any,
-    topdown: bool,
-    onerror: OnError | None,
-    follow_symlinks: bool,
+    fd: int, shown: Any, topdown: bool, onerror: OnError | None, follow_symlinks: bool
 ) -> Iterator[tuple[Any, list[Any], list[Any], int]]:
+    """Of an open directory, which it closes."""
     try:
-        fd = _enter(name, dir_fd, follow_symlinks)
-    except OSError as error:
-        if onerror is not None:
-            onerror(error)
-        return
-    if fd is None:
-        return
-    try:
-        found = _list(fd, onerror)
-        if found is None:
-            return
-        dirs, nondirs, _ = found
+        dirs, nondirs, _ = _list(fd)
         if isinstance(shown, bytes):
             dirs, nondirs = [*map(os.fsencode, dirs)], [*map(os.fsencode, nondirs)]
         if topdown:
             yield shown, dirs, nondirs, fd
         for child in dirs:
-            below = _path.join(shown, child)
-            yield from _fwalk(child, fd, below, topdown, onerror, follow_symlinks)
+            below = _enter_below(child, fd, onerror, follow_symlinks)
+            if below is not None:
+                path = _path.join(shown, child)
+                yield from _fwalk(below, path, topdown, onerror, follow_symlinks)
         if not topdown:
             yield shown, dirs, nondirs, fd
     finally:
         close(fd)
+
+
+def _enter_below(
+    name: Any, dir_fd: int, onerror: OnError | None, follow_symlinks: bool
+) -> int | None:
+    """As _enter(); None also after an error, which onerror is told of."""
+    try:
+        return _enter(name, dir_fd, follow_symlinks)
+    except OSError as error:
+        if onerror is not None:
+            onerror(error)
+        return None
 
 
 def _enter(name: Any, dir_fd: int | None, follow_symlinks: bool) -> int | None:

@@ -199,8 +199,29 @@ def test_walk_tells_of_errors(tree):
     assert [*directfuse.walk(f"{tree}/none", onerror=errors.append)] == []
     assert [*directfuse.walk(f"{tree}/none")] == []
     assert [error.filename for error in errors] == [f"{tree}/none"]
-    assert [*directfuse.fwalk(f"{tree}/none", onerror=errors.append)] == []
-    assert len(errors) == 2
+
+
+@pytest.mark.parametrize("follow", [True, False])
+@pytest.mark.parametrize("name", ["none", "b/x", "b"])
+def test_fwalk_raises_what_is_wrong_with_its_top(tree, twin, name, follow):
+    def steps(functions, top):
+        errors = []
+        walk = functions.fwalk(f"{top}/{name}", onerror=errors.append, follow_symlinks=follow)
+        try:
+            return [*walk], errors
+        except OSError as error:
+            return error.errno, errors
+
+    assert steps(directfuse, tree) == steps(os, twin)
+
+
+def test_fwalk_tells_of_errors_below(tree):
+    errors = []
+    walk = directfuse.fwalk(tree, onerror=errors.append)
+    assert next(walk)[0] == tree
+    directfuse.rename(f"{tree}/a", f"{tree}/moved")
+    assert [*walk] == []
+    assert [error.filename for error in errors] == ["a"]
 
 
 def test_fwalk_descriptors(tree):
