@@ -61,19 +61,35 @@ def _no_follow(follow_symlinks: bool) -> int:
 def chmod(
     path: Target, mode: int, *, dir_fd: int | None = None, follow_symlinks: bool = True
 ) -> None:
-    """os.chmod: sets the permission bits. Source: chmod(2)."""
+    """os.chmod: sets the permission bits. Source: chmod(2).
+
+    As with os.chmod, follow_symlinks=False is a NotImplementedError for a symlink, which has none,
+    and is not looked at for a descriptor.
+    """
     if isinstance(path, int):
-        if is_ours(path) and dir_fd is None and follow_symlinks:
+        if is_ours(path) and dir_fd is None:
             checked(until_done(lambda: lib.df_call_fchmod(path, mode_bits(mode))), path)
         else:
             os.chmod(path, mode, dir_fd=dir_fd, follow_symlinks=follow_symlinks)
         return
     flags = _no_follow(follow_symlinks)
-    by_path(
-        lambda text: (lib.df_call_fchmodat, at(dir_fd), text, mode_bits(mode), flags),
-        lambda real: os.chmod(real, mode, dir_fd=dir_fd, follow_symlinks=follow_symlinks),
-        path,
-    )
+    try:
+        by_path(
+            lambda text: (lib.df_call_fchmodat, at(dir_fd), text, mode_bits(mode), flags),
+            lambda real: os.chmod(real, mode, dir_fd=dir_fd, follow_symlinks=follow_symlinks),
+            path,
+        )
+    except OSError as error:
+        if follow_symlinks or error.errno != errno.EOPNOTSUPP:
+            raise
+        raise _no_mode_of_a_link(dir_fd) from None
+
+
+def _no_mode_of_a_link(dir_fd: int | None) -> Exception:
+    """What os.chmod says then, in its words."""
+    if dir_fd is not None:
+        return ValueError("chmod: cannot use dir_fd and follow_symlinks together")
+    return NotImplementedError("chmod: follow_symlinks unavailable on this platform")
 
 
 def fchmod(fd: int, mode: int) -> None:

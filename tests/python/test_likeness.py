@@ -357,6 +357,33 @@ def test_a_failing_number_is_asked_once_and_not_swallowed(mem, opened):
             call(Failing())
 
 
+def test_chmod_that_follows_no_symlinks(both):
+    def outcome(functions, path, **where):
+        try:
+            return functions.chmod(path, 0o640, follow_symlinks=False, **where)
+        except (NotImplementedError, ValueError) as error:
+            return type(error), str(error)
+
+    def act(functions, root):
+        functions.mknod(f"{root}/f")
+        functions.symlink("f", f"{root}/l")
+        opens = getattr(functions, "os_open", os.open)
+        top, fd = opens(root, os.O_RDONLY), opens(f"{root}/f", os.O_RDONLY)
+        found = [
+            outcome(functions, f"{root}/f"),
+            outcome(functions, fd),
+            outcome(functions, f"{root}/l"),
+            outcome(functions, "l", dir_fd=top),
+            oct(functions.stat(fd).st_mode),
+        ]
+        functions.close(fd)
+        functions.close(top)
+        return found
+
+    real, ours = outcomes(both, act)
+    assert ours == real
+
+
 @pytest.mark.parametrize("name", ["fsync", "fdatasync"])
 def test_what_has_no_descriptor_is_named_as_by_os(name):
     assert raised(getattr(directfuse, name), "x") == raised(getattr(os, name), "x")
