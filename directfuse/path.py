@@ -34,6 +34,7 @@ from os.path import (
 from typing import Any as _Any
 
 from directfuse._call import Path as _Path
+from directfuse._fast import fstat as _fstat
 from directfuse._fast import lstat as _lstat
 from directfuse._fast import stat as _stat_of
 from directfuse._names import readlink as _readlink
@@ -157,7 +158,7 @@ def samefile(f1: _Path | int, f2: _Path | int) -> bool:
 
 def sameopenfile(fp1: int, fp2: int) -> bool:
     """Whether both descriptors are of the same file."""
-    return samestat(_stat_of(fp1), _stat_of(fp2))
+    return samestat(_fstat(fp1), _fstat(fp2))
 
 
 def realpath(filename: _Path, *, strict: bool = False) -> _Any:

@@ -258,6 +258,17 @@ def test_path_answers_as_os_path(tree, twin, question, name):
     assert answer(directfuse.path, tree) == answer(os.path, twin)
 
 
+@pytest.mark.parametrize("wrong", [-1, "b", None, 1.5])
+def test_sameopenfile_takes_descriptors_alone(tree, opened, wrong):
+    fd = opened(f"{tree}/b", os.O_RDONLY)
+    assert directfuse.path.sameopenfile(fd, opened(f"{tree}/b", os.O_RDONLY))
+    with pytest.raises((OSError, TypeError)) as real:
+        os.path.sameopenfile(0, wrong)
+    with pytest.raises(real.type) as ours:
+        directfuse.path.sameopenfile(fd, wrong)
+    assert str(ours.value) == str(real.value)
+
+
 def test_path_of_mounts(tree, opened):
     assert directfuse.path.ismount(tree) and not directfuse.path.ismount(f"{tree}/a")
     assert directfuse.path.ismount("/") and directfuse.path.ismount(os.fsencode(tree))
