@@ -95,7 +95,7 @@ def _no_mode_of_a_link(dir_fd: int | None) -> Exception:
 def fchmod(fd: int, mode: int) -> None:
     """os.fchmod: chmod() of an open descriptor."""
     if is_ours(fd):
-        checked(until_done(lambda: lib.df_call_fchmod(fd, mode_bits(mode))))
+        checked(until_done(lambda: lib.df_call_fchmod(index(fd), mode_bits(mode))))
     else:
         os.fchmod(fd, mode)
 
@@ -134,7 +134,7 @@ def lchown(path: Path, uid: int, gid: int) -> None:
 def fchown(fd: int, uid: int, gid: int) -> None:
     """os.fchown: chown() of an open descriptor."""
     if is_ours(fd):
-        checked(until_done(lambda: lib.df_call_fchown(fd, *_owner(uid, gid))))
+        checked(until_done(lambda: lib.df_call_fchown(index(fd), *_owner(uid, gid))))
     else:
         os.fchown(fd, uid, gid)
 
@@ -288,7 +288,7 @@ def truncate(path: Target, length: int) -> None:
 def ftruncate(fd: int, length: int, /) -> None:
     """os.ftruncate: truncate() of an open descriptor."""
     if is_ours(fd):
-        checked(until_done(lambda: lib.df_call_ftruncate(fd, index(length))))
+        checked(until_done(lambda: lib.df_call_ftruncate(index(fd), index(length))))
     else:
         os.ftruncate(fd, length)
 
@@ -319,7 +319,7 @@ def fstatvfs(fd: int, /) -> os.statvfs_result:
     """os.fstatvfs: statvfs() of an open descriptor."""
     if not is_ours(fd):
         return os.fstatvfs(fd)
-    return _fstatvfs(fd)
+    return _fstatvfs(index(fd))
 
 
 def _fstatvfs(fd: int, *names: int) -> os.statvfs_result:

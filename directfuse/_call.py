@@ -53,8 +53,8 @@ _UTF8 = sys.getfilesystemencoding() == "utf-8"
 
 
 def is_ours(fd: object) -> bool:
-    """Whether it is a virtual descriptor, open or not."""
-    return isinstance(fd, int) and fd >= FD_BASE
+    """Whether it is the number of a virtual descriptor, open or not."""
+    return hasattr(fd, "__index__") and index(fd) >= FD_BASE
 
 
 # ---- numbers: what `os` takes for one has __index__ (those of numpy do) and fits its type in C ---

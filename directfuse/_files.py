@@ -37,6 +37,7 @@ def dup(fd: int, /) -> int:
     """os.dup: another, not inheritable descriptor of the same open file. Source: dup(2)."""
     if not is_ours(fd):
         return os.dup(fd)
+    fd = index(fd)
     return checked(until_done(lambda: lib.df_call_fcntl(fd, _fcntl.F_DUPFD_CLOEXEC, FD_BASE)))
 
 
@@ -48,6 +49,7 @@ def dup2(fd: int, fd2: int, inheritable: bool = True) -> int:
     """
     if not is_ours(fd) and not is_ours(fd2):
         return os.dup2(fd, fd2, inheritable)
+    fd, fd2 = index(fd), index(fd2)
     if fd == fd2:  # dup2(2): nothing to do, but fd must be open
         checked(until_done(lambda: lib.df_call_fcntl(fd, _fcntl.F_GETFD, 0)))
         return fd2
@@ -192,7 +194,7 @@ def posix_fallocate(fd: int, offset: int, length: int, /) -> None:
     if not is_ours(fd):
         os.posix_fallocate(fd, offset, length)
         return
-    offset, length = index(offset), index(length)
+    fd, offset, length = index(fd), index(offset), index(length)
     result = until_done(lambda: lib.df_call_fallocate(fd, 0, offset, length))
     if result == -errno.EOPNOTSUPP:
         _touch_blocks(fd, offset, offset + length)
@@ -214,8 +216,8 @@ def posix_fadvise(fd: int, offset: int, length: int, advice: int, /) -> None:
     if not is_ours(fd):
         os.posix_fadvise(fd, offset, length, advice)
     else:
-        numbers = index(offset), index(length), index(advice)
-        checked(until_done(lambda: lib.df_call_fadvise(fd, *numbers)))
+        numbers = index(fd), index(offset), index(length), index(advice)
+        checked(until_done(lambda: lib.df_call_fadvise(*numbers)))
 
 
 def copy_file_range(
@@ -232,7 +234,7 @@ def copy_file_range(
     """
     if not is_ours(src) and not is_ours(dst):
         return os.copy_file_range(src, dst, count, offset_src, offset_dst)
-    count = index(count)
+    src, dst, count = index(src), index(dst), index(count)
     if count < 0:
         raise ValueError("negative value for 'count' not allowed")
     source = ffi.NULL if offset_src is None else ffi.new("off_t *", index(offset_src))

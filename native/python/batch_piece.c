@@ -12,10 +12,11 @@
 
 /* ---- what is asked for ---- */
 
-/* Unless a number in it has raised something itself. */
+/* Unless a number in it has raised something itself; a TypeError says that it is none, as one of
+ * numpy's arrays does. */
 static int refuse(PyObject *request)
 {
-    if (PyErr_Occurred())
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_TypeError))
         return -1;
     PyErr_Format(PyExc_TypeError,
                  "a request is a path, a descriptor or (path or descriptor, offset, length), not "
@@ -28,7 +29,7 @@ static int refuse(PyObject *request)
 static int read_file(struct df_piece *piece, PyObject *file, PyObject *request)
 {
     piece->fd = -EBADF;
-    if (PyLong_Check(file) && !PyBool_Check(file)) {
+    if (PyIndex_Check(file) && !PyBool_Check(file)) {
         if (!df_args_fd(file, &piece->fd))
             return refuse(request);
         piece->fd = piece->fd < 0 ? -EBADF : piece->fd;

@@ -312,7 +312,7 @@ static PyObject *open_by_opener(struct file_request *file)
 {
     PyObject *name = file->slots[FILE_SLOT];
     int fd;
-    if (PyLong_Check(name) || !file->closefd)
+    if (PyIndex_Check(name) || !file->closefd)
         return df_os_call(&file->request.args); /* a descriptor needs no opener */
     PyObject *number = PyObject_CallFunction(file->slots[OPENER], "Oi", name, file->open_flags);
     if (!number)
@@ -353,7 +353,7 @@ static PyObject *fast_open_file(PyObject *module, PyObject *const *values, Py_ss
     }
     if (given(file.slots[OPENER]))
         return open_by_opener(&file);
-    return PyLong_Check(file.slots[FILE_SLOT]) ? open_descriptor(&file) : open_path(&file);
+    return PyIndex_Check(file.slots[FILE_SLOT]) ? open_descriptor(&file) : open_path(&file);
 }
 
 /* ---- the module ---- */

@@ -330,6 +330,25 @@ def test_numbers_of_calls_on_descriptors(mem, opened):
     assert directfuse.fstat(fd).st_size == 9
 
 
+def test_descriptors_may_be_numbers_of_another_type(mem, opened):
+    fd = opened(f"{mem}/f", os.O_RDWR | os.O_CREAT)
+    other, top = opened(f"{mem}/g", os.O_RDWR | os.O_CREAT), opened(mem, os.O_RDONLY)
+    number = Number(fd)
+    assert directfuse.write(number, b"abc") == 3
+    directfuse.ftruncate(number, 2)
+    directfuse.posix_fallocate(number, 0, 4)
+    directfuse.posix_fadvise(number, 0, 0, os.POSIX_FADV_NORMAL)
+    directfuse.fchmod(number, 0o640)
+    directfuse.fchown(number, -1, -1)
+    assert directfuse.fstatvfs(number).f_namemax == directfuse.fstatvfs(fd).f_namemax
+    assert directfuse.copy_file_range(number, Number(other), 4, 0) == 4
+    assert directfuse.dup2(number, Number(other)) == other
+    directfuse.close(directfuse.dup(number))
+    assert directfuse.fstat(number) == directfuse.stat("f", dir_fd=Number(top))
+    assert directfuse.open(number, "rb", closefd=False).read() == b"\0"
+    assert directfuse.read_many([number, (number, 1, 1)]) == [b"ab\0\0", b"b"]
+
+
 def test_a_failing_number_is_asked_once_and_not_swallowed(mem, opened):
     fd = opened(f"{mem}/f", os.O_RDWR | os.O_CREAT)
     asked = []
@@ -349,8 +368,11 @@ def test_a_failing_number_is_asked_once_and_not_swallowed(mem, opened):
         lambda n: directfuse.open(f"{mem}/f").read(n),
         lambda n: directfuse.stat("f", dir_fd=n),
         lambda n: directfuse.fstat(n),
+        lambda n: directfuse.dup(n),
+        lambda n: directfuse.open(n),
         lambda n: directfuse.access(mem, n),
         lambda n: directfuse.read_many([(fd, n, 1)]),
+        lambda n: directfuse.read_many([n]),
     ]
     for count, call in enumerate(calls, 1):
         with pytest.raises(RuntimeError, match=f"^{count}$"):

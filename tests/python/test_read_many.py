@@ -139,8 +139,16 @@ def test_it_is_one_batch_of_the_file_system(memfs, fill):
     assert memfs.stats().ops["read_batch"].bytes == 64
 
 
+class Array:
+    """As numpy's: it has the method, and none but an array of one item is a number."""
+
+    def __index__(self):
+        raise TypeError("only an array of one item can be a number")
+
+
 @pytest.mark.parametrize(
-    "request_", [(1, 2), (1.5, 1, 2), (1, 2, 3, 4), None, True, [1, 2], (1, "x", 2), 1 << 40]
+    "request_",
+    [(1, 2), (1.5, 1, 2), (1, 2, 3, 4), None, True, [1, 2], (1, "x", 2), 1 << 40, Array()],
 )
 def test_what_is_no_request(request_):
     with pytest.raises(TypeError, match="a request is"):
