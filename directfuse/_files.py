@@ -14,6 +14,7 @@ from directfuse._real import fcntl as _fcntl
 from directfuse._real import os
 
 __all__ = [
+    "FLOCK",
     "copy_file_range",
     "dup",
     "dup2",
@@ -64,6 +65,8 @@ def _mixed(result: int) -> int:
 
 # ---- fcntl and ioctl -----------------------------------------------------------------------------
 
+FLOCK = struct.Struct("hhqqi4x")  # struct flock of <fcntl.h>: type, whence, start, length, process
+
 
 def fcntl(fd: Any, cmd: int, arg: int | bytes | str = 0, /) -> Any:
     """fcntl.fcntl: flags and locks of an open file. Source: fcntl(2), docs/compat.md.
@@ -109,7 +112,7 @@ def lockf(fd: Any, cmd: int, len: int = 0, start: int = 0, whence: int = 0, /) -
     kind = kinds.get(cmd & ~_fcntl.LOCK_NB)
     if kind is None:
         raise ValueError("unrecognized lockf argument")
-    lock = struct.pack("hhqqi4x", kind, whence, start, len, 0)  # struct flock
+    lock = FLOCK.pack(kind, whence, start, len, 0)
     fcntl(number, _fcntl.F_SETLK if cmd & _fcntl.LOCK_NB else _fcntl.F_SETLKW, lock)
 
 

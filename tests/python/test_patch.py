@@ -12,6 +12,7 @@ import pickle
 import shutil
 import socket
 import stat
+import struct
 import sys
 import tarfile
 import tempfile
@@ -246,6 +247,27 @@ def test_the_working_directory(top, tmp_path):
         os.chdir(tmp_path / "none")
     with pytest.raises(TypeError):
         os.chdir(None)
+
+
+def test_locks_are_tested(top, tmp_path):
+    """F_TEST: another's lock for writing is in the way, one's own and those for reading are not."""
+    flock = struct.Struct("hhqqi4x")
+    answers = []
+    for path in (f"{top}/x", f"{tmp_path}/x"):
+        fd, other = (os.open(path, os.O_RDWR | os.O_CREAT) for _ in range(2))
+        answers.append([])
+        for kind in (fcntl.F_UNLCK, fcntl.F_RDLCK, fcntl.F_WRLCK):
+            fcntl.fcntl(other, fcntl.F_OFD_SETLK, flock.pack(kind, os.SEEK_SET, 5, 5, 0))
+            for length in (0, 5, 6):
+                try:
+                    answers[-1].append(os.lockf(fd, os.F_TEST, length))
+                except PermissionError as error:
+                    answers[-1].append(error.errno)
+        os.close(other)
+        os.lockf(fd, os.F_LOCK, 0)
+        answers[-1].append(os.lockf(fd, os.F_TEST, 0))
+        os.close(fd)
+    assert answers[0] == answers[1]
 
 
 def test_bad_lock_commands(top):
