@@ -26,6 +26,8 @@ __all__ = [
     "at",
     "by_path",
     "by_paths",
+    "c_int",
+    "c_long",
     "checked",
     "descriptor_of",
     "encode",
@@ -67,12 +69,12 @@ def at(dir_fd: int | None) -> int:
     if not hasattr(dir_fd, "__index__"):
         kind = type(dir_fd).__name__
         raise TypeError(f"argument should be integer or None, not {kind}")
-    return _fits(index(dir_fd), -(1 << 31), (1 << 31) - 1, "fd")
+    return c_int(dir_fd, "fd")
 
 
 def mode_bits(mode: int) -> int:
     """A mode for C, which has no negative ones; os takes them."""
-    return _fits(index(mode), -(1 << 31), (1 << 31) - 1, "mode") & 0xFFFFFFFF
+    return c_int(mode, "mode") & 0xFFFFFFFF
 
 
 def identifier(value: int, what: str) -> int:
@@ -80,6 +82,16 @@ def identifier(value: int, what: str) -> int:
     if not hasattr(value, "__index__"):
         raise TypeError(f"{what} should be integer, not {type(value).__name__}")
     return _fits(index(value), -1, 0xFFFFFFFF, what) & 0xFFFFFFFF
+
+
+def c_int(value: int, what: str) -> int:
+    """A number for C's int."""
+    return _fits(index(value), -(1 << 31), (1 << 31) - 1, what)
+
+
+def c_long(value: int, what: str) -> int:
+    """A number for C's long, or off_t."""
+    return _fits(index(value), -(1 << 63), (1 << 63) - 1, what)
 
 
 def _fits(value: int, least: int, most: int, what: str) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from operator import index
 from typing import Any
 
-from directfuse._call import checked, descriptor_of, is_ours, until_done
+from directfuse._call import c_int, c_long, checked, descriptor_of, is_ours, until_done
 from directfuse._fast import fstat, pread, pwrite
 from directfuse._native import FD_BASE, ffi, lib
 from directfuse._real import fcntl as _fcntl
@@ -112,7 +112,10 @@ def lockf(fd: Any, cmd: int, len: int = 0, start: int = 0, whence: int = 0, /) -
     kind = kinds.get(cmd & ~_fcntl.LOCK_NB)
     if kind is None:
         raise ValueError("unrecognized lockf argument")
-    lock = FLOCK.pack(kind, whence, start, len, 0)
+    begin, length = c_long(start, "start"), c_long(len, "len")
+    if not 0 <= c_int(whence, "whence") <= os.SEEK_END:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+    lock = FLOCK.pack(kind, whence, begin, length, 0)
     fcntl(number, _fcntl.F_SETLK if cmd & _fcntl.LOCK_NB else _fcntl.F_SETLKW, lock)
 
 

@@ -209,6 +209,20 @@ def test_locks(root, fd, opened):
         directfuse.fsync(file)
 
 
+@pytest.mark.parametrize(
+    "numbers", [("x",), (1.5,), (1 << 70,), (-5,), (0, "y"), (0, 0, 1 << 40), (0, 0, 5), (0, 0, -1)]
+)
+def test_a_lock_of_odd_numbers(fd, tmp_path, numbers):
+    """As fcntl.lockf; of text it was struct.error."""
+    with open(tmp_path / "f", "w") as file:
+        raised = []
+        for call, number in ((fcntl.lockf, file.fileno()), (directfuse.lockf, fd)):
+            with pytest.raises((OSError, TypeError, OverflowError)) as caught:
+                call(number, fcntl.LOCK_EX, *numbers)
+            raised.append((caught.type, getattr(caught.value, "errno", None)))
+    assert raised[0] == raised[1]
+
+
 def test_poll(fd):
     assert directfuse.poll([(fd, select.POLLIN | select.POLLOUT)], 0) == [
         (fd, select.POLLIN | select.POLLOUT)
