@@ -15,7 +15,7 @@ struct dfi_order {
     const struct dfi_exec *asked;
     int fd;             /* of the image; -1: none */
     int interpreter_fd; /* of its interpreter's; < 0: none */
-    char *path;         /* PATH_MAX: for AT_EXECFN, and of a script for its interpreter */
+    char *path;         /* PATH_MAX; of a script that of its interpreter */
     char **head;        /* words of interpreters that come before argv; argv[0] is dropped then */
     size_t head_count;
     char *words; /* the memory of head's strings */

@@ -91,6 +91,8 @@ long dfi_exec_marker(const struct dfi_order *order, char *marker, char *scratch)
     dfi_text_add(&text, " ");
     dfi_text_add_number(&text, (unsigned long)(order->interpreter_fd + 1));
     dfi_text_add(&text, " ");
+    dfi_text_add_number(&text, order->head_count);
+    dfi_text_add(&text, " ");
     dfi_text_add_number(&text, order->asked->mask | dfi_self()->pending->believed);
     dfi_text_add(&text, " ");
     dfi_text_add_number(&text, (unsigned long)size);

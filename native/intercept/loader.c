@@ -43,7 +43,7 @@ struct stack {
 /* What the marker says. */
 struct marker {
     int run_fd, loader_fd, program_fd, interpreter_fd; /* -1: it has none */
-    unsigned long mask;
+    unsigned long words, mask;
     const char *start, *text, *path;
     size_t text_size;
 };
@@ -130,6 +130,7 @@ static struct marker read_marker(const char *text)
     marker.loader_fd = (int)dfi_text_number(&text) - 1;
     marker.program_fd = (int)dfi_text_number(&text);
     marker.interpreter_fd = (int)dfi_text_number(&text) - 1;
+    marker.words = dfi_text_number(&text);
     marker.mask = dfi_text_number(&text);
     marker.text_size = dfi_text_number(&text);
     marker.text = text;
@@ -175,12 +176,18 @@ static void set_auxv(const struct stack *stack, const struct dfi_map *program, u
     }
 }
 
+/* What execve(2) was given: a script's own path, where the program is its interpreter. */
+static const char *path_executed(const struct stack *stack, const struct marker *marker)
+{
+    return marker->words > 0 ? stack->argv[marker->words - 1] : marker->path;
+}
+
 /* As it was called. The name that /proc/self/exe shows is looked for when somebody asks: a look
  * into /proc costs a new process 25 microseconds. */
-static void name_program(struct dfi_process *process, const struct marker *marker)
+static void name_program(const struct stack *stack, const struct marker *marker)
 {
-    dfi_files_name(process, marker->path);
-    dfi_kernel(__NR_prctl, PR_SET_NAME, dfi_text_base(marker->path), 0, 0, 0);
+    dfi_files_name(dfi_process(), marker->path);
+    dfi_kernel(__NR_prctl, PR_SET_NAME, dfi_text_base(path_executed(stack, marker)), 0, 0, 0);
 }
 
 /* The program that executed this one is gone, and cannot be told: as the kernel does then. */
@@ -221,7 +228,7 @@ static uintptr_t load(struct stack *stack, const struct marker *marker)
     }
     if (program.executable_stack)
         dfi_kernel(__NR_mprotect, (uintptr_t)stack->top & -DFI_PAGE, DFI_PAGE, PROT_RWX_GROWS);
-    set_auxv(stack, &program, dynamic ? interpreter.base : 0, marker->path);
+    set_auxv(stack, &program, dynamic ? interpreter.base : 0, path_executed(stack, marker));
     dfi_show(
         &(struct dfi_shown){&program, stack->argv, stack->envp, marker->start, stack->auxv, exe});
     return dynamic ? interpreter.entry : program.entry;
@@ -239,7 +246,7 @@ static bool start(uintptr_t first, unsigned long second)
     struct starting *starting = (struct starting *)first;
     const struct marker *marker = starting->marker;
     (void)second;
-    name_program(dfi_process(), marker);
+    name_program(starting->stack, marker);
     starting->entry = load(starting->stack, marker);
 
     dfi_filtered = DFI_FIXED;

@@ -19,6 +19,10 @@ SCRIPTS = {
         "printf '#!/bin/sh\\necho inner $@\\n' >a; printf '#!./a -x\\n' >b; chmod +x a b; ./b y"
     ),
     "script without a first line": "echo 'echo bare $@' >s; chmod +x s; ./s q r",
+    "script's own name": (
+        "printf '#!/bin/sh\\ncat /proc/$$/comm\\n' >own-name; printf '#!./own-name -x\\n' >b; chmod +x own-name b; "
+        "./own-name; ./b y; LD_SHOW_AUXV=1 ./own-name | grep EXECFN; LD_SHOW_AUXV=1 ./b | grep EXECFN"
+    ),
     "script loop": "printf '#!./s\\n' >s; chmod +x s; ./s; echo $?",
     "not executable": "echo x >s; ./s; echo $?",
     "directory as a program": "mkdir d; ./d; echo $?",
