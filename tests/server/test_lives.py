@@ -18,12 +18,14 @@ from .forks import begin_fork, ended, in_fork
 
 
 def _is_server(entry, mark):
-    """A process that ends has no words any more, but its files: others learn of its end by them."""
+    """A process that ends has no words any more, but its files: others learn of its end by them,
+    and by the thread that its life is with, which may end behind the first one."""
     command = (entry / "cmdline").read_bytes().split(b"\0")[0]
     if command:
         return command.endswith(b"directfuse-server") and mark in (entry / "environ").read_bytes()
     name, _, state = (entry / "stat").read_text().partition(" (")[2].rpartition(") ")
-    return name == "directfuse-serv" and state[0] not in "ZX"
+    ended = state[0] in "ZX" and len(os.listdir(entry / "task")) <= 1
+    return name == "directfuse-serv" and not ended
 
 
 def servers():
