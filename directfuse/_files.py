@@ -14,7 +14,6 @@ from directfuse._real import fcntl as _fcntl
 from directfuse._real import os
 
 __all__ = [
-    "FLOCK",
     "copy_file_range",
     "dup",
     "dup2",
@@ -24,6 +23,7 @@ __all__ = [
     "flock",
     "fsync",
     "ioctl",
+    "lock_in_the_way",
     "lockf",
     "poll",
     "posix_fadvise",
@@ -65,7 +65,7 @@ def _mixed(result: int) -> int:
 
 # ---- fcntl and ioctl -----------------------------------------------------------------------------
 
-FLOCK = struct.Struct("hhqqi4x")  # struct flock of <fcntl.h>: type, whence, start, length, process
+_FLOCK = struct.Struct("hhqqi4x")  # struct flock of <fcntl.h>: type, whence, start, length, process
 
 
 def fcntl(fd: Any, cmd: int, arg: int | bytes | str = 0, /) -> Any:
@@ -112,11 +112,23 @@ def lockf(fd: Any, cmd: int, len: int = 0, start: int = 0, whence: int = 0, /) -
     kind = kinds.get(cmd & ~_fcntl.LOCK_NB)
     if kind is None:
         raise ValueError("unrecognized lockf argument")
-    begin, length = c_long(start, "start"), c_long(len, "len")
+    lock = _lock(kind, whence, start, len)
+    fcntl(number, _fcntl.F_SETLK if cmd & _fcntl.LOCK_NB else _fcntl.F_SETLKW, lock)
+
+
+def lock_in_the_way(fd: int, length: int) -> bool:
+    """Of one to read so many bytes from the position on, which any descriptor may have: what F_TEST
+    of glibc's lockf(3) asks."""
+    wanted = _lock(_fcntl.F_RDLCK, os.SEEK_CUR, 0, length)
+    kind, *_ = _FLOCK.unpack(fcntl(fd, _fcntl.F_GETLK, wanted))
+    return bool(kind != _fcntl.F_UNLCK)
+
+
+def _lock(kind: int, whence: int, start: int, length: int) -> bytes:
+    begin, size = c_long(start, "start"), c_long(length, "len")
     if not 0 <= c_int(whence, "whence") <= os.SEEK_END:
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
-    lock = FLOCK.pack(kind, whence, begin, length, 0)
-    fcntl(number, _fcntl.F_SETLK if cmd & _fcntl.LOCK_NB else _fcntl.F_SETLKW, lock)
+    return _FLOCK.pack(kind, whence, begin, size, 0)
 
 
 def ioctl(fd: Any, request: int, arg: Any = 0, mutate_flag: bool = True, /) -> Any:

@@ -22,7 +22,7 @@ from typing import Any
 import directfuse
 from directfuse import _real
 from directfuse._call import is_ours
-from directfuse._files import FLOCK
+from directfuse._files import lock_in_the_way
 
 __all__ = ["patch"]
 
@@ -281,7 +281,8 @@ def _lockf(fd: int, command: int, length: int, /) -> None:
         _real.os.lockf(fd, command, length)
         return
     if command == os.F_TEST:
-        _test_lock(fd, length)
+        if lock_in_the_way(fd, length):
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
         return
     kinds = {
         os.F_LOCK: fcntl.LOCK_EX,
@@ -291,14 +292,6 @@ def _lockf(fd: int, command: int, length: int, /) -> None:
     if command not in kinds:
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
     directfuse.lockf(fd, kinds[command], length, 0, os.SEEK_CUR)
-
-
-def _test_lock(fd: int, length: int) -> None:
-    """F_TEST as of glibc's lockf(3), which asks for a lock to read: any descriptor may have one."""
-    wanted = FLOCK.pack(fcntl.F_RDLCK, os.SEEK_CUR, 0, length, 0)
-    in_the_way, *_ = FLOCK.unpack(directfuse.fcntl(fd, fcntl.F_GETLK, wanted))
-    if in_the_way != fcntl.F_UNLCK:
-        raise OSError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 @functools.wraps(os.get_inheritable)

@@ -105,12 +105,12 @@ static long read_all(long fd, visit_fn *visit, void *data)
     long got;
     while ((got = dfi_kernel(__NR_read, fd, text, sizeof text)) > 0) {
         for (long i = 0; i < got; i++) {
-            if (text[i] != '\n') {
+            if (text[i] == '\n') {
+                visit(&line, data);
+                line = (struct line){0};
+            } else {
                 take(&line, text[i]);
-                continue;
             }
-            visit(&line, data);
-            line = (struct line){0};
         }
     }
     return got;

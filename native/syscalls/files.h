@@ -128,13 +128,13 @@ static inline bool dfi_is_alone(void)
     return self->process->threads == 1 && !self->shares_memory;
 }
 
-/* The handle of a descriptor, or 0: the kernel's. */
 /* A result as programs are told it: a server that is gone is EIO, as a disk (docs/server.md). */
 static inline long dfi_as_told(long result)
 {
     return DF_UNLIKELY(result == -ENOTCONN) ? -EIO : result;
 }
 
+/* The handle of a descriptor, or 0: the kernel's. */
 static inline uint64_t dfi_file_of(const struct dfi_files *files, long fd)
 {
     if ((unsigned long)fd >= (unsigned)atomic_load_explicit(&files->top, memory_order_acquire))
