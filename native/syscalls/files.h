@@ -68,6 +68,7 @@ struct dfi_lingering {
         uint32_t number;  /* of its shadow file */
     } at[DFI_LINGER_MAX]; /* dfi_process.lingers of them; the last has the lowest free number */
     int used;             /* every number below is that of an open descriptor */
+    int stored;           /* while any lingers: a file of the kernel's that is_stored(); -1: none */
     uint64_t locked; /* bit: shadow files with this number, modulo 64, may have our record locks */
 };
 

@@ -4,7 +4,8 @@
  * To open, to place and to close a placeholder costs the kernel more than a file of a mount costs
  * the mount server. So the last close(2) of a file leaves its descriptor at its number. The next
  * open of a mount that would get this number takes it over. Before anybody could tell, it is
- * closed: before a call goes to the kernel that knows descriptors, or that may last.
+ * closed: before a call goes to the kernel that knows descriptors, or that may last. One that reads
+ * or writes a file on disk knows no other descriptor than its own, and does not last.
  *
  * At most DFI_LINGER_MAX linger, in a process of one thread, each at the lowest number that was
  * free when it was closed, and only if its open file description in the kernel belongs to nothing

@@ -240,6 +240,20 @@ def test_what_is_closed_is_closed_at_once(plain, mounted, compiled):
     assert mounted(program).seen() == wanted.seen()
 
 
+def test_what_lingers_is_left_by_calls_on_files_on_disk_only(plain, mounted, compiled):
+    """It is what untar gains; anything else that lasts or looks ends it; see lingers.c."""
+    program = compiled("lingers")
+    wanted, found = (where(program).seen() for where in (plain, mounted))
+    assert wanted[0] == found[0] == 0
+    assert wanted[1].count(b": gone") == 8
+    expected = b"""\
+no call: there
+pread of a file that is stored: there
+lseek, read and pwrite: there
+"""
+    assert found[1] == expected + wanted[1][wanted[1].index(b"of one without") :]
+
+
 @pytest.mark.parametrize("size", ["1", "40"])
 def test_mapped_memory_is_what_it_is_elsewhere(plain, mounted, compiled, size):
     """Its end, what others store, what a process that is killed has stored; see mapping.c."""

@@ -263,6 +263,38 @@ static void in_proc(void)
     closedir(after);
 }
 
+/* A file on disk is read in between, as tar(1) does. */
+static void beside_a_file(void)
+{
+    int other = memfd_create("other", MFD_CLOEXEC), fd, again;
+    char text[4] = "abc";
+
+    write(other, text, 3);
+    fd = must_open("f", O_RDWR);
+    close(fd);
+    after_close("read of another", (int)pread(other, text, 3, 0));
+    after_close("read", (int)read(fd, text, 1));
+    close(must_open("f", O_RDWR));
+    pread(other, text, 3, 0);
+    after_close("fcntl", fcntl(fd, F_GETFD));
+    close(must_open("f", O_RDWR));
+    lseek(other, 1, SEEK_SET);
+    print_number("read behind lseek", (int)read(other, text, 3), 0);
+    again = must_open("f", O_RDWR);
+    print_number("opened again", again, fd);
+    print_number("dup", dup(other), fd);
+    close(fd + 1);
+    close(again);
+    pread(other, text, 3, 0);
+    print_number("dup behind the close", dup(other), fd);
+    close(fd);
+    close(must_open("f", O_RDWR));
+    pread(other, text, 3, 0);
+    close(other);
+    print_number("lower", must_open("f", O_RDWR), other);
+    close(other);
+}
+
 static void limit(void)
 {
     int fd = must_open("f", O_RDONLY);
@@ -535,6 +567,7 @@ int main(int argc, char **argv)
     numbers_of_two();
     flags();
     in_proc();
+    beside_a_file();
     limit();
     threads();
     lock_goes("flock", FLOCK);
