@@ -276,7 +276,8 @@ static ssize_t check_second(struct df_way_pair *way, unsigned flags, bool *direc
     return flags & RENAME_EXCHANGE ? -ENOENT : 0;
 }
 
-/* Whether the last component is longer than any, which is found when it is looked at. */
+/* Whether the last component is longer than most file systems take, who say so when they are asked
+ * for it. */
 static bool is_long(const struct df_leg *leg)
 {
     const char *name = leg->where.name;

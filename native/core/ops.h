@@ -35,6 +35,7 @@
 #define DF_CORE_OPS_H
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
@@ -59,6 +60,8 @@ enum {
 
 enum { DF_PLAIN_STAT = 1 }; /* result of statx alone: ask getattr */
 
+#define DF_NAME_MAX (PATH_MAX - 1) /* bytes in a component: FUSE_NAME_MAX of fs/fuse/fuse_i.h */
+
 /* ---- naming an object ------------------------------------------------------------------- */
 
 enum {
@@ -73,8 +76,8 @@ enum {
 /*
  * `name` is NUL-terminated, has no "//", no "." component, no trailing slash. From the root it
  * begins with '/' ("/" is the root itself); from `base` it does not. It may keep ".." components
- * (flagged): collapsing them before symlinks are resolved would be wrong. A component may be
- * longer than NAME_MAX: the host answers ENAMETOOLONG. len < PATH_MAX.
+ * (flagged): collapsing them before symlinks are resolved would be wrong. len < PATH_MAX, and that
+ * is all that a component is limited by: how long its names may be says the file system.
  */
 struct df_where {
     struct df_file *base; /* NULL: the root of the mount */

@@ -148,8 +148,8 @@ static DF_FLAT bool is_asked_at_once(const struct df_frame *frame, const struct 
 {
     return frame->hl->asks_at_once && where->base->kind == DF_KIND_DIRECTORY &&
            df_handle_of(where->base)->bits & DF_HANDLE_PLUGIN &&
-           !(where->flags & ~(uint32_t)DF_WHERE_NOFOLLOW) && where->len <= DF_NAME_MAX &&
-           !df_frame_checks(frame) && !strchr(where->name, '/');
+           !(where->flags & ~(uint32_t)DF_WHERE_NOFOLLOW) && !df_frame_checks(frame) &&
+           !strchr(where->name, '/');
 }
 
 static DF_FLAT int ask_at_once(struct df_frame *frame, const struct df_where *where,
@@ -337,7 +337,7 @@ static int statfs_where(struct df_frame *frame, const struct df_where *where, st
     if (result == 0 && ops->statfs) {
         result = df_place_result(frame, &place, df_answer_error(ops->statfs(place.path, out)));
     } else if (result == 0) { /* libfuse's default */
-        out->f_namemax = DF_NAME_MAX;
+        out->f_namemax = 255;
         out->f_bsize = 512;
     }
     df_walk_end(frame, &place);

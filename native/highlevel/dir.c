@@ -85,7 +85,7 @@ static __attribute__((noinline)) int keep_name(struct df_dirstream *stream, cons
     size_t size = NAME_SIZE(len);
 
     if (stream->used + size > stream->room) {
-        size_t room = stream->room ? 2 * stream->room : 4096;
+        size_t room = stream->room ? 2 * stream->room : 2 * PATH_MAX; /* more than any record */
         char *names = realloc(stream->names, room);
         if (!names)
             return -ENOMEM;

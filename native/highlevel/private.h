@@ -39,7 +39,6 @@
 #include "paths/name_turn.h"
 #include "paths/open_paths.h"
 
-#define DF_NAME_MAX    255         /* bytes in a component */
 #define DF_REQUEST_MAX (1u << 20)  /* the kernel never asks for more at once (256 pages) */
 #define DF_UNKNOWN_INO 0xffffffffu /* libfuse's FUSE_UNKNOWN_INO: "no number given" */
 

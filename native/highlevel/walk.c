@@ -59,7 +59,7 @@ static int push(struct walk *walk, const char *name, size_t len)
     struct df_place *place = walk->place;
     uint32_t slash = place->len > 1;
 
-    if (len > DF_NAME_MAX || place->len + slash + len >= sizeof(place->buf))
+    if (place->len + slash + len >= sizeof(place->buf))
         return -ENAMETOOLONG;
     place->parent_len = place->len;
     if (slash)
@@ -313,8 +313,7 @@ static int walk_from_root(struct df_frame *frame, const struct df_where *where, 
     place->len = where->len;
     place->parent_len = parent_of(where->name, where->len);
     place->special = where->len == 1;
-    if (!(where->flags & DF_WHERE_DOTDOT) && !df_frame_checks(frame) &&
-        where->len - place->parent_len <= DF_NAME_MAX) {
+    if (!(where->flags & DF_WHERE_DOTDOT) && !df_frame_checks(frame)) {
         place->parent_expiry = verified_until(frame, where->name, place->parent_len);
         if (place->parent_expiry > frame->now)
             return arrive(frame, where, how, place);
@@ -357,8 +356,7 @@ static int walk_from_base(struct df_frame *frame, const struct df_where *where, 
     place->parent_len = base->len;
     place->parent_expiry =
         base->len == 1 ? DF_ENTRY_FOREVER : verified_key_until(frame, df_open_path_key(base));
-    if (where->flags & DF_WHERE_DOTDOT || df_frame_checks(frame) || where->len > DF_NAME_MAX ||
-        strchr(where->name, '/'))
+    if (where->flags & DF_WHERE_DOTDOT || df_frame_checks(frame) || strchr(where->name, '/'))
         return walk_on(frame, where, how, place, where->name, false);
     place->buf[base->len] = '/';
     memcpy(place->buf + base->len + slash, where->name, where->len + 1);

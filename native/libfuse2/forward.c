@@ -2,9 +2,8 @@
  * forward.c - what has not changed between FUSE 2 and FUSE 3: each call goes to libdf3.so.3 as it
  * is.
  */
-#include <limits.h>
+#include <linux/fuse.h>
 #include <stdint.h>
-#include <string.h>
 #include <sys/statvfs.h>
 
 #include "libfuse2/abi2.h"
@@ -99,12 +98,7 @@ FORWARD(size_t, add_direntry, "FUSE_2.6",
 /* Before 2.6: the size of an entry, and the entry, for which the caller has made sure of room. */
 size_t fuse2_dirent_size(size_t name_length)
 {
-    char name[NAME_MAX + 1];
-    if (name_length > NAME_MAX)
-        name_length = NAME_MAX;
-    memset(name, 'x', name_length);
-    name[name_length] = '\0';
-    return fuse_add_direntry(NULL, NULL, 0, name, NULL, 0);
+    return FUSE_DIRENT_ALIGN(FUSE_NAME_OFFSET + name_length);
 }
 EXPORT(fuse2_dirent_size, "fuse_dirent_size@@FUSE_2.4");
 

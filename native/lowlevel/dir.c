@@ -134,11 +134,11 @@ static ssize_t take_record(struct listing *listing, const char *at, size_t left)
     size_t start = listing->plus ? sizeof(struct fuse_entry_out) : 0;
     struct fuse_entry_out out;
     struct fuse_dirent entry;
-    char name[NAME_MAX];
+    char name[DF_NAME_MAX];
     size_t size;
 
     memcpy(&entry, at + start, FUSE_NAME_OFFSET);
-    if (entry.namelen == 0 || entry.namelen > NAME_MAX)
+    if (entry.namelen == 0 || entry.namelen > DF_NAME_MAX)
         return -EIO;
     size = FUSE_DIRENT_ALIGN(start + FUSE_NAME_OFFSET + entry.namelen);
     if (size > left)

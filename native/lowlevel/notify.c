@@ -48,8 +48,10 @@ static int inval_entry(struct df_nodes *nodes, uint64_t parent, uint64_t child, 
         return -ENOENT;
     if (!df_node_is_dir(dir))
         return -ENOTDIR;
-    if (len == 0 || len > NAME_MAX)
+    if (len == 0)
         return -EINVAL;
+    if (len > DF_NAME_MAX)
+        return -ENAMETOOLONG;
     name = df_node_cache_name(nodes, text, len);
     df_node_tell(nodes);
     entry = df_node_cache_find(dir, &name);

@@ -27,7 +27,7 @@ struct df_node_entry *df_node_cache_new(const struct df_node_name *name, struct 
         return NULL;
     atomic_init(&entry->used, true);
     entry->hash = name->hash;
-    entry->len = (uint8_t)name->len;
+    entry->len = (uint16_t)name->len;
     entry->own = own;
     memcpy(entry->name, name->text, name->len);
     entry->name[name->len] = '\0';

@@ -17,7 +17,7 @@
 /* One component of a name. */
 struct df_node_name {
     const char *text; /* NUL-terminated only where that is said */
-    uint32_t len;     /* 1 .. NAME_MAX */
+    uint32_t len;     /* 1 .. DF_NAME_MAX */
     uint32_t hash;
 };
 

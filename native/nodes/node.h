@@ -109,7 +109,7 @@ struct df_node_entry {
     _Atomic(struct df_node *) node; /* referenced; NULL: known absent */
     _Atomic uint64_t expiry;        /* ns; read before node */
     uint32_t hash;
-    uint8_t len;
+    uint16_t len;
     bool own;          /* is part of the node it was made with: df_node.own */
     _Atomic bool used; /* since eviction last came by */
     char name[];       /* NUL-terminated */

@@ -75,7 +75,7 @@ static int step_cold(struct df_node_walk *walk, const struct df_node_name *name,
     unsigned how =
         (walk->nodes->parallel ? DF_LOOKUP_SHARED : 0) | (walk->revalidate ? DF_LOOKUP_FRESH : 0);
     struct df_node_name terminated = *name;
-    char text[NAME_MAX + 1];
+    char text[PATH_MAX];
     int result;
 
     memcpy(text, name->text, name->len);
@@ -184,17 +184,13 @@ static int hold_and_follow(struct df_node_walk *walk, struct df_node *link)
 
 /* ---- the walk to the last component -------------------------------------------------------- */
 
-static int check_search(struct df_node_walk *walk, size_t len)
+static int check_search(struct df_node_walk *walk)
 {
-    int result = 0;
+    const struct df_node_source *source = walk->nodes->source;
 
     if (!df_node_is_dir(walk->dir))
         return -ENOTDIR;
-    if (walk->nodes->source->search)
-        result = walk->nodes->source->search(walk->nodes, walk->call, walk->dir);
-    if (result == 0 && len > NAME_MAX)
-        return -ENAMETOOLONG;
-    return result;
+    return source->search ? source->search(walk->nodes, walk->call, walk->dir) : 0;
 }
 
 static bool is_dotdot(const char *name, size_t len)
@@ -271,7 +267,7 @@ static int run(struct df_node_walk *walk)
             walk->kind = DF_END_ROOT;
             return 0;
         }
-        result = check_search(walk, len);
+        result = check_search(walk);
         if (result != 0)
             return result;
         walk->at = name + len;

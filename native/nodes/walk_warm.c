@@ -57,7 +57,7 @@ static inline int stroll_to_last(struct stroll *s)
         struct df_node_name name;
         int result;
 
-        if (!df_node_is_dir(s->dir) || len > NAME_MAX)
+        if (!df_node_is_dir(s->dir))
             return DF_NODE_COLD;
         if (s->nodes->source->search &&
             (result = s->nodes->source->search(s->nodes, s->call, s->dir)) != 0)

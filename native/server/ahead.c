@@ -34,11 +34,11 @@ static bool answer(struct df_work *w, const struct df_trip_where *question)
     return result == 0;
 }
 
-/* One record, which the client could write to as well: it is copied before anybody looks at it.
- * Returns its size, 0 for none. */
+/* One record, which the client could write to as well: it is copied before anybody looks at it. A
+ * name that is too long for it is left out. Returns its size, 0 for none. */
 static size_t take_record(const char *at, size_t left, struct dirent64 *record)
 {
-    size_t room = sizeof(record->d_name) - 1;
+    size_t room = sizeof(record->d_name);
 
     if (left <= NAME_AT)
         return 0;
@@ -48,7 +48,8 @@ static size_t take_record(const char *at, size_t left, struct dirent64 *record)
     if (room > record->d_reclen - NAME_AT)
         room = record->d_reclen - NAME_AT;
     memcpy(record->d_name, at + NAME_AT, room);
-    record->d_name[room] = '\0';
+    if (!memchr(record->d_name, '\0', room))
+        record->d_name[0] = '\0';
     return record->d_reclen;
 }
 

@@ -275,6 +275,8 @@ void df_framer_keep_list(struct df_framer *framer, const struct df_frames_ticket
         if (!holds(framer, ticket))
             break;
         fill.size = fit(fill.bytes, size, &fill.next);
+        if (fill.size == 0 && size > 0) /* a record that is larger than a frame */
+            break;
         fill_frame(framer, ticket, &fill);
         fill.bytes += fill.size;
         fill.at = fill.next;

@@ -7,6 +7,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <unistd.h>
@@ -43,7 +44,8 @@ static int take_name(struct listing *l, const struct dirent64 *record)
     char path[DF_STAND_PATH];
     int ret;
 
-    if (strcmp(record->d_name, ".") == 0 || strcmp(record->d_name, "..") == 0)
+    if (strcmp(record->d_name, ".") == 0 || strcmp(record->d_name, "..") == 0 ||
+        strlen(record->d_name) > NAME_MAX) /* a stand-in cannot have it */
         return 0;
     pthread_mutex_lock(&watcher->lock);
     df_stand_path(path, l->watch.serial, record->d_name);

@@ -62,7 +62,7 @@ struct old_entry {
 /* Records become shorter by one byte or stay as long: what was read fits. */
 static long show_old(const char *from, long size, unsigned long program)
 {
-    char out[sizeof(struct old_entry) + NAME_MAX + 16];
+    char out[sizeof(struct old_entry) + DF_NAME_MAX + 16];
     struct old_entry *to = (struct old_entry *)out;
 
     for (long at = 0; at < size;) {

@@ -317,6 +317,27 @@ static void a_listing_is_found_piece_by_piece_in_its_era(void **state)
     assert_false(df_frame_listing(rig->framer.frames, c, 5, 2, &view));
 }
 
+/* A name of PATH_MAX - 1 bytes: what comes before it is kept, and no end. */
+static void a_record_that_is_larger_than_a_frame_is_not_kept(void **state)
+{
+    struct rig *rig = *state;
+    uint16_t c = open_body(rig, 1, true);
+    struct df_frames_ticket ticket = ask(rig, c);
+    _Alignas(struct dirent64) char records[3 * PAGE] = {0};
+    struct dirent64 *large = (struct dirent64 *)(records + 3 * RECORD);
+    struct df_frame_view view;
+
+    make_records(records, 3, 5);
+    large->d_off = 9;
+    large->d_reclen = PAGE + 24;
+    believe(rig, c, 0, 0, UINT64_MAX);
+    df_framer_keep_list(&rig->framer, &ticket, 5, 1, records, 3 * RECORD + PAGE + 24);
+    assert_true(df_frame_listing(rig->framer.frames, c, 5, 1, &view));
+    assert_int_equal(view.used, 3 * RECORD);
+    assert_int_equal(view.next, 8);
+    assert_false(df_frame_listing(rig->framer.frames, c, 8, 1, &view));
+}
+
 static bool listed(struct rig *rig, uint16_t content)
 {
     struct df_frame_view view;
@@ -730,6 +751,7 @@ int main(void)
         TEST(a_content_stays_while_it_changes),
         TEST(a_notification_ends_all),
         TEST(a_listing_is_found_piece_by_piece_in_its_era),
+        TEST(a_record_that_is_larger_than_a_frame_is_not_kept),
         TEST(a_changed_name_ends_the_listing_of_its_directory_alone),
         TEST(a_listing_from_before_a_change_is_not_kept_after_it),
         TEST(it_is_bounded_and_the_dead_give_way_first),

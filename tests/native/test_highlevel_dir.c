@@ -57,7 +57,7 @@ static void a_whole_listing_is_kept_until_it_is_rewound(void **state)
     rig_end(rig);
 }
 
-/* Bytes of a name there say that one of 514 bytes begins. */
+/* Bytes of a name there say that one of 4626 bytes begins. */
 static void a_position_that_nobody_gave_out_shows_no_name_that_is_too_long(void **state)
 {
     (void)state;
@@ -68,7 +68,7 @@ static void a_position_that_nobody_gave_out_shows_no_name_that_is_too_long(void 
     for (int i = 0; i < 40; i++) {
         char path[220];
         snprintf(path, sizeof(path), "/dir/sub/%0200d", i);
-        memset(path + strlen("/dir/sub/"), 2, 190);
+        memset(path + strlen("/dir/sub/"), 0x12, 190);
         assert_int_equal(rig_mknod(rig, path, S_IFREG | 0600), 0);
     }
     assert_int_equal(rig_open(rig, "/dir/sub", O_RDONLY, 0, &dir), 0);
@@ -80,7 +80,7 @@ static void a_position_that_nobody_gave_out_shows_no_name_that_is_too_long(void 
         for (size_t at = 0; at < buf.used;) {
             struct dirent64 *entry = (struct dirent64 *)(data + at);
 
-            assert_true(entry->d_reclen <= offsetof(struct dirent64, d_name) + NAME_MAX + 8);
+            assert_true(entry->d_reclen <= offsetof(struct dirent64, d_name) + DF_NAME_MAX + 8);
             at += entry->d_reclen;
         }
     }

@@ -149,12 +149,10 @@ static void wrong_ways_have_their_errors(void **state)
     assert_int_equal(rig_stat(rig, "/dir/", &st), 0);
     memset(name, 'n', sizeof(name));
     name[0] = '/';
-    name[257] = '\0';
-    assert_int_equal(rig_stat(rig, name, &st), -ENAMETOOLONG);
-    name[256] = '\0';
+    name[257] = '\0'; /* longer than NAME_MAX: the file system is asked */
     assert_int_equal(rig_stat(rig, name, &st), -ENOENT);
-    memcpy(name + 256, "x/y", 4);
-    assert_int_equal(rig_stat(rig, name, &st), -ENAMETOOLONG);
+    memcpy(name + 257, "x/y", 4);
+    assert_int_equal(rig_stat(rig, name, &st), -ENOENT);
     rig_end(rig);
 }
 
