@@ -53,6 +53,11 @@ def is_path_file_system(ops: object) -> bool:
     return callable(method) and callable(lists) and not inspect.iscoroutinefunction(method)
 
 
+def coroutines(ops: object) -> list[str]:
+    """The operations that are `async def`, as none of fusepy's may be."""
+    return [n for n in sorted(OPERATIONS) if inspect.iscoroutinefunction(getattr(ops, n, None))]
+
+
 def implemented(ops: object, name: str) -> bool:
     """Whether the file system has an operation; mfusepy marks those that it only declares."""
     method = getattr(ops, name, None)

@@ -116,20 +116,35 @@ def _operations_of(ops: Any) -> Any:
     return FsspecOperations(ops)
 
 
-def check_object(ops: Any) -> None:
-    """Refuses what is no file system."""
-    if nodes.is_node_file_system(ops) or paths.is_path_file_system(ops):
-        return
-    what = ops.__qualname__ if isinstance(ops, type) else f"an object of {type(ops).__qualname__}"
-    why = (
-        "neither pyfuse3's coroutines lookup() and getattr(), nor the methods getattr() and "
-        "readdir() of fusepy and mfusepy"
-    )
+def _why_not(ops: Any) -> str | None:
+    """Why it is no file system, or half of each kind; None: it is one."""
+    if nodes.is_node_file_system(ops):
+        return None
     if inspect.iscoroutinefunction(getattr(ops, "getattr", None)):
-        why = (
+        return (
             "its getattr() is `async def`, as pyfuse3's, but it has no lookup() that is, too; the "
             "methods of fusepy and mfusepy are plain functions"
         )
+    if not paths.is_path_file_system(ops):
+        return (
+            "neither pyfuse3's coroutines lookup() and getattr(), nor the methods getattr() and "
+            "readdir() of fusepy and mfusepy"
+        )
+    mixed = paths.coroutines(ops)
+    if mixed:
+        return (
+            f"its {mixed[0]}() is `async def`, as pyfuse3's, but its getattr() is a plain "
+            "function, as all methods of fusepy and mfusepy"
+        )
+    return None
+
+
+def check_object(ops: Any) -> None:
+    """Refuses what is no file system."""
+    why = _why_not(ops)
+    if why is None:
+        return
+    what = ops.__qualname__ if isinstance(ops, type) else f"an object of {type(ops).__qualname__}"
     raise MountError(
         errno.EINVAL,
         f"{what} is no file system: {why}",

@@ -193,6 +193,24 @@ def test_what_is_no_file_system_is_refused(what):
     assert caught.value.errno == errno.EINVAL
 
 
+class Mixed:
+    """fusepy's, but for one method."""
+
+    def getattr(self, path, fh=None):
+        return {"st_mode": stat.S_IFDIR | 0o755, "st_nlink": 2}
+
+    def readdir(self, path, fh):
+        return [".", ".."]
+
+    async def read(self, path, size, offset, fh):
+        return b""
+
+
+def test_methods_of_both_kinds_are_refused():
+    with pytest.raises(directfuse.MountError, match=r"its read\(\) is `async def`, as pyfuse3's"):
+        directfuse.mount(Mixed(), "/bad-mixed")
+
+
 def test_an_init_that_raises_refuses_the_mount():
     class Refuses(Notes):
         def init(self):

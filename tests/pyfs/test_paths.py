@@ -305,9 +305,12 @@ def test_a_getattr_that_is_a_coroutine_is_refused_with_the_reason():
 
 
 def test_a_coroutine_of_a_method_that_should_be_none_is_eio(caplog):
+    async def later():
+        pass
+
     class Awaited(Memory):
-        async def mkdir(self, path, mode):
-            pass
+        def mkdir(self, path, mode):
+            return later()
 
     with directfuse.mount(Awaited(), "/paths-async"):
         with pytest.warns(RuntimeWarning, match="never awaited"), pytest.raises(OSError) as caught:
