@@ -51,9 +51,27 @@ class Loop(ABC):
     async def run(self, job: Job, timeout: Callable[[Any], Any]) -> None:
         """Inside the loop: the job's own task. timeout: limits what it awaits."""
         try:
-            await _answer(job, timeout)
+            await self._answer(job, timeout)
         finally:
             self.flying.discard(job)
+
+    async def _answer(self, job: Job, timeout: Callable[[Any], Any]) -> None:
+        """What an operation raises ends the operation, and never the loop, which others share."""
+        try:
+            result = job.call()
+            if inspect.isawaitable(result):
+                result = await timeout(result)
+            elif job.operation != "forget":
+                raise TypeError(f"it has to be `async def`: it returned {reprlib.repr(result)}")
+        except Exception as error:
+            job.fail(error)
+        except BaseException as error:
+            if not self.alive or isinstance(error, KeyboardInterrupt):
+                job.refuse(errno.EIO)  # cancelled by the end of the loop, or of the process
+            else:
+                job.fail(error)
+        else:
+            job.answer(result)
 
     def drop(self, job: Job, error: int = errno.EIO) -> None:
         """Nobody runs it any more. If it was answered, it stays so."""
@@ -76,23 +94,6 @@ class Loop(ABC):
     @abstractmethod
     def _post(self, job: Job) -> None:
         """Has the loop begin it. Raises RuntimeError: it has ended."""
-
-
-async def _answer(job: Job, timeout: Callable[[Any], Any]) -> None:
-    try:
-        result = job.call()
-        if inspect.isawaitable(result):
-            result = await timeout(result)
-        elif job.operation != "forget":
-            raise TypeError(f"it has to be `async def`: it returned {reprlib.repr(result)}")
-    except Exception as error:
-        job.fail(error)
-    except BaseException as error:  # cancelled, or the program ends
-        job.refuse(errno.EIO)
-        if not isinstance(error, asyncio.CancelledError | KeyboardInterrupt | SystemExit):
-            raise  # trio's Cancelled
-    else:
-        job.answer(result)
 
 
 class _Thread(Loop):
@@ -243,7 +244,11 @@ class TrioLoop(_Thread):
         self._token.run_sync_soon(function)
 
     def _ask_to_stop(self) -> None:
-        self._token.run_sync_soon(self._nursery.cancel_scope.cancel)
+        self._token.run_sync_soon(self._end)
+
+    def _end(self) -> None:
+        self.alive = False
+        self._nursery.cancel_scope.cancel()
 
 
 class foreign_trio(Loop):  # noqa: N801  # used as a function is
