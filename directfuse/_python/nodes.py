@@ -16,7 +16,7 @@ import threading
 import traceback
 import weakref
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeGuard
 
 from directfuse import _pyhost
 from directfuse._python import loops, suspend
@@ -243,7 +243,7 @@ def report(ops: object, operation: str, error: BaseException, *returned: object)
     if number := _signal_of(error):
         return -number
     name = f"{type(ops).__name__}.{operation}()"
-    if isinstance(error, OSError) and isinstance(error.errno, int) and error.errno > 0:
+    if isinstance(error, OSError) and _is_errno(error.errno):
         log.warning("%s raised %r", name, error, exc_info=error)
         return error.errno
     if returned and error.__traceback__ is None:
@@ -251,6 +251,11 @@ def report(ops: object, operation: str, error: BaseException, *returned: object)
     else:
         log.error("%s raised %r: EIO", name, error, exc_info=error)
     return errno.EIO
+
+
+def _is_errno(number: object) -> TypeGuard[int]:
+    """Whether the kernel could say it (MAX_ERRNO)."""
+    return isinstance(number, int) and 0 < number <= 4095
 
 
 def _signal_of(error: BaseException) -> int:

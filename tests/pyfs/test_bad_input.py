@@ -42,6 +42,7 @@ class LateRaising(Raising):
         (lambda: pyfuse3.FUSEError(errno.EACCES), errno.EACCES, False),
         (lambda: OSError(errno.ENOSPC, "full"), errno.ENOSPC, True),
         (lambda: PermissionError(), errno.EIO, True),
+        (lambda: OSError(1 << 70, "no number of an error"), errno.EIO, True),
         (lambda: ValueError("what is this"), errno.EIO, True),
         (lambda: pyfuse3.FUSEError(0), errno.EIO, True),
         (lambda: SystemExit(3), errno.EIO, True),
@@ -62,6 +63,7 @@ def test_what_an_operation_raises(kind, error, code, logged, caplog):
         assert directfuse.listdir("/bad-raises") == ["a"]
     text = caplog.text
     assert text.count(f"{kind.__name__}.read() raised") == (2 if logged else 0)
+    assert text.count(": EIO\n") == (2 if code == errno.EIO else 0)
     assert ("Traceback" in text) == logged
 
 
