@@ -17,6 +17,7 @@ import sys
 import threading
 import types
 from collections.abc import Callable
+from operator import index
 from typing import Any
 
 import directfuse
@@ -280,6 +281,7 @@ def _lockf(fd: int, command: int, length: int, /) -> None:
     if not is_ours(fd):
         _real.os.lockf(fd, command, length)
         return
+    fd, command = index(fd), index(command)
     if command == os.F_TEST:
         if lock_in_the_way(fd, length):
             raise OSError(errno.EACCES, os.strerror(errno.EACCES))
@@ -298,7 +300,7 @@ def _lockf(fd: int, command: int, length: int, /) -> None:
 def _get_inheritable(fd: int, /) -> bool:
     if not is_ours(fd):
         return _real.os.get_inheritable(fd)
-    return not directfuse.fcntl(fd, fcntl.F_GETFD) & fcntl.FD_CLOEXEC
+    return not directfuse.fcntl(index(fd), fcntl.F_GETFD) & fcntl.FD_CLOEXEC
 
 
 @functools.wraps(os.set_inheritable)
@@ -313,7 +315,7 @@ def _set_inheritable(fd: int, inheritable: bool, /) -> None:
 def _get_blocking(fd: int, /) -> bool:
     if not is_ours(fd):
         return _real.os.get_blocking(fd)
-    return not directfuse.fcntl(fd, fcntl.F_GETFL) & os.O_NONBLOCK
+    return not directfuse.fcntl(index(fd), fcntl.F_GETFL) & os.O_NONBLOCK
 
 
 @functools.wraps(os.set_blocking)
@@ -321,6 +323,7 @@ def _set_blocking(fd: int, blocking: bool, /) -> None:
     if not is_ours(fd):
         _real.os.set_blocking(fd, blocking)
         return
+    fd = index(fd)
     flags = directfuse.fcntl(fd, fcntl.F_GETFL)
     wanted = flags & ~os.O_NONBLOCK if blocking else flags | os.O_NONBLOCK
     directfuse.fcntl(fd, fcntl.F_SETFL, wanted)

@@ -270,6 +270,30 @@ def test_locks_are_tested(top, tmp_path):
     assert answers[0] == answers[1]
 
 
+class Number:
+    """As numpy's integers: what os takes for one."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __index__(self):
+        return self.value
+
+
+def test_numbers_of_other_types(top):
+    opened = os.open(f"{top}/x", os.O_RDWR | os.O_CREAT)
+    fd = Number(opened)
+    os.set_inheritable(fd, False)
+    os.set_blocking(fd, True)
+    assert not os.get_inheritable(fd) and os.get_blocking(fd)
+    os.lockf(fd, Number(os.F_TLOCK), Number(4))
+    os.lockf(fd, os.F_TEST, 0)
+    for wrong in ("1", 1.0):
+        with pytest.raises(TypeError):
+            os.lockf(fd, wrong, 0)
+    os.close(opened)
+
+
 def test_bad_lock_commands(top):
     with open(f"{top}/x", "w") as file, pytest.raises(OSError, match="Invalid argument"):
         os.lockf(file.buffer.raw.descriptor, 99, 0)
