@@ -73,6 +73,9 @@ void df_node_call(struct df_node_request *request, PyObject *args);
 /* Moves the request into a job, which answers it at the latest when it is freed. */
 PyObject *df_node_job_new(struct df_node_request *request, PyObject *method, PyObject *args);
 
+/* Answers with an errno, unless it has been answered. */
+void df_node_job_refuse(PyObject *job, int error);
+
 /* ---- node_reply.c ---- */
 
 /* Answers with a result (borrowed). -1 with an exception when it is no result of this operation;

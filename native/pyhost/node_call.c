@@ -98,8 +98,9 @@ static void call_later(struct df_node_request *request, PyObject *method, PyObje
     PyObject *helper = request->session->helper;
     PyObject *job = df_node_job_new(request, method, args);
     PyObject *posted = job ? PyObject_CallMethod(helper, "post", "O", job) : NULL;
-    if (!posted && job) /* it is answered, or freeing it answers */
-        df_error_take(df_node_fuse_error, helper, df_node_op_name(request->op), NULL);
+    if (!posted && job) /* unless it has been answered */
+        df_node_job_refuse(
+            job, df_error_take(df_node_fuse_error, helper, df_node_op_name(request->op), NULL));
     else if (!posted)
         df_node_reply_exception(request, NULL);
     Py_XDECREF(posted);

@@ -67,13 +67,18 @@ static PyObject *fail(PyObject *self, PyObject *error)
     Py_RETURN_NONE;
 }
 
-static PyObject *refuse(PyObject *self, PyObject *number)
+void df_node_job_refuse(PyObject *self, int error)
 {
     struct job *job = (struct job *)self;
+    df_node_reply_error(&job->request, -error);
+}
+
+static PyObject *refuse(PyObject *self, PyObject *number)
+{
     int error = (int)PyLong_AsLong(number);
     if (error == -1 && PyErr_Occurred())
         return NULL;
-    df_node_reply_error(&job->request, -error);
+    df_node_job_refuse(self, error);
     Py_RETURN_NONE;
 }
 

@@ -614,23 +614,24 @@ def test_what_a_signals_handler_raises_in_an_operation_reaches_the_caller():
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_signals_handler_that_raises_while_a_loop_is_asked():
+@pytest.mark.parametrize("place", ["loops.TrioLoop._post", "nodes.Host.post"])
+def test_a_signals_handler_that_raises_while_a_loop_is_asked(place):
     """Nobody would answer what the loop has not got."""
-    done = run("""
+    done = run(f"""
         import directfuse, os, signal, sys, trio
-        from directfuse._python import loops
+        from directfuse._python import loops, nodes
         from pyfs.notes import Notes
         class Slow(Notes):
             async def read(self, fh, off, size):
                 await trio.sleep(0)
                 return await super().read(fh, off, size)
         def interrupted(self, job):
-            loops.TrioLoop._post = post
+            {place} = post
             os.kill(os.getpid(), signal.SIGTERM)
             for _ in range(1000000):
                 pass
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))
-        post, loops.TrioLoop._post = loops.TrioLoop._post, interrupted
+        post, {place} = {place}, interrupted
         with directfuse.mount(Slow(), "/interrupted"):
             fd = directfuse.os_open("/interrupted/a", 0)
             try:
