@@ -125,6 +125,20 @@ static void let_go(struct program *program, int id)
     program_put(program, comes_no_more ? 2 : 1);
 }
 
+/* Signals come while a file system is mounted, and who is interrupted by one has no mount. */
+static int end_if_interrupted(int id)
+{
+    PyObject *type, *value, *traceback;
+    if (id < 0 || PyErr_CheckSignals() == 0)
+        return 0;
+    PyErr_Fetch(&type, &value, &traceback);
+    Py_BEGIN_ALLOW_THREADS;
+    df_unmount(id, DF_UNMOUNT_LAZY);
+    Py_END_ALLOW_THREADS;
+    PyErr_Restore(type, value, traceback);
+    return -1;
+}
+
 static PyObject *mount(PyObject *module, PyObject *args)
 {
     PyObject *list, *function;
@@ -150,7 +164,9 @@ static PyObject *mount(PyObject *module, PyObject *args)
         id = -errno;
     Py_END_ALLOW_THREADS;
     let_go(program, id);
-    PyObject *text = PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "replace");
+    PyObject *text = NULL;
+    if (end_if_interrupted(id) == 0)
+        text = PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "replace");
     df_words_free(&words);
     free(message);
     return text ? Py_BuildValue("iN", id, text) : NULL;

@@ -614,6 +614,27 @@ def test_what_a_signals_handler_raises_in_an_operation_reaches_the_caller():
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_signals_handler_that_raises_while_a_file_system_is_mounted():
+    """Nothing is mounted then, and nothing is left for the interpreter's end to wait for."""
+    done = run("""
+        import directfuse, os, signal
+        from pyfs.memory import Memory
+        from pyfs.notes import Notes
+        class Nodes(Notes):
+            def init(self):
+                os.kill(os.getpid(), signal.SIGINT)
+        class Paths(Memory):
+            def init(self, path):
+                os.kill(os.getpid(), signal.SIGINT)
+        for made in Nodes(), Paths():
+            try:
+                directfuse.mount(made, "/interrupted")
+            except KeyboardInterrupt as error:
+                print(repr(error), directfuse.mounts())
+    """)
+    assert (done.stdout, done.stderr) == ("KeyboardInterrupt() []\n" * 2, "")
+
+
 @pytest.mark.parametrize("place", ["loops.TrioLoop._post", "nodes.Host.post"])
 def test_a_signals_handler_that_raises_while_a_loop_is_asked(place):
     """Nobody would answer what the loop has not got."""
