@@ -100,9 +100,16 @@ static bool read_mode(struct file_request *file, PyObject *mode)
     return true;
 }
 
-static bool is_text_or_none(PyObject *slot)
+/* A char * of C, as builtins.open takes it. */
+static bool is_string_or_none(PyObject *slot)
 {
-    return !given(slot) || PyUnicode_Check(slot);
+    Py_ssize_t size;
+    if (!given(slot))
+        return true;
+    const char *text = PyUnicode_AsUTF8AndSize(slot, &size);
+    if (!text)
+        PyErr_Clear();
+    return text && strlen(text) == (size_t)size;
 }
 
 /* False: builtins.open is to complain, which it does before it opens anything. */
@@ -114,7 +121,7 @@ static bool read_arguments(struct file_request *file)
         !df_args_flag(slots[CLOSEFD], &file->closefd))
         return false;
     for (int i = ENCODING; i <= NEWLINE; i++) {
-        if (!is_text_or_none(slots[i]) || (given(slots[i]) && !file->text))
+        if (!is_string_or_none(slots[i]) || (given(slots[i]) && !file->text))
             return false;
     }
     return true;

@@ -265,6 +265,15 @@ def test_closefd_may_be_a_number(mem, opened):
     assert directfuse.read(fd, 1) == b""
 
 
+@pytest.mark.parametrize("name", ["encoding", "errors", "newline"])
+@pytest.mark.parametrize("text", ["utf\0-8", "\udc80"])
+def test_what_is_no_string_of_c_truncates_nothing(mem, name, text):
+    directfuse.open(f"{mem}/f", "w").write("kept")
+    with pytest.raises(ValueError, match=r"embedded null|surrogates not allowed"):
+        directfuse.open(f"{mem}/f", "w", **{name: text})
+    assert directfuse.open(f"{mem}/f").read() == "kept"
+
+
 class Number:
     """What numpy's integers are to os: no int, but as good as one."""
 
