@@ -2,16 +2,21 @@
 
 import os
 
-from directfuse import _pyhost
+from directfuse import _native, _pyhost
 from directfuse._python import nodes
 
-__all__ = ["close", "install"]
+__all__ = ["close", "install", "made"]
+
+#: Numbers of all mounts of Python file systems, those that have ended, too. A signal's handler may
+#: have raised something before anyone else knew of one.
+made: list[int] = []
 
 #: How long the end of the interpreter waits for operations that are running.
 CLOSE_SECONDS = 5.0
 
 
 def _after_fork_in_child() -> None:
+    made.clear()
     _pyhost.after_fork()
     for host in list(nodes.hosts):
         host.after_fork()
@@ -30,5 +35,8 @@ def install() -> None:
 
 
 def close() -> None:
-    """Lets no operation into Python any more; after all mounts were unmounted, or detached."""
+    """Lets no operation into Python any more; after all mounts that anyone knows of were unmounted,
+    or detached."""
+    for number in made:
+        _native.unmount(number, lazy=True, leave=True)
     _pyhost.close(CLOSE_SECONDS)

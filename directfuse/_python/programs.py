@@ -71,7 +71,7 @@ class Program:
         with _start_lock, _stage(self):
             _fast.expect_mount(True)
             try:
-                code, words = _pyhost.mount(self.words, self.main, flags)
+                code, words = _pyhost.mount(self.words, self.main, flags, ends.made)
             finally:
                 _fast.expect_mount(False)
         words = "\n".join(filter(None, (words.strip(), "".join(self.said).strip())))

@@ -125,29 +125,45 @@ static void let_go(struct program *program, int id)
     program_put(program, comes_no_more ? 2 : 1);
 }
 
-/* Signals come while a file system is mounted, and who is interrupted by one has no mount. */
-static int end_if_interrupted(int id)
+/* `made` has the number for the end of the interpreter: who called may never hear of it. */
+static int note(PyObject *made, int id)
+{
+    PyObject *number = PyLong_FromLong(id);
+    int failed = number ? PyList_Append(made, number) : -1;
+    Py_XDECREF(number);
+    return failed;
+}
+
+/* The exception stays set. */
+static void end(int id)
 {
     PyObject *type, *value, *traceback;
-    if (id < 0 || PyErr_CheckSignals() == 0)
-        return 0;
     PyErr_Fetch(&type, &value, &traceback);
     Py_BEGIN_ALLOW_THREADS;
     df_unmount(id, DF_UNMOUNT_LAZY);
     Py_END_ALLOW_THREADS;
     PyErr_Restore(type, value, traceback);
+}
+
+/* Signals come while a file system is mounted, and who is interrupted by one has no mount. */
+static int keep(PyObject *made, int id)
+{
+    if (id < 0 || (note(made, id) == 0 && PyErr_CheckSignals() == 0))
+        return 0;
+    end(id);
     return -1;
 }
 
 static PyObject *mount(PyObject *module, PyObject *args)
 {
-    PyObject *list, *function;
+    PyObject *list, *function, *made;
     unsigned flags;
     struct df_words words;
     char *message = NULL;
 
     (void)module;
-    if (!PyArg_ParseTuple(args, "OOI", &list, &function, &flags) || df_words_read(&words, list) < 0)
+    if (!PyArg_ParseTuple(args, "OOIO!", &list, &function, &flags, &PyList_Type, &made) ||
+        df_words_read(&words, list) < 0)
         return NULL;
     message = calloc(1, MESSAGE_SIZE);
     struct program *program = message ? program_new(function) : NULL;
@@ -165,7 +181,7 @@ static PyObject *mount(PyObject *module, PyObject *args)
     Py_END_ALLOW_THREADS;
     let_go(program, id);
     PyObject *text = NULL;
-    if (end_if_interrupted(id) == 0)
+    if (keep(made, id) == 0)
         text = PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "replace");
     df_words_free(&words);
     free(message);
@@ -174,8 +190,9 @@ static PyObject *mount(PyObject *module, PyObject *args)
 
 PyMethodDef df_run_methods[] = {
     {"mount", mount, METH_VARARGS,
-     PyDoc_STR("mount(words, function, flags, /)\n--\n\nRuns function() as a program's main on a "
-               "thread of its own and returns when it has mounted: the number of the mount and "
-               "what was said; or minus the errno, and why.")},
+     PyDoc_STR(
+         "mount(words, function, flags, made, /)\n--\n\nRuns function() as a program's main on "
+         "a thread of its own and returns when it has mounted: the number of the mount, which "
+         "the list `made` gets, too, and what was said; or minus the errno, and why.")},
     {NULL, NULL, 0, NULL},
 };

@@ -635,6 +635,23 @@ def test_a_signals_handler_that_raises_while_a_file_system_is_mounted():
     assert (done.stdout, done.stderr) == ("KeyboardInterrupt() []\n" * 2, "")
 
 
+def test_the_interpreter_ends_with_a_mount_that_nobody_heard_of():
+    """A signal's handler raises right behind the mounting."""
+    done = run("""
+        import directfuse
+        from directfuse import _mount
+        from pyfs.notes import Notes
+        def interrupted(*_):
+            raise KeyboardInterrupt
+        _mount._made = interrupted
+        try:
+            directfuse.mount(Notes(), "/unheard")
+        except KeyboardInterrupt:
+            print(directfuse.listdir("/unheard"))
+    """)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "['a']\n", "")
+
+
 @pytest.mark.parametrize("place", ["loops.TrioLoop._post", "nodes.Host.post"])
 def test_a_signals_handler_that_raises_while_a_loop_is_asked(place):
     """Nobody would answer what the loop has not got."""

@@ -269,5 +269,6 @@ def test_a_program_that_is_refused_before_it_runs_is_not_kept():
         pytest.fail("it is not run")
 
     before = sys.getrefcount(program)
-    code, _ = _pyhost.mount(["program", "/objects-refused"], program, 1 << 15)  # an unknown flag
-    assert (code, sys.getrefcount(program)) == (-errno.EINVAL, before)
+    made, unknown = [], 1 << 15
+    code, _ = _pyhost.mount(["program", "/objects-refused"], program, unknown, made)
+    assert (code, made, sys.getrefcount(program)) == (-errno.EINVAL, [], before)
