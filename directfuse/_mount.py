@@ -227,11 +227,11 @@ class Mount:
         """Ends the mount: waits for calls that are under way, then the plugin ends.
 
         lazy: paths do not lead into it any more at once; the plugin ends with the last open file.
-        Raises UnmountError: EBUSY when files are open, EINVAL when it is unmounted already. With a
-        call_timeout, which a mount in a server may have, ETIMEDOUT after that time, at least a
-        second. If it was calls of the file system that hung, its server has ended without it, and
-        the mount is gone; if the file system was ending itself, it goes on with that, and another
-        unmount() waits for it.
+        Raises UnmountError: EBUSY when files are open, or calls have not ended within five seconds;
+        EINVAL when it is unmounted already. With a call_timeout, which a mount in a server may
+        have, ETIMEDOUT after that time, at least a second. If it was calls of the file system that
+        hung, its server has ended without it, and the mount is gone; if the file system was ending
+        itself, it goes on with that, and another unmount() waits for it.
         """
         sys.audit("directfuse.unmount", self.mountpoint)
         rows, trips = _native.op_stats(self.id), _native.trip_stats(self.id)
@@ -288,8 +288,8 @@ def _unmount_words(code: int) -> str:
         return "its file system has not ended yet, and goes on by itself"
     if code == errno.EBUSY:
         return (
-            "files are open in it; close them, or unmount(lazy=True) to end with the last "
-            "(or another thread is unmounting it)"
+            "files are open in it, or calls are under way; close them, or unmount(lazy=True) to "
+            "end with the last (or another thread is unmounting it)"
         )
     if code == errno.EINVAL:
         return "it is not mounted (any more)"

@@ -83,11 +83,9 @@ static int start(struct df_mounted *mounted, const struct order *order)
     return start_inline(mounted, order);
 }
 
-/* Who ends waits for no call that hangs in another thread, a daemon of Python's for instance. */
 static unsigned detach_flags(unsigned flags)
 {
-    return (flags & DF_UNMOUNT_LAZY ? DF_DETACH_LAZY : 0) |
-           (flags & DF_UNMOUNT_LEAVE ? DF_DETACH_SOON : 0);
+    return flags & DF_UNMOUNT_LAZY ? DF_DETACH_LAZY : 0;
 }
 
 /* Ends what start() has begun. *hung: without the file system, whose calls do not end. */

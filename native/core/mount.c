@@ -19,7 +19,7 @@
 /* Major number of st_dev: a kernel's has 12 bits, so no real file's device equals ours. */
 #define DEV_MAJOR 0xDF00
 
-#define SOON_S    5 /* DF_DETACH_SOON */
+#define CALLS_S   5 /* that calls in flight are waited for */
 
 enum { LIVE, CLOSING, DETACHED, ENDING }; /* df_mount.state */
 
@@ -218,32 +218,29 @@ static void reopen(struct df_mount *mount)
 }
 
 /* Under table_lock, which is released during waits. False: some call is in flight still. */
-static bool await_readers(const struct df_mount *mount, bool soon)
+static bool await_readers(const struct df_mount *mount)
 {
     struct timespec until;
     int over = 0;
 
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += SOON_S;
+    until.tv_sec += CALLS_S;
     while (df_gate_is_pinned(mount)) {
         if (over)
             return false;
-        if (soon)
-            over = pthread_cond_timedwait(&changed, &table_lock, &until);
-        else
-            pthread_cond_wait(&changed, &table_lock);
+        over = pthread_cond_timedwait(&changed, &table_lock, &until);
     }
     return true;
 }
 
 /* Under table_lock, which is released during waits. */
-static int detach_now(struct df_mount *mount, bool soon)
+static int detach_now(struct df_mount *mount)
 {
     struct df_table *t;
     int error;
 
     stop_readers(mount, CLOSING);
-    if (!await_readers(mount, soon)) {
+    if (!await_readers(mount)) {
         reopen(mount);
         return -EBUSY;
     }
@@ -294,7 +291,7 @@ static int detach(int id, unsigned flags, const struct df_thread *thread)
         return detach_lazily(mount);
     if (thread->depth > 0 || df_file_count(mount) > 0)
         return -EBUSY;
-    return detach_now(mount, flags & DF_DETACH_SOON);
+    return detach_now(mount);
 }
 
 int df_mount_detach(int id, unsigned flags)

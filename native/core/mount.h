@@ -2,7 +2,7 @@
  * mount.h - the life of mounts: attach, detach, wrap, end.
  *
  * Life of a mount:   LIVE --detach--> CLOSING --no file, no call--> gone (ops->destroy)
- *                                        \--files open--> LIVE, -EBUSY
+ *                                        \--files open, calls that do not end--> LIVE, -EBUSY
  *                    LIVE --lazy detach--> DETACHED --last file, last call--> gone
  * While a mount is CLOSING new calls wait for the verdict.
  */
@@ -27,7 +27,6 @@ enum {                               /* df_mount_spec.flags */
 
 enum {                          /* df_mount_detach flags */
        DF_DETACH_LAZY = 1 << 0, /* leave the table at once, end with the last file: MNT_DETACH */
-       DF_DETACH_SOON = 1 << 1, /* calls in flight are waited for five seconds, then EBUSY */
 };
 
 struct df_mount_spec {
@@ -69,10 +68,10 @@ DF_PRIVATE_EXPORT int df_mount_attach(const struct df_mount_spec *spec, struct d
                                       struct df_mount **out);
 
 /*
- * Detaches by id. Waits for calls in flight unless lazy. Returns 0 when ops->destroy has returned
- * (lazy: when the mount has left the table), or -errno: EINVAL (no such mount), EBUSY (files are
- * open; or, soon, calls are in flight still; or called from inside one of the mount's own calls,
- * not lazy).
+ * Detaches by id. Waits for calls in flight, for five seconds, unless lazy. Returns 0 when
+ * ops->destroy has returned (lazy: when the mount has left the table), or -errno: EINVAL (no such
+ * mount), EBUSY (not lazy: files are open, calls are in flight still, or it is called from inside
+ * one of the mount's own).
  */
 DF_PRIVATE_EXPORT int df_mount_detach(int id, unsigned flags);
 

@@ -58,8 +58,7 @@ enum {                            /* df_unmount() */
        DF_UNMOUNT_LAZY = 1 << 0,  /* paths do not lead there any more at once; the program ends
                                      with the last open file */
        DF_UNMOUNT_LEAVE = 1 << 1, /* at the end of the process: a mount in a server stays there if
-                                     other processes use it, and calls that are under way in an
-                                     inline one are waited for five seconds, then EBUSY */
+                                     other processes use it */
 };
 
 /* In the flags of df_mount(): how long the program may take until it is mounted, 1 to 65535
@@ -107,13 +106,14 @@ DF_PUBLIC int df_mount_function(int (*run)(int argc, char *argv[], void *data), 
                                 size_t size);
 
 /*
- * Unmounts: waits for calls that are under way, then the program ends.
+ * Unmounts: waits for calls that are under way, for five seconds, then the program ends.
  *
  *   mount  what df_mount() returned
  *   flags  DF_UNMOUNT_*
  *
  * A mount in a server ends for all its clients when the process that mounted it unmounts it; other
- * processes only leave. Returns 0, or -1 and errno: EINVAL (no such mount), EBUSY (files are open).
+ * processes only leave. Returns 0, or -1 and errno: EINVAL (no such mount), EBUSY (files are open,
+ * or calls are under way still; the mount goes on).
  * If a call time-out is set (df_set_call_timeout()), ETIMEDOUT after that time, at least a second:
  * when it was calls of the file system that did not end, its server has ended without it, and the
  * mount is gone; when the file system was ending itself, it goes on with that, and the mount is

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "channel/sys.h"
+#include "core/clock.h"
 #include "server/control.h"
 #include "server/crash.h"
 #include "server/restore.h"
@@ -23,6 +24,7 @@
 
 #define SEEN_NS    INT64_C(10000000) /* between two looks whether the control loop has been round */
 #define SEEN_TRIES 100
+#define BUSY_NS    INT64_C(1000000000) /* that a mount is tried again which nobody has open */
 
 /* ---- mounts ---------------------------------------------------------------------------------- */
 
@@ -102,14 +104,22 @@ static int unmount_patiently(struct df_server *server, int id)
     return ret;
 }
 
+/* A mount that is to end, and calls that a patience ends, are waited for. Who asks for an unmount
+ * otherwise is told of calls that do not end, as by umount(2). */
+static bool may_wait(const struct df_server *server, const struct df_served *served, int64_t begun)
+{
+    return served->ending || df_patience_of(server) > 0 || df_clock() - begun < BUSY_NS;
+}
+
 /* Under server->lock. A worker may still hold a reference on a file that no client has. */
 static int unmount_idle(struct df_server *server, struct df_served *served)
 {
+    int64_t begun = df_clock();
     int ret;
 
     df_patience_begin(server);
     while ((ret = unmount_patiently(server, served->id)) == -EBUSY &&
-           !df_files_any(&server->files, served->id))
+           !df_files_any(&server->files, served->id) && may_wait(server, served, begun))
         sched_yield();
     df_patience_end(server);
     return ret;
@@ -232,7 +242,7 @@ int df_server_unmount(struct df_server *server, int id, bool lazy)
 {
     int ret = try_unmount(server, id, lazy);
 
-    if (ret != -EBUSY)
+    if (ret != -EBUSY || !df_files_any(&server->files, id))
         return ret;
     see_the_ended(server);
     see_the_closed(server);
@@ -269,6 +279,13 @@ static void end_clients(struct df_server *server)
     }
 }
 
+/* However long calls take that are in it still. */
+static void unmount_at_end(struct df_server *server, int id)
+{
+    while (unmount_patiently(server, id) == -EBUSY && !df_mount_has_files(id))
+        ;
+}
+
 static void end(struct df_server *server)
 {
     df_patience_begin(server);
@@ -279,7 +296,7 @@ static void end(struct df_server *server)
     end_clients(server);
     for (unsigned i = 0; i < server->mount_count; i++)
         if (server->mounts[i].id != 0)
-            unmount_patiently(server, server->mounts[i].id);
+            unmount_at_end(server, server->mounts[i].id);
     df_patience_free(server);
 }
 

@@ -117,6 +117,37 @@ def test_an_unmount_gives_up_a_close_that_hangs(point, words):  # noqa: F811
     until(lambda: not servers())
 
 
+ASKS_FOR_AN_UNMOUNT = """
+import os, sys, threading
+from contextlib import suppress
+from pathlib import Path
+import directfuse
+placement, point, mark, *words = sys.argv[1:]
+mount = directfuse.mount([*words, point], placement=placement)
+threading.Thread(target=lambda: directfuse.stat(f"{point}/sub/hang"), daemon=True).start()
+while not Path(mark).exists():
+    pass
+try:
+    mount.unmount()
+except directfuse.UnmountError as error:
+    print(error.errno, mount.mounted, directfuse.listdir(point)[0], flush=True)
+if placement == "server":  # which would stay
+    directfuse._native.set_call_timeout(mount.id, 200)
+    with suppress(directfuse.UnmountError):
+        mount.unmount()
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("placement", ["inline", "server"])
+def test_an_unmount_is_told_of_calls_that_hang(point, words, mark, placement):  # noqa: F811
+    """Without a time-out, too: EBUSY as of umount(2), and the mount goes on."""
+    script = [sys.executable, "-c", ASKS_FOR_AN_UNMOUNT, placement, point, mark, *words[:-1]]
+    done = subprocess.run(script, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == f"{errno.EBUSY} True one\n", done.stderr
+    until(lambda: not servers())
+
+
 def test_files_that_are_open_still_keep_the_mount(point, words):  # noqa: F811
     with directfuse.mount(words, placement="server", call_timeout=100) as mount:
         fd = directfuse.os_open(f"{point}/one", os.O_RDONLY)
