@@ -5,6 +5,7 @@ last of them has ended; what it kept in memory is gone then.
 """
 
 import errno
+import itertools
 import os
 import signal
 import threading
@@ -27,6 +28,8 @@ __all__ = [
 
 _FILES_NEEDED = 20  # of a server and its first program, which end in odd ways with less
 _HIGH_FD = 1024  # descriptors of ours are below it: within the reach of small limits
+_LOOK = 0.02  # seconds between two looks whether the server has ended
+_PATIENT_LOOKS = 250  # of somebody who is told nothing
 _FORWARDED = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
 
 
@@ -101,7 +104,7 @@ class Serving:
             return
         self._server.leave()
         try:
-            if not self._wait_for_end(has_programs):
+            if not self._wait_for_end(has_programs, say):
                 return
         except BaseException:
             self.abandon()
@@ -110,20 +113,30 @@ class Serving:
         self._say_end(say)
         self._remove()
 
-    def _wait_for_end(self, has_programs: Callable[[], bool]) -> bool:
+    def _wait_for_end(self, has_programs: Callable[[], bool], say: Callable[[str], None]) -> bool:
         """False: other programs run; the directory is left to the server."""
         assert self._server is not None and self._shadow is not None
-        while not self._server.wait(0.02):
+        for looks in itertools.count(1):
+            if self._server.wait(_LOOK):
+                break
             if has_programs():
                 self._server.let_go_of_output()
                 self._shadow.leave()
                 return False
+            if looks == _PATIENT_LOOKS:
+                say(
+                    f"waiting for the mount server (process {self._server.pid}), which still "
+                    "writes, hangs or is stopped; Ctrl-C gives up what hangs"
+                )
         return True
 
     def _say_end(self, say: Callable[[str], None]) -> None:
         """Programs may have ended of a server that is killed before it was gone."""
         assert self._server is not None
-        if not self._server.wait(0) or self._is_said:
+        if not self._server.wait(0):
+            say(f"the mount server (process {self._server.pid}) does not end, and is left as it is")
+            return
+        if self._is_said:
             return
         report = self._server.report
         if not report.has_unmounted:

@@ -351,6 +351,24 @@ def test_a_server_that_is_told_twice_gives_up_what_hangs(words, mark, point, tmp
     until(lambda: not servers())
 
 
+def test_a_run_says_that_it_waits_for_its_server(point):  # noqa: F811
+    """Which is stopped, and goes on by SIGCONT."""
+    run = [*RUN, "-m", f"memfs {point}", "--", "cat"]
+    with subprocess.Popen(
+        run, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as running:
+        running.stdin.write(b"begun\n")
+        running.stdin.flush()
+        assert running.stdout.readline() == b"begun\n"
+        (server,) = servers()
+        os.kill(server, signal.SIGSTOP)
+        running.stdin.close()
+        said = running.stderr.readline()
+        os.kill(server, signal.SIGCONT)
+        assert running.wait(30) == 0
+    assert f"waiting for the mount server (process {server})".encode() in said
+
+
 @pytest.mark.sweep
 def test_a_run_that_is_interrupted_twice_gives_up_what_hangs(words, mark, point):  # noqa: F811
     """The first ends the program, which waits for the file system, as any."""
