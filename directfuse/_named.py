@@ -32,6 +32,7 @@ __all__ = [
 ]
 
 _UCRED = struct.Struct("iII")
+_PATIENT_SECONDS = 5  # of somebody who is told nothing
 _LAST_SECONDS = 10  # for what started a server again to end behind it
 
 
@@ -90,8 +91,9 @@ def wait_for_server(path: str, process: int) -> bool:
         os.close(ended)
 
 
-def end_server(name: str, *, wait: bool = True) -> None:
+def end_server(name: str, say: Callable[[str], None], *, wait: bool = True) -> None:
     """Ends the server of that name as SIGTERM does. wait: until it has written what it holds.
+    say: is told when that takes long.
 
     Raises ServerFailed: there is none, or it is another's.
     """
@@ -104,7 +106,8 @@ def end_server(name: str, *, wait: bool = True) -> None:
         server, is_alone = _who_ends_it(door, path, name)
     try:
         signal.pidfd_send_signal(server, signal.SIGTERM)
-        if wait:
+        if wait and not select.select([server], [], [], _PATIENT_SECONDS)[0]:
+            say(f"@{name}: has been told to end, and still writes, hangs or is stopped; waiting")
             select.select([server], [], [])
         if wait and is_alone:
             _await_nobody(path)

@@ -3,14 +3,20 @@
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import click
 
-__all__ = ["duration", "json_option", "print_json", "print_table", "progress", "ratio"]
+__all__ = ["duration", "json_option", "print_json", "print_table", "progress", "ratio", "say"]
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def say(words: str) -> None:
+    """A line on standard error. Where nobody listens the status is told all the same."""
+    with suppress(OSError):
+        click.echo(f"directfuse: {words}", err=True)
 
 
 def print_json(value: Any) -> None:

@@ -11,7 +11,7 @@ import click
 from directfuse import _images, _kernel, _paths
 from directfuse._cli._elf import read_linkage
 from directfuse._cli._failure import CANNOT_EXECUTE, NOT_FOUND, Failure
-from directfuse._cli._output import progress
+from directfuse._cli._output import progress, say
 from directfuse._cli._words import Seconds, command_line_argument
 from directfuse._cli.backends import fuse_api
 from directfuse._command import positional_words
@@ -119,7 +119,7 @@ def _not_mounted(word: str) -> str:
 
 def _end_server(name: str, *, wait: bool) -> None:
     try:
-        end_server(name, wait=wait)
+        end_server(name, say, wait=wait)
     except ServerFailed as error:
         raise Failure(str(error)) from error
 

@@ -20,6 +20,7 @@ from directfuse._cli._config import (
     configured_restart,
 )
 from directfuse._cli._failure import NOT_FOUND, Failure
+from directfuse._cli._output import say
 from directfuse._cli._words import Seconds
 from directfuse._cli.mount import resolve, split
 from directfuse._command import positional_words
@@ -170,7 +171,7 @@ def run(
     except ServerFailed as error:
         raise Failure(f"{error}{_unquoted(lines, command)}") from error
     if not commands:
-        _say("nothing is mounted, for no file system was named (-m)")
+        say("nothing is mounted, for no file system was named (-m)")
     try:
         block = RunBlock(
             serving.config,
@@ -180,24 +181,19 @@ def run(
             norewrite=no_rewrite,
             openat2=openat2_is_free(),
         )
-        with serving.watched(_say):
+        with serving.watched(say):
             status = run_command(command, block, inherited=serving.inherited)
     except BaseException:
         serving.abandon()
         raise
     if status == NOT_FOUND:
         _say_what_was_meant(command, commands, stats)
-    serving.end(block.has_programs, _say)
+    serving.end(block.has_programs, say)
     for note in block.notes():
-        _say(note)
+        say(note)
     if stats is not None:
         _report(block, serving, file)
     return status
-
-
-def _say(words: str) -> None:
-    with suppress(OSError):  # nobody listens: COMMAND's status is told all the same
-        click.echo(f"directfuse: {words}", err=True)
 
 
 def _say_what_was_meant(
@@ -206,9 +202,9 @@ def _say_what_was_meant(
     """Where the word that was taken for COMMAND looks like that of an option."""
     if not commands and " " in command[0]:
         line = shlex.quote(command[0])
-        _say(f"a file system is given by -m: directfuse run -m {line} -- COMMAND")
+        say(f"a file system is given by -m: directfuse run -m {line} -- COMMAND")
     elif stats == "-" and command[1:2]:
-        _say(f"statistics are written to a file by --stats={shlex.quote(command[0])}")
+        say(f"statistics are written to a file by --stats={shlex.quote(command[0])}")
 
 
 def _unquoted(lines: Sequence[str], command: Sequence[str]) -> str:
@@ -320,7 +316,7 @@ def _check_mountpoint(word: str, verbose: bool) -> None:
 def _report(block: RunBlock, serving: Serving | Joined, file: TextIO | None) -> None:
     report = _statistics(block, serving)
     if isinstance(serving, Joined):
-        _say(f"operations of @{serving.name} are those of all its clients: not told here")
+        say(f"operations of @{serving.name} are those of all its clients: not told here")
     if file is None:
         with suppress(OSError):
             _print(report)
@@ -329,7 +325,7 @@ def _report(block: RunBlock, serving: Serving | Joined, file: TextIO | None) -> 
         with file:
             file.write(json.dumps(report, indent=2) + "\n")
     except OSError as error:  # COMMAND has ended: the status is its own
-        _say(f"--stats={file.name}: {error.strerror}")
+        say(f"--stats={file.name}: {error.strerror}")
 
 
 def _open_statistics(file: Path) -> TextIO:
