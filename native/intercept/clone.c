@@ -255,7 +255,7 @@ static long give_birth(struct dfi_frame *frame, struct birth *birth, const struc
     long result = dfi_clone(call->nr, call->args[0], call->args[1], call->args[2], call->args[3],
                             child, call->args[4]);
     if (forks)
-        dfi_fork_parent(result >= 0);
+        dfi_fork_parent(result);
     frame->sp = sp;
     if (result < 0 && child->shares_process)
         __atomic_fetch_sub(&child->process->threads, 1, __ATOMIC_RELAXED);

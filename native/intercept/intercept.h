@@ -340,11 +340,14 @@ void dfi_files_free(struct dfi_files *files);
 
 /* Around fork: all locks taken; then released in the parent, made new in the child. */
 void dfi_files_fork_prepare(void);
-void dfi_files_fork_parent(bool born); /* false: there is no child */
+void dfi_files_fork_parent(long child); /* its id; negative: there is none */
 void dfi_files_fork_child(struct dfi_process *process);
 
 /* A child is about to be made in a user namespace of its own. */
 void dfi_files_namespace(void);
+
+/* A child of the process was ended by a signal, and has been waited for. */
+void dfi_files_child_killed(int pid);
 
 /* First act of a child that has a copy (dfi_files_copy) and shares our memory. */
 void dfi_files_born(struct dfi_process *process);

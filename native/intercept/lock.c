@@ -129,12 +129,12 @@ void dfi_fork_prepare(void)
     dfi_brief_fork_prepare();
 }
 
-void dfi_fork_parent(bool born)
+void dfi_fork_parent(long child)
 {
     dfi_brief_fork_parent();
     for (size_t i = FORK_LOCKS; i-- > 0;)
         dfi_unlock(fork_locks[i]);
-    dfi_files_fork_parent(born);
+    dfi_files_fork_parent(child);
 }
 
 void dfi_fork_child(struct dfi_process *process)

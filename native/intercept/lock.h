@@ -20,7 +20,7 @@ void dfi_lock_born(struct dfi_process *process);
 
 /* Around fork, in this order: all locks taken; released by the parent, made new in the child. */
 void dfi_fork_prepare(void);
-void dfi_fork_parent(bool born);
+void dfi_fork_parent(long child);
 void dfi_fork_child(struct dfi_process *process);
 
 #endif

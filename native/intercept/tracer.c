@@ -230,24 +230,45 @@ static bool pass_stop(int tid, int *status)
     return pass_execve(tid, *status, &at);
 }
 
-/* Whether the tracer need not hear of it. */
+/* WIFSIGNALED() */
+static bool is_killed(int status)
+{
+    return (status & 0x7f) != 0 && (status & 0x7f) != STOPPED;
+}
+
+/* Whether who waits need not hear of it. */
 static bool passes(int tid, int *status)
 {
     if ((*status & 0xff) == STOPPED)
         return !wants_all && pass_stop(tid, status);
     forget(tid);
+    if (is_killed(*status))
+        dfi_files_child_killed(tid);
     return false;
 }
 
-/* The same for waitid(2), which says in two fields what a status is. */
+/* What waitid(2) says in two fields; 0: of another end than by a signal, or none. */
+static int status_of(const siginfo_t *info)
+{
+    switch (info->si_code) {
+    case CLD_TRAPPED:
+    case CLD_STOPPED:
+        return info->si_status << 8 | STOPPED;
+    case CLD_KILLED:
+    case CLD_DUMPED:
+        return info->si_status;
+    default:
+        return 0;
+    }
+}
+
+/* The same for waitid(2). */
 static bool passes_info(siginfo_t *info)
 {
-    int status = info->si_status << 8 | STOPPED;
-    if (info->si_code != CLD_TRAPPED && info->si_code != CLD_STOPPED)
-        status = 0;
+    int status = status_of(info);
     if (passes(info->si_pid, &status))
         return true;
-    if (status != 0)
+    if ((status & 0xff) == STOPPED)
         info->si_status = status >> 8;
     return false;
 }

@@ -37,8 +37,12 @@ int64_t df_execute_fork(struct df_work *w)
     return child ? (int64_t)child : -EAGAIN;
 }
 
+/* Of one that was born, or was going to say so and is killed, its socket tells. */
 int64_t df_execute_unfork(struct df_work *w)
 {
-    df_execute_gone(w->server, w->message.args.unfork.client);
+    uint32_t client = w->message.args.unfork.client;
+
+    if (!df_files_client_is_born(&w->server->files, client))
+        df_execute_gone(w->server, client);
     return 0;
 }

@@ -91,11 +91,13 @@ struct dfi_copies {
     } *list; /* in no order */
 };
 
+#define DFI_YOUNG 8 /* children whose death by a signal is told to the server */
+
 /* The paths are last: most are never touched, and a fork costs a copy of each page that is. */
 struct dfi_files {
     struct df_link link; /* its client may be 0: nobody, who joins when something is asked for */
     int entry;           /* socket that all processes of the run have: to join by */
-    struct dfi_lock joining; /* protects the change of link.client from 0 */
+    struct dfi_lock joining; /* protects the change of link.client from 0, and young */
     struct dfi_shared *shared;
     char shadow[120]; /* directory of the job's shadow files; no trailing slash */
     uint32_t shadow_len;
@@ -116,6 +118,11 @@ struct dfi_files {
     struct dfi_files *lender; /* of a child that shares our memory: whose mappings these are */
     bool sent;   /* descriptors of files were sent to other processes: calls_socket.c */
     bool unborn; /* of a child that shares our memory and has not yet run */
+    struct dfi_young {
+        int pid; /* 0: none */
+        uint32_t client;
+    } young[DFI_YOUNG]; /* files_child.c: of the children that were announced last */
+    unsigned youngest;  /* how many were: the place of the next one */
     struct dfi_root root;
     struct dfi_cwd cwd;
     char root_path[PATH_MAX]; /* absolute, as all processes of the run call it */

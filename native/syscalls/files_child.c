@@ -57,18 +57,49 @@ void dfi_files_fork_prepare(void)
     among_threads = dfi_process()->threads > 1;
 }
 
-void dfi_files_fork_parent(bool born)
+void dfi_files_fork_parent(long child)
 {
     struct dfi_files *files = dfi_process()->files;
     struct df_trip trip = dfi_trip_of(files);
 
+    if (child > 0 && unborn)
+        files->young[files->youngest++ % DFI_YOUNG] = (struct dfi_young){(int)child, unborn};
     dfi_unlock(&files->joining);
     dfi_table_unlock();
     dfi_maps_unlock(files);
     dfi_unlock(&files->root.lock);
     dfi_unlock(&files->cwd.lock);
-    if (!born && unborn)
+    if (child < 0 && unborn)
         df_trip_unfork(&trip, unborn);
+}
+
+/* Its client, which is not a child's any more; 0: of none that is known. */
+static uint32_t take_young(struct dfi_files *files, int pid)
+{
+    uint32_t client = 0;
+
+    dfi_lock(&files->joining);
+    for (int i = 0; i < DFI_YOUNG; i++)
+        if (files->young[i].pid == pid) {
+            client = files->young[i].client;
+            files->young[i].pid = 0;
+        }
+    dfi_unlock(&files->joining);
+    return client;
+}
+
+/* Who was killed before it could say that it is born would have its parent's files until the server
+ * gives it up. strace(1) begins with such a child. */
+void dfi_files_child_killed(int pid)
+{
+    struct dfi_files *files = dfi_process()->files;
+    uint32_t client = files ? take_young(files, pid) : 0;
+    struct df_trip trip;
+
+    if (!client)
+        return;
+    trip = dfi_trip_of(files);
+    df_trip_unfork(&trip, client);
 }
 
 /* The child's own socket takes the number of the parent's, which is hidden already; unless limits
@@ -122,6 +153,7 @@ static void be_born(struct dfi_process *process, uint32_t client)
     files->caller.pid = process->pid;
     files->caller.lock_owner = client;
     files->unborn = false;
+    memset(files->young, 0, sizeof(files->young)); /* they are its parent's */
     link->client = 0;
     count_anew(link);
     if (link->segment && (client == 0 || !tell_birth(process, link, client)))

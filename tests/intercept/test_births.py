@@ -139,3 +139,37 @@ def test_children_go_on_when_their_parent_is_gone(plain, inside, compiled):
     wanted = plain(compiled("outlives"), "2")
     assert wanted.seen() == (0, b"all ended\n", b"")
     assert inside(compiled("outlives"), "2").seen() == wanted.seen()
+
+
+#: Of twenty children that are killed at once some have not said yet that they are born.
+_KILLED_AT_BIRTH = """
+import fcntl, os, signal, time
+def is_free():
+    with open("f") as f:
+        try:
+            fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
+for round in range(20):
+    with open("f", "w") as f:
+        fcntl.flock(f, fcntl.LOCK_EX)
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        os.kill(child, signal.SIGKILL)
+        if round % 2:
+            os.waitpid(child, 0)
+        else:
+            os.waitid(os.P_PID, child, os.WEXITED)
+    until = time.monotonic() + 3
+    while not is_free() and time.monotonic() < until:
+        time.sleep(.01)
+    assert is_free(), round
+"""
+
+
+def test_what_a_child_had_that_was_killed_at_its_birth_is_closed(mounted, tmp_path):
+    (tmp_path / "source").mkdir()
+    mounted.file_system = f"passthrough {tmp_path / 'source'}"
+    assert mounted(sys.executable, "-S", "-c", _KILLED_AT_BIRTH).seen() == (0, b"", b"")
