@@ -17,7 +17,7 @@ from pathlib import Path
 from directfuse import _native
 from directfuse._errors import asked
 from directfuse._mount_server import ServerFailed
-from directfuse._run import high_fd, mapped_limit, watching
+from directfuse._run import PATIENT_SECONDS, high_fd, mapped_limit, watching
 from directfuse._served import READY, hello_message
 from directfuse._shadow import discard_shadow, shadow_directory
 
@@ -32,7 +32,6 @@ __all__ = [
 ]
 
 _UCRED = struct.Struct("iII")
-_PATIENT_SECONDS = 5  # of somebody who is told nothing
 _LAST_SECONDS = 10  # for what started a server again to end behind it
 
 
@@ -106,7 +105,7 @@ def end_server(name: str, say: Callable[[str], None], *, wait: bool = True) -> N
         server, is_alone = _who_ends_it(door, path, name)
     try:
         signal.pidfd_send_signal(server, signal.SIGTERM)
-        if wait and not select.select([server], [], [], _PATIENT_SECONDS)[0]:
+        if wait and not select.select([server], [], [], PATIENT_SECONDS)[0]:
             say(f"@{name}: has been told to end, and still writes, hangs or is stopped; waiting")
             select.select([server], [], [])
         if wait and is_alone:

@@ -19,6 +19,7 @@ from directfuse._run_block import RunBlock
 from directfuse._shadow import Shadow
 
 __all__ = [
+    "PATIENT_SECONDS",
     "Serving",
     "high_fd",
     "mapped_limit",
@@ -26,10 +27,11 @@ __all__ = [
     "watching",
 ]
 
+PATIENT_SECONDS = 5  # of somebody who is told nothing
+
 _FILES_NEEDED = 20  # of a server and its first program, which end in odd ways with less
 _HIGH_FD = 1024  # descriptors of ours are below it: within the reach of small limits
 _LOOK = 0.02  # seconds between two looks whether the server has ended
-_PATIENT_LOOKS = 250  # of somebody who is told nothing
 _FORWARDED = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
 
 
@@ -123,7 +125,7 @@ class Serving:
                 self._server.let_go_of_output()
                 self._shadow.leave()
                 return False
-            if looks == _PATIENT_LOOKS:
+            if looks == round(PATIENT_SECONDS / _LOOK):
                 say(
                     f"waiting for the mount server (process {self._server.pid}), which still "
                     "writes, hangs or is stopped; Ctrl-C gives up what hangs"
