@@ -37,7 +37,9 @@ int64_t df_execute_fork(struct df_work *w)
     return child ? (int64_t)child : -EAGAIN;
 }
 
-/* Of one that was born, or was going to say so and is killed, its socket tells. */
+/* The end of one that was born is told by its socket, and a close that hangs is not waited for
+ * here.
+ */
 int64_t df_execute_unfork(struct df_work *w)
 {
     uint32_t client = w->message.args.unfork.client;

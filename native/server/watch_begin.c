@@ -40,13 +40,14 @@ static bool is_directory(struct listing *l, const struct dirent64 *record)
 static int take_name(struct listing *l, const struct dirent64 *record)
 {
     struct df_watcher *watcher = &l->w->server->watcher;
-    bool directory = is_directory(l, record);
+    bool directory;
     char path[DF_STAND_PATH];
     int ret;
 
     if (strcmp(record->d_name, ".") == 0 || strcmp(record->d_name, "..") == 0 ||
         strlen(record->d_name) > NAME_MAX) /* a stand-in cannot have it */
         return 0;
+    directory = is_directory(l, record);
     pthread_mutex_lock(&watcher->lock);
     df_stand_path(path, l->watch.serial, record->d_name);
     ret = df_stand_name(watcher->at, path, directory);
