@@ -37,9 +37,7 @@ int64_t df_execute_fork(struct df_work *w)
     return child ? (int64_t)child : -EAGAIN;
 }
 
-/* The end of one that was born is told by its socket, and a close that hangs is not waited for
- * here.
- */
+/* The end of one that was born is told by its socket; a close that hangs holds nobody up there. */
 int64_t df_execute_unfork(struct df_work *w)
 {
     uint32_t client = w->message.args.unfork.client;
