@@ -106,7 +106,7 @@ static uint64_t add_file(struct df_files *files, struct df_client *client, struc
 
     if (index == 0)
         return 0;
-    entry->generation++;
+    entry->generation = entry->generation % DF_GENERATION_MAX + 1;
     files->ledger->files[index].generation = entry->generation;
     files->ledger->files[index].path_len = 0;
     if (index >= files->ledger->used)
