@@ -81,13 +81,13 @@ long dfi_do_lstat(struct dfi_frame *frame)
 }
 
 /* What shared memory has of an open file goes from there to the program: none of native/core's work
- * is needed for it, and it would take most of the time. */
+ * is needed for it, and it would take most of the time. A FIFO's entry is no handle: not kept. */
 static bool is_kept(unsigned long fd, unsigned long program)
 {
     struct dfi_files *files = dfi_process()->files;
 
     return !dfi_ids_differ(files) && program < DFI_USER_END - sizeof(struct stat) &&
-           df_trip_known_open(&files->link, dfi_file_of(files, (int)fd), (struct stat *)program);
+           df_trip_known_open(&files->link, dfi_entry_of(files, (int)fd), (struct stat *)program);
 }
 
 static long stat_open(unsigned long fd, unsigned long program)
@@ -105,7 +105,7 @@ static long stat_open(unsigned long fd, unsigned long program)
 
 long dfi_do_fstat(struct dfi_frame *frame)
 {
-    if (!dfi_fd_is_ours(frame->args[0]))
+    if (!dfi_fd_is_of_mount(frame->args[0]))
         return dfi_other_fd(frame->args[0]);
     return stat_open(frame->args[0], frame->args[1]);
 }
@@ -124,7 +124,7 @@ long dfi_do_newfstatat(struct dfi_frame *frame)
 
     if (!is_fstat(a, a[3]))
         return stat_path(frame, a[2], (int)a[3]);
-    return dfi_fd_is_ours(a[0]) ? stat_open(a[0], a[2]) : dfi_other_fd(a[0]);
+    return dfi_fd_is_of_mount(a[0]) ? stat_open(a[0], a[2]) : dfi_other_fd(a[0]);
 }
 
 static long dfi_do_statx_by_name(struct dfi_frame *frame);
@@ -138,7 +138,7 @@ DFI_BY_PATH(statx_by_name, statx_leg(leg, statx_flags(a), (unsigned)a[3], a[4]))
 
 long dfi_do_statx(struct dfi_frame *frame)
 {
-    if (is_fstat(frame->args, frame->args[2]) && !dfi_fd_is_ours(frame->args[0]))
+    if (is_fstat(frame->args, frame->args[2]) && !dfi_fd_is_of_mount(frame->args[0]))
         return dfi_other_fd(frame->args[0]);
     if (frame->args[3] & STATX__RESERVED || /* do_statx(): before it looks at the path */
         (frame->args[2] & AT_STATX_SYNC_TYPE) == AT_STATX_SYNC_TYPE)
@@ -229,17 +229,17 @@ static bool is_empty(unsigned long path)
 /* The same by a path that is not there: flags are those that allow it. */
 static bool is_lent(const unsigned long *a, unsigned long flags)
 {
-    return (!a[1] || flags & AT_EMPTY_PATH) && is_empty(a[1]) && !dfi_fd_is_ours(a[0]) &&
+    return (!a[1] || flags & AT_EMPTY_PATH) && is_empty(a[1]) && !dfi_fd_is_of_mount(a[0]) &&
            dfi_node_is_lent(a[0]);
 }
 
 DFI_BY_PATH(chmod, chmod_leg(leg, a[1], 0))
-DFI_BY_FD_OR(fchmod, change_other, df_call_fchmod(fd, (mode_t)a[1]))
+DFI_ATTR_BY_FD(fchmod, change_other, df_call_fchmod(fd, (mode_t)a[1]))
 DFI_BY_PATH(fchmodat, chmod_leg(leg, a[2], 0))
 DFI_CHANGE_BY_PATH(fchmodat2, a[3], chmod_leg(leg, a[2], (int)a[3]))
 DFI_BY_PATH(chown, chown_leg(leg, a[1], a[2], 0))
 DFI_BY_PATH(lchown, chown_leg(leg, a[1], a[2], AT_SYMLINK_NOFOLLOW))
-DFI_BY_FD_OR(fchown, change_other, chown_fd(fd, a[1], a[2]))
+DFI_ATTR_BY_FD(fchown, change_other, chown_fd(fd, a[1], a[2]))
 DFI_CHANGE_BY_PATH(fchownat, a[4], chown_leg(leg, a[2], a[3], (int)a[4]))
 
 /* ---- times ----------------------------------------------------------------------------------- */
@@ -363,4 +363,4 @@ static long statfs_fd(int fd, unsigned long program)
 }
 
 DFI_BY_PATH(statfs, statfs_leg(&way, a[1]))
-DFI_BY_FD(fstatfs, statfs_fd(fd, a[1]))
+DFI_ATTR_BY_FD(fstatfs, dfi_other_fd, statfs_fd(fd, a[1]))

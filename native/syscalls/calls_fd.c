@@ -22,7 +22,7 @@ long dfi_do_close(struct dfi_frame *frame)
 {
     int fd = (int)frame->args[0];
 
-    if (dfi_fd_is_ours(frame->args[0]))
+    if (dfi_fd_is_of_mount(frame->args[0]))
         return dfi_fd_close(dfi_process()->files, fd);
     dfi_linger_freed(dfi_process()->files, (unsigned)fd);
     return dfi_brief_is(fd) ? -EBADF : dfi_other_fd(frame->args[0]);
@@ -77,15 +77,15 @@ long dfi_do_close_range(struct dfi_frame *frame)
 /* ---- dup ------------------------------------------------------------------------------------- */
 
 /* The kernel has made the copy. */
-static long enter_copy(struct dfi_files *files, long copy, uint64_t handle)
+static long enter_copy(struct dfi_files *files, long copy, uint64_t entry)
 {
     if (copy >= DFI_FD_MAX) {
         dfi_kernel(__NR_close, copy);
         return -EMFILE;
     }
     if (copy >= 0) {
-        dfi_linger_never_at(files, handle);
-        dfi_fd_enter(files, (int)copy, handle);
+        dfi_linger_never_at(files, entry & ~DFI_FIFO);
+        dfi_fd_enter(files, (int)copy, entry);
     }
     return copy;
 }
@@ -93,10 +93,10 @@ static long enter_copy(struct dfi_files *files, long copy, uint64_t handle)
 long dfi_do_dup(struct dfi_frame *frame)
 {
     struct dfi_files *files = dfi_process()->files;
-    uint64_t handle = dfi_file_of(files, (int)frame->args[0]);
+    uint64_t entry = dfi_entry_of(files, (int)frame->args[0]);
 
-    if (handle)
-        return enter_copy(files, dfi_kernel(__NR_dup, frame->args[0]), handle);
+    if (entry)
+        return enter_copy(files, dfi_kernel(__NR_dup, frame->args[0]), entry);
     return dfi_other_fd(frame->args[0]);
 }
 
@@ -119,8 +119,8 @@ static long dup_to(struct dfi_frame *frame)
 {
     struct dfi_files *files = dfi_process()->files;
     int from = (int)frame->args[0], to = (int)frame->args[1];
-    uint64_t handle = dfi_file_of(files, from);
-    bool ours = handle || dfi_file_of(files, to);
+    uint64_t entry = dfi_entry_of(files, from);
+    bool ours = entry || dfi_entry_of(files, to);
     long ret, claimed;
 
     if (from == to)
@@ -132,8 +132,8 @@ static long dup_to(struct dfi_frame *frame)
     if (claimed)
         dfi_brief_release();
     if (ret >= 0 && ours) {
-        dfi_linger_never_at(files, handle);
-        dfi_fd_replace(files, to, handle);
+        dfi_linger_never_at(files, entry & ~DFI_FIFO);
+        dfi_fd_replace(files, to, entry);
     }
     return ret;
 }
@@ -203,17 +203,18 @@ static long watch(struct dfi_frame *frame, int fd, int flags)
     }
 }
 
-static long run_fcntl(struct dfi_frame *frame, struct dfi_files *files, int fd, uint64_t handle)
+static long run_fcntl(struct dfi_frame *frame, struct dfi_files *files, int fd, uint64_t entry)
 {
-    struct df_ofd *ofd = dfi_ofd(files, handle);
+    struct df_ofd *ofd = dfi_ofd(files, entry & ~DFI_FIFO);
     int command = (int)frame->args[1];
 
     if (!ofd)
         return -EIO;
+    if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)
+        return enter_copy(files, dfi_kernel(__NR_fcntl, fd, command, frame->args[2]), entry);
+    if (entry & DFI_FIFO)
+        return DFI_PASS;
     switch (command) {
-    case F_DUPFD:
-    case F_DUPFD_CLOEXEC:
-        return enter_copy(files, dfi_kernel(__NR_fcntl, fd, command, frame->args[2]), handle);
     case F_GETFL:
         return (long)atomic_load(&ofd->flags);
     case F_SETFL:
@@ -246,14 +247,14 @@ long dfi_do_fcntl(struct dfi_frame *frame)
 {
     struct dfi_files *files = dfi_process()->files;
     int fd = (int)frame->args[0];
-    uint64_t handle = dfi_file_of(files, fd);
+    uint64_t entry = dfi_entry_of(files, fd);
     struct dfi_record record;
     long ret;
 
-    if (!handle)
+    if (!entry)
         return dfi_other_fd(frame->args[0]);
     dfi_record_begin(&record);
-    ret = run_fcntl(frame, files, fd, handle);
+    ret = run_fcntl(frame, files, fd, entry);
     dfi_record_end(&record);
     return ret;
 }

@@ -43,18 +43,33 @@ static bool keep_name(struct dfi_way *way, uint64_t handle, int flags)
     return true;
 }
 
+/* What is open for attributes though the program has not asked for that: dfi_node_open(). */
+static bool is_fifo(const struct dfi_way *way, int flags)
+{
+    return DF_UNLIKELY(way->record.opened->flags & O_PATH) && !(flags & O_PATH);
+}
+
+static long place(struct dfi_files *files, uint64_t entry, int flags)
+{
+    if (!dfi_fd_room(files))
+        return -ENOMEM;
+    return entry & DFI_FIFO ? dfi_node_open_fifo(files, entry & ~DFI_FIFO, flags)
+                            : dfi_shadow_open(files, entry, flags);
+}
+
 /* The file is open on the server, for this process. */
 static long install(struct dfi_way *way, int flags)
 {
     struct dfi_files *files = way->record.files;
     uint64_t handle = way->record.opened->host[DFI_HOST_HANDLE];
+    uint64_t entry = is_fifo(way, flags) ? handle | DFI_FIFO : handle;
     struct df_trip trip = {.link = &files->link};
     long fd = keep_name(way, handle, flags) ? 0 : -ENOSPC;
 
     if (fd == 0)
         dfi_shadow_opened(files, handle, flags & O_TRUNC);
     if (fd == 0)
-        fd = dfi_fd_room(files) ? dfi_shadow_open(files, handle, flags) : -ENOMEM;
+        fd = place(files, entry, flags);
     if (fd >= DFI_FD_MAX) {
         dfi_kernel(__NR_close, fd);
         fd = -EMFILE;
@@ -62,7 +77,7 @@ static long install(struct dfi_way *way, int flags)
     if (fd < 0)
         df_trip_drop(&trip, handle);
     else
-        dfi_fd_enter(files, (int)fd, handle);
+        dfi_fd_enter(files, (int)fd, entry);
     return fd;
 }
 
@@ -157,7 +172,7 @@ static long open_restricted(struct dfi_frame *frame, const struct open_how *how)
         ret = dfi_restricted_open(&r);
         if (ret == -ENXIO)
             ret = dfi_node_open(&r.way, flags);
-        else if (ret == DF_FD_BASE)
+        if (ret == DF_FD_BASE)
             ret = install(&r.way, flags);
     } else if (ret == DF_NOT_OURS) {
         ret = dfi_restricted_pass(&r);

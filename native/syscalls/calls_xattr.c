@@ -116,7 +116,7 @@ static long run_fd(struct dfi_frame *frame, struct request *r)
     struct dfi_record record;
     long ret;
 
-    if (!dfi_fd_is_ours(frame->args[0]) || !take_words(r))
+    if (!dfi_fd_is_of_mount(frame->args[0]) || !take_words(r))
         return DFI_PASS;
     dfi_record_begin(&record);
     ret = by_fd(r, DF_FD_BASE + (int)frame->args[0]);

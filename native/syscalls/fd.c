@@ -85,29 +85,29 @@ static void raise_top(struct dfi_files *files, int fd)
         ;
 }
 
-void dfi_fd_enter(struct dfi_files *files, int fd, uint64_t handle)
+void dfi_fd_enter(struct dfi_files *files, int fd, uint64_t entry)
 {
-    dfi_fd_hold(files, handle);
+    dfi_fd_hold(files, entry & ~DFI_FIFO);
     raise_top(files, fd);
-    atomic_store_explicit(&files->map[fd], handle, memory_order_release);
+    atomic_store_explicit(&files->map[fd], entry, memory_order_release);
 }
 
-void dfi_fd_replace(struct dfi_files *files, int fd, uint64_t handle)
+void dfi_fd_replace(struct dfi_files *files, int fd, uint64_t entry)
 {
     uint64_t old;
 
-    if (handle) {
-        dfi_fd_hold(files, handle);
+    if (entry) {
+        dfi_fd_hold(files, entry & ~DFI_FIFO);
         raise_top(files, fd);
     }
-    old = atomic_exchange(&files->map[fd], handle);
+    old = atomic_exchange(&files->map[fd], entry) & ~DFI_FIFO;
     if (old)
         dfi_fd_drop(files, old, true);
 }
 
 long dfi_fd_close(struct dfi_files *files, int fd)
 {
-    uint64_t handle = atomic_exchange(&files->map[fd], 0);
+    uint64_t handle = atomic_exchange(&files->map[fd], 0) & ~DFI_FIFO;
 
     if (!handle)
         return -EBADF;
@@ -118,6 +118,14 @@ long dfi_fd_close(struct dfi_files *files, int fd)
 }
 
 /* ---- fd.h and file.h of native/core ---------------------------------------------------------- */
+
+/* Whether what is open by O_PATH serves for attributes all the same. */
+static bool is_lent(const struct dfi_record *record, int fd)
+{
+    if (fd == DFI_FD_FOREIGN)
+        return record->lent;
+    return dfi_entry_of(record->files, fd) & DFI_FIFO;
+}
 
 /* A df_file for the length of the record. NULL: the handle is closed. */
 static struct df_file *make_file(struct dfi_record *record, uint64_t handle, int fd)
@@ -131,7 +139,7 @@ static struct df_file *make_file(struct dfi_record *record, uint64_t handle, int
         return NULL;
     file = &record->file[record->used++];
     flags = (int)atomic_load_explicit(&ofd->flags, memory_order_relaxed);
-    if (DF_UNLIKELY(fd == DFI_FD_FOREIGN && record->lent))
+    if (DF_UNLIKELY(flags & O_PATH) && is_lent(record, fd))
         flags &= ~O_PATH;
     atomic_init(&file->flags, flags);
     file->kind = ofd->kind;
@@ -266,15 +274,13 @@ void df_lock_close(struct df_call *call, struct df_file *file, uint64_t owner)
 void dfi_fd_adopt(struct dfi_files *files, int fd)
 {
     struct df_trip trip = dfi_trip_of(files);
-    struct df_ofd *ofd;
-    uint64_t handle;
+    uint64_t entry, handle;
 
-    if (fd < 0 || fd >= DFI_FD_MAX || !(handle = dfi_shadow_handle(files, fd)) ||
-        !dfi_fd_room(files))
+    if (fd < 0 || fd >= DFI_FD_MAX || !(entry = dfi_shadow_entry(files, fd)) || !dfi_fd_room(files))
         return;
-    if ((ofd = dfi_ofd(files, handle)))
-        dfi_linger_never(ofd);
+    handle = entry & ~DFI_FIFO;
+    dfi_linger_never_at(files, handle);
     if (atomic_load(&dfi_uses(files)[df_handle_index(handle)]) > 0 ||
         df_trip_adopt(&trip, handle) == 0)
-        dfi_fd_enter(files, fd, handle);
+        dfi_fd_enter(files, fd, entry);
 }

@@ -69,8 +69,8 @@ long dfi_files_keep(struct dfi_files *files)
     if (!list)
         return -ENOMEM;
     for (int fd = 0; fd < top; fd++)
-        if (files->map[fd])
-            list[count++] = files->map[fd];
+        if (dfi_file_of(files, fd))
+            list[count++] = dfi_file_of(files, fd);
     for (size_t i = 0; i < mappings; i++)
         list[count++] = files->maps->list[i].handle;
     if (dfi_cwd_handle(files))
@@ -247,7 +247,7 @@ void dfi_files_end(struct dfi_process *process)
     if (files->sent)
         keep_for_receivers(files);
     for (int fd = 0; fd < top; fd++) {
-        uint64_t handle = files->map[fd];
+        uint64_t handle = dfi_file_of(files, fd);
         const struct df_ofd *ofd = handle ? dfi_ofd(files, handle) : NULL;
 
         if (ofd && !(ofd->traits & DF_FILE_NOFLUSH))

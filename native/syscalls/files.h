@@ -106,8 +106,8 @@ struct dfi_files {
     bool ids_awaited;                      /* to be looked for */
     uid_t outer_uid;                       /* of the caller, when they were last known */
     gid_t outer_gid;
-    _Atomic uint64_t *map; /* [DFI_FD_MAX], by descriptor: handle of the file; 0: the kernel's.
-                              NULL before the first file, and then top is 0 */
+    _Atomic uint64_t *map; /* [DFI_FD_MAX], by descriptor: handle of the file, and DFI_FIFO; 0: it
+                              is of no mount. NULL before the first file, and then top is 0 */
     _Atomic int top;       /* map is 0 from here on */
     bool tells;            /* a bit of dfi_told() was ever set */
     struct dfi_lingering linger;
@@ -142,12 +142,23 @@ static inline long dfi_as_told(long result)
     return DF_UNLIKELY(result == -ENOTCONN) ? -EIO : result;
 }
 
-/* The handle of a descriptor, or 0: the kernel's. */
-static inline uint64_t dfi_file_of(const struct dfi_files *files, long fd)
+/* Beside a handle: the descriptor is of the kernel's FIFO that stands in for one of a mount
+ * (node.h). What is read and written is the kernel's; the handle, which is open for attributes
+ * alone, is what it is and is called. No handle has this bit (channel/layout.h). */
+#define DFI_FIFO (UINT64_C(1) << 63)
+
+/* A descriptor's entry in the map: its handle, perhaps with DFI_FIFO; 0: it is of no mount. */
+static inline uint64_t dfi_entry_of(const struct dfi_files *files, long fd)
 {
     if ((unsigned long)fd >= (unsigned)atomic_load_explicit(&files->top, memory_order_acquire))
         return 0;
     return atomic_load_explicit(&files->map[fd], memory_order_acquire);
+}
+
+/* The handle of a descriptor; 0: it is of no mount. */
+static inline uint64_t dfi_file_of(const struct dfi_files *files, long fd)
+{
+    return dfi_entry_of(files, fd) & ~DFI_FIFO;
 }
 
 /* [DF_OFD_COUNT], by index: descriptors and mappings of the process. Where there is a map. */
@@ -162,10 +173,17 @@ static inline _Atomic uint64_t *dfi_told(const struct dfi_files *files)
     return (_Atomic uint64_t *)(dfi_uses(files) + DF_OFD_COUNT);
 }
 
-/* The same for the descriptor in a call's argument, of which the kernel takes 32 bits. */
+/* Of the descriptor in a call's argument, of which the kernel takes 32 bits: whether it is of a
+ * mount, be it a FIFO. */
+static inline bool dfi_fd_is_of_mount(unsigned long argument)
+{
+    return dfi_entry_of(dfi_process()->files, (int)argument) != 0;
+}
+
+/* The same for calls on data: whether they are a mount's. */
 static inline bool dfi_fd_is_ours(unsigned long argument)
 {
-    return dfi_file_of(dfi_process()->files, (int)argument) != 0;
+    return (int64_t)dfi_entry_of(dfi_process()->files, (int)argument) > 0; /* no DFI_FIFO */
 }
 
 /* To ask what is of no mount in particular: of processes, and of open files by their handles. */
@@ -194,10 +212,10 @@ bool dfi_fd_room(struct dfi_files *files);
 void dfi_fd_free(struct dfi_files *files);
 
 /* The descriptor is one more of this process for the file; what it was before must be 0. */
-void dfi_fd_enter(struct dfi_files *files, int fd, uint64_t handle);
+void dfi_fd_enter(struct dfi_files *files, int fd, uint64_t entry);
 
 /* As dup2(2) has replaced what the descriptor was: the former file is closed. */
-void dfi_fd_replace(struct dfi_files *files, int fd, uint64_t handle);
+void dfi_fd_replace(struct dfi_files *files, int fd, uint64_t entry);
 
 /* Closes the descriptor, that of the kernel too. Returns close's error. */
 long dfi_fd_close(struct dfi_files *files, int fd);

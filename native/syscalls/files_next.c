@@ -111,10 +111,10 @@ static long join_again(struct dfi_process *process, const char **text)
 static void find_files(struct dfi_files *files, int top)
 {
     for (int fd = 0; fd < top; fd++) {
-        uint64_t handle = dfi_shadow_handle(files, fd);
+        uint64_t entry = dfi_shadow_entry(files, fd);
 
-        if (handle)
-            dfi_fd_enter(files, fd, handle);
+        if (entry)
+            dfi_fd_enter(files, fd, entry);
     }
 }
 

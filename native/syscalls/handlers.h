@@ -26,10 +26,13 @@
     }
 
 /* dfi_do_<name>: what is done has the number that native/core knows the descriptor by as `fd`. */
-#define DFI_BY_FD(name, ...) DFI_BY_FD_OR(name, dfi_other_fd, __VA_ARGS__)
+#define DFI_BY_FD(name, ...) DFI_BY_FD_IF(name, dfi_fd_is_ours, dfi_other_fd, __VA_ARGS__)
 
-/* other: what becomes of a descriptor that is not ours. */
-#define DFI_BY_FD_OR(name, other, ...)                                                             \
+/* The same of calls on what the file is, not on its data: of a FIFO they are ours, too. */
+#define DFI_ATTR_BY_FD(name, other, ...) DFI_BY_FD_IF(name, dfi_fd_is_of_mount, other, __VA_ARGS__)
+
+/* other: what becomes of a descriptor that is not. */
+#define DFI_BY_FD_IF(name, is, other, ...)                                                         \
     long dfi_do_##name(struct dfi_frame *frame)                                                    \
     {                                                                                              \
         struct dfi_record record;                                                                  \
@@ -38,7 +41,7 @@
         long ret;                                                                                  \
                                                                                                    \
         (void)fd;                                                                                  \
-        if (!dfi_fd_is_ours(a[0]))                                                                 \
+        if (!is(a[0]))                                                                             \
             return other(a[0]);                                                                    \
         dfi_record_begin(&record);                                                                 \
         ret = __VA_ARGS__;                                                                         \

@@ -100,7 +100,7 @@ void dfi_linger_shared(const struct dfi_files *files)
     int top = atomic_load(&files->top);
 
     for (int fd = 0; fd < top; fd++)
-        dfi_linger_never_at(files, files->map[fd]);
+        dfi_linger_never_at(files, dfi_file_of(files, fd));
 }
 
 void dfi_linger_inherited(struct dfi_files *files)
@@ -110,7 +110,7 @@ void dfi_linger_inherited(struct dfi_files *files)
 
     dfi_linger_shared(files);
     for (int fd = 0; fd < top; fd++)
-        if (files->map[fd] && (ofd = dfi_ofd(files, files->map[fd])))
+        if ((ofd = dfi_ofd(files, dfi_file_of(files, fd))))
             dfi_linger_locked(files, ofd);
 }
 

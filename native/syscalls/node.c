@@ -47,14 +47,8 @@ static const char *device_name(const struct stat *st)
     return NULL;
 }
 
-/* The real FIFO is made when it is missing. */
-static void make_fifo(const struct dfi_files *files, const struct stat *st,
-                      char name[DFI_SHADOW_NAME_MAX])
-{
-    dfi_node_name(files, st, name);
-    if (dfi_kernel(__NR_mknod, name, S_IFIFO | 0666, 0) == 0)
-        dfi_kernel(__NR_chmod, name, 0666);
-}
+/* Flags of an open that makes or empties: there is nothing to make, and no bytes are kept. */
+#define NEW (O_CREAT | O_EXCL | O_TRUNC)
 
 /* On the open file description, so who has got the descriptor from others knows it, too. Nothing
  * comes of it: signals of input, for which it is, are sent where O_ASYNC is set. */
@@ -77,25 +71,71 @@ bool dfi_node_is_lent(unsigned long fd)
            device_name(&st);
 }
 
+/* Of the object of that handle, be it open by O_PATH: a call of native/core, which may have used up
+ * the files of the record around it. */
+static int look(uint64_t handle, int wanted, struct stat *st)
+{
+    struct dfi_record record;
+    int ret;
+
+    dfi_record_begin(&record);
+    record.foreign = handle;
+    record.lent = true;
+    ret = df_call_fstat(DF_FD_BASE + DFI_FD_FOREIGN, st);
+    if (ret == 0 && (S_ISFIFO(st->st_mode) || device_name(st)))
+        ret =
+            df_call_faccessat(DF_FD_BASE + DFI_FD_FOREIGN, "", wanted, AT_EMPTY_PATH | AT_EACCESS);
+    dfi_record_end(&record);
+    return ret;
+}
+
 int dfi_node_open(struct dfi_way *way, int flags)
 {
-    const struct dfi_leg *leg = &way->leg[0];
-    char fifo[DFI_SHADOW_NAME_MAX];
-    const char *name;
     struct stat st;
-    int ret = df_call_fstatat(leg->dirfd, leg->path, &st, 0);
+    int ret = (int)dfi_way_open(way, &way->leg[0], O_PATH);
 
     if (ret < 0)
         return ret;
-    name = S_ISFIFO(st.st_mode) ? fifo : device_name(&st);
-    if (!name)
-        return -ENXIO;
-    if ((ret = df_call_faccessat(leg->dirfd, leg->path, wanted_access(flags), AT_EACCESS)) < 0)
+    ret = look(way->record.foreign, wanted_access(flags), &st);
+    if (ret == 0 && S_ISFIFO(st.st_mode)) {
+        dfi_way_keep(way);
+        return DF_FD_BASE;
+    }
+    dfi_way_shut(way);
+    if (ret < 0)
         return ret;
-    flags &= ~(O_CREAT | O_EXCL | O_TRUNC);
+    if (!device_name(&st))
+        return -ENXIO;
     dfi_linger_end(way->record.files);
-    if (name != fifo)
-        return open_device(name, flags);
-    make_fifo(way->record.files, &st, fifo);
-    return (int)dfi_kernel_wait(__NR_open, fifo, flags, 0);
+    return open_device(device_name(&st), flags & ~NEW);
+}
+
+/* ---- FIFOs ----------------------------------------------------------------------------------- */
+
+/* The real one, made when it is missing. */
+static void make_fifo(const struct dfi_files *files, const struct stat *st,
+                      char name[DFI_SHADOW_NAME_MAX])
+{
+    dfi_node_name(files, st, name);
+    if (dfi_kernel(__NR_mknod, name, S_IFIFO | 0666, 0) == 0)
+        dfi_kernel(__NR_chmod, name, 0666);
+}
+
+long dfi_node_open_fifo(struct dfi_files *files, uint64_t handle, int flags)
+{
+    char fifo[DFI_SHADOW_NAME_MAX], name[DFI_SHADOW_NAME_MAX];
+    struct stat st;
+    long ret = look(handle, F_OK, &st);
+    bool named;
+
+    if (ret < 0)
+        return ret;
+    dfi_linger_end(files);
+    make_fifo(files, &st, fifo);
+    dfi_shadow_name(files, DFI_SHADOW_PATH, 0, handle, name);
+    named = dfi_kernel(__NR_link, fifo, name) == 0;
+    ret = dfi_kernel_wait(__NR_open, named ? name : fifo, flags & ~NEW, 0);
+    if (named)
+        dfi_kernel(__NR_unlink, name);
+    return ret;
 }

@@ -316,7 +316,9 @@ static size_t tell(const char *text, const struct df_ofd *ofd, char *out)
 
     if (strncmp(text, "pos:\t", 5) != 0 || !at || !rest)
         return 0;
-    flags = (get_octal(at + 8) & kept) | (atomic_load(&ofd->flags) & ~once);
+    flags = get_octal(at + 8);
+    if (flags & O_PATH || !(atomic_load(&ofd->flags) & O_PATH)) /* not a FIFO's, which are so */
+        flags = (flags & kept) | (atomic_load(&ofd->flags) & ~once);
     end = dfi_number_put(mempcpy(out, "pos:\t", 5), (uint64_t)ofd->position);
     end = put_octal(mempcpy(end, "\nflags:\t0", 9), flags);
     end = dfi_number_put(mempcpy(end, rest, 9), dfi_mounts_id(ofd->mount));

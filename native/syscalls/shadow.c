@@ -118,7 +118,7 @@ static long open_path(struct dfi_files *files, uint64_t handle, int flags)
     long made, fd;
 
     dfi_linger_end(files);
-    dfi_shadow_name(files, 'p', 0, handle, name);
+    dfi_shadow_name(files, DFI_SHADOW_PATH, 0, handle, name);
     made = dfi_brief_if_left(__NR_open, name, O_RDONLY | O_CREAT | O_CLOEXEC, 0600);
     if (made < 0)
         return made;
@@ -200,13 +200,17 @@ uint64_t dfi_shadow_linked(const struct dfi_files *files, const char *link, cons
     return dfi_ofd(files, handle) ? handle : 0;
 }
 
-uint64_t dfi_shadow_handle(const struct dfi_files *files, int fd)
+uint64_t dfi_shadow_entry(const struct dfi_files *files, int fd)
 {
+    uint64_t handle;
     struct stat st;
     long position;
 
-    if (dfi_kernel(__NR_fstat, fd, &st) < 0 || !S_ISREG(st.st_mode) ||
-        !dfi_shadow_is_device(files, st.st_dev))
+    if (dfi_kernel(__NR_fstat, fd, &st) < 0 || !dfi_shadow_is_device(files, st.st_dev))
+        return 0;
+    if (S_ISFIFO(st.st_mode))
+        return (handle = handle_in_name(files, fd)) ? handle | DFI_FIFO : 0;
+    if (!S_ISREG(st.st_mode))
         return 0;
     position = dfi_kernel(__NR_lseek, fd, 0, SEEK_CUR);
     if (position == -EBADF)

@@ -7,7 +7,8 @@
  *                    the open file, so whoever comes by the descriptor finds the file. When
  *                    nobody has the file open any more the next one gets its number, for
  *                    making files is what costs.
- *   p/0.<handle>     the same for O_PATH, which has no position; gone when it is opened
+ *   p/0.<handle>     the same for O_PATH and of FIFOs, which have no position; gone when it is
+ *                    opened
  *   t/<path>         a directory for each working directory, and above mountpoints (cwd.h)
  *   c/0.<handle>     a working directory by its handle; gone when it is entered (cwd.h)
  *   s/<mount>.<ino>  FIFOs and sockets (node.h)
@@ -32,6 +33,7 @@
 
 #define DFI_SHADOW_DATA     'd' /* letters of the directory, above */
 #define DFI_SHADOW_CHUNKS   'b'
+#define DFI_SHADOW_PATH     'p'
 
 #define DFI_SHADOW_NAME_MAX 160 /* bytes: files->shadow, a letter, two numbers */
 
@@ -56,8 +58,8 @@ static inline bool dfi_shadow_is_device(const struct dfi_files *files, dev_t dev
     return device == atomic_load_explicit(&files->shared->device, memory_order_relaxed);
 }
 
-/* The handle of a descriptor if it is a placeholder of this job, else 0. */
-uint64_t dfi_shadow_handle(const struct dfi_files *files, int fd);
+/* The entry (dfi_entry_of()) of a descriptor if it is a placeholder of this job, else 0. */
+uint64_t dfi_shadow_entry(const struct dfi_files *files, int fd);
 
 /* ---- shared mappings: shadow_map.c ---- */
 

@@ -30,13 +30,18 @@ long dfi_way_open(struct dfi_way *way, const struct dfi_leg *leg, int flags)
     return 0;
 }
 
+void dfi_way_keep(struct dfi_way *way)
+{
+    way->record.foreign = 0;
+    way->record.lent = false;
+}
+
 void dfi_way_shut(struct dfi_way *way)
 {
     struct df_trip trip = {.link = &way->record.files->link};
 
     df_trip_drop(&trip, way->record.foreign);
-    way->record.foreign = 0;
-    way->record.lent = false;
+    dfi_way_keep(way);
 }
 
 /* The working directory, where its name and the path together are too long for one. */

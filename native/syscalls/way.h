@@ -87,4 +87,7 @@ bool dfi_way_physical(struct dfi_way *way, const struct dfi_leg *leg, char out[P
 long dfi_way_open(struct dfi_way *way, const struct dfi_leg *leg, int flags);
 void dfi_way_shut(struct dfi_way *way);
 
+/* It stays open beyond the call: it is record.opened, as what df_call_openat() opens. */
+void dfi_way_keep(struct dfi_way *way);
+
 #endif

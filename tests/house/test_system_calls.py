@@ -11,7 +11,7 @@ ROOMS = [NATIVE / "intercept", NATIVE / "syscalls"]
 NUMBERS = Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
 
 #: Macros that make handlers: the first argument is the name.
-MAKERS = "DFI_BY_FD|DFI_BY_FD_OR|DFI_BY_PATH|DFI_XATTR|DFI_CHANGES_IDS|DFI_CHANGE_BY_PATH"
+MAKERS = "DFI_BY_FD|DFI_ATTR_BY_FD|DFI_BY_PATH|DFI_XATTR|DFI_CHANGES_IDS|DFI_CHANGE_BY_PATH"
 
 
 @pytest.fixture(scope="module")

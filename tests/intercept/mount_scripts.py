@@ -142,6 +142,7 @@ MOUNT_SCRIPTS = {
         "flock l sh -c 'echo held; flock -n l echo no; echo $?'"
     ),
     "fifo": "mkfifo p; cat p & echo through >p; wait; test -p p; echo $?; rm p; ls -A",
+    "fifo copied": "mkfifo p; echo through >p & cp --copy-contents p f; cat f; wait; stat -Lc %F:%h:%a - <>p",
     "unix socket": (
         'python3 -S -c \'\nimport socket, os\ns = socket.socket(socket.AF_UNIX); s.bind("s"); s.listen()\n'
         'c = socket.socket(socket.AF_UNIX); c.connect("s"); d, _ = s.accept(); c.send(b"hi")\n'

@@ -105,6 +105,12 @@ def test_what_is_open_is_opened_again(plain, mounted, tmp_path, file_system):
     assert_like_plain(plain, mounted, PROGRAMS / "reopened.py", *cases)
 
 
+@pytest.mark.parametrize("last", ["end", "waiting"])
+def test_what_a_fifo_is(plain, mounted, last):
+    """By each way to come by its descriptor; see fifos.py."""
+    assert_like_plain(plain, mounted, "-S", PROGRAMS / "fifos.py", last)
+
+
 def test_the_working_directory_by_a_link_on_disk(plain, mounted, tmp_path):
     """What is made, moved, looked at and removed there; see linked.py."""
     assert_like_plain(plain, mounted, "-S", PROGRAMS / "linked.py", tmp_path)
