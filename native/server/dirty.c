@@ -6,7 +6,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+
+#include "server/pages.h"
 
 #define PAGES (DF_DIRTY_CHUNK / DF_DIRTY_PAGE)
 
@@ -79,11 +80,7 @@ static char *take_bytes(void)
     if (spare.count > 0)
         bytes = spare.bytes[--spare.count];
     pthread_mutex_unlock(&spare.lock);
-    if (bytes)
-        return bytes;
-    bytes = mmap(NULL, DF_DIRTY_CHUNK, PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return bytes == MAP_FAILED ? NULL : bytes;
+    return bytes ? bytes : df_pages_new(DF_DIRTY_CHUNK);
 }
 
 static void give_bytes(char *bytes)
@@ -94,8 +91,7 @@ static void give_bytes(char *bytes)
         bytes = NULL;
     }
     pthread_mutex_unlock(&spare.lock);
-    if (bytes)
-        munmap(bytes, DF_DIRTY_CHUNK);
+    df_pages_free(bytes, DF_DIRTY_CHUNK);
 }
 
 static void free_chunk(struct df_dirty_chunk *chunk)

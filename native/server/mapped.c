@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "channel/held.h"
+#include "server/pages.h"
 #include "server/server_private.h"
 
 #define PAGE  4096
@@ -207,14 +208,14 @@ static void write_back(struct df_server *server, uint32_t client, const struct d
         return;
     atomic_store(&l.slot.word, df_slot_word(client, DF_SLOT_RUNNING));
     atomic_store(&l.slot.made, DF_PAYLOAD_SIZE);
-    l.area = calloc(1, sizeof(*l.area)); /* pages that are not touched cost nothing */
+    l.area = df_pages_new(sizeof(*l.area));
     l.now = malloc(2 * PIECE);
     l.had = l.now ? l.now + PIECE : NULL;
     if (l.area && l.now && __atomic_load_n(&ofd->marks, __ATOMIC_ACQUIRE) & DF_OFD_CHUNKED)
         write_held(&l, data, client, ofd);
     else if (l.area && l.now)
         write_data(&l, data);
-    free(l.area);
+    df_pages_free(l.area, sizeof(*l.area));
     free(l.now);
     close(data);
 }

@@ -14,11 +14,11 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "channel/link.h"
 #include "channel/spin.h"
 #include "channel/sys.h"
+#include "server/pages.h"
 
 #define STACK_SIZE (1 << 20) /* bytes; a plugin's functions run on it */
 #define IDLE_MAX   4         /* workers that may sleep; more of them end after a while */
@@ -284,14 +284,11 @@ static void delegate(struct df_pool *pool)
 void *df_pool_landing(void)
 {
     struct df_worker *worker = serving.worker;
-    void *memory;
 
-    if (!worker || worker->landing)
-        return worker ? worker->landing : NULL;
-    memory = mmap(NULL, DF_PAYLOAD_SIZE, PROT_READ | PROT_WRITE,
-                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory != MAP_FAILED)
-        worker->landing = memory;
+    if (!worker)
+        return NULL;
+    if (!worker->landing)
+        worker->landing = df_pages_new(DF_PAYLOAD_SIZE);
     return worker->landing;
 }
 
@@ -316,8 +313,7 @@ static struct df_slot *serve(struct df_worker *worker, struct df_slot *slot, uin
 
 static void end_worker(struct df_pool *pool, struct df_worker *worker)
 {
-    if (worker->landing)
-        munmap(worker->landing, DF_PAYLOAD_SIZE);
+    df_pages_free(worker->landing, DF_PAYLOAD_SIZE);
     pthread_mutex_lock(&pool->lock);
     atomic_fetch_sub(&pool->idle, 1);
     worker->used = false;

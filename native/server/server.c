@@ -7,7 +7,6 @@
 #include <limits.h>
 #include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -19,6 +18,7 @@
 #include "core/clock.h"
 #include "server/control.h"
 #include "server/crash.h"
+#include "server/pages.h"
 #include "server/restore.h"
 #include "server/unanswered.h"
 
@@ -419,7 +419,7 @@ static int begin(struct df_server *server)
 /* What begin() has made stays when it fails: the process ends then. */
 int df_serve(const struct df_serve_options *options)
 {
-    struct df_server *server = calloc(1, sizeof(*server));
+    struct df_server *server = df_pages_new(sizeof(*server));
     int ret;
 
     if (!server)
@@ -447,6 +447,6 @@ int df_serve(const struct df_serve_options *options)
         df_writeback_free(server->mounts[i].writeback.made);
     close(server->news);
     pthread_mutex_destroy(&server->lock);
-    free(server);
+    df_pages_free(server, sizeof(*server));
     return ret;
 }
