@@ -10,6 +10,7 @@ import importlib
 import os
 import signal
 import sys
+from contextlib import suppress
 
 import click
 
@@ -96,16 +97,23 @@ def _run(name: str) -> int:
     except click.exceptions.Exit as end:
         return end.exit_code
     except click.ClickException as error:
-        error.show()
+        with suppress(OSError):  # as in _say()
+            error.show()
         return error.status if isinstance(error, Failure) else OWN_FAILURE
     except (click.Abort, KeyboardInterrupt):
-        click.echo("Interrupted.", err=True)
+        _say("Interrupted.")
         return 128 + signal.SIGINT
     except BrokenPipeError:  # the reader of our output has gone: `directfuse backends | head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except OSError as error:
         words = [f"Error: {error.filename or name}: {error.strerror or error}"]
-        click.echo(" ".join(filter(None, [*words, limit_remedy(error.errno)])), err=True)
+        _say(" ".join(filter(None, [*words, limit_remedy(error.errno)])))
         return OWN_FAILURE
     return result if isinstance(result, int) else 0
+
+
+def _say(words: str) -> None:
+    """Where nobody listens the status is told all the same."""
+    with suppress(OSError):
+        click.echo(words, err=True)

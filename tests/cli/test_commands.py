@@ -48,6 +48,21 @@ def test_wrong_use(run, words):
     assert said_clearly(done)
 
 
+@pytest.mark.parametrize("listener", ["a full disk", "a closed pipe"])
+def test_a_failure_has_its_status_though_nobody_hears_why(listener):
+    """It was 1, that of a check that failed."""
+    command = [*COMMAND, "run", "-m", "nosuch /mnt", "--", "true"]
+    if listener == "a full disk":
+        where = os.open("/dev/full", os.O_WRONLY)
+    else:
+        end, where = os.pipe()
+        os.close(end)
+    try:
+        assert subprocess.run(command, stderr=where, timeout=20).returncode == 125
+    finally:
+        os.close(where)
+
+
 def test_backends_in_a_pipe_is_tabs(run):
     done = run("backends", "--no-path")
     assert done.returncode == 0
