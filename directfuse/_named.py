@@ -17,7 +17,7 @@ from pathlib import Path
 from directfuse import _native
 from directfuse._errors import asked
 from directfuse._mount_server import ServerFailed
-from directfuse._run import PATIENT_SECONDS, high_fd, mapped_limit, watching
+from directfuse._run import high_fd, mapped_limit, patiently, watching
 from directfuse._served import READY, hello_message
 from directfuse._shadow import discard_shadow, shadow_directory
 
@@ -102,12 +102,12 @@ def end_server(name: str, say: Callable[[str], None], *, wait: bool = True) -> N
             door.connect(os.fspath(path))
         except OSError as error:
             raise ServerFailed(f"@{name}: no mount server has that name") from error
-        server, is_alone = _who_ends_it(door, path, name)
+        with patiently(say, _unanswered(name)):
+            server, is_alone = _who_ends_it(door, path, name)
     try:
         signal.pidfd_send_signal(server, signal.SIGTERM)
-        if wait and not select.select([server], [], [], PATIENT_SECONDS)[0]:
-            say(f"@{name}: has been told to end, and still writes, hangs or is stopped; waiting")
-            select.select([server], [], [])
+        if wait:
+            _await_end(server, name, say)
         if wait and is_alone:
             _await_nobody(path)
             with alone(path.parent):
@@ -116,6 +116,16 @@ def end_server(name: str, say: Callable[[str], None], *, wait: bool = True) -> N
         raise ServerFailed(f"@{name}: its server is another user's") from error
     finally:
         os.close(server)
+
+
+def _unanswered(name: str) -> str:
+    return f"@{name}: does not answer: it has not mounted yet, hangs or is stopped; waiting"
+
+
+def _await_end(server: int, name: str, say: Callable[[str], None]) -> None:
+    words = f"@{name}: has been told to end, and still writes, hangs or is stopped; waiting"
+    with patiently(say, words):
+        select.select([server], [], [])
 
 
 def _await_nobody(path: Path) -> None:
@@ -233,11 +243,13 @@ class Joined:
     config, inherited: as of Serving. mountpoint: the server's. path: its socket.
     """
 
-    def __init__(self, name: str) -> None:
-        """Raises ServerFailed: no such server, or it lets us not in."""
+    def __init__(self, name: str, say: Callable[[str], None]) -> None:
+        """say: is told when the server is waited for. Raises ServerFailed: no such server, or it
+        lets us not in."""
         self.name = name
         self.path = socket_path(name)
-        self.mountpoint = _mountpoint(name)
+        with patiently(say, _unanswered(name)):
+            self.mountpoint = _mountpoint(name)
         self._link = self.path.with_suffix(".shadow")
         try:
             self._shadow = self._link.readlink()

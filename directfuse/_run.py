@@ -23,6 +23,7 @@ __all__ = [
     "Serving",
     "high_fd",
     "mapped_limit",
+    "patiently",
     "run_command",
     "watching",
 ]
@@ -163,21 +164,43 @@ class Serving:
 
 
 @contextmanager
-def watching(watch: Callable[[int], None]) -> Iterator[None]:
-    """A thread beside the body, which no signal is for: watch(fd) returns when fd is readable."""
-    over = os.eventfd(0, os.EFD_CLOEXEC)
-    watcher = threading.Thread(target=watch, args=(over,))
+def _beside(work: Callable[[], None], end: Callable[[], None]) -> Iterator[None]:
+    """work() in a thread beside the body, which no signal is for, and returns soon after end()."""
+    worker = threading.Thread(target=work)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
-        watcher.start()
+        worker.start()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     try:
         yield
     finally:
-        os.eventfd_write(over, 1)
-        watcher.join()
+        end()
+        worker.join()
+
+
+@contextmanager
+def watching(watch: Callable[[int], None]) -> Iterator[None]:
+    """A thread beside the body: watch(fd) returns when fd is readable."""
+    over = os.eventfd(0, os.EFD_CLOEXEC)
+    try:
+        with _beside(lambda: watch(over), lambda: os.eventfd_write(over, 1)):
+            yield
+    finally:
         os.close(over)
+
+
+@contextmanager
+def patiently(say: Callable[[str], None], words: str) -> Iterator[None]:
+    """Says the words when the body, which waits for somebody else, takes long."""
+    over = threading.Event()  # not watching(): there may be no descriptor left
+
+    def watch() -> None:
+        if not over.wait(PATIENT_SECONDS):
+            say(words)
+
+    with _beside(watch, over.set):
+        yield
 
 
 def run_command(

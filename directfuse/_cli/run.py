@@ -258,7 +258,7 @@ def join(commands: Sequence[Sequence[str]], verbose: bool) -> Joined | None:
     """The server that runs already; None: one is to be started. Raises ServerFailed."""
     if not commands or not _is_named(commands[0]):
         return None
-    joined = Joined(commands[0][0].removeprefix("@"))
+    joined = Joined(commands[0][0].removeprefix("@"), say)
     try:
         _check_mountpoint(joined.mountpoint, verbose)
     except Failure:

@@ -297,6 +297,15 @@ def test_a_run_that_waits_until_its_server_has_mounted_can_be_ended(slow, number
     assert run.wait(timeout=20) == 128 + number
 
 
+def test_a_run_says_that_it_waits_for_a_server_to_answer(slow):
+    words = [*COMMAND, "run", "-m", slow, "--", "true"]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as run:
+        said = run.stderr.readline()
+        run.send_signal(signal.SIGINT)
+        assert run.wait(timeout=20) == 128 + signal.SIGINT
+    assert "@slow: does not answer" in said
+
+
 def test_a_server_is_waited_for_no_longer_than_is_said(slow):
     def ignore(*_):
         with contextlib.suppress(FileNotFoundError):  # what fails meanwhile is another's errno

@@ -139,20 +139,26 @@ def test_a_name_is_taken_until_all_of_its_server_is_gone(serve, runtime, tmp_pat
     assert os.listdir(runtime) == []
 
 
-def test_unmount_says_that_it_waits(serve, runtime, tmp_path):
-    """For a server that is stopped, and ends by SIGCONT."""
+@pytest.mark.parametrize(
+    ("orphan", "words"), [(False, "has been told to end"), (True, "does not answer")]
+)
+def test_unmount_says_that_it_waits(serve, runtime, tmp_path, orphan, words):
+    """For a server that is stopped, and ends by SIGCONT; an orphan is asked first who it is."""
     serving = serve(f"memfs {tmp_path}/mnt", "late")
     until(lambda: listens(runtime / "late.socket"), 20)
     with directfuse.mount("@late"):
         server = the_server()
     os.kill(server, signal.SIGSTOP)
+    if orphan:
+        serving.kill()
+        serving.wait(20)
     unmount = [sys.executable, "-m", "directfuse", "unmount", "@late"]
     with subprocess.Popen(unmount, stderr=subprocess.PIPE, text=True) as unmounting:
         said = unmounting.stderr.readline()
         os.kill(server, signal.SIGCONT)
         assert unmounting.wait(20) == 0
-    assert "@late: has been told to end" in said
-    assert serving.wait(20) == 143
+    assert f"@late: {words}" in said
+    assert serving.wait(20) == (-signal.SIGKILL if orphan else 143)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
