@@ -23,6 +23,7 @@ __all__ = [
     "Serving",
     "high_fd",
     "mapped_limit",
+    "not_ended",
     "patiently",
     "run_command",
     "watching",
@@ -127,10 +128,7 @@ class Serving:
                 self._shadow.leave()
                 return False
             if looks == round(PATIENT_SECONDS / _LOOK):
-                say(
-                    f"waiting for the mount server (process {self._server.pid}), which still "
-                    "writes, hangs or is stopped; Ctrl-C gives up what hangs"
-                )
+                say(not_ended(self._server.pid))
         return True
 
     def _say_end(self, say: Callable[[str], None]) -> None:
@@ -188,6 +186,14 @@ def watching(watch: Callable[[int], None]) -> Iterator[None]:
             yield
     finally:
         os.close(over)
+
+
+def not_ended(server: int) -> str:
+    """What is said of a mount server that has been told to end."""
+    return (
+        f"waiting for the mount server (process {server}), which still writes, hangs or is "
+        "stopped; Ctrl-C gives up what hangs"
+    )
 
 
 @contextmanager

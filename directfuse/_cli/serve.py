@@ -13,6 +13,7 @@ import click
 
 from directfuse._cli._background import Background, leave
 from directfuse._cli._failure import Failure
+from directfuse._cli._output import say
 from directfuse._cli._words import command_line_argument
 from directfuse._cli.mount import split
 from directfuse._cli.run import check_restart, restart_option, timeout_option
@@ -21,6 +22,7 @@ from directfuse._errors import DirectfuseError, limit_remedy
 from directfuse._mount_server import ServerFailed, timeout_variable
 from directfuse._named import alone, remove_left, shadow_beside, socket_path, wait_for_server
 from directfuse._python import meaning
+from directfuse._run import not_ended, patiently
 from directfuse._served import program_for
 
 __all__ = ["serve"]
@@ -178,7 +180,8 @@ def _end(server: subprocess.Popen[bytes], mounted: bool) -> None:
     for _ in range(2):
         server.send_signal(signal.SIGTERM)
         try:
-            server.wait(None if mounted else _UNTIL_KILLED)
+            with patiently(say, not_ended(server.pid)):
+                server.wait(None if mounted else _UNTIL_KILLED)
         except subprocess.TimeoutExpired:
             os.killpg(server.pid, signal.SIGKILL)  # with --restart there are two
             server.wait()

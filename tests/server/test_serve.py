@@ -161,6 +161,19 @@ def test_unmount_says_that_it_waits(serve, runtime, tmp_path, orphan, words):
     assert serving.wait(20) == (-signal.SIGKILL if orphan else 143)
 
 
+def test_serve_says_that_it_waits(serve, runtime, tmp_path):
+    serving = serve(f"memfs {tmp_path}/mnt", "late")
+    until(lambda: listens(runtime / "late.socket"), 20)
+    with directfuse.mount("@late"):
+        server = the_server()
+    os.kill(server, signal.SIGSTOP)
+    serving.send_signal(signal.SIGTERM)
+    said = serving.stderr.readline()
+    os.kill(server, signal.SIGCONT)
+    assert f"waiting for the mount server (process {server})" in said
+    assert serving.wait(20) == 143
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_while_the_server_starts_leaves_none_behind(runtime, monkeypatch, number):
     made = []
