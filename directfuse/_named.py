@@ -259,6 +259,9 @@ class Joined:
         if connection is None:
             raise ServerFailed(f"@{name}: its server has just ended")
         self._socket = connection
+        if not self._shadow.is_dir():
+            self.leave()
+            raise ServerFailed(_removed(name, self._shadow))
         number = high_fd(())
         self.inherited = {connection.fileno(): number}
         self.config = f"server={number}\nshadow={self._shadow}\n{mapped_limit()}"
@@ -297,6 +300,13 @@ class Joined:
         self._socket.close()
 
     abandon = leave
+
+
+def _removed(name: str, shadow: Path) -> str:
+    return (
+        f"@{name}: its directory for programs, {shadow}, has been removed (by systemd, perhaps, "
+        "which does so at a user's last logout: RemoveIPC=); begin the server again"
+    )
 
 
 def _mountpoint(name: str) -> str:

@@ -262,12 +262,7 @@ static _Noreturn void run(struct stack *stack, const struct marker *marker, unsi
     long error;
     dfi_loader_fd = marker->loader_fd;
     if (dfi_start(marker->run_fd, marker->text, marker->text_size, &error) == NULL)
-        fail(marker->path,
-             error == -EROFS    ? "the directory of its run, in /dev/shm, is read-only here"
-             : error == -EPROTO ? "the run that it belongs to is of another build of directfuse"
-             : error == -ENOMEM ? "no room for the run's memory (RLIMIT_AS, `ulimit -v`)"
-                                : "the run that it belongs to cannot be joined",
-             error);
+        fail(marker->path, dfi_start_refusal(error), error);
     hide_marker(stack);
     dfi_on_core_stack((uintptr_t)&starting, 0, start);
     dfi_signals_open(marker->mask); /* a SIGSYS that waits comes here, and wants that stack */
@@ -416,15 +411,12 @@ static _Noreturn void begin(struct stack *stack)
     int run_fd = (int)dfi_text_number(&number);
     long error = dfi_run_open(run_fd);
     if (error < 0)
-        fail(name,
-             error == -EPROTO ? "the run is of another build of directfuse"
-                              : "the run cannot be joined",
-             error);
+        fail(name, dfi_start_refusal(error), error);
     choose_trap(stack);
     dfi_loader_keep("/proc/self/exe");
     struct dfi_thread *self = dfi_start(run_fd, NULL, 0, &error);
     if (self == NULL)
-        fail(name, "the run cannot be joined", error);
+        fail(name, dfi_start_refusal(error), error);
     struct command *command = dfi_alloc(sizeof *command);
     if (command == NULL)
         fail(name, "cannot be started", -ENOMEM);

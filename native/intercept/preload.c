@@ -132,10 +132,7 @@ __attribute__((constructor)) static void preload(int argc, char **argv, char **e
         dfi_kernel(__NR_exit_group, 125);
     }
     if (error < 0) {
-        say(path,
-            error == -EPROTO ? "the run is of another build of directfuse: begin it again"
-                             : "the run cannot be joined",
-            error);
+        say(path, dfi_start_refusal(error), error);
         dfi_kernel(__NR_exit_group, 125);
     }
 }

@@ -40,3 +40,21 @@ struct dfi_thread *dfi_start(int run_fd, const char *text, size_t size, long *er
     dfi_rewrite_on = !dfi_run_has(DFI_RUN_NOREWRITE);
     return *error == 0 ? self : NULL;
 }
+
+const char *dfi_start_refusal(long error)
+{
+    switch (error) {
+    case -EROFS:
+        return "the directory of its run, in /dev/shm, is read-only here";
+    case -ENOENT:
+        return "the directory of its run, in /dev/shm, is gone, or is not to be seen from here";
+    case -ENOSPC:
+        return "/dev/shm has no room for its run (df /dev/shm; df -i /dev/shm)";
+    case -EPROTO:
+        return "the run that it belongs to is of another build of directfuse: begin it again";
+    case -ENOMEM:
+        return "no room for the run's memory (RLIMIT_AS, `ulimit -v`)";
+    default:
+        return "the run that it belongs to cannot be joined";
+    }
+}

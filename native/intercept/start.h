@@ -13,4 +13,7 @@
  */
 struct dfi_thread *dfi_start(int run_fd, const char *text, size_t size, long *error);
 
+/* Why a run could not be joined, in words for its user. */
+const char *dfi_start_refusal(long error);
+
 #endif

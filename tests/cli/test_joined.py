@@ -5,6 +5,7 @@ import errno
 import json
 import os
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -232,6 +233,18 @@ def test_nothing_is_left_of_the_server(run, start):
     assert not server.link.is_symlink()
     outer = server.shadow.parent
     assert not {outer, outer.with_name(outer.name + ".ended")} & (shadows() - before)
+
+
+def test_a_directory_that_somebody_has_removed_is_no_missing_file(run, server):
+    """As systemd does at a logout. What was there was ENOENT."""
+    file = server.point / "f"
+    process = begin(*shell(f"echo x >{file}; echo ready; read line; cat {file}; test -s {file}"))
+    shutil.rmtree(server.shadow.parent)
+    _, said = process.communicate("go on\n", timeout=50)
+    assert (process.returncode, said) == (0, f"cat: {file}: Input/output error\n")
+    refused = run("run", "-m", "@tmp", "--", "true")
+    assert refused.returncode == 125
+    assert f"{server.shadow}, has been removed" in refused.stderr
 
 
 def test_a_server_that_is_started_again_goes_on(start, tmp_path):
