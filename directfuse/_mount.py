@@ -289,7 +289,7 @@ def _unmount_words(code: int) -> str:
     if code == errno.EBUSY:
         return (
             "files are open in it, or calls are under way; close them, or unmount(lazy=True) to "
-            "end with the last (or another thread is unmounting it)"
+            "end with the last (or its server is stopped, or another thread is unmounting it)"
         )
     if code == errno.EINVAL:
         return "it is not mounted (any more)"

@@ -337,18 +337,28 @@ static int64_t patience_to_unmount(const struct df_joined *joined)
     return patience < 0 ? -1 : 2 * (patience > SECOND_NS ? patience : SECOND_NS);
 }
 
+/* An end may take long: of a server that is stopped it is not asked, and the mount stays. */
+static int ask_to_unmount(struct df_joined *joined, bool lazy, bool alone)
+{
+    struct df_trip trip = trip_of(joined);
+    int64_t patience = patience_to_unmount(joined);
+
+    if (patience < 0 && df_trip_nothing(&trip) == -ETIMEDOUT)
+        return -EBUSY;
+    return df_trip_unmount(&trip, lazy, alone, patience);
+}
+
 /* On the server, by who started it. A server that is gone has unmounted. */
 static int unmount_there(struct df_joined *joined, bool lazy, bool alone)
 {
-    struct df_trip trip = trip_of(joined);
     int ret;
 
     if (joined->starter != getpid())
         return 0;
-    ret = df_trip_unmount(&trip, lazy, alone, patience_to_unmount(joined));
+    ret = ask_to_unmount(joined, lazy, alone);
     if (ret == 0 && !lazy)
         await_end(&joined->link);
-    if (ret == -ETIMEDOUT && lazy) /* it leaves our table all the same */
+    if (lazy && (ret == -ETIMEDOUT || ret == -EBUSY)) /* it leaves our table all the same */
         return 0;
     return ret == -ENOTCONN || ret == -EINVAL || ret == -EUSERS ? 0 : ret;
 }

@@ -168,7 +168,8 @@ int df_trip_unmount(struct df_trip *trip, bool lazy, bool alone, int64_t patienc
 /* What was written to any mount of the server, and kept there, is handed to its file system; what
  * fails then is told by fsync and close of the files. 0. */
 int df_trip_sync(struct df_trip *trip);
-/* Does nothing on the server: for what a trip costs, and whether the server answers. 0. */
+/* Does nothing on the server: for what a trip costs, and whether the server answers. 0; -ETIMEDOUT:
+ * within five seconds it does not. */
 int df_trip_nothing(struct df_trip *trip);
 
 #endif

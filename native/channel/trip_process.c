@@ -62,22 +62,32 @@ int df_trip_keep(struct df_trip *trip, const uint64_t files[], size_t count)
     return (int)df_letter_send_and_finish(&l);
 }
 
-/* fork(2) waits for no file system, and all threads wait for a fork, whatever mounts they use: a
- * server that is stopped, or has all its slots taken by calls that hang, is not waited for longer
- * than this. */
-#define FORK_NS INT64_C(5000000000)
+/* What asks nothing of a file system. A server that is stopped, or has all its slots taken by calls
+ * that hang, is not waited for longer than this: all threads wait for a fork, whatever mounts they
+ * use. */
+#define ANSWER_NS INT64_C(5000000000)
 
-static int64_t patience_to_fork(const struct df_trip *trip)
+static int64_t patience_with_server(const struct df_trip *trip)
 {
     int64_t patience = df_letter_patience(trip);
 
-    return patience < 0 || patience > FORK_NS ? FORK_NS : patience;
+    return patience < 0 || patience > ANSWER_NS ? ANSWER_NS : patience;
+}
+
+int df_trip_nothing(struct df_trip *trip)
+{
+    struct df_letter l;
+    int error = df_letter_begin_within(&l, trip, DF_MESSAGE_NOTHING, patience_with_server(trip));
+
+    return error < 0 ? error : (int)df_letter_send_and_finish(&l);
 }
 
 static int64_t send_fork(struct df_trip *trip, bool keeps)
 {
-    return DF_TRIP_SEND(df_letter_begin_within(&l, trip, DF_MESSAGE_FORK, patience_to_fork(trip)),
-                        fork, .keeps = keeps);
+    int64_t patience = patience_with_server(trip);
+
+    return DF_TRIP_SEND(df_letter_begin_within(&l, trip, DF_MESSAGE_FORK, patience), fork,
+                        .keeps = keeps);
 }
 
 int64_t df_trip_fork(struct df_trip *trip)
@@ -112,9 +122,4 @@ int df_trip_unmount(struct df_trip *trip, bool lazy, bool alone, int64_t patienc
 int df_trip_sync(struct df_trip *trip)
 {
     return (int)tell(trip, DF_MESSAGE_SYNC, 0);
-}
-
-int df_trip_nothing(struct df_trip *trip)
-{
-    return (int)tell(trip, DF_MESSAGE_NOTHING, 0);
 }

@@ -148,6 +148,21 @@ def test_an_unmount_is_told_of_calls_that_hang(point, words, mark, placement):  
     until(lambda: not servers())
 
 
+def test_an_unmount_waits_for_no_server_that_is_stopped(point):  # noqa: F811
+    """It could not be interrupted, either."""
+    mount = directfuse.mount(["memfs", point], placement="server")
+    directfuse.mkdir(f"{point}/d")
+    server = the_server()
+    os.kill(server, signal.SIGSTOP)
+    try:
+        fails(mount.unmount, errno.EBUSY)
+    finally:
+        os.kill(server, signal.SIGCONT)
+    assert directfuse.listdir(point) == ["d"]
+    mount.unmount()
+    until(lambda: not servers())
+
+
 def test_files_that_are_open_still_keep_the_mount(point, words):  # noqa: F811
     with directfuse.mount(words, placement="server", call_timeout=100) as mount:
         fd = directfuse.os_open(f"{point}/one", os.O_RDONLY)
