@@ -268,19 +268,30 @@ static void say_other_build(int socket, const char theirs[DF_BUILD_SIZE], char *
                  df_build);
 }
 
+static const char *why_refused(int error)
+{
+    switch (error) {
+    case -ETIMEDOUT:
+        return "the mount server has not mounted anything within that time";
+    case -EACCES:
+        return "the mount server is another user's";
+    case -ENOTCONN:
+        return "the mount server does not answer: it has ended, or is of an older build of "
+               "directfuse";
+    case -EAGAIN:
+        return "the mount server has no room for another client";
+    default: /* of this process: it may have no more descriptors, or no memory */
+        return strerror(-error);
+    }
+}
+
 static void say_refused(int socket, int error, const char theirs[DF_BUILD_SIZE], char *message,
                         size_t size)
 {
     if (error == -EPROTO)
         say_other_build(socket, theirs, message, size);
-    else if (error == -ETIMEDOUT)
-        df_joined_say(message, size, "the mount server has not mounted anything within that time");
     else if (error != -EINTR)
-        df_joined_say(message, size,
-                      error == -EACCES
-                          ? "the mount server is another user's"
-                          : "the mount server does not answer: it has ended, or is of an older "
-                            "build of directfuse");
+        df_joined_say(message, size, why_refused(error));
 }
 
 int df_joined_join(int socket, pid_t starter, unsigned seconds, struct df_joined **out,

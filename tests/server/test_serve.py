@@ -139,6 +139,22 @@ def test_a_name_is_taken_until_all_of_its_server_is_gone(serve, runtime, tmp_pat
     assert os.listdir(runtime) == []
 
 
+def test_who_has_no_descriptor_to_join_with_is_told_so(serve, runtime, tmp_path):
+    """And not that the server had ended."""
+    serve(f"memfs {tmp_path}/mnt", "well")
+    until(lambda: listens(runtime / "well.socket"), 20)
+    program = (
+        "import directfuse, os, resource\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))\n"
+        "for fd in range(62): os.dup2(0, fd) if fd > 2 else None\n"
+        "try: directfuse.mount('@well')\n"
+        "except directfuse.MountError as error: print(error.strerror)\n"
+    )
+    joining = [sys.executable, "-c", program]
+    said = subprocess.check_output(joining, stdin=subprocess.DEVNULL, text=True, timeout=30)
+    assert said == "Too many open files\n"
+
+
 @pytest.mark.parametrize(
     ("orphan", "words"), [(False, "has been told to end"), (True, "does not answer")]
 )
