@@ -137,5 +137,5 @@ long dfi_node_open_fifo(struct dfi_files *files, uint64_t handle, int flags)
     ret = dfi_kernel_wait(__NR_open, named ? name : fifo, flags & ~NEW, 0);
     if (named)
         dfi_kernel(__NR_unlink, name);
-    return ret;
+    return dfi_shadow_result(ret);
 }

@@ -78,13 +78,6 @@ long dfi_shadow_begin(struct dfi_files *files)
 
 /* ---- placeholders -------------------------------------------------------------------------- */
 
-/* Of a placeholder that may be made. Where even that finds nothing, somebody has removed the run's
- * directory, systemd at a logout perhaps: it is not the caller's file that is not there. */
-static long opened(long fd)
-{
-    return fd == -ENOENT ? -EIO : fd;
-}
-
 /* Programs under other ids of the job open it too. */
 static long open_shadow(const char *name, int flags)
 {
@@ -95,7 +88,7 @@ static long open_shadow(const char *name, int flags)
     fd = dfi_kernel(__NR_open, name, flags | O_CREAT | O_NOFOLLOW, 0666);
     if (fd >= 0)
         dfi_kernel(__NR_fchmod, fd, 0666);
-    return opened(fd);
+    return dfi_shadow_result(fd);
 }
 
 static long open_file(struct dfi_files *files, const struct df_ofd *ofd, uint64_t handle, int flags)
@@ -128,7 +121,7 @@ static long open_path(struct dfi_files *files, uint64_t handle, int flags)
     dfi_shadow_name(files, DFI_SHADOW_PATH, 0, handle, name);
     made = dfi_brief_if_left(__NR_open, name, O_RDONLY | O_CREAT | O_CLOEXEC, 0600);
     if (made < 0)
-        return opened(made);
+        return dfi_shadow_result(made);
     dfi_brief_close(made);
     fd = dfi_kernel(__NR_open, name, O_PATH | (flags & O_CLOEXEC), 0);
     dfi_kernel(__NR_unlink, name);

@@ -45,6 +45,14 @@ long dfi_shadow_begin(struct dfi_files *files);
 void dfi_shadow_name(const struct dfi_files *files, char letter, uint64_t mount, uint64_t number,
                      char name[DFI_SHADOW_NAME_MAX]);
 
+/* Of an open of what was made before, or is made by it. Where even that finds nothing, somebody has
+ * removed the run's directory, systemd at a logout perhaps: it is not the caller's file that is not
+ * there. */
+static inline long dfi_shadow_result(long fd)
+{
+    return fd == -ENOENT ? -EIO : fd;
+}
+
 /* A descriptor that stands in for the open file; flags are those of its open(2). Or -errno. */
 long dfi_shadow_open(struct dfi_files *files, uint64_t handle, int flags);
 
