@@ -232,7 +232,7 @@ static void door_readlink(fuse_req_t req, fuse_ino_t ino)
         fuse_reply_err(req, EINVAL);
         return;
     }
-    inode_lock_accessed(door->store, inode);
+    inode_lock_accessed(door->store, inode, 0);
     lock_read_done(&inode->lock); /* the target never changes */
     fuse_reply_readlink(req, inode->target);
 }

@@ -93,13 +93,12 @@ void door_data_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 {
     const struct door *door = door_of(req);
     struct inode *inode = door_inode(door, ino);
-    (void)fi;
 
     if (inode->type != DT_REG || off < 0) {
         fuse_reply_err(req, inode->type == DT_DIR ? EISDIR : EINVAL);
         return;
     }
-    inode_lock_accessed(door->store, inode);
+    inode_lock_accessed(door->store, inode, fi->flags);
     reply_data(req, inode, off, size);
     lock_read_done(&inode->lock);
 }

@@ -114,7 +114,7 @@ static void list_dir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, boo
         fuse_reply_err(req, dir->type != DT_DIR ? ENOTDIR : EINVAL);
         return;
     }
-    inode_lock_accessed(list.door->store, dir);
+    inode_lock_accessed(list.door->store, dir, 0);
     list_locked(&list, dir, off);
     lock_read_done(&dir->lock);
 }

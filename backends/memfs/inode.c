@@ -6,6 +6,7 @@
  * also the generation that tells the kernel the two apart.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -265,10 +266,10 @@ static void set_atime(struct store *store, struct inode *inode)
     lock_write_done(&inode->lock);
 }
 
-void inode_lock_accessed(struct store *store, struct inode *inode)
+void inode_lock_accessed(struct store *store, struct inode *inode, int flags)
 {
     lock_read(&inode->lock);
-    if (!access_is_due(store, &inode->attr))
+    if (!access_is_due(store, &inode->attr) || flags & O_NOATIME)
         return;
     lock_read_done(&inode->lock);
     set_atime(store, inode);

@@ -231,7 +231,7 @@ ssize_t space_copy(struct store *store, struct inode *in, int64_t off_in, struct
     if (in->type != DT_REG || out->type != DT_REG || off_in < 0 || off_out < 0)
         return -EINVAL;
 
-    inode_lock_accessed(store, in); /* the source is read; to be locked again in order */
+    inode_lock_accessed(store, in, 0); /* the source is read; to be locked again in order */
     lock_read_done(&in->lock);
     lock_both(in, out);
     struct copy copy = {in, off_in};

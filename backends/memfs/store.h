@@ -228,8 +228,9 @@ static inline struct attr inode_attr(struct inode *inode);
 struct attr inode_attr_locked(struct inode *inode);
 /* Replaces the attributes. The lock is held for writing. */
 static inline void inode_set_attr(struct inode *inode, const struct attr *attr);
-/* Takes the lock for reading on behalf of somebody who reads the contents: atime by relatime. */
-void inode_lock_accessed(struct store *store, struct inode *inode);
+/* Takes the lock for reading on behalf of somebody who reads the contents, by a file of these
+ * flags: atime by relatime, and never for O_NOATIME. */
+void inode_lock_accessed(struct store *store, struct inode *inode, int flags);
 /* Frees all inodes whatever their references, and the slabs. For store_free(). */
 void inode_free_all(struct store *store);
 

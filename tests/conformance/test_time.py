@@ -83,6 +83,12 @@ def test_read_updates_an_old_atime(fs, old):
     assert watch.changed() == {"atime"}
 
 
+def test_read_of_a_file_opened_with_noatime_leaves_an_old_atime(fs, old):
+    watch = Watch(fs, old)
+    assert fs.os.read(fs.open(old, os.O_RDONLY | os.O_NOATIME), 3) == b"abc"
+    assert watch.changed() == set()
+
+
 def test_renamed_file_gets_a_new_ctime(fs, old):
     before = fs.os.stat(old)
     fs.tick()

@@ -303,29 +303,30 @@ static void reads_point_into_the_store(void **state)
 {
     enum { MANY = 600 };
     fuse_ino_t ino = create("f");
+    struct fuse_file_info fi = {.flags = O_RDONLY};
     char page[PAGE];
     (void)state;
 
     memset(page, 'p', PAGE);
     write_at(ino, page, PAGE, 0);
-    ops->read(req, ino, 2 * PAGE, 0, NULL);
+    ops->read(req, ino, 2 * PAGE, 0, &fi);
     assert_int_equal(req->size, PAGE);
     const struct chunk *chunk = map_get(&door_inode(&door, ino)->chunks, 0);
     assert_ptr_equal(req->direct, chunk->mem);
-    ops->read(req, ino, 10, PAGE, NULL);
+    ops->read(req, ino, 10, PAGE, &fi);
     assert_int_equal(req->error, 0);
     assert_int_equal(req->size, 0);
 
     for (int i = 1; i < MANY; i++) /* data and holes by turns: more pieces than vectors */
         write_at(ino, page, PAGE, 2 * i * PAGE);
     for (size_t pages = 2; pages < 2 * MANY && pages * PAGE <= REPLY; pages += 50) {
-        ops->read(req, ino, pages * PAGE, 0, NULL);
+        ops->read(req, ino, pages * PAGE, 0, &fi);
         assert_int_equal(req->size, pages * PAGE);
         assert_int_equal(req->pieces, pages <= 256 ? pages : 1);
         for (size_t i = 0; i < req->size; i++)
             assert_int_equal(req->data[i], i / PAGE % 2 ? 0 : 'p');
     }
-    ops->read(req, FUSE_ROOT_ID, 1, 0, NULL);
+    ops->read(req, FUSE_ROOT_ID, 1, 0, &fi);
     assert_int_equal(req->error, EISDIR);
 }
 
