@@ -177,6 +177,7 @@ def _enter(name: Any, dir_fd: int | None, follow_symlinks: bool) -> int | None:
     """A descriptor of a directory; None when a symlink, or a swap behind our back, stands there."""
     before = None if follow_symlinks else lstat(name, dir_fd=dir_fd)
     if before is not None and not _stat.S_ISDIR(before.st_mode):
+        stat(name, dir_fd=dir_fd)  # os opens it before it looks: a link that leads nowhere is wrong
         return None
     fd = os_open(name, os.O_RDONLY | os.O_NONBLOCK, dir_fd=dir_fd)
     if before is not None and not _path.samestat(before, stat(fd)):

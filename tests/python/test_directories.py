@@ -202,7 +202,7 @@ def test_walk_tells_of_errors(tree):
 
 
 @pytest.mark.parametrize("follow", [True, False])
-@pytest.mark.parametrize("name", ["none", "b/x", "b"])
+@pytest.mark.parametrize("name", ["none", "b/x", "b", "dangling"])
 def test_fwalk_raises_what_is_wrong_with_its_top(tree, twin, name, follow):
     def steps(functions, top):
         errors = []
@@ -215,13 +215,18 @@ def test_fwalk_raises_what_is_wrong_with_its_top(tree, twin, name, follow):
     assert steps(directfuse, tree) == steps(os, twin)
 
 
-def test_fwalk_tells_of_errors_below(tree):
-    errors = []
-    walk = directfuse.fwalk(tree, onerror=errors.append)
-    assert next(walk)[0] == tree
-    directfuse.rename(f"{tree}/a", f"{tree}/moved")
-    assert [*walk] == []
-    assert [error.filename for error in errors] == ["a"]
+def test_fwalk_tells_of_errors_below(tree, twin):
+    """Of what has gone since it was listed, and of a link to it."""
+
+    def told(functions, top):
+        errors = []
+        walk = functions.fwalk(top, onerror=errors.append)
+        assert next(walk)[0] == top
+        functions.rename(f"{top}/a", f"{top}/moved")
+        assert [*walk] == []
+        return {error.filename for error in errors}
+
+    assert told(directfuse, tree) == told(os, twin) == {"a", "link"}
 
 
 def test_fwalk_descriptors(tree):
