@@ -183,11 +183,11 @@ void df_plugin_put(struct df_plugin *plugin)
     free_plugin(plugin);
 }
 
-static struct df_plugin *create(const char *library, int argc, char *const argv[])
+static int create(const char *library, int argc, char *const argv[], struct df_plugin **out)
 {
     struct df_plugin *plugin = calloc(1, sizeof(*plugin));
     if (!plugin)
-        return NULL;
+        return -ENOMEM;
     pthread_mutex_init(&plugin->lock, NULL);
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
@@ -201,11 +201,16 @@ static struct df_plugin *create(const char *library, int argc, char *const argv[
     plugin->library = strdup(library);
     plugin->argc = argc;
     plugin->argv = copy_vector(argc, argv);
-    bool logs = df_log_init(&plugin->log, DF_PLUGIN_LOG_SIZE) == 0;
-    if (plugin->library && plugin->argv && logs && df_guest_init(&plugin->guest, plugin) == 0)
-        return plugin;
-    df_plugin_dispose(plugin);
-    return NULL;
+    int error = df_log_init(&plugin->log, DF_PLUGIN_LOG_SIZE);
+    if (!plugin->library || !plugin->argv)
+        error = -ENOMEM;
+    if (error == 0)
+        error = df_guest_init(&plugin->guest, plugin);
+    if (error)
+        df_plugin_dispose(plugin);
+    else
+        *out = plugin;
+    return error;
 }
 
 int df_plugin_mounted(struct df_plugin *plugin)
@@ -324,12 +329,13 @@ int df_plugin_start(const struct df_plugin_program *program, struct df_plugin **
                     size_t size)
 {
     const char *name = name_of(program);
-    struct df_plugin *plugin = create(name, program->argc, program->argv);
-    if (!plugin) {
-        snprintf(message, size, "%s: memory is short", name);
-        return -ENOMEM;
+    struct df_plugin *plugin;
+    int error = create(name, program->argc, program->argv, &plugin);
+    if (error) {
+        snprintf(message, size, "%s: %s", name, strerror(-error));
+        return error;
     }
-    int error = take_code(plugin, program);
+    error = take_code(plugin, program);
     if (!error)
         error = launch(plugin, program->seconds);
     if (error == -ABANDONED) { /* the plugin is its own thread's, or gone */

@@ -4,6 +4,7 @@ import errno
 import os
 import pickle
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -395,3 +396,20 @@ def test_isolated_subinterpreters_are_refused():
             interpreters.run_string(number, "import directfuse")
     finally:
         interpreters.destroy(number)
+
+
+def test_a_mount_without_a_descriptor_to_make_is_emfile(tmp_path):
+    """However many it has got before it wants the next."""
+    program = (
+        "import directfuse, os, resource, sys\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))\n"
+        "for fd in range(3, 64): os.dup2(0, fd)\n"
+        "for free in range(3):\n"
+        "    try: directfuse.mount(f'memfs {sys.argv[1]}', placement='inline')\n"
+        "    except directfuse.MountError as error: print(error.errno)\n"
+        "    os.close(63 - free)\n"
+        "directfuse.mount(f'memfs {sys.argv[1]}', placement='inline')\n"
+    )
+    words = [sys.executable, "-c", program, tmp_path / "mnt"]
+    said = subprocess.check_output(words, stdin=subprocess.DEVNULL, text=True, timeout=30)
+    assert said.split() == [str(errno.EMFILE)] * 3
