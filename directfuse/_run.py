@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 
 from directfuse import _native, _paths
 from directfuse._errors import MountError, files_limit
@@ -163,11 +163,14 @@ class Serving:
 
 @contextmanager
 def _beside(work: Callable[[], None], end: Callable[[], None]) -> Iterator[None]:
-    """work() in a thread beside the body, which no signal is for, and returns soon after end()."""
+    """work() in a thread beside the body, which no signal is for, and returns soon after end().
+    Raises OSError: no thread can be made."""
     worker = threading.Thread(target=work)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
         worker.start()
+    except RuntimeError as error:  # which does not say why
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN), "a thread") from error
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     try:
@@ -198,14 +201,17 @@ def not_ended(server: int) -> str:
 
 @contextmanager
 def patiently(say: Callable[[str], None], words: str) -> Iterator[None]:
-    """Says the words when the body, which waits for somebody else, takes long."""
-    over = threading.Event()  # not watching(): there may be no descriptor left
+    """Says the words when the body, which waits for somebody else, takes long: if that is possible.
+    It may be the last descriptor, or the last thread, that the body is about to find missing."""
+    over = threading.Event()
 
     def watch() -> None:
         if not over.wait(PATIENT_SECONDS):
             say(words)
 
-    with _beside(watch, over.set):
+    with ExitStack() as stack:
+        with suppress(OSError):
+            stack.enter_context(_beside(watch, over.set))
         yield
 
 

@@ -27,7 +27,7 @@ from directfuse._command import positional_words
 from directfuse._mount_server import ServerFailed
 from directfuse._named import Joined
 from directfuse._python import meaning
-from directfuse._run import Serving, run_command
+from directfuse._run import Serving, patiently, run_command
 from directfuse._run_block import RunBlock, call_names, openat2_is_free
 
 __all__ = [
@@ -165,9 +165,7 @@ def run(
     check_restart(again, commands)
     _check_timeout(call_timeout, commands)
     try:
-        serving = join(commands, verbose) or Serving(
-            commands, restart=again, call_timeout=call_timeout
-        )
+        serving = join(commands, verbose) or _serve(commands, again, call_timeout)
     except ServerFailed as error:
         raise Failure(f"{error}{_unquoted(lines, command)}") from error
     if not commands:
@@ -194,6 +192,13 @@ def run(
     if stats is not None:
         _report(block, serving, file)
     return status
+
+
+def _serve(commands: Sequence[Sequence[str]], restart: bool, timeout: float | None) -> Serving:
+    """Raises ServerFailed."""
+    names = ", ".join(words[0] for words in commands)
+    with patiently(say, f"{names}: has not mounted yet; waiting, Ctrl-C ends it"):
+        return Serving(commands, restart=restart, call_timeout=timeout)
 
 
 def _say_what_was_meant(

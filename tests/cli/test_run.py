@@ -407,14 +407,46 @@ def test_a_system_call_that_is_forbidden_is_named(tmp_path, call, number):
     assert done.stderr.startswith(f"Error: {call}(2): Operation not permitted: a seccomp filter")
 
 
-def test_threads_that_are_forbidden_are_no_shortage(tmp_path):
+@pytest.mark.parametrize(
+    "command",
+    [
+        [sys.executable, "-c", "import directfuse; directfuse.mount('memfs /m')"],
+        [*COMMAND, "run", "-m", "memfs /m", "--", "true"],
+    ],
+)
+def test_threads_that_are_forbidden_are_no_shortage(tmp_path, command):
     script = tmp_path / "forbid.py"
     script.write_text(FORBID)
-    clone3 = 435
-    words = ["import directfuse; directfuse.mount('memfs /m')"]
-    command = [sys.executable, script, str(clone3), sys.executable, "-c", *words]
+    clone3 = "435"
+    command = [sys.executable, script, clone3, *command]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "Operation not permitted (a seccomp filter forbids it, perhaps)" in done.stderr
+
+
+def test_a_file_system_that_has_not_mounted_yet_is_named(tmp_path, monkeypatch):
+    (tmp_path / "late.py").write_text(LATE)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    words = [*COMMAND, "run", "-m", "late:Late /m", "--", "true"]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as run:
+        said = run.stderr.readline()
+        run.send_signal(signal.SIGINT)
+        assert run.wait(timeout=20) == 128 + signal.SIGINT
+    assert said.startswith("directfuse: late:Late: has not mounted yet")
+
+
+LATE = """
+import time
+
+class Late:
+    def init(self, path):
+        time.sleep(100)
+
+    def getattr(self, path, fh=None):
+        return {"st_mode": 0o40755}
+
+    def readdir(self, path, fh=None):
+        return [".", ".."]
+"""
 
 
 #: FORBID NUMBER COMMAND...: for COMMAND that system call ends in EPERM (linux/filter.h).
