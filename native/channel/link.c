@@ -200,6 +200,7 @@ static void settle_slowly(struct df_link *link, const struct df_slot *slot, int6
     }
 }
 
+/* What was posted is a close mostly. Its RELEASE may hang, for which Linux waits nowhere. */
 static void settle(struct df_link *link, int64_t patience)
 {
     uint32_t posted = atomic_load_explicit(&link->posted, memory_order_acquire);
@@ -212,7 +213,7 @@ static void settle(struct df_link *link, int64_t patience)
     spin = df_spin_begin(&segment->worth, df_sys_ticks());
     while (is_posted(link, atomic_load_explicit(&slot->word, memory_order_acquire)))
         if (segment->cpus < 2 || !df_spin_on(&spin)) {
-            settle_slowly(link, slot, patience);
+            settle_slowly(link, slot, df_link_briefly(patience));
             break;
         }
     forget_posted(link, posted);
@@ -416,7 +417,7 @@ static bool abandon(struct df_link *link, struct df_slot *slot)
     return false;
 }
 
-/* What was posted has been waited for as long as df_link_settle() waits. */
+/* What was posted has been waited for as long as settle() waits. */
 static void go_ahead(struct df_link *link, struct df_slot *slot, uint32_t posted)
 {
     forget_posted(link, posted);
@@ -447,7 +448,7 @@ static int nap(struct df_link *link, struct df_slot *slot, uint32_t word, int64_
     if (df_link_lost(link))
         return atomic_load(&slot->word) == df_slot_word(link->client, DF_SLOT_DONE) ? 0 : -ENOTCONN;
     if (df_slot_state(word) == DF_SLOT_BEHIND) {
-        if (is_over(link->patience < 0 ? patience : link->patience, waited)) {
+        if (is_over(df_link_briefly(link->patience < 0 ? patience : link->patience), waited)) {
             go_ahead(link, slot, behind);
             sleep->since = 0;
         }

@@ -119,7 +119,15 @@ int df_link_await(struct df_link *link, struct df_slot *slot, int64_t patience,
  */
 bool df_link_post(struct df_link *link, struct df_slot *slot);
 
-/* Waits until what was posted is done: before this process ends, or is another program. */
+/* Of that patience, as much as there is for what Linux does not wait for: for an answer of the
+ * server itself, and for the end of what was posted. */
+#define DF_LINK_BRIEFLY INT64_C(5000000000)
+static inline int64_t df_link_briefly(int64_t patience)
+{
+    return patience < 0 || patience > DF_LINK_BRIEFLY ? DF_LINK_BRIEFLY : patience;
+}
+
+/* Waits until what was posted is done: before this process ends, or is another program. Briefly. */
 void df_link_settle(struct df_link *link);
 
 /* Gives the slot back. */

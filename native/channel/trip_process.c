@@ -62,16 +62,11 @@ int df_trip_keep(struct df_trip *trip, const uint64_t files[], size_t count)
     return (int)df_letter_send_and_finish(&l);
 }
 
-/* What asks nothing of a file system. A server that is stopped, or has all its slots taken by calls
- * that hang, is not waited for longer than this: all threads wait for a fork, whatever mounts they
- * use. */
-#define ANSWER_NS INT64_C(5000000000)
-
+/* What asks nothing of a file system. The server may be stopped, or have all its slots taken by
+ * calls that hang. */
 static int64_t patience_with_server(const struct df_trip *trip)
 {
-    int64_t patience = df_letter_patience(trip);
-
-    return patience < 0 || patience > ANSWER_NS ? ANSWER_NS : patience;
+    return df_link_briefly(df_letter_patience(trip));
 }
 
 int df_trip_nothing(struct df_trip *trip)

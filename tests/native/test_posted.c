@@ -144,6 +144,30 @@ static void a_question_goes_ahead_of_what_takes_too_long(void **state)
     assert_int_equal(atomic_load(&rig->dropped), HELD);
 }
 
+/* A RELEASE, which Linux makes nobody wait for. */
+static void a_question_goes_ahead_of_what_hangs(void **state)
+{
+    struct rig *rig = *state;
+
+    post_held(rig);
+    assert_true(rig->link.patience < 0);
+    assert_int_equal(df_trip_fsync(&rig->trip, HELD, false), -EBUSY);
+    assert_int_equal(busy_slots(rig), 1);
+    open_gate(rig);
+    await_free(rig);
+}
+
+static void the_end_waits_briefly_for_what_hangs(void **state)
+{
+    struct rig *rig = *state;
+
+    post_held(rig);
+    df_link_settle(&rig->link);
+    assert_int_equal(busy_slots(rig), 1);
+    open_gate(rig);
+    await_free(rig);
+}
+
 /* Whose client is killed there: taken away as by the reaper, and not begun. Who comes behind the
  * same close later is. */
 static void what_is_taken_away_behind_a_close_is_not_begun(void **state)
@@ -259,6 +283,8 @@ int main(void)
         TEST(a_question_lies_behind_what_was_posted),
         TEST(several_wait_for_what_was_posted),
         TEST(a_question_goes_ahead_of_what_takes_too_long),
+        TEST(a_question_goes_ahead_of_what_hangs),
+        TEST(the_end_waits_briefly_for_what_hangs),
         TEST(what_is_taken_away_behind_a_close_is_not_begun),
         TEST(a_close_that_nobody_is_behind_any_more_is_done),
         TEST(a_second_close_waits_for_the_first),
