@@ -210,7 +210,7 @@ static long show_names(const struct dfi_files *files, const struct dfi_frame *fr
                        const char *path, unsigned long program, size_t size, long len)
 {
     char text[PATH_MAX], link[PATH_MAX];
-    long whole, shown;
+    long whole;
 
     if (len >= (long)sizeof(text) || dfi_copy_from(text, (const void *)program, (size_t)len) < 0 ||
         !may_stand_in(files, path, text, (size_t)len) || !name_link(frame, path, link))
@@ -218,8 +218,7 @@ static long show_names(const struct dfi_files *files, const struct dfi_frame *fr
     whole = complete(link, text, len, size);
     if (whole < 0)
         return len;
-    shown = dfi_proc_shown(files, link, text, (size_t)whole);
-    return shown == whole ? len : show(program, size, text, shown);
+    return show(program, size, text, dfi_proc_shown(files, link, text, (size_t)whole));
 }
 
 static long read_link(struct dfi_frame *frame, unsigned long program, int size)

@@ -31,8 +31,8 @@ enum dfi_proc dfi_proc_other(const struct dfi_files *files, const char *path, ch
 
 /*
  * The same for the end of a link that was read: `link` is its absolute name, `text` what the kernel
- * has said, a string of len bytes. The length of what is to be said in its place, in text; len: the
- * kernel is right; -ENAMETOOLONG. Inside a record.
+ * has said, a string of len bytes. The length of what is to be said, in text, which is as it was
+ * where the kernel is right; or -ENAMETOOLONG. Inside a record.
  */
 long dfi_proc_shown(const struct dfi_files *files, const char *link, char text[PATH_MAX],
                     size_t len);

@@ -111,6 +111,21 @@ def test_what_a_fifo_is(plain, mounted, last):
     assert_like_plain(plain, mounted, "-S", PROGRAMS / "fifos.py", last)
 
 
+def test_a_name_that_is_as_long_as_that_of_its_placeholder():
+    """In /proc of another process. Those of O_PATH have " (deleted)" behind theirs."""
+    script = """if True:
+        import os
+        names = ["/n/" + "n" * size for size in range(1, 120)]
+        for name in names: os.mknod(name)
+        fds = [os.open(name, os.O_PATH) for name in names]
+        parent = os.getpid()
+        if not os.fork():
+            print([os.readlink(f"/proc/{parent}/fd/{fd}") for fd in fds] == names)
+    """
+    words = [sys.executable, "-m", "directfuse", "run", "-m", "memfs /n", "--", sys.executable]
+    assert subprocess.check_output([*words, "-S", "-c", script], timeout=60) == b"True\n"
+
+
 def test_the_working_directory_by_a_link_on_disk(plain, mounted, tmp_path):
     """What is made, moved, looked at and removed there; see linked.py."""
     assert_like_plain(plain, mounted, "-S", PROGRAMS / "linked.py", tmp_path)
