@@ -225,13 +225,15 @@ static long enter_called(struct dfi_record *record, int fd)
     return ret < 0 ? ret : enter(record, name, ends_in_name(name));
 }
 
+/* It is too long, or there is none any more, or it leads through what the caller may not search, or
+ * through what is above the root. */
 static bool fits_no_name(long ret)
 {
-    return ret == -ENAMETOOLONG || ret == -ENOENT;
+    return ret == -ENAMETOOLONG || ret == -ENOENT || ret == -EACCES;
 }
 
-/* One that is open for this alone, whose reference is the working directory's then. By itself,
- * where its name is too long or it has none any more, or leads through what is above the root. */
+/* One that is open for this alone, whose reference is the working directory's then: by its name, or
+ * by itself. That it may be entered has been seen. */
 static long enter_opened(struct dfi_record *record, bool has_name)
 {
     struct df_trip trip = {.link = &record->files->link};
@@ -240,7 +242,7 @@ static long enter_opened(struct dfi_record *record, bool has_name)
     record->foreign = record->opened->host[DFI_HOST_HANDLE];
     if (has_name)
         ret = enter_called(record, DF_FD_BASE + DFI_FD_FOREIGN);
-    if (fits_no_name(ret) || (ret == -EACCES && dfi_root_of(record->files))) {
+    if (fits_no_name(ret)) {
         ret = dfi_cwd_set_open(record->files, record->foreign);
         if (ret == 0)
             return 0;

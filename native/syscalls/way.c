@@ -62,6 +62,19 @@ static int open_here(struct dfi_way *way)
     return 0;
 }
 
+/* The same whatever the caller may search: Linux looks at nothing above the working directory. */
+static int open_here_regardless(struct dfi_way *way)
+{
+    struct df_caller regardless = *way->record.thread.caller;
+    int ret;
+
+    regardless.capable = true;
+    way->record.thread.caller = &regardless;
+    ret = open_here(way);
+    way->record.thread.caller = &way->record.files->caller;
+    return ret;
+}
+
 /* ---- taking paths ---------------------------------------------------------------------------- */
 
 /* By the handle of the working directory, which may be open already. */
@@ -120,8 +133,9 @@ __attribute__((noinline)) static int take_from_cwd(struct dfi_way *way, struct d
 
     if (way->unwalked)
         return 0;
-    ret = dfi_cwd_handle(way->record.files) ? -ENAMETOOLONG
-                                            : dfi_cwd_join(way->record.files, leg->text, leg->text);
+    ret = way->record.here || dfi_cwd_handle(way->record.files)
+              ? -ENAMETOOLONG
+              : dfi_cwd_join(way->record.files, leg->text, leg->text);
     leg->changed = ret != 0;
     if (ret == -ENAMETOOLONG)
         return begin_here(way, leg);
@@ -427,6 +441,39 @@ __attribute__((noinline)) static bool turn_across(struct dfi_way *way, long *ret
     return way->back && turn_round(way, ret);
 }
 
+/* Whether the caller stands where he does not get by its name any more. */
+static bool is_cut_off(struct dfi_way *way)
+{
+    char name[PATH_MAX];
+
+    return !way->record.here && !way->held && !way->unwalked &&
+           dfi_cwd_is_ours(way->record.files) && dfi_cwd_join(way->record.files, "", name) == 1 &&
+           df_call_faccessat(AT_FDCWD, name, F_OK, 0) == -EACCES;
+}
+
+static bool begins_here(const struct dfi_leg *leg)
+{
+    return leg->path && leg->changed && leg->dirfd == AT_FDCWD;
+}
+
+/* Permission was denied. True: it was for the way to the working directory, by whose name a path
+ * began that begins there; it is asked for once more, by its handle. */
+__attribute__((noinline)) static bool turn_here(struct dfi_way *way, long *ret)
+{
+    int error = -EACCES;
+    bool any = false;
+
+    for (unsigned i = 0; i < way->legs; i++)
+        any = any || begins_here(&way->leg[i]);
+    if (!any || !is_cut_off(way) || open_here_regardless(way) < 0)
+        return false;
+    for (unsigned i = 0; i < way->legs; i++)
+        if (begins_here(&way->leg[i]) && (error = take(way, &way->leg[i])) < 0)
+            break;
+    *ret = error;
+    return error == 0;
+}
+
 bool dfi_way_next(struct dfi_way *way, long *ret)
 {
     switch (way->state) {
@@ -442,6 +489,8 @@ bool dfi_way_next(struct dfi_way *way, long *ret)
         if (!way->ours && !way->rooted)
             return turn_to_kernel(way, ret);
         if (__builtin_expect(*ret == -EXDEV, 0) && turn_across(way, ret))
+            return true;
+        if (__builtin_expect(*ret == -EACCES, 0) && turn_here(way, ret))
             return true;
         if (!way->ours) /* others have changed the way: it does not lead out all the same */
             *ret = -ENOENT;

@@ -142,6 +142,16 @@ def test_a_directory_that_is_too_deep_for_a_path(plain, mounted):
     assert_like_plain(plain, mounted, PROGRAMS / "deep.py")
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user is wanted: root can be one")
+@pytest.mark.parametrize("file_system", ["memfs", "passthrough"])
+def test_below_a_directory_that_may_not_be_searched(plain, mounted, tmp_path, file_system):
+    """Nothing above the working directory is looked at; see cut_off.py."""
+    if file_system == "passthrough":
+        (tmp_path / "source").mkdir()
+        mounted.file_system = f"passthrough {tmp_path / 'source'}"
+    assert_like_plain(plain, mounted, "-S", PROGRAMS / "cut_off.py")
+
+
 def test_where_a_restricted_open_may_go(plain, mounted):
     """openat2(2) with RESOLVE_ flags; see restricted.py."""
     assert_like_plain(plain, mounted, "-S", PROGRAMS / "restricted.py")
