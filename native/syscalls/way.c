@@ -44,7 +44,7 @@ void dfi_way_shut(struct dfi_way *way)
     dfi_way_keep(way);
 }
 
-/* The working directory, where its name and the path together are too long for one. */
+/* The working directory, open for this call: its name and the path together are too long. */
 static int open_here(struct dfi_way *way)
 {
     char name[PATH_MAX];
@@ -62,7 +62,8 @@ static int open_here(struct dfi_way *way)
     return 0;
 }
 
-/* The same whatever the caller may search: Linux looks at nothing above the working directory. */
+/* The same, for its name leads through what the caller may not search: Linux looks at nothing above
+ * the working directory. */
 static int open_here_regardless(struct dfi_way *way)
 {
     struct df_caller regardless = *way->record.thread.caller;
