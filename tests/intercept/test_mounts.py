@@ -142,7 +142,7 @@ def test_a_directory_that_is_too_deep_for_a_path(plain, mounted):
     assert_like_plain(plain, mounted, PROGRAMS / "deep.py")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="another user is wanted: root can be one")
+@pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user needs root")
 @pytest.mark.parametrize("file_system", ["memfs", "passthrough"])
 def test_below_a_directory_that_may_not_be_searched(plain, mounted, tmp_path, file_system):
     """Nothing above the working directory is looked at; see cut_off.py."""

@@ -1,18 +1,11 @@
 """Who stands below a directory that he may not search: Linux looks at nothing above him."""
 
-import errno
 import os
 import subprocess
 
+from shown import show
+
 NOBODY = 65534
-
-
-def show(what, call, *arguments, **options):
-    try:
-        found = call(*arguments, **options)
-    except OSError as error:
-        found = errno.errorcode[error.errno]
-    print(what, found, flush=True)
 
 
 def stand():

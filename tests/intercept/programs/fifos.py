@@ -10,13 +10,7 @@ import subprocess
 import sys
 import threading
 
-
-def show(what, call, *arguments):
-    try:
-        found = call(*arguments)
-    except OSError as error:
-        found = errno.errorcode[error.errno]
-    print(what, found, flush=True)
+from shown import show
 
 
 def is_named(fd, name="fifo"):

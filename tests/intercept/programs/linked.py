@@ -1,17 +1,10 @@
 """The working directory by a link on disk to /proc/self/cwd, whose directory is the argument."""
 
-import errno
 import os
 import socket
 import sys
 
-
-def show(what, call, *arguments):
-    try:
-        found = call(*arguments)
-    except OSError as error:
-        found = errno.errorcode[error.errno]
-    print(what, found, flush=True)
+from shown import show
 
 
 def names(directory):
