@@ -5,7 +5,6 @@ last of them has ended; what it kept in memory is gone then.
 """
 
 import errno
-import itertools
 import os
 import signal
 import threading
@@ -19,7 +18,6 @@ from directfuse._run_block import RunBlock
 from directfuse._shadow import Shadow
 
 __all__ = [
-    "PATIENT_SECONDS",
     "Serving",
     "high_fd",
     "mapped_limit",
@@ -29,11 +27,10 @@ __all__ = [
     "watching",
 ]
 
-PATIENT_SECONDS = 5  # of somebody who is told nothing
-
 _FILES_NEEDED = 20  # of a server and its first program, which end in odd ways with less
 _HIGH_FD = 1024  # descriptors of ours are below it: within the reach of small limits
 _LOOK = 0.02  # seconds between two looks whether the server has ended
+_PATIENT_SECONDS = 5  # of somebody who is told nothing
 _FORWARDED = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
 
 
@@ -120,15 +117,12 @@ class Serving:
     def _wait_for_end(self, has_programs: Callable[[], bool], say: Callable[[str], None]) -> bool:
         """False: other programs run; the directory is left to the server."""
         assert self._server is not None and self._shadow is not None
-        for looks in itertools.count(1):
-            if self._server.wait(_LOOK):
-                break
-            if has_programs():
-                self._server.let_go_of_output()
-                self._shadow.leave()
-                return False
-            if looks == round(PATIENT_SECONDS / _LOOK):
-                say(not_ended(self._server.pid))
+        with patiently(say, not_ended(self._server.pid)):
+            while not self._server.wait(_LOOK):
+                if has_programs():
+                    self._server.let_go_of_output()
+                    self._shadow.leave()
+                    return False
         return True
 
     def _say_end(self, say: Callable[[str], None]) -> None:
@@ -206,7 +200,7 @@ def patiently(say: Callable[[str], None], words: str) -> Iterator[None]:
     over = threading.Event()
 
     def watch() -> None:
-        if not over.wait(PATIENT_SECONDS):
+        if not over.wait(_PATIENT_SECONDS):
             say(words)
 
     with ExitStack() as stack:

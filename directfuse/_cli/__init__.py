@@ -14,7 +14,7 @@ from contextlib import suppress
 
 import click
 
-from directfuse._cli._failure import OWN_FAILURE, Failure
+from directfuse._cli._failure import OWN_FAILURE, Failure, tell
 from directfuse._cli._start import (
     fill_standard,
     let_names_out,
@@ -97,23 +97,17 @@ def _run(name: str) -> int:
     except click.exceptions.Exit as end:
         return end.exit_code
     except click.ClickException as error:
-        with suppress(OSError):  # as in _say()
+        with suppress(OSError):  # as in tell()
             error.show()
         return error.status if isinstance(error, Failure) else OWN_FAILURE
     except (click.Abort, KeyboardInterrupt):
-        _say("Interrupted.")
+        tell("Interrupted.")
         return 128 + signal.SIGINT
     except BrokenPipeError:  # the reader of our output has gone: `directfuse backends | head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except OSError as error:
         words = [f"Error: {error.filename or name}: {error.strerror or error}"]
-        _say(" ".join(filter(None, [*words, limit_remedy(error.errno)])))
+        tell(" ".join(filter(None, [*words, limit_remedy(error.errno)])))
         return OWN_FAILURE
     return result if isinstance(result, int) else 0
-
-
-def _say(words: str) -> None:
-    """Where nobody listens the status is told all the same."""
-    with suppress(OSError):
-        click.echo(words, err=True)

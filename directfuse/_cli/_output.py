@@ -3,10 +3,12 @@
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 import click
+
+from directfuse._cli._failure import tell
 
 __all__ = ["duration", "json_option", "print_json", "print_table", "progress", "ratio", "say"]
 
@@ -14,9 +16,8 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 
 
 def say(words: str) -> None:
-    """A line on standard error. Where nobody listens the status is told all the same."""
-    with suppress(OSError):
-        click.echo(f"directfuse: {words}", err=True)
+    """A line on standard error, beside what others write there."""
+    tell(f"directfuse: {words}")
 
 
 def print_json(value: Any) -> None:
