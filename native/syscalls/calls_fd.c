@@ -84,7 +84,7 @@ static long enter_copy(struct dfi_files *files, long copy, uint64_t entry)
         return -EMFILE;
     }
     if (copy >= 0) {
-        dfi_linger_never_at(files, entry & ~DFI_FIFO);
+        dfi_linger_never_at(files, dfi_handle_in(entry));
         dfi_fd_enter(files, (int)copy, entry);
     }
     return copy;
@@ -132,7 +132,7 @@ static long dup_to(struct dfi_frame *frame)
     if (claimed)
         dfi_brief_release();
     if (ret >= 0 && ours) {
-        dfi_linger_never_at(files, entry & ~DFI_FIFO);
+        dfi_linger_never_at(files, dfi_handle_in(entry));
         dfi_fd_replace(files, to, entry);
     }
     return ret;
@@ -205,7 +205,7 @@ static long watch(struct dfi_frame *frame, int fd, int flags)
 
 static long run_fcntl(struct dfi_frame *frame, struct dfi_files *files, int fd, uint64_t entry)
 {
-    struct df_ofd *ofd = dfi_ofd(files, entry & ~DFI_FIFO);
+    struct df_ofd *ofd = dfi_ofd(files, dfi_handle_in(entry));
     int command = (int)frame->args[1];
 
     if (!ofd)

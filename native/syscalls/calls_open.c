@@ -53,7 +53,7 @@ static long place(struct dfi_files *files, uint64_t entry, int flags)
 {
     if (!dfi_fd_room(files))
         return -ENOMEM;
-    return entry & DFI_FIFO ? dfi_node_open_fifo(files, entry & ~DFI_FIFO, flags)
+    return entry & DFI_FIFO ? dfi_node_open_fifo(files, dfi_handle_in(entry), flags)
                             : dfi_shadow_open(files, entry, flags);
 }
 

@@ -87,7 +87,7 @@ static void raise_top(struct dfi_files *files, int fd)
 
 void dfi_fd_enter(struct dfi_files *files, int fd, uint64_t entry)
 {
-    dfi_fd_hold(files, entry & ~DFI_FIFO);
+    dfi_fd_hold(files, dfi_handle_in(entry));
     raise_top(files, fd);
     atomic_store_explicit(&files->map[fd], entry, memory_order_release);
 }
@@ -97,17 +97,17 @@ void dfi_fd_replace(struct dfi_files *files, int fd, uint64_t entry)
     uint64_t old;
 
     if (entry) {
-        dfi_fd_hold(files, entry & ~DFI_FIFO);
+        dfi_fd_hold(files, dfi_handle_in(entry));
         raise_top(files, fd);
     }
-    old = atomic_exchange(&files->map[fd], entry) & ~DFI_FIFO;
+    old = dfi_handle_in(atomic_exchange(&files->map[fd], entry));
     if (old)
         dfi_fd_drop(files, old, true);
 }
 
 long dfi_fd_close(struct dfi_files *files, int fd)
 {
-    uint64_t handle = atomic_exchange(&files->map[fd], 0) & ~DFI_FIFO;
+    uint64_t handle = dfi_handle_in(atomic_exchange(&files->map[fd], 0));
 
     if (!handle)
         return -EBADF;
@@ -278,7 +278,7 @@ void dfi_fd_adopt(struct dfi_files *files, int fd)
 
     if (fd < 0 || fd >= DFI_FD_MAX || !(entry = dfi_shadow_entry(files, fd)) || !dfi_fd_room(files))
         return;
-    handle = entry & ~DFI_FIFO;
+    handle = dfi_handle_in(entry);
     dfi_linger_never_at(files, handle);
     if (atomic_load(&dfi_uses(files)[df_handle_index(handle)]) > 0 ||
         df_trip_adopt(&trip, handle) == 0)

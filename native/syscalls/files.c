@@ -69,8 +69,8 @@ long dfi_files_keep(struct dfi_files *files)
     if (!list)
         return -ENOMEM;
     for (int fd = 0; fd < top; fd++)
-        if (dfi_file_of(files, fd))
-            list[count++] = dfi_file_of(files, fd);
+        if (files->map[fd])
+            list[count++] = dfi_handle_in(files->map[fd]);
     for (size_t i = 0; i < mappings; i++)
         list[count++] = files->maps->list[i].handle;
     if (dfi_cwd_handle(files))

@@ -147,6 +147,12 @@ static inline long dfi_as_told(long result)
  * alone, is what it is and is called. No handle has this bit (channel/layout.h). */
 #define DFI_FIFO (UINT64_C(1) << 63)
 
+/* The handle in an entry of the map. */
+static inline uint64_t dfi_handle_in(uint64_t entry)
+{
+    return entry & ~DFI_FIFO;
+}
+
 /* A descriptor's entry in the map: its handle, perhaps with DFI_FIFO; 0: it is of no mount. */
 static inline uint64_t dfi_entry_of(const struct dfi_files *files, long fd)
 {
@@ -158,7 +164,7 @@ static inline uint64_t dfi_entry_of(const struct dfi_files *files, long fd)
 /* The handle of a descriptor; 0: it is of no mount. */
 static inline uint64_t dfi_file_of(const struct dfi_files *files, long fd)
 {
-    return dfi_entry_of(files, fd) & ~DFI_FIFO;
+    return dfi_handle_in(dfi_entry_of(files, fd));
 }
 
 /* [DF_OFD_COUNT], by index: descriptors and mappings of the process. Where there is a map. */

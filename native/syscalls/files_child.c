@@ -170,8 +170,8 @@ static void count_uses(struct dfi_files *files)
         if (atomic_load_explicit(&dfi_uses(files)[i], memory_order_relaxed) != 0)
             atomic_store_explicit(&dfi_uses(files)[i], 0, memory_order_relaxed);
     for (int fd = 0; fd < top; fd++)
-        if (dfi_file_of(files, fd))
-            dfi_fd_hold(files, dfi_file_of(files, fd));
+        if (files->map[fd])
+            dfi_fd_hold(files, dfi_handle_in(files->map[fd]));
     for (size_t i = 0; i < dfi_files_count_mappings(files); i++)
         dfi_fd_hold(files, files->maps->list[i].handle);
     if (dfi_cwd_handle(files))
@@ -237,8 +237,8 @@ struct dfi_files *dfi_files_copy(struct dfi_files *files)
     dfi_linger_shared(files);
     for (int fd = 0; fd < top; fd++) {
         copy->map[fd] = files->map[fd];
-        if (dfi_file_of(copy, fd))
-            dfi_uses(copy)[df_handle_index(dfi_file_of(copy, fd))]++;
+        if (copy->map[fd])
+            dfi_uses(copy)[df_handle_index(dfi_handle_in(copy->map[fd]))]++;
     }
     client = announce_child(files);
     copy->link = files->link;

@@ -72,7 +72,7 @@ bool dfi_node_is_lent(unsigned long fd)
 }
 
 /* Of the object of that handle, be it open by O_PATH: a call of native/core, which may have used up
- * the files of the record around it. */
+ * the files of the record around it. wanted: of access(2), if it can be opened; F_OK: as it is. */
 static int look(uint64_t handle, int wanted, struct stat *st)
 {
     struct dfi_record record;
@@ -82,7 +82,7 @@ static int look(uint64_t handle, int wanted, struct stat *st)
     record.foreign = handle;
     record.lent = true;
     ret = df_call_fstat(DF_FD_BASE + DFI_FD_FOREIGN, st);
-    if (ret == 0 && (S_ISFIFO(st->st_mode) || device_name(st)))
+    if (ret == 0 && wanted != F_OK && (S_ISFIFO(st->st_mode) || device_name(st)))
         ret =
             df_call_faccessat(DF_FD_BASE + DFI_FD_FOREIGN, "", wanted, AT_EMPTY_PATH | AT_EACCESS);
     dfi_record_end(&record);
