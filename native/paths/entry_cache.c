@@ -21,8 +21,9 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/random.h>
+
+#include "core/pages.h"
 
 enum {
     STATE_BUSY = 1 << 0,
@@ -121,13 +122,12 @@ static inline bool holds(const struct df_entry_slot *slot, struct df_path_hash k
 
 int df_entry_cache_init(struct df_entry_cache *cache)
 {
-    char *slots = mmap(NULL, SLOTS_SIZE + PLACES_SIZE, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (slots == MAP_FAILED)
+    char *slots = df_pages_new(SLOTS_SIZE + PLACES_SIZE);
+    if (!slots)
         return -ENOMEM;
     if (getrandom(&cache->seed, sizeof(cache->seed), 0) != sizeof(cache->seed)) {
         int error = errno;
-        munmap(slots, SLOTS_SIZE + PLACES_SIZE);
+        df_pages_free(slots, SLOTS_SIZE + PLACES_SIZE);
         return -error;
     }
     cache->slots = (struct df_entry_slot *)slots;
@@ -141,8 +141,7 @@ int df_entry_cache_init(struct df_entry_cache *cache)
 
 void df_entry_cache_destroy(struct df_entry_cache *cache)
 {
-    if (cache->slots)
-        munmap(cache->slots, SLOTS_SIZE + PLACES_SIZE);
+    df_pages_free(cache->slots, SLOTS_SIZE + PLACES_SIZE);
     cache->slots = NULL;
 }
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/pages.h"
+#include "core/pages.h"
 
 #define PAGES (DF_DIRTY_CHUNK / DF_DIRTY_PAGE)
 

@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #include "channel/held.h"
-#include "server/pages.h"
+#include "core/pages.h"
 #include "server/server_private.h"
 
 #define PAGE  4096

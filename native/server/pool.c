@@ -18,7 +18,7 @@
 #include "channel/link.h"
 #include "channel/spin.h"
 #include "channel/sys.h"
-#include "server/pages.h"
+#include "core/pages.h"
 
 #define STACK_SIZE (1 << 20) /* bytes; a plugin's functions run on it */
 #define IDLE_MAX   4         /* workers that may sleep; more of them end after a while */

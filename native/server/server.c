@@ -16,9 +16,9 @@
 
 #include "channel/sys.h"
 #include "core/clock.h"
+#include "core/pages.h"
 #include "server/control.h"
 #include "server/crash.h"
-#include "server/pages.h"
 #include "server/restore.h"
 #include "server/unanswered.h"
 

@@ -2,8 +2,8 @@
  * pages.h - memory by the page, for what is large and mostly not touched, or wants to lie on a line
  * of the caches or on a page: malloc(3) gives multiples of 16.
  */
-#ifndef DF_SERVER_PAGES_H
-#define DF_SERVER_PAGES_H
+#ifndef DF_CORE_PAGES_H
+#define DF_CORE_PAGES_H
 
 #include <stddef.h>
 #include <sys/mman.h>
