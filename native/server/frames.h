@@ -37,6 +37,7 @@
 #include "server/cache.h"
 #include "server/growth.h"
 #include "server/lent.h"
+#include "server/stretches.h"
 
 #define DF_BODY_CHAINS  4096
 #define DF_BODY_STRIPES 64
@@ -70,8 +71,9 @@ struct df_framer {
     uint16_t hand; /* where the search for one that can be spared goes on */
     struct df_body bodies[DF_CONTENT_COUNT];
 
-    struct df_growth bytes; /* their numbers are given to frames; number 0 is none */
-    struct {                /* the first of them: a ring, under bytes.lock */
+    struct df_growth bytes;        /* their numbers are given to frames; number 0 is none */
+    struct df_stretches stretches; /* their memory; under bytes.lock */
+    struct {                       /* the first of them: a ring, under bytes.lock */
         uint32_t frames[1 + DF_FRAMES_BRIEF]; /* 1 + the number of the one that has each; 0: none */
         uint32_t last;
     } brief;

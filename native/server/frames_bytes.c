@@ -6,27 +6,28 @@
 #include "channel/room.h"
 #include "server/frames_private.h"
 
-#define GROWTH      32                             /* frames whose memory is made together */
-#define STRETCH     (DF_HUGE_SIZE / DF_FRAME_SIZE) /* frames in a huge page */
-#define STRETCH_MAX 8                              /* of them at a time */
-#define TRIES       8                              /* places of the ring that are being written */
+#define GROWTH  32                             /* frames whose memory is made together */
+#define STRETCH (DF_HUGE_SIZE / DF_FRAME_SIZE) /* frames in a huge page */
+#define TRIES   8                              /* places of the ring that are being written */
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* How many of the next `left` frames are now in huge pages of their own. As many again as there
- * are: Linux waits for all processors, however many are made at a time. A stretch of which some are
- * made already stays as it is. */
+/* How many of the next `left` frames are now in huge pages of their own. A stretch of which some
+ * are made already stays as it is. */
 static uint64_t make_huge(struct df_framer *framer, uint32_t made, uint64_t left)
 {
     uint64_t first = made == 0 ? 0 : made + 1; /* number 0 is none, and has room */
-    uint64_t room = (made + 1 + left - first) / STRETCH, count = first / STRETCH;
+    uint32_t count =
+        df_stretches_next(&framer->stretches, first / STRETCH, (made + 1 + left - first) / STRETCH);
 
-    count = count < 1 ? 1 : count > STRETCH_MAX ? STRETCH_MAX : count;
-    count = count > room ? room : count;
-    if (count == 0 || first % STRETCH != 0 ||
-        !df_room_make_huge(df_frame_bytes(framer->frames, first), count * DF_HUGE_SIZE))
+    int64_t begun = df_stretches_begin();
+    bool huge;
+
+    if (count == 0 || first % STRETCH != 0)
         return 0;
-    return first + count * STRETCH - (made + 1);
+    huge = df_room_make_huge(df_frame_bytes(framer->frames, first), count * DF_HUGE_SIZE);
+    df_stretches_took(&framer->stretches, begun, count);
+    return huge ? first + (uint64_t)count * STRETCH - (made + 1) : 0;
 }
 
 static uint32_t make_bytes(void *owner, uint32_t made)

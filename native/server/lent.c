@@ -16,7 +16,6 @@
 #define TOP      (DF_LENT_ORDERS - 1)
 #define STRETCH  (1U << TOP)         /* pages */
 #define WARM     4                   /* free stretches that keep their memory */
-#define MADE_MAX 8                   /* stretches that are made at a time */
 #define AGAIN_NS INT64_C(1000000000) /* between two attempts where there is no memory */
 
 enum { INSIDE, FREE, TAKEN };
@@ -72,12 +71,14 @@ static char *address(const struct df_lent *lent, uint32_t page)
 static bool make(struct df_lent *lent, uint32_t page, uint32_t stretches)
 {
     size_t size = stretches * DF_HUGE_SIZE;
+    int64_t begun = df_stretches_begin();
     bool made;
 
     if (lent->failed != 0 && df_clock_coarse() - lent->failed < AGAIN_NS)
         return false;
     made = df_room_make_huge(address(lent, page), size) ||
            df_room_make(lent->segment, address(lent, page), size);
+    df_stretches_took(&lent->stretches, begun, stretches);
     lent->failed = made ? 0 : df_clock_coarse();
     return made;
 }
@@ -95,13 +96,10 @@ static uint32_t find_unmade(const struct df_lent *lent, uint32_t *count)
     return first;
 }
 
-/* As many again as there are: to make a huge page Linux waits for all processors, however many are
- * made at a time (docs/decisions/065). */
 static bool make_more(struct df_lent *lent)
 {
-    uint32_t count = lent->made_count < 1          ? 1
-                     : lent->made_count > MADE_MAX ? MADE_MAX
-                                                   : lent->made_count;
+    uint32_t all = (uint32_t)(lent->frames->lent_count / STRETCH);
+    uint32_t count = df_stretches_next(&lent->stretches, lent->made_count, all);
     uint32_t first = find_unmade(lent, &count);
 
     if (count == 0 || !make(lent, first * STRETCH, count))

@@ -22,6 +22,7 @@
 #include "channel/frames.h"
 #include "channel/map.h"
 #include "core/lend.h"
+#include "server/stretches.h"
 
 #define DF_LENT_ORDERS 10 /* of blocks: 1 to 512 pages, which are a stretch */
 
@@ -45,6 +46,7 @@ struct df_lent {
     uint32_t lists[DF_LENT_ORDERS];           /* free blocks: 1 + number of the first; 0: none */
     bool made[DF_FRAMES_LENT / DF_HUGE_SIZE]; /* stretches that have memory */
     uint32_t made_count;
+    struct df_stretches stretches;
     uint32_t spare;  /* free stretches that have memory */
     uint32_t unused; /* how many of these there were at all times since df_lent_cool() */
     int64_t failed;  /* ns: when there was no memory for more; 0: never */
