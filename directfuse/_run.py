@@ -22,6 +22,7 @@ __all__ = [
     "high_fd",
     "mapped_limit",
     "not_ended",
+    "not_mounted",
     "patiently",
     "run_command",
     "watching",
@@ -183,6 +184,11 @@ def watching(watch: Callable[[int], None]) -> Iterator[None]:
             yield
     finally:
         os.close(over)
+
+
+def not_mounted(names: str) -> str:
+    """What is said of file systems that take long to mount."""
+    return f"{names}: has not mounted yet; waiting, Ctrl-C ends it"
 
 
 def not_ended(server: int) -> str:

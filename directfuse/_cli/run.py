@@ -27,7 +27,7 @@ from directfuse._command import positional_words
 from directfuse._mount_server import ServerFailed
 from directfuse._named import Joined
 from directfuse._python import meaning
-from directfuse._run import Serving, patiently, run_command
+from directfuse._run import Serving, not_mounted, patiently, run_command
 from directfuse._run_block import RunBlock, call_names, openat2_is_free
 
 __all__ = [
@@ -196,8 +196,7 @@ def run(
 
 def _serve(commands: Sequence[Sequence[str]], restart: bool, timeout: float | None) -> Serving:
     """Raises ServerFailed."""
-    names = ", ".join(words[0] for words in commands)
-    with patiently(say, f"{names}: has not mounted yet; waiting, Ctrl-C ends it"):
+    with patiently(say, not_mounted(", ".join(words[0] for words in commands))):
         return Serving(commands, restart=restart, call_timeout=timeout)
 
 

@@ -22,7 +22,7 @@ from directfuse._errors import DirectfuseError, limit_remedy
 from directfuse._mount_server import ServerFailed, timeout_variable
 from directfuse._named import alone, remove_left, shadow_beside, socket_path, wait_for_server
 from directfuse._python import meaning
-from directfuse._run import not_ended, patiently
+from directfuse._run import not_ended, not_mounted, patiently
 from directfuse._served import program_for
 
 __all__ = ["serve"]
@@ -203,7 +203,8 @@ def _run(
     try:
         with _signals_postponed():  # else one that came now would leave a server that nobody knows
             server = _start(program, argv, listener, restart, told, background)
-        mounted = wait_for_server(listener.getsockname(), server.pid)
+        with patiently(say, not_mounted(argv[0])):
+            mounted = wait_for_server(listener.getsockname(), server.pid)
         if mounted and background:
             background.begun()
         status = server.wait()

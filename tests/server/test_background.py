@@ -79,11 +79,11 @@ def test_it_can_be_joined_when_the_command_returns(call, tmp_path):
         assert not servers()
 
 
-def test_one_that_mounts_late_is_waited_for(call, script, tmp_path):
+def test_one_that_mounts_late_is_waited_for_and_named(call, script, tmp_path):
     slow, point = script("until test -e go; do sleep 0.01; done"), tmp_path / "mnt"
     words = [*DIRECTFUSE, "serve", f"{slow} {point}", "--name=late", "--background"]
-    with subprocess.Popen(words, cwd=tmp_path) as process:
-        until((tmp_path / "directfuse/late.socket").exists, 20)
+    with subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        assert f"{slow}: has not mounted yet" in process.stderr.readline()
         assert process.poll() is None
         (tmp_path / "go").touch()
         assert process.wait(30) == 0
