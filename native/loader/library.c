@@ -46,14 +46,18 @@ static void *load_library(const char *name)
     return dlopen(name, RTLD_NOW | RTLD_LOCAL);
 }
 
-/* Objects are linked to that of FUSE 3; the others are translators above it. */
-int df_library_need(enum df_elf_abi abi, const char *plugin, char *message, size_t size)
+static bool have_library(enum df_elf_abi abi)
 {
-    if (abi == DF_ELF_ABI_NONE)
-        abi = DF_ELF_ABI_FUSE3;
     if (!libraries[abi])
         libraries[abi] = load_library(df_elf_our_library(abi));
-    if (libraries[abi])
+    return libraries[abi] != NULL;
+}
+
+/* Objects are linked to that of FUSE 3; the others are translators above it. So that is known
+ * first: a Python file system may have brought it along. */
+int df_library_need(enum df_elf_abi abi, const char *plugin, char *message, size_t size)
+{
+    if (have_library(DF_ELF_ABI_FUSE3) && (abi == DF_ELF_ABI_NONE || have_library(abi)))
         return 0;
     snprintf(message, size, "%s cannot be loaded, for our own library cannot: %s", plugin,
              dlerror());

@@ -9,6 +9,7 @@ import errno
 import os
 import shutil
 import subprocess
+import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -412,6 +413,33 @@ def test_command_lines_that_mount_nothing(words, said, compiled):
     with pytest.raises(directfuse.MountError) as caught:
         directfuse.mount([compiled("every_api", 26, "fuse"), *words])
     assert said in str(caught.value)
+
+
+# ---- beside others ----
+
+
+BESIDE = """
+import sys, directfuse
+
+class Tiny:
+    def getattr(self, path, fh=None):
+        return {"st_mode": 0o40755}
+
+    def readdir(self, path, fh=None):
+        return [".", ".."]
+
+with directfuse.mount(Tiny(), "/tiny") as tiny:
+    with directfuse.mount([sys.argv[1], "/beside"], placement="inline") as beside:
+        print(tiny.placement, beside.placement)
+"""
+
+
+@pytest.mark.parametrize(("version", "package"), [(26, "fuse"), (312, "fuse3")])
+def test_beside_a_python_file_system(compiled, version, package):
+    """Which has brought our libfuse3 along. In a process of its own, for what is loaded stays."""
+    words = [sys.executable, "-c", BESIDE, compiled("every_api", version, package)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "inline inline\n", done.stderr
 
 
 # ---- what we lack ----
