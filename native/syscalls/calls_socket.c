@@ -140,7 +140,7 @@ static long bind_real(struct dfi_frame *frame, const struct dfi_files *files, co
     *(char *)mempcpy(directory, name, directory_len) = '\0';
     fd = dfi_brief(__NR_open, directory, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0)
-        return fd;
+        return dfi_shadow_result(fd);
     end = mempcpy(bound.sun_path, BOUND_BY, sizeof(BOUND_BY) - 1);
     strcpy(dfi_number_put(end, (uint64_t)fd), name + directory_len);
     ret = call_kernel(

@@ -351,7 +351,7 @@ long dfi_cwd_show(const struct dfi_files *files, char name[PATH_MAX])
 long dfi_cwd_set(struct dfi_files *files, const char *path, size_t len)
 {
     char shadow[PATH_MAX];
-    long ret = make_shadow(files, path, len);
+    long ret = dfi_shadow_result(make_shadow(files, path, len));
 
     if (ret == 0)
         ret = dfi_cwd_shadow(files, path, len, shadow);
@@ -371,7 +371,7 @@ long dfi_cwd_set_open(struct dfi_files *files, uint64_t handle)
         return -ENOMEM;
     dfi_shadow_name(files, 'c', 0, handle, name);
     dfi_lock(&files->cwd.lock);
-    ret = make_one(name);
+    ret = dfi_shadow_result(make_one(name));
     if (ret == 0)
         ret = dfi_kernel(__NR_chdir, name);
     dfi_kernel(__NR_rmdir, name);

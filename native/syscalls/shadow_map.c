@@ -132,7 +132,7 @@ static long make_beside(struct dfi_files *files, const struct df_ofd *ofd, char 
         return -EFBIG;
     fd = dfi_shadow_beside(files, ofd->mount, ofd->ino, letter, O_RDWR | O_CREAT | O_TRUNC);
     if (fd < 0)
-        return fd;
+        return dfi_shadow_result(fd);
     ret = dfi_kernel(__NR_ftruncate, fd, size);
     if (ret == 0)
         return fd;

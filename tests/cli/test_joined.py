@@ -247,6 +247,31 @@ def test_a_directory_that_somebody_has_removed_is_no_missing_file(run, server):
     assert f"{server.shadow}, has been removed" in refused.stderr
 
 
+REMOVED = """
+import os, socket, sys
+where = sys.argv[1]
+os.mkdir(f"{where}/sub")
+print("ready", flush=True)
+input()
+for call, word in (
+    (os.chdir, f"{where}/sub"),
+    (socket.socket(socket.AF_UNIX).bind, f"{where}/socket"),
+    (os.path.isdir, f"{where}/sub"),
+):
+    try:
+        print(call.__name__, call(word))
+    except OSError as error:
+        print(call.__name__, error.strerror)
+"""
+
+
+def test_nor_is_it_a_missing_directory(server):
+    process = begin(*python(REMOVED, server.point))
+    shutil.rmtree(server.shadow.parent)
+    said, _ = process.communicate("go on\n", timeout=50)
+    assert said == "chdir Input/output error\nbind Input/output error\nisdir True\n"
+
+
 def test_a_server_that_is_started_again_goes_on(start, tmp_path):
     """Only its keeper is what programs wait for."""
     (tmp_path / "source").mkdir()
