@@ -37,12 +37,36 @@ static bool is_code(const unsigned long a[6])
            !dfi_is_hidden(dfi_process(), (int)a[4]);
 }
 
-/* Nothing of ours is there any more. */
-static void cut(struct dfi_files *files, unsigned long start, size_t length)
+/* ---- what lies there --------------------------------------------------------------------------
+ */
+
+static bool is_ours(struct dfi_files *files, uintptr_t start, uintptr_t end)
 {
-    dfi_maps_cut(files, start, start + whole_pages(length));
-    dfi_copies_cut(files, start, start + whole_pages(length));
-    dfi_rewrite_changed(start, whole_pages(length));
+    return dfi_maps_any(files, start, end) || dfi_copies_in(files, start, end);
+}
+
+/* mmap(2) or munmap(2), by which nothing of ours lies in the range any more. Only its success
+ * tells: what fails leaves the program the mappings that it had. DFI_PASS: there are none. */
+static long replace(struct dfi_files *files, long nr, const unsigned long a[6])
+{
+    uintptr_t end = a[0] + whole_pages(a[1]);
+
+    if (a[0] & (PAGE - 1) || a[1] > DFI_USER_END || end <= a[0]) /* is refused, or does nothing */
+        return DFI_PASS;
+    dfi_rewrite_changed(a[0], end - a[0]);
+    return is_ours(files, a[0], end) ? dfi_maps_replace(files, nr, a, a[0], end) : DFI_PASS;
+}
+
+/* mmap(2) of the kernel, where something may lie already. */
+static long map_there(struct dfi_files *files, unsigned long at, size_t length, unsigned long prot,
+                      unsigned long flags, long fd, unsigned long offset)
+{
+    const unsigned long a[6] = {at, length, prot, flags, (unsigned long)fd, offset};
+    long ret = DFI_PASS;
+
+    if (flags & MAP_FIXED && !(flags & MAP_FIXED_NOREPLACE))
+        ret = replace(files, __NR_mmap, a);
+    return ret == DFI_PASS ? dfi_kernel(__NR_mmap, at, length, prot, flags, fd, offset) : ret;
 }
 
 /* ---- mmap ------------------------------------------------------------------------------------ */
@@ -126,20 +150,22 @@ static long fill_wanted(const struct request *r, char *memory, size_t done, size
 }
 
 /* Pages behind the end of a file give SIGBUS, mmap(2): those of an empty file do. Its address. */
-static long map_empty(unsigned long from, size_t size, unsigned long prot, unsigned long flags)
+static long map_empty(struct dfi_files *files, unsigned long from, size_t size, unsigned long prot,
+                      unsigned long flags)
 {
     long empty = dfi_brief(__NR_memfd_create, "directfuse-end", MFD_CLOEXEC), at;
 
     if (empty < 0)
         return empty;
-    at = dfi_kernel(__NR_mmap, from, size, prot, flags, empty, 0);
+    at = map_there(files, from, size, prot, flags, empty, 0);
     dfi_brief_close(empty);
     return at;
 }
 
-static long end_memory(unsigned long from, unsigned long end, unsigned long prot)
+static long end_memory(struct dfi_files *files, unsigned long from, unsigned long end,
+                       unsigned long prot)
 {
-    long at = from < end ? map_empty(from, end - from, prot, MAP_PRIVATE | MAP_FIXED) : 0;
+    long at = from < end ? map_empty(files, from, end - from, prot, MAP_PRIVATE | MAP_FIXED) : 0;
 
     return IS_ERROR(at) ? at : 0;
 }
@@ -150,7 +176,7 @@ static long note_copy(struct dfi_files *files, unsigned long at, size_t size, si
 {
     long ret = size > 0 ? dfi_copies_add(files, at, at + size) : 0;
 
-    return ret < 0 ? ret : end_memory(at + size, at + whole, prot);
+    return ret < 0 ? ret : end_memory(files, at + size, at + whole, prot);
 }
 
 /* What is behind the memory that was filled: pages behind the end of the file, and from `end` on
@@ -203,7 +229,7 @@ static long map_private(struct dfi_files *files, const struct request *r)
     long at, ret;
 
     ask_early(files, r, &early);
-    at = dfi_kernel(__NR_mmap, r->address, r->length, PROT_READ | PROT_WRITE, flags, -1, 0);
+    at = map_there(files, r->address, r->length, PROT_READ | PROT_WRITE, flags, -1, 0);
     ret = take_early(files, &early, IS_ERROR(at) ? NULL : (char *)at);
     if (IS_ERROR(at))
         return at;
@@ -235,8 +261,8 @@ static long map_data(struct dfi_files *files, const struct request *r, const str
 
     if (data < 0)
         return data;
-    at = dfi_kernel(__NR_mmap, r->address, r->length, at_once ? r->prot : PROT_NONE, flags, data,
-                    r->offset);
+    at = map_there(files, r->address, r->length, at_once ? r->prot : PROT_NONE, flags, data,
+                   r->offset);
     dfi_brief_close(data);
     if (late && at_once && !IS_ERROR(at))
         dfi_kernel(__NR_mprotect, at, r->length, PROT_NONE);
@@ -284,15 +310,6 @@ static long map_it(struct dfi_files *files, const struct request *r, const struc
     return map_file(files, r, ofd);
 }
 
-/* What it maps will lie where something else does. Not before the call is known to be right: what
- * fails leaves the program the mapping that it had. */
-static void make_room(struct dfi_files *files, const struct request *r)
-{
-    if (r->flags & MAP_FIXED && !(r->flags & MAP_FIXED_NOREPLACE) && r->length > 0 &&
-        (r->address & (PAGE - 1)) == 0)
-        cut(files, r->address, r->length);
-}
-
 /* Without a server mmap succeeds as behind the kernel, which asks nobody, and memory that would
  * have to be brought gives SIGBUS. */
 static long map_ours(struct dfi_files *files, const struct request *r)
@@ -302,10 +319,22 @@ static long map_ours(struct dfi_files *files, const struct request *r)
 
     if (ret < 0)
         return ret;
-    make_room(files, r);
     ret = map_it(files, r, ofd);
     if (IS_ERROR(ret) && df_link_lost(&files->link))
-        return map_empty(r->address, r->length, r->prot, r->flags);
+        return map_empty(files, r->address, r->length, r->prot, r->flags);
+    return ret;
+}
+
+/* Memory of nobody's, or of a file of the kernel's. */
+static long map_other(struct dfi_files *files, const struct dfi_frame *frame)
+{
+    const unsigned long *a = frame->args;
+    long ret = DFI_PASS;
+
+    if (a[3] & MAP_FIXED && !(a[3] & MAP_FIXED_NOREPLACE))
+        ret = replace(files, __NR_mmap, a);
+    if (ret == DFI_PASS && is_code(a) && dfi_rewrite_is_linker(frame->ip))
+        ret = dfi_rewrite_map(a[0], a[1], a[3], (int)a[4], a[5]);
     return ret;
 }
 
@@ -317,12 +346,8 @@ long dfi_do_mmap(struct dfi_frame *frame)
     struct dfi_record record;
     long ret;
 
-    if (r.flags & MAP_ANONYMOUS || !(r.handle = dfi_file_of(files, r.fd))) {
-        make_room(files, &r);
-        return is_code(a) && dfi_rewrite_is_linker(frame->ip)
-                   ? dfi_rewrite_map(a[0], a[1], a[3], r.fd, a[5])
-                   : DFI_PASS;
-    }
+    if (r.flags & MAP_ANONYMOUS || !(r.handle = dfi_file_of(files, r.fd)))
+        return map_other(files, frame);
     dfi_record_begin(&record);
     ret = map_ours(files, &r);
     dfi_record_end(&record);
@@ -333,11 +358,7 @@ long dfi_do_mmap(struct dfi_frame *frame)
 
 long dfi_do_munmap(struct dfi_frame *frame)
 {
-    struct dfi_files *files = dfi_process()->files;
-
-    if (!(frame->args[0] & (PAGE - 1)) && frame->args[1] > 0)
-        cut(files, frame->args[0], frame->args[1]);
-    return DFI_PASS;
+    return replace(dfi_process()->files, __NR_munmap, frame->args);
 }
 
 long dfi_do_mprotect(struct dfi_frame *frame)
@@ -386,7 +407,7 @@ long dfi_do_mremap(struct dfi_frame *frame)
     struct dfi_files *files = dfi_process()->files;
     const unsigned long *a = frame->args;
     size_t old = whole_pages(a[1]), size = whole_pages(a[2]);
-    bool stays = old == 0 || a[3] & MREMAP_DONTUNMAP;
+    bool stays = old == 0 || a[3] & MREMAP_DONTUNMAP, covers = is_place(a, old, size);
     long at;
 
     dfi_rewrite_changed(a[0], old);
@@ -394,9 +415,9 @@ long dfi_do_mremap(struct dfi_frame *frame)
         dfi_rewrite_changed(a[4], size);
     if (!files->maps && !dfi_copies_any(files))
         return DFI_PASS;
-    if (is_place(a, old, size))
-        cut(files, a[4], size);
     if (files->maps) {
+        if (covers)
+            dfi_maps_write_back(files, a[4], a[4] + size, false);
         if (size < old)
             dfi_maps_write_back(files, a[0] + size, a[0] + old, false);
         dfi_maps_unready(files, a[0], a[0] + old);
@@ -404,6 +425,10 @@ long dfi_do_mremap(struct dfi_frame *frame)
     at = dfi_kernel(__NR_mremap, a[0], a[1], a[2], a[3], a[4]);
     if (IS_ERROR(at))
         return at;
+    if (covers) {
+        dfi_maps_cut(files, a[4], a[4] + size);
+        dfi_copies_cut(files, a[4], a[4] + size);
+    }
     (stays ? dfi_maps_repeat : dfi_maps_move)(files, a[0], old, (uintptr_t)at, size);
     dfi_copies_move(files, a[0], old, (uintptr_t)at, size);
     return at;

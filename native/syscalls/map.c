@@ -9,6 +9,7 @@
 
 #include "core/fd.h"
 #include "intercept/brief.h"
+#include "syscalls/map_copies.h"
 #include "syscalls/shadow.h"
 
 #define PAGE  4096
@@ -319,16 +320,6 @@ void dfi_maps_sync(struct dfi_files *files)
     dfi_maps_write_back(files, 0, UINTPTR_MAX, false);
 }
 
-/* Nobody sees what others put there when the chunk is given up. Under the lock. */
-static void cut_late(struct dfi_files *files, uintptr_t start, uintptr_t end)
-{
-    struct dfi_mapping m;
-
-    for (size_t i = 0; i < files->maps->count; i++)
-        if (part(files, i, start, end, &m) && m.late)
-            dfi_kernel(__NR_mprotect, m.start, m.end - m.start, PROT_NONE);
-}
-
 /* Under the lock. */
 static void forget(struct dfi_files *files, uintptr_t start, uintptr_t end)
 {
@@ -341,17 +332,45 @@ static void forget(struct dfi_files *files, uintptr_t start, uintptr_t end)
         dfi_maps_let_go(files);
 }
 
-long dfi_maps_cut(struct dfi_files *files, uintptr_t start, uintptr_t end)
+void dfi_maps_cut(struct dfi_files *files, uintptr_t start, uintptr_t end)
+{
+    if (!__atomic_load_n(&files->maps, __ATOMIC_ACQUIRE))
+        return;
+    dfi_maps_lock(files);
+    forget(files, start, end);
+    dfi_maps_unlock(files);
+}
+
+bool dfi_maps_any(struct dfi_files *files, uintptr_t start, uintptr_t end)
+{
+    struct dfi_mapping m;
+    bool any = false;
+
+    if (!__atomic_load_n(&files->maps, __ATOMIC_ACQUIRE))
+        return false;
+    dfi_maps_lock(files);
+    for (size_t i = 0; !any && i < files->maps->count; i++)
+        any = part(files, i, start, end, &m);
+    dfi_maps_unlock(files);
+    return any;
+}
+
+/* Under one lock: what is free may be mapped by another thread at once, which is not forgotten. */
+long dfi_maps_replace(struct dfi_files *files, long nr, const unsigned long a[6], uintptr_t start,
+                      uintptr_t end)
 {
     long ret;
 
-    if (!__atomic_load_n(&files->maps, __ATOMIC_ACQUIRE))
-        return 0;
-    ret = dfi_maps_write_back(files, start, end, false);
+    dfi_maps_write_back(files, start, end, false);
     dfi_maps_lock(files);
-    cut_late(files, start, end);
-    forget(files, start, end);
+    ret = dfi_kernel(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+    if (ret >= 0 && files->maps)
+        forget(files, start, end);
+    if (ret >= 0 && !files->lender)
+        dfi_copies_forget(files, start, end);
     dfi_maps_unlock(files);
+    if (ret >= 0 && files->lender)
+        dfi_copies_cut(files, start, end);
     return ret;
 }
 

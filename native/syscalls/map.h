@@ -45,9 +45,16 @@ void dfi_maps_unlock(struct dfi_files *files);
 /* Takes over one use of the file. 0 or -ENOMEM. */
 long dfi_maps_add(struct dfi_files *files, const struct dfi_mapping *mapping);
 
-/* The range shows nothing of ours any more (it is about to be unmapped, or covered): written back
- * first. 0 or the first error. */
-long dfi_maps_cut(struct dfi_files *files, uintptr_t start, uintptr_t end);
+/* The range shows nothing of ours any more. What was stored there was written back before. */
+void dfi_maps_cut(struct dfi_files *files, uintptr_t start, uintptr_t end);
+
+/* Whether something of ours shows in the range. */
+bool dfi_maps_any(struct dfi_files *files, uintptr_t start, uintptr_t end);
+
+/* The kernel's call, by which the range shows nothing of ours any more: written back first. What is
+ * refused leaves all as it is. Its result. */
+long dfi_maps_replace(struct dfi_files *files, long nr, const unsigned long a[6], uintptr_t start,
+                      uintptr_t end);
 
 /* A mapping that reaches across the address becomes two. Under the lock. 0, or -ENOMEM: it stays
  * one. */

@@ -102,6 +102,19 @@ bool dfi_copies_any(struct dfi_files *files)
     return has_any(owner(files));
 }
 
+bool dfi_copies_in(struct dfi_files *files, uintptr_t start, uintptr_t end)
+{
+    bool any;
+
+    files = owner(files);
+    if (!has_any(files))
+        return false;
+    dfi_maps_lock(files);
+    any = first_in(&files->copies, start, end);
+    dfi_maps_unlock(files);
+    return any;
+}
+
 long dfi_copies_add(struct dfi_files *files, uintptr_t start, uintptr_t end)
 {
     bool added;
@@ -111,6 +124,11 @@ long dfi_copies_add(struct dfi_files *files, uintptr_t start, uintptr_t end)
     added = add(&files->copies, start, end);
     dfi_maps_unlock(files);
     return added ? 0 : -ENOMEM;
+}
+
+void dfi_copies_forget(struct dfi_files *files, uintptr_t start, uintptr_t end)
+{
+    cut(&files->copies, start, end);
 }
 
 void dfi_copies_cut(struct dfi_files *files, uintptr_t start, uintptr_t end)

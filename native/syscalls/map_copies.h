@@ -16,8 +16,12 @@ long dfi_copies_add(struct dfi_files *files, uintptr_t start, uintptr_t end);
 /* What is there is none any more: it is about to be unmapped, or covered. */
 void dfi_copies_cut(struct dfi_files *files, uintptr_t start, uintptr_t end);
 
-/* Whether there may be one. */
+/* The same under the lock of the mappings, of a process that has memory of its own. */
+void dfi_copies_forget(struct dfi_files *files, uintptr_t start, uintptr_t end);
+
+/* Whether there may be one; and whether there is, in the range. */
 bool dfi_copies_any(struct dfi_files *files);
+bool dfi_copies_in(struct dfi_files *files, uintptr_t start, uintptr_t end);
 
 /* What was at [from, from + old) is at [to, to + size) now: mremap(2). */
 void dfi_copies_move(struct dfi_files *files, uintptr_t from, size_t old, uintptr_t to,

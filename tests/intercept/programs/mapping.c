@@ -3,6 +3,7 @@
  * protection, remapping. argv[1] is the size of the file in MiB. Prints what it saw.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -344,6 +345,65 @@ static void refused(size_t size)
     close(fd);
 }
 
+/* The error of a call that would put something over the memory, or take it away, were it right. */
+static int cover_wrongly(int which, char *at, int file, int directory)
+{
+    const int fixed = MAP_FIXED | MAP_PRIVATE, both = PROT_READ | PROT_WRITE;
+    const size_t much = (size_t)1 << 46;
+    char *nothing = map(4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *made = MAP_FAILED;
+
+    munmap(nothing, 4096);
+    errno = 0;
+    if (which == 0)
+        return munmap(at, 2 * much) < 0 ? errno : 0;
+    if (which == 1)
+        made = mmap(at, 4096, both, fixed, 999, 0);
+    else if (which == 2)
+        made = mmap(at, 4096, both, MAP_FIXED, file, 0);
+    else if (which == 3)
+        made = mmap(at, 4096, PROT_READ, fixed, directory, 0);
+    else if (which == 4)
+        made = mmap(at, 4096, both, MAP_FIXED | MAP_SHARED, file, 0);
+    else if (which == 5)
+        made = mmap(at, 4096, PROT_READ, fixed, file, 1);
+    else if (which == 6)
+        made = mmap(at, 4096, PROT_READ, MAP_FIXED | MAP_SHARED_VALIDATE | 1 << 24, file, 0);
+    else if (which == 7)
+        made = mmap(at, much, PROT_READ, fixed, file, 0);
+    else if (which == 8)
+        made = mmap(at, much, PROT_READ, fixed | MAP_ANONYMOUS, -1, 0);
+    else
+        made = mremap(nothing, 4096, 4096, MREMAP_MAYMOVE | MREMAP_FIXED, at);
+    return made == MAP_FAILED ? errno : 0;
+}
+
+/* What is refused leaves what lies there as it is: it finds its way into the file. */
+static void not_covered(size_t size)
+{
+    int directory = open(".", O_RDONLY), file = open("f", O_RDONLY);
+
+    for (int i = 0; i < 10; i++) {
+        int fd = open("g", O_RDWR | O_CREAT | O_TRUNC, 0600);
+        char *memory;
+
+        fill(fd, size);
+        memory = map(size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        close(fd);
+        printf("not covered: %d", cover_wrongly(i, memory, file, directory));
+        printf(" %d %d", touch(memory, 0), touch(memory + size - 1, 0));
+        if (caught == 0)
+            memory[0] = memory[size - 1] = 'X';
+        munmap(memory, size);
+        fd = open("g", O_RDONLY);
+        printf(" %c %c\n", byte_of(fd, 0), byte_of(fd, size - 1));
+        close(fd);
+    }
+    unlink("g");
+    close(file);
+    close(directory);
+}
+
 /* madvise(2) of what nobody has looked at: it is removed from the file, or brought. */
 static void advised(size_t size)
 {
@@ -384,6 +444,7 @@ int main(int argc, char *argv[])
     mapped_again(size);
     protected_by_key(fd, size);
     refused(size);
+    not_covered(size);
     advised(size);
     changed(fd, size);
     close(fd);
