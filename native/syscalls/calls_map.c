@@ -1,5 +1,5 @@
 /*
- * calls_map.c - mmap, munmap, msync, mremap.
+ * calls_map.c - mmap, munmap, msync, mremap, remap_file_pages.
  *
  * A private mapping of a small file is anonymous memory, filled at once. Any other is the kernel's
  * mapping of the data file, which has the file's bytes, or will have them (shadow_map.c, map.h).
@@ -432,4 +432,15 @@ long dfi_do_mremap(struct dfi_frame *frame)
     (stays ? dfi_maps_repeat : dfi_maps_move)(files, a[0], old, (uintptr_t)at, size);
     dfi_copies_move(files, a[0], old, (uintptr_t)at, size);
     return at;
+}
+
+/* Of memory that shows a file of a mount the list has to know which pages. */
+long dfi_do_remap_file_pages(struct dfi_frame *frame)
+{
+    struct dfi_files *files = dfi_process()->files;
+    uintptr_t start = frame->args[0] & ~(PAGE - 1), end = start + (frame->args[1] & ~(PAGE - 1));
+
+    if (end <= start || !dfi_maps_any(files, start, end))
+        return DFI_PASS;
+    return dfi_maps_turn(files, frame->args, start, end);
 }

@@ -430,3 +430,45 @@ void dfi_maps_repeat(struct dfi_files *files, uintptr_t from, size_t old, uintpt
         }
     dfi_maps_unlock(files);
 }
+
+/* The mapping of which the kernel takes the file: that of the first page. Under the lock. */
+static bool find_first(const struct dfi_files *files, uintptr_t start, uintptr_t end,
+                       struct dfi_mapping *out)
+{
+    for (size_t i = 0; i < files->maps->count; i++)
+        if (part(files, i, start, start + 1, out)) {
+            out->end = end;
+            return true;
+        }
+    return false;
+}
+
+/* The range shows the file from that offset on; used once more before it is used once less. Without
+ * memory for the list it is not known. Under the lock. */
+static void note_turned(struct dfi_files *files, const struct dfi_mapping *turned)
+{
+    dfi_fd_hold(files, turned->handle);
+    forget(files, turned->start, turned->end);
+    if (append(files, turned) < 0)
+        dfi_fd_drop(files, turned->handle, false);
+}
+
+long dfi_maps_turn(struct dfi_files *files, const unsigned long a[6], uintptr_t start,
+                   uintptr_t end)
+{
+    struct dfi_mapping m;
+    long ret;
+
+    dfi_maps_write_back(files, start, end, false);
+    dfi_maps_unready(files, start, end);
+    dfi_maps_lock(files);
+    ret = dfi_kernel(__NR_remap_file_pages, a[0], a[1], a[2], a[3], a[4]);
+    if (ret == 0 && find_first(files, start, end, &m)) {
+        m.offset = (off_t)(a[3] * PAGE);
+        note_turned(files, &m);
+    } else if (ret == 0) {
+        forget(files, start, end);
+    }
+    dfi_maps_unlock(files);
+    return ret;
+}

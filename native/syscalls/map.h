@@ -69,6 +69,11 @@ void dfi_maps_move(struct dfi_files *files, uintptr_t from, size_t old, uintptr_
 void dfi_maps_repeat(struct dfi_files *files, uintptr_t from, size_t old, uintptr_t to,
                      size_t size);
 
+/* remap_file_pages(2): the range, in which something of ours shows, shows other pages of its file.
+ * What the kernel says. */
+long dfi_maps_turn(struct dfi_files *files, const unsigned long a[6], uintptr_t start,
+                   uintptr_t end);
+
 /* A shared mapping of a file that is open for reading and writing. */
 bool dfi_maps_may_write(const struct dfi_files *files, const struct dfi_mapping *m);
 

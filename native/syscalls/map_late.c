@@ -212,6 +212,7 @@ static void bring_for(struct dfi_files *files, const struct dfi_frame *frame)
     case __NR_mprotect:
     case __NR_pkey_mprotect:
     case __NR_mremap:
+    case __NR_remap_file_pages:
     case __NR_msync:
     case __NR_mincore:
     case __NR_brk:

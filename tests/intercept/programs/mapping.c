@@ -404,6 +404,34 @@ static void not_covered(size_t size)
     close(directory);
 }
 
+/* Pages of the file in another order: what is stored finds its way into those that are shown. */
+static void turned(size_t size)
+{
+    int fd = open("g", O_RDWR | O_CREAT | O_TRUNC, 0600), ret, odd;
+    size_t half = size / 2;
+    char *memory;
+
+    fill(fd, size);
+    memory = map(size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    memory[3] = 'A';
+    memory[half + 3] = 'B';
+    ret = remap_file_pages(memory, 8192, 0, half / 4096, 0);
+    odd = remap_file_pages(memory, 8192, PROT_READ, 0, 0);
+    printf("turned: %d %d %c %c", ret, odd, memory[3], memory[8192] - expected(8192) + '0');
+    memory[5] = 'C';
+    memory[half + 7] = 'D';
+    printf(" %d", msync(memory, size, MS_SYNC));
+    memory[8191] = 'E';
+    munmap(memory, size);
+    fd = open("g", O_RDONLY);
+    printf(" %c %c %c %c %c", byte_of(fd, 3), byte_of(fd, 5), byte_of(fd, half + 3),
+           byte_of(fd, half + 5), byte_of(fd, half + 7));
+    printf(" %c %d\n", byte_of(fd, half + 8191), byte_of(fd, 0) == expected(0));
+    close(fd);
+    unlink("g");
+}
+
 /* madvise(2) of what nobody has looked at: it is removed from the file, or brought. */
 static void advised(size_t size)
 {
@@ -445,6 +473,7 @@ int main(int argc, char *argv[])
     protected_by_key(fd, size);
     refused(size);
     not_covered(size);
+    turned(size);
     advised(size);
     changed(fd, size);
     close(fd);
