@@ -17,8 +17,9 @@
 #include "syscalls/map_library.h"
 #include "syscalls/shadow.h"
 
-#define PAGE            4096ul
-#define EARLY_MAX       (256ul << 10) /* bytes: a part of one message */
+#define PAGE        4096ul
+#define PROTECTIONS (PROT_READ | PROT_WRITE | PROT_EXEC) /* other bits mmap(2) does not look at */
+#define EARLY_MAX   (256ul << 10)                        /* bytes: a part of one message */
 #define IS_ERROR(value) ((value) < 0 && (value) > -4096)
 
 static size_t whole_pages(size_t length)
@@ -95,6 +96,8 @@ static long check(const struct request *r, const struct df_ofd *ofd)
         return -EINVAL;
     if (mode & O_PATH)
         return -EBADF;
+    if (r->flags & MAP_HUGETLB)
+        return -EINVAL;
     if (r->length == 0)
         return -EINVAL;
     if (r->length > DFI_USER_END)
@@ -107,7 +110,9 @@ static long check(const struct request *r, const struct df_ofd *ofd)
         return -EACCES;
     if (mode & O_WRONLY) /* or neither: O_ACCMODE itself */
         return -EACCES;
-    return ofd->kind == DF_KIND_REGULAR ? 0 : -ENODEV;
+    if (ofd->kind != DF_KIND_REGULAR)
+        return -ENODEV;
+    return r->flags & MAP_GROWSDOWN ? -EINVAL : 0;
 }
 
 /* Fills [done, end) of the memory. How many bytes of that end the file had; behind them it stays
@@ -342,7 +347,7 @@ long dfi_do_mmap(struct dfi_frame *frame)
 {
     struct dfi_files *files = dfi_process()->files;
     const unsigned long *a = frame->args;
-    struct request r = {a[0], a[1], a[2], a[3], a[5], (int)a[4], 0};
+    struct request r = {a[0], a[1], a[2] & PROTECTIONS, a[3], a[5], (int)a[4], 0};
     struct dfi_record record;
     long ret;
 

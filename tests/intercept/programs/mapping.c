@@ -345,6 +345,27 @@ static void refused(size_t size)
     close(fd);
 }
 
+/* Bits that mmap(2) does not look at, and kinds of memory that no file is mapped as. */
+static void other_words(size_t size)
+{
+    static const int kinds[] = {MAP_PRIVATE, MAP_SHARED, MAP_SHARED_VALIDATE};
+    int fd = open("f", O_RDONLY);
+
+    for (int i = 0; i < 3; i++) {
+        char *memory = map(size, PROT_READ | 0x70 | PROT_GROWSUP, kinds[i], fd, 0);
+        int grows, huge;
+
+        errno = 0;
+        grows = mmap(NULL, size, PROT_READ, kinds[i] | MAP_GROWSDOWN, fd, 0) == MAP_FAILED;
+        printf("other words: %d %d %d", touch(memory, 0), grows, errno);
+        errno = 0;
+        huge = mmap(NULL, size, PROT_READ, kinds[i] | MAP_HUGETLB, fd, 0) == MAP_FAILED;
+        printf(" %d %d\n", huge, errno);
+        munmap(memory, size);
+    }
+    close(fd);
+}
+
 /* The error of a call that would put something over the memory, or take it away, were it right. */
 static int cover_wrongly(int which, char *at, int file, int directory)
 {
@@ -472,6 +493,7 @@ int main(int argc, char *argv[])
     mapped_again(size);
     protected_by_key(fd, size);
     refused(size);
+    other_words(size);
     not_covered(size);
     turned(size);
     advised(size);
