@@ -407,14 +407,30 @@ static bool is_place(const unsigned long a[5], size_t old, size_t size)
            (a[4] + size <= a[0] || a[0] + old <= a[4]);
 }
 
+/* What mremap(2) would have to fill with bytes of the file, which a copy has none of: what is
+ * behind it where it grows, and what is left in its place. The kernel would leave zeros there. 0 or
+ * -errno; what is wrong anyway is the kernel's to say. */
+static long refuse_copy(struct dfi_files *files, const unsigned long a[5], size_t old, size_t size)
+{
+    const unsigned long known = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
+    bool left = a[3] & MREMAP_DONTUNMAP;
+
+    if (a[0] & (PAGE - 1) || a[3] & ~known || old == 0 || (size <= old && !left) ||
+        !dfi_copies_in(files, a[0], a[0] + old))
+        return 0;
+    return left ? -EINVAL : -ENOMEM;
+}
+
 long dfi_do_mremap(struct dfi_frame *frame)
 {
     struct dfi_files *files = dfi_process()->files;
     const unsigned long *a = frame->args;
     size_t old = whole_pages(a[1]), size = whole_pages(a[2]);
     bool stays = old == 0 || a[3] & MREMAP_DONTUNMAP, covers = is_place(a, old, size);
-    long at;
+    long at = refuse_copy(files, a, old, size);
 
+    if (at < 0)
+        return at;
     dfi_rewrite_changed(a[0], old);
     if (a[3] & MREMAP_FIXED)
         dfi_rewrite_changed(a[4], size);

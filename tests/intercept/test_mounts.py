@@ -309,6 +309,33 @@ def test_advice_on_private_mappings(plain, mounted):
     assert_like_plain(plain, mounted, "-S", PROGRAMS / "advised.py")
 
 
+#: mremap(2) of a private mapping, and what it shows afterwards.
+_GROWN = """
+import ctypes, mmap, os
+PAGE, READ_WRITE, PRIVATE, MAYMOVE, DONTUNMAP, UNKNOWN = mmap.PAGESIZE, 3, 2, 1, 4, 8
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = libc.mremap.restype = ctypes.c_void_p
+FAILED = ctypes.c_void_p(-1).value
+with open("f", "wb") as file:
+    file.write(b"a" * PAGE + b"b" * PAGE)
+fd = os.open("f", os.O_RDONLY)
+at = libc.mmap(None, ctypes.c_size_t(PAGE), READ_WRITE, PRIVATE, fd, ctypes.c_long(0))
+def remap(start, old, size, flags):
+    ctypes.set_errno(0)
+    sizes = ctypes.c_size_t(old), ctypes.c_size_t(size)
+    return libc.mremap(ctypes.c_void_p(start), *sizes, flags) == FAILED and ctypes.get_errno()
+print(remap(at, PAGE, 2 * PAGE, MAYMOVE), remap(at, PAGE, PAGE, MAYMOVE | DONTUNMAP))
+print(remap(at, PAGE, 2 * PAGE, UNKNOWN), remap(at + 1, PAGE, 2 * PAGE, MAYMOVE))
+print(ctypes.string_at(at, 1), remap(at, PAGE, PAGE, MAYMOVE))
+"""
+
+
+def test_a_copy_of_a_file_does_not_grow(mounted):
+    """It has no more bytes of the file: there would be zeros in their place."""
+    found = mounted(sys.executable, "-S", "-c", _GROWN)
+    assert found.seen() == (0, b"12 22\n22 22\nb'a' False\n", b"")
+
+
 def test_several_messages_in_one_call(plain, mounted, compiled):
     program = compiled("messages")
     wanted = plain(program)
