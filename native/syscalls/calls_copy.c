@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sys/vfs.h>
 
+#include "core/caller.h"
 #include "core/calls.h"
 #include "core/fd.h"
 #include "intercept/brief.h"
@@ -173,7 +174,7 @@ static long send_all(struct end out, struct end in, char *buffer, off_t from, si
         ret = write_on(out, buffer, (size_t)got);
         if (ret > 0)
             done += (size_t)ret;
-        if (ret < got)
+        if (ret <= 0 || (ret < got && !out.ours)) /* a file says what is wrong when asked again */
             break;
     }
     return done > 0 ? (long)done : ret;
@@ -363,13 +364,37 @@ static long file_to_pipe(int file, off_t *offset, int pipe, char *buffer, size_t
     return ret;
 }
 
+/* The file may not grow: what comes stays in the pipe. 0 at its end. */
+static long leave_piped(int pipe)
+{
+    struct pollfd p = {.fd = pipe, .events = POLLIN};
+    long ret = dfi_kernel_wait(__NR_poll, &p, 1, -1);
+
+    if (ret > 0)
+        ret = p.revents & POLLIN ? df_caller_too_large() : 0;
+    return ret;
+}
+
+/* Bytes that may be written under the limit of the process: what is taken out of a pipe cannot be
+ * put back. */
+static size_t room_of(int file, const off_t *offset, size_t size)
+{
+    off_t limit = dfi_process()->files->caller.size_limit;
+    off_t from = limit == INT64_MAX ? 0 : offset ? *offset : position_of((struct end){file, true});
+
+    if (from >= limit)
+        return 0;
+    return (off_t)size < limit - from ? size : (size_t)(limit - from);
+}
+
 static long pipe_to_file(int pipe, int file, off_t *offset, char *buffer, size_t size,
                          unsigned flags)
 {
     long ret = await_pipe(pipe, POLLIN, flags);
 
+    size = room_of(file, offset, size);
     if (ret == 0)
-        ret = dfi_kernel_wait(__NR_read, pipe, buffer, size);
+        ret = size > 0 ? dfi_kernel_wait(__NR_read, pipe, buffer, size) : leave_piped(pipe);
     if (ret <= 0)
         return ret;
     if (!offset)

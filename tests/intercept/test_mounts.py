@@ -336,6 +336,39 @@ def test_a_copy_of_a_file_does_not_grow(mounted):
     assert found.seen() == (0, b"12 22\n22 22\nb'a' False\n", b"")
 
 
+#: splice(2) and sendfile(2) to a file that may not grow any more.
+_LIMITED = """
+import os, resource, signal
+signals = []
+signal.signal(signal.SIGXFSZ, lambda number, frame: signals.append(number))
+resource.setrlimit(resource.RLIMIT_FSIZE, (10000, resource.RLIM_INFINITY))
+def said(call, *args, **how):
+    try:
+        return call(*args, **how)
+    except OSError as error:
+        return error.strerror
+out, reader, writer = os.open("f", os.O_RDWR | os.O_CREAT), *os.pipe()
+os.write(writer, bytes(range(200)) * 20)
+print(os.splice(reader, out, 4000, offset_dst=9000), os.stat(out).st_size)
+print(said(os.splice, reader, out, 4000, offset_dst=10000))
+os.lseek(out, 0, os.SEEK_END)
+print(said(os.splice, reader, out, 4000), os.read(reader, 9999) == bytes(range(200)) * 15)
+os.close(writer)
+print(said(os.splice, reader, out, 10), os.stat(out).st_size)
+signals.clear()
+source = os.memfd_create("source")
+os.write(source, bytes(5000))
+os.lseek(out, 9000, os.SEEK_SET)
+print(said(os.sendfile, out, source, 0, 5000), len(signals))
+print(said(os.sendfile, out, source, 0, 5000), len(signals))
+"""
+
+
+def test_what_a_file_may_not_take_stays_in_the_pipe(plain, mounted):
+    """Under RLIMIT_FSIZE, with SIGXFSZ."""
+    assert_like_plain(plain, mounted, "-S", "-c", _LIMITED)
+
+
 def test_several_messages_in_one_call(plain, mounted, compiled):
     program = compiled("messages")
     wanted = plain(program)
