@@ -3,6 +3,7 @@
  */
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -38,6 +39,12 @@ static long list_real(const struct dfi_frame *frame)
     return dfi_listing_next(files, fd, dfi_listing_read(fd, program, size), program, size);
 }
 
+/* The kernel counts down in an int: into a negative number of bytes no entry fits. */
+static unsigned size_of(unsigned long argument)
+{
+    return (unsigned)argument <= INT_MAX ? (unsigned)argument : 0;
+}
+
 long dfi_do_getdents64(struct dfi_frame *frame)
 {
     struct dfi_record record;
@@ -47,7 +54,7 @@ long dfi_do_getdents64(struct dfi_frame *frame)
         return list_real(frame);
     dfi_record_begin(&record);
     ret = df_call_getdents(DF_FD_BASE + (int)frame->args[0], (void *)frame->args[1],
-                           (unsigned)frame->args[2]);
+                           size_of(frame->args[2]));
     dfi_record_end(&record);
     return ret;
 }
@@ -84,7 +91,7 @@ static long show_old(const char *from, long size, unsigned long program)
 
 long dfi_do_getdents(struct dfi_frame *frame)
 {
-    size_t size = (unsigned)frame->args[2] < 32768 ? (unsigned)frame->args[2] : 32768;
+    size_t asked = size_of(frame->args[2]), size = asked < 32768 ? asked : 32768;
     struct dfi_record record;
     char *buffer;
     long ret;

@@ -203,6 +203,18 @@ static long watch(struct dfi_frame *frame, int fd, int flags)
     }
 }
 
+#ifndef F_CREATED_QUERY
+#define F_CREATED_QUERY 1028
+#endif
+
+/* Only files in memory are sealed: memfd_fcntl(). */
+static long seal(int command, int flags)
+{
+    if (flags & O_PATH)
+        return -EBADF;
+    return command == F_ADD_SEALS && !(flags & (O_WRONLY | O_RDWR)) ? -EPERM : -EINVAL;
+}
+
 static long run_fcntl(struct dfi_frame *frame, struct dfi_files *files, int fd, uint64_t entry)
 {
     struct df_ofd *ofd = dfi_ofd(files, dfi_handle_in(entry));
@@ -234,7 +246,9 @@ static long run_fcntl(struct dfi_frame *frame, struct dfi_files *files, int fd, 
         return watch(frame, fd, (int)atomic_load(&ofd->flags));
     case F_ADD_SEALS:
     case F_GET_SEALS:
-        return -EINVAL;
+        return seal(command, (int)atomic_load(&ofd->flags));
+    case F_CREATED_QUERY: /* the placeholder may have been made just now */
+        return 0;
     case F_GETFD:
         return DFI_PASS;
     default: /* sets something of the descriptor, or of its description */

@@ -120,7 +120,7 @@ DFI_BY_FD(readahead, read_ahead(frame, fd))
 /* The program's vector, its memory not looked at. 0 or -errno: import_iovec() of the kernel. */
 static long take_vector(const struct dfi_frame *frame, struct iovec iov[IOV_MAX])
 {
-    unsigned long count = frame->args[2];
+    unsigned count = (unsigned)frame->args[2];
 
     if (count > IOV_MAX)
         return -EINVAL;
@@ -128,6 +128,18 @@ static long take_vector(const struct dfi_frame *frame, struct iovec iov[IOV_MAX]
 }
 
 #define AT_POSITION (-1) /* preadv2(2): the file's own */
+
+/* What Linux finds before it looks at the vector: do_preadv(), vfs_readv(). */
+static long judge_vector(const struct dfi_frame *frame, bool positioned, bool write, long ret)
+{
+    int flags = flags_of(frame), mode = flags & O_ACCMODE;
+
+    if (positioned && (off_t)frame->args[3] < 0)
+        return -EINVAL;
+    if (flags & O_PATH || (mode != O_RDWR && mode != (write ? O_WRONLY : O_RDONLY)))
+        return -EBADF;
+    return ret;
+}
 
 static long run_vector(const struct dfi_frame *frame, int fd, bool positioned, bool write)
 {
@@ -137,7 +149,7 @@ static long run_vector(const struct dfi_frame *frame, int fd, bool positioned, b
     long ret = take_vector(frame, iov);
 
     if (ret < 0)
-        return ret;
+        return judge_vector(frame, positioned, write, ret);
     if (positioned)
         return write ? df_call_pwritev(fd, iov, count, offset)
                      : df_call_preadv(fd, iov, count, offset);
@@ -155,14 +167,36 @@ DFI_BY_FD(pwritev, run_vector(frame, fd, true, true))
 #define RWF_NOAPPEND 0x20
 #endif
 
+static unsigned flags_known(const struct dfi_frame *frame, bool write)
+{
+    if (!write)
+        return RWF_KNOWN | RWF_NOAPPEND | RWF_APPEND;
+    return flags_of(frame) & O_APPEND ? RWF_KNOWN : RWF_KNOWN | RWF_NOAPPEND;
+}
+
+/* Flags are looked at when everything else is right and there is something to do. */
+static long refuse_flags(const struct dfi_frame *frame, bool positioned, bool write)
+{
+    struct iovec iov[IOV_MAX];
+    long ret = judge_vector(frame, positioned, write, take_vector(frame, iov));
+    bool any = false;
+
+    for (unsigned i = 0; ret == 0 && i < (unsigned)frame->args[2]; i++) {
+        any = any || iov[i].iov_len > 0;
+        if ((ssize_t)iov[i].iov_len < 0)
+            ret = -EINVAL;
+    }
+    return ret < 0 || !any ? ret : -EOPNOTSUPP;
+}
+
 static long run_vector_flags(const struct dfi_frame *frame, int fd, bool write)
 {
     unsigned flags = (unsigned)frame->args[5];
     bool positioned = (off_t)frame->args[3] != AT_POSITION;
     long ret;
 
-    if (flags & ~(write && flags_of(frame) & O_APPEND ? RWF_KNOWN : RWF_KNOWN | RWF_NOAPPEND))
-        return -EOPNOTSUPP;
+    if (flags & ~flags_known(frame, write))
+        return refuse_flags(frame, positioned, write);
     ret = run_vector(frame, fd, positioned, write);
     if (ret > 0 && write && flags & RWF_SYNCS) {
         int synced = df_call_fdatasync(fd);

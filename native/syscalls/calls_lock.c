@@ -101,6 +101,8 @@ long dfi_fcntl_lock(struct dfi_frame *frame, struct dfi_files *files, struct df_
     struct flock lock;
     long ret;
 
+    if (atomic_load(&ofd->flags) & O_PATH)
+        return -EBADF;
     if (dfi_copy_from(&lock, program, sizeof(lock)) < 0)
         return -EFAULT;
     if ((ret = make_absolute(fd, &lock)) < 0)

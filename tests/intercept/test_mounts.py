@@ -336,6 +336,11 @@ def test_a_copy_of_a_file_does_not_grow(mounted):
     assert found.seen() == (0, b"12 22\n22 22\nb'a' False\n", b"")
 
 
+def test_words_that_are_counted(plain, mounted):
+    """See counted.py."""
+    assert_like_plain(plain, mounted, "-S", PROGRAMS / "counted.py")
+
+
 #: splice(2) and sendfile(2) to a file that may not grow any more.
 _LIMITED = """
 import os, resource, signal
