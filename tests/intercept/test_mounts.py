@@ -121,6 +121,8 @@ def test_a_name_that_is_as_long_as_that_of_its_placeholder():
         parent = os.getpid()
         if not os.fork():
             print([os.readlink(f"/proc/{parent}/fd/{fd}") for fd in fds] == names)
+        else:
+            os.wait()
     """
     words = [sys.executable, "-m", "directfuse", "run", "-m", "memfs /n", "--", sys.executable]
     assert subprocess.check_output([*words, "-S", "-c", script], timeout=60) == b"True\n"
