@@ -122,6 +122,8 @@ static struct dfi_thread *prepare(struct dfi_frame *frame, const struct birth *b
         if ((birth->flags & CLONE_VFORK) != 0) /* the kernel takes it from all others */
             child->pending->stack = self->pending->stack;
         memcpy(child->frame, frame, sizeof *frame);
+        if (process == self->process)
+            dfi_files_thread(child);
     }
     if (birth->sp != 0)
         child->frame->sp = birth->sp;

@@ -99,12 +99,13 @@ static long open_interpreter(struct dfi_order *order, struct dfi_head *head,
 static long resolve(struct dfi_order *order, struct dfi_head *head, char *interpreter)
 {
     for (int depth = 0; depth <= DFI_SCRIPT_DEPTH; depth++) {
-        if (gains_rights(order->fd) && depth == 0)
-            return leave_outside(order, "set-user-id, set-group-id or capabilities");
+        bool gains = gains_rights(order->fd);
         long result;
+        if (gains && depth == 0)
+            return leave_outside(order, "set-user-id, set-group-id or capabilities");
         switch (dfi_image_look(order->fd, head, interpreter)) {
         case DFI_IMAGE_ELF:
-            if (gains_rights(order->fd))
+            if (gains)
                 return leave_outside(order, "its interpreter gains rights");
             return open_interpreter(order, head, interpreter);
         case DFI_IMAGE_SCRIPT:

@@ -250,7 +250,6 @@ struct dfi_thread {
     struct dfi_process *process;
     struct dfi_counts *counts; /* counters of this thread, in shared memory */
     int tid;
-    unsigned files_word[4]; /* free for the handlers of paths and descriptors */
     unsigned char shares_memory, shares_process; /* with whom it was born from */
     unsigned char trace_me;                      /* it wants to be traced: tracer.h */
     unsigned char loses_handlers;                /* CLONE_CLEAR_SIGHAND */
@@ -262,6 +261,7 @@ struct dfi_thread {
     struct dfi_thread *next_beside;              /* clone.c: children beside us */
     const struct dfi_process *parent;            /* of such a child, */
     int pid;                                     /* and what its parent knows it by */
+    _Alignas(8) unsigned char files_room[80];    /* for the handlers of paths and descriptors */
 };
 
 static inline struct dfi_thread *dfi_self(void)
@@ -333,6 +333,9 @@ uintptr_t dfi_run_memory(unsigned long *size);
  */
 int dfi_files_begin(struct dfi_process *process, const char *config, size_t size, const char *text,
                     size_t text_size);
+
+/* A thread of the process is about to be born. */
+void dfi_files_thread(struct dfi_thread *thread);
 
 /* A child with a copy of our descriptors that shares our memory: its own struct dfi_files. */
 struct dfi_files *dfi_files_copy(struct dfi_files *files);

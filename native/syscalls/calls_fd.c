@@ -159,10 +159,10 @@ static long check_noatime(struct dfi_files *files, int fd, int change)
     struct stat st;
     int ret;
 
-    if (!(change & O_NOATIME) || files->caller.capable)
+    if (!(change & O_NOATIME) || dfi_caller(files)->capable)
         return 0;
     ret = df_call_fstat(DF_FD_BASE + fd, &st);
-    return ret < 0 ? ret : st.st_uid == files->caller.uid ? 0 : -EPERM;
+    return ret < 0 ? ret : st.st_uid == dfi_caller(files)->uid ? 0 : -EPERM;
 }
 
 static long set_flags(struct dfi_files *files, int fd, struct df_ofd *ofd, int flags)

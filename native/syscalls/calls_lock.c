@@ -30,7 +30,7 @@ static bool is_left(const struct dfi_files *files, const struct df_ofd *ofd, boo
 static long there(struct dfi_files *files, const struct df_ofd *ofd, struct df_lock *range,
                   int operation)
 {
-    struct df_trip trip = {.link = &files->link, .caller = &files->caller, .mount = ofd->mount};
+    struct df_trip trip = {.link = &files->link, .caller = dfi_caller(files), .mount = ofd->mount};
     uint64_t handle = atomic_load(&ofd->handle);
     int ret =
         range ? df_trip_lock(&trip, handle, range) : df_trip_flock(&trip, handle, operation, 0);

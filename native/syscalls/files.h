@@ -128,6 +128,20 @@ struct dfi_files {
     char root_path[PATH_MAX]; /* absolute, as all processes of the run call it */
 };
 
+/* What a thread has: its room in struct dfi_thread. */
+struct dfi_of_thread {
+    struct dfi_record *record; /* of the innermost call under way */
+    bool has_identity;         /* ids, groups and capabilities of its own (identity.c): */
+    struct df_caller caller;
+};
+_Static_assert(sizeof(struct dfi_of_thread) <= sizeof(((struct dfi_thread *)0)->files_room),
+               "intercept.h");
+
+static inline struct dfi_of_thread *dfi_of_thread(struct dfi_thread *thread)
+{
+    return (struct dfi_of_thread *)thread->files_room;
+}
+
 /* No other thread makes or closes descriptors. */
 static inline bool dfi_is_alone(void)
 {
@@ -192,10 +206,19 @@ static inline bool dfi_fd_is_ours(unsigned long argument)
     return (int64_t)dfi_entry_of(dfi_process()->files, (int)argument) > 0; /* no DFI_FIFO */
 }
 
+const struct df_caller *dfi_identity_own(const struct dfi_files *files);
+
+/* In whose name this thread makes calls: in that of its process, or in its own. */
+static inline const struct df_caller *dfi_caller(const struct dfi_files *files)
+{
+    return DF_UNLIKELY(dfi_of_thread(dfi_self())->has_identity) ? dfi_identity_own(files)
+                                                                : &files->caller;
+}
+
 /* To ask what is of no mount in particular: of processes, and of open files by their handles. */
 static inline struct df_trip dfi_trip_of(struct dfi_files *files)
 {
-    return (struct df_trip){.link = &files->link, .caller = &files->caller};
+    return (struct df_trip){.link = &files->link, .caller = dfi_caller(files)};
 }
 
 /* The open file description of a handle; NULL: closed. */

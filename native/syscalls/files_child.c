@@ -242,7 +242,7 @@ struct dfi_files *dfi_files_copy(struct dfi_files *files)
     }
     client = announce_child(files);
     copy->link = files->link;
-    copy->caller = files->caller;
+    copy->caller = *dfi_caller(files);
     copy->ids = files->ids;
     copy->ids_above = files->ids_above;
     copy->ids_awaited = files->ids_awaited;

@@ -28,11 +28,55 @@ int df_caller_too_large(void)
     return -EFBIG;
 }
 
+/* ---- a thread's own ---------------------------------------------------------------------------
+ *
+ * Ids, groups and capabilities are a thread's (credentials(7)). glibc's calls change those of all,
+ * a thread after the other; servers change those of one, to work for a user. A process of one
+ * thread, as most are that change them, has one identity all the same.
+ */
+
+/* The mask, the limit, and whose locks are taken, are the process's. */
+const struct df_caller *dfi_identity_own(const struct dfi_files *files)
+{
+    struct df_caller *own = &dfi_of_thread(dfi_self())->caller;
+
+    own->pid = files->caller.pid;
+    own->umask = files->caller.umask;
+    own->lock_owner = files->caller.lock_owner;
+    own->size_limit = files->caller.size_limit;
+    return own;
+}
+
+/* What this thread is to change: its own, which it has from now on, or that of its process. */
+static struct df_caller *to_change(struct dfi_files *files)
+{
+    struct dfi_of_thread *mine = dfi_of_thread(dfi_self());
+
+    if (!mine->has_identity) {
+        if (dfi_is_alone())
+            return &files->caller;
+        mine->caller = files->caller;
+        mine->has_identity = true;
+    }
+    return &mine->caller;
+}
+
+/* It begins as the thread that makes it is. */
+void dfi_files_thread(struct dfi_thread *thread)
+{
+    const struct dfi_of_thread *mine = dfi_of_thread(dfi_self());
+    struct dfi_of_thread *its = dfi_of_thread(thread);
+
+    its->has_identity = mine->has_identity;
+    its->caller = mine->caller;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
 /* Calls under way in other threads may still look at the old ones: they stay, a few bytes for each
  * setgroups(2). */
-static long read_groups(struct dfi_files *files)
+static long read_groups(struct dfi_files *files, struct df_caller *caller)
 {
-    struct df_caller *caller = &files->caller;
     long count = dfi_kernel(__NR_getgroups, 0, 0);
     gid_t *groups;
 
@@ -68,10 +112,8 @@ static gid_t group_of(const struct dfi_files *files, long id)
 
 /* The rights of a namespace's root end where its ids do, which the server does not know: he has
  * none over files of others. */
-static void read_ids(struct dfi_files *files)
+static void read_ids(struct dfi_files *files, struct df_caller *caller)
 {
-    struct df_caller *caller = &files->caller;
-
     caller->uid = user_of(files, dfi_kernel(__NR_setfsuid, -1));
     caller->gid = group_of(files, dfi_kernel(__NR_setfsgid, -1));
     caller->real_uid = user_of(files, dfi_kernel(__NR_getuid));
@@ -94,19 +136,22 @@ long dfi_identity_read(struct dfi_files *files)
 {
     struct df_caller *caller = &files->caller;
 
-    read_ids(files);
+    read_ids(files, caller);
     caller->pid = (pid_t)dfi_kernel(__NR_getpid);
     caller->umask = read_umask();
     caller->size_limit = dfi_limit_of_size();
-    return read_groups(files);
+    return read_groups(files, caller);
 }
 
 long dfi_identity_look(struct dfi_files *files)
 {
+    struct df_caller *caller;
+
     if (!dfi_ids_look(files) && !files->ids)
         return 0;
-    read_ids(files);
-    return read_groups(files);
+    caller = to_change(files);
+    read_ids(files, caller);
+    return read_groups(files, caller);
 }
 
 /* ---- calls that change it ----------------------------------------------------------------------
@@ -114,11 +159,12 @@ long dfi_identity_look(struct dfi_files *files)
 
 static long change_ids(struct dfi_frame *frame)
 {
+    struct dfi_files *files = dfi_process()->files;
     const unsigned long *a = frame->args;
     long ret = dfi_kernel(frame->nr, a[0], a[1], a[2]);
 
     if (ret >= 0)
-        read_ids(dfi_process()->files);
+        read_ids(files, to_change(files));
     return ret;
 }
 
@@ -140,9 +186,10 @@ DFI_CHANGES_IDS(capset)
 
 long dfi_do_setgroups(struct dfi_frame *frame)
 {
+    struct dfi_files *files = dfi_process()->files;
     long ret = dfi_kernel(__NR_setgroups, frame->args[0], frame->args[1]);
 
-    return ret < 0 ? ret : read_groups(dfi_process()->files);
+    return ret < 0 ? ret : read_groups(files, to_change(files));
 }
 
 long dfi_do_umask(struct dfi_frame *frame)

@@ -199,8 +199,8 @@ void dfi_ids_tell(const struct dfi_files *files, struct dfi_text *text)
 {
     const struct dfi_ids *ids = files->ids && files->ids->ns == 0 ? files->ids_above : files->ids;
 
-    add(text, files->caller.uid);
-    add(text, files->caller.gid);
+    add(text, dfi_caller(files)->uid);
+    add(text, dfi_caller(files)->gid);
     add(text, ids ? ids->ns : 0);
     if (!ids)
         return;

@@ -90,7 +90,7 @@ static DF_FLAT bool ask(const struct dfi_way *way, int flags, struct question *q
         mount = ask_by_file(way, leg, &question->where);
     question->where.flags = flags & AT_SYMLINK_NOFOLLOW ? DF_WHERE_NOFOLLOW : 0;
     question->trip =
-        (struct df_trip){.link = &files->link, .caller = &files->caller, .mount = mount};
+        (struct df_trip){.link = &files->link, .caller = way->record.thread.caller, .mount = mount};
     return mount != 0;
 }
 
@@ -119,7 +119,7 @@ bool dfi_known_access(const struct dfi_way *way, int mode, int flags, long *ret)
     int result;
 
     if ((mode & ~(R_OK | W_OK | X_OK)) || (flags & ~(AT_SYMLINK_NOFOLLOW | AT_EACCESS)) ||
-        !is_of_ids(&way->record.files->caller, flags) || !ask(way, flags, &question) ||
+        !is_of_ids(way->record.thread.caller, flags) || !ask(way, flags, &question) ||
         !df_trip_known_access(&question.trip, &question.where, mode, &result))
         return false;
     *ret = result;

@@ -193,7 +193,7 @@ static size_t piece_of(size_t left, off_t offset)
 long dfi_maps_write_chunk(struct dfi_files *files, const struct dfi_mapping *m, long data,
                           uint64_t chunk)
 {
-    struct df_trip trip = {.link = &files->link, .caller = &files->caller};
+    struct df_trip trip = {.link = &files->link, .caller = dfi_caller(files)};
     off_t at = (off_t)(chunk * DF_HELD_CHUNK), end = at + (off_t)DF_HELD_CHUNK;
     char *now = dfi_alloc(2 * CHUNK);
     long ret = now ? 0 : -ENOMEM, got = 1;
@@ -240,7 +240,7 @@ static long write_held(struct dfi_files *files, const struct dfi_mapping *m)
 
 static long write_memory(struct dfi_files *files, const struct dfi_mapping *m)
 {
-    struct df_trip trip = {.link = &files->link, .caller = &files->caller};
+    struct df_trip trip = {.link = &files->link, .caller = dfi_caller(files)};
     size_t size = m->end - m->start;
     char *buffer = dfi_alloc(2 * CHUNK);
     long ret = 0;
@@ -265,7 +265,7 @@ static long write_mapping(struct dfi_files *files, const struct dfi_mapping *m)
 /* What was written back may be kept by the server still. */
 static long sync_mapping(struct dfi_files *files, const struct dfi_mapping *m)
 {
-    struct df_trip trip = {.link = &files->link, .caller = &files->caller};
+    struct df_trip trip = {.link = &files->link, .caller = dfi_caller(files)};
 
     return m->shared ? df_trip_fsync(&trip, m->handle, true) : 0;
 }

@@ -15,15 +15,12 @@
 
 struct dfi_record *dfi_record_now(void)
 {
-    struct dfi_record *record;
-
-    memcpy(&record, dfi_self()->files_word, sizeof(record));
-    return record;
+    return dfi_of_thread(dfi_self())->record;
 }
 
 static void set_now(struct dfi_record *record)
 {
-    memcpy(dfi_self()->files_word, &record, sizeof(record));
+    dfi_of_thread(dfi_self())->record = record;
 }
 
 void dfi_record_begin(struct dfi_record *record)
@@ -37,7 +34,7 @@ void dfi_record_begin(struct dfi_record *record)
     record->changes = false;
     record->foreign = record->here = 0;
     record->lent = false;
-    record->thread.caller = &record->files->caller;
+    record->thread.caller = dfi_caller(record->files);
     record->thread.depth = 0;
     record->thread.follow_real_links = 0;
     record->thread.left_paths = 0;

@@ -85,7 +85,8 @@ long dfi_fill_all(struct dfi_filling *f, off_t size)
 
 long dfi_fill_begin(struct dfi_filling *f, struct dfi_files *files, uint64_t handle, long data)
 {
-    *f = (struct dfi_filling){{.link = &files->link, .caller = &files->caller}, handle, data, NULL};
+    *f = (struct dfi_filling){
+        {.link = &files->link, .caller = dfi_caller(files)}, handle, data, NULL};
     f->buffer = dfi_alloc(PIECE);
     return f->buffer ? 0 : -ENOMEM;
 }

@@ -159,7 +159,7 @@ static long copy_whole(struct dfi_files *files, uint64_t handle, long data, off_
 static long populate(struct dfi_files *files, uint64_t handle, const struct df_ofd *ofd,
                      uint64_t *marks)
 {
-    struct df_trip trip = {.link = &files->link, .caller = &files->caller};
+    struct df_trip trip = {.link = &files->link, .caller = dfi_caller(files)};
     struct df_trip_where where = {.base = handle, .name = ""};
     struct stat st;
     long ret = df_trip_getattr(&trip, &where, &st), data, chunks;

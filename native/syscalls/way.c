@@ -66,13 +66,14 @@ static int open_here(struct dfi_way *way)
  * the working directory. */
 static int open_here_regardless(struct dfi_way *way)
 {
-    struct df_caller regardless = *way->record.thread.caller;
+    const struct df_caller *caller = way->record.thread.caller;
+    struct df_caller regardless = *caller;
     int ret;
 
     regardless.capable = true;
     way->record.thread.caller = &regardless;
     ret = open_here(way);
-    way->record.thread.caller = &way->record.files->caller;
+    way->record.thread.caller = caller;
     return ret;
 }
 

@@ -154,6 +154,12 @@ def test_below_a_directory_that_may_not_be_searched(plain, mounted, tmp_path, fi
     assert_like_plain(plain, mounted, "-S", PROGRAMS / "cut_off.py")
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user needs root")
+def test_a_thread_has_an_identity_of_its_own(plain, mounted):
+    """Its threads and children begin with it; see identities.py."""
+    assert_like_plain(plain, mounted, "-S", PROGRAMS / "identities.py")
+
+
 def test_where_a_restricted_open_may_go(plain, mounted):
     """openat2(2) with RESOLVE_ flags; see restricted.py."""
     assert_like_plain(plain, mounted, "-S", PROGRAMS / "restricted.py")
