@@ -16,30 +16,33 @@ const struct dfi_call dfi_calls[DFI_CALLS_MAX] = {
 #undef DFI_CALL
 };
 
-/* What the switch of all others would become slower by; and what is in no table. */
-static long handle_seldom(struct dfi_frame *frame)
+__attribute__((noinline)) static long handle_unknown(struct dfi_frame *frame)
 {
-    if (frame->nr == __NR_remap_file_pages)
-        return dfi_do_remap_file_pages(frame);
+    (void)frame;
     dfi_count(DFI_EVENT_UNKNOWN);
     return DFI_PASS;
 }
 
-/* No table of functions: their addresses would be written into every program at its start. */
-#define DFI_OFTEN
+/* No table of functions: their addresses would be written into every program at its start. And no
+ * switch: gcc cuts that up where a few cases in a row are alike, and each call takes longer. */
 long dfi_handle(struct dfi_frame *frame)
 {
-    switch (frame->nr) {
+    static const int32_t places[DFI_CALLS_MAX] = {
 #define DFI_CALL(number, name, arguments, traits, level, handler, error, note)                     \
-    case number:                                                                                   \
-        return handler(frame);
+    [number] = &&at_##name - &&at_none,
 #include "syscalls/syscalls.def"
 #undef DFI_CALL
-    default:
-        return handle_seldom(frame);
-    }
+    };
+
+    if ((unsigned long)frame->nr < DFI_CALLS_MAX)
+        goto *(&&at_none + places[frame->nr]);
+at_none:
+    return handle_unknown(frame);
+#define DFI_CALL(number, name, arguments, traits, level, handler, error, note)                     \
+    at_##name : return handler(frame);
+#include "syscalls/syscalls.def"
+#undef DFI_CALL
 }
-#undef DFI_OFTEN
 
 static bool is_known(long nr)
 {
