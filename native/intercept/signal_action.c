@@ -5,6 +5,12 @@
 #include "intercept/lock.h"
 #include "intercept/signal_private.h"
 
+/* What the kernel keeps of a program's flags since Linux 5.11: by the others, which are gone when
+ * it asks again, a program finds out which flags are known. */
+#define FLAGS_KEPT                                                                                 \
+    (SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER |             \
+     SA_RESETHAND | SA_EXPOSE_TAGBITS | SA_RESTORER)
+
 struct dfi_lock dfi_action_lock DFI_HOT;
 
 static long set_kernel(int signal, __sighandler_t handler, unsigned long flags, unsigned long mask)
@@ -171,6 +177,13 @@ static long set_action(struct dfi_process *process, int signal, const struct sig
     return result;
 }
 
+/* As the kernel keeps it, and tells it. */
+static void clear_unknown(struct sigaction *set)
+{
+    set->sa_flags &= (unsigned)FLAGS_KEPT;
+    set->sa_mask &= ~(DFI_BIT(SIGKILL) | DFI_BIT(SIGSTOP));
+}
+
 long dfi_do_rt_sigaction(struct dfi_frame *frame)
 {
     unsigned long signal = frame->args[0];
@@ -195,6 +208,8 @@ long dfi_do_rt_sigaction(struct dfi_frame *frame)
         action->known = 1;
     }
     was = action->set;
+    if (new != NULL)
+        clear_unknown(&set);
     long result = new == NULL ? 0 : set_action(process, (int)signal, &set);
     dfi_unlock(&dfi_action_lock);
     if (result == 0 && old != NULL && dfi_copy_to(old, &was, sizeof was) < 0)

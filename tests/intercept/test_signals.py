@@ -32,6 +32,7 @@ _FOUND = {
     "parked": (b"another thread", 4),
     "sent": (b"handled: 3 0", 1),
     "stacks": (b"wrong 0", 1),
+    "told": (b"handled: flags", 4),
 }
 
 
@@ -39,8 +40,8 @@ _FOUND = {
 @pytest.mark.parametrize("name", _FOUND)
 def test_signals_are_as_without_us(plain, inside, compiled, flags, name):
     """Those that are blocked, also SIGBUS, which the core has open while it works, and those that
-    the kernel never sees blocked; faults that are sent; alternate stacks, also one that threads
-    share: each call of theirs that traps is a signal."""
+    the kernel never sees blocked; faults that are sent; actions; alternate stacks, also one that
+    threads share: each call of theirs that traps is a signal."""
     program = compiled(name)
     line, times = _FOUND[name]
     wanted = plain(program, timeout=10)
