@@ -272,7 +272,7 @@ static long exec_call(struct dfi_frame *frame, unsigned long path, struct dfi_ex
     long result = dfi_copy_path(name, (const char *)path, PATH_MAX);
     asked.mask = dfi_signals_block();
     if (result >= 0)
-        result = dfi_exec(&asked);
+        result = (asked.flags & AT_EXECVE_CHECK) != 0 ? dfi_exec_check(&asked) : dfi_exec(&asked);
     if (result == DFI_PASS)
         dfi_signals_return(); /* what the program lets in comes back at once, the rest later */
     dfi_signals_unblock(asked.mask);

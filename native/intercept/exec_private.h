@@ -26,6 +26,15 @@ struct dfi_order {
 #define DFI_HEAD_WORDS (3 * DFI_SCRIPT_DEPTH)
 #define DFI_WORDS_SIZE (2 * PATH_MAX + DFI_SCRIPT_DEPTH * DFI_LINE)
 
+/* ---- exec_check.c ---- */
+
+#ifndef AT_EXECVE_CHECK
+#define AT_EXECVE_CHECK 0x10000 /* linux/fcntl.h since 6.14 */
+#endif
+
+/* The call with that flag: 0 or -errno. */
+long dfi_exec_check(const struct dfi_exec *asked);
+
 /* ---- exec_script.c ---- */
 
 /* The interpreter that the script's first line names becomes the program; its words go in front of

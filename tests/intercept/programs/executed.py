@@ -278,9 +278,10 @@ show("link of itself", "link2")
 show("dangling link", "dangling")
 os.mkfifo("fifo", 0o755)
 show("fifo", "fifo")
+CHECKS = (0x10000, 0x10100, 0x11000)  # AT_EXECVE_CHECK: nothing is executed, errno is 0
 top = os.open(".", os.O_RDONLY)
-for flag in (0, 0x1000, 0x100, 0x1100, 0x2000, 1 << 31):
-    for name in ("plain", "link", "", "nothing", "line"):
+for flag in (0, 0x1000, 0x100, 0x1100, 0x2000, 1 << 31, *CHECKS):
+    for name in ("plain", "link", "", "nothing", "line", "not-executable"):
         show(f"execveat {name!r} {flag:x}", name, dirfd=top, flags=flag)
 found = os.open("plain", os.O_RDONLY)
 os.set_inheritable(found, True)
