@@ -107,7 +107,7 @@ static struct dfi_thread *prepare(struct dfi_frame *frame, const struct birth *b
     if ((birth->flags & CLONE_VM) != 0) {
         struct dfi_process *process = self->process;
         if (!shares_process(birth->flags)) {
-            process = dfi_process_copy(process);
+            process = dfi_process_copy(process, (birth->flags & CLONE_SIGHAND) != 0);
         } else if (!dfi_brief_begin(process)) {
             return NULL;
         }

@@ -228,6 +228,7 @@ struct dfi_process {
     int pid;
     int holder;                 /* of locks, of its kind: lock.c; 0: no child that shares memory */
     int threads;                /* sharing this object; under thread.c's lock */
+    bool lends;                 /* its actions are those of others, too: CLONE_SIGHAND */
     struct dfi_action *actions; /* by signal, as the program set them: behind this, in one block */
     struct dfi_parked *parked;  /* what waits for any of the threads: parked.c; in that block too */
     struct dfi_files *files;    /* made, copied and ended by dfi_files_*() below */

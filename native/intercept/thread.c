@@ -168,7 +168,7 @@ struct dfi_process *dfi_process_new(void)
     return process;
 }
 
-struct dfi_process *dfi_process_copy(const struct dfi_process *process)
+struct dfi_process *dfi_process_copy(struct dfi_process *process, bool shares_actions)
 {
     struct dfi_process *copy = dfi_process_new();
     if (copy == NULL)
@@ -177,8 +177,9 @@ struct dfi_process *dfi_process_copy(const struct dfi_process *process)
     struct dfi_parked *parked = copy->parked;
     memcpy(actions, process->actions, DFI_SIGNALS * sizeof *actions);
     memcpy(copy, process, sizeof *copy);
-    copy->actions = actions;
+    copy->actions = shares_actions ? process->actions : actions;
     copy->parked = parked;
+    copy->lends = false;
     copy->threads = 1;
     copy->brief = NULL; /* its descriptors are others, and it has one thread */
     copy->files = dfi_files_copy(process->files);
@@ -186,6 +187,8 @@ struct dfi_process *dfi_process_copy(const struct dfi_process *process)
         dfi_process_free(copy);
         return NULL;
     }
+    if (shares_actions)
+        process->lends = true;
     return copy;
 }
 
@@ -194,5 +197,6 @@ void dfi_process_free(struct dfi_process *process)
     if (process->files != NULL)
         dfi_files_free(process->files);
     dfi_free(process->brief);
-    dfi_free(process);
+    if (!process->lends) /* nobody counts who has them */
+        dfi_free(process);
 }

@@ -33,7 +33,7 @@ void dfi_threads_forked(struct dfi_thread *self);
 struct dfi_process *dfi_process_new(void);
 
 /* A copy for a child that shares our memory only; NULL: no memory. */
-struct dfi_process *dfi_process_copy(const struct dfi_process *process);
+struct dfi_process *dfi_process_copy(struct dfi_process *process, bool shares_actions);
 void dfi_process_free(struct dfi_process *process);
 
 #endif
