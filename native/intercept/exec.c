@@ -159,7 +159,6 @@ static long kernel_exec(struct dfi_order *order, char **argv, char **envp)
         dfi_kernel(__NR_fcntl, order->interpreter_fd, F_SETFD, 0);
     dfi_signals_return(); /* what was sent meanwhile is for the next program */
     dfi_parked_release(DFI_NEVER_BLOCKED);
-    dfi_signals_exec(order->asked->process, true);
     dfi_count(DFI_EVENT_EXECS);
     dfi_counts_give(dfi_self());
     dfi_tracer_begin(dfi_self());
@@ -167,7 +166,6 @@ static long kernel_exec(struct dfi_order *order, char **argv, char **envp)
     long result = enter_loader(argv, envp);
     dfi_limit_release(held);
     dfi_counts_take(dfi_self());
-    dfi_signals_exec(order->asked->process, false);
     return result;
 }
 

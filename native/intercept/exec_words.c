@@ -95,6 +95,8 @@ long dfi_exec_marker(const struct dfi_order *order, char *marker, char *scratch)
     dfi_text_add(&text, " ");
     dfi_text_add_number(&text, order->asked->mask | dfi_self()->pending->believed);
     dfi_text_add(&text, " ");
+    dfi_text_add_number(&text, dfi_signals_ignored(order->asked->process));
+    dfi_text_add(&text, " ");
     dfi_text_add_number(&text, (unsigned long)size);
     dfi_text_add(&text, " ");
     dfi_text_add_size(&text, scratch, (size_t)size);

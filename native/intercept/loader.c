@@ -43,7 +43,7 @@ struct stack {
 /* What the marker says. */
 struct marker {
     int run_fd, loader_fd, program_fd, interpreter_fd; /* -1: it has none */
-    unsigned long words, mask;
+    unsigned long words, mask, ignored;
     const char *start, *text, *path;
     size_t text_size;
 };
@@ -132,6 +132,7 @@ static struct marker read_marker(const char *text)
     marker.interpreter_fd = (int)dfi_text_number(&text) - 1;
     marker.words = dfi_text_number(&text);
     marker.mask = dfi_text_number(&text);
+    marker.ignored = dfi_text_number(&text);
     marker.text_size = dfi_text_number(&text);
     marker.text = text;
     marker.path = text + marker.text_size;
@@ -263,6 +264,7 @@ static _Noreturn void run(struct stack *stack, const struct marker *marker, unsi
     dfi_loader_fd = marker->loader_fd;
     if (dfi_start(marker->run_fd, marker->text, marker->text_size, &error) == NULL)
         fail(marker->path, dfi_start_refusal(error), error);
+    dfi_signals_ignore(dfi_process(), marker->ignored);
     hide_marker(stack);
     dfi_on_core_stack((uintptr_t)&starting, 0, start);
     dfi_signals_open(marker->mask); /* a SIGSYS that waits comes here, and wants that stack */

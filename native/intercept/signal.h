@@ -121,7 +121,9 @@ unsigned long dfi_parked_release(unsigned long set);
 /* A child of fork(2) has none. */
 void dfi_parked_forked(struct dfi_thread *self);
 
-/* For the kernel before execve: signals that the next program shall find ignored. */
-void dfi_signals_exec(struct dfi_process *process, bool before);
+/* Of the three that are always ours: what the program ignores; the next one is told, for the kernel
+ * would ignore also those that other threads raise by their calls, and end the process. */
+unsigned long dfi_signals_ignored(const struct dfi_process *process);
+void dfi_signals_ignore(struct dfi_process *process, unsigned long ignored);
 
 #endif

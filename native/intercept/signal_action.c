@@ -97,16 +97,21 @@ long dfi_signals_adopt(struct dfi_process *process)
     return result;
 }
 
-void dfi_signals_exec(struct dfi_process *process, bool before)
+unsigned long dfi_signals_ignored(const struct dfi_process *process)
+{
+    unsigned long ignored = 0;
+    for (size_t i = 0; i < 3; i++) {
+        if (process->actions[ours[i]].set.sa_handler == SIG_IGN)
+            ignored |= DFI_BIT(ours[i]);
+    }
+    return ignored;
+}
+
+void dfi_signals_ignore(struct dfi_process *process, unsigned long ignored)
 {
     for (size_t i = 0; i < 3; i++) {
-        const struct sigaction *set = &process->actions[ours[i]].set;
-        if (set->sa_handler != SIG_IGN)
-            continue;
-        if (before)
-            set_kernel(ours[i], SIG_IGN, 0, 0);
-        else
-            install(ours[i], set);
+        if ((ignored & DFI_BIT(ours[i])) != 0)
+            process->actions[ours[i]].set.sa_handler = SIG_IGN;
     }
 }
 
