@@ -125,6 +125,13 @@ void dfi_signal_default(int signal, const siginfo_t *info)
                    info);
 }
 
+/* The first process of a PID namespace: what is sent to it, and it does not handle, is ignored. Who
+ * told the kernel of the default would be left with it. */
+static bool ends(const struct dfi_process *process, const siginfo_t *info)
+{
+    return process->pid != 1 || info->si_code > 0;
+}
+
 __sighandler_t dfi_signal_handler(struct dfi_process *process, int signal, const siginfo_t *info)
 {
     struct dfi_action *action = &process->actions[signal];
@@ -144,7 +151,7 @@ __sighandler_t dfi_signal_handler(struct dfi_process *process, int signal, const
     }
     if (!is_ours(signal)) /* another thread has just reset it */
         return action->entry;
-    if (handler == SIG_DFL || info->si_code > 0)
+    if ((handler == SIG_DFL || info->si_code > 0) && ends(process, info))
         dfi_signal_default(signal, info);
     return NULL;
 }

@@ -198,6 +198,17 @@ def test_programs_start_under_a_filter_that_knows_no_young_calls(
     assert (found.status, found.out) == (5, b"words\n")
 
 
+@pytest.mark.parametrize("signal", ["SYS", "SEGV", "BUS"])
+def test_the_first_process_of_a_namespace(plain, inside, signal):
+    """Signals that are sent to it do not end it, also those whose handlers are the core's."""
+    script = f"kill -{signal} $$; echo alive; /bin/echo child; kill -{signal} $$; echo again"
+    command = ["unshare", "-fpr", "sh", "-c", script]
+    wanted = plain(*command)
+    if b"alive" not in wanted.out:
+        pytest.skip("no PID namespaces here")
+    assert inside(*command).seen() == wanted.seen()
+
+
 @pytest.mark.sweep
 @pytest.mark.timeout(200)
 def test_a_long_storm(inside, compiled):
