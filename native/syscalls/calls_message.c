@@ -67,13 +67,13 @@ static void adopt(struct dfi_files *files, int fd)
 static void show_sender(const struct msghdr *message, struct msghdr *at, socklen_t room)
 {
     socklen_t len = message->msg_namelen;
-    struct sockaddr_un un;
+    union dfi_socket_name name;
 
-    memset(&un, 0, sizeof(un));
-    if (!message->msg_name || len > room || len > sizeof(un) ||
-        dfi_copy_from(&un, message->msg_name, len) < 0 || !dfi_socket_show(&un, &len))
+    memset(&name, 0, sizeof(name));
+    if (!message->msg_name || len > room || len > sizeof(name) ||
+        dfi_copy_from(&name, message->msg_name, len) < 0 || !dfi_socket_show(&name, &len))
         return;
-    if (dfi_copy_to(message->msg_name, &un, len < room ? len : room) == 0)
+    if (dfi_copy_to(message->msg_name, &name, len < room ? len : room) == 0)
         dfi_copy_to(&at->msg_namelen, &len, sizeof(len));
 }
 

@@ -270,63 +270,90 @@ long dfi_do_sendto(struct dfi_frame *frame)
 
 /* ---- names shown ----------------------------------------------------------------------------- */
 
-bool dfi_socket_show(struct sockaddr_un *un, socklen_t *len)
+bool dfi_socket_show(union dfi_socket_name *name, socklen_t *len)
 {
     struct dfi_files *files = dfi_process()->files;
-    char link[DFI_SHADOW_NAME_MAX], name[sizeof(un->sun_path)];
+    const size_t before = offsetof(struct sockaddr_un, sun_path);
+    char link[DFI_SHADOW_NAME_MAX], bound[sizeof(name->un.sun_path)];
     uint64_t mount, ino;
     long size;
 
-    if (*len <= offsetof(struct sockaddr_un, sun_path) || *len >= sizeof(*un) ||
-        un->sun_family != AF_UNIX || !node_of(un, &mount, &ino))
+    if (*len <= before || *len >= sizeof(name->un) || name->un.sun_family != AF_UNIX ||
+        !node_of(&name->un, &mount, &ino))
         return false;
     dfi_shadow_name(files, 'p', mount, ino, link);
-    size = dfi_kernel(__NR_readlink, link, name, sizeof(name) - 1);
+    size = dfi_kernel(__NR_readlink, link, bound, sizeof(bound));
     if (size < 0)
         return false;
-    memset(un->sun_path, 0, sizeof(un->sun_path));
-    memcpy(un->sun_path, name, (size_t)size);
-    *len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)size + 1);
+    memset((char *)name + before, 0, sizeof(*name) - before);
+    memcpy(name->un.sun_path, bound, (size_t)size);
+    *len = (socklen_t)(before + (size_t)size + 1);
     return true;
 }
 
-/* The program's call, which puts an address into args[at] and its length behind: into ours first,
- * where it has room, and the name that was bound in the place of the shadow's. */
-static long from_address(struct dfi_frame *frame, int at)
+/* Into the program's memory, which has so much room: as much as fits, and how much there is. */
+static long tell(const struct dfi_frame *frame, int at, const union dfi_socket_name *name,
+                 socklen_t len, socklen_t room)
 {
-    struct sockaddr_un un;
-    socklen_t room, len = sizeof(un);
+    if (dfi_copy_to((void *)frame->args[at], name, room < len ? room : len) < 0)
+        return -EFAULT;
+    return dfi_copy_to((void *)frame->args[at + 1], &len, sizeof(len)) < 0 ? -EFAULT : 0;
+}
+
+/* The program's call, which puts an address into args[at] and its length behind: into ours first,
+ * where it has room, and the name that was bound in the place of the shadow's. *told: 0, or why the
+ * program was not told. */
+static long from_address(struct dfi_frame *frame, int at, long *told)
+{
+    union dfi_socket_name name;
+    socklen_t room, len = sizeof(name);
     unsigned long args[6];
     long ret;
 
+    *told = 0;
     if (!df_table_any() || !frame->args[at] ||
-        dfi_copy_from(&room, (const void *)frame->args[at + 1], sizeof(room)) < 0 ||
-        (int)room < 0 || !is_unix(frame->args[0]))
+        dfi_copy_from(&room, (const void *)frame->args[at + 1], sizeof(room)) < 0 || (int)room < 0)
         return DFI_PASS;
-    memset(&un, 0, sizeof(un));
+    memset(&name, 0, sizeof(name));
     memcpy(args, frame->args, sizeof(args));
-    args[at] = (unsigned long)&un;
+    args[at] = (unsigned long)&name;
     args[at + 1] = (unsigned long)&len;
     ret = dfi_kernel_wait6(frame->nr, args[0], args[1], args[2], args[3], args[4], args[5]);
     if (ret < 0)
         return ret;
-    dfi_socket_show(&un, &len);
-    if (dfi_copy_to((void *)frame->args[at], &un, room < len ? room : len) < 0)
-        return -EFAULT;
-    return dfi_copy_to((void *)frame->args[at + 1], &len, sizeof(len)) < 0 ? -EFAULT : ret;
+    dfi_socket_show(&name, &len);
+    *told = tell(frame, at, &name, len, room);
+    return ret;
+}
+
+static long look_at_address(struct dfi_frame *frame, int at)
+{
+    long told, ret = from_address(frame, at, &told);
+
+    return told < 0 ? told : ret;
 }
 
 long dfi_do_getsockname(struct dfi_frame *frame)
 {
-    return from_address(frame, 1);
+    return look_at_address(frame, 1);
 }
 
 long dfi_do_getpeername(struct dfi_frame *frame)
 {
-    return from_address(frame, 1);
+    return look_at_address(frame, 1);
 }
 
 long dfi_do_recvfrom(struct dfi_frame *frame)
 {
-    return from_address(frame, 4);
+    return look_at_address(frame, 4);
+}
+
+/* A connection that the program cannot be told of is lost, as in the kernel. */
+long dfi_do_accept(struct dfi_frame *frame)
+{
+    long told, ret = from_address(frame, 1, &told);
+
+    if (told < 0)
+        dfi_kernel(__NR_close, ret);
+    return told < 0 ? told : ret;
 }

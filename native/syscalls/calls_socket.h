@@ -15,8 +15,13 @@
 ssize_t dfi_socket_find(unsigned long fd, unsigned long address, unsigned long size,
                         struct sockaddr_un *real, socklen_t *len);
 
-/* An address that the kernel has given: if it is that of a mount's socket, the name it was bound to
- * takes its place. */
-bool dfi_socket_show(struct sockaddr_un *un, socklen_t *len);
+/* An address that the kernel has given. A path may fill sun_path: it ends in a NUL behind that. */
+union dfi_socket_name {
+    struct sockaddr_storage any;
+    struct sockaddr_un un;
+};
+
+/* If it is that of a mount's socket, the name it was bound to takes its place. */
+bool dfi_socket_show(union dfi_socket_name *name, socklen_t *len);
 
 #endif

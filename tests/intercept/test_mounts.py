@@ -317,6 +317,13 @@ def test_advice_on_private_mappings(plain, mounted):
     assert_like_plain(plain, mounted, "-S", PROGRAMS / "advised.py")
 
 
+@pytest.mark.parametrize("what", ["names"])
+def test_sockets_by_their_names(plain, mounted, tmp_path, what):
+    """Who may connect, by which paths, and what is told of it; see bound.py."""
+    words = PROGRAMS / "bound.py", what
+    assert_like_plain(plain, mounted, "-S", *words, tmp_path / "link")
+
+
 #: mremap(2) of a private mapping, and what it shows afterwards.
 _GROWN = """
 import ctypes, mmap, os
