@@ -148,20 +148,20 @@ static long send_one(unsigned long fd, const struct msghdr *at, unsigned long fl
     struct sockaddr_un real;
     struct msghdr message;
     socklen_t len;
-    long ret;
+    long found;
 
     if (dfi_copy_from(&message, at, sizeof(message)) < 0)
         return DFI_PASS;
     visit_fds(dfi_process()->files, &message, hold);
     if (!message.msg_name)
         return DFI_PASS;
-    ret = dfi_socket_find(fd, (unsigned long)message.msg_name, message.msg_namelen, &real, &len);
-    if (ret != 0)
-        return ret == DF_NOT_OURS ? DFI_PASS : ret;
+    found = dfi_socket_find(fd, (unsigned long)message.msg_name, message.msg_namelen, &real, &len);
+    if (found < 0)
+        return found == DF_NOT_OURS ? DFI_PASS : found;
     message.msg_name = &real;
     message.msg_namelen = len;
-    ret = dfi_kernel_wait(__NR_sendmsg, fd, (unsigned long)&message, flags);
-    return ret == -ENOENT ? -ECONNREFUSED : ret;
+    return dfi_socket_reached(found,
+                              dfi_kernel_wait(__NR_sendmsg, fd, (unsigned long)&message, flags));
 }
 
 long dfi_do_sendmsg(struct dfi_frame *frame)

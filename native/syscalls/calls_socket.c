@@ -102,6 +102,78 @@ static long call_kernel(struct dfi_frame *frame, int at, const struct sockaddr_u
     return dfi_kernel_wait6(frame->nr, args[0], args[1], args[2], args[3], args[4], args[5]);
 }
 
+/* ---- ways ------------------------------------------------------------------------------------ */
+
+/* What an address leads to. */
+struct search {
+    struct dfi_record record;
+    struct address a;
+    char path[PATH_MAX];     /* for native/core */
+    struct sockaddr_un real; /* for the kernel */
+    socklen_t len;
+    mode_t mode; /* of a node that is made */
+    struct stat st;
+};
+
+/* The same without "..", and without links: an address has little room. */
+static const char *shorten(struct search *s, const char *path, bool follows, char out[PATH_MAX])
+{
+    struct dfi_steps steps;
+
+    dfi_steps_init(&steps, &s->record, false, 0);
+    steps.follows = follows;
+    if (dfi_steps_walk(&steps, AT_FDCWD, path) != DF_NOT_OURS || dfi_steps_left(&steps, out) < 0)
+        return path;
+    return out;
+}
+
+/* What is no mount's: the kernel's as the program wrote it (DF_NOT_OURS), or, where the working
+ * directory or a link is in a mount, by the name that the way out has led to. */
+static long take_outside(struct search *s, bool follows)
+{
+    const char *left = df_left_path(0);
+    char physical[PATH_MAX];
+
+    if (!left)
+        left = s->path;
+    if (strcmp(left, s->a.un.sun_path) == 0)
+        return DF_NOT_OURS;
+    if (strlen(left) >= sizeof(s->real.sun_path))
+        left = shorten(s, left, follows, physical);
+    if (strlen(left) >= sizeof(s->real.sun_path))
+        return -ENAMETOOLONG;
+    memset(&s->real, 0, sizeof(s->real));
+    s->real.sun_family = AF_UNIX;
+    strcpy(s->real.sun_path, left);
+    s->len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(left) + 1);
+    return DFI_SOCKET_OUTSIDE;
+}
+
+/* Where the kernel finds nothing a real symlink on the path may lead to a mount. */
+static bool may_lead(const char *path)
+{
+    long ret = dfi_kernel(__NR_access, path, F_OK);
+
+    return ret == -ENOENT || ret == -ENOTDIR;
+}
+
+/* Asks mounts for it. 0, DF_NOT_OURS, DFI_SOCKET_OUTSIDE or -errno. */
+static long search(struct search *s, bool follows, long (*ask)(struct search *s))
+{
+    long outside, ret = path_of(&s->record, &s->a, follows, s->path);
+
+    if (ret != 0 || (ret = ask(s)) != DF_NOT_OURS)
+        return ret;
+    outside = take_outside(s, follows);
+    if (outside == DF_NOT_OURS || outside == DFI_SOCKET_OUTSIDE) {
+        s->record.thread.follow_real_links =
+            may_lead(outside == DF_NOT_OURS ? s->a.un.sun_path : s->real.sun_path);
+        if (s->record.thread.follow_real_links && (ret = ask(s)) != DF_NOT_OURS)
+            return ret;
+    }
+    return outside;
+}
+
 /* ---- names ----------------------------------------------------------------------------------- */
 
 /* The name the socket is known by, for getsockname(2): a link beside it. */
@@ -167,83 +239,94 @@ static bool node_of(const struct sockaddr_un *un, uint64_t *mount, uint64_t *ino
     return *at == '\0';
 }
 
-/* bind(2) where the path is a mount's: the node first, then what it stands for. */
-static long bind_there(struct dfi_frame *frame, struct dfi_files *files, const struct address *a,
-                       const char *path)
+/* The node of the socket. */
+static long make_node(struct search *s)
 {
-    mode_t mode = S_IFSOCK | (0777 & ~files->caller.umask);
-    struct sockaddr_un real;
-    struct stat st;
-    socklen_t len;
-    long ret = df_call_mknodat(AT_FDCWD, path, mode, 0);
+    long ret = df_call_mknodat(AT_FDCWD, s->path, s->mode, 0);
 
-    if (ret < 0)
-        return ret == -EEXIST ? -EADDRINUSE : ret;
-    ret = df_call_fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW);
+    return ret == -EEXIST ? -EADDRINUSE : ret;
+}
+
+/* What the node, which is made, stands for. */
+static long bind_node(struct dfi_frame *frame, struct search *s)
+{
+    const struct dfi_files *files = s->record.files;
+    long ret = df_call_fstatat(AT_FDCWD, s->path, &s->st, AT_SYMLINK_NOFOLLOW);
+
+    if (ret == 0)
+        ret = shadow_address(files, &s->st, &s->real, &s->len);
     if (ret == 0) {
-        ret = shadow_address(files, &st, &real, &len);
-    }
-    if (ret == 0) {
-        dfi_kernel(__NR_unlink, real.sun_path);
-        ret = bind_real(frame, files, real.sun_path);
+        dfi_kernel(__NR_unlink, s->real.sun_path);
+        ret = bind_real(frame, files, s->real.sun_path);
     }
     if (ret < 0) {
-        df_call_unlinkat(AT_FDCWD, path, 0);
+        df_call_unlinkat(AT_FDCWD, s->path, 0);
         return ret;
     }
-    dfi_kernel(__NR_chmod, real.sun_path, 0777); /* who may connect the node's mode says */
-    keep_name(files, &st, a->un.sun_path);
+    dfi_kernel(__NR_chmod, s->real.sun_path, 0777); /* who may connect the node's mode says */
+    keep_name(files, &s->st, s->a.un.sun_path);
     return 0;
 }
 
 long dfi_do_bind(struct dfi_frame *frame)
 {
-    struct dfi_files *files = dfi_process()->files;
-    struct dfi_record record;
-    char path[PATH_MAX];
-    struct address a;
+    struct search s;
     long ret;
 
-    if (!df_table_any() || !take_address(frame->args[1], frame->args[2], &a) ||
+    if (!df_table_any() || !take_address(frame->args[1], frame->args[2], &s.a) ||
         !is_unix(frame->args[0]))
         return DFI_PASS;
-    dfi_record_begin(&record);
-    ret = path_of(&record, &a, false, path);
+    dfi_record_begin(&s.record);
+    s.mode = S_IFSOCK | (0777 & ~s.record.files->caller.umask);
+    ret = search(&s, false, make_node);
     if (ret == 0)
-        ret = bind_there(frame, files, &a, path);
-    dfi_record_end(&record);
+        ret = bind_node(frame, &s);
+    dfi_record_end(&s.record);
+    if (ret == DFI_SOCKET_OUTSIDE)
+        return call_kernel(frame, 1, &s.real, s.len);
     return ret == DF_NOT_OURS ? DFI_PASS : ret;
 }
 
-/* Where the kernel has the socket that is bound to a path of a mount. 0, DF_NOT_OURS or -errno. */
-static ssize_t find_socket(struct dfi_files *files, const struct address *a,
-                           struct sockaddr_un *real, socklen_t *len)
+static long look(struct search *s)
 {
-    struct dfi_record record;
-    char path[PATH_MAX];
-    struct stat st;
-    ssize_t ret;
+    return df_call_fstatat(AT_FDCWD, s->path, &s->st, 0);
+}
 
-    dfi_record_begin(&record);
-    ret = path_of(&record, a, true, path);
+/* Where the kernel has the socket that is bound to the address. */
+static long find_socket(struct search *s)
+{
+    long ret;
+
+    dfi_record_begin(&s->record);
+    ret = search(s, true, look);
     if (ret == 0)
-        ret = df_call_fstatat(AT_FDCWD, path, &st, 0);
+        ret = df_call_faccessat(AT_FDCWD, s->path, W_OK, AT_EACCESS);
     if (ret == 0)
-        ret = df_call_faccessat(AT_FDCWD, path, W_OK, AT_EACCESS);
-    if (ret == 0)
-        ret = S_ISSOCK(st.st_mode) ? shadow_address(files, &st, real, len) : -ECONNREFUSED;
-    dfi_record_end(&record);
+        ret = S_ISSOCK(s->st.st_mode) ? shadow_address(s->record.files, &s->st, &s->real, &s->len)
+                                      : -ECONNREFUSED;
+    dfi_record_end(&s->record);
     return ret;
 }
 
-ssize_t dfi_socket_find(unsigned long fd, unsigned long address, unsigned long size,
-                        struct sockaddr_un *real, socklen_t *len)
+long dfi_socket_find(unsigned long fd, unsigned long address, unsigned long size,
+                     struct sockaddr_un *real, socklen_t *len)
 {
-    struct address a;
+    struct search s;
+    long ret;
 
-    if (!df_table_any() || !take_address(address, size, &a) || !is_unix(fd))
+    if (!df_table_any() || !take_address(address, size, &s.a) || !is_unix(fd))
         return DF_NOT_OURS;
-    return find_socket(dfi_process()->files, &a, real, len);
+    ret = find_socket(&s);
+    if (ret == 0 || ret == DFI_SOCKET_OUTSIDE) {
+        *real = s.real;
+        *len = s.len;
+    }
+    return ret;
+}
+
+long dfi_socket_reached(long found, long ret)
+{
+    return found == 0 && ret == -ENOENT ? -ECONNREFUSED : ret;
 }
 
 /* connect(2) and its like, with the address in args[at]. */
@@ -251,11 +334,13 @@ static long to_address(struct dfi_frame *frame, int at)
 {
     struct sockaddr_un real;
     socklen_t len;
-    long ret = dfi_socket_find(frame->args[0], frame->args[at], frame->args[at + 1], &real, &len);
+    long found = dfi_socket_find(frame->args[0], frame->args[at], frame->args[at + 1], &real, &len);
 
-    if (ret == 0 && (ret = call_kernel(frame, at, &real, len)) == -ENOENT)
-        ret = -ECONNREFUSED; /* nobody has bound the node */
-    return ret == DF_NOT_OURS ? DFI_PASS : ret;
+    if (found == DF_NOT_OURS)
+        return DFI_PASS;
+    if (found < 0)
+        return found;
+    return dfi_socket_reached(found, call_kernel(frame, at, &real, len));
 }
 
 long dfi_do_connect(struct dfi_frame *frame)

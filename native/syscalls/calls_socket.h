@@ -11,9 +11,15 @@
 
 /* The address in the program's memory, for its socket `fd`: if it is a path in a mount, the one
  * that the kernel knows, into *real and *len, and 0; -errno where that may not be reached,
- * ECONNREFUSED for what is no socket. DF_NOT_OURS: it is the kernel's as it stands. */
-ssize_t dfi_socket_find(unsigned long fd, unsigned long address, unsigned long size,
-                        struct sockaddr_un *real, socklen_t *len);
+ * ECONNREFUSED for what is no socket. DF_NOT_OURS: it is the kernel's as it stands.
+ * DFI_SOCKET_OUTSIDE: it is the kernel's by the name in *real. */
+long dfi_socket_find(unsigned long fd, unsigned long address, unsigned long size,
+                     struct sockaddr_un *real, socklen_t *len);
+
+#define DFI_SOCKET_OUTSIDE 1
+
+/* What a call gives that went to what was found so: a node that nobody has bound refuses. */
+long dfi_socket_reached(long found, long ret);
 
 /* An address that the kernel has given. A path may fill sun_path: it ends in a NUL behind that. */
 union dfi_socket_name {

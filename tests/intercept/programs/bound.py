@@ -3,7 +3,10 @@
 import ctypes
 import os
 import socket
+import stat
 import sys
+
+from shown import show
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -37,4 +40,49 @@ def names(_):
             print(size, room, length.value, to.raw[:130])
 
 
-{"names": names}[sys.argv[1]](sys.argv[2])
+def disk(link):
+    """By real links to the directory and to the socket, from outside of the mount."""
+    here = os.getcwd()
+    os.symlink(here, link)
+    os.chdir("/")
+    one, other = make(path=f"{link}/one"), make(socket.SOCK_DGRAM, f"{link}/other")
+    one.listen()
+    print(stat.S_ISSOCK(os.stat(f"{here}/one").st_mode), os.path.basename(one.getsockname()))
+    for path in f"{link}/one", f"{here}/one":
+        show("connect", make().connect, path)
+    sender = make(socket.SOCK_DGRAM)
+    show("sendto", sender.sendto, b"sent", f"{link}/other")
+    show("sendmsg", sender.sendmsg, [b"by sendmsg"], [], 0, f"{link}/other")
+    print(other.recv(9), other.recv(10))
+    os.symlink(f"{here}/one", f"{link}-one")
+    show("connect", make().connect, f"{link}-one")
+    show("taken", make().bind, f"{link}-one")
+    show("again", make().bind, f"{link}/one")
+    show("missing", make().connect, f"{link}/missing")
+    show("no directory", make().bind, f"{link}/missing/one")
+    os.unlink(link)
+    os.unlink(f"{link}-one")
+
+
+def outside(path):
+    """What lies outside of the mount, from a working directory in it and by links in it."""
+    one = make(path=path)
+    one.listen()
+    up = os.path.relpath("/") + path
+    os.symlink(path, "link")
+    os.symlink(os.path.dirname(path), "directory")
+    named = os.path.basename(path)
+    for way in up, "link", os.path.abspath("link"), f"directory/{named}":
+        show("connect", make().connect, way)
+        show("sendto", make(socket.SOCK_DGRAM).sendto, b"wrong", way)
+    for way in f"{up}-", f"directory/{named}-":
+        show("bind", make().bind, way)
+        print(stat.S_ISSOCK(os.stat(f"{path}-").st_mode))
+        show("again", make().bind, way)
+        os.unlink(f"{path}-")
+    show("missing", make().connect, f"directory/{named}-")
+    os.unlink(path)
+    show("gone", make().connect, "link")
+
+
+{"names": names, "disk": disk, "outside": outside}[sys.argv[1]](sys.argv[2])
