@@ -239,6 +239,15 @@ static bool node_of(const struct sockaddr_un *un, uint64_t *mount, uint64_t *ino
     return *at == '\0';
 }
 
+/* The mode that a socket's node is to have: that of the socket, which fchmod(2) may have set. */
+static mode_t mode_of(const struct dfi_files *files, unsigned long fd)
+{
+    struct stat st = {.st_mode = 0777};
+
+    dfi_kernel(__NR_fstat, fd, &st);
+    return S_IFSOCK | (st.st_mode & 07777 & ~files->caller.umask);
+}
+
 /* The node of the socket. */
 static long make_node(struct search *s)
 {
@@ -277,7 +286,7 @@ long dfi_do_bind(struct dfi_frame *frame)
         !is_unix(frame->args[0]))
         return DFI_PASS;
     dfi_record_begin(&s.record);
-    s.mode = S_IFSOCK | (0777 & ~s.record.files->caller.umask);
+    s.mode = mode_of(s.record.files, frame->args[0]);
     ret = search(&s, false, make_node);
     if (ret == 0)
         ret = bind_node(frame, &s);

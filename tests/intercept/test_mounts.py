@@ -317,7 +317,7 @@ def test_advice_on_private_mappings(plain, mounted):
     assert_like_plain(plain, mounted, "-S", PROGRAMS / "advised.py")
 
 
-@pytest.mark.parametrize("what", ["names", "disk", "outside"])
+@pytest.mark.parametrize("what", ["names", "mode", "disk", "outside"])
 def test_sockets_by_their_names(plain, mounted, tmp_path, what):
     """Who may connect, by which paths, and what is told of it; see bound.py."""
     words = PROGRAMS / "bound.py", what

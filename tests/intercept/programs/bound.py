@@ -40,6 +40,17 @@ def names(_):
             print(size, room, length.value, to.raw[:130])
 
 
+def mode(_):
+    """What fchmod(2) has made of the socket's."""
+    for number, bits in enumerate((0o600, 0o666, 0o777, 0)):
+        one = make()
+        os.fchmod(one.fileno(), bits)
+        one.bind(f"s{number}")
+        print(oct(os.stat(f"s{number}").st_mode), oct(os.fstat(one.fileno()).st_mode))
+    make(path="plain")
+    print(oct(os.stat("plain").st_mode))
+
+
 def disk(link):
     """By real links to the directory and to the socket, from outside of the mount."""
     here = os.getcwd()
@@ -85,4 +96,4 @@ def outside(path):
     show("gone", make().connect, "link")
 
 
-{"names": names, "disk": disk, "outside": outside}[sys.argv[1]](sys.argv[2])
+{"names": names, "mode": mode, "disk": disk, "outside": outside}[sys.argv[1]](sys.argv[2])
