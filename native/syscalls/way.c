@@ -476,6 +476,19 @@ __attribute__((noinline)) static bool turn_here(struct dfi_way *way, long *ret)
     return error == 0;
 }
 
+/* No mount's in the end. Where real links have led into a mount, and links there out of it again,
+ * it is by that name that the kernel finds it. */
+__attribute__((noinline)) static long end_outside(struct dfi_way *way)
+{
+    long ret;
+
+    if (df_left_path(0) || (way->legs == 2 && df_left_path(1)))
+        way->first = ask_kernel(way, false);
+    if (way->first != -ENOENT && way->first != -ENOTDIR)
+        return way->first;
+    return dfi_way_look_above(way, true, &ret) ? ret : way->first;
+}
+
 bool dfi_way_next(struct dfi_way *way, long *ret)
 {
     switch (way->state) {
@@ -507,8 +520,8 @@ bool dfi_way_next(struct dfi_way *way, long *ret)
         way->record.thread.follow_real_links = 0;
         way->state = DONE;
         way->ours = *ret != DF_NOT_OURS;
-        if (!way->ours && !dfi_way_look_above(way, true, ret))
-            *ret = way->first;
+        if (!way->ours)
+            *ret = end_outside(way);
         return false;
     default:
         return false;

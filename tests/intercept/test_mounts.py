@@ -317,6 +317,12 @@ def test_advice_on_private_mappings(plain, mounted):
     assert_like_plain(plain, mounted, "-S", PROGRAMS / "advised.py")
 
 
+def test_links_into_a_mount_and_out_of_it_again(plain, mounted, tmp_path):
+    """What lies on disk behind both; see returning.py."""
+    (tmp_path / "disk").mkdir()
+    assert_like_plain(plain, mounted, "-S", PROGRAMS / "returning.py", tmp_path / "disk")
+
+
 @pytest.mark.parametrize("what", ["names", "mode", "disk", "outside"])
 def test_sockets_by_their_names(plain, mounted, tmp_path, what):
     """Who may connect, by which paths, and what is told of it; see bound.py."""
