@@ -115,12 +115,23 @@ static long dup_there(struct dfi_frame *frame, bool ours, bool claimed)
     return ours || claimed ? dfi_kernel(frame->nr, from, to, frame->args[2]) : DFI_PASS;
 }
 
+/* What takes a number of the kernel's has it before the kernel knows: a thread that uses it
+ * meanwhile must not come to the placeholder, where what it writes would be lost. */
+static bool enter_early(struct dfi_files *files, int from, int to, uint64_t entry)
+{
+    if (!entry || to < 0 || to >= DFI_FD_MAX || dfi_entry_of(files, to) || is_hidden(from) ||
+        is_hidden(to))
+        return false;
+    dfi_fd_replace(files, to, entry);
+    return true;
+}
+
 static long dup_to(struct dfi_frame *frame)
 {
     struct dfi_files *files = dfi_process()->files;
     int from = (int)frame->args[0], to = (int)frame->args[1];
     uint64_t entry = dfi_entry_of(files, from);
-    bool ours = entry || dfi_entry_of(files, to);
+    bool ours = entry || dfi_entry_of(files, to), early;
     long ret, claimed;
 
     if (from == to)
@@ -128,13 +139,14 @@ static long dup_to(struct dfi_frame *frame)
     claimed = dfi_brief_claim(to);
     if (claimed < 0)
         return claimed;
+    early = enter_early(files, from, to, entry);
     ret = dup_there(frame, ours, claimed);
     if (claimed)
         dfi_brief_release();
-    if (ret >= 0 && ours) {
+    if (ret >= 0 && ours)
         dfi_linger_never_at(files, dfi_handle_in(entry));
-        dfi_fd_replace(files, to, entry);
-    }
+    if (early ? ret < 0 : ret >= 0 && ours)
+        dfi_fd_replace(files, to, early ? 0 : entry);
     return ret;
 }
 

@@ -17,3 +17,8 @@ def test_numbers_while_a_read_is_under_way(mounted, compiled):
     outcome = mounted(compiled("numbers"), "held", timeout=20)
     lines = ["in between: some", "closed 0, a child's 0", "read: right, taken: yes", "left: 1"]
     assert outcome.seen() == (0, "".join(f"{line}\n" for line in lines).encode(), b"")
+
+
+def test_a_number_that_another_thread_replaces(mounted, compiled, tmp_path):
+    """By dup2(2), while it is written to; see replaced.c."""
+    assert mounted(compiled("replaced"), tmp_path / "there").seen() == (0, b"ok\n", b"")
