@@ -191,10 +191,12 @@ static long jump_to_root(struct dfi_steps *s)
     return s->mount != before && is(s, RESOLVE_NO_XDEV) ? -EXDEV : ret;
 }
 
-/* Links of /proc lead to what they are of, whatever name they have for it. */
+/* Links of /proc lead to what they are of, whatever name they have for it; but for these two, which
+ * lead to the name of a directory there. */
 static bool is_in_proc(const struct dfi_steps *s)
 {
-    return is_outside(s) && strncmp(s->done, "/proc/", 6) == 0 && s->resolve != RESOLVE_CACHED;
+    return is_outside(s) && strncmp(s->done, "/proc/", 6) == 0 && s->resolve != RESOLVE_CACHED &&
+           strcmp(s->done + 6, "self") != 0 && strcmp(s->done + 6, "thread-self") != 0;
 }
 
 /* pick_link() */

@@ -1,5 +1,7 @@
 """Numbers of descriptors are the program's, whatever the core opens for a moment; see numbers.c."""
 
+import sys
+
 from building import fuse
 
 
@@ -22,3 +24,20 @@ def test_numbers_while_a_read_is_under_way(mounted, compiled):
 def test_a_number_that_another_thread_replaces(mounted, compiled, tmp_path):
     """By dup2(2), while it is written to; see replaced.c."""
     assert mounted(compiled("replaced"), tmp_path / "there").seen() == (0, b"ok\n", b"")
+
+
+def test_a_number_by_a_path_of_proc_with_dots(plain, mounted):
+    script = """if True:
+        import os
+        with open("f", "w+") as file:
+            print("text", file=file, flush=True)
+            for way in "self/fd/../fd", "self/../self/fd", "thread-self/../../fd":
+                path = f"/proc/{way}/{file.fileno()}"
+                print(way, open(path).read(), os.stat(path).st_size, os.access(path, os.W_OK))
+                os.chmod(path, 0o640)
+                os.truncate(path, 3)
+                print(os.stat("f").st_size, oct(os.stat("f").st_mode))
+    """
+    wanted = plain(sys.executable, "-S", "-c", script)
+    assert wanted.seen()[::2] == (0, b"")
+    assert mounted(sys.executable, "-S", "-c", script).seen() == wanted.seen()
