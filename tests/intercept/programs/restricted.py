@@ -55,13 +55,21 @@ ARGUMENTS = [
     {"flags": os.O_TRUNC, "resolve": CACHED},
 ]
 
+#: Where somebody on the machine renames something meanwhile, ".." may be EAGAIN: openat2(2).
+TRIES = 1000
+
 libc = ctypes.CDLL(None, use_errno=True)
 
 
 def openat2(dirfd, path, flags=0, mode=0, resolve=0, more=b"", size=None):
     how = struct.pack("QQQ", flags, mode, resolve) + more
     name = path.encode() if isinstance(path, str) else path
-    return libc.syscall(437, dirfd, name, how, ctypes.c_size_t(len(how) if size is None else size))
+    length = ctypes.c_size_t(len(how) if size is None else size)
+    for _ in range(TRIES):
+        fd = libc.syscall(437, dirfd, name, how, length)
+        if fd >= 0 or ctypes.get_errno() != errno.EAGAIN or resolve & CACHED:
+            break
+    return fd
 
 
 def found(fd, name=True):
