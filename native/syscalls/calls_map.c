@@ -58,15 +58,21 @@ static long replace(struct dfi_files *files, long nr, const unsigned long a[6])
     return is_ours(files, a[0], end) ? dfi_maps_replace(files, nr, a, a[0], end) : DFI_PASS;
 }
 
+/* The same where mmap(2) with these flags may cover something. */
+static long cover(struct dfi_files *files, const unsigned long a[6])
+{
+    bool covers = a[3] & MAP_FIXED && !(a[3] & MAP_FIXED_NOREPLACE);
+
+    return covers ? replace(files, __NR_mmap, a) : DFI_PASS;
+}
+
 /* mmap(2) of the kernel, where something may lie already. */
 static long map_there(struct dfi_files *files, unsigned long at, size_t length, unsigned long prot,
                       unsigned long flags, long fd, unsigned long offset)
 {
     const unsigned long a[6] = {at, length, prot, flags, (unsigned long)fd, offset};
-    long ret = DFI_PASS;
+    long ret = cover(files, a);
 
-    if (flags & MAP_FIXED && !(flags & MAP_FIXED_NOREPLACE))
-        ret = replace(files, __NR_mmap, a);
     return ret == DFI_PASS ? dfi_kernel(__NR_mmap, at, length, prot, flags, fd, offset) : ret;
 }
 
@@ -334,10 +340,8 @@ static long map_ours(struct dfi_files *files, const struct request *r)
 static long map_other(struct dfi_files *files, const struct dfi_frame *frame)
 {
     const unsigned long *a = frame->args;
-    long ret = DFI_PASS;
+    long ret = cover(files, a);
 
-    if (a[3] & MAP_FIXED && !(a[3] & MAP_FIXED_NOREPLACE))
-        ret = replace(files, __NR_mmap, a);
     if (ret == DFI_PASS && is_code(a) && dfi_rewrite_is_linker(frame->ip))
         ret = dfi_rewrite_map(a[0], a[1], a[3], (int)a[4], a[5]);
     return ret;

@@ -74,13 +74,9 @@ static long path_of(struct dfi_record *record, const struct address *a, bool fol
     return dfi_cwd_join(files, path, path) < 0 ? -ENOENT : 0;
 }
 
-/* The real socket of the node. */
-static int shadow_address(const struct dfi_files *files, const struct stat *st,
-                          struct sockaddr_un *real, socklen_t *len)
+/* The address of a name. 0 or -ENAMETOOLONG. */
+static int put_name(const char *name, struct sockaddr_un *real, socklen_t *len)
 {
-    char name[DFI_SHADOW_NAME_MAX];
-
-    dfi_node_name(files, st, name);
     if (strlen(name) >= sizeof(real->sun_path))
         return -ENAMETOOLONG;
     memset(real, 0, sizeof(*real));
@@ -88,6 +84,16 @@ static int shadow_address(const struct dfi_files *files, const struct stat *st,
     strcpy(real->sun_path, name);
     *len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name) + 1);
     return 0;
+}
+
+/* The real socket of the node. */
+static int shadow_address(const struct dfi_files *files, const struct stat *st,
+                          struct sockaddr_un *real, socklen_t *len)
+{
+    char name[DFI_SHADOW_NAME_MAX];
+
+    dfi_node_name(files, st, name);
+    return put_name(name, real, len);
 }
 
 /* The program's call with another address in args[at]. */
@@ -133,6 +139,7 @@ static long take_outside(struct search *s, bool follows)
 {
     const char *left = df_left_path(0);
     char physical[PATH_MAX];
+    int ret;
 
     if (!left)
         left = s->path;
@@ -140,13 +147,8 @@ static long take_outside(struct search *s, bool follows)
         return DF_NOT_OURS;
     if (strlen(left) >= sizeof(s->real.sun_path))
         left = shorten(s, left, follows, physical);
-    if (strlen(left) >= sizeof(s->real.sun_path))
-        return -ENAMETOOLONG;
-    memset(&s->real, 0, sizeof(s->real));
-    s->real.sun_family = AF_UNIX;
-    strcpy(s->real.sun_path, left);
-    s->len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(left) + 1);
-    return DFI_SOCKET_OUTSIDE;
+    ret = put_name(left, &s->real, &s->len);
+    return ret < 0 ? ret : DFI_SOCKET_OUTSIDE;
 }
 
 /* Where the kernel finds nothing a real symlink on the path may lead to a mount. */
