@@ -16,10 +16,12 @@
 #include "core/mountpoint.h"
 #include "core/table.h"
 
-/* Major number of st_dev: a kernel's has 12 bits, so no real file's device equals ours. */
-#define DEV_MAJOR 0xDF00
+/* st_dev: 12 and 20 bits as the kernel's, so 32, which is all that some programs keep. The kernel
+ * gives a file system no major number from 512 on. */
+#define DEV_MAJOR  0xDF0
+#define DEV_MINORS (1u << 20)
 
-#define CALLS_S   5 /* that calls in flight are waited for */
+#define CALLS_S    5 /* that calls in flight are waited for */
 
 enum { LIVE, CLOSING, DETACHED, ENDING }; /* df_mount.state */
 
@@ -117,7 +119,7 @@ static int attach(struct df_mount *mount, struct df_fs *fs, unsigned flags)
     mount->flags = flags;
     mount->prompt = false;
     atomic_fetch_add(&may_wait, 1);
-    mount->dev = makedev(DEV_MAJOR, (unsigned)mount->id);
+    mount->dev = makedev(DEV_MAJOR, (unsigned)mount->id % DEV_MINORS);
     mount->point_len = (uint32_t)strlen(mount->point);
     atomic_store(&mount->fs, fs);
     atomic_store(&mount->lock_count, 0);

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/sysmacros.h>
 
 #include "intercept/brief.h"
 #include "intercept/text.h"
@@ -141,12 +142,11 @@ static void add_options(struct dfi_text *text, const struct df_shared_mount *mou
     dfi_text_add(text, ",nosuid,nodev,relatime");
 }
 
-/* Both numbers have 32 bits, and lie in st_dev as major(3) says. */
 static void add_device(struct dfi_text *text, uint64_t dev)
 {
-    dfi_text_add_number(text, (dev >> 8 & 0xfff) | ((uint32_t)(dev >> 32) & ~0xfffu));
+    dfi_text_add_number(text, major(dev));
     dfi_text_add(text, ":");
-    dfi_text_add_number(text, (dev & 0xff) | ((uint32_t)(dev >> 12) & ~0xffu));
+    dfi_text_add_number(text, minor(dev));
 }
 
 static void add_mountinfo(struct dfi_text *text, const struct df_shared_mount *mount,

@@ -240,6 +240,11 @@ def test_inode_is_stable(fs):
     assert fs.os.stat(fs.path("g")).st_ino == inode
 
 
+def test_device_has_32_bits(fs):
+    """As the kernel's have, which some programs keep so: mkfs.erofs(1) knows hard links by it."""
+    assert 0 < fs.os.stat(fs.root).st_dev < 1 << 32
+
+
 def test_device_is_not_that_of_other_file_systems(fs, tmp_path):
     if fs.os.stat(str(tmp_path)).st_dev != tmp_path.stat().st_dev:
         pytest.fail("an ordinary directory has another device by this route")
