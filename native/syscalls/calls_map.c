@@ -286,6 +286,7 @@ static long map_file(struct dfi_files *files, const struct request *r, const str
                             .offset = (off_t)r->offset,
                             .prot = (int)r->prot,
                             .shared = (r->flags & MAP_TYPE) != MAP_PRIVATE,
+                            .stored = r->prot & PROT_WRITE,
                             .locked = r->flags & MAP_LOCKED};
     long at, ret = dfi_shadow_map(files, r->handle);
 
@@ -373,9 +374,10 @@ long dfi_do_munmap(struct dfi_frame *frame)
 long dfi_do_mprotect(struct dfi_frame *frame)
 {
     const unsigned long *a = frame->args;
+    bool stores = a[2] & PROT_WRITE && dfi_maps_are_there(dfi_process()->files);
 
     dfi_rewrite_changed(a[0], whole_pages(a[1]));
-    if (dfi_process()->late == 0 || a[0] & (PAGE - 1))
+    if ((dfi_process()->late == 0 && !stores) || a[0] & (PAGE - 1))
         return DFI_PASS;
     return dfi_maps_protect(dfi_process()->files, frame, a[0] + whole_pages(a[1]));
 }

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "core/fd.h"
 #include "intercept/brief.h"
@@ -238,10 +239,23 @@ static long write_held(struct dfi_files *files, const struct dfi_mapping *m)
     return ret;
 }
 
+/* Bytes of the mapping that the file has: databases map gigabytes for a file that may grow. */
+static size_t size_there(const struct dfi_files *files, const struct dfi_mapping *m)
+{
+    long data = dfi_shadow_data(files, dfi_ofd(files, m->handle), O_RDONLY);
+    size_t size = m->end - m->start;
+    struct stat st;
+
+    if (dfi_kernel(__NR_fstat, data, &st) == 0 && st.st_size - m->offset < (off_t)size)
+        size = st.st_size > m->offset ? (size_t)(st.st_size - m->offset) : 0;
+    dfi_brief_close(data);
+    return size;
+}
+
 static long write_memory(struct dfi_files *files, const struct dfi_mapping *m)
 {
     struct df_trip trip = {.link = &files->link, .caller = dfi_caller(files)};
-    size_t size = m->end - m->start;
+    size_t size = size_there(files, m);
     char *buffer = dfi_alloc(2 * CHUNK);
     long ret = 0;
 
@@ -257,7 +271,7 @@ static long write_memory(struct dfi_files *files, const struct dfi_mapping *m)
 
 static long write_mapping(struct dfi_files *files, const struct dfi_mapping *m)
 {
-    if (!dfi_maps_may_write(files, m))
+    if (!m->stored || !dfi_maps_may_write(files, m))
         return 0;
     return m->late && !files->hold.untold ? write_held(files, m) : write_memory(files, m);
 }
@@ -285,7 +299,7 @@ static long write_parts(struct dfi_files *files, uintptr_t start, uintptr_t end,
     struct dfi_mapping m;
     long ret = 0, one;
 
-    if (!__atomic_load_n(&files->maps, __ATOMIC_ACQUIRE))
+    if (!dfi_maps_are_there(files))
         return 0;
     dfi_maps_lock(files);
     for (size_t i = 0; i < files->maps->count; i++)
@@ -334,7 +348,7 @@ static void forget(struct dfi_files *files, uintptr_t start, uintptr_t end)
 
 void dfi_maps_cut(struct dfi_files *files, uintptr_t start, uintptr_t end)
 {
-    if (!__atomic_load_n(&files->maps, __ATOMIC_ACQUIRE))
+    if (!dfi_maps_are_there(files))
         return;
     dfi_maps_lock(files);
     forget(files, start, end);
@@ -346,7 +360,7 @@ bool dfi_maps_any(struct dfi_files *files, uintptr_t start, uintptr_t end)
     struct dfi_mapping m;
     bool any = false;
 
-    if (!__atomic_load_n(&files->maps, __ATOMIC_ACQUIRE))
+    if (!dfi_maps_are_there(files))
         return false;
     dfi_maps_lock(files);
     for (size_t i = 0; !any && i < files->maps->count; i++)
@@ -386,7 +400,7 @@ static void move(struct dfi_mapping *m, uintptr_t from, size_t old, uintptr_t to
 /* Nothing is written back: at the former place may lie what another thread has mapped by now. */
 void dfi_maps_move(struct dfi_files *files, uintptr_t from, size_t old, uintptr_t to, size_t size)
 {
-    if (!__atomic_load_n(&files->maps, __ATOMIC_ACQUIRE))
+    if (!dfi_maps_are_there(files))
         return;
     dfi_maps_lock(files);
     if (size < old)
@@ -419,7 +433,7 @@ void dfi_maps_repeat(struct dfi_files *files, uintptr_t from, size_t old, uintpt
     uintptr_t end = from + (old > 0 ? old : 1);
     struct dfi_mapping m;
 
-    if (!__atomic_load_n(&files->maps, __ATOMIC_ACQUIRE))
+    if (!dfi_maps_are_there(files))
         return;
     dfi_maps_lock(files);
     for (size_t i = 0, count = files->maps->count; i < count; i++)

@@ -27,7 +27,8 @@ struct dfi_mapping {
     uint64_t handle;
     off_t offset;
     int prot;    /* as the program wants it; of a late one */
-    bool shared; /* MAP_SHARED: written back */
+    bool shared; /* MAP_SHARED: written back, */
+    bool stored; /* if something may have been stored: PROT_WRITE, now or before */
     bool late;   /* brought when it is touched */
     bool locked; /* mlock(2): not given up */
 };
@@ -38,6 +39,12 @@ struct dfi_maps {
     struct dfi_pins *pins;          /* of all calls under way */
     struct dfi_mapping list[];
 };
+
+/* False: the process has never mapped a file of a mount. */
+static inline bool dfi_maps_are_there(const struct dfi_files *files)
+{
+    return __atomic_load_n(&files->maps, __ATOMIC_ACQUIRE) != NULL;
+}
 
 void dfi_maps_lock(struct dfi_files *files);
 void dfi_maps_unlock(struct dfi_files *files);
@@ -103,8 +110,8 @@ bool dfi_maps_shows(const struct dfi_files *files, const struct dfi_mapping *m, 
 /* Memory [*start, *end) of the mapping is that of the chunk, which it shows. */
 void dfi_maps_part(const struct dfi_mapping *m, uint64_t chunk, uintptr_t *start, uintptr_t *end);
 
-/* mprotect(2) or pkey_mprotect(2), of a range up to `end` in which there is late memory; else
- * DFI_PASS. */
+/* mprotect(2) or pkey_mprotect(2), of a range up to `end` in which there is late memory; of other
+ * memory that may be stored to from now on it is noted, and DFI_PASS. */
 long dfi_maps_protect(struct dfi_files *files, const struct dfi_frame *frame, uintptr_t end);
 
 /* A child that shared our memory is gone, perhaps killed during calls: what they looked at may be
