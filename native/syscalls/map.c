@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/fd.h"
 #include "intercept/brief.h"
@@ -170,45 +170,88 @@ static long write_changed(struct df_trip *trip, uint64_t handle, const char *now
     return ret;
 }
 
-/* One chunk of memory. `then` is what the mount has; a file does not grow by being mapped. Memory
- * that cannot be read was not changed through this mapping. */
-static long write_chunk(struct df_trip *trip, uint64_t handle, uintptr_t memory, char *buffer,
-                        size_t size, off_t offset)
-{
-    char *now = buffer, *then = buffer + CHUNK;
-    struct iovec iov = {then, dfi_copy_some(now, (const void *)memory, size)};
-    ssize_t had = iov.iov_len > 0 ? df_trip_read(trip, handle, &iov, 1, offset) : 0;
+/* Writing back: what the data file has is compared with what the mount has. It is read by its
+ * descriptor, for the program may have taken the right to read its memory away since it stored. */
+struct back {
+    struct df_trip trip;
+    uint64_t handle;
+    long data;
+    char *now, *then; /* CHUNK bytes each */
+};
 
-    return had <= 0 ? had : write_changed(trip, handle, now, then, (size_t)had, offset);
+static long back_begin(struct back *back, struct dfi_files *files, uint64_t handle, long data)
+{
+    *back = (struct back){.trip = {.link = &files->link, .caller = dfi_caller(files)},
+                          .handle = handle,
+                          .data = data,
+                          .now = dfi_alloc(2 * CHUNK)};
+    if (!back->now)
+        return -ENOMEM;
+    back->then = back->now + CHUNK;
+    return 0;
 }
 
-/* To the next whole CHUNK of the file: what is brought together is compared together. */
-static size_t piece_of(size_t left, off_t offset)
+static void back_end(const struct back *back)
 {
-    size_t piece = CHUNK - (size_t)offset % CHUNK;
+    dfi_free(back->now);
+}
 
-    return left < piece ? left : piece;
+/* A file does not grow by being mapped. > 0: so many bytes are the same now; 0: the end. */
+static long back_piece(const struct back *back, size_t size, off_t at)
+{
+    struct df_trip trip = back->trip;
+    long ret, got = dfi_kernel(__NR_pread64, back->data, back->now, size, at);
+    struct iovec iov = {back->then, got > 0 ? (size_t)got : 0};
+
+    got = got > 0 ? df_trip_read(&trip, back->handle, &iov, 1, at) : got;
+    ret = got > 0 ? write_changed(&trip, back->handle, back->now, back->then, (size_t)got, at) : 0;
+    return ret < 0 ? ret : got;
+}
+
+/* By whole CHUNKs of the file: what is brought together is compared together. */
+static long back_range(const struct back *back, off_t at, off_t end)
+{
+    long got = 1;
+
+    for (; got > 0 && at < end; at += got) {
+        off_t next = at - at % (off_t)CHUNK + (off_t)CHUNK;
+
+        got = back_piece(back, (size_t)((next < end ? next : end) - at), at);
+    }
+    return got < 0 ? got : 0;
+}
+
+/* Holes of the data file are what nobody has brought, or zeros in which nobody has stored:
+ * databases map gigabytes of a file that may grow, and files of holes. */
+static long back_data(const struct back *back, off_t from, off_t end)
+{
+    off_t at = dfi_kernel(__NR_lseek, back->data, from, SEEK_DATA);
+    long ret = 0;
+
+    while (ret == 0 && at >= 0 && at < end) {
+        off_t hole = dfi_kernel(__NR_lseek, back->data, at, SEEK_HOLE);
+
+        ret = back_range(back, at, hole > at && hole < end ? hole : end);
+        at = hole > at ? dfi_kernel(__NR_lseek, back->data, hole, SEEK_DATA) : end;
+    }
+    return ret;
+}
+
+static off_t chunk_at(uint64_t chunk)
+{
+    return (off_t)(chunk * DF_HELD_CHUNK);
 }
 
 /* What was stored since it was brought. */
 long dfi_maps_write_chunk(struct dfi_files *files, const struct dfi_mapping *m, long data,
                           uint64_t chunk)
 {
-    struct df_trip trip = {.link = &files->link, .caller = dfi_caller(files)};
-    off_t at = (off_t)(chunk * DF_HELD_CHUNK), end = at + (off_t)DF_HELD_CHUNK;
-    char *now = dfi_alloc(2 * CHUNK);
-    long ret = now ? 0 : -ENOMEM, got = 1;
+    struct back back;
+    long ret = back_begin(&back, files, m->handle, data);
 
-    for (; ret == 0 && got > 0 && at < end; at += (off_t)CHUNK) {
-        struct iovec iov = {now + CHUNK, CHUNK};
-
-        got = dfi_kernel(__NR_pread64, data, now, CHUNK, at);
-        iov.iov_len = got > 0 ? (size_t)got : 0;
-        ret = got > 0 ? df_trip_read(&trip, m->handle, &iov, 1, at) : got;
-        if (ret > 0)
-            ret = write_changed(&trip, m->handle, now, now + CHUNK, (size_t)ret, at);
-    }
-    dfi_free(now);
+    if (ret == 0)
+        ret = back_range(&back, chunk_at(chunk), chunk_at(chunk + 1));
+    back_end(&back);
     return ret;
 }
 
@@ -220,60 +263,41 @@ bool dfi_maps_may_write(const struct dfi_files *files, const struct dfi_mapping 
 }
 
 /* Chunks that are not held were written back when they were given up, or never touched. */
-static long write_held(struct dfi_files *files, const struct dfi_mapping *m)
+static long write_held(struct dfi_files *files, const struct dfi_mapping *m,
+                       const struct back *back)
 {
-    const struct df_ofd *ofd = dfi_ofd(files, m->handle);
-    long ret = 0, one, data = dfi_shadow_data(files, ofd, O_RDONLY);
+    long ret = 0, one;
 
-    if (data < 0)
-        return data;
     for (uint32_t i = 0, count = dfi_held_count(files); i < count; i++) {
         const struct df_held *held = dfi_held_at(files, i);
+        uint64_t chunk = held ? df_held_chunk(held->key) : 0;
 
         if (!held || !dfi_maps_shows(files, m, held->ino, held->key))
             continue;
-        one = dfi_maps_write_chunk(files, m, data, df_held_chunk(held->key));
+        one = back_range(back, chunk_at(chunk), chunk_at(chunk + 1));
         ret = ret == 0 ? one : ret;
     }
-    dfi_brief_close(data);
-    return ret;
-}
-
-/* Bytes of the mapping that the file has: databases map gigabytes for a file that may grow. */
-static size_t size_there(const struct dfi_files *files, const struct dfi_mapping *m)
-{
-    long data = dfi_shadow_data(files, dfi_ofd(files, m->handle), O_RDONLY);
-    size_t size = m->end - m->start;
-    struct stat st;
-
-    if (dfi_kernel(__NR_fstat, data, &st) == 0 && st.st_size - m->offset < (off_t)size)
-        size = st.st_size > m->offset ? (size_t)(st.st_size - m->offset) : 0;
-    dfi_brief_close(data);
-    return size;
-}
-
-static long write_memory(struct dfi_files *files, const struct dfi_mapping *m)
-{
-    struct df_trip trip = {.link = &files->link, .caller = dfi_caller(files)};
-    size_t size = size_there(files, m);
-    char *buffer = dfi_alloc(2 * CHUNK);
-    long ret = 0;
-
-    if (!buffer)
-        return -ENOMEM;
-    for (size_t at = 0, piece; at < size && ret == 0; at += piece) {
-        piece = piece_of(size - at, m->offset + (off_t)at);
-        ret = write_chunk(&trip, m->handle, m->start + at, buffer, piece, m->offset + (off_t)at);
-    }
-    dfi_free(buffer);
     return ret;
 }
 
 static long write_mapping(struct dfi_files *files, const struct dfi_mapping *m)
 {
+    struct back back;
+    long ret, data;
+
     if (!m->stored || !dfi_maps_may_write(files, m))
         return 0;
-    return m->late && !files->hold.untold ? write_held(files, m) : write_memory(files, m);
+    data = dfi_shadow_data(files, dfi_ofd(files, m->handle), O_RDONLY);
+    if (data < 0)
+        return data;
+    ret = back_begin(&back, files, m->handle, data);
+    if (ret == 0 && m->late && !files->hold.untold)
+        ret = write_held(files, m, &back);
+    else if (ret == 0)
+        ret = back_data(&back, m->offset, m->offset + (off_t)(m->end - m->start));
+    back_end(&back);
+    dfi_brief_close(data);
+    return ret;
 }
 
 /* What was written back may be kept by the server still. */
