@@ -77,16 +77,16 @@ static unsigned long kernel_flags(unsigned long flags, bool waits)
 void dfi_thread_born(struct dfi_thread *self);
 void dfi_thread_born(struct dfi_thread *self)
 {
-    self->tid = (int)dfi_kernel(__NR_gettid);
+    self->tid = (int)dfi_unfiltered(__NR_gettid, 0, 0, 0, 0, 0);
     if (!self->shares_memory) {
-        self->process->pid = (int)dfi_kernel(__NR_getpid);
+        self->process->pid = (int)dfi_unfiltered(__NR_getpid, 0, 0, 0, 0, 0);
         self->process->threads = 1;
         dfi_fork_child(self->process);
         dfi_threads_forked(self);
         dfi_parked_forked(self);
         beside = NULL; /* their stacks are for others now */
     } else if (!self->shares_process) {
-        self->process->pid = (int)dfi_kernel(__NR_getpid);
+        self->process->pid = (int)dfi_unfiltered(__NR_getpid, 0, 0, 0, 0, 0);
         dfi_lock_born(self->process);
         dfi_limit_inherit(self->birth_limit);
         dfi_files_born(self->process);

@@ -23,6 +23,13 @@
 #define F_ORIGIN 184 /* saved_nr */
 #define F_SIZE   192 /* a multiple of 16, as stacks are aligned */
 
+/* dfi_signal_release(): how the core is left, with a signal that waits or, by the last two,
+ * without */
+#define DFI_RELEASE_DONE  0 /* the call is done */
+#define DFI_RELEASE_REDO  1 /* the call is made again, after the handler */
+#define DFI_RELEASE_PASS  2 /* the kernel makes the call */
+#define DFI_RELEASE_LEAVE 3
+
 #define RED_ZONE 128 /* bytes below the stack pointer that belong to the program (x86-64 ABI) */
 
 /* What lies on the program's stack, below its red zone, while a call is made for it (entry.S): */

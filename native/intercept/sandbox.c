@@ -1,9 +1,11 @@
 /*
- * sandbox.c - a filter that a program puts on its own system calls lets the core's return through.
+ * sandbox.c - a filter that a program puts on its own system calls lets a few of the core's
+ * through.
  *
- * A call that traps ends with the rt_sigreturn of a signal that the program knows nothing of, and
- * sandboxes that list what they need (sshd's) kill for it. So a filter is given a beginning that
- * allows this one call at this one address, and nothing else.
+ * A call that traps ends with the rt_sigreturn of a signal that the program knows nothing of, and a
+ * thread begins with calls that have it trap. Sandboxes that list what they need (sshd's, Firefox')
+ * kill for them. So a filter is given a beginning that allows these at one address, and nothing
+ * else.
  */
 #include "intercept/sandbox.h"
 
@@ -12,14 +14,22 @@
 #include "intercept/run.h"
 #include "intercept/signal.h"
 
+#include <asm/prctl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 
+#ifndef PR_SET_SYSCALL_USER_DISPATCH
+#define PR_SET_SYSCALL_USER_DISPATCH 59
+#endif
+
 #define RETURN_SIZE  9    /* bytes of dfi_restorer up to where the kernel sees the call come from */
-#define BEGIN        8    /* instructions */
+#define BEGIN        15   /* instructions */
 #define LENGTH_MAX   4080 /* a longer filter stays as it is: its memory could not be given back */
 
 #define FIELD(field) (unsigned)offsetof(struct seccomp_data, field)
+
+#define LOAD(field)  BPF_STMT(BPF_LD | BPF_W | BPF_ABS, field)
+#define IF(value, t, f) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, t, f)
 
 /* The last one: what follows finds the accumulator as filters do, 0. In a form that the kernel's
  * cache of calls that are allowed anyway understands. */
@@ -27,12 +37,19 @@ static void write_begin(struct sock_filter *to)
 {
     uintptr_t at = (uintptr_t)dfi_restorer + RETURN_SIZE;
     const struct sock_filter code[BEGIN] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, FIELD(nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_rt_sigreturn, 0, 5),
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, FIELD(instruction_pointer)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)at, 0, 3),
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, FIELD(instruction_pointer) + 4),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)(at >> 32), 0, 1),
+        LOAD(FIELD(nr)),
+        IF(__NR_rt_sigreturn, 7, 0),
+        IF(__NR_gettid, 6, 0),
+        IF(__NR_getpid, 5, 0),
+        IF(__NR_prctl, 1, 0),
+        IF(__NR_arch_prctl, 0, 8),
+        LOAD(FIELD(args)),
+        IF(PR_SET_SYSCALL_USER_DISPATCH, 1, 0),
+        IF(ARCH_SET_GS, 0, 5),
+        LOAD(FIELD(instruction_pointer)),
+        IF((unsigned)at, 0, 3),
+        LOAD(FIELD(instruction_pointer) + 4),
+        IF((unsigned)(at >> 32), 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
         BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0),
     };

@@ -7,6 +7,7 @@
  * if it had arrived behind the call. Nothing here is shared between threads but the dispositions.
  */
 #include "intercept/mem.h"
+#include "intercept/offsets.h"
 #include "intercept/signal_private.h"
 
 #define SYNC (DFI_BIT(SIGSEGV) | DFI_BIT(SIGBUS)) /* faults of dfi_copy_some */
@@ -175,6 +176,15 @@ static bool is_late_memory(struct dfi_thread *self, const siginfo_t *info,
     return brought;
 }
 
+/* A call of the core's was refused by a filter of the program's, which tells by SIGSYS. The kernel
+ * has left the number in place of a result. */
+static void refuse(struct dfi_thread *self, struct sigcontext *at)
+{
+    at->rax = (unsigned long)-ENOSYS;
+    self->refused = 1;
+    self->deferred = 1;
+}
+
 /* Called by dfi_signal_entry: the function to go on with, or NULL to return. */
 __sighandler_t dfi_signal_pick(int signal, siginfo_t *info, struct ucontext *context);
 __sighandler_t dfi_signal_pick(int signal, siginfo_t *info, struct ucontext *context)
@@ -203,7 +213,10 @@ __sighandler_t dfi_signal_pick(int signal, siginfo_t *info, struct ucontext *con
             dfi_signal_default(signal, info); /* a fault of ours: die where it happened */
         return NULL;
     }
-    defer(self, signal, info, context);
+    if (signal == SIGSYS && info->si_code == SYS_SECCOMP)
+        refuse(self, at);
+    else
+        defer(self, signal, info, context);
     return NULL;
 }
 
@@ -234,23 +247,44 @@ bool dfi_is_never_restarted(long nr)
     }
 }
 
+/* What the core could not do for the program the kernel is asked for as the program did: its filter
+ * sees the program's own call, and so does its handler of SIGSYS, which may make it in another way.
+ */
+static int end_refused(struct dfi_thread *self, struct dfi_frame *frame, bool is_pass)
+{
+    const struct dfi_pending *pending = self->pending;
+    self->refused = 0;
+    self->deferred = pending->signal != 0 || pending->held != 0;
+    if (is_pass)
+        return DFI_RELEASE_PASS;
+    if (frame->result != -ENOSYS)
+        return DFI_RELEASE_LEAVE;
+    frame->nr = frame->saved_nr;
+    memcpy(frame->args, frame->saved, sizeof frame->args);
+    return DFI_RELEASE_PASS;
+}
+
 /*
  * Called on the way out of the core: queues the signal that waits; the mask that lets it in is
- * written to where the exit reads it. Whether the call is to be made again after the handler.
+ * written to where the exit reads it. DFI_RELEASE_*.
  */
 int dfi_signal_release(struct dfi_frame *frame, long is_pass, unsigned long *mask);
 int dfi_signal_release(struct dfi_frame *frame, long is_pass, unsigned long *mask)
 {
     struct dfi_thread *self = dfi_self();
     struct dfi_pending *pending = self->pending;
+    if (self->refused)
+        return end_refused(self, frame, is_pass);
     dfi_signals_hold();
     int signal = queue_again(self);
     *mask = pending->mask;
     if (is_pass)
-        return 1;
+        return DFI_RELEASE_REDO;
     const struct dfi_action *action = &self->process->actions[signal];
     return frame->result == -EINTR && (action->set.sa_flags & SA_RESTART) != 0 &&
-           !dfi_is_never_restarted(frame->saved_nr);
+                   !dfi_is_never_restarted(frame->saved_nr)
+               ? DFI_RELEASE_REDO
+               : DFI_RELEASE_DONE;
 }
 
 /* ---- the calls of signals ---- */

@@ -78,6 +78,9 @@ extern const char dfi_entry[], dfi_leave_begin[], dfi_leave_end[], dfi_pass_begi
     dfi_copy_fault[], dfi_byte_fault[], dfi_text_fault[], dfi_signal_entry[], dfi_trap_entry[],
     dfi_restorer[];
 _Noreturn void dfi_sigreturn(uintptr_t sp);
+/* Of those that sandbox.h names: a filter of the program's does not see it. */
+long dfi_unfiltered(long nr, unsigned long a, unsigned long b, unsigned long c, unsigned long d,
+                    unsigned long e);
 /* Calls the function on the thread's core stack; the thread must not be in the core yet. */
 bool dfi_on_core_stack(uintptr_t first, unsigned long second,
                        bool (*function)(uintptr_t, unsigned long));

@@ -162,6 +162,10 @@ __sighandler_t dfi_signal_foreign(int signal, siginfo_t *info, struct ucontext *
     struct dfi_process *process = dfi_process();
     if (dfi_parked(signal, info, context))
         return NULL;
+    struct sigcontext *at = (struct sigcontext *)&context->uc_mcontext;
+    dfi_signal_show(at);
+    if (info->si_code == SYS_SECCOMP) /* handlers look whether it is where they are */
+        info->si_call_addr = (void *)at->rip;
     *mask = (context->uc_sigmask | process->actions[signal].set.sa_mask) & DFI_MASK_ALL;
     return dfi_signal_handler(process, signal, info);
 }

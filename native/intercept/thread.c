@@ -149,8 +149,8 @@ long dfi_thread_arm(void)
 {
     if (dfi_filtered)
         return 0;
-    return dfi_kernel(__NR_prctl, PR_SET_SYSCALL_USER_DISPATCH, 1, __ehdr_start,
-                      etext - __ehdr_start, 0);
+    return dfi_unfiltered(__NR_prctl, PR_SET_SYSCALL_USER_DISPATCH, 1, (uintptr_t)__ehdr_start,
+                          (uintptr_t)(etext - __ehdr_start), 0);
 }
 
 struct dfi_process *dfi_process_new(void)

@@ -181,6 +181,24 @@ def test_a_program_that_filters_its_calls(plain, inside, compiled, words, flags)
         assert "a program filters its system calls: it is rewritten no further" in found.notes
 
 
+@pytest.mark.parametrize("flags", ["", "norewrite", "seccomp", "preload"])
+def test_a_handler_makes_the_calls_that_a_filter_refuses(plain, inside, compiled, flags):
+    """As Chromium's and Firefox' sandboxes do; see broker.c."""
+    program = compiled("broker")
+    wanted = plain(program)
+    assert wanted.status == 0 and wanted.out.endswith(
+        b"thread: 4 text 4, -1, 1005; 15 calls, 0 wrong\n"
+    )
+    assert inside(program, flags=flags).seen() == wanted.seen()
+
+
+def test_such_a_handler_in_a_mount(mounted, compiled):
+    """What the mount answers by itself, that "other" is missing, no filter sees."""
+    found = mounted(compiled("broker"))
+    assert found.seen()[::2] == (0, b"")
+    assert found.out.endswith(b"thread: 4 text 4, -1, 1005; 10 calls, 0 wrong\n")
+
+
 @pytest.mark.parametrize("error", [errno.ENOSYS, errno.EPERM], ids=["ENOSYS", "EPERM"])
 @pytest.mark.parametrize("flags", ["", "preload"])
 def test_programs_start_under_a_filter_that_knows_no_young_calls(
