@@ -78,6 +78,7 @@ static DF_FLAT void release(struct df_frame *frame, struct df_file *file)
     if (handle->bits & DF_HANDLE_RELEASE) {
         df_handle_info(frame, file, &fi);
         fi.info.flock_release = !!(handle->bits & DF_HANDLE_FLOCKED);
+        fi.info.lock_owner = atomic_load(&handle->flock_owner); /* 0, as the kernel's, without */
         const char *path = df_handle_hold(frame, file);
         df_highlevel_release_handle(frame->hl, path, file->kind == DF_KIND_DIRECTORY, &fi.info);
         df_handle_unhold(frame, file);

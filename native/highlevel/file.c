@@ -38,6 +38,7 @@ int df_highlevel_lock(struct df_fs *fs, struct df_call *call, struct df_file *fi
     return result == 0 && lock->test ? df_flock_take(lock, &range) : result;
 }
 
+/* RELEASE will say that the file may have a lock, and whose: the plugin knows it by its owner. */
 int df_highlevel_flock(struct df_fs *fs, struct df_call *call, struct df_file *file, int operation,
                        uint64_t owner)
 {
@@ -48,6 +49,8 @@ int df_highlevel_flock(struct df_fs *fs, struct df_call *call, struct df_file *f
     /* On directories Linux keeps them itself: fuse_dir_operations has no flock. */
     if (!hl->ops.flock || !(hl->want & FUSE_CAP_FLOCK_LOCKS) || file->kind != DF_KIND_REGULAR)
         return DF_NOT_OURS;
+    atomic_store(&df_handle_of(file)->flock_owner, owner);
+    atomic_fetch_or(&df_handle_of(file)->bits, DF_HANDLE_FLOCKED);
     df_frame_enter(&frame, hl, call);
     df_handle_info(&frame, file, &fi);
     fi.info.lock_owner = owner;
@@ -57,8 +60,6 @@ int df_highlevel_flock(struct df_fs *fs, struct df_call *call, struct df_file *f
                      : df_answer_error(hl->ops.flock(path, &fi.info, operation));
     df_handle_unhold(&frame, file);
     df_frame_leave(&frame);
-    if (result == 0)
-        atomic_fetch_or(&df_handle_of(file)->bits, DF_HANDLE_FLOCKED);
     return result;
 }
 

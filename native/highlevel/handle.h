@@ -21,10 +21,11 @@ enum {
 struct df_handle {
     uint64_t fh; /* the plugin's */
     struct df_open_path *node;
-    _Atomic uint32_t bits;      /* DF_HANDLE_*; the last two change while it is open */
-    int32_t flags;              /* as the plugin saw them in open */
-    _Atomic off_t vouched;      /* a size that getattr told since it was opened; 0: none yet */
-    _Atomic(void *) attachment; /* struct df_dirstream or df_pollnode, made when needed */
+    _Atomic uint32_t bits;        /* DF_HANDLE_*; the last two change while it is open */
+    int32_t flags;                /* as the plugin saw them in open */
+    _Atomic off_t vouched;        /* a size that getattr told since it was opened; 0: none yet */
+    _Atomic(void *) attachment;   /* struct df_dirstream or df_pollnode, made when needed */
+    _Atomic uint64_t flock_owner; /* of flock(2), with DF_HANDLE_FLOCKED */
 };
 
 _Static_assert(sizeof(struct df_handle) <= DF_FILE_HOST_WORDS * sizeof(uint64_t), "fits");

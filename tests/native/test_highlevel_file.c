@@ -240,6 +240,11 @@ static void locks_are_the_plugins_if_it_has_them(void **state)
     rig_close(rig, &file);
     assert_int_equal(rig_count(rig, RAM_LOCK), 1); /* a close takes the locks away */
     assert_true(rig->ram.shown.flock_release);
+    assert_int_equal(rig->ram.shown.lock_owner, 5); /* flock's, by which the plugin knows it */
+    assert_int_equal(rig_open(rig, "/dir/file", O_RDWR, 0, &file), 0);
+    rig_close(rig, &file);
+    assert_false(rig->ram.shown.flock_release);
+    assert_int_equal(rig->ram.shown.lock_owner, 0);
     rig_end(rig);
 
     rig = rig_new();

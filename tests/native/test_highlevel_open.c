@@ -435,8 +435,9 @@ static void the_context_is_that_of_the_caller(void **state)
     assert_string_equal(rig->private_data, "user data");        /* what init saw */
     assert_null(df_highlevel_context());
     assert_true(rig->ram.shown.fh != 0 || rig->ram.last_path[0]);
-    rig_close(rig, &file);
+    assert_int_equal(rig->fs->ops->fsync(rig->fs, rig_call(rig), &file, false), 0);
     assert_int_equal(rig->ram.shown.lock_owner, 7);
+    rig_close(rig, &file);
     rig_end(rig);
 }
 
