@@ -37,6 +37,24 @@ static ssize_t get_size(struct df_use *use, struct df_file *file, off_t *size)
 
 /* ---- lseek --------------------------------------------------------------------------------- */
 
+/* SEEK_DATA and SEEK_HOLE. Of a directory no file system is asked: fuse_dir_operations of the
+ * kernel have generic_file_llseek(), for which it is data up to its end. */
+static off_t data_or_hole(struct df_use *use, off_t offset, int whence)
+{
+    off_t size;
+    ssize_t ret;
+
+    if (offset < 0)
+        return -ENXIO;
+    if (use->file->kind != DF_KIND_DIRECTORY) {
+        ret = use->fs->ops->lseek(use->fs, &use->call, use->file, offset, whence);
+        return df_call_result(&use->call, ret);
+    }
+    if ((ret = get_size(use, use->file, &size)) < 0)
+        return ret;
+    return offset >= size ? -ENXIO : whence == SEEK_HOLE ? size : offset;
+}
+
 /* Under position_lock: the new position, or an error. */
 static off_t new_position(struct df_use *use, off_t offset, int whence)
 {
@@ -53,11 +71,8 @@ static off_t new_position(struct df_use *use, off_t offset, int whence)
         if ((ret = get_size(use, use->file, &base)) < 0)
             return ret;
         break;
-    default: /* SEEK_DATA, SEEK_HOLE */
-        if (offset < 0)
-            return -ENXIO;
-        ret = use->fs->ops->lseek(use->fs, &use->call, use->file, offset, whence);
-        return df_call_result(&use->call, ret);
+    default:
+        return data_or_hole(use, offset, whence);
     }
     if (__builtin_add_overflow(base, offset, &position) || position < 0)
         return -EINVAL;

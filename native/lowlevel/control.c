@@ -74,9 +74,13 @@ static int ask_ready(struct df_lowlevel *lane, struct df_call *call, struct df_f
     return result < 0 ? POLLERR : (int)(result & (events | POLLERR | POLLHUP));
 }
 
+/* Linux asks no file system about a directory. */
 int df_lowlevel_poll(struct df_fs *fs, struct df_call *call, struct df_file *file, int events,
                      struct df_wake *wake)
 {
+    if (file->kind != DF_KIND_REGULAR)
+        return events & ALWAYS_READY;
+
     struct df_pollnode *node =
         wake ? df_pollnode_of((_Atomic(void *) *)&file->host[DF_FILE_POLL]) : NULL;
     unsigned seen = node ? df_pollnode_seen(node) : 0;

@@ -485,7 +485,8 @@ static void a_file_may_be_without_positions(void **state)
 static void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence,
                      struct fuse_file_info *fi)
 {
-    (void)ino, (void)whence, (void)fi;
+    assert_int_equal(ino, 2); /* nobody asks about holes in a directory */
+    (void)whence, (void)fi;
     df_reply_lseek(req, off == 1 ? -1 : DF_PENDING);
 }
 
@@ -502,9 +503,31 @@ static void no_position_is_below_zero(void **state)
     lone_unmount();
 }
 
+/* fuse_dir_operations of the kernel have neither: a handle of opendir is never shown to them. */
+static void a_directory_is_asked_for_neither_holes_nor_readiness(void **state)
+{
+    struct pollfd entry = {.events = POLLIN | POLLPRI};
+    int dir;
+
+    (void)state;
+    ready = POLLPRI;
+    lone_mount((struct fuse_lowlevel_ops){.lseek = op_lseek, .poll = op_poll}, 0, 0);
+    lone_size = 60;
+    dir = entry.fd = df_open(POINT, O_RDONLY, 0);
+    assert_int_equal(df_lseek(dir, 5, SEEK_DATA), 5);
+    assert_int_equal(df_lseek(dir, 5, SEEK_HOLE), 60);
+    fails(df_lseek(dir, 60, SEEK_DATA), ENXIO);
+    fails(df_lseek(dir, -1, SEEK_HOLE), ENXIO);
+    assert_int_equal(df_poll(&entry, 1, 0), 1);
+    assert_int_equal(entry.revents, POLLIN);
+    df_close(dir);
+    lone_unmount();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_directory_is_asked_for_neither_holes_nor_readiness),
         cmocka_unit_test(init_offers_and_checks),
         cmocka_unit_test(a_plugin_that_was_not_initialised_is_not_destroyed),
         cmocka_unit_test(an_older_table_is_shorter),
