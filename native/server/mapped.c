@@ -220,10 +220,13 @@ static void write_back(struct df_server *server, uint32_t client, const struct d
     close(data);
 }
 
-/* Stores are only made by those who may write the file. */
+/* Stores are only made by those who may write the file, to memory that is or was writable. Of any
+ * other what differs is what somebody else has changed in the file. */
 static bool may_have_stored(const struct df_ofd *ofd)
 {
-    return __atomic_load_n(&ofd->marks, __ATOMIC_ACQUIRE) & DF_OFD_MAPPED &&
+    const uint64_t marks = DF_OFD_MAPPED | DF_OFD_STORED;
+
+    return (__atomic_load_n(&ofd->marks, __ATOMIC_ACQUIRE) & marks) == marks &&
            (atomic_load(&ofd->flags) & O_ACCMODE) == O_RDWR;
 }
 

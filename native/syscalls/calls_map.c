@@ -286,7 +286,6 @@ static long map_file(struct dfi_files *files, const struct request *r, const str
                             .offset = (off_t)r->offset,
                             .prot = (int)r->prot,
                             .shared = (r->flags & MAP_TYPE) != MAP_PRIVATE,
-                            .stored = r->prot & PROT_WRITE,
                             .locked = r->flags & MAP_LOCKED};
     long at, ret = dfi_shadow_map(files, r->handle);
 
@@ -306,6 +305,8 @@ static long map_file(struct dfi_files *files, const struct request *r, const str
         dfi_kernel(__NR_munmap, at, r->length);
         return -ENOMEM;
     }
+    if (r->prot & PROT_WRITE)
+        dfi_maps_store(files, m.start, m.end);
     return at;
 }
 
@@ -374,12 +375,15 @@ long dfi_do_munmap(struct dfi_frame *frame)
 long dfi_do_mprotect(struct dfi_frame *frame)
 {
     const unsigned long *a = frame->args;
-    bool stores = a[2] & PROT_WRITE && dfi_maps_are_there(dfi_process()->files);
+    struct dfi_files *files = dfi_process()->files;
+    struct dfi_files *owner = files->lender ? files->lender : files;
 
     dfi_rewrite_changed(a[0], whole_pages(a[1]));
-    if ((dfi_process()->late == 0 && !stores) || a[0] & (PAGE - 1))
+    if (a[2] & PROT_WRITE && dfi_maps_are_there(owner))
+        dfi_maps_store(owner, a[0], a[0] + whole_pages(a[1]));
+    if (dfi_process()->late == 0 || a[0] & (PAGE - 1))
         return DFI_PASS;
-    return dfi_maps_protect(dfi_process()->files, frame, a[0] + whole_pages(a[1]));
+    return dfi_maps_protect(files, frame, a[0] + whole_pages(a[1]));
 }
 
 long dfi_do_pkey_mprotect(struct dfi_frame *frame)

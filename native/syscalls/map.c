@@ -74,6 +74,28 @@ long dfi_maps_add(struct dfi_files *files, const struct dfi_mapping *mapping)
     return ret;
 }
 
+/* Whoever writes back for a process that was killed sees it by the open file description. */
+static void mark_stored(struct dfi_files *files, struct dfi_mapping *m)
+{
+    struct df_ofd *ofd = dfi_ofd(files, m->handle);
+
+    m->stored = true;
+    if (ofd)
+        __atomic_fetch_or(&ofd->marks, DF_OFD_STORED, __ATOMIC_ACQ_REL);
+}
+
+void dfi_maps_store(struct dfi_files *files, uintptr_t start, uintptr_t end)
+{
+    dfi_maps_lock(files);
+    for (size_t i = 0; files->maps && i < files->maps->count; i++) {
+        struct dfi_mapping *m = &files->maps->list[i];
+
+        if (m->start < end && m->end > start && dfi_maps_may_write(files, m))
+            mark_stored(files, m);
+    }
+    dfi_maps_unlock(files);
+}
+
 /* The i-th mapping of the range, cut to it; false: there is none behind. Under the lock. */
 static bool part(const struct dfi_files *files, size_t i, uintptr_t start, uintptr_t end,
                  struct dfi_mapping *out)
@@ -285,7 +307,7 @@ static long write_mapping(struct dfi_files *files, const struct dfi_mapping *m)
     struct back back;
     long ret, data;
 
-    if (!m->stored || !dfi_maps_may_write(files, m))
+    if (!dfi_maps_may_have_stored(files, m))
         return 0;
     data = dfi_shadow_data(files, dfi_ofd(files, m->handle), O_RDONLY);
     if (data < 0)

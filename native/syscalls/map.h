@@ -27,8 +27,8 @@ struct dfi_mapping {
     uint64_t handle;
     off_t offset;
     int prot;    /* as the program wants it; of a late one */
-    bool shared; /* MAP_SHARED: written back, */
-    bool stored; /* if something may have been stored: PROT_WRITE, now or before */
+    bool shared; /* MAP_SHARED: written back, if it is or was */
+    bool stored; /* writable: else nothing was stored there, and what differs others have changed */
     bool late;   /* brought when it is touched */
     bool locked; /* mlock(2): not given up */
 };
@@ -84,6 +84,16 @@ long dfi_maps_turn(struct dfi_files *files, const unsigned long a[6], uintptr_t 
 /* A shared mapping of a file that is open for reading and writing. */
 bool dfi_maps_may_write(const struct dfi_files *files, const struct dfi_mapping *m);
 
+/* One through which something may have been stored: to be written back. */
+static inline bool dfi_maps_may_have_stored(const struct dfi_files *files,
+                                            const struct dfi_mapping *m)
+{
+    return m->stored && dfi_maps_may_write(files, m);
+}
+
+/* Memory of the range is about to become writable: mprotect(2). */
+void dfi_maps_store(struct dfi_files *files, uintptr_t start, uintptr_t end);
+
 /* A fault of the program at that address: true when the memory is there now, or will give SIGBUS.
  * `error` is the processor's: what was tried. */
 bool dfi_maps_fault(struct dfi_files *files, uintptr_t at, unsigned long error);
@@ -110,8 +120,8 @@ bool dfi_maps_shows(const struct dfi_files *files, const struct dfi_mapping *m, 
 /* Memory [*start, *end) of the mapping is that of the chunk, which it shows. */
 void dfi_maps_part(const struct dfi_mapping *m, uint64_t chunk, uintptr_t *start, uintptr_t *end);
 
-/* mprotect(2) or pkey_mprotect(2), of a range up to `end` in which there is late memory; of other
- * memory that may be stored to from now on it is noted, and DFI_PASS. */
+/* mprotect(2) or pkey_mprotect(2), of a range up to `end` in which there is late memory; else
+ * DFI_PASS. */
 long dfi_maps_protect(struct dfi_files *files, const struct dfi_frame *frame, uintptr_t end);
 
 /* A child that shared our memory is gone, perhaps killed during calls: what they looked at may be

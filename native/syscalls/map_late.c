@@ -370,25 +370,12 @@ static long protect_piece(struct dfi_files *files, const struct dfi_frame *frame
     return ret;
 }
 
-/* The whole of a mapping, though the range may be a part of it. */
-static void note_stores(struct dfi_files *files, uintptr_t start, uintptr_t end)
-{
-    for (size_t i = 0; files->maps && i < files->maps->count; i++) {
-        struct dfi_mapping *m = &files->maps->list[i];
-
-        if (m->start < end && m->end > start)
-            m->stored = true;
-    }
-}
-
 long dfi_maps_protect(struct dfi_files *files, const struct dfi_frame *frame, uintptr_t end)
 {
     uintptr_t start = frame->args[0];
     long ret = DFI_PASS;
 
     dfi_maps_lock(files);
-    if (frame->args[2] & PROT_WRITE)
-        note_stores(files, start, end);
     if (files->maps && start < end && late_from(files, start, end)) {
         files->maps->brought_end = 0;
         for (ret = 0; ret == 0 && start < end;)

@@ -93,9 +93,7 @@ static long write_back(struct dfi_files *files, const struct df_held *held, long
     long ret = 0;
 
     for (size_t i = 0; ret == 0 && (m = next_shown(files, held, &i));) {
-        const struct df_ofd *ofd = dfi_ofd(files, m->handle);
-
-        if (m->shared && (atomic_load(&ofd->flags) & O_ACCMODE) == O_RDWR)
+        if (dfi_maps_may_have_stored(files, m))
             return dfi_maps_write_chunk(files, m, data, df_held_chunk(held->key));
     }
     return ret;

@@ -60,7 +60,7 @@ static void take_marks(struct dfi_files *files, struct df_ofd *ofd)
     for (uint32_t i = 0; i < top && i < DF_OFD_COUNT; i++)
         if (&all[i] != ofd && dfi_same_file(&all[i], ofd) &&
             marks_of(&all[i]) & DFI_SHADOW_MAPPED) {
-            mark(ofd, marks_of(&all[i]));
+            mark(ofd, marks_of(&all[i]) & DFI_SHADOW_SHARED);
             return;
         }
 }

@@ -1,4 +1,4 @@
-"""What a mapping costs and brings back, however much of it the file has; see beyond.py."""
+"""What a mapping costs, and which is right where it and its file system differ."""
 
 import sys
 
@@ -9,7 +9,7 @@ from .conftest import PROGRAMS
 
 @pytest.mark.parametrize("mapped", ["read", "write"])
 def test_more_is_mapped_than_the_file_has(plain, mounted, mapped):
-    """As bbolt and LMDB do. To look at each piece of it at each sync takes minutes."""
+    """As bbolt and LMDB do; see beyond.py. To look at each piece of it at each sync takes minutes."""
     command = [sys.executable, "-S", PROGRAMS / "beyond.py", mapped]
     wanted = plain(*command)
     assert wanted.seen()[::2] == (0, b"") and b"left 24576 b'end' b'XYZ' b'new'" in wanted.out
@@ -25,3 +25,14 @@ def test_what_nobody_could_store_to_is_not_compared(mounted):
     assert few.status == many.status == 0
     calls = [outcome.events["trips"] + outcome.events["hits"] for outcome in (few, many)]
     assert calls[1] - calls[0] <= 100 * 2, "a write and a sync each"
+
+
+@pytest.mark.parametrize("size", [100, 20_000_000])
+def test_what_cannot_be_stored_in_is_not_written_back(plain, mounted, tmp_path, size):
+    """Who maps a file for reading does not undo what others do to it; see unstored.py."""
+    (tmp_path / "source").mkdir()
+    mounted.file_system = f"passthrough {tmp_path / 'source'}"
+    words = [sys.executable, "-S", PROGRAMS / "unstored.py"]
+    wanted = plain(*words, ".", str(size))
+    assert (wanted.status, wanted.err) == (0, b"")
+    assert mounted(*words, str(tmp_path / "source"), str(size)).seen() == wanted.seen()
