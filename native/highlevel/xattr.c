@@ -12,17 +12,19 @@
 /* May the attribute `name` of the object be read or written? */
 static int may(struct df_frame *frame, struct df_place *place, const char *name, bool write)
 {
+    bool by_mode = df_permission_xattr_by_mode(name);
     struct stat known = {.st_mode = place->entry.mode};
     int result = 0;
 
-    /* The owner matters to nobody but a writer in a directory: it may be sticky. */
-    if (write && S_ISDIR(known.st_mode) && !frame->caller->capable) {
+    /* The owner matters to nobody but a writer of ACLs, or in a directory: it may be sticky. */
+    if (write && !frame->caller->capable && (S_ISDIR(known.st_mode) || !by_mode) &&
+        df_permission_xattr_asks(frame->caller, name, write)) {
         result = df_walk_find(frame, place, true);
         known = place->own;
     }
     if (result == 0)
         result = df_permission_xattr(frame->caller, &known, name, write);
-    return result ? result : df_walk_may(frame, place, write ? W_OK : R_OK);
+    return result || !by_mode ? result : df_walk_may(frame, place, write ? W_OK : R_OK);
 }
 
 /* The plugin's answer: ENOSYS is remembered as in the kernel. */

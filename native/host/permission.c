@@ -99,11 +99,32 @@ static bool is_in(const char *name, const char *space)
     return strncmp(name, space, strlen(space)) == 0;
 }
 
+static bool is_acl(const char *name)
+{
+    return strcmp(name, "system.posix_acl_access") == 0 ||
+           strcmp(name, "system.posix_acl_default") == 0;
+}
+
+bool df_permission_xattr_by_mode(const char *name)
+{
+    return !is_in(name, "security.") && !is_in(name, "system.") && !is_in(name, "trusted.");
+}
+
+bool df_permission_xattr_asks(const struct df_caller *caller, const char *name, bool write)
+{
+    return is_in(name, "user.") || (write && !caller->capable && is_acl(name));
+}
+
+/* Who writes: xattr_permission(), cap_inode_setxattr() and set_posix_acl() of the kernel. */
 int df_permission_xattr(const struct df_caller *caller, const struct stat *st, const char *name,
                         bool write)
 {
     if (is_in(name, "trusted."))
         return caller->capable ? 0 : write ? -EPERM : -ENODATA;
+    if (write && is_in(name, "security."))
+        return caller->capable ? 0 : -EPERM;
+    if (write && is_acl(name))
+        return is_owner(caller, st) ? 0 : -EPERM;
     if (!is_in(name, "user."))
         return 0;
     if (!S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode))

@@ -37,9 +37,14 @@ int df_permission_setattr(const struct df_caller *caller, const struct stat *st,
                           struct df_setattr *set);
 
 /* The rules of the name spaces in xattr(7), for reading or writing `name`: they hold for every
- * file system. `st`: at least type, sticky bit and owner. -EPERM; -ENODATA when reading. */
+ * file system. `st`: type, sticky bit and owner, where df_permission_xattr_asks() says that they
+ * matter. -EPERM; -ENODATA when reading. */
 int df_permission_xattr(const struct df_caller *caller, const struct stat *st, const char *name,
                         bool write);
+bool df_permission_xattr_asks(const struct df_caller *caller, const char *name, bool write);
+
+/* With default_permissions, the mode bits decide as well: xattr_permission() of the kernel. */
+bool df_permission_xattr_by_mode(const char *name);
 
 /* What it has come to when the plugin was asked to change the mode so, ahead of a write or a
  * truncation. A plugin that acts with its caller's own rights may not change the mode of another

@@ -29,16 +29,16 @@ static ssize_t sticky(struct df_lowlevel *lane, uint32_t what, ssize_t result)
 /* The rules of xattr(7), which every file system has, and with default_permissions mode bits. */
 static int check(const struct df_target *target, const char *name, bool write)
 {
-    struct stat st;
-    int result;
+    const struct df_caller *caller = target->call->caller;
+    struct stat st = {0};
+    int result = 0;
 
-    if (strncmp(name, "user.", 5) != 0 && strncmp(name, "trusted.", 8) != 0)
-        return 0;
-    result = df_lowlevel_attr(target->lane, target->call, target->node, target->file, DF_ATTR_OWNER,
-                              &st);
+    if (df_permission_xattr_asks(caller, name, write))
+        result = df_lowlevel_attr(target->lane, target->call, target->node, target->file,
+                                  DF_ATTR_OWNER, &st);
     if (result == 0)
-        result = df_permission_xattr(target->call->caller, &st, name, write);
-    if (result == 0)
+        result = df_permission_xattr(caller, &st, name, write);
+    if (result == 0 && df_permission_xattr_by_mode(name))
         result = df_lowlevel_permit(target->lane, target->call, target->node, write ? W_OK : R_OK);
     return result;
 }

@@ -63,3 +63,13 @@ def test_acl_keeps_a_user_out(fs, user, guarded):
     path = guarded(rights=0, others=4)
     with fails(errno.EACCES, path):
         user(ME, OTHERS_GROUP, lambda: read(fs, path))
+
+
+def test_an_acl_is_its_owners_to_write(fs, xattrs, user):
+    """Whatever the mode bits let others do."""
+    path = fs.make("f")
+    fs.os.chmod(path, 0o666)
+    with fails(errno.EPERM, path):
+        user(ME, ME, lambda: fs.os.setxattr(path, ACL, acl_for(ME, 7, 7)))
+    with fails(errno.EPERM, path):
+        user(ME, ME, lambda: fs.os.removexattr(path, ACL))

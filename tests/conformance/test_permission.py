@@ -317,6 +317,29 @@ def test_extended_attributes_follow_the_mode_bits(fs, xattrs, me):
         me(lambda: fs.os.getxattr(path, "user.a"))
 
 
+def test_mode_bits_do_not_hide_attributes_of_the_system(fs, xattrs, me):
+    """ls -l looks for an ACL of files that one may not read."""
+    path = fs.make("f")
+    fs.os.setxattr(path, "security.a", b"1")
+    owned(fs, path, OTHER, OTHER, 0o600)
+    assert me(lambda: fs.os.getxattr(path, "security.a")) == b"1"
+    with pytest.raises(OSError) as error:
+        me(lambda: fs.os.getxattr(path, "system.posix_acl_access"))
+    assert error.value.errno in (errno.ENODATA, errno.EOPNOTSUPP)
+
+
+def test_attributes_of_security_are_roots_to_write(fs, xattrs, me):
+    path = fs.make("f")
+    fs.os.setxattr(path, "security.a", b"1")
+    owned(fs, path, ME, MY_GROUP, 0o600)
+    for name in "security.a", "security.b":
+        with fails(errno.EPERM, path):
+            me(lambda name=name: fs.os.setxattr(path, name, b"2"))
+    with fails(errno.EPERM, path):
+        me(lambda: fs.os.removexattr(path, "security.a"))
+    assert fs.os.listxattr(path) == ["security.a"]
+
+
 def test_moving_a_directory_of_others_needs_write_on_it(fs, me):
     """Its ".." changes."""
     for name in ("a", "b"):

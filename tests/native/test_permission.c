@@ -76,6 +76,31 @@ static void privileges_are_stripped_where_they_are_some(void **state)
     assert_int_equal(df_permission_of_open(O_RDONLY | O_TRUNC), R_OK | W_OK);
 }
 
+/* xattr_permission(), cap_inode_setxattr(), set_posix_acl(). */
+static void name_spaces_of_attributes_have_rules(void **state)
+{
+    static const char acl[] = "system.posix_acl_access";
+    const struct stat own = {.st_mode = S_IFREG | 0600, .st_uid = 1};
+    const struct stat other = {.st_mode = S_IFREG | 0666, .st_uid = 2};
+
+    (void)state;
+    assert_int_equal(df_permission_xattr(&user, &own, "security.capability", true), -EPERM);
+    assert_int_equal(df_permission_xattr(&user, &other, "security.capability", false), 0);
+    assert_int_equal(df_permission_xattr(&root, &other, "security.capability", true), 0);
+    assert_int_equal(df_permission_xattr(&user, &own, acl, true), 0);
+    assert_int_equal(df_permission_xattr(&user, &other, acl, true), -EPERM);
+    assert_int_equal(df_permission_xattr(&user, &other, acl, false), 0);
+    assert_int_equal(df_permission_xattr(&user, &other, "system.other", true), 0);
+    assert_int_equal(df_permission_xattr(&user, &other, "trusted.a", false), -ENODATA);
+    assert_true(df_permission_xattr_asks(&user, acl, true));
+    assert_false(df_permission_xattr_asks(&user, acl, false));
+    assert_false(df_permission_xattr_asks(&root, acl, true));
+    assert_false(df_permission_xattr_by_mode("security.a"));
+    assert_false(df_permission_xattr_by_mode(acl));
+    assert_true(df_permission_xattr_by_mode("user.a"));
+    assert_true(df_permission_xattr_by_mode("none.a")); /* of no name space: as in the kernel */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -83,6 +108,7 @@ int main(void)
         cmocka_unit_test(a_sticky_directory_is_for_owners),
         cmocka_unit_test(attributes_are_for_owners),
         cmocka_unit_test(privileges_are_stripped_where_they_are_some),
+        cmocka_unit_test(name_spaces_of_attributes_have_rules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
