@@ -176,17 +176,28 @@ int df_highlevel_symlink(struct df_fs *fs, struct df_call *call, const char *tar
     return DF_IN_FRAME(fs, call, symlink_where(&frame, target, where));
 }
 
-static int link_places(struct df_frame *frame, const struct df_where *where,
-                       const struct df_place *from)
+/* Whether what is there may have another name: no directory, and not all files of others. */
+static int may_link(struct df_frame *frame, struct df_place *from)
+{
+    int result = S_ISDIR(from->entry.mode) ? -EPERM : 0;
+
+    if (result || frame->caller->capable)
+        return result;
+    result = df_walk_find(frame, from, true);
+    return result ? result : df_permission_link(frame->caller, from->st, frame->hl->check);
+}
+
+static int link_places(struct df_frame *frame, const struct df_where *where, struct df_place *from)
 {
     struct df_highlevel *hl = frame->hl;
+    int allowed = may_link(frame, from);
     struct new_name new;
 
     df_call_begin_second(frame->call);
     int result = (int)df_call_end_second(frame->call, reach_new(frame, where, false, &new));
-    if (result == 0 && S_ISDIR(from->entry.mode)) {
+    if (result == 0 && allowed < 0) { /* what is wrong with the new name comes first */
         result = check_new(frame, where, false, &new.place);
-        result = result ? result : -EPERM;
+        result = result ? result : allowed;
     }
     if (result == 0) {
         result = hl->ops.link ? df_answer_error(hl->ops.link(from->path, new.place.path)) : -ENOSYS;

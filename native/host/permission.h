@@ -36,6 +36,11 @@ int df_permission_remove(const struct df_caller *caller, const struct stat *dir,
 int df_permission_setattr(const struct df_caller *caller, const struct stat *st, bool by_name,
                           struct df_setattr *set);
 
+/* May the caller give a file that has these attributes another name, where the machine protects
+ * files of others from that: fs.protected_hardlinks in proc_sys_fs(5)? It does so on every file
+ * system; `by_mode`: with default_permissions the mode bits count. 0 or -EPERM. */
+int df_permission_link(const struct df_caller *caller, const struct stat *st, bool by_mode);
+
 /* The rules of the name spaces in xattr(7), for reading or writing `name`: they hold for every
  * file system. `st`: type, sticky bit and owner, where df_permission_xattr_asks() says that they
  * matter. -EPERM; -ENODATA when reading. */

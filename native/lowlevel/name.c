@@ -3,6 +3,7 @@
  */
 #include <unistd.h>
 
+#include "host/permission.h"
 #include "lowlevel/changes.h"
 #include "lowlevel/request.h"
 #include "lowlevel/target.h"
@@ -34,19 +35,38 @@ static void note_link(const struct making *making, const struct df_node_found *f
         df_node_attr_forget(making->old, DF_ATTR_ALL);
 }
 
-/* The name must be free and the directory writable; the kernel asks about the name in any case. */
-static int check_new(struct df_place *place)
+/* By what is known of the old file; what that refuses is asked for once more. */
+static int check_old(struct df_place *place, const struct making *making)
 {
-    if (place->node)
-        return -EEXIST;
-    return df_lowlevel_permit(place->lane, place->call, place->dir, W_OK | X_OK);
+    const struct df_caller *caller = place->call->caller;
+    bool by_mode = place->lane->default_permissions;
+    struct stat st;
+    int result;
+
+    if (!making->old || caller->capable)
+        return 0;
+    df_node_attr_last(making->old, &st);
+    if (df_permission_link(caller, &st, by_mode) == 0)
+        return 0;
+    result = df_lowlevel_ask_attr(place->lane, place->call, making->old, making->file, &st);
+    return result < 0 ? result : df_permission_link(caller, &st, by_mode);
+}
+
+/* The name must be free, what gets it be one that may, and the directory writable; the kernel asks
+ * about the name in any case. */
+static int check_new(struct df_place *place, const struct making *making)
+{
+    int result = place->node ? -EEXIST : check_old(place, making);
+
+    return result < 0 ? result
+                      : df_lowlevel_permit(place->lane, place->call, place->dir, W_OK | X_OK);
 }
 
 static int make(struct df_place *place, void *arg)
 {
     struct making *making = arg;
     struct df_node_found found;
-    int result = check_new(place);
+    int result = check_new(place, making);
 
     if (result < 0)
         return result;

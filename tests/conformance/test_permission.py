@@ -340,6 +340,29 @@ def test_attributes_of_security_are_roots_to_write(fs, xattrs, me):
     assert fs.os.listxattr(path) == ["security.a"]
 
 
+def protects_links():
+    with open("/proc/sys/fs/protected_hardlinks", encoding="ascii") as f:
+        return f.read().strip() != "0"
+
+
+@pytest.mark.skipif(not protects_links(), reason="this machine lets everybody link everything")
+def test_a_file_of_others_gets_a_name_only_from_who_may_write_it(fs, me):
+    """And no setuid or setgid program, whoever may write it (fs.protected_hardlinks)."""
+    fs.os.chmod(fs.mkdir("d"), 0o777)
+    fs.os.chmod(fs.make("d/taken"), 0o777)
+    path = fs.make("f")
+    for bits in 0o600, 0o644, 0o4777, 0o2777:
+        owned(fs, path, OTHER, OTHER, bits)
+        with fails(errno.EPERM):
+            me(lambda: fs.os.link(path, fs.path("d/f")))
+        with fails(errno.EEXIST):
+            me(lambda: fs.os.link(path, fs.path("d/taken")))
+    owned(fs, path, OTHER, OTHER, 0o666)
+    me(lambda: fs.os.link(path, fs.path("d/f")))
+    owned(fs, path, ME, OTHER, 0o4000)
+    me(lambda: fs.os.link(path, fs.path("d/g")))
+
+
 def test_moving_a_directory_of_others_needs_write_on_it(fs, me):
     """Its ".." changes."""
     for name in ("a", "b"):
