@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/calls.h"
+#include "core/check.h"
 #include "core/use.h"
 
 #define COPY_BUFFER        ((size_t)128 << 10)
@@ -472,6 +473,50 @@ static ssize_t refuse_clone(struct df_use *out, int fd)
     return df_use_end(&in, ret < 0 ? ret : -EOPNOTSUPP);
 }
 
+/* The flags of a file (chattr(1)), in the words of FS_IOC_SETFLAGS or FS_IOC_FSSETXATTR. */
+static uint32_t flags_in(unsigned long request, const void *arg)
+{
+    const struct fsxattr *attr = arg;
+
+    return request == FS_IOC_FSSETXATTR ? attr->fsx_xflags : *(const uint32_t *)arg;
+}
+
+/* CAP_LINUX_IMMUTABLE: fileattr_set_prepare(), which asks the file system what they are now. */
+static ssize_t check_immutable(struct df_use *use, unsigned long request, const void *arg)
+{
+    bool extended = request == FS_IOC_FSSETXATTR;
+    uint32_t guarded =
+        extended ? FS_XFLAG_IMMUTABLE | FS_XFLAG_APPEND : FS_IMMUTABLE_FL | FS_APPEND_FL;
+    struct fsxattr now = {0}; /* or a word, which it begins with */
+    ssize_t ret = use->fs->ops->ioctl(use->fs, &use->call, use->file,
+                                      extended ? FS_IOC_FSGETXATTR : FS_IOC_GETFLAGS, &now);
+
+    if ((ret = df_call_result(&use->call, ret)) < 0)
+        return ret;
+    return (flags_in(request, &now) ^ flags_in(request, arg)) & guarded ? -EPERM : 0;
+}
+
+/* vfs_fileattr_set(): file systems rely on it. */
+static ssize_t set_flags(struct df_use *use, unsigned long request, void *arg)
+{
+    struct stat st;
+    ssize_t ret;
+
+    if (!arg)
+        return -EFAULT;
+    if (df_check_read_only(use->call.mount))
+        return -EROFS;
+    if (!use->call.caller->capable) {
+        if ((ret = get_stat(use, use->file, &st)) < 0)
+            return ret;
+        if (st.st_uid != use->call.caller->uid)
+            return -EPERM;
+        if ((ret = check_immutable(use, request, arg)) < 0)
+            return ret;
+    }
+    return use->fs->ops->ioctl(use->fs, &use->call, use->file, request, arg);
+}
+
 /* do_vfs_ioctl(): what the kernel answers before it asks the file system. */
 static ssize_t run_ioctl(struct df_use *use, int fd, unsigned long request, void *arg)
 {
@@ -494,6 +539,9 @@ static ssize_t run_ioctl(struct df_use *use, int fd, unsigned long request, void
         return block_size(arg);
     case FIOQSIZE:
         return bytes_taken(use, arg);
+    case FS_IOC_SETFLAGS:
+    case FS_IOC_FSSETXATTR:
+        return set_flags(use, request, arg);
     case FIONREAD:
         if (use->file->kind == DF_KIND_REGULAR)
             return arg ? bytes_left(use, arg) : -EFAULT;

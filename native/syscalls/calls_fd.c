@@ -10,6 +10,7 @@
 
 #include "core/calls.h"
 #include "core/fd.h"
+#include "core/ioctl.h"
 #include "intercept/brief.h"
 #include "syscalls/calls_lock.h"
 #include "syscalls/files.h"
@@ -346,6 +347,16 @@ static long copy_answer(int fd, unsigned long request, void *program, size_t siz
     return ret < 0 ? ret : dfi_copy_to(program, &answer, size);
 }
 
+/* What native/core looks at before the file system does: chattr(1)'s. */
+static long change_flags(int fd, unsigned long request, const void *program)
+{
+    struct fsxattr flags;
+
+    if (dfi_copy_from(&flags, program, df_ioctl_size(request)) < 0)
+        return -EFAULT;
+    return df_call_ioctl(DF_FD_BASE + fd, request, &flags);
+}
+
 /* fdget(): of a file that is open for its place only, nothing can be asked. */
 static bool is_place(int fd)
 {
@@ -380,6 +391,9 @@ static long run_ioctl(struct dfi_frame *frame, int fd)
         return copy_answer(fd, request, argument, sizeof(int));
     case FIOQSIZE:
         return copy_answer(fd, request, argument, sizeof(loff_t));
+    case FS_IOC_SETFLAGS:
+    case FS_IOC_FSSETXATTR:
+        return change_flags(fd, request, argument);
     default:
         if (request >> 8 == 'T') /* terminals' */
             return -ENOTTY;

@@ -260,6 +260,54 @@ static void flags_of_files_are_ints(void **state)
     lone_unmount();
 }
 
+static void by_user(uid_t uid, bool privileged)
+{
+    const struct df_identity identity = {.uid = uid, .privileged = privileged};
+
+    assert_int_equal(df_identity_set(&identity), 0);
+}
+
+static void flags_are_for_the_owner_and_some_for_root(void **state)
+{
+    struct fsxattr extended = {.fsx_xflags = FS_XFLAG_APPEND};
+    int same = FS_NODUMP_FL, immutable = FS_NODUMP_FL | FS_IMMUTABLE_FL, fd;
+
+    (void)state;
+    lone_mount((struct fuse_lowlevel_ops){.ioctl = op_ioctl}, 0, 0);
+    fd = df_open(FILE_, O_RDONLY, 0);
+    by_user(5, false);
+    fails(df_ioctl(fd, FS_IOC_SETFLAGS, &same), EPERM);
+    fails(df_ioctl(fd, FS_IOC_FSSETXATTR, &extended), EPERM);
+    by_user(0, false); /* whose file it is */
+    assert_int_equal(df_ioctl(fd, FS_IOC_SETFLAGS, &same), 0);
+    fails(df_ioctl(fd, FS_IOC_SETFLAGS, &immutable), EPERM);
+    fails(df_ioctl(fd, FS_IOC_FSSETXATTR, &extended), ENOTTY); /* of which it cannot be asked */
+    by_user(5, true);
+    assert_int_equal(df_ioctl(fd, FS_IOC_SETFLAGS, &immutable), 0);
+    fails(df_ioctl(fd, FS_IOC_SETFLAGS, NULL), EFAULT);
+    df_identity_set(NULL);
+    df_close(fd);
+    lone_unmount();
+}
+
+static void no_flags_are_set_on_a_read_only_mount(void **state)
+{
+    const struct df_mount_spec spec = {.point = POINT, .flags = DF_ATTACH_READONLY};
+    struct df_fs *fs = lone_new((struct fuse_lowlevel_ops){.ioctl = op_ioctl});
+    struct fuse_conn_info conn = {0};
+    struct df_mount *mount;
+    int flags = 0, fd;
+
+    (void)state;
+    assert_int_equal(df_lowlevel_init(fs, &conn), 0);
+    assert_int_equal(df_mount_attach(&spec, fs, &mount), 0);
+    fd = df_open(FILE_, O_RDONLY, 0);
+    fails(df_ioctl(fd, FS_IOC_SETFLAGS, &flags), EROFS);
+    assert_int_equal(df_ioctl(fd, FS_IOC_GETFLAGS, &flags), 0);
+    df_close(fd);
+    assert_int_equal(df_unmount(mount->id, 0), 0);
+}
+
 /* ---- poll ---- */
 
 static _Atomic int ready;
@@ -535,6 +583,8 @@ int main(void)
         cmocka_unit_test(extended_attributes_are_probed),
         cmocka_unit_test(ioctl_sizes_are_those_of_the_command),
         cmocka_unit_test(flags_of_files_are_ints),
+        cmocka_unit_test(flags_are_for_the_owner_and_some_for_root),
+        cmocka_unit_test(no_flags_are_set_on_a_read_only_mount),
         cmocka_unit_test(poll_waits_for_a_notification),
         cmocka_unit_test(no_answer_of_poll_is_an_error),
         cmocka_unit_test(a_file_without_poll_is_ready),
