@@ -22,6 +22,8 @@ static int may(struct df_frame *frame, struct df_place *place, const char *name,
         result = df_walk_find(frame, place, true);
         known = place->own;
     }
+    if (!frame->hl->check)
+        known.st_mode &= ~(mode_t)S_ISVTX; /* no more than in the kernel's inode */
     if (result == 0)
         result = df_permission_xattr(frame->caller, &known, name, write);
     return result || !by_mode ? result : df_walk_may(frame, place, write ? W_OK : R_OK);

@@ -36,6 +36,8 @@ static int check(const struct df_target *target, const char *name, bool write)
     if (df_permission_xattr_asks(caller, name, write))
         result = df_lowlevel_attr(target->lane, target->call, target->node, target->file,
                                   DF_ATTR_OWNER, &st);
+    if (!target->lane->default_permissions)
+        st.st_mode &= ~(mode_t)S_ISVTX; /* no more than in the kernel's inode */
     if (result == 0)
         result = df_permission_xattr(caller, &st, name, write);
     if (result == 0 && df_permission_xattr_by_mode(name))

@@ -308,6 +308,36 @@ static void no_flags_are_set_on_a_read_only_mount(void **state)
     assert_int_equal(df_unmount(mount->id, 0), 0);
 }
 
+/* ---- who may ---- */
+
+static void sticky_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    const struct stat st = {.st_ino = ino, .st_mode = S_IFDIR | 01777};
+
+    (void)fi;
+    df_reply_attr(req, &st, 0);
+}
+
+static void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
+                        size_t size, int flags)
+{
+    (void)ino, (void)name, (void)value, (void)size, (void)flags;
+    df_reply_err(req, 0);
+}
+
+/* fuse_change_attributes_common() of the kernel leaves it out of the inode. */
+static void a_sticky_bit_is_the_plugins_without_default_permissions(void **state)
+{
+    (void)state;
+    lone_mount((struct fuse_lowlevel_ops){.getattr = sticky_getattr, .setxattr = op_setxattr}, 0,
+               0);
+    by_user(5, false);
+    assert_int_equal(df_setxattr(POINT, "user.a", "", 0, 0), 0);
+    fails(df_setxattr(POINT, "trusted.a", "", 0, 0), EPERM);
+    df_identity_set(NULL);
+    lone_unmount();
+}
+
 /* ---- poll ---- */
 
 static _Atomic int ready;
@@ -584,6 +614,7 @@ int main(void)
         cmocka_unit_test(ioctl_sizes_are_those_of_the_command),
         cmocka_unit_test(flags_of_files_are_ints),
         cmocka_unit_test(flags_are_for_the_owner_and_some_for_root),
+        cmocka_unit_test(a_sticky_bit_is_the_plugins_without_default_permissions),
         cmocka_unit_test(no_flags_are_set_on_a_read_only_mount),
         cmocka_unit_test(poll_waits_for_a_notification),
         cmocka_unit_test(no_answer_of_poll_is_an_error),
