@@ -244,9 +244,9 @@ static int statx_by_handle(struct df_frame *frame, struct df_file *file, struct 
 
     df_handle_info(frame, file, &fi);
     const char *path = df_handle_hold(frame, file);
-    int result = df_handle_lost(frame, path)
-                     ? -ENOENT
-                     : frame->hl->statx(path, 0, DF_STATX_MASK, &answer, &fi.info);
+    int result = path || frame->hl->config.nullpath_ok
+                     ? frame->hl->statx(path, 0, DF_STATX_MASK, &answer, &fi.info)
+                     : -ENOENT;
     df_handle_unhold(frame, file);
     return result ? result : take_statx(frame, df_handle_of(file)->node, NULL, &answer, out);
 }

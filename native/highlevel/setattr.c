@@ -192,8 +192,13 @@ static int set_by_handle(struct df_frame *frame, struct df_file *file,
     union df_file_info fi;
     int result = 0;
 
+    bool resizes = set.valid == DF_SET_SIZE; /* the one that libfuse hands a handle to */
     if (needs_attributes(frame, &set))
         result = df_highlevel_stat_file(frame, file, &now);
+    if (resizes && df_handle_is_mute(frame, file, result)) {
+        now.st_mode = S_IFREG;
+        result = 0;
+    }
     if (result == 0)
         result = prepare(frame, &now, false, &set);
     if (result)
@@ -206,7 +211,8 @@ static int set_by_handle(struct df_frame *frame, struct df_file *file,
     bool nullpath_ok = frame->hl->config.nullpath_ok && !by_path;
     result = df_frame_lock_data(frame, node);
     if (result == 0) {
-        result = target.path || nullpath_ok ? apply(frame, &target, &set) : -ENOENT;
+        bool may = resizes ? !df_handle_lost(frame, target.path) : target.path || nullpath_ok;
+        result = may ? apply(frame, &target, &set) : -ENOENT;
         df_frame_unlock_data(frame, node);
     }
     df_handle_unhold_to_set(frame, file, by_path);

@@ -35,6 +35,8 @@ static off_t size_now(struct access *access)
         return size;
     if (!hl->ops.getattr)
         return -ENOSYS;
+    if (!access->path && !hl->config.nullpath_ok)
+        return -ENOENT; /* getattr is not called so */
     bool by_handle = handle->bits & DF_HANDLE_PLUGIN;
     int result = df_answer_error(hl->ops.getattr(by_handle ? access->path : handle->node->path, &st,
                                                  by_handle ? &fi.info : NULL));
@@ -150,7 +152,9 @@ static __attribute__((noinline)) int strip(struct df_frame *frame, struct df_fil
     struct stat st;
     int result = df_highlevel_stat_file(frame, file, &st);
 
-    if (result == 0 && df_check_strip(st.st_mode) != st.st_mode && frame->hl->ops.chmod)
+    if (df_handle_is_mute(frame, file, result))
+        result = 0;
+    else if (result == 0 && df_check_strip(st.st_mode) != st.st_mode && frame->hl->ops.chmod)
         result = df_permission_stripped(frame->call,
                                         change_mode(frame, file, df_check_strip(st.st_mode)));
     atomic_fetch_and(&df_handle_of(file)->bits, ~(uint32_t)DF_HANDLE_STRIPS);

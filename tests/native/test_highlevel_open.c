@@ -363,6 +363,32 @@ static void hard_remove_removes_at_once(void **state)
     rig_end(rig);
 }
 
+/* get_path_nullok() of libfuse 3; libfuse 2 wants to be told that the program bears it. */
+static void what_was_removed_is_used_without_a_path(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+    char buf[4];
+
+    rig->config.hard_remove = 1;
+    rig->caller.capable = false;
+    assert_int_equal(rig_start(rig), 0);
+    assert_int_equal(rig_open(rig, "/dir/file", O_RDWR, 0, &file), 0);
+    assert_int_equal(rig_unlink(rig, "/dir/file"), 0);
+    assert_int_equal(rig_pwrite(rig, &file, "new", 3, 0), 3);
+    assert_int_equal(rig_pread(rig, &file, buf, 4, 0), 4);
+    assert_memory_equal(buf, "new", 3);
+    assert_false(rig->ram.shown_path);
+    assert_int_equal(rig->fs->ops->fsync(rig->fs, rig_call(rig), &file, false), 0);
+    rig_total(rig);
+    assert_int_equal(rig_fstat(rig, &file, &st), -ENOENT); /* getattr knows no handle there */
+    assert_int_equal(rig_count(rig, RAM_GETATTR), 0);
+    df_highlevel_need_paths(rig->fs);
+    assert_int_equal(rig_pread(rig, &file, buf, 4, 0), -ENOENT);
+    rig_close(rig, &file);
+    rig_end(rig);
+}
+
 /* As libfuse 2's chmod: it takes no handle, so there is nothing to call it with. */
 static void a_write_to_what_was_removed_takes_no_setuid_away_by_path(void **state)
 {
@@ -566,6 +592,7 @@ int main(void)
         cmocka_unit_test(an_open_file_that_is_unlinked_hides_until_the_last_close),
         cmocka_unit_test(a_file_renamed_over_an_open_one_hides_that),
         cmocka_unit_test(hard_remove_removes_at_once),
+        cmocka_unit_test(what_was_removed_is_used_without_a_path),
         cmocka_unit_test(a_write_to_what_was_removed_takes_no_setuid_away_by_path),
         cmocka_unit_test(a_file_that_goes_before_it_is_truncated_is_not_opened),
         cmocka_unit_test(a_failed_open_leaves_nothing_behind),
