@@ -12,7 +12,6 @@
 #include "python/gil.h"
 
 struct batch {
-    PyObject *module;
     PyObject *requests; /* a tuple */
     PyObject *results;  /* a list: bytes, counts, or exceptions */
     PyObject *buffers;  /* list or tuple of buffers, borrowed; or NULL */
@@ -36,6 +35,57 @@ static bool failed(const struct df_piece *piece)
     return piece->failure || piece->fd < 0 || piece->result < 0;
 }
 
+/* ---- files that tell no size ---- */
+
+enum { SIZELESS = 64 << 10 }; /* bytes that are tried first */
+
+/* Empty ones, mostly; but those of /proc say 0 bytes and have more. */
+static bool tells_no_size(const struct df_piece *piece)
+{
+    return piece->whole && piece->size == 0;
+}
+
+static ssize_t read_more(const struct df_piece *piece, size_t room)
+{
+    ssize_t count = df_pread(piece->fd, (char *)piece->buf + piece->size, room - piece->size,
+                             piece->offset + piece->size);
+    return count < 0 ? -errno : count;
+}
+
+/* From what it has read on, to the end of the file or of `room`. -1 with an exception: of a
+ * signal's handler. */
+static int read_rest(struct df_piece *piece, size_t room)
+{
+    const size_t copied = df_fd_ours(piece->fd) ? room : SIZE_MAX; /* the kernel may wait */
+    ssize_t count = 1;
+    while (count > 0 && (size_t)piece->size < room) {
+        DF_GIL_CALL(count, copied, read_more(piece, room));
+        piece->size += count > 0 ? count : 0;
+    }
+    piece->read = true;
+    piece->result = count < 0 ? count : piece->size;
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* Into bytes that grow with it: a new object, or NULL with an exception. */
+static PyObject *read_growing(struct df_piece *piece)
+{
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, SIZELESS);
+    for (Py_ssize_t room = SIZELESS; bytes; room = PyBytes_Size(bytes)) {
+        piece->buf = PyBytes_AsString(bytes);
+        if (read_rest(piece, (size_t)room) < 0)
+            Py_CLEAR(bytes);
+        if (!bytes || piece->result < room)
+            return bytes;
+        PyObject *more = PyBytes_FromStringAndSize(NULL, 2 * room);
+        if (more)
+            memcpy(PyBytes_AsString(more), piece->buf, (size_t)room);
+        Py_DECREF(bytes);
+        bytes = more;
+    }
+    return NULL;
+}
+
 /* ---- where it goes ---- */
 
 static int refuse_size(Py_ssize_t index, size_t needed, size_t room)
@@ -47,23 +97,26 @@ static int refuse_size(Py_ssize_t index, size_t needed, size_t room)
 
 static int aim_at_bytes(struct run *run, Py_ssize_t i)
 {
-    run->bytes[i] = PyBytes_FromStringAndSize(NULL, run->pieces[i].size);
+    struct df_piece *piece = &run->pieces[i];
+    run->bytes[i] =
+        tells_no_size(piece) ? read_growing(piece) : PyBytes_FromStringAndSize(NULL, piece->size);
     if (!run->bytes[i])
         return -1;
-    run->pieces[i].buf = PyBytes_AsString(run->bytes[i]);
+    piece->buf = PyBytes_AsString(run->bytes[i]);
     return 0;
 }
 
-/* The next piece of the one buffer. A file that tells no size gets the room that is left. */
+/* The next piece of the one buffer. A file that tells no size is read now: where the one behind it
+ * goes is not known before. */
 static int aim_at_rest(struct batch *batch, struct run *run, Py_ssize_t i)
 {
     struct df_piece *piece = &run->pieces[i];
     size_t room = (size_t)batch->view.len - batch->used;
-    if (piece->whole && piece->size == 0)
-        piece->size = (Py_ssize_t)room;
-    else if ((size_t)piece->size > room)
+    if ((size_t)piece->size > room)
         return refuse_size(run->first + i, (size_t)piece->size, room);
     piece->buf = (char *)batch->view.buf + batch->used;
+    if (tells_no_size(piece) && read_rest(piece, room) < 0)
+        return -1;
     batch->used += (size_t)piece->size;
     return 0;
 }
@@ -77,11 +130,13 @@ static int aim_at_own(struct batch *batch, struct run *run, Py_ssize_t i)
     Py_XDECREF(buffer);
     if (error < 0)
         return -1;
+    piece->buf = run->views[i].buf;
+    if (tells_no_size(piece))
+        return read_rest(piece, (size_t)run->views[i].len);
     if (piece->whole)
         piece->size = run->views[i].len;
     if (piece->size > run->views[i].len)
         return refuse_size(run->first + i, (size_t)piece->size, (size_t)run->views[i].len);
-    piece->buf = run->views[i].buf;
     return 0;
 }
 
@@ -107,7 +162,7 @@ static size_t collect(struct run *run, bool again)
     size_t count = 0;
     for (Py_ssize_t i = 0; i < run->count; i++) {
         const struct df_piece *piece = &run->pieces[i];
-        if (piece->failure || piece->fd < 0 ||
+        if (piece->failure || piece->fd < 0 || piece->read ||
             (again ? piece->result != -EINTR : piece->result < 0))
             continue;
         run->at[count] = i;
@@ -192,38 +247,14 @@ static PyObject *failure_of(struct df_piece *piece, Py_ssize_t index)
     return value;
 }
 
-/* A file of the kind that says 0 bytes and has more (as those of /proc): read to its end. */
-static PyObject *read_sizeless(const struct batch *batch, const struct df_piece *piece)
-{
-    PyObject *arguments = Py_BuildValue("(Osi)", piece->file, "rb", 0);
-    PyObject *open = arguments ? PyObject_GetAttrString(batch->module, "open") : NULL;
-    PyObject *file = open ? PyObject_Call(open, arguments, NULL) : NULL;
-    PyObject *moved = NULL, *bytes = NULL;
-    if (file && piece->offset > 0)
-        moved = PyObject_CallMethod(file, "seek", "L", (long long)piece->offset);
-    if (file && !PyErr_Occurred())
-        bytes = PyObject_CallMethod(file, "readall", NULL);
-    PyObject *closed = file && !PyErr_Occurred() ? PyObject_CallMethod(file, "close", NULL) : NULL;
-    if (!closed)
-        Py_CLEAR(bytes);
-    Py_XDECREF(closed);
-    Py_XDECREF(moved);
-    Py_XDECREF(file);
-    Py_XDECREF(open);
-    Py_XDECREF(arguments);
-    return bytes;
-}
-
-static PyObject *result_of(const struct batch *batch, struct run *run, Py_ssize_t i)
+static PyObject *result_of(struct run *run, Py_ssize_t i)
 {
     struct df_piece *piece = &run->pieces[i];
     if (failed(piece))
         return failure_of(piece, run->first + i);
     if (!run->bytes[i])
         return PyLong_FromSsize_t(piece->result);
-    if (piece->whole && piece->size == 0 && piece->path.object)
-        return read_sizeless(batch, piece);
-    if (piece->result == piece->size)
+    if (piece->result == PyBytes_Size(run->bytes[i]))
         return Py_NewRef(run->bytes[i]);
     return PyBytes_FromStringAndSize(piece->buf, piece->result);
 }
@@ -231,7 +262,7 @@ static PyObject *result_of(const struct batch *batch, struct run *run, Py_ssize_
 static int store_results(struct batch *batch, struct run *run)
 {
     for (Py_ssize_t i = 0; i < run->count; i++) {
-        PyObject *result = result_of(batch, run, i);
+        PyObject *result = result_of(run, i);
         if (!result)
             return -1;
         if (failed(&run->pieces[i]) && !batch->return_errors) {
@@ -340,9 +371,10 @@ static int take_errors(struct batch *batch, const char *errors)
 static PyObject *read_many(PyObject *module, PyObject *args, PyObject *options)
 {
     static char *names[] = {"requests", "into", "errors", NULL};
-    struct batch batch = {.module = module};
+    struct batch batch = {0};
     PyObject *requests, *into = NULL;
     const char *errors = "raise";
+    (void)module;
     if (!PyArg_ParseTupleAndKeywords(args, options, "O|O$s:read_many", names, &requests, &into,
                                      &errors) ||
         take_errors(&batch, errors) < 0)

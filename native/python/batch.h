@@ -18,6 +18,7 @@ struct df_piece {
     off_t offset;        /* bytes */
     Py_ssize_t size;     /* bytes; -1: to the end of the file */
     bool whole;          /* it was -1; `size` is now what fstat said */
+    bool read;           /* already; `result` says how it went */
     bool opened;         /* `fd` is ours to close */
     int fd;              /* or a negative errno */
     PyObject *failure;   /* the exception, when opening failed in another way; owned */

@@ -94,6 +94,27 @@ def test_files_that_tell_no_size():
     assert into[count - 1 : count] == b"\n"
 
 
+def test_files_that_tell_no_size_are_read_to_their_end():
+    """One read(2) of this one brings a page at most."""
+    name = "/proc/self/smaps"
+    with open(name, "rb") as file:
+        whole = len(file.read())
+        assert len(directfuse.read_many([file.fileno()])[0]) > whole / 2 > 10_000
+    assert len(directfuse.read_many([name])[0]) > whole / 2
+    assert directfuse.read_many([name], bytearray(10_000)) == [10_000]
+    assert directfuse.read_many([name, name], [bytearray(10_000), bytearray(10)]) == [10_000, 10]
+
+
+def test_an_empty_file_leaves_the_buffer_to_those_behind_it(root, fill, tmp_path):
+    real = tmp_path / "empty"
+    real.touch()
+    full = fill(f"{root}/full", b"0123456789")
+    requests = [fill(f"{root}/empty", b""), full, real, (full, 10, None), (full, 8, None)]
+    into = bytearray(12)
+    assert directfuse.read_many(requests, into) == [0, 10, 0, 0, 2]
+    assert into == b"012345678989"
+
+
 def test_an_error_says_which_request_it_was(paths, fd):
     with pytest.raises(OSError, match="Bad file descriptor") as caught:
         directfuse.read_many([(fd, 0, 1), ((1 << 30) + 77777, 2, 4)])
