@@ -19,6 +19,7 @@ from directfuse._call import (
     identifier,
     is_ours,
     mode_bits,
+    path_or_fd,
     until_done,
 )
 from directfuse._native import ffi, lib
@@ -66,6 +67,7 @@ def chmod(
     As with os.chmod, follow_symlinks=False is a NotImplementedError for a symlink, which has none,
     and is not looked at for a descriptor.
     """
+    path = path_or_fd(path)
     if isinstance(path, int):
         if is_ours(path) and dir_fd is None:
             checked(until_done(lambda: lib.df_call_fchmod(path, mode_bits(mode))), path)
@@ -108,6 +110,7 @@ def chown(
     path: Target, uid: int, gid: int, *, dir_fd: int | None = None, follow_symlinks: bool = True
 ) -> None:
     """os.chown: sets owner and group, -1 leaves one as it is. Source: chown(2)."""
+    path = path_or_fd(path)
     if isinstance(path, int):
         if is_ours(path) and dir_fd is None and follow_symlinks:
             checked(until_done(lambda: lib.df_call_fchown(path, *_owner(uid, gid))), path)
@@ -197,6 +200,7 @@ def statx(
     path, dir_fd and follow_symlinks: as of os.stat(), real ones too; mask: what is wanted,
     `STATX_*`; flags: `AT_STATX_*`. Raises OSError with the errno of statx(2).
     """
+    path = path_or_fd(path)
     flags |= _no_follow(follow_symlinks)
     if isinstance(path, int):
         dir_fd, flags = path, flags | AT_EMPTY_PATH
@@ -252,6 +256,7 @@ def utime(
         else:
             os.utime(target, times, ns=ns, dir_fd=dir_fd, follow_symlinks=follow_symlinks)
 
+    path = path_or_fd(path)
     odd = (times is not None and not _pair(times)) or (ns is not None and not _pair(ns))
     if odd or (times is not None and ns is not None):
         real(path)  # os finds the words
@@ -272,6 +277,7 @@ def utime(
 
 def truncate(path: Target, length: int) -> None:
     """os.truncate: sets the size to length bytes. Source: truncate(2)."""
+    path = path_or_fd(path)
     if isinstance(path, int):
         if is_ours(path):
             checked(until_done(lambda: lib.df_call_ftruncate(path, index(length))))
@@ -304,6 +310,7 @@ def _statvfs_result(figures: Any) -> os.statvfs_result:
 
 def statvfs(path: Target) -> os.statvfs_result:
     """os.statvfs: figures of the file system that holds the path. Source: statvfs(3)."""
+    path = path_or_fd(path)
     if isinstance(path, int):
         return _fstatvfs(path, path) if is_ours(path) else os.statvfs(path)
     figures = ffi.new("struct statvfs *")
@@ -341,6 +348,7 @@ def _xattr(
     done: Callable[[int], Any],
 ) -> Any:
     """One of the family: df_call_<name>, l<name> for a link itself, f<name> for a descriptor."""
+    path = path_or_fd(path)
     if isinstance(path, int):
         if not is_ours(path) or not follow_symlinks:
             return real(path)

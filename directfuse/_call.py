@@ -34,6 +34,7 @@ __all__ = [
     "identifier",
     "is_ours",
     "mode_bits",
+    "path_or_fd",
     "until_done",
 ]
 
@@ -123,6 +124,13 @@ def descriptor_of(file: Any) -> int:
     if not isinstance(number, int):
         raise TypeError("fileno() returned a non-integer")
     return number
+
+
+def path_or_fd(path: T) -> T | int:
+    """Where `os` takes either: a descriptor as an int, whatever number it is."""
+    if isinstance(path, str | bytes) or not hasattr(path, "__index__"):
+        return path
+    return index(path)
 
 
 def until_done(call: Callable[[], int]) -> int:

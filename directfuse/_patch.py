@@ -22,7 +22,7 @@ from typing import Any
 
 import directfuse
 from directfuse import _real
-from directfuse._call import is_ours
+from directfuse._call import is_ours, path_or_fd
 from directfuse._files import lock_in_the_way
 
 __all__ = ["patch"]
@@ -253,6 +253,7 @@ def _refuse(what: str, subject: Any) -> OSError:
 
 @functools.wraps(os.chdir)
 def _chdir(path: Any) -> None:
+    path = path_or_fd(path)
     if isinstance(path, int):
         _fchdir(path)
         return

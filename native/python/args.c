@@ -108,6 +108,12 @@ bool df_args_fd(PyObject *value, int *fd)
     return df_args_int(value, fd);
 }
 
+bool df_args_is_fd(PyObject *value)
+{
+    return PyLong_Check(value) ||
+           (!PyUnicode_Check(value) && !PyBytes_Check(value) && PyIndex_Check(value));
+}
+
 bool df_args_dir_fd(PyObject *value, int *dirfd)
 {
     if (!value || value == Py_None)

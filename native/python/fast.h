@@ -96,6 +96,7 @@ bool df_args_dir_fd(PyObject *value, int *dirfd);
 bool df_args_int(PyObject *value, int *out);
 bool df_args_size(PyObject *value, Py_ssize_t *out);
 bool df_args_offset(PyObject *value, off_t *out);
+bool df_args_is_fd(PyObject *value);           /* where os takes a path, too */
 bool df_args_flag(PyObject *value, bool *out); /* whether it is true, as `if value:` says */
 
 /* ---- path.c: path arguments ---- */

@@ -126,7 +126,7 @@ static PyObject *on_directory(struct directory_request *directory)
     if (!df_args_read(&directory->request.args, slots))
         return df_os_call(&directory->request.args);
     directory->argument = slots[0] == Py_None ? NULL : slots[0];
-    if (!directory->argument || !PyLong_Check(directory->argument))
+    if (!directory->argument || !df_args_is_fd(directory->argument))
         return use_path(directory);
     if (!df_args_fd(directory->argument, &fd) || !df_fd_ours(fd))
         return df_os_call(&directory->request.args);

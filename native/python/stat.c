@@ -248,7 +248,7 @@ static PyObject *fast_stat(PyObject *module, PyObject *const *values, Py_ssize_t
     if (!df_args_read(&stat.request.args, slots) || !df_args_dir_fd(slots[1], &stat.dirfd) ||
         !df_args_flag(slots[2], &follow))
         return df_os_call(&stat.request.args);
-    if (PyLong_Check(slots[0])) {
+    if (df_args_is_fd(slots[0])) {
         bool plain = stat.dirfd == AT_FDCWD && follow; /* else os says what it thinks of it */
         if (plain && df_args_fd(slots[0], &fd) && df_fd_ours(fd))
             return stat_fd(fd, slots[0]);

@@ -358,6 +358,51 @@ def test_descriptors_may_be_numbers_of_another_type(mem, opened):
     assert directfuse.read_many([number, (number, 1, 1)]) == [b"ab\0\0", b"b"]
 
 
+BY_NUMBER = {
+    "stat": lambda o, fd: o.stat(fd).st_size,
+    "stat and a dir_fd": lambda o, fd: o.stat(fd, dir_fd=fd),
+    "chmod": lambda o, fd: o.chmod(fd, 0o640),
+    "chown": lambda o, fd: o.chown(fd, -1, -1),
+    "utime": lambda o, fd: [o.utime(fd, (1, 2)), o.stat(fd).st_mtime],
+    "truncate": lambda o, fd: [o.truncate(fd, 7), o.stat(fd).st_size],
+    "statvfs": lambda o, fd: o.statvfs(fd).f_namemax,
+    "xattr": lambda o, fd: [
+        o.setxattr(fd, "user.a", b"x"),
+        o.getxattr(fd, "user.a"),
+        o.listxattr(fd),
+        o.removexattr(fd, "user.a"),
+    ],
+    "listdir of a file": lambda o, fd: o.listdir(fd),
+    "scandir of a file": lambda o, fd: o.scandir(fd),
+}
+
+
+@pytest.mark.parametrize("name", BY_NUMBER)
+def test_descriptors_in_the_place_of_paths_may_be_such_numbers(name, both):
+    def act(functions, root):
+        fd = getattr(functions, "os_open", functions.open)(f"{root}/f", os.O_RDWR | os.O_CREAT)
+        try:
+            return BY_NUMBER[name](functions, Number(fd))
+        except (TypeError, ValueError) as error:
+            return type(error)
+        except OSError as error:
+            error.filename = type(error.filename)
+            raise
+        finally:
+            functions.close(fd)
+
+    real, ours = outcomes(both, act)
+    assert ours == real
+
+
+def test_a_directory_may_be_such_a_number(mem, opened, fill):
+    fill(f"{mem}/f")
+    top = Number(opened(mem, os.O_RDONLY))
+    assert directfuse.listdir(top) == ["f"]
+    assert [entry.name for entry in directfuse.scandir(top)] == ["f"]
+    assert directfuse.statx(top).stx_ino == directfuse.stat(mem).st_ino
+
+
 def test_a_failing_number_is_asked_once_and_not_swallowed(mem, opened):
     fd = opened(f"{mem}/f", os.O_RDWR | os.O_CREAT)
     asked = []
