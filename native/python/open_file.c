@@ -306,7 +306,7 @@ static PyObject *open_real(struct file_request *file, PyObject *number)
     PyObject *result = NULL;
     if (opener && mode)
         result = PyObject_CallFunction(
-            file->request.args.signature->os_function, "OOiOOOOO", s[FILE_SLOT], mode,
+            file->request.args.signature->os_function, "OOiOOOOO", file->path.object, mode,
             file->buffering, s[ENCODING] ? s[ENCODING] : Py_None, s[ERRORS] ? s[ERRORS] : Py_None,
             s[NEWLINE] ? s[NEWLINE] : Py_None, file->closefd ? Py_True : Py_False, opener);
     Py_XDECREF(opener);
@@ -315,12 +315,10 @@ static PyObject *open_real(struct file_request *file, PyObject *number)
 }
 
 /* The opener decides what the file is; we see by its descriptor. */
-static PyObject *open_by_opener(struct file_request *file)
+static PyObject *call_opener(struct file_request *file)
 {
-    PyObject *name = file->slots[FILE_SLOT];
+    PyObject *name = file->path.object;
     int fd;
-    if (PyIndex_Check(name) || !file->closefd)
-        return df_os_call(&file->request.args); /* a descriptor needs no opener */
     PyObject *number = PyObject_CallFunction(file->slots[OPENER], "Oi", name, file->open_flags);
     if (!number)
         return NULL;
@@ -329,6 +327,19 @@ static PyObject *open_by_opener(struct file_request *file)
     if (!PyErr_Occurred())
         result = ours ? wrap_new_descriptor(file, fd, name) : open_real(file, number);
     Py_DECREF(number);
+    return result;
+}
+
+/* It is given the path as text, whatever the path is. */
+static PyObject *open_by_opener(struct file_request *file)
+{
+    if (PyIndex_Check(file->slots[FILE_SLOT]) || !file->closefd)
+        return df_os_call(&file->request.args); /* a descriptor needs no opener */
+    if (df_path_read(&file->path, file->slots[FILE_SLOT]) < 0)
+        return NULL;
+    PyObject *result =
+        file->path.text ? call_opener(file) : df_os_call(&file->request.args); /* to complain */
+    df_path_clear(&file->path);
     return result;
 }
 

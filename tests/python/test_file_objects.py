@@ -3,6 +3,7 @@
 import gc
 import io
 import os
+import pathlib
 import pickle
 import sys
 import warnings
@@ -258,6 +259,35 @@ def test_a_given_descriptor_survives_a_failure(root):
     with pytest.raises(IsADirectoryError):
         directfuse.open(fd)
     directfuse.close(fd)
+
+
+@pytest.mark.parametrize("mode", ["r", "w", "ab"])
+@pytest.mark.parametrize("kind", [pathlib.Path, os.fsencode, str])
+def test_an_opener_is_given_the_path_as_text(path, tmp_path, mode, kind):
+    real = str(tmp_path / "real")
+    for name in (path, real):
+        directfuse.open(name, "w").close()
+
+    def outcome(function, name, os_open):
+        asked = []
+
+        def opener(*given):
+            asked.append(given)
+            return os_open(*given)
+
+        with function(kind(name), mode, opener=opener) as file:
+            return type(asked[0][0]), asked[0][1] & ~os.O_CLOEXEC, type(file.name)
+
+    expected = outcome(open, real, os.open)
+    assert outcome(directfuse.open, path, directfuse.os_open) == expected
+    assert outcome(directfuse.open, real, os.open) == expected
+
+
+@pytest.mark.parametrize("name", [None, 1.5, "nul\0"])
+def test_what_is_no_path_is_given_to_no_opener(path, name):
+    for function in (open, directfuse.open):
+        with pytest.raises((TypeError, ValueError)):
+            function(name, opener=lambda *_: pytest.fail("it is called"))
 
 
 def test_openers(path, tmp_path):
