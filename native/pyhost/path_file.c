@@ -116,10 +116,11 @@ static int op_flock(const char *path, struct fuse_file_info *fi, int operation)
 
 /* ---- data ---- */
 
+/* What is false is nothing, as fusepy takes it: None, and also "". */
 static long long copy_data(PyObject *result, char *to, size_t room)
 {
     Py_buffer data;
-    if (result == Py_None)
+    if (result == Py_None || (!PyObject_CheckBuffer(result) && PyObject_IsTrue(result) == 0))
         return 0;
     if (PyObject_GetBuffer(result, &data, PyBUF_CONTIG_RO) < 0)
         return 0;

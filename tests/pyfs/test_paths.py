@@ -322,8 +322,9 @@ def test_a_coroutine_of_a_method_that_should_be_none_is_eio(caplog):
 @pytest.mark.parametrize("result", [None, 0, "", [], False])
 def test_what_is_false_is_as_good_as_none(result):
     """As in these libraries."""
-    kind = type("Quiet", (Memory,), {"unlink": lambda *_: result})
+    kind = type("Quiet", (Memory,), {"unlink": lambda *_: result, "read": lambda *_: result})
     with directfuse.mount(kind(), "/paths-quiet"):
+        assert directfuse.open("/paths-quiet/a", "rb").read() == b""
         directfuse.unlink("/paths-quiet/a")
 
 
