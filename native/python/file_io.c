@@ -57,8 +57,12 @@ static PyObject *file_readinto(PyObject *self, PyObject *buffer)
     Py_buffer view;
     ssize_t count;
     int fd = df_file_io_descriptor(self, DF_FILE_MODE_READ);
-    if (fd < 0 || PyObject_GetBuffer(buffer, &view, PyBUF_WRITABLE) < 0)
+    if (fd < 0)
         return NULL;
+    if (PyObject_GetBuffer(buffer, &view, PyBUF_WRITABLE) < 0) /* io has one error for all of it */
+        return PyErr_Format(PyExc_TypeError,
+                            "readinto() argument must be read-write bytes-like object, not %R",
+                            (PyObject *)Py_TYPE(buffer));
     DF_GIL_CALL(count, (size_t)view.len, df_call_read(fd, view.buf, (size_t)view.len));
     PyBuffer_Release(&view);
     return count_or_none(count);

@@ -54,6 +54,9 @@ def test_raw(path):
         assert raw.read(3) == b"234"
         buffer = bytearray(3)
         assert raw.readinto(buffer) == 3 and buffer == b"567"
+        for wrong in (b"123", memoryview(bytearray(8))[::2], "123", None):
+            with pytest.raises(TypeError, match="must be read-write bytes-like object"):
+                raw.readinto(wrong)
         assert raw.readall() == b"89" and raw.read() == b"" and raw.readall() == b""
         assert raw.seek(-4, io.SEEK_END) == 6
         assert raw.seek(1, os.SEEK_CUR) == 7
