@@ -347,7 +347,8 @@ class _Voice:
     """sys.stdout or sys.stderr while a program starts: what it prints becomes the mount's message,
     what other threads print goes where it went."""
 
-    def __init__(self, program: Program, former: TextIO) -> None:
+    def __init__(self, program: Program, former: TextIO | None) -> None:
+        """former: None where the descriptor was closed when Python started."""
         self.program = program
         self.former = former
         self.starting = True
@@ -356,7 +357,7 @@ class _Voice:
         if self.starting and getattr(patches.running, "program", None) is self.program:
             self.program.said.append(text)
             return len(text)
-        return self.former.write(text)
+        return self.former.write(text) if self.former else len(text)
 
     def flush(self) -> None:
         if self.former:

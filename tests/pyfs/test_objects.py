@@ -4,7 +4,9 @@ import ctypes
 import errno
 import io
 import os
+import subprocess
 import sys
+import textwrap
 import threading
 
 import pytest
@@ -272,3 +274,35 @@ def test_a_program_that_is_refused_before_it_runs_is_not_kept():
     made, unknown = [], 1 << 15
     code, _ = _pyhost.mount(["program", "/objects-refused"], program, unknown, made)
     assert (code, made, sys.getrefcount(program)) == (-errno.EINVAL, [], before)
+
+
+def test_others_print_while_it_is_mounted_although_there_is_no_output(tmp_path):
+    """Where its descriptor was closed, sys.stdout is None, and print() does nothing."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        textwrap.dedent("""
+            import sys, threading, directfuse
+
+            class Slow:
+                def __init__(self):
+                    printing.start()
+                    printing.join()
+                    print("heard by nobody, too", flush=True)
+                def getattr(self, path, fh=None):
+                    return {"st_mode": 0o40755, "st_nlink": 2}
+                def readdir(self, path, fh):
+                    return [".", ".."]
+
+            def say():
+                print("nobody hears", flush=True)
+                said.append(1)
+
+            said = []
+            printing = threading.Thread(target=say)
+            with directfuse.mount(Slow, "/objects-silent"):
+                sys.exit(said != [1] or sys.stdout is not None)
+        """)
+    )
+    words = ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, str(script)]
+    done = subprocess.run(words, stderr=subprocess.PIPE, text=True, timeout=40, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
