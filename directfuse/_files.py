@@ -1,8 +1,10 @@
 """Rare calls on descriptors: duplicates, flags, locks, readiness, syncing, allocating, copying."""
 
 import errno
+import math
 import select
 import struct
+import time
 from collections.abc import Sequence
 from operator import index
 from typing import Any
@@ -167,10 +169,21 @@ def poll(fds: Sequence[tuple[Any, int]], timeout: float | None = None) -> list[t
             poller.register(fd, events)
         return poller.poll(timeout)
     array = ffi.new("struct pollfd[]", [(fd, events, 0) for fd, events in pairs])
-    wait = -1 if timeout is None or timeout < 0 else int(timeout)
-    result = until_done(lambda: lib.df_call_poll(array, len(pairs), wait))
+    result = _poll(array, len(pairs), None if timeout is None or timeout < 0 else timeout)
     checked(-errno.EINVAL if result <= -4096 else result)
     return [(entry.fd, entry.revents) for entry in array if entry.revents]
+
+
+def _poll(array: Any, count: int, timeout: float | None) -> int:
+    """After a signal, whose handlers ran in between, it waits for what is left (PEP 475)."""
+    end = None if timeout is None else time.monotonic() * 1000 + timeout
+    left = -1
+    while True:
+        if end is not None:
+            left = max(0, math.ceil(end - time.monotonic() * 1000))
+        result: int = lib.df_call_poll(array, count, left)
+        if result != -errno.EINTR:
+            return result
 
 
 # ---- syncing, allocating, copying ----------------------------------------------------------------

@@ -217,6 +217,36 @@ def test_signals_do_not_disturb_calls(root):
         signal.signal(signal.SIGALRM, former)
 
 
+def test_signals_do_not_make_poll_wait_longer(script):
+    """As with select.poll: after each it waits for what is left."""
+    text = """
+        import os, select, signal, stat, pyfuse3, directfuse
+
+        class Never(pyfuse3.Operations):
+            async def lookup(self, parent, name, ctx):
+                return await self.getattr(2, ctx)
+            async def getattr(self, inode, ctx):
+                entry = pyfuse3.EntryAttributes()
+                entry.st_ino, entry.st_nlink = inode, 1
+                entry.st_mode = 0o755 | (stat.S_IFDIR if inode == 1 else stat.S_IFREG)
+                return entry
+            async def open(self, inode, flags, ctx):
+                return pyfuse3.FileInfo(fh=1)
+            async def poll(self, inode, fh, handle, ctx):
+                return 0
+
+        directfuse.mount(Never(), "/never")
+        fd = directfuse.os_open("/never/f", os.O_RDONLY)
+        signal.signal(signal.SIGALRM, lambda *_: came.append(1))
+        came = []
+        signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+        print(directfuse.poll([(fd, select.POLLIN)], 300), len(came) > 2)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    """
+    pytest.importorskip("pyfuse3")
+    assert script(text) == "[] True"
+
+
 # ---- fork --------------------------------------------------------------------------------------
 
 
