@@ -227,7 +227,9 @@ def posix_fallocate(fd: int, offset: int, length: int, /) -> None:
         return
     fd, offset, length = index(fd), index(offset), index(length)
     result = until_done(lambda: lib.df_call_fallocate(fd, 0, offset, length))
-    if result == -errno.EOPNOTSUPP:
+    if result == -errno.EOPNOTSUPP and fcntl(fd, _fcntl.F_GETFL) & os.O_APPEND:
+        checked(-errno.EBADF)  # glibc's, too: what is written would go behind the end
+    elif result == -errno.EOPNOTSUPP:
         _touch_blocks(fd, offset, offset + length)
     else:
         checked(result)

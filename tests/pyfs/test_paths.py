@@ -336,3 +336,14 @@ def test_an_init_that_raises_is_logged(caplog):
     with pytest.raises(directfuse.MountError, match="there is no data"):
         directfuse.mount(Refuses(), "/paths-init")
     assert not directfuse.mounts()
+
+
+def test_allocating_by_hand_does_not_append():
+    """Where there is no fallocate(), each block is written to, which O_APPEND puts elsewhere."""
+    with directfuse.mount(Memory("a"), "/paths-allocate"):
+        fd = directfuse.os_open("/paths-allocate/a", os.O_RDWR | os.O_APPEND)
+        before = directfuse.pread(fd, 100, 0)
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            directfuse.posix_fallocate(fd, 0, 3)
+        directfuse.close(fd)
+        assert directfuse.open("/paths-allocate/a", "rb").read() == before
