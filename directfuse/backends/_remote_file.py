@@ -108,6 +108,7 @@ class Draft:
         self.users = 0
         self.dirty = False  # has what is not stored
         self.dropped = False  # its name was removed: it is never stored
+        self.closed = False  # by its last user
         self.modified = 0  # nanoseconds since 1970
         self._data = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)
 
@@ -144,7 +145,10 @@ class Draft:
         self.dirty = True
 
     def close(self) -> None:
-        self._data.close()
+        """Who has found it before may still come, and is to look at what was stored."""
+        with self.lock:
+            self.closed = True
+            self._data.close()
 
     def _extend(self, count: int) -> None:
         """Zeros, as a hole reads; the position is at the end."""

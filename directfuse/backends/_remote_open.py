@@ -75,9 +75,7 @@ class OpenFiles(RemoteTree):
             if flags & os.O_TRUNC:
                 with handle.draft.lock:
                     handle.draft.truncate(0)
-        elif (draft := self._draft_of(path, None)) is not None:
-            with self._lock:
-                draft.users += 1
+        elif (draft := self._share_draft(path)) is not None:
             handle.draft = draft
         else:
             handle.reader = self._take_reader(path)
@@ -120,12 +118,17 @@ class OpenFiles(RemoteTree):
             return {"maxblocks": self.options.cache_blocks}
         return {}
 
-    def _take_draft(self, path: str, load: bool) -> Draft:
+    def _share_draft(self, path: str) -> Draft | None:
+        """With one user more, if there is one."""
         with self._lock:
             draft = self._drafts.get(path)
             if draft is not None:
                 draft.users += 1
-                return draft
+            return draft
+
+    def _take_draft(self, path: str, load: bool) -> Draft:
+        if (shared := self._share_draft(path)) is not None:
+            return shared
         draft = Draft(path)
         draft.users = 1
         draft.modified = time.time_ns()
@@ -153,7 +156,8 @@ class OpenFiles(RemoteTree):
         draft = handle.draft or self._drafts.get(handle.path)
         if draft is not None:
             with draft.lock:
-                return draft.read(size, offset)
+                if not draft.closed:  # by who has written it, and has stored it before
+                    return draft.read(size, offset)
         if handle.reader is None or handle.generation != self._generation:
             handle.reader = self._take_reader(handle.path)
             handle.generation = self._generation

@@ -24,6 +24,7 @@ except ImportError as _error:
     ) from _error
 
 from directfuse._errors import MountError
+from directfuse.backends._remote_file import Draft
 from directfuse.backends._remote_open import OpenFiles
 from directfuse.backends._remote_options import Options, parse
 from directfuse.backends._remote_words import errno_of, fail, nanoseconds, operation, since_1970
@@ -115,9 +116,13 @@ class FsspecOperations(OpenFiles):
     @operation
     def getattr(self, path: str, fh: int | None = None) -> dict[str, int]:
         draft = self._draft_of(path, fh)
-        if draft is None:
-            return self._attributes(self._info(path))
+        return (draft and self._of_draft(draft)) or self._attributes(self._info(path))
+
+    def _of_draft(self, draft: Draft) -> dict[str, int] | None:
+        """None: it was stored and closed meanwhile."""
         with draft.lock:
+            if draft.closed:
+                return None
             info = {"type": "file", "size": draft.size}
             times = dict.fromkeys(("st_mtime", "st_atime", "st_ctime"), draft.modified)
         return self._attributes(info) | times

@@ -169,6 +169,39 @@ def test_open_files_whose_name_changes(any_ops):
     assert ops.readdir("/") == [".", ".."]
 
 
+class _Late:
+    """The lock of a draft, taken by one who comes when something else has happened."""
+
+    def __init__(self, lock, happens):
+        self.lock = lock
+        self.happens = [happens]
+
+    def __enter__(self):
+        while self.happens:
+            self.happens.pop()()
+        self.lock.acquire()
+
+    def __exit__(self, *error):
+        self.lock.release()
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda ops, fh: ops.getattr("/f")["st_size"],
+        lambda ops, fh: len(ops.read("/f", 10, 0, fh)),
+    ],
+)
+def test_who_looks_while_a_writer_closes_sees_what_was_stored(any_ops, look):
+    put(any_ops, "/f", b"123")
+    reader = any_ops.open("/f", READ)
+    writer = any_ops.open("/f", WRITE)
+    draft = any_ops._drafts["/f"]
+    draft.lock = _Late(draft.lock, lambda: any_ops.release("/f", writer))
+    assert look(any_ops, reader) == 3
+    any_ops.release("/f", reader)
+
+
 def test_attributes_that_cannot_be_kept(any_ops):
     ops = any_ops
     put(ops, "/x", b"")
