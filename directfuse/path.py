@@ -82,8 +82,6 @@ __all__ = [
     "splitext",
 ]
 
-_LINKS_MAX = 40  # MAXSYMLINKS of the kernel
-
 
 def _mode(path: _Path | int, *, follow: bool = True) -> int:
     """st_mode, 0 when there is none."""
@@ -175,28 +173,43 @@ def realpath(filename: _Path, *, strict: bool = False) -> _Any:
         slash if name.startswith(slash) else abspath(dot if isinstance(name, str) else b".")
     )
     rest = name.split(slash)[::-1]
-    links = 0
+    led: dict[_Any, _Any] = {}  # where each symlink leads to; None while that is looked for
     while rest:
         part = rest.pop()
+        if isinstance(part, _End):
+            led[part.link] = here
+            continue
         if not part or part == dot:
             continue
         if part == up:
             here = dirname(here)
             continue
         below = join(here, part)
-        try:
-            target = _readlink(below) if _stat.S_ISLNK(_lstat(below).st_mode) else None
-        except OSError:
-            if strict:
-                raise
-            target = None
-        links += target is not None
-        if target is None or (links > _LINKS_MAX and not strict):
-            here = below
-        elif links > _LINKS_MAX:
-            _stat_of(below)  # raises ELOOP
-            here = below
-        else:
-            here = slash if target.startswith(slash) else here
-            rest += target.split(slash)[::-1]
+        target = None if below in led else _target(below, strict)
+        if target is None:
+            if strict and led.get(below, below) is None:
+                _stat_of(below)  # raises ELOOP
+            here = led.get(below) or below  # one that leads back to itself stays as it is
+            continue
+        led[below] = None
+        rest.append(_End(below))
+        here = slash if target.startswith(slash) else here
+        rest += target.split(slash)[::-1]
     return here
+
+
+class _End:
+    """Stands behind the parts of a symlink's target."""
+
+    def __init__(self, link: _Any) -> None:
+        self.link = link
+
+
+def _target(path: _Any, strict: bool) -> _Any:
+    """What a symlink says; None: it is none, or, unless strict, there is nothing."""
+    try:
+        return _readlink(path) if _stat.S_ISLNK(_lstat(path).st_mode) else None
+    except OSError:
+        if strict:
+            raise
+        return None

@@ -1,5 +1,6 @@
 """scandir, listdir, walk, fwalk and directfuse.path."""
 
+import errno
 import gc
 import os
 import pickle
@@ -272,6 +273,35 @@ def test_sameopenfile_takes_descriptors_alone(tree, opened, wrong):
     with pytest.raises(real.type) as ours:
         directfuse.path.sameopenfile(fd, wrong)
     assert str(ours.value) == str(real.value)
+
+
+LINKS = {
+    "circle": {"a": "b", "b": "c", "c": "a"},
+    "circle below itself": {"a": "b/y", "b": "a"},
+    "chain": {"n0": "end"} | {f"n{i}": f"n{i - 1}" for i in range(1, 50)},
+    "twice": {"d": ".", "e": "d/d/d", "f": "e/../{0}/e/d"},
+    "out of nothing": {"a": "none/../b", "b": "end/../c", "c": "/none"},
+}
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_realpath_follows_links_as_os_path_does(name, mem, tmp_path):
+    """However many, and what leads back to itself stays under the name that was asked for."""
+    real = tmp_path / "real"
+    real.mkdir()
+    tops = [(os, os.path, str(real)), (directfuse, directfuse.path, mem)]
+    for functions, _, top in tops:
+        for link, target in LINKS[name].items():
+            functions.symlink(target.format(os.path.basename(top)), f"{top}/{link}")
+    for link in [*LINKS[name], *(f"{link}/../{link}/x" for link in LINKS[name])]:
+        found = []
+        for _, path, top in tops:
+            found.append(path.realpath(f"{top}/{link}").replace(top, "TOP"))
+            try:
+                found[-1] += path.realpath(f"{top}/{link}", strict=True).replace(top, "TOP")
+            except OSError as error:
+                found[-1] += errno.errorcode[error.errno]
+        assert found[0] == found[1], link
 
 
 def test_path_of_mounts(tree, opened):
