@@ -8,10 +8,11 @@
  * that the program held (channel/held.h): it has written back what it gave up, and what it holds
  * nobody gives up until it is freed here.
  *
- * A data file goes with the last open file description of its file. Who maps a file, and who
- * removes a data file, has the lock of the run (flock(2) of `shared`); here it is only tried for,
- * since who has it may wait for us.
+ * A data file goes with the last open file description of its file, or is kept for the next. Who
+ * maps a file, and who removes a data file, has the lock of the run (flock(2) of `shared`); here it
+ * is only tried for, since who has it may wait for us.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -21,6 +22,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "channel/held.h"
@@ -271,6 +273,97 @@ static bool is_open(struct df_server *server, int mount, uint64_t ino)
     return false;
 }
 
+/* ---- what is kept (syscalls/shadow_kept.h) ---- */
+
+#define KEPT_FILES 64
+#define KEPT_BYTES ((uint64_t)256 << 20)
+#define KEPT_PART  8 /* and no more than this part of the shadow directory's file system */
+
+struct kept {
+    char name[96];
+    struct timespec used; /* when its other name came or went */
+    uint64_t bytes;
+};
+
+static int by_use(const void *a, const void *b)
+{
+    const struct timespec *one = &((const struct kept *)a)->used,
+                          *two = &((const struct kept *)b)->used;
+
+    return one->tv_sec != two->tv_sec
+               ? (one->tv_sec < two->tv_sec ? 1 : -1)
+               : (one->tv_nsec < two->tv_nsec) - (one->tv_nsec > two->tv_nsec);
+}
+
+/* The data, and its list of chunks. */
+static void remove_kept(const struct df_server *server, int directory, const char *name)
+{
+    char path[PATH_MAX];
+
+    unlinkat(directory, name, 0);
+    if (snprintf(path, sizeof(path), "%s/l/%s", server->options->shadow, name) < PATH_MAX)
+        unlink(path);
+}
+
+/* Those that nobody has mapped; what the list has no room for goes. */
+static size_t list_kept(const struct df_server *server, DIR *directory, struct kept *list,
+                        size_t room)
+{
+    const struct dirent *entry;
+    size_t count = 0;
+    struct stat st;
+
+    while ((entry = readdir(directory))) {
+        if (entry->d_name[0] == '.' || strlen(entry->d_name) >= sizeof(list->name) ||
+            fstatat(dirfd(directory), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+            st.st_nlink > 1)
+            continue;
+        if (count == room) {
+            remove_kept(server, dirfd(directory), entry->d_name);
+            continue;
+        }
+        strcpy(list[count].name, entry->d_name);
+        list[count].used = st.st_ctim;
+        list[count++].bytes = (uint64_t)st.st_blocks * 512;
+    }
+    return count;
+}
+
+static uint64_t room_for_kept(int fd)
+{
+    struct statvfs st;
+    uint64_t part = fstatvfs(fd, &st) == 0 ? st.f_blocks * st.f_frsize / KEPT_PART : 0;
+
+    return part < KEPT_BYTES ? part : KEPT_BYTES;
+}
+
+/* The least recently used go. */
+static void prune_kept(const struct df_server *server)
+{
+    struct kept list[2 * KEPT_FILES];
+    char path[PATH_MAX];
+    uint64_t left;
+    size_t count;
+    DIR *directory;
+
+    if (snprintf(path, sizeof(path), "%s/k", server->options->shadow) >= PATH_MAX ||
+        !(directory = opendir(path)))
+        return;
+    count = list_kept(server, directory, list, 2 * KEPT_FILES);
+    left = room_for_kept(dirfd(directory));
+    qsort(list, count, sizeof(*list), by_use);
+    for (size_t i = 0; i < count; i++)
+        if (i < KEPT_FILES && list[i].bytes <= left) {
+            left -= list[i].bytes;
+        } else {
+            left = 0;
+            remove_kept(server, dirfd(directory), list[i].name);
+        }
+    closedir(directory);
+}
+
+/* ---- when the last has closed it ---- */
+
 void df_mapped_closed(struct df_server *server, int mount, uint64_t ino)
 {
     char data[PATH_MAX], chunks[PATH_MAX], path[PATH_MAX];
@@ -286,6 +379,7 @@ void df_mapped_closed(struct df_server *server, int mount, uint64_t ino)
     if (flock(lock, LOCK_EX | LOCK_NB) == 0 && !is_open(server, mount, ino)) {
         unlink(data);
         unlink(chunks);
+        prune_kept(server);
     }
     close(lock);
 }

@@ -20,6 +20,7 @@
 #include "syscalls/map.h"
 #include "syscalls/pins.h"
 #include "syscalls/shadow_chunks.h"
+#include "syscalls/shadow_kept.h"
 
 /* ---- what shows a chunk ---------------------------------------------------------------------- */
 
@@ -146,13 +147,6 @@ void dfi_maps_let_go(struct dfi_files *files)
 
 /* ---- those that nobody holds ----------------------------------------------------------------- */
 
-struct entry { /* of getdents64(2) */
-    uint64_t ino, next;
-    unsigned short size;
-    unsigned char type;
-    char name[];
-};
-
 static bool sweep_file(struct dfi_files *files, const char *name)
 {
     struct dfi_chunks chunks;
@@ -169,11 +163,12 @@ static bool sweep_file(struct dfi_files *files, const char *name)
     return any;
 }
 
-/* Every large file that some program has mapped has its list of chunks in one directory. */
+/* What is kept for nobody; and every large file that some program has mapped has its list of chunks
+ * in one directory. */
 static bool sweep(struct dfi_files *files)
 {
     _Alignas(8) char path[DFI_SHADOW_NAME_MAX], entries[2048];
-    bool any = false;
+    bool any = dfi_kept_drop(files);
     long fd, got;
 
     strcpy(mempcpy(path, files->shadow, files->shadow_len), "/b");
@@ -181,8 +176,8 @@ static bool sweep(struct dfi_files *files)
     if (fd < 0)
         return false;
     while ((got = dfi_kernel(__NR_getdents64, fd, entries, sizeof(entries))) > 0)
-        for (long at = 0; at < got; at += ((struct entry *)(entries + at))->size)
-            any |= sweep_file(files, ((struct entry *)(entries + at))->name);
+        for (long at = 0; at < got; at += ((struct dfi_dirent *)(entries + at))->size)
+            any |= sweep_file(files, ((struct dfi_dirent *)(entries + at))->name);
     dfi_brief_close(fd);
     return any;
 }

@@ -14,6 +14,7 @@
  *   s/<mount>.<ino>  FIFOs and sockets (node.h)
  *   d/<mount>.<ino>  the bytes of a file that some program has mapped (shadow_map.c)
  *   b/<mount>.<ino>  which chunks of d/ are there, for a large one
+ *   k/, l/           the same two, kept for the next who maps the file (shadow_kept.h)
  *   w/<serial>       what is watched by inotify(7) (server/watch.h)
  *   held             who may touch which of these (channel/held.h)
  *   lock             flock(2) of who brings the bytes of d/, and of the server that removes them
@@ -37,6 +38,13 @@
 #define DFI_SHADOW_PATH     'p'
 
 #define DFI_SHADOW_NAME_MAX 160 /* bytes: files->shadow, a letter, two numbers */
+
+struct dfi_dirent { /* of getdents64(2) */
+    uint64_t ino, next;
+    unsigned short size;
+    unsigned char type;
+    char name[];
+};
 
 /* Makes the shadow directory's parts, for the first program. 0 or -errno. It may go with a server
  * that has a name, though programs run. */
@@ -95,6 +103,9 @@ long dfi_shadow_map(struct dfi_files *files, uint64_t handle);
 /* A descriptor of the file of that letter, or -errno. */
 long dfi_shadow_beside(const struct dfi_files *files, int mount, uint64_t ino, char letter,
                        int flags);
+
+/* A file that nobody has mapped has no data file from now on, and no list of chunks. */
+void dfi_shadow_forget(const struct dfi_files *files, const struct df_ofd *ofd);
 
 /* A descriptor of the data file of a mapped file, or -errno. */
 long dfi_shadow_data(const struct dfi_files *files, const struct df_ofd *ofd, int flags);

@@ -21,6 +21,7 @@
 #include "intercept/brief.h"
 #include "syscalls/shadow_chunks.h"
 #include "syscalls/shadow_fill.h"
+#include "syscalls/shadow_kept.h"
 
 /* ---- marks ----------------------------------------------------------------------------------- */
 
@@ -140,12 +141,29 @@ static long make_beside(struct dfi_files *files, const struct df_ofd *ofd, char 
     return ret;
 }
 
+void dfi_shadow_forget(const struct dfi_files *files, const struct df_ofd *ofd)
+{
+    const char letters[] = {DFI_SHADOW_DATA, DFI_SHADOW_CHUNKS};
+    char name[DFI_SHADOW_NAME_MAX];
+
+    for (size_t i = 0; i < sizeof(letters); i++) {
+        dfi_shadow_name(files, letters[i], (uint32_t)ofd->mount, ofd->ino, name);
+        dfi_kernel(__NR_unlink, name);
+    }
+}
+
+static bool has_room(const struct dfi_files *files, long data, off_t size)
+{
+    return dfi_fill_has_room(data, (uint64_t)size) ||
+           (dfi_kept_drop(files) && dfi_fill_has_room(data, (uint64_t)size));
+}
+
 static long copy_whole(struct dfi_files *files, uint64_t handle, long data, off_t size)
 {
     struct dfi_filling f;
     long ret = dfi_fill_begin(&f, files, handle, data);
 
-    if (ret == 0 && !dfi_fill_has_room(data, (uint64_t)size))
+    if (ret == 0 && !has_room(files, data, size))
         ret = -ENOSPC;
     if (ret == 0)
         ret = dfi_fill_all(&f, size);
@@ -155,43 +173,68 @@ static long copy_whole(struct dfi_files *files, uint64_t handle, long data, off_
     return ret;
 }
 
-/* Under the lock of the job. *marks: how the bytes are there. */
-static long populate(struct dfi_files *files, uint64_t handle, const struct df_ofd *ofd,
-                     uint64_t *marks)
+/* The bytes of a small file, the chunks of a large one. */
+static long bring(struct dfi_files *files, uint64_t handle, const struct df_ofd *ofd, off_t size)
 {
-    struct df_trip trip = {.link = &files->link, .caller = dfi_caller(files)};
-    struct df_trip_where where = {.base = handle, .name = ""};
-    struct stat st;
-    long ret = df_trip_getattr(&trip, &where, &st), data, chunks;
+    long ret = 0, chunks, data = make_beside(files, ofd, DFI_SHADOW_DATA, size);
 
-    if (ret < 0)
-        return ret;
-    data = make_beside(files, ofd, DFI_SHADOW_DATA, st.st_size);
     if (data < 0)
         return data;
-    *marks = DFI_SHADOW_MAPPED;
-    if (st.st_size > DFI_SHADOW_WHOLE) {
-        *marks |= DFI_SHADOW_CHUNKED;
-        chunks = make_beside(files, ofd, DFI_SHADOW_CHUNKS, st.st_size / (off_t)DF_HELD_CHUNK + 1);
+    if (size > DFI_SHADOW_WHOLE) {
+        chunks = make_beside(files, ofd, DFI_SHADOW_CHUNKS, size / (off_t)DF_HELD_CHUNK + 1);
         dfi_brief_close(chunks);
         ret = chunks < 0 ? chunks : 0;
-    } else if (st.st_size > 0) {
-        ret = copy_whole(files, handle, data, st.st_size);
+    } else if (size > 0) {
+        ret = copy_whole(files, handle, data, size);
     }
     dfi_brief_close(data);
     return ret == -ENOSPC ? -ENOMEM : ret;
 }
 
+/* What was left of another time is another file: it may be kept by its other name. */
+static long bring_new(struct dfi_files *files, uint64_t handle, const struct df_ofd *ofd,
+                      const struct dfi_kept *kept, off_t size)
+{
+    long ret;
+
+    dfi_shadow_forget(files, ofd);
+    ret = bring(files, handle, ofd, size);
+    if (ret == 0 && size > 0 && dfi_kept_holds(files, ofd, handle, kept))
+        dfi_kept_leave(files, ofd, kept, size > DFI_SHADOW_WHOLE);
+    return ret;
+}
+
+static void mark_size(struct dfi_files *files, struct df_ofd *ofd, off_t size)
+{
+    mark_all(files, ofd, DFI_SHADOW_MAPPED | (size > DFI_SHADOW_WHOLE ? DFI_SHADOW_CHUNKED : 0));
+}
+
+/* The data file of another time, if nobody has changed the file since: also not until all who have
+ * it open write to both. */
+static bool take_kept(struct dfi_files *files, uint64_t handle, struct df_ofd *ofd,
+                      const struct dfi_kept *kept, off_t size)
+{
+    dfi_shadow_forget(files, ofd);
+    return dfi_kept_take(files, ofd, kept, size, size > DFI_SHADOW_WHOLE) &&
+           dfi_kept_holds(files, ofd, handle, kept);
+}
+
+/* Under the lock of the job. */
 static long map_under_lock(struct dfi_files *files, uint64_t handle, struct df_ofd *ofd)
 {
-    uint64_t marks;
+    struct df_trip trip = {.link = &files->link, .caller = dfi_caller(files)};
+    struct df_trip_where where = {.base = handle, .name = ""};
+    struct dfi_kept kept = dfi_kept_now(files, ofd, handle);
+    struct stat st;
     long ret;
 
     if (marks_of(ofd) & DFI_SHADOW_MAPPED)
         return 0;
-    ret = populate(files, handle, ofd, &marks);
+    ret = df_trip_getattr(&trip, &where, &st);
+    if (ret == 0 && !take_kept(files, handle, ofd, &kept, st.st_size))
+        ret = bring_new(files, handle, ofd, &kept, st.st_size);
     if (ret == 0)
-        mark_all(files, ofd, marks);
+        mark_size(files, ofd, st.st_size);
     return ret;
 }
 

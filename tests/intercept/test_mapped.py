@@ -9,7 +9,7 @@ from .conftest import PROGRAMS
 
 @pytest.mark.parametrize("mapped", ["read", "write"])
 def test_more_is_mapped_than_the_file_has(plain, mounted, mapped):
-    """As bbolt and LMDB do; see beyond.py. To look at each piece of it at each sync takes minutes."""
+    """As bbolt and LMDB do; see beyond.py. To look at each piece of it takes minutes."""
     command = [sys.executable, "-S", PROGRAMS / "beyond.py", mapped]
     wanted = plain(*command)
     assert wanted.seen()[::2] == (0, b"") and b"left 24576 b'end' b'XYZ' b'new'" in wanted.out
@@ -36,3 +36,33 @@ def test_what_cannot_be_stored_in_is_not_written_back(plain, mounted, tmp_path, 
     wanted = plain(*words, ".", str(size))
     assert (wanted.status, wanted.err) == (0, b"")
     assert mounted(*words, str(tmp_path / "source"), str(size)).seen() == wanted.seen()
+
+
+SIZES = pytest.mark.parametrize("size", [1 << 20, 20 << 20], ids=["small", "large"])
+
+
+@SIZES
+@pytest.mark.parametrize("backend", ["memfs", "passthrough"])
+def test_a_file_is_mapped_again_as_it_is_then(plain, mounted, tmp_path, monkeypatch, size, backend):
+    """What is kept for the next who maps it is not shown when it has changed; see remapped.py."""
+    changes = ["none", "write", "none", "same", "append", "truncate", "stored", "again", "none"]
+    changes += ["stored", "killed", "none"]
+    if backend == "passthrough":
+        (tmp_path / "source").mkdir()
+        mounted.file_system = f"passthrough {tmp_path / 'source'}"
+        changes += ["elsewhere", "none"]
+    command = [sys.executable, "-S", PROGRAMS / "remapped.py", str(size), *changes]
+    wanted = plain(*command)
+    assert wanted.seen()[::2] == (0, b"") and wanted.out.count(b"True\n") == len(changes) + 1
+    if backend == "passthrough":
+        monkeypatch.setenv("DIRECTFUSE_SOURCE", str(tmp_path / "source"))
+    assert mounted(*command).seen() == wanted.seen()
+
+
+def test_a_file_that_is_mapped_again_is_not_read_again(mounted):
+    """A small one is, for its private mapping: that is a copy."""
+    words = sys.executable, "-S", PROGRAMS / "remapped.py", str(20 << 20)
+    once, often = (mounted(*words, *["none"] * times) for times in (1, 6))
+    assert once.status == often.status == 0
+    asked = [outcome.events["trips"] + outcome.events["hits"] for outcome in (once, often)]
+    assert asked[1] - asked[0] < 5 * 20

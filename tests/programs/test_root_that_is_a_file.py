@@ -2,7 +2,6 @@
 
 import errno
 import os
-import shutil
 import stat
 
 import pytest
@@ -68,7 +67,7 @@ def test_what_a_mounted_file_refuses(mounted, call, wanted):
 
 
 def test_a_program_of_the_distribution_serves_a_file(tmp_path):
-    need("nbdfuse", "nbdkit" if shutil.which("nbdkit") else "qemu-nbd")
+    need("nbdfuse", "qemu-nbd")
     disk, root = tmp_path / "disk", tmp_path / "root"
     disk.write_bytes(os.urandom(1 << 20))
     root.touch()

@@ -1,0 +1,148 @@
+/*
+ * shadow_kept.c - data files by the names under which they are kept; see shadow_kept.h.
+ */
+#include "syscalls/shadow_kept.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "channel/frames.h"
+#include "intercept/brief.h"
+#include "intercept/text.h"
+#include "syscalls/number.h"
+#include "syscalls/shadow.h"
+
+#define KEPT_DATA     'k'
+#define KEPT_CHUNKS   'l'
+
+#define KEPT_NAME_MAX (DFI_SHADOW_NAME_MAX + 2 * 21)
+
+/* ---- which bytes a file has ------------------------------------------------------------------ */
+
+static bool is_written_to(const struct dfi_files *files, const struct df_ofd *ofd)
+{
+    const struct df_ofd *all = df_segment_ofds(files->link.segment);
+    uint32_t top = atomic_load(&files->shared->top);
+
+    for (uint32_t i = 0; i < top && i < DF_OFD_COUNT; i++)
+        if (dfi_same_file(&all[i], ofd) && (atomic_load(&all[i].flags) & O_ACCMODE) != O_RDONLY)
+            return true;
+    return false;
+}
+
+static struct dfi_kept now(const struct dfi_files *files, const struct df_ofd *ofd, uint64_t handle)
+{
+    const struct df_segment *segment = files->link.segment;
+    uint32_t content = atomic_load_explicit(&ofd->content, memory_order_acquire);
+    struct dfi_kept kept = {0};
+
+    if (segment->frames_size == 0 || content == 0 || content >= DF_CONTENT_COUNT)
+        return kept;
+    kept.written = atomic_load(&df_content_number(df_frames_of(segment), content)->written);
+    kept.id = df_content_id_of(segment, ofd, handle);
+    return kept;
+}
+
+struct dfi_kept dfi_kept_now(const struct dfi_files *files, const struct df_ofd *ofd,
+                             uint64_t handle)
+{
+    struct dfi_kept kept = now(files, ofd, handle);
+
+    if (kept.id != 0 && is_written_to(files, ofd)) /* a write may have been counted already */
+        kept.id = 0;
+    return kept;
+}
+
+bool dfi_kept_holds(const struct dfi_files *files, const struct df_ofd *ofd, uint64_t handle,
+                    const struct dfi_kept *kept)
+{
+    struct dfi_kept later = now(files, ofd, handle);
+
+    return later.id == kept->id && later.written == kept->written;
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static void kept_name(const struct dfi_files *files, char letter, const struct df_ofd *ofd,
+                      const struct dfi_kept *kept, char name[KEPT_NAME_MAX])
+{
+    char *end;
+
+    dfi_shadow_name(files, letter, (uint32_t)ofd->mount, ofd->ino, name);
+    end = name + strlen(name);
+    *end++ = '.';
+    end = dfi_number_put(end, kept->id);
+    *end++ = '.';
+    end = dfi_number_put(end, kept->written);
+    *end = '\0';
+}
+
+/* Each of the two is another name of the other's file. */
+static long add_name(const struct dfi_files *files, const struct df_ofd *ofd,
+                     const struct dfi_kept *kept, char letter, bool take)
+{
+    char kept_as[KEPT_NAME_MAX], used_as[DFI_SHADOW_NAME_MAX];
+
+    kept_name(files, letter == DFI_SHADOW_DATA ? KEPT_DATA : KEPT_CHUNKS, ofd, kept, kept_as);
+    dfi_shadow_name(files, letter, (uint32_t)ofd->mount, ofd->ino, used_as);
+    return take ? dfi_kernel(__NR_link, kept_as, used_as) : dfi_kernel(__NR_link, used_as, kept_as);
+}
+
+static bool has_size(const struct dfi_files *files, const struct df_ofd *ofd, off_t size)
+{
+    char name[DFI_SHADOW_NAME_MAX];
+    struct stat st;
+
+    dfi_shadow_name(files, DFI_SHADOW_DATA, (uint32_t)ofd->mount, ofd->ino, name);
+    return dfi_kernel(__NR_stat, name, &st) == 0 && st.st_size == size;
+}
+
+bool dfi_kept_take(const struct dfi_files *files, const struct df_ofd *ofd,
+                   const struct dfi_kept *kept, off_t size, bool chunked)
+{
+    if (kept->id == 0 || add_name(files, ofd, kept, DFI_SHADOW_DATA, true) < 0)
+        return false;
+    if (has_size(files, ofd, size) &&
+        (!chunked || add_name(files, ofd, kept, DFI_SHADOW_CHUNKS, true) == 0))
+        return true;
+    dfi_shadow_forget(files, ofd);
+    return false;
+}
+
+/* The list first: who finds the data finds it, too. */
+void dfi_kept_leave(const struct dfi_files *files, const struct df_ofd *ofd,
+                    const struct dfi_kept *kept, bool chunked)
+{
+    if (kept->id != 0 && (!chunked || add_name(files, ofd, kept, DFI_SHADOW_CHUNKS, false) == 0))
+        add_name(files, ofd, kept, DFI_SHADOW_DATA, false);
+}
+
+/* ---- room ------------------------------------------------------------------------------------ */
+
+static bool drop_letter(const struct dfi_files *files, char letter)
+{
+    _Alignas(8) char path[DFI_SHADOW_NAME_MAX], entries[2048];
+    const char of[] = {'/', letter, '\0'};
+    bool any = false;
+    long fd, got;
+
+    strcpy(mempcpy(path, files->shadow, files->shadow_len), of);
+    fd = dfi_brief_open(path, O_RDONLY | O_DIRECTORY);
+    if (fd < 0)
+        return false;
+    while ((got = dfi_kernel(__NR_getdents64, fd, entries, sizeof(entries))) > 0)
+        for (long at = 0; at < got; at += ((struct dfi_dirent *)(entries + at))->size)
+            any |=
+                dfi_kernel(__NR_unlinkat, fd, ((struct dfi_dirent *)(entries + at))->name, 0) == 0;
+    dfi_brief_close(fd);
+    return any;
+}
+
+bool dfi_kept_drop(const struct dfi_files *files)
+{
+    bool any = drop_letter(files, KEPT_DATA);
+
+    return drop_letter(files, KEPT_CHUNKS) || any;
+}

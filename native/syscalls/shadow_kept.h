@@ -1,0 +1,45 @@
+/*
+ * shadow_kept.h - data files that outlive the last who has their file open, for the next who maps
+ * it: as the kernel's page cache, which costs no copy when a file is mapped again.
+ *
+ *   k/<mount>.<ino>.<id>.<written>   the data file by another name, as long as these are true of
+ *                                    the file: df_content_id() and df_content.written
+ *   l/<mount>.<ino>.<id>.<written>   the list of its chunks, of a large one
+ *
+ * Ids are never used twice, and every write counts: so what somebody has changed since is not found
+ * any more, whoever it was. Names that lead nowhere any more, and more than there is room for, the
+ * server removes (server/mapped.c).
+ *
+ * All under the lock of the run, but for dfi_kept_drop().
+ */
+#ifndef DF_SYSCALLS_SHADOW_KEPT_H
+#define DF_SYSCALLS_SHADOW_KEPT_H
+
+#include "syscalls/files.h"
+
+/* Which bytes a file has. */
+struct dfi_kept {
+    uint64_t id; /* 0: that is not known, or somebody may be writing to it */
+    uint64_t written;
+};
+
+struct dfi_kept dfi_kept_now(const struct dfi_files *files, const struct df_ofd *ofd,
+                             uint64_t handle);
+
+/* No byte of it has changed since. */
+bool dfi_kept_holds(const struct dfi_files *files, const struct df_ofd *ofd, uint64_t handle,
+                    const struct dfi_kept *kept);
+
+/* What is kept of these bytes, which are so many, becomes the data file, and the list of chunks
+ * (`chunked`). False: nothing is. */
+bool dfi_kept_take(const struct dfi_files *files, const struct df_ofd *ofd,
+                   const struct dfi_kept *kept, off_t size, bool chunked);
+
+/* The data file, and the list of chunks, are kept as those of these bytes. */
+void dfi_kept_leave(const struct dfi_files *files, const struct df_ofd *ofd,
+                    const struct dfi_kept *kept, bool chunked);
+
+/* Memory is short: nothing is kept. True: something was. */
+bool dfi_kept_drop(const struct dfi_files *files);
+
+#endif
