@@ -181,7 +181,6 @@ static long set_action(struct dfi_process *process, int signal, const struct sig
             action->set = *set;
         if (result == 0 && set->sa_handler == SIG_IGN && (DFI_BIT(signal) & DFI_NEVER_BLOCKED) != 0)
             dfi_parked_drop(process, signal);
-        action->known = is_ours(signal); /* from now on the kernel may know better */
         return result;
     }
     struct sigaction before = action->set;
@@ -198,6 +197,12 @@ static void clear_unknown(struct sigaction *set)
 {
     set->sa_flags &= (unsigned)FLAGS_KEPT;
     set->sa_mask &= ~(DFI_BIT(SIGKILL) | DFI_BIT(SIGSTOP));
+}
+
+/* What is no function the kernel knows better: such a one is set without us. */
+static bool is_known(const struct dfi_action *action, int signal)
+{
+    return action->known && (is_ours(signal) || is_function(action->set.sa_handler));
 }
 
 long dfi_do_rt_sigaction(struct dfi_frame *frame)
@@ -219,7 +224,7 @@ long dfi_do_rt_sigaction(struct dfi_frame *frame)
         (new == NULL || !is_function(set.sa_handler)))
         return DFI_PASS; /* no function before, none after: the kernel knows it all */
     dfi_lock(&dfi_action_lock);
-    if (!action->known) {
+    if (!is_known(action, (int)signal)) {
         ask_kernel((int)signal, &action->set);
         action->known = 1;
     }

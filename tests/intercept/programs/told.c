@@ -1,6 +1,7 @@
 /*
  * told.c - what sigaction(2) tells of what was set: flags and signals that the kernel does not know
- * or never blocks are gone. So programs ask which flags there are (SA_UNSUPPORTED).
+ * or never blocks are gone. So programs ask which flags there are (SA_UNSUPPORTED). And which
+ * action was replaced, also one that the kernel alone has heard of.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -32,6 +33,22 @@ static void tell(const char *what, const struct kernel_action *old)
     printf("%s: flags %lx, mask %lx\n", what, old->flags, old->mask);
 }
 
+static const char *name_of(void (*handler)(int))
+{
+    return handler == SIG_DFL ? "default" : handler == SIG_IGN ? "ignored" : "handled";
+}
+
+/* An action that ends when its signal comes, and what replaces it in turn. */
+static void replace(int number)
+{
+    struct sigaction once = {.sa_handler = nothing, .sa_flags = (int)SA_RESETHAND};
+    void (*const next[])(int) = {SIG_IGN, nothing, SIG_IGN, SIG_DFL, nothing};
+    sigaction(number, &once, NULL);
+    raise(number);
+    for (int i = 0; i < 5; i++)
+        printf("was %s\n", name_of(signal(number, next[i])));
+}
+
 int main(void)
 {
     const int signals[] = {SIGUSR1, SIGSEGV, SIGSYS, SIGBUS};
@@ -51,5 +68,9 @@ int main(void)
         call(signals[i], NULL, &old);
         tell("default", &old);
     }
+    replace(SIGUSR2);
+    replace(SIGBUS);
+    signal(SIGPIPE, SIG_IGN); /* the first that is heard of it */
+    printf("was %s\n", name_of(signal(SIGPIPE, nothing)));
     return 0;
 }
