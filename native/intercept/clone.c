@@ -232,10 +232,20 @@ struct kernel_call {
     unsigned long args[5];
 };
 
+/* With memory of its own the child is told by a copy of our own thread, where we stand as it is to
+ * be: with whom we share ours is true again only now. */
+static void end_fork(struct dfi_thread *self, bool shared_memory, bool shared_process, long result)
+{
+    dfi_fork_parent(result);
+    self->shares_memory = shared_memory;
+    self->shares_process = shared_process;
+}
+
 static long give_birth(struct dfi_frame *frame, struct birth *birth, const struct kernel_call *call)
 {
     struct dfi_thread *self = dfi_self();
     bool forks = (birth->flags & CLONE_VM) == 0;
+    bool shared_memory = self->shares_memory, shared_process = self->shares_process;
     birth->mask = dfi_signals_hold();
     if (self->deferred) /* no child may have it, too: once more, behind its handler */
         return DFI_PASS;
@@ -256,11 +266,11 @@ static long give_birth(struct dfi_frame *frame, struct birth *birth, const struc
         dfi_fork_prepare();
     long result = dfi_clone(call->nr, call->args[0], call->args[1], call->args[2], call->args[3],
                             child, call->args[4]);
-    if (forks)
-        dfi_fork_parent(result);
     frame->sp = sp;
     if (result < 0 && child->shares_process)
         __atomic_fetch_sub(&child->process->threads, 1, __ATOMIC_RELAXED);
+    if (forks)
+        end_fork(self, shared_memory, shared_process, result);
     end_birth(self, child, birth->flags, result);
     if (result > 0 && birth->waits)
         wait_for((int)result);

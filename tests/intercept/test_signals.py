@@ -130,7 +130,7 @@ def test_children_leave_no_memory_behind(plain, inside, compiled, tmp_path, prog
 
 
 def test_children_beside_us_leave_no_memory_behind(plain, inside, compiled):
-    """Those that share it and run at the same time; some are killed."""
+    """Those that share it and run at the same time; some are killed, some have children."""
     found = inside(compiled("spawns"), "200")
     assert found.seen() == plain(compiled("spawns"), "200").seen()
     assert found.out == b"pages more: 0\n"

@@ -1,7 +1,7 @@
 /*
  * spawns.c - how many pages the process has grown by when it has started a program many times:
  * spawns COUNT PROGRAM; without a program: children that share its memory and go on beside it, of
- * which every second one is killed.
+ * which one in three is killed, and one has a child itself before it ends.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -25,22 +25,38 @@ static void spawn(char *program)
         exit(1);
 }
 
-static int child_beside(void *killed)
+enum end { ENDS, IS_KILLED, HAS_A_CHILD };
+
+static int child_beside(void *end)
 {
-    if (*(int *)killed)
+    if (*(enum end *)end == IS_KILLED)
         syscall(SYS_kill, syscall(SYS_getpid), SIGKILL);
-    syscall(SYS_exit_group, 7);
-    return 0;
+    if (*(enum end *)end == ENDS)
+        syscall(SYS_exit_group, 7);
+    long child = syscall(SYS_fork);
+    if (child == 0)
+        syscall(SYS_exit, 0);
+    syscall(SYS_wait4, child, NULL, 0, NULL);
+    return 7;
 }
 
-static void beside(int killed)
+/* Another one comes before it is waited for. */
+static void beside(enum end end)
 {
-    static char stack[65536] __attribute__((aligned(16)));
-    int status, child = clone(child_beside, stack + sizeof stack, CLONE_VM | SIGCHLD, &killed);
-    if (child < 0 || waitpid(child, &status, 0) != child)
-        exit(4);
-    if (killed ? !WIFSIGNALED(status) : WEXITSTATUS(status) != 7)
-        exit(5);
+    static char stack[2][65536] __attribute__((aligned(16)));
+    int status, child[2];
+    siginfo_t info;
+    for (int i = 0; i < 2; i++) {
+        child[i] = clone(child_beside, stack[i] + sizeof stack[i], CLONE_VM | SIGCHLD, &end);
+        if (child[i] < 0 || waitid(P_PID, (id_t)child[i], &info, WEXITED | WNOWAIT) != 0)
+            exit(4);
+    }
+    for (int i = 0; i < 2; i++) {
+        if (waitpid(child[i], &status, 0) != child[i])
+            exit(5);
+        if (end == IS_KILLED ? !WIFSIGNALED(status) : WEXITSTATUS(status) != 7)
+            exit(6);
+    }
 }
 
 static void make(char *program, int number)
@@ -48,7 +64,7 @@ static void make(char *program, int number)
     if (program != NULL)
         spawn(program);
     else
-        beside(number % 2);
+        beside((enum end)(number % 3));
 }
 
 static long pages(void)
