@@ -81,7 +81,7 @@ static long complete(unsigned long context, struct iocb *program, const struct i
         return -EAGAIN;
     stand_in.aio_lio_opcode = IOCB_CMD_PWRITE;
     stand_in.aio_fildes = (unsigned)null;
-    stand_in.aio_buf = (uintptr_t)program;
+    stand_in.aio_buf = 0; /* so that no end of the buffer is beyond the program's addresses */
     stand_in.aio_nbytes = (unsigned long)result;
     stand_in.aio_offset = 0;
     stand_in.aio_rw_flags = 0;

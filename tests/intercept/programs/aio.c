@@ -2,6 +2,7 @@
  * aio.c - Linux AIO by its system calls, in one context on a file in the working directory, one at
  * argv[1] and a pipe. Prints what came back.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/aio_abi.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -51,6 +53,17 @@ static void reap(long wanted)
                 printf(" %lu=%ld%s", data, (long)events[i].res,
                        events[i].obj == (uintptr_t)&io[data - 100] ? "" : " of another");
     printf("\n");
+}
+
+/* On the last page of all, where without randomized addresses the stack is: fewer bytes lie behind
+ * it than it is about. */
+static struct iocb *on_the_last_page(void)
+{
+    char *page = (char *)0x7fffffffe000;
+
+    mmap(page, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
+         0);
+    return (struct iocb *)page;
 }
 
 int main(int argc, char *argv[])
@@ -96,6 +109,12 @@ int main(int argc, char *argv[])
     reap(3);
     printf("%c%c%c size %ld opcode %d\n", a[49], a[50], b[0], (long)lseek(here, 0, SEEK_END),
            io[0].aio_lio_opcode);
+
+    prepare(0, IOCB_CMD_PWRITE, here, a, sizeof(a), 0);
+    list[0] = on_the_last_page();
+    *list[0] = io[0];
+    submit("on the last page", 0, 1);
+    reap(1);
 
     prepare(0, IOCB_CMD_PWRITE, here, a, 1, 0);
     prepare(1, IOCB_CMD_PWRITE, 999, a, 1, 0);
