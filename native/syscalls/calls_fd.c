@@ -61,7 +61,9 @@ long dfi_do_close_range(struct dfi_frame *frame)
 
     if (first > last || flags & ~(CLOSE_RANGE_UNSHARE | CLOSE_RANGE_CLOEXEC))
         return -EINVAL;
-    if (!(flags & CLOSE_RANGE_CLOEXEC)) {
+    if (flags & CLOSE_RANGE_CLOEXEC) {
+        dfi_linger_shared(dfi_process()->files); /* their flags are not those of their open(2) */
+    } else {
         forget_range(dfi_process()->files, first, last);
         dfi_linger_freed(dfi_process()->files, first);
     }

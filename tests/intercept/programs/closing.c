@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -219,6 +220,12 @@ static void flags(void)
     close(fd + 1);
     close(fd);
     fd = must_open("f", O_RDONLY | O_CLOEXEC);
+    printf(" %d", fcntl(fd, F_GETFD));
+    close(fd);
+    fd = must_open("f", O_RDONLY);
+    close_range(fd, ~0U, CLOSE_RANGE_CLOEXEC);
+    close(fd);
+    fd = must_open("f", O_RDONLY);
     printf(" %d\n", fcntl(fd, F_GETFD));
     close(fd);
     fd = must_open("f", O_WRONLY | O_APPEND);
