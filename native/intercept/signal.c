@@ -241,6 +241,7 @@ bool dfi_is_never_restarted(long nr)
     case __NR_msgrcv:
     case __NR_msgsnd:
     case __NR_io_getevents:
+    case __NR_io_pgetevents:
         return true;
     default:
         return false;

@@ -16,6 +16,7 @@ bool dfi_has_mask(const struct dfi_frame *frame)
     case __NR_pselect6:
     case __NR_epoll_pwait:
     case __NR_epoll_pwait2:
+    case __NR_io_pgetevents:
         return true;
     default:
         return false;
@@ -93,8 +94,13 @@ static long opened_pair(unsigned long *argument)
     return DFI_PASS;
 }
 
-/* Its sixth argument points to a pointer to the mask and the mask's size. */
+/* Their sixth argument points to a pointer to the mask and the mask's size. */
 long dfi_do_pselect6(struct dfi_frame *frame)
+{
+    return opened_pair(&frame->args[5]);
+}
+
+long dfi_do_io_pgetevents(struct dfi_frame *frame)
 {
     return opened_pair(&frame->args[5]);
 }

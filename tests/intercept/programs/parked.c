@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <linux/aio_abi.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <sys/select.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -113,6 +115,23 @@ static void is_ignored(void)
     mask(SIG_UNBLOCK);
 }
 
+/* io_pgetevents(2), for which nothing comes. */
+static long wait_for_io(const sigset_t *mask, struct timespec *timeout)
+{
+    const struct {
+        const sigset_t *mask;
+        size_t size;
+    } argument = {mask, 8};
+    struct io_event event;
+    aio_context_t context = 0;
+    if (syscall(SYS_io_setup, 1, &context) < 0)
+        abort();
+    long ret = syscall(SYS_io_pgetevents, context, 1, 1, &event, timeout, &argument);
+    int error = errno;
+    syscall(SYS_io_destroy, context);
+    return ret < 0 ? error : ret;
+}
+
 /* Calls that have a mask of their own let it in, too. */
 static void ends_a_wait(void)
 {
@@ -132,7 +151,34 @@ static void ends_a_wait(void)
     line("pselect", pselect(0, NULL, NULL, NULL, NULL, &none) < 0 ? errno : 0);
     line("handled", handled);
     line("pending", is_pending());
+    to_thread();
+    line("io_pgetevents", wait_for_io(&none, NULL));
+    line("handled", handled);
     mask(SIG_UNBLOCK);
+}
+
+/* What comes while it waits is handled with that mask: by calls that trap, too. */
+static void calls_with_all_blocked(int signal)
+{
+    count(signal);
+    for (int i = 0; i < 3; i++)
+        syscall(SYS_getppid);
+}
+
+static void is_blocked_by_a_wait(void)
+{
+    struct sigaction action = {.sa_handler = calls_with_all_blocked};
+    struct itimerval soon = {.it_value.tv_usec = 20000};
+    struct timespec long_enough = {5, 0};
+    sigset_t others;
+    sigfillset(&others);
+    sigdelset(&others, SIGALRM);
+    handled = 0;
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &soon, NULL);
+    line("io_pgetevents with all blocked", wait_for_io(&others, &long_enough));
+    line("handled", handled);
+    line("with a wrong mask", wait_for_io((sigset_t *)8, &long_enough));
 }
 
 static void is_blocked_no_more_behind_a_handler(void)
@@ -266,6 +312,7 @@ static void try(const char *self)
     is_waited_for(to_thread);
     is_ignored();
     ends_a_wait();
+    is_blocked_by_a_wait();
     is_blocked_no_more_behind_a_handler();
     interrupts_no_call();
     is_not_inherited();
