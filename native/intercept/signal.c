@@ -77,6 +77,12 @@ static void send_back(struct sigcontext *at)
         at->rip = (uintptr_t)dfi_wait_interrupted;
 }
 
+/* dfi_kernel_wait6() comes back with EINTR: where SA_RESTART holds the call would be made anew. */
+static bool is_ended(const struct sigcontext *at)
+{
+    return at->rip == (uintptr_t)dfi_wait_end && (long)at->rax == -EINTR;
+}
+
 void dfi_signal_queue(int signal, const siginfo_t *info)
 {
     dfi_kernel(__NR_rt_tgsigqueueinfo, dfi_kernel(__NR_getpid), dfi_kernel(__NR_gettid), signal,
@@ -112,6 +118,7 @@ static void defer(struct dfi_thread *self, int signal, const siginfo_t *info,
 {
     struct dfi_pending *pending = self->pending;
     set_mask(OURS);
+    pending->ended |= is_ended((const struct sigcontext *)&context->uc_mcontext);
     remember(pending, signal, info);
     keep(pending, context->uc_sigmask);
     self->deferred = 1;
@@ -265,6 +272,32 @@ static int end_refused(struct dfi_thread *self, struct dfi_frame *frame, bool is
     return DFI_RELEASE_PASS;
 }
 
+/* Calls that the kernel restarts or not, as the socket has a timeout or none. */
+static bool may_have_timeout(long nr)
+{
+    switch (nr) {
+    case __NR_accept:
+    case __NR_accept4:
+    case __NR_connect:
+    case __NR_recvfrom:
+    case __NR_recvmsg:
+    case __NR_recvmmsg:
+    case __NR_sendto:
+    case __NR_sendmsg:
+    case __NR_sendmmsg:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Whether the call, which has ended in EINTR, is made again behind a handler with SA_RESTART. What
+ * ended so inside of others is no answer to them. */
+static bool is_restarted(long nr, bool ended)
+{
+    return !dfi_is_never_restarted(nr) && !(ended && may_have_timeout(nr));
+}
+
 /*
  * Called on the way out of the core: queues the signal that waits; the mask that lets it in is
  * written to where the exit reads it. DFI_RELEASE_*.
@@ -278,12 +311,14 @@ int dfi_signal_release(struct dfi_frame *frame, long is_pass, unsigned long *mas
         return end_refused(self, frame, is_pass);
     dfi_signals_hold();
     int signal = queue_again(self);
+    bool ended = pending->ended;
+    pending->ended = false;
     *mask = pending->mask;
     if (is_pass)
         return DFI_RELEASE_REDO;
     const struct dfi_action *action = &self->process->actions[signal];
     return frame->result == -EINTR && (action->set.sa_flags & SA_RESTART) != 0 &&
-                   !dfi_is_never_restarted(frame->saved_nr)
+                   is_restarted(frame->saved_nr, ended)
                ? DFI_RELEASE_REDO
                : DFI_RELEASE_DONE;
 }

@@ -48,6 +48,7 @@ struct dfi_pending {
     int signal;                /* 0: none */
     siginfo_t sent[2];         /* SIGSEGV, SIGBUS */
     unsigned long held;        /* their bits */
+    bool ended;                /* by the kernel, for good, is the call that the core was making */
     unsigned long mask;        /* the program's, while one of the core's is in force */
     unsigned long scratch[16]; /* masks without DFI_NEVER_BLOCKED, for calls under way */
     unsigned scratch_next;
