@@ -155,7 +155,8 @@ static long send_one(unsigned long fd, const struct msghdr *at, unsigned long fl
     visit_fds(dfi_process()->files, &message, hold);
     if (!message.msg_name)
         return DFI_PASS;
-    found = dfi_socket_find(fd, (unsigned long)message.msg_name, message.msg_namelen, &real, &len);
+    found = dfi_socket_find(fd, true, (unsigned long)message.msg_name, message.msg_namelen, &real,
+                            &len);
     if (found < 0)
         return found == DF_NOT_OURS ? DFI_PASS : found;
     message.msg_name = &real;

@@ -188,14 +188,19 @@ static void keep_name(const struct dfi_files *files, const struct stat *st, cons
     dfi_kernel(__NR_symlink, name, link);
 }
 
+static bool has_option(unsigned long fd, int option, int wanted)
+{
+    int value = -1;
+    socklen_t len = sizeof(value);
+
+    return dfi_kernel(__NR_getsockopt, fd, SOL_SOCKET, option, &value, &len) == 0 &&
+           value == wanted;
+}
+
 /* Else the kernel says what is wrong, before it looks at a path. */
 static bool is_unix(unsigned long fd)
 {
-    int domain = 0;
-    socklen_t len = sizeof(domain);
-
-    return dfi_kernel(__NR_getsockopt, fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 &&
-           domain == AF_UNIX;
+    return has_option(fd, SO_DOMAIN, AF_UNIX);
 }
 
 /* All users can read what sockets are bound to (/proc/net/unix), and the name of the shadow
@@ -319,13 +324,14 @@ static long find_socket(struct search *s)
     return ret;
 }
 
-long dfi_socket_find(unsigned long fd, unsigned long address, unsigned long size,
+long dfi_socket_find(unsigned long fd, bool sends, unsigned long address, unsigned long size,
                      struct sockaddr_un *real, socklen_t *len)
 {
     struct search s;
     long ret;
 
-    if (!df_table_any() || !take_address(address, size, &s.a) || !is_unix(fd))
+    if (!df_table_any() || !take_address(address, size, &s.a) || !is_unix(fd) ||
+        (sends && !has_option(fd, SO_TYPE, SOCK_DGRAM)))
         return DF_NOT_OURS;
     ret = find_socket(&s);
     if (ret == 0 || ret == DFI_SOCKET_OUTSIDE) {
@@ -341,11 +347,12 @@ long dfi_socket_reached(long found, long ret)
 }
 
 /* connect(2) and its like, with the address in args[at]. */
-static long to_address(struct dfi_frame *frame, int at)
+static long to_address(struct dfi_frame *frame, bool sends, int at)
 {
+    const unsigned long *a = frame->args;
     struct sockaddr_un real;
     socklen_t len;
-    long found = dfi_socket_find(frame->args[0], frame->args[at], frame->args[at + 1], &real, &len);
+    long found = dfi_socket_find(a[0], sends, a[at], a[at + 1], &real, &len);
 
     if (found == DF_NOT_OURS)
         return DFI_PASS;
@@ -356,12 +363,12 @@ static long to_address(struct dfi_frame *frame, int at)
 
 long dfi_do_connect(struct dfi_frame *frame)
 {
-    return to_address(frame, 1);
+    return to_address(frame, false, 1);
 }
 
 long dfi_do_sendto(struct dfi_frame *frame)
 {
-    return frame->args[4] ? to_address(frame, 4) : DFI_PASS;
+    return frame->args[4] ? to_address(frame, true, 4) : DFI_PASS;
 }
 
 /* ---- names shown ----------------------------------------------------------------------------- */

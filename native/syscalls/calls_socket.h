@@ -9,11 +9,12 @@
 #include <sys/types.h>
 #include <sys/un.h>
 
-/* The address in the program's memory, for its socket `fd`: if it is a path in a mount, the one
- * that the kernel knows, into *real and *len, and 0; -errno where that may not be reached,
- * ECONNREFUSED for what is no socket. DF_NOT_OURS: it is the kernel's as it stands.
- * DFI_SOCKET_OUTSIDE: it is the kernel's by the name in *real. */
-long dfi_socket_find(unsigned long fd, unsigned long address, unsigned long size,
+/* The address in the program's memory, to which its socket `fd` is to connect, or sends: if it is a
+ * path in a mount, the one that the kernel knows, into *real and *len, and 0; -errno where that may
+ * not be reached, ECONNREFUSED for what is no socket. DF_NOT_OURS: it is the kernel's as it stands,
+ * as for a send over a connection, which looks at no path. DFI_SOCKET_OUTSIDE: it is the kernel's
+ * by the name in *real. */
+long dfi_socket_find(unsigned long fd, bool sends, unsigned long address, unsigned long size,
                      struct sockaddr_un *real, socklen_t *len);
 
 #define DFI_SOCKET_OUTSIDE 1

@@ -96,4 +96,20 @@ def outside(path):
     show("gone", make().connect, "link")
 
 
-{"names": names, "mode": mode, "disk": disk, "outside": outside}[sys.argv[1]](sys.argv[2])
+def sends(_):
+    """A name of a datagram's only is looked for: the others have one peer, or none."""
+    server = make(path="server")
+    server.listen()
+    for kind in socket.SOCK_STREAM, socket.SOCK_SEQPACKET, socket.SOCK_DGRAM:
+        one, other = socket.socketpair(socket.AF_UNIX, kind)
+        for name in "missing", "server", "missing/one":
+            for sender in make(kind), one:
+                show("sendto", sender.sendto, b"sent", name)
+                show("sendmsg", sender.sendmsg, [b"sent"], [], 0, name)
+        other.settimeout(0)
+        show("received", other.recv, 99)
+
+
+{"names": names, "sends": sends, "mode": mode, "disk": disk, "outside": outside}[sys.argv[1]](
+    sys.argv[2]
+)
