@@ -336,21 +336,23 @@ int df_call_ftruncate(int fd, off_t size)
     return (int)df_use_end(&use, df_call_result(&use.call, ret));
 }
 
-/* The combinations of vfs_fallocate(). */
+#ifndef FALLOC_FL_WRITE_ZEROES
+#define FALLOC_FL_WRITE_ZEROES 0x80 /* linux/falloc.h since 6.17 */
+#endif
+
+/* The combinations of vfs_fallocate(): one kind, some of which keep the size and some of which do
+ * not. */
 static int check_mode(int mode)
 {
-    const int special = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_ZERO_RANGE |
-                        FALLOC_FL_INSERT_RANGE | FALLOC_FL_UNSHARE_RANGE;
-    int kind = mode & special;
+    const int change = FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE | FALLOC_FL_WRITE_ZEROES;
+    const int kinds =
+        change | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE | FALLOC_FL_UNSHARE_RANGE;
+    int kind = mode & kinds;
+    bool keeps = mode & FALLOC_FL_KEEP_SIZE;
 
-    if (mode & ~(special | FALLOC_FL_KEEP_SIZE))
+    if (mode & ~(kinds | FALLOC_FL_KEEP_SIZE) || (kind & (kind - 1)) != 0)
         return -EOPNOTSUPP;
-    if (kind == (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE) ||
-        ((kind & FALLOC_FL_PUNCH_HOLE) && !(mode & FALLOC_FL_KEEP_SIZE)))
-        return -EOPNOTSUPP;
-    if ((kind & (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE)) && (mode & (mode - 1)))
-        return -EINVAL;
-    return 0;
+    return (kind & change && keeps) || (kind == FALLOC_FL_PUNCH_HOLE && !keeps) ? -EOPNOTSUPP : 0;
 }
 
 static ssize_t check_fallocate(struct df_use *use, int mode, off_t offset, off_t length)
@@ -368,6 +370,8 @@ static ssize_t check_fallocate(struct df_use *use, int mode, off_t offset, off_t
         return use->file->kind == DF_KIND_DIRECTORY ? -EISDIR : -ENODEV;
     if (__builtin_add_overflow(offset, length, &end))
         return -EFBIG;
+    if (mode & FALLOC_FL_WRITE_ZEROES) /* of disks: no FUSE file system hears of it */
+        return -EOPNOTSUPP;
     return mode & FALLOC_FL_KEEP_SIZE ? 0 : check_growth(use, end);
 }
 

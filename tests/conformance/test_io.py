@@ -166,6 +166,21 @@ def test_negative_and_senseless_numbers_are_einval(fs, call):
     assert fs.os.lseek(fd, 0, os.SEEK_CUR) == 0
 
 
+@pytest.mark.parametrize("mode", [0x02, 0x09, 0x13, 0x21, 0x28, 0x43, 0x81, 0x100], ids=hex)
+def test_modes_of_fallocate_that_there_are_not(fs, mode):
+    """Kinds are exclusive, and some keep the size, some do not: since Linux 6.11."""
+    fd = fs.open(fs.make("f", b"abc"))
+    with fails(errno.EOPNOTSUPP):
+        fs.os.fallocate(fd, mode, 0, 1)
+
+
+@pytest.mark.parametrize("mode", [0, 0x01, 0x03, 0x08, 0x10, 0x20, 0x40, 0x80], ids=hex)
+def test_fallocate_of_what_may_not_be_written_to(fs, mode):
+    fd = fs.open(fs.make("f", b"abc"))
+    with fails(errno.EBADF):
+        fs.os.fallocate(fd, mode, 0, 1)
+
+
 # ---- vectors -----------------------------------------------------------------------------------
 
 
