@@ -87,18 +87,60 @@ static void take_in(struct msghdr *at, socklen_t room)
     show_sender(&message, at, room);
 }
 
+/* What the kernel has written into a copy of the program's message. 0 or -EFAULT. */
+static long tell(struct msghdr *at, const struct msghdr *message)
+{
+    if (dfi_copy_to(&at->msg_namelen, &message->msg_namelen, sizeof(at->msg_namelen)) < 0 ||
+        dfi_copy_to(&at->msg_controllen, &message->msg_controllen, sizeof(at->msg_controllen)) < 0)
+        return -EFAULT;
+    return dfi_copy_to(&at->msg_flags, &message->msg_flags, sizeof(at->msg_flags));
+}
+
+/* With a name: into ours first, for one that is cut off would not be known. `message`: a copy of
+ * what is at `at`. */
+static long receive_named(const struct dfi_frame *frame, struct msghdr *at, struct msghdr *message)
+{
+    const socklen_t room = message->msg_namelen;
+    void *const to = message->msg_name;
+    union dfi_socket_name name;
+    socklen_t len;
+    long ret;
+
+    memset(&name, 0, sizeof(name));
+    message->msg_name = &name;
+    message->msg_namelen = sizeof(name);
+    ret = dfi_kernel_wait(__NR_recvmsg, frame->args[0], message, frame->args[2]);
+    if (ret < 0)
+        return ret;
+    visit_fds(dfi_process()->files, message, adopt);
+    len = message->msg_namelen;
+    dfi_socket_show(&name, &len);
+    message->msg_namelen = len;
+    if (dfi_copy_to(to, &name, len < room ? len : room) < 0 || tell(at, message) < 0)
+        return -EFAULT;
+    return ret;
+}
+
+static long receive(const struct dfi_frame *frame, const struct msghdr *at)
+{
+    long ret = dfi_kernel_wait(__NR_recvmsg, frame->args[0], at, frame->args[2]);
+    struct msghdr message;
+
+    if (ret >= 0 && dfi_copy_from(&message, at, sizeof(message)) == 0)
+        visit_fds(dfi_process()->files, &message, adopt);
+    return ret;
+}
+
 long dfi_do_recvmsg(struct dfi_frame *frame)
 {
     struct msghdr *at = (struct msghdr *)frame->args[1], message;
-    long ret;
 
     if (!df_table_any() || dfi_copy_from(&message, at, sizeof(message)) < 0 ||
         ((!message.msg_control || message.msg_controllen == 0) && !message.msg_name))
         return DFI_PASS;
-    ret = dfi_kernel_wait(__NR_recvmsg, frame->args[0], frame->args[1], frame->args[2]);
-    if (ret >= 0)
-        take_in(at, message.msg_namelen);
-    return ret;
+    if (message.msg_name && (int)message.msg_namelen >= 0)
+        return receive_named(frame, at, &message);
+    return receive(frame, at);
 }
 
 /* Bytes for the names of so many messages; no name of a socket is longer than UINT8_MAX. */

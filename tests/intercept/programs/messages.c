@@ -94,17 +94,20 @@ static void receive(int socket)
 }
 
 /* A sender's name goes no further than its room. */
-static void receive_with_little_room(int socket)
+static void receive_with_little_room(int socket, int room)
 {
     struct message m = {0};
     struct msghdr header = header_of(&m);
 
     memset(&m.un, '#', sizeof(m.un));
-    header.msg_namelen = sizeof(sa_family_t) + 3;
+    header.msg_namelen = (socklen_t)room;
     header.msg_controllen = 0;
-    if (recvmsg(socket, &header, MSG_DONTWAIT) < 0)
-        perror("recvmsg");
-    printf("%s, and behind the room: %.4s\n", m.text, m.un.sun_path + 3);
+    errno = 0;
+    ssize_t size = recvmsg(socket, &header, MSG_DONTWAIT);
+    printf("%zd, %s, %s, room %d: %u", size, strerror(errno), m.text, room, header.msg_namelen);
+    for (const char *at = (const char *)&m.un; at < m.un.sun_path + 8; at++)
+        printf(" %02x", *at);
+    puts("");
 }
 
 /* A header whose size is `len`, alone or behind one that is right. */
@@ -148,6 +151,7 @@ static void send_none(int socket)
 
 int main(void)
 {
+    const struct sockaddr_un name_of_a = {.sun_family = AF_UNIX, .sun_path = "a"};
     int a = bound_to("a"), b = bound_to("b"), fd = open("file", O_RDWR | O_CREAT, 0600);
 
     if (write(fd, "in it", 5) != 5 || rename("file", "other") < 0)
@@ -156,7 +160,10 @@ int main(void)
     receive(a);
     send_to(b, (const char *[]){"other", "a", "a"}, fd);
     send_to(b, (const char *[]){"a", "other", "a"}, fd);
-    receive_with_little_room(a);
+    for (int room = -1; room < 6; room++) {
+        sendto(b, "again", 6, 0, (const struct sockaddr *)&name_of_a, sizeof(name_of_a));
+        receive_with_little_room(a, room);
+    }
     send_wrong_sizes();
     send_none(a);
     send_none(fd);
