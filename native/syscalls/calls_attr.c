@@ -99,8 +99,7 @@ static long stat_open(unsigned long fd, unsigned long program)
         return 0;
     dfi_record_begin(&record);
     ret = stat_fd(DF_FD_BASE + (int)fd, program);
-    dfi_record_end(&record);
-    return ret;
+    return dfi_record_end_of_fd(&record, ret);
 }
 
 long dfi_do_fstat(struct dfi_frame *frame)

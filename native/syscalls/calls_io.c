@@ -201,7 +201,7 @@ static long run_vector_flags(const struct dfi_frame *frame, int fd, bool write)
     if (ret > 0 && write && flags & RWF_SYNCS) {
         int synced = df_call_fdatasync(fd);
 
-        return synced < 0 ? synced : ret;
+        return synced < 0 && synced != -EBADF ? synced : ret; /* EBADF: closed since the write */
     }
     return ret;
 }

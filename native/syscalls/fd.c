@@ -173,7 +173,11 @@ struct df_file *df_fd_use(struct df_thread *thread, int fd)
     struct dfi_record *record = (struct dfi_record *)thread;
     uint64_t handle = dfi_record_handle(record, fd);
 
-    return handle ? make_file(record, handle, fd - DF_FD_BASE) : NULL;
+    if (DF_UNLIKELY(!handle)) {
+        record->gone = true;
+        return NULL;
+    }
+    return make_file(record, handle, fd - DF_FD_BASE);
 }
 
 /* The file lasts as long as the record, and so does a reference. */

@@ -45,8 +45,7 @@
             return other(a[0]);                                                                    \
         dfi_record_begin(&record);                                                                 \
         ret = __VA_ARGS__;                                                                         \
-        dfi_record_end(&record);                                                                   \
-        return ret;                                                                                \
+        return dfi_record_end_of_fd(&record, ret);                                                 \
     }
 
 #endif

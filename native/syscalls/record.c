@@ -31,9 +31,8 @@ void dfi_record_begin(struct dfi_record *record)
         dfi_identity_look(record->files);
     record->used = 0;
     record->opened = NULL;
-    record->changes = false;
+    record->changes = record->lent = record->gone = false;
     record->foreign = record->here = 0;
-    record->lent = false;
     record->thread.caller = dfi_caller(record->files);
     record->thread.depth = 0;
     record->thread.follow_real_links = 0;
@@ -46,6 +45,21 @@ void dfi_record_end(struct dfi_record *record)
     if (__builtin_expect(record->here != 0, false))
         dfi_fd_drop(record->files, record->here, false);
     set_now(record->outer);
+}
+
+/* Apart: the usual end needs no stack. */
+__attribute__((noinline)) static long end_unusually(struct dfi_record *record, long ret)
+{
+    dfi_record_end(record);
+    return ret == -EBADF && record->gone ? DFI_PASS : ret;
+}
+
+long dfi_record_end_of_fd(struct dfi_record *record, long ret)
+{
+    if (__builtin_expect(record->here != 0 || ret == -EBADF, false))
+        return end_unusually(record, ret);
+    set_now(record->outer);
+    return ret;
 }
 
 /* ---- gate.h -------------------------------------------------------------------------------- */

@@ -16,13 +16,14 @@ struct dfi_record {
     struct dfi_files *files; /* of the process */
     struct dfi_record *outer;
     struct df_file file[DFI_RECORD_FILES];
-    unsigned used;          /* of file[] */
     struct df_file *opened; /* by df_call_openat(); in file[] */
+    unsigned char used;     /* of file[]. This and the next three are cleared in one store: */
     bool changes;           /* that open makes or empties a file */
+    bool lent;              /* the foreign file is open for its attributes, whatever it is for */
+    bool gone;              /* a descriptor that was looked at is of no mount, or no more */
     uint64_t foreign;       /* handles of the files that DFI_FD_FOREIGN and DFI_FD_HERE are; */
     uint64_t here;          /* 0: none. A use by this process, which ends with the record */
     uint64_t root;          /* that DFI_FD_ROOT is: set by dfi_root_begin() alone */
-    bool lent;              /* the foreign file is open for its attributes, whatever it is for */
 };
 
 /* Numbers that are no descriptors: to native/core they are files of which the call knows the
@@ -51,6 +52,11 @@ enum {
 /* From here to dfi_record_end() this thread may call df_call_*(). Nests. */
 void dfi_record_begin(struct dfi_record *record);
 void dfi_record_end(struct dfi_record *record);
+
+/* The same of a call that is here because its descriptor was of a mount, and what it has come to.
+ * If another thread had given the number to a file of the kernel's before it was used, that is the
+ * kernel's to say: DFI_PASS. */
+long dfi_record_end_of_fd(struct dfi_record *record, long ret);
 
 /* The handle of what is to native/core the descriptor fd; 0: none of ours. */
 uint64_t dfi_record_handle(const struct dfi_record *record, int fd);

@@ -26,6 +26,12 @@ def test_a_number_that_another_thread_replaces(mounted, compiled, tmp_path):
     assert mounted(compiled("replaced"), tmp_path / "there").seen() == (0, b"ok\n", b"")
 
 
+def test_a_number_that_is_replaced_while_it_is_read_by(plain, mounted, compiled, tmp_path):
+    wanted = plain(compiled("reused"), tmp_path / "there")
+    assert wanted.out == b"of both: 1, failed 0\n"
+    assert mounted(compiled("reused"), tmp_path / "there").seen() == wanted.seen()
+
+
 def test_a_number_by_a_path_of_proc_with_dots(plain, mounted):
     script = """if True:
         import os
