@@ -233,6 +233,15 @@ static void keep_for_receivers(struct dfi_files *files)
     df_trip_leave(&trip);
 }
 
+/* Other threads go on until the kernel ends them all: what they use stays open. */
+static void flush_open(struct dfi_files *files, uint64_t handle, const struct df_ofd *ofd)
+{
+    struct df_trip trip = dfi_trip_of(files);
+
+    if (!(atomic_load_explicit(&ofd->flags, memory_order_relaxed) & O_PATH))
+        df_trip_flush(&trip, handle, files->caller.lock_owner, false);
+}
+
 /* The server drops what a process had when it is gone; what close(2) would report is lost, as ever.
  * But a FLUSH, and what was closed before, has to come before whoever waits for the process goes
  * on. */
@@ -250,7 +259,11 @@ void dfi_files_end(struct dfi_process *process)
         uint64_t handle = dfi_file_of(files, fd);
         const struct df_ofd *ofd = handle ? dfi_ofd(files, handle) : NULL;
 
-        if (ofd && !(ofd->traits & DF_FILE_NOFLUSH))
+        if (!ofd || ofd->traits & DF_FILE_NOFLUSH)
+            continue;
+        if (process->threads > 1)
+            flush_open(files, handle, ofd);
+        else
             dfi_fd_close(files, fd);
     }
     df_link_settle(&files->link);

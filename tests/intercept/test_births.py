@@ -53,6 +53,14 @@ def test_more_children_join_at_once_than_clients_are_offered(plain, mounted):
     assert mounted("/bin/sh", "-c", script).seen() == wanted.seen()
 
 
+def test_files_are_open_until_the_last_thread_has_ended(plain, mounted, compiled, tmp_path):
+    wanted = plain(compiled("leaves"))
+    assert wanted.out == b"ended 100\n"
+    (tmp_path / "source").mkdir()
+    mounted.file_system = f"passthrough {tmp_path / 'source'}"
+    assert mounted(compiled("leaves")).seen() == wanted.seen()
+
+
 def test_parents_are_whole_after_children_that_share_with_them(plain, mounted, compiled):
     wanted = plain(compiled("shares"))
     assert wanted.out.count(b": 3 4 4 text 0 0") == 7
