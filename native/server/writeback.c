@@ -136,6 +136,15 @@ int df_inode_error(struct df_wfile *wfile)
     if (wfile->seen == wfile->inode->errors)
         return 0;
     wfile->seen = wfile->inode->told = wfile->inode->errors;
+    wfile->closed = wfile->inode->closed = wfile->inode->errors;
+    return wfile->inode->error;
+}
+
+int df_inode_error_at_close(struct df_wfile *wfile)
+{
+    if (wfile->closed == wfile->inode->errors)
+        return 0;
+    wfile->closed = wfile->inode->closed = wfile->inode->errors;
     return wfile->inode->error;
 }
 

@@ -25,6 +25,7 @@ static void attach(struct df_writeback *wb, struct df_call *call, struct df_wfil
     file->traits &= (uint8_t)~DF_FILE_NOFLUSH;
     pthread_mutex_lock(&inode->lock);
     wfile->seen = inode->told;
+    wfile->closed = inode->closed;
     wfile->next = inode->files;
     inode->files = wfile;
     if (wfile->through || flags & O_DIRECT)
@@ -81,14 +82,15 @@ static int wb_tmpfile(struct df_fs *fs, struct df_call *call, const struct df_wh
     return ret == 0 ? take(wb, call, file) : ret;
 }
 
-/* 0, or the error of a late write that this description has not told yet. */
-static int hand_over(struct df_writeback *wb, struct df_call *call, struct df_wfile *wfile)
+/* 0, or the error of a late write that `tell` says. */
+static int hand_over(struct df_writeback *wb, struct df_call *call, struct df_wfile *wfile,
+                     int (*tell)(struct df_wfile *wfile))
 {
     int error;
 
     pthread_mutex_lock(&wfile->inode->lock);
     df_inode_hand_over(wb, call->thread, wfile->inode);
-    error = df_inode_error(wfile);
+    error = tell(wfile);
     pthread_mutex_unlock(&wfile->inode->lock);
     return error;
 }
@@ -97,7 +99,7 @@ static int wb_flush(struct df_fs *fs, struct df_call *call, struct df_file *file
 {
     struct df_writeback *wb = df_writeback_of(fs);
     struct df_wfile *wfile = df_wfile_of(file);
-    int error = wfile ? hand_over(wb, call, wfile) : 0;
+    int error = wfile ? hand_over(wb, call, wfile, df_inode_error_at_close) : 0;
     int ret = wfile && wfile->unflushed ? 0 : (int)DF_BELOW(flush, file, owner);
 
     return error ? error : ret;
@@ -107,7 +109,7 @@ static int wb_fsync(struct df_fs *fs, struct df_call *call, struct df_file *file
 {
     struct df_writeback *wb = df_writeback_of(fs);
     struct df_wfile *wfile = df_wfile_of(file);
-    int error = wfile ? hand_over(wb, call, wfile) : 0;
+    int error = wfile ? hand_over(wb, call, wfile, df_inode_error) : 0;
     int ret = (int)DF_BELOW(fsync, file, datasync);
 
     return error ? error : ret;

@@ -20,7 +20,8 @@ struct df_wfile {
     bool writes;           /* opened for writing */
     bool through;          /* direct_io, or no file that has pages */
     bool unflushed;        /* the plugin need not hear of a close */
-    uint32_t seen;         /* errors of the inode that it has reported; under the inode's lock */
+    uint32_t seen;         /* errors of the inode that fsync has told by it; under its lock, as */
+    uint32_t closed;       /* those that a close has told, or fsync */
     struct df_wfile *next; /* of the inode; under its lock */
 };
 
@@ -35,7 +36,8 @@ struct df_inode {
     pthread_mutex_t lock; /* protects what follows */
     struct df_wfile *files;
     uint32_t errors; /* late writes that have failed, counted */
-    uint32_t told;   /* of these, until some description last reported one */
+    uint32_t told;   /* of these, until fsync of some description last told one, */
+    uint32_t closed; /* or a close */
     int error;       /* the last one's */
     struct df_dirty dirty;
     off_t size; /* while owned, as what follows */
@@ -101,8 +103,12 @@ void df_inode_hand_over(struct df_writeback *wb, struct df_thread *thread, struc
 /* The same, with the lock taken. */
 void df_inode_clean(struct df_writeback *wb, struct df_thread *thread, struct df_inode *inode);
 
-/* Under its lock: the error that this description has not reported yet, or 0. */
+/* Under its lock: the error that this description has not told yet, or 0. */
 int df_inode_error(struct df_wfile *wfile);
+
+/* The same for a close, of a descriptor or by the end of a process, where nobody may listen: fsync
+ * tells it all the same, as on Linux (fuse_flush() there, and its two ways to keep an error). */
+int df_inode_error_at_close(struct df_wfile *wfile);
 
 /* ---- announced changes: writeback_change.c ---- */
 

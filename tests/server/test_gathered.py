@@ -309,6 +309,41 @@ def test_a_late_error_is_told_by_close(world):
     assert caught.value.errno == errno.ENOSPC
 
 
+def test_fsync_tells_what_a_close_of_another_descriptor_has_told(world):
+    fd = world.open()
+    world.os.pwrite(fd, b"lost", 0)
+    world.fail(errno.EIO)
+    with pytest.raises(OSError, match="Input/output"):
+        world.os.close(world.os.dup(fd))
+    world.failing.unlink()
+    world.os.close(world.os.dup(fd))
+    with pytest.raises(OSError, match="Input/output"):
+        world.os.fsync(fd)
+    world.os.fsync(fd)
+    world.os.close(fd)
+
+
+def test_the_end_of_a_child_takes_no_error_away(gatherer, tmp_path):
+    world = World(tmp_path, os)
+    script = f"""if True:
+        import errno, os
+        fd = os.open({world.point + "/a"!r}, os.O_RDWR | os.O_CREAT)
+        os.pwrite(fd, b"lost", 0)
+        open({str(world.failing)!r}, "w").write(str(errno.EIO))
+        if (child := os.fork()) == 0:
+            os._exit(0)
+        os.waitpid(child, 0)
+        os.unlink({str(world.failing)!r})
+        try:
+            os.fsync(fd)
+        except OSError as error:
+            os._exit(error.errno)
+    """
+    command = f"{gatherer} {world.point} -o {world.options}"
+    done = subprocess.run([*RUN, command, "--", sys.executable, "-c", script], timeout=60)
+    assert done.returncode == errno.EIO
+
+
 # ---- who ends ------------------------------------------------------------------------------------
 
 
