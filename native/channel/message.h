@@ -75,7 +75,7 @@ union df_arguments {
     } access;
     struct {
         uint64_t size;
-    } readlink, listxattr, symlink, keep, path;
+    } readlink, listxattr, symlink, path;
     struct {
         uint64_t size; /* the attribute's name is in df_area.key */
         int32_t flags; /* setxattr */
@@ -144,6 +144,10 @@ union df_arguments {
         int32_t operation;
         uint64_t owner;
     } flock;
+    struct {
+        uint64_t size;
+        bool executed; /* by execve: what the client has not was closed, and its threads ended */
+    } keep;
     struct {
         bool keeps; /* nobody will be it: it has the files while they are on their way to others */
     } fork;

@@ -152,8 +152,9 @@ int df_trip_drop(struct df_trip *trip, uint64_t file);
 /* The same without waiting for it; what the process asks for later comes after it. Nobody learns
  * its result. */
 void df_trip_drop_soon(struct df_trip *trip, uint64_t file);
-/* After execve: the files that are left. 0. At most DF_PAYLOAD_SIZE / 8 of them. */
-int df_trip_keep(struct df_trip *trip, const uint64_t files[], size_t count);
+/* The files that it has, and no others; at most DF_PAYLOAD_SIZE / 8 of them. `executed`: after
+ * execve, which has closed the others and ended all threads, whatever they were at. 0. */
+int df_trip_keep(struct df_trip *trip, const uint64_t files[], size_t count, bool executed);
 /* Before fork: > 0, the client id of the child, or -errno. The child has the files that the parent
  * has at this moment. */
 int64_t df_trip_fork(struct df_trip *trip);

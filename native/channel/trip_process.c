@@ -45,7 +45,7 @@ void df_trip_drop_soon(struct df_trip *trip, uint64_t file)
         df_letter_send_and_finish(&l);
 }
 
-int df_trip_keep(struct df_trip *trip, const uint64_t files[], size_t count)
+int df_trip_keep(struct df_trip *trip, const uint64_t files[], size_t count, bool executed)
 {
     struct df_letter l;
     int error;
@@ -59,6 +59,7 @@ int df_trip_keep(struct df_trip *trip, const uint64_t files[], size_t count)
         return (int)df_letter_finish(&l, -ENOMEM);
     df_sys_copy(l.area->payload, files, count * sizeof(files[0]));
     l.message->args.keep.size = count * sizeof(files[0]);
+    l.message->args.keep.executed = executed;
     return (int)df_letter_send_and_finish(&l);
 }
 

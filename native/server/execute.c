@@ -415,9 +415,16 @@ void df_execute_unheard(void *arg, struct df_slot *slot)
         df_execute_gone(arg, (uint32_t)m->result);
 }
 
-/* Slots that it had claimed, submitted, or not looked at again. Those that run are interrupted, and
- * freed when the worker is done. */
-static void reap_slots(struct df_server *server, uint32_t client)
+/* Nobody waits for what was posted: who has only become another program still wants it done. */
+static bool is_left(const struct df_slot *slot, uint32_t word, uint32_t client,
+                    const struct df_slot *but)
+{
+    return df_slot_client(word) == client && df_slot_state(word) != DF_SLOT_FREE &&
+           (!but || (slot != but && df_slot_state(word) != DF_SLOT_POSTED));
+}
+
+/* Those that run are interrupted, and freed when the worker is done. */
+void df_execute_reap(struct df_server *server, uint32_t client, const struct df_slot *but)
 {
     struct df_segment *segment = server->own.segment;
 
@@ -426,7 +433,7 @@ static void reap_slots(struct df_server *server, uint32_t client)
         uint32_t word = atomic_load(&slot->word);
         uint32_t abandoned = df_slot_word(client, DF_SLOT_ABANDONED);
 
-        if (df_slot_client(word) != client || df_slot_state(word) == DF_SLOT_FREE)
+        if (!is_left(slot, word, client, but))
             continue;
         if (df_slot_state(word) == DF_SLOT_RUNNING &&
             atomic_compare_exchange_strong(&slot->word, &word, abandoned)) {
@@ -485,7 +492,7 @@ static bool take_away(struct df_server *server, uint32_t client, uint64_t **had)
     if (!df_files_client_gone(&server->files, client, had))
         return false;
     if (!atomic_load(&server->pool.stopping)) /* at the end answers lie there that are wanted */
-        reap_slots(server, client);
+        df_execute_reap(server, client, NULL);
     return true;
 }
 

@@ -10,7 +10,14 @@ int64_t df_execute_adopt(struct df_work *w)
     return df_files_adopt(&w->server->files, w->client, w->message.files[0]);
 }
 
-/* One that it has not: another thread of its parent opened it just before the fork. */
+/* Threads that execve(2) has ended, in the middle of whatever they were at. */
+static void leave_threads(struct df_work *w)
+{
+    df_execute_reap(w->server, w->client, w->slot);
+    df_files_break(&w->server->files, w->client);
+}
+
+/* One that a child has not: another thread of its parent opened it just before the fork. */
 int64_t df_execute_keep_files(struct df_work *w)
 {
     size_t count =
@@ -21,6 +28,8 @@ int64_t df_execute_keep_files(struct df_work *w)
 
     for (size_t i = 0; i < count; i++)
         df_files_adopt(&w->server->files, w->client, kept[i]);
+    if (w->message.args.keep.executed)
+        leave_threads(w);
     do {
         found = df_files_others(&w->server->files, w->client, kept, count, others, 64);
         for (size_t i = 0; i < found; i++)

@@ -241,6 +241,18 @@ void df_files_drop_gone(struct df_files *files, uint32_t index, struct df_last_f
     pthread_mutex_unlock(&files->lock);
 }
 
+void df_files_break(struct df_files *files, uint32_t client)
+{
+    struct df_client *owner;
+
+    pthread_mutex_lock(&files->lock);
+    owner = df_files_client_find(files, client);
+    for (uint32_t i = 0; owner && owner->files && i < DF_OFD_COUNT / 64; i++)
+        for (uint64_t bits = owner->files[i]; bits != 0; bits &= bits - 1)
+            df_ofd_break(df_files_ofd(files, i * 64 + (uint32_t)__builtin_ctzll(bits)), client);
+    pthread_mutex_unlock(&files->lock);
+}
+
 static bool is_listed(uint64_t handle, const uint64_t list[], size_t count)
 {
     for (size_t i = 0; i < count; i++)

@@ -197,6 +197,9 @@ int df_files_drop(struct df_files *files, uint32_t client, uint64_t handle,
 /* The same for a client that is gone, by index. */
 void df_files_drop_gone(struct df_files *files, uint32_t index, struct df_last_file *last);
 
+/* The client holds the position of no file any more (channel/ofd.h). */
+void df_files_break(struct df_files *files, uint32_t client);
+
 /* Handles that the client has, but for those listed; at most `room`. Returns how many. */
 size_t df_files_others(struct df_files *files, uint32_t client, const uint64_t kept[], size_t count,
                        uint64_t others[], size_t room);

@@ -58,7 +58,7 @@ bool dfi_files_any(const struct dfi_files *files)
 }
 
 /* The server forgets those that the new program, or the child, has not. */
-long dfi_files_keep(struct dfi_files *files)
+long dfi_files_keep(struct dfi_files *files, bool executed)
 {
     struct df_trip trip = dfi_trip_of(files);
     size_t mappings = dfi_files_count_mappings(files), count = 0;
@@ -77,7 +77,7 @@ long dfi_files_keep(struct dfi_files *files)
         list[count++] = dfi_cwd_handle(files);
     if (dfi_root_of(files))
         list[count++] = dfi_root_of(files);
-    ret = df_trip_keep(&trip, list, count);
+    ret = df_trip_keep(&trip, list, count, executed);
     dfi_free(list);
     return ret;
 }

@@ -188,7 +188,7 @@ static void settle_files(struct dfi_files *files)
         return;
     if (files->map)
         count_uses(files);
-    dfi_files_keep(files);
+    dfi_files_keep(files, false);
 }
 
 void dfi_files_fork_child(struct dfi_process *process)

@@ -46,12 +46,20 @@ static void add_files(struct dfi_text *text, const struct dfi_files *files)
         }
 }
 
+/* The server has something of this program that it is to forget: files, or what other threads are
+ * at, which end. */
+static bool leaves_any(const struct dfi_files *files)
+{
+    return dfi_files_any(files) || files->maps ||
+           (dfi_process()->threads > 1 && files->link.client != 0);
+}
+
 /* Mappings end with the program: what they changed is written back. */
 long dfi_files_exec(struct dfi_process *process, char *out, size_t size)
 {
     struct dfi_files *files = process->files;
     struct dfi_text text = {.start = out, .size = size}, start;
-    bool any = dfi_files_any(files) || files->maps;
+    bool any = leaves_any(files);
 
     if (!files->link.segment)
         return 0;
@@ -148,7 +156,7 @@ long dfi_files_begin_again(struct dfi_process *process, const char *text, size_t
         find_files(files, (int)dfi_text_number(&text));
     dfi_linger_inherited(files);
     dfi_cwd_changed(files);
-    if (keep != KEEP_NONE && (ret = dfi_files_keep(files)) == -ENOTCONN)
+    if (keep != KEEP_NONE && (ret = dfi_files_keep(files, true)) == -ENOTCONN)
         ret = 0; /* the server is gone: the program runs, its files answer EIO */
     return ret;
 }

@@ -24,7 +24,7 @@ bool dfi_files_any(const struct dfi_files *files);
 
 /* Tells the server all files that the process has: it forgets others that it gave it. 0 or a
  * negative errno; -ENOTCONN: the server is gone. */
-long dfi_files_keep(struct dfi_files *files);
+long dfi_files_keep(struct dfi_files *files, bool executed);
 
 /* Adds to the counts of the run what the program has asked of mounts. */
 void dfi_files_count_trips(struct df_link *link);

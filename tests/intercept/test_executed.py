@@ -61,3 +61,13 @@ def test_a_program_that_may_be_executed_but_not_read(tmp_path, plain, inside):
     assert found.events["escaped"] == 1
     assert any("executed, but not read" in note for note in found.notes)
     assert b"PermissionError: [Errno 1]" in inside(*command, flags="strict").err
+
+
+@pytest.mark.parametrize("threads", ["read", "ask"])
+def test_what_threads_were_at_that_a_program_ends_by_execve(plain, mounted, compiled, threads):
+    """They hold the file's position, and a place for a question."""
+    program = compiled("succeeds")
+    script = 'echo x > file && exec timeout -s KILL 30 "$0" file "$1" 60'
+    for where in plain, mounted:
+        found = where("/bin/sh", "-c", script, program, threads)
+        assert (found.status, found.out) == (0, b"used\n")
