@@ -143,7 +143,7 @@ int df_trip_flock(struct df_trip *trip, uint64_t file, int operation, uint64_t o
 int64_t df_trip_watch(struct df_trip *trip, uint64_t file, uint32_t events);
 int df_trip_advise(struct df_trip *trip, uint64_t file, off_t offset, off_t length, int advice);
 
-/* --- processes: trip->caller and trip->mount are not looked at --- */
+/* --- processes: trip->mount is not looked at, trip->caller by df_trip_keep() only --- */
 
 /* This process has one more file: its descriptor came by SCM_RIGHTS. 0, -EBADF. */
 int df_trip_adopt(struct df_trip *trip, uint64_t file);
@@ -153,7 +153,8 @@ int df_trip_drop(struct df_trip *trip, uint64_t file);
  * its result. */
 void df_trip_drop_soon(struct df_trip *trip, uint64_t file);
 /* The files that it has, and no others; at most DF_PAYLOAD_SIZE / 8 of them. `executed`: after
- * execve, which has closed the others and ended all threads, whatever they were at. 0. */
+ * execve, which has closed the others, as close(2) does, and ended all threads, whatever they were
+ * at. 0. */
 int df_trip_keep(struct df_trip *trip, const uint64_t files[], size_t count, bool executed);
 /* Before fork: > 0, the client id of the child, or -errno. The child has the files that the parent
  * has at this moment. */

@@ -52,7 +52,7 @@ int df_trip_keep(struct df_trip *trip, const uint64_t files[], size_t count, boo
 
     if (count > DF_PAYLOAD_SIZE / sizeof(files[0]))
         return -E2BIG;
-    error = df_letter_begin_plain(&l, trip, DF_MESSAGE_KEEP);
+    error = df_letter_begin(&l, trip, DF_MESSAGE_KEEP);
     if (error < 0)
         return error;
     if (df_letter_room(&l, count * sizeof(files[0])) < count * sizeof(files[0]))

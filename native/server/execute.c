@@ -448,7 +448,19 @@ void df_execute_reap(struct df_server *server, uint32_t client, const struct df_
     }
 }
 
-/* What the kernel does when a process ends: each file is flushed, its POSIX locks go. */
+void df_execute_flush(struct df_thread *thread, struct df_file *file, uint64_t owner)
+{
+    struct df_call call;
+
+    if (atomic_load(&file->flags) & O_PATH)
+        return;
+    df_call_start(&call, thread, atomic_load_explicit(&file->mount, memory_order_relaxed));
+    if (!(file->traits & DF_FILE_NOFLUSH))
+        df_call_result(&call, file->fs->ops->flush(file->fs, &call, file, owner));
+    df_lock_close(&call, file, owner);
+}
+
+/* What the kernel does when a process ends. */
 static void close_for(struct df_server *server, struct df_thread *thread, uint32_t client,
                       uint32_t index)
 {
@@ -458,15 +470,7 @@ static void close_for(struct df_server *server, struct df_thread *thread, uint32
 
     df_ofd_break(ofd, client);
     if (file) {
-        struct df_call call;
-        uint64_t owner = df_execute_owner(client);
-
-        df_call_start(&call, thread, atomic_load_explicit(&file->mount, memory_order_relaxed));
-        if (!(atomic_load(&file->flags) & O_PATH)) {
-            if (!(file->traits & DF_FILE_NOFLUSH))
-                df_call_result(&call, file->fs->ops->flush(file->fs, &call, file, owner));
-            df_lock_close(&call, file, owner);
-        }
+        df_execute_flush(thread, file, df_execute_owner(client));
         df_file_put(thread, file);
     }
     df_files_drop_gone(&server->files, index, &last);

@@ -17,9 +17,28 @@ static void leave_threads(struct df_work *w)
     df_files_break(&w->server->files, w->client);
 }
 
+/* By execve(2), which flushes a file as close(2) does. */
+static void close_at_exec(struct df_work *w, uint64_t handle)
+{
+    struct df_file *file = df_files_get(&w->server->files, handle);
+
+    if (file) {
+        df_execute_flush(w->thread, file, w->caller.lock_owner);
+        df_file_put(w->thread, file);
+    }
+    df_execute_drop(w, handle);
+}
+
+/* Who has given up waiting for a close may have opened other files since. */
+static bool is_awaited(const struct df_work *w)
+{
+    return df_slot_state(atomic_load(&w->slot->word)) == DF_SLOT_RUNNING;
+}
+
 /* One that a child has not: another thread of its parent opened it just before the fork. */
 int64_t df_execute_keep_files(struct df_work *w)
 {
+    bool executed = w->message.args.keep.executed;
     size_t count =
         df_execute_at_most(w->message.args.keep.size, DF_PAYLOAD_SIZE) / sizeof(uint64_t);
     const uint64_t *kept = (const uint64_t *)w->area->payload;
@@ -28,13 +47,12 @@ int64_t df_execute_keep_files(struct df_work *w)
 
     for (size_t i = 0; i < count; i++)
         df_files_adopt(&w->server->files, w->client, kept[i]);
-    if (w->message.args.keep.executed)
+    if (executed)
         leave_threads(w);
-    do {
-        found = df_files_others(&w->server->files, w->client, kept, count, others, 64);
+    while ((found = df_files_others(&w->server->files, w->client, kept, count, others, 64)) > 0 &&
+           is_awaited(w))
         for (size_t i = 0; i < found; i++)
-            df_execute_drop(w, others[i]);
-    } while (found > 0);
+            executed ? close_at_exec(w, others[i]) : (void)df_execute_drop(w, others[i]);
     return 0;
 }
 

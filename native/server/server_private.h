@@ -99,6 +99,9 @@ uint64_t df_execute_ino(struct df_work *w, unsigned file);
 /* The same of an open file of the mount of w->index. */
 uint64_t df_execute_ino_of(struct df_work *w, struct df_file *file, uint64_t handle);
 
+/* A process has closed the file: it is flushed, and its POSIX locks go. In the gate. */
+void df_execute_flush(struct df_thread *thread, struct df_file *file, uint64_t owner);
+
 /* The slots that threads of the client had claimed, submitted, or not looked at again; all its
  * threads but the one that waits for `but` (NULL: that one, too) are gone. */
 void df_execute_reap(struct df_server *server, uint32_t client, const struct df_slot *but);

@@ -156,7 +156,10 @@ long dfi_files_begin_again(struct dfi_process *process, const char *text, size_t
         find_files(files, (int)dfi_text_number(&text));
     dfi_linger_inherited(files);
     dfi_cwd_changed(files);
-    if (keep != KEEP_NONE && (ret = dfi_files_keep(files, true)) == -ENOTCONN)
-        ret = 0; /* the server is gone: the program runs, its files answer EIO */
+    if (keep != KEEP_NONE)
+        ret = dfi_files_keep(files, true);
+    if (ret == -ENOTCONN || ret == -ETIMEDOUT) /* the server is gone, and its files answer EIO; or a
+                                                  close hangs, of which nobody hears: it runs */
+        ret = 0;
     return ret;
 }

@@ -231,6 +231,30 @@ def test_what_is_truncated_by_an_open_does_not_come_back(world):
     assert world.content() == b"\0\0end"
 
 
+def test_what_execve_closes_is_flushed_first(gatherer, tmp_path):
+    """By a program of a run, and by one that has a kernel mount."""
+    script = """if True:
+        import os, sys
+        fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+        os.write(fd, b"here")
+        os.execvp("cat", ["cat", sys.argv[2]])
+    """
+
+    def asked(world, *through):
+        command = [*through, sys.executable, "-c", script, f"{world.point}/a", str(world.log)]
+        lines = subprocess.check_output(command, text=True, timeout=60).splitlines()
+        return [line for line in lines if line not in ("utimens", "release")]
+
+    wanted = ["init gathered", "write 4 0 gathered", "flush"]
+    (tmp_path / "run").mkdir()
+    world = World(tmp_path / "run", os)
+    mount = f"{gatherer} {world.point} -o {world.options}"
+    assert asked(world, *RUN, mount, "--") == wanted
+    (tmp_path / "kernel").mkdir()
+    with on_linux(gatherer, tmp_path / "kernel") as world:
+        assert asked(world) == wanted
+
+
 # ---- what others see -----------------------------------------------------------------------------
 
 

@@ -323,6 +323,19 @@ def test_run_ends_though_its_file_system_hangs(words, point):  # noqa: F811
     until(lambda: not servers())
 
 
+def test_a_program_starts_though_what_execve_closes_hangs(words, point):  # noqa: F811
+    run = [*RUN, "--call-timeout", "2", "-m", shlex.join(words), "--"]
+    script = f"""if True:
+        import os
+        os.open("{point}/sticky", os.O_RDONLY | os.O_CLOEXEC)
+        os.execvp("cat", ["cat", "{point}/one"])
+    """
+    made = subprocess.run(
+        [*run, sys.executable, "-c", script], capture_output=True, timeout=60, check=False
+    )
+    assert (made.returncode, made.stdout) == (0, b"one")
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_signal_that_ends_a_program_ends_it_in_a_call_that_hangs(words, mark, point, number):  # noqa: F811
     """Behind a kernel mount it would stay until the file system answers."""
