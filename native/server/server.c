@@ -136,7 +136,8 @@ static int unmount(struct df_server *server, struct df_served *served)
     atomic_store(&served->shared->live, 0);
     ret = unmount_idle(server, served);
     if (ret < 0 && ret != -EINVAL) { /* EINVAL: it has ended by itself */
-        atomic_store(&served->shared->live, served->id);
+        if (!served->ending)         /* else it has gone from the table for good */
+            atomic_store(&served->shared->live, served->id);
         return ret;
     }
     df_watch_unmounted(&server->watcher, served->id);

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -176,6 +177,37 @@ def test_a_lazy_unmount_ends_with_the_last_file(point):
     assert not directfuse.path.exists(f"{point}/f")
     assert directfuse.pwrite(fd, b"late", 0) == 4
     assert servers()
+    directfuse.close(fd)
+    until(lambda: not servers())
+
+
+def test_a_lazy_unmount_holds_though_an_open_was_under_way(moody, point, tmp_path):
+    """Whoever has not asked for it itself looks at what the server says."""
+    hold, mark = tmp_path / "hold", tmp_path / "hanging"
+    hold.touch()
+    mount = directfuse.mount(
+        [moody, "-o", f"hold={hold},hanging={mark}", point], placement="server"
+    )
+    read_end, write_end = os.pipe()
+
+    def look():
+        assert directfuse.stat(f"{point}/one")
+        os.read(read_end, 1)
+        for _ in range(50):
+            with pytest.raises(OSError) as caught:
+                directfuse.stat(f"{point}/one")
+            assert caught.value.errno == errno.ENOTCONN
+            time.sleep(0.01)
+
+    child = begin_fork(look)
+    with ThreadPoolExecutor() as pool:
+        opening = pool.submit(directfuse.os_open, f"{point}/late", os.O_RDONLY)
+        until(mark.exists)
+        mount.unmount(lazy=True)
+        hold.unlink()
+        fd = opening.result()
+    os.write(write_end, b"x")
+    assert ended(child) == 0
     directfuse.close(fd)
     until(lambda: not servers())
 

@@ -5,7 +5,8 @@
  * read removes it and crashes: a crash that happens once. With -o dies=abort or dies=exit it ends
  * itself where it would crash; with -o dies=thread a thread of its own does. Its own end waits
  * until there is no file of -o hold=, and makes that of -o ended=; who begins to hang makes that of
- * -o hanging=. With -o starts it hangs before it mounts.
+ * -o hanging=. So does the opening of "late", which is not listed. With -o starts it hangs before
+ * it mounts.
  */
 #define FUSE_USE_VERSION 31
 #include <errno.h>
@@ -45,6 +46,10 @@ static int moody_getattr(const char *path, struct stat *st, struct fuse_file_inf
     *st = (struct stat){.st_mode = S_IFDIR | 0755, .st_nlink = 2};
     if (strcmp(path, "/") == 0 || strcmp(path, "/sub") == 0)
         return 0;
+    if (strcmp(path, "/late") == 0) {
+        st->st_mode = S_IFREG | 0444;
+        return 0;
+    }
     if (strncmp(path, "/sub/", 5) == 0)
         path += 4;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -67,9 +72,18 @@ static int moody_readdir(const char *path, void *buf, fuse_fill_dir_t fill, off_
     return 0;
 }
 
+static void wait_while_held(void)
+{
+    while (settings.hold && access(settings.hold, F_OK) == 0)
+        usleep(1000);
+}
+
 static int moody_open(const char *path, struct fuse_file_info *fi)
 {
-    (void)path;
+    if (strcmp(path, "/late") == 0) {
+        make(settings.hanging);
+        wait_while_held();
+    }
     fi->direct_io = 1;
     return 0;
 }
@@ -134,8 +148,7 @@ static int moody_flush(const char *path, struct fuse_file_info *fi)
 static void moody_destroy(void *data)
 {
     (void)data;
-    while (settings.hold && access(settings.hold, F_OK) == 0)
-        usleep(1000);
+    wait_while_held();
     make(settings.ended);
 }
 
