@@ -7,10 +7,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "channel/message.h"
 #include "core/call.h"
 #include "directfuse.h"
+#include "server/files.h"
 #include "server/server.h"
 #include "server/shadow.h"
 #include "server/size.h"
@@ -121,6 +123,20 @@ static uint64_t calls(int mount)
     return sum;
 }
 
+/* Each client takes a descriptor, and each file that it opens may take one of its file system's. So
+ * the soft limit, often 1024, would be that of all programs together. Not before it has mounted:
+ * what it starts then has the limit of who started this. */
+static void raise_descriptors(void)
+{
+    const rlim_t wanted = DF_CLIENT_MAX + DF_OFD_COUNT;
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
+        return;
+    limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int df_server_process(int control, int listener, bool stay, int report, const struct df_kept *kept)
 {
     const struct df_serve_options options = {.control = control,
@@ -143,6 +159,7 @@ int df_server_process(int control, int listener, bool stay, int report, const st
         atomic_store(&df_heard, DF_HEARD_ALL);
     if (!stay)
         df_shadow_hold();
+    raise_descriptors();
     error = df_serve(&options);
     df_shadow_leave();
     return error;

@@ -170,6 +170,27 @@ def test_it_ends_with_its_last_process(point):
     until(lambda: not servers())
 
 
+def test_more_processes_have_files_than_one_of_them_may_have(point, tmp_path):
+    """The descriptors that a process may have are not shared out among all that use the mount."""
+    script = f"""if True:
+        import os
+        (opened, tell), (over, end) = os.pipe(), os.pipe()
+        for number in range(100):
+            if os.fork() == 0:
+                os.close(end)
+                os.open(f"{point}/{{number}}", os.O_RDWR | os.O_CREAT)
+                os.write(tell, b"x")
+                os._exit(len(os.read(over, 1)))
+        os.close(tell)
+        os.close(end)
+        assert sum(len(os.read(opened, 1)) for _ in range(100)) == 100
+    """
+    run = [sys.executable, "-m", "directfuse", "run", "-m", f"memfs {point}", "--"]
+    limited = ["sh", "-c", 'ulimit -Sn 64 && exec "$@"', "sh"]
+    done = subprocess.run([*limited, *run, sys.executable, "-c", script], timeout=60)
+    assert done.returncode == 0
+
+
 def test_a_lazy_unmount_ends_with_the_last_file(point):
     mount = directfuse.mount(["memfs", point], placement="server")
     fd = directfuse.os_open(f"{point}/f", os.O_CREAT | os.O_RDWR)
