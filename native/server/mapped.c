@@ -31,6 +31,7 @@
 
 #define PAGE  4096
 #define PIECE ((size_t)256 << 10) /* compared at a time */
+#define TRIES 16                  /* of bytes that others are writing meanwhile */
 
 /* ---- names -------------------------------------------------------------------------------------
  */
@@ -107,8 +108,22 @@ static int64_t send(struct letter *l, enum df_message_op op, size_t size, off_t 
     return m->result;
 }
 
+/* Bytes of the data file, which are `now`. Who writes them by write(2) meanwhile changes the data
+ * file first, then the mount: where ours have come there behind his, the data file shows it, and
+ * they are written once more. (Not for ever: somebody may store in memory all the time.) */
+static void write_run(struct letter *l, int data, char *now, size_t size, off_t offset)
+{
+    for (int i = 0; i < TRIES; i++) {
+        memcpy(l->area->payload, now, size);
+        send(l, DF_MESSAGE_write, size, offset);
+        if (pread(data, now, size, offset) != (ssize_t)size ||
+            memcmp(now, l->area->payload, size) == 0)
+            return;
+    }
+}
+
 /* The runs of pages that differ. */
-static void write_changed(struct letter *l, size_t size, off_t offset)
+static void write_changed(struct letter *l, int data, size_t size, off_t offset)
 {
     for (size_t from = 0, end; from < size; from = end) {
         size_t run = 0;
@@ -121,8 +136,7 @@ static void write_changed(struct letter *l, size_t size, off_t offset)
             end += step;
         }
         if (run > 0) {
-            memcpy(l->area->payload, l->now + from, run);
-            send(l, DF_MESSAGE_write, run, offset + (off_t)from);
+            write_run(l, data, l->now + from, run, offset + (off_t)from);
         } else {
             end = from + PAGE;
         }
@@ -139,7 +153,7 @@ static size_t write_piece(struct letter *l, int data, size_t size, off_t offset)
     if (had <= 0 || had > got || at > DF_PAYLOAD_SIZE - (size_t)had)
         return 0;
     memcpy(l->had, l->area->payload + at, (size_t)had);
-    write_changed(l, (size_t)had, offset);
+    write_changed(l, data, (size_t)had, offset);
     return (size_t)had;
 }
 

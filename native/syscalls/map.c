@@ -15,6 +15,7 @@
 
 #define PAGE  4096
 #define CHUNK ((size_t)256 << 10) /* compared at a time */
+#define TRIES 16                  /* of bytes that others are writing meanwhile */
 
 void dfi_maps_lock(struct dfi_files *files)
 {
@@ -172,26 +173,6 @@ static long write_range(struct df_trip *trip, uint64_t handle, const char *bytes
     return ret < 0 ? ret : 0;
 }
 
-/* The runs of pages that differ. */
-static long write_changed(struct df_trip *trip, uint64_t handle, const char *now, const char *then,
-                          size_t size, off_t offset)
-{
-    size_t from = 0;
-    long ret = 0;
-
-    while (from < size && ret == 0) {
-        size_t end = from, step;
-
-        while (end < size && (step = size - end < PAGE ? size - end : PAGE) > 0 &&
-               memcmp(now + end, then + end, step) != 0)
-            end += step;
-        if (end > from)
-            ret = write_range(trip, handle, now + from, end - from, offset + (off_t)from);
-        from = end > from ? end : from + PAGE;
-    }
-    return ret;
-}
-
 /* Writing back: what the data file has is compared with what the mount has. It is read by its
  * descriptor, for the program may have taken the right to read its memory away since it stored. */
 struct back {
@@ -218,20 +199,58 @@ static void back_end(const struct back *back)
     dfi_free(back->now);
 }
 
+/* Who writes the bytes by write(2) meanwhile changes the data file first, then the mount: where
+ * ours have come there behind his, the data file shows it, and they are written once more. (Not for
+ * ever: somebody may store in memory all the time.) `at`: of the first of them in `now`. */
+static long write_run(struct back *back, size_t at, size_t size, off_t offset)
+{
+    char *now = back->now + at, *then = back->then + at;
+    long ret = 0;
+
+    for (int i = 0; i < TRIES && ret == 0; i++) {
+        ret = write_range(&back->trip, back->handle, now, size, offset);
+        if (dfi_kernel(__NR_pread64, back->data, then, size, offset) < (long)size ||
+            memcmp(now, then, size) == 0)
+            break;
+        memcpy(now, then, size);
+    }
+    return ret;
+}
+
+/* The runs of pages that differ. */
+static long write_changed(struct back *back, size_t size, off_t offset)
+{
+    const char *now = back->now, *then = back->then;
+    size_t from = 0;
+    long ret = 0;
+
+    while (from < size && ret == 0) {
+        size_t end = from, step;
+
+        while (end < size && (step = size - end < PAGE ? size - end : PAGE) > 0 &&
+               memcmp(now + end, then + end, step) != 0)
+            end += step;
+        if (end > from)
+            ret = write_run(back, from, end - from, offset + (off_t)from);
+        from = end > from ? end : from + PAGE;
+    }
+    return ret;
+}
+
 /* A file does not grow by being mapped. > 0: so many bytes are the same now; 0: the end. */
-static long back_piece(const struct back *back, size_t size, off_t at)
+static long back_piece(struct back *back, size_t size, off_t at)
 {
     struct df_trip trip = back->trip;
     long ret, got = dfi_kernel(__NR_pread64, back->data, back->now, size, at);
     struct iovec iov = {back->then, got > 0 ? (size_t)got : 0};
 
     got = got > 0 ? df_trip_read(&trip, back->handle, &iov, 1, at) : got;
-    ret = got > 0 ? write_changed(&trip, back->handle, back->now, back->then, (size_t)got, at) : 0;
+    ret = got > 0 ? write_changed(back, (size_t)got, at) : 0;
     return ret < 0 ? ret : got;
 }
 
 /* By whole CHUNKs of the file: what is brought together is compared together. */
-static long back_range(const struct back *back, off_t at, off_t end)
+static long back_range(struct back *back, off_t at, off_t end)
 {
     long got = 1;
 
