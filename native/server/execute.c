@@ -59,8 +59,8 @@ static int take_where(struct df_work *w, unsigned i)
     if (memchr(w->names[i], '\0', from->len))
         return -EPROTO;
     w->wheres[i] = (struct df_where){NULL, w->names[i], from->len, from->flags};
-    if (from->base == 0)
-        return from->len == 0 ? -EPROTO : 0;
+    if (from->base == 0) /* a path of the mount */
+        return w->names[i][0] != '/' ? -EPROTO : 0;
     if (!w->files[i] && (ret = take_file(w, i, from->base)) < 0)
         return ret;
     w->wheres[i].base = w->files[i];
@@ -297,6 +297,8 @@ static int64_t run(struct df_work *w)
     int64_t ret = take_objects(w);
     bool looked;
 
+    if (ret == 0)
+        ret = df_execute_check(w);
     if (ret < 0)
         return ret;
     w->index = w->call.mount ? df_server_index(w->server, w->call.mount->id) : 0;

@@ -64,6 +64,10 @@ static bool batch_add(struct df_work *w, struct batch *b, struct df_message_exte
     if (e.size > DF_PAYLOAD_SIZE || size > b->room)
         return false;
     file = df_files_get(&w->server->files, e.handle);
+    if (file && !df_execute_may_read(file)) {
+        df_file_put(w->thread, file);
+        file = NULL;
+    }
     extent->result = file ? 0 : -EBADF;
     if (file) {
         df_execute_note_read(w, e.handle);

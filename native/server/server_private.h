@@ -77,6 +77,14 @@ struct df_work {
     char key[DF_KEY_SIZE];
 };
 
+/* ---- execute_check.c ---- */
+
+/* Before the op of a message, whose objects are taken. 0, or the error of who asks for that. */
+int df_execute_check(struct df_work *w);
+
+/* Nor is another file read in a batch. */
+bool df_execute_may_read(const struct df_file *file);
+
 /* ---- execute_data.c ---- */
 
 /* Bytes from page `page` on that were lent at `since` or later (lent.h) can be found where they
