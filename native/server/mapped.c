@@ -12,7 +12,6 @@
  * maps a file, and who removes a data file, has the lock of the run (flock(2) of `shared`); here it
  * is only tried for, since who has it may wait for us.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -22,12 +21,12 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "channel/held.h"
 #include "core/pages.h"
 #include "server/server_private.h"
+#include "server/shadow_kept.h"
 
 #define PAGE  4096
 #define PIECE ((size_t)256 << 10) /* compared at a time */
@@ -236,6 +235,8 @@ static void write_back(struct df_server *server, uint32_t client, const struct d
     close(data);
 }
 
+/* ---- who was killed ---- */
+
 /* Stores are only made by those who may write the file, to memory that is or was writable. Of any
  * other what differs is what somebody else has changed in the file. */
 static bool may_have_stored(const struct df_ofd *ofd)
@@ -246,6 +247,12 @@ static bool may_have_stored(const struct df_ofd *ofd)
            (atomic_load(&ofd->flags) & O_ACCMODE) == O_RDWR;
 }
 
+static bool is_mapped_to_write(const struct df_ofd *ofd)
+{
+    return __atomic_load_n(&ofd->marks, __ATOMIC_ACQUIRE) & DF_OFD_MAPPED &&
+           (atomic_load(&ofd->flags) & O_ACCMODE) != O_RDONLY;
+}
+
 void df_mapped_gone(struct df_server *server, uint32_t client, const uint64_t *had)
 {
     for (uint32_t i = 0; server->options->shadow && i < DF_OFD_COUNT / 64; i++)
@@ -253,6 +260,9 @@ void df_mapped_gone(struct df_server *server, uint32_t client, const uint64_t *h
             const struct df_ofd *ofd =
                 &df_segment_ofds(server->own.segment)[i * 64 + (uint32_t)__builtin_ctzll(bits)];
 
+            if (!is_mapped_to_write(ofd))
+                continue;
+            df_shadow_kept_forget(server, ofd);
             if (may_have_stored(ofd))
                 write_back(server, client, ofd);
         }
@@ -287,97 +297,6 @@ static bool is_open(struct df_server *server, int mount, uint64_t ino)
     return false;
 }
 
-/* ---- what is kept (syscalls/shadow_kept.h) ---- */
-
-#define KEPT_FILES 64
-#define KEPT_BYTES ((uint64_t)256 << 20)
-#define KEPT_PART  8 /* and no more than this part of the shadow directory's file system */
-
-struct kept {
-    char name[96];
-    struct timespec used; /* when its other name came or went */
-    uint64_t bytes;
-};
-
-static int by_use(const void *a, const void *b)
-{
-    const struct timespec *one = &((const struct kept *)a)->used,
-                          *two = &((const struct kept *)b)->used;
-
-    return one->tv_sec != two->tv_sec
-               ? (one->tv_sec < two->tv_sec ? 1 : -1)
-               : (one->tv_nsec < two->tv_nsec) - (one->tv_nsec > two->tv_nsec);
-}
-
-/* The data, and its list of chunks. */
-static void remove_kept(const struct df_server *server, int directory, const char *name)
-{
-    char path[PATH_MAX];
-
-    unlinkat(directory, name, 0);
-    if (snprintf(path, sizeof(path), "%s/l/%s", server->options->shadow, name) < PATH_MAX)
-        unlink(path);
-}
-
-/* Those that nobody has mapped; what the list has no room for goes. */
-static size_t list_kept(const struct df_server *server, DIR *directory, struct kept *list,
-                        size_t room)
-{
-    const struct dirent *entry;
-    size_t count = 0;
-    struct stat st;
-
-    while ((entry = readdir(directory))) {
-        if (entry->d_name[0] == '.' || strlen(entry->d_name) >= sizeof(list->name) ||
-            fstatat(dirfd(directory), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-            st.st_nlink > 1)
-            continue;
-        if (count == room) {
-            remove_kept(server, dirfd(directory), entry->d_name);
-            continue;
-        }
-        strcpy(list[count].name, entry->d_name);
-        list[count].used = st.st_ctim;
-        list[count++].bytes = (uint64_t)st.st_blocks * 512;
-    }
-    return count;
-}
-
-static uint64_t room_for_kept(int fd)
-{
-    struct statvfs st;
-    uint64_t part = fstatvfs(fd, &st) == 0 ? st.f_blocks * st.f_frsize / KEPT_PART : 0;
-
-    return part < KEPT_BYTES ? part : KEPT_BYTES;
-}
-
-/* The least recently used go. */
-static void prune_kept(const struct df_server *server)
-{
-    struct kept list[2 * KEPT_FILES];
-    char path[PATH_MAX];
-    uint64_t left;
-    size_t count;
-    DIR *directory;
-
-    if (snprintf(path, sizeof(path), "%s/k", server->options->shadow) >= PATH_MAX ||
-        !(directory = opendir(path)))
-        return;
-    count = list_kept(server, directory, list, 2 * KEPT_FILES);
-    left = room_for_kept(dirfd(directory));
-    qsort(list, count, sizeof(*list), by_use);
-    for (size_t i = 0; i < count; i++)
-        if (i < KEPT_FILES && list[i].bytes <= left) {
-            left -= list[i].bytes;
-        } else {
-            left = 0;
-            remove_kept(server, dirfd(directory), list[i].name);
-        }
-    closedir(directory);
-}
-
-/* ---- when the last has closed it ---- */
-
 void df_mapped_closed(struct df_server *server, int mount, uint64_t ino)
 {
     char data[PATH_MAX], chunks[PATH_MAX], path[PATH_MAX];
@@ -393,7 +312,7 @@ void df_mapped_closed(struct df_server *server, int mount, uint64_t ino)
     if (flock(lock, LOCK_EX | LOCK_NB) == 0 && !is_open(server, mount, ino)) {
         unlink(data);
         unlink(chunks);
-        prune_kept(server);
+        df_shadow_kept_prune(server);
     }
     close(lock);
 }

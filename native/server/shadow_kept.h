@@ -1,0 +1,21 @@
+/*
+ * shadow_kept.h - data files that are kept for the next who maps their file
+ * (syscalls/shadow_kept.h): how much is kept, and what must not be.
+ */
+#ifndef DF_SERVER_SHADOW_KEPT_H
+#define DF_SERVER_SHADOW_KEPT_H
+
+#include "channel/layout.h"
+
+struct df_server;
+
+/* Of those that nobody has mapped the least recently used go, where there are too many. Under the
+ * lock of the run, of a server that has a shadow directory, as the next. */
+void df_shadow_kept_prune(const struct df_server *server);
+
+/* None of that file is kept. Who writes changes the data file before the mount: who was killed in
+ * between has changed the one alone, and nothing else tells. Without the lock: who looks for the
+ * name at this moment maps what he could have mapped before. */
+void df_shadow_kept_forget(const struct df_server *server, const struct df_ofd *ofd);
+
+#endif
