@@ -304,8 +304,7 @@ bool dfi_maps_may_write(const struct dfi_files *files, const struct dfi_mapping 
 }
 
 /* Chunks that are not held were written back when they were given up, or never touched. */
-static long write_held(struct dfi_files *files, const struct dfi_mapping *m,
-                       const struct back *back)
+static long write_held(struct dfi_files *files, const struct dfi_mapping *m, struct back *back)
 {
     long ret = 0, one;
 
