@@ -165,6 +165,7 @@ _Static_assert(offsetof(struct df_ofd, position_lock) == 64 && sizeof(struct df_
 #define DF_OFD_MAPPED  (UINT64_C(1)) /* of marks: some program has mapped the file */
 #define DF_OFD_CHUNKED (UINT64_C(2)) /* the same: its bytes are brought by chunks (held.h) */
 #define DF_OFD_STORED  (UINT64_C(4)) /* memory that was mapped by this very one was writable */
+#define DF_OFD_FILLED  (UINT64_C(8)) /* its data file is being made, and not yet looked at */
 #define DF_OFD_WAITED  (UINT32_C(1) << 31)
 
 /* df_ofd.begun (execute_open.c). Above DF_OFD_BEGUN: not yet; but the open has brought bytes, and

@@ -235,7 +235,7 @@ static ssize_t remote_write(struct df_fs *fs, struct df_call *call, struct df_fi
     if (DF_UNLIKELY(dfi_shadow_mapped(file)))
         return write_mapped(fs, call, file, iov, iovcnt, offset);
     ret = write_there(fs, call, file, iov, iovcnt, offset);
-    if (DF_UNLIKELY(dfi_shadow_mapped(file)) && ret > 0 && /* meanwhile */
+    if (ret > 0 && DF_UNLIKELY(dfi_shadow_mapped_meanwhile(file)) &&
         dfi_shadow_change(file, &chunks) == 0) {
         dfi_shadow_write(file, &chunks, iov, iovcnt, *offset, ret);
         dfi_shadow_changed(&chunks);

@@ -27,9 +27,11 @@
 #include "syscalls/files.h"
 #include "syscalls/record.h"
 
-#define DFI_SHADOW_MAPPED   DF_OFD_MAPPED  /* of df_ofd.marks: bytes are those of the data file */
-#define DFI_SHADOW_CHUNKED  DF_OFD_CHUNKED /* as far as they are there */
-#define DFI_SHADOW_SHARED   (DFI_SHADOW_MAPPED | DFI_SHADOW_CHUNKED) /* of all descriptions */
+#define DFI_SHADOW_MAPPED  DF_OFD_MAPPED  /* of df_ofd.marks: bytes are those of the data file */
+#define DFI_SHADOW_CHUNKED DF_OFD_CHUNKED /* as far as they are there */
+#define DFI_SHADOW_FILLED  DF_OFD_FILLED
+#define DFI_SHADOW_SHARED  (DFI_SHADOW_MAPPED | DFI_SHADOW_CHUNKED | DFI_SHADOW_FILLED) /* of all  \
+                                                                                         */
 
 #define DFI_SHADOW_WHOLE    ((off_t)16 << 20) /* a larger file is copied by chunks */
 
@@ -86,6 +88,10 @@ static inline bool dfi_shadow_mapped(const struct df_file *file)
 
     return ofd && (__atomic_load_n(&ofd->marks, __ATOMIC_ACQUIRE) & DFI_SHADOW_MAPPED);
 }
+
+/* Behind a write to the mount alone: whether it is to come to the data file as well. What is being
+ * copied there is waited for, since it may be of before the write. */
+bool dfi_shadow_mapped_meanwhile(const struct df_file *file);
 
 /* A mapped file that is found by its number, not by a descriptor. */
 struct dfi_shadow_named {

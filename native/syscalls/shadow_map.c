@@ -50,6 +50,17 @@ static void mark_all(struct dfi_files *files, struct df_ofd *ofd, uint64_t marks
             mark(&all[i], marks);
 }
 
+/* One that is opened meanwhile may keep it: then each of its writes waits once more. */
+static void unmark_all(struct dfi_files *files, struct df_ofd *ofd, uint64_t marks)
+{
+    struct df_ofd *all = df_segment_ofds(files->link.segment);
+    uint32_t top = atomic_load(&files->shared->top);
+
+    for (uint32_t i = 0; i < top && i < DF_OFD_COUNT; i++)
+        if (dfi_same_file(&all[i], ofd))
+            __atomic_fetch_and(&all[i].marks, ~marks, __ATOMIC_ACQ_REL);
+}
+
 static void take_marks(struct dfi_files *files, struct df_ofd *ofd)
 {
     struct df_ofd *all = df_segment_ofds(files->link.segment);
@@ -60,7 +71,7 @@ static void take_marks(struct dfi_files *files, struct df_ofd *ofd)
     top = atomic_load(&files->shared->top);
     for (uint32_t i = 0; i < top && i < DF_OFD_COUNT; i++)
         if (&all[i] != ofd && dfi_same_file(&all[i], ofd) &&
-            marks_of(&all[i]) & DFI_SHADOW_MAPPED) {
+            marks_of(&all[i]) & (DFI_SHADOW_MAPPED | DFI_SHADOW_FILLED)) {
             mark(ofd, marks_of(&all[i]) & DFI_SHADOW_SHARED);
             return;
         }
@@ -230,22 +241,22 @@ static long map_under_lock(struct dfi_files *files, uint64_t handle, struct df_o
 
     if (marks_of(ofd) & DFI_SHADOW_MAPPED)
         return 0;
+    mark_all(files, ofd, DFI_SHADOW_FILLED); /* who has not seen it has written before this reads */
     ret = df_trip_getattr(&trip, &where, &st);
     if (ret == 0 && !take_kept(files, handle, ofd, &kept, st.st_size))
         ret = bring_new(files, handle, ofd, &kept, st.st_size);
     if (ret == 0)
         mark_size(files, ofd, st.st_size);
+    unmark_all(files, ofd, DFI_SHADOW_FILLED);
     return ret;
 }
 
-long dfi_shadow_map(struct dfi_files *files, uint64_t handle)
+/* The lock of the job, or -errno. */
+static long lock_job(const struct dfi_files *files)
 {
-    struct df_ofd *ofd = dfi_ofd(files, handle);
     char path[DFI_SHADOW_NAME_MAX];
     long lock, ret;
 
-    if (!ofd)
-        return -EBADF;
     strcpy(mempcpy(path, files->shadow, files->shadow_len), "/lock");
     lock = dfi_brief_open(path, O_RDONLY);
     if (lock < 0)
@@ -254,10 +265,39 @@ long dfi_shadow_map(struct dfi_files *files, uint64_t handle)
         ret = dfi_kernel(__NR_flock, lock, LOCK_EX);
     while (ret == -EINTR); /* no mmap(2) ends so */
     if (ret == 0)
-        ret = map_under_lock(files, handle, ofd);
-    dfi_kernel(__NR_flock, lock, LOCK_UN); /* a child may have a copy: dfi_chunks_end() */
+        return lock;
     dfi_brief_close(lock);
     return ret;
+}
+
+static void unlock_job(long lock)
+{
+    if (lock < 0)
+        return;
+    dfi_kernel(__NR_flock, lock, LOCK_UN); /* a child may have a copy: dfi_chunks_end() */
+    dfi_brief_close(lock);
+}
+
+long dfi_shadow_map(struct dfi_files *files, uint64_t handle)
+{
+    struct df_ofd *ofd = dfi_ofd(files, handle);
+    long lock = ofd ? lock_job(files) : -EBADF, ret = lock;
+
+    if (lock >= 0)
+        ret = map_under_lock(files, handle, ofd);
+    unlock_job(lock);
+    return ret;
+}
+
+bool dfi_shadow_mapped_meanwhile(const struct df_file *file)
+{
+    const struct df_ofd *ofd = (const struct df_ofd *)file->host[DFI_HOST_OFD];
+
+    if (DF_LIKELY(!ofd || !(marks_of(ofd) & (DFI_SHADOW_MAPPED | DFI_SHADOW_FILLED))))
+        return false;
+    if (marks_of(ofd) & DFI_SHADOW_FILLED)
+        unlock_job(lock_job(dfi_record_now()->files));
+    return marks_of(ofd) & DFI_SHADOW_MAPPED;
 }
 
 /* ---- data ------------------------------------------------------------------------------------ */

@@ -66,3 +66,9 @@ def test_a_file_that_is_mapped_again_is_not_read_again(mounted):
     assert once.status == often.status == 0
     asked = [outcome.events["trips"] + outcome.events["hits"] for outcome in (once, often)]
     assert asked[1] - asked[0] < 5 * 20
+
+
+def test_what_is_appended_while_a_file_is_mapped(plain, mounted, compiled):
+    """Also what comes while the bytes are copied for the first mapping; see appended.c."""
+    command = compiled("appended"), "60"
+    assert plain(*command).seen() == mounted(*command).seen() == (0, b"0 wrong\n", b"")
