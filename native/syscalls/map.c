@@ -264,7 +264,7 @@ static long back_range(struct back *back, off_t at, off_t end)
 
 /* Holes of the data file are what nobody has brought, or zeros in which nobody has stored:
  * databases map gigabytes of a file that may grow, and files of holes. */
-static long back_data(const struct back *back, off_t from, off_t end)
+static long back_data(struct back *back, off_t from, off_t end)
 {
     off_t at = dfi_kernel(__NR_lseek, back->data, from, SEEK_DATA);
     long ret = 0;

@@ -30,8 +30,8 @@
 #define DFI_SHADOW_MAPPED  DF_OFD_MAPPED  /* of df_ofd.marks: bytes are those of the data file */
 #define DFI_SHADOW_CHUNKED DF_OFD_CHUNKED /* as far as they are there */
 #define DFI_SHADOW_FILLED  DF_OFD_FILLED
-#define DFI_SHADOW_SHARED  (DFI_SHADOW_MAPPED | DFI_SHADOW_CHUNKED | DFI_SHADOW_FILLED) /* of all  \
-                                                                                         */
+/* Of these all descriptions of a file have the same. */
+#define DFI_SHADOW_SHARED   (DFI_SHADOW_MAPPED | DFI_SHADOW_CHUNKED | DFI_SHADOW_FILLED)
 
 #define DFI_SHADOW_WHOLE    ((off_t)16 << 20) /* a larger file is copied by chunks */
 
