@@ -213,18 +213,24 @@ dfi_let_in:
 dfi_let_out:
         jmp     *%r11
 
-/* ---- a call of the core that a signal ends: dfi_kernel_wait6() ---- */
-
-        .globl  dfi_kernel_wait6
-        .hidden dfi_kernel_wait6
-        .type   dfi_kernel_wait6, @function
-dfi_kernel_wait6:
+/* The registers of a C function's arguments become those of a system call, of which the first is the
+ * number. */
+        .macro  as_system_call
         movq    %rdi, %rax
         movq    %rsi, %rdi
         movq    %rdx, %rsi
         movq    %rcx, %rdx
         movq    %r8, %r10
         movq    %r9, %r8
+        .endm
+
+/* ---- a call of the core that a signal ends: dfi_kernel_wait6() ---- */
+
+        .globl  dfi_kernel_wait6
+        .hidden dfi_kernel_wait6
+        .type   dfi_kernel_wait6, @function
+dfi_kernel_wait6:
+        as_system_call
         movq    8(%rsp), %r9
         .globl  dfi_wait_begin
         .hidden dfi_wait_begin
@@ -380,12 +386,7 @@ dfi_on_core_stack:
         .hidden dfi_unfiltered
         .type   dfi_unfiltered, @function
 dfi_unfiltered:
-        movq    %rdi, %rax
-        movq    %rsi, %rdi
-        movq    %rdx, %rsi
-        movq    %rcx, %rdx
-        movq    %r8, %r10
-        movq    %r9, %r8
+        as_system_call
         jmp     1f
 
 /* What handlers return to. Unwinders know a signal's frame by these very nine bytes. */

@@ -310,9 +310,12 @@ void df_mapped_closed(struct df_server *server, int mount, uint64_t ino)
     if (lock < 0)
         return;
     if (flock(lock, LOCK_EX | LOCK_NB) == 0 && !is_open(server, mount, ino)) {
+        struct stat st;
+        uint64_t bytes = stat(data, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
+
         unlink(data);
         unlink(chunks);
-        df_shadow_kept_prune(server);
+        df_shadow_kept_closed(server, bytes);
     }
     close(lock);
 }

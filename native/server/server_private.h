@@ -41,6 +41,10 @@ struct df_server {
     struct df_writeback_room dirty;
     struct df_patience patience;
     struct df_watcher watcher;
+    struct { /* data files that were closed since those kept were looked at: shadow_kept.h */
+        unsigned files;
+        uint64_t bytes;
+    } kept;                   /* under the lock of the run */
     int news;                 /* eventfd: something may be over: look */
     _Atomic uint32_t rounds;  /* futex: how often the control loop has seen all there was to see */
     _Atomic uint32_t burials; /* futex: threads that close what clients had that are gone */

@@ -101,7 +101,7 @@ static uint64_t room_for_kept(int fd)
     return part < KEPT_BYTES ? part : KEPT_BYTES;
 }
 
-void df_shadow_kept_prune(const struct df_server *server)
+static void prune(const struct df_server *server)
 {
     struct kept list[2 * KEPT_FILES];
     DIR *directory = open_kept(server);
@@ -121,4 +121,16 @@ void df_shadow_kept_prune(const struct df_server *server)
             remove_kept(server, dirfd(directory), list[i].name);
         }
     closedir(directory);
+}
+
+/* Not at each close: to look at all that is kept takes longer than to map a small file. */
+void df_shadow_kept_closed(struct df_server *server, uint64_t bytes)
+{
+    server->kept.files++;
+    server->kept.bytes += bytes;
+    if (server->kept.files < KEPT_FILES / 4 && server->kept.bytes < KEPT_BYTES / 16)
+        return;
+    server->kept.files = 0;
+    server->kept.bytes = 0;
+    prune(server);
 }

@@ -9,9 +9,9 @@
 
 struct df_server;
 
-/* Of those that nobody has mapped the least recently used go, where there are too many. Under the
- * lock of the run, of a server that has a shadow directory, as the next. */
-void df_shadow_kept_prune(const struct df_server *server);
+/* Nobody has a file open any more of which so many bytes are in memory. Where too much is kept, the
+ * least recently used goes. Under the lock of the run, of a server that has a shadow directory. */
+void df_shadow_kept_closed(struct df_server *server, uint64_t bytes);
 
 /* None of that file is kept. Who writes changes the data file before the mount: who was killed in
  * between has changed the one alone, and nothing else tells. Without the lock: who looks for the

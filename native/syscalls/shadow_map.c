@@ -202,14 +202,11 @@ static long bring(struct dfi_files *files, uint64_t handle, const struct df_ofd 
     return ret == -ENOSPC ? -ENOMEM : ret;
 }
 
-/* What was left of another time is another file: it may be kept by its other name. */
 static long bring_new(struct dfi_files *files, uint64_t handle, const struct df_ofd *ofd,
                       const struct dfi_kept *kept, off_t size)
 {
-    long ret;
+    long ret = bring(files, handle, ofd, size);
 
-    dfi_shadow_forget(files, ofd);
-    ret = bring(files, handle, ofd, size);
     if (ret == 0 && size > 0 && dfi_kept_holds(files, ofd, handle, kept))
         dfi_kept_leave(files, ofd, kept, size > DFI_SHADOW_WHOLE);
     return ret;
@@ -225,9 +222,12 @@ static void mark_size(struct dfi_files *files, struct df_ofd *ofd, off_t size)
 static bool take_kept(struct dfi_files *files, uint64_t handle, struct df_ofd *ofd,
                       const struct dfi_kept *kept, off_t size)
 {
+    if (!dfi_kept_take(files, ofd, kept, size, size > DFI_SHADOW_WHOLE))
+        return false;
+    if (dfi_kept_holds(files, ofd, handle, kept))
+        return true;
     dfi_shadow_forget(files, ofd);
-    return dfi_kept_take(files, ofd, kept, size, size > DFI_SHADOW_WHOLE) &&
-           dfi_kept_holds(files, ofd, handle, kept);
+    return false;
 }
 
 /* Under the lock of the job. */
@@ -242,6 +242,7 @@ static long map_under_lock(struct dfi_files *files, uint64_t handle, struct df_o
     if (marks_of(ofd) & DFI_SHADOW_MAPPED)
         return 0;
     mark_all(files, ofd, DFI_SHADOW_FILLED); /* who has not seen it has written before this reads */
+    dfi_shadow_forget(files, ofd);           /* its other name, if it has one, stays as it is */
     ret = df_trip_getattr(&trip, &where, &st);
     if (ret == 0 && !take_kept(files, handle, ofd, &kept, st.st_size))
         ret = bring_new(files, handle, ofd, &kept, st.st_size);
