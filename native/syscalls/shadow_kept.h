@@ -17,6 +17,8 @@
 
 #include "syscalls/files.h"
 
+#define DFI_KEPT_LEAST ((off_t)64 << 10) /* bytes: to copy fewer is as cheap as a name */
+
 /* Which bytes a file has. */
 struct dfi_kept {
     uint64_t id; /* 0: that is not known, or somebody may be writing to it */

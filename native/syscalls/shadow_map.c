@@ -244,6 +244,8 @@ static long map_under_lock(struct dfi_files *files, uint64_t handle, struct df_o
     mark_all(files, ofd, DFI_SHADOW_FILLED); /* who has not seen it has written before this reads */
     dfi_shadow_forget(files, ofd);           /* its other name, if it has one, stays as it is */
     ret = df_trip_getattr(&trip, &where, &st);
+    if (ret == 0 && st.st_size < DFI_KEPT_LEAST)
+        kept.id = 0;
     if (ret == 0 && !take_kept(files, handle, ofd, &kept, st.st_size))
         ret = bring_new(files, handle, ofd, &kept, st.st_size);
     if (ret == 0)
