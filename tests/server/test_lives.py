@@ -210,9 +210,11 @@ def test_a_lazy_unmount_holds_though_an_open_was_under_way(moody, point, tmp_pat
         [moody, "-o", f"hold={hold},hanging={mark}", point], placement="server"
     )
     read_end, write_end = os.pipe()
+    looked_end, looks_end = os.pipe()
 
     def look():
         assert directfuse.stat(f"{point}/one")
+        os.write(looks_end, b"x")
         os.read(read_end, 1)
         for _ in range(50):
             with pytest.raises(OSError) as caught:
@@ -221,6 +223,7 @@ def test_a_lazy_unmount_holds_though_an_open_was_under_way(moody, point, tmp_pat
             time.sleep(0.01)
 
     child = begin_fork(look)
+    assert os.read(looked_end, 1) == b"x"
     with ThreadPoolExecutor() as pool:
         opening = pool.submit(directfuse.os_open, f"{point}/late", os.O_RDONLY)
         until(mark.exists)
@@ -230,6 +233,8 @@ def test_a_lazy_unmount_holds_though_an_open_was_under_way(moody, point, tmp_pat
     os.write(write_end, b"x")
     assert ended(child) == 0
     directfuse.close(fd)
+    for end in (read_end, write_end, looked_end, looks_end):
+        os.close(end)
     until(lambda: not servers())
 
 
