@@ -9,14 +9,13 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
 import directfuse
 
 from .forks import begin_fork, ended, expect, in_fork
-from .test_lives import _unmounts, point, servers, the_server, until  # noqa: F401
+from .test_lives import _unmounts, point, servers, stop, the_server, until  # noqa: F401
 
 KILLS = [25, pytest.param(1000, marks=pytest.mark.sweep)]
 
@@ -133,18 +132,10 @@ def answers(point):  # noqa: F811
         return False
 
 
-def is_stopped(process):
-    """SIGSTOP takes effect thread by thread, some time after kill(2) has returned."""
-    tasks = Path(f"/proc/{process}/task").glob("*/stat")
-    states = {status.read_text().rpartition(")")[2].split()[0] for status in tasks}
-    return states == {"T"}
-
-
 def test_a_server_that_hangs_is_waited_for_as_long_as_asked(point):  # noqa: F811
     with directfuse.mount(["memfs", point], placement="server", call_timeout=1):
         server = the_server()
-        os.kill(server, signal.SIGSTOP)
-        until(lambda: is_stopped(server))
+        stop(server)
         try:
             with pytest.raises(TimeoutError):
                 directfuse.mkdir(f"{point}/late")
@@ -180,8 +171,7 @@ def test_a_fork_does_not_wait_for_a_server_that_is_stopped(point):  # noqa: F811
                 directfuse.open(f"{point}/f")
             expect(caught.value.errno, errno.ENFILE)
 
-        os.kill(server, signal.SIGSTOP)
-        until(lambda: is_stopped(server))
+        stop(server)
         with continued_late(server):
             assert in_fork(child) == 0
         directfuse.close(file)

@@ -14,7 +14,7 @@ import pytest
 import directfuse
 
 from .forks import begin_fork, ended
-from .test_lives import point, servers, the_server, until  # noqa: F401
+from .test_lives import point, servers, stop, the_server, until  # noqa: F401
 from .test_trouble import fails
 
 RUN = [sys.executable, "-m", "directfuse", "run"]
@@ -153,7 +153,7 @@ def test_an_unmount_waits_for_no_server_that_is_stopped(point):  # noqa: F811
     mount = directfuse.mount(["memfs", point], placement="server")
     directfuse.mkdir(f"{point}/d")
     server = the_server()
-    os.kill(server, signal.SIGSTOP)
+    stop(server)
     try:
         fails(mount.unmount, errno.EBUSY)
     finally:
@@ -389,7 +389,7 @@ def test_a_run_says_that_it_waits_for_its_server(point):  # noqa: F811
         running.stdin.flush()
         assert running.stdout.readline() == b"begun\n"
         (server,) = servers()
-        os.kill(server, signal.SIGSTOP)
+        stop(server)
         running.stdin.close()
         said = running.stderr.readline()
         os.kill(server, signal.SIGCONT)

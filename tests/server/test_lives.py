@@ -57,6 +57,18 @@ def the_server():
     return servers().pop()
 
 
+def _is_stopped(process):
+    """SIGSTOP takes effect thread by thread, some time after kill(2) has returned."""
+    tasks = Path(f"/proc/{process}/task").glob("*/stat")
+    states = {status.read_text().rpartition(")")[2].split()[0] for status in tasks}
+    return states == {"T"}
+
+
+def stop(process):
+    os.kill(process, signal.SIGSTOP)
+    until(lambda: _is_stopped(process))
+
+
 @pytest.fixture
 def point(tmp_path):
     return str(tmp_path / "mnt")

@@ -21,7 +21,7 @@ from directfuse._cli import serve as serve_command
 from directfuse._cli._failure import Failure
 from directfuse._served import hello_message
 
-from .test_lives import servers, the_server, until
+from .test_lives import servers, stop, the_server, until
 
 
 @pytest.fixture
@@ -164,7 +164,7 @@ def test_unmount_says_that_it_waits(serve, runtime, tmp_path, orphan, words):
     until(lambda: listens(runtime / "late.socket"), 20)
     with directfuse.mount("@late"):
         server = the_server()
-    os.kill(server, signal.SIGSTOP)
+    stop(server)
     if orphan:
         serving.kill()
         serving.wait(20)
@@ -182,7 +182,7 @@ def test_serve_says_that_it_waits(serve, runtime, tmp_path):
     until(lambda: listens(runtime / "late.socket"), 20)
     with directfuse.mount("@late"):
         server = the_server()
-    os.kill(server, signal.SIGSTOP)
+    stop(server)
     serving.send_signal(signal.SIGTERM)
     said = serving.stderr.readline()
     os.kill(server, signal.SIGCONT)
