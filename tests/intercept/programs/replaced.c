@@ -6,15 +6,14 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { AT = 90, TIMES = 50000, ONE_IN = 30 };
+#include "replacing.h"
 
-static atomic_int done;
+enum { ONE_IN = 30 };
+
 static long written;
 
 static void *write_on(void *unused)
@@ -35,17 +34,10 @@ int main(int argc, char **argv)
 {
     int flags = O_RDWR | O_CREAT | O_APPEND, here = open("here", flags, 0600);
     int there = open(argv[argc - 1], flags, 0600);
-    pthread_t thread;
     long lost;
 
-    if (here < 0 || there < 0 || dup2(here, AT) < 0 ||
-        pthread_create(&thread, NULL, write_on, NULL))
+    if (replace(here, there, write_on) != 0)
         return 1;
-    for (int i = 0; i < TIMES; i++)
-        if (dup2(i % 2 ? here : there, AT) != AT)
-            return 1;
-    done = 1;
-    pthread_join(thread, NULL);
     lost = written - size_of(here) - size_of(there);
     if (lost > written / ONE_IN)
         printf("%ld of %ld ", lost, written);

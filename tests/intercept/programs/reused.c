@@ -5,16 +5,13 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { AT = 90, TIMES = 50000 };
+#include "replacing.h"
 
-static atomic_int done;
 static long failed, of_here, of_there;
 
 static void *read_on(void *unused)
@@ -43,15 +40,9 @@ static int make(const char *path, const char *text)
 int main(int argc, char **argv)
 {
     int here = make("here", "here"), there = make(argv[argc - 1], "there");
-    pthread_t thread;
 
-    if (here < 0 || there < 0 || dup2(here, AT) < 0 || pthread_create(&thread, NULL, read_on, NULL))
+    if (replace(here, there, read_on) != 0)
         return 1;
-    for (int i = 0; i < TIMES; i++)
-        if (dup2(i % 2 ? here : there, AT) != AT)
-            return 1;
-    done = 1;
-    pthread_join(thread, NULL);
     printf("of both: %d, failed %ld\n", of_here > 0 && of_there > 0, failed);
     return 0;
 }
