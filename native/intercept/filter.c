@@ -12,8 +12,6 @@
 #include <linux/prctl.h>
 #include <linux/seccomp.h>
 
-#define PR_SET_SYSCALL_USER_DISPATCH 59
-
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern const char etext[] __attribute__((visibility("hidden")));
 

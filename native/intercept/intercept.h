@@ -35,6 +35,8 @@
 #include <asm/unistd.h>
 #include <linux/errno.h>
 
+#define PR_SET_SYSCALL_USER_DISPATCH 59 /* prctl(2), in headers since Linux 5.11 */
+
 /* The answer of a handler that leaves the call to the kernel. No kernel result has this value. */
 #define DFI_PASS LONG_MIN
 

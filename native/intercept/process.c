@@ -14,10 +14,6 @@
 #define HIGH_FD     1024 /* below: where select(2) and small limits reach, and fork copies little */
 #define ARCH_SET_GS 0x1001
 #define ARCH_GET_GS 0x1004
-#ifndef PR_SET_SYSCALL_USER_DISPATCH
-#define PR_SET_SYSCALL_USER_DISPATCH 59
-#endif
-
 bool dfi_is_hidden(const struct dfi_process *process, int fd)
 {
     for (int i = 0; i < process->hidden_count; i++) {

@@ -18,10 +18,6 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 
-#ifndef PR_SET_SYSCALL_USER_DISPATCH
-#define PR_SET_SYSCALL_USER_DISPATCH 59
-#endif
-
 #define RETURN_SIZE  9    /* bytes of dfi_restorer up to where the kernel sees the call come from */
 #define BEGIN        15   /* instructions */
 #define LENGTH_MAX   4080 /* a longer filter stays as it is: its memory could not be given back */

@@ -18,7 +18,6 @@
 #define PROT_RW     3       /* PROT_READ | PROT_WRITE */
 #define MAP_STACK   0x24022 /* PRIVATE | ANONYMOUS | NORESERVE | STACK */
 #define ARCH_SET_GS 0x1001
-#define PR_SET_SYSCALL_USER_DISPATCH 59
 
 /* The linker's: the core's code lies between them. */
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));

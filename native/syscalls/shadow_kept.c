@@ -23,11 +23,10 @@
 
 static bool is_written_to(const struct dfi_files *files, const struct df_ofd *ofd)
 {
-    const struct df_ofd *all = df_segment_ofds(files->link.segment);
-    uint32_t top = atomic_load(&files->shared->top);
+    const struct df_ofd *at;
 
-    for (uint32_t i = 0; i < top && i < DF_OFD_COUNT; i++)
-        if (dfi_same_file(&all[i], ofd) && (atomic_load(&all[i].flags) & O_ACCMODE) != O_RDONLY)
+    for (uint32_t i = 0; (at = dfi_shadow_next(files, ofd, &i));)
+        if ((atomic_load(&at->flags) & O_ACCMODE) != O_RDONLY)
             return true;
     return false;
 }

@@ -35,44 +35,50 @@ static uint64_t marks_of(const struct df_ofd *ofd)
     return __atomic_load_n(&ofd->marks, __ATOMIC_ACQUIRE);
 }
 
+struct df_ofd *dfi_shadow_next(const struct dfi_files *files, const struct df_ofd *of, uint32_t *i)
+{
+    struct df_ofd *all = df_segment_ofds(files->link.segment);
+    uint32_t top = atomic_load(&files->shared->top);
+
+    while (*i < top && *i < DF_OFD_COUNT) {
+        struct df_ofd *at = &all[(*i)++];
+
+        if (dfi_same_file(at, of))
+            return at;
+    }
+    return NULL;
+}
+
 /* Marks all that are open of the file. Whoever opens it from now on sees shared->mapped, and looks.
  */
 static void mark_all(struct dfi_files *files, struct df_ofd *ofd, uint64_t marks)
 {
-    struct df_ofd *all = df_segment_ofds(files->link.segment);
-    uint32_t top;
+    struct df_ofd *at;
 
     mark(ofd, marks);
     atomic_fetch_add(&files->shared->mapped, 1);
-    top = atomic_load(&files->shared->top);
-    for (uint32_t i = 0; i < top && i < DF_OFD_COUNT; i++)
-        if (dfi_same_file(&all[i], ofd))
-            mark(&all[i], marks);
+    for (uint32_t i = 0; (at = dfi_shadow_next(files, ofd, &i));)
+        mark(at, marks);
 }
 
 /* One that is opened meanwhile may keep it: then each of its writes waits once more. */
 static void unmark_all(struct dfi_files *files, struct df_ofd *ofd, uint64_t marks)
 {
-    struct df_ofd *all = df_segment_ofds(files->link.segment);
-    uint32_t top = atomic_load(&files->shared->top);
+    struct df_ofd *at;
 
-    for (uint32_t i = 0; i < top && i < DF_OFD_COUNT; i++)
-        if (dfi_same_file(&all[i], ofd))
-            __atomic_fetch_and(&all[i].marks, ~marks, __ATOMIC_ACQ_REL);
+    for (uint32_t i = 0; (at = dfi_shadow_next(files, ofd, &i));)
+        __atomic_fetch_and(&at->marks, ~marks, __ATOMIC_ACQ_REL);
 }
 
 static void take_marks(struct dfi_files *files, struct df_ofd *ofd)
 {
-    struct df_ofd *all = df_segment_ofds(files->link.segment);
-    uint32_t top;
+    const struct df_ofd *at;
 
     if (atomic_load(&files->shared->mapped) == 0)
         return;
-    top = atomic_load(&files->shared->top);
-    for (uint32_t i = 0; i < top && i < DF_OFD_COUNT; i++)
-        if (&all[i] != ofd && dfi_same_file(&all[i], ofd) &&
-            marks_of(&all[i]) & (DFI_SHADOW_MAPPED | DFI_SHADOW_FILLED)) {
-            mark(ofd, marks_of(&all[i]) & DFI_SHADOW_SHARED);
+    for (uint32_t i = 0; (at = dfi_shadow_next(files, ofd, &i));)
+        if (at != ofd && marks_of(at) & (DFI_SHADOW_MAPPED | DFI_SHADOW_FILLED)) {
+            mark(ofd, marks_of(at) & DFI_SHADOW_SHARED);
             return;
         }
 }
@@ -80,16 +86,16 @@ static void take_marks(struct dfi_files *files, struct df_ofd *ofd)
 bool dfi_shadow_find(const struct dfi_files *files, int mount, uint64_t ino,
                      struct dfi_shadow_named *out)
 {
-    const struct df_ofd *all = df_segment_ofds(files->link.segment);
-    uint32_t top = atomic_load(&files->shared->mapped) ? atomic_load(&files->shared->top) : 0;
+    bool any = atomic_load(&files->shared->mapped) != 0;
+    const struct df_ofd *at;
 
     memset(out, 0, sizeof(*out));
     out->ofd.mount = mount;
     out->ofd.ino = ino;
     out->file.host[DFI_HOST_OFD] = (uintptr_t)&out->ofd;
-    for (uint32_t i = 0; i < top && i < DF_OFD_COUNT && !out->ofd.marks; i++)
-        if (dfi_same_file(&all[i], &out->ofd) && marks_of(&all[i]) & DFI_SHADOW_MAPPED)
-            out->ofd.marks = marks_of(&all[i]);
+    for (uint32_t i = 0; any && !out->ofd.marks && (at = dfi_shadow_next(files, &out->ofd, &i));)
+        if (marks_of(at) & DFI_SHADOW_MAPPED)
+            out->ofd.marks = marks_of(at);
     return out->ofd.marks != 0;
 }
 
@@ -495,13 +501,11 @@ static bool is_readable(uint32_t flags)
 /* A handle of the file that may be read by; who writes need not be able to. */
 static uint64_t readable(struct dfi_files *files, const struct df_file *file)
 {
-    const struct df_ofd *ofd = (const struct df_ofd *)file->host[DFI_HOST_OFD];
-    const struct df_ofd *all = df_segment_ofds(files->link.segment);
-    uint32_t top = atomic_load(&files->shared->top);
+    const struct df_ofd *ofd = (const struct df_ofd *)file->host[DFI_HOST_OFD], *at;
 
-    for (uint32_t i = 0; i < top && i < DF_OFD_COUNT; i++)
-        if (dfi_same_file(&all[i], ofd) && is_readable(atomic_load(&all[i].flags)))
-            return atomic_load(&all[i].handle);
+    for (uint32_t i = 0; (at = dfi_shadow_next(files, ofd, &i));)
+        if (is_readable(atomic_load(&at->flags)))
+            return atomic_load(&at->handle);
     return file->host[DFI_HOST_HANDLE];
 }
 
