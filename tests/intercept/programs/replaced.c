@@ -18,8 +18,10 @@ static long written;
 
 static void *write_on(void *unused)
 {
-    while (!done)
+    while (!done) {
         written += write(AT, "x", 1) == 1;
+        met = written > 0;
+    }
     return unused;
 }
 
