@@ -62,7 +62,7 @@ dfi_entry:
         .hidden dfi_leave_begin
 dfi_leave_begin:
         movq    %gs:T_FRAME, %rsp
-        cmpb    $0, %gs:T_DEFERRED
+        cmpw    $0, %gs:T_DEFERRED      /* and T_REFUSED */
         jne     leave_deferred
         movq    F_SAVED(%rsp), %rdi
         movq    F_SAVED+8(%rsp), %rsi
@@ -92,7 +92,7 @@ dfi_leave_end:
         .hidden dfi_pass_begin
 dfi_pass_begin:
         movq    %gs:T_FRAME, %rsp
-        cmpb    $0, %gs:T_DEFERRED
+        cmpw    $0, %gs:T_DEFERRED      /* and T_REFUSED */
         jne     pass_deferred
         movq    F_SP(%rsp), %r11
         subq    $P_ROOM, %r11
@@ -318,7 +318,8 @@ dfi_sigreturn:
 dfi_trap_entry:
         cmpb    $0, %gs:T_IN_CORE
         jne     dfi_signal_entry
-        pushq   $0                      /* the mask */
+        pushq   $0                      /* struct dfi_handing */
+        pushq   $0
         movq    %rsp, %rcx
         pushq   %rdi
         pushq   %rsi
@@ -326,7 +327,7 @@ dfi_trap_entry:
         pushq   %rbx
         movq    %rsp, %rbx
         movq    %gs:T_FRAME, %rsp
-        call    dfi_trap                /* (signal, info, ucontext, mask): a handler, or 0 */
+        call    dfi_trap                /* (signal, info, ucontext, handing): a handler, or 0 */
         movq    %rbx, %rsp
         testq   %rax, %rax
         jz      1f
@@ -342,8 +343,11 @@ dfi_trap_entry:
         popq    %rdx
         popq    %rsi
         popq    %rdi
-        leaq    8(%rsp), %rsp
         movq    %rax, %r11
+        movq    8(%rsp), %rax           /* where to the frame has been moved */
+        leaq    16(%rsp,%rax), %rsp
+        addq    %rax, %rsi
+        addq    %rax, %rdx
         xorl    %eax, %eax
         testq   %r11, %r11
         jz      1f

@@ -247,9 +247,10 @@ struct dfi_process {
 struct dfi_thread {
     struct dfi_thread *self; /* %gs:0 */
     unsigned char in_core;   /* signals wait while this is set */
-    unsigned char deferred;  /* a signal waits, or */
-    unsigned char refused;   /* a call of the core's was refused by a filter of the program's */
-    unsigned char pad[5];
+    unsigned char pad;
+    unsigned char deferred; /* a signal waits */
+    unsigned char refused;  /* a call of the core's was refused by a filter of the program's */
+    unsigned char pad_too[4];
     struct dfi_frame *frame; /* at the top of the core stack */
     struct dfi_process *process;
     struct dfi_counts *counts; /* counters of this thread, in shared memory */

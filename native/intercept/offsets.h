@@ -8,7 +8,7 @@
 /* struct dfi_thread, from the base of %gs */
 #define T_SELF     0
 #define T_IN_CORE  8
-#define T_DEFERRED 9
+#define T_DEFERRED 10 /* and T_REFUSED: the exits look at both at once */
 #define T_FRAME    16
 
 /* struct dfi_frame */

@@ -84,6 +84,8 @@ static void expect_filter(void)
 long dfi_sandbox_begin(struct dfi_frame *frame, bool has_filter)
 {
     struct sock_fprog program;
+    if (has_filter && dfi_copy_from(&program, (void *)frame->args[2], sizeof program) < 0)
+        return DFI_PASS; /* asked with no filter whether there are any: EFAULT */
     expect_filter();
     struct sock_filter *code = has_filter ? with_begin((void *)frame->args[2], &program) : NULL;
     if (code == NULL)

@@ -189,7 +189,6 @@ static void refuse(struct dfi_thread *self, struct sigcontext *at)
 {
     at->rax = (unsigned long)-ENOSYS;
     self->refused = 1;
-    self->deferred = 1;
 }
 
 /* Called by dfi_signal_entry: the function to go on with, or NULL to return. */
@@ -260,9 +259,7 @@ bool dfi_is_never_restarted(long nr)
  */
 static int end_refused(struct dfi_thread *self, struct dfi_frame *frame, bool is_pass)
 {
-    const struct dfi_pending *pending = self->pending;
     self->refused = 0;
-    self->deferred = pending->signal != 0 || pending->held != 0;
     if (is_pass)
         return DFI_RELEASE_PASS;
     if (frame->result != -ENOSYS)

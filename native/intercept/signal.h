@@ -114,10 +114,16 @@ unsigned long dfi_signals_found(void);
 /* The core is left for the program's first instruction, with that mask. */
 void dfi_signals_open(unsigned long mask);
 
-/* The program's handler of a SIGSYS that no system call of ours caused, and the mask that it is to
- * have; NULL: nothing to call. */
+/* What entry.S does before it calls such a handler: sets the mask, and changes to the frame where
+ * that has been moved to. */
+struct dfi_handing {
+    unsigned long mask;
+    long moved; /* bytes */
+};
+
+/* The program's handler of a SIGSYS that no system call of ours caused; NULL: nothing to call. */
 __sighandler_t dfi_signal_foreign(int signal, siginfo_t *info, struct ucontext *context,
-                                  unsigned long *mask);
+                                  struct dfi_handing *handing);
 
 /* Those that are parked and in the set are the kernel's again, for this thread. Which these are. */
 unsigned long dfi_parked_release(unsigned long set);

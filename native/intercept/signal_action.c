@@ -157,7 +157,7 @@ __sighandler_t dfi_signal_handler(struct dfi_process *process, int signal, const
 }
 
 __sighandler_t dfi_signal_foreign(int signal, siginfo_t *info, struct ucontext *context,
-                                  unsigned long *mask)
+                                  struct dfi_handing *handing)
 {
     struct dfi_process *process = dfi_process();
     if (dfi_parked(signal, info, context))
@@ -166,8 +166,12 @@ __sighandler_t dfi_signal_foreign(int signal, siginfo_t *info, struct ucontext *
     dfi_signal_show(at);
     if (info->si_code == SYS_SECCOMP) /* handlers look whether it is where they are */
         info->si_call_addr = (void *)at->rip;
-    *mask = (context->uc_sigmask | process->actions[signal].set.sa_mask) & DFI_MASK_ALL;
-    return dfi_signal_handler(process, signal, info);
+    const struct sigaction set = process->actions[signal].set;
+    handing->mask = (context->uc_sigmask | set.sa_mask) & DFI_MASK_ALL;
+    __sighandler_t handler = dfi_signal_handler(process, signal, info);
+    if (handler != NULL && (set.sa_flags & SA_ONSTACK) == 0)
+        handing->moved = dfi_frame_move(context);
+    return handler;
 }
 
 /* ---- rt_sigaction(2) ---- */

@@ -40,6 +40,12 @@ bool dfi_is_parked(unsigned long set);
 /* It is ignored from now on. Under dfi_action_lock. */
 void dfi_parked_drop(struct dfi_process *process, int signal);
 
+/* ---- signal_frame.c ---- */
+
+/* Moves the frame to the stack on which the thread was interrupted, if it lies on another: how far,
+ * in bytes. What the context says is where the thread is (dfi_signal_show()). */
+long dfi_frame_move(struct ucontext *context);
+
 /* ---- signal_action.c ---- */
 
 /* The program's function for the signal that has come; NULL: none is to be called. */

@@ -25,14 +25,15 @@ static bool is_ours(const siginfo_t *info)
            (info->si_code == SYS_SECCOMP && info->si_errno == DFI_FILTER_DATA);
 }
 
-/* Called by dfi_trap_entry, with every signal blocked. A handler of the program to go on with, and
- * its mask. */
-__sighandler_t dfi_trap(int signal, siginfo_t *info, struct ucontext *context, unsigned long *mask);
-__sighandler_t dfi_trap(int signal, siginfo_t *info, struct ucontext *context, unsigned long *mask)
+/* Called by dfi_trap_entry, with every signal blocked. A handler of the program to go on with. */
+__sighandler_t dfi_trap(int signal, siginfo_t *info, struct ucontext *context,
+                        struct dfi_handing *handing);
+__sighandler_t dfi_trap(int signal, siginfo_t *info, struct ucontext *context,
+                        struct dfi_handing *handing)
 {
     struct sigcontext *at = (struct sigcontext *)&context->uc_mcontext;
     if (!is_ours(info))
-        return dfi_signal_foreign(signal, info, context, mask);
+        return dfi_signal_foreign(signal, info, context, handing);
     if (info->si_arch != AUDIT_ARCH_X86_64) { /* int $0x80: numbers of another table */
         at->rax = (unsigned long)-ENOSYS;
         return NULL;

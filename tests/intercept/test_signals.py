@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -188,13 +189,23 @@ def test_a_program_that_filters_its_calls(plain, inside, compiled, words, flags)
         assert "a program filters its system calls: it is rewritten no further" in found.notes
 
 
+#: SECCOMP_SET_MODE_FILTER with no filter: programs ask so whether there are any.
+_ASK = "import ctypes; print(ctypes.CDLL(None, use_errno=True).syscall(317, 1, 1, None))"
+
+
+def test_to_ask_for_filters_changes_nothing(inside):
+    found = inside(sys.executable, "-c", _ASK, flags="verbose")
+    assert (found.status, found.out) == (0, b"-1\n")
+    assert not [note for note in found.notes if "filters its system calls" in note]
+
+
 @pytest.mark.parametrize("flags", ["", "norewrite", "seccomp", "preload"])
 def test_a_handler_makes_the_calls_that_a_filter_refuses(plain, inside, compiled, flags):
     """As Chromium's and Firefox' sandboxes do; see broker.c."""
     program = compiled("broker")
     wanted = plain(program)
     assert wanted.status == 0 and wanted.out.endswith(
-        b"thread: 4 text 4, -1, 1005; 15 calls, 0 wrong\n"
+        b"thread: 4 text 4, -1, given, 1005; 20 calls, 0 wrong\n"
     )
     assert inside(program, flags=flags).seen() == wanted.seen()
 
@@ -203,7 +214,7 @@ def test_such_a_handler_in_a_mount(mounted, compiled):
     """What the mount answers by itself, that "other" is missing, no filter sees."""
     found = mounted(compiled("broker"))
     assert found.seen()[::2] == (0, b"")
-    assert found.out.endswith(b"thread: 4 text 4, -1, 1005; 10 calls, 0 wrong\n")
+    assert found.out.endswith(b"thread: 4 text 4, -1, given, 1005; 15 calls, 0 wrong\n")
 
 
 @pytest.mark.parametrize("error", [errno.ENOSYS, errno.EPERM], ids=["ENOSYS", "EPERM"])
