@@ -9,6 +9,7 @@
  */
 #include "intercept/brief.h"
 #include "intercept/exec.h"
+#include "intercept/gs.h"
 #include "intercept/lock.h"
 #include "intercept/mem.h"
 #include "intercept/rewrite.h"
@@ -91,6 +92,7 @@ void dfi_thread_born(struct dfi_thread *self)
         dfi_limit_inherit(self->birth_limit);
         dfi_files_born(self->process);
     }
+    dfi_gs_born(self);
     dfi_counts_take(self);
     if ((self->loses_handlers && dfi_signals_cleared(self->process) < 0) ||
         dfi_thread_arm() < 0) { /* it was possible before: this cannot go on unseen */
@@ -117,6 +119,8 @@ static struct dfi_thread *prepare(struct dfi_frame *frame, const struct birth *b
                 dfi_process_free(process);
             return NULL;
         }
+        child->gs_apart = self->gs_apart;
+        child->gs_base = self->gs_base;
         child->pending->believed = self->pending->believed;
         child->pending->along = self->pending->along;
         if ((birth->flags & CLONE_VFORK) != 0) /* the kernel takes it from all others */

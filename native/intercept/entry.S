@@ -19,8 +19,10 @@
         .globl  dfi_entry
         .hidden dfi_entry
         .type   dfi_entry, @function
+        .balign 16                      /* gs.c writes a jump over the first instruction */
 dfi_entry:
         movb    $1, %gs:T_IN_CORE
+entered:
         movq    %rsp, %r11
         movq    %gs:T_FRAME, %rsp
         movq    %rax, F_NR(%rsp)
@@ -58,12 +60,7 @@ dfi_entry:
 
 /* ---- out, with a result ---- */
 
-        .globl  dfi_leave_begin
-        .hidden dfi_leave_begin
-dfi_leave_begin:
-        movq    %gs:T_FRAME, %rsp
-        cmpw    $0, %gs:T_DEFERRED      /* and T_REFUSED */
-        jne     leave_deferred
+        .macro  registers_of_result
         movq    F_SAVED(%rsp), %rdi
         movq    F_SAVED+8(%rsp), %rsi
         movq    F_SAVED+16(%rsp), %rdx
@@ -76,6 +73,15 @@ dfi_leave_begin:
         movq    F_RESULT(%rsp), %rax
         movq    F_IP(%rsp), %rcx
         movq    F_SP(%rsp), %rsp
+        .endm
+
+        .globl  dfi_leave_begin
+        .hidden dfi_leave_begin
+dfi_leave_begin:
+        movq    %gs:T_FRAME, %rsp
+        cmpl    $0, %gs:T_DEFERRED      /* T_REFUSED, T_GS_APART */
+        jne     leave_slowly
+        registers_of_result
         movb    $0, %gs:T_IN_CORE
         .globl  dfi_leave_end
         .hidden dfi_leave_end
@@ -88,12 +94,7 @@ dfi_leave_end:
  * of the program that is called meanwhile is shown the program's own instruction:
  * dfi_signal_pick().
  */
-        .globl  dfi_pass_begin
-        .hidden dfi_pass_begin
-dfi_pass_begin:
-        movq    %gs:T_FRAME, %rsp
-        cmpw    $0, %gs:T_DEFERRED      /* and T_REFUSED */
-        jne     pass_deferred
+        .macro  registers_of_pass
         movq    F_SP(%rsp), %r11
         subq    $P_ROOM, %r11
         movq    F_IP(%rsp), %rcx
@@ -121,6 +122,15 @@ dfi_pass_begin:
         sahf
         movq    F_NR(%rsp), %rax
         movq    %r11, %rsp
+        .endm
+
+        .globl  dfi_pass_begin
+        .hidden dfi_pass_begin
+dfi_pass_begin:
+        movq    %gs:T_FRAME, %rsp
+        cmpl    $0, %gs:T_DEFERRED      /* T_REFUSED, T_GS_APART */
+        jne     pass_slowly
+        registers_of_pass
         movb    $0, %gs:T_IN_CORE
         .globl  dfi_pass_end
         .hidden dfi_pass_end
@@ -145,9 +155,26 @@ dfi_pass_out:
  * again, which is done where nothing of the core is in use: on the program's stack. After the
  * program's handler either the result is handed over, or the call is made anew.
  */
+        .macro  leave_core by           /* with every signal blocked */
+        cmpb    $0, %gs:T_GS_APART
+        je      8f
+        movq    %gs:T_GS_BASE, \by
+        movb    $0, %gs:T_IN_CORE
+        wrgsbase \by
+        jmp     9f
+8:      movb    $0, %gs:T_IN_CORE
+9:
+        .endm
+
+pass_slowly:
+        cmpw    $0, %gs:T_DEFERRED      /* T_REFUSED */
+        je      dfi_pass_gs_begin
 pass_deferred:
         movq    $1, %rsi
         jmp     1f
+leave_slowly:
+        cmpw    $0, %gs:T_DEFERRED      /* T_REFUSED */
+        je      dfi_leave_gs_begin
 leave_deferred:
         xorl    %esi, %esi
 1:      movq    %rsp, %rdi
@@ -185,7 +212,7 @@ leave_deferred:
         movq    %rax, D_SAVED+40(%r11)
         movq    %r11, %rsp
         movb    $0, %gs:T_DEFERRED
-        movb    $0, %gs:T_IN_CORE
+        leave_core %rdx
         movl    $14, %eax               /* rt_sigprocmask(SIG_SETMASK, mask, NULL, 8) */
         movl    $2, %edi
         leaq    D_MASK(%rsp), %rsi
@@ -212,6 +239,101 @@ dfi_let_in:
         .hidden dfi_let_out
 dfi_let_out:
         jmp     *%r11
+
+/*
+ * ---- a program with a base of %gs of its own: gs.c ----
+ * Who the thread is only the kernel knows. Below the program's red zone: what that takes of the
+ * registers. A handler of the program that is called meanwhile is shown the program's own
+ * instruction.
+ */
+        .globl  dfi_gs_entry
+        .hidden dfi_gs_entry
+dfi_gs_entry:
+        leaq    -G_ROOM(%rsp), %rsp
+        .globl  dfi_gs_begun
+        .hidden dfi_gs_begun
+dfi_gs_begun:
+        movq    %rax, G_RAX(%rsp)
+        movq    %rcx, G_IP(%rsp)
+        movq    %rdx, G_RDX(%rsp)
+        .globl  dfi_gs_kept
+        .hidden dfi_gs_kept
+dfi_gs_kept:
+        lahf
+        seto    %al
+        movq    %rax, G_FLAGS(%rsp)
+        movl    $186, %eax              /* gettid */
+        call    dfi_free_call
+        .globl  dfi_gs_known
+        .hidden dfi_gs_known
+dfi_gs_known:
+        movl    %eax, %ecx
+        andl    $GS_THREADS-1, %ecx
+        leaq    dfi_gs_threads(%rip), %r11
+        leaq    (%r11,%rcx,8), %rdx
+        movq    (%rdx), %r11
+        testq   %r11, %r11
+        jz      1f
+        cmpl    %eax, T_TID(%r11)
+        je      3f
+1:      movq    dfi_threads(%rip), %r11
+2:      cmpl    %eax, T_TID(%r11)
+        je      4f
+        movq    T_NEXT(%r11), %r11
+        jmp     2b
+4:      movq    %r11, (%rdx)
+3:      movb    $1, T_IN_CORE(%r11)
+        .globl  dfi_gs_inside
+        .hidden dfi_gs_inside
+dfi_gs_inside:
+        rdgsbase %rax
+        cmpq    %r11, %rax              /* the core's still: the program has set none here */
+        je      5f
+        movb    $1, T_GS_APART(%r11)
+        movq    %rax, T_GS_BASE(%r11)
+        wrgsbase %r11
+5:      movq    G_FLAGS(%rsp), %rax
+        addb    $127, %al
+        sahf
+        movq    G_RAX(%rsp), %rax
+        movq    G_IP(%rsp), %rcx
+        movq    G_RDX(%rsp), %rdx
+        leaq    G_ROOM(%rsp), %rsp
+        jmp     entered
+
+        .globl  dfi_leave_gs_begin
+        .hidden dfi_leave_gs_begin
+dfi_leave_gs_begin:
+        cmpw    $0, %gs:T_DEFERRED      /* T_REFUSED */
+        jne     leave_deferred
+        registers_of_result
+        movq    %gs:T_GS_BASE, %r11
+        movb    $0, %gs:T_IN_CORE
+        .globl  dfi_leave_gs_end
+        .hidden dfi_leave_gs_end
+dfi_leave_gs_end:
+        wrgsbase %r11
+        .globl  dfi_leave_gs_out
+        .hidden dfi_leave_gs_out
+dfi_leave_gs_out:
+        jmp     *%rcx
+
+        .globl  dfi_pass_gs_begin
+        .hidden dfi_pass_gs_begin
+dfi_pass_gs_begin:
+        cmpw    $0, %gs:T_DEFERRED      /* T_REFUSED */
+        jne     pass_deferred
+        registers_of_pass
+        movq    %gs:T_GS_BASE, %r11
+        movb    $0, %gs:T_IN_CORE
+        .globl  dfi_pass_gs_end
+        .hidden dfi_pass_gs_end
+dfi_pass_gs_end:
+        wrgsbase %r11
+        .globl  dfi_pass_gs_out
+        .hidden dfi_pass_gs_out
+dfi_pass_gs_out:
+        jmp     dfi_pass_end
 
 /* The registers of a C function's arguments become those of a system call, of which the first is the
  * number. */
@@ -301,7 +423,7 @@ dfi_thread_exit:
 dfi_sigreturn:
         movq    %rdi, %rsp
         movb    $0, %gs:T_DEFERRED
-        movb    $0, %gs:T_IN_CORE
+        leave_core %rdx
         movl    $15, %eax
         syscall
         ud2
@@ -316,6 +438,9 @@ dfi_sigreturn:
         .globl  dfi_trap_entry
         .hidden dfi_trap_entry
 dfi_trap_entry:
+        cmpb    $0, dfi_gs_used(%rip)
+        jne     trap_with_gs
+trapped:
         cmpb    $0, %gs:T_IN_CORE
         jne     dfi_signal_entry
         pushq   $0                      /* struct dfi_handing */
@@ -353,6 +478,15 @@ dfi_trap_entry:
         jz      1f
         jmp     *%r11
 1:      ret
+trap_with_gs:
+        pushq   %rdi
+        pushq   %rsi
+        pushq   %rdx
+        call    dfi_gs_trap
+        popq    %rdx
+        popq    %rsi
+        popq    %rdi
+        jmp     trapped
 
 /* Every signal for which the program has a handler, and SIGSEGV and SIGBUS. */
         .globl  dfi_signal_entry
@@ -391,7 +525,7 @@ dfi_on_core_stack:
         .type   dfi_unfiltered, @function
 dfi_unfiltered:
         as_system_call
-        jmp     1f
+        jmp     dfi_free_call
 
 /* What handlers return to. Unwinders know a signal's frame by these very nine bytes. */
         .globl  dfi_restorer
@@ -400,6 +534,12 @@ dfi_unfiltered:
         nop
 dfi_restorer:
         movq    $15, %rax
-1:      syscall
+        .globl  dfi_free_call
+        .hidden dfi_free_call
+dfi_free_call:
+        syscall
         ret                             /* not from rt_sigreturn */
+        .globl  dfi_free_end
+        .hidden dfi_free_end
+dfi_free_end:
         .section .note.GNU-stack,"",@progbits

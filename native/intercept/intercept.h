@@ -243,26 +243,29 @@ struct dfi_process {
     struct dfi_brief *brief; /* NULL: there has been one thread only */
 };
 
-/* What the core knows of a thread. Found by the base of %gs, which is ours alone. */
+/* What the core knows of a thread. Found by the base of %gs, which is ours while it is in the core,
+ * and, as long as the program wants none of its own, all the time: gs.h. */
 struct dfi_thread {
     struct dfi_thread *self; /* %gs:0 */
     unsigned char in_core;   /* signals wait while this is set */
-    unsigned char pad;
-    unsigned char deferred; /* a signal waits */
-    unsigned char refused;  /* a call of the core's was refused by a filter of the program's */
-    unsigned char pad_too[4];
+    unsigned char pad[3];
+    unsigned char deferred;  /* a signal waits */
+    unsigned char refused;   /* a call of the core's was refused by a filter of the program's */
+    unsigned char gs_apart;  /* the program has a base of its own for %gs: gs.h */
+    unsigned char pad_too;   /* 0 */
     struct dfi_frame *frame; /* at the top of the core stack */
+    unsigned long gs_base;   /* the program's, while the core has its own in place of it */
     struct dfi_process *process;
-    struct dfi_counts *counts; /* counters of this thread, in shared memory */
-    int tid;
+    struct dfi_counts *counts;                   /* counters of this thread, in shared memory */
+    int tid;                                     /* 0: it has ended */
     unsigned char shares_memory, shares_process; /* with whom it was born from */
     unsigned char trace_me;                      /* it wants to be traced: tracer.h */
     unsigned char loses_handlers;                /* CLONE_CLEAR_SIGHAND */
+    struct dfi_thread *next;                     /* of the list of all, under thread.c's lock */
     unsigned long birth_mask;                    /* the program's signal mask at birth */
     unsigned long birth_limit;                   /* dfi_limit_inherit() */
     struct dfi_pending *pending;                 /* signal.c */
     struct dfi_exec_block *exec;                 /* memory of an execve under way: exec_words.c */
-    struct dfi_thread *next;                     /* of the list of all, under thread.c's lock */
     struct dfi_thread *next_beside;              /* clone.c: children beside us */
     const struct dfi_process *parent;            /* of such a child, */
     int pid;                                     /* and what its parent knows it by */

@@ -9,6 +9,7 @@
  */
 #include "intercept/exec.h"
 #include "intercept/filter.h"
+#include "intercept/gs.h"
 #include "intercept/image.h"
 #include "intercept/mem.h"
 #include "intercept/rewrite.h"
@@ -170,6 +171,9 @@ static void set_auxv(const struct stack *stack, const struct dfi_map *program, u
             break;
         case AT_EXECFN:
             at->value = (uintptr_t)path;
+            break;
+        case AT_HWCAP2:
+            at->value = dfi_gs_hide(at->value);
             break;
         default:
             break;

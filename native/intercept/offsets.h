@@ -8,8 +8,13 @@
 /* struct dfi_thread, from the base of %gs */
 #define T_SELF     0
 #define T_IN_CORE  8
-#define T_DEFERRED 10 /* and T_REFUSED: the exits look at both at once */
+#define T_DEFERRED 12 /* with two more bytes: the exits look at the four at once */
+#define T_REFUSED  13
+#define T_GS_APART 14
 #define T_FRAME    16
+#define T_GS_BASE  24
+#define T_TID      48
+#define T_NEXT     56
 
 /* struct dfi_frame */
 #define F_NR     0
@@ -45,5 +50,14 @@
 #define D_SAVED  32
 #define D_MASK   80
 #define D_ROOM   (RED_ZONE + 96)
+
+/* and while it is asked which thread this is: */
+#define G_RAX      0
+#define G_IP       8
+#define G_RDX      16
+#define G_FLAGS    24
+#define G_ROOM     (RED_ZONE + 32)
+
+#define GS_THREADS 1024 /* entries of dfi_gs_threads: a power of two */
 
 #endif

@@ -2,6 +2,7 @@
  * process.c - descriptors that are ours, and the calls that would take away what the core stands
  * on.
  */
+#include "intercept/gs.h"
 #include "intercept/intercept.h"
 #include "intercept/lock.h"
 #include "intercept/sandbox.h"
@@ -152,12 +153,15 @@ void dfi_unhide_fd(struct dfi_process *process, int fd)
 /* The base of %gs is where a thread finds itself. */
 long dfi_do_arch_prctl(struct dfi_frame *frame)
 {
-    static const unsigned long none;
-    if (frame->args[0] == ARCH_SET_GS)
-        return -EPERM;
-    if (frame->args[0] == ARCH_GET_GS)
-        return dfi_copy_to((void *)frame->args[1], &none, sizeof none);
-    return DFI_PASS;
+    const struct dfi_thread *self = dfi_self();
+    switch (frame->args[0]) {
+    case ARCH_SET_GS:
+        return dfi_gs_set(frame->args[1]);
+    case ARCH_GET_GS:
+        return dfi_copy_to((void *)frame->args[1], &self->gs_base, sizeof self->gs_base);
+    default:
+        return DFI_PASS;
+    }
 }
 
 /* PR_SET_SYSCALL_USER_DISPATCH: as a kernel without it answers. */

@@ -138,6 +138,15 @@ static bool store_jump(uintptr_t at, uintptr_t target, bool is_number)
     return true;
 }
 
+bool dfi_rewrite_redirect(uintptr_t at, uintptr_t target)
+{
+    if (!dfi_code_open(at, DFI_JUMP_SIZE))
+        return false;
+    bool stored = store_jump(at, target, false);
+    dfi_code_close(at, DFI_JUMP_SIZE);
+    return stored;
+}
+
 /* ---- deciding ---- */
 
 /* The instruction of five bytes or more before the syscall becomes the jump. */

@@ -41,6 +41,12 @@ bool dfi_rewrite_is_linker(uintptr_t ip);
  */
 void dfi_rewrite_shared(void);
 
+/*
+ * Puts a jump to target over the instruction at `at`, of five bytes or more in one word, in code of
+ * the core. Under dfi_rewrite_lock. false: code cannot be written to.
+ */
+bool dfi_rewrite_redirect(uintptr_t at, uintptr_t target);
+
 /* Whether sites are rewritten in this process: switched off by the run, or by what is refused. */
 extern bool dfi_rewrite_on;
 

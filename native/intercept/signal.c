@@ -6,6 +6,7 @@
  * queued again when it leaves (dfi_signal_release): the kernel then delivers it to the program as
  * if it had arrived behind the call. Nothing here is shared between threads but the dispositions.
  */
+#include "intercept/gs.h"
 #include "intercept/mem.h"
 #include "intercept/offsets.h"
 #include "intercept/signal_private.h"
@@ -72,6 +73,10 @@ static void send_back(struct sigcontext *at)
     if (dfi_between(at->rip, dfi_leave_begin, dfi_leave_end))
         at->rip = (uintptr_t)dfi_leave_begin;
     else if (dfi_between(at->rip, dfi_pass_begin, dfi_pass_end))
+        at->rip = (uintptr_t)dfi_pass_begin;
+    else if (dfi_between(at->rip, dfi_leave_gs_begin, dfi_leave_gs_end))
+        at->rip = (uintptr_t)dfi_leave_begin;
+    else if (dfi_between(at->rip, dfi_pass_gs_begin, dfi_pass_gs_end))
         at->rip = (uintptr_t)dfi_pass_begin;
     else if (dfi_between(at->rip, dfi_wait_begin, dfi_wait_end))
         at->rip = (uintptr_t)dfi_wait_interrupted;
@@ -178,7 +183,7 @@ static bool is_late_memory(struct dfi_thread *self, const siginfo_t *info,
     brought = dfi_on_core_stack((uintptr_t)info->si_addr, at->err, dfi_files_fault);
     dfi_signals_return();
     self->in_core = 0;
-    if (!brought)
+    if (!brought && !dfi_gs_used) /* there the mask is held further: pick_with_gs() */
         set_mask(mask);
     return brought;
 }
@@ -191,11 +196,9 @@ static void refuse(struct dfi_thread *self, struct sigcontext *at)
     self->refused = 1;
 }
 
-/* Called by dfi_signal_entry: the function to go on with, or NULL to return. */
-__sighandler_t dfi_signal_pick(int signal, siginfo_t *info, struct ucontext *context);
-__sighandler_t dfi_signal_pick(int signal, siginfo_t *info, struct ucontext *context)
+static __sighandler_t pick(struct dfi_thread *self, int signal, siginfo_t *info,
+                           struct ucontext *context)
 {
-    struct dfi_thread *self = dfi_self();
     if (!self->in_core) {
         if (signal == SIGSEGV && info->si_code > 0 && self->process->late != 0 &&
             is_late_memory(self, info, context))
@@ -224,6 +227,34 @@ __sighandler_t dfi_signal_pick(int signal, siginfo_t *info, struct ucontext *con
     else
         defer(self, signal, info, context);
     return NULL;
+}
+
+/* The program's handler finds the program's base of %gs, and who goes on in the core the core's. No
+ * signal comes in between. */
+static __sighandler_t pick_with_gs(int signal, siginfo_t *info, struct ucontext *context)
+{
+    struct dfi_thread *self = dfi_gs_self();
+    if (self->in_core) {
+        dfi_gs_take(self);
+        return pick(self, signal, info, context);
+    }
+    unsigned long mask = set_mask(DFI_MASK_FULL);
+    keep(self->pending, mask);
+    dfi_gs_take(self);
+    dfi_gs_end_leaving((struct sigcontext *)&context->uc_mcontext);
+    __sighandler_t handler = pick(self, signal, info, context);
+    set_mask(DFI_MASK_FULL);
+    dfi_gs_give(self);
+    set_mask(mask);
+    return handler;
+}
+
+/* Called by dfi_signal_entry: the function to go on with, or NULL to return. */
+__sighandler_t dfi_signal_pick(int signal, siginfo_t *info, struct ucontext *context);
+__sighandler_t dfi_signal_pick(int signal, siginfo_t *info, struct ucontext *context)
+{
+    return dfi_gs_used ? pick_with_gs(signal, info, context)
+                       : pick(dfi_self(), signal, info, context);
 }
 
 /* Calls that a signal always ends, whatever SA_RESTART says: signal(7). */

@@ -2,6 +2,7 @@
  * signal_shown.c - where a handler of the program finds that its thread was interrupted: at the
  * program's own instructions, never at ours.
  */
+#include "intercept/gs.h"
 #include "intercept/offsets.h"
 #include "intercept/signal_private.h"
 
@@ -50,6 +51,35 @@ static void leave_deferred(struct sigcontext *at)
     at->rsp += D_ROOM;
 }
 
+/* At the entry, where it was asked which thread this is: before the program's instruction. */
+static void leave_gs_entry(struct sigcontext *at, uintptr_t sp)
+{
+    const unsigned long *kept = (const unsigned long *)sp;
+    if (!dfi_between(at->rip, dfi_gs_begun, dfi_gs_kept)) {
+        at->rax = kept[G_RAX / sizeof *kept];
+        at->rcx = kept[G_IP / sizeof *kept];
+        at->rdx = kept[G_RDX / sizeof *kept];
+    }
+    if (dfi_between(at->rip, dfi_gs_known, dfi_gs_inside))
+        at->eflags = (at->eflags & ~(unsigned long)FLAGS) | flags_of(kept[G_FLAGS / sizeof *kept]);
+    at->rip = at->rcx - SYSCALL_SIZE;
+    at->rsp = sp + G_ROOM;
+}
+
+/* What is at another place while the program has a base of its own for %gs. */
+static bool show_gs(struct sigcontext *at)
+{
+    if (dfi_between(at->rip, dfi_gs_begun, dfi_gs_inside))
+        leave_gs_entry(at, at->rsp);
+    else if (dfi_gs_asks(at))
+        leave_gs_entry(at, at->rsp + sizeof at->rsp);
+    else if (at->rip == (uintptr_t)dfi_gs_entry)
+        at->rip = at->rcx - SYSCALL_SIZE;
+    else
+        return false;
+    return true;
+}
+
 void dfi_signal_resume(struct sigcontext *at)
 {
     long nr = dfi_self()->frame->saved_nr;
@@ -68,6 +98,8 @@ void dfi_signal_resume(struct sigcontext *at)
  */
 void dfi_signal_show(struct sigcontext *at)
 {
+    if (dfi_gs_used && show_gs(at))
+        return;
     if (dfi_between(at->rip, dfi_pass_end, dfi_pass_out))
         leave_pass(at);
     else if (dfi_between(at->rip, dfi_let_in, dfi_let_out))

@@ -26,7 +26,12 @@ extern const char etext[] __attribute__((visibility("hidden")));
 _Static_assert(offsetof(struct dfi_thread, self) == T_SELF, "offsets.h");
 _Static_assert(offsetof(struct dfi_thread, in_core) == T_IN_CORE, "offsets.h");
 _Static_assert(offsetof(struct dfi_thread, deferred) == T_DEFERRED, "offsets.h");
+_Static_assert(offsetof(struct dfi_thread, refused) == T_REFUSED, "offsets.h");
+_Static_assert(offsetof(struct dfi_thread, gs_apart) == T_GS_APART, "offsets.h");
 _Static_assert(offsetof(struct dfi_thread, frame) == T_FRAME, "offsets.h");
+_Static_assert(offsetof(struct dfi_thread, gs_base) == T_GS_BASE, "offsets.h");
+_Static_assert(offsetof(struct dfi_thread, tid) == T_TID, "offsets.h");
+_Static_assert(offsetof(struct dfi_thread, next) == T_NEXT, "offsets.h");
 _Static_assert(offsetof(struct dfi_frame, args) == F_ARGS, "offsets.h");
 _Static_assert(offsetof(struct dfi_frame, result) == F_RESULT, "offsets.h");
 _Static_assert(offsetof(struct dfi_frame, ip) == F_IP, "offsets.h");
@@ -47,7 +52,8 @@ struct memory {
 
 struct dfi_lock dfi_thread_lock DFI_HOT;
 
-static struct dfi_thread *threads DFI_HOT; /* all that have memory, under dfi_thread_lock */
+/* All that have memory, under dfi_thread_lock; none is ever taken off, and gs.c looks without. */
+struct dfi_thread *dfi_threads DFI_HOT;
 
 static struct memory *memory_of(struct dfi_thread *thread)
 {
@@ -58,7 +64,7 @@ static struct memory *unused(void)
 {
     dfi_lock(&dfi_thread_lock);
     struct memory *memory = NULL;
-    for (struct dfi_thread *at = threads; at != NULL && memory == NULL; at = at->next) {
+    for (struct dfi_thread *at = dfi_threads; at != NULL && memory == NULL; at = at->next) {
         if (__atomic_load_n(&memory_of(at)->running, __ATOMIC_ACQUIRE) == 0)
             memory = memory_of(at);
     }
@@ -77,8 +83,8 @@ static struct memory *map(void)
     struct memory *memory = (struct memory *)(at + STACK_SIZE - sizeof *memory);
     memory->running = 1;
     dfi_lock(&dfi_thread_lock);
-    memory->thread.next = threads;
-    threads = &memory->thread;
+    memory->thread.next = dfi_threads;
+    dfi_threads = &memory->thread;
     dfi_unlock(&dfi_thread_lock);
     return memory;
 }
@@ -107,12 +113,14 @@ struct dfi_thread *dfi_thread_new(struct dfi_process *process)
 
 void dfi_thread_free(struct dfi_thread *thread)
 {
+    thread->tid = 0;
     __atomic_store_n(&memory_of(thread)->running, 0, __ATOMIC_RELEASE);
 }
 
 _Noreturn void dfi_thread_end(struct dfi_thread *self, long status)
 {
     dfi_counts_give(self);
+    self->tid = 0; /* another may have the number before `running` is looked at */
     dfi_thread_exit(status, &memory_of(self)->running);
 }
 
@@ -121,7 +129,7 @@ struct dfi_thread *dfi_threads_visit(const struct dfi_process *process,
                                      unsigned long with)
 {
     dfi_lock(&dfi_thread_lock);
-    struct dfi_thread *at = threads;
+    struct dfi_thread *at = dfi_threads;
     while (at != NULL && (__atomic_load_n(&memory_of(at)->running, __ATOMIC_ACQUIRE) == 0 ||
                           at->process != process || !visit(at, with)))
         at = at->next;
@@ -131,7 +139,7 @@ struct dfi_thread *dfi_threads_visit(const struct dfi_process *process,
 
 void dfi_threads_forked(struct dfi_thread *self)
 {
-    for (struct dfi_thread *at = threads; at != NULL; at = at->next)
+    for (struct dfi_thread *at = dfi_threads; at != NULL; at = at->next)
         memory_of(at)->running = at == self;
 }
 

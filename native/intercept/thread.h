@@ -6,6 +6,9 @@
 
 #include "intercept/intercept.h"
 
+/* All threads that there have been, linked by `next`. */
+extern struct dfi_thread *dfi_threads;
+
 /* A thread of a process that has a stack and counters and is not running yet; NULL: no memory. */
 struct dfi_thread *dfi_thread_new(struct dfi_process *process);
 

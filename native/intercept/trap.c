@@ -6,6 +6,7 @@
  * of any signal handler and on no stack of the program.
  */
 #include "intercept/filter.h"
+#include "intercept/gs.h"
 #include "intercept/rewrite.h"
 #include "intercept/run.h"
 #include "intercept/signal.h"
@@ -25,11 +26,8 @@ static bool is_ours(const siginfo_t *info)
            (info->si_code == SYS_SECCOMP && info->si_errno == DFI_FILTER_DATA);
 }
 
-/* Called by dfi_trap_entry, with every signal blocked. A handler of the program to go on with. */
-__sighandler_t dfi_trap(int signal, siginfo_t *info, struct ucontext *context,
-                        struct dfi_handing *handing);
-__sighandler_t dfi_trap(int signal, siginfo_t *info, struct ucontext *context,
-                        struct dfi_handing *handing)
+static __sighandler_t send_to_entry(int signal, siginfo_t *info, struct ucontext *context,
+                                    struct dfi_handing *handing)
 {
     struct sigcontext *at = (struct sigcontext *)&context->uc_mcontext;
     if (!is_ours(info))
@@ -43,6 +41,18 @@ __sighandler_t dfi_trap(int signal, siginfo_t *info, struct ucontext *context,
     at->rcx = at->rip;
     at->rip = (uintptr_t)dfi_entry;
     return NULL;
+}
+
+/* Called by dfi_trap_entry, with every signal blocked. A handler of the program to go on with. */
+__sighandler_t dfi_trap(int signal, siginfo_t *info, struct ucontext *context,
+                        struct dfi_handing *handing);
+__sighandler_t dfi_trap(int signal, siginfo_t *info, struct ucontext *context,
+                        struct dfi_handing *handing)
+{
+    __sighandler_t handler = send_to_entry(signal, info, context, handing);
+    if (dfi_gs_used)
+        dfi_gs_give(dfi_self());
+    return handler;
 }
 
 /* Called by dfi_entry for every call. */

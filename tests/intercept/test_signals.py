@@ -100,13 +100,48 @@ def test_a_signal_at_an_instruction(inside, compiled, call, flags):
     assert is_clean(said), said[:20] + said[-1:]
 
 
+@pytest.mark.parametrize("flags", ["", "norewrite"])
+@pytest.mark.parametrize("call", _STEPPED)
+def test_a_signal_at_an_instruction_where_gs_is_the_programs(inside, compiled, call, flags):
+    said = step(inside, compiled("stepped"), f"gs:{call}", "USR1", 2 * _STEPPED[call], flags)
+    assert is_clean(said), said[:20] + said[-1:]
+
+
+def _wants_instructions():
+    if "fsgsbase" not in Path("/proc/cpuinfo").read_text(encoding="ascii"):
+        pytest.skip("the processor cannot write the base of %gs")
+
+
+@pytest.mark.parametrize("flags", ["", "norewrite", "seccomp"])
+def test_bases_of_gs_are_the_programs(plain, inside, compiled, flags):
+    """In threads, children, and handlers, which come at any time."""
+    _wants_instructions()
+    wanted = plain(compiled("based"), "file")
+    assert b"handled some, wrong 0" in wanted.out
+    assert inside(compiled("based"), "file", flags=flags).seen() == wanted.seen()
+
+
+#: AT_HWCAP2 has no HWCAP2_FSGSBASE: what sets a base by the instruction would not be seen.
+_HIDDEN = "import ctypes; print(ctypes.CDLL(None).getauxval(26) & 2)"
+
+
+def test_programs_are_not_told_that_they_can_write_bases(inside):
+    assert inside(sys.executable, "-c", _HIDDEN).seen() == (0, b"0\n", b"")
+
+
+def test_bases_of_gs_are_the_programs_in_a_mount(plain, mounted, compiled):
+    _wants_instructions()
+    assert mounted(compiled("based"), "file").seen() == plain(compiled("based"), "file").seen()
+
+
 @pytest.mark.sweep
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("flags", ["", "norewrite"])
 @pytest.mark.parametrize("sent", _SENT)
-@pytest.mark.parametrize("call", _STEPPED)
+@pytest.mark.parametrize("call", [*_STEPPED, *(f"gs:{call}" for call in _STEPPED)])
 def test_signals_at_every_instruction(inside, compiled, call, sent, flags):
-    said = step(inside, compiled("stepped"), call, sent, _LONG.get(call, 1), flags, _SENT[sent])
+    stride = _LONG.get(call.removeprefix("gs:"), 1)
+    said = step(inside, compiled("stepped"), call, sent, stride, flags, _SENT[sent])
     assert is_clean(said), said[:20] + said[-1:]
 
 

@@ -3,6 +3,7 @@
  *
  *   stepped trace CONTROL SIGNALS [STRIDE [GAP]]   outside: steps the other one by ptrace(2)
  *   stepped CALL CONTROL                  inside: makes a call again and again, between two marks
+ *   stepped gs:CALL CONTROL               the same with a base of its own for %gs
  *
  * The first time the tracer only writes down which instructions come. Then, for each of the core's
  * (STRIDE: each so many; and one of every other), the call is made anew, goes as far as that
@@ -42,7 +43,14 @@ struct control {
     volatile uintptr_t begin, done; /* behind the two marks */
 };
 
-enum { WRONG_MASK = 1, WRONG_COUNT = 2, WRONG_FRAME = 4, WRONG_STACK = 8, WRONG_RESULT = 16 };
+enum {
+    WRONG_MASK = 1,
+    WRONG_COUNT = 2,
+    WRONG_FRAME = 4,
+    WRONG_STACK = 8,
+    WRONG_RESULT = 16,
+    WRONG_BASE = 32
+};
 
 static struct control *control;
 
@@ -77,6 +85,20 @@ static unsigned long theirs;          /* bits of the signals that are handled */
 static char *lowest, *highest;        /* of the program's stack */
 static char other[64 << 10];
 
+#define ARCH_SET_GS 0x1001
+
+static const unsigned long based = 0x6762617365643a29; /* what %gs:0 is, where it is set */
+static bool has_base;
+
+static bool is_base_right(void)
+{
+    unsigned long found;
+    if (!has_base)
+        return true;
+    __asm__ volatile("movq %%gs:0, %0" : "=r"(found));
+    return found == based;
+}
+
 static unsigned long bit(int signal)
 {
     return 1ul << (signal - 1);
@@ -93,6 +115,8 @@ static void handle(int signal, siginfo_t *info, void *context)
 {
     unsigned long mask;
     char *here = (char *)&mask;
+    if (!is_base_right())
+        control->wrong |= WRONG_BASE;
     (void)signal;
     (void)info;
     memcpy(&mask, &((ucontext_t *)context)->uc_sigmask, sizeof mask);
@@ -156,7 +180,7 @@ static long call_fork(void)
 {
     pid_t child = (pid_t)syscall(SYS_fork);
     if (child == 0)
-        _exit(mask_now() == own ? 0 : 1);
+        _exit(is_base_right() && mask_now() == own && is_base_right() ? 0 : 1);
     return end_of(child);
 }
 
@@ -171,7 +195,7 @@ static long call_vfork(void)
 static int life(void *unused)
 {
     (void)unused;
-    return 0;
+    return is_base_right() ? 0 : 1;
 }
 
 static long call_clone(void)
@@ -211,6 +235,8 @@ static const struct {
 
 static void check(long result)
 {
+    if (!is_base_right())
+        control->wrong |= WRONG_BASE;
     unsigned long mask = mask_now();
     if (mask != own) {
         control->wrong |= WRONG_MASK;
@@ -361,12 +387,13 @@ static void choose(size_t count)
 static void report(size_t at, uintptr_t ip)
 {
     unsigned wrong = control->wrong;
-    printf("step %zu, %s+%#lx:%s%s%s%s%s mask %#lx, handled %d of %d, in children %d, result %ld\n",
-           at, in_core(ip) ? "core" : "program", in_core(ip) ? ip - core_start : ip,
-           wrong & WRONG_MASK ? " mask" : "", wrong & WRONG_COUNT ? " count" : "",
-           wrong & WRONG_FRAME ? " frame" : "", wrong & WRONG_STACK ? " stack" : "",
-           wrong & WRONG_RESULT ? " result" : "", control->mask, control->handled, control->sent,
-           control->strangers, control->result);
+    printf(
+        "step %zu, %s+%#lx:%s%s%s%s%s%s mask %#lx, handled %d of %d, in children %d, result %ld\n",
+        at, in_core(ip) ? "core" : "program", in_core(ip) ? ip - core_start : ip,
+        wrong & WRONG_MASK ? " mask" : "", wrong & WRONG_COUNT ? " count" : "",
+        wrong & WRONG_FRAME ? " frame" : "", wrong & WRONG_STACK ? " stack" : "",
+        wrong & WRONG_RESULT ? " result" : "", wrong & WRONG_BASE ? " base" : "", control->mask,
+        control->handled, control->sent, control->strangers, control->result);
 }
 
 /* The processor's breakpoint before the instruction at ip; 0: none. Children do not have it. */
@@ -518,8 +545,12 @@ int main(int argc, char **argv)
         gap = argc > 5 ? atoi(argv[5]) : 0;
         return trace();
     }
+    const char *name = argv[1];
+    has_base = strncmp(name, "gs:", 3) == 0;
+    if (has_base && syscall(SYS_arch_prctl, ARCH_SET_GS, &based) != 0)
+        fail("ARCH_SET_GS");
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-        if (strcmp(calls[i].name, argv[1]) == 0)
+        if (strcmp(calls[i].name, has_base ? name + 3 : name) == 0)
             return work(calls[i].call);
     }
     return 2;
