@@ -182,12 +182,13 @@ static long end_memory(struct dfi_files *files, unsigned long from, unsigned lon
 }
 
 /* The file's bytes lie in [at, at + size), of a mapping that is longer, perhaps. */
-static long note_copy(struct dfi_files *files, unsigned long at, size_t size, size_t whole,
-                      unsigned long prot)
+static long note_copy(struct dfi_files *files, const struct request *r, unsigned long at,
+                      size_t size, size_t whole)
 {
-    long ret = size > 0 ? dfi_copies_add(files, at, at + size) : 0;
+    const char *name = df_segment_name(files->link.segment, r->handle);
+    long ret = size > 0 ? dfi_copies_add(files, at, at + size, name, r->offset) : 0;
 
-    return ret < 0 ? ret : end_memory(files, at + size, at + whole, prot);
+    return ret < 0 ? ret : end_memory(files, at + size, at + whole, r->prot);
 }
 
 /* What is behind the memory that was filled: pages behind the end of the file, and from `end` on
@@ -195,7 +196,7 @@ static long note_copy(struct dfi_files *files, unsigned long at, size_t size, si
 static long close_memory(struct dfi_files *files, const struct request *r, unsigned long at,
                          size_t filled, size_t end)
 {
-    long ret = note_copy(files, at, whole_pages(filled), whole_pages(end), r->prot);
+    long ret = note_copy(files, r, at, whole_pages(filled), whole_pages(end));
 
     if (ret == 0 && end < r->length)
         ret = dfi_kernel(__NR_mprotect, at + end, whole_pages(r->length) - end, PROT_NONE);

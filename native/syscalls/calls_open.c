@@ -11,6 +11,7 @@
 #include "syscalls/node.h"
 #include "syscalls/number.h"
 #include "syscalls/proc.h"
+#include "syscalls/proc_maps.h"
 #include "syscalls/restricted.h"
 #include "syscalls/shadow.h"
 #include "syscalls/way.h"
@@ -105,14 +106,15 @@ static bool is_number_last(const struct dfi_leg *leg)
     return at < end && (at == leg->path || at[-1] == '/');
 }
 
-/* Files of the kernel that tell of what is ours. */
-static long show_ours(const struct dfi_files *files, const struct dfi_leg *leg, int fd)
+/* Files of the kernel that tell of what is ours: the last two by their whole names. */
+static long show_ours(struct dfi_files *files, const struct dfi_leg *leg, int fd)
 {
     long ret = is_number_last(leg) ? dfi_proc_fdinfo(files, fd) : fd;
 
     if (strncmp(leg->path, "/proc/", 6) != 0 && strcmp(leg->path, "/etc/mtab") != 0)
         return ret;
-    return ret < 0 ? ret : dfi_mounts_listed(files, leg->path, fd);
+    ret = ret < 0 ? ret : dfi_proc_maps(files, leg->path, (int)ret);
+    return ret < 0 ? ret : dfi_mounts_listed(files, leg->path, (int)ret);
 }
 
 static bool makes(int flags)

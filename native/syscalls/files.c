@@ -16,6 +16,7 @@
 #include "syscalls/files_private.h"
 #include "syscalls/ids.h"
 #include "syscalls/map.h"
+#include "syscalls/map_copies.h"
 #include "syscalls/root.h"
 #include "syscalls/shadow.h"
 #include "syscalls/table.h"
@@ -36,7 +37,7 @@ void dfi_files_free(struct dfi_files *files)
         dfi_maps_unpin(files->lender, files);
     dfi_fd_free(files);
     dfi_maps_free(files->maps);
-    dfi_free(files->copies.list);
+    dfi_copies_free(&files->copies);
     dfi_free(files);
 }
 

@@ -88,7 +88,9 @@ struct dfi_copies {
     size_t count, room;
     struct dfi_range {
         uintptr_t start, end;
-    } *list; /* in no order */
+        uint64_t offset;       /* of the file, at start */
+        struct dfi_copied *of; /* the file; NULL: there was no memory for its name */
+    } *list;                   /* in no order */
 };
 
 #define DFI_YOUNG 8 /* children whose death by a signal is told to the server */

@@ -31,6 +31,27 @@ static bool overlaps(const struct dfi_range *r, uintptr_t start, uintptr_t end)
     return r->start < end && r->end > start;
 }
 
+/* ---- their files ------------------------------------------------------------------------------
+ */
+
+struct dfi_copied *dfi_copied_new(const char *name)
+{
+    size_t len = strnlen(name, PATH_MAX - 1);
+    struct dfi_copied *of = dfi_alloc(sizeof(*of) + len + 1);
+
+    if (!of)
+        return NULL;
+    of->uses = 1;
+    *(char *)mempcpy(of->name, name, len) = '\0';
+    return of;
+}
+
+void dfi_copied_drop(struct dfi_copied *of)
+{
+    if (of && --of->uses == 0)
+        dfi_free(of);
+}
+
 /* ---- the list, under the lock of the mappings ------------------------------------------------ */
 
 static bool make_room(struct dfi_copies *copies)
@@ -50,33 +71,49 @@ static bool make_room(struct dfi_copies *copies)
     return true;
 }
 
-static bool add(struct dfi_copies *copies, uintptr_t start, uintptr_t end)
+static bool add(struct dfi_copies *copies, const struct dfi_range *range)
 {
     if (!make_room(copies))
         return false;
-    copies->list[copies->count] = (struct dfi_range){start, end};
+    copies->list[copies->count] = *range;
+    if (range->of)
+        range->of->uses++;
     __atomic_store_n(&copies->count, copies->count + 1, __ATOMIC_RELAXED);
     return true;
+}
+
+/* What it is from there on. */
+static struct dfi_range behind(const struct dfi_range *r, uintptr_t at)
+{
+    return (struct dfi_range){at, r->end, r->offset + (at - r->start), r->of};
+}
+
+static void take_off(struct dfi_copies *copies, struct dfi_range *r)
+{
+    dfi_copied_drop(r->of);
+    *r = copies->list[copies->count - 1];
+    __atomic_store_n(&copies->count, copies->count - 1, __ATOMIC_RELAXED);
 }
 
 /* Without room for what is behind the hole, that is forgotten. */
 static void cut(struct dfi_copies *copies, uintptr_t start, uintptr_t end)
 {
     for (size_t i = copies->count; i-- > 0;) {
-        struct dfi_range *r = &copies->list[i], was = *r;
+        struct dfi_range *r = &copies->list[i];
+        const struct dfi_range rest = behind(r, end);
+        bool is_longer = r->end > end;
 
         if (!overlaps(r, start, end))
             continue;
-        if (was.start < start)
+        if (r->start >= start && is_longer) {
+            *r = rest;
+        } else if (r->start >= start) {
+            take_off(copies, r);
+        } else {
             r->end = start;
-        else if (was.end > end)
-            r->start = end;
-        else
-            *r = copies->list[copies->count - 1];
-        if (was.start >= start && was.end <= end)
-            __atomic_store_n(&copies->count, copies->count - 1, __ATOMIC_RELAXED);
-        else if (was.start < start && was.end > end)
-            add(copies, end, was.end);
+            if (is_longer)
+                add(copies, &rest);
+        }
     }
 }
 
@@ -115,15 +152,37 @@ bool dfi_copies_in(struct dfi_files *files, uintptr_t start, uintptr_t end)
     return any;
 }
 
-long dfi_copies_add(struct dfi_files *files, uintptr_t start, uintptr_t end)
+/* Segments of a library come one behind the other. Of one use more. */
+static struct dfi_copied *file_of(const struct dfi_copies *copies, const char *name)
 {
+    struct dfi_copied *last = copies->count > 0 ? copies->list[copies->count - 1].of : NULL;
+
+    if (!last || strcmp(last->name, name) != 0)
+        return dfi_copied_new(name);
+    last->uses++;
+    return last;
+}
+
+long dfi_copies_add(struct dfi_files *files, uintptr_t start, uintptr_t end, const char *name,
+                    uint64_t offset)
+{
+    struct dfi_range range = {start, end, offset, NULL};
     bool added;
 
     files = owner(files);
     dfi_maps_lock(files);
-    added = add(&files->copies, start, end);
+    range.of = file_of(&files->copies, name);
+    added = add(&files->copies, &range);
+    dfi_copied_drop(range.of);
     dfi_maps_unlock(files);
     return added ? 0 : -ENOMEM;
+}
+
+void dfi_copies_free(struct dfi_copies *copies)
+{
+    for (size_t i = 0; i < copies->count; i++)
+        dfi_copied_drop(copies->list[i].of);
+    dfi_free(copies->list);
 }
 
 void dfi_copies_forget(struct dfi_files *files, uintptr_t start, uintptr_t end)
@@ -145,11 +204,12 @@ void dfi_copies_cut(struct dfi_files *files, uintptr_t start, uintptr_t end)
 static void split(struct dfi_copies *copies, uintptr_t at)
 {
     for (size_t i = 0; i < copies->count; i++) {
-        uintptr_t end = copies->list[i].end;
+        struct dfi_range *r = &copies->list[i];
+        const struct dfi_range rest = behind(r, at);
 
-        if (copies->list[i].start < at && end > at) {
-            copies->list[i].end = at;
-            add(copies, at, end);
+        if (r->start < at && r->end > at) {
+            r->end = at;
+            add(copies, &rest);
         }
     }
 }

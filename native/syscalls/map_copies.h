@@ -10,8 +10,23 @@
 
 #include "syscalls/files.h"
 
-/* [start, end) is one from now on. 0 or -ENOMEM. */
-long dfi_copies_add(struct dfi_files *files, uintptr_t start, uintptr_t end);
+/* The file that copies are of, for /proc/self/maps. Under the lock of the mappings. */
+struct dfi_copied {
+    unsigned uses;
+    char name[]; /* that it was opened by, df_segment_name() */
+};
+
+/* One of that name, of one use; NULL: no memory. And the end of a use, of NULL as well. */
+struct dfi_copied *dfi_copied_new(const char *name);
+void dfi_copied_drop(struct dfi_copied *of);
+
+/* [start, end) is one from now on, of what the file of that name has from offset on. 0 or -ENOMEM.
+ */
+long dfi_copies_add(struct dfi_files *files, uintptr_t start, uintptr_t end, const char *name,
+                    uint64_t offset);
+
+/* All are forgotten, with the list. */
+void dfi_copies_free(struct dfi_copies *copies);
 
 /* What is there is none any more: it is about to be unmapped, or covered. */
 void dfi_copies_cut(struct dfi_files *files, uintptr_t start, uintptr_t end);

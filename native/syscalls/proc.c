@@ -138,7 +138,7 @@ static bool ends_with(const char *text, const char *word)
     return (text = behind(text, word)) && *text == '\0';
 }
 
-bool dfi_proc_lists_fds(int fd)
+bool dfi_proc_is_own(int fd, const char *word)
 {
     char name[DFI_PROC_LINK_MAX], link[64];
     const char *text;
@@ -151,8 +151,12 @@ bool dfi_proc_lists_fds(int fd)
         return false;
     link[len] = '\0';
     text = behind_process(link, &pid, &thread);
-    return text && pid == dfi_process()->pid &&
-           (ends_with(text, "fd") || ends_with(text, "fdinfo"));
+    return text && pid == dfi_process()->pid && ends_with(text, word);
+}
+
+bool dfi_proc_lists_fds(int fd)
+{
+    return dfi_proc_is_own(fd, "fd") || dfi_proc_is_own(fd, "fdinfo");
 }
 
 /* The name of its program, if the kernel shows the loader in its place. */

@@ -44,6 +44,10 @@ long dfi_proc_shown(const struct dfi_files *files, const char *link, char text[P
  */
 long dfi_proc_fdinfo(const struct dfi_files *files, int fd);
 
+/* Whether what is open there is called by that word in the directory of this process, or of one of
+ * its threads. */
+bool dfi_proc_is_own(int fd, const char *word);
+
 /* Whether what is open there lists this process's descriptors: /proc/<pid>/fd or fdinfo, or those
  * of one of its threads. */
 bool dfi_proc_lists_fds(int fd);

@@ -72,3 +72,18 @@ def test_what_is_appended_while_a_file_is_mapped(plain, mounted, compiled):
     """Also what comes while the bytes are copied for the first mapping; see appended.c."""
     command = compiled("appended"), "60"
     assert plain(*command).seen() == mounted(*command).seen() == (0, b"0 wrong\n", b"")
+
+
+def test_what_is_mapped_has_its_name(plain, mounted):
+    """In /proc/self/maps, by which programs find their functions; see areas.py."""
+    command = [sys.executable, "-S", PROGRAMS / "areas.py"]
+    wanted = plain(*command)
+    assert wanted.seen()[::2] == (0, b"") and b"'program' 8192 20480 'r-xp' True" in wanted.out
+    assert mounted(*command).seen() == wanted.seen()
+
+
+def test_what_is_mapped_of_a_mount_alone_is_told_anew(inside):
+    """Else the kernel's own file is read, which tells of each moment."""
+    link = "import os; print(os.readlink(f'/proc/self/fd/{os.open(\"/proc/self/maps\", 0)}'))"
+    found = inside(sys.executable, "-c", link)
+    assert found.status == 0 and found.out.startswith(b"/proc/")

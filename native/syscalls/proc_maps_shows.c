@@ -1,0 +1,131 @@
+/*
+ * proc_maps_shows.c - which memory shows files of mounts, and what these are called now.
+ */
+#include "syscalls/proc_maps_private.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/calls.h"
+#include "syscalls/map.h"
+
+#define LINKS_MOST 8 /* that are followed for a name */
+
+/* ---- what is ours ---------------------------------------------------------------------------- */
+
+static void add(struct dfi_maps_job *job, struct dfi_shows shows)
+{
+    if (shows.of)
+        job->list[job->count++] = shows;
+}
+
+/* Of one use more. Parts of one mapping are of one file. */
+static struct dfi_copied *file_of(const struct dfi_maps_job *job, const struct dfi_files *files,
+                                  uint64_t handle)
+{
+    for (size_t i = job->count; i-- > 0;) {
+        if (job->list[i].handle == handle) {
+            job->list[i].of->uses++;
+            return job->list[i].of;
+        }
+    }
+    return dfi_copied_new(df_segment_name(files->link.segment, handle));
+}
+
+static void add_mapping(struct dfi_maps_job *job, const struct dfi_files *files,
+                        const struct dfi_mapping *m)
+{
+    add(job, (struct dfi_shows){.start = m->start,
+                                .end = m->end,
+                                .offset = (uint64_t)m->offset,
+                                .prot = m->late ? m->prot : -1,
+                                .handle = m->handle,
+                                .of = file_of(job, files, m->handle)});
+}
+
+static void add_copy(struct dfi_maps_job *job, const struct dfi_range *r)
+{
+    if (r->of)
+        r->of->uses++;
+    add(job, (struct dfi_shows){
+                 .start = r->start, .end = r->end, .offset = r->offset, .prot = -1, .of = r->of});
+}
+
+bool dfi_shows_take(struct dfi_maps_job *job, struct dfi_files *files)
+{
+    size_t maps, copies;
+
+    files = files->lender ? files->lender : files;
+    dfi_maps_lock(files);
+    maps = files->maps ? files->maps->count : 0;
+    copies = files->copies.count;
+    job->list = dfi_alloc((maps + copies + 1) * sizeof(*job->list));
+    for (size_t i = 0; job->list && i < maps; i++)
+        add_mapping(job, files, &files->maps->list[i]);
+    for (size_t i = 0; job->list && i < copies; i++)
+        add_copy(job, &files->copies.list[i]);
+    dfi_maps_unlock(files);
+    return job->list;
+}
+
+void dfi_shows_drop(struct dfi_maps_job *job, struct dfi_files *files)
+{
+    files = files->lender ? files->lender : files;
+    dfi_maps_lock(files);
+    for (size_t i = 0; i < job->count; i++)
+        dfi_copied_drop(job->list[i].of);
+    dfi_maps_unlock(files);
+    dfi_copied_drop(job->program);
+    dfi_free(job->list);
+}
+
+const struct dfi_shows *dfi_shows_next(const struct dfi_maps_job *job, uintptr_t at)
+{
+    const struct dfi_shows *next = NULL;
+
+    for (size_t i = 0; i < job->count; i++) {
+        const struct dfi_shows *s = &job->list[i];
+
+        if (s->end > at && (!next || s->start < next->start))
+            next = s;
+    }
+    return next;
+}
+
+/* ---- what it is called ----------------------------------------------------------------------- */
+
+/* The link's own last name is none that Linux shows; those before it lead to the file as well. */
+static bool follow(char name[PATH_MAX])
+{
+    char target[PATH_MAX];
+    ssize_t len = df_call_readlinkat(AT_FDCWD, name, target, sizeof(target) - 1);
+    char *slash = strrchr(name, '/');
+    size_t before = len > 0 && target[0] == '/' ? 0 : (size_t)(slash - name) + 1;
+
+    if (len <= 0 || before + (size_t)len >= PATH_MAX)
+        return false;
+    memcpy(name + before, target, (size_t)len);
+    name[before + (size_t)len] = '\0';
+    return true;
+}
+
+void dfi_shows_name(struct dfi_maps_job *job, const struct dfi_copied *of)
+{
+    struct stat st;
+
+    if (job->named == of)
+        return;
+    job->named = of;
+    strcpy(job->name, of->name);
+    for (int i = 0; i < LINKS_MOST && follow(job->name); i++)
+        ;
+    if (df_call_fstatat(AT_FDCWD, job->name, &st, 0) == 0) {
+        job->dev = st.st_dev;
+        job->ino = st.st_ino;
+    } else {
+        job->dev = 0;
+        job->ino = 0;
+        strcat(job->name, " (deleted)");
+    }
+}

@@ -1,0 +1,112 @@
+"""What /proc/self/maps and its like say of memory that shows files of the working directory."""
+
+import _ctypes
+import ctypes
+import mmap
+import os
+import shutil
+import subprocess
+import threading
+from pathlib import Path
+
+PAGE = mmap.PAGESIZE
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, *[ctypes.c_size_t] * 5]
+libc.munmap.argtypes = libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+libc.mremap.argtypes = [ctypes.c_void_p, *[ctypes.c_size_t] * 3]
+libc.mremap.restype = ctypes.c_void_p
+
+
+def lines_of(path):
+    """Those of our files: bytes, rights, offset, whether device and inode are the file's, name."""
+    here = os.getcwd()
+    found = []
+    for line in Path(path).read_text(encoding="utf-8").splitlines():
+        words = line.split(None, 5)
+        if len(words) < 6 or not words[5].startswith(here + "/"):
+            continue
+        name = words[5].replace("\\012", "\n")
+        start, end = (int(number, 16) for number in words[0].split("-"))
+        same = "gone"
+        if not name.endswith(" (deleted)"):
+            status = Path(name).stat()
+            device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
+            same = (words[3], words[4]) == (device, str(status.st_ino))
+        found.append((name[len(here) + 1 :], int(words[2], 16), end - start, words[1], same))
+    return sorted(found)
+
+
+def tell(what, path="/proc/self/maps", without=()):
+    print(what)
+    for area in lines_of(path):
+        if area[0] not in without:
+            print("  ", *map(repr, area))
+
+
+def map_file(name, size, prot, flags, offset=0):
+    fd = os.open(name, os.O_RDWR)
+    at = libc.mmap(None, size, prot, flags, fd, offset)
+    os.close(fd)
+    return at
+
+
+def make():
+    Path("small").write_bytes(b"s" * 5 * PAGE)
+    Path("large").write_bytes(b"l" * (20 << 20))
+    Path("two words\nand a line").write_bytes(b"n" * PAGE)
+    shutil.copy(_ctypes.__file__, "library.so.1")
+    os.symlink("library.so.1", "library.so")
+
+
+def map_some():
+    read, write = mmap.PROT_READ, mmap.PROT_READ | mmap.PROT_WRITE
+    for name, size in ("small", 5 * PAGE), ("large", 20 << 20), ("two words\nand a line", PAGE):
+        for prot in read, write:
+            for flags in mmap.MAP_PRIVATE, mmap.MAP_SHARED:
+                at = map_file(name, size, prot, flags)
+                ctypes.string_at(at, 1)
+    tell("mapped")
+
+
+def change():
+    """A hole in one, other rights for a part, another place, a part that was not mapped before."""
+    read, write = mmap.PROT_READ, mmap.PROT_READ | mmap.PROT_WRITE
+    for flags in mmap.MAP_PRIVATE, mmap.MAP_SHARED:
+        at = map_file("small", 5 * PAGE, read, flags)
+        libc.munmap(at + 2 * PAGE, PAGE, 0)
+        at = map_file("small", 3 * PAGE, write, flags, 2 * PAGE)
+        libc.mprotect(at + PAGE, PAGE, read)
+        at = map_file("small", 4 * PAGE, write, flags)
+        libc.mremap(at + PAGE, 3 * PAGE, 2 * PAGE, 1)
+    tell("changed")
+
+
+def main():
+    make()
+    tell("nothing")
+    map_some()
+    tell("thread-self", "/proc/thread-self/maps")
+    tell("by number", f"/proc/{os.getpid()}/maps")
+    tell("smaps", "/proc/self/smaps", ["large"])  # parts that are there have their own numbers
+    thread = threading.Thread(
+        target=lambda: tell("of a thread", f"/proc/self/task/{threading.get_native_id()}/maps")
+    )
+    thread.start()
+    thread.join()
+    change()
+    ctypes.CDLL("./library.so")
+    tell("a library")
+    os.remove("small")
+    tell("removed")
+    shutil.copy(shutil.which("cat"), "program")
+    told = subprocess.run(["./program", "/proc/self/maps"], capture_output=True, check=True).stdout
+    Path("told").write_bytes(told)
+    tell("a program", "told")
+    with open("/proc/self/maps", "rb") as maps:
+        first = maps.read(100)
+        maps.seek(0)
+        print("read again", maps.read(100) == first, maps.readable(), maps.fileno() > 2)
+
+
+main()
