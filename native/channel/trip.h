@@ -113,6 +113,12 @@ void df_trip_read_ask(struct df_trip *trip, uint64_t file, size_t size, off_t of
  * more. */
 ssize_t df_trip_read_take(struct df_trip *trip, const struct df_trip_early *early, void *to);
 
+/* The same for who needs no copy of them: they are used where they have come, and are gone then.
+ * use() is not called for none; what it returns is returned. */
+typedef ssize_t df_trip_user(void *with, const void *bytes, size_t size);
+ssize_t df_trip_read_use(struct df_trip *trip, const struct df_trip_early *early, df_trip_user *use,
+                         void *with);
+
 /* flags: the file's status flags at this moment; O_APPEND is what counts. */
 ssize_t df_trip_write(struct df_trip *trip, uint64_t file, int flags, const struct iovec *iov,
                       int iovcnt, off_t *offset);

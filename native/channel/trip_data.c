@@ -303,7 +303,8 @@ void df_trip_read_ask(struct df_trip *trip, uint64_t file, size_t size, off_t of
 
 /* The wait begins now: what was done since the question may have taken longer than any. What is
  * kept has not come: it is read as usual. */
-ssize_t df_trip_read_take(struct df_trip *trip, const struct df_trip_early *early, void *to)
+ssize_t df_trip_read_use(struct df_trip *trip, const struct df_trip_early *early, df_trip_user *use,
+                         void *with)
 {
     struct df_asked asked = {
         .at = df_sys_ticks(),
@@ -314,7 +315,6 @@ ssize_t df_trip_read_take(struct df_trip *trip, const struct df_trip_early *earl
     struct df_letter l = df_letter_of(trip, early->slot);
     int64_t result;
     uint64_t at;
-    long moved = 0;
     int error;
 
     result = df_letter_await(&l, asked, &error);
@@ -322,10 +322,22 @@ ssize_t df_trip_read_take(struct df_trip *trip, const struct df_trip_early *earl
         return error;
     at = l.message->out.read.at;
     if (result > 0 && ((size_t)result > early->size || at > DF_PAYLOAD_SIZE - (size_t)result))
-        moved = -EPROTO;
-    else if (to && result > 0)
-        moved = df_channel_user_copy(to, l.area->payload + at, (size_t)result);
-    return df_letter_finish(&l, moved < 0 ? moved : result);
+        result = -EPROTO;
+    else if (result > 0)
+        result = use(with, l.area->payload + at, (size_t)result);
+    return df_letter_finish(&l, result);
+}
+
+static ssize_t copy_there(void *to, const void *bytes, size_t size)
+{
+    long moved = to ? df_channel_user_copy(to, bytes, size) : 0;
+
+    return moved < 0 ? moved : (ssize_t)size;
+}
+
+ssize_t df_trip_read_take(struct df_trip *trip, const struct df_trip_early *early, void *to)
+{
+    return df_trip_read_use(trip, early, copy_there, to);
 }
 
 /* ---- write ----------------------------------------------------------------------------------- */

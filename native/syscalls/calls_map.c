@@ -16,10 +16,11 @@
 #include "syscalls/map_copies.h"
 #include "syscalls/map_library.h"
 #include "syscalls/shadow.h"
+#include "syscalls/shadow_fill.h"
 
 #define PAGE        4096ul
 #define PROTECTIONS (PROT_READ | PROT_WRITE | PROT_EXEC) /* other bits mmap(2) does not look at */
-#define EARLY_MAX   (256ul << 10)                        /* bytes: a part of one message */
+#define HUGE        (4ul << 20) /* bytes: a copy of so many is made of huge pages */
 #define IS_ERROR(value) ((value) < 0 && (value) > -4096)
 
 static size_t whole_pages(size_t length)
@@ -121,21 +122,42 @@ static long check(const struct request *r, const struct df_ofd *ofd)
     return r->flags & MAP_GROWSDOWN ? -EINVAL : 0;
 }
 
+/* Those of a file that is mapped by others are not the server's. */
+static bool may_ask(const struct dfi_files *files, const struct request *r)
+{
+    const struct df_ofd *ofd = dfi_ofd(files, r->handle);
+
+    return ofd && !(ofd->flags & O_DIRECT) &&
+           !(__atomic_load_n(&ofd->marks, __ATOMIC_ACQUIRE) & DFI_SHADOW_MAPPED);
+}
+
+/* The first bytes of what is large, as far as they come by messages. */
+static long fill_large(const struct request *r, char *memory, size_t done, size_t end)
+{
+    struct dfi_files *files = dfi_process()->files;
+    long ret = may_ask(files, r) && end - done > DFI_FILL_PIECE
+                   ? dfi_fill_memory(files, r->handle, memory + done, (off_t)(r->offset + done),
+                                     (off_t)(r->offset + end))
+                   : 0;
+
+    return ret < 0 ? dfi_as_told(ret) : (long)done + ret;
+}
+
 /* Fills [done, end) of the memory. How many bytes of that end the file had; behind them it stays
  * zero. */
 static long fill(const struct request *r, char *memory, size_t done, size_t end)
 {
-    while (done < end) {
-        ssize_t ret =
-            df_call_pread(DF_FD_BASE + r->fd, memory + done, end - done, (off_t)(r->offset + done));
+    ssize_t ret = fill_large(r, memory, done, end);
 
-        if (ret < 0)
-            return ret;
+    done = ret < 0 ? end : (size_t)ret;
+    while (ret >= 0 && done < end) {
+        ret =
+            df_call_pread(DF_FD_BASE + r->fd, memory + done, end - done, (off_t)(r->offset + done));
         if (ret == 0)
             break;
-        done += (size_t)ret;
+        done += ret < 0 ? 0 : (size_t)ret;
     }
-    return (long)done;
+    return ret < 0 ? ret : (long)done;
 }
 
 /* Its first page says how much of it is wanted. */
@@ -205,16 +227,13 @@ static long close_memory(struct dfi_files *files, const struct request *r, unsig
     return ret;
 }
 
-/* The first bytes are on their way while the kernel makes the memory. Those of a file that is
- * mapped by others are not the server's. */
+/* The first bytes are on their way while the kernel makes the memory. */
 static void ask_early(struct dfi_files *files, const struct request *r, struct df_trip_early *early)
 {
-    const struct df_ofd *ofd = dfi_ofd(files, r->handle);
     struct df_trip trip = dfi_trip_of(files);
 
     early->slot = NULL;
-    if (ofd && r->length <= EARLY_MAX && !is_read_in_parts(r) && !(ofd->flags & O_DIRECT) &&
-        !(__atomic_load_n(&ofd->marks, __ATOMIC_ACQUIRE) & DFI_SHADOW_MAPPED))
+    if (r->length <= DFI_FILL_PIECE && !is_read_in_parts(r) && may_ask(files, r))
         df_trip_read_ask(&trip, r->handle, r->length, (off_t)r->offset, early);
 }
 
@@ -242,6 +261,8 @@ static long map_private(struct dfi_files *files, const struct request *r)
 
     ask_early(files, r, &early);
     at = map_there(files, r->address, r->length, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (!IS_ERROR(at) && r->length >= HUGE) /* or it is refused */
+        dfi_kernel(__NR_madvise, at, r->length, MADV_HUGEPAGE);
     ret = take_early(files, &early, IS_ERROR(at) ? NULL : (char *)at);
     if (IS_ERROR(at))
         return at;

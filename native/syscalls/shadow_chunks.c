@@ -89,10 +89,10 @@ static void empty(const struct dfi_chunks *c, uint64_t chunk, uint64_t count)
                    chunk * DF_HELD_CHUNK, count * DF_HELD_CHUNK);
 }
 
-/* Its pages are nobody else's from here on: those of zeros, too, which are not written, and which
- * memory that shows them makes when it is touched. Behind the end of the file it may not, where a
- * limit is: SIGXFSZ. Where the call is refused, by a filter of the program's, it is left to the
- * writes. */
+/* All of its pages are there from here on: those of zeros, too, which were not written, and which
+ * memory that shows them would make when it is touched. Behind the end of the file it may not,
+ * where a limit is: SIGXFSZ. Where the call is refused, by a filter of the program's, only what was
+ * written is there. */
 static long reserve(const struct dfi_chunks *c, uint64_t chunk)
 {
     off_t at = (off_t)(chunk * DF_HELD_CHUNK), end = at + (off_t)DF_HELD_CHUNK;
@@ -111,7 +111,7 @@ static long reserve(const struct dfi_chunks *c, uint64_t chunk)
     return ret == -ENOSPC ? ret : 0;
 }
 
-static long fill_reserved(const struct dfi_chunks *c, uint64_t handle, uint64_t chunk)
+static long fill_pieces(const struct dfi_chunks *c, uint64_t handle, uint64_t chunk)
 {
     struct dfi_filling f;
     long ret = dfi_fill_begin(&f, c->files, handle, c->data);
@@ -129,11 +129,11 @@ static long fill(const struct dfi_chunks *c, uint64_t handle, uint64_t chunk)
     long ret;
 
     empty(c, chunk, 1);
-    ret = reserve(c, chunk);
+    ret = fill_pieces(c, handle, chunk);
+    if (ret == 0)
+        ret = reserve(c, chunk);
     if (ret == 0 && !dfi_fill_has_room(c->data, 0))
         ret = -ENOSPC;
-    if (ret == 0)
-        ret = fill_reserved(c, handle, chunk);
     if (ret < 0)
         empty(c, chunk, 1);
     return ret;

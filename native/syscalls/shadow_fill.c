@@ -7,8 +7,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* Bytes read at a time; a piece of zeros stays a hole of the data file. */
-#define PIECE     ((size_t)256 << 10)
+#include "channel/sys.h"
 
 #define KEPT_FREE ((uint64_t)1 << 20) /* bytes that placeholders and names need: files.h */
 
@@ -25,37 +24,104 @@ static bool is_zero(const char *bytes, size_t size)
     return bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0;
 }
 
-static long fill_piece(struct dfi_filling *f, off_t at, size_t size, bool zeros)
-{
-    struct iovec iov = {f->buffer, size};
-    ssize_t got = df_trip_read(&f->trip, f->handle, &iov, 1, at);
-    long ret;
+/* What is asked for at a time, where it goes, and what comes behind it. */
+struct piece {
+    struct dfi_filling *f;
+    off_t at, end;
+    size_t size;
+    bool zeros;                 /* are written, too */
+    struct df_trip_early asked; /* slot NULL: it has not been asked for */
+};
 
-    if (got <= 0 || (!zeros && is_zero(f->buffer, (size_t)got)))
-        return got;
-    ret = dfi_kernel(__NR_pwrite64, f->data, f->buffer, got, at);
-    return ret < 0 ? ret : ret < got ? -ENOSPC : got;
+static struct piece piece_at(const struct piece *of, off_t at)
+{
+    struct piece p = *of;
+
+    p.at = at;
+    p.size = (off_t)DFI_FILL_PIECE < p.end - at ? DFI_FILL_PIECE : (size_t)(p.end - at);
+    p.asked.slot = NULL;
+    if (p.size > 0)
+        df_trip_read_ask(&p.f->trip, p.f->handle, p.size, at, &p.asked);
+    return p;
 }
 
-static long fill_pieces(struct dfi_filling *f, off_t at, off_t end, bool zeros)
+static char *place(const struct piece *p)
 {
-    long got = 1;
+    return p->f->memory + (p->at - p->f->from);
+}
 
-    while (got > 0 && at < end) {
-        got = fill_piece(f, at, (off_t)PIECE < end - at ? PIECE : (size_t)(end - at), zeros);
-        at += got > 0 ? got : 0;
+/* How many were written, which are all; or -errno. */
+static ssize_t write_bytes(const struct piece *p, const void *bytes, size_t size)
+{
+    long ret;
+
+    if (!p->zeros && is_zero(bytes, size))
+        return (ssize_t)size;
+    if (p->f->data < 0) {
+        ret = df_channel_user_copy(place(p), bytes, size);
+        return ret < 0 ? ret : (ssize_t)size;
     }
-    return got < 0 ? got : 0;
+    ret = dfi_kernel(__NR_pwrite64, p->f->data, bytes, size, p->at);
+    return ret < 0 ? ret : (size_t)ret < size ? -ENOSPC : ret;
+}
+
+/* The server has the next piece to read while these are written: one at a time, for with two it
+ * would use a thread for each, and so all processors. */
+static ssize_t take_bytes(void *with, const void *bytes, size_t size)
+{
+    struct piece *p = with, next = piece_at(p, p->at + (off_t)size);
+    ssize_t ret = write_bytes(p, bytes, size);
+
+    *p = next;
+    return ret;
+}
+
+/* It had been asked for, or has to be now. *p is the next one then. What has come; 0: the end. */
+static ssize_t fill_piece(struct piece *p)
+{
+    struct dfi_filling *f = p->f;
+    struct iovec iov = {f->data < 0 ? place(p) : f->buffer, p->size};
+    const struct df_trip_early asked = p->asked;
+    ssize_t got;
+
+    p->asked.slot = NULL;
+    got = asked.slot ? df_trip_read_use(&f->trip, &asked, take_bytes, p) : 0;
+    if (got != 0)
+        return got;
+    got = df_trip_read(&f->trip, f->handle, &iov, 1, p->at);
+    if (got > 0 && f->data >= 0)
+        got = write_bytes(p, f->buffer, (size_t)got);
+    if (got > 0)
+        *p = piece_at(p, p->at + got);
+    return got;
+}
+
+/* How far it came; or -errno. */
+static off_t fill_pieces(struct dfi_filling *f, off_t at, off_t end, bool zeros)
+{
+    const struct piece all = {.f = f, .end = end, .zeros = zeros};
+    struct piece p = piece_at(&all, at);
+    ssize_t got = 1;
+
+    while (got > 0 && p.size > 0)
+        got = fill_piece(&p);
+    if (got < 0 && p.asked.slot) /* the next one */
+        df_trip_read_take(&f->trip, &p.asked, NULL);
+    return got < 0 ? got : p.at;
 }
 
 long dfi_fill_range(struct dfi_filling *f, off_t at, off_t end)
 {
-    return fill_pieces(f, at, end, false);
+    off_t ret = fill_pieces(f, at, end, false);
+
+    return ret < 0 ? ret : 0;
 }
 
 long dfi_fill_again(struct dfi_filling *f, off_t at, off_t end)
 {
-    return fill_pieces(f, at, end, true);
+    off_t ret = fill_pieces(f, at, end, true);
+
+    return ret < 0 ? ret : 0;
 }
 
 /* Where data begins, at `from` or behind it; a file system that goes back would never come to an
@@ -85,13 +151,27 @@ long dfi_fill_all(struct dfi_filling *f, off_t size)
 
 long dfi_fill_begin(struct dfi_filling *f, struct dfi_files *files, uint64_t handle, long data)
 {
-    *f = (struct dfi_filling){
-        {.link = &files->link, .caller = dfi_caller(files)}, handle, data, NULL};
-    f->buffer = dfi_alloc(PIECE);
+    *f = (struct dfi_filling){.trip = {.link = &files->link, .caller = dfi_caller(files)},
+                              .handle = handle,
+                              .data = data};
+    f->buffer = dfi_alloc(DFI_FILL_PIECE);
     return f->buffer ? 0 : -ENOMEM;
 }
 
 void dfi_fill_end(struct dfi_filling *f)
 {
     dfi_free(f->buffer);
+}
+
+long dfi_fill_memory(struct dfi_files *files, uint64_t handle, char *memory, off_t at, off_t end)
+{
+    struct dfi_filling f;
+    off_t ret = dfi_fill_begin(&f, files, handle, -1);
+
+    f.memory = memory;
+    f.from = at;
+    if (ret == 0)
+        ret = fill_pieces(&f, at, end, false);
+    dfi_fill_end(&f);
+    return ret < 0 ? ret : ret - at;
 }

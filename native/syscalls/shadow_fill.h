@@ -6,10 +6,15 @@
 
 #include "syscalls/files.h"
 
+/* Bytes read at a time; a piece of zeros stays a hole of the data file. */
+#define DFI_FILL_PIECE ((size_t)256 << 10)
+
 struct dfi_filling {
     struct df_trip trip;
     uint64_t handle;
-    long data;    /* descriptor */
+    long data;    /* descriptor; < 0: memory is filled */
+    char *memory; /* new, for the file's bytes from here on: */
+    off_t from;
     char *buffer; /* a piece */
 };
 
@@ -25,6 +30,10 @@ long dfi_fill_again(struct dfi_filling *f, off_t at, off_t end);
 
 /* All that the file system says is data, of a file of that size. 0 or -errno. */
 long dfi_fill_all(struct dfi_filling *f, off_t size);
+
+/* Fills new memory with what the file has from `at` to `end`. How many bytes, fewer only at its end
+ * or before an error; or -errno, if that is the first. */
+long dfi_fill_memory(struct dfi_files *files, uint64_t handle, char *memory, off_t at, off_t end);
 
 /* Whether the tmpfs of the data file has so many bytes left: one that is full ends programs that
  * touch what is not there yet, ours too. */

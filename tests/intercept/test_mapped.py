@@ -74,6 +74,14 @@ def test_what_is_appended_while_a_file_is_mapped(plain, mounted, compiled):
     assert plain(*command).seen() == mounted(*command).seen() == (0, b"0 wrong\n", b"")
 
 
+def test_mappings_show_what_the_file_has(plain, mounted):
+    """It is brought in pieces, of which one is asked for while another is copied; see pieces.py."""
+    command = [sys.executable, "-S", PROGRAMS / "pieces.py"]
+    wanted = plain(*command)
+    assert wanted.seen() == (0, b"as they are 42\n", b"")
+    assert mounted(*command).seen() == wanted.seen()
+
+
 def test_what_is_mapped_has_its_name(plain, mounted):
     """In /proc/self/maps, by which programs find their functions; see areas.py."""
     command = [sys.executable, "-S", PROGRAMS / "areas.py"]
