@@ -143,12 +143,22 @@ static long fill_large(const struct request *r, char *memory, size_t done, size_
     return ret < 0 ? dfi_as_told(ret) : (long)done + ret;
 }
 
+/* All pages at once cost a third of what they do one by one, when they are written to. Those of
+ * huge pages are few. */
+static void make_pages(const struct request *r, char *memory, size_t size)
+{
+    if (size > PAGE && r->length < HUGE)
+        dfi_kernel(__NR_madvise, memory, whole_pages(size), MADV_POPULATE_WRITE);
+}
+
 /* Fills [done, end) of the memory. How many bytes of that end the file had; behind them it stays
  * zero. */
 static long fill(const struct request *r, char *memory, size_t done, size_t end)
 {
-    ssize_t ret = fill_large(r, memory, done, end);
+    ssize_t ret;
 
+    make_pages(r, memory + done, end - done);
+    ret = fill_large(r, memory, done, end);
     done = ret < 0 ? end : (size_t)ret;
     while (ret >= 0 && done < end) {
         ret =
@@ -238,7 +248,8 @@ static void ask_early(struct dfi_files *files, const struct request *r, struct d
 }
 
 /* How many bytes have come; without memory they are not wanted. */
-static long take_early(struct dfi_files *files, const struct df_trip_early *early, char *memory)
+static long take_early(struct dfi_files *files, const struct request *r,
+                       const struct df_trip_early *early, char *memory)
 {
     struct df_trip trip = dfi_trip_of(files);
     long ret;
@@ -246,7 +257,7 @@ static long take_early(struct dfi_files *files, const struct df_trip_early *earl
     if (!early->slot)
         return 0;
     if (memory)
-        memory[0] = 0; /* the page, too, is made meanwhile */
+        make_pages(r, memory, early->size); /* meanwhile */
     ret = df_trip_read_take(&trip, early, memory);
     return dfi_as_told(ret);
 }
@@ -263,7 +274,7 @@ static long map_private(struct dfi_files *files, const struct request *r)
     at = map_there(files, r->address, r->length, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (!IS_ERROR(at) && r->length >= HUGE) /* or it is refused */
         dfi_kernel(__NR_madvise, at, r->length, MADV_HUGEPAGE);
-    ret = take_early(files, &early, IS_ERROR(at) ? NULL : (char *)at);
+    ret = take_early(files, r, &early, IS_ERROR(at) ? NULL : (char *)at);
     if (IS_ERROR(at))
         return at;
     if (ret >= 0)
