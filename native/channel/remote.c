@@ -284,6 +284,8 @@ static int remote_poll(FS, FILE_, int events, struct df_wake *wake)
     if (ready == 0 && wake) {
         df_sys_wait(&nothing, 0, LOOK_NS);
         df_wake(wake);
+    } else {
+        df_wake_drop(wake);
     }
     return (int)back(fs, call, &trip, ready);
 }

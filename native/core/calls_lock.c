@@ -13,6 +13,7 @@
 #include "core/clock.h"
 #include "core/lock.h"
 #include "core/use.h"
+#include "core/wake.h"
 
 /* ---- flock --------------------------------------------------------------------------------- */
 
@@ -36,53 +37,75 @@ int df_call_flock(int fd, int operation)
 /* ---- poll ---------------------------------------------------------------------------------- */
 
 /* One sleep of one poll. Each host that may wake it holds a reference: one may come late. */
-struct df_wake {
+struct sleep {
+    struct df_wake wake; /* the first member */
     _Atomic uint32_t refs;
     _Atomic uint32_t woken; /* futex; also set when the sleep is over without a wake */
 };
 
-static void drop_wake(struct df_wake *wake)
+static void drop_sleep(struct df_wake *wake)
 {
-    if (atomic_fetch_sub(&wake->refs, 1) == 1)
-        free(wake);
+    struct sleep *sleep = (struct sleep *)wake;
+
+    if (atomic_fetch_sub(&sleep->refs, 1) == 1)
+        free(sleep);
 }
+
+static void wake_up(struct df_wake *wake)
+{
+    struct sleep *sleep = (struct sleep *)wake;
+
+    atomic_store(&sleep->woken, 1);
+    syscall(SYS_futex, &sleep->woken, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    drop_sleep(wake);
+}
+
+static bool is_awake(const struct df_wake *wake)
+{
+    return atomic_load(&((const struct sleep *)wake)->woken);
+}
+
+static const struct df_wake_kind kind_of_sleep = {wake_up, drop_sleep, is_awake};
 
 void df_wake(struct df_wake *wake)
 {
-    atomic_store(&wake->woken, 1);
-    syscall(SYS_futex, &wake->woken, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-    drop_wake(wake);
+    wake->kind->wake(wake);
+}
+
+void df_wake_drop(struct df_wake *wake)
+{
+    if (wake)
+        wake->kind->drop(wake);
 }
 
 bool df_wake_drop_over(struct df_wake *wake)
 {
-    bool over = atomic_load(&wake->woken);
+    bool over = wake->kind->is_over(wake);
 
     if (over)
-        drop_wake(wake);
+        df_wake_drop(wake);
     return over;
 }
 
-/* The host takes over the reference on wake only if nothing is ready. */
-static short poll_one(struct pollfd *p, struct df_wake *wake)
+/* Each host takes over a reference on the sleep. */
+static short poll_one(struct pollfd *p, struct sleep *sleep)
 {
     struct df_use use;
     ssize_t ready = df_use_begin(&use, p->fd);
 
     if (ready < 0)
         return POLLNVAL;
-    if (wake)
-        atomic_fetch_add(&wake->refs, 1);
-    ready = use.fs->ops->poll(use.fs, &use.call, use.file, p->events | POLLERR | POLLHUP, wake);
+    if (sleep)
+        atomic_fetch_add(&sleep->refs, 1);
+    ready = use.fs->ops->poll(use.fs, &use.call, use.file, p->events | POLLERR | POLLHUP,
+                              sleep ? &sleep->wake : NULL);
     ready = df_call_result(&use.call, ready);
-    if (wake && ready != 0)
-        drop_wake(wake);
     df_use_end(&use, 0);
     return ready < 0 ? POLLERR : (short)(ready & (p->events | POLLERR | POLLHUP));
 }
 
 /* Returns the number of descriptors that are ready. */
-static int poll_all(struct pollfd *fds, nfds_t count, struct df_wake *wake)
+static int poll_all(struct pollfd *fds, nfds_t count, struct sleep *sleep)
 {
     int ready = 0;
 
@@ -91,7 +114,7 @@ static int poll_all(struct pollfd *fds, nfds_t count, struct df_wake *wake)
             fds[i].revents = 0;
             continue;
         }
-        fds[i].revents = poll_one(&fds[i], ready ? NULL : wake);
+        fds[i].revents = poll_one(&fds[i], ready ? NULL : sleep);
         ready += fds[i].revents != 0;
     }
     return ready;
@@ -101,18 +124,18 @@ static int poll_all(struct pollfd *fds, nfds_t count, struct df_wake *wake)
 
 /* Sleeps until woken or `until` (ns; negative: for ever). 0 or -EINTR. The wait always has a
  * limit: without one the kernel would go on waiting after a signal, which poll(2) never does. */
-static int sleep_until(struct df_thread *thread, struct df_wake *wake, int64_t until)
+static int sleep_until(struct df_thread *thread, struct sleep *sleep, int64_t until)
 {
     int saved = errno, ret = 0;
 
     df_gate_sleep(thread);
-    while (ret == 0 && !atomic_load(&wake->woken)) {
+    while (ret == 0 && !atomic_load(&sleep->woken)) {
         int64_t left = until < 0 ? INT64_C(3600000000000) : until - df_clock();
         struct timespec limit = {left / 1000000000, left % 1000000000};
 
         if (left <= 0)
             break;
-        if (syscall(SYS_futex, &wake->woken, FUTEX_WAIT_PRIVATE, 0, &limit, NULL, 0) < 0 &&
+        if (syscall(SYS_futex, &sleep->woken, FUTEX_WAIT_PRIVATE, 0, &limit, NULL, 0) < 0 &&
             errno == EINTR)
             ret = -EINTR;
     }
@@ -124,17 +147,18 @@ static int sleep_until(struct df_thread *thread, struct df_wake *wake, int64_t u
 /* Asks, registers, sleeps, once. Returns what is ready, 0 after a sleep, or -errno. */
 static int poll_round(struct df_thread *thread, struct pollfd *fds, nfds_t count, int64_t until)
 {
-    struct df_wake *wake = calloc(1, sizeof(*wake));
+    struct sleep *sleep = calloc(1, sizeof(*sleep));
     int ret;
 
-    if (!wake)
+    if (!sleep)
         return -ENOMEM;
-    atomic_init(&wake->refs, 1);
-    ret = poll_all(fds, count, wake);
+    sleep->wake.kind = &kind_of_sleep;
+    atomic_init(&sleep->refs, 1);
+    ret = poll_all(fds, count, sleep);
     if (ret == 0)
-        ret = sleep_until(thread, wake, until);
-    atomic_store(&wake->woken, 1);
-    drop_wake(wake);
+        ret = sleep_until(thread, sleep, until);
+    atomic_store(&sleep->woken, 1);
+    drop_sleep(&sleep->wake);
     return ret;
 }
 

@@ -255,7 +255,8 @@ static int default_ioctl(struct df_fs *fs, struct df_call *call, struct df_file 
 static int default_poll(struct df_fs *fs, struct df_call *call, struct df_file *file, int events,
                         struct df_wake *wake)
 {
-    (void)fs, (void)call, (void)file, (void)wake;
+    (void)fs, (void)call, (void)file;
+    df_wake_drop(wake);
     return events & (POLLIN | POLLOUT | POLLRDNORM | POLLWRNORM);
 }
 

@@ -274,9 +274,10 @@ struct df_ops {
     int (*ioctl)(struct df_fs *fs, struct df_call *call, struct df_file *file,
                  unsigned long request, void *arg);
 
-    /* POLL* events of `events` ready now (never sleeps). If `wake` is not NULL and none is ready,
-     * the host calls df_wake(wake) once when that may have changed, or df_wake_drop_over() until
-     * it is true. Default: always ready for reading and writing. */
+    /* POLL* events of `events` ready now (never sleeps). `wake` (NULL: nobody waits) is consumed in
+     * any case. If none is ready, or it is to be told always (wake.h): by df_wake() once that may
+     * have changed, or df_wake_drop_over() if that is true before. Else by df_wake_drop(). Default:
+     * always ready for reading and writing. */
     int (*poll)(struct df_fs *fs, struct df_call *call, struct df_file *file, int events,
                 struct df_wake *wake);
 
@@ -363,6 +364,9 @@ bool df_dirbuf_add(struct df_dirbuf *buf, const char *name, size_t len, ino_t in
 
 /* Wakes the poller behind `wake` (any thread; consumes it). */
 void df_wake(struct df_wake *wake);
+
+/* Consumes `wake`, which may be NULL: what it waits for will not come. */
+void df_wake_drop(struct df_wake *wake);
 
 /* Consumes the wake if its poller sleeps no more, and never will; false: it may. */
 bool df_wake_drop_over(struct df_wake *wake);

@@ -9,6 +9,7 @@
 #include <sys/ioctl.h>
 
 #include "core/ioctl.h"
+#include "core/wake.h"
 #include "highlevel/handle.h"
 #include "host/flock.h"
 #include "host/pollhandle.h"
@@ -116,9 +117,10 @@ int df_highlevel_ioctl(struct df_fs *fs, struct df_call *call, struct df_file *f
 
 /* ---- poll ---- */
 
-/* What a file is ready for when its file system cannot tell. */
-static int always_ready(int events)
+/* What a file is ready for when its file system cannot tell: nobody is woken. */
+static int always_ready(int events, struct df_wake *wake)
 {
+    df_wake_drop(wake);
     return events & (POLLIN | POLLOUT | POLLRDNORM | POLLWRNORM);
 }
 
@@ -140,14 +142,14 @@ static int ask(struct df_frame *frame, struct df_file *file, int events, struct 
     df_handle_unhold(frame, file);
     if (result == -ENOSYS) {
         df_highlevel_miss(hl, DF_MISSING_POLL);
-        return always_ready(events);
+        return always_ready(events, wake);
     }
-    if (result)
-        return result;
     ready &= (unsigned)events | POLLERR | POLLHUP;
-    if (!ready && wake)
+    if (wake && !result && (!ready || wake->always))
         df_pollnode_wait(node, wake, seen);
-    return (int)ready;
+    else
+        df_wake_drop(wake);
+    return result ? result : (int)ready;
 }
 
 int df_highlevel_poll(struct df_fs *fs, struct df_call *call, struct df_file *file, int events,
@@ -158,11 +160,10 @@ int df_highlevel_poll(struct df_fs *fs, struct df_call *call, struct df_file *fi
     struct df_frame frame;
 
     if (!hl->ops.poll || file->kind != DF_KIND_REGULAR || df_highlevel_lacks(hl, DF_MISSING_POLL))
-        return always_ready(events);
-    if (wake) {
-        node = df_pollnode_of(&df_handle_of(file)->attachment);
-        if (!node)
-            return -ENOMEM;
+        return always_ready(events, wake);
+    if (wake && !(node = df_pollnode_of(&df_handle_of(file)->attachment))) {
+        df_wake_drop(wake);
+        return -ENOMEM;
     }
     df_frame_enter(&frame, hl, call);
     int result = ask(&frame, file, events, node, wake);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/ioctl.h"
+#include "core/wake.h"
 #include "host/flock.h"
 #include "host/pollhandle.h"
 #include "lowlevel/request.h"
@@ -78,17 +79,21 @@ static int ask_ready(struct df_lowlevel *lane, struct df_call *call, struct df_f
 int df_lowlevel_poll(struct df_fs *fs, struct df_call *call, struct df_file *file, int events,
                      struct df_wake *wake)
 {
-    if (file->kind != DF_KIND_REGULAR)
+    if (file->kind != DF_KIND_REGULAR) {
+        df_wake_drop(wake);
         return events & ALWAYS_READY;
+    }
 
     struct df_pollnode *node =
         wake ? df_pollnode_of((_Atomic(void *) *)&file->host[DF_FILE_POLL]) : NULL;
     unsigned seen = node ? df_pollnode_seen(node) : 0;
     int ready = ask_ready(df_lowlevel_of(fs), call, file, events, node);
 
-    if (ready == 0 && node)
+    if (!wake || (ready != 0 && !wake->always))
+        df_wake_drop(wake);
+    else if (node)
         df_pollnode_wait(node, wake, seen);
-    else if (ready == 0 && wake)
+    else
         df_wake(wake); /* no memory to wait with: poll again */
     return ready;
 }

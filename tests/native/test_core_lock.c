@@ -376,8 +376,10 @@ static int gate_poll(struct df_fs *fs, struct df_call *call, struct df_file *fil
                      struct df_wake *wake)
 {
     (void)fs, (void)call, (void)file;
-    if (ready)
+    if (ready) {
+        df_wake_drop(wake);
         return POLLIN & events;
+    }
     if (wake) {
         struct df_wake *old = atomic_exchange(&waiting, wake);
 
