@@ -266,6 +266,13 @@ int df_join_born(struct df_link *link, uint32_t client)
     return 0;
 }
 
+int df_join_bell(const struct df_link *link, enum df_join_kind kind, uint64_t token, int fd)
+{
+    long ret = send_packet(link->control, kind, link->client, token, fd);
+
+    return ret == -EPIPE || ret == -ECONNRESET ? -ENOTCONN : ret < 0 ? (int)ret : 0;
+}
+
 /* Until the other side is closed, after all that it had to do. */
 static void await_end(int socket)
 {

@@ -32,6 +32,9 @@ enum df_join_kind {
     DF_JOIN_TAKE,  /* with a socket: the sender is about to be `client`, which is offered; `size`
                       says by which ticket, and above its 32 bits at which place (layout.h). No
                       answer */
+    DF_JOIN_BELL,  /* with the writing end of a pipe: a bell of a call, whose token is `size`
+                      (server/bells.h). No answer */
+    DF_JOIN_EPOLL, /* with an eventfd: the same of an epoll instance */
 };
 
 /* The one thing that must stay as it is: by it two builds that differ find that out, and say so. */
@@ -81,6 +84,10 @@ int df_join_born(struct df_link *link, uint32_t client);
  * them all the same. Its number from now on; where none is left, the one that it has.
  */
 int df_join_above_standard(int fd);
+
+/* Sends the server the far end of a bell, by its kind (DF_JOIN_BELL, DF_JOIN_EPOLL) and token; fd
+ * stays the caller's. 0 or -errno. */
+int df_join_bell(const struct df_link *link, enum df_join_kind kind, uint64_t token, int fd);
 
 /*
  * A descriptor of the file's placeholder, for the caller to close: of the same open file

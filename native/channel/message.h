@@ -136,6 +136,7 @@ union df_arguments {
     } ioctl;
     struct {
         int32_t events;
+        uint64_t bell; /* token of who waits if nothing is ready (server/bells.h); 0: nobody */
     } poll;
     struct {
         struct df_lock lock;

@@ -278,7 +278,7 @@ static int remote_readdir(FS, FILE_, off_t offset, struct df_dirbuf *buf)
 static int remote_poll(FS, FILE_, int events, struct df_wake *wake)
 {
     struct df_trip trip = trip_of(fs, call);
-    int64_t ready = df_trip_poll(&trip, handle_of(file), events);
+    int64_t ready = df_trip_poll(&trip, handle_of(file), events, 0);
     _Atomic uint32_t nothing = 0;
 
     if (ready == 0 && wake) {

@@ -141,7 +141,8 @@ ssize_t df_trip_copy_file_range(struct df_trip *trip, uint64_t in, off_t offset_
 int df_trip_readdir(struct df_trip *trip, uint64_t file, off_t offset, struct df_dirbuf *buf);
 int df_trip_ioctl(struct df_trip *trip, uint64_t file, unsigned long request, void *arg);
 /* Never sleeps and wakes nobody. */
-int df_trip_poll(struct df_trip *trip, uint64_t file, int events);
+/* bell: token of who waits (server/bells.h); 0: nobody. */
+int df_trip_poll(struct df_trip *trip, uint64_t file, int events, uint64_t bell);
 /* The server keeps the locks of a file system that has none. */
 int df_trip_lock(struct df_trip *trip, uint64_t file, struct df_lock *lock);
 int df_trip_flock(struct df_trip *trip, uint64_t file, int operation, uint64_t owner);

@@ -131,9 +131,9 @@ int df_trip_ioctl(struct df_trip *trip, uint64_t file, unsigned long request, vo
     return (int)df_letter_finish(&l, copied < 0 ? copied : result);
 }
 
-int df_trip_poll(struct df_trip *trip, uint64_t file, int events)
+int df_trip_poll(struct df_trip *trip, uint64_t file, int events, uint64_t bell)
 {
-    return (int)DF_TRIP_BY_FILE(poll, file, .events = events);
+    return (int)DF_TRIP_BY_FILE(poll, file, .events = events, .bell = bell);
 }
 
 int df_trip_lock(struct df_trip *trip, uint64_t file, struct df_lock *lock)

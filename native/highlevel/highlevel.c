@@ -183,6 +183,7 @@ static void settle(struct df_highlevel *hl, const struct fuse_conn_info *conn)
     hl->open_paths.gives_numbers = !config->use_ino;
     hl->want = conn->want;
     hl->fs.writes_back = conn->want & FUSE_CAP_WRITEBACK_CACHE;
+    hl->fs.polls = hl->ops.poll != NULL;
     hl->max_read = request_limit(conn->max_read, session->max_read);
     hl->max_write = request_limit(conn->max_write, session->max_write);
     if (hl->max_write < MAX_WRITE_LEAST)

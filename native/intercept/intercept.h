@@ -329,6 +329,18 @@ void dfi_limit_inherit(unsigned long soft);
 /* Where the run's memory is, which each of its programs has mapped, and its bytes. */
 uintptr_t dfi_run_memory(unsigned long *size);
 
+/* ---- calls that wait with a signal mask of their own: signal_mask.c ---- */
+
+/* Before the call: what argument (counted from 0) points to is as the kernel may have it. The
+ * second: it points to a pointer to the mask, and the mask's size. DFI_PASS, or -EINTR: a signal
+ * that the mask lets in has waited. */
+long dfi_wait_with(struct dfi_frame *frame, unsigned argument);
+long dfi_wait_with_pair(struct dfi_frame *frame, unsigned argument);
+
+/* Such a call was made by the core, with the mask that is there now (0: with none), and ended by
+ * -EINTR: what its handler returns. */
+long dfi_wait_ended(struct dfi_frame *frame, unsigned long mask);
+
 /* prctl(2) with this option answers 1 inside, EINVAL elsewhere. */
 #define DFI_PR_INSIDE 0x64664931
 

@@ -6,6 +6,7 @@
  * mask once, when the call begins (or begins again after a handler that itself waited, sixteen
  * levels deep at most).
  */
+#include "intercept/mem.h"
 #include "intercept/signal_private.h"
 
 bool dfi_has_mask(const struct dfi_frame *frame)
@@ -56,19 +57,9 @@ long dfi_do_rt_sigsuspend(struct dfi_frame *frame)
     return opened(&frame->args[0]);
 }
 
-long dfi_do_ppoll(struct dfi_frame *frame)
+long dfi_wait_with(struct dfi_frame *frame, unsigned argument)
 {
-    return opened(&frame->args[3]);
-}
-
-long dfi_do_epoll_pwait(struct dfi_frame *frame)
-{
-    return opened(&frame->args[4]);
-}
-
-long dfi_do_epoll_pwait2(struct dfi_frame *frame)
-{
-    return opened(&frame->args[4]);
+    return opened(&frame->args[argument]);
 }
 
 /* Takes DFI_NEVER_BLOCKED out of the mask of a pair (pointer to mask, size) in the program;
@@ -94,10 +85,28 @@ static long opened_pair(unsigned long *argument)
     return DFI_PASS;
 }
 
-/* Their sixth argument points to a pointer to the mask and the mask's size. */
-long dfi_do_pselect6(struct dfi_frame *frame)
+long dfi_wait_with_pair(struct dfi_frame *frame, unsigned argument)
 {
-    return opened_pair(&frame->args[5]);
+    return opened_pair(&frame->args[argument]);
+}
+
+/* What the program itself lets in comes at once, and is remembered again: then it ends the call.
+ * What only the mask lets in has to be delivered by a call with that mask, outside of the core; it
+ * does not wait, should the signal be none after all. */
+long dfi_wait_ended(struct dfi_frame *frame, unsigned long mask)
+{
+    static const unsigned long at_once[2];
+    struct dfi_thread *self = dfi_self();
+    const unsigned long args[6] = {0, 0, (unsigned long)at_once, mask, sizeof mask, 0};
+    if (mask == 0)
+        return -EINTR;
+    dfi_signals_return();
+    dfi_signals_unblock(self->pending->mask);
+    if (self->deferred)
+        return -EINTR;
+    frame->nr = __NR_ppoll;
+    memcpy(frame->args, args, sizeof args);
+    return DFI_PASS;
 }
 
 long dfi_do_io_pgetevents(struct dfi_frame *frame)

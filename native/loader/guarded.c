@@ -55,11 +55,17 @@ bool df_guarded_inside(void)
     return landing;
 }
 
+void df_guarded_bar(void)
+{
+    if (landing)
+        atomic_store(&landing->self->dead, true);
+}
+
 void df_guarded_leave(void)
 {
     if (!landing)
         return;
-    atomic_store(&landing->self->dead, true);
+    df_guarded_bar();
     df_on_stack_cut(landing);
     longjmp(landing->place, 1);
 }
@@ -152,6 +158,17 @@ static void guarded_destroy(struct df_fs *fs)
     free(self);
 }
 
+/* Who waits is not kept waiting. */
+static int poll_or_drop(struct df_fs *fs, struct df_call *call, struct df_file *file, int events,
+                        struct df_wake *wake)
+{
+    int barred_with = barred((struct guarded *)fs);
+
+    if (barred_with)
+        df_wake_drop(wake);
+    return barred_with ? barred_with : guarded_poll(fs, call, file, events, wake);
+}
+
 /* None of the program's code runs in it. */
 static int guarded_known(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                          struct stat *st)
@@ -174,6 +191,7 @@ struct df_fs *df_guarded_new(struct df_fs *below, struct df_guest *guest)
 #include "core/ops.def"
 #undef DF_OP
     };
+    self->ops.poll = poll_or_drop;
     self->fs = df_fs_around(below, &self->ops);
     self->below = below;
     self->guest = guest;

@@ -16,6 +16,9 @@ struct df_fs *df_guarded_new(struct df_fs *below, struct df_guest *guest);
 /* Whether an op runs on this thread. */
 bool df_guarded_inside(void);
 
+/* From now on no op enters the file system whose op this thread is in, if any. */
+void df_guarded_bar(void);
+
 /* For the hooks of exit and abort: the op that runs on this thread ends with -EIO. Returns only
  * where none does. */
 void df_guarded_leave(void);

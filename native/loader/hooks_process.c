@@ -22,9 +22,11 @@
 
 /* ---- its end ---------------------------------------------------------------------------- */
 
-/* Before the mount ends: what is gone has no name to be told by. */
+/* Before the mount ends: what is gone has no name to be told by. Who hears of it may look at once:
+ * ops fail by now. */
 static void tell_end(struct df_guest *guest, int status)
 {
+    df_guarded_bar();
     if (df_guarded_inside())
         df_plugin_ended_itself(guest->plugin, status, "in the middle of a call");
     else if (!df_program_runs()) /* main's own end is an error of the mount, or its unmount */

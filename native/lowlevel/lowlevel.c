@@ -196,6 +196,7 @@ static void obey(struct df_lowlevel *lane, const struct fuse_conn_info *conn)
     lane->ioctl_dir = want & FUSE_CAP_IOCTL_DIR;
     lane->nodes.parallel = want & FUSE_CAP_PARALLEL_DIROPS;
     lane->fs.writes_back = want & FUSE_CAP_WRITEBACK_CACHE;
+    lane->fs.polls = lane->ops.poll != NULL;
     lane->nodes.keep_links = want & FUSE_CAP_CACHE_SYMLINKS;
     lane->max_write = conn->max_write < SIZE_MAX_DEFAULT ? conn->max_write : SIZE_MAX_DEFAULT;
     if (lane->max_write < WRITE_MIN)

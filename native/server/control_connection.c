@@ -2,6 +2,7 @@
  * control_connection.c - the sockets that lead to a server, from the first look to the end.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -46,6 +47,23 @@ struct df_connection *df_control_add(struct df_control *c, int fd, uint32_t clie
     return connection;
 }
 
+/* What listens is a copy: the other is closed by whoever ends the bell. */
+void df_control_hang(struct df_control *c, uint64_t token, int fd)
+{
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    struct df_connection *connection;
+
+    if (copy < 0 || !df_bell_hang(&c->server->bells, token, copy)) {
+        close(fd); /* the client sees the end */
+        return;
+    }
+    connection = df_control_add(c, fd, 0, (uid_t)-1);
+    if (connection)
+        connection->bell = token;
+    else
+        df_bell_end(&c->server->bells, token);
+}
+
 /* Taken out first: a copy of the descriptor, in a program that was just starting, would keep the
  * epoll entry, and with it a pointer to what is freed here. */
 void df_control_end(struct df_control *c, struct df_connection *connection)
@@ -58,6 +76,8 @@ void df_control_end(struct df_control *c, struct df_connection *connection)
         df_execute_bury(c->server, connection->client);
         df_kept_client(c->server->options->kept, connection->client, -1);
     }
+    if (connection->bell)
+        df_bell_end(&c->server->bells, connection->bell);
     free(connection);
     c->connections--;
     df_control_listen(c, true);

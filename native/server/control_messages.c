@@ -183,6 +183,12 @@ static void take_message(struct df_control *c, const struct df_connection *from,
     case DF_JOIN_TAKE:
         hear_taker(c, in);
         break;
+    case DF_JOIN_BELL:
+        df_control_hang(c, in->body.size, in->fd);
+        break;
+    case DF_JOIN_EPOLL:
+        df_bell_hang(&c->server->bells, in->body.size, in->fd);
+        break;
     default:
         close(in->fd);
     }

@@ -14,6 +14,7 @@ struct df_connection {
     uid_t peer;      /* who connected to our name, or is trusted as one; (uid_t)-1: nobody */
     uint32_t ticket; /* by which it is about to become `client`, offered at `place`; 0: none */
     uint32_t place;
+    uint64_t bell;              /* token of a bell, whose end it stands for; 0: of none */
     struct df_connection *next; /* of those with a ticket */
 };
 
@@ -40,6 +41,9 @@ void df_control_listen(struct df_control *c, bool listens);
 
 /* Takes over fd, also on failure: NULL. */
 struct df_connection *df_control_add(struct df_control *c, int fd, uint32_t client, uid_t peer);
+
+/* Listens for the end of a bell of a call, whose far end fd is. */
+void df_control_hang(struct df_control *c, uint64_t token, int fd);
 
 /* Closes and frees it; if it stood for a client's life, that client is gone. */
 void df_control_end(struct df_control *c, struct df_connection *connection);

@@ -364,7 +364,12 @@ static int64_t do_ioctl(struct df_work *w)
 
 static int64_t do_poll(struct df_work *w)
 {
-    return CALL(poll, w->files[0], w->message.args.poll.events, NULL);
+    uint64_t bell = w->message.args.poll.bell;
+    struct df_wake *wake = bell ? df_bell_wake(&w->server->bells, bell, false) : NULL;
+
+    if (bell && !wake)
+        return -ENOMEM;
+    return CALL(poll, w->files[0], w->message.args.poll.events, wake);
 }
 
 /* ---- never asked for over a channel

@@ -24,6 +24,7 @@
 #include "server/abandoned.h"
 #include "server/keeper.h"
 #include "server/process.h"
+#include "server/server.h"
 #include "server/shadow.h"
 
 struct arguments {
@@ -185,6 +186,7 @@ static void hear(int mount, const char *words)
     (void)mount;
     if (again)
         abort();
+    df_serve_died();
     fprintf(stderr, "directfuse: %s\n", words);
     if (died_report >= 0)
         dprintf(died_report, "died\n");

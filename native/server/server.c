@@ -56,7 +56,10 @@ static bool serve_mount(const struct df_mount *mount, void *arg)
         return true;
     shared->flags = (mount->flags & DF_ATTACH_READONLY ? DF_SHARED_READONLY : 0) |
                     (mount->flags & DF_ATTACH_PERMITS ? DF_SHARED_PERMITS : 0) |
-                    (mount->covers != 0 ? DF_SHARED_COVERS : 0);
+                    (mount->covers != 0 ? DF_SHARED_COVERS : 0) |
+                    (atomic_load(&served->mount->fs)->polls ? DF_SHARED_POLLS : 0);
+    if (shared->flags & DF_SHARED_POLLS)
+        atomic_store(&server->own.segment->polls, 1);
     shared->dev = mount->dev;
     shared->point_len = mount->point_len;
     copy_text(shared->point, sizeof(shared->point), mount->point);
@@ -304,6 +307,14 @@ static void end(struct df_server *server)
 /* The one server of the process, for notifications of its plugins. */
 static _Atomic(struct df_server *) listening;
 
+void df_serve_died(void)
+{
+    struct df_server *server = atomic_load(&listening);
+
+    if (server)
+        df_bells_ring(&server->bells);
+}
+
 static void forget_cached(void)
 {
     struct df_server *server = atomic_load(&listening);
@@ -394,6 +405,7 @@ static int begin(struct df_server *server)
     if ((error = begin_files(server)) < 0)
         return error;
     df_watch_init(&server->watcher, server->options->shadow);
+    df_bells_init(&server->bells);
     df_cacher_init(&server->cacher, server->own.segment);
     df_crash_watch(server->own.segment, server->options->report);
     df_framer_init(&server->framer, server->own.segment, &server->cacher);

@@ -41,4 +41,8 @@ struct df_serve_options {
  */
 DF_PRIVATE_EXPORT int df_serve(const struct df_serve_options *options);
 
+/* A file system of the process has ended, and its ops fail: who waits for its files is to see it.
+ * Any thread. */
+DF_PRIVATE_EXPORT void df_serve_died(void);
+
 #endif

@@ -8,6 +8,7 @@
 #include "core/call.h"
 #include "core/gate.h"
 #include "core/mount.h"
+#include "server/bells.h"
 #include "server/cache.h"
 #include "server/files.h"
 #include "server/frames.h"
@@ -44,7 +45,8 @@ struct df_server {
     struct { /* data files that were closed since those kept were looked at: shadow_kept.h */
         unsigned files;
         uint64_t bytes;
-    } kept;                   /* under the lock of the run */
+    } kept; /* under the lock of the run */
+    struct df_bells bells;
     int news;                 /* eventfd: something may be over: look */
     _Atomic uint32_t rounds;  /* futex: how often the control loop has seen all there was to see */
     _Atomic uint32_t burials; /* futex: threads that close what clients had that are gone */

@@ -33,6 +33,7 @@ struct dfi_shared {
     _Atomic uint32_t namespaces; /* 1: a program may be in another user namespace: ids.h */
     _Atomic uint64_t user_ns;    /* that of the run */
     _Atomic uint64_t device;     /* that the shadow directory lies on: shadow.c */
+    _Atomic uint64_t bells;      /* counts tokens of bells: ready.h */
     _Atomic uint32_t wanted; /* counts processes that found no room for a chunk: map_reclaim.c */
     _Atomic uint64_t entered[DFI_ENTERED_WORDS]; /* bit: of the hash of a name: a shadow directory
                                                     may be called so: cwd.c */
