@@ -10,6 +10,7 @@
  *   cache               attributes that clients may read without a trip (cache.h); may be absent
  *   frames              bytes of files and listings, the same (frames.h); may be absent
  *   names               one for each ofd: of programs, as the above; sparse
+ *   epolls              files that epoll instances watch; made with the first
  *
  * The segment is a memfd of fixed size, mapped whole by everybody; pages that nobody has touched
  * cost nothing, and are made by who first needs them (room.h). Everything in it is plain data and
@@ -55,7 +56,7 @@ struct df_segment {
     char build[DF_BUILD_SIZE];
     uint32_t cpus; /* usable by the server; with one, nobody spins */
     uint64_t size; /* of the whole segment, bytes */
-    uint64_t programs_at, mounts_at, ofds_at, slots_at, areas_at, names_at;
+    uint64_t programs_at, mounts_at, ofds_at, slots_at, areas_at, names_at, epolls_at;
     uint64_t cache_at, cache_size;   /* size 0: there is no cache */
     uint64_t frames_at, frames_size; /* the same */
     int32_t server_pid;              /* as the server sees itself; for messages to people */
@@ -185,6 +186,17 @@ static inline uint32_t df_handle_index(uint64_t handle)
     return (uint32_t)handle;
 }
 
+/* ---- files that epoll instances watch ---------------------------------------------------------
+ */
+
+#define DF_EPOLL_COUNT 4096
+
+/* What clients tell their programs when the server is gone, which alone writes to it before. */
+struct df_shared_epoll {
+    _Atomic uint64_t set; /* the instance (server/epolls.h); 0: free */
+    _Atomic uint64_t data;
+};
+
 /* ---- slots ---------------------------------------------------------------------------------- */
 
 /*
@@ -311,6 +323,11 @@ static inline void *df_segment_programs(const struct df_segment *segment)
 static inline char *df_segment_name(const struct df_segment *segment, uint64_t handle)
 {
     return (char *)segment + segment->names_at + (size_t)df_handle_index(handle) * PATH_MAX;
+}
+
+static inline struct df_shared_epoll *df_segment_epolls(const struct df_segment *segment)
+{
+    return (struct df_shared_epoll *)((char *)segment + segment->epolls_at);
 }
 
 /* The open file description of a handle, or NULL: it is closed, or is no handle at all. */

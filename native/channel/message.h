@@ -24,6 +24,10 @@ enum df_message_op {
     /* A program watches the open file: result is the serial of its stand-in (server/watch.h).
      * args.watch. As for the ops, its file is found first; for those behind it none is. */
     DF_MESSAGE_WATCH = DF_MESSAGE_OPS,
+    /* Of an open file that an epoll instance watches, or of one that was rung for: args.epoll.
+     * DF_EPOLL_ASK: 1 and out.epoll, or 0: it is not ready. As epoll_ctl(2) otherwise, and -ENOENT,
+     * -EINVAL: the token was, or was never, one of these. */
+    DF_MESSAGE_EPOLL,
     /* One more process has the file: it got a descriptor by SCM_RIGHTS. -EBADF: it is closed. */
     DF_MESSAGE_ADOPT,
     /* The client process has no descriptor of the file any more. */
@@ -61,6 +65,21 @@ struct df_message_caller {
     uint32_t capable;
     uint64_t lock_owner;
     int64_t size_limit;
+};
+
+/* server/epolls.h */
+struct df_message_epoll {
+    int32_t what; /* EPOLL_CTL_*, or one of the below */
+    int32_t fd;
+    uint64_t token; /* of the bell: when it is added, or asked for */
+    uint64_t set;
+    uint64_t data;
+    uint32_t events;
+};
+
+enum { /* what, beside EPOLL_CTL_*. The file is the server's to find: files[0] is 0 */
+       DF_EPOLL_ASK = 0,
+       DF_EPOLL_HUNG = -1, /* 0 once the server has the bell's descriptor, or -EAGAIN */
 };
 
 /* What is neither a where nor bytes. `size` of an op that fills a buffer is the room for it; of one
@@ -158,6 +177,7 @@ union df_arguments {
     struct {
         uint32_t events; /* of inotify(7) */
     } watch;
+    struct df_message_epoll epoll;
     struct {
         bool lazy;
         bool alone; /* only if there is no other client */
@@ -178,7 +198,8 @@ union df_results {
     struct statvfs statvfs;
     struct df_message_file file;
     struct df_lock lock;
-    int64_t offset; /* write: where the bytes went */
+    struct df_message_epoll epoll; /* events and data */
+    int64_t offset;                /* write: where the bytes went */
     struct {
         uint64_t at;   /* where in the payload the bytes begin that were asked for */
         uint64_t kept; /* id of the content of which they are in frames, as they are now, and not

@@ -143,6 +143,8 @@ int df_trip_ioctl(struct df_trip *trip, uint64_t file, unsigned long request, vo
 /* Never sleeps and wakes nobody. */
 /* bell: token of who waits (server/bells.h); 0: nobody. */
 int df_trip_poll(struct df_trip *trip, uint64_t file, int events, uint64_t bell);
+/* file: 0 with DF_EPOLL_ASK. 1: events and data of *epoll are the answer. */
+int df_trip_epoll(struct df_trip *trip, uint64_t file, struct df_message_epoll *epoll);
 /* The server keeps the locks of a file system that has none. */
 int df_trip_lock(struct df_trip *trip, uint64_t file, struct df_lock *lock);
 int df_trip_flock(struct df_trip *trip, uint64_t file, int operation, uint64_t owner);

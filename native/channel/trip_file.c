@@ -136,6 +136,23 @@ int df_trip_poll(struct df_trip *trip, uint64_t file, int events, uint64_t bell)
     return (int)DF_TRIP_BY_FILE(poll, file, .events = events, .bell = bell);
 }
 
+int df_trip_epoll(struct df_trip *trip, uint64_t file, struct df_message_epoll *epoll)
+{
+    struct df_letter l;
+    int64_t result;
+    int error = df_letter_begin_file(&l, trip, DF_MESSAGE_EPOLL, file);
+
+    if (error < 0)
+        return error;
+    l.message->args.epoll = *epoll;
+    result = df_letter_send(&l, &error);
+    if (error < 0)
+        return error;
+    if (result > 0)
+        *epoll = l.message->out.epoll;
+    return (int)df_letter_finish(&l, result);
+}
+
 int df_trip_lock(struct df_trip *trip, uint64_t file, struct df_lock *lock)
 {
     struct df_letter l;

@@ -4,6 +4,7 @@
 #include "server/bells.h"
 
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/ops.h"
@@ -29,7 +30,7 @@ struct wake {
 
 void df_bells_init(struct df_bells *bells)
 {
-    *bells = (struct df_bells){.lock = PTHREAD_MUTEX_INITIALIZER};
+    *bells = (struct df_bells){.lock = PTHREAD_MUTEX_INITIALIZER, .hung = PTHREAD_COND_INITIALIZER};
 }
 
 /* ---- under the lock -------------------------------------------------------------------------- */
@@ -137,22 +138,39 @@ struct df_wake *df_bell_wake(struct df_bells *bells, uint64_t token, bool always
 
 /* ---- bells ----------------------------------------------------------------------------------- */
 
-bool df_bell_hang(struct df_bells *bells, uint64_t token, int fd)
+bool df_bell_hang(struct df_bells *bells, uint64_t token, int fd, bool asked)
 {
     struct df_bell *bell;
     bool hangs;
 
     pthread_mutex_lock(&bells->lock);
-    bell = find_or_make(bells, token);
+    bell = asked ? *place_of(bells, token) : find_or_make(bells, token);
     hangs = bell && bell->fd < 0;
     if (hangs) {
         bell->fd = fd;
         if (bell->rung)
             sound(bell);
+        pthread_cond_broadcast(&bells->hung);
     }
     pthread_mutex_unlock(&bells->lock);
     if (!hangs)
         close(fd);
+    return hangs;
+}
+
+bool df_bell_await(struct df_bells *bells, uint64_t token)
+{
+    const struct df_bell *bell;
+    struct timespec until;
+    bool hangs = false;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec++;
+    pthread_mutex_lock(&bells->lock);
+    while ((bell = *place_of(bells, token)) && !(hangs = bell->fd >= 0))
+        if (pthread_cond_clockwait(&bells->hung, &bells->lock, CLOCK_MONOTONIC, &until) != 0)
+            break;
+    pthread_mutex_unlock(&bells->lock);
     return hangs;
 }
 

@@ -26,6 +26,7 @@ struct df_wake;
 #define DF_BELL_CHAINS 64 /* a power of two */
 
 struct df_bells {
+    pthread_cond_t hung;  /* a descriptor has come */
     pthread_mutex_t lock; /* protects all bells. Held for a system call that does not wait */
     struct df_bell *chains[DF_BELL_CHAINS]; /* by token */
 };
@@ -35,9 +36,12 @@ void df_bells_init(struct df_bells *bells);
 /* A wake that rings the bell of that token. `always`: as in core/wake.h. NULL: no memory. */
 struct df_wake *df_bell_wake(struct df_bells *bells, uint64_t token, bool always);
 
-/* The descriptor has come; it is ours to close. False: it is closed, there is such a bell or no
- * memory. */
-bool df_bell_hang(struct df_bells *bells, uint64_t token, int fd);
+/* The descriptor has come; it is ours to close. False: it is closed, for there is such a bell, no
+ * memory, or nobody has asked for it, though it was to be `asked` for. */
+bool df_bell_hang(struct df_bells *bells, uint64_t token, int fd, bool asked);
+
+/* Waits for it, for a second at most. False: it has not come. */
+bool df_bell_await(struct df_bells *bells, uint64_t token);
 
 void df_bell_ring(struct df_bells *bells, uint64_t token);
 void df_bells_ring(struct df_bells *bells); /* all */

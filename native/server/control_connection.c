@@ -53,7 +53,7 @@ void df_control_hang(struct df_control *c, uint64_t token, int fd)
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     struct df_connection *connection;
 
-    if (copy < 0 || !df_bell_hang(&c->server->bells, token, copy)) {
+    if (copy < 0 || !df_bell_hang(&c->server->bells, token, copy, false)) {
         close(fd); /* the client sees the end */
         return;
     }

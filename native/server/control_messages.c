@@ -187,7 +187,7 @@ static void take_message(struct df_control *c, const struct df_connection *from,
         df_control_hang(c, in->body.size, in->fd);
         break;
     case DF_JOIN_EPOLL:
-        df_bell_hang(&c->server->bells, in->body.size, in->fd);
+        df_bell_hang(&c->server->bells, in->body.size, in->fd, true);
         break;
     default:
         close(in->fd);

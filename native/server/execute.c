@@ -385,6 +385,7 @@ void df_execute_close(struct df_server *server, struct df_thread *thread,
     df_framer_close(&server->framer, last->content);
     df_file_put(thread, last->file);
     df_watch_closed(&server->watcher, last->handle);
+    df_execute_unwatch(server, last->handle);
     if (last->mapped)
         df_mapped_closed(server, last->mount, last->ino);
     df_server_closed(server);
@@ -415,6 +416,8 @@ void df_execute_unheard(void *arg, struct df_slot *slot)
         take_back(arg, client, m->files[0]);
     else if (m->op == DF_MESSAGE_FORK && m->result > 0)
         df_execute_gone(arg, (uint32_t)m->result);
+    else if (m->op == DF_MESSAGE_poll) /* who is there still hangs another one */
+        df_bell_end(&((struct df_server *)arg)->bells, m->args.poll.bell);
 }
 
 /* Nobody waits for what was posted: who has only become another program still wants it done. */

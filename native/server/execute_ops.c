@@ -26,6 +26,7 @@
 #define do_fork       df_execute_fork
 #define do_unfork     df_execute_unfork
 #define do_watch      df_execute_watch
+#define do_epoll      df_execute_epoll
 
 /* ---- by name --------------------------------------------------------------------------------- */
 
@@ -417,5 +418,5 @@ df_execute_op *const df_execute_ops[DF_MESSAGE_COUNT] = {
     [DF_MESSAGE_KEEP] = do_keep,     [DF_MESSAGE_FORK] = do_fork,
     [DF_MESSAGE_UNFORK] = do_unfork, [DF_MESSAGE_UNMOUNT] = do_unmount,
     [DF_MESSAGE_SYNC] = do_sync,     [DF_MESSAGE_NOTHING] = do_nothing,
-    [DF_MESSAGE_WATCH] = do_watch,
+    [DF_MESSAGE_WATCH] = do_watch,   [DF_MESSAGE_EPOLL] = do_epoll,
 };

@@ -103,7 +103,8 @@ static struct df_segment plan(size_t cache_size, const struct df_frames *frames)
     s.frames_at = s.cache_at + s.cache_size;
     s.frames_size = frames->size;
     s.names_at = aligned(s.frames_at + s.frames_size);
-    s.size = s.names_at + (uint64_t)DF_OFD_COUNT * PATH_MAX;
+    s.epolls_at = s.names_at + (uint64_t)DF_OFD_COUNT * PATH_MAX;
+    s.size = s.epolls_at + aligned(DF_EPOLL_COUNT * sizeof(struct df_shared_epoll));
     return s;
 }
 

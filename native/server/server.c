@@ -406,6 +406,7 @@ static int begin(struct df_server *server)
         return error;
     df_watch_init(&server->watcher, server->options->shadow);
     df_bells_init(&server->bells);
+    df_epolls_init(&server->epolls, server->own.segment);
     df_cacher_init(&server->cacher, server->own.segment);
     df_crash_watch(server->own.segment, server->options->report);
     df_framer_init(&server->framer, server->own.segment, &server->cacher);

@@ -10,6 +10,7 @@
 #include "core/mount.h"
 #include "server/bells.h"
 #include "server/cache.h"
+#include "server/epolls.h"
 #include "server/files.h"
 #include "server/frames.h"
 #include "server/patience.h"
@@ -47,6 +48,7 @@ struct df_server {
         uint64_t bytes;
     } kept; /* under the lock of the run */
     struct df_bells bells;
+    struct df_epolls epolls;
     int news;                 /* eventfd: something may be over: look */
     _Atomic uint32_t rounds;  /* futex: how often the control loop has seen all there was to see */
     _Atomic uint32_t burials; /* futex: threads that close what clients had that are gone */
@@ -182,6 +184,13 @@ void df_execute_ahead(struct df_work *w);
 /* A program watches the file, which its client has: the serial of its stand-in, or an error as of
  * inotify_add_watch(2). */
 df_execute_op df_execute_watch;
+
+/* ---- execute_epoll.c ---- */
+
+df_execute_op df_execute_epoll;
+
+/* The file is closed: no epoll instance watches it any more. */
+void df_execute_unwatch(struct df_server *server, uint64_t handle);
 
 /* ---- execute_lock.c, execute_client.c: more of the table ---- */
 

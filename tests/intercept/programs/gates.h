@@ -22,7 +22,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define GATES 3
+#define GATES   3
+#define WAITING 64 /* handles that a gate keeps */
 
 static const char *const names[] = {"a", "b", "c", "broken", "asked", "silent"};
 #define FILES (int)(sizeof(names) / sizeof(names[0]))
@@ -31,7 +32,8 @@ enum { BROKEN = GATES, ASKED, SILENT };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects what follows */
 static struct gate {
     int bytes, full, hup;
-    struct fuse_pollhandle *waiting;
+    int count;
+    struct fuse_pollhandle *waiting[WAITING]; /* of any open of it */
 } gates[GATES];
 static int asked;
 
@@ -68,33 +70,38 @@ static int take(int file, char *to, size_t size)
     return got;
 }
 
-static struct fuse_pollhandle *change(struct gate *gate, const char *text)
+/* Who waited before, for the caller to tell. */
+static struct gate change(struct gate *gate, const char *text)
 {
-    struct fuse_pollhandle *handle;
+    struct gate before;
     pthread_mutex_lock(&lock);
     gate->bytes += text[0] == '+' ? atoi(text) : 0;
     gate->full = strcmp(text, "full") == 0 || (gate->full && strcmp(text, "free") != 0);
-    gate->hup |= strcmp(text, "hup") == 0;
-    handle = gate->waiting;
-    gate->waiting = NULL;
+    gate->hup = strcmp(text, "hup") == 0 || (gate->hup && strcmp(text, "free") != 0);
+    before = *gate;
+    gate->count = 0;
     pthread_mutex_unlock(&lock);
-    return handle;
+    return before;
+}
+
+static void tell(struct fuse_pollhandle *handle)
+{
+    TELL(handle);
+    fuse_pollhandle_destroy(handle);
 }
 
 static int order(int file, const char *from, size_t size)
 {
-    struct fuse_pollhandle *handle;
+    struct gate before;
     char text[16] = "";
     if (file >= GATES || size >= sizeof(text))
         return -EINVAL;
     memcpy(text, from, size);
     if (strcmp(text, "die") == 0)
         kill(getpid(), SIGKILL);
-    handle = change(&gates[file], text);
-    if (handle) {
-        TELL(handle);
-        fuse_pollhandle_destroy(handle);
-    }
+    before = change(&gates[file], text);
+    for (int i = 0; i < before.count; i++)
+        tell(before.waiting[i]);
     return (int)size;
 }
 
@@ -108,13 +115,17 @@ static int ready(int file, struct fuse_pollhandle *handle, unsigned *events)
         struct gate *gate = &gates[file];
         *events = (gate->bytes > 0 ? POLLIN | POLLRDNORM : 0) | (gate->hup ? POLLHUP : 0) |
                   (gate->full ? 0 : POLLOUT | POLLWRNORM);
-        if (handle) {
-            old = gate->waiting;
-            gate->waiting = handle;
-        }
+        if (handle && gate->count == WAITING) /* who is told too early asks again */
+            old = gate->waiting[--gate->count];
+        else
+            old = NULL;
+        if (handle)
+            gate->waiting[gate->count++] = handle;
     }
     pthread_mutex_unlock(&lock);
-    if (old)
+    if (old && file < GATES)
+        tell(old);
+    else if (old)
         fuse_pollhandle_destroy(old);
     return file < GATES ? 0 : file == SILENT ? -ENOSYS : -EIO;
 }

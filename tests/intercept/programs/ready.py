@@ -6,7 +6,9 @@ Nothing here sleeps to give something time: who changes a gate waits until someb
 import contextlib
 import ctypes
 import errno
+import fcntl
 import os
+import resource
 import select
 import signal
 import socket
@@ -14,6 +16,7 @@ import sys
 import threading
 
 POINT = sys.argv[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (2000, 2000))
 NAMES = {
     select.POLLIN: "IN",
     select.POLLPRI: "PRI",
@@ -130,6 +133,17 @@ def by_select():
     order("a", "full")
     with later(lambda: os.write(writer, b"x")):
         show("select a pipe", selected([a, reader], [a], []))
+    bits, none = (ctypes.c_ulong * 32)(), (ctypes.c_ulong * 32)()
+    bits[0] = 1 << a | 1 << 62
+    with later(lambda: order("a", "+1")):
+        show("select, bits behind", LIBC.select(a + 1, bits, none, none, None), bits[0] >> a)
+    drain()
+    high = [fcntl.fcntl(reader, fcntl.F_DUPFD, 900) for _ in range(200)]
+    with later(lambda: order("a", "+1")):
+        show("select, high numbers", selected([a], [], [a]))
+    for number in high:
+        os.close(number)
+    drain()
     os.close(b)
     try:
         selected([a], [b], [])
@@ -216,6 +230,48 @@ def closed_meanwhile():
     drain()
 
 
+def take_all(wait, writer):
+    """Takes bytes of the gate c, as they come, until it hangs up."""
+    c = gate("c")
+    while "HUP" not in wait(c):
+        with contextlib.suppress(BlockingIOError):
+            os.write(writer, os.read(c, 1))
+    os._exit(0)
+
+
+def race():
+    """Nobody misses what comes while others take it."""
+
+    def by_poll(c):
+        return polled(-1, (c, select.POLLIN))[0][1]
+
+    def by_epoll(how):
+        watched = []
+
+        def wait(c):
+            watched or watched.append(Watched(c=(c, select.EPOLLIN | how)))
+            return watched[0].wait()[0][1]
+
+        return wait
+
+    def by_select(c):
+        select.select([c], [], [])
+        return by_poll(c)
+
+    reader, writer = os.pipe()
+    for wait in by_poll, by_select, by_epoll(0), by_epoll(select.EPOLLET), by_poll:
+        if os.fork() == 0:
+            take_all(wait, writer)
+    for _ in range(500):
+        order("c", "+1")
+    taken = 0
+    while taken < 500:
+        taken += len(os.read(reader, 500))
+    order("c", "hup")
+    show("taken", taken, [os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(5)])
+    drain()
+
+
 # ---- signals -------------------------------------------------------------------------------------
 
 
@@ -274,13 +330,210 @@ def by_signals():
     drain()
 
 
+# ---- epoll ---------------------------------------------------------------------------------------
+
+
+class Watched:
+    """An epoll instance, whose descriptors have names."""
+
+    def __init__(self, **files):
+        self.epoll, self.names = select.epoll(), {}
+        for name, (fd, events) in files.items():
+            self.add(name, fd, events)
+
+    def add(self, name, fd, events):
+        self.names[fd] = name
+        self.epoll.register(fd, events)
+
+    def wait(self, timeout=-1, room=-1):
+        return sorted(
+            (self.names[fd], names(events)) for fd, events in self.epoll.poll(timeout, room)
+        )
+
+
+def refused(call, *arguments):
+    try:
+        call(*arguments)
+    except OSError as error:
+        return errno.errorcode[error.errno]
+    return "done"
+
+
+def epoll_controls():
+    a, b, epoll = gate("a"), gate("b"), select.epoll()
+    show("add", refused(epoll.register, a, select.EPOLLIN))
+    show("again", refused(epoll.register, a, select.EPOLLIN))
+    show("a copy", refused(epoll.register, os.dup(a), select.EPOLLIN))
+    show("another open", refused(epoll.register, gate("a"), select.EPOLLIN))
+    show("change", refused(epoll.modify, a, select.EPOLLIN | select.EPOLLET))
+    show("change another", refused(epoll.modify, b, select.EPOLLIN))
+    show("remove", refused(epoll.unregister, a), refused(epoll.unregister, a))
+    show("add once more", refused(epoll.register, a, select.EPOLLIN))
+    show("first in another", refused(select.epoll().modify, a, select.EPOLLIN))
+    show("a directory", refused(epoll.register, gate("", os.O_RDONLY), select.EPOLLIN))
+    show("a path", refused(epoll.register, gate("b", os.O_PATH), select.EPOLLIN))
+    exclusive = select.EPOLLIN | select.EPOLLEXCLUSIVE
+    show("exclusive", refused(epoll.register, b, exclusive), refused(epoll.modify, b, exclusive))
+    show("not any more", refused(epoll.modify, b, select.EPOLLIN))
+    c = gate("c")
+    show("too exclusive", refused(epoll.register, c, exclusive | select.EPOLLONESHOT))
+    event = ctypes.create_string_buffer(12)
+    show("a pipe", raw(LIBC.epoll_ctl, os.pipe()[0], 1, c, event))
+    show("a file", raw(LIBC.epoll_ctl, a, 1, c, event), raw(LIBC.epoll_ctl, a, 3, c, event))
+    show("closed", raw(LIBC.epoll_ctl, 999, 1, c, event), raw(LIBC.epoll_ctl, 999, 2, c, event))
+    show("no event", raw(LIBC.epoll_ctl, epoll.fileno(), 1, c, None))
+    show("no such call", raw(LIBC.epoll_ctl, epoll.fileno(), 7, c, event))
+
+
+def epoll_before():
+    """A thread waits before the first file is there."""
+    watched = Watched()
+    waiter = threading.Thread(target=lambda: show("before", watched.wait()))
+    waiter.start()
+    state = f"/proc/self/task/{waiter.native_id}/stat"
+    while open(state).read().rpartition(")")[2].split()[0] != "S":
+        os.sched_yield()
+    watched.add("a", gate("a"), select.EPOLLOUT)
+    waiter.join()
+
+
+def epoll_levels():
+    a, b = gate("a"), gate("b")
+    watched = Watched(a=(a, select.EPOLLIN))
+    show("nothing", watched.wait(0), watched.wait(0.01))
+    order("a", "+1")
+    show("level", watched.wait(), watched.wait(0))
+    os.read(a, 9)
+    show("taken", watched.wait(0))
+    with later(lambda: order("a", "+1"), 0):
+        show("later", watched.wait())
+    watched.epoll.modify(a, select.EPOLLOUT)
+    show("to write", watched.wait())
+    watched.epoll.modify(a, select.EPOLLIN | select.EPOLLOUT | select.EPOLLPRI)
+    show("both", watched.wait())
+    watched.add("b", b, select.EPOLLOUT)
+    show("one at a time", sorted(watched.wait(room=1) + watched.wait(room=1)))
+    watched.epoll.unregister(a)
+    show("one removed", watched.wait())
+    order("b", "full")
+    show("none left", watched.wait(0))
+    reader, writer = os.pipe()
+    watched.add("pipe", reader, select.EPOLLIN)
+    with later(lambda: os.write(writer, b"x"), 0):
+        show("a pipe", watched.wait())
+    watched.add("broken", gate("broken"), select.EPOLLIN)
+    show("broken", watched.wait())
+    drain()
+    show("all", watched.wait())
+
+
+def epoll_edges():
+    a = gate("a")
+    order("a", "+1")
+    watched = Watched(a=(a, select.EPOLLIN | select.EPOLLET))
+    show("edge", watched.wait(), watched.wait(0))
+    order("a", "poke")
+    show("told again", watched.wait(), watched.wait(0))
+    order("a", "+1")
+    show("more", watched.wait(), watched.wait(0))
+    os.read(a, 9)
+    order("a", "poke")
+    show("poked", watched.wait(0))
+    with later(lambda: order("a", "+1"), 0):
+        show("edge later", watched.wait())
+    watched.epoll.modify(a, select.EPOLLIN | select.EPOLLET)
+    show("changed", watched.wait(), watched.wait(0))
+    watched.epoll.modify(a, select.EPOLLIN | select.EPOLLONESHOT)
+    show("once", watched.wait(), watched.wait(0))
+    order("a", "+1")
+    show("no more", watched.wait(0))
+    watched.epoll.modify(a, select.EPOLLIN | select.EPOLLONESHOT)
+    show("once again", watched.wait(), watched.wait(0))
+    drain()
+
+
+def epoll_lives():
+    """Until the last descriptor of the file is closed, in whatever process."""
+    a = gate("a")
+    watched = Watched(a=(a, select.EPOLLIN))
+    order("a", "+1")
+    copy = os.dup(a)
+    os.close(a)
+    show("a copy is left", watched.wait(0))
+    os.close(copy)
+    show("none is left", watched.wait(0))
+    a = gate("a")
+    watched = Watched(a=(a, select.EPOLLIN))
+    pid = os.fork()
+    if pid == 0:
+        show("in a child", watched.wait())
+        watched.add("b", gate("b"), select.EPOLLOUT)
+        show("of a child", watched.wait())
+        watched.epoll.unregister(a)
+        os._exit(0)
+    os.waitpid(pid, 0)
+    show("after it", watched.wait(0), refused(watched.epoll.unregister, a))
+    watched.add("a", a, select.EPOLLIN)
+    program = f"import select; print(len(select.epoll.fromfd({watched.epoll.fileno()}).poll()))"
+    for fd in (watched.epoll.fileno(), a):
+        os.set_inheritable(fd, True)
+    pid = os.fork()
+    if pid == 0:
+        os.execv(sys.executable, [sys.executable, "-S", "-c", program])
+    os.waitpid(pid, 0)
+    outer = select.epoll()
+    outer.register(watched.epoll.fileno(), select.EPOLLIN)
+    show("in another", len(outer.poll()), polled(-1, (watched.epoll.fileno(), select.POLLIN)))
+    drain()
+
+
+def epoll_together():
+    """At an edge one of several threads is told."""
+    a, found = gate("a"), []
+    watched = Watched(a=(a, select.EPOLLIN | select.EPOLLET))
+    waiters = [threading.Thread(target=lambda: found.append(watched.wait())) for _ in range(2)]
+    for waiter in waiters:
+        waiter.start()
+    while any(waiter.is_alive() for waiter in waiters):
+        order("a", "+1")
+        os.sched_yield()
+    show("together", found)
+    drain()
+
+
+def epoll_signals():
+    a, me, heard = gate("a"), os.getpid(), []
+    watched = Watched(a=(a, select.EPOLLIN))
+    epoll = watched.epoll.fileno()
+    event, usr1 = ctypes.create_string_buffer(12), {signal.SIGUSR1}
+    signal.signal(signal.SIGUSR1, lambda *_: heard.append("USR1"))
+    signal.siginterrupt(signal.SIGUSR1, False)
+    with later(lambda: os.kill(me, signal.SIGUSR1), 0):
+        show("epoll_wait", raw(LIBC.epoll_wait, epoll, event, 1, 60000) or heard)
+    signal.pthread_sigmask(signal.SIG_BLOCK, usr1)
+    os.kill(me, signal.SIGUSR1)
+    heard.clear()
+    show("epoll_pwait", raw(LIBC.epoll_pwait, epoll, event, 1, -1, mask_of()), heard)
+    os.kill(me, signal.SIGUSR1)
+    show("epoll_pwait2", raw(LIBC.epoll_pwait2, epoll, event, 1, None, mask_of()), heard)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, usr1)
+    show(
+        "no room", raw(LIBC.epoll_wait, epoll, event, 0, 0), raw(LIBC.epoll_wait, epoll, None, 1, 0)
+    )
+    order("a", "+1")
+    show("no memory", raw(LIBC.epoll_wait, epoll, None, 1, 0))
+    drain()
+
+
 # ---- the end of the file system ------------------------------------------------------------------
 
 
 def end_of(how):
-    a = gate("a")
+    a, b = gate("a"), gate("b")
+    watched = Watched(a=(a, select.EPOLLIN), b=(b, select.EPOLLIN))
     with later(how):
         show("died", polled(-1, (a, select.POLLIN)))
+    show("watched", watched.wait())
     show("dead", polled(-1, (a, select.POLLIN)))
     show("dead, by select", selected([a], [a], [a]))
 
@@ -318,6 +571,8 @@ def silent():
     show("can tell", polled(0, (a, select.POLLIN | select.POLLOUT)))
     show("cannot", polled(-1, (fd, select.POLLIN | select.POLLOUT | select.POLLPRI)))
     show("is not asked", polled(-1, (a, select.POLLIN | select.POLLOUT)))
+    watched = Watched(a=(a, select.EPOLLIN | select.EPOLLOUT))
+    show("watched", watched.wait(), watched.wait())
 
 
 for part in sys.argv[2:]:
