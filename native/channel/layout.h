@@ -70,7 +70,7 @@ struct df_segment {
     _Atomic uint32_t mounts_changed; /* counts changes of the mount table */
     _Atomic uint32_t full;           /* 1: once there was no memory for more of this (room.h) */
     _Atomic uint32_t mounts_used;    /* places of it that were ever used: all before the others */
-    _Atomic uint32_t polls;          /* 1: some mount has DF_SHARED_POLLS, ever */
+    _Atomic uint32_t polls;          /* 1: some mount has `polls`, or had */
     _Atomic int32_t end;      /* DF_END_*, or the signal of a crash; written before it ends */
     _Atomic int32_t last_end; /* the same of the server before this one */
 
@@ -107,7 +107,6 @@ enum {                              /* df_shared_mount.flags */
        DF_SHARED_READONLY = 1 << 0, /* calls that would change something: EROFS */
        DF_SHARED_PERMITS = 1 << 1,  /* DF_ATTACH_PERMITS (core/mount.h) */
        DF_SHARED_COVERS = 1 << 2,   /* something lies on disk where it is mounted */
-       DF_SHARED_POLLS = 1 << 3,    /* its file system tells whether files are ready */
 };
 
 struct df_shared_mount {
@@ -120,6 +119,7 @@ struct df_shared_mount {
     char fsname[256];     /* for listings */
     char subtype[64];
     _Atomic uint32_t locked; /* 1 once the server keeps a POSIX lock: then every close is told */
+    _Atomic uint32_t polls;  /* 1: its file system is asked whether files are ready */
     _Atomic uint32_t left;   /* bits, df_left_bit(): locks that the file system leaves to the kernel
                                 of the clients (core/placed.h), of which it is not asked again */
 };

@@ -44,6 +44,7 @@ struct df_call {
     bool writes_back;   /* write: bytes that were kept, at their offset whatever file->flags says */
     bool asks_validity; /* getattr: somebody would repeat the answer to others */
     bool of_content;    /* getattr: size and modification time alone count; a read leaves these */
+    bool untold;        /* poll, out: the file system cannot tell, of no file, now and later */
     uint64_t valid_ns; /* then: for how long the plugin allows that, also of -ENOENT; 0: not at all;
                           UINT64_MAX: until something changes */
     struct df_changes *changes; /* names, owners, modes: where to tell what the op changes; all zero

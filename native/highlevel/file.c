@@ -159,7 +159,8 @@ int df_highlevel_poll(struct df_fs *fs, struct df_call *call, struct df_file *fi
     struct df_pollnode *node = NULL;
     struct df_frame frame;
 
-    if (!hl->ops.poll || file->kind != DF_KIND_REGULAR || df_highlevel_lacks(hl, DF_MISSING_POLL))
+    call->untold = df_highlevel_lacks(hl, DF_MISSING_POLL);
+    if (!hl->ops.poll || file->kind != DF_KIND_REGULAR || call->untold)
         return always_ready(events, wake);
     if (wake && !(node = df_pollnode_of(&df_handle_of(file)->attachment))) {
         df_wake_drop(wake);
@@ -168,5 +169,6 @@ int df_highlevel_poll(struct df_fs *fs, struct df_call *call, struct df_file *fi
     df_frame_enter(&frame, hl, call);
     int result = ask(&frame, file, events, node, wake);
     df_frame_leave(&frame);
+    call->untold = df_highlevel_lacks(hl, DF_MISSING_POLL);
     return result;
 }

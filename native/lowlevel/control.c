@@ -89,6 +89,7 @@ int df_lowlevel_poll(struct df_fs *fs, struct df_call *call, struct df_file *fil
     unsigned seen = node ? df_pollnode_seen(node) : 0;
     int ready = ask_ready(df_lowlevel_of(fs), call, file, events, node);
 
+    call->untold = df_lowlevel_lacks(df_lowlevel_of(fs), DF_LACKS_POLL);
     if (!wake || (ready != 0 && !wake->always))
         df_wake_drop(wake);
     else if (node)

@@ -22,6 +22,18 @@ static int take(struct df_work *w, uint64_t handle)
     return 0;
 }
 
+int64_t df_execute_poll(struct df_work *w, int events, struct df_wake *wake)
+{
+    struct df_served *served = df_server_mount(w->server, w->call.mount->id);
+    int64_t ready;
+
+    w->call.untold = false;
+    ready = CALL(poll, w->files[0], events, wake);
+    if (w->call.untold && served)
+        atomic_store(&served->shared->polls, 0);
+    return ready;
+}
+
 /* What the file is ready for; the bell will ring when that changes. At the edge also if it is ready
  * already: by the next notification, as the kernel's FUSE. */
 static uint32_t ask(struct df_work *w, const struct df_epoll *epoll)
@@ -32,7 +44,7 @@ static uint32_t ask(struct df_work *w, const struct df_epoll *epoll)
 
     if (!wake)
         return POLLERR;
-    ready = CALL(poll, w->files[0], (int)events, wake);
+    ready = df_execute_poll(w, (int)events, wake);
     return ready < 0 ? POLLERR : (uint32_t)ready & events;
 }
 
@@ -42,13 +54,26 @@ static void look(struct df_work *w, const struct df_epoll *epoll)
         df_bell_ring(&w->server->bells, epoll->token);
 }
 
+static int64_t removed(struct df_work *w, const struct df_epoll *epoll)
+{
+    uint64_t token = df_epolls_remove(&w->server->epolls, epoll);
+
+    if (token)
+        df_bell_end(&w->server->bells, token);
+    return token ? 0 : -ENOENT;
+}
+
 static int64_t add(struct df_work *w, const struct df_epoll *epoll)
 {
     int ret = df_epolls_add(&w->server->epolls, epoll);
 
-    if (ret == 0)
-        look(w, epoll);
-    return ret;
+    if (ret < 0)
+        return ret;
+    look(w, epoll);
+    if (!w->call.untold)
+        return 0;
+    removed(w, epoll); /* as a file of one that never could */
+    return -EPERM;
 }
 
 static int64_t modify(struct df_work *w, struct df_epoll *epoll)
@@ -60,15 +85,6 @@ static int64_t modify(struct df_work *w, struct df_epoll *epoll)
         look(w, epoll);
     }
     return ret;
-}
-
-static int64_t removed(struct df_work *w, const struct df_epoll *epoll)
-{
-    uint64_t token = df_epolls_remove(&w->server->epolls, epoll);
-
-    if (token)
-        df_bell_end(&w->server->bells, token);
-    return token ? 0 : -ENOENT;
 }
 
 /* Of those who hear a bell one finds that it was rung. At a level it is rung again, until somebody

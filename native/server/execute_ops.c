@@ -370,7 +370,7 @@ static int64_t do_poll(struct df_work *w)
 
     if (bell && !wake)
         return -ENOMEM;
-    return CALL(poll, w->files[0], w->message.args.poll.events, wake);
+    return df_execute_poll(w, w->message.args.poll.events, wake);
 }
 
 /* ---- never asked for over a channel

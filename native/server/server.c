@@ -56,9 +56,9 @@ static bool serve_mount(const struct df_mount *mount, void *arg)
         return true;
     shared->flags = (mount->flags & DF_ATTACH_READONLY ? DF_SHARED_READONLY : 0) |
                     (mount->flags & DF_ATTACH_PERMITS ? DF_SHARED_PERMITS : 0) |
-                    (mount->covers != 0 ? DF_SHARED_COVERS : 0) |
-                    (atomic_load(&served->mount->fs)->polls ? DF_SHARED_POLLS : 0);
-    if (shared->flags & DF_SHARED_POLLS)
+                    (mount->covers != 0 ? DF_SHARED_COVERS : 0);
+    atomic_store(&shared->polls, atomic_load(&served->mount->fs)->polls);
+    if (atomic_load(&shared->polls))
         atomic_store(&server->own.segment->polls, 1);
     shared->dev = mount->dev;
     shared->point_len = mount->point_len;

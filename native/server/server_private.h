@@ -187,6 +187,9 @@ df_execute_op df_execute_watch;
 
 /* ---- execute_epoll.c ---- */
 
+/* The op poll. A file system that cannot tell is not asked again. */
+int64_t df_execute_poll(struct df_work *w, int events, struct df_wake *wake);
+
 df_execute_op df_execute_epoll;
 
 /* The file is closed: no epoll instance watches it any more. */

@@ -20,19 +20,26 @@ static bool is_told(const struct df_segment *segment, const struct df_ofd *ofd)
 {
     unsigned mount = df_segment_mount_index(segment, ofd->mount);
 
-    return mount < DF_MOUNT_COUNT && df_segment_mounts(segment)[mount].flags & DF_SHARED_POLLS;
+    return mount < DF_MOUNT_COUNT && atomic_load(&df_segment_mounts(segment)[mount].polls);
 }
 
 /* Linux asks no file system about directories, and finds no file in a descriptor of O_PATH. */
-uint64_t dfi_ready_file(const struct dfi_files *files, long fd)
+static const struct df_ofd *find(const struct dfi_files *files, long fd)
 {
     uint64_t entry = dfi_entry_of(files, fd);
     const struct df_ofd *ofd = entry == 0 || entry & DFI_FIFO ? NULL : dfi_ofd(files, entry);
 
     if (!ofd || ofd->kind != DF_KIND_REGULAR ||
         atomic_load_explicit(&ofd->flags, memory_order_relaxed) & O_PATH)
-        return 0;
-    return is_told(files->link.segment, ofd) ? entry : 0;
+        return NULL;
+    return ofd;
+}
+
+uint64_t dfi_ready_file(const struct dfi_files *files, long fd)
+{
+    const struct df_ofd *ofd = find(files, fd);
+
+    return ofd && is_told(files->link.segment, ofd) ? atomic_load(&ofd->handle) : 0;
 }
 
 void dfi_ready_hold(struct dfi_files *files, const uint64_t handles[], unsigned long count)
@@ -49,17 +56,18 @@ void dfi_ready_let_go(struct dfi_files *files, const uint64_t handles[], unsigne
             dfi_fd_drop(files, handles[i], false);
 }
 
-/* What a file system answers with an error is ready, as the next call on it will show. */
+/* What a file system answers with an error is ready, as the next call on it will show. One that has
+ * said meanwhile that it cannot tell has the server answer. */
 unsigned dfi_ready_ask(struct dfi_waiter *waiter, int fd, unsigned events, bool rings)
 {
     struct df_trip trip = dfi_trip_of(waiter->files);
-    uint64_t handle = dfi_ready_file(waiter->files, fd);
+    const struct df_ofd *ofd = find(waiter->files, fd);
     int ready;
 
-    if (!handle)
+    if (!ofd)
         return POLLNVAL;
     events |= POLLERR | POLLHUP;
-    ready = df_trip_poll(&trip, handle, (int)events, rings ? waiter->token : 0);
+    ready = df_trip_poll(&trip, atomic_load(&ofd->handle), (int)events, rings ? waiter->token : 0);
     return ready < 0 ? POLLERR : (unsigned)ready & events;
 }
 

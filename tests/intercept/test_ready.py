@@ -132,9 +132,8 @@ no memory EFAULT
 """,
     "silent": """\
 can tell []
-cannot [(0, 'IN|OUT')]
+cannot [(0, 'IN|OUT'), (1, 'IN|OUT'), (2, 'IN|OUT')]
 is not asked [(0, 'IN|OUT')]
-watched [('a', 'IN|OUT')] [('a', 'IN|OUT')]
 """,
 }
 #: When the file system ends.
@@ -221,6 +220,19 @@ def test_random_calls_find_what_they_find_on_a_kernel_mount(told_by):
     """Of poll, select and two epoll instances, amid opens, copies, closes and changes."""
     seeds = "0", "200"
     assert told_by.by_run("ready_random.py", *seeds) == told_by.by_kernel("ready_random.py", *seeds)
+
+
+_UNTOLD = """\
+can tell done
+cannot EPERM
+another EPERM
+two [(0, 'IN'), (1, 'IN')]
+"""
+
+
+def test_a_file_system_that_turns_out_not_to_tell_is_as_a_disk(told_by):
+    """Where it cannot be known before, as of a helper's. Else each open of Go's would ask."""
+    assert told_by.by_run("ready.py", "untold") == _UNTOLD
 
 
 _ORDINARY = """

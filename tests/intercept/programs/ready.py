@@ -569,10 +569,18 @@ def silent():
     a, fd = gate("a"), gate("silent")
     order("a", "full")
     show("can tell", polled(0, (a, select.POLLIN | select.POLLOUT)))
-    show("cannot", polled(-1, (fd, select.POLLIN | select.POLLOUT | select.POLLPRI)))
+    both = select.POLLIN | select.POLLOUT
+    show("cannot", polled(-1, (fd, both | select.POLLPRI), (a, both), (gate("b"), both)))
     show("is not asked", polled(-1, (a, select.POLLIN | select.POLLOUT)))
-    watched = Watched(a=(a, select.EPOLLIN | select.EPOLLOUT))
-    show("watched", watched.wait(), watched.wait())
+
+
+def untold():
+    """Once it has said so, its files are as those of a disk."""
+    epoll = select.epoll()
+    show("can tell", refused(epoll.register, gate("a"), select.EPOLLIN))
+    show("cannot", refused(epoll.register, gate("silent"), select.EPOLLIN))
+    show("another", refused(epoll.register, gate("b"), select.EPOLLIN))
+    show("two", polled(-1, (gate("a"), select.POLLIN), (gate("b"), select.POLLIN)))
 
 
 for part in sys.argv[2:]:
