@@ -47,31 +47,31 @@ static ssize_t write_log(void *cookie, const char *data, size_t size)
     return log_lines(guest, data, size);
 }
 
-int df_guest_init(struct df_guest *guest, struct df_plugin *plugin)
-{
-    *guest = (struct df_guest){
-        .plugin = plugin, .users = 1, .pid = getpid(), .cwd_fd = -1, .child_output = {-1, -1}};
-    guest->umask = df_caller_of(df_gate_thread())->umask;
-    guest->cwd_fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (guest->cwd_fd < 0)
-        return -errno;
-    guest->output = fopencookie(guest, "w", (cookie_io_functions_t){.write = write_log});
-    if (!guest->output) {
-        close(guest->cwd_fd);
-        return -ENOMEM;
-    }
-    setvbuf(guest->output, NULL, _IOLBF, BUFSIZ);
-    pthread_mutex_init(&guest->lock, NULL);
-    df_belongings_init(&guest->belongings);
-    return 0;
-}
-
 /* Under the lock. */
 static void close_fd(int *fd)
 {
     if (*fd >= 0)
         close(*fd);
     *fd = -1;
+}
+
+int df_guest_init(struct df_guest *guest, struct df_plugin *plugin)
+{
+    *guest = (struct df_guest){
+        .plugin = plugin, .users = 1, .pid = getpid(), .cwd_fd = -1, .child_output = {-1, -1}};
+    guest->umask = df_caller_of(df_gate_thread())->umask;
+    guest->cwd_fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (guest->cwd_fd < 0 && errno != EACCES) /* one that it may not search it can stand in */
+        return -errno;
+    guest->output = fopencookie(guest, "w", (cookie_io_functions_t){.write = write_log});
+    if (!guest->output) {
+        close_fd(&guest->cwd_fd);
+        return -ENOMEM;
+    }
+    setvbuf(guest->output, NULL, _IOLBF, BUFSIZ);
+    pthread_mutex_init(&guest->lock, NULL);
+    df_belongings_init(&guest->belongings);
+    return 0;
 }
 
 void df_guest_retire(struct df_guest *guest, bool lingers)

@@ -110,7 +110,9 @@ static void choose_mask(posix_spawnattr_t *chosen, const posix_spawnattr_t *give
 static int add_actions(posix_spawn_file_actions_t *actions, struct df_guest *guest)
 {
     int output = df_guest_child_output(guest);
-    int error = posix_spawn_file_actions_addfchdir_np(actions, guest->cwd_fd);
+    int error = 0;
+    if (guest->cwd_fd >= 0)
+        error = posix_spawn_file_actions_addfchdir_np(actions, guest->cwd_fd);
     for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO && !error && output >= 0; fd++)
         error = posix_spawn_file_actions_adddup2(actions, output, fd);
     return error;

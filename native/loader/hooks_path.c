@@ -83,7 +83,7 @@ static bool is_removed(int fd, const char *name)
 static char *hook_getcwd(char *buffer, size_t size)
 {
     struct df_guest *guest = df_guest_current();
-    if (!guest)
+    if (!guest || guest->cwd_fd < 0)
         return getcwd(buffer, size);
     char link[64], target[PATH_MAX];
     snprintf(link, sizeof(link), "/proc/self/fd/%d", guest->cwd_fd);

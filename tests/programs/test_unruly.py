@@ -17,6 +17,7 @@ from building import build, fuse
 import directfuse
 from directfuse import _paths
 
+from .conftest import open_to_all
 from .test_hostile_elf import Image
 
 HERE = Path(__file__).parent
@@ -347,6 +348,24 @@ def test_the_directory_of_a_program_keeps_its_number(unruly, point):
         (number,) = descriptors_of(here) - before
         text_of(f"{point}/chdir")
         assert os.readlink(f"/proc/self/fd/{number}") == "/etc"
+
+
+SHELLS = """
+import directfuse, sys
+with directfuse.mount([sys.argv[1], "--before", "shells", sys.argv[2]], placement="inline"):
+    fd = directfuse.os_open(sys.argv[2] + "/nothing", 0)
+    print(directfuse.pread(fd, 4096, 0).decode())
+    directfuse.close(fd)
+"""
+
+
+def test_a_program_stands_where_it_may_not_search(unruly, tmp_path_factory, tmp_path, unprivileged):
+    """As after `sudo -u somebody` in a home directory; its children stand there, too."""
+    open_to_all(Path(unruly), tmp_path_factory.getbasetemp())
+    here = tmp_path / "closed"
+    here.mkdir(0o700)
+    done = unprivileged([sys.executable, "-c", SHELLS, unruly, "/m"], cwd=here)
+    assert done.stdout == f"5 {int(signal.SIGTERM)} {here}\n", done.stderr
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ static void spawn_elsewhere(void)
 
 static void open_shells(void)
 {
-    char line[64] = "";
+    char line[200] = "";
     FILE *from = popen("pwd; kill -TERM $$", "r"), *to = popen("read word; exit $word", "w");
     if (chdir("/etc") != 0 || !from || !to || !fgets(line, sizeof(line), from))
         return;
