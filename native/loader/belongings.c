@@ -66,23 +66,45 @@ static bool is_still(const struct df_belonging *item)
            st.st_dev == item->device && (item->kind != OPENED || fcntl(item->fd, F_GETSIG) == MARK);
 }
 
-/* Forgets what was closed since, by the program or by a library of its. Under the lock. */
-static void forget_closed(struct df_belongings *belongings)
+/* A child that somebody has waited for: by its number, as system(3) does, or libc itself. */
+static bool was_waited_for(const struct df_belonging *child)
+{
+    siginfo_t info;
+    int saved = errno, options = WEXITED | WNOHANG | WNOWAIT;
+    bool gone = waitid((idtype_t)P_PIDFD, (id_t)child->fd, &info, options) != 0 && errno == ECHILD;
+    errno = saved;
+    return gone;
+}
+
+static bool is_over(const struct df_belonging *item)
+{
+    if (item->kind != CHILD)
+        return !is_still(item);
+    if (!was_waited_for(item))
+        return false;
+    close(item->fd);
+    return true;
+}
+
+/* Forgets what was closed or waited for since, by the program or by a library of its. Under the
+ * lock. */
+static void forget_what_is_over(struct df_belongings *belongings)
 {
     size_t kept = 0;
     for (size_t i = 0; i < belongings->count; i++)
-        if (belongings->items[i].kind == CHILD || is_still(&belongings->items[i]))
+        if (!is_over(&belongings->items[i]))
             belongings->items[kept++] = belongings->items[i];
     belongings->count = kept;
 }
 
-static void remember(struct df_belongings *belongings, struct df_belonging item)
+static bool remember(struct df_belongings *belongings, struct df_belonging item)
 {
     pthread_mutex_lock(&belongings->lock);
     if (belongings->count == belongings->capacity)
-        forget_closed(belongings);
-    add(belongings, item);
+        forget_what_is_over(belongings);
+    bool added = add(belongings, item);
     pthread_mutex_unlock(&belongings->lock);
+    return added;
 }
 
 void df_belongings_add_fd(struct df_belongings *belongings, int fd)
@@ -147,13 +169,8 @@ void df_belongings_add_child(struct df_belongings *belongings, pid_t pid)
 {
     int saved = errno;
     int fd = (int)syscall(SYS_pidfd_open, pid, 0); /* close-on-exec from birth */
-    if (fd >= 0) {
-        pthread_mutex_lock(&belongings->lock);
-        bool added = add(belongings, (struct df_belonging){.kind = CHILD, .fd = fd});
-        pthread_mutex_unlock(&belongings->lock);
-        if (!added)
-            close(fd);
-    }
+    if (fd >= 0 && !remember(belongings, (struct df_belonging){.kind = CHILD, .fd = fd}))
+        close(fd);
     errno = saved;
 }
 
@@ -161,6 +178,7 @@ bool df_belongings_any_child(struct df_belongings *belongings)
 {
     bool any = false;
     pthread_mutex_lock(&belongings->lock);
+    forget_what_is_over(belongings);
     for (size_t i = 0; i < belongings->count && !any; i++)
         any = belongings->items[i].kind == CHILD;
     pthread_mutex_unlock(&belongings->lock);
