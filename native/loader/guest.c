@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -138,8 +139,27 @@ int df_guest_child_output(struct df_guest *guest)
     return output;
 }
 
+static const struct df_guest *parent; /* of the process that this is, if a guest has forked it */
+
+const struct df_guest *df_guest_parent(void)
+{
+    return parent;
+}
+
+/* What the host had in them is its own to write. */
+static void take_streams(const struct df_guest_globals *globals)
+{
+    __fpurge(stdout);
+    if (globals->stdout_stream)
+        *globals->stdout_stream = stdout;
+    if (globals->stderr_stream)
+        *globals->stderr_stream = stderr;
+}
+
 void df_guest_become_process(struct df_guest *guest, int output)
 {
+    parent = guest;
+    take_streams(&guest->globals);
     if (guest->cwd_fd >= 0 && fchdir(guest->cwd_fd) != 0 && output >= 0)
         dprintf(output, "the working directory cannot be entered: %s\n", strerror(errno));
     umask(guest->umask);

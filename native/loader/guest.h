@@ -69,6 +69,9 @@ int df_guest_child_output(struct df_guest *guest);
 /* In a child that it forked: makes real what it believes of its process. */
 void df_guest_become_process(struct df_guest *guest, int output);
 
+/* In such a child: whose it is. NULL: this is the host. */
+const struct df_guest *df_guest_parent(void);
+
 /* Moves what its children have printed since to its log. */
 void df_guest_drain(struct df_guest *guest);
 

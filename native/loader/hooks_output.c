@@ -211,14 +211,6 @@ static void report(int error, const char *format, va_list arguments)
     fputc('\n', out);
 }
 
-static void end(int status)
-{
-    struct df_guest *guest = df_guest_current();
-    if (guest)
-        df_hooks_end(guest, status & 0xff);
-    _exit(status);
-}
-
 #define REPORT(error)                                                                              \
     do {                                                                                           \
         int saved = (error);                                                                       \
@@ -241,13 +233,13 @@ static void hook_warnx(const char *format, ...)
 static void hook_err(int status, const char *format, ...)
 {
     REPORT(errno);
-    end(status);
+    df_hooks_exit(status);
 }
 
 static void hook_errx(int status, const char *format, ...)
 {
     REPORT(0);
-    end(status);
+    df_hooks_exit(status);
 }
 
 static void hook_vwarn(const char *format, va_list arguments)
@@ -263,20 +255,20 @@ static void hook_vwarnx(const char *format, va_list arguments)
 static void hook_verr(int status, const char *format, va_list arguments)
 {
     report(errno, format, arguments);
-    end(status);
+    df_hooks_exit(status);
 }
 
 static void hook_verrx(int status, const char *format, va_list arguments)
 {
     report(0, format, arguments);
-    end(status);
+    df_hooks_exit(status);
 }
 
 static void hook_error(int status, int error, const char *format, ...)
 {
     REPORT(error);
     if (status)
-        end(status);
+        df_hooks_exit(status);
 }
 
 static void hook_error_at_line(int status, int error, const char *file, unsigned line,
@@ -285,7 +277,7 @@ static void hook_error_at_line(int status, int error, const char *file, unsigned
     fprintf(stream(stderr), "%s:%u: ", file, line);
     REPORT(error);
     if (status)
-        end(status);
+        df_hooks_exit(status);
 }
 
 /* ---- the system's log: openlog(3) keeps pointers into the program, for the whole process ----- */

@@ -2,7 +2,7 @@
  * hooks_process.c - a guest's process: its end, its threads, its session, its ids.
  *
  * In a child that the guest forked there is no guest (df_guest_current() is NULL): there every hook
- * is the real function.
+ * is the real function, but for exit(3).
  */
 #include <errno.h>
 #include <grp.h>
@@ -48,12 +48,37 @@ _Noreturn void df_hooks_end(struct df_guest *guest, int status)
     pthread_exit(NULL);
 }
 
-static void hook_exit(int status)
+static void end_guest(int status)
 {
     struct df_guest *guest = df_guest_current();
     if (guest)
         df_hooks_end(guest, status & 0xff);
-    _exit(status); /* a forked child: the host's atexit handlers and stdio are not its own */
+}
+
+/* In a forked child the host's atexit handlers, and what it has in other streams, are not its own.
+ */
+_Noreturn void df_hooks_exit(int status)
+{
+    end_guest(status);
+    if (!df_guest_parent())
+        exit(status);
+    fflush(stdout);
+    fflush(df_guest_parent()->output);
+    _exit(status);
+}
+
+static void hook_exit(int status)
+{
+    end_guest(status);
+    _exit(status);
+}
+
+static void hook_quick_exit(int status)
+{
+    end_guest(status);
+    if (df_guest_parent())
+        _exit(status);
+    quick_exit(status);
 }
 
 static void hook_abort(void)
@@ -283,10 +308,10 @@ static int hook_mlockall(int flags)
 
 const struct df_hook df_hooks_process[] = {
     {"__libc_start_main", hook_libc_start_main},
-    {"exit", hook_exit},
+    {"exit", df_hooks_exit},
     {"_exit", hook_exit},
     {"_Exit", hook_exit},
-    {"quick_exit", hook_exit},
+    {"quick_exit", hook_quick_exit},
     {"abort", hook_abort},
     {"__assert_fail", hook_assert_fail},
     {"pthread_create", hook_pthread_create},

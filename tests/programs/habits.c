@@ -30,11 +30,26 @@ static void have_children(void)
     SAY("%d", ended);
 }
 
+static void have_a_child_that_prints(void)
+{
+    int status = 0;
+    pid_t pid = fork();
+    if (pid == 0) {
+        printf("words of a child\n");
+        fprintf(stdout, "and half a ");
+        printf("line");
+        exit(3);
+    }
+    pid_t ended = waitpid(pid, &status, 0);
+    SAY("%d", ended == pid ? WEXITSTATUS(status) : -1);
+}
+
 static const struct {
     const char *name;
     void (*function)(void);
 } habits[] = {
     {"children", have_children},
+    {"printing child", have_a_child_that_prints},
 };
 
 static void have(const char *name)

@@ -2,8 +2,11 @@
 as it was before. The program is compiled here, against the real libfuse (habits.c)."""
 
 import os
+import subprocess
+import sys
 
 import pytest
+from building import build
 
 import directfuse
 
@@ -36,3 +39,41 @@ def test_children_that_it_has_waited_for_take_no_descriptors(habits, point):
 
 def test_children_that_it_has_waited_for_are_no_daemons(habits):
     assert "perhaps to live on in the background" not in said_by(habits, "children")
+
+
+def test_what_a_child_has_printed_when_it_exits_is_reported(habits):
+    said = said_by(habits, "printing child")
+    assert "words of a child\nand half a line\nit said: 3" in said
+
+
+ENDING_LIBRARY = """
+#include <err.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void tell(void) { if (write(1, "heard\\n", 6) < 0) abort(); }
+void end_by_exit(void) { atexit(tell); exit(3); }
+void end_by_errx(void) { atexit(tell); errx(3, "words"); }
+void end_by_quick_exit(void) { at_quick_exit(tell); quick_exit(3); }
+"""
+
+END = """
+import ctypes, directfuse, sys
+program, point, library, function = sys.argv[1:]
+with directfuse.mount([program, point], placement="inline"):
+    pass
+ctypes.CDLL(library)[function]()
+"""
+
+
+@pytest.mark.parametrize("function", ["end_by_exit", "end_by_errx", "end_by_quick_exit"])
+def test_a_library_that_came_with_a_program_ends_the_host_as_ever(tmp_path, point, function):
+    (tmp_path / "ends.c").write_text(ENDING_LIBRARY)
+    library = build(tmp_path / "ends.c", tmp_path / "libends.so", "-shared", "-fPIC")
+    linked = ["-Wl,--no-as-needed", library, "-Wl,--as-needed"]
+    program = compiled("habits.c", tmp_path / "habits", "-pie", "-fPIE", *linked)
+    done = subprocess.run(
+        [sys.executable, "-c", END, program, point, library, function],
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (3, "heard\n"), done.stderr
