@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <error.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -113,12 +114,31 @@ static int hook_fflush(FILE *out)
 }
 
 /* The host's are not the guest's to close, and its log is needed to the end. */
+static bool is_kept(const struct df_guest *guest, const FILE *out)
+{
+    return guest && (out == stdin || out == stdout || out == stderr || out == guest->output);
+}
+
 static int hook_fclose(FILE *out)
 {
-    struct df_guest *guest = df_guest_current();
-    if (guest && (out == stdin || out == stdout || out == stderr || out == guest->output))
+    if (is_kept(df_guest_current(), out))
         return out == stdin ? 0 : fflush(meant(out));
     return fclose(out);
+}
+
+/* As daemons do with /dev/null: what it says is said to its log all the same. */
+static FILE *hook_freopen(const char *path, const char *mode, FILE *out)
+{
+    char room[DF_GUEST_PATH_ROOM];
+    struct df_guest *guest = df_guest_current();
+    return is_kept(guest, out) ? out : freopen(df_guest_path(guest, path, room), mode, out);
+}
+
+/* Its log has no number; this is one by which it is written, too. */
+static int hook_fileno(FILE *out)
+{
+    const struct df_guest *guest = df_guest_current();
+    return guest && out == guest->output ? STDERR_FILENO : fileno(out);
 }
 
 static int hook_puts(const char *text)
@@ -349,6 +369,10 @@ const struct df_hook df_hooks_output[] = {
     {"fflush", hook_fflush},
     {"fflush_unlocked", hook_fflush},
     {"fclose", hook_fclose},
+    {"freopen", hook_freopen},
+    {"freopen64", hook_freopen},
+    {"fileno", hook_fileno},
+    {"fileno_unlocked", hook_fileno},
     {"puts", hook_puts},
     {"putchar", hook_putchar},
     {"putchar_unlocked", hook_putchar},

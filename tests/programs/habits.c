@@ -44,12 +44,36 @@ static void have_a_child_that_prints(void)
     SAY("%d", ended == pid ? WEXITSTATUS(status) : -1);
 }
 
+/* As a daemon does, and then prints by number. */
+static void reopen_its_streams(void)
+{
+    FILE *in = freopen("/dev/null", "r", stdin), *out = freopen("/dev/null", "w", stdout);
+    fprintf(stderr, "words after that\n");
+    ssize_t written = write(fileno(stderr), "words by number\n", 16);
+    SAY("%d %d %zd", in == stdin, out == stdout, written);
+}
+
+static void have_a_child_that_reopens_its_streams(void)
+{
+    int status = 0;
+    pid_t pid = fork();
+    if (pid == 0) {
+        reopen_its_streams();
+        printf("words for nobody\n");
+        _exit(freopen("/dev/null", "w", stderr) == stderr ? 3 : 1);
+    }
+    pid_t ended = waitpid(pid, &status, 0);
+    SAY("%d", ended == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+}
+
 static const struct {
     const char *name;
     void (*function)(void);
 } habits[] = {
     {"children", have_children},
     {"printing child", have_a_child_that_prints},
+    {"streams", reopen_its_streams},
+    {"streams of a child", have_a_child_that_reopens_its_streams},
 };
 
 static void have(const char *name)

@@ -77,3 +77,16 @@ def test_a_library_that_came_with_a_program_ends_the_host_as_ever(tmp_path, poin
         text=True,
     )
     assert (done.returncode, done.stdout) == (3, "heard\n"), done.stderr
+
+
+def test_streams_that_it_opens_anew_stay_those_of_its_log(habits, capfd):
+    before = os.fstat(0).st_ino
+    said = said_by(habits, "streams")
+    assert "words after that\nwords by number\nit said: 1 1 16" in said
+    assert (os.fstat(0).st_ino, capfd.readouterr()) == (before, ("", ""))
+
+
+def test_a_child_opens_its_streams_anew(habits, capfd):
+    said = said_by(habits, "streams of a child")
+    assert "words after that\nwords by number\nit said: 3" in said
+    assert "words for nobody" not in said
