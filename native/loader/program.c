@@ -24,21 +24,16 @@ static _Thread_local struct run *running;
 
 enum { START_STACK = 32 * 1024 }; /* bytes; _start and our hook of __libc_start_main use < 1 KiB */
 
-/* What the kernel puts on a new program's stack: argc, argv, environment, auxiliary vector. The
- * program's own libc is ours, started long ago; it reads none of it again. */
-static uintptr_t *build_stack(uintptr_t *top, int argc, char **argv)
+/* What the kernel puts on a new program's stack: argc, argv, environment, auxiliary vector. There
+ * are no arguments and no environment in it, however many the program has: main gets them from
+ * df_program_run(). The program's own libc is ours, started long ago; it reads none of it again. */
+static uintptr_t *build_stack(uintptr_t *top)
 {
-    const uintptr_t auxv[] = {AT_PAGESZ, (uintptr_t)getpagesize(), AT_NULL, 0};
-    uintptr_t *at = top - sizeof(auxv) / sizeof(auxv[0]) - (argc + 3);
-    at -= (uintptr_t)at / sizeof(*at) % 2; /* 16-byte alignment at entry, as the ABI has it */
-    uintptr_t *start = at;
-    *at++ = argc;
-    for (int i = 0; i < argc; i++)
-        *at++ = (uintptr_t)argv[i];
-    *at++ = 0; /* end of argv */
-    *at++ = 0; /* empty environment block: main gets the host's from df_program_run */
-    memcpy(at, auxv, sizeof(auxv));
-    return start;
+    const uintptr_t words[] = {0, 0, 0, AT_PAGESZ, (uintptr_t)getpagesize(), AT_NULL, 0};
+    uintptr_t *start = top - sizeof(words) / sizeof(words[0]);
+
+    start -= (uintptr_t)start / sizeof(*start) % 2; /* aligned to 16 bytes, as the ABI has it */
+    return memcpy(start, words, sizeof(words));
 }
 
 static _Noreturn void jump_to_entry(void *entry, uintptr_t *stack)
@@ -66,12 +61,12 @@ static _Noreturn void jump_to_entry(void *entry, uintptr_t *stack)
 
 /* Lets the program's _start find its main: it calls __libc_start_main, which is df_program_enter.
  */
-static void find_main(void *entry, struct run *run, int argc, char **argv)
+static void find_main(void *entry, struct run *run)
 {
     uintptr_t room[START_STACK / sizeof(uintptr_t)];
     uintptr_t *top = room + sizeof(room) / sizeof(room[0]);
     if (setjmp(run->start) == 0)
-        jump_to_entry(entry, build_stack(top, argc, argv));
+        jump_to_entry(entry, build_stack(top));
 }
 
 void df_program_enter(df_main_function main)
@@ -119,7 +114,7 @@ int df_program_run(df_main_function main, void *entry, struct df_guest *guest, i
     df_program_land((struct df_program_place){&run, guest});
     if (setjmp(run.end) == 0) {
         if (!main)
-            find_main(entry, &run, argc, argv);
+            find_main(entry, &run);
         run.status = run.main(argc, argv, environ) & 0xff;
     }
     df_program_land(before);

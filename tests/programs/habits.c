@@ -1,7 +1,7 @@
 /*
  * habits.c - a FUSE program with the habits of programs that have a process to themselves. Each
  * file is one: reading it does that, and gives what came of it; "--before HABIT" does it before the
- * loop, and says what came of it.
+ * loop, and says what came of it. It counts its options "-owords", and takes them out.
  */
 #define FUSE_USE_VERSION 31
 #define _GNU_SOURCE
@@ -125,5 +125,9 @@ int main(int argc, char *argv[])
         argc -= 2;
         argv += 2;
     }
+    if (argc > 2 && strcmp(argv[argc - 1], "-owords") == 0)
+        SAY("%d", argc);
+    while (argc > 2 && strcmp(argv[argc - 1], "-owords") == 0)
+        argv[--argc] = NULL;
     return fuse_main(argc, argv, &operations, NULL);
 }

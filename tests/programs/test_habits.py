@@ -90,3 +90,8 @@ def test_a_child_opens_its_streams_anew(habits, capfd):
     said = said_by(habits, "streams of a child")
     assert "words after that\nwords by number\nit said: 3" in said
     assert "words for nobody" not in said
+
+
+def test_a_program_may_have_as_many_arguments_as_anybody_can_give(habits, point):
+    with directfuse.mount([habits, point, *["-owords"] * 100000], placement="inline"):
+        assert text_of(f"{point}/nothing") == "100002"
