@@ -164,6 +164,8 @@ void df_guest_become_process(struct df_guest *guest, int output)
         dprintf(output, "the working directory cannot be entered: %s\n", strerror(errno));
     umask(guest->umask);
     df_hooks_apply_environment(guest);
+    if (guest->globals.environment)
+        *guest->globals.environment = environ;
     if (output >= 0) {
         dup2(output, STDOUT_FILENO);
         dup2(output, STDERR_FILENO);

@@ -28,6 +28,7 @@ struct df_guest_globals {
     int *optind;
     int *opterr;
     int *optopt;
+    char ***environment;
     FILE **stdout_stream;
     FILE **stderr_stream;
     void *cxx_streams[3]; /* cout, cerr, clog: std::ostream */

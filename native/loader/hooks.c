@@ -85,6 +85,8 @@ static void note_global(struct df_guest_globals *globals, const char *name, void
         globals->opterr = address;
     else if (strcmp(name, "optopt") == 0)
         globals->optopt = address;
+    else if (strcmp(name, "environ") == 0 || strcmp(name, "__environ") == 0)
+        globals->environment = address;
     else if (strcmp(name, "stdout") == 0)
         globals->stdout_stream = address;
     else if (strcmp(name, "stderr") == 0)

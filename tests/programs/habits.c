@@ -66,12 +66,23 @@ static void have_a_child_that_reopens_its_streams(void)
     SAY("%d", ended == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1);
 }
 
+static void have_a_child_with_its_environment(void)
+{
+    static char *words[] = {"sh", "-c", "echo found $HABITS_WORD", NULL};
+    setenv("HABITS_WORD", "mine", 1);
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(execve("/bin/sh", words, environ));
+    SAY("%d", waitpid(pid, NULL, 0) == pid);
+}
+
 static const struct {
     const char *name;
     void (*function)(void);
 } habits[] = {
     {"children", have_children},
     {"printing child", have_a_child_that_prints},
+    {"environment of a child", have_a_child_with_its_environment},
     {"streams", reopen_its_streams},
     {"streams of a child", have_a_child_that_reopens_its_streams},
 };

@@ -95,3 +95,7 @@ def test_a_child_opens_its_streams_anew(habits, capfd):
 def test_a_program_may_have_as_many_arguments_as_anybody_can_give(habits, point):
     with directfuse.mount([habits, point, *["-owords"] * 100000], placement="inline"):
         assert text_of(f"{point}/nothing") == "100002"
+
+
+def test_a_child_finds_in_environ_what_the_program_has_set(habits):
+    assert "found mine\nit said: 1" in said_by(habits, "environment of a child")
