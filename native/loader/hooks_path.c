@@ -224,10 +224,30 @@ static int hook_creat(const char *path, mode_t mode)
     return noted(open_file(AT_FDCWD, HERE(path, room), O_CREAT | O_WRONLY | O_TRUNC, mode), CALLER);
 }
 
+/* What fopen(3) opens with such a mode; -1 where it makes nothing. */
+static int making_flags(const char *mode)
+{
+    int flags = O_CREAT | (strchr(mode, 'x') ? O_EXCL : 0) | (strchr(mode, 'e') ? O_CLOEXEC : 0);
+    flags |= strchr(mode, '+') ? O_RDWR : O_WRONLY;
+    return mode[0] == 'w' ? flags | O_TRUNC : mode[0] == 'a' ? flags | O_APPEND : -1;
+}
+
+/* As the guest's umask has it. (fdopen(3) does not know "x".) */
+static FILE *make_file(const char *path, const char *mode)
+{
+    const char plain[] = {mode[0], strchr(mode, '+') ? '+' : '\0', '\0'};
+    int fd = open_file(AT_FDCWD, path, making_flags(mode), 0666);
+    FILE *stream = fd < 0 ? NULL : fdopen(fd, plain);
+    if (fd >= 0 && !stream)
+        close(fd);
+    return stream;
+}
+
 static FILE *hook_fopen(const char *path, const char *mode)
 {
     BUFFER(room);
-    return fopen(HERE(path, room), mode);
+    bool plain = !df_guest_current() || strchr(mode, ',') || making_flags(mode) < 0;
+    return plain ? fopen(HERE(path, room), mode) : make_file(HERE(path, room), mode);
 }
 
 static DIR *hook_opendir(const char *path)
@@ -281,6 +301,17 @@ static int hook_xmknod(int version, const char *path, mode_t mode, dev_t *device
     return hook_mknodat(AT_FDCWD, path, mode, *device);
 }
 
+static int hook_xmknodat(int version, int dirfd, const char *path, mode_t mode, dev_t *device)
+{
+    (void)version;
+    return hook_mknodat(dirfd, path, mode, *device);
+}
+
+static int hook_mkfifoat(int dirfd, const char *path, mode_t mode)
+{
+    return hook_mknodat(dirfd, path, mode | S_IFIFO, 0);
+}
+
 static int hook_mkfifo(const char *path, mode_t mode)
 {
     return hook_mknodat(AT_FDCWD, path, mode | S_IFIFO, 0);
@@ -296,6 +327,38 @@ static int hook_symlinkat(const char *target, int dirfd, const char *path)
 {
     BUFFER(room);
     return symlinkat(target, dirfd, HERE_AT(dirfd, path, room));
+}
+
+/* ---- names that are made up --------------------------------------------------------------- */
+
+/* The template's own end, which is what has changed, back to where the guest has it. */
+static void give_back(char *template, const char *here)
+{
+    if (template != here)
+        strcpy(template, here + strlen(here) - strlen(template));
+}
+
+#define MADE_UP(type, name, parameters, arguments)                                                 \
+    static type hook_##name parameters                                                             \
+    {                                                                                              \
+        BUFFER(room);                                                                              \
+        char *here = (char *)HERE(template, room);                                                 \
+        type result = name arguments;                                                              \
+        give_back(template, here);                                                                 \
+        return result;                                                                             \
+    }
+
+MADE_UP(int, mkstemp, (char *template), (here))
+MADE_UP(int, mkostemp, (char *template, int flags), (here, flags))
+MADE_UP(int, mkstemps, (char *template, int suffix), (here, suffix))
+MADE_UP(int, mkostemps, (char *template, int suffix, int flags), (here, suffix, flags))
+
+static char *hook_mkdtemp(char *template)
+{
+    BUFFER(room);
+    char *here = (char *)HERE(template, room), *made = mkdtemp(here);
+    give_back(template, here);
+    return made ? template : NULL;
 }
 
 /* ---- the rest: the real function on the translated path --------------------------------- */
@@ -369,6 +432,13 @@ ONE_PATH(ssize_t, llistxattr, (const char *path, char *list, size_t size),
 ONE_PATH(int, removexattr, (const char *path, const char *name), (HERE(path, first), name))
 ONE_PATH(int, lremovexattr, (const char *path, const char *name), (HERE(path, first), name))
 
+ONE_PATH(int, scandir,
+         (const char *path, struct dirent ***list, int (*wanted)(const struct dirent *),
+          int (*order)(const struct dirent **, const struct dirent **)),
+         (HERE(path, first), list, wanted, order))
+ONE_PATH(long, pathconf, (const char *path, int name), (HERE(path, first), name))
+ONE_PATH(char *, canonicalize_file_name, (const char *path), (HERE(path, first)))
+
 /* Before glibc 2.33 stat was an inline call of __xstat(version, ...). */
 static int hook_xstat(int version, const char *path, struct stat *st)
 {
@@ -382,6 +452,13 @@ static int hook_lxstat(int version, const char *path, struct stat *st)
     BUFFER(room);
     (void)version;
     return lstat(HERE(path, room), st);
+}
+
+static int hook_fxstatat(int version, int dirfd, const char *path, struct stat *st, int flags)
+{
+    BUFFER(room);
+    (void)version;
+    return fstatat(dirfd, HERE_AT(dirfd, path, room), st, flags);
 }
 
 static ssize_t hook_readlink_chk(const char *path, char *buffer, size_t size, size_t capacity)
@@ -411,6 +488,10 @@ const struct df_hook df_hooks_path[] = {
     {"fopen", hook_fopen},
     {"fopen64", hook_fopen},
     {"opendir", hook_opendir},
+    {"scandir", hook_scandir},
+    {"scandir64", hook_scandir},
+    {"pathconf", hook_pathconf},
+    {"canonicalize_file_name", hook_canonicalize_file_name},
     {"realpath", hook_realpath},
     {"__realpath_chk", hook_realpath_chk},
     {"mkdir", hook_mkdir},
@@ -418,7 +499,18 @@ const struct df_hook df_hooks_path[] = {
     {"mknod", hook_mknod},
     {"mknodat", hook_mknodat},
     {"__xmknod", hook_xmknod},
+    {"__xmknodat", hook_xmknodat},
     {"mkfifo", hook_mkfifo},
+    {"mkfifoat", hook_mkfifoat},
+    {"mkstemp", hook_mkstemp},
+    {"mkstemp64", hook_mkstemp},
+    {"mkostemp", hook_mkostemp},
+    {"mkostemp64", hook_mkostemp},
+    {"mkstemps", hook_mkstemps},
+    {"mkstemps64", hook_mkstemps},
+    {"mkostemps", hook_mkostemps},
+    {"mkostemps64", hook_mkostemps},
+    {"mkdtemp", hook_mkdtemp},
     {"symlink", hook_symlink},
     {"symlinkat", hook_symlinkat},
     {"stat", hook_stat},
@@ -432,6 +524,8 @@ const struct df_hook df_hooks_path[] = {
     {"__xstat64", hook_xstat},
     {"__lxstat", hook_lxstat},
     {"__lxstat64", hook_lxstat},
+    {"__fxstatat", hook_fxstatat},
+    {"__fxstatat64", hook_fxstatat},
     {"access", hook_access},
     {"euidaccess", hook_euidaccess},
     {"eaccess", hook_euidaccess},

@@ -5,10 +5,14 @@
  */
 #define FUSE_USE_VERSION 31
 #define _GNU_SOURCE
+#include <dirent.h>
+#include <fcntl.h>
 #include <fuse.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -76,6 +80,70 @@ static void have_a_child_with_its_environment(void)
     SAY("%d", waitpid(pid, NULL, 0) == pid);
 }
 
+/* Under the names that programs had for these functions before glibc 2.33, too. */
+int __xmknodat(int version, int dirfd, const char *path, mode_t mode, dev_t *device);
+int __fxstatat(int version, int dirfd, const char *path, struct stat *st, int flags);
+
+static int mode_of(const char *name)
+{
+    struct stat st;
+    return __fxstatat(1, AT_FDCWD, name, &st, 0) == 0 ? (int)(st.st_mode & 0777) : -1;
+}
+
+static int is_made(const char *name)
+{
+    int mode = mode_of(name);
+    return name && mode >= 0 && !strstr(name, "XXXXXX");
+}
+
+static void enter_a_directory(void)
+{
+    static char made[] = "/tmp/habits-XXXXXX";
+    if (!mkdtemp(made) || chdir(made) != 0)
+        abort();
+}
+
+static void make_up_names(void)
+{
+    char one[] = "one-XXXXXX", two[] = "two-XXXXXX.txt", three[] = "three-XXXXXX";
+    struct dirent **list;
+    enter_a_directory();
+    int fds = (mkstemp(one) >= 0) + (mkostemps(two, 4, O_CLOEXEC) >= 0);
+    const char *directory = mkdtemp(three), *found = canonicalize_file_name(one);
+    char here[PATH_MAX];
+    if (!getcwd(here, sizeof(here)))
+        abort();
+    SAY("%d %d %d %d %d %d %d", fds, is_made(one), is_made(two), directory == three, is_made(three),
+        scandir(".", &list, NULL, NULL), found && strncmp(found, here, strlen(here)) == 0);
+    unlink(one);
+    unlink(two);
+    rmdir(three);
+    rmdir(here);
+}
+
+/* The modes of what it makes with one umask and another. */
+static void make_files(void)
+{
+    char here[PATH_MAX];
+    dev_t none = 0;
+    enter_a_directory();
+    umask(0);
+    FILE *one = fopen("one", "w"), *again = fopen("one", "a+x");
+    umask(077);
+    FILE *two = fopen("two", "a"), *three = fopen("three", "wx");
+    if (!one || !two || !three || again || fputs("words", one) < 0 || fflush(one) != 0)
+        abort();
+    umask(0);
+    int fifos = mkfifoat(AT_FDCWD, "four", 0622) + __xmknodat(0, AT_FDCWD, "five", 0604, &none);
+    SAY("%o %o %o %d %o %o %ld", mode_of("one"), mode_of("two"), mode_of("three"), fifos,
+        mode_of("four"), mode_of("five"), pathconf("one", _PC_NAME_MAX));
+    for (const char *const *name = (const char *[]){"one", "two", "three", "four", "five", NULL};
+         *name; name++)
+        unlink(*name);
+    if (getcwd(here, sizeof(here)))
+        rmdir(here);
+}
+
 static const struct {
     const char *name;
     void (*function)(void);
@@ -83,6 +151,8 @@ static const struct {
     {"children", have_children},
     {"printing child", have_a_child_that_prints},
     {"environment of a child", have_a_child_with_its_environment},
+    {"made up names", make_up_names},
+    {"modes", make_files},
     {"streams", reopen_its_streams},
     {"streams of a child", have_a_child_that_reopens_its_streams},
 };

@@ -1,6 +1,7 @@
 """What programs do that have a process to themselves: it works as it would there, and the host is
 as it was before. The program is compiled here, against the real libfuse (habits.c)."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -99,3 +100,15 @@ def test_a_program_may_have_as_many_arguments_as_anybody_can_give(habits, point)
 
 def test_a_child_finds_in_environ_what_the_program_has_set(habits):
     assert "found mine\nit said: 1" in said_by(habits, "environment of a child")
+
+
+def test_names_that_are_made_up_are_names_in_its_own_directory(habits, point, tmp_path):
+    with contextlib.chdir(tmp_path), directfuse.mount([habits, point]):
+        assert text_of(f"{point}/made up names") == "2 1 1 1 1 5 1"
+        assert os.listdir(tmp_path) == []
+
+
+def test_what_it_makes_has_the_mode_that_its_own_umask_leaves(habits, point, tmp_path):
+    with contextlib.chdir(tmp_path), directfuse.mount([habits, point]):
+        assert text_of(f"{point}/modes") == "666 600 600 0 622 604 255"
+        assert os.listdir(tmp_path) == []
