@@ -4,6 +4,7 @@
 #include "server/keeper.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <signal.h>
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -31,6 +33,7 @@ struct keeper {
     const char *said;
     int report;
     int ledger, memory;         /* memfds */
+    struct rlimit limit;        /* of descriptors, as a server is to begin with it */
     int signals;                /* signalfd: a child's end, SIGTERM, SIGINT, SIGHUP */
     struct df_segment *segment; /* its first page; NULL: not made yet */
     struct df_kept_client *clients;
@@ -80,6 +83,18 @@ static void drop_client(struct keeper *k, uint32_t client)
         }
 }
 
+/* Above what a server may have before it has mounted, which its file systems are to find free.
+ * Where the hard limit leaves no room there, it stays. */
+static int put_above(const struct keeper *k, int fd)
+{
+    int above = fcntl(fd, F_DUPFD_CLOEXEC, (int)k->limit.rlim_cur);
+
+    if (above < 0)
+        return fd;
+    close(fd);
+    return above;
+}
+
 static void take_client(struct keeper *k, uint32_t client, int fd)
 {
     if (k->count == k->room) {
@@ -93,7 +108,7 @@ static void take_client(struct keeper *k, uint32_t client, int fd)
         k->clients = larger;
         k->room = room;
     }
-    k->clients[k->count++] = (struct df_kept_client){client, fd};
+    k->clients[k->count++] = (struct df_kept_client){client, put_above(k, fd)};
 }
 
 static void take_message(struct keeper *k, const struct df_keeper_message *body, int fd)
@@ -136,7 +151,7 @@ static bool read_messages(struct keeper *k, int socket)
 
 /* ---- one server ------------------------------------------------------------------------------ */
 
-/* SIGCHLD goes back to what it was: file systems have children. */
+/* SIGCHLD and the limit go back to what they were: file systems have children. */
 static pid_t start(struct keeper *k, int (*serve)(const struct df_kept *, void *), void *arg,
                    int *socket)
 {
@@ -150,6 +165,7 @@ static pid_t start(struct keeper *k, int (*serve)(const struct df_kept *, void *
         const struct df_kept kept = {pair[1], k->ledger, k->memory, k->clients, k->count};
         sigset_t child;
 
+        setrlimit(RLIMIT_NOFILE, &k->limit);
         close(pair[0]);
         close(k->signals);
         sigemptyset(&child);
@@ -282,9 +298,25 @@ static bool goes_on(struct keeper *k, int status)
     return !k->asked;
 }
 
+/* As many as there may be clients, and those of its own. */
+static void raise_descriptors(struct keeper *k)
+{
+    const rlim_t more = DF_CLIENT_MAX + 64;
+    struct rlimit raised;
+
+    if (getrlimit(RLIMIT_NOFILE, &k->limit) < 0)
+        return;
+    raised = k->limit;
+    raised.rlim_cur =
+        raised.rlim_max - raised.rlim_cur < more ? raised.rlim_max : raised.rlim_cur + more;
+    setrlimit(RLIMIT_NOFILE, &raised);
+}
+
 static int begin(struct keeper *k)
 {
     sigset_t set;
+
+    raise_descriptors(k);
 
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);

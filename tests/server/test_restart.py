@@ -266,6 +266,49 @@ def test_a_named_server_is_started_again(serve, runtime, tree, tmp_path):  # noq
     until(lambda: not servers())
 
 
+MANY = """if True:
+    import os
+    (opened, tell), (over, go) = os.pipe(), os.pipe()
+    for number in range(100):
+        if os.fork() == 0:
+            os.close(go)
+            os.close(opened)
+            fd = os.open(f"{where}/sub/3", os.O_RDONLY)
+            os.write(tell, b"x")
+            os.read(over, 1)
+            os.write(tell, os.pread(fd, 1, 0))
+            os._exit(0)
+    os.close(tell)
+    assert sum(len(os.read(opened, 1)) for _ in range(100)) == 100
+    os.kill({server}, 9)
+    os.close(go)
+    assert b"".join(os.read(opened, 1) for _ in range(100)) == 100 * b"3"
+"""
+
+
+def test_more_processes_go_on_than_a_process_may_have_descriptors(
+    serve,  # noqa: F811
+    runtime,  # noqa: F811
+    tree,
+    tmp_path,
+):
+    where = tmp_path / "mnt"
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
+    try:
+        server = serve(f"passthrough -o ro {tree} {where}", "kept", "--restart", "on-failure")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    until(lambda: listens(runtime / "kept.socket"), 20)
+    script = MANY.format(where=where, server=pair()[1])
+    run = [sys.executable, "-m", "directfuse", "run", "-m", "@kept", "--", sys.executable]
+    done = subprocess.run([*run, "-c", script], timeout=60, capture_output=True, text=True)
+    server.send_signal(signal.SIGTERM)
+    _, words = server.communicate(timeout=20)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "was killed: started again (1 of 5)" in words
+
+
 def test_a_server_that_cannot_be_started_again_is_said(serve, runtime, tree, tmp_path):  # noqa: F811
     command = f"passthrough -o ro {tree} {tmp_path / 'mnt'}"
     server = serve(command, "kept", "--restart", "on-failure")
