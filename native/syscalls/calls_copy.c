@@ -2,7 +2,9 @@
  * calls_copy.c - sendfile, copy_file_range, splice: data between two descriptors, of which one or
  * both are files of mounts.
  */
+#include <asm/ioctls.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <poll.h>
 #include <sys/vfs.h>
@@ -343,6 +345,20 @@ static long await_pipe(int fd, short events, unsigned flags)
     return ret == 0 ? -EAGAIN : ret < 0 ? ret : 0;
 }
 
+/* Bytes that a pipe takes at once, where it takes any: a splice moves what there is room for, and a
+ * write would wait for room for all, perhaps for its own thread to make it. What lies in a pipe may
+ * lie in pages that are not full, so of one that is not empty the room for a page is known alone.
+ */
+static size_t room_of_pipe(int fd, size_t size)
+{
+    int held = 0;
+    long holds = dfi_kernel(__NR_fcntl, fd, F_GETPIPE_SZ);
+    bool empty = dfi_kernel(__NR_ioctl, fd, FIONREAD, &held) == 0 && held == 0;
+    size_t room = empty && holds > PIPE_BUF ? (size_t)holds : PIPE_BUF;
+
+    return size < room ? size : room;
+}
+
 static long file_to_pipe(int file, off_t *offset, int pipe, char *buffer, size_t size,
                          unsigned flags)
 {
@@ -354,7 +370,7 @@ static long file_to_pipe(int file, off_t *offset, int pipe, char *buffer, size_t
         return from;
     if ((ret = await_pipe(pipe, POLLOUT, flags)) < 0)
         return ret;
-    ret = read_at(in, buffer, size, from);
+    ret = read_at(in, buffer, room_of_pipe(pipe, size), from);
     if (ret > 0)
         ret = dfi_kernel_wait(__NR_write, pipe, buffer, ret);
     if (ret > 0 && offset)

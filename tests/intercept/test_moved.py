@@ -1,0 +1,23 @@
+"""splice(2) and sendfile(2) between files of a mount and what is the kernel's."""
+
+from .test_mounts import assert_like_plain
+
+#: The file has more than there is room for in the pipe, and nobody else reads there.
+_TO_A_PIPE = """
+import fcntl, os
+file = os.open("f", os.O_RDWR | os.O_CREAT)
+os.write(file, bytes(range(250)) * 1000)
+reader, writer = os.pipe()
+expected, moved = os.pread(file, 250000, 0), 0
+for _ in range(2):
+    moved += os.splice(file, writer, 40000, offset_src=moved)
+print(40000 < moved < 80000, os.read(reader, 99999) == expected[:moved])
+reader, writer = os.pipe()
+fcntl.fcntl(writer, 1031, 4096)  # F_SETPIPE_SZ
+print(os.splice(file, writer, 99999, offset_src=8192))
+print(os.read(reader, 9999) == expected[8192:12288])
+"""
+
+
+def test_a_splice_moves_what_a_pipe_has_room_for(plain, mounted):
+    assert_like_plain(plain, mounted, "-S", "-c", _TO_A_PIPE)
