@@ -189,6 +189,14 @@ static bool is_directory(struct end e)
     return mode_of(e, &mode) == 0 && S_ISDIR(mode);
 }
 
+/* rw_verify_area() of the kernel, before anything is moved. */
+static bool is_range(off_t offset, size_t size)
+{
+    off_t end;
+
+    return offset >= 0 && (off_t)size >= 0 && !__builtin_add_overflow(offset, (off_t)size, &end);
+}
+
 /* What do_sendfile() of the kernel finds before it reads; `from` may be -errno, -ESPIPE for what
  * has no position. */
 static long check_send(struct end out, struct end in, off_t from, size_t size)
@@ -197,6 +205,8 @@ static long check_send(struct end out, struct end in, off_t from, size_t size)
         return -EBADF;
     if (from < 0 && from != -ESPIPE)
         return from;
+    if (from != -ESPIPE && !is_range(from, size))
+        return -EINVAL;
     if (check_mode(out, O_RDONLY) < 0)
         return -EBADF;
     if (from == -ESPIPE || appends(out) || (size > 0 && is_directory(in)))
@@ -213,7 +223,7 @@ static long send_from(struct end out, struct end in, off_t from, size_t size)
         return ret;
     if (!(buffer = dfi_alloc(BUFFER_SIZE)))
         return -ENOMEM;
-    ret = send_all(out, in, buffer, from, size);
+    ret = send_all(out, in, buffer, from, size < COPY_MAX ? size : COPY_MAX);
     dfi_free(buffer);
     return ret;
 }
@@ -230,7 +240,7 @@ static bool is_positioned(struct end e)
 static long send(struct dfi_frame *frame, struct end out, struct end in)
 {
     off_t *program = (off_t *)frame->args[2], from;
-    size_t size = frame->args[3] < COPY_MAX ? frame->args[3] : COPY_MAX;
+    size_t size = frame->args[3];
     long ret;
 
     if (!program) {
@@ -446,14 +456,6 @@ static long check_splice(const struct dfi_frame *frame, struct end in, struct en
     if (is_directory(in))
         return -EINVAL;
     return (!is_piped(in) && !is_piped(out)) || appends(out) ? -EINVAL : 0;
-}
-
-/* rw_verify_area() of the kernel, before anything is taken out of the pipe. */
-static bool is_range(off_t offset, size_t size)
-{
-    off_t end;
-
-    return offset >= 0 && (off_t)size >= 0 && !__builtin_add_overflow(offset, (off_t)size, &end);
 }
 
 static long splice_file(struct dfi_frame *frame, bool from_file)

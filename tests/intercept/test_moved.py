@@ -21,3 +21,24 @@ print(os.read(reader, 9999) == expected[8192:12288])
 
 def test_a_splice_moves_what_a_pipe_has_room_for(plain, mounted):
     assert_like_plain(plain, mounted, "-S", "-c", _TO_A_PIPE)
+
+
+#: More than a file can have from there on; and as much as there can be at all.
+_BEYOND = """
+import os, sys
+def said(*args):
+    try:
+        return os.sendfile(*args)
+    except OSError as error:
+        return error.strerror
+file, other = (os.open(name, os.O_RDWR | os.O_CREAT) for name in "fg")
+os.write(file, b"words")
+closed = os.open("g", os.O_RDONLY)
+print(said(other, file, 1, sys.maxsize), said(other, file, 0, sys.maxsize))
+print(said(closed, file, 1, sys.maxsize), said(closed, file, 0, sys.maxsize))
+print(said(other, closed, sys.maxsize, 1), os.pread(other, 99, 0))
+"""
+
+
+def test_nothing_is_sent_from_beyond_what_files_have(plain, mounted):
+    assert_like_plain(plain, mounted, "-S", "-c", _BEYOND)
