@@ -77,7 +77,7 @@ static void in_child(void)
  * never the child's without its knowledge. */
 static void listen_to_forks(void)
 {
-    static const struct df_fork_listener listener = {before_fork, in_parent, in_child};
+    static struct df_fork_listener listener = {before_fork, in_parent, in_child, NULL};
 
     df_fork_listen(&listener);
 }

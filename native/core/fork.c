@@ -22,13 +22,14 @@
 
 static pthread_mutex_t fork_lock = PTHREAD_MUTEX_INITIALIZER; /* one fork at a time */
 
-/* Set once, before there is anything to tell. */
-static const struct df_fork_listener *listener;
+/* Each from before there is anything to tell it; under fork_lock. */
+static struct df_fork_listener *listeners;
 
-void df_fork_listen(const struct df_fork_listener *who)
+void df_fork_listen(struct df_fork_listener *who)
 {
     pthread_mutex_lock(&fork_lock);
-    listener = who;
+    who->next = listeners;
+    listeners = who;
     pthread_mutex_unlock(&fork_lock);
 }
 
@@ -37,8 +38,8 @@ static void before(void)
 {
     pthread_mutex_lock(&fork_lock);
     df_gate_close(PATIENCE_NS);
-    if (listener)
-        listener->before();
+    for (struct df_fork_listener *at = listeners; at; at = at->next)
+        at->before();
     df_mount_lock();
     df_lock_lock_all();
     df_map_lock();
@@ -62,8 +63,8 @@ static void unlock_all(void)
 static void in_parent(void)
 {
     unlock_all();
-    if (listener)
-        listener->in_parent();
+    for (struct df_fork_listener *at = listeners; at; at = at->next)
+        at->in_parent();
     df_gate_open();
     pthread_mutex_unlock(&fork_lock);
 }
@@ -76,8 +77,8 @@ static void in_child(void)
     df_caller_after_fork();
     df_mount_after_fork();
     df_map_after_fork();
-    if (listener)
-        listener->in_child();
+    for (struct df_fork_listener *at = listeners; at; at = at->next)
+        at->in_child();
     df_gate_open();
     pthread_mutex_unlock(&fork_lock);
 }

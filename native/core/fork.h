@@ -14,9 +14,10 @@ struct df_fork_listener {
     void (*before)(void);
     void (*in_parent)(void);
     void (*in_child)(void);
+    struct df_fork_listener *next; /* fork.c's */
 };
 
-/* There is one; it stays. */
-void df_fork_listen(const struct df_fork_listener *who);
+/* It stays. */
+void df_fork_listen(struct df_fork_listener *who);
 
 #endif

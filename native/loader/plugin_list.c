@@ -4,6 +4,7 @@
  */
 #include <unistd.h>
 
+#include "core/fork.h"
 #include "loader/library.h"
 #include "loader/plugin_private.h"
 
@@ -11,7 +12,8 @@ static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct df_plugin *list;      /* plugins whose main may run; under list_lock */
 static struct df_plugin *lingering; /* plugins that have ended and linger; under list_lock */
 
-/* ---- fork(2): no lock may be held by a thread that the child does not have ---- */
+/* ---- fork(2): no lock may be held by a thread that the child does not have, nor may an operation
+ * that is about to log keep the fork waiting for its end ---- */
 
 static void before_fork(void)
 {
@@ -40,7 +42,9 @@ static void in_child(void)
 
 static void register_fork(void)
 {
-    pthread_atfork(before_fork, after_fork, in_child);
+    static struct df_fork_listener listener = {before_fork, after_fork, in_child, NULL};
+
+    df_fork_listen(&listener);
 }
 
 /* ---- the list ---- */

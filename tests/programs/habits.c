@@ -1,7 +1,8 @@
 /*
  * habits.c - a FUSE program with the habits of programs that have a process to themselves. Each
  * file is one: reading it does that, and gives what came of it; "--before HABIT" does it before the
- * loop, and says what came of it. It counts its options "-owords", and takes them out.
+ * loop, and says what came of it. It counts its options "-owords", and takes them out. It talks
+ * when it is asked for the attributes of "talkative".
  */
 #define FUSE_USE_VERSION 31
 #define _GNU_SOURCE
@@ -167,6 +168,9 @@ static void have(const char *name)
 static int get_attr(const char *path, struct stat *st, struct fuse_file_info *fi)
 {
     (void)fi;
+    if (strcmp(path, "/talkative") == 0)
+        for (int i = 0; i < 20; i++)
+            fprintf(stderr, "asked for attributes\n");
     memset(st, 0, sizeof(*st));
     st->st_mode = path[1] ? S_IFREG | 0444 : S_IFDIR | 0755;
     st->st_nlink = 1;

@@ -112,3 +112,35 @@ def test_what_it_makes_has_the_mode_that_its_own_umask_leaves(habits, point, tmp
     with contextlib.chdir(tmp_path), directfuse.mount([habits, point]):
         assert text_of(f"{point}/modes") == "666 600 600 0 622 604 255"
         assert os.listdir(tmp_path) == []
+
+
+FORK = """if True:
+    import directfuse, os, signal, sys, threading, time
+    program, point = sys.argv[1:]
+    how = ["-s", "-oattr_timeout=0,entry_timeout=0"]
+    mount = directfuse.mount([program, *how, point], placement="inline")
+    forked = threading.Event()
+    def ask():
+        while not forked.is_set():
+            directfuse.stat(f"{point}/talkative")
+    threads = [threading.Thread(target=ask, daemon=True) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for _ in range(30):
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(20)
+            directfuse.stat(f"{point}/talkative")
+            os._exit(0)
+        assert os.waitpid(pid, 0)[1] == 0
+    forked.set()
+    for thread in threads:
+        thread.join()
+    mount.unmount()
+"""
+
+
+def test_a_fork_waits_for_a_call_in_which_it_prints(habits, point):
+    """Else the child would have the call's locks, and nobody to give them back."""
+    words = [sys.executable, "-c", FORK, habits, point]
+    subprocess.run(words, check=True, timeout=60, stderr=subprocess.DEVNULL)
