@@ -23,6 +23,30 @@
 static pthread_mutex_t getopt_lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct df_guest *parsing; /* whose scan libc's hidden state belongs to */
 
+static void lock(void)
+{
+    pthread_mutex_lock(&getopt_lock);
+}
+
+static void unlock(void)
+{
+    pthread_mutex_unlock(&getopt_lock);
+}
+
+/* A thread that the child does not have may be parsing. */
+static void register_fork(void)
+{
+    pthread_atfork(lock, unlock, unlock);
+}
+
+static void begin(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, register_fork);
+    lock();
+}
+
 static void carry_in(struct df_guest *guest)
 {
     const struct df_guest_globals *globals = &guest->globals;
@@ -49,10 +73,10 @@ static void carry_out(struct df_guest *guest, int result)
 /* The next guest may lie where this one was, with arguments of its own. */
 void df_hooks_forget_scan(const struct df_guest *guest)
 {
-    pthread_mutex_lock(&getopt_lock);
+    lock();
     if (parsing == guest)
         parsing = NULL;
-    pthread_mutex_unlock(&getopt_lock);
+    unlock();
 }
 
 typedef int (*scan_function)(int, char *const *, const char *, const struct option *, int *);
@@ -123,7 +147,7 @@ static int scan(scan_function function, int argc, char *const *argv, const char 
     struct df_guest *guest = df_guest_current();
     if (!guest)
         return function(argc, argv, options, longs, index);
-    pthread_mutex_lock(&getopt_lock);
+    begin();
     carry_in(guest);
     int host_opterr = opterr, before = optind ? optind : 1;
     opterr = 0;
@@ -132,7 +156,7 @@ static int scan(scan_function function, int argc, char *const *argv, const char 
         complain(guest->output, argv, options, longs, before);
     opterr = host_opterr;
     carry_out(guest, result);
-    pthread_mutex_unlock(&getopt_lock);
+    unlock();
     return result;
 }
 
@@ -140,7 +164,7 @@ bool df_hooks_complain(FILE *out, int argc, char *const *argv, const char *lette
                        const struct option *names, bool long_only)
 {
     scan_function function = long_only ? getopt_long_only : getopt_long;
-    pthread_mutex_lock(&getopt_lock);
+    begin();
     int host_opterr = opterr, before, result;
     parsing = NULL;
     optind = opterr = 0;
@@ -152,7 +176,7 @@ bool df_hooks_complain(FILE *out, int argc, char *const *argv, const char *lette
     if (result != -1)
         complain(out, argv, letters, names, before);
     opterr = host_opterr;
-    pthread_mutex_unlock(&getopt_lock);
+    unlock();
     return result != -1;
 }
 

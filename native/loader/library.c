@@ -16,8 +16,38 @@
 #include "loader/image.h"
 
 static pthread_mutex_t load_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
+/* ---- fork(2): who loads does not exist in the child, and libc's own lock would stay with it ----
+ */
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&load_lock);
+}
+
+static void in_parent(void)
+{
+    pthread_mutex_unlock(&load_lock);
+}
+
+/* Its owner is a thread of the parent. */
+static void in_child(void)
+{
+    static const pthread_mutex_t fresh = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
+    load_lock = fresh;
+}
+
+static void register_fork(void)
+{
+    pthread_atfork(before_fork, in_parent, in_child);
+}
+
 void df_library_lock(void)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, register_fork);
     pthread_mutex_lock(&load_lock);
 }
 

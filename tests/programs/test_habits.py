@@ -144,3 +144,30 @@ def test_a_fork_waits_for_a_call_in_which_it_prints(habits, point):
     """Else the child would have the call's locks, and nobody to give them back."""
     words = [sys.executable, "-c", FORK, habits, point]
     subprocess.run(words, check=True, timeout=60, stderr=subprocess.DEVNULL)
+
+
+FORK_WHILE_MOUNTING = """if True:
+    import directfuse, os, signal, sys, threading
+    program, point = sys.argv[1:]
+    def mount(where):
+        with directfuse.mount([program, point + where], placement="inline"):
+            directfuse.stat(point + where)
+    def mount_again(where):
+        while True:
+            mount(where)
+    for where in "ab":
+        threading.Thread(target=mount_again, args=[where], daemon=True).start()
+    for _ in range(50):
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(20)
+            mount("c")
+            os._exit(0)
+        assert os.waitpid(pid, 0)[1] == 0
+    os._exit(0)
+"""
+
+
+def test_a_child_mounts_though_its_parent_was_at_that(habits, point):
+    words = [sys.executable, "-c", FORK_WHILE_MOUNTING, habits, point]
+    subprocess.run(words, check=True, timeout=60)
