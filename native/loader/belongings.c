@@ -131,14 +131,24 @@ void df_belongings_add_file(struct df_belongings *belongings, int fd)
     errno = saved;
 }
 
-bool df_belongings_have_socket(struct df_belongings *belongings, int fd)
+static bool have(struct df_belongings *belongings, int kind, int fd)
 {
     bool found = false;
     pthread_mutex_lock(&belongings->lock);
     for (size_t i = 0; i < belongings->count && !found; i++)
-        found = belongings->items[i].kind == SOCKET && belongings->items[i].fd == fd;
+        found = (int)belongings->items[i].kind == kind && belongings->items[i].fd == fd;
     pthread_mutex_unlock(&belongings->lock);
     return found;
+}
+
+bool df_belongings_have_socket(struct df_belongings *belongings, int fd)
+{
+    return have(belongings, SOCKET, fd);
+}
+
+bool df_belongings_have_pipe(struct df_belongings *belongings, int fd)
+{
+    return have(belongings, PIPE, fd);
 }
 
 /* Shut down, also where a duplicate is left or a thread waits. */

@@ -35,8 +35,9 @@ void df_belongings_add_fd(struct df_belongings *belongings, int fd);
  * ignored, and so is what memory is too short for. errno is kept. */
 void df_belongings_add_file(struct df_belongings *belongings, int fd);
 
-/* True if fd is one of the sockets. */
+/* True if fd is one of the sockets, or of the pipes. */
 bool df_belongings_have_socket(struct df_belongings *belongings, int fd);
+bool df_belongings_have_pipe(struct df_belongings *belongings, int fd);
 
 /* Remembers a child of this process. errno is kept. */
 void df_belongings_add_child(struct df_belongings *belongings, pid_t pid);

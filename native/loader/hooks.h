@@ -93,7 +93,8 @@ struct option;
 bool df_hooks_complain(FILE *out, int argc, char *const *argv, const char *letters,
                        const struct option *names, bool long_only);
 
-/* write(2), writev(2) and vdprintf(3) without SIGPIPE, where fd is one of the guest's sockets. */
+/* write(2), writev(2) and vdprintf(3) without SIGPIPE, where fd is one of the guest's sockets or
+ * pipes. */
 struct iovec;
 ssize_t df_hooks_write_connection(int fd, const void *data, size_t size);
 ssize_t df_hooks_writev_connection(int fd, const struct iovec *iov, int count);

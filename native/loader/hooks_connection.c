@@ -4,6 +4,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -73,15 +75,63 @@ static bool is_socket(int fd)
     return guest && df_belongings_have_socket(&guest->belongings, fd);
 }
 
+/* A pipe has no such flag: the thread blocks the signal, which is sent to it alone, and takes it.
+ * One that it has had before stays. */
+struct quiet {
+    sigset_t before;
+    bool is_pipe, had;
+};
+
+static void sigpipe(sigset_t *set)
+{
+    sigemptyset(set);
+    sigaddset(set, SIGPIPE);
+}
+
+static void begin_quiet(struct quiet *quiet, int fd)
+{
+    struct df_guest *guest = df_guest_current();
+    sigset_t set;
+    quiet->is_pipe = guest && df_belongings_have_pipe(&guest->belongings, fd);
+    if (!quiet->is_pipe)
+        return;
+    quiet->had = sigpending(&set) == 0 && sigismember(&set, SIGPIPE) == 1;
+    sigpipe(&set);
+    pthread_sigmask(SIG_BLOCK, &set, &quiet->before);
+}
+
+/* What was written, or -1. */
+static ssize_t end_quiet(const struct quiet *quiet, ssize_t result)
+{
+    const struct timespec now = {0, 0};
+    int error = errno;
+    sigset_t set;
+    if (!quiet->is_pipe)
+        return result;
+    sigpipe(&set);
+    if (result < 0 && error == EPIPE && !quiet->had)
+        sigtimedwait(&set, NULL, &now);
+    pthread_sigmask(SIG_SETMASK, &quiet->before, NULL);
+    errno = error;
+    return result;
+}
+
 ssize_t df_hooks_write_connection(int fd, const void *data, size_t size)
 {
-    return is_socket(fd) ? send(fd, data, size, MSG_NOSIGNAL) : write(fd, data, size);
+    struct quiet quiet;
+    if (is_socket(fd))
+        return send(fd, data, size, MSG_NOSIGNAL);
+    begin_quiet(&quiet, fd);
+    return end_quiet(&quiet, write(fd, data, size));
 }
 
 ssize_t df_hooks_writev_connection(int fd, const struct iovec *iov, int count)
 {
-    if (!is_socket(fd))
-        return writev(fd, iov, count);
+    struct quiet quiet;
+    if (!is_socket(fd)) {
+        begin_quiet(&quiet, fd);
+        return end_quiet(&quiet, writev(fd, iov, count));
+    }
     const struct msghdr message = {.msg_iov = (struct iovec *)iov, .msg_iovlen = (size_t)count};
     return sendmsg(fd, &message, MSG_NOSIGNAL);
 }
@@ -101,8 +151,11 @@ static bool send_all(int fd, const char *data, size_t size)
 int df_hooks_print_connection(int fd, const char *format, va_list arguments)
 {
     char *text;
-    if (!is_socket(fd))
-        return vdprintf(fd, format, arguments);
+    struct quiet quiet;
+    if (!is_socket(fd)) {
+        begin_quiet(&quiet, fd);
+        return (int)end_quiet(&quiet, vdprintf(fd, format, arguments));
+    }
     int size = vasprintf(&text, format, arguments);
     if (size < 0)
         return -1;

@@ -168,11 +168,15 @@ def test_a_child_begins_with_the_umask_and_directory_of_the_program(unruly, poin
         os.umask(before)
 
 
-def test_no_signal_comes_of_words_for_nobody(unruly, point):
+@pytest.mark.parametrize("what", ["socket", "pipe"])
+def test_no_signal_comes_of_words_for_nobody(unruly, point, what):
     before = signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         with directfuse.mount([unruly, point]):
-            assert text_of(f"{point}/print to nobody") == f"-1 {errno.EPIPE}"
+            said = f"-1 {errno.EPIPE} -1 -1 {errno.EPIPE}"
+            assert text_of(f"{point}/print to no {what}") == said
+        assert signal.SIGPIPE not in signal.sigpending()
+        assert signal.SIGPIPE not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
     finally:
         signal.signal(signal.SIGPIPE, before)
 

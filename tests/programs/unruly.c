@@ -100,15 +100,22 @@ static void print_by_number(void)
         put(*letter);
 }
 
-static void print_to_nobody(void)
+static void print_to_nobody(int (*make)(int pair[2]))
 {
+    const struct iovec words = {"words", 5};
     int pair[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0)
+    if (make(pair) != 0)
         abort();
-    close(pair[1]);
-    int printed = dprintf(pair[0], "words %s", "for nobody");
-    snprintf(answer, sizeof(answer), "%d %d", printed, errno);
     close(pair[0]);
+    int printed = dprintf(pair[1], "words %s", "for nobody"), error = errno;
+    ssize_t written = write(pair[1], "words", 5), gathered = writev(pair[1], &words, 1);
+    snprintf(answer, sizeof(answer), "%d %d %zd %zd %d", printed, error, written, gathered, errno);
+    close(pair[1]);
+}
+
+static int make_sockets(int pair[2])
+{
+    return socketpair(AF_UNIX, SOCK_STREAM, 0, pair);
 }
 
 char *__getcwd_chk(char *buffer, size_t size, size_t capacity);
@@ -225,8 +232,10 @@ static void commit(const char *deed)
         print_by_number();
     if (strcmp(deed, "chdir") == 0 && chdir("/etc") != 0)
         abort();
-    if (strcmp(deed, "print to nobody") == 0)
-        print_to_nobody();
+    if (strcmp(deed, "print to no socket") == 0)
+        print_to_nobody(make_sockets);
+    if (strcmp(deed, "print to no pipe") == 0)
+        print_to_nobody(pipe);
     if (strcmp(deed, "named directory") == 0)
         name_directory();
     if (strcmp(deed, "removed directory") == 0)
