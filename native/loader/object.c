@@ -18,6 +18,7 @@
 #include "loader/image.h"
 #include "loader/library.h"
 #include "loader/needed.h"
+#include "loader/origin.h"
 
 #define OUR_LIBRARY "libdf3.so.3"
 #define BUILD_IT                                                                                   \
@@ -164,6 +165,24 @@ static void *open_copy(struct df_object *object, struct df_guest *guest, char *r
     return df_companions_load(&object->companions, object->fd, guest, reason, size);
 }
 
+/* The libraries that lie beside `path` first. */
+static void *open_beside(struct df_object *object, struct df_guest *guest, const char *path,
+                         char *reason, size_t size)
+{
+    struct df_origin origin;
+    struct df_elf elf;
+    int error = df_image_inspect(object->fd, &elf);
+    if (error) {
+        snprintf(reason, size, "%s", strerror(-error));
+        return NULL;
+    }
+    df_origin_load(&origin, &elf, path);
+    df_image_release(&elf);
+    void *handle = open_copy(object, guest, reason, size);
+    df_origin_close(&origin);
+    return handle;
+}
+
 /* Loads it with the libraries it needs, and hooks those that it brings. */
 static int open_with_libraries(struct df_object *object, struct df_guest *guest, const char *path,
                                char *message, size_t size)
@@ -174,7 +193,7 @@ static int open_with_libraries(struct df_object *object, struct df_guest *guest,
         snprintf(message, size, "%s cannot be loaded: memory is short", path);
         return -ENOMEM;
     }
-    object->handle = open_copy(object, guest, reason, sizeof(reason));
+    object->handle = open_beside(object, guest, path, reason, sizeof(reason));
     object->lingers |= object->companions.linger;
     df_hooks_apply_to_new(&before);
     if (object->handle)

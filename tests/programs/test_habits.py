@@ -5,6 +5,7 @@ import contextlib
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from building import build
@@ -57,6 +58,16 @@ void end_by_errx(void) { atexit(tell); errx(3, "words"); }
 void end_by_quick_exit(void) { at_quick_exit(tell); quick_exit(3); }
 """
 
+
+def with_library(directory, name="ends"):
+    """Its path, and the options that link a program to it."""
+    (directory / "ends.c").write_text(ENDING_LIBRARY)
+    library = directory / f"lib{name}.so"
+    build(directory / "ends.c", library, "-shared", "-fPIC", f"-Wl,-soname,{library.name}")
+    linked = ["-Wl,--no-as-needed", f"-L{directory}", f"-l{name}", "-Wl,--as-needed"]
+    return os.fspath(library), [*linked, f"-Wl,-rpath,{directory}"]
+
+
 END = """
 import ctypes, directfuse, sys
 program, point, library, function = sys.argv[1:]
@@ -68,9 +79,7 @@ ctypes.CDLL(library)[function]()
 
 @pytest.mark.parametrize("function", ["end_by_exit", "end_by_errx", "end_by_quick_exit"])
 def test_a_library_that_came_with_a_program_ends_the_host_as_ever(tmp_path, point, function):
-    (tmp_path / "ends.c").write_text(ENDING_LIBRARY)
-    library = build(tmp_path / "ends.c", tmp_path / "libends.so", "-shared", "-fPIC")
-    linked = ["-Wl,--no-as-needed", library, "-Wl,--as-needed"]
+    library, linked = with_library(tmp_path)
     program = compiled("habits.c", tmp_path / "habits", "-pie", "-fPIE", *linked)
     done = subprocess.run(
         [sys.executable, "-c", END, program, point, library, function],
@@ -171,3 +180,19 @@ FORK_WHILE_MOUNTING = """if True:
 def test_a_child_mounts_though_its_parent_was_at_that(habits, point):
     words = [sys.executable, "-c", FORK_WHILE_MOUNTING, habits, point]
     subprocess.run(words, check=True, timeout=60)
+
+
+@pytest.mark.parametrize(("spelling", "name"), [("$ORIGIN", "one"), ("${ORIGIN}", "two")])
+def test_a_program_finds_the_libraries_that_lie_beside_it(tmp_path, point, spelling, name):
+    directory = tmp_path / "its" / "lib"
+    directory.mkdir(parents=True)
+    (tmp_path / "its" / "bin").mkdir()
+    library, linked = with_library(directory, f"beside{name}")
+    run_path = f"-Wl,-rpath,/nowhere:{spelling}/../lib"
+    place = tmp_path / "its" / "bin" / "habits"
+    compiled("habits.c", place, "-pie", "-fPIE", *linked[:-1], run_path)
+    (tmp_path / "link").symlink_to(place)
+    for program in (place, tmp_path / "link"):
+        with directfuse.mount([program, point], placement="inline"):
+            assert text_of(f"{point}/nothing") == "nothing"
+            assert library in Path("/proc/self/maps").read_text()
